@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file xccl.h
+ * @brief One C API over the vendors' collective libraries (NCCL, RCCL, MSCCL, ...).
+ *
+ * The dialect is NCCL's with the prefix `xccl`: a program moves over by changing `nccl` to `xccl`.
+ * The library itself is built without any vendor SDK; the vendor's library and the device runtime
+ * are opened at run time (see `xccl-info`).
+ *
+ * Conventions
+ *  - Counts are in elements, never bytes, unless a parameter says so.
+ *  - A stream is the vendor's own (cudaStream_t, CUstream, hipStream_t), passed as a pointer.
+ *  - Every function returns an ::xcclResult_t; xcclGetLastError() gives the detail of the calling
+ *    thread's last failure. Outputs are written only on success.
+ *  - Collectives enqueue on the stream and return; the result is ready when the stream is.
+ */
+#ifndef XCCL_XCCL_H
+#define XCCL_XCCL_H
+
+#include <limits.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef XCCL_EXPORT
+#define XCCL_EXPORT __attribute__((visibility("default")))
+#endif
+
+#define XCCL_MAJOR 0
+#define XCCL_MINOR 1
+#define XCCL_PATCH 0
+/** Version as one number, NCCL's way: major * 10000 + minor * 100 + patch. */
+#define XCCL_VERSION(x, y, z) ((x) * 10000 + (y) * 100 + (z))
+#define XCCL_VERSION_CODE XCCL_VERSION(XCCL_MAJOR, XCCL_MINOR, XCCL_PATCH)
+
+/** Result codes. 0 to 8 have NCCL's values and meanings, the rest are xccl's own. */
+typedef enum {
+    xcclSuccess = 0,
+    xcclUnhandledCudaError = 1, /**< The device runtime (CUDA, HIP, ...) failed. */
+    xcclSystemError = 2,        /**< The operating system failed: memory, sockets, files. */
+    xcclInternalError = 3,      /**< A defect of xccl or of the vendor's library. */
+    xcclInvalidArgument = 4,    /**< An argument is out of its range; see the detail. */
+    xcclInvalidUsage = 5,       /**< Calls in a wrong order, or two ranks on one device. */
+    xcclRemoteError = 6,        /**< Another rank failed or its link broke. */
+    xcclInProgress = 7,         /**< A non-blocking call has not ended yet. */
+    xcclTimeout = 8,            /**< An operation outlasted its time limit. */
+    xcclUnsupported = 64,       /**< Not offered by the library in use; nothing was enqueued. */
+    xcclLibraryNotFound = 65,   /**< No usable vendor library; the detail lists what was tried. */
+    xcclVersionMismatch = 66    /**< Ranks loaded different vendor libraries or versions. */
+} xcclResult_t;
+#define xcclUnhandledDeviceError xcclUnhandledCudaError
+
+/** Element types, with NCCL's values. */
+typedef enum {
+    xcclInt8 = 0,
+    xcclChar = 0,
+    xcclUint8 = 1,
+    xcclInt32 = 2,
+    xcclInt = 2,
+    xcclUint32 = 3,
+    xcclInt64 = 4,
+    xcclUint64 = 5,
+    xcclFloat16 = 6,
+    xcclHalf = 6,
+    xcclFloat32 = 7,
+    xcclFloat = 7,
+    xcclFloat64 = 8,
+    xcclDouble = 8,
+    xcclBfloat16 = 9,
+    xcclFloat8e4m3 = 10, /**< NCCL from 2.24. */
+    xcclFloat8e5m2 = 11, /**< NCCL from 2.24. */
+    xcclNumTypes = 12
+} xcclDataType_t;
+
+/** Reduction operations, with NCCL's values; a backend maps them to its own. */
+typedef enum {
+    xcclSum = 0,
+    xcclProd = 1,
+    xcclMax = 2,
+    xcclMin = 3,
+    xcclAvg = 4,
+    xcclNumOps = 5
+} xcclRedOp_t;
+
+/** Size of a unique id: room for the largest vendor's (4096 bytes) behind a header of xccl's. */
+#define XCCL_UNIQUE_ID_BYTES 4224
+typedef struct {
+    char internal[XCCL_UNIQUE_ID_BYTES];
+} xcclUniqueId;
+
+typedef struct xcclComm *xcclComm_t;
+typedef void            *xcclStream_t;
+#define XCCL_COMM_NULL NULL
+#define XCCL_SPLIT_NOCOLOR (-1)
+#define XCCL_CONFIG_UNDEF_INT INT_MIN
+#define XCCL_CONFIG_UNDEF_PTR NULL
+
+/**
+ * Options of a communicator; begin with XCCL_CONFIG_INITIALIZER and set what differs.
+ * A field left undefined keeps the vendor's default; a vendor that lacks a field ignores it.
+ */
+typedef struct {
+    size_t      size;    /**< Set by the initializer; do not touch. */
+    unsigned    magic;   /**< Set by the initializer; do not touch. */
+    unsigned    version; /**< Set by the initializer; do not touch. */
+    int         blocking;
+    int         cgaClusterSize;
+    int         minCTAs;
+    int         maxCTAs;
+    const char *netName;
+    int         splitShare;
+} xcclConfig_t;
+#define XCCL_API_MAGIC 0xcafebeef
+#define XCCL_CONFIG_INITIALIZER                                                                    \
+    {sizeof(xcclConfig_t),  XCCL_API_MAGIC,        XCCL_VERSION_CODE,                              \
+     XCCL_CONFIG_UNDEF_INT, XCCL_CONFIG_UNDEF_INT, XCCL_CONFIG_UNDEF_INT,                          \
+     XCCL_CONFIG_UNDEF_INT, XCCL_CONFIG_UNDEF_PTR, XCCL_CONFIG_UNDEF_INT}
+
+/**
+ * @brief Version of xccl itself, as XCCL_VERSION_CODE.
+ * @param[out] version_p  Receives the number.
+ */
+XCCL_EXPORT xcclResult_t xcclGetVersion(int *version_p);
+
+/**
+ * @brief Name and version of the vendor library in use; opens it if none is open yet.
+ * @param[out] name_p     "nccl", "rccl", "msccl"; static storage.
+ * @param[out] version_p  Its own version code (22803 for NCCL 2.28.3).
+ * @return ::xcclLibraryNotFound where none can be opened.
+ */
+XCCL_EXPORT xcclResult_t xcclGetBackend(const char **name_p, int *version_p);
+
+/** @brief A short English text for @p result; never NULL. */
+XCCL_EXPORT const char *xcclGetErrorString(xcclResult_t result);
+
+/**
+ * @brief Detail of the last failure in the calling thread, with cause and remedy.
+ * @param[in] comm  May be NULL; then only xccl's own detail is given, else the vendor's too.
+ * @return A text valid until the thread's next xccl call; "" when nothing failed.
+ */
+XCCL_EXPORT const char *xcclGetLastError(xcclComm_t comm);
+
+/**
+ * @brief Make the id that one rank hands to all others; valid for one communicator.
+ * @param[out] id_p  Holds which library and version made it: ranks that loaded another are refused.
+ */
+XCCL_EXPORT xcclResult_t xcclGetUniqueId(xcclUniqueId *id_p);
+
+/**
+ * @brief Join a communicator of @p nranks on the device current in the calling thread.
+ * @param[in] nranks   At least 1.
+ * @param[in] id       From xcclGetUniqueId() of one rank, the same on all.
+ * @param[in] rank     0 to nranks - 1, each once.
+ * @param[out] comm_p  The communicator; unchanged on failure.
+ * @return ::xcclVersionMismatch naming both libraries, ::xcclInvalidUsage for a device used twice.
+ * @note Collective and blocking: returns when all ranks have called it.
+ */
+XCCL_EXPORT xcclResult_t xcclCommInitRank(xcclComm_t *comm_p, int nranks, xcclUniqueId id,
+                                          int rank);
+
+/**
+ * @brief As xcclCommInitRank(), with options.
+ * @param[in] config  NULL for the defaults. With `blocking = 0` the call may return
+ *                    ::xcclInProgress with @p comm_p set; poll xcclCommGetAsyncError().
+ */
+XCCL_EXPORT xcclResult_t xcclCommInitRankConfig(xcclComm_t *comm_p, int nranks, xcclUniqueId id,
+                                                int rank, xcclConfig_t *config);
+
+/**
+ * @brief Divide @p comm into communicators of the ranks with equal @p color, ordered by @p key.
+ * @param[in] color   Not negative, or XCCL_SPLIT_NOCOLOR for no part; then *newcomm_p is NULL.
+ * @param[in] config  NULL inherits the parent's.
+ * @return ::xcclUnsupported where the library has no split (MSCCL; NCCL before 2.18).
+ * @note Collective over @p comm; no operation may be outstanding on it.
+ */
+XCCL_EXPORT xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t *newcomm_p,
+                                       xcclConfig_t *config);
+
+/** @brief Number of ranks in @p comm. */
+XCCL_EXPORT xcclResult_t xcclCommCount(xcclComm_t comm, int *count_p);
+/** @brief Rank of the caller in @p comm. */
+XCCL_EXPORT xcclResult_t xcclCommUserRank(xcclComm_t comm, int *rank_p);
+/** @brief Device of the caller in @p comm, as the device runtime numbers it. */
+XCCL_EXPORT xcclResult_t xcclCommCuDevice(xcclComm_t comm, int *device_p);
+/** @brief The same under a neutral name. */
+XCCL_EXPORT xcclResult_t xcclCommDevice(xcclComm_t comm, int *device_p);
+
+/**
+ * @brief State of the operations enqueued on @p comm.
+ * @param[out] error_p  ::xcclSuccess, ::xcclInProgress, or why they will never complete; then only
+ *                      xcclCommAbort() is allowed.
+ */
+XCCL_EXPORT xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t *error_p);
+
+/** @brief Flush what is outstanding; after it only destroy is allowed. No-op where lacking. */
+XCCL_EXPORT xcclResult_t xcclCommFinalize(xcclComm_t comm);
+/** @brief Free @p comm after its operations have completed. NULL is allowed. */
+XCCL_EXPORT xcclResult_t xcclCommDestroy(xcclComm_t comm);
+/** @brief Free @p comm and give up what is outstanding on it. NULL is allowed. */
+XCCL_EXPORT xcclResult_t xcclCommAbort(xcclComm_t comm);
+
+/**
+ * @brief Reduce @p count elements over all ranks of @p comm; all get the result.
+ *
+ * @param[in]  sendbuff  Elements to reduce; may equal @p recvbuff (in place).
+ * @param[out] recvbuff  Result; must not otherwise overlap @p sendbuff.
+ * @param[in]  stream    Vendor stream; NULL is the vendor's default stream.
+ * @return ::xcclSuccess, or ::xcclUnsupported with nothing enqueued.
+ * @note Collective: count, type and op are the same on every rank.
+ */
+XCCL_EXPORT xcclResult_t xcclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
+                                       xcclDataType_t datatype, xcclRedOp_t op, xcclComm_t comm,
+                                       xcclStream_t stream);
+
+/** @brief Copy @p count elements from @p sendbuff of @p root to @p recvbuff of all ranks. */
+XCCL_EXPORT xcclResult_t xcclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
+                                       xcclDataType_t datatype, int root, xcclComm_t comm,
+                                       xcclStream_t stream);
+/** @brief In-place broadcast: @p buff is read on @p root and written elsewhere. */
+XCCL_EXPORT xcclResult_t xcclBcast(void *buff, size_t count, xcclDataType_t datatype, int root,
+                                   xcclComm_t comm, xcclStream_t stream);
+
+/** @brief As xcclAllReduce(), but only @p root gets the result; @p recvbuff may be NULL elsewhere.
+ */
+XCCL_EXPORT xcclResult_t xcclReduce(const void *sendbuff, void *recvbuff, size_t count,
+                                    xcclDataType_t datatype, xcclRedOp_t op, int root,
+                                    xcclComm_t comm, xcclStream_t stream);
+
+/**
+ * @brief Reduce nranks * @p recvcount elements; rank i gets block i.
+ * @param[in] sendbuff  nranks * recvcount elements. In place: recvbuff == sendbuff + rank *
+ * recvcount.
+ */
+XCCL_EXPORT xcclResult_t xcclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
+                                           xcclDataType_t datatype, xcclRedOp_t op, xcclComm_t comm,
+                                           xcclStream_t stream);
+
+/**
+ * @brief Gather @p sendcount elements of every rank on all ranks, in rank order.
+ * @param[out] recvbuff  nranks * sendcount elements. In place: sendbuff == recvbuff + rank *
+ * sendcount.
+ */
+XCCL_EXPORT xcclResult_t xcclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
+                                       xcclDataType_t datatype, xcclComm_t comm,
+                                       xcclStream_t stream);
+
+/**
+ * @brief Rank i's block from this rank comes from recvcounts[i] elements at displs[i] of rank i.
+ * @param[in] recvcounts  nranks counts, the same on every rank; sendcount is recvcounts[rank].
+ * @param[in] displs      nranks offsets into @p recvbuff, in elements.
+ */
+XCCL_EXPORT xcclResult_t xcclAllGatherv(const void *sendbuff, size_t sendcount, void *recvbuff,
+                                        const size_t recvcounts[], const size_t displs[],
+                                        xcclDataType_t datatype, xcclComm_t comm,
+                                        xcclStream_t stream);
+
+/** @brief Send block i of @p count elements to rank i and receive block i from rank i; out of
+ * place. */
+XCCL_EXPORT xcclResult_t xcclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
+                                      xcclDataType_t datatype, xcclComm_t comm,
+                                      xcclStream_t stream);
+#define xcclAllToAll xcclAlltoAll
+
+/** @brief As xcclAlltoAll() with nranks counts and displacements of its own each way, in elements.
+ */
+XCCL_EXPORT xcclResult_t xcclAlltoAllv(const void *sendbuff, const size_t sendcounts[],
+                                       const size_t sdispls[], void *recvbuff,
+                                       const size_t recvcounts[], const size_t rdispls[],
+                                       xcclDataType_t datatype, xcclComm_t comm,
+                                       xcclStream_t stream);
+#define xcclAllToAllv xcclAlltoAllv
+
+/** @brief Gather @p count elements of every rank on @p root; @p recvbuff may be NULL elsewhere. */
+XCCL_EXPORT xcclResult_t xcclGather(const void *sendbuff, void *recvbuff, size_t count,
+                                    xcclDataType_t datatype, int root, xcclComm_t comm,
+                                    xcclStream_t stream);
+/** @brief As xcclGather() with counts and displacements, which only @p root's matter (else NULL).
+ */
+XCCL_EXPORT xcclResult_t xcclGatherv(const void *sendbuff, size_t sendcount, void *recvbuff,
+                                     const size_t recvcounts[], const size_t displs[],
+                                     xcclDataType_t datatype, int root, xcclComm_t comm,
+                                     xcclStream_t stream);
+
+/** @brief Rank i gets block i of @p count elements of @p root; @p sendbuff may be NULL elsewhere.
+ */
+XCCL_EXPORT xcclResult_t xcclScatter(const void *sendbuff, void *recvbuff, size_t count,
+                                     xcclDataType_t datatype, int root, xcclComm_t comm,
+                                     xcclStream_t stream);
+/** @brief As xcclScatter() with counts and displacements, which only @p root's matter (else NULL).
+ */
+XCCL_EXPORT xcclResult_t xcclScatterv(const void *sendbuff, const size_t sendcounts[],
+                                      const size_t displs[], void *recvbuff, size_t recvcount,
+                                      xcclDataType_t datatype, int root, xcclComm_t comm,
+                                      xcclStream_t stream);
+
+/** @brief Send @p count elements to rank @p peer, which must call xcclRecv() with the same count.
+ */
+XCCL_EXPORT xcclResult_t xcclSend(const void *sendbuff, size_t count, xcclDataType_t datatype,
+                                  int peer, xcclComm_t comm, xcclStream_t stream);
+/** @brief Receive @p count elements from rank @p peer. */
+XCCL_EXPORT xcclResult_t xcclRecv(void *recvbuff, size_t count, xcclDataType_t datatype, int peer,
+                                  xcclComm_t comm, xcclStream_t stream);
+
+/** @brief Begin a group: calls up to xcclGroupEnd() are issued as one. Groups nest. */
+XCCL_EXPORT xcclResult_t xcclGroupStart(void);
+/** @brief End a group. An error of any call in it is returned here too. */
+XCCL_EXPORT xcclResult_t xcclGroupEnd(void);
+
+/**
+ * @brief Allocate device memory on the current device, the vendor library's way where it has one
+ *        (ncclMemAlloc, fit for registration), else plainly.
+ * @param[in] size  Bytes; 0 gives NULL.
+ */
+XCCL_EXPORT xcclResult_t xcclMemAlloc(void **ptr_p, size_t size);
+/** @brief Free memory of xcclMemAlloc(). NULL is allowed. */
+XCCL_EXPORT xcclResult_t xcclMemFree(void *ptr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

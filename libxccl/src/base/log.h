@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages to stderr or XCCL_LOG_FILE, and the per-thread detail of the last failure. */
+#ifndef XC_BASE_LOG_H
+#define XC_BASE_LOG_H
+
+#include <stdbool.h>
+
+#include <xccl/xccl.h>
+
+enum xc_log_level { XC_LOG_NONE, XC_LOG_ERROR, XC_LOG_WARN, XC_LOG_INFO, XC_LOG_TRACE };
+
+/* Level in force; read through xc_log_enabled() only. */
+extern int xc_log_threshold;
+
+static inline bool xc_log_enabled(enum xc_log_level level)
+{
+    return (int)level <= __atomic_load_n(&xc_log_threshold, __ATOMIC_RELAXED);
+}
+
+/* Set level and file from the parameters; called once, by xc_params_load(). */
+void xc_log_setup(enum xc_log_level level, const char *file);
+
+/* Rank shown in front of each line; -1 (the default) shows none. */
+void xc_log_set_rank(int rank);
+
+/* Print one line. The newline is added. */
+void xc_log(enum xc_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define xc_error(...) xc_log(XC_LOG_ERROR, __VA_ARGS__)
+#define xc_warn(...) xc_log(XC_LOG_WARN, __VA_ARGS__)
+#define xc_info(...)                                                                               \
+    do {                                                                                           \
+        if (xc_log_enabled(XC_LOG_INFO)) {                                                         \
+            xc_log(XC_LOG_INFO, __VA_ARGS__);                                                      \
+        }                                                                                          \
+    } while (0)
+#define xc_trace(...)                                                                              \
+    do {                                                                                           \
+        if (xc_log_enabled(XC_LOG_TRACE)) {                                                        \
+            xc_log(XC_LOG_TRACE, __VA_ARGS__);                                                     \
+        }                                                                                          \
+    } while (0)
+
+/*
+ * The way every failure begins: keep "cause; remedy" as the calling thread's last-error detail, log
+ * it at level info, and return the code. Callers above only pass the code on. It is the caller
+ * at the top (a tool, the interposer's one warning) that shows the detail to a person.
+ */
+xcclResult_t xc_fail(xcclResult_t code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Detail of the calling thread's last failure, "" if none; valid until its next failure. */
+const char *xc_last_detail(void);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every XCCL_* variable: one row of params.c each, read once, checked strictly. */
+#ifndef XC_BASE_PARAMS_H
+#define XC_BASE_PARAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <xccl/xccl.h>
+
+enum xc_ccl { XC_CCL_AUTO, XC_CCL_NCCL, XC_CCL_RCCL, XC_CCL_MSCCL, XC_CCL_NONE };
+enum xc_tristate { XC_AUTO, XC_YES, XC_NO };
+enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI };
+
+struct xc_params {
+    int         ccl;           /* enum xc_ccl */
+    const char *ccl_library;   /* path or NULL */
+    int         route;         /* enum xc_route */
+    const char *tune;          /* text of XCCL_TUNE or NULL */
+    int         log;           /* enum xc_log_level */
+    const char *log_file;      /* NULL: stderr; %h host, %p pid */
+    int         check;         /* bool */
+    long        timeout;       /* seconds; 0: never */
+    int         mpi_gpu_aware; /* enum xc_tristate */
+};
+
+/*
+ * Parameters in force. The first call reads the environment; a bad one keeps its default here, and
+ * xc_params_error() tells. Never NULL, thread-safe.
+ */
+const struct xc_params *xc_params(void);
+
+/*
+ * The first fault of the environment (mistyped name, value out of range) as a sentence that names
+ * the variable and what is allowed, or NULL when all is well.
+ */
+const char *xc_params_error(void);
+
+/* One row for listings (xccl-info -c, docs). */
+struct xc_param_row {
+    const char *name;     /* "XCCL_TIMEOUT" */
+    const char *allowed;  /* "auto|yes|no", "seconds, 0 to 86400", "path", ... */
+    const char *fallback; /* default as text */
+    const char *meaning;  /* one sentence */
+    const char *read_by;  /* "libxccl", "libxccl-mpi", "xccl-run", "simulation", ... */
+};
+const struct xc_param_row *xc_param_rows(size_t *count_p);
+
+/* Value in force of row i as text; *from_env_p says whether the environment set it. */
+const char *xc_param_value(size_t i, bool *from_env_p);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device runtimes (CUDA driver API, HIP) behind one ops table.
+ *
+ * Nothing here starts a runtime: a runtime counts as active only once the program itself loaded and
+ * initialised it. All functions are thread-safe. Device numbers are the runtime's own.
+ */
+#ifndef XC_DEVICE_DEVICE_H
+#define XC_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <xccl/xccl.h>
+
+enum xc_mem_kind {
+    XC_MEM_HOST,    /* ordinary, pinned or registered host memory */
+    XC_MEM_DEVICE,  /* memory of one device: the host must not touch it */
+    XC_MEM_MANAGED, /* migrates between host and device; both may touch it */
+};
+
+struct xc_mem_info {
+    enum xc_mem_kind kind;
+    int              device; /* owner; -1 for host memory */
+};
+
+#define XC_DEVICE_UUID_BYTES 16
+
+struct xc_device_ops {
+    const char *name; /* "cuda", "rocm": as in tuning tables */
+
+    /* Has this process loaded and initialised the runtime? Cheap; never initialises. */
+    bool (*active)(void);
+    /* Kind of the memory at ptr. Only called when active. Any failure means host memory. */
+    struct xc_mem_info (*mem_query)(const void *ptr);
+
+    xcclResult_t (*count)(int *count_p);
+    xcclResult_t (*current)(int *device_p); /* of the calling thread; -1: none is */
+    /* Make device current for this thread until leave(saved). */
+    xcclResult_t (*enter)(int device, void **saved_p);
+    void (*leave)(void *saved);
+    xcclResult_t (*name_of)(int device, char *buf, size_t len);
+    xcclResult_t (*uuid_of)(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]);
+    xcclResult_t (*bus_id_of)(int device, char *buf, size_t len); /* "0000:18:00.0" */
+
+    /* Work on the device entered. Streams are non-blocking towards the default stream. */
+    xcclResult_t (*stream_create)(xcclStream_t *stream_p);
+    xcclResult_t (*stream_destroy)(xcclStream_t stream);
+    xcclResult_t (*stream_query)(xcclStream_t stream); /* xcclInProgress while busy */
+    xcclResult_t (*stream_sync)(xcclStream_t stream);
+    xcclResult_t (*event_create)(void **event_p);
+    xcclResult_t (*event_destroy)(void *event);
+    xcclResult_t (*event_record)(void *event, xcclStream_t stream);
+    xcclResult_t (*event_query)(void *event); /* xcclInProgress while pending */
+    xcclResult_t (*copy_async)(void *dst, const void *src, size_t bytes, xcclStream_t stream);
+    xcclResult_t (*set_async)(void *dst, int byte, size_t bytes, xcclStream_t stream);
+    xcclResult_t (*mem_alloc)(void **ptr_p, size_t bytes);
+    xcclResult_t (*mem_free)(void *ptr);
+    xcclResult_t (*host_alloc)(void **ptr_p, size_t bytes); /* pinned */
+    xcclResult_t (*host_free)(void *ptr);
+};
+
+/* The runtime active in this process, or NULL. CUDA is asked before HIP. */
+const struct xc_device_ops *xc_device_active(void);
+
+/* By name, active or not; NULL if unknown. For tools that start a runtime on purpose. */
+const struct xc_device_ops *xc_device_by_name(const char *name);
+
+/*
+ * Load and initialise a runtime on purpose (xccl-perf, xccl-info; never the interposer).
+ * name: "cuda", "rocm" or "auto" (the first that has a device).
+ */
+xcclResult_t xc_device_start(const char *name, const struct xc_device_ops **ops_p);
+
+/* Kind of the memory at ptr, in any process, with or without an active runtime. */
+struct xc_mem_info xc_mem_query(const void *ptr);
+
+/*
+ * Is ptr certainly ordinary host memory by its address alone: NULL, this thread's stack, or the
+ * program's heap? A few nanoseconds; false means "ask xc_mem_query()".
+ */
+bool xc_mem_surely_host(const void *ptr);
+
+#endif
