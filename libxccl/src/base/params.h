@@ -10,7 +10,7 @@
 
 enum xc_ccl { XC_CCL_AUTO, XC_CCL_NCCL, XC_CCL_RCCL, XC_CCL_MSCCL, XC_CCL_NONE };
 enum xc_tristate { XC_AUTO, XC_YES, XC_NO };
-enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI };
+enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI, XC_ROUTE_UCC, XC_ROUTE_UCC_CCL };
 
 struct xc_params {
     int         ccl;           /* enum xc_ccl */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+int xc_log_threshold = XC_LOG_WARN;
+
+static FILE           *log_stream; /* NULL: stderr */
+static int             log_rank = -1;
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static __thread char last_detail[1024];
+
+static const char *const level_names[] = {"", "error", "warning", "info", "trace"};
+
+/* %h is the host's name, %p the process id; everything else is taken as it is. */
+static void expand_file_name(const char *pattern, char *out, size_t len)
+{
+    size_t n = 0;
+
+    for (const char *p = pattern; (*p != '\0') && (n + 1 < len); p++) {
+        if ((p[0] == '%') && (p[1] == 'p')) {
+            n += (size_t)snprintf(out + n, len - n, "%ld", (long)getpid());
+            p++;
+        } else if ((p[0] == '%') && (p[1] == 'h')) {
+            char host[256] = "";
+            gethostname(host, sizeof(host) - 1);
+            n += (size_t)snprintf(out + n, len - n, "%s", host);
+            p++;
+        } else {
+            out[n++] = *p;
+        }
+        if (n >= len) {
+            n = len - 1;
+        }
+    }
+    out[n] = '\0';
+}
+
+void xc_log_setup(enum xc_log_level level, const char *file)
+{
+    char path[1024];
+
+    __atomic_store_n(&xc_log_threshold, (int)level, __ATOMIC_RELAXED);
+    if (file == NULL) {
+        return;
+    }
+    expand_file_name(file, path, sizeof(path));
+    FILE *stream = fopen(path, "ae");
+    if (stream == NULL) {
+        xc_warn("XCCL_LOG_FILE: cannot open %s (%s); messages go to stderr", path, strerror(errno));
+        return;
+    }
+    setvbuf(stream, NULL, _IOLBF, 0);
+    pthread_mutex_lock(&log_lock);
+    log_stream = stream; /* kept to the end of the process: others may be writing */
+    pthread_mutex_unlock(&log_lock);
+}
+
+void xc_log_set_rank(int rank)
+{
+    log_rank = rank;
+}
+
+static void emit(enum xc_log_level level, const char *text)
+{
+    /* One write a line, so that the lines of many ranks on one terminal do not mix. */
+    char line[1400];
+    int  n;
+
+    if (log_rank >= 0) {
+        n = snprintf(line, sizeof(line), "xccl[%d] %s: %s\n", log_rank, level_names[level], text);
+    } else {
+        n = snprintf(line, sizeof(line), "xccl %s: %s\n", level_names[level], text);
+    }
+    if (n >= (int)sizeof(line)) {
+        n = (int)sizeof(line) - 1;
+        line[n - 1] = '\n';
+    }
+    pthread_mutex_lock(&log_lock);
+    FILE *stream = (log_stream != NULL) ? log_stream : stderr;
+    fwrite(line, 1, (size_t)n, stream);
+    fflush(stream);
+    pthread_mutex_unlock(&log_lock);
+}
+
+void xc_log(enum xc_log_level level, const char *fmt, ...)
+{
+    char    text[1200];
+    va_list ap;
+
+    if ((level == XC_LOG_NONE) || !xc_log_enabled(level)) {
+        return;
+    }
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    emit(level, text);
+}
+
+xcclResult_t xc_fail(xcclResult_t code, const char *fmt, ...)
+{
+    /* Through a second buffer: fmt's arguments may point into the detail kept so far. */
+    char    text[sizeof(last_detail)];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    memcpy(last_detail, text, sizeof(last_detail));
+    xc_info("%s", last_detail);
+    return code;
+}
+
+const char *xc_last_detail(void)
+{
+    return last_detail;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/params.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+extern char **environ;
+
+enum kind { CHOICE, TEXT, NUMBER, FOREIGN };
+
+/*
+ * The one table of variables. FOREIGN rows are read elsewhere (scripts, the simulation): they are
+ * here so that they are listed and that their names are not taken for mistyped ones.
+ */
+struct row {
+    struct xc_param_row pub;
+    enum kind           kind;
+    size_t              offset; /* in struct xc_params */
+    long                low, high;
+};
+
+#define AT(field) offsetof(struct xc_params, field)
+
+static const struct row rows[] = {
+    {{"XCCL_CCL", "auto|nccl|rccl|msccl|none", "auto",
+      "Vendor library to use; auto picks by the device runtime of the process.", "libxccl"},
+     CHOICE,
+     AT(ccl),
+     0,
+     0},
+    {{"XCCL_CCL_LIBRARY", "path", "",
+      "Vendor library to open unless the program has one loaded already.", "libxccl"},
+     TEXT,
+     AT(ccl_library),
+     0,
+     0},
+    {{"XCCL_LOG", "none|error|warn|info|trace", "warn",
+      "Messages to print; info shows each path taken once, trace every call.", "libxccl"},
+     CHOICE,
+     AT(log),
+     0,
+     0},
+    {{"XCCL_LOG_FILE", "path; %h is the host, %p the process", "",
+      "File that messages are appended to instead of stderr.", "libxccl"},
+     TEXT,
+     AT(log_file),
+     0,
+     0},
+    {{"XCCL_ROUTE", "xccl|mpi|ucc|ucc-ccl", "xccl",
+      "Chain that serves collectives; all but xccl leave every call to MPI (device buffers are "
+      "staged where MPI is not GPU-aware).",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(route),
+     0,
+     0},
+    {{"XCCL_TUNE", "coll:bytes:mem:ranks:path tokens joined by #", "",
+      "Paths that take precedence over the tuning table, first match first.", "libxccl-mpi"},
+     TEXT,
+     AT(tune),
+     0,
+     0},
+    {{"XCCL_CHECK", "0|1", "0",
+      "Verify on every call that all ranks agree; an error names the rank that does not.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(check),
+     0,
+     1},
+    {{"XCCL_TIMEOUT", "seconds, 0 to 604800", "1800",
+      "Time after which an operation that does not complete ends in an error; 0 waits for ever.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(timeout),
+     0,
+     604800},
+    {{"XCCL_MPI_GPU_AWARE", "auto|yes|no", "auto",
+      "Whether MPI takes device buffers itself; if not they are staged through host memory.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(mpi_gpu_aware),
+     0,
+     0},
+    {{"XCCL_ROOT", "path", "", "Where xccl is installed.", "modules, env/"}, FOREIGN, 0, 0, 0},
+    {{"XCCL_SITE", "name of a site", "", "Site whose settings are in force.", "modules, env/"},
+     FOREIGN,
+     0,
+     0,
+     0},
+    {{"XCCL_LOCAL_DEVICE", "device number", "", "Device that belongs to this rank.", "xccl-run"},
+     FOREIGN,
+     0,
+     0,
+     0},
+    {{"XCCL_MPI", "openmpi|mpich", "", "MPI family that xccl-perf is to be run with.", "xccl-perf"},
+     FOREIGN,
+     0,
+     0,
+     0},
+    {{"XCCL_SIM", "cuda:N|rocm:N", "", "Kind and number of simulated devices.", "simulation"},
+     FOREIGN,
+     0,
+     0,
+     0},
+};
+
+enum { NUM_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* Names that begin so are checked by whoever reads them. */
+static const char *const foreign_prefixes[] = {"XCCL_SIM_", "XCCL_ENV_", "XCCL_TEST_"};
+
+static struct xc_params values;
+static const char      *texts[NUM_ROWS]; /* from the environment, or NULL */
+static char             fault[512];
+static pthread_once_t   once = PTHREAD_ONCE_INIT;
+
+/* Index of value in "a|b|c", or -1. */
+static int choice_index(const char *allowed, const char *value)
+{
+    size_t len = strlen(value);
+    int    i = 0;
+
+    for (const char *p = allowed;; i++) {
+        const char *end = strchrnul(p, '|');
+        if (((size_t)(end - p) == len) && (strncmp(p, value, len) == 0)) {
+            return i;
+        }
+        if (*end == '\0') {
+            return -1;
+        }
+        p = end + 1;
+    }
+}
+
+static void complain(const struct row *row, const char *value)
+{
+    if (fault[0] == '\0') {
+        snprintf(fault, sizeof(fault), "%s=%.100s is not allowed; it takes %s (default %s)",
+                 row->pub.name, value, row->pub.allowed,
+                 (row->pub.fallback[0] != '\0') ? row->pub.fallback : "none");
+    }
+}
+
+static void set(const struct row *row, const char *value)
+{
+    char *field = (char *)&values + row->offset;
+
+    if (row->kind == TEXT) {
+        *(const char **)(void *)field = (value[0] != '\0') ? value : NULL;
+    } else if (row->kind == CHOICE) {
+        int i = choice_index(row->pub.allowed, value);
+        if (i >= 0) {
+            *(int *)(void *)field = i;
+        } else {
+            complain(row, value);
+        }
+    } else if (row->kind == NUMBER) {
+        char *end;
+        errno = 0;
+        long n = strtol(value, &end, 10);
+        if ((end == value) || (*end != '\0') || (errno != 0) || (n < row->low) || (n > row->high)) {
+            complain(row, value);
+        } else if (row->high == 1) {
+            *(int *)(void *)field = (int)n;
+        } else {
+            *(long *)(void *)field = n;
+        }
+    }
+}
+
+/* Letters to change, add or drop to get from a to b: small means b was meant. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t line[64];
+    size_t nb = strlen(b);
+
+    if (nb >= 63) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= nb; j++) {
+        line[j] = j;
+    }
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = line[0];
+        line[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t swap = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = line[j];
+            size_t best = (line[j] < line[j - 1]) ? line[j] + 1 : line[j - 1] + 1;
+            line[j] = (swap < best) ? swap : best;
+        }
+    }
+    return line[nb];
+}
+
+static int find_row(const char *name, size_t len)
+{
+    for (int i = 0; i < NUM_ROWS; i++) {
+        if ((strncmp(rows[i].pub.name, name, len) == 0) && (rows[i].pub.name[len] == '\0')) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void complain_unknown(const char *name, size_t len)
+{
+    char        typed[64];
+    size_t      best = 4; /* further away is not a likely slip */
+    const char *meant = NULL;
+
+    for (size_t i = 0; i < sizeof(foreign_prefixes) / sizeof(foreign_prefixes[0]); i++) {
+        if (strncmp(name, foreign_prefixes[i], strlen(foreign_prefixes[i])) == 0) {
+            return;
+        }
+    }
+    snprintf(typed, sizeof(typed), "%.*s", (int)((len < 60) ? len : 60), name);
+    for (int i = 0; i < NUM_ROWS; i++) {
+        size_t d = edit_distance(typed, rows[i].pub.name);
+        if (d < best) {
+            best = d;
+            meant = rows[i].pub.name;
+        }
+    }
+    if ((fault[0] == '\0') && (meant != NULL)) {
+        snprintf(fault, sizeof(fault), "%s is not a variable of xccl; did you mean %s?", typed,
+                 meant);
+    } else if (fault[0] == '\0') {
+        snprintf(fault, sizeof(fault),
+                 "%s is not a variable of xccl; unset it (xccl-info -c lists all)", typed);
+    }
+}
+
+static void load(void)
+{
+    for (int i = 0; i < NUM_ROWS; i++) {
+        if (rows[i].kind != FOREIGN) {
+            set(&rows[i], rows[i].pub.fallback);
+        }
+        const char *text = getenv(rows[i].pub.name);
+        /* A copy: the program may change its environment later. Kept to the end. */
+        texts[i] = (text != NULL) ? strdup(text) : NULL;
+        if ((texts[i] != NULL) && (rows[i].kind != FOREIGN)) {
+            set(&rows[i], texts[i]);
+        }
+    }
+    for (char **e = environ; (e != NULL) && (*e != NULL); e++) {
+        if (strncmp(*e, "XCCL_", 5) == 0) {
+            size_t len = (size_t)(strchrnul(*e, '=') - *e);
+            if (find_row(*e, len) < 0) {
+                complain_unknown(*e, len);
+            }
+        }
+    }
+    xc_log_setup((enum xc_log_level)values.log, values.log_file);
+}
+
+const struct xc_params *xc_params(void)
+{
+    pthread_once(&once, load);
+    return &values;
+}
+
+const char *xc_params_error(void)
+{
+    pthread_once(&once, load);
+    return (fault[0] != '\0') ? fault : NULL;
+}
+
+const struct xc_param_row *xc_param_rows(size_t *count_p)
+{
+    static struct xc_param_row pub[NUM_ROWS];
+
+    for (int i = 0; i < NUM_ROWS; i++) {
+        pub[i] = rows[i].pub;
+    }
+    *count_p = NUM_ROWS;
+    return pub;
+}
+
+const char *xc_param_value(size_t i, bool *from_env_p)
+{
+    pthread_once(&once, load);
+    if (i >= NUM_ROWS) {
+        *from_env_p = false;
+        return "";
+    }
+    *from_env_p = (texts[i] != NULL);
+    return (texts[i] != NULL) ? texts[i] : rows[i].pub.fallback;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* CUDA through its driver API, which every CUDA program has in its process. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "device/runtimes.h"
+#include "device/symbols.h"
+
+/* Numbers of cuda.h. */
+enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_NOT_INITIALIZED = 3,
+    CUDA_ERROR_NOT_READY = 600,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_MEMORYTYPE_DEVICE = 2,
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_MEMHOSTALLOC_PORTABLE = 1,
+};
+
+typedef int           CUresult;
+typedef int           CUdevice;
+typedef void         *CUcontext;
+typedef uintptr_t     CUdeviceptr;
+typedef void         *CUstream;
+typedef void         *CUevent;
+typedef unsigned char CUuuid[16];
+
+/* result, function, symbol, arguments */
+#define CUDA_FUNCTIONS(X)                                                                          \
+    X(init, "cuInit", (unsigned))                                                                  \
+    X(device_count, "cuDeviceGetCount", (int *))                                                   \
+    X(device_get, "cuDeviceGet", (CUdevice *, int))                                                \
+    X(device_name, "cuDeviceGetName", (char *, int, CUdevice))                                     \
+    X(device_uuid, "cuDeviceGetUuid", (unsigned char *, CUdevice))                                 \
+    X(device_bus_id, "cuDeviceGetPCIBusId", (char *, int, CUdevice))                               \
+    X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                         \
+    X(ctx_get, "cuCtxGetCurrent", (CUcontext *))                                                   \
+    X(ctx_device, "cuCtxGetDevice", (CUdevice *))                                                  \
+    X(ctx_push, "cuCtxPushCurrent_v2", (CUcontext))                                                \
+    X(ctx_pop, "cuCtxPopCurrent_v2", (CUcontext *))                                                \
+    X(pointer_attributes, "cuPointerGetAttributes", (unsigned, int *, void **, CUdeviceptr))       \
+    X(stream_create, "cuStreamCreate", (CUstream *, unsigned))                                     \
+    X(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                            \
+    X(stream_query, "cuStreamQuery", (CUstream))                                                   \
+    X(stream_sync, "cuStreamSynchronize", (CUstream))                                              \
+    X(event_create, "cuEventCreate", (CUevent *, unsigned))                                        \
+    X(event_destroy, "cuEventDestroy_v2", (CUevent))                                               \
+    X(event_record, "cuEventRecord", (CUevent, CUstream))                                          \
+    X(event_query, "cuEventQuery", (CUevent))                                                      \
+    X(copy_async, "cuMemcpyAsync", (CUdeviceptr, CUdeviceptr, size_t, CUstream))                   \
+    X(set_async, "cuMemsetD8Async", (CUdeviceptr, unsigned char, size_t, CUstream))                \
+    X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                         \
+    X(mem_free, "cuMemFree_v2", (CUdeviceptr))                                                     \
+    X(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                   \
+    X(host_free, "cuMemFreeHost", (void *))                                                        \
+    X(error_string, "cuGetErrorString", (CUresult, const char **))
+
+static struct {
+#define FIELD(name, symbol, args) CUresult(*name) args;
+    CUDA_FUNCTIONS(FIELD)
+#undef FIELD
+} cu;
+
+static const struct xc_symbol symbols[] = {
+#define ROW(name, symbol, args) {symbol, offsetof(__typeof__(cu), name)},
+    CUDA_FUNCTIONS(ROW)
+#undef ROW
+};
+
+static const char *const sonames[] = {"libcuda.so.1", NULL};
+
+enum { MAX_DEVICES = 64 };
+
+enum state { UNKNOWN, LOADED, INITIALISED };
+
+static int                state; /* enum state, atomic */
+static unsigned long long seen_generation;
+static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
+static CUcontext          primary[MAX_DEVICES]; /* retained; NULL until used */
+
+static xcclResult_t failed(CUresult res, const char *what)
+{
+    const char *text = NULL;
+
+    if ((cu.error_string(res, &text) != CUDA_SUCCESS) || (text == NULL)) {
+        text = "unknown error";
+    }
+    return xc_fail(xcclUnhandledCudaError, "%s failed: %s (CUDA error %d)", what, text, (int)res);
+}
+
+#define CHECK(call, what)                                                                          \
+    do {                                                                                           \
+        CUresult check_res = (call);                                                               \
+        if (check_res != CUDA_SUCCESS) {                                                           \
+            return failed(check_res, what);                                                        \
+        }                                                                                          \
+    } while (0)
+
+/* Look for a libcuda that the program loaded, but only after it has loaded something new. */
+static bool find_loaded(void)
+{
+    unsigned long long generation = xc_symbols_generation();
+    const char        *missing;
+    bool               found = false;
+
+    if (generation == __atomic_load_n(&seen_generation, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    pthread_mutex_lock(&lock);
+    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != UNKNOWN) {
+        found = true;
+    } else if (xc_symbols_open(sonames, true, symbols, sizeof(symbols) / sizeof(symbols[0]), &cu,
+                               &missing)) {
+        __atomic_store_n(&state, LOADED, __ATOMIC_RELEASE);
+        found = true;
+    } else {
+        if (missing != NULL) {
+            xc_warn("libcuda.so.1 lacks %s: CUDA memory is not recognised; the driver is too old",
+                    missing);
+        }
+        __atomic_store_n(&seen_generation, generation, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static bool cuda_active(void)
+{
+    int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+
+    if (now == INITIALISED) {
+        return true;
+    }
+    if ((now == UNKNOWN) && !find_loaded()) {
+        return false;
+    }
+    CUcontext ctx; /* the cheapest call that says NOT_INITIALIZED */
+    if (cu.ctx_get(&ctx) != CUDA_SUCCESS) {
+        return false;
+    }
+    __atomic_store_n(&state, INITIALISED, __ATOMIC_RELEASE);
+    return true;
+}
+
+xcclResult_t xc_cuda_start(void)
+{
+    const char *missing;
+    int         count = 0;
+
+    pthread_mutex_lock(&lock);
+    if ((__atomic_load_n(&state, __ATOMIC_ACQUIRE) == UNKNOWN) &&
+        !xc_symbols_open(sonames, false, symbols, sizeof(symbols) / sizeof(symbols[0]), &cu,
+                         &missing)) {
+        pthread_mutex_unlock(&lock);
+        if (missing != NULL) {
+            return xc_fail(xcclLibraryNotFound, "libcuda.so.1 lacks %s: the driver is too old",
+                           missing);
+        }
+        return xc_fail(xcclLibraryNotFound, "libcuda.so.1 was not found: no NVIDIA driver here");
+    }
+    __atomic_store_n(&state, LOADED, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+    CHECK(cu.init(0), "cuInit");
+    CHECK(cu.device_count(&count), "cuDeviceGetCount");
+    if (count == 0) {
+        return xc_fail(xcclUnhandledCudaError,
+                       "the NVIDIA driver shows no device; see CUDA_VISIBLE_DEVICES");
+    }
+    __atomic_store_n(&state, INITIALISED, __ATOMIC_RELEASE);
+    return xcclSuccess;
+}
+
+static struct xc_mem_info cuda_mem_query(const void *ptr)
+{
+    /* One call for all: newer drivers are slow on single queries of host pointers. */
+    int      attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    unsigned type = 0, managed = 0;
+    int      ordinal = -1;
+    void    *data[] = {&type, &managed, &ordinal};
+
+    struct xc_mem_info info = {XC_MEM_HOST, -1};
+    if (cu.pointer_attributes(3, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
+        return info;
+    }
+    if (managed != 0) {
+        info.kind = XC_MEM_MANAGED;
+        info.device = ordinal;
+    } else if (type == CU_MEMORYTYPE_DEVICE) {
+        info.kind = XC_MEM_DEVICE;
+        info.device = ordinal;
+    }
+    return info;
+}
+
+static xcclResult_t cuda_count(int *count_p)
+{
+    int count;
+
+    CHECK(cu.device_count(&count), "cuDeviceGetCount");
+    *count_p = count;
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_current(int *device_p)
+{
+    CUcontext ctx = NULL;
+    CUdevice  device;
+
+    CHECK(cu.ctx_get(&ctx), "cuCtxGetCurrent");
+    if (ctx == NULL) {
+        *device_p = -1;
+        return xcclSuccess;
+    }
+    CHECK(cu.ctx_device(&device), "cuCtxGetDevice");
+    *device_p = device;
+    return xcclSuccess;
+}
+
+/* The primary context is the one that the CUDA runtime and NCCL use. */
+static xcclResult_t primary_of(int device, CUcontext *ctx_p)
+{
+    CUdevice handle;
+
+    if ((device < 0) || (device >= MAX_DEVICES)) {
+        return xc_fail(xcclInvalidArgument, "device %d is out of range", device);
+    }
+    CUcontext ctx = __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE);
+    if (ctx == NULL) {
+        CHECK(cu.device_get(&handle, device), "cuDeviceGet");
+        CHECK(cu.primary_retain(&ctx, handle), "cuDevicePrimaryCtxRetain");
+        /* Retained once more if two threads meet here: harmless, it is never released. */
+        __atomic_store_n(&primary[device], ctx, __ATOMIC_RELEASE);
+    }
+    *ctx_p = ctx;
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_enter(int device, void **saved_p)
+{
+    CUcontext want, now = NULL;
+
+    xcclResult_t res = primary_of(device, &want);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    CHECK(cu.ctx_get(&now), "cuCtxGetCurrent");
+    if (now == want) {
+        *saved_p = NULL;
+        return xcclSuccess;
+    }
+    CHECK(cu.ctx_push(want), "cuCtxPushCurrent");
+    *saved_p = want;
+    return xcclSuccess;
+}
+
+static void cuda_leave(void *saved)
+{
+    CUcontext popped;
+
+    if (saved != NULL) {
+        cu.ctx_pop(&popped);
+    }
+}
+
+static xcclResult_t cuda_name_of(int device, char *buf, size_t len)
+{
+    CUdevice handle;
+
+    CHECK(cu.device_get(&handle, device), "cuDeviceGet");
+    CHECK(cu.device_name(buf, (int)len, handle), "cuDeviceGetName");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES])
+{
+    CUdevice handle;
+    CUuuid   id;
+
+    CHECK(cu.device_get(&handle, device), "cuDeviceGet");
+    CHECK(cu.device_uuid(id, handle), "cuDeviceGetUuid");
+    memcpy(uuid, id, XC_DEVICE_UUID_BYTES);
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_bus_id_of(int device, char *buf, size_t len)
+{
+    CUdevice handle;
+
+    CHECK(cu.device_get(&handle, device), "cuDeviceGet");
+    CHECK(cu.device_bus_id(buf, (int)len, handle), "cuDeviceGetPCIBusId");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_stream_create(xcclStream_t *stream_p)
+{
+    CHECK(cu.stream_create((CUstream *)stream_p, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_stream_destroy(xcclStream_t stream)
+{
+    CHECK(cu.stream_destroy(stream), "cuStreamDestroy");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_stream_query(xcclStream_t stream)
+{
+    CUresult res = cu.stream_query(stream);
+
+    if (res == CUDA_ERROR_NOT_READY) {
+        return xcclInProgress;
+    }
+    CHECK(res, "work on a stream");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_stream_sync(xcclStream_t stream)
+{
+    CHECK(cu.stream_sync(stream), "work on a stream");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_event_create(void **event_p)
+{
+    CHECK(cu.event_create(event_p, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_event_destroy(void *event)
+{
+    CHECK(cu.event_destroy(event), "cuEventDestroy");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_event_record(void *event, xcclStream_t stream)
+{
+    CHECK(cu.event_record(event, stream), "cuEventRecord");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_event_query(void *event)
+{
+    CUresult res = cu.event_query(event);
+
+    if (res == CUDA_ERROR_NOT_READY) {
+        return xcclInProgress;
+    }
+    CHECK(res, "work before an event");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_copy_async(void *dst, const void *src, size_t bytes, xcclStream_t stream)
+{
+    CHECK(cu.copy_async((CUdeviceptr)dst, (CUdeviceptr)src, bytes, stream), "cuMemcpyAsync");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_set_async(void *dst, int byte, size_t bytes, xcclStream_t stream)
+{
+    CHECK(cu.set_async((CUdeviceptr)dst, (unsigned char)byte, bytes, stream), "cuMemsetD8Async");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_mem_alloc(void **ptr_p, size_t bytes)
+{
+    CUdeviceptr ptr = 0;
+
+    CHECK(cu.mem_alloc(&ptr, bytes), "cuMemAlloc");
+    *ptr_p = (void *)ptr;
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_mem_free(void *ptr)
+{
+    CHECK(cu.mem_free((CUdeviceptr)ptr), "cuMemFree");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_host_alloc(void **ptr_p, size_t bytes)
+{
+    CHECK(cu.host_alloc(ptr_p, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_host_free(void *ptr)
+{
+    CHECK(cu.host_free(ptr), "cuMemFreeHost");
+    return xcclSuccess;
+}
+
+const struct xc_device_ops xc_cuda_ops = {
+    .name = "cuda",
+    .active = cuda_active,
+    .mem_query = cuda_mem_query,
+    .count = cuda_count,
+    .current = cuda_current,
+    .enter = cuda_enter,
+    .leave = cuda_leave,
+    .name_of = cuda_name_of,
+    .uuid_of = cuda_uuid_of,
+    .bus_id_of = cuda_bus_id_of,
+    .stream_create = cuda_stream_create,
+    .stream_destroy = cuda_stream_destroy,
+    .stream_query = cuda_stream_query,
+    .stream_sync = cuda_stream_sync,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_query = cuda_event_query,
+    .copy_async = cuda_copy_async,
+    .set_async = cuda_set_async,
+    .mem_alloc = cuda_mem_alloc,
+    .mem_free = cuda_mem_free,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
+};

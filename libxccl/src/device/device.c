@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "device/device.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "device/runtimes.h"
+
+static const struct xc_device_ops *const all_ops[] = {&xc_cuda_ops, &xc_hip_ops};
+
+enum { NUM_RUNTIMES = sizeof(all_ops) / sizeof(all_ops[0]) };
+
+const struct xc_device_ops *xc_device_active(void)
+{
+    for (int i = 0; i < NUM_RUNTIMES; i++) {
+        if (all_ops[i]->active()) {
+            return all_ops[i];
+        }
+    }
+    return NULL;
+}
+
+const struct xc_device_ops *xc_device_by_name(const char *name)
+{
+    for (int i = 0; i < NUM_RUNTIMES; i++) {
+        if (strcmp(all_ops[i]->name, name) == 0) {
+            return all_ops[i];
+        }
+    }
+    return NULL;
+}
+
+xcclResult_t xc_device_start(const char *name, const struct xc_device_ops **ops_p)
+{
+    xcclResult_t res;
+
+    if (strcmp(name, "cuda") == 0) {
+        res = xc_cuda_start();
+    } else if (strcmp(name, "rocm") == 0) {
+        res = xc_hip_start();
+    } else if (strcmp(name, "auto") == 0) {
+        if (xc_cuda_start() == xcclSuccess) {
+            *ops_p = &xc_cuda_ops;
+            return xcclSuccess;
+        }
+        char cuda_detail[512];
+        snprintf(cuda_detail, sizeof(cuda_detail), "%s", xc_last_detail());
+        res = xc_hip_start();
+        if (res != xcclSuccess) {
+            res = xc_fail(res, "no device: %s; %s", cuda_detail, xc_last_detail());
+        } else {
+            name = "rocm";
+        }
+    } else {
+        return xc_fail(xcclInvalidArgument,
+                       "no device runtime is called '%s'; use cuda, rocm or auto", name);
+    }
+    if (res == xcclSuccess) {
+        *ops_p = xc_device_by_name(name);
+    }
+    return res;
+}
+
+struct xc_mem_info xc_mem_query(const void *ptr)
+{
+    struct xc_mem_info info = {XC_MEM_HOST, -1};
+
+    if (ptr == NULL) {
+        return info;
+    }
+    const struct xc_device_ops *ops = xc_device_active();
+    return (ops != NULL) ? ops->mem_query(ptr) : info;
+}
+
+/* The program's own memory: never a device's, whatever was allocated since. */
+static struct {
+    uintptr_t image_low, image_high; /* writable part of the executable */
+    uintptr_t heap_low;              /* to the current break */
+} program;
+
+static pthread_once_t program_once = PTHREAD_ONCE_INIT;
+
+static int read_image(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if ((ph->p_type == PT_LOAD) && ((ph->p_flags & PF_W) != 0)) {
+            program.image_low = info->dlpi_addr + ph->p_vaddr;
+            program.image_high = program.image_low + ph->p_memsz;
+        }
+    }
+    return 1; /* the executable comes first */
+}
+
+static void read_program(void)
+{
+    dl_iterate_phdr(read_image, NULL);
+    /* Field 47 of stat is where the heap began. Behind the name, which may hold anything. */
+    char  text[2048];
+    FILE *f = fopen("/proc/self/stat", "re");
+    program.heap_low = UINTPTR_MAX;
+    if (f == NULL) {
+        return;
+    }
+    size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    char *p = strrchr(text, ')');
+    for (int field = 2; (p != NULL) && (field < 47); field++) {
+        p = strchr(p + 1, ' ');
+    }
+    unsigned long start_brk = 0;
+    if ((p != NULL) && (sscanf(p, "%lu", &start_brk) == 1) && (start_brk != 0)) {
+        program.heap_low = start_brk;
+    }
+}
+
+struct range {
+    uintptr_t low, high;
+};
+/* initial-exec: this library is loaded before or with MPI, and the access must stay cheap. */
+static __thread struct range stack __attribute__((tls_model("initial-exec")));
+
+static void read_stack(void)
+{
+    pthread_attr_t attr;
+    void          *low;
+    size_t         size;
+
+    pthread_once(&program_once, read_program);
+    stack.high = 1; /* known, and empty unless the rest succeeds */
+    if (pthread_getattr_np(pthread_self(), &attr) != 0) {
+        return;
+    }
+    if (pthread_attr_getstack(&attr, &low, &size) == 0) {
+        stack.low = (uintptr_t)low;
+        stack.high = stack.low + size;
+    }
+    pthread_attr_destroy(&attr);
+}
+
+bool xc_mem_surely_host(const void *ptr)
+{
+    uintptr_t p = (uintptr_t)ptr;
+
+    if (stack.high == 0) {
+        read_stack();
+    }
+    if ((p >= stack.low) && (p < stack.high)) {
+        return true;
+    }
+    if ((p >= program.heap_low) && (p < (uintptr_t)sbrk(0))) {
+        return true;
+    }
+    return (p == 0) || ((p >= program.image_low) && (p < program.image_high));
+}

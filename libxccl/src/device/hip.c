@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* AMD GPUs through the HIP runtime. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "device/runtimes.h"
+#include "device/symbols.h"
+
+/* Numbers of hip_runtime_api.h. */
+enum {
+    HIP_SUCCESS = 0,
+    HIP_ERROR_NOT_READY = 600,
+    HIP_STREAM_NON_BLOCKING = 1,
+    HIP_EVENT_DISABLE_TIMING = 2,
+    HIP_HOST_MALLOC_PORTABLE = 1,
+    HIP_MEMCPY_DEFAULT = 4,
+    HIP_FIRST_VERSION_6 = 60000000,
+};
+
+typedef int hipError_t;
+
+/* The same layout in every release; the meaning of `type` changed with ROCm 6. */
+struct hip_pointer_attributes {
+    int      type;
+    int      device;
+    void    *device_pointer;
+    void    *host_pointer;
+    int      is_managed;
+    unsigned flags;
+};
+
+#define HIP_FUNCTIONS(X)                                                                           \
+    X(init, "hipInit", (unsigned))                                                                 \
+    X(runtime_version, "hipRuntimeGetVersion", (int *))                                            \
+    X(device_count, "hipGetDeviceCount", (int *))                                                  \
+    X(device_get, "hipGetDevice", (int *))                                                         \
+    X(device_set, "hipSetDevice", (int))                                                           \
+    X(device_name, "hipDeviceGetName", (char *, int, int))                                         \
+    X(device_uuid, "hipDeviceGetUuid", (unsigned char *, int))                                     \
+    X(device_bus_id, "hipDeviceGetPCIBusId", (char *, int, int))                                   \
+    X(pointer_attributes, "hipPointerGetAttributes",                                               \
+      (struct hip_pointer_attributes *, const void *))                                             \
+    X(peek_error, "hipPeekAtLastError", (void))                                                    \
+    X(take_error, "hipGetLastError", (void))                                                       \
+    X(stream_create, "hipStreamCreateWithFlags", (void **, unsigned))                              \
+    X(stream_destroy, "hipStreamDestroy", (void *))                                                \
+    X(stream_query, "hipStreamQuery", (void *))                                                    \
+    X(stream_sync, "hipStreamSynchronize", (void *))                                               \
+    X(event_create, "hipEventCreateWithFlags", (void **, unsigned))                                \
+    X(event_destroy, "hipEventDestroy", (void *))                                                  \
+    X(event_record, "hipEventRecord", (void *, void *))                                            \
+    X(event_query, "hipEventQuery", (void *))                                                      \
+    X(copy_async, "hipMemcpyAsync", (void *, const void *, size_t, int, void *))                   \
+    X(set_async, "hipMemsetAsync", (void *, int, size_t, void *))                                  \
+    X(mem_alloc, "hipMalloc", (void **, size_t))                                                   \
+    X(mem_free, "hipFree", (void *))                                                               \
+    X(host_alloc, "hipHostMalloc", (void **, size_t, unsigned))                                    \
+    X(host_free, "hipHostFree", (void *))
+
+static struct {
+#define FIELD(name, symbol, args) hipError_t(*name) args;
+    HIP_FUNCTIONS(FIELD)
+#undef FIELD
+} hip;
+
+/* Returns a text, unlike the rest. */
+static const char *(*error_string)(hipError_t);
+
+static const struct xc_symbol symbols[] = {
+#define ROW(name, symbol, args) {symbol, offsetof(__typeof__(hip), name)},
+    HIP_FUNCTIONS(ROW)
+#undef ROW
+};
+static const struct xc_symbol text_symbol[] = {{"hipGetErrorString", 0}};
+
+/* Newest first; the plain name is the development package's link. */
+static const char *const sonames[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                                      "libamdhip64.so", NULL};
+
+static bool               loaded; /* atomic */
+static unsigned long long seen_generation;
+static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
+static bool               old_memory_types; /* numbering before ROCm 6 */
+
+static xcclResult_t failed(hipError_t res, const char *what)
+{
+    hip.take_error(); /* the program must not find our failure as its own */
+    return xc_fail(xcclUnhandledDeviceError, "%s failed: %s (HIP error %d)", what,
+                   error_string(res), (int)res);
+}
+
+#define CHECK(call, what)                                                                          \
+    do {                                                                                           \
+        hipError_t check_res = (call);                                                             \
+        if (check_res != HIP_SUCCESS) {                                                            \
+            return failed(check_res, what);                                                        \
+        }                                                                                          \
+    } while (0)
+
+/* With the lock held. */
+static bool open_library(bool only_loaded, const char **missing_p)
+{
+    int version = 0;
+
+    if (__atomic_load_n(&loaded, __ATOMIC_ACQUIRE)) {
+        return true;
+    }
+    if (!xc_symbols_open(sonames, only_loaded, symbols, sizeof(symbols) / sizeof(symbols[0]), &hip,
+                         missing_p) ||
+        !xc_symbols_open(sonames, true, text_symbol, 1, &error_string, missing_p)) {
+        return false;
+    }
+    if (hip.runtime_version(&version) == HIP_SUCCESS) {
+        old_memory_types = (version < HIP_FIRST_VERSION_6);
+    }
+    __atomic_store_n(&loaded, true, __ATOMIC_RELEASE);
+    return true;
+}
+
+/*
+ * HIP initialises itself at any call and has none that tells whether it did, so here a loaded
+ * library counts as active.
+ */
+static bool hip_active(void)
+{
+    const char *missing = NULL;
+
+    if (__atomic_load_n(&loaded, __ATOMIC_ACQUIRE)) {
+        return true;
+    }
+    unsigned long long generation = xc_symbols_generation();
+    if (generation == __atomic_load_n(&seen_generation, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    pthread_mutex_lock(&lock);
+    bool found = open_library(true, &missing);
+    if (!found) {
+        if (missing != NULL) {
+            xc_warn("libamdhip64.so lacks %s: AMD memory is not recognised; ROCm is too old",
+                    missing);
+        }
+        __atomic_store_n(&seen_generation, generation, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+xcclResult_t xc_hip_start(void)
+{
+    const char *missing = NULL;
+    int         count = 0;
+
+    pthread_mutex_lock(&lock);
+    bool found = open_library(false, &missing);
+    pthread_mutex_unlock(&lock);
+    if (!found && (missing != NULL)) {
+        return xc_fail(xcclLibraryNotFound, "libamdhip64.so lacks %s: ROCm is too old", missing);
+    }
+    if (!found) {
+        return xc_fail(xcclLibraryNotFound, "libamdhip64.so was not found: no ROCm here");
+    }
+    CHECK(hip.init(0), "hipInit");
+    CHECK(hip.device_count(&count), "hipGetDeviceCount");
+    if (count == 0) {
+        return xc_fail(xcclUnhandledDeviceError,
+                       "HIP shows no device; see ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES");
+    }
+    return xcclSuccess;
+}
+
+static struct xc_mem_info hip_mem_query(const void *ptr)
+{
+    struct hip_pointer_attributes attr = {0};
+    struct xc_mem_info            info = {XC_MEM_HOST, -1};
+    hipError_t                    before = hip.peek_error();
+
+    if (hip.pointer_attributes(&attr, ptr) != HIP_SUCCESS) {
+        if (before == HIP_SUCCESS) {
+            hip.take_error(); /* host memory that HIP does not know is an error to it */
+        }
+        return info;
+    }
+    int device_type = old_memory_types ? 1 : 2;
+    if (attr.is_managed != 0) {
+        info.kind = XC_MEM_MANAGED;
+        info.device = attr.device;
+    } else if (attr.type == device_type) {
+        info.kind = XC_MEM_DEVICE;
+        info.device = attr.device;
+    }
+    return info;
+}
+
+static xcclResult_t hip_count(int *count_p)
+{
+    int count;
+
+    CHECK(hip.device_count(&count), "hipGetDeviceCount");
+    *count_p = count;
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_current(int *device_p)
+{
+    int device;
+
+    CHECK(hip.device_get(&device), "hipGetDevice");
+    *device_p = device;
+    return xcclSuccess;
+}
+
+/* saved is the device to go back to, plus one; NULL when there is nothing to do. */
+static xcclResult_t hip_enter(int device, void **saved_p)
+{
+    int now;
+
+    CHECK(hip.device_get(&now), "hipGetDevice");
+    if (now == device) {
+        *saved_p = NULL;
+        return xcclSuccess;
+    }
+    CHECK(hip.device_set(device), "hipSetDevice");
+    *saved_p = (void *)((intptr_t)now + 1);
+    return xcclSuccess;
+}
+
+static void hip_leave(void *saved)
+{
+    if (saved != NULL) {
+        hip.device_set((int)((intptr_t)saved - 1));
+    }
+}
+
+static xcclResult_t hip_name_of(int device, char *buf, size_t len)
+{
+    CHECK(hip.device_name(buf, (int)len, device), "hipDeviceGetName");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES])
+{
+    unsigned char id[XC_DEVICE_UUID_BYTES];
+
+    CHECK(hip.device_uuid(id, device), "hipDeviceGetUuid");
+    memcpy(uuid, id, XC_DEVICE_UUID_BYTES);
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_bus_id_of(int device, char *buf, size_t len)
+{
+    CHECK(hip.device_bus_id(buf, (int)len, device), "hipDeviceGetPCIBusId");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_stream_create(xcclStream_t *stream_p)
+{
+    CHECK(hip.stream_create(stream_p, HIP_STREAM_NON_BLOCKING), "hipStreamCreate");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_stream_destroy(xcclStream_t stream)
+{
+    CHECK(hip.stream_destroy(stream), "hipStreamDestroy");
+    return xcclSuccess;
+}
+
+/* "Not ready" is no failure, but HIP keeps it as the last error: take it back. */
+static xcclResult_t query_result(hipError_t res, const char *what)
+{
+    if (res == HIP_ERROR_NOT_READY) {
+        hip.take_error();
+        return xcclInProgress;
+    }
+    CHECK(res, what);
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_stream_query(xcclStream_t stream)
+{
+    return query_result(hip.stream_query(stream), "work on a stream");
+}
+
+static xcclResult_t hip_stream_sync(xcclStream_t stream)
+{
+    CHECK(hip.stream_sync(stream), "work on a stream");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_event_create(void **event_p)
+{
+    CHECK(hip.event_create(event_p, HIP_EVENT_DISABLE_TIMING), "hipEventCreate");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_event_destroy(void *event)
+{
+    CHECK(hip.event_destroy(event), "hipEventDestroy");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_event_record(void *event, xcclStream_t stream)
+{
+    CHECK(hip.event_record(event, stream), "hipEventRecord");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_event_query(void *event)
+{
+    return query_result(hip.event_query(event), "work before an event");
+}
+
+static xcclResult_t hip_copy_async(void *dst, const void *src, size_t bytes, xcclStream_t stream)
+{
+    CHECK(hip.copy_async(dst, src, bytes, HIP_MEMCPY_DEFAULT, stream), "hipMemcpyAsync");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_set_async(void *dst, int byte, size_t bytes, xcclStream_t stream)
+{
+    CHECK(hip.set_async(dst, byte, bytes, stream), "hipMemsetAsync");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_mem_alloc(void **ptr_p, size_t bytes)
+{
+    CHECK(hip.mem_alloc(ptr_p, bytes), "hipMalloc");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_mem_free(void *ptr)
+{
+    CHECK(hip.mem_free(ptr), "hipFree");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_host_alloc(void **ptr_p, size_t bytes)
+{
+    CHECK(hip.host_alloc(ptr_p, bytes, HIP_HOST_MALLOC_PORTABLE), "hipHostMalloc");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_host_free(void *ptr)
+{
+    CHECK(hip.host_free(ptr), "hipHostFree");
+    return xcclSuccess;
+}
+
+const struct xc_device_ops xc_hip_ops = {
+    .name = "rocm",
+    .active = hip_active,
+    .mem_query = hip_mem_query,
+    .count = hip_count,
+    .current = hip_current,
+    .enter = hip_enter,
+    .leave = hip_leave,
+    .name_of = hip_name_of,
+    .uuid_of = hip_uuid_of,
+    .bus_id_of = hip_bus_id_of,
+    .stream_create = hip_stream_create,
+    .stream_destroy = hip_stream_destroy,
+    .stream_query = hip_stream_query,
+    .stream_sync = hip_stream_sync,
+    .event_create = hip_event_create,
+    .event_destroy = hip_event_destroy,
+    .event_record = hip_event_record,
+    .event_query = hip_event_query,
+    .copy_async = hip_copy_async,
+    .set_async = hip_set_async,
+    .mem_alloc = hip_mem_alloc,
+    .mem_free = hip_mem_free,
+    .host_alloc = hip_host_alloc,
+    .host_free = hip_host_free,
+};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The runtimes that device.c chooses from. */
+#ifndef XC_DEVICE_RUNTIMES_H
+#define XC_DEVICE_RUNTIMES_H
+
+#include "device/device.h"
+
+extern const struct xc_device_ops xc_cuda_ops;
+extern const struct xc_device_ops xc_hip_ops;
+
+/* Open and initialise on purpose; fail where there is no device. */
+xcclResult_t xc_cuda_start(void);
+xcclResult_t xc_hip_start(void);
+
+#endif
