@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The front door: each target calls CMake or a script of ci/, where the work is.
+PREFIX ?= /usr/local
+BUILD ?= build
+export XCCL_BUILD_DIR := $(abspath $(BUILD))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench install dist clean
+
+help: ## list the targets
+	@echo 'xccl: collectives of MPI programs on the vendor library. Usage: make <target>'
+	@sed -n 's/^\([a-z]*\):.*## /\1:/p' Makefile | while IFS=: read -r name text; do \
+	    printf '  %-8s %s\n' "$$name" "$$text"; done
+	@echo 'Variables: PREFIX=$(PREFIX) (install), BUILD=$(BUILD) (where everything is built)'
+
+demo: ## build, install into a local prefix, run a benchmark on 4 ranks
+	@ci/bootstrap build
+	@ci/demo
+
+test: ## build twice (release, sanitizers) and run every test
+	@ci/bootstrap build test
+	@ci/test
+
+lint: ## check format, static analysis, layering, shell and Python
+	@ci/bootstrap build lint
+	@ci/lint
+
+bench: ## measure what the library costs, as ratios within one run
+	@ci/bootstrap build
+	@ci/bench
+
+install: ## build and install into PREFIX
+	@ci/bootstrap --check build
+	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(PREFIX)"
+	@cmake --install "$(BUILD)/install" --prefix "$(PREFIX)"
+
+dist: ## make dist/xccl-<version>.tar.gz of the last commit; it builds without git
+	@ci/dist
+
+clean: ## remove what was built (the Python environment stays)
+	rm -rf "$(BUILD)" dist

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Add up JUnit reports: the slowest tests, the skips with their reasons, and one closing line.
+
+Usage: summary.py REPORT.xml ...; the exit status is 0 only if tests ran and none failed. A report
+that is missing or cannot be read counts as a failure: its tests never came to an end.
+"""
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+SLOWEST = 10
+
+
+def outcome(case):
+    """One of passed, failed, skipped, and the reason of a skip."""
+    if case.find("failure") is not None or case.find("error") is not None:
+        return "failed", ""
+    skipped = case.find("skipped")
+    if skipped is not None or case.get("status") in ("notrun", "disabled"):
+        reason = (skipped.get("message") or skipped.text or "") if skipped is not None else ""
+        return "skipped", " ".join(reason.split()) or reason_in_output(case)
+    return "passed", ""
+
+
+def reason_in_output(case):
+    """ctest knows only that a test skipped; by convention its last line of output says why."""
+    lines = (case.findtext("system-out") or "").strip().splitlines()
+    return lines[-1] if lines else "no reason given"
+
+
+def read(path):
+    """All cases of one report as (name, outcome, reason, seconds)."""
+    report = Path(path).stem
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError) as error:
+        return [(f"{report}: no report: {error}", "failed", "", 0.0)]
+    cases = []
+    for case in root.iter("testcase"):
+        name = "::".join(part for part in (case.get("classname"), case.get("name")) if part)
+        if report.startswith("ctest"):
+            name = case.get("name")
+        cases.append((f"{report}: {name}", *outcome(case), float(case.get("time") or 0)))
+    return cases
+
+
+def show(cases):
+    """Print the summary and return the exit status."""
+    names = {kind: [c for c in cases if c[1] == kind] for kind in ("passed", "failed", "skipped")}
+    print("\nSlowest:")
+    for name, _, _, seconds in sorted(cases, key=lambda c: -c[3])[:SLOWEST]:
+        print(f"  {seconds:7.1f} s  {name}")
+    if names["skipped"]:
+        print("\nSkipped:")
+        for name, _, reason, _ in names["skipped"]:
+            print(f"  {name}: {reason}")
+    if names["failed"]:
+        print("\nFailed:")
+        for name, *_ in names["failed"]:
+            print(f"  {name}")
+    print("\n" + ", ".join(f"{len(names[kind])} {kind}" for kind in names))
+    return 0 if names["passed"] and not names["failed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(show([case for path in sys.argv[1:] for case in read(path)]))
