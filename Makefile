@@ -2,7 +2,7 @@
 # The front door: each target calls CMake or a script of ci/, where the work is.
 PREFIX ?= /usr/local
 BUILD ?= build
-export XCCL_BUILD_DIR := $(abspath $(BUILD))
+export BUILD_DIR := $(abspath $(BUILD))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench install dist clean

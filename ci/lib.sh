@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=sh
 # Shared by the scripts of ci/; sourced after `set -eu`, from any folder.
+#
+# No variable here begins with XCCL_: those belong to the library, which refuses names unknown to it.
 
-XCCL_TOP=$(cd "$(dirname "$0")/.." && pwd)
-XCCL_BUILD_DIR=${XCCL_BUILD_DIR:-$XCCL_TOP/build}
-XCCL_VENV=${XCCL_VENV:-$XCCL_TOP/.venv}
-export XCCL_TOP XCCL_BUILD_DIR XCCL_VENV
+top=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck disable=SC2034 # the scripts use them
+build_dir=${BUILD_DIR:-$top/build}
+# shellcheck disable=SC2034
+venv=$top/.venv
 
 say() {
     printf '%s: %s\n' "${0##*/}" "$*"
