@@ -81,8 +81,15 @@ typedef enum {
     xcclMax = 2,
     xcclMin = 3,
     xcclAvg = 4,
-    xcclNumOps = 5
+    xcclNumOps = 5, /**< The least value of an operation made by xcclRedOpCreatePreMulSum(). */
+    xcclMaxRedOp = 0x7fffffff
 } xcclRedOp_t;
+
+/** Where the scalar of xcclRedOpCreatePreMulSum() is, with NCCL's values. */
+typedef enum {
+    xcclScalarDevice = 0,       /**< In device memory, read when an operation runs. */
+    xcclScalarHostImmediate = 1 /**< In host memory, read before the call returns. */
+} xcclScalarResidence_t;
 
 /** Size of a unique id: room for the largest vendor's (4096 bytes) behind a header of xccl's. */
 #define XCCL_UNIQUE_ID_BYTES 4224
@@ -247,9 +254,12 @@ XCCL_EXPORT xcclResult_t xcclAllGather(const void *sendbuff, void *recvbuff, siz
                                        xcclStream_t stream);
 
 /**
- * @brief Rank i's block from this rank comes from recvcounts[i] elements at displs[i] of rank i.
+ * @brief Gather recvcounts[i] elements of every rank i on all ranks, at displs[i] of @p recvbuff.
  * @param[in] recvcounts  nranks counts, the same on every rank; sendcount is recvcounts[rank].
- * @param[in] displs      nranks offsets into @p recvbuff, in elements.
+ * @param[in] displs      nranks offsets into @p recvbuff, in elements; they may differ by rank.
+ *                        NULL on all ranks or on none: the blocks follow one another. That is
+ *                        faster where all counts are equal.
+ * @note In place when sendbuff == recvbuff + displs[rank].
  */
 XCCL_EXPORT xcclResult_t xcclAllGatherv(const void *sendbuff, size_t sendcount, void *recvbuff,
                                         const size_t recvcounts[], const size_t displs[],
@@ -307,6 +317,18 @@ XCCL_EXPORT xcclResult_t xcclRecv(void *recvbuff, size_t count, xcclDataType_t d
 XCCL_EXPORT xcclResult_t xcclGroupStart(void);
 /** @brief End a group. An error of any call in it is returned here too. */
 XCCL_EXPORT xcclResult_t xcclGroupEnd(void);
+
+/**
+ * @brief Make an operation that multiplies each rank's elements by @p scalar, then sums.
+ * @param[in] scalar    One element of @p datatype, which collectives with the operation must have.
+ * @param[out] op_p     Valid for @p comm only.
+ * @return ::xcclUnsupported where the library has no such operation (NCCL before 2.11).
+ */
+XCCL_EXPORT xcclResult_t xcclRedOpCreatePreMulSum(xcclRedOp_t *op_p, void *scalar,
+                                                  xcclDataType_t        datatype,
+                                                  xcclScalarResidence_t residence, xcclComm_t comm);
+/** @brief Free @p op; allowed as soon as the last call with it has returned. */
+XCCL_EXPORT xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm);
 
 /**
  * @brief Allocate device memory on the current device, the vendor library's way where it has one

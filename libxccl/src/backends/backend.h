@@ -37,7 +37,7 @@ struct xc_coll_args {
     const size_t  *sendcounts; /* nranks each, or NULL */
     const size_t  *sdispls;
     const size_t  *recvcounts;
-    const size_t  *rdispls;
+    const size_t  *rdispls; /* NULL in allgatherv: the blocks follow one another */
     xcclDataType_t datatype;
     xcclRedOp_t    op;
     int            root; /* or the peer of send and recv */
@@ -71,6 +71,10 @@ struct xc_backend_ops {
     bool (*native)(enum xc_coll coll);
 
     xcclResult_t (*get_unique_id)(char *id); /* lib.id_bytes */
+    /*
+     * comm_p must live as long as the communicator: in a group, or when non-blocking, the vendor
+     * writes it after the call has returned (xcclSuccess or xcclInProgress), from another thread.
+     */
     xcclResult_t (*comm_create)(const struct xc_comm_args *args, void **comm_p);
     xcclResult_t (*comm_split)(void *comm, int color, int key, const xcclConfig_t *config,
                                void **newcomm_p);
@@ -79,9 +83,12 @@ struct xc_backend_ops {
     xcclResult_t (*comm_finalize)(void *comm);
     xcclResult_t (*comm_destroy)(void *comm);
     xcclResult_t (*comm_abort)(void *comm);
-    const char *(*last_error)(void *comm); /* the vendor's own text, "" if none */
+    const char *(*last_error)(void); /* the vendor's own text, "" if none */
     /* Enqueue; args are checked. Built-in or composed, the caller does not care. */
     xcclResult_t (*collective)(const struct xc_coll_args *args, void *comm, int nranks, int rank);
+    xcclResult_t (*redop_create)(xcclRedOp_t *op_p, void *scalar, xcclDataType_t type,
+                                 xcclScalarResidence_t residence, void *comm);
+    xcclResult_t (*redop_destroy)(xcclRedOp_t op, void *comm);
     xcclResult_t (*group_start)(void);
     xcclResult_t (*group_end)(void);
     xcclResult_t (*mem_alloc)(void **ptr_p, size_t bytes);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which backend this process uses. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/backend.h"
+#include "backends/ncclfamily.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "device/device.h"
+#include "vendor/vendor.h"
+
+static const struct xc_backend_ops *const all[] = {&xc_backend_nccl, &xc_backend_rccl,
+                                                   &xc_backend_msccl, NULL};
+
+/* Those that XCCL_CCL=auto may pick, in the order in which they are tried; their rows. */
+static const struct {
+    const struct xc_backend_ops *ops;
+    size_t                       row;
+} automatic[] = {{&xc_backend_nccl, XC_NCCL_ROW_NCCL}, {&xc_backend_rccl, XC_NCCL_ROW_RCCL}};
+enum { NUM_AUTOMATIC = sizeof(automatic) / sizeof(automatic[0]) };
+
+static struct {
+    const struct xc_backend_ops *ops;
+    struct xc_library            lib;
+    xcclResult_t                 result;
+    char                         detail[1024];
+} chosen;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool     is_chosen;
+
+const struct xc_backend_ops *const *xc_backend_all(void)
+{
+    return all;
+}
+
+static const struct xc_nccl_row *row_of(size_t i)
+{
+    size_t count;
+    return &xc_nccl_rows(&count)[automatic[i].row];
+}
+
+static xcclResult_t load(const struct xc_backend_ops *ops, const char *path)
+{
+    xcclResult_t rc = ops->load(path, &chosen.lib);
+
+    if (rc == xcclSuccess) {
+        chosen.ops = ops;
+    }
+    return rc;
+}
+
+/* The backend whose name is in the file's: /opt/rccl/lib/librccl.so.1 is RCCL, all else is NCCL. */
+static const struct xc_backend_ops *by_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *file = (slash != NULL) ? slash + 1 : path;
+
+    return (strstr(file, xc_backend_rccl.name) != NULL) ? &xc_backend_rccl : &xc_backend_nccl;
+}
+
+/* No runtime says what the devices are: take the first library that there is. */
+static xcclResult_t load_any(void)
+{
+    char         trail[800] = "";
+    xcclResult_t rc = xcclLibraryNotFound;
+
+    for (size_t i = 0; i < NUM_AUTOMATIC; i++) {
+        rc = load(automatic[i].ops, NULL);
+        if (rc == xcclSuccess) {
+            return rc;
+        }
+        size_t len = strlen(trail);
+        snprintf(trail + len, sizeof(trail) - len, "%s%s", (len > 0) ? " | " : "",
+                 xc_last_detail());
+    }
+    return xc_fail(rc, "XCCL_CCL=auto found no library. %s", trail);
+}
+
+static xcclResult_t load_automatic(const char *path)
+{
+    const struct xc_device_ops *device = xc_device_active();
+
+    for (size_t i = 0; i < NUM_AUTOMATIC; i++) {
+        if ((device != NULL) ? (strcmp(row_of(i)->device, device->name) == 0)
+                             : xc_vendor_loaded(row_of(i)->soname)) {
+            return load(automatic[i].ops, path);
+        }
+    }
+    return (path != NULL) ? load(by_file_name(path), path) : load_any();
+}
+
+static xcclResult_t choose(void)
+{
+    const struct xc_params *params = xc_params();
+
+    if (xc_params_error() != NULL) {
+        return xc_fail(xcclInvalidUsage, "%s", xc_params_error());
+    }
+    switch (params->ccl) {
+    case XC_CCL_NONE:
+        return xc_fail(xcclLibraryNotFound,
+                       "XCCL_CCL=none forbids every vendor library; unset it to use one");
+    case XC_CCL_NCCL:
+        return load(&xc_backend_nccl, params->ccl_library);
+    case XC_CCL_RCCL:
+        return load(&xc_backend_rccl, params->ccl_library);
+    case XC_CCL_MSCCL:
+        return load(&xc_backend_msccl, params->ccl_library);
+    default:
+        return load_automatic(params->ccl_library);
+    }
+}
+
+static void choose_once(void)
+{
+    char version[16];
+
+    pthread_mutex_lock(&lock);
+    if (!atomic_load_explicit(&is_chosen, memory_order_relaxed)) {
+        chosen.result = choose();
+        if (chosen.result == xcclSuccess) {
+            xc_info("using %s %s from %s (found by: %s)", chosen.lib.name,
+                    xc_nccl_version_text(chosen.lib.version, version, sizeof(version)),
+                    chosen.lib.path, chosen.lib.found_by);
+        } else {
+            snprintf(chosen.detail, sizeof(chosen.detail), "%s", xc_last_detail());
+        }
+        atomic_store_explicit(&is_chosen, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+xcclResult_t xc_backend_get(const struct xc_backend_ops **ops_p, const struct xc_library **lib_p)
+{
+    if (!atomic_load_explicit(&is_chosen, memory_order_acquire)) {
+        choose_once();
+    }
+    if (chosen.result != xcclSuccess) {
+        return xc_fail(chosen.result, "%s", chosen.detail);
+    }
+    *ops_p = chosen.ops;
+    *lib_p = &chosen.lib;
+    return xcclSuccess;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Vendor libraries: which there are, how one is found and opened. The only place that names a
+ * vendor's file. Nothing here keeps state: who opens a library keeps what was found.
+ */
+#ifndef XC_VENDOR_VENDOR_H
+#define XC_VENDOR_VENDOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "vendor/nccl_abi.h"
+#include <xccl/xccl.h>
+
+#define XC_PATH_MAX 1024
+
+#define XC_NEVER 2147483647 /* no version has it */
+
+/* One library of the NCCL family. Versions are of the library itself; 0 is every version. */
+struct xc_nccl_row {
+    const char *name;      /* "nccl" */
+    const char *soname;    /* "libnccl.so.2" */
+    const char *device;    /* device runtime it works on: "cuda" */
+    bool        by_soname; /* may the loader's search path decide which file it is? */
+    int         min_version;
+    int         type_since[xcclNumTypes];
+    int         op_since[xcclNumOps];
+};
+
+/* Places of the rows in the table. */
+enum { XC_NCCL_ROW_NCCL, XC_NCCL_ROW_RCCL, XC_NCCL_ROW_MSCCL };
+
+const struct xc_nccl_row *xc_nccl_rows(size_t *count_p);
+
+enum xc_found_by {
+    XC_FOUND_LOADED,   /* the process had it already */
+    XC_FOUND_VARIABLE, /* XCCL_CCL_LIBRARY */
+    XC_FOUND_BUILT_IN, /* path set when xccl was built */
+    XC_FOUND_SONAME,   /* the loader's search path */
+};
+const char *xc_found_by_name(enum xc_found_by found_by);
+
+/* An opened library. */
+struct xc_vendor_lib {
+    void            *handle;
+    char             path[XC_PATH_MAX]; /* real path of the file */
+    enum xc_found_by found_by;
+};
+
+/* A symbol to look up; the address goes to `offset` of the caller's table of functions. */
+struct xc_vendor_symbol {
+    const char *name;
+    size_t      offset;
+    int         since; /* first version that has it, for the message */
+    bool        required;
+};
+
+/* What to look for and where. */
+struct xc_vendor_search {
+    const char *name;     /* "nccl", for messages */
+    const char *soname;   /* also recognises a library already loaded */
+    const char *variable; /* value of XCCL_CCL_LIBRARY, or NULL */
+    const char *built_in; /* path set at build time, or NULL; skipped where there is no such file */
+    bool        by_soname;
+};
+
+/*
+ * Open what `search` describes, in this order: already loaded, variable, built_in, soname. A file
+ * that is there but cannot be loaded ends the search: the next one would hide the fault.
+ */
+xcclResult_t xc_vendor_open(const struct xc_vendor_search *search, struct xc_vendor_lib *lib_p);
+void         xc_vendor_close(struct xc_vendor_lib *lib);
+
+/* The soname written in the library; false if it has none. */
+bool xc_vendor_soname(const struct xc_vendor_lib *lib, char *buf, size_t len);
+
+/* Is a library of this soname in the process already? Loads nothing. */
+bool xc_vendor_loaded(const char *soname);
+
+/* Fill the table of functions; a required symbol that is missing is a failure that names it. */
+xcclResult_t xc_vendor_resolve(const struct xc_vendor_lib *lib, const char *name,
+                               const struct xc_vendor_symbol *symbols, size_t count, void *table);
+
+/* Path of `name` in the list "nccl=/a;rccl=/b"; NULL if it has none. */
+const char *xc_vendor_list_path(const char *list, const char *name, char *buf, size_t len);
+
+/* Open row's library, look up its symbols and ask its version. `explicit_path` may be NULL. */
+xcclResult_t xc_nccl_open(const struct xc_nccl_row *row, const char *explicit_path,
+                          struct xc_vendor_lib *lib_p, struct xc_nccl_fns *fns_p, int *version_p);
+
+/* "2.28.3" from 22803 (from 2.9 on) or 2708 (before). */
+const char *xc_nccl_version_text(int version, char *buf, size_t len);
+
+#endif
