@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is installed beside this program. */
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "info.h"
+#include "info_build.h"
+
+/* Fill path with prefix/lib*'s name, or "" if there is none. */
+static void find_in_lib(const char *prefix, const char *name, char *path, size_t len)
+{
+    static const char *const folders[] = {"lib", "lib64", "lib/*-linux-gnu"};
+
+    path[0] = '\0';
+    for (size_t i = 0; (i < sizeof(folders) / sizeof(folders[0])) && (path[0] == '\0'); i++) {
+        char   pattern[1200];
+        glob_t found;
+        snprintf(pattern, sizeof(pattern), "%s/%s/%s", prefix, folders[i], name);
+        if (glob(pattern, 0, NULL, &found) == 0) {
+            snprintf(path, len, "%s", found.gl_pathv[0]);
+            globfree(&found);
+        }
+    }
+}
+
+static void find_prefix(char *prefix, size_t len)
+{
+    char    self[1024];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    self[(n > 0) ? n : 0] = '\0';
+    for (int i = 0; i < 2; i++) { /* /prefix/bin/xccl-info */
+        char *slash = strrchr(self, '/');
+        if (slash != NULL) {
+            *slash = '\0';
+        }
+    }
+    snprintf(prefix, len, "%s", self);
+}
+
+/* XCCL_INFO_FAMILIES is "openmpi 4.1.4;mpich 4.0.2;". */
+static void find_families(struct info *info)
+{
+    const char *p = XCCL_INFO_FAMILIES;
+    char        name[64];
+
+    while ((*p != '\0') && (info->nmpi < INFO_MAX_FAMILIES)) {
+        struct info_mpi *mpi = &info->mpi[info->nmpi++];
+        if (sscanf(p, "%15[^ ] %31[^;];", mpi->family, mpi->built_with) != 2) {
+            info->nmpi--;
+            return;
+        }
+        snprintf(name, sizeof(name), "xccl/libxccl-mpi-%s.so", mpi->family);
+        find_in_lib(info->prefix, name, mpi->interposer, sizeof(mpi->interposer));
+        snprintf(name, sizeof(name), "xccl/xccl-perf-%s", mpi->family);
+        find_in_lib(info->prefix, name, mpi->perf, sizeof(mpi->perf));
+        p += strcspn(p, ";");
+        p += (*p == ';');
+    }
+}
+
+void info_collect_install(struct info *info)
+{
+    find_prefix(info->prefix, sizeof(info->prefix));
+    find_in_lib(info->prefix, "libxccl.so.[0-9]", info->libxccl, sizeof(info->libxccl));
+    find_in_lib(info->prefix, "libxccl-mpi.so", info->preload, sizeof(info->preload));
+    find_in_lib(info->prefix, "xccl/sim/cuda", info->sim[0], sizeof(info->sim[0]));
+    find_in_lib(info->prefix, "xccl/sim/rocm", info->sim[1], sizeof(info->sim[1]));
+    find_families(info);
+}

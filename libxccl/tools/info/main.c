@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* xccl-info: what xccl is, what it found on this machine, and what this environment tells it. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "info.h"
+#include "info_build.h"
+
+static const char usage[] =
+    "Usage: xccl-info [options]\n"
+    "\n"
+    "Says what is installed, which device runtimes and vendor libraries are found and where, which\n"
+    "types and operations they have, which tuning table is in force, and every variable.\n"
+    "\n"
+    "  -c, --config   the variables only: value, origin, default, meaning\n"
+    "  -d, --devices  start the device runtimes and list their devices\n"
+    "  --link         flags that link the interposer into a program, instead of preloading it\n"
+    "  --json         everything, as JSON\n"
+    "  --help, --version\n"
+    "\n"
+    "Exit status: 0; 1 with a message if the configuration is at fault or a part is missing; 2 for\n"
+    "a wrong option.\n";
+
+enum option_id { LINK = 256, JSON, HELP, VERSION };
+
+static const struct option long_options[] = {
+    {"config", 0, NULL, 'c'}, {"devices", 0, NULL, 'd'}, {"link", 0, NULL, LINK},
+    {"json", 0, NULL, JSON},  {"help", 0, NULL, HELP},   {"version", 0, NULL, VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+struct options {
+    bool config, devices, link, json;
+};
+
+static void refuse(const char *what)
+{
+    fprintf(stderr,
+            "xccl-info: unknown option '%s'; known: -c --config, -d --devices, --link, --json, "
+            "--help, --version\n",
+            what);
+    exit(2);
+}
+
+static void parse(struct options *options, int argc, char **argv)
+{
+    int id;
+
+    opterr = 0;
+    while ((id = getopt_long(argc, argv, "cd", long_options, NULL)) != -1) {
+        switch (id) {
+        case 'c':
+            options->config = true;
+            break;
+        case 'd':
+            options->devices = true;
+            break;
+        case LINK:
+            options->link = true;
+            break;
+        case JSON:
+            options->json = true;
+            break;
+        case HELP:
+            fputs(usage, stdout);
+            exit(0);
+        case VERSION:
+            printf("xccl-info %s\n", XCCL_INFO_VERSION);
+            exit(0);
+        default:
+            refuse(argv[optind - 1]);
+        }
+    }
+    if (optind < argc) {
+        refuse(argv[optind]);
+    }
+}
+
+static int print_link(const struct info *info)
+{
+    if (info->preload[0] == '\0') {
+        fprintf(stderr, "xccl-info: no libxccl-mpi.so in %s/lib: xccl was built without an MPI\n",
+                info->prefix);
+        return 1;
+    }
+    info_print_link(info);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct info info;
+    struct options     options = {0};
+
+    parse(&options, argc, argv);
+    info_collect(&info, options.json || !(options.config || options.link), options.devices);
+    if (options.link) {
+        return print_link(&info);
+    }
+    if (options.json) {
+        info_print_json(&info, options.devices);
+    } else if (options.config) {
+        info_print_config();
+    } else {
+        info_print(&info, options.devices);
+    }
+    if (info.fault[0] != '\0') {
+        fflush(stdout);
+        fprintf(stderr, "xccl-info: %s\n", info.fault);
+        return 1;
+    }
+    return (fflush(stdout) == 0) ? 0 : 1;
+}

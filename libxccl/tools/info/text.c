@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The facts for people. */
+#include <stdio.h>
+#include <string.h>
+
+#include "info.h"
+#include "info_build.h"
+
+static const char *or_missing(const char *path)
+{
+    return (path[0] != '\0') ? path : "missing";
+}
+
+static void print_install(const struct info *info)
+{
+    printf("Installation\n");
+    printf("  prefix         %s\n", info->prefix);
+    printf("  libxccl        %s\n", or_missing(info->libxccl));
+    printf("  interposer     %s\n", or_missing(info->preload));
+    for (int i = 0; i < info->nmpi; i++) {
+        const struct info_mpi *mpi = &info->mpi[i];
+        printf("  for %-10s %s (built with %s %s)\n", mpi->family, or_missing(mpi->interposer),
+               mpi->family, mpi->built_with);
+    }
+    if (info->nmpi == 0) {
+        printf("  for MPI        none: built without an MPI\n");
+    }
+    for (int i = 0; i < INFO_MAX_RUNTIMES; i++) {
+        if (info->sim[i][0] != '\0') {
+            printf("  simulated      %s\n", info->sim[i]);
+        }
+    }
+    printf("  built by       %s, %s%s\n", XCCL_INFO_COMPILER, XCCL_INFO_BUILD_TYPE,
+           XCCL_SANITIZE ? ", with sanitizers" : "");
+    if (XCCL_INFO_CCL_PATH[0] != '\0') {
+        printf("  built-in paths %s\n", XCCL_INFO_CCL_PATH);
+    }
+}
+
+static void print_runtime(const struct info_runtime *runtime, bool with_devices)
+{
+    if (runtime->library[0] == '\0') {
+        printf("  %-14s not found\n", runtime->name);
+        return;
+    }
+    printf("  %-14s %s%s\n", runtime->name, runtime->path,
+           with_devices ? "" : " (not started; --devices lists its devices)");
+    if (with_devices && !runtime->started) {
+        printf("  %-14s cannot be used: %s\n", "", runtime->why);
+    }
+    for (int i = 0; i < runtime->count; i++) {
+        const struct info_device *device = &runtime->devices[i];
+        printf("  %-14s device %d: %s, %s, %s\n", "", i, device->name, device->bus_id,
+               device->uuid);
+    }
+}
+
+static void print_ccls(const struct info *info)
+{
+    bool any_found = xc_params()->ccl == XC_CCL_NONE;
+
+    printf("\nVendor libraries\n");
+    for (size_t i = 0; i < info->nccls; i++) {
+        const struct info_ccl *ccl = &info->ccls[i];
+        any_found = any_found || ccl->found;
+        if (ccl->found) {
+            printf("  %-14s %s, %s (found by: %s)\n", ccl->row->name, ccl->version_text, ccl->path,
+                   ccl->found_by);
+        } else {
+            printf("  %-14s %s\n", ccl->row->name, ccl->why);
+        }
+    }
+    if (info->library != NULL) {
+        printf("  in use         %s, in a program that has not loaded another\n",
+               info->library->name);
+    } else {
+        printf("  in use         none: %s\n", any_found ? info->backend_why : "none was found");
+    }
+}
+
+/* "yes", "no", or from which version on where no library was found. */
+static const char *support(const struct info_ccl *ccl, int since, bool has, char *buf, size_t len)
+{
+    char version[16];
+
+    if (ccl->found) {
+        return has ? "yes" : "no";
+    }
+    if (since == XC_NEVER) {
+        return "no";
+    }
+    if (since == 0) {
+        return "all";
+    }
+    snprintf(buf, len, "from %s", xc_nccl_version_text(since, version, sizeof(version)));
+    return buf;
+}
+
+static void print_support_head(const struct info *info, const char *title)
+{
+    printf("\n%-16s", title);
+    for (size_t i = 0; i < info->nccls; i++) {
+        const struct info_ccl *ccl = &info->ccls[i];
+        char                   head[40];
+        snprintf(head, sizeof(head), "%s %s", ccl->row->name,
+                 ccl->found ? ccl->version_text : "(any)");
+        printf(" %-14s", head);
+    }
+    printf("\n");
+}
+
+static void print_support(const struct info *info)
+{
+    char buf[32];
+
+    print_support_head(info, "Types");
+    for (int type = 0; type < xcclNumTypes; type++) {
+        printf("  %-14s", xc_type_name((xcclDataType_t)type));
+        for (size_t i = 0; i < info->nccls; i++) {
+            const struct info_ccl *ccl = &info->ccls[i];
+            printf(" %-14s", support(ccl, ccl->row->type_since[type], info_ccl_has_type(ccl, type),
+                                     buf, sizeof(buf)));
+        }
+        printf("\n");
+    }
+    print_support_head(info, "Operations");
+    for (int op = 0; op < xcclNumOps; op++) {
+        printf("  %-14s", xc_op_name((xcclRedOp_t)op));
+        for (size_t i = 0; i < info->nccls; i++) {
+            const struct info_ccl *ccl = &info->ccls[i];
+            printf(" %-14s", support(ccl, ccl->row->op_since[op], info_ccl_has_op(ccl, op), buf,
+                                     sizeof(buf)));
+        }
+        printf("\n");
+    }
+}
+
+static void print_colls(const struct info *info)
+{
+    if (info->backend == NULL) {
+        return;
+    }
+    printf("\nCollectives of %s\n", info->library->name);
+    for (int coll = 0; coll < XC_NUM_COLLS; coll++) {
+        printf("  %-14s %s\n", xc_coll_name((enum xc_coll)coll),
+               info->backend->native((enum xc_coll)coll) ? "its own"
+                                                         : "made of grouped sends and receives");
+    }
+}
+
+void info_print_config(void)
+{
+    size_t                     count;
+    const struct xc_param_row *rows = xc_param_rows(&count);
+
+    printf("Configuration\n");
+    for (size_t i = 0; i < count; i++) {
+        bool        from_env;
+        const char *value = xc_param_value(i, &from_env);
+        printf("  %s=%s\n", rows[i].name, value);
+        printf("      %s (default: %s); takes %s; read by %s\n",
+               from_env ? "from the environment" : "default",
+               (rows[i].fallback[0] != '\0') ? rows[i].fallback : "none", rows[i].allowed,
+               rows[i].read_by);
+        printf("      %s\n", rows[i].meaning);
+    }
+}
+
+/* A token a line. */
+static void print_tokens(const char *table)
+{
+    while (*table != '\0') {
+        size_t len = strcspn(table, "#\n");
+        if (len > 0) {
+            printf("    %.*s\n", (int)len, table);
+        }
+        table += len + (table[len] != '\0');
+    }
+}
+
+static void print_table(const struct info *info)
+{
+    printf("\nTuning (coll:bytes:mem:ranks:path; the first that matches)\n");
+    if (info->tune != NULL) {
+        printf("  XCCL_TUNE, which is asked first:\n");
+        print_tokens(info->tune);
+    }
+    printf("  built-in table:\n");
+    print_tokens(info->table);
+}
+
+void info_print(const struct info *info, bool with_devices)
+{
+    printf("xccl %s\n\n", XCCL_INFO_VERSION);
+    print_install(info);
+    printf("\nDevice runtimes\n");
+    for (int i = 0; i < INFO_MAX_RUNTIMES; i++) {
+        print_runtime(&info->runtimes[i], with_devices);
+    }
+    print_ccls(info);
+    print_support(info);
+    print_colls(info);
+    print_table(info);
+    printf("\n");
+    info_print_config();
+}
+
+void info_print_link(const struct info *info)
+{
+    char folder[1100];
+
+    snprintf(folder, sizeof(folder), "%s", info->preload);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+    printf("-L%s -Wl,-rpath,%s -lxccl-mpi\n", folder, folder);
+}

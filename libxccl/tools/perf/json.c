@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The JSON file of a run; its shape is described by xccl-perf.schema.json. Only rank 0 writes, into
+ * FILE.part, which takes its name when it is whole. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/backend.h"
+#include "base/params.h"
+#include "common/json_text.h"
+#include "perf.h"
+
+/* What each rank tells rank 0 about where it is. */
+struct place {
+    char host[72], device[112], bus_id[32];
+    int  index;
+};
+
+static bool first_result;
+
+/* Value of an XCCL_* variable, NULL if the environment does not set it. */
+static const char *variable(const char *name)
+{
+    size_t                     count;
+    const struct xc_param_row *rows = xc_param_rows(&count);
+    bool                       from_env;
+
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            const char *value = xc_param_value(i, &from_env);
+            return from_env ? value : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void cpu_model(char *text, size_t len)
+{
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    char  line[256];
+
+    snprintf(text, len, "unknown");
+    while ((f != NULL) && (fgets(line, sizeof(line), f) != NULL)) {
+        char *colon = strchr(line, ':');
+        if ((strncmp(line, "model name", 10) == 0) && (colon != NULL)) {
+            colon[1 + strcspn(colon + 1, "\n")] = '\0';
+            snprintf(text, len, "%s", colon + 2);
+            break;
+        }
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+}
+
+static void put_places(FILE *f, const struct place *places, int nranks)
+{
+    fprintf(f, "  \"ranks\": [");
+    for (int i = 0; i < nranks; i++) {
+        fprintf(f, "%s\n    {\"rank\": %d, ", (i > 0) ? "," : "", i);
+        json_field(f, "host", places[i].host);
+        if (places[i].index >= 0) {
+            fprintf(f, ", \"device\": %d, ", places[i].index);
+            json_field(f, "device_name", places[i].device);
+            fprintf(f, ", ");
+            json_field(f, "bus_id", places[i].bus_id);
+        }
+        fputc('}', f);
+    }
+    fprintf(f, "\n  ],\n");
+}
+
+static void put_machine(FILE *f)
+{
+    struct utsname os;
+    char           cpu[160], kernel[160];
+
+    cpu_model(cpu, sizeof(cpu));
+    uname(&os);
+    snprintf(kernel, sizeof(kernel), "%.60s %.90s", os.sysname, os.release);
+    fprintf(f, "  \"machine\": {");
+    json_field(f, "cpu", cpu);
+    fprintf(f, ", \"cores\": %ld, ", sysconf(_SC_NPROCESSORS_ONLN));
+    json_field(f, "kernel", kernel);
+    fprintf(f, "},\n");
+}
+
+static void put_tool(FILE *f)
+{
+    char      when[32], library[MPI_MAX_LIBRARY_VERSION_STRING];
+    time_t    now = time(NULL);
+    struct tm utc;
+    int       len;
+
+    gmtime_r(&now, &utc);
+    strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    fprintf(f, "{\n  \"schema\": \"xccl-perf-1\",\n  ");
+    json_field(f, "version", XCCL_PERF_VERSION);
+    fprintf(f, ",\n  ");
+    json_field(f, "date", when);
+    fprintf(f, ",\n  ");
+    PMPI_Get_library_version(library, &len);
+    json_field(f, "mpi", library);
+    fprintf(f, ",\n  ");
+    json_field(f, "mpi_family", XCCL_PERF_FAMILY);
+    fprintf(f, ",\n");
+}
+
+static void put_options(FILE *f, const struct perf_run *run)
+{
+    const char *route = variable("XCCL_ROUTE");
+    const char *simulated = variable("XCCL_SIM");
+    bool        loaded = strcmp(perf_path_last(), "no interposer") != 0;
+
+    fprintf(f, "  \"command\": [");
+    for (int i = 0; i < run->argc; i++) {
+        fputs((i > 0) ? ", " : "", f);
+        json_text(f, run->argv[i]);
+    }
+    fprintf(f, "],\n  ");
+    json_field(f, "route", !loaded ? "none" : ((route != NULL) ? route : "xccl"));
+    fprintf(f, ",\n  ");
+    json_field(f, "simulated", simulated);
+    fprintf(f, ",\n  \"options\": {");
+    json_field(f, "type", run->type->name);
+    fprintf(f, ", ");
+    json_field(f, "op", run->op->name);
+    fprintf(f, ", ");
+    json_field(f, "memory", perf_memory_name(run->opt.memory));
+    fprintf(f, ", ");
+    json_field(f, "runtime", (run->dev != NULL) ? run->dev->name : "none");
+    fprintf(f,
+            ", \"in_place\": %s, \"root\": %d, \"check\": %s, \"barrier\": %s, \"iters\": %ld, "
+            "\"warmup\": %ld, \"max_time\": %g, \"seed\": \"%llu\"},\n",
+            run->opt.in_place ? "true" : "false", run->opt.root, run->opt.check ? "true" : "false",
+            run->opt.barrier ? "true" : "false", run->opt.iters, run->opt.warmup, run->opt.max_time,
+            (unsigned long long)run->opt.seed);
+}
+
+/* FILE.part of this run; the caller frees. */
+static char *part_name(const struct perf_run *run)
+{
+    size_t len = strlen(run->opt.json) + sizeof(".part");
+    char  *name = malloc(len);
+
+    if (name != NULL) {
+        snprintf(name, len, "%s.part", run->opt.json);
+    }
+    return name;
+}
+
+static bool open_file(struct perf_run *run)
+{
+    char *name = part_name(run);
+
+    run->json = (name != NULL) ? fopen(name, "we") : NULL;
+    if (run->json == NULL) {
+        fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n",
+                (name != NULL) ? name : run->opt.json, strerror(errno));
+    }
+    free(name);
+    return run->json != NULL;
+}
+
+static void describe_place(const struct perf_run *run, struct place *place)
+{
+    memset(place, 0, sizeof(*place));
+    place->index = (run->dev != NULL) ? run->device : -1;
+    if (gethostname(place->host, sizeof(place->host) - 1) != 0) {
+        snprintf(place->host, sizeof(place->host), "unknown");
+    }
+    if (run->dev != NULL) {
+        (void)run->dev->name_of(run->device, place->device, sizeof(place->device));
+        (void)run->dev->bus_id_of(run->device, place->bus_id, sizeof(place->bus_id));
+    }
+}
+
+bool perf_json_begin(struct perf_run *run)
+{
+    struct place mine, *places = NULL;
+    int          ok = 1;
+
+    if (run->opt.json == NULL) {
+        return true;
+    }
+    if (run->rank == 0) {
+        places = calloc((size_t)run->nranks, sizeof(*places));
+        ok = (places != NULL) && open_file(run);
+    }
+    PMPI_Bcast(&ok, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (!ok) {
+        free(places);
+        return false;
+    }
+    describe_place(run, &mine);
+    PMPI_Gather(&mine, (int)sizeof(mine), MPI_BYTE, places, (int)sizeof(mine), MPI_BYTE, 0,
+                MPI_COMM_WORLD);
+    if (run->rank == 0) {
+        put_tool(run->json);
+        put_options(run->json, run);
+        put_machine(run->json);
+        put_places(run->json, places, run->nranks);
+        fprintf(run->json, "  \"results\": [");
+        first_result = true;
+    }
+    free(places);
+    return true;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* One rank's calls: summary, and each of them if asked for. Sorts times. */
+static void put_rank(FILE *f, double *times, long iters, bool samples)
+{
+    double sum = 0;
+
+    if (samples) {
+        fprintf(f, "{\"times_us\": [");
+        for (long i = 0; i < iters; i++) {
+            fprintf(f, "%s%.3f", (i > 0) ? ", " : "", times[i]);
+        }
+        fprintf(f, "], ");
+    } else {
+        fputc('{', f);
+    }
+    for (long i = 0; i < iters; i++) {
+        sum += times[i];
+    }
+    qsort(times, (size_t)iters, sizeof(*times), compare_doubles);
+    double median = (times[(iters - 1) / 2] + times[iters / 2]) / 2;
+    fprintf(f, "\"min_us\": %.3f, \"avg_us\": %.3f, \"median_us\": %.3f, \"max_us\": %.3f}",
+            times[0], sum / (double)iters, median, times[iters - 1]);
+}
+
+void perf_json_case(const struct perf_run *run, const struct perf_case *pc,
+                    const struct perf_result *result)
+{
+    FILE *f = run->json;
+
+    if (f == NULL) {
+        return;
+    }
+    fprintf(f, "%s\n    {", first_result ? "" : ",");
+    first_result = false;
+    json_field(f, "coll", perf_coll_name(pc->coll));
+    fprintf(f, ", \"bytes\": %zu, \"count\": %zu, ", pc->bytes, pc->count);
+    json_field(f, "path", result->path);
+    fprintf(f, ", \"verified\": %s",
+            !run->opt.check ? "null" : (result->verified ? "true" : "false"));
+    if (result->times != NULL) {
+        fprintf(f,
+                ", \"calls\": %ld, \"min_us\": %.3f, \"avg_us\": %.3f, \"max_us\": %.3f, "
+                "\"algbw_gbs\": %.6g, \"busbw_gbs\": %.6g,\n     \"ranks\": [",
+                result->iters, result->min, result->avg, result->max, result->algbw, result->busbw);
+        for (int rank = 0; rank < run->nranks; rank++) {
+            fputs((rank > 0) ? ", " : "", f);
+            put_rank(f, result->times + rank * result->iters, result->iters, run->opt.samples);
+        }
+        fputc(']', f);
+    }
+    fputc('}', f);
+}
+
+static void put_ccl(FILE *f, bool used_ccl)
+{
+    const struct xc_backend_ops *ops;
+    const struct xc_library     *lib;
+
+    fprintf(f, "\n  ],\n  \"ccl\": ");
+    /* Asked only if it was used: the answer comes from the library itself, which is loaded then. */
+    if (!used_ccl || (xc_backend_get(&ops, &lib) != xcclSuccess)) {
+        fprintf(f, "null,\n");
+        return;
+    }
+    fputc('{', f);
+    json_field(f, "name", lib->name);
+    fprintf(f, ", \"version\": %d, ", lib->version);
+    json_field(f, "path", lib->path);
+    fprintf(f, "},\n");
+}
+
+bool perf_json_end(struct perf_run *run, bool passed, bool used_ccl)
+{
+    if (run->json == NULL) {
+        return true;
+    }
+    char *name = part_name(run);
+    put_ccl(run->json, used_ccl);
+    fprintf(run->json, "  \"passed\": %s\n}\n", passed ? "true" : "false");
+    bool ok = (ferror(run->json) == 0) && (fclose(run->json) == 0) && (name != NULL) &&
+              (rename(name, run->opt.json) == 0);
+    if (!ok) {
+        fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n", run->opt.json,
+                strerror(errno));
+    }
+    run->json = NULL;
+    free(name);
+    return ok;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Timing of one case: every call of every rank, and what follows from them. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "perf.h"
+
+static double now_us(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec * 1e-3;
+}
+
+const char *perf_path_last(void)
+{
+    const char *(*last)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
+    const char *path = (last != NULL) ? last() : NULL;
+
+    if (last == NULL) {
+        return "no interposer";
+    }
+    return (path != NULL) ? path : "none";
+}
+
+/* The path that all ranks took, or "mixed". */
+static const char *path_of_all(const struct perf_run *run)
+{
+    static char mine[16], first[16];
+    int         same, all_same = 0;
+
+    snprintf(mine, sizeof(mine), "%s", perf_path_last());
+    memcpy(first, mine, sizeof(first));
+    PMPI_Bcast(first, (int)sizeof(first), MPI_CHAR, 0, MPI_COMM_WORLD);
+    same = strcmp(mine, first) == 0;
+    PMPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    (void)run;
+    return all_same ? mine : "mixed";
+}
+
+/* One call, in µs; negative if MPI reports an error. */
+static double timed_call(const struct perf_run *run, const struct perf_case *pc)
+{
+    if (run->opt.barrier) {
+        PMPI_Barrier(MPI_COMM_WORLD);
+    }
+    double start = now_us();
+    if (perf_coll_call(run, pc) != MPI_SUCCESS) {
+        return -1;
+    }
+    return now_us() - start;
+}
+
+/* Calls that fit into max_time, from one that is timed here; the same number on all ranks. */
+static bool warm_up(const struct perf_run *run, const struct perf_case *pc, long *iters_p)
+{
+    double limit = run->opt.max_time * 1e6, one = 0, slowest = 0;
+    long   warmup = run->opt.warmup, iters = run->opt.iters;
+
+    if (limit > 0) {
+        one = timed_call(run, pc);
+        if (one < 0) {
+            return false;
+        }
+        PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        if (2 * slowest < limit) { /* the first of a size may pay for more than itself */
+            one = timed_call(run, pc);
+            if (one < 0) {
+                return false;
+            }
+            PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+            warmup--;
+        }
+        slowest = (slowest > 0.01) ? slowest : 0.01;
+        double fit = limit / slowest;
+        iters = (fit < (double)iters) ? (long)fit : iters;
+        iters = (iters > 0) ? iters : 1;
+        warmup = (fit / 5 < (double)warmup) ? (long)(fit / 5) : warmup - 1;
+    }
+    for (long i = 0; i < warmup; i++) {
+        if (timed_call(run, pc) < 0) {
+            return false;
+        }
+    }
+    *iters_p = iters;
+    return true;
+}
+
+static void summarise(const struct perf_run *run, const struct perf_case *pc,
+                      struct perf_result *result)
+{
+    double total = 0;
+
+    for (int rank = 0; rank < run->nranks; rank++) {
+        double sum = 0;
+        for (long i = 0; i < result->iters; i++) {
+            sum += result->times[rank * result->iters + i];
+        }
+        double average = sum / (double)result->iters;
+        total += average;
+        result->min = ((rank == 0) || (average < result->min)) ? average : result->min;
+        result->max = (average > result->max) ? average : result->max;
+    }
+    result->avg = total / run->nranks;
+    double bytes = (double)pc->bytes * perf_coll_volume(pc->coll, run->nranks);
+    result->algbw = (result->avg > 0) ? bytes / (result->avg * 1e3) : 0;
+    result->busbw = result->algbw * perf_coll_bus(pc->coll, run->nranks);
+}
+
+bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
+                       struct perf_result *result)
+{
+    long    iters;
+    double *mine = NULL;
+    int     ok, all_ok = 0;
+
+    if (!warm_up(run, pc, &iters)) {
+        return false;
+    }
+    mine = malloc((size_t)iters * sizeof(*mine));
+    result->iters = iters;
+    if (run->rank == 0) {
+        result->times = malloc((size_t)iters * (size_t)run->nranks * sizeof(*mine));
+    }
+    ok = (mine != NULL) && ((run->rank != 0) || (result->times != NULL));
+    PMPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (!all_ok) {
+        fprintf(stderr, "xccl-perf: out of memory for the times of %ld iterations\n", iters);
+        free(mine);
+        return false;
+    }
+    for (long i = 0; ok && (i < iters); i++) {
+        mine[i] = timed_call(run, pc);
+        ok = mine[i] >= 0;
+    }
+    if (ok) {
+        PMPI_Gather(mine, (int)iters, MPI_DOUBLE, result->times, (int)iters, MPI_DOUBLE, 0,
+                    MPI_COMM_WORLD);
+        result->path = path_of_all(run);
+        if (run->rank == 0) {
+            summarise(run, pc, result);
+        }
+    }
+    free(mine);
+    return ok;
+}

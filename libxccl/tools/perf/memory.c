@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory that the collectives work on, and the device of this rank. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "perf.h"
+
+/* Managed memory is no part of libxccl's device layer: only this tool makes any. */
+static const struct {
+    const char *runtime, *library, *symbol;
+} managed_calls[] = {
+    {"cuda", "libcuda.so.1", "cuMemAllocManaged"},
+    {"rocm", "libamdhip64.so", "hipMallocManaged"},
+    {"rocm", "libamdhip64.so.6", "hipMallocManaged"},
+    {"rocm", "libamdhip64.so.7", "hipMallocManaged"},
+};
+
+/* Value of XCCL_LOCAL_DEVICE, or NULL. */
+static const char *wanted_device(void)
+{
+    size_t                     count;
+    const struct xc_param_row *rows = xc_param_rows(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        bool from_env;
+        if (strcmp(rows[i].name, "XCCL_LOCAL_DEVICE") == 0) {
+            const char *value = xc_param_value(i, &from_env);
+            return (from_env && (value[0] != '\0')) ? value : NULL;
+        }
+    }
+    return NULL;
+}
+
+static bool choose_device(struct perf_run *run)
+{
+    int         count = 0;
+    const char *wanted = wanted_device();
+
+    if (run->dev->count(&count) != xcclSuccess) {
+        fprintf(stderr, "xccl-perf: rank %d: %s\n", run->rank, xc_last_detail());
+        return false;
+    }
+    if (wanted != NULL) {
+        char *end;
+        long  n = strtol(wanted, &end, 10);
+        if ((*end != '\0') || (n < 0) || (n >= count)) {
+            fprintf(stderr,
+                    "xccl-perf: rank %d: XCCL_LOCAL_DEVICE=%s is none of this host's devices "
+                    "0 to %d\n",
+                    run->rank, wanted, count - 1);
+            return false;
+        }
+        run->device = (int)n;
+        return true;
+    }
+    run->device = run->local_rank % count;
+    if ((run->local_size > count) && (run->local_rank == 0)) {
+        fprintf(stderr,
+                "xccl-perf: warning: %d ranks share %d device(s) on this host, round robin; "
+                "vendor libraries refuse that\n",
+                run->local_size, count);
+    }
+    return true;
+}
+
+bool perf_memory_start(struct perf_run *run)
+{
+    void *saved;
+
+    run->scratch = malloc(PERF_CHUNK_BYTES);
+    if (run->scratch == NULL) {
+        fprintf(stderr, "xccl-perf: out of memory on rank %d\n", run->rank);
+        return false;
+    }
+    if (run->opt.memory == PERF_HOST) {
+        run->bounce = malloc(PERF_CHUNK_BYTES);
+        return run->bounce != NULL;
+    }
+    if (xc_device_start(run->opt.device, &run->dev) != xcclSuccess) {
+        fprintf(stderr, "xccl-perf: rank %d: %s; --mem host needs no device\n", run->rank,
+                xc_last_detail());
+        return false;
+    }
+    if (!choose_device(run)) {
+        return false;
+    }
+    if ((run->dev->enter(run->device, &saved) != xcclSuccess) ||
+        (run->dev->stream_create(&run->stream) != xcclSuccess) ||
+        (run->dev->host_alloc(&run->bounce, PERF_CHUNK_BYTES) != xcclSuccess)) {
+        fprintf(stderr, "xccl-perf: rank %d, device %d: %s\n", run->rank, run->device,
+                xc_last_detail());
+        return false;
+    }
+    return true;
+}
+
+void perf_memory_stop(struct perf_run *run)
+{
+    free(run->scratch);
+    if (run->dev == NULL) {
+        free(run->bounce);
+    } else {
+        if (run->bounce != NULL) {
+            (void)run->dev->host_free(run->bounce);
+        }
+        if (run->stream != NULL) {
+            (void)run->dev->stream_destroy(run->stream);
+        }
+    }
+}
+
+static bool alloc_managed(const struct perf_run *run, void **ptr_p, size_t bytes)
+{
+    typedef int (*managed_fn)(void **, size_t, unsigned);
+    enum { ATTACH_GLOBAL = 1 };
+
+    for (size_t i = 0; i < sizeof(managed_calls) / sizeof(managed_calls[0]); i++) {
+        if (strcmp(managed_calls[i].runtime, run->dev->name) != 0) {
+            continue;
+        }
+        void *lib = dlopen(managed_calls[i].library, RTLD_LAZY | RTLD_NOLOAD);
+        if (lib == NULL) {
+            continue;
+        }
+        managed_fn alloc = (managed_fn)dlsym(lib, managed_calls[i].symbol);
+        int        status = (alloc != NULL) ? alloc(ptr_p, bytes, ATTACH_GLOBAL) : -1;
+        dlclose(lib);
+        if (status != 0) {
+            fprintf(stderr, "xccl-perf: rank %d: no managed memory: %s %s\n", run->rank,
+                    managed_calls[i].symbol, (alloc != NULL) ? "failed" : "is missing");
+        }
+        return status == 0;
+    }
+    fprintf(stderr, "xccl-perf: rank %d: no managed memory on %s\n", run->rank, run->dev->name);
+    return false;
+}
+
+void *perf_memory_alloc(const struct perf_run *run, size_t bytes)
+{
+    void *ptr = NULL;
+
+    if (run->opt.memory == PERF_HOST) {
+        if (posix_memalign(&ptr, 4096, bytes) != 0) {
+            fprintf(stderr, "xccl-perf: rank %d: no %zu bytes of host memory\n", run->rank, bytes);
+            return NULL;
+        }
+        return ptr;
+    }
+    if (run->opt.memory == PERF_MANAGED) {
+        return alloc_managed(run, &ptr, bytes) ? ptr : NULL;
+    }
+    if (run->dev->mem_alloc(&ptr, bytes) != xcclSuccess) {
+        fprintf(stderr, "xccl-perf: rank %d: no %zu bytes on device %d: %s\n", run->rank, bytes,
+                run->device, xc_last_detail());
+        return NULL;
+    }
+    return ptr;
+}
+
+void perf_memory_free(const struct perf_run *run, void *ptr)
+{
+    if (run->opt.memory == PERF_HOST) {
+        free(ptr);
+    } else if (ptr != NULL) {
+        (void)run->dev->mem_free(ptr);
+    }
+}
+
+static bool device_done(const struct perf_run *run, xcclResult_t res, const char *what)
+{
+    if (res == xcclSuccess) {
+        res = run->dev->stream_sync(run->stream);
+    }
+    if (res != xcclSuccess) {
+        fprintf(stderr, "xccl-perf: rank %d: cannot %s device memory: %s\n", run->rank, what,
+                xc_last_detail());
+    }
+    return res == xcclSuccess;
+}
+
+static bool copy(const struct perf_run *run, void *dst, const void *src, size_t bytes,
+                 const char *what)
+{
+    if (run->dev == NULL) {
+        memcpy(dst, src, bytes);
+        return true;
+    }
+    return device_done(run, run->dev->copy_async(dst, src, bytes, run->stream), what);
+}
+
+bool perf_memory_write(const struct perf_run *run, void *dst, const void *src, size_t bytes)
+{
+    return copy(run, dst, src, bytes, "write");
+}
+
+bool perf_memory_read(const struct perf_run *run, void *dst, const void *src, size_t bytes)
+{
+    return copy(run, dst, src, bytes, "read");
+}
+
+bool perf_memory_set(const struct perf_run *run, void *dst, int byte, size_t bytes)
+{
+    if (bytes == 0) {
+        return true;
+    }
+    if (run->dev == NULL) {
+        memset(dst, byte, bytes);
+        return true;
+    }
+    return device_done(run, run->dev->set_async(dst, byte, bytes, run->stream), "set");
+}
+
+/* MPI's own word on whether it takes pointers of this runtime. */
+static bool mpi_takes_device_memory(const char *runtime)
+{
+    static const struct {
+        const char *runtime, *symbol;
+    } queries[] = {
+        {"cuda", "MPIX_Query_cuda_support"},
+        {"rocm", "MPIX_Query_rocm_support"},
+        {"rocm", "MPIX_Query_hip_support"},
+    };
+
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+        if (strcmp(queries[i].runtime, runtime) == 0) {
+            int (*query)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, queries[i].symbol);
+            if ((query != NULL) && (query() == 1)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool perf_memory_allowed(const struct perf_run *run)
+{
+    if ((run->dev == NULL) || (run->opt.memory == PERF_MANAGED) || run->opt.force ||
+        (dlsym(RTLD_DEFAULT, "xccl_mpi_last_path") != NULL) ||
+        mpi_takes_device_memory(run->dev->name)) {
+        return true;
+    }
+    if (run->rank == 0) {
+        fprintf(stderr,
+                "xccl-perf: this MPI does not say that it takes %s device memory, and xccl's "
+                "interposer is not loaded; put xccl-run in front, use --mem host, or --force\n",
+                run->dev->name);
+    }
+    return false;
+}

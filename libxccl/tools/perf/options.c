@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line, checked strictly. */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf.h"
+
+static const char *const memory_names[] = {"host", "device", "managed"};
+
+const char *perf_memory_name(enum perf_memory memory)
+{
+    return memory_names[memory];
+}
+
+static const char usage[] =
+    "Usage: mpirun -n RANKS [xccl-run] xccl-perf [options]\n"
+    "\n"
+    "Times MPI collectives and verifies every result on random data.\n"
+    "\n"
+    "  --coll LIST       collectives, separated by commas, or all (default allreduce):\n"
+    "                    allreduce bcast reduce reduce_scatter reduce_scatter_block allgather\n"
+    "                    allgatherv alltoall alltoallv gather gatherv scatter scatterv\n"
+    "  --min SIZE        smallest size in bytes, suffix k, m or g (default 4)\n"
+    "  --max SIZE        largest size (default 4m)\n"
+    "  --factor F        from one size to the next (default 4)\n"
+    "  --iters N         timed calls a size, at most (default 100)\n"
+    "  --warmup N        calls before them, at most (default 10)\n"
+    "  --max-time SEC    of timed calls a size: fewer where they are slow; 0: no limit (default 1)\n"
+    "  --barrier yes|no  before each call (default yes)\n"
+    "  --in-place        MPI_IN_PLACE wherever the collective allows it\n"
+    "  --type T          int8 uint8 int16 uint16 int32 uint32 int64 uint64 float double cfloat\n"
+    "                    cdouble (default float)\n"
+    "  --op OP           sum prod max min land lor lxor band bor bxor (default sum)\n"
+    "  --mem KIND        device, host or managed (default device)\n"
+    "  --device RUNTIME  auto, cuda or rocm (default auto)\n"
+    "  --root RANK       of rooted collectives (default 0)\n"
+    "  --check yes|no    verify every size (default yes)\n"
+    "  --seed N          of the random data (default: another each time, printed)\n"
+    "  --json FILE       write the results there too\n"
+    "  --samples         with --json: every call's time instead of each rank's summary only\n"
+    "  --timeout SEC     that one size may take, verification included; 0: no limit (default 300)\n"
+    "  --force           device memory even if MPI does not say that it takes it\n"
+    "  --help, --version\n"
+    "\n"
+    "Exit status: 0, 1 for a wrong result or a failure, 2 for a wrong option, 124 for a timeout.\n";
+
+enum option_id {
+    COLL = 256,
+    MIN,
+    MAX,
+    FACTOR,
+    ITERS,
+    WARMUP,
+    MAX_TIME,
+    BARRIER,
+    IN_PLACE,
+    TYPE,
+    OP,
+    MEM,
+    DEVICE,
+    ROOT,
+    CHECK,
+    SEED,
+    JSON,
+    SAMPLES,
+    TIMEOUT,
+    FORCE,
+    HELP,
+    VERSION
+};
+
+static const struct option long_options[] = {
+    {"coll", 1, NULL, COLL},
+    {"min", 1, NULL, MIN},
+    {"max", 1, NULL, MAX},
+    {"factor", 1, NULL, FACTOR},
+    {"iters", 1, NULL, ITERS},
+    {"warmup", 1, NULL, WARMUP},
+    {"max-time", 1, NULL, MAX_TIME},
+    {"barrier", 1, NULL, BARRIER},
+    {"in-place", 0, NULL, IN_PLACE},
+    {"type", 1, NULL, TYPE},
+    {"op", 1, NULL, OP},
+    {"mem", 1, NULL, MEM},
+    {"device", 1, NULL, DEVICE},
+    {"root", 1, NULL, ROOT},
+    {"check", 1, NULL, CHECK},
+    {"seed", 1, NULL, SEED},
+    {"json", 1, NULL, JSON},
+    {"samples", 0, NULL, SAMPLES},
+    {"timeout", 1, NULL, TIMEOUT},
+    {"force", 0, NULL, FORCE},
+    {"help", 0, NULL, HELP},
+    {"version", 0, NULL, VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static bool speaking;
+
+static bool refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static bool refuse(const char *fmt, ...)
+{
+    va_list args;
+
+    if (speaking) {
+        fputs("xccl-perf: ", stderr);
+        va_start(args, fmt);
+        vfprintf(stderr, fmt, args);
+        va_end(args);
+        fputc('\n', stderr);
+    }
+    return false;
+}
+
+bool perf_parse_size(const char *text, size_t *bytes_p)
+{
+    char              *end;
+    unsigned long long n;
+    int                shift = 0;
+
+    errno = 0;
+    n = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || (errno != 0)) {
+        return false;
+    }
+    switch (tolower((unsigned char)*end)) {
+    case 'k':
+        shift = 10;
+        break;
+    case 'm':
+        shift = 20;
+        break;
+    case 'g':
+        shift = 30;
+        break;
+    default:
+        break;
+    }
+    if ((end[shift != 0] != '\0') || (n > (SIZE_MAX >> shift >> 1))) {
+        return false;
+    }
+    *bytes_p = (size_t)n << shift;
+    return true;
+}
+
+static bool parse_bytes(const char *option, const char *text, size_t *bytes_p)
+{
+    return perf_parse_size(text, bytes_p) ||
+           refuse("%s: '%s' is no size; give bytes, or a number with k, m or g", option, text);
+}
+
+static bool parse_long(const char *option, const char *text, long low, long *n_p)
+{
+    char *end;
+    long  n;
+
+    errno = 0;
+    n = strtol(text, &end, 10);
+    if ((end == text) || (*end != '\0') || (errno != 0) || (n < low)) {
+        return refuse("%s: '%s' is no whole number from %ld", option, text, low);
+    }
+    *n_p = n;
+    return true;
+}
+
+static bool parse_double(const char *option, const char *text, double low, double *x_p)
+{
+    char  *end;
+    double x = strtod(text, &end);
+
+    if ((end == text) || (*end != '\0') || !(x >= low) || (x > 1e9)) {
+        return refuse("%s: '%s' is no number from %g", option, text, low);
+    }
+    *x_p = x;
+    return true;
+}
+
+static bool parse_yes_no(const char *option, const char *text, bool *yes_p)
+{
+    if ((strcmp(text, "yes") != 0) && (strcmp(text, "no") != 0)) {
+        return refuse("%s: '%s' is neither yes nor no", option, text);
+    }
+    *yes_p = text[0] == 'y';
+    return true;
+}
+
+static bool parse_memory(const char *text, enum perf_memory *memory_p)
+{
+    for (int i = PERF_HOST; i <= PERF_MANAGED; i++) {
+        if (strcmp(text, memory_names[i]) == 0) {
+            *memory_p = (enum perf_memory)i;
+            return true;
+        }
+    }
+    return refuse("--mem: '%s' is no kind of memory; known: device, host, managed", text);
+}
+
+static bool parse_device(const char *text, const char **device_p)
+{
+    if ((strcmp(text, "auto") != 0) && (strcmp(text, "cuda") != 0) && (strcmp(text, "rocm") != 0)) {
+        return refuse("--device: no runtime is called '%s'; known: auto, cuda, rocm", text);
+    }
+    *device_p = text;
+    return true;
+}
+
+static bool parse_name(const char *text, char *name, size_t len)
+{
+    snprintf(name, len, "%s", text);
+    return true;
+}
+
+static int coll_named(const char *name, size_t len)
+{
+    for (int i = 0; i < PERF_NUM_COLLS; i++) {
+        const char *known = perf_coll_name((enum perf_coll)i);
+        if ((strncmp(known, name, len) == 0) && (known[len] == '\0')) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bool parse_colls(const char *text, unsigned *colls_p)
+{
+    unsigned colls = 0;
+
+    if (strcmp(text, "all") == 0) {
+        *colls_p = (1U << PERF_NUM_COLLS) - 1;
+        return true;
+    }
+    for (const char *p = text;; p++) {
+        size_t len = strcspn(p, ",");
+        int    i = coll_named(p, len);
+        if (i < 0) {
+            return refuse("--coll: no collective is called '%.*s'; --help lists them", (int)len, p);
+        }
+        colls |= 1U << i;
+        p += len;
+        if (*p == '\0') {
+            *colls_p = colls;
+            return true;
+        }
+    }
+}
+
+static bool parse_seed(const char *text, uint64_t *seed_p)
+{
+    char *end;
+
+    errno = 0;
+    *seed_p = strtoull(text, &end, 10);
+    return (isdigit((unsigned char)text[0]) && (*end == '\0') && (errno == 0)) ||
+           refuse("--seed: '%s' is no number from 0 to 2^64 - 1", text);
+}
+
+static bool parse_number_option(struct perf_options *opt, int id, const char *value)
+{
+    long root = 0;
+
+    switch (id) {
+    case MIN:
+        return parse_bytes("--min", value, &opt->min_bytes);
+    case MAX:
+        return parse_bytes("--max", value, &opt->max_bytes);
+    case FACTOR:
+        return parse_double("--factor", value, 1.01, &opt->factor);
+    case ITERS:
+        return parse_long("--iters", value, 1, &opt->iters);
+    case WARMUP:
+        return parse_long("--warmup", value, 0, &opt->warmup);
+    case MAX_TIME:
+        return parse_double("--max-time", value, 0, &opt->max_time);
+    case ROOT:
+        if (!parse_long("--root", value, 0, &root)) {
+            return false;
+        }
+        opt->root = (root < INT_MAX) ? (int)root : INT_MAX; /* too large is found with the ranks */
+        return true;
+    case TIMEOUT:
+        return parse_long("--timeout", value, 0, &opt->timeout);
+    default:
+        return parse_seed(value, &opt->seed);
+    }
+}
+
+static bool parse_option(struct perf_options *opt, int id, const char *value)
+{
+    switch (id) {
+    case COLL:
+        return parse_colls(value, &opt->colls);
+    case BARRIER:
+        return parse_yes_no("--barrier", value, &opt->barrier);
+    case IN_PLACE:
+        opt->in_place = true;
+        return true;
+    case TYPE:
+        return parse_name(value, opt->type_name, sizeof(opt->type_name));
+    case OP:
+        return parse_name(value, opt->op_name, sizeof(opt->op_name));
+    case MEM:
+        return parse_memory(value, &opt->memory);
+    case DEVICE:
+        return parse_device(value, &opt->device);
+    case CHECK:
+        return parse_yes_no("--check", value, &opt->check);
+    case JSON:
+        opt->json = value;
+        return true;
+    case SAMPLES:
+        opt->samples = true;
+        return true;
+    case FORCE:
+        opt->force = true;
+        return true;
+    default:
+        return parse_number_option(opt, id, value);
+    }
+}
+
+static bool check_together(const struct perf_options *opt)
+{
+    if (opt->min_bytes > opt->max_bytes) {
+        return refuse("--min %zu is larger than --max %zu", opt->min_bytes, opt->max_bytes);
+    }
+    if (opt->samples && (opt->json == NULL)) {
+        return refuse("--samples has no meaning without --json");
+    }
+    return true;
+}
+
+static void set_defaults(struct perf_options *opt)
+{
+    *opt = (struct perf_options){
+        .colls = 1U << PERF_ALLREDUCE,
+        .min_bytes = 4,
+        .max_bytes = 4U << 20,
+        .factor = 4,
+        .iters = 100,
+        .warmup = 10,
+        .max_time = 1,
+        .check = true,
+        .barrier = true,
+        .type_name = "float",
+        .op_name = "sum",
+        .memory = PERF_DEVICE,
+        .device = "auto",
+        .timeout = 300,
+    };
+}
+
+int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool speak)
+{
+    int id;
+
+    speaking = speak;
+    set_defaults(opt);
+    opterr = 0;
+    optind = 1;
+    while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        switch (id) {
+        case HELP:
+            if (speak) {
+                fputs(usage, stdout);
+            }
+            return 1;
+        case VERSION:
+            if (speak) {
+                printf("xccl-perf %s\n", XCCL_PERF_VERSION);
+            }
+            return 1;
+        case ':':
+            refuse("%s needs a value; see xccl-perf --help", argv[optind - 1]);
+            return 3;
+        case '?':
+            refuse("unknown option '%s'; see xccl-perf --help", argv[optind - 1]);
+            return 3;
+        default:
+            if (!parse_option(opt, id, optarg)) {
+                return 3;
+            }
+        }
+    }
+    if (optind < argc) {
+        refuse("'%s' is no option; see xccl-perf --help", argv[optind]);
+        return 3;
+    }
+    return check_together(opt) ? 0 : 3;
+}

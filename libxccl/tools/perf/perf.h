@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* xccl-perf: what its files share. One run is: options, then for each collective a list of cases
+ * (one a size), and for each case plan, verify, measure, report. */
+#ifndef XCCL_PERF_PERF_H
+#define XCCL_PERF_PERF_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "device/device.h"
+
+enum perf_coll {
+    PERF_ALLREDUCE,
+    PERF_BCAST,
+    PERF_REDUCE,
+    PERF_REDUCE_SCATTER,
+    PERF_REDUCE_SCATTER_BLOCK,
+    PERF_ALLGATHER,
+    PERF_ALLGATHERV,
+    PERF_ALLTOALL,
+    PERF_ALLTOALLV,
+    PERF_GATHER,
+    PERF_GATHERV,
+    PERF_SCATTER,
+    PERF_SCATTERV,
+    PERF_NUM_COLLS
+};
+
+enum perf_memory { PERF_HOST, PERF_DEVICE, PERF_MANAGED };
+
+/* How values of a type are computed with: all integers as 64 bits, all floats as double. */
+enum perf_class { PERF_SIGNED, PERF_UNSIGNED, PERF_FLOATING, PERF_COMPLEX };
+
+struct perf_type {
+    const char *name;
+    size_t      size;
+    enum perf_class class;
+    double       epsilon; /* distance from 1 to the next value; 0 for integers */
+    MPI_Datatype mpi;
+};
+
+enum perf_op_id {
+    PERF_SUM,
+    PERF_PROD,
+    PERF_MAX,
+    PERF_MIN,
+    PERF_LAND,
+    PERF_LOR,
+    PERF_LXOR,
+    PERF_BAND,
+    PERF_BOR,
+    PERF_BXOR,
+    PERF_NUM_OPS
+};
+
+struct perf_op {
+    const char     *name;
+    enum perf_op_id id;
+    MPI_Op          mpi;
+};
+
+struct perf_options {
+    unsigned         colls; /* a bit per collective */
+    size_t           min_bytes, max_bytes;
+    double           factor;
+    long             iters, warmup;
+    double           max_time; /* seconds of timed calls a size; 0: no limit */
+    bool             in_place, check, barrier, force, samples;
+    char             type_name[16], op_name[16];
+    enum perf_memory memory;
+    int              root;
+    const char      *json;   /* file, or NULL */
+    const char      *device; /* "auto", "cuda", "rocm" */
+    long             timeout;
+    uint64_t         seed; /* 0: from the clock of rank 0 */
+};
+
+/* What the whole run knows. */
+struct perf_run {
+    struct perf_options         opt;
+    const struct perf_type     *type;
+    const struct perf_op       *op;
+    int                         rank, nranks;
+    int                         local_rank, local_size;
+    const struct xc_device_ops *dev; /* NULL: host memory only */
+    int                         device;
+    xcclStream_t                stream;  /* for the tool's own copies */
+    void                       *bounce;  /* pinned where there is a device; PERF_CHUNK_BYTES */
+    void                       *scratch; /* expected values; PERF_CHUNK_BYTES */
+    FILE                       *json;    /* rank 0 with --json */
+    int                         argc;
+    char                      **argv;
+};
+
+enum { PERF_CHUNK_BYTES = 4 << 20 };
+
+/* Elements [offset, offset + count) of a buffer: from where their values come. */
+struct perf_segment {
+    size_t offset, count;
+    bool   reduced; /* over all ranks; else a copy of one rank's input */
+    int    rank;    /* whose input, unless reduced */
+    size_t index;   /* first element in that input */
+};
+
+/* One collective at one size, on this rank. Counts are in elements. */
+struct perf_case {
+    enum perf_coll       coll;
+    uint64_t             seed;
+    size_t               bytes; /* as the collective defines it (see perf_coll_bytes) */
+    size_t               count; /* bytes / size of the type */
+    bool                 in_place;
+    size_t               send_elems, recv_elems; /* lengths of the two buffers */
+    int                 *sendcounts, *sdispls, *recvcounts, *rdispls;
+    struct perf_segment *input; /* where this rank's input lies in the receive buffer */
+    int                  ninput;
+    struct perf_segment *result; /* what the receive buffer must hold afterwards */
+    int                  nresult;
+    bool                 rest_untouched; /* and that everything else in it is as before */
+    void                *sendbuf, *recvbuf;
+};
+
+/* What verification of one case found on one rank; plain data, sent to rank 0 as bytes. */
+struct perf_mismatch {
+    size_t wrong; /* elements; 0: all right */
+    size_t index; /* first wrong one, in the receive buffer */
+    int    rank;
+    int    where; /* enum perf_where */
+    char   got[64], expected[96];
+};
+enum perf_where { PERF_IN_RESULT, PERF_IN_GAP, PERF_IN_SENDBUF };
+
+/* options.c */
+/* 0: go on; else the status to exit with, plus 1 (--help is 1). Prints on rank 0 only. */
+int         perf_options_parse(struct perf_options *opt, int argc, char **argv, bool speak);
+bool        perf_parse_size(const char *text, size_t *bytes_p);
+const char *perf_memory_name(enum perf_memory memory);
+
+/* types.c */
+const struct perf_type *perf_type_find(const char *name);
+const struct perf_op   *perf_op_find(const char *name);
+const char             *perf_type_names(void);
+const char             *perf_op_names(void);
+bool                    perf_type_has_op(const struct perf_type *type, enum perf_op_id op);
+
+/* values.c */
+/* Elements first to first + n of rank's input, in the type's own representation. */
+void perf_values_make(const struct perf_run *run, const struct perf_case *pc, int rank,
+                      size_t first, size_t n, void *out);
+/* First element, of n, in which got differs from the same positions reduced over all ranks by more
+ * than the tolerance, or n. Adds to *wrong_p; fills the texts for the first that is wrong. */
+size_t perf_values_compare(const struct perf_run *run, const struct perf_case *pc, size_t first,
+                           size_t n, const void *got, struct perf_mismatch *mismatch);
+/* One value as text. */
+void perf_value_text(const struct perf_type *type, const void *value, char *text, size_t len);
+
+/* colls.c */
+const char *perf_coll_name(enum perf_coll coll);
+const char *perf_coll_bytes(enum perf_coll coll); /* what "bytes" means, for the listing */
+bool        perf_coll_reduces(enum perf_coll coll);
+bool        perf_coll_rooted(enum perf_coll coll);
+/* nccl-tests' two factors: bytes moved per bytes as defined here, and bus per algorithm bandwidth.
+ */
+double perf_coll_volume(enum perf_coll coll, int nranks);
+double perf_coll_bus(enum perf_coll coll, int nranks);
+int    perf_coll_call(const struct perf_run *run, const struct perf_case *pc);
+
+/* plan.c */
+/* False, with a message on rank 0, when a count does not fit MPI's int. */
+bool perf_case_plan(const struct perf_run *run, enum perf_coll coll, size_t bytes,
+                    struct perf_case *pc);
+void perf_case_free(struct perf_case *pc);
+
+/* memory.c */
+/* Choose the device of this rank and make it current. Message printed on failure. */
+bool  perf_memory_start(struct perf_run *run);
+void  perf_memory_stop(struct perf_run *run);
+void *perf_memory_alloc(const struct perf_run *run, size_t bytes); /* NULL with a message */
+void  perf_memory_free(const struct perf_run *run, void *ptr);
+bool  perf_memory_write(const struct perf_run *run, void *dst, const void *src, size_t bytes);
+bool  perf_memory_read(const struct perf_run *run, void *dst, const void *src, size_t bytes);
+bool  perf_memory_set(const struct perf_run *run, void *dst, int byte, size_t bytes);
+/* May MPI be given device pointers? Message printed if not. */
+bool perf_memory_allowed(const struct perf_run *run);
+
+/* verify.c */
+bool perf_case_fill(const struct perf_run *run, const struct perf_case *pc);
+/* All ranks together: true everywhere if right everywhere; rank 0 prints what was wrong. */
+bool perf_case_verify(const struct perf_run *run, const struct perf_case *pc);
+
+/* measure.c */
+struct perf_result {
+    long        iters;
+    double     *times;         /* rank 0: nranks rows of iters, in µs */
+    double      min, avg, max; /* over the ranks' own averages, in µs */
+    double      algbw, busbw;  /* GB/s */
+    const char *path;
+    bool        verified;
+};
+bool        perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
+                              struct perf_result *result);
+const char *perf_path_last(void);
+
+/* report.c */
+void perf_report_header(const struct perf_run *run);
+void perf_report_coll(const struct perf_run *run, enum perf_coll coll);
+void perf_report_case(const struct perf_run *run, const struct perf_case *pc,
+                      const struct perf_result *result);
+void perf_report_progress(const struct perf_run *run, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* json.c */
+bool perf_json_begin(struct perf_run *run);
+void perf_json_case(const struct perf_run *run, const struct perf_case *pc,
+                    const struct perf_result *result);
+bool perf_json_end(struct perf_run *run, bool passed, bool used_ccl);
+
+#endif
