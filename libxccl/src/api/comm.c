@@ -133,7 +133,10 @@ static xcclResult_t hand_out(xcclComm_t comm, xcclResult_t rc, bool has_part, xc
 {
     bool ok = (rc == xcclSuccess) || (rc == xcclInProgress);
 
-    if ((comm != NULL) && (!ok || !has_part)) {
+    if (comm == NULL) {
+        return rc; /* it was refused before it was made */
+    }
+    if (!ok || !has_part) {
         comm_retire(comm);
         comm = NULL;
     }

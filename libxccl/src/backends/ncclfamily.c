@@ -3,7 +3,6 @@
  * NCCL, RCCL and MSCCL: one API, one file. What differs between them is a row of vendor/nccl.c;
  * what differs between versions is asked of the library (is the symbol there?).
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -399,20 +398,41 @@ static bool has_mem_alloc(void)
     return (in_use.fns.mem_alloc != NULL) && (in_use.fns.mem_free != NULL);
 }
 
+/* The device runtime, for memory where the library gives none. */
+static xcclResult_t active_device(const struct xc_device_ops **device_p)
+{
+    const struct xc_device_ops *device = xc_device_by_name(in_use.row->device);
+
+    if ((device == NULL) || !device->active()) {
+        return xc_fail(xcclInvalidUsage,
+                       "no device memory: the program has not started its %s runtime; choose a "
+                       "device first",
+                       in_use.row->device);
+    }
+    *device_p = device;
+    return xcclSuccess;
+}
+
 static xcclResult_t family_mem_alloc(void **ptr_p, size_t bytes)
 {
-    if (!has_mem_alloc()) {
-        return xc_device_by_name(in_use.row->device)->mem_alloc(ptr_p, bytes);
+    const struct xc_device_ops *device = NULL;
+
+    if (has_mem_alloc()) {
+        return done(in_use.fns.mem_alloc(ptr_p, bytes), "ncclMemAlloc");
     }
-    return done(in_use.fns.mem_alloc(ptr_p, bytes), "ncclMemAlloc");
+    xcclResult_t rc = active_device(&device);
+    return (rc == xcclSuccess) ? device->mem_alloc(ptr_p, bytes) : rc;
 }
 
 static xcclResult_t family_mem_free(void *ptr)
 {
-    if (!has_mem_alloc()) {
-        return xc_device_by_name(in_use.row->device)->mem_free(ptr);
+    const struct xc_device_ops *device = NULL;
+
+    if (has_mem_alloc()) {
+        return done(in_use.fns.mem_free(ptr), "ncclMemFree");
     }
-    return done(in_use.fns.mem_free(ptr), "ncclMemFree");
+    xcclResult_t rc = active_device(&device);
+    return (rc == xcclSuccess) ? device->mem_free(ptr) : rc;
 }
 
 static xcclResult_t load(size_t row_index, const struct xc_backend_ops *table, const char *path,
