@@ -7,10 +7,17 @@
 
 #include <xccl/xccl.h>
 
+/*
+ * Functions that the interposer's family libraries share with libxccl.so, so that there is one set of
+ * parameters, one log and one device state in a process. Not public: their symbol version says so
+ * (libxccl.map), and they change without notice.
+ */
+#define XC_SHARED __attribute__((visibility("default")))
+
 enum xc_log_level { XC_LOG_NONE, XC_LOG_ERROR, XC_LOG_WARN, XC_LOG_INFO, XC_LOG_TRACE };
 
 /* Level in force; read through xc_log_enabled() only. */
-extern int xc_log_threshold;
+XC_SHARED extern int xc_log_threshold;
 
 static inline bool xc_log_enabled(enum xc_log_level level)
 {
@@ -21,10 +28,11 @@ static inline bool xc_log_enabled(enum xc_log_level level)
 void xc_log_setup(enum xc_log_level level, const char *file);
 
 /* Rank shown in front of each line; -1 (the default) shows none. */
-void xc_log_set_rank(int rank);
+XC_SHARED void xc_log_set_rank(int rank);
 
 /* Print one line. The newline is added. */
-void xc_log(enum xc_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+XC_SHARED void xc_log(enum xc_log_level level, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #define xc_error(...) xc_log(XC_LOG_ERROR, __VA_ARGS__)
 #define xc_warn(...) xc_log(XC_LOG_WARN, __VA_ARGS__)
@@ -46,9 +54,10 @@ void xc_log(enum xc_log_level level, const char *fmt, ...) __attribute__((format
  * it at level info, and return the code. Callers above only pass the code on. It is the caller
  * at the top (a tool, the interposer's one warning) that shows the detail to a person.
  */
-xcclResult_t xc_fail(xcclResult_t code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+XC_SHARED xcclResult_t xc_fail(xcclResult_t code, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Detail of the calling thread's last failure, "" if none; valid until its next failure. */
-const char *xc_last_detail(void);
+XC_SHARED const char *xc_last_detail(void);
 
 #endif

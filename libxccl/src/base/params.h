@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <xccl/xccl.h>
+#include "base/log.h"
 
 enum xc_ccl { XC_CCL_AUTO, XC_CCL_NCCL, XC_CCL_RCCL, XC_CCL_MSCCL, XC_CCL_NONE };
 enum xc_tristate { XC_AUTO, XC_YES, XC_NO };
@@ -28,13 +28,13 @@ struct xc_params {
  * Parameters in force. The first call reads the environment; a bad one keeps its default here, and
  * xc_params_error() tells. Never NULL, thread-safe.
  */
-const struct xc_params *xc_params(void);
+XC_SHARED const struct xc_params *xc_params(void);
 
 /*
  * The first fault of the environment (mistyped name, value out of range) as a sentence that names
  * the variable and what is allowed, or NULL when all is well.
  */
-const char *xc_params_error(void);
+XC_SHARED const char *xc_params_error(void);
 
 /* One row for listings (xccl-info -c, docs). */
 struct xc_param_row {

@@ -244,7 +244,7 @@ static xcclResult_t primary_of(int device, CUcontext *ctx_p)
 
 static xcclResult_t cuda_enter(int device, void **saved_p)
 {
-    CUcontext want, now = NULL;
+    CUcontext want = NULL, now = NULL;
 
     xcclResult_t res = primary_of(device, &want);
     if (res != xcclSuccess) {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <xccl/xccl.h>
+#include "base/log.h"
 
 enum xc_mem_kind {
     XC_MEM_HOST,    /* ordinary, pinned or registered host memory */
@@ -61,7 +61,13 @@ struct xc_device_ops {
 };
 
 /* The runtime active in this process, or NULL. CUDA is asked before HIP. */
-const struct xc_device_ops *xc_device_active(void);
+XC_SHARED const struct xc_device_ops *xc_device_active(void);
+
+/*
+ * Could this process come to use a device: is there a device node, a runtime loaded, or one in the
+ * folders where it would be found? Takes a millisecond; nothing is loaded.
+ */
+XC_SHARED bool xc_device_possible(void);
 
 /* By name, active or not; NULL if unknown. For tools that start a runtime on purpose. */
 const struct xc_device_ops *xc_device_by_name(const char *name);
@@ -73,12 +79,12 @@ const struct xc_device_ops *xc_device_by_name(const char *name);
 xcclResult_t xc_device_start(const char *name, const struct xc_device_ops **ops_p);
 
 /* Kind of the memory at ptr, in any process, with or without an active runtime. */
-struct xc_mem_info xc_mem_query(const void *ptr);
+XC_SHARED struct xc_mem_info xc_mem_query(const void *ptr);
 
 /*
  * Is ptr certainly ordinary host memory by its address alone: NULL, this thread's stack, or the
  * program's heap? A few nanoseconds; false means "ask xc_mem_query()".
  */
-bool xc_mem_surely_host(const void *ptr);
+XC_SHARED bool xc_mem_surely_host(const void *ptr);
 
 #endif

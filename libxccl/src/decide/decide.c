@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "decide/decide.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "decide/table.h"
+
+/* Nobody has measured this one: the vendor's library for all device memory. */
+static const char builtin[] = "*:*:*:2-inf:ccl#*:*:*:1:mpi";
+
+const char *xm_table_builtin(void)
+{
+    return builtin;
+}
+
+static const struct xm_token *first_match(const struct xm_table *table, unsigned available,
+                                          const struct xm_facts *facts)
+{
+    if (table == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < table->count; i++) {
+        const struct xm_token *t = &table->tokens[i];
+        if (((t->colls >> facts->coll) & 1) && ((t->mems >> facts->mem) & 1) &&
+            (facts->bytes >= t->bytes_low) &&
+            ((facts->bytes < t->bytes_high) || (t->bytes_high == XM_INF)) &&
+            ((uint64_t)facts->nranks >= t->ranks_low) &&
+            ((uint64_t)facts->nranks <= t->ranks_high) && ((available >> t->path) & 1)) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+struct xm_choice xm_decide(const struct xm_table *tune, const struct xm_table *table,
+                           unsigned available, const struct xm_facts *facts)
+{
+    struct xm_choice choice = {XM_PATH_MPI, facts->obstacle};
+
+    if (facts->obstacle != NULL) {
+        return choice;
+    }
+    const struct xm_token *token = first_match(tune, available, facts);
+    if (token == NULL) {
+        token = first_match(table, available, facts);
+    }
+    if (token == NULL) {
+        choice.reason = "no token of the tables matches";
+        return choice;
+    }
+    choice.path = token->path;
+    choice.reason = token->text;
+    return choice;
+}
+
+int xm_size_class(uint64_t bytes)
+{
+    return (bytes == 0) ? 0 : 64 - __builtin_clzll(bytes);
+}
