@@ -36,6 +36,15 @@ void *xm_mpi_symbol(const char *name)
     return dlsym(mpi_library, name);
 }
 
+void *xm_mpi_variable(const char *name)
+{
+    /* An executable may hold a copy of the variable, which then is the one that all use, the MPI
+     * library too; only the global scope knows it. */
+    void *address = dlsym(RTLD_DEFAULT, name);
+
+    return (address != NULL) ? address : dlsym(mpi_library, name);
+}
+
 static void fill(const struct function *function)
 {
     void *address = xm_mpi_symbol(function->name);
@@ -58,7 +67,7 @@ xcclResult_t xm_mpi_open(void *libmpi)
         fill(&large_functions[i]);
     }
 #if XM_OPENMPI
-#define XM_SET(type, name, variable) xm_handles.h_##name = (type)xm_mpi_symbol(#variable);
+#define XM_SET(type, name, variable) xm_handles.h_##name = (type)xm_mpi_variable(#variable);
 #else
 #define XM_SET(type, name, variable) xm_handles.h_##name = name;
 #endif

@@ -133,8 +133,11 @@ extern struct xm_handles xm_handles;
  */
 xcclResult_t xm_mpi_open(void *libmpi);
 
-/* Address of one of the MPI library's symbols, or NULL (optional functions, Open MPI's types). */
+/* Address of one of the MPI library's functions, or NULL: for those that not every MPI has. */
 void *xm_mpi_symbol(const char *name);
+
+/* Address of one of its variables (Open MPI's predefined handles), as the program knows it. */
+void *xm_mpi_variable(const char *name);
 
 /* Does the MPI library take buffers of this device runtime ("cuda", "rocm") itself? */
 bool xm_mpi_gpu_aware(const char *runtime);

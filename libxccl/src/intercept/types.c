@@ -96,7 +96,7 @@ void xm_types_init(void)
 
     /* A type that this MPI does not have stays the null type, and is never met. */
 #if XM_OPENMPI
-#define XM_SET(name, variable, nature) named_types[i++].type = xm_mpi_symbol(#variable);
+#define XM_SET(name, variable, nature) named_types[i++].type = xm_mpi_variable(#variable);
 #else
 #define XM_SET(name, variable, nature) named_types[i++].type = name;
 #endif
