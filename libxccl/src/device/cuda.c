@@ -148,6 +148,11 @@ static bool cuda_active(void)
     return true;
 }
 
+bool xc_cuda_loaded(void)
+{
+    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != UNKNOWN;
+}
+
 xcclResult_t xc_cuda_start(void)
 {
     const char *missing;

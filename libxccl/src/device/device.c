@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "device/runtimes.h"
+#include "device/symbols.h"
 
 static const struct xc_device_ops *const all_ops[] = {&xc_cuda_ops, &xc_hip_ops};
 
@@ -17,10 +18,21 @@ enum { NUM_RUNTIMES = sizeof(all_ops) / sizeof(all_ops[0]) };
 
 const struct xc_device_ops *xc_device_active(void)
 {
+    /* The process without any device library is the one whose calls must cost nothing: one look at
+     * what was loaded since answers for all runtimes. */
+    static unsigned long long none_at;
+    unsigned long long        generation = xc_symbols_generation();
+
+    if (generation == __atomic_load_n(&none_at, __ATOMIC_RELAXED)) {
+        return NULL;
+    }
     for (int i = 0; i < NUM_RUNTIMES; i++) {
         if (all_ops[i]->active()) {
             return all_ops[i];
         }
+    }
+    if (!xc_cuda_loaded() && !xc_hip_loaded()) {
+        __atomic_store_n(&none_at, generation, __ATOMIC_RELAXED);
     }
     return NULL;
 }

@@ -148,6 +148,11 @@ static bool hip_active(void)
     return found;
 }
 
+bool xc_hip_loaded(void)
+{
+    return __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
+}
+
 xcclResult_t xc_hip_start(void)
 {
     const char *missing = NULL;

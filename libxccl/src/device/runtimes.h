@@ -8,6 +8,10 @@
 extern const struct xc_device_ops xc_cuda_ops;
 extern const struct xc_device_ops xc_hip_ops;
 
+/* Is the library in the process (as far as the last look at active() found)? */
+bool xc_cuda_loaded(void);
+bool xc_hip_loaded(void);
+
 /* Open and initialise on purpose; fail where there is no device. */
 xcclResult_t xc_cuda_start(void);
 xcclResult_t xc_hip_start(void);

@@ -42,8 +42,9 @@ static inline MPI_Aint xm_displ_at(const struct xm_call *call, const void *displ
 }
 
 /*
- * May the call go to MPI at once, because every buffer is host memory by its address alone and
- * nothing has to be agreed? What the entry points ask first: a few nanoseconds.
+ * May the call go to MPI at once, because both buffers are host memory and nothing has to be
+ * agreed? What the entry points ask first: a few nanoseconds for the stack and the heap, and for
+ * any memory where no device runtime is loaded.
  */
 bool xm_call_is_plain(const void *sendbuf, const void *recvbuf);
 

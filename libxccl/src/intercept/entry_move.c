@@ -4,7 +4,7 @@
 
 int xm_MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(NULL, buffer)) {
+    if (!xm_started() || xm_call_is_plain(MPI_IN_PLACE, buffer)) {
         return xm_pmpi.Bcast(buffer, count, type, root, comm);
     }
     struct xm_call call = {.coll = XM_BCAST,
@@ -91,7 +91,7 @@ int xm_MPI_Scatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, vo
 #if XM_LARGE
 int xm_MPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(NULL, buffer)) {
+    if (!xm_started() || xm_call_is_plain(MPI_IN_PLACE, buffer)) {
         return xm_pmpi.Bcast_c(buffer, count, type, root, comm);
     }
     struct xm_call call = {.coll = XM_BCAST,

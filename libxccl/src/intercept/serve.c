@@ -14,15 +14,19 @@ const char *xm_last_path(void)
     return last_path;
 }
 
-/* MPI_IN_PLACE is the address of nothing in both families. */
-static bool surely_host(const void *buf)
+/*
+ * NULL is no answer: it may be MPI_BOTTOM with addresses in the datatype. MPI_IN_PLACE is the
+ * address of nothing in both families.
+ */
+static bool is_host(const void *buf)
 {
-    return xc_mem_surely_host(buf) || (buf == MPI_IN_PLACE);
+    return (buf == MPI_IN_PLACE) ||
+           ((buf != NULL) && (xc_mem_surely_host(buf) || (xc_mem_query(buf).kind == XC_MEM_HOST)));
 }
 
 bool xm_call_is_plain(const void *sendbuf, const void *recvbuf)
 {
-    if (xm_config.check || !surely_host(sendbuf) || !surely_host(recvbuf)) {
+    if (xm_config.check || !is_host(sendbuf) || !is_host(recvbuf)) {
         return false;
     }
     last_path = "host";
