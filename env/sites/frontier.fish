@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Rendered by site-configs/tools/render from site-configs/frontier/site.yaml; do not edit.
+# Frontier: sourced by env/xccl.fish, which gives _xccl_set and takes everything back.
+switch $_xccl_route
+    case ucc ucc-ccl
+        set -g _xccl_refused 'UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either'
+        return
+    case xccl mpi
+    case '*'
+        set -g _xccl_refused 'there is no such route; routes: xccl ucc ucc-ccl mpi'
+        return
+end
+_xccl_begin
+# Cray MPICH crashes on GPU buffers without it (OLCF, Frontier user guide, as of 2026-07-22)
+_xccl_set MPICH_GPU_SUPPORT_ENABLED '1'
+if _xccl_without rccl-net-plugin # the module sets these itself
+    # rings may use different ports on different nodes (OLCF, PyTorch on Frontier (RCCL over Slingshot), as of
+    # 2026-07-22)
+    _xccl_set NCCL_CROSS_NIC '1'
+    # GPU and port talk directly when they share a host bridge (OLCF, PyTorch on Frontier (RCCL over
+    # Slingshot), as of 2026-07-22)
+    _xccl_set NCCL_NET_GDR_LEVEL 'PHB'
+    # the bootstrap must not run over the management network (OLCF, PyTorch on Frontier (RCCL over Slingshot),
+    # as of 2026-07-22)
+    _xccl_set NCCL_SOCKET_IFNAME 'hsn0,hsn1,hsn2,hsn3'
+    # GPUs of a node reach each other's memory (OLCF, PyTorch on Frontier (RCCL over Slingshot), as of
+    # 2026-07-22)
+    _xccl_set HSA_FORCE_FINE_GRAIN_PCIE '1'
+end
+switch $_xccl_route
+    case xccl
+        # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can
+        # deadlock (NCCL issues 195 and 1174)
+        _xccl_set OMPI_MCA_coll_ucc_enable '0'
+    case mpi
+        # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster"
+        # (first seed))
+        _xccl_set OMPI_MCA_coll_ucc_enable '0'
+end

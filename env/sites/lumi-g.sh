@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Rendered by site-configs/tools/render from site-configs/lumi-g/site.yaml; do not edit.
+# shellcheck shell=sh
+# LUMI-G: sourced by env/xccl.sh, which gives _xccl_set and takes everything back.
+case $_xccl_route in
+ucc | ucc-ccl) _xccl_refused='UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either' ;;
+esac
+case $_xccl_route in
+xccl | ucc | ucc-ccl | mpi) ;;
+*) _xccl_refused='there is no such route; routes: xccl ucc ucc-ccl mpi' ;;
+esac
+[ -z "$_xccl_refused" ] || return 1
+_xccl_begin
+# Cray MPICH crashes on GPU buffers without it (LUMI user guide, distribution and binding)
+_xccl_set MPICH_GPU_SUPPORT_ENABLED '1'
+# the default (BLOCK) gives a rank a port far from its GPU (LUMI training material, 2024-05-02 (lstopo) and
+# 2026-04-22 (Slurm, binding))
+_xccl_set MPICH_OFI_NIC_POLICY 'GPU'
+# the bootstrap must not run over the management network (LUMI user guide, distribution and binding)
+_xccl_set NCCL_SOCKET_IFNAME 'hsn0,hsn1,hsn2,hsn3'
+# GPU and port talk directly when they share a host bridge (LUMI user guide, distribution and binding)
+_xccl_set NCCL_NET_GDR_LEVEL 'PHB'
+case $_xccl_route in
+xccl)
+    # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can
+    # deadlock (NCCL issues 195 and 1174)
+    _xccl_set OMPI_MCA_coll_ucc_enable '0'
+    ;;
+mpi)
+    # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first
+    # seed))
+    _xccl_set OMPI_MCA_coll_ucc_enable '0'
+    ;;
+esac

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Rendered by site-configs/tools/render from site-configs/sim/site.yaml; do not edit.
+# Simulated accelerators: sourced by env/xccl.fish, which gives _xccl_set and takes everything back.
+switch $_xccl_route
+    case xccl ucc ucc-ccl mpi
+    case '*'
+        set -g _xccl_refused 'there is no such route; routes: xccl ucc ucc-ccl mpi'
+        return
+end
+_xccl_begin
+switch $_xccl_route
+    case xccl
+        # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can
+        # deadlock (NCCL issues 195 and 1174)
+        _xccl_set OMPI_MCA_coll_ucc_enable '0'
+    case ucc
+        # UCC is off by default in Open MPI (Open MPI pull request 9009)
+        _xccl_set OMPI_MCA_coll_ucc_enable '1'
+        # UCC's default of 10 loses against coll/accelerator (78) and coll/tuned (30) (Open MPI issue 9885)
+        _xccl_set OMPI_MCA_coll_ucc_priority '100'
+        # HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
+        _xccl_set OMPI_MCA_coll_hcoll_enable '0'
+        # an installed or personal ucc.conf may choose transports; an empty name switches files off (UCC
+        # sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
+        _xccl_set UCC_CONFIG_FILE ''
+        # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this) (JSC
+        # blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
+        _xccl_set UCC_TLS '^nccl,rccl'
+    case ucc-ccl
+        # UCC is off by default in Open MPI (Open MPI pull request 9009)
+        _xccl_set OMPI_MCA_coll_ucc_enable '1'
+        # UCC's default of 10 loses against coll/accelerator (78) and coll/tuned (30) (Open MPI issue 9885)
+        _xccl_set OMPI_MCA_coll_ucc_priority '100'
+        # HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
+        _xccl_set OMPI_MCA_coll_hcoll_enable '0'
+        # the ucc.conf that UCC can install hides NCCL (UCC_CL_BASIC_TLS=^sharp,nccl); an empty name switches
+        # files off (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
+        _xccl_set UCC_CONFIG_FILE ''
+        # UCC scores its CUDA transport (40) and may score UCP over NCCL (20) (JSC blog, "MPI, UCC and NCCL on
+        # JUWELS Booster" (first seed))
+        _xccl_set UCC_TL_NCCL_TUNE 'allreduce:cuda:inf#bcast:cuda:inf#reduce:cuda:inf#reduce_scatter:cuda:inf#allgather:cuda:inf#allgatherv:cuda:inf#alltoall:cuda:inf#alltoallv:cuda:inf#gather:cuda:inf#gatherv:cuda:inf#scatter:cuda:inf#scatterv:cuda:inf'
+    case mpi
+        # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster"
+        # (first seed))
+        _xccl_set OMPI_MCA_coll_ucc_enable '0'
+end

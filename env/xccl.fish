@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The environment of xccl for fish; see env/xccl.sh, with which it shares the state it keeps.
+#
+#   source env/xccl.fish [site] [--route xccl|ucc|ucc-ccl|mpi]
+#   source env/xccl.fish off
+#   xccl_env ...                                                 the same, from then on
+
+function _xccl_error
+    echo "xccl: $argv" >&2
+end
+
+function _xccl_without # true where module $argv[1] is not loaded
+    not string match -qr "(^|:)"(string escape --style=regex -- $argv[1])"(/|:|\$)" -- "$LOADEDMODULES"
+end
+
+# Remember how a variable is: u unset, e in the environment, l set in this shell only; then set it.
+function _xccl_set -a name value
+    if not set -q $name
+        set -gx _XCCL_ENV_VARS "$_XCCL_ENV_VARS$name:u "
+    else
+        set -l kind l
+        set -qx $name; and set kind e
+        set -gx _XCCL_OLD_$name "$$name"
+        set -gx _XCCL_ENV_VARS "$_XCCL_ENV_VARS$name:$kind "
+    end
+    set -gx $name $value
+end
+
+function _xccl_folder -a name root
+    switch $name
+        case PATH
+            echo $root/bin
+        case LD_LIBRARY_PATH
+            echo $root/lib
+        case MANPATH
+            echo $root/share/man
+        case PKG_CONFIG_PATH
+            echo $root/lib/pkgconfig
+        case CMAKE_PREFIX_PATH
+            echo $root
+    end
+end
+
+# Put a folder in front of a search path, unless it is there (fish makes a list of every variable named *PATH).
+function _xccl_path -a name entry
+    contains -- $entry $$name; and return
+    set -l kind U
+    set -q $name; and set kind E
+    set -gx _XCCL_ENV_VARS "$_XCCL_ENV_VARS$name:$kind "
+    if test -z "$$name"
+        set -gx --path $name $entry
+    else
+        set -gx --path $name $entry $$name
+    end
+end
+
+function _xccl_unpath -a name kind
+    set -l entry (_xccl_folder $name $_XCCL_ENV_ROOT)
+    if set -l at (contains -i -- $entry $$name)
+        set -e $name\[$at\]
+    end
+    if test -z "$$name" -a $kind = U
+        set -e $name
+    else
+        set -gx --path $name $$name
+    end
+end
+
+function _xccl_restore
+    for item in (string split -n ' ' -- $_XCCL_ENV_VARS)
+        set -l part (string split : -- $item)
+        set -l name $part[1]
+        set -l old _XCCL_OLD_$name
+        string match -qr '^[A-Za-z_][A-Za-z0-9_]*$' -- $name; or continue
+        switch $part[2]
+            case u
+                set -e $name
+            case E U
+                _xccl_unpath $name $part[2]
+            case l
+                set -e $name
+                set -g $name $$old
+                set -e $old
+            case '*'
+                set -gx $name $$old
+                set -e $old
+        end
+    end
+    set -e _XCCL_ENV_VARS _XCCL_ENV_ON _XCCL_ENV_ROOT _XCCL_ENV_DIR
+end
+
+# Called by the file of the site once it has accepted the route: from here on the environment changes.
+function _xccl_begin
+    set -q _XCCL_ENV_ON; and _xccl_restore
+    set -gx _XCCL_ENV_ON "$_xccl_site $_xccl_route"
+    set -gx _XCCL_ENV_ROOT $_xccl_root
+    set -gx _XCCL_ENV_DIR $_xccl_dir
+    set -gx _XCCL_ENV_VARS
+    _xccl_set XCCL_ROOT $_xccl_root
+    _xccl_set XCCL_SITE $_xccl_site
+    _xccl_set XCCL_ROUTE $_xccl_route
+    # man finds pages beside PATH by itself; a MANPATH of its own would hide the system's pages
+    set -l paths PATH LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH
+    test -z "$MANPATH"; or set -a paths MANPATH
+    for name in $paths
+        _xccl_path $name (_xccl_folder $name $_xccl_root)
+    end
+end
+
+function _xccl_arguments
+    while set -q argv[1]
+        switch $argv[1]
+            case --
+                return
+            case --route
+                if not set -q argv[2]
+                    _xccl_error "--route needs a value: xccl, ucc, ucc-ccl or mpi"
+                    return 1
+                end
+                set -g _xccl_route $argv[2]
+                set -e argv[1]
+            case '--route=*'
+                set -g _xccl_route (string replace -- --route= '' $argv[1])
+            case off
+                set -g _xccl_off 1
+            case '-*'
+                _xccl_error "unknown option '$argv[1]'; usage: source xccl.fish [site] [--route xccl|ucc|ucc-ccl|mpi] | off"
+                return 1
+            case '*'
+                set -g _xccl_site $argv[1]
+        end
+        set -e argv[1]
+    end
+end
+
+# What is asked for: an argument, else the variable, else the site of the installation, else the site detected.
+function _xccl_request
+    set -l default_site '@site@' # filled in at install
+    test -n "$_xccl_site"; or set -g _xccl_site "$XCCL_SITE"
+    test -n "$_xccl_route"; or set -g _xccl_route "$XCCL_ROUTE"
+    test -n "$_xccl_route"; or set -g _xccl_route xccl
+    if test -z "$_xccl_site"; and not string match -q '@*' -- $default_site
+        set -g _xccl_site $default_site
+    end
+    source $_xccl_dir/sites/detect.fish
+    if test -z "$_xccl_site"
+        _xccl_detect
+        if test -z "$_xccl_site"
+            _xccl_error "no site recognised here; name one of: $_xccl_sites"
+            return 1
+        end
+    end
+    if not contains -- $_xccl_site $_xccl_sites; and not test -r $_xccl_dir/sites/(string replace -a / . -- $_xccl_site).fish
+        _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites"
+        return 1
+    end
+end
+
+function _xccl_find_root
+    if string match -q '*/share/xccl/env' -- $_xccl_dir
+        set -g _xccl_root (string replace -r '/share/xccl/env$' '' -- $_xccl_dir)
+        return
+    end
+    for root in $XCCL_ROOT (string replace -r "/[^/]*\$" "" -- $_xccl_dir)/build/stage
+        if test -d $root/lib
+            set -g _xccl_root $root
+            return
+        end
+    end
+    _xccl_error "nothing is built beside $_xccl_dir: run make, or set XCCL_ROOT to an installation"
+    return 1
+end
+
+function _xccl_main
+    _xccl_arguments $argv; or return 1
+    if set -q _xccl_off
+        set -q _XCCL_ENV_ON; and _xccl_restore
+        return 0
+    end
+    _xccl_request; and _xccl_find_root; or return 1
+    if test "$_XCCL_ENV_ON|$_XCCL_ENV_ROOT" = "$_xccl_site $_xccl_route|$_xccl_root"
+        return 0
+    end
+    set -g _xccl_refused
+    source $_xccl_dir/sites/$_xccl_site.fish
+    if test -n "$_xccl_refused"
+        _xccl_error "route '$_xccl_route' on site '$_xccl_site': $_xccl_refused"
+        return 1
+    end
+end
+
+# What is only needed while this file runs goes again; while switched on, the function xccl_env stays.
+function _xccl_leave -a result
+    functions -e _xccl_error _xccl_without _xccl_set _xccl_folder _xccl_path _xccl_unpath _xccl_restore _xccl_begin
+    functions -e _xccl_arguments _xccl_request _xccl_find_root _xccl_main _xccl_detect _xccl_leave
+    set -e _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_refused _xccl_sites
+    if set -q _XCCL_ENV_ON
+        function xccl_env -d "Change or switch off the environment of xccl"
+            source $_XCCL_ENV_DIR/xccl.fish $argv
+        end
+    else
+        functions -q xccl_env; and functions -e xccl_env
+    end
+    return $result
+end
+
+set -g _xccl_dir (string replace -r "/?[^/]*\$" "" -- (status filename))
+string match -q '/*' -- $_xccl_dir; or set -g _xccl_dir $PWD/$_xccl_dir
+_xccl_main $argv
+_xccl_leave $status

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=sh disable=SC2317,SC2154 # functions and variables are shared with the sourced files
+# The environment of xccl for sh, dash, bash, zsh and ksh. To be sourced:
+#
+#   . env/xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi]    the site is detected when not named
+#   . env/xccl.sh off                                      everything as it was before
+#   xccl_env ...                                           the same, from then on
+#
+# dash hands no arguments to a sourced file: set XCCL_SITE and XCCL_ROUTE before, or call xccl_env after. In a script
+# that has arguments of its own, bash, zsh and ksh would hand over those: source it as ". env/xccl.sh --" there.
+# Nothing is forked unless a variable that is to be set has a value already; the environment remembers what was
+# there in _XCCL_OLD_<name>, so that a child shell can switch off, too.
+
+_xccl_prefix='@prefix@' # filled in at install
+_xccl_default_site='@site@'
+
+_xccl_error() { echo "xccl: $*" >&2; }
+
+# Where this file lies: bash, zsh and ksh know; elsewhere the prefix of the installation or the working directory.
+_xccl_find() {
+    _xccl_dir=
+    if [ -n "${BASH_VERSION-}" ]; then
+        eval '_xccl_dir=${BASH_SOURCE[0]}'
+    elif [ -n "${ZSH_VERSION-}" ]; then
+        eval '_xccl_dir=${functions_source[_xccl_find]-}'
+    elif [ -n "${KSH_VERSION-}" ]; then
+        eval '_xccl_dir=${.sh.file}' 2>/dev/null || _xccl_dir=
+    fi
+    case $_xccl_dir in
+    /*/*) _xccl_dir=${_xccl_dir%/*} ;;
+    */*) _xccl_dir=$PWD/${_xccl_dir%/*} ;;
+    ?*) _xccl_dir=$PWD ;;
+    esac
+    for _xccl_try in "$_xccl_dir" "${_XCCL_ENV_DIR-}" "$_xccl_prefix/share/xccl/env" \
+        "${XCCL_ROOT-}/share/xccl/env" "$PWD/env"; do
+        if [ -r "$_xccl_try/sites/detect.sh" ]; then
+            _xccl_dir=$_xccl_try
+            return 0
+        fi
+    done
+    _xccl_error "this shell does not say where xccl.sh lies: set XCCL_ROOT to the prefix of the installation"
+    return 1
+}
+
+# The prefix: of the installation this file belongs to, else XCCL_ROOT, else what was built in this checkout.
+_xccl_find_root() {
+    case $_xccl_dir in
+    */share/xccl/env)
+        _xccl_root=${_xccl_dir%/share/xccl/env}
+        return 0
+        ;;
+    esac
+    for _xccl_root in "${XCCL_ROOT-}" "${_xccl_dir%/*}/build/stage"; do
+        [ ! -d "$_xccl_root/lib" ] || return 0
+    done
+    _xccl_error "nothing is built in ${_xccl_dir%/*}: run make, or set XCCL_ROOT to an installation"
+    return 1
+}
+
+_xccl_arguments() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --) return 0 ;;
+        --route)
+            [ $# -ge 2 ] || { _xccl_error "--route needs a value: xccl, ucc, ucc-ccl or mpi" && return 1; }
+            _xccl_route=$2
+            shift
+            ;;
+        --route=*) _xccl_route=${1#--route=} ;;
+        off) _xccl_off=1 ;;
+        -*) _xccl_error "unknown option '$1'; usage: . xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi] | off" && return 1 ;;
+        *) _xccl_site=$1 ;;
+        esac
+        shift
+    done
+}
+
+# What is asked for: an argument, else the variable, else the site of the installation, else the site detected.
+_xccl_request() {
+    : "${_xccl_site:=${XCCL_SITE-}}" "${_xccl_route:=${XCCL_ROUTE-}}"
+    case $_xccl_default_site in
+    @* | '') ;;
+    *) : "${_xccl_site:=$_xccl_default_site}" ;;
+    esac
+    if [ -z "$_xccl_site" ]; then
+        # shellcheck source=/dev/null
+        . "$_xccl_dir/sites/detect.sh"
+        _xccl_detect
+        [ -n "$_xccl_site" ] || { _xccl_error "no site recognised here; name one of: $_xccl_sites" && return 1; }
+    fi
+    case $_xccl_site in
+    detect | *[!A-Za-z0-9._-]*) _xccl_known= ;;
+    *) _xccl_known=$_xccl_dir/sites/$_xccl_site.sh ;;
+    esac
+    if [ -z "$_xccl_known" ] || [ ! -r "$_xccl_known" ]; then
+        # shellcheck source=/dev/null
+        . "$_xccl_dir/sites/detect.sh"
+        _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites"
+        [ -n "$_xccl_called" ] || _xccl_error "(an argument of your own script? then: . xccl.sh --)"
+        return 1
+    fi
+}
+
+_xccl_without() { # true where module $1 is not loaded
+    case ":${LOADEDMODULES-}:" in
+    *":$1/"* | *":$1:"*) return 1 ;;
+    esac
+}
+
+# Remember how variable $1 is: u unset, e in the environment, l set in this shell only.
+_xccl_remember() {
+    eval "_xccl_kind=\${$1+set}"
+    if [ -z "$_xccl_kind" ]; then
+        _xccl_kind=u
+    else
+        : "${_xccl_exported:=$(export -p)}"
+        case $_xccl_exported in
+        *" $1="*) _xccl_kind=e ;;
+        *) _xccl_kind=l ;;
+        esac
+        eval "_XCCL_OLD_$1=\$$1"
+        export "_XCCL_OLD_${1?}"
+    fi
+    _XCCL_ENV_VARS="${_XCCL_ENV_VARS-}$1:$_xccl_kind "
+    export _XCCL_ENV_VARS
+}
+
+_xccl_set() { # name value
+    _xccl_remember "$1"
+    eval "$1=\$2"
+    export "${1?}"
+}
+
+# Put folder $2 in front of the search path $1, unless it is there; E, U, L as above.
+_xccl_path() {
+    eval "_xccl_old=\${$1-}"
+    case ":$_xccl_old:" in
+    *":$2:"*) return 0 ;;
+    esac
+    eval "_xccl_kind=\${$1+set}"
+    if [ -z "$_xccl_kind" ]; then
+        _xccl_kind=U
+    else
+        _xccl_kind=E
+    fi
+    _XCCL_ENV_VARS="${_XCCL_ENV_VARS-}$1:$_xccl_kind "
+    export _XCCL_ENV_VARS
+    eval "$1=\$2\${_xccl_old:+:\$_xccl_old}"
+    export "${1?}"
+}
+
+# Folder that search path $1 gets below prefix $2.
+_xccl_folder() {
+    case $1 in
+    PATH) _xccl_entry=$2/bin ;;
+    LD_LIBRARY_PATH) _xccl_entry=$2/lib ;;
+    MANPATH) _xccl_entry=$2/share/man ;;
+    PKG_CONFIG_PATH) _xccl_entry=$2/lib/pkgconfig ;;
+    CMAKE_PREFIX_PATH) _xccl_entry=$2 ;;
+    esac
+}
+
+_xccl_unpath() { # name kind: take our folder out of a search path, wherever others have moved it
+    _xccl_folder "$1" "$_XCCL_ENV_ROOT"
+    eval "_xccl_old=\${$1-}"
+    case $_xccl_old in
+    "$_xccl_entry") _xccl_old= ;;
+    "$_xccl_entry:"*) _xccl_old=${_xccl_old#"$_xccl_entry:"} ;;
+    *":$_xccl_entry:"*) _xccl_old=${_xccl_old%%":$_xccl_entry:"*}:${_xccl_old#*":$_xccl_entry:"} ;;
+    *":$_xccl_entry") _xccl_old=${_xccl_old%":$_xccl_entry"} ;;
+    esac
+    if [ -z "$_xccl_old" ] && [ "$2" = U ]; then
+        unset "$1"
+    else
+        eval "$1=\$_xccl_old"
+    fi
+}
+
+_xccl_restore() {
+    _xccl_rest=${_XCCL_ENV_VARS-}
+    while [ -n "$_xccl_rest" ]; do
+        _xccl_item=${_xccl_rest%% *}
+        _xccl_rest=${_xccl_rest#* }
+        _xccl_name=${_xccl_item%:*}
+        _xccl_kind=${_xccl_item##*:}
+        case $_xccl_name in
+        *[!A-Za-z0-9_]* | [0-9]* | '') continue ;;
+        esac
+        case $_xccl_kind in
+        u) unset "$_xccl_name" ;;
+        [EU]) _xccl_unpath "$_xccl_name" "$_xccl_kind" ;;
+        *)
+            eval "_xccl_old=\${_XCCL_OLD_$_xccl_name-}"
+            [ "$_xccl_kind" = e ] || unset "$_xccl_name"
+            eval "$_xccl_name=\$_xccl_old"
+            unset "_XCCL_OLD_$_xccl_name"
+            ;;
+        esac
+    done
+    unset _XCCL_ENV_VARS _XCCL_ENV_ON _XCCL_ENV_ROOT _XCCL_ENV_DIR
+}
+
+# Called by the file of the site once it has accepted the route: from here on the environment changes.
+_xccl_begin() {
+    [ -z "${_XCCL_ENV_ON-}" ] || _xccl_restore
+    _xccl_exported=
+    export _XCCL_ENV_ON="$_xccl_site $_xccl_route" _XCCL_ENV_ROOT="$_xccl_root" _XCCL_ENV_DIR="$_xccl_dir"
+    _xccl_set XCCL_ROOT "$_xccl_root"
+    _xccl_set XCCL_SITE "$_xccl_site"
+    _xccl_set XCCL_ROUTE "$_xccl_route"
+    # man finds pages beside PATH by itself; a MANPATH of its own would hide the system's pages
+    for _xccl_name in PATH LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH ${MANPATH:+MANPATH}; do
+        _xccl_folder "$_xccl_name" "$_xccl_root"
+        _xccl_path "$_xccl_name" "$_xccl_entry"
+    done
+}
+
+_xccl_main() {
+    [ -z "${ZSH_VERSION-}" ] || emulate -L sh
+    _xccl_site='' _xccl_route='' _xccl_off='' _xccl_refused='' IFS=' '
+    if [ -n "$_xccl_called" ] || [ -n "${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ]; then
+        _xccl_arguments "$@" || return 1
+    fi
+    if [ -n "$_xccl_off" ]; then
+        [ -z "${_XCCL_ENV_ON-}" ] || _xccl_restore
+        return 0
+    fi
+    _xccl_find && _xccl_request && _xccl_find_root || return 1
+    : "${_xccl_route:=xccl}"
+    [ "${_XCCL_ENV_ON-}|${_XCCL_ENV_ROOT-}" != "$_xccl_site $_xccl_route|$_xccl_root" ] || return 0
+    # shellcheck source=/dev/null
+    . "$_xccl_known" || { _xccl_error "route '$_xccl_route' on site '$_xccl_site': $_xccl_refused" && return 1; }
+}
+
+# What is only needed while this file runs goes again; while switched on, the function xccl_env stays.
+_xccl_leave() {
+    if [ -n "${_XCCL_ENV_ON-}" ]; then
+        xccl_env() {
+            _xccl_called=1
+            # shellcheck source=/dev/null
+            . "$_XCCL_ENV_DIR/xccl.sh"
+        }
+    else
+        unset -f xccl_env 2>/dev/null || :
+    fi
+    unset _xccl_prefix _xccl_default_site _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_refused _xccl_try \
+        _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_sites _xccl_called
+    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_without _xccl_remember _xccl_set \
+        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_detect _xccl_leave 2>/dev/null || :
+}
+
+_xccl_called=${_xccl_called-}
+_xccl_ifs=${IFS-unset}
+if _xccl_main "$@"; then
+    _xccl_status=0
+else
+    _xccl_status=1
+fi
+IFS=$_xccl_ifs
+[ "$_xccl_ifs" != unset ] || unset IFS
+_xccl_leave
+unset _xccl_ifs
+if [ "$_xccl_status" = 0 ]; then
+    unset _xccl_status
+else
+    unset _xccl_status
+    return 1
+fi

@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs; do not edit.
+help([[
+Preloads the interposer of xccl into every program, for those who want no xccl-run in front of their program:
+
+    module load xccl-auto
+    srun -N2 -n8 ./app
+
+It is harmless in programs without MPI. Binding to cores and NICs remains the business of xccl-run.
+]])
+whatis("Name: xccl-auto")
+whatis("Version: 0.1.0")
+whatis("Category: settings")
+whatis("Keywords: xccl, LD_PRELOAD")
+whatis("Description: preloads the MPI interposer of xccl into every program")
+
+local root = "@prefix@" -- filled in at install
+depends_on("xccl/0.1.0")
+prepend_path("LD_PRELOAD", pathJoin(root, "lib/libxccl-mpi.so"))

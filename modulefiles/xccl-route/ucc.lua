@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/routes.yaml; do not edit.
+help([[
+Route ucc of xccl: MPI to UCC with its own transports.
+Loading another xccl-route replaces this one.
+]])
+whatis("Name: xccl-route/ucc")
+whatis("Category: settings")
+whatis("Keywords: xccl, MPI, collectives, route")
+whatis("Description: Open MPI hands collectives to UCC, NCCL and RCCL excluded")
+family("xccl_route")
+
+local site = os.getenv("XCCL_SITE") or ""
+if mode() == "load" then
+   if not isloaded("xccl-site") then
+      LmodError("xccl-route/ucc needs a site; load it first, for example\n    module load xccl xccl-route/ucc")
+   end
+   local refused = {
+      ["alps"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
+      ["frontier"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
+      ["lumi-g"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
+      ["perlmutter"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
+   }
+   if refused[site] then
+      LmodError("route ucc cannot work on site ", site, ": ", refused[site],
+                ".\nUse the default instead:\n    module load xccl-route/xccl")
+   end
+   for _, module in ipairs({"MPICH", "mpich", "cray-mpich", "cray-mpich-abi", "ParaStationMPI", "psmpi", "MVAPICH2", "mvapich", "mvapich-plus", "impi", "intel-mpi"}) do
+      if isloaded(module) then
+         LmodError("route ucc goes through Open MPI, but ", module, " is loaded; load Open MPI first, for example\n",
+                   "    module load openmpi")
+      end
+   end
+end
+
+pushenv("XCCL_ROUTE", "ucc")
+-- UCC is off by default in Open MPI (Open MPI pull request 9009)
+pushenv("OMPI_MCA_coll_ucc_enable", "1")
+-- UCC's default of 10 loses against coll/accelerator (78) and coll/tuned (30) (Open MPI issue 9885)
+pushenv("OMPI_MCA_coll_ucc_priority", "100")
+-- HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
+pushenv("OMPI_MCA_coll_hcoll_enable", "0")
+-- an installed or personal ucc.conf may choose transports; an empty name switches files off (UCC sources,
+-- src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
+pushenv("UCC_CONFIG_FILE", "")
+-- without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this) (JSC blog,
+-- "MPI, UCC and NCCL on JUWELS Booster" (first seed))
+pushenv("UCC_TLS", "^nccl,rccl")

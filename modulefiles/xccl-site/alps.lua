@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/alps/site.yaml; do not edit.
+help([[
+Alps (GH200 clusters) (CSCS) for xccl: MPI family mpich over ofi, vendor library nccl.
+Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/alps")
+whatis("Category: settings")
+whatis("Keywords: xccl, Alps (GH200 clusters)")
+whatis("Description: settings of xccl for Alps (GH200 clusters)")
+family("xccl_site")
+
+if mode() == "load" then
+   if isloaded("xccl-route/ucc") then
+      LmodError("route ucc cannot work on Alps (GH200 clusters): UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   if isloaded("xccl-route/ucc-ccl") then
+      LmodError("route ucc-ccl cannot work on Alps (GH200 clusters): UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "nccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", Alps (GH200 clusters) has nccl;\n",
+                "unload the route first:\n    module unload xccl-route")
+   end
+end
+
+pushenv("XCCL_SITE", "alps")
+-- NCCL beside GPU-aware Cray MPICH in flight can deadlock; xccl stages what MPI must carry (CSCS
+-- documentation, NCCL)
+pushenv("MPICH_GPU_SUPPORT_ENABLED", "0")
+-- rings stay on one port; faster than 1 with Slingshot host software 13.1 (CSCS documentation, daint, change
+-- log of 2026-06-17 (container engine default, SHS 13.1.0))
+pushenv("NCCL_CROSS_NIC", "0")
+-- no detour through another GPU's port (CSCS documentation, daint, change log of 2026-06-17 (container engine
+-- default, SHS 13.1.0))
+pushenv("NCCL_PXN_DISABLE", "1")
+-- peer access over NVLink only (CSCS documentation, daint, change log of 2026-06-17 (container engine
+-- default, SHS 13.1.0))
+pushenv("NCCL_P2P_LEVEL", "NVL")
+-- the port reaches the GPU's memory through Grace (CSCS documentation, daint, change log of 2026-06-17
+-- (container engine default, SHS 13.1.0))
+pushenv("NCCL_NET_GDR_C2C", "1")
+-- the port reads the GPU's memory directly (CSCS documentation, daint, change log of 2026-06-17 (container
+-- engine default, SHS 13.1.0))
+pushenv("NCCL_NET_GDR_READ", "1")
+-- LL128 is slow on Slingshot since NCCL 2.27 (CSCS documentation, NCCL); until an NCCL that measures LL128
+-- before choosing it
+pushenv("NCCL_PROTO", "^LL128")
+-- more channels for point-to-point collectives such as alltoall (CSCS documentation, daint, change log of
+-- 2026-06-17 (container engine default, SHS 13.1.0))
+pushenv("NCCL_NCHANNELS_PER_NET_PEER", "4")

@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/dgx-a100/site.yaml; do not edit.
+help([[
+NVIDIA DGX A100 (any) for xccl: MPI family any over ucx, vendor library nccl.
+Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/dgx-a100")
+whatis("Category: settings")
+whatis("Keywords: xccl, NVIDIA DGX A100")
+whatis("Description: settings of xccl for NVIDIA DGX A100")
+family("xccl_site")
+
+if mode() == "load" then
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "nccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", NVIDIA DGX A100 has nccl;\n",
+                "unload the route first:\n    module unload xccl-route")
+   end
+end
+
+pushenv("XCCL_SITE", "dgx-a100")
+-- the storage adapters mlx5_4 and mlx5_5 must not carry collectives ("=" makes NCCL match whole names) (NCCL
+-- issue 1505 (NUMA node of GPUs 4 and 5; storage adapters))
+pushenv("NCCL_IB_HCA", "=mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_6,mlx5_7,mlx5_8,mlx5_9")

@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/dgx-h100/site.yaml; do not edit.
+help([[
+NVIDIA DGX H100 and H200 (any) for xccl: MPI family any over ucx, vendor library nccl.
+Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/dgx-h100")
+whatis("Category: settings")
+whatis("Keywords: xccl, NVIDIA DGX H100 and H200")
+whatis("Description: settings of xccl for NVIDIA DGX H100 and H200")
+family("xccl_site")
+
+if mode() == "load" then
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "nccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", NVIDIA DGX H100 and H200 has nccl;\n",
+                "unload the route first:\n    module unload xccl-route")
+   end
+end
+
+pushenv("XCCL_SITE", "dgx-h100")
+-- storage and management adapters (mlx5_1, 2, 7, 8) must not carry collectives ("=" makes NCCL match whole
+-- names) (DGX H100/H200 user guide, table 6)
+pushenv("NCCL_IB_HCA", "=mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11")

@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/frontier/site.yaml; do not edit.
+help([[
+Frontier (Oak Ridge Leadership Computing Facility) for xccl: MPI family mpich over ofi, vendor library rccl.
+Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/frontier")
+whatis("Category: settings")
+whatis("Keywords: xccl, Frontier")
+whatis("Description: settings of xccl for Frontier")
+family("xccl_site")
+
+if mode() == "load" then
+   if not (isloaded("cray-mpich")) then
+      LmodError("MPI is missing (cray-mpich); load it first, for example\n    module load PrgEnv-gnu cray-mpich")
+   end
+   if not (isloaded("rocm") or isloaded("amd")) then
+      LmodError("the ROCm runtime with RCCL is missing (rocm or amd); load it first, for example\n    module load craype-accel-amd-gfx90a rocm")
+   end
+   if isloaded("xccl-route/ucc") then
+      LmodError("route ucc cannot work on Frontier: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   if isloaded("xccl-route/ucc-ccl") then
+      LmodError("route ucc-ccl cannot work on Frontier: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "rccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", Frontier has rccl;\n",
+                "unload the route first:\n    module unload xccl-route")
+   end
+end
+
+pushenv("XCCL_SITE", "frontier")
+
+-- rccl-net-plugin sets the variables of the plugin itself; what was true at load holds at unload
+local plugin
+if mode() == "unload" then
+   plugin = os.getenv("_XCCL_SITE_PLUGIN") == "rccl-net-plugin"
+else
+   plugin = isloaded("rccl-net-plugin") or isAvail("rccl-net-plugin")
+end
+setenv("_XCCL_SITE_PLUGIN", plugin and "rccl-net-plugin" or "none")
+if plugin then
+   depends_on("rccl-net-plugin")
+end
+-- Cray MPICH crashes on GPU buffers without it (OLCF, Frontier user guide, as of 2026-07-22)
+pushenv("MPICH_GPU_SUPPORT_ENABLED", "1")
+if not plugin then
+   -- rings may use different ports on different nodes (OLCF, PyTorch on Frontier (RCCL over Slingshot), as of
+   -- 2026-07-22)
+   pushenv("NCCL_CROSS_NIC", "1")
+   -- GPU and port talk directly when they share a host bridge (OLCF, PyTorch on Frontier (RCCL over
+   -- Slingshot), as of 2026-07-22)
+   pushenv("NCCL_NET_GDR_LEVEL", "PHB")
+   -- the bootstrap must not run over the management network (OLCF, PyTorch on Frontier (RCCL over Slingshot),
+   -- as of 2026-07-22)
+   pushenv("NCCL_SOCKET_IFNAME", "hsn0,hsn1,hsn2,hsn3")
+   -- GPUs of a node reach each other's memory (OLCF, PyTorch on Frontier (RCCL over Slingshot), as of
+   -- 2026-07-22)
+   pushenv("HSA_FORCE_FINE_GRAIN_PCIE", "1")
+end

@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/jupiter/site.yaml; do not edit.
+help([[
+JUPITER Booster (Jülich Supercomputing Centre) for xccl: MPI family openmpi over ucx, vendor library nccl.
+Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/jupiter")
+whatis("Category: settings")
+whatis("Keywords: xccl, JUPITER Booster")
+whatis("Description: settings of xccl for JUPITER Booster")
+family("xccl_site")
+
+if mode() == "load" then
+   if not (isloaded("OpenMPI") or isloaded("ParaStationMPI") or isloaded("psmpi")) then
+      LmodError("MPI is missing (OpenMPI or ParaStationMPI or psmpi); load it first, for example\n    module load Stages/2025 GCC OpenMPI")
+   end
+   if not (isloaded("NCCL")) then
+      LmodError("NCCL is missing (NCCL); load it first, for example\n    module load Stages/2025 GCC OpenMPI NCCL")
+   end
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "nccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", JUPITER Booster has nccl;\n",
+                "unload the route first:\n    module unload xccl-route")
+   end
+end
+
+pushenv("XCCL_SITE", "jupiter")
+-- pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
+-- easyconfigs, overlay of JUPITER)
+pushenv("OMPI_MCA_pml", "ucx")
+-- the process manager Open MPI was built for (JSC easyconfigs, overlay of JUPITER)
+pushenv("SLURM_MPI_TYPE", "pmix_v4")

@@ -1,0 +1,30 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/juwels-booster/site.yaml; do not edit.
+help([[
+JUWELS Booster (Jülich Supercomputing Centre) for xccl: MPI family openmpi over ucx, vendor library nccl.
+Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/juwels-booster")
+whatis("Category: settings")
+whatis("Keywords: xccl, JUWELS Booster")
+whatis("Description: settings of xccl for JUWELS Booster")
+family("xccl_site")
+
+if mode() == "load" then
+   if not (isloaded("OpenMPI") or isloaded("ParaStationMPI") or isloaded("psmpi")) then
+      LmodError("MPI is missing (OpenMPI or ParaStationMPI or psmpi); load it first, for example\n    module load Stages/2025 GCC OpenMPI")
+   end
+   if not (isloaded("NCCL")) then
+      LmodError("NCCL is missing (NCCL); load it first, for example\n    module load Stages/2025 GCC OpenMPI NCCL")
+   end
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "nccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", JUWELS Booster has nccl;\n",
+                "unload the route first:\n    module unload xccl-route")
+   end
+end
+
+pushenv("XCCL_SITE", "juwels-booster")
+-- pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
+-- easyconfigs, Golden_Repo of the branches 2023 and 2025)
+pushenv("OMPI_MCA_pml", "ucx")

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/lumi-g/site.yaml; do not edit.
+help([[
+LUMI-G (CSC and the LUMI consortium) for xccl: MPI family mpich over ofi, vendor library rccl.
+Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/lumi-g")
+whatis("Category: settings")
+whatis("Keywords: xccl, LUMI-G")
+whatis("Description: settings of xccl for LUMI-G")
+family("xccl_site")
+
+if mode() == "load" then
+   if not (isloaded("cray-mpich")) then
+      LmodError("MPI is missing (cray-mpich); load it first, for example\n    module load LUMI partition/G cpeGNU")
+   end
+   if not (isloaded("rocm") or isloaded("amd")) then
+      LmodError("the ROCm runtime with RCCL is missing (rocm or amd); load it first, for example\n    module load rocm")
+   end
+   if isloaded("xccl-route/ucc") then
+      LmodError("route ucc cannot work on LUMI-G: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   if isloaded("xccl-route/ucc-ccl") then
+      LmodError("route ucc-ccl cannot work on LUMI-G: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "rccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", LUMI-G has rccl;\n",
+                "unload the route first:\n    module unload xccl-route")
+   end
+end
+
+pushenv("XCCL_SITE", "lumi-g")
+-- Cray MPICH crashes on GPU buffers without it (LUMI user guide, distribution and binding)
+pushenv("MPICH_GPU_SUPPORT_ENABLED", "1")
+-- the default (BLOCK) gives a rank a port far from its GPU (LUMI training material, 2024-05-02 (lstopo) and
+-- 2026-04-22 (Slurm, binding))
+pushenv("MPICH_OFI_NIC_POLICY", "GPU")
+-- the bootstrap must not run over the management network (LUMI user guide, distribution and binding)
+pushenv("NCCL_SOCKET_IFNAME", "hsn0,hsn1,hsn2,hsn3")
+-- GPU and port talk directly when they share a host bridge (LUMI user guide, distribution and binding)
+pushenv("NCCL_NET_GDR_LEVEL", "PHB")

@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/perlmutter/site.yaml; do not edit.
+help([[
+Perlmutter (NERSC) for xccl: MPI family mpich over ofi, vendor library nccl.
+Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/perlmutter")
+whatis("Category: settings")
+whatis("Keywords: xccl, Perlmutter")
+whatis("Description: settings of xccl for Perlmutter")
+family("xccl_site")
+
+if mode() == "load" then
+   if not (isloaded("cray-mpich")) then
+      LmodError("MPI is missing (cray-mpich); load it first, for example\n    module load PrgEnv-gnu cray-mpich")
+   end
+   if not (isloaded("nccl") or isloaded("cudatoolkit")) then
+      LmodError("NCCL is missing (nccl or cudatoolkit); load it first, for example\n    module load cudatoolkit nccl")
+   end
+   if isloaded("xccl-route/ucc") then
+      LmodError("route ucc cannot work on Perlmutter: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   if isloaded("xccl-route/ucc-ccl") then
+      LmodError("route ucc-ccl cannot work on Perlmutter: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "nccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", Perlmutter has nccl;\n",
+                "unload the route first:\n    module unload xccl-route")
+   end
+end
+
+pushenv("XCCL_SITE", "perlmutter")
+-- Cray MPICH crashes on GPU buffers without it (NERSC, Perlmutter architecture)
+pushenv("MPICH_GPU_SUPPORT_ENABLED", "1")
+-- each rank uses the port nearest to its GPU (WarpX pull request 4223 (NIC policy))
+pushenv("MPICH_OFI_NIC_POLICY", "GPU")

@@ -1,0 +1,191 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs; do not edit.
+help([[
+xccl 0.1.0: MPI collectives on GPU buffers run on NCCL or RCCL, without a change to the program.
+
+    module load xccl
+    srun -N2 -n8 xccl-run ./app
+
+Loading it loads the site (xccl-site, detected unless one is loaded or XCCL_SITE names it) and the route
+(xccl-route/xccl unless XCCL_ROUTE names another). To compare routes:
+
+    module load xccl-route/mpi       MPI alone
+    module load xccl-route/ucc       MPI, UCC
+    module load xccl-route/ucc-ccl   MPI, UCC, NCCL or RCCL
+
+module load xccl-auto preloads the interposer, so that no xccl-run is needed. Sites: alps, dgx-a100, dgx-h100, frontier, generic-amd, generic-nvidia, jupiter, juwels-booster, lumi-g, perlmutter, sim.
+]])
+whatis("Name: xccl")
+whatis("Version: 0.1.0")
+whatis("Category: runtime library, MPI, GPU")
+whatis("Keywords: MPI, collectives, NCCL, RCCL, UCC, GPU")
+whatis("Description: MPI collectives on GPU buffers through NCCL or RCCL, without a change to the program")
+
+local root = "@prefix@" -- filled in at install
+local default_site = "@site@" -- filled in at install: a site, or nothing to detect it
+
+local sites = {
+   "alps",
+   "dgx-a100",
+   "dgx-h100",
+   "frontier",
+   "generic-amd",
+   "generic-nvidia",
+   "jupiter",
+   "juwels-booster",
+   "lumi-g",
+   "perlmutter",
+   "sim",
+}
+local detectors = { -- tried in this order: kind, what to look at, patterns, site
+   {"env", "XCCL_SIM", "^..*$", "sim"},
+   {"env", "CLUSTER_NAME", "^daint$", "alps"},
+   {"env", "CLUSTER_NAME", "^clariden$", "alps"},
+   {"env", "CLUSTER_NAME", "^santis$", "alps"},
+   {"env", "LMOD_SYSTEM_NAME", "^frontier$", "frontier"},
+   {"env", "LMOD_SYSTEM_NAME", "^jupiter$", "jupiter"},
+   {"env", "LMOD_SYSTEM_NAME", "^juwelsbooster$", "juwels-booster"},
+   {"env", "NERSC_HOST", "^perlmutter$", "perlmutter"},
+   {"env", "SYSTEMNAME", "^jupiter$", "jupiter"},
+   {"env", "SYSTEMNAME", "^juwelsbooster$", "juwels-booster"},
+   {"env", "SLURM_CLUSTER_NAME", "^daint$", "alps"},
+   {"env", "SLURM_CLUSTER_NAME", "^clariden$", "alps"},
+   {"env", "SLURM_CLUSTER_NAME", "^santis$", "alps"},
+   {"env", "SLURM_CLUSTER_NAME", "^frontier$", "frontier"},
+   {"env", "SLURM_CLUSTER_NAME", "^jupiter$", "jupiter"},
+   {"env", "SLURM_CLUSTER_NAME", "^juwelsbooster$", "juwels-booster"},
+   {"env", "SLURM_CLUSTER_NAME", "^lumi$", "lumi-g"},
+   {"env", "SLURM_CLUSTER_NAME", "^perlmutter$", "perlmutter"},
+   {"file", "/etc/FZJ/systemname", "^jupiter$", "jupiter"},
+   {"file", "/etc/FZJ/systemname", "^juwelsbooster$", "juwels-booster"},
+   {"env", "SLURMD_NODENAME", "^frontier[0-9].*$", "frontier"},
+   {"file", "/proc/sys/kernel/hostname", "^frontier[0-9].*$", "frontier"},
+   {"env", "SLURMD_NODENAME", "^login.*%.frontier%.olcf%.ornl%.gov$", "frontier"},
+   {"file", "/proc/sys/kernel/hostname", "^login.*%.frontier%.olcf%.ornl%.gov$", "frontier"},
+   {"env", "SLURMD_NODENAME", "^jwb[0-9].*$", "juwels-booster"},
+   {"file", "/proc/sys/kernel/hostname", "^jwb[0-9].*$", "juwels-booster"},
+   {"file", "/sys/class/dmi/id/product_name", "^DGXA100.*$", "dgx-a100"},
+   {"file", "/sys/class/dmi/id/product_name", "^NVIDIA DGX A100.*$", "dgx-a100"},
+   {"file", "/sys/class/dmi/id/product_name", "^DGXH100.*$", "dgx-h100"},
+   {"file", "/sys/class/dmi/id/product_name", "^DGXH200.*$", "dgx-h100"},
+   {"file", "/sys/class/dmi/id/product_name", "^NVIDIA DGX H100.*$", "dgx-h100"},
+   {"file", "/sys/class/dmi/id/product_name", "^NVIDIA DGX H200.*$", "dgx-h100"},
+   {"exists", "/dev/kfd", "", "generic-amd"},
+   {"exists", "/proc/driver/nvidia/version", "", "generic-nvidia"},
+}
+local mpi_modules = { -- module, family
+   {"OpenMPI", "openmpi"},
+   {"openmpi", "openmpi"},
+   {"hpcx", "openmpi"},
+   {"hpcx-mpi", "openmpi"},
+   {"MPICH", "mpich"},
+   {"mpich", "mpich"},
+   {"cray-mpich", "mpich"},
+   {"cray-mpich-abi", "mpich"},
+   {"ParaStationMPI", "mpich"},
+   {"psmpi", "mpich"},
+   {"MVAPICH2", "mpich"},
+   {"mvapich", "mpich"},
+   {"mvapich-plus", "mpich"},
+   {"impi", "mpich"},
+   {"intel-mpi", "mpich"},
+}
+
+local function first_line(path)
+   local file = io.open(path)
+   if not file then
+      return ""
+   end
+   local line = file:read("*l") or ""
+   file:close()
+   return line
+end
+
+local function detected(detector)
+   local kind, what, pattern = detector[1], detector[2], detector[3]
+   if kind == "exists" then
+      return isFile(what) or isDir(what) or io.open(what) ~= nil
+   end
+   local text = kind == "env" and (os.getenv(what) or "") or first_line(what)
+   return text:find(pattern) ~= nil
+end
+
+local function pick_site()
+   local wanted = os.getenv("XCCL_SITE") or ""
+   if wanted == "" and not default_site:find("^@") then
+      wanted = default_site
+   end
+   if wanted ~= "" then
+      return wanted
+   end
+   for _, detector in ipairs(detectors) do
+      if detected(detector) then
+         return detector[4]
+      end
+   end
+   LmodError("no site is recognised here; load one before xccl, for example\n    module load xccl-site/",
+             sites[1], " xccl\nSites: ", table.concat(sites, ", "))
+end
+
+local function on_path(program)
+   for folder in (os.getenv("PATH") or ""):gmatch("[^:]+") do
+      if isFile(pathJoin(folder, program)) then
+         return true
+      end
+   end
+   return false
+end
+
+-- An MPI must be there, and the interposer must have been built for its family.
+local function check_mpi()
+   local builds = {}
+   for _, family in ipairs({"openmpi", "mpich"}) do
+      if isFile(pathJoin(root, "lib/xccl/libxccl-mpi-" .. family .. ".so")) then
+         builds[#builds + 1] = family
+         builds[family] = true
+      end
+   end
+   for _, entry in ipairs(mpi_modules) do
+      if isloaded(entry[1]) then
+         if not builds[entry[2]] then
+            LmodError(entry[1], " is loaded, but this xccl was built for: ",
+                      #builds > 0 and table.concat(builds, ", ") or "no MPI at all",
+                      "\nLoad an MPI of that kind instead, or have xccl installed with XCCL_MPICC naming the compiler of ",
+                      entry[1])
+         end
+         return
+      end
+   end
+   if not (on_path("mpicc") or on_path("mpiexec") or on_path("mpirun")) then
+      LmodError("no MPI is loaded; load it before xccl, for example\n    module load openmpi xccl")
+   end
+end
+
+if mode() == "load" and root:find("^@") then
+   LmodError("this module file is a source; install xccl (make install PREFIX=...) and use its share/xccl/modulefiles")
+end
+
+pushenv("XCCL_ROOT", root)
+prepend_path("PATH", pathJoin(root, "bin"))
+prepend_path("LD_LIBRARY_PATH", pathJoin(root, "lib"))
+prepend_path("PKG_CONFIG_PATH", pathJoin(root, "lib/pkgconfig"))
+prepend_path("CMAKE_PREFIX_PATH", root)
+if (os.getenv("MANPATH") or "") ~= "" then
+   -- man finds pages beside PATH by itself; a MANPATH of its own would hide the system's pages
+   prepend_path("MANPATH", pathJoin(root, "share/man"))
+end
+
+if isloaded("xccl-site") then
+   depends_on("xccl-site")
+elseif mode() ~= "unload" then
+   depends_on("xccl-site/" .. pick_site())
+end
+if mode() == "load" then
+   check_mpi()
+end
+if isloaded("xccl-route") then
+   depends_on("xccl-route")
+elseif mode() ~= "unload" then
+   local route = os.getenv("XCCL_ROUTE") or ""
+   depends_on("xccl-route/" .. (route ~= "" and route or "xccl"))
+end

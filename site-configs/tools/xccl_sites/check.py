@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Check site.yaml and routes.yaml: first against the JSON Schema, then what a schema cannot say."""
+
+import datetime
+import difflib
+import json
+from pathlib import Path
+
+import jsonschema
+
+from .load import Fault, read_yaml, where_text
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "schema"
+
+
+def cpu_list(text):
+    """'0-3,8' as {0, 1, 2, 3, 8}; 'auto' as the empty set."""
+    cpus = set()
+    if text != "auto":
+        for part in text.split(","):
+            low, _, high = part.partition("-")
+            cpus.update(range(int(low), int(high or low) + 1))
+    return cpus
+
+
+def _allowed(error):
+    """What would have been right, from the schema at the place of the error."""
+    schema = error.schema
+    if error.validator == "enum":
+        return "allowed: " + ", ".join(str(value) for value in schema["enum"])
+    if error.validator == "const":
+        return f"allowed: {schema['const']}"
+    if error.validator in ("minimum", "exclusiveMinimum"):
+        return f"allowed: numbers from {schema[error.validator]}"
+    if error.validator == "type":
+        wanted = f"a value of type {schema['type']}"
+        text = schema.get("description", wanted)
+        quoted = schema["type"] == "string" and not isinstance(error.instance, (dict, list))
+        return f"allowed: {text}" + (" (put it in quotes)" if quoted else "")
+    return f"allowed: {schema['description']}" if "description" in schema else error.message
+
+
+def _unknown_keys(error):
+    """Sentences for keys the schema does not know."""
+    known = sorted(error.schema.get("properties", {}))
+    for key in sorted(set(map(str, error.instance)) - set(known)):
+        near = difflib.get_close_matches(key, known, 1)
+        hint = f" (did you mean '{near[0]}'?)" if near else ""
+        yield f"unknown key '{key}'{hint}; allowed: {', '.join(known)}"
+
+
+def _sentences(error):
+    if error.validator == "additionalProperties" and isinstance(error.schema["additionalProperties"], bool):
+        yield from _unknown_keys(error)
+    elif error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        yield f"key '{missing[0]}' is missing; needed: {', '.join(error.validator_value)}"
+    elif error.validator == "oneOf":
+        yield "exactly one of 'value' and 'tune' is needed"
+    else:
+        shown = error.instance if not isinstance(error.instance, (dict, list)) else where_text(error.absolute_path)
+        yield f"'{shown}' is not allowed; {_allowed(error)}"
+
+
+def schema_faults(file, value, lines, schema_name):
+    """Faults of @p value against a schema, each with the line it is on."""
+    schema = json.loads((SCHEMAS / schema_name).read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    for error in sorted(validator.iter_errors(value), key=lambda e: list(map(str, e.absolute_path))):
+        if error.validator == "anyOf" and error.context:
+            error = jsonschema.exceptions.best_match(error.context) or error
+        path = tuple(error.absolute_path)
+        for sentence in _sentences(error):
+            yield Fault(file, lines.get(path, 0), where_text(path), sentence)
+
+
+class _Site:
+    """The checks a schema cannot express, over one site file that passed its schema."""
+
+    def __init__(self, file, site, lines, routes):
+        self.file, self.site, self.lines, self.routes = file, site, lines, routes
+        self.faults = []
+
+    def fault(self, path, text):
+        self.faults.append(Fault(self.file, self.lines.get(tuple(path), 0), where_text(path), text))
+
+    def run(self):
+        for step in (self.identity, self.sources, self.ranks, self.variables, self.route_rules, self.requires):
+            step()
+        return self.faults
+
+    def identity(self):
+        folder = Path(self.file).parent.name
+        if self.site["name"] != folder:
+            self.fault(["name"], f"is '{self.site['name']}', but the folder is '{folder}'; make them equal")
+        try:
+            day = datetime.date.fromisoformat(self.site["checked"])
+        except ValueError:
+            self.fault(["checked"], f"'{self.site['checked']}' is no day of the calendar; allowed: YYYY-MM-DD")
+            return
+        if day > datetime.date.today() + datetime.timedelta(days=1):
+            self.fault(["checked"], f"'{day}' lies in the future")
+
+    def sources(self):
+        known, used = self.site["sources"], set()
+
+        def walk(value, path):
+            if isinstance(value, dict):
+                for key, inner in value.items():
+                    if key == "source":
+                        used.add(inner)
+                        if inner not in known:
+                            allowed = ", ".join(sorted(known))
+                            self.fault(path + [key], f"'{inner}' is no key of sources; allowed: {allowed}")
+                    else:
+                        walk(inner, path + [key])
+            elif isinstance(value, list):
+                for i, inner in enumerate(value):
+                    walk(inner, path + [i])
+
+        walk({key: value for key, value in self.site.items() if key != "sources"}, [])
+        for name in sorted(set(known) - used):
+            self.fault(["sources", name], "is named by no fact; remove it or name it")
+
+    def ranks(self):
+        hardware = self.site["hardware"]
+        node, gpu = hardware["node"], hardware["gpu"]
+        ranks = hardware["binding"]["ranks"]
+        taken, gpus = {}, {}
+        if ranks and len(ranks) != gpu.get("count"):
+            self.fault(["hardware", "binding", "ranks"], f"has {len(ranks)} entries, hardware.gpu.count is {gpu.get('count')}")
+        for i, rank in enumerate(ranks):
+            path = ["hardware", "binding", "ranks", i]
+            if rank["gpu"] in gpus:
+                self.fault(path + ["gpu"], f"GPU {rank['gpu']} belongs to rank {gpus[rank['gpu']]} already")
+            gpus[rank["gpu"]] = i
+            if rank["gpu"] >= gpu.get("count", 0):
+                self.fault(path + ["gpu"], f"is {rank['gpu']}; allowed: 0 to {gpu.get('count', 0) - 1}")
+            if rank["numa"] != "auto" and rank["numa"] >= node.get("numa", 0):
+                self.fault(path + ["numa"], f"is {rank['numa']}; allowed: 0 to {node.get('numa', 0) - 1}")
+            names = hardware["nic"].get("names")
+            if rank["nic"] != "auto" and rank["nic"] not in (names or []):
+                self.fault(path + ["nic"], f"is '{rank['nic']}'; allowed: auto, {', '.join(names or [])}")
+            self.rank_cpus(path, i, rank, taken)
+
+    def rank_cpus(self, path, i, rank, taken):
+        node = self.site["hardware"]["node"]
+        count, threads = node.get("cores", 0), node.get("cores", 0) * node.get("smt", 1)
+        cores, siblings = cpu_list(rank["cores"]), cpu_list(rank["siblings"])
+        for cpu in sorted(cores | siblings):
+            if cpu in taken:
+                self.fault(path, f"CPU {cpu} belongs to rank {taken[cpu]} already")
+                return
+            taken[cpu] = i
+        if cores and max(cores) >= count:
+            self.fault(path + ["cores"], f"names core {max(cores)}; allowed: 0 to {count - 1}")
+        if siblings and not (min(siblings) >= count and max(siblings) < threads):
+            self.fault(path + ["siblings"], f"is {rank['siblings']}; allowed: {count} to {threads - 1}")
+        if siblings and len(siblings) != len(cores) * (node.get("smt", 1) - 1):
+            self.fault(path + ["siblings"], f"has {len(siblings)} CPUs for {len(cores)} cores with SMT {node.get('smt', 1)}")
+
+    def variables(self):
+        seen = {}
+        of_routes = {v["name"] for route in self.routes["routes"] for v in route["variables"]}
+        for i, variable in enumerate(self.site["variables"]):
+            path, name = ["variables", i], variable["name"]
+            scope, nodes = variable.get("scope", "shell"), variable.get("nodes")
+            if "nodes" in variable and scope != "launch":
+                self.fault(path + ["nodes"], "only a variable of scope launch can depend on the number of nodes")
+            if name in of_routes:
+                self.fault(path + ["name"], f"'{name}' belongs to the routes (site-configs/routes.yaml)")
+            if name.startswith("XCCL_"):
+                self.fault(path + ["name"], f"'{name}': a site sets no XCCL_ variable but XCCL_SITE, which is set from its name")
+            clash = [i2 for other, i2 in seen.items() if other[0] == name and (None in (other[1], nodes) or other[1] == nodes)]
+            if clash:
+                self.fault(path + ["name"], f"'{name}' is set by variables[{clash[0]}] already")
+            seen[(name, nodes)] = i
+            module = variable.get("unless_module")
+            if module and module != self.site.get("plugin", {}).get("module"):
+                self.fault(path + ["unless_module"], f"'{module}' is not plugin.module; name that one")
+
+    def route_rules(self):
+        mpi, routes = self.site["mpi"], self.site.get("routes", {})
+        refused = {entry["route"] for entry in routes.get("refused", [])}
+        if routes.get("default", "xccl") in refused:
+            self.fault(["routes", "default"], f"'{routes.get('default', 'xccl')}' is refused below; choose another")
+        for route in self.routes["routes"]:
+            family = route.get("needs", {}).get("mpi")
+            wrong = family and (mpi["transport"] == "ofi" or mpi["family"] not in (family, "any"))
+            if wrong and route["name"] not in refused:
+                self.fault(["routes", "refused"], f"route '{route['name']}' cannot work with mpi family {mpi['family']} over "
+                           f"{mpi['transport']}; list it with a reason")
+
+    def requires(self):
+        known, family = self.routes["mpi_modules"], self.site["mpi"]["family"]
+        for i, need in enumerate(self.site.get("requires", [])):
+            if need["what"] != "MPI":
+                continue
+            for module in need["any_of"]:
+                if module not in known:
+                    self.fault(["requires", i, "any_of"], f"'{module}' has no family; add it to mpi_modules in routes.yaml")
+            if family != "any" and family not in (known.get(module) for module in need["any_of"]):
+                self.fault(["requires", i, "any_of"], f"no module of the family '{family}', which mpi.family names")
+
+
+def check_routes(file):
+    """Return (routes, faults) of routes.yaml."""
+    try:
+        routes, lines = read_yaml(file)
+    except Fault as fault:
+        return None, [fault]
+    faults = list(schema_faults(file, routes, lines, "routes.schema.json"))
+    if not faults:
+        for kind in ("routes", "settings"):
+            for i, entry in enumerate(routes[kind]):
+                for j, variable in enumerate(entry["variables"]):
+                    if variable["source"] not in routes["sources"]:
+                        path = (kind, i, "variables", j, "source")
+                        allowed = ", ".join(sorted(routes["sources"]))
+                        text = f"'{variable['source']}' is no key of sources; allowed: {allowed}"
+                        faults.append(Fault(file, lines[path], where_text(path), text))
+    return routes, faults
+
+
+def check_site(file, routes):
+    """Return (site, faults) of one site.yaml; every fault names file, line, place, cause and what is allowed."""
+    try:
+        site, lines = read_yaml(file)
+    except Fault as fault:
+        return None, [fault]
+    faults = list(schema_faults(file, site, lines, "site.schema.json"))
+    return site, faults or _Site(file, site, lines, routes).run()
+
+
+def check_all(top):
+    """Return (routes, [site], faults) of the site-configs folder @p top."""
+    routes, faults = check_routes(top / "routes.yaml")
+    if faults:
+        return routes, [], faults
+    sites = []
+    for file in sorted(top.glob("*/site.yaml")):
+        site, wrong = check_site(file, routes)
+        sites.append(site)
+        faults += wrong
+    return routes, sites, faults

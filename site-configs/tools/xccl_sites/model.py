@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is set on which site and route, as plain values that every template shares."""
+
+from .check import cpu_list
+
+
+def tune_list(routes, variable):
+    """UCC's TUNE text: every collective of the vendor's transport, for one kind of memory."""
+    memory, score = variable["tune"]["memory"], variable["tune"]["score"]
+    return "#".join(f"{coll}:{memory}:{score}" for coll in routes["ccl_collectives"])
+
+
+def route_variables(routes, route, ccl):
+    """Variables of @p route where the vendor library is @p ccl."""
+    variables = []
+    for variable in route["variables"]:
+        if variable.get("only", ccl) == ccl:
+            value = tune_list(routes, variable) if "tune" in variable else variable["value"]
+            variables.append({**variable, "value": value, "from": routes["sources"][variable["source"]]["title"]})
+    return variables
+
+
+def _applied(site, scope):
+    for variable in site["variables"]:
+        if variable.get("apply", "always") == "always" and variable.get("scope", "shell") == scope:
+            yield {**variable, "from": site["sources"][variable["source"]]["title"]}
+
+
+def shell_variables(site):
+    """Variables that modules and sourced scripts set on @p site, on every route."""
+    return list(_applied(site, "shell"))
+
+
+def launch_variables(site):
+    """Variables that xccl-run sets for one launch, on route xccl."""
+    return list(_applied(site, "launch"))
+
+
+def refused(site):
+    """{route: reason} of the routes that cannot work on @p site."""
+    return {entry["route"]: entry["reason"] for entry in site.get("routes", {}).get("refused", [])}
+
+
+def mpi_needs(routes, site):
+    """{module: family} of the MPI modules that serve @p site: those it names, else all that are known."""
+    known, family = routes["mpi_modules"], site["mpi"]["family"]
+    for need in site.get("requires", []):
+        if need["what"] == "MPI":
+            return {module: known[module] for module in need["any_of"]}
+    return {module: of for module, of in known.items() if family in ("any", of)}
+
+
+def detectors(sites, kind):
+    """[(site name, value of detect.<kind>)] in the order in which sites are tried."""
+    return [(site["name"], site["detect"][kind]) for site in sites if kind in site["detect"]]
+
+
+def environment_patterns(sites):
+    """{variable: [(site name, [glob])]}: XCCL_SIM first, what a user asks for beats where he is."""
+    table = {}
+    for name, by_variable in detectors(sites, "environment"):
+        for variable, globs in by_variable.items():
+            table.setdefault(variable, []).append((name, globs))
+    last = "SLURM_CLUSTER_NAME"  # several clusters of a centre may share one Slurm
+    order = sorted(table, key=lambda v: (v != "XCCL_SIM", v == last, v))
+    return {variable: table[variable] for variable in order}
+
+
+def file_patterns(sites):
+    """{file: [(site name, [glob])]}."""
+    table = {}
+    for name, by_file in detectors(sites, "files"):
+        for file, globs in by_file.items():
+            table.setdefault(file, []).append((name, globs))
+    return table
+
+
+def _translate(glob, escape):
+    """A shell glob as an anchored pattern of a language that escapes with @p escape."""
+    out, i = "^", 0
+    while i < len(glob):
+        char = glob[i]
+        if char == "[":
+            end = glob.index("]", i)
+            out += glob[i : end + 1]
+            i = end
+        elif char in "*?":
+            out += {"*": ".*", "?": "."}[char]
+        else:
+            out += char if char.isalnum() or char in "_ " else escape + char
+        i += 1
+    return out + "$"
+
+
+def lua_pattern(glob):
+    """A shell glob as an anchored Lua pattern."""
+    return _translate(glob, "%")
+
+
+def regex_pattern(glob):
+    """A shell glob as an anchored regular expression, for fish's string match."""
+    return _translate(glob, "\\")
+
+
+def case_pattern(glob):
+    """A shell glob as a pattern of a POSIX case: a space would end the word."""
+    return glob.replace(" ", "\\ ")
+
+
+def verified_of(site):
+    """[(group, verified, source title)] for the documentation."""
+    hardware = site["hardware"]
+    groups = [("detection", site["detect"]), ("node", hardware["node"]), ("GPUs", hardware["gpu"]),
+              ("network adapters", hardware["nic"])]
+    groups += [(f"binding: {what}", hardware["binding"][what]) for what in ("numa", "cores", "nic")]
+    groups += [("MPI", site["mpi"]), ("vendor library", site["ccl"]), ("launch", site["launch"])]
+    if "plugin" in site:
+        groups.append(("network plugin", site["plugin"]))
+    return [(name, fact["verified"], site["sources"][fact["source"]]) for name, fact in groups]
+
+
+def total_cpus(site):
+    """Number of cores the map hands to ranks; None where it is read at run time."""
+    ranks = site["hardware"]["binding"]["ranks"]
+    return sum(len(cpu_list(rank["cores"])) for rank in ranks) or None
