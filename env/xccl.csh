@@ -6,7 +6,7 @@
 #   xccl_env ...                                                the same, from then on
 #
 # csh does not tell a script where a sourced file lies: set XCCL_ROOT first where the installation was moved. In a script
-# that has arguments of its own, source it as "source env/xccl.csh --".
+# that has arguments of its own, source it as "source env/xccl.csh --". The message of a failure stays in $xccl_error.
 
 set _xccl_last = ($_:q)
 set _xccl_argv = ($argv:q)
@@ -56,7 +56,9 @@ end
 set _xccl_dir = ""
 if ("$_xccl_error" == "" && ! $_xccl_off) then
     set _xccl_tries = ()
-    if ($?_XCCL_ENV_DIR) set _xccl_tries = ($_XCCL_ENV_DIR:q)
+    if ($?_XCCL_ENV_DIR) then
+        set _xccl_tries = ($_XCCL_ENV_DIR:q)
+    endif
     if ($#_xccl_last >= 2) then
         set _xccl_word = $_xccl_last[2]:q
         if ("$_xccl_word" =~ */*) then
@@ -65,7 +67,9 @@ if ("$_xccl_error" == "" && ! $_xccl_off) then
         endif
     endif
     set _xccl_tries = ($_xccl_tries:q "$_xccl_prefix/share/xccl/env")
-    if ($?XCCL_ROOT) set _xccl_tries = ($_xccl_tries:q "$XCCL_ROOT/share/xccl/env")
+    if ($?XCCL_ROOT) then
+        set _xccl_tries = ($_xccl_tries:q "$XCCL_ROOT/share/xccl/env")
+    endif
     set _xccl_tries = ($_xccl_tries:q "$cwd/env")
     foreach _xccl_try ($_xccl_tries:q)
         if ("$_xccl_dir" == "" && -r "$_xccl_try/sites/detect.csh") set _xccl_dir = $_xccl_try:q
@@ -75,8 +79,12 @@ endif
 
 # What is asked for
 if ("$_xccl_error" == "" && ! $_xccl_off) then
-    if ("$_xccl_site" == "" && $?XCCL_SITE) set _xccl_site = $XCCL_SITE:q
-    if ("$_xccl_route" == "" && $?XCCL_ROUTE) set _xccl_route = $XCCL_ROUTE:q
+    if ("$_xccl_site" == "" && $?XCCL_SITE) then
+        set _xccl_site = $XCCL_SITE:q
+    endif
+    if ("$_xccl_route" == "" && $?XCCL_ROUTE) then
+        set _xccl_route = $XCCL_ROUTE:q
+    endif
     if ("$_xccl_route" == "") set _xccl_route = xccl
     if ("$_xccl_site" == "" && "$_xccl_default_site" !~ @*) set _xccl_site = $_xccl_default_site:q
     set _xccl_sites = ""
@@ -125,13 +133,14 @@ if ("$_xccl_error" == "" && ! $_xccl_off) then
 endif
 
 # Back to what was there before
-if ("$_xccl_error" == "" && ($_xccl_off || $_xccl_begin) && $?_XCCL_ENV_ON) set _xccl_restore = 1
+if ("$_xccl_error" == "" && ($_xccl_off || $_xccl_begin) && $?_XCCL_ENV_ON) then
+    set _xccl_restore = 1
+endif
 if ($_xccl_restore) then
     foreach _xccl_item ($_XCCL_ENV_VARS)
-        set _xccl_name = $_xccl_item:s/:/ /
-        set _xccl_name = ($_xccl_name)
-        set _xccl_kind = $_xccl_name[2]
-        set _xccl_name = $_xccl_name[1]
+        set _xccl_item = $_xccl_item:s,:,/,
+        set _xccl_name = $_xccl_item:h
+        set _xccl_kind = $_xccl_item:t
         switch ($_xccl_kind)
         case u:
             unsetenv $_xccl_name
@@ -225,11 +234,7 @@ if ($_xccl_begin) then
     alias xccl_env 'source "$_XCCL_ENV_DIR/xccl.csh" \!*:q'
 endif
 
-# What is only needed while this file runs goes again; the status of the last command is that of source
-if ("$_xccl_error" == "") then
-    unset _xccl_*
-else
-    set xccl_error = "$_xccl_error"
-    unset _xccl_*
-    sh -c 'echo "xccl: $1" >&2; exit 1' sh "$xccl_error"
-endif
+# What is only needed while this file runs goes again. The last command, not in a block, is what $status tells of source.
+set xccl_error = "$_xccl_error"
+unset _xccl_*
+if ("$xccl_error" != "") sh -c 'echo "xccl: $1" >&2; exit 1' sh "$xccl_error"

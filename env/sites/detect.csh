@@ -104,7 +104,9 @@ if (-r /etc/FZJ/systemname) then
     endif
 endif
 set _xccl_tries = ("`uname -n`")
-if ($?SLURMD_NODENAME) set _xccl_tries = ($SLURMD_NODENAME:q $_xccl_tries:q)
+if ($?SLURMD_NODENAME) then
+    set _xccl_tries = ($SLURMD_NODENAME:q $_xccl_tries:q)
+endif
 foreach _xccl_try ($_xccl_tries:q)
     if ("$_xccl_site" == "") then
         switch ($_xccl_try:q)

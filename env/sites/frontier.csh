@@ -18,7 +18,9 @@ endsw
 # Cray MPICH crashes on GPU buffers without it (OLCF, Frontier user guide, as of 2026-07-22)
 set _xccl_names = ($_xccl_names MPICH_GPU_SUPPORT_ENABLED); set _xccl_values = ($_xccl_values:q '=1')
 set _xccl_loaded = ""
-if ($?LOADEDMODULES) set _xccl_loaded = "$LOADEDMODULES"
+if ($?LOADEDMODULES) then
+    set _xccl_loaded = "$LOADEDMODULES"
+endif
 if (":${_xccl_loaded}:" !~ *:rccl-net-plugin[/:]*) then # the module sets these itself
     # rings may use different ports on different nodes (OLCF, PyTorch on Frontier (RCCL over Slingshot), as of
     # 2026-07-22)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by site-configs/tools/render from site-configs/juwels-booster/site.yaml; do not edit.
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2154
 # JUWELS Booster: sourced by env/xccl.sh, which gives _xccl_set and takes everything back.
 case $_xccl_route in
 xccl | ucc | ucc-ccl | mpi) ;;

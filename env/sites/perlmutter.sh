@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by site-configs/tools/render from site-configs/perlmutter/site.yaml; do not edit.
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2154
 # Perlmutter: sourced by env/xccl.sh, which gives _xccl_set and takes everything back.
 case $_xccl_route in
 ucc | ucc-ccl) _xccl_refused='UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either' ;;
