@@ -22,25 +22,24 @@ ranks() { # number, command ...
     case $family in
         openmpi)
             # Root is refused by default, for good reasons that a build folder of one's own has not.
-            # Ranks that outnumber the cores must not spin.
+            # Ranks that outnumber the cores must not spin; a rank bound to one core would share it
+            # with the threads of the vendor's library.
+            crowded=0
+            [ "$number" -le "$(cores)" ] || crowded=1
             env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-                OMPI_MCA_mpi_yield_when_idle=$([ "$number" -gt "$(cores)" ] && echo 1 || echo 0) \
+                OMPI_MCA_mpi_yield_when_idle=$crowded \
                 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-                "$launcher" --oversubscribe -n "$number" "$@" ;;
+                "$launcher" --oversubscribe --bind-to none -n "$number" "$@" ;;
         *) "$launcher" -n "$number" "$@" ;;
     esac
 }
 
-# How many devices the driver of this machine shows, and of which runtime: $devices, $runtime.
+# How many devices the drivers of this machine show: $devices.
 count_devices() { # bin folder
+    # shellcheck disable=SC2034 # the scripts use it
     devices=0
-    runtime=none
     { [ -r /dev/nvidiactl ] && [ -w /dev/nvidiactl ]; } || { [ -r /dev/kfd ] && [ -w /dev/kfd ]; } ||
         return 0
-    listed=$("$1/xccl-info" --devices) || return 0
-    devices=$(printf '%s\n' "$listed" | grep -c '^ *device [0-9]*:' || true)
-    case $listed in
-        *"cuda  "*"libcuda"*) runtime=cuda ;;
-        *) runtime=rocm ;;
-    esac
+    # shellcheck disable=SC2034
+    devices=$("$1/xccl-info" --devices | grep -c '^ *device [0-9]*:') || devices=0
 }

@@ -80,8 +80,11 @@ bool perf_memory_start(struct perf_run *run)
         return run->bounce != NULL;
     }
     if (xc_device_start(run->opt.device, &run->dev) != xcclSuccess) {
-        fprintf(stderr, "xccl-perf: rank %d: %s; --mem host needs no device\n", run->rank,
-                xc_last_detail());
+        run->dev = NULL;
+        if (run->local_rank == 0) { /* the same for every rank of a host */
+            fprintf(stderr, "xccl-perf: rank %d: %s; --mem host needs no device\n", run->rank,
+                    xc_last_detail());
+        }
         return false;
     }
     if (!choose_device(run)) {

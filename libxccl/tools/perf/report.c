@@ -32,7 +32,9 @@ void perf_report_header(const struct perf_run *run)
     }
     MPI_Get_library_version(library, &len);
     library[strcspn(library, "\n,")] = '\0';
-    library[strcspn(library, "\t")] = ' '; /* MPICH's has one */
+    for (char *tab = strchr(library, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
+        *tab = ' '; /* MPICH's has one */
+    }
     printf("# xccl-perf %s, %d rank(s), %s\n", XCCL_PERF_VERSION, run->nranks, library);
     print_device(run);
     printf("# type %s, op %s, root %d%s, seed %llu\n", run->type->name, run->op->name,

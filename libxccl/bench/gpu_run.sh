@@ -1,0 +1,157 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Everything that is measured on a machine with NVIDIA GPUs, in one go: OUT=folder gpu_run.sh
+#
+# Builds xccl here, times and verifies all collectives on 2 and on 4 GPUs over both routes, measures
+# what the library costs against its bars, and runs a program of mpi4py and CuPy where those are
+# installed. JSON goes to $OUT; a summary is printed last. Needs a C compiler, CMake, an MPI with
+# its wrappers, and NCCL: libnccl.so.2 known to the loader or from Python's nvidia-nccl package.
+# BUILD is where it builds (default: a folder of /tmp), LIMIT the seconds that one run may take.
+set -u
+top=$(cd "$(dirname "$0")/.." && pwd)
+out=${OUT:-$PWD/gpu-results}
+build=${BUILD:-/tmp/xccl-gpu-build}
+limit=${LIMIT:-150}
+log=$out/log.txt
+failed=
+mkdir -p "$out"
+: >"$log"
+
+say() {
+    printf '== %s\n' "$*" | tee -a "$log"
+}
+
+die() {
+    printf 'gpu_run: %s\n' "$*" | tee -a "$log" >&2
+    exit 1
+}
+
+# The loader knows libcuda, or it lies where drivers are mounted into containers.
+find_driver() {
+    ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1' && return
+    for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/local/cuda/compat; do
+        if [ -e "$folder/libcuda.so.1" ]; then
+            LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+            export LD_LIBRARY_PATH
+            return
+        fi
+    done
+    die "libcuda.so.1 was not found: no NVIDIA driver here"
+}
+
+find_nccl() {
+    ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2' && return
+    nccl=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")') ||
+        die "NCCL was not found: neither known to the loader nor as Python's nvidia.nccl"
+    [ -e "$nccl" ] || die "NCCL was not found: no $nccl"
+    export XCCL_CCL_LIBRARY="$nccl"
+}
+
+build_all() {
+    generator=
+    command -v ninja >/dev/null && generator="-G Ninja"
+    # shellcheck disable=SC2086 # no word, or two
+    if ! { cmake -S "$top" -B "$build" $generator -DCMAKE_BUILD_TYPE=Release -DXCCL_BENCH=ON &&
+        cmake --build "$build" --parallel; } >>"$log" 2>&1; then
+        tail -n 40 "$log"
+        die "the build failed"
+    fi
+    grep '^-- xccl:' "$log"
+    bin=$build/stage/bin
+    if [ -x "$build/stage/lib/xccl/xccl-perf-openmpi" ]; then
+        family=openmpi
+    else
+        family=mpich
+    fi
+    launcher=$(sed -n "s/^XCCL_MPIEXEC_$family:[A-Z]*=//p" "$build/CMakeCache.txt")
+    [ -x "$launcher" ] || die "there is no launcher of $family"
+}
+
+ranks() { # number, command ...
+    number=$1
+    shift
+    if [ "$family" = openmpi ]; then
+        # Unbound: NCCL's threads would share the one core of a bound rank.
+        set -- --oversubscribe --bind-to none -n "$number" "$@"
+    else
+        set -- -n "$number" "$@"
+    fi
+    timeout "$limit" "$launcher" "$@" >>"$log" 2>&1
+}
+
+step() { # what, command ...
+    what=$1
+    shift
+    start=$(date +%s)
+    if "$@"; then
+        say "$what: good, $(($(date +%s) - start)) s"
+    else
+        say "$what: FAILED (status $?, after $(($(date +%s) - start)) s)"
+        failed="$failed [$what]"
+        tail -n 15 "$log"
+    fi
+}
+
+perf() { # ranks, route
+    ranks "$1" "$bin/xccl-run" --route "$2" "$bin/xccl-perf" --coll all --max 256m \
+        --max-time 0.2 --timeout 60 --json "$out/perf-$1-$2.json"
+}
+
+host_bars() {
+    ranks "$1" "$bin/xccl-run" "$build/bench/host_overhead-$family" ${2:+"$2"} \
+        "$build/bars-host-$1${2:-}.json"
+}
+
+device_bars() {
+    ranks "$1" "$bin/xccl-run" "$build/bench/device_overhead-$family" "$build/bars-device-$1.json"
+}
+
+start_bars() {
+    "$build/bench/start_overhead" "$build/stage/lib/libxccl-mpi.so" "$bin/xccl-run" \
+        "$build/bars-start.json" >>"$log" 2>&1
+}
+
+cupy() {
+    ranks "$1" "$bin/xccl-run" python3 "$top/test/device/cupy_allreduce.py" --expect ccl \
+        --json "$out/cupy.json"
+}
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# NVLink multicast stays off unless the caller says otherwise: on shared hosts it can take the GPUs
+# of others out of service.
+export NCCL_NVLS_ENABLE="${NCCL_NVLS_ENABLE:-0}"
+find_driver
+find_nccl
+step "build" build_all
+"$bin/xccl-info" --devices >>"$log" 2>&1 || say "xccl-info failed"
+gpus=$("$bin/xccl-info" --devices 2>/dev/null | grep -c '^ *device [0-9]*:')
+[ "$gpus" -ge 2 ] || die "two GPUs are needed, $gpus found"
+most=4
+[ "$gpus" -ge 4 ] || most=2
+say "$gpus GPUs; $("$bin/xccl-info" | grep '^  nccl ')"
+
+rm -f "$build"/bars-*.json
+cd "$build" || die "cannot enter $build" # what a crash leaves behind stays out of the sources
+step "all collectives, $most GPUs, xccl" perf "$most" xccl
+step "process start" start_bars
+step "host memory, 1 rank" host_bars 1
+step "host memory, 2 ranks" host_bars 2
+step "host memory beside a GPU" host_bars 1 --device
+step "device memory against NCCL, 2 GPUs" device_bars 2
+[ "$most" -eq 2 ] || step "device memory against NCCL, $most GPUs" device_bars "$most"
+if python3 -c 'import cupy, mpi4py' 2>>"$log"; then
+    step "mpi4py and CuPy, $most GPUs" cupy "$most"
+else
+    say "mpi4py or CuPy is not installed: their program did not run"
+fi
+step "all collectives, $most GPUs, mpi" perf "$most" mpi
+if [ "$most" -gt 2 ]; then
+    step "all collectives, 2 GPUs, xccl" perf 2 xccl
+    step "all collectives, 2 GPUs, mpi" perf 2 mpi
+fi
+
+rm -f "$out"/*.part
+python3 "$top/bench/merge.py" "$out/overhead.json" "$build"/bars-*.json ||
+    failed="$failed [merge]"
+python3 "$top/bench/summary.py" "$out" | tee "$out/summary.txt"
+[ -z "$failed" ] || die "failed:$failed"
