@@ -17,6 +17,7 @@ if mode() == "load" then
    end
 end
 
+depends_on("xccl-site")
 pushenv("XCCL_ROUTE", "mpi")
 -- plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first
 -- seed))

@@ -35,17 +35,18 @@ if mode() == "load" then
       ["perlmutter"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
    }
    if refused[site] then
-      LmodError("route ucc-ccl cannot work on site ", site, ": ", refused[site],
+      LmodError("route ucc-ccl cannot work on site " .. site .. ": " .. refused[site] ..
                 ".\nUse the default instead:\n    module load xccl-route/xccl")
    end
    for _, module in ipairs({"MPICH", "mpich", "cray-mpich", "cray-mpich-abi", "ParaStationMPI", "psmpi", "MVAPICH2", "mvapich", "mvapich-plus", "impi", "intel-mpi"}) do
       if isloaded(module) then
-         LmodError("route ucc-ccl goes through Open MPI, but ", module, " is loaded; load Open MPI first, for example\n",
+         LmodError("route ucc-ccl goes through Open MPI, but " .. module .. " is loaded; load Open MPI first, for example\n" ..
                    "    module load openmpi")
       end
    end
 end
 
+depends_on("xccl-site")
 pushenv("XCCL_ROUTE", "ucc-ccl")
 -- UCC is off by default in Open MPI (Open MPI pull request 9009)
 pushenv("OMPI_MCA_coll_ucc_enable", "1")

@@ -17,6 +17,7 @@ if mode() == "load" then
    end
 end
 
+depends_on("xccl-site")
 pushenv("XCCL_ROUTE", "xccl")
 -- what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can
 -- deadlock (NCCL issues 195 and 1174)

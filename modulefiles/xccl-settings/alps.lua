@@ -10,7 +10,7 @@ whatis("Keywords: xccl, settings, Alps (GH200 clusters)")
 whatis("Description: network settings of Alps (GH200 clusters) for programs started without xccl-run")
 
 if mode() == "load" and not isloaded("xccl-site/alps") then
-   LmodError("these are settings of Alps (GH200 clusters), whose site is not loaded; load it first, for example\n",
+   LmodError("these are settings of Alps (GH200 clusters), whose site is not loaded; load it first, for example\n" ..
              "    module load xccl-site/alps xccl xccl-settings/alps")
 end
 -- the memhooks monitor deadlocks with NCCL (CSCS documentation, NCCL)

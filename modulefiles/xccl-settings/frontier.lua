@@ -10,7 +10,7 @@ whatis("Keywords: xccl, settings, Frontier")
 whatis("Description: network settings of Frontier for programs started without xccl-run")
 
 if mode() == "load" and not isloaded("xccl-site/frontier") then
-   LmodError("these are settings of Frontier, whose site is not loaded; load it first, for example\n",
+   LmodError("these are settings of Frontier, whose site is not loaded; load it first, for example\n" ..
              "    module load xccl-site/frontier xccl xccl-settings/frontier")
 end
 

@@ -19,7 +19,7 @@ if mode() == "load" then
    end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then
-      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", Alps (GH200 clusters) has nccl;\n",
+      LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", Alps (GH200 clusters) has nccl;\n" ..
                 "unload the route first:\n    module unload xccl-route")
    end
 end

@@ -13,7 +13,7 @@ family("xccl_site")
 if mode() == "load" then
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then
-      LmodError("xccl-route/ucc-ccl was loaded for a site with ", library, ", NVIDIA DGX A100 has nccl;\n",
+      LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", NVIDIA DGX A100 has nccl;\n" ..
                 "unload the route first:\n    module unload xccl-route")
    end
 end

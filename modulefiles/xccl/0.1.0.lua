@@ -115,6 +115,9 @@ local function pick_site()
    if wanted == "" and not default_site:find("^@") then
       wanted = default_site
    end
+   if wanted ~= "" and not isAvail("xccl-site/" .. wanted) then
+      LmodError("XCCL_SITE names the unknown site '" .. wanted .. "'; sites: " .. table.concat(sites, ", "))
+   end
    if wanted ~= "" then
       return wanted
    end
@@ -123,8 +126,8 @@ local function pick_site()
          return detector[4]
       end
    end
-   LmodError("no site is recognised here; load one before xccl, for example\n    module load xccl-site/",
-             sites[1], " xccl\nSites: ", table.concat(sites, ", "))
+   LmodError("no site is recognised here; load one before xccl, for example\n    module load xccl-site/generic-nvidia xccl\n" ..
+             "Sites: " .. table.concat(sites, ", "))
 end
 
 local function on_path(program)
@@ -148,9 +151,9 @@ local function check_mpi()
    for _, entry in ipairs(mpi_modules) do
       if isloaded(entry[1]) then
          if not builds[entry[2]] then
-            LmodError(entry[1], " is loaded, but this xccl was built for: ",
-                      #builds > 0 and table.concat(builds, ", ") or "no MPI at all",
-                      "\nLoad an MPI of that kind instead, or have xccl installed with XCCL_MPICC naming the compiler of ",
+            LmodError(entry[1] .. " is loaded, but this xccl was built for: " ..
+                      (#builds > 0 and table.concat(builds, ", ") or "no MPI at all") ..
+                      "\nLoad an MPI of that kind instead, or have xccl installed with XCCL_MPICC naming the compiler of " ..
                       entry[1])
          end
          return
@@ -187,5 +190,8 @@ if isloaded("xccl-route") then
    depends_on("xccl-route")
 elseif mode() ~= "unload" then
    local route = os.getenv("XCCL_ROUTE") or ""
+   if route ~= "" and not isAvail("xccl-route/" .. route) then
+      LmodError("XCCL_ROUTE names the unknown route '" .. route .. "'; routes: xccl, ucc, ucc-ccl, mpi")
+   end
    depends_on("xccl-route/" .. (route ~= "" and route or "xccl"))
 end
