@@ -188,6 +188,18 @@ static long no_function(int entry)
 
 XM_ENTRIES_MPI(DEFINE)
 XM_ENTRIES_LARGE(DEFINE)
+
+/*
+ * The profiling names too, because Open MPI's Fortran functions (mpif.h, mpi and mpi_f08 alike)
+ * call PMPI_Allreduce and not MPI_Allreduce; and so does a profiling tool that stands in front of
+ * us. The MPI library's own PMPI functions are reached by its handle. Not PMPI_Init: find_mpi()
+ * asks for it, and a start that was missed is made up for at the first collective.
+ */
+#define DEFINE_PROFILING(name, arguments)                                                          \
+    DISPATCH_EXPORT extern __typeof__(name) P##name __attribute__((alias(#name)));
+
+XM_ENTRIES_PROFILING(DEFINE_PROFILING)
+XM_ENTRIES_LARGE(DEFINE_PROFILING)
 DEFINE(xcclCommInitMPI, 2)
 
 /* "mpi", "ccl", ... for the last collective of this thread; NULL in a process without MPI. */

@@ -12,6 +12,10 @@
 #define XM_ENTRIES_MPI(X)                                                                          \
     X(MPI_Init, 2)                                                                                 \
     X(MPI_Init_thread, 4)                                                                          \
+    XM_ENTRIES_PROFILING(X)
+
+/* Those that are taken over under the name PMPI_... as well. */
+#define XM_ENTRIES_PROFILING(X)                                                                    \
     X(MPI_Finalize, 0)                                                                             \
     X(MPI_Allreduce, 6)                                                                            \
     X(MPI_Bcast, 5)                                                                                \
