@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The XCCL_SIM* variables, and the rank that the launcher gave this process. */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+
+#define DEFAULT_MEMORY ((uint64_t)16 << 30)
+#define NCCL_VERSION 22803
+#define RCCL_VERSION 22203
+
+static struct xs_config config = {.size = 1, .nodes = 1, .memory = DEFAULT_MEMORY, .hip_major = 6};
+static char             error[512];
+static pthread_once_t   once = PTHREAD_ONCE_INIT;
+
+extern char **environ;
+
+/* A whole number in [low, high] that ends at *end_p, or false. */
+static bool parse_number(const char *text, const char **end_p, long low, long high, long *value_p)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0])) {
+        return false;
+    }
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if ((errno != 0) || (value < low) || (value > high)) {
+        return false;
+    }
+    *value_p = value;
+    *end_p = end;
+    return true;
+}
+
+static void complain(const char *name, const char *value, const char *allowed)
+{
+    if (error[0] == '\0') {
+        snprintf(error, sizeof(error), "%s=%.200s is wrong: use %s", name, value, allowed);
+    }
+}
+
+static void read_flavour(void)
+{
+    const char *text = getenv("XCCL_SIM");
+    const char *rest = NULL;
+    long        count = 0;
+
+    if (text == NULL) {
+        return;
+    }
+    if (strncmp(text, "cuda:", 5) == 0) {
+        config.flavour = XS_CUDA;
+        rest = text + 5;
+    } else if (strncmp(text, "rocm:", 5) == 0) {
+        config.flavour = XS_ROCM;
+        rest = text + 5;
+    }
+    if ((rest == NULL) || !parse_number(rest, &rest, 1, XS_MAX_DEVICES, &count) ||
+        (*rest != '\0')) {
+        complain("XCCL_SIM", text, "cuda:N or rocm:N, N devices from 1 to 64");
+        config.flavour = XS_NONE;
+        return;
+    }
+    config.devices = (int)count;
+    for (int i = 0; i < config.devices; i++) {
+        config.physical[i] = i;
+    }
+}
+
+/* As the vendors do it: the list ends at the first entry that is no device. */
+static void apply_visible(const char *name)
+{
+    const char *text = getenv(name);
+    int         kept[XS_MAX_DEVICES];
+    int         count = 0;
+    long        index;
+
+    if (text == NULL) {
+        return;
+    }
+    while ((count < XS_MAX_DEVICES) && parse_number(text, &text, 0, config.devices - 1, &index)) {
+        kept[count++] = config.physical[index];
+        if (*text != ',') {
+            break;
+        }
+        text++;
+    }
+    memcpy(config.physical, kept, sizeof(kept[0]) * (size_t)count);
+    config.devices = count;
+}
+
+static void read_visible(void)
+{
+    if (config.flavour == XS_CUDA) {
+        apply_visible("CUDA_VISIBLE_DEVICES");
+    } else if (config.flavour == XS_ROCM) {
+        apply_visible("ROCR_VISIBLE_DEVICES");
+        apply_visible("HIP_VISIBLE_DEVICES");
+    }
+}
+
+/* The first variable of names that is set and a number. */
+static bool first_number(const char *const *names, long *value_p)
+{
+    for (size_t i = 0; names[i] != NULL; i++) {
+        const char *text = getenv(names[i]);
+        const char *end;
+
+        if ((text != NULL) && parse_number(text, &end, 0, INT_MAX, value_p) && (*end == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_rank(void)
+{
+    static const char *const ranks[] = {"XCCL_SIM_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                        "PMI_RANK",      "SLURM_PROCID",         NULL};
+    static const char *const sizes[] = {"XCCL_SIM_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                        "SLURM_NTASKS", NULL};
+    long                     value;
+
+    if (first_number(ranks, &value)) {
+        config.rank = (int)value;
+    }
+    config.size = config.rank + 1;
+    if (first_number(sizes, &value) && (value > config.rank)) {
+        config.size = (int)value;
+    }
+}
+
+static void read_number(const char *name, long low, long high, const char *allowed, int *value_p)
+{
+    const char *text = getenv(name);
+    const char *end;
+    long        value;
+
+    if (text == NULL) {
+        return;
+    }
+    if (!parse_number(text, &end, low, high, &value) || (*end != '\0')) {
+        complain(name, text, allowed);
+        return;
+    }
+    *value_p = (int)value;
+}
+
+static void read_memory(void)
+{
+    const char *text = getenv("XCCL_SIM_MEMORY");
+    const char *end;
+    long        value;
+    int         shift = 0;
+
+    if (text == NULL) {
+        return;
+    }
+    bool good = parse_number(text, &end, 1, 1L << 40, &value);
+    if (good && (*end != '\0')) {
+        const char *unit = strchr("kmg", *end);
+
+        good = (unit != NULL) && (end[1] == '\0');
+        shift = !good ? 0 : (*unit == 'k') ? 10 : (*unit == 'm') ? 20 : 30;
+    }
+    if (!good || (value > (LONG_MAX >> 22 >> shift))) {
+        complain("XCCL_SIM_MEMORY", text, "bytes of one device, with k, m or g: 16g");
+        return;
+    }
+    config.memory = (uint64_t)value << shift;
+}
+
+/* "22703" for all, or rows "22703@1" for some ranks; the last row that fits wins. */
+static void read_version(void)
+{
+    const char *text = getenv("XCCL_SIM_VERSION");
+    const char *p = text;
+    long        value;
+    long        rank;
+
+    while ((p != NULL) && (*p != '\0')) {
+        bool applies = true;
+
+        if (!parse_number(p, &p, 1000, 999999, &value)) {
+            p = NULL;
+            break;
+        }
+        if (*p == '@') {
+            if (!parse_number(p + 1, &p, 0, INT_MAX, &rank)) {
+                p = NULL;
+                break;
+            }
+            applies = (rank == config.rank);
+        }
+        if (applies) {
+            config.ccl_version = (int)value;
+        }
+        if ((*p == ',') && (p[1] != '\0')) {
+            p++;
+        } else if (*p != '\0') {
+            p = NULL;
+        }
+    }
+    if ((text != NULL) && (p == NULL)) {
+        complain("XCCL_SIM_VERSION", text, "a version code such as 22703, or 22703@1 for rank 1");
+    }
+}
+
+/* A mistyped name would silently simulate something else. */
+static void check_names(void)
+{
+    static const char *const known[] = {"XCCL_SIM",      "XCCL_SIM_NODES",  "XCCL_SIM_FAIL",
+                                        "XCCL_SIM_LOG",  "XCCL_SIM_MEMORY", "XCCL_SIM_VERSION",
+                                        "XCCL_SIM_RANK", "XCCL_SIM_SIZE",   "XCCL_SIM_HIP"};
+
+    for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
+        size_t length = strcspn(*entry, "=");
+        bool   good = false;
+
+        if (strncmp(*entry, "XCCL_SIM", 8) != 0) {
+            continue;
+        }
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+            good = good || ((strlen(known[i]) == length) && !strncmp(*entry, known[i], length));
+        }
+        if (!good && (error[0] == '\0')) {
+            snprintf(error, sizeof(error),
+                     "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
+                     "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE are",
+                     (int)length, *entry);
+        }
+    }
+}
+
+static void check_log(void)
+{
+    const char *text = getenv("XCCL_SIM_LOG");
+
+    if ((text != NULL) && (strcmp(text, "none") != 0) && (strcmp(text, "warn") != 0) &&
+        (strcmp(text, "info") != 0)) {
+        complain("XCCL_SIM_LOG", text, "none, warn or info");
+    }
+}
+
+static void load(void)
+{
+    check_names();
+    check_log();
+    read_flavour();
+    read_visible();
+    read_rank();
+    read_number("XCCL_SIM_NODES", 1, 1 << 20, "a number of pretend nodes", &config.nodes);
+    read_number("XCCL_SIM_HIP", 5, 7, "the ROCm release 5, 6 or 7", &config.hip_major);
+    read_memory();
+    read_version();
+    if (config.ccl_version == 0) {
+        config.ccl_version = (config.flavour == XS_ROCM) ? RCCL_VERSION : NCCL_VERSION;
+    }
+    config.node = (int)((long)config.rank * config.nodes / config.size);
+
+    const char *wrong = xs_fault_setup(getenv("XCCL_SIM_FAIL"), config.rank);
+    if ((wrong != NULL) && (error[0] == '\0')) {
+        snprintf(error, sizeof(error), "%s", wrong);
+    }
+    if (error[0] != '\0') {
+        fprintf(stderr, "xccl simulation: %s; no device is offered\n", error);
+        config.devices = 0;
+    }
+}
+
+const struct xs_config *xs_config(void)
+{
+    pthread_once(&once, load);
+    return &config;
+}
+
+const char *xs_config_error(void)
+{
+    pthread_once(&once, load);
+    return (error[0] == '\0') ? NULL : error;
+}

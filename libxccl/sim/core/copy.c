@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies and fills with the waiting that both runtimes document: an asynchronous copy from pageable
+ * memory has taken the bytes when it returns, one to pageable memory has delivered them, and only
+ * pinned memory makes it really asynchronous.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/core.h"
+
+struct copy_work {
+    void       *dst;
+    const void *src;
+    size_t      bytes;
+    void       *staged; /* freed afterwards, or NULL */
+};
+
+static void run_copy(void *arg)
+{
+    struct copy_work *copy = arg;
+
+    memmove(copy->dst, copy->src, copy->bytes);
+    free(copy->staged);
+    free(copy);
+}
+
+static bool pageable(const struct xs_range *range)
+{
+    return range->base == 0;
+}
+
+static enum xs_error enqueue_copy(struct xs_stream *stream, void *dst, const void *src,
+                                  size_t bytes, bool stage)
+{
+    struct copy_work *copy = malloc(sizeof(*copy));
+    enum xs_error     res = XS_OUT_OF_MEMORY;
+
+    if (copy == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    *copy = (struct copy_work){dst, src, bytes, NULL};
+    if (stage) {
+        copy->staged = malloc(bytes);
+        if (copy->staged == NULL) {
+            goto free_copy;
+        }
+        memcpy(copy->staged, src, bytes);
+        copy->src = copy->staged;
+    }
+    res = xs_stream_enqueue(stream, run_copy, copy);
+    if (res == XS_OK) {
+        return XS_OK;
+    }
+    free(copy->staged);
+free_copy:
+    free(copy);
+    return res;
+}
+
+enum xs_error xs_copy_async(struct xs_stream *stream, void *dst, const void *src, size_t bytes)
+{
+    struct xs_range from;
+    struct xs_range to;
+
+    if (bytes == 0) {
+        return XS_OK;
+    }
+    void       *real_dst = xs_mem_touch(dst, bytes, &to);
+    const void *real_src = xs_mem_touch(src, bytes, &from);
+    if ((real_dst == NULL) || (real_src == NULL)) {
+        return XS_INVALID_VALUE;
+    }
+    enum xs_error res =
+        enqueue_copy(stream, real_dst, real_src, bytes, pageable(&from) && !pageable(&to));
+    if ((res == XS_OK) && pageable(&to)) {
+        xs_stream_sync(stream);
+    }
+    return res;
+}
+
+enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t bytes)
+{
+    struct xs_stream *stream;
+    struct xs_range   from;
+    struct xs_range   to;
+
+    if (bytes == 0) {
+        return XS_OK;
+    }
+    enum xs_error res = xs_stream_get(ctx, NULL, &stream);
+    if (res != XS_OK) {
+        return res;
+    }
+    void       *real_dst = xs_mem_touch(dst, bytes, &to);
+    const void *real_src = xs_mem_touch(src, bytes, &from);
+    if ((real_dst == NULL) || (real_src == NULL)) {
+        return XS_INVALID_VALUE;
+    }
+    if (xs_stream_idle(stream)) { /* spares two thread switches */
+        memmove(real_dst, real_src, bytes);
+        return XS_OK;
+    }
+    res = enqueue_copy(stream, real_dst, real_src, bytes, false);
+    if (res == XS_OK) {
+        xs_stream_sync(stream);
+    }
+    return res;
+}
+
+struct fill_work {
+    void    *dst;
+    uint32_t value;
+    unsigned width;
+    size_t   count;
+};
+
+static void fill(const struct fill_work *work)
+{
+    if (work->width == 1) {
+        memset(work->dst, (int)work->value, work->count);
+        return;
+    }
+    for (size_t i = 0; i < work->count; i++) {
+        if (work->width == 2) {
+            ((uint16_t *)work->dst)[i] = (uint16_t)work->value;
+        } else {
+            ((uint32_t *)work->dst)[i] = work->value;
+        }
+    }
+}
+
+static void run_fill(void *arg)
+{
+    fill(arg);
+    free(arg);
+}
+
+static enum xs_error check_fill(void **dst_p, unsigned width, size_t count)
+{
+    struct xs_range range;
+    void           *real = xs_mem_touch(*dst_p, width * count, &range);
+
+    if ((real == NULL) || pageable(&range) || ((uintptr_t)*dst_p % width != 0)) {
+        return XS_INVALID_VALUE;
+    }
+    *dst_p = real;
+    return XS_OK;
+}
+
+enum xs_error xs_fill_async(struct xs_stream *stream, void *dst, uint32_t value, unsigned width,
+                            size_t count)
+{
+    enum xs_error res = (count == 0) ? XS_OK : check_fill(&dst, width, count);
+
+    if ((res != XS_OK) || (count == 0)) {
+        return res;
+    }
+    struct fill_work *work = malloc(sizeof(*work));
+    if (work == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    *work = (struct fill_work){dst, value, width, count};
+    res = xs_stream_enqueue(stream, run_fill, work);
+    if (res != XS_OK) {
+        free(work);
+    }
+    return res;
+}
+
+enum xs_error xs_fill(struct xs_ctx *ctx, void *dst, uint32_t value, unsigned width, size_t count)
+{
+    struct xs_stream *stream;
+    enum xs_error     res = xs_stream_get(ctx, NULL, &stream);
+
+    if (res == XS_OK) {
+        res = xs_fill_async(stream, dst, value, width, count);
+    }
+    if (res == XS_OK) {
+        xs_stream_sync(stream);
+    }
+    return res;
+}
+
+struct call_work {
+    void (*fn)(void *);
+    void *arg;
+};
+
+static void run_call(void *arg)
+{
+    struct call_work work = *(struct call_work *)arg;
+
+    free(arg);
+    work.fn(work.arg);
+}
+
+enum xs_error xs_call_async(struct xs_stream *stream, void (*fn)(void *), void *arg)
+{
+    struct call_work *work = malloc(sizeof(*work));
+
+    if (work == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    *work = (struct call_work){fn, arg};
+    enum xs_error res = xs_stream_enqueue(stream, run_call, work);
+    if (res != XS_OK) {
+        free(work);
+    }
+    return res;
+}
+
+struct value_work {
+    void    *ptr;
+    uint64_t value;
+    unsigned width;
+    unsigned condition;
+};
+
+static bool value_fits(const struct value_work *work)
+{
+    uint64_t now;
+    int64_t  ahead;
+
+    if (work->width == 4) {
+        now = __atomic_load_n((uint32_t *)work->ptr, __ATOMIC_ACQUIRE);
+        ahead = (int32_t)((uint32_t)now - (uint32_t)work->value);
+    } else {
+        now = __atomic_load_n((uint64_t *)work->ptr, __ATOMIC_ACQUIRE);
+        ahead = (int64_t)(now - work->value);
+    }
+    switch (work->condition) {
+    case 0:
+        return ahead >= 0;
+    case 1:
+        return ahead == 0;
+    case 2:
+        return (now & work->value) != 0;
+    default:
+        return ((work->width == 4) ? (uint32_t) ~(now | work->value) : ~(now | work->value)) != 0;
+    }
+}
+
+static void run_wait_value(void *arg)
+{
+    struct value_work    *work = arg;
+    const struct timespec nap = {0, 20000};
+
+    while (!value_fits(work)) {
+        nanosleep(&nap, NULL); /* nothing tells when memory changes */
+    }
+    free(work);
+}
+
+static void run_write_value(void *arg)
+{
+    struct value_work *work = arg;
+
+    if (work->width == 4) {
+        __atomic_store_n((uint32_t *)work->ptr, (uint32_t)work->value, __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n((uint64_t *)work->ptr, work->value, __ATOMIC_RELEASE);
+    }
+    free(work);
+}
+
+static enum xs_error enqueue_value(struct xs_stream *stream, xs_work_fn *run,
+                                   const struct value_work *what)
+{
+    struct xs_range    range;
+    struct value_work *work;
+    void              *real = xs_mem_touch(what->ptr, what->width, &range);
+
+    if ((real == NULL) || pageable(&range) || ((uintptr_t)real % what->width != 0) ||
+        (what->condition > 3)) {
+        return XS_INVALID_VALUE;
+    }
+    work = malloc(sizeof(*work));
+    if (work == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    *work = *what;
+    work->ptr = real;
+    enum xs_error res = xs_stream_enqueue(stream, run, work);
+    if (res != XS_OK) {
+        free(work);
+    }
+    return res;
+}
+
+enum xs_error xs_wait_value(struct xs_stream *stream, const void *ptr, uint64_t value,
+                            unsigned width, unsigned condition)
+{
+    struct value_work work = {(void *)(uintptr_t)ptr, value, width, condition};
+
+    return enqueue_value(stream, run_wait_value, &work);
+}
+
+enum xs_error xs_write_value(struct xs_stream *stream, void *ptr, uint64_t value, unsigned width)
+{
+    struct value_work work = {ptr, value, width, 0};
+
+    return enqueue_value(stream, run_write_value, &work);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The simulated accelerator's core: what the driver and the collective library of both flavours
+ * share in one process. The error numbers are those that CUDA and HIP have in common.
+ */
+#ifndef XS_CORE_CORE_H
+#define XS_CORE_CORE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define XS_API __attribute__((visibility("default")))
+
+enum xs_error {
+    XS_OK = 0,
+    XS_INVALID_VALUE = 1,
+    XS_OUT_OF_MEMORY = 2,
+    XS_NOT_INITIALIZED = 3,
+    XS_NO_DEVICE = 100,
+    XS_INVALID_DEVICE = 101,
+    XS_INVALID_CONTEXT = 201,
+    XS_MAP_FAILED = 205,
+    XS_OPERATING_SYSTEM = 304,
+    XS_INVALID_HANDLE = 400,
+    XS_NOT_FOUND = 500,
+    XS_NOT_READY = 600,
+    XS_PEER_ACCESS_ALREADY_ENABLED = 704,
+    XS_PEER_ACCESS_NOT_ENABLED = 705,
+    XS_CONTEXT_IS_DESTROYED = 709,
+    XS_HOST_ALREADY_REGISTERED = 712,
+    XS_HOST_NOT_REGISTERED = 713,
+    XS_NOT_SUPPORTED = 801,
+    XS_SYSTEM_NOT_READY = 802,
+};
+
+/* ---- config.c: the XCCL_SIM* variables, read once ---- */
+
+enum xs_flavour { XS_NONE, XS_CUDA, XS_ROCM };
+#define XS_MAX_DEVICES 64
+
+struct xs_config {
+    enum xs_flavour flavour;
+    int             devices;                  /* visible ones */
+    int             physical[XS_MAX_DEVICES]; /* number on the node of each visible one */
+    uint64_t        memory;                   /* bytes a device */
+    int             rank;                     /* of this process in its job; 0 outside of one */
+    int             size;
+    int             nodes;
+    int             node;        /* of this process */
+    int             ccl_version; /* to report: the flavour's own, or what was asked for */
+    int             hip_major;   /* ROCm release whose ABI libamdhip64 speaks */
+};
+
+/* Never NULL. */
+XS_API const struct xs_config *xs_config(void);
+
+/* First fault of the variables as a sentence, or NULL. It is printed once by whoever starts first.
+ */
+XS_API const char *xs_config_error(void);
+
+/* ---- log.c ---- */
+
+enum xs_level { XS_LOG_NONE, XS_LOG_WARN, XS_LOG_INFO };
+XS_API void xs_log(enum xs_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- fault.c: XCCL_SIM_FAIL ---- */
+
+enum xs_fault {
+    XS_FAULT_LOAD,      /* the collective library cannot be opened */
+    XS_FAULT_SYMBOL,    /* it lacks one symbol */
+    XS_FAULT_INIT,      /* communicator creation fails; the others see a remote error */
+    XS_FAULT_INIT_LONE, /* it fails before the others hear of it: they wait */
+    XS_FAULT_INIT_HANG,
+    XS_FAULT_OP,    /* the call returns an error */
+    XS_FAULT_ASYNC, /* the operation completes, and the communicator has an asynchronous error */
+    XS_FAULT_HANG,  /* the operation never completes */
+    XS_FAULT_KILL,  /* the process kills itself in the middle of the operation */
+    XS_FAULT_ALLOC, /* device memory is exhausted */
+};
+
+/*
+ * Does this occurrence fail, on this rank? what: the name of the operation or NULL. Each call that
+ * matches a rule by kind, name and rank counts one occurrence.
+ */
+XS_API bool xs_fault(enum xs_fault kind, const char *what);
+/* Names of the symbols to hide on this rank: the i-th, or NULL. */
+XS_API const char *xs_fault_symbol(size_t i);
+/* Parse; a sentence naming the token, or NULL. Called once, by config.c. */
+const char *xs_fault_setup(const char *text, int rank);
+
+/* ---- elf.c ---- */
+
+/* Make dlsym() and relocations not find name in the object that contains address. */
+XS_API bool xs_symbol_hide(const void *address, const char *name);
+
+/* ---- share.c: reaching another process's memory through /proc, leaving nothing behind ---- */
+
+/* A place in a shareable file of some process. */
+struct xs_place {
+    int32_t  pid;
+    int32_t  fd;
+    uint64_t start; /* when pid was started: tells it from a later process of the same number */
+    uint64_t offset;
+};
+
+/* Start time of a process; 0 when it is gone (or a zombie). */
+XS_API uint64_t xs_process_start(int pid);
+/* A descriptor out of the way of the program's, without a name in any file system; -1: failed. */
+XS_API int xs_file_create(const char *label, uint64_t size);
+/* Another process's descriptor, opened here; -1: that process or descriptor is gone. */
+XS_API int xs_file_open(int pid, uint64_t start, int fd);
+/* Address here of the file that holds place; mapped once, kept until the process ends. */
+XS_API unsigned char *xs_place_map(const struct xs_place *place);
+
+/* ---- memory.c ---- */
+
+enum xs_kind { XS_MEM_HOST, XS_MEM_REGISTERED, XS_MEM_DEVICE, XS_MEM_MANAGED };
+
+struct xs_ctx;
+
+struct xs_range {
+    uintptr_t       base; /* as the program sees it */
+    size_t          size;
+    enum xs_kind    kind;
+    bool            imported; /* another process's, opened by an IPC handle */
+    unsigned        flags;    /* of the allocation, for the program to ask back */
+    int             device;   /* where it was allocated */
+    uint64_t        id;
+    struct xs_ctx  *ctx;
+    unsigned char  *alias; /* where the simulation may touch it */
+    struct xs_place place; /* of base; pid 0: not shareable (registered memory) */
+};
+
+XS_API enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes,
+                                  unsigned flags, void **ptr_p);
+/*
+ * kind: XS_MEM_DEVICE frees device and managed memory, XS_MEM_HOST pinned memory. Freeing waits for
+ * the work of the memory's context first, as both runtimes do; releasing does not.
+ */
+XS_API enum xs_error xs_mem_release(void *ptr, enum xs_kind kind);
+XS_API enum xs_error xs_mem_free(void *ptr, enum xs_kind kind);
+XS_API enum xs_error xs_mem_register(struct xs_ctx *ctx, void *ptr, size_t bytes, unsigned flags);
+XS_API enum xs_error xs_mem_unregister(void *ptr);
+XS_API bool          xs_mem_find(const void *ptr, struct xs_range *range_p);
+XS_API void          xs_mem_info(int device, size_t *free_p, size_t *total_p);
+XS_API enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64]);
+XS_API enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64],
+                                   void **ptr_p);
+XS_API enum xs_error xs_ipc_close(void *ptr);
+/* Everything that ctx allocated. */
+void xs_mem_free_all(struct xs_ctx *ctx);
+
+/*
+ * Where the simulation may touch [ptr, ptr + bytes): the alias of known memory, ptr itself of
+ * memory that is not known, NULL where the range leaves its allocation.
+ */
+XS_API void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_p);
+
+/* ---- context.c: devices and contexts ---- */
+
+struct xs_stream;
+
+struct xs_ctx {
+    uint32_t          magic;
+    int               device;
+    bool              primary;
+    int               users; /* primary: times retained */
+    unsigned          flags;
+    uint64_t          id;
+    uint64_t          peers;   /* devices whose memory it may touch */
+    pthread_mutex_t   order;   /* makes enqueueing on several streams one step */
+    struct xs_stream *streams; /* all that are not destroyed */
+    struct xs_stream *legacy;  /* the default stream, made at first use */
+    struct xs_stream *shared;  /* what CU_STREAM_PER_THREAD names, made at first use */
+    struct xs_ctx    *next;
+};
+
+/* Sets initialised once; fails where there is no device of this flavour. */
+XS_API enum xs_error xs_init(enum xs_flavour flavour);
+XS_API bool          xs_initialised(void);
+/* HIP starts at any call and uses the first device's primary context by itself. */
+XS_API enum xs_error xs_init_implicit(void);
+
+XS_API enum xs_error  xs_primary_retain(int device, struct xs_ctx **ctx_p);
+XS_API enum xs_error  xs_primary_release(int device);
+XS_API enum xs_error  xs_primary_reset(int device);
+XS_API enum xs_error  xs_primary_state(int device, unsigned *flags_p, int *active_p);
+XS_API enum xs_error  xs_primary_flags(int device, unsigned flags);
+XS_API enum xs_error  xs_ctx_create(int device, unsigned flags, struct xs_ctx **ctx_p);
+XS_API enum xs_error  xs_ctx_destroy(struct xs_ctx *ctx);
+XS_API bool           xs_ctx_valid(const struct xs_ctx *ctx);
+XS_API struct xs_ctx *xs_ctx_current(void); /* NULL: none */
+XS_API enum xs_error  xs_ctx_push(struct xs_ctx *ctx);
+XS_API enum xs_error  xs_ctx_pop(struct xs_ctx **ctx_p);
+XS_API enum xs_error  xs_ctx_set(struct xs_ctx *ctx); /* NULL: none */
+XS_API enum xs_error  xs_ctx_sync(struct xs_ctx *ctx);
+XS_API enum xs_error  xs_peer_enable(struct xs_ctx *ctx, int device, bool enable);
+XS_API bool           xs_peer_enabled(const struct xs_ctx *ctx, int device);
+
+XS_API void xs_device_uuid(int device, unsigned char uuid[16]);
+/* "0000:18:00.0"; bus numbers are the same on every pretend node. */
+XS_API void xs_device_bus_id(int device, char *buf, size_t len);
+XS_API int  xs_device_bus(int device);
+XS_API void xs_device_name(int device, char *buf, size_t len);
+
+/* ---- stream.c, event.c ---- */
+
+enum { XS_STREAM_NON_BLOCKING = 1 };
+
+struct xs_event;
+
+/* Work of a stream: run on its thread, in order. It frees arg. */
+typedef void xs_work_fn(void *arg);
+
+XS_API enum xs_error xs_stream_create(struct xs_ctx *ctx, unsigned flags, int priority,
+                                      struct xs_stream **stream_p);
+XS_API enum xs_error xs_stream_destroy(struct xs_stream *stream);
+/* The stream that a program's handle names: NULL, 1 and 2 are default streams of ctx. */
+XS_API enum xs_error  xs_stream_get(struct xs_ctx *ctx, void *handle, struct xs_stream **stream_p);
+XS_API enum xs_error  xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, void *arg);
+XS_API bool           xs_stream_idle(struct xs_stream *stream);
+XS_API void           xs_stream_sync(struct xs_stream *stream);
+XS_API struct xs_ctx *xs_stream_ctx(const struct xs_stream *stream);
+XS_API unsigned       xs_stream_flags(const struct xs_stream *stream);
+XS_API int            xs_stream_priority(const struct xs_stream *stream);
+XS_API uint64_t       xs_stream_id(const struct xs_stream *stream);
+/* Order stream behind what other has now. */
+XS_API enum xs_error xs_stream_follow(struct xs_stream *stream, struct xs_stream *other);
+void                 xs_stream_shut(struct xs_stream *stream);
+
+XS_API enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_event **event_p);
+XS_API enum xs_error xs_event_destroy(struct xs_event *event);
+XS_API enum xs_error xs_event_record(struct xs_event *event, struct xs_stream *stream);
+XS_API enum xs_error xs_event_query(struct xs_event *event);
+XS_API enum xs_error xs_event_sync(struct xs_event *event);
+XS_API enum xs_error xs_event_elapsed(struct xs_event *from, struct xs_event *to, float *ms_p);
+XS_API enum xs_error xs_event_wait(struct xs_stream *stream, struct xs_event *event);
+
+/* ---- copy.c: what the runtimes' memory calls do, waiting as long as those wait ---- */
+
+XS_API enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t bytes);
+XS_API enum xs_error xs_copy_async(struct xs_stream *stream, void *dst, const void *src,
+                                   size_t bytes);
+/* width: bytes of value, 1, 2 or 4. */
+XS_API enum xs_error xs_fill(struct xs_ctx *ctx, void *dst, uint32_t value, unsigned width,
+                             size_t count);
+XS_API enum xs_error xs_fill_async(struct xs_stream *stream, void *dst, uint32_t value,
+                                   unsigned width, size_t count);
+XS_API enum xs_error xs_call_async(struct xs_stream *stream, void (*fn)(void *), void *arg);
+/* condition: 0 at least, 1 equal, 2 and, 3 nor, as both runtimes number them. */
+XS_API enum xs_error xs_wait_value(struct xs_stream *stream, const void *ptr, uint64_t value,
+                                   unsigned width, unsigned condition);
+XS_API enum xs_error xs_write_value(struct xs_stream *stream, void *ptr, uint64_t value,
+                                    unsigned width);
+
+/* ---- text ---- */
+
+XS_API const char *xs_error_text(int error);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events: each record is numbered; a wait means the record that was the last one when it was
+ * called. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/core.h"
+
+#define EVENT_MAGIC 0x45564e54U
+#define EVENT_DISABLE_TIMING 2U
+#define EVENT_INTERPROCESS 4U
+
+struct xs_event {
+    uint32_t         magic; /* 0 once destroyed */
+    unsigned         flags;
+    struct xs_ctx   *ctx;
+    struct xs_event *next; /* unused ones */
+    pthread_mutex_t  lock;
+    pthread_cond_t   done_more;
+    uint64_t         recorded;
+    uint64_t         done;
+    double           when; /* ms, of the last one done */
+    int              users;
+};
+
+static struct xs_event *unused; /* kept for ever, as streams are */
+static pthread_mutex_t  unused_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void event_unuse(struct xs_event *event)
+{
+    pthread_mutex_lock(&unused_lock);
+    if (--event->users == 0) {
+        event->next = unused;
+        unused = event;
+    }
+    pthread_mutex_unlock(&unused_lock);
+}
+
+static void event_use(struct xs_event *event)
+{
+    pthread_mutex_lock(&unused_lock);
+    event->users++;
+    pthread_mutex_unlock(&unused_lock);
+}
+
+enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_event **event_p)
+{
+    struct xs_event *event;
+
+    if ((flags & EVENT_INTERPROCESS) != 0) {
+        return XS_NOT_SUPPORTED;
+    }
+    pthread_mutex_lock(&unused_lock);
+    event = unused;
+    if (event != NULL) {
+        unused = event->next;
+    }
+    pthread_mutex_unlock(&unused_lock);
+    if (event == NULL) {
+        event = calloc(1, sizeof(*event));
+        if (event == NULL) {
+            return XS_OUT_OF_MEMORY;
+        }
+        pthread_mutex_init(&event->lock, NULL);
+        pthread_cond_init(&event->done_more, NULL);
+    }
+    event->flags = flags;
+    event->ctx = ctx;
+    event->recorded = 0;
+    event->done = 0;
+    event->users = 1;
+    event->magic = EVENT_MAGIC;
+    *event_p = event;
+    return XS_OK;
+}
+
+enum xs_error xs_event_destroy(struct xs_event *event)
+{
+    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
+        return XS_INVALID_HANDLE;
+    }
+    event->magic = 0;
+    event_unuse(event);
+    return XS_OK;
+}
+
+struct event_work {
+    struct xs_event *event;
+    uint64_t         number;
+};
+
+static void run_record(void *arg)
+{
+    struct event_work *work = arg;
+    struct xs_event   *event = work->event;
+    struct timespec    now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&event->lock);
+    if (work->number > event->done) {
+        event->done = work->number;
+        event->when = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    }
+    pthread_cond_broadcast(&event->done_more);
+    pthread_mutex_unlock(&event->lock);
+    event_unuse(event);
+    free(work);
+}
+
+static void event_wait_number(struct xs_event *event, uint64_t number)
+{
+    pthread_mutex_lock(&event->lock);
+    while (event->done < number) {
+        pthread_cond_wait(&event->done_more, &event->lock);
+    }
+    pthread_mutex_unlock(&event->lock);
+}
+
+static void run_wait(void *arg)
+{
+    struct event_work *work = arg;
+
+    event_wait_number(work->event, work->number);
+    event_unuse(work->event);
+    free(work);
+}
+
+static enum xs_error enqueue(struct xs_stream *stream, xs_work_fn *run, struct xs_event *event,
+                             uint64_t number)
+{
+    struct event_work *work = malloc(sizeof(*work));
+
+    if (work == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    *work = (struct event_work){event, number};
+    event_use(event);
+    enum xs_error res = xs_stream_enqueue(stream, run, work);
+    if (res != XS_OK) {
+        event_unuse(event);
+        free(work);
+    }
+    return res;
+}
+
+enum xs_error xs_event_record(struct xs_event *event, struct xs_stream *stream)
+{
+    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
+        return XS_INVALID_HANDLE;
+    }
+    if (event->ctx->device != xs_stream_ctx(stream)->device) {
+        return XS_INVALID_HANDLE; /* an event belongs to its context's device */
+    }
+    pthread_mutex_lock(&event->lock);
+    uint64_t number = ++event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return enqueue(stream, run_record, event, number);
+}
+
+static uint64_t last_record(struct xs_event *event)
+{
+    pthread_mutex_lock(&event->lock);
+    uint64_t number = event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return number;
+}
+
+enum xs_error xs_event_query(struct xs_event *event)
+{
+    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
+        return XS_INVALID_HANDLE;
+    }
+    pthread_mutex_lock(&event->lock);
+    bool done = (event->done >= event->recorded);
+    pthread_mutex_unlock(&event->lock);
+    return done ? XS_OK : XS_NOT_READY;
+}
+
+enum xs_error xs_event_sync(struct xs_event *event)
+{
+    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
+        return XS_INVALID_HANDLE;
+    }
+    event_wait_number(event, last_record(event));
+    return XS_OK;
+}
+
+enum xs_error xs_event_wait(struct xs_stream *stream, struct xs_event *event)
+{
+    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
+        return XS_INVALID_HANDLE;
+    }
+    uint64_t number = last_record(event);
+    return (number == 0) ? XS_OK : enqueue(stream, run_wait, event, number);
+}
+
+enum xs_error xs_event_elapsed(struct xs_event *from, struct xs_event *to, float *ms_p)
+{
+    struct xs_event *const both[] = {from, to};
+    double                 when[2];
+
+    for (int i = 0; i < 2; i++) {
+        if ((both[i] == NULL) || (both[i]->magic != EVENT_MAGIC) ||
+            ((both[i]->flags & EVENT_DISABLE_TIMING) != 0) || (last_record(both[i]) == 0)) {
+            return XS_INVALID_HANDLE;
+        }
+        if (xs_event_query(both[i]) != XS_OK) {
+            return XS_NOT_READY;
+        }
+        when[i] = both[i]->when;
+    }
+    *ms_p = (float)(when[1] - when[0]);
+    return XS_OK;
+}

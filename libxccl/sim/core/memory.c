@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Simulated memory. Each device, and the host's pinned memory, is one arena: a sparse memfd mapped
+ * where the program sees it (without access for a device: a host that touches it faults) and at an
+ * alias for the simulation. All known ranges are in one table sorted by address.
+ */
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/core.h"
+
+#define ALIGNMENT 512
+#define PUNCH_FROM ((size_t)64 << 10) /* smaller blocks keep their pages */
+#define IPC_MAGIC 0x63636c78696d7331ULL
+
+struct arena {
+    int            fd;
+    unsigned char *visible; /* NULL: not made yet */
+    unsigned char *alias;
+    size_t         size;
+    size_t         used;
+};
+
+/* One a device, and a last one for pinned and managed memory. */
+static struct arena     arenas[XS_MAX_DEVICES + 1];
+static struct xs_range *table;
+static size_t           count;
+static size_t           room;
+static uint64_t         next_id = 1;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+#define HOST_ARENA (&arenas[XS_MAX_DEVICES])
+
+/* Index of the first range that begins behind address. */
+static size_t behind(uintptr_t address)
+{
+    size_t low = 0;
+    size_t high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (table[middle].base <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static struct xs_range *find(const void *ptr)
+{
+    size_t i = behind((uintptr_t)ptr);
+
+    if ((i == 0) || ((uintptr_t)ptr - table[i - 1].base >= table[i - 1].size)) {
+        return NULL;
+    }
+    return &table[i - 1];
+}
+
+static bool insert(const struct xs_range *range)
+{
+    size_t at = behind(range->base);
+
+    if (count == room) {
+        size_t           more = (room == 0) ? 64 : room * 2;
+        struct xs_range *bigger = realloc(table, more * sizeof(*table));
+
+        if (bigger == NULL) {
+            return false;
+        }
+        table = bigger;
+        room = more;
+    }
+    memmove(&table[at + 1], &table[at], (count - at) * sizeof(*table));
+    table[at] = *range;
+    count++;
+    return true;
+}
+
+static void erase(const struct xs_range *range)
+{
+    size_t at = (size_t)(range - table);
+
+    memmove(&table[at], &table[at + 1], (count - at - 1) * sizeof(*table));
+    count--;
+}
+
+static enum xs_error arena_make(struct arena *arena, bool device)
+{
+    size_t size = xs_config()->memory;
+    int    fd = xs_file_create(device ? "xccl-sim-device" : "xccl-sim-host", size);
+    void  *alias;
+    void  *visible;
+
+    if (fd < 0) {
+        return XS_OPERATING_SYSTEM;
+    }
+    alias = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (alias == MAP_FAILED) {
+        close(fd);
+        return XS_OPERATING_SYSTEM;
+    }
+    visible = alias;
+    if (device) {
+        visible = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    }
+    if (visible == MAP_FAILED) {
+        munmap(alias, size);
+        close(fd);
+        return XS_OPERATING_SYSTEM;
+    }
+    madvise(alias, size, MADV_DONTDUMP);
+    *arena = (struct arena){fd, visible, alias, size, 0};
+    return XS_OK;
+}
+
+/* First gap of at least bytes; 0: none. */
+static uintptr_t first_fit(const struct arena *arena, size_t bytes)
+{
+    uintptr_t base = (uintptr_t)arena->visible;
+    uintptr_t end = base + arena->size;
+    uintptr_t at = base;
+
+    for (size_t i = behind(base - 1); (i < count) && (table[i].base < end); i++) {
+        if (table[i].base - at >= bytes) {
+            return at;
+        }
+        at = (table[i].base + table[i].size + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
+    }
+    return ((at < end) && (end - at >= bytes)) ? at : 0;
+}
+
+/* With the lock held for writing. */
+static enum xs_error allocate(struct xs_range *range)
+{
+    struct arena *arena = (range->kind == XS_MEM_DEVICE) ? &arenas[range->device] : HOST_ARENA;
+    enum xs_error res = XS_OK;
+
+    if (arena->visible == NULL) {
+        res = arena_make(arena, range->kind == XS_MEM_DEVICE);
+    }
+    if (res != XS_OK) {
+        return res;
+    }
+    range->base = first_fit(arena, range->size);
+    if (range->base == 0) {
+        return XS_OUT_OF_MEMORY;
+    }
+    size_t offset = range->base - (uintptr_t)arena->visible;
+    range->alias = arena->alias + offset;
+    range->place = (struct xs_place){getpid(), arena->fd, xs_process_start(getpid()), offset};
+    range->id = next_id++;
+    if (!insert(range)) {
+        return XS_OUT_OF_MEMORY;
+    }
+    arena->used += range->size;
+    return XS_OK;
+}
+
+enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, unsigned flags,
+                           void **ptr_p)
+{
+    struct xs_range range = {
+        .size = bytes, .kind = kind, .flags = flags, .device = ctx->device, .ctx = ctx};
+
+    if ((bytes == 0) || (ptr_p == NULL)) {
+        return XS_INVALID_VALUE;
+    }
+    if (((kind == XS_MEM_DEVICE) && xs_fault(XS_FAULT_ALLOC, NULL)) ||
+        (bytes > xs_config()->memory)) {
+        return XS_OUT_OF_MEMORY;
+    }
+    pthread_rwlock_wrlock(&lock);
+    enum xs_error res = allocate(&range);
+    pthread_rwlock_unlock(&lock);
+    if (res == XS_OK) {
+        *ptr_p = (void *)range.base;
+    }
+    return res;
+}
+
+/* Give whole pages inside a freed block back to the system. */
+static void give_back(const struct arena *arena, const struct xs_range *range)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t first = (range->place.offset + page - 1) & ~(page - 1);
+    size_t end = (range->place.offset + range->size) & ~(page - 1);
+
+    if ((range->size >= PUNCH_FROM) && (end > first)) {
+        fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first,
+                  (off_t)(end - first));
+    }
+}
+
+static void release(struct xs_range *range)
+{
+    if (range->imported) {
+        munmap((void *)(range->base & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1)),
+               range->size + (range->base & (uintptr_t)(sysconf(_SC_PAGESIZE) - 1)));
+    } else if (range->kind != XS_MEM_REGISTERED) {
+        struct arena *arena = (range->kind == XS_MEM_DEVICE) ? &arenas[range->device] : HOST_ARENA;
+
+        arena->used -= range->size;
+        give_back(arena, range);
+    }
+    erase(range);
+}
+
+enum xs_error xs_mem_release(void *ptr, enum xs_kind kind)
+{
+    enum xs_error res = XS_INVALID_VALUE;
+
+    pthread_rwlock_wrlock(&lock);
+    struct xs_range *range = find(ptr);
+    if ((range != NULL) && (range->base == (uintptr_t)ptr) && !range->imported &&
+        ((range->kind == kind) || ((kind == XS_MEM_DEVICE) && (range->kind == XS_MEM_MANAGED)))) {
+        release(range);
+        res = XS_OK;
+    }
+    pthread_rwlock_unlock(&lock);
+    return res;
+}
+
+enum xs_error xs_mem_free(void *ptr, enum xs_kind kind)
+{
+    struct xs_range range;
+
+    if (xs_mem_find(ptr, &range) && (range.base == (uintptr_t)ptr)) {
+        xs_ctx_sync(range.ctx);
+    }
+    return xs_mem_release(ptr, kind);
+}
+
+void xs_mem_free_all(struct xs_ctx *ctx)
+{
+    pthread_rwlock_wrlock(&lock);
+    for (size_t i = count; i-- > 0;) {
+        if (table[i].ctx == ctx) {
+            release(&table[i]);
+        }
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+enum xs_error xs_mem_register(struct xs_ctx *ctx, void *ptr, size_t bytes, unsigned flags)
+{
+    struct xs_range range = {.base = (uintptr_t)ptr,
+                             .size = bytes,
+                             .kind = XS_MEM_REGISTERED,
+                             .flags = flags,
+                             .device = ctx->device,
+                             .ctx = ctx,
+                             .alias = ptr};
+    enum xs_error   res = XS_OK;
+
+    if ((ptr == NULL) || (bytes == 0)) {
+        return XS_INVALID_VALUE;
+    }
+    pthread_rwlock_wrlock(&lock);
+    size_t next = behind((uintptr_t)ptr);
+    if ((find(ptr) != NULL) || ((next < count) && (table[next].base < range.base + bytes))) {
+        res = XS_HOST_ALREADY_REGISTERED;
+    } else {
+        range.id = next_id++;
+        res = insert(&range) ? XS_OK : XS_OUT_OF_MEMORY;
+    }
+    pthread_rwlock_unlock(&lock);
+    return res;
+}
+
+enum xs_error xs_mem_unregister(void *ptr)
+{
+    enum xs_error res = XS_HOST_NOT_REGISTERED;
+
+    pthread_rwlock_wrlock(&lock);
+    struct xs_range *range = find(ptr);
+    if ((range != NULL) && (range->base == (uintptr_t)ptr) && (range->kind == XS_MEM_REGISTERED)) {
+        release(range);
+        res = XS_OK;
+    }
+    pthread_rwlock_unlock(&lock);
+    return res;
+}
+
+bool xs_mem_find(const void *ptr, struct xs_range *range_p)
+{
+    pthread_rwlock_rdlock(&lock);
+    const struct xs_range *range = find(ptr);
+    if (range != NULL) {
+        *range_p = *range;
+    }
+    pthread_rwlock_unlock(&lock);
+    return range != NULL;
+}
+
+void xs_mem_info(int device, size_t *free_p, size_t *total_p)
+{
+    pthread_rwlock_rdlock(&lock);
+    *total_p = xs_config()->memory;
+    *free_p = *total_p - arenas[device].used;
+    pthread_rwlock_unlock(&lock);
+}
+
+void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_p)
+{
+    struct xs_range range;
+
+    if (!xs_mem_find(ptr, &range)) {
+        range = (struct xs_range){.kind = XS_MEM_HOST, .device = -1};
+        *range_p = range;
+        return (void *)(uintptr_t)ptr;
+    }
+    *range_p = range;
+    size_t offset = (uintptr_t)ptr - range.base;
+    return (bytes <= range.size - offset) ? range.alias + offset : NULL;
+}
+
+struct ipc_handle {
+    uint64_t        magic;
+    struct xs_place place;
+    uint64_t        size;
+};
+_Static_assert(sizeof(struct ipc_handle) <= 64, "a handle has 64 bytes");
+
+enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
+{
+    struct xs_range   range;
+    struct ipc_handle made = {.magic = IPC_MAGIC};
+
+    if (!xs_mem_find(ptr, &range) || (range.kind != XS_MEM_DEVICE) || range.imported) {
+        return XS_INVALID_VALUE;
+    }
+    made.place = range.place;
+    made.size = range.size;
+    memset(handle, 0, 64);
+    memcpy(handle, &made, sizeof(made));
+    return XS_OK;
+}
+
+enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], void **ptr_p)
+{
+    struct ipc_handle made;
+    struct xs_range   range = {
+          .kind = XS_MEM_DEVICE, .imported = true, .device = ctx->device, .ctx = ctx};
+    size_t into;
+
+    memcpy(&made, handle, sizeof(made));
+    if (made.magic != IPC_MAGIC) {
+        return XS_INVALID_VALUE;
+    }
+    if (made.place.pid == getpid()) {
+        return XS_INVALID_CONTEXT; /* as the runtimes say of the process that made the handle */
+    }
+    into = made.place.offset & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+    unsigned char *file = xs_place_map(&made.place);
+    if (file == NULL) {
+        return XS_MAP_FAILED;
+    }
+    void *visible =
+        mmap(NULL, made.size + into, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (visible == MAP_FAILED) {
+        return XS_MAP_FAILED;
+    }
+    range.base = (uintptr_t)visible + into;
+    range.size = made.size;
+    range.alias = file + made.place.offset;
+    range.place = made.place;
+    pthread_rwlock_wrlock(&lock);
+    range.id = next_id++;
+    bool good = insert(&range);
+    pthread_rwlock_unlock(&lock);
+    if (!good) {
+        munmap(visible, made.size + into);
+        return XS_OUT_OF_MEMORY;
+    }
+    *ptr_p = (void *)range.base;
+    return XS_OK;
+}
+
+enum xs_error xs_ipc_close(void *ptr)
+{
+    enum xs_error res = XS_INVALID_VALUE;
+
+    pthread_rwlock_wrlock(&lock);
+    struct xs_range *range = find(ptr);
+    if ((range != NULL) && range->imported && (range->base == (uintptr_t)ptr)) {
+        release(range);
+        res = XS_OK;
+    }
+    pthread_rwlock_unlock(&lock);
+    return res;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Texts of the errors that both runtimes number alike. */
+#include "core/core.h"
+
+const char *xs_error_text(int error)
+{
+    switch (error) {
+    case XS_OK:
+        return "no error";
+    case XS_INVALID_VALUE:
+        return "invalid argument";
+    case XS_OUT_OF_MEMORY:
+        return "out of memory";
+    case XS_NOT_INITIALIZED:
+        return "initialization error";
+    case XS_NO_DEVICE:
+        return "no device was detected";
+    case XS_INVALID_DEVICE:
+        return "invalid device ordinal";
+    case XS_INVALID_CONTEXT:
+        return "invalid device context";
+    case XS_MAP_FAILED:
+        return "mapping of buffer object failed";
+    case XS_OPERATING_SYSTEM:
+        return "OS call failed or operation not supported on this OS";
+    case XS_INVALID_HANDLE:
+        return "invalid resource handle";
+    case XS_NOT_FOUND:
+        return "named symbol not found";
+    case XS_NOT_READY:
+        return "device not ready";
+    case XS_PEER_ACCESS_ALREADY_ENABLED:
+        return "peer access is already enabled";
+    case XS_PEER_ACCESS_NOT_ENABLED:
+        return "peer access has not been enabled";
+    case XS_CONTEXT_IS_DESTROYED:
+        return "context is destroyed";
+    case XS_HOST_ALREADY_REGISTERED:
+        return "part or all of the requested memory range is already mapped";
+    case XS_HOST_NOT_REGISTERED:
+        return "pointer does not correspond to a registered memory region";
+    case XS_NOT_SUPPORTED:
+        return "operation not supported";
+    case XS_SYSTEM_NOT_READY:
+        return "system not yet initialized";
+    default:
+        return 0;
+    }
+}

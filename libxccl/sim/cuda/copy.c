@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies and fills. */
+#include "cuda/driver.h"
+
+int cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+    CU_NEED_CTX(ctx);
+    return (int)xs_copy(ctx, (void *)dst, (const void *)src, bytes);
+}
+
+int cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream handle)
+{
+    struct xs_stream *stream;
+
+    CU_NEED_CTX(ctx);
+    enum xs_error res = xs_stream_get(ctx, handle, &stream);
+    return (res != XS_OK) ? (int)res
+                          : (int)xs_copy_async(stream, (void *)dst, (const void *)src, bytes);
+}
+
+/* The forms that say which side is the device's insist on it. */
+static bool on_device(CUdeviceptr ptr)
+{
+    struct xs_range range;
+
+    return xs_mem_find((const void *)ptr, &range);
+}
+
+int cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
+{
+    CU_NEED_INIT;
+    return ((bytes > 0) && !on_device(dst)) ? XS_INVALID_VALUE
+                                            : cuMemcpy(dst, (CUdeviceptr)src, bytes);
+}
+
+int cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
+{
+    CU_NEED_INIT;
+    return ((bytes > 0) && !on_device(src)) ? XS_INVALID_VALUE
+                                            : cuMemcpy((CUdeviceptr)dst, src, bytes);
+}
+
+int cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+    CU_NEED_INIT;
+    return ((bytes > 0) && (!on_device(dst) || !on_device(src))) ? XS_INVALID_VALUE
+                                                                 : cuMemcpy(dst, src, bytes);
+}
+
+int cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
+{
+    CU_NEED_INIT;
+    return ((bytes > 0) && !on_device(dst)) ? XS_INVALID_VALUE
+                                            : cuMemcpyAsync(dst, (CUdeviceptr)src, bytes, stream);
+}
+
+int cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+    CU_NEED_INIT;
+    return ((bytes > 0) && !on_device(src)) ? XS_INVALID_VALUE
+                                            : cuMemcpyAsync((CUdeviceptr)dst, src, bytes, stream);
+}
+
+int cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+    CU_NEED_INIT;
+    return ((bytes > 0) && (!on_device(dst) || !on_device(src)))
+               ? XS_INVALID_VALUE
+               : cuMemcpyAsync(dst, src, bytes, stream);
+}
+
+int cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
+                 size_t bytes)
+{
+    if (!xs_ctx_valid(dst_ctx) || !xs_ctx_valid(src_ctx)) {
+        return XS_INVALID_CONTEXT;
+    }
+    return cuMemcpyDtoD_v2(dst, src, bytes);
+}
+
+int cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
+                      size_t bytes, CUstream stream)
+{
+    if (!xs_ctx_valid(dst_ctx) || !xs_ctx_valid(src_ctx)) {
+        return XS_INVALID_CONTEXT;
+    }
+    return cuMemcpyDtoDAsync_v2(dst, src, bytes, stream);
+}
+
+static int fill(CUdeviceptr dst, uint32_t value, unsigned width, size_t count)
+{
+    CU_NEED_CTX(ctx);
+    return (int)xs_fill(ctx, (void *)dst, value, width, count);
+}
+
+static int fill_async(CUdeviceptr dst, uint32_t value, unsigned width, size_t count,
+                      CUstream handle)
+{
+    struct xs_stream *stream;
+
+    CU_NEED_CTX(ctx);
+    enum xs_error res = xs_stream_get(ctx, handle, &stream);
+    return (res != XS_OK) ? (int)res : (int)xs_fill_async(stream, (void *)dst, value, width, count);
+}
+
+int cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count)
+{
+    return fill(dst, value, 1, count);
+}
+
+int cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t count)
+{
+    return fill(dst, value, 2, count);
+}
+
+int cuMemsetD32_v2(CUdeviceptr dst, unsigned value, size_t count)
+{
+    return fill(dst, value, 4, count);
+}
+
+int cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream)
+{
+    return fill_async(dst, value, 1, count, stream);
+}
+
+int cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream)
+{
+    return fill_async(dst, value, 2, count, stream);
+}
+
+int cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream)
+{
+    return fill_async(dst, value, 4, count, stream);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What NCCL has under names of its own, and since when. */
+#include <string.h>
+
+#include "ccl/api.h"
+
+/* Several ids spread the start-up of many ranks in NCCL; here the first one serves all. */
+int ncclCommInitRankScalable(struct xs_comm **comm, int nranks, int rank, int nid,
+                             ncclUniqueId *ids, void *config)
+{
+    if ((nid < 1) || (nid > nranks) || (ids == NULL)) {
+        return xs_problem(XS_INVALID_ARGUMENT,
+                          "CommInitRankScalable : %d ids for %d ranks is out of range", nid,
+                          nranks);
+    }
+    return ncclCommInitRankConfig(comm, nranks, ids[0], rank, config);
+}
+
+int ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, int datatype,
+                 struct xs_comm *comm, void *stream)
+{
+    return xs_api_alltoall(sendbuff, recvbuff, count, datatype, comm, stream);
+}
+
+static const struct xs_since since[] = {
+    {"ncclGetLastError", 21304},
+    {"ncclCommInitRankConfig", 21400},
+    {"ncclCommFinalize", 21400},
+    {"ncclCommSplit", 21801},
+    {"ncclMemAlloc", 21903},
+    {"ncclMemFree", 21903},
+    {"ncclCommRegister", 21903},
+    {"ncclCommDeregister", 21903},
+    {"ncclCommInitRankScalable", 22304},
+    {"ncclAlltoAll", 22803},
+    {"ncclGather", 22803},
+    {"ncclScatter", 22803},
+};
+
+__attribute__((constructor)) static void setup(void)
+{
+    xs_api_setup(since, sizeof(since) / sizeof(since[0]));
+}
