@@ -112,8 +112,10 @@ if ("$_xccl_error" == "" && ! $_xccl_off) then
         if ($?XCCL_ROOT) then
             if (-d "$XCCL_ROOT/lib") set _xccl_root = $XCCL_ROOT:q
         endif
-        if ("$_xccl_root" == "" && -d "$_xccl_dir:h/build/stage/lib") set _xccl_root = "$_xccl_dir:h/build/stage"
-        if ("$_xccl_root" == "") set _xccl_error = "nothing is built in $_xccl_dir:h : run make, or set XCCL_ROOT to an installation"
+        foreach _xccl_try (release install)
+            if ("$_xccl_root" == "" && -d "$_xccl_dir:h/build/$_xccl_try/stage/lib") set _xccl_root = "$_xccl_dir:h/build/$_xccl_try/stage"
+        end
+        if ("$_xccl_root" == "") set _xccl_error = "nothing is built beside ${_xccl_dir}: run make demo, or set XCCL_ROOT to an installation"
     endif
 endif
 

@@ -161,13 +161,14 @@ function _xccl_find_root
         set -g _xccl_root (string replace -r '/share/xccl/env$' '' -- $_xccl_dir)
         return
     end
-    for root in $XCCL_ROOT (string replace -r "/[^/]*\$" "" -- $_xccl_dir)/build/stage
+    set -l checkout (string replace -r "/[^/]*\$" "" -- $_xccl_dir)
+    for root in $XCCL_ROOT $checkout/build/{release,install}/stage
         if test -d $root/lib
             set -g _xccl_root $root
             return
         end
     end
-    _xccl_error "nothing is built beside $_xccl_dir: run make, or set XCCL_ROOT to an installation"
+    _xccl_error "nothing is built beside $_xccl_dir: run make demo, or set XCCL_ROOT to an installation"
     return 1
 end
 

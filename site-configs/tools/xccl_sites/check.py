@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check site.yaml and routes.yaml: first against the JSON Schema, then what a schema cannot say."""
+"""Check site.yaml and routes.yaml: by the JSON Schema, then what a schema cannot say."""
 
 import datetime
 import difflib
@@ -50,7 +50,9 @@ def _unknown_keys(error):
 
 
 def _sentences(error):
-    if error.validator == "additionalProperties" and isinstance(error.schema["additionalProperties"], bool):
+    if error.validator == "additionalProperties" and isinstance(
+        error.schema["additionalProperties"], bool
+    ):
         yield from _unknown_keys(error)
     elif error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
@@ -58,7 +60,11 @@ def _sentences(error):
     elif error.validator == "oneOf":
         yield "exactly one of 'value' and 'tune' is needed"
     else:
-        shown = error.instance if not isinstance(error.instance, (dict, list)) else where_text(error.absolute_path)
+        shown = (
+            error.instance
+            if not isinstance(error.instance, (dict, list))
+            else where_text(error.absolute_path)
+        )
         yield f"'{shown}' is not allowed; {_allowed(error)}"
 
 
@@ -66,9 +72,11 @@ def schema_faults(file, value, lines, schema_name):
     """Faults of @p value against a schema, each with the line it is on."""
     schema = json.loads((SCHEMAS / schema_name).read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
-    for error in sorted(validator.iter_errors(value), key=lambda e: list(map(str, e.absolute_path))):
-        if error.validator == "anyOf" and error.context:
-            error = jsonschema.exceptions.best_match(error.context) or error
+    errors = validator.iter_errors(value)
+    for found in sorted(errors, key=lambda e: list(map(str, e.absolute_path))):
+        error = found
+        if found.validator == "anyOf" and found.context:
+            error = jsonschema.exceptions.best_match(found.context) or found
         path = tuple(error.absolute_path)
         for sentence in _sentences(error):
             yield Fault(file, lines.get(path, 0), where_text(path), sentence)
@@ -82,21 +90,36 @@ class _Site:
         self.faults = []
 
     def fault(self, path, text):
-        self.faults.append(Fault(self.file, self.lines.get(tuple(path), 0), where_text(path), text))
+        self.faults.append(
+            Fault(self.file, self.lines.get(tuple(path), 0), where_text(path), text)
+        )
 
     def run(self):
-        for step in (self.identity, self.sources, self.ranks, self.variables, self.route_rules, self.requires):
+        for step in (
+            self.identity,
+            self.sources,
+            self.ranks,
+            self.variables,
+            self.route_rules,
+            self.requires,
+        ):
             step()
         return self.faults
 
     def identity(self):
         folder = Path(self.file).parent.name
         if self.site["name"] != folder:
-            self.fault(["name"], f"is '{self.site['name']}', but the folder is '{folder}'; make them equal")
+            self.fault(
+                ["name"],
+                f"is '{self.site['name']}', but the folder is '{folder}'; make them equal",
+            )
         try:
             day = datetime.date.fromisoformat(self.site["checked"])
         except ValueError:
-            self.fault(["checked"], f"'{self.site['checked']}' is no day of the calendar; allowed: YYYY-MM-DD")
+            self.fault(
+                ["checked"],
+                f"'{self.site['checked']}' is no day of the calendar; allowed: YYYY-MM-DD",
+            )
             return
         if day > datetime.date.today() + datetime.timedelta(days=1):
             self.fault(["checked"], f"'{day}' lies in the future")
@@ -111,12 +134,14 @@ class _Site:
                         used.add(inner)
                         if inner not in known:
                             allowed = ", ".join(sorted(known))
-                            self.fault(path + [key], f"'{inner}' is no key of sources; allowed: {allowed}")
+                            self.fault(
+                                [*path, key], f"'{inner}' is no key of sources; allowed: {allowed}"
+                            )
                     else:
-                        walk(inner, path + [key])
+                        walk(inner, [*path, key])
             elif isinstance(value, list):
                 for i, inner in enumerate(value):
-                    walk(inner, path + [i])
+                    walk(inner, [*path, i])
 
         walk({key: value for key, value in self.site.items() if key != "sources"}, [])
         for name in sorted(set(known) - used):
@@ -128,19 +153,31 @@ class _Site:
         ranks = hardware["binding"]["ranks"]
         taken, gpus = {}, {}
         if ranks and len(ranks) != gpu.get("count"):
-            self.fault(["hardware", "binding", "ranks"], f"has {len(ranks)} entries, hardware.gpu.count is {gpu.get('count')}")
+            self.fault(
+                ["hardware", "binding", "ranks"],
+                f"has {len(ranks)} entries, hardware.gpu.count is {gpu.get('count')}",
+            )
         for i, rank in enumerate(ranks):
             path = ["hardware", "binding", "ranks", i]
             if rank["gpu"] in gpus:
-                self.fault(path + ["gpu"], f"GPU {rank['gpu']} belongs to rank {gpus[rank['gpu']]} already")
+                self.fault(
+                    [*path, "gpu"],
+                    f"GPU {rank['gpu']} belongs to rank {gpus[rank['gpu']]} already",
+                )
             gpus[rank["gpu"]] = i
             if rank["gpu"] >= gpu.get("count", 0):
-                self.fault(path + ["gpu"], f"is {rank['gpu']}; allowed: 0 to {gpu.get('count', 0) - 1}")
+                self.fault(
+                    [*path, "gpu"], f"is {rank['gpu']}; allowed: 0 to {gpu.get('count', 0) - 1}"
+                )
             if rank["numa"] != "auto" and rank["numa"] >= node.get("numa", 0):
-                self.fault(path + ["numa"], f"is {rank['numa']}; allowed: 0 to {node.get('numa', 0) - 1}")
+                self.fault(
+                    [*path, "numa"], f"is {rank['numa']}; allowed: 0 to {node.get('numa', 0) - 1}"
+                )
             names = hardware["nic"].get("names")
             if rank["nic"] != "auto" and rank["nic"] not in (names or []):
-                self.fault(path + ["nic"], f"is '{rank['nic']}'; allowed: auto, {', '.join(names or [])}")
+                self.fault(
+                    [*path, "nic"], f"is '{rank['nic']}'; allowed: auto, {', '.join(names or [])}"
+                )
             self.rank_cpus(path, i, rank, taken)
 
     def rank_cpus(self, path, i, rank, taken):
@@ -153,11 +190,16 @@ class _Site:
                 return
             taken[cpu] = i
         if cores and max(cores) >= count:
-            self.fault(path + ["cores"], f"names core {max(cores)}; allowed: 0 to {count - 1}")
+            self.fault([*path, "cores"], f"names core {max(cores)}; allowed: 0 to {count - 1}")
         if siblings and not (min(siblings) >= count and max(siblings) < threads):
-            self.fault(path + ["siblings"], f"is {rank['siblings']}; allowed: {count} to {threads - 1}")
+            self.fault(
+                [*path, "siblings"], f"is {rank['siblings']}; allowed: {count} to {threads - 1}"
+            )
         if siblings and len(siblings) != len(cores) * (node.get("smt", 1) - 1):
-            self.fault(path + ["siblings"], f"has {len(siblings)} CPUs for {len(cores)} cores with SMT {node.get('smt', 1)}")
+            self.fault(
+                [*path, "siblings"],
+                f"has {len(siblings)} CPUs for {len(cores)} cores with SMT {node.get('smt', 1)}",
+            )
 
     def variables(self):
         seen = {}
@@ -166,30 +208,50 @@ class _Site:
             path, name = ["variables", i], variable["name"]
             scope, nodes = variable.get("scope", "shell"), variable.get("nodes")
             if "nodes" in variable and scope != "launch":
-                self.fault(path + ["nodes"], "only a variable of scope launch can depend on the number of nodes")
+                self.fault(
+                    [*path, "nodes"],
+                    "only a variable of scope launch can depend on the number of nodes",
+                )
             if name in of_routes:
-                self.fault(path + ["name"], f"'{name}' belongs to the routes (site-configs/routes.yaml)")
+                self.fault(
+                    [*path, "name"], f"'{name}' belongs to the routes (site-configs/routes.yaml)"
+                )
             if name.startswith("XCCL_"):
-                self.fault(path + ["name"], f"'{name}': a site sets no XCCL_ variable but XCCL_SITE, which is set from its name")
-            clash = [i2 for other, i2 in seen.items() if other[0] == name and (None in (other[1], nodes) or other[1] == nodes)]
+                self.fault(
+                    [*path, "name"],
+                    f"'{name}': a site sets no XCCL_ variable; XCCL_SITE comes from its name",
+                )
+            clash = [
+                i2
+                for other, i2 in seen.items()
+                if other[0] == name and (None in (other[1], nodes) or other[1] == nodes)
+            ]
             if clash:
-                self.fault(path + ["name"], f"'{name}' is set by variables[{clash[0]}] already")
+                self.fault([*path, "name"], f"'{name}' is set by variables[{clash[0]}] already")
             seen[(name, nodes)] = i
             module = variable.get("unless_module")
             if module and module != self.site.get("plugin", {}).get("module"):
-                self.fault(path + ["unless_module"], f"'{module}' is not plugin.module; name that one")
+                self.fault(
+                    [*path, "unless_module"], f"'{module}' is not plugin.module; name that one"
+                )
 
     def route_rules(self):
         mpi, routes = self.site["mpi"], self.site.get("routes", {})
         refused = {entry["route"] for entry in routes.get("refused", [])}
         if routes.get("default", "xccl") in refused:
-            self.fault(["routes", "default"], f"'{routes.get('default', 'xccl')}' is refused below; choose another")
+            self.fault(
+                ["routes", "default"],
+                f"'{routes.get('default', 'xccl')}' is refused below; choose another",
+            )
         for route in self.routes["routes"]:
             family = route.get("needs", {}).get("mpi")
             wrong = family and (mpi["transport"] == "ofi" or mpi["family"] not in (family, "any"))
             if wrong and route["name"] not in refused:
-                self.fault(["routes", "refused"], f"route '{route['name']}' cannot work with mpi family {mpi['family']} over "
-                           f"{mpi['transport']}; list it with a reason")
+                self.fault(
+                    ["routes", "refused"],
+                    f"route '{route['name']}' cannot work with mpi family {mpi['family']} over "
+                    f"{mpi['transport']}; list it with a reason",
+                )
 
     def requires(self):
         known, family = self.routes["mpi_modules"], self.site["mpi"]["family"]
@@ -198,9 +260,15 @@ class _Site:
                 continue
             for module in need["any_of"]:
                 if module not in known:
-                    self.fault(["requires", i, "any_of"], f"'{module}' has no family; add it to mpi_modules in routes.yaml")
+                    self.fault(
+                        ["requires", i, "any_of"],
+                        f"'{module}' has no family; add it to mpi_modules in routes.yaml",
+                    )
             if family != "any" and family not in (known.get(module) for module in need["any_of"]):
-                self.fault(["requires", i, "any_of"], f"no module of the family '{family}', which mpi.family names")
+                self.fault(
+                    ["requires", i, "any_of"],
+                    f"no module of the family '{family}', which mpi.family names",
+                )
 
 
 def check_routes(file):
@@ -223,7 +291,7 @@ def check_routes(file):
 
 
 def check_site(file, routes):
-    """Return (site, faults) of one site.yaml; every fault names file, line, place, cause and what is allowed."""
+    """Return (site, faults) of one site.yaml; faults name place, cause and what is allowed."""
     try:
         site, lines = read_yaml(file)
     except Fault as fault:

@@ -42,12 +42,14 @@ def _lines(node, path, lines, faults, file):
         for key, value in node.value:
             if key.value in seen:
                 line = key.start_mark.line + 1
-                faults.append(Fault(file, line, where_text(path), f"key '{key.value}' is given twice"))
+                faults.append(
+                    Fault(file, line, where_text(path), f"key '{key.value}' is given twice")
+                )
             seen.add(key.value)
-            _lines(value, path + (key.value,), lines, faults, file)
+            _lines(value, (*path, key.value), lines, faults, file)
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
-            _lines(value, path + (i,), lines, faults, file)
+            _lines(value, (*path, i), lines, faults, file)
 
 
 def read_yaml(file):

@@ -16,7 +16,13 @@ def route_variables(routes, route, ccl):
     for variable in route["variables"]:
         if variable.get("only", ccl) == ccl:
             value = tune_list(routes, variable) if "tune" in variable else variable["value"]
-            variables.append({**variable, "value": value, "from": routes["sources"][variable["source"]]["title"]})
+            variables.append(
+                {
+                    **variable,
+                    "value": value,
+                    "from": routes["sources"][variable["source"]]["title"],
+                }
+            )
     return variables
 
 
@@ -42,7 +48,7 @@ def refused(site):
 
 
 def mpi_needs(routes, site):
-    """{module: family} of the MPI modules that serve @p site: those it names, else all that are known."""
+    """{module: family} of the MPI modules that serve @p site: those it names, else all known."""
     known, family = routes["mpi_modules"], site["mpi"]["family"]
     for need in site.get("requires", []):
         if need["what"] == "MPI":
@@ -56,7 +62,7 @@ def detectors(sites, kind):
 
 
 def environment_patterns(sites):
-    """{variable: [(site name, [glob])]}: XCCL_SIM first, what a user asks for beats where he is."""
+    """{variable: [(site name, [glob])]}: XCCL_SIM first, what is asked for beats the place."""
     table = {}
     for name, by_variable in detectors(sites, "environment"):
         for variable, globs in by_variable.items():
@@ -110,9 +116,15 @@ def case_pattern(glob):
 def verified_of(site):
     """[(group, verified, source title)] for the documentation."""
     hardware = site["hardware"]
-    groups = [("detection", site["detect"]), ("node", hardware["node"]), ("GPUs", hardware["gpu"]),
-              ("network adapters", hardware["nic"])]
-    groups += [(f"binding: {what}", hardware["binding"][what]) for what in ("numa", "cores", "nic")]
+    groups = [
+        ("detection", site["detect"]),
+        ("node", hardware["node"]),
+        ("GPUs", hardware["gpu"]),
+        ("network adapters", hardware["nic"]),
+    ]
+    groups += [
+        (f"binding: {what}", hardware["binding"][what]) for what in ("numa", "cores", "nic")
+    ]
     groups += [("MPI", site["mpi"]), ("vendor library", site["ccl"]), ("launch", site["launch"])]
     if "plugin" in site:
         groups.append(("network plugin", site["plugin"]))

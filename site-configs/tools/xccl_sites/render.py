@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Render every file made from the sites; the output is committed and compared by render --check."""
+"""Render every file made from the sites; render --check compares it with what is committed."""
 
 import json
 import textwrap
@@ -10,7 +10,7 @@ import jinja2
 from . import model
 
 MARK = "Rendered by site-configs/tools/render"
-# Folders in which every file is rendered but those named; a rendered file there that nothing makes any more is stale.
+# Where rendered files lie; one there that carries the mark and is made from nothing is stale.
 OWNED = (
     "env/sites/*",
     "modulefiles/*/*.lua",
@@ -24,7 +24,9 @@ OWNED = (
 
 def _comment(text, prefix="# ", width=110):
     """Text as comment lines."""
-    return "\n".join(prefix + line for line in textwrap.wrap(text, width - len(prefix), break_long_words=False))
+    return "\n".join(
+        prefix + line for line in textwrap.wrap(text, width - len(prefix), break_long_words=False)
+    )
 
 
 def _why(variable, prefix="# "):
@@ -69,14 +71,19 @@ def _by_guard(variables):
 
 def _site_json(routes, site):
     """Everything a tool with nothing but Python's standard library needs to know of a site."""
-    value = {"_comment": f"{MARK} from site-configs/{site['name']}/site.yaml; SPDX-License-Identifier: BSD-3-Clause"}
+    value = {
+        "_comment": f"{MARK} from site-configs/{site['name']}/site.yaml; licence BSD-3-Clause"
+    }
     value.update(site)
     value["resolved"] = {
         "mpi_modules": model.mpi_needs(routes, site),
         "routes": {
             route["name"]: {
                 "refused": model.refused(site).get(route["name"]),
-                "variables": {v["name"]: v["value"] for v in model.route_variables(routes, route, site["ccl"]["library"])},
+                "variables": {
+                    v["name"]: v["value"]
+                    for v in model.route_variables(routes, route, site["ccl"]["library"])
+                },
             }
             for route in routes["routes"]
         },
@@ -114,10 +121,16 @@ class _Out:
             "groups": _by_guard(model.shell_variables(site)),
             "launch": model.launch_variables(site),
             "launch_many": [v for v in model.launch_variables(site) if v.get("nodes") != "one"],
-            "guard": next((v["unless_module"] for v in model.launch_variables(site) if "unless_module" in v), ""),
+            "guard": next(
+                (v["unless_module"] for v in model.launch_variables(site) if "unless_module" in v),
+                "",
+            ),
             "refused": model.refused(site),
             "notes": self.notes(name),
-            "of_route": {r["name"]: model.route_variables(routes, r, site["ccl"]["library"]) for r in routes["routes"]},
+            "of_route": {
+                r["name"]: model.route_variables(routes, r, site["ccl"]["library"])
+                for r in routes["routes"]
+            },
         }
         for shell in ("sh", "csh", "fish"):
             self.add(f"env/sites/{name}.{shell}", f"site.{shell}.j2", **values)
@@ -127,7 +140,12 @@ class _Out:
         self.add(f"site-configs/{name}/ranks.map", "ranks.map.j2", **values)
         self.add(f"site-configs/{name}/launch.env", "launch.env.j2", **values)
         for software in site["software"]:
-            self.add(f"site-configs/{name}/jobs/{software['name']}.sbatch", "job.sbatch.j2", software=software, **values)
+            self.add(
+                f"site-configs/{name}/jobs/{software['name']}.sbatch",
+                "job.sbatch.j2",
+                software=software,
+                **values,
+            )
         self.files[f"site-configs/{name}/site.json"] = _site_json(routes, site)
         self.add(f"docs/sites/{name}.md", "site.md.j2", **values)
 
@@ -143,8 +161,15 @@ def render_all(root, routes, sites):
     for route in routes["routes"]:
         out.add(f"modulefiles/xccl-route/{route['name']}.lua", "route.lua.j2", route=route)
     for settings in routes["settings"]:
-        with_source = [{**v, "from": routes["sources"][v["source"]]["title"]} for v in settings["variables"]]
-        out.add(f"modulefiles/xccl-settings/{settings['name']}.lua", "settings.lua.j2", settings=settings, variables=with_source)
+        with_source = [
+            {**v, "from": routes["sources"][v["source"]]["title"]} for v in settings["variables"]
+        ]
+        out.add(
+            f"modulefiles/xccl-settings/{settings['name']}.lua",
+            "settings.lua.j2",
+            settings=settings,
+            variables=with_source,
+        )
     for site in sites:
         out.site(routes, site)
     out.add("docs/sites/index.md", "index.md.j2")
@@ -153,11 +178,15 @@ def render_all(root, routes, sites):
 
 
 def stale(root, files):
-    """Files of the owned folders that carry the mark of the renderer and are made from nothing any more."""
+    """Files of the owned folders with the mark of the renderer that nothing makes any more."""
     found = []
     for pattern in OWNED:
         for file in sorted(root.glob(pattern)):
             path = file.relative_to(root).as_posix()
-            if path not in files and file.is_file() and MARK in file.read_text(encoding="utf-8", errors="replace")[:600]:
+            if (
+                path not in files
+                and file.is_file()
+                and MARK in file.read_text(encoding="utf-8", errors="replace")[:600]
+            ):
                 found.append(path)
     return found
