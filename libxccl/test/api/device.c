@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "device.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Pointers to device memory are 64-bit integers in one API and pointers in the other: on the
+ * machines that have either, both are passed alike. */
+static struct {
+    int (*init)(unsigned flags);
+    int (*count)(int *count);
+    int (*retain)(void **context, int device); /* CUDA */
+    int (*use_context)(void *context);         /* CUDA */
+    int (*use_device)(int device);             /* HIP */
+    int (*alloc)(void **ptr, size_t bytes);
+    int (*free)(void *ptr);
+    int (*put)(void *device, const void *host, size_t bytes);
+    int (*get)(void *host, const void *device, size_t bytes);
+    int (*stream_new)(void **stream, unsigned flags);
+    int (*stream_free)(void *stream);
+    int (*stream_sync)(void *stream);
+} api;
+static void *context;
+static int   chosen;
+
+enum { NON_BLOCKING = 1 };
+
+struct name {
+    const char *cuda, *hip;
+    void       *slot;
+};
+
+static const struct name names[] = {
+    {"cuInit", "hipInit", &api.init},
+    {"cuDeviceGetCount", "hipGetDeviceCount", &api.count},
+    {"cuDevicePrimaryCtxRetain", NULL, &api.retain},
+    {"cuCtxSetCurrent", NULL, &api.use_context},
+    {NULL, "hipSetDevice", &api.use_device},
+    {"cuMemAlloc_v2", "hipMalloc", &api.alloc},
+    {"cuMemFree_v2", "hipFree", &api.free},
+    {"cuMemcpyHtoD_v2", "hipMemcpyHtoD", &api.put},
+    {"cuMemcpyDtoH_v2", "hipMemcpyDtoH", &api.get},
+    {"cuStreamCreate", "hipStreamCreateWithFlags", &api.stream_new},
+    {"cuStreamDestroy_v2", "hipStreamDestroy", &api.stream_free},
+    {"cuStreamSynchronize", "hipStreamSynchronize", &api.stream_sync},
+};
+
+static void need(int rc, const char *what)
+{
+    if (rc != 0) {
+        fprintf(stderr, "the device's %s failed with %d\n", what, rc);
+        exit(3);
+    }
+}
+
+static void *open_runtime(int hip)
+{
+    static const char *const files[2][3] = {
+        {"libcuda.so.1", NULL, NULL}, {"libamdhip64.so.6", "libamdhip64.so.7", "libamdhip64.so"}};
+    void *handle = NULL;
+
+    for (int i = 0; (handle == NULL) && (i < 3) && (files[hip][i] != NULL); i++) {
+        handle = dlopen(files[hip][i], RTLD_NOW | RTLD_GLOBAL);
+    }
+    if (handle == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(3);
+    }
+    return handle;
+}
+
+void xt_device_open(const char *flavour, int device)
+{
+    int   hip = (strcmp(flavour, "rocm") == 0);
+    void *handle = open_runtime(hip);
+    int   count = 0;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *name = hip ? names[i].hip : names[i].cuda;
+        void       *address = (name != NULL) ? dlsym(handle, name) : NULL;
+        if ((name != NULL) && (address == NULL)) {
+            fprintf(stderr, "the device runtime has no %s\n", name);
+            exit(3);
+        }
+        memcpy(names[i].slot, &address, sizeof(address));
+    }
+    need(api.init(0), "init");
+    need(api.count(&count), "count");
+    if (device >= count) {
+        fprintf(stderr, "device %d is wanted but there are %d\n", device, count);
+        exit(3);
+    }
+    chosen = device;
+    if (!hip) {
+        need(api.retain(&context, device), "primary context");
+    }
+    xt_device_enter();
+}
+
+void xt_device_enter(void)
+{
+    if (api.use_device != NULL) {
+        need(api.use_device(chosen), "choice");
+    } else {
+        need(api.use_context(context), "context");
+    }
+}
+
+void *xt_alloc(size_t bytes)
+{
+    void *ptr = NULL;
+
+    need(api.alloc(&ptr, bytes), "allocation");
+    return ptr;
+}
+
+void xt_free(void *ptr)
+{
+    need(api.free(ptr), "free");
+}
+
+void xt_put(void *device, const void *host, size_t bytes)
+{
+    if (bytes > 0) {
+        need(api.put(device, host, bytes), "copy to the device");
+    }
+}
+
+void xt_get(void *host, const void *device, size_t bytes)
+{
+    if (bytes > 0) {
+        need(api.get(host, device, bytes), "copy from the device");
+    }
+}
+
+void *xt_stream_new(void)
+{
+    void *stream = NULL;
+
+    need(api.stream_new(&stream, NON_BLOCKING), "stream");
+    return stream;
+}
+
+void xt_stream_free(void *stream)
+{
+    need(api.stream_free(stream), "end of a stream");
+}
+
+void xt_stream_sync(void *stream)
+{
+    need(api.stream_sync(stream), "synchronisation");
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every collective with every type and operation, in place and not, on 1 to 8 ranks. The counts
+ * take turns, so that every pair meets a different one with every number of ranks.
+ *
+ * Usage: test_collectives cuda|rocm [most ranks]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "colls.h"
+#include "device.h"
+#include "ranks.h"
+#include "values.h"
+
+enum { MAX_RANKS = 8, SECONDS = 110 };
+
+static const size_t counts[] = {1, 3, 1021, 65537, 0, 257, 8, 4099};
+enum { NUM_COUNTS = sizeof(counts) / sizeof(counts[0]) };
+
+static const char *flavour;
+
+/* Run one case and compare; 1 for a wrong one. */
+static int run_case(struct xt_place *place, const struct xt_case *c)
+{
+    char         text[160];
+    xcclResult_t rc = xt_case_call(place, c);
+
+    if (rc != xcclSuccess) {
+        fprintf(stderr, "FAILED: %s: %s: %s\n", xt_case_text(place, c, text, sizeof(text)),
+                xcclGetErrorString(rc), xcclGetLastError(place->comm));
+        return 1;
+    }
+    if (!xt_case_compare(place, c)) {
+        return 1;
+    }
+    if (place->rank == 0) {
+        xt_shared->calls++;
+        xt_shared->covered[c->coll][c->type][xt_reduces(c->coll) ? c->op : 0] = 1;
+    }
+    __atomic_fetch_add(&xt_shared->elements, (long)c->count, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* The same on all ranks: the turn decides root, count and stream. */
+static struct xt_case next_case(enum xt_coll coll, xcclDataType_t type, xcclRedOp_t op, int nranks,
+                                bool in_place, unsigned *turn)
+{
+    unsigned       t = (*turn)++;
+    struct xt_case c = {.coll = coll,
+                        .type = type,
+                        .op = op,
+                        .count = counts[t % NUM_COUNTS],
+                        .root = (int)((t / 3) % (unsigned)nranks),
+                        .in_place = in_place,
+                        .default_stream = (t % 5 == 4),
+                        .packed = (coll == XT_ALLGATHERV) && (t % 3 == 1),
+                        .seed = xt_mix((uint64_t)nranks, t, (uint64_t)coll)};
+    return c;
+}
+
+static int run_coll(struct xt_place *place, enum xt_coll coll, unsigned *turn)
+{
+    int bad = 0;
+
+    for (int type = 0; type < xcclNumTypes; type++) {
+        for (int op = 0; op < (xt_reduces(coll) ? xcclNumOps : 1); op++) {
+            for (int in_place = 0; in_place <= (xt_can_be_in_place(coll) ? 1 : 0); in_place++) {
+                struct xt_case c = next_case(coll, (xcclDataType_t)type, (xcclRedOp_t)op,
+                                             place->nranks, in_place != 0, turn);
+                bad += run_case(place, &c);
+                if (bad > 0) {
+                    return bad; /* the ranks may be out of step now */
+                }
+            }
+        }
+    }
+    return bad;
+}
+
+/* The counts of issue and brief with one type, so that none is left to the turns. */
+static int run_counts(struct xt_place *place, enum xt_coll coll, unsigned *turn)
+{
+    int bad = 0;
+
+    for (int i = 0; (i < NUM_COUNTS) && (bad == 0); i++) {
+        struct xt_case c = next_case(coll, xcclFloat32, xcclSum, place->nranks, false, turn);
+        c.count = counts[i];
+        bad += run_case(place, &c);
+    }
+    return bad;
+}
+
+static int body(const struct xt_rank *self)
+{
+    struct xt_place place;
+    unsigned        turn = (unsigned)self->nranks;
+    int             bad = 0;
+
+    xt_device_open(flavour, self->rank);
+    xcclComm_t comm = xt_comm(self);
+    xt_place_open(&place, comm, self->nranks, self->rank, (size_t)5 << 20);
+    for (int coll = 0; (coll < XT_NUM_COLLS) && (bad == 0); coll++) {
+        bad += run_coll(&place, (enum xt_coll)coll, &turn);
+        bad += (bad == 0) ? run_counts(&place, (enum xt_coll)coll, &turn) : 0;
+    }
+    xt_place_close(&place);
+    if ((bad == 0) && (xcclCommDestroy(comm) != xcclSuccess)) {
+        fprintf(stderr, "destroy: %s\n", xcclGetLastError(NULL));
+        bad++;
+    }
+    return (bad == 0) ? 0 : 1;
+}
+
+/* Every collective with every type, and operation where it has one, must have run. */
+static int count_covered(int *total_p)
+{
+    int covered = 0;
+
+    *total_p = 0;
+    for (int coll = 0; coll < XT_NUM_COLLS; coll++) {
+        for (int type = 0; type < xcclNumTypes; type++) {
+            for (int op = 0; op < (xt_reduces((enum xt_coll)coll) ? xcclNumOps : 1); op++) {
+                (*total_p)++;
+                covered += xt_shared->covered[coll][type][op];
+            }
+        }
+    }
+    return covered;
+}
+
+int main(int argc, char **argv)
+{
+    int most = (argc > 2) ? atoi(argv[2]) : MAX_RANKS;
+    int failed = 0;
+    int total;
+
+    if ((argc < 2) || (most < 1) || (most > MAX_RANKS)) {
+        fprintf(stderr, "usage: %s cuda|rocm [most ranks]\n", argv[0]);
+        return 2;
+    }
+    flavour = argv[1];
+    xt_ranks_open();
+    for (int nranks = 1; nranks <= most; nranks++) {
+        long before = xt_shared->calls;
+        memset(xt_shared->covered, 0, sizeof(xt_shared->covered));
+        bool ok = xt_run(nranks, SECONDS, body);
+        int  covered = count_covered(&total);
+        printf("%s, %d ranks: %ld calls, %d of %d (collective, type, operation)%s\n", flavour,
+               nranks, xt_shared->calls - before, covered, total, ok ? "" : ", FAILED");
+        failed += (!ok || (covered != total));
+    }
+    printf("%s: %ld calls in all, %ld elements compared, %d of %d numbers of ranks failed\n",
+           flavour, xt_shared->calls, xt_shared->elements, failed, most);
+    return (failed == 0) ? 0 : 1;
+}
