@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators on the simulated accelerator: asked, divided, made in groups and without waiting,
+ * refused, broken and aborted. Each case is a run of its own, some with a planted fault.
+ *
+ * Usage: test_comms cuda|rocm
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "colls.h"
+#include "device.h"
+#include "ranks.h"
+#include "values.h"
+
+enum { COUNT = 1021, ROOM = 1 << 16 };
+
+static const char *flavour;
+
+static const char *detail(void)
+{
+    return xcclGetLastError(NULL);
+}
+
+static void nap(void)
+{
+    struct timespec ms = {0, 1000000};
+    nanosleep(&ms, NULL);
+}
+
+/* One collective on comm, compared. */
+static void use(xcclComm_t comm, int nranks, int rank, enum xt_coll coll, xcclDataType_t type)
+{
+    struct xt_place place;
+    struct xt_case  c = {.coll = coll, .type = type, .count = COUNT, .seed = 77 + (uint64_t)coll};
+
+    xt_place_open(&place, comm, nranks, rank, ROOM * 8);
+    CHECK(xt_case_call(&place, &c) == xcclSuccess, "%s", detail());
+    CHECK(xt_case_compare(&place, &c), "wrong data");
+    xt_place_close(&place);
+}
+
+static int queries(const struct xt_rank *self)
+{
+    xcclComm_t   comm = xt_comm(self);
+    int          value = -1;
+    xcclResult_t async = xcclInternalError;
+    const char  *name = "";
+    void        *memory = NULL;
+
+    CHECK(xcclGetBackend(&name, &value) == xcclSuccess, "%s", detail());
+    CHECK(strcmp(name, (strcmp(flavour, "rocm") == 0) ? "rccl" : "nccl") == 0, "%s", name);
+    CHECK(value >= 20700, "version %d", value);
+    CHECK((xcclCommCount(comm, &value) == xcclSuccess) && (value == self->nranks), "%d", value);
+    CHECK((xcclCommUserRank(comm, &value) == xcclSuccess) && (value == self->rank), "%d", value);
+    CHECK((xcclCommDevice(comm, &value) == xcclSuccess) && (value == self->rank), "%d", value);
+    CHECK((xcclCommGetAsyncError(comm, &async) == xcclSuccess) && (async == xcclSuccess), "%d",
+          async);
+    CHECK(xcclMemAlloc(&memory, 4096) == xcclSuccess, "%s", detail());
+    char bytes[64] = "written", back[64] = "";
+    xt_put(memory, bytes, sizeof(bytes));
+    xt_get(back, memory, sizeof(back));
+    CHECK(strcmp(back, "written") == 0, "%s", back);
+    CHECK(xcclMemFree(memory) == xcclSuccess, "%s", detail());
+    use(comm, self->nranks, self->rank, XT_ALLREDUCE, xcclFloat32);
+    CHECK(xcclCommFinalize(comm) == xcclSuccess, "%s", detail());
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    CHECK(xcclCommDestroy(comm) == xcclInvalidArgument, "destroyed twice");
+    return xt_failed;
+}
+
+/* Even and odd ranks apart, in reverse order; the last has no part. */
+static int split(const struct xt_rank *self)
+{
+    xcclComm_t comm = xt_comm(self);
+    xcclComm_t part = comm;
+    bool       outside = (self->rank == self->nranks - 1);
+    int        color = outside ? XCCL_SPLIT_NOCOLOR : self->rank % 2;
+    int        count = -1;
+    int        rank = -1;
+
+    CHECK(xcclCommSplit(comm, color, -self->rank, &part, NULL) == xcclSuccess, "%s", detail());
+    if (outside) {
+        CHECK(part == NULL, "no part is NULL");
+    } else {
+        int members = 0;
+        int before = 0;
+        for (int r = 0; r < self->nranks - 1; r++) {
+            members += (r % 2 == color);
+            before += (r % 2 == color) && (r > self->rank);
+        }
+        CHECK((xcclCommCount(part, &count) == xcclSuccess) && (count == members), "%d", count);
+        CHECK((xcclCommUserRank(part, &rank) == xcclSuccess) && (rank == before), "%d", rank);
+        use(part, members, before, XT_ALLTOALLV, xcclInt32);
+        CHECK(xcclCommDestroy(part) == xcclSuccess, "%s", detail());
+    }
+    use(comm, self->nranks, self->rank, XT_ALLREDUCE, xcclFloat64);
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
+/* Several collectives, built in and composed, in one group: the composed ones nest theirs. */
+static int grouped(const struct xt_rank *self)
+{
+    static const enum xt_coll colls[] = {XT_ALLTOALLV,  XT_ALLREDUCE, XT_GATHERV,
+                                         XT_ALLGATHERV, XT_SCATTERV,  XT_ALLTOALL};
+    enum { NUM = sizeof(colls) / sizeof(colls[0]) };
+    struct xt_place places[NUM];
+    struct xt_case  cases[NUM];
+    xcclComm_t      comm = xt_comm(self);
+
+    for (int i = 0; i < NUM; i++) {
+        xt_place_open(&places[i], comm, self->nranks, self->rank, ROOM * 8);
+        cases[i] = (struct xt_case){.coll = colls[i],
+                                    .type = xcclInt32,
+                                    .count = 100 + (size_t)i,
+                                    .root = self->nranks - 1,
+                                    .seed = 5 + (uint64_t)i};
+        xt_stream_free(places[i].stream);
+        places[i].stream = (i == 0) ? xt_stream_new() : places[0].stream;
+    }
+    CHECK(xcclGroupStart() == xcclSuccess, "%s", detail());
+    for (int i = 0; i < NUM; i++) {
+        CHECK(xt_case_call(&places[i], &cases[i]) == xcclSuccess, "%s", detail());
+    }
+    CHECK(xcclGroupEnd() == xcclSuccess, "%s", detail());
+    for (int i = 0; i < NUM; i++) {
+        CHECK(xt_case_compare(&places[i], &cases[i]), "%s in a group", xt_coll_name(colls[i]));
+        if (i > 0) {
+            places[i].stream = xt_stream_new(); /* of its own, for it to free */
+        }
+    }
+    for (int i = 0; i < NUM; i++) {
+        xt_place_close(&places[i]);
+    }
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
+/* scalar * x summed over the ranks; each rank has a scalar of its own. */
+static int own_operation(const struct xt_rank *self)
+{
+    xcclComm_t  comm = xt_comm(self);
+    float       scalar = 0.5F * (float)(self->rank + 1);
+    float       data[4] = {1, 2, -4, 8};
+    float       sum = 0;
+    float      *device = xt_alloc(sizeof(data) + sizeof(scalar));
+    void       *stream = xt_stream_new();
+    xcclRedOp_t op = xcclSum;
+
+    for (int r = 0; r < self->nranks; r++) {
+        sum += 0.5F * (float)(r + 1);
+    }
+    for (int residence = 0; residence <= 1; residence++) {
+        float back[4] = {0};
+        xt_put(device, data, sizeof(data));
+        xt_put(device + 4, &scalar, sizeof(scalar));
+        void *where = (residence == xcclScalarDevice) ? (void *)(device + 4) : (void *)&scalar;
+        CHECK(xcclRedOpCreatePreMulSum(&op, where, xcclFloat32, (xcclScalarResidence_t)residence,
+                                       comm) == xcclSuccess,
+              "%s", detail());
+        CHECK((int)op >= xcclNumOps, "%d", (int)op);
+        CHECK(xcclAllReduce(device, device, 4, xcclFloat32, op, comm, stream) == xcclSuccess, "%s",
+              detail());
+        xt_stream_sync(stream);
+        xt_get(back, device, sizeof(back));
+        for (int i = 0; i < 4; i++) {
+            CHECK(back[i] == sum * data[i], "%g instead of %g", (double)back[i],
+                  (double)(sum * data[i]));
+        }
+        CHECK(xcclRedOpDestroy(op, comm) == xcclSuccess, "%s", detail());
+    }
+    CHECK(xcclAllReduce(device, device, 4, xcclFloat32, op, comm, stream) != xcclSuccess,
+          "an operation that was destroyed");
+    xt_stream_free(stream);
+    xt_free(device);
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
+static int without_waiting(const struct xt_rank *self)
+{
+    xcclUniqueId id;
+    xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+    xcclComm_t   comm = NULL;
+    xcclResult_t state = xcclInProgress;
+
+    if (self->rank == 0) {
+        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
+    }
+    xt_share(self, &id, sizeof(id));
+    config.blocking = 0;
+    xcclResult_t rc = xcclCommInitRankConfig(&comm, self->nranks, id, self->rank, &config);
+    CHECK((rc == xcclSuccess) || (rc == xcclInProgress), "%d: %s", rc, detail());
+    CHECK(comm != NULL, "no communicator to poll");
+    while ((comm != NULL) && (state == xcclInProgress)) {
+        CHECK(xcclCommGetAsyncError(comm, &state) == xcclSuccess, "%s", detail());
+        nap();
+    }
+    CHECK(state == xcclSuccess, "%d", state);
+    use(comm, self->nranks, self->rank, XT_ALLGATHER, xcclInt64);
+    rc = xcclCommDestroy(comm);
+    CHECK((rc == xcclSuccess) || (rc == xcclInProgress), "%d: %s", rc, detail());
+    return xt_failed;
+}
+
+/* One process, all devices: communicators made in a group, used in a group. */
+static int one_process(const struct xt_rank *self)
+{
+    enum { DEVICES = 4 };
+    xcclComm_t   comms[DEVICES] = {NULL};
+    float       *memory[DEVICES];
+    void        *streams[DEVICES];
+    float        data[3] = {1, 2, 3};
+    xcclUniqueId id;
+
+    (void)self;
+    CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
+    CHECK(xcclGroupStart() == xcclSuccess, "%s", detail());
+    for (int d = 0; d < DEVICES; d++) {
+        xt_device_open(flavour, d);
+        streams[d] = xt_stream_new();
+        memory[d] = xt_alloc(sizeof(data));
+        xt_put(memory[d], data, sizeof(data));
+        CHECK(xcclCommInitRank(&comms[d], DEVICES, id, d) == xcclSuccess, "%s", detail());
+    }
+    CHECK(xcclGroupEnd() == xcclSuccess, "%s", detail());
+    CHECK(xcclGroupStart() == xcclSuccess, "%s", detail());
+    for (int d = 0; d < DEVICES; d++) {
+        CHECK(xcclAllReduce(memory[d], memory[d], 3, xcclFloat32, xcclSum, comms[d], streams[d]) ==
+                  xcclSuccess,
+              "%s", detail());
+    }
+    CHECK(xcclGroupEnd() == xcclSuccess, "%s", detail());
+    for (int d = 0; d < DEVICES; d++) {
+        float back[3];
+        int   rank = -1;
+        xt_device_open(flavour, d);
+        xt_stream_sync(streams[d]);
+        xt_get(back, memory[d], sizeof(back));
+        CHECK((back[0] == 4) && (back[1] == 8) && (back[2] == 12), "device %d", d);
+        CHECK((xcclCommDevice(comms[d], &rank) == xcclSuccess) && (rank == d), "device %d", rank);
+        xt_stream_free(streams[d]);
+        xt_free(memory[d]);
+    }
+    for (int d = 0; d < DEVICES; d++) {
+        CHECK(xcclCommDestroy(comms[d]) == xcclSuccess, "%s", detail());
+    }
+    return xt_failed;
+}
+
+static int open_files(void)
+{
+    int  n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+
+    while ((dir != NULL) && (readdir(dir) != NULL)) {
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+/* Communicators come and go, and leave no descriptors. */
+static int many_lives(const struct xt_rank *self)
+{
+    int before = 0;
+
+    for (int i = 0; i < 12; i++) {
+        xcclComm_t comm = xt_comm(self);
+        use(comm, self->nranks, self->rank, XT_BROADCAST, xcclUint8);
+        CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+        before = (i == 3) ? open_files() : before; /* what stays for good is there by then */
+    }
+    CHECK(open_files() <= before, "%d descriptors instead of %d", open_files(), before);
+    return xt_failed;
+}
+
+/* ---- refusals ---- */
+
+static int same_device(const struct xt_rank *self)
+{
+    xcclUniqueId id;
+    xcclComm_t   comm = NULL;
+
+    xt_device_open(flavour, 0);
+    if (self->rank == 0) {
+        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
+    }
+    xt_share(self, &id, sizeof(id));
+    CHECK(xcclCommInitRank(&comm, self->nranks, id, self->rank) == xcclInvalidUsage, "%s",
+          detail());
+    CHECK_HAS(detail(), "ncclCommInitRank failed");
+    CHECK(comm == NULL, "the output was written");
+    return xt_failed;
+}
+
+/* Rank 1 has another version than the one that made the id. Rank 0 does not wait for it. */
+static int other_version(const struct xt_rank *self)
+{
+    xcclUniqueId id;
+    xcclComm_t   comm = NULL;
+
+    if (self->rank == 0) {
+        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
+    }
+    xt_share(self, &id, sizeof(id));
+    if (self->rank == 1) {
+        CHECK(xcclCommInitRank(&comm, self->nranks, id, 1) == xcclVersionMismatch, "%s", detail());
+        CHECK_HAS(detail(), "rank 1 loaded ");
+        CHECK_HAS(detail(), "2.26.2 from ");
+        CHECK_HAS(detail(), "the id was made by ");
+        CHECK(comm == NULL, "the output was written");
+    }
+    return xt_failed;
+}
+
+/* NCCL 2.23 has no float8: refused with nothing enqueued, so that the next call is in step. */
+static int no_float8(const struct xt_rank *self)
+{
+    xcclComm_t comm = xt_comm(self);
+    float     *buffer = xt_alloc(4096);
+
+    CHECK(xcclAllReduce(buffer, buffer, 8, xcclFloat8e4m3, xcclSum, comm, NULL) == xcclUnsupported,
+          "%s", detail());
+    CHECK_HAS(detail(), "float8e4m3 sum");
+    CHECK(xcclAlltoAll(buffer, buffer + 64, 8, xcclFloat8e5m2, comm, NULL) == xcclUnsupported, "%s",
+          detail());
+    use(comm, self->nranks, self->rank, XT_ALLREDUCE, xcclBfloat16);
+    use(comm, self->nranks, self->rank, XT_ALLTOALLV, xcclFloat32);
+    xt_free(buffer);
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
+static int host_memory(const struct xt_rank *self)
+{
+    xcclComm_t comm = xt_comm(self);
+    float      data[8] = {0};
+
+    CHECK(xcclAllReduce(data, data, 8, xcclFloat32, xcclSum, comm, NULL) == xcclInvalidArgument,
+          "%s", detail());
+    CHECK_HAS(detail(), "ncclAllReduce failed");
+    CHECK_HAS(detail(), "not a valid pointer"); /* the vendor's own words */
+    CHECK(xcclCommAbort(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
+static int no_library(const struct xt_rank *self)
+{
+    xcclUniqueId id;
+
+    (void)self;
+    CHECK(xcclGetUniqueId(&id) == xcclLibraryNotFound, "%s", detail());
+    CHECK_HAS(detail(), (strcmp(flavour, "rocm") == 0) ? "librccl.so.1" : "libnccl.so.2");
+    CHECK(xcclGetUniqueId(&id) == xcclLibraryNotFound, "asked again: %s", detail());
+    CHECK(xcclGroupStart() == xcclLibraryNotFound, "%s", detail());
+    return xt_failed;
+}
+
+static int no_symbol(const struct xt_rank *self)
+{
+    xcclUniqueId id;
+
+    (void)self;
+    CHECK(xcclGetUniqueId(&id) == xcclLibraryNotFound, "%s", detail());
+    CHECK_HAS(detail(), "no symbol ncclRecv");
+    CHECK_HAS(detail(), "XCCL_CCL_LIBRARY");
+    return xt_failed;
+}
+
+/* ---- planted faults ---- */
+
+static int failing_init(const struct xt_rank *self)
+{
+    xcclUniqueId id;
+    xcclComm_t   comm = NULL;
+
+    if (self->rank == 0) {
+        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
+    }
+    xt_share(self, &id, sizeof(id));
+    xcclResult_t rc = xcclCommInitRank(&comm, self->nranks, id, self->rank);
+    CHECK(rc != xcclSuccess, "rank %d made it", self->rank);
+    CHECK((self->rank == 1) || (rc == xcclRemoteError), "%d: %s", rc, detail());
+    CHECK_HAS(detail(), "ncclCommInitRank failed");
+    CHECK(comm == NULL, "the output was written");
+    return xt_failed;
+}
+
+static int failing_operation(const struct xt_rank *self)
+{
+    xcclComm_t comm = xt_comm(self);
+    float     *buffer = xt_alloc(4096);
+
+    xcclResult_t rc = xcclAllReduce(buffer, buffer, 8, xcclFloat32, xcclSum, comm, NULL);
+    CHECK((rc != xcclSuccess) && (rc < xcclUnsupported), "%d: %s", rc, detail());
+    CHECK_HAS(detail(), "ncclAllReduce failed");
+    CHECK(xcclCommAbort(comm) == xcclSuccess, "%s", detail());
+    (void)self;
+    return xt_failed;
+}
+
+static int asynchronous_error(const struct xt_rank *self)
+{
+    xcclComm_t   comm = xt_comm(self);
+    float       *buffer = xt_alloc(4096);
+    void        *stream = xt_stream_new();
+    xcclResult_t state = xcclSuccess;
+
+    CHECK(xcclAllReduce(buffer, buffer, 8, xcclFloat32, xcclSum, comm, stream) == xcclSuccess, "%s",
+          detail());
+    for (int i = 0; (self->rank == 1) && (i < 5000) && (state == xcclSuccess); i++) {
+        CHECK(xcclCommGetAsyncError(comm, &state) == xcclSuccess, "%s", detail());
+        nap();
+    }
+    CHECK((self->rank != 1) || ((state != xcclSuccess) && (state != xcclInProgress)), "%d", state);
+    CHECK(xcclCommAbort(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
+static void *abort_it(void *comm)
+{
+    nap();
+    return (xcclCommAbort(comm) == xcclSuccess) ? comm : NULL;
+}
+
+/* An operation that never completes: another thread ends it, and the stream goes on. */
+static int hanging_operation(const struct xt_rank *self)
+{
+    xcclComm_t comm = xt_comm(self);
+    float     *buffer = xt_alloc(4096);
+    void      *stream = xt_stream_new();
+    void      *aborted = NULL;
+    pthread_t  thread;
+
+    (void)self;
+    CHECK(xcclAllReduce(buffer, buffer, 8, xcclFloat32, xcclSum, comm, stream) == xcclSuccess, "%s",
+          detail());
+    pthread_create(&thread, NULL, abort_it, comm);
+    xt_stream_sync(stream);
+    pthread_join(thread, &aborted);
+    CHECK(aborted == comm, "not aborted");
+    CHECK(xcclCommDestroy(comm) == xcclInvalidArgument, "destroyed after it was aborted");
+    xt_stream_free(stream);
+    xt_free(buffer);
+    return xt_failed;
+}
+
+/* ---- the runs ---- */
+
+static const struct run {
+    const char *what;
+    int         nranks;
+    int (*body)(const struct xt_rank *self);
+    const char *variable, *value; /* set for this run */
+    bool        own_device;       /* the body chooses it */
+} runs[] = {
+    {"queries, memory, one collective", 3, queries, NULL, NULL, false},
+    {"split", 6, split, NULL, NULL, false},
+    {"collectives in one group", 4, grouped, NULL, NULL, false},
+    {"grouped, without the library's own", 3, grouped, "XCCL_SIM_FAIL",
+     "symbol:ncclAlltoAll,symbol:ncclAllToAll,symbol:ncclAllToAllv,symbol:ncclGather", false},
+    {"an operation of one's own", 3, own_operation, NULL, NULL, false},
+    {"made without waiting", 3, without_waiting, NULL, NULL, false},
+    {"one process, four devices", 1, one_process, NULL, NULL, true},
+    {"many lives", 2, many_lives, NULL, NULL, false},
+    {"two ranks on one device", 2, same_device, NULL, NULL, true},
+    {"another version", 2, other_version, "XCCL_SIM_VERSION", "22602@1", false},
+    {"no float8", 2, no_float8, "XCCL_SIM_VERSION", "21805", false},
+    {"host memory", 1, host_memory, "NCCL_CHECK_POINTERS", "1", false},
+    {"no library", 1, no_library, "XCCL_SIM_FAIL", "load", false},
+    {"no symbol", 1, no_symbol, "XCCL_SIM_FAIL", "symbol:ncclRecv", false},
+    {"init fails on rank 1", 3, failing_init, "XCCL_SIM_FAIL", "init@1", false},
+    {"an operation fails", 2, failing_operation, "XCCL_SIM_FAIL", "op:allreduce", false},
+    {"an asynchronous error", 2, asynchronous_error, "XCCL_SIM_FAIL", "async:allreduce@1", false},
+    {"an operation hangs", 2, hanging_operation, "XCCL_SIM_FAIL", "hang:allreduce", false},
+};
+enum { NUM_RUNS = sizeof(runs) / sizeof(runs[0]) };
+
+static const struct run *current;
+
+static int body(const struct xt_rank *self)
+{
+    if (!current->own_device) {
+        xt_device_open(flavour, self->rank);
+    }
+    int failed = current->body(self);
+    __atomic_fetch_add(&xt_shared->calls, xt_checked, __ATOMIC_RELAXED);
+    return ((failed == 0) && (xt_checked > 0)) ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s cuda|rocm [run]\n", argv[0]);
+        return 2;
+    }
+    flavour = argv[1];
+    xt_ranks_open();
+    for (int i = 0; i < NUM_RUNS; i++) {
+        current = &runs[i];
+        if ((argc > 2) && (atoi(argv[2]) != i)) {
+            continue;
+        }
+        if (current->variable != NULL) {
+            setenv(current->variable, current->value, 1);
+        }
+        bool ok = xt_run(current->nranks, 60, body);
+        printf("%-6s %s: %s, %d ranks\n", ok ? "ok" : "FAILED", flavour, current->what,
+               current->nranks);
+        failed += !ok;
+        if (current->variable != NULL) {
+            unsetenv(current->variable);
+        }
+    }
+    printf("%s: %d runs, %ld checks, %d runs failed\n", flavour, NUM_RUNS, xt_shared->calls,
+           failed);
+    return (failed == 0) ? 0 : 1;
+}
