@@ -93,6 +93,17 @@ static void found(struct info_ccl *ccl, const char *path, const char *found_by, 
     xc_nccl_version_text(version, ccl->version_text, sizeof(ccl->version_text));
 }
 
+/* Is path the file of a library listed before row i? Forks share a soname with what they forked. */
+static bool is_another(const struct info *info, size_t i, const char *path)
+{
+    for (size_t j = 0; j < i; j++) {
+        if (info->ccls[j].found && (strcmp(info->ccls[j].path, path) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void collect_ccls(struct info *info)
 {
     size_t                    count;
@@ -112,10 +123,15 @@ static void collect_ccls(struct info *info)
         ccl->row = &rows[i];
         if ((info->library != NULL) && (strcmp(info->library->name, rows[i].name) == 0)) {
             found(ccl, info->library->path, info->library->found_by, info->library->version);
-        } else if (xc_nccl_open(&rows[i], NULL, &lib, &fns, &version) == xcclSuccess) {
-            found(ccl, lib.path, xc_found_by_name(lib.found_by), version);
-        } else {
+        } else if (xc_nccl_open(&rows[i], NULL, &lib, &fns, &version) != xcclSuccess) {
             snprintf(ccl->why, sizeof(ccl->why), "%s", xc_last_detail());
+        } else if (is_another(info, i, lib.path)) {
+            snprintf(ccl->why, sizeof(ccl->why),
+                     "not selected: a fork under NCCL's own file name; XCCL_CCL=%s with "
+                     "XCCL_CCL_LIBRARY=/path selects it",
+                     rows[i].name);
+        } else {
+            found(ccl, lib.path, xc_found_by_name(lib.found_by), version);
         }
     }
 }

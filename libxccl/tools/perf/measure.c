@@ -27,18 +27,17 @@ const char *perf_path_last(void)
 }
 
 /* The path that all ranks took, or "mixed". */
-static const char *path_of_all(const struct perf_run *run)
+static const char *path_of_all(const char *mine)
 {
-    static char mine[16], first[16];
+    static char path[16], first[16];
     int         same, all_same = 0;
 
-    snprintf(mine, sizeof(mine), "%s", perf_path_last());
-    memcpy(first, mine, sizeof(first));
+    snprintf(path, sizeof(path), "%s", mine);
+    memcpy(first, path, sizeof(first));
     PMPI_Bcast(first, (int)sizeof(first), MPI_CHAR, 0, MPI_COMM_WORLD);
-    same = strcmp(mine, first) == 0;
+    same = strcmp(path, first) == 0;
     PMPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    (void)run;
-    return all_same ? mine : "mixed";
+    return all_same ? path : "mixed";
 }
 
 /* One call, in µs; negative if MPI reports an error. */
@@ -136,10 +135,11 @@ bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
         mine[i] = timed_call(run, pc);
         ok = mine[i] >= 0;
     }
+    const char *path = perf_path_last(); /* before any other call, as those have paths too */
     if (ok) {
         PMPI_Gather(mine, (int)iters, MPI_DOUBLE, result->times, (int)iters, MPI_DOUBLE, 0,
                     MPI_COMM_WORLD);
-        result->path = path_of_all(run);
+        result->path = path_of_all(path);
         if (run->rank == 0) {
             summarise(run, pc, result);
         }
