@@ -287,13 +287,23 @@ static struct buffers place_buffers(const struct xt_place *p, const struct xt_ca
     return b;
 }
 
+/* As much of a buffer as the case may touch, and a guard behind it. */
+static size_t reach(const struct xt_place *p, const struct xt_case *c)
+{
+    size_t bytes =
+        (c->count + 8 + GAP + (size_t)p->nranks) * (size_t)p->nranks * xt_size(c->type) + GUARD;
+
+    if (bytes > p->bytes) {
+        fprintf(stderr, "the buffers are too small for the case\n");
+        exit(3);
+    }
+    return bytes;
+}
+
 static void prepare(struct xt_place *p, const struct xt_case *c, const struct buffers *b)
 {
-    size_t used = p->bytes;
-    size_t reach = (c->count + 16) * xt_size(c->type) * (size_t)p->nranks +
-                   (size_t)(p->nranks * (GAP + p->nranks)) * 8 + GUARD;
+    size_t used = reach(p, c);
 
-    used = (reach < used) ? reach : used;
     memset(p->host, PATTERN, used);
     xt_put(p->device_send, p->host, used);
     xt_put(p->device_recv, p->host, used);
@@ -415,7 +425,7 @@ static bool compare_recv(struct xt_place *p, const struct xt_case *c, const stru
     bool   inside = in_place_here(p, c) && inside_send(c);
     size_t guard = inside ? 0 : GUARD;
 
-    memset(p->expected, PATTERN, p->bytes);
+    memset(p->expected, PATTERN, reach(p, c));
     size_t n = make_expected(p, c, p->expected);
     xt_get(p->host, b->recv, n * size + guard);
     if (!xt_reduces(c->coll)) {
@@ -438,7 +448,7 @@ static bool compare_send(struct xt_place *p, const struct xt_case *c, const stru
     if (!sends(p, c) || in_place_here(p, c) || (c->coll == XT_BCAST)) {
         return true;
     }
-    memset(p->expected, PATTERN, p->bytes);
+    memset(p->expected, PATTERN, reach(p, c));
     size_t len = make_send(p, c, p->expected) * xt_size(c->type) + GUARD;
     xt_get(p->host, b->send, len);
     return same_bytes(p, c, len, "sent byte that was changed");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every collective with every type and operation, in place and not, on 1 to 8 ranks. The counts
- * take turns, so that every pair meets a different one with every number of ranks.
+ * Every collective with every type and operation, in place and not, on 1 to 8 ranks. Each number of
+ * ranks takes a third of the pairs, another one each time, so that every pair is tried on at least
+ * two of them, with counts that take turns; and every collective with every count.
  *
  * Usage: test_collectives cuda|rocm [most ranks]
  */
@@ -20,6 +21,12 @@ static const size_t counts[] = {1, 3, 1021, 65537, 0, 257, 8, 4099};
 enum { NUM_COUNTS = sizeof(counts) / sizeof(counts[0]) };
 
 static const char *flavour;
+
+/* Is it the turn of this pair with this number of ranks? */
+static bool is_due(enum xt_coll coll, int type, int op, int nranks)
+{
+    return ((int)coll + type + op + nranks) % 3 == 0;
+}
 
 /* Run one case and compare; 1 for a wrong one. */
 static int run_case(struct xt_place *place, const struct xt_case *c)
@@ -67,6 +74,9 @@ static int run_coll(struct xt_place *place, enum xt_coll coll, unsigned *turn)
     for (int type = 0; type < xcclNumTypes; type++) {
         for (int op = 0; op < (xt_reduces(coll) ? xcclNumOps : 1); op++) {
             for (int in_place = 0; in_place <= (xt_can_be_in_place(coll) ? 1 : 0); in_place++) {
+                if (!is_due(coll, type, op, place->nranks)) {
+                    continue;
+                }
                 struct xt_case c = next_case(coll, (xcclDataType_t)type, (xcclRedOp_t)op,
                                              place->nranks, in_place != 0, turn);
                 bad += run_case(place, &c);
@@ -144,14 +154,14 @@ int main(int argc, char **argv)
     xt_ranks_open();
     for (int nranks = 1; nranks <= most; nranks++) {
         long before = xt_shared->calls;
-        memset(xt_shared->covered, 0, sizeof(xt_shared->covered));
         bool ok = xt_run(nranks, SECONDS, body);
-        int  covered = count_covered(&total);
-        printf("%s, %d ranks: %ld calls, %d of %d (collective, type, operation)%s\n", flavour,
-               nranks, xt_shared->calls - before, covered, total, ok ? "" : ", FAILED");
-        failed += (!ok || (covered != total));
+        printf("%s, %d ranks: %ld calls%s\n", flavour, nranks, xt_shared->calls - before,
+               ok ? "" : ", FAILED");
+        failed += !ok;
     }
-    printf("%s: %ld calls in all, %ld elements compared, %d of %d numbers of ranks failed\n",
-           flavour, xt_shared->calls, xt_shared->elements, failed, most);
-    return (failed == 0) ? 0 : 1;
+    int covered = count_covered(&total);
+    printf("%s: %ld calls, %ld elements compared, %d of %d (collective, type, operation) covered, "
+           "%d of %d numbers of ranks failed\n",
+           flavour, xt_shared->calls, xt_shared->elements, covered, total, failed, most);
+    return ((failed == 0) && (covered == total)) ? 0 : 1;
 }
