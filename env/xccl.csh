@@ -159,7 +159,7 @@ if ($_xccl_restore) then
             if ("$_xccl_old" == "$_xccl_entry") then
                 set _xccl_old = ""
             else if ("$_xccl_old" =~ "${_xccl_entry}:"*) then
-                eval 'set _xccl_old = $_xccl_old:q:s|'"$_xccl_entry"':||'
+                eval 'set _xccl_old = "$_xccl_old:s|'"$_xccl_entry"':||"'
             else
                 # others put something in front: rare enough to let sed do it
                 set _xccl_old = "`echo $_xccl_old:q | sed -e 's|:${_xccl_entry}:|:|' -e 's|:${_xccl_entry}"'$'"||'`"

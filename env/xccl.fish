@@ -15,6 +15,7 @@ end
 
 # Remember how a variable is: u unset, e in the environment, l set in this shell only; then set it.
 function _xccl_set -a name value
+    test -z "$_xccl_refused"; or return # fish's return leaves the caller of a sourced file, too
     if not set -q $name
         set -gx _XCCL_ENV_VARS "$_XCCL_ENV_VARS$name:u "
     else
@@ -150,7 +151,8 @@ function _xccl_request
             return 1
         end
     end
-    if not contains -- $_xccl_site $_xccl_sites; and not test -r $_xccl_dir/sites/(string replace -a / . -- $_xccl_site).fish
+    set -l file $_xccl_dir/sites/(string replace -a / . -- $_xccl_site).fish
+    if test $_xccl_site = detect; or not test -r $file
         _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites"
         return 1
     end

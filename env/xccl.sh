@@ -51,7 +51,7 @@ _xccl_find_root() {
         ;;
     esac
     for _xccl_root in "${XCCL_ROOT-}" "${_xccl_dir%/*}/build/release/stage" "${_xccl_dir%/*}/build/install/stage"; do
-        [ ! -d "$_xccl_root/lib" ] || return 0
+        [ -z "$_xccl_root" ] || [ ! -d "$_xccl_root/lib" ] || return 0
     done
     _xccl_error "nothing is built beside $_xccl_dir: run make demo, or set XCCL_ROOT to an installation"
     return 1

@@ -5,9 +5,8 @@ switch $_xccl_route
     case xccl ucc ucc-ccl mpi
     case '*'
         set -g _xccl_refused 'there is no such route; routes: xccl ucc ucc-ccl mpi'
-        return
 end
-_xccl_begin
+test -z "$_xccl_refused"; and _xccl_begin
 # the storage adapters mlx5_4 and mlx5_5 must not carry collectives ("=" makes NCCL match whole names) (NCCL
 # issue 1505 (NUMA node of GPUs 4 and 5; storage adapters))
 _xccl_set NCCL_IB_HCA '=mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_6,mlx5_7,mlx5_8,mlx5_9'

@@ -5,9 +5,8 @@ switch $_xccl_route
     case xccl ucc ucc-ccl mpi
     case '*'
         set -g _xccl_refused 'there is no such route; routes: xccl ucc ucc-ccl mpi'
-        return
 end
-_xccl_begin
+test -z "$_xccl_refused"; and _xccl_begin
 # storage and management adapters (mlx5_1, 2, 7, 8) must not carry collectives ("=" makes NCCL match whole
 # names) (DGX H100/H200 user guide, table 6)
 _xccl_set NCCL_IB_HCA '=mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11'

@@ -4,13 +4,11 @@
 switch $_xccl_route
     case ucc ucc-ccl
         set -g _xccl_refused 'UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either'
-        return
     case xccl mpi
     case '*'
         set -g _xccl_refused 'there is no such route; routes: xccl ucc ucc-ccl mpi'
-        return
 end
-_xccl_begin
+test -z "$_xccl_refused"; and _xccl_begin
 # Cray MPICH crashes on GPU buffers without it (OLCF, Frontier user guide, as of 2026-07-22)
 _xccl_set MPICH_GPU_SUPPORT_ENABLED '1'
 if _xccl_without rccl-net-plugin # the module sets these itself

@@ -5,9 +5,8 @@ switch $_xccl_route
     case xccl ucc ucc-ccl mpi
     case '*'
         set -g _xccl_refused 'there is no such route; routes: xccl ucc ucc-ccl mpi'
-        return
 end
-_xccl_begin
+test -z "$_xccl_refused"; and _xccl_begin
 switch $_xccl_route
     case xccl
         # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can

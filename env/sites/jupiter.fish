@@ -5,9 +5,8 @@ switch $_xccl_route
     case xccl ucc ucc-ccl mpi
     case '*'
         set -g _xccl_refused 'there is no such route; routes: xccl ucc ucc-ccl mpi'
-        return
 end
-_xccl_begin
+test -z "$_xccl_refused"; and _xccl_begin
 # pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
 # easyconfigs, overlay of JUPITER)
 _xccl_set OMPI_MCA_pml 'ucx'
