@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "memory.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The calls of a runtime, with what differs between CUDA's driver API and HIP's evened out. */
+struct runtime {
+    int (*init)(unsigned);
+    int (*get_count)(int *);
+    int (*set_device)(int);                         /* HIP */
+    int (*device_get)(int *, int);                  /* CUDA */
+    int (*context_retain)(void **, int);            /* CUDA */
+    int (*context_set)(void *);                     /* CUDA */
+    int (*copy)(void *, const void *, size_t, int); /* HIP: 1 to the device, 2 from it */
+    int (*copy_to)(uint64_t, const void *, size_t); /* CUDA */
+    int (*copy_from)(void *, uint64_t, size_t);     /* CUDA */
+    int (*alloc)(void **, size_t);
+    int (*alloc_managed)(void **, size_t, unsigned);
+    int (*free)(void *);
+};
+
+static struct runtime api;
+static int            device = -1; /* -1: no runtime was started */
+static void          *context;     /* CUDA's primary context; NULL with HIP */
+
+static void require(int status, const char *what)
+{
+    if (status != 0) {
+        fprintf(stderr, "memory: %s failed with status %d\n", what, status);
+        exit(70);
+    }
+}
+
+static void *symbol(void *library, const char *name)
+{
+    void *address = dlsym(library, name);
+
+    if (address == NULL) {
+        fprintf(stderr, "memory: %s is missing: %s\n", name, dlerror());
+        exit(70);
+    }
+    return address;
+}
+
+#define BIND(field, name) (*(void **)&api.field = symbol(library, name))
+
+static void bind_cuda(void *library)
+{
+    BIND(init, "cuInit");
+    BIND(get_count, "cuDeviceGetCount");
+    BIND(device_get, "cuDeviceGet");
+    BIND(context_retain, "cuDevicePrimaryCtxRetain");
+    BIND(context_set, "cuCtxSetCurrent");
+    BIND(copy_to, "cuMemcpyHtoD_v2");
+    BIND(copy_from, "cuMemcpyDtoH_v2");
+    BIND(alloc, "cuMemAlloc_v2");
+    BIND(free, "cuMemFree_v2");
+    *(void **)&api.alloc_managed = dlsym(library, "cuMemAllocManaged");
+}
+
+static void bind_hip(void *library)
+{
+    BIND(init, "hipInit");
+    BIND(get_count, "hipGetDeviceCount");
+    BIND(set_device, "hipSetDevice");
+    BIND(copy, "hipMemcpy");
+    BIND(alloc, "hipMalloc");
+    BIND(free, "hipFree");
+    *(void **)&api.alloc_managed = dlsym(library, "hipMallocManaged");
+}
+
+void mt_memory_enter(void)
+{
+    if ((device >= 0) && (api.set_device != NULL)) {
+        require(api.set_device(device), "hipSetDevice");
+    } else if (device >= 0) {
+        require(api.context_set(context), "cuCtxSetCurrent");
+    }
+}
+
+void mt_memory_open(const char *runtime, int local_rank)
+{
+    bool        cuda = strcmp(runtime, "cuda") == 0;
+    const char *file = cuda ? "libcuda.so.1" : "libamdhip64.so";
+    int         count = 0;
+
+    if (strcmp(runtime, "none") == 0) {
+        return;
+    }
+    void *library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+    if (library == NULL) {
+        fprintf(stderr, "memory: %s\n", dlerror());
+        exit(70);
+    }
+    cuda ? bind_cuda(library) : bind_hip(library);
+    require(api.init(0), "initialising the runtime");
+    require(api.get_count(&count), "counting devices");
+    require(count < 1, "finding a device");
+    if (cuda) {
+        require(api.device_get(&device, local_rank % count), "cuDeviceGet");
+        require(api.context_retain(&context, device), "cuDevicePrimaryCtxRetain");
+    } else {
+        device = local_rank % count;
+    }
+    mt_memory_enter();
+}
+
+void *mt_alloc(enum mt_where where, size_t bytes)
+{
+    void *ptr = NULL;
+
+    bytes = (bytes == 0) ? 1 : bytes;
+    if ((where == MT_HOST) || (device < 0)) {
+        ptr = malloc(bytes);
+        require(ptr == NULL, "malloc");
+    } else if (where == MT_MANAGED) {
+        require(api.alloc_managed == NULL, "looking for managed memory");
+        require(api.alloc_managed(&ptr, bytes, 1), "allocating managed memory");
+    } else {
+        require(api.alloc(&ptr, bytes), "allocating device memory");
+    }
+    return ptr;
+}
+
+void mt_free(enum mt_where where, void *ptr)
+{
+    if ((where == MT_HOST) || (device < 0)) {
+        free(ptr);
+    } else {
+        require(api.free(ptr), "freeing device memory");
+    }
+}
+
+void mt_put(void *dst, enum mt_where where, const void *src, size_t bytes)
+{
+    if ((where == MT_HOST) || (device < 0)) {
+        memcpy(dst, src, bytes);
+    } else if (api.copy != NULL) {
+        require(api.copy(dst, src, bytes, 1), "copying to the device");
+    } else if (bytes > 0) {
+        require(api.copy_to((uint64_t)(uintptr_t)dst, src, bytes), "copying to the device");
+    }
+}
+
+void mt_get(void *dst, const void *src, enum mt_where where, size_t bytes)
+{
+    if ((where == MT_HOST) || (device < 0)) {
+        memcpy(dst, src, bytes);
+    } else if (api.copy != NULL) {
+        require(api.copy(dst, src, bytes, 2), "copying from the device");
+    } else if (bytes > 0) {
+        require(api.copy_from(dst, (uint64_t)(uintptr_t)src, bytes), "copying from the device");
+    }
+}

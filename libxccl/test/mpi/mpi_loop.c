@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Allreduces in a loop, for the tests of faults: says after which call an error came, and which.
+ *
+ *   mpi_loop RUNTIME ROUNDS [return|fatal]
+ * Every result is compared. Exit status: 0 all rounds good, 3 an error came and was returned, 4 a
+ * wrong result; fatal leaves it to MPI what happens.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+#include "memory.h"
+
+enum { COUNT = 5000, BYTES = COUNT * sizeof(float) };
+
+static int rank;
+static int size;
+
+/* One round; MPI's code, or -1 when the result is wrong. */
+static int round_of(int round, float *host, void *send, void *recv)
+{
+    for (int i = 0; i < COUNT; i++) {
+        host[i] = (float)(rank + round + i % 7);
+    }
+    mt_put(send, MT_DEVICE, host, BYTES);
+    int code = MPI_Allreduce(send, recv, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    mt_get(host, recv, MT_DEVICE, BYTES);
+    for (int i = 0; i < COUNT; i++) {
+        if (host[i] != (float)(size * (size - 1) / 2 + size * (round + i % 7))) {
+            printf("rank %d: wrong result in round %d at %d: %g\n", rank, round, i,
+                   (double)host[i]);
+            return -1;
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+static int tell(int round, int code)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int  length;
+    int class;
+
+    MPI_Error_class(code, &class);
+    MPI_Error_string(code, text, &length);
+    printf("rank %d: round %d: class %d: %s\n", rank, round, class, text);
+    fflush(stdout);
+    return 3;
+}
+
+int main(int argc, char **argv)
+{
+    float *host = malloc(BYTES);
+    int    status = 0;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc < 3) {
+        fprintf(stderr, "usage: mpi_loop cuda|rocm|none ROUNDS [return|fatal]\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    if ((argc < 4) || (strcmp(argv[3], "return") == 0)) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    }
+    mt_memory_open(argv[1], rank);
+    void *send = mt_alloc(MT_DEVICE, BYTES);
+    void *recv = mt_alloc(MT_DEVICE, BYTES);
+    printf("rank %d: pid %d\n", rank, (int)getpid());
+    fflush(stdout);
+    for (int round = 0; (round < atoi(argv[2])) && (status == 0); round++) {
+        int code = round_of(round, host, send, recv);
+        status = (code == -1) ? 4 : (code != MPI_SUCCESS) ? tell(round, code) : 0;
+    }
+    if (status == 0) {
+        printf("rank %d: all rounds good\n", rank);
+    }
+    fflush(stdout);
+    mt_free(MT_DEVICE, send);
+    mt_free(MT_DEVICE, recv);
+    free(host);
+    MPI_Finalize();
+    return status;
+}

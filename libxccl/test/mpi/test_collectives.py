@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results: every collective on every kind of memory is what PMPI gives on host copies."""
+
+import pytest
+
+# What is compared, and on how many ranks (see mpi_colls.c).
+SECTIONS = {
+    "types": (1, 2, 4),
+    "counts": (1, 2, 3, 4),
+    "derived": (2, 3),
+    "user_ops": (2, 4),
+    "comms": (2, 4),
+    "intercomm": (2, 4),
+    "odd": (2,),
+    "large": (2, 4),
+    "repeat": (2, 4),
+}
+EVERY = [(section, ranks) for section, counts in SECTIONS.items() for ranks in counts]
+
+
+def log_of(result, path):
+    """Lines of XCCL_LOG=info that say a collective took a path."""
+    return result.lines(rf"xccl\[0\] info: \w+ of .* ranks: {path} ")
+
+
+@pytest.mark.parametrize(("section", "ranks"), EVERY)
+def test_device(family, section, ranks):
+    """Device memory, the path chosen freely."""
+    result = family.run(ranks, f"mpi_colls cuda dd {section}", env={"XCCL_LOG": "info"})
+    result.good()
+    if ranks > 1 and section not in ("user_ops", "intercomm"):
+        assert log_of(result, "ccl"), f"nothing went to the vendor's library:\n{result.out}"
+
+
+@pytest.mark.parametrize("memory", ["hh", "hd", "dh", "mm", "md"])
+@pytest.mark.parametrize("section", ["counts", "derived", "comms"])
+def test_memory(family, section, memory):
+    """Host, managed and mixed memory: the two buffers of a call need not be of one kind."""
+    family.run(2, f"mpi_colls cuda {memory} {section}").good()
+
+
+@pytest.mark.parametrize("section", ["types", "counts", "derived", "comms", "user_ops"])
+def test_route_mpi(family, section):
+    """The route mpi stages device memory through the host, and nothing goes to the vendor."""
+    env = {"XCCL_ROUTE": "mpi", "XCCL_LOG": "info"}
+    result = family.run(2, f"mpi_colls cuda dd {section}", env=env)
+    result.good()
+    assert log_of(result, "mpi-staged")
+    assert not log_of(result, "ccl")
+
+
+@pytest.mark.parametrize("section", ["types", "counts", "comms", "odd"])
+def test_rocm(family, section):
+    result = family.run(2, f"mpi_colls rocm dd {section}", sim="rocm:4", env={"XCCL_LOG": "info"})
+    result.good()
+    assert log_of(result, "ccl")
+
+
+@pytest.mark.parametrize("section", ["counts", "derived", "comms"])
+def test_check(family, section):
+    """XCCL_CHECK=1 finds nothing wrong with a right program."""
+    family.run(2, f"mpi_colls cuda dd {section}", env={"XCCL_CHECK": "1"}).good()
+
+
+@pytest.mark.parametrize("section", ["types", "counts", "comms"])
+def test_linked(family, section):
+    """Linked in front of MPI instead of preloaded."""
+    result = family.run(
+        2, f"mpi_colls_linked cuda dd {section}", preload=False, env={"XCCL_LOG": "info"}
+    )
+    result.good()
+    assert log_of(result, "ccl")
+
+
+@pytest.mark.parametrize("section", ["types", "counts", "derived", "comms", "intercomm"])
+def test_openmpi5(mpis, section):
+    """The programs built with Open MPI 4.1 run with 5.0, whose ABI is the same."""
+    if isinstance(mpis.get("openmpi5"), str) or "openmpi5" not in mpis:
+        pytest.skip(f"openmpi5: {mpis.get('openmpi5', 'it is not installed')}")
+    result = mpis["openmpi5"].run(2, f"mpi_colls cuda dd {section}", env={"XCCL_LOG": "info"})
+    result.good()
+    assert section == "intercomm" or log_of(result, "ccl")
+
+
+@pytest.mark.parametrize("tune", ["*:*:*:*:mpi", "*:0-4k:*:*:mpi#*:4k-inf:*:*:ccl"])
+def test_tune(openmpi, tune):
+    """XCCL_TUNE decides, by collective and size."""
+    result = openmpi.run(
+        2, "mpi_colls cuda dd counts", env={"XCCL_TUNE": tune, "XCCL_LOG": "info"}
+    )
+    result.good()
+    assert log_of(result, "mpi-staged")
+    assert bool(log_of(result, "ccl")) == ("ccl" in tune)
+
+
+def test_rendezvous(mpi):
+    """A rank that waits in a collective still lets its earlier sends end."""
+    mpi.run(2, "mpi_colls cuda dd rendezvous", timeout=60).good()
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_threads(family, ranks):
+    """MPI_THREAD_MULTIPLE: a communicator per thread, in no common order."""
+    result = family.run(ranks, "mpi_threads cuda", timeout=120)
+    if "SKIP" in result.out:
+        pytest.skip(result.out.strip())
+    result.good()
