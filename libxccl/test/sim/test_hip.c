@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The HIP runtime API as a program without kernels uses it. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ranks.h"
+
+typedef struct {
+    int      type;
+    int      device;
+    void    *devicePointer;
+    void    *hostPointer;
+    int      isManaged;
+    unsigned allocationFlags;
+} hipPointerAttribute_t;
+
+int         hipRuntimeGetVersion(int *version);
+int         hipGetDeviceCount(int *count);
+int         hipGetDevice(int *device);
+int         hipSetDevice(int device);
+int         hipDeviceGetPCIBusId(char *id, int len, int device);
+int         hipDeviceGetUuid(unsigned char *uuid, int device);
+int         hipMalloc(void **ptr, size_t bytes);
+int         hipMallocManaged(void **ptr, size_t bytes, unsigned flags);
+int         hipHostMalloc(void **ptr, size_t bytes, unsigned flags);
+int         hipFree(void *ptr);
+int         hipHostFree(void *ptr);
+int         hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *ptr);
+int         hipMemcpy(void *dst, const void *src, size_t bytes, int kind);
+int         hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, void *stream);
+int         hipMemset(void *dst, int value, size_t bytes);
+int         hipGetLastError(void);
+int         hipPeekAtLastError(void);
+int         hipStreamCreateWithFlags(void **stream, unsigned flags);
+int         hipStreamQuery(void *stream);
+int         hipStreamSynchronize(void *stream);
+int         hipStreamWaitEvent(void *stream, void *event, unsigned flags);
+int         hipStreamDestroy(void *stream);
+int         hipLaunchHostFunc(void *stream, void (*fn)(void *), void *data);
+int         hipEventCreateWithFlags(void **event, unsigned flags);
+int         hipEventRecord(void *event, void *stream);
+int         hipEventQuery(void *event);
+int         hipEventDestroy(void *event);
+int         hipModuleLoadData(void **module, const void *image);
+const char *hipGetErrorName(int error);
+
+enum { TO_DEVICE = 1, TO_HOST = 2, BY_POINTERS = 4, NOT_READY = 600 };
+
+static void devices(const struct world *world)
+{
+    unsigned char uuid[2][16];
+    char          bus[32];
+    int           number;
+
+    (void)world;
+    CHECK_EQ(hipGetDeviceCount(&number), 0);
+    CHECK_EQ(number, 2);
+    CHECK_EQ(hipGetDevice(&number), 0);
+    CHECK_EQ(number, 0);
+    CHECK_EQ(hipSetDevice(1), 0);
+    CHECK_EQ(hipGetDevice(&number), 0);
+    CHECK_EQ(number, 1);
+    CHECK_EQ(hipSetDevice(2), 101);
+    CHECK_EQ(hipPeekAtLastError(), 101);
+    CHECK_EQ(hipGetLastError(), 101);
+    CHECK_EQ(hipGetLastError(), 0);
+    CHECK_EQ(hipDeviceGetPCIBusId(bus, sizeof(bus), 1), 0);
+    CHECK(strcmp(bus, "0000:12:00.0") == 0);
+    CHECK_EQ(hipDeviceGetUuid(uuid[0], 0), 0);
+    CHECK_EQ(hipDeviceGetUuid(uuid[1], 1), 0);
+    CHECK(memcmp(uuid[0], uuid[1], 16) != 0);
+    CHECK(strcmp(hipGetErrorName(NOT_READY), "hipErrorNotReady") == 0);
+}
+
+static void no_device(const struct world *world)
+{
+    int number = 7;
+
+    (void)world;
+    CHECK_EQ(hipGetDeviceCount(&number), 100);
+    CHECK_EQ(number, 0);
+}
+
+static void memory(const struct world *world)
+{
+    char  from[100];
+    char  to[100];
+    char *device;
+    int   status;
+
+    (void)world;
+    memset(from, 3, sizeof(from));
+    CHECK_EQ(hipMalloc((void **)&device, 100), 0);
+    CHECK_EQ(hipMemset(device, 9, 100), 0);
+    CHECK_EQ(hipMemcpy(device + 50, from, 50, TO_DEVICE), 0);
+    CHECK_EQ(hipMemcpy(to, device, 100, TO_HOST), 0);
+    CHECK((to[49] == 9) && (to[50] == 3) && (to[99] == 3));
+    CHECK_EQ(hipMemcpy(to, device, 100, TO_DEVICE), 21);
+    CHECK_EQ(hipMemcpy(to, device, 101, TO_HOST), 1);
+    CHECK_EQ(hipMemcpy(to, device, 1, 5), 21);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        *(volatile char *)device = 1;
+        _exit(0);
+    }
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV));
+    CHECK_EQ(hipFree(NULL), 0);
+    CHECK_EQ(hipFree(device), 0);
+    CHECK_EQ(hipFree(device), 1);
+}
+
+/* The numbering of memory kinds changed with ROCm 6. */
+static void check_pointers(const struct world *world, int host, int device, int managed)
+{
+    hipPointerAttribute_t attributes;
+    void                 *ptr;
+
+    (void)world;
+    CHECK_EQ(hipSetDevice(1), 0);
+    CHECK_EQ(hipMalloc(&ptr, 64), 0);
+    CHECK_EQ(hipPointerGetAttributes(&attributes, (char *)ptr + 63), 0);
+    CHECK_EQ(attributes.type, device);
+    CHECK_EQ(attributes.device, 1);
+    CHECK_EQ(attributes.isManaged, 0);
+    CHECK_EQ(hipHostMalloc(&ptr, 64, 0), 0);
+    CHECK_EQ(hipPointerGetAttributes(&attributes, ptr), 0);
+    CHECK_EQ(attributes.type, host);
+    CHECK_EQ(hipHostFree(ptr), 0);
+    CHECK_EQ(hipMallocManaged(&ptr, 64, 1), 0);
+    CHECK_EQ(hipPointerGetAttributes(&attributes, ptr), 0);
+    CHECK_EQ(attributes.type, managed);
+    CHECK_EQ(attributes.isManaged, 1);
+}
+
+static void pointers_6(const struct world *world)
+{
+    hipPointerAttribute_t attributes;
+    int                   version;
+
+    CHECK_EQ(hipRuntimeGetVersion(&version), 0);
+    CHECK_EQ(version / 10000000, 6);
+    check_pointers(world, 1, 2, 3);
+    CHECK_EQ(hipPointerGetAttributes(&attributes, &version), 0);
+    CHECK_EQ(attributes.type, 0);
+}
+
+static void pointers_5(const struct world *world)
+{
+    hipPointerAttribute_t attributes;
+    int                   version;
+
+    CHECK_EQ(hipRuntimeGetVersion(&version), 0);
+    CHECK_EQ(version / 10000000, 5);
+    check_pointers(world, 0, 1, 1);
+    CHECK_EQ(hipPointerGetAttributes(&attributes, &version), 1);
+    CHECK_EQ(hipGetLastError(), 1);
+}
+
+static atomic_int gate;
+
+static void wait_gate(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&gate) == 0) {
+        usleep(100);
+    }
+}
+
+static void streams(const struct world *world)
+{
+    void *stream;
+    void *other;
+    void *event;
+    int  *pinned;
+    int  *device;
+
+    (void)world;
+    CHECK_EQ(hipStreamCreateWithFlags(&stream, 1), 0);
+    CHECK_EQ(hipStreamCreateWithFlags(&other, 1), 0);
+    CHECK_EQ(hipEventCreateWithFlags(&event, 2), 0);
+    CHECK_EQ(hipMalloc((void **)&device, 4), 0);
+    CHECK_EQ(hipHostMalloc((void **)&pinned, 4, 0), 0);
+    *pinned = 1;
+    CHECK_EQ(hipMemcpy(device, pinned, 4, BY_POINTERS), 0);
+    CHECK_EQ(hipLaunchHostFunc(stream, wait_gate, NULL), 0);
+    CHECK_EQ(hipMemcpyAsync(device, pinned, 4, BY_POINTERS, stream), 0);
+    CHECK_EQ(hipEventRecord(event, stream), 0);
+    CHECK_EQ(hipStreamWaitEvent(other, event, 0), 0);
+    CHECK_EQ(hipStreamQuery(other), NOT_READY);
+    CHECK_EQ(hipEventQuery(event), NOT_READY);
+    *pinned = 2;
+    atomic_store(&gate, 1);
+    CHECK_EQ(hipStreamSynchronize(other), 0);
+    CHECK_EQ(hipEventQuery(event), 0);
+    CHECK_EQ(hipMemcpy(pinned, device, 4, BY_POINTERS), 0);
+    CHECK_EQ(*pinned, 2);
+    CHECK_EQ(hipEventDestroy(event), 0);
+    CHECK_EQ(hipStreamDestroy(stream), 0);
+    CHECK_EQ(hipModuleLoadData(&stream, "x"), 801);
+}
+
+int main(int argc, char **argv)
+{
+    const struct test_case cases[] = {
+        {"devices", devices, 1, "rocm:2", NULL, NULL, -1},
+        {"no_device", no_device, 1, "cuda:2", NULL, NULL, -1},
+        {"memory", memory, 1, "rocm:1", NULL, NULL, -1},
+        {"pointers_6", pointers_6, 1, "rocm:2", NULL, NULL, -1},
+        {"pointers_5", pointers_5, 1, "rocm:2", NULL, "XCCL_SIM_HIP=5", -1},
+        {"streams", streams, 1, "rocm:1", NULL, NULL, -1},
+    };
+
+    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
