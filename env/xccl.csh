@@ -202,8 +202,8 @@ if ($_xccl_begin) then
     end
     set _xccl_paths = (PATH LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH)
     if ($?MANPATH) then
-        # man finds pages beside PATH by itself; a MANPATH of its own would hide the system's pages
-        if ("$MANPATH" != "") set _xccl_paths = ($_xccl_paths MANPATH)
+        # man looks beside PATH by itself, unless MANPATH is set and has no empty part that stands for that search
+        if (":${MANPATH}:" !~ *::*) set _xccl_paths = ($_xccl_paths MANPATH)
     endif
     foreach _xccl_name ($_xccl_paths)
         set _xccl_entry = "$_xccl_root"

@@ -100,9 +100,9 @@ function _xccl_begin
     _xccl_set XCCL_ROOT $_xccl_root
     _xccl_set XCCL_SITE $_xccl_site
     _xccl_set XCCL_ROUTE $_xccl_route
-    # man finds pages beside PATH by itself; a MANPATH of its own would hide the system's pages
     set -l paths PATH LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH
-    test -z "$MANPATH"; or set -a paths MANPATH
+    # man looks beside PATH by itself, unless MANPATH is set and has no empty part that stands for that search
+    string match -q '*::*' ":$MANPATH:"; or set -a paths MANPATH
     for name in $paths
         _xccl_path $name (_xccl_folder $name $_xccl_root)
     end

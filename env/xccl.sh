@@ -208,8 +208,12 @@ _xccl_begin() {
     _xccl_set XCCL_ROOT "$_xccl_root"
     _xccl_set XCCL_SITE "$_xccl_site"
     _xccl_set XCCL_ROUTE "$_xccl_route"
-    # man finds pages beside PATH by itself; a MANPATH of its own would hide the system's pages
-    for _xccl_name in PATH LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH ${MANPATH:+MANPATH}; do
+    # man looks beside PATH by itself, unless MANPATH is set and has no empty part that stands for that search
+    case ":${MANPATH-}:" in
+    *::*) _xccl_kind= ;;
+    *) _xccl_kind=MANPATH ;;
+    esac
+    for _xccl_name in PATH LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH $_xccl_kind; do
         _xccl_folder "$_xccl_name" "$_xccl_root"
         _xccl_path "$_xccl_name" "$_xccl_entry"
     done

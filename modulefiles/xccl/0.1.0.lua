@@ -13,7 +13,9 @@ Loading it loads the site (xccl-site, detected unless one is loaded or XCCL_SITE
     module load xccl-route/ucc       MPI, UCC
     module load xccl-route/ucc-ccl   MPI, UCC, NCCL or RCCL
 
-module load xccl-auto preloads the interposer, so that no xccl-run is needed. Sites: alps, dgx-a100, dgx-h100, frontier, generic-amd, generic-nvidia, jupiter, juwels-booster, lumi-g, perlmutter, sim.
+module load xccl-auto preloads the interposer, so that no xccl-run is needed.
+Sites: alps, dgx-a100, dgx-h100, frontier, generic-amd, generic-nvidia, jupiter, juwels-booster, lumi-g,
+perlmutter, sim.
 ]])
 whatis("Name: xccl")
 whatis("Version: 0.1.0")
@@ -173,8 +175,8 @@ prepend_path("PATH", pathJoin(root, "bin"))
 prepend_path("LD_LIBRARY_PATH", pathJoin(root, "lib"))
 prepend_path("PKG_CONFIG_PATH", pathJoin(root, "lib/pkgconfig"))
 prepend_path("CMAKE_PREFIX_PATH", root)
-if (os.getenv("MANPATH") or "") ~= "" then
-   -- man finds pages beside PATH by itself; a MANPATH of its own would hide the system's pages
+if not (":" .. (os.getenv("MANPATH") or "") .. ":"):find("::") then
+   -- man looks beside PATH by itself, unless MANPATH is set and has no empty part that stands for that search
    prepend_path("MANPATH", pathJoin(root, "share/man"))
 end
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An installed tree for the tests of scripts and modules, made by the installer itself."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ BUILD = os.path.basename(os.environ.get("XCCL_TEST_BUILD", ""))
 
 
 def pytest_ignore_collect(collection_path):
-    """Nothing here depends on how the library was built: once, beside the release build, is enough."""
+    """Nothing here depends on how the library was built: once, with the release, is enough."""
     return True if BUILD == "asan" else None
 
 
@@ -51,7 +52,5 @@ def prefix(tmp_path_factory):
 @pytest.fixture(scope="session")
 def sites():
     """{name: what site.json says}, for the expectations."""
-    import json
-
     files = sorted((TOP / "site-configs").glob("*/site.json"))
     return {file.parent.name: json.loads(file.read_text(encoding="utf-8")) for file in files}

@@ -13,7 +13,7 @@ PATH = "/usr/bin:/bin"
 
 
 def quote(text):
-    """A word that all six shells read alike; the tests use no quote, backslash or '!' in values."""
+    """A word that all six shells read alike: no value has a quote, a backslash or a '!'."""
     assert not set(text) & set("'\\!\n"), text
     return f"'{text}'"
 
@@ -85,11 +85,10 @@ class Shell:
             )  # Debian's ksh93 has no local, Lmod's init uses it
         return [*lines, *(f"module use {quote(str(folder))}" for folder in folders)]
 
-    def run(self, lines, folder, env=None, args=(), options=(), fail=False):
+    def run(self, lines, folder, env=None, *, args=(), options=(), fail=False):
         """Run a script of @p lines in a clean environment; return the finished process."""
         script = folder / f"script.{self.name}"
         script.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        # a first variable that no shell adds by itself would hide what the shells do add
         clean = {"HOME": str(folder), "PATH": PATH, "LC_ALL": "C.UTF-8", **(env or {})}
         done = subprocess.run(
             [shutil.which(self.program), *self.options, *options, script, *args],

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The module files under a real Lmod: what they set, what they refuse, and that nothing stays."""
+
+import os
+import random
+import shutil
+import subprocess
+
+import pytest
+from conftest import TOP, install
+from shells import BY_NAME, LMOD_INIT, SHELLS, difference, read_env, without_lmod
+
+pytestmark = pytest.mark.skipif(
+    not LMOD_INIT.is_dir(), reason=f"Lmod is not installed (no {LMOD_INIT}): apt install lmod"
+)
+LMOD = LMOD_INIT.parent / "libexec"
+# modules that a site demands: name, what it sets
+SITE_MODULES = {
+    "OpenMPI/5.0.5": {"EBROOTOPENMPI": "/opt/openmpi"},
+    "NCCL/2.22.3": {"EBROOTNCCL": "/opt/nccl"},
+    "cray-mpich/9.1.0": {"CRAY_MPICH_DIR": "/opt/mpich"},
+    "rocm/7.1.1": {"ROCM_PATH": "/opt/rocm"},
+    "cudatoolkit/13.0": {"CUDA_HOME": "/opt/cuda"},
+    "mpich/4.3": {"MPICH_DIR": "/opt/mpich4"},
+    "openmpi/5.0.10": {"OMPI_DIR": "/opt/openmpi5"},
+    "empty/1.0": {},
+}
+OWN = {  # what a user may have set before
+    "XCCL_ROOT": "/opt/old",
+    "NCCL_IB_HCA": "mlx5_9",
+    "OMPI_MCA_coll_ucc_enable": "yes",
+    "UCC_TLS": "ucp",
+    "NCCL_CROSS_NIC": "2",
+    "LD_LIBRARY_PATH": "/x:/y",
+    "LD_PRELOAD": "libutil.so.1",
+    "MANPATH": "/m",
+    "PKG_CONFIG_PATH": "/p",
+}
+
+
+def write_modules(folder, modules):
+    for name, variables in modules.items():
+        file = folder / f"{name}.lua"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = "".join(f'setenv("{n}", "{v}")\n' for n, v in variables.items())
+        file.write_text(text or "-- sets nothing\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory):
+    """The software that a centre provides."""
+    return write_modules(tmp_path_factory.mktemp("stack"), SITE_MODULES)
+
+
+def needs(sites, site):
+    """Modules of the stack that @p site wants loaded before."""
+    names = {name.split("/")[0] for name in SITE_MODULES}
+    wanted = sites[site].get("requires", [])
+    return [next(m for m in need["any_of"] if m in names) for need in wanted]
+
+
+@pytest.fixture
+def lmod(prefix, stack, tmp_path):
+    """Run `module` commands: lmod("load xccl", ...) gives (environment after each, process)."""
+
+    def run(*commands, shell="bash", env=None, fail=False, tree=None, extra=()):
+        shell = BY_NAME[shell]
+        shell.need()
+        folders = [stack, *extra, (tree or prefix) / "share/xccl/modulefiles"]
+        lines = [*shell.start_lmod(*folders), shell.dump(tmp_path / "0")]
+        for i, command in enumerate(commands, 1):
+            lines += [command if command.startswith("!") else f"module {command}"]
+            lines[-1] = lines[-1].lstrip("!")
+            lines += [] if fail is False else [shell.status()]
+            lines.append(shell.dump(tmp_path / str(i)))
+        done = shell.run(lines, tmp_path, {"XCCL_SITE": "sim", **(env or {})})
+        seen = [read_env(tmp_path / str(i)) for i in range(len(commands) + 1)]
+        return seen, done
+
+    return run
+
+
+def loaded(env):
+    return [m for m in env.get("LOADEDMODULES", "").split(":") if m]
+
+
+def left_over(before, after):
+    return difference(without_lmod(before), without_lmod(after))
+
+
+def shown(text):
+    """An error of Lmod as one line, to look for sentences that Lmod wraps."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=str)
+def test_load_and_unload_in_every_shell(shell, lmod):
+    commands = ["load xccl xccl-auto", "unload xccl-auto xccl"]
+    seen, done = lmod(*commands, shell=shell.name, env=OWN)
+    assert (done.stdout, done.stderr) == ("", "")
+    on = seen[1]
+    assert loaded(on) == ["xccl-site/sim", "xccl-route/xccl", *loaded(on)[2:]]
+    assert on["XCCL_SITE"] == "sim"
+    assert on["XCCL_ROUTE"] == "xccl"
+    assert on["LD_PRELOAD"] == f"{on['XCCL_ROOT']}/lib/libxccl-mpi.so:libutil.so.1"
+    assert on["MANPATH"] == f"{on['XCCL_ROOT']}/share/man:/m"
+    assert loaded(seen[2]) == []
+    assert left_over(seen[0], seen[2]) == {}
+
+
+def test_modules_and_scripts_set_the_same(lmod, sites, prefix, tmp_path):
+    """Whichever way it was switched on, a program gets the same environment."""
+    bash = BY_NAME["bash"]
+    for site, facts in sites.items():
+        for route, of in facts["resolved"]["routes"].items():
+            if of["refused"] or (route != "xccl" and site not in ("generic-amd", "dgx-a100")):
+                continue  # what a route sets depends on the vendor only
+            before = needs(sites, site)
+            words = " ".join([*before, f"xccl-site/{site}", "xccl", f"xccl-route/{route}"])
+            seen, _ = lmod(
+                "load empty " + " ".join(before), f"load {words}", env={"XCCL_SITE": ""}
+            )
+            lines = [bash.dump(tmp_path / "a"), *bash.xccl(prefix, site, "--route", route)]
+            bash.run([*lines, bash.dump(tmp_path / "b")], tmp_path, {"XCCL_SITE": ""})
+            by_script = difference(read_env(tmp_path / "a"), read_env(tmp_path / "b"))
+            by_module = left_over(seen[1], seen[2])
+            strip = ("_XCCL_ENV_", "_XCCL_OLD_", "_XCCL_ROUTE_", "_XCCL_SITE_")
+            assert {n: v[1] for n, v in by_module.items() if not n.startswith(strip)} == {
+                n: v[1] for n, v in by_script.items() if not n.startswith(strip)
+            }, (site, route)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_order_leaves_nothing_behind(seed, lmod):
+    choice = random.Random(seed)
+    sites = ["sim", "dgx-a100", "dgx-h100", "generic-nvidia"]
+    routes = ["xccl", "ucc", "ucc-ccl", "mpi"]
+    settings = ["debug", "check", "many-comms"]
+    steps = []
+    for _ in range(12):
+        steps.append(
+            choice.choice(
+                [
+                    "load xccl",
+                    "load xccl",
+                    "unload xccl",
+                    f"load xccl-site/{choice.choice(sites)}",
+                    f"swap xccl-site xccl-site/{choice.choice(sites)}",
+                    f"load xccl xccl-route/{choice.choice(routes)}",
+                    f"load xccl xccl-route/{choice.choice(routes)}",
+                    "unload xccl-route",
+                    "load xccl-auto",
+                    "unload xccl-auto",
+                    f"load xccl-settings/{choice.choice(settings)}",
+                    "unload xccl-settings",
+                ]
+            )
+        )
+    seen, _ = lmod(*steps, "purge", env=OWN, fail=True)
+    assert left_over(seen[0], seen[-1]) == {}, steps
+    assert loaded(seen[-1]) == []
+    for step, env in zip(steps, seen[1:]):
+        check_consistent(env, step)
+
+
+def check_consistent(env, step):
+    """The environment says what the list of modules says."""
+    names = dict(module.rsplit("/", 1) for module in loaded(env))
+    assert env["XCCL_SITE"] == names.get("xccl-site", "sim"), step
+    assert env.get("XCCL_ROUTE") == names.get("xccl-route"), step
+    enabled = {"xccl": "0", "mpi": "0", "ucc": "1", "ucc-ccl": "1"}
+    want = enabled.get(names.get("xccl-route"), OWN["OMPI_MCA_coll_ucc_enable"])
+    assert env["OMPI_MCA_coll_ucc_enable"] == want, step
+    assert ("UCC_TL_NCCL_TUNE" in env) == (names.get("xccl-route") == "ucc-ccl"), step
+    assert env["UCC_TLS"] == ("^nccl,rccl" if names.get("xccl-route") == "ucc" else "ucp"), step
+    assert ("libxccl-mpi.so" in env["LD_PRELOAD"]) == ("xccl-auto" in names), step
+    assert (env["XCCL_ROOT"] != OWN["XCCL_ROOT"]) == ("xccl" in names), step
+    hca = env["NCCL_IB_HCA"].startswith("=mlx5_0")
+    assert hca == names.get("xccl-site", "").startswith("dgx"), step
+
+
+def test_swapping_the_software_keeps_site_and_route(lmod, prefix, tmp_path):
+    tree = tmp_path / "two"
+    shutil.copytree(prefix, tree)
+    folder = tree / "share/xccl/modulefiles/xccl"
+    version = next(folder.glob("*.lua"))
+    text = version.read_text(encoding="utf-8")
+    (folder / "99.0.lua").write_text(text.replace(version.stem, "99.0"), encoding="utf-8")
+    seen, _ = lmod(
+        f"load xccl/{version.stem} xccl-route/mpi", "swap xccl xccl/99.0", "purge", tree=tree
+    )
+    assert "xccl/99.0" in loaded(seen[2])
+    assert "xccl-route/mpi" in loaded(seen[2])
+    assert "xccl-site/sim" in loaded(seen[2])
+    assert left_over(seen[0], seen[3]) == {}
+
+
+def test_save_and_restore(lmod):
+    commands = ["load xccl xccl-settings/debug", "swap xccl-route xccl-route/ucc", "-q save one"]
+    seen, _ = lmod(*commands, "purge", "-q restore one", "purge", env=OWN)
+    assert left_over(seen[2], seen[5]) == {}
+    assert sorted(loaded(seen[2])) == sorted(loaded(seen[5]))
+    assert seen[5]["UCC_TLS"] == "^nccl,rccl"
+    assert left_over(seen[0], seen[6]) == {}
+
+
+def test_a_site_loaded_by_hand_outlives_xccl(lmod):
+    seen, _ = lmod("load xccl-site/dgx-a100", "load xccl", "unload xccl", "unload xccl-site")
+    assert seen[2]["XCCL_SITE"] == "dgx-a100"
+    assert loaded(seen[3]) == ["xccl-site/dgx-a100"]
+    assert left_over(seen[0], seen[4]) == {}
+
+
+@pytest.mark.parametrize(
+    ("env", "site"),
+    [
+        ({"XCCL_SIM": "cuda:4"}, "sim"),
+        ({"SLURMD_NODENAME": "jwb0431"}, "juwels-booster"),
+        ({"NERSC_HOST": "perlmutter"}, "perlmutter"),
+        ({"SLURM_CLUSTER_NAME": "frontier"}, "frontier"),
+        ({"XCCL_SITE": "dgx-h100", "NERSC_HOST": "perlmutter"}, "dgx-h100"),
+    ],
+)
+def test_detection(env, site, lmod, sites):
+    words = " ".join([*needs(sites, site), "xccl"])
+    seen, _ = lmod(f"load {words}", env={"XCCL_SITE": "", **env})
+    assert seen[1]["XCCL_SITE"] == site
+
+
+def test_a_search_path_of_man_that_needs_nothing_is_left_alone(lmod):
+    seen, _ = lmod("load xccl", "unload xccl", env={"MANPATH": "/m:"})
+    assert seen[1]["MANPATH"] == "/m:", "the empty part makes man look beside PATH"
+    assert left_over(seen[0], seen[2]) == {}
+
+
+def test_the_route_may_be_named_by_a_variable(lmod):
+    seen, _ = lmod("load xccl", "unload xccl", env={"XCCL_ROUTE": "mpi"})
+    assert "xccl-route/mpi" in loaded(seen[1])
+    assert left_over(seen[0], seen[2]) == {}
+
+
+ERRORS = [
+    ("load xccl", {"XCCL_SITE": ""}, "no site is recognised here", "module load xccl-site/"),
+    ("load xccl", {"XCCL_SITE": "atlantis"}, "unknown site 'atlantis'", "sites: alps, dgx-a100"),
+    ("load xccl", {"XCCL_ROUTE": "nccl"}, "unknown route 'nccl'", "routes: xccl, ucc, ucc-ccl"),
+    ("load xccl-route/mpi", {}, "needs a site", "module load xccl xccl-route/mpi"),
+    ("load xccl-site/frontier", {}, "MPI is missing", "module load PrgEnv-gnu cray-mpich"),
+    (
+        "load cray-mpich xccl-site/frontier",
+        {},
+        "the ROCm runtime with RCCL is missing (rocm or amd)",
+        "module load craype-accel-amd-gfx90a rocm",
+    ),
+    ("load OpenMPI xccl-site/juwels-booster", {}, "NCCL is missing", "module load Stages/2025"),
+    (
+        "load cray-mpich rocm xccl-site/frontier xccl xccl-route/ucc",
+        {},
+        "UCC needs UCX, and Slingshot has libfabric only",
+        "module load xccl-route/xccl",
+    ),
+    (
+        "load mpich xccl xccl-route/ucc-ccl",
+        {},
+        "goes through Open MPI, but mpich is loaded",
+        "module load openmpi",
+    ),
+    (
+        "load xccl xccl-settings/frontier",
+        {},
+        "these are settings of Frontier",
+        "module load xccl-site/frontier xccl",
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "env", "cause", "remedy"), ERRORS)
+def test_errors_say_what_to_load(command, env, cause, remedy, lmod):
+    if not env.get("XCCL_SITE", "sim") and os.path.exists("/proc/driver/nvidia/version"):
+        pytest.skip("this machine has GPUs: it is a known one")
+    seen, done = lmod(command, env={**OWN, **env}, fail=True)
+    assert "status=1" in done.stdout
+    assert cause in shown(done.stderr)
+    assert remedy in shown(done.stderr)
+    assert left_over(seen[0], seen[1]) == {}
+    assert loaded(seen[1]) == []
+
+
+def test_an_mpi_without_a_build_of_the_interposer(lmod, tmp_path):
+    tree = install(tmp_path / "tree")
+    (tree / "lib/xccl/libxccl-mpi-mpich.so").unlink()
+    _, done = lmod("load mpich xccl", fail=True, tree=tree)
+    assert "mpich is loaded, but this xccl was built for: openmpi" in shown(done.stderr)
+    seen, _ = lmod("load openmpi xccl", tree=tree)
+    assert "xccl-route/xccl" in loaded(seen[1])
+
+
+def test_no_mpi_at_all(lmod, tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("env", "lua5.3", "lua", "uname", "bash", "tty", "ls", "expr", "sed", "ps"):
+        if shutil.which(name):
+            (tools / name).symlink_to(shutil.which(name))
+    _, done = lmod("load xccl", env={"PATH": str(tools)}, fail=True)
+    assert "no MPI is loaded; load it before xccl" in shown(done.stderr)
+    (tools / "mpiexec").symlink_to("/bin/true")
+    _, done = lmod("load xccl", env={"PATH": str(tools)}, fail=True)
+    assert done.stdout == "status=0\n"
+
+
+def test_a_source_tree_is_refused(lmod, tmp_path):
+    target = tmp_path / "source/share/xccl"
+    target.mkdir(parents=True)
+    (target / "modulefiles").symlink_to(TOP / "modulefiles")
+    _, done = lmod("load xccl", fail=True, tree=tmp_path / "source")
+    assert "install xccl (make install PREFIX=...)" in shown(done.stderr)
+
+
+def test_changing_the_vendor_under_a_route_that_depends_on_it(lmod):
+    seen, done = lmod(
+        "load xccl-site/generic-amd xccl xccl-route/ucc-ccl",
+        "swap xccl-site xccl-site/dgx-h100",
+        "unload xccl-route",
+        "swap xccl-site xccl-site/dgx-h100",
+        "load xccl-route/ucc-ccl",
+        "purge",
+        fail=True,
+        env=OWN,
+    )
+    assert "UCC_TL_RCCL_TUNE" in seen[1]
+    assert "module unload xccl-route" in shown(done.stderr)
+    assert left_over(seen[1], seen[2]) == {}
+    assert "UCC_TL_NCCL_TUNE" in seen[5]
+    assert "UCC_TL_RCCL_TUNE" not in seen[5]
+    assert left_over(seen[0], seen[6]) == {}
+
+
+def test_the_plugin_module_of_a_site_is_used_where_it_is(lmod, tmp_path):
+    plugin = write_modules(
+        tmp_path / "olcf", {"rccl-net-plugin/1.0": {"NCCL_NET_PLUGIN": "/opt/librccl-net.so"}}
+    )
+    words = "cray-mpich rocm"
+    commands = [f"load {words}", "load xccl-site/frontier xccl", "unload xccl xccl-site", "purge"]
+    seen, _ = lmod(*commands, extra=[plugin], env=OWN)
+    assert "rccl-net-plugin/1.0" in loaded(seen[2])
+    assert seen[2]["NCCL_NET_PLUGIN"] == "/opt/librccl-net.so"
+    assert seen[2]["NCCL_CROSS_NIC"] == OWN["NCCL_CROSS_NIC"], "the module sets these itself"
+    assert left_over(seen[1], seen[3]) == {}
+    manual, _ = lmod(*commands, env=OWN)
+    assert manual[2]["NCCL_CROSS_NIC"] == "1"
+    assert manual[2]["NCCL_SOCKET_IFNAME"] == "hsn0,hsn1,hsn2,hsn3"
+    assert left_over(manual[1], manual[3]) == {}
+
+
+def test_network_settings_for_programs_without_a_wrapper(lmod, sites):
+    words = "load cray-mpich rocm xccl-site/frontier xccl"
+    seen, _ = lmod(words, "load xccl-settings/frontier", "unload xccl-settings", "purge", env=OWN)
+    launch = [v for v in sites["frontier"]["variables"] if v.get("scope") == "launch"]
+    assert len(launch) > 5
+    for variable in launch:
+        assert variable["name"] not in seen[1], "libfabric serves MPI too: not for every program"
+        if variable.get("nodes") != "one":
+            assert seen[2][variable["name"]] == variable["value"]
+    assert left_over(seen[1], seen[3]) == {}
+
+
+def test_help_whatis_show_avail_and_spider_read_well(lmod):
+    commands = ["help xccl", "whatis xccl", "show xccl-route/ucc", "-t avail", "spider xccl"]
+    _, done = lmod(*commands, "-t spider", "help xccl-site/frontier", env={"LMOD_PAGER": "none"})
+    text = done.stdout + done.stderr
+    assert "srun -N2 -n8 xccl-run ./app" in text
+    assert "Description: MPI collectives on GPU buffers through NCCL or RCCL" in text
+    assert 'pushenv("OMPI_MCA_coll_ucc_priority","100")' in text
+    for name in ("xccl-site/frontier", "xccl-route/ucc-ccl", "xccl-settings/debug", "xccl-auto/"):
+        assert name in text
+    assert "Frontier (Oak Ridge Leadership Computing Facility)" in text
+    assert "rror" not in text
+
+
+def test_every_module_file_is_sound(prefix):
+    done = subprocess.run(
+        [LMOD / "check_module_tree_syntax", prefix / "share/xccl/modulefiles"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_reading_all_modules_needs_no_site(prefix):
+    """Spider's cache is made by a cron job of the centre: no file may fail or speak there."""
+    done = subprocess.run(
+        [LMOD / "spider", "-o", "jsonSoftwarePage", prefix / "share/xccl/modulefiles"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert '"xccl-route"' in done.stdout
