@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Site files, their validator, and what is rendered from them."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import TOP
+from xccl_sites.check import check_all, check_site, cpu_list
+from xccl_sites.load import Fault, read_yaml
+
+CONFIGS = TOP / "site-configs"
+RENDER = CONFIGS / "tools/render"
+VALIDATE = CONFIGS / "tools/validate"
+SITES = sorted(file.parent.name for file in CONFIGS.glob("*/site.yaml"))
+
+
+def run(*command):
+    return subprocess.run(
+        [sys.executable, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def routes():
+    return check_all(CONFIGS)[0]
+
+
+# ---- the validator
+
+
+def test_the_sites_of_this_repository_are_sound():
+    done = run(VALIDATE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# site, what is replaced, by what, and what the message must hold; {line} is where it was planted
+PLANTED = [
+    ("frontier", "name: frontier\n", "name: fronteir\n", "name: is 'fronteir', but the folder is"),
+    ("frontier", "schema: 1", "schema: 2", "schema: '2' is not allowed; allowed: 1"),
+    ("frontier", "vendor: amd", "vendor: ati", "allowed: nvidia, amd, sim"),
+    ("frontier", "checked: 2026-11-21", "checked: 21.11.2026", "allowed: a day as YYYY-MM-DD"),
+    ("frontier", "checked: 2026-11-21", "checked: 2026-02-30", "is no day of the calendar"),
+    ("frontier", "checked: 2026-11-21", "checked: 2099-01-01", "lies in the future"),
+    (
+        "frontier",
+        "    sockets: 1",
+        "    socket: 1",
+        "unknown key 'socket' (did you mean 'sockets'?)",
+    ),
+    (
+        "frontier",
+        "operator: Oak Ridge Leadership Computing Facility\n",
+        "",
+        "'operator' is missing",
+    ),
+    ("frontier", "{gpu: 4, numa: 0,", "{gpu: 5, numa: 0,", "GPU 5 belongs to rank 0 already"),
+    ("frontier", "{gpu: 4, numa: 0,", "{gpu: 8, numa: 0,", "is 8; allowed: 0 to 7"),
+    ("frontier", "numa: 3, cores: 49-55", "numa: 4, cores: 49-55", "is 4; allowed: 0 to 3"),
+    ("frontier", "cores: 9-15", "cores: 7-13", "CPU 7 belongs to rank 0 already"),
+    ("frontier", "cores: 57-63", "cores: 58-64", "names core 64; allowed: 0 to 63"),
+    ("frontier", "siblings: 65-71", "siblings: 65-70", "has 6 CPUs for 7 cores with SMT 2"),
+    ("frontier", "siblings: 121-127", "siblings: 122-128", "allowed: 64 to 127"),
+    ("frontier", "nic: hsn2}", "nic: hsn7}", "is 'hsn7'; allowed: auto, hsn0, hsn1, hsn2, hsn3"),
+    (
+        "frontier",
+        "    nodes: many",
+        "    nodes: some",
+        "'some' is not allowed; allowed: one, many",
+    ),
+    ("frontier", "value: OFI", "value: $(reboot)", "'$(reboot)' is not allowed; allowed: letters"),
+    ("frontier", 'value: "131072"', "value: 131072", "(put it in quotes)"),
+    ("frontier", "    nodes: one\n", "", "'NCCL_NET' is set by variables["),
+    ("frontier", "name: NCCL_CROSS_NIC", "name: XCCL_TUNE", "a site sets no XCCL_ variable"),
+    (
+        "frontier",
+        "name: NCCL_CROSS_NIC",
+        "name: UCC_TLS",
+        "belongs to the routes (site-configs/routes.yaml)",
+    ),
+    (
+        "frontier",
+        "    nodes: many\n",
+        "    nodes: many\n    scope: shell\n",
+        "key 'scope' is given twice",
+    ),
+    ("frontier", "source: charm", "source: chram", "'chram' is no key of sources; allowed: charm"),
+    (
+        "frontier",
+        "    unless_module: rccl-net-plugin",
+        "    unless_module: x",
+        "not plugin.module",
+    ),
+    ("frontier", "any_of: [cray-mpich]", "any_of: [mpi]", "'mpi' has no family; add it"),
+    ("frontier", "any_of: [cray-mpich]", "any_of: [OpenMPI]", "no module of the family 'mpich'"),
+    (
+        "frontier",
+        "{route: ucc-ccl, ",
+        "{route: ucc, ",
+        "route 'ucc-ccl' cannot work with mpi family",
+    ),
+    ("frontier", "{route: ucc-ccl, ", "{route: rccl, ", "allowed: xccl, ucc, ucc-ccl, mpi"),
+    ("frontier", "routes:\n", "routes:\n  default: ucc\n", "'ucc' is refused below"),
+    ("frontier", "--gpu-bind=none]", "gpu-bind none]", "allowed: an option such as --name=value"),
+    (
+        "frontier",
+        "verified: documented\n  source: olcf-pytorch\n  name",
+        "name",
+        "is missing; needed",
+    ),
+    ("sim", "  runtime:\n", "  idle:\n    title: x\n  runtime:\n", "is named by no fact"),
+    ("sim", "- {gpu: 3, numa: auto", "- {gpu: x, numa: auto", "allowed: a value of type integer"),
+    ("sim", "variables: []", "variables: [", "is not YAML"),
+]
+
+
+@pytest.mark.parametrize(("site", "old", "new", "told"), PLANTED)
+def test_a_planted_error_is_named(site, old, new, told, routes, tmp_path):  # noqa: PLR0917
+    file = tmp_path / site / "site.yaml"
+    file.parent.mkdir()
+    text = (CONFIGS / site / "site.yaml").read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    faults = [str(fault) for fault in check_site(file, routes)[1]]
+    assert any(told in fault for fault in faults), faults
+    for fault in faults:
+        assert re.match(r"^\S*site\.yaml:\d+: ", fault), fault
+
+
+def test_the_line_is_that_of_the_error(routes, tmp_path):
+    file = tmp_path / "sim/site.yaml"
+    file.parent.mkdir()
+    lines = (CONFIGS / "sim/site.yaml").read_text(encoding="utf-8").splitlines()
+    at = next(i for i, line in enumerate(lines) if "vendor: sim" in line)
+    lines[at] = lines[at].replace("vendor: sim", "vendor: imaginary")
+    file.write_text("\n".join(lines), encoding="utf-8")
+    fault = str(check_site(file, routes)[1][0])
+    assert f"site.yaml:{at + 1}: hardware.gpu.vendor: 'imaginary' is not allowed" in fault
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(Fault, match="cannot be read"):
+        read_yaml(tmp_path / "none.yaml")
+
+
+def test_a_wrong_routes_file_is_named(tmp_path):
+    copy = copy_tree(tmp_path)
+    file = copy / "site-configs/routes.yaml"
+    file.write_text(file.read_text().replace('value: "100"', "value: 100", 1), encoding="utf-8")
+    done = run(copy / "site-configs/tools/validate")
+    assert done.returncode == 1
+    assert "routes.yaml:" in done.stderr
+    assert "routes[1].variables[1].value: '100' is not allowed" in done.stderr
+
+
+# ---- rendering
+
+
+def copy_tree(folder):
+    """What the renderer reads and writes, to be changed at will."""
+    for name in ("site-configs", "env", "modulefiles", "docs/sites"):
+        shutil.copytree(TOP / name, folder / name, symlinks=True)
+    (folder / "libxccl").mkdir()
+    shutil.copy(TOP / "libxccl/VERSION", folder / "libxccl/VERSION")
+    return folder
+
+
+def test_what_is_committed_is_what_is_rendered():
+    done = run(RENDER, "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("edit", "-_xccl_set MPICH_GPU_SUPPORT_ENABLED '0'"),
+        ("remove", "env/sites/frontier.sh"),
+        ("leave", "env/sites/atlantis.sh: made from nothing any more"),
+        ("yaml", "+_xccl_set MPICH_GPU_SUPPORT_ENABLED '0'"),
+        ("version", "modulefiles/xccl/9.9.9.lua (rendered)"),
+    ],
+)
+def test_check_finds_every_difference(change, told, tmp_path):
+    tree = copy_tree(tmp_path)
+    file = tree / "env/sites/frontier.sh"
+    text = file.read_text(encoding="utf-8")
+    edited = text.replace("SUPPORT_ENABLED '1'", "SUPPORT_ENABLED '0'")
+    if change == "edit":
+        file.write_text(edited, encoding="utf-8")
+    elif change == "remove":
+        file.unlink()
+    elif change == "leave":
+        (tree / "env/sites/atlantis.sh").write_text(text, encoding="utf-8")
+    elif change == "version":
+        (tree / "libxccl/VERSION").write_text("9.9.9\n", encoding="utf-8")
+    else:
+        site = tree / "site-configs/frontier/site.yaml"
+        old = 'MPICH_GPU_SUPPORT_ENABLED\n    value: "1"'
+        new = old.replace('"1"', '"0"')
+        site.write_text(site.read_text().replace(old, new), encoding="utf-8")
+    done = run(RENDER, "--check", "--root", tree)
+    assert done.returncode == 1
+    assert told in done.stdout
+    assert "run site-configs/tools/render" in done.stderr
+    assert run(RENDER, "--root", tree).returncode == 0
+    assert run(RENDER, "--check", "--root", tree).returncode == 0
+
+
+def test_a_new_site_is_one_folder(tmp_path):
+    tree = copy_tree(tmp_path)
+    (tree / "site-configs/atlantis").mkdir()
+    text = (TOP / "site-configs/generic-amd/site.yaml").read_text(encoding="utf-8")
+    text = text.replace("name: generic-amd", "name: atlantis")
+    text = text.replace("exists: [/dev/kfd]", 'hostnames: ["atl*"]')
+    (tree / "site-configs/atlantis/site.yaml").write_text(text, encoding="utf-8")
+    assert run(RENDER, "--root", tree).returncode == 0
+    for path in (
+        "env/sites/atlantis.sh",
+        "env/sites/atlantis.csh",
+        "env/sites/atlantis.fish",
+        "modulefiles/xccl-site/atlantis.lua",
+        "site-configs/atlantis/site.json",
+        "site-configs/atlantis/ranks.map",
+        "docs/sites/atlantis.md",
+    ):
+        assert (tree / path).is_file(), path
+    assert "atl*" in (tree / "env/sites/detect.sh").read_text(encoding="utf-8")
+
+
+def test_every_rendered_file_says_from_what():
+    sys_files = [*TOP.glob("env/sites/*"), *TOP.glob("modulefiles/*/*.lua")]
+    sys_files += [*CONFIGS.glob("*/jobs/*"), *CONFIGS.glob("*/*.map"), *CONFIGS.glob("*/*.env")]
+    assert len(sys_files) > 60
+    for file in sys_files:
+        head = file.read_text(encoding="utf-8")[:400]
+        assert "Rendered by site-configs/tools/render from site-configs" in head, file
+        assert "SPDX-License-Identifier: BSD-3-Clause" in head, file
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_maps_say_what_the_site_says(site):
+    facts, _ = read_yaml(CONFIGS / site / "site.yaml")
+    rows = [
+        line.split()
+        for line in (CONFIGS / site / "ranks.map").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    ranks = facts["hardware"]["binding"]["ranks"]
+    assert rows == [
+        [str(i), *(str(rank[k]) for k in ("gpu", "numa", "cores", "siblings", "nic"))]
+        for i, rank in enumerate(ranks)
+    ]
+    launch = [v for v in facts["variables"] if v.get("scope") == "launch"]
+    lines = (CONFIGS / site / "launch.env").read_text(encoding="utf-8").splitlines()
+    parsed = [line.split(" ", 3) for line in lines if not line.startswith("#")]
+    assert parsed == [
+        [v.get("nodes", "any"), v.get("unless_module", "-"), v["name"], v["value"]] for v in launch
+    ]
+
+
+def test_the_maps_of_the_big_machines_are_those_of_the_facts():
+    """Written down a second time, by hand, from the centres' pages."""
+    want = {
+        "juwels-booster": [(0, 3), (1, 1), (2, 7), (3, 5)],
+        "frontier": [(4, 0), (5, 0), (2, 1), (3, 1), (6, 2), (7, 2), (0, 3), (1, 3)],
+        "dgx-a100": [(0, 3), (1, 3), (2, 1), (3, 1), (4, 7), (5, 7), (6, 5), (7, 5)],
+        "dgx-h100": [(gpu, gpu // 4) for gpu in range(8)],
+        "perlmutter": [(3, 0), (2, 1), (1, 2), (0, 3)],
+        "lumi-g": [(0, 3), (1, 3), (2, 1), (3, 1), (4, 0), (5, 0), (6, 2), (7, 2)],
+    }
+    for site, pairs in want.items():
+        ranks = read_yaml(CONFIGS / site / "site.yaml")[0]["hardware"]["binding"]["ranks"]
+        assert [(rank["gpu"], rank["numa"]) for rank in ranks] == pairs, site
+    masks = {  # LUMI's own mask list, without the first core of each L3
+        "lumi-g": "fe000000000000,fe00000000000000,fe0000,fe000000,fe,fe00,fe00000000,fe0000000000"
+    }
+    for site, text in masks.items():
+        ranks = read_yaml(CONFIGS / site / "site.yaml")[0]["hardware"]["binding"]["ranks"]
+        got = [f"{sum(1 << cpu for cpu in cpu_list(rank['cores'])):x}" for rank in ranks]
+        assert ",".join(got) == text
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_site_json_is_the_site(site):
+    text = (CONFIGS / site / "site.json").read_text(encoding="utf-8")
+    value = json.loads(text)
+    facts, _ = read_yaml(CONFIGS / site / "site.yaml")
+    assert {name: value[name] for name in facts} == facts
+
+
+def test_routes_are_those_of_the_first_seed(sites):
+    """The three variants of JSC's text, and nothing of one in another."""
+    routes = sites["juwels-booster"]["resolved"]["routes"]
+    plain, ucc, nccl = (routes[name]["variables"] for name in ("mpi", "ucc", "ucc-ccl"))
+    assert plain == {"OMPI_MCA_coll_ucc_enable": "0"}
+    for variables in (ucc, nccl):
+        assert variables["OMPI_MCA_coll_ucc_enable"] == "1"
+        assert int(variables["OMPI_MCA_coll_ucc_priority"]) > 78, "coll/accelerator would win"
+        assert variables["UCC_CONFIG_FILE"] == ""
+    assert "nccl" in ucc["UCC_TLS"] and ucc["UCC_TLS"].startswith("^")
+    assert "UCC_TLS" not in nccl
+    assert not [name for name in ucc if name.endswith("_TUNE")]
+    tokens = nccl["UCC_TL_NCCL_TUNE"].split("#")
+    assert tokens[0] == "allreduce:cuda:inf", "the token of the seed"
+    assert {token.split(":", 1)[1] for token in tokens} == {"cuda:inf"}
+    assert len({token.split(":")[0] for token in tokens}) == len(tokens) == 12
+    amd = sites["generic-amd"]["resolved"]["routes"]["ucc-ccl"]["variables"]
+    assert amd["UCC_TL_RCCL_TUNE"] == nccl["UCC_TL_NCCL_TUNE"].replace("cuda", "rocm")
+    assert "UCC_TL_NCCL_TUNE" not in amd
+
+
+def test_slingshot_refuses_ucc_with_the_reason(sites):
+    for name, facts in sites.items():
+        for route in ("ucc", "ucc-ccl"):
+            reason = facts["resolved"]["routes"][route]["refused"]
+            assert (reason is not None) == (facts["mpi"]["transport"] == "ofi"), name
+            assert reason is None or "libfabric" in reason
+
+
+@pytest.mark.parametrize("file", sorted(CONFIGS.glob("*/jobs/*")), ids=lambda f: f.stem)
+def test_job_scripts_are_sound(file):
+    for command in (["bash", "-n"], ["shellcheck", "-s", "bash"]):
+        if shutil.which(command[0]) is None:
+            pytest.skip(f"{command[0]} is not installed")
+        done = subprocess.run(
+            [*command, file], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("#!/bin/bash\n")
+    assert re.search(r"^srun .*xccl-run \"\$@\"$", text, re.MULTILINE)
+    options = [line for line in text.splitlines() if line.startswith("#SBATCH")]
+    assert text.index("set -eu") > text.index(options[-1]), "Slurm reads no option after a command"
+
+
+def test_the_unverified_is_not_applied(sites):
+    """What only users' scripts say (the time-outs of JUWELS) is documented and never set."""
+    for name, facts in sites.items():
+        for variable in facts["variables"]:
+            if variable["verified"] == "unverified":
+                assert variable.get("apply") == "never", (name, variable["name"])
+                assert variable["name"] not in facts["resolved"]["shell"]
+    nics = {rank["nic"] for rank in sites["juwels-booster"]["hardware"]["binding"]["ranks"]}
+    assert nics == {"auto"}, "no public text numbers the adapters of JUWELS"
