@@ -205,8 +205,9 @@ XS_API enum xs_result xs_comm_register(struct xs_comm *comm, void *buff, size_t 
 XS_API enum xs_result xs_comm_deregister(struct xs_comm *comm, void *handle);
 
 void xs_comm_unuse(struct xs_comm *comm);
-/* Set unless another error was first. */
-void xs_comm_fail(struct xs_comm *comm, enum xs_result error);
+/* The communicator's asynchronous error and its text, unless another was first. */
+void xs_comm_fail(struct xs_comm *comm, enum xs_result error, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Keep the text for ncclGetLastError(), log it, return code. */
 XS_API enum xs_result xs_problem(enum xs_result code, const char *fmt, ...)

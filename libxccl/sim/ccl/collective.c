@@ -16,8 +16,8 @@ unsigned char *xs_reach(struct xs_comm *comm, int rank, const struct xs_place *p
     unsigned char *file = xs_place_map(place);
 
     if (file == NULL) {
-        xs_comm_fail(comm, XS_REMOTE_ERROR);
-        xs_problem(XS_REMOTE_ERROR, "the memory of rank %d cannot be reached: it is gone", rank);
+        xs_comm_fail(comm, XS_REMOTE_ERROR, "the memory of rank %d cannot be reached: it is gone",
+                     rank);
         return NULL;
     }
     return file + place->offset;
@@ -52,14 +52,14 @@ static bool compare_posts(struct xs_comm *comm)
         if (agree(first, other)) {
             continue;
         }
-        xs_comm_fail(comm, XS_INVALID_USAGE);
-        xs_problem(XS_INVALID_USAGE,
-                   "Mismatched collective %llu detected : rank 0 called %s (count %llu type %d op "
-                   "%d root %d), rank %d called %s (count %llu type %d op %d root %d)",
-                   (unsigned long long)first->number, xs_coll_name((enum xs_coll)first->coll),
-                   (unsigned long long)first->count, first->type, first->op, first->root, i,
-                   xs_coll_name((enum xs_coll)other->coll), (unsigned long long)other->count,
-                   other->type, other->op, other->root);
+        xs_comm_fail(
+            comm, XS_INVALID_USAGE,
+            "Mismatched collective %llu detected : rank 0 called %s (count %llu type %d op "
+            "%d root %d), rank %d called %s (count %llu type %d op %d root %d)",
+            (unsigned long long)first->number, xs_coll_name((enum xs_coll)first->coll),
+            (unsigned long long)first->count, first->type, first->op, first->root, i,
+            xs_coll_name((enum xs_coll)other->coll), (unsigned long long)other->count, other->type,
+            other->op, other->root);
         return false;
     }
     return true;

@@ -54,10 +54,20 @@ const char *xs_last_problem(void)
     return copy;
 }
 
-void xs_comm_fail(struct xs_comm *comm, enum xs_result error)
+/* The text is there before the error can be seen. */
+void xs_comm_fail(struct xs_comm *comm, enum xs_result error, const char *fmt, ...)
 {
+    char     text[sizeof(last_problem)];
     uint32_t none = XS_SUCCESS;
+    va_list  args;
 
+    if (__atomic_load_n(&comm->async, __ATOMIC_ACQUIRE) != XS_SUCCESS) {
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    xs_problem(error, "%s", text);
     __atomic_compare_exchange_n(&comm->async, &none, (uint32_t)error, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_ACQUIRE);
 }

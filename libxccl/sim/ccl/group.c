@@ -103,9 +103,8 @@ static void run_tasks(void *arg)
         good = messages ? xs_run_messages(tasks) : xs_run_collective(tasks);
     }
     if (good && async) {
-        xs_comm_fail(comm, XS_INTERNAL_ERROR);
-        xs_problem(XS_INTERNAL_ERROR, "%s fails asynchronously as XCCL_SIM_FAIL asks",
-                   xs_coll_name(tasks->coll));
+        xs_comm_fail(comm, XS_INTERNAL_ERROR, "%s fails asynchronously as XCCL_SIM_FAIL asks",
+                     xs_coll_name(tasks->coll));
     }
     while (tasks != NULL) {
         struct xs_task *next = tasks->next;

@@ -124,10 +124,9 @@ static bool receive(struct xs_comm *comm, int peer, const struct xs_message *mes
     size_t bytes = task_bytes(task);
 
     if (message->bytes != bytes) {
-        xs_comm_fail(comm, XS_INVALID_USAGE);
-        xs_problem(XS_INVALID_USAGE,
-                   "Mismatched send and recv : rank %d sends %llu bytes, rank %d receives %zu",
-                   peer, (unsigned long long)message->bytes, comm->rank, bytes);
+        xs_comm_fail(comm, XS_INVALID_USAGE,
+                     "Mismatched send and recv : rank %d sends %llu bytes, rank %d receives %zu",
+                     peer, (unsigned long long)message->bytes, comm->rank, bytes);
         return false;
     }
     if (bytes > 0) {
@@ -188,7 +187,9 @@ static bool run(struct traffic *traffic)
         }
     }
     if (traffic->refused) {
-        xs_comm_fail(comm, XS_INVALID_USAGE);
+        xs_comm_fail(comm, XS_INVALID_USAGE,
+                     "Mismatched send and recv : a peer of rank %d expected other bytes",
+                     comm->rank);
         xs_park(comm);
         return false;
     }
@@ -214,7 +215,8 @@ bool xs_run_messages(struct xs_task *tasks)
     if (good) {
         good = run(&traffic);
     } else {
-        xs_comm_fail(tasks->comm, XS_SYSTEM_ERROR);
+        xs_comm_fail(tasks->comm, XS_SYSTEM_ERROR, "out of host memory");
+        xs_park(tasks->comm);
     }
     sort_free(&traffic);
     return good;

@@ -207,18 +207,19 @@ void xs_look_for_dead(struct xs_comm *comm)
         return;
     }
     __atomic_store_n(&comm->looked, now, __ATOMIC_RELAXED);
+    /* Who died is the cause; who aborted may only have noticed. */
     for (int i = 0; i < comm->nranks; i++) {
         const struct xs_slot *slot = &comm->region->slots[i];
-        uint32_t              life = __atomic_load_n(&slot->life, __ATOMIC_ACQUIRE);
 
-        if (life == XS_ABORTED) {
-            xs_comm_fail(comm, XS_REMOTE_ERROR);
-            xs_problem(XS_REMOTE_ERROR, "rank %d aborted the communicator", i);
+        if ((__atomic_load_n(&slot->life, __ATOMIC_ACQUIRE) == XS_JOINED) &&
+            (xs_process_start(slot->pid) != slot->start)) {
+            xs_comm_fail(comm, XS_REMOTE_ERROR, "rank %d (pid %d) is gone", i, slot->pid);
             return;
         }
-        if ((life == XS_JOINED) && (xs_process_start(slot->pid) != slot->start)) {
-            xs_comm_fail(comm, XS_REMOTE_ERROR);
-            xs_problem(XS_REMOTE_ERROR, "rank %d (pid %d) is gone", i, slot->pid);
+    }
+    for (int i = 0; i < comm->nranks; i++) {
+        if (__atomic_load_n(&comm->region->slots[i].life, __ATOMIC_ACQUIRE) == XS_ABORTED) {
+            xs_comm_fail(comm, XS_REMOTE_ERROR, "rank %d aborted the communicator", i);
             return;
         }
     }
