@@ -19,18 +19,19 @@ choose_mpi() { # build folder, family or empty
 ranks() { # number, command ...
     number=$1
     shift
+    crowded=0 # ranks that outnumber the cores must not spin
+    [ "$number" -le "$(cores)" ] || crowded=1
     case $family in
         openmpi)
             # Root is refused by default, for good reasons that a build folder of one's own has not.
-            # Ranks that outnumber the cores must not spin; a rank bound to one core would share it
-            # with the threads of the vendor's library.
-            crowded=0
-            [ "$number" -le "$(cores)" ] || crowded=1
+            # A rank bound to one core would share it with the threads of the vendor's library.
             env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-                OMPI_MCA_mpi_yield_when_idle=$crowded \
                 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+                OMPI_MCA_mpi_yield_when_idle=$crowded \
                 "$launcher" --oversubscribe --bind-to none -n "$number" "$@" ;;
-        *) "$launcher" -n "$number" "$@" ;;
+        *)
+            [ "$crowded" -eq 0 ] || set -- env MPIR_CVAR_POLLS_BEFORE_YIELD=1 "$@"
+            "$launcher" -n "$number" "$@" ;;
     esac
 }
 

@@ -147,9 +147,9 @@ foreach(_name IN LISTS _xccl_mpi_asked)
   elseif(NOT _family IN_LIST XCCL_MPI_FAMILIES)
     list(APPEND XCCL_MPI_FAMILIES ${_family})
     set(XCCL_MPI_VERSION_${_family} "${_version}")
-    set(XCCL_MPICC_${_family} "${_wrapper}")
+    # In the cache, where scripts that run what was built find them (ci/demo, ci/bench, the tests).
+    set(XCCL_MPICC_${_family} "${_wrapper}" CACHE INTERNAL "Compiler wrapper of ${_family}")
     _xccl_mpi_launcher("${_wrapper}" _launcher)
-    # In the cache, where scripts that run what was built find it (ci/demo, ci/bench, the tests).
     set(XCCL_MPIEXEC_${_family} "${_launcher}" CACHE INTERNAL "Launcher of ${_family}")
     _xccl_mpi_targets(${_family} "${_compile}" "${_link}")
     message(STATUS "xccl: MPI: ${_family} ${_version} (${_wrapper})")

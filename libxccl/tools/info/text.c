@@ -214,5 +214,7 @@ void info_print_link(const struct info *info)
     if (slash != NULL) {
         *slash = '\0';
     }
-    printf("-L%s -Wl,-rpath,%s -lxccl-mpi\n", folder, folder);
+    /* Where the program needs of MPI only what the interposer offers, a linker that drops libraries
+     * "not needed" would drop MPI itself, which the wrapper adds behind this. */
+    printf("-L%s -Wl,-rpath,%s -Wl,--no-as-needed -lxccl-mpi\n", folder, folder);
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preloaded in front of xccl-perf by its tests: an MPI that goes wrong on purpose. FAULTY says how:
+ * short  the last element is left out (works on device memory, which it does not touch)
+ * flip   rank 1 finds a high bit of the first element flipped (host memory)
+ * nan    every rank finds a NaN in the middle (host memory, float)
+ * send   rank 0 finds its send buffer written to (host memory)
+ * gap    rank 0 finds the element behind its first block written to (allgatherv, host memory)
+ * hang   rank 1 never comes back
+ */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fault_is(const char *name)
+{
+    const char *fault = getenv("FAULTY");
+
+    return (fault != NULL) && (strcmp(fault, name) == 0);
+}
+
+static int my_rank(void)
+{
+    int rank;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+__attribute__((visibility("default"))) int
+MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    int (*next)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+    int short_by = fault_is("short") && (count > 0);
+
+    *(void **)&next = dlsym(RTLD_NEXT, "MPI_Allreduce");
+    if (fault_is("hang") && (my_rank() == 1)) {
+        pause();
+    }
+    int status = next(send, recv, count - short_by, type, op, comm);
+    if (fault_is("flip") && (my_rank() == 1) && (count > 0)) {
+        ((unsigned char *)recv)[2] ^= 0x40;
+    } else if (fault_is("nan") && (count > 0)) {
+        memset((float *)recv + count / 2, 0xff, sizeof(float));
+    } else if (fault_is("send") && (my_rank() == 0) && (count > 0)) {
+        ((unsigned char *)(size_t)send)[0] ^= 1;
+    }
+    return status;
+}
+
+__attribute__((visibility("default"))) int MPI_Allgatherv(const void *send, int sendcount,
+                                                          MPI_Datatype sendtype, void *recv,
+                                                          const int counts[], const int displs[],
+                                                          MPI_Datatype recvtype, MPI_Comm comm)
+{
+    int size;
+    int (*next)(const void *, int, MPI_Datatype, void *, const int[], const int[], MPI_Datatype,
+                MPI_Comm);
+
+    *(void **)&next = dlsym(RTLD_NEXT, "MPI_Allgatherv");
+    int status = next(send, sendcount, sendtype, recv, counts, displs, recvtype, comm);
+    MPI_Type_size(recvtype, &size);
+    if (fault_is("gap") && (my_rank() == 0)) {
+        memset((char *)recv + (size_t)counts[0] * (size_t)size, 0, 1);
+    }
+    return status;
+}

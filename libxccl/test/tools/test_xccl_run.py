@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""xccl-run: what the command sees, in front of and behind both launchers, and every refusal."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+SHELLS = [shell for shell in ("dash", "bash", "ksh", "zsh", "busybox") if shutil.which(shell)]
+
+
+def seen(ended):
+    """The variables that `env -0` printed."""
+    pairs = (entry.split("=", 1) for entry in ended.good().out.split("\0") if "=" in entry)
+    return dict(pairs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--nope", "true"], 2, ["--nope", "--route", "--sim", "--explain"]),
+        (["--route", "fast", "true"], 2, ["fast", "xccl, mpi"]),
+        (["--route=", "true"], 2, ["--route", "xccl, mpi"]),
+        (["--route"], 2, ["--route needs a value"]),
+        (["--sim", "gaudi:2", "true"], 2, ["gaudi:2", "cuda:N", "rocm:N"]),
+        (["--sim", "cuda", "true"], 2, ["cuda", "cuda:N"]),
+        (["--sim", "cuda:0", "true"], 2, ["'0'", "cuda:4"]),
+        (["--sim", "rocm:", "true"], 2, ["rocm:4"]),
+        (["--sim", "cuda:4x", "true"], 2, ["'4x'"]),
+        ([], 2, ["no command"]),
+        (["--"], 2, ["no command"]),
+        (["no-such-program"], 127, ["no-such-program", "PATH"]),
+        (["/no/such/file"], 127, ["/no/such/file"]),
+    ],
+)
+def test_refusals(stage, arguments, status, words):
+    ended = stage.tool("xccl-run", *arguments)
+    assert ended.status == status
+    assert ended.out == ""
+    assert ended.err.startswith("xccl-run: ")
+    for word in words:
+        assert word in ended.err
+
+
+def test_status_and_arguments_pass(stage):
+    script = 'printf "<%s>" "$@"; exit 7'
+    odd = ["a b", "", "*", "--route", "'", '"', "-n"]
+    ended = stage.tool("xccl-run", "--", "sh", "-c", script, "sh", *odd)
+    assert ended.status == 7
+    assert ended.out == "".join(f"<{word}>" for word in odd)
+
+
+def test_options_end_at_the_command(stage):
+    ended = stage.tool("xccl-run", "echo", "--route", "nonsense").good()
+    assert ended.out == "--route nonsense\n"
+
+
+def test_preload_is_put_in_front(stage):
+    if stage.sanitized:
+        pytest.skip("behind the sanitizer's runtime; see test_sanitizer_stays_first")
+    env = {"LD_PRELOAD": "libm.so.6"}
+    assert seen(stage.tool("xccl-run", "env", "-0", env=env))["LD_PRELOAD"] == (
+        f"{stage.interposer}:libm.so.6"
+    )
+    alone = seen(stage.tool("xccl-run", "env", "-0"))
+    assert alone["LD_PRELOAD"] == str(stage.interposer)
+    assert not [name for name in alone if name.startswith("XCCL_")]
+
+
+def test_sanitizer_stays_first(stage):
+    asan = subprocess.check_output(["cc", "-print-file-name=libasan.so"], text=True).strip()
+    if not os.path.isabs(asan):
+        pytest.skip("this compiler has no AddressSanitizer")
+    variables = seen(stage.tool("xccl-run", "env", "-0", env={"LD_PRELOAD": asan}))
+    assert variables["LD_PRELOAD"] == f"{asan}:{stage.interposer}"
+
+
+def test_nesting_adds_nothing(stage):
+    run = stage.bin / "xccl-run"
+    once = seen(stage.run(run, "--sim", "cuda:2", "env", "-0"))
+    twice = seen(stage.run(run, "--sim", "cuda:2", run, "--sim", "cuda:2", "env", "-0"))
+    assert once["LD_PRELOAD"] == twice["LD_PRELOAD"]
+    assert once["LD_LIBRARY_PATH"] == twice["LD_LIBRARY_PATH"]
+
+
+def test_route_and_simulation(stage):
+    env = {"LD_LIBRARY_PATH": "/usr/lib", "XCCL_ROUTE": "xccl"}
+    options = ["--route", "mpi", "--sim", "rocm:8"]
+    variables = seen(stage.tool("xccl-run", *options, "env", "-0", env=env))
+    assert variables["XCCL_ROUTE"] == "mpi"
+    assert variables["XCCL_SIM"] == "rocm:8"
+    assert variables["LD_LIBRARY_PATH"] == f"{stage.lib}/xccl/sim/rocm:/usr/lib"
+
+
+def test_users_route_stays(stage):
+    variables = seen(stage.tool("xccl-run", "env", "-0", env={"XCCL_ROUTE": "mpi"}))
+    assert variables["XCCL_ROUTE"] == "mpi"
+
+
+def test_explain(stage):
+    ended = stage.tool("xccl-run", "--explain", "--route", "mpi", "--sim", "cuda:2").good()
+    for name in ("LD_PRELOAD", "XCCL_ROUTE", "XCCL_SIM", "LD_LIBRARY_PATH"):
+        assert re.search(rf"^xccl-run: {name}=.+\n +\S+", ended.err, re.M), name
+    assert ended.out == ""
+    assert stage.tool("xccl-run", "--explain", "echo", "ran").good().out == "ran\n"
+
+
+def test_version_and_help(stage):
+    version = stage.tool("xccl-run", "--version").good().out
+    assert re.fullmatch(r"xccl-run \d+\.\d+\.\d+\S*\n", version)
+    assert "--sim" in stage.tool("xccl-run", "--help").good().out
+
+
+def install_copy(stage, target):
+    """The script and the interposer alone, elsewhere."""
+    (target / "bin").mkdir(parents=True)
+    (target / "lib").mkdir()
+    shutil.copy(stage.bin / "xccl-run", target / "bin")
+    shutil.copy(stage.interposer, target / "lib")
+    return target / "bin/xccl-run"
+
+
+@pytest.mark.parametrize("how", ["link", "chain", "relative", "path", "moved"])
+def test_finds_its_installation(stage, tmp_path, how):
+    """By its own path, whatever it was called by."""
+    prefix, env, cwd = stage.folder, {}, None
+    if how == "moved":
+        prefix = tmp_path / "elsewhere"
+        command = install_copy(stage, prefix)
+    elif how == "relative":
+        cwd, command = stage.folder, "./bin/xccl-run"
+    elif how == "path":
+        env, command = {"PATH": f"{stage.bin}:{os.environ['PATH']}"}, "xccl-run"
+    else:
+        (tmp_path / "first").symlink_to(stage.bin / "xccl-run")
+        (tmp_path / "second").symlink_to("first")
+        command = tmp_path / ("first" if how == "link" else "second")
+    if how == "path":
+        command = shutil.which("xccl-run", path=env["PATH"])
+    preload = seen(stage.run(command, "env", "-0", env=env, cwd=cwd))["LD_PRELOAD"]
+    last = preload.split(":")[-1]
+    assert os.path.realpath(last) == str(prefix / "lib/libxccl-mpi.so")
+    assert os.path.isabs(last)
+
+
+@pytest.mark.parametrize("name", ["with blank", "with:colon"])
+def test_path_that_preloading_cannot_hold(stage, tmp_path, name):
+    ended = stage.run(install_copy(stage, tmp_path / name), "true")
+    assert ended.status == 1
+    assert "LD_PRELOAD cannot hold" in ended.err
+
+
+def test_missing_parts(stage, tmp_path):
+    command = install_copy(stage, tmp_path)
+    ended = stage.run(command, "--sim", "cuda:2", "true")
+    assert (ended.status, "-DXCCL_SIM=ON" in ended.err) == (1, True)
+    (tmp_path / "lib/libxccl-mpi.so").unlink()
+    ended = stage.run(command, "true")
+    assert (ended.status, "libxccl-mpi.so was not found" in ended.err) == (1, True)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_posix_shell(stage, shell):
+    front = [shell, "sh"] if shell == "busybox" else [shell]
+    options = ["--route", "mpi", "--sim", "cuda:3", "env", "-0"]
+    variables = seen(stage.run(*front, stage.bin / "xccl-run", *options))
+    assert variables["XCCL_SIM"] == "cuda:3"
+    assert variables["LD_PRELOAD"].endswith(str(stage.interposer))
+
+
+def test_forks_nothing(stage, tmp_path):
+    """Thousands of ranks start it at once: the shell becomes the command."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    trace = tmp_path / "trace"
+    words = ["strace", "-f", "-o", trace, "-e", "trace=process"]
+    options = ["--route", "xccl", "--sim", "cuda:2", "/bin/true"]
+    stage.run(*words, stage.bin / "xccl-run", *options).good()
+    calls = trace.read_text()
+    assert calls.count("execve(") == 2, calls
+    assert not re.search(r"\b(clone3?|v?fork)\(", calls), calls
+
+
+@pytest.mark.parametrize("where", ["front", "behind", "both"])
+def test_launchers(mpi, where):
+    """Ranks are served by the simulated vendor library wherever xccl-run stands."""
+    run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]
+    perf = [mpi.stage.bin / "xccl-perf", "--min", "1k", "--max", "1k", "--iters", "2"]
+    front = run if where != "behind" else []
+    behind = run if where != "front" else []
+    ended = mpi.stage.run(*front, *mpi.command(2), *behind, *perf).good()
+    rows = [line.split() for line in ended.out.splitlines() if not line.startswith("#")]
+    assert [row[2] for row in rows] == ["ccl"], ended.out

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What makes a launch slow or wrong although it runs. The ids are those of xccl-doctor's findings.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bind.h"
+
+struct list {
+    struct note *note;
+    int          count;
+};
+
+static void __attribute__((format(printf, 3, 4))) add(struct list *list, const char *id,
+                                                      const char *format, ...)
+{
+    va_list args;
+
+    if (list->count == MAX_NOTES) {
+        return;
+    }
+    struct note *note = &list->note[list->count++];
+    note->id = id;
+    va_start(args, format);
+    vsnprintf(note->text, sizeof(note->text), format, args);
+    va_end(args);
+}
+
+static bool is(const char *name, const char *value)
+{
+    const char *text = getenv(name);
+
+    return (text != NULL) && (strcmp(text, value) == 0);
+}
+
+static void check_sharing(const struct launch *launch, const struct machine *machine,
+                          const struct visible *visible, struct list *list)
+{
+    int  ranks = launch->local_size;
+    bool mps =
+        (getenv("CUDA_MPS_PIPE_DIRECTORY") != NULL) || (access("/tmp/nvidia-mps", F_OK) == 0);
+    const char *how =
+        mps ? ". MPS runs here: it lets MPI ranks share a GPU, NCCL and RCCL still refuse it" : "";
+
+    if ((ranks == NO_NUMBER) || (machine->ngpus == 0)) {
+        return;
+    }
+    if (ranks > machine->ngpus) {
+        add(list, "ranks-over-gpus",
+            "%d ranks share the %d GPUs of this node, and NCCL and RCCL take one rank a GPU%s; start at "
+            "most %d ranks a node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1)",
+            ranks, machine->ngpus, how, machine->ngpus);
+    } else if ((visible->count > 0) && (ranks > visible->count) && !visible_per_task(visible)) {
+        add(list, "gpu-shared",
+            "%d ranks see only %d of this node's %d GPUs (%s), so several would use one%s; ask for a GPU "
+            "a rank, e.g. --gpus-per-node=%d",
+            ranks, visible->count, machine->ngpus,
+            (visible->variable != NULL) ? visible->variable : "device cgroup", how, ranks);
+    }
+}
+
+static void check_hidden(const struct machine *machine, const struct visible *visible,
+                         const struct plan *plan, struct list *list)
+{
+    bool numbers = (visible->njob > 0) && (visible->job[0] != NO_NUMBER);
+
+    if (!plan->own_view || (!visible_locked(machine, visible) && numbers)) {
+        return;
+    }
+    add(list, "gpu-hidden",
+        "this task may use %d of the %d GPUs that the job has on this node (--gpu-bind=closest, "
+        "--gpus-per-task): ranks cannot reach each other's memory and go through the host, 11 times "
+        "slower where it was measured; use --gpu-bind=none with --gpus-per-node, or add "
+        "--gres-flags=allow-task-sharing",
+        visible->count, visible->njob);
+}
+
+static void check_mpich(const struct machine *machine, const struct share *own, struct list *list)
+{
+    bool gpu_aware = is("MPICH_GPU_SUPPORT_ENABLED", "1");
+
+    if (is("MPICH_OFI_NIC_POLICY", "NUMA") && (machine->nnumas > 1) && (own->numa == NO_NUMBER)) {
+        char cores[64];
+        cpus_text(&own->cpus, cores, sizeof(cores));
+        add(list, "nic-policy",
+            "MPICH_OFI_NIC_POLICY=NUMA needs ranks that stay within one NUMA domain, and this one may "
+            "run on cores %s; set MPICH_OFI_NIC_POLICY=GPU, or let xccl-run bind",
+            cores);
+    }
+    if (is("MPICH_OFI_NIC_POLICY", "GPU") && !gpu_aware) {
+        add(list, "nic-policy",
+            "MPICH_OFI_NIC_POLICY=GPU has no effect without MPICH_GPU_SUPPORT_ENABLED=1; set that, or "
+            "MPICH_OFI_NIC_POLICY=NUMA");
+    }
+    if (is("MPICH_SMP_SINGLE_COPY_MODE", "NONE")) {
+        add(list, "single-copy-none",
+            "with MPICH_SMP_SINGLE_COPY_MODE=NONE the start of RCCL hung on 3000 nodes; unset it");
+    }
+}
+
+int notes_collect(const struct launch *launch, const struct machine *machine,
+                  const struct visible *visible, const struct plan *plan,
+                  const struct cpus *allowed, struct note notes_p[MAX_NOTES])
+{
+    struct list         list = {notes_p, 0};
+    const struct share *own = &plan->share[(launch->local_rank > 0) ? launch->local_rank : 0];
+    const char         *per_task = getenv("SLURM_CPUS_PER_TASK");
+
+    check_sharing(launch, machine, visible, &list);
+    check_hidden(machine, visible, plan, &list);
+    if (visible->foreign) {
+        add(&list, "visible-double",
+            "ROCR_VISIBLE_DEVICES=%s and %s=%s are both set: the second counts in what the first "
+            "leaves, and together they can leave no GPU; set ROCR_VISIBLE_DEVICES alone",
+            getenv("ROCR_VISIBLE_DEVICES"),
+            (getenv("HIP_VISIBLE_DEVICES") != NULL) ? "HIP_VISIBLE_DEVICES"
+                                                    : "CUDA_VISIBLE_DEVICES",
+            (getenv("HIP_VISIBLE_DEVICES") != NULL) ? getenv("HIP_VISIBLE_DEVICES")
+                                                    : getenv("CUDA_VISIBLE_DEVICES"));
+    }
+    if (own->outside) {
+        char cores[64];
+        cpus_text(allowed, cores, sizeof(cores));
+        add(&list, "cores-outside",
+            "the cores close to GPU %d are none of those that the launcher allows (%s), so the rank "
+            "runs far from its GPU; use --cpu-bind=none and --exclusive, or a mask that fits the map",
+            own->gpu, cores);
+    }
+    if ((per_task != NULL) && (atoi(per_task) > cpus_count(allowed)) &&
+        (launch->launcher != NULL) && (strcmp(launch->launcher, "Slurm") == 0)) {
+        add(&list, "srun-cpus-per-task",
+            "SLURM_CPUS_PER_TASK=%s, but this task got %d processors: srun of Slurm 22.05 and later "
+            "does not take it from the job; export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK",
+            per_task, cpus_count(allowed));
+    }
+    check_mpich(machine, own, &list);
+    return list.count;
+}
