@@ -154,24 +154,32 @@ static bool is_in_place(const struct side *send, const struct side *recv, int ra
     return (recv->shape == ONE) && (r == s + (size_t)rank * recv->bytes);
 }
 
+static const char *in_place_rule(const struct side *send, const struct side *recv)
+{
+    if ((send->shape == ONE) && (recv->shape == ONE)) {
+        return "in place they are the same pointer";
+    }
+    if (send->shape == ONE) {
+        return "in place sendbuff is the caller's block of recvbuff";
+    }
+    return (recv->shape == ONE) ? "in place recvbuff is the caller's block of sendbuff"
+                                : "it does not work in place";
+}
+
 static xcclResult_t check_overlap(const struct rule *rule, const struct side *send,
                                   const struct side *recv, int rank)
 {
     uintptr_t s = (uintptr_t)send->buffer;
     uintptr_t r = (uintptr_t)recv->buffer;
+    bool      apart = (s + send->bytes <= r) || (r + recv->bytes <= s);
 
     /* With displacements the blocks may be laced into each other without touching. */
     if ((send->shape == VECTOR) || (recv->shape == VECTOR) || (send->bytes == 0) ||
-        (recv->bytes == 0) || (s + send->bytes <= r) || (r + recv->bytes <= s) ||
-        is_in_place(send, recv, rank)) {
+        (recv->bytes == 0) || apart || is_in_place(send, recv, rank)) {
         return xcclSuccess;
     }
-    bool never = (send->shape == BLOCKS) && (recv->shape == BLOCKS);
     return xc_fail(xcclInvalidArgument, "%s: sendbuff and recvbuff overlap; %s", rule->name,
-                   never                          ? "it does not work in place"
-                   : (send->shape == recv->shape) ? "in place they are the same pointer"
-                   : (send->shape == ONE) ? "in place sendbuff is the caller's block of recvbuff"
-                                          : "in place recvbuff is the caller's block of sendbuff");
+                   in_place_rule(send, recv));
 }
 
 static bool significant(enum who who, const struct xc_coll_args *args, int rank)
