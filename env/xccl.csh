@@ -12,6 +12,8 @@ set _xccl_last = ($_:q)
 set _xccl_argv = ($argv:q)
 set _xccl_prefix = '@prefix@' # filled in at install
 set _xccl_default_site = '@site@'
+set _xccl_lib = '@lib@'
+if ("$_xccl_lib" =~ @*) set _xccl_lib = lib
 set _xccl_error = ""
 set _xccl_site = ""
 set _xccl_route = ""
@@ -150,9 +152,9 @@ if ($_xccl_restore) then
         case [EU]:
             set _xccl_entry = "$_XCCL_ENV_ROOT"
             if ($_xccl_name == PATH) set _xccl_entry = "$_XCCL_ENV_ROOT/bin"
-            if ($_xccl_name == LD_LIBRARY_PATH) set _xccl_entry = "$_XCCL_ENV_ROOT/lib"
+            if ($_xccl_name == LD_LIBRARY_PATH) set _xccl_entry = "$_XCCL_ENV_ROOT/$_xccl_lib"
             if ($_xccl_name == MANPATH) set _xccl_entry = "$_XCCL_ENV_ROOT/share/man"
-            if ($_xccl_name == PKG_CONFIG_PATH) set _xccl_entry = "$_XCCL_ENV_ROOT/lib/pkgconfig"
+            if ($_xccl_name == PKG_CONFIG_PATH) set _xccl_entry = "$_XCCL_ENV_ROOT/$_xccl_lib/pkgconfig"
             set _xccl_old = ""
             eval 'set _xccl_is = $?'$_xccl_name
             if ($_xccl_is) eval 'set _xccl_old = $'$_xccl_name':q'
@@ -208,9 +210,9 @@ if ($_xccl_begin) then
     foreach _xccl_name ($_xccl_paths)
         set _xccl_entry = "$_xccl_root"
         if ($_xccl_name == PATH) set _xccl_entry = "$_xccl_root/bin"
-        if ($_xccl_name == LD_LIBRARY_PATH) set _xccl_entry = "$_xccl_root/lib"
+        if ($_xccl_name == LD_LIBRARY_PATH) set _xccl_entry = "$_xccl_root/$_xccl_lib"
         if ($_xccl_name == MANPATH) set _xccl_entry = "$_xccl_root/share/man"
-        if ($_xccl_name == PKG_CONFIG_PATH) set _xccl_entry = "$_xccl_root/lib/pkgconfig"
+        if ($_xccl_name == PKG_CONFIG_PATH) set _xccl_entry = "$_xccl_root/$_xccl_lib/pkgconfig"
         set _xccl_old = ""
         set _xccl_kind = U
         eval 'set _xccl_is = $?'$_xccl_name

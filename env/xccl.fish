@@ -28,15 +28,17 @@ function _xccl_set -a name value
 end
 
 function _xccl_folder -a name root
+    set -l lib '@lib@' # filled in at install
+    string match -q '@*' -- $lib; and set lib lib
     switch $name
         case PATH
             echo $root/bin
         case LD_LIBRARY_PATH
-            echo $root/lib
+            echo $root/$lib
         case MANPATH
             echo $root/share/man
         case PKG_CONFIG_PATH
-            echo $root/lib/pkgconfig
+            echo $root/$lib/pkgconfig
         case CMAKE_PREFIX_PATH
             echo $root
     end

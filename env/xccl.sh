@@ -13,6 +13,7 @@
 
 _xccl_prefix='@prefix@' # filled in at install
 _xccl_default_site='@site@'
+_xccl_lib='@lib@'
 
 _xccl_error() { echo "xccl: $*" >&2; }
 
@@ -153,9 +154,9 @@ _xccl_path() {
 _xccl_folder() {
     case $1 in
     PATH) _xccl_entry=$2/bin ;;
-    LD_LIBRARY_PATH) _xccl_entry=$2/lib ;;
+    LD_LIBRARY_PATH) _xccl_entry=$2/$_xccl_lib ;;
     MANPATH) _xccl_entry=$2/share/man ;;
-    PKG_CONFIG_PATH) _xccl_entry=$2/lib/pkgconfig ;;
+    PKG_CONFIG_PATH) _xccl_entry=$2/$_xccl_lib/pkgconfig ;;
     CMAKE_PREFIX_PATH) _xccl_entry=$2 ;;
     esac
 }
@@ -222,6 +223,9 @@ _xccl_begin() {
 _xccl_main() {
     [ -z "${ZSH_VERSION-}" ] || emulate -L sh
     _xccl_site='' _xccl_route='' _xccl_off='' _xccl_refused='' IFS=' '
+    case $_xccl_lib in
+    @*) _xccl_lib=lib ;;
+    esac
     if [ -n "$_xccl_called" ] || [ -n "${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ]; then
         _xccl_arguments "$@" || return 1
     fi
@@ -247,7 +251,7 @@ _xccl_leave() {
     else
         unset -f xccl_env 2>/dev/null || :
     fi
-    unset _xccl_prefix _xccl_default_site _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_refused _xccl_try \
+    unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_refused _xccl_try \
         _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_sites _xccl_called
     unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_without _xccl_remember _xccl_set \
         _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_detect _xccl_leave 2>/dev/null || :

@@ -15,5 +15,6 @@ whatis("Keywords: xccl, LD_PRELOAD")
 whatis("Description: preloads the MPI interposer of xccl into every program")
 
 local root = "@prefix@" -- filled in at install
+local lib = "@lib@"
 depends_on("xccl/0.1.0")
-prepend_path("LD_PRELOAD", pathJoin(root, "lib/libxccl-mpi.so"))
+prepend_path("LD_PRELOAD", pathJoin(root, lib, "libxccl-mpi.so"))

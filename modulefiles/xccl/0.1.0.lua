@@ -24,7 +24,8 @@ whatis("Keywords: MPI, collectives, NCCL, RCCL, UCC, GPU")
 whatis("Description: MPI collectives on GPU buffers through NCCL or RCCL, without a change to the program")
 
 local root = "@prefix@" -- filled in at install
-local default_site = "@site@" -- filled in at install: a site, or nothing to detect it
+local lib = "@lib@"
+local default_site = "@site@" -- a site, or nothing to detect it
 
 local sites = {
    "alps",
@@ -145,7 +146,7 @@ end
 local function check_mpi()
    local builds = {}
    for _, family in ipairs({"openmpi", "mpich"}) do
-      if isFile(pathJoin(root, "lib/xccl/libxccl-mpi-" .. family .. ".so")) then
+      if isFile(pathJoin(root, lib, "xccl/libxccl-mpi-" .. family .. ".so")) then
          builds[#builds + 1] = family
          builds[family] = true
       end
@@ -172,12 +173,22 @@ end
 
 pushenv("XCCL_ROOT", root)
 prepend_path("PATH", pathJoin(root, "bin"))
-prepend_path("LD_LIBRARY_PATH", pathJoin(root, "lib"))
-prepend_path("PKG_CONFIG_PATH", pathJoin(root, "lib/pkgconfig"))
+prepend_path("LD_LIBRARY_PATH", pathJoin(root, lib))
+prepend_path("PKG_CONFIG_PATH", pathJoin(root, lib, "pkgconfig"))
 prepend_path("CMAKE_PREFIX_PATH", root)
 if not (":" .. (os.getenv("MANPATH") or "") .. ":"):find("::") then
    -- man looks beside PATH by itself, unless MANPATH is set and has no empty part that stands for that search
    prepend_path("MANPATH", pathJoin(root, "share/man"))
+end
+
+-- what the tools complete in bash, and gone with them
+local completions = pathJoin(root, "share/bash-completion/completions")
+if myShellName() == "bash" and isFile(pathJoin(completions, "xccl-run")) then
+   for _, tool in ipairs({"xccl-run", "xccl-info", "xccl-perf"}) do
+      execute{cmd="[ ! -r '" .. pathJoin(completions, tool) .. "' ] || . '" .. pathJoin(completions, tool) .. "'",
+              modeA={"load"}}
+      execute{cmd="complete -r " .. tool .. " 2>/dev/null; unset -f _" .. tool:gsub("-", "_"), modeA={"unload"}}
+   end
 end
 
 if isloaded("xccl-site") then

@@ -308,6 +308,33 @@ def test_no_mpi_at_all(lmod, tmp_path):
     assert done.stdout == "status=0\n"
 
 
+def test_libraries_below_lib64(lmod, tmp_path):
+    """Where CMake installs into lib64, modules and scripts say so."""
+    tree = install(tmp_path / "tree")
+    (tree / "lib").rename(tree / "lib64")
+    shutil.rmtree(tree / "share")
+    subprocess.run([TOP / "ci/install-tree", tree], check=True, timeout=60)
+    seen, _ = lmod("load xccl xccl-auto", "purge", tree=tree)
+    assert seen[1]["LD_LIBRARY_PATH"] == f"{tree}/lib64"
+    assert seen[1]["LD_PRELOAD"] == f"{tree}/lib64/libxccl-mpi.so"
+    for name in ("bash", "tcsh", "fish"):
+        shell = BY_NAME[name]
+        lines = [*shell.xccl(tree, "sim"), shell.dump(tmp_path / "on"), "xccl_env off"]
+        shell.run([*lines, shell.dump(tmp_path / "off")], tmp_path)
+        assert read_env(tmp_path / "on")["PKG_CONFIG_PATH"] == f"{tree}/lib64/pkgconfig"
+        assert "LD_LIBRARY_PATH" not in read_env(tmp_path / "off")
+
+
+def test_the_tools_complete_in_bash(lmod, tmp_path):
+    tree = install(tmp_path / "tree")
+    folder = tree / "share/bash-completion/completions"
+    shutil.copytree(TOP / "libxccl/tools/completion", folder)
+    show = "!complete -p xccl-run; declare -F _xccl_run"
+    _, done = lmod("load xccl", show, "purge", f"{show} || echo gone", tree=tree, fail=True)
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("status")]
+    assert lines == ["complete -F _xccl_run xccl-run", "_xccl_run", "gone"]
+
+
 def test_a_source_tree_is_refused(lmod, tmp_path):
     target = tmp_path / "source/share/xccl"
     target.mkdir(parents=True)
