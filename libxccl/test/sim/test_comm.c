@@ -99,15 +99,17 @@ static void id_twice(const struct world *world)
 {
     ncclUniqueId id = shared_id(world);
     ncclComm_t   comm;
+    ncclComm_t   other;
 
     dev_use(world->rank);
     CHECK_EQ(ncclCommInitRank(&comm, world->size, id, world->rank), ncclSuccess);
     meet(world);
-    CHECK_EQ(ncclCommInitRank(&comm, world->size, id, world->rank), ncclInvalidUsage);
+    CHECK_EQ(ncclCommInitRank(&other, world->size, id, world->rank), ncclInvalidUsage);
     CHECK(strstr(ncclGetLastError(NULL), "used twice") != NULL);
     meet(world); /* with its maker gone, the answer would be another */
     memset(&id, 1, sizeof(id));
-    CHECK_EQ(ncclCommInitRank(&comm, world->size, id, world->rank), ncclInvalidArgument);
+    CHECK_EQ(ncclCommInitRank(&other, world->size, id, world->rank), ncclInvalidArgument);
+    CHECK_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
 static void same_device(const struct world *world)
@@ -287,6 +289,7 @@ static void bad_arguments(const struct world *world)
     CHECK_EQ(ncclBroadcast(device, device, 4, ncclInt32, 2, comm, NULL), ncclInvalidArgument);
     CHECK_EQ(ncclBroadcast(device, device, 4, ncclInt32, -1, comm, NULL), ncclInvalidArgument);
     CHECK_EQ(ncclAllReduce(device, device, 4, ncclInt32, ncclSum, NULL, NULL), ncclInvalidArgument);
+    CHECK_EQ(ncclCommDestroy(comm), ncclSuccess);
     CHECK_EQ(ncclCommInitRank(&comm, 2, (ncclUniqueId){{0}}, 2), ncclInvalidArgument);
     CHECK_EQ(ncclMemAlloc(&ptr, 100), ncclSuccess);
     CHECK_EQ(ncclMemFree(ptr), ncclSuccess);

@@ -422,6 +422,8 @@ static void values(const struct world *world)
     CHECK_EQ(cuStreamSynchronize(waiter), CUDA_SUCCESS);
     CHECK_EQ(cuEventElapsedTime(&ms, from, to), CUDA_SUCCESS);
     CHECK((ms >= 9) && (ms < 10000));
+    CHECK_EQ(cuEventDestroy_v2(from), CUDA_SUCCESS);
+    CHECK_EQ(cuEventDestroy_v2(to), CUDA_SUCCESS);
 }
 
 static void ipc(const struct world *world)
