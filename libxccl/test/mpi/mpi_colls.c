@@ -23,21 +23,26 @@ static bool is_reduction(enum mt_coll coll)
     return ((1u << coll) & MT_REDUCTIONS) != 0;
 }
 
-/* What crashes inside MPICH 4.0.2 (see reference() in colls.c) cannot be tested over host memory.
- */
-static bool crashes(const struct mt_case *c)
+/* What cannot be tested. */
+static bool left_out(const struct mt_case *c)
 {
+    bool rooted = ((1u << c->coll) & MT_ROOTED) != 0;
+
+    /* The root's only buffer would be of another kind of memory than those of the others. */
+    if (c->in_place && rooted && (send_where != recv_where)) {
+        return true;
+    }
 #ifdef MPICH_VERSION
+    /* A crash inside MPICH 4.0.2; see reference() in colls.c. */
     return (c->coll == MT_REDUCE) && c->in_place && (c->root > 0) && (recv_where != MT_DEVICE);
 #else
-    (void)c;
     return false;
 #endif
 }
 
 static void run(struct mt_case c)
 {
-    if (crashes(&c)) {
+    if (left_out(&c)) {
         return;
     }
     c.sendwhere = send_where;

@@ -2,9 +2,10 @@
 /*
  * Allreduces in a loop, for the tests of faults: says after which call an error came, and which.
  *
- *   mpi_loop RUNTIME ROUNDS [return|fatal]
- * Every result is compared. Exit status: 0 all rounds good, 3 an error came and was returned, 4 a
- * wrong result; fatal leaves it to MPI what happens.
+ *   mpi_loop RUNTIME ROUNDS [return|fatal [unequal]]
+ * unequal: rank 1 passes host memory where the others pass device memory. Every result is compared.
+ * Exit status: 0 all rounds good, 3 an error came and was returned, 4 a wrong result; fatal leaves
+ * it to MPI what happens.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,9 @@
 
 enum { COUNT = 5000, BYTES = COUNT * sizeof(float) };
 
-static int rank;
-static int size;
+static int           rank;
+static int           size;
+static enum mt_where where = MT_DEVICE;
 
 /* One round; MPI's code, or -1 when the result is wrong. */
 static int round_of(int round, float *host, void *send, void *recv)
@@ -26,12 +28,12 @@ static int round_of(int round, float *host, void *send, void *recv)
     for (int i = 0; i < COUNT; i++) {
         host[i] = (float)(rank + round + i % 7);
     }
-    mt_put(send, MT_DEVICE, host, BYTES);
+    mt_put(send, where, host, BYTES);
     int code = MPI_Allreduce(send, recv, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     if (code != MPI_SUCCESS) {
         return code;
     }
-    mt_get(host, recv, MT_DEVICE, BYTES);
+    mt_get(host, recv, where, BYTES);
     for (int i = 0; i < COUNT; i++) {
         if (host[i] != (float)(size * (size - 1) / 2 + size * (round + i % 7))) {
             printf("rank %d: wrong result in round %d at %d: %g\n", rank, round, i,
@@ -71,8 +73,9 @@ int main(int argc, char **argv)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     }
     mt_memory_open(argv[1], rank);
-    void *send = mt_alloc(MT_DEVICE, BYTES);
-    void *recv = mt_alloc(MT_DEVICE, BYTES);
+    where = ((argc > 4) && (rank == 1)) ? MT_HOST : MT_DEVICE;
+    void *send = mt_alloc(where, BYTES);
+    void *recv = mt_alloc(where, BYTES);
     printf("rank %d: pid %d\n", rank, (int)getpid());
     fflush(stdout);
     for (int round = 0; (round < atoi(argv[2])) && (status == 0); round++) {
@@ -83,8 +86,8 @@ int main(int argc, char **argv)
         printf("rank %d: all rounds good\n", rank);
     }
     fflush(stdout);
-    mt_free(MT_DEVICE, send);
-    mt_free(MT_DEVICE, recv);
+    mt_free(where, send);
+    mt_free(where, recv);
     free(host);
     MPI_Finalize();
     return status;

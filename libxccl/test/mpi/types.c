@@ -55,7 +55,8 @@ static const struct mt_type all_types[] = {
     INT_OF(int, MPI_INT),
     INT_OF(unsigned, MPI_UNSIGNED),
     INT_OF(long, MPI_LONG),
-    INT_OF(unsigned long, MPI_UNSIGNED_LONG),
+    /* Open MPI 4.1.4 compares it as if it were signed. */
+    {"MPI_UNSIGNED_LONG", MPI_UNSIGNED_LONG, MT_INTEGER, ONE('p', sizeof(unsigned long))},
     INT_OF(long long, MPI_LONG_LONG),
     INT_OF(unsigned long long, MPI_UNSIGNED_LONG_LONG),
     INT_OF(int8_t, MPI_INT8_T),
@@ -137,6 +138,16 @@ const struct mt_op *mt_ops(int *count_p)
     return all_ops;
 }
 
+const char *mt_op_name(MPI_Op op)
+{
+    for (size_t i = 0; i < sizeof(all_ops) / sizeof(all_ops[0]); i++) {
+        if (all_ops[i].op == op) {
+            return all_ops[i].name;
+        }
+    }
+    return "user";
+}
+
 /* Not every MPI has every Fortran type, and a Fortran compiler may give one another size. */
 static bool available(const struct mt_type *type)
 {
@@ -198,6 +209,8 @@ static void fill_field(struct mt_field field, char *at, unsigned random)
 
     if (field.kind == 'l') {
         integer = random & 1;
+    } else if (field.kind == 'p') {
+        integer = random % 5;
     } else if (field.kind == 'f' && field.size == sizeof(float)) {
         float value = (float)integer;
         memcpy(at, &value, sizeof(value));

@@ -11,12 +11,12 @@
 
 /* A datatype is one or two fields; padding between and behind them has no value to compare. */
 struct mt_field {
-    char          kind; /* 'i' integer, 'f' floating point, 'l' truth value: 0 or 1 */
+    char kind; /* 'i' integer, 'p' one that is not negative, 'f' floating point, 'l' 0 or 1 */
     unsigned char size;
     unsigned char at;
 };
 
-/* The classes of MPI-4.0, section 6.9.2, and 'x' for what takes part in no reduction. */
+/* The classes of MPI-4.0, section 6.9.2. */
 enum mt_class {
     MT_CHARACTER,
     MT_INTEGER,
@@ -44,6 +44,9 @@ struct mt_op {
 /* All of them; the ones this MPI lacks are left out. */
 const struct mt_type *mt_types(int *count_p);
 const struct mt_op   *mt_ops(int *count_p);
+
+/* "MPI_SUM"; for an operation of the program "user". */
+const char *mt_op_name(MPI_Op op);
 
 /* By MPI's handle; NULL if it is not a predefined one of the table. */
 const struct mt_type *mt_type_find(MPI_Datatype type);

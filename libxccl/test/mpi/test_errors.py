@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Wrong arguments and wrong settings: the documented error, and never a hang."""
+
+import pytest
+
+
+@pytest.mark.parametrize("memory", ["host", "device"])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_classes(family, memory, ranks):
+    """Each wrong argument gives MPI's class, through the same handler as without xccl."""
+    family.run(ranks, f"mpi_errors cuda {memory}", timeout=60).good()
+
+
+def test_fatal(mpi):
+    """The default handler ends the job; nobody comes back."""
+    result = mpi.run(2, "mpi_errors cuda device fatal", timeout=60)
+    assert not result.timed_out and result.status != 0
+    assert "came back" not in result.out
+    assert "MPI_ERR_ROOT" in result.out or "Invalid root" in result.out
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("XCCL_TIMEOU=5", "XCCL_TIMEOUT"),
+        ("XCCL_TIMEOUT=-1", "XCCL_TIMEOUT=-1"),
+        ("XCCL_TIMEOUT=soon", "XCCL_TIMEOUT=soon"),
+        ("XCCL_LOG=loud", "XCCL_LOG=loud"),
+        ("XCCL_CCL=ncccl", "XCCL_CCL=ncccl"),
+        ("XCCL_CHECK=2", "XCCL_CHECK=2"),
+        ("XCCL_ROUTE=", "XCCL_ROUTE="),
+        ("XCCL_TUNE=allreduce:0-64k:cuda:2-8:warp", "column 26"),
+        ("XCCL_TUNE=*:*:*:*:mpi#alreduce:*:*:*:mpi", "column 13"),
+        ("XCCL_TUNE=*:64k-1k:*:*:mpi", "column 3"),
+        ("XCCL_TUNE=*:*:*:*", "XCCL_TUNE"),
+    ],
+)
+def test_settings(openmpi, setting, named):
+    """A wrong variable is an error that names it and, of a table, the column; on every rank."""
+    name, value = setting.split("=", 1)
+    result = openmpi.run(2, "mpi_loop cuda 2 return", env={name: value}, timeout=30)
+    assert not result.timed_out
+    assert result.status != 0, result.out
+    assert named in result.out
+    assert len(result.lines(r"^xccl\[[01]\] error: .*XCCL_")) == 2, result.out
+    assert not result.lines("all rounds good")
+
+
+def test_settings_of_host_programs(mpi):
+    """MPI_Init itself reports a wrong variable: a program without devices hears of it too."""
+    result = mpi.run(2, "mpi_host", sim=None, env={"XCCL_TIMEOU": "5"}, timeout=30)
+    assert not result.timed_out and result.status != 0
+    assert "XCCL_TIMEOU is not a variable of xccl" in result.out
+
+
+def test_unequal_memory(openmpi):
+    """XCCL_CHECK=1 finds the rank whose buffer is of another kind, instead of a deadlock."""
+    result = openmpi.run(2, "mpi_loop cuda 2 return unequal", env={"XCCL_CHECK": "1"}, timeout=30)
+    assert not result.timed_out, result.out
+    assert len(result.lines(r"rank \d: round 0: class \d+: .*rank 1")) == 2, result.out

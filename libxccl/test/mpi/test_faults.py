@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults that the simulation is told to make: right results or an MPI error, and never a hang."""
+
+import os
+import re
+import shutil
+import signal
+import time
+
+import pytest
+
+GOOD = r"rank \d: all rounds good"
+
+
+def warnings_of(result):
+    return result.lines(r"xccl(\[\d\])? warning:")
+
+
+def falls_back(result, ranks, cause):
+    """All ranks went on with MPI, the results are right, and there was exactly one warning."""
+    assert not result.timed_out and result.status == 0, result.out
+    assert len(result.lines(GOOD)) == ranks, result.out
+    assert len(warnings_of(result)) == 1, result.out
+    assert re.search(cause, warnings_of(result)[0]), result.out
+
+
+@pytest.mark.parametrize("fault", ["init@1", "init", "init@0"])
+def test_init_fails(family, fault):
+    """One rank, or all, cannot make a communicator: all use MPI."""
+    env = {"XCCL_SIM_FAIL": fault}
+    falls_back(family.run(3, "mpi_loop cuda 5", env=env, timeout=60), 3, "init")
+
+
+@pytest.mark.parametrize("rank", ["@0", "@1", ""])
+def test_library_cannot_be_loaded(family, rank):
+    env = {"XCCL_SIM_FAIL": f"load{rank}"}
+    falls_back(family.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, "libnccl")
+
+
+@pytest.mark.parametrize("rank", ["@0", "@1", ""])
+def test_symbol_missing(family, rank):
+    env = {"XCCL_SIM_FAIL": f"symbol:ncclAllReduce{rank}"}
+    falls_back(family.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, "ncclAllReduce")
+
+
+def without_nccl(mpi, folder):
+    """The simulated driver alone, in a folder of its own."""
+    source = mpi.build.stage / "lib/xccl/sim"
+    (folder / "cuda").mkdir()
+    for file in (source / "cuda").glob("libcuda*"):
+        shutil.copy2(file, folder / "cuda", follow_symlinks=False)
+    for file in source.glob("*.so*"):
+        shutil.copy2(file, folder)
+    return folder / "cuda"
+
+
+def test_library_missing(openmpi, tmp_path):
+    env = {"LD_LIBRARY_PATH": str(without_nccl(openmpi, tmp_path))}
+    falls_back(openmpi.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, "libnccl")
+
+
+def test_none_is_no_fault(openmpi):
+    """XCCL_CCL=none asks for it: the same results, and no warning."""
+    result = openmpi.run(2, "mpi_loop cuda 5", env={"XCCL_CCL": "none"}, timeout=60)
+    assert result.status == 0 and len(result.lines(GOOD)) == 2, result.out
+    assert not warnings_of(result), result.out
+
+
+def test_versions_differ(openmpi):
+    """Ranks with different versions of the library: one warning names both, and MPI is used."""
+    program = str(openmpi.program("mpi_loop"))
+    old = (
+        "test $OMPI_COMM_WORLD_RANK = 1 && export XCCL_SIM_VERSION=22304; "
+        f"exec {program} cuda 5"
+    )
+    result = openmpi.run(2, ["/bin/sh", "-c", old], timeout=60)
+    falls_back(result, 2, r"2\.23\.4")
+    assert "2.28.3" in warnings_of(result)[0], result.out
+
+
+@pytest.mark.parametrize("kind", ["async", "op"])
+def test_error_in_an_operation(mpi, kind):
+    """An error of the library in mid-flight is an MPI error on every rank, with its history."""
+    env = {"XCCL_SIM_FAIL": f"{kind}:allreduce@1=3", "XCCL_TIMEOUT": "10"}
+    result = mpi.run(2, "mpi_loop cuda 6 return", env=env, timeout=60)
+    assert not result.timed_out, result.out
+    ends = result.lines(r"rank \d: round \d+: class \d+: ")
+    assert {line[:6] for line in ends} == {"rank 0", "rank 1"}, result.out
+    assert "last operations of rank" in result.out
+
+
+def test_error_is_fatal_by_default(mpi):
+    env = {"XCCL_SIM_FAIL": "async:allreduce@1=3", "XCCL_TIMEOUT": "10"}
+    result = mpi.run(2, "mpi_loop cuda 6 fatal", env=env, timeout=60)
+    assert not result.timed_out and result.status != 0, result.out
+    assert not result.lines(GOOD)
+
+
+def test_hang(mpi):
+    """A rank that never comes is a time-out that names the last operations."""
+    env = {"XCCL_SIM_FAIL": "hang:allreduce@1=3", "XCCL_TIMEOUT": "3"}
+    result = mpi.run(2, "mpi_loop cuda 6 return", env=env, timeout=60)
+    assert not result.timed_out, result.out
+    assert result.status != 0
+    assert re.search(r"XCCL_TIMEOUT|3 s", result.out), result.out
+    assert re.search(r"last operations of rank \d: #3 allreduce of 20000 bytes", result.out)
+
+
+def test_hang_in_init(openmpi):
+    """A communicator that is never made does not hold the job for ever either."""
+    env = {"XCCL_SIM_FAIL": "init:hang@1", "XCCL_TIMEOUT": "3"}
+    result = openmpi.run(2, "mpi_loop cuda 2 return", env=env, timeout=60)
+    assert not result.timed_out, result.out
+    assert result.status != 0 or len(result.lines(GOOD)) == 2, result.out
+
+
+def test_kill_in_an_operation(mpi):
+    """A rank dies in mid-collective: the job ends within XCCL_TIMEOUT and leaves nothing."""
+    env = {"XCCL_SIM_FAIL": "kill:allreduce@1=3", "XCCL_TIMEOUT": "10"}
+    result = mpi.run(2, "mpi_loop cuda 100000 fatal", env=env, timeout=60)
+    assert not result.timed_out and result.status != 0, result.out
+    assert result.seconds < 20
+
+
+def kill_rank_1(process):
+    """Wait until rank 1 says its number, let it run a moment, and kill it."""
+    heard = ""
+    while "rank 1: pid" not in heard:
+        line = process.stdout.readline()
+        if not line:
+            return heard
+        heard += line
+    time.sleep(0.5)
+    os.kill(int(re.search(r"rank 1: pid (\d+)", heard).group(1)), signal.SIGKILL)
+    return heard
+
+
+def test_kill_from_outside(mpi):
+    """The same at any moment."""
+    result = mpi.run(
+        2,
+        "mpi_loop cuda 1000000 fatal",
+        env={"XCCL_TIMEOUT": "10"},
+        timeout=60,
+        while_running=kill_rank_1,
+    )
+    assert not result.timed_out and result.status != 0, result.out
+    assert result.seconds < 20

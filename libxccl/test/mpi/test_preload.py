@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Preloaded where there is nothing to do: not a word, not a library, not a changed exit status."""
+
+import shutil
+import subprocess
+
+import pytest
+
+COMMANDS = {
+    "true": ["/bin/true"],
+    "false": ["/bin/false"],
+    "sh": ["/bin/sh", "-c", "echo out; echo err >&2; exit 7"],
+    "bash": ["bash", "-c", "x=$(echo sub); echo $x | cat; exit 3"],
+    "python": ["python3", "-c", "import os, ctypes, threading; print(os.getppid() > 0)"],
+    "ls": ["/bin/ls", "/"],
+    "mpirun": ["mpirun", "--version"],
+}
+
+
+def run(build, command, preload, **more):
+    env = {**build.environment(None), **more}
+    if preload:
+        env["LD_PRELOAD"] = build.preload()
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("bind_now", [False, True])
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_without_mpi(build, name, bind_now):
+    """Output and exit status are those without xccl."""
+    command = COMMANDS[name]
+    if not shutil.which(command[0]):
+        pytest.skip(f"{command[0]} is not installed")
+    more = {"LD_BIND_NOW": "1"} if bind_now else {}
+    assert run(build, command, True, **more) == run(build, command, False, **more)
+
+
+def test_nothing_is_loaded(build):
+    """In a program without MPI neither libxccl nor a library of a vendor's nor MPI appears."""
+    status, out, err = run(build, ["cat", "/proc/self/maps"], True)
+    assert status == 0 and not err
+    assert "libxccl-mpi.so" in out
+    for name in ("libxccl.so", "libxccl-mpi-", "libcuda", "libamdhip", "libnccl", "libmpi"):
+        assert name not in out
+
+
+def test_exports_only_its_own(build):
+    """What libxccl-mpi.so defines are MPI functions and its own: it can shadow nothing else."""
+    out = subprocess.run(
+        ["nm", "-D", "--defined-only", build.interposer],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = [line.split()[-1] for line in out.splitlines()]
+    strange = [
+        name
+        for name in names
+        if not name.lower().startswith(("mpi_", "pmpi_", "xccl")) and name != "_init"
+    ]
+    assert names and not strange
+
+
+def test_needs_no_mpi(build):
+    """It is tied to no MPI and no vendor, so that one file serves all."""
+    out = subprocess.run(
+        ["readelf", "-d", build.interposer], capture_output=True, text=True, check=True
+    ).stdout
+    needed = [line.split("[")[1].rstrip("]") for line in out.splitlines() if "NEEDED" in line]
+    allowed = ("libc.so", "libdl.so", "libpthread.so", "ld-linux", "libasan", "libubsan")
+    assert all(name.startswith(allowed) for name in needed), needed
+
+
+@pytest.mark.parametrize("sim", [None, "cuda:4"])
+def test_host_program(mpi, sim):
+    """An MPI program without device memory has no driver loaded for it."""
+    result = mpi.run(2, "mpi_host", sim=sim, timeout=60)
+    assert result.status == 0, result.out
+    assert len(result.lines("sum right, 0 vendor files mapped")) == 2
+
+
+def test_preloaded_twice(openmpi):
+    """Linked and preloaded at once: what a site's module and a user's flags do together."""
+    openmpi.run(2, "mpi_colls_linked cuda dd comms").good()
