@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <link.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +152,7 @@ xcclResult_t xc_vendor_open(const struct xc_vendor_search *search, struct xc_ven
 }
 
 /* The address of a dynamic entry: glibc has relocated it, except on some machines. */
-static const char *entry_address(const struct link_map *map, ElfW(Addr) value)
+static const char *entry_address(const struct link_map *map, uintptr_t value)
 {
     return (const char *)((value < map->l_addr) ? map->l_addr + value : value);
 }
