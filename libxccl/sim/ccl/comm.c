@@ -452,12 +452,12 @@ static void drain(struct xs_comm *comm)
 /* End what runs; what has not begun is skipped when its stream comes to it. */
 static void stop(struct xs_comm *comm)
 {
-    struct xs_region *region = comm->region;
+    bool made = (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) == XS_SUCCESS);
 
     __atomic_store_n(&comm->aborted, 1, __ATOMIC_RELEASE);
-    if (region != NULL) {
-        xs_wake(&region->device.turn);
-        xs_wake(&region->host.turn);
+    if (made) { /* one that is still being made looks by itself, after each nap */
+        xs_wake(&comm->region->device.turn);
+        xs_wake(&comm->region->host.turn);
         xs_ring_bell(comm, comm->rank);
     }
     pthread_mutex_lock(&comm->lock);

@@ -239,11 +239,13 @@ static bool is_aborted(struct xs_comm *comm)
 static int spins(const struct xs_comm *comm)
 {
     static int cores;
+    int        seen = __atomic_load_n(&cores, __ATOMIC_RELAXED);
 
-    if (cores == 0) {
-        cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (seen == 0) {
+        seen = (int)sysconf(_SC_NPROCESSORS_ONLN);
+        __atomic_store_n(&cores, seen, __ATOMIC_RELAXED);
     }
-    return (comm->nranks <= cores) ? SPINS : 1;
+    return (comm->nranks <= seen) ? SPINS : 1;
 }
 
 bool xs_wait(struct xs_comm *comm, uint32_t *word, uint32_t old)

@@ -17,7 +17,7 @@
 /* Above what programs expect for their own files. */
 #define LOWEST_FD 128
 
-uint64_t xs_process_start(int pid)
+static uint64_t read_start(int pid)
 {
     char path[32];
     char text[1024];
@@ -43,6 +43,24 @@ uint64_t xs_process_start(int pid)
         p = strchr(p + 1, ' ');
     }
     return (p == NULL) ? 0 : strtoull(p, NULL, 10) + 1; /* 0 is taken */
+}
+
+/* This process's own is asked for often, and changes with a fork only. */
+uint64_t xs_process_start(int pid)
+{
+    static struct {
+        uint64_t start;
+        int      pid; /* atomic; set last */
+    } own;
+
+    if (pid != getpid()) {
+        return read_start(pid);
+    }
+    if (__atomic_load_n(&own.pid, __ATOMIC_ACQUIRE) != pid) {
+        __atomic_store_n(&own.start, read_start(pid), __ATOMIC_RELAXED);
+        __atomic_store_n(&own.pid, pid, __ATOMIC_RELEASE);
+    }
+    return __atomic_load_n(&own.start, __ATOMIC_RELAXED);
 }
 
 int xs_file_create(const char *label, uint64_t size)
