@@ -29,6 +29,16 @@ double bench_median(double *values, int n)
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
+double bench_least(const double *values, int n)
+{
+    double least = values[0];
+
+    for (int i = 1; i < n; i++) {
+        least = (values[i] < least) ? values[i] : least;
+    }
+    return least;
+}
+
 static const char *verdict(const struct bench_bar *bar)
 {
     if (bar->limit < 0) {

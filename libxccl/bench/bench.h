@@ -18,6 +18,7 @@ struct bench_bar {
 double bench_now_ns(void);
 /* Median of n values; sorts them. */
 double bench_median(double *values, int n);
+double bench_least(const double *values, int n);
 /* A line that ci/bench makes its table of, and false if the bar is missed. */
 bool bench_report(const struct bench_bar *bar);
 /* All of them as JSON; false with a message if the file cannot be written. */

@@ -7,6 +7,7 @@
 # installed. JSON goes to $OUT; a summary is printed last. Needs a C compiler, CMake, an MPI with
 # its wrappers, and NCCL: libnccl.so.2 known to the loader or from Python's nvidia-nccl package.
 # BUILD is where it builds (default: a folder of /tmp), LIMIT the seconds that one run may take.
+# REHEARSE=cuda:4 walks through all of it on simulated devices and small sizes, against no bars.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=${OUT:-$PWD/gpu-results}
@@ -14,6 +15,9 @@ build=${BUILD:-/tmp/xccl-gpu-build}
 limit=${LIMIT:-150}
 log=$out/log.txt
 failed=
+simulation=${REHEARSE:+--sim $REHEARSE}
+largest=256m
+heaviest=1073741824
 mkdir -p "$out"
 : >"$log"
 
@@ -92,18 +96,23 @@ step() { # what, command ...
     fi
 }
 
+# Behind the launcher, which may have a look at the environment that it is started with.
+# shellcheck disable=SC2086 # $simulation is a list of words
 perf() { # ranks, route
-    ranks "$1" "$bin/xccl-run" --route "$2" "$bin/xccl-perf" --coll all --max 256m \
-        --max-time 0.2 --timeout 60 --json "$out/perf-$1-$2.json"
+    ranks "$1" "$bin/xccl-run" $simulation --route "$2" "$bin/xccl-perf" --coll all \
+        --max "$largest" --max-time 0.2 --timeout 60 --json "$out/perf-$1-$2.json"
 }
 
-host_bars() {
-    ranks "$1" "$bin/xccl-run" "$build/bench/host_overhead-$family" ${2:+"$2"} \
-        "$build/bars-host-$1${2:-}.json"
+# shellcheck disable=SC2086
+host_bars() { # ranks, --device or nothing
+    ranks "$1" "$bin/xccl-run" $simulation "$build/bench/host_overhead-$family" $no_limit \
+        ${2:+"$2"} "$build/bars-host-$1${2:-}.json"
 }
 
-device_bars() {
-    ranks "$1" "$bin/xccl-run" "$build/bench/device_overhead-$family" "$build/bars-device-$1.json"
+# shellcheck disable=SC2086
+device_bars() { # ranks
+    ranks "$1" "$bin/xccl-run" $simulation "$build/bench/device_overhead-$family" $no_limit \
+        --large "$heaviest" "$build/bars-device-$1.json"
 }
 
 start_bars() {
@@ -120,15 +129,25 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # NVLink multicast stays off unless the caller says otherwise: on shared hosts it can take the GPUs
 # of others out of service.
 export NCCL_NVLS_ENABLE="${NCCL_NVLS_ENABLE:-0}"
-find_driver
-find_nccl
+no_limit=
+if [ -n "$simulation" ]; then
+    largest=4k
+    heaviest=1048576
+    no_limit=--no-limit
+else
+    find_driver
+    find_nccl
+fi
 step "build" build_all
-"$bin/xccl-info" --devices >>"$log" 2>&1 || say "xccl-info failed"
-gpus=$("$bin/xccl-info" --devices 2>/dev/null | grep -c '^ *device [0-9]*:')
+info=$build/info.txt
+# shellcheck disable=SC2086
+"$bin/xccl-run" $simulation "$bin/xccl-info" --devices >"$info" 2>>"$log" || die "xccl-info failed"
+cat "$info" >>"$log"
+gpus=$(grep -c '^ *device [0-9]*:' "$info")
 [ "$gpus" -ge 2 ] || die "two GPUs are needed, $gpus found"
 most=4
 [ "$gpus" -ge 4 ] || most=2
-say "$gpus GPUs; $("$bin/xccl-info" | grep '^  nccl ')"
+say "$gpus GPUs; $(grep '^  nccl ' "$info")"
 
 rm -f "$build"/bars-*.json
 cd "$build" || die "cannot enter $build" # what a crash leaves behind stays out of the sources
@@ -139,10 +158,10 @@ step "host memory, 2 ranks" host_bars 2
 step "host memory beside a GPU" host_bars 1 --device
 step "device memory against NCCL, 2 GPUs" device_bars 2
 [ "$most" -eq 2 ] || step "device memory against NCCL, $most GPUs" device_bars "$most"
-if python3 -c 'import cupy, mpi4py' 2>>"$log"; then
+if [ -z "$simulation" ] && python3 -c 'import cupy, mpi4py' 2>>"$log"; then
     step "mpi4py and CuPy, $most GPUs" cupy "$most"
 else
-    say "mpi4py or CuPy is not installed: their program did not run"
+    say "no mpi4py and CuPy, or no real GPU for them: their program did not run"
 fi
 step "all collectives, $most GPUs, mpi" perf "$most" mpi
 if [ "$most" -gt 2 ]; then

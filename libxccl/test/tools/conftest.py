@@ -5,7 +5,6 @@ XCCL_STAGE names the folder with bin/ and lib/; else it is that of XCCL_TEST_BUI
 sets.
 """
 
-import json
 import os
 import re
 import shutil
@@ -122,12 +121,27 @@ def stage():
     return Stage(folder.resolve())
 
 
+def find_mpi(stage, family):
+    found = re.search(rf"^XCCL_MPIEXEC_{family}:[A-Z]+=(.+)$", stage.cache, re.M)
+    return Mpi(stage, family, found.group(1)) if found else None
+
+
 @pytest.fixture(scope="session", params=["openmpi", "mpich"])
 def mpi(request, stage):
-    found = re.search(rf"^XCCL_MPIEXEC_{request.param}:[A-Z]+=(.+)$", stage.cache, re.M)
+    """Every MPI that xccl was built for, in turn."""
+    found = find_mpi(stage, request.param)
     if found is None:
         pytest.skip(f"xccl was built without {request.param}, or it has no launcher")
-    return Mpi(stage, request.param, found.group(1))
+    return found
+
+
+@pytest.fixture(scope="session")
+def any_mpi(stage):
+    """One of them, for what does not depend on the MPI."""
+    found = find_mpi(stage, "openmpi") or find_mpi(stage, "mpich")
+    if found is None:
+        pytest.skip("xccl was built without an MPI")
+    return found
 
 
 @pytest.fixture
@@ -151,7 +165,3 @@ def faulty(mpi, tmp_path):
         )
 
     return run
-
-
-def read_json(path):
-    return json.loads(Path(path).read_text())
