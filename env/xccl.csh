@@ -74,7 +74,7 @@ if ("$_xccl_error" == "" && ! $_xccl_off) then
     endif
     set _xccl_tries = ($_xccl_tries:q "$cwd/env")
     foreach _xccl_try ($_xccl_tries:q)
-        if ("$_xccl_dir" == "" && -r "$_xccl_try/sites/detect.csh") set _xccl_dir = $_xccl_try:q
+        if ("$_xccl_dir" == "" && -r "$_xccl_try/xccl.csh") set _xccl_dir = $_xccl_try:q
     end
     if ("$_xccl_dir" == "") set _xccl_error = "csh does not say where xccl.csh lies: set XCCL_ROOT to the prefix of the installation"
 endif

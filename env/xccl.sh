@@ -34,7 +34,7 @@ _xccl_find() {
     esac
     for _xccl_try in "$_xccl_dir" "${_XCCL_ENV_DIR-}" "$_xccl_prefix/share/xccl/env" \
         "${XCCL_ROOT-}/share/xccl/env" "$PWD/env"; do
-        if [ -r "$_xccl_try/sites/detect.sh" ]; then
+        if [ -r "$_xccl_try/xccl.sh" ]; then
             _xccl_dir=$_xccl_try
             return 0
         fi
