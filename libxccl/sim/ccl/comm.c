@@ -219,11 +219,11 @@ static int find_part(const struct xs_comm *parent, struct xs_comm *comm)
             continue;
         }
         comm->nranks++;
-        if ((slots[i].key < mine->key) || ((slots[i].key == mine->key) && (i < parent->rank))) {
+        if ((slots[i].key < mine->key) || ((i < parent->rank) && (slots[i].key == mine->key))) {
             comm->rank++;
         }
         if ((slots[i].key < slots[first].key) ||
-            ((slots[i].key == slots[first].key) && (i < first))) {
+            ((i < first) && (slots[i].key == slots[first].key))) {
             first = i;
         }
     }

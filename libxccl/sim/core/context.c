@@ -21,13 +21,14 @@ static __thread int            depth;
 
 enum xs_error xs_init(enum xs_flavour flavour)
 {
+    static bool             told;
     const struct xs_config *config = xs_config();
 
     if (xs_config_error() != NULL) {
         return XS_SYSTEM_NOT_READY;
     }
     if ((config->flavour != flavour) || (config->devices == 0)) {
-        if (config->flavour == XS_NONE) {
+        if ((config->flavour == XS_NONE) && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) {
             fprintf(stderr, "xccl simulation: XCCL_SIM is not set: no device is offered; "
                             "use xccl-run --sim cuda:4, or set XCCL_SIM=cuda:4\n");
         }
