@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The easyconfigs under a real EasyBuild: checked, resolved against upstream's, installed, loaded, run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+EASYCONFIGS = Path(__file__).resolve().parents[1]
+ALL = sorted(EASYCONFIGS.glob("**/*.eb"))
+# Names that are JSC's own (Stages/2023); upstream has neither.
+JSC_ONLY = "CUDA,NCCL"
+ROBOT = f"--robot-paths={EASYCONFIGS}:{EASYCONFIGS / 'cpe'}:"
+# The names of flat modules ask for no easyconfig of a dependency.
+FLAT = "--module-naming-scheme=EasyBuildMNS"
+
+
+def test_there_are_some():
+    names = {path.name.split("-", 1)[0] for path in ALL}
+    assert {"xccl"} <= names, names
+
+
+def test_contribution_checks(easybuild):
+    """What upstream asks of a pull request: style, checksums, the name of the file."""
+    output = easybuild.eb("--check-contrib", FLAT, *ALL)
+    assert "All contribution checks PASSed" in output
+    assert len(re.findall(r"^\[PASS\]", output, re.M)) == 2 * len(ALL), output
+
+
+def test_style(easybuild):
+    output = easybuild.eb("--check-style", FLAT, *ALL)
+    assert "All style checks PASSed" in output
+
+
+@pytest.mark.parametrize("tree", ["upstream", "jsc"])
+def test_every_dependency_is_known(easybuild, tree):
+    """-D -r finds an easyconfig for every dependency that is no external module."""
+    jsc = [path for path in ALL if "jsc" in path.parts]
+    files = jsc if tree == "jsc" else [path for path in ALL if path not in jsc]
+    more = [f"--filter-deps={JSC_ONLY}"] if tree == "jsc" else []
+    output = easybuild.eb("-D", "-r", ROBOT, *more, *files)
+    for path in files:
+        assert re.search(rf" \* \[.\] .*/{re.escape(path.name)} \(module: ", output), output
+
+
+def test_installed_and_loaded_from_the_hierarchy(easybuild):
+    """The module appears behind compiler and MPI only, and what it loads works."""
+    core = easybuild.install()
+    status, output = easybuild.shell(f"module use {core}; module is-avail xccl")
+    assert status != 0, f"visible without its toolchain: {output}"
+    status, output = easybuild.shell(
+        f"module use {core}; module load gompi/system xccl && module list && "
+        "mpirun --oversubscribe -n 2 xccl-run --sim cuda:2 -- xccl-perf --max 4k --iters 5"
+    )
+    assert status == 0, output
+    for name in ("xccl/", "xccl-site/sim", "xccl-route/xccl"):
+        assert name in output, f"{name} is not loaded:\n{output}"
+    rows = re.findall(r"^ +(\d+) +\d+ (\S+) .* (\S+)$", output, re.M)
+    assert len(rows) == 6, output
+    assert {row[1:] for row in rows} == {("ccl", "ok")}, output
+
+
+def test_unload_leaves_nothing(easybuild):
+    core = easybuild.install()
+    script = (
+        f"module use {core}; module load gompi/system; env | sort >before; module load xccl; "
+        "module unload xccl; env | sort >after; grep -v -e ^_ before >b; "
+        "grep -v -e ^_ after >a; diff b a"
+    )
+    status, output = easybuild.shell(script)
+    assert status == 0, output
+
+
+def test_other_route_and_auto(easybuild):
+    """The settings modules of the installation are those of `make install`."""
+    core = easybuild.install()
+    status, output = easybuild.shell(
+        f"module use {core}; module load gompi/system xccl xccl-route/ucc xccl-auto && "
+        'echo "$XCCL_ROUTE|$OMPI_MCA_coll_ucc_enable|$LD_PRELOAD" && module unload xccl-auto && '
+        'echo "preload:${LD_PRELOAD-}" && true'
+    )
+    assert status == 0, output
+    assert re.search(r"^ucc\|1\|/.*/lib/libxccl-mpi\.so$", output, re.M), output
+    assert "preload:\n" in output, output
+
+
+def test_built_for_the_toolchain_only(easybuild):
+    """The MPI of the toolchain is built for, and no other that the machine happens to have."""
+    easybuild.install()
+    found = sorted(easybuild.folder().glob("prefix/software/xccl/*/lib/xccl/libxccl-mpi-*.so"))
+    assert [path.name for path in found] == ["libxccl-mpi-openmpi.so"]
