@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* AMD GPUs through the HIP runtime. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "device/runtimes.h"
@@ -121,8 +123,24 @@ static bool open_library(bool only_loaded, const char **missing_p)
 }
 
 /*
+ * ROCm's own runtime is in many processes that will never use it (UCX loads it where it is
+ * installed), and asking it anything there starts it, at best in vain. Without the kernel's node it
+ * has no device.
+ */
+static bool has_no_device(void)
+{
+    void *hsa = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+    if (hsa == NULL) {
+        return false; /* another implementation of HIP, which may need no node */
+    }
+    dlclose(hsa);
+    return access("/dev/kfd", F_OK) != 0;
+}
+
+/*
  * HIP initialises itself at any call and has none that tells whether it did, so here a loaded
- * library counts as active.
+ * library counts as active where there can be a device.
  */
 static bool hip_active(void)
 {
@@ -136,7 +154,7 @@ static bool hip_active(void)
         return false;
     }
     pthread_mutex_lock(&lock);
-    bool found = open_library(true, &missing);
+    bool found = !has_no_device() && open_library(true, &missing);
     if (!found) {
         if (missing != NULL) {
             xc_warn("libamdhip64.so lacks %s: AMD memory is not recognised; ROCm is too old",

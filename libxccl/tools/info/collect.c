@@ -18,7 +18,10 @@ static const struct {
     {"rocm", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so", NULL}},
 };
 
-/* Loading a runtime initialises nothing: no context, no device file is opened. */
+/*
+ * Loading a runtime initialises nothing: no context, no device file is opened. It stays loaded:
+ * ROCm's brings an LLVM that aborts the process when it is loaded a second time.
+ */
 static void find_runtime(struct info_runtime *runtime, const char *const *libraries)
 {
     for (int i = 0; (libraries[i] != NULL) && (runtime->library[0] == '\0'); i++) {
@@ -31,7 +34,6 @@ static void find_runtime(struct info_runtime *runtime, const char *const *librar
         if ((dlinfo(lib, RTLD_DI_LINKMAP, &map) == 0) && (map != NULL)) {
             snprintf(runtime->path, sizeof(runtime->path), "%s", map->l_name);
         }
-        dlclose(lib);
     }
 }
 
