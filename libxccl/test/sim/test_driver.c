@@ -415,6 +415,7 @@ static void values(const struct world *world)
     CHECK_EQ(cuEventRecord(from, waiter), CUDA_SUCCESS);
     CHECK_EQ(cuStreamWaitValue32_v2(waiter, flag, 3, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
     CHECK_EQ(cuEventRecord(to, waiter), CUDA_SUCCESS);
+    CHECK_EQ(cuEventSynchronize(from), CUDA_SUCCESS);
     usleep(10000);
     CHECK_EQ(cuStreamQuery(waiter), CUDA_ERROR_NOT_READY);
     CHECK_EQ(cuEventElapsedTime(&ms, from, to), CUDA_ERROR_NOT_READY);
