@@ -119,13 +119,13 @@ def test_host_and_managed_memory(tmp_path, mpi):
 
 
 def test_more_ranks_than_devices(mpi):
-    run = ("--sim", "cuda:1", "--route", "mpi")
+    run = ("--no-bind", "--sim", "cuda:1", "--route", "mpi")
     ended = mpi.perf(2, *QUICK, "--max", "4", run=run).good()
     assert "2 ranks share 1 device(s)" in ended.err
 
 
 def test_local_device(tmp_path, mpi):
-    run = ("--sim", "cuda:4", "--route", "mpi")
+    run = ("--no-bind", "--sim", "cuda:4", "--route", "mpi")
     env = {"XCCL_LOCAL_DEVICE": "3"}
     written = results(tmp_path, mpi, 2, "--max", "4", run=run, env=env)
     assert [rank["device"] for rank in written["ranks"]] == [3, 3]
