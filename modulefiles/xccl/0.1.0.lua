@@ -113,13 +113,11 @@ local function detected(detector)
    return text:find(pattern) ~= nil
 end
 
+-- The site that is named, by the user or the installation, or else detected; nil where neither is.
 local function pick_site()
    local wanted = os.getenv("XCCL_SITE") or ""
    if wanted == "" and not default_site:find("^@") then
       wanted = default_site
-   end
-   if wanted ~= "" and not isAvail("xccl-site/" .. wanted) then
-      LmodError("XCCL_SITE names the unknown site '" .. wanted .. "'; sites: " .. table.concat(sites, ", "))
    end
    if wanted ~= "" then
       return wanted
@@ -129,8 +127,29 @@ local function pick_site()
          return detector[4]
       end
    end
-   LmodError("no site is recognised here; load one before xccl, for example\n    module load xccl-site/generic-nvidia xccl\n" ..
-             "Sites: " .. table.concat(sites, ", "))
+   return nil
+end
+
+local function load_site()
+   local site = pick_site()
+   if not site then
+      LmodError("no site is recognised here; load one before xccl, for example\n    module load xccl-site/generic-nvidia xccl\n" ..
+                "Sites: " .. table.concat(sites, ", "))
+   elseif not isAvail("xccl-site/" .. site) then
+      LmodError("XCCL_SITE names the unknown site '" .. site .. "'; sites: " .. table.concat(sites, ", "))
+   else
+      depends_on("xccl-site/" .. site)
+   end
+end
+
+local function load_route()
+   local route = os.getenv("XCCL_ROUTE") or ""
+   route = route ~= "" and route or "xccl"
+   if not isAvail("xccl-route/" .. route) then
+      LmodError("XCCL_ROUTE names the unknown route '" .. route .. "'; routes: xccl, ucc, ucc-ccl, mpi")
+   else
+      depends_on("xccl-route/" .. route)
+   end
 end
 
 local function on_path(program)
@@ -193,18 +212,14 @@ end
 
 if isloaded("xccl-site") then
    depends_on("xccl-site")
-elseif mode() ~= "unload" then
-   depends_on("xccl-site/" .. pick_site())
+elseif mode() == "load" then
+   load_site()
 end
 if mode() == "load" then
    check_mpi()
 end
 if isloaded("xccl-route") then
    depends_on("xccl-route")
-elseif mode() ~= "unload" then
-   local route = os.getenv("XCCL_ROUTE") or ""
-   if route ~= "" and not isAvail("xccl-route/" .. route) then
-      LmodError("XCCL_ROUTE names the unknown route '" .. route .. "'; routes: xccl, ucc, ucc-ccl, mpi")
-   end
-   depends_on("xccl-route/" .. (route ~= "" and route or "xccl"))
+elseif mode() == "load" then
+   load_route()
 end

@@ -199,6 +199,15 @@ def test_a_variable_that_was_not_exported_is_not_exported_after(posix, prefix, t
     assert not {"NCCL_IB_HCA", "UCC_TLS"} & set(read_env(tmp_path / "off"))
 
 
+def test_the_same_in_fish(prefix, tmp_path):
+    fish = BY_NAME["fish"]
+    fish.need()
+    lines = ["set -g NCCL_IB_HCA mine", *fish.xccl(prefix, "dgx-a100"), "xccl_env off"]
+    done = fish.run([*lines, fish.dump(tmp_path / "off"), "echo $NCCL_IB_HCA"], tmp_path)
+    assert done.stdout == "mine\n"
+    assert "NCCL_IB_HCA" not in read_env(tmp_path / "off")
+
+
 def test_nothing_of_the_shell_itself_is_left(posix, prefix, tmp_path):
     listing = "set; typeset -f" if posix.name != "dash" else "set"
     show = f"({listing}) | grep -i xccl || :"
