@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from conftest import install
-from shells import LMOD_INIT, SHELLS
+from site_shells import LMOD_INIT, SHELLS
+from site_tree import install
 
 REPEAT = 15
 SOURCE_BAR_MS = 50

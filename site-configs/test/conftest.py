@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An installed tree for the tests of scripts and modules, made by the installer itself."""
+"""What the tests of site files, scripts and modules share."""
 
 import json
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(TOP / "site-configs" / "tools")]
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
+
+from site_tree import TOP, install  # noqa: E402
 
 BUILD = os.path.basename(os.environ.get("XCCL_TEST_BUILD", ""))
 
@@ -19,28 +19,6 @@ BUILD = os.path.basename(os.environ.get("XCCL_TEST_BUILD", ""))
 def pytest_ignore_collect(collection_path):
     """Nothing here depends on how the library was built: once, with the release, is enough."""
     return True if BUILD == "asan" else None
-
-
-def fake_library(file):
-    """A shared object that the loader accepts, for what only has to be there."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    source = file.with_suffix(".c")
-    source.write_text("int xccl_fake;\n", encoding="utf-8")
-    subprocess.run(["cc", "-shared", "-o", file, source], check=True, timeout=60)
-    source.unlink()
-
-
-def install(prefix, *options):
-    """Install scripts and modules below @p prefix, beside stand-ins for the libraries."""
-    prefix.mkdir(parents=True)
-    fake_library(prefix / "lib/libxccl-mpi.so")
-    for family in ("openmpi", "mpich"):
-        target = prefix / f"lib/xccl/libxccl-mpi-{family}.so"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(prefix / "lib/libxccl-mpi.so", target)
-    (prefix / "bin").mkdir()
-    subprocess.run([TOP / "ci/install-tree", *options, prefix], check=True, timeout=60)
-    return prefix
 
 
 @pytest.fixture(scope="session")

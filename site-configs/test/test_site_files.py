@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import TOP
+from site_tree import TOP
 from xccl_sites.check import check_all, check_site, cpu_list
 from xccl_sites.load import Fault, read_yaml
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import TOP
+from site_tree import TOP
 
 SEEDS = TOP / "docs/seeds"
 STUB = """

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import TOP
-from shells import BY_NAME, LMOD_INIT, read_env
+from site_shells import BY_NAME, LMOD_INIT, read_env
+from site_tree import TOP
 
 BUILD = os.environ.get("XCCL_TEST_BUILD")
 pytestmark = pytest.mark.skipif(

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import TOP, install
-from shells import BY_NAME, SHELLS, difference, read_env
+from site_shells import BY_NAME, SHELLS, difference, read_env
+from site_tree import TOP, install
 
 POSIX = [shell for shell in SHELLS if shell.kind == "sh"]
 # a value for some variables that the scripts set, among them empty ones and what needs care

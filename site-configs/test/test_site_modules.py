@@ -7,8 +7,8 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import TOP, install
-from shells import BY_NAME, LMOD_INIT, SHELLS, difference, read_env, without_lmod
+from site_shells import BY_NAME, LMOD_INIT, SHELLS, difference, read_env, without_lmod
+from site_tree import TOP, install
 
 pytestmark = pytest.mark.skipif(
     not LMOD_INIT.is_dir(), reason=f"Lmod is not installed (no {LMOD_INIT}): apt install lmod"
