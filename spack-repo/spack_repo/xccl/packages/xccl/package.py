@@ -35,7 +35,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
 
     maintainers("xccl-maintainers")
     license("BSD-3-Clause", checked_by="xccl-maintainers")
-    executables = ["^xccl-info$"]
+    executables = ("^xccl-info$",)
     test_requires_compiler = False
 
     version("main", branch="main")
@@ -91,8 +91,8 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
         when="+cuda vendor=nccl",
         msg="say the architecture of the GPUs that NCCL is built for, for example cuda_arch=80",
     )
-    conflicts("platform=darwin", msg="xccl needs Linux: the vendors' libraries exist nowhere else")
-    conflicts("platform=windows", msg="xccl needs Linux: the vendors' libraries exist nowhere else")
+    for _platform in ("darwin", "windows", "freebsd"):
+        conflicts(f"platform={_platform}", msg="the vendors' libraries exist on Linux only")
 
     root_cmakelists_dir = "libxccl"
 
