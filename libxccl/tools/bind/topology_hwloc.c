@@ -95,17 +95,28 @@ static bool is_gpu(hwloc_obj_t pci)
            ((attr->vendor_id == VENDOR_ID_NVIDIA) || (attr->vendor_id == VENDOR_ID_AMD));
 }
 
-/* The n-th GPU of the topology, or NULL. */
-static hwloc_obj_t nth_gpu(hwloc_topology_t topology, int n)
+static int by_address(const void *a, const void *b)
+{
+    const struct hwloc_pcidev_attr_s *one = &(*(hwloc_obj_t const *)a)->attr->pcidev;
+    const struct hwloc_pcidev_attr_s *two = &(*(hwloc_obj_t const *)b)->attr->pcidev;
+    int domain = (int)one->domain - (int)two->domain, bus = one->bus - two->bus;
+
+    return (domain != 0) ? domain : ((bus != 0) ? bus : one->dev - two->dev);
+}
+
+/* GPUs by PCI address, as drivers number them; hwloc has them in the order of the cores. */
+static int list_gpus(hwloc_topology_t topology, hwloc_obj_t gpus_p[MAX_GPUS])
 {
     hwloc_obj_t pci = NULL;
+    int         count = 0;
 
-    while ((pci = hwloc_get_next_pcidev(topology, pci)) != NULL) {
-        if (is_gpu(pci) && (n-- == 0)) {
-            return pci;
+    while ((count < MAX_GPUS) && ((pci = hwloc_get_next_pcidev(topology, pci)) != NULL)) {
+        if (is_gpu(pci)) {
+            gpus_p[count++] = pci;
         }
     }
-    return NULL;
+    qsort(gpus_p, (size_t)count, sizeof(gpus_p[0]), by_address);
+    return count;
 }
 
 static void read_cpus(hwloc_topology_t topology, struct machine *machine)
@@ -146,10 +157,23 @@ static int bridges_above(hwloc_obj_t obj, hwloc_obj_t stop)
     return count;
 }
 
+/* hwloc's own function is for processors: devices have no depth. */
+static hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b)
+{
+    for (; a->parent != NULL; a = a->parent) {
+        for (hwloc_obj_t up = b; up != NULL; up = up->parent) {
+            if (up == a) {
+                return a;
+            }
+        }
+    }
+    return a;
+}
+
 /* How two devices are connected: the smaller, the better; the names are NCCL's. */
 static int distance(hwloc_topology_t topology, hwloc_obj_t a, hwloc_obj_t b, const char **name_p)
 {
-    hwloc_obj_t common = hwloc_get_common_ancestor_obj(topology, a, b);
+    hwloc_obj_t common = common_ancestor(a, b);
 
     if (common->type == HWLOC_OBJ_BRIDGE) {
         int  bridges = bridges_above(a, common) + bridges_above(b, common);
@@ -241,6 +265,7 @@ static void place_gpu(hwloc_topology_t topology, hwloc_obj_t pci, struct machine
 bool topology_read(const char *source, struct machine *machine_p)
 {
     hwloc_topology_t topology;
+    hwloc_obj_t      gpus[MAX_GPUS];
 
     if (!load(source, &topology)) {
         return false;
@@ -248,19 +273,19 @@ bool topology_read(const char *source, struct machine *machine_p)
     machine_p->known = true;
     machine_p->this_system = hwloc_topology_is_thissystem(topology);
     read_cpus(topology, machine_p);
+    int count = list_gpus(topology, gpus);
     if (machine_p->ngpus == 0) { /* no driver has said anything, as with a topology from a file */
-        hwloc_obj_t pci;
-        while ((machine_p->ngpus < MAX_GPUS) &&
-               ((pci = nth_gpu(topology, machine_p->ngpus)) != NULL)) {
-            machine_p->vendor =
-                (pci->attr->pcidev.vendor_id == VENDOR_ID_AMD) ? VENDOR_AMD : VENDOR_NVIDIA;
-            machine_p->ngpus++;
-        }
+        machine_p->ngpus = count;
+        machine_p->vendor = (count == 0)                                         ? VENDOR_NONE
+                            : (gpus[0]->attr->pcidev.vendor_id == VENDOR_ID_AMD) ? VENDOR_AMD
+                                                                                 : VENDOR_NVIDIA;
     }
     for (int i = 0; i < machine_p->ngpus; i++) {
         const char *address = machine_p->gpu[i].pci;
-        hwloc_obj_t pci = (address[0] != '\0') ? hwloc_get_pcidev_by_busidstring(topology, address)
-                                               : nth_gpu(topology, i);
+        hwloc_obj_t pci = (i < count) ? gpus[i] : NULL;
+        if (address[0] != '\0') {
+            pci = hwloc_get_pcidev_by_busidstring(topology, address);
+        }
         if (pci != NULL) {
             place_gpu(topology, pci, machine_p, i);
         }

@@ -71,31 +71,57 @@ static void filter(const struct machine *machine, const char *text, struct visib
     visible->count = count;
 }
 
-/* The GPUs of this step on this node, by Slurm. */
-static void read_job(struct visible *visible)
+/* What HIP keeps of what ROCr has left: it counts in that. */
+static void filter_again(const char *text, struct visible *visible)
 {
-    const char *list = getenv("SLURM_STEP_GPUS"), *number = getenv("SLURM_GPUS_ON_NODE");
+    int kept[MAX_GPUS];
+    int count = 0;
 
-    if (list == NULL) {
-        list = getenv("SLURM_JOB_GPUS");
+    for (const char *p = text; (*p >= '0') && (*p <= '9') && (count < MAX_GPUS);) {
+        char *end;
+        long  number = strtol(p, &end, 10);
+        if (number >= visible->count) {
+            break;
+        }
+        kept[count++] = visible->gpu[number];
+        p = (*end == ',') ? end + 1 : end;
     }
+    memcpy(visible->gpu, kept, sizeof(kept[0]) * (size_t)count);
+    visible->count = count;
+}
+
+/* Numbers in a list like "0,2-3"; how many there are. */
+static int parse_numbers(const char *list, int numbers_p[])
+{
+    int count = 0;
+
     for (const char *p = list; (p != NULL) && (*p >= '0') && (*p <= '9');) {
         char *end;
         long  low = strtol(p, &end, 10), high = low;
         if (*end == '-') {
             high = strtol(end + 1, &end, 10);
         }
-        for (long gpu = low; (gpu <= high) && (visible->njob < MAX_GPUS); gpu++) {
-            visible->job[visible->njob++] = (int)gpu;
+        for (long number = low; (number <= high) && (count < MAX_GPUS); number++) {
+            numbers_p[count++] = (int)number;
         }
         p = (*end == ',') ? end + 1 : NULL;
     }
-    if ((visible->njob == 0) && (number != NULL)) {
-        int count = atoi(number);
-        visible->njob = ((count > 0) && (count <= MAX_GPUS)) ? count : 0;
-        for (int i = 0; i < visible->njob; i++) {
-            visible->job[i] = NO_NUMBER;
-        }
+    return count;
+}
+
+/*
+ * The GPUs of this step on this node, by Slurm. Where each task is bound to a GPU, its list holds
+ * that one alone; which are the others is known only if the step has all of the node's.
+ */
+static void read_job(const struct machine *machine, struct visible *visible)
+{
+    const char *list = getenv("SLURM_STEP_GPUS"), *number = getenv("SLURM_GPUS_ON_NODE");
+    int named = parse_numbers((list != NULL) ? list : getenv("SLURM_JOB_GPUS"), visible->job);
+    int count = (number != NULL) ? atoi(number) : named;
+
+    visible->njob = ((count > 0) && (count <= MAX_GPUS)) ? count : 0;
+    for (int i = 0; (visible->njob != named) && (i < visible->njob); i++) {
+        visible->job[i] = (visible->njob == machine->ngpus) ? i : NO_NUMBER;
     }
 }
 
@@ -113,13 +139,19 @@ void visible_read(const struct machine *machine, struct visible *visible_p)
         const char *second = (getenv("HIP_VISIBLE_DEVICES") != NULL) ? "HIP_VISIBLE_DEVICES"
                                                                      : "CUDA_VISIBLE_DEVICES";
         const char *more = getenv(second);
-        visible_p->foreign = (text != NULL) && (more != NULL);
         if ((more != NULL) && (text == NULL)) {
             visible_p->variable = second;
             filter(machine, more, visible_p);
+        } else if (more != NULL) {
+            /* Slurm sets all of them; where that takes nothing away, it does no harm. */
+            struct visible both = *visible_p;
+            filter_again(more, &both);
+            visible_p->foreign =
+                (both.count != visible_p->count) ||
+                (memcmp(both.gpu, visible_p->gpu, sizeof(both.gpu[0]) * (size_t)both.count) != 0);
         }
     }
-    read_job(visible_p);
+    read_job(machine, visible_p);
 }
 
 bool visible_per_task(const struct visible *visible)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A Slurm of two nodes on this machine, each in network, PID, mount, IPC and UTS namespaces.
+
+Everything a node runs is in its PID namespace, whose first process dies with the test (setpriv
+--pdeathsig, unshare --kill-child): nothing is left, however the test ends. Nothing is named
+outside, so two of these can run side by side.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+NODES = ("xccl-n0", "xccl-n1")
+PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "unshare", "nsenter", "setpriv", "ip", "mknod")
+START_SECONDS = 30
+
+SLURM_CONF = """
+ClusterName={cluster}
+SlurmctldHost={n0}(10.77.0.1)
+AuthType=auth/none
+CredType=cred/none
+MpiDefault=pmix
+ProctrackType=proctrack/linuxproc
+TaskPlugin={task_plugin}
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+GresTypes=gpu
+ReturnToService=2
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/ctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/ctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+TmpFS={folder}/tmp.%n
+SlurmdTimeout=30
+InactiveLimit=0
+KillWait=2
+LaunchParameters=enable_nss_slurm
+NodeName={n0} NodeAddr=10.77.0.1 CPUs={cpus} Gres=gpu:{gpus} State=UNKNOWN
+NodeName={n1} NodeAddr=10.77.0.2 CPUs={cpus} Gres=gpu:{gpus} State=UNKNOWN
+PartitionName=all Nodes={n0},{n1} Default=YES MaxTime=5 OverSubscribe=FORCE:8 State=UP
+"""
+
+# The controller lives on the first node.
+INIT = """
+hostname {name}
+mount -t tmpfs tmpfs /dev/shm
+export SLURM_CONF={folder}/slurm.conf
+ip link set lo up
+# The address is there once the link has been moved here.
+while ! ip link show xn >/dev/null 2>&1; do sleep 0.02; done
+ip addr add 10.77.0.{last}/24 dev xn && ip link set xn up
+{controller}
+slurmd -D -N {name} &
+wait
+"""
+
+
+class NoSlurm(Exception):
+    """What is missing here."""
+
+
+def check_possible():
+    if os.geteuid() != 0:
+        raise NoSlurm("needs root, for namespaces and slurmd")
+    missing = [name for name in PROGRAMS if shutil.which(name, path=search_path()) is None]
+    if missing:
+        raise NoSlurm(f"not installed: {', '.join(missing)} (Debian: slurm-wlm, iproute2)")
+    if subprocess.run(["unshare", "--net", "--pid", "--fork", "true"], check=False).returncode:
+        raise NoSlurm("this container allows no namespaces")
+
+
+def search_path():
+    return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+class Cluster:
+    """Nodes as they are, with task/affinity; or, with cpus, wider than they are and unbound."""
+
+    def __init__(self, folder, cpus=None, gpus=4):
+        self.folder = Path(folder)
+        self.gpus = gpus
+        self.cpus = cpus or os.cpu_count()
+        self.task_plugin = "task/none" if cpus else "task/affinity"
+        self.inits = []
+        self.env = dict(os.environ, PATH=search_path())
+
+    def __enter__(self):
+        check_possible()
+        try:
+            self.write_files()
+            for index, name in enumerate(NODES):
+                self.start_node(index, name)
+            self.connect()
+            self.wait_idle()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def write_files(self):
+        facts = {
+            "folder": self.folder,
+            "n0": NODES[0],
+            "n1": NODES[1],
+            "cluster": "xccltest",
+            "cpus": self.cpus,
+            "gpus": self.gpus,
+            "task_plugin": self.task_plugin,
+        }
+        for name in NODES:
+            (self.folder / f"tmp.{name}").mkdir(parents=True)
+            (self.folder / f"spool.{name}").mkdir()
+        (self.folder / "state").mkdir()
+        (self.folder / "dev").mkdir()
+        (self.folder / "slurm.conf").write_text(SLURM_CONF.format(**facts))
+        gres = ["AutoDetect=off"]
+        for gpu in range(self.gpus):
+            device = self.folder / "dev" / f"nvidia{gpu}"
+            subprocess.run(["mknod", device, "c", "1", "3"], check=True)  # Slurm wants a device
+            gres += [f"NodeName={name} Name=gpu File={device}" for name in NODES]
+        (self.folder / "gres.conf").write_text("\n".join(gres) + "\n")
+
+    def start_node(self, index, name):
+        script = INIT.format(
+            name=name,
+            folder=self.folder,
+            last=index + 1,
+            controller="slurmctld -D &" if index == 0 else "",
+        )
+        spaces = ["--net", "--pid", "--mount", "--ipc", "--uts"]
+        command = ["setpriv", "--pdeathsig", "KILL", "unshare", *spaces]
+        command += ["--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
+        log = (self.folder / f"init.{name}.log").open("w")
+        self.inits.append(
+            subprocess.Popen(
+                command,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        )
+
+    def inside(self, index):
+        """PID of the first process in a node's namespaces, as seen from outside."""
+        parent = self.inits[index].pid
+        children = Path(f"/proc/{parent}/task/{parent}/children")
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            pids = children.read_text().split()
+            if pids:
+                return pids[0]
+            time.sleep(0.02)
+        raise NoSlurm(f"{NODES[index]} did not start")
+
+    def connect(self):
+        """A pair of virtual links, one end in each node."""
+        self.pids = [self.inside(index) for index in range(len(NODES))]
+        ends = [f"x{os.getpid() % 100000}{side}" for side in "ab"]
+        ip = shutil.which("ip", path=search_path())
+        subprocess.run(
+            [ip, "link", "add", ends[0], "type", "veth", "peer", "name", ends[1]], check=True
+        )
+        for end, pid in zip(ends, self.pids):
+            subprocess.run([ip, "link", "set", end, "netns", pid, "name", "xn"], check=True)
+
+    def wait_idle(self):
+        end = time.monotonic() + START_SECONDS
+        state = ""
+        while time.monotonic() < end:
+            asked = self.run("sinfo", "-h", "-o", "%T %D", timeout=15)
+            state = (asked.stdout + asked.stderr).strip()
+            if state == f"idle {len(NODES)}":
+                return
+            time.sleep(0.1)
+        raise NoSlurm(f"the nodes did not come up: {state}\n{self.logs()}")
+
+    def logs(self):
+        files = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"--- {file.name}\n{file.read_text()[-2000:]}" for file in files)
+
+    def run(self, *command, env=None, timeout=60, node=0):
+        """Run a client on a node; after the time limit all of it is killed."""
+        enter = ["nsenter", f"--wd={self.folder}", "-t", self.pids[node], "-n", "-p", "-m", "-i", "-u"]
+        variables = dict(self.env, SLURM_CONF=str(self.folder / "slurm.conf"), **(env or {}))
+        process = subprocess.Popen(
+            [*enter, "timeout", "-k", "2", str(timeout), *map(str, command)],
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            out, err = process.communicate(timeout=timeout + 10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+    def stop(self):
+        """The first process of a PID namespace takes all others with it."""
+        for process in self.inits:
+            process.kill()
+        for process in self.inits:
+            process.wait(timeout=10)
+        self.inits = []

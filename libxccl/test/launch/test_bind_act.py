@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is really done to a process on this machine's own cores, asked from inside of it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ALLOWED = sorted(os.sched_getaffinity(0))
+SEE = 'grep -E "^(Cpus|Mems)_allowed_list" /proc/self/status; env | sort'
+DEVICES = Path("/sys/fs/cgroup/devices")
+
+needs_two = pytest.mark.skipif(len(ALLOWED) < 2, reason="needs two cores")
+
+
+@pytest.fixture
+def two_cores(tmp_path):
+    """A map that gives two ranks a core each, the second GPU first."""
+    (tmp_path / "ranks.map").write_text(
+        f"0 1 0 {ALLOWED[0]} auto auto\n1 0 0 {ALLOWED[1]} auto mlx5_3\n"
+    )
+    return tmp_path / "ranks.map"
+
+
+def rank(local, size=2, total=None):
+    return {
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(local),
+        "OMPI_COMM_WORLD_LOCAL_SIZE": str(size),
+        "OMPI_COMM_WORLD_RANK": str(local),
+        "OMPI_COMM_WORLD_SIZE": str(total or size),
+    }
+
+
+def seen(ended):
+    """Variables and /proc's lines, by name."""
+    assert ended.returncode == 0, ended.stderr
+    pairs = (line.replace(":\t", "=", 1).split("=", 1) for line in ended.stdout.splitlines() if line)
+    return dict(pair for pair in pairs if len(pair) == 2)
+
+
+def inside(tools, *options, env=None, sim="cuda:2"):
+    run = [tools.bin / "xccl-run", "--sim", sim, *options]
+    return seen(tools.run(*run, "sh", "-c", SEE, env=env))
+
+
+@needs_two
+@pytest.mark.parametrize("local", [0, 1])
+def test_map_binds_cores(tools, two_cores, local):
+    found = inside(tools, "--map", two_cores, env=rank(local))
+    assert found["Cpus_allowed_list"] == str(ALLOWED[local])
+    assert found["XCCL_LOCAL_DEVICE"] == str(1 - local)
+    assert found.get("UCX_NET_DEVICES") == ("mlx5_3:1" if local else None)
+    assert "CUDA_VISIBLE_DEVICES" not in found
+
+
+@needs_two
+def test_never_outside_the_mask(tools, two_cores):
+    """The launcher has bound the rank to the other core: it stays there."""
+    other = ["taskset", "-c", str(ALLOWED[1])]
+    run = [tools.bin / "xccl-run", "--sim", "cuda:2", "--map", two_cores, "sh", "-c", SEE]
+    ended = tools.run(*other, *run, env=rank(0))
+    assert seen(ended)["Cpus_allowed_list"] == str(ALLOWED[1])
+    assert "[cores-outside]" in ended.stderr
+
+
+@needs_two
+def test_memory_follows(tools, two_cores):
+    numa_maps = tools.good(
+        tools.bin / "xccl-run", "--sim", "cuda:2", "--map", two_cores, "--explain",
+        "grep", "-m1", "stack", "/proc/self/numa_maps", env=rank(0),
+    )  # fmt: skip
+    if "refused here" in numa_maps.stderr:
+        pytest.skip("this container forbids set_mempolicy")
+    assert "prefer:0" in numa_maps.stdout.replace("prefer=", "prefer:")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "variable", "value", "device"),
+    [("all", "CUDA_VISIBLE_DEVICES", None, "2"), ("first", "CUDA_VISIBLE_DEVICES", "2,0,1,3", "0"),
+     ("only", "CUDA_VISIBLE_DEVICES", "2", "0")],
+)  # fmt: skip
+def test_gpu_modes(tools, gpus, variable, value, device):
+    found = inside(tools, "--gpus", gpus, env=rank(2, 4), sim="cuda:4")
+    assert found.get(variable) == value
+    assert found["XCCL_LOCAL_DEVICE"] == device
+    assert "ROCR_VISIBLE_DEVICES" not in found
+
+
+def test_one_variable_on_amd(tools):
+    slurm = {"ROCR_VISIBLE_DEVICES": "0,1,2,3", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    found = inside(tools, "--gpus", "only", env={**rank(3, 4), **slurm}, sim="rocm:4")
+    assert found["ROCR_VISIBLE_DEVICES"] == "3"
+    assert not {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"} & set(found)
+
+
+def test_no_rank_is_left_alone(tools):
+    found = inside(tools)
+    assert "XCCL_LOCAL_DEVICE" not in found
+    assert found["Cpus_allowed_list"]
+    ended = tools.run(tools.bin / "xccl-run", "--report", "true")
+    assert ended.returncode == 2
+    assert "behind the launcher" in ended.stderr
+
+
+def test_launcher_itself_is_not_bound(tools, tmp_path):
+    """In front of a launcher, within a step, xccl-run is no rank although variables say so."""
+    fake = tmp_path / "mpirun"
+    fake.write_text("#!/bin/sh\nenv\n")
+    fake.chmod(0o755)
+    ended = tools.run(tools.bin / "xccl-run", fake, env={"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0"})
+    assert "XCCL_LOCAL_DEVICE" not in ended.stdout
+    assert "libxccl-mpi.so" in ended.stdout
+
+
+def test_no_bind(tools):
+    assert "XCCL_LOCAL_DEVICE" not in inside(tools, "--no-bind", env=rank(1))
+
+
+def test_nested_runs_bind_once(tools):
+    run = [tools.bin / "xccl-run", "--sim", "cuda:2", "--gpus", "first"]
+    again = [tools.bin / "xccl-run"]
+    found = seen(tools.run(*run, *again, "sh", "-c", SEE, env=rank(1)))
+    assert (found["CUDA_VISIBLE_DEVICES"], found["XCCL_LOCAL_DEVICE"]) == ("1,0", "0")
+    assert found["LD_PRELOAD"].count("libxccl-mpi") == 1
+
+
+@pytest.mark.parametrize(("total", "expected"), [(8, "OFI"), (4, "Socket")])
+def test_network_follows_the_number_of_nodes(tools, total, expected):
+    env = {**rank(0, 4, total), "NCCL_NET": "AWS Libfabric"} if expected == "Socket" else rank(0, 4, total)
+    found = inside(tools, "--site", "frontier", env=env, sim="rocm:4")
+    assert found["NCCL_NET"] == expected
+    assert found["XCCL_SITE"] == "frontier"
+    assert found["FI_MR_CACHE_MONITOR"] == "kdreg2"
+
+
+def test_settings_are_the_users_and_the_modules(tools):
+    own = {**rank(0, 4, 8), "NCCL_NET": "mine", "FI_MR_CACHE_MONITOR": "disabled"}
+    found = inside(tools, "--site", "frontier", env=own, sim="rocm:4")
+    assert (found["NCCL_NET"], found["FI_MR_CACHE_MONITOR"]) == ("mine", "disabled")
+    module = {**rank(0, 4, 8), "LOADEDMODULES": "rocm/7.1.1:rccl-net-plugin/1.0"}
+    assert "NCCL_NET" not in inside(tools, "--site", "frontier", env=module, sim="rocm:4")
+    other = inside(tools, "--site", "frontier", "--route", "mpi", env=rank(0, 4, 8), sim="rocm:4")
+    assert "NCCL_NET" not in other
+
+
+def test_explain_gives_every_reason(tools):
+    run = [tools.bin / "xccl-run", "--sim", "rocm:4", "--site", "frontier", "--explain", "true"]
+    ended = tools.good(*run, env={**rank(0, 4, 8), "MPICH_GPU_SUPPORT_ENABLED": "1"})
+    lines = ended.stderr.splitlines()
+    for name in ("NCCL_NET", "FI_CXI_RDZV_PROTO", "MPICH_OFI_NIC_POLICY", "XCCL_LOCAL_DEVICE", "LD_PRELOAD"):
+        at = [i for i, line in enumerate(lines) if line.startswith(f"xccl-run: {name}=")]
+        assert len(at) == 1, name
+        assert len(lines[at[0] + 1].strip()) > 10, name
+    assert "abort rather than fall back silently" in ended.stderr
+
+
+def test_unknown_site(tools):
+    ended = tools.run(tools.bin / "xccl-run", "--site", "nowhere", "true", env=rank(0))
+    assert ended.returncode == 2
+    assert "nowhere" in ended.stderr
+    assert "juwels-booster" in ended.stderr
+
+
+def test_report(tools, topology):
+    run = [tools.bin / "xccl-run", "--sim", "cuda:4", "--site", "juwels-booster"]
+    run += ["--topology", topology("juwels-booster"), "--report", "true"]
+    ended = tools.good(*run, env=rank(0, 4))
+    host = os.uname().nodename
+    assert (
+        f"host {host} rank 0 local 0 cores 18-23,66-71 numa 3 gpu 0 device 0 nic mlx5_0 distance near/PIX"
+        in ended.stderr
+    )
+    picture = [line for line in ended.stderr.splitlines() if "--PIX" in line]
+    assert len(picture) == 4
+
+
+@pytest.fixture
+def node_with_gpus(tmp_path):
+    """A /proc and a /dev with four GPUs whose device files are real ones."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: device files and a device cgroup")
+    if not (DEVICES / "cgroup.procs").exists():
+        pytest.skip("needs the device controller of cgroup v1 to hide device files")
+    (tmp_path / "dev").mkdir()
+    minors = (3, 5, 8, 9)  # null, zero, random, urandom: harmless to open
+    for gpu, minor in enumerate(minors):
+        folder = tmp_path / f"proc/driver/nvidia/gpus/0000:{0x10 + gpu:02x}:00.0"
+        folder.mkdir(parents=True)
+        uuid = f"GPU-{gpu}1111111-0000-0000-0000-000000000000"
+        (folder / "information").write_text(
+            f"Model: \t\t NVIDIA A100-SXM4-40GB\nGPU UUID: \t {uuid}\nDevice Minor: \t {gpu}\n"
+        )
+        subprocess.run(["mknod", tmp_path / f"dev/nvidia{gpu}", "c", "1", str(minor)], check=True)
+    group = DEVICES / f"xccl-test-{os.getpid()}"
+    group.mkdir()
+    yield tmp_path, group, minors
+    group.rmdir()
+
+
+def test_hidden_by_a_device_cgroup(tools, node_with_gpus):
+    """What Slurm does for --gpu-bind=closest: the task sees one GPU, and calls it 0."""
+    root, group, minors = node_with_gpus
+    deny = "; ".join(
+        f"echo 'c 1:{minor} rwm' >{group}/devices.deny" for minor in minors if minor != minors[2]
+    )
+    plan = f"{tools.bin}/xccl-bind --plan --root {root} --topology 'pack:1 core:4 pu:1'"
+    # Leave the cgroup at the end, or it could not be removed.
+    script = f"echo $$ >{group}/cgroup.procs && {{ {deny}; }} && {plan}; echo $$ >{DEVICES}/cgroup.procs"
+    env = {**rank(1, 4), "CUDA_VISIBLE_DEVICES": "0", "SLURM_GPUS_ON_NODE": "4"}
+    ended = tools.good(shutil.which("sh"), "-c", script, env=env)
+    import json
+
+    found = json.loads(ended.stdout)
+    assert [gpu["hidden"] for gpu in found["gpus"]] == [True, True, False, True]
+    assert found["visible"] == [2]
+    assert (found["ranks"][1]["gpu"], found["ranks"][1]["device"]) == (2, 0)
+    assert [note["id"] for note in found["notes"]] == ["gpu-hidden"]
+    assert "--gres-flags=allow-task-sharing" in found["notes"][0]["text"]
+
+
+def test_uuids_are_understood(tools, node_with_gpus):
+    root, _, _ = node_with_gpus
+    env = {"CUDA_VISIBLE_DEVICES": "GPU-3111,GPU-1111"}
+    assert tools.plan("--local-size", 2, root=root, env=env)["visible"] == [3, 1]

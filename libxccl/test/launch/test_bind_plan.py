@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each rank would get, on machines that are not here: xccl-bind --plan."""
+
+import pytest
+from topologies import NODES
+
+# (GPU, NUMA domain, cores, NIC) of local ranks 0, 1, ...: what the operators document.
+EXPECTED = {
+    "juwels-booster": [
+        (0, 3, "18-23,66-71", "mlx5_0"),
+        (1, 1, "6-11,54-59", "mlx5_1"),
+        (2, 7, "42-47,90-95", "mlx5_2"),
+        (3, 5, "30-35,78-83", "mlx5_3"),
+    ],
+    "frontier": [
+        (4, 0, "1-7,65-71", "hsn2"),
+        (5, 0, "9-15,73-79", "hsn2"),
+        (2, 1, "17-23,81-87", "hsn1"),
+        (3, 1, "25-31,89-95", "hsn1"),
+        (6, 2, "33-39,97-103", "hsn3"),
+        (7, 2, "41-47,105-111", "hsn3"),
+        (0, 3, "49-55,113-119", "hsn0"),
+        (1, 3, "57-63,121-127", "hsn0"),
+    ],
+    "dgx-a100": [
+        (0, 3, "48-55,176-183", "mlx5_0"),
+        (1, 3, "56-63,184-191", "mlx5_1"),
+        (2, 1, "16-23,144-151", "mlx5_2"),
+        (3, 1, "24-31,152-159", "mlx5_3"),
+        (4, 7, "112-119,240-247", "mlx5_6"),
+        (5, 7, "120-127,248-255", "mlx5_7"),
+        (6, 5, "80-87,208-215", "mlx5_8"),
+        (7, 5, "88-95,216-223", "mlx5_9"),
+    ],
+    "dgx-h100": [
+        (0, 0, "0-13,112-125", "mlx5_0"),
+        (1, 0, "14-27,126-139", "mlx5_3"),
+        (2, 0, "28-41,140-153", "mlx5_4"),
+        (3, 0, "42-55,154-167", "mlx5_5"),
+        (4, 1, "56-69,168-181", "mlx5_6"),
+        (5, 1, "70-83,182-195", "mlx5_9"),
+        (6, 1, "84-97,196-209", "mlx5_10"),
+        (7, 1, "98-111,210-223", "mlx5_11"),
+    ],
+}
+
+
+def cpus(text):
+    """The set that "0-3,8" means."""
+    out = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        out.update(range(int(low), int(high or low) + 1))
+    return out
+
+
+def rows(plan):
+    return [(r["gpu"], r["numa"], r["cores"], r["nic"]) for r in plan["ranks"]]
+
+
+def ids(plan):
+    return [note["id"] for note in plan["notes"]]
+
+
+def mask(text):
+    return hex(sum(1 << cpu for cpu in cpus(text)))
+
+
+def slurm_env(masks, local_rank=0, **more):
+    """A task of a step on one node, with a mask for each."""
+    env = {
+        "SLURM_STEP_ID": "0",
+        "SLURM_LOCALID": str(local_rank),
+        "SLURM_PROCID": str(local_rank),
+        "SLURM_NODEID": "0",
+        "SLURM_STEP_TASKS_PER_NODE": str(len(masks)),
+        "SLURM_CPU_BIND_TYPE": "mask_cpu:",
+        "SLURM_CPU_BIND_LIST": ",".join(map(mask, masks)),
+    }
+    env.update(more)
+    return env
+
+
+@pytest.mark.parametrize("site", EXPECTED)
+def test_site_map(tools, topology, site_map, site):
+    ranks = len(EXPECTED[site])
+    plan = tools.plan("--map", site_map(site), "--topology", topology(site), "--local-size", ranks)
+    assert rows(plan) == EXPECTED[site]
+    assert {r["core_distance"] for r in plan["ranks"]} == {"near"}
+    assert {r["nic_distance"] for r in plan["ranks"]} <= {"PIX", "NODE"}
+    assert [r["device"] for r in plan["ranks"]] == [r["gpu"] for r in plan["ranks"]]
+    assert plan["notes"] == []
+
+
+@pytest.mark.parametrize("site", EXPECTED)
+def test_unknown_machine_is_read_by_hwloc(tools, topology, site):
+    """Without a map: the same NUMA domain and NIC for each GPU, and cores that nobody shares."""
+    ranks = len(EXPECTED[site])
+    plan = tools.plan("--topology", topology(site), "--local-size", ranks)
+    near = {gpu: (numa, nic) for gpu, numa, _, nic in EXPECTED[site]}
+    used = set()
+    for rank in plan["ranks"]:
+        assert (rank["numa"], rank["nic"]) == near[rank["gpu"]]
+        assert rank["gpu"] == rank["local_rank"]
+        assert rank["how"] == "hwloc"
+        assert not used & cpus(rank["cores"])
+        used |= cpus(rank["cores"])
+    sizes = {len(cpus(rank["cores"])) for rank in plan["ranks"]}
+    assert len(sizes) == 1
+    if site == "dgx-h100":  # half a processor's cores are too many for one of four ranks
+        assert sizes == {28}
+
+
+def test_lone_rank_keeps_the_node(tools, topology, site_map):
+    plan = tools.plan("--map", site_map("dgx-h100"), "--topology", topology("dgx-h100"), "--local-size", 1)
+    (rank,) = plan["ranks"]
+    assert not rank["bound"]
+    assert "lone rank" in rank["how"]
+
+
+def test_fewer_ranks_than_gpus_divide_less(tools, topology):
+    plan = tools.plan("--topology", topology("dgx-h100"), "--local-size", 2)
+    assert [r["cores"] for r in plan["ranks"]] == ["0-27,112-139", "28-55,140-167"]
+
+
+def test_launcher_mask_is_kept(tools, topology, site_map):
+    """Slurm allows a part of the cores wanted: only that part is used."""
+    env = slurm_env(["18-20,66-68", "6-8,54-56", "42-44,90-92", "30-32,78-80"])
+    plan = tools.plan("--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), env=env)
+    assert [r["cores"] for r in plan["ranks"]] == ["18-20,66-68", "6-8,54-56", "42-44,90-92", "30-32,78-80"]
+    assert all(r["bound"] for r in plan["ranks"])
+
+
+def test_ranks_follow_their_masks(tools, topology, site_map):
+    """Slurm has dealt the domains in order: each rank takes the GPU next to it, not its number's."""
+    masks = [f"{first}-{first + 5}" for first in (6, 18, 30, 42)]  # NUMA 1, 3, 5, 7
+    for local_rank in range(4):
+        env = slurm_env(masks, local_rank)
+        plan = tools.plan(
+            "--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), env=env
+        )
+        assert [r["gpu"] for r in plan["ranks"]] == [1, 0, 3, 2]
+        assert [cpus(r["cores"]) for r in plan["ranks"]] == [cpus(m) for m in masks]
+        assert plan["notes"] == []
+
+
+def test_far_masks_still_give_a_gpu_each(tools, topology, site_map):
+    """All ranks on one domain: no two may share a GPU for being near the same."""
+    masks = ["18-19", "20-21", "22-23", "66-71"]
+    env = slurm_env(masks)
+    plan = tools.plan("--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), env=env)
+    assert sorted(r["gpu"] for r in plan["ranks"]) == [0, 1, 2, 3]
+    for rank, allowed in zip(plan["ranks"], masks):
+        assert cpus(rank["cores"]) <= cpus(allowed), "never outside the mask"
+
+
+def test_cores_outside_the_mask_are_told(tools, topology, site_map):
+    plan = tools.plan(
+        "--map", site_map("frontier"), "--topology", topology("frontier"), "--local-size", 8, "--mask", "0,8"
+    )
+    assert "cores-outside" in ids(plan)
+    assert not plan["ranks"][0]["bound"]
+    assert plan["ranks"][0]["cores"] == "0,8"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "visible"),
+    [
+        ("CUDA_VISIBLE_DEVICES", "2,3", [2, 3]),
+        ("CUDA_VISIBLE_DEVICES", "3,9,1", [3]),  # as the driver: the list ends at what is no GPU
+        ("CUDA_VISIBLE_DEVICES", "", []),
+    ],
+)
+def test_visible_list(tools, topology, site_map, variable, value, visible):
+    plan = tools.plan(
+        "--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), "--local-size", 2,
+        env={variable: value},
+    )  # fmt: skip
+    assert plan["visible"] == visible
+    gpus = [r["gpu"] for r in plan["ranks"]]
+    devices = [r["device"] for r in plan["ranks"]]
+    if visible:
+        assert gpus == [visible[i % len(visible)] for i in range(2)]
+        assert [visible[d] for d in devices] == gpus
+    else:
+        assert gpus == [None, None]
+
+
+def test_amd_filters_twice(tools, topology, site_map):
+    common = ["--map", site_map("frontier"), "--topology", topology("frontier"), "--local-size", 4]
+    harmless = {"ROCR_VISIBLE_DEVICES": "0,1,2,3", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    plan = tools.plan(*common, env=harmless)
+    assert "visible-double" not in ids(plan)
+    assert sorted(r["gpu"] for r in plan["ranks"]) == [0, 1, 2, 3]
+    plan = tools.plan(*common, env={"ROCR_VISIBLE_DEVICES": "4,5,6,7", "HIP_VISIBLE_DEVICES": "4,5,6,7"})
+    assert "visible-double" in ids(plan)
+
+
+@pytest.mark.parametrize(
+    ("size", "env", "found"),
+    [
+        (8, {}, ["ranks-over-gpus"]),
+        (4, {"CUDA_VISIBLE_DEVICES": "0"}, ["gpu-shared"]),
+        (4, {"CUDA_VISIBLE_DEVICES": "0", "SLURM_GPUS_ON_NODE": "1"}, ["gpu-shared"]),
+        (4, {"MPICH_SMP_SINGLE_COPY_MODE": "NONE"}, ["single-copy-none"]),
+        (1, {"MPICH_OFI_NIC_POLICY": "NUMA"}, ["nic-policy"]),
+        (4, {"MPICH_OFI_NIC_POLICY": "NUMA"}, []),
+        (4, {"MPICH_OFI_NIC_POLICY": "GPU"}, ["nic-policy"]),
+        (4, {"MPICH_OFI_NIC_POLICY": "GPU", "MPICH_GPU_SUPPORT_ENABLED": "1"}, []),
+        (4, {}, []),
+    ],
+)
+def test_notes(tools, topology, site_map, size, env, found):
+    plan = tools.plan(
+        "--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"),
+        "--local-size", size, env=env,
+    )  # fmt: skip
+    assert ids(plan) == found
+
+
+def test_mps_is_named(tools, topology):
+    env = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/mps"}
+    plan = tools.plan("--topology", topology("juwels-booster"), "--local-size", 8, env=env)
+    assert "MPS" in plan["notes"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("env", "launcher"),
+    [
+        ({"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "3"}, "Open MPI"),
+        ({"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0", "MPI_LOCALRANKID": "3"}, "Hydra"),
+        ({"PALS_LOCAL_RANKID": "3"}, "PALS"),
+        ({"FLUX_TASK_LOCAL_ID": "3"}, "Flux"),
+        ({"SLURM_STEP_ID": "7", "SLURM_LOCALID": "3"}, "Slurm"),
+        ({"PMIX_LOCAL_RANK": "3"}, "PMIx"),
+        ({"SLURM_LOCALID": "0"}, None),  # a batch step
+        ({"SLURM_STEP_ID": "4294967290", "SLURM_LOCALID": "0"}, None),  # an interactive step
+    ],
+)
+def test_launchers(tools, env, launcher):
+    plan = tools.plan("--topology", "pack:1 core:4 pu:1", env=env)
+    assert plan["launcher"] == launcher
+    assert len(plan["ranks"]) == (4 if launcher else 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (["--bind", "near"], 2, ["near", "auto, site, hwloc, none"]),
+        (["--gpus", "some"], 2, ["some", "all, first, only"]),
+        (["--map", "/no/map"], 1, ["/no/map"]),
+        (["--bind", "site"], 1, ["no map", "--bind hwloc"]),
+        (["--topology", "rubbish"], 1, ["rubbish", "lstopo"]),
+        (["--mask", "x"], 2, ["'x'", "0-7"]),
+        (["--local-size", "0"], 2, ["'0'"]),
+        (["--what"], 2, ["--what"]),
+    ],
+)
+def test_refusals(tools, options, status, words):
+    ended = tools.run(tools.bin / "xccl-bind", "--plan", *options)
+    assert ended.returncode == status
+    assert ended.stdout == ""
+    for word in words:
+        assert word in ended.stderr
+
+
+@pytest.mark.parametrize("line", ["0 0 0", "1 0 0 0-3 - -", "0 x 0 0-3 - -", "0 0 0 3-0 - -", "0 0 0 0-3 ? -"])
+def test_broken_map(tools, tmp_path, line):
+    (tmp_path / "map").write_text(f"# a comment\n{line}\n")
+    ended = tools.run(tools.bin / "xccl-bind", "--plan", "--map", tmp_path / "map")
+    assert ended.returncode == 1
+    assert "line 2" in ended.stderr
+
+
+def test_every_site_has_a_node_here():
+    assert set(EXPECTED) == set(NODES)
