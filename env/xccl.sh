@@ -24,8 +24,10 @@ _xccl_find() {
         eval '_xccl_dir=${BASH_SOURCE[0]}'
     elif [ -n "${ZSH_VERSION-}" ]; then
         eval '_xccl_dir=${functions_source[_xccl_find]-}'
-    elif [ -n "${KSH_VERSION-}" ]; then
-        eval '_xccl_dir=${.sh.file}' 2>/dev/null || _xccl_dir=
+    else
+        case ${KSH_VERSION-} in
+        *93*) eval '_xccl_dir=${.sh.file}' ;; # mksh has no such thing
+        esac
     fi
     case $_xccl_dir in
     /*/*) _xccl_dir=${_xccl_dir%/*} ;;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 
-from . import model
+from . import model, packaging
 
 MARK = "Rendered by site-configs/tools/render"
 # Where rendered files lie; one there that carries the mark and is made from nothing is stale.
@@ -19,6 +19,9 @@ OWNED = (
     "site-configs/*/*.json",
     "site-configs/*/*.map",
     "site-configs/*/*.env",
+    "site-configs/*/spack/*.yaml",
+    "site-configs/*/spack/*/*.yaml",
+    "easyconfigs/settings/*/*.eb",
 )
 
 
@@ -53,6 +56,8 @@ def _environment():
         lua=model.lua_pattern,
         case=model.case_pattern,
         regex=model.regex_pattern,
+        pieces=packaging.pieces,
+        by_guard=_by_guard,
     )
     environment.globals.update(mark=MARK, model=model, dict=dict)
     return environment
@@ -146,6 +151,7 @@ class _Out:
                 software=software,
                 **values,
             )
+        packaging.add(self, routes, site)
         self.files[f"site-configs/{name}/site.json"] = _site_json(routes, site)
         self.add(f"docs/sites/{name}.md", "site.md.j2", **values)
 

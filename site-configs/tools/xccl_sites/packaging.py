@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What of a site Spack and EasyBuild need: the stack's variants, requirements, externals, module settings."""
+
+from . import model
+
+# Name in a site's software -> package of Spack; what is missing here is not Spack's to choose.
+REQUIRED = {
+    "Open MPI": "openmpi",
+    "UCC": "ucc",
+    "UCX": "ucx",
+    "NCCL": "nccl",
+    "CUDA": "cuda",
+    "aws-ofi-nccl": "aws-ofi-nccl",
+}
+ROCM_PARTS = ("hip", "hsa-rocr-dev", "llvm-amdgpu", "rocm-core")
+
+
+def gpu_variants(site):
+    """'+cuda cuda_arch=80' or '+rocm amdgpu_target=gfx90a'; '' where the site does not fix the GPU."""
+    arch = site["hardware"]["gpu"].get("arch", "")
+    if arch.startswith("sm_"):
+        return f"+cuda cuda_arch={arch[3:]}"
+    return f"+rocm amdgpu_target={arch}" if arch.startswith("gfx") else ""
+
+
+def stack(site):
+    """Spec of the bundle for @p site."""
+    gpu, refused = gpu_variants(site), model.refused(site)
+    fabrics = "ofi" if site["mpi"]["transport"] == "ofi" else "ucx"
+    routes = "xccl,ucc" if gpu and "ucc" not in refused else "xccl"
+    return f"xccl-stack route={routes} fabrics={fabrics} {gpu or '~cuda~rocm'}"
+
+
+def requirements(site, software):
+    """[(package, requirement)] that pin what the site runs."""
+    versions = software.get("packages", {})
+    pinned = [(REQUIRED[name], f"@{versions[name]}") for name in REQUIRED if name in versions]
+    if site["mpi"]["family"] == "openmpi" and not any(name == "openmpi" for name, _ in pinned):
+        pinned.append(("openmpi", "@4.1.4:"))
+    return pinned
+
+
+def externals(site, software):
+    """[(package, spec, prefix or None, [module])] that the site has and Spack must not build."""
+    versions, found = software.get("packages", {}), []
+    gpu = gpu_variants(site)
+    if "Cray MPICH" in versions:
+        half = " +rocm" if "+rocm" in gpu else " +cuda" if "+cuda" in gpu else ""
+        spec = f"cray-mpich@{versions['Cray MPICH']} +wrappers{half}"
+        found.append(("cray-mpich", spec, None, software["modules"]))
+    if "libfabric" in versions:
+        version = versions["libfabric"]
+        prefix = f"/opt/cray/libfabric/{version}"
+        found.append(("libfabric", f"libfabric@{version} fabrics=cxi", prefix, []))
+    if "ROCm" in versions:
+        version = versions["ROCm"]
+        for name in ROCM_PARTS:
+            variant = " +rocm" if name == "hip" else ""
+            found.append((name, f"{name}@{version}{variant}", f"/opt/rocm-{version}", []))
+        target = gpu.split()[-1]
+        found.append(("rccl", f"rccl@{version} {target}", f"/opt/rocm-{version}", []))
+    return found
+
+
+def pieces(value, width=90):
+    """A Python string, cut behind each # where it is long."""
+    if len(value) <= width:
+        return repr(value)
+    lines = [""]
+    for part in value.replace("#", "#\n").split("\n"):
+        if len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "(\n" + "\n".join(f"        {line!r}" for line in lines) + "\n    )"
+
+
+def infiniband(site):
+    return site["hardware"]["nic"].get("kind", "").startswith("InfiniBand")
+
+
+def values(site, software):
+    """Everything the Spack templates ask for."""
+    return {
+        "software": software,
+        "stack": stack(site),
+        "mpi": "openmpi" if site["mpi"]["family"] == "openmpi" else "cray-mpich",
+        "requirements": requirements(site, software),
+        "externals": externals(site, software),
+        "infiniband": infiniband(site),
+        "slingshot": site["mpi"]["transport"] == "ofi",
+    }
+
+
+def add(out, routes, site):
+    """Add the files of @p site to the renderer's output @p out."""
+    for number, software in enumerate(site["software"]):
+        folder = f"site-configs/{site['name']}/spack" + (f"/{software['name']}" if number else "")
+        given = values(site, software)
+        for name in ("packages", "toolchains", "modules", "spack"):
+            out.add(f"{folder}/{name}.yaml", f"spack-{name}.yaml.j2", site=site, **given)
+    for route in routes["routes"]:
+        if route["name"] not in model.refused(site):
+            out.add(
+                f"easyconfigs/settings/{site['name']}/xccl-settings-{route['name']}.eb",
+                "xccl-settings.eb.j2",
+                site=site,
+                route=route,
+                variables=model.route_variables(routes, route, site["ccl"]["library"]),
+                shell=model.shell_variables(site),
+            )
