@@ -107,7 +107,7 @@ PLANTED = [
         "route 'ucc-ccl' cannot work with mpi family",
     ),
     ("frontier", "{route: ucc-ccl, ", "{route: rccl, ", "allowed: xccl, ucc, ucc-ccl, mpi"),
-    ("frontier", "routes:\n", "routes:\n  default: ucc\n", "'ucc' is refused below"),
+    ("frontier", "{route: ucc, ", "{route: xccl, ", "route 'xccl' is the default of every site"),
     ("frontier", "--gpu-bind=none]", "gpu-bind none]", "allowed: an option such as --name=value"),
     (
         "frontier",

@@ -238,11 +238,8 @@ class _Site:
     def route_rules(self):
         mpi, routes = self.site["mpi"], self.site.get("routes", {})
         refused = {entry["route"] for entry in routes.get("refused", [])}
-        if routes.get("default", "xccl") in refused:
-            self.fault(
-                ["routes", "default"],
-                f"'{routes.get('default', 'xccl')}' is refused below; choose another",
-            )
+        if "xccl" in refused:
+            self.fault(["routes", "refused"], "route 'xccl' is the default of every site")
         for route in self.routes["routes"]:
             family = route.get("needs", {}).get("mpi")
             wrong = family and (mpi["transport"] == "ofi" or mpi["family"] not in (family, "any"))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is set on which site and route, as plain values that every template shares."""
 
-from .check import cpu_list
-
 
 def tune_list(routes, variable):
     """UCC's TUNE text: every collective of the vendor's transport, for one kind of memory."""
@@ -129,9 +127,3 @@ def verified_of(site):
     if "plugin" in site:
         groups.append(("network plugin", site["plugin"]))
     return [(name, fact["verified"], site["sources"][fact["source"]]) for name, fact in groups]
-
-
-def total_cpus(site):
-    """Number of cores the map hands to ranks; None where it is read at run time."""
-    ranks = site["hardware"]["binding"]["ranks"]
-    return sum(len(cpu_list(rank["cores"])) for rank in ranks) or None

@@ -85,6 +85,7 @@ def _site_json(routes, site):
         "routes": {
             route["name"]: {
                 "refused": model.refused(site).get(route["name"]),
+                "preload": route.get("preload", False),
                 "variables": {
                     v["name"]: v["value"]
                     for v in model.route_variables(routes, route, site["ccl"]["library"])
