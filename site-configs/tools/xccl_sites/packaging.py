@@ -28,7 +28,9 @@ def stack(site):
     gpu, refused = gpu_variants(site), model.refused(site)
     fabrics = "ofi" if site["mpi"]["transport"] == "ofi" else "ucx"
     routes = "xccl,ucc" if gpu and "ucc" not in refused else "xccl"
-    return f"xccl-stack route={routes} fabrics={fabrics} {gpu or '~cuda~rocm'}"
+    return (
+        f"xccl-stack route={routes} fabrics={fabrics} {gpu or '~cuda~rocm'} ^xccl site={site['name']}"
+    )
 
 
 def requirements(site, software):
@@ -37,6 +39,8 @@ def requirements(site, software):
     pinned = [(REQUIRED[name], f"@{versions[name]}") for name in REQUIRED if name in versions]
     if site["mpi"]["family"] == "openmpi" and not any(name == "openmpi" for name, _ in pinned):
         pinned.append(("openmpi", "@4.1.4:"))
+    if infiniband(site) and not any(name == "ucx" for name, _ in pinned):
+        pinned.append(("ucx", ""))
     return pinned
 
 
