@@ -28,7 +28,7 @@ def falls_back(result, ranks, cause):
 def test_init_fails(family, fault):
     """One rank, or all, cannot make a communicator: all use MPI."""
     env = {"XCCL_SIM_FAIL": fault}
-    falls_back(family.run(3, "mpi_loop cuda 5", env=env, timeout=60), 3, "init")
+    falls_back(family.run(3, "mpi_loop cuda 5", env=env, timeout=60), 3, "ncclCommInitRank failed")
 
 
 @pytest.mark.parametrize("rank", ["@0", "@1", ""])
@@ -69,13 +69,10 @@ def test_none_is_no_fault(openmpi):
 def test_versions_differ(openmpi):
     """Ranks with different versions of the library: one warning names both, and MPI is used."""
     program = str(openmpi.program("mpi_loop"))
-    old = (
-        "test $OMPI_COMM_WORLD_RANK = 1 && export XCCL_SIM_VERSION=22304; "
-        f"exec {program} cuda 5"
-    )
+    old = f"test $OMPI_COMM_WORLD_RANK = 1 && export XCCL_SIM_VERSION=22304; exec {program} cuda 5"
     result = openmpi.run(2, ["/bin/sh", "-c", old], timeout=60)
-    falls_back(result, 2, r"2\.23\.4")
-    assert "2.28.3" in warnings_of(result)[0], result.out
+    falls_back(result, 2, "22304")
+    assert "22803" in warnings_of(result)[0], result.out
 
 
 @pytest.mark.parametrize("kind", ["async", "op"])

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Python programs: device arrays through mpi4py, and mpi4py's own tests with xccl in between."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import mpi4py_suite
+import pytest
+
+HERE = Path(__file__).resolve().parent
+# The files of mpi4py's suite that call what xccl takes over; ci/mpi4py-suite runs all of it.
+FAIR_PART = [
+    "-i",
+    "test_cco_buf.*|test_cco_vec.*|test_cco_ngh_buf|test_comm.*|test_errhandler|test_op|test_io",
+]
+
+
+@pytest.fixture(params=["openmpi", "openmpi5"])
+def python_mpi(request, mpis):
+    """The MPIs that the installed mpi4py, built with Open MPI 4.1, runs on."""
+    if importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("mpi4py is not installed; ci/bootstrap test builds it")
+    found = mpis.get(request.param, "it is not installed")
+    if isinstance(found, str):
+        pytest.skip(f"{request.param}: {found}")
+    return found
+
+
+def python_env(mpi):
+    return {"PYTHONMALLOC": "malloc"} if mpi.build.sanitized else {}
+
+
+@pytest.mark.parametrize("route", ["xccl", "mpi"])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_device_arrays(python_mpi, ranks, route):
+    """Objects with __cuda_array_interface__ in thirteen collectives."""
+    result = python_mpi.run(
+        ranks,
+        [sys.executable, str(HERE / "mpi4py_device.py")],
+        env={**python_env(python_mpi), "XCCL_ROUTE": route, "XCCL_LOG": "info"},
+        timeout=120,
+    )
+    result.good()
+    if ranks > 1:
+        path = "ccl" if route == "xccl" else "mpi-staged"
+        assert result.lines(rf"allreduce of .* in cuda on {ranks} ranks: {path} "), result.out
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_own_suite(python_mpi, ranks):
+    """Every test of mpi4py's ends as it does without xccl."""
+    if mpi4py_suite.sources() is None:
+        pytest.skip("mpi4py's source distribution is not there; ci/bootstrap test unpacks it")
+    if python_mpi.build.sanitized:
+        pytest.skip("the release build runs it; Python under AddressSanitizer takes minutes")
+    without, plain = mpi4py_suite.run_suite(python_mpi, ranks, FAIR_PART, preload=False)
+    with_xccl, preloaded = mpi4py_suite.run_suite(python_mpi, ranks, FAIR_PART, preload=True)
+    assert sum(outcome == "passed" for outcome in without.values()) > 100 * ranks, plain.out
+    assert not preloaded.timed_out
+    assert not mpi4py_suite.differences(without, with_xccl), preloaded.out
