@@ -26,7 +26,9 @@ class Tools:
         self.sanitized = "XCCL_SANITIZE:BOOL=ON" in (folder.parent / "CMakeCache.txt").read_text()
 
     def environment(self, extra=None):
-        env = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN) and k not in VISIBLE}
+        env = {
+            k: v for k, v in os.environ.items() if not k.startswith(FOREIGN) and k not in VISIBLE
+        }
         env.update(
             ASAN_OPTIONS="detect_leaks=0",
             OMPI_ALLOW_RUN_AS_ROOT="1",
@@ -59,7 +61,9 @@ class Tools:
 
     def good(self, *command, **options):
         ended = self.run(*command, **options)
-        assert ended.returncode == 0, f"{command}: {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+        assert ended.returncode == 0, (
+            f"{command}: {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+        )
         return ended
 
     def plan(self, *options, env=None, root="/nonexistent"):
@@ -95,7 +99,9 @@ def start_cluster(**shape):
         check_possible()
     except NoSlurm as missing:
         pytest.skip(f"no Slurm to test with: {missing}")
-    with tempfile.TemporaryDirectory(prefix="xccl-slurm-") as folder, Cluster(folder, **shape) as it:
+    with tempfile.TemporaryDirectory(prefix="xccl-slurm-") as folder, Cluster(
+        folder, **shape
+    ) as it:
         yield it
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Slurm of two nodes on this machine, each in network, PID, mount, IPC and UTS namespaces.
+"""A Slurm of two nodes on this machine, in namespaces of its own.
 
-Everything a node runs is in its PID namespace, whose first process dies with the test (setpriv
---pdeathsig, unshare --kill-child): nothing is left, however the test ends. Nothing is named
-outside, so two of these can run side by side.
+All of it is in one PID namespace, whose first process dies with the test (setpriv --pdeathsig,
+unshare --kill-child): nothing is left, however the test ends. Each node has a network and a name
+of its own. They share processes and /dev/shm, through which the simulated accelerators talk. Nothing is visible from outside, so two of these can run side by side.
 """
 
 import os
@@ -14,7 +14,17 @@ import time
 from pathlib import Path
 
 NODES = ("xccl-n0", "xccl-n1")
-PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "unshare", "nsenter", "setpriv", "ip", "mknod")
+PROGRAMS = (
+    "slurmctld",
+    "slurmd",
+    "srun",
+    "sbatch",
+    "unshare",
+    "nsenter",
+    "setpriv",
+    "ip",
+    "mknod",
+)
 START_SECONDS = 30
 
 SLURM_CONF = """
@@ -48,17 +58,26 @@ NodeName={n1} NodeAddr=10.77.0.2 CPUs={cpus} Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=all Nodes={n0},{n1} Default=YES MaxTime=5 OverSubscribe=FORCE:8 State=UP
 """
 
-# The controller lives on the first node.
+# In the namespaces of the first node, where the controller lives, too.
 INIT = """
-hostname {name}
-mount -t tmpfs tmpfs /dev/shm
 export SLURM_CONF={folder}/slurm.conf
+mount -t tmpfs tmpfs /dev/shm
+hostname {n0}
 ip link set lo up
-# The address is there once the link has been moved here.
-while ! ip link show xn >/dev/null 2>&1; do sleep 0.02; done
-ip addr add 10.77.0.{last}/24 dev xn && ip link set xn up
-{controller}
-slurmd -D -N {name} &
+here=$(readlink /proc/self/ns/net)
+unshare --net --uts sh -c '
+    hostname {n1}
+    ip link set lo up
+    while ! ip link set xn up 2>/dev/null; do sleep 0.02; done
+    ip addr add 10.77.0.2/24 dev xn
+    exec slurmd -D -N {n1}' &
+other=$!
+while [ "$(readlink /proc/$other/ns/net)" = "$here" ]; do sleep 0.02; done
+ip link add xn type veth peer name xn netns $other
+ip addr add 10.77.0.1/24 dev xn
+ip link set xn up
+slurmctld -D &
+slurmd -D -N {n0} &
 wait
 """
 
@@ -89,16 +108,14 @@ class Cluster:
         self.gpus = gpus
         self.cpus = cpus or os.cpu_count()
         self.task_plugin = "task/none" if cpus else "task/affinity"
-        self.inits = []
+        self.init = None
         self.env = dict(os.environ, PATH=search_path())
 
     def __enter__(self):
         check_possible()
         try:
             self.write_files()
-            for index, name in enumerate(NODES):
-                self.start_node(index, name)
-            self.connect()
+            self.start()
             self.wait_idle()
         except BaseException:
             self.stop()
@@ -131,19 +148,13 @@ class Cluster:
             gres += [f"NodeName={name} Name=gpu File={device}" for name in NODES]
         (self.folder / "gres.conf").write_text("\n".join(gres) + "\n")
 
-    def start_node(self, index, name):
-        script = INIT.format(
-            name=name,
-            folder=self.folder,
-            last=index + 1,
-            controller="slurmctld -D &" if index == 0 else "",
-        )
+    def start(self):
+        script = INIT.format(folder=self.folder, n0=NODES[0], n1=NODES[1])
         spaces = ["--net", "--pid", "--mount", "--ipc", "--uts"]
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", *spaces]
         command += ["--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
-        log = (self.folder / f"init.{name}.log").open("w")
-        self.inits.append(
-            subprocess.Popen(
+        with (self.folder / "init.log").open("w") as log:
+            self.init = subprocess.Popen(
                 command,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
@@ -151,30 +162,18 @@ class Cluster:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        )
+        self.inside = self.first_process()
 
-    def inside(self, index):
-        """PID of the first process in a node's namespaces, as seen from outside."""
-        parent = self.inits[index].pid
-        children = Path(f"/proc/{parent}/task/{parent}/children")
+    def first_process(self):
+        """PID of the first process in the namespaces, as seen from outside."""
+        children = Path(f"/proc/{self.init.pid}/task/{self.init.pid}/children")
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             pids = children.read_text().split()
             if pids:
                 return pids[0]
             time.sleep(0.02)
-        raise NoSlurm(f"{NODES[index]} did not start")
-
-    def connect(self):
-        """A pair of virtual links, one end in each node."""
-        self.pids = [self.inside(index) for index in range(len(NODES))]
-        ends = [f"x{os.getpid() % 100000}{side}" for side in "ab"]
-        ip = shutil.which("ip", path=search_path())
-        subprocess.run(
-            [ip, "link", "add", ends[0], "type", "veth", "peer", "name", ends[1]], check=True
-        )
-        for end, pid in zip(ends, self.pids):
-            subprocess.run([ip, "link", "set", end, "netns", pid, "name", "xn"], check=True)
+        raise NoSlurm(f"the namespaces did not start\n{self.logs()}")
 
     def wait_idle(self):
         end = time.monotonic() + START_SECONDS
@@ -191,10 +190,11 @@ class Cluster:
         files = sorted(self.folder.glob("*.log"))
         return "\n".join(f"--- {file.name}\n{file.read_text()[-2000:]}" for file in files)
 
-    def run(self, *command, env=None, timeout=60, node=0):
-        """Run a client on a node; after the time limit all of it is killed."""
-        enter = ["nsenter", f"--wd={self.folder}", "-t", self.pids[node], "-n", "-p", "-m", "-i", "-u"]
-        variables = dict(self.env, SLURM_CONF=str(self.folder / "slurm.conf"), **(env or {}))
+    def run(self, *command, env=None, timeout=60):
+        """Run a client on the first node; after the time limit it is killed."""
+        enter = ["nsenter", f"--wd={self.folder}", "-t", self.inside, "-n", "-p", "-m", "-i", "-u"]
+        variables = dict(env or self.env, PATH=search_path())
+        variables["SLURM_CONF"] = str(self.folder / "slurm.conf")
         process = subprocess.Popen(
             [*enter, "timeout", "-k", "2", str(timeout), *map(str, command)],
             env=variables,
@@ -214,8 +214,7 @@ class Cluster:
 
     def stop(self):
         """The first process of a PID namespace takes all others with it."""
-        for process in self.inits:
-            process.kill()
-        for process in self.inits:
-            process.wait(timeout=10)
-        self.inits = []
+        if self.init is not None:
+            self.init.kill()
+            self.init.wait(timeout=10)
+            self.init = None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is really done to a process on this machine's own cores, asked from inside of it."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -36,7 +37,9 @@ def rank(local, size=2, total=None):
 def seen(ended):
     """Variables and /proc's lines, by name."""
     assert ended.returncode == 0, ended.stderr
-    pairs = (line.replace(":\t", "=", 1).split("=", 1) for line in ended.stdout.splitlines() if line)
+    pairs = (
+        line.replace(":\t", "=", 1).split("=", 1) for line in ended.stdout.splitlines() if line
+    )
     return dict(pair for pair in pairs if len(pair) == 2)
 
 
@@ -109,7 +112,9 @@ def test_launcher_itself_is_not_bound(tools, tmp_path):
     fake = tmp_path / "mpirun"
     fake.write_text("#!/bin/sh\nenv\n")
     fake.chmod(0o755)
-    ended = tools.run(tools.bin / "xccl-run", fake, env={"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0"})
+    ended = tools.run(
+        tools.bin / "xccl-run", fake, env={"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0"}
+    )
     assert "XCCL_LOCAL_DEVICE" not in ended.stdout
     assert "libxccl-mpi.so" in ended.stdout
 
@@ -128,7 +133,11 @@ def test_nested_runs_bind_once(tools):
 
 @pytest.mark.parametrize(("total", "expected"), [(8, "OFI"), (4, "Socket")])
 def test_network_follows_the_number_of_nodes(tools, total, expected):
-    env = {**rank(0, 4, total), "NCCL_NET": "AWS Libfabric"} if expected == "Socket" else rank(0, 4, total)
+    env = (
+        {**rank(0, 4, total), "NCCL_NET": "AWS Libfabric"}
+        if expected == "Socket"
+        else rank(0, 4, total)
+    )
     found = inside(tools, "--site", "frontier", env=env, sim="rocm:4")
     assert found["NCCL_NET"] == expected
     assert found["XCCL_SITE"] == "frontier"
@@ -149,7 +158,13 @@ def test_explain_gives_every_reason(tools):
     run = [tools.bin / "xccl-run", "--sim", "rocm:4", "--site", "frontier", "--explain", "true"]
     ended = tools.good(*run, env={**rank(0, 4, 8), "MPICH_GPU_SUPPORT_ENABLED": "1"})
     lines = ended.stderr.splitlines()
-    for name in ("NCCL_NET", "FI_CXI_RDZV_PROTO", "MPICH_OFI_NIC_POLICY", "XCCL_LOCAL_DEVICE", "LD_PRELOAD"):
+    for name in (
+        "NCCL_NET",
+        "FI_CXI_RDZV_PROTO",
+        "MPICH_OFI_NIC_POLICY",
+        "XCCL_LOCAL_DEVICE",
+        "LD_PRELOAD",
+    ):
         at = [i for i, line in enumerate(lines) if line.startswith(f"xccl-run: {name}=")]
         assert len(at) == 1, name
         assert len(lines[at[0] + 1].strip()) > 10, name
@@ -169,8 +184,8 @@ def test_report(tools, topology):
     ended = tools.good(*run, env=rank(0, 4))
     host = os.uname().nodename
     assert (
-        f"host {host} rank 0 local 0 cores 18-23,66-71 numa 3 gpu 0 device 0 nic mlx5_0 distance near/PIX"
-        in ended.stderr
+        f"host {host} rank 0 local 0 cores 18-23,66-71 numa 3 gpu 0 device 0 "
+        "nic mlx5_0 distance near/PIX" in ended.stderr
     )
     picture = [line for line in ended.stderr.splitlines() if "--PIX" in line]
     assert len(picture) == 4
@@ -207,11 +222,10 @@ def test_hidden_by_a_device_cgroup(tools, node_with_gpus):
     )
     plan = f"{tools.bin}/xccl-bind --plan --root {root} --topology 'pack:1 core:4 pu:1'"
     # Leave the cgroup at the end, or it could not be removed.
-    script = f"echo $$ >{group}/cgroup.procs && {{ {deny}; }} && {plan}; echo $$ >{DEVICES}/cgroup.procs"
+    leave = f"echo $$ >{DEVICES}/cgroup.procs"
+    script = f"echo $$ >{group}/cgroup.procs && {{ {deny}; }} && {plan}; {leave}"
     env = {**rank(1, 4), "CUDA_VISIBLE_DEVICES": "0", "SLURM_GPUS_ON_NODE": "4"}
     ended = tools.good(shutil.which("sh"), "-c", script, env=env)
-    import json
-
     found = json.loads(ended.stdout)
     assert [gpu["hidden"] for gpu in found["gpus"]] == [True, True, False, True]
     assert found["visible"] == [2]

@@ -58,6 +58,13 @@ def rows(plan):
     return [(r["gpu"], r["numa"], r["cores"], r["nic"]) for r in plan["ranks"]]
 
 
+@pytest.fixture
+def juwels(tools, topology, site_map):
+    """A plan for JUWELS Booster by its map."""
+    site = ["--map", site_map("juwels-booster"), "--topology", topology("juwels-booster")]
+    return lambda *options, **more: tools.plan(*site, *options, **more)
+
+
 def ids(plan):
     return [note["id"] for note in plan["notes"]]
 
@@ -112,7 +119,9 @@ def test_unknown_machine_is_read_by_hwloc(tools, topology, site):
 
 
 def test_lone_rank_keeps_the_node(tools, topology, site_map):
-    plan = tools.plan("--map", site_map("dgx-h100"), "--topology", topology("dgx-h100"), "--local-size", 1)
+    plan = tools.plan(
+        "--map", site_map("dgx-h100"), "--topology", topology("dgx-h100"), "--local-size", 1
+    )
     (rank,) = plan["ranks"]
     assert not rank["bound"]
     assert "lone rank" in rank["how"]
@@ -126,13 +135,20 @@ def test_fewer_ranks_than_gpus_divide_less(tools, topology):
 def test_launcher_mask_is_kept(tools, topology, site_map):
     """Slurm allows a part of the cores wanted: only that part is used."""
     env = slurm_env(["18-20,66-68", "6-8,54-56", "42-44,90-92", "30-32,78-80"])
-    plan = tools.plan("--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), env=env)
-    assert [r["cores"] for r in plan["ranks"]] == ["18-20,66-68", "6-8,54-56", "42-44,90-92", "30-32,78-80"]
+    plan = tools.plan(
+        "--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), env=env
+    )
+    assert [r["cores"] for r in plan["ranks"]] == [
+        "18-20,66-68",
+        "6-8,54-56",
+        "42-44,90-92",
+        "30-32,78-80",
+    ]
     assert all(r["bound"] for r in plan["ranks"])
 
 
 def test_ranks_follow_their_masks(tools, topology, site_map):
-    """Slurm has dealt the domains in order: each rank takes the GPU next to it, not its number's."""
+    """Slurm dealt the domains in order: each rank takes the GPU next to it, not its number's."""
     masks = [f"{first}-{first + 5}" for first in (6, 18, 30, 42)]  # NUMA 1, 3, 5, 7
     for local_rank in range(4):
         env = slurm_env(masks, local_rank)
@@ -148,7 +164,9 @@ def test_far_masks_still_give_a_gpu_each(tools, topology, site_map):
     """All ranks on one domain: no two may share a GPU for being near the same."""
     masks = ["18-19", "20-21", "22-23", "66-71"]
     env = slurm_env(masks)
-    plan = tools.plan("--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), env=env)
+    plan = tools.plan(
+        "--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), env=env
+    )
     assert sorted(r["gpu"] for r in plan["ranks"]) == [0, 1, 2, 3]
     for rank, allowed in zip(plan["ranks"], masks):
         assert cpus(rank["cores"]) <= cpus(allowed), "never outside the mask"
@@ -156,7 +174,14 @@ def test_far_masks_still_give_a_gpu_each(tools, topology, site_map):
 
 def test_cores_outside_the_mask_are_told(tools, topology, site_map):
     plan = tools.plan(
-        "--map", site_map("frontier"), "--topology", topology("frontier"), "--local-size", 8, "--mask", "0,8"
+        "--map",
+        site_map("frontier"),
+        "--topology",
+        topology("frontier"),
+        "--local-size",
+        8,
+        "--mask",
+        "0,8",
     )
     assert "cores-outside" in ids(plan)
     assert not plan["ranks"][0]["bound"]
@@ -171,11 +196,8 @@ def test_cores_outside_the_mask_are_told(tools, topology, site_map):
         ("CUDA_VISIBLE_DEVICES", "", []),
     ],
 )
-def test_visible_list(tools, topology, site_map, variable, value, visible):
-    plan = tools.plan(
-        "--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), "--local-size", 2,
-        env={variable: value},
-    )  # fmt: skip
+def test_visible_list(juwels, variable, value, visible):
+    plan = juwels("--local-size", 2, env={variable: value})
     assert plan["visible"] == visible
     gpus = [r["gpu"] for r in plan["ranks"]]
     devices = [r["device"] for r in plan["ranks"]]
@@ -192,7 +214,9 @@ def test_amd_filters_twice(tools, topology, site_map):
     plan = tools.plan(*common, env=harmless)
     assert "visible-double" not in ids(plan)
     assert sorted(r["gpu"] for r in plan["ranks"]) == [0, 1, 2, 3]
-    plan = tools.plan(*common, env={"ROCR_VISIBLE_DEVICES": "4,5,6,7", "HIP_VISIBLE_DEVICES": "4,5,6,7"})
+    plan = tools.plan(
+        *common, env={"ROCR_VISIBLE_DEVICES": "4,5,6,7", "HIP_VISIBLE_DEVICES": "4,5,6,7"}
+    )
     assert "visible-double" in ids(plan)
 
 
@@ -210,11 +234,8 @@ def test_amd_filters_twice(tools, topology, site_map):
         (4, {}, []),
     ],
 )
-def test_notes(tools, topology, site_map, size, env, found):
-    plan = tools.plan(
-        "--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"),
-        "--local-size", size, env=env,
-    )  # fmt: skip
+def test_notes(juwels, size, env, found):
+    plan = juwels("--local-size", size, env=env)
     assert ids(plan) == found
 
 
@@ -227,7 +248,10 @@ def test_mps_is_named(tools, topology):
 @pytest.mark.parametrize(
     ("env", "launcher"),
     [
-        ({"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "3"}, "Open MPI"),
+        (
+            {"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "3"},
+            "Open MPI",
+        ),
         ({"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0", "MPI_LOCALRANKID": "3"}, "Hydra"),
         ({"PALS_LOCAL_RANKID": "3"}, "PALS"),
         ({"FLUX_TASK_LOCAL_ID": "3"}, "Flux"),
@@ -264,7 +288,9 @@ def test_refusals(tools, options, status, words):
         assert word in ended.stderr
 
 
-@pytest.mark.parametrize("line", ["0 0 0", "1 0 0 0-3 - -", "0 x 0 0-3 - -", "0 0 0 3-0 - -", "0 0 0 0-3 ? -"])
+@pytest.mark.parametrize(
+    "line", ["0 0 0", "1 0 0 0-3 - -", "0 x 0 0-3 - -", "0 0 0 3-0 - -", "0 0 0 0-3 ? -"]
+)
 def test_broken_map(tools, tmp_path, line):
     (tmp_path / "map").write_text(f"# a comment\n{line}\n")
     ended = tools.run(tools.bin / "xccl-bind", "--plan", "--map", tmp_path / "map")

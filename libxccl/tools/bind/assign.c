@@ -7,13 +7,13 @@
 
 #include "bind.h"
 
-/* Cores of the mask that are close to the candidate; all of them if nothing is known of it. */
+/* Cores of the mask that are close to the candidate; none if nothing is known of it. */
 static int overlap(const struct candidate *candidate, const struct cpus *mask)
 {
     struct cpus both;
 
     if (!candidate->near_known) {
-        return cpus_count(mask);
+        return 0;
     }
     cpus_and(&candidate->near, mask, &both);
     return cpus_count(&both);
