@@ -139,16 +139,6 @@ static xcclResult_t allgather(struct xm_run *run)
     return xcclAllGather(in, run->recv.ptr, bytes, xcclUint8, comm_of(run), stream_of(run));
 }
 
-static xcclResult_t allgatherv(struct xm_run *run)
-{
-    const struct xm_port *recv = &run->recv;
-    size_t                own = recv->counts[run->xm->rank];
-    const char *in = run->sides->in_place ? recv->ptr + recv->displs[run->xm->rank] : run->send.ptr;
-
-    return xcclAllGatherv(in, own, recv->ptr, recv->counts, recv->displs, xcclUint8, comm_of(run),
-                          stream_of(run));
-}
-
 /*
  * The vendors exchange out of place only: in place the input is a copy, with the same offsets.
  */
@@ -252,7 +242,7 @@ xcclResult_t xm_enqueue(struct xm_run *run)
         [XM_REDUCE_SCATTER] = reduce_scatter,
         [XM_REDUCE_SCATTER_BLOCK] = reduce_scatter,
         [XM_ALLGATHER] = allgather,
-        [XM_ALLGATHERV] = allgatherv,
+        [XM_ALLGATHERV] = xm_enqueue_allgatherv,
         [XM_ALLTOALL] = alltoall,
         [XM_ALLTOALLV] = alltoallv,
         [XM_GATHER] = gather,

@@ -34,5 +34,6 @@ void         xm_ports_free(struct xm_run *run);
 
 /* Enqueue the collective itself between open and close (enqueue.c). */
 xcclResult_t xm_enqueue(struct xm_run *run);
+xcclResult_t xm_enqueue_allgatherv(struct xm_run *run); /* allgatherv.c */
 
 #endif

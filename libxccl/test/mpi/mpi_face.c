@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * xcclCommInitMPI: a program that calls libxccl itself, on communicators made from MPI's. Linked
+ * with both libraries. Usage: mpi_face cuda|rocm
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xccl/xccl_mpi.h>
+
+#include "memory.h"
+
+enum { COUNT = 1021 };
+
+static int rank, nranks, checks, failures;
+
+static void check(int good, const char *what)
+{
+    checks++;
+    if (!good) {
+        failures++;
+        printf("FAIL rank %d: %s (%s)\n", rank, what, xcclGetLastError(NULL));
+    }
+}
+
+/* Sum over comm, twice; the last copy back waits for the default stream. */
+static void allreduce(MPI_Comm mpi_comm, xcclComm_t comm)
+{
+    float mine[COUNT], found[COUNT];
+    int   me, size, mine_in_comm, count, good = 1;
+    void *buf = mt_alloc(MT_DEVICE, sizeof(mine));
+
+    MPI_Comm_rank(mpi_comm, &me);
+    MPI_Comm_size(mpi_comm, &size);
+    check((xcclCommUserRank(comm, &mine_in_comm) == xcclSuccess) && (mine_in_comm == me), "rank");
+    check((xcclCommCount(comm, &count) == xcclSuccess) && (count == size), "count");
+    for (int i = 0; i < COUNT; i++) {
+        mine[i] = (float)(me + i);
+    }
+    mt_put(buf, MT_DEVICE, mine, sizeof(mine));
+    check(xcclAllReduce(buf, buf, COUNT, xcclFloat32, xcclSum, comm, NULL) == xcclSuccess, "first");
+    check(xcclAllReduce(buf, buf, COUNT, xcclFloat32, xcclMax, comm, NULL) == xcclSuccess, "then");
+    mt_get(found, buf, MT_DEVICE, sizeof(found));
+    for (int i = 0; i < COUNT; i++) {
+        good = good && (found[i] == (float)(size * (size - 1) / 2 + size * i));
+    }
+    check(good, "the sum");
+    mt_free(MT_DEVICE, buf);
+}
+
+int main(int argc, char **argv)
+{
+    xcclComm_t comm = NULL, kept = NULL;
+    MPI_Comm   half;
+    int        sums[2], all[2];
+
+    check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == xcclInvalidUsage, "before MPI_Init");
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    /* No device yet: all ranks fail alike, and are told why. */
+    check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == xcclInvalidUsage, "without a device");
+    check(strstr(xcclGetLastError(NULL), "rank 0: no device is in use") != NULL, "the reason");
+    check(comm == NULL, "the output is left alone");
+    mt_memory_open((argc > 1) ? argv[1] : "cuda", rank);
+    check(xcclCommInitMPI(NULL, MPI_COMM_WORLD) == xcclInvalidArgument, "nowhere to put it");
+    check(xcclCommInitMPI(&comm, MPI_COMM_NULL) == xcclInvalidArgument, "the null communicator");
+
+    check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == xcclSuccess, "the world");
+    allreduce(MPI_COMM_WORLD, comm);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+    check(xcclCommInitMPI(&kept, half) == xcclSuccess, "half of it, backwards");
+    allreduce(half, kept);
+    MPI_Comm_free(&half);
+    check(xcclCommDestroy(comm) == xcclSuccess, "destroy");
+    check(xcclCommDestroy(kept) == xcclSuccess, "destroy what outlived its MPI communicator");
+
+    sums[0] = checks;
+    sums[1] = failures;
+    MPI_Reduce(sums, all, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0) {
+        printf("%d checks, %d failures\n", all[0], all[1]);
+    }
+    MPI_Finalize();
+    return (failures == 0) ? 0 : 1;
+}

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs of their own: the ways of allgatherv, libxccl's C API on MPI communicators, Fortran."""
+
+import pytest
+from test_collectives import log_of
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+@pytest.mark.parametrize("ranks", [2, 5])
+def test_allgatherv(family, ranks, runtime):
+    result = family.run(
+        ranks, f"mpi_allgatherv {runtime}", sim=f"{runtime}:{ranks}", env={"XCCL_LOG": "info"}
+    )
+    assert result.good() == ranks * 72
+    assert log_of(result, "ccl")
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_face(family, ranks):
+    """xccl_mpi.h, in a program that is linked with both libraries."""
+    family.run(ranks, "mpi_face cuda", sim="cuda:4", preload=False).good()
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_fortran(family, ranks):
+    """The same program without the interposer would hand device memory to MPI, and crash."""
+    if not (family.build.programs / f"mpi_fortran-{family.name}").exists():
+        pytest.skip("gfortran or this MPI's Fortran module is missing: apt install gfortran")
+    result = family.run(ranks, "mpi_fortran cuda", sim="cuda:4", env={"XCCL_LOG": "info"})
+    result.good()
+    assert log_of(result, "ccl" if ranks > 1 else "mpi-staged")
