@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -92,7 +93,7 @@ struct xc_mem_info xc_mem_query(const void *ptr)
 /* The program's own memory: never a device's, whatever was allocated since. */
 static struct {
     uintptr_t image_low, image_high; /* writable part of the executable */
-    uintptr_t heap_low;              /* to the current break */
+    uintptr_t heap_low, heap_high;   /* to the break when it was last asked for (atomic) */
 } program;
 
 static pthread_once_t program_once = PTHREAD_ONCE_INIT;
@@ -118,6 +119,7 @@ static void read_program(void)
     char  text[2048];
     FILE *f = fopen("/proc/self/stat", "re");
     program.heap_low = UINTPTR_MAX;
+    program.heap_high = 0;
     if (f == NULL) {
         return;
     }
@@ -131,6 +133,7 @@ static void read_program(void)
     unsigned long start_brk = 0;
     if ((p != NULL) && (sscanf(p, "%lu", &start_brk) == 1) && (start_brk != 0)) {
         program.heap_low = start_brk;
+        program.heap_high = (uintptr_t)syscall(SYS_brk, 0);
     }
 }
 
@@ -157,6 +160,40 @@ static void read_stack(void)
     pthread_attr_destroy(&attr);
 }
 
+/*
+ * Only from this frame upwards: below it, the room that an unlimited stack may grow into is also
+ * room for mappings, a device's among them. A thread that runs on a stack of another making
+ * (fibers) gets no answer here.
+ */
+static bool in_stack(uintptr_t p)
+{
+    static const uintptr_t most = (uintptr_t)1 << 30;
+    uintptr_t              here = (uintptr_t)__builtin_frame_address(0);
+
+    return (p >= here) && (p < stack.high) && (here >= stack.low) && (stack.high - here < most);
+}
+
+/*
+ * The break is asked for only when an address lies a little above what was the heap: the heap may
+ * have grown. Where it has shrunk since, a device could at most be given addresses in the middle
+ * of the heap's own room, which no kernel does. Not by sbrk(): UCX hooks that, at 400 ns a call.
+ */
+static bool in_heap(uintptr_t p)
+{
+    static const uintptr_t near = (uintptr_t)1 << 30;
+    uintptr_t              high = __atomic_load_n(&program.heap_high, __ATOMIC_RELAXED);
+
+    if ((p < program.heap_low) || (p >= high + near)) {
+        return false;
+    }
+    if (p < high) {
+        return true;
+    }
+    high = (uintptr_t)syscall(SYS_brk, 0);
+    __atomic_store_n(&program.heap_high, high, __ATOMIC_RELAXED);
+    return p < high;
+}
+
 bool xc_mem_surely_host(const void *ptr)
 {
     uintptr_t p = (uintptr_t)ptr;
@@ -164,11 +201,6 @@ bool xc_mem_surely_host(const void *ptr)
     if (stack.high == 0) {
         read_stack();
     }
-    if ((p >= stack.low) && (p < stack.high)) {
-        return true;
-    }
-    if ((p >= program.heap_low) && (p < (uintptr_t)sbrk(0))) {
-        return true;
-    }
-    return (p == 0) || ((p >= program.image_low) && (p < program.image_high));
+    return in_stack(p) || in_heap(p) || (p == 0) ||
+           ((p >= program.image_low) && (p < program.image_high));
 }
