@@ -120,8 +120,9 @@ start_bars() {
         "$build/bars-start.json" >>"$log" 2>&1
 }
 
+# By its path: a launcher may put its own folder first on PATH, and with it another Python.
 cupy() {
-    ranks "$1" "$bin/xccl-run" python3 "$top/test/device/cupy_allreduce.py" --expect ccl \
+    ranks "$1" "$bin/xccl-run" "$(command -v python3)" "$top/test/device/cupy_allreduce.py" --expect ccl \
         --json "$out/cupy.json"
 }
 
