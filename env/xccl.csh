@@ -49,6 +49,9 @@ while ($_xccl_i <= $#_xccl_argv)
         set _xccl_error = "unknown option '$_xccl_argv[$_xccl_i]'; usage: source xccl.csh [site] [--route xccl|ucc|ucc-ccl|mpi] | off"
         breaksw
     default:
+        if ("$_xccl_site" != "") then
+            set _xccl_error = "one site only: '$_xccl_site' or '$_xccl_argv[$_xccl_i]'?"
+        endif
         set _xccl_site = $_xccl_argv[$_xccl_i]:q
     endsw
     @ _xccl_i++

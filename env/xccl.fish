@@ -130,6 +130,10 @@ function _xccl_arguments
                 _xccl_error "unknown option '$argv[1]'; usage: source xccl.fish [site] [--route xccl|ucc|ucc-ccl|mpi] | off"
                 return 1
             case '*'
+                if set -q _xccl_site
+                    _xccl_error "one site only: '$_xccl_site' or '$argv[1]'?"
+                    return 1
+                end
                 set -g _xccl_site $argv[1]
         end
         set -e argv[1]

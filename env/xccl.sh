@@ -65,14 +65,20 @@ _xccl_arguments() {
         case $1 in
         --) return 0 ;;
         --route)
-            [ $# -ge 2 ] || { _xccl_error "--route needs a value: xccl, ucc, ucc-ccl or mpi" && return 1; }
+            [ $# -ge 2 ] || { _xccl_error "--route needs a value: xccl, ucc, ucc-ccl or mpi"; return 1; }
             _xccl_route=$2
             shift
             ;;
         --route=*) _xccl_route=${1#--route=} ;;
         off) _xccl_off=1 ;;
-        -*) _xccl_error "unknown option '$1'; usage: . xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi] | off" && return 1 ;;
-        *) _xccl_site=$1 ;;
+        -*)
+            _xccl_error "unknown option '$1'; usage: . xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi] | off"
+            return 1
+            ;;
+        *)
+            [ -z "$_xccl_site" ] || { _xccl_error "one site only: '$_xccl_site' or '$1'?"; return 1; }
+            _xccl_site=$1
+            ;;
         esac
         shift
     done
@@ -89,7 +95,7 @@ _xccl_request() {
         # shellcheck source=/dev/null
         . "$_xccl_dir/sites/detect.sh"
         _xccl_detect
-        [ -n "$_xccl_site" ] || { _xccl_error "no site recognised here; name one of: $_xccl_sites" && return 1; }
+        [ -n "$_xccl_site" ] || { _xccl_error "no site recognised here; name one of: $_xccl_sites"; return 1; }
     fi
     case $_xccl_site in
     detect | *[!A-Za-z0-9._-]*) _xccl_known= ;;
@@ -239,7 +245,7 @@ _xccl_main() {
     : "${_xccl_route:=xccl}"
     [ "${_XCCL_ENV_ON-}|${_XCCL_ENV_ROOT-}" != "$_xccl_site $_xccl_route|$_xccl_root" ] || return 0
     # shellcheck source=/dev/null
-    . "$_xccl_known" || { _xccl_error "route '$_xccl_route' on site '$_xccl_site': $_xccl_refused" && return 1; }
+    . "$_xccl_known" || { _xccl_error "route '$_xccl_route' on site '$_xccl_site': $_xccl_refused"; return 1; }
 }
 
 # What is only needed while this file runs goes again; while switched on, the function xccl_env stays.

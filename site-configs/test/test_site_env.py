@@ -133,6 +133,7 @@ def test_any_order_ends_where_it_began(shell, seed, prefix, sites, tmp_path):
         (("frontier", "--route", "ucc"), "UCC needs UCX, and Slingshot has libfabric only"),
         (("sim", "--route"), "--route needs a value: xccl, ucc, ucc-ccl or mpi"),
         (("--rout", "mpi"), "unknown option '--rout'"),
+        (("sim", "alps"), "one site only: 'sim' or 'alps'?"),
     ],
 )
 @pytest.mark.parametrize("first", ["off", "on"])
