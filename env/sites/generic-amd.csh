@@ -29,8 +29,8 @@ case ucc:
     # an installed or personal ucc.conf may choose transports; an empty name switches files off (UCC sources,
     # src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
     set _xccl_names = ($_xccl_names UCC_CONFIG_FILE); set _xccl_values = ($_xccl_values:q '=')
-    # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this) (JSC blog,
-    # "MPI, UCC and NCCL on JUWELS Booster" (first seed))
+    # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this); excluding
+    # needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
     set _xccl_names = ($_xccl_names UCC_TLS); set _xccl_values = ($_xccl_values:q '=^nccl,rccl')
     breaksw
 case ucc-ccl:

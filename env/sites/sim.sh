@@ -24,8 +24,8 @@ ucc)
     # an installed or personal ucc.conf may choose transports; an empty name switches files off (UCC sources,
     # src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
     _xccl_set UCC_CONFIG_FILE ''
-    # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this) (JSC blog,
-    # "MPI, UCC and NCCL on JUWELS Booster" (first seed))
+    # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this); excluding
+    # needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
     _xccl_set UCC_TLS '^nccl,rccl'
     ;;
 ucc-ccl)
