@@ -76,7 +76,8 @@ static const struct mt_type all_types[] = {
     COMPLEX_OF(long double, MPI_C_LONG_DOUBLE_COMPLEX),
     PLAIN_OF(char, MPI_BYTE, MT_BYTE),
     PLAIN_OF(MPI_Aint, MPI_AINT, MT_MULTI),
-    PLAIN_OF(MPI_Offset, MPI_OFFSET, MT_MULTI),
+    /* Open MPI 4.1.4 compares it as if it were unsigned. */
+    {"MPI_OFFSET", MPI_OFFSET, MT_MULTI, ONE('p', sizeof(MPI_Offset))},
     PLAIN_OF(MPI_Count, MPI_COUNT, MT_MULTI),
     {"MPI_FLOAT_INT", MPI_FLOAT_INT, MT_PAIR, TWO('f', 4, 'i', 4, 4)},
     PAIR_OF('f', double, struct double_int, MPI_DOUBLE_INT),
