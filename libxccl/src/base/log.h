@@ -8,9 +8,9 @@
 #include <xccl/xccl.h>
 
 /*
- * Functions that the interposer's family libraries share with libxccl.so, so that there is one set of
- * parameters, one log and one device state in a process. Not public: their symbol version says so
- * (libxccl.map), and they change without notice.
+ * Functions that the interposer's family libraries share with libxccl.so, so that there is one set
+ * of parameters, one log and one device state in a process. Not public: their symbol version says
+ * so (libxccl.map), and they change without notice.
  */
 #define XC_SHARED __attribute__((visibility("default")))
 

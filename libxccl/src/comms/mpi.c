@@ -24,10 +24,10 @@ static const struct function functions[] = {
 #undef XM_ROW
 };
 
-/* A library older than the header it was compiled with may lack these: they stay NULL. */
+/* Those that a library may lack: they stay NULL. */
 static const struct function large_functions[] = {
-#define XM_ROW(name) {"PMPI_" #name, offsetof(struct xm_pmpi, name)},
-    XM_PMPI_LARGE(XM_ROW){NULL, 0},
+#define XM_ROW(name, arguments) {"PMPI_" #name, offsetof(struct xm_pmpi, name)},
+    XM_PMPI_LARGE(XM_ROW)
 #undef XM_ROW
 };
 
@@ -63,7 +63,7 @@ xcclResult_t xm_mpi_open(void *libmpi)
         }
         fill(&functions[i]);
     }
-    for (size_t i = 0; large_functions[i].name != NULL; i++) {
+    for (size_t i = 0; i < sizeof(large_functions) / sizeof(large_functions[0]); i++) {
         fill(&large_functions[i]);
     }
 #if XM_OPENMPI

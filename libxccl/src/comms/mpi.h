@@ -21,9 +21,6 @@
 #define XM_OPENMPI 0
 #endif
 
-/* MPI-4's large counts, where this MPI's header has them. */
-#define XM_LARGE (MPI_VERSION >= 4)
-
 #define XM_PMPI_COLLECTIVES(X)                                                                     \
     X(Allreduce)                                                                                   \
     X(Bcast)                                                                                       \
@@ -39,24 +36,32 @@
     X(Scatter)                                                                                     \
     X(Scatterv)
 
-#if XM_LARGE
+/*
+ * MPI-4's functions with large counts. Their types are spelt out because Open MPI's header has none
+ * of them before 6.0, whatever the library in the process has: name, arguments.
+ */
 #define XM_PMPI_LARGE(X)                                                                           \
-    X(Allreduce_c)                                                                                 \
-    X(Bcast_c)                                                                                     \
-    X(Reduce_c)                                                                                    \
-    X(Reduce_scatter_c)                                                                            \
-    X(Reduce_scatter_block_c)                                                                      \
-    X(Allgather_c)                                                                                 \
-    X(Allgatherv_c)                                                                                \
-    X(Alltoall_c)                                                                                  \
-    X(Alltoallv_c)                                                                                 \
-    X(Gather_c)                                                                                    \
-    X(Gatherv_c)                                                                                   \
-    X(Scatter_c)                                                                                   \
-    X(Scatterv_c)
-#else
-#define XM_PMPI_LARGE(X)
-#endif
+    X(Allreduce_c, (const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))              \
+    X(Bcast_c, (void *, MPI_Count, MPI_Datatype, int, MPI_Comm))                                   \
+    X(Reduce_c, (const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm))            \
+    X(Reduce_scatter_c, (const void *, void *, const MPI_Count *, MPI_Datatype, MPI_Op, MPI_Comm)) \
+    X(Reduce_scatter_block_c, (const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))   \
+    X(Allgather_c,                                                                                 \
+      (const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm))          \
+    X(Allgatherv_c, (const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,             \
+                     const MPI_Aint *, MPI_Datatype, MPI_Comm))                                    \
+    X(Alltoall_c,                                                                                  \
+      (const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm))          \
+    X(Alltoallv_c, (const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *,       \
+                    const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm))                  \
+    X(Gather_c,                                                                                    \
+      (const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm))     \
+    X(Gatherv_c, (const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,                \
+                  const MPI_Aint *, MPI_Datatype, int, MPI_Comm))                                  \
+    X(Scatter_c,                                                                                   \
+      (const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm))     \
+    X(Scatterv_c, (const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *,        \
+                   MPI_Count, MPI_Datatype, int, MPI_Comm))
 
 #define XM_PMPI_OTHERS(X)                                                                          \
     X(Init)                                                                                        \
@@ -94,8 +99,10 @@
 struct xm_pmpi {
 #define XM_FIELD(name) __typeof__(&PMPI_##name) name;
     XM_PMPI_COLLECTIVES(XM_FIELD)
-    XM_PMPI_LARGE(XM_FIELD)
     XM_PMPI_OTHERS(XM_FIELD)
+#undef XM_FIELD
+#define XM_FIELD(name, arguments) int(*name) arguments; /* NULL: this library has none */
+    XM_PMPI_LARGE(XM_FIELD)
 #undef XM_FIELD
 };
 

@@ -148,6 +148,11 @@ static bool cuda_active(void)
     return true;
 }
 
+bool xc_cuda_initialised(void)
+{
+    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == INITIALISED;
+}
+
 bool xc_cuda_loaded(void)
 {
     return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != UNKNOWN;

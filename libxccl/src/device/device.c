@@ -22,8 +22,12 @@ const struct xc_device_ops *xc_device_active(void)
     /* The process without any device library is the one whose calls must cost nothing: one look at
      * what was loaded since answers for all runtimes. */
     static unsigned long long none_at;
-    unsigned long long        generation = xc_symbols_generation();
 
+    /* Once initialised it stays so, and CUDA is asked first: nothing else takes its place. */
+    if (xc_cuda_initialised()) {
+        return &xc_cuda_ops;
+    }
+    unsigned long long generation = xc_symbols_generation();
     if (generation == __atomic_load_n(&none_at, __ATOMIC_RELAXED)) {
         return NULL;
     }

@@ -12,6 +12,9 @@ extern const struct xc_device_ops xc_hip_ops;
 bool xc_cuda_loaded(void);
 bool xc_hip_loaded(void);
 
+/* Has the program initialised CUDA (as far as the last look found)? A load, no call. */
+bool xc_cuda_initialised(void);
+
 /* Open and initialise on purpose; fail where there is no device. */
 xcclResult_t xc_cuda_start(void);
 xcclResult_t xc_hip_start(void);

@@ -16,6 +16,8 @@ enum {
     LEAST_BYTES = 256 << 10,
     /* Each part is one copy. */
     MOST_PARTS = 64,
+    /* All slots together; larger parts go in pieces, one after the other through the same slots. */
+    MOST_SLOT_BYTES = 128 << 20,
 };
 
 struct parts {
@@ -61,32 +63,49 @@ static bool lie_side_by_side(const struct xm_run *run, size_t bytes)
     return true;
 }
 
-/* Gather into slots of one size, and copy each part from its slot to its place. */
-static xcclResult_t through_slots(struct xm_run *run, size_t slot)
+/* What of a part of so many bytes lies in the piece that begins at from. */
+static size_t in_piece(size_t part, size_t from, size_t piece)
+{
+    size_t left = (part > from) ? part - from : 0;
+
+    return (left < piece) ? left : piece;
+}
+
+/* One piece of every part: into the own slot, to all, and from the slots to where it belongs. */
+static xcclResult_t gather_piece(struct xm_run *run, char *slots, size_t piece, size_t from)
 {
     const struct xc_device_ops *dev = run->copier.dev;
     const struct xm_port       *recv = &run->recv;
     int                         rank = run->xm->rank;
-    void                       *slots;
-    xcclResult_t                res =
-        xm_scratch_take(&run->scratch, XM_POOL_DEVICE, slot * (size_t)run->xm->size, &slots);
+    char                       *own = slots + (size_t)rank * piece;
+    size_t                      bytes = in_piece(recv->counts[rank], from, piece);
+    xcclResult_t                res = xcclSuccess;
 
-    if (res != xcclSuccess) {
-        return res;
-    }
-    char *base = slots;
-    char *own = base + (size_t)rank * slot;
-    if (recv->counts[rank] > 0) {
-        res = dev->copy_async(own, own_part(run), recv->counts[rank], run->xm->stream);
+    if (bytes > 0) {
+        res = dev->copy_async(own, own_part(run) + from, bytes, run->xm->stream);
     }
     if (res == xcclSuccess) {
-        res = xcclAllGather(own, base, slot, xcclUint8, run->xm->xcomm, run->xm->stream);
+        res = xcclAllGather(own, slots, piece, xcclUint8, run->xm->xcomm, run->xm->stream);
     }
     for (int i = 0; (i < run->xm->size) && (res == xcclSuccess); i++) {
-        if ((recv->counts[i] > 0) && !((i == rank) && run->sides->in_place)) {
-            res = dev->copy_async(recv->ptr + recv->displs[i], base + (size_t)i * slot,
-                                  recv->counts[i], run->xm->stream);
+        bytes = in_piece(recv->counts[i], from, piece);
+        if ((bytes > 0) && !((i == rank) && run->sides->in_place)) {
+            res = dev->copy_async(recv->ptr + recv->displs[i] + from, slots + (size_t)i * piece,
+                                  bytes, run->xm->stream);
         }
+    }
+    return res;
+}
+
+static xcclResult_t through_slots(struct xm_run *run, size_t largest)
+{
+    size_t n = (size_t)run->xm->size;
+    size_t piece = (largest * n <= MOST_SLOT_BYTES) ? largest : MOST_SLOT_BYTES / n;
+    void  *slots;
+
+    xcclResult_t res = xm_scratch_take(&run->scratch, XM_POOL_DEVICE, piece * n, &slots);
+    for (size_t from = 0; (from < largest) && (res == xcclSuccess); from += piece) {
+        res = gather_piece(run, slots, piece, from);
     }
     return res;
 }

@@ -5,66 +5,12 @@
 #include "intercept/complete.h"
 #include "intercept/copy.h"
 
-#if XM_LARGE
-static int to_mpi_large(const struct xm_call *c)
-{
-    switch (c->coll) {
-    case XM_ALLREDUCE:
-        return xm_pmpi.Allreduce_c(c->sendbuf, c->recvbuf, c->sendcount, c->sendtype, c->op,
-                                   c->comm);
-    case XM_BCAST:
-        return xm_pmpi.Bcast_c(c->recvbuf, c->recvcount, c->recvtype, c->root, c->comm);
-    case XM_REDUCE:
-        return xm_pmpi.Reduce_c(c->sendbuf, c->recvbuf, c->sendcount, c->sendtype, c->op, c->root,
-                                c->comm);
-    case XM_REDUCE_SCATTER:
-        return xm_pmpi.Reduce_scatter_c(c->sendbuf, c->recvbuf, c->recvcounts, c->sendtype, c->op,
-                                        c->comm);
-    case XM_REDUCE_SCATTER_BLOCK:
-        return xm_pmpi.Reduce_scatter_block_c(c->sendbuf, c->recvbuf, c->recvcount, c->sendtype,
-                                              c->op, c->comm);
-    case XM_ALLGATHER:
-        return xm_pmpi.Allgather_c(c->sendbuf, c->sendcount, c->sendtype, c->recvbuf, c->recvcount,
-                                   c->recvtype, c->comm);
-    case XM_ALLGATHERV:
-        return xm_pmpi.Allgatherv_c(c->sendbuf, c->sendcount, c->sendtype, c->recvbuf,
-                                    c->recvcounts, c->rdispls, c->recvtype, c->comm);
-    case XM_ALLTOALL:
-        return xm_pmpi.Alltoall_c(c->sendbuf, c->sendcount, c->sendtype, c->recvbuf, c->recvcount,
-                                  c->recvtype, c->comm);
-    case XM_ALLTOALLV:
-        return xm_pmpi.Alltoallv_c(c->sendbuf, c->sendcounts, c->sdispls, c->sendtype, c->recvbuf,
-                                   c->recvcounts, c->rdispls, c->recvtype, c->comm);
-    case XM_GATHER:
-        return xm_pmpi.Gather_c(c->sendbuf, c->sendcount, c->sendtype, c->recvbuf, c->recvcount,
-                                c->recvtype, c->root, c->comm);
-    case XM_GATHERV:
-        return xm_pmpi.Gatherv_c(c->sendbuf, c->sendcount, c->sendtype, c->recvbuf, c->recvcounts,
-                                 c->rdispls, c->recvtype, c->root, c->comm);
-    case XM_SCATTER:
-        return xm_pmpi.Scatter_c(c->sendbuf, c->sendcount, c->sendtype, c->recvbuf, c->recvcount,
-                                 c->recvtype, c->root, c->comm);
-    case XM_SCATTERV:
-        return xm_pmpi.Scatterv_c(c->sendbuf, c->sendcounts, c->sdispls, c->sendtype, c->recvbuf,
-                                  c->recvcount, c->recvtype, c->root, c->comm);
-    default:
-        return MPI_ERR_OTHER;
-    }
-}
-#else
-static int to_mpi_large(const struct xm_call *c)
-{
-    (void)c;
-    return MPI_ERR_OTHER; /* this family's header has no _c function that could have been called */
-}
-#endif
-
 int xm_to_mpi(const struct xm_call *c)
 {
     int n = (int)c->sendcount, m = (int)c->recvcount;
 
     if (c->large) {
-        return to_mpi_large(c);
+        return xm_to_mpi_large(c);
     }
     switch (c->coll) {
     case XM_ALLREDUCE:

@@ -53,6 +53,7 @@ int xm_serve(const struct xm_call *call);
 
 /* Hand the call to MPI as it is. */
 int xm_to_mpi(const struct xm_call *call);
+int xm_to_mpi_large(const struct xm_call *call); /* one with large counts (large.c) */
 
 /* The same for a call whose device buffers MPI cannot take: through host memory. */
 struct xm_sides;

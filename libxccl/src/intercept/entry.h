@@ -11,10 +11,12 @@ bool xm_started(void);
 
 #define XM_DECLARE(name) __typeof__(PMPI_##name) xm_MPI_##name;
 XM_PMPI_COLLECTIVES(XM_DECLARE)
-XM_PMPI_LARGE(XM_DECLARE)
 XM_DECLARE(Init)
 XM_DECLARE(Init_thread)
 XM_DECLARE(Finalize)
+#undef XM_DECLARE
+#define XM_DECLARE(name, arguments) int xm_MPI_##name arguments;
+XM_PMPI_LARGE(XM_DECLARE)
 #undef XM_DECLARE
 
 #endif

@@ -88,12 +88,8 @@ int xm_MPI_Scatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, vo
     return xm_serve(&call);
 }
 
-#if XM_LARGE
 int xm_MPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(MPI_IN_PLACE, buffer)) {
-        return xm_pmpi.Bcast_c(buffer, count, type, root, comm);
-    }
     struct xm_call call = {.coll = XM_BCAST,
                            .large = true,
                            .recvbuf = buffer,
@@ -101,16 +97,13 @@ int xm_MPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype type, int root, M
                            .recvtype = type,
                            .root = root,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(MPI_IN_PLACE, buffer)) ? xm_to_mpi(&call)
+                                                                     : xm_serve(&call);
 }
 
 int xm_MPI_Allgather_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
                        void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Allgather_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-                                   comm);
-    }
     struct xm_call call = {.coll = XM_ALLGATHER,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -120,15 +113,13 @@ int xm_MPI_Allgather_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype se
                            .recvcount = recvcount,
                            .recvtype = recvtype,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
 
 int xm_MPI_Alltoall_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
                       void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Alltoall_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-    }
     struct xm_call call = {.coll = XM_ALLTOALL,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -138,16 +129,13 @@ int xm_MPI_Alltoall_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sen
                            .recvcount = recvcount,
                            .recvtype = recvtype,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
 
 int xm_MPI_Gather_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                     MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Gather_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-                                comm);
-    }
     struct xm_call call = {.coll = XM_GATHER,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -158,16 +146,13 @@ int xm_MPI_Gather_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
                            .recvtype = recvtype,
                            .root = root,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
 
 int xm_MPI_Scatter_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                      MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Scatter_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-                                 comm);
-    }
     struct xm_call call = {.coll = XM_SCATTER,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -178,6 +163,6 @@ int xm_MPI_Scatter_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
                            .recvtype = recvtype,
                            .root = root,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
-#endif

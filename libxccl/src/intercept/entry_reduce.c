@@ -67,13 +67,9 @@ int xm_MPI_Reduce_scatter_block(const void *sendbuf, void *recvbuf, int count, M
     return xm_serve(&call);
 }
 
-#if XM_LARGE
 int xm_MPI_Allreduce_c(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype type,
                        MPI_Op op, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Allreduce_c(sendbuf, recvbuf, count, type, op, comm);
-    }
     struct xm_call call = {.coll = XM_ALLREDUCE,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -82,15 +78,13 @@ int xm_MPI_Allreduce_c(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_
                            .sendtype = type,
                            .op = op,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
 
 int xm_MPI_Reduce_c(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype type,
                     MPI_Op op, int root, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Reduce_c(sendbuf, recvbuf, count, type, op, root, comm);
-    }
     struct xm_call call = {.coll = XM_REDUCE,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -100,15 +94,13 @@ int xm_MPI_Reduce_c(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Dat
                            .op = op,
                            .root = root,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
 
 int xm_MPI_Reduce_scatter_c(const void *sendbuf, void *recvbuf, const MPI_Count counts[],
                             MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Reduce_scatter_c(sendbuf, recvbuf, counts, type, op, comm);
-    }
     struct xm_call call = {.coll = XM_REDUCE_SCATTER,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -117,15 +109,13 @@ int xm_MPI_Reduce_scatter_c(const void *sendbuf, void *recvbuf, const MPI_Count 
                            .sendtype = type,
                            .op = op,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
 
 int xm_MPI_Reduce_scatter_block_c(const void *sendbuf, void *recvbuf, MPI_Count count,
                                   MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Reduce_scatter_block_c(sendbuf, recvbuf, count, type, op, comm);
-    }
     struct xm_call call = {.coll = XM_REDUCE_SCATTER_BLOCK,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -134,6 +124,6 @@ int xm_MPI_Reduce_scatter_block_c(const void *sendbuf, void *recvbuf, MPI_Count 
                            .sendtype = type,
                            .op = op,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
-#endif

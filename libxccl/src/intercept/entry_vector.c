@@ -88,15 +88,10 @@ int xm_MPI_Scatterv(const void *sendbuf, const int sendcounts[], const int sdisp
     return xm_serve(&call);
 }
 
-#if XM_LARGE
 int xm_MPI_Allgatherv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
                         void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[],
                         MPI_Datatype recvtype, MPI_Comm comm)
 {
-    if (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) {
-        return xm_pmpi.Allgatherv_c(sendbuf, sendcount, sendtype, recvbuf, recvcounts, rdispls,
-                                    recvtype, comm);
-    }
     struct xm_call call = {.coll = XM_ALLGATHERV,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -107,17 +102,14 @@ int xm_MPI_Allgatherv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype s
                            .rdispls = rdispls,
                            .recvtype = recvtype,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started() || xm_call_is_plain(sendbuf, recvbuf)) ? xm_to_mpi(&call)
+                                                                 : xm_serve(&call);
 }
 
 int xm_MPI_Alltoallv_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
                        MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[],
                        const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm)
 {
-    if (!xm_started()) {
-        return xm_pmpi.Alltoallv_c(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
-                                   rdispls, recvtype, comm);
-    }
     struct xm_call call = {.coll = XM_ALLTOALLV,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -129,17 +121,13 @@ int xm_MPI_Alltoallv_c(const void *sendbuf, const MPI_Count sendcounts[], const 
                            .rdispls = rdispls,
                            .recvtype = recvtype,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started()) ? xm_to_mpi(&call) : xm_serve(&call);
 }
 
 int xm_MPI_Gatherv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                      const MPI_Count recvcounts[], const MPI_Aint rdispls[], MPI_Datatype recvtype,
                      int root, MPI_Comm comm)
 {
-    if (!xm_started()) {
-        return xm_pmpi.Gatherv_c(sendbuf, sendcount, sendtype, recvbuf, recvcounts, rdispls,
-                                 recvtype, root, comm);
-    }
     struct xm_call call = {.coll = XM_GATHERV,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -151,17 +139,13 @@ int xm_MPI_Gatherv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
                            .recvtype = recvtype,
                            .root = root,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started()) ? xm_to_mpi(&call) : xm_serve(&call);
 }
 
 int xm_MPI_Scatterv_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
                       MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
                       MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
-    if (!xm_started()) {
-        return xm_pmpi.Scatterv_c(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcount,
-                                  recvtype, root, comm);
-    }
     struct xm_call call = {.coll = XM_SCATTERV,
                            .large = true,
                            .sendbuf = sendbuf,
@@ -173,6 +157,5 @@ int xm_MPI_Scatterv_c(const void *sendbuf, const MPI_Count sendcounts[], const M
                            .recvtype = recvtype,
                            .root = root,
                            .comm = comm};
-    return xm_serve(&call);
+    return (!xm_started()) ? xm_to_mpi(&call) : xm_serve(&call);
 }
-#endif

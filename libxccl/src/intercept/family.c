@@ -132,7 +132,7 @@ static int open_mpi(void *libmpi)
 }
 
 #define SLOT(function) ((void (*)(void))(function))
-#define ROW(name) [XM_ENTRY_MPI_##name] = SLOT(xm_MPI_##name),
+#define ROW(name, ...) [XM_ENTRY_MPI_##name] = SLOT(xm_MPI_##name),
 
 XCCL_EXPORT extern const struct xm_family xccl_mpi_family;
 const struct xm_family                    xccl_mpi_family = {

@@ -15,8 +15,9 @@ struct block {
     struct block               *next;
 };
 
-/* Idle blocks beyond this many bytes a pool are freed rather than kept. */
-static const size_t keep_bytes = (size_t)1 << 30;
+/* Idle blocks beyond this many bytes a pool are freed rather than kept: it is the program's memory.
+ */
+static const size_t keep_bytes = (size_t)256 << 20;
 /* Less is not worth an allocation of its own. */
 static const size_t least_bytes = (size_t)1 << 16;
 

@@ -109,6 +109,9 @@ int main(int argc, char **argv)
             }
         }
     }
+    /* More than fits into the slots at once. */
+    run(NEARLY_EQUAL, PACKED, (128 << 20) / nranks + 99991, 0);
+    run(EQUAL, GAPS_ON_SOME, (128 << 20) / nranks + 99991, 1);
     sums[0] = checks;
     sums[1] = failures;
     MPI_Reduce(sums, all, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);

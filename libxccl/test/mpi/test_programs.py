@@ -11,7 +11,7 @@ def test_allgatherv(family, ranks, runtime):
     result = family.run(
         ranks, f"mpi_allgatherv {runtime}", sim=f"{runtime}:{ranks}", env={"XCCL_LOG": "info"}
     )
-    assert result.good() == ranks * 72
+    assert result.good() == ranks * 74
     assert log_of(result, "ccl")
 
 
@@ -29,3 +29,10 @@ def test_fortran(family, ranks):
     result = family.run(ranks, "mpi_fortran cuda", sim="cuda:4", env={"XCCL_LOG": "info"})
     result.good()
     assert log_of(result, "ccl" if ranks > 1 else "mpi-staged")
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_large_counts(family, ranks, runtime):
+    """The functions of MPI-4, with an MPI library that has them and with one that has not."""
+    family.run(ranks, f"mpi_large {runtime}", sim=f"{runtime}:4").good()
