@@ -97,10 +97,10 @@ static xcclResult_t gather_piece(struct xm_run *run, char *slots, size_t piece, 
     return res;
 }
 
-static xcclResult_t through_slots(struct xm_run *run, size_t largest)
+/* In pieces of so many bytes at most: the same on every rank. */
+static xcclResult_t through_slots(struct xm_run *run, size_t largest, size_t piece)
 {
     size_t n = (size_t)run->xm->size;
-    size_t piece = (largest * n <= MOST_SLOT_BYTES) ? largest : MOST_SLOT_BYTES / n;
     void  *slots;
 
     xcclResult_t res = xm_scratch_take(&run->scratch, XM_POOL_DEVICE, piece * n, &slots);
@@ -119,10 +119,14 @@ xcclResult_t xm_enqueue_allgatherv(struct xm_run *run)
         return xcclAllGather(own_part(run), run->recv.ptr + run->recv.displs[0], parts.largest,
                              xcclUint8, run->xm->xcomm, run->xm->stream);
     }
-    /* A rank that has its equal parts elsewhere must call the same as the others. */
+    if (parts.equal) {
+        /* Other ranks may have them side by side and gather at once: so must this one. */
+        return through_slots(run, parts.largest, parts.largest);
+    }
     bool nearly_equal = (parts.largest <= parts.total / n + parts.total / n / 4);
-    if (parts.equal || (nearly_equal && (parts.total / n >= LEAST_BYTES) && (n <= MOST_PARTS))) {
-        return through_slots(run, parts.largest);
+    if (nearly_equal && (parts.total / n >= LEAST_BYTES) && (n <= MOST_PARTS)) {
+        size_t most = MOST_SLOT_BYTES / n;
+        return through_slots(run, parts.largest, (parts.largest < most) ? parts.largest : most);
     }
     return broadcasts(run);
 }

@@ -109,9 +109,10 @@ int main(int argc, char **argv)
             }
         }
     }
-    /* More than fits into the slots at once. */
-    run(NEARLY_EQUAL, PACKED, (128 << 20) / nranks + 99991, 0);
-    run(EQUAL, GAPS_ON_SOME, (128 << 20) / nranks + 99991, 1);
+    if (nranks == 2) { /* more than fits into the slots at once; with more ranks it takes long */
+        run(NEARLY_EQUAL, PACKED, (64 << 20) + 99991, 0);
+        run(EQUAL, GAPS_ON_SOME, (64 << 20) + 99991, 1);
+    }
     sums[0] = checks;
     sums[1] = failures;
     MPI_Reduce(sums, all, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
