@@ -49,7 +49,8 @@ static const struct mt_type all_types[] = {
     PLAIN_OF(char, MPI_CHAR, MT_CHARACTER),
     PLAIN_OF(wchar_t, MPI_WCHAR, MT_CHARACTER),
     INT_OF(signed char, MPI_SIGNED_CHAR),
-    INT_OF(unsigned char, MPI_UNSIGNED_CHAR),
+    /* MPICH 4.0.2 compares it as if it were signed. */
+    {"MPI_UNSIGNED_CHAR", MPI_UNSIGNED_CHAR, MT_INTEGER, ONE('p', 1)},
     INT_OF(short, MPI_SHORT),
     INT_OF(unsigned short, MPI_UNSIGNED_SHORT),
     INT_OF(int, MPI_INT),
