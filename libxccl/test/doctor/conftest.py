@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A made-up machine below a folder, and xccl-doctor looking at it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[3]
+SAMPLES = Path(__file__).resolve().parent / "samples"
+sys.path.insert(0, str(TOP / "libxccl/tools/doctor"))
+
+from xccl_doctor.main import main  # noqa: E402
+
+VENDOR = {"nvidia": "0x10de", "amd": "0x1002"}
+GPU_BUS = 0x10
+LIBRARIES = {
+    "nccl": ("libnccl.so.2", "libnccl.so.2.28.3"),
+    "rccl": ("librccl.so.1", "librccl.so.1.0"),
+}
+
+
+class World:
+    """A node of a site on which all is well; tests break it."""
+
+    def __init__(self, folder, site_name):
+        self.root, self.prefix = folder / "root", folder / "prefix"
+        self.site = json.loads((TOP / f"site-configs/{site_name}/site.json").read_text())
+        self.options = []
+        self.log = None
+        self.env = {"XCCL_SITE": site_name, "HOME": "/home/user", "LD_LIBRARY_PATH": "/opt/lib"}
+        (self.prefix / "share/xccl").mkdir(parents=True)
+        (self.prefix / "share/xccl/sites").symlink_to(TOP / "site-configs")
+        for family in ("openmpi", "mpich"):
+            self.write(self.prefix / f"lib/xccl/libxccl-mpi-{family}.so", "")
+        self.make_hardware()
+        self.make_system()
+        self.make_software()
+        self.set_variables()
+
+    def write(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def file(self, path, text=""):
+        """A file below the root."""
+        self.write(self.root / path.lstrip("/"), text)
+
+    def remove(self, path):
+        target = self.root / path.lstrip("/")
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+
+    def gpu(self, number):
+        return f"sys/bus/pci/devices/0000:{GPU_BUS + number:02x}:00.0"
+
+    def make_hardware(self):
+        hardware = self.site["hardware"]
+        ranks = {rank["gpu"]: rank for rank in hardware["binding"]["ranks"]}
+        for number in range(hardware["gpu"].get("count", 0)):
+            numa = ranks.get(number, {}).get("numa", 0)
+            self.file(
+                self.gpu(number) + "/vendor", VENDOR.get(hardware["gpu"]["vendor"], "0x0") + "\n"
+            )
+            self.file(self.gpu(number) + "/class", "0x030200\n")
+            self.file(self.gpu(number) + "/numa_node", f"{numa if isinstance(numa, int) else 0}\n")
+        self.file(
+            "sys/bus/pci/devices/0000:01:00.0/vendor", "0x1a03\n"
+        )  # the service processor's VGA
+        self.file("sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n")
+        names = {rank["nic"] for rank in ranks.values()} - {"auto"}
+        for name in names | set(hardware["nic"].get("names", [])):
+            self.nic(name)
+
+    def nic(self, name):
+        kind = "net" if name.startswith("hsn") else "infiniband"
+        self.file(f"sys/class/{kind}/{name}/device/numa_node", "0\n")
+
+    def make_system(self):
+        self.limits("unlimited")
+        self.shm(1 << 24)
+        self.file("proc/self/status", "Cpus_allowed_list:\t0-5\n")
+        self.file("sys/devices/system/cpu/online", "0-95\n")
+        self.file("proc/sys/kernel/hostname", "somewhere\n")
+
+    def limits(self, memlock):
+        self.file("proc/self/limits", f"Max locked memory         {memlock}   {memlock}   bytes\n")
+
+    def shm(self, kib):
+        self.file("proc/mounts", f"tmpfs /dev/shm tmpfs rw,nosuid,nodev,size={kib}k 0 0\n")
+
+    def library(self, name, text="", folder="opt/lib"):
+        self.file(f"{folder}/{name}", text)
+
+    def make_software(self):
+        family = self.site["mpi"]["family"]
+        self.library("libmpi_gnu_123.so.12" if family == "mpich" else "libmpi.so.40")
+        ccl = self.site["ccl"]["library"]
+        soname, name = LIBRARIES[ccl]
+        self.library(name, "RCCL version : 2.22.3-HEAD\n")
+        (self.root / "opt/lib" / soname).symlink_to(name)
+        if "hsn0" in self.site["hardware"]["nic"].get("names", []):
+            self.library(f"lib{ccl}-net.so")
+
+    def set_variables(self):
+        """What env/xccl.sh sets for a shell, and a job of two nodes."""
+        for variable in self.site["variables"]:
+            applied = variable.get("apply", "always") == "always"
+            if applied and variable.get("scope", "shell") == "shell":
+                self.env[variable["name"]] = variable["value"]
+        self.env["OMPI_MCA_coll_ucc_enable"] = "0"
+        self.env.update(SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES="2")
+        if (self.root / "sys/class/net").exists():
+            self.env["SLURM_NETWORK"] = "disable_rdzv_get"
+
+    def route_ucc_ccl(self):
+        ccl = self.site["ccl"]["library"].upper()
+        self.env.update(
+            XCCL_ROUTE="ucc-ccl",
+            OMPI_MCA_coll_ucc_enable="1",
+            OMPI_MCA_coll_ucc_priority="100",
+            OMPI_MCA_coll_hcoll_enable="0",
+            UCC_CONFIG_FILE="",
+        )
+        self.env[f"UCC_TL_{ccl}_TUNE"] = "allreduce:cuda:inf"
+        self.library("libucc.so.1")
+        self.library("libucc_tl_nccl.so", folder="opt/lib/ucc")
+
+    def sample(self, name):
+        self.options += ["--log", str(SAMPLES / name)]
+
+
+@pytest.fixture
+def world(tmp_path):
+    return lambda site: World(tmp_path, site)
+
+
+@pytest.fixture
+def doctor(capsys, monkeypatch):
+    """xccl-doctor on a world: its exit status, and its JSON."""
+
+    def look(world, *options):
+        for name in list(os.environ):
+            monkeypatch.delenv(name)
+        for name, value in world.env.items():
+            monkeypatch.setenv(name, value)
+        words = ["--sysroot", str(world.root), "--json", *world.options, *options]
+        status = main(words, "0", str(world.prefix), str(world.prefix / "lib"))
+        return status, json.loads(capsys.readouterr().out)
+
+    return look
+
+
+@pytest.fixture(scope="session")
+def stage():
+    build = Path(os.environ.get("XCCL_TEST_BUILD", TOP / "build/release"))
+    folder = Path(os.environ["XCCL_STAGE"]) if "XCCL_STAGE" in os.environ else build / "stage"
+    if not (folder / "bin/xccl-doctor").exists():
+        pytest.fail(f"{folder} holds no tools; build, or name the build in XCCL_TEST_BUILD")
+    return folder.resolve()
+
+
+@pytest.fixture
+def compile_library(tmp_path):
+    """A shared object that needs others."""
+
+    def build(target, needed=()):
+        compiler = shutil.which("cc")
+        if compiler is None:
+            pytest.skip("no C compiler")
+        stubs = []
+        for name in needed:
+            stub = tmp_path / name
+            subprocess.run(
+                [compiler, "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", stub, f"-Wl,-soname,{name}"],
+                check=True,
+            )  # fmt: skip
+            stubs.append(stub)
+        command = [compiler, "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", *stubs]
+        subprocess.run([*command, "-Wl,--no-as-needed", *stubs, "-o", target], check=True)
+
+    return build

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""xccl-doctor as installed: options, exit status, documentation, and a job that it runs."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+from conftest import TOP
+from xccl_doctor import docs, registry
+
+HOST = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def environment(stage, **more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("XCCL_", "SLURM_", "NCCL_"))}
+    cache = (stage.parent / "CMakeCache.txt").read_text()
+    if re.search(r"^XCCL_SANITIZE:BOOL=(ON|1|TRUE)$", cache, re.M):
+        env["ASAN_OPTIONS"] = "detect_leaks=0"
+    return {**env, **HOST, "OMPI_MCA_mpi_yield_when_idle": "1", **more}
+
+
+def run(stage, *words, timeout=100, **more):
+    return subprocess.run(
+        [stage / "bin/xccl-doctor", *map(str, words)],
+        env=environment(stage, **more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def simulated(stage):
+    return {"XCCL_SIM": "cuda:4", "LD_LIBRARY_PATH": str(stage / "lib/xccl/sim/cuda")}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--nonsense"], "--nonsense"),
+        (["--run"], "needs a launcher"),
+        (["--", "srun"], "only be run with --run"),
+        (["--route", "fast"], "xccl, ucc, ucc-ccl, mpi"),
+        (["--site", "nowhere"], "juwels-booster"),
+        (["--timeout", "x"], "'x'"),
+        (["--timeout"], "needs a value"),
+        (["--log", "/no/log"], "/no/log"),
+        (["--sysroot", "/no/folder"], "/no/folder"),
+        (["--explain", "nothing"], "--list"),
+    ],
+)
+def test_wrong_options(stage, words, message):
+    ended = run(stage, *words)
+    assert ended.returncode == 64
+    assert ended.stdout == ""
+    assert message in ended.stderr
+
+
+def test_version_help_list(stage):
+    assert re.fullmatch(r"xccl-doctor \d+\.\d+\.\d+\S*\n", run(stage, "--version").stdout)
+    assert "--run" in run(stage, "--help").stdout
+    assert set(json.loads(run(stage, "--list", "--json").stdout)) == set(registry.TABLE)
+    assert "do: " in run(stage, "--explain", "gpu-hidden").stdout
+
+
+def test_moved_installation(stage, tmp_path):
+    """By a link, and from a copy elsewhere."""
+    (tmp_path / "link").symlink_to(stage / "bin/xccl-doctor")
+    shutil.copytree(stage / "lib/xccl/doctor", tmp_path / "moved/lib/xccl/doctor")
+    (tmp_path / "moved/bin").mkdir()
+    shutil.copy(stage / "bin/xccl-doctor", tmp_path / "moved/bin")
+    for command in (tmp_path / "link", tmp_path / "moved/bin/xccl-doctor"):
+        ended = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+        assert ended.stdout.startswith("xccl-doctor ")
+
+
+def test_text_names_all_parts(stage, tmp_path):
+    (tmp_path / "log").write_text(
+        "n1:1:1 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0\n"
+    )
+    ended = run(stage, "--log", tmp_path / "log", **simulated(stage))
+    assert ended.returncode == 2
+    assert "ERROR [gpu-duplicate] " in ended.stdout
+    assert "\n  do: start ranks by xccl-run" in ended.stdout
+    assert "\n  see: docs/use/doctor.md#gpu-duplicate\n" in ended.stdout
+
+
+def need_launcher():
+    mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+    if mpirun is None:
+        pytest.skip("no mpirun")
+    return [mpirun, "--oversubscribe", "--bind-to", "none", "-n", "2"]
+
+
+def test_run_on_a_healthy_simulated_site(stage):
+    ended = run(stage, "--json", "--run", "--", *need_launcher(), **simulated(stage))
+    found = json.loads(ended.stdout)
+    assert (ended.returncode, found["findings"]) == (0, []), ended.stdout
+    assert "allreduce is served by ccl" in found["facts"]
+    assert any(fact.startswith("xccl uses NCCL 2.") for fact in found["facts"]), found["facts"]
+
+
+def test_run_sees_the_fault(stage):
+    """One simulated GPU for two ranks, in a real job."""
+    broken = {**simulated(stage), "XCCL_SIM": "cuda:1"}
+    ended = run(stage, "--json", "--run", "--", *need_launcher(), **broken)
+    found = json.loads(ended.stdout)
+    assert [f["id"] for f in found["findings"]] == ["ranks-over-gpus"], ended.stdout
+    assert ended.returncode == 1
+
+
+def test_run_that_fails(stage):
+    ended = run(stage, "--json", "--run", "--", "/bin/false", **simulated(stage))
+    assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-failed"]
+    assert ended.returncode == 2
+    ended = run(stage, "--json", "--run", "--", "/no/launcher", **simulated(stage))
+    assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-failed"]
+
+
+def test_run_that_hangs(stage, tmp_path):
+    launcher = tmp_path / "launcher"
+    launcher.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
+    launcher.chmod(0o755)
+    start = time.monotonic()
+    ended = run(stage, "--json", "--timeout", "1", "--run", "--", launcher, **simulated(stage))
+    assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-hung"]
+    assert time.monotonic() - start < 20
+
+
+def test_documentation_is_of_this_registry():
+    """The page was written anew since the last change of a finding."""
+    assert (TOP / "docs/use/doctor.md").read_text() == docs.render(), docs.__doc__
+    anchors = re.findall(r'<a id="([\w-]+)"></a>', docs.render())
+    assert sorted(anchors) == sorted(registry.TABLE)
+    assert set(docs.SOURCES) <= set(registry.TABLE)
+
+
+def test_no_newer_python_than_promised():
+    """Python 3.6 has no dataclasses, no walrus, no capture_output."""
+    for file in (TOP / "libxccl/tools/doctor").rglob("*.py"):
+        text = file.read_text()
+        for newer in (":=", "dataclass", "capture_output", "text=True", "removeprefix"):
+            assert newer not in text, f"{file.name}: {newer}"
+        compile(text, str(file), "exec", dont_inherit=True)

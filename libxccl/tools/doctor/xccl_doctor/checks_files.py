@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Findings that libraries, sysfs and limits show. Every check: facts to findings."""
+
+import os
+import re
+
+from .checks_env import ccl_name, on, over_cxi, uses_ccl, version
+from .collect import read_text
+from .registry import finding
+
+SMALL_SHM = 256  # MiB
+
+
+def check_ccl(facts):
+    library = facts.ccl_library
+    if not uses_ccl(facts):
+        return
+    if library is None:
+        yield finding(
+            "ccl-missing",
+            file=facts.ccl_file,
+            ccl=ccl_name(facts),
+            folders=facts.search.listed(),
+        )
+        return
+    missing = facts.search.missing(library.path)
+    if missing:
+        yield finding("library-broken", file=library.path, missing=", ".join(missing))
+    if facts.ccl == "nccl" and version(library.version) == (2, 29):
+        yield finding("ccl-version-slow", version=library.version)
+    proto = facts.env.get("NCCL_PROTO", "")
+    ll128 = "LL128" not in proto if proto.startswith("^") else (not proto or "LL128" in proto)
+    if facts.ccl == "nccl" and over_cxi(facts) and ll128 and version(library.version) >= (2, 27):
+        yield finding("ll128", version=library.version)
+
+
+def check_plugin(facts):
+    """Slingshot needs one; InfiniBand is served without."""
+    if facts.plugin is not None:
+        missing = facts.search.missing(facts.plugin.path)
+        if missing:
+            yield finding("library-broken", file=facts.plugin.path, missing=", ".join(missing))
+        return
+    asked = facts.env.get("NCCL_NET_PLUGIN", "none") != "none" and uses_ccl(facts)
+    if not asked and (not over_cxi(facts) or facts.env.get("NCCL_NET") == "Socket"):
+        return
+    other = "libnccl-net.so" if facts.ccl == "rccl" else "librccl-net.so"
+    path, _ = facts.search.find(other)
+    wanted = facts.plugin_names[0]
+    if path is not None:
+        found = path[len(facts.root) :]
+        yield finding("plugin-name", found=found, ccl=ccl_name(facts), file=wanted)
+        return
+    module = (facts.site or {}).get("plugin", {}).get("module")
+    remedy = "put the folder of aws-ofi-nccl's %s on LD_LIBRARY_PATH" % wanted
+    if module:
+        remedy = "module load %s (else %s)" % (module, remedy)
+    yield finding(
+        "plugin-missing",
+        ccl=ccl_name(facts),
+        file=wanted,
+        folders=facts.search.listed(),
+        remedy=remedy,
+    )
+
+
+def check_mpi(facts):
+    if facts.route == "xccl" and facts.mpi and facts.mpi.family not in facts.families:
+        folder = os.path.join(facts.libdir, "xccl")
+        yield finding("interposer-missing", family=facts.mpi.family, folder=folder)
+    hpcx = facts.env.get("HPCX_DIR")
+    if hpcx and facts.mpi and not facts.mpi.path.startswith(facts.root + hpcx):
+        yield finding("hpcx-mixed", hpcx=hpcx, mpi=os.path.dirname(facts.mpi.path))
+
+
+def check_ucc_files(facts):
+    env, ucc = facts.env, facts.ucc
+    if facts.route not in ("ucc", "ucc-ccl") or not on(facts, "OMPI_MCA_coll_ucc_enable"):
+        return
+    path, _ = facts.search.find("libhcoll.so.1")
+    if path and env.get("OMPI_MCA_coll_hcoll_enable") != "0":
+        yield finding("hcoll-enabled", file=path)
+    if facts.route != "ucc-ccl" or ucc is None or facts.ccl not in ("nccl", "rccl"):
+        return
+    component = "libucc_tl_%s.so" % facts.ccl
+    if component not in ucc.components:
+        yield finding(
+            "ucc-no-ccl-transport", folder=ucc.folder, component=component, ccl=ccl_name(facts)
+        )
+    if "UCC_CONFIG_FILE" in env or "UCC_CL_BASIC_TLS" in env:
+        return
+    for config in ucc.configs:
+        found = re.search(r"^\s*UCC_CL_BASIC_TLS\s*=\s*(\S+)", read_text(config), re.M)
+        if found and hides(found.group(1), facts.ccl):
+            yield finding(
+                "ucc-conf-hides-ccl", file=config, value=found.group(1), ccl=ccl_name(facts)
+            )
+            return
+
+
+def hides(setting, ccl):
+    """ "^a,b" leaves a and b out, "a,b" takes nothing else."""
+    listed = setting.lstrip("^").split(",")
+    return (ccl in listed) if setting.startswith("^") else (ccl not in listed + ["all"])
+
+
+def site_ranks(facts):
+    return ((facts.site or {}).get("hardware", {}).get("binding") or {}).get("ranks", [])
+
+
+def check_site(facts):
+    """The site's description against sysfs."""
+    site = facts.site
+    if site is None or facts.simulated or not facts.gpus:
+        return
+    wanted = site["hardware"]["gpu"].get("count")
+    if wanted and wanted != len(facts.gpus):
+        yield finding("site-gpus", site=site["name"], wanted=wanted, found=len(facts.gpus))
+        return
+    names = facts.nics["ib"] + facts.nics["cxi"]
+    for rank in site_ranks(facts):
+        gpu, numa, nic = rank["gpu"], rank["numa"], rank["nic"]
+        found = facts.gpus[gpu][1] if gpu < len(facts.gpus) else None
+        if isinstance(numa, int) and found is not None and found != numa:
+            yield finding("site-numa", site=site["name"], gpu=gpu, wanted=numa, found=found)
+        if nic != "auto" and names and nic not in names:
+            yield finding("site-nic", site=site["name"], gpu=gpu, nic=nic, found=", ".join(names))
+
+
+def check_ports(facts):
+    """Ports that the site's map leaves out carry storage or management."""
+    used = [rank["nic"] for rank in site_ranks(facts)]
+    if not uses_ccl(facts) or not used or "auto" in used or "NCCL_IB_HCA" in facts.env:
+        return
+    others = [name for name in facts.nics["ib"] if name not in used]
+    if others and set(used) <= set(facts.nics["ib"]):
+        yield finding(
+            "net-storage-port", ports=", ".join(others), ccl=ccl_name(facts), value=",".join(used)
+        )
+
+
+def check_limits(facts):
+    if facts.nics["ib"] and facts.memlock is not None and facts.memlock < 1 << 20:
+        yield finding("memlock", limit=facts.memlock)
+    if facts.shm is not None and facts.shm < SMALL_SHM:
+        yield finding("shm-small", size=facts.shm, ranks=facts.ranks_per_node or "several")
+
+
+CHECKS = (
+    check_ccl,
+    check_plugin,
+    check_mpi,
+    check_ucc_files,
+    check_site,
+    check_ports,
+    check_limits,
+)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# ruff: noqa: UP022, UP021, UP031 (Python 3.6)
+"""Facts of this machine, environment and installation. Reads only; starts nothing but ldconfig."""
+
+import fnmatch
+import glob
+import json
+import os
+import re
+import subprocess
+from types import SimpleNamespace
+
+from . import libraries
+
+VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
+CCL = {"nvidia": "nccl", "amd": "rccl"}
+SONAMES = {"nccl": "libnccl.so.2", "rccl": "librccl.so.1", "msccl": "libnccl.so.2"}
+
+
+def read_text(path, default=""):
+    try:
+        with open(path, errors="replace") as f:
+            return f.read().strip()
+    except OSError:
+        return default
+
+
+def collect_pci(root):
+    """(vendor, GPUs in the order of their addresses); a GPU is (address, NUMA domain or None)."""
+    vendor, gpus = None, []
+    for folder in sorted(glob.glob(root + "/sys/bus/pci/devices/*")):
+        maker = VENDORS.get(read_text(folder + "/vendor"))
+        if maker is None or not read_text(folder + "/class").startswith("0x03"):
+            continue
+        vendor = maker
+        numa = int(read_text(folder + "/numa_node", "-1") or -1)
+        gpus.append((os.path.basename(folder), numa if numa >= 0 else None))
+    return vendor, gpus
+
+
+def collect_nics(root):
+    """Names of ports by kind: ib (verbs), cxi (Slingshot, by its Ethernet name)."""
+    names = {
+        "ib": [os.path.basename(p) for p in sorted(glob.glob(root + "/sys/class/infiniband/*"))],
+        "cxi": [os.path.basename(p) for p in sorted(glob.glob(root + "/sys/class/net/hsn*"))],
+    }
+    if not names["cxi"]:
+        names["cxi"] = [os.path.basename(p) for p in sorted(glob.glob(root + "/sys/class/cxi/*"))]
+    return names
+
+
+def collect_limits(root):
+    """(KiB of lockable memory or None for no limit, MiB of /dev/shm or None)."""
+    memlock = None
+    found = re.search(r"^Max locked memory +(\S+)", read_text(root + "/proc/self/limits"), re.M)
+    if found and found.group(1).isdigit():
+        memlock = int(found.group(1)) // 1024
+    found = re.search(
+        r"^\S+ /dev/shm \S+ \S*\bsize=(\d+)k", read_text(root + "/proc/mounts"), re.M
+    )
+    if found:
+        return memlock, int(found.group(1)) // 1024
+    if root:
+        return memlock, None
+    try:
+        stat = os.statvfs("/dev/shm")
+    except OSError:
+        return memlock, None
+    return memlock, stat.f_blocks * stat.f_frsize // (1 << 20)
+
+
+def count_cpus(text):
+    """Processors in a list like "0-3,8"."""
+    count = 0
+    for part in filter(None, text.split(",")):
+        low, _, high = part.partition("-")
+        count += int(high or low) - int(low) + 1
+    return count
+
+
+def collect_cores(root):
+    """(list that this process may use, how many, how many there are)."""
+    status = read_text(root + "/proc/self/status")
+    found = re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.M)
+    allowed = found.group(1) if found else ""
+    online = read_text(root + "/sys/devices/system/cpu/online")
+    return allowed, count_cpus(allowed), count_cpus(online)
+
+
+def matches(detect, env, root):
+    """True if a site's description fits this machine; what the environment says is enough."""
+    for name, patterns in detect.get("environment", {}).items():
+        if any(fnmatch.fnmatchcase(env.get(name, ""), p) for p in patterns):
+            return True
+    for path, patterns in detect.get("files", {}).items():
+        if any(fnmatch.fnmatchcase(read_text(root + path), p) for p in patterns):
+            return True
+    host = read_text(root + "/proc/sys/kernel/hostname")
+    names = [env.get("SLURMD_NODENAME", ""), host]
+    if any(fnmatch.fnmatchcase(n, p) for n in names for p in detect.get("hostnames", [])):
+        return True
+    return any(os.path.exists(root + path) for path in detect.get("exists", []))
+
+
+def load_sites(prefix):
+    sites = {}
+    for path in sorted(glob.glob(os.path.join(prefix, "share/xccl/sites/*/site.json"))):
+        with open(path) as f:
+            site = json.load(f)
+        sites[site["name"]] = site
+    return sites
+
+
+def choose_site(sites, name, env, root):
+    """The site named, or the first that fits; generic ones come last. None if there is none."""
+    if name:
+        return sites.get(name)
+    order = sorted(sites, key=lambda site: (site.startswith("generic"), site))
+    if env.get("XCCL_SIM"):
+        order = ["sim"] if "sim" in sites else []
+    for candidate in order:
+        if matches(sites[candidate].get("detect", {}), env, root):
+            return sites[candidate]
+    return None
+
+
+def tasks_per_node(env):
+    for name in ("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE"):
+        found = re.match(r"\d+", env.get(name, ""))
+        if found:
+            return int(found.group())
+    return None
+
+
+def number(text):
+    return int(text) if text and text.isdigit() else None
+
+
+def is_loaded(env, module):
+    loaded = env.get("LOADEDMODULES", "").split(":")
+    return any(entry == module or entry.startswith(module + "/") for entry in loaded)
+
+
+def launch_environment(env, prefix, site, nodes):
+    """What a rank behind xccl-run has: launch.env, as libxccl/tools/run/launch.sh reads it."""
+    out = dict(env)
+    path = os.path.join(prefix, "share/xccl/sites", site["name"], "launch.env")
+    for line in read_text(path).splitlines():
+        words = line.split(None, 3)
+        if len(words) < 4 or words[0] not in ("any", "one", "many"):
+            continue
+        when, module, name, value = words
+        if (when == "one" and nodes != 1) or (when == "many" and (nodes or 2) == 1):
+            continue
+        if module != "-" and is_loaded(env, module):
+            continue
+        out.setdefault(name, value)
+    return out
+
+
+def collect_driver(root):
+    found = re.search(r"\b(\d+)\.\d+", read_text(root + "/proc/driver/nvidia/version"))
+    return int(found.group(1)) if found else None
+
+
+def ldconfig():
+    """soname: path, by the loader's cache."""
+    try:
+        out = subprocess.run(
+            ["ldconfig", "-p"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            universal_newlines=True,
+            check=False,
+            env={"PATH": "/usr/sbin:/sbin:/usr/bin:/bin"},
+        ).stdout
+    except OSError:
+        return {}
+    pairs = re.findall(r"^\s(\S+) \(.*\) => (\S+)$", out, re.M)
+    return dict(reversed(pairs))
+
+
+def collect(options):
+    """Everything the checks ask for. options: env, sysroot, site, route, prefix, libdir."""
+    env, root = dict(options.env), options.sysroot
+    facts = SimpleNamespace(env=env, root=root, prefix=options.prefix, libdir=options.libdir)
+    facts.sites = load_sites(options.prefix)
+    facts.site_name = options.site or env.get("XCCL_SITE", "")
+    facts.site = choose_site(facts.sites, facts.site_name, env, root)
+    facts.route = options.route or env.get("XCCL_ROUTE") or "xccl"
+    facts.nodes = number(env.get("SLURM_JOB_NUM_NODES"))
+    facts.ranks_per_node = tasks_per_node(env)
+    if facts.site and facts.route == "xccl":
+        facts.env = launch_environment(env, options.prefix, facts.site, facts.nodes)
+    facts.simulated = bool(env.get("XCCL_SIM"))
+    facts.vendor, facts.gpus = collect_pci(root)
+    if facts.simulated:
+        flavour, _, count = env["XCCL_SIM"].partition(":")
+        facts.vendor = "amd" if flavour == "rocm" else "nvidia"
+        facts.gpus = [("", None)] * (number(count) or 0)
+    if facts.vendor is None and facts.site:
+        facts.vendor = facts.site["hardware"]["gpu"].get("vendor")
+    facts.ccl = env.get("XCCL_CCL", "auto")
+    if facts.ccl == "auto":
+        facts.ccl = CCL.get(facts.vendor)
+    facts.nics = collect_nics(root)
+    facts.driver = collect_driver(root)
+    facts.memlock, facts.shm = collect_limits(root)
+    facts.cores, facts.cores_allowed, facts.cores_online = collect_cores(root)
+    facts.search = libraries.Search(root, env, {} if root else ldconfig())
+    libraries.collect(facts, SONAMES)
+    return facts

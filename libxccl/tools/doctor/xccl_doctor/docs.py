@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# ruff: noqa: UP031 (Python 3.6)
+"""docs/use/doctor.md from the registry: python3 -m xccl_doctor.docs >docs/use/doctor.md"""
+
+import re
+import sys
+
+from .registry import TABLE
+
+INTRO = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
+<!-- Written by libxccl/tools/doctor/xccl_doctor/docs.py from registry.py; do not edit. -->
+# xccl-doctor: what is wired to what, and what is wrong
+
+```sh
+xccl-doctor                              # environment, libraries, site, limits: reads only
+xccl-doctor --run -- srun -N2 -n8        # also runs xccl-perf for a few seconds and reads its logs
+xccl-doctor --log job.out                # reads the log of an earlier job (NCCL_DEBUG=INFO, XCCL_LOG=info)
+```
+
+Run it in the job, with the modules of the job loaded: what it sees is what the ranks get. First it states facts
+("RCCL uses aws-ofi-nccl 1.19.2 over cxi on 4 NICs"), then what it found: an identifier, the cause, what to do about
+it, and the place on this page. Exit status: 0 nothing found, 1 warnings, 2 errors, 64 a wrong option. `--json` prints
+the same for programs, `--list` all findings, `--explain ID` one of them.
+
+On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`).
+`xccl-run` itself warns of those findings that a rank sees, under the same identifiers.
+
+Not found here, because no job shows them: GPU-aware MPI in flight beside a program's own NCCL calls (they can deadlock:
+use one of the two at a time), several communicators on one device at once
+(`module load xccl-settings/many-comms`), and types or operations that UCC passes on silently (`XCCL_LOG=info` says so
+on route `xccl`).
+"""
+
+# Where each was seen or is documented.
+SOURCES = {
+    "ucc-priority": "Open MPI issue 9885; JSC uses 80, UCC's guide 100",
+    "ucc-disabled": "Open MPI pull request 9009",
+    "ucc-not-tuned": "UCC user guide; JSC blog, first seed",
+    "ucc-conf-hides-ccl": "UCC, contrib/ucc.conf and src/core/ucc_constructor.c",
+    "ucc-no-ccl-transport": "EasyBuild: UCC-CUDA adds it by EB_UCC_EXTRA_COMPONENT_PATH",
+    "ucc-on-libfabric": "Open MPI documentation, accelerators/rocm",
+    "ucc-beside-xccl": "NCCL issues 195 and 1174; UCC issue 106",
+    "ucc-fallback": "UCC issue 1187; tl_nccl_coll.c lists the types",
+    "ucc-not-selected": "Open MPI issue 9885",
+    "ucc-mlx5": "UCC issues 1041 and 1042",
+    "ucc-other-transport": "UCC user guide (scores 40 for CUDA, 20 for NCCL)",
+    "hcoll-enabled": "UCC issue 1197",
+    "hpcx-mixed": "UCC issue 981",
+    "nonblocking-on-gpu": "Open MPI issues 9845 and 12045, documentation on CUDA",
+    "gpu-hidden": "second seed (9.6 instead of 107 GB/s); NCCL issue 1066; LUMI training, Slurm",
+    "gpu-shared": "NCCL issues 103, 231 and 418",
+    "ranks-over-gpus": "NCCL issue 418; NCCL 2.30.3, src/init.cc",
+    "gpu-duplicate": "NCCL issue 418; UCC user guide, known issues; CSCS documentation (GH200)",
+    "gpu-peer-lost": "NCCL issue 1066; nccl-tests issue 300",
+    "visible-double": "LUMI and OLCF documentation; Flux sets CUDA_VISIBLE_DEVICES as well",
+    "cores-outside": "second seed",
+    "not-bound": "OLCF, PyTorch on Frontier: 10 s became 10 min",
+    "srun-cpus-per-task": "JSC, processor affinity",
+    "nic-policy": "second seed; LUMI training; Frontier user guide",
+    "single-copy-none": "second seed",
+    "mpich-not-gpu-aware": "Frontier user guide",
+    "gtl-missing": "Frontier user guide",
+    "mpich-slow-pointers": "CSCS documentation, Cray MPICH",
+    "ccl-version-slow": "NCCL issues 2094 and 2058",
+    "ccl-mismatch": "NCCL, src/init.cc",
+    "plugin-missing": "second seed; HPE shs-ccl-docs; CSCS documentation (22 times slower)",
+    "plugin-name": "OLCF, PyTorch on Frontier; HPE shs-ccl-docs",
+    "cray-old-libraries": "Frontier user guide",
+    "cuda-eager": "NCCL issues 1156 and 1646",
+    "net-sockets": "second seed; CSCS documentation",
+    "net-name-unknown": "aws-ofi-nccl, nccl_ofi_interface_nvidia.cpp; CSCS documentation",
+    "net-on-one-node": "OLCF, PyTorch on Frontier; HPE shs-ccl-docs",
+    "net-interface": "OLCF, PyTorch on Frontier",
+    "net-bootstrap": "job scripts of users at JSC",
+    "net-storage-port": "NCCL issues 676 and 1505; DGX H100 guide",
+    "ib-timeout": "job scripts of users at JSC",
+    "init-slow": "second seed (10 min); NCCL issues 534, 1156 and 1646",
+    "mr-cache": "OLCF: do not use memhooks; libfabric issues 9003 and 9594",
+    "cxi-host-register": "HPE shs-ccl-docs; CSCS; OLCF",
+    "cxi-queues": "HPE shs-ccl-docs and OLCF (2048, hybrid); CSCS (16384, software)",
+    "cxi-eager": "HPE shs-ccl-docs; OLCF; CSCS",
+    "cxi-rendezvous": "OLCF, PyTorch on Frontier; may slow MPI",
+    "cxi-exhausted": "HPE shs-ccl-docs; CSCS",
+    "cxi-map": "CSCS documentation, Cray MPICH",
+    "ll128": "CSCS documentation, NCCL",
+    "crash-at-end": "Open MPI pull request 13769; PyTorch pull request 8352",
+    "run-hung": "OLCF; ALCF; rccl-tests issue 90",
+}
+
+GROUPS = (
+    ("Open MPI and UCC", ("ucc-", "hcoll-", "hpcx-", "nonblocking-")),
+    (
+        "GPUs, cores and their ranks",
+        ("gpu-", "ranks-", "visible-", "cores-", "not-bound", "srun-"),
+    ),
+    ("MPICH and Cray MPICH", ("nic-", "single-", "mpich-", "gtl-")),
+    ("Libraries and plugins", ("ccl-", "interposer-", "library-", "plugin-", "cray-", "cuda-")),
+    ("Network", ("net-", "ib-", "init-", "mr-", "cxi-", "ll128")),
+    ("Site, limits and the job itself", ("site-", "memlock", "shm-", "ran-", "crash-", "run-")),
+)
+
+
+def plain(text):
+    return re.sub(r"\{(\w+)\}", r"*\1*", text)
+
+
+def section(name):
+    row = TABLE[name]
+    lines = ['<a id="%s"></a>' % name, "### %s (%s)" % (name, row.severity), ""]
+    lines += [plain(row.cause)[0].upper() + plain(row.cause)[1:] + ".", ""]
+    lines += ["Do: " + plain(row.remedy) + "."]
+    if name in SOURCES:
+        lines += ["", "Seen in: %s." % SOURCES[name]]
+    return "\n".join(lines) + "\n"
+
+
+def render():
+    out = [INTRO]
+    left = sorted(TABLE)
+    for title, prefixes in GROUPS:
+        names = [name for name in left if name.startswith(prefixes)]
+        left = [name for name in left if name not in names]
+        out += ["## %s\n" % title] + [section(name) for name in names]
+    if left:
+        raise ValueError("findings of no group: %s" % ", ".join(left))
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

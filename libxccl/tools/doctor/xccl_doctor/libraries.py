@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which file of a library would be loaded, and whether all that it needs is there."""
+
+import glob
+import mmap
+import os
+import re
+from types import SimpleNamespace
+
+from . import elf
+
+DEFAULT_FOLDERS = (
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+)
+# Of every system; not looked for below a --sysroot.
+BASE = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|util|resolv|numa|z)\.so.*)$")
+VERSION = re.compile(rb"[NR]CCL version[ :]*(\d+\.\d+\.\d+)")
+
+
+class Search:
+    """The loader's order: LD_LIBRARY_PATH, its cache, the system's folders."""
+
+    def __init__(self, root, env, cache):
+        self.root, self.cache = root, cache
+        self.folders = [f for f in env.get("LD_LIBRARY_PATH", "").split(":") if f]
+
+    def place(self, folder):
+        return self.root + folder
+
+    def find(self, name, first=()):
+        """(path, why), or (None, ""). first: folders of the object that asks."""
+        if "/" in name:
+            path = self.place(name)
+            return (path, "named with its path") if os.path.exists(path) else (None, "")
+        for folders, why in (
+            (first, "run path of the library that needs it"),
+            (self.folders, "LD_LIBRARY_PATH"),
+        ):
+            for folder in folders:
+                path = os.path.join(self.place(folder), name)
+                if os.path.exists(path):
+                    return path, why
+        if name in self.cache:
+            return self.cache[name], "the loader's cache"
+        for folder in DEFAULT_FOLDERS:
+            path = os.path.join(self.place(folder), name)
+            if os.path.exists(path):
+                return path, "a system folder"
+        return None, ""
+
+    def missing(self, path, seen=None):
+        """Names that path, or what it needs, needs and that are nowhere."""
+        seen = set() if seen is None else seen
+        try:
+            needed, runpath = elf.read(path)
+        except (OSError, elf.NotElf, ValueError, IndexError, KeyError):
+            return []
+        here = os.path.dirname(os.path.realpath(path))
+        own = [f.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", here) for f in runpath]
+        own = [f[len(self.root) :] if self.root and f.startswith(self.root) else f for f in own]
+        out = []
+        for name in needed:
+            if name in seen or BASE.match(name):
+                continue
+            seen.add(name)
+            found, _ = self.find(name, own)
+            out += [name] if found is None else self.missing(found, seen)
+        return out
+
+    def listed(self):
+        return ":".join(self.folders) or "the system's folders"
+
+
+def version_of(path):
+    """The version that a vendor's library carries in its text, or in its name."""
+    name = os.path.basename(os.path.realpath(path))
+    found = re.search(r"\.so\.(\d+\.\d+\.\d+)$", name)
+    if found:
+        return found.group(1)
+    try:
+        with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            found = VERSION.search(text)
+            return found.group(1).decode() if found else None
+    except (OSError, ValueError):
+        return None
+
+
+def plugin_names(env, ccl):
+    """File names that the vendor's library tries for its network plugin, in order."""
+    plugin = env.get("NCCL_NET_PLUGIN", "")
+    own = ["lib%s-net.so" % ccl]
+    if not plugin:
+        return own
+    if plugin.endswith(".so") or "/" in plugin:
+        return [plugin]
+    return ["lib%s-net-%s.so" % (ccl, plugin), *own]
+
+
+def collect_ucc(facts):
+    path, _ = facts.search.find("libucc.so.1")
+    if path is None:
+        return None
+    folder = os.path.dirname(os.path.realpath(path))
+    folders = [os.path.join(folder, "ucc")]
+    extra = facts.env.get("EB_UCC_EXTRA_COMPONENT_PATH", "")
+    folders += [facts.root + f for f in extra.split(":") if f]
+    components = [os.path.basename(p) for f in folders for p in glob.glob(f + "/libucc_tl_*.so")]
+    configs = [
+        facts.root + facts.env.get("HOME", "/root") + "/ucc.conf",
+        os.path.join(os.path.dirname(folder), "share/ucc.conf"),
+    ]
+    return SimpleNamespace(folder=folders[0], components=components, configs=configs)
+
+
+def collect(facts, sonames):
+    """Adds to facts: ccl_library, plugin, mpi, ucc, families."""
+    search, env = facts.search, facts.env
+    facts.ccl_file = env.get("XCCL_CCL_LIBRARY") or sonames.get(facts.ccl)
+    facts.ccl_library = None
+    if facts.ccl_file:
+        path, why = search.find(facts.ccl_file)
+        if path:
+            facts.ccl_library = SimpleNamespace(path=path, why=why, version=version_of(path))
+    facts.plugin_names = plugin_names(env, facts.ccl) if facts.ccl in ("nccl", "rccl") else []
+    facts.plugin = None
+    for name in facts.plugin_names:
+        path, why = search.find(name)
+        if path:
+            facts.plugin = SimpleNamespace(path=path, why=why)
+            break
+    facts.mpi = None
+    known = (
+        ("libmpi.so.40", "openmpi"),
+        ("libmpi.so.12", "mpich"),
+        ("libmpich.so.12", "mpich"),
+        ("libmpi_gnu_123.so.12", "mpich"),
+    )
+    for name, family in known:
+        path, why = search.find(name)
+        # One that a module put on the path is meant, whatever the system has beside it.
+        if path and (facts.mpi is None or why == "LD_LIBRARY_PATH"):
+            facts.mpi = SimpleNamespace(path=path, why=why, family=family)
+    facts.ucc = collect_ucc(facts)
+    found = glob.glob(os.path.join(facts.libdir, "xccl/libxccl-mpi-*.so"))
+    facts.families = [re.sub(r".*libxccl-mpi-(.*)\.so", r"\1", path) for path in sorted(found)]

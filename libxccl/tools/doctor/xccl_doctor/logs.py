@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Facts from the log of a job: NCCL, RCCL, aws-ofi-nccl, UCC, Open MPI, libfabric, xccl.
+
+Lines are those of the programs themselves; recorded samples are in libxccl/test/doctor/samples.
+"""
+
+import re
+from collections import OrderedDict
+from types import SimpleNamespace
+
+# What is read off a line: field of the facts, expression. The first group is kept, each value once.
+LISTS = (
+    ("ccl_versions", r"\b([NR]CCL) version *:? *([0-9.]+\d)"),
+    ("xccl_library", r"xccl\[\d+\] info: using (\w+) ([\d.]+) from (\S+)"),
+    ("xccl_paths", r"xccl\[\d+\] info: (\w+) of .*? ranks: ([\w-]+)"),
+    ("xccl_gave_up", r"xccl\[\d+\] warning: all \d+ ranks leave collectives on device memory to MPI: (.*)"),
+    ("plugin", r"NET/OFI (?:Initializing|Using) (aws-ofi-[nr]ccl) ([\w.]+)"),
+    ("libfabric", r"NET/OFI Using Libfabric version ([\d.]+)"),
+    ("provider", r"NET/OFI Selected [Pp]rovider is ([\w;-]+)(?:, fabric is \S+)? \(found (\d+) nics"),
+    ("no_plugin", r"NET/Plugin *: *(?:No plugin found \(([\w.-]+)\)|Could not find:? *(.+?) *$)"),
+    ("network", r"Using network (.+?) *$"),
+    ("bootstrap", r"Bootstrap *: Using ([\w.-]+):"),
+    ("socket_ports", r"NET/Socket *: Using (.*)"),
+    ("ib_ports", r"NET/IB *: Using (.*)"),
+    ("no_network", r"network (.+?) not found"),
+    ("no_network_started", r"NCCL WARN (Failed to initialize any NET plugin)"),
+    ("same_device", r"ranks (\d+ and \d+) use the same device"),
+    ("one_node", r"((?:not configured for single node|cxi.*[Nn]o VNI|Failed to .*VNI).*)"),
+    ("mismatch", r"Mismatched NCCL version detected *: *(.*)"),
+    ("duplicate", r"Duplicate GPU detected *: *(.*)"),
+    ("multiple", r"(Multiple Ranks are using the same GPU.*)"),
+    ("init_total", r"ncclCommInitRank\w*: rank \d+ nranks (\d+) total ([\d.]+)"),
+    ("ucc_fallback", r"coll (\w+) is not supported for (TL_\w+), fallback (TL_\w+)"),
+    ("ucc_cuda", r"(?:Cuda|Rocm): \{[^}]*\}:(TL_\w+)"),
+    ("ucc_trace", r"coll_init: .*?(?:cuda|rocm).*?\{(TL_\w+)\}"),
+    ("ucc_not_selected", r"(mca_coll_ucc_save_coll_handlers failed.*)"),
+    ("ucc_mlx5", r"((?:TL_MLX5|tl_mlx5)\S* .*(?:ERROR|WARN|[Ff]ailed).*)"),
+    ("gtl", r"(GPU_SUPPORT_ENABLED is requested, but GTL library is not linked)"),
+    ("nic_numa", r"Unable to use a NIC_POLICY of '(\w+)'\. (.*?)\.? *(?:\(rc=|$)"),
+    ("cxil_map", r"(cxil_map: write error.*)"),
+    ("cxi_full", r"(.*(?:Flow control triggered|LE resources? not|CQ overrun|EQ overflow|Cassini Event Queue overflow).*)"),
+    ("memhooks", r"((?:.*memhooks.*(?:deadlock|not be used)).*)"),
+    ("ib_timeout", r"(NET/IB *: Got completion .*(?:status=12|error 12).*)"),
+    ("run_notes", r"xccl-run: warning \[([\w-]+)\]: (.*)"),
+    ("not_bound", r"xccl-run: host (\S+) rank \d+ local (\d+) cores (\S+) .*\(cores left as they are"),
+    ("crash", r"(ncclComm(?:Destroy|Free)|ncclCommAbort|libnbc|mca_coll_libnbc\w*)\b"),
+    ("signal", r"Signal: (Segmentation fault|Bus error|Aborted)"),
+)  # fmt: skip
+EXPRESSIONS = [(name, re.compile(text)) for name, text in LISTS]
+
+# "host:pid:tid [device] NCCL INFO ..." with or without the rank that srun -l puts in front.
+PREFIX = re.compile(r"(?:^|\s)([\w.-]+):(\d+):\d+ \[\d+\] NCCL (?:INFO|WARN) (.*)")
+INIT = re.compile(r"comm \S+ rank (\d+) n?[rR]anks (\d+) cudaDev (\d+) .*?busId (\w+)")
+CHANNEL = re.compile(r"Channel [\d/]+ *: (\d+)\[\w+\] -> (\d+)\[\w+\] (?:\[\w+\] )?via (\S+)")
+
+
+class LogFacts(SimpleNamespace):
+    def first(self, name):
+        """The first value of a list, as text; None if there is none."""
+        values = getattr(self, name)
+        return values[0] if values else None
+
+
+def parse(text):
+    """All that is known of a log."""
+    found = OrderedDict((name, OrderedDict()) for name, _ in LISTS)
+    seen = Connections()
+    for line in text.splitlines():
+        for name, expression in EXPRESSIONS:
+            match = expression.search(line)
+            if match:
+                groups = tuple(group for group in match.groups() if group is not None)
+                found[name][groups[0] if len(groups) == 1 else groups] = True
+        prefix = PREFIX.search(line)
+        if prefix:
+            seen.add(*prefix.groups())
+    facts = LogFacts(text=text, hosts=seen.hosts, devices=seen.devices, channels=seen.channels)
+    for name, values in found.items():
+        setattr(facts, name, list(values))
+    return facts
+
+
+class Connections:
+    """Which process is on which host and GPU, and how ranks are connected."""
+
+    def __init__(self):
+        self.size = 0
+        self.hosts = {}  # of each rank, in the largest communicator
+        self.devices = {}  # (host, PCI address): processes
+        self.channels = []  # (rank, rank, how)
+
+    def add(self, host, process, message):
+        init = INIT.search(message)
+        if init:
+            rank, size, address = int(init.group(1)), int(init.group(2)), init.group(4)
+            self.devices.setdefault((host, address), set()).add(process)
+            if size > self.size:
+                self.size, self.hosts = size, {}
+            if size == self.size:
+                self.hosts[rank] = host
+        channel = CHANNEL.search(message)
+        if channel:
+            self.channels.append((int(channel.group(1)), int(channel.group(2)), channel.group(3)))
+
+
+def ports(entries):
+    """Names in lines like "[0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:10.0.0.1<0>"."""
+    names = []
+    for entry in entries:
+        for name in re.findall(r"\[\d+\]([\w.-]+):", entry):
+            if name not in names:
+                names.append(name)
+    return names

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# ruff: noqa: UP031 (Python 3.6)
+"""Options and output of xccl-doctor."""
+
+import json
+import os
+import sys
+from types import SimpleNamespace
+
+from . import checks_env, checks_files, checks_log, collect, logs, registry, run
+
+USAGE = """Usage: xccl-doctor [options]
+       xccl-doctor [options] --run -- launcher [arguments]
+
+Says what is wired to what, and what is wrong: an identifier, the cause, the remedy.
+
+  --run -- LAUNCHER ...  also run a small job with logs on and read them: --run -- srun -N2 -n8
+  --timeout SECONDS      time that the job may take (300)
+  --log FILE             read the log of an earlier job instead
+  --site NAME            instead of XCCL_SITE, or the site detected
+  --route ROUTE          instead of XCCL_ROUTE (xccl, ucc, ucc-ccl, mpi)
+  --sysroot FOLDER       read /proc, /sys and libraries below this folder
+  --json                 print JSON
+  --list                 print every finding that there is; --list --json for programs
+  --explain ID           print one of them
+  --help, --version
+
+Exit status: 0 nothing found, 1 warnings, 2 errors, 64 a wrong option."""
+
+OK, USAGE_ERROR = 0, 64
+SEVERITY_STATUS = {registry.WARNING: 1, registry.ERROR: 2}
+ROUTES = ("xccl", "ucc", "ucc-ccl", "mpi")
+WITH_VALUE = ("--timeout", "--log", "--site", "--route", "--sysroot", "--explain")
+FLAGS = ("--json", "--list", "--help", "--version", "--run")
+
+
+class Wrong(Exception):
+    """What is wrong with the options."""
+
+
+def parse(words):
+    """Options by name, and the words behind "--"."""
+    given, rest = {}, list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if name in WITH_VALUE:
+            if not equals:
+                if not rest:
+                    raise Wrong("%s needs a value" % name)
+                value = rest.pop(0)
+            given[name] = value
+        elif word in FLAGS:
+            given[word] = True
+        else:
+            known = ", ".join(sorted(FLAGS + WITH_VALUE))
+            raise Wrong("unknown option '%s'; known: %s" % (word, known))
+    return given, rest
+
+
+def check_options(given, launcher, sites):
+    if "--run" in given and not launcher:
+        raise Wrong("--run needs a launcher: xccl-doctor --run -- srun -N2 -n8")
+    if launcher and "--run" not in given:
+        raise Wrong("'%s' would only be run with --run" % launcher[0])
+    if "--run" in given and "--log" in given:
+        raise Wrong("--run makes a log, and --log reads one: give one of the two")
+    if given.get("--route", "xccl") not in ROUTES:
+        raise Wrong("unknown route '%s'; known: %s" % (given["--route"], ", ".join(ROUTES)))
+    if "--site" in given and given["--site"] not in sites:
+        raise Wrong("unknown site '%s'; known: %s" % (given["--site"], ", ".join(sorted(sites))))
+    if not given.get("--timeout", "1").isdigit() or given.get("--timeout") == "0":
+        raise Wrong("--timeout: '%s' is no number of seconds" % given["--timeout"])
+    if "--sysroot" in given and not os.path.isdir(given["--sysroot"]):
+        raise Wrong("--sysroot: no folder '%s'" % given["--sysroot"])
+
+
+def static_statements(facts):
+    site = facts.site["title"] if facts.site else "none recognised"
+    yield "site: %s; route: %s" % (site, facts.route)
+    what = "simulated" if facts.simulated else (facts.vendor or "no vendor's")
+    yield "%d %s GPUs; ports: %s" % (
+        len(facts.gpus),
+        what,
+        ", ".join(facts.nics["ib"] + facts.nics["cxi"]) or "none for InfiniBand or Slingshot",
+    )
+    for name, library in ((facts.ccl_file, facts.ccl_library), ("network plugin", facts.plugin)):
+        if library:
+            version = getattr(library, "version", None)
+            known = " %s" % version if version else ""
+            yield "%s%s would be %s (%s)" % (name, known, library.path, library.why)
+    if facts.mpi:
+        yield "MPI: %s, %s (%s)" % (facts.mpi.family, facts.mpi.path, facts.mpi.why)
+
+
+def read_log(given, launcher, facts, options):
+    """(log facts or None, findings about the run itself)."""
+    if "--log" in given:
+        try:
+            with open(given["--log"], errors="replace") as f:
+                return logs.parse(f.read()), []
+        except OSError as error:
+            raise Wrong("--log: %s" % error) from error
+    if "--run" not in given:
+        return None, []
+    seconds = int(given.get("--timeout", 300))
+    site = facts.site["name"] if facts.site else None
+    ended = run.run(run.command(options.prefix, launcher, site), options.env, seconds)
+    found = []
+    if ended.status is None:
+        interface = facts.env.get("NCCL_SOCKET_IFNAME", "hsn0").split(",")[0]
+        found.append(registry.finding("run-hung", seconds=seconds, interface=interface))
+    elif ended.status != 0:
+        lines = [line for line in ended.text.splitlines() if line.strip()]
+        telling = [line for line in lines if "error" in line.lower()] or lines or ["no output"]
+        found.append(
+            registry.finding(
+                "run-failed", status=ended.status, line=telling[0].strip(), log=ended.log
+            )
+        )
+    else:
+        os.unlink(ended.log)
+    return logs.parse(ended.text), found
+
+
+def examine(given, launcher, options):
+    """(statements, findings), each finding once, errors first."""
+    facts = collect.collect(options)
+    found = []
+    for check in checks_env.CHECKS + checks_files.CHECKS:
+        found += check(facts)
+    said = list(static_statements(facts))
+    log, about_run = read_log(given, launcher, facts, options)
+    if log is not None:
+        said += checks_log.statements(facts, log)
+        for check in checks_log.CHECKS:
+            found += check(facts, log)
+        explained = any(finding.severity == registry.ERROR for finding in found)
+        found += [f for f in about_run if f.id != "run-failed" or not explained]
+    unique = {}
+    for finding in found:
+        unique.setdefault(finding.id, finding)
+    order = sorted(unique.values(), key=lambda f: -SEVERITY_STATUS[f.severity])
+    return said, order
+
+
+def print_text(said, found):
+    for sentence in said:
+        print("  %s" % sentence)
+    for finding in found:
+        print("\n%s [%s] %s" % (finding.severity.upper(), finding.id, finding.cause))
+        print("  do: %s" % finding.remedy)
+        print("  see: %s" % finding.anchor)
+    if not found:
+        print("nothing found")
+
+
+def print_list(as_json):
+    if as_json:
+        rows = {name: row._asdict() for name, row in registry.TABLE.items()}
+        print(json.dumps(rows, indent=1, sort_keys=True))
+        return
+    for name, row in sorted(registry.TABLE.items()):
+        print("%-22s %-8s %s" % (name, row.severity, row.cause))
+
+
+def explain(name):
+    if name not in registry.TABLE:
+        raise Wrong("no finding '%s'; xccl-doctor --list prints all" % name)
+    row = registry.TABLE[name]
+    print("%s (%s)\n  %s\n  do: %s" % (name, row.severity, row.cause, row.remedy))
+    print("  see: %s#%s" % (registry.DOCS, name))
+
+
+def work(given, launcher, options, version):
+    if "--help" in given:
+        print(USAGE)
+        return OK
+    if "--version" in given:
+        print("xccl-doctor %s" % version)
+        return OK
+    if "--list" in given:
+        print_list("--json" in given)
+        return OK
+    if "--explain" in given:
+        explain(given["--explain"])
+        return OK
+    check_options(given, launcher, collect.load_sites(options.prefix))
+    said, found = examine(given, launcher, options)
+    status = max([SEVERITY_STATUS[f.severity] for f in found] or [OK])
+    if "--json" in given:
+        result = {
+            "schema": "xccl-doctor/1",
+            "version": version,
+            "status": status,
+            "facts": said,
+            "findings": [f._asdict() for f in found],
+        }
+        print(json.dumps(result, indent=1))
+    else:
+        print_text(said, found)
+    return status
+
+
+def main(words, version, prefix, libdir):
+    try:
+        given, launcher = parse(words)
+        options = SimpleNamespace(
+            env=dict(os.environ),
+            prefix=prefix,
+            libdir=libdir,
+            sysroot=given.get("--sysroot", "").rstrip("/"),
+            site=given.get("--site"),
+            route=given.get("--route"),
+        )
+        return work(given, launcher, options, version)
+    except Wrong as wrong:
+        print("xccl-doctor: %s" % wrong, file=sys.stderr)
+        return USAGE_ERROR

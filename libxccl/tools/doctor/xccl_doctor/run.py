@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# ruff: noqa: UP022, UP021, UP031 (Python 3.6)
+"""Start a small job with logs on, and keep what it prints."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from types import SimpleNamespace
+
+# Logs that say which library, plugin, provider and port are used.
+LOGGING = {
+    "XCCL_LOG": "info",
+    "NCCL_DEBUG": "INFO",
+    "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV,P2P,BOOTSTRAP",
+    "UCC_LOG_LEVEL": "INFO",
+    "UCC_COLL_TRACE": "INFO",
+    "FI_LOG_LEVEL": "warn",
+    "MPICH_OFI_NIC_VERBOSE": "1",
+}
+# Small and large enough for every protocol; a few seconds even over TCP.
+PROGRAM = ["--min", "8", "--max", "1m", "--iters", "3"]
+
+
+def command(prefix, launcher, site):
+    run = [os.path.join(prefix, "bin/xccl-run"), "--report"]
+    if site:
+        run += ["--site", site]
+    return [*launcher, *run, os.path.join(prefix, "bin/xccl-perf"), *PROGRAM]
+
+
+def run(words, env, seconds):
+    """Status (None: it did not end), output of both kinds in order, and the file that keeps it."""
+    variables = dict(env, **{k: v for k, v in LOGGING.items() if k not in env})
+    with tempfile.NamedTemporaryFile(
+        mode="w+", prefix="xccl-doctor-", suffix=".log", delete=False, errors="replace"
+    ) as log:
+        try:
+            process = subprocess.Popen(
+                words,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=os.setsid,
+            )
+        except OSError as error:
+            return SimpleNamespace(status=127, text="%s: %s" % (words[0], error), log=log.name)
+        try:
+            status = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            status = None
+        log.flush()
+    with open(log.name, errors="replace") as f:
+        return SimpleNamespace(status=status, text=f.read(), log=log.name)
