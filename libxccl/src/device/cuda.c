@@ -18,7 +18,7 @@ enum {
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     CU_MEMORYTYPE_DEVICE = 2,
-    CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_DEFAULT = 0, /* ordered after the legacy default stream */
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
 };
@@ -310,7 +310,7 @@ static xcclResult_t cuda_bus_id_of(int device, char *buf, size_t len)
 
 static xcclResult_t cuda_stream_create(xcclStream_t *stream_p)
 {
-    CHECK(cu.stream_create((CUstream *)stream_p, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    CHECK(cu.stream_create((CUstream *)stream_p, CU_STREAM_DEFAULT), "cuStreamCreate");
     return xcclSuccess;
 }
 

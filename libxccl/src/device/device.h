@@ -43,7 +43,11 @@ struct xc_device_ops {
     xcclResult_t (*uuid_of)(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]);
     xcclResult_t (*bus_id_of)(int device, char *buf, size_t len); /* "0000:18:00.0" */
 
-    /* Work on the device entered. Streams are non-blocking towards the default stream. */
+    /*
+     * Work on the device entered. Streams wait for what the default stream was given before: a copy
+     * from pageable memory returns before its data has arrived, and what a program may take for
+     * done after cudaMemcpy must be so for us.
+     */
     xcclResult_t (*stream_create)(xcclStream_t *stream_p);
     xcclResult_t (*stream_destroy)(xcclStream_t stream);
     xcclResult_t (*stream_query)(xcclStream_t stream); /* xcclInProgress while busy */

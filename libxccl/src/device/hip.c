@@ -15,7 +15,7 @@
 enum {
     HIP_SUCCESS = 0,
     HIP_ERROR_NOT_READY = 600,
-    HIP_STREAM_NON_BLOCKING = 1,
+    HIP_STREAM_DEFAULT = 0, /* ordered after the null stream */
     HIP_EVENT_DISABLE_TIMING = 2,
     HIP_HOST_MALLOC_PORTABLE = 1,
     HIP_MEMCPY_DEFAULT = 4,
@@ -280,7 +280,7 @@ static xcclResult_t hip_bus_id_of(int device, char *buf, size_t len)
 
 static xcclResult_t hip_stream_create(xcclStream_t *stream_p)
 {
-    CHECK(hip.stream_create(stream_p, HIP_STREAM_NON_BLOCKING), "hipStreamCreate");
+    CHECK(hip.stream_create(stream_p, HIP_STREAM_DEFAULT), "hipStreamCreate");
     return xcclSuccess;
 }
 

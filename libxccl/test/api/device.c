@@ -125,6 +125,8 @@ void xt_put(void *device, const void *host, size_t bytes)
 {
     if (bytes > 0) {
         need(api.put(device, host, bytes), "copy to the device");
+        /* It may return before the data has arrived, and other streams do not wait for it. */
+        need(api.stream_sync(NULL), "end of a copy to the device");
     }
 }
 

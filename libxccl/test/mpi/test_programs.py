@@ -35,3 +35,11 @@ def test_fortran(family, ranks):
 def test_large_counts(family, ranks, runtime):
     """The functions of MPI-4, with an MPI library that has them and with one that has not."""
     family.run(ranks, f"mpi_large {runtime}", sim=f"{runtime}:4").good()
+
+
+@pytest.mark.parametrize("route", ["xccl", "mpi"])
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+def test_order(family, runtime, route):
+    """A collective waits for what the default stream was given before it."""
+    env = {"XCCL_ROUTE": route}
+    family.run(2, f"mpi_order {runtime}", sim=f"{runtime}:2", env=env).good()
