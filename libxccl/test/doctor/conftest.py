@@ -174,10 +174,8 @@ def compile_library(tmp_path):
         stubs = []
         for name in needed:
             stub = tmp_path / name
-            subprocess.run(
-                [compiler, "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", stub, f"-Wl,-soname,{name}"],
-                check=True,
-            )  # fmt: skip
+            empty = [compiler, "-shared", "-nostdlib", "-x", "c", "/dev/null"]
+            subprocess.run([*empty, "-o", stub, f"-Wl,-soname,{name}"], check=True)
             stubs.append(stub)
         command = [compiler, "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", *stubs]
         subprocess.run([*command, "-Wl,--no-as-needed", *stubs, "-o", target], check=True)

@@ -61,7 +61,7 @@ def check_ucc(facts):
     if priority <= ACCELERATOR_PRIORITY:
         yield finding("ucc-priority", priority=priority)
     if facts.route == "ucc-ccl" and facts.ccl in ("nccl", "rccl"):
-        variable = "UCC_TL_%s_TUNE" % facts.ccl.upper()
+        variable = f"UCC_TL_{facts.ccl.upper()}_TUNE"
         if "inf" not in env.get(variable, ""):
             yield finding(
                 "ucc-not-tuned", variable=variable, ccl=ccl_name(facts), memory=memory(facts)
@@ -143,7 +143,7 @@ def check_mpich(facts):
         and facts.cores_allowed == facts.cores_online
         and (facts.site or {}).get("hardware", {}).get("node", {}).get("numa", 1) > 1
     ):
-        why = "this rank may run on all cores (%s), not on one NUMA domain" % facts.cores
+        why = f"this rank may run on all cores ({facts.cores}), not on one NUMA domain"
         yield finding("nic-policy", policy=policy, why=why)
     if env.get("MPICH_SMP_SINGLE_COPY_MODE") == "NONE":
         yield finding("single-copy-none")
@@ -169,7 +169,7 @@ def check_net_name(facts):
         if facts.route != "xccl" or not site_decides_net(facts):
             yield finding("net-on-one-node", value=net)
     elif plugin in ("ofi", "libfabric") and net in LIBFABRIC_NAMES:
-        why = "with NCCL_NET_PLUGIN=%s the plugin goes by another name" % plugin
+        why = f"with NCCL_NET_PLUGIN={plugin} the plugin goes by another name"
         yield finding("net-name-unknown", value=net, why=why)
     elif net not in LIBFABRIC_NAMES + BUILT_IN_NAMES and not plugin:
         why = "it is neither built in (IB, Socket) nor a name of aws-ofi-nccl"
@@ -228,7 +228,7 @@ def check_cxi_queues(facts):
         wanted = site_value(facts, "FI_CXI_RX_MATCH_MODE", "hybrid")
         low.append(("FI_CXI_RX_MATCH_MODE", wanted))
     if low:
-        values = " ".join("%s=%s" % pair for pair in low)
+        values = " ".join("{}={}".format(*pair) for pair in low)
         yield finding("cxi-queues", names=", ".join(n for n, _ in low), values=values)
 
 

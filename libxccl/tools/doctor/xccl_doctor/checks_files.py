@@ -52,9 +52,9 @@ def check_plugin(facts):
         yield finding("plugin-name", found=found, ccl=ccl_name(facts), file=wanted)
         return
     module = (facts.site or {}).get("plugin", {}).get("module")
-    remedy = "put the folder of aws-ofi-nccl's %s on LD_LIBRARY_PATH" % wanted
+    remedy = f"put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH"
     if module:
-        remedy = "module load %s (else %s)" % (module, remedy)
+        remedy = f"module load {module} (else {remedy})"
     yield finding(
         "plugin-missing",
         ccl=ccl_name(facts),
@@ -82,7 +82,7 @@ def check_ucc_files(facts):
         yield finding("hcoll-enabled", file=path)
     if facts.route != "ucc-ccl" or ucc is None or facts.ccl not in ("nccl", "rccl"):
         return
-    component = "libucc_tl_%s.so" % facts.ccl
+    component = f"libucc_tl_{facts.ccl}.so"
     if component not in ucc.components:
         yield finding(
             "ucc-no-ccl-transport", folder=ucc.folder, component=component, ccl=ccl_name(facts)
@@ -101,7 +101,7 @@ def check_ucc_files(facts):
 def hides(setting, ccl):
     """ "^a,b" leaves a and b out, "a,b" takes nothing else."""
     listed = setting.lstrip("^").split(",")
-    return (ccl in listed) if setting.startswith("^") else (ccl not in listed + ["all"])
+    return (ccl in listed) if setting.startswith("^") else (ccl not in [*listed, "all"])
 
 
 def site_ranks(facts):

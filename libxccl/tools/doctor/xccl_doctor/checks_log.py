@@ -22,27 +22,27 @@ def statements(facts, log):
     """What is wired to what, as sentences."""
     name = library_name(facts, log)
     for library, version, path in log.xccl_library[:1]:
-        yield "xccl uses %s %s from %s" % (NAMES.get(library, library), version, path)
+        yield f"xccl uses {NAMES.get(library, library)} {version} from {path}"
     if not log.xccl_library and log.ccl_versions:
-        yield "%s %s is used" % log.ccl_versions[0]
+        yield "{} {} is used".format(*log.ccl_versions[0])
     for collective, path in log.xccl_paths:
-        yield "%s is served by %s" % (collective, path)
+        yield f"{collective} is served by {path}"
     if log.provider:
         provider, nics = log.provider[0]
         plugin = " ".join(log.plugin[0]) if log.plugin else "its plugin"
-        yield "%s uses %s over %s on %s NICs" % (name, plugin, provider, nics)
+        yield f"{name} uses {plugin} over {provider} on {nics} NICs"
     elif log.ib_ports:
-        yield "%s uses InfiniBand on %s" % (name, ", ".join(logs.ports(log.ib_ports)))
+        yield "{} uses InfiniBand on {}".format(name, ", ".join(logs.ports(log.ib_ports)))
     elif log.network:
-        yield "%s uses the network %s" % (name, log.network[0])
+        yield f"{name} uses the network {log.network[0]}"
     for wanted in log.bootstrap[:1]:
-        yield "%s starts over %s" % (name, wanted)
+        yield f"{name} starts over {wanted}"
     kinds = sorted({via.split("/")[0] for _, _, via in log.channels})
     if kinds:
-        yield "%s connects GPUs via %s" % (name, ", ".join(kinds))
+        yield "{} connects GPUs via {}".format(name, ", ".join(kinds))
     used = sorted(set(log.ucc_cuda + log.ucc_trace))
     if used:
-        yield "UCC serves GPU memory by %s" % ", ".join(used)
+        yield "UCC serves GPU memory by {}".format(", ".join(used))
 
 
 def many_hosts(log):
@@ -67,7 +67,7 @@ def check_network(facts, log):
     asked = facts.env.get("NCCL_NET") == "Socket"
     interfaces = ", ".join(logs.ports(log.socket_ports)) or "unknown interfaces"
     if log.no_plugin:
-        why = "%s was not found in %s" % (log.no_plugin[0].split()[-1], facts.search.listed())
+        why = f"{log.no_plugin[0].split()[-1]} was not found in {facts.search.listed()}"
     elif asked:
         why = "NCCL_NET=Socket asks for it"
     else:
@@ -77,7 +77,7 @@ def check_network(facts, log):
     if asked:
         remedy = "unset NCCL_NET"
     elif module:
-        remedy = "module load %s" % module
+        remedy = f"module load {module}"
     yield finding("net-sockets", ccl=name, interfaces=interfaces, why=why, remedy=remedy)
 
 
@@ -107,7 +107,7 @@ def site_interface(facts):
 
 def check_gpus(facts, log):
     shared = [place for place, processes in sorted(log.devices.items()) if len(processes) > 1]
-    told = log.duplicate + log.multiple + ["ranks %s" % ranks for ranks in log.same_device]
+    told = log.duplicate + log.multiple + [f"ranks {ranks}" for ranks in log.same_device]
     caused = {"gpu-shared", "ranks-over-gpus"} & {name for name, _ in log.run_notes}
     if (told or shared) and not caused:  # else check_run says why
         host, gpu = shared[0] if shared else ("a node", told[0])
@@ -145,10 +145,10 @@ def check_ucc(facts, log):
         yield finding("ucc-fallback", collective=collective, wanted=wanted, used=used)
     if log.ucc_mlx5:
         yield finding("ucc-mlx5")
-    wanted = "TL_%s" % (facts.ccl or "nccl").upper()
+    wanted = "TL_{}".format((facts.ccl or "nccl").upper())
     used = log.ucc_trace or log.ucc_cuda
     if facts.route == "ucc-ccl" and used and wanted not in used and not log.ucc_fallback:
-        variable = "UCC_TL_%s_TUNE" % (facts.ccl or "nccl").upper()
+        variable = "UCC_TL_{}_TUNE".format((facts.ccl or "nccl").upper())
         yield finding(
             "ucc-other-transport", used=", ".join(used), variable=variable, memory=memory(facts)
         )
@@ -181,10 +181,9 @@ def check_run(_facts, log):
         if name in TABLE and name not in noted:
             cause, _, remedy = text.partition("; ")
             noted[name] = Finding(
-                name, WARNING, cause, remedy or TABLE[name].remedy, "docs/use/doctor.md#%s" % name
+                name, WARNING, cause, remedy or TABLE[name].remedy, f"docs/use/doctor.md#{name}"
             )
-    for name in noted:
-        yield noted[name]
+    yield from noted.values()
     # A simulated GPU has no place, so there is nothing to be bound to.
     ranks = {(host, local) for host, local, _ in log.not_bound}
     if len(ranks) > 1 and not noted and "XCCL_SIM" not in _facts.env:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# ruff: noqa: UP022, UP021, UP031 (Python 3.6)
+
 """Facts of this machine, environment and installation. Reads only; starts nothing but ldconfig."""
 
 import fnmatch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# ruff: noqa: UP031 (Python 3.6)
+
 """docs/use/doctor.md from the registry: python3 -m xccl_doctor.docs >docs/use/doctor.md"""
 
 import re
@@ -106,11 +106,11 @@ def plain(text):
 
 def section(name):
     row = TABLE[name]
-    lines = ['<a id="%s"></a>' % name, "### %s (%s)" % (name, row.severity), ""]
+    lines = [f'<a id="{name}"></a>', f"### {name} ({row.severity})", ""]
     lines += [plain(row.cause)[0].upper() + plain(row.cause)[1:] + ".", ""]
     lines += ["Do: " + plain(row.remedy) + "."]
     if name in SOURCES:
-        lines += ["", "Seen in: %s." % SOURCES[name]]
+        lines += ["", f"Seen in: {SOURCES[name]}."]
     return "\n".join(lines) + "\n"
 
 
@@ -120,9 +120,9 @@ def render():
     for title, prefixes in GROUPS:
         names = [name for name in left if name.startswith(prefixes)]
         left = [name for name in left if name not in names]
-        out += ["## %s\n" % title] + [section(name) for name in names]
+        out += [f"## {title}\n"] + [section(name) for name in names]
     if left:
-        raise ValueError("findings of no group: %s" % ", ".join(left))
+        raise ValueError("findings of no group: {}".format(", ".join(left)))
     return "\n".join(out)
 
 

@@ -95,12 +95,12 @@ def version_of(path):
 def plugin_names(env, ccl):
     """File names that the vendor's library tries for its network plugin, in order."""
     plugin = env.get("NCCL_NET_PLUGIN", "")
-    own = ["lib%s-net.so" % ccl]
+    own = [f"lib{ccl}-net.so"]
     if not plugin:
         return own
     if plugin.endswith(".so") or "/" in plugin:
         return [plugin]
-    return ["lib%s-net-%s.so" % (ccl, plugin), *own]
+    return [f"lib{ccl}-net-{plugin}.so", *own]
 
 
 def collect_ucc(facts):

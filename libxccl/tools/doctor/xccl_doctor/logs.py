@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+
 """Facts from the log of a job: NCCL, RCCL, aws-ofi-nccl, UCC, Open MPI, libfabric, xccl.
 
 Lines are those of the programs themselves; recorded samples are in libxccl/test/doctor/samples.

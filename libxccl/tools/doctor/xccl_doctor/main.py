@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# ruff: noqa: UP031 (Python 3.6)
 """Options and output of xccl-doctor."""
 
 import json
@@ -49,14 +48,14 @@ def parse(words):
         if name in WITH_VALUE:
             if not equals:
                 if not rest:
-                    raise Wrong("%s needs a value" % name)
+                    raise Wrong(f"{name} needs a value")
                 value = rest.pop(0)
             given[name] = value
         elif word in FLAGS:
             given[word] = True
         else:
             known = ", ".join(sorted(FLAGS + WITH_VALUE))
-            raise Wrong("unknown option '%s'; known: %s" % (word, known))
+            raise Wrong(f"unknown option '{word}'; known: {known}")
     return given, rest
 
 
@@ -64,22 +63,24 @@ def check_options(given, launcher, sites):
     if "--run" in given and not launcher:
         raise Wrong("--run needs a launcher: xccl-doctor --run -- srun -N2 -n8")
     if launcher and "--run" not in given:
-        raise Wrong("'%s' would only be run with --run" % launcher[0])
+        raise Wrong(f"'{launcher[0]}' would only be run with --run")
     if "--run" in given and "--log" in given:
         raise Wrong("--run makes a log, and --log reads one: give one of the two")
     if given.get("--route", "xccl") not in ROUTES:
-        raise Wrong("unknown route '%s'; known: %s" % (given["--route"], ", ".join(ROUTES)))
+        raise Wrong("unknown route '{}'; known: {}".format(given["--route"], ", ".join(ROUTES)))
     if "--site" in given and given["--site"] not in sites:
-        raise Wrong("unknown site '%s'; known: %s" % (given["--site"], ", ".join(sorted(sites))))
+        raise Wrong(
+            "unknown site '{}'; known: {}".format(given["--site"], ", ".join(sorted(sites)))
+        )
     if not given.get("--timeout", "1").isdigit() or given.get("--timeout") == "0":
-        raise Wrong("--timeout: '%s' is no number of seconds" % given["--timeout"])
+        raise Wrong("--timeout: '{}' is no number of seconds".format(given["--timeout"]))
     if "--sysroot" in given and not os.path.isdir(given["--sysroot"]):
-        raise Wrong("--sysroot: no folder '%s'" % given["--sysroot"])
+        raise Wrong("--sysroot: no folder '{}'".format(given["--sysroot"]))
 
 
 def static_statements(facts):
     site = facts.site["title"] if facts.site else "none recognised"
-    yield "site: %s; route: %s" % (site, facts.route)
+    yield f"site: {site}; route: {facts.route}"
     what = "simulated" if facts.simulated else (facts.vendor or "no vendor's")
     yield "%d %s GPUs; ports: %s" % (
         len(facts.gpus),
@@ -89,10 +90,10 @@ def static_statements(facts):
     for name, library in ((facts.ccl_file, facts.ccl_library), ("network plugin", facts.plugin)):
         if library:
             version = getattr(library, "version", None)
-            known = " %s" % version if version else ""
-            yield "%s%s would be %s (%s)" % (name, known, library.path, library.why)
+            known = f" {version}" if version else ""
+            yield f"{name}{known} would be {library.path} ({library.why})"
     if facts.mpi:
-        yield "MPI: %s, %s (%s)" % (facts.mpi.family, facts.mpi.path, facts.mpi.why)
+        yield f"MPI: {facts.mpi.family}, {facts.mpi.path} ({facts.mpi.why})"
 
 
 def read_log(given, launcher, facts, options):
@@ -102,7 +103,7 @@ def read_log(given, launcher, facts, options):
             with open(given["--log"], errors="replace") as f:
                 return logs.parse(f.read()), []
         except OSError as error:
-            raise Wrong("--log: %s" % error) from error
+            raise Wrong(f"--log: {error}") from error
     if "--run" not in given:
         return None, []
     seconds = int(given.get("--timeout", 300))
@@ -148,11 +149,11 @@ def examine(given, launcher, options):
 
 def print_text(said, found):
     for sentence in said:
-        print("  %s" % sentence)
+        print(f"  {sentence}")
     for finding in found:
-        print("\n%s [%s] %s" % (finding.severity.upper(), finding.id, finding.cause))
-        print("  do: %s" % finding.remedy)
-        print("  see: %s" % finding.anchor)
+        print(f"\n{finding.severity.upper()} [{finding.id}] {finding.cause}")
+        print(f"  do: {finding.remedy}")
+        print(f"  see: {finding.anchor}")
     if not found:
         print("nothing found")
 
@@ -168,10 +169,10 @@ def print_list(as_json):
 
 def explain(name):
     if name not in registry.TABLE:
-        raise Wrong("no finding '%s'; xccl-doctor --list prints all" % name)
+        raise Wrong(f"no finding '{name}'; xccl-doctor --list prints all")
     row = registry.TABLE[name]
-    print("%s (%s)\n  %s\n  do: %s" % (name, row.severity, row.cause, row.remedy))
-    print("  see: %s#%s" % (registry.DOCS, name))
+    print(f"{name} ({row.severity})\n  {row.cause}\n  do: {row.remedy}")
+    print(f"  see: {registry.DOCS}#{name}")
 
 
 def work(given, launcher, options, version):
@@ -179,7 +180,7 @@ def work(given, launcher, options, version):
         print(USAGE)
         return OK
     if "--version" in given:
-        print("xccl-doctor %s" % version)
+        print(f"xccl-doctor {version}")
         return OK
     if "--list" in given:
         print_list("--json" in given)
@@ -217,5 +218,5 @@ def main(words, version, prefix, libdir):
         )
         return work(given, launcher, options, version)
     except Wrong as wrong:
-        print("xccl-doctor: %s" % wrong, file=sys.stderr)
+        print(f"xccl-doctor: {wrong}", file=sys.stderr)
         return USAGE_ERROR

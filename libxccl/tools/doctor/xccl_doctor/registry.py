@@ -14,7 +14,8 @@ TABLE = {
     # Open MPI and UCC
     "ucc-priority": Row(
         WARNING,
-        "coll/ucc has priority {priority} and loses against coll/accelerator (78) and coll/tuned (30)",
+        "coll/ucc has priority {priority} and loses against coll/accelerator (78) and "
+        "coll/tuned (30)",
         "export OMPI_MCA_coll_ucc_priority=100",
     ),
     "ucc-disabled": Row(
@@ -24,8 +25,10 @@ TABLE = {
     ),
     "ucc-not-tuned": Row(
         WARNING,
-        "nothing makes UCC prefer {ccl} ({variable} is not set), and it scores its own transports higher",
-        "export {variable}=allreduce:{memory}:inf (and the other collectives), or load xccl-route/ucc-ccl",
+        "nothing makes UCC prefer {ccl} ({variable} is not set), and it scores its own "
+        "transports higher",
+        "export {variable}=allreduce:{memory}:inf (and the other collectives), or load "
+        "xccl-route/ucc-ccl",
     ),
     "ucc-conf-hides-ccl": Row(
         WARNING,
@@ -49,9 +52,11 @@ TABLE = {
     ),
     "ucc-fallback": Row(
         WARNING,
-        "UCC served {collective} by {used} because {wanted} does not support it (type, operation, or the "
+        "UCC served {collective} by {used} because {wanted} does not support it (type, "
+        "operation, or the "
         "communicator could not be made)",
-        "look for an NCCL error above it in the log; types and operations are listed in the route's page",
+        "look for an NCCL error above it in the log; types and operations are listed in the "
+        "route's page",
     ),
     "ucc-not-selected": Row(
         ERROR,
@@ -75,7 +80,8 @@ TABLE = {
     ),
     "hpcx-mixed": Row(
         WARNING,
-        "HPC-X is loaded ({hpcx}), but libmpi is found in {mpi}: mixing the two crashed from 18 ranks on",
+        "HPC-X is loaded ({hpcx}), but libmpi is found in {mpi}: mixing the two crashed from 18 "
+        "ranks on",
         "unload one of the two",
     ),
     "nonblocking-on-gpu": Row(
@@ -86,7 +92,8 @@ TABLE = {
     # GPUs and their ranks
     "gpu-hidden": Row(
         WARNING,
-        "each task may use {visible} of the {job} GPUs that the job has on a node (--gpu-bind=closest, "
+        "each task may use {visible} of the {job} GPUs that the job has on a node "
+        "(--gpu-bind=closest, "
         "--gpus-per-task): ranks cannot reach each other's memory",
         "use --gpu-bind=none with --gpus-per-node and start ranks by xccl-run, or add "
         "--gres-flags=allow-task-sharing",
@@ -103,7 +110,8 @@ TABLE = {
     ),
     "gpu-duplicate": Row(
         ERROR,
-        "two ranks of {host} used one GPU ({gpu}): the program picks it before the local rank is known, "
+        "two ranks of {host} used one GPU ({gpu}): the program picks it before the local rank "
+        "is known, "
         "or the launcher gave both the same",
         "start ranks by xccl-run; have the program take XCCL_LOCAL_DEVICE before MPI_Init",
     ),
@@ -114,7 +122,8 @@ TABLE = {
     ),
     "visible-double": Row(
         WARNING,
-        "{first}={first_value} and {second}={second_value} filter one after the other, and together can "
+        "{first}={first_value} and {second}={second_value} filter one after the other, and "
+        "together can "
         "leave no GPU",
         "set {first} alone; unset {second}",
     ),
@@ -125,19 +134,22 @@ TABLE = {
     ),
     "not-bound": Row(
         WARNING,
-        "{ranks} ranks of a node may all run on any core ({cores}): one that wanders is slow, and start-up "
+        "{ranks} ranks of a node may all run on any core ({cores}): one that wanders is slow, "
+        "and start-up "
         "took minutes where it was seen",
         "start ranks by xccl-run, or with --cpu-bind=cores",
     ),
     "srun-cpus-per-task": Row(
         WARNING,
-        "the job asked for --cpus-per-task={value}, and srun of Slurm 22.05 and later does not take that over",
+        "the job asked for --cpus-per-task={value}, and srun of Slurm 22.05 and later does not "
+        "take that over",
         "export SRUN_CPUS_PER_TASK={value}",
     ),
     "nic-policy": Row(
         WARNING,
         "MPICH_OFI_NIC_POLICY={policy} does not fit: {why}",
-        "export MPICH_OFI_NIC_POLICY=GPU with MPICH_GPU_SUPPORT_ENABLED=1, or bind ranks to a NUMA domain",
+        "export MPICH_OFI_NIC_POLICY=GPU with MPICH_GPU_SUPPORT_ENABLED=1, or bind ranks to a "
+        "NUMA domain",
     ),
     "single-copy-none": Row(
         WARNING,
@@ -156,7 +168,8 @@ TABLE = {
     ),
     "mpich-slow-pointers": Row(
         WARNING,
-        "Cray MPICH {mpich} with NVIDIA's driver {driver}: every call asks the driver about host pointers, slowly",
+        "Cray MPICH {mpich} with NVIDIA's driver {driver}: every call asks the driver about "
+        "host pointers, slowly",
         "use Cray MPICH 9.2 or later",
     ),
     # libraries
@@ -187,7 +200,8 @@ TABLE = {
     ),
     "plugin-missing": Row(
         ERROR,
-        "{ccl} has no network plugin ({file} was not found in: {folders}) and would fall back to TCP "
+        "{ccl} has no network plugin ({file} was not found in: {folders}) and would fall back "
+        "to TCP "
         "sockets, 8 to 22 times slower",
         "{remedy}",
     ),
@@ -198,7 +212,8 @@ TABLE = {
     ),
     "cray-old-libraries": Row(
         WARNING,
-        "libraries of the loaded CPE ({folder}) are not on LD_LIBRARY_PATH: the system's older ones are taken",
+        "libraries of the loaded CPE ({folder}) are not on LD_LIBRARY_PATH: the system's older "
+        "ones are taken",
         'export LD_LIBRARY_PATH="$CRAY_LD_LIBRARY_PATH:$LD_LIBRARY_PATH"',
     ),
     "cuda-eager": Row(
@@ -215,11 +230,13 @@ TABLE = {
     "net-name-unknown": Row(
         ERROR,
         "NCCL_NET={value} names no network: {why}",
-        'the plugin is called "AWS Libfabric", OFI or Libfabric; set NCCL_NET or NCCL_NET_PLUGIN, not both',
+        'the plugin is called "AWS Libfabric", OFI or Libfabric; set NCCL_NET or '
+        "NCCL_NET_PLUGIN, not both",
     ),
     "net-on-one-node": Row(
         ERROR,
-        "NCCL_NET={value} in a job of one node: Slingshot is not configured there and the plugin does not start",
+        "NCCL_NET={value} in a job of one node: Slingshot is not configured there and the "
+        "plugin does not start",
         "start ranks by xccl-run, which decides by the number of nodes; or unset NCCL_NET, or "
         "srun --network=single_node_vni",
     ),
@@ -271,7 +288,8 @@ TABLE = {
     "cxi-rendezvous": Row(
         WARNING,
         "FI_CXI_RDZV_PROTO=alt_read has no effect unless the job was started for it",
-        "add #SBATCH --network=disable_rdzv_get (or export SLURM_NETWORK=disable_rdzv_get before sbatch)",
+        "add #SBATCH --network=disable_rdzv_get (or export SLURM_NETWORK=disable_rdzv_get "
+        "before sbatch)",
     ),
     "cxi-exhausted": Row(
         ERROR,
@@ -307,7 +325,8 @@ TABLE = {
     "memlock": Row(
         WARNING,
         "locked memory is limited to {limit} KiB: InfiniBand cannot register buffers",
-        "ulimit -l unlimited; ask the site to set it for Slurm (PropagateResourceLimitsExcept=MEMLOCK)",
+        "ulimit -l unlimited; ask the site to set it for Slurm "
+        "(PropagateResourceLimitsExcept=MEMLOCK)",
     ),
     "shm-small": Row(
         WARNING,
@@ -327,7 +346,8 @@ TABLE = {
     "run-hung": Row(
         ERROR,
         "the job did not end within {seconds} s",
-        "try NCCL_SOCKET_IFNAME={interface} alone, then without the plugin (NCCL_NET=Socket); XCCL_LOG=info says "
+        "try NCCL_SOCKET_IFNAME={interface} alone, then without the plugin (NCCL_NET=Socket); "
+        "XCCL_LOG=info says "
         "where it stands",
     ),
     "run-failed": Row(
@@ -346,5 +366,5 @@ def finding(name, **details):
         row.severity,
         row.cause.format(**details),
         row.remedy.format(**details),
-        "%s#%s" % (DOCS, name),
+        f"{DOCS}#{name}",
     )

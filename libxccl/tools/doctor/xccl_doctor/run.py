@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# ruff: noqa: UP022, UP021, UP031 (Python 3.6)
 """Start a small job with logs on, and keep what it prints."""
 
 import os
@@ -42,10 +41,10 @@ def run(words, env, seconds):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                preexec_fn=os.setsid,
+                start_new_session=True,
             )
         except OSError as error:
-            return SimpleNamespace(status=127, text="%s: %s" % (words[0], error), log=log.name)
+            return SimpleNamespace(status=127, text=f"{words[0]}: {error}", log=log.name)
         try:
             status = process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
