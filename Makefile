@@ -33,6 +33,7 @@ install: ## build and install into PREFIX
 	@ci/bootstrap --check build
 	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(PREFIX)"
 	@cmake --install "$(BUILD)/install" --prefix "$(PREFIX)"
+	@ci/install-tree "$(PREFIX)"
 
 dist: ## make dist/xccl-<version>.tar.gz of the last commit; it builds without git
 	@ci/dist
