@@ -3,7 +3,8 @@
 
 All of it is in one PID namespace, whose first process dies with the test (setpriv --pdeathsig,
 unshare --kill-child): nothing is left, however the test ends. Each node has a network and a name
-of its own. They share processes and /dev/shm, through which the simulated accelerators talk. Nothing is visible from outside, so two of these can run side by side.
+of its own. They share processes and /dev/shm, through which the simulated accelerators talk.
+Nothing is visible from outside, so two of these can run side by side.
 """
 
 import os

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """srun … xccl-run xccl-perf on two nodes of a real Slurm, asked from inside the processes."""
 
+import json
 import os
 import re
 import time
@@ -174,3 +175,19 @@ def test_slice_of_the_cores(launch, slurm):
         slurm, ["-N1", "-n1", "-c1", "--gpus-per-node=4"], ["--sim", "cuda:4"], ["true"]
     )
     assert len(cpus(ranks[0]["Cpus_allowed_list"])) == 1
+
+
+def test_doctor_runs_a_job(tools, wide_slurm):
+    """A healthy one says nothing; one with hidden GPUs is told so."""
+    sim = {"XCCL_SIM": "cuda:8", "LD_LIBRARY_PATH": str(tools.folder / "lib/xccl/sim/cuda")}
+    env = {**tools.environment(), **ENV, **sim}
+    doctor = [tools.bin / "xccl-doctor", "--json", "--timeout", "40", "--run", "--", "srun"]
+    ended = wide_slurm.run(*doctor, "-N2", "-n8", "--gpus-per-node=8", env=env)
+    found = json.loads(ended.stdout)
+    assert (ended.returncode, found["findings"]) == (0, []), ended.stdout
+    assert "allreduce is served by ccl" in found["facts"]
+    env["XCCL_SIM_NODES"] = "1"
+    ended = wide_slurm.run(*doctor, "-N1", "-n4", "--gpus-per-task=1", env=env)
+    found = json.loads(ended.stdout)
+    assert [f["id"] for f in found["findings"]] == ["gpu-hidden"], ended.stdout
+    assert ended.returncode == 1

@@ -51,24 +51,32 @@ def gpus(*rows):
 NODES = {
     "juwels-booster": Node(
         packages=2, numas=4, cores=6, vendor=NVIDIA,
-        gpus=gpus((0x03, 3, "mlx5_0"), (0x44, 1, "mlx5_1"), (0x84, 7, "mlx5_2"), (0xC4, 5, "mlx5_3")),
+        gpus=gpus(
+            (0x03, 3, "mlx5_0"), (0x44, 1, "mlx5_1"), (0x84, 7, "mlx5_2"), (0xC4, 5, "mlx5_3"),
+        ),
     ),
     "frontier": Node(
         packages=1, numas=4, cores=16, vendor=AMD,
-        gpus=gpus((0xC1, 3, "hsn0"), (0xC6, 3), (0xC9, 1, "hsn1"), (0xCE, 1),
-                  (0xD1, 0, "hsn2"), (0xD6, 0), (0xD9, 2, "hsn3"), (0xDE, 2)),
+        gpus=gpus(
+            (0xC1, 3, "hsn0"), (0xC6, 3), (0xC9, 1, "hsn1"), (0xCE, 1),
+            (0xD1, 0, "hsn2"), (0xD6, 0), (0xD9, 2, "hsn3"), (0xDE, 2),
+        ),
     ),
     "dgx-a100": Node(
         packages=2, numas=4, cores=16, vendor=NVIDIA,
-        gpus=gpus((0x07, 3, "mlx5_0"), (0x0F, 3, "mlx5_1"), (0x47, 1, "mlx5_2"), (0x4E, 1, "mlx5_3"),
-                  (0x87, 7, "mlx5_6"), (0x90, 7, "mlx5_7"), (0xB7, 5, "mlx5_8"), (0xBD, 5, "mlx5_9")),
+        gpus=gpus(
+            (0x07, 3, "mlx5_0"), (0x0F, 3, "mlx5_1"), (0x47, 1, "mlx5_2"), (0x4E, 1, "mlx5_3"),
+            (0x87, 7, "mlx5_6"), (0x90, 7, "mlx5_7"), (0xB7, 5, "mlx5_8"), (0xBD, 5, "mlx5_9"),
+        ),
         storage={3: ["mlx5_4"], 7: ["mlx5_10"]},
     ),
     "dgx-h100": Node(
         packages=2, numas=1, cores=56, vendor=NVIDIA,
-        gpus=gpus((0x1B, 0, "mlx5_0"), (0x43, 0, "mlx5_3"), (0x52, 0, "mlx5_4"), (0x61, 0, "mlx5_5"),
-                  (0x9D, 1, "mlx5_6"), (0xC3, 1, "mlx5_9"), (0xD1, 1, "mlx5_10"),
-                  (0xDF, 1, "mlx5_11")),
+        gpus=gpus(
+            (0x1B, 0, "mlx5_0"), (0x43, 0, "mlx5_3"), (0x52, 0, "mlx5_4"), (0x61, 0, "mlx5_5"),
+            (0x9D, 1, "mlx5_6"), (0xC3, 1, "mlx5_9"), (0xD1, 1, "mlx5_10"),
+            (0xDF, 1, "mlx5_11"),
+        ),
         storage={0: ["mlx5_1", "mlx5_2"], 1: ["mlx5_7", "mlx5_8"]},
     ),
 }  # fmt: skip

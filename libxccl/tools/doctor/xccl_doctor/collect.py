@@ -170,7 +170,7 @@ def ldconfig():
             ["ldconfig", "-p"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            universal_newlines=True,
+            universal_newlines=True,  # noqa: UP021
             check=False,
             env={"PATH": "/usr/sbin:/sbin:/usr/bin:/bin"},
         ).stdout

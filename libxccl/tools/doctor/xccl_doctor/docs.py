@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ruff: noqa: E501
 
 """docs/use/doctor.md from the registry: python3 -m xccl_doctor.docs >docs/use/doctor.md"""
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ruff: noqa: E501
 
 """Facts from the log of a job: NCCL, RCCL, aws-ofi-nccl, UCC, Open MPI, libfabric, xccl.
 

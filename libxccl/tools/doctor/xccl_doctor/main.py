@@ -82,11 +82,8 @@ def static_statements(facts):
     site = facts.site["title"] if facts.site else "none recognised"
     yield f"site: {site}; route: {facts.route}"
     what = "simulated" if facts.simulated else (facts.vendor or "no vendor's")
-    yield "%d %s GPUs; ports: %s" % (
-        len(facts.gpus),
-        what,
-        ", ".join(facts.nics["ib"] + facts.nics["cxi"]) or "none for InfiniBand or Slingshot",
-    )
+    ports = ", ".join(facts.nics["ib"] + facts.nics["cxi"]) or "none for InfiniBand or Slingshot"
+    yield f"{len(facts.gpus)} {what} GPUs; ports: {ports}"
     for name, library in ((facts.ccl_file, facts.ccl_library), ("network plugin", facts.plugin)):
         if library:
             version = getattr(library, "version", None)
@@ -164,7 +161,7 @@ def print_list(as_json):
         print(json.dumps(rows, indent=1, sort_keys=True))
         return
     for name, row in sorted(registry.TABLE.items()):
-        print("%-22s %-8s %s" % (name, row.severity, row.cause))
+        print(f"{name:<22} {row.severity:<8} {row.cause}")
 
 
 def explain(name):
