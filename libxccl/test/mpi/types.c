@@ -20,6 +20,14 @@
         }                                                                                          \
     }
 #define INT_OF(ctype, handle) {#handle, handle, MT_INTEGER, ONE('i', sizeof(ctype))}
+/* MPICH 4.0.2 compares unsigned integers as if they were signed; Open MPI shows whether xccl does.
+ */
+#ifdef MPICH_VERSION
+#define UNSIGNED_KIND 'p'
+#else
+#define UNSIGNED_KIND 'i'
+#endif
+#define UNSIGNED_OF(ctype, handle) {#handle, handle, MT_INTEGER, ONE(UNSIGNED_KIND, sizeof(ctype))}
 #define FLOAT_OF(ctype, handle) {#handle, handle, MT_FLOATING, ONE('f', sizeof(ctype))}
 #define COMPLEX_OF(ctype, handle)                                                                  \
     {#handle, handle, MT_COMPLEX, TWO('f', sizeof(ctype), 'f', sizeof(ctype), sizeof(ctype))}
@@ -49,25 +57,24 @@ static const struct mt_type all_types[] = {
     PLAIN_OF(char, MPI_CHAR, MT_CHARACTER),
     PLAIN_OF(wchar_t, MPI_WCHAR, MT_CHARACTER),
     INT_OF(signed char, MPI_SIGNED_CHAR),
-    /* MPICH 4.0.2 compares it as if it were signed. */
-    {"MPI_UNSIGNED_CHAR", MPI_UNSIGNED_CHAR, MT_INTEGER, ONE('p', 1)},
+    UNSIGNED_OF(unsigned char, MPI_UNSIGNED_CHAR),
     INT_OF(short, MPI_SHORT),
-    INT_OF(unsigned short, MPI_UNSIGNED_SHORT),
+    UNSIGNED_OF(unsigned short, MPI_UNSIGNED_SHORT),
     INT_OF(int, MPI_INT),
-    INT_OF(unsigned, MPI_UNSIGNED),
+    UNSIGNED_OF(unsigned, MPI_UNSIGNED),
     INT_OF(long, MPI_LONG),
     /* Open MPI 4.1.4 compares it as if it were signed. */
     {"MPI_UNSIGNED_LONG", MPI_UNSIGNED_LONG, MT_INTEGER, ONE('p', sizeof(unsigned long))},
     INT_OF(long long, MPI_LONG_LONG),
-    INT_OF(unsigned long long, MPI_UNSIGNED_LONG_LONG),
+    UNSIGNED_OF(unsigned long long, MPI_UNSIGNED_LONG_LONG),
     INT_OF(int8_t, MPI_INT8_T),
-    INT_OF(uint8_t, MPI_UINT8_T),
+    UNSIGNED_OF(uint8_t, MPI_UINT8_T),
     INT_OF(int16_t, MPI_INT16_T),
-    INT_OF(uint16_t, MPI_UINT16_T),
+    UNSIGNED_OF(uint16_t, MPI_UINT16_T),
     INT_OF(int32_t, MPI_INT32_T),
-    INT_OF(uint32_t, MPI_UINT32_T),
+    UNSIGNED_OF(uint32_t, MPI_UINT32_T),
     INT_OF(int64_t, MPI_INT64_T),
-    INT_OF(uint64_t, MPI_UINT64_T),
+    UNSIGNED_OF(uint64_t, MPI_UINT64_T),
     FLOAT_OF(float, MPI_FLOAT),
     FLOAT_OF(double, MPI_DOUBLE),
     FLOAT_OF(long double, MPI_LONG_DOUBLE),
