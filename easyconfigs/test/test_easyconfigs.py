@@ -17,7 +17,7 @@ FLAT = "--module-naming-scheme=EasyBuildMNS"
 
 def test_there_are_some():
     names = {path.name.split("-", 1)[0] for path in ALL}
-    assert {"xccl"} <= names, names
+    assert {"xccl", "aws", "UCC", "NCCL", "RCCL", "cpeGNU"} <= names, names
 
 
 def test_contribution_checks(easybuild):
