@@ -45,14 +45,8 @@ def find_eb():
     return shutil.which("eb") or (str(own) if own.exists() else None)
 
 
-def missing():
-    """What stands in the way of a real installation, as a sentence; empty if nothing does."""
-    if not find_eb():
-        return "EasyBuild is not installed: run ci/easybuild, or pip install easybuild"
-    if not LMOD_INIT.exists():
-        return "Lmod is not installed: apt-get install lmod"
-    if not shutil.which("mpicc") or not shutil.which("gcc"):
-        return "no mpicc or no gcc on PATH: apt-get install gcc libopenmpi-dev openmpi-bin"
+def missing_release():
+    """Why the released tarball cannot be made here, as a sentence; empty if it can."""
     if not (TOP / ".git").exists():
         return "not a git checkout: the released tarball cannot be made"
     known = subprocess.run(
@@ -62,6 +56,17 @@ def missing():
     if known.returncode != 0:
         return "a shallow clone without the commit of the release: git fetch --unshallow"
     return ""
+
+
+def missing():
+    """What stands in the way of a real installation, as a sentence; empty if nothing does."""
+    if not find_eb():
+        return "EasyBuild is not installed: run ci/easybuild, or pip install easybuild"
+    if not LMOD_INIT.exists():
+        return "Lmod is not installed: apt-get install lmod"
+    if not shutil.which("mpicc") or not shutil.which("gcc"):
+        return "no mpicc or no gcc on PATH: apt-get install gcc libopenmpi-dev openmpi-bin"
+    return missing_release()
 
 
 @functools.lru_cache(maxsize=None)
@@ -79,7 +84,11 @@ def folder():
 
 def clean_environment(**more):
     """An environment that holds nothing of the caller's modules or of xccl."""
-    keep = {"LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder() / "home")}
+    keep = {
+        "LANG": "C.UTF-8",
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(folder() / "home"),
+    }
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {**keep, **root, "TMPDIR": str(folder() / "tmp"), **more}
 
@@ -104,7 +113,9 @@ def eb(*arguments, site=SITE, timeout=300):
         ["bash", "-c", script, find_eb(), *map(str, arguments)],
         env=environment, cwd=folder(), capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, f"eb {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, (
+        f"eb {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}"
+    )
     return done.stdout
 
 

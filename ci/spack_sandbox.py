@@ -63,7 +63,7 @@ def missing():
         return "no Python with clingo: run ci/spack, or pip install clingo and set SPACK_PYTHON"
     if not shutil.which("mpicc") or not shutil.which("cmake"):
         return "no mpicc or no cmake on PATH: apt-get install libopenmpi-dev openmpi-bin cmake"
-    return ""
+    return easybuild_sandbox.missing_release()
 
 
 @functools.lru_cache(maxsize=None)

@@ -34,6 +34,13 @@ def easybuild():
 
 
 @pytest.fixture(scope="session")
+def tarball():
+    """The released tarball."""
+    needed(easybuild_sandbox.missing_release(), "XCCL_REQUIRE_EASYBUILD")
+    return easybuild_sandbox.tarball()
+
+
+@pytest.fixture(scope="session")
 def plain(tmp_path_factory):
     """The tree that `cmake --install` and ci/install-packaged give, from the build under test."""
     import plain_install

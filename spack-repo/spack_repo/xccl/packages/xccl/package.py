@@ -180,15 +180,14 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
             env.set(name, value)
 
     def _site(self):
-        """Site of the variant; else what XCCL_SITE names, else what is recognised here."""
-        site = self.spec.variants["site"].value if "site" in self.spec.variants else "detect"
-        if site != "detect":
-            return site
+        """What XCCL_SITE names; else the site of the variant; else what is recognised here."""
         folder = join_path(self.prefix.share, "xccl")
         if not os.path.isdir(join_path(folder, "sites")):
             return ""  # an installation of the library alone
         site = os.environ.get("XCCL_SITE", "")
-        if not site:
+        if site and site not in os.listdir(join_path(folder, "sites")):
+            raise RuntimeError(f"XCCL_SITE names the unknown site '{site}'")
+        if not site and self.spec.satisfies("site=detect"):
             detect = join_path(folder, "env", "sites", "detect.sh")
             site = Executable("/bin/sh")(
                 "-c",
@@ -197,10 +196,10 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
                 output=str,
                 fail_on_error=False,
             ).strip()
-            if not site:
-                tty.debug("xccl: no site is recognised here; XCCL_SITE or site= names one")
-        elif site not in os.listdir(join_path(folder, "sites")):
-            raise RuntimeError(f"XCCL_SITE names the unknown site '{site}'")
+        elif not site:
+            site = self.spec.variants["site"].value
+        if not site:
+            tty.debug("xccl: no site is recognised here; XCCL_SITE or site= names one")
         return site
 
     # Stand-alone tests, on the installed tree.
