@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A throw-away EasyBuild for the tests: its own prefix, home and temporary folder, the machine's GCC and Open MPI.
 
-The toolchain gompi/system stands for any gompi, so that the shipped easyconfigs are built as they are (--try-toolchain).
+The toolchain gompi/system stands for any gompi, so that the shipped easyconfigs are built as they are
+(--try-toolchain).
 """
 
 import atexit

@@ -27,7 +27,9 @@ def missing():
 @functools.lru_cache(maxsize=None)
 def install(prefix):
     """Install into @p prefix and return it."""
-    quiet = {"check": True, "capture_output": True}
-    subprocess.run(["cmake", "--install", build_folder(), "--prefix", prefix], **quiet)
-    subprocess.run([TOP / "ci" / "install-packaged", "--site", SITE, prefix], **quiet)
+    for command in (
+        ["cmake", "--install", build_folder(), "--prefix", prefix],
+        [TOP / "ci" / "install-packaged", "--site", SITE, prefix],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
     return prefix

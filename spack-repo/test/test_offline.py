@@ -14,7 +14,9 @@ CUT_OFF = ["unshare", "--net", "--"]
 
 
 def run(command, timeout=400, **environment):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("XCCL_", "EASYBUILD_", "LD_"))}
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("XCCL_", "EASYBUILD_", "LD_"))
+    }
     done = subprocess.run(
         [str(word) for word in command], env={**kept, **environment}, text=True, timeout=timeout,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
@@ -35,7 +37,9 @@ def bundle(tarball, tmp_path_factory):
         run([TOP / "ci" / "offline-bundle", folder / "bundle.tar"])
     except AssertionError as error:
         if "wheels" in str(error) and "ERROR: Could not find" in str(error):
-            pytest.skip("no Python packages can be had here: a network, or a proxy for pip, is missing")
+            pytest.skip(
+                "no Python packages can be had here: a network, or a proxy for pip, is missing"
+            )
         raise
     with tarfile.open(folder / "bundle.tar") as tar:
         tar.extractall(folder)
@@ -73,7 +77,15 @@ def test_spack(bundle, spack, tmp_path):
     repositories = (spack.folder() / "user" / "repos.yaml").read_text().splitlines()
     kept = [line for line in repositories if not line.startswith("  xccl:")]
     (scope / "repos.yaml").write_text("\n".join(kept) + "\n")
-    command = [*CUT_OFF, bundle / "install", "spack", tmp_path / "s", "xccl", "site=sim", "^openmpi"]
+    command = [
+        *CUT_OFF,
+        bundle / "install",
+        "spack",
+        tmp_path / "s",
+        "xccl",
+        "site=sim",
+        "^openmpi",
+    ]
     environment = spack.environment()
     environment.update(
         SPACK_USER_CONFIG_PATH=str(scope), XCCL_SPACK_ROOT=os.environ["XCCL_SPACK_ROOT"],

@@ -5,7 +5,16 @@ import easybuild_sandbox as sandbox
 import pytest
 
 # Bookkeeping of shells, of Lmod and of the script.
-BOOKKEEPING = ("_", "BASH_FUNC", "LMOD_", "LOADEDMODULES", "MODULEPATH", "MODULESHOME", "SHLVL", "PWD")
+BOOKKEEPING = (
+    "_",
+    "BASH_FUNC",
+    "LMOD_",
+    "LOADEDMODULES",
+    "MODULEPATH",
+    "MODULESHOME",
+    "SHLVL",
+    "PWD",
+)
 # What a packager adds to every package, whatever it is; nothing of xccl reads it.
 PACKAGERS_OWN = {
     "lmod": set(),

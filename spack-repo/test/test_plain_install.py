@@ -144,7 +144,15 @@ def test_tarball_builds_without_git(tarball, tmp_path):
     (bare / "git").chmod(0o755)
     environment = {"PATH": f"{bare}:{os.environ['PATH']}"}
     build, prefix = tmp_path / "b", tmp_path / "prefix"
-    run("cmake", "-S", source / "libxccl", "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}", env=environment)
+    run(
+        "cmake",
+        "-S",
+        source / "libxccl",
+        "-B",
+        build,
+        f"-DCMAKE_INSTALL_PREFIX={prefix}",
+        env=environment,
+    )
     output = run("cmake", "--build", build, "--parallel", "2", env=environment)
     assert "git was called" not in output
     run("cmake", "--install", build, env=environment)

@@ -56,7 +56,9 @@ def test_detected_as_external(spack):
     scope.mkdir()
     for name in ("repos", "bootstrap", "config"):
         (scope / f"{name}.yaml").write_text((spack.folder() / "user" / f"{name}.yaml").read_text())
-    spack.spack("external", "find", "--path", f"{prefix}/bin", "xccl", SPACK_USER_CONFIG_PATH=str(scope))
+    spack.spack(
+        "external", "find", "--path", f"{prefix}/bin", "xccl", SPACK_USER_CONFIG_PATH=str(scope)
+    )
     text = (scope / "packages.yaml").read_text()
     assert f"spec: xccl@{spack.easybuild_sandbox.version()}~cuda+mpi~rocm+sim" in text, text
     assert f"prefix: {prefix}" in text
@@ -64,7 +66,10 @@ def test_detected_as_external(spack):
 
 def test_audit(spack):
     """Nothing that Spack's own audit of packages and of configuration finds."""
-    names = sorted(path.parent.name.replace("_", "-") for path in spack.REPOSITORY.glob("packages/*/package.py"))
+    names = sorted(
+        path.parent.name.replace("_", "-")
+        for path in spack.REPOSITORY.glob("packages/*/package.py")
+    )
     output = spack.here("audit", "packages", *names)
     assert re.findall(r"^PKG-\S+: (\S+)$", output, re.M) == ["passed"] * 4, output
     assert "CFG" in spack.here("audit", "configs")

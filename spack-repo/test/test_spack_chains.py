@@ -54,7 +54,12 @@ def cuda_ofi(spack):
 
 def test_stages_2023(juwels_2023):
     """The software of the first seed, number by number, with UCC, UCX and NCCL for the same GPU."""
-    for name, wanted in {"openmpi": "4.1.4", "ucc": "1.1.0", "ucx": "1.13.1", "nccl": "2.15.1-1"}.items():
+    for name, wanted in {
+        "openmpi": "4.1.4",
+        "ucc": "1.1.0",
+        "ucx": "1.13.1",
+        "nccl": "2.15.1-1",
+    }.items():
         assert version(juwels_2023, name) == wanted
     assert version(juwels_2023, "cuda").startswith("11.7")
     assert sorted(parameters(juwels_2023, "openmpi")["fabrics"]) == ["ucc", "ucx"]
@@ -126,7 +131,11 @@ def test_every_site_has_a_valid_scope(spack, tmp_path):
             spack.here("-C", folder, "config", "get", section)
     bad = tmp_path / "bad"
     shutil.copytree(SITES / "sim" / "spack", bad)
-    text = (bad / "packages.yaml").read_text().replace("packages:\n", "packages:\n  ucx: {requires: [x]}\n")
+    text = (
+        (bad / "packages.yaml")
+        .read_text()
+        .replace("packages:\n", "packages:\n  ucx: {requires: [x]}\n")
+    )
     (bad / "packages.yaml").write_text(text)
     with pytest.raises(AssertionError, match=r"requires"):
         spack.here("-C", bad, "config", "get", "packages")

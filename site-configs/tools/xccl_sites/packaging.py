@@ -28,9 +28,7 @@ def stack(site):
     gpu, refused = gpu_variants(site), model.refused(site)
     fabrics = "ofi" if site["mpi"]["transport"] == "ofi" else "ucx"
     routes = "xccl,ucc" if gpu and "ucc" not in refused else "xccl"
-    return (
-        f"xccl-stack route={routes} fabrics={fabrics} {gpu or '~cuda~rocm'} ^xccl site={site['name']}"
-    )
+    return f"xccl-stack route={routes} fabrics={fabrics} {gpu or '~cuda~rocm'} ^xccl site={site['name']}"
 
 
 def requirements(site, software):
