@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A throw-away Spack for the tests: real checkouts, this machine's externals, everything else in a scratch folder.
 
-XCCL_SPACK_ROOT names a checkout of Spack (1.x), XCCL_SPACK_PACKAGES one of spack-packages. Neither is on PyPI
-or in a Linux distribution. Nothing is written to either of them. Without a network the sources come from a mirror made here.
+XCCL_SPACK_ROOT names a checkout of Spack (1.x), XCCL_SPACK_PACKAGES one of spack-packages. Neither is on
+PyPI or in a Linux distribution. Nothing is written to either of them. Without a network the sources come
+from a mirror made here.
 """
 
 import atexit
