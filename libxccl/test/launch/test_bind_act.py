@@ -238,3 +238,34 @@ def test_uuids_are_understood(tools, node_with_gpus):
     root, _, _ = node_with_gpus
     env = {"CUDA_VISIBLE_DEVICES": "GPU-3111,GPU-1111"}
     assert tools.plan("--local-size", 2, root=root, env=env)["visible"] == [3, 1]
+
+
+def test_nic_of_a_site_that_names_none(tools, tmp_path, site_map):
+    """JUWELS Booster: the HCA behind the GPU's own PCIe switch, found without reading the machine."""
+    switches = {0: "0000:00", 1: "0000:40", 2: "0000:80", 3: "0000:c0"}
+    hcas = {0: "mlx5_2", 1: "mlx5_3", 2: "mlx5_0", 3: "mlx5_1"}
+    (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
+    (tmp_path / "sys/class/infiniband").mkdir(parents=True)
+    for gpu, bus in switches.items():
+        host = tmp_path / f"sys/devices/pci{bus}/{bus}:01.1/{bus[:-1]}1:00.0"
+        address = f"{bus[:-1]}3:00.0"
+        for device in (host / f"{bus[:-1]}2:00.0" / address, host / f"{bus[:-1]}2:04.0/nic"):
+            device.mkdir(parents=True)
+            (device / "numa_node").write_text("0\n")
+        (tmp_path / "sys/bus/pci/devices" / address).symlink_to(
+            host / f"{bus[:-1]}2:00.0" / address
+        )
+        (tmp_path / "sys/class/infiniband" / hcas[gpu]).mkdir()
+        (tmp_path / "sys/class/infiniband" / hcas[gpu] / "device").symlink_to(
+            host / f"{bus[:-1]}2:04.0/nic"
+        )
+        information = tmp_path / f"proc/driver/nvidia/gpus/{address}/information"
+        information.parent.mkdir(parents=True)
+        information.write_text(f"Device Minor: \t {gpu}\n")
+        (tmp_path / "dev").mkdir(exist_ok=True)
+        (tmp_path / f"dev/nvidia{gpu}").write_text("")
+    bind = [tools.bin / "xccl-bind", "--root", tmp_path, "--map", site_map("juwels-booster")]
+    for local, nic in hcas.items():
+        found = seen(tools.run(*bind, "sh", "-c", SEE, env=rank(local, 4)))
+        assert found["UCX_NET_DEVICES"] == f"{nic}:1"
+        assert found["XCCL_LOCAL_DEVICE"] == str(local)

@@ -127,6 +127,9 @@ bool site_map_read(const char *file, struct site_map *map_p);
 /* devices.c: the GPUs as their driver numbers them; with XCCL_SIM the simulated ones. */
 void devices_read(const char *root, struct machine *machine_p);
 
+/* nics.c: for a site whose map names no NICs; topology_read finds them, too. */
+void nics_read(const char *root, struct machine *machine_p);
+
 /* topology_hwloc.c or topology_none.c: false with a message if it cannot be read. */
 bool        topology_read(const char *topology, struct machine *machine_p);
 const char *topology_version(void);

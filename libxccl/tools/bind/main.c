@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -138,28 +137,9 @@ static void parse(int argc, char **argv, struct options *options)
     }
 }
 
-static bool has_fabric(const char *root)
-{
-    char           folder[512];
-    struct dirent *entry;
-    bool           found = false;
-
-    snprintf(folder, sizeof(folder), "%s/sys/class/infiniband", root);
-    DIR *dir = opendir(folder);
-    while ((dir != NULL) && !found && ((entry = readdir(dir)) != NULL)) {
-        found = (entry->d_name[0] != '.');
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    return found;
-}
-
 /* Reading the topology takes most of the time: it is left out where the site's map says all. */
 static bool topology_wanted(const struct options *options, const struct site_map *map)
 {
-    bool fabric = has_fabric(options->root);
-
     if (options->plan || options->report || (options->topology != NULL) ||
         (options->bind == BIND_HWLOC) || (getenv("HWLOC_XMLFILE") != NULL)) {
         return true;
@@ -168,7 +148,7 @@ static bool topology_wanted(const struct options *options, const struct site_map
         return false;
     }
     for (int row = 0; row < map->rows; row++) {
-        if (!map->row[row].cores_known || (fabric && (map->row[row].nic[0] == '\0'))) {
+        if (!map->row[row].cores_known) {
             return true;
         }
     }
@@ -243,7 +223,9 @@ int main(int argc, char **argv)
              (options.site != NULL) ? options.site : "");
     }
     devices_read(options.root, &machine);
-    if (topology_wanted(&options, &map) && !topology_read(options.topology, &machine)) {
+    if (!topology_wanted(&options, &map)) {
+        nics_read(options.root, &machine);
+    } else if (!topology_read(options.topology, &machine)) {
         return 1;
     }
     visible_read(&machine, &visible);
