@@ -21,6 +21,8 @@ def environment(stage, **more):
     cache = (stage.parent / "CMakeCache.txt").read_text()
     if re.search(r"^XCCL_SANITIZE:BOOL=(ON|1|TRUE)$", cache, re.M):
         env["ASAN_OPTIONS"] = "detect_leaks=0"
+        command = ["cc", "-print-file-name=libasan.so"]  # insists on being loaded first
+        env["LD_PRELOAD"] = subprocess.check_output(command, text=True).strip()
     return {**env, **HOST, "OMPI_MCA_mpi_yield_when_idle": "1", **more}
 
 
@@ -115,11 +117,14 @@ def test_run_sees_the_fault(stage):
     assert ended.returncode == 1
 
 
-def test_run_that_fails(stage):
-    ended = run(stage, "--json", "--run", "--", "/bin/false", **simulated(stage))
+def test_run_that_fails(stage, tmp_path):
+    env = {**simulated(stage), "TMPDIR": str(tmp_path)}  # where the log is kept
+    ended = run(stage, "--json", "--run", "--", "/bin/false", **env)
     assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-failed"]
     assert ended.returncode == 2
-    ended = run(stage, "--json", "--run", "--", "/no/launcher", **simulated(stage))
+    (log,) = tmp_path.glob("*.log")
+    assert str(log) in ended.stdout
+    ended = run(stage, "--json", "--run", "--", "/no/launcher", **env)
     assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-failed"]
 
 
@@ -128,7 +133,8 @@ def test_run_that_hangs(stage, tmp_path):
     launcher.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
     launcher.chmod(0o755)
     start = time.monotonic()
-    ended = run(stage, "--json", "--timeout", "1", "--run", "--", launcher, **simulated(stage))
+    env = {**simulated(stage), "TMPDIR": str(tmp_path)}
+    ended = run(stage, "--json", "--timeout", "1", "--run", "--", launcher, **env)
     assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-hung"]
     assert time.monotonic() - start < 20
 

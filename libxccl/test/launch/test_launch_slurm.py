@@ -29,26 +29,35 @@ ENV = {"XCCL_SIM_NODES": "2", "OMPI_MCA_mpi_yield_when_idle": "1", "XCCL_LOG": "
 PERF = ["--min", "1k", "--max", "1k", "--iters", "2"]
 
 
+# Open MPI 4.1.4: btl/tcp calls a callback that is not registered yet when a peer's first message
+# comes while this rank is still in MPI_Init (about one start of forty here). Until Debian has 5.0.
+BTL_TCP_RACE = re.compile(
+    r"Failing at address: \(nil\)|SEGV on unknown address 0x0+ \(pc 0x0+ "
+    r'|"run-failed",[^}]*(?:End of error message|AddressSanitizer)'  # as xccl-doctor tells it
+)
+
+
+def steady(cluster, *command, env):
+    """Run on the cluster; again, at most twice, if Open MPI itself crashed while starting."""
+    for _ in range(3):
+        ended = cluster.run(*command, env=env, timeout=60)
+        if ended.returncode == 0 or not BTL_TCP_RACE.search(ended.stdout + ended.stderr):
+            break
+    return ended
+
+
 @pytest.fixture
 def launch(tools, tmp_path):
     """srun with xccl-run in front of a program; what it printed, and every rank's variables."""
 
     def run(cluster, srun, options, program=None, env=None):
         folder = tmp_path / "seen"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         program = program or [tools.bin / "xccl-perf", *PERF]
         wrapper = ["sh", "-c", SEE, "sh", *program]
         variables = {**tools.environment(), **ENV, "SEEN": str(folder), **(env or {})}
-        ended = cluster.run(
-            "srun",
-            "-l",
-            *srun,
-            tools.bin / "xccl-run",
-            *options,
-            *wrapper,
-            env=variables,
-            timeout=60,
-        )
+        command = ["srun", "-l", *srun, tools.bin / "xccl-run", *options, *wrapper]
+        ended = steady(cluster, *command, env=variables)
         assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}\n{cluster.logs()}"
         ranks = {}
         for file in folder.iterdir():
@@ -182,12 +191,12 @@ def test_doctor_runs_a_job(tools, wide_slurm):
     sim = {"XCCL_SIM": "cuda:8", "LD_LIBRARY_PATH": str(tools.folder / "lib/xccl/sim/cuda")}
     env = {**tools.environment(), **ENV, **sim}
     doctor = [tools.bin / "xccl-doctor", "--json", "--timeout", "40", "--run", "--", "srun"]
-    ended = wide_slurm.run(*doctor, "-N2", "-n8", "--gpus-per-node=8", env=env)
+    ended = steady(wide_slurm, *doctor, "-N2", "-n8", "--gpus-per-node=8", env=env)
     found = json.loads(ended.stdout)
     assert (ended.returncode, found["findings"]) == (0, []), ended.stdout
     assert "allreduce is served by ccl" in found["facts"]
     env["XCCL_SIM_NODES"] = "1"
-    ended = wide_slurm.run(*doctor, "-N1", "-n4", "--gpus-per-task=1", env=env)
+    ended = steady(wide_slurm, *doctor, "-N1", "-n4", "--gpus-per-task=1", env=env)
     found = json.loads(ended.stdout)
     assert [f["id"] for f in found["findings"]] == ["gpu-hidden"], ended.stdout
     assert ended.returncode == 1

@@ -93,6 +93,14 @@ def static_statements(facts):
         yield f"MPI: {facts.mpi.family}, {facts.mpi.path} ({facts.mpi.why})"
 
 
+def telling_line(text):
+    """The first line that speaks of an error, else the last one of the program's own."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if "NCCL INFO" not in line and "xccl-run: " not in line]
+    telling = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["no output"]
+    return telling[0]
+
+
 def read_log(given, launcher, facts, options):
     """(log facts or None, findings about the run itself)."""
     if "--log" in given:
@@ -111,13 +119,8 @@ def read_log(given, launcher, facts, options):
         interface = facts.env.get("NCCL_SOCKET_IFNAME", "hsn0").split(",")[0]
         found.append(registry.finding("run-hung", seconds=seconds, interface=interface))
     elif ended.status != 0:
-        lines = [line for line in ended.text.splitlines() if line.strip()]
-        telling = [line for line in lines if "error" in line.lower()] or lines or ["no output"]
-        found.append(
-            registry.finding(
-                "run-failed", status=ended.status, line=telling[0].strip(), log=ended.log
-            )
-        )
+        line = telling_line(ended.text)
+        found.append(registry.finding("run-failed", status=ended.status, line=line, log=ended.log))
     else:
         os.unlink(ended.log)
     return logs.parse(ended.text), found
