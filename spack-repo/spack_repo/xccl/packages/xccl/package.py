@@ -39,7 +39,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="032bb38aae9bfb6052dbc882083040703d944d50e7ca0fe03af5c0daac76ea54")
+    version("0.1.0", sha256="6a5b8fb578c781eaa593446fe2be40008965e236ad662ebdf7498f4abd8c2bb1")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("sim", default=True, description="Build the simulated accelerator")
