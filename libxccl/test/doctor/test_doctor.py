@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """xccl-doctor as installed: options, exit status, documentation, and a job that it runs."""
 
+import ast
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 from xccl_doctor import docs, registry
 
 TOP = Path(__file__).resolve().parents[3]
+SIMULATED = {"XCCL_SIM": "cuda:4"}
 HOST = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -36,10 +38,6 @@ def run(stage, *words, timeout=100, **more):
         timeout=timeout,
         check=False,
     )
-
-
-def simulated(stage):
-    return {"XCCL_SIM": "cuda:4", "LD_LIBRARY_PATH": str(stage / "lib/xccl/sim/cuda")}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +84,7 @@ def test_text_names_all_parts(stage, tmp_path):
     (tmp_path / "log").write_text(
         "n1:1:1 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0\n"
     )
-    ended = run(stage, "--log", tmp_path / "log", **simulated(stage))
+    ended = run(stage, "--log", tmp_path / "log", **SIMULATED)
     assert ended.returncode == 2
     assert "ERROR [gpu-duplicate] " in ended.stdout
     assert "\n  do: start ranks by xccl-run" in ended.stdout
@@ -101,7 +99,7 @@ def need_launcher():
 
 
 def test_run_on_a_healthy_simulated_site(stage):
-    ended = run(stage, "--json", "--run", "--", *need_launcher(), **simulated(stage))
+    ended = run(stage, "--json", "--run", "--", *need_launcher(), **SIMULATED)
     found = json.loads(ended.stdout)
     assert (ended.returncode, found["findings"]) == (0, []), ended.stdout
     assert "allreduce is served by ccl" in found["facts"]
@@ -110,7 +108,7 @@ def test_run_on_a_healthy_simulated_site(stage):
 
 def test_run_sees_the_fault(stage):
     """One simulated GPU for two ranks, in a real job."""
-    broken = {**simulated(stage), "XCCL_SIM": "cuda:1"}
+    broken = {**SIMULATED, "XCCL_SIM": "cuda:1"}
     ended = run(stage, "--json", "--run", "--", *need_launcher(), **broken)
     found = json.loads(ended.stdout)
     assert [f["id"] for f in found["findings"]] == ["ranks-over-gpus"], ended.stdout
@@ -118,7 +116,7 @@ def test_run_sees_the_fault(stage):
 
 
 def test_run_that_fails(stage, tmp_path):
-    env = {**simulated(stage), "TMPDIR": str(tmp_path)}  # where the log is kept
+    env = {**SIMULATED, "TMPDIR": str(tmp_path)}  # where the log is kept
     ended = run(stage, "--json", "--run", "--", "/bin/false", **env)
     assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-failed"]
     assert ended.returncode == 2
@@ -133,7 +131,7 @@ def test_run_that_hangs(stage, tmp_path):
     launcher.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
     launcher.chmod(0o755)
     start = time.monotonic()
-    env = {**simulated(stage), "TMPDIR": str(tmp_path)}
+    env = {**SIMULATED, "TMPDIR": str(tmp_path)}
     ended = run(stage, "--json", "--timeout", "1", "--run", "--", launcher, **env)
     assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-hung"]
     assert time.monotonic() - start < 20
@@ -153,4 +151,4 @@ def test_no_newer_python_than_promised():
         text = file.read_text()
         for newer in (":=", "dataclass", "capture_output", "text=True", "removeprefix"):
             assert newer not in text, f"{file.name}: {newer}"
-        compile(text, str(file), "exec", dont_inherit=True)
+        ast.parse(text, str(file), feature_version=(3, 6))

@@ -188,8 +188,7 @@ def test_slice_of_the_cores(launch, slurm):
 
 def test_doctor_runs_a_job(tools, wide_slurm):
     """A healthy one says nothing; one with hidden GPUs is told so."""
-    sim = {"XCCL_SIM": "cuda:8", "LD_LIBRARY_PATH": str(tools.folder / "lib/xccl/sim/cuda")}
-    env = {**tools.environment(), **ENV, **sim}
+    env = {**tools.environment(), **ENV, "XCCL_SIM": "cuda:8"}
     doctor = [tools.bin / "xccl-doctor", "--json", "--timeout", "40", "--run", "--", "srun"]
     ended = steady(wide_slurm, *doctor, "-N2", "-n8", "--gpus-per-node=8", env=env)
     found = json.loads(ended.stdout)

@@ -207,6 +207,9 @@ def collect(options):
     facts.driver = collect_driver(root)
     facts.memlock, facts.shm = collect_limits(root)
     facts.cores, facts.cores_allowed, facts.cores_online = collect_cores(root)
+    if facts.simulated:  # as xccl-run --sim does
+        folder = os.path.join(options.libdir, "xccl/sim", env["XCCL_SIM"].partition(":")[0])
+        env["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, env.get("LD_LIBRARY_PATH")]))
     facts.search = libraries.Search(root, env, {} if root else ldconfig())
     libraries.collect(facts, SONAMES)
     return facts

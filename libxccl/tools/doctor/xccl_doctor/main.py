@@ -113,7 +113,8 @@ def read_log(given, launcher, facts, options):
         return None, []
     seconds = int(given.get("--timeout", 300))
     site = facts.site["name"] if facts.site else None
-    ended = run.run(run.command(options.prefix, launcher, site), options.env, seconds)
+    command = run.command(options.prefix, launcher, site, options.env.get("XCCL_SIM"))
+    ended = run.run(command, options.env, seconds)
     found = []
     if ended.status is None:
         interface = facts.env.get("NCCL_SOCKET_IFNAME", "hsn0").split(",")[0]

@@ -21,8 +21,10 @@ LOGGING = {
 PROGRAM = ["--min", "8", "--max", "1m", "--iters", "3"]
 
 
-def command(prefix, launcher, site):
+def command(prefix, launcher, site, sim):
     run = [os.path.join(prefix, "bin/xccl-run"), "--report"]
+    if sim:
+        run += ["--sim", sim]
     if site:
         run += ["--site", site]
     return [*launcher, *run, os.path.join(prefix, "bin/xccl-perf"), *PROGRAM]
@@ -32,7 +34,7 @@ def run(words, env, seconds):
     """Status (None: it did not end), output of both kinds in order, and the file that keeps it."""
     variables = dict(env, **{k: v for k, v in LOGGING.items() if k not in env})
     with tempfile.NamedTemporaryFile(
-        mode="w+", prefix="xccl-doctor-", suffix=".log", delete=False, errors="replace"
+        mode="wb", prefix="xccl-doctor-", suffix=".log", delete=False
     ) as log:
         try:
             process = subprocess.Popen(
