@@ -75,8 +75,11 @@ ranks() { # number, command ...
     number=$1
     shift
     if [ "$family" = openmpi ]; then
-        # Unbound: NCCL's threads would share the one core of a bound rank.
-        set -- --oversubscribe --bind-to none -n "$number" "$@"
+        # Unbound: NCCL's threads would share the one core of a bound rank. Only where there are too
+        # few cores may ranks be more: Open MPI then yields the core whenever it waits, and a small
+        # message takes up to a millisecond.
+        set -- --bind-to none -n "$number" "$@"
+        [ "$(nproc)" -ge "$number" ] || set -- --oversubscribe "$@"
     else
         set -- -n "$number" "$@"
     fi

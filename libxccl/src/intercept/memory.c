@@ -98,6 +98,7 @@ xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size
         return xc_fail(xcclInternalError, "a call took more than %d scratch blocks",
                        XM_SCRATCH_MAX);
     }
+    bytes = (bytes > least_bytes) ? bytes : least_bytes; /* as allocate() makes them */
     pthread_mutex_lock(&lock);
     struct block *b = reuse(scratch, pool, bytes);
     pthread_mutex_unlock(&lock);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scratch memory is kept and used again, whatever its size, within bounds. On a counting device. */
+#include <stdlib.h>
+
+#include "check.h"
+#include "intercept/memory.h"
+
+static int    host_allocs, device_allocs, frees;
+static size_t outstanding;
+
+static xcclResult_t count_alloc(void **ptr_p, size_t bytes, int *counter)
+{
+    size_t *block = malloc(sizeof(*block));
+
+    *block = bytes; /* the test's memory is never touched: only its size matters */
+    *ptr_p = block;
+    outstanding += bytes;
+    (*counter)++;
+    return xcclSuccess;
+}
+
+static xcclResult_t host_alloc(void **ptr_p, size_t bytes)
+{
+    return count_alloc(ptr_p, bytes, &host_allocs);
+}
+
+static xcclResult_t mem_alloc(void **ptr_p, size_t bytes)
+{
+    return count_alloc(ptr_p, bytes, &device_allocs);
+}
+
+static xcclResult_t count_free(void *ptr)
+{
+    outstanding -= *(size_t *)ptr;
+    free(ptr);
+    frees++;
+    return xcclSuccess;
+}
+
+static xcclResult_t enter(int device, void **saved_p)
+{
+    (void)device;
+    *saved_p = NULL;
+    return xcclSuccess;
+}
+
+static void leave(void *saved)
+{
+    (void)saved;
+}
+
+static const struct xc_device_ops device = {
+    .name = "counting",
+    .enter = enter,
+    .leave = leave,
+    .host_alloc = host_alloc,
+    .host_free = count_free,
+    .mem_alloc = mem_alloc,
+    .mem_free = count_free,
+};
+
+/* One call that takes a block of each pool. */
+static void call(size_t bytes, int number)
+{
+    struct xm_scratch scratch;
+    void             *ptr = NULL;
+
+    xm_scratch_begin(&scratch, &device, number);
+    CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, bytes, &ptr) == xcclSuccess, "host");
+    CHECK(*(size_t *)ptr >= bytes, "%zu bytes for %zu", *(size_t *)ptr, bytes);
+    CHECK(xm_scratch_take(&scratch, XM_POOL_DEVICE, bytes, &ptr) == xcclSuccess, "device");
+    CHECK(*(size_t *)ptr >= bytes, "%zu bytes for %zu", *(size_t *)ptr, bytes);
+    xm_scratch_end(&scratch);
+}
+
+/* However small or large, a thousand calls allocate once. */
+static void test_reuse(size_t bytes)
+{
+    int before = host_allocs + device_allocs;
+
+    for (int i = 0; i < 1000; i++) {
+        call(bytes, 0);
+    }
+    int made = host_allocs + device_allocs - before;
+    CHECK(made <= 2, "%d allocations for calls of %zu bytes", made, bytes);
+}
+
+int main(void)
+{
+    static const size_t sizes[] = {1, 4, 1000, 16384, 65536, 65537, 1 << 20, (64 << 20) + 1};
+    struct xm_scratch   scratch;
+    void               *ptr = NULL;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        test_reuse(sizes[i]);
+    }
+    CHECK(host_allocs == device_allocs, "the pools are alike");
+    int before = host_allocs;
+    call(4, 1);
+    CHECK(host_allocs == before + 1, "memory of one device is not given to another");
+    /* What is too large to be kept is given back at once. */
+    call((size_t)3 << 30, 0);
+    CHECK(outstanding < (size_t)1 << 30, "%zu bytes are kept", outstanding);
+
+    xm_scratch_begin(&scratch, &device, 0);
+    for (int i = 0; i < XM_SCRATCH_MAX; i++) {
+        CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, 8, &ptr) == xcclSuccess, "block %d", i);
+    }
+    CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, 8, &ptr) == xcclInternalError, "one too many");
+    xm_scratch_end(&scratch);
+    xm_memory_finalize();
+    CHECK((outstanding == 0) && (frees == host_allocs + device_allocs), "%zu bytes left",
+          outstanding);
+    return xt_done("scratch memory");
+}
