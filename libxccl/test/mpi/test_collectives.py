@@ -109,7 +109,7 @@ def test_rendezvous(mpi):
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_threads(family, ranks):
     """MPI_THREAD_MULTIPLE: a communicator per thread, in no common order."""
-    result = family.run(ranks, "mpi_threads cuda", timeout=120)
+    result = family.run(ranks, "mpi_threads cuda", timeout=60)
     if "SKIP" in result.out:
         pytest.skip(result.out.strip())
     result.good()
