@@ -178,6 +178,17 @@ def test_unknown_site(tools):
     assert "juwels-booster" in ended.stderr
 
 
+def test_installation_without_sites(tools, tmp_path):
+    """A module has set XCCL_SITE, but the sites' files were not installed: the job runs all the same."""
+    shutil.copytree(tools.bin, tmp_path / "bin")
+    shutil.copytree(tools.folder / "lib", tmp_path / "lib", symlinks=True)
+    run = [tmp_path / "bin/xccl-run", "--sim", "cuda:2", "--explain"]
+    ended = tools.good(*run, "true", env={**rank(0), "XCCL_SITE": "frontier"})
+    assert "no sites are installed" in ended.stderr
+    ended = tools.run(*run, "--site", "frontier", "true", env=rank(0))
+    assert ended.returncode == 2
+
+
 def test_report(tools, topology):
     run = [tools.bin / "xccl-run", "--sim", "cuda:4", "--site", "juwels-booster"]
     run += ["--topology", topology("juwels-booster"), "--report", "true"]

@@ -45,7 +45,7 @@ compare_sizes() { # all, on this node
 # Sets site and site_dir; a site that was named has to be there, a detected one may not.
 find_site() {
     share=$prefix/share/xccl
-    why="the site is detected"
+    named=$site
     if [ -n "$site" ]; then
         XCCL_SITE=$site
         export XCCL_SITE
@@ -63,8 +63,17 @@ find_site() {
     case $site in
         '') site_dir= ;;
         */*) fail 2 "unknown site '$site'" ;;
-        *) [ -d "$site_dir" ] || unknown_site ;;
+        *) [ -d "$site_dir" ] || without_site ;;
     esac
+}
+
+# A library that was installed without the sites' files still serves a site that a module has set.
+without_site() {
+    if [ -n "$named" ] || [ -d "$share/sites" ]; then
+        unknown_site
+    fi
+    explain XCCL_SITE "$site" "not used: no sites are installed in $share/sites"
+    site_dir=
 }
 
 unknown_site() {
