@@ -141,7 +141,7 @@ def install():
         f"--robot={folder() / 'system'}",
         "--try-toolchain=gompi,system",
         "--disable-map-toolchains",
-        "--filter-deps=CMake",
+        "--filter-deps=CMake,hwloc,pkgconf",
         f"--sourcepath={folder() / 'sources'}",
     )
     return folder() / "prefix" / "modules" / "all" / "Core"

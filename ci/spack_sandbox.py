@@ -142,10 +142,29 @@ def prepare():
     shim = r"    - spec: python@[^\n]*\n      prefix: [^\n]*/shims\n"
     packages = yaml.safe_load(re.sub(shim, "", found.read_text(encoding="utf-8")))["packages"]
     mpi = {name: packages.pop(name) for name in ("openmpi", "mpi")}
+    mpi.update(hwloc())
     for name, content in (("machine", packages), ("mpi", mpi)):
         text = yaml.safe_dump({"packages": content})
         (folder() / name / "packages.yaml").write_text(text, encoding="utf-8")
     found.unlink()
+
+
+def hwloc():
+    """External of the machine's hwloc: Spack detects it only where its programs are installed too."""
+    found = [
+        subprocess.run(
+            ["pkg-config", question, "hwloc"], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        for question in ("--modversion", "--variable=prefix")
+    ]
+    if not all(found):
+        return {}
+    return {
+        "hwloc": {
+            "buildable": False,
+            "externals": [{"spec": f"hwloc@{found[0]}", "prefix": found[1]}],
+        }
+    }
 
 
 def environment():
@@ -198,8 +217,9 @@ def install():
         modules.replace("modules:\n  default:\n", f"modules:\n  default:\n{root}"),
         encoding="utf-8",
     )
+    spec = "xccl site=sim ^openmpi" if hwloc() else "xccl~hwloc site=sim ^openmpi"
     (path / "spack.yaml").write_text(
-        "spack:\n  include: [modules.yaml]\n  specs:\n  - xccl site=sim ^openmpi\n  view: false\n",
+        f"spack:\n  include: [modules.yaml]\n  specs:\n  - {spec}\n  view: false\n",
         encoding="utf-8",
     )
     with_mpi("-e", path, "install", "--fail-fast")

@@ -58,7 +58,7 @@ def test_easybuild(bundle, easybuild, tmp_path):
     name = Path(easybuild.BUILT.format(version=easybuild.version())).name
     command = [*CUT_OFF, bundle / "install", "easybuild", tmp_path / "e", name]
     options = [f"--robot={easybuild.folder() / 'system'}", "--try-toolchain=gompi,system"]
-    options += ["--disable-map-toolchains", "--filter-deps=CMake"]
+    options += ["--disable-map-toolchains", "--filter-deps=CMake,hwloc,pkgconf"]
     script = f'. {easybuild.LMOD_INIT}; exec "$@"'
     run(
         ["bash", "-c", script, "bash", *command, *options],

@@ -42,6 +42,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     version("0.1.0", sha256="6a5b8fb578c781eaa593446fe2be40008965e236ad662ebdf7498f4abd8c2bb1")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
+    variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
     variant("sim", default=True, description="Build the simulated accelerator")
     variant(
         "vendor",
@@ -66,6 +67,8 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     depends_on("c", type="build")
     depends_on("cmake@3.20:", type="build")
     depends_on("mpi", when="+mpi")
+    depends_on("hwloc@2:", when="+hwloc")
+    depends_on("pkgconfig", type="build", when="+hwloc")
 
     # Opened with dlopen, so needed to run, not to link; a process that has loaded one keeps it.
     depends_on("nccl@2.10:", type="run", when="vendor=nccl")
@@ -125,6 +128,8 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
             self.define_from_variant("XCCL_MPI", "mpi"),
             self.define_from_variant("XCCL_SIM", "sim"),
             self.define("XCCL_TESTS", self.run_tests),
+            # hwloc is looked for through pkg-config only; a stray one must not be found.
+            self.define("CMAKE_DISABLE_FIND_PACKAGE_PkgConfig", self.spec.satisfies("~hwloc")),
         ]
         if spec.satisfies("+mpi"):
             args.append(self.define("XCCL_MPICC", spec["mpi"].mpicc))
