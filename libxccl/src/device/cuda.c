@@ -18,7 +18,7 @@ enum {
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     CU_MEMORYTYPE_DEVICE = 2,
-    CU_STREAM_DEFAULT = 0, /* ordered after the legacy default stream */
+    CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
 };
@@ -49,6 +49,7 @@ typedef unsigned char CUuuid[16];
     X(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                            \
     X(stream_query, "cuStreamQuery", (CUstream))                                                   \
     X(stream_sync, "cuStreamSynchronize", (CUstream))                                              \
+    X(stream_wait, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                             \
     X(event_create, "cuEventCreate", (CUevent *, unsigned))                                        \
     X(event_destroy, "cuEventDestroy_v2", (CUevent))                                               \
     X(event_record, "cuEventRecord", (CUevent, CUstream))                                          \
@@ -310,7 +311,7 @@ static xcclResult_t cuda_bus_id_of(int device, char *buf, size_t len)
 
 static xcclResult_t cuda_stream_create(xcclStream_t *stream_p)
 {
-    CHECK(cu.stream_create((CUstream *)stream_p, CU_STREAM_DEFAULT), "cuStreamCreate");
+    CHECK(cu.stream_create((CUstream *)stream_p, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     return xcclSuccess;
 }
 
@@ -334,6 +335,25 @@ static xcclResult_t cuda_stream_query(xcclStream_t stream)
 static xcclResult_t cuda_stream_sync(xcclStream_t stream)
 {
     CHECK(cu.stream_sync(stream), "work on a stream");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
+{
+    CUevent  event;
+    CUresult res = cu.stream_query(NULL);
+
+    if (res != CUDA_ERROR_NOT_READY) { /* usually it is idle: one cheap question */
+        CHECK(res, "work on the default stream");
+        return xcclSuccess;
+    }
+    CHECK(cu.event_create(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    res = cu.event_record(event, NULL);
+    if (res == CUDA_SUCCESS) {
+        res = cu.stream_wait(stream, event, 0);
+    }
+    cu.event_destroy(event); /* the driver keeps it until it has happened */
+    CHECK(res, "waiting for the default stream");
     return xcclSuccess;
 }
 
@@ -420,6 +440,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .stream_destroy = cuda_stream_destroy,
     .stream_query = cuda_stream_query,
     .stream_sync = cuda_stream_sync,
+    .stream_after_default = cuda_stream_after_default,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,

@@ -43,15 +43,18 @@ struct xc_device_ops {
     xcclResult_t (*uuid_of)(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]);
     xcclResult_t (*bus_id_of)(int device, char *buf, size_t len); /* "0000:18:00.0" */
 
-    /*
-     * Work on the device entered. Streams wait for what the default stream was given before: a copy
-     * from pageable memory returns before its data has arrived, and what a program may take for
-     * done after cudaMemcpy must be so for us.
-     */
+    /* Work on the device entered. Streams are non-blocking towards the default stream. */
     xcclResult_t (*stream_create)(xcclStream_t *stream_p);
     xcclResult_t (*stream_destroy)(xcclStream_t stream);
     xcclResult_t (*stream_query)(xcclStream_t stream); /* xcclInProgress while busy */
     xcclResult_t (*stream_sync)(xcclStream_t stream);
+    /*
+     * Let stream wait for what the default stream was given so far. A copy from pageable memory may
+     * return before its data has arrived, and what a program takes for done after cudaMemcpy must
+     * be so for us. Not by a stream that blocks towards the default one: the program's next copy
+     * would wait for our work, and with it for another rank that waits in a copy itself.
+     */
+    xcclResult_t (*stream_after_default)(xcclStream_t stream);
     xcclResult_t (*event_create)(void **event_p);
     xcclResult_t (*event_destroy)(void *event);
     xcclResult_t (*event_record)(void *event, xcclStream_t stream);

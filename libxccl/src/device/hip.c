@@ -15,7 +15,7 @@
 enum {
     HIP_SUCCESS = 0,
     HIP_ERROR_NOT_READY = 600,
-    HIP_STREAM_DEFAULT = 0, /* ordered after the null stream */
+    HIP_STREAM_NON_BLOCKING = 1,
     HIP_EVENT_DISABLE_TIMING = 2,
     HIP_HOST_MALLOC_PORTABLE = 1,
     HIP_MEMCPY_DEFAULT = 4,
@@ -51,6 +51,7 @@ struct hip_pointer_attributes {
     X(stream_destroy, "hipStreamDestroy", (void *))                                                \
     X(stream_query, "hipStreamQuery", (void *))                                                    \
     X(stream_sync, "hipStreamSynchronize", (void *))                                               \
+    X(stream_wait, "hipStreamWaitEvent", (void *, void *, unsigned))                               \
     X(event_create, "hipEventCreateWithFlags", (void **, unsigned))                                \
     X(event_destroy, "hipEventDestroy", (void *))                                                  \
     X(event_record, "hipEventRecord", (void *, void *))                                            \
@@ -280,7 +281,7 @@ static xcclResult_t hip_bus_id_of(int device, char *buf, size_t len)
 
 static xcclResult_t hip_stream_create(xcclStream_t *stream_p)
 {
-    CHECK(hip.stream_create(stream_p, HIP_STREAM_DEFAULT), "hipStreamCreate");
+    CHECK(hip.stream_create(stream_p, HIP_STREAM_NON_BLOCKING), "hipStreamCreate");
     return xcclSuccess;
 }
 
@@ -309,6 +310,24 @@ static xcclResult_t hip_stream_query(xcclStream_t stream)
 static xcclResult_t hip_stream_sync(xcclStream_t stream)
 {
     CHECK(hip.stream_sync(stream), "work on a stream");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_stream_after_default(xcclStream_t stream)
+{
+    void        *event;
+    xcclResult_t idle = query_result(hip.stream_query(NULL), "work on the default stream");
+
+    if (idle != xcclInProgress) { /* usually it is idle: one cheap question */
+        return idle;
+    }
+    CHECK(hip.event_create(&event, HIP_EVENT_DISABLE_TIMING), "hipEventCreate");
+    hipError_t res = hip.event_record(event, NULL);
+    if (res == HIP_SUCCESS) {
+        res = hip.stream_wait(stream, event, 0);
+    }
+    hip.event_destroy(event); /* the runtime keeps it until it has happened */
+    CHECK(res, "waiting for the default stream");
     return xcclSuccess;
 }
 
@@ -386,6 +405,7 @@ const struct xc_device_ops xc_hip_ops = {
     .stream_destroy = hip_stream_destroy,
     .stream_query = hip_stream_query,
     .stream_sync = hip_stream_sync,
+    .stream_after_default = hip_stream_after_default,
     .event_create = hip_event_create,
     .event_destroy = hip_event_destroy,
     .event_record = hip_event_record,

@@ -126,6 +126,9 @@ int xm_to_mpi_staged(const struct xm_call *call, struct xm_sides *sides,
     xm_scratch_begin(&scratch, dev, device);
     res = xm_copy_stream(dev, device, &copier.stream);
     if (res == xcclSuccess) {
+        res = dev->stream_after_default(copier.stream);
+    }
+    if (res == xcclSuccess) {
         res = staged(&copier, sides, &mpi_res);
     }
     if (res == xcclSuccess) {

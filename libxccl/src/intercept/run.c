@@ -17,6 +17,9 @@ static xcclResult_t run_on_device(struct xm_run *run)
     }
     run->copier.stream = xm->stream;
     if (res == xcclSuccess) {
+        res = xm->dev->stream_after_default(xm->stream);
+    }
+    if (res == xcclSuccess) {
         res = xm_ports_open(run);
     }
     if (res == xcclSuccess) {

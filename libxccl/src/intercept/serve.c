@@ -126,6 +126,28 @@ static int raise_with_history(struct xm_comm *xm, xcclResult_t res, const char *
     return xm_raise(xm->comm, res, text);
 }
 
+/*
+ * A derived type that was not committed must be refused before anything is enqueued. Only functions
+ * that use a type look: packing no element is one. The error reaches the program from there.
+ */
+static int check_side(const struct xm_call *call, const struct xm_side *side)
+{
+    char none[1] = {0};
+    int  position = 0;
+
+    if (!side->used || !side->layout.derived) {
+        return MPI_SUCCESS;
+    }
+    return xm_pmpi.Pack(none, 0, side->type, none, 0, &position, call->comm);
+}
+
+static int check_committed(const struct xm_call *call, const struct xm_sides *sides)
+{
+    int code = check_side(call, &sides->send);
+
+    return (code == MPI_SUCCESS) ? check_side(call, &sides->recv) : code;
+}
+
 static int serve_on_device(const struct xm_call *call, struct xm_sides *sides, struct xm_comm *xm,
                            struct xm_view *view)
 {
@@ -138,6 +160,10 @@ static int serve_on_device(const struct xm_call *call, struct xm_sides *sides, s
     }
     struct xm_choice choice = xm_decide(xm_config.tune, xm_config.table, available, &view->facts);
     if (choice.path == XM_PATH_CCL) {
+        int code = check_committed(call, sides);
+        if (code != MPI_SUCCESS) {
+            return code;
+        }
         xm_comm_prepare(xm, view->dev, view->device);
         if (xm->state == XM_COMM_FAILED) {
             choice.path = XM_PATH_MPI;

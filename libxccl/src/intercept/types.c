@@ -74,7 +74,7 @@ struct named {
 };
 
 static struct named named_types[] = {
-#define XM_ROW(name, variable, nature) {0, nature, {0, 0, 0, 0, 0, false}},
+#define XM_ROW(name, variable, nature) {0, nature, {0}},
     XM_TYPES(XM_ROW)
 #undef XM_ROW
 };
@@ -194,6 +194,7 @@ bool xm_layout_of(MPI_Datatype type, struct xm_layout *layout_p)
     if (!ask_layout(type, layout_p)) {
         return false;
     }
+    layout_p->derived = true;
     layout_p->plain = is_plain(type);
     return true;
 }

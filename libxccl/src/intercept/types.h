@@ -13,6 +13,7 @@ struct xm_layout {
     MPI_Count size;                 /* bytes of data */
     MPI_Count lb, extent;           /* step from one element to the next */
     MPI_Count true_lb, true_extent; /* what an element really touches */
+    bool      derived;
     bool      plain; /* count elements are count * size bytes, in order, without holes */
 };
 
