@@ -326,10 +326,8 @@ def test_a_loaded_plugin_module_is_left_alone(shell, prefix, tmp_path):
 
 
 def test_arguments_of_the_calling_script_are_not_taken(shell, prefix, tmp_path):
-    if shell.name == "dash":
-        line = shell.source(shell.script(prefix))
-    else:
-        line = shell.source(shell.script(prefix), "--")
+    words = [] if shell.name == "dash" else ["--"]
+    line = shell.source(shell.script(prefix), *words)
     lines = [line, "echo $argv" if shell.kind != "sh" else 'echo "$@"']
     lines.append(shell.dump(tmp_path / "on"))
     done = shell.run(lines, tmp_path, {"XCCL_SITE": "sim"}, args=["in.dat", "out.dat"])
