@@ -26,7 +26,7 @@ lint: ## check format, static analysis, layering, shell and Python
 	@ci/lint
 
 bench: ## measure what the library costs, as ratios within one run
-	@ci/bootstrap build
+	@ci/bootstrap build test
 	@ci/bench
 
 install: ## build and install into PREFIX
