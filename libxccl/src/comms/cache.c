@@ -75,13 +75,18 @@ static int on_comm_copy(MPI_Comm comm, int key, void *extra, void *in, void *out
     return MPI_SUCCESS;
 }
 
+/* Other threads see the key when it is whole: MPI counts up in place to find a free one. */
 static xcclResult_t make_keyval(void)
 {
+    int made = MPI_KEYVAL_INVALID;
     int res = MPI_SUCCESS;
 
     pthread_mutex_lock(&lock);
     if (keyval == MPI_KEYVAL_INVALID) {
-        res = xm_pmpi.Comm_create_keyval(on_comm_copy, on_comm_free, &keyval, NULL);
+        res = xm_pmpi.Comm_create_keyval(on_comm_copy, on_comm_free, &made, NULL);
+        if (res == MPI_SUCCESS) {
+            __atomic_store_n(&keyval, made, __ATOMIC_RELEASE);
+        }
     }
     pthread_mutex_unlock(&lock);
     return (res == MPI_SUCCESS) ? xcclSuccess
