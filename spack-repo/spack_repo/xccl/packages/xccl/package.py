@@ -39,7 +39,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="6a5b8fb578c781eaa593446fe2be40008965e236ad662ebdf7498f4abd8c2bb1")
+    version("0.1.0", sha256="37f7c6fa807c39d0b365088a701778709a05aa126964539c8004453f8155d1c6")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
