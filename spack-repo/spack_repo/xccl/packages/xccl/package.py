@@ -39,7 +39,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="37f7c6fa807c39d0b365088a701778709a05aa126964539c8004453f8155d1c6")
+    version("0.1.0", sha256="933b4216866553124f5c14fe363a8ac6108f11a54cb63b971ac58c37e7a0c7b2")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
