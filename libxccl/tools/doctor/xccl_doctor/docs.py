@@ -16,6 +16,7 @@ INTRO = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
 xccl-doctor                              # environment, libraries, site, limits: reads only
 xccl-doctor --run -- srun -N2 -n8        # also runs xccl-perf for a few seconds and reads its logs
 xccl-doctor --log job.out                # reads the log of an earlier job (NCCL_DEBUG=INFO, XCCL_LOG=info)
+xccl-doctor --hang folder                # lines up the files of the ranks of a job that hangs or failed
 ```
 
 Run it in the job, with the modules of the job loaded: what it sees is what the ranks get. First it states facts
@@ -25,6 +26,13 @@ the same for programs, `--list` all findings, `--explain ID` one of them.
 
 On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`).
 `xccl-run` itself warns of those findings that a rank sees, under the same identifiers.
+
+With `--hang` it reads only the files `xccl-ops.<host>.<pid>.json` in the folder, which the ranks of a job wrote on
+SIGUSR1, on an error or on a time-out, and says nothing about this machine; it runs anywhere, for example on the login
+node. It compares what the ranks called, by communicator and number of the collective: which rank called something
+else, who waits for whom since when, and which rank has not entered what the others wait in. Roots are ranks of the
+communicator, all other ranks are those of MPI_COMM_WORLD; times are local ones. Files that are broken or of an older
+run are named and left out. A file holds the last operations only, so the first difference may be older than the files.
 
 Not found here, because no job shows them: GPU-aware MPI in flight beside a program's own NCCL calls (they can deadlock:
 use one of the two at a time), several communicators on one device at once
@@ -97,6 +105,7 @@ GROUPS = (
     ("MPICH and Cray MPICH", ("nic-", "single-", "mpich-", "gtl-")),
     ("Libraries and plugins", ("ccl-", "interposer-", "library-", "plugin-", "cray-", "cuda-")),
     ("Network", ("net-", "ib-", "init-", "mr-", "cxi-", "ll128")),
+    ("Ranks of a job that hangs", ("hang-",)),
     ("Site, limits and the job itself", ("site-", "memlock", "shm-", "ran-", "crash-", "run-")),
 )
 

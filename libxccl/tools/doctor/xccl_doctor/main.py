@@ -6,7 +6,7 @@ import os
 import sys
 from types import SimpleNamespace
 
-from . import checks_env, checks_files, checks_log, collect, logs, registry, run
+from . import checks_env, checks_files, checks_log, collect, hang, logs, registry, run
 
 USAGE = """Usage: xccl-doctor [options]
        xccl-doctor [options] --run -- launcher [arguments]
@@ -16,6 +16,7 @@ Says what is wired to what, and what is wrong: an identifier, the cause, the rem
   --run -- LAUNCHER ...  also run a small job with logs on and read them: --run -- srun -N2 -n8
   --timeout SECONDS      time that the job may take (300)
   --log FILE             read the log of an earlier job instead
+  --hang FOLDER          line up the files xccl-ops.*.json of the ranks of a job that hangs
   --site NAME            instead of XCCL_SITE, or the site detected
   --route ROUTE          instead of XCCL_ROUTE (xccl, ucc, ucc-ccl, mpi)
   --sysroot FOLDER       read /proc, /sys and libraries below this folder
@@ -29,7 +30,7 @@ Exit status: 0 nothing found, 1 warnings, 2 errors, 64 a wrong option."""
 OK, USAGE_ERROR = 0, 64
 SEVERITY_STATUS = {registry.WARNING: 1, registry.ERROR: 2}
 ROUTES = ("xccl", "ucc", "ucc-ccl", "mpi")
-WITH_VALUE = ("--timeout", "--log", "--site", "--route", "--sysroot", "--explain")
+WITH_VALUE = ("--timeout", "--log", "--hang", "--site", "--route", "--sysroot", "--explain")
 FLAGS = ("--json", "--list", "--help", "--version", "--run")
 
 
@@ -66,6 +67,8 @@ def check_options(given, launcher, sites):
         raise Wrong(f"'{launcher[0]}' would only be run with --run")
     if "--run" in given and "--log" in given:
         raise Wrong("--run makes a log, and --log reads one: give one of the two")
+    if "--hang" in given and ("--run" in given or "--log" in given):
+        raise Wrong("--hang reads files of a job that ran: give it without --run and --log")
     if given.get("--route", "xccl") not in ROUTES:
         raise Wrong("unknown route '{}'; known: {}".format(given["--route"], ", ".join(ROUTES)))
     if "--site" in given and given["--site"] not in sites:
@@ -127,8 +130,20 @@ def read_log(given, launcher, facts, options):
     return logs.parse(ended.text), found
 
 
+def examine_hang(folder):
+    """(statements, findings) of the files that ranks wrote; this machine has no part in it."""
+    try:
+        return hang.examine(folder)
+    except hang.Empty:
+        raise Wrong(f"--hang: no file xccl-ops.*.json in '{folder}'") from None
+    except OSError as error:
+        raise Wrong(f"--hang: {error}") from error
+
+
 def examine(given, launcher, options):
     """(statements, findings), each finding once, errors first."""
+    if "--hang" in given:
+        return examine_hang(given["--hang"])
     facts = collect.collect(options)
     found = []
     for check in checks_env.CHECKS + checks_files.CHECKS:
