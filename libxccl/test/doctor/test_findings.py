@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every finding: a healthy node, one thing broken, and exactly that is found."""
 
+import contextlib
+
 import pytest
-from xccl_doctor import registry
+from xccl_doctor import elf, registry
 
 SITES = (
     "juwels-booster",
@@ -279,6 +281,41 @@ def test_library_that_cannot_be_loaded(doctor, world, compile_library):
     assert ids(doctor(made)[1]) == []
 
 
+@pytest.mark.parametrize("library", ["librccl-net.so", "librccl.so.1.0"])
+def test_library_that_is_damaged(doctor, world, compile_library, library):
+    """Cut in its header, in its program headers, and in what they name."""
+    made = world("frontier")
+    path = made.root / "opt/lib" / library
+    compile_library(path)
+    assert ids(doctor(made)[1]) == []
+    whole = path.read_bytes()
+    for length in (6, 20, 63, 64, 100, 500):
+        path.write_bytes(whole[:length])
+        status, found = doctor(made)
+        assert (status, ids(found)) == (2, ["library-damaged"]), length
+        assert library[:8] in found["findings"][0]["cause"]
+
+
+def test_damaged_library_that_another_needs(doctor, world, compile_library):
+    made = world("frontier")
+    compile_library(made.root / "opt/lib/librccl-net.so", ["libfabric.so.1"])
+    made.library("libfabric.so.1")
+    (made.root / "opt/lib/libfabric.so.1").write_bytes(b"\x7fELF\x02\x01")
+    (finding,) = doctor(made)[1]["findings"]
+    assert finding["id"] == "library-damaged"
+    assert finding["cause"].startswith(str(made.root / "opt/lib/libfabric.so.1"))
+
+
+def test_elf_with_any_byte_changed(compile_library, tmp_path):
+    path = tmp_path / "library.so"
+    compile_library(path, ["libfabric.so.1"])
+    whole = path.read_bytes()
+    for at in range(6, 700):
+        path.write_bytes(whole[:at] + b"\xff" * 8 + whole[at + 8 :])
+        with contextlib.suppress(elf.Damaged):
+            elf.read(str(path))
+
+
 def test_harmless_things_are_not_found(doctor, world):
     made = world("frontier")
     listed = ",".join(map(str, range(8)))
@@ -334,6 +371,11 @@ def test_sockets_say_what_to_do(doctor, world):
 
 
 def test_every_finding_has_a_case():
-    elsewhere = {"library-broken", "run-hung", "run-failed"}  # above, and test_doctor.py
+    elsewhere = {
+        "library-broken",
+        "library-damaged",
+        "run-hung",
+        "run-failed",
+    }  # above, and test_doctor.py
     elsewhere |= {name for name in registry.TABLE if name.startswith("hang-")}  # test_hang.py
     assert {case[0] for case in CASES} | elsewhere == set(registry.TABLE)

@@ -11,6 +11,14 @@ from .registry import finding
 SMALL_SHM = 256  # MiB
 
 
+def check_library(facts, path):
+    missing, damaged = facts.search.unloadable(path)
+    if damaged:
+        yield finding("library-damaged", file=", ".join(damaged))
+    if missing:
+        yield finding("library-broken", file=path, missing=", ".join(missing))
+
+
 def check_ccl(facts):
     library = facts.ccl_library
     if not uses_ccl(facts):
@@ -23,9 +31,7 @@ def check_ccl(facts):
             folders=facts.search.listed(),
         )
         return
-    missing = facts.search.missing(library.path)
-    if missing:
-        yield finding("library-broken", file=library.path, missing=", ".join(missing))
+    yield from check_library(facts, library.path)
     if facts.ccl == "nccl" and version(library.version) == (2, 29):
         yield finding("ccl-version-slow", version=library.version)
     proto = facts.env.get("NCCL_PROTO", "")
@@ -37,9 +43,7 @@ def check_ccl(facts):
 def check_plugin(facts):
     """Slingshot needs one; InfiniBand is served without."""
     if facts.plugin is not None:
-        missing = facts.search.missing(facts.plugin.path)
-        if missing:
-            yield finding("library-broken", file=facts.plugin.path, missing=", ".join(missing))
+        yield from check_library(facts, facts.plugin.path)
         return
     asked = facts.env.get("NCCL_NET_PLUGIN", "none") != "none" and uses_ccl(facts)
     if not asked and (not over_cxi(facts) or facts.env.get("NCCL_NET") == "Socket"):

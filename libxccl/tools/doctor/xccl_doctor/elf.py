@@ -11,6 +11,10 @@ class NotElf(Exception):
     """No 64-bit little-endian ELF file."""
 
 
+class Damaged(Exception):
+    """An ELF file that says of itself that it is longer, or that points outside itself."""
+
+
 def _text(data, at):
     return data[at : data.index(b"\0", at)].decode("utf-8", "replace")
 
@@ -21,11 +25,20 @@ def read(path):
         data = f.read()
     if data[:6] != b"\x7fELF\x02\x01":
         raise NotElf(path)
+    try:
+        return _read(data)
+    except (struct.error, ValueError, IndexError, OverflowError) as error:
+        raise Damaged(path) from error
+
+
+def _read(data):
     offset, size, count = struct.unpack_from("<Q14xHH", data, 32)
     loads, dynamic = [], None
     for i in range(count):
         kind, _, place, address, _, length = struct.unpack_from("<IIQQQQ", data, offset + i * size)
         if kind == PT_LOAD:
+            if place + length > len(data):
+                raise ValueError("a segment behind the end")
             loads.append((address, place, length))
         elif kind == PT_DYNAMIC:
             dynamic = (place, length)

@@ -55,24 +55,28 @@ class Search:
                 return path, "a system folder"
         return None, ""
 
-    def missing(self, path, seen=None):
-        """Names that path, or what it needs, needs and that are nowhere."""
+    def unloadable(self, path, seen=None):
+        """Of path and what it needs: (names that are nowhere, files that are damaged)."""
         seen = set() if seen is None else seen
         try:
             needed, runpath = elf.read(path)
-        except (OSError, elf.NotElf, ValueError, IndexError, KeyError):
-            return []
+        except elf.Damaged:
+            return [], [path]
+        except (OSError, elf.NotElf):
+            return [], []
         here = os.path.dirname(os.path.realpath(path))
         own = [f.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", here) for f in runpath]
         own = [f[len(self.root) :] if self.root and f.startswith(self.root) else f for f in own]
-        out = []
+        missing, damaged = [], []
         for name in needed:
             if name in seen or BASE.match(name):
                 continue
             seen.add(name)
             found, _ = self.find(name, own)
-            out += [name] if found is None else self.missing(found, seen)
-        return out
+            more = ([name], []) if found is None else self.unloadable(found, seen)
+            missing += more[0]
+            damaged += more[1]
+        return missing, damaged
 
     def listed(self):
         return ":".join(self.folders) or "the system's folders"

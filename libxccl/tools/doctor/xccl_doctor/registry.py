@@ -198,6 +198,11 @@ TABLE = {
         "{file} cannot be loaded: it needs {missing}",
         "put the folder of {missing} on LD_LIBRARY_PATH (load its module)",
     ),
+    "library-damaged": Row(
+        ERROR,
+        "{file} is truncated or damaged, so it cannot be loaded",
+        "install it again (a full disk or a copy that was cut leaves such files)",
+    ),
     "plugin-missing": Row(
         ERROR,
         "{ccl} has no network plugin ({file} was not found in: {folders}) and would fall back "
