@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from xccl_doctor import docs, registry
+from xccl_doctor.main import telling_line
 
 TOP = Path(__file__).resolve().parents[3]
 SIMULATED = {"XCCL_SIM": "cuda:4"}
@@ -124,6 +125,53 @@ def test_run_that_fails(stage, tmp_path):
     assert str(log) in ended.stdout
     ended = run(stage, "--json", "--run", "--", "/no/launcher", **env)
     assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-failed"]
+
+
+FRAME = "-" * 74
+PRIMARY = f"""{FRAME}
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+{FRAME}
+"""
+REPORT = "xccl-run: node n1: 2 ranks, 4 GPUs, by the site's map\nxccl-run:   package NUMA  cores\n"
+TELLING = [
+    ("xccl-run: 'a.out' was not found; check PATH\n" + PRIMARY, "xccl-run: 'a.out' was not found"),
+    (
+        "xccl-run: XCCL_BIND=x\n          invalid value 'x'\n" + PRIMARY,
+        "xccl-run: XCCL_BIND=x: invalid value 'x'",
+    ),
+    (REPORT + "error 7 of the program\n", "error 7 of the program"),
+    (REPORT + "bye\n" + FRAME + "\n\n", "bye"),
+    (REPORT, "no output"),
+    ("xccl-run: warning [memlock]: 64 KiB\nxccl[0] info: no error here\nbye\n", "bye"),
+    (
+        PRIMARY + "[1,0]<stderr>xccl[0] error: XCCL_X is no variable\n",
+        "[1,0]<stderr>xccl[0] error",
+    ),
+    ("0 errors so far\n" + PRIMARY, "Primary job"),
+    (
+        "n1:1:1 [0] NCCL INFO error: none\nn1:1:1 [0] NCCL WARN Cuda failure\n",
+        "n1:1:1 [0] NCCL WARN",
+    ),
+    (f"{FRAME}\nmpirun was unable to launch the specified\n{FRAME}\n", "mpirun was unable"),
+    ("srun: error: n1: task 0: Exited with exit code 3\nhello\n", "srun: error: n1"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), TELLING, ids=range(len(TELLING)))
+def test_line_that_tells_why(text, line):
+    assert telling_line(text).startswith(line)
+
+
+def test_run_quotes_what_xccl_run_said(stage, tmp_path):
+    launcher = tmp_path / "launcher"
+    launcher.write_text("#!/bin/sh\necho \"xccl-run: 'a.out' was not found\"\necho ---\nexit 1\n")
+    launcher.chmod(0o755)
+    env = {**SIMULATED, "TMPDIR": str(tmp_path)}
+    (finding,) = json.loads(run(stage, "--json", "--run", "--", launcher, **env).stdout)[
+        "findings"
+    ]
+    assert finding["cause"].endswith("status 1: xccl-run: 'a.out' was not found")
 
 
 def test_run_that_hangs(stage, tmp_path):

@@ -97,9 +97,11 @@ def static_statements(facts):
 
 
 def telling_line(text):
-    """The first line that speaks of an error, else the last one of the program's own."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if "NCCL INFO" not in line and "xccl-run: " not in line]
+    """The line that says why it failed, else the first that speaks of an error, else the last."""
+    cause = logs.failure(text)
+    if cause:
+        return cause
+    lines = [line.strip() for line in text.splitlines() if not logs.NO_CAUSE.search(line)]
     telling = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["no output"]
     return telling[0]
 
