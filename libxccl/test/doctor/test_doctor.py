@@ -150,7 +150,7 @@ TELLING = [
     ),
     ("0 errors so far\n" + PRIMARY, "Primary job"),
     (
-        "n1:1:1 [0] NCCL INFO error: none\nn1:1:1 [0] NCCL WARN Cuda failure\n",
+        "n1:1:1 [0] NCCL INFO error: none\nn1:1:1 [0] NCCL WARN Cuda failure\nbye\n",
         "n1:1:1 [0] NCCL WARN",
     ),
     (f"{FRAME}\nmpirun was unable to launch the specified\n{FRAME}\n", "mpirun was unable"),
@@ -161,6 +161,39 @@ TELLING = [
 @pytest.mark.parametrize(("text", "line"), TELLING, ids=range(len(TELLING)))
 def test_line_that_tells_why(text, line):
     assert telling_line(text).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [row for row in TELLING if "Primary" in row[0] or "srun: " in row[0]]
+)
+def test_log_of_a_job_that_failed(stage, tmp_path, text, line):
+    (tmp_path / "log").write_text(text)
+    ended = run(stage, "--json", "--log", tmp_path / "log", **SIMULATED)
+    (finding,) = json.loads(ended.stdout)["findings"]
+    assert (ended.returncode, finding["id"]) == (2, "job-failed")
+    assert finding["cause"].startswith(f"the log is of a job that failed: {line}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        REPORT + "0 errors\nbye\n",
+        "n1:1:1 [0] NCCL INFO Signal: none\n",
+        REPORT + "n1:1:1 [0] NCCL WARN old driver\n",
+    ],
+)
+def test_log_of_a_job_that_ended_well(stage, tmp_path, text):
+    (tmp_path / "log").write_text(text)
+    ended = run(stage, "--json", "--log", tmp_path / "log", **SIMULATED)
+    assert (ended.returncode, json.loads(ended.stdout)["findings"]) == (0, [])
+
+
+def test_failure_that_is_explained(stage, tmp_path):
+    duplicate = "n1:1:1 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0\n"
+    (tmp_path / "log").write_text(duplicate + PRIMARY)
+    ended = run(stage, "--json", "--log", tmp_path / "log", **SIMULATED)
+    assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["gpu-duplicate"]
 
 
 def test_run_quotes_what_xccl_run_said(stage, tmp_path):

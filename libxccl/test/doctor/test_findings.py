@@ -376,6 +376,7 @@ def test_every_finding_has_a_case():
         "library-damaged",
         "run-hung",
         "run-failed",
+        "job-failed",
     }  # above, and test_doctor.py
     elsewhere |= {name for name in registry.TABLE if name.startswith("hang-")}  # test_hang.py
     assert {case[0] for case in CASES} | elsewhere == set(registry.TABLE)

@@ -106,7 +106,10 @@ GROUPS = (
     ("Libraries and plugins", ("ccl-", "interposer-", "library-", "plugin-", "cray-", "cuda-")),
     ("Network", ("net-", "ib-", "init-", "mr-", "cxi-", "ll128")),
     ("Ranks of a job that hangs", ("hang-",)),
-    ("Site, limits and the job itself", ("site-", "memlock", "shm-", "ran-", "crash-", "run-")),
+    (
+        "Site, limits and the job itself",
+        ("site-", "memlock", "shm-", "ran-", "crash-", "job-", "run-"),
+    ),
 )
 
 

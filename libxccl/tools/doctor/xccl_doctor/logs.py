@@ -116,7 +116,8 @@ CAUSES = tuple(
         r"(?:^|[\s>])xccl(?:\[\d+\])? error: ",
         r"(?:^|[\s>])xccl-run: ",
         r"unable to launch|could not (?:access|execute)|^Traceback \(most recent call last\)|terminate called|[Ff]atal error in",
-        r"NCCL WARN|\*\*\* An error occurred in |Signal: |Segmentation fault|Bus error|[Ff]loating point exception",
+        r"NCCL WARN",
+        r"\*\*\* An error occurred in |Signal: |Segmentation fault|Bus error|[Ff]loating point exception",
         r"MPI_ABORT was invoked|BAD TERMINATION|DUE TO TIME LIMIT|oom-kill|Out Of Memory",
         r"(?:srun|slurmstepd|prterun|mpirun|mpiexec)\b.*(?:error:|exited|noticed that|Exited with)",
         r"Primary job +terminated|a non-zero exit code",
@@ -124,10 +125,16 @@ CAUSES = tuple(
 )
 
 
-def failure(text):
-    """The line that says best why a job failed; None if no line says that it failed."""
+def failure(text, failed=False):
+    """The line that says best why a job failed; None if no line says that it failed.
+
+    failed: that it did is known; else a warning of NCCL alone is no failure.
+    """
     lines = text.splitlines()
-    for cause in CAUSES:
+    sure = [cause for cause in CAUSES if cause.pattern != "NCCL WARN"]
+    own = [line for line in lines if not NO_CAUSE.search(line)]
+    failed = failed or any(cause.search(line) for line in own for cause in sure)
+    for cause in CAUSES if failed else sure:
         for number, line in enumerate(lines):
             if not cause.search(line) or NO_CAUSE.search(line):
                 continue

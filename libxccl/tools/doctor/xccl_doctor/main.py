@@ -31,6 +31,7 @@ OK, USAGE_ERROR = 0, 64
 SEVERITY_STATUS = {registry.WARNING: 1, registry.ERROR: 2}
 ROUTES = ("xccl", "ucc", "ucc-ccl", "mpi")
 WITH_VALUE = ("--timeout", "--log", "--hang", "--site", "--route", "--sysroot", "--explain")
+FAILED = ("run-failed", "job-failed")  # said only if no other error explains it
 FLAGS = ("--json", "--list", "--help", "--version", "--run")
 
 
@@ -98,7 +99,7 @@ def static_statements(facts):
 
 def telling_line(text):
     """The line that says why it failed, else the first that speaks of an error, else the last."""
-    cause = logs.failure(text)
+    cause = logs.failure(text, failed=True)
     if cause:
         return cause
     lines = [line.strip() for line in text.splitlines() if not logs.NO_CAUSE.search(line)]
@@ -111,9 +112,11 @@ def read_log(given, launcher, facts, options):
     if "--log" in given:
         try:
             with open(given["--log"], errors="replace") as f:
-                return logs.parse(f.read()), []
+                text = f.read()
         except OSError as error:
             raise Wrong(f"--log: {error}") from error
+        line = logs.failure(text)
+        return logs.parse(text), [registry.finding("job-failed", line=line)] if line else []
     if "--run" not in given:
         return None, []
     seconds = int(given.get("--timeout", 300))
@@ -157,7 +160,7 @@ def examine(given, launcher, options):
         for check in checks_log.CHECKS:
             found += check(facts, log)
         explained = any(finding.severity == registry.ERROR for finding in found)
-        found += [f for f in about_run if f.id != "run-failed" or not explained]
+        found += [f for f in about_run if f.id not in FAILED or not explained]
     unique = {}
     for finding in found:
         unique.setdefault(finding.id, finding)

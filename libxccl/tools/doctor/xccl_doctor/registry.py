@@ -348,6 +348,11 @@ TABLE = {
         "a communicator was destroyed after the driver had gone",
         "free communicators before MPI_Finalize, never in a static destructor",
     ),
+    "job-failed": Row(
+        ERROR,
+        "the log is of a job that failed: {line}",
+        "look at the log around that line; NCCL_DEBUG=INFO and XCCL_LOG=info make it say more",
+    ),
     "run-hung": Row(
         ERROR,
         "the job did not end within {seconds} s",
