@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# libxccl-mpi.so, one for every MPI, and behind it one library a family (see intercept/dispatch.c).
+# libxccl-mpi.so, one for every MPI, and behind it one library per family (see entries/dispatch.c).
 
-add_library(xccl-mpi SHARED intercept/dispatch.c)
+add_library(xccl-mpi SHARED entries/dispatch.c)
 target_link_libraries(xccl-mpi PRIVATE xccl_flags ${CMAKE_DL_LIBS} Threads::Threads)
 # Entry points take and return what MPI's prototypes say, in registers: see dispatch.c.
 target_compile_options(xccl-mpi PRIVATE -fno-builtin)
@@ -9,8 +9,9 @@ set_target_properties(xccl-mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY
                                           ${PROJECT_BINARY_DIR}/stage/lib)
 install(TARGETS xccl-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-file(GLOB XCCL_FAMILY_SOURCES CONFIGURE_DEPENDS intercept/*.c decide/*.c comms/*.c)
-list(REMOVE_ITEM XCCL_FAMILY_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/intercept/dispatch.c)
+file(GLOB XCCL_FAMILY_SOURCES CONFIGURE_DEPENDS entries/*.c calls/*.c ops/*.c decide/*.c paths/*.c
+     data/*.c comms/*.c mpi/*.c)
+list(REMOVE_ITEM XCCL_FAMILY_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/entries/dispatch.c)
 foreach(family IN LISTS XCCL_MPI_FAMILIES)
   set(target xccl-mpi-${family})
   add_library(${target} MODULE ${XCCL_FAMILY_SOURCES})

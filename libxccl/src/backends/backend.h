@@ -9,6 +9,8 @@
 
 #include <xccl/xccl.h>
 
+#include "base/log.h"
+
 /* Every collective and point-to-point call of the API. */
 enum xc_coll {
     XC_ALLREDUCE,
@@ -100,6 +102,12 @@ struct xc_backend_ops {
  * A failure is remembered and returned again, with the same detail.
  */
 xcclResult_t xc_backend_get(const struct xc_backend_ops **ops_p, const struct xc_library **lib_p);
+
+/*
+ * Does the library of this process reduce elements of type with op in every collective that
+ * reduces? True too where no library can be had: whoever makes a communicator finds that out.
+ */
+XC_SHARED bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op);
 
 /* All compiled-in backends, for listings; NULL-terminated. */
 const struct xc_backend_ops *const *xc_backend_all(void);

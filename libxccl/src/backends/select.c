@@ -145,3 +145,20 @@ xcclResult_t xc_backend_get(const struct xc_backend_ops **ops_p, const struct xc
     *lib_p = &chosen.lib;
     return xcclSuccess;
 }
+
+bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op)
+{
+    static const enum xc_coll    colls[] = {XC_ALLREDUCE, XC_REDUCE, XC_REDUCE_SCATTER};
+    const struct xc_backend_ops *ops;
+    const struct xc_library     *lib;
+
+    if (xc_backend_get(&ops, &lib) != xcclSuccess) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++) {
+        if (!ops->supports(colls[i], type, op)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -73,8 +73,40 @@ static const struct row rows[] = {
      AT(check),
      0,
      1},
-    {{"XCCL_TIMEOUT", "seconds, 0 to 604800", "1800",
-      "Time after which an operation that does not complete ends in an error; 0 waits for ever.",
+    {{"XCCL_MEMORY", "same|mixed", "same",
+      "Whether all ranks of a collective pass the same kind of memory; with mixed they agree in "
+      "every blocking call, and non-blocking ones are staged.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(memory),
+     0,
+     0},
+    {{"XCCL_COMM_CREATE", "auto|first", "auto",
+      "When to make a vendor communicator: once the calls so far would have repaid it, or at the "
+      "first blocking call on device memory.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(comm_create),
+     0,
+     0},
+    {{"XCCL_COMM_POOL", "number, 0 to 1024", "8",
+      "Vendor communicators to keep when theirs is freed, for the next one with the same ranks.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(comm_pool),
+     0,
+     1024},
+    {{"XCCL_DUMP_DIR", "path", "",
+      "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
+      "without it, the current folder, and nothing on an error.",
+      "libxccl-mpi"},
+     TEXT,
+     AT(dump_dir),
+     0,
+     0},
+    {{"XCCL_TIMEOUT", "seconds, 0 to 604800", "0",
+      "Time after which an operation that does not complete ends in an error; 0 waits for ever "
+      "and warns.",
       "libxccl-mpi"},
      NUMBER,
      AT(timeout),
@@ -243,7 +275,7 @@ static void load(void)
         if (rows[i].kind != FOREIGN) {
             set(&rows[i], rows[i].pub.fallback);
         }
-        const char *text = getenv(rows[i].pub.name);
+        const char *text = secure_getenv(rows[i].pub.name);
         /* A copy: the program may change its environment later. Kept to the end. */
         texts[i] = (text != NULL) ? strdup(text) : NULL;
         if ((texts[i] != NULL) && (rows[i].kind != FOREIGN)) {

@@ -12,6 +12,9 @@ enum xc_ccl { XC_CCL_AUTO, XC_CCL_NCCL, XC_CCL_RCCL, XC_CCL_MSCCL, XC_CCL_NONE }
 enum xc_tristate { XC_AUTO, XC_YES, XC_NO };
 enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI, XC_ROUTE_UCC, XC_ROUTE_UCC_CCL };
 
+enum xc_memory { XC_MEMORY_SAME, XC_MEMORY_MIXED };
+enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
+
 struct xc_params {
     int         ccl;           /* enum xc_ccl */
     const char *ccl_library;   /* path or NULL */
@@ -20,7 +23,11 @@ struct xc_params {
     int         log;           /* enum xc_log_level */
     const char *log_file;      /* NULL: stderr; %h host, %p pid */
     int         check;         /* bool */
+    int         memory;        /* enum xc_memory */
+    int         comm_create;   /* enum xc_create */
+    long        comm_pool;     /* idle vendor communicators kept */
     long        timeout;       /* seconds; 0: never */
+    const char *dump_dir;      /* where the last operations are written, or NULL */
     int         mpi_gpu_aware; /* enum xc_tristate */
 };
 

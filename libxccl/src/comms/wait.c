@@ -1,78 +1,187 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comms/wait.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/params.h"
-#include "comms/mpi.h"
+#include "mpi/mpi.h"
 
 /*
  * The short end decides latency, the long end how much a waiting rank takes from others on its
  * core: pure polling first, then the core is offered at each poll, then short naps.
  */
 enum {
-    POLLS_A_PROGRESS = 8,
+    POLLS_PER_PROGRESS = 8,
     POLLS_BEFORE_CLOCK = 64,
     YIELD_AFTER_NS = 50 * 1000,
     NAP_AFTER_NS = 20 * 1000 * 1000,
     NAP_NS = 50 * 1000,
-    POLLS_A_LOOK = 1024,
+    POLLS_PER_LOOK = 1024,
 };
 
-static uint64_t now_ns(void)
+static const uint64_t second = 1000000000u;
+/* The first warning of a wait; each later one comes after twice the time. */
+static const uint64_t warn_after = 30;
+
+/*
+ * A generalised request that completes in MPI_Finalize. Testing an incomplete request moves
+ * messages in every MPI; a probe does not: MPICH answers one on MPI_COMM_SELF without looking, and
+ * one that finds a message returns at once.
+ */
+static MPI_Request     never = 0;
+static bool            usable; /* atomic */
+static pthread_mutex_t testing = PTHREAD_MUTEX_INITIALIZER;
+
+static int query(void *extra, MPI_Status *status)
+{
+    (void)extra;
+    xm_pmpi.Status_set_elements(status, XM_HANDLE(MPI_BYTE), 0);
+    xm_pmpi.Status_set_cancelled(status, 0);
+    return MPI_SUCCESS;
+}
+
+static int release(void *extra)
+{
+    (void)extra;
+    return MPI_SUCCESS;
+}
+
+static int cancel(void *extra, int complete)
+{
+    (void)extra;
+    (void)complete;
+    return MPI_SUCCESS;
+}
+
+void xm_progress_init(void)
+{
+    bool made = (xm_pmpi.Grequest_start(query, release, cancel, NULL, &never) == MPI_SUCCESS);
+
+    __atomic_store_n(&usable, made, __ATOMIC_RELEASE);
+}
+
+void xm_progress_finalize(void)
+{
+    if (__atomic_exchange_n(&usable, false, __ATOMIC_ACQ_REL)) {
+        pthread_mutex_lock(&testing); /* nobody is inside any more */
+        xm_pmpi.Grequest_complete(never);
+        xm_pmpi.Wait(&never, MPI_STATUS_IGNORE);
+        pthread_mutex_unlock(&testing);
+    }
+}
+
+void xm_progress(void)
+{
+    int flag;
+
+    /* One thread at a time is enough, and MPI allows no two to test one request. */
+    if (xm_is_worker() || !__atomic_load_n(&usable, __ATOMIC_ACQUIRE) || (pthread_mutex_trylock(&testing) != 0)) {
+        return;
+    }
+    xm_pmpi.Test(&never, &flag, MPI_STATUS_IGNORE);
+    pthread_mutex_unlock(&testing);
+}
+
+uint64_t xm_now_ns(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * second + (uint64_t)t.tv_nsec;
 }
 
-struct xm_wait xm_wait_begin(void)
+struct xm_wait xm_wait_begin(const char *what)
 {
-    struct xm_wait wait = {0, 0, 0, (uint64_t)xc_params()->timeout * 1000000000u};
+    struct xm_wait wait = {.what = what,
+                           .limit = (uint64_t)xc_params()->timeout * second,
+                           .warn_next = warn_after * second};
 
     return wait;
 }
 
-static void progress(void)
+static void warn(struct xm_wait *wait, uint64_t elapsed)
 {
-    int flag;
+    char text[400];
 
-    /* Any call would do; this one matches nothing of the program's. */
-    xm_pmpi.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, XM_HANDLE(MPI_COMM_SELF), &flag, MPI_STATUS_IGNORE);
+    if (wait->describe != NULL) {
+        wait->describe(wait->arg, text, sizeof(text));
+    } else {
+        snprintf(text, sizeof(text), "%s", wait->what);
+    }
+    xc_warn("waiting for %llu s: %s; XCCL_TIMEOUT=<seconds> would end it with an error, SIGUSR1 "
+            "writes the last operations to a file",
+            (unsigned long long)(elapsed / second), text);
+    wait->warn_next = 2 * elapsed;
 }
 
 enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
 {
     wait->polls++;
-    if ((wait->polls % POLLS_A_PROGRESS) == 0) {
-        progress();
+    if ((wait->polls % POLLS_PER_PROGRESS) == 0) {
+        xm_progress();
     }
     if (wait->polls < POLLS_BEFORE_CLOCK) {
         return XM_WAIT_ON;
     }
-    wait->now = now_ns();
+    uint64_t now = xm_now_ns();
     if (wait->begun == 0) {
-        wait->begun = wait->now;
+        wait->begun = now;
     }
-    uint64_t elapsed = wait->now - wait->begun;
+    uint64_t elapsed = now - wait->begun;
     if ((wait->limit != 0) && (elapsed > wait->limit)) {
         return XM_WAIT_EXPIRED;
     }
+    if (elapsed > wait->warn_next) {
+        warn(wait, elapsed);
+    }
     if (elapsed > NAP_AFTER_NS) {
         struct timespec nap = {0, NAP_NS};
-        progress();
+        xm_progress();
         nanosleep(&nap, NULL);
-        return ((wait->polls % (POLLS_A_LOOK / 64)) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
+        return ((wait->polls % (POLLS_PER_LOOK / 64)) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
     }
     if (elapsed > YIELD_AFTER_NS) {
         sched_yield();
     }
-    return ((wait->polls % POLLS_A_LOOK) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
+    return ((wait->polls % POLLS_PER_LOOK) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
 }
 
-uint64_t xm_wait_elapsed_ms(const struct xm_wait *wait)
+xcclResult_t xm_offload(struct xm_job *job, const char *what)
 {
-    return (wait->begun == 0) ? 0 : (now_ns() - wait->begun) / 1000000u;
+    struct xm_wait wait = xm_wait_begin(what);
+
+    if (xm_is_worker()) {
+        job->run(job); /* may block here as well as there */
+        return xcclSuccess;
+    }
+    wait.limit = 0; /* the job's memory is the caller's: there is no leaving it behind */
+    job->waited_for = true;
+    xcclResult_t res = xm_worker_start(job);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    while (!xm_job_done(job)) {
+        xm_wait_step(&wait);
+    }
+    return xcclSuccess;
+}
+
+xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream)
+{
+    struct xm_wait wait = xm_wait_begin("for a copy between host and device memory");
+    xcclResult_t   res;
+
+    while ((res = dev->stream_query(stream)) == xcclInProgress) {
+        if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
+            return xc_fail(xcclTimeout,
+                           "a copy between host and device memory took longer than %ld s "
+                           "(XCCL_TIMEOUT)",
+                           xc_params()->timeout);
+        }
+    }
+    return res;
 }

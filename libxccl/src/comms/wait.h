@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting is progress: whoever polls for something outside MPI lets MPI progress between the polls,
- * because a rank that waits here may owe another one the rest of a message it began before.
+ * Waiting is progress: whoever polls for something outside MPI lets MPI move messages between the
+ * polls, because a rank that waits here may owe another one the rest of a message it began before.
  */
 #ifndef XM_COMMS_WAIT_H
 #define XM_COMMS_WAIT_H
@@ -9,26 +9,45 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "comms/worker.h"
+#include "device/device.h"
+
+/* Once, with MPI initialised; and before PMPI_Finalize. */
+void xm_progress_init(void);
+void xm_progress_finalize(void);
+
+/* Let MPI move messages. Never blocks. */
+void xm_progress(void);
+
 struct xm_wait {
+    const char *what;   /* "for memory", for the warning of a long wait */
+    void (*describe)(void *arg, char *buf, size_t len); /* or this writes it */
+    void    *arg;
     uint64_t polls;
-    uint64_t begun; /* ns; 0 until the clock was needed */
-    uint64_t now;   /* ns, as last read */
-    uint64_t limit; /* ns; 0: none */
+    uint64_t begun;     /* ns; 0 until the clock was needed */
+    uint64_t limit;     /* ns; 0: none */
+    uint64_t warn_next; /* ns since begun */
 };
 
 /* Begin a wait of at most XCCL_TIMEOUT. */
-struct xm_wait xm_wait_begin(void);
+struct xm_wait xm_wait_begin(const char *what);
 
 enum xm_wait_verdict {
     XM_WAIT_ON,     /* poll again */
     XM_WAIT_LOOK,   /* the same, and now and then a costly check is in order */
-    XM_WAIT_EXPIRED /* the time limit has passed */
+    XM_WAIT_EXPIRED /* XCCL_TIMEOUT has passed */
 };
 
 /* Between two polls: progress MPI, yield or nap when it takes long, watch the clock. */
 enum xm_wait_verdict xm_wait_step(struct xm_wait *wait);
 
-/* Milliseconds waited so far. */
-uint64_t xm_wait_elapsed_ms(const struct xm_wait *wait);
+/* Nanoseconds of a clock that does not jump. */
+uint64_t xm_now_ns(void);
+
+/* Run a job on a thread of its own while this one lets MPI progress. */
+xcclResult_t xm_offload(struct xm_job *job, const char *what);
+
+/* Wait for all that stream has. */
+xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream);
 
 #endif

@@ -10,7 +10,8 @@
  *   path   mpi, ccl, direct
  * What "bytes" counts: allreduce, bcast, reduce: the vector; reduce_scatter(_block): what a rank
  * receives (on average); allgather(v), gather(v), scatter(v): a rank's part (on average);
- * alltoall(v): what goes from one rank to another (on average).
+ * alltoall(v): what goes from one rank to another (on average); all others: the vector, or a rank's
+ * part.
  */
 #ifndef XM_DECIDE_DECIDE_H
 #define XM_DECIDE_DECIDE_H
@@ -21,30 +22,14 @@
 
 #include <xccl/xccl.h>
 
-enum xm_coll {
-    XM_ALLREDUCE,
-    XM_BCAST,
-    XM_REDUCE,
-    XM_REDUCE_SCATTER,
-    XM_REDUCE_SCATTER_BLOCK,
-    XM_ALLGATHER,
-    XM_ALLGATHERV,
-    XM_ALLTOALL,
-    XM_ALLTOALLV,
-    XM_GATHER,
-    XM_GATHERV,
-    XM_SCATTER,
-    XM_SCATTERV,
-    XM_NUM_COLLS
-};
+#include "base/collectives.h"
 
 enum xm_mem { XM_MEM_CUDA, XM_MEM_ROCM, XM_MEM_CUDA_MANAGED, XM_MEM_ROCM_MANAGED, XM_NUM_MEMS };
 
-enum xm_path { XM_PATH_MPI, XM_PATH_CCL, XM_PATH_DIRECT, XM_NUM_PATHS };
+enum xm_path_id { XM_PATH_MPI, XM_PATH_CCL, XM_PATH_DIRECT, XM_NUM_PATHS };
 
-const char *xm_coll_name(enum xm_coll coll);
 const char *xm_mem_name(enum xm_mem mem);
-const char *xm_path_name(enum xm_path path);
+const char *xm_path_name(enum xm_path_id path);
 
 /* What is known of a call, the same on every rank of its communicator. */
 struct xm_facts {
@@ -56,7 +41,7 @@ struct xm_facts {
 };
 
 struct xm_choice {
-    enum xm_path path;
+    enum xm_path_id path;
     const char  *reason; /* static or the table's text: valid as long as the table */
 };
 

@@ -9,19 +9,9 @@
 #include "base/log.h"
 
 static const char *const coll_names[XM_NUM_COLLS] = {
-    [XM_ALLREDUCE] = "allreduce",
-    [XM_BCAST] = "bcast",
-    [XM_REDUCE] = "reduce",
-    [XM_REDUCE_SCATTER] = "reduce_scatter",
-    [XM_REDUCE_SCATTER_BLOCK] = "reduce_scatter_block",
-    [XM_ALLGATHER] = "allgather",
-    [XM_ALLGATHERV] = "allgatherv",
-    [XM_ALLTOALL] = "alltoall",
-    [XM_ALLTOALLV] = "alltoallv",
-    [XM_GATHER] = "gather",
-    [XM_GATHERV] = "gatherv",
-    [XM_SCATTER] = "scatter",
-    [XM_SCATTERV] = "scatterv",
+#define XM_COLL_NAME(name, small, capitals, n, ni, np, kinds) [XM_##capitals] = #small,
+    XM_COLLECTIVES(XM_COLL_NAME)
+#undef XM_COLL_NAME
 };
 
 static const char *const mem_names[XM_NUM_MEMS] = {
@@ -37,17 +27,12 @@ static const char *const path_names[XM_NUM_PATHS] = {
     [XM_PATH_DIRECT] = "direct",
 };
 
-const char *xm_coll_name(enum xm_coll coll)
-{
-    return coll_names[coll];
-}
-
 const char *xm_mem_name(enum xm_mem mem)
 {
     return mem_names[mem];
 }
 
-const char *xm_path_name(enum xm_path path)
+const char *xm_path_name(enum xm_path_id path)
 {
     return path_names[path];
 }
@@ -198,8 +183,10 @@ static bool cut(struct part *rest, char sep, struct part *part)
 static xcclResult_t parse_token(const struct place *place, struct xm_token *token)
 {
     static const char colls[] =
-        "allreduce, bcast, reduce, reduce_scatter, reduce_scatter_block, allgather, allgatherv, "
-        "alltoall, alltoallv, gather, gatherv, scatter, scatterv, *";
+#define XM_COLL_LISTED(name, small, capitals, n, ni, np, kinds) #small ", "
+        XM_COLLECTIVES(XM_COLL_LISTED)
+#undef XM_COLL_LISTED
+            "*";
     struct part rest = place->token;
     struct part field[5], extra;
     uint32_t    path;
@@ -228,7 +215,7 @@ static xcclResult_t parse_token(const struct place *place, struct xm_token *toke
     if (is_word(field[4], "*") || !parse_words(field[4], path_names, XM_NUM_PATHS, &path)) {
         return complain(place, field[4], "path", "mpi, ccl, direct");
     }
-    token->path = (enum xm_path)__builtin_ctz(path);
+    token->path = (enum xm_path_id)__builtin_ctz(path);
     if (asprintf(&token->text, "%s %.*s", place->source, (int)place->token.len, place->token.at) <
         0) {
         token->text = NULL;

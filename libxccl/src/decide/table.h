@@ -12,7 +12,7 @@ struct xm_token {
     uint32_t     mems;                  /* a bit per enum xm_mem */
     uint64_t     bytes_low, bytes_high; /* [low, high), XM_INF has no end */
     uint64_t     ranks_low, ranks_high; /* both included */
-    enum xm_path path;
+    enum xm_path_id path;
     char        *text; /* "XCCL_TUNE allreduce:0-64k:cuda:2-8:ccl" */
 };
 

@@ -15,6 +15,7 @@ enum {
     CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_NOT_READY = 600,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     CU_MEMORYTYPE_DEVICE = 2,
@@ -45,6 +46,7 @@ typedef unsigned char CUuuid[16];
     X(ctx_push, "cuCtxPushCurrent_v2", (CUcontext))                                                \
     X(ctx_pop, "cuCtxPopCurrent_v2", (CUcontext *))                                                \
     X(pointer_attributes, "cuPointerGetAttributes", (unsigned, int *, void **, CUdeviceptr))       \
+    X(pointer_set, "cuPointerSetAttribute", (const void *, int, CUdeviceptr))                      \
     X(stream_create, "cuStreamCreate", (CUstream *, unsigned))                                     \
     X(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                            \
     X(stream_query, "cuStreamQuery", (CUstream))                                                   \
@@ -191,13 +193,13 @@ static struct xc_mem_info cuda_mem_query(const void *ptr)
 {
     /* One call for all: newer drivers are slow on single queries of host pointers. */
     int      attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    unsigned type = 0, managed = 0;
+                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+    unsigned type = 0, managed = 0, synchronous = 0;
     int      ordinal = -1;
-    void    *data[] = {&type, &managed, &ordinal};
+    void    *data[] = {&type, &managed, &ordinal, &synchronous};
 
-    struct xc_mem_info info = {XC_MEM_HOST, -1};
-    if (cu.pointer_attributes(3, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
+    struct xc_mem_info info = {XC_MEM_HOST, -1, false};
+    if (cu.pointer_attributes(4, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
         return info;
     }
     if (managed != 0) {
@@ -206,8 +208,18 @@ static struct xc_mem_info cuda_mem_query(const void *ptr)
     } else if (type == CU_MEMORYTYPE_DEVICE) {
         info.kind = XC_MEM_DEVICE;
         info.device = ordinal;
+        info.synchronous = (synchronous != 0);
     }
     return info;
+}
+
+/* Memory of pools cannot be. */
+static bool cuda_mem_make_synchronous(const void *ptr)
+{
+    const unsigned yes = 1;
+
+    return cu.pointer_set(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)ptr) ==
+           CUDA_SUCCESS;
 }
 
 static xcclResult_t cuda_count(int *count_p)
@@ -429,6 +441,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .name = "cuda",
     .active = cuda_active,
     .mem_query = cuda_mem_query,
+    .mem_make_synchronous = cuda_mem_make_synchronous,
     .count = cuda_count,
     .current = cuda_current,
     .enter = cuda_enter,

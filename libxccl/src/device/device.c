@@ -85,7 +85,7 @@ xcclResult_t xc_device_start(const char *name, const struct xc_device_ops **ops_
 
 struct xc_mem_info xc_mem_query(const void *ptr)
 {
-    struct xc_mem_info info = {XC_MEM_HOST, -1};
+    struct xc_mem_info info = {XC_MEM_HOST, -1, false};
 
     if (ptr == NULL) {
         return info;

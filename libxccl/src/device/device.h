@@ -22,6 +22,11 @@ enum xc_mem_kind {
 struct xc_mem_info {
     enum xc_mem_kind kind;
     int              device; /* owner; -1 for host memory */
+    /*
+     * The runtime's own copies and fills of this memory are over when they return, so nothing that
+     * the default stream was given before can still be writing it.
+     */
+    bool synchronous;
 };
 
 #define XC_DEVICE_UUID_BYTES 16
@@ -33,6 +38,8 @@ struct xc_device_ops {
     bool (*active)(void);
     /* Kind of the memory at ptr. Only called when active. Any failure means host memory. */
     struct xc_mem_info (*mem_query)(const void *ptr);
+    /* Make the allocation at ptr synchronous, from the next copy on; false: it cannot be. */
+    bool (*mem_make_synchronous)(const void *ptr);
 
     xcclResult_t (*count)(int *count_p);
     xcclResult_t (*current)(int *device_p); /* of the calling thread; -1: none is */

@@ -198,7 +198,7 @@ xcclResult_t xc_hip_start(void)
 static struct xc_mem_info hip_mem_query(const void *ptr)
 {
     struct hip_pointer_attributes attr = {0};
-    struct xc_mem_info            info = {XC_MEM_HOST, -1};
+    struct xc_mem_info            info = {XC_MEM_HOST, -1, false};
     hipError_t                    before = hip.peek_error();
 
     if (hip.pointer_attributes(&attr, ptr) != HIP_SUCCESS) {
@@ -216,6 +216,13 @@ static struct xc_mem_info hip_mem_query(const void *ptr)
         info.device = attr.device;
     }
     return info;
+}
+
+/* ROCm has no such flag that holds for every kind of memory. */
+static bool hip_mem_make_synchronous(const void *ptr)
+{
+    (void)ptr;
+    return false;
 }
 
 static xcclResult_t hip_count(int *count_p)
@@ -394,6 +401,7 @@ const struct xc_device_ops xc_hip_ops = {
     .name = "rocm",
     .active = hip_active,
     .mem_query = hip_mem_query,
+    .mem_make_synchronous = hip_mem_make_synchronous,
     .count = hip_count,
     .current = hip_current,
     .enter = hip_enter,

@@ -41,7 +41,7 @@ static struct xm_choice decide(const struct xm_table *tune, const struct xm_tabl
     return xm_decide(tune, table, available, &facts);
 }
 
-static enum xm_path path(const struct xm_table *table, enum xm_coll coll, enum xm_mem mem,
+static enum xm_path_id path(const struct xm_table *table, enum xm_coll coll, enum xm_mem mem,
                          uint64_t bytes, int nranks)
 {
     return decide(NULL, table, ALL_PATHS, coll, mem, bytes, nranks).path;
@@ -134,7 +134,7 @@ static void test_names(void)
                 snprintf(text, sizeof(text), "%s:0-1:%s:2:%s", xm_coll_name(coll), xm_mem_name(mem),
                          xm_path_name(p));
                 struct xm_table *t = parse(text);
-                CHECK(path(t, coll, mem, 0, 2) == (enum xm_path)p, "%s", text);
+                CHECK(path(t, coll, mem, 0, 2) == (enum xm_path_id)p, "%s", text);
                 xm_table_free(t);
             }
         }

@@ -3,7 +3,16 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "intercept/memory.h"
+#include "comms/wait.h"
+#include "data/pools.h"
+
+/* Nothing here owes MPI progress. */
+xcclResult_t xm_offload(struct xm_job *job, const char *what)
+{
+    (void)what;
+    job->run(job);
+    return xcclSuccess;
+}
 
 static int    host_allocs, device_allocs, frees;
 static size_t outstanding;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls of MPI that the interposer serves: their arguments become an operation. */
+#ifndef XM_CALLS_CALLS_H
+#define XM_CALLS_CALLS_H
+
+#include "ops/op.h"
+
+/* State of the interposer, valid once it has started. */
+struct xm_config {
+    struct xm_table *tune;   /* of XCCL_TUNE, or NULL */
+    struct xm_table *table;  /* in force where tune says nothing */
+    bool             check;  /* XCCL_CHECK */
+    bool             faulty; /* the environment is wrong: everything goes to MPI */
+};
+extern struct xm_config xm_config;
+
+/*
+ * May the call go to MPI at once, because its buffers are host memory and nothing has to be agreed?
+ * A few nanoseconds for the stack and the heap, and for any memory where no device runtime is
+ * loaded.
+ */
+bool xm_call_is_plain(enum xm_function function, const long *args);
+
+/* Serve a collective that is not plain, in any form. Returns an MPI error code. */
+int xm_collective(enum xm_function function, int profiling, const long *args);
+/* MPI_Reduce_local, on any memory. */
+int xm_reduce_local(enum xm_function function, int profiling, const long *args);
+
+/* Path of this thread's last collective: "host", "mpi", "mpi-staged", "ccl". */
+const char *xm_last_path(void);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A collective from its arguments to its path: the interposer's main flow. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "calls/calls.h"
+#include "calls/facts.h"
+
+struct xm_config xm_config;
+
+static __thread const char *last_path = "host";
+
+const char *xm_last_path(void)
+{
+    return last_path;
+}
+
+/* Host memory by the address alone? MPI_IN_PLACE is the address of nothing in both families. */
+static bool surely_host(const void *buf)
+{
+    return xc_mem_surely_host(buf) || (buf == MPI_IN_PLACE);
+}
+
+/* No page is shared between host and device memory, so one answer serves a whole page. */
+static bool same_page(const void *a, const void *b)
+{
+    return ((uintptr_t)a >> 12) == ((uintptr_t)b >> 12);
+}
+
+static bool both_host(const struct xc_device_ops *dev, const void *a, const void *b)
+{
+    bool a_is_host = surely_host(a), b_is_host = surely_host(b);
+
+    if (a_is_host && b_is_host) {
+        return true;
+    }
+    /* Each question costs the driver some 80 ns. */
+    a_is_host = a_is_host || (dev->mem_query(a).kind == XC_MEM_HOST);
+    b_is_host = b_is_host || same_page(a, b) || (dev->mem_query(b).kind == XC_MEM_HOST);
+    return a_is_host && b_is_host;
+}
+
+/*
+ * Displacements, and the bounds of derived types, may lead from an address in one kind of memory to
+ * data in another: then only the whole call tells.
+ */
+static bool data_is_at_buffer(const struct xm_signature *s, const long *args)
+{
+    enum xm_nature nature;
+    MPI_Count      size;
+
+    for (int i = 0; s->kinds[i] != '\0'; i++) {
+        char kind = s->kinds[i];
+        if ((kind == 'd') || (kind == 'D') || (kind == 'a') || (kind == 'U')) {
+            return false;
+        }
+        if (((kind == 't') || (kind == 'u')) &&
+            !xm_type_named((MPI_Datatype)(intptr_t)args[i], &nature, &size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool xm_call_is_plain(enum xm_function function, const long *args)
+{
+    enum xm_coll               coll = (enum xm_coll)((int)function / 6);
+    const struct xm_signature *s = &xm_signatures[coll];
+    bool vector = xm_coll_needs_agreement(coll) && ((int)function % 6 < 2);
+    bool mixed = (xc_params()->memory == XC_MEMORY_MIXED) && ((int)function % 6 < 2);
+
+    /* In a blocking one a rank does not know what the others pass: calls are counted. */
+    if (xm_config.check || vector || mixed || (xm_mpi_functions[function] == NULL)) {
+        return false;
+    }
+    const struct xc_device_ops *dev = xc_device_active();
+    if (dev != NULL) {
+        const void *send = (s->sendbuf >= 0) ? (const void *)args[s->sendbuf] : MPI_IN_PLACE;
+        const void *recv = (const void *)args[s->recvbuf];
+        /* NULL is no answer: it may be MPI_BOTTOM, with the addresses in the datatype. */
+        if ((send == NULL) || (recv == NULL) || !both_host(dev, send, recv) ||
+            !data_is_at_buffer(s, args)) {
+            return false;
+        }
+    }
+    last_path = "host";
+    return true;
+}
+
+/* "1 KiB to 2 KiB": the sizes of a class. */
+static void class_text(int size_class, char *buf, size_t len)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    int                      power = size_class - 1;
+
+    if (size_class == 0) {
+        snprintf(buf, len, "0 B");
+        return;
+    }
+    int up = power + 1;
+    snprintf(buf, len, "%d %s to %d %s", 1 << (power % 10), units[power / 10], 1 << (up % 10),
+             units[up / 10]);
+}
+
+/* At info once per collective, size class and path (rank 0), at trace every call (all ranks). */
+static void log_choice(const struct xm_op *op, const struct xm_choice *choice, const char *path)
+{
+    static uint8_t         seen[XM_NUM_COLLS][66];
+    const struct xm_facts *facts = &op->facts;
+    char                   sizes[64];
+
+    if (!xc_log_enabled(XC_LOG_INFO)) {
+        return;
+    }
+    if (xc_log_enabled(XC_LOG_TRACE)) {
+        xc_trace("%s of %llu bytes in %s on %d ranks: %s (%s)", xm_coll_name(facts->coll),
+                 (unsigned long long)facts->bytes, xm_mem_name(facts->mem), facts->nranks, path,
+                 choice->reason);
+        return;
+    }
+    int     size_class = xm_size_class(facts->bytes);
+    uint8_t bit = (uint8_t)(1u << choice->path);
+    if ((op->comm->rank != 0) ||
+        ((__atomic_fetch_or(&seen[facts->coll][size_class], bit, __ATOMIC_RELAXED) & bit) != 0)) {
+        return;
+    }
+    class_text(size_class, sizes, sizeof(sizes));
+    xc_info("%s of %s in %s on %d ranks: %s (%s)", xm_coll_name(facts->coll), sizes,
+            xm_mem_name(facts->mem), facts->nranks, path, choice->reason);
+}
+
+/* MPI serves it; through host memory if it could not read the buffers. */
+static const struct xm_path *path_to_mpi(const struct xm_op *op)
+{
+    bool staged = xm_on_device(&op->buffers.send) || xm_on_device(&op->buffers.recv);
+
+    return (staged && (op->dev != NULL) && !xm_mpi_gpu_aware(op->dev->name)) ? &xm_path_staged
+                                                                            : &xm_path_mpi;
+}
+
+/*
+ * A derived type that was not committed must be refused before anything is enqueued. Only functions
+ * that use a type look: packing no element is one. The error reaches the program from there.
+ */
+static int check_buffer(const struct xm_op *op, const struct xm_buffer *buffer)
+{
+    char none[1] = {0};
+    int  position = 0;
+
+    if (!buffer->used || !buffer->layout.derived) {
+        return MPI_SUCCESS;
+    }
+    return xm_pmpi.Pack(none, 0, buffer->type, none, 0, &position, op->comm->comm);
+}
+
+static int check_committed(const struct xm_op *op)
+{
+    int code = check_buffer(op, &op->buffers.send);
+
+    return (code == MPI_SUCCESS) ? check_buffer(op, &op->buffers.recv) : code;
+}
+
+/* Is all of the data in memory whose copies are synchronous from here on? */
+static bool is_ordered(const struct xm_op *op, const struct xm_buffer *buffer)
+{
+    if (!buffer->used || (buffer->mem.kind == XC_MEM_HOST) || buffer->mem.synchronous) {
+        return true;
+    }
+    if (buffer->mem.kind == XC_MEM_DEVICE) {
+        /* What was given before may still be on its way, this once. */
+        op->dev->mem_make_synchronous(buffer->buf + buffer->low);
+    }
+    return false;
+}
+
+static int carry(struct xm_op *op, const struct xm_path *path)
+{
+    op->path = path;
+    if (path != &xm_path_mpi) {
+        bool send = is_ordered(op, &op->buffers.send), recv = is_ordered(op, &op->buffers.recv);
+        op->ordered = send && recv;
+    }
+    last_path = path->name;
+    if (op->call.form == XM_BLOCKING) {
+        return xm_op_run(op);
+    }
+    if (path == &xm_path_mpi) {
+        /* MPI's own request serves as it is. */
+        int code = xm_call_mpi_start(&op->call, op->call.sendbuf, op->call.recvbuf,
+                                     op->call.request);
+        xm_op_free(op);
+        return code;
+    }
+    return xm_op_launch(op, op->call.request);
+}
+
+static int raise(struct xm_op *op, xcclResult_t res, const char *text)
+{
+    char copy[512];
+
+    snprintf(copy, sizeof(copy), "%s", text);
+    MPI_Comm comm = op->call.comm;
+    xm_op_free(op);
+    return xm_raise(comm, res, copy);
+}
+
+/* Device memory on all ranks: which path? Every rank comes to the same answer. */
+static int serve_on_device(struct xm_op *op)
+{
+    unsigned        available = (1u << XM_PATH_MPI) | (1u << XM_PATH_CCL);
+    bool            blocking = (op->call.form == XM_BLOCKING);
+    struct xm_comm *xm = op->comm;
+
+    xm->device_calls++;
+    xcclResult_t res = xm_comm_agree(xm, blocking, op->dev, op->device);
+    if (res != xcclSuccess) {
+        return raise(op, res, xc_last_detail());
+    }
+    op->facts.obstacle = xm_facts_obstacle(op);
+    struct xm_choice choice =
+        xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
+    if ((choice.path == XM_PATH_CCL) && (xm->state == XM_COMM_BROKEN)) {
+        return raise(op, xcclInvalidUsage, xm->reason);
+    }
+    if (choice.path == XM_PATH_CCL) {
+        int code = check_committed(op);
+        if (code != MPI_SUCCESS) {
+            xm_op_free(op);
+            return code;
+        }
+        if (xm->state != XM_COMM_READY) {
+            xm_comm_saved(xm, xm_facts_saving_us(&op->facts), op->dev, op->device);
+            choice.path = XM_PATH_MPI;
+            choice.reason = (xm->state == XM_COMM_FAILED)
+                                ? xm->reason
+                                : "a vendor communicator has not paid for itself yet";
+        }
+    }
+    const struct xm_path *path =
+        (choice.path == XM_PATH_CCL) ? &xm_path_ccl : path_to_mpi(op);
+    log_choice(op, &choice, path->name);
+    return carry(op, path);
+}
+
+static int leave_to_mpi(struct xm_op *op)
+{
+    const struct xm_path *path = path_to_mpi(op);
+    int                   code = carry(op, path);
+
+    if (path == &xm_path_mpi) {
+        last_path = "host";
+    }
+    return code;
+}
+
+static void place_of(struct xm_op *op, struct xm_place *place)
+{
+    *place = (struct xm_place){op->comm->rank, op->comm->size, op->comm->size, op->comm->inter};
+    if (place->inter) {
+        xm_pmpi.Comm_remote_size(op->call.comm, &place->partners);
+    }
+}
+
+static int serve(const struct xm_call *call, struct xm_op *op)
+{
+    struct xm_place place;
+    bool            on_device;
+
+    op->call = *call;
+    place_of(op, &place);
+    bool valid = xm_buffers_of(&op->call, &place, &op->buffers);
+    if (xm_config.check && (call->form == XM_BLOCKING)) {
+        xcclResult_t res = xm_check_call(op, valid);
+        if (res != xcclSuccess) {
+            return raise(op, res, xc_last_detail());
+        }
+    }
+    if (!valid) {
+        /* MPI says what is wrong with it; the others may be waiting to agree. */
+        op->buffers.send.used = op->buffers.recv.used = false;
+    }
+    xcclResult_t res = xm_facts_of(op, &on_device);
+    if (res != xcclSuccess) {
+        return raise(op, res, xc_last_detail());
+    }
+    return (valid && on_device) ? serve_on_device(op) : leave_to_mpi(op);
+}
+
+/* A call, or one start of a persistent one, whose form is non-blocking then. */
+static int run(const struct xm_call *call)
+{
+    struct xm_comm *xm;
+
+    last_path = "host";
+    if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
+        (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
+        return xm_call_mpi(call);
+    }
+    struct xm_op *op = xm_op_new();
+    if (op == NULL) {
+        xm_comm_unuse(xm);
+        return xm_raise(call->comm, xcclSystemError, "out of memory for an operation");
+    }
+    op->comm = xm;
+    return serve(call, op);
+}
+
+static int start_persistent(const struct xm_call *call, MPI_Request *request)
+{
+    struct xm_call once = *call;
+
+    once.form = XM_NONBLOCKING;
+    once.function = xm_function_of(call->coll, XM_NONBLOCKING, call->large);
+    once.request = request;
+    once.args[xm_mpi_arguments(once.function) - 1] = (long)request;
+    return run(&once);
+}
+
+/* MPI's own where all of the memory is the host's and MPI has such a function. */
+static int make_persistent(const struct xm_call *call)
+{
+    struct xm_buffers buffers;
+    struct xm_comm   *xm;
+    struct xm_place   place;
+    struct xm_op      op = {.call = *call};
+
+    if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
+        (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
+        return xm_call_mpi(call);
+    }
+    op.comm = xm;
+    place_of(&op, &place);
+    bool valid = xm_buffers_of(call, &place, &buffers);
+    bool host = !(buffers.send.used && (buffers.send.mem.kind != XC_MEM_HOST)) &&
+                !(buffers.recv.used && (buffers.recv.mem.kind != XC_MEM_HOST));
+    xm_buffers_free(&buffers);
+    xm_comm_unuse(xm);
+    if ((!valid || host) && (xm_mpi_functions[call->function] != NULL)) {
+        return xm_call_mpi(call);
+    }
+    return xm_request_persistent(call, start_persistent);
+}
+
+int xm_collective(enum xm_function function, int profiling, const long *args)
+{
+    struct xm_call call;
+
+    xm_call_read(function, profiling, args, &call);
+    return (call.form == XM_PERSISTENT) ? make_persistent(&call) : run(&call);
+}

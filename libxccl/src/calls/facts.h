@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is known of a call, equal on all its ranks by MPI's rules or by asking them. */
+#ifndef XM_CALLS_FACTS_H
+#define XM_CALLS_FACTS_H
+
+#include "ops/op.h"
+
+/*
+ * Is the kind of memory of this collective, or its size, something that only the ranks together
+ * know? Counts differ by rank there, and buffers may be null.
+ */
+bool xm_coll_needs_agreement(enum xm_coll coll);
+/* Has a vendor's library, or can compose, this collective? */
+bool xm_coll_has_vendor(enum xm_coll coll);
+
+/*
+ * Fill in the facts of op, whose buffers are known. *on_device_p: does the call concern device
+ * memory on all ranks alike? Where the ranks have to be asked, this asks them, in a blocking call
+ * of a communicator that has seen device memory; elsewhere each rank goes to MPI by itself.
+ */
+xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p);
+
+/*
+ * What keeps the vendor's library from this call on device memory, as a static text, or NULL; by
+ * facts equal on all ranks, and what they have agreed on.
+ */
+const char *xm_facts_obstacle(struct xm_op *op);
+
+/* The facts of one rank alone, without asking anybody: for XCCL_CHECK. */
+bool xm_facts_local(struct xm_op *op);
+
+/* How many microseconds the vendor's path would save, roughly; by facts equal on all ranks. */
+double xm_facts_saving_us(const struct xm_facts *facts);
+
+/* XCCL_CHECK=1: compare what MPI or this library takes to be equal; collective at every call. */
+xcclResult_t xm_check_call(struct xm_op *op, bool valid);
+
+#endif

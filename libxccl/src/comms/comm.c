@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comms/comm.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int             keyval = MPI_KEYVAL_INVALID;
+static struct xm_comm *all;
+static bool            finalized;  /* atomic */
+static unsigned        generation; /* atomic: counts communicators freed */
+
+/* The communicator of this thread's last call: most programs use few. */
+static __thread struct {
+    MPI_Comm        comm;
+    unsigned        generation;
+    struct xm_comm *xm;
+} last;
+
+/* The communicator that this thread is freeing. */
+static __thread MPI_Comm freeing;
+static __thread bool     is_freeing;
+
+static void unlink_comm(struct xm_comm *xm)
+{
+    if (xm->previous != NULL) {
+        xm->previous->next = xm->next;
+    } else {
+        all = xm->next;
+    }
+    if (xm->next != NULL) {
+        xm->next->previous = xm->previous;
+    }
+}
+
+void xm_comm_use(struct xm_comm *xm)
+{
+    __atomic_add_fetch(&xm->users, 1, __ATOMIC_RELAXED);
+}
+
+void xm_comm_unuse(struct xm_comm *xm)
+{
+    if (__atomic_sub_fetch(&xm->users, 1, __ATOMIC_ACQ_REL) > 0) {
+        return;
+    }
+    xm_comm_forget(xm);
+    if (xm->vendor != NULL) {
+        xm_vendor_release(xm->vendor);
+    }
+    free(xm);
+}
+
+/* MPI calls this where the communicator is freed, by whichever call. */
+static int on_comm_free(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct xm_comm *xm = value;
+
+    (void)comm;
+    (void)key;
+    (void)extra;
+    __atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL);
+    pthread_mutex_lock(&lock);
+    unlink_comm(xm);
+    pthread_mutex_unlock(&lock);
+    xm->freed = true;
+    xm_comm_unuse(xm);
+    return MPI_SUCCESS;
+}
+
+/* A duplicate starts anew: it is another communicator to the vendor's library. */
+static int on_comm_copy(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
+{
+    (void)comm;
+    (void)key;
+    (void)extra;
+    (void)in;
+    (void)out;
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+/* Other threads see the key when it is whole: MPI counts up in place to find a free one. */
+static xcclResult_t make_keyval(void)
+{
+    int made = MPI_KEYVAL_INVALID;
+    int res = MPI_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    if (keyval == MPI_KEYVAL_INVALID) {
+        res = xm_pmpi.Comm_create_keyval(on_comm_copy, on_comm_free, &made, NULL);
+        if (res == MPI_SUCCESS) {
+            __atomic_store_n(&keyval, made, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return (res == MPI_SUCCESS) ? xcclSuccess
+                                : xc_fail(xcclInternalError, "MPI_Comm_create_keyval failed");
+}
+
+static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
+{
+    int             inter;
+    struct xm_comm *xm = calloc(1, sizeof(*xm));
+
+    if (xm == NULL) {
+        return xc_fail(xcclSystemError, "out of memory for a communicator");
+    }
+    xm->comm = comm;
+    xm->users = 1;
+    if ((xm_pmpi.Comm_rank(comm, &xm->rank) != MPI_SUCCESS) ||
+        (xm_pmpi.Comm_size(comm, &xm->size) != MPI_SUCCESS) ||
+        (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS)) {
+        free(xm);
+        return xc_fail(xcclInvalidArgument, "not a valid MPI communicator");
+    }
+    xm->inter = (inter != 0);
+    snprintf(xm->id, sizeof(xm->id), "%s",
+             (comm == XM_HANDLE(MPI_COMM_WORLD)) ? "world" : "unknown");
+    *xm_p = xm;
+    return xcclSuccess;
+}
+
+static xcclResult_t attach(MPI_Comm comm, struct xm_comm *xm)
+{
+    /* Listed before MPI knows it: from then on MPI may free it. */
+    pthread_mutex_lock(&lock);
+    xm->next = all;
+    if (all != NULL) {
+        all->previous = xm;
+    }
+    all = xm;
+    pthread_mutex_unlock(&lock);
+    if (xm_pmpi.Comm_set_attr(comm, keyval, xm) == MPI_SUCCESS) {
+        return xcclSuccess;
+    }
+    pthread_mutex_lock(&lock);
+    unlink_comm(xm);
+    pthread_mutex_unlock(&lock);
+    return xc_fail(xcclInternalError, "MPI_Comm_set_attr failed");
+}
+
+static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
+{
+    struct xm_comm *xm = NULL;
+    xcclResult_t    res = comm_new(comm, &xm);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    if (xm_comms_finalized() || (is_freeing && (freeing == comm))) {
+        xm->state = XM_COMM_FAILED;
+        snprintf(xm->reason, sizeof(xm->reason), "the communicator is being freed");
+        *xm_p = xm; /* its only user is the call */
+        return xcclSuccess;
+    }
+    res = attach(comm, xm);
+    if (res != xcclSuccess) {
+        free(xm);
+        return res;
+    }
+    xm_comm_use(xm);
+    *xm_p = xm;
+    return xcclSuccess;
+}
+
+xcclResult_t xm_comm_get(MPI_Comm comm, struct xm_comm **xm_p)
+{
+    void    *value;
+    int      found = 0;
+    unsigned now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+
+    if ((last.xm != NULL) && (last.comm == comm) && (last.generation == now)) {
+        xm_comm_use(last.xm);
+        *xm_p = last.xm;
+        return xcclSuccess;
+    }
+    if (__atomic_load_n(&keyval, __ATOMIC_ACQUIRE) == MPI_KEYVAL_INVALID) {
+        xcclResult_t res = make_keyval();
+        if (res != xcclSuccess) {
+            return res;
+        }
+    }
+    if (xm_pmpi.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) {
+        return xc_fail(xcclInvalidArgument, "not a valid MPI communicator");
+    }
+    if (!found) {
+        return make_entry(comm, xm_p);
+    }
+    last.comm = comm;
+    last.generation = now;
+    last.xm = value;
+    xm_comm_use(value);
+    *xm_p = value;
+    return xcclSuccess;
+}
+
+void xm_comm_freeing(MPI_Comm comm)
+{
+    freeing = comm;
+    is_freeing = true;
+}
+
+void xm_comm_freed(void)
+{
+    is_freeing = false;
+}
+
+void xm_comm_break(struct xm_comm *xm, const char *reason)
+{
+    snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
+    xm->state = XM_COMM_BROKEN;
+    if (xm->vendor != NULL) {
+        xm_vendor_break(xm->vendor);
+        xm_vendor_release(xm->vendor); /* aborted on a thread when its last operation lets go */
+        xm->vendor = NULL;
+    }
+}
+
+bool xm_comms_finalized(void)
+{
+    return __atomic_load_n(&finalized, __ATOMIC_ACQUIRE);
+}
+
+/* Collectives in callbacks that MPI_Finalize calls later are staged. */
+void xm_comms_finalize(void)
+{
+    __atomic_store_n(&finalized, true, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&lock);
+    for (struct xm_comm *xm = all; xm != NULL; xm = xm->next) {
+        struct xm_vendor *vendor = xm->vendor;
+        xm_comm_forget(xm);
+        xm->vendor = NULL;
+        if (xm->state != XM_COMM_BROKEN) {
+            xm->state = XM_COMM_FAILED;
+            snprintf(xm->reason, sizeof(xm->reason), "MPI is being finalised");
+        }
+        if (vendor != NULL) {
+            xm_vendor_release(vendor);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    xm_vendors_finalize();
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What xccl keeps on each MPI communicator, made at its first call and freed with it. */
+#ifndef XM_COMMS_COMM_H
+#define XM_COMMS_COMM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "comms/vendor_comm.h"
+#include "device/device.h"
+#include "mpi/mpi.h"
+
+enum xm_comm_state {
+    XM_COMM_NEW,      /* no collective on device memory yet */
+    XM_COMM_KNOWN,    /* the ranks know of each other what they have (agree.c) */
+    XM_COMM_CREATING, /* a vendor communicator is being made */
+    XM_COMM_READY,
+    XM_COMM_FAILED, /* agreed by all ranks: the vendor's path is not offered */
+    XM_COMM_BROKEN, /* an operation failed: the rest of its life it returns errors */
+};
+
+/* A non-blocking agreement under way; see agree.c. */
+struct xm_checkin {
+    enum { XM_CHECKIN_NONE, XM_CHECKIN_CARDS, XM_CHECKIN_STATUS } kind;
+    MPI_Request request;
+    uint64_t    applies; /* from this operation on its result counts */
+    void       *mine;
+    void       *all;
+};
+
+struct xm_comm {
+    MPI_Comm comm;
+    int      rank;
+    int      size;
+    bool     inter;
+    char     id[32]; /* "world", or equal on all ranks once they have agreed */
+    bool     freed;  /* the program has freed it: only operations under way still use it */
+    int      users; /* atomic: MPI's attribute, and operations */
+
+    /* Calls so far, counted alike on all ranks. */
+    uint64_t device_calls; /* collectives whose memory is a device's by MPI's own symmetry */
+    uint64_t vector_calls; /* gatherv, scatterv, alltoallv */
+    bool     vector_on_device; /* has this rank brought device memory to them? */
+    bool     tracked;      /* has it seen device memory? equal on all ranks */
+
+    enum xm_comm_state   state;
+    char                 reason[256]; /* of FAILED and BROKEN */
+    bool                 integers_differ; /* the ranks' MPIs reduce integers differently */
+    struct xm_checkin    checkin;
+    uint64_t             next_checkin; /* operation that asks again whether the making is over */
+    uint64_t             create_begun; /* operation at which it began */
+    struct xm_creation  *creation;     /* of CREATING (agree.c) */
+    double               saved_us;     /* what the vendor's path would have saved so far */
+    struct xm_vendor    *vendor;       /* of READY */
+
+    struct xm_comm *next; /* all of the process, for xm_comms_finalize() */
+    struct xm_comm *previous;
+};
+
+/*
+ * What is kept for comm; made at the first call (local). Not for MPI_COMM_NULL. While the
+ * communicator is being freed (in a delete callback of the program's) nothing can be kept on it:
+ * then *xm_p lives until xm_comm_unuse() only.
+ */
+xcclResult_t xm_comm_get(MPI_Comm comm, struct xm_comm **xm_p);
+void         xm_comm_use(struct xm_comm *xm);
+void         xm_comm_unuse(struct xm_comm *xm);
+
+/* Around MPI_Comm_free and MPI_Comm_disconnect: attributes set in between would stay for ever. */
+void xm_comm_freeing(MPI_Comm comm);
+void xm_comm_freed(void);
+
+/* Give up an operation that will not complete; the communicator is BROKEN from here on. */
+void xm_comm_break(struct xm_comm *xm, const char *reason);
+
+/* In MPI_Finalize, before PMPI's: no vendor communicator is used from here on. */
+void xm_comms_finalize(void);
+/* Is that so? */
+bool xm_comms_finalized(void);
+
+/* ---- agree.c ---- */
+
+/*
+ * Before operation number xm->device_calls (just counted) of a communicator: take in what the ranks
+ * have agreed on by now, and ask for more. Every rank calls it for the same operations. blocking:
+ * may it wait for the other ranks to come to this operation? A failure is equal on all ranks.
+ */
+xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_device_ops *dev,
+                           int device);
+
+/*
+ * The vendor's path would have saved so much in this operation, by facts equal on all ranks. When
+ * the sum exceeds what making a communicator costs, it is begun.
+ */
+void xm_comm_saved(struct xm_comm *xm, double us, const struct xc_device_ops *dev, int device);
+
+/* Move what is under way for xm. Never blocks. */
+void xm_comm_advance(struct xm_comm *xm);
+
+/* Free what agree.c keeps for xm. */
+void xm_comm_forget(struct xm_comm *xm);
+
+/* A communicator for the program itself, of all ranks of comm. Collective and blocking. */
+xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int device,
+                            xcclComm_t *xcomm_p);
+
+/* A number for what this rank's MPI does with integers; data/ sets it before the first call. */
+extern uint64_t (*xm_comm_arithmetic)(void);
+
+#endif

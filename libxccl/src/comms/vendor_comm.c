@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comms/vendor_comm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/wait.h"
+
+/* What MPI_Finalize waits for the destruction, which needs the other ranks of the node. */
+static const uint64_t finalize_ns = 20000000000u;
+
+static pthread_mutex_t   pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_vendor *pool; /* newest first */
+static int               pooled;
+static int               destroying; /* atomic: threads at it */
+
+/* FNV-1a of the unique id, which is random: as good as unique, and equal on all ranks. */
+static uint64_t number_of(const xcclUniqueId *id)
+{
+    const unsigned char *p = (const unsigned char *)id;
+    uint64_t             hash = 14695981039346656037u;
+
+    for (size_t i = 0; i < sizeof(*id); i++) {
+        hash = (hash ^ p[i]) * 1099511628211u;
+    }
+    return (hash != 0) ? hash : 1;
+}
+
+static struct xm_vendor *vendor_new(const struct xm_vendor_job *job, xcclComm_t xcomm)
+{
+    struct xm_vendor *v = calloc(1, sizeof(*v));
+
+    if (v == NULL) {
+        return NULL;
+    }
+    v->peers = calloc((size_t)job->nranks, 1);
+    if (v->peers == NULL) {
+        free(v);
+        return NULL;
+    }
+    pthread_mutex_init(&v->lock, NULL);
+    v->queue_end = &v->queue;
+    v->xcomm = xcomm;
+    v->dev = job->dev;
+    v->device = job->device;
+    v->id = number_of(&job->id);
+    v->nranks = job->nranks;
+    v->rank = job->rank;
+    v->users = 1;
+    return v;
+}
+
+static void vendor_free(struct xm_vendor *v)
+{
+    pthread_mutex_destroy(&v->lock);
+    free(v->world_ranks);
+    free(v->peers);
+    free(v);
+}
+
+static xcclResult_t make(struct xm_vendor_job *job)
+{
+    xcclComm_t   xcomm = NULL;
+    void        *saved;
+    xcclResult_t res = job->dev->enter(job->device, &saved);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = xcclCommInitRank(&xcomm, job->nranks, job->id, job->rank);
+    if (res != xcclSuccess) {
+        goto leave;
+    }
+    job->vendor = vendor_new(job, xcomm);
+    if (job->vendor == NULL) {
+        res = xc_fail(xcclSystemError, "out of memory for a communicator");
+        goto abort_comm;
+    }
+    res = job->dev->stream_create(&job->vendor->stream);
+    if (res != xcclSuccess) {
+        goto free_vendor;
+    }
+    goto leave;
+free_vendor:
+    vendor_free(job->vendor);
+    job->vendor = NULL;
+abort_comm:
+    xcclCommAbort(xcomm);
+leave:
+    job->dev->leave(saved);
+    return res;
+}
+
+enum { KEPT, LEFT, OVER }; /* values of abandoned */
+
+static void run_make(struct xm_job *base)
+{
+    struct xm_vendor_job *job = (struct xm_vendor_job *)base;
+
+    job->begun = xm_now_ns();
+    job->result = make(job);
+    job->ended = xm_now_ns();
+    snprintf(job->detail, sizeof(job->detail), "%s", xc_last_detail());
+    int kept = KEPT;
+    if (!__atomic_compare_exchange_n(&job->abandoned, &kept, OVER, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        if (job->vendor != NULL) {
+            xm_vendor_break(job->vendor);
+            xm_vendor_release(job->vendor);
+        }
+        free(job);
+    }
+}
+
+xcclResult_t xm_vendor_begin(const struct xc_device_ops *dev, int device, int nranks, int rank,
+                             const xcclUniqueId *id, struct xm_vendor_job **job_p)
+{
+    struct xm_vendor_job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        return xc_fail(xcclSystemError, "out of memory for a communicator");
+    }
+    job->job.run = run_make;
+    job->dev = dev;
+    job->device = device;
+    job->nranks = nranks;
+    job->rank = rank;
+    job->id = *id;
+    xcclResult_t res = xm_worker_start(&job->job);
+    if (res != xcclSuccess) {
+        free(job);
+        return res;
+    }
+    *job_p = job;
+    return xcclSuccess;
+}
+
+bool xm_vendor_ended(struct xm_vendor_job *job)
+{
+    return __atomic_load_n(&job->abandoned, __ATOMIC_ACQUIRE) == OVER;
+}
+
+xcclResult_t xm_vendor_take(struct xm_vendor_job *job, struct xm_vendor **vendor_p)
+{
+    xcclResult_t res = job->result;
+
+    if (res == xcclSuccess) {
+        *vendor_p = job->vendor;
+    } else {
+        xc_fail(res, "%s", job->detail);
+    }
+    free(job);
+    return res;
+}
+
+void xm_vendor_abandon(struct xm_vendor_job *job)
+{
+    struct xm_vendor *vendor;
+    int               kept = KEPT;
+
+    if (!__atomic_compare_exchange_n(&job->abandoned, &kept, LEFT, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE) &&
+        (xm_vendor_take(job, &vendor) == xcclSuccess)) {
+        xm_vendor_break(vendor);
+        xm_vendor_release(vendor);
+    }
+}
+
+/* Until the queue is empty. */
+static void run_launches(struct xm_job *base)
+{
+    struct xm_vendor *v =
+        (struct xm_vendor *)((char *)base - offsetof(struct xm_vendor, launcher));
+    void *saved;
+    bool  entered = (v->dev->enter(v->device, &saved) == xcclSuccess);
+
+    for (;;) {
+        pthread_mutex_lock(&v->lock);
+        struct xm_launch *launch = v->queue;
+        if (launch == NULL) {
+            v->launching = false;
+        } else {
+            v->queue = launch->next;
+            if (v->queue == NULL) {
+                v->queue_end = &v->queue;
+            }
+        }
+        pthread_mutex_unlock(&v->lock);
+        if (launch == NULL) {
+            break;
+        }
+        launch->run(launch); /* which may be gone when this returns */
+    }
+    if (entered) {
+        v->dev->leave(saved);
+    }
+    xm_vendor_release(v);
+}
+
+void xm_vendor_launch(struct xm_vendor *v, struct xm_launch *launch, bool may_block)
+{
+    bool start = false;
+
+    pthread_mutex_lock(&v->lock);
+    if (!may_block && !v->launching) {
+        /* The lock is held: two threads' calls on one communicator are ordered by the program. */
+        pthread_mutex_unlock(&v->lock);
+        launch->run(launch);
+        return;
+    }
+    launch->next = NULL;
+    *v->queue_end = launch;
+    v->queue_end = &launch->next;
+    if (!v->launching) {
+        v->launching = start = true;
+    }
+    pthread_mutex_unlock(&v->lock);
+    if (start) {
+        xm_vendor_hold(v);
+        v->launcher.run = run_launches;
+        if (xm_worker_start(&v->launcher) != xcclSuccess) {
+            run_launches(&v->launcher); /* rather here than not at all */
+        }
+    }
+}
+
+struct destruction {
+    struct xm_job     job;
+    struct xm_vendor *vendor;
+    bool              abort;
+};
+
+static void run_destroy(struct xm_job *base)
+{
+    struct destruction *d = (struct destruction *)base;
+    struct xm_vendor   *v = d->vendor;
+    void               *saved;
+
+    if (v->dev->enter(v->device, &saved) == xcclSuccess) {
+        if (v->xcomm != NULL) {
+            d->abort ? xcclCommAbort(v->xcomm) : xcclCommDestroy(v->xcomm);
+        }
+        /* Work that never completes would block the destruction of its stream. */
+        if ((v->stream != NULL) && !d->abort) {
+            v->dev->stream_destroy(v->stream);
+        }
+        v->dev->leave(saved);
+    }
+    vendor_free(v);
+    free(d);
+    __atomic_sub_fetch(&destroying, 1, __ATOMIC_ACQ_REL);
+}
+
+static void destroy(struct xm_vendor *v)
+{
+    struct destruction *d = calloc(1, sizeof(*d));
+
+    if (d == NULL) {
+        return; /* left to the end of the process */
+    }
+    d->job.run = run_destroy;
+    d->vendor = v;
+    d->abort = v->broken;
+    __atomic_add_fetch(&destroying, 1, __ATOMIC_ACQ_REL);
+    if (xm_worker_start(&d->job) != xcclSuccess) {
+        __atomic_sub_fetch(&destroying, 1, __ATOMIC_ACQ_REL);
+        free(d);
+    }
+}
+
+void xm_vendor_hold(struct xm_vendor *v)
+{
+    __atomic_add_fetch(&v->users, 1, __ATOMIC_RELAXED);
+}
+
+void xm_vendor_release(struct xm_vendor *v)
+{
+    struct xm_vendor *evicted = NULL;
+
+    if (__atomic_sub_fetch(&v->users, 1, __ATOMIC_ACQ_REL) > 0) {
+        return;
+    }
+    long most = xc_params()->comm_pool;
+    if (v->broken || (v->world_ranks == NULL) || (most == 0)) {
+        destroy(v);
+        return;
+    }
+    pthread_mutex_lock(&pool_lock);
+    v->next = pool;
+    pool = v;
+    if (++pooled > most) {
+        struct xm_vendor **oldest = &pool;
+        while ((*oldest)->next != NULL) {
+            oldest = &(*oldest)->next;
+        }
+        evicted = *oldest;
+        *oldest = NULL;
+        pooled--;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (evicted != NULL) {
+        destroy(evicted);
+    }
+}
+
+void xm_vendor_break(struct xm_vendor *v)
+{
+    v->broken = true;
+}
+
+uint64_t xm_vendor_idle(const int *world_ranks, int nranks)
+{
+    uint64_t id = 0;
+
+    if (world_ranks == NULL) {
+        return 0;
+    }
+    pthread_mutex_lock(&pool_lock);
+    for (struct xm_vendor *v = pool; (v != NULL) && (id == 0); v = v->next) {
+        if ((v->nranks == nranks) &&
+            (memcmp(v->world_ranks, world_ranks, (size_t)nranks * sizeof(int)) == 0)) {
+            id = v->id;
+        }
+    }
+    pthread_mutex_unlock(&pool_lock);
+    return id;
+}
+
+struct xm_vendor *xm_vendor_reuse(uint64_t id)
+{
+    struct xm_vendor *found = NULL;
+
+    pthread_mutex_lock(&pool_lock);
+    for (struct xm_vendor **at = &pool; *at != NULL; at = &(*at)->next) {
+        if ((*at)->id == id) {
+            found = *at;
+            *at = found->next;
+            pooled--;
+            found->users = 1;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&pool_lock);
+    return found;
+}
+
+int *xm_world_ranks(MPI_Comm comm, int size)
+{
+    MPI_Group mine = XM_HANDLE(MPI_GROUP_NULL), world = XM_HANDLE(MPI_GROUP_NULL);
+    int      *from = malloc((size_t)size * sizeof(*from));
+    int      *to = malloc((size_t)size * sizeof(*to));
+    int       initialized = 0;
+    bool      good = false;
+
+    /* With sessions alone there is no world to number the ranks by. */
+    if ((from == NULL) || (to == NULL) ||
+        (xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || !initialized ||
+        (xm_pmpi.Comm_group(comm, &mine) != MPI_SUCCESS)) {
+        goto free_arrays;
+    }
+    if (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_WORLD), &world) != MPI_SUCCESS) {
+        goto free_group;
+    }
+    for (int i = 0; i < size; i++) {
+        from[i] = i;
+    }
+    good = (xm_pmpi.Group_translate_ranks(mine, size, from, world, to) == MPI_SUCCESS);
+    for (int i = 0; good && (i < size); i++) {
+        good = (to[i] != MPI_UNDEFINED);
+    }
+    xm_pmpi.Group_free(&world);
+free_group:
+    xm_pmpi.Group_free(&mine);
+free_arrays:
+    free(from);
+    if (!good) {
+        free(to);
+        to = NULL;
+    }
+    return to;
+}
+
+void xm_vendors_finalize(void)
+{
+    struct xm_wait wait = xm_wait_begin("for the end of the vendor's communicators");
+    uint64_t       begun = xm_now_ns();
+
+    for (;;) {
+        pthread_mutex_lock(&pool_lock);
+        struct xm_vendor *v = pool;
+        if (v != NULL) {
+            pool = v->next;
+            pooled--;
+        }
+        pthread_mutex_unlock(&pool_lock);
+        if (v == NULL) {
+            break;
+        }
+        destroy(v);
+    }
+    wait.limit = 0;
+    while ((__atomic_load_n(&destroying, __ATOMIC_ACQUIRE) > 0) &&
+           (xm_now_ns() - begun < finalize_ns)) {
+        xm_wait_step(&wait);
+    }
+    if (__atomic_load_n(&destroying, __ATOMIC_ACQUIRE) > 0) {
+        xc_info("a communicator of the vendor's library was left to the end of the process");
+    }
+}

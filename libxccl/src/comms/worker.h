@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads for what may block in the vendor's library or the driver. They never call MPI. A job
+ * never waits behind another one: each running job has a thread of its own.
+ */
+#ifndef XM_COMMS_WORKER_H
+#define XM_COMMS_WORKER_H
+
+#include <stdbool.h>
+
+#include <xccl/xccl.h>
+
+/* Begins a structure of the caller's, which lives until the job is done. */
+struct xm_job {
+    void (*run)(struct xm_job *job); /* may free the job if nobody waits for it */
+    struct xm_job *next;
+    bool           waited_for; /* set by the caller: done is set after run() */
+    int            done;       /* atomic */
+};
+
+/* Run the job on a thread. Fails if no thread can be had; then the job was not begun. */
+xcclResult_t xm_worker_start(struct xm_job *job);
+
+static inline bool xm_job_done(const struct xm_job *job)
+{
+    return __atomic_load_n(&job->done, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Is the calling thread one of these? Then it must not call MPI. */
+bool xm_is_worker(void);
+
+/* Let idle threads end. Those that are blocked stay to the end of the process. */
+void xm_workers_finalize(void);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory that a call reads and writes on this rank. */
+#ifndef XM_DATA_BUFFER_H
+#define XM_DATA_BUFFER_H
+
+#include "data/types.h"
+#include "device/device.h"
+#include "mpi/call.h"
+
+/* Where a communicator's ranks stand, as far as buffers depend on it. */
+struct xm_place {
+    int  rank, size;
+    int  partners; /* ranks that an all-to-all or rooted collective exchanges blocks with */
+    bool inter;
+};
+
+/* One block: count elements of a type at an offset in bytes. */
+struct xm_block {
+    MPI_Count               count;
+    MPI_Aint                offset;
+    MPI_Datatype            type;
+    const struct xm_layout *layout;
+};
+
+/*
+ * One buffer: blocks of elements. Block i has `count` elements, or counts[i], and begins at
+ * displs[i] extents of the type (alltoallw: bytes), or at the buffer.
+ */
+struct xm_buffer {
+    bool                used; /* does this rank read or write it, with any data at all? */
+    bool                in;   /* read */
+    bool                out;  /* written */
+    char               *buf;
+    MPI_Datatype        type;
+    struct xm_layout    layout;
+    const MPI_Datatype *types;   /* of each block, or NULL: alltoallw */
+    struct xm_layout   *layouts; /* of each block, with types */
+    int                 blocks;
+    MPI_Count           count;
+    const void         *counts; /* arrays as in the call, NULL for a single block */
+    const void         *displs;
+    MPI_Count           elements;  /* of all blocks */
+    MPI_Count           bytes;     /* of data, packed */
+    bool                plain;     /* every block's layout is */
+    MPI_Aint            low, high; /* span touched, in bytes from buf: [low, high) */
+    struct xc_mem_info  mem;
+};
+
+struct xm_buffers {
+    struct xm_buffer send;
+    struct xm_buffer recv;
+    bool             in_place; /* MPI_IN_PLACE was given on this rank */
+};
+
+/*
+ * Work out both buffers of call on this rank. False if an argument is one that MPI must refuse
+ * (negative count, null type, root out of range, ...): then MPI gets the call and says so.
+ */
+bool xm_buffers_of(const struct xm_call *call, const struct xm_place *place,
+                   struct xm_buffers *buffers_p);
+/* A single buffer of count elements, for calls that are no collectives. */
+bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count,
+                      MPI_Datatype type);
+void xm_buffers_free(struct xm_buffers *buffers);
+
+struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *buffer, int i);
+
+/* Device memory, which MPI and the host must not touch? */
+static inline bool xm_on_device(const struct xm_buffer *buffer)
+{
+    return buffer->used && (buffer->mem.kind == XC_MEM_DEVICE);
+}
+
+#endif

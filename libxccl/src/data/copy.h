@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Moving a buffer's data: to and from packed device memory, and to and from host memory for MPI. */
+#ifndef XM_DATA_COPY_H
+#define XM_DATA_COPY_H
+
+#include "data/buffer.h"
+#include "data/pools.h"
+
+/* Where copies of one call run, and what they may use. The device is entered. */
+struct xm_copier {
+    const struct xm_call       *call;
+    const struct xc_device_ops *dev;
+    xcclStream_t                stream;
+    struct xm_scratch          *scratch;
+};
+
+/*
+ * The buffer's data, block after block without gaps, into packed (device memory). Enqueued; a
+ * derived type is packed by MPI meanwhile, which waits for a copy.
+ */
+xcclResult_t xm_pack(const struct xm_copier *copier, const struct xm_buffer *buffer, void *packed);
+/* The other way. Only bytes of data are written: holes of a type and gaps belong to others. */
+xcclResult_t xm_unpack(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                       const void *packed);
+
+/*
+ * Enqueue the copy of a device buffer to host memory of the same shape; span is that of
+ * buffer->low. And back: only bytes of data are written.
+ */
+xcclResult_t xm_stage_in(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                         char *span);
+xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                          char *span);
+
+#endif

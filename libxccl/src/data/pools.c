@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "data/pools.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+
+struct block {
+    const struct xc_device_ops *dev;
+    int                         device;
+    enum xm_pool                pool;
+    size_t                      bytes;
+    void                       *ptr;
+    bool                        pageable; /* there was no pinned memory */
+    struct block               *next;
+};
+
+/* Idle blocks beyond this many bytes a pool are freed rather than kept: it is the program's memory.
+ */
+static const size_t keep_bytes = (size_t)256 << 20;
+/* Less is not worth an allocation of its own. */
+static const size_t least_bytes = (size_t)1 << 16;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block   *idle;
+static size_t          idle_bytes[2];
+
+enum { MAX_STREAMS = 64 };
+static struct {
+    const struct xc_device_ops *dev;
+    int                         device;
+    xcclStream_t                stream;
+} streams[MAX_STREAMS];
+static int num_streams;
+
+enum { MAX_EVENTS = 256 };
+static struct idle_event {
+    const struct xc_device_ops *dev;
+    int                         device;
+    void                       *event;
+} events[MAX_EVENTS];
+static int num_events;
+
+void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *dev, int device)
+{
+    scratch->dev = dev;
+    scratch->device = device;
+    scratch->count = 0;
+}
+
+/* The smallest idle block that fits without wasting more than three quarters of it. */
+static struct block *reuse(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes)
+{
+    struct block **best = NULL;
+
+    for (struct block **at = &idle; *at != NULL; at = &(*at)->next) {
+        struct block *b = *at;
+        if ((b->dev == scratch->dev) && (b->device == scratch->device) && (b->pool == pool) &&
+            (b->bytes >= bytes) && (b->bytes / 4 <= bytes) &&
+            ((best == NULL) || (b->bytes < (*best)->bytes))) {
+            best = at;
+        }
+    }
+    if (best == NULL) {
+        return NULL;
+    }
+    struct block *found = *best;
+    *best = found->next;
+    idle_bytes[pool] -= found->bytes;
+    return found;
+}
+
+/* One call of the driver's, on a thread. */
+struct driver_call {
+    struct xm_job job;
+    struct block *block;
+    xcclResult_t  result;
+    char          detail[256];
+};
+
+static void run_allocate(struct xm_job *job)
+{
+    struct driver_call *call = (struct driver_call *)job;
+    struct block       *b = call->block;
+    void               *saved;
+
+    call->result = b->dev->enter(b->device, &saved);
+    if (call->result == xcclSuccess) {
+        call->result = (b->pool == XM_POOL_HOST) ? b->dev->host_alloc(&b->ptr, b->bytes)
+                                                 : b->dev->mem_alloc(&b->ptr, b->bytes);
+        b->dev->leave(saved);
+    }
+    if (call->result != xcclSuccess) {
+        snprintf(call->detail, sizeof(call->detail), "%s", xc_last_detail());
+    }
+}
+
+static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
+                             struct block **block_p)
+{
+    struct block *b = calloc(1, sizeof(*b));
+
+    if (b == NULL) {
+        return xc_fail(xcclSystemError, "out of memory");
+    }
+    b->dev = scratch->dev;
+    b->device = scratch->device;
+    b->pool = pool;
+    b->bytes = least_bytes;
+    while (b->bytes < bytes) {
+        b->bytes *= 2;
+    }
+    /* Sizes in powers of two fit more calls; large ones would waste too much. */
+    if (b->bytes > keep_bytes / 4) {
+        b->bytes = bytes;
+    }
+    struct driver_call call = {.job = {.run = run_allocate}, .block = b};
+    xcclResult_t       res = xm_offload(&call.job, "for memory from the driver");
+    if (res == xcclSuccess) {
+        res = call.result;
+    }
+    if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
+        xc_info("no %zu bytes of pinned memory; staging through ordinary memory", b->bytes);
+        b->ptr = malloc(b->bytes);
+        b->pageable = true;
+        res = (b->ptr != NULL) ? xcclSuccess : xc_fail(xcclSystemError, "out of memory");
+    } else if (res != xcclSuccess) {
+        res = xc_fail(res, "%s", call.detail); /* found by another thread */
+    }
+    if (res != xcclSuccess) {
+        free(b);
+        return res;
+    }
+    *block_p = b;
+    return xcclSuccess;
+}
+
+xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
+                             void **ptr_p)
+{
+    if (scratch->count == XM_SCRATCH_MAX) {
+        return xc_fail(xcclInternalError, "a call took more than %d scratch blocks",
+                       XM_SCRATCH_MAX);
+    }
+    bytes = (bytes > least_bytes) ? bytes : least_bytes; /* as allocate() makes them */
+    pthread_mutex_lock(&lock);
+    struct block *b = reuse(scratch, pool, bytes);
+    pthread_mutex_unlock(&lock);
+    if (b == NULL) {
+        xcclResult_t res = allocate(scratch, pool, bytes, &b);
+        if (res != xcclSuccess) {
+            return res;
+        }
+    }
+    scratch->blocks[scratch->count++] = b;
+    *ptr_p = b->ptr;
+    return xcclSuccess;
+}
+
+static void free_block(struct block *b)
+{
+    void *saved;
+
+    if (b->pageable) {
+        free(b->ptr);
+    } else if (b->dev->enter(b->device, &saved) == xcclSuccess) {
+        if (b->pool == XM_POOL_HOST) {
+            b->dev->host_free(b->ptr);
+        } else {
+            b->dev->mem_free(b->ptr);
+        }
+        b->dev->leave(saved);
+    }
+    free(b);
+}
+
+/* Freeing waits for the device; nobody waits for it. */
+static void run_free(struct xm_job *job)
+{
+    struct driver_call *call = (struct driver_call *)job;
+
+    free_block(call->block);
+    free(call);
+}
+
+static void free_block_later(struct block *b)
+{
+    struct driver_call *call = calloc(1, sizeof(*call));
+
+    if (call != NULL) {
+        call->job.run = run_free;
+        call->block = b;
+        if (xm_worker_start(&call->job) == xcclSuccess) {
+            return;
+        }
+        free(call);
+    }
+    free_block(b);
+}
+
+void xm_scratch_end(struct xm_scratch *scratch)
+{
+    for (int i = 0; i < scratch->count; i++) {
+        struct block *b = scratch->blocks[i];
+        pthread_mutex_lock(&lock);
+        bool keep = (idle_bytes[b->pool] + b->bytes <= keep_bytes);
+        if (keep) {
+            b->next = idle;
+            idle = b;
+            idle_bytes[b->pool] += b->bytes;
+        }
+        pthread_mutex_unlock(&lock);
+        if (!keep) {
+            free_block_later(b);
+        }
+    }
+    scratch->count = 0;
+}
+
+xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStream_t *stream_p)
+{
+    xcclResult_t res = xcclSuccess;
+
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while ((i < num_streams) && ((streams[i].dev != dev) || (streams[i].device != device))) {
+        i++;
+    }
+    if (i == MAX_STREAMS) {
+        res = xc_fail(xcclInternalError, "more than %d devices in one process", MAX_STREAMS);
+    } else if (i == num_streams) {
+        res = dev->stream_create(&streams[i].stream);
+        if (res == xcclSuccess) {
+            streams[i].dev = dev;
+            streams[i].device = device;
+            num_streams++;
+        }
+    }
+    if (res == xcclSuccess) {
+        *stream_p = streams[i].stream;
+    }
+    pthread_mutex_unlock(&lock);
+    return res;
+}
+
+xcclResult_t xm_event_take(const struct xc_device_ops *dev, int device, void **event_p)
+{
+    void *event = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (int i = num_events - 1; (i >= 0) && (event == NULL); i--) {
+        if ((events[i].dev == dev) && (events[i].device == device)) {
+            event = events[i].event;
+            events[i] = events[--num_events];
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (event == NULL) {
+        return dev->event_create(event_p);
+    }
+    *event_p = event;
+    return xcclSuccess;
+}
+
+void xm_event_give(const struct xc_device_ops *dev, int device, void *event)
+{
+    bool kept = false;
+
+    if (event == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    if (num_events < MAX_EVENTS) {
+        events[num_events++] = (struct idle_event){dev, device, event};
+        kept = true;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!kept) {
+        dev->event_destroy(event);
+    }
+}
+
+void xm_memory_finalize(void)
+{
+    void *saved;
+
+    while (num_events > 0) {
+        struct idle_event *e = &events[--num_events];
+        if (e->dev->enter(e->device, &saved) == xcclSuccess) {
+            e->dev->event_destroy(e->event);
+            e->dev->leave(saved);
+        }
+    }
+
+    while (idle != NULL) {
+        struct block *b = idle;
+        idle = b->next;
+        free_block(b);
+    }
+    idle_bytes[XM_POOL_HOST] = idle_bytes[XM_POOL_DEVICE] = 0;
+    for (int i = 0; i < num_streams; i++) {
+        if (streams[i].dev->enter(streams[i].device, &saved) == xcclSuccess) {
+            streams[i].dev->stream_destroy(streams[i].stream);
+            streams[i].dev->leave(saved);
+        }
+    }
+    num_streams = 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scratch memory, pinned host memory and device memory, kept between calls because both are slow to
+ * get. */
+#ifndef XM_DATA_POOLS_H
+#define XM_DATA_POOLS_H
+
+#include <stddef.h>
+
+#include "device/device.h"
+
+enum xm_pool { XM_POOL_HOST, XM_POOL_DEVICE };
+
+enum { XM_SCRATCH_MAX = 8 };
+
+/* What one call holds; given back by xm_scratch_end(). */
+struct xm_scratch {
+    const struct xc_device_ops *dev;
+    int                         device;
+    int                         count;
+    void                       *blocks[XM_SCRATCH_MAX]; /* struct block of pools.c */
+};
+
+void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *dev, int device);
+/*
+ * At least bytes (not zero), with the scratch's device entered. What is not in the pool comes from
+ * the driver, on a thread: the driver may wait for the program's own work. Where there is no pinned
+ * memory, ordinary memory takes its place.
+ */
+xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
+                             void **ptr_p);
+void         xm_scratch_end(struct xm_scratch *scratch);
+
+/* A stream of the device for copies of calls that have no communicator; with the device entered. */
+xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStream_t *stream_p);
+
+/* An event of the device, with the device entered; and back, NULL too. */
+xcclResult_t xm_event_take(const struct xc_device_ops *dev, int device, void **event_p);
+void         xm_event_give(const struct xc_device_ops *dev, int device, void *event);
+
+/* Free all that is kept; in MPI_Finalize. */
+void xm_memory_finalize(void);
+
+#endif

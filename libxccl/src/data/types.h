@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a datatype looks like in memory. */
+#ifndef XM_DATA_TYPES_H
+#define XM_DATA_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mpi/mpi.h"
+
+/* How the elements of a type lie in memory. */
+struct xm_layout {
+    MPI_Count size;                 /* bytes of data */
+    MPI_Count lb, extent;           /* step from one element to the next */
+    MPI_Count true_lb, true_extent; /* what an element really touches */
+    bool      derived;
+    bool      plain; /* count elements are count * size bytes, in order, without holes */
+};
+
+/* False if type is no valid datatype; then MPI is to complain. */
+bool xm_layout_of(MPI_Datatype type, struct xm_layout *layout_p);
+
+/* What kind of number a predefined type is. */
+enum xm_nature { XM_OTHER, XM_CHARACTER, XM_SIGNED, XM_UNSIGNED, XM_REAL, XM_COMPLEX, XM_HOLES };
+
+/* A predefined type that this MPI has, or false. size in bytes. */
+bool xm_type_named(MPI_Datatype type, enum xm_nature *nature_p, MPI_Count *size_p);
+
+/* All integer types, for a look at each of them: the i-th, or false. */
+bool xm_type_integer(int i, MPI_Datatype *type_p, enum xm_nature *nature_p, MPI_Count *size_p);
+
+/* Once, after xm_mpi_open(). */
+void xm_types_init(void);
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libxccl-mpi.so itself: the MPI functions that it takes over, for any MPI.
+ *
+ * It knows no mpi.h. At the first call it finds the MPI library in the process, learns its family
+ * from the symbols it has, opens libxccl-mpi-<family>.so beside it and hands all calls to that. So
+ * one file is preloaded whatever MPI a program uses, and in a program without MPI nothing happens.
+ *
+ * Arguments travel as longs. In the calling conventions of the 64-bit platforms (x86-64, AArch64,
+ * POWER, RISC-V) every argument of these functions, int, pointer or handle, takes one integer
+ * register or one 8-byte stack slot, so forwarding the slot forwards the argument.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "entries/entries.h"
+
+_Static_assert(sizeof(long) == sizeof(void *), "arguments are forwarded as longs");
+
+#define DISPATCH_EXPORT __attribute__((visibility("default")))
+
+typedef void (*function_t)(void);
+
+static const struct xm_family *family;
+static function_t              libmpi_functions[XM_NUM_FUNCTIONS];
+static bool                    ready; /* atomic: both are filled */
+static pthread_once_t          once = PTHREAD_ONCE_INIT;
+
+static const struct {
+    const char *name; /* "PMPI_Allreduce" */
+    int         arguments;
+} functions[XM_NUM_FUNCTIONS] = {
+#define SIX(name, small, capitals, n, ni, np, kinds)                                               \
+    [XM_FN_MPI_##name] = {"PMPI_" #name, n},                                                       \
+    [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},                                              \
+    [XM_FN_MPI_I##small] = {"PMPI_I" #small, ni},                                                  \
+    [XM_FN_MPI_I##small##_c] = {"PMPI_I" #small "_c", ni},                                         \
+    [XM_FN_MPI_##name##_init] = {"PMPI_" #name "_init", np},                                       \
+    [XM_FN_MPI_##name##_init_c] = {"PMPI_" #name "_init_c", np},
+    XM_COLLECTIVES(SIX)
+#undef SIX
+#define ONE(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
+        XM_START_FUNCTIONS(ONE) XM_OTHER_FUNCTIONS(ONE)
+#undef ONE
+};
+
+static function_t lookup(void *handle, const char *name)
+{
+    void      *address = dlsym(handle, name);
+    function_t function;
+
+    memcpy(&function, &address, sizeof(function));
+    return function;
+}
+
+/* The names of all loaded objects, taken under the loader's lock and used without it. */
+struct names {
+    char **list;
+    size_t count;
+};
+
+static int take_name(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct names *names = arg;
+
+    (void)size;
+    if ((info->dlpi_name == NULL) || (info->dlpi_name[0] == '\0')) {
+        return 0;
+    }
+    char **list = realloc(names->list, (names->count + 1) * sizeof(*list));
+    if (list == NULL) {
+        return 1;
+    }
+    names->list = list;
+    list[names->count] = strdup(info->dlpi_name);
+    names->count += (list[names->count] != NULL) ? 1 : 0;
+    return 0;
+}
+
+/* The loaded object that defines PMPI_Init itself: for libraries outside the global scope. */
+static void *find_private(void)
+{
+    struct names names = {NULL, 0};
+    void        *found = NULL;
+
+    dl_iterate_phdr(take_name, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        void *handle = (found == NULL) ? dlopen(names.list[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
+        if (handle != NULL) {
+            Dl_info info;
+            void   *address = dlsym(handle, "PMPI_Init");
+            /* A plugin's handle finds its dependencies' names too. */
+            if ((address != NULL) && (dladdr(address, &info) != 0)) {
+                found = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* stays loaded */
+            }
+            dlclose(handle);
+        }
+        free(names.list[i]);
+    }
+    free(names.list);
+    return found;
+}
+
+/* The MPI library of this process. */
+static void *find_mpi(void)
+{
+    Dl_info info;
+    void   *address = dlsym(RTLD_DEFAULT, "PMPI_Init");
+
+    if ((address != NULL) && (dladdr(address, &info) != 0)) {
+        void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        /* NULL when MPI is linked statically into the program. */
+        return (handle != NULL) ? handle : dlopen(NULL, RTLD_LAZY);
+    }
+    return find_private();
+}
+
+static const char *family_of(void *libmpi)
+{
+    if (dlsym(libmpi, "ompi_mpi_comm_world") != NULL) {
+        return "openmpi";
+    }
+    /* The ABI that MPICH shares with Cray MPICH, Intel MPI, MVAPICH and ParaStation MPI. */
+    if ((dlsym(libmpi, "MPIR_F_NeedInit") != NULL) ||
+        (dlsym(libmpi, "MPIX_Query_cuda_support") != NULL) ||
+        (dlsym(libmpi, "MPIR_Dup_fn") != NULL) || (dlsym(libmpi, "MPIR_Err_create_code") != NULL)) {
+        return "mpich";
+    }
+    return NULL;
+}
+
+/* libxccl-mpi-<family>.so in the folder xccl beside this file. */
+static const struct xm_family *open_family(const char *name)
+{
+    Dl_info info;
+    char    path[4096];
+
+    if ((name == NULL) || (dladdr((void *)&ready, &info) == 0)) {
+        return NULL;
+    }
+    const char *slash = strrchr(info.dli_fname, '/');
+    int         folder = (slash != NULL) ? (int)(slash - info.dli_fname) + 1 : 0;
+    int         n =
+        snprintf(path, sizeof(path), "%.*sxccl/libxccl-mpi-%s.so", folder, info.dli_fname, name);
+    if ((n < 0) || (n >= (int)sizeof(path))) {
+        return NULL;
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        fprintf(stderr, "xccl warning: calls go to MPI alone: %s\n", dlerror());
+        return NULL;
+    }
+    const struct xm_family *found = dlsym(handle, XM_FAMILY_SYMBOL);
+    if ((found == NULL) || (found->abi != XM_FAMILY_ABI)) {
+        fprintf(stderr, "xccl warning: calls go to MPI alone: %s is of another version of xccl\n",
+                path);
+        dlclose(handle);
+        return NULL;
+    }
+    return found;
+}
+
+static const char *file_of(function_t function)
+{
+    Dl_info info;
+    void   *address;
+
+    memcpy(&address, &function, sizeof(address));
+    return ((address != NULL) && (dladdr(address, &info) != 0)) ? info.dli_fname : "";
+}
+
+/*
+ * What a tool behind us has of each function: the next one in the search order, unless that is the
+ * MPI library's own or an alias of it, which the PMPI name reaches without another look.
+ */
+static void find_next(function_t next[XM_NUM_FUNCTIONS])
+{
+    for (int i = 0; i < XM_NUM_FUNCTIONS; i++) {
+        function_t found = lookup(RTLD_NEXT, functions[i].name + 1);
+
+        if ((found == NULL) || (libmpi_functions[i] == NULL) ||
+            (strcmp(file_of(found), file_of(libmpi_functions[i])) == 0)) {
+            found = NULL;
+        }
+        next[i] = found;
+    }
+}
+
+static void set_up(void)
+{
+    function_t next[XM_NUM_FUNCTIONS];
+    void      *libmpi = find_mpi();
+
+    if (libmpi != NULL) {
+        for (int i = 0; i < XM_NUM_FUNCTIONS; i++) {
+            libmpi_functions[i] = lookup(libmpi, functions[i].name);
+        }
+        find_next(next);
+        family = open_family(family_of(libmpi));
+        if ((family != NULL) && (family->open(libmpi, next) != 0)) {
+            family = NULL;
+        }
+    }
+    __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
+}
+
+static inline void need_set_up(void)
+{
+    if (__builtin_expect(!__atomic_load_n(&ready, __ATOMIC_ACQUIRE), 0)) {
+        pthread_once(&once, set_up);
+    }
+}
+
+/* MPI_ERR_OTHER in both families; only for a function that this MPI does not have. */
+static long no_function(enum xm_function function)
+{
+    fprintf(stderr, "xccl error: no MPI library in this process has %s\n",
+            functions[function].name + 1);
+    return 16;
+}
+
+static long serve(enum xm_function function, int profiling, const long *args)
+{
+    need_set_up();
+    if (__builtin_expect(family != NULL, 1)) {
+        return family->call(function, profiling, args);
+    }
+    if (libmpi_functions[function] == NULL) {
+        return no_function(function);
+    }
+    return xm_invoke(libmpi_functions[function], functions[function].arguments, args);
+}
+
+#define L0 void
+#define L1 long a
+#define L2 L1, long b
+#define L3 L2, long c
+#define L4 L3, long d
+#define L5 L4, long e
+#define L6 L5, long f
+#define L7 L6, long g
+#define L8 L7, long h
+#define L9 L8, long i
+#define L10 L9, long j
+#define L11 L10, long k
+#define A0 0
+#define A1 a
+#define A2 A1, b
+#define A3 A2, c
+#define A4 A3, d
+#define A5 A4, e
+#define A6 A5, f
+#define A7 A6, g
+#define A8 A7, h
+#define A9 A8, i
+#define A10 A9, j
+#define A11 A10, k
+
+#define DEFINE(name, arguments)                                                                    \
+    DISPATCH_EXPORT long name(L##arguments);                                                       \
+    DISPATCH_EXPORT long name(L##arguments)                                                        \
+    {                                                                                              \
+        const long args[] = {A##arguments};                                                        \
+        return serve(XM_FN_##name, 0, args);                                                       \
+    }
+
+/*
+ * The profiling names too, because Open MPI's Fortran functions (mpif.h, mpi and mpi_f08 alike)
+ * call PMPI_Allreduce and not MPI_Allreduce; and so does a profiling tool that stands in front of
+ * us. The MPI library's own PMPI functions are reached by its handle. Not PMPI_Init: find_mpi()
+ * looks for the library that has it.
+ */
+#define DEFINE_PROFILING(name, arguments)                                                          \
+    DISPATCH_EXPORT long P##name(L##arguments);                                                    \
+    DISPATCH_EXPORT long P##name(L##arguments)                                                     \
+    {                                                                                              \
+        const long args[] = {A##arguments};                                                        \
+        return serve(XM_FN_##name, 1, args);                                                       \
+    }
+
+#define DEFINE_BOTH(name, arguments) DEFINE(name, arguments) DEFINE_PROFILING(name, arguments)
+
+#define DEFINE_SIX(name, small, capitals, n, ni, np, kinds)                                        \
+    DEFINE_BOTH(MPI_##name, n)                                                                     \
+    DEFINE_BOTH(MPI_##name##_c, n)                                                                 \
+    DEFINE_BOTH(MPI_I##small, ni)                                                                  \
+    DEFINE_BOTH(MPI_I##small##_c, ni)                                                              \
+    DEFINE_BOTH(MPI_##name##_init, np)                                                             \
+    DEFINE_BOTH(MPI_##name##_init_c, np)
+
+XM_COLLECTIVES(DEFINE_SIX)
+XM_START_FUNCTIONS(DEFINE)
+XM_OTHER_FUNCTIONS(DEFINE_BOTH)
+
+/* MPI_Comm is an int or a pointer, so a long carries it. */
+DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm);
+DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm)
+{
+    need_set_up();
+    if (family == NULL) {
+        fprintf(stderr, "xccl error: xcclCommInitMPI: no MPI library in this process is served\n");
+        return 16;
+    }
+    return family->comm_init_mpi(comm_p, mpi_comm);
+}
+
+/* "mpi", "ccl", ... for the last collective of this thread; NULL in a process without MPI. */
+DISPATCH_EXPORT const char *xccl_mpi_last_path(void);
+DISPATCH_EXPORT const char *xccl_mpi_last_path(void)
+{
+    need_set_up();
+    return (family != NULL) ? family->last_path() : NULL;
+}

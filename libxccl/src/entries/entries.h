@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions that libxccl-mpi.so takes over, and the contract between it (dispatch.c: one file
+ * for every MPI) and the part that is compiled with one MPI family's mpi.h (family.c).
+ */
+#ifndef XM_ENTRIES_ENTRIES_H
+#define XM_ENTRIES_ENTRIES_H
+
+#include "mpi/functions.h"
+
+/* Both sides are built together; a stale file of another version is refused by this number. */
+enum { XM_FAMILY_ABI = 2 };
+
+struct xm_family {
+    unsigned    abi;
+    const char *name; /* "openmpi", "mpich" */
+    /*
+     * Learn which library to call. next: of each function the one that a tool behind us has
+     * (preloaded after us, or linked), or NULL. Returns 0; else the family's file cannot serve this
+     * library, and every call goes straight to it.
+     */
+    int (*open)(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void));
+    /*
+     * Serve a call. profiling: it came under the name PMPI_..., from a tool in front of us or from
+     * Open MPI's Fortran functions. args: every argument in a long, as in dispatch.c.
+     */
+    long (*call)(enum xm_function function, int profiling, const long *args);
+    int (*comm_init_mpi)(void **comm_p, long mpi_comm);
+    const char *(*last_path)(void);
+};
+
+#define XM_FAMILY_SYMBOL "xccl_mpi_family"
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What libxccl-mpi.so opens for this MPI family: start, end, and every call of a function. */
+#include <pthread.h>
+
+#include <xccl/xccl_mpi.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "calls/calls.h"
+#include "comms/wait.h"
+#include "entries/entries.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool            started; /* atomic */
+
+/* With MPI initialised. A fault of the environment is kept for MPI_Init to report. */
+static void start(void)
+{
+    const struct xc_params *params = xc_params();
+    int                     rank, initialized = 0;
+
+    if ((xm_pmpi.Initialized(&initialized) == MPI_SUCCESS) && initialized &&
+        (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank) == MPI_SUCCESS)) {
+        xc_log_set_rank(rank);
+        xm_records_init();
+    } /* else the program uses sessions alone */
+    xm_call_init();
+    xm_types_init();
+    xm_progress_init();
+    xm_comm_arithmetic = xm_reduction_arithmetic;
+    xm_config.check = (params->check != 0);
+    if (xc_params_error() != NULL) {
+        xc_fail(xcclInvalidArgument, "%s", xc_params_error());
+        xm_config.faulty = true;
+    } else if ((params->tune != NULL) &&
+               (xm_table_parse("XCCL_TUNE", params->tune, &xm_config.tune) != xcclSuccess)) {
+        xm_config.faulty = true;
+    } else if (xm_table_parse("built-in table", xm_table_builtin(), &xm_config.table) !=
+               xcclSuccess) {
+        xm_config.faulty = true;
+    }
+}
+
+/*
+ * Fortran's MPI_Init may pass us by, and with sessions there is none: so any call may be the first.
+ * One that comes before MPI is initialised goes to MPI, which objects.
+ */
+static void start_once(bool report, bool collective)
+{
+    int initialized = 0, finalized = 0;
+
+    if ((xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || (!initialized && !collective) ||
+        (xm_pmpi.Finalized(&finalized) != MPI_SUCCESS) || finalized) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    bool first = !__atomic_load_n(&started, __ATOMIC_ACQUIRE);
+    if (first) {
+        start();
+        __atomic_store_n(&started, true, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    if (first && xm_config.faulty && !report) {
+        xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, xc_last_detail());
+    }
+}
+
+static bool is_started(bool collective)
+{
+    if (__builtin_expect(!__atomic_load_n(&started, __ATOMIC_ACQUIRE), 0)) {
+        start_once(false, collective);
+    }
+    return __atomic_load_n(&started, __ATOMIC_RELAXED);
+}
+
+static int after_init(int res)
+{
+    if (res != MPI_SUCCESS) {
+        return res;
+    }
+    start_once(true, false);
+    return xm_config.faulty
+               ? xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, xc_last_detail())
+               : res;
+}
+
+/*
+ * Here and not in a destructor: the vendor's library and the driver must still be alive. Staging
+ * goes on, because MPI calls the program's delete callbacks first of all, and those may use
+ * communicators.
+ */
+static int finalize(int profiling, const long *args)
+{
+    bool ours = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
+
+    if (ours) {
+        xm_ops_finalize();
+        xm_comms_finalize();
+        xm_progress_finalize();
+    }
+    int res = (int)xm_mpi_forward(XM_FN_MPI_Finalize, profiling, args);
+    if (ours && (res == MPI_SUCCESS)) {
+        xm_memory_finalize();
+        xm_workers_finalize();
+        xm_table_free(xm_config.tune);
+        xm_table_free(xm_config.table);
+        xm_config = (struct xm_config){.faulty = true};
+    }
+    return res;
+}
+
+static int free_comm(enum xm_function function, int profiling, const long *args)
+{
+    MPI_Comm *comm = (MPI_Comm *)args[0];
+
+    if ((comm == NULL) || !__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    xm_comm_freeing(*comm);
+    int res = (int)xm_mpi_forward(function, profiling, args);
+    xm_comm_freed();
+    return res;
+}
+
+/* Functions on requests concern us only while the program holds one of ours. */
+static int request_function(enum xm_function function, int profiling, const long *args)
+{
+    if (__builtin_expect(xm_requests_live() == 0, 1)) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    return xm_request_call(function, profiling, args);
+}
+
+static int other_function(enum xm_function function, int profiling, const long *args)
+{
+    switch (function) {
+    case XM_FN_MPI_Init:
+    case XM_FN_MPI_Init_thread:
+        return after_init((int)xm_mpi_forward(function, profiling, args));
+    case XM_FN_MPI_Finalize:
+        return finalize(profiling, args);
+    case XM_FN_MPI_Barrier:
+        return (int)xm_mpi_forward(function, profiling, args);
+    case XM_FN_MPI_Reduce_local:
+    case XM_FN_MPI_Reduce_local_c:
+        return is_started(false) ? xm_reduce_local(function, profiling, args)
+                                 : (int)xm_mpi_forward(function, profiling, args);
+    case XM_FN_MPI_Comm_free:
+    case XM_FN_MPI_Comm_disconnect:
+        return free_comm(function, profiling, args);
+    default:
+        return request_function(function, profiling, args);
+    }
+}
+
+static long serve(enum xm_function function, int profiling, const long *args)
+{
+    if (__builtin_expect(xm_mpi_is_forwarded(), 0)) {
+        return xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
+    }
+    if ((int)function >= XM_NUM_COLLECTIVE_FUNCTIONS) {
+        return other_function(function, profiling, args);
+    }
+    if (!is_started(true) || xm_call_is_plain(function, args)) {
+        return xm_mpi_forward(function, profiling, args);
+    }
+    return xm_collective(function, profiling, args);
+}
+
+static int comm_init_mpi(void **comm_p, long handle)
+{
+    const struct xc_device_ops *dev;
+    int                         device = -1, inter = 0;
+    MPI_Comm                    comm = (MPI_Comm)(intptr_t)handle;
+
+    if (comm_p == NULL) {
+        return xc_fail(xcclInvalidArgument, "xcclCommInitMPI: comm_p is NULL");
+    }
+    if (!is_started(false)) {
+        return xc_fail(xcclInvalidUsage, "xcclCommInitMPI: MPI is not initialised");
+    }
+    if ((comm == XM_HANDLE(MPI_COMM_NULL)) ||
+        (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) || inter) {
+        return xc_fail(xcclInvalidArgument, "xcclCommInitMPI: not an intracommunicator");
+    }
+    dev = xc_device_active();
+    if (dev != NULL) {
+        dev->current(&device);
+    }
+    return xm_comm_create(comm, dev, device, (xcclComm_t *)comm_p);
+}
+
+static int open_mpi(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
+{
+    if (xm_mpi_open(libmpi, next) != xcclSuccess) {
+        xc_params(); /* sets the log up */
+        xc_warn("calls go to MPI alone: %s", xc_last_detail());
+        return 1;
+    }
+    return 0;
+}
+
+XCCL_EXPORT extern const struct xm_family xccl_mpi_family;
+const struct xm_family                    xccl_mpi_family = {
+                       .abi = XM_FAMILY_ABI,
+                       .name = XM_OPENMPI ? "openmpi" : "mpich",
+                       .open = open_mpi,
+                       .call = serve,
+                       .comm_init_mpi = comm_init_mpi,
+                       .last_path = xm_last_path,
+};

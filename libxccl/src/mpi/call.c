@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A call's arguments, and making it.
+ *
+ * Programs ask whether a function like MPI_Allreduce_c exists by looking for its name (mpi4py's
+ * wheels do), and find ours; so it must work with an MPI library that has none: by the function
+ * with int counts, as long as the counts fit.
+ */
+#include "mpi/call.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+struct xm_signature xm_signatures[XM_NUM_COLLS] = {
+#define XM_ROW(name, small, capitals, n, ni, np, kinds) [XM_##capitals] = {kinds, -1, -1, false},
+    XM_COLLECTIVES(XM_ROW)
+#undef XM_ROW
+};
+
+static int position(const struct xm_signature *s, char kind)
+{
+    const char *at = strchr(s->kinds, kind);
+
+    return (at == NULL) ? -1 : (int)(at - s->kinds);
+}
+
+void xm_call_init(void)
+{
+    for (int i = 0; i < XM_NUM_COLLS; i++) {
+        struct xm_signature *s = &xm_signatures[i];
+        s->sendbuf = (int8_t)position(s, 's');
+        s->recvbuf = (int8_t)position(s, 'r');
+        s->wide_displs = (position(s, 'a') >= 0);
+    }
+}
+
+/* Handles are ints in one family and pointers in the other; a long holds either. */
+#define HANDLE(type, value) ((type)(intptr_t)(value))
+
+static void read_argument(struct xm_call *call, char kind, long value)
+{
+    void *pointer = (void *)value;
+
+    switch (kind) {
+    case 's':
+        call->sendbuf = pointer;
+        break;
+    case 'r':
+        call->recvbuf = pointer;
+        break;
+    case 'n':
+        call->sendcount = call->large ? (MPI_Count)value : (int)value;
+        break;
+    case 'm':
+        call->recvcount = call->large ? (MPI_Count)value : (int)value;
+        break;
+    case 'N':
+        call->sendcounts = pointer;
+        break;
+    case 'M':
+        call->recvcounts = pointer;
+        break;
+    case 'd':
+    case 'a':
+        call->sdispls = pointer;
+        break;
+    case 'D':
+    case 'A':
+        call->rdispls = pointer;
+        break;
+    case 't':
+        call->sendtype = HANDLE(MPI_Datatype, value);
+        break;
+    case 'u':
+        call->recvtype = HANDLE(MPI_Datatype, value);
+        break;
+    case 'U':
+        call->sendtypes = pointer;
+        break;
+    case 'V':
+        call->recvtypes = pointer;
+        break;
+    case 'o':
+        call->op = HANDLE(MPI_Op, value);
+        break;
+    case 'x':
+        call->root = (int)value;
+        break;
+    default:
+        call->comm = HANDLE(MPI_Comm, value);
+        break;
+    }
+}
+
+void xm_call_read(enum xm_function function, int profiling, const long *args, struct xm_call *call)
+{
+    memset(call, 0, sizeof(*call));
+    call->function = function;
+    call->coll = (enum xm_coll)((int)function / 6);
+    call->form = (enum xm_form)((int)function % 6 / 2);
+    call->large = ((int)function % 2) != 0;
+    call->profiling = (profiling != 0);
+    call->root = -1;
+    int n = xm_mpi_arguments(function);
+    memcpy(call->args, args, (size_t)n * sizeof(*args));
+    const char *kinds = xm_signatures[call->coll].kinds;
+    for (int i = 0; kinds[i] != '\0'; i++) {
+        read_argument(call, kinds[i], args[i]);
+    }
+    if (call->form != XM_BLOCKING) {
+        call->request = (MPI_Request *)args[n - 1];
+    }
+}
+
+static bool fits(MPI_Count value)
+{
+    return (value >= INT_MIN) && (value <= INT_MAX);
+}
+
+/* MPI's own error for it, through the communicator's error handler. */
+static int too_large(const struct xm_call *call)
+{
+    xc_error("%s with large counts: a count or displacement is above %d, and this MPI has no "
+             "function for it",
+             xm_coll_name(call->coll), INT_MAX);
+    xm_pmpi.Comm_call_errhandler(call->comm, MPI_ERR_COUNT);
+    return MPI_ERR_COUNT;
+}
+
+/* How many elements the arrays have on this rank; 0 where they mean nothing. */
+static int length_of_arrays(const struct xm_call *call, bool sends)
+{
+    int  n = 0, rank = 0, inter = 0, in = 0, out = 0, weighted;
+    bool rooted = (call->coll == XM_GATHERV) || (call->coll == XM_SCATTERV);
+
+    if ((xm_pmpi.Comm_size(call->comm, &n) != MPI_SUCCESS) ||
+        (xm_pmpi.Comm_rank(call->comm, &rank) != MPI_SUCCESS) ||
+        (xm_pmpi.Comm_test_inter(call->comm, &inter) != MPI_SUCCESS)) {
+        return 0;
+    }
+    if (rooted && (call->root != (inter ? MPI_ROOT : rank))) {
+        return 0;
+    }
+    if (call->coll >= XM_NEIGHBOR_ALLGATHER) {
+        int status = MPI_UNDEFINED;
+        xm_pmpi.Topo_test(call->comm, &status);
+        if (status == MPI_CART) {
+            xm_pmpi.Cartdim_get(call->comm, &n);
+            return 2 * n;
+        }
+        if (status == MPI_GRAPH) {
+            xm_pmpi.Graph_neighbors_count(call->comm, rank, &n);
+            return n;
+        }
+        xm_pmpi.Dist_graph_neighbors_count(call->comm, &in, &out, &weighted);
+        return sends ? out : in;
+    }
+    if (inter && (call->coll != XM_REDUCE_SCATTER)) {
+        xm_pmpi.Comm_remote_size(call->comm, &n);
+    }
+    return n;
+}
+
+struct narrowed {
+    long  args[XM_MAX_ARGUMENTS];
+    void *room[4]; /* arrays made for the call */
+    int   rooms;
+};
+
+/* Replace an array of MPI_Count or MPI_Aint by one of ints; false: a value does not fit. */
+static bool narrow_array(const struct xm_call *call, char kind, long *arg, struct narrowed *out)
+{
+    const void *array = (const void *)*arg;
+    bool        counts = (kind == 'N') || (kind == 'M');
+    int         n = length_of_arrays(call, (kind == 'N') || (kind == 'd'));
+    int        *ints;
+
+    if ((array == NULL) || (n == 0)) {
+        return true;
+    }
+    ints = malloc((size_t)n * sizeof(*ints));
+    if (ints == NULL) {
+        return false;
+    }
+    out->room[out->rooms++] = ints;
+    for (int i = 0; i < n; i++) {
+        MPI_Count value =
+            counts ? xm_count_at(call, array, i) : (MPI_Count)xm_displ_at(call, array, i);
+        if (!fits(value)) {
+            return false;
+        }
+        ints[i] = (int)value;
+    }
+    *arg = (long)ints;
+    return true;
+}
+
+static bool narrow(const struct xm_call *call, struct narrowed *out)
+{
+    const char *kinds = xm_signatures[call->coll].kinds;
+
+    for (int i = 0; kinds[i] != '\0'; i++) {
+        switch (kinds[i]) {
+        case 'n':
+        case 'm':
+            if (!fits((MPI_Count)out->args[i])) {
+                return false;
+            }
+            break;
+        case 'N':
+        case 'M':
+        case 'd':
+        case 'D':
+            if (!narrow_array(call, kinds[i], &out->args[i], out)) {
+                return false;
+            }
+            break;
+        default:
+            break;
+        }
+    }
+    return true;
+}
+
+/*
+ * Arrays made for a non-blocking call must outlive it, and MPI does not say when it is over: those
+ * few words stay.
+ */
+static void release(struct narrowed *narrowed, enum xm_form form)
+{
+    for (int i = 0; (i < narrowed->rooms) && (form == XM_BLOCKING); i++) {
+        free(narrowed->room[i]);
+    }
+}
+
+static int make(const struct xm_call *call, enum xm_form form, const long *args)
+{
+    enum xm_function function = xm_function_of(call->coll, form, call->large);
+    struct narrowed  narrowed = {.rooms = 0};
+
+    if (xm_mpi_functions[function] != NULL) {
+        return (int)xm_mpi_forward(function, call->profiling, args);
+    }
+    if (!call->large) {
+        xc_error("this MPI has no function for %s in this form", xm_coll_name(call->coll));
+        xm_pmpi.Comm_call_errhandler(call->comm, MPI_ERR_OTHER);
+        return MPI_ERR_OTHER;
+    }
+    memcpy(narrowed.args, args, sizeof(narrowed.args));
+    int res = narrow(call, &narrowed)
+                  ? (int)xm_mpi_forward(xm_function_of(call->coll, form, 0), call->profiling,
+                                        narrowed.args)
+                  : too_large(call);
+    release(&narrowed, form);
+    return res;
+}
+
+int xm_call_mpi(const struct xm_call *call)
+{
+    return make(call, call->form, call->args);
+}
+
+static void set_buffers(const struct xm_call *call, const void *sendbuf, void *recvbuf, long *args)
+{
+    const struct xm_signature *s = &xm_signatures[call->coll];
+
+    memcpy(args, call->args, sizeof(call->args));
+    if (s->sendbuf >= 0) {
+        args[s->sendbuf] = (long)sendbuf;
+    }
+    args[s->recvbuf] = (long)recvbuf;
+}
+
+int xm_call_mpi_with(const struct xm_call *call, const void *sendbuf, void *recvbuf)
+{
+    long args[XM_MAX_ARGUMENTS];
+
+    set_buffers(call, sendbuf, recvbuf, args);
+    return make(call, XM_BLOCKING, args);
+}
+
+int xm_call_mpi_start(const struct xm_call *call, const void *sendbuf, void *recvbuf,
+                      MPI_Request *request)
+{
+    long args[XM_MAX_ARGUMENTS];
+    int  n = xm_mpi_arguments(xm_function_of(call->coll, XM_NONBLOCKING, 0));
+
+    set_buffers(call, sendbuf, recvbuf, args);
+    args[n - 1] = (long)request;
+    return make(call, XM_NONBLOCKING, args);
+}

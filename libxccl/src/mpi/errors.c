@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Failures as MPI errors: a class of our own, a code per kind of failure. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "mpi/mpi.h"
+
+enum { MAX_CODES = 80 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool            have_class;
+static int             error_class;
+static int             codes[MAX_CODES]; /* by xcclResult_t; 0: not made yet */
+
+/* Shorter than MPI_MAX_ERROR_STRING of every MPI (Open MPI's is 256). */
+enum { TEXT_BYTES = 255 };
+
+int xm_error_code(xcclResult_t res, const char *text)
+{
+    char line[TEXT_BYTES];
+    int  code = MPI_ERR_OTHER;
+
+    pthread_mutex_lock(&lock);
+    if (!have_class) {
+        have_class = (xm_pmpi.Add_error_class(&error_class) == MPI_SUCCESS);
+        if (have_class) {
+            xm_pmpi.Add_error_string(error_class, "xccl: a collective on device memory failed");
+        }
+    }
+    if (have_class && ((int)res < MAX_CODES)) {
+        if (codes[res] == 0) {
+            xm_pmpi.Add_error_code(error_class, &codes[res]);
+        }
+        code = codes[res];
+        /* The code's text is that of its latest failure. */
+        snprintf(line, sizeof(line), "xccl: %.240s", text);
+        xm_pmpi.Add_error_string(code, line);
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int xm_raise(MPI_Comm comm, xcclResult_t res, const char *text)
+{
+    char copy[1024];
+
+    snprintf(copy, sizeof(copy), "%s", text); /* text may be the detail that calls below replace */
+    xc_error("%s", copy);
+    int code = xm_error_code(res, copy);
+    xm_pmpi.Comm_call_errhandler(comm, code);
+    return code;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The MPI functions that are taken over, by number. No mpi.h here: the dispatcher has none.
+ */
+#ifndef XM_MPI_FUNCTIONS_H
+#define XM_MPI_FUNCTIONS_H
+
+#include "base/collectives.h"
+
+/* Those that are not collectives: name, number of arguments. */
+#define XM_START_FUNCTIONS(X)                                                                      \
+    X(MPI_Init, 2)                                                                                 \
+    X(MPI_Init_thread, 4)
+
+#define XM_OTHER_FUNCTIONS(X)                                                                      \
+    X(MPI_Finalize, 0)                                                                             \
+    X(MPI_Barrier, 1)                                                                              \
+    X(MPI_Reduce_local, 5)                                                                         \
+    X(MPI_Reduce_local_c, 5)                                                                       \
+    X(MPI_Wait, 2)                                                                                 \
+    X(MPI_Waitall, 3)                                                                              \
+    X(MPI_Waitany, 4)                                                                              \
+    X(MPI_Waitsome, 5)                                                                             \
+    X(MPI_Test, 3)                                                                                 \
+    X(MPI_Testall, 4)                                                                              \
+    X(MPI_Testany, 5)                                                                              \
+    X(MPI_Testsome, 5)                                                                             \
+    X(MPI_Request_get_status, 3)                                                                   \
+    X(MPI_Request_free, 1)                                                                         \
+    X(MPI_Start, 1)                                                                                \
+    X(MPI_Startall, 2)                                                                             \
+    X(MPI_Comm_free, 1)                                                                            \
+    X(MPI_Comm_disconnect, 1)
+
+/* Blocking, non-blocking, persistent. */
+enum xm_form { XM_BLOCKING, XM_NONBLOCKING, XM_PERSISTENT, XM_NUM_FORMS };
+
+/* Each collective has six functions in a row: its forms, each with int and with large counts. */
+enum xm_function {
+#define XM_SIX(name, small, capitals, n, ni, np, kinds)                                            \
+    XM_FN_MPI_##name, XM_FN_MPI_##name##_c, XM_FN_MPI_I##small, XM_FN_MPI_I##small##_c,            \
+        XM_FN_MPI_##name##_init, XM_FN_MPI_##name##_init_c,
+    XM_COLLECTIVES(XM_SIX)
+#undef XM_SIX
+#define XM_ONE(name, arguments) XM_FN_##name,
+        XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE)
+#undef XM_ONE
+            XM_NUM_FUNCTIONS
+};
+
+enum { XM_NUM_COLLECTIVE_FUNCTIONS = XM_NUM_COLLS * 6 };
+
+static inline enum xm_function xm_function_of(enum xm_coll coll, enum xm_form form, int large)
+{
+    return (enum xm_function)(6 * (int)coll + 2 * (int)form + (large ? 1 : 0));
+}
+
+/* Call any function whose arguments are integers, pointers or handles. See entries/dispatch.c. */
+static inline long xm_invoke(void (*function)(void), int n, const long *a)
+{
+    typedef long (*f0)(void);
+    typedef long (*f1)(long);
+    typedef long (*f2)(long, long);
+    typedef long (*f3)(long, long, long);
+    typedef long (*f4)(long, long, long, long);
+    typedef long (*f5)(long, long, long, long, long);
+    typedef long (*f6)(long, long, long, long, long, long);
+    typedef long (*f7)(long, long, long, long, long, long, long);
+    typedef long (*f8)(long, long, long, long, long, long, long, long);
+    typedef long (*f9)(long, long, long, long, long, long, long, long, long);
+    typedef long (*f10)(long, long, long, long, long, long, long, long, long, long);
+    typedef long (*f11)(long, long, long, long, long, long, long, long, long, long, long);
+
+    switch (n) {
+    case 0:
+        return ((f0)function)();
+    case 1:
+        return ((f1)function)(a[0]);
+    case 2:
+        return ((f2)function)(a[0], a[1]);
+    case 3:
+        return ((f3)function)(a[0], a[1], a[2]);
+    case 4:
+        return ((f4)function)(a[0], a[1], a[2], a[3]);
+    case 5:
+        return ((f5)function)(a[0], a[1], a[2], a[3], a[4]);
+    case 6:
+        return ((f6)function)(a[0], a[1], a[2], a[3], a[4], a[5]);
+    case 7:
+        return ((f7)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+    case 8:
+        return ((f8)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+    case 9:
+        return ((f9)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8]);
+    case 10:
+        return ((f10)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
+    default:
+        return ((f11)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    }
+}
+
+#endif

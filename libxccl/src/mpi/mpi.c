@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi/mpi.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+
+struct xm_pmpi    xm_pmpi;
+struct xm_handles xm_handles;
+
+static void *mpi_library;
+
+xm_function_t        xm_mpi_functions[XM_NUM_FUNCTIONS];
+static xm_function_t next_functions[XM_NUM_FUNCTIONS];
+
+/* Calls of this thread that are inside a tool behind us. */
+static __thread int forwarded;
+
+struct function {
+    const char *name;
+    size_t      offset;
+};
+
+static const struct function needed[] = {
+#define XM_ROW(name) {"PMPI_" #name, offsetof(struct xm_pmpi, name)},
+    XM_PMPI(XM_ROW)
+#undef XM_ROW
+};
+
+static const struct {
+    const char *name;
+    int         arguments;
+} functions[XM_NUM_FUNCTIONS] = {
+#define XM_SIX(name, small, capitals, n, ni, np, kinds)                                            \
+    [XM_FN_MPI_##name] = {"PMPI_" #name, n},                                                       \
+    [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},                                              \
+    [XM_FN_MPI_I##small] = {"PMPI_I" #small, ni},                                                  \
+    [XM_FN_MPI_I##small##_c] = {"PMPI_I" #small "_c", ni},                                         \
+    [XM_FN_MPI_##name##_init] = {"PMPI_" #name "_init", np},                                       \
+    [XM_FN_MPI_##name##_init_c] = {"PMPI_" #name "_init_c", np},
+    XM_COLLECTIVES(XM_SIX)
+#undef XM_SIX
+#define XM_ONE(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
+        XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE)
+#undef XM_ONE
+};
+
+int xm_mpi_arguments(enum xm_function function)
+{
+    return functions[function].arguments;
+}
+
+void *xm_mpi_symbol(const char *name)
+{
+    return dlsym(mpi_library, name);
+}
+
+void *xm_mpi_variable(const char *name)
+{
+    /* An executable may hold a copy of the variable, which then is the one that all use, the MPI
+     * library too; only the global scope knows it. */
+    void *address = dlsym(RTLD_DEFAULT, name);
+
+    return (address != NULL) ? address : dlsym(mpi_library, name);
+}
+
+static void fill(void *field, const char *name)
+{
+    void *address = xm_mpi_symbol(name);
+
+    memcpy(field, &address, sizeof(address));
+}
+
+xcclResult_t xm_mpi_open(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
+{
+    mpi_library = libmpi;
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if (xm_mpi_symbol(needed[i].name) == NULL) {
+            return xc_fail(xcclUnsupported,
+                           "the MPI library lacks %s; xccl needs one of MPI-3.0 or later",
+                           needed[i].name);
+        }
+        fill((char *)&xm_pmpi + needed[i].offset, needed[i].name);
+    }
+    for (int i = 0; i < XM_NUM_FUNCTIONS; i++) {
+        fill(&xm_mpi_functions[i], functions[i].name);
+        next_functions[i] = next[i];
+    }
+#if XM_OPENMPI
+#define XM_SET(type, name, variable) xm_handles.h_##name = (type)xm_mpi_variable(#variable);
+#else
+#define XM_SET(type, name, variable) xm_handles.h_##name = name;
+#endif
+    XM_HANDLES(XM_SET)
+#undef XM_SET
+    return xcclSuccess;
+}
+
+bool xm_mpi_is_forwarded(void)
+{
+    return forwarded > 0;
+}
+
+long xm_mpi_forward(enum xm_function function, int profiling, const long *args)
+{
+    xm_function_t next = next_functions[function];
+
+    if (__builtin_expect((next == NULL) || profiling, 1)) {
+        return xm_invoke(xm_mpi_functions[function], functions[function].arguments, args);
+    }
+    /* The tool goes on to PMPI_..., which is ours too: that call must not be served again. */
+    forwarded++;
+    long res = xm_invoke(next, functions[function].arguments, args);
+    forwarded--;
+    return res;
+}
+
+/* Asked once: the answer does not change, and dlsym() is slow. */
+static bool ask_gpu_aware(const char *runtime)
+{
+    /* Open MPI and MPICH spell the question the same, except for AMD. */
+    const char *const cuda[] = {"MPIX_Query_cuda_support", NULL};
+    const char *const rocm[] = {"MPIX_Query_rocm_support", "MPIX_Query_hip_support", NULL};
+    for (const char *const *name = (strcmp(runtime, "cuda") == 0) ? cuda : rocm; *name != NULL;
+         name++) {
+        int (*query)(void);
+        void *address = xm_mpi_symbol(*name);
+        memcpy(&query, &address, sizeof(query));
+        if (query != NULL) {
+            return query() == 1;
+        }
+    }
+    return false;
+}
+
+bool xm_mpi_gpu_aware(const char *runtime)
+{
+    static int known[2]; /* atomic; 0: not asked yet, 1: no, 2: yes */
+    int        forced = xc_params()->mpi_gpu_aware;
+    int       *answer = &known[strcmp(runtime, "cuda") == 0];
+
+    if (forced != XC_AUTO) {
+        return forced == XC_YES;
+    }
+    if (__atomic_load_n(answer, __ATOMIC_RELAXED) == 0) {
+        __atomic_store_n(answer, ask_gpu_aware(runtime) ? 2 : 1, __ATOMIC_RELAXED);
+    }
+    return __atomic_load_n(answer, __ATOMIC_RELAXED) == 2;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The MPI library of the process, reached without linking it.
+ *
+ * libmpi may be in the global scope, or private to a Python extension, and its name differs between
+ * vendors; so each PMPI function is looked up in the library that was found in the process, and
+ * each predefined handle too (in the Open MPI family handles are addresses of its variables).
+ */
+#ifndef XM_MPI_MPI_H
+#define XM_MPI_MPI_H
+
+#include <stdbool.h>
+
+#include <mpi.h>
+
+#include <xccl/xccl.h>
+
+#include "mpi/functions.h"
+
+#if defined(OMPI_MAJOR_VERSION)
+#define XM_OPENMPI 1
+#else
+#define XM_OPENMPI 0
+#endif
+
+/* Functions that xccl calls for itself: always the library's own, past any tool. */
+#define XM_PMPI(X)                                                                                 \
+    X(Init)                                                                                        \
+    X(Init_thread)                                                                                 \
+    X(Initialized)                                                                                 \
+    X(Finalized)                                                                                   \
+    X(Query_thread)                                                                                \
+    X(Allreduce)                                                                                   \
+    X(Iallreduce)                                                                                  \
+    X(Allgather)                                                                                   \
+    X(Alltoall)                                                                                    \
+    X(Iallgather)                                                                                  \
+    X(Bcast)                                                                                       \
+    X(Ibcast)                                                                                      \
+    X(Reduce_local)                                                                                \
+    X(Comm_size)                                                                                   \
+    X(Comm_rank)                                                                                   \
+    X(Comm_remote_size)                                                                            \
+    X(Comm_test_inter)                                                                             \
+    X(Comm_group)                                                                                  \
+    X(Group_size)                                                                                  \
+    X(Group_translate_ranks)                                                                       \
+    X(Group_free)                                                                                  \
+    X(Comm_create_keyval)                                                                          \
+    X(Comm_free_keyval)                                                                            \
+    X(Comm_get_attr)                                                                               \
+    X(Comm_set_attr)                                                                               \
+    X(Comm_delete_attr)                                                                            \
+    X(Comm_get_errhandler)                                                                         \
+    X(Comm_set_errhandler)                                                                         \
+    X(Comm_call_errhandler)                                                                        \
+    X(Errhandler_free)                                                                             \
+    X(Add_error_class)                                                                             \
+    X(Add_error_code)                                                                              \
+    X(Add_error_string)                                                                            \
+    X(Topo_test)                                                                                   \
+    X(Cartdim_get)                                                                                 \
+    X(Graph_neighbors_count)                                                                       \
+    X(Dist_graph_neighbors_count)                                                                  \
+    X(Test)                                                                                        \
+    X(Wait)                                                                                        \
+    X(Request_free)                                                                                \
+    X(Request_get_status)                                                                          \
+    X(Grequest_start)                                                                              \
+    X(Grequest_complete)                                                                           \
+    X(Status_set_elements)                                                                         \
+    X(Status_set_cancelled)                                                                        \
+    X(Send_init)                                                                                   \
+    X(Start)                                                                                       \
+    X(Pack)                                                                                        \
+    X(Unpack)                                                                                      \
+    X(Type_size_x)                                                                                 \
+    X(Type_get_extent_x)                                                                           \
+    X(Type_get_true_extent_x)                                                                      \
+    X(Type_get_envelope)                                                                           \
+    X(Type_get_contents)                                                                           \
+    X(Type_get_name)                                                                               \
+    X(Type_free)
+
+struct xm_pmpi {
+#define XM_FIELD(name) __typeof__(&PMPI_##name) name;
+    XM_PMPI(XM_FIELD)
+#undef XM_FIELD
+};
+
+extern struct xm_pmpi xm_pmpi;
+
+/* name in mpi.h, Open MPI's variable */
+#define XM_HANDLES(X)                                                                              \
+    X(MPI_Comm, MPI_COMM_WORLD, ompi_mpi_comm_world)                                               \
+    X(MPI_Comm, MPI_COMM_SELF, ompi_mpi_comm_self)                                                 \
+    X(MPI_Comm, MPI_COMM_NULL, ompi_mpi_comm_null)                                                 \
+    X(MPI_Datatype, MPI_DATATYPE_NULL, ompi_mpi_datatype_null)                                     \
+    X(MPI_Datatype, MPI_BYTE, ompi_mpi_byte)                                                       \
+    X(MPI_Datatype, MPI_PACKED, ompi_mpi_packed)                                                   \
+    X(MPI_Datatype, MPI_INT64_T, ompi_mpi_int64_t)                                                 \
+    X(MPI_Datatype, MPI_INT, ompi_mpi_int)                                                         \
+    X(MPI_Op, MPI_OP_NULL, ompi_mpi_op_null)                                                       \
+    X(MPI_Op, MPI_SUM, ompi_mpi_op_sum)                                                            \
+    X(MPI_Op, MPI_PROD, ompi_mpi_op_prod)                                                          \
+    X(MPI_Op, MPI_MAX, ompi_mpi_op_max)                                                            \
+    X(MPI_Op, MPI_MIN, ompi_mpi_op_min)                                                            \
+    X(MPI_Op, MPI_MAXLOC, ompi_mpi_op_maxloc)                                                      \
+    X(MPI_Op, MPI_MINLOC, ompi_mpi_op_minloc)                                                      \
+    X(MPI_Op, MPI_BAND, ompi_mpi_op_band)                                                          \
+    X(MPI_Op, MPI_BOR, ompi_mpi_op_bor)                                                            \
+    X(MPI_Op, MPI_BXOR, ompi_mpi_op_bxor)                                                          \
+    X(MPI_Op, MPI_LAND, ompi_mpi_op_land)                                                          \
+    X(MPI_Op, MPI_LOR, ompi_mpi_op_lor)                                                            \
+    X(MPI_Op, MPI_LXOR, ompi_mpi_op_lxor)                                                          \
+    X(MPI_Group, MPI_GROUP_NULL, ompi_mpi_group_null)                                              \
+    X(MPI_Request, MPI_REQUEST_NULL, ompi_request_null)                                            \
+    X(MPI_Errhandler, MPI_ERRORS_RETURN, ompi_mpi_errors_return)
+
+struct xm_handles {
+#define XM_FIELD(type, name, variable) type h_##name;
+    XM_HANDLES(XM_FIELD)
+#undef XM_FIELD
+};
+
+extern struct xm_handles xm_handles;
+#define XM_HANDLE(name) (xm_handles.h_##name)
+
+/*
+ * Fill the tables from libmpi, a dlopen handle. next: what a tool behind us has of each function.
+ * Fails naming the first PMPI function that is missing; then the MPI is older than MPI-3.0.
+ */
+xcclResult_t xm_mpi_open(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void));
+
+/* The library's own function, or NULL where it has none. */
+typedef void (*xm_function_t)(void);
+extern xm_function_t xm_mpi_functions[XM_NUM_FUNCTIONS];
+
+/*
+ * Call a function as the program did: through the next tool in line, if the call came under the
+ * name MPI_..., else the library's own.
+ */
+long xm_mpi_forward(enum xm_function function, int profiling, const long *args);
+/* Are we called from such a tool, on the way back? Then the call goes straight to the library. */
+bool xm_mpi_is_forwarded(void);
+/* Number of arguments of a function. */
+int xm_mpi_arguments(enum xm_function function);
+
+/* Address of one of the MPI library's functions, or NULL: for those that not every MPI has. */
+void *xm_mpi_symbol(const char *name);
+
+/* Address of one of its variables (Open MPI's predefined handles), as the program knows it. */
+void *xm_mpi_variable(const char *name);
+
+/* Does the MPI library take buffers of this device runtime ("cuda", "rocm") itself? */
+bool xm_mpi_gpu_aware(const char *runtime);
+
+/*
+ * Report a failure to the program through the communicator's error handler; returns the MPI code.
+ */
+int xm_raise(MPI_Comm comm, xcclResult_t res, const char *text);
+/* The MPI code of a failure, with text as its string; for requests, which report it later. */
+int xm_error_code(xcclResult_t res, const char *text);
+
+#endif

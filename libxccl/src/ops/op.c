@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/op.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/wait.h"
+
+enum { MAX_IDLE = 64 };
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_op   *idle;
+static int             num_idle;
+
+/* Those under way whose requests the program holds, in the order of their start. */
+static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_op   *pending, *pending_last;
+
+struct xm_op *xm_op_new(void)
+{
+    pthread_mutex_lock(&pool_lock);
+    struct xm_op *op = idle;
+    if (op != NULL) {
+        idle = op->next;
+        num_idle--;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (op == NULL) {
+        op = malloc(sizeof(*op));
+    }
+    if (op != NULL) {
+        memset(op, 0, sizeof(*op));
+    }
+    return op;
+}
+
+void xm_op_free(struct xm_op *op)
+{
+    struct xm_comm *comm = op->comm;
+
+    xm_buffers_free(&op->buffers);
+    pthread_mutex_lock(&pool_lock);
+    bool keep = (num_idle < MAX_IDLE);
+    if (keep) {
+        op->next = idle;
+        idle = op;
+        num_idle++;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (!keep) {
+        free(op);
+    }
+    if (comm != NULL) {
+        xm_comm_unuse(comm);
+    }
+}
+
+/* The text of a failure, with what came before it. */
+static void write_failure(const struct xm_op *op, char *text, size_t len)
+{
+    char history[512];
+
+    if (op->comm == NULL) {
+        snprintf(text, len, "%s", op->detail);
+        return;
+    }
+    xm_record_history(op->comm, history, sizeof(history));
+    snprintf(text, len, "%s; last operations of rank %d: %s", op->detail, op->comm->rank, history);
+}
+
+/*
+ * A failure after something was enqueued breaks the communicator: other ranks may have begun. The
+ * error is the program's before anything is aborted, which takes its time.
+ */
+static void end_failed(struct xm_op *op, xcclResult_t res)
+{
+    xm_record_state(op->record, "failed");
+    if ((op->comm != NULL) && (op->path == &xm_path_ccl)) {
+        xm_comm_break(op->comm, op->detail);
+    }
+    if (xc_params()->dump_dir != NULL) {
+        xm_records_dump((res == xcclTimeout) ? "time-out" : "error");
+    }
+    op->result = res;
+}
+
+static void end(struct xm_op *op, xcclResult_t res)
+{
+    if (res != xcclSuccess) {
+        end_failed(op, res);
+    } else {
+        xm_record_state(op->record, (op->code == MPI_SUCCESS) ? "done" : "failed");
+        op->result = xcclSuccess;
+    }
+    op->stage = XM_STAGE_OVER;
+}
+
+static MPI_Comm comm_to_raise_on(const struct xm_op *op)
+{
+    bool usable = (op->comm != NULL) && !op->comm->freed;
+
+    return usable ? op->comm->comm : XM_HANDLE(MPI_COMM_WORLD);
+}
+
+static xcclResult_t expired(struct xm_op *op)
+{
+    return xm_op_fail(op, xc_fail(xcclTimeout,
+                                  "not completed within %ld s (XCCL_TIMEOUT): a rank may be "
+                                  "missing, dead or in another call",
+                                  xc_params()->timeout));
+}
+
+static xcclResult_t wait_for(struct xm_op *op)
+{
+    struct xm_wait wait = xm_wait_begin("for a collective on device memory");
+    xcclResult_t   res;
+
+    wait.describe = xm_record_describe;
+    wait.arg = op;
+    while ((res = op->path->progress(op)) == xcclInProgress) {
+        enum xm_wait_verdict verdict = xm_wait_step(&wait);
+        if (verdict == XM_WAIT_EXPIRED) {
+            return expired(op);
+        }
+        if (verdict == XM_WAIT_LOOK) {
+            xm_ops_progress();
+        }
+    }
+    return res;
+}
+
+int xm_op_run(struct xm_op *op)
+{
+    char text[1100];
+    int  code;
+
+    op->blocking = true;
+    op->record = xm_record_begin(op);
+    xcclResult_t res = op->path->start(op);
+    if (res == xcclSuccess) {
+        xm_record_state(op->record, "waiting");
+        res = wait_for(op);
+    }
+    end(op, res);
+    code = op->code;
+    if (res != xcclSuccess) {
+        write_failure(op, text, sizeof(text));
+        code = xm_raise(comm_to_raise_on(op), res, text);
+    }
+    op->path->release(op, res != xcclSuccess);
+    xm_op_free(op);
+    return code;
+}
+
+static void add_pending(struct xm_op *op)
+{
+    pthread_mutex_lock(&pending_lock);
+    op->next = NULL;
+    op->previous = pending_last;
+    if (pending_last != NULL) {
+        pending_last->next = op;
+    } else {
+        pending = op;
+    }
+    pending_last = op;
+    pthread_mutex_unlock(&pending_lock);
+}
+
+static void remove_pending(struct xm_op *op)
+{
+    if (op->previous != NULL) {
+        op->previous->next = op->next;
+    } else {
+        pending = op->next;
+    }
+    if (op->next != NULL) {
+        op->next->previous = op->previous;
+    } else {
+        pending_last = op->previous;
+    }
+}
+
+/* The request tells the program. A failure reaches it there, as MPI's own would. */
+static void finish(struct xm_op *op, xcclResult_t res)
+{
+    char text[1100];
+
+    end(op, res);
+    if (res != xcclSuccess) {
+        write_failure(op, text, sizeof(text));
+        xc_error("%s", text);
+        op->code = xm_error_code(res, text);
+    }
+    op->path->release(op, res != xcclSuccess);
+    xm_request_complete(op);
+}
+
+int xm_op_launch(struct xm_op *op, MPI_Request *request)
+{
+    char text[1100];
+
+    op->blocking = false;
+    op->record = xm_record_begin(op);
+    xcclResult_t res = op->path->start(op);
+    if ((res != xcclSuccess) || (op->code != MPI_SUCCESS)) {
+        int code = op->code;
+        end(op, res);
+        if (res != xcclSuccess) {
+            write_failure(op, text, sizeof(text));
+            code = xm_raise(comm_to_raise_on(op), res, text);
+        }
+        op->path->release(op, true);
+        xm_op_free(op);
+        return code;
+    }
+    xm_record_state(op->record, "waiting");
+    op->begun = (xc_params()->timeout > 0) ? xm_now_ns() : 0;
+    int code = xm_request_make(op, request);
+    if (code == MPI_SUCCESS) {
+        add_pending(op);
+    }
+    return code;
+}
+
+void xm_ops_progress(void)
+{
+    /* One thread at a time is enough; and MPI allows no two to test one request. */
+    if ((__atomic_load_n(&pending, __ATOMIC_ACQUIRE) == NULL) ||
+        (pthread_mutex_trylock(&pending_lock) != 0)) {
+        return;
+    }
+    for (struct xm_op *op = pending, *next; op != NULL; op = next) {
+        next = op->next;
+        if (op->comm != NULL) {
+            xm_comm_advance(op->comm);
+        }
+        xcclResult_t res = op->path->progress(op);
+        if ((res == xcclInProgress) && (op->begun != 0) &&
+            (xm_now_ns() - op->begun > (uint64_t)xc_params()->timeout * 1000000000u)) {
+            res = expired(op);
+        }
+        if (res != xcclInProgress) {
+            remove_pending(op);
+            finish(op, res);
+        }
+    }
+    pthread_mutex_unlock(&pending_lock);
+}
+
+void xm_ops_finalize(void)
+{
+    struct xm_wait wait = xm_wait_begin("for operations whose requests were never completed");
+
+    while ((__atomic_load_n(&pending, __ATOMIC_ACQUIRE) != NULL) &&
+           (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
+        xm_ops_progress();
+    }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The operation engine: every call that is not MPI's alone becomes an operation, which is started,
+ * progressed and finished. A blocking call starts one and waits for it; a non-blocking one hands
+ * out a request.
+ */
+#ifndef XM_OPS_OP_H
+#define XM_OPS_OP_H
+
+#include "paths/path.h"
+
+/* An empty operation, from a pool. */
+struct xm_op *xm_op_new(void);
+/* Of one that was not started, or is over. */
+void xm_op_free(struct xm_op *op);
+
+/*
+ * Start and wait for the end; the operation is freed. Returns MPI's code; a failure of ours was
+ * raised through the communicator's error handler.
+ */
+int xm_op_run(struct xm_op *op);
+
+/* Start, and give the program a request for the end. */
+int xm_op_launch(struct xm_op *op, MPI_Request *request);
+
+/* Move operations under way, those that are over to their end. Never waits for other ranks. */
+void xm_ops_progress(void);
+
+/* Finish those whose requests the program has freed or forgotten; in MPI_Finalize. */
+void xm_ops_finalize(void);
+
+/* ---- request.c: requests of operations, and persistent ones ---- */
+
+/* Number of requests of ours that the program holds; 0: every call on requests is MPI's alone. */
+int xm_requests_live(void);
+
+/* A request for an operation; the operation is freed with it. */
+int  xm_request_make(struct xm_op *op, MPI_Request *request);
+void xm_request_complete(struct xm_op *op);
+
+/* The program's call of a function on requests: MPI_Wait ... MPI_Startall. */
+int xm_request_call(enum xm_function function, int profiling, const long *args);
+
+/* A persistent request for call; start begins an operation for a copy of it. */
+int xm_request_persistent(const struct xm_call *call,
+                          int (*start)(const struct xm_call *call, MPI_Request *request));
+
+/* ---- record.c: the last operations of the process ---- */
+
+struct xm_record *xm_record_begin(const struct xm_op *op);
+void              xm_record_state(struct xm_record *record, const char *state);
+/* "allreduce of 4096 bytes, number 7 of its communicator": what is waited for. */
+void xm_record_describe(void *op, char *buf, size_t len);
+/* The last operations of a communicator, newest first. */
+void xm_record_history(const struct xm_comm *xm, char *buf, size_t len);
+/* Write them all to a file, once for each reason. */
+void xm_records_dump(const char *reason);
+/* Dump on SIGUSR1, unless the program or the user has a use for it. */
+void xm_records_init(void);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The last operations of the process, for messages and for the file that xccl-doctor --hang reads. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "ops/op.h"
+
+enum { RECORDS = 256, HISTORY = 8, NAME_BYTES = 24 };
+
+/* Words are static texts; a name of a type is copied. */
+struct xm_record {
+    const struct xm_comm *comm; /* only compared: it may be gone */
+    uint64_t              number; /* of the record, from 1; 0: unused */
+    char                  comm_id[32];
+    int                   comm_rank, comm_size;
+    uint64_t              sequence;
+    enum xm_coll          coll;
+    enum xm_form          form;
+    int64_t               count, bytes;
+    char                  type[NAME_BYTES];
+    const char           *op;
+    int                   root;
+    const char           *memory;
+    const char           *path;
+    const char           *state;
+    struct timespec       started, ended; /* since the epoch; ended.tv_sec 0: not yet */
+};
+
+static struct xm_record records[RECORDS];
+static uint64_t         written; /* atomic */
+static char             host[64];
+static int              world_rank = -1, world_size;
+static char             folder[512];
+
+static const char *op_name(MPI_Op op)
+{
+    static const char *const names[] = {"MPI_SUM",    "MPI_PROD", "MPI_MAX", "MPI_MIN",
+                                        "MPI_MAXLOC", "MPI_MINLOC", "MPI_BAND", "MPI_BOR",
+                                        "MPI_BXOR",   "MPI_LAND", "MPI_LOR", "MPI_LXOR"};
+    const MPI_Op             ops[] = {
+        XM_HANDLE(MPI_SUM),    XM_HANDLE(MPI_PROD),   XM_HANDLE(MPI_MAX),  XM_HANDLE(MPI_MIN),
+        XM_HANDLE(MPI_MAXLOC), XM_HANDLE(MPI_MINLOC), XM_HANDLE(MPI_BAND), XM_HANDLE(MPI_BOR),
+        XM_HANDLE(MPI_BXOR),   XM_HANDLE(MPI_LAND),   XM_HANDLE(MPI_LOR),  XM_HANDLE(MPI_LXOR)};
+
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        if (op == ops[i]) {
+            return names[i];
+        }
+    }
+    return "user-defined";
+}
+
+static void type_name(MPI_Datatype type, char name[NAME_BYTES])
+{
+    char text[MPI_MAX_OBJECT_NAME];
+    int  length = 0;
+
+    name[0] = '\0';
+    if ((type != 0) && (type != XM_HANDLE(MPI_DATATYPE_NULL)) &&
+        (xm_pmpi.Type_get_name(type, text, &length) == MPI_SUCCESS)) {
+        snprintf(name, NAME_BYTES, "%.*s", length, text);
+        for (char *p = name; *p != '\0'; p++) {
+            *p = ((*p < ' ') || (*p == '"') || (*p == '\\')) ? '?' : *p;
+        }
+    }
+}
+
+struct xm_record *xm_record_begin(const struct xm_op *op)
+{
+    uint64_t              number = __atomic_add_fetch(&written, 1, __ATOMIC_RELAXED);
+    struct xm_record     *r = &records[number % RECORDS];
+    const struct xm_call *call = &op->call;
+    bool                  sends = (call->sendtype != 0);
+
+    __atomic_store_n(&r->number, 0, __ATOMIC_RELEASE);
+    r->comm = op->comm;
+    snprintf(r->comm_id, sizeof(r->comm_id), "%s", (op->comm != NULL) ? op->comm->id : "none");
+    r->comm_rank = (op->comm != NULL) ? op->comm->rank : 0;
+    r->comm_size = (op->comm != NULL) ? op->comm->size : 1;
+    r->sequence = (op->comm != NULL) ? op->comm->device_calls : 0;
+    r->coll = call->coll;
+    r->form = call->form;
+    r->count = sends ? call->sendcount : call->recvcount;
+    r->bytes = (int64_t)op->facts.bytes;
+    type_name(sends ? call->sendtype : call->recvtype, r->type);
+    r->op = (call->op != 0) ? op_name(call->op) : NULL;
+    r->root = call->root;
+    r->memory = xm_mem_name(op->facts.mem);
+    r->path = op->path->name;
+    r->state = "started";
+    clock_gettime(CLOCK_REALTIME, &r->started);
+    r->ended.tv_sec = 0;
+    __atomic_store_n(&r->number, number, __ATOMIC_RELEASE);
+    return r;
+}
+
+/* Of a record that has not been used again since: the ring is far longer than what is under way. */
+void xm_record_state(struct xm_record *r, const char *state)
+{
+    if (r == NULL) {
+        return;
+    }
+    __atomic_store_n(&r->state, state, __ATOMIC_RELEASE);
+    if ((strcmp(state, "done") == 0) || (strcmp(state, "failed") == 0)) {
+        clock_gettime(CLOCK_REALTIME, &r->ended);
+    }
+}
+
+void xm_record_describe(void *arg, char *buf, size_t len)
+{
+    const struct xm_op *op = arg;
+
+    snprintf(buf, len, "%s of %llu bytes (%s), number %llu of %s communicator of %d ranks",
+             xm_coll_name(op->call.coll), (unsigned long long)op->facts.bytes, op->path->name,
+             (unsigned long long)((op->comm != NULL) ? op->comm->device_calls : 0),
+             (op->comm != NULL) ? "its" : "no", (op->comm != NULL) ? op->comm->size : 1);
+}
+
+void xm_record_history(const struct xm_comm *xm, char *buf, size_t len)
+{
+    uint64_t now = __atomic_load_n(&written, __ATOMIC_ACQUIRE);
+    size_t   n = 0;
+    int      told = 0;
+
+    buf[0] = '\0';
+    for (uint64_t i = 0; (i < RECORDS) && (i < now) && (told < HISTORY) && (n < len); i++) {
+        const struct xm_record *r = &records[(now - i) % RECORDS];
+        if ((r->comm != xm) || (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) != now - i)) {
+            continue;
+        }
+        bool over = (r->ended.tv_sec != 0);
+        n += (size_t)snprintf(buf + n, len - n, "%s#%llu %s of %lld bytes%s",
+                              (told > 0) ? ", " : "", (unsigned long long)r->sequence,
+                              xm_coll_name(r->coll), (long long)r->bytes,
+                              over ? "" : " (not completed)");
+        told++;
+    }
+}
+
+/* "MPI_Iallreduce": names begin with capitals but behind an I. */
+static void call_name(const struct xm_record *r, char *buf, size_t len)
+{
+    const char *name = xm_coll_name(r->coll);
+    char        first = (char)(name[0] - 'a' + 'A');
+
+    if (r->form == XM_NONBLOCKING) {
+        snprintf(buf, len, "MPI_I%s", name);
+    } else {
+        snprintf(buf, len, "MPI_%c%s%s", first, name + 1,
+                 (r->form == XM_PERSISTENT) ? "_init" : "");
+    }
+}
+
+static int write_record(const struct xm_record *r, bool first, char *buf, size_t len)
+{
+    char name[64], ended[40] = "null", op[40] = "null", type[NAME_BYTES + 2] = "null";
+
+    call_name(r, name, sizeof(name));
+    if (r->ended.tv_sec != 0) {
+        snprintf(ended, sizeof(ended), "%lld.%06ld", (long long)r->ended.tv_sec,
+                 r->ended.tv_nsec / 1000);
+    }
+    if (r->op != NULL) {
+        snprintf(op, sizeof(op), "\"%s\"", r->op);
+    }
+    if (r->type[0] != '\0') {
+        snprintf(type, sizeof(type), "\"%s\"", r->type);
+    }
+    return snprintf(
+        buf, len,
+        "%s\n  {\"comm\": \"%s\", \"comm_rank\": %d, \"comm_size\": %d, \"sequence\": %llu, "
+        "\"call\": \"%s\", \"count\": %lld, \"type\": %s, \"op\": %s, \"root\": %d, "
+        "\"memory\": \"%s\", \"bytes\": %lld, \"path\": \"%s\", \"state\": \"%s\", "
+        "\"started\": %lld.%06ld, \"ended\": %s}",
+        first ? "" : ",", r->comm_id, r->comm_rank, r->comm_size, (unsigned long long)r->sequence,
+        name, (long long)r->count, type, op, r->root, r->memory, (long long)r->bytes,
+        (strcmp(r->path, "mpi-staged") == 0) ? "staged" : r->path, r->state,
+        (long long)r->started.tv_sec, r->started.tv_nsec / 1000, ended);
+}
+
+static void put(int fd, const char *text, int length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, text, (size_t)length);
+        if (n <= 0) {
+            return;
+        }
+        text += n;
+        length -= (int)n;
+    }
+}
+
+/*
+ * Also from a signal handler: open, write, rename and formatting of numbers and short texts, which
+ * the C library does without locks or memory of the heap.
+ */
+static void dump(const char *reason)
+{
+    char            path[720], whole[700], text[1024];
+    struct timespec now;
+    bool            first = true;
+    uint64_t        last = __atomic_load_n(&written, __ATOMIC_ACQUIRE);
+
+    snprintf(whole, sizeof(whole), "%s/xccl-ops.%s.%d.json", folder, host, (int)getpid());
+    snprintf(path, sizeof(path), "%s.part", whole);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0) {
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    int n = snprintf(text, sizeof(text),
+                     "{\"version\": 1, \"rank\": %d, \"size\": %d, \"host\": \"%s\", \"pid\": %d, "
+                     "\"reason\": \"%s\", \"time\": %lld.%06ld,\n \"operations\": [",
+                     world_rank, world_size, host, (int)getpid(), reason, (long long)now.tv_sec,
+                     now.tv_nsec / 1000);
+    put(fd, text, n);
+    for (uint64_t i = (last > RECORDS) ? last - RECORDS + 1 : 1; i <= last; i++) {
+        const struct xm_record *r = &records[i % RECORDS];
+        if (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) == i) {
+            n = write_record(r, first, text, sizeof(text));
+            put(fd, text, (n < (int)sizeof(text)) ? n : (int)sizeof(text) - 1);
+            first = false;
+        }
+    }
+    put(fd, "]}\n", 3);
+    close(fd);
+    rename(path, whole);
+}
+
+void xm_records_dump(const char *reason)
+{
+    if (folder[0] != '\0') {
+        dump(reason);
+    }
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    dump("SIGUSR1");
+}
+
+void xm_records_init(void)
+{
+    struct sigaction before, ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    const char      *dir = xc_params()->dump_dir;
+
+    snprintf(folder, sizeof(folder), "%s", (dir != NULL) ? dir : ".");
+    if (gethostname(host, sizeof(host) - 1) != 0) {
+        snprintf(host, sizeof(host), "unknown");
+    }
+    host[strcspn(host, ".\"\\/")] = '\0';
+    xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &world_rank);
+    xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &world_size);
+    /* Its default is to end the process; a handler of the program's stays. */
+    if ((sigaction(SIGUSR1, NULL, &before) == 0) && (before.sa_handler == SIG_DFL)) {
+        sigaction(SIGUSR1, &ours, NULL);
+    }
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests. That of an operation is a generalised request of MPI's, so every function of MPI's
+ * takes it, mixed with MPI's own; all that is added here is that operations progress while the
+ * program waits.
+ *
+ * MPI has no generalised persistent requests. So a persistent one is known to the program by a
+ * persistent request of MPI's that is never started (a send to nobody), and each time it is started
+ * it has an operation's request behind it, which takes its place in the calls that wait and test.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+#include "ops/op.h"
+
+enum { BUCKETS = 256 };
+
+/* What is known of a request that the program holds: an operation's, or a persistent one. */
+struct entry {
+    MPI_Request   handle;
+    struct xm_op *op; /* NULL: persistent */
+    struct xm_call call;
+    int (*start)(const struct xm_call *call, MPI_Request *request);
+    MPI_Request   inner; /* of the operation started last, or MPI_REQUEST_NULL */
+    struct entry *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry   *table[BUCKETS];
+static int             live;       /* atomic: entries */
+static int             persistent; /* atomic: of them, persistent ones */
+
+int xm_requests_live(void)
+{
+    return __atomic_load_n(&live, __ATOMIC_ACQUIRE);
+}
+
+static struct entry **bucket_of(MPI_Request handle)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u;
+
+    return &table[hash >> 56];
+}
+
+static void add_entry(struct entry *e)
+{
+    pthread_mutex_lock(&lock);
+    struct entry **bucket = bucket_of(e->handle);
+    e->next = *bucket;
+    *bucket = e;
+    pthread_mutex_unlock(&lock);
+    __atomic_add_fetch(&live, 1, __ATOMIC_RELEASE);
+}
+
+static struct entry *find(MPI_Request handle)
+{
+    pthread_mutex_lock(&lock);
+    struct entry *e = *bucket_of(handle);
+    while ((e != NULL) && (e->handle != handle)) {
+        e = e->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return e;
+}
+
+static void remove_entry(MPI_Request handle)
+{
+    pthread_mutex_lock(&lock);
+    struct entry **at = bucket_of(handle);
+    while ((*at != NULL) && ((*at)->handle != handle)) {
+        at = &(*at)->next;
+    }
+    struct entry *e = *at;
+    if (e != NULL) {
+        *at = e->next;
+    }
+    pthread_mutex_unlock(&lock);
+    if (e != NULL) {
+        __atomic_sub_fetch(&live, 1, __ATOMIC_RELEASE);
+        free(e);
+    }
+}
+
+/* ---- an operation's ---- */
+
+static int query(void *extra, MPI_Status *status)
+{
+    const struct xm_op *op = extra;
+
+    xm_pmpi.Status_set_elements(status, XM_HANDLE(MPI_BYTE), 0);
+    xm_pmpi.Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = MPI_UNDEFINED;
+    status->MPI_TAG = MPI_UNDEFINED;
+    return op->code;
+}
+
+static int release(void *extra)
+{
+    struct xm_op *op = extra;
+
+    remove_entry(op->request);
+    xm_op_free(op);
+    return MPI_SUCCESS;
+}
+
+/* MPI has no cancelling of collectives. */
+static int cancel(void *extra, int complete)
+{
+    (void)extra;
+    (void)complete;
+    return MPI_SUCCESS;
+}
+
+int xm_request_make(struct xm_op *op, MPI_Request *request)
+{
+    struct entry *e = calloc(1, sizeof(*e));
+
+    if (e == NULL) {
+        return MPI_ERR_OTHER;
+    }
+    int code = xm_pmpi.Grequest_start(query, release, cancel, op, &op->request);
+    if (code != MPI_SUCCESS) {
+        free(e);
+        return code;
+    }
+    e->handle = op->request;
+    e->op = op;
+    add_entry(e);
+    *request = op->request;
+    return MPI_SUCCESS;
+}
+
+void xm_request_complete(struct xm_op *op)
+{
+    __atomic_store_n(&op->done, 1, __ATOMIC_RELEASE);
+    xm_pmpi.Grequest_complete(op->request);
+}
+
+/* ---- persistent ones ---- */
+
+int xm_request_persistent(const struct xm_call *call,
+                          int (*start)(const struct xm_call *call, MPI_Request *request))
+{
+    struct entry *e = calloc(1, sizeof(*e));
+
+    if (e == NULL) {
+        return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
+    }
+    int code = xm_pmpi.Send_init(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0,
+                                 XM_HANDLE(MPI_COMM_WORLD), &e->handle);
+    if (code != MPI_SUCCESS) {
+        free(e);
+        return code;
+    }
+    e->call = *call;
+    e->start = start;
+    e->inner = XM_HANDLE(MPI_REQUEST_NULL);
+    add_entry(e);
+    __atomic_add_fetch(&persistent, 1, __ATOMIC_RELEASE);
+    *call->request = e->handle;
+    return MPI_SUCCESS;
+}
+
+static int start_one(MPI_Request *request, int profiling)
+{
+    struct entry *e = find(*request);
+    const long    args[] = {(long)request};
+
+    if ((e == NULL) || (e->op != NULL)) {
+        return (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
+    }
+    if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
+        xc_error("MPI_Start: the persistent request is active; complete it first");
+        xm_pmpi.Comm_call_errhandler(e->call.comm, MPI_ERR_REQUEST);
+        return MPI_ERR_REQUEST;
+    }
+    return e->start(&e->call, &e->inner);
+}
+
+static int start_all(int count, MPI_Request requests[], int profiling)
+{
+    int code = MPI_SUCCESS;
+
+    for (int i = 0; (i < count) && (code == MPI_SUCCESS); i++) {
+        code = start_one(&requests[i], profiling);
+    }
+    return code;
+}
+
+static int free_request(MPI_Request *request, int profiling, const long *args)
+{
+    struct entry *e = find(*request);
+
+    if ((e != NULL) && (e->op == NULL)) {
+        if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
+            xm_pmpi.Request_free(&e->inner);
+        }
+        remove_entry(*request);
+        __atomic_sub_fetch(&persistent, 1, __ATOMIC_RELEASE);
+    }
+    return (int)xm_mpi_forward(XM_FN_MPI_Request_free, profiling, args);
+}
+
+/* ---- waiting and testing ---- */
+
+/* The requests of a call, persistent ones replaced by what is behind them. */
+struct array {
+    int            count;
+    MPI_Request   *given; /* the program's */
+    MPI_Request   *used;  /* given itself, or a copy */
+    struct entry **persistent; /* of each request, or NULL; with a copy only */
+    bool           ours;  /* is any of them an operation's? */
+};
+
+static bool has_persistent(const struct array *a)
+{
+    if (__atomic_load_n(&persistent, __ATOMIC_ACQUIRE) == 0) {
+        return false;
+    }
+    for (int i = 0; i < a->count; i++) {
+        struct entry *e = find(a->given[i]);
+        if ((e != NULL) && (e->op == NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool replace_persistent(struct array *a)
+{
+    size_t n = (size_t)a->count;
+
+    a->used = malloc(n * sizeof(*a->used));
+    a->persistent = calloc(n, sizeof(struct entry *));
+    if ((a->used == NULL) || (a->persistent == NULL)) {
+        free(a->used);
+        free(a->persistent);
+        return false;
+    }
+    for (int i = 0; i < a->count; i++) {
+        struct entry *e = find(a->given[i]);
+        bool          replaced = (e != NULL) && (e->op == NULL);
+        a->persistent[i] = replaced ? e : NULL;
+        a->used[i] = replaced ? e->inner : a->given[i];
+    }
+    return true;
+}
+
+static bool open_array(struct array *a, int count, MPI_Request *requests)
+{
+    *a = (struct array){.count = count, .given = requests, .used = requests};
+    if ((count <= 0) || (requests == NULL)) {
+        return true; /* MPI says what is wrong with it, if anything */
+    }
+    if (has_persistent(a) && !replace_persistent(a)) {
+        return false;
+    }
+    for (int i = 0; (i < count) && !a->ours; i++) {
+        struct entry *e = find(a->used[i]);
+        a->ours = (e != NULL) && (e->op != NULL);
+    }
+    return true;
+}
+
+/* What MPI has set to null is over: for a persistent request, until it is started again. */
+static void close_array(struct array *a)
+{
+    if (a->persistent == NULL) {
+        return;
+    }
+    for (int i = 0; i < a->count; i++) {
+        if (a->persistent[i] != NULL) {
+            a->persistent[i]->inner = a->used[i];
+        } else {
+            a->given[i] = a->used[i];
+        }
+    }
+    free(a->used);
+    free(a->persistent);
+}
+
+static bool operations_done(const struct array *a)
+{
+    for (int i = 0; i < a->count; i++) {
+        struct entry *e = find(a->used[i]);
+        if ((e != NULL) && (e->op != NULL) && !__atomic_load_n(&e->op->done, __ATOMIC_ACQUIRE)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Until all operations among them are over; MPI waits for its own requests itself. */
+static void wait_for_operations(const struct array *a)
+{
+    struct xm_wait wait = xm_wait_begin("for requests of collectives on device memory");
+
+    while (!operations_done(a)) {
+        xm_ops_progress();
+        xm_wait_step(&wait);
+    }
+}
+
+/* Call a function again and again until its flag is set. */
+static int repeat(enum xm_function function, const long *args, const int *flag)
+{
+    struct xm_wait wait = xm_wait_begin("for one of several requests");
+
+    for (;;) {
+        xm_ops_progress();
+        int code = (int)xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
+        if ((code != MPI_SUCCESS) || *flag) {
+            return code;
+        }
+        xm_wait_step(&wait);
+    }
+}
+
+/* (count, requests, index, status): the first that is over. */
+static int wait_any(const struct array *a, const long *args)
+{
+    int  flag = 0;
+    long test[] = {a->count, (long)a->used, args[2], (long)&flag, args[3]};
+
+    return repeat(XM_FN_MPI_Testany, test, &flag);
+}
+
+/* (count, requests, outcount, indices, statuses): MPI_UNDEFINED if none is active. */
+static int wait_some(const struct array *a, const long *args)
+{
+    long test[] = {a->count, (long)a->used, args[2], args[3], args[4]};
+
+    return repeat(XM_FN_MPI_Testsome, test, (const int *)args[2]);
+}
+
+static int wait_or_test(enum xm_function function, int profiling, const long *args,
+                        const struct array *a)
+{
+    long changed[XM_MAX_ARGUMENTS];
+    bool single = (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Test) ||
+                  (function == XM_FN_MPI_Request_get_status);
+
+    memcpy(changed, args, (size_t)xm_mpi_arguments(function) * sizeof(long));
+    if (function == XM_FN_MPI_Request_get_status) {
+        changed[0] = (long)a->used[0];
+    } else {
+        changed[single ? 0 : 1] = (long)a->used;
+    }
+    if (!a->ours) {
+        return (int)xm_mpi_forward(function, profiling, changed);
+    }
+    switch (function) {
+    case XM_FN_MPI_Waitany:
+        return wait_any(a, changed);
+    case XM_FN_MPI_Waitsome:
+        return wait_some(a, changed);
+    case XM_FN_MPI_Wait:
+    case XM_FN_MPI_Waitall:
+        wait_for_operations(a);
+        break;
+    default:
+        xm_ops_progress();
+        break;
+    }
+    return (int)xm_mpi_forward(function, profiling, changed);
+}
+
+int xm_request_call(enum xm_function function, int profiling, const long *args)
+{
+    struct array a;
+    MPI_Request  one;
+    bool         opened;
+
+    switch (function) {
+    case XM_FN_MPI_Start:
+        return start_one((MPI_Request *)args[0], profiling);
+    case XM_FN_MPI_Startall:
+        return start_all((int)args[0], (MPI_Request *)args[1], profiling);
+    case XM_FN_MPI_Request_free:
+        return free_request((MPI_Request *)args[0], profiling, args);
+    case XM_FN_MPI_Request_get_status:
+        one = (MPI_Request)(intptr_t)args[0];
+        opened = open_array(&a, 1, &one);
+        break;
+    case XM_FN_MPI_Wait:
+    case XM_FN_MPI_Test:
+        opened = open_array(&a, 1, (MPI_Request *)args[0]);
+        break;
+    default:
+        opened = open_array(&a, (int)args[0], (MPI_Request *)args[1]);
+        break;
+    }
+    if (!opened) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for requests");
+    }
+    int code = wait_or_test(function, profiling, args, &a);
+    close_array(&a);
+    return code;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The vendor's library carries the operation.
+ *
+ * It connects at the first use of an algorithm or of a peer, and waits for the other ranks
+ * meanwhile. So a call of a kind that this communicator has not seen is enqueued on a thread, and
+ * the caller lets MPI progress; calls of a kind known to be connected go to the stream at once.
+ */
+#include "paths/ccl.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+
+enum { CONNECTED_TO_SEND = 1, CONNECTED_TO_RECEIVE = 2 };
+
+/* Algorithms are chosen by the collective, its size, and the type and operation of a reduction. */
+static bool new_algorithm(struct xm_op *op)
+{
+    int      class = xm_size_class(op->facts.bytes);
+    uint64_t bit = 1ull << ((class < 64) ? class : 63);
+
+    if ((op->vendor->used[op->call.coll] & bit) != 0) {
+        return false;
+    }
+    op->vendor->used[op->call.coll] |= bit;
+    return true;
+}
+
+static bool new_peer(struct xm_op *op, int peer, int directions)
+{
+    uint8_t *known = &op->vendor->peers[peer];
+    bool     is_new = ((*known & directions) != directions);
+
+    *known = (uint8_t)(*known | directions);
+    return is_new;
+}
+
+static bool new_peers(struct xm_op *op)
+{
+    enum xm_coll coll = op->call.coll;
+    bool         is_new = false;
+    bool         gathers = (coll == XM_GATHER) || (coll == XM_GATHERV);
+    bool         rooted = gathers || (coll == XM_SCATTER) || (coll == XM_SCATTERV);
+    int          both = CONNECTED_TO_SEND | CONNECTED_TO_RECEIVE;
+
+    for (int i = 0; i < op->comm->size; i++) {
+        if (!rooted) {
+            is_new = new_peer(op, i, both) || is_new;
+        } else if (op->call.root == op->comm->rank) {
+            is_new = new_peer(op, i, gathers ? CONNECTED_TO_RECEIVE : CONNECTED_TO_SEND) || is_new;
+        } else if (i == op->call.root) {
+            is_new = new_peer(op, i, gathers ? CONNECTED_TO_SEND : CONNECTED_TO_RECEIVE) || is_new;
+        }
+    }
+    return is_new;
+}
+
+/* Blocks of alltoallv that are empty connect nobody: only pairs that exchange data count. */
+static bool new_pairs(struct xm_op *op)
+{
+    const struct xm_ccl_buffer *send = op->buffers.in_place ? &op->recv : &op->send;
+    bool                        is_new = false;
+
+    for (int i = 0; i < op->comm->size; i++) {
+        int directions = ((send->counts[i] > 0) ? CONNECTED_TO_SEND : 0) |
+                         ((op->recv.counts[i] > 0) ? CONNECTED_TO_RECEIVE : 0);
+        is_new = new_peer(op, i, directions) || is_new;
+    }
+    return is_new;
+}
+
+/* Copies from and to ordinary host memory on a stream wait for what the stream has. */
+static bool copies_host_memory(const struct xm_op *op)
+{
+    return (op->buffers.send.used && (op->buffers.send.mem.kind == XC_MEM_HOST)) ||
+           (op->buffers.recv.used && (op->buffers.recv.mem.kind == XC_MEM_HOST));
+}
+
+static bool may_block(struct xm_op *op)
+{
+    bool host = copies_host_memory(op);
+
+    switch (op->call.coll) {
+    case XM_ALLTOALLV:
+        return new_pairs(op) || host;
+    case XM_ALLTOALL:
+    case XM_GATHER:
+    case XM_GATHERV:
+    case XM_SCATTER:
+    case XM_SCATTERV:
+        return new_peers(op) || host;
+    default:
+        return new_algorithm(op) || host;
+    }
+}
+
+static xcclResult_t enqueue(struct xm_op *op)
+{
+    xcclResult_t res = xm_ccl_buffers_pack(op);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = xm_ccl_enqueue(op);
+    if ((res != xcclSuccess) || op->blocking) {
+        return res;
+    }
+    res = xm_event_take(op->dev, op->vendor->device, &op->event);
+    return (res == xcclSuccess) ? op->dev->event_record(op->event, op->vendor->stream) : res;
+}
+
+static void launch(struct xm_launch *base)
+{
+    struct xm_op *op = (struct xm_op *)((char *)base - offsetof(struct xm_op, launch));
+
+    op->result = enqueue(op);
+    if (op->result != xcclSuccess) {
+        xm_op_fail(op, op->result);
+    }
+    __atomic_store_n(&op->launched, 1, __ATOMIC_RELEASE);
+}
+
+/* The device is entered. */
+static xcclResult_t begin(struct xm_op *op)
+{
+    xcclResult_t res = xcclSuccess;
+
+    xm_scratch_begin(&op->scratch, op->dev, op->vendor->device);
+    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch};
+    bool copies = !op->buffers.send.plain || !op->buffers.recv.plain || copies_host_memory(op);
+    if (copies) {
+        res = xm_copy_stream(op->dev, op->vendor->device, &op->copier.stream);
+    }
+    if ((res == xcclSuccess) && copies && !op->ordered) {
+        res = op->dev->stream_after_default(op->copier.stream);
+    }
+    if ((res == xcclSuccess) && !op->ordered) {
+        res = op->dev->stream_after_default(op->vendor->stream);
+    }
+    return (res == xcclSuccess) ? xm_ccl_buffers_prepare(op) : res;
+}
+
+static xcclResult_t start(struct xm_op *op)
+{
+    void *saved;
+
+    op->vendor = op->comm->vendor;
+    xm_vendor_hold(op->vendor);
+    xcclResult_t res = op->dev->enter(op->vendor->device, &saved);
+    if (res != xcclSuccess) {
+        return xm_op_fail(op, res);
+    }
+    res = begin(op);
+    if (res == xcclSuccess) {
+        op->launch.run = launch;
+        op->stage = XM_STAGE_WORK;
+        xm_vendor_launch(op->vendor, &op->launch, may_block(op));
+    }
+    op->dev->leave(saved);
+    return (res == xcclSuccess) ? res : xm_op_fail(op, res);
+}
+
+static xcclResult_t query(const struct xm_op *op)
+{
+    if (op->event != NULL) {
+        return op->dev->event_query(op->event);
+    }
+    return op->dev->stream_query((op->stage == XM_STAGE_COPY) ? op->copier.stream
+                                                              : op->vendor->stream);
+}
+
+static xcclResult_t async_error(const struct xm_op *op)
+{
+    xcclResult_t state = xcclSuccess;
+    xcclResult_t res = xcclCommGetAsyncError(op->vendor->xcomm, &state);
+
+    if ((res != xcclSuccess) || (state == xcclSuccess) || (state == xcclInProgress)) {
+        return res;
+    }
+    const char *detail = xcclGetLastError(op->vendor->xcomm);
+    return xc_fail(state, "asynchronous error: %s%s%s", xcclGetErrorString(state),
+                   (detail[0] != '\0') ? ": " : "", detail);
+}
+
+/* With the device entered. The vendor's work is over: what was packed goes back. */
+static xcclResult_t copy_back(struct xm_op *op)
+{
+    xcclResult_t res = async_error(op);
+
+    if ((res != xcclSuccess) || !op->recv.packed || !op->buffers.recv.out) {
+        return res;
+    }
+    op->stage = XM_STAGE_COPY;
+    res = xm_ccl_buffers_unpack(op);
+    if ((res == xcclSuccess) && (op->event == NULL)) {
+        res = xm_event_take(op->dev, op->vendor->device, &op->event);
+    }
+    if (res == xcclSuccess) {
+        res = op->dev->event_record(op->event, op->copier.stream);
+    }
+    return (res == xcclSuccess) ? xcclInProgress : res;
+}
+
+static xcclResult_t progress_entered(struct xm_op *op)
+{
+    xcclResult_t res = query(op);
+
+    if (res == xcclInProgress) {
+        /* Errors of the library show here alone; asking costs little, but not nothing. */
+        return ((++op->polls % 1024) == 0) && (async_error(op) != xcclSuccess)
+                   ? xm_op_fail(op, xcclRemoteError)
+                   : res;
+    }
+    if ((res == xcclSuccess) && (op->stage == XM_STAGE_WORK)) {
+        res = copy_back(op);
+    }
+    return ((res == xcclSuccess) || (res == xcclInProgress)) ? res : xm_op_fail(op, res);
+}
+
+static xcclResult_t progress(struct xm_op *op)
+{
+    void *saved;
+
+    if (!__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE)) {
+        return ((++op->polls % 1024) == 0) && (async_error(op) != xcclSuccess)
+                   ? xm_op_fail(op, xcclRemoteError)
+                   : xcclInProgress;
+    }
+    if (op->result != xcclSuccess) {
+        return op->result; /* with its detail */
+    }
+    xcclResult_t res = op->dev->enter(op->vendor->device, &saved);
+    if (res != xcclSuccess) {
+        return xm_op_fail(op, res);
+    }
+    res = progress_entered(op);
+    op->dev->leave(saved);
+    return res;
+}
+
+static void release(struct xm_op *op, bool failed)
+{
+    if (!failed) {
+        xm_ccl_buffers_free(op);
+        xm_scratch_end(&op->scratch);
+        xm_event_give(op->dev, op->vendor->device, op->event);
+    }
+    xm_vendor_release(op->vendor);
+}
+
+const struct xm_path xm_path_ccl = {"ccl", start, progress, release};

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of the vendor's path. All of them run with the device entered. */
+#ifndef XM_PATHS_CCL_H
+#define XM_PATHS_CCL_H
+
+#include "paths/path.h"
+
+/* What one operation may take of device memory as scratch, over all of a root's blocks. */
+enum { XM_CCL_SCRATCH_BYTES = 256 << 20 };
+
+/*
+ * Make both buffers usable by the vendor's library: one that lies elsewhere or has holes gets a
+ * packed copy. prepare: what needs MPI, on the caller's thread. pack: the rest, enqueued.
+ */
+xcclResult_t xm_ccl_buffers_prepare(struct xm_op *op);
+xcclResult_t xm_ccl_buffers_pack(struct xm_op *op);
+/* The way back of a copy that was written, once the collective is over. */
+xcclResult_t xm_ccl_buffers_unpack(struct xm_op *op);
+void         xm_ccl_buffers_free(struct xm_op *op);
+
+/* Is a large rooted collective carried in pieces, because a root may have to copy it? */
+bool xm_ccl_in_pieces(const struct xm_op *op);
+
+/* Enqueue the collective itself (ccl_calls.c, ccl_allgatherv.c, ccl_rooted.c). */
+xcclResult_t xm_ccl_enqueue(struct xm_op *op);
+xcclResult_t xm_ccl_allgatherv(struct xm_op *op);
+xcclResult_t xm_ccl_gather(struct xm_op *op);
+xcclResult_t xm_ccl_scatter(struct xm_op *op);
+
+#endif

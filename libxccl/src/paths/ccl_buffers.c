@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+#include "paths/ccl.h"
+
+/* Can the vendor's library work on the buffer's memory as it is? */
+static bool usable(const struct xm_op *op, const struct xm_buffer *buffer)
+{
+    return buffer->plain && ((buffer->mem.kind == XC_MEM_MANAGED) ||
+                             ((buffer->mem.kind == XC_MEM_DEVICE) &&
+                              (buffer->mem.device == op->vendor->device)));
+}
+
+/* Displacements from ptr, which is the lowest byte: negative ones are MPI's affair. */
+static xcclResult_t make_vectors(const struct xm_op *op, struct xm_ccl_buffer *b)
+{
+    size_t n = (size_t)b->buffer->blocks, at = 0;
+
+    b->counts = calloc(2 * n + 1, sizeof(*b->counts));
+    if (b->counts == NULL) {
+        return xc_fail(xcclSystemError, "out of memory for %zu blocks", n);
+    }
+    b->displs = b->counts + n;
+    for (size_t i = 0; i < n; i++) {
+        struct xm_block block = xm_block_at(&op->call, b->buffer, (int)i);
+        b->counts[i] = (size_t)(block.count * block.layout->size);
+        if (b->counts[i] > 0) { /* in MPI the offset of no data may be anything */
+            b->displs[i] = b->packed ? at : (size_t)(block.offset - b->buffer->low);
+        }
+        at += b->counts[i];
+    }
+    return xcclSuccess;
+}
+
+/* A root's buffer that goes in pieces is not copied as a whole. */
+static bool copied_in_pieces(const struct xm_op *op, const struct xm_buffer *buffer)
+{
+    bool gathers = (op->call.coll == XM_GATHER) || (op->call.coll == XM_GATHERV);
+
+    return buffer->plain && xm_ccl_in_pieces(op) &&
+           (buffer == (gathers ? &op->buffers.recv : &op->buffers.send));
+}
+
+static xcclResult_t prepare(struct xm_op *op, struct xm_ccl_buffer *b,
+                            const struct xm_buffer *buffer)
+{
+    void        *packed;
+    xcclResult_t res = xcclSuccess;
+
+    b->buffer = buffer;
+    b->ptr = buffer->buf + ((buffer->displs != NULL) ? buffer->low : 0);
+    if (buffer->used && !usable(op, buffer) && !copied_in_pieces(op, buffer)) {
+        b->packed = true;
+        res = xm_scratch_take(&op->scratch, XM_POOL_DEVICE, (size_t)buffer->bytes, &packed);
+        if (res != xcclSuccess) {
+            return res;
+        }
+        b->ptr = packed;
+        if (buffer->in && !buffer->plain) {
+            res = xm_pack(&op->copier, buffer, packed);
+            if (res == xcclSuccess) {
+                res = xm_stream_wait(op->dev, op->copier.stream);
+            }
+        }
+    }
+    if ((res == xcclSuccess) && (buffer->displs != NULL)) {
+        res = make_vectors(op, b);
+    }
+    return res;
+}
+
+xcclResult_t xm_ccl_buffers_prepare(struct xm_op *op)
+{
+    xcclResult_t res = prepare(op, &op->send, &op->buffers.send);
+
+    return (res == xcclSuccess) ? prepare(op, &op->recv, &op->buffers.recv) : res;
+}
+
+static xcclResult_t pack(struct xm_op *op, const struct xm_ccl_buffer *b)
+{
+    struct xm_copier copier = op->copier;
+
+    copier.stream = op->vendor->stream;
+    return (b->packed && b->buffer->in && b->buffer->plain) ? xm_pack(&copier, b->buffer, b->ptr)
+                                                            : xcclSuccess;
+}
+
+xcclResult_t xm_ccl_buffers_pack(struct xm_op *op)
+{
+    xcclResult_t res = pack(op, &op->send);
+
+    return (res == xcclSuccess) ? pack(op, &op->recv) : res;
+}
+
+xcclResult_t xm_ccl_buffers_unpack(struct xm_op *op)
+{
+    const struct xm_ccl_buffer *b = &op->recv; /* nothing writes the send buffer */
+
+    return (b->packed && b->buffer->out) ? xm_unpack(&op->copier, b->buffer, b->ptr) : xcclSuccess;
+}
+
+void xm_ccl_buffers_free(struct xm_op *op)
+{
+    free(op->send.counts);
+    free(op->recv.counts);
+}

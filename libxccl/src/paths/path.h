@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An operation, which is one call on its way, and the paths that can carry it. */
+#ifndef XM_PATHS_PATH_H
+#define XM_PATHS_PATH_H
+
+#include "comms/comm.h"
+#include "data/copy.h"
+#include "data/reduction.h"
+#include "decide/decide.h"
+
+struct xm_path;
+
+/* A buffer as the vendor's library takes it: packed or plain memory of its device. */
+struct xm_ccl_buffer {
+    const struct xm_buffer *buffer;
+    char                   *ptr;    /* device memory */
+    bool                    packed; /* ptr is a packed copy of the buffer */
+    size_t                 *counts; /* of each block, in bytes; NULL where there is one block */
+    size_t                 *displs; /* of each block, in bytes from ptr */
+};
+
+struct xm_op {
+    struct xm_call              call;
+    struct xm_comm             *comm; /* NULL: of no communicator (reduce_local) */
+    struct xm_buffers           buffers;
+    struct xm_facts             facts;
+    struct xm_reduction         reduction; /* valid for reductions without an obstacle */
+    const struct xc_device_ops *dev;       /* runtime of this rank; NULL if none is active */
+    int                         device;    /* that the operation runs on; -1: none */
+    bool                        ordered;   /* nothing can be left of the default stream's copies */
+    bool                        blocking;
+
+    /* How it is carried. */
+    const struct xm_path *path;
+    enum { XM_STAGE_NEW, XM_STAGE_WORK, XM_STAGE_COPY, XM_STAGE_OVER } stage;
+    struct xm_scratch scratch;
+    struct xm_copier  copier;
+    void             *event; /* what is waited for on the device; NULL: all that the stream has */
+    MPI_Request       inner; /* staged: MPI's own request */
+    char             *send_span, *recv_span; /* staged: host memory of each buffer */
+
+    /* ccl */
+    struct xm_vendor    *vendor;
+    struct xm_launch     launch;
+    int                  launched; /* atomic: enqueued, or failed with result */
+    unsigned             polls;
+    struct xm_ccl_buffer send, recv;
+
+    /* How it ended. */
+    xcclResult_t result;
+    int          code; /* MPI's, for the program */
+    char         detail[512];
+
+    /* ops/ */
+    struct xm_op     *next, *previous;
+    struct xm_record *record;  /* for the history; may be NULL */
+    MPI_Request       request; /* the program's */
+    int               done;    /* atomic */
+    uint64_t          begun;   /* ns; 0 without XCCL_TIMEOUT */
+};
+
+/*
+ * A way to carry operations. start: what has to be done in the order of the calls; afterwards
+ * progress is called until it returns something else than xcclInProgress. It never waits for other
+ * ranks. A failed one leaves op->detail. release: give back what the operation holds, after it
+ * ended; failed: the device may still use its memory, which is lost rather than used again.
+ */
+struct xm_path {
+    const char *name; /* "ccl": as xccl_mpi_last_path() and messages say it */
+    xcclResult_t (*start)(struct xm_op *op);
+    xcclResult_t (*progress)(struct xm_op *op);
+    void (*release)(struct xm_op *op, bool failed);
+};
+
+extern const struct xm_path xm_path_mpi;    /* MPI takes the buffers as they are */
+extern const struct xm_path xm_path_staged; /* MPI, on copies in host memory */
+extern const struct xm_path xm_path_ccl;    /* the vendor's library */
+
+/* Keep xc_last_detail() of a failure; returns it. */
+xcclResult_t xm_op_fail(struct xm_op *op, xcclResult_t res);
+
+#endif
