@@ -98,6 +98,7 @@ struct xs_slot {
     int32_t        color; /* split */
     int32_t        key;
     uint32_t       bell;  /* futex: something changed for this rank */
+    uint32_t       going; /* it has called finalize, destroy or abort */
     struct xs_id   child; /* split: the new communicator's, by the first of a color */
     struct xs_post post;
 } __attribute__((aligned(128)));
@@ -137,14 +138,21 @@ struct xs_message *xs_region_ring(struct xs_comm *comm, int from, int to);
 bool xs_barrier(struct xs_comm *comm, struct xs_barrier *barrier);
 /* Sleep until *word is not old, or a while; false: aborted here. Looks for dead peers. */
 bool xs_wait(struct xs_comm *comm, uint32_t *word, uint32_t old);
+/* Sleep the same way, aborted or not. */
+void xs_nap(struct xs_comm *comm, uint32_t *word, uint32_t old);
 void xs_wake(uint32_t *word);
 void xs_ring_bell(struct xs_comm *comm, int rank);
 /* Note a peer that died or gave up: its communicator has a remote error then. */
 void xs_look_for_dead(struct xs_comm *comm);
 /* Wait until the program aborts the communicator. */
 void xs_park(struct xs_comm *comm);
+/* Tell the others that this rank has called finalize, destroy or abort. */
+void     xs_tell_leaving(struct xs_comm *comm);
+/* Need a rank that leaves wait no more for the others of its node? */
+bool     xs_node_left(const struct xs_comm *comm);
+uint64_t xs_now_ms(void);
 
-/* ---- comm.c ---- */
+/* ---- comm.c, leave.c ---- */
 
 struct xs_task;
 
@@ -205,6 +213,8 @@ XS_API enum xs_result xs_comm_register(struct xs_comm *comm, void *buff, size_t 
 XS_API enum xs_result xs_comm_deregister(struct xs_comm *comm, void *handle);
 
 void xs_comm_unuse(struct xs_comm *comm);
+/* Success once it was made; else an error with its text. */
+enum xs_result xs_comm_ready(const struct xs_comm *comm);
 /* The communicator's asynchronous error and its text, unless another was first. */
 void xs_comm_fail(struct xs_comm *comm, enum xs_result error, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
