@@ -56,7 +56,8 @@ enum xs_coll {
 #define XS_ID_BYTES 128
 #define XS_MAX_RANKS 1024
 #define XS_MAX_USER_OPS 64
-#define XS_RING 8 /* messages between two ranks that are under way at a time */
+#define XS_RING 8        /* messages between two ranks that are under way at a time */
+#define XS_ALGORITHMS 10 /* that connect by themselves: five collectives, small and large */
 
 /* ---- region.c: the control region ---- */
 
@@ -118,10 +119,12 @@ struct xs_region {
     uint32_t          joined;
     uint32_t          failed; /* a rank could not make the communicator: nobody can */
     uint32_t          spare;
-    struct xs_barrier host;   /* calls that wait on the host: init, split */
-    struct xs_barrier device; /* operations on streams */
+    struct xs_barrier host;                      /* calls that wait on the host: init, split */
+    struct xs_barrier device;                    /* operations on streams */
+    uint32_t          algorithms[XS_ALGORITHMS]; /* ranks that came to connect each */
     struct xs_slot    slots[];
-    /* behind the slots: struct xs_message [nranks * nranks][XS_RING] */
+    /* behind the slots: struct xs_message [nranks * nranks][XS_RING],
+     * then a uint32_t for each sender and receiver: which of them came to connect */
 };
 
 struct xs_comm;
@@ -133,6 +136,7 @@ enum xs_result xs_region_join(struct xs_comm *comm, const struct xs_id *id);
 /* The maker's descriptor, once everyone has joined. */
 void               xs_region_close(const struct xs_id *id);
 struct xs_message *xs_region_ring(struct xs_comm *comm, int from, int to);
+uint32_t          *xs_region_link(struct xs_comm *comm, int from, int to);
 
 /* All ranks; false: the communicator was aborted here meanwhile. */
 bool xs_barrier(struct xs_comm *comm, struct xs_barrier *barrier);
@@ -147,7 +151,7 @@ void xs_look_for_dead(struct xs_comm *comm);
 /* Wait until the program aborts the communicator. */
 void xs_park(struct xs_comm *comm);
 /* Tell the others that this rank has called finalize, destroy or abort. */
-void     xs_tell_leaving(struct xs_comm *comm);
+void xs_tell_leaving(struct xs_comm *comm);
 /* Need a rank that leaves wait no more for the others of its node? */
 bool     xs_node_left(const struct xs_comm *comm);
 uint64_t xs_now_ms(void);
@@ -173,9 +177,10 @@ struct xs_comm {
     bool              blocking;
     struct xs_region *region;
     size_t            region_bytes;
-    uint32_t          state;   /* atomic; enum xs_result of creation */
-    uint32_t          async;   /* atomic; enum xs_result */
-    uint32_t          aborted; /* atomic */
+    uint32_t          state;      /* atomic; enum xs_result of creation */
+    uint32_t          async;      /* atomic; enum xs_result */
+    uint32_t          aborted;    /* atomic */
+    uint32_t          algorithms; /* atomic; a bit for each that this rank came to connect */
     bool              finalized;
     uint64_t          looked; /* ms: when peers were last looked at */
     uint64_t          posted; /* collectives run so far */
@@ -257,6 +262,11 @@ XS_API enum xs_result xs_group_end(void);
 /* Run at once, or in a group when the group ends, together with the group's others, each on a
  * thread of its own. */
 enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg);
+
+/* ---- connect.c ---- */
+
+/* Wait on the host until all that tasks need is connected; tasks are those of one group. */
+enum xs_result xs_connect(const struct xs_task *tasks);
 
 /* ---- check.c ---- */
 

@@ -177,10 +177,23 @@ static struct xs_task *take(struct xs_task **list_p, const struct xs_comm *comm,
     return taken;
 }
 
+static void free_all(struct xs_task *tasks)
+{
+    while (tasks != NULL) {
+        struct xs_task *next = tasks->next;
+
+        task_free(tasks);
+        tasks = next;
+    }
+}
+
 static enum xs_result issue_all(struct xs_task *tasks)
 {
-    enum xs_result res = XS_SUCCESS;
+    enum xs_result res = xs_connect(tasks);
 
+    if (res != XS_SUCCESS) {
+        free_all(tasks);
+    }
     while ((tasks != NULL) && (res == XS_SUCCESS)) {
         const struct xs_comm *comm = tasks->comm;
         struct xs_task       *collectives = take(&tasks, comm, false);
@@ -342,11 +355,6 @@ enum xs_result xs_group_end(void)
     if (res == XS_SUCCESS) {
         return issue_all(tasks);
     }
-    while (tasks != NULL) {
-        struct xs_task *next = tasks->next;
-
-        task_free(tasks);
-        tasks = next;
-    }
+    free_all(tasks);
     return res;
 }

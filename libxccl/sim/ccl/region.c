@@ -36,10 +36,15 @@ static size_t slots_bytes(int nranks)
     return sizeof(struct xs_region) + (size_t)nranks * sizeof(struct xs_slot);
 }
 
+static size_t rings_bytes(int nranks)
+{
+    return (size_t)nranks * (size_t)nranks * XS_RING * sizeof(struct xs_message);
+}
+
 static size_t region_bytes(int nranks)
 {
-    return slots_bytes(nranks) +
-           (size_t)nranks * (size_t)nranks * XS_RING * sizeof(struct xs_message);
+    return slots_bytes(nranks) + rings_bytes(nranks) +
+           (size_t)nranks * (size_t)nranks * sizeof(uint32_t);
 }
 
 enum xs_result xs_region_make(struct xs_id *id)
@@ -188,6 +193,14 @@ struct xs_message *xs_region_ring(struct xs_comm *comm, int from, int to)
 
     return (struct xs_message *)(void *)rings +
            ((size_t)from * (size_t)comm->nranks + (size_t)to) * XS_RING;
+}
+
+uint32_t *xs_region_link(struct xs_comm *comm, int from, int to)
+{
+    unsigned char *links =
+        (unsigned char *)comm->region + slots_bytes(comm->nranks) + rings_bytes(comm->nranks);
+
+    return (uint32_t *)(void *)links + (size_t)from * (size_t)comm->nranks + (size_t)to;
 }
 
 uint64_t xs_now_ms(void)

@@ -246,9 +246,9 @@ static void read_version(void)
 static void check_names(void)
 {
     static const char *const known[] = {
-        "XCCL_SIM",         "XCCL_SIM_NODES",      "XCCL_SIM_FAIL",   "XCCL_SIM_LOG",
-        "XCCL_SIM_MEMORY",  "XCCL_SIM_VERSION",    "XCCL_SIM_RANK",   "XCCL_SIM_SIZE",
-        "XCCL_SIM_HIP",     "XCCL_SIM_DESTROY",    "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS"};
+        "XCCL_SIM",        "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",    "XCCL_SIM_LOG",
+        "XCCL_SIM_MEMORY", "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
+        "XCCL_SIM_HIP",    "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");

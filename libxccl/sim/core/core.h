@@ -48,9 +48,9 @@ struct xs_config {
     int             rank;                     /* of this process in its job; 0 outside of one */
     int             size;
     int             nodes;
-    int             node;        /* of this process */
-    int             ccl_version; /* to report: the flavour's own, or what was asked for */
-    int             hip_major;   /* ROCm release whose ABI libamdhip64 speaks */
+    int             node;           /* of this process */
+    int             ccl_version;    /* to report: the flavour's own, or what was asked for */
+    int             hip_major;      /* ROCm release whose ABI libamdhip64 speaks */
     bool            destroy_waits;  /* destroying a communicator waits for the node's ranks */
     bool            connect_blocks; /* the first use of an algorithm or peer waits for the others */
     int             connect_ms;     /* what creating a communicator takes */
