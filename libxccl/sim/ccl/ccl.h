@@ -233,6 +233,7 @@ XS_API const char *xs_last_problem(void);
 
 struct xs_task {
     struct xs_task   *next;
+    struct xs_task   *behind; /* next in the device's queue */
     enum xs_coll      coll;
     struct xs_comm   *comm;
     struct xs_stream *stream;
@@ -267,6 +268,17 @@ enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg);
 
 /* Wait on the host until all that tasks need is connected; tasks are those of one group. */
 enum xs_result xs_connect(const struct xs_task *tasks);
+
+/* ---- serial.c: one queue per device, where XCCL_SIM_SERIAL asks for it ---- */
+
+/* Enqueue work for task, and give it its place in the device's queue. */
+enum xs_error xs_serial_enqueue(struct xs_stream *stream, xs_work_fn *work, struct xs_task *task);
+/* Wait for all that the device has before task; false: its communicator was aborted. */
+bool xs_serial_begin(struct xs_task *task);
+/* task is over, or was skipped. */
+void xs_serial_end(struct xs_task *task);
+/* A communicator was aborted. */
+void xs_serial_wake(void);
 
 /* ---- check.c ---- */
 

@@ -93,7 +93,7 @@ static void run_tasks(void *arg)
     bool            messages = (tasks->coll == XS_SEND) || (tasks->coll == XS_RECV);
     bool            began = begin(comm, tasks->ticket);
     bool            async = false;
-    bool            good = began;
+    bool            good = began && xs_serial_begin(tasks);
 
     for (struct xs_task *t = tasks; good && (t != NULL); t = t->next) {
         bounce_in(t);
@@ -106,6 +106,7 @@ static void run_tasks(void *arg)
         xs_comm_fail(comm, XS_INTERNAL_ERROR, "%s fails asynchronously as XCCL_SIM_FAIL asks",
                      xs_coll_name(tasks->coll));
     }
+    xs_serial_end(tasks);
     while (tasks != NULL) {
         struct xs_task *next = tasks->next;
 
@@ -139,7 +140,7 @@ static enum xs_result issue(struct xs_task *tasks)
         }
     }
     if (res == XS_OK) {
-        res = xs_stream_enqueue(stream, run_tasks, tasks);
+        res = xs_serial_enqueue(stream, run_tasks, tasks);
     }
     if (res == XS_OK) {
         comm->issued++;

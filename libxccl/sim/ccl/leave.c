@@ -61,6 +61,7 @@ static void stop(struct xs_comm *comm)
         xs_wake(&comm->region->host.turn);
         xs_ring_bell(comm, comm->rank);
     }
+    xs_serial_wake();
     pthread_mutex_lock(&comm->lock);
     pthread_cond_broadcast(&comm->changed);
     while (comm->running) {

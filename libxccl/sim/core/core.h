@@ -54,6 +54,7 @@ struct xs_config {
     bool            destroy_waits;  /* destroying a communicator waits for the node's ranks */
     bool            connect_blocks; /* the first use of an algorithm or peer waits for the others */
     int             connect_ms;     /* what creating a communicator takes */
+    bool            serial;         /* collectives of one device run one after the other */
 };
 
 /* Never NULL. */

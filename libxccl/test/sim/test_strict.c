@@ -388,6 +388,47 @@ static void connect_aborted(const struct world *world)
     }
 }
 
+static void use_both(const struct setup *s, bool swap)
+{
+    CHECK_EQ(allreduce(&s[swap ? 1 : 0], 16), ncclSuccess);
+    CHECK_EQ(allreduce(&s[swap ? 0 : 1], 16), ncclSuccess);
+}
+
+/* Two communicators of one device, used in the same order on both ranks, then in different ones. */
+static void orders(const struct world *world, bool serial)
+{
+    struct setup s[2] = {begin(world), begin(world)};
+
+    use_both(s, false); /* connects */
+    use_both(s, true);
+    dev_sync(s[0].stream);
+    dev_sync(s[1].stream);
+    meet(world);
+    use_both(s, world->rank == 1);
+    if (!serial) {
+        finish(&s[0]);
+        finish(&s[1]);
+        return;
+    }
+    usleep(200000);
+    CHECK_EQ(dev_idle(s[0].stream), 0);
+    CHECK_EQ(dev_idle(s[1].stream), 0);
+    meet(world);
+    CHECK_EQ(ncclCommAbort(s[0].comm), ncclSuccess);
+    dev_sync(s[0].stream); /* one abort lets the other go on */
+    finish(&s[1]);
+}
+
+static void serial(const struct world *world)
+{
+    orders(world, true);
+}
+
+static void parallel(const struct world *world)
+{
+    orders(world, false);
+}
+
 int main(int argc, char **argv)
 {
     const struct test_case cases[] = {
@@ -405,6 +446,13 @@ int main(int argc, char **argv)
         {"connect_group", connect_group, 2, SIM, NULL, NULL, -1},
         {"connect_deserted", connect_deserted, 2, SIM, NULL, NULL, -1},
         {"connect_aborted", connect_aborted, 2, SIM, NULL, NULL, -1},
+        {"parallel", parallel, 2, SIM, NULL, NULL, -1},
+        {"serial", serial, 2, SIM, NULL, "XCCL_SIM_SERIAL=1", -1},
+#ifndef TEST_ROCM
+        {"one_connection", serial, 2, SIM, NULL, "CUDA_DEVICE_MAX_CONNECTIONS=1", -1},
+        {"connections", parallel, 2, SIM, NULL, "CUDA_DEVICE_MAX_CONNECTIONS=1 XCCL_SIM_SERIAL=0",
+         -1},
+#endif
         {"slow_and_logged", slow_and_logged, 2, SIM, NULL,
          "XCCL_SIM_LOG=info XCCL_SIM_CONNECT_MS=200", -1},
     };
