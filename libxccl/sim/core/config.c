@@ -180,6 +180,8 @@ static void read_strictness(void)
 
     config.serial = (config.flavour == XS_CUDA) && (queues != NULL) && (strcmp(queues, "1") == 0);
     read_choice("XCCL_SIM_SERIAL", "0", "1", &config.serial);
+    read_choice("XCCL_SIM_ALLOC", "free", "wait", &config.alloc_waits);
+    read_choice("XCCL_SIM_EARLY", "0", "1", &config.early);
     read_choice("XCCL_SIM_DESTROY", "free", "wait", &config.destroy_waits);
     read_choice("XCCL_SIM_CONNECT", "eager", "block", &config.connect_blocks);
     read_number("XCCL_SIM_CONNECT_MS", 0, 60000, "milliseconds from 0 to 60000",
@@ -253,7 +255,7 @@ static void check_names(void)
         "XCCL_SIM",        "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",    "XCCL_SIM_LOG",
         "XCCL_SIM_MEMORY", "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
         "XCCL_SIM_HIP",    "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
-        "XCCL_SIM_SERIAL"};
+        "XCCL_SIM_SERIAL", "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");
@@ -269,7 +271,7 @@ static void check_names(void)
             snprintf(error, sizeof(error),
                      "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
                      "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE, _DESTROY, _CONNECT, "
-                     "_CONNECT_MS, _SERIAL are",
+                     "_CONNECT_MS, _SERIAL, _ALLOC, _EARLY are",
                      (int)length, *entry);
         }
     }
