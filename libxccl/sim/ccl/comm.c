@@ -74,7 +74,7 @@ void xs_comm_fail(struct xs_comm *comm, enum xs_result error, const char *fmt, .
 
 bool xs_comm_valid(const struct xs_comm *comm)
 {
-    return (comm != NULL) && (comm->magic == COMM_MAGIC);
+    return (comm != NULL) && (__atomic_load_n(&comm->magic, __ATOMIC_ACQUIRE) == COMM_MAGIC);
 }
 
 static struct xs_comm *comm_new(struct xs_ctx *ctx, bool blocking)
@@ -113,7 +113,7 @@ void xs_comm_unuse(struct xs_comm *comm)
     }
     free(comm->sent);
     free(comm->received);
-    comm->magic = 0;
+    __atomic_store_n(&comm->magic, 0, __ATOMIC_RELEASE);
     pthread_mutex_lock(&unused_lock);
     comm->next = unused;
     unused = comm;

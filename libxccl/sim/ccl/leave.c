@@ -116,7 +116,7 @@ static enum xs_result leave(struct xs_comm *comm, bool abort)
     }
     join_maker(comm);
     made = (comm->state == XS_SUCCESS);
-    comm->magic = 0;
+    __atomic_store_n(&comm->magic, 0, __ATOMIC_RELEASE); /* another thread may call with it */
     if (comm->region != NULL) {
         __atomic_store_n(&comm->region->slots[comm->rank].life, broken ? XS_ABORTED : XS_LEFT,
                          __ATOMIC_RELEASE);
