@@ -56,7 +56,8 @@ enum xs_coll {
 #define XS_ID_BYTES 128
 #define XS_MAX_RANKS 1024
 #define XS_MAX_USER_OPS 64
-#define XS_RING 8 /* messages between two ranks that are under way at a time */
+#define XS_RING 8        /* messages between two ranks that are under way at a time */
+#define XS_ALGORITHMS 10 /* that connect by themselves: five collectives, small and large */
 
 /* ---- region.c: the control region ---- */
 
@@ -98,6 +99,7 @@ struct xs_slot {
     int32_t        color; /* split */
     int32_t        key;
     uint32_t       bell;  /* futex: something changed for this rank */
+    uint32_t       going; /* it has called finalize, destroy or abort */
     struct xs_id   child; /* split: the new communicator's, by the first of a color */
     struct xs_post post;
 } __attribute__((aligned(128)));
@@ -117,10 +119,12 @@ struct xs_region {
     uint32_t          joined;
     uint32_t          failed; /* a rank could not make the communicator: nobody can */
     uint32_t          spare;
-    struct xs_barrier host;   /* calls that wait on the host: init, split */
-    struct xs_barrier device; /* operations on streams */
+    struct xs_barrier host;                      /* calls that wait on the host: init, split */
+    struct xs_barrier device;                    /* operations on streams */
+    uint32_t          algorithms[XS_ALGORITHMS]; /* ranks that came to connect each */
     struct xs_slot    slots[];
-    /* behind the slots: struct xs_message [nranks * nranks][XS_RING] */
+    /* behind the slots: struct xs_message [nranks * nranks][XS_RING],
+     * then a uint32_t for each sender and receiver: which of them came to connect */
 };
 
 struct xs_comm;
@@ -132,19 +136,27 @@ enum xs_result xs_region_join(struct xs_comm *comm, const struct xs_id *id);
 /* The maker's descriptor, once everyone has joined. */
 void               xs_region_close(const struct xs_id *id);
 struct xs_message *xs_region_ring(struct xs_comm *comm, int from, int to);
+uint32_t          *xs_region_link(struct xs_comm *comm, int from, int to);
 
 /* All ranks; false: the communicator was aborted here meanwhile. */
 bool xs_barrier(struct xs_comm *comm, struct xs_barrier *barrier);
 /* Sleep until *word is not old, or a while; false: aborted here. Looks for dead peers. */
 bool xs_wait(struct xs_comm *comm, uint32_t *word, uint32_t old);
+/* Sleep the same way, aborted or not. */
+void xs_nap(struct xs_comm *comm, uint32_t *word, uint32_t old);
 void xs_wake(uint32_t *word);
 void xs_ring_bell(struct xs_comm *comm, int rank);
 /* Note a peer that died or gave up: its communicator has a remote error then. */
 void xs_look_for_dead(struct xs_comm *comm);
 /* Wait until the program aborts the communicator. */
 void xs_park(struct xs_comm *comm);
+/* Tell the others that this rank has called finalize, destroy or abort. */
+void xs_tell_leaving(struct xs_comm *comm);
+/* Need a rank that leaves wait no more for the others of its node? */
+bool     xs_node_left(const struct xs_comm *comm);
+uint64_t xs_now_ms(void);
 
-/* ---- comm.c ---- */
+/* ---- comm.c, leave.c ---- */
 
 struct xs_task;
 
@@ -165,9 +177,10 @@ struct xs_comm {
     bool              blocking;
     struct xs_region *region;
     size_t            region_bytes;
-    uint32_t          state;   /* atomic; enum xs_result of creation */
-    uint32_t          async;   /* atomic; enum xs_result */
-    uint32_t          aborted; /* atomic */
+    uint32_t          state;      /* atomic; enum xs_result of creation */
+    uint32_t          async;      /* atomic; enum xs_result */
+    uint32_t          aborted;    /* atomic */
+    uint32_t          algorithms; /* atomic; a bit for each that this rank came to connect */
     bool              finalized;
     uint64_t          looked; /* ms: when peers were last looked at */
     uint64_t          posted; /* collectives run so far */
@@ -205,6 +218,8 @@ XS_API enum xs_result xs_comm_register(struct xs_comm *comm, void *buff, size_t 
 XS_API enum xs_result xs_comm_deregister(struct xs_comm *comm, void *handle);
 
 void xs_comm_unuse(struct xs_comm *comm);
+/* Success once it was made; else an error with its text. */
+enum xs_result xs_comm_ready(const struct xs_comm *comm);
 /* The communicator's asynchronous error and its text, unless another was first. */
 void xs_comm_fail(struct xs_comm *comm, enum xs_result error, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -218,6 +233,7 @@ XS_API const char *xs_last_problem(void);
 
 struct xs_task {
     struct xs_task   *next;
+    struct xs_task   *behind; /* next in the device's queue */
     enum xs_coll      coll;
     struct xs_comm   *comm;
     struct xs_stream *stream;
@@ -247,6 +263,22 @@ XS_API enum xs_result xs_group_end(void);
 /* Run at once, or in a group when the group ends, together with the group's others, each on a
  * thread of its own. */
 enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg);
+
+/* ---- connect.c ---- */
+
+/* Wait on the host until all that tasks need is connected; tasks are those of one group. */
+enum xs_result xs_connect(const struct xs_task *tasks);
+
+/* ---- serial.c: one queue per device, where XCCL_SIM_SERIAL asks for it ---- */
+
+/* Enqueue work for task, and give it its place in the device's queue. */
+enum xs_error xs_serial_enqueue(struct xs_stream *stream, xs_work_fn *work, struct xs_task *task);
+/* Wait for all that the device has before task; false: its communicator was aborted. */
+bool xs_serial_begin(struct xs_task *task);
+/* task is over, or was skipped. */
+void xs_serial_end(struct xs_task *task);
+/* A communicator was aborted. */
+void xs_serial_wake(void);
 
 /* ---- check.c ---- */
 

@@ -130,7 +130,7 @@ static enum xs_result make_bounce(const struct xs_task *task, size_t bytes, void
     if ((bytes == 0) || (place_p->pid != 0)) {
         return XS_SUCCESS;
     }
-    if ((xs_mem_alloc(task->comm->ctx, XS_MEM_HOST, bytes, 0, bounce_p) != XS_OK) ||
+    if ((xs_mem_take(task->comm->ctx, XS_MEM_HOST, bytes, 0, bounce_p) != XS_OK) ||
         !xs_mem_find(*bounce_p, &range)) {
         return xs_problem(XS_SYSTEM_ERROR, "no room to stage %zu bytes of registered memory",
                           bytes);

@@ -74,7 +74,7 @@ void xs_comm_fail(struct xs_comm *comm, enum xs_result error, const char *fmt, .
 
 bool xs_comm_valid(const struct xs_comm *comm)
 {
-    return (comm != NULL) && (comm->magic == COMM_MAGIC);
+    return (comm != NULL) && (__atomic_load_n(&comm->magic, __ATOMIC_ACQUIRE) == COMM_MAGIC);
 }
 
 static struct xs_comm *comm_new(struct xs_ctx *ctx, bool blocking)
@@ -113,7 +113,7 @@ void xs_comm_unuse(struct xs_comm *comm)
     }
     free(comm->sent);
     free(comm->received);
-    comm->magic = 0;
+    __atomic_store_n(&comm->magic, 0, __ATOMIC_RELEASE);
     pthread_mutex_lock(&unused_lock);
     comm->next = unused;
     unused = comm;
@@ -179,6 +179,17 @@ static enum xs_result meet(struct xs_comm *comm)
     return compare_ranks(comm);
 }
 
+/* Connecting to the other ranks' sockets and GPUs takes a real library a good part of a second. */
+static void take_time(void)
+{
+    int                   ms = xs_config()->connect_ms;
+    const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+    if (ms > 0) {
+        nanosleep(&time, NULL);
+    }
+}
+
 /* comm with rank and nranks set joins the communicator of id. */
 static enum xs_result establish(struct xs_comm *comm, const struct xs_id *id)
 {
@@ -200,6 +211,7 @@ static enum xs_result establish(struct xs_comm *comm, const struct xs_id *id)
         return res;
     }
     xs_region_close(id);
+    take_time();
     xs_log(XS_LOG_INFO, "comm %p rank %d nranks %d device %d node %d - Init COMPLETE", (void *)comm,
            comm->rank, comm->nranks, comm->device, xs_config()->node);
     return XS_SUCCESS;
@@ -379,7 +391,7 @@ enum xs_result xs_comm_init_all(struct xs_comm **comms, int count, const int *de
     return (res != XS_SUCCESS) ? res : ended;
 }
 
-static enum xs_result ready(const struct xs_comm *comm)
+enum xs_result xs_comm_ready(const struct xs_comm *comm)
 {
     uint32_t state = __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE);
 
@@ -397,7 +409,7 @@ enum xs_result xs_comm_split(struct xs_comm *comm, int color, int key, int block
                              struct xs_comm **comm_p)
 {
     struct job     job = {.parent = comm, .color = color, .key = key, .comm_p = comm_p};
-    enum xs_result res = ready(comm);
+    enum xs_result res = xs_comm_ready(comm);
     bool           wait = (blocking < 0) ? comm->blocking : (blocking != 0);
 
     if (res != XS_SUCCESS) {
@@ -416,94 +428,6 @@ enum xs_result xs_comm_split(struct xs_comm *comm, int color, int key, int block
         *comm_p = job.comm;
     }
     return start_job(&job, wait);
-}
-
-enum xs_result xs_comm_finalize(struct xs_comm *comm)
-{
-    enum xs_result res = ready(comm);
-
-    if (res != XS_SUCCESS) {
-        return res;
-    }
-    if (comm->finalized) {
-        return xs_problem(XS_INVALID_ARGUMENT, "the communicator was finalized before");
-    }
-    comm->finalized = true;
-    return XS_SUCCESS;
-}
-
-/* Until its operations are over, or never will be. */
-static void drain(struct xs_comm *comm)
-{
-    struct timespec until;
-
-    pthread_mutex_lock(&comm->lock);
-    while ((comm->turn < comm->issued) &&
-           (__atomic_load_n(&comm->async, __ATOMIC_ACQUIRE) == XS_SUCCESS)) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 50 * 1000 * 1000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
-    }
-    pthread_mutex_unlock(&comm->lock);
-}
-
-/* End what runs; what has not begun is skipped when its stream comes to it. */
-static void stop(struct xs_comm *comm)
-{
-    bool made = (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) == XS_SUCCESS);
-
-    __atomic_store_n(&comm->aborted, 1, __ATOMIC_RELEASE);
-    if (made) { /* one that is still being made looks by itself, after each nap */
-        xs_wake(&comm->region->device.turn);
-        xs_wake(&comm->region->host.turn);
-        xs_ring_bell(comm, comm->rank);
-    }
-    pthread_mutex_lock(&comm->lock);
-    pthread_cond_broadcast(&comm->changed);
-    while (comm->running) {
-        pthread_cond_wait(&comm->changed, &comm->lock);
-    }
-    pthread_mutex_unlock(&comm->lock);
-}
-
-static enum xs_result leave(struct xs_comm *comm, bool abort)
-{
-    bool broken;
-
-    if (!abort && comm->making) {
-        pthread_join(comm->maker, NULL);
-        comm->making = false;
-    }
-    if (!abort && (comm->state == XS_SUCCESS)) {
-        drain(comm);
-    }
-    broken = abort || (__atomic_load_n(&comm->async, __ATOMIC_ACQUIRE) != XS_SUCCESS);
-    if (broken) {
-        stop(comm);
-    }
-    if (comm->making) {
-        pthread_join(comm->maker, NULL);
-        comm->making = false;
-    }
-    if (comm->region != NULL) {
-        __atomic_store_n(&comm->region->slots[comm->rank].life, broken ? XS_ABORTED : XS_LEFT,
-                         __ATOMIC_RELEASE);
-    }
-    comm->magic = 0;
-    xs_comm_unuse(comm);
-    return XS_SUCCESS;
-}
-
-enum xs_result xs_comm_destroy(struct xs_comm *comm)
-{
-    return leave(comm, false);
-}
-
-enum xs_result xs_comm_abort(struct xs_comm *comm)
-{
-    return leave(comm, true);
 }
 
 enum xs_result xs_comm_async_error(struct xs_comm *comm, int *error_p)

@@ -93,7 +93,7 @@ static void run_tasks(void *arg)
     bool            messages = (tasks->coll == XS_SEND) || (tasks->coll == XS_RECV);
     bool            began = begin(comm, tasks->ticket);
     bool            async = false;
-    bool            good = began;
+    bool            good = began && xs_serial_begin(tasks);
 
     for (struct xs_task *t = tasks; good && (t != NULL); t = t->next) {
         bounce_in(t);
@@ -106,6 +106,7 @@ static void run_tasks(void *arg)
         xs_comm_fail(comm, XS_INTERNAL_ERROR, "%s fails asynchronously as XCCL_SIM_FAIL asks",
                      xs_coll_name(tasks->coll));
     }
+    xs_serial_end(tasks);
     while (tasks != NULL) {
         struct xs_task *next = tasks->next;
 
@@ -139,7 +140,7 @@ static enum xs_result issue(struct xs_task *tasks)
         }
     }
     if (res == XS_OK) {
-        res = xs_stream_enqueue(stream, run_tasks, tasks);
+        res = xs_serial_enqueue(stream, run_tasks, tasks);
     }
     if (res == XS_OK) {
         comm->issued++;
@@ -177,10 +178,23 @@ static struct xs_task *take(struct xs_task **list_p, const struct xs_comm *comm,
     return taken;
 }
 
+static void free_all(struct xs_task *tasks)
+{
+    while (tasks != NULL) {
+        struct xs_task *next = tasks->next;
+
+        task_free(tasks);
+        tasks = next;
+    }
+}
+
 static enum xs_result issue_all(struct xs_task *tasks)
 {
-    enum xs_result res = XS_SUCCESS;
+    enum xs_result res = xs_connect(tasks);
 
+    if (res != XS_SUCCESS) {
+        free_all(tasks);
+    }
     while ((tasks != NULL) && (res == XS_SUCCESS)) {
         const struct xs_comm *comm = tasks->comm;
         struct xs_task       *collectives = take(&tasks, comm, false);
@@ -342,11 +356,6 @@ enum xs_result xs_group_end(void)
     if (res == XS_SUCCESS) {
         return issue_all(tasks);
     }
-    while (tasks != NULL) {
-        struct xs_task *next = tasks->next;
-
-        task_free(tasks);
-        tasks = next;
-    }
+    free_all(tasks);
     return res;
 }

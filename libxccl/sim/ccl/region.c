@@ -36,10 +36,15 @@ static size_t slots_bytes(int nranks)
     return sizeof(struct xs_region) + (size_t)nranks * sizeof(struct xs_slot);
 }
 
+static size_t rings_bytes(int nranks)
+{
+    return (size_t)nranks * (size_t)nranks * XS_RING * sizeof(struct xs_message);
+}
+
 static size_t region_bytes(int nranks)
 {
-    return slots_bytes(nranks) +
-           (size_t)nranks * (size_t)nranks * XS_RING * sizeof(struct xs_message);
+    return slots_bytes(nranks) + rings_bytes(nranks) +
+           (size_t)nranks * (size_t)nranks * sizeof(uint32_t);
 }
 
 enum xs_result xs_region_make(struct xs_id *id)
@@ -190,7 +195,15 @@ struct xs_message *xs_region_ring(struct xs_comm *comm, int from, int to)
            ((size_t)from * (size_t)comm->nranks + (size_t)to) * XS_RING;
 }
 
-static uint64_t now_ms(void)
+uint32_t *xs_region_link(struct xs_comm *comm, int from, int to)
+{
+    unsigned char *links =
+        (unsigned char *)comm->region + slots_bytes(comm->nranks) + rings_bytes(comm->nranks);
+
+    return (uint32_t *)(void *)links + (size_t)from * (size_t)comm->nranks + (size_t)to;
+}
+
+uint64_t xs_now_ms(void)
 {
     struct timespec now;
 
@@ -200,7 +213,7 @@ static uint64_t now_ms(void)
 
 void xs_look_for_dead(struct xs_comm *comm)
 {
-    uint64_t now = now_ms();
+    uint64_t now = xs_now_ms();
 
     if ((comm->region == NULL) ||
         (now - __atomic_load_n(&comm->looked, __ATOMIC_RELAXED) < LOOK_EVERY_MS)) {
@@ -248,10 +261,17 @@ static int spins(const struct xs_comm *comm)
     return (comm->nranks <= seen) ? SPINS : 1;
 }
 
-bool xs_wait(struct xs_comm *comm, uint32_t *word, uint32_t old)
+void xs_nap(struct xs_comm *comm, uint32_t *word, uint32_t old)
 {
     const struct timespec nap = {0, NAP_NS};
 
+    if ((syscall(SYS_futex, word, FUTEX_WAIT, old, &nap, NULL, 0) != 0) && (errno == ETIMEDOUT)) {
+        xs_look_for_dead(comm);
+    }
+}
+
+bool xs_wait(struct xs_comm *comm, uint32_t *word, uint32_t old)
+{
     for (int i = spins(comm); i > 0; i--) {
         if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != old) {
             return !is_aborted(comm);
@@ -261,9 +281,7 @@ bool xs_wait(struct xs_comm *comm, uint32_t *word, uint32_t old)
     if (is_aborted(comm)) {
         return false;
     }
-    if ((syscall(SYS_futex, word, FUTEX_WAIT, old, &nap, NULL, 0) != 0) && (errno == ETIMEDOUT)) {
-        xs_look_for_dead(comm);
-    }
+    xs_nap(comm, word, old);
     return !is_aborted(comm);
 }
 
@@ -305,4 +323,41 @@ void xs_park(struct xs_comm *comm)
     uint32_t *bell = &comm->region->slots[comm->rank].bell;
 
     while (xs_wait(comm, bell, __atomic_load_n(bell, __ATOMIC_ACQUIRE))) {}
+}
+
+void xs_tell_leaving(struct xs_comm *comm)
+{
+    __atomic_store_n(&comm->region->slots[comm->rank].going, 1, __ATOMIC_RELEASE);
+    for (int i = 0; i < comm->nranks; i++) {
+        if (i != comm->rank) {
+            xs_ring_bell(comm, i);
+        }
+    }
+}
+
+/*
+ * A dead rank will not come, and one that aborted waits for nobody. Ranks of one process are given
+ * up one after the other by one thread: only the last of them waits.
+ */
+bool xs_node_left(const struct xs_comm *comm)
+{
+    const struct xs_slot *mine = &comm->region->slots[comm->rank];
+    bool                  all = true;
+    bool                  last = true;
+    bool                  lost = false;
+
+    for (int i = 0; i < comm->nranks; i++) {
+        const struct xs_slot *slot = &comm->region->slots[i];
+        uint32_t              life = __atomic_load_n(&slot->life, __ATOMIC_ACQUIRE);
+        bool                  going = (__atomic_load_n(&slot->going, __ATOMIC_ACQUIRE) != 0);
+
+        if ((slot == mine) || (slot->node != mine->node)) {
+            continue;
+        }
+        all = all && going;
+        last = last && (going || (slot->pid != mine->pid));
+        lost = lost || (life == XS_ABORTED) ||
+               (!going && (xs_process_start(slot->pid) != slot->start));
+    }
+    return all || !last || lost;
 }

@@ -13,7 +13,12 @@
 #define NCCL_VERSION 22803
 #define RCCL_VERSION 22203
 
-static struct xs_config config = {.size = 1, .nodes = 1, .memory = DEFAULT_MEMORY, .hip_major = 6};
+static struct xs_config config = {.size = 1,
+                                  .nodes = 1,
+                                  .memory = DEFAULT_MEMORY,
+                                  .hip_major = 6,
+                                  .destroy_waits = true,
+                                  .connect_blocks = true};
 static char             error[512];
 static pthread_once_t   once = PTHREAD_ONCE_INIT;
 
@@ -151,6 +156,38 @@ static void read_number(const char *name, long low, long high, const char *allow
     *value_p = (int)value;
 }
 
+/* One of two words. */
+static void read_choice(const char *name, const char *no, const char *yes, bool *value_p)
+{
+    const char *text = getenv(name);
+    char        allowed[32];
+
+    if (text == NULL) {
+        return;
+    }
+    if ((strcmp(text, no) != 0) && (strcmp(text, yes) != 0)) {
+        snprintf(allowed, sizeof(allowed), "%s or %s", yes, no);
+        complain(name, text, allowed);
+        return;
+    }
+    *value_p = (strcmp(text, yes) == 0);
+}
+
+/* How strict the simulation is; see docs/develop/simulation.md. */
+static void read_strictness(void)
+{
+    const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+
+    config.serial = (config.flavour == XS_CUDA) && (queues != NULL) && (strcmp(queues, "1") == 0);
+    read_choice("XCCL_SIM_SERIAL", "0", "1", &config.serial);
+    read_choice("XCCL_SIM_ALLOC", "free", "wait", &config.alloc_waits);
+    read_choice("XCCL_SIM_EARLY", "0", "1", &config.early);
+    read_choice("XCCL_SIM_DESTROY", "free", "wait", &config.destroy_waits);
+    read_choice("XCCL_SIM_CONNECT", "eager", "block", &config.connect_blocks);
+    read_number("XCCL_SIM_CONNECT_MS", 0, 60000, "milliseconds from 0 to 60000",
+                &config.connect_ms);
+}
+
 static void read_memory(void)
 {
     const char *text = getenv("XCCL_SIM_MEMORY");
@@ -214,9 +251,11 @@ static void read_version(void)
 /* A mistyped name would silently simulate something else. */
 static void check_names(void)
 {
-    static const char *const known[] = {"XCCL_SIM",      "XCCL_SIM_NODES",  "XCCL_SIM_FAIL",
-                                        "XCCL_SIM_LOG",  "XCCL_SIM_MEMORY", "XCCL_SIM_VERSION",
-                                        "XCCL_SIM_RANK", "XCCL_SIM_SIZE",   "XCCL_SIM_HIP"};
+    static const char *const known[] = {
+        "XCCL_SIM",        "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",    "XCCL_SIM_LOG",
+        "XCCL_SIM_MEMORY", "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
+        "XCCL_SIM_HIP",    "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
+        "XCCL_SIM_SERIAL", "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");
@@ -231,7 +270,8 @@ static void check_names(void)
         if (!good && (error[0] == '\0')) {
             snprintf(error, sizeof(error),
                      "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
-                     "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE are",
+                     "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE, _DESTROY, _CONNECT, "
+                     "_CONNECT_MS, _SERIAL, _ALLOC, _EARLY are",
                      (int)length, *entry);
         }
     }
@@ -256,6 +296,7 @@ static void load(void)
     read_rank();
     read_number("XCCL_SIM_NODES", 1, 1 << 20, "a number of pretend nodes", &config.nodes);
     read_number("XCCL_SIM_HIP", 5, 7, "the ROCm release 5, 6 or 7", &config.hip_major);
+    read_strictness();
     read_memory();
     read_version();
     if (config.ccl_version == 0) {

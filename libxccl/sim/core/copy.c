@@ -10,6 +10,8 @@
 
 #include "core/core.h"
 
+#define STAGED_BYTES ((size_t)64 << 10) /* of a pageable copy that need not wait */
+
 struct copy_work {
     void       *dst;
     const void *src;
@@ -80,6 +82,31 @@ enum xs_error xs_copy_async(struct xs_stream *stream, void *dst, const void *src
     return res;
 }
 
+/* A little time, in which a program that forgot to wait sees that the bytes are not there. */
+static void delay(void *arg)
+{
+    const struct timespec time = {0, 1000000};
+
+    (void)arg;
+    nanosleep(&time, NULL);
+}
+
+/*
+ * The runtimes' synchronous calls wait only where the host could notice at once: a fill, a copy
+ * within a device, and a copy from pageable memory that fits a staging buffer are under way when
+ * the call returns, unless the memory says otherwise.
+ */
+static bool returns_early(const struct xs_range *to, const struct xs_range *from, size_t bytes)
+{
+    if (!xs_config()->early || (to->kind != XS_MEM_DEVICE) || to->sync_memops) {
+        return false;
+    }
+    if ((from == NULL) || pageable(from)) {
+        return (from == NULL) || (bytes <= STAGED_BYTES);
+    }
+    return (from->kind == XS_MEM_DEVICE) && !from->sync_memops;
+}
+
 enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t bytes)
 {
     struct xs_stream *stream;
@@ -97,6 +124,11 @@ enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t byt
     const void *real_src = xs_mem_touch(src, bytes, &from);
     if ((real_dst == NULL) || (real_src == NULL)) {
         return XS_INVALID_VALUE;
+    }
+    if (returns_early(&to, &from, bytes)) {
+        res = xs_call_async(stream, delay, NULL);
+        return (res != XS_OK) ? res
+                              : enqueue_copy(stream, real_dst, real_src, bytes, pageable(&from));
     }
     if (xs_stream_idle(stream)) { /* spares two thread switches */
         memmove(real_dst, real_src, bytes);
@@ -172,12 +204,18 @@ enum xs_error xs_fill_async(struct xs_stream *stream, void *dst, uint32_t value,
 enum xs_error xs_fill(struct xs_ctx *ctx, void *dst, uint32_t value, unsigned width, size_t count)
 {
     struct xs_stream *stream;
+    struct xs_range   range = {.kind = XS_MEM_HOST};
     enum xs_error     res = xs_stream_get(ctx, NULL, &stream);
 
+    (void)xs_mem_find(dst, &range);
+    bool early = returns_early(&range, NULL, 0);
+    if ((res == XS_OK) && early) {
+        res = xs_call_async(stream, delay, NULL);
+    }
     if (res == XS_OK) {
         res = xs_fill_async(stream, dst, value, width, count);
     }
-    if (res == XS_OK) {
+    if ((res == XS_OK) && !early) {
         xs_stream_sync(stream);
     }
     return res;

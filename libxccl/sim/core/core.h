@@ -48,9 +48,15 @@ struct xs_config {
     int             rank;                     /* of this process in its job; 0 outside of one */
     int             size;
     int             nodes;
-    int             node;        /* of this process */
-    int             ccl_version; /* to report: the flavour's own, or what was asked for */
-    int             hip_major;   /* ROCm release whose ABI libamdhip64 speaks */
+    int             node;           /* of this process */
+    int             ccl_version;    /* to report: the flavour's own, or what was asked for */
+    int             hip_major;      /* ROCm release whose ABI libamdhip64 speaks */
+    bool            destroy_waits;  /* destroying a communicator waits for the node's ranks */
+    bool            connect_blocks; /* the first use of an algorithm or peer waits for the others */
+    int             connect_ms;     /* what creating a communicator takes */
+    bool            serial;         /* collectives of one device run one after the other */
+    bool            alloc_waits;    /* allocating waits for the context's work */
+    bool            early; /* synchronous fills and small copies may return before they are done */
 };
 
 /* Never NULL. */
@@ -124,17 +130,25 @@ struct xs_range {
     uintptr_t       base; /* as the program sees it */
     size_t          size;
     enum xs_kind    kind;
-    bool            imported; /* another process's, opened by an IPC handle */
-    unsigned        flags;    /* of the allocation, for the program to ask back */
-    int             device;   /* where it was allocated */
-    uint64_t        id;
+    bool            imported;    /* another process's, opened by an IPC handle */
+    bool            sync_memops; /* synchronous calls that touch it have done their work */
+    unsigned        flags;       /* of the allocation, for the program to ask back */
+    int             device;      /* where it was allocated */
+    uint64_t        id;          /* never used again in this process */
     struct xs_ctx  *ctx;
     unsigned char  *alias; /* where the simulation may touch it */
     struct xs_place place; /* of base; pid 0: not shareable (registered memory) */
 };
 
+/* As the runtimes' allocations, which wait for the context's work where XCCL_SIM_ALLOC=wait. */
 XS_API enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes,
                                   unsigned flags, void **ptr_p);
+/* The same, never waiting: for allocations in the order of a stream, with XS_MEM_POOL in flags. */
+#define XS_MEM_POOL (1U << 31)
+XS_API enum xs_error xs_mem_take(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes,
+                                 unsigned flags, void **ptr_p);
+/* Set sync_memops of the device memory that ptr lies in; memory from a pool cannot have it. */
+XS_API enum xs_error xs_mem_sync_memops(const void *ptr, bool on);
 /*
  * kind: XS_MEM_DEVICE frees device and managed memory, XS_MEM_HOST pinned memory. Freeing waits for
  * the work of the memory's context first, as both runtimes do; releasing does not.

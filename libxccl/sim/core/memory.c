@@ -163,8 +163,8 @@ static enum xs_error allocate(struct xs_range *range)
     return XS_OK;
 }
 
-enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, unsigned flags,
-                           void **ptr_p)
+enum xs_error xs_mem_take(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, unsigned flags,
+                          void **ptr_p)
 {
     struct xs_range range = {
         .size = bytes, .kind = kind, .flags = flags, .device = ctx->device, .ctx = ctx};
@@ -183,6 +183,15 @@ enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, 
         *ptr_p = (void *)range.base;
     }
     return res;
+}
+
+enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, unsigned flags,
+                           void **ptr_p)
+{
+    if (xs_config()->alloc_waits) {
+        xs_ctx_sync(ctx);
+    }
+    return xs_mem_take(ctx, kind, bytes, flags, ptr_p);
 }
 
 /* Give whole pages inside a freed block back to the system. */
@@ -297,6 +306,23 @@ bool xs_mem_find(const void *ptr, struct xs_range *range_p)
     }
     pthread_rwlock_unlock(&lock);
     return range != NULL;
+}
+
+enum xs_error xs_mem_sync_memops(const void *ptr, bool on)
+{
+    enum xs_error res = XS_OK;
+
+    pthread_rwlock_wrlock(&lock);
+    struct xs_range *range = find(ptr);
+    if ((range == NULL) || (range->kind != XS_MEM_DEVICE)) {
+        res = XS_INVALID_VALUE;
+    } else if ((range->flags & XS_MEM_POOL) != 0) {
+        res = XS_NOT_SUPPORTED;
+    } else {
+        range->sync_memops = on;
+    }
+    pthread_rwlock_unlock(&lock);
+    return res;
 }
 
 void xs_mem_info(int device, size_t *free_p, size_t *total_p)

@@ -97,6 +97,7 @@ XS_API int cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned flags);
 XS_API int cuMemHostUnregister(void *ptr);
 XS_API int cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr);
 XS_API int cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr ptr);
+XS_API int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr);
 XS_API int cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr);
 XS_API int cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned flags);
 XS_API int cuIpcCloseMemHandle(CUdeviceptr ptr);

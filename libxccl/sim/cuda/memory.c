@@ -51,7 +51,8 @@ int cuMemFree_v2(CUdeviceptr ptr)
 int cuMemAllocAsync(CUdeviceptr *ptr, size_t bytes, CUstream stream)
 {
     (void)stream;
-    return cuMemAlloc_v2(ptr, bytes);
+    CU_NEED_CTX(ctx);
+    return (int)xs_mem_take(ctx, XS_MEM_DEVICE, bytes, XS_MEM_POOL, (void **)ptr);
 }
 
 static void free_later(void *ptr)
@@ -209,6 +210,8 @@ static int answer(const struct xs_range *range, int attribute, CUdeviceptr ptr, 
         *(unsigned long long *)data = 0;
         return XS_OK;
     case ATTRIBUTE_SYNC_MEMOPS:
+        *(unsigned *)data = range->sync_memops;
+        return XS_OK;
     case ATTRIBUTE_IS_RDMA_CAPABLE:
         *(unsigned *)data = 0;
         return XS_OK;
@@ -271,6 +274,16 @@ int cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdevic
         }
     }
     return XS_OK;
+}
+
+/* The only attribute that a program may set. */
+int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr)
+{
+    CU_NEED_INIT;
+    if ((value == NULL) || (attribute != ATTRIBUTE_SYNC_MEMOPS)) {
+        return XS_INVALID_VALUE;
+    }
+    return (int)xs_mem_sync_memops((const void *)ptr, *(const unsigned *)value != 0);
 }
 
 int cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)

@@ -31,10 +31,15 @@ int hipMallocManaged(void **ptr, size_t bytes, unsigned flags)
     return allocate(XS_MEM_MANAGED, ptr, bytes, flags);
 }
 
-int hipMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
+int hipMallocAsync(void **ptr, size_t bytes, hipStream_t handle)
 {
-    (void)stream;
-    return hipMalloc(ptr, bytes);
+    struct xs_stream *stream;
+    int               res = (ptr == NULL) ? XS_INVALID_VALUE : xs_hip_stream(handle, &stream);
+
+    if (res == XS_OK) {
+        res = (int)xs_mem_take(xs_stream_ctx(stream), XS_MEM_DEVICE, bytes, XS_MEM_POOL, ptr);
+    }
+    return xs_hip_result(res);
 }
 
 int hipFree(void *ptr)
@@ -170,7 +175,7 @@ int hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *ptr)
     attributes->devicePointer = (void *)(uintptr_t)ptr;
     attributes->hostPointer = (range.kind == XS_MEM_DEVICE) ? NULL : (void *)(uintptr_t)ptr;
     attributes->isManaged = (range.kind == XS_MEM_MANAGED);
-    attributes->allocationFlags = range.flags;
+    attributes->allocationFlags = range.flags & ~XS_MEM_POOL;
     return XS_OK;
 }
 

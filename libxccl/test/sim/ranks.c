@@ -88,6 +88,15 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
+static void set_more(const char *more)
+{
+    char *text = strdup(more); /* putenv() keeps it */
+
+    for (char *entry = strtok(text, " "); entry != NULL; entry = strtok(NULL, " ")) {
+        putenv(entry);
+    }
+}
+
 /* In the child: become a rank by starting the program anew. */
 static void become(const struct test_case *test, int rank, int fd)
 {
@@ -102,7 +111,7 @@ static void become(const struct test_case *test, int rank, int fd)
         setenv("XCCL_SIM_FAIL", test->fail, 1);
     }
     if (test->more != NULL) {
-        putenv((char *)(uintptr_t)test->more);
+        set_more(test->more);
     }
     set_number("XCCL_SIM_RANK", rank);
     set_number("XCCL_SIM_SIZE", test->ranks);

@@ -38,7 +38,7 @@ struct test_case {
     int         ranks;
     const char *sim;  /* XCCL_SIM */
     const char *fail; /* XCCL_SIM_FAIL, or NULL */
-    const char *more; /* another variable, "NAME=value", or NULL */
+    const char *more; /* further variables, "NAME=value" joined by spaces, or NULL */
     int         dies; /* rank that is to be killed by SIGKILL; -1: none */
 };
 

@@ -427,6 +427,155 @@ static void values(const struct world *world)
     CHECK_EQ(cuEventDestroy_v2(to), CUDA_SUCCESS);
 }
 
+static unsigned long long buffer_id(CUdeviceptr ptr)
+{
+    unsigned long long id = 0;
+
+    CHECK_EQ(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, ptr), CUDA_SUCCESS);
+    return id;
+}
+
+static unsigned sync_memops(CUdeviceptr ptr)
+{
+    int      attribute = CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
+    unsigned single = 99;
+    unsigned many = 99;
+    void    *data = &many;
+
+    CHECK_EQ(cuPointerGetAttribute(&single, attribute, ptr), CUDA_SUCCESS);
+    CHECK_EQ(cuPointerGetAttributes(1, &attribute, &data, ptr), CUDA_SUCCESS);
+    CHECK_EQ(single, many);
+    return single;
+}
+
+/* What tells one allocation from a later one at its address, and what may be set. */
+static void pointer_attributes(const struct world *world)
+{
+    const unsigned     on = 1;
+    const unsigned     off = 0;
+    CUdeviceptr        ptr;
+    CUdeviceptr        again;
+    void              *pinned;
+    unsigned long long id;
+
+    (void)world;
+    start(0);
+    CHECK_EQ(cuMemAlloc_v2(&ptr, 100), CUDA_SUCCESS);
+    CHECK_EQ(sync_memops(ptr), 0);
+    CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr + 50), CUDA_SUCCESS);
+    CHECK_EQ(sync_memops(ptr), 1);
+    CHECK_EQ(cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr), CUDA_SUCCESS);
+    CHECK_EQ(sync_memops(ptr), 0);
+    CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr), CUDA_SUCCESS);
+    CHECK_EQ(cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr),
+             CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_BUFFER_ID, ptr),
+             CUDA_ERROR_INVALID_VALUE);
+    id = buffer_id(ptr);
+    CHECK_EQ(cuMemFree_v2(ptr), CUDA_SUCCESS);
+    CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr),
+             CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuMemAlloc_v2(&again, 100), CUDA_SUCCESS);
+    CHECK_EQ(again, ptr);
+    CHECK(buffer_id(again) != id);
+    CHECK_EQ(sync_memops(again), 0);
+    CHECK_EQ(cuMemAllocAsync(&ptr, 100, NULL), CUDA_SUCCESS);
+    CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr),
+             CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(cuMemHostAlloc(&pinned, 100, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                   (CUdeviceptr)(uintptr_t)pinned),
+             CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Was the default stream still busy when a synchronous call had returned, in one of many tries? */
+static bool under_way(int call, CUdeviceptr ptr, CUdeviceptr other)
+{
+    static unsigned char bytes[(64 << 10) + 1];
+    bool                 busy = false;
+
+    for (int i = 0; (i < 50) && !busy; i++) {
+        if (call == 0) {
+            CHECK_EQ(cuMemsetD8_v2(ptr, 1, 100), CUDA_SUCCESS);
+        } else if (call == 1) {
+            CHECK_EQ(cuMemcpyHtoD_v2(ptr, bytes, 64 << 10), CUDA_SUCCESS);
+        } else if (call == 2) {
+            CHECK_EQ(cuMemcpyDtoD_v2(other, ptr, 100), CUDA_SUCCESS);
+        } else {
+            CHECK_EQ(cuMemcpyHtoD_v2(ptr, bytes, sizeof(bytes)), CUDA_SUCCESS);
+        }
+        busy = (cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY);
+        CHECK_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    }
+    return busy;
+}
+
+/* Synchronous calls return early, but for a large copy; none does where the memory says so. */
+static void check_early(CUdeviceptr ptr, CUdeviceptr other, bool want)
+{
+    unsigned char byte = 7;
+
+    CHECK_EQ(under_way(0, ptr, other), want);
+    CHECK_EQ(under_way(1, ptr, other), want);
+    CHECK_EQ(under_way(2, ptr, other), want);
+    CHECK_EQ(under_way(3, ptr, other), false);
+    CHECK_EQ(cuMemcpyHtoD_v2(ptr, &byte, 1), CUDA_SUCCESS);
+    byte = 0; /* it was taken, and comes before what follows */
+    CHECK_EQ(cuMemcpyDtoH_v2(&byte, ptr, 1), CUDA_SUCCESS);
+    CHECK_EQ(byte, 7);
+}
+
+static void early(const struct world *world)
+{
+    const unsigned on = 1;
+    CUdeviceptr    ptr;
+    CUdeviceptr    other;
+
+    (void)world;
+    start(0);
+    CHECK_EQ(cuMemAlloc_v2(&ptr, 1 << 20), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&other, 1 << 20), CUDA_SUCCESS);
+    check_early(ptr, other, true);
+    CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr), CUDA_SUCCESS);
+    check_early(ptr, other, false);
+}
+
+static void *open_gate(void *arg)
+{
+    (void)arg;
+    usleep(50000);
+    atomic_store(&gate, 1);
+    return NULL;
+}
+
+/* XCCL_SIM_ALLOC=wait: allocating waits for the context's work, but not in the order of a stream.
+ */
+static void alloc_waits(const struct world *world)
+{
+    CUstream    stream;
+    CUdeviceptr ptr;
+    void       *pinned;
+    pthread_t   thread;
+
+    (void)world;
+    start(0);
+    CHECK_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&gate, 0);
+        CHECK_EQ(cuLaunchHostFunc(stream, wait_gate, NULL), CUDA_SUCCESS);
+        CHECK_EQ(cuMemAllocAsync(&ptr, 100, stream), CUDA_SUCCESS);
+        CHECK_EQ(atomic_load(&gate), 0);
+        CHECK_EQ(pthread_create(&thread, NULL, open_gate, NULL), 0);
+        if (i == 0) {
+            CHECK_EQ(cuMemAlloc_v2(&ptr, 100), CUDA_SUCCESS);
+        } else {
+            CHECK_EQ(cuMemHostAlloc(&pinned, 100, 0), CUDA_SUCCESS);
+        }
+        CHECK_EQ(atomic_load(&gate), 1);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+}
+
 static void ipc(const struct world *world)
 {
     CUipcMemHandle handle;
@@ -509,6 +658,10 @@ int main(int argc, char **argv)
         {"default_stream", default_stream, 1, "cuda:1", NULL, NULL, -1},
         {"pageable", pageable, 1, "cuda:1", NULL, NULL, -1},
         {"values", values, 1, "cuda:1", NULL, NULL, -1},
+        {"pointer_attributes", pointer_attributes, 1, "cuda:1", NULL, NULL, -1},
+        {"early", early, 1, "cuda:1", NULL, "XCCL_SIM_EARLY=1", -1},
+        {"alloc_waits", alloc_waits, 1, "cuda:1", NULL, "XCCL_SIM_ALLOC=wait", -1},
+        {"bad_choice", bad_variable, 1, "cuda:1", NULL, "XCCL_SIM_ALLOC=yes", -1},
         {"ipc", ipc, 2, "cuda:2", NULL, NULL, -1},
         {"lookups", lookups, 1, "cuda:1", NULL, NULL, -1},
         {"alloc_fault", alloc_fault, 2, "cuda:2", "alloc@1=2", NULL, -1},

@@ -197,6 +197,8 @@ static void deserted(const struct world *world)
     ncclComm_t   comm = make(world);
     dev_stream_t stream = dev_stream();
 
+    CHECK_EQ(allreduce(comm, stream), ncclSuccess); /* connects */
+    dev_sync(stream);
     if (world->rank == 0) {
         _exit(0);
     }

@@ -76,7 +76,7 @@ static void pair(const struct world *world)
     finish(&s);
 }
 
-/* A send outside of a group holds its stream until the other side receives. */
+/* A send outside of a group holds its stream until the other side receives, once connected. */
 static void lone_send_waits(const struct world *world)
 {
     static struct setup s;
@@ -84,8 +84,12 @@ static void lone_send_waits(const struct world *world)
     begin(&s, world);
     if (world->rank == 0) {
         CHECK_EQ(ncclSend(s.send, 1, ncclInt32, 1, s.comm, s.stream), ncclSuccess);
+        dev_sync(s.stream);
+        CHECK_EQ(ncclSend(s.send, 1, ncclInt32, 1, s.comm, s.stream), ncclSuccess);
         usleep(50000);
         CHECK_EQ(dev_idle(s.stream), 0);
+    } else {
+        CHECK_EQ(ncclRecv(s.recv, 1, ncclInt32, 0, s.comm, s.stream), ncclSuccess);
     }
     meet(world);
     if (world->rank == 1) {
