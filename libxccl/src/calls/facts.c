@@ -266,12 +266,15 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
     } else if (asks) {
         res = track_vector_calls(op);
     }
-    if (asks || mixed) {
+    if ((asks || mixed) && (op->comm->size == 1)) {
+        *on_device_p = touches_device(op);
+        op->facts.bytes = (uint64_t)(op->buffers.send.bytes + op->buffers.recv.bytes);
+    } else if (asks || mixed) {
         if ((res == xcclSuccess) && ask(op)) {
             res = agreed_facts(op, on_device_p);
         }
     } else {
-        *on_device_p = symmetric_facts(op) && (op->comm->size > 1);
+        *on_device_p = symmetric_facts(op);
         op->comm->tracked = op->comm->tracked || *on_device_p;
     }
     return res;

@@ -333,12 +333,16 @@ static void share_detail(struct xm_comm *xm, int who, bool blocking, char *text,
 
     if (who == xm->rank) {
         snprintf(detail, sizeof(detail), "%s", xm->creation->detail);
-        xc_log(blocking ? XC_LOG_INFO : XC_LOG_WARN, "no vendor communicator: %s", detail);
+        xc_info("no vendor communicator: %s", detail);
     }
     if (blocking) {
         xm_pmpi.Bcast(detail, (int)sizeof(detail), XM_HANDLE(MPI_BYTE), who, xm->comm);
     }
-    snprintf(text, len, "rank %d: %s", who, detail);
+    if (strncmp(detail, "rank", 4) == 0) {
+        snprintf(text, len, "%s", detail); /* it names the ranks itself */
+    } else {
+        snprintf(text, len, "rank %d: %s", who, detail);
+    }
 }
 
 static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
@@ -360,6 +364,7 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
         end_creation(xm);
         break;
     case RETRY:
+        share_detail(xm, who, blocking, xm->reason, sizeof(xm->reason));
         xm->state = XM_COMM_KNOWN;
         xm->saved_us = -((cost > 0) ? cost : first_guess_us);
         end_creation(xm);
@@ -417,7 +422,10 @@ static void judge_devices(struct xm_creation *c, int size)
     for (int i = 0; i < size; i++) {
         if (!c->all[i].has_device) {
             c->outcome = RETRY; /* its buffers were empty this time, and no device was current */
-            snprintf(c->detail, sizeof(c->detail), "rank %d has no device in use yet", i);
+            snprintf(c->detail, sizeof(c->detail),
+                     "rank %d: no device is in use; the buffers of this rank are empty and no device "
+                     "was made current",
+                     i);
             return;
         }
     }
@@ -652,7 +660,7 @@ xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int 
     }
     if (res == xcclSuccess) {
         res = xc_fail((xm.state == XM_COMM_KNOWN) ? xcclInvalidUsage : xcclRemoteError, "%s",
-                      (xm.reason[0] != '\0') ? xm.reason : "a rank has no device in use");
+                      xm.reason);
     }
     xm_comm_forget(&xm);
     return res;

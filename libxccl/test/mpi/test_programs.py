@@ -40,6 +40,6 @@ def test_large_counts(family, ranks, runtime):
 @pytest.mark.parametrize("route", ["xccl", "mpi"])
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 def test_order(family, runtime, route):
-    """A collective waits for what the default stream was given before it."""
-    env = {"XCCL_ROUTE": route}
+    """A collective reads what was copied before it, though the copy returned too early."""
+    env = {"XCCL_ROUTE": route, "XCCL_SIM_EARLY": "1"}
     family.run(2, f"mpi_order {runtime}", sim=f"{runtime}:2", env=env).good()
