@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Legal programs that an interposer may hang: a rank that waits for its peers inside a collective,
+ * or inside the making or the end of a communicator, has to let MPI go on meanwhile.
+ * Usage: mpi_hang cuda|rocm|none CASE
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { COUNT = 1024, MESSAGE = 1 << 22, TAG = 7 };
+
+static char message[MESSAGE];
+
+/* A message too large to be sent at once: it needs its sender to make progress until it is there.
+ */
+static MPI_Request large_send(void)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    if (mt_rank() == 0) {
+        memset(message, 'm', sizeof(message));
+        MPI_Isend(message, MESSAGE, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, &request);
+    }
+    return request;
+}
+
+static void large_receive(void)
+{
+    if (mt_rank() == 1) {
+        MPI_Recv(message, MESSAGE, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_expect((message[0] == 'm') && (message[MESSAGE - 1] == 'm'), "the message is wrong");
+    }
+}
+
+/* A send is pending while its sender frees a communicator. */
+static void case_free(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT * mt_size());
+    MPI_Request    request;
+    MPI_Comm       comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    mt_pair_allreduce(&pair, COUNT, comm, 1);
+    mt_pair_alltoall(&pair, COUNT, comm);
+    MPI_Barrier(MPI_COMM_WORLD);
+    request = large_send();
+    large_receive();
+    MPI_Comm_free(&comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_pair_free(&pair);
+}
+
+/* A send is pending while the first collective of a kind connects the ranks. */
+static void case_connect(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT * mt_size());
+    MPI_Request    request;
+
+    mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    request = large_send();
+    large_receive();
+    mt_pair_alltoall(&pair, COUNT, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_pair_free(&pair);
+}
+
+/* A send is pending while the first collective makes its communicator, and across later ones. */
+static void case_allreduce(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, 200 * COUNT);
+
+    for (int round = 0; round < 4; round++) {
+        MPI_Request request = large_send();
+        large_receive();
+        mt_pair_allreduce(&pair, (round % 2) ? COUNT : 200 * COUNT, MPI_COMM_WORLD, round);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    mt_pair_free(&pair);
+}
+
+/* A send that nobody waits for is pending when MPI_Finalize is called. */
+static void case_send_finalize(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT * mt_size());
+    MPI_Request    request;
+
+    mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, 1);
+    mt_pair_alltoall(&pair, COUNT, MPI_COMM_WORLD);
+    mt_summary();
+    request = large_send();
+    if (mt_rank() == 0) {
+        MPI_Request_free(&request);
+    }
+    large_receive();
+    mt_pair_free(&pair);
+}
+
+/* Communicators that are still there in MPI_Finalize, first used in another order on each rank. */
+static void case_finalize(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    float          one = 1;
+    float          sum = 0;
+    MPI_Comm       comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Reduce(&one, (mt_rank() == 0) ? &sum : NULL, 1, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+    mt_expect((mt_rank() != 0) || (sum == (float)mt_size()), "MPI_Reduce gave %f", (double)sum);
+    mt_pair_allreduce(&pair, COUNT, comm, 1);
+    mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, 2);
+    mt_pair_alltoall(&pair, 64, comm);
+    mt_pair_alltoall(&pair, 64, MPI_COMM_WORLD);
+    mt_pair_free(&pair);
+}
+
+static MPI_Comm thread_comms[2];
+
+static void *thread_work(void *argument)
+{
+    enum { ROUNDS = 60, MOST = 1 << 16 };
+    int            which = (int)(intptr_t)argument;
+    struct mt_pair pair;
+
+    mt_memory_enter();
+    pair = mt_pair_make(MT_DEVICE, MOST);
+    for (int round = 0; round < ROUNDS; round++) {
+        mt_pair_allreduce(&pair, (round % 3) ? COUNT : MOST, thread_comms[which], round);
+    }
+    /* The memory stays: to free it could wait for the other thread's operation. */
+    return NULL;
+}
+
+/* Two threads with a communicator each, begun in another order on every second rank. */
+static void case_threads(void)
+{
+    pthread_t threads[2];
+    int       provided;
+
+    MPI_Query_thread(&provided);
+    mt_expect(provided == MPI_THREAD_MULTIPLE, "this MPI gives no MPI_THREAD_MULTIPLE");
+    if (provided < MPI_THREAD_MULTIPLE) {
+        return;
+    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &thread_comms[0]);
+    MPI_Comm_dup(MPI_COMM_WORLD, &thread_comms[1]);
+    for (int i = 0; i < 2; i++) {
+        intptr_t which = (i + mt_rank()) % 2;
+        pthread_create(&threads[i], NULL, thread_work, (void *)which);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    MPI_Comm_free(&thread_comms[0]);
+    MPI_Comm_free(&thread_comms[1]);
+}
+
+static size_t device_memory_free(void)
+{
+    int (*info)(size_t *, size_t *);
+    size_t left = SIZE_MAX;
+    size_t total;
+
+    *(void **)&info = mt_driver("cuMemGetInfo_v2", "hipMemGetInfo");
+    if (info != NULL) {
+        info(&left, &total);
+    }
+    return left;
+}
+
+/* Gathered to, and scattered from, host memory at the root: its device has no room for all. */
+static void case_hostroot(void)
+{
+    enum { MANY = 4 << 20 }; /* of ints: 16 MiB from each rank */
+    bool   root = mt_rank() == 0;
+    size_t all = (size_t)MANY * (size_t)mt_size();
+    int   *mine = mt_alloc(MT_HOST, sizeof(int) * MANY);
+    int   *device = mt_alloc(MT_DEVICE, sizeof(int) * MANY);
+    int   *whole = root ? mt_alloc(MT_HOST, sizeof(int) * all) : NULL;
+    size_t before = device_memory_free();
+    size_t wrong = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        mine[i] = mt_rank() * MANY + i;
+    }
+    mt_put(device, MT_DEVICE, mine, sizeof(int) * MANY);
+    MPI_Gather(device, MANY, MPI_INT, whole, MANY, MPI_INT, 0, MPI_COMM_WORLD);
+    for (size_t i = 0; root && (i < all); i++) {
+        wrong += whole[i] != (int)i;
+        whole[i] = -whole[i];
+    }
+    mt_expect(wrong == 0, "MPI_Gather: %zu elements are wrong", wrong);
+    MPI_Scatter(whole, MANY, MPI_INT, device, MANY, MPI_INT, 0, MPI_COMM_WORLD);
+    mt_get(mine, device, MT_DEVICE, sizeof(int) * MANY);
+    wrong = 0;
+    for (int i = 0; i < MANY; i++) {
+        wrong += mine[i] != -(mt_rank() * MANY + i);
+    }
+    mt_expect(wrong == 0, "MPI_Scatter: %zu elements are wrong", wrong);
+    size_t after = device_memory_free();
+    mt_expect((after >= before) || (before - after <= all * sizeof(int) / 2),
+              "%zu bytes of device memory are kept for a root in host memory", before - after);
+    mt_free(MT_DEVICE, device);
+}
+
+/* Gathered in place with gaps: there is no room for a second copy of all parts. */
+static void case_allgatherv(void)
+{
+    enum { PART = 2 << 20, GAP = 16 }; /* ints: 8 MiB */
+    int    counts[64], displs[64];
+    size_t all = (size_t)(PART + GAP) * (size_t)mt_size();
+    int   *host = mt_alloc(MT_HOST, sizeof(int) * all);
+    int   *device = mt_alloc(MT_DEVICE, sizeof(int) * all);
+    int    mine = mt_rank();
+    size_t wrong = 0;
+
+    for (int i = 0; i < mt_size(); i++) {
+        counts[i] = PART;
+        displs[i] = i * (PART + GAP);
+    }
+    for (size_t i = 0; i < all; i++) {
+        host[i] = ((int)i / (PART + GAP) == mine) ? (int)i : -1;
+    }
+    mt_put(device, MT_DEVICE, host, sizeof(int) * all);
+    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_INT, device, counts, displs, MPI_INT, MPI_COMM_WORLD);
+    mt_get(host, device, MT_DEVICE, sizeof(int) * all);
+    for (size_t i = 0; i < all; i++) {
+        bool gap = ((int)i % (PART + GAP) >= PART) && ((int)i / (PART + GAP) != mine);
+        wrong += host[i] != (gap ? -1 : (int)i);
+    }
+    mt_expect(wrong == 0, "MPI_Allgatherv: %zu elements are wrong", wrong);
+    mt_free(MT_DEVICE, device);
+    free(host);
+}
+
+/* Every second rank passes host memory. */
+static void case_mixed(void)
+{
+    enum mt_where  where = (mt_rank() % 2) ? MT_HOST : MT_DEVICE;
+    struct mt_pair pair = mt_pair_make(where, COUNT * mt_size());
+    struct mt_pair last = mt_pair_make((mt_rank() == mt_size() - 1) ? MT_HOST : MT_DEVICE, COUNT);
+
+    for (int round = 0; round < 3; round++) {
+        mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, round);
+        mt_pair_alltoall(&pair, COUNT, MPI_COMM_WORLD);
+        mt_pair_allreduce(&last, COUNT, MPI_COMM_WORLD, round);
+    }
+    mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, 5);
+    MPI_Bcast(pair.in, COUNT, MPI_FLOAT, 1, MPI_COMM_WORLD);
+    mt_get(pair.host, pair.in, where, sizeof(float) * COUNT);
+    mt_expect((pair.host[0] == 6.0f) && (pair.host[COUNT - 1] == (float)(6 + (COUNT - 1) % 61)),
+              "MPI_Bcast gave %f", (double)pair.host[0]);
+    mt_pair_free(&pair);
+    mt_pair_free(&last);
+}
+
+static void case_iallreduce(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+
+    for (int round = 0; round < 10; round++) {
+        MPI_Request request;
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, round);
+        MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_expect(request == MPI_REQUEST_NULL, "MPI_Wait left the request");
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "MPI_Iallreduce");
+    }
+    mt_pair_free(&pair);
+}
+
+static void case_scan(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    int            me = mt_rank();
+
+    mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, 3);
+    MPI_Scan(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    mt_pair_expect_sum(&pair, COUNT, me + 1, 3, "MPI_Scan");
+    mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, 4);
+    MPI_Exscan(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (me > 0) {
+        mt_pair_expect_sum(&pair, COUNT, me, 4, "MPI_Exscan");
+    }
+    mt_pair_free(&pair);
+}
+
+/* Memory of the runtime's pool, by cudaMallocAsync. */
+static void case_async(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    struct mt_pair pool = pair;
+    int (*alloc)(void **, size_t, void *);
+    int (*release)(void *, void *);
+    int (*synchronize)(void *);
+
+    *(void **)&alloc = mt_driver("cuMemAllocAsync", "hipMallocAsync");
+    *(void **)&release = mt_driver("cuMemFreeAsync", "hipFreeAsync");
+    *(void **)&synchronize = mt_driver("cuStreamSynchronize", "hipStreamSynchronize");
+    if ((alloc != NULL) && (release != NULL)) {
+        mt_expect(alloc((void **)&pool.in, sizeof(float) * COUNT, NULL) == 0, "allocation");
+        mt_expect(alloc((void **)&pool.out, sizeof(float) * COUNT, NULL) == 0, "allocation");
+        synchronize(NULL);
+    }
+    mt_pair_allreduce(&pool, COUNT, MPI_COMM_WORLD, 1);
+    if ((alloc != NULL) && (release != NULL)) {
+        release(pool.in, NULL);
+        release(pool.out, NULL);
+        synchronize(NULL);
+    }
+    mt_pair_free(&pair);
+}
+
+/* Many communicators that live for one small collective. */
+static void case_splits(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+
+    for (int i = 0; i < 50; i++) {
+        MPI_Comm comm;
+        MPI_Comm_split(MPI_COMM_WORLD, mt_rank() % 2, mt_rank(), &comm);
+        mt_pair_allreduce(&pair, 2, comm, i);
+        MPI_Comm_free(&comm);
+    }
+    mt_pair_free(&pair);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"free", case_free},           {"connect", case_connect},
+        {"allreduce", case_allreduce}, {"send_finalize", case_send_finalize},
+        {"finalize", case_finalize},   {"threads", case_threads},
+        {"hostroot", case_hostroot},   {"allgatherv", case_allgatherv},
+        {"mixed", case_mixed},         {"iallreduce", case_iallreduce},
+        {"scan", case_scan},           {"async", case_async},
+        {"splits", case_splits},       {NULL, NULL},
+    };
+
+    mt_begin(&argc, &argv, true);
+    mt_run_case(cases, argc, argv);
+    if (strcmp(argv[2], "send_finalize") != 0) {
+        mt_summary();
+    }
+    MPI_Finalize();
+    return mt_status();
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Persistent collectives, by MPI_Start and MPI_Startall, also together with persistent messages.
+ * The functions are looked up: Open MPI 4.1 has them as MPIX_ only, and xccl gives them their
+ * names. Usage: mpi_persistent cuda|rocm|none CASE
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+/* MPICH 4.0.2 waits for persistent collectives that are not started, or says that they are done. */
+#ifdef MPICH_VERSION
+enum { KNOWS_INACTIVE = 0 };
+#else
+enum { KNOWS_INACTIVE = 1 };
+#endif
+enum { COUNT = 1500, TAG = 13, ROUNDS = 12 };
+
+typedef int allreduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                           MPI_Request *);
+typedef int bcast_init(void *, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
+typedef int alltoall_init(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm,
+                          MPI_Info, MPI_Request *);
+typedef int barrier_init(MPI_Comm, MPI_Info, MPI_Request *);
+
+static struct {
+    allreduce_init *allreduce;
+    bcast_init     *bcast;
+    alltoall_init  *alltoall;
+    barrier_init   *barrier;
+} init;
+
+static void *find(const char *name)
+{
+    char  extension[64];
+    void *address = dlsym(RTLD_DEFAULT, name);
+
+    if (address == NULL) {
+        snprintf(extension, sizeof(extension), "MPIX_%s", name + strlen("MPI_"));
+        address = dlsym(RTLD_DEFAULT, extension);
+    }
+    return address;
+}
+
+static bool find_all(void)
+{
+    *(void **)&init.allreduce = find("MPI_Allreduce_init");
+    *(void **)&init.bcast = find("MPI_Bcast_init");
+    *(void **)&init.alltoall = find("MPI_Alltoall_init");
+    *(void **)&init.barrier = find("MPI_Barrier_init");
+    return (init.allreduce != NULL) && (init.bcast != NULL) && (init.alltoall != NULL) &&
+           (init.barrier != NULL);
+}
+
+/* One request, started again and again with new values in the same buffers. */
+static void case_start(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    request;
+    int            flag;
+
+    init.allreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &request);
+    if (KNOWS_INACTIVE) {
+        MPI_Wait(&request, MPI_STATUS_IGNORE); /* at once */
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        mt_expect(flag && (request != MPI_REQUEST_NULL), "an inactive request is not at rest");
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, round);
+        MPI_Start(&request);
+        flag = 0;
+        while ((round % 2) && !flag) {
+            MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        }
+        if (!flag || KNOWS_INACTIVE) {
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        mt_expect(request != MPI_REQUEST_NULL, "MPI_Wait freed a persistent request");
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "MPI_Start of an allreduce");
+    }
+    MPI_Request_free(&request);
+    mt_expect(request == MPI_REQUEST_NULL, "MPI_Request_free left the request");
+    mt_pair_free(&pair);
+}
+
+static void check_bcast(struct mt_pair *pair, int root, int salt)
+{
+    int wrong = 0;
+
+    mt_get(pair->host, pair->in, MT_DEVICE, sizeof(float) * COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        wrong += pair->host[i] != (float)(root + i % 61 + salt);
+    }
+    mt_expect(wrong == 0, "MPI_Start of a bcast: %d elements are wrong", wrong);
+}
+
+static void check_alltoall(struct mt_pair *pair, int count, int salt)
+{
+    int wrong = 0;
+
+    mt_get(pair->host, pair->out, MT_DEVICE, sizeof(float) * (size_t)(count * mt_size()));
+    for (int i = 0; i < count * mt_size(); i++) {
+        int place = mt_rank() * count + i % count;
+        wrong += pair->host[i] != (float)(i / count + place % 61 + salt);
+    }
+    mt_expect(wrong == 0, "MPI_Start of an alltoall: %d elements are wrong", wrong);
+}
+
+/* Collectives and messages by one MPI_Startall, completed in several ways. */
+static void case_startall(void)
+{
+    enum { SUM, RECEIVE, CAST, SEND, BARRIER, EXCHANGE, ALL };
+    int            next = (mt_rank() + 1) % mt_size();
+    int            previous = (mt_rank() + mt_size() - 1) % mt_size();
+    int            part = COUNT / mt_size();
+    int            sent = 0;
+    int            got = 0;
+    struct mt_pair sum = mt_pair_make(MT_DEVICE, COUNT);
+    struct mt_pair cast = mt_pair_make(MT_DEVICE, COUNT);
+    struct mt_pair exchange = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    r[ALL];
+    int            which;
+
+    init.allreduce(sum.in, sum.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &r[SUM]);
+    init.bcast(cast.in, COUNT, MPI_FLOAT, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &r[CAST]);
+    init.alltoall(exchange.in, part, MPI_FLOAT, exchange.out, part, MPI_FLOAT, MPI_COMM_WORLD,
+                  MPI_INFO_NULL, &r[EXCHANGE]);
+    init.barrier(MPI_COMM_WORLD, MPI_INFO_NULL, &r[BARRIER]);
+    MPI_Send_init(&sent, 1, MPI_INT, next, TAG, MPI_COMM_WORLD, &r[SEND]);
+    MPI_Recv_init(&got, 1, MPI_INT, previous, TAG, MPI_COMM_WORLD, &r[RECEIVE]);
+    for (int round = 0; round < ROUNDS; round++) {
+        mt_pair_fill(&sum, COUNT, MPI_COMM_WORLD, round);
+        mt_pair_fill(&cast, COUNT, MPI_COMM_WORLD, round);
+        mt_pair_fill(&exchange, COUNT, MPI_COMM_WORLD, round);
+        sent = mt_rank() + round;
+        MPI_Startall(ALL, r);
+        for (int left = ALL; KNOWS_INACTIVE && (round % 2) && (left > 0); left--) {
+            MPI_Waitany(ALL, r, &which, MPI_STATUS_IGNORE);
+            mt_expect(which != MPI_UNDEFINED, "MPI_Waitany finds nothing, with %d left", left);
+        }
+        MPI_Waitall(ALL, r, MPI_STATUSES_IGNORE);
+        if (KNOWS_INACTIVE) {
+            MPI_Waitany(ALL, r, &which, MPI_STATUS_IGNORE);
+            mt_expect(which == MPI_UNDEFINED, "MPI_Waitany of inactive requests says %d", which);
+        }
+        mt_expect(got == previous + round, "the message is %d", got);
+        mt_pair_expect_sum(&sum, COUNT, mt_size(), round, "MPI_Startall of an allreduce");
+        check_bcast(&cast, 1, round);
+        check_alltoall(&exchange, part, round);
+    }
+    for (int i = 0; i < ALL; i++) {
+        MPI_Request_free(&r[i]);
+    }
+    mt_pair_free(&sum);
+    mt_pair_free(&cast);
+    mt_pair_free(&exchange);
+}
+
+/* Two of them on two communicators; each rank starts and waits in an order of its own. */
+static void case_orders(void)
+{
+    struct mt_pair pairs[2];
+    MPI_Request    requests[2];
+    MPI_Comm       comms[2];
+
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        pairs[i] = mt_pair_make(MT_DEVICE, COUNT);
+        init.allreduce(pairs[i].in, pairs[i].out, COUNT, MPI_FLOAT, MPI_SUM, comms[i],
+                       MPI_INFO_NULL, &requests[i]);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        int first = (mt_rank() + round) % 2;
+        for (int i = 0; i < 2; i++) {
+            mt_pair_fill(&pairs[i], COUNT, comms[i], round + i);
+        }
+        MPI_Start(&requests[first]);
+        MPI_Start(&requests[1 - first]);
+        MPI_Wait(&requests[(round % 3) ? first : 1 - first], MPI_STATUS_IGNORE);
+        MPI_Wait(&requests[(round % 3) ? 1 - first : first], MPI_STATUS_IGNORE);
+        for (int i = 0; i < 2; i++) {
+            mt_pair_expect_sum(&pairs[i], COUNT, mt_size(), round + i, "two communicators");
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        MPI_Request_free(&requests[i]);
+        MPI_Comm_free(&comms[i]);
+        mt_pair_free(&pairs[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"start", case_start}, {"startall", case_startall}, {"orders", case_orders}, {NULL, NULL}};
+
+    mt_begin(&argc, &argv, true);
+    if (find_all()) {
+        mt_run_case(cases, argc, argv);
+    } else {
+        mt_expect(false, "this MPI has no persistent collectives, and nothing adds them");
+    }
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}

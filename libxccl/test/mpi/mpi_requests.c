@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests of collectives and of messages together, in every function that completes requests, and
+ * in orders that differ from rank to rank.
+ * Usage: mpi_requests cuda|rocm|none CASE
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { COUNT = 2000, MANY = 6, TAG = 11, LARGE = 1 << 18 };
+
+static void start(struct mt_pair *pair, MPI_Comm comm, int salt, MPI_Request *request)
+{
+    mt_pair_fill(pair, COUNT, comm, salt);
+    MPI_Iallreduce(pair->in, pair->out, COUNT, MPI_FLOAT, MPI_SUM, comm, request);
+}
+
+/* Two communicators; every second rank begins with the other one. */
+static void case_comms(void)
+{
+    MPI_Comm       comms[2];
+    struct mt_pair pairs[2];
+    MPI_Request    requests[2];
+
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        pairs[i] = mt_pair_make(MT_DEVICE, COUNT);
+    }
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 2; i++) {
+            int which = (i + mt_rank()) % 2;
+            start(&pairs[which], comms[which], round + which, &requests[which]);
+        }
+        if (round % 2) {
+            MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        } else {
+            MPI_Wait(&requests[(mt_rank() + round / 2) % 2], MPI_STATUS_IGNORE);
+            MPI_Wait(&requests[(mt_rank() + round / 2 + 1) % 2], MPI_STATUS_IGNORE);
+        }
+        for (int i = 0; i < 2; i++) {
+            mt_pair_expect_sum(&pairs[i], COUNT, mt_size(), round + i, "two communicators");
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_free(&comms[i]);
+        mt_pair_free(&pairs[i]);
+    }
+}
+
+/* Many on one communicator, waited for forwards, backwards and from the middle. */
+static void case_orders(void)
+{
+    struct mt_pair pairs[MANY];
+    MPI_Request    requests[MANY];
+
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = mt_pair_make(MT_DEVICE, COUNT);
+    }
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < MANY; i++) {
+            start(&pairs[i], MPI_COMM_WORLD, round + i, &requests[i]);
+        }
+        for (int i = 0; i < MANY; i++) {
+            int which = (mt_rank() % 2) ? MANY - 1 - i : (i + round) % MANY;
+            MPI_Wait(&requests[which], MPI_STATUS_IGNORE);
+            mt_pair_expect_sum(&pairs[which], COUNT, mt_size(), round + which, "orders");
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        mt_pair_free(&pairs[i]);
+    }
+}
+
+static MPI_Comm thread_comms[2];
+
+static void *thread_work(void *argument)
+{
+    int            which = (int)(intptr_t)argument;
+    struct mt_pair pairs[2];
+    MPI_Request    requests[2];
+
+    mt_memory_enter();
+    pairs[0] = mt_pair_make(MT_DEVICE, COUNT);
+    pairs[1] = mt_pair_make(MT_DEVICE, COUNT);
+    for (int round = 0; round < 40; round++) {
+        start(&pairs[0], thread_comms[which], round, &requests[0]);
+        start(&pairs[1], thread_comms[which], round + 1, &requests[1]);
+        MPI_Wait(&requests[(round + which + mt_rank()) % 2], MPI_STATUS_IGNORE);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        mt_pair_expect_sum(&pairs[0], COUNT, mt_size(), round, "thread");
+        mt_pair_expect_sum(&pairs[1], COUNT, mt_size(), round + 1, "thread");
+    }
+    return NULL; /* the memory stays: to free it could wait for the other thread's operation */
+}
+
+static void case_threads(void)
+{
+    pthread_t threads[2];
+    int       provided;
+
+    MPI_Query_thread(&provided);
+    mt_expect(provided == MPI_THREAD_MULTIPLE, "this MPI gives no MPI_THREAD_MULTIPLE");
+    if (provided < MPI_THREAD_MULTIPLE) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &thread_comms[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        intptr_t which = (i + mt_rank()) % 2;
+        pthread_create(&threads[i], NULL, thread_work, (void *)which);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    MPI_Comm_free(&thread_comms[0]);
+    MPI_Comm_free(&thread_comms[1]);
+}
+
+/*
+ * What one round starts: a receive and a send of host memory around the ring, collectives of two
+ * kinds, and null requests between them.
+ */
+struct batch {
+    struct mt_pair sum;
+    struct mt_pair cast;
+    int           *sent;
+    int           *got;
+    int            done[8];
+    int            salt;
+};
+enum { NULL0, RECEIVE, SUM, NULL3, SEND, CAST, BARRIER, NULL7, BATCH };
+
+static struct batch batch_make(void)
+{
+    struct batch b = {.sum = mt_pair_make(MT_DEVICE, COUNT)};
+
+    b.cast = mt_pair_make(MT_DEVICE, COUNT);
+    b.sent = mt_alloc(MT_HOST, sizeof(int) * LARGE);
+    b.got = mt_alloc(MT_HOST, sizeof(int) * LARGE);
+    return b;
+}
+
+static void batch_free(struct batch *b)
+{
+    mt_pair_free(&b->sum);
+    mt_pair_free(&b->cast);
+    free(b->sent);
+    free(b->got);
+}
+
+static void batch_start(struct batch *b, int salt, MPI_Request *requests)
+{
+    int next = (mt_rank() + 1) % mt_size();
+    int previous = (mt_rank() + mt_size() - 1) % mt_size();
+
+    b->salt = salt;
+    memset(b->done, 0, sizeof(b->done));
+    for (int i = 0; i < LARGE; i++) {
+        b->sent[i] = mt_rank() + salt + i;
+        b->got[i] = -1;
+    }
+    mt_pair_fill(&b->cast, COUNT, MPI_COMM_WORLD, salt);
+    requests[NULL0] = requests[NULL3] = requests[NULL7] = MPI_REQUEST_NULL;
+    MPI_Irecv(b->got, LARGE, MPI_INT, previous, TAG, MPI_COMM_WORLD, &requests[RECEIVE]);
+    start(&b->sum, MPI_COMM_WORLD, salt, &requests[SUM]);
+    MPI_Isend(b->sent, LARGE, MPI_INT, next, TAG, MPI_COMM_WORLD, &requests[SEND]);
+    MPI_Ibcast(b->cast.in, COUNT, MPI_FLOAT, salt % mt_size(), MPI_COMM_WORLD, &requests[CAST]);
+    MPI_Ibarrier(MPI_COMM_WORLD, &requests[BARRIER]);
+}
+
+/* A request of the batch has completed: its data is there, and its status says what it should. */
+static void batch_done(struct batch *b, int which, const MPI_Status *status)
+{
+    int wrong = 0;
+    int count;
+
+    mt_expect((which >= 0) && (which < BATCH) && (which != NULL0) && (which != NULL3) &&
+                  (which != NULL7),
+              "request %d was said to be done", which);
+    if ((which < 0) || (which >= BATCH)) {
+        return;
+    }
+    mt_expect(b->done[which]++ == 0, "request %d was done twice", which);
+    if (which == RECEIVE) {
+        int previous = (mt_rank() + mt_size() - 1) % mt_size();
+        for (int i = 0; i < LARGE; i++) {
+            wrong += b->got[i] != previous + b->salt + i;
+        }
+        mt_expect(wrong == 0, "%d elements of the message are wrong", wrong);
+        MPI_Get_count(status, MPI_INT, &count);
+        mt_expect((status->MPI_SOURCE == previous) && (status->MPI_TAG == TAG) && (count == LARGE),
+                  "the status says %d elements from %d with tag %d", count, status->MPI_SOURCE,
+                  status->MPI_TAG);
+    } else if (which == SUM) {
+        mt_pair_expect_sum(&b->sum, COUNT, mt_size(), b->salt, "MPI_Iallreduce");
+    } else if (which == CAST) {
+        float *host = b->cast.host;
+        mt_get(host, b->cast.in, MT_DEVICE, sizeof(float) * COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            wrong += host[i] != (float)(b->salt % mt_size() + i % 61 + b->salt);
+        }
+        mt_expect(wrong == 0, "MPI_Ibcast: %d elements are wrong", wrong);
+    }
+}
+
+static void batch_end(struct batch *b, const MPI_Request *requests)
+{
+    for (int i = 0; i < BATCH; i++) {
+        bool null = (i == NULL0) || (i == NULL3) || (i == NULL7);
+        mt_expect(b->done[i] == (null ? 0 : 1), "request %d was done %d times", i, b->done[i]);
+        mt_expect(requests[i] == MPI_REQUEST_NULL, "request %d is still there", i);
+    }
+}
+
+/* How a batch is completed: each returns when nothing is left. */
+static void by_waitall(struct batch *b, MPI_Request *requests)
+{
+    MPI_Status statuses[BATCH];
+
+    MPI_Waitall(BATCH, requests, statuses);
+    for (int i = 0; i < BATCH; i++) {
+        if ((i != NULL0) && (i != NULL3) && (i != NULL7)) {
+            batch_done(b, i, &statuses[i]);
+        }
+    }
+}
+
+static void by_testall(struct batch *b, MPI_Request *requests)
+{
+    MPI_Status statuses[BATCH];
+    int        flag = 0;
+
+    while (!flag) {
+        MPI_Testall(BATCH, requests, &flag, statuses);
+    }
+    for (int i = 0; i < BATCH; i++) {
+        if ((i != NULL0) && (i != NULL3) && (i != NULL7)) {
+            batch_done(b, i, &statuses[i]);
+        }
+    }
+}
+
+static void by_waitany(struct batch *b, MPI_Request *requests)
+{
+    MPI_Status status;
+    int        which;
+
+    for (MPI_Waitany(BATCH, requests, &which, &status); which != MPI_UNDEFINED;
+         MPI_Waitany(BATCH, requests, &which, &status)) {
+        batch_done(b, which, &status);
+    }
+}
+
+static void by_testany(struct batch *b, MPI_Request *requests)
+{
+    MPI_Status status;
+    int        which = 0;
+    int        flag;
+
+    while (true) {
+        MPI_Testany(BATCH, requests, &which, &flag, &status);
+        if (flag && (which == MPI_UNDEFINED)) {
+            return;
+        }
+        if (flag) {
+            batch_done(b, which, &status);
+        }
+    }
+}
+
+static void by_some(struct batch *b, MPI_Request *requests, bool wait)
+{
+    MPI_Status statuses[BATCH];
+    int        places[BATCH];
+    int        count = 0;
+
+    while (true) {
+        (wait ? MPI_Waitsome : MPI_Testsome)(BATCH, requests, &count, places, statuses);
+        if (count == MPI_UNDEFINED) {
+            return;
+        }
+        for (int i = 0; i < count; i++) {
+            batch_done(b, places[i], &statuses[i]);
+        }
+    }
+}
+
+static void by_waitsome(struct batch *b, MPI_Request *requests)
+{
+    by_some(b, requests, true);
+}
+
+static void by_testsome(struct batch *b, MPI_Request *requests)
+{
+    by_some(b, requests, false);
+}
+
+/* One by one, in an order of the rank's own, asked first without being completed. */
+static void by_status(struct batch *b, MPI_Request *requests)
+{
+    for (int i = 0; i < BATCH; i++) {
+        int        which = (i * 3 + mt_rank()) % BATCH;
+        int        flag = 0;
+        MPI_Status status;
+        if (requests[which] == MPI_REQUEST_NULL) {
+            continue;
+        }
+        while (!flag) {
+            MPI_Request_get_status(requests[which], &flag, &status);
+        }
+        mt_expect(requests[which] != MPI_REQUEST_NULL, "MPI_Request_get_status freed it");
+        MPI_Test(&requests[which], &flag, &status);
+        mt_expect(flag, "MPI_Test does not know a completed request");
+        batch_done(b, which, &status);
+    }
+}
+
+static void case_mixture(void)
+{
+    static void (*const ways[])(struct batch *, MPI_Request *) = {
+        by_waitall, by_testall, by_waitany, by_testany, by_waitsome, by_testsome, by_status};
+    enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+    struct batch b = batch_make();
+    MPI_Request  requests[BATCH];
+
+    for (int round = 0; round < 3 * WAYS; round++) {
+        /* First the same way on all ranks, then another on each. */
+        int way = (round < WAYS) ? round : (round + mt_rank()) % WAYS;
+        batch_start(&b, round, requests);
+        ways[way](&b, requests);
+        batch_end(&b, requests);
+    }
+    batch_free(&b);
+}
+
+/* A message whose request is freed; null and freed requests in every function. */
+static void case_freed(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    int            next = (mt_rank() + 1) % mt_size();
+    int            previous = (mt_rank() + mt_size() - 1) % mt_size();
+    int            sent = mt_rank();
+    int            got = -1;
+    int            flag, which;
+    MPI_Request    requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+
+    start(&pair, MPI_COMM_WORLD, 1, &requests[1]);
+    MPI_Isend(&sent, 1, MPI_INT, next, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Request_free(&requests[0]);
+    mt_expect(requests[0] == MPI_REQUEST_NULL, "MPI_Request_free left the request");
+    MPI_Recv(&got, 1, MPI_INT, previous, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    mt_expect(got == previous, "got %d", got);
+    MPI_Waitany(3, requests, &which, MPI_STATUS_IGNORE);
+    mt_expect(which == 1, "MPI_Waitany says %d", which);
+    mt_pair_expect_sum(&pair, COUNT, mt_size(), 1, "MPI_Iallreduce");
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(0, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitany(3, requests, &which, MPI_STATUS_IGNORE);
+    mt_expect(which == MPI_UNDEFINED, "MPI_Waitany of null requests says %d", which);
+    MPI_Testany(3, requests, &which, &flag, MPI_STATUS_IGNORE);
+    mt_expect(flag && (which == MPI_UNDEFINED), "MPI_Testany of null requests says %d", which);
+    MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE);
+    mt_expect(flag, "MPI_Testall of null requests says no");
+    MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+    mt_expect(flag, "MPI_Test of a null request says no");
+    MPI_Request_get_status(MPI_REQUEST_NULL, &flag, MPI_STATUS_IGNORE);
+    mt_expect(flag, "MPI_Request_get_status of a null request says no");
+    MPI_Barrier(MPI_COMM_WORLD); /* until the freed send has gone */
+    mt_pair_free(&pair);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"comms", case_comms},     {"orders", case_orders}, {"threads", case_threads},
+        {"mixture", case_mixture}, {"freed", case_freed},   {NULL, NULL},
+    };
+
+    mt_begin(&argc, &argv, true);
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the programs of single cases share: counted checks, and buffers with values to expect. */
+#ifndef MT_SUPPORT_H
+#define MT_SUPPORT_H
+
+#include <mpi.h>
+
+#include "memory.h"
+
+/* Start MPI with MPI_THREAD_MULTIPLE if there is that; open a device unless told to leave it. */
+void mt_begin(int *argc, char ***argv, bool open_device);
+
+/* The first argument of the program: "cuda", "rocm" or "none". */
+const char *mt_runtime(void);
+
+/* Rank and size of MPI_COMM_WORLD. */
+int mt_rank(void);
+int mt_size(void);
+
+/* Count a check; a failed one is printed with its rank. Any thread may call it. */
+void mt_expect(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Add up the checks of all ranks and print them, before MPI_Finalize. */
+void mt_summary(void);
+
+/* The exit status: 1 if this rank saw a failure, also after mt_summary(). */
+int mt_status(void);
+
+/* A function of the device runtime by its CUDA and HIP name; NULL without one. */
+void *mt_driver(const char *cuda, const char *hip);
+
+/* Two buffers of floats, and host memory to fill and read them through. */
+struct mt_pair {
+    enum mt_where where;
+    int           count;
+    float        *in;
+    float        *out;
+    float        *host;
+};
+
+struct mt_pair mt_pair_make(enum mt_where where, int count);
+void           mt_pair_free(struct mt_pair *pair);
+
+/* Values for a sum over a communicator, which differ by rank, place and salt; `out` gets others. */
+void mt_pair_fill(struct mt_pair *pair, int count, MPI_Comm comm, int salt);
+
+/* Does `out` hold the sum over the first `ranks` ranks of what mt_pair_fill() gave them? */
+void mt_pair_expect_sum(struct mt_pair *pair, int count, int ranks, int salt, const char *what);
+
+/* MPI_Allreduce and MPI_Alltoall with checked results; count is for one rank. */
+void mt_pair_allreduce(struct mt_pair *pair, int count, MPI_Comm comm, int salt);
+void mt_pair_alltoall(struct mt_pair *pair, int count, MPI_Comm comm);
+
+/* One case of a program, chosen by its name. */
+struct mt_named_case {
+    const char *name;
+    void (*run)(void);
+};
+
+/* Run the case that the program's second argument names; exits with 64 if there is none. */
+void mt_run_case(const struct mt_named_case *cases, int argc, char **argv);
+
+#endif

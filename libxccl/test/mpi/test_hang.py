@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Legal programs that may hang or lose data under an interposer, each case on its own.
+
+Every case ends by itself within seconds; the time limit is what turns a hang into a failure.
+"""
+
+import pytest
+
+TIMEOUT = 40
+# Of MPICH's transports only this one lets the sender of a large message drive the transfer.
+SENDER_DRIVES = {"UCX_TLS": "self,posix"}
+PENDING = ["free", "connect", "allreduce", "send_finalize"]
+# Device memory that the case must do with, and the number of ranks.
+TIGHT = {"hostroot": ("48m", 4), "allgatherv": ("56m", 4)}
+
+
+def skip_if_mpi_hangs(mpi, case):
+    if case.endswith("send_finalize") and mpi.family == "mpich":
+        pytest.skip("MPICH 4.0.2 by itself waits for ever in this MPI_Finalize")
+
+
+def go(mpi, ranks, command, runtime="cuda", env=None):
+    words = command.split()
+    words.insert(1, runtime)
+    sim = f"{runtime}:4"
+    return mpi.run(ranks, " ".join(words), sim=sim, env=env, timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("case", PENDING)
+def test_pending_send(mpi, case, ranks):
+    """A large send is pending, and its sender is inside a call that xccl serves."""
+    skip_if_mpi_hangs(mpi, case)
+    go(mpi, ranks, f"mpi_hang {case}", env=SENDER_DRIVES)
+
+
+@pytest.mark.parametrize(
+    "case", ["finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"]
+)
+def test_case(mpi, case):
+    go(mpi, 3 if case in ("mixed", "scan") else 2, f"mpi_hang {case}")
+
+
+@pytest.mark.parametrize("case", ["mpi_hang threads", "mpi_requests threads"])
+def test_one_queue(mpi, case):
+    """Two threads whose streams share one hardware queue."""
+    go(mpi, 2, case, env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+
+
+@pytest.mark.parametrize("case", TIGHT)
+def test_bounded_memory(mpi, case):
+    """There is no device memory for a second copy of everything."""
+    memory, ranks = TIGHT[case]
+    go(mpi, ranks, f"mpi_hang {case}", env={"XCCL_SIM_MEMORY": memory})
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["dup_host", "dup_device", "dup_first", "self_host", "self_device", "nodevice", "never"],
+)
+def test_attr(mpi, case):
+    """Collectives in delete callbacks; ranks without a device."""
+    go(mpi, 3, f"mpi_attr {case}")
+
+
+@pytest.mark.parametrize("case", ["rooterr_host", "rooterr_device"])
+def test_wrong_at_root(mpi, case):
+    """A wrong argument on the root alone is an error there, and no hang elsewhere."""
+    go(mpi, 3, f"mpi_attr {case}")
+
+
+@pytest.mark.parametrize("case", ["host_only", "self_only"])
+def test_attr_without_device(mpi, case):
+    """The same in a program on a machine without devices."""
+    mpi.run(2, f"mpi_attr none {case}", sim=None, timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_displs(mpi, ranks):
+    go(mpi, ranks, "mpi_displs")
+
+
+def test_holes(mpi):
+    go(mpi, 2, "mpi_holes")
+
+
+@pytest.mark.parametrize("case", ["comms", "orders", "threads", "mixture", "freed"])
+def test_requests(mpi, case):
+    go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
+
+
+@pytest.mark.parametrize("case", ["start", "startall", "orders"])
+def test_persistent(mpi, case):
+    go(mpi, 2, f"mpi_persistent {case}")
+
+
+@pytest.mark.parametrize(
+    "command", ["mpi_hang iallreduce", "mpi_hang free", "mpi_requests mixture", "mpi_displs"]
+)
+def test_rocm(family, command):
+    go(family, 2, command, runtime="rocm")
+
+
+REFERENCE = [
+    *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
+    *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
+    *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
+    *("mpi_displs", "mpi_holes", "mpi_attr dup_host", "mpi_attr self_host"),
+]
+
+
+@pytest.mark.parametrize("command", REFERENCE)
+def test_reference(mpi, command):
+    """On host memory and without xccl the programs themselves are right."""
+    skip_if_mpi_hangs(mpi, command)
+    words = command.split()
+    words.insert(1, "none")
+    mpi.run(2, " ".join(words), sim=None, preload=False, env=SENDER_DRIVES, timeout=TIMEOUT).good()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random collectives in every form: a small part of what mpi_random can run.
+
+XCCL_TEST_SEED repeats a run; without it each takes a seed of its own, which the output names.
+"""
+
+import os
+import random
+
+import pytest
+
+CALLS = 300
+TIMEOUT = 60
+
+
+def seed():
+    return os.environ.get("XCCL_TEST_SEED") or str(random.randrange(1 << 31))
+
+
+def go(mpi, ranks, options="", runtime="cuda", sim="cuda:4", preload=True):
+    command = f"mpi_random {runtime} {seed()} {CALLS} {options}"
+    print(command)
+    return mpi.run(ranks, command, sim=sim, preload=preload, timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_random(mpi, ranks):
+    if mpi.family == "mpich" and ranks > 2:
+        pytest.skip("MPICH's ranks spin: more of them than cores take minutes")
+    go(mpi, ranks)
+
+
+def test_blocking(mpi):
+    go(mpi, 2, "--blocking")
+
+
+def test_mixed(mpi):
+    """Each rank draws the kind of memory for itself."""
+    go(mpi, 2, "--mixed")
+
+
+def test_threads(mpi):
+    go(mpi, 2, "--threads 2")
+
+
+def test_rocm(openmpi):
+    go(openmpi, 2, runtime="rocm", sim="rocm:4")
+
+
+def test_reference(mpi):
+    """Without xccl, on host memory: the program itself, and the MPI library's own forms."""
+    go(mpi, 2, runtime="none", sim=None, preload=False)
