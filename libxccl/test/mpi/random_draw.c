@@ -287,7 +287,7 @@ static void draw_coll(struct rx_call *c, uint64_t *state, const struct rx_comm *
     bool exchanges = (c->coll >= RX_ALLTOALL) && (c->coll <= RX_ALLTOALLW);
     if ((exchanges || (c->coll == RX_REDUCE_SCATTER)) && (c->mode != RX_BLOCKING)) {
         c->in_place = false;
-        c->mode = (c->where.size == 1) ? RX_NONBLOCKING : c->mode;
+        c->mode = exchanges ? RX_NONBLOCKING : c->mode; /* Open MPI's persistent ones */
     }
 #ifdef MPICH_VERSION
     /* MPICH 4.0.2 takes MPI_IN_PLACE for an address where the root is not rank 0. */
@@ -305,6 +305,13 @@ static void draw_type(struct rx_call *c, uint64_t *state)
         c->per_unit = c->recv.type[0]->per;
         return;
     }
+#ifndef MPICH_VERSION
+    /* Open MPI 4.1.4 may wait for ever for derived types in these. */
+    if ((c->mode != RX_BLOCKING) &&
+        ((c->coll == RX_ALLTOALLW) || (c->coll == RX_NEIGHBOR_ALLTOALLW))) {
+        kind = 1;
+    }
+#endif
     c->base = ((kind == 0) && STRUCTS && !rx_options.without[RX_HAS_STRUCTS]) ? NULL
                                                                               : rx_draw_base(state);
     c->per_unit = ((kind < 6) || rx_options.without[RX_HAS_DERIVED]) ? 1 : RX_UNIT;
