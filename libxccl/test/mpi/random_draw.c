@@ -80,15 +80,22 @@ static void add_block(const struct rx_call *c, struct rx_side *side, const struc
     side->counts[b] = units * c->per_unit / type->per;
 }
 
+/* Open MPI 4.1.4 unpacks large ones of these wrongly in the w-calls. */
+static int below_is_wrong(enum rx_coll coll)
+{
+    return rx_options.without[RX_HAS_BELOW] || (coll == RX_ALLTOALLW) ||
+           (coll == RX_NEIGHBOR_ALLTOALLW);
+}
+
 /*
  * A shape to describe data with: any, if the units are made for that. The w-calls draw it on each
  * rank; elsewhere the ranks have the same, as Open MPI chooses algorithms by the local type.
  */
 static const struct rx_type *draw_shape(const struct rx_call *c, uint64_t *state)
 {
-    int shape = rx_below(state, ((int)NUM_SHAPES == (int)RX_SHAPES)
-                                    ? RX_SHAPES - rx_options.without[RX_HAS_BELOW]
-                                    : NUM_SHAPES);
+    int shape =
+        rx_below(state, ((int)NUM_SHAPES == (int)RX_SHAPES) ? RX_SHAPES - below_is_wrong(c->coll)
+                                                            : NUM_SHAPES);
 
     if (c->base == NULL) {
         return rx_type_mixed();
@@ -288,6 +295,7 @@ static void draw_coll(struct rx_call *c, uint64_t *state, const struct rx_comm *
     if ((exchanges || (c->coll == RX_REDUCE_SCATTER)) && (c->mode != RX_BLOCKING)) {
         c->in_place = false;
         c->mode = exchanges ? RX_NONBLOCKING : c->mode; /* Open MPI's persistent ones */
+        c->mode = (c->where.size == 1) ? RX_BLOCKING : c->mode;
     }
 #ifdef MPICH_VERSION
     /* MPICH 4.0.2 takes MPI_IN_PLACE for an address where the root is not rank 0. */
