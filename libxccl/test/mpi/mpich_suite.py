@@ -99,8 +99,12 @@ class Compiler:
         target = self.folder / f"{folder.replace('/', '-')}-{name}"
         if not target.exists() and source.exists():
             threads = folder.startswith("threads")
-            words = [source, *self.common(threads), "-o", target, "-lm", "-lpthread", "-ldl"]
-            self.call(*words)
+            words = [source, *self.common(threads)]
+            if "int main" not in source.read_text(errors="replace"):
+                words.append(
+                    self.tests / "util/run_mpitests.c"
+                )  # a main for those that have run()
+            self.call(*words, "-o", target, "-lm", "-lpthread", "-ldl")
         return target if target.exists() else None
 
 
