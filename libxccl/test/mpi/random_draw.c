@@ -11,14 +11,11 @@ enum { GUARD = 8, GRID = 1, GRAPH = 2, FAR = 1000 }; /* in elements, slots, in e
 #ifdef MPICH_VERSION
 /* MPICH 4.0.2 forgets the displacement of a rank that is alone, and reads too far to neighbours. */
 enum { ALONE_WRONG = RX_ALLGATHERV, WRONG = RX_NEIGHBOR_ALLTOALLW };
-/* It cannot exchange in place unless it blocks. */
-enum { EXCHANGES_IN_PLACE = 0 };
 /* Of larger messages of types with holes it says that they are truncated: only contiguous ones. */
 enum { NUM_SHAPES = 2, STRUCTS = 0 };
 #else
 /* Open MPI 4.1.4 takes a lone rank's displacement in bytes for one in extents. */
 enum { ALONE_WRONG = RX_ALLTOALLW, WRONG = RX_NUM_COLLS };
-enum { EXCHANGES_IN_PLACE = 1 };
 enum { NUM_SHAPES = RX_SHAPES, STRUCTS = 1 };
 #endif
 
@@ -83,6 +80,13 @@ static void add_block(const struct rx_call *c, struct rx_side *side, const struc
     side->counts[b] = units * c->per_unit / type->per;
 }
 
+/* Open MPI 4.1.4 unpacks large ones of these wrongly in the w-calls. */
+static int below_is_wrong(enum rx_coll coll)
+{
+    return rx_options.without[RX_HAS_BELOW] || (coll == RX_ALLTOALLW) ||
+           (coll == RX_NEIGHBOR_ALLTOALLW);
+}
+
 /*
  * A shape to describe data with: any, if the units are made for that. The w-calls draw it on each
  * rank; elsewhere the ranks have the same, as Open MPI chooses algorithms by the local type.
@@ -90,8 +94,8 @@ static void add_block(const struct rx_call *c, struct rx_side *side, const struc
 static const struct rx_type *draw_shape(const struct rx_call *c, uint64_t *state)
 {
     int shape =
-        rx_below(state, (NUM_SHAPES == RX_SHAPES) ? RX_SHAPES - rx_options.without[RX_HAS_BELOW]
-                                                  : NUM_SHAPES);
+        rx_below(state, ((int)NUM_SHAPES == (int)RX_SHAPES) ? RX_SHAPES - below_is_wrong(c->coll)
+                                                            : NUM_SHAPES);
 
     if (c->base == NULL) {
         return rx_type_mixed();
@@ -232,7 +236,7 @@ static void draw_exchange(struct rx_call *c, uint64_t *own)
     const struct rx_type *sent = draw_shape(c, &shared);
     const struct rx_type *got = draw_shape(c, &shared);
 
-    if ((w->size == 1) && (c->coll == ALONE_WRONG)) {
+    if ((w->size == 1) && ((int)c->coll == ALONE_WRONG)) {
         spread = PACKED;
     }
     for (int i = 0; i < outs; i++) {
@@ -268,7 +272,7 @@ static void draw_coll(struct rx_call *c, uint64_t *state, const struct rx_comm *
     if (rx_options.only >= 0) {
         c->coll = (enum rx_coll)rx_options.only;
     }
-    if (c->coll == WRONG) {
+    if ((int)c->coll == WRONG) {
         c->coll = RX_ALLTOALLW;
     }
     if (is_neighbor(c->coll)) {
@@ -286,8 +290,12 @@ static void draw_coll(struct rx_call *c, uint64_t *state, const struct rx_comm *
     c->root = rx_below(state, 64) % c->where.size;
     c->in_place = (rx_below(state, 4) == 0) && !rx_options.without[RX_HAS_IN_PLACE] &&
                   !is_neighbor(c->coll) && (c->coll != RX_REDUCE_LOCAL) && (c->coll != RX_BARRIER);
-    if ((c->coll >= RX_ALLTOALL) && (c->coll <= RX_ALLTOALLW) && (c->mode != RX_BLOCKING)) {
-        c->in_place = c->in_place && EXCHANGES_IN_PLACE;
+    /* MPIs go wrong in these in place where they do not block, and in a lone rank's exchange. */
+    bool exchanges = (c->coll >= RX_ALLTOALL) && (c->coll <= RX_ALLTOALLW);
+    if ((exchanges || (c->coll == RX_REDUCE_SCATTER)) && (c->mode != RX_BLOCKING)) {
+        c->in_place = false;
+        c->mode = exchanges ? RX_NONBLOCKING : c->mode; /* Open MPI's persistent ones */
+        c->mode = (c->where.size == 1) ? RX_BLOCKING : c->mode;
     }
 #ifdef MPICH_VERSION
     /* MPICH 4.0.2 takes MPI_IN_PLACE for an address where the root is not rank 0. */
@@ -305,6 +313,13 @@ static void draw_type(struct rx_call *c, uint64_t *state)
         c->per_unit = c->recv.type[0]->per;
         return;
     }
+#ifndef MPICH_VERSION
+    /* Open MPI 4.1.4 may wait for ever for derived types in these. */
+    if ((c->mode != RX_BLOCKING) &&
+        ((c->coll == RX_ALLTOALLW) || (c->coll == RX_NEIGHBOR_ALLTOALLW))) {
+        kind = 1;
+    }
+#endif
     c->base = ((kind == 0) && STRUCTS && !rx_options.without[RX_HAS_STRUCTS]) ? NULL
                                                                               : rx_draw_base(state);
     c->per_unit = ((kind < 6) || rx_options.without[RX_HAS_DERIVED]) ? 1 : RX_UNIT;

@@ -17,10 +17,12 @@ def seed():
     return os.environ.get("XCCL_TEST_SEED") or str(random.randrange(1 << 31))
 
 
-def go(mpi, ranks, options="", runtime="cuda", sim="cuda:4", preload=True):
+def go(mpi, ranks, options="", runtime="cuda"):
     command = f"mpi_random {runtime} {seed()} {CALLS} {options}"
     print(command)
-    return mpi.run(ranks, command, sim=sim, preload=preload, timeout=TIMEOUT).good()
+    none = runtime == "none"
+    sim = None if none else f"{runtime}:4"
+    return mpi.run(ranks, command, sim=sim, preload=not none, timeout=TIMEOUT).good()
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
@@ -44,9 +46,9 @@ def test_threads(mpi):
 
 
 def test_rocm(openmpi):
-    go(openmpi, 2, runtime="rocm", sim="rocm:4")
+    go(openmpi, 2, runtime="rocm")
 
 
 def test_reference(mpi):
     """Without xccl, on host memory: the program itself, and the MPI library's own forms."""
-    go(mpi, 2, runtime="none", sim=None, preload=False)
+    go(mpi, 2, runtime="none")
