@@ -96,6 +96,13 @@ static const struct row rows[] = {
      AT(comm_pool),
      0,
      1024},
+    {{"XCCL_SCRATCH", "MiB, 1 to 1048576", "256",
+      "Device memory that one collective may take for copies; longer ones go in pieces.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(scratch),
+     1,
+     1048576},
     {{"XCCL_DUMP_DIR", "path", "",
       "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
       "without it, the current folder, and nothing on an error.",

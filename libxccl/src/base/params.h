@@ -26,6 +26,7 @@ struct xc_params {
     int         memory;        /* enum xc_memory */
     int         comm_create;   /* enum xc_create */
     long        comm_pool;     /* idle vendor communicators kept */
+    long        scratch;       /* MiB of device memory that one collective may take */
     long        timeout;       /* seconds; 0: never */
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         mpi_gpu_aware; /* enum xc_tristate */

@@ -279,6 +279,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     if (!valid) {
         /* MPI says what is wrong with it; the others may be waiting to agree. */
         op->buffers.send.used = op->buffers.recv.used = false;
+        op->invalid = true;
     }
     xcclResult_t res = xm_facts_of(op, &on_device);
     if (res != xcclSuccess) {

@@ -108,13 +108,14 @@ static bool touches_device(const struct xm_op *op)
 }
 
 /* One rank's part of an agreement; added up over the ranks. */
-enum { ON_DEVICE, ON_ROCM, ON_MANAGED, ON_HOST, BYTES, NUM_TERMS };
+enum { ON_DEVICE, ON_ROCM, ON_MANAGED, ON_HOST, INVALID, BYTES, NUM_TERMS };
 
 static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
 {
     int64_t mine[NUM_TERMS] = {0};
     bool    device = touches_device(op);
 
+    mine[INVALID] = op->invalid;
     mine[ON_DEVICE] = device;
     mine[ON_ROCM] = device && (mem_of(op->dev, XC_MEM_DEVICE) == XM_MEM_ROCM);
     mine[ON_MANAGED] = device && !any_in(op, XC_MEM_DEVICE);
@@ -138,7 +139,8 @@ static xcclResult_t agreed_facts(struct xm_op *op, bool *on_device_p)
     if (res != xcclSuccess) {
         return res;
     }
-    *on_device_p = (sum[ON_DEVICE] > 0);
+    /* With a wrong argument on any rank MPI gets the call, and says there what is wrong. */
+    *on_device_p = (sum[ON_DEVICE] > 0) && (sum[INVALID] == 0);
     bool managed = (sum[ON_MANAGED] == sum[ON_DEVICE]);
     if (sum[ON_ROCM] > 0) {
         facts->mem = managed ? XM_MEM_ROCM_MANAGED : XM_MEM_ROCM;
@@ -186,7 +188,7 @@ const char *xm_facts_obstacle(struct xm_op *op)
         return facts->obstacle;
     }
     if (alltoall && op->buffers.in_place &&
-        (facts->bytes > ((uint64_t)256 << 20) / (uint64_t)op->comm->size)) {
+        (facts->bytes > ((uint64_t)xc_params()->scratch << 20) / (uint64_t)op->comm->size)) {
         return "in place and too long for a copy";
     }
     if (!is_reduction(op->call.coll)) {

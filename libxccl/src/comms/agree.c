@@ -16,6 +16,7 @@
  * So nobody waits for the vendor's library, and a rank whose join fails or never ends keeps no
  * other rank waiting.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,9 @@
 
 /* NCCL_MULTI_RANK_GPU_ENABLE came with this one: it may share a device, so it decides itself. */
 enum { NCCL_MULTI_RANK_VERSION = 23003 };
+
+/* What MPI_Finalize waits for agreements under way, whose other ranks come to it as well. */
+static const uint64_t finalize_ns = 20000000000u;
 
 /* How many operations a rank may be ahead of an agreement. */
 enum { RUN_AHEAD = 32 };
@@ -42,7 +46,7 @@ static uint64_t     measured_us; /* atomic: the longest making so far; 0: none *
 
 uint64_t (*xm_comm_arithmetic)(void);
 
-enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, NUM_VARIABLES };
+enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, NUM_VARIABLES };
 
 struct card {
     uint64_t variables[NUM_VARIABLES];
@@ -110,6 +114,7 @@ static void fill_card(struct xm_comm *xm, struct card *card)
     card->variables[CHECK] = (uint64_t)p->check;
     card->variables[MEMORY] = (uint64_t)p->memory;
     card->variables[CREATE] = (uint64_t)p->comm_create;
+    card->variables[SCRATCH] = (uint64_t)p->scratch;
     card->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
     card->cost_us = __atomic_load_n(&measured_us, __ATOMIC_RELAXED);
     card->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
@@ -146,7 +151,8 @@ static xcclResult_t judge_variables(const struct card *cards, int size)
 {
     static const char *const names[NUM_VARIABLES] = {"XCCL_ROUTE",  "XCCL_CCL",
                                                      "XCCL_TUNE",   "XCCL_CHECK",
-                                                     "XCCL_MEMORY", "XCCL_COMM_CREATE"};
+                                                     "XCCL_MEMORY", "XCCL_COMM_CREATE",
+                                                     "XCCL_SCRATCH"};
 
     for (int v = 0; v < NUM_VARIABLES; v++) {
         int like_first = 0, differs = -1;
@@ -302,6 +308,73 @@ static xcclResult_t post_status(struct xm_comm *xm)
     return xcclSuccess;
 }
 
+/*
+ * Agreements of communicators that are gone: the other ranks have posted their part, or will, so
+ * they end; until then the memory is MPI's. At the latest in MPI_Finalize.
+ */
+struct orphan {
+    MPI_Request    request;
+    void          *memory[2];
+    struct orphan *next;
+};
+static struct orphan  *orphans;
+static pthread_mutex_t orphans_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void free_orphan(struct orphan *o)
+{
+    free(o->memory[0]);
+    free(o->memory[1]);
+    free(o);
+}
+
+/* Leave a request and the memory that it uses to itself. */
+static void leave(MPI_Request request, void *first, void *second)
+{
+    struct orphan *o = malloc(sizeof(*o));
+
+    if (o == NULL) {
+        return; /* the memory stays */
+    }
+    *o = (struct orphan){request, {first, second}, NULL};
+    pthread_mutex_lock(&orphans_lock);
+    o->next = orphans;
+    orphans = o;
+    pthread_mutex_unlock(&orphans_lock);
+}
+
+/* Free those that are over; true if none is left. */
+static bool sweep_orphans(void)
+{
+    int over;
+
+    pthread_mutex_lock(&orphans_lock);
+    for (struct orphan **at = &orphans; *at != NULL;) {
+        struct orphan *o = *at;
+        over = 1;
+        xm_pmpi.Test(&o->request, &over, MPI_STATUS_IGNORE);
+        if (over) {
+            *at = o->next;
+            free_orphan(o);
+        } else {
+            at = &o->next;
+        }
+    }
+    bool none = (orphans == NULL);
+    pthread_mutex_unlock(&orphans_lock);
+    return none;
+}
+
+void xm_agree_finalize(void)
+{
+    struct xm_wait wait = xm_wait_begin("for agreements of communicators that are gone");
+    uint64_t       begun = xm_now_ns();
+
+    wait.limit = 0;
+    while (!sweep_orphans() && (xm_now_ns() - begun < finalize_ns)) {
+        xm_wait_step(&wait);
+    }
+}
+
 static void end_creation(struct xm_comm *xm)
 {
     struct xm_creation *c = xm->creation;
@@ -315,14 +388,9 @@ static void end_creation(struct xm_comm *xm)
     if (c->vendor != NULL) {
         xm_vendor_release(c->vendor);
     }
-    /* All ranks have posted their part, so these end; where not, the memory is theirs. */
-    int over[2] = {1, 1};
-    xm_pmpi.Test(&c->id_request, &over[0], MPI_STATUS_IGNORE);
-    xm_pmpi.Test(&c->where_request, &over[1], MPI_STATUS_IGNORE);
-    if (over[0] && over[1]) {
-        free(c->all);
-        free(c);
-    }
+    leave(c->id_request, NULL, NULL);
+    leave(c->where_request, c->all, c); /* posted last: the other is over before it */
+    sweep_orphans();
     xm->creation = NULL;
 }
 
@@ -624,14 +692,10 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_de
 
 void xm_comm_forget(struct xm_comm *xm)
 {
-    int over = 1;
-
     if (xm->checkin.kind != XM_CHECKIN_NONE) {
-        xm_pmpi.Test(&xm->checkin.request, &over, MPI_STATUS_IGNORE);
-        if (over) {
-            end_checkin(xm);
-        } /* else MPI may still write into it */
-        xm->checkin.kind = XM_CHECKIN_NONE;
+        leave(xm->checkin.request, xm->checkin.mine, xm->checkin.all);
+        xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
+        sweep_orphans();
     }
     end_creation(xm);
 }

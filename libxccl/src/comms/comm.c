@@ -243,5 +243,6 @@ void xm_comms_finalize(void)
         }
     }
     pthread_mutex_unlock(&lock);
+    xm_agree_finalize();
     xm_vendors_finalize();
 }

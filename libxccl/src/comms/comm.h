@@ -100,6 +100,9 @@ void xm_comm_advance(struct xm_comm *xm);
 /* Free what agree.c keeps for xm. */
 void xm_comm_forget(struct xm_comm *xm);
 
+/* Wait a bounded time for agreements of communicators that are gone. */
+void xm_agree_finalize(void);
+
 /* A communicator for the program itself, of all ranks of comm. Collective and blocking. */
 xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int device,
                             xcclComm_t *xcomm_p);

@@ -5,8 +5,11 @@
 
 #include "paths/path.h"
 
-/* What one operation may take of device memory as scratch, over all of a root's blocks. */
-enum { XM_CCL_SCRATCH_BYTES = 256 << 20 };
+/*
+ * What one operation may take of device memory as scratch for a block of each rank, cut into one
+ * part per rank. XCCL_SCRATCH, which is equal on all ranks.
+ */
+size_t xm_ccl_scratch_per_rank(const struct xm_op *op);
 
 /*
  * Make both buffers usable by the vendor's library: one that lies elsewhere or has holes gets a

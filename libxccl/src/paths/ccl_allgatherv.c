@@ -16,8 +16,6 @@ enum {
     LEAST_BYTES = 256 << 10,
     /* Each part is one copy. */
     MOST_PARTS = 64,
-    /* All slots together; larger parts go in pieces, one after the other through the same slots. */
-    MOST_SLOT_BYTES = 512 << 20,
     /* Off such a boundary the vendor's library copies by smaller words. */
     SLOT_ALIGNMENT = 16,
 };
@@ -116,7 +114,8 @@ xcclResult_t xm_ccl_allgatherv(struct xm_op *op)
 {
     struct parts parts = look_at_parts(op);
     size_t       n = (size_t)op->comm->size;
-    size_t       most = MOST_SLOT_BYTES / n / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    /* Twice the scratch of others: parts that lie side by side need none up to there. */
+    size_t       most = 2 * xm_ccl_scratch_per_rank(op);
     size_t       slot = (parts.largest + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 
     if (parts.equal && (parts.largest <= most)) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/params.h"
 #include "paths/ccl.h"
 
 /* The root's buffer, cut into a block for each rank. */
@@ -20,17 +21,21 @@ struct blocks {
     char   *scratch;   /* else */
 };
 
+size_t xm_ccl_scratch_per_rank(const struct xm_op *op)
+{
+    /* Off such a boundary the vendor's library copies by smaller words. */
+    const size_t alignment = 16;
+    size_t       bytes = ((size_t)xc_params()->scratch << 20) / (size_t)op->comm->size;
+
+    return (bytes > alignment) ? bytes / alignment * alignment : alignment;
+}
+
 bool xm_ccl_in_pieces(const struct xm_op *op)
 {
     bool rooted = (op->call.coll == XM_GATHER) || (op->call.coll == XM_GATHERV) ||
                   (op->call.coll == XM_SCATTER) || (op->call.coll == XM_SCATTERV);
 
-    return rooted && (op->facts.bytes > XM_CCL_SCRATCH_BYTES / (uint64_t)op->comm->size);
-}
-
-static size_t piece_bytes(const struct xm_op *op)
-{
-    return XM_CCL_SCRATCH_BYTES / (size_t)op->comm->size;
+    return rooted && (op->facts.bytes > xm_ccl_scratch_per_rank(op));
 }
 
 static size_t least(size_t a, size_t b)
@@ -68,7 +73,7 @@ static xcclResult_t cut(struct xm_op *op, const struct xm_ccl_buffer *b, struct 
         return xcclSuccess;
     }
     void        *scratch;
-    xcclResult_t res = xm_scratch_take(&op->scratch, XM_POOL_DEVICE, n * piece_bytes(op), &scratch);
+    xcclResult_t res = xm_scratch_take(&op->scratch, XM_POOL_DEVICE, n * xm_ccl_scratch_per_rank(op), &scratch);
     blocks->scratch = scratch;
     return res;
 }
@@ -76,7 +81,7 @@ static xcclResult_t cut(struct xm_op *op, const struct xm_ccl_buffer *b, struct 
 /* The piece of every block that begins at from; the longest block ends where this is false. */
 static bool next_piece(struct xm_op *op, struct blocks *b, size_t from)
 {
-    size_t n = (size_t)op->comm->size, piece = piece_bytes(op);
+    size_t n = (size_t)op->comm->size, piece = xm_ccl_scratch_per_rank(op);
     bool   any = false;
 
     for (size_t i = 0; i < n; i++) {
@@ -109,7 +114,7 @@ static xcclResult_t gather_at_root(struct xm_op *op, const char *in)
     xcclResult_t  res = cut(op, &op->recv, &b);
 
     for (size_t from = 0; (res == xcclSuccess) && next_piece(op, &b, from);
-         from += piece_bytes(op)) {
+         from += xm_ccl_scratch_per_rank(op)) {
         const char *own = op->buffers.in_place ? b.ptr + b.displs[op->comm->rank] : in;
         char       *out = b.reachable ? b.ptr : b.scratch;
         res = xcclGatherv(own + from, b.piece_counts[op->comm->rank], out, b.piece_counts,
@@ -129,7 +134,7 @@ static xcclResult_t scatter_at_root(struct xm_op *op, char *out)
     xcclResult_t  res = cut(op, &op->send, &b);
 
     for (size_t from = 0; (res == xcclSuccess) && next_piece(op, &b, from);
-         from += piece_bytes(op)) {
+         from += xm_ccl_scratch_per_rank(op)) {
         char *own = op->buffers.in_place ? b.ptr + b.displs[op->comm->rank] : out;
         if (!b.reachable) {
             res = copy_piece(op, &b, from, false);
@@ -147,7 +152,7 @@ static xcclResult_t scatter_at_root(struct xm_op *op, char *out)
 /* A leaf's part goes in pieces of the same size. */
 static xcclResult_t leaf_in_pieces(struct xm_op *op, char *ptr, size_t bytes, bool gathers)
 {
-    size_t       piece = piece_bytes(op);
+    size_t       piece = xm_ccl_scratch_per_rank(op);
     xcclResult_t res = xcclSuccess;
 
     for (size_t from = 0; (from < bytes) && (res == xcclSuccess); from += piece) {

@@ -29,6 +29,7 @@ struct xm_op {
     int                         device;    /* that the operation runs on; -1: none */
     bool                        ordered;   /* nothing can be left of the default stream's copies */
     bool                        blocking;
+    bool                        invalid; /* MPI is to refuse an argument of this rank's */
 
     /* How it is carried. */
     const struct xm_path *path;

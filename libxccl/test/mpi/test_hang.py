@@ -38,7 +38,8 @@ def test_pending_send(mpi, case, ranks):
     "case", ["finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"]
 )
 def test_case(mpi, case):
-    go(mpi, 3 if case in ("mixed", "scan") else 2, f"mpi_hang {case}")
+    env = {"XCCL_MEMORY": "mixed"} if case == "mixed" else None
+    go(mpi, 3 if case in ("mixed", "scan") else 2, f"mpi_hang {case}", env=env)
 
 
 @pytest.mark.parametrize("case", ["mpi_hang threads", "mpi_requests threads"])
@@ -51,7 +52,7 @@ def test_one_queue(mpi, case):
 def test_bounded_memory(mpi, case):
     """There is no device memory for a second copy of everything."""
     memory, ranks = TIGHT[case]
-    go(mpi, ranks, f"mpi_hang {case}", env={"XCCL_SIM_MEMORY": memory})
+    go(mpi, ranks, f"mpi_hang {case}", env={"XCCL_SIM_MEMORY": memory, "XCCL_SCRATCH": "8"})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,8 @@ def test_bounded_memory(mpi, case):
 )
 def test_attr(mpi, case):
     """Collectives in delete callbacks; ranks without a device."""
-    go(mpi, 3, f"mpi_attr {case}")
+    env = {"XCCL_MEMORY": "mixed"} if case == "never" else None
+    go(mpi, 3, f"mpi_attr {case}", env=env)
 
 
 @pytest.mark.parametrize("case", ["rooterr_host", "rooterr_device"])

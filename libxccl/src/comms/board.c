@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A board is a file without a name (memfd_create) that others of the same user open through
+ * /proc/<pid>/fd. It vanishes with its process, and nothing is left of it anywhere.
+ */
+#include "comms/board.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/order.h"
+#include "comms/wait.h"
+#include "mpi/mpi.h"
+
+#define BOARD_NAME "xccl-board"
+#define BOARD_MAGIC 0x7863636c62647231u
+
+enum { SLOTS = 256 };
+
+struct header {
+    uint64_t magic, nonce, job;
+    int32_t  world_rank;
+    struct {
+        uint64_t group; /* atomic; 0: not in a call */
+        uint64_t number, coll;
+    } busy;
+    struct xm_queue queue; /* order.h */
+};
+
+struct layout {
+    struct header  header;
+    struct xm_slot slots[SLOTS];
+};
+
+struct xm_board {
+    struct layout   *at;
+    uint64_t         nonce;
+    int              pid;
+    struct xm_board *next;
+};
+
+static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_board  own;
+static int              own_fd = -1;
+static bool             tried;
+static bool             taken[SLOTS];
+static struct xm_board *boards; /* of others, mapped once and kept */
+
+/* FNV-1a. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; (text != NULL) && (*text != '\0'); text++) {
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    }
+    return hash;
+}
+
+/* Boot ids differ between machines, and between containers that do not share /proc they fail. */
+static uint64_t host_number(void)
+{
+    char text[64] = "";
+    int  fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        ssize_t n = read(fd, text, sizeof(text) - 1);
+        text[(n > 0) ? n : 0] = '\0';
+        close(fd);
+    }
+    struct stat ns = {0};
+    stat("/proc/self/ns/pid", &ns); /* process numbers mean something within one of these only */
+    return hash_text(14695981039346656037u ^ (uint64_t)ns.st_ino, text);
+}
+
+/* Equal for the processes of one job on a node, as good as different between jobs. */
+static uint64_t job_number(void)
+{
+    const char *job = xc_job_name();
+    uint64_t    hash = hash_text(14695981039346656037u, job);
+
+    return (job != NULL) ? hash : (hash ^ (uint64_t)getsid(0));
+}
+
+static struct layout *map(int fd)
+{
+    struct stat status;
+
+    if ((fstat(fd, &status) != 0) || ((size_t)status.st_size != sizeof(struct layout))) {
+        return NULL;
+    }
+    void *at = mmap(NULL, sizeof(struct layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return (at == MAP_FAILED) ? NULL : at;
+}
+
+/* With the lock held. */
+static bool open_own(void)
+{
+    int initialized = 0;
+
+    if (tried) {
+        return own.at != NULL;
+    }
+    tried = true;
+    int fd = memfd_create(BOARD_NAME, MFD_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* out of the way of the program's files */
+    close(fd);
+    if ((own_fd < 0) || (ftruncate(own_fd, (off_t)sizeof(struct layout)) != 0)) {
+        return false;
+    }
+    own.at = map(own_fd);
+    if (own.at == NULL) {
+        return false;
+    }
+    if (getrandom(&own.nonce, sizeof(own.nonce), 0) != (ssize_t)sizeof(own.nonce)) {
+        own.nonce = xm_now_ns() ^ ((uint64_t)getpid() << 32);
+    }
+    own.pid = getpid();
+    struct header *h = &own.at->header;
+    h->nonce = own.nonce;
+    h->job = job_number();
+    h->world_rank = -1;
+    if ((xm_pmpi.Initialized(&initialized) == MPI_SUCCESS) && initialized) {
+        int rank = -1;
+        xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank);
+        h->world_rank = rank;
+    }
+    xm_queue_init(&h->queue);
+    __atomic_store_n(&h->magic, BOARD_MAGIC, __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool have_own(void)
+{
+    pthread_mutex_lock(&lock);
+    bool have = open_own();
+    pthread_mutex_unlock(&lock);
+    return have;
+}
+
+void xm_board_take(struct xm_board_address *address)
+{
+    memset(address, 0, sizeof(*address));
+    address->slot = -1;
+    address->host = host_number();
+    pthread_mutex_lock(&lock);
+    for (int i = 0; open_own() && (i < SLOTS) && (address->slot < 0); i++) {
+        if (!taken[i]) {
+            taken[i] = true;
+            memset(&own.at->slots[i], 0, sizeof(own.at->slots[i]));
+            address->slot = i;
+        }
+    }
+    address->nonce = own.nonce;
+    address->pid = getpid();
+    address->fd = own_fd;
+    pthread_mutex_unlock(&lock);
+}
+
+void xm_board_give(int slot)
+{
+    if (slot >= 0) {
+        pthread_mutex_lock(&lock);
+        taken[slot] = false;
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+/* With the lock held: the board of a process, mapped now or before. */
+static struct xm_board *find_board(const struct xm_board_address *address)
+{
+    char path[64];
+
+    if (address->nonce == own.nonce) {
+        return &own;
+    }
+    for (struct xm_board *b = boards; b != NULL; b = b->next) {
+        if ((b->nonce == address->nonce) && (b->pid == address->pid)) {
+            return b;
+        }
+    }
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", address->pid, address->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return NULL;
+    }
+    struct layout   *at = map(fd);
+    struct xm_board *b = calloc(1, sizeof(*b));
+    close(fd);
+    if ((at == NULL) || (b == NULL) || (at->header.nonce != address->nonce)) {
+        if (at != NULL) {
+            munmap(at, sizeof(*at));
+        }
+        free(b);
+        return NULL;
+    }
+    *b = (struct xm_board){at, address->nonce, address->pid, boards};
+    boards = b;
+    return b;
+}
+
+struct xm_seats *xm_seats_open(const struct xm_board_address *addresses, int count, int rank)
+{
+    struct xm_seats *seats = calloc(1, sizeof(*seats));
+    bool             good = (seats != NULL);
+
+    if (good) {
+        seats->slots = calloc((size_t)count, sizeof(struct xm_slot *));
+        seats->boards = calloc((size_t)count, sizeof(struct xm_board *));
+        good = (seats->slots != NULL) && (seats->boards != NULL);
+    }
+    pthread_mutex_lock(&lock);
+    for (int i = 0; good && (i < count); i++) {
+        const struct xm_board_address *a = &addresses[i];
+        good = (a->slot >= 0) && (a->slot < SLOTS) && (a->host == addresses[rank].host);
+        if (good) {
+            seats->boards[i] = find_board(a);
+            good = (seats->boards[i] != NULL);
+        }
+        if (good) {
+            seats->slots[i] = &seats->boards[i]->at->slots[a->slot];
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (!good) {
+        xm_seats_close(seats);
+        return NULL;
+    }
+    seats->count = count;
+    seats->rank = rank;
+    seats->mine = seats->slots[rank];
+    return seats;
+}
+
+void xm_seats_close(struct xm_seats *seats)
+{
+    if (seats != NULL) {
+        free(seats->slots);
+        free(seats->boards);
+        free(seats);
+    }
+}
+
+struct xm_queue *xm_board_queue(struct xm_board *board)
+{
+    return &board->at->header.queue;
+}
+
+int xm_board_pid(const struct xm_board *board)
+{
+    return board->pid;
+}
+
+struct xm_queue *xm_board_own_queue(void)
+{
+    return have_own() ? &own.at->header.queue : NULL;
+}
+
+void xm_seats_call(struct xm_seats *seats, enum xm_board_memory memory, enum xm_coll coll)
+{
+    uint64_t        number = ++seats->calls;
+    struct xm_slot *s = seats->mine;
+    int             at = (int)(number % XM_BOARD_CALLS);
+
+    s->calls[at].memory = memory;
+    s->calls[at].coll = coll;
+    __atomic_store_n(&s->calls[at].number, number, __ATOMIC_RELEASE);
+}
+
+bool xm_seats_sum(struct xm_seats *seats, const int64_t *mine, int64_t *sum)
+{
+    uint64_t       number = ++seats->agreements;
+    int            at = (int)(number % 2);
+    struct xm_wait wait = xm_wait_begin("for the other ranks of a communicator to come to this "
+                                        "collective");
+
+    memcpy(seats->mine->agreements[at].terms, mine, sizeof(seats->mine->agreements[at].terms));
+    __atomic_store_n(&seats->mine->agreements[at].number, number, __ATOMIC_RELEASE);
+    memset(sum, 0, XM_BOARD_TERMS * sizeof(*sum));
+    for (int i = 0; i < seats->count; i++) {
+        const struct xm_slot *s = seats->slots[i];
+        while (__atomic_load_n(&s->agreements[at].number, __ATOMIC_ACQUIRE) != number) {
+            if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
+                return false;
+            }
+        }
+        for (int t = 0; t < XM_BOARD_TERMS; t++) {
+            sum[t] += s->agreements[at].terms[t];
+        }
+    }
+    return true;
+}
+
+int xm_seats_mismatch(const struct xm_seats *seats, uint64_t call, enum xm_coll coll,
+                      enum xm_coll *other_p)
+{
+    int at = (int)(call % XM_BOARD_CALLS);
+
+    for (int i = 0; i < seats->count; i++) {
+        const struct xm_slot *s = seats->slots[i];
+        if (__atomic_load_n(&s->calls[at].number, __ATOMIC_ACQUIRE) != call) {
+            continue;
+        }
+        if ((s->calls[at].memory == XM_ON_HOST) || (s->calls[at].coll != coll)) {
+            *other_p = (enum xm_coll)s->calls[at].coll;
+            return i;
+        }
+    }
+    return -1;
+}
+
+int xm_seats_missing(const struct xm_seats *seats, uint64_t call)
+{
+    for (int i = 0; i < seats->count; i++) {
+        const struct xm_slot *s = seats->slots[i];
+        uint64_t n = __atomic_load_n(&s->calls[call % XM_BOARD_CALLS].number, __ATOMIC_ACQUIRE);
+        if (n < call) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
+{
+    if (!have_own()) {
+        return;
+    }
+    struct header *h = &own.at->header;
+    h->busy.number = number;
+    h->busy.coll = coll;
+    __atomic_store_n(&h->busy.group, group, __ATOMIC_RELEASE);
+}
+
+void xm_board_idle(void)
+{
+    if (own.at != NULL) {
+        __atomic_store_n(&own.at->header.busy.group, 0, __ATOMIC_RELEASE);
+    }
+}
+
+/* Is a descriptor of a process its board? */
+static struct layout *open_board_of(const char *pid, const char *fd)
+{
+    char    path[300], target[64];
+    int     n = snprintf(path, sizeof(path), "/proc/%.16s/fd/%.16s", pid, fd);
+    ssize_t length = (n > 0) ? readlink(path, target, sizeof(target) - 1) : -1;
+
+    if (length <= 0) {
+        return NULL;
+    }
+    target[length] = '\0';
+    if (strncmp(target, "/memfd:" BOARD_NAME " ", strlen("/memfd:" BOARD_NAME " ")) != 0) {
+        return NULL;
+    }
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) {
+        return NULL;
+    }
+    struct layout *at = map(file);
+    close(file);
+    return at;
+}
+
+static int look_at(struct layout *at, uint64_t group, uint64_t number, enum xm_coll *coll_p)
+{
+    const struct header *h = &at->header;
+    int                  found = -1;
+
+    if ((__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == BOARD_MAGIC) &&
+        (h->job == own.at->header.job) && (h->nonce != own.nonce) &&
+        (__atomic_load_n(&h->busy.group, __ATOMIC_ACQUIRE) == group) &&
+        (h->busy.number == number)) {
+        *coll_p = (enum xm_coll)h->busy.coll;
+        found = h->world_rank;
+    }
+    munmap(at, sizeof(*at));
+    return found;
+}
+
+static int look_at_process(const char *pid, uint64_t group, uint64_t number, enum xm_coll *coll_p)
+{
+    char path[64];
+    int  found = -1;
+
+    snprintf(path, sizeof(path), "/proc/%.16s/fd", pid);
+    DIR *fds = opendir(path);
+    if (fds == NULL) {
+        return -1; /* another user's, or gone */
+    }
+    for (struct dirent *fd = readdir(fds); (fd != NULL) && (found < 0); fd = readdir(fds)) {
+        struct layout *at = open_board_of(pid, fd->d_name);
+        if (at != NULL) {
+            found = look_at(at, group, number, coll_p);
+        }
+    }
+    closedir(fds);
+    return found;
+}
+
+/* Only a rank that has waited for long comes here. */
+int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
+{
+    int found = -1;
+    DIR *processes = have_own() ? opendir("/proc") : NULL;
+
+    if (processes == NULL) {
+        return -1;
+    }
+    for (struct dirent *p = readdir(processes); (p != NULL) && (found < 0);
+         p = readdir(processes)) {
+        if ((p->d_name[0] >= '0') && (p->d_name[0] <= '9')) {
+            found = look_at_process(p->d_name, group, number, coll_p);
+        }
+    }
+    closedir(processes);
+    return found;
+}

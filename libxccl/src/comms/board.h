@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The board: memory of each process that the others on its node can read. On it a rank says without
+ * waiting what it is about to do, and ranks agree within a microsecond.
+ */
+#ifndef XM_COMMS_BOARD_H
+#define XM_COMMS_BOARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/collectives.h"
+
+enum { XM_BOARD_TERMS = 6, XM_BOARD_CALLS = 16 };
+
+/* What memory a call was made with; XM_ON_ANY: its ranks need not agree on that. */
+enum xm_board_memory { XM_ON_ANY, XM_ON_HOST, XM_ON_DEVICE };
+
+/* One communicator's place on the board of one of its ranks. */
+struct xm_slot {
+    /* Call number n at n % XM_BOARD_CALLS; number is written last. */
+    struct {
+        uint64_t number; /* atomic */
+        uint32_t memory, coll;
+    } calls[XM_BOARD_CALLS];
+    /* Agreement number n at n % 2: two are enough, since nobody begins n + 2 before all ended n. */
+    struct {
+        uint64_t number; /* atomic */
+        int64_t  terms[XM_BOARD_TERMS];
+    } agreements[2];
+    uint64_t arrived;  /* atomic: operations of the vendor's path that this rank has come to */
+    uint64_t launched; /* atomic: of them, those that its device has */
+    uint64_t ordered;  /* atomic, first rank's: those that have their place in every queue */
+} __attribute__((aligned(64)));
+
+/* How another process finds it. */
+struct xm_board_address {
+    uint64_t host;  /* this boot of this machine */
+    uint64_t nonce; /* of the process */
+    int32_t  pid, fd, slot; /* slot -1: none */
+};
+
+/* The board of a process, as seen by this one. */
+struct xm_board;
+
+/* A communicator's slots, in rank order. */
+struct xm_seats {
+    int               count, rank;
+    struct xm_slot   *mine;
+    struct xm_slot  **slots;  /* of each rank */
+    struct xm_board **boards; /* of each rank */
+    uint64_t          calls, agreements;
+};
+
+/* Take a slot for a communicator and say where it is; without a board the address says so. */
+void xm_board_take(struct xm_board_address *address);
+void xm_board_give(int slot);
+
+/* The slots of ranks that are all on this node; NULL if one cannot be reached. */
+struct xm_seats *xm_seats_open(const struct xm_board_address *addresses, int count, int rank);
+void             xm_seats_close(struct xm_seats *seats);
+
+/* Say that call number seats->calls + 1 comes, and count it. */
+void xm_seats_call(struct xm_seats *seats, enum xm_board_memory memory, enum xm_coll coll);
+
+/* Sum up terms over the ranks; they wait for each other, and MPI progresses meanwhile. */
+bool xm_seats_sum(struct xm_seats *seats, const int64_t *mine, int64_t *sum);
+
+/*
+ * A rank that made this call with host memory, or on another collective, while this one made it
+ * with a device's; -1: none that is known of.
+ */
+int xm_seats_mismatch(const struct xm_seats *seats, uint64_t call, enum xm_coll coll,
+                      enum xm_coll *other_p);
+/* A rank that has not come to the call yet; -1: all have. */
+int xm_seats_missing(const struct xm_seats *seats, uint64_t call);
+
+/*
+ * What this process does on host memory, for ranks of a communicator that have not agreed on
+ * anything yet and wait for it: group is equal on all ranks, number counts its calls.
+ */
+void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll);
+void xm_board_idle(void);
+/* A process of this job that is busy so since a while, for a second look: its world rank, or -1. */
+int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p);
+
+#endif

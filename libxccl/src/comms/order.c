@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comms/order.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "comms/board.h"
+#include "comms/worker.h"
+
+/* How long the thread looks often, and how long it sleeps between looks afterwards. */
+enum { LOOKS_BEFORE_NAP = 2000, NAP_NS = 50 * 1000 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_turn *waiting, **waiting_end = &waiting; /* in the order of the calls */
+static bool            served; /* a thread looks after them */
+static struct xm_job   service;
+
+void xm_queue_init(struct xm_queue *queue)
+{
+    pthread_mutexattr_t attr;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&queue->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+/* Who held it may have died: entries are appended as a whole, so the queue is whole. */
+static void lock_queue(struct xm_queue *queue)
+{
+    if (pthread_mutex_lock(&queue->lock) == EOWNERDEAD) {
+        pthread_mutex_consistent(&queue->lock);
+    }
+}
+
+static bool all_have_come(const struct xm_turn *turn)
+{
+    const struct xm_seats *seats = turn->seats;
+
+    for (int i = 0; i < seats->count; i++) {
+        if (__atomic_load_n(&seats->slots[i]->arrived, __ATOMIC_ACQUIRE) < turn->number) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int by_process(const void *a, const void *b)
+{
+    const struct xm_board *const *x = a;
+    const struct xm_board *const *y = b;
+
+    return (xm_board_pid(*x) > xm_board_pid(*y)) - (xm_board_pid(*x) < xm_board_pid(*y));
+}
+
+static void append(struct xm_queue *queue, const struct xm_turn *turn)
+{
+    if (!__atomic_load_n(&queue->gating, __ATOMIC_ACQUIRE)) {
+        return; /* its process enqueues at once */
+    }
+    uint64_t at = queue->end % XM_QUEUE_ENTRIES;
+    queue->entries[at].communicator = turn->communicator;
+    queue->entries[at].number = turn->number;
+    __atomic_store_n(&queue->end, queue->end + 1, __ATOMIC_RELEASE);
+}
+
+/* Give the operation its place in every queue, unless another rank has done so. */
+static void put_in_order(const struct xm_turn *turn)
+{
+    struct xm_seats  *seats = turn->seats;
+    struct xm_slot   *first = seats->slots[0];
+    size_t            n = (size_t)seats->count;
+    struct xm_board **sorted = malloc(n * sizeof(*sorted));
+
+    if (sorted == NULL) {
+        return; /* another rank will, or the next look */
+    }
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = seats->boards[i];
+    }
+    qsort(sorted, n, sizeof(*sorted), by_process);
+    for (size_t i = 0; i < n; i++) {
+        lock_queue(xm_board_queue(sorted[i]));
+    }
+    if (first->ordered < turn->number) {
+        for (size_t i = 0; i < n; i++) {
+            append(xm_board_queue(sorted[i]), turn);
+        }
+        __atomic_store_n(&first->ordered, turn->number, __ATOMIC_RELEASE);
+    }
+    for (size_t i = n; i > 0; i--) {
+        pthread_mutex_unlock(&xm_board_queue(sorted[i - 1])->lock);
+    }
+    free(sorted);
+}
+
+/* Take the turn that an entry of the queue means out of those that wait; NULL: enqueued before. */
+static struct xm_turn *take(uint64_t communicator, uint64_t number)
+{
+    for (struct xm_turn **at = &waiting; *at != NULL; at = &(*at)->next) {
+        struct xm_turn *turn = *at;
+        if ((turn->communicator == communicator) && (turn->number == number)) {
+            *at = turn->next;
+            if (*at == NULL) {
+                waiting_end = at;
+            }
+            return turn;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock held, so that they go one after the other. */
+static void go_in_order(struct xm_queue *queue)
+{
+    while (queue->begin < __atomic_load_n(&queue->end, __ATOMIC_ACQUIRE)) {
+        uint64_t        at = queue->begin % XM_QUEUE_ENTRIES;
+        struct xm_turn *turn = take(queue->entries[at].communicator, queue->entries[at].number);
+        queue->begin++;
+        if (turn != NULL) {
+            turn->go(turn);
+        }
+    }
+}
+
+void xm_order_poll(void)
+{
+    if ((__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == NULL) ||
+        (pthread_mutex_trylock(&lock) != 0)) {
+        return;
+    }
+    struct xm_queue *queue = xm_board_own_queue();
+    for (const struct xm_turn *turn = waiting; turn != NULL; turn = turn->next) {
+        bool ordered = __atomic_load_n(&turn->seats->slots[0]->ordered, __ATOMIC_ACQUIRE) >=
+                       turn->number;
+        if (!ordered && all_have_come(turn)) {
+            put_in_order(turn);
+        }
+    }
+    go_in_order(queue);
+    pthread_mutex_unlock(&lock);
+}
+
+/* For non-blocking calls, whose program may not come back for long. */
+static void serve(struct xm_job *job)
+{
+    const struct timespec nap = {0, NAP_NS};
+    unsigned              looks = 0;
+
+    (void)job;
+    for (;;) {
+        xm_order_poll();
+        pthread_mutex_lock(&lock);
+        if (waiting == NULL) {
+            served = false;
+            pthread_mutex_unlock(&lock);
+            return;
+        }
+        pthread_mutex_unlock(&lock);
+        if (++looks < LOOKS_BEFORE_NAP) {
+            sched_yield();
+        } else {
+            nanosleep(&nap, NULL);
+        }
+    }
+}
+
+void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *turn)
+{
+    bool start = false;
+
+    if (turn != NULL) {
+        turn->next = NULL;
+        pthread_mutex_lock(&lock);
+        *waiting_end = turn;
+        waiting_end = &turn->next;
+        start = !served;
+        served = true;
+        /* Seen by whoever sees the arrival. */
+        __atomic_store_n(&xm_board_own_queue()->gating, 1, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&lock);
+    }
+    __atomic_store_n(&seats->mine->arrived, number, __ATOMIC_RELEASE);
+    if (start) {
+        service.run = serve;
+        if (xm_worker_start(&service) != xcclSuccess) {
+            pthread_mutex_lock(&lock);
+            served = false; /* whoever waits looks after them */
+            pthread_mutex_unlock(&lock);
+        }
+    }
+}

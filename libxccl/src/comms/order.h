@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The order of operations of different communicators on one device.
+ *
+ * A device may run kernels one after the other (CUDA_DEVICE_MAX_CONNECTIONS=1, or when it is full).
+ * Then two ranks that enqueue operations of two communicators in different orders wait for each
+ * other for ever; and MPI allows different orders, with threads and non-blocking calls. So where a
+ * process uses several vendor communicators, an operation is enqueued only when all its ranks have
+ * come to it, and in an order that all devices share: whoever first sees an operation complete
+ * takes the locks of all its ranks' queues, in the order of their processes, and appends it to
+ * each; each process enqueues in the order of its queue.
+ *
+ * Within one node only: between nodes operations rely on running side by side, as the vendor's
+ * library does itself.
+ */
+#ifndef XM_COMMS_ORDER_H
+#define XM_COMMS_ORDER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct xm_board;
+struct xm_seats;
+
+enum { XM_QUEUE_ENTRIES = 1024 };
+
+/* On the board of each process. */
+struct xm_queue {
+    pthread_mutex_t lock;    /* of all processes of the node */
+    uint32_t        gating;  /* atomic: does the process wait for its queue at all? */
+    uint64_t        end;     /* entries appended */
+    uint64_t        begin;   /* entries taken, by the process itself */
+    struct {
+        uint64_t communicator; /* id of the vendor communicator */
+        uint64_t number;       /* of the operation on it */
+    } entries[XM_QUEUE_ENTRIES];
+};
+
+void             xm_queue_init(struct xm_queue *queue);
+struct xm_queue *xm_board_queue(struct xm_board *board);
+struct xm_queue *xm_board_own_queue(void);
+int              xm_board_pid(const struct xm_board *board);
+
+/* An operation that waits for its turn. */
+struct xm_turn {
+    struct xm_seats *seats;
+    uint64_t         communicator, number;
+    void (*go)(struct xm_turn *turn); /* enqueue it, once, from whatever thread */
+    struct xm_turn *next;
+};
+
+/*
+ * Say that this rank has come to operation number of a communicator. turn: to be enqueued when its
+ * turn comes; NULL: the caller does it at once, and there is no other communicator here.
+ */
+void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *turn);
+
+/* Let those go whose turn has come. Never waits; called while waiting, and by a thread. */
+void xm_order_poll(void);
+
+#endif
