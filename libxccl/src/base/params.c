@@ -333,3 +333,16 @@ const char *xc_param_value(size_t i, bool *from_env_p)
     *from_env_p = (texts[i] != NULL);
     return (texts[i] != NULL) ? texts[i] : rows[i].pub.fallback;
 }
+
+const char *xc_job_name(void)
+{
+    static const char *const names[] = {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_STEP_ID", NULL};
+
+    for (size_t i = 0; names[i] != NULL; i++) {
+        const char *name = getenv(names[i]);
+        if (name != NULL) {
+            return name;
+        }
+    }
+    return NULL;
+}

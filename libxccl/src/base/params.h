@@ -44,6 +44,9 @@ XC_SHARED const struct xc_params *xc_params(void);
  */
 XC_SHARED const char *xc_params_error(void);
 
+/* What the launcher calls this job, or NULL: equal in all of its processes. */
+XC_SHARED const char *xc_job_name(void);
+
 /* One row for listings (xccl-info -c, docs). */
 struct xc_param_row {
     const char *name;     /* "XCCL_TIMEOUT" */

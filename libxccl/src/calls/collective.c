@@ -63,6 +63,24 @@ static bool data_is_at_buffer(const struct xm_signature *s, const long *args)
     return true;
 }
 
+/*
+ * Where devices are in use, a call on host memory is announced: a rank that passes device memory in
+ * the same call would wait for this one, and can then say why.
+ */
+static void announce(enum xm_coll coll, MPI_Comm comm)
+{
+    struct xm_comm *xm;
+
+    if ((comm == XM_HANDLE(MPI_COMM_NULL)) || (xm_comm_get(comm, &xm) != xcclSuccess)) {
+        return;
+    }
+    xm_comm_call(xm, (coll < XM_ALLTOALLW) ? XM_ON_HOST : XM_ON_ANY, coll);
+    if (xm->group != 0) {
+        xm_board_busy(xm->group, xm->calls, coll);
+    }
+    xm_comm_unuse(xm);
+}
+
 bool xm_call_is_plain(enum xm_function function, const long *args)
 {
     enum xm_coll               coll = (enum xm_coll)((int)function / 6);
@@ -83,6 +101,9 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
             !data_is_at_buffer(s, args)) {
             return false;
         }
+    }
+    if ((dev != NULL) || xm_comms_have_seats()) {
+        announce(coll, (MPI_Comm)(intptr_t)args[s->comm]);
     }
     last_path = "host";
     return true;
@@ -268,6 +289,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     bool            on_device;
 
     op->call = *call;
+    op->dev = xc_device_active();
     place_of(op, &place);
     bool valid = xm_buffers_of(&op->call, &place, &op->buffers);
     if (xm_config.check && (call->form == XM_BLOCKING)) {
@@ -276,6 +298,11 @@ static int serve(const struct xm_call *call, struct xm_op *op)
             return raise(op, res, xc_last_detail());
         }
     }
+    bool symmetric = xm_coll_has_vendor(call->coll) && !xm_coll_needs_agreement(call->coll) &&
+                     (xc_params()->memory == XC_MEMORY_SAME) && valid && !op->comm->inter;
+    bool device = symmetric && xm_facts_local(op);
+    enum xm_board_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
+    op->number = xm_comm_call(op->comm, device ? XM_ON_DEVICE : on_host, call->coll);
     if (!valid) {
         /* MPI says what is wrong with it; the others may be waiting to agree. */
         op->buffers.send.used = op->buffers.recv.used = false;

@@ -107,8 +107,9 @@ static bool touches_device(const struct xm_op *op)
     return any_in(op, XC_MEM_DEVICE) || any_in(op, XC_MEM_MANAGED);
 }
 
-/* One rank's part of an agreement; added up over the ranks. */
+/* One rank's part of an agreement; added up over the ranks. As many as a board has room for. */
 enum { ON_DEVICE, ON_ROCM, ON_MANAGED, ON_HOST, INVALID, BYTES, NUM_TERMS };
+_Static_assert((int)NUM_TERMS == (int)XM_BOARD_TERMS, "an agreement fits a slot");
 
 static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
 {
@@ -122,6 +123,13 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
     mine[ON_HOST] = !device && (op->buffers.send.used || op->buffers.recv.used);
     /* Every byte is counted once, where it arrives or, at the root alone, where it leaves. */
     mine[BYTES] = (op->call.coll == XM_SCATTERV) ? op->buffers.send.bytes : op->buffers.recv.bytes;
+    if (op->comm->seats_agreed) {
+        return xm_seats_sum(op->comm->seats, mine, sum)
+                   ? xcclSuccess
+                   : xc_fail(xcclTimeout, "a rank has not come to the call within %ld s "
+                                          "(XCCL_TIMEOUT)",
+                             xc_params()->timeout);
+    }
     if (xm_pmpi.Allreduce(mine, sum, NUM_TERMS, XM_HANDLE(MPI_INT64_T), XM_HANDLE(MPI_SUM),
                           op->comm->comm) != MPI_SUCCESS) {
         return xc_fail(xcclInternalError, "MPI_Allreduce failed while ranks agreed on a path");
@@ -256,7 +264,6 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
     *on_device_p = false;
     op->facts.coll = op->call.coll;
     op->facts.nranks = op->comm->size;
-    op->dev = xc_device_active();
     op->device = device_of(op);
     if (!xm_coll_has_vendor(op->call.coll) || op->comm->inter) {
         op->facts.bytes = (uint64_t)(op->buffers.send.bytes + op->buffers.recv.bytes);

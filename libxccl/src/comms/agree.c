@@ -46,6 +46,14 @@ static uint64_t     measured_us; /* atomic: the longest making so far; 0: none *
 
 uint64_t (*xm_comm_arithmetic)(void);
 
+/* Between two looks for a rank that passes host memory. */
+static const uint64_t look_ns = 300000000u;
+
+struct suspicion {
+    uint64_t begun, last;
+    int      rank;
+};
+
 enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, NUM_VARIABLES };
 
 struct card {
@@ -55,6 +63,7 @@ struct card {
     uint64_t cost_us;
     int      world_rank;
     int      number; /* a communicator's, on the rank that is its first */
+    struct xm_board_address board;
     int      result; /* of this rank's look at the vendor's library */
     int      version;
     char     library[16];
@@ -85,6 +94,13 @@ struct xm_creation {
     struct xm_vendor           *vendor;
     char                        detail[200];
 };
+
+static bool have_seats; /* atomic */
+
+bool xm_comms_have_seats(void)
+{
+    return __atomic_load_n(&have_seats, __ATOMIC_ACQUIRE);
+}
 
 static xcclResult_t mpi_failed(const char *what)
 {
@@ -122,6 +138,8 @@ static void fill_card(struct xm_comm *xm, struct card *card)
     card->world_rank = (ranks != NULL) ? ranks[xm->rank] : -1;
     card->idle = xm_vendor_idle(ranks, xm->size);
     free(ranks);
+    xm_board_take(&card->board);
+    xm->slot = card->board.slot;
     if ((p->route != XC_ROUTE_XCCL) || (p->ccl == XC_CCL_NONE)) {
         return;
     }
@@ -218,6 +236,39 @@ static void take_idle(struct xm_comm *xm, const struct card *cards)
     xm->next_checkin = xm->device_calls;
 }
 
+/* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
+static void find_seats(struct xm_comm *xm, const struct card *cards)
+{
+    struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
+
+    xm->one_node = (addresses != NULL) && (xm->size > 1);
+    for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
+        addresses[i] = cards[i].board;
+        xm->one_node = xm->one_node && (cards[i].board.host == cards[0].board.host);
+    }
+    if (xm->one_node) {
+        xm->seats = xm_seats_open(addresses, xm->size, xm->rank);
+    }
+    free(addresses);
+}
+
+/* In a blocking operation, once for a communicator. */
+static xcclResult_t agree_on_seats(struct xm_comm *xm)
+{
+    int mine = (xm->seats != NULL), all = 0;
+
+    xm->one_node = false; /* asked */
+    if (xm_pmpi.Allreduce(&mine, &all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), xm->comm) !=
+        MPI_SUCCESS) {
+        return mpi_failed("MPI_Allreduce");
+    }
+    xm->seats_agreed = (all != 0);
+    if (xm->seats_agreed) {
+        __atomic_store_n(&have_seats, true, __ATOMIC_RELEASE);
+    }
+    return xcclSuccess;
+}
+
 static xcclResult_t apply_cards(struct xm_comm *xm)
 {
     const struct card *cards = xm->checkin.all;
@@ -235,6 +286,7 @@ static xcclResult_t apply_cards(struct xm_comm *xm)
     if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
         snprintf(xm->id, sizeof(xm->id), "%d.%d", cards[0].world_rank, cards[0].number);
     }
+    find_seats(xm, cards);
     xm->saved_us = -((cost > 0) ? (double)cost : first_guess_us);
     xm->state = XM_COMM_KNOWN;
     res = judge_libraries(xm, cards);
@@ -447,8 +499,40 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
     return xcclSuccess;
 }
 
-static xcclResult_t wait_for(MPI_Request *request)
+/*
+ * A rank that passes host memory never comes to an agreement: it is in MPI, in the collective of
+ * the same number. Named when seen so twice, some time apart.
+ */
+static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s)
 {
+    enum xm_coll coll;
+    uint64_t     now = xm_now_ns();
+
+    if (s->begun == 0) {
+        s->begun = s->last = now;
+    }
+    if ((xm->group == 0) || (now - s->last < look_ns)) {
+        return xcclSuccess;
+    }
+    s->last = now;
+    int rank = xm_board_find_busy(xm->group, xm->calls, &coll);
+    if ((rank < 0) || (rank != s->rank)) {
+        s->rank = rank;
+        return xcclSuccess;
+    }
+    int mine = -1;
+    xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &mine);
+    return xc_fail(xcclInvalidUsage,
+                   "rank %d of MPI_COMM_WORLD passes host memory to %s, and rank %d device memory in "
+                   "the same call; pass the same kind of memory on all ranks, or set "
+                   "XCCL_MEMORY=mixed on all of them",
+                   rank, xm_coll_name(coll), mine);
+}
+
+static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request)
+{
+    struct suspicion s = {0, 0, -1};
+    xcclResult_t     res;
     struct xm_wait wait = xm_wait_begin("for the other ranks of a communicator to come to this "
                                         "collective");
     int            over = 0;
@@ -460,18 +544,27 @@ static xcclResult_t wait_for(MPI_Request *request)
         if (over) {
             return xcclSuccess;
         }
-        if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
+        switch (xm_wait_step(&wait)) {
+        case XM_WAIT_EXPIRED:
             return xc_fail(xcclTimeout,
                            "not completed within %ld s (XCCL_TIMEOUT): a rank may be missing, dead "
                            "or in another call",
                            xc_params()->timeout);
+        case XM_WAIT_LOOK:
+            res = look_for_mixed(xm, &s);
+            if (res != xcclSuccess) {
+                return res;
+            }
+            break;
+        default:
+            break;
         }
     }
 }
 
 static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
 {
-    xcclResult_t res = wait_for(&xm->checkin.request);
+    xcclResult_t res = wait_for(xm, &xm->checkin.request);
 
     if (res != xcclSuccess) {
         return res; /* MPI may still write into it */
@@ -680,9 +773,16 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
 xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_device_ops *dev,
                            int device)
 {
+    bool asks_seats = (xm->state != XM_COMM_NEW) && xm->one_node && blocking;
     bool offered = (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
     bool create = offered && (xc_params()->comm_create == XC_CREATE_FIRST);
 
+    if (asks_seats) {
+        xcclResult_t res = agree_on_seats(xm);
+        if (res != xcclSuccess) {
+            return res;
+        }
+    }
     if (xm->inter || (xm->state == XM_COMM_READY) || (xm->state == XM_COMM_FAILED) ||
         (xm->state == XM_COMM_BROKEN)) {
         return xcclSuccess;

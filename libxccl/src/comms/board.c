@@ -87,7 +87,8 @@ static uint64_t job_number(void)
     const char *job = xc_job_name();
     uint64_t    hash = hash_text(14695981039346656037u, job);
 
-    return (job != NULL) ? hash : (hash ^ (uint64_t)getsid(0));
+    /* Launchers that give the job no name start all of a node's ranks from one process. */
+    return (job != NULL) ? hash : (hash ^ (uint64_t)getppid());
 }
 
 static struct layout *map(int fd)
@@ -119,15 +120,15 @@ static bool open_own(void)
     if ((own_fd < 0) || (ftruncate(own_fd, (off_t)sizeof(struct layout)) != 0)) {
         return false;
     }
-    own.at = map(own_fd);
-    if (own.at == NULL) {
+    struct layout *at = map(own_fd);
+    if (at == NULL) {
         return false;
     }
     if (getrandom(&own.nonce, sizeof(own.nonce), 0) != (ssize_t)sizeof(own.nonce)) {
         own.nonce = xm_now_ns() ^ ((uint64_t)getpid() << 32);
     }
     own.pid = getpid();
-    struct header *h = &own.at->header;
+    struct header *h = &at->header;
     h->nonce = own.nonce;
     h->job = job_number();
     h->world_rank = -1;
@@ -138,6 +139,7 @@ static bool open_own(void)
     }
     xm_queue_init(&h->queue);
     __atomic_store_n(&h->magic, BOARD_MAGIC, __ATOMIC_RELEASE);
+    __atomic_store_n(&own.at, at, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -334,7 +336,7 @@ int xm_seats_missing(const struct xm_seats *seats, uint64_t call)
 
 void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
 {
-    if (!have_own()) {
+    if ((__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) == NULL) && !have_own()) {
         return;
     }
     struct header *h = &own.at->header;
@@ -345,7 +347,7 @@ void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
 
 void xm_board_idle(void)
 {
-    if (own.at != NULL) {
+    if (__builtin_expect(own.at != NULL, 0)) {
         __atomic_store_n(&own.at->header.busy.group, 0, __ATOMIC_RELEASE);
     }
 }

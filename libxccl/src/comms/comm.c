@@ -51,6 +51,8 @@ void xm_comm_unuse(struct xm_comm *xm)
     if (xm->vendor != NULL) {
         xm_vendor_release(xm->vendor);
     }
+    xm_seats_close(xm->seats);
+    xm_board_give(xm->slot);
     free(xm);
 }
 
@@ -101,6 +103,32 @@ static xcclResult_t make_keyval(void)
                                 : xc_fail(xcclInternalError, "MPI_Comm_create_keyval failed");
 }
 
+/* FNV-1a of the world ranks; 0: not all of them have one. */
+static uint64_t number_group(const struct xm_comm *xm)
+{
+    uint64_t hash = 14695981039346656037u;
+    int     *ranks = xm->inter ? NULL : xm_world_ranks(xm->comm, xm->size);
+
+    if (ranks == NULL) {
+        return 0;
+    }
+    for (int i = 0; i < xm->size; i++) {
+        hash = (hash ^ (uint64_t)ranks[i]) * 1099511628211u;
+    }
+    free(ranks);
+    return hash;
+}
+
+uint64_t xm_comm_call(struct xm_comm *xm, enum xm_board_memory memory, enum xm_coll coll)
+{
+    xm->calls++;
+    if (!xm->seats_agreed) {
+        return 0;
+    }
+    xm_seats_call(xm->seats, memory, coll);
+    return xm->seats->calls;
+}
+
 static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
 {
     int             inter;
@@ -111,6 +139,7 @@ static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
     }
     xm->comm = comm;
     xm->users = 1;
+    xm->slot = -1;
     if ((xm_pmpi.Comm_rank(comm, &xm->rank) != MPI_SUCCESS) ||
         (xm_pmpi.Comm_size(comm, &xm->size) != MPI_SUCCESS) ||
         (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS)) {
@@ -120,6 +149,7 @@ static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
     xm->inter = (inter != 0);
     snprintf(xm->id, sizeof(xm->id), "%s",
              (comm == XM_HANDLE(MPI_COMM_WORLD)) ? "world" : "unknown");
+    xm->group = number_group(xm);
     *xm_p = xm;
     return xcclSuccess;
 }
@@ -225,24 +255,47 @@ bool xm_comms_finalized(void)
     return __atomic_load_n(&finalized, __ATOMIC_ACQUIRE);
 }
 
+static void shut(struct xm_comm *xm)
+{
+    struct xm_vendor *vendor = xm->vendor;
+
+    xm_comm_forget(xm);
+    xm->vendor = NULL;
+    if (xm->state != XM_COMM_BROKEN) {
+        xm->state = XM_COMM_FAILED;
+        snprintf(xm->reason, sizeof(xm->reason), "MPI is being finalised");
+    }
+    if (vendor != NULL) {
+        xm_vendor_release(vendor);
+    }
+}
+
+/* Without the lock: MPI may free a communicator while an agreement is looked after. */
+static struct xm_comm *next_to_shut(void)
+{
+    pthread_mutex_lock(&lock);
+    struct xm_comm *xm = all;
+    while ((xm != NULL) && xm->shut) {
+        xm = xm->next;
+    }
+    if (xm != NULL) {
+        xm->shut = true;
+        xm_comm_use(xm);
+    }
+    pthread_mutex_unlock(&lock);
+    return xm;
+}
+
 /* Collectives in callbacks that MPI_Finalize calls later are staged. */
 void xm_comms_finalize(void)
 {
+    struct xm_comm *xm;
+
     __atomic_store_n(&finalized, true, __ATOMIC_RELEASE);
-    pthread_mutex_lock(&lock);
-    for (struct xm_comm *xm = all; xm != NULL; xm = xm->next) {
-        struct xm_vendor *vendor = xm->vendor;
-        xm_comm_forget(xm);
-        xm->vendor = NULL;
-        if (xm->state != XM_COMM_BROKEN) {
-            xm->state = XM_COMM_FAILED;
-            snprintf(xm->reason, sizeof(xm->reason), "MPI is being finalised");
-        }
-        if (vendor != NULL) {
-            xm_vendor_release(vendor);
-        }
+    while ((xm = next_to_shut()) != NULL) {
+        shut(xm);
+        xm_comm_unuse(xm);
     }
-    pthread_mutex_unlock(&lock);
     xm_agree_finalize();
     xm_vendors_finalize();
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "comms/board.h"
 #include "comms/vendor_comm.h"
 #include "device/device.h"
 #include "mpi/mpi.h"
@@ -35,9 +36,12 @@ struct xm_comm {
     bool     inter;
     char     id[32]; /* "world", or equal on all ranks once they have agreed */
     bool     freed;  /* the program has freed it: only operations under way still use it */
+    bool     shut;  /* by MPI_Finalize */
     int      users; /* atomic: MPI's attribute, and operations */
 
     /* Calls so far, counted alike on all ranks. */
+    uint64_t calls;        /* all collectives, in processes that use a device */
+    uint64_t group;        /* equal on the ranks of the same processes in the same order */
     uint64_t device_calls; /* collectives whose memory is a device's by MPI's own symmetry */
     uint64_t vector_calls; /* gatherv, scatterv, alltoallv */
     bool     vector_on_device; /* has this rank brought device memory to them? */
@@ -52,6 +56,13 @@ struct xm_comm {
     struct xm_creation  *creation;     /* of CREATING (agree.c) */
     double               saved_us;     /* what the vendor's path would have saved so far */
     struct xm_vendor    *vendor;       /* of READY */
+
+    /* The ranks' slots on their boards, where all are on one node (board.h); else NULL. */
+    struct xm_seats *seats;
+    bool             one_node;     /* all are, but have not agreed on their seats yet */
+    bool             seats_agreed; /* all ranks have them all */
+    int              slot;         /* own one, or -1 */
+    uint64_t         vendor_calls; /* operations on the vendor's path */
 
     struct xm_comm *next; /* all of the process, for xm_comms_finalize() */
     struct xm_comm *previous;
@@ -69,6 +80,15 @@ void         xm_comm_unuse(struct xm_comm *xm);
 /* Around MPI_Comm_free and MPI_Comm_disconnect: attributes set in between would stay for ever. */
 void xm_comm_freeing(MPI_Comm comm);
 void xm_comm_freed(void);
+
+/*
+ * Say on the board that a collective comes, and count it. memory: what this rank passes. Returns
+ * its number on the communicator's slots, 0 where there are none.
+ */
+uint64_t xm_comm_call(struct xm_comm *xm, enum xm_board_memory memory, enum xm_coll coll);
+
+/* Has any communicator slots? Then calls are counted in all cases. */
+bool xm_comms_have_seats(void);
 
 /* Give up an operation that will not complete; the communicator is BROKEN from here on. */
 void xm_comm_break(struct xm_comm *xm, const char *reason);

@@ -15,6 +15,7 @@ static const uint64_t finalize_ns = 20000000000u;
 static pthread_mutex_t   pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_vendor *pool; /* newest first */
 static int               pooled;
+static int               in_use;     /* atomic */
 static int               destroying; /* atomic: threads at it */
 
 /* FNV-1a of the unique id, which is random: as good as unique, and equal on all ranks. */
@@ -50,6 +51,7 @@ static struct xm_vendor *vendor_new(const struct xm_vendor_job *job, xcclComm_t 
     v->nranks = job->nranks;
     v->rank = job->rank;
     v->users = 1;
+    __atomic_add_fetch(&in_use, 1, __ATOMIC_RELAXED);
     return v;
 }
 
@@ -271,6 +273,11 @@ static void destroy(struct xm_vendor *v)
     }
 }
 
+int xm_vendors_in_use(void)
+{
+    return __atomic_load_n(&in_use, __ATOMIC_RELAXED);
+}
+
 void xm_vendor_hold(struct xm_vendor *v)
 {
     __atomic_add_fetch(&v->users, 1, __ATOMIC_RELAXED);
@@ -283,6 +290,7 @@ void xm_vendor_release(struct xm_vendor *v)
     if (__atomic_sub_fetch(&v->users, 1, __ATOMIC_ACQ_REL) > 0) {
         return;
     }
+    __atomic_sub_fetch(&in_use, 1, __ATOMIC_RELAXED);
     long most = xc_params()->comm_pool;
     if (v->broken || (v->world_ranks == NULL) || (most == 0)) {
         destroy(v);
@@ -340,6 +348,7 @@ struct xm_vendor *xm_vendor_reuse(uint64_t id)
             *at = found->next;
             pooled--;
             found->users = 1;
+            __atomic_add_fetch(&in_use, 1, __ATOMIC_RELAXED);
             break;
         }
     }

@@ -69,6 +69,9 @@ void xm_vendor_abandon(struct xm_vendor_job *job);
  */
 void xm_vendor_launch(struct xm_vendor *vendor, struct xm_launch *launch, bool may_block);
 
+/* Vendor communicators that MPI communicators of this process use now. */
+int xm_vendors_in_use(void);
+
 void xm_vendor_hold(struct xm_vendor *vendor);
 /* The last one puts it into the pool, or destroys it if it is broken. */
 void xm_vendor_release(struct xm_vendor *vendor);

@@ -161,8 +161,13 @@ static long serve(enum xm_function function, int profiling, const long *args)
     if ((int)function >= XM_NUM_COLLECTIVE_FUNCTIONS) {
         return other_function(function, profiling, args);
     }
-    if (!is_started(true) || xm_call_is_plain(function, args)) {
+    if (!is_started(true)) {
         return xm_mpi_forward(function, profiling, args);
+    }
+    if (xm_call_is_plain(function, args)) {
+        long res = xm_mpi_forward(function, profiling, args);
+        xm_board_idle();
+        return res;
     }
     return xm_collective(function, profiling, args);
 }

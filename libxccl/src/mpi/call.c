@@ -15,7 +15,7 @@
 #include "base/log.h"
 
 struct xm_signature xm_signatures[XM_NUM_COLLS] = {
-#define XM_ROW(name, small, capitals, n, ni, np, kinds) [XM_##capitals] = {kinds, -1, -1, false},
+#define XM_ROW(name, small, capitals, n, ni, np, kinds) [XM_##capitals] = {kinds, -1, -1, -1, false},
     XM_COLLECTIVES(XM_ROW)
 #undef XM_ROW
 };
@@ -33,6 +33,7 @@ void xm_call_init(void)
         struct xm_signature *s = &xm_signatures[i];
         s->sendbuf = (int8_t)position(s, 's');
         s->recvbuf = (int8_t)position(s, 'r');
+        s->comm = (int8_t)position(s, 'c');
         s->wide_displs = (position(s, 'a') >= 0);
     }
 }

@@ -40,7 +40,7 @@ struct xm_call {
 /* What kinds of arguments a collective has, as positions in its argument list; -1: none. */
 struct xm_signature {
     const char *kinds;
-    int8_t      sendbuf, recvbuf;
+    int8_t      sendbuf, recvbuf, comm;
     bool        wide_displs; /* displacements are MPI_Aint in both functions */
 };
 extern struct xm_signature xm_signatures[XM_NUM_COLLS];

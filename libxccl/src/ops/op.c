@@ -12,6 +12,9 @@
 
 enum { MAX_IDLE = 64 };
 
+/* How long a rank may be late before its call is compared. */
+static const uint64_t mismatch_ns = 500000000u;
+
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_op   *idle;
 static int             num_idle;
@@ -114,9 +117,45 @@ static xcclResult_t expired(struct xm_op *op)
                                   xc_params()->timeout));
 }
 
+/*
+ * A rank of this node that made the same call with host memory, or made another call, never comes
+ * to this one. Seen twice, some time apart, it is an error that names both.
+ */
+static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *seen_p)
+{
+    enum xm_coll other = op->call.coll;
+    uint64_t     now = xm_now_ns();
+
+    if ((op->number == 0) || (op->comm->seats == NULL) || (*seen_p == 0)) {
+        *seen_p = (*seen_p == 0) ? now : *seen_p;
+        return xcclSuccess;
+    }
+    if (now - *seen_p < mismatch_ns) {
+        return xcclSuccess;
+    }
+    int rank = xm_seats_mismatch(op->comm->seats, op->number, op->call.coll, &other);
+    if (rank < 0) {
+        return xcclSuccess;
+    }
+    if (other != op->call.coll) {
+        return xm_op_fail(op, xc_fail(xcclInvalidUsage,
+                                      "rank %d calls %s where rank %d calls %s, as collective %llu of "
+                                      "the communicator",
+                                      rank, xm_coll_name(other), op->comm->rank,
+                                      xm_coll_name(op->call.coll),
+                                      (unsigned long long)op->number));
+    }
+    return xm_op_fail(op, xc_fail(xcclInvalidUsage,
+                                  "rank %d passes host memory to %s, and rank %d device memory in "
+                                  "the same call; pass the same kind of memory on all ranks, or set "
+                                  "XCCL_MEMORY=mixed on all of them",
+                                  rank, xm_coll_name(op->call.coll), op->comm->rank));
+}
+
 static xcclResult_t wait_for(struct xm_op *op)
 {
     struct xm_wait wait = xm_wait_begin("for a collective on device memory");
+    uint64_t       seen = 0;
     xcclResult_t   res;
 
     wait.describe = xm_record_describe;
@@ -128,6 +167,10 @@ static xcclResult_t wait_for(struct xm_op *op)
         }
         if (verdict == XM_WAIT_LOOK) {
             xm_ops_progress();
+            xcclResult_t found = look_for_mismatch(op, &seen);
+            if (found != xcclSuccess) {
+                return found;
+            }
         }
     }
     return res;

@@ -122,6 +122,36 @@ static void launch(struct xm_launch *base)
     __atomic_store_n(&op->launched, 1, __ATOMIC_RELEASE);
 }
 
+/* From whatever thread comes first to see that it is the operation's turn. */
+static void go(struct xm_turn *turn)
+{
+    struct xm_op *op = (struct xm_op *)((char *)turn - offsetof(struct xm_op, turn));
+    void         *saved;
+    bool          entered = (op->dev->enter(op->vendor->device, &saved) == xcclSuccess);
+
+    xm_vendor_launch(op->vendor, &op->launch, op->may_block);
+    if (entered) {
+        op->dev->leave(saved);
+    }
+}
+
+/* With one vendor communicator in the process there is nothing to order. */
+static void launch_in_turn(struct xm_op *op)
+{
+    struct xm_comm *xm = op->comm;
+    bool            seated = xm->seats_agreed;
+    bool            gated = seated && (xm_vendors_in_use() > 1);
+
+    xm->vendor_calls++;
+    op->turn = (struct xm_turn){xm->seats, op->vendor->id, xm->vendor_calls, go, NULL};
+    if (seated) {
+        xm_order_arrive(xm->seats, xm->vendor_calls, gated ? &op->turn : NULL);
+    }
+    if (!gated) {
+        xm_vendor_launch(op->vendor, &op->launch, op->may_block);
+    }
+}
+
 /* The device is entered. */
 static xcclResult_t begin(struct xm_op *op)
 {
@@ -156,7 +186,8 @@ static xcclResult_t start(struct xm_op *op)
     if (res == xcclSuccess) {
         op->launch.run = launch;
         op->stage = XM_STAGE_WORK;
-        xm_vendor_launch(op->vendor, &op->launch, may_block(op));
+        op->may_block = may_block(op);
+        launch_in_turn(op);
     }
     op->dev->leave(saved);
     return (res == xcclSuccess) ? res : xm_op_fail(op, res);
@@ -224,6 +255,7 @@ static xcclResult_t progress(struct xm_op *op)
     void *saved;
 
     if (!__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE)) {
+        xm_order_poll();
         return ((++op->polls % 1024) == 0) && (async_error(op) != xcclSuccess)
                    ? xm_op_fail(op, xcclRemoteError)
                    : xcclInProgress;

@@ -4,6 +4,7 @@
 #define XM_PATHS_PATH_H
 
 #include "comms/comm.h"
+#include "comms/order.h"
 #include "data/copy.h"
 #include "data/reduction.h"
 #include "decide/decide.h"
@@ -29,6 +30,7 @@ struct xm_op {
     int                         device;    /* that the operation runs on; -1: none */
     bool                        ordered;   /* nothing can be left of the default stream's copies */
     bool                        blocking;
+    uint64_t                    number;  /* on the communicator's slots; 0: there are none */
     bool                        invalid; /* MPI is to refuse an argument of this rank's */
 
     /* How it is carried. */
@@ -43,6 +45,8 @@ struct xm_op {
     /* ccl */
     struct xm_vendor    *vendor;
     struct xm_launch     launch;
+    struct xm_turn       turn; /* with several vendor communicators in the process */
+    bool                 may_block;
     int                  launched; /* atomic: enqueued, or failed with result */
     unsigned             polls;
     struct xm_ccl_buffer send, recv;
