@@ -93,6 +93,9 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
         return false;
     }
     const struct xc_device_ops *dev = xc_device_active();
+    if ((dev != NULL) && (((int)function % 6) / 2 == XM_PERSISTENT)) {
+        return false;
+    }
     if (dev != NULL) {
         const void *send = (s->sendbuf >= 0) ? (const void *)args[s->sendbuf] : MPI_IN_PLACE;
         const void *recv = (const void *)args[s->recvbuf];
@@ -345,7 +348,10 @@ static int start_persistent(const struct xm_call *call, MPI_Request *request)
     return run(&once);
 }
 
-/* MPI's own where all of the memory is the host's and MPI has such a function. */
+/*
+ * Ours wherever the process uses a device, whatever this rank's memory: MPI's own persistent
+ * collectives need not match non-blocking ones, which is what another rank starts for device memory.
+ */
 static int make_persistent(const struct xm_call *call)
 {
     struct xm_buffers buffers;
@@ -360,12 +366,10 @@ static int make_persistent(const struct xm_call *call)
     op.comm = xm;
     place_of(&op, &place);
     bool valid = xm_buffers_of(call, &place, &buffers);
-    bool host = !(buffers.send.used && (buffers.send.mem.kind != XC_MEM_HOST)) &&
-                !(buffers.recv.used && (buffers.recv.mem.kind != XC_MEM_HOST));
     xm_buffers_free(&buffers);
     xm_comm_unuse(xm);
-    if ((!valid || host) && (xm_mpi_functions[call->function] != NULL)) {
-        return xm_call_mpi(call);
+    if (!valid && (xm_mpi_functions[call->function] != NULL)) {
+        return xm_call_mpi(call); /* which says what is wrong with it */
     }
     return xm_request_persistent(call, start_persistent);
 }

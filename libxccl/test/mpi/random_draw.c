@@ -364,6 +364,9 @@ void rx_draw(struct rx_call *c, const struct rx_comm *comms, int world_rank)
     draw_units(c, &state);
     c->send.where = draw_where(rx_options.mixed ? &own : &state);
     c->recv.where = draw_where(rx_options.mixed ? &own : &state);
+    if (c->in_place && is_rooted(c->coll) && !rx_options.mixed) {
+        c->send.where = c->recv.where; /* the root has one buffer only: all pass its kind */
+    }
     if (is_reduction(c->coll)) {
         draw_reduction(c, &own);
     } else if ((c->coll >= RX_BCAST) && (c->coll <= RX_SCATTERV)) {
