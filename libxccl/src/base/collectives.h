@@ -18,7 +18,7 @@
  * Behind these the non-blocking form has a request, the persistent one an info and a request. The
  * form with large counts (_c) has the same arguments.
  */
-#define XM_COLLECTIVES(X)                                                                          \
+#define XM_COLLECTIVES_WITH_COUNTS(X)                                                              \
     X(Allreduce, allreduce, ALLREDUCE, 6, 7, 8, "srntoc")                                          \
     X(Bcast, bcast, BCAST, 5, 6, 7, "rmuxc")                                                       \
     X(Reduce, reduce, REDUCE, 7, 8, 9, "srntoxc")                                                  \
@@ -40,6 +40,9 @@
     X(Neighbor_alltoall, neighbor_alltoall, NEIGHBOR_ALLTOALL, 7, 8, 9, "sntrmuc")                 \
     X(Neighbor_alltoallv, neighbor_alltoallv, NEIGHBOR_ALLTOALLV, 9, 10, 11, "sNdtrMDuc")          \
     X(Neighbor_alltoallw, neighbor_alltoallw, NEIGHBOR_ALLTOALLW, 9, 10, 11, "sNaUrMAVc")
+
+/* All of them: the barrier has no counts, and so no second function with large ones. */
+#define XM_COLLECTIVES(X) XM_COLLECTIVES_WITH_COUNTS(X) X(Barrier, barrier, BARRIER, 1, 2, 3, "c")
 
 enum xm_coll {
 #define XM_COLL_ID(name, small, capitals, n, ni, np, kinds) XM_##capitals,

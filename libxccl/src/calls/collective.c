@@ -35,10 +35,12 @@ static bool both_host(const struct xc_device_ops *dev, const void *a, const void
     if (a_is_host && b_is_host) {
         return true;
     }
-    /* Each question costs the driver some 80 ns. */
-    a_is_host = a_is_host || (dev->mem_query(a).kind == XC_MEM_HOST);
-    b_is_host = b_is_host || same_page(a, b) || (dev->mem_query(b).kind == XC_MEM_HOST);
-    return a_is_host && b_is_host;
+    /* Each question costs the driver some 80 ns, more for host memory; an answer is kept. */
+    if (!a_is_host && (xm_buffer_ask(dev, a).kind != XC_MEM_HOST)) {
+        return false;
+    }
+    return b_is_host || (!a_is_host && same_page(a, b)) ||
+           (xm_buffer_ask(dev, b).kind == XC_MEM_HOST);
 }
 
 /*
@@ -98,7 +100,7 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
     }
     if (dev != NULL) {
         const void *send = (s->sendbuf >= 0) ? (const void *)args[s->sendbuf] : MPI_IN_PLACE;
-        const void *recv = (const void *)args[s->recvbuf];
+        const void *recv = (s->recvbuf >= 0) ? (const void *)args[s->recvbuf] : MPI_IN_PLACE;
         /* NULL is no answer: it may be MPI_BOTTOM, with the addresses in the datatype. */
         if ((send == NULL) || (recv == NULL) || !both_host(dev, send, recv) ||
             !data_is_at_buffer(s, args)) {

@@ -21,6 +21,27 @@ struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *
     return block;
 }
 
+static __thread struct {
+    const void        *ptr;
+    struct xc_mem_info info;
+} asked;
+
+struct xc_mem_info xm_buffer_ask(const struct xc_device_ops *dev, const void *ptr)
+{
+    asked.info = dev->mem_query(ptr);
+    asked.ptr = ptr;
+    return asked.info;
+}
+
+static struct xc_mem_info memory_at(const void *ptr)
+{
+    if ((asked.ptr == ptr) && (ptr != NULL)) {
+        asked.ptr = NULL; /* once: what lies there may change between calls */
+        return asked.info;
+    }
+    return xc_mem_query(ptr);
+}
+
 static void widen(struct xm_buffer *b, const struct xm_block *block)
 {
     const struct xm_layout *l = block->layout;
@@ -79,7 +100,7 @@ static bool finish(const struct xm_call *call, struct xm_buffer *b)
     }
     b->used = (b->bytes > 0);
     if (b->used) {
-        b->mem = xc_mem_query(b->buf + b->low);
+        b->mem = memory_at(b->buf + b->low);
     }
     return true;
 }
@@ -335,6 +356,8 @@ bool xm_buffers_of(const struct xm_call *call, const struct xm_place *place,
 
     memset(buffers_p, 0, sizeof(*buffers_p));
     switch (call->coll) {
+    case XM_BARRIER:
+        return true;
     case XM_ALLREDUCE:
     case XM_SCAN:
         return reduction(call, buffers_p, call->sendcount, call->sendcount, true);

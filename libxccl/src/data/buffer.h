@@ -63,6 +63,12 @@ bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count
                       MPI_Datatype type);
 void xm_buffers_free(struct xm_buffers *buffers);
 
+/*
+ * The kind of memory at ptr. The answer is kept for the next look of this thread at the same
+ * address, which is that of the same call.
+ */
+struct xc_mem_info xm_buffer_ask(const struct xc_device_ops *dev, const void *ptr);
+
 struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *buffer, int i);
 
 /* Device memory, which MPI and the host must not touch? */

@@ -68,13 +68,14 @@
     X(MPI_LONG_DOUBLE_INT, ompi_mpi_longdbl_int, XM_HOLES)
 
 struct named {
+    const char      *name;
     MPI_Datatype     type;
     enum xm_nature      nature;
     struct xm_layout layout;
 };
 
 static struct named named_types[] = {
-#define XM_ROW(name, variable, nature) {0, nature, {0}},
+#define XM_ROW(name, variable, nature) {#name, 0, nature, {0}},
     XM_TYPES(XM_ROW)
 #undef XM_ROW
 };
@@ -209,6 +210,16 @@ bool xm_type_named(MPI_Datatype type, enum xm_nature *nature_p, MPI_Count *size_
     *nature_p = named->nature;
     *size_p = named->layout.size;
     return true;
+}
+
+const char *xm_type_name(MPI_Datatype type)
+{
+    const struct named *named = find_named(type);
+
+    if ((type == 0) || (type == XM_HANDLE(MPI_DATATYPE_NULL))) {
+        return NULL;
+    }
+    return (named != NULL) ? named->name : "derived";
 }
 
 bool xm_type_integer(int i, MPI_Datatype *type_p, enum xm_nature *nature_p, MPI_Count *size_p)

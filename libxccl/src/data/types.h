@@ -26,6 +26,9 @@ enum xm_nature { XM_OTHER, XM_CHARACTER, XM_SIGNED, XM_UNSIGNED, XM_REAL, XM_COM
 /* A predefined type that this MPI has, or false. size in bytes. */
 bool xm_type_named(MPI_Datatype type, enum xm_nature *nature_p, MPI_Count *size_p);
 
+/* "MPI_FLOAT"; "derived", or NULL for no type. A static text. */
+const char *xm_type_name(MPI_Datatype type);
+
 /* All integer types, for a look at each of them: the i-th, or false. */
 bool xm_type_integer(int i, MPI_Datatype *type_p, enum xm_nature *nature_p, MPI_Count *size_p);
 

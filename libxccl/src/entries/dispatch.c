@@ -293,7 +293,10 @@ static long serve(enum xm_function function, int profiling, const long *args)
     DEFINE_BOTH(MPI_##name##_init, np)                                                             \
     DEFINE_BOTH(MPI_##name##_init_c, np)
 
-XM_COLLECTIVES(DEFINE_SIX)
+XM_COLLECTIVES_WITH_COUNTS(DEFINE_SIX)
+DEFINE_BOTH(MPI_Barrier, 1)
+DEFINE_BOTH(MPI_Ibarrier, 2)
+DEFINE_BOTH(MPI_Barrier_init, 3)
 XM_START_FUNCTIONS(DEFINE)
 XM_OTHER_FUNCTIONS(DEFINE_BOTH)
 

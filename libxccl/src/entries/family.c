@@ -139,8 +139,6 @@ static int other_function(enum xm_function function, int profiling, const long *
         return after_init((int)xm_mpi_forward(function, profiling, args));
     case XM_FN_MPI_Finalize:
         return finalize(profiling, args);
-    case XM_FN_MPI_Barrier:
-        return (int)xm_mpi_forward(function, profiling, args);
     case XM_FN_MPI_Reduce_local:
     case XM_FN_MPI_Reduce_local_c:
         return is_started(false) ? xm_reduce_local(function, profiling, args)

@@ -272,7 +272,9 @@ static void set_buffers(const struct xm_call *call, const void *sendbuf, void *r
     if (s->sendbuf >= 0) {
         args[s->sendbuf] = (long)sendbuf;
     }
-    args[s->recvbuf] = (long)recvbuf;
+    if (s->recvbuf >= 0) {
+        args[s->recvbuf] = (long)recvbuf;
+    }
 }
 
 int xm_call_mpi_with(const struct xm_call *call, const void *sendbuf, void *recvbuf)

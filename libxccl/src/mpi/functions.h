@@ -14,7 +14,6 @@
 
 #define XM_OTHER_FUNCTIONS(X)                                                                      \
     X(MPI_Finalize, 0)                                                                             \
-    X(MPI_Barrier, 1)                                                                              \
     X(MPI_Reduce_local, 5)                                                                         \
     X(MPI_Reduce_local_c, 5)                                                                       \
     X(MPI_Wait, 2)                                                                                 \

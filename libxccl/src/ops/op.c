@@ -23,20 +23,29 @@ static int             num_idle;
 static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_op   *pending, *pending_last;
 
+/* A thread's last one: most programs have one at a time. */
+static __thread struct xm_op *mine;
+
 struct xm_op *xm_op_new(void)
 {
-    pthread_mutex_lock(&pool_lock);
-    struct xm_op *op = idle;
-    if (op != NULL) {
-        idle = op->next;
-        num_idle--;
+    struct xm_op *op = mine;
+
+    mine = NULL;
+    if (op == NULL) {
+        pthread_mutex_lock(&pool_lock);
+        op = idle;
+        if (op != NULL) {
+            idle = op->next;
+            num_idle--;
+        }
+        pthread_mutex_unlock(&pool_lock);
     }
-    pthread_mutex_unlock(&pool_lock);
     if (op == NULL) {
         op = malloc(sizeof(*op));
     }
     if (op != NULL) {
-        memset(op, 0, sizeof(*op));
+        memset(op, 0, offsetof(struct xm_op, detail));
+        op->detail[0] = '\0';
     }
     return op;
 }
@@ -46,6 +55,13 @@ void xm_op_free(struct xm_op *op)
     struct xm_comm *comm = op->comm;
 
     xm_buffers_free(&op->buffers);
+    if (mine == NULL) {
+        mine = op; /* lost with the thread: one for each thread that ever called */
+        if (comm != NULL) {
+            xm_comm_unuse(comm);
+        }
+        return;
+    }
     pthread_mutex_lock(&pool_lock);
     bool keep = (num_idle < MAX_IDLE);
     if (keep) {
@@ -185,7 +201,7 @@ int xm_op_run(struct xm_op *op)
     op->record = xm_record_begin(op);
     xcclResult_t res = op->path->start(op);
     if (res == xcclSuccess) {
-        xm_record_state(op->record, "waiting");
+        xm_record_state(op->record, xm_waiting);
         res = wait_for(op);
     }
     end(op, res);
@@ -260,7 +276,7 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
         xm_op_free(op);
         return code;
     }
-    xm_record_state(op->record, "waiting");
+    xm_record_state(op->record, xm_waiting);
     op->begun = (xc_params()->timeout > 0) ? xm_now_ns() : 0;
     int code = xm_request_make(op, request);
     if (code == MPI_SUCCESS) {

@@ -47,6 +47,8 @@ int xm_request_persistent(const struct xm_call *call,
 
 /* ---- record.c: the last operations of the process ---- */
 
+extern const char xm_waiting[]; /* a state; the others end an operation */
+
 struct xm_record *xm_record_begin(const struct xm_op *op);
 void              xm_record_state(struct xm_record *record, const char *state);
 /* "allreduce of 4096 bytes, number 7 of its communicator": what is waited for. */

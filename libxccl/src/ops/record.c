@@ -12,9 +12,9 @@
 #include "base/params.h"
 #include "ops/op.h"
 
-enum { RECORDS = 256, HISTORY = 8, NAME_BYTES = 24 };
+enum { RECORDS = 256, HISTORY = 8 };
 
-/* Words are static texts; a name of a type is copied. */
+/* Words are static texts: nothing is formatted until somebody reads them. */
 struct xm_record {
     const struct xm_comm *comm; /* only compared: it may be gone */
     uint64_t              number; /* of the record, from 1; 0: unused */
@@ -24,7 +24,7 @@ struct xm_record {
     enum xm_coll          coll;
     enum xm_form          form;
     int64_t               count, bytes;
-    char                  type[NAME_BYTES];
+    const char           *type;
     const char           *op;
     int                   root;
     const char           *memory;
@@ -32,6 +32,8 @@ struct xm_record {
     const char           *state;
     struct timespec       started, ended; /* since the epoch; ended.tv_sec 0: not yet */
 };
+
+const char xm_waiting[] = "waiting";
 
 static struct xm_record records[RECORDS];
 static uint64_t         written; /* atomic */
@@ -57,21 +59,6 @@ static const char *op_name(MPI_Op op)
     return "user-defined";
 }
 
-static void type_name(MPI_Datatype type, char name[NAME_BYTES])
-{
-    char text[MPI_MAX_OBJECT_NAME];
-    int  length = 0;
-
-    name[0] = '\0';
-    if ((type != 0) && (type != XM_HANDLE(MPI_DATATYPE_NULL)) &&
-        (xm_pmpi.Type_get_name(type, text, &length) == MPI_SUCCESS)) {
-        snprintf(name, NAME_BYTES, "%.*s", length, text);
-        for (char *p = name; *p != '\0'; p++) {
-            *p = ((*p < ' ') || (*p == '"') || (*p == '\\')) ? '?' : *p;
-        }
-    }
-}
-
 struct xm_record *xm_record_begin(const struct xm_op *op)
 {
     uint64_t              number = __atomic_add_fetch(&written, 1, __ATOMIC_RELAXED);
@@ -81,7 +68,10 @@ struct xm_record *xm_record_begin(const struct xm_op *op)
 
     __atomic_store_n(&r->number, 0, __ATOMIC_RELEASE);
     r->comm = op->comm;
-    snprintf(r->comm_id, sizeof(r->comm_id), "%s", (op->comm != NULL) ? op->comm->id : "none");
+    memcpy(r->comm_id, "none", sizeof("none"));
+    if (op->comm != NULL) {
+        memcpy(r->comm_id, op->comm->id, sizeof(r->comm_id));
+    }
     r->comm_rank = (op->comm != NULL) ? op->comm->rank : 0;
     r->comm_size = (op->comm != NULL) ? op->comm->size : 1;
     r->sequence = (op->comm != NULL) ? op->comm->device_calls : 0;
@@ -89,13 +79,13 @@ struct xm_record *xm_record_begin(const struct xm_op *op)
     r->form = call->form;
     r->count = sends ? call->sendcount : call->recvcount;
     r->bytes = (int64_t)op->facts.bytes;
-    type_name(sends ? call->sendtype : call->recvtype, r->type);
+    r->type = xm_type_name(sends ? call->sendtype : call->recvtype);
     r->op = (call->op != 0) ? op_name(call->op) : NULL;
     r->root = call->root;
     r->memory = xm_mem_name(op->facts.mem);
     r->path = op->path->name;
     r->state = "started";
-    clock_gettime(CLOCK_REALTIME, &r->started);
+    clock_gettime(CLOCK_REALTIME_COARSE, &r->started);
     r->ended.tv_sec = 0;
     __atomic_store_n(&r->number, number, __ATOMIC_RELEASE);
     return r;
@@ -107,9 +97,9 @@ void xm_record_state(struct xm_record *r, const char *state)
     if (r == NULL) {
         return;
     }
-    __atomic_store_n(&r->state, state, __ATOMIC_RELEASE);
-    if ((strcmp(state, "done") == 0) || (strcmp(state, "failed") == 0)) {
-        clock_gettime(CLOCK_REALTIME, &r->ended);
+    r->state = state;
+    if (state != xm_waiting) {
+        clock_gettime(CLOCK_REALTIME_COARSE, &r->ended);
     }
 }
 
@@ -160,7 +150,7 @@ static void call_name(const struct xm_record *r, char *buf, size_t len)
 
 static int write_record(const struct xm_record *r, bool first, char *buf, size_t len)
 {
-    char name[64], ended[40] = "null", op[40] = "null", type[NAME_BYTES + 2] = "null";
+    char name[64], ended[40] = "null", op[40] = "null", type[40] = "null";
 
     call_name(r, name, sizeof(name));
     if (r->ended.tv_sec != 0) {
@@ -170,7 +160,7 @@ static int write_record(const struct xm_record *r, bool first, char *buf, size_t
     if (r->op != NULL) {
         snprintf(op, sizeof(op), "\"%s\"", r->op);
     }
-    if (r->type[0] != '\0') {
+    if (r->type != NULL) {
         snprintf(type, sizeof(type), "\"%s\"", r->type);
     }
     return snprintf(

@@ -54,7 +54,6 @@ struct xm_op {
     /* How it ended. */
     xcclResult_t result;
     int          code; /* MPI's, for the program */
-    char         detail[512];
 
     /* ops/ */
     struct xm_op     *next, *previous;
@@ -62,6 +61,8 @@ struct xm_op {
     MPI_Request       request; /* the program's */
     int               done;    /* atomic */
     uint64_t          begun;   /* ns; 0 without XCCL_TIMEOUT */
+
+    char detail[512]; /* of a failure; last, since it is not cleared */
 };
 
 /*
