@@ -14,13 +14,17 @@ MAX_FILE, MAX_FUNCTION = 800, 60
 
 # The folders of libxccl/src in the order in which a call travels; each includes only from those
 # after it. device/ and base/ serve all of them: device/ may use base/, and base/ none.
-TRAVEL = ["preload", "intercept", "decide", "comms", "api", "backends", "vendor"]
+TRAVEL = [
+    *("entries", "calls", "ops", "paths", "decide", "data", "comms", "mpi"),
+    *("api", "backends", "vendor"),
+]
 MAY_INCLUDE = {
     **{name: {*TRAVEL[place:], "device", "base"} for place, name in enumerate(TRAVEL)},
     "device": {"device", "base"},
     "base": {"base"},
 }
-MAY_INCLUDE["decide"] -= {"device", "comms", "vendor"}  # decide/ is pure: no MPI and no device
+# decide/ is pure: no MPI and no device.
+MAY_INCLUDE["decide"] = {"decide", "base"}
 GETENV_ONLY_IN = "libxccl/src/base/params.c"
 
 

@@ -26,7 +26,8 @@ struct sample {
 };
 
 /* The first (rank, value) that differs from most ranks; false if all agree. Same on every rank. */
-static bool find_difference(const struct sample *samples, int size, int count, int *rank_p, int *value_p)
+static bool find_difference(const struct sample *samples, int size, int count, int *rank_p,
+                            int *value_p)
 {
     for (int v = 0; v < count; v++) {
         int like_first = 0, differs = -1;
@@ -75,21 +76,24 @@ static const char *const checked_names[NUM_CHECKED] = {
 /* What an operation is called: equal on all ranks, which handles of user operations are not. */
 static const char *op_name(int64_t number)
 {
-    static const char *const names[] = {"none",     "MPI_SUM",    "MPI_PROD", "MPI_MAX",
-                                        "MPI_MIN",  "MPI_MAXLOC", "MPI_MINLOC", "MPI_BAND",
-                                        "MPI_BOR",  "MPI_BXOR",   "MPI_LAND", "MPI_LOR",
-                                        "MPI_LXOR", "an operation of the program's"};
+    static const char *const names[] = {"none",       "MPI_SUM",
+                                        "MPI_PROD",   "MPI_MAX",
+                                        "MPI_MIN",    "MPI_MAXLOC",
+                                        "MPI_MINLOC", "MPI_BAND",
+                                        "MPI_BOR",    "MPI_BXOR",
+                                        "MPI_LAND",   "MPI_LOR",
+                                        "MPI_LXOR",   "an operation of the program's"};
 
     return names[number];
 }
 
 static int64_t op_number(MPI_Op op)
 {
-    const MPI_Op known[] = {
-        XM_HANDLE(MPI_SUM),    XM_HANDLE(MPI_PROD), XM_HANDLE(MPI_MAX),    XM_HANDLE(MPI_MIN),
-        XM_HANDLE(MPI_MAXLOC), XM_HANDLE(MPI_MINLOC), XM_HANDLE(MPI_BAND), XM_HANDLE(MPI_BOR),
-        XM_HANDLE(MPI_BXOR),   XM_HANDLE(MPI_LAND), XM_HANDLE(MPI_LOR),    XM_HANDLE(MPI_LXOR)};
-    const int n = (int)(sizeof(known) / sizeof(known[0]));
+    const MPI_Op known[] = {XM_HANDLE(MPI_SUM),  XM_HANDLE(MPI_PROD),   XM_HANDLE(MPI_MAX),
+                            XM_HANDLE(MPI_MIN),  XM_HANDLE(MPI_MAXLOC), XM_HANDLE(MPI_MINLOC),
+                            XM_HANDLE(MPI_BAND), XM_HANDLE(MPI_BOR),    XM_HANDLE(MPI_BXOR),
+                            XM_HANDLE(MPI_LAND), XM_HANDLE(MPI_LOR),    XM_HANDLE(MPI_LXOR)};
+    const int    n = (int)(sizeof(known) / sizeof(known[0]));
 
     for (int i = 0; i < n; i++) {
         if (op == known[i]) {

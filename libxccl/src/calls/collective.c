@@ -87,7 +87,7 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
 {
     enum xm_coll               coll = (enum xm_coll)((int)function / 6);
     const struct xm_signature *s = &xm_signatures[coll];
-    bool vector = xm_coll_needs_agreement(coll) && ((int)function % 6 < 2);
+    bool                       vector = xm_coll_needs_agreement(coll) && ((int)function % 6 < 2);
     bool mixed = (xc_params()->memory == XC_MEMORY_MIXED) && ((int)function % 6 < 2);
 
     /* In a blocking one a rank does not know what the others pass: calls are counted. */
@@ -162,7 +162,7 @@ static const struct xm_path *path_to_mpi(const struct xm_op *op)
     bool staged = xm_on_device(&op->buffers.send) || xm_on_device(&op->buffers.recv);
 
     return (staged && (op->dev != NULL) && !xm_mpi_gpu_aware(op->dev->name)) ? &xm_path_staged
-                                                                            : &xm_path_mpi;
+                                                                             : &xm_path_mpi;
 }
 
 /*
@@ -213,8 +213,8 @@ static int carry(struct xm_op *op, const struct xm_path *path)
     }
     if (path == &xm_path_mpi) {
         /* MPI's own request serves as it is. */
-        int code = xm_call_mpi_start(&op->call, op->call.sendbuf, op->call.recvbuf,
-                                     op->call.request);
+        int code =
+            xm_call_mpi_start(&op->call, op->call.sendbuf, op->call.recvbuf, op->call.request);
         xm_op_free(op);
         return code;
     }
@@ -244,8 +244,7 @@ static int serve_on_device(struct xm_op *op)
         return raise(op, res, xc_last_detail());
     }
     op->facts.obstacle = xm_facts_obstacle(op);
-    struct xm_choice choice =
-        xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
+    struct xm_choice choice = xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
     if ((choice.path == XM_PATH_CCL) && (xm->state == XM_COMM_BROKEN)) {
         return raise(op, xcclInvalidUsage, xm->reason);
     }
@@ -263,8 +262,7 @@ static int serve_on_device(struct xm_op *op)
                                 : "a vendor communicator has not paid for itself yet";
         }
     }
-    const struct xm_path *path =
-        (choice.path == XM_PATH_CCL) ? &xm_path_ccl : path_to_mpi(op);
+    const struct xm_path *path = (choice.path == XM_PATH_CCL) ? &xm_path_ccl : path_to_mpi(op);
     log_choice(op, &choice, path->name);
     return carry(op, path);
 }
@@ -305,7 +303,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     }
     bool symmetric = xm_coll_has_vendor(call->coll) && !xm_coll_needs_agreement(call->coll) &&
                      (xc_params()->memory == XC_MEMORY_SAME) && valid && !op->comm->inter;
-    bool device = symmetric && xm_facts_local(op);
+    bool                 device = symmetric && xm_facts_local(op);
     enum xm_board_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
     op->number = xm_comm_call(op->comm, device ? XM_ON_DEVICE : on_host, call->coll);
     if (!valid) {
@@ -352,7 +350,8 @@ static int start_persistent(const struct xm_call *call, MPI_Request *request)
 
 /*
  * Ours wherever the process uses a device, whatever this rank's memory: MPI's own persistent
- * collectives need not match non-blocking ones, which is what another rank starts for device memory.
+ * collectives need not match non-blocking ones, which is what another rank starts for device
+ * memory.
  */
 static int make_persistent(const struct xm_call *call)
 {

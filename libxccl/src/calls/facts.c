@@ -126,8 +126,9 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
     if (op->comm->seats_agreed) {
         return xm_seats_sum(op->comm->seats, mine, sum)
                    ? xcclSuccess
-                   : xc_fail(xcclTimeout, "a rank has not come to the call within %ld s "
-                                          "(XCCL_TIMEOUT)",
+                   : xc_fail(xcclTimeout,
+                             "a rank has not come to the call within %ld s "
+                             "(XCCL_TIMEOUT)",
                              xc_params()->timeout);
     }
     if (xm_pmpi.Allreduce(mine, sum, NUM_TERMS, XM_HANDLE(MPI_INT64_T), XM_HANDLE(MPI_SUM),
@@ -291,7 +292,7 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
 
 double xm_facts_saving_us(const struct xm_facts *facts)
 {
-    bool   all = (facts->coll == XM_ALLGATHER) || (facts->coll == XM_ALLGATHERV) ||
+    bool all = (facts->coll == XM_ALLGATHER) || (facts->coll == XM_ALLGATHERV) ||
                (facts->coll == XM_ALLTOALL) || (facts->coll == XM_ALLTOALLV);
     double bytes = (double)facts->bytes * (all ? facts->nranks : 1);
     /* 4 H200s: staged 12 us and 0.6 to 2.4 GB/s, NCCL 18 us and some 150 GB/s. */

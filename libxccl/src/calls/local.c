@@ -26,8 +26,8 @@ static xcclResult_t copy_in(struct local *l, const struct xm_buffer *buffer, lon
     if (!xm_on_device(buffer)) {
         return xcclSuccess;
     }
-    xcclResult_t res = xm_scratch_take(&l->scratch, XM_POOL_HOST,
-                                       (size_t)(buffer->high - buffer->low), &span);
+    xcclResult_t res =
+        xm_scratch_take(&l->scratch, XM_POOL_HOST, (size_t)(buffer->high - buffer->low), &span);
     if (res != xcclSuccess) {
         return res;
     }
@@ -86,8 +86,7 @@ static int staged(struct local *l, enum xm_function function, int profiling, lon
         xm_scratch_end(&l->scratch);
     }
     l->dev->leave(saved);
-    return (res == xcclSuccess) ? code
-                                : xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+    return (res == xcclSuccess) ? code : xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
 }
 
 int xm_reduce_local(enum xm_function function, int profiling, const long *args)

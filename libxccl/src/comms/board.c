@@ -414,7 +414,7 @@ static int look_at_process(const char *pid, uint64_t group, uint64_t number, enu
 /* Only a rank that has waited for long comes here. */
 int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
 {
-    int found = -1;
+    int  found = -1;
     DIR *processes = have_own() ? opendir("/proc") : NULL;
 
     if (processes == NULL) {

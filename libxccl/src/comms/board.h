@@ -29,14 +29,14 @@ struct xm_slot {
         uint64_t number; /* atomic */
         int64_t  terms[XM_BOARD_TERMS];
     } agreements[2];
-    uint64_t arrived;  /* atomic: operations of the vendor's path that this rank has come to */
-    uint64_t ordered;  /* atomic, first rank's: those that have their place in every queue */
+    uint64_t arrived; /* atomic: operations of the vendor's path that this rank has come to */
+    uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
 } __attribute__((aligned(64)));
 
 /* How another process finds it. */
 struct xm_board_address {
-    uint64_t host;  /* this boot of this machine */
-    uint64_t nonce; /* of the process */
+    uint64_t host;          /* this boot of this machine */
+    uint64_t nonce;         /* of the process */
     int32_t  pid, fd, slot; /* slot -1: none */
 };
 

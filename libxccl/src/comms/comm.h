@@ -36,26 +36,26 @@ struct xm_comm {
     bool     inter;
     char     id[32]; /* "world", or equal on all ranks once they have agreed */
     bool     freed;  /* the program has freed it: only operations under way still use it */
-    bool     shut;  /* by MPI_Finalize */
-    int      users; /* atomic: MPI's attribute, and operations */
+    bool     shut;   /* by MPI_Finalize */
+    int      users;  /* atomic: MPI's attribute, and operations */
 
     /* Calls so far, counted alike on all ranks. */
-    uint64_t calls;        /* all collectives, in processes that use a device */
-    uint64_t group;        /* equal on the ranks of the same processes in the same order */
-    uint64_t device_calls; /* collectives whose memory is a device's by MPI's own symmetry */
-    uint64_t vector_calls; /* gatherv, scatterv, alltoallv */
+    uint64_t calls;            /* all collectives, in processes that use a device */
+    uint64_t group;            /* equal on the ranks of the same processes in the same order */
+    uint64_t device_calls;     /* collectives whose memory is a device's by MPI's own symmetry */
+    uint64_t vector_calls;     /* gatherv, scatterv, alltoallv */
     bool     vector_on_device; /* has this rank brought device memory to them? */
-    bool     tracked;      /* has it seen device memory? equal on all ranks */
+    bool     tracked;          /* has it seen device memory? equal on all ranks */
 
-    enum xm_comm_state   state;
-    char                 reason[256]; /* of FAILED and BROKEN */
-    bool                 integers_differ; /* the ranks' MPIs reduce integers differently */
-    struct xm_checkin    checkin;
-    uint64_t             next_checkin; /* operation that asks again whether the making is over */
-    uint64_t             create_begun; /* operation at which it began */
-    struct xm_creation  *creation;     /* of CREATING (agree.c) */
-    double               saved_us;     /* what the vendor's path would have saved so far */
-    struct xm_vendor    *vendor;       /* of READY */
+    enum xm_comm_state  state;
+    char                reason[256];     /* of FAILED and BROKEN */
+    bool                integers_differ; /* the ranks' MPIs reduce integers differently */
+    struct xm_checkin   checkin;
+    uint64_t            next_checkin; /* operation that asks again whether the making is over */
+    uint64_t            create_begun; /* operation at which it began */
+    struct xm_creation *creation;     /* of CREATING (agree.c) */
+    double              saved_us;     /* what the vendor's path would have saved so far */
+    struct xm_vendor   *vendor;       /* of READY */
 
     /* The ranks' slots on their boards, where all are on one node (board.h); else NULL. */
     struct xm_seats *seats;

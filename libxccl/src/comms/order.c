@@ -14,7 +14,7 @@ enum { LOOKS_BEFORE_NAP = 2000, NAP_NS = 50 * 1000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_turn *waiting, **waiting_end = &waiting; /* in the order of the calls */
-static bool            served; /* a thread looks after them */
+static bool            served;                            /* a thread looks after them */
 static struct xm_job   service;
 
 void xm_queue_init(struct xm_queue *queue)
@@ -134,8 +134,8 @@ void xm_order_poll(void)
     }
     struct xm_queue *queue = xm_board_own_queue();
     for (const struct xm_turn *turn = waiting; turn != NULL; turn = turn->next) {
-        bool ordered = __atomic_load_n(&turn->seats->slots[0]->ordered, __ATOMIC_ACQUIRE) >=
-                       turn->number;
+        bool ordered =
+            __atomic_load_n(&turn->seats->slots[0]->ordered, __ATOMIC_ACQUIRE) >= turn->number;
         if (!ordered && all_have_come(turn)) {
             put_in_order(turn);
         }

@@ -27,10 +27,10 @@ enum { XM_QUEUE_ENTRIES = 1024 };
 
 /* On the board of each process. */
 struct xm_queue {
-    pthread_mutex_t lock;    /* of all processes of the node */
-    uint32_t        gating;  /* atomic: does the process wait for its queue at all? */
-    uint64_t        end;     /* entries appended */
-    uint64_t        begin;   /* entries taken, by the process itself */
+    pthread_mutex_t lock;   /* of all processes of the node */
+    uint32_t        gating; /* atomic: does the process wait for its queue at all? */
+    uint64_t        end;    /* entries appended */
+    uint64_t        begin;  /* entries taken, by the process itself */
     struct {
         uint64_t communicator; /* id of the vendor communicator */
         uint64_t number;       /* of the operation on it */

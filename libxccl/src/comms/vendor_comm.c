@@ -174,10 +174,9 @@ void xm_vendor_abandon(struct xm_vendor_job *job)
 /* Until the queue is empty. */
 static void run_launches(struct xm_job *base)
 {
-    struct xm_vendor *v =
-        (struct xm_vendor *)((char *)base - offsetof(struct xm_vendor, launcher));
-    void *saved;
-    bool  entered = (v->dev->enter(v->device, &saved) == xcclSuccess);
+    struct xm_vendor *v = (struct xm_vendor *)((char *)base - offsetof(struct xm_vendor, launcher));
+    void             *saved;
+    bool              entered = (v->dev->enter(v->device, &saved) == xcclSuccess);
 
     for (;;) {
         pthread_mutex_lock(&v->lock);
@@ -365,9 +364,8 @@ int *xm_world_ranks(MPI_Comm comm, int size)
     bool      good = false;
 
     /* With sessions alone there is no world to number the ranks by. */
-    if ((from == NULL) || (to == NULL) ||
-        (xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || !initialized ||
-        (xm_pmpi.Comm_group(comm, &mine) != MPI_SUCCESS)) {
+    if ((from == NULL) || (to == NULL) || (xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) ||
+        !initialized || (xm_pmpi.Comm_group(comm, &mine) != MPI_SUCCESS)) {
         goto free_arrays;
     }
     if (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_WORLD), &world) != MPI_SUCCESS) {

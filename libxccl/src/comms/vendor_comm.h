@@ -27,11 +27,11 @@ struct xm_vendor {
     uint64_t used[32]; /* kinds of call that the library has connected for: paths/ccl.c's bits */
     uint8_t *peers;    /* a flag per rank: connected for send and receive */
 
-    pthread_mutex_t     lock; /* of the following */
-    struct xm_launch   *queue, **queue_end;
-    struct xm_job       launcher;
-    bool                launching; /* a thread works on the queue, or is about to */
-    struct xm_vendor   *next;      /* in the pool */
+    pthread_mutex_t   lock; /* of the following */
+    struct xm_launch *queue, **queue_end;
+    struct xm_job     launcher;
+    bool              launching; /* a thread works on the queue, or is about to */
+    struct xm_vendor *next;      /* in the pool */
 };
 
 /* Something to enqueue on the communicator, in the order of the calls. */
@@ -50,7 +50,7 @@ struct xm_vendor_job {
     struct xm_vendor           *vendor; /* the result */
     xcclResult_t                result;
     char                        detail[512];
-    int                         abandoned; /* atomic: nobody waits for it any more */
+    int                         abandoned;    /* atomic: nobody waits for it any more */
     uint64_t                    begun, ended; /* ns */
 };
 

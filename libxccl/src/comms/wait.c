@@ -79,7 +79,8 @@ void xm_progress(void)
     int flag;
 
     /* One thread at a time is enough, and MPI allows no two to test one request. */
-    if (xm_is_worker() || !__atomic_load_n(&usable, __ATOMIC_ACQUIRE) || (pthread_mutex_trylock(&testing) != 0)) {
+    if (xm_is_worker() || !__atomic_load_n(&usable, __ATOMIC_ACQUIRE) ||
+        (pthread_mutex_trylock(&testing) != 0)) {
         return;
     }
     xm_pmpi.Test(&never, &flag, MPI_STATUS_IGNORE);

@@ -20,7 +20,7 @@ void xm_progress_finalize(void);
 void xm_progress(void);
 
 struct xm_wait {
-    const char *what;   /* "for memory", for the warning of a long wait */
+    const char *what; /* "for memory", for the warning of a long wait */
     void (*describe)(void *arg, char *buf, size_t len); /* or this writes it */
     void    *arg;
     uint64_t polls;

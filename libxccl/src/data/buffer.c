@@ -6,8 +6,8 @@
 
 struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *b, int i)
 {
-    struct xm_block block = {.count = (b->counts != NULL) ? xm_count_at(call, b->counts, i)
-                                                          : b->count,
+    struct xm_block block = {.count =
+                                 (b->counts != NULL) ? xm_count_at(call, b->counts, i) : b->count,
                              .type = b->type,
                              .layout = &b->layout};
 
@@ -70,8 +70,7 @@ static bool find_layouts(struct xm_buffer *b, const struct xm_call *call)
     }
     for (int i = 0; i < b->blocks; i++) {
         /* The type of an empty block may be anything that is a type. */
-        if (!xm_layout_of(b->types[i], &b->layouts[i]) &&
-            (xm_count_at(call, b->counts, i) != 0)) {
+        if (!xm_layout_of(b->types[i], &b->layouts[i]) && (xm_count_at(call, b->counts, i) != 0)) {
             return false;
         }
     }
@@ -115,8 +114,7 @@ static bool single(const struct xm_call *call, struct xm_buffer *b, const void *
     return finish(call, b);
 }
 
-bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count,
-                      MPI_Datatype type)
+bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count, MPI_Datatype type)
 {
     return single(NULL, buffer, buf, count, type);
 }
@@ -131,8 +129,7 @@ static bool vector(const struct xm_call *call, struct xm_buffer *b, bool sends, 
     b->displs = sends ? call->sdispls : call->rdispls;
     b->blocks = n;
     bool w = (call->coll == XM_ALLTOALLW) || (call->coll == XM_NEIGHBOR_ALLTOALLW);
-    if ((n > 0) &&
-        ((b->counts == NULL) || (b->displs == NULL) || (w && (b->types == NULL)))) {
+    if ((n > 0) && ((b->counts == NULL) || (b->displs == NULL) || (w && (b->types == NULL)))) {
         return false;
     }
     return finish(call, b);
@@ -194,7 +191,8 @@ static bool reduction(const struct xm_call *call, struct xm_buffers *buffers, MP
            (!receives || single(call, &buffers->recv, call->recvbuf, out, call->sendtype));
 }
 
-static bool bcast(const struct xm_call *call, const struct xm_place *place, struct xm_buffers *buffers)
+static bool bcast(const struct xm_call *call, const struct xm_place *place,
+                  struct xm_buffers *buffers)
 {
     struct role role;
 
@@ -208,7 +206,8 @@ static bool bcast(const struct xm_call *call, const struct xm_place *place, stru
            single(call, b, call->recvbuf, call->recvcount, call->recvtype);
 }
 
-static bool reduce(const struct xm_call *call, const struct xm_place *place, struct xm_buffers *buffers)
+static bool reduce(const struct xm_call *call, const struct xm_place *place,
+                   struct xm_buffers *buffers)
 {
     struct role role;
 
@@ -229,7 +228,8 @@ static bool reduce(const struct xm_call *call, const struct xm_place *place, str
 }
 
 /* Gather(v): a part from each leaf, all parts at the root. */
-static bool gather(const struct xm_call *call, const struct xm_place *place, struct xm_buffers *buffers)
+static bool gather(const struct xm_call *call, const struct xm_place *place,
+                   struct xm_buffers *buffers)
 {
     struct role role;
     int         n = place->partners;
@@ -242,10 +242,9 @@ static bool gather(const struct xm_call *call, const struct xm_place *place, str
     buffers->recv.out = true;
     buffers->recv.in = buffers->in_place;
     if (role.root) {
-        bool fine =
-            (call->coll == XM_GATHERV)
-                ? vector(call, &buffers->recv, false, n)
-                : single(call, &buffers->recv, call->recvbuf, call->recvcount * n, call->recvtype);
+        bool fine = (call->coll == XM_GATHERV) ? vector(call, &buffers->recv, false, n)
+                                               : single(call, &buffers->recv, call->recvbuf,
+                                                        call->recvcount * n, call->recvtype);
         if (!fine || place->inter) {
             return fine;
         }
@@ -254,7 +253,8 @@ static bool gather(const struct xm_call *call, const struct xm_place *place, str
            single(call, &buffers->send, call->sendbuf, call->sendcount, call->sendtype);
 }
 
-static bool scatter(const struct xm_call *call, const struct xm_place *place, struct xm_buffers *buffers)
+static bool scatter(const struct xm_call *call, const struct xm_place *place,
+                    struct xm_buffers *buffers)
 {
     struct role role;
     int         n = place->partners;
@@ -266,10 +266,9 @@ static bool scatter(const struct xm_call *call, const struct xm_place *place, st
     buffers->send.in = true;
     buffers->recv.out = true;
     if (role.root) {
-        bool fine =
-            (call->coll == XM_SCATTERV)
-                ? vector(call, &buffers->send, true, n)
-                : single(call, &buffers->send, call->sendbuf, call->sendcount * n, call->sendtype);
+        bool fine = (call->coll == XM_SCATTERV) ? vector(call, &buffers->send, true, n)
+                                                : single(call, &buffers->send, call->sendbuf,
+                                                         call->sendcount * n, call->sendtype);
         if (!fine || place->inter) {
             return fine;
         }

@@ -118,9 +118,8 @@ static xcclResult_t visit_data(struct visit *v)
         if ((block.count == 0) || (block.layout->size == 0)) {
             continue;
         }
-        res = block.layout->plain
-                  ? add(v, block.offset, (size_t)(block.count * block.layout->size))
-                  : visit_derived(v, &block);
+        res = block.layout->plain ? add(v, block.offset, (size_t)(block.count * block.layout->size))
+                                  : visit_derived(v, &block);
     }
     xcclResult_t last = flush(v);
     return (res != xcclSuccess) ? res : last;
@@ -159,9 +158,8 @@ static xcclResult_t convert(const struct xm_copier *copier, const struct xm_buff
 
     for (int i = 0; i < buffer->blocks; i++) {
         struct xm_block block = xm_block_at(copier->call, buffer, i);
-        MPI_Count       piece =
-            (block.layout->size > 0) ? PACK_BYTES / block.layout->size : block.count;
-        char *from = base + block.offset;
+        MPI_Count piece = (block.layout->size > 0) ? PACK_BYTES / block.layout->size : block.count;
+        char     *from = base + block.offset;
         if (piece == 0) {
             return xc_fail(xcclUnsupported, "a datatype of more than %d bytes cannot be packed",
                            PACK_BYTES);
@@ -216,8 +214,7 @@ static xcclResult_t pack_derived(const struct xm_copier *copier, const struct xm
     void *host;
     char *span;
 
-    xcclResult_t res =
-        xm_scratch_take(copier->scratch, XM_POOL_HOST, (size_t)buffer->bytes, &host);
+    xcclResult_t res = xm_scratch_take(copier->scratch, XM_POOL_HOST, (size_t)buffer->bytes, &host);
     if (res != xcclSuccess) {
         return res;
     }
@@ -234,8 +231,7 @@ static xcclResult_t pack_derived(const struct xm_copier *copier, const struct xm
 
 xcclResult_t xm_pack(const struct xm_copier *copier, const struct xm_buffer *buffer, void *packed)
 {
-    struct visit v = {
-        .copier = copier, .buffer = buffer, .each = each_to_packed, .other = packed};
+    struct visit v = {.copier = copier, .buffer = buffer, .each = each_to_packed, .other = packed};
 
     return buffer->plain ? visit_data(&v) : pack_derived(copier, buffer, packed);
 }
@@ -266,8 +262,8 @@ static xcclResult_t unpack_derived(const struct xm_copier *copier, const struct 
     if (buffer->mem.kind != XC_MEM_DEVICE) {
         return convert(copier, buffer, buffer->buf, host, false);
     }
-    res = xm_scratch_take(copier->scratch, XM_POOL_HOST, (size_t)(buffer->high - buffer->low),
-                          &span);
+    res =
+        xm_scratch_take(copier->scratch, XM_POOL_HOST, (size_t)(buffer->high - buffer->low), &span);
     if (res != xcclSuccess) {
         return res;
     }

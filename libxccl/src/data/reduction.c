@@ -37,8 +37,8 @@ static MPI_Op op_at(int i)
 /* Mixed signs, the ends of the range, and sums and products that leave it. */
 static uint64_t value_at(int i, int which)
 {
-    static const uint64_t values[] = {1,           (uint64_t)-1,  0x7f,      0x80,  100,
-                                      (uint64_t)3, (uint64_t)-100, 0,         0xff,  0x7fffffff,
+    static const uint64_t values[] = {1,           (uint64_t)-1,   0x7f,      0x80, 100,
+                                      (uint64_t)3, (uint64_t)-100, 0,         0xff, 0x7fffffff,
                                       0x80000000u, UINT64_MAX / 2, 1ull << 63};
     const int             n = sizeof(values) / sizeof(values[0]);
 
@@ -137,16 +137,14 @@ static void look(void)
     MPI_Count      size;
 
     arithmetic = 14695981039346656037u;
-    for (int i = 0; (i < MAX_INTEGERS) &&
-                    xm_type_integer(i, &integers[i].type, &nature, &size);
+    for (int i = 0; (i < MAX_INTEGERS) && xm_type_integer(i, &integers[i].type, &nature, &size);
          i++) {
         num_integers = i + 1;
         for (int op = 0; op < NUM_OPS; op++) {
             bool usable = (vendor_integer(size, true) != NO_TYPE);
             integers[i].vendor[op] =
                 usable ? try_out(integers[i].type, size, nature != XM_UNSIGNED, op) : NO_TYPE;
-            arithmetic =
-                (arithmetic ^ (uint64_t)(integers[i].vendor[op] + 2)) * 1099511628211u;
+            arithmetic = (arithmetic ^ (uint64_t)(integers[i].vendor[op] + 2)) * 1099511628211u;
         }
     }
 }

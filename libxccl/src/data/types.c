@@ -1,76 +1,74 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "data/types.h"
 
-
-
 /* name in mpi.h, Open MPI's variable, nature; the first ones are looked at first. */
 #define XM_TYPES(X)                                                                                \
-    X(MPI_FLOAT, ompi_mpi_float, XM_REAL)                                                             \
-    X(MPI_DOUBLE, ompi_mpi_double, XM_REAL)                                                           \
-    X(MPI_INT, ompi_mpi_int, XM_SIGNED)                                                               \
-    X(MPI_BYTE, ompi_mpi_byte, XM_OTHER)                                                              \
-    X(MPI_CHAR, ompi_mpi_char, XM_CHARACTER)                                                              \
-    X(MPI_LONG, ompi_mpi_long, XM_SIGNED)                                                             \
-    X(MPI_LONG_LONG_INT, ompi_mpi_long_long_int, XM_SIGNED)                                           \
-    X(MPI_UNSIGNED, ompi_mpi_unsigned, XM_UNSIGNED)                                                   \
-    X(MPI_UNSIGNED_LONG, ompi_mpi_unsigned_long, XM_UNSIGNED)                                         \
-    X(MPI_UNSIGNED_LONG_LONG, ompi_mpi_unsigned_long_long, XM_UNSIGNED)                               \
-    X(MPI_INT8_T, ompi_mpi_int8_t, XM_SIGNED)                                                         \
-    X(MPI_UINT8_T, ompi_mpi_uint8_t, XM_UNSIGNED)                                                     \
-    X(MPI_INT16_T, ompi_mpi_int16_t, XM_SIGNED)                                                       \
-    X(MPI_UINT16_T, ompi_mpi_uint16_t, XM_UNSIGNED)                                                   \
-    X(MPI_INT32_T, ompi_mpi_int32_t, XM_SIGNED)                                                       \
-    X(MPI_UINT32_T, ompi_mpi_uint32_t, XM_UNSIGNED)                                                   \
-    X(MPI_INT64_T, ompi_mpi_int64_t, XM_SIGNED)                                                       \
-    X(MPI_UINT64_T, ompi_mpi_uint64_t, XM_UNSIGNED)                                                   \
-    X(MPI_SIGNED_CHAR, ompi_mpi_signed_char, XM_SIGNED)                                               \
-    X(MPI_UNSIGNED_CHAR, ompi_mpi_unsigned_char, XM_UNSIGNED)                                         \
-    X(MPI_SHORT, ompi_mpi_short, XM_SIGNED)                                                           \
-    X(MPI_UNSIGNED_SHORT, ompi_mpi_unsigned_short, XM_UNSIGNED)                                       \
-    X(MPI_LONG_DOUBLE, ompi_mpi_long_double, XM_REAL)                                                 \
-    X(MPI_WCHAR, ompi_mpi_wchar, XM_OTHER)                                                            \
-    X(MPI_C_BOOL, ompi_mpi_c_bool, XM_OTHER)                                                          \
-    X(MPI_C_FLOAT_COMPLEX, ompi_mpi_c_float_complex, XM_COMPLEX)                                      \
-    X(MPI_C_DOUBLE_COMPLEX, ompi_mpi_c_double_complex, XM_COMPLEX)                                    \
-    X(MPI_C_LONG_DOUBLE_COMPLEX, ompi_mpi_c_long_double_complex, XM_COMPLEX)                          \
-    X(MPI_CXX_BOOL, ompi_mpi_cxx_bool, XM_OTHER)                                                      \
-    X(MPI_CXX_FLOAT_COMPLEX, ompi_mpi_cxx_cplex, XM_COMPLEX)                                          \
-    X(MPI_CXX_DOUBLE_COMPLEX, ompi_mpi_cxx_dblcplex, XM_COMPLEX)                                      \
-    X(MPI_CXX_LONG_DOUBLE_COMPLEX, ompi_mpi_cxx_ldblcplex, XM_COMPLEX)                                \
-    X(MPI_AINT, ompi_mpi_aint, XM_SIGNED)                                                             \
-    X(MPI_OFFSET, ompi_mpi_offset, XM_SIGNED)                                                         \
-    X(MPI_COUNT, ompi_mpi_count, XM_SIGNED)                                                           \
-    X(MPI_PACKED, ompi_mpi_packed, XM_OTHER)                                                          \
-    X(MPI_CHARACTER, ompi_mpi_character, XM_OTHER)                                                    \
-    X(MPI_LOGICAL, ompi_mpi_logical, XM_OTHER)                                                        \
-    X(MPI_INTEGER, ompi_mpi_integer, XM_SIGNED)                                                       \
-    X(MPI_INTEGER1, ompi_mpi_integer1, XM_SIGNED)                                                     \
-    X(MPI_INTEGER2, ompi_mpi_integer2, XM_SIGNED)                                                     \
-    X(MPI_INTEGER4, ompi_mpi_integer4, XM_SIGNED)                                                     \
-    X(MPI_INTEGER8, ompi_mpi_integer8, XM_SIGNED)                                                     \
-    X(MPI_REAL, ompi_mpi_real, XM_REAL)                                                               \
-    X(MPI_REAL4, ompi_mpi_real4, XM_REAL)                                                             \
-    X(MPI_REAL8, ompi_mpi_real8, XM_REAL)                                                             \
-    X(MPI_REAL16, ompi_mpi_real16, XM_REAL)                                                           \
-    X(MPI_DOUBLE_PRECISION, ompi_mpi_dblprec, XM_REAL)                                                \
-    X(MPI_COMPLEX, ompi_mpi_cplex, XM_COMPLEX)                                                        \
-    X(MPI_DOUBLE_COMPLEX, ompi_mpi_dblcplex, XM_COMPLEX)                                              \
-    X(MPI_COMPLEX8, ompi_mpi_complex8, XM_COMPLEX)                                                    \
-    X(MPI_COMPLEX16, ompi_mpi_complex16, XM_COMPLEX)                                                  \
-    X(MPI_2INT, ompi_mpi_2int, XM_OTHER)                                                              \
-    X(MPI_2INTEGER, ompi_mpi_2integer, XM_OTHER)                                                      \
-    X(MPI_2REAL, ompi_mpi_2real, XM_OTHER)                                                            \
-    X(MPI_2DOUBLE_PRECISION, ompi_mpi_2dblprec, XM_OTHER)                                             \
-    X(MPI_FLOAT_INT, ompi_mpi_float_int, XM_OTHER)                                                    \
-    X(MPI_DOUBLE_INT, ompi_mpi_double_int, XM_HOLES)                                                  \
-    X(MPI_LONG_INT, ompi_mpi_long_int, XM_HOLES)                                                      \
-    X(MPI_SHORT_INT, ompi_mpi_short_int, XM_HOLES)                                                    \
+    X(MPI_FLOAT, ompi_mpi_float, XM_REAL)                                                          \
+    X(MPI_DOUBLE, ompi_mpi_double, XM_REAL)                                                        \
+    X(MPI_INT, ompi_mpi_int, XM_SIGNED)                                                            \
+    X(MPI_BYTE, ompi_mpi_byte, XM_OTHER)                                                           \
+    X(MPI_CHAR, ompi_mpi_char, XM_CHARACTER)                                                       \
+    X(MPI_LONG, ompi_mpi_long, XM_SIGNED)                                                          \
+    X(MPI_LONG_LONG_INT, ompi_mpi_long_long_int, XM_SIGNED)                                        \
+    X(MPI_UNSIGNED, ompi_mpi_unsigned, XM_UNSIGNED)                                                \
+    X(MPI_UNSIGNED_LONG, ompi_mpi_unsigned_long, XM_UNSIGNED)                                      \
+    X(MPI_UNSIGNED_LONG_LONG, ompi_mpi_unsigned_long_long, XM_UNSIGNED)                            \
+    X(MPI_INT8_T, ompi_mpi_int8_t, XM_SIGNED)                                                      \
+    X(MPI_UINT8_T, ompi_mpi_uint8_t, XM_UNSIGNED)                                                  \
+    X(MPI_INT16_T, ompi_mpi_int16_t, XM_SIGNED)                                                    \
+    X(MPI_UINT16_T, ompi_mpi_uint16_t, XM_UNSIGNED)                                                \
+    X(MPI_INT32_T, ompi_mpi_int32_t, XM_SIGNED)                                                    \
+    X(MPI_UINT32_T, ompi_mpi_uint32_t, XM_UNSIGNED)                                                \
+    X(MPI_INT64_T, ompi_mpi_int64_t, XM_SIGNED)                                                    \
+    X(MPI_UINT64_T, ompi_mpi_uint64_t, XM_UNSIGNED)                                                \
+    X(MPI_SIGNED_CHAR, ompi_mpi_signed_char, XM_SIGNED)                                            \
+    X(MPI_UNSIGNED_CHAR, ompi_mpi_unsigned_char, XM_UNSIGNED)                                      \
+    X(MPI_SHORT, ompi_mpi_short, XM_SIGNED)                                                        \
+    X(MPI_UNSIGNED_SHORT, ompi_mpi_unsigned_short, XM_UNSIGNED)                                    \
+    X(MPI_LONG_DOUBLE, ompi_mpi_long_double, XM_REAL)                                              \
+    X(MPI_WCHAR, ompi_mpi_wchar, XM_OTHER)                                                         \
+    X(MPI_C_BOOL, ompi_mpi_c_bool, XM_OTHER)                                                       \
+    X(MPI_C_FLOAT_COMPLEX, ompi_mpi_c_float_complex, XM_COMPLEX)                                   \
+    X(MPI_C_DOUBLE_COMPLEX, ompi_mpi_c_double_complex, XM_COMPLEX)                                 \
+    X(MPI_C_LONG_DOUBLE_COMPLEX, ompi_mpi_c_long_double_complex, XM_COMPLEX)                       \
+    X(MPI_CXX_BOOL, ompi_mpi_cxx_bool, XM_OTHER)                                                   \
+    X(MPI_CXX_FLOAT_COMPLEX, ompi_mpi_cxx_cplex, XM_COMPLEX)                                       \
+    X(MPI_CXX_DOUBLE_COMPLEX, ompi_mpi_cxx_dblcplex, XM_COMPLEX)                                   \
+    X(MPI_CXX_LONG_DOUBLE_COMPLEX, ompi_mpi_cxx_ldblcplex, XM_COMPLEX)                             \
+    X(MPI_AINT, ompi_mpi_aint, XM_SIGNED)                                                          \
+    X(MPI_OFFSET, ompi_mpi_offset, XM_SIGNED)                                                      \
+    X(MPI_COUNT, ompi_mpi_count, XM_SIGNED)                                                        \
+    X(MPI_PACKED, ompi_mpi_packed, XM_OTHER)                                                       \
+    X(MPI_CHARACTER, ompi_mpi_character, XM_OTHER)                                                 \
+    X(MPI_LOGICAL, ompi_mpi_logical, XM_OTHER)                                                     \
+    X(MPI_INTEGER, ompi_mpi_integer, XM_SIGNED)                                                    \
+    X(MPI_INTEGER1, ompi_mpi_integer1, XM_SIGNED)                                                  \
+    X(MPI_INTEGER2, ompi_mpi_integer2, XM_SIGNED)                                                  \
+    X(MPI_INTEGER4, ompi_mpi_integer4, XM_SIGNED)                                                  \
+    X(MPI_INTEGER8, ompi_mpi_integer8, XM_SIGNED)                                                  \
+    X(MPI_REAL, ompi_mpi_real, XM_REAL)                                                            \
+    X(MPI_REAL4, ompi_mpi_real4, XM_REAL)                                                          \
+    X(MPI_REAL8, ompi_mpi_real8, XM_REAL)                                                          \
+    X(MPI_REAL16, ompi_mpi_real16, XM_REAL)                                                        \
+    X(MPI_DOUBLE_PRECISION, ompi_mpi_dblprec, XM_REAL)                                             \
+    X(MPI_COMPLEX, ompi_mpi_cplex, XM_COMPLEX)                                                     \
+    X(MPI_DOUBLE_COMPLEX, ompi_mpi_dblcplex, XM_COMPLEX)                                           \
+    X(MPI_COMPLEX8, ompi_mpi_complex8, XM_COMPLEX)                                                 \
+    X(MPI_COMPLEX16, ompi_mpi_complex16, XM_COMPLEX)                                               \
+    X(MPI_2INT, ompi_mpi_2int, XM_OTHER)                                                           \
+    X(MPI_2INTEGER, ompi_mpi_2integer, XM_OTHER)                                                   \
+    X(MPI_2REAL, ompi_mpi_2real, XM_OTHER)                                                         \
+    X(MPI_2DOUBLE_PRECISION, ompi_mpi_2dblprec, XM_OTHER)                                          \
+    X(MPI_FLOAT_INT, ompi_mpi_float_int, XM_OTHER)                                                 \
+    X(MPI_DOUBLE_INT, ompi_mpi_double_int, XM_HOLES)                                               \
+    X(MPI_LONG_INT, ompi_mpi_long_int, XM_HOLES)                                                   \
+    X(MPI_SHORT_INT, ompi_mpi_short_int, XM_HOLES)                                                 \
     X(MPI_LONG_DOUBLE_INT, ompi_mpi_longdbl_int, XM_HOLES)
 
 struct named {
     const char      *name;
     MPI_Datatype     type;
-    enum xm_nature      nature;
+    enum xm_nature   nature;
     struct xm_layout layout;
 };
 
@@ -226,8 +224,8 @@ bool xm_type_integer(int i, MPI_Datatype *type_p, enum xm_nature *nature_p, MPI_
 {
     for (int at = 0; at < NUM_NAMED; at++) {
         const struct named *n = &named_types[at];
-        bool integer = (n->nature == XM_SIGNED) || (n->nature == XM_UNSIGNED) ||
-                       (n->nature == XM_CHARACTER);
+        bool                integer =
+            (n->nature == XM_SIGNED) || (n->nature == XM_UNSIGNED) || (n->nature == XM_CHARACTER);
         if (integer && (n->type != XM_HANDLE(MPI_DATATYPE_NULL)) && (i-- == 0)) {
             *type_p = n->type;
             *nature_p = n->nature;

@@ -42,7 +42,7 @@ struct xm_facts {
 
 struct xm_choice {
     enum xm_path_id path;
-    const char  *reason; /* static or the table's text: valid as long as the table */
+    const char     *reason; /* static or the table's text: valid as long as the table */
 };
 
 struct xm_table; /* immutable once parsed */

@@ -8,12 +8,12 @@
 #define XM_INF UINT64_MAX
 
 struct xm_token {
-    uint32_t     colls;                 /* a bit per enum xm_coll */
-    uint32_t     mems;                  /* a bit per enum xm_mem */
-    uint64_t     bytes_low, bytes_high; /* [low, high), XM_INF has no end */
-    uint64_t     ranks_low, ranks_high; /* both included */
+    uint32_t        colls;                 /* a bit per enum xm_coll */
+    uint32_t        mems;                  /* a bit per enum xm_mem */
+    uint64_t        bytes_low, bytes_high; /* [low, high), XM_INF has no end */
+    uint64_t        ranks_low, ranks_high; /* both included */
     enum xm_path_id path;
-    char        *text; /* "XCCL_TUNE allreduce:0-64k:cuda:2-8:ccl" */
+    char           *text; /* "XCCL_TUNE allreduce:0-64k:cuda:2-8:ccl" */
 };
 
 struct xm_table {

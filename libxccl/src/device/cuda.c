@@ -218,8 +218,7 @@ static bool cuda_mem_make_synchronous(const void *ptr)
 {
     const unsigned yes = 1;
 
-    return cu.pointer_set(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)ptr) ==
-           CUDA_SUCCESS;
+    return cu.pointer_set(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)ptr) == CUDA_SUCCESS;
 }
 
 static xcclResult_t cuda_count(int *count_p)

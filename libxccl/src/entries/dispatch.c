@@ -36,8 +36,7 @@ static const struct {
     int         arguments;
 } functions[XM_NUM_FUNCTIONS] = {
 #define SIX(name, small, capitals, n, ni, np, kinds)                                               \
-    [XM_FN_MPI_##name] = {"PMPI_" #name, n},                                                       \
-    [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},                                              \
+    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},     \
     [XM_FN_MPI_I##small] = {"PMPI_I" #small, ni},                                                  \
     [XM_FN_MPI_I##small##_c] = {"PMPI_I" #small "_c", ni},                                         \
     [XM_FN_MPI_##name##_init] = {"PMPI_" #name "_init", np},                                       \

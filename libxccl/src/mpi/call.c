@@ -15,7 +15,8 @@
 #include "base/log.h"
 
 struct xm_signature xm_signatures[XM_NUM_COLLS] = {
-#define XM_ROW(name, small, capitals, n, ni, np, kinds) [XM_##capitals] = {kinds, -1, -1, -1, false},
+#define XM_ROW(name, small, capitals, n, ni, np, kinds)                                            \
+    [XM_##capitals] = {kinds, -1, -1, -1, false},
     XM_COLLECTIVES(XM_ROW)
 #undef XM_ROW
 };
@@ -251,10 +252,9 @@ static int make(const struct xm_call *call, enum xm_form form, const long *args)
         return MPI_ERR_OTHER;
     }
     memcpy(narrowed.args, args, sizeof(narrowed.args));
-    int res = narrow(call, &narrowed)
-                  ? (int)xm_mpi_forward(xm_function_of(call->coll, form, 0), call->profiling,
-                                        narrowed.args)
-                  : too_large(call);
+    int res = narrow(call, &narrowed) ? (int)xm_mpi_forward(xm_function_of(call->coll, form, 0),
+                                                            call->profiling, narrowed.args)
+                                      : too_large(call);
     release(&narrowed, form);
     return res;
 }

@@ -154,18 +154,19 @@ static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *seen_p)
         return xcclSuccess;
     }
     if (other != op->call.coll) {
-        return xm_op_fail(op, xc_fail(xcclInvalidUsage,
-                                      "rank %d calls %s where rank %d calls %s, as collective %llu of "
-                                      "the communicator",
-                                      rank, xm_coll_name(other), op->comm->rank,
-                                      xm_coll_name(op->call.coll),
-                                      (unsigned long long)op->number));
+        return xm_op_fail(op,
+                          xc_fail(xcclInvalidUsage,
+                                  "rank %d calls %s where rank %d calls %s, as collective %llu of "
+                                  "the communicator",
+                                  rank, xm_coll_name(other), op->comm->rank,
+                                  xm_coll_name(op->call.coll), (unsigned long long)op->number));
     }
-    return xm_op_fail(op, xc_fail(xcclInvalidUsage,
-                                  "rank %d passes host memory to %s, and rank %d device memory in "
-                                  "the same call; pass the same kind of memory on all ranks, or set "
-                                  "XCCL_MEMORY=mixed on all of them",
-                                  rank, xm_coll_name(op->call.coll), op->comm->rank));
+    return xm_op_fail(op,
+                      xc_fail(xcclInvalidUsage,
+                              "rank %d passes host memory to %s, and rank %d device memory in "
+                              "the same call; pass the same kind of memory on all ranks, or set "
+                              "XCCL_MEMORY=mixed on all of them",
+                              rank, xm_coll_name(op->call.coll), op->comm->rank));
 }
 
 static xcclResult_t wait_for(struct xm_op *op)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The last operations of the process, for messages and for the file that xccl-doctor --hang reads. */
+/* The last operations of the process, for messages and for the file that xccl-doctor --hang reads.
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ enum { RECORDS = 256, HISTORY = 8 };
 
 /* Words are static texts: nothing is formatted until somebody reads them. */
 struct xm_record {
-    const struct xm_comm *comm; /* only compared: it may be gone */
+    const struct xm_comm *comm;   /* only compared: it may be gone */
     uint64_t              number; /* of the record, from 1; 0: unused */
     char                  comm_id[32];
     int                   comm_rank, comm_size;
@@ -43,13 +44,13 @@ static char             folder[512];
 
 static const char *op_name(MPI_Op op)
 {
-    static const char *const names[] = {"MPI_SUM",    "MPI_PROD", "MPI_MAX", "MPI_MIN",
+    static const char *const names[] = {"MPI_SUM",    "MPI_PROD",   "MPI_MAX",  "MPI_MIN",
                                         "MPI_MAXLOC", "MPI_MINLOC", "MPI_BAND", "MPI_BOR",
-                                        "MPI_BXOR",   "MPI_LAND", "MPI_LOR", "MPI_LXOR"};
-    const MPI_Op             ops[] = {
-        XM_HANDLE(MPI_SUM),    XM_HANDLE(MPI_PROD),   XM_HANDLE(MPI_MAX),  XM_HANDLE(MPI_MIN),
-        XM_HANDLE(MPI_MAXLOC), XM_HANDLE(MPI_MINLOC), XM_HANDLE(MPI_BAND), XM_HANDLE(MPI_BOR),
-        XM_HANDLE(MPI_BXOR),   XM_HANDLE(MPI_LAND),   XM_HANDLE(MPI_LOR),  XM_HANDLE(MPI_LXOR)};
+                                        "MPI_BXOR",   "MPI_LAND",   "MPI_LOR",  "MPI_LXOR"};
+    const MPI_Op ops[] = {XM_HANDLE(MPI_SUM),  XM_HANDLE(MPI_PROD),   XM_HANDLE(MPI_MAX),
+                          XM_HANDLE(MPI_MIN),  XM_HANDLE(MPI_MAXLOC), XM_HANDLE(MPI_MINLOC),
+                          XM_HANDLE(MPI_BAND), XM_HANDLE(MPI_BOR),    XM_HANDLE(MPI_BXOR),
+                          XM_HANDLE(MPI_LAND), XM_HANDLE(MPI_LOR),    XM_HANDLE(MPI_LXOR)};
 
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
         if (op == ops[i]) {
@@ -126,10 +127,10 @@ void xm_record_history(const struct xm_comm *xm, char *buf, size_t len)
             continue;
         }
         bool over = (r->ended.tv_sec != 0);
-        n += (size_t)snprintf(buf + n, len - n, "%s#%llu %s of %lld bytes%s",
-                              (told > 0) ? ", " : "", (unsigned long long)r->sequence,
-                              xm_coll_name(r->coll), (long long)r->bytes,
-                              over ? "" : " (not completed)");
+        n +=
+            (size_t)snprintf(buf + n, len - n, "%s#%llu %s of %lld bytes%s", (told > 0) ? ", " : "",
+                             (unsigned long long)r->sequence, xm_coll_name(r->coll),
+                             (long long)r->bytes, over ? "" : " (not completed)");
         told++;
     }
 }

@@ -20,8 +20,8 @@ enum { BUCKETS = 256 };
 
 /* What is known of a request that the program holds: an operation's, or a persistent one. */
 struct entry {
-    MPI_Request   handle;
-    struct xm_op *op; /* NULL: persistent */
+    MPI_Request    handle;
+    struct xm_op  *op; /* NULL: persistent */
     struct xm_call call;
     int (*start)(const struct xm_call *call, MPI_Request *request);
     MPI_Request   inner; /* of the operation started last, or MPI_REQUEST_NULL */
@@ -209,10 +209,10 @@ static int free_request(MPI_Request *request, int profiling, const long *args)
 /* The requests of a call, persistent ones replaced by what is behind them. */
 struct array {
     int            count;
-    MPI_Request   *given; /* the program's */
-    MPI_Request   *used;  /* given itself, or a copy */
+    MPI_Request   *given;      /* the program's */
+    MPI_Request   *used;       /* given itself, or a copy */
     struct entry **persistent; /* of each request, or NULL; with a copy only */
-    bool           ours;  /* is any of them an operation's? */
+    bool           ours;       /* is any of them an operation's? */
 };
 
 static bool has_persistent(const struct array *a)

@@ -18,7 +18,7 @@ enum { CONNECTED_TO_SEND = 1, CONNECTED_TO_RECEIVE = 2 };
 /* Algorithms are chosen by the collective, its size, and the type and operation of a reduction. */
 static bool new_algorithm(struct xm_op *op)
 {
-    int      class = xm_size_class(op->facts.bytes);
+    int class = xm_size_class(op->facts.bytes);
     uint64_t bit = 1ull << ((class < 64) ? class : 63);
 
     if ((op->vendor->used[op->call.coll] & bit) != 0) {

@@ -75,7 +75,7 @@ static size_t in_piece(size_t part, size_t from, size_t piece)
 static xcclResult_t gather_piece(struct xm_op *op, char *slots, size_t piece, size_t from)
 {
     const struct xc_device_ops *dev = op->dev;
-    const struct xm_ccl_buffer       *recv = &op->recv;
+    const struct xm_ccl_buffer *recv = &op->recv;
     int                         rank = op->comm->rank;
     char                       *own = slots + (size_t)rank * piece;
     size_t                      bytes = in_piece(recv->counts[rank], from, piece);
@@ -115,8 +115,8 @@ xcclResult_t xm_ccl_allgatherv(struct xm_op *op)
     struct parts parts = look_at_parts(op);
     size_t       n = (size_t)op->comm->size;
     /* Twice the scratch of others: parts that lie side by side need none up to there. */
-    size_t       most = 2 * xm_ccl_scratch_per_rank(op);
-    size_t       slot = (parts.largest + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    size_t most = 2 * xm_ccl_scratch_per_rank(op);
+    size_t slot = (parts.largest + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 
     if (parts.equal && (parts.largest <= most)) {
         if (lie_side_by_side(op, parts.largest)) {

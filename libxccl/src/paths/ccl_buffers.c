@@ -8,9 +8,9 @@
 /* Can the vendor's library work on the buffer's memory as it is? */
 static bool usable(const struct xm_op *op, const struct xm_buffer *buffer)
 {
-    return buffer->plain && ((buffer->mem.kind == XC_MEM_MANAGED) ||
-                             ((buffer->mem.kind == XC_MEM_DEVICE) &&
-                              (buffer->mem.device == op->vendor->device)));
+    return buffer->plain &&
+           ((buffer->mem.kind == XC_MEM_MANAGED) ||
+            ((buffer->mem.kind == XC_MEM_DEVICE) && (buffer->mem.device == op->vendor->device)));
 }
 
 /* Displacements from ptr, which is the lowest byte: negative ones are MPI's affair. */

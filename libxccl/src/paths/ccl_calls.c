@@ -113,8 +113,8 @@ static xcclResult_t reduce_scatter(struct xm_op *op)
     }
     if (res == xcclSuccess) {
         res = parts_are_equal(op) ? xcclReduceScatter(in, out, elements(op, own), r->type, r->op,
-                                                       comm_of(op), stream_of(op))
-                                   : reduce_to_each(op, in, out);
+                                                      comm_of(op), stream_of(op))
+                                  : reduce_to_each(op, in, out);
     }
     if ((res == xcclSuccess) && in_place && (own > 0)) {
         res = op->dev->copy_async(op->recv.ptr, out, bytes, stream_of(op));
@@ -171,8 +171,8 @@ static xcclResult_t alltoall(struct xm_op *op)
 static xcclResult_t alltoallv(struct xm_op *op)
 {
     const struct xm_ccl_buffer *send = op->buffers.in_place ? &op->recv : &op->send;
-    const char           *in = send->ptr;
-    xcclResult_t          res = xcclSuccess;
+    const char                 *in = send->ptr;
+    xcclResult_t                res = xcclSuccess;
 
     if (op->buffers.in_place && op->buffers.recv.used) {
         res = copy_of_input(op, &in);

@@ -61,9 +61,9 @@ static xcclResult_t cut(struct xm_op *op, const struct xm_ccl_buffer *b, struct 
     blocks->piece_counts = blocks->displs + n;
     blocks->piece_displs = blocks->piece_counts + n;
     blocks->ptr = b->ptr;
-    blocks->reachable = b->packed || (b->buffer->mem.kind == XC_MEM_MANAGED) ||
-                        ((b->buffer->mem.kind == XC_MEM_DEVICE) &&
-                         (b->buffer->mem.device == op->vendor->device));
+    blocks->reachable =
+        b->packed || (b->buffer->mem.kind == XC_MEM_MANAGED) ||
+        ((b->buffer->mem.kind == XC_MEM_DEVICE) && (b->buffer->mem.device == op->vendor->device));
     size_t each = (size_t)b->buffer->bytes / n;
     for (size_t i = 0; i < n; i++) {
         blocks->counts[i] = (b->counts != NULL) ? b->counts[i] : each;
@@ -73,7 +73,8 @@ static xcclResult_t cut(struct xm_op *op, const struct xm_ccl_buffer *b, struct 
         return xcclSuccess;
     }
     void        *scratch;
-    xcclResult_t res = xm_scratch_take(&op->scratch, XM_POOL_DEVICE, n * xm_ccl_scratch_per_rank(op), &scratch);
+    xcclResult_t res =
+        xm_scratch_take(&op->scratch, XM_POOL_DEVICE, n * xm_ccl_scratch_per_rank(op), &scratch);
     blocks->scratch = scratch;
     return res;
 }
@@ -101,8 +102,8 @@ static xcclResult_t copy_piece(struct xm_op *op, const struct blocks *b, size_t 
         char *host = b->ptr + b->displs[i] + from;
         char *device = b->scratch + b->piece_displs[i];
         if (b->piece_counts[i] > 0) {
-            res = op->dev->copy_async(out ? host : device, out ? device : host,
-                                      b->piece_counts[i], op->vendor->stream);
+            res = op->dev->copy_async(out ? host : device, out ? device : host, b->piece_counts[i],
+                                      op->vendor->stream);
         }
     }
     return res;
@@ -141,8 +142,8 @@ static xcclResult_t scatter_at_root(struct xm_op *op, char *out)
         }
         if (res == xcclSuccess) {
             res = xcclScatterv(b.reachable ? b.ptr : b.scratch, b.piece_counts, b.piece_displs,
-                               own + from, b.piece_counts[op->comm->rank], xcclUint8,
-                               op->call.root, op->vendor->xcomm, op->vendor->stream);
+                               own + from, b.piece_counts[op->comm->rank], xcclUint8, op->call.root,
+                               op->vendor->xcomm, op->vendor->stream);
         }
     }
     free(b.counts);

@@ -14,8 +14,8 @@ static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, ch
 {
     void *span;
 
-    xcclResult_t res = xm_scratch_take(&op->scratch, XM_POOL_HOST,
-                                       (size_t)(buffer->high - buffer->low), &span);
+    xcclResult_t res =
+        xm_scratch_take(&op->scratch, XM_POOL_HOST, (size_t)(buffer->high - buffer->low), &span);
     if (res != xcclSuccess) {
         return res;
     }

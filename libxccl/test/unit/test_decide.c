@@ -42,7 +42,7 @@ static struct xm_choice decide(const struct xm_table *tune, const struct xm_tabl
 }
 
 static enum xm_path_id path(const struct xm_table *table, enum xm_coll coll, enum xm_mem mem,
-                         uint64_t bytes, int nranks)
+                            uint64_t bytes, int nranks)
 {
     return decide(NULL, table, ALL_PATHS, coll, mem, bytes, nranks).path;
 }

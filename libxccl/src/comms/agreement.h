@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of an agreement between the ranks of a communicator; see agree.c. */
+#ifndef XM_COMMS_AGREEMENT_H
+#define XM_COMMS_AGREEMENT_H
+
+#include "comms/comm.h"
+
+/* What a rank says of itself at the first operation on device memory (cards.c). */
+struct xm_card;
+size_t xm_card_bytes(void);
+void   xm_card_fill(struct xm_comm *xm, struct xm_card *card);
+/* Judge the cards of all ranks, alike on every rank. */
+xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards);
+/* In a blocking operation, once for a communicator: has every rank the slots of all? */
+xcclResult_t xm_seats_agree(struct xm_comm *xm);
+
+/* Outcomes in the order in which they prevail: the least of all ranks' is everybody's. */
+enum xm_outcome { XM_FAILED, XM_RETRY, XM_PENDING, XM_DONE };
+
+/* A vendor communicator in the making (creation.c). */
+struct xm_creation {
+    MPI_Request                 id_request, where_request;
+    struct id_message          *message;
+    struct where               *mine, *all;
+    const struct xc_device_ops *dev;
+    int                         device;
+    struct xm_vendor_job       *job;
+    enum xm_outcome             outcome;
+    struct xm_vendor           *vendor;
+    char                        detail[200];
+};
+
+/* Post the exchange of id and devices; every rank in the same operation. */
+xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *dev, int device);
+/* One that is over before it began: an idle vendor communicator is used again. */
+void xm_creation_reuse(struct xm_comm *xm, uint64_t id);
+void xm_creation_end(struct xm_comm *xm);
+
+/* What making one costs, in microseconds; 0: none was made yet. */
+uint64_t xm_creation_measured_us(void);
+/* The same until one was made. */
+extern const double xm_creation_first_guess_us;
+
+/* Leave a request and the memory that it uses to itself; in MPI_Finalize it is over at the latest.
+ */
+void xm_leave_request(MPI_Request request, void *first, void *second);
+void xm_sweep_requests(void);
+
+/* The vendor's path is not offered; rank 0 says why. */
+void         xm_comm_fail(struct xm_comm *xm, const char *text);
+xcclResult_t xm_agreement_failed(const char *what);
+
+#endif

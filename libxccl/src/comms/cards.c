@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each rank says of itself, and what all make of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/agreement.h"
+#include "comms/wait.h"
+
+uint64_t (*xm_comm_arithmetic)(void);
+
+static int  numbered;   /* atomic: communicators agreed on */
+static bool have_seats; /* atomic */
+
+/* Variables that must be equal on all ranks. */
+enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, NUM_VARIABLES };
+
+struct xm_card {
+    uint64_t variables[NUM_VARIABLES];
+    uint64_t arithmetic; /* what MPI does with integers here */
+    uint64_t idle;       /* id of a vendor communicator of these ranks that could be used again */
+    uint64_t cost_us;
+    int      world_rank;
+    int      number; /* a communicator's, on the rank that is its first */
+    struct xm_board_address board;
+    int                     result; /* of this rank's look at the vendor's library */
+    int                     version;
+    char                    library[16];
+    char                    detail[120];
+};
+
+size_t xm_card_bytes(void)
+{
+    return sizeof(struct xm_card);
+}
+
+xcclResult_t xm_agreement_failed(const char *what)
+{
+    return xc_fail(xcclInternalError, "%s failed while the ranks of a communicator agreed", what);
+}
+
+bool xm_comms_have_seats(void)
+{
+    return __atomic_load_n(&have_seats, __ATOMIC_ACQUIRE);
+}
+
+/* FNV-1a: equal texts give equal numbers, and that is all that is asked of it. */
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = 14695981039346656037u;
+
+    for (; (text != NULL) && (*text != '\0'); text++) {
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    }
+    return hash;
+}
+
+void xm_card_fill(struct xm_comm *xm, struct xm_card *card)
+{
+    const struct xc_params *p = xc_params();
+    const char             *name = "";
+
+    memset(card, 0, sizeof(*card));
+    card->variables[ROUTE] = (uint64_t)p->route;
+    card->variables[CCL] = (uint64_t)p->ccl;
+    card->variables[TUNE] = hash_text(p->tune);
+    card->variables[CHECK] = (uint64_t)p->check;
+    card->variables[MEMORY] = (uint64_t)p->memory;
+    card->variables[CREATE] = (uint64_t)p->comm_create;
+    card->variables[SCRATCH] = (uint64_t)p->scratch;
+    card->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
+    card->cost_us = xm_creation_measured_us();
+    card->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
+    int *ranks = xm_world_ranks(xm->comm, xm->size);
+    card->world_rank = (ranks != NULL) ? ranks[xm->rank] : -1;
+    card->idle = xm_vendor_idle(ranks, xm->size);
+    free(ranks);
+    xm_board_take(&card->board);
+    xm->slot = card->board.slot;
+    if ((p->route != XC_ROUTE_XCCL) || (p->ccl == XC_CCL_NONE)) {
+        return;
+    }
+    card->result = (int)xcclGetBackend(&name, &card->version);
+    snprintf(card->library, sizeof(card->library), "%s", (card->result == 0) ? name : "");
+    snprintf(card->detail, sizeof(card->detail), "%.119s",
+             (card->result != xcclSuccess) ? xc_last_detail() : "");
+}
+
+void xm_comm_fail(struct xm_comm *xm, const char *text)
+{
+    static bool warned;
+
+    snprintf(xm->reason, sizeof(xm->reason), "%s", text);
+    xm->state = XM_COMM_FAILED;
+    if (xm->rank == 0) {
+        bool first = !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
+        xc_log(first ? XC_LOG_WARN : XC_LOG_INFO,
+               "all %d ranks leave collectives on device memory to MPI: %s", xm->size, xm->reason);
+    }
+}
+
+/* An error on all ranks: a launcher that passes a variable to some of them makes the ranks choose
+ * differently and wait for each other. */
+static xcclResult_t judge_variables(const struct xm_card *cards, int size)
+{
+    static const char *const names[NUM_VARIABLES] = {
+        "XCCL_ROUTE",  "XCCL_CCL",         "XCCL_TUNE",   "XCCL_CHECK",
+        "XCCL_MEMORY", "XCCL_COMM_CREATE", "XCCL_SCRATCH"};
+
+    for (int v = 0; v < NUM_VARIABLES; v++) {
+        int like_first = 0, differs = -1;
+        for (int r = 0; r < size; r++) {
+            if (cards[r].variables[v] == cards[0].variables[v]) {
+                like_first++;
+            } else if (differs < 0) {
+                differs = r;
+            }
+        }
+        if (differs >= 0) {
+            return xc_fail(xcclInvalidUsage,
+                           "%s on rank %d differs from other ranks; pass it to all of them (mpirun "
+                           "-x %s, srun --export=ALL)",
+                           names[v], (2 * like_first < size) ? 0 : differs, names[v]);
+        }
+    }
+    return xcclSuccess;
+}
+
+static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_card *cards)
+{
+    char text[256];
+
+    for (int i = 0; i < xm->size; i++) {
+        if (cards[i].result != xcclSuccess) {
+            snprintf(text, sizeof(text), "rank %d: %s", i, cards[i].detail);
+            xm_comm_fail(xm, text);
+            return xcclSuccess;
+        }
+    }
+    for (int i = 1; i < xm->size; i++) {
+        if ((strcmp(cards[i].library, cards[0].library) != 0) ||
+            (cards[i].version != cards[0].version)) {
+            snprintf(text, sizeof(text),
+                     "rank 0 loaded %s %d and rank %d loaded %s %d; load one library on all ranks, "
+                     "for instance with XCCL_CCL_LIBRARY",
+                     cards[0].library, cards[0].version, i, cards[i].library, cards[i].version);
+            xm_comm_fail(xm, text);
+            return xcclSuccess;
+        }
+    }
+    return xcclSuccess;
+}
+
+static void take_idle(struct xm_comm *xm, const struct xm_card *cards)
+{
+    for (int i = 0; i < xm->size; i++) {
+        if ((cards[i].idle == 0) || (cards[i].idle != cards[0].idle)) {
+            return;
+        }
+    }
+    xm_creation_reuse(xm, cards[0].idle);
+}
+
+/* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
+static void find_seats(struct xm_comm *xm, const struct xm_card *cards)
+{
+    struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
+
+    xm->one_node = (addresses != NULL) && (xm->size > 1);
+    for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
+        addresses[i] = cards[i].board;
+        xm->one_node = xm->one_node && (cards[i].board.host == cards[0].board.host);
+    }
+    if (xm->one_node) {
+        xm->seats = xm_seats_open(addresses, xm->size, xm->rank);
+    }
+    free(addresses);
+}
+
+/* In a blocking operation, once for a communicator. */
+xcclResult_t xm_seats_agree(struct xm_comm *xm)
+{
+    int mine = (xm->seats != NULL), all = 0;
+
+    xm->one_node = false; /* asked */
+    if (xm_pmpi.Allreduce(&mine, &all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), xm->comm) !=
+        MPI_SUCCESS) {
+        return xm_agreement_failed("MPI_Allreduce");
+    }
+    xm->seats_agreed = (all != 0);
+    if (xm->seats_agreed) {
+        __atomic_store_n(&have_seats, true, __ATOMIC_RELEASE);
+    }
+    return xcclSuccess;
+}
+
+xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards)
+{
+    uint64_t     cost = 0;
+    xcclResult_t res = judge_variables(cards, xm->size);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    for (int i = 0; i < xm->size; i++) {
+        cost = (cards[i].cost_us > cost) ? cards[i].cost_us : cost;
+        xm->integers_differ = xm->integers_differ || (cards[i].arithmetic != cards[0].arithmetic);
+    }
+    if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
+        snprintf(xm->id, sizeof(xm->id), "%d.%d", cards[0].world_rank, cards[0].number);
+    }
+    find_seats(xm, cards);
+    xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
+    xm->state = XM_COMM_KNOWN;
+    res = judge_libraries(xm, cards);
+    if (xm->state == XM_COMM_KNOWN) {
+        take_idle(xm, cards);
+    }
+    return res;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making a vendor communicator while the ranks go on: id and devices are exchanged by non-blocking
+ * collectives, and a thread joins.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/agreement.h"
+#include "comms/wait.h"
+
+/* NCCL_MULTI_RANK_GPU_ENABLE came with this one: it may share a device, so it decides itself. */
+enum { NCCL_MULTI_RANK_VERSION = 23003 };
+
+/* What MPI_Finalize waits for agreements under way, whose other ranks come to it as well. */
+static const uint64_t finalize_ns = 20000000000u;
+
+/*
+ * What making a communicator costs until one was made: 4 H200s, NCCL 2.28.3: 1.0 s at the first
+ * collective and 0.4 s to destroy.
+ */
+const double    xm_creation_first_guess_us = 1.4e6;
+static uint64_t measured_us; /* atomic: the longest making so far; 0: none */
+
+struct where {
+    int           has_device;
+    unsigned char uuid[XC_DEVICE_UUID_BYTES];
+};
+
+struct id_message {
+    int          result;
+    xcclUniqueId id;
+};
+
+uint64_t xm_creation_measured_us(void)
+{
+    return __atomic_load_n(&measured_us, __ATOMIC_RELAXED);
+}
+
+/*
+ * Agreements of communicators that are gone: the other ranks have posted their part, or will, so
+ * they end; until then the memory is MPI's. At the latest in MPI_Finalize.
+ */
+struct orphan {
+    MPI_Request    request;
+    void          *memory[2];
+    struct orphan *next;
+};
+static struct orphan  *orphans;
+static pthread_mutex_t orphans_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void free_orphan(struct orphan *o)
+{
+    free(o->memory[0]);
+    free(o->memory[1]);
+    free(o);
+}
+
+/* Leave a request and the memory that it uses to itself. */
+void xm_leave_request(MPI_Request request, void *first, void *second)
+{
+    struct orphan *o = malloc(sizeof(*o));
+
+    if (o == NULL) {
+        return; /* the memory stays */
+    }
+    *o = (struct orphan){request, {first, second}, NULL};
+    pthread_mutex_lock(&orphans_lock);
+    o->next = orphans;
+    orphans = o;
+    pthread_mutex_unlock(&orphans_lock);
+}
+
+/* Free those that are over; true if none is left. */
+static bool sweep(void)
+{
+    int over;
+
+    pthread_mutex_lock(&orphans_lock);
+    for (struct orphan **at = &orphans; *at != NULL;) {
+        struct orphan *o = *at;
+        over = 1;
+        xm_pmpi.Test(&o->request, &over, MPI_STATUS_IGNORE);
+        if (over) {
+            *at = o->next;
+            free_orphan(o);
+        } else {
+            at = &o->next;
+        }
+    }
+    bool none = (orphans == NULL);
+    pthread_mutex_unlock(&orphans_lock);
+    return none;
+}
+
+void xm_sweep_requests(void)
+{
+    sweep();
+}
+
+void xm_agree_finalize(void)
+{
+    struct xm_wait wait = xm_wait_begin("for agreements of communicators that are gone");
+    uint64_t       begun = xm_now_ns();
+
+    wait.limit = 0;
+    while (!sweep() && (xm_now_ns() - begun < finalize_ns)) {
+        xm_wait_step(&wait);
+    }
+}
+
+void xm_creation_end(struct xm_comm *xm)
+{
+    struct xm_creation *c = xm->creation;
+
+    if (c == NULL) {
+        return;
+    }
+    if (c->job != NULL) {
+        xm_vendor_abandon(c->job);
+    }
+    if (c->vendor != NULL) {
+        xm_vendor_release(c->vendor);
+    }
+    xm_leave_request(c->id_request, c->message, NULL);
+    xm_leave_request(c->where_request, c->all, NULL);
+    xm_sweep_requests();
+    free(c);
+    xm->creation = NULL;
+}
+
+/* Both ends of a pair hear of the same devices: the same verdict on every rank. */
+static void judge_devices(struct xm_creation *c, int size)
+{
+    const char *name;
+    int         version = 0;
+
+    for (int i = 0; i < size; i++) {
+        if (!c->all[i].has_device) {
+            c->outcome = XM_RETRY; /* its buffers were empty this time, and no device was current */
+            snprintf(
+                c->detail, sizeof(c->detail),
+                "rank %d: no device is in use; the buffers of this rank are empty and no device "
+                "was made current",
+                i);
+            return;
+        }
+    }
+    if ((xcclGetBackend(&name, &version) == xcclSuccess) && (version >= NCCL_MULTI_RANK_VERSION)) {
+        return;
+    }
+    for (int i = 1; i < size; i++) {
+        for (int j = 0; j < i; j++) {
+            if (memcmp(c->all[i].uuid, c->all[j].uuid, XC_DEVICE_UUID_BYTES) == 0) {
+                c->outcome = XM_FAILED;
+                snprintf(c->detail, sizeof(c->detail),
+                         "ranks %d and %d use the same device; give each rank a device of its own "
+                         "(cudaSetDevice or hipSetDevice with the local rank, or xccl-run)",
+                         j, i);
+                return;
+            }
+        }
+    }
+}
+
+static void begin_join(struct xm_comm *xm)
+{
+    struct xm_creation *c = xm->creation;
+    xcclResult_t        res = (xcclResult_t)c->message->result;
+
+    judge_devices(c, xm->size);
+    if (c->outcome != XM_PENDING) {
+        return;
+    }
+    if (res != xcclSuccess) {
+        xc_fail(res, "rank 0 got no unique id from the vendor's library");
+    } else {
+        res = xm_vendor_begin(c->dev, c->device, xm->size, xm->rank, &c->message->id, &c->job);
+    }
+    if (res != xcclSuccess) {
+        c->outcome = XM_FAILED;
+        snprintf(c->detail, sizeof(c->detail), "%s", xc_last_detail());
+    }
+}
+
+void xm_comm_advance(struct xm_comm *xm)
+{
+    struct xm_creation *c = xm->creation;
+    int                 over = 0;
+
+    if ((c == NULL) || (c->outcome != XM_PENDING)) {
+        return;
+    }
+    if (c->job == NULL) {
+        if ((xm_pmpi.Test(&c->id_request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) && over &&
+            (xm_pmpi.Test(&c->where_request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) && over) {
+            begin_join(xm);
+        }
+        return;
+    }
+    if (!xm_vendor_ended(c->job)) {
+        return;
+    }
+    uint64_t     us = (c->job->ended - c->job->begun) / 1000;
+    xcclResult_t res = xm_vendor_take(c->job, &c->vendor);
+    c->job = NULL;
+    c->outcome = (res == xcclSuccess) ? XM_DONE : XM_FAILED;
+    snprintf(c->detail, sizeof(c->detail), "%s", xc_last_detail());
+    if (us > __atomic_load_n(&measured_us, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&measured_us, us, __ATOMIC_RELAXED);
+    }
+}
+
+static void free_creation(struct xm_creation *c)
+{
+    if (c != NULL) {
+        free(c->message);
+        free(c->all);
+        free(c);
+    }
+}
+
+static struct xm_creation *new_creation(int size)
+{
+    struct xm_creation *c = calloc(1, sizeof(*c));
+
+    if (c == NULL) {
+        return NULL;
+    }
+    c->id_request = c->where_request = XM_HANDLE(MPI_REQUEST_NULL);
+    c->message = calloc(1, sizeof(*c->message));
+    c->all = calloc((size_t)size + 1, sizeof(*c->all)); /* and this rank's own at the end */
+    if ((c->message == NULL) || (c->all == NULL)) {
+        free_creation(c);
+        return NULL;
+    }
+    c->mine = &c->all[size];
+    return c;
+}
+
+/* The exchange is posted on every rank, or the communicator could not go on. */
+xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
+{
+    struct xm_creation *c = new_creation(xm->size);
+    int                 bytes = (int)sizeof(struct where);
+
+    if (c == NULL) {
+        return xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);
+    }
+    c->dev = dev;
+    c->device = device;
+    c->outcome = XM_PENDING;
+    if (xm->rank == 0) {
+        c->message->result = (int)xcclGetUniqueId(&c->message->id);
+    }
+    c->mine->has_device =
+        (dev != NULL) && (device >= 0) && (dev->uuid_of(device, c->mine->uuid) == xcclSuccess);
+    if ((xm_pmpi.Ibcast(c->message, (int)sizeof(*c->message), XM_HANDLE(MPI_BYTE), 0, xm->comm,
+                        &c->id_request) != MPI_SUCCESS) ||
+        (xm_pmpi.Iallgather(c->mine, bytes, XM_HANDLE(MPI_BYTE), c->all, bytes, XM_HANDLE(MPI_BYTE),
+                            xm->comm, &c->where_request) != MPI_SUCCESS)) {
+        return xm_agreement_failed("MPI_Ibcast or MPI_Iallgather"); /* MPI may write into c */
+    }
+    xm->creation = c;
+    xm->state = XM_COMM_CREATING;
+    xm->create_begun = xm->device_calls;
+    xm->next_checkin = xm->device_calls + 1;
+    return xcclSuccess;
+}
+
+void xm_comm_saved(struct xm_comm *xm, double us, const struct xc_device_ops *dev, int device)
+{
+    if (xm->state != XM_COMM_KNOWN) {
+        return;
+    }
+    xm->saved_us += us;
+    if ((xm->saved_us >= 0) && (xm_creation_begin(xm, dev, device) != xcclSuccess)) {
+        xc_warn("no vendor communicator: %s", xc_last_detail());
+    }
+}
+
+/*
+ * The program's threads may use two communicators of the same ranks at once; then the ranks that
+ * lost the race say so in the status that follows.
+ */
+void xm_creation_reuse(struct xm_comm *xm, uint64_t id)
+{
+    struct xm_creation *c = new_creation(0);
+
+    if (c == NULL) {
+        return;
+    }
+    c->vendor = xm_vendor_reuse(id);
+    c->outcome = (c->vendor != NULL) ? XM_DONE : XM_RETRY;
+    xm->creation = c;
+    xm->state = XM_COMM_CREATING;
+    xm->create_begun = xm->device_calls;
+    xm->next_checkin = xm->device_calls;
+}
