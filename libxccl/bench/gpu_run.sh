@@ -133,6 +133,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # NVLink multicast stays off unless the caller says otherwise: on shared hosts it can take the GPUs
 # of others out of service.
 export NCCL_NVLS_ENABLE="${NCCL_NVLS_ENABLE:-0}"
+# What is measured is the vendor's path, from the first call on.
+export XCCL_COMM_CREATE=first
 no_limit=
 if [ -n "$simulation" ]; then
     largest=4k

@@ -13,6 +13,20 @@
 #include "base/log.h"
 #include "comms/wait.h"
 
+/* A blocking call has its device current from beginning to end. */
+static xcclResult_t enter(struct xm_op *op, void **saved_p)
+{
+    *saved_p = NULL;
+    return op->entered ? xcclSuccess : op->dev->enter(op->vendor->device, saved_p);
+}
+
+static void leave(const struct xm_op *op, void *saved)
+{
+    if (!op->entered) {
+        op->dev->leave(saved);
+    }
+}
+
 enum { CONNECTED_TO_SEND = 1, CONNECTED_TO_RECEIVE = 2 };
 
 /* Algorithms are chosen by the collective, its size, and the type and operation of a reduction. */
@@ -182,6 +196,8 @@ static xcclResult_t start(struct xm_op *op)
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
     }
+    op->entered = op->blocking;
+    op->saved = saved;
     res = begin(op);
     if (res == xcclSuccess) {
         op->launch.run = launch;
@@ -189,7 +205,7 @@ static xcclResult_t start(struct xm_op *op)
         op->may_block = may_block(op);
         launch_in_turn(op);
     }
-    op->dev->leave(saved);
+    leave(op, saved);
     return (res == xcclSuccess) ? res : xm_op_fail(op, res);
 }
 
@@ -263,12 +279,12 @@ static xcclResult_t progress(struct xm_op *op)
     if (op->result != xcclSuccess) {
         return op->result; /* with its detail */
     }
-    xcclResult_t res = op->dev->enter(op->vendor->device, &saved);
+    xcclResult_t res = enter(op, &saved);
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
     }
     res = progress_entered(op);
-    op->dev->leave(saved);
+    leave(op, saved);
     return res;
 }
 
@@ -278,6 +294,9 @@ static void release(struct xm_op *op, bool failed)
         xm_ccl_buffers_free(op);
         xm_scratch_end(&op->scratch);
         xm_event_give(op->dev, op->vendor->device, op->event);
+    }
+    if (op->entered) {
+        op->dev->leave(op->saved);
     }
     xm_vendor_release(op->vendor);
 }

@@ -30,6 +30,7 @@ struct xm_op {
     int                         device;    /* that the operation runs on; -1: none */
     bool                        ordered;   /* nothing can be left of the default stream's copies */
     bool                        blocking;
+    bool                        entered; /* the device is current until the end: no need to ask */
     uint64_t                    number;  /* on the communicator's slots; 0: there are none */
     bool                        invalid; /* MPI is to refuse an argument of this rank's */
 
@@ -43,6 +44,7 @@ struct xm_op {
     char             *send_span, *recv_span; /* staged: host memory of each buffer */
 
     /* ccl */
+    void                *saved; /* what was current before, of one that is entered */
     struct xm_vendor    *vendor;
     struct xm_launch     launch;
     struct xm_turn       turn; /* with several vendor communicators in the process */
