@@ -424,6 +424,16 @@ static void run_workers(void)
     }
 }
 
+/* Open MPI 4.1 loads what it needs for topologies at the first one, and not safely for threads. */
+static void make_first_topology(void)
+{
+    MPI_Comm comm;
+    int      one = 1, no = 0;
+
+    MPI_Cart_create(MPI_COMM_SELF, 1, &one, &no, 0, &comm);
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     int provided;
@@ -444,6 +454,7 @@ int main(int argc, char **argv)
         fflush(stdout);
     }
     mt_memory_open(rx_options.runtime, world_rank);
+    make_first_topology();
     rx_types_make();
     if (!rx_has_persistent() && (world_rank == 0)) {
         printf("without persistent collectives: this MPI has not all of them\n");
