@@ -262,22 +262,6 @@ const struct mt_type *rx_draw_base(uint64_t *state)
     return made[any][0].base;
 }
 
-static bool is_complex(const struct mt_type *base)
-{
-    static const MPI_Datatype types[] = {
-        MPI_C_FLOAT_COMPLEX,   MPI_C_DOUBLE_COMPLEX,   MPI_C_LONG_DOUBLE_COMPLEX,
-        MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX, MPI_CXX_LONG_DOUBLE_COMPLEX,
-        MPI_COMPLEX,           MPI_DOUBLE_COMPLEX,     MPI_COMPLEX8,
-        MPI_COMPLEX16};
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (base == mt_type_find(types[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /*
  * Products of small values must fit: see mt_fill(). Those of complex numbers have zeros, whose sign
  * depends on the order of the factors, which MPI leaves open.
@@ -287,7 +271,7 @@ static bool fits(MPI_Op op, const struct mt_type *base, int ranks)
     if (op != MPI_PROD) {
         return true;
     }
-    return !is_complex(base) && ((base->field[0].size > 2) || (ranks <= 4));
+    return (base->class != MT_COMPLEX) && ((base->field[0].size > 2) || (ranks <= 4));
 }
 
 /* MPICH 4.0.2 writes too far when it reduces types with holes. */

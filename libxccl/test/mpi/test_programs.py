@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs of their own: the ways of allgatherv, libxccl's C API on MPI communicators, Fortran."""
 
+import shutil
+import subprocess
+
 import pytest
 from test_collectives import log_of
 
@@ -43,3 +46,40 @@ def test_order(family, runtime, route):
     """A collective reads what was copied before it, though the copy returned too early."""
     env = {"XCCL_ROUTE": route, "XCCL_SIM_EARLY": "1"}
     family.run(2, f"mpi_order {runtime}", sim=f"{runtime}:2", env=env).good()
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_integers(mpi, ranks):
+    """Sums that leave the range, and values at its ends, as this MPI reduces them."""
+    result = mpi.run(ranks, "mpi_integers cuda", sim="cuda:4", env={"XCCL_LOG": "info"})
+    result.good()
+    assert log_of(result, "ccl"), "some of them are the vendor's"
+
+
+def test_tools_in_line(openmpi, tmp_path):
+    """A profiling tool sees every call once, preloaded in front of xccl or behind it."""
+    tool = tmp_path / "tool.c"
+    tool.write_text(
+        "#include <mpi.h>\n#include <stdio.h>\nstatic int calls;\n"
+        "int MPI_Allreduce(const void *s, void *r, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c)\n"
+        "{ calls++; return PMPI_Allreduce(s, r, n, t, o, c); }\n"
+        'int MPI_Finalize(void) { printf("tool saw %d\\n", calls); return PMPI_Finalize(); }\n'
+    )
+    library = tmp_path / "libtool.so"
+    mpicc = openmpi.build.families["openmpi"]["mpicc"]
+    subprocess.run([mpicc, "-shared", "-fPIC", "-o", library, tool], check=True)
+    program = openmpi.program("mpi_host")
+    xccl = openmpi.build.interposer
+    first = [openmpi.build.libasan] if openmpi.build.sanitized else []
+
+    def seen(*libraries):
+        preload = ":".join(map(str, [*first, *libraries]))
+        words = [shutil.which("env"), f"LD_PRELOAD={preload}", program]
+        result = openmpi.run(2, words, sim=None, preload=False)
+        assert result.status == 0, result.out
+        return sorted(result.lines("tool saw"))
+
+    expected = seen(library)
+    assert len(expected) == 2 and "saw 0" not in expected[0]
+    assert seen(xccl, library) == expected, "behind xccl"
+    assert seen(library, xccl) == expected, "in front of xccl"
