@@ -6,8 +6,9 @@
 MPICH_TESTS names a checkout of MPICH, the folder that contains test/mpi. Its programs are compiled
 one by one, without its configure; what one of them needs beyond that makes it "not built". The
 modes are "plain" (host memory, without xccl), "xccl" (host memory, with it) and "device" (with it,
-the collective tests' buffers in device memory). The exit status is 77 without a checkout, and 0
-only if every test ended with xccl as it did without.
+MPICH's list of collective tests for GPUs: device, managed, registered and ordinary memory, mixed).
+The exit status is 77 without a checkout, and 0 only if every test ended with xccl as it did
+without, and those for GPUs passed.
 """
 
 import argparse
@@ -28,15 +29,15 @@ COMMON = ["mtest.c", "mtest_common.c", "dtypes.c"]
 MODES = {
     "plain": {"preload": False, "sim": None},
     "xccl": {"preload": True, "sim": None},
-    "device": {"preload": True, "sim": "cuda:4"},
+    # Its own list for GPUs has ranks of one call in different kinds of memory.
+    "device": {"preload": True, "sim": "cuda:4", "env": {"XCCL_MEMORY": "mixed"}},
 }
-DEVICE_ARGS = ["-memtype=device", "-evenmemtype=device", "-oddmemtype=device"]
 
 
-def read_list(tests, folder):
+def read_list(tests, folder, names=("testlist.in", "testlist")):
     """Rows (program, ranks, arguments, environment, may be strict) of a folder's testlist."""
     rows = []
-    for name in ("testlist.in", "testlist"):
+    for name in names:
         file = tests / folder / name
         for line in file.read_text().splitlines() if file.exists() else ():
             words = line.split()
@@ -111,9 +112,9 @@ class Compiler:
 def outcome(mpi, program, row, mode, limit):
     """How one test ended: passed, failed or timed out."""
     _, _, ranks, args, env = row
-    words = [str(program), *args, *(DEVICE_ARGS if mode == "device" else [])]
+    options = {**MODES[mode], "env": {**env, **MODES[mode].get("env", {})}}
     try:
-        run = mpi.run(ranks, words, env=env, timeout=limit, **MODES[mode])
+        run = mpi.run(ranks, [str(program), *args], timeout=limit, **options)
     except AssertionError as problem:
         return "failed", str(problem)
     if run.timed_out:
@@ -142,12 +143,25 @@ def title(row):
     return " ".join([f"{folder}/{name}", f"({ranks})", *args])
 
 
+def chosen_rows(chosen, folders, names=("testlist.in", "testlist")):
+    """What is to be run, each row once; more ranks than asked for are cut."""
+    rows = {}
+    for folder in folders:
+        for name, program, ranks, args, env in read_list(chosen.tests, folder, names):
+            row = (name, program, min(ranks, chosen.ranks), args, env)
+            if chosen.only in program:
+                rows.setdefault(title(row), row)
+    return list(rows.values())
+
+
 def compare(mpi, rows, chosen, folder):
     """Run all modes of one MPI, print and return what differs."""
     modes = [m for m in MODES if m != "device" or chosen.device]
     results, tests = {}, {}
     for mode in modes:
-        part = [r for r in rows if mode != "device" or r[0] == "coll"]
+        part = rows
+        if mode == "device":
+            part = chosen_rows(chosen, ["coll"], ["testlist.gpu"])
         results[mode] = dict(
             zip(map(title, part), run_mode(mpi, part, mode, chosen, folder), strict=True)
         )
@@ -157,7 +171,7 @@ def compare(mpi, rows, chosen, folder):
     differences = []
     for mode in modes[1:]:
         for test, after in results[mode].items():
-            before = results["plain"][test]
+            before = "passed" if mode == "device" else results["plain"][test]
             if before != after and "not built" not in (before, after):
                 differences.append({"test": test, "mode": mode, "plain": before, "now": after})
                 print(f"{mpi.name:9} {mode:7} {test}: {after}, {before} without", flush=True)
@@ -180,17 +194,12 @@ def main():
         print("mpich-suite: set MPICH_TESTS to a checkout of MPICH, with test/mpi in it")
         return 77
     chosen.tests = Path(checkout).resolve() / "test/mpi"
-    rows = {}
-    for folder in chosen.dirs.split(","):
-        for name, program, ranks, args, env in read_list(chosen.tests, folder):
-            row = (name, program, min(ranks, chosen.ranks), args, env)
-            if chosen.only in program:
-                rows.setdefault(title(row), row)
+    rows = chosen_rows(chosen, chosen.dirs.split(","))
     build = Build(Path(os.environ["XCCL_TEST_BUILD"]))
     mpis = known_mpis(build)
     with tempfile.TemporaryDirectory() as folder:
         found = [
-            compare(mpis[name], list(rows.values()), chosen, Path(folder))
+            compare(mpis[name], rows, chosen, Path(folder))
             for name in chosen.mpi.split(",")
             if name in mpis
         ]
