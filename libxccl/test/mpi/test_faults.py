@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults that the simulation is told to make: right results or an MPI error, and never a hang."""
 
+import json
 import os
 import re
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -103,6 +105,58 @@ def test_hang(mpi):
         lambda r: r.lines(history), 2, "mpi_loop cuda 6 return", env=env, timeout=60
     )
     assert re.search(r"XCCL_TIMEOUT|3 s", result.out), result.out
+
+
+def dumps_of(folder):
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("xccl-ops.*.json"))]
+
+
+def test_dump_of_a_time_out(openmpi, tmp_path):
+    """Every rank writes what it did last, and xccl-doctor makes sense of it."""
+    env = {
+        "XCCL_SIM_FAIL": "hang:allreduce@1=3",
+        "XCCL_TIMEOUT": "2",
+        "XCCL_DUMP_DIR": str(tmp_path),
+    }
+    result = openmpi.run(2, "mpi_loop cuda 6 return", env=env, timeout=60)
+    dumps = dumps_of(tmp_path)
+    assert sorted(dump["rank"] for dump in dumps) == [0, 1], result.out
+    for dump in dumps:
+        states = {
+            op["sequence"]: op["state"] for op in dump["operations"] if op["comm"] == "world"
+        }
+        assert (states[1], states[2], states[3]) == ("done", "done", "failed"), dump
+        third = next(op for op in dump["operations"] if op["sequence"] == 3)
+        assert (third["call"], third["type"]) == ("MPI_Allreduce", "MPI_FLOAT"), third
+        assert (third["path"], third["bytes"]) == ("ccl", 20000), third
+    doctor = openmpi.build.stage / "bin/xccl-doctor"
+    said = subprocess.run(
+        [doctor, "--hang", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert said.returncode in (1, 2) and "MPI_Allreduce" in said.stdout, said.stdout + said.stderr
+
+
+def test_dump_on_a_signal(openmpi, tmp_path):
+    """SIGUSR1 writes the file, and the job goes on to its end."""
+
+    def signal_rank_1(process):
+        heard = ""
+        while "rank 1: pid" not in heard:
+            heard += process.stdout.readline()
+        pid = int(re.search(r"rank 1: pid (\d+)", heard).group(1))
+        end = time.monotonic() + 20
+        while not dumps_of(tmp_path) and time.monotonic() < end:
+            os.kill(pid, signal.SIGUSR1)
+            time.sleep(0.2)
+        return heard
+
+    env = {"XCCL_DUMP_DIR": str(tmp_path)}
+    result = openmpi.run(
+        2, "mpi_loop cuda 30000 return", env=env, timeout=60, while_running=signal_rank_1
+    )
+    assert result.status == 0 and not result.timed_out, result.out
+    (dump,) = dumps_of(tmp_path)
+    assert (dump["rank"], dump["reason"]) == (1, "SIGUSR1")
 
 
 def test_hang_in_init(openmpi):
