@@ -187,8 +187,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="tests at a time")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a test")
     parser.add_argument("--device", action="store_true", help="also in device memory")
+    parser.add_argument("--gpus", action="store_true", help="real ones, not the simulated devices")
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     chosen = parser.parse_args()
+    if chosen.gpus:
+        MODES["device"]["sim"] = None
     checkout = os.environ.get("MPICH_TESTS")
     if not checkout or not (Path(checkout) / "test/mpi/util/mtest.c").exists():
         print("mpich-suite: set MPICH_TESTS to a checkout of MPICH, with test/mpi in it")
