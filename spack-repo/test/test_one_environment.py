@@ -64,6 +64,8 @@ def changes(before, script, prefix, **environment):
 
 
 def of_lmod(request, environment):
+    if not sandbox.LMOD_INIT.exists():
+        pytest.skip(f"Lmod is not installed (no {sandbox.LMOD_INIT}): apt install lmod")
     prefix = request.getfixturevalue("plain")
     tree = prefix / "share" / "xccl" / "modulefiles"
     before = f"{stand_ins('OpenMPI', 'NCCL')}; module use {tree}"

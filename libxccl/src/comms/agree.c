@@ -37,8 +37,8 @@ struct suspicion {
     int      rank;
 };
 
-/* {outcome and rank, negative cost}: the least of each is what counts. */
-enum { STATUS_OUTCOME, STATUS_COST, STATUS_TERMS };
+/* {outcome and rank, negative cost, seats seen}: the least of each is what counts. */
+enum { STATUS_OUTCOME, STATUS_COST, STATUS_SEATS, STATUS_TERMS };
 
 static void end_checkin(struct xm_comm *xm)
 {
@@ -89,6 +89,7 @@ static xcclResult_t post_status(struct xm_comm *xm)
     xm_comm_advance(xm);
     mine[STATUS_OUTCOME] = ((int64_t)xm->creation->outcome << 32) | xm->rank;
     mine[STATUS_COST] = -(int64_t)xm_creation_measured_us();
+    mine[STATUS_SEATS] = (xm->seats != NULL);
     if (xm_pmpi.Iallreduce(mine, xm->checkin.all, STATUS_TERMS, XM_HANDLE(MPI_INT64_T),
                            XM_HANDLE(MPI_MIN), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
         end_checkin(xm);
@@ -130,6 +131,8 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
 
     switch (outcome) {
     case XM_DONE:
+        /* From its first operation on, those of several communicators are put in order. */
+        xm_seats_apply(xm, all[STATUS_SEATS] != 0);
         xm->vendor = xm->creation->vendor;
         xm->creation->vendor = NULL;
         if (xm->vendor->world_ranks == NULL) {

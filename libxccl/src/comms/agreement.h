@@ -13,6 +13,8 @@ void   xm_card_fill(struct xm_comm *xm, struct xm_card *card);
 xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards);
 /* In a blocking operation, once for a communicator: has every rank the slots of all? */
 xcclResult_t xm_seats_agree(struct xm_comm *xm);
+/* The answer to that, however it was found: the same on all ranks, in the same operation. */
+void xm_seats_apply(struct xm_comm *xm, bool all_see);
 
 /* Outcomes in the order in which they prevail: the least of all ranks' is everybody's. */
 enum xm_outcome { XM_FAILED, XM_RETRY, XM_PENDING, XM_DONE };

@@ -30,6 +30,7 @@ struct xm_slot {
         int64_t  terms[XM_BOARD_TERMS];
     } agreements[2];
     uint64_t arrived; /* atomic: operations of the vendor's path that this rank has come to */
+    uint64_t direct;  /* atomic: the last of these that it enqueued without waiting for its turn */
     uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
 } __attribute__((aligned(64)));
 

@@ -179,20 +179,28 @@ static void find_seats(struct xm_comm *xm, const struct xm_card *cards)
     free(addresses);
 }
 
+void xm_seats_apply(struct xm_comm *xm, bool all_see)
+{
+    if (!xm->one_node) {
+        return; /* asked before */
+    }
+    xm->one_node = false;
+    xm->seats_agreed = all_see;
+    if (all_see) {
+        __atomic_store_n(&have_seats, true, __ATOMIC_RELEASE);
+    }
+}
+
 /* In a blocking operation, once for a communicator. */
 xcclResult_t xm_seats_agree(struct xm_comm *xm)
 {
     int mine = (xm->seats != NULL), all = 0;
 
-    xm->one_node = false; /* asked */
     if (xm_pmpi.Allreduce(&mine, &all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), xm->comm) !=
         MPI_SUCCESS) {
         return xm_agreement_failed("MPI_Allreduce");
     }
-    xm->seats_agreed = (all != 0);
-    if (xm->seats_agreed) {
-        __atomic_store_n(&have_seats, true, __ATOMIC_RELEASE);
-    }
+    xm_seats_apply(xm, all != 0);
     return xcclSuccess;
 }
 

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "comms/board.h"
+#include "comms/vendor_comm.h"
 #include "comms/worker.h"
+#include "mpi/mpi.h"
 
 /* How long the thread looks often, and how long it sleeps between looks afterwards. */
 enum { LOOKS_BEFORE_NAP = 2000, NAP_NS = 50 * 1000 };
@@ -16,6 +19,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_turn *waiting, **waiting_end = &waiting; /* in the order of the calls */
 static bool            served;                            /* a thread looks after them */
 static struct xm_job   service;
+static bool            enqueuing; /* atomic: one whose turn came is not on its stream yet */
+static bool            one_queue, several_threads;
 
 void xm_queue_init(struct xm_queue *queue)
 {
@@ -56,24 +61,50 @@ static int by_process(const void *a, const void *b)
     return (xm_board_pid(*x) > xm_board_pid(*y)) - (xm_board_pid(*x) < xm_board_pid(*y));
 }
 
-static void append(struct xm_queue *queue, const struct xm_turn *turn)
+/* What a process enqueued at once needs no place. */
+static void append(struct xm_queue *queue, const struct xm_slot *slot, uint64_t communicator,
+                   uint64_t number)
 {
-    if (!__atomic_load_n(&queue->gating, __ATOMIC_ACQUIRE)) {
-        return; /* its process enqueues at once */
+    if (number <= __atomic_load_n(&slot->direct, __ATOMIC_RELAXED)) {
+        return;
     }
     uint64_t at = queue->end % XM_QUEUE_ENTRIES;
-    queue->entries[at].communicator = turn->communicator;
-    queue->entries[at].number = turn->number;
+    queue->entries[at].communicator = communicator;
+    queue->entries[at].number = number;
     __atomic_store_n(&queue->end, queue->end + 1, __ATOMIC_RELEASE);
 }
 
-/* Give the operation its place in every queue, unless another rank has done so. */
+/* Nothing up to there has to wait on any rank. */
+static void skip_direct(struct xm_seats *seats)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < seats->count; i++) {
+        uint64_t direct = __atomic_load_n(&seats->slots[i]->direct, __ATOMIC_RELAXED);
+        least = (direct < least) ? direct : least;
+    }
+    if (seats->slots[0]->ordered < least) {
+        __atomic_store_n(&seats->slots[0]->ordered, least, __ATOMIC_RELEASE);
+    }
+}
+
+static bool has_room(const struct xm_queue *queue)
+{
+    return queue->end - __atomic_load_n(&queue->begin, __ATOMIC_ACQUIRE) < XM_QUEUE_ENTRIES;
+}
+
+/*
+ * Give the operation its place in every queue, unless another rank has done so; and those before
+ * it, which this rank may have enqueued at once while others wait for their turn. What finds a
+ * queue full is left to the next look.
+ */
 static void put_in_order(const struct xm_turn *turn)
 {
     struct xm_seats  *seats = turn->seats;
     struct xm_slot   *first = seats->slots[0];
     size_t            n = (size_t)seats->count;
     struct xm_board **sorted = malloc(n * sizeof(*sorted));
+    bool              room = true;
 
     if (sorted == NULL) {
         return; /* another rank will, or the next look */
@@ -85,11 +116,18 @@ static void put_in_order(const struct xm_turn *turn)
     for (size_t i = 0; i < n; i++) {
         lock_queue(xm_board_queue(sorted[i]));
     }
-    if (first->ordered < turn->number) {
-        for (size_t i = 0; i < n; i++) {
-            append(xm_board_queue(sorted[i]), turn);
+    skip_direct(seats);
+    while (room && (first->ordered < turn->number)) {
+        for (size_t i = 0; room && (i < n); i++) {
+            room = has_room(xm_board_queue(seats->boards[i]));
         }
-        __atomic_store_n(&first->ordered, turn->number, __ATOMIC_RELEASE);
+        for (size_t i = 0; room && (i < n); i++) {
+            append(xm_board_queue(seats->boards[i]), seats->slots[i], turn->communicator,
+                   first->ordered + 1);
+        }
+        if (room) {
+            __atomic_store_n(&first->ordered, first->ordered + 1, __ATOMIC_RELEASE);
+        }
     }
     for (size_t i = n; i > 0; i--) {
         pthread_mutex_unlock(&xm_board_queue(sorted[i - 1])->lock);
@@ -113,17 +151,49 @@ static struct xm_turn *take(uint64_t communicator, uint64_t number)
     return NULL;
 }
 
-/* With the lock held, so that they go one after the other. */
+/*
+ * With the lock held. One at a time: a thread may enqueue it, where it may have to connect first,
+ * and what comes after must not overtake it on the device.
+ */
 static void go_in_order(struct xm_queue *queue)
 {
-    while (queue->begin < __atomic_load_n(&queue->end, __ATOMIC_ACQUIRE)) {
+    while (!__atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE) &&
+           (queue->begin < __atomic_load_n(&queue->end, __ATOMIC_ACQUIRE))) {
         uint64_t        at = queue->begin % XM_QUEUE_ENTRIES;
         struct xm_turn *turn = take(queue->entries[at].communicator, queue->entries[at].number);
-        queue->begin++;
+        __atomic_store_n(&queue->begin, queue->begin + 1, __ATOMIC_RELEASE);
         if (turn != NULL) {
+            __atomic_store_n(&enqueuing, true, __ATOMIC_RELEASE);
             turn->go(turn);
         }
     }
+}
+
+void xm_order_enqueued(void)
+{
+    __atomic_store_n(&enqueuing, false, __ATOMIC_RELEASE);
+}
+
+static void look_at_device(void)
+{
+    const char *names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "GPU_MAX_HW_QUEUES"};
+    int         level = MPI_THREAD_SINGLE;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const char *value = getenv(names[i]);
+        one_queue = one_queue || ((value != NULL) && (strcmp(value, "1") == 0));
+    }
+    several_threads =
+        (xm_pmpi.Query_thread(&level) == MPI_SUCCESS) && (level == MPI_THREAD_MULTIPLE);
+}
+
+bool xm_order_wanted(bool blocking)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, look_at_device);
+    return (xm_vendors_in_use() > 1) || (one_queue && (!blocking || several_threads)) ||
+           (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) != NULL);
 }
 
 void xm_order_poll(void)
@@ -179,9 +249,10 @@ void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *tu
         waiting_end = &turn->next;
         start = !served;
         served = true;
-        /* Seen by whoever sees the arrival. */
-        __atomic_store_n(&xm_board_own_queue()->gating, 1, __ATOMIC_RELEASE);
         pthread_mutex_unlock(&lock);
+    } else {
+        /* Seen by whoever sees the arrival. */
+        __atomic_store_n(&seats->mine->direct, number, __ATOMIC_RELAXED);
     }
     __atomic_store_n(&seats->mine->arrived, number, __ATOMIC_RELEASE);
     if (start) {

@@ -8,7 +8,11 @@
  * process uses several vendor communicators, an operation is enqueued only when all its ranks have
  * come to it, and in an order that all devices share: whoever first sees an operation complete
  * takes the locks of all its ranks' queues, in the order of their processes, and appends it to
- * each; each process enqueues in the order of its queue.
+ * each; each process enqueues in the order of its queue, one operation after the other.
+ *
+ * A process with one vendor communicator enqueues at once, and an operation that it started so may
+ * still wait for other ranks when a second communicator appears. Where the device surely has one
+ * queue, operations that others may overtake therefore wait for their turn from the start.
  *
  * Within one node only: between nodes operations rely on running side by side, as the vendor's
  * library does itself.
@@ -27,10 +31,9 @@ enum { XM_QUEUE_ENTRIES = 1024 };
 
 /* On the board of each process. */
 struct xm_queue {
-    pthread_mutex_t lock;   /* of all processes of the node */
-    uint32_t        gating; /* atomic: does the process wait for its queue at all? */
-    uint64_t        end;    /* entries appended */
-    uint64_t        begin;  /* entries taken, by the process itself */
+    pthread_mutex_t lock;  /* of all processes of the node */
+    uint64_t        end;   /* entries appended */
+    uint64_t        begin; /* entries taken, by the process itself */
     struct {
         uint64_t communicator; /* id of the vendor communicator */
         uint64_t number;       /* of the operation on it */
@@ -50,11 +53,17 @@ struct xm_turn {
     struct xm_turn *next;
 };
 
+/* Is an operation to wait for its turn? blocking: nothing else of its thread runs meanwhile. */
+bool xm_order_wanted(bool blocking);
+
 /*
  * Say that this rank has come to operation number of a communicator. turn: to be enqueued when its
- * turn comes; NULL: the caller does it at once, and there is no other communicator here.
+ * turn comes; NULL: the caller does it at once, as xm_order_wanted() told it.
  */
 void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *turn);
+
+/* The operation whose turn came is on its stream: the next may go. */
+void xm_order_enqueued(void);
 
 /* Let those go whose turn has come. Never waits; called while waiting, and by a thread. */
 void xm_order_poll(void);

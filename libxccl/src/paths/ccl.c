@@ -133,7 +133,11 @@ static void launch(struct xm_launch *base)
     if (op->result != xcclSuccess) {
         xm_op_fail(op, op->result);
     }
-    __atomic_store_n(&op->launched, 1, __ATOMIC_RELEASE);
+    bool in_turn = op->in_turn;
+    __atomic_store_n(&op->launched, 1, __ATOMIC_RELEASE); /* the operation may be gone now */
+    if (in_turn) {
+        xm_order_enqueued();
+    }
 }
 
 /* From whatever thread comes first to see that it is the operation's turn. */
@@ -149,14 +153,14 @@ static void go(struct xm_turn *turn)
     }
 }
 
-/* With one vendor communicator in the process there is nothing to order. */
 static void launch_in_turn(struct xm_op *op)
 {
     struct xm_comm *xm = op->comm;
     bool            seated = xm->seats_agreed;
-    bool            gated = seated && (xm_vendors_in_use() > 1);
+    bool            gated = seated && xm_order_wanted(op->blocking);
 
     xm->vendor_calls++;
+    op->in_turn = gated;
     op->turn = (struct xm_turn){xm->seats, op->vendor->id, xm->vendor_calls, go, NULL};
     if (seated) {
         xm_order_arrive(xm->seats, xm->vendor_calls, gated ? &op->turn : NULL);

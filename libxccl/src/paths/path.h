@@ -48,7 +48,7 @@ struct xm_op {
     struct xm_vendor    *vendor;
     struct xm_launch     launch;
     struct xm_turn       turn; /* with several vendor communicators in the process */
-    bool                 may_block;
+    bool                 may_block, in_turn;
     int                  launched; /* atomic: enqueued, or failed with result */
     unsigned             polls;
     struct xm_ccl_buffer send, recv;
