@@ -252,10 +252,9 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
         res = xm_creation_begin(xm, dev, device);
     }
     while ((res == xcclSuccess) && (xm->state == XM_COMM_CREATING)) {
-        if ((xm_wait_step(&wait) == XM_WAIT_EXPIRED) && (xm->creation->outcome == XM_PENDING)) {
-            xm->creation->outcome = XM_FAILED;
-            snprintf(xm->creation->detail, sizeof(xm->creation->detail),
-                     "the vendor's library did not make the communicator within XCCL_TIMEOUT");
+        if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
+            xm_creation_give_up(
+                xm, "the vendor's library did not make the communicator within XCCL_TIMEOUT");
         }
         xm_comm_advance(xm);
         if (xm->creation->outcome == XM_PENDING) {

@@ -29,6 +29,7 @@ struct xm_creation {
     struct xm_vendor_job       *job;
     enum xm_outcome             outcome;
     struct xm_vendor           *vendor;
+    bool                        made; /* vendor is new, not an idle one */
     char                        detail[200];
 };
 
@@ -36,6 +37,8 @@ struct xm_creation {
 xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *dev, int device);
 /* One that is over before it began: an idle vendor communicator is used again. */
 void xm_creation_reuse(struct xm_comm *xm, uint64_t id);
+/* XM_FAILED, unless it has an outcome already. */
+void xm_creation_give_up(struct xm_comm *xm, const char *why);
 void xm_creation_end(struct xm_comm *xm);
 
 /* What making one costs, in microseconds; 0: none was made yet. */

@@ -42,6 +42,12 @@ uint64_t xm_creation_measured_us(void)
 }
 
 /*
+ * Held while a creation is looked at or ends: a thread that progresses all operations looks at
+ * those of communicators that other threads are calling on.
+ */
+static pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER;
+
+/*
  * Agreements of communicators that are gone: the other ranks have posted their part, or will, so
  * they end; until then the memory is MPI's. At the latest in MPI_Finalize.
  */
@@ -115,8 +121,10 @@ void xm_agree_finalize(void)
 
 void xm_creation_end(struct xm_comm *xm)
 {
+    pthread_mutex_lock(&advancing);
     struct xm_creation *c = xm->creation;
-
+    __atomic_store_n(&xm->creation, NULL, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&advancing);
     if (c == NULL) {
         return;
     }
@@ -124,13 +132,15 @@ void xm_creation_end(struct xm_comm *xm)
         xm_vendor_abandon(c->job);
     }
     if (c->vendor != NULL) {
+        if (c->made) {
+            xm_vendor_break(c->vendor); /* others may have none, and destroying waits for them */
+        }
         xm_vendor_release(c->vendor);
     }
     xm_leave_request(c->id_request, c->message, NULL);
     xm_leave_request(c->where_request, c->all, NULL);
     xm_sweep_requests();
     free(c);
-    xm->creation = NULL;
 }
 
 /* Both ends of a pair hear of the same devices: the same verdict on every rank. */
@@ -187,12 +197,11 @@ static void begin_join(struct xm_comm *xm)
     }
 }
 
-void xm_comm_advance(struct xm_comm *xm)
+static void advance(struct xm_comm *xm, struct xm_creation *c)
 {
-    struct xm_creation *c = xm->creation;
-    int                 over = 0;
+    int over = 0;
 
-    if ((c == NULL) || (c->outcome != XM_PENDING)) {
+    if (c->outcome != XM_PENDING) {
         return;
     }
     if (c->job == NULL) {
@@ -208,11 +217,34 @@ void xm_comm_advance(struct xm_comm *xm)
     uint64_t     us = (c->job->ended - c->job->begun) / 1000;
     xcclResult_t res = xm_vendor_take(c->job, &c->vendor);
     c->job = NULL;
+    c->made = (res == xcclSuccess);
     c->outcome = (res == xcclSuccess) ? XM_DONE : XM_FAILED;
     snprintf(c->detail, sizeof(c->detail), "%s", xc_last_detail());
     if (us > __atomic_load_n(&measured_us, __ATOMIC_RELAXED)) {
         __atomic_store_n(&measured_us, us, __ATOMIC_RELAXED);
     }
+}
+
+void xm_comm_advance(struct xm_comm *xm)
+{
+    if (__atomic_load_n(&xm->creation, __ATOMIC_ACQUIRE) == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&advancing);
+    if (xm->creation != NULL) {
+        advance(xm, xm->creation);
+    }
+    pthread_mutex_unlock(&advancing);
+}
+
+void xm_creation_give_up(struct xm_comm *xm, const char *why)
+{
+    pthread_mutex_lock(&advancing);
+    if (xm->creation->outcome == XM_PENDING) {
+        xm->creation->outcome = XM_FAILED;
+        snprintf(xm->creation->detail, sizeof(xm->creation->detail), "%s", why);
+    }
+    pthread_mutex_unlock(&advancing);
 }
 
 static void free_creation(struct xm_creation *c)
@@ -265,10 +297,10 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
                             xm->comm, &c->where_request) != MPI_SUCCESS)) {
         return xm_agreement_failed("MPI_Ibcast or MPI_Iallgather"); /* MPI may write into c */
     }
-    xm->creation = c;
     xm->state = XM_COMM_CREATING;
     xm->create_begun = xm->device_calls;
     xm->next_checkin = xm->device_calls + 1;
+    __atomic_store_n(&xm->creation, c, __ATOMIC_RELEASE);
     return xcclSuccess;
 }
 
@@ -296,8 +328,8 @@ void xm_creation_reuse(struct xm_comm *xm, uint64_t id)
     }
     c->vendor = xm_vendor_reuse(id);
     c->outcome = (c->vendor != NULL) ? XM_DONE : XM_RETRY;
-    xm->creation = c;
     xm->state = XM_COMM_CREATING;
     xm->create_begun = xm->device_calls;
     xm->next_checkin = xm->device_calls;
+    __atomic_store_n(&xm->creation, c, __ATOMIC_RELEASE);
 }
