@@ -73,8 +73,6 @@ bool xm_seats_sum(struct xm_seats *seats, const int64_t *mine, int64_t *sum);
  */
 int xm_seats_mismatch(const struct xm_seats *seats, uint64_t call, enum xm_coll coll,
                       enum xm_coll *other_p);
-/* A rank that has not come to the call yet; -1: all have. */
-int xm_seats_missing(const struct xm_seats *seats, uint64_t call);
 
 /*
  * What this process does on host memory, for ranks of a communicator that have not agreed on
