@@ -346,3 +346,16 @@ const char *xc_job_name(void)
     }
     return NULL;
 }
+
+bool xc_one_hardware_queue(void)
+{
+    static const char *const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "GPU_MAX_HW_QUEUES", NULL};
+
+    for (size_t i = 0; names[i] != NULL; i++) {
+        const char *value = getenv(names[i]);
+        if ((value != NULL) && (strcmp(value, "1") == 0)) {
+            return true;
+        }
+    }
+    return false;
+}

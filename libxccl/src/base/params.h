@@ -47,6 +47,12 @@ XC_SHARED const char *xc_params_error(void);
 /* What the launcher calls this job, or NULL: equal in all of its processes. */
 XC_SHARED const char *xc_job_name(void);
 
+/*
+ * Do all streams of a device share one queue, because CUDA_DEVICE_MAX_CONNECTIONS or
+ * GPU_MAX_HW_QUEUES asks the vendor's runtime for that?
+ */
+XC_SHARED bool xc_one_hardware_queue(void);
+
 /* One row for listings (xccl-info -c, docs). */
 struct xc_param_row {
     const char *name;     /* "XCCL_TIMEOUT" */

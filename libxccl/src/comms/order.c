@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "base/params.h"
 #include "comms/board.h"
 #include "comms/vendor_comm.h"
 #include "comms/worker.h"
@@ -176,13 +176,9 @@ void xm_order_enqueued(void)
 
 static void look_at_device(void)
 {
-    const char *names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "GPU_MAX_HW_QUEUES"};
-    int         level = MPI_THREAD_SINGLE;
+    int level = MPI_THREAD_SINGLE;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        const char *value = getenv(names[i]);
-        one_queue = one_queue || ((value != NULL) && (strcmp(value, "1") == 0));
-    }
+    one_queue = xc_one_hardware_queue();
     several_threads =
         (xm_pmpi.Query_thread(&level) == MPI_SUCCESS) && (level == MPI_THREAD_MULTIPLE);
 }
