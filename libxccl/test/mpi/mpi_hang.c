@@ -4,7 +4,6 @@
  * or inside the making or the end of a communicator, has to let MPI go on meanwhile.
  * Usage: mpi_hang cuda|rocm|none CASE
  */
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,25 +138,7 @@ static void *thread_work(void *argument)
 /* Two threads with a communicator each, begun in another order on every second rank. */
 static void case_threads(void)
 {
-    pthread_t threads[2];
-    int       provided;
-
-    MPI_Query_thread(&provided);
-    mt_expect(provided == MPI_THREAD_MULTIPLE, "this MPI gives no MPI_THREAD_MULTIPLE");
-    if (provided < MPI_THREAD_MULTIPLE) {
-        return;
-    }
-    MPI_Comm_dup(MPI_COMM_WORLD, &thread_comms[0]);
-    MPI_Comm_dup(MPI_COMM_WORLD, &thread_comms[1]);
-    for (int i = 0; i < 2; i++) {
-        intptr_t which = (i + mt_rank()) % 2;
-        pthread_create(&threads[i], NULL, thread_work, (void *)which);
-    }
-    for (int i = 0; i < 2; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    MPI_Comm_free(&thread_comms[0]);
-    MPI_Comm_free(&thread_comms[1]);
+    mt_two_threads(thread_comms, thread_work);
 }
 
 static size_t device_memory_free(void)

@@ -4,7 +4,6 @@
  * in orders that differ from rank to rank.
  * Usage: mpi_requests cuda|rocm|none CASE
  */
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,26 +99,7 @@ static void *thread_work(void *argument)
 
 static void case_threads(void)
 {
-    pthread_t threads[2];
-    int       provided;
-
-    MPI_Query_thread(&provided);
-    mt_expect(provided == MPI_THREAD_MULTIPLE, "this MPI gives no MPI_THREAD_MULTIPLE");
-    if (provided < MPI_THREAD_MULTIPLE) {
-        return;
-    }
-    for (int i = 0; i < 2; i++) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &thread_comms[i]);
-    }
-    for (int i = 0; i < 2; i++) {
-        intptr_t which = (i + mt_rank()) % 2;
-        pthread_create(&threads[i], NULL, thread_work, (void *)which);
-    }
-    for (int i = 0; i < 2; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    MPI_Comm_free(&thread_comms[0]);
-    MPI_Comm_free(&thread_comms[1]);
+    mt_two_threads(thread_comms, thread_work);
 }
 
 /*

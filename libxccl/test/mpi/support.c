@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,4 +178,28 @@ void mt_run_case(const struct mt_named_case *cases, int argc, char **argv)
     }
     fprintf(stderr, "%s: no case is named '%s'\n", argv[0], name);
     MPI_Abort(MPI_COMM_WORLD, 64);
+}
+
+void mt_two_threads(MPI_Comm comms[2], void *(*work)(void *which))
+{
+    pthread_t threads[2];
+    int       provided;
+
+    MPI_Query_thread(&provided);
+    mt_expect(provided == MPI_THREAD_MULTIPLE, "this MPI gives no MPI_THREAD_MULTIPLE");
+    if (provided < MPI_THREAD_MULTIPLE) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        intptr_t which = (i + mt_rank()) % 2;
+        pthread_create(&threads[i], NULL, work, (void *)which);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    MPI_Comm_free(&comms[0]);
+    MPI_Comm_free(&comms[1]);
 }

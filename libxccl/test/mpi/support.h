@@ -60,4 +60,10 @@ struct mt_named_case {
 /* Run the case that the program's second argument names; exits with 64 if there is none. */
 void mt_run_case(const struct mt_named_case *cases, int argc, char **argv);
 
+/*
+ * Run work in two threads and free comms, which are made first: a communicator for each. work gets
+ * the index of its communicator as an intptr_t; every second rank begins with the other.
+ */
+void mt_two_threads(MPI_Comm comms[2], void *(*work)(void *which));
+
 #endif
