@@ -102,32 +102,13 @@ static xcclResult_t post_status(struct xm_comm *xm)
     return xcclSuccess;
 }
 
-/* Why the rank failed, from the rank to all; only where waiting is allowed. */
-static void share_detail(struct xm_comm *xm, int who, bool blocking, char *text, size_t len)
-{
-    char detail[200] = "its messages say why";
-
-    if (who == xm->rank) {
-        snprintf(detail, sizeof(detail), "%s", xm->creation->detail);
-        xc_info("no vendor communicator: %s", detail);
-    }
-    if (blocking) {
-        xm_pmpi.Bcast(detail, (int)sizeof(detail), XM_HANDLE(MPI_BYTE), who, xm->comm);
-    }
-    if (strncmp(detail, "rank", 4) == 0) {
-        snprintf(text, len, "%s", detail); /* it names the ranks itself */
-    } else {
-        snprintf(text, len, "rank %d: %s", who, detail);
-    }
-}
-
 static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
 {
     const int64_t  *all = xm->checkin.all;
     enum xm_outcome outcome = (enum xm_outcome)(all[STATUS_OUTCOME] >> 32);
     int             who = (int)(all[STATUS_OUTCOME] & 0xffffffff);
     double          cost = (double)-all[STATUS_COST];
-    char            text[240];
+    char            text[sizeof(xm->reason)];
 
     switch (outcome) {
     case XM_DONE:
@@ -142,15 +123,15 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
         xm_creation_end(xm);
         break;
     case XM_RETRY:
-        share_detail(xm, who, blocking, xm->reason, sizeof(xm->reason));
+        xm_share_cause(xm, who, blocking, xm->creation->detail, xm->reason, sizeof(xm->reason));
         xm->state = XM_COMM_KNOWN;
         xm->saved_us = -((cost > 0) ? cost : xm_creation_first_guess_us);
         xm_creation_end(xm);
         break;
     case XM_FAILED:
-        share_detail(xm, who, blocking, text, sizeof(text));
+        xm_share_cause(xm, who, blocking, xm->creation->detail, text, sizeof(text));
         xm_creation_end(xm);
-        xm_comm_fail(xm, text);
+        xm_comm_fail(xm, blocking ? 0 : who, text);
         break;
     default:
         break;
@@ -229,7 +210,7 @@ static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
     if (res != xcclSuccess) {
         return res; /* MPI may still write into it */
     }
-    res = (xm->checkin.kind == XM_CHECKIN_CARDS) ? xm_cards_apply(xm, xm->checkin.all)
+    res = (xm->checkin.kind == XM_CHECKIN_CARDS) ? xm_cards_apply(xm, xm->checkin.all, blocking)
                                                  : apply_status(xm, blocking);
     end_checkin(xm);
     return res;

@@ -9,8 +9,8 @@
 struct xm_card;
 size_t xm_card_bytes(void);
 void   xm_card_fill(struct xm_comm *xm, struct xm_card *card);
-/* Judge the cards of all ranks, alike on every rank. */
-xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards);
+/* Judge the cards of all ranks, alike on every rank and in the same operation. */
+xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards, bool blocking);
 /* In a blocking operation, once for a communicator: has every rank the slots of all? */
 xcclResult_t xm_seats_agree(struct xm_comm *xm);
 /* The answer to that, however it was found: the same on all ranks, in the same operation. */
@@ -30,7 +30,7 @@ struct xm_creation {
     enum xm_outcome             outcome;
     struct xm_vendor           *vendor;
     bool                        made; /* vendor is new, not an idle one */
-    char                        detail[200];
+    char                        detail[512];
 };
 
 /* Post the exchange of id and devices; every rank in the same operation. */
@@ -51,8 +51,14 @@ extern const double xm_creation_first_guess_us;
 void xm_leave_request(MPI_Request request, void *first, void *second);
 void xm_sweep_requests(void);
 
-/* The vendor's path is not offered; rank 0 says why. */
-void         xm_comm_fail(struct xm_comm *xm, const char *text);
+/*
+ * Why rank `who` failed, into text on every rank: own is its cause there. Where waiting is allowed
+ * (blocking, on all ranks) everyone gets the cause; else the others only learn which rank it was.
+ */
+void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own, char *text,
+                    size_t len);
+/* The vendor's path is not offered; the rank `speaker`, which knows the cause, warns. */
+void         xm_comm_fail(struct xm_comm *xm, int speaker, const char *text);
 xcclResult_t xm_agreement_failed(const char *what);
 
 #endif

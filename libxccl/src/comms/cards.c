@@ -28,7 +28,6 @@ struct xm_card {
     int                     result; /* of this rank's look at the vendor's library */
     int                     version;
     char                    library[16];
-    char                    detail[120];
 };
 
 size_t xm_card_bytes(void)
@@ -84,17 +83,37 @@ void xm_card_fill(struct xm_comm *xm, struct xm_card *card)
     }
     card->result = (int)xcclGetBackend(&name, &card->version);
     snprintf(card->library, sizeof(card->library), "%s", (card->result == 0) ? name : "");
-    snprintf(card->detail, sizeof(card->detail), "%.119s",
-             (card->result != xcclSuccess) ? xc_last_detail() : "");
+    if (card->result != xcclSuccess) {
+        snprintf(xm->reason, sizeof(xm->reason), "%s", xc_last_detail());
+    }
 }
 
-void xm_comm_fail(struct xm_comm *xm, const char *text)
+void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own, char *text,
+                    size_t len)
+{
+    char detail[sizeof(xm->reason)] = "its messages say why";
+
+    if (who == xm->rank) {
+        snprintf(detail, sizeof(detail), "%s", own);
+        xc_info("no vendor communicator: %s", detail);
+    }
+    if (blocking) {
+        xm_pmpi.Bcast(detail, (int)sizeof(detail), XM_HANDLE(MPI_BYTE), who, xm->comm);
+    }
+    if (strncmp(detail, "rank", 4) == 0) {
+        snprintf(text, len, "%s", detail); /* it names the ranks itself */
+    } else {
+        snprintf(text, len, "rank %d: %s", who, detail);
+    }
+}
+
+void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
 {
     static bool warned;
 
     snprintf(xm->reason, sizeof(xm->reason), "%s", text);
     xm->state = XM_COMM_FAILED;
-    if (xm->rank == 0) {
+    if (xm->rank == speaker) {
         bool first = !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
         xc_log(first ? XC_LOG_WARN : XC_LOG_INFO,
                "all %d ranks leave collectives on device memory to MPI: %s", xm->size, xm->reason);
@@ -128,14 +147,14 @@ static xcclResult_t judge_variables(const struct xm_card *cards, int size)
     return xcclSuccess;
 }
 
-static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_card *cards)
+static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_card *cards, bool blocking)
 {
-    char text[256];
+    char text[sizeof(xm->reason)];
 
     for (int i = 0; i < xm->size; i++) {
         if (cards[i].result != xcclSuccess) {
-            snprintf(text, sizeof(text), "rank %d: %s", i, cards[i].detail);
-            xm_comm_fail(xm, text);
+            xm_share_cause(xm, i, blocking, xm->reason, text, sizeof(text));
+            xm_comm_fail(xm, blocking ? 0 : i, text);
             return xcclSuccess;
         }
     }
@@ -146,7 +165,7 @@ static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_card *ca
                      "rank 0 loaded %s %d and rank %d loaded %s %d; load one library on all ranks, "
                      "for instance with XCCL_CCL_LIBRARY",
                      cards[0].library, cards[0].version, i, cards[i].library, cards[i].version);
-            xm_comm_fail(xm, text);
+            xm_comm_fail(xm, 0, text);
             return xcclSuccess;
         }
     }
@@ -204,7 +223,7 @@ xcclResult_t xm_seats_agree(struct xm_comm *xm)
     return xcclSuccess;
 }
 
-xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards)
+xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards, bool blocking)
 {
     uint64_t     cost = 0;
     xcclResult_t res = judge_variables(cards, xm->size);
@@ -222,7 +241,7 @@ xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards)
     find_seats(xm, cards);
     xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
     xm->state = XM_COMM_KNOWN;
-    res = judge_libraries(xm, cards);
+    res = judge_libraries(xm, cards, blocking);
     if (xm->state == XM_COMM_KNOWN) {
         take_idle(xm, cards);
     }

@@ -48,7 +48,7 @@ struct xm_comm {
     bool     tracked;          /* has it seen device memory? equal on all ranks */
 
     enum xm_comm_state  state;
-    char                reason[256];     /* of FAILED and BROKEN */
+    char                reason[640];     /* of FAILED and BROKEN; a message and paths fit */
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
     struct xm_checkin   checkin;
     uint64_t            next_checkin; /* operation that asks again whether the making is over */

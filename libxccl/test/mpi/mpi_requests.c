@@ -19,7 +19,10 @@ static void start(struct mt_pair *pair, MPI_Comm comm, int salt, MPI_Request *re
     MPI_Iallreduce(pair->in, pair->out, COUNT, MPI_FLOAT, MPI_SUM, comm, request);
 }
 
-/* Two communicators; every second rank begins with the other one. */
+/*
+ * Two communicators; every second rank begins with the other one. More rounds than operations that
+ * may be under way before the ranks take in what they agreed on.
+ */
 static void case_comms(void)
 {
     MPI_Comm       comms[2];
@@ -30,7 +33,7 @@ static void case_comms(void)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
         pairs[i] = mt_pair_make(MT_DEVICE, COUNT);
     }
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 40; round++) {
         for (int i = 0; i < 2; i++) {
             int which = (i + mt_rank()) % 2;
             start(&pairs[which], comms[which], round + which, &requests[which]);

@@ -45,6 +45,24 @@ def test_symbol_missing(family, rank):
     falls_back(family.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, "ncclAllReduce")
 
 
+def test_symbol_missing_non_blocking(family):
+    """No rank may wait for another here: the rank that knows the cause says it."""
+    env = {"XCCL_SIM_FAIL": "symbol:ncclAllReduce@1"}
+    result = family.run(2, "mpi_requests cuda comms", env=env, timeout=60)
+    assert result.status == 0, result.out
+    assert len(warnings_of(result)) == 1, result.out
+    assert re.search(r"\[1\].* rank 1: .*no symbol ncclAllReduce", warnings_of(result)[0]), result.out
+
+
+def test_cause_with_a_long_path(family, tmp_path):
+    """Sites' prefixes are long: the cause and the remedy behind a path are still there."""
+    folder = tmp_path / ("prefix" * 20) / ("hash" * 20)
+    shutil.copytree(family.build.stage / "lib/xccl/sim", folder, symlinks=True)
+    env = {"XCCL_SIM_FAIL": "symbol:ncclAllReduce@1", "LD_LIBRARY_PATH": str(folder / "cuda")}
+    cause = "no symbol ncclAllReduce.*point XCCL_CCL_LIBRARY to one"
+    falls_back(family.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, cause)
+
+
 def without_nccl(mpi, folder):
     """The simulated driver alone, in a folder of its own."""
     source = mpi.build.stage / "lib/xccl/sim"
