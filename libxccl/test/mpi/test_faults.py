@@ -51,7 +51,9 @@ def test_symbol_missing_non_blocking(family):
     result = family.run(2, "mpi_requests cuda comms", env=env, timeout=60)
     assert result.status == 0, result.out
     assert len(warnings_of(result)) == 1, result.out
-    assert re.search(r"\[1\].* rank 1: .*no symbol ncclAllReduce", warnings_of(result)[0]), result.out
+    assert re.search(r"\[1\].* rank 1: .*no symbol ncclAllReduce", warnings_of(result)[0]), (
+        result.out
+    )
 
 
 def test_cause_with_a_long_path(family, tmp_path):
