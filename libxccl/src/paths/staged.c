@@ -8,14 +8,26 @@
 #include "comms/wait.h"
 #include "paths/path.h"
 
-/* Host memory for a device buffer; the pointer for MPI goes to *buf_p. */
-static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, char **span_p,
-                            void **buf_p)
-{
-    void *span;
+enum { APART = 64 };
 
-    xcclResult_t res =
-        xm_scratch_take(&op->scratch, XM_POOL_HOST, (size_t)(buffer->high - buffer->low), &span);
+/*
+ * Host memory for a device buffer; the pointer for MPI goes to *buf_p. Not `other`, the pointer of
+ * the other buffer: behind displacements two pointers may be equal although the data lies apart,
+ * and the non-blocking collectives of Open MPI 4.1 take equal pointers for MPI_IN_PLACE.
+ */
+static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, const void *other,
+                            char **span_p, void **buf_p)
+{
+    size_t       bytes = (size_t)(buffer->high - buffer->low);
+    void        *span;
+    xcclResult_t res = xm_scratch_take(&op->scratch, XM_POOL_HOST, bytes, &span);
+
+    if ((res == xcclSuccess) && ((char *)span - buffer->low == other)) {
+        res = xm_scratch_take(&op->scratch, XM_POOL_HOST, bytes + APART, &span);
+        if ((res == xcclSuccess) && ((char *)span - buffer->low == other)) {
+            span = (char *)span + APART;
+        }
+    }
     if (res != xcclSuccess) {
         return res;
     }
@@ -36,11 +48,12 @@ static xcclResult_t copy_in(struct xm_op *op, void **send_p, void **recv_p)
     *recv_p = op->call.recvbuf;
     if (xm_on_device(&op->buffers.send)) {
         /* The root of a broadcast has one buffer only, and sends it. */
-        res = replace(op, &op->buffers.send, &op->send_span,
-                      (op->call.coll == XM_BCAST) ? recv_p : send_p);
+        res = (op->call.coll == XM_BCAST)
+                  ? replace(op, &op->buffers.send, NULL, &op->send_span, recv_p)
+                  : replace(op, &op->buffers.send, *recv_p, &op->send_span, send_p);
     }
     if ((res == xcclSuccess) && xm_on_device(&op->buffers.recv)) {
-        res = replace(op, &op->buffers.recv, &op->recv_span, recv_p);
+        res = replace(op, &op->buffers.recv, *send_p, &op->recv_span, recv_p);
     }
     return (res == xcclSuccess) ? xm_stream_wait(op->dev, op->copier.stream) : res;
 }

@@ -172,6 +172,42 @@ static void in_place_with(struct layout *recv)
     expect(recv, "MPI_Alltoallv in place", -1);
 }
 
+/*
+ * The buffers' copies in host memory may come to lie so that the pointers behind the displacements
+ * are equal, which some MPIs take for MPI_IN_PLACE: data at all distances from the pointer.
+ */
+static void every_distance(void)
+{
+    enum { PAGE = 4096, PAGES = 512 };
+    const int ranks = mt_size();
+    int       counts[MOST_RANKS], packed[MOST_RANKS], displs[MOST_RANKS], host[MOST_RANKS];
+    int      *in = mt_alloc(MT_DEVICE, sizeof(host));
+    int      *out = mt_alloc(MT_DEVICE, sizeof(host));
+    int       wrong = 0;
+
+    for (int page = -PAGES; page <= PAGES; page++) {
+        MPI_Request request;
+        intptr_t    distance = (intptr_t)page * PAGE;
+        for (int i = 0; i < ranks; i++) {
+            counts[i] = 1;
+            packed[i] = i;
+            displs[i] = i + (int)(distance / (intptr_t)sizeof(int));
+            host[i] = value(mt_rank(), i, page);
+        }
+        mt_put(in, MT_DEVICE, host, sizeof(int) * (size_t)ranks);
+        MPI_Ialltoallv(in, counts, packed, MPI_INT, (void *)((uintptr_t)out - (uintptr_t)distance),
+                       counts, displs, MPI_INT, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_get(host, out, MT_DEVICE, sizeof(int) * (size_t)ranks);
+        for (int i = 0; i < ranks; i++) {
+            wrong += (host[i] != value(i, mt_rank(), page));
+        }
+    }
+    mt_expect(wrong == 0, "MPI_Ialltoallv: %d elements are wrong", wrong);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 int main(int argc, char **argv)
 {
     mt_begin(&argc, &argv, true);
@@ -194,6 +230,7 @@ int main(int argc, char **argv)
         layout_free(&send);
         layout_free(&recv);
     }
+    every_distance();
     mt_summary();
     MPI_Finalize();
     return mt_status();

@@ -128,6 +128,23 @@ static void side_fill(struct worker *w, const struct rx_call *c, struct rx_side 
     mt_put(side->memory, side->where, side->before, side->bytes);
 }
 
+static void *passed(const struct rx_side *side)
+{
+    return side->null ? NULL : (void *)((uintptr_t)side->memory + (uintptr_t)side->origin);
+}
+
+/*
+ * Displacements may make the addresses that are passed equal although the data lies apart. The
+ * non-blocking collectives of Open MPI 4.1 take that for MPI_IN_PLACE.
+ */
+static void move_apart(struct worker *w, struct rx_call *c)
+{
+    while ((passed(&c->send) == passed(&c->recv)) && (passed(&c->send) != NULL)) {
+        c->recv.memory = (char *)arena_take(w, c->recv.where, c->recv.bytes + 64) + 64;
+        mt_put(c->recv.memory, c->recv.where, c->recv.before, c->recv.bytes);
+    }
+}
+
 static void report(const struct rx_call *c, const char *which, long at, const struct rx_side *side,
                    const char *got)
 {
@@ -264,6 +281,7 @@ static void prepare(struct worker *w, struct rx_call *c)
     }
     side_fill(w, c, &c->send, 1);
     side_fill(w, c, &c->recv, 2);
+    move_apart(w, c);
     rx_make(c, RX_REFERENCE, c->send.expected, c->recv.expected, NULL);
 }
 
