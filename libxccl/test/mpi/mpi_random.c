@@ -172,7 +172,7 @@ static void side_compare(struct worker *w, const struct rx_call *c, const char *
         w->scratch = mt_alloc(MT_HOST, w->scratch_size);
     }
     mt_get(w->scratch, side->memory, side->where, side->bytes);
-    at = mt_compare(c->base, side->expected, w->scratch, side->bytes);
+    at = mt_compare(c->base, side->expected, w->scratch, side->defined);
     atomic_fetch_add(&checks, 1);
     if (at >= 0) {
         report(c, which, at, side, w->scratch);

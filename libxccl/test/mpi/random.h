@@ -81,7 +81,8 @@ struct rx_side {
     enum mt_where         where;
     bool                  null; /* MPI does not look at the buffer, and NULL is passed */
     size_t                bytes;
-    intptr_t              origin; /* of what is passed, from the buffer's begin */
+    size_t                defined; /* what lies behind so many bytes, MPI says nothing about */
+    intptr_t              origin;  /* of what is passed, from the buffer's begin */
     char                 *memory;
     char                 *before;
     char                 *expected;

@@ -157,6 +157,7 @@ static void lay_out(struct rx_side *side, enum spread spread, uint64_t *state)
     }
     side->bytes = (size_t)(high - low + 2 * GUARD) * size;
     side->origin = (intptr_t)(GUARD - low) * (intptr_t)size;
+    side->defined = side->bytes;
 }
 
 static void draw_reduction(struct rx_call *c, uint64_t *own)
@@ -185,6 +186,12 @@ static void draw_reduction(struct rx_call *c, uint64_t *own)
     add_block(c, &c->recv, type, c->in_place ? in : out);
     lay_out(&c->send, PACKED, own);
     lay_out(&c->recv, PACKED, own);
+    if (c->in_place && (out < in)) {
+        /* The input behind the result: some algorithms of MPI reduce in it. */
+        long behind = (long)(out * c->per_unit / type->per) * type->extent;
+        c->recv.defined = (size_t)(c->recv.origin + (behind + ((type->low < 0) ? type->low : 0)) *
+                                                        (long)type->size);
+    }
 }
 
 /* bcast, gather and scatter: the root has a block for each rank, the others one. */
