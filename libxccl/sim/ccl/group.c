@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ccl/ccl.h"
 
@@ -119,6 +120,24 @@ static void run_tasks(void *arg)
     end(comm, began);
 }
 
+/*
+ * A launch takes a different time on each rank: in threads that launch on two streams at once, the
+ * order is anyone's guess. XCCL_SIM_LAUNCH_US makes that the rule instead of the exception.
+ */
+static void take_time(void)
+{
+    static uint64_t launches;
+    int             most = xs_config()->launch_us;
+
+    if (most > 0) {
+        uint64_t              n = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
+        uint64_t              hash = (n * 64 + (uint64_t)xs_config()->rank) * 0x9e3779b97f4a7c15u;
+        int                   us = (int)((hash >> 32) % ((uint64_t)most + 1));
+        const struct timespec time = {us / 1000000, (long)(us % 1000000) * 1000};
+        nanosleep(&time, NULL);
+    }
+}
+
 /* Issue tasks, all of one communicator, on the stream of the first; order the others' around it. */
 static enum xs_result issue(struct xs_task *tasks)
 {
@@ -126,6 +145,7 @@ static enum xs_result issue(struct xs_task *tasks)
     struct xs_stream *stream = tasks->stream;
     enum xs_error     res = XS_OK;
 
+    take_time();
     for (struct xs_task *t = tasks->next; (t != NULL) && (res == XS_OK); t = t->next) {
         res = xs_stream_follow(stream, t->stream);
     }

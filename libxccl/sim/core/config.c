@@ -186,6 +186,8 @@ static void read_strictness(void)
     read_choice("XCCL_SIM_CONNECT", "eager", "block", &config.connect_blocks);
     read_number("XCCL_SIM_CONNECT_MS", 0, 60000, "milliseconds from 0 to 60000",
                 &config.connect_ms);
+    read_number("XCCL_SIM_LAUNCH_US", 0, 1000000, "microseconds from 0 to 1000000",
+                &config.launch_us);
 }
 
 static void read_memory(void)
@@ -252,10 +254,10 @@ static void read_version(void)
 static void check_names(void)
 {
     static const char *const known[] = {
-        "XCCL_SIM",        "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",    "XCCL_SIM_LOG",
-        "XCCL_SIM_MEMORY", "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
-        "XCCL_SIM_HIP",    "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
-        "XCCL_SIM_SERIAL", "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY"};
+        "XCCL_SIM",           "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",    "XCCL_SIM_LOG",
+        "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
+        "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
+        "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");
@@ -271,7 +273,7 @@ static void check_names(void)
             snprintf(error, sizeof(error),
                      "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
                      "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE, _DESTROY, _CONNECT, "
-                     "_CONNECT_MS, _SERIAL, _ALLOC, _EARLY are",
+                     "_CONNECT_MS, _LAUNCH_US, _SERIAL, _ALLOC, _EARLY are",
                      (int)length, *entry);
         }
     }

@@ -42,10 +42,12 @@ def test_case(mpi, case):
     go(mpi, 3 if case in ("mixed", "scan") else 2, f"mpi_hang {case}", env=env)
 
 
+@pytest.mark.parametrize("create", ["auto", "first"])
 @pytest.mark.parametrize("case", ["mpi_hang threads", "mpi_requests threads"])
-def test_one_queue(mpi, case):
-    """Two threads whose streams share one hardware queue."""
-    go(mpi, 2, case, env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+def test_one_queue(mpi, case, create):
+    """Two threads whose streams share one hardware queue, and launch in any order."""
+    env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1", "XCCL_SIM_LAUNCH_US": "2000"}
+    go(mpi, 2, case, env={**env, "XCCL_COMM_CREATE": create})
 
 
 @pytest.mark.parametrize("case", TIGHT)

@@ -226,6 +226,21 @@ static ncclResult_t alltoall(const struct setup *s, size_t count)
     return TEST_ALLTOALL(s->data, s->data + (1 << 19), count, ncclInt8, s->comm, s->stream);
 }
 
+/* 20 launches of 0 to 50 ms each; without the variable they take no time worth the name. */
+static void slow_launch(const struct world *world)
+{
+    struct setup s = begin(world);
+
+    CHECK_EQ(allreduce(&s, 1), ncclSuccess); /* connects */
+    dev_sync(s.stream);
+    double begun = now();
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(allreduce(&s, 1), ncclSuccess);
+    }
+    CHECK((now() - begun > 0.2) && (now() - begun < 5));
+    finish(&s);
+}
+
 /* Once connected, the call returns, and the stream waits for the others. */
 static void check_enqueues(const struct world *world, const struct setup *s, call_fn *call,
                            size_t count)
@@ -453,6 +468,7 @@ int main(int argc, char **argv)
         {"connections", parallel, 2, SIM, NULL, "CUDA_DEVICE_MAX_CONNECTIONS=1 XCCL_SIM_SERIAL=0",
          -1},
 #endif
+        {"slow_launch", slow_launch, 2, SIM, NULL, "XCCL_SIM_LAUNCH_US=50000", -1},
         {"slow_and_logged", slow_and_logged, 2, SIM, NULL,
          "XCCL_SIM_LOG=info XCCL_SIM_CONNECT_MS=200", -1},
     };
