@@ -189,8 +189,8 @@ static void draw_reduction(struct rx_call *c, uint64_t *own)
     if (c->in_place && (out < in)) {
         /* The input behind the result: some algorithms of MPI reduce in it. */
         long behind = (long)(out * c->per_unit / type->per) * type->extent;
-        c->recv.defined = (size_t)(c->recv.origin + (behind + ((type->low < 0) ? type->low : 0)) *
-                                                        (long)type->size);
+        c->recv.defined = (size_t)(c->recv.origin +
+                                   (behind + ((type->low < 0) ? type->low : 0)) * (long)type->size);
     }
 }
 
