@@ -103,6 +103,14 @@ static const struct row rows[] = {
      AT(scratch),
      1,
      1048576},
+    {{"XCCL_P2P", "auto|staged|mpi", "auto",
+      "How messages, files and packing reach device memory: staged through host memory, or left to "
+      "MPI; auto stages where MPI does not take device buffers itself.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(p2p),
+     0,
+     0},
     {{"XCCL_DUMP_DIR", "path", "",
       "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
       "without it, the current folder, and nothing on an error.",

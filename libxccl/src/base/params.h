@@ -14,6 +14,7 @@ enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI, XC_ROUTE_UCC, XC_ROUTE_UCC_CCL };
 
 enum xc_memory { XC_MEMORY_SAME, XC_MEMORY_MIXED };
 enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
+enum xc_p2p { XC_P2P_AUTO, XC_P2P_STAGED, XC_P2P_MPI };
 
 struct xc_params {
     int         ccl;           /* enum xc_ccl */
@@ -29,6 +30,7 @@ struct xc_params {
     long        scratch;       /* MiB of device memory that one collective may take */
     long        timeout;       /* seconds; 0: never */
     const char *dump_dir;      /* where the last operations are written, or NULL */
+    int         p2p;           /* enum xc_p2p */
     int         mpi_gpu_aware; /* enum xc_tristate */
 };
 

@@ -23,8 +23,8 @@ bool xm_call_is_plain(enum xm_function function, const long *args);
 
 /* Serve a collective that is not plain, in any form. Returns an MPI error code. */
 int xm_collective(enum xm_function function, int profiling, const long *args);
-/* MPI_Reduce_local, on any memory. */
-int xm_reduce_local(enum xm_function function, int profiling, const long *args);
+/* Serve a message, a file access or packing that is not plain (xm_transfer_is_plain()). */
+int xm_transfer_call(enum xm_function function, int profiling, const long *args);
 
 /* Path of this thread's last collective: "host", "mpi", "mpi-staged", "ccl". */
 const char *xm_last_path(void);

@@ -242,7 +242,8 @@ static xcclResult_t track_vector_calls(struct xm_op *op)
         return xcclSuccess;
     }
     xm->vector_on_device = xm->vector_on_device || touches_device(op);
-    uint64_t n = ++xm->vector_calls;
+    op->vector = true; /* counted once it went well: MPI may refuse it on this rank alone */
+    uint64_t n = xm->vector_calls + 1;
     bool     asks = ((n & (n - 1)) == 0) && ((__builtin_ctzll(n) & 1) == 1);
     if (!asks) {
         return xcclSuccess;

@@ -307,3 +307,86 @@ xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer
 
     return buffer->out ? visit_data(&v) : xcclSuccess;
 }
+
+/* The element as it is, with the first bytes of its data taken from `from`; on host memory. */
+static xcclResult_t merge_element(const struct xm_copier *copier, const struct xm_buffer *one,
+                                  char *from, char *kept, char *packed, size_t bytes)
+{
+    size_t       size = (size_t)one->bytes;
+    xcclResult_t res = convert(copier, one, kept - one->low, packed, true);
+
+    if (res == xcclSuccess) {
+        res = convert(copier, one, from - one->low, packed + size, true);
+    }
+    if (res == xcclSuccess) {
+        memcpy(packed, packed + size, bytes);
+        res = convert(copier, one, kept - one->low, packed, false);
+    }
+    return res;
+}
+
+/* A part of a derived type's element arrived: the rest keeps what it has. */
+static xcclResult_t element_out(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                                char *span, MPI_Count index, size_t bytes)
+{
+    const struct xm_layout *l = &buffer->layout;
+    MPI_Aint                offset = (MPI_Aint)(index * l->extent);
+    struct xm_buffer        one = *buffer;
+    struct xm_scratch       scratch;
+    void                   *kept, *packed;
+    struct visit            v = {.copier = copier, .buffer = &one, .each = each_from_span};
+
+    one.buf += offset;
+    one.count = 1;
+    one.bytes = l->size;
+    one.low = (MPI_Aint)l->true_lb;
+    one.high = one.low + (MPI_Aint)l->true_extent;
+    xm_scratch_begin(&scratch, copier->dev, copier->scratch->device);
+    xcclResult_t res = xm_scratch_take(&scratch, XM_POOL_HOST, (size_t)l->true_extent, &kept);
+    if (res == xcclSuccess) {
+        res = xm_scratch_take(&scratch, XM_POOL_HOST, 2 * (size_t)l->size, &packed);
+    }
+    if (res == xcclSuccess) {
+        res = copier->dev->copy_async(kept, one.buf + one.low, (size_t)l->true_extent,
+                                      copier->stream);
+    }
+    if (res == xcclSuccess) {
+        res = xm_stream_wait(copier->dev, copier->stream);
+    }
+    if (res == xcclSuccess) {
+        res =
+            merge_element(copier, &one, span - buffer->low + offset + one.low, kept, packed, bytes);
+    }
+    if (res == xcclSuccess) {
+        v.other = kept;
+        res = visit_data(&v);
+    }
+    if (res == xcclSuccess) {
+        res = xm_stream_wait(copier->dev, copier->stream);
+    }
+    if (res == xcclSuccess) {
+        xm_scratch_end(&scratch);
+    }
+    return res;
+}
+
+xcclResult_t xm_stage_out_bytes(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                                char *span, MPI_Count bytes)
+{
+    struct xm_buffer part = *buffer;
+    struct visit     v = {.copier = copier, .buffer = &part, .each = each_from_span, .other = span};
+
+    if ((bytes < 0) || (bytes >= buffer->bytes)) {
+        return xm_stage_out(copier, buffer, span);
+    }
+    if (buffer->plain) {
+        return copier->dev->copy_async(buffer->buf + buffer->low, span, (size_t)bytes,
+                                       copier->stream);
+    }
+    part.count = bytes / buffer->layout.size;
+    xcclResult_t res = visit_data(&v);
+    if ((res == xcclSuccess) && (bytes % buffer->layout.size != 0)) {
+        res = element_out(copier, buffer, span, part.count, (size_t)(bytes % buffer->layout.size));
+    }
+    return res;
+}

@@ -31,5 +31,11 @@ xcclResult_t xm_stage_in(const struct xm_copier *copier, const struct xm_buffer 
                          char *span);
 xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer *buffer,
                           char *span);
+/*
+ * The same for the first `bytes` bytes of data, in the order of the datatype; negative: for all.
+ * Waits for copies if a derived type's element is there in part. The buffer is a single block.
+ */
+xcclResult_t xm_stage_out_bytes(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                                char *span, MPI_Count bytes);
 
 #endif

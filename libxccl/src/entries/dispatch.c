@@ -43,8 +43,14 @@ static const struct {
     [XM_FN_MPI_##name##_init_c] = {"PMPI_" #name "_init_c", np},
     XM_COLLECTIVES(SIX)
 #undef SIX
+#define TWO(name, n, form, kinds)                                                                  \
+    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},
+#define ONE(name, n, form, kinds) [XM_FN_MPI_##name] = {"PMPI_" #name, n},
+        XM_TRANSFERS_WITH_COUNTS(TWO) XM_TRANSFERS_WITHOUT_COUNTS(ONE)
+#undef TWO
+#undef ONE
 #define ONE(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
-        XM_START_FUNCTIONS(ONE) XM_OTHER_FUNCTIONS(ONE)
+            XM_START_FUNCTIONS(ONE) XM_OTHER_FUNCTIONS(ONE)
 #undef ONE
 };
 
@@ -247,6 +253,7 @@ static long serve(enum xm_function function, int profiling, const long *args)
 #define L9 L8, long i
 #define L10 L9, long j
 #define L11 L10, long k
+#define L12 L11, long l
 #define A0 0
 #define A1 a
 #define A2 A1, b
@@ -259,6 +266,7 @@ static long serve(enum xm_function function, int profiling, const long *args)
 #define A9 A8, i
 #define A10 A9, j
 #define A11 A10, k
+#define A12 A11, l
 
 #define DEFINE(name, arguments)                                                                    \
     DISPATCH_EXPORT long name(L##arguments);                                                       \
@@ -296,6 +304,13 @@ XM_COLLECTIVES_WITH_COUNTS(DEFINE_SIX)
 DEFINE_BOTH(MPI_Barrier, 1)
 DEFINE_BOTH(MPI_Ibarrier, 2)
 DEFINE_BOTH(MPI_Barrier_init, 3)
+#define DEFINE_TWO(name, n, form, kinds)                                                           \
+    DEFINE_BOTH(MPI_##name, n)                                                                     \
+    DEFINE_BOTH(MPI_##name##_c, n)
+#define DEFINE_ONE(name, n, form, kinds) DEFINE_BOTH(MPI_##name, n)
+
+XM_TRANSFERS_WITH_COUNTS(DEFINE_TWO)
+XM_TRANSFERS_WITHOUT_COUNTS(DEFINE_ONE)
 XM_START_FUNCTIONS(DEFINE)
 XM_OTHER_FUNCTIONS(DEFINE_BOTH)
 

@@ -26,6 +26,7 @@ static void start(void)
     } /* else the program uses sessions alone */
     xm_call_init();
     xm_types_init();
+    xm_transfers_init();
     xm_progress_init();
     xm_comm_arithmetic = xm_reduction_arithmetic;
     xm_config.check = (params->check != 0);
@@ -139,10 +140,6 @@ static int other_function(enum xm_function function, int profiling, const long *
         return after_init((int)xm_mpi_forward(function, profiling, args));
     case XM_FN_MPI_Finalize:
         return finalize(profiling, args);
-    case XM_FN_MPI_Reduce_local:
-    case XM_FN_MPI_Reduce_local_c:
-        return is_started(false) ? xm_reduce_local(function, profiling, args)
-                                 : (int)xm_mpi_forward(function, profiling, args);
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
@@ -155,6 +152,11 @@ static long serve(enum xm_function function, int profiling, const long *args)
 {
     if (__builtin_expect(xm_mpi_is_forwarded(), 0)) {
         return xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
+    }
+    if (xm_is_transfer(function)) {
+        return (!is_started(false) || xm_transfer_is_plain(function, args))
+                   ? xm_mpi_forward(function, profiling, args)
+                   : xm_transfer_call(function, profiling, args);
     }
     if ((int)function >= XM_NUM_COLLECTIVE_FUNCTIONS) {
         return other_function(function, profiling, args);

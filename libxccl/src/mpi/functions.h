@@ -6,16 +6,15 @@
 #define XM_MPI_FUNCTIONS_H
 
 #include "base/collectives.h"
+#include "base/transfers.h"
 
-/* Those that are not collectives: name, number of arguments. */
+/* Those that carry no data: name, number of arguments. */
 #define XM_START_FUNCTIONS(X)                                                                      \
     X(MPI_Init, 2)                                                                                 \
     X(MPI_Init_thread, 4)
 
 #define XM_OTHER_FUNCTIONS(X)                                                                      \
     X(MPI_Finalize, 0)                                                                             \
-    X(MPI_Reduce_local, 5)                                                                         \
-    X(MPI_Reduce_local_c, 5)                                                                       \
     X(MPI_Wait, 2)                                                                                 \
     X(MPI_Waitall, 3)                                                                              \
     X(MPI_Waitany, 4)                                                                              \
@@ -41,13 +40,33 @@ enum xm_function {
         XM_FN_MPI_##name##_init, XM_FN_MPI_##name##_init_c,
     XM_COLLECTIVES(XM_SIX)
 #undef XM_SIX
-#define XM_ONE(name, arguments) XM_FN_##name,
-        XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE)
+/* Then the transfers: those with counts have two functions each. */
+#define XM_TWO(name, arguments, form, kinds) XM_FN_MPI_##name, XM_FN_MPI_##name##_c,
+#define XM_ONE(name, arguments, form, kinds) XM_FN_MPI_##name,
+        XM_TRANSFERS_WITH_COUNTS(XM_TWO) XM_TRANSFERS_WITHOUT_COUNTS(XM_ONE)
+#undef XM_TWO
 #undef XM_ONE
-            XM_NUM_FUNCTIONS
+#define XM_ONE(name, arguments) XM_FN_##name,
+            XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE)
+#undef XM_ONE
+                XM_NUM_FUNCTIONS
 };
 
-enum { XM_NUM_COLLECTIVE_FUNCTIONS = XM_NUM_COLLS * 6 };
+enum {
+    XM_NUM_COLLECTIVE_FUNCTIONS = XM_NUM_COLLS * 6,
+#define XM_TWO(name, arguments, form, kinds) +2
+#define XM_ONE(name, arguments, form, kinds) +1
+    XM_NUM_TRANSFER_FUNCTIONS =
+        0 XM_TRANSFERS_WITH_COUNTS(XM_TWO) XM_TRANSFERS_WITHOUT_COUNTS(XM_ONE)
+#undef XM_TWO
+#undef XM_ONE
+};
+
+static inline int xm_is_transfer(enum xm_function function)
+{
+    return ((int)function >= XM_NUM_COLLECTIVE_FUNCTIONS) &&
+           ((int)function < XM_NUM_COLLECTIVE_FUNCTIONS + XM_NUM_TRANSFER_FUNCTIONS);
+}
 
 static inline enum xm_function xm_function_of(enum xm_coll coll, enum xm_form form, int large)
 {
@@ -69,6 +88,7 @@ static inline long xm_invoke(void (*function)(void), int n, const long *a)
     typedef long (*f9)(long, long, long, long, long, long, long, long, long);
     typedef long (*f10)(long, long, long, long, long, long, long, long, long, long);
     typedef long (*f11)(long, long, long, long, long, long, long, long, long, long, long);
+    typedef long (*f12)(long, long, long, long, long, long, long, long, long, long, long, long);
 
     switch (n) {
     case 0:
@@ -93,8 +113,11 @@ static inline long xm_invoke(void (*function)(void), int n, const long *a)
         return ((f9)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8]);
     case 10:
         return ((f10)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
-    default:
+    case 11:
         return ((f11)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    default:
+        return ((f12)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+                               a[11]);
     }
 }
 

@@ -42,8 +42,14 @@ static const struct {
     [XM_FN_MPI_##name##_init_c] = {"PMPI_" #name "_init_c", np},
     XM_COLLECTIVES(XM_SIX)
 #undef XM_SIX
+#define TWO(name, n, form, kinds)                                                                  \
+    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},
+#define ONE(name, n, form, kinds) [XM_FN_MPI_##name] = {"PMPI_" #name, n},
+        XM_TRANSFERS_WITH_COUNTS(TWO) XM_TRANSFERS_WITHOUT_COUNTS(ONE)
+#undef TWO
+#undef ONE
 #define XM_ONE(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
-        XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE)
+            XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE)
 #undef XM_ONE
 };
 

@@ -68,7 +68,10 @@
     X(Request_get_status)                                                                          \
     X(Grequest_start)                                                                              \
     X(Grequest_complete)                                                                           \
+    X(Test_cancelled)                                                                              \
+    X(Get_elements_x)                                                                              \
     X(Status_set_elements)                                                                         \
+    X(Status_set_elements_x)                                                                       \
     X(Status_set_cancelled)                                                                        \
     X(Send_init)                                                                                   \
     X(Start)                                                                                       \

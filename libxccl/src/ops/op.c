@@ -113,6 +113,9 @@ static void end(struct xm_op *op, xcclResult_t res)
         end_failed(op, res);
     } else {
         xm_record_state(op->record, (op->code == MPI_SUCCESS) ? "done" : "failed");
+        if (op->vector && (op->code == MPI_SUCCESS)) {
+            op->comm->vector_calls++;
+        }
         op->result = xcclSuccess;
     }
     op->stage = XM_STAGE_OVER;
@@ -288,6 +291,7 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
 
 void xm_ops_progress(void)
 {
+    xm_requests_progress();
     /* One thread at a time is enough; and MPI allows no two to test one request. */
     if ((__atomic_load_n(&pending, __ATOMIC_ACQUIRE) == NULL) ||
         (pthread_mutex_trylock(&pending_lock) != 0)) {
@@ -319,4 +323,5 @@ void xm_ops_finalize(void)
            (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
         xm_ops_progress();
     }
+    xm_requests_finalize();
 }

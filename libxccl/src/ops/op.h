@@ -8,6 +8,7 @@
 #define XM_OPS_OP_H
 
 #include "paths/path.h"
+#include "transfers/transfer.h"
 
 /* An empty operation, from a pool. */
 struct xm_op *xm_op_new(void);
@@ -37,6 +38,13 @@ int xm_requests_live(void);
 /* A request for an operation; the operation is freed with it. */
 int  xm_request_make(struct xm_op *op, MPI_Request *request);
 void xm_request_complete(struct xm_op *op);
+
+/* Keep a transfer until the program completes or frees its request. Returns an MPI code. */
+int xm_request_keep(struct xm_transfer *t);
+
+/* Move transfers whose requests the program has freed; and wait for them, in MPI_Finalize. */
+void xm_requests_progress(void);
+void xm_requests_finalize(void);
 
 /* The program's call of a function on requests: MPI_Wait ... MPI_Startall. */
 int xm_request_call(enum xm_function function, int profiling, const long *args);

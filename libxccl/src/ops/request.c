@@ -7,6 +7,9 @@
  * MPI has no generalised persistent requests. So a persistent one is known to the program by a
  * persistent request of MPI's that is never started (a send to nobody), and each time it is started
  * it has an operation's request behind it, which takes its place in the calls that wait and test.
+ *
+ * That of a transfer is MPI's own. In calls that wait and test it is hidden until its data is where
+ * it belongs; then MPI completes it, with its own status.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,11 +21,13 @@
 
 enum { BUCKETS = 256 };
 
-/* What is known of a request that the program holds: an operation's, or a persistent one. */
+/* What is known of a request that the program holds: an operation's, a transfer's, or neither:
+ * a persistent collective. */
 struct entry {
-    MPI_Request    handle;
-    struct xm_op  *op; /* NULL: persistent */
-    struct xm_call call;
+    MPI_Request         handle;
+    struct xm_op       *op;
+    struct xm_transfer *transfer;
+    struct xm_call      call;
     int (*start)(const struct xm_call *call, MPI_Request *request);
     MPI_Request   inner; /* of the operation started last, or MPI_REQUEST_NULL */
     struct entry *next;
@@ -32,6 +37,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry   *table[BUCKETS];
 static int             live;       /* atomic: entries */
 static int             persistent; /* atomic: of them, persistent ones */
+static int             transfers;  /* atomic: of them, transfers' */
+
+static bool is_persistent(const struct entry *e)
+{
+    return (e->op == NULL) && (e->transfer == NULL);
+}
 
 int xm_requests_live(void)
 {
@@ -80,6 +91,7 @@ static void remove_entry(MPI_Request handle)
     pthread_mutex_unlock(&lock);
     if (e != NULL) {
         __atomic_sub_fetch(&live, 1, __ATOMIC_RELEASE);
+        __atomic_sub_fetch(&transfers, (e->transfer != NULL), __ATOMIC_RELEASE);
         free(e);
     }
 }
@@ -164,12 +176,28 @@ int xm_request_persistent(const struct xm_call *call,
     return MPI_SUCCESS;
 }
 
+static int start_transfer(struct xm_transfer *t, MPI_Request *request, int profiling)
+{
+    const long   args[] = {(long)request};
+    xcclResult_t res = xm_transfer_copy_in(t);
+
+    if (res != xcclSuccess) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+    }
+    int code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
+    t->done = (code != MPI_SUCCESS);
+    return code;
+}
+
 static int start_one(MPI_Request *request, int profiling)
 {
     struct entry *e = find(*request);
     const long    args[] = {(long)request};
 
-    if ((e == NULL) || (e->op != NULL)) {
+    if ((e != NULL) && (e->transfer != NULL)) {
+        return start_transfer(e->transfer, request, profiling);
+    }
+    if ((e == NULL) || !is_persistent(e)) {
         return (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
     }
     if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
@@ -190,11 +218,93 @@ static int start_all(int count, MPI_Request requests[], int profiling)
     return code;
 }
 
+/* Those whose requests were freed before they were over: their data is still to come. */
+static struct xm_transfer *orphans;
+
+static void forget_transfer(struct entry *e)
+{
+    struct xm_transfer *t = e->transfer;
+
+    remove_entry(e->handle);
+    xm_transfer_close(t);
+    free(t);
+}
+
+static int free_transfer(struct entry *e, MPI_Request *request, int profiling, const long *args)
+{
+    struct xm_transfer *t = e->transfer;
+
+    if (xm_transfer_poll(t)) {
+        forget_transfer(e);
+        return (int)xm_mpi_forward(XM_FN_MPI_Request_free, profiling, args);
+    }
+    *request = XM_HANDLE(MPI_REQUEST_NULL);
+    pthread_mutex_lock(&lock);
+    t->next = orphans;
+    __atomic_store_n(&orphans, t, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+    return MPI_SUCCESS;
+}
+
+void xm_requests_progress(void)
+{
+    if (__atomic_load_n(&orphans, __ATOMIC_ACQUIRE) == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    struct xm_transfer *left = orphans;
+    orphans = NULL;
+    pthread_mutex_unlock(&lock);
+    while (left != NULL) {
+        struct xm_transfer *t = left;
+        left = t->next;
+        if (xm_transfer_poll(t)) {
+            MPI_Request request = t->request;
+            remove_entry(request);
+            xm_pmpi.Request_free(&request);
+            xm_transfer_close(t);
+            free(t);
+            continue;
+        }
+        pthread_mutex_lock(&lock);
+        t->next = orphans;
+        __atomic_store_n(&orphans, t, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+void xm_requests_finalize(void)
+{
+    struct xm_wait wait = xm_wait_begin("for messages whose requests were freed");
+
+    while ((__atomic_load_n(&orphans, __ATOMIC_ACQUIRE) != NULL) &&
+           (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
+        xm_requests_progress();
+    }
+}
+
+int xm_request_keep(struct xm_transfer *t)
+{
+    struct entry *e = calloc(1, sizeof(*e));
+
+    if (e == NULL) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for a request");
+    }
+    e->handle = t->request;
+    e->transfer = t;
+    add_entry(e);
+    __atomic_add_fetch(&transfers, 1, __ATOMIC_RELEASE);
+    return MPI_SUCCESS;
+}
+
 static int free_request(MPI_Request *request, int profiling, const long *args)
 {
     struct entry *e = find(*request);
 
-    if ((e != NULL) && (e->op == NULL)) {
+    if ((e != NULL) && (e->transfer != NULL)) {
+        return free_transfer(e, request, profiling, args);
+    }
+    if ((e != NULL) && is_persistent(e)) {
         if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
             xm_pmpi.Request_free(&e->inner);
         }
@@ -206,18 +316,20 @@ static int free_request(MPI_Request *request, int profiling, const long *args)
 
 /* ---- waiting and testing ---- */
 
-/* The requests of a call, persistent ones replaced by what is behind them. */
+/* The requests of a call, as MPI is to see them. */
 struct array {
     int            count;
-    MPI_Request   *given;      /* the program's */
-    MPI_Request   *used;       /* given itself, or a copy */
-    struct entry **persistent; /* of each request, or NULL; with a copy only */
-    bool           ours;       /* is any of them an operation's? */
+    MPI_Request   *given;   /* the program's */
+    MPI_Request   *used;    /* given itself, or a copy */
+    struct entry **entries; /* of persistent collectives and transfers, or NULL; with a copy only */
+    bool           ours;    /* is any of them an operation's or a transfer's? */
+    int            hidden;  /* transfers that are not over */
 };
 
-static bool has_persistent(const struct array *a)
+static bool needs_copy(const struct array *a)
 {
-    if (__atomic_load_n(&persistent, __ATOMIC_ACQUIRE) == 0) {
+    if ((__atomic_load_n(&persistent, __ATOMIC_ACQUIRE) == 0) &&
+        (__atomic_load_n(&transfers, __ATOMIC_ACQUIRE) == 0)) {
         return false;
     }
     for (int i = 0; i < a->count; i++) {
@@ -229,24 +341,43 @@ static bool has_persistent(const struct array *a)
     return false;
 }
 
-static bool replace_persistent(struct array *a)
+static bool make_copy(struct array *a)
 {
     size_t n = (size_t)a->count;
 
     a->used = malloc(n * sizeof(*a->used));
-    a->persistent = calloc(n, sizeof(struct entry *));
-    if ((a->used == NULL) || (a->persistent == NULL)) {
+    a->entries = calloc(n, sizeof(struct entry *));
+    if ((a->used == NULL) || (a->entries == NULL)) {
         free(a->used);
-        free(a->persistent);
+        free(a->entries);
         return false;
     }
     for (int i = 0; i < a->count; i++) {
         struct entry *e = find(a->given[i]);
-        bool          replaced = (e != NULL) && (e->op == NULL);
-        a->persistent[i] = replaced ? e : NULL;
-        a->used[i] = replaced ? e->inner : a->given[i];
+        bool          known = (e != NULL) && (e->op == NULL);
+        a->entries[i] = known ? e : NULL;
+        a->used[i] = (known && is_persistent(e)) ? e->inner : a->given[i];
     }
     return true;
+}
+
+static struct xm_transfer *transfer_at(const struct array *a, int i)
+{
+    return ((a->entries != NULL) && (a->entries[i] != NULL)) ? a->entries[i]->transfer : NULL;
+}
+
+/* Look after the transfers; MPI sees those that are over. */
+static void hide_transfers(struct array *a)
+{
+    a->hidden = 0;
+    for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
+        struct xm_transfer *t = transfer_at(a, i);
+        if (t != NULL) {
+            bool over = xm_transfer_poll(t);
+            a->used[i] = over ? a->given[i] : XM_HANDLE(MPI_REQUEST_NULL);
+            a->hidden += over ? 0 : 1;
+        }
+    }
 }
 
 static bool open_array(struct array *a, int count, MPI_Request *requests)
@@ -255,12 +386,12 @@ static bool open_array(struct array *a, int count, MPI_Request *requests)
     if ((count <= 0) || (requests == NULL)) {
         return true; /* MPI says what is wrong with it, if anything */
     }
-    if (has_persistent(a) && !replace_persistent(a)) {
+    if (needs_copy(a) && !make_copy(a)) {
         return false;
     }
     for (int i = 0; (i < count) && !a->ours; i++) {
         struct entry *e = find(a->used[i]);
-        a->ours = (e != NULL) && (e->op != NULL);
+        a->ours = (e != NULL) && !is_persistent(e);
     }
     return true;
 }
@@ -268,18 +399,25 @@ static bool open_array(struct array *a, int count, MPI_Request *requests)
 /* What MPI has set to null is over: for a persistent request, until it is started again. */
 static void close_array(struct array *a)
 {
-    if (a->persistent == NULL) {
+    if (a->entries == NULL) {
         return;
     }
     for (int i = 0; i < a->count; i++) {
-        if (a->persistent[i] != NULL) {
-            a->persistent[i]->inner = a->used[i];
+        struct entry       *e = a->entries[i];
+        struct xm_transfer *t = transfer_at(a, i);
+        if (t != NULL) {
+            if (t->done && (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL))) {
+                forget_transfer(e);
+                a->given[i] = a->used[i];
+            }
+        } else if (e != NULL) {
+            e->inner = a->used[i];
         } else {
             a->given[i] = a->used[i];
         }
     }
     free(a->used);
-    free(a->persistent);
+    free(a->entries);
 }
 
 static bool operations_done(const struct array *a)
@@ -293,25 +431,56 @@ static bool operations_done(const struct array *a)
     return true;
 }
 
-/* Until all operations among them are over; MPI waits for its own requests itself. */
-static void wait_for_operations(const struct array *a)
+/* Until all of ours among them are over; MPI waits for its own requests itself. */
+static void wait_for_ours(struct array *a)
 {
-    struct xm_wait wait = xm_wait_begin("for requests of collectives on device memory");
+    struct xm_wait wait = xm_wait_begin("for requests of calls on device memory");
 
-    while (!operations_done(a)) {
+    for (;;) {
+        hide_transfers(a);
+        if ((a->hidden == 0) && operations_done(a)) {
+            return;
+        }
         xm_ops_progress();
         xm_wait_step(&wait);
     }
 }
 
+/* MPI found nothing that is active, because it did not see what is hidden. */
+static bool saw_nothing(enum xm_function function, const struct array *a, const long *args)
+{
+    if (a->hidden == 0) {
+        return false;
+    }
+    switch (function) {
+    case XM_FN_MPI_Testany:
+        return *(const int *)args[3] && (*(const int *)args[2] == MPI_UNDEFINED);
+    case XM_FN_MPI_Testsome:
+        return *(const int *)args[2] == MPI_UNDEFINED;
+    default:
+        return false;
+    }
+}
+
+/* A function that tests, among those that are over. flag: where it says that it found one. */
+static int test_visible(enum xm_function function, struct array *a, const long *args, int *flag)
+{
+    hide_transfers(a);
+    int code = (int)xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
+    if ((code == MPI_SUCCESS) && saw_nothing(function, a, args)) {
+        *flag = 0;
+    }
+    return code;
+}
+
 /* Call a function again and again until its flag is set. */
-static int repeat(enum xm_function function, const long *args, const int *flag)
+static int repeat(enum xm_function function, struct array *a, const long *args, int *flag)
 {
     struct xm_wait wait = xm_wait_begin("for one of several requests");
 
     for (;;) {
         xm_ops_progress();
-        int code = (int)xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
+        int code = test_visible(function, a, args, flag);
         if ((code != MPI_SUCCESS) || *flag) {
             return code;
         }
@@ -320,24 +489,54 @@ static int repeat(enum xm_function function, const long *args, const int *flag)
 }
 
 /* (count, requests, index, status): the first that is over. */
-static int wait_any(const struct array *a, const long *args)
+static int wait_any(struct array *a, const long *args)
 {
     int  flag = 0;
-    long test[] = {a->count, (long)a->used, args[2], (long)&flag, args[3]};
+    long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], (long)&flag, args[3]};
 
-    return repeat(XM_FN_MPI_Testany, test, &flag);
+    return repeat(XM_FN_MPI_Testany, a, test_args, &flag);
 }
 
 /* (count, requests, outcount, indices, statuses): MPI_UNDEFINED if none is active. */
-static int wait_some(const struct array *a, const long *args)
+static int wait_some(struct array *a, const long *args)
 {
-    long test[] = {a->count, (long)a->used, args[2], args[3], args[4]};
+    long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], args[3], args[4]};
 
-    return repeat(XM_FN_MPI_Testsome, test, (const int *)args[2]);
+    return repeat(XM_FN_MPI_Testsome, a, test_args, (int *)args[2]);
 }
 
-static int wait_or_test(enum xm_function function, int profiling, const long *args,
-                        const struct array *a)
+/* Of several that are all to be over, or of one: where it says so. */
+static int *flag_of(enum xm_function function, const long *args)
+{
+    switch (function) {
+    case XM_FN_MPI_Testall:
+    case XM_FN_MPI_Testsome:
+        return (int *)args[2];
+    case XM_FN_MPI_Testany:
+        return (int *)args[3];
+    default: /* MPI_Test, MPI_Request_get_status */
+        return (int *)args[1];
+    }
+}
+
+static int test(enum xm_function function, int profiling, struct array *a, const long *args)
+{
+    bool several = (function == XM_FN_MPI_Testany) || (function == XM_FN_MPI_Testsome);
+    int *flag = flag_of(function, args);
+
+    xm_ops_progress();
+    hide_transfers(a);
+    if ((a->hidden > 0) && several) {
+        return test_visible(function, a, args, flag);
+    }
+    if (a->hidden > 0) {
+        *flag = 0;
+        return MPI_SUCCESS;
+    }
+    return (int)xm_mpi_forward(function, profiling, args);
+}
+
+static int wait_or_test(enum xm_function function, int profiling, const long *args, struct array *a)
 {
     long changed[XM_MAX_ARGUMENTS];
     bool single = (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Test) ||
@@ -359,13 +558,11 @@ static int wait_or_test(enum xm_function function, int profiling, const long *ar
         return wait_some(a, changed);
     case XM_FN_MPI_Wait:
     case XM_FN_MPI_Waitall:
-        wait_for_operations(a);
-        break;
+        wait_for_ours(a);
+        return (int)xm_mpi_forward(function, profiling, changed);
     default:
-        xm_ops_progress();
-        break;
+        return test(function, profiling, a, changed);
     }
-    return (int)xm_mpi_forward(function, profiling, changed);
 }
 
 int xm_request_call(enum xm_function function, int profiling, const long *args)
@@ -374,6 +571,7 @@ int xm_request_call(enum xm_function function, int profiling, const long *args)
     MPI_Request  one;
     bool         opened;
 
+    xm_requests_progress();
     switch (function) {
     case XM_FN_MPI_Start:
         return start_one((MPI_Request *)args[0], profiling);

@@ -33,6 +33,7 @@ struct xm_op {
     bool                        entered; /* the device is current until the end: no need to ask */
     uint64_t                    number;  /* on the communicator's slots; 0: there are none */
     bool                        invalid; /* MPI is to refuse an argument of this rank's */
+    bool                        vector;  /* one of the communicator's vector_calls */
 
     /* How it is carried. */
     const struct xm_path *path;

@@ -6,7 +6,7 @@
 MPICH_TESTS names a checkout of MPICH, the folder that contains test/mpi. Its programs are compiled
 one by one, without its configure; what one of them needs beyond that makes it "not built". The
 modes are "plain" (host memory, without xccl), "xccl" (host memory, with it) and "device" (with it,
-MPICH's list of collective tests for GPUs: device, managed, registered and ordinary memory, mixed).
+MPICH's lists of tests for GPUs: device, managed, registered and ordinary memory, mixed).
 The exit status is 77 without a checkout, and 0 only if every test ended with xccl as it did
 without, and those for GPUs passed.
 """
@@ -24,6 +24,7 @@ from mpi_harness import Build, known_mpis
 
 HERE = Path(__file__).resolve().parent
 FOLDERS = ["coll", "comm", "attr", "errors/coll", "errors/comm", "init", "topo", "threads/comm"]
+FOLDERS += ["pt2pt", "datatype", "io", "threads/pt2pt"]
 HEADERS = "STDLIB STRING UNISTD STDINT SYS_TIME PTHREAD ERRNO MEMORY INTTYPES STDARG"
 COMMON = ["mtest.c", "mtest_common.c", "dtypes.c"]
 MODES = {
@@ -161,7 +162,7 @@ def compare(mpi, rows, chosen, folder):
     for mode in modes:
         part = rows
         if mode == "device":
-            part = chosen_rows(chosen, ["coll"], ["testlist.gpu"])
+            part = chosen_rows(chosen, chosen.dirs.split(","), ["testlist.gpu"])
         results[mode] = dict(
             zip(map(title, part), run_mode(mpi, part, mode, chosen, folder), strict=True)
         )

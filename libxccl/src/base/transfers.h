@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions of MPI that move the data of one process's buffers and are no collectives:
+ * messages, files, packing. Names and argument kinds, once, as collectives.h has them for
+ * collectives.
+ */
+#ifndef XC_BASE_TRANSFERS_H
+#define XC_BASE_TRANSFERS_H
+
+/*
+ * X(name, number of arguments, form, the kind of each argument)
+ *
+ *   s r b  buffer that is read, written, both
+ *   n      count of the buffers before it that have none yet; MPI_Count in the form _c
+ *   t      their type                    z y  their size in bytes; y: always MPI_Aint or MPI_Count
+ *   c      communicator                  h    file
+ *   S      status                        q    request
+ *   .      anything else
+ *
+ * Form: B blocking, N non-blocking, P persistent, O and E the begin and the end of a split call.
+ * Those of the second list have no form with large counts.
+ */
+#define XM_TRANSFERS_WITH_COUNTS(X)                                                                \
+    X(Send, 6, 'B', "snt..c")                                                                      \
+    X(Bsend, 6, 'B', "snt..c")                                                                     \
+    X(Ssend, 6, 'B', "snt..c")                                                                     \
+    X(Rsend, 6, 'B', "snt..c")                                                                     \
+    X(Recv, 7, 'B', "rnt..cS")                                                                     \
+    X(Mrecv, 5, 'B', "rnt.S")                                                                      \
+    X(Sendrecv, 12, 'B', "snt..rnt..cS")                                                           \
+    X(Sendrecv_replace, 9, 'B', "bnt....cS")                                                       \
+    X(Isend, 7, 'N', "snt..cq")                                                                    \
+    X(Ibsend, 7, 'N', "snt..cq")                                                                   \
+    X(Issend, 7, 'N', "snt..cq")                                                                   \
+    X(Irsend, 7, 'N', "snt..cq")                                                                   \
+    X(Irecv, 7, 'N', "rnt..cq")                                                                    \
+    X(Imrecv, 5, 'N', "rnt.q")                                                                     \
+    X(Isendrecv, 12, 'N', "snt..rnt..cq")                                                          \
+    X(Isendrecv_replace, 9, 'N', "bnt....cq")                                                      \
+    X(Send_init, 7, 'P', "snt..cq")                                                                \
+    X(Bsend_init, 7, 'P', "snt..cq")                                                               \
+    X(Ssend_init, 7, 'P', "snt..cq")                                                               \
+    X(Rsend_init, 7, 'P', "snt..cq")                                                               \
+    X(Recv_init, 7, 'P', "rnt..cq")                                                                \
+    X(Pack, 7, 'B', "sntbz..")                                                                     \
+    X(Unpack, 7, 'B', "sz.rnt.")                                                                   \
+    X(Pack_external, 7, 'B', ".sntby.")                                                            \
+    X(Unpack_external, 7, 'B', ".sy.rnt")                                                          \
+    X(Reduce_local, 5, 'B', "sbnt.")                                                               \
+    X(File_read, 5, 'B', "hrntS")                                                                  \
+    X(File_read_all, 5, 'B', "hrntS")                                                              \
+    X(File_read_at, 6, 'B', "h.rntS")                                                              \
+    X(File_read_at_all, 6, 'B', "h.rntS")                                                          \
+    X(File_read_ordered, 5, 'B', "hrntS")                                                          \
+    X(File_read_shared, 5, 'B', "hrntS")                                                           \
+    X(File_write, 5, 'B', "hsntS")                                                                 \
+    X(File_write_all, 5, 'B', "hsntS")                                                             \
+    X(File_write_at, 6, 'B', "h.sntS")                                                             \
+    X(File_write_at_all, 6, 'B', "h.sntS")                                                         \
+    X(File_write_ordered, 5, 'B', "hsntS")                                                         \
+    X(File_write_shared, 5, 'B', "hsntS")                                                          \
+    X(File_iread, 5, 'N', "hrntq")                                                                 \
+    X(File_iread_all, 5, 'N', "hrntq")                                                             \
+    X(File_iread_at, 6, 'N', "h.rntq")                                                             \
+    X(File_iread_at_all, 6, 'N', "h.rntq")                                                         \
+    X(File_iread_shared, 5, 'N', "hrntq")                                                          \
+    X(File_iwrite, 5, 'N', "hsntq")                                                                \
+    X(File_iwrite_all, 5, 'N', "hsntq")                                                            \
+    X(File_iwrite_at, 6, 'N', "h.sntq")                                                            \
+    X(File_iwrite_at_all, 6, 'N', "h.sntq")                                                        \
+    X(File_iwrite_shared, 5, 'N', "hsntq")                                                         \
+    X(File_read_all_begin, 4, 'O', "hrnt")                                                         \
+    X(File_read_at_all_begin, 5, 'O', "h.rnt")                                                     \
+    X(File_read_ordered_begin, 4, 'O', "hrnt")                                                     \
+    X(File_write_all_begin, 4, 'O', "hsnt")                                                        \
+    X(File_write_at_all_begin, 5, 'O', "h.snt")                                                    \
+    X(File_write_ordered_begin, 4, 'O', "hsnt")
+
+#define XM_TRANSFERS_WITHOUT_COUNTS(X)                                                             \
+    X(File_read_all_end, 3, 'E', "hrS")                                                            \
+    X(File_read_at_all_end, 3, 'E', "hrS")                                                         \
+    X(File_read_ordered_end, 3, 'E', "hrS")                                                        \
+    X(File_write_all_end, 3, 'E', "hsS")                                                           \
+    X(File_write_at_all_end, 3, 'E', "hsS")                                                        \
+    X(File_write_ordered_end, 3, 'E', "hsS")
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages, files and packing on memory that MPI cannot reach: each form of call. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "calls/calls.h"
+
+/* Split calls on files that have begun; each ends on the same file. */
+static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_transfer *begun;
+
+/* What the call held is lost: the device may still be using it. */
+static int raise(xcclResult_t res)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s", xc_last_detail());
+    return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, text);
+}
+
+static xcclResult_t prepare(struct xm_transfer *t)
+{
+    xcclResult_t res = xm_transfer_open(t);
+
+    return (res == xcclSuccess) ? xm_transfer_copy_in(t) : res;
+}
+
+/* The call with host memory for buffers, and a status whether or not the program wants one. */
+static int call_with_status(struct xm_transfer *t, int profiling, MPI_Count *bytes_p)
+{
+    int         at = xm_transfer_argument(t->function, 'S');
+    MPI_Status  own;
+    MPI_Status *status = &own;
+
+    *bytes_p = XM_WHOLE;
+    if (at < 0) {
+        return (int)xm_mpi_forward(t->function, profiling, t->args);
+    }
+    if ((MPI_Status *)t->args[at] != MPI_STATUS_IGNORE) {
+        status = (MPI_Status *)t->args[at];
+    }
+    t->args[at] = (long)status;
+    int code = (int)xm_mpi_forward(t->function, profiling, t->args);
+    if (code == MPI_SUCCESS) {
+        *bytes_p = xm_transfer_bytes(status);
+    }
+    return code;
+}
+
+static int blocking(struct xm_transfer *t, int profiling)
+{
+    MPI_Count    bytes;
+    xcclResult_t res = prepare(t);
+
+    if (res != xcclSuccess) {
+        return raise(res);
+    }
+    int code = call_with_status(t, profiling, &bytes);
+    if (code == MPI_SUCCESS) {
+        res = xm_transfer_copy_out(t, bytes);
+        if (res != xcclSuccess) {
+            return raise(res);
+        }
+    }
+    xm_transfer_close(t);
+    return code;
+}
+
+static void discard(struct xm_transfer *t)
+{
+    xm_transfer_close(t);
+    free(t);
+}
+
+static struct xm_transfer *keep(const struct xm_transfer *t)
+{
+    struct xm_transfer *kept = malloc(sizeof(*kept));
+
+    if (kept == NULL) {
+        xc_fail(xcclSystemError, "out of memory for a request");
+        return NULL;
+    }
+    *kept = *t;
+    return kept;
+}
+
+/* With host memory, and for a non-blocking one the data, in place. */
+static int make_request(struct xm_transfer *t, int profiling)
+{
+    int          at = xm_transfer_argument(t->function, 'q');
+    MPI_Request *request = (MPI_Request *)t->args[at];
+    bool         persistent = (t->form == 'P');
+
+    int code = xm_transfer_post(t, profiling);
+    if (code != MPI_SUCCESS) {
+        discard(t);
+        return code;
+    }
+    *request = t->request;
+    t->done = persistent; /* until it is started */
+    bool own = (xm_transfer_argument(t->function, 'h') < 0);
+    if (!persistent && own && xm_transfer_poll(t)) {
+        /* Over already: nothing is left to do. MPI may give such requests one handle for all. */
+        discard(t);
+        return code;
+    }
+    return xm_request_keep(t);
+}
+
+static int with_request(struct xm_transfer *t, int profiling)
+{
+    struct xm_transfer *kept = keep(t);
+
+    if (kept == NULL) {
+        return raise(xcclSystemError);
+    }
+    xcclResult_t res = (kept->form == 'P') ? xm_transfer_open(kept) : prepare(kept);
+    return (res == xcclSuccess) ? make_request(kept, profiling) : raise(res);
+}
+
+static int begin_split(struct xm_transfer *t, int profiling)
+{
+    struct xm_transfer *kept = keep(t);
+
+    if (kept == NULL) {
+        return raise(xcclSystemError);
+    }
+    xcclResult_t res = prepare(kept);
+    if (res != xcclSuccess) {
+        return raise(res);
+    }
+    int code = (int)xm_mpi_forward(kept->function, profiling, kept->args);
+    if (code != MPI_SUCCESS) {
+        discard(kept);
+        return code;
+    }
+    pthread_mutex_lock(&lock);
+    kept->next = begun;
+    begun = kept;
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+static struct xm_transfer *take_begun(long file)
+{
+    struct xm_transfer **at = &begun, *t;
+
+    pthread_mutex_lock(&lock);
+    while ((*at != NULL) && ((*at)->args[xm_transfer_argument((*at)->function, 'h')] != file)) {
+        at = &(*at)->next;
+    }
+    t = *at;
+    if (t != NULL) {
+        *at = t->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return t;
+}
+
+static int end_split(enum xm_function function, int profiling, const long *args)
+{
+    struct xm_transfer *t = take_begun(args[xm_transfer_argument(function, 'h')]);
+    struct xm_transfer  call = {.function = function};
+    MPI_Count           bytes;
+
+    if (t == NULL) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    memcpy(call.args, args, sizeof(long) * (size_t)xm_mpi_arguments(function));
+    call.args[xm_transfer_argument(function, t->parts[0].buffer.out ? 'r' : 's')] =
+        t->args[t->parts[0].argument];
+    int code = call_with_status(&call, profiling, &bytes);
+    if (code == MPI_SUCCESS) {
+        xcclResult_t res = xm_transfer_copy_out(t, bytes);
+        if (res != xcclSuccess) {
+            return raise(res);
+        }
+    }
+    discard(t);
+    return code;
+}
+
+int xm_transfer_call(enum xm_function function, int profiling, const long *args)
+{
+    struct xm_transfer t;
+
+    xm_requests_progress();
+    if (xm_mpi_functions[function] == NULL) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclUnsupported,
+                        "this MPI does not have the function that was called");
+    }
+    if (xm_transfer_form(function) == 'E') {
+        return end_split(function, profiling, args);
+    }
+    if (xm_config.faulty || !xm_transfer_read(&t, function, args)) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    switch (t.form) {
+    case 'B':
+        return blocking(&t, profiling);
+    case 'O':
+        return begin_split(&t, profiling);
+    default:
+        return with_request(&t, profiling);
+    }
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transfers/transfer.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/wait.h"
+
+struct row {
+    const char *kinds;
+    char        form;
+    bool        large;
+};
+
+static const struct row rows[XM_NUM_TRANSFER_FUNCTIONS] = {
+#define ROW(name) [XM_FN_MPI_##name - XM_NUM_COLLECTIVE_FUNCTIONS]
+#define TWO(name, n, form, kinds)                                                                  \
+    ROW(name) = {kinds, form, false}, ROW(name##_c) = {kinds, form, true},
+#define ONE(name, n, form, kinds) ROW(name) = {kinds, form, false},
+    XM_TRANSFERS_WITH_COUNTS(TWO) XM_TRANSFERS_WITHOUT_COUNTS(ONE)
+#undef TWO
+#undef ONE
+#undef ROW
+};
+
+/* For MPI_Pack and MPI_Unpack of derived types on this rank alone: they want a communicator. */
+static struct xm_call nowhere;
+
+static const struct row *row_of(enum xm_function function)
+{
+    return &rows[(int)function - XM_NUM_COLLECTIVE_FUNCTIONS];
+}
+
+void xm_transfers_init(void)
+{
+    nowhere.comm = XM_HANDLE(MPI_COMM_SELF);
+}
+
+int xm_transfer_argument(enum xm_function function, char kind)
+{
+    const char *kinds = row_of(function)->kinds;
+    const char *at = strchr(kinds, kind);
+
+    return (at != NULL) ? (int)(at - kinds) : -1;
+}
+
+char xm_transfer_form(enum xm_function function)
+{
+    return row_of(function)->form;
+}
+
+static bool is_buffer(char kind)
+{
+    return (kind == 's') || (kind == 'r') || (kind == 'b');
+}
+
+static bool left_to_mpi(const struct xc_device_ops *dev)
+{
+    int p2p = xc_params()->p2p;
+
+    return (p2p == XC_P2P_MPI) || ((p2p == XC_P2P_AUTO) && xm_mpi_gpu_aware(dev->name));
+}
+
+bool xm_transfer_is_plain(enum xm_function function, const long *args)
+{
+    const struct xc_device_ops *dev = xc_device_active();
+    const char                 *kinds = row_of(function)->kinds;
+    enum xm_nature              nature;
+    MPI_Count                   size;
+
+    if ((dev == NULL) || left_to_mpi(dev)) {
+        return true;
+    }
+    for (int i = 0; kinds[i] != '\0'; i++) {
+        const void *buf = (const void *)args[i];
+        /* NULL is no answer: it may be MPI_BOTTOM, with the addresses in the datatype. */
+        if (is_buffer(kinds[i]) &&
+            ((buf == NULL) ||
+             (!xc_mem_surely_host(buf) && (xm_buffer_ask(dev, buf).kind == XC_MEM_DEVICE)))) {
+            return false;
+        }
+        if ((kinds[i] == 't') && !xm_type_named((MPI_Datatype)(intptr_t)args[i], &nature, &size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- reading the arguments ---- */
+
+/* Buffers whose count or type is still to come, while the arguments are read. */
+struct reader {
+    struct xm_transfer *t;
+    MPI_Count           count;
+    int                 first; /* of them */
+    int                 end;
+    int                 at[4]; /* arguments that are buffers */
+    bool                valid;
+};
+
+static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
+{
+    struct xm_transfer *t = r->t;
+
+    for (int i = r->first; r->valid && (i < r->end); i++) {
+        struct xm_part part = {.argument = r->at[i]};
+        char           kind = t->kinds[part.argument];
+        part.buffer.in = (kind != 'r');
+        part.buffer.out = (kind != 's');
+        r->valid =
+            (count >= 0) &&
+            xm_buffer_single(&part.buffer, (const void *)t->args[part.argument], count, type);
+        if (r->valid && xm_on_device(&part.buffer) && (t->num_parts < XM_MAX_PARTS)) {
+            t->parts[t->num_parts++] = part;
+        }
+    }
+    r->first = r->end;
+}
+
+bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const long *args)
+{
+    const struct row *row = row_of(function);
+    struct reader     r = {.t = t, .valid = true};
+
+    memset(t, 0, sizeof(*t));
+    t->function = function;
+    t->kinds = row->kinds;
+    t->form = row->form;
+    t->request = XM_HANDLE(MPI_REQUEST_NULL);
+    memcpy(t->args, args, sizeof(long) * strlen(row->kinds));
+    for (int i = 0; t->kinds[i] != '\0'; i++) {
+        MPI_Count number = row->large ? (MPI_Count)args[i] : (int)args[i];
+        switch (t->kinds[i]) {
+        case 's':
+        case 'r':
+        case 'b':
+            r.at[r.end++] = i;
+            break;
+        case 'n':
+            r.count = number;
+            break;
+        case 't':
+            take_buffers(&r, r.count, (MPI_Datatype)(intptr_t)args[i]);
+            break;
+        case 'z':
+        case 'y':
+            take_buffers(&r, (t->kinds[i] == 'y') ? (MPI_Count)args[i] : number,
+                         XM_HANDLE(MPI_BYTE));
+            break;
+        default:
+            break;
+        }
+    }
+    return r.valid && (t->num_parts > 0);
+}
+
+/* ---- copies ---- */
+
+static xcclResult_t open_part(struct xm_part *part, const struct xc_device_ops *dev)
+{
+    struct xm_buffer *b = &part->buffer;
+    void             *span;
+
+    xm_scratch_begin(&part->scratch, dev, b->mem.device);
+    part->open = true;
+    part->copier = (struct xm_copier){&nowhere, dev, NULL, &part->scratch};
+    xcclResult_t res = xm_copy_stream(dev, b->mem.device, &part->copier.stream);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = xm_scratch_take(&part->scratch, XM_POOL_HOST, (size_t)(b->high - b->low), &span);
+    part->span = span;
+    return res;
+}
+
+typedef xcclResult_t part_fn(struct xm_part *part, MPI_Count bytes);
+
+/* fn for each part, with its device entered. */
+static xcclResult_t each_part(struct xm_transfer *t, part_fn *fn, MPI_Count bytes)
+{
+    const struct xc_device_ops *dev = xc_device_active();
+    xcclResult_t                res = xcclSuccess;
+
+    for (int i = 0; (i < t->num_parts) && (res == xcclSuccess); i++) {
+        struct xm_part *part = &t->parts[i];
+        void           *saved;
+        res = dev->enter(part->buffer.mem.device, &saved);
+        if (res == xcclSuccess) {
+            if (!part->open) {
+                res = open_part(part, dev);
+            }
+            res = (res == xcclSuccess) ? fn(part, bytes) : res;
+            dev->leave(saved);
+        }
+    }
+    return res;
+}
+
+static xcclResult_t nothing(struct xm_part *part, MPI_Count bytes)
+{
+    (void)part;
+    (void)bytes;
+    return xcclSuccess;
+}
+
+xcclResult_t xm_transfer_open(struct xm_transfer *t)
+{
+    xcclResult_t res = each_part(t, nothing, 0);
+
+    for (int i = 0; (i < t->num_parts) && (res == xcclSuccess); i++) {
+        t->args[t->parts[i].argument] = (long)(t->parts[i].span - t->parts[i].buffer.low);
+    }
+    return res;
+}
+
+/* A copy from pageable memory may return before its data arrived: see stream_after_default. */
+static xcclResult_t after_program(const struct xm_part *part)
+{
+    const struct xc_device_ops *dev = part->copier.dev;
+    const struct xm_buffer     *b = &part->buffer;
+
+    if (b->mem.synchronous) {
+        return xcclSuccess;
+    }
+    dev->mem_make_synchronous(b->buf + b->low); /* what was given before is on its way this once */
+    return dev->stream_after_default(part->copier.stream);
+}
+
+static xcclResult_t part_in(struct xm_part *part, MPI_Count bytes)
+{
+    (void)bytes;
+    if (!part->buffer.in) {
+        return xcclSuccess;
+    }
+    xcclResult_t res = after_program(part);
+    if (res == xcclSuccess) {
+        res = xm_stage_in(&part->copier, &part->buffer, part->span);
+    }
+    return (res == xcclSuccess) ? xm_stream_wait(part->copier.dev, part->copier.stream) : res;
+}
+
+xcclResult_t xm_transfer_copy_in(struct xm_transfer *t)
+{
+    return each_part(t, part_in, XM_WHOLE);
+}
+
+static xcclResult_t part_out(struct xm_part *part, MPI_Count bytes)
+{
+    if (!part->buffer.out || (bytes == 0)) {
+        return xcclSuccess;
+    }
+    /* The program's own fills of the buffer from before the call are not to win over the data. */
+    xcclResult_t res = after_program(part);
+    if (res == xcclSuccess) {
+        res = xm_stage_out_bytes(&part->copier, &part->buffer, part->span, bytes);
+    }
+    return (res == xcclSuccess) ? xm_stream_wait(part->copier.dev, part->copier.stream) : res;
+}
+
+xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes)
+{
+    return each_part(t, part_out, bytes);
+}
+
+void xm_transfer_close(struct xm_transfer *t)
+{
+    for (int i = 0; i < t->num_parts; i++) {
+        if (t->parts[i].open) {
+            xm_scratch_end(&t->parts[i].scratch);
+            t->parts[i].open = false;
+        }
+    }
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transfers: calls that move the data of this process's buffers and are no collectives. Where MPI
+ * cannot reach a buffer, the call is made with host memory in its place, so MPI itself matches,
+ * orders, truncates, cancels and reports; all that is added are the copies before and after.
+ */
+#ifndef XM_TRANSFERS_TRANSFER_H
+#define XM_TRANSFERS_TRANSFER_H
+
+#include "data/copy.h"
+
+enum { XM_MAX_PARTS = 2, XM_WHOLE = -1 };
+
+/* A buffer of a transfer that MPI cannot reach. */
+struct xm_part {
+    struct xm_buffer  buffer;
+    struct xm_copier  copier;
+    struct xm_scratch scratch;
+    char             *span;     /* host memory of the same shape */
+    int               argument; /* of the call, that the buffer is */
+    bool              open;
+};
+
+struct xm_transfer {
+    enum xm_function function;
+    const char      *kinds; /* of the arguments; base/transfers.h */
+    char             form;
+    long             args[XM_MAX_ARGUMENTS]; /* the program's, with host memory for buffers */
+    int              num_parts;
+    struct xm_part   parts[XM_MAX_PARTS];
+
+    /* Of those with a request. */
+    MPI_Request         request; /* the program's */
+    MPI_Request         inner;   /* of a file: MPI's own, behind a generalised one; else null */
+    MPI_Count           bytes;   /* of a file: what MPI read or wrote */
+    int                 code;    /* and how that ended */
+    bool                done;    /* MPI is ready with it and the data is where it belongs */
+    struct xm_transfer *next;
+};
+
+/* Once, before anything else here. */
+void xm_transfers_init(void);
+
+/* Where this function has an argument of a kind, or -1. */
+int xm_transfer_argument(enum xm_function function, char kind);
+/* 'B', 'N', 'P', 'O' or 'E' as in base/transfers.h. */
+char xm_transfer_form(enum xm_function function);
+
+/* May the call go to MPI at once? A few nanoseconds where no device is in use. */
+bool xm_transfer_is_plain(enum xm_function function, const long *args);
+
+/*
+ * Find the buffers that MPI cannot reach; false if there are none, or MPI has to refuse the
+ * arguments. Nothing is held yet.
+ */
+bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const long *args);
+
+/* Host memory for each part; the arguments point to it from here on. */
+xcclResult_t xm_transfer_open(struct xm_transfer *t);
+/* What is read, into host memory; returns when it is there. */
+xcclResult_t xm_transfer_copy_in(struct xm_transfer *t);
+/* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
+xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
+void         xm_transfer_close(struct xm_transfer *t);
+
+/* Bytes that MPI wrote, as its status says. */
+MPI_Count xm_transfer_bytes(const MPI_Status *status);
+
+/*
+ * The call of a non-blocking or persistent function, with host memory in its arguments; the
+ * request is t->request.
+ */
+int xm_transfer_post(struct xm_transfer *t, int profiling);
+
+/* Look whether MPI is ready with the request, and finish. Never waits for other ranks. */
+bool xm_transfer_poll(struct xm_transfer *t);
+
+#endif

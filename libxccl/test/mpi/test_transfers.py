@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages, files and packing with buffers in device memory, under MPIs that know no devices."""
+
+import pytest
+
+TIMEOUT = 60
+CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing"]
+
+
+def command(case, folder, runtime="cuda"):
+    return f"mpi_transfers {runtime} {case} {folder}"
+
+
+@pytest.mark.parametrize("case", [*CASES, "files"])
+def test_transfers(mpi, case, tmp_path):
+    mpi.run(2, command(case, tmp_path), timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("case", ["sends", "order", "files"])
+def test_three_ranks(openmpi, case, tmp_path):
+    openmpi.run(3, command(case, tmp_path), timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("case", ["sends", "partial", "files"])
+def test_rocm(family, case, tmp_path):
+    family.run(2, command(case, tmp_path, "rocm"), sim="rocm:4", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("case", [*CASES, "files"])
+def test_reference(mpi, case, tmp_path):
+    """On host memory and without xccl the program itself is right."""
+    run = mpi.run(2, command(case, tmp_path, "none"), sim=None, preload=False, timeout=TIMEOUT)
+    run.good()
+
+
+def test_left_to_mpi(openmpi):
+    """XCCL_P2P=mpi hands device buffers to MPI, which this one cannot take."""
+    run = openmpi.run(2, command("receives", "."), env={"XCCL_P2P": "mpi"}, timeout=TIMEOUT)
+    assert run.status != 0
