@@ -69,12 +69,6 @@ static int blocking(struct xm_transfer *t, int profiling)
     return code;
 }
 
-static void discard(struct xm_transfer *t)
-{
-    xm_transfer_close(t);
-    free(t);
-}
-
 static struct xm_transfer *keep(const struct xm_transfer *t)
 {
     struct xm_transfer *kept = malloc(sizeof(*kept));
@@ -96,7 +90,7 @@ static int make_request(struct xm_transfer *t, int profiling)
 
     int code = xm_transfer_post(t, profiling);
     if (code != MPI_SUCCESS) {
-        discard(t);
+        xm_transfer_discard(t);
         return code;
     }
     *request = t->request;
@@ -104,7 +98,7 @@ static int make_request(struct xm_transfer *t, int profiling)
     bool own = (xm_transfer_argument(t->function, 'h') < 0);
     if (!persistent && own && xm_transfer_poll(t)) {
         /* Over already: nothing is left to do. MPI may give such requests one handle for all. */
-        discard(t);
+        xm_transfer_discard(t);
         return code;
     }
     return xm_request_keep(t);
@@ -134,7 +128,7 @@ static int begin_split(struct xm_transfer *t, int profiling)
     }
     int code = (int)xm_mpi_forward(kept->function, profiling, kept->args);
     if (code != MPI_SUCCESS) {
-        discard(kept);
+        xm_transfer_discard(kept);
         return code;
     }
     pthread_mutex_lock(&lock);
@@ -179,7 +173,7 @@ static int end_split(enum xm_function function, int profiling, const long *args)
             return raise(res);
         }
     }
-    discard(t);
+    xm_transfer_discard(t);
     return code;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "device/anchor.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
 
@@ -17,47 +18,43 @@ static const struct xc_device_ops *const all_ops[] = {&xc_cuda_ops, &xc_hip_ops}
 
 enum { NUM_RUNTIMES = sizeof(all_ops) / sizeof(all_ops[0]) };
 
-/* Ticks of a counter that costs a few nanoseconds to read; 0: there is none. */
-static uint64_t ticks(void)
+/* Ask all runtimes. */
+static const struct xc_device_ops *find_active(void)
 {
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#else
-    return 0;
-#endif
-}
-
-const struct xc_device_ops *xc_device_active(void)
-{
-    /* The process without any device library is the one whose calls must cost nothing: one look at
-     * what was loaded since answers for all runtimes. That takes the loader's lock, so it is not
-     * repeated within some 30 us: no driver is loaded and started in so short a time. */
-    static const uint64_t     lately = 1 << 16;
-    static unsigned long long none_at;
-    static uint64_t           looked_at;
-
-    /* Once initialised it stays so, and CUDA is asked first: nothing else takes its place. */
-    if (xc_cuda_initialised()) {
-        return &xc_cuda_ops;
-    }
-    uint64_t now = ticks();
-    if ((now != 0) && (now - __atomic_load_n(&looked_at, __ATOMIC_RELAXED) < lately)) {
-        return NULL;
-    }
-    unsigned long long generation = xc_symbols_generation();
-    if (generation == __atomic_load_n(&none_at, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&looked_at, now, __ATOMIC_RELAXED);
-        return NULL;
-    }
     for (int i = 0; i < NUM_RUNTIMES; i++) {
         if (all_ops[i]->active()) {
             return all_ops[i];
         }
     }
-    if (!xc_cuda_loaded() && !xc_hip_loaded()) {
+    return NULL;
+}
+
+const struct xc_device_ops *xc_device_active(void)
+{
+    /* The process without any device library is the one whose calls must cost nothing: one look at
+     * what was loaded since answers for all runtimes. */
+    static unsigned long long none_at;
+
+    /* Once initialised it stays so, and CUDA is asked first: nothing else takes its place. */
+    if (xc_cuda_initialised()) {
+        return &xc_cuda_ops;
+    }
+    if (xc_anchor_is_last(xc_anchor_place())) {
+        return NULL;
+    }
+    unsigned long long generation = xc_symbols_generation();
+    if (generation == __atomic_load_n(&none_at, __ATOMIC_RELAXED)) {
+        return NULL; /* there is no anchor to be had */
+    }
+    bool anchored = xc_anchor_drop(); /* before the runtimes are asked: they may be loaded now */
+    generation = xc_symbols_generation();
+    const struct xc_device_ops *found = find_active();
+    if ((found != NULL) || xc_cuda_loaded() || xc_hip_loaded()) {
+        xc_anchor_lift();
+    } else if (!anchored) {
         __atomic_store_n(&none_at, generation, __ATOMIC_RELAXED);
     }
-    return NULL;
+    return found;
 }
 
 const struct xc_device_ops *xc_device_by_name(const char *name)

@@ -6,10 +6,11 @@
 #ifndef XM_ENTRIES_ENTRIES_H
 #define XM_ENTRIES_ENTRIES_H
 
+#include "device/anchor.h"
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 2 };
+enum { XM_FAMILY_ABI = 3 };
 
 struct xm_family {
     unsigned    abi;
@@ -27,6 +28,8 @@ struct xm_family {
     long (*call)(enum xm_function function, int profiling, const long *args);
     int (*comm_init_mpi)(void **comm_p, long mpi_comm);
     const char *(*last_path)(void);
+    /* While this anchor is the last (device/anchor.h), transfers are MPI's alone. */
+    const struct link_map *const *(*anchor)(void);
 };
 
 #define XM_FAMILY_SYMBOL "xccl_mpi_family"

@@ -213,4 +213,5 @@ const struct xm_family                    xccl_mpi_family = {
                        .call = serve,
                        .comm_init_mpi = comm_init_mpi,
                        .last_path = xm_last_path,
+                       .anchor = xc_anchor_place,
 };

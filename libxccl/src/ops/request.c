@@ -176,16 +176,35 @@ int xm_request_persistent(const struct xm_call *call,
     return MPI_SUCCESS;
 }
 
-static int start_transfer(struct xm_transfer *t, MPI_Request *request, int profiling)
+/* Open MPI may give a persistent request another handle when it is started again. */
+static void follow(struct entry *e, MPI_Request handle)
 {
-    const long   args[] = {(long)request};
-    xcclResult_t res = xm_transfer_copy_in(t);
+    if (handle != e->handle) {
+        pthread_mutex_lock(&lock);
+        struct entry **at = bucket_of(e->handle);
+        while (*at != e) {
+            at = &(*at)->next;
+        }
+        *at = e->next;
+        e->handle = e->transfer->request = handle;
+        e->next = *bucket_of(handle);
+        *bucket_of(handle) = e;
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+static int start_transfer(struct entry *e, MPI_Request *request, int profiling)
+{
+    const long          args[] = {(long)request};
+    struct xm_transfer *t = e->transfer;
+    xcclResult_t        res = xm_transfer_copy_in(t);
 
     if (res != xcclSuccess) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
     }
     int code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
     t->done = (code != MPI_SUCCESS);
+    follow(e, *request);
     return code;
 }
 
@@ -195,7 +214,7 @@ static int start_one(MPI_Request *request, int profiling)
     const long    args[] = {(long)request};
 
     if ((e != NULL) && (e->transfer != NULL)) {
-        return start_transfer(e->transfer, request, profiling);
+        return start_transfer(e, request, profiling);
     }
     if ((e == NULL) || !is_persistent(e)) {
         return (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
@@ -226,8 +245,7 @@ static void forget_transfer(struct entry *e)
     struct xm_transfer *t = e->transfer;
 
     remove_entry(e->handle);
-    xm_transfer_close(t);
-    free(t);
+    xm_transfer_discard(t);
 }
 
 static int free_transfer(struct entry *e, MPI_Request *request, int profiling, const long *args)
@@ -261,9 +279,8 @@ void xm_requests_progress(void)
         if (xm_transfer_poll(t)) {
             MPI_Request request = t->request;
             remove_entry(request);
+            xm_transfer_discard(t);
             xm_pmpi.Request_free(&request);
-            xm_transfer_close(t);
-            free(t);
             continue;
         }
         pthread_mutex_lock(&lock);
@@ -366,7 +383,11 @@ static struct xm_transfer *transfer_at(const struct array *a, int i)
     return ((a->entries != NULL) && (a->entries[i] != NULL)) ? a->entries[i]->transfer : NULL;
 }
 
-/* Look after the transfers; MPI sees those that are over. */
+/*
+ * Look after the transfers; MPI sees those that are over. What is known of them goes before MPI
+ * completes them: from then on another thread may be given the same handle. Persistent requests
+ * stay.
+ */
 static void hide_transfers(struct array *a)
 {
     a->hidden = 0;
@@ -376,6 +397,10 @@ static void hide_transfers(struct array *a)
             bool over = xm_transfer_poll(t);
             a->used[i] = over ? a->given[i] : XM_HANDLE(MPI_REQUEST_NULL);
             a->hidden += over ? 0 : 1;
+            if (over && (t->form != 'P')) {
+                forget_transfer(a->entries[i]);
+                a->entries[i] = NULL;
+            }
         }
     }
 }
@@ -403,17 +428,11 @@ static void close_array(struct array *a)
         return;
     }
     for (int i = 0; i < a->count; i++) {
-        struct entry       *e = a->entries[i];
-        struct xm_transfer *t = transfer_at(a, i);
-        if (t != NULL) {
-            if (t->done && (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL))) {
-                forget_transfer(e);
-                a->given[i] = a->used[i];
-            }
-        } else if (e != NULL) {
-            e->inner = a->used[i];
-        } else {
+        struct entry *e = a->entries[i];
+        if (e == NULL) {
             a->given[i] = a->used[i];
+        } else if (e->transfer == NULL) {
+            e->inner = a->used[i];
         }
     }
     free(a->used);

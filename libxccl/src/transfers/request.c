@@ -4,6 +4,7 @@
  * errors; here it is only looked at. Except of files: a look moves nothing in MPICH, and a test
  * takes the request away, so the program gets a generalised one there.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -27,7 +28,7 @@ static int query(void *extra, MPI_Status *status)
 
 static int release(void *extra)
 {
-    (void)extra;
+    free(extra);
     return MPI_SUCCESS;
 }
 
@@ -53,12 +54,20 @@ int xm_transfer_post(struct xm_transfer *t, int profiling)
     if (code != MPI_SUCCESS) {
         return code;
     }
-    code = (int)xm_mpi_forward(t->function, profiling, t->args);
-    if ((code != MPI_SUCCESS) && is_file(t)) {
-        xm_pmpi.Grequest_complete(t->request);
-        xm_pmpi.Request_free(&t->request);
+    return (int)xm_mpi_forward(t->function, profiling, t->args);
+}
+
+void xm_transfer_discard(struct xm_transfer *t)
+{
+    MPI_Request request = t->request;
+
+    xm_transfer_close(t);
+    if (!is_file(t) || (request == XM_HANDLE(MPI_REQUEST_NULL))) {
+        free(t);
+    } else if (!t->done) { /* it was not begun */
+        xm_pmpi.Grequest_complete(request);
+        xm_pmpi.Request_free(&request);
     }
-    return code;
 }
 
 MPI_Count xm_transfer_bytes(const MPI_Status *status)
@@ -106,7 +115,7 @@ bool xm_transfer_poll(struct xm_transfer *t)
     }
     t->done = true;
     if (t->code == MPI_SUCCESS) {
-        t->bytes = bytes_of(t, &status);
+        t->bytes = t->whole ? XM_WHOLE : bytes_of(t, &status);
         xcclResult_t res = xm_transfer_copy_out(t, t->bytes);
         if (res != xcclSuccess) {
             xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());

@@ -106,7 +106,7 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
     for (int i = r->first; r->valid && (i < r->end); i++) {
         struct xm_part part = {.argument = r->at[i]};
         char           kind = t->kinds[part.argument];
-        part.buffer.in = (kind != 'r');
+        part.buffer.in = (kind != 'r') || t->whole;
         part.buffer.out = (kind != 's');
         r->valid =
             (count >= 0) &&
@@ -128,6 +128,8 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     t->kinds = row->kinds;
     t->form = row->form;
     t->request = XM_HANDLE(MPI_REQUEST_NULL);
+    /* MPICH 4.0.2 leaves the status of these empty: so all of the buffer is sent back and forth. */
+    t->whole = !XM_OPENMPI && (t->form == 'N') && (strncmp(t->kinds, "snt..r", 6) == 0);
     memcpy(t->args, args, sizeof(long) * strlen(row->kinds));
     for (int i = 0; t->kinds[i] != '\0'; i++) {
         MPI_Count number = row->large ? (MPI_Count)args[i] : (int)args[i];

@@ -34,6 +34,7 @@ struct xm_transfer {
     MPI_Request         inner;   /* of a file: MPI's own, behind a generalised one; else null */
     MPI_Count           bytes;   /* of a file: what MPI read or wrote */
     int                 code;    /* and how that ended */
+    bool                whole;   /* MPI does not say how much it received */
     bool                done;    /* MPI is ready with it and the data is where it belongs */
     struct xm_transfer *next;
 };
@@ -62,6 +63,8 @@ xcclResult_t xm_transfer_copy_in(struct xm_transfer *t);
 /* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
 void         xm_transfer_close(struct xm_transfer *t);
+/* The same of one from malloc(), which is freed; of a file, once the program has its status. */
+void xm_transfer_discard(struct xm_transfer *t);
 
 /* Bytes that MPI wrote, as its status says. */
 MPI_Count xm_transfer_bytes(const MPI_Status *status);

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random messages in every form: a small part of what mpi_messages can run.
+
+The seed is printed; XCCL_TEST_SEED sets it as for the random collectives.
+"""
+
+import pytest
+from test_random import seed
+
+ROUNDS = 100
+TIMEOUT = 60
+
+
+def go(mpi, ranks, options="", runtime="cuda"):
+    command = f"mpi_messages {runtime} {seed()} {ROUNDS} {options}"
+    print(command)
+    none = runtime == "none"
+    sim = None if none else f"{runtime}:4"
+    return mpi.run(ranks, command, sim=sim, preload=not none, timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_messages(mpi, ranks):
+    if mpi.family == "mpich" and ranks > 2:
+        pytest.skip("MPICH's ranks spin: more of them than cores take minutes")
+    go(mpi, ranks)
+
+
+def test_threads(mpi):
+    go(mpi, 2, "--threads 2")
+
+
+def test_rocm(openmpi):
+    go(openmpi, 2, runtime="rocm")
+
+
+def test_reference(mpi):
+    """Without xccl, on host memory: the program itself is right."""
+    go(mpi, 2, runtime="none")
