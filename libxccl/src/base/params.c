@@ -104,8 +104,8 @@ static const struct row rows[] = {
      1,
      1048576},
     {{"XCCL_P2P", "auto|staged|mpi", "auto",
-      "How messages, files and packing reach device memory: staged through host memory, or left to "
-      "MPI; auto stages where MPI does not take device buffers itself.",
+      "How messages, files, windows and packing reach device memory: staged through host memory, or "
+      "left to MPI; auto stages where MPI does not take device buffers itself.",
       "libxccl-mpi"},
      CHOICE,
      AT(p2p),

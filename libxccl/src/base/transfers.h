@@ -11,13 +11,17 @@
  * X(name, number of arguments, form, the kind of each argument)
  *
  *   s r b  buffer that is read, written, both
- *   n      count of the buffers before it that have none yet; MPI_Count in the form _c
+ *   n      count of the buffers before it that have none yet; MPI_Count in the form _c; where there
+ *          is none it is 1
  *   t      their type                    z y  their size in bytes; y: always MPI_Aint or MPI_Count
+ *   m N    number of partitions, and the count of each, always MPI_Count
  *   c      communicator                  h    file
  *   S      status                        q    request
+ *   w      window                        k    rank of its group
  *   .      anything else
  *
- * Form: B blocking, N non-blocking, P persistent, O and E the begin and the end of a split call.
+ * Form: B blocking, N non-blocking, P persistent, O and E the begin and the end of a split call,
+ * W over when the window is synchronised, Y synchronises a window, R refused on such memory.
  * Those of the second list have no form with large counts.
  */
 #define XM_TRANSFERS_WITH_COUNTS(X)                                                                \
@@ -74,14 +78,36 @@
     X(File_read_ordered_begin, 4, 'O', "hrnt")                                                     \
     X(File_write_all_begin, 4, 'O', "hsnt")                                                        \
     X(File_write_at_all_begin, 5, 'O', "h.snt")                                                    \
-    X(File_write_ordered_begin, 4, 'O', "hsnt")
+    X(File_write_ordered_begin, 4, 'O', "hsnt")                                                    \
+    X(Put, 8, 'W', "sntk...w")                                                                     \
+    X(Get, 8, 'W', "rntk...w")                                                                     \
+    X(Accumulate, 9, 'W', "sntk....w")                                                             \
+    X(Get_accumulate, 12, 'W', "sntrntk....w")                                                     \
+    X(Win_create, 6, 'R', "sy....")                                                                \
+    X(Rput, 9, 'N', "sntk...wq")                                                                   \
+    X(Rget, 9, 'N', "rntk...wq")                                                                   \
+    X(Raccumulate, 10, 'N', "sntk....wq")                                                          \
+    X(Rget_accumulate, 13, 'N', "sntrntk....wq")
 
 #define XM_TRANSFERS_WITHOUT_COUNTS(X)                                                             \
+    X(Psend_init, 9, 'P', "smNt..c.q")                                                             \
+    X(Precv_init, 9, 'P', "rmNt..c.q")                                                             \
     X(File_read_all_end, 3, 'E', "hrS")                                                            \
     X(File_read_at_all_end, 3, 'E', "hrS")                                                         \
     X(File_read_ordered_end, 3, 'E', "hrS")                                                        \
     X(File_write_all_end, 3, 'E', "hsS")                                                           \
     X(File_write_at_all_end, 3, 'E', "hsS")                                                        \
-    X(File_write_ordered_end, 3, 'E', "hsS")
+    X(File_write_ordered_end, 3, 'E', "hsS")                                                       \
+    X(Fetch_and_op, 7, 'W', "srtk..w")                                                             \
+    X(Compare_and_swap, 7, 'W', "ssrtk.w")                                                         \
+    X(Win_attach, 3, 'R', ".sy")                                                                   \
+    X(Win_fence, 2, 'Y', ".w")                                                                     \
+    X(Win_complete, 1, 'Y', "w")                                                                   \
+    X(Win_unlock, 2, 'Y', "kw")                                                                    \
+    X(Win_unlock_all, 1, 'Y', "w")                                                                 \
+    X(Win_flush, 2, 'Y', "kw")                                                                     \
+    X(Win_flush_all, 1, 'Y', "w")                                                                  \
+    X(Win_flush_local, 2, 'Y', "kw")                                                               \
+    X(Win_flush_local_all, 1, 'Y', "w")
 
 #endif

@@ -25,6 +25,8 @@ bool xm_call_is_plain(enum xm_function function, const long *args);
 int xm_collective(enum xm_function function, int profiling, const long *args);
 /* Serve a message, a file access or packing that is not plain (xm_transfer_is_plain()). */
 int xm_transfer_call(enum xm_function function, int profiling, const long *args);
+/* Are there accesses to windows, or split calls on files, that have begun on such memory? */
+bool xm_transfers_begun(void);
 
 /* Path of this thread's last collective: "host", "mpi", "mpi-staged", "ccl". */
 const char *xm_last_path(void);

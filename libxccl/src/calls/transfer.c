@@ -8,9 +8,10 @@
 #include "base/log.h"
 #include "calls/calls.h"
 
-/* Split calls on files that have begun; each ends on the same file. */
+/* Split calls on files, until they end, and accesses to windows, until these are synchronised. */
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_transfer *begun;
+static int                 num_begun; /* atomic */
 
 /* What the call held is lost: the device may still be using it. */
 static int raise(xcclResult_t res)
@@ -115,7 +116,7 @@ static int with_request(struct xm_transfer *t, int profiling)
     return (res == xcclSuccess) ? make_request(kept, profiling) : raise(res);
 }
 
-static int begin_split(struct xm_transfer *t, int profiling)
+static int begin(struct xm_transfer *t, int profiling)
 {
     struct xm_transfer *kept = keep(t);
 
@@ -134,29 +135,56 @@ static int begin_split(struct xm_transfer *t, int profiling)
     pthread_mutex_lock(&lock);
     kept->next = begun;
     begun = kept;
+    __atomic_add_fetch(&num_begun, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
     return code;
 }
 
-static struct xm_transfer *take_begun(long file)
+static long argument(const struct xm_transfer *t, char kind)
+{
+    return t->args[xm_transfer_argument(t->function, kind)];
+}
+
+/* The first of a file or window, the latter to a rank of it, or to any (rank < 0). */
+static struct xm_transfer *take_begun(char kind, long handle, int rank)
 {
     struct xm_transfer **at = &begun, *t;
 
     pthread_mutex_lock(&lock);
-    while ((*at != NULL) && ((*at)->args[xm_transfer_argument((*at)->function, 'h')] != file)) {
-        at = &(*at)->next;
-    }
-    t = *at;
-    if (t != NULL) {
-        *at = t->next;
+    for (; (t = *at) != NULL; at = &t->next) {
+        bool has = (strchr(t->kinds, kind) != NULL) && (argument(t, kind) == handle);
+        if (has && ((rank < 0) || ((int)argument(t, 'k') == rank))) {
+            *at = t->next;
+            __atomic_sub_fetch(&num_begun, 1, __ATOMIC_RELEASE);
+            break;
+        }
     }
     pthread_mutex_unlock(&lock);
     return t;
 }
 
+/* MPI is done with the origin buffers of accesses: now the program gets what they fetched. */
+static int synchronise(enum xm_function function, int profiling, const long *args)
+{
+    int                 at = xm_transfer_argument(function, 'k');
+    int                 rank = (at < 0) ? -1 : (int)args[at];
+    long                window = args[xm_transfer_argument(function, 'w')];
+    int                 code = (int)xm_mpi_forward(function, profiling, args);
+    struct xm_transfer *t;
+
+    while ((code == MPI_SUCCESS) && ((t = take_begun('w', window, rank)) != NULL)) {
+        xcclResult_t res = xm_transfer_copy_out(t, XM_WHOLE);
+        if (res != xcclSuccess) {
+            return raise(res);
+        }
+        xm_transfer_discard(t);
+    }
+    return code;
+}
+
 static int end_split(enum xm_function function, int profiling, const long *args)
 {
-    struct xm_transfer *t = take_begun(args[xm_transfer_argument(function, 'h')]);
+    struct xm_transfer *t = take_begun('h', args[xm_transfer_argument(function, 'h')], -1);
     struct xm_transfer  call = {.function = function};
     MPI_Count           bytes;
 
@@ -189,15 +217,28 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     if (xm_transfer_form(function) == 'E') {
         return end_split(function, profiling, args);
     }
+    if (xm_transfer_form(function) == 'Y') {
+        return synchronise(function, profiling, args);
+    }
     if (xm_config.faulty || !xm_transfer_read(&t, function, args)) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
     switch (t.form) {
+    case 'R':
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclUnsupported,
+                        "a window's memory is a device's, and this MPI is not GPU-aware; use "
+                        "MPI_Win_allocate or host memory, or a GPU-aware MPI");
     case 'B':
         return blocking(&t, profiling);
     case 'O':
-        return begin_split(&t, profiling);
+    case 'W':
+        return begin(&t, profiling);
     default:
         return with_request(&t, profiling);
     }
+}
+
+bool xm_transfers_begun(void)
+{
+    return __atomic_load_n(&num_begun, __ATOMIC_ACQUIRE) > 0;
 }

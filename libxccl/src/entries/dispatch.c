@@ -264,6 +264,7 @@ static long serve(enum xm_function function, int profiling, const long *args)
 #define L10 L9, long j
 #define L11 L10, long k
 #define L12 L11, long l
+#define L13 L12, long m
 #define A0 0
 #define A1 a
 #define A2 A1, b
@@ -277,6 +278,7 @@ static long serve(enum xm_function function, int profiling, const long *args)
 #define A10 A9, j
 #define A11 A10, k
 #define A12 A11, l
+#define A13 A12, m
 
 #define DEFINE(name, arguments)                                                                    \
     DISPATCH_EXPORT long name(L##arguments);                                                       \

@@ -148,15 +148,23 @@ static int other_function(enum xm_function function, int profiling, const long *
     }
 }
 
+static long transfer(enum xm_function function, int profiling, const long *args)
+{
+    bool synchronises = (xm_transfer_form(function) == 'Y');
+    bool plain = !is_started(false) ||
+                 (synchronises ? !xm_transfers_begun() : xm_transfer_is_plain(function, args));
+
+    return plain ? xm_mpi_forward(function, profiling, args)
+                 : xm_transfer_call(function, profiling, args);
+}
+
 static long serve(enum xm_function function, int profiling, const long *args)
 {
     if (__builtin_expect(xm_mpi_is_forwarded(), 0)) {
         return xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
     }
     if (xm_is_transfer(function)) {
-        return (!is_started(false) || xm_transfer_is_plain(function, args))
-                   ? xm_mpi_forward(function, profiling, args)
-                   : xm_transfer_call(function, profiling, args);
+        return transfer(function, profiling, args);
     }
     if ((int)function >= XM_NUM_COLLECTIVE_FUNCTIONS) {
         return other_function(function, profiling, args);

@@ -9,7 +9,7 @@
 
 #include "mpi/mpi.h"
 
-enum { XM_MAX_ARGUMENTS = 12 };
+enum { XM_MAX_ARGUMENTS = 13 };
 
 /* The arguments as the program gave them; what a collective does not have is zero. */
 struct xm_call {

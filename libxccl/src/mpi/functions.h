@@ -25,6 +25,10 @@
     X(MPI_Testsome, 5)                                                                             \
     X(MPI_Request_get_status, 3)                                                                   \
     X(MPI_Request_free, 1)                                                                         \
+    X(MPI_Pready, 2)                                                                               \
+    X(MPI_Pready_range, 3)                                                                         \
+    X(MPI_Pready_list, 3)                                                                          \
+    X(MPI_Parrived, 3)                                                                             \
     X(MPI_Start, 1)                                                                                \
     X(MPI_Startall, 2)                                                                             \
     X(MPI_Comm_free, 1)                                                                            \
@@ -89,6 +93,8 @@ static inline long xm_invoke(void (*function)(void), int n, const long *a)
     typedef long (*f10)(long, long, long, long, long, long, long, long, long, long);
     typedef long (*f11)(long, long, long, long, long, long, long, long, long, long, long);
     typedef long (*f12)(long, long, long, long, long, long, long, long, long, long, long, long);
+    typedef long (*f13)(long, long, long, long, long, long, long, long, long, long, long, long,
+                        long);
 
     switch (n) {
     case 0:
@@ -115,9 +121,12 @@ static inline long xm_invoke(void (*function)(void), int n, const long *a)
         return ((f10)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
     case 11:
         return ((f11)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
-    default:
+    case 12:
         return ((f12)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
                                a[11]);
+    default:
+        return ((f13)function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+                               a[11], a[12]);
     }
 }
 

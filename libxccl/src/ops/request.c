@@ -208,6 +208,47 @@ static int start_transfer(struct entry *e, MPI_Request *request, int profiling)
     return code;
 }
 
+/* MPI_Pready and its kin: what is ready goes to where MPI takes it from. */
+static int ready(enum xm_function function, int profiling, const long *args, MPI_Request handle)
+{
+    struct entry *e = find(handle);
+    xcclResult_t  res = xcclSuccess;
+
+    if ((e != NULL) && (e->transfer != NULL)) {
+        const int *list = (const int *)args[1];
+        switch (function) {
+        case XM_FN_MPI_Pready:
+            res = xm_transfer_partitions_in(e->transfer, (int)args[0], (int)args[0]);
+            break;
+        case XM_FN_MPI_Pready_range:
+            res = xm_transfer_partitions_in(e->transfer, (int)args[0], (int)args[1]);
+            break;
+        default:
+            for (int i = 0; (i < (int)args[0]) && (res == xcclSuccess); i++) {
+                res = xm_transfer_partitions_in(e->transfer, list[i], list[i]);
+            }
+            break;
+        }
+    }
+    return (res == xcclSuccess) ? (int)xm_mpi_forward(function, profiling, args)
+                                : xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+}
+
+/* (request, partition, flag) */
+static int arrived(int profiling, const long *args)
+{
+    struct entry *e = find((MPI_Request)(intptr_t)args[0]);
+    int           code = (int)xm_mpi_forward(XM_FN_MPI_Parrived, profiling, args);
+
+    if ((code == MPI_SUCCESS) && (e != NULL) && (e->transfer != NULL) && *(const int *)args[2]) {
+        xcclResult_t res = xm_transfer_partition_out(e->transfer, (int)args[1]);
+        if (res != xcclSuccess) {
+            return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+        }
+    }
+    return code;
+}
+
 static int start_one(MPI_Request *request, int profiling)
 {
     struct entry *e = find(*request);
@@ -596,6 +637,13 @@ int xm_request_call(enum xm_function function, int profiling, const long *args)
         return start_one((MPI_Request *)args[0], profiling);
     case XM_FN_MPI_Startall:
         return start_all((int)args[0], (MPI_Request *)args[1], profiling);
+    case XM_FN_MPI_Pready:
+        return ready(function, profiling, args, (MPI_Request)(intptr_t)args[1]);
+    case XM_FN_MPI_Pready_range:
+    case XM_FN_MPI_Pready_list:
+        return ready(function, profiling, args, (MPI_Request)(intptr_t)args[2]);
+    case XM_FN_MPI_Parrived:
+        return arrived(profiling, args);
     case XM_FN_MPI_Request_free:
         return free_request((MPI_Request *)args[0], profiling, args);
     case XM_FN_MPI_Request_get_status:

@@ -89,7 +89,7 @@ static int look(struct xm_transfer *t, int *flag, MPI_Status *status)
     return xm_pmpi.Request_get_status(t->request, flag, status);
 }
 
-/* Files set no more of a status than the number of bytes. */
+/* Files set no more of a status than the number of bytes, and windows nothing. */
 static MPI_Count bytes_of(const struct xm_transfer *t, const MPI_Status *status)
 {
     int cancelled = 0;
@@ -115,7 +115,8 @@ bool xm_transfer_poll(struct xm_transfer *t)
     }
     t->done = true;
     if (t->code == MPI_SUCCESS) {
-        t->bytes = t->whole ? XM_WHOLE : bytes_of(t, &status);
+        bool all = t->whole || (strchr(t->kinds, 'w') != NULL);
+        t->bytes = all ? XM_WHOLE : bytes_of(t, &status);
         xcclResult_t res = xm_transfer_copy_out(t, t->bytes);
         if (res != xcclSuccess) {
             xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());

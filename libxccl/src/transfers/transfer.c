@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transfers/transfer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -116,12 +117,13 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
         }
     }
     r->first = r->end;
+    r->count = 1;
 }
 
 bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const long *args)
 {
     const struct row *row = row_of(function);
-    struct reader     r = {.t = t, .valid = true};
+    struct reader     r = {.t = t, .count = 1, .valid = true};
 
     memset(t, 0, sizeof(*t));
     t->function = function;
@@ -141,6 +143,13 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
             break;
         case 'n':
             r.count = number;
+            break;
+        case 'm':
+            t->partitions = (int)args[i];
+            break;
+        case 'N':
+            t->per_partition = (MPI_Count)args[i];
+            r.count = t->partitions * t->per_partition;
             break;
         case 't':
             take_buffers(&r, r.count, (MPI_Datatype)(intptr_t)args[i]);
@@ -210,6 +219,10 @@ xcclResult_t xm_transfer_open(struct xm_transfer *t)
 {
     xcclResult_t res = each_part(t, nothing, 0);
 
+    if ((res == xcclSuccess) && (t->partitions > 0)) {
+        t->arrived = calloc((size_t)t->partitions, sizeof(*t->arrived));
+        res = (t->arrived != NULL) ? res : xc_fail(xcclSystemError, "out of memory for a request");
+    }
     for (int i = 0; (i < t->num_parts) && (res == xcclSuccess); i++) {
         t->args[t->parts[i].argument] = (long)(t->parts[i].span - t->parts[i].buffer.low);
     }
@@ -244,6 +257,10 @@ static xcclResult_t part_in(struct xm_part *part, MPI_Count bytes)
 
 xcclResult_t xm_transfer_copy_in(struct xm_transfer *t)
 {
+    if (t->partitions > 0) { /* in MPI_Pready */
+        memset(t->arrived, 0, (size_t)t->partitions * sizeof(*t->arrived));
+        return xcclSuccess;
+    }
     return each_part(t, part_in, XM_WHOLE);
 }
 
@@ -262,11 +279,70 @@ static xcclResult_t part_out(struct xm_part *part, MPI_Count bytes)
 
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes)
 {
-    return each_part(t, part_out, bytes);
+    xcclResult_t res = xcclSuccess;
+
+    if (t->partitions == 0) {
+        return each_part(t, part_out, bytes);
+    }
+    for (int i = 0; (i < t->partitions) && (res == xcclSuccess); i++) {
+        res = xm_transfer_partition_out(t, i);
+    }
+    return res;
+}
+
+/* Partitioned transfers have one buffer. */
+static xcclResult_t copy_partitions(struct xm_transfer *t, int low, int high, bool out)
+{
+    struct xm_part             *part = &t->parts[0];
+    struct xm_buffer           *all = &part->buffer, some = {.used = false};
+    const struct xc_device_ops *dev = part->copier.dev;
+    MPI_Aint                    begin = (MPI_Aint)(low * t->per_partition * all->layout.extent);
+    void                       *saved;
+
+    if (!xm_buffer_single(&some, all->buf + begin, (high - low + 1) * t->per_partition,
+                          all->type) ||
+        !some.used) {
+        return xcclSuccess;
+    }
+    some.in = all->in;
+    some.out = all->out;
+    char        *span = part->span + (begin + some.low - all->low);
+    xcclResult_t res = dev->enter(all->mem.device, &saved);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = after_program(part);
+    if (res == xcclSuccess) {
+        res = out ? xm_stage_out(&part->copier, &some, span)
+                  : xm_stage_in(&part->copier, &some, span);
+    }
+    if (res == xcclSuccess) {
+        res = xm_stream_wait(dev, part->copier.stream);
+    }
+    dev->leave(saved);
+    return res;
+}
+
+xcclResult_t xm_transfer_partitions_in(struct xm_transfer *t, int low, int high)
+{
+    bool valid = (low >= 0) && (high < t->partitions) && (low <= high) && t->parts[0].buffer.in;
+
+    return valid ? copy_partitions(t, low, high, false) : xcclSuccess; /* MPI says what is wrong */
+}
+
+xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition)
+{
+    if ((partition < 0) || (partition >= t->partitions) || !t->parts[0].buffer.out ||
+        __atomic_exchange_n(&t->arrived[partition], true, __ATOMIC_ACQ_REL)) {
+        return xcclSuccess;
+    }
+    return copy_partitions(t, partition, partition, true);
 }
 
 void xm_transfer_close(struct xm_transfer *t)
 {
+    free(t->arrived);
+    t->arrived = NULL;
     for (int i = 0; i < t->num_parts; i++) {
         if (t->parts[i].open) {
             xm_scratch_end(&t->parts[i].scratch);

@@ -9,7 +9,7 @@
 
 #include "data/copy.h"
 
-enum { XM_MAX_PARTS = 2, XM_WHOLE = -1 };
+enum { XM_MAX_PARTS = 3, XM_WHOLE = -1 };
 
 /* A buffer of a transfer that MPI cannot reach. */
 struct xm_part {
@@ -28,6 +28,11 @@ struct xm_transfer {
     long             args[XM_MAX_ARGUMENTS]; /* the program's, with host memory for buffers */
     int              num_parts;
     struct xm_part   parts[XM_MAX_PARTS];
+
+    /* Of partitioned ones. */
+    int       partitions; /* 0: it is none */
+    MPI_Count per_partition;
+    bool     *arrived; /* which of them the program has got already */
 
     /* Of those with a request. */
     MPI_Request         request; /* the program's */
@@ -60,6 +65,10 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
 xcclResult_t xm_transfer_open(struct xm_transfer *t);
 /* What is read, into host memory; returns when it is there. */
 xcclResult_t xm_transfer_copy_in(struct xm_transfer *t);
+/* The same of partitions low to high, both included; for the program's MPI_Pready. */
+xcclResult_t xm_transfer_partitions_in(struct xm_transfer *t, int low, int high);
+/* A partition that has arrived, to where it belongs, unless it is there. */
+xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition);
 /* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
 void         xm_transfer_close(struct xm_transfer *t);

@@ -4,7 +4,7 @@
 import pytest
 
 TIMEOUT = 60
-CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing"]
+CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "windows", "partitions"]
 
 
 def command(case, folder, runtime="cuda"):
