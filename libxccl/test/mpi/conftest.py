@@ -48,3 +48,8 @@ def family(request, mpis):
 @pytest.fixture
 def openmpi(mpis):
     return pick(mpis, "openmpi")
+
+
+@pytest.fixture
+def mpich(mpis):
+    return pick(mpis, "mpich")
