@@ -103,6 +103,14 @@ static const struct row rows[] = {
      AT(scratch),
      1,
      1048576},
+    {{"XCCL_STAGING", "MiB, 0 to 1048576", "4096",
+      "Pinned host memory that copies of device buffers may take in a process; beyond it they take "
+      "ordinary memory.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(staging),
+     0,
+     1048576},
     {{"XCCL_P2P", "auto|staged|mpi", "auto",
       "How messages, files, windows and packing reach device memory: staged through host memory, or "
       "left to MPI; auto stages where MPI does not take device buffers itself.",

@@ -28,6 +28,7 @@ struct xc_params {
     int         comm_create;   /* enum xc_create */
     long        comm_pool;     /* idle vendor communicators kept */
     long        scratch;       /* MiB of device memory that one collective may take */
+    long        staging;       /* MiB of pinned host memory that copies may take */
     long        timeout;       /* seconds; 0: never */
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         p2p;           /* enum xc_p2p */

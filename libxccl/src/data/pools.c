@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/params.h"
 #include "comms/wait.h"
 
 struct block {
@@ -27,6 +28,7 @@ static const size_t least_bytes = (size_t)1 << 16;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block   *idle;
 static size_t          idle_bytes[2];
+static size_t          pinned; /* bytes of pinned memory, idle or in use */
 
 enum { MAX_STREAMS = 64 };
 static struct {
@@ -98,6 +100,77 @@ static void run_allocate(struct xm_job *job)
     }
 }
 
+static void free_block_later(struct block *b);
+
+/* Idle pinned blocks give way to one of a size that they do not fit. */
+static void drop_idle_pinned(void)
+{
+    struct block *dropped = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (struct block **at = &idle; *at != NULL;) {
+        struct block *b = *at;
+        if ((b->pool == XM_POOL_HOST) && !b->pageable) {
+            *at = b->next;
+            b->next = dropped;
+            dropped = b;
+            idle_bytes[XM_POOL_HOST] -= b->bytes;
+            pinned -= b->bytes;
+        } else {
+            at = &b->next;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    while (dropped != NULL) {
+        struct block *b = dropped;
+        dropped = b->next;
+        free_block_later(b);
+    }
+}
+
+/* Does so much more pinned memory stay within XCCL_STAGING? It is counted then. */
+static bool may_pin(size_t bytes)
+{
+    static bool said;
+    size_t      most = (size_t)xc_params()->staging << 20;
+
+    for (int attempt = 0; attempt < 2; attempt++) {
+        pthread_mutex_lock(&lock);
+        bool fits = (bytes <= most) && (pinned <= most - bytes);
+        pinned += fits ? bytes : 0;
+        pthread_mutex_unlock(&lock);
+        if (fits) {
+            return true;
+        }
+        drop_idle_pinned();
+    }
+    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+        xc_info("staging needs more than %ld MiB of pinned memory (XCCL_STAGING): the rest is "
+                "ordinary memory, which is slower",
+                xc_params()->staging);
+    }
+    return false;
+}
+
+static void unpin(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    pinned -= bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+/* By the driver, on a thread. */
+static xcclResult_t ask_driver(struct block *b)
+{
+    struct driver_call call = {.job = {.run = run_allocate}, .block = b};
+    xcclResult_t       res = xm_offload(&call.job, "for memory from the driver");
+
+    if ((res == xcclSuccess) && (call.result != xcclSuccess)) {
+        res = xc_fail(call.result, "%s", call.detail); /* found by another thread */
+    }
+    return res;
+}
+
 static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
                              struct block **block_p)
 {
@@ -117,18 +190,20 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     if (b->bytes > keep_bytes / 4) {
         b->bytes = bytes;
     }
-    struct driver_call call = {.job = {.run = run_allocate}, .block = b};
-    xcclResult_t       res = xm_offload(&call.job, "for memory from the driver");
-    if (res == xcclSuccess) {
-        res = call.result;
+    xcclResult_t res = xcclSystemError;
+    if (pool == XM_POOL_DEVICE) {
+        res = ask_driver(b);
+    } else if (may_pin(b->bytes)) {
+        res = ask_driver(b);
+        if (res != xcclSuccess) {
+            unpin(b->bytes);
+            xc_info("no %zu bytes of pinned memory; staging through ordinary memory", b->bytes);
+        }
     }
     if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
-        xc_info("no %zu bytes of pinned memory; staging through ordinary memory", b->bytes);
         b->ptr = malloc(b->bytes);
         b->pageable = true;
         res = (b->ptr != NULL) ? xcclSuccess : xc_fail(xcclSystemError, "out of memory");
-    } else if (res != xcclSuccess) {
-        res = xc_fail(res, "%s", call.detail); /* found by another thread */
     }
     if (res != xcclSuccess) {
         free(b);
@@ -211,6 +286,8 @@ void xm_scratch_end(struct xm_scratch *scratch)
             b->next = idle;
             idle = b;
             idle_bytes[b->pool] += b->bytes;
+        } else if ((b->pool == XM_POOL_HOST) && !b->pageable) {
+            pinned -= b->bytes;
         }
         pthread_mutex_unlock(&lock);
         if (!keep) {

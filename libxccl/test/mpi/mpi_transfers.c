@@ -191,6 +191,35 @@ static void case_receives(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* Several large messages at a time. */
+static void case_large(void)
+{
+    enum { MESSAGES = 4, BYTES = 1 << 20 };
+    MPI_Request requests[2 * MESSAGES];
+    char       *in[MESSAGES], *out[MESSAGES], *host = malloc(BYTES);
+    int         next = (mt_rank() + 1) % mt_size(), last = (mt_rank() + mt_size() - 1) % mt_size();
+
+    for (int i = 0; i < MESSAGES; i++) {
+        in[i] = mt_alloc(MT_DEVICE, BYTES);
+        out[i] = mt_alloc(MT_DEVICE, BYTES);
+        memset(host, 10 * mt_rank() + i, BYTES);
+        mt_put(in[i], MT_DEVICE, host, BYTES);
+        MPI_Irecv(out[i], BYTES, MPI_BYTE, last, i, MPI_COMM_WORLD, &requests[i]);
+    }
+    for (int i = 0; i < MESSAGES; i++) {
+        MPI_Isend(in[i], BYTES, MPI_BYTE, next, i, MPI_COMM_WORLD, &requests[MESSAGES + i]);
+    }
+    MPI_Waitall(2 * MESSAGES, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < MESSAGES; i++) {
+        mt_get(host, out[i], MT_DEVICE, BYTES);
+        mt_expect((host[0] == 10 * last + i) && (memcmp(host, host + 1, BYTES - 1) == 0),
+                  "a large message is wrong");
+        mt_free(MT_DEVICE, in[i]);
+        mt_free(MT_DEVICE, out[i]);
+    }
+    free(host);
+}
+
 /* ---- datatypes ---- */
 
 /* Columns of a matrix: a message that ends within an element, and holes that stay as they are. */
@@ -708,17 +737,10 @@ static void case_files(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"sends", case_sends},
-        {"receives", case_receives},
-        {"partial", case_partial},
-        {"order", case_order},
-        {"errors", case_errors},
-        {"freed", case_freed},
-        {"packing", case_packing},
-        {"partitions", case_partitions},
-        {"windows", case_windows},
-        {"files", case_files},
-        {NULL, NULL},
+        {"sends", case_sends},     {"receives", case_receives}, {"partial", case_partial},
+        {"large", case_large},     {"order", case_order},       {"errors", case_errors},
+        {"freed", case_freed},     {"packing", case_packing},   {"partitions", case_partitions},
+        {"windows", case_windows}, {"files", case_files},       {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

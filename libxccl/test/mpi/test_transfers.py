@@ -28,6 +28,15 @@ def test_three_ranks(openmpi, case, tmp_path):
     openmpi.run(3, command(case, tmp_path), timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize("limit", ["0", "1"])
+def test_staging_limit(openmpi, limit):
+    """Without pinned memory, or with less than is wanted at a time, all goes on, and it is said."""
+    env = {"XCCL_STAGING": limit, "XCCL_LOG": "info"}
+    run = openmpi.run(2, "mpi_transfers cuda large", env=env, timeout=TIMEOUT)
+    run.good()
+    assert len(run.lines("XCCL_STAGING")) == 2, run.out
+
+
 @pytest.mark.parametrize("case", ["sends", "partial", "files"])
 def test_rocm(family, case, tmp_path):
     family.run(2, command(case, tmp_path, "rocm"), sim="rocm:4", timeout=TIMEOUT).good()
