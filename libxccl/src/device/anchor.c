@@ -2,18 +2,15 @@
 #include "device/anchor.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 /* In turns: a thread may still be looking at the one before. */
 enum { ANCHORS = 2 };
 
-static pthread_mutex_t        lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct link_map *anchor; /* atomic */
 static void                  *handles[ANCHORS];
 static int                    current;
-static bool                   lifted;
 
 const struct link_map *const *xc_anchor_place(void)
 {
@@ -36,28 +33,23 @@ static void *open_anchor(int which)
     return ((n < 0) || (n >= (int)sizeof(path))) ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-bool xc_anchor_drop(void)
+const struct link_map *xc_anchor_drop(void)
 {
-    const struct link_map *map = NULL;
+    struct link_map *map = NULL;
+    int              next = (current + 1) % ANCHORS;
 
-    pthread_mutex_lock(&lock);
-    int next = (current + 1) % ANCHORS;
     if (handles[next] != NULL) {
         dlclose(handles[next]);
     }
-    handles[next] = lifted ? NULL : open_anchor(next);
-    if ((handles[next] != NULL) && (dlinfo(handles[next], RTLD_DI_LINKMAP, &map) == 0)) {
-        current = next;
+    handles[next] = open_anchor(next);
+    if ((handles[next] == NULL) || (dlinfo(handles[next], RTLD_DI_LINKMAP, &map) != 0)) {
+        return NULL;
     }
-    __atomic_store_n(&anchor, map, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&lock);
-    return map != NULL;
+    current = next;
+    return map;
 }
 
-void xc_anchor_lift(void)
+void xc_anchor_put(const struct link_map *map)
 {
-    pthread_mutex_lock(&lock);
-    lifted = true;
-    __atomic_store_n(&anchor, NULL, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&lock);
+    __atomic_store_n(&anchor, map, __ATOMIC_RELEASE);
 }

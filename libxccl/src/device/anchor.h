@@ -27,11 +27,11 @@ static inline bool xc_anchor_is_last(const struct link_map *const *place)
 }
 
 /*
- * Load an anchor behind what is loaded now. What is asked after that, and found not to be loaded,
- * is not loaded while the anchor is the last. False if there is no anchor to be had.
+ * Load an anchor behind what is loaded now, or NULL if there is none to be had. What is asked after
+ * that, and found not to be loaded, is not loaded while the anchor is the last; so it is put in its
+ * place only then. One thread at a time.
  */
-bool xc_anchor_drop(void);
-/* There is something: from here on the answer is no. */
-void xc_anchor_lift(void);
+const struct link_map *xc_anchor_drop(void);
+void                   xc_anchor_put(const struct link_map *map);
 
 #endif

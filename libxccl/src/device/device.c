@@ -29,32 +29,50 @@ static const struct xc_device_ops *find_active(void)
     return NULL;
 }
 
+static bool               loaded;  /* atomic: a runtime is */
+static unsigned long long none_at; /* atomic: where no anchor is to be had, what was loaded then */
+
+/* Something was loaded: a runtime? If so, that is not asked again. */
+static const struct xc_device_ops *look_again(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    /* Not by waiting: this may be a constructor's thread, and the other need the loader. */
+    if (pthread_mutex_trylock(&lock) != 0) {
+        return find_active();
+    }
+    /* First: what is loaded from now on is behind it. */
+    const struct link_map *map =
+        __atomic_load_n(&loaded, __ATOMIC_RELAXED) ? NULL : xc_anchor_drop();
+    unsigned long long          generation = xc_symbols_generation();
+    const struct xc_device_ops *found = find_active();
+    if ((found != NULL) || xc_cuda_loaded() || xc_hip_loaded()) {
+        xc_anchor_put(NULL);
+        __atomic_store_n(&loaded, true, __ATOMIC_RELEASE);
+    } else {
+        xc_anchor_put(map);
+        __atomic_store_n(&none_at, (map == NULL) ? generation : 0, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 const struct xc_device_ops *xc_device_active(void)
 {
-    /* The process without any device library is the one whose calls must cost nothing: one look at
-     * what was loaded since answers for all runtimes. */
-    static unsigned long long none_at;
-
     /* Once initialised it stays so, and CUDA is asked first: nothing else takes its place. */
     if (xc_cuda_initialised()) {
         return &xc_cuda_ops;
     }
+    /* The process without any device library is the one whose calls must cost nothing: one look at
+     * what was loaded since answers for all runtimes. */
     if (xc_anchor_is_last(xc_anchor_place())) {
         return NULL;
     }
-    unsigned long long generation = xc_symbols_generation();
-    if (generation == __atomic_load_n(&none_at, __ATOMIC_RELAXED)) {
-        return NULL; /* there is no anchor to be had */
+    if (__atomic_load_n(&loaded, __ATOMIC_ACQUIRE)) {
+        return find_active();
     }
-    bool anchored = xc_anchor_drop(); /* before the runtimes are asked: they may be loaded now */
-    generation = xc_symbols_generation();
-    const struct xc_device_ops *found = find_active();
-    if ((found != NULL) || xc_cuda_loaded() || xc_hip_loaded()) {
-        xc_anchor_lift();
-    } else if (!anchored) {
-        __atomic_store_n(&none_at, generation, __ATOMIC_RELAXED);
-    }
-    return found;
+    unsigned long long none = __atomic_load_n(&none_at, __ATOMIC_ACQUIRE);
+    return ((none != 0) && (none == xc_symbols_generation())) ? NULL : look_again();
 }
 
 const struct xc_device_ops *xc_device_by_name(const char *name)
