@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages, files and packing on memory that MPI cannot reach: each form of call. */
+/* Messages, files, windows and packing on memory that MPI cannot reach: each form of call. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -37,28 +37,7 @@ static const struct link_map        *no_anchor;
 static const struct link_map *const *anchor_place = &no_anchor;
 static pthread_once_t                once = PTHREAD_ONCE_INIT;
 
-static const struct {
-    const char *name; /* "PMPI_Allreduce" */
-    int         arguments;
-} functions[XM_NUM_FUNCTIONS] = {
-#define SIX(name, small, capitals, n, ni, np, kinds)                                               \
-    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},     \
-    [XM_FN_MPI_I##small] = {"PMPI_I" #small, ni},                                                  \
-    [XM_FN_MPI_I##small##_c] = {"PMPI_I" #small "_c", ni},                                         \
-    [XM_FN_MPI_##name##_init] = {"PMPI_" #name "_init", np},                                       \
-    [XM_FN_MPI_##name##_init_c] = {"PMPI_" #name "_init_c", np},
-    XM_COLLECTIVES(SIX)
-#undef SIX
-#define TWO(name, n, form, kinds)                                                                  \
-    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},
-#define ONE(name, n, form, kinds) [XM_FN_MPI_##name] = {"PMPI_" #name, n},
-        XM_TRANSFERS_WITH_COUNTS(TWO) XM_TRANSFERS_WITHOUT_COUNTS(ONE)
-#undef TWO
-#undef ONE
-#define ONE(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
-            XM_START_FUNCTIONS(ONE) XM_OTHER_FUNCTIONS(ONE)
-#undef ONE
-};
+static const struct xm_function_row functions[XM_NUM_FUNCTIONS] = {XM_FUNCTION_ROWS};
 
 static function_t lookup(void *handle, const char *name)
 {

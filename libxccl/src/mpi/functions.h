@@ -77,6 +77,30 @@ static inline enum xm_function xm_function_of(enum xm_coll coll, enum xm_form fo
     return (enum xm_function)(6 * (int)coll + 2 * (int)form + (large ? 1 : 0));
 }
 
+/* What there is to know of a function without mpi.h. */
+struct xm_function_row {
+    const char *name; /* "PMPI_Allreduce" */
+    int         arguments;
+};
+
+/* The rows of all functions, for a table with XM_NUM_FUNCTIONS of them. */
+#define XM_ROW_SIX(name, small, capitals, n, ni, np, kinds)                                        \
+    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},     \
+    [XM_FN_MPI_I##small] = {"PMPI_I" #small, ni},                                                  \
+    [XM_FN_MPI_I##small##_c] = {"PMPI_I" #small "_c", ni},                                         \
+    [XM_FN_MPI_##name##_init] = {"PMPI_" #name "_init", np},                                       \
+    [XM_FN_MPI_##name##_init_c] = {"PMPI_" #name "_init_c", np},
+#define XM_ROW_TWO(name, n, form, kinds)                                                           \
+    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},
+#define XM_ROW_ONE(name, n, form, kinds) [XM_FN_MPI_##name] = {"PMPI_" #name, n},
+#define XM_ROW_OTHER(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
+#define XM_FUNCTION_ROWS                                                                           \
+    XM_COLLECTIVES(XM_ROW_SIX)                                                                     \
+    XM_TRANSFERS_WITH_COUNTS(XM_ROW_TWO)                                                           \
+    XM_TRANSFERS_WITHOUT_COUNTS(XM_ROW_ONE)                                                        \
+    XM_START_FUNCTIONS(XM_ROW_OTHER)                                                               \
+    XM_OTHER_FUNCTIONS(XM_ROW_OTHER)
+
 /* Call any function whose arguments are integers, pointers or handles. See entries/dispatch.c. */
 static inline long xm_invoke(void (*function)(void), int n, const long *a)
 {

@@ -30,28 +30,7 @@ static const struct function needed[] = {
 #undef XM_ROW
 };
 
-static const struct {
-    const char *name;
-    int         arguments;
-} functions[XM_NUM_FUNCTIONS] = {
-#define XM_SIX(name, small, capitals, n, ni, np, kinds)                                            \
-    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},     \
-    [XM_FN_MPI_I##small] = {"PMPI_I" #small, ni},                                                  \
-    [XM_FN_MPI_I##small##_c] = {"PMPI_I" #small "_c", ni},                                         \
-    [XM_FN_MPI_##name##_init] = {"PMPI_" #name "_init", np},                                       \
-    [XM_FN_MPI_##name##_init_c] = {"PMPI_" #name "_init_c", np},
-    XM_COLLECTIVES(XM_SIX)
-#undef XM_SIX
-#define TWO(name, n, form, kinds)                                                                  \
-    [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},
-#define ONE(name, n, form, kinds) [XM_FN_MPI_##name] = {"PMPI_" #name, n},
-        XM_TRANSFERS_WITH_COUNTS(TWO) XM_TRANSFERS_WITHOUT_COUNTS(ONE)
-#undef TWO
-#undef ONE
-#define XM_ONE(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
-            XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE)
-#undef XM_ONE
-};
+static const struct xm_function_row functions[XM_NUM_FUNCTIONS] = {XM_FUNCTION_ROWS};
 
 int xm_mpi_arguments(enum xm_function function)
 {
