@@ -114,9 +114,11 @@ REFERENCE = [
 
 
 @pytest.mark.parametrize("command", REFERENCE)
-def test_reference(mpi, command):
+def test_reference(family, command):
     """On host memory and without xccl the programs themselves are right."""
-    skip_if_mpi_hangs(mpi, command)
+    skip_if_mpi_hangs(family, command)
     words = command.split()
     words.insert(1, "none")
-    mpi.run(2, " ".join(words), sim=None, preload=False, env=SENDER_DRIVES, timeout=TIMEOUT).good()
+    family.run(
+        2, " ".join(words), sim=None, preload=False, env=SENDER_DRIVES, timeout=TIMEOUT
+    ).good()

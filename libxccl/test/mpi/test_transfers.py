@@ -43,9 +43,9 @@ def test_rocm(family, case, tmp_path):
 
 
 @pytest.mark.parametrize("case", [*CASES, "files"])
-def test_reference(mpi, case, tmp_path):
+def test_reference(family, case, tmp_path):
     """On host memory and without xccl the program itself is right."""
-    run = mpi.run(2, command(case, tmp_path, "none"), sim=None, preload=False, timeout=TIMEOUT)
+    run = family.run(2, command(case, tmp_path, "none"), sim=None, preload=False, timeout=TIMEOUT)
     run.good()
 
 
