@@ -129,7 +129,9 @@ static int request_function(enum xm_function function, int profiling, const long
     if (__builtin_expect(xm_requests_live() == 0, 1)) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
-    return xm_request_call(function, profiling, args);
+    int res = xm_request_call(function, profiling, args);
+    xm_requests_progress();
+    return res;
 }
 
 static int other_function(enum xm_function function, int profiling, const long *args)
@@ -154,8 +156,10 @@ static long transfer(enum xm_function function, int profiling, const long *args)
     bool plain = !is_started(false) ||
                  (synchronises ? !xm_transfers_begun() : xm_transfer_is_plain(function, args));
 
-    return plain ? xm_mpi_forward(function, profiling, args)
-                 : xm_transfer_call(function, profiling, args);
+    long res = plain ? xm_mpi_forward(function, profiling, args)
+                     : xm_transfer_call(function, profiling, args);
+    xm_requests_progress(); /* this may have been the word that a freed receive is over */
+    return res;
 }
 
 static long serve(enum xm_function function, int profiling, const long *args)

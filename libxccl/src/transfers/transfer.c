@@ -131,7 +131,8 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     t->form = row->form;
     t->request = XM_HANDLE(MPI_REQUEST_NULL);
     /* MPICH 4.0.2 leaves the status of these empty: so all of the buffer is sent back and forth. */
-    t->whole = !XM_OPENMPI && (t->form == 'N') && (strncmp(t->kinds, "snt..r", 6) == 0);
+    t->whole = !XM_OPENMPI && (t->form == 'N') &&
+               ((strncmp(t->kinds, "snt..r", 6) == 0) || (t->kinds[0] == 'b'));
     memcpy(t->args, args, sizeof(long) * strlen(row->kinds));
     for (int i = 0; t->kinds[i] != '\0'; i++) {
         MPI_Count number = row->large ? (MPI_Count)args[i] : (int)args[i];

@@ -339,11 +339,11 @@ static void case_freed(void)
     mt_expect(request == MPI_REQUEST_NULL, "MPI_Request_free left the request");
     MPI_Isend(in, COUNT, MPI_INT, next, TAG, MPI_COMM_WORLD, &request);
     MPI_Request_free(&request);
-    /* Behind the message, so it has arrived too. */
+    /* Behind the message, so it has arrived too; between host buffers. */
     for (int i = 0; i < 3; i++) {
-        MPI_Sendrecv(in, 1, MPI_INT, next, TAG + 1, &got, 1, MPI_INT, last, TAG + 1, MPI_COMM_WORLD,
+        MPI_Sendrecv(&i, 1, MPI_INT, next, TAG + 1, &got, 1, MPI_INT, last, TAG + 1, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
-        MPI_Sendrecv(in, 1, MPI_INT, last, TAG + 1, &got, 1, MPI_INT, next, TAG + 1, MPI_COMM_WORLD,
+        MPI_Sendrecv(&i, 1, MPI_INT, last, TAG + 1, &got, 1, MPI_INT, next, TAG + 1, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
     }
     expect(out, COUNT, last, 1, "a receive whose request was freed");
