@@ -109,12 +109,20 @@ static int query(void *extra, MPI_Status *status)
     return op->code;
 }
 
+/* The program's request and the thread that completes it both hold the operation. */
+static void let_go(struct xm_op *op)
+{
+    if (__atomic_sub_fetch(&op->holders, 1, __ATOMIC_ACQ_REL) == 0) {
+        xm_op_free(op);
+    }
+}
+
 static int release(void *extra)
 {
     struct xm_op *op = extra;
 
     remove_entry(op->request);
-    xm_op_free(op);
+    let_go(op);
     return MPI_SUCCESS;
 }
 
@@ -140,15 +148,22 @@ int xm_request_make(struct xm_op *op, MPI_Request *request)
     }
     e->handle = op->request;
     e->op = op;
+    op->holders = 2;
     add_entry(e);
     *request = op->request;
     return MPI_SUCCESS;
 }
 
+/*
+ * A thread that waits goes on to MPI once it sees done, and MPICH's MPI_Waitall aborts on a
+ * generalised request that is not complete yet. So done comes last, when another thread may have
+ * tested the request and freed it.
+ */
 void xm_request_complete(struct xm_op *op)
 {
-    __atomic_store_n(&op->done, 1, __ATOMIC_RELEASE);
     xm_pmpi.Grequest_complete(op->request);
+    __atomic_store_n(&op->done, 1, __ATOMIC_RELEASE);
+    let_go(op);
 }
 
 /* ---- persistent ones ---- */

@@ -62,7 +62,8 @@ struct xm_op {
     struct xm_op     *next, *previous;
     struct xm_record *record;  /* for the history; may be NULL */
     MPI_Request       request; /* the program's */
-    int               done;    /* atomic */
+    int               done;    /* atomic: MPI knows that it is over */
+    int               holders; /* atomic: of this object, once it has a request */
     uint64_t          begun;   /* ns; 0 without XCCL_TIMEOUT */
 
     char detail[512]; /* of a failure; last, since it is not cleared */
