@@ -4,39 +4,9 @@
 ! Usage: mpi_fortran cuda|rocm
 program mpi_fortran
     use, intrinsic :: iso_c_binding
+    use device_memory, only: mt_memory_open, mt_alloc, mt_put, mt_get, mt_free
     use mpi
     implicit none
-
-    interface
-        subroutine mt_memory_open(runtime, local_rank) bind(c)
-            import
-            character(kind=c_char), intent(in) :: runtime(*)
-            integer(c_int), value :: local_rank
-        end subroutine
-        function mt_alloc(place, bytes) bind(c) result(ptr)
-            import
-            integer(c_int), value :: place
-            integer(c_size_t), value :: bytes
-            type(c_ptr) :: ptr
-        end function
-        subroutine mt_put(dst, place, src, bytes) bind(c)
-            import
-            type(c_ptr), value :: dst, src
-            integer(c_int), value :: place
-            integer(c_size_t), value :: bytes
-        end subroutine
-        subroutine mt_get(dst, src, place, bytes) bind(c)
-            import
-            type(c_ptr), value :: dst, src
-            integer(c_int), value :: place
-            integer(c_size_t), value :: bytes
-        end subroutine
-        subroutine mt_free(place, ptr) bind(c)
-            import
-            integer(c_int), value :: place
-            type(c_ptr), value :: ptr
-        end subroutine
-    end interface
 
     integer, parameter :: n = 1000
     integer(c_int), parameter :: device = 1
