@@ -141,6 +141,112 @@ enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t byt
     return res;
 }
 
+static void copy_rows(const struct xs_copy_2d *rows)
+{
+    for (size_t i = 0; i < rows->height; i++) {
+        memmove((char *)rows->dst + i * rows->dst_pitch,
+                (const char *)rows->src + i * rows->src_pitch, rows->width);
+    }
+}
+
+struct rows_work {
+    struct xs_copy_2d rows;
+    void             *staged; /* freed afterwards, or NULL */
+};
+
+static void run_rows(void *arg)
+{
+    struct rows_work *work = arg;
+
+    copy_rows(&work->rows);
+    free(work->staged);
+    free(work);
+}
+
+/* Take the rows now, close together. */
+static bool stage_rows(struct rows_work *work)
+{
+    struct xs_copy_2d taken = work->rows;
+
+    work->staged = malloc(taken.width * taken.height);
+    if (work->staged == NULL) {
+        return false;
+    }
+    taken.dst = work->staged;
+    taken.dst_pitch = taken.width;
+    copy_rows(&taken);
+    work->rows.src = work->staged;
+    work->rows.src_pitch = taken.width;
+    return true;
+}
+
+static enum xs_error enqueue_rows(struct xs_stream *stream, const struct xs_copy_2d *rows,
+                                  bool stage)
+{
+    struct rows_work *work = malloc(sizeof(*work));
+    enum xs_error     res = XS_OUT_OF_MEMORY;
+
+    if (work == NULL) {
+        return res;
+    }
+    *work = (struct rows_work){*rows, NULL};
+    if (!stage || stage_rows(work)) {
+        res = xs_stream_enqueue(stream, run_rows, work);
+    }
+    if (res != XS_OK) {
+        free(work->staged);
+        free(work);
+    }
+    return res;
+}
+
+/* Both sides whole, from their first byte to their last: where the simulation may touch them. */
+static enum xs_error touch_rows(struct xs_copy_2d *rows, struct xs_range *to, struct xs_range *from)
+{
+    size_t below = rows->height - 1;
+
+    if ((rows->dst_pitch < rows->width) || (rows->src_pitch < rows->width) ||
+        (rows->dst_pitch > XS_MAX_PITCH) || (rows->src_pitch > XS_MAX_PITCH)) {
+        return XS_INVALID_VALUE;
+    }
+    rows->dst = xs_mem_touch(rows->dst, below * rows->dst_pitch + rows->width, to);
+    rows->src = xs_mem_touch(rows->src, below * rows->src_pitch + rows->width, from);
+    return ((rows->dst == NULL) || (rows->src == NULL)) ? XS_INVALID_VALUE : XS_OK;
+}
+
+enum xs_error xs_copy_2d_async(struct xs_stream *stream, const struct xs_copy_2d *what)
+{
+    struct xs_copy_2d rows = *what;
+    struct xs_range   from;
+    struct xs_range   to;
+
+    if ((rows.width == 0) || (rows.height == 0)) {
+        return XS_OK;
+    }
+    enum xs_error res = touch_rows(&rows, &to, &from);
+    if (res == XS_OK) {
+        res = enqueue_rows(stream, &rows, pageable(&from) && !pageable(&to));
+    }
+    if ((res == XS_OK) && pageable(&to)) {
+        xs_stream_sync(stream);
+    }
+    return res;
+}
+
+enum xs_error xs_copy_2d(struct xs_ctx *ctx, const struct xs_copy_2d *what)
+{
+    struct xs_stream *stream;
+    enum xs_error     res = xs_stream_get(ctx, NULL, &stream);
+
+    if (res == XS_OK) {
+        res = xs_copy_2d_async(stream, what);
+    }
+    if (res == XS_OK) {
+        xs_stream_sync(stream);
+    }
+    return res;
+}
+
 struct fill_work {
     void    *dst;
     uint32_t value;

@@ -258,6 +258,18 @@ XS_API enum xs_error xs_event_wait(struct xs_stream *stream, struct xs_event *ev
 XS_API enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t bytes);
 XS_API enum xs_error xs_copy_async(struct xs_stream *stream, void *dst, const void *src,
                                    size_t bytes);
+/* Rows of `width` bytes; more than XS_MAX_PITCH bytes between two of them are an invalid value. */
+#define XS_MAX_PITCH ((size_t)0x7fffffff)
+struct xs_copy_2d {
+    void       *dst;
+    size_t      dst_pitch;
+    const void *src;
+    size_t      src_pitch;
+    size_t      width;
+    size_t      height;
+};
+XS_API enum xs_error xs_copy_2d(struct xs_ctx *ctx, const struct xs_copy_2d *what);
+XS_API enum xs_error xs_copy_2d_async(struct xs_stream *stream, const struct xs_copy_2d *what);
 /* width: bytes of value, 1, 2 or 4. */
 XS_API enum xs_error xs_fill(struct xs_ctx *ctx, void *dst, uint32_t value, unsigned width,
                              size_t count);

@@ -87,6 +87,78 @@ int cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcon
     return cuMemcpyDtoDAsync_v2(dst, src, bytes, stream);
 }
 
+/*
+ * One side of a copy of rows: where it begins, or NULL. The memory must be of the kind that the
+ * structure says, and there are no arrays here.
+ */
+static const void *side_of(unsigned type, const void *host, CUdeviceptr device, size_t at)
+{
+    struct xs_range range;
+
+    if (type == CU_MEMORYTYPE_HOST) {
+        bool known = (host != NULL) && xs_mem_find((const char *)host + at, &range);
+
+        return ((host == NULL) || (known && (range.kind == XS_MEM_DEVICE)))
+                   ? NULL
+                   : (const char *)host + at;
+    }
+    if ((type == CU_MEMORYTYPE_UNIFIED) ||
+        ((type == CU_MEMORYTYPE_DEVICE) && on_device(device + at))) {
+        return (const void *)(device + at);
+    }
+    return NULL;
+}
+
+static enum xs_error read_2d(const CUDA_MEMCPY2D *copy, struct xs_copy_2d *rows)
+{
+    if (copy == NULL) {
+        return XS_INVALID_VALUE;
+    }
+    *rows = (struct xs_copy_2d){.dst_pitch = copy->dstPitch,
+                                .src_pitch = copy->srcPitch,
+                                .width = copy->WidthInBytes,
+                                .height = copy->Height};
+    if ((rows->width == 0) || (rows->height == 0)) {
+        return XS_OK;
+    }
+    if ((copy->srcXInBytes + rows->width > rows->src_pitch) ||
+        (copy->dstXInBytes + rows->width > rows->dst_pitch)) {
+        return XS_INVALID_VALUE;
+    }
+    rows->src = side_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice,
+                        copy->srcY * copy->srcPitch + copy->srcXInBytes);
+    rows->dst = (void *)(uintptr_t)side_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice,
+                                           copy->dstY * copy->dstPitch + copy->dstXInBytes);
+    return ((rows->src == NULL) || (rows->dst == NULL)) ? XS_INVALID_VALUE : XS_OK;
+}
+
+int cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy)
+{
+    struct xs_copy_2d rows;
+
+    CU_NEED_CTX(ctx);
+    enum xs_error res = read_2d(copy, &rows);
+    return (res != XS_OK) ? (int)res : (int)xs_copy_2d(ctx, &rows);
+}
+
+int cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy)
+{
+    return cuMemcpy2D_v2(copy);
+}
+
+int cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream handle)
+{
+    struct xs_stream *stream;
+    struct xs_copy_2d rows;
+
+    CU_NEED_CTX(ctx);
+    enum xs_error res = read_2d(copy, &rows);
+    if (res == XS_OK) {
+        res = xs_stream_get(ctx, handle, &stream);
+    }
+    return (res != XS_OK) ? (int)res : (int)xs_copy_2d_async(stream, &rows);
+}
+
 static int fill(CUdeviceptr dst, uint32_t value, unsigned width, size_t count)
 {
     CU_NEED_CTX(ctx);

@@ -101,6 +101,7 @@ static const struct {
     {7, 65535},      /* MAX_GRID_DIM_Z */
     {8, 49152},      /* MAX_SHARED_MEMORY_PER_BLOCK */
     {10, 32},        /* WARP_SIZE */
+    {11, INT32_MAX}, /* MAX_PITCH */
     {12, 65536},     /* MAX_REGISTERS_PER_BLOCK */
     {13, 1000000},   /* CLOCK_RATE */
     {15, 1},         /* GPU_OVERLAP */

@@ -19,6 +19,27 @@ typedef struct {
     unsigned char reserved[64];
 } CUipcMemHandle;
 
+/* CUDA_MEMCPY2D_v2. */
+enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_ARRAY, CU_MEMORYTYPE_UNIFIED };
+typedef struct {
+    size_t      srcXInBytes;
+    size_t      srcY;
+    unsigned    srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    void       *srcArray;
+    size_t      srcPitch;
+    size_t      dstXInBytes;
+    size_t      dstY;
+    unsigned    dstMemoryType;
+    void       *dstHost;
+    CUdeviceptr dstDevice;
+    void       *dstArray;
+    size_t      dstPitch;
+    size_t      WidthInBytes;
+    size_t      Height;
+} CUDA_MEMCPY2D;
+
 /* Every function's first line: the driver must have been initialised. */
 #define CU_NEED_INIT                                                                               \
     do {                                                                                           \
@@ -115,6 +136,9 @@ XS_API int cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUc
                         size_t bytes);
 XS_API int cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
                              size_t bytes, CUstream stream);
+XS_API int cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
+XS_API int cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy);
+XS_API int cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
 XS_API int cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count);
 XS_API int cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t count);
 XS_API int cuMemsetD32_v2(CUdeviceptr dst, unsigned value, size_t count);

@@ -8,7 +8,7 @@
 
 #include "core/core.h"
 
-enum { HIP_INVALID_MEMCPY_DIRECTION = 21 };
+enum { HIP_INVALID_PITCH_VALUE = 12, HIP_INVALID_MEMCPY_DIRECTION = 21 };
 
 typedef struct xs_event *hipEvent_t;
 typedef void            *hipStream_t;
@@ -80,6 +80,10 @@ XS_API int hipIpcOpenMemHandle(void **ptr, hipIpcMemHandle_t handle, unsigned fl
 XS_API int hipIpcCloseMemHandle(void *ptr);
 XS_API int hipMemcpy(void *dst, const void *src, size_t bytes, int kind);
 XS_API int hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, hipStream_t stream);
+XS_API int hipMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                       size_t height, int kind);
+XS_API int hipMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                            size_t width, size_t height, int kind, hipStream_t stream);
 XS_API int hipMemcpyWithStream(void *dst, const void *src, size_t bytes, int kind,
                                hipStream_t stream);
 XS_API int hipMemcpyHtoD(void *dst, const void *src, size_t bytes);

@@ -270,6 +270,44 @@ int hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, hipStream
     return xs_hip_result((res != XS_OK) ? res : (int)xs_copy_async(stream, dst, src, bytes));
 }
 
+static int check_2d(const struct xs_copy_2d *rows, int kind)
+{
+    if ((rows->width == 0) || (rows->height == 0)) {
+        return XS_OK;
+    }
+    if ((rows->width > rows->dst_pitch) || (rows->width > rows->src_pitch) ||
+        (rows->dst_pitch > XS_MAX_PITCH) || (rows->src_pitch > XS_MAX_PITCH)) {
+        return HIP_INVALID_PITCH_VALUE;
+    }
+    return check_kind(rows->dst, rows->src, kind);
+}
+
+int hipMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                size_t height, int kind)
+{
+    struct xs_copy_2d rows = {dst, dst_pitch, src, src_pitch, width, height};
+    struct xs_ctx    *ctx;
+    int               res = check_2d(&rows, kind);
+
+    if (res == XS_OK) {
+        res = xs_hip_ctx(&ctx);
+    }
+    return xs_hip_result((res != XS_OK) ? res : (int)xs_copy_2d(ctx, &rows));
+}
+
+int hipMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                     size_t height, int kind, hipStream_t handle)
+{
+    struct xs_copy_2d rows = {dst, dst_pitch, src, src_pitch, width, height};
+    struct xs_stream *stream;
+    int               res = check_2d(&rows, kind);
+
+    if (res == XS_OK) {
+        res = xs_hip_stream(handle, &stream);
+    }
+    return xs_hip_result((res != XS_OK) ? res : (int)xs_copy_2d_async(stream, &rows));
+}
+
 int hipMemcpyWithStream(void *dst, const void *src, size_t bytes, int kind, hipStream_t handle)
 {
     struct xs_stream *stream;

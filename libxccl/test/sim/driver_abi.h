@@ -19,6 +19,25 @@ typedef struct {
     char reserved[64];
 } CUipcMemHandle;
 
+typedef struct {
+    size_t      srcXInBytes;
+    size_t      srcY;
+    unsigned    srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    void       *srcArray;
+    size_t      srcPitch;
+    size_t      dstXInBytes;
+    size_t      dstY;
+    unsigned    dstMemoryType;
+    void       *dstHost;
+    CUdeviceptr dstDevice;
+    void       *dstArray;
+    size_t      dstPitch;
+    size_t      WidthInBytes;
+    size_t      Height;
+} CUDA_MEMCPY2D;
+
 enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
@@ -36,6 +55,8 @@ enum {
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMORYTYPE_HOST = 1,
     CU_MEMORYTYPE_DEVICE = 2,
+    CU_MEMORYTYPE_ARRAY = 3,
+    CU_MEMORYTYPE_UNIFIED = 4,
     CU_POINTER_ATTRIBUTE_CONTEXT = 1,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
     CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
@@ -85,6 +106,8 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream);
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count);
 CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream);
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr);

@@ -187,6 +187,90 @@ static void copies(const struct world *world)
     CHECK_EQ(cuMemcpyHtoD_v2(a, from, 8), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Rows of 3 bytes, 10 apart on the device and 4 apart on the host. */
+static void rows(const struct world *world)
+{
+    enum { PITCH = 10, HOST_PITCH = 4, WIDTH = 3, HEIGHT = 5 };
+    unsigned char from[HOST_PITCH * HEIGHT];
+    unsigned char to[PITCH * HEIGHT];
+    CUDA_MEMCPY2D copy = {.WidthInBytes = WIDTH, .Height = HEIGHT};
+    CUdeviceptr   ptr;
+
+    (void)world;
+    start(0);
+    for (int i = 0; i < HOST_PITCH * HEIGHT; i++) {
+        from[i] = (unsigned char)(i + 1);
+    }
+    CHECK_EQ(sizeof(copy), 128);
+    CHECK_EQ(cuMemAlloc_v2(&ptr, sizeof(to)), CUDA_SUCCESS);
+    CHECK_EQ(cuMemsetD8_v2(ptr, 0xee, sizeof(to)), CUDA_SUCCESS);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = from;
+    copy.srcPitch = HOST_PITCH;
+    copy.srcXInBytes = 1;
+    copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    copy.dstDevice = ptr;
+    copy.dstPitch = PITCH;
+    copy.dstXInBytes = 2;
+    CHECK_EQ(cuMemcpy2DAsync_v2(&copy, NULL), CUDA_SUCCESS);
+    CHECK_EQ(cuMemcpyDtoH_v2(to, ptr, sizeof(to)), CUDA_SUCCESS);
+    for (int i = 0; i < PITCH * HEIGHT; i++) {
+        int at = i % PITCH - 2;
+        int want = ((at >= 0) && (at < WIDTH)) ? from[i / PITCH * HOST_PITCH + 1 + at] : 0xee;
+
+        CHECK_EQ(to[i], want);
+    }
+}
+
+static void bad_rows(const struct world *world)
+{
+    unsigned char host[100];
+    CUDA_MEMCPY2D good = {.WidthInBytes = 4, .Height = 10, .srcPitch = 10, .dstPitch = 10};
+    CUDA_MEMCPY2D copy;
+    CUdeviceptr   ptr;
+    int           limit;
+
+    (void)world;
+    start(0);
+    CHECK_EQ(cuMemAlloc_v2(&ptr, sizeof(host)), CUDA_SUCCESS);
+    good.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    good.srcDevice = ptr;
+    good.dstMemoryType = CU_MEMORYTYPE_HOST;
+    good.dstHost = host;
+    CHECK_EQ(cuMemcpy2D_v2(&good), CUDA_SUCCESS);
+    CHECK_EQ(cuMemcpy2D_v2(NULL), CUDA_ERROR_INVALID_VALUE);
+    copy = good;
+    copy.srcPitch = 3; /* less than a row */
+    CHECK_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy = good;
+    copy.srcXInBytes = 7; /* a row ends behind its pitch */
+    CHECK_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy = good;
+    copy.srcY = 1; /* the last row ends behind the allocation */
+    CHECK_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy = good;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE; /* whose field is empty */
+    CHECK_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy.dstDevice = (CUdeviceptr)(uintptr_t)host;
+    CHECK_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy = good;
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = (const void *)(uintptr_t)ptr;
+    CHECK_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy = good;
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    CHECK_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuDeviceGetAttribute(&limit, 11, 0), CUDA_SUCCESS);
+    copy = good;
+    copy.Height = 1;
+    copy.srcPitch = (size_t)limit;
+    CHECK_EQ(cuMemcpy2D_v2(&copy), CUDA_SUCCESS);
+    copy.srcPitch = (size_t)limit + 1;
+    CHECK_EQ(cuMemcpy2DAsync_v2(&copy, NULL), CUDA_ERROR_INVALID_VALUE);
+    copy.Height = 0; /* nothing to do is no error */
+    CHECK_EQ(cuMemcpy2DAsync_v2(&copy, NULL), CUDA_SUCCESS);
+}
+
 static int open_files(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -651,6 +735,8 @@ int main(int argc, char **argv)
         {"node_uuids", node_uuids, 4, "cuda:2", NULL, "XCCL_SIM_NODES=2", -1},
         {"contexts", contexts, 1, "cuda:2", NULL, NULL, -1},
         {"copies", copies, 1, "cuda:1", NULL, NULL, -1},
+        {"rows", rows, 1, "cuda:1", NULL, NULL, -1},
+        {"bad_rows", bad_rows, 1, "cuda:1", NULL, NULL, -1},
         {"allocations", allocations, 1, "cuda:1", NULL, "XCCL_SIM_MEMORY=64m", -1},
         {"host_faults", host_faults, 1, "cuda:1", NULL, NULL, -1},
         {"pointers", pointers, 1, "cuda:2", NULL, NULL, -1},

@@ -47,6 +47,11 @@ int         hipEventDestroy(void *event);
 int         hipModuleLoadData(void **module, const void *image);
 const char *hipGetErrorName(int error);
 
+int hipMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                size_t height, int kind);
+int hipMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                     size_t height, int kind, void *stream);
+
 enum { TO_DEVICE = 1, TO_HOST = 2, BY_POINTERS = 4, NOT_READY = 600 };
 
 static void devices(const struct world *world)
@@ -112,6 +117,32 @@ static void memory(const struct world *world)
     CHECK_EQ(hipFree(NULL), 0);
     CHECK_EQ(hipFree(device), 0);
     CHECK_EQ(hipFree(device), 1);
+}
+
+static void rows(const struct world *world)
+{
+    char  from[20];
+    char  to[50];
+    char *device;
+
+    (void)world;
+    for (int i = 0; i < 20; i++) {
+        from[i] = (char)(i + 1);
+    }
+    CHECK_EQ(hipMalloc((void **)&device, 50), 0);
+    CHECK_EQ(hipMemset(device, 99, 50), 0);
+    CHECK_EQ(hipMemcpy2DAsync(device, 10, from, 4, 3, 5, BY_POINTERS, NULL), 0);
+    CHECK_EQ(hipMemcpy2D(to, 10, device, 10, 10, 5, TO_HOST), 0);
+    for (int i = 0; i < 50; i++) {
+        CHECK_EQ(to[i], (i % 10 < 3) ? from[i / 10 * 4 + i % 10] : 99);
+    }
+    CHECK_EQ(hipMemcpy2D(to, 10, device, 2, 3, 5, TO_HOST), 12);
+    CHECK_EQ(hipMemcpy2D(to, 2, device, 10, 3, 5, TO_HOST), 12);
+    CHECK_EQ(hipMemcpy2D(to, 10, device, (size_t)1 << 31, 3, 1, TO_HOST), 12);
+    CHECK_EQ(hipMemcpy2D(to, 10, device, 10, 3, 5, TO_DEVICE), 21);
+    CHECK_EQ(hipMemcpy2D(to, 10, device, 10, 3, 6, TO_HOST), 1);
+    CHECK_EQ(hipMemcpy2D(to, 10, device, 10, 3, 0, TO_HOST), 0);
+    CHECK_EQ(hipMemcpy2D(to, 10, device, 12, 3, 5, TO_HOST), 1);
 }
 
 /* The numbering of memory kinds changed with ROCm 6. */
@@ -210,6 +241,7 @@ int main(int argc, char **argv)
         {"devices", devices, 1, "rocm:2", NULL, NULL, -1},
         {"no_device", no_device, 1, "cuda:2", NULL, NULL, -1},
         {"memory", memory, 1, "rocm:1", NULL, NULL, -1},
+        {"rows", rows, 1, "rocm:1", NULL, NULL, -1},
         {"pointers_6", pointers_6, 1, "rocm:2", NULL, NULL, -1},
         {"pointers_5", pointers_5, 1, "rocm:2", NULL, "XCCL_SIM_HIP=5", -1},
         {"streams", streams, 1, "rocm:1", NULL, NULL, -1},
