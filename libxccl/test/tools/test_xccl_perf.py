@@ -27,6 +27,7 @@ COLLS = [
     "scatter",
     "scatterv",
 ]
+MSGS = ["latency", "bandwidth", "bibandwidth", "halo2d", "halo3d"]
 # nccl-tests: total bytes per bytes as defined here, and bus per algorithm bandwidth.
 VOLUME = {coll: lambda n: n for coll in COLLS}
 VOLUME.update({coll: lambda n: 1 for coll in ("allreduce", "bcast", "reduce")})
@@ -42,6 +43,11 @@ def results(tmp_path, mpi, ranks, *arguments, **options):
     jsonschema.validate(written, SCHEMA)
     assert not (tmp_path / "out.json.part").exists()
     return written
+
+
+def exact(size):
+    """This size alone."""
+    return ["--min", str(size), "--max", str(size)]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
@@ -68,6 +74,118 @@ def test_factors(tmp_path, mpi):
         assert r["min_us"] == pytest.approx(min(ranks), abs=2e-3)
         assert r["max_us"] == pytest.approx(max(ranks), abs=2e-3)
         assert r["avg_us"] == pytest.approx(sum(ranks) / 2, abs=2e-3)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("faces", ["derived", "contiguous"])
+def test_all_messages(tmp_path, mpi, ranks, faces):
+    """Grids of one rank, of one dimension and of two."""
+    tests = MSGS if ranks > 1 else ["halo2d", "halo3d"]
+    options = ["--faces", faces, *(["--window", "3"] if ranks > 1 else [])]
+    sizes = ["--min", "0", "--max", "20k", "--factor", "70"]
+    written = results(tmp_path, mpi, ranks, "--msg", ",".join(tests), *options, *sizes)
+    assert [r["msg"] for r in written["results"] if r["bytes"] == 4] == tests
+    assert [r["bytes"] for r in written["results"] if r["msg"] == "halo2d"] == [4, 256, 19600]
+    assert [r["bytes"] for r in written["results"] if r["msg"] == "halo3d"] == [4, 256, 16384]
+    assert {r["path"] for r in written["results"]} == {"mpi-staged"}
+    assert all(r["verified"] for r in written["results"])
+    assert (written["options"]["faces"], written["passed"]) == (faces, True)
+
+
+def test_halo_of_every_kind(tmp_path, any_mpi):
+    """A block that is larger than a chunk of the tool's, on each memory and with other types."""
+    for options in (["--mem", "host"], ["--mem", "managed"], ["--type", "cdouble"]):
+        options += ["--msg", "halo2d,halo3d"]
+        written = results(tmp_path, any_mpi, 2, *options, *exact("5m"))
+        assert all(r["verified"] for r in written["results"])
+    written = results(tmp_path, any_mpi, 2, "--msg", "all", *exact("64"), "--type", "int8")
+    assert [(r["count"], r["message_bytes"]) for r in written["results"]] == [
+        *[(64, 64)] * 3,
+        (64, 8),
+        (64, 16),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "path"),
+    [
+        ("device,host", "mpi-staged"),
+        ("host,device", "mpi-staged"),
+        ("host,managed", "mpi"),
+        ("managed,device", "mixed"),
+    ],
+)
+def test_ends_on_different_memory(tmp_path, mpi, kinds, path):
+    tests = ["latency", "bandwidth", "bibandwidth"]
+    options = ["--mem", kinds, "--msg", ",".join(tests), "--window", "2", *exact("4k")]
+    written = results(tmp_path, mpi, 2, *options, run=("--no-bind", "--sim", "cuda:1"))
+    assert [(r["msg"], r["path"]) for r in written["results"]] == [(t, path) for t in tests]
+    assert all(r["verified"] for r in written["results"])
+    options = written["options"]
+    assert f"{options['memory']},{options['memory_second']}" == kinds
+    assert options["runtime"] == "cuda"
+    devices = ["host" if "device" not in rank else "gpu" for rank in written["ranks"]]
+    assert devices == ["host" if kind == "host" else "gpu" for kind in kinds.split(",")]
+
+
+def test_messages_on_different_paths(tmp_path, any_mpi):
+    """XCCL_P2P=mpi would crash on device memory, so it is tried on managed memory."""
+    options = ["--msg", "latency", *exact("64")]
+    for more, path in (
+        ({"options": ["--mem", "host"]}, "host"),
+        ({"options": ["--mem", "managed"], "env": {"XCCL_P2P": "mpi"}}, "mpi"),
+        (
+            {"options": [], "env": {"XCCL_MPI_GPU_AWARE": "yes", "XCCL_P2P": "staged"}},
+            "mpi-staged",
+        ),
+        ({"options": ["--mem", "host"], "run": None}, "no interposer"),
+    ):
+        given = more.pop("options")
+        written = results(tmp_path, any_mpi, 2, *options, *given, **more)
+        assert [r["path"] for r in written["results"]] == [path]
+
+
+@pytest.mark.parametrize("ranks", [2, 5])
+def test_bandwidths_of_messages(tmp_path, any_mpi, ranks):
+    options = ["--msg", "all", "--mem", "host", "--window", "5", *exact(27 * 64 * 64)]
+    written = results(tmp_path, any_mpi, ranks, *options, run=None)
+    moved = {"latency": 1, "bandwidth": 1, "bibandwidth": 2}
+    firsts = list(range(ranks // 2))
+    timed = {"latency": firsts, "bandwidth": firsts, "bibandwidth": list(range(ranks // 2 * 2))}
+    sent = {"latency": 1, "bandwidth": 5, "bibandwidth": 5, "halo2d": 4, "halo3d": 6}
+    assert [r["msg"] for r in written["results"]] == MSGS
+    for r in written["results"]:
+        halo = r["msg"].startswith("halo")
+        factor = r["messages"] if halo else moved[r["msg"]]
+        bw = factor * r["message_bytes"] / (r["avg_us"] * 1e3)
+        assert r["bw_gbs"] == pytest.approx(bw, rel=1e-2)
+        at_once = ranks if halo else ranks // 2
+        assert r["total_gbs"] == pytest.approx(r["bw_gbs"] * at_once, rel=1e-4)
+        assert r["messages"] == sent[r["msg"]]
+        counted = [rank["rank"] for rank in r["ranks"]]
+        assert counted == (list(range(ranks)) if halo else timed[r["msg"]])
+        averages = [rank["avg_us"] for rank in r["ranks"]]
+        assert r["avg_us"] == pytest.approx(sum(averages) / len(averages), abs=2e-3)
+    grids = [r["grid"] for r in written["results"] if "grid" in r]
+    assert grids == [[ranks, 1], [ranks, 1, 1]]
+    # n^2 and n^3 floats below 27 * 64 * 64 bytes: 166 and 30 on a side.
+    sides = [(r["count"], r["message_bytes"]) for r in written["results"] if "grid" in r]
+    assert sides == [(166**2, 4 * 166), (30**3, 4 * 30**2)]
+
+
+def test_window(tmp_path, any_mpi):
+    """64 messages, or what 256 MiB hold."""
+    for size, messages in (("4", 64), ("16m", 16)):
+        options = ["--msg", "bandwidth", "--mem", "host", *exact(size), "--iters", "1"]
+        (result,) = results(tmp_path, any_mpi, 2, *options)["results"]
+        assert (result["messages"], result["verified"]) == (messages, True)
+
+
+def test_messages_beside_collectives(tmp_path, any_mpi):
+    options = ["--coll", "bcast", "--msg", "latency", *exact("64")]
+    first, second = results(tmp_path, any_mpi, 2, *options)["results"]
+    assert (first["coll"], first["path"]) == ("bcast", "ccl")
+    assert (second["msg"], second["path"]) == ("latency", "mpi-staged")
 
 
 def test_samples(tmp_path, mpi):
@@ -177,6 +295,48 @@ def test_fault_on_device_memory_is_found(faulty, mpi):
     assert f"element 255: got {poison}, expected" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("msg", "fault", "where", "wrong"),
+    [
+        ("latency", "flip", "rank 1, element 0:", 1),
+        ("latency", "short", "rank 1, element 224:", 1),
+        ("bandwidth", "short", "rank 1, element 224:", 4),
+        ("bandwidth", "repeat", "rank 1, element 225:", 3 * 225),
+        ("bibandwidth", "repeat", "rank 1, element 225:", 3 * 225),
+        # A block of 15 x 15 in one of 17 x 17; rank 0 is behind two faces of it.
+        ("halo2d", "short", "rank 1, element 1:", 2 * 15),
+        ("halo2d", "corner", "rank 1, element 0 (in a corner", 1),
+        ("halo2d", "inside", "rank 1, element 144 (inside the block", 1),
+        ("halo3d", "short", "rank 1, element 9:", 2 * 6 * 6),
+    ],
+)
+def test_faults_in_messages_are_found(faulty, msg, fault, where, wrong):
+    window = ["--window", "4"] if "bandwidth" in msg else []
+    ended = faulty(fault, *QUICK, "--msg", msg, "--mem", "host", *window, *exact(900))
+    assert ended.status == 1
+    assert f"WRONG RESULT: {msg}, " in ended.err
+    (line,) = [line for line in ended.err.splitlines() if ": rank 1, " in line]
+    assert where in line and f"; {wrong} element(s) wrong" in line
+    assert " ok" not in ended.out
+
+
+def test_faults_in_contiguous_faces_are_found(faulty):
+    """Every message of rank 0 brings its first face, which rank 1 wants in none but the second."""
+    options = ["--msg", "halo2d", "--faces", "contiguous", "--mem", "host", *exact(900)]
+    ended = faulty("repeat", *QUICK, *options)
+    assert ended.status == 1
+    assert "rank 1, element 0: got" in ended.err and "; 15 element(s) wrong" in ended.err
+
+
+@pytest.mark.parametrize("msg", ["latency", "bandwidth", "halo3d"])
+def test_fault_in_messages_on_device_memory_is_found(faulty, mpi, msg):
+    run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]
+    ended = faulty("short", *QUICK, "--msg", msg, *exact("1k"), "--type", "int32", run=run)
+    assert ended.status == 1
+    poison = str(int.from_bytes(b"\xa5" * 4, "little", signed=True))
+    assert re.search(rf"{msg}, .*rank 1, element \d+: got {poison}, expected", ended.err)
+
+
 def test_fault_between_blocks_is_found(faulty):
     sizes = ["--min", "16", "--max", "16"]
     ended = faulty("gap", *QUICK, "--coll", "allgatherv", "--mem", "host", *sizes)
@@ -225,6 +385,19 @@ def test_seed_repeats_the_data(faulty):
         (["stray"], ["stray"]),
         (["--coll", "allreduce,bkast"], ["bkast"]),
         (["--coll", ""], ["--coll"]),
+        (["--coll", "latency"], ["--coll", "latency"]),
+        (["--msg", "halo2d,allreduce"], ["--msg", "allreduce"]),
+        (["--msg", ""], ["--msg"]),
+        (["--msg", "halo2d,latency"], ["latency needs two ranks"]),
+        (["--msg", "bandwidth", "--window", "0"], ["--window", "0"]),
+        (["--msg", "bandwidth", "--window", "65537"], ["--window", "65537"]),
+        (["--msg", "latency", "--window", "4"], ["--window", "bibandwidth"]),
+        (["--msg", "halo3d", "--faces", "both"], ["--faces", "both", "contiguous"]),
+        (["--faces", "derived"], ["--faces", "halo2d"]),
+        (["--mem", "device,host"], ["--mem", "latency"]),
+        (["--msg", "halo2d", "--mem", "device,host"], ["--mem", "latency"]),
+        (["--msg", "latency", "--mem", "device,"], ["--mem", "device, host, managed"]),
+        (["--msg", "latency", "--mem", "host,host,host"], ["'host,host'"]),
         (["--min", "4q"], ["--min", "4q"]),
         (["--min", "-4"], ["--min", "-4"]),
         (["--max", "99999999999g"], ["--max"]),
@@ -283,8 +456,8 @@ def test_help_names_every_option(stage):
         assert f"--{option}" in completion, option
         if option not in ("help", "version"):
             assert f"--{option}" in manual, option
-    for coll in COLLS:
-        assert coll in text and coll in completion and coll in manual
+    for test in COLLS + MSGS:
+        assert test in text and test in completion and test in manual
 
 
 class TestWrapper:

@@ -129,9 +129,13 @@ static void put_options(FILE *f, const struct perf_run *run)
     fprintf(f, ", ");
     json_field(f, "op", run->op->name);
     fprintf(f, ", ");
-    json_field(f, "memory", perf_memory_name(run->opt.memory));
+    json_field(f, "memory", perf_memory_name(run->opt.memory[0]));
     fprintf(f, ", ");
-    json_field(f, "runtime", (run->dev != NULL) ? run->dev->name : "none");
+    json_field(f, "memory_second", perf_memory_name(run->opt.memory[1]));
+    fprintf(f, ", ");
+    json_field(f, "runtime", (run->runtime != NULL) ? run->runtime : "none");
+    fprintf(f, ", ");
+    json_field(f, "faces", run->opt.contiguous ? "contiguous" : "derived");
     fprintf(f,
             ", \"in_place\": %s, \"root\": %d, \"check\": %s, \"barrier\": %s, \"iters\": %ld, "
             "\"warmup\": %ld, \"max_time\": %g, \"seed\": \"%llu\"},\n",
@@ -218,18 +222,17 @@ static int compare_doubles(const void *a, const void *b)
 }
 
 /* One rank's calls: summary, and each of them if asked for. Sorts times. */
-static void put_rank(FILE *f, double *times, long iters, bool samples)
+static void put_rank(FILE *f, int rank, double *times, long iters, bool samples)
 {
     double sum = 0;
 
+    fprintf(f, "{\"rank\": %d, ", rank);
     if (samples) {
-        fprintf(f, "{\"times_us\": [");
+        fprintf(f, "\"times_us\": [");
         for (long i = 0; i < iters; i++) {
             fprintf(f, "%s%.3f", (i > 0) ? ", " : "", times[i]);
         }
         fprintf(f, "], ");
-    } else {
-        fputc('{', f);
     }
     for (long i = 0; i < iters; i++) {
         sum += times[i];
@@ -240,9 +243,38 @@ static void put_rank(FILE *f, double *times, long iters, bool samples)
             times[0], sum / (double)iters, median, times[iters - 1]);
 }
 
+static void put_ranks(FILE *f, const struct perf_run *run, const struct perf_result *result)
+{
+    const char *comma = "";
+
+    fprintf(f, ",\n     \"ranks\": [");
+    for (int rank = 0; rank < run->nranks; rank++) {
+        double *times = result->times + rank * result->iters;
+        if (times[0] >= 0) {
+            fputs(comma, f);
+            put_rank(f, rank, times, result->iters, run->opt.samples);
+            comma = ", ";
+        }
+    }
+    fputc(']', f);
+}
+
+/* What only tests of messages have. */
+static void put_messages(FILE *f, const struct perf_run *run, const struct perf_case *pc)
+{
+    char grid[40];
+
+    fprintf(f, ", \"messages\": %d, \"message_bytes\": %zu", pc->messages, pc->message_bytes);
+    if (perf_test_is_halo(pc->test)) {
+        perf_halo_grid(run, pc->test, ", ", grid, sizeof(grid));
+        fprintf(f, ", \"grid\": [%s]", grid);
+    }
+}
+
 void perf_json_case(const struct perf_run *run, const struct perf_case *pc,
                     const struct perf_result *result)
 {
+    bool  message = perf_test_is_message(pc->test);
     FILE *f = run->json;
 
     if (f == NULL) {
@@ -250,21 +282,22 @@ void perf_json_case(const struct perf_run *run, const struct perf_case *pc,
     }
     fprintf(f, "%s\n    {", first_result ? "" : ",");
     first_result = false;
-    json_field(f, "coll", perf_coll_name(pc->coll));
+    json_field(f, message ? "msg" : "coll", perf_test_name(pc->test));
     fprintf(f, ", \"bytes\": %zu, \"count\": %zu, ", pc->bytes, pc->count);
     json_field(f, "path", result->path);
     fprintf(f, ", \"verified\": %s",
             !run->opt.check ? "null" : (result->verified ? "true" : "false"));
+    if (message) {
+        put_messages(f, run, pc);
+    }
     if (result->times != NULL) {
+        fprintf(f, ", \"calls\": %ld, \"min_us\": %.3f, \"avg_us\": %.3f, \"max_us\": %.3f, ",
+                result->iters, result->min, result->avg, result->max);
         fprintf(f,
-                ", \"calls\": %ld, \"min_us\": %.3f, \"avg_us\": %.3f, \"max_us\": %.3f, "
-                "\"algbw_gbs\": %.6g, \"busbw_gbs\": %.6g,\n     \"ranks\": [",
-                result->iters, result->min, result->avg, result->max, result->algbw, result->busbw);
-        for (int rank = 0; rank < run->nranks; rank++) {
-            fputs((rank > 0) ? ", " : "", f);
-            put_rank(f, result->times + rank * result->iters, result->iters, run->opt.samples);
-        }
-        fputc(']', f);
+                message ? "\"bw_gbs\": %.6g, \"total_gbs\": %.6g"
+                        : "\"algbw_gbs\": %.6g, \"busbw_gbs\": %.6g",
+                message ? result->bw : result->algbw, message ? result->total_bw : result->busbw);
+        put_ranks(f, run, result);
     }
     fputc('}', f);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xccl-perf: time and verify MPI collectives on device, host or managed memory. */
+/* xccl-perf: time and verify MPI collectives and messages on device, host or managed memory. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void watch(const struct perf_run *run, const struct perf_case *pc)
     }
     snprintf(watched, sizeof(watched),
              "xccl-perf: TIMEOUT: rank %d: %s of %zu bytes took more than %ld s (--timeout)\n",
-             run->rank, perf_coll_name(pc->coll), pc->bytes, run->opt.timeout);
+             run->rank, perf_test_name(pc->test), pc->bytes, run->opt.timeout);
     signal(SIGALRM, on_alarm);
     alarm((unsigned)run->opt.timeout);
 }
@@ -42,8 +42,20 @@ static bool agree(bool ok)
     return all != 0;
 }
 
+/* A test of pairs that was asked for and has too few ranks, or NULL. */
+static const char *test_without_pair(const struct perf_run *run)
+{
+    for (int i = PERF_LATENCY; (run->nranks < 2) && (i <= PERF_BIBANDWIDTH); i++) {
+        if ((run->opt.tests & (1U << i)) != 0) {
+            return perf_test_name((enum perf_test)i);
+        }
+    }
+    return NULL;
+}
+
 static bool check_names(struct perf_run *run)
 {
+    const char                *unpaired = test_without_pair(run);
     const struct perf_options *opt = &run->opt;
     const char                *problem = xc_params_error();
 
@@ -51,7 +63,8 @@ static bool check_names(struct perf_run *run)
     run->op = perf_op_find(opt->op_name);
     if (run->rank != 0) {
         return (problem == NULL) && (run->type != NULL) && (run->op != NULL) &&
-               perf_type_has_op(run->type, run->op->id) && (opt->root < run->nranks);
+               perf_type_has_op(run->type, run->op->id) && (opt->root < run->nranks) &&
+               (unpaired == NULL);
     }
     if (problem != NULL) {
         fprintf(stderr, "xccl-perf: %s\n", problem);
@@ -67,6 +80,8 @@ static bool check_names(struct perf_run *run)
     } else if (opt->root >= run->nranks) {
         fprintf(stderr, "xccl-perf: --root: there is no rank %d, the last is %d\n", opt->root,
                 run->nranks - 1);
+    } else if (unpaired != NULL) {
+        fprintf(stderr, "xccl-perf: --msg: %s needs two ranks or more\n", unpaired);
     } else {
         return true;
     }
@@ -75,14 +90,18 @@ static bool check_names(struct perf_run *run)
 
 static void find_place(struct perf_run *run)
 {
-    MPI_Comm local;
+    MPI_Comm host, same;
 
     MPI_Comm_rank(MPI_COMM_WORLD, &run->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &run->nranks);
-    PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, run->rank, MPI_INFO_NULL, &local);
-    PMPI_Comm_rank(local, &run->local_rank);
-    PMPI_Comm_size(local, &run->local_size);
-    PMPI_Comm_free(&local);
+    run->memory = run->opt.memory[perf_pair_end(run->rank, run->nranks) == 1];
+    PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, run->rank, MPI_INFO_NULL, &host);
+    /* Ranks on host memory leave their devices to the others. */
+    PMPI_Comm_split(host, run->memory == PERF_HOST, run->rank, &same);
+    PMPI_Comm_rank(same, &run->local_rank);
+    PMPI_Comm_size(same, &run->local_size);
+    PMPI_Comm_free(&same);
+    PMPI_Comm_free(&host);
 }
 
 static void agree_on_seed(struct perf_run *run)
@@ -117,16 +136,16 @@ static size_t first_size(const struct perf_run *run)
 
 static bool run_case(struct perf_run *run, struct perf_case *pc, struct perf_result *result)
 {
-    perf_report_progress(run, "%s %zu bytes", perf_coll_name(pc->coll), pc->bytes);
+    perf_report_progress(run, "%s %zu bytes", perf_test_name(pc->test), pc->bytes);
     watch(run, pc);
     if (!agree(perf_case_fill(run, pc))) {
         return false;
     }
-    if (perf_coll_call(run, pc) != MPI_SUCCESS) {
+    if (perf_case_time(run, pc) < 0) {
         return false;
     }
     if (run->opt.check) {
-        result->path = perf_path_last();
+        result->path = perf_case_path(run, pc);
         result->verified = perf_case_verify(run, pc);
         if (!result->verified) {
             return false;
@@ -136,17 +155,17 @@ static bool run_case(struct perf_run *run, struct perf_case *pc, struct perf_res
 }
 
 /* One size: buffers of its own, so that nothing is left of the size before. */
-static bool run_size(struct perf_run *run, enum perf_coll coll, size_t bytes, bool *used_ccl_p)
+static bool run_size(struct perf_run *run, enum perf_test test, size_t bytes, bool *used_ccl_p)
 {
     struct perf_case   pc;
     struct perf_result result = {0};
     bool               ok;
 
-    if (!perf_case_plan(run, coll, bytes, &pc)) {
+    if (!perf_case_plan(run, test, bytes, &pc)) {
         return false;
     }
-    /* Different for every collective and size: a result left from before is never right. */
-    pc.seed = run->opt.seed ^ ((uint64_t)(coll + 1) << 56) ^ ((uint64_t)bytes << 8);
+    /* Different for every test and size: a result left from before is never right. */
+    pc.seed = run->opt.seed ^ ((uint64_t)(test + 1) << 56) ^ ((uint64_t)bytes << 8);
     size_t send = pc.send_elems * run->type->size, recv = pc.recv_elems * run->type->size;
     pc.sendbuf = (send > 0) ? perf_memory_alloc(run, send) : NULL;
     pc.recvbuf = (recv > 0) ? perf_memory_alloc(run, recv) : NULL;
@@ -169,18 +188,33 @@ static bool run_size(struct perf_run *run, enum perf_coll coll, size_t bytes, bo
     return ok;
 }
 
-static bool run_colls(struct perf_run *run, bool *used_ccl_p)
+static bool run_sizes(struct perf_run *run, enum perf_test test, bool *used_ccl_p)
 {
-    for (int coll = 0; coll < PERF_NUM_COLLS; coll++) {
-        if ((run->opt.colls & (1U << coll)) == 0) {
+    size_t last = SIZE_MAX;
+
+    for (size_t bytes = first_size(run); bytes <= run->opt.max_bytes;
+         bytes = next_size(run, bytes)) {
+        size_t rounded = perf_test_round(run, test, bytes);
+        if (rounded == last) {
+            continue; /* two sizes may come to the same block */
+        }
+        if (!run_size(run, test, rounded, used_ccl_p)) {
+            return false;
+        }
+        last = rounded;
+    }
+    return true;
+}
+
+static bool run_tests(struct perf_run *run, bool *used_ccl_p)
+{
+    for (int test = 0; test < PERF_NUM_TESTS; test++) {
+        if ((run->opt.tests & (1U << test)) == 0) {
             continue;
         }
-        perf_report_coll(run, (enum perf_coll)coll);
-        for (size_t bytes = first_size(run); bytes <= run->opt.max_bytes;
-             bytes = next_size(run, bytes)) {
-            if (!run_size(run, (enum perf_coll)coll, bytes, used_ccl_p)) {
-                return false;
-            }
+        perf_report_test(run, (enum perf_test)test);
+        if (!run_sizes(run, (enum perf_test)test, used_ccl_p)) {
+            return false;
         }
     }
     return true;
@@ -198,7 +232,7 @@ static int run_all(struct perf_run *run)
     if (agree(perf_memory_start(run)) && agree(perf_memory_allowed(run)) &&
         agree(perf_json_begin(run))) {
         perf_report_header(run);
-        passed = run_colls(run, &used_ccl);
+        passed = run_tests(run, &used_ccl);
         status = agree(perf_json_end(run, passed, used_ccl)) && passed ? 0 : EXIT_WRONG;
         perf_report_progress(run, "%s", "");
     }

@@ -26,12 +26,15 @@ const char *perf_path_last(void)
     return (path != NULL) ? path : "none";
 }
 
-/* The path that all ranks took, or "mixed". */
-static const char *path_of_all(const char *mine)
+const char *perf_case_path(const struct perf_run *run, const struct perf_case *pc)
 {
     static char path[16], first[16];
+    const char *mine = perf_path_last(); /* before any other call, as those have paths too */
     int         same, all_same = 0;
 
+    if (perf_test_is_message(pc->test)) {
+        return perf_memory_path(run); /* the interposer tells that of collectives only */
+    }
     snprintf(path, sizeof(path), "%s", mine);
     memcpy(first, path, sizeof(first));
     PMPI_Bcast(first, (int)sizeof(first), MPI_CHAR, 0, MPI_COMM_WORLD);
@@ -40,14 +43,16 @@ static const char *path_of_all(const char *mine)
     return all_same ? path : "mixed";
 }
 
-/* One call, in µs; negative if MPI reports an error. */
-static double timed_call(const struct perf_run *run, const struct perf_case *pc)
+double perf_case_time(const struct perf_run *run, const struct perf_case *pc)
 {
     if (run->opt.barrier) {
         PMPI_Barrier(MPI_COMM_WORLD);
     }
+    if (perf_case_ready(run, pc) != MPI_SUCCESS) {
+        return -1;
+    }
     double start = now_us();
-    if (perf_coll_call(run, pc) != MPI_SUCCESS) {
+    if (perf_case_call(run, pc) != MPI_SUCCESS) {
         return -1;
     }
     return now_us() - start;
@@ -60,13 +65,13 @@ static bool warm_up(const struct perf_run *run, const struct perf_case *pc, long
     long   warmup = run->opt.warmup, iters = run->opt.iters;
 
     if (limit > 0) {
-        one = timed_call(run, pc);
+        one = perf_case_time(run, pc);
         if (one < 0) {
             return false;
         }
         PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         if (2 * slowest < limit) { /* the first of a size may pay for more than itself */
-            one = timed_call(run, pc);
+            one = perf_case_time(run, pc);
             if (one < 0) {
                 return false;
             }
@@ -80,7 +85,7 @@ static bool warm_up(const struct perf_run *run, const struct perf_case *pc, long
         warmup = (fit / 5 < (double)warmup) ? (long)(fit / 5) : warmup - 1;
     }
     for (long i = 0; i < warmup; i++) {
-        if (timed_call(run, pc) < 0) {
+        if (perf_case_time(run, pc) < 0) {
             return false;
         }
     }
@@ -92,21 +97,36 @@ static void summarise(const struct perf_run *run, const struct perf_case *pc,
                       struct perf_result *result)
 {
     double total = 0;
+    int    ranks = 0;
 
     for (int rank = 0; rank < run->nranks; rank++) {
         double sum = 0;
+        if (result->times[rank * result->iters] < 0) {
+            continue;
+        }
         for (long i = 0; i < result->iters; i++) {
             sum += result->times[rank * result->iters + i];
         }
         double average = sum / (double)result->iters;
         total += average;
-        result->min = ((rank == 0) || (average < result->min)) ? average : result->min;
+        result->min = ((ranks++ == 0) || (average < result->min)) ? average : result->min;
         result->max = (average > result->max) ? average : result->max;
     }
-    result->avg = total / run->nranks;
-    double bytes = (double)pc->bytes * perf_coll_volume(pc->coll, run->nranks);
-    result->algbw = (result->avg > 0) ? bytes / (result->avg * 1e3) : 0;
-    result->busbw = result->algbw * perf_coll_bus(pc->coll, run->nranks);
+    result->avg = total / ranks;
+    perf_case_bandwidth(run, pc, result);
+}
+
+static bool time_calls(const struct perf_run *run, const struct perf_case *pc, double *times,
+                       long iters)
+{
+    for (long i = 0; i < iters; i++) {
+        double one = perf_case_time(run, pc);
+        if (one < 0) {
+            return false;
+        }
+        times[i] = pc->timed ? one / pc->share : -1;
+    }
+    return true;
 }
 
 bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
@@ -131,15 +151,11 @@ bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
         free(mine);
         return false;
     }
-    for (long i = 0; ok && (i < iters); i++) {
-        mine[i] = timed_call(run, pc);
-        ok = mine[i] >= 0;
-    }
-    const char *path = perf_path_last(); /* before any other call, as those have paths too */
+    ok = time_calls(run, pc, mine, iters);
     if (ok) {
+        result->path = perf_case_path(run, pc);
         PMPI_Gather(mine, (int)iters, MPI_DOUBLE, result->times, (int)iters, MPI_DOUBLE, 0,
                     MPI_COMM_WORLD);
-        result->path = path_of_all(path);
         if (run->rank == 0) {
             summarise(run, pc, result);
         }

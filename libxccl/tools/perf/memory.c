@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory that the collectives work on, and the device of this rank. */
+/* The memory that the tests work on, and the device of this rank. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,22 @@ static bool choose_device(struct perf_run *run)
     return true;
 }
 
-bool perf_memory_start(struct perf_run *run)
+/* Does this rank speak for all that have a device? */
+static bool speaks_for_devices(const struct perf_run *run)
+{
+    return run->rank == ((run->opt.memory[0] != PERF_HOST) ? 0 : run->nranks / 2);
+}
+
+/* What runtime the ranks use that have a device: the same on all, also on those that have none. */
+static void share_runtime(struct perf_run *run)
+{
+    int mine = (run->dev != NULL) ? 1 + (strcmp(run->dev->name, "rocm") == 0) : 0, all = 0;
+
+    PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    run->runtime = (all == 0) ? NULL : ((all == 1) ? "cuda" : "rocm");
+}
+
+static bool start(struct perf_run *run)
 {
     void *saved;
 
@@ -75,13 +90,13 @@ bool perf_memory_start(struct perf_run *run)
         fprintf(stderr, "xccl-perf: out of memory on rank %d\n", run->rank);
         return false;
     }
-    if (run->opt.memory == PERF_HOST) {
+    if (run->memory == PERF_HOST) {
         run->bounce = malloc(PERF_CHUNK_BYTES);
         return run->bounce != NULL;
     }
     if (xc_device_start(run->opt.device, &run->dev) != xcclSuccess) {
         run->dev = NULL;
-        if (run->local_rank == 0) { /* the same for every rank of a host */
+        if ((run->local_rank == 0) || speaks_for_devices(run)) { /* the same on all of a host */
             fprintf(stderr, "xccl-perf: rank %d: %s; --mem host needs no device\n", run->rank,
                     xc_last_detail());
         }
@@ -98,6 +113,14 @@ bool perf_memory_start(struct perf_run *run)
         return false;
     }
     return true;
+}
+
+bool perf_memory_start(struct perf_run *run)
+{
+    bool ok = start(run);
+
+    share_runtime(run);
+    return ok;
 }
 
 void perf_memory_stop(struct perf_run *run)
@@ -145,14 +168,14 @@ void *perf_memory_alloc(const struct perf_run *run, size_t bytes)
 {
     void *ptr = NULL;
 
-    if (run->opt.memory == PERF_HOST) {
+    if (run->memory == PERF_HOST) {
         if (posix_memalign(&ptr, 4096, bytes) != 0) {
             fprintf(stderr, "xccl-perf: rank %d: no %zu bytes of host memory\n", run->rank, bytes);
             return NULL;
         }
         return ptr;
     }
-    if (run->opt.memory == PERF_MANAGED) {
+    if (run->memory == PERF_MANAGED) {
         return alloc_managed(run, &ptr, bytes) ? ptr : NULL;
     }
     if (run->dev->mem_alloc(&ptr, bytes) != xcclSuccess) {
@@ -165,7 +188,7 @@ void *perf_memory_alloc(const struct perf_run *run, size_t bytes)
 
 void perf_memory_free(const struct perf_run *run, void *ptr)
 {
-    if (run->opt.memory == PERF_HOST) {
+    if (run->memory == PERF_HOST) {
         free(ptr);
     } else if (ptr != NULL) {
         (void)run->dev->mem_free(ptr);
@@ -238,14 +261,48 @@ static bool mpi_takes_device_memory(const char *runtime)
     return false;
 }
 
+static bool interposer_is_loaded(void)
+{
+    return dlsym(RTLD_DEFAULT, "xccl_mpi_last_path") != NULL;
+}
+
+/* The interposer does not tell for each message; this is the rule by which it decides. */
+static bool messages_are_staged(const struct perf_run *run)
+{
+    const struct xc_params *params = xc_params();
+    bool aware = (params->mpi_gpu_aware == XC_AUTO) ? mpi_takes_device_memory(run->dev->name)
+                                                    : (params->mpi_gpu_aware == XC_YES);
+
+    return (run->memory == PERF_DEVICE) &&
+           ((params->p2p == XC_P2P_STAGED) || ((params->p2p == XC_P2P_AUTO) && !aware));
+}
+
+const char *perf_memory_path(const struct perf_run *run)
+{
+    enum { MPI, STAGED, PATHS };
+    int         mine[PATHS] = {0}, all[PATHS] = {0};
+    const char *last = perf_path_last();
+
+    if ((strcmp(last, "no interposer") == 0) || (strcmp(last, "none") == 0)) {
+        return last; /* nothing stands between the program and MPI, or it does not serve this MPI */
+    }
+    if (run->dev != NULL) {
+        mine[messages_are_staged(run) ? STAGED : MPI] = 1;
+    }
+    PMPI_Allreduce(mine, all, PATHS, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (all[MPI] && all[STAGED]) {
+        return "mixed";
+    }
+    return all[STAGED] ? "mpi-staged" : (all[MPI] ? "mpi" : "host");
+}
+
 bool perf_memory_allowed(const struct perf_run *run)
 {
-    if ((run->dev == NULL) || (run->opt.memory == PERF_MANAGED) || run->opt.force ||
-        (dlsym(RTLD_DEFAULT, "xccl_mpi_last_path") != NULL) ||
-        mpi_takes_device_memory(run->dev->name)) {
+    if ((run->dev == NULL) || (run->memory == PERF_MANAGED) || run->opt.force ||
+        interposer_is_loaded() || mpi_takes_device_memory(run->dev->name)) {
         return true;
     }
-    if (run->rank == 0) {
+    if (speaks_for_devices(run)) {
         fprintf(stderr,
                 "xccl-perf: this MPI does not say that it takes %s device memory, and xccl's "
                 "interposer is not loaded; put xccl-run in front, use --mem host, or --force\n",

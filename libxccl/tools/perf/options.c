@@ -20,11 +20,13 @@ const char *perf_memory_name(enum perf_memory memory)
 static const char usage[] =
     "Usage: mpirun -n RANKS [xccl-run] xccl-perf [options]\n"
     "\n"
-    "Times MPI collectives and verifies every result on random data.\n"
+    "Times MPI collectives and messages, and verifies every result on random data.\n"
     "\n"
-    "  --coll LIST       collectives, separated by commas, or all (default allreduce):\n"
+    "  --coll LIST       collectives, separated by commas, or all (default allreduce, without --msg):\n"
     "                    allreduce bcast reduce reduce_scatter reduce_scatter_block allgather\n"
     "                    allgatherv alltoall alltoallv gather gatherv scatter scatterv\n"
+    "  --msg LIST        tests of messages, separated by commas, or all: latency bandwidth\n"
+    "                    bibandwidth (ranks i and i + n/2 of n), halo2d halo3d (periodic grid)\n"
     "  --min SIZE        smallest size in bytes, suffix k, m or g (default 4)\n"
     "  --max SIZE        largest size (default 4m)\n"
     "  --factor F        from one size to the next (default 4)\n"
@@ -36,9 +38,14 @@ static const char usage[] =
     "  --type T          int8 uint8 int16 uint16 int32 uint32 int64 uint64 float double cfloat\n"
     "                    cdouble (default float)\n"
     "  --op OP           sum prod max min land lor lxor band bor bxor (default sum)\n"
-    "  --mem KIND        device, host or managed (default device)\n"
+    "  --mem KIND[,KIND] device, host or managed (default device); two kinds: of the first and of\n"
+    "                    the second rank of each pair, in latency, bandwidth and bibandwidth\n"
     "  --device RUNTIME  auto, cuda or rocm (default auto)\n"
     "  --root RANK       of rooted collectives (default 0)\n"
+    "  --window N        messages at once in bandwidth and bibandwidth (default 64, fewer where they\n"
+    "                    would hold more than 256 MiB)\n"
+    "  --faces KIND      of halo2d and halo3d: derived (types on the block) or contiguous (buffers\n"
+    "                    of their own, without packing) (default derived)\n"
     "  --check yes|no    verify every size (default yes)\n"
     "  --seed N          of the random data (default: another each time, printed)\n"
     "  --json FILE       write the results there too\n"
@@ -51,6 +58,7 @@ static const char usage[] =
 
 enum option_id {
     COLL = 256,
+    MSG,
     MIN,
     MAX,
     FACTOR,
@@ -64,6 +72,8 @@ enum option_id {
     MEM,
     DEVICE,
     ROOT,
+    WINDOW,
+    FACES,
     CHECK,
     SEED,
     JSON,
@@ -75,29 +85,19 @@ enum option_id {
 };
 
 static const struct option long_options[] = {
-    {"coll", 1, NULL, COLL},
-    {"min", 1, NULL, MIN},
-    {"max", 1, NULL, MAX},
-    {"factor", 1, NULL, FACTOR},
-    {"iters", 1, NULL, ITERS},
-    {"warmup", 1, NULL, WARMUP},
-    {"max-time", 1, NULL, MAX_TIME},
-    {"barrier", 1, NULL, BARRIER},
-    {"in-place", 0, NULL, IN_PLACE},
-    {"type", 1, NULL, TYPE},
-    {"op", 1, NULL, OP},
-    {"mem", 1, NULL, MEM},
-    {"device", 1, NULL, DEVICE},
-    {"root", 1, NULL, ROOT},
-    {"check", 1, NULL, CHECK},
-    {"seed", 1, NULL, SEED},
-    {"json", 1, NULL, JSON},
-    {"samples", 0, NULL, SAMPLES},
-    {"timeout", 1, NULL, TIMEOUT},
-    {"force", 0, NULL, FORCE},
-    {"help", 0, NULL, HELP},
-    {"version", 0, NULL, VERSION},
-    {NULL, 0, NULL, 0},
+    {"coll", 1, NULL, COLL},       {"msg", 1, NULL, MSG},
+    {"min", 1, NULL, MIN},         {"max", 1, NULL, MAX},
+    {"factor", 1, NULL, FACTOR},   {"iters", 1, NULL, ITERS},
+    {"warmup", 1, NULL, WARMUP},   {"max-time", 1, NULL, MAX_TIME},
+    {"barrier", 1, NULL, BARRIER}, {"in-place", 0, NULL, IN_PLACE},
+    {"type", 1, NULL, TYPE},       {"op", 1, NULL, OP},
+    {"mem", 1, NULL, MEM},         {"device", 1, NULL, DEVICE},
+    {"root", 1, NULL, ROOT},       {"window", 1, NULL, WINDOW},
+    {"faces", 1, NULL, FACES},     {"check", 1, NULL, CHECK},
+    {"seed", 1, NULL, SEED},       {"json", 1, NULL, JSON},
+    {"samples", 0, NULL, SAMPLES}, {"timeout", 1, NULL, TIMEOUT},
+    {"force", 0, NULL, FORCE},     {"help", 0, NULL, HELP},
+    {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0},
 };
 
 static bool speaking;
@@ -190,15 +190,42 @@ static bool parse_yes_no(const char *option, const char *text, bool *yes_p)
     return true;
 }
 
-static bool parse_memory(const char *text, enum perf_memory *memory_p)
+static bool parse_memory(const char *text, size_t len, enum perf_memory *memory_p)
 {
     for (int i = PERF_HOST; i <= PERF_MANAGED; i++) {
-        if (strcmp(text, memory_names[i]) == 0) {
+        if ((strncmp(text, memory_names[i], len) == 0) && (memory_names[i][len] == '\0')) {
             *memory_p = (enum perf_memory)i;
             return true;
         }
     }
-    return refuse("--mem: '%s' is no kind of memory; known: device, host, managed", text);
+    return refuse("--mem: '%.*s' is no kind of memory; known: device, host, managed", (int)len,
+                  text);
+}
+
+/* One kind, or one for each end of a pair. */
+static bool parse_memories(const char *text, enum perf_memory memory[2])
+{
+    size_t      len = strcspn(text, ",");
+    const char *second = (text[len] == ',') ? text + len + 1 : text;
+
+    return parse_memory(text, len, &memory[0]) &&
+           parse_memory(second, (second == text) ? len : strlen(second), &memory[1]);
+}
+
+static bool parse_faces(const char *text, struct perf_options *opt)
+{
+    opt->faces_given = true;
+    opt->contiguous = strcmp(text, "contiguous") == 0;
+    return opt->contiguous || (strcmp(text, "derived") == 0) ||
+           refuse("--faces: '%s' is neither derived nor contiguous", text);
+}
+
+static bool parse_window(const char *text, long *window_p)
+{
+    enum { MOST = 65536 };
+
+    return parse_long("--window", text, 1, window_p) &&
+           ((*window_p <= MOST) || refuse("--window: %ld is more than %d", *window_p, MOST));
 }
 
 static bool parse_device(const char *text, const char **device_p)
@@ -216,35 +243,47 @@ static bool parse_name(const char *text, char *name, size_t len)
     return true;
 }
 
-static int coll_named(const char *name, size_t len)
+/* The tests that an option is about, as bits. */
+enum {
+    COLL_TESTS = (1 << PERF_NUM_COLLS) - 1,
+    PAIR_TESTS = (1 << PERF_LATENCY) | (1 << PERF_BANDWIDTH) | (1 << PERF_BIBANDWIDTH),
+    HALO_TESTS = (1 << PERF_HALO2D) | (1 << PERF_HALO3D),
+    WINDOW_TESTS = (1 << PERF_BANDWIDTH) | (1 << PERF_BIBANDWIDTH)
+};
+
+/* The bit of a test, if it is one of these. */
+static unsigned test_named(const char *name, size_t len, unsigned among)
 {
-    for (int i = 0; i < PERF_NUM_COLLS; i++) {
-        const char *known = perf_coll_name((enum perf_coll)i);
+    for (int i = 0; i < PERF_NUM_TESTS; i++) {
+        const char *known = perf_test_name((enum perf_test)i);
         if ((strncmp(known, name, len) == 0) && (known[len] == '\0')) {
-            return i;
+            return among & (1U << i);
         }
     }
-    return -1;
+    return 0;
 }
 
-static bool parse_colls(const char *text, unsigned *colls_p)
+/* Sets the bits of *tests_p that the option is about, and leaves the others. */
+static bool parse_tests(const char *option, const char *what, const char *text, unsigned among,
+                        unsigned *tests_p)
 {
-    unsigned colls = 0;
+    unsigned tests = 0;
 
     if (strcmp(text, "all") == 0) {
-        *colls_p = (1U << PERF_NUM_COLLS) - 1;
+        *tests_p |= among;
         return true;
     }
     for (const char *p = text;; p++) {
-        size_t len = strcspn(p, ",");
-        int    i = coll_named(p, len);
-        if (i < 0) {
-            return refuse("--coll: no collective is called '%.*s'; --help lists them", (int)len, p);
+        size_t   len = strcspn(p, ",");
+        unsigned test = test_named(p, len, among);
+        if (test == 0) {
+            return refuse("%s: no %s is called '%.*s'; --help lists them", option, what, (int)len,
+                          p);
         }
-        colls |= 1U << i;
+        tests |= test;
         p += len;
         if (*p == '\0') {
-            *colls_p = colls;
+            *tests_p = (*tests_p & ~among) | tests;
             return true;
         }
     }
@@ -283,6 +322,8 @@ static bool parse_number_option(struct perf_options *opt, int id, const char *va
         }
         opt->root = (root < INT_MAX) ? (int)root : INT_MAX; /* too large is found with the ranks */
         return true;
+    case WINDOW:
+        return parse_window(value, &opt->window);
     case TIMEOUT:
         return parse_long("--timeout", value, 0, &opt->timeout);
     default:
@@ -294,7 +335,10 @@ static bool parse_option(struct perf_options *opt, int id, const char *value)
 {
     switch (id) {
     case COLL:
-        return parse_colls(value, &opt->colls);
+        return parse_tests("--coll", "collective", value, COLL_TESTS, &opt->tests);
+    case MSG:
+        return parse_tests("--msg", "test of messages", value, PAIR_TESTS | HALO_TESTS,
+                           &opt->tests);
     case BARRIER:
         return parse_yes_no("--barrier", value, &opt->barrier);
     case IN_PLACE:
@@ -305,9 +349,11 @@ static bool parse_option(struct perf_options *opt, int id, const char *value)
     case OP:
         return parse_name(value, opt->op_name, sizeof(opt->op_name));
     case MEM:
-        return parse_memory(value, &opt->memory);
+        return parse_memories(value, opt->memory);
     case DEVICE:
         return parse_device(value, &opt->device);
+    case FACES:
+        return parse_faces(value, opt);
     case CHECK:
         return parse_yes_no("--check", value, &opt->check);
     case JSON:
@@ -332,13 +378,21 @@ static bool check_together(const struct perf_options *opt)
     if (opt->samples && (opt->json == NULL)) {
         return refuse("--samples has no meaning without --json");
     }
+    if ((opt->window > 0) && ((opt->tests & WINDOW_TESTS) == 0)) {
+        return refuse("--window has no meaning without --msg bandwidth or bibandwidth");
+    }
+    if (opt->faces_given && ((opt->tests & HALO_TESTS) == 0)) {
+        return refuse("--faces has no meaning without --msg halo2d or halo3d");
+    }
+    if ((opt->memory[0] != opt->memory[1]) && ((opt->tests & ~PAIR_TESTS) != 0)) {
+        return refuse("--mem: two kinds are for latency, bandwidth and bibandwidth alone");
+    }
     return true;
 }
 
 static void set_defaults(struct perf_options *opt)
 {
     *opt = (struct perf_options){
-        .colls = 1U << PERF_ALLREDUCE,
         .min_bytes = 4,
         .max_bytes = 4U << 20,
         .factor = 4,
@@ -349,7 +403,7 @@ static void set_defaults(struct perf_options *opt)
         .barrier = true,
         .type_name = "float",
         .op_name = "sum",
-        .memory = PERF_DEVICE,
+        .memory = {PERF_DEVICE, PERF_DEVICE},
         .device = "auto",
         .timeout = 300,
     };
@@ -390,6 +444,9 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
     if (optind < argc) {
         refuse("'%s' is no option; see xccl-perf --help", argv[optind]);
         return 3;
+    }
+    if (opt->tests == 0) {
+        opt->tests = 1U << PERF_ALLREDUCE;
     }
     return check_together(opt) ? 0 : 3;
 }

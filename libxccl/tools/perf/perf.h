@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xccl-perf: what its files share. One run is: options, then for each collective a list of cases
- * (one a size), and for each case plan, verify, measure, report. */
+/* xccl-perf: what its files share. One run is: options, then for each test a list of cases (one a
+ * size), and for each case plan, verify, measure, report. */
 #ifndef XCCL_PERF_PERF_H
 #define XCCL_PERF_PERF_H
 
@@ -12,7 +12,8 @@
 
 #include "device/device.h"
 
-enum perf_coll {
+/* Collectives, then tests of messages. */
+enum perf_test {
     PERF_ALLREDUCE,
     PERF_BCAST,
     PERF_REDUCE,
@@ -26,7 +27,13 @@ enum perf_coll {
     PERF_GATHERV,
     PERF_SCATTER,
     PERF_SCATTERV,
-    PERF_NUM_COLLS
+    PERF_LATENCY,
+    PERF_BANDWIDTH,
+    PERF_BIBANDWIDTH,
+    PERF_HALO2D,
+    PERF_HALO3D,
+    PERF_NUM_TESTS,
+    PERF_NUM_COLLS = PERF_LATENCY
 };
 
 enum perf_memory { PERF_HOST, PERF_DEVICE, PERF_MANAGED };
@@ -63,14 +70,17 @@ struct perf_op {
 };
 
 struct perf_options {
-    unsigned         colls; /* a bit per collective */
+    unsigned         tests; /* a bit per test */
     size_t           min_bytes, max_bytes;
     double           factor;
     long             iters, warmup;
     double           max_time; /* seconds of timed calls a size; 0: no limit */
     bool             in_place, check, barrier, force, samples;
     char             type_name[16], op_name[16];
-    enum perf_memory memory;
+    enum perf_memory memory[2];  /* of the first and of the second end of a pair */
+    long             window;     /* messages; 0: the default */
+    bool             contiguous; /* faces lie in buffers of their own */
+    bool             faces_given;
     int              root;
     const char      *json;   /* file, or NULL */
     const char      *device; /* "auto", "cuda", "rocm" */
@@ -80,12 +90,14 @@ struct perf_options {
 
 /* What the whole run knows. */
 struct perf_run {
-    struct perf_options         opt;
-    const struct perf_type     *type;
-    const struct perf_op       *op;
-    int                         rank, nranks;
-    int                         local_rank, local_size;
-    const struct xc_device_ops *dev; /* NULL: host memory only */
+    struct perf_options     opt;
+    const struct perf_type *type;
+    const struct perf_op   *op;
+    int                     rank, nranks;
+    enum perf_memory        memory;     /* of this rank */
+    int         local_rank, local_size; /* of the host's ranks that need a device, or none */
+    const char *runtime;                /* of the ranks that have a device; NULL: none has */
+    const struct xc_device_ops *dev;    /* NULL: host memory only */
     int                         device;
     xcclStream_t                stream;  /* for the tool's own copies */
     void                       *bounce;  /* pinned where there is a device; PERF_CHUNK_BYTES */
@@ -105,11 +117,19 @@ struct perf_segment {
     size_t index;   /* first element in that input */
 };
 
-/* One collective at one size, on this rank. Counts are in elements. */
+struct perf_run;
+struct perf_case;
+struct perf_halo;
+
+/* Elements [first, first + n) of the receive buffer as they must be before or after the call. */
+typedef void (*perf_image_fn)(const struct perf_run *run, const struct perf_case *pc, bool after,
+                              size_t first, size_t n, void *out);
+
+/* One test at one size, on this rank. Counts are in elements. */
 struct perf_case {
-    enum perf_coll       coll;
+    enum perf_test       test;
     uint64_t             seed;
-    size_t               bytes; /* as the collective defines it (see perf_coll_bytes) */
+    size_t               bytes; /* as the test defines it (see perf_test_bytes) */
     size_t               count; /* bytes / size of the type */
     bool                 in_place;
     size_t               send_elems, recv_elems; /* lengths of the two buffers */
@@ -119,7 +139,18 @@ struct perf_case {
     struct perf_segment *result; /* what the receive buffer must hold afterwards */
     int                  nresult;
     bool                 rest_untouched; /* and that everything else in it is as before */
+    perf_image_fn        image;          /* what it must hold, instead of segments; or NULL */
     void                *sendbuf, *recvbuf;
+    bool                 timed; /* this rank's times count */
+    double               share; /* the times of calls are divided by this */
+
+    /* Messages only. */
+    int               messages;      /* that a rank sends in a call */
+    size_t            message_bytes; /* of each */
+    int               peer;          /* the other end of the pair */
+    MPI_Request      *requests;      /* first those of receives */
+    MPI_Status       *statuses;
+    struct perf_halo *halo;
 };
 
 /* What verification of one case found on one rank; plain data, sent to rank 0 as bytes. */
@@ -130,7 +161,10 @@ struct perf_mismatch {
     int    where; /* enum perf_where */
     char   got[64], expected[96];
 };
-enum perf_where { PERF_IN_RESULT, PERF_IN_GAP, PERF_IN_SENDBUF };
+enum perf_where { PERF_IN_RESULT, PERF_IN_GAP, PERF_IN_SENDBUF, PERF_IN_BLOCK, PERF_IN_CORNER };
+
+/* Written where nothing is to be, before the call. */
+enum { PERF_POISON = 0xa5 };
 
 /* options.c */
 /* 0: go on; else the status to exit with, plus 1 (--help is 1). Prints on rank 0 only. */
@@ -156,20 +190,56 @@ size_t perf_values_compare(const struct perf_run *run, const struct perf_case *p
 /* One value as text. */
 void perf_value_text(const struct perf_type *type, const void *value, char *text, size_t len);
 
+/* tests.c */
+struct perf_result;
+const char *perf_test_name(enum perf_test test);
+const char *perf_test_bytes(enum perf_test test); /* what "bytes" means, for the listing */
+bool        perf_test_reduces(enum perf_test test);
+bool        perf_test_rooted(enum perf_test test);
+bool        perf_test_is_message(enum perf_test test);
+bool        perf_test_is_halo(enum perf_test test);
+/* nccl-tests' factor: bus per algorithm bandwidth. */
+double perf_test_bus(enum perf_test test, int nranks);
+/* The size that is run for these bytes: whole elements, or a whole block. */
+size_t perf_test_round(const struct perf_run *run, enum perf_test test, size_t bytes);
+/* Before the clock starts: what makes all ends ready. */
+int perf_case_ready(const struct perf_run *run, const struct perf_case *pc);
+/* What is timed. */
+int perf_case_call(const struct perf_run *run, const struct perf_case *pc);
+/* From the average time. */
+void perf_case_bandwidth(const struct perf_run *run, const struct perf_case *pc,
+                         struct perf_result *result);
+
 /* colls.c */
-const char *perf_coll_name(enum perf_coll coll);
-const char *perf_coll_bytes(enum perf_coll coll); /* what "bytes" means, for the listing */
-bool        perf_coll_reduces(enum perf_coll coll);
-bool        perf_coll_rooted(enum perf_coll coll);
-/* nccl-tests' two factors: bytes moved per bytes as defined here, and bus per algorithm bandwidth.
- */
-double perf_coll_volume(enum perf_coll coll, int nranks);
-double perf_coll_bus(enum perf_coll coll, int nranks);
-int    perf_coll_call(const struct perf_run *run, const struct perf_case *pc);
+int perf_coll_call(const struct perf_run *run, const struct perf_case *pc);
+
+/* pairs.c */
+/* 0: the first end of a pair, 1: the second, -1: neither (the last of an odd number of ranks). */
+int  perf_pair_end(int rank, int nranks);
+bool perf_pair_plan(const struct perf_run *run, struct perf_case *pc);
+int  perf_pair_ready(const struct perf_run *run, const struct perf_case *pc);
+int  perf_pair_call(const struct perf_run *run, const struct perf_case *pc);
+
+/* halo.c */
+/* Elements of the largest block of at most count, or of one element. */
+size_t perf_halo_count(enum perf_test test, size_t count);
+size_t perf_halo_face(enum perf_test test, size_t count);
+/* "2 x 2 x 1" with this between the numbers. */
+void perf_halo_grid(const struct perf_run *run, enum perf_test test, const char *between,
+                    char *text, size_t len);
+bool perf_halo_plan(const struct perf_run *run, struct perf_case *pc);
+void perf_halo_free(struct perf_halo *halo);
+int  perf_halo_call(const struct perf_run *run, const struct perf_case *pc);
+/* In which part of a block with ghost cells an element is. */
+enum perf_where perf_halo_where(const struct perf_case *pc, size_t index);
 
 /* plan.c */
+/* Room for so many requests; message printed on failure. */
+bool perf_case_requests(const struct perf_run *run, struct perf_case *pc, int n);
+/* Wait for the first n of them. */
+int perf_case_wait(const struct perf_case *pc, int n);
 /* False, with a message on rank 0, when a count does not fit MPI's int. */
-bool perf_case_plan(const struct perf_run *run, enum perf_coll coll, size_t bytes,
+bool perf_case_plan(const struct perf_run *run, enum perf_test test, size_t bytes,
                     struct perf_case *pc);
 void perf_case_free(struct perf_case *pc);
 
@@ -184,6 +254,8 @@ bool  perf_memory_read(const struct perf_run *run, void *dst, const void *src, s
 bool  perf_memory_set(const struct perf_run *run, void *dst, int byte, size_t bytes);
 /* May MPI be given device pointers? Message printed if not. */
 bool perf_memory_allowed(const struct perf_run *run);
+/* How messages reach the memory of the ranks that have a device, or "host". All ranks together. */
+const char *perf_memory_path(const struct perf_run *run);
 
 /* verify.c */
 bool perf_case_fill(const struct perf_run *run, const struct perf_case *pc);
@@ -193,19 +265,24 @@ bool perf_case_verify(const struct perf_run *run, const struct perf_case *pc);
 /* measure.c */
 struct perf_result {
     long        iters;
-    double     *times;         /* rank 0: nranks rows of iters, in µs */
+    double     *times;         /* rank 0: nranks rows of iters, in µs; negative: do not count */
     double      min, avg, max; /* over the ranks' own averages, in µs */
-    double      algbw, busbw;  /* GB/s */
+    double      algbw, busbw;  /* of collectives, GB/s */
+    double      bw, total_bw;  /* of messages: of one pair or rank, and of all, GB/s */
     const char *path;
     bool        verified;
 };
-bool        perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
-                              struct perf_result *result);
+bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
+                       struct perf_result *result);
+/* The path that all ranks took in their last call, or "mixed". All ranks together. */
+const char *perf_case_path(const struct perf_run *run, const struct perf_case *pc);
+/* One call, in µs; negative if MPI reports an error. */
+double      perf_case_time(const struct perf_run *run, const struct perf_case *pc);
 const char *perf_path_last(void);
 
 /* report.c */
 void perf_report_header(const struct perf_run *run);
-void perf_report_coll(const struct perf_run *run, enum perf_coll coll);
+void perf_report_test(const struct perf_run *run, enum perf_test test);
 void perf_report_case(const struct perf_run *run, const struct perf_case *pc,
                       const struct perf_result *result);
 void perf_report_progress(const struct perf_run *run, const char *fmt, ...)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts, displacements and expectations of one collective at one size.
+ * Counts, displacements and expectations of one test at one size.
  *
  * The v-variants have unequal blocks: with d = max(1, count / 4), even ranks have count + d and odd
  * ones count - d elements (an odd last rank count), so that the average is exactly count and
@@ -75,8 +75,8 @@ enum { REDUCED = -1 };
 
 static void plan_reduction(const struct perf_run *run, struct perf_case *pc)
 {
-    bool   scatters = (pc->coll == PERF_REDUCE_SCATTER) || (pc->coll == PERF_REDUCE_SCATTER_BLOCK);
-    bool   gets = (pc->coll != PERF_REDUCE) || (run->rank == run->opt.root);
+    bool   scatters = (pc->test == PERF_REDUCE_SCATTER) || (pc->test == PERF_REDUCE_SCATTER_BLOCK);
+    bool   gets = (pc->test != PERF_REDUCE) || (run->rank == run->opt.root);
     size_t all = scatters ? pc->count * (size_t)run->nranks : pc->count;
     size_t mine = scatters ? pc->count * (size_t)run->rank : 0;
 
@@ -109,7 +109,7 @@ static void plan_bcast(const struct perf_run *run, struct perf_case *pc)
 static void plan_gather(const struct perf_run *run, struct perf_case *pc, const size_t *blocks,
                         size_t gap)
 {
-    bool everywhere = (pc->coll == PERF_ALLGATHER) || (pc->coll == PERF_ALLGATHERV);
+    bool everywhere = (pc->test == PERF_ALLGATHER) || (pc->test == PERF_ALLGATHERV);
     bool gets = everywhere || (run->rank == run->opt.root);
 
     pc->send_elems = blocks[run->rank];
@@ -180,12 +180,15 @@ static size_t largest_number(const struct perf_run *run, const struct perf_case 
 {
     size_t n = (size_t)run->nranks;
 
-    switch (pc->coll) {
+    switch (pc->test) {
     case PERF_ALLGATHERV:
     case PERF_ALLTOALLV:
     case PERF_GATHERV:
     case PERF_SCATTERV:
         return (pc->count + 1 + pc->count / 4) * n;
+    case PERF_HALO2D:
+    case PERF_HALO3D:
+        return perf_halo_face(pc->test, pc->count) + 2; /* in two dimensions a side is a face */
     default:
         return pc->count;
     }
@@ -200,20 +203,20 @@ static bool plan_fits(const struct perf_run *run, const struct perf_case *pc)
         fprintf(stderr,
                 "xccl-perf: %s of %zu bytes needs a count or displacement above %d, which MPI "
                 "cannot take; use a larger type or a smaller --max\n",
-                perf_coll_name(pc->coll), pc->bytes, INT_MAX);
+                perf_test_name(pc->test), pc->bytes, INT_MAX);
     }
     return false;
 }
 
-static void plan_blocks(const struct perf_run *run, struct perf_case *pc, size_t *blocks)
+static void plan_coll(const struct perf_run *run, struct perf_case *pc, size_t *blocks)
 {
-    bool uneven = (pc->coll == PERF_ALLGATHERV) || (pc->coll == PERF_GATHERV) ||
-                  (pc->coll == PERF_SCATTERV) || (pc->coll == PERF_ALLTOALLV);
+    bool uneven = (pc->test == PERF_ALLGATHERV) || (pc->test == PERF_GATHERV) ||
+                  (pc->test == PERF_SCATTERV) || (pc->test == PERF_ALLTOALLV);
 
     for (int i = 0; i < run->nranks; i++) {
         blocks[i] = uneven ? block_of_rank(pc->count, run->nranks, i) : pc->count;
     }
-    switch (pc->coll) {
+    switch (pc->test) {
     case PERF_BCAST:
         plan_bcast(run, pc);
         break;
@@ -237,7 +240,53 @@ static void plan_blocks(const struct perf_run *run, struct perf_case *pc, size_t
     }
 }
 
-bool perf_case_plan(const struct perf_run *run, enum perf_coll coll, size_t bytes,
+bool perf_case_requests(const struct perf_run *run, struct perf_case *pc, int n)
+{
+    pc->requests = malloc((size_t)n * sizeof(*pc->requests));
+    pc->statuses = malloc((size_t)n * sizeof(*pc->statuses));
+    if ((pc->requests == NULL) || (pc->statuses == NULL)) {
+        fprintf(stderr, "xccl-perf: out of memory on rank %d\n", run->rank);
+        return false;
+    }
+    return true;
+}
+
+int perf_case_wait(const struct perf_case *pc, int n)
+{
+    /* Not MPI_STATUSES_IGNORE: GCC takes MPICH's for an array without room. */
+    return MPI_Waitall(n, pc->requests, pc->statuses);
+}
+
+static bool plan_test(const struct perf_run *run, struct perf_case *pc, size_t *blocks)
+{
+    if (perf_test_is_halo(pc->test)) {
+        return perf_halo_plan(run, pc);
+    }
+    if (perf_test_is_message(pc->test)) {
+        return perf_pair_plan(run, pc);
+    }
+    plan_coll(run, pc, blocks);
+    return true;
+}
+
+static bool plan_with(const struct perf_run *run, struct perf_case *pc, int *ints, size_t *blocks)
+{
+    enum { MAX_FACES = 6 };
+    size_t n = (size_t)run->nranks, segments = (n > MAX_FACES) ? n : MAX_FACES;
+
+    pc->input = calloc(segments, sizeof(*pc->input));
+    pc->result = calloc(segments, sizeof(*pc->result));
+    if ((ints == NULL) || (blocks == NULL) || (pc->input == NULL) || (pc->result == NULL)) {
+        fprintf(stderr, "xccl-perf: out of memory on rank %d\n", run->rank);
+        return false;
+    }
+    pc->sdispls = ints + n;
+    pc->recvcounts = ints + 2 * n;
+    pc->rdispls = ints + 3 * n;
+    return plan_fits(run, pc) && plan_test(run, pc, blocks);
+}
+
+bool perf_case_plan(const struct perf_run *run, enum perf_test test, size_t bytes,
                     struct perf_case *pc)
 {
     size_t  n = (size_t)run->nranks;
@@ -245,31 +294,20 @@ bool perf_case_plan(const struct perf_run *run, enum perf_coll coll, size_t byte
     size_t *blocks = calloc(n, sizeof(*blocks));
 
     memset(pc, 0, sizeof(*pc));
-    pc->coll = coll;
-    pc->count = bytes / run->type->size;
-    pc->bytes = pc->count * run->type->size;
-    pc->in_place = run->opt.in_place && (coll != PERF_BCAST);
+    pc->test = test;
+    pc->bytes = perf_test_round(run, test, bytes);
+    pc->count = pc->bytes / run->type->size;
+    pc->in_place = run->opt.in_place && !perf_test_is_message(test) && (test != PERF_BCAST);
     pc->rest_untouched = true;
-    pc->input = calloc(n, sizeof(*pc->input));
-    pc->result = calloc(n, sizeof(*pc->result));
+    pc->timed = true;
+    pc->share = 1;
     pc->sendcounts = ints;
-    if ((ints == NULL) || (blocks == NULL) || (pc->input == NULL) || (pc->result == NULL)) {
-        fprintf(stderr, "xccl-perf: out of memory on rank %d\n", run->rank);
-        free(blocks);
-        perf_case_free(pc);
-        return false;
-    }
-    pc->sdispls = ints + n;
-    pc->recvcounts = ints + 2 * n;
-    pc->rdispls = ints + 3 * n;
-    if (!plan_fits(run, pc)) {
-        free(blocks);
-        perf_case_free(pc);
-        return false;
-    }
-    plan_blocks(run, pc, blocks);
+    bool ok = plan_with(run, pc, ints, blocks);
     free(blocks);
-    return true;
+    if (!ok) {
+        perf_case_free(pc);
+    }
+    return ok;
 }
 
 void perf_case_free(struct perf_case *pc)
@@ -277,5 +315,8 @@ void perf_case_free(struct perf_case *pc)
     free(pc->sendcounts);
     free(pc->input);
     free(pc->result);
+    free(pc->requests);
+    free(pc->statuses);
+    perf_halo_free(pc->halo);
     memset(pc, 0, sizeof(*pc));
 }

@@ -89,7 +89,7 @@ static void draw_integers(const struct perf_run *run, const struct perf_case *pc
                           size_t first, size_t n, int64_t *out)
 {
     uint64_t base = stream_of(pc, rank);
-    bool     reduces = perf_coll_reduces(pc->coll);
+    bool     reduces = perf_test_reduces(pc->test);
 
     for (size_t i = 0; i < n; i++) {
         uint64_t raw = mix(base + first + i);
@@ -112,7 +112,7 @@ static void draw_floats(const struct perf_run *run, const struct perf_case *pc, 
                         size_t first, size_t n, double *out)
 {
     uint64_t base = stream_of(pc, rank);
-    bool     product = perf_coll_reduces(pc->coll) && (run->op->id == PERF_PROD);
+    bool     product = perf_test_reduces(pc->test) && (run->op->id == PERF_PROD);
     double   scale = (run->type->class == PERF_COMPLEX) ? 0.70710678118654752 : 1.0;
     bool     single = is_single(run->type);
 

@@ -5,7 +5,7 @@
 
 #include "perf.h"
 
-enum { POISON = 0xa5, SENDBUF_CHECK_BYTES = 1 << 20 };
+enum { SENDBUF_CHECK_BYTES = 1 << 20 };
 
 static size_t chunk_elems(const struct perf_run *run)
 {
@@ -34,10 +34,30 @@ static bool write_input(const struct perf_run *run, const struct perf_case *pc, 
     return true;
 }
 
+static bool write_image(const struct perf_run *run, const struct perf_case *pc)
+{
+    size_t chunk = chunk_elems(run);
+
+    for (size_t at = 0; at < pc->recv_elems; at += chunk) {
+        size_t part = (pc->recv_elems - at < chunk) ? pc->recv_elems - at : chunk;
+        pc->image(run, pc, false, at, part, run->bounce);
+        if (!perf_memory_write(run, element(run, pc->recvbuf, at), run->bounce,
+                               part * run->type->size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool perf_case_fill(const struct perf_run *run, const struct perf_case *pc)
 {
-    if (!write_input(run, pc, pc->sendbuf, 0, pc->send_elems, 0) ||
-        !perf_memory_set(run, pc->recvbuf, POISON, pc->recv_elems * run->type->size)) {
+    if (!write_input(run, pc, pc->sendbuf, 0, pc->send_elems, 0)) {
+        return false;
+    }
+    if (pc->image != NULL) {
+        return write_image(run, pc);
+    }
+    if (!perf_memory_set(run, pc->recvbuf, PERF_POISON, pc->recv_elems * run->type->size)) {
         return false;
     }
     for (int i = 0; i < pc->ninput; i++) {
@@ -90,7 +110,7 @@ static bool check_chunk(const struct perf_run *run, const struct perf_case *pc, 
             perf_values_make(run, pc, segment->rank, segment->index + (at - segment->offset), part,
                              run->scratch);
         } else {
-            memset(run->scratch, POISON, part * run->type->size);
+            memset(run->scratch, PERF_POISON, part * run->type->size);
         }
         found = compare_exact(run, run->bounce, run->scratch, part, mismatch);
     }
@@ -135,8 +155,30 @@ static bool check_sendbuf(const struct perf_run *run, const struct perf_case *pc
     return true;
 }
 
-static bool check_rank(const struct perf_run *run, const struct perf_case *pc,
-                       struct perf_mismatch *mismatch)
+static bool check_image(const struct perf_run *run, const struct perf_case *pc,
+                        struct perf_mismatch *mismatch)
+{
+    size_t chunk = chunk_elems(run);
+
+    for (size_t at = 0; at < pc->recv_elems; at += chunk) {
+        size_t part = (pc->recv_elems - at < chunk) ? pc->recv_elems - at : chunk;
+        bool   first = mismatch->wrong == 0;
+        if (!perf_memory_read(run, run->bounce, element(run, pc->recvbuf, at),
+                              part * run->type->size)) {
+            return false;
+        }
+        pc->image(run, pc, true, at, part, run->scratch);
+        size_t found = compare_exact(run, run->bounce, run->scratch, part, mismatch);
+        if (first && (found < part)) {
+            mismatch->index = at + found;
+            mismatch->where = perf_halo_where(pc, at + found);
+        }
+    }
+    return true;
+}
+
+static bool check_segments(const struct perf_run *run, const struct perf_case *pc,
+                           struct perf_mismatch *mismatch)
 {
     size_t at = 0;
 
@@ -151,25 +193,33 @@ static bool check_rank(const struct perf_run *run, const struct perf_case *pc,
             return false;
         }
     }
-    if (pc->rest_untouched &&
-        !check_range(run, pc, pc->recvbuf, NULL, at, pc->recv_elems, mismatch)) {
-        return false;
-    }
-    return check_sendbuf(run, pc, mismatch);
+    return !pc->rest_untouched ||
+           check_range(run, pc, pc->recvbuf, NULL, at, pc->recv_elems, mismatch);
+}
+
+static bool check_rank(const struct perf_run *run, const struct perf_case *pc,
+                       struct perf_mismatch *mismatch)
+{
+    bool ok =
+        (pc->image != NULL) ? check_image(run, pc, mismatch) : check_segments(run, pc, mismatch);
+
+    return ok && check_sendbuf(run, pc, mismatch);
 }
 
 static void print_mismatch(const struct perf_run *run, const struct perf_case *pc,
                            const struct perf_mismatch *m)
 {
     static const char *const where[] = {"", " (between blocks, not to be written)",
-                                        " of the send buffer (not to be written)"};
+                                        " of the send buffer (not to be written)",
+                                        " (inside the block, not to be written)",
+                                        " (in a corner of the ghost cells, not to be written)"};
 
     fprintf(stderr,
             "xccl-perf: WRONG RESULT: %s, %zu bytes (%zu x %s%s%s%s): rank %d, element %zu%s: "
             "got %s, expected %s; %zu element(s) wrong on this rank; --seed %llu repeats it\n",
-            perf_coll_name(pc->coll), pc->bytes, pc->count, run->type->name,
-            perf_coll_reduces(pc->coll) ? ", " : "",
-            perf_coll_reduces(pc->coll) ? run->op->name : "", pc->in_place ? ", in place" : "",
+            perf_test_name(pc->test), pc->bytes, pc->count, run->type->name,
+            perf_test_reduces(pc->test) ? ", " : "",
+            perf_test_reduces(pc->test) ? run->op->name : "", pc->in_place ? ", in place" : "",
             m->rank, m->index, where[m->where], m->got, m->expected, m->wrong,
             (unsigned long long)run->opt.seed);
 }
