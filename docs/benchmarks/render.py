@@ -84,7 +84,7 @@ def table(coll, routes):
     order = [route for route in ROUTE_ORDER if route in routes]
     order += [route for route in sorted(routes) if route not in order]
     times = {
-        route: {r["bytes"]: r for r in routes[route]["results"] if r["coll"] == coll}
+        route: {r["bytes"]: r for r in routes[route]["results"] if r.get("coll") == coll}
         for route in order
     }
     columns = ["size"]
@@ -114,7 +114,9 @@ def collectives(runs):
     for ranks, routes in sorted(runs.items()):
         yield ""
         yield f"## {ranks} ranks"
-        colls = dict.fromkeys(r["coll"] for run in routes.values() for r in run["results"])
+        colls = dict.fromkeys(
+            r["coll"] for run in routes.values() for r in run["results"] if "coll" in r
+        )
         for coll in colls:
             yield ""
             yield f"### {coll}, {ranks} ranks"
