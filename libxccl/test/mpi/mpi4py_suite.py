@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run mpi4py's own test suite with and without the interposer, and compare test by test.
 
-    mpi4py_suite.py [--ranks 1,2,4] [--sim cuda:4] [--json FILE] [-- options of test/main.py]
+    mpi4py_suite.py [--mpi openmpi,mpich] [--arrays host,device] [--ranks 1,2,4] [--json FILE]
+                    [-- options of test/main.py]
 
 The suite is the one of the source distribution that ci/bootstrap built mpi4py from, without what
 starts processes: in Debian's Open MPI 4.1.4 a second MPI_Comm_spawn waits for ever, with xccl or
-without. The exit status is 0 only if tests ran and each of them, on each rank, ended with xccl as
-it did without.
+without. With --arrays device its tests of messages, files, windows, packing and collectives run
+with xccl on arrays in simulated device memory, and have to end as on host memory without xccl. The
+exit status is 0 only if tests ran and each of them, on each rank, ended with xccl as it did without.
 """
 
 import argparse
+import importlib
 import json
 import os
 import re
-import runpy
 import sys
 import tempfile
 import unittest
@@ -22,7 +24,26 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 RECORD = "XCCL_TEST_RECORD"
+DEVICE = "--arrays-on-device"
 LEFT_OUT = ["-e", "test_spawn", "-e", "test_dynproc"]
+# The files of the suite that take their arrays from arrayimpl.
+ON_DEVICE = "test_p2p_buf.*|test_msgspec|test_pack|test_rma.*|test_io|test_cco_.*(buf|vec).*"
+# Of these, what cannot be on device memory, each with its reason.
+COUNTS = "mpi4py 4.1.2 frees the array of counts before the call is complete"
+NOT_ON_DEVICE = {
+    "TestMessageDLPackCPUBuf.testByteOffset": "reads the array's elements itself",
+    "TestMessageDLPackCPUBuf.testCapsule": "makes a capsule as for host memory",
+    "*test_cco_nb_vec.*Allgatherv*": COUNTS,
+    "*test_cco_pr_vec.*Allgatherv*": COUNTS,
+    "*test_cco_nb_buf.*ReduceScatter": COUNTS,
+    "*test_cco_pr_buf.*ReduceScatter": COUNTS,
+}
+
+
+def arrays_made():
+    """How many arrays in device memory there were until now."""
+    arrays = sys.modules.get("mpi4py_arrays")
+    return arrays.DeviceArray.made if arrays else 0
 
 
 class RecordingResult(unittest.TextTestResult):
@@ -31,6 +52,7 @@ class RecordingResult(unittest.TextTestResult):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.outcomes = {}
+        self.on_device, self.made = [], 0
 
     def note(self, test, outcome):
         self.outcomes[test.id()] = outcome
@@ -38,6 +60,7 @@ class RecordingResult(unittest.TextTestResult):
     def startTest(self, test):
         super().startTest(test)
         self.outcomes.setdefault(test.id(), "unfinished")
+        self.made = arrays_made()
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -65,18 +88,34 @@ class RecordingResult(unittest.TextTestResult):
         super().addExpectedFailure(test, err)
         self.note(test, "expected failure")
 
+    def stopTest(self, test):
+        super().stopTest(test)
+        if arrays_made() > self.made:
+            self.on_device.append(test.id())
+
     def stopTestRun(self):
         super().stopTestRun()
-        rank = os.environ.get("OMPI_COMM_WORLD_RANK", "0")
-        Path(os.environ[RECORD], f"{rank}.json").write_text(json.dumps(self.outcomes))
+        rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0"))
+        outcome = {"outcomes": self.outcomes, "on_device": self.on_device}
+        Path(os.environ[RECORD], f"{rank}.json").write_text(json.dumps(outcome))
 
 
 def record(main, arguments):
     """Inside a rank: run mpi4py's runner with the recording result."""
     unittest.TextTestRunner.resultclass = RecordingResult
-    sys.argv = [main, *arguments]
+    sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(main).parent))
-    runpy.run_path(main, run_name="__main__")
+    suite = importlib.import_module("main")
+    if DEVICE in arguments:
+        set_up = suite.setup_unittest
+
+        def set_up_device(options):
+            importlib.import_module("mpi4py_arrays").put_into_suite()
+            set_up(options)
+
+        suite.setup_unittest = set_up_device
+    sys.argv = [main, *(word for word in arguments if word != DEVICE)]
+    suite.main(module=None)
 
 
 def sources():
@@ -87,19 +126,44 @@ def sources():
     return found[-1] if found else None
 
 
-def run_suite(mpi, ranks, options, **how):
-    """Outcomes by (rank, test), and what was printed."""
+def python_env(mpi):
+    """Variables for Python programs on this MPI: which mpi4py it has; windows in Open MPI.
+
+    Open MPI 4.1's windows on memory of the program are pt2pt's, which does without threads, unless
+    that is left out: then they are UCX's.
+    """
+    env = {"PYTHONMALLOC": "malloc" if mpi.build.sanitized else "default"}
+    if mpi.family == "mpich":
+        env["PYTHONPATH"] = str(next(iter(mpich_packages()), ""))
+    else:
+        env["OMPI_MCA_osc"] = "^pt2pt"
+    return env
+
+
+def mpich_packages():
+    """Folders of the mpi4py that was built with MPICH; Python itself has the one of Open MPI."""
+    from mpi_harness import TOP
+
+    return sorted((TOP / ".venv/mpich").glob("lib*/python*/site-packages"))
+
+
+def run_suite(mpi, ranks, options, device=False, **how):
+    """Outcomes by (rank, test), and what was printed; result.on_device: tests with device arrays."""
     with tempfile.TemporaryDirectory() as folder:
+        arguments = [*LEFT_OUT, *options, *([DEVICE] if device else [])]
         result = mpi.run(
             ranks,
-            [sys.executable, __file__, "--record", str(sources()), *LEFT_OUT, *options],
-            env={RECORD: folder, "PYTHONMALLOC": "malloc" if mpi.build.sanitized else "default"},
+            [sys.executable, __file__, "--record", str(sources()), *arguments],
+            env={RECORD: folder, **python_env(mpi)},
             **{"sim": None, "timeout": 1200, **how},
         )
         outcomes = {}
+        result.on_device = 0
         for rank in range(ranks):
             file = Path(folder, f"{rank}.json")
-            for test, outcome in json.loads(file.read_text()).items() if file.exists() else ():
+            found = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
+            result.on_device += len(found.get("on_device", []))
+            for test, outcome in found["outcomes"].items():
                 outcomes[(rank, test)] = outcome
     return outcomes, result
 
@@ -119,23 +183,29 @@ def counts(outcomes):
     return dict(sorted(Counter(outcomes.values()).items()))
 
 
-def compare(mpi, ranks, options, sim):
-    without, plain = run_suite(mpi, ranks, options, preload=False, sim=sim)
-    with_xccl, preloaded = run_suite(mpi, ranks, options, preload=True, sim=sim)
-    lines = differences(without, with_xccl)
+def compare(mpi, ranks, chosen):
+    """One row of the results; it is bad if its differences are not empty."""
+    how, options = {"sim": chosen.sim}, list(chosen.options)
+    left_out = {}
+    if chosen.device:
+        how = {"sim": chosen.sim or "cuda:4", "device": True}
+        left_out = NOT_ON_DEVICE
+        options += ["-i", ON_DEVICE, *(word for name in left_out for word in ("-x", name))]
+    without, plain = run_suite(mpi, ranks, options, preload=False, sim=how["sim"])
+    with_xccl, preloaded = run_suite(mpi, ranks, options, preload=True, **how)
+    lines = differences(without, with_xccl) or ([] if without else ["no test ran"])
+    for name, run in (("without", plain), ("with", preloaded)):
+        if run.timed_out or not re.search(r"Ran \d+ tests", run.out):
+            lines.append(f"{name} xccl the suite did not come to its end: {run.out[-2000:]}")
+    if chosen.device and not preloaded.on_device:
+        lines.append("no test made an array in device memory")
     print(f"{ranks} rank(s): without xccl {counts(without)} in {plain.seconds:.0f} s")
     print(f"{ranks} rank(s): with xccl    {counts(with_xccl)} in {preloaded.seconds:.0f} s")
     print("\n".join(lines) or f"{ranks} rank(s): every test ended the same way", flush=True)
-    for name, run in (("without", plain), ("with", preloaded)):
-        if run.timed_out or not re.search(r"Ran \d+ tests", run.out):
-            lines.append(f"{name} xccl the suite did not come to its end")
-            print(lines[-1], run.out[-2000:], sep="\n")
-    return {
-        "ranks": ranks,
-        "without": counts(without),
-        "with": counts(with_xccl),
-        "differences": lines,
-    }, bool(lines) or not without
+    row = {"ranks": ranks, "without": counts(without), "with": counts(with_xccl)}
+    if chosen.device:
+        row |= {"with arrays in device memory": preloaded.on_device, "left out": left_out}
+    return {**row, "differences": lines}
 
 
 def main():
@@ -143,23 +213,28 @@ def main():
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--ranks", default="1,2,4")
-    parser.add_argument("--mpi", default="openmpi", help="openmpi or openmpi5")
+    parser.add_argument("--mpi", default="openmpi", help="of openmpi, openmpi5 and mpich")
+    parser.add_argument("--arrays", default="host", help="of host and device")
     parser.add_argument("--sim", help="simulated devices beside it, as cuda:4")
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     parser.add_argument("options", nargs="*", help="for mpi4py's test/main.py, after --")
     chosen = parser.parse_args()
     build = Build(Path(os.environ.get("XCCL_TEST_BUILD", TOP / "build/release")))
-    mpi = known_mpis(build)[chosen.mpi]
     if sources() is None:
         sys.exit("mpi4py's sources are missing: ci/bootstrap test")
-    rows, bad = [], False
-    for ranks in map(int, chosen.ranks.split(",")):
-        row, different = compare(mpi, ranks, chosen.options, chosen.sim)
-        rows.append(row)
-        bad = bad or different
+    parts = []
+    for name in chosen.mpi.split(","):
+        mpi = known_mpis(build)[name]
+        if mpi.family == "mpich" and not mpich_packages():
+            sys.exit("there is no mpi4py for MPICH: ci/bootstrap test")
+        for arrays in chosen.arrays.split(","):
+            print(f"{name}, arrays in {arrays} memory", flush=True)
+            chosen.device = arrays == "device"
+            rows = [compare(mpi, int(ranks), chosen) for ranks in chosen.ranks.split(",")]
+            parts.append({"mpi": name, "arrays": arrays, "runs": rows})
     if chosen.json:
-        chosen.json.write_text(json.dumps({"mpi": mpi.name, "runs": rows}, indent=1) + "\n")
-    return 1 if bad else 0
+        chosen.json.write_text(json.dumps(parts, indent=1) + "\n")
+    return int(any(row["differences"] for part in parts for row in part["runs"]))
 
 
 if __name__ == "__main__":

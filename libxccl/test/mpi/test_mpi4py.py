@@ -7,6 +7,7 @@ from pathlib import Path
 
 import mpi4py_suite
 import pytest
+from mpi_harness import pick
 
 HERE = Path(__file__).resolve().parent
 # The files of mpi4py's suite that call what xccl takes over; ci/mpi4py-suite runs all of it.
@@ -16,19 +17,25 @@ FAIR_PART = [
 ]
 
 
-@pytest.fixture(params=["openmpi", "openmpi5"])
+@pytest.fixture(params=["openmpi", "openmpi5", "mpich"])
 def python_mpi(request, mpis):
-    """The MPIs that the installed mpi4py, built with Open MPI 4.1, runs on."""
-    if importlib.util.find_spec("mpi4py") is None:
+    """The MPIs that have an mpi4py: that of Open MPI 4.1 runs on 5 too."""
+    built = importlib.util.find_spec("mpi4py") is not None
+    if request.param == "mpich":
+        built = mpi4py_suite.mpich_packages()
+    if not built:
         pytest.skip("mpi4py is not installed; ci/bootstrap test builds it")
-    found = mpis.get(request.param, "it is not installed")
-    if isinstance(found, str):
-        pytest.skip(f"{request.param}: {found}")
-    return found
+    return pick(mpis, request.param)
 
 
-def python_env(mpi):
-    return {"PYTHONMALLOC": "malloc"} if mpi.build.sanitized else {}
+@pytest.fixture
+def suite_mpi(python_mpi):
+    """The same, where mpi4py's own tests can be run."""
+    if mpi4py_suite.sources() is None:
+        pytest.skip("mpi4py's source distribution is not there; ci/bootstrap test unpacks it")
+    if python_mpi.build.sanitized:
+        pytest.skip("the release build runs it; Python under AddressSanitizer takes minutes")
+    return python_mpi
 
 
 @pytest.mark.parametrize("route", ["xccl", "mpi"])
@@ -38,7 +45,7 @@ def test_device_arrays(python_mpi, ranks, route):
     result = python_mpi.run(
         ranks,
         [sys.executable, str(HERE / "mpi4py_device.py")],
-        env={**python_env(python_mpi), "XCCL_ROUTE": route, "XCCL_LOG": "info"},
+        env={**mpi4py_suite.python_env(python_mpi), "XCCL_ROUTE": route, "XCCL_LOG": "info"},
         timeout=120,
     )
     result.good()
@@ -48,14 +55,30 @@ def test_device_arrays(python_mpi, ranks, route):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_own_suite(python_mpi, ranks):
+def test_own_suite(suite_mpi, ranks):
     """Every test of mpi4py's ends as it does without xccl."""
-    if mpi4py_suite.sources() is None:
-        pytest.skip("mpi4py's source distribution is not there; ci/bootstrap test unpacks it")
-    if python_mpi.build.sanitized:
-        pytest.skip("the release build runs it; Python under AddressSanitizer takes minutes")
-    without, plain = mpi4py_suite.run_suite(python_mpi, ranks, FAIR_PART, preload=False)
-    with_xccl, preloaded = mpi4py_suite.run_suite(python_mpi, ranks, FAIR_PART, preload=True)
+    without, plain = mpi4py_suite.run_suite(suite_mpi, ranks, FAIR_PART, preload=False)
+    with_xccl, preloaded = mpi4py_suite.run_suite(suite_mpi, ranks, FAIR_PART, preload=True)
     assert sum(outcome == "passed" for outcome in without.values()) > 100 * ranks, plain.out
     assert not preloaded.timed_out
     assert not mpi4py_suite.differences(without, with_xccl), preloaded.out
+
+
+@pytest.mark.parametrize(
+    ("part", "names", "fewest"),
+    [
+        ("p2p_buf", "World.test", 8),
+        ("pack", "World.test", 2),
+        ("rma", "World.testPutGet", 4),
+        ("io", "BasicWorld.test", 24),
+    ],
+)
+def test_own_suite_on_device(suite_mpi, part, names, fewest):
+    """mpi4py's own tests of messages, packing, windows and files, on arrays in device memory.
+
+    Some of them; ci/mpi4py-suite --arrays device runs all, and compares.
+    """
+    options = ["-i", f"test_{part}", "-k", names]
+    outcomes, run = mpi4py_suite.run_suite(suite_mpi, 2, options, device=True, sim="cuda:4")
+    assert set(outcomes.values()) <= {"passed", "skipped", "expected failure"}, run.out
+    assert run.on_device >= fewest, run.out
