@@ -42,6 +42,27 @@ def test_rocm(family, case, tmp_path):
     family.run(2, command(case, tmp_path, "rocm"), sim="rocm:4", timeout=TIMEOUT).good()
 
 
+HANDLES = ["receive", "persistent", "window", "file", "split", "collective"]
+LOST = {("openmpi", case) for case in HANDLES[2:]}
+LOST |= {("mpich", case) for case in HANDLES if case != "persistent"}
+
+
+@pytest.mark.parametrize("case", HANDLES)
+def test_freed_types(request, family, case, tmp_path):
+    """A derived datatype may be freed while a call needs it."""
+    if (family.name, case) in LOST:
+        reason = "the freed datatype is used when the call completes"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+    family.run(1, f"mpi_handles cuda {case} {tmp_path}", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("case", HANDLES)
+def test_freed_types_reference(family, case, tmp_path):
+    """On host memory and without xccl the program itself is right."""
+    command = f"mpi_handles none {case} {tmp_path}"
+    family.run(1, command, sim=None, preload=False, timeout=TIMEOUT).good()
+
+
 @pytest.mark.parametrize("case", [*CASES, "files"])
 def test_reference(family, case, tmp_path):
     """On host memory and without xccl the program itself is right."""
