@@ -12,6 +12,7 @@
 /* Numbers of cuda.h. */
 enum {
     CUDA_SUCCESS = 0,
+    CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_NOT_READY = 600,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
@@ -19,6 +20,7 @@ enum {
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     CU_MEMORYTYPE_DEVICE = 2,
+    CU_MEMORYTYPE_UNIFIED = 4,
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
@@ -31,6 +33,21 @@ typedef uintptr_t     CUdeviceptr;
 typedef void         *CUstream;
 typedef void         *CUevent;
 typedef unsigned char CUuuid[16];
+
+/* CUDA_MEMCPY2D_v2 of cuda.h. Of UNIFIED memory the fields "device" hold the address. */
+struct memcpy_2d_side {
+    size_t      x_bytes, y;
+    unsigned    memory_type;
+    const void *host;
+    CUdeviceptr device;
+    void       *array;
+    size_t      pitch;
+};
+struct memcpy_2d {
+    struct memcpy_2d_side src, dst;
+    size_t                width, height;
+};
+_Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as in cuda.h");
 
 /* result, function, symbol, arguments */
 #define CUDA_FUNCTIONS(X)                                                                          \
@@ -57,6 +74,7 @@ typedef unsigned char CUuuid[16];
     X(event_record, "cuEventRecord", (CUevent, CUstream))                                          \
     X(event_query, "cuEventQuery", (CUevent))                                                      \
     X(copy_async, "cuMemcpyAsync", (CUdeviceptr, CUdeviceptr, size_t, CUstream))                   \
+    X(copy_2d_async, "cuMemcpy2DAsync_v2", (const struct memcpy_2d *, CUstream))                   \
     X(set_async, "cuMemsetD8Async", (CUdeviceptr, unsigned char, size_t, CUstream))                \
     X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                         \
     X(mem_free, "cuMemFree_v2", (CUdeviceptr))                                                     \
@@ -403,6 +421,31 @@ static xcclResult_t cuda_copy_async(void *dst, const void *src, size_t bytes, xc
     return xcclSuccess;
 }
 
+static xcclResult_t cuda_copy_2d_async(void *dst, size_t dst_pitch, const void *src,
+                                       size_t src_pitch, size_t width, size_t height,
+                                       xcclStream_t stream)
+{
+    struct memcpy_2d copy = {.width = width, .height = height};
+
+    copy.src.memory_type = copy.dst.memory_type = CU_MEMORYTYPE_UNIFIED;
+    copy.src.device = (CUdeviceptr)src;
+    copy.src.pitch = src_pitch;
+    copy.dst.device = (CUdeviceptr)dst;
+    copy.dst.pitch = dst_pitch;
+    CUresult res = cu.copy_2d_async(&copy, stream);
+    if (res != CUDA_ERROR_INVALID_VALUE) {
+        CHECK(res, "cuMemcpy2DAsync");
+        return xcclSuccess;
+    }
+    /* A pitch may be too large, or not to a device's liking: then each row goes by itself. */
+    for (size_t i = 0; i < height; i++) {
+        CHECK(cu.copy_async((CUdeviceptr)dst + i * dst_pitch, (CUdeviceptr)src + i * src_pitch,
+                            width, stream),
+              "cuMemcpyAsync");
+    }
+    return xcclSuccess;
+}
+
 static xcclResult_t cuda_set_async(void *dst, int byte, size_t bytes, xcclStream_t stream)
 {
     CHECK(cu.set_async((CUdeviceptr)dst, (unsigned char)byte, bytes, stream), "cuMemsetD8Async");
@@ -458,6 +501,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .event_record = cuda_event_record,
     .event_query = cuda_event_query,
     .copy_async = cuda_copy_async,
+    .copy_2d_async = cuda_copy_2d_async,
     .set_async = cuda_set_async,
     .mem_alloc = cuda_mem_alloc,
     .mem_free = cuda_mem_free,

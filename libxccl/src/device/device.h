@@ -67,6 +67,9 @@ struct xc_device_ops {
     xcclResult_t (*event_record)(void *event, xcclStream_t stream);
     xcclResult_t (*event_query)(void *event); /* xcclInProgress while pending */
     xcclResult_t (*copy_async)(void *dst, const void *src, size_t bytes, xcclStream_t stream);
+    /* height rows of width bytes; the pitches are at least that. As many calls as it takes. */
+    xcclResult_t (*copy_2d_async)(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                                  size_t width, size_t height, xcclStream_t stream);
     xcclResult_t (*set_async)(void *dst, int byte, size_t bytes, xcclStream_t stream);
     xcclResult_t (*mem_alloc)(void **ptr_p, size_t bytes);
     xcclResult_t (*mem_free)(void *ptr);

@@ -14,6 +14,8 @@
 /* Numbers of hip_runtime_api.h. */
 enum {
     HIP_SUCCESS = 0,
+    HIP_ERROR_INVALID_VALUE = 1,
+    HIP_ERROR_INVALID_PITCH_VALUE = 12,
     HIP_ERROR_NOT_READY = 600,
     HIP_STREAM_NON_BLOCKING = 1,
     HIP_EVENT_DISABLE_TIMING = 2,
@@ -57,6 +59,8 @@ struct hip_pointer_attributes {
     X(event_record, "hipEventRecord", (void *, void *))                                            \
     X(event_query, "hipEventQuery", (void *))                                                      \
     X(copy_async, "hipMemcpyAsync", (void *, const void *, size_t, int, void *))                   \
+    X(copy_2d_async, "hipMemcpy2DAsync",                                                           \
+      (void *, size_t, const void *, size_t, size_t, size_t, int, void *))                         \
     X(set_async, "hipMemsetAsync", (void *, int, size_t, void *))                                  \
     X(mem_alloc, "hipMalloc", (void **, size_t))                                                   \
     X(mem_free, "hipFree", (void *))                                                               \
@@ -367,6 +371,26 @@ static xcclResult_t hip_copy_async(void *dst, const void *src, size_t bytes, xcc
     return xcclSuccess;
 }
 
+static xcclResult_t hip_copy_2d_async(void *dst, size_t dst_pitch, const void *src,
+                                      size_t src_pitch, size_t width, size_t height,
+                                      xcclStream_t stream)
+{
+    hipError_t res = hip.copy_2d_async(dst, dst_pitch, src, src_pitch, width, height,
+                                       HIP_MEMCPY_DEFAULT, stream);
+
+    if ((res != HIP_ERROR_INVALID_VALUE) && (res != HIP_ERROR_INVALID_PITCH_VALUE)) {
+        CHECK(res, "hipMemcpy2DAsync");
+        return xcclSuccess;
+    }
+    hip.take_error(); /* a pitch may be too large: then each row goes by itself */
+    for (size_t i = 0; i < height; i++) {
+        CHECK(hip.copy_async((char *)dst + i * dst_pitch, (const char *)src + i * src_pitch, width,
+                             HIP_MEMCPY_DEFAULT, stream),
+              "hipMemcpyAsync");
+    }
+    return xcclSuccess;
+}
+
 static xcclResult_t hip_set_async(void *dst, int byte, size_t bytes, xcclStream_t stream)
 {
     CHECK(hip.set_async(dst, byte, bytes, stream), "hipMemsetAsync");
@@ -419,6 +443,7 @@ const struct xc_device_ops xc_hip_ops = {
     .event_record = hip_event_record,
     .event_query = hip_event_query,
     .copy_async = hip_copy_async,
+    .copy_2d_async = hip_copy_2d_async,
     .set_async = hip_set_async,
     .mem_alloc = hip_mem_alloc,
     .mem_free = hip_mem_free,
