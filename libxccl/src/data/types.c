@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "data/types.h"
 
+#include "data/flatten.h"
+
 /* name in mpi.h, Open MPI's variable, nature; the first ones are looked at first. */
 #define XM_TYPES(X)                                                                                \
     X(MPI_FLOAT, ompi_mpi_float, XM_REAL)                                                          \
@@ -122,61 +124,20 @@ static const struct named *find_named(MPI_Datatype type)
     return NULL;
 }
 
-static bool is_plain(MPI_Datatype type);
-
-/* One inner type of a constructor that keeps its elements in order and side by side. */
-static bool inner_is_plain(MPI_Datatype type, int ni, int na, int nd)
-{
-    int          integers[4];
-    MPI_Aint     addresses[4];
-    MPI_Datatype inner;
-    int          i2, a2, d2, combiner;
-
-    if ((ni > 4) || (na > 4) || (nd != 1) ||
-        (xm_pmpi.Type_get_contents(type, ni, na, nd, integers, addresses, &inner) != MPI_SUCCESS)) {
-        return false;
-    }
-    bool plain = is_plain(inner);
-    /* Only handles of derived types that MPI made for us are freed. */
-    if ((xm_pmpi.Type_get_envelope(inner, &i2, &a2, &d2, &combiner) == MPI_SUCCESS) &&
-        (combiner != MPI_COMBINER_NAMED)) {
-        xm_pmpi.Type_free(&inner);
-    }
-    return plain;
-}
-
 /*
  * Equal size and extent do not suffice: an indexed type may permute its elements. So a derived type
  * is plain only if its constructors say so; other types are packed, which is always right.
  */
-static bool is_plain(MPI_Datatype type)
+static bool is_plain(MPI_Datatype type, const struct xm_layout *layout)
 {
-    struct xm_layout    layout;
-    const struct named *named = find_named(type);
-    int                 ni, na, nd, combiner;
-
-    if (named != NULL) {
-        return named->layout.plain;
-    }
-    if (!ask_layout(type, &layout) || (layout.lb != 0) || (layout.true_lb != 0) ||
-        (layout.size != layout.extent) || (layout.size != layout.true_extent) ||
-        (xm_pmpi.Type_get_envelope(type, &ni, &na, &nd, &combiner) != MPI_SUCCESS)) {
+    if ((layout->lb != 0) || (layout->true_lb != 0) || (layout->size != layout->extent) ||
+        (layout->size != layout->true_extent)) {
         return false;
     }
-    switch (combiner) {
-    case MPI_COMBINER_NAMED:
-        return true;
-    case MPI_COMBINER_DUP:
-    case MPI_COMBINER_CONTIGUOUS:
-    case MPI_COMBINER_VECTOR:  /* strides without holes, as the sizes are equal, */
-    case MPI_COMBINER_HVECTOR: /* and forwards, as the lower bound is 0: see below */
-    case MPI_COMBINER_RESIZED:
-        break;
-    default:
-        return false;
-    }
-    /* A vector of stride -1 could only have lower bound 0 with a single block. */
-    return inner_is_plain(type, ni, na, nd);
+    const struct xm_flat *flat = xm_flat_get(type);
+    bool plain = (flat != NULL) && (flat->runs.count == 1) && (flat->runs.run[0].levels == 0);
+    xm_flat_put(flat);
+    return plain;
 }
 
 bool xm_layout_of(MPI_Datatype type, struct xm_layout *layout_p)
@@ -194,7 +155,8 @@ bool xm_layout_of(MPI_Datatype type, struct xm_layout *layout_p)
         return false;
     }
     layout_p->derived = true;
-    layout_p->plain = is_plain(type);
+    layout_p->flat = NULL;
+    layout_p->plain = is_plain(type, layout_p);
     return true;
 }
 

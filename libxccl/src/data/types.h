@@ -8,13 +8,17 @@
 
 #include "mpi/mpi.h"
 
+struct xm_flat;
+
 /* How the elements of a type lie in memory. */
 struct xm_layout {
     MPI_Count size;                 /* bytes of data */
     MPI_Count lb, extent;           /* step from one element to the next */
     MPI_Count true_lb, true_extent; /* what an element really touches */
     bool      derived;
-    bool      plain; /* count elements are count * size bytes, in order, without holes */
+    /* Taken apart, of a buffer in device memory that is not plain; NULL: not possible. Held. */
+    const struct xm_flat *flat;
+    bool plain; /* count elements are count * size bytes, in order, without holes */
 };
 
 /* False if type is no valid datatype; then MPI is to complain. */

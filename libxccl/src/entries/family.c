@@ -8,6 +8,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "comms/wait.h"
+#include "data/flatten.h"
 #include "entries/entries.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -97,6 +98,7 @@ static int finalize(int profiling, const long *args)
     if (ours) {
         xm_ops_finalize();
         xm_comms_finalize();
+        xm_flat_finalize();
         xm_progress_finalize();
     }
     int res = (int)xm_mpi_forward(XM_FN_MPI_Finalize, profiling, args);

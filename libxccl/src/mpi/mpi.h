@@ -83,7 +83,11 @@
     X(Type_get_envelope)                                                                           \
     X(Type_get_contents)                                                                           \
     X(Type_get_name)                                                                               \
-    X(Type_free)
+    X(Type_free)                                                                                   \
+    X(Type_create_keyval)                                                                          \
+    X(Type_free_keyval)                                                                            \
+    X(Type_get_attr)                                                                               \
+    X(Type_set_attr)
 
 struct xm_pmpi {
 #define XM_FIELD(name) __typeof__(&PMPI_##name) name;

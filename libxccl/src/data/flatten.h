@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datatypes taken apart: from their constructors to runs of bytes. */
+#ifndef XM_DATA_FLATTEN_H
+#define XM_DATA_FLATTEN_H
+
+#include "data/runs.h"
+#include "mpi/mpi.h"
+
+/* One element of a type. Belongs to all that hold it, and stays when the type is freed. */
+struct xm_flat {
+    int            users; /* atomic */
+    bool           usable;
+    bool           disjoint;  /* certainly no byte twice: the order of writing does not matter */
+    ptrdiff_t      low, high; /* of the bytes of data */
+    struct xm_runs runs;
+};
+
+/*
+ * What type consists of, or NULL: of MPI_Type_create_darray, of types whose runs are too many, and
+ * where MPI says something else than its constructors. Kept as an attribute of the datatype, so
+ * that it is worked out once. The caller gives it back.
+ */
+const struct xm_flat *xm_flat_get(MPI_Datatype type);
+/* Another user of it; NULL is none. */
+const struct xm_flat *xm_flat_hold(const struct xm_flat *flat);
+void                  xm_flat_put(const struct xm_flat *flat);
+
+/* Before MPI_Finalize. Types are taken apart later too, and no attribute is left to. */
+void xm_flat_finalize(void);
+
+#endif
