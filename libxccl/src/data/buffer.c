@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/flatten.h"
+
 struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *b, int i)
 {
     struct xm_block block = {.count =
@@ -77,6 +79,22 @@ static bool find_layouts(struct xm_buffer *b, const struct xm_call *call)
     return true;
 }
 
+/*
+ * What the copies will need of derived types. Now, because the program may free a type as soon as
+ * the call has returned, while its data is still on the way.
+ */
+static void take_apart(struct xm_buffer *b)
+{
+    for (int i = 0; (b->types != NULL) && (i < b->blocks); i++) {
+        if (!b->layouts[i].plain && (b->layouts[i].size > 0)) {
+            b->layouts[i].flat = xm_flat_get(b->types[i]);
+        }
+    }
+    if (b->types == NULL) {
+        b->layout.flat = xm_flat_get(b->type);
+    }
+}
+
 /* Totals, span and memory kind of a buffer whose blocks are set. False for MPI to complain. */
 static bool finish(const struct xm_call *call, struct xm_buffer *b)
 {
@@ -99,7 +117,10 @@ static bool finish(const struct xm_call *call, struct xm_buffer *b)
     }
     b->used = (b->bytes > 0);
     if (b->used) {
-        b->mem = memory_at(b->buf + b->low);
+        b->mem = memory_at(xm_buffer_at(b, b->low));
+        if (!b->plain && (b->mem.kind == XC_MEM_DEVICE)) {
+            take_apart(b);
+        }
     }
     return true;
 }
@@ -119,6 +140,24 @@ bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count
     return single(NULL, buffer, buf, count, type);
 }
 
+void xm_buffer_part(const struct xm_buffer *all, MPI_Count first, MPI_Count count,
+                    struct xm_buffer *part_p)
+{
+    struct xm_buffer part = *all;
+    struct xm_block  block = {.count = count, .type = all->type, .layout = &all->layout};
+
+    part.buf += (MPI_Aint)(first * all->layout.extent);
+    part.count = count;
+    part.bytes = count * all->layout.size;
+    part.used = (part.bytes > 0);
+    part.elements = 0;
+    if (part.used) {
+        widen(&part, &block);
+        part.elements = count;
+    }
+    *part_p = part;
+}
+
 /* Send or receive blocks of their own size each, for n partners. */
 static bool vector(const struct xm_call *call, struct xm_buffer *b, bool sends, int n)
 {
@@ -135,10 +174,21 @@ static bool vector(const struct xm_call *call, struct xm_buffer *b, bool sends, 
     return finish(call, b);
 }
 
+void xm_buffer_free(struct xm_buffer *b)
+{
+    xm_flat_put(b->layout.flat);
+    b->layout.flat = NULL;
+    for (int i = 0; (b->layouts != NULL) && (i < b->blocks); i++) {
+        xm_flat_put(b->layouts[i].flat);
+    }
+    free(b->layouts);
+    b->layouts = NULL;
+}
+
 void xm_buffers_free(struct xm_buffers *buffers)
 {
-    free(buffers->send.layouts);
-    free(buffers->recv.layouts);
+    xm_buffer_free(&buffers->send);
+    xm_buffer_free(&buffers->recv);
 }
 
 /* Who this rank is in a rooted collective, on either kind of communicator. */

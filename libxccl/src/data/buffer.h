@@ -58,10 +58,14 @@ struct xm_buffers {
  */
 bool xm_buffers_of(const struct xm_call *call, const struct xm_place *place,
                    struct xm_buffers *buffers_p);
-/* A single buffer of count elements, for calls that are no collectives. */
+/* A single buffer of count elements, for calls that are no collectives. xm_buffer_free() later. */
 bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count,
                       MPI_Datatype type);
 void xm_buffers_free(struct xm_buffers *buffers);
+void xm_buffer_free(struct xm_buffer *buffer);
+/* Some elements of a buffer with one block. It lives as long as that one, and is not freed. */
+void xm_buffer_part(const struct xm_buffer *all, MPI_Count first, MPI_Count count,
+                    struct xm_buffer *part_p);
 
 /*
  * The kind of memory at ptr. The answer is kept for the next look of this thread at the same
@@ -70,6 +74,12 @@ void xm_buffers_free(struct xm_buffers *buffers);
 struct xc_mem_info xm_buffer_ask(const struct xc_device_ops *dev, const void *ptr);
 
 struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *buffer, int i);
+
+/* A place in it; the buffer itself may be MPI_BOTTOM, which no pointer may be counted from. */
+static inline char *xm_buffer_at(const struct xm_buffer *buffer, MPI_Aint offset)
+{
+    return (char *)((uintptr_t)buffer->buf + (uintptr_t)offset);
+}
 
 /* Device memory, which MPI and the host must not touch? */
 static inline bool xm_on_device(const struct xm_buffer *buffer)

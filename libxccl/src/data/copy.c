@@ -10,144 +10,27 @@
 /* MPI_Pack counts in int: larger blocks go in pieces of this many bytes at most. */
 enum { PACK_BYTES = 1 << 30 };
 
-/* A stretch of data without holes; stretches that follow each other are one. */
-struct stretch {
-    MPI_Aint offset; /* from the buffer */
-    size_t   packed; /* from the beginning of the packed data */
-    size_t   bytes;
-};
-
-/* Something is done with each stretch of a buffer in turn. */
-struct visit {
-    const struct xm_copier *copier;
-    const struct xm_buffer *buffer;
-    xcclResult_t (*each)(const struct visit *visit, const struct stretch *stretch);
-    char          *other; /* the packed data, or the span in host memory */
-    struct stretch now;   /* not handed out yet: the next one may follow it */
-};
-
-static xcclResult_t flush(struct visit *v)
-{
-    xcclResult_t res = (v->now.bytes > 0) ? v->each(v, &v->now) : xcclSuccess;
-
-    v->now.packed += v->now.bytes;
-    v->now.bytes = 0;
-    return res;
-}
-
-static xcclResult_t add(struct visit *v, MPI_Aint offset, size_t bytes)
-{
-    xcclResult_t res = xcclSuccess;
-
-    if ((v->now.bytes > 0) && (offset != v->now.offset + (MPI_Aint)v->now.bytes)) {
-        res = flush(v);
-    }
-    if (v->now.bytes == 0) {
-        v->now.offset = offset;
-    }
-    v->now.bytes += bytes;
-    return res;
-}
-
 /*
- * Which bytes of one element are data: those that MPI_Unpack writes. That holds for any type,
- * however it was made. mask: true_extent bytes, from the element's true lower bound.
+ * A call of the device's runtime takes about as long as this many bytes on their way to the host; a
+ * row of a copy in two dimensions counts as ROW_BYTES at least. Estimates, not measurements.
  */
-static xcclResult_t find_data(const struct xm_copier *copier, const struct xm_block *block,
-                              char **mask_p)
-{
-    size_t extent = (size_t)block->layout->true_extent, size = (size_t)block->layout->size;
-    char  *mask = calloc(extent, 1);
-    char  *ones = malloc(size);
-    int    position = 0;
-    int    res = MPI_ERR_OTHER;
+enum { CALL_BYTES = 64 << 10, ROW_BYTES = 512, FEW_CALLS = 64 };
 
-    if ((mask != NULL) && (ones != NULL) && (size <= PACK_BYTES)) {
-        memset(ones, 0xff, size);
-        res = xm_pmpi.Unpack(ones, (int)size, &position, mask - block->layout->true_lb, 1,
-                             block->type, copier->call->comm);
-    }
-    free(ones);
-    if (res != MPI_SUCCESS) {
-        free(mask);
-        return xc_fail(xcclSystemError, "out of memory for a datatype of %zu bytes", extent);
-    }
-    *mask_p = mask;
-    return xcclSuccess;
+static struct xm_lane lane_of(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                              char *other)
+{
+    return (struct xm_lane){.copier = copier, .buffer = buffer, .other = other};
 }
 
-static xcclResult_t visit_element(struct visit *v, const char *mask, size_t extent, MPI_Aint at)
+static size_t span_of(const struct xm_buffer *buffer)
 {
-    xcclResult_t res = xcclSuccess;
-
-    for (size_t i = 0; (i < extent) && (res == xcclSuccess);) {
-        const char *end = memchr(mask + i, (mask[i] == 0) ? -1 : 0, extent - i);
-        size_t      to = (end != NULL) ? (size_t)(end - mask) : extent;
-        if (mask[i] != 0) {
-            res = add(v, at + (MPI_Aint)i, to - i);
-        }
-        i = to;
-    }
-    return res;
+    return (size_t)(buffer->high - buffer->low);
 }
 
-static xcclResult_t visit_derived(struct visit *v, const struct xm_block *block)
+/* Between two devices single copies are certain to work; those of rows are not. */
+static bool on_this_device(const struct xm_copier *copier, const struct xm_buffer *buffer)
 {
-    const struct xm_layout *l = block->layout;
-    char                   *mask = NULL;
-    xcclResult_t            res = find_data(v->copier, block, &mask);
-
-    if (res != xcclSuccess) {
-        return res;
-    }
-    for (MPI_Count i = 0; (i < block->count) && (res == xcclSuccess); i++) {
-        res = visit_element(v, mask, (size_t)l->true_extent,
-                            block->offset + (MPI_Aint)(i * l->extent + l->true_lb));
-    }
-    free(mask);
-    return res;
-}
-
-/* Every stretch of data, in the order of the blocks. */
-static xcclResult_t visit_data(struct visit *v)
-{
-    xcclResult_t res = xcclSuccess;
-
-    for (int i = 0; (i < v->buffer->blocks) && (res == xcclSuccess); i++) {
-        struct xm_block block = xm_block_at(v->copier->call, v->buffer, i);
-        if ((block.count == 0) || (block.layout->size == 0)) {
-            continue;
-        }
-        res = block.layout->plain ? add(v, block.offset, (size_t)(block.count * block.layout->size))
-                                  : visit_derived(v, &block);
-    }
-    xcclResult_t last = flush(v);
-    return (res != xcclSuccess) ? res : last;
-}
-
-static xcclResult_t each_to_packed(const struct visit *v, const struct stretch *s)
-{
-    return v->copier->dev->copy_async(v->other + s->packed, v->buffer->buf + s->offset, s->bytes,
-                                      v->copier->stream);
-}
-
-static xcclResult_t each_from_packed(const struct visit *v, const struct stretch *s)
-{
-    return v->copier->dev->copy_async(v->buffer->buf + s->offset, v->other + s->packed, s->bytes,
-                                      v->copier->stream);
-}
-
-static xcclResult_t each_to_span(const struct visit *v, const struct stretch *s)
-{
-    return v->copier->dev->copy_async(v->other + (s->offset - v->buffer->low),
-                                      v->buffer->buf + s->offset, s->bytes, v->copier->stream);
-}
-
-static xcclResult_t each_from_span(const struct visit *v, const struct stretch *s)
-{
-    return v->copier->dev->copy_async(v->buffer->buf + s->offset,
-                                      v->other + (s->offset - v->buffer->low), s->bytes,
-                                      v->copier->stream);
+    return (buffer->mem.kind == XC_MEM_DEVICE) && (buffer->mem.device == copier->scratch->device);
 }
 
 /* MPI_Pack or MPI_Unpack all blocks between base (as the buffer) and packed, both host memory. */
@@ -192,7 +75,7 @@ static xcclResult_t host_span(const struct xm_copier *copier, const struct xm_bu
     void  *span;
 
     if (buffer->mem.kind != XC_MEM_DEVICE) {
-        *span_p = buffer->buf + buffer->low;
+        *span_p = xm_buffer_at(buffer, buffer->low);
         return xcclSuccess;
     }
     xcclResult_t res = xm_scratch_take(copier->scratch, XM_POOL_HOST, bytes, &span);
@@ -200,7 +83,7 @@ static xcclResult_t host_span(const struct xm_copier *copier, const struct xm_bu
         return res;
     }
     /* Holes are read along with the data: one copy is faster than many, and harms nobody. */
-    res = copier->dev->copy_async(span, buffer->buf + buffer->low, bytes, copier->stream);
+    res = copier->dev->copy_async(span, xm_buffer_at(buffer, buffer->low), bytes, copier->stream);
     if (res != xcclSuccess) {
         return res;
     }
@@ -229,11 +112,22 @@ static xcclResult_t pack_derived(const struct xm_copier *copier, const struct xm
     return copier->dev->copy_async(packed, host, (size_t)buffer->bytes, copier->stream);
 }
 
+/* Not over the host: all of the span would go there, and the data come back. */
+static bool packs_on_device(const struct xm_lane *lane)
+{
+    const struct xm_buffer *b = lane->buffer;
+    struct xm_cost          cost;
+
+    return on_this_device(lane->copier, b) && xm_enqueue_cost(lane, &cost) &&
+           (cost.calls <= FEW_CALLS + (span_of(b) + (size_t)b->bytes) / CALL_BYTES);
+}
+
 xcclResult_t xm_pack(const struct xm_copier *copier, const struct xm_buffer *buffer, void *packed)
 {
-    struct visit v = {.copier = copier, .buffer = buffer, .each = each_to_packed, .other = packed};
+    struct xm_lane lane = lane_of(copier, buffer, packed);
 
-    return buffer->plain ? visit_data(&v) : pack_derived(copier, buffer, packed);
+    return (buffer->plain || packs_on_device(&lane)) ? xm_enqueue(&lane)
+                                                     : pack_derived(copier, buffer, packed);
 }
 
 /*
@@ -243,9 +137,8 @@ xcclResult_t xm_pack(const struct xm_copier *copier, const struct xm_buffer *buf
 static xcclResult_t unpack_derived(const struct xm_copier *copier, const struct xm_buffer *buffer,
                                    const void *packed)
 {
-    size_t       bytes = (size_t)buffer->bytes;
-    void        *host, *span;
-    struct visit v = {.copier = copier, .buffer = buffer, .each = each_from_span};
+    size_t bytes = (size_t)buffer->bytes;
+    void  *host, *span;
 
     xcclResult_t res = xm_scratch_take(copier->scratch, XM_POOL_HOST, bytes, &host);
     if (res != xcclSuccess) {
@@ -262,8 +155,7 @@ static xcclResult_t unpack_derived(const struct xm_copier *copier, const struct 
     if (buffer->mem.kind != XC_MEM_DEVICE) {
         return convert(copier, buffer, buffer->buf, host, false);
     }
-    res =
-        xm_scratch_take(copier->scratch, XM_POOL_HOST, (size_t)(buffer->high - buffer->low), &span);
+    res = xm_scratch_take(copier->scratch, XM_POOL_HOST, span_of(buffer), &span);
     if (res != xcclSuccess) {
         return res;
     }
@@ -271,41 +163,72 @@ static xcclResult_t unpack_derived(const struct xm_copier *copier, const struct 
     if (res != xcclSuccess) {
         return res;
     }
-    v.other = span;
-    return visit_data(&v);
+    return xm_stage_out(copier, buffer, span);
+}
+
+/*
+ * Over the host each stretch comes back by a call of its own too, so that way must save some. It
+ * does where a type permutes what lies side by side.
+ */
+static bool unpacks_on_device(const struct xm_lane *lane)
+{
+    const struct xm_buffer *b = lane->buffer;
+    struct xm_lane          back = *lane;
+    struct xm_cost          cost, other;
+
+    back.span = true;
+    return on_this_device(lane->copier, b) && xm_ordered(lane->copier->call, b) &&
+           xm_enqueue_cost(lane, &cost) &&
+           ((cost.calls <= FEW_CALLS + 2 * (size_t)b->bytes / CALL_BYTES) ||
+            (xm_enqueue_cost(&back, &other) && (cost.calls / 2 <= other.calls)));
 }
 
 xcclResult_t xm_unpack(const struct xm_copier *copier, const struct xm_buffer *buffer,
                        const void *packed)
 {
-    struct visit v = {.copier = copier,
-                      .buffer = buffer,
-                      .each = each_from_packed,
-                      .other = (char *)(uintptr_t)packed};
+    struct xm_lane lane = lane_of(copier, buffer, (char *)(uintptr_t)packed);
 
-    return buffer->plain ? visit_data(&v) : unpack_derived(copier, buffer, packed);
+    lane.out = true;
+    return (buffer->plain || unpacks_on_device(&lane)) ? xm_enqueue(&lane)
+                                                       : unpack_derived(copier, buffer, packed);
+}
+
+/* Or holes and all: one copy is faster than many, and harms nobody. */
+static bool data_only(const struct xm_lane *lane)
+{
+    const struct xm_buffer *b = lane->buffer;
+    struct xm_cost          cost;
+
+    if (b->plain) {
+        return true;
+    }
+    if (!xm_enqueue_cost(lane, &cost) || (cost.rows == 0)) {
+        return false;
+    }
+    size_t row = (size_t)b->bytes / cost.rows;
+    return cost.calls * CALL_BYTES + cost.rows * ((row < ROW_BYTES) ? ROW_BYTES : row) < span_of(b);
 }
 
 xcclResult_t xm_stage_in(const struct xm_copier *copier, const struct xm_buffer *buffer, char *span)
 {
-    struct visit v = {.copier = copier, .buffer = buffer, .each = each_to_span, .other = span};
+    struct xm_lane lane = lane_of(copier, buffer, span);
 
+    lane.span = true;
     if (!buffer->in) {
         return xcclSuccess;
     }
-    if (buffer->plain) {
-        return visit_data(&v);
-    }
-    return copier->dev->copy_async(span, buffer->buf + buffer->low,
-                                   (size_t)(buffer->high - buffer->low), copier->stream);
+    return data_only(&lane) ? xm_enqueue(&lane)
+                            : copier->dev->copy_async(span, xm_buffer_at(buffer, buffer->low),
+                                                      span_of(buffer), copier->stream);
 }
 
 xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer *buffer,
                           char *span)
 {
-    struct visit v = {.copier = copier, .buffer = buffer, .each = each_from_span, .other = span};
+    struct xm_lane lane = lane_of(copier, buffer, span);
 
-    return buffer->out ? visit_data(&v) : xcclSuccess;
+    lane.span = lane.out = true;
+    return buffer->out ? xm_enqueue(&lane) : xcclSuccess;
 }
 
 /* The element as it is, with the first bytes of its data taken from `from`; on host memory. */
@@ -334,32 +257,35 @@ static xcclResult_t element_out(const struct xm_copier *copier, const struct xm_
     struct xm_buffer        one = *buffer;
     struct xm_scratch       scratch;
     void                   *kept, *packed;
-    struct visit            v = {.copier = copier, .buffer = &one, .each = each_from_span};
 
     one.buf += offset;
     one.count = 1;
     one.bytes = l->size;
     one.low = (MPI_Aint)l->true_lb;
     one.high = one.low + (MPI_Aint)l->true_extent;
+    span += offset + one.low - buffer->low;
+    if (xm_ordered(copier->call, &one)) {
+        struct xm_lane lane = lane_of(copier, &one, span);
+        lane.span = lane.out = true;
+        return xm_enqueue_head(&lane, bytes);
+    }
     xm_scratch_begin(&scratch, copier->dev, copier->scratch->device);
     xcclResult_t res = xm_scratch_take(&scratch, XM_POOL_HOST, (size_t)l->true_extent, &kept);
     if (res == xcclSuccess) {
         res = xm_scratch_take(&scratch, XM_POOL_HOST, 2 * (size_t)l->size, &packed);
     }
     if (res == xcclSuccess) {
-        res = copier->dev->copy_async(kept, one.buf + one.low, (size_t)l->true_extent,
+        res = copier->dev->copy_async(kept, xm_buffer_at(&one, one.low), (size_t)l->true_extent,
                                       copier->stream);
     }
     if (res == xcclSuccess) {
         res = xm_stream_wait(copier->dev, copier->stream);
     }
     if (res == xcclSuccess) {
-        res =
-            merge_element(copier, &one, span - buffer->low + offset + one.low, kept, packed, bytes);
+        res = merge_element(copier, &one, span, kept, packed, bytes);
     }
     if (res == xcclSuccess) {
-        v.other = kept;
-        res = visit_data(&v);
+        res = xm_stage_out(copier, &one, kept);
     }
     if (res == xcclSuccess) {
         res = xm_stream_wait(copier->dev, copier->stream);
@@ -374,17 +300,16 @@ xcclResult_t xm_stage_out_bytes(const struct xm_copier *copier, const struct xm_
                                 char *span, MPI_Count bytes)
 {
     struct xm_buffer part = *buffer;
-    struct visit     v = {.copier = copier, .buffer = &part, .each = each_from_span, .other = span};
 
     if ((bytes < 0) || (bytes >= buffer->bytes)) {
         return xm_stage_out(copier, buffer, span);
     }
     if (buffer->plain) {
-        return copier->dev->copy_async(buffer->buf + buffer->low, span, (size_t)bytes,
+        return copier->dev->copy_async(xm_buffer_at(buffer, buffer->low), span, (size_t)bytes,
                                        copier->stream);
     }
     part.count = bytes / buffer->layout.size;
-    xcclResult_t res = visit_data(&v);
+    xcclResult_t res = xm_stage_out(copier, &part, span);
     if ((res == xcclSuccess) && (bytes % buffer->layout.size != 0)) {
         res = element_out(copier, buffer, span, part.count, (size_t)(bytes % buffer->layout.size));
     }

@@ -3,20 +3,12 @@
 #ifndef XM_DATA_COPY_H
 #define XM_DATA_COPY_H
 
-#include "data/buffer.h"
-#include "data/pools.h"
-
-/* Where copies of one call run, and what they may use. The device is entered. */
-struct xm_copier {
-    const struct xm_call       *call;
-    const struct xc_device_ops *dev;
-    xcclStream_t                stream;
-    struct xm_scratch          *scratch;
-};
+#include "data/enqueue.h"
 
 /*
- * The buffer's data, block after block without gaps, into packed (device memory). Enqueued; a
- * derived type is packed by MPI meanwhile, which waits for a copy.
+ * The buffer's data, block after block without gaps, into packed (memory of the scratch's device).
+ * Enqueued, unless a derived type is packed by MPI, which waits for a copy: where the type cannot
+ * be taken apart, and where that would take more calls of the device's runtime than it saves.
  */
 xcclResult_t xm_pack(const struct xm_copier *copier, const struct xm_buffer *buffer, void *packed);
 /* The other way. Only bytes of data are written: holes of a type and gaps belong to others. */
@@ -33,7 +25,7 @@ xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer
                           char *span);
 /*
  * The same for the first `bytes` bytes of data, in the order of the datatype; negative: for all.
- * Waits for copies if a derived type's element is there in part. The buffer is a single block.
+ * May wait for copies if a derived type's element is there in part. The buffer is a single block.
  */
 xcclResult_t xm_stage_out_bytes(const struct xm_copier *copier, const struct xm_buffer *buffer,
                                 char *span, MPI_Count bytes);

@@ -300,13 +300,10 @@ static xcclResult_t copy_partitions(struct xm_transfer *t, int low, int high, bo
     MPI_Aint                    begin = (MPI_Aint)(low * t->per_partition * all->layout.extent);
     void                       *saved;
 
-    if (!xm_buffer_single(&some, all->buf + begin, (high - low + 1) * t->per_partition,
-                          all->type) ||
-        !some.used) {
+    xm_buffer_part(all, low * t->per_partition, (high - low + 1) * t->per_partition, &some);
+    if (!some.used) {
         return xcclSuccess;
     }
-    some.in = all->in;
-    some.out = all->out;
     char        *span = part->span + (begin + some.low - all->low);
     xcclResult_t res = dev->enter(all->mem.device, &saved);
     if (res != xcclSuccess) {
@@ -349,5 +346,6 @@ void xm_transfer_close(struct xm_transfer *t)
             xm_scratch_end(&t->parts[i].scratch);
             t->parts[i].open = false;
         }
+        xm_buffer_free(&t->parts[i].buffer);
     }
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datatypes taken apart, against what the MPI library does with them.
+"""Datatypes taken apart, and the copies made of them, against what the MPI library does with them.
 
-The program holds that part of the interposer itself: nothing is preloaded, and one rank is enough.
+The programs hold that part of the interposer themselves: nothing is preloaded, and one rank is enough.
 The seed is printed; XCCL_TEST_SEED sets it as for the random collectives.
 """
 
@@ -12,7 +12,7 @@ TYPES = 4000
 TIMEOUT = 60
 
 
-@pytest.mark.parametrize("program", ["mpi_flatten"])
+@pytest.mark.parametrize("program", ["mpi_flatten", "mpi_copies"])
 def test_types(mpi, program):
     command = f"{program} none {seed()} {TYPES}"
     print(command)

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "data/enqueue.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "data/flatten.h"
+
+/*
+ * More calls than this for a block: then it is worth looking for a way with fewer, at so many bytes
+ * in the time of a call.
+ */
+enum { FEW_CALLS = 64, LOOK_BYTES = 4096 };
+
+/* A visit of all data. Stretches that follow each other are one copy. */
+struct visit {
+    const struct xm_lane *lane;
+    MPI_Aint              offset; /* of what is not enqueued yet: the next may follow it */
+    size_t                packed, bytes;
+};
+
+static xcclResult_t copy_rows(const struct xm_lane *lane, MPI_Aint offset, size_t packed,
+                              size_t bytes, const struct xm_level *level)
+{
+    const struct xc_device_ops *dev = lane->copier->dev;
+    char                       *mine = xm_buffer_at(lane->buffer, offset);
+    char *other = lane->other + (lane->span ? (size_t)(offset - lane->buffer->low) : packed);
+    char *to = lane->out ? mine : other, *from = lane->out ? other : mine;
+
+    if (level == NULL) {
+        return dev->copy_async(to, from, bytes, lane->copier->stream);
+    }
+    size_t stride = (size_t)level->stride, apart = lane->span ? stride : level->packed;
+    return dev->copy_2d_async(to, lane->out ? stride : apart, from, lane->out ? apart : stride,
+                              bytes, level->count, lane->copier->stream);
+}
+
+static xcclResult_t flush(struct visit *v)
+{
+    xcclResult_t res = xcclSuccess;
+
+    if (v->bytes > 0) {
+        res = copy_rows(v->lane, v->offset, v->packed, v->bytes, NULL);
+    }
+    v->packed += v->bytes;
+    v->bytes = 0;
+    return res;
+}
+
+static xcclResult_t add(struct visit *v, MPI_Aint offset, size_t bytes)
+{
+    xcclResult_t res = xcclSuccess;
+
+    if ((v->bytes > 0) && (offset != v->offset + (MPI_Aint)v->bytes)) {
+        res = flush(v);
+    }
+    if (v->bytes == 0) {
+        v->offset = offset;
+    }
+    v->bytes += bytes;
+    return res;
+}
+
+/* ---- runs ---- */
+
+/* The longest level whose repetitions are rows of a copy in two dimensions, or -1. */
+static int rows_level(const struct xm_run *run)
+{
+    int best = -1;
+
+    for (int i = 0; i < run->levels; i++) {
+        if ((run->level[i].stride >= (ptrdiff_t)run->bytes) &&
+            (run->level[i].packed >= run->bytes) &&
+            ((best < 0) || (run->level[i].count > run->level[best].count))) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static size_t calls_of(const struct xm_run *run)
+{
+    int    level = rows_level(run);
+    size_t rows = xm_run_stretches(run);
+
+    return (level < 0) ? rows : rows / run->level[level].count;
+}
+
+static xcclResult_t enqueue_run(const struct visit *v, const struct xm_run *run, MPI_Aint base)
+{
+    int           level = rows_level(run);
+    struct xm_run rest = *run;
+    xcclResult_t  res = xcclSuccess;
+    ptrdiff_t     offset;
+    size_t        packed;
+
+    if (level >= 0) {
+        rest.levels--;
+        memmove(&rest.level[level], &rest.level[level + 1],
+                (size_t)(rest.levels - level) * sizeof(rest.level[0]));
+    }
+    size_t calls = xm_run_stretches(&rest);
+    for (size_t i = 0; (i < calls) && (res == xcclSuccess); i++) {
+        xm_run_at(&rest, i, &offset, &packed);
+        res = copy_rows(v->lane, base + offset, v->packed + packed, run->bytes,
+                        (level >= 0) ? &run->level[level] : NULL);
+    }
+    return res;
+}
+
+/* A run of one element, for all elements of a block. There is always a level left for that. */
+static struct xm_run run_of(const struct xm_block *block, size_t i)
+{
+    const struct xm_flat *flat = block->layout->flat;
+    struct xm_run         run = flat->runs.run[i];
+
+    xm_run_repeat(&run, (size_t)block->count, (ptrdiff_t)block->layout->extent, flat->runs.size,
+                  XM_LEVELS);
+    return run;
+}
+
+static xcclResult_t enqueue_runs(struct visit *v, const struct xm_block *block)
+{
+    xcclResult_t res = xcclSuccess;
+
+    for (size_t i = 0; (i < block->layout->flat->runs.count) && (res == xcclSuccess); i++) {
+        struct xm_run run = run_of(block, i);
+        res = enqueue_run(v, &run, block->offset);
+    }
+    return res;
+}
+
+static struct xm_cost cost_of_runs(const struct xm_block *block)
+{
+    struct xm_cost cost = {0, 0};
+
+    for (size_t i = 0; i < block->layout->flat->runs.count; i++) {
+        struct xm_run run = run_of(block, i);
+        cost.calls += calls_of(&run);
+        cost.rows += xm_run_stretches(&run);
+    }
+    return cost;
+}
+
+/* ---- which bytes are data ---- */
+
+static void mark_runs(const struct xm_layout *layout, char *mask)
+{
+    const struct xm_flat *flat = layout->flat;
+    ptrdiff_t             offset;
+    size_t                packed;
+
+    for (size_t i = 0; i < flat->runs.count; i++) {
+        const struct xm_run *run = &flat->runs.run[i];
+        size_t               stretches = xm_run_stretches(run);
+        for (size_t n = 0; n < stretches; n++) {
+            xm_run_at(run, n, &offset, &packed);
+            memset(mask + (offset - layout->true_lb), 0xff, run->bytes);
+        }
+    }
+}
+
+/* Those bytes that MPI_Unpack writes. That holds for any type, however it was made. */
+static bool mark_unpacked(const struct xm_copier *copier, const struct xm_block *block, char *mask)
+{
+    size_t size = (size_t)block->layout->size;
+    char  *ones = (size <= INT32_MAX) ? malloc(size) : NULL;
+    int    position = 0;
+    int    res = MPI_ERR_OTHER;
+
+    if (ones != NULL) {
+        memset(ones, 0xff, size);
+        res = xm_pmpi.Unpack(ones, (int)size, &position, mask - block->layout->true_lb, 1,
+                             block->type, copier->call->comm);
+    }
+    free(ones);
+    return res == MPI_SUCCESS;
+}
+
+/* Of one element: true_extent bytes, from its true lower bound. */
+static char *find_data(const struct xm_copier *copier, const struct xm_block *block)
+{
+    char *mask = calloc((size_t)block->layout->true_extent, 1);
+
+    if (mask == NULL) {
+        return NULL;
+    }
+    if (block->layout->flat != NULL) {
+        mark_runs(block->layout, mask);
+    } else if (!mark_unpacked(copier, block, mask)) {
+        free(mask);
+        return NULL;
+    }
+    return mask;
+}
+
+/* The next stretch of data in the mask at or behind *at_p; false: there is none. */
+static bool next_stretch(const char *mask, size_t extent, size_t *at_p, size_t *bytes_p)
+{
+    const char *begin = memchr(mask + *at_p, -1, extent - *at_p);
+
+    if (begin == NULL) {
+        return false;
+    }
+    *at_p = (size_t)(begin - mask);
+    const char *end = memchr(begin, 0, extent - *at_p);
+    *bytes_p = (end != NULL) ? (size_t)(end - begin) : extent - *at_p;
+    return true;
+}
+
+static size_t count_stretches(const char *mask, size_t extent)
+{
+    size_t count = 0, at = 0, bytes;
+
+    for (; next_stretch(mask, extent, &at, &bytes); at += bytes) {
+        count++;
+    }
+    return count;
+}
+
+static xcclResult_t enqueue_marked(struct visit *v, const struct xm_block *block, const char *mask)
+{
+    const struct xm_layout *l = block->layout;
+    size_t                  extent = (size_t)l->true_extent, bytes;
+    xcclResult_t            res = xcclSuccess;
+
+    for (MPI_Count i = 0; (i < block->count) && (res == xcclSuccess); i++) {
+        MPI_Aint first = block->offset + (MPI_Aint)(i * l->extent + l->true_lb);
+        for (size_t at = 0; (res == xcclSuccess) && next_stretch(mask, extent, &at, &bytes);
+             at += bytes) {
+            res = add(v, first + (MPI_Aint)at, bytes);
+        }
+    }
+    xcclResult_t last = flush(v);
+    return (res != xcclSuccess) ? res : last;
+}
+
+/* ---- blocks ---- */
+
+/*
+ * Between memory of the same shape the order of packing does not matter, and what lies side by side
+ * is one stretch, however a type permutes it. *calls: of the runs, and of these if they are fewer.
+ */
+static char *better_mask(const struct xm_lane *lane, const struct xm_block *block, size_t *calls)
+{
+    char  *mask;
+    size_t stretches;
+
+    if (!lane->span || (*calls <= FEW_CALLS) ||
+        ((size_t)block->layout->true_extent / LOOK_BYTES > *calls)) {
+        return NULL;
+    }
+    mask = find_data(lane->copier, block);
+    stretches =
+        (mask == NULL) ? SIZE_MAX : count_stretches(mask, (size_t)block->layout->true_extent);
+    if (stretches >= *calls / (size_t)block->count) {
+        free(mask);
+        return NULL;
+    }
+    *calls = stretches * (size_t)block->count;
+    return mask;
+}
+
+static xcclResult_t enqueue_derived(struct visit *v, const struct xm_block *block)
+{
+    xcclResult_t res;
+    char        *mask;
+    size_t       calls;
+
+    if (block->layout->flat == NULL) {
+        mask = find_data(v->lane->copier, block);
+        if (mask == NULL) {
+            return xc_fail(xcclSystemError, "out of memory for a datatype of %lld bytes",
+                           (long long)block->layout->true_extent);
+        }
+    } else {
+        calls = cost_of_runs(block).calls;
+        mask = better_mask(v->lane, block, &calls);
+    }
+    res = (mask != NULL) ? enqueue_marked(v, block, mask) : enqueue_runs(v, block);
+    free(mask);
+    return res;
+}
+
+static bool is_empty(const struct xm_block *block)
+{
+    return (block->count == 0) || (block->layout->size == 0);
+}
+
+xcclResult_t xm_enqueue(const struct xm_lane *lane)
+{
+    const struct xm_buffer *b = lane->buffer;
+    struct visit            v = {.lane = lane};
+    xcclResult_t            res = xcclSuccess;
+    size_t                  at = 0;
+
+    for (int i = 0; (i < b->blocks) && (res == xcclSuccess); i++) {
+        struct xm_block block = xm_block_at(lane->copier->call, b, i);
+        if (is_empty(&block)) {
+            continue;
+        }
+        size_t bytes = (size_t)(block.count * block.layout->size);
+        if (block.layout->plain) {
+            res = add(&v, block.offset, bytes);
+        } else {
+            res = flush(&v);
+            v.packed = at;
+            res = (res == xcclSuccess) ? enqueue_derived(&v, &block) : res;
+            v.packed = at + bytes;
+        }
+        at += bytes;
+    }
+    xcclResult_t last = flush(&v);
+    return (res != xcclSuccess) ? res : last;
+}
+
+xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes)
+{
+    const struct xm_flat *flat = lane->buffer->layout.flat;
+    xcclResult_t          res = xcclSuccess;
+    ptrdiff_t             offset;
+    size_t                packed;
+
+    for (size_t i = 0; i < flat->runs.count; i++) {
+        const struct xm_run *run = &flat->runs.run[i];
+        size_t               stretches = xm_run_stretches(run);
+        for (size_t n = 0; (n < stretches) && (res == xcclSuccess); n++) {
+            xm_run_at(run, n, &offset, &packed);
+            if (packed < bytes) {
+                size_t left = bytes - packed;
+                res =
+                    copy_rows(lane, offset, packed, (left < run->bytes) ? left : run->bytes, NULL);
+            }
+        }
+    }
+    return res;
+}
+
+bool xm_enqueue_cost(const struct xm_lane *lane, struct xm_cost *cost_p)
+{
+    *cost_p = (struct xm_cost){0, 0};
+    for (int i = 0; i < lane->buffer->blocks; i++) {
+        struct xm_block block = xm_block_at(lane->copier->call, lane->buffer, i);
+        struct xm_cost  cost = {1, 1};
+        if (is_empty(&block)) {
+            continue;
+        }
+        if (!block.layout->plain) {
+            if (block.layout->flat == NULL) {
+                return false;
+            }
+            cost = cost_of_runs(&block);
+            free(better_mask(lane, &block, &cost.calls));
+        }
+        cost_p->calls += cost.calls;
+        cost_p->rows += cost.rows;
+    }
+    return true;
+}
+
+static bool block_ordered(const struct xm_block *block)
+{
+    const struct xm_layout *l = block->layout;
+
+    if (l->plain) {
+        return true;
+    }
+    if ((l->flat == NULL) || !l->flat->disjoint) {
+        return false;
+    }
+    MPI_Count extent = (l->extent < 0) ? -l->extent : l->extent;
+    if ((block->count == 1) || (extent >= l->flat->high - l->flat->low)) {
+        return true;
+    }
+    struct xm_run run = run_of(block, 0);
+    return (l->flat->runs.count == 1) && xm_run_disjoint(&run);
+}
+
+bool xm_ordered(const struct xm_call *call, const struct xm_buffer *buffer)
+{
+    for (int i = 0; i < buffer->blocks; i++) {
+        struct xm_block block = xm_block_at(call, buffer, i);
+        if (!is_empty(&block) && !block_ordered(&block)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packing and staging of device buffers (src/data/copy.c, which is compiled into this program) with
+ * a device that only counts what it is asked for: are the bytes those that MPI_Pack and MPI_Unpack
+ * move, is no other byte written, and are the copies few?
+ * Usage: mpi_copies none SEED TYPES
+ */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comms/wait.h"
+#include "data/copy.h"
+#include "data/flatten.h"
+#include "flatten_types.h"
+#include "support.h"
+
+enum { MOST_BYTES = 1 << 18, DEVICE = 3 };
+
+static int copies, rows_copies;
+
+/* ---- a device that is host memory ---- */
+
+static xcclResult_t copy(void *dst, const void *src, size_t bytes, xcclStream_t stream)
+{
+    (void)stream;
+    copies++;
+    memcpy(dst, src, bytes);
+    return xcclSuccess;
+}
+
+static xcclResult_t copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                            size_t width, size_t height, xcclStream_t stream)
+{
+    (void)stream;
+    rows_copies++;
+    mt_expect((dst_pitch >= width) && (src_pitch >= width), "rows of %zu, pitches %zu and %zu",
+              width, dst_pitch, src_pitch);
+    for (size_t i = 0; i < height; i++) {
+        memcpy((char *)dst + i * dst_pitch, (const char *)src + i * src_pitch, width);
+    }
+    return xcclSuccess;
+}
+
+static const struct xc_device_ops device = {
+    .name = "counting", .copy_async = copy, .copy_2d_async = copy_2d};
+
+xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream)
+{
+    (void)dev;
+    (void)stream;
+    return xcclSuccess;
+}
+
+void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *dev, int number)
+{
+    *scratch = (struct xm_scratch){.dev = dev, .device = number};
+}
+
+xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
+                             void **ptr_p)
+{
+    (void)pool;
+    *ptr_p = scratch->blocks[scratch->count++] = malloc(bytes);
+    return xcclSuccess;
+}
+
+void xm_scratch_end(struct xm_scratch *scratch)
+{
+    while (scratch->count > 0) {
+        free(scratch->blocks[--scratch->count]);
+    }
+}
+
+/* ---- one buffer ---- */
+
+struct sample {
+    const char       *what;
+    struct xm_buffer  buffer;
+    size_t            span;
+    struct xm_call    call;
+    struct xm_scratch scratch;
+    struct xm_copier  copier;
+    bool              ordered; /* no byte is there twice */
+};
+
+/* False if it is too long to be tried. */
+static bool begin(struct sample *s, MPI_Datatype type, int count, bool apart)
+{
+    memset(&s->buffer, 0, sizeof(s->buffer));
+    if (!xm_buffer_single(&s->buffer, NULL, count, type) || !s->buffer.used ||
+        (s->buffer.bytes > MOST_BYTES) || (s->buffer.high - s->buffer.low > MOST_BYTES)) {
+        return false;
+    }
+    s->buffer.in = s->buffer.out = true;
+    s->buffer.mem = (struct xc_mem_info){.kind = XC_MEM_DEVICE, .device = DEVICE};
+    s->buffer.layout.flat = apart ? xm_flat_get(type) : NULL;
+    s->span = (size_t)(s->buffer.high - s->buffer.low);
+    s->call = (struct xm_call){.comm = MPI_COMM_SELF};
+    xm_scratch_begin(&s->scratch, &device, DEVICE);
+    s->copier = (struct xm_copier){&s->call, &device, NULL, &s->scratch};
+    s->ordered = xm_ordered(&s->call, &s->buffer);
+    return true;
+}
+
+static void finish(struct sample *s)
+{
+    xm_buffer_free(&s->buffer);
+    xm_scratch_end(&s->scratch);
+}
+
+static char *noise(size_t bytes, uint64_t seed)
+{
+    char *memory = malloc(bytes + 1);
+
+    for (size_t i = 0; i < bytes; i++) {
+        memory[i] = (char)(ft_next(&seed) >> 24);
+    }
+    return memory;
+}
+
+/* What MPI packs from memory, which is the buffer's span. */
+static char *packed_by_mpi(const struct sample *s, char *memory)
+{
+    char *packed = malloc((size_t)s->buffer.bytes);
+    int   position = 0;
+
+    MPI_Pack(memory - s->buffer.low, (int)s->buffer.count, s->buffer.type, packed,
+             (int)s->buffer.bytes, &position, MPI_COMM_SELF);
+    return packed;
+}
+
+static void unpacked_by_mpi(const struct sample *s, char *memory, char *packed)
+{
+    int position = 0;
+
+    MPI_Unpack(packed, (int)s->buffer.bytes, &position, memory - s->buffer.low,
+               (int)s->buffer.count, s->buffer.type, MPI_COMM_SELF);
+}
+
+static void check_pack(struct sample *s)
+{
+    size_t bytes = (size_t)s->buffer.bytes;
+    char  *memory = noise(s->span, 1), *want = packed_by_mpi(s, memory), *got = noise(bytes, 2);
+
+    s->buffer.buf = memory - s->buffer.low;
+    xcclResult_t res = xm_pack(&s->copier, &s->buffer, got);
+    mt_expect(res == xcclSuccess, "%s: packing fails", s->what);
+    mt_expect(memcmp(got, want, bytes) == 0, "%s: packed wrongly", s->what);
+    free(memory);
+    free(want);
+    free(got);
+}
+
+static void check_unpack(struct sample *s)
+{
+    char *packed = noise((size_t)s->buffer.bytes, 3);
+    char *want = noise(s->span, 1), *got = noise(s->span, 1);
+
+    unpacked_by_mpi(s, want, packed);
+    s->buffer.buf = got - s->buffer.low;
+    xcclResult_t res = xm_unpack(&s->copier, &s->buffer, packed);
+    mt_expect(res == xcclSuccess, "%s: unpacking fails", s->what);
+    mt_expect(memcmp(got, want, s->span) == 0, "%s: unpacked wrongly", s->what);
+    free(packed);
+    free(want);
+    free(got);
+}
+
+/* The data must come, the rest may. */
+static void check_in(struct sample *s)
+{
+    char *memory = noise(s->span, 1), *span = noise(s->span, 4);
+
+    s->buffer.buf = memory - s->buffer.low;
+    xcclResult_t res = xm_stage_in(&s->copier, &s->buffer, span);
+    char        *want = packed_by_mpi(s, memory), *got = packed_by_mpi(s, span);
+    mt_expect(res == xcclSuccess, "%s: staging fails", s->what);
+    mt_expect(memcmp(got, want, (size_t)s->buffer.bytes) == 0, "%s: staged in wrongly", s->what);
+    free(memory);
+    free(span);
+    free(want);
+    free(got);
+}
+
+/* Only the first bytes of data come out; of a type with bytes twice all, or whole elements. */
+static void check_out(struct sample *s, MPI_Count bytes)
+{
+    char *memory = noise(s->span, 1), *span = noise(s->span, 4), *want = noise(s->span, 1);
+    char *old = packed_by_mpi(s, memory), *fresh = packed_by_mpi(s, span);
+
+    memcpy(old, fresh, (size_t)bytes);
+    unpacked_by_mpi(s, want, old);
+    s->buffer.buf = memory - s->buffer.low;
+    xcclResult_t res = xm_stage_out_bytes(&s->copier, &s->buffer, span, bytes);
+    mt_expect(res == xcclSuccess, "%s: staging fails", s->what);
+    mt_expect(memcmp(memory, want, s->span) == 0, "%s: %lld of %lld bytes staged out wrongly",
+              s->what, (long long)bytes, (long long)s->buffer.bytes);
+    free(memory);
+    free(span);
+    free(want);
+    free(old);
+    free(fresh);
+}
+
+static void check_type(MPI_Datatype type, int count, const char *what, uint64_t salt, bool apart)
+{
+    struct sample s = {.what = what};
+
+    if (begin(&s, type, count, true)) {
+        bool ordered = s.ordered;
+        finish(&s);
+        begin(&s, type, count, apart);
+        check_pack(&s);
+        check_unpack(&s);
+        check_in(&s);
+        check_out(&s, s.buffer.bytes);
+        if (ordered) {
+            check_out(&s, (MPI_Count)(ft_next(&salt) % (uint64_t)(s.buffer.bytes + 1)));
+        }
+    }
+    finish(&s);
+}
+
+static void random_types(uint64_t seed, int types)
+{
+    char what[64];
+
+    for (int i = 0; i < types; i++) {
+        uint64_t     state = seed + 0x9e3779b97f4a7c15u * (uint64_t)i;
+        MPI_Datatype type = ft_draw(&state, 1 + i % 4);
+
+        snprintf(what, sizeof(what), "seed %" PRIu64 ", type %d", seed, i);
+        MPI_Type_commit(&type);
+        check_type(type, 1 + i % 5, what, state, i % 6 != 0);
+        MPI_Type_free(&type);
+    }
+}
+
+/* ---- how many calls it takes ---- */
+
+typedef void check_fn(struct sample *s);
+
+static void check_out_all(struct sample *s)
+{
+    check_out(s, s->buffer.bytes);
+}
+
+static void expect_calls(struct sample *s, const char *how, check_fn *check, int single, int rows)
+{
+    copies = rows_copies = 0;
+    check(s);
+    mt_expect((copies == single) && (rows_copies == rows),
+              "%s %s: %d copies and %d of rows, not %d and %d", how, s->what, copies, rows_copies,
+              single, rows);
+}
+
+/* rows: to pack it on the device, or 0 if it goes over the host. */
+static void known(const char *what, MPI_Datatype type, int count, int single, int rows)
+{
+    struct sample s = {.what = what};
+
+    MPI_Type_commit(&type);
+    mt_expect(begin(&s, type, count, true), "%s: is no good sample", what);
+    expect_calls(&s, "packing", check_pack, single, rows);
+    expect_calls(&s, "unpacking", check_unpack, single, rows);
+    expect_calls(&s, "staging out", check_out_all, single, rows);
+    finish(&s);
+    MPI_Type_free(&type);
+}
+
+static void known_types(void)
+{
+    int          sizes[3] = {16, 16, 16}, subsizes[3] = {5, 16, 1}, starts[3] = {2, 0, 3};
+    int          inside[3] = {5, 6, 1};
+    MPI_Datatype type, inner;
+
+    MPI_Type_vector(1024, 1, 16, MPI_DOUBLE, &type);
+    known("a column", type, 1, 0, 1);
+    MPI_Type_vector(1024, 1, 16, MPI_DOUBLE, &inner);
+    MPI_Type_create_resized(inner, 0, sizeof(double), &type);
+    MPI_Type_free(&inner);
+    known("four columns", type, 4, 0, 4);
+    MPI_Type_create_subarray(3, sizes, subsizes, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
+    known("a face over the full width", type, 1, 0, 1);
+    MPI_Type_create_subarray(3, sizes, inside, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
+    known("a face inside", type, 1, 0, 5);
+    MPI_Type_dup(MPI_DOUBLE_INT, &type);
+    known("pairs", type, 100, 0, 1);
+}
+
+/* Far from each other in no order: as many copies as stretches, or over the host. */
+static void irregular(void)
+{
+    enum { BLOCKS = 2000 };
+    static int    displs[BLOCKS];
+    struct sample s = {.what = "2000 places in no order"};
+    MPI_Datatype  type;
+
+    for (int i = 0; i < BLOCKS; i++) { /* a permutation: all side by side */
+        displs[i] = (int)((long)i * i * 7 + 3L * i) % BLOCKS;
+        for (int j = 0; j < i; j++) {
+            if (displs[j] == displs[i]) {
+                displs[i] = (displs[i] + 1) % BLOCKS;
+                j = -1;
+            }
+        }
+    }
+    MPI_Type_create_indexed_block(BLOCKS, 1, displs, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    mt_expect(begin(&s, type, 1, true), "%s: is no good sample", s.what);
+    expect_calls(&s, "packing", check_pack, 2, 0);
+    expect_calls(&s, "unpacking", check_unpack, 2, 0);
+    expect_calls(&s, "staging out", check_out_all, 1, 0);
+    finish(&s);
+    MPI_Type_free(&type);
+}
+
+int main(int argc, char **argv)
+{
+    void (*const none[XM_NUM_FUNCTIONS])(void) = {NULL};
+
+    mt_begin(&argc, &argv, false);
+    if ((argc < 4) || (xm_mpi_open(dlopen(NULL, RTLD_LAZY), none) != xcclSuccess)) {
+        fprintf(stderr, "usage: mpi_copies none SEED TYPES\n");
+        MPI_Abort(MPI_COMM_WORLD, 64);
+    }
+    xm_types_init();
+    known_types();
+    irregular();
+    random_types(strtoull(argv[2], NULL, 10), atoi(argv[3]));
+    xm_flat_finalize();
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}
