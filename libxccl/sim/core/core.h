@@ -84,6 +84,7 @@ enum xs_fault {
     XS_FAULT_ASYNC, /* the operation completes, and the communicator has an asynchronous error */
     XS_FAULT_HANG,  /* the operation never completes */
     XS_FAULT_KILL,  /* the process kills itself in the middle of the operation */
+    XS_FAULT_IPC,   /* another process's memory cannot be mapped */
     XS_FAULT_ALLOC, /* device memory is exhausted */
 };
 

@@ -40,6 +40,7 @@ static const struct where wheres[] = {
     {"init", XS_FAULT_INIT, false},  {"op", XS_FAULT_OP, true},
     {"async", XS_FAULT_ASYNC, true}, {"hang", XS_FAULT_HANG, true},
     {"kill", XS_FAULT_KILL, true},   {"alloc", XS_FAULT_ALLOC, false},
+    {"ipc", XS_FAULT_IPC, false},
 };
 
 static const char *const operations[] = {"allreduce", "bcast",    "reduce", "reduce_scatter",

@@ -377,6 +377,9 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     size_t into;
 
     memcpy(&made, handle, sizeof(made));
+    if (xs_fault(XS_FAULT_IPC, NULL)) {
+        return XS_MAP_FAILED;
+    }
     if (made.magic != IPC_MAGIC) {
         return XS_INVALID_VALUE;
     }
