@@ -112,13 +112,21 @@ static const struct row rows[] = {
      0,
      1048576},
     {{"XCCL_P2P", "auto|staged|mpi", "auto",
-      "How messages, files, windows and packing reach device memory: staged through host memory, or "
-      "left to MPI; auto stages where MPI does not take device buffers itself.",
+      "How messages, files, windows and packing reach device memory where MPI does not: fetched from "
+      "it where possible, else staged through host memory; always staged; or left to MPI.",
       "libxccl-mpi"},
      CHOICE,
      AT(p2p),
      0,
      0},
+    {{"XCCL_RENDEZVOUS", "bytes, 240 to 1073741824", "16384",
+      "Messages of so many bytes and more stay in device memory until the receiver, on the same "
+      "node, fetches them; shorter ones are staged. The same on all ranks of a node.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(rendezvous),
+     240,
+     1073741824},
     {{"XCCL_DUMP_DIR", "path", "",
       "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
       "without it, the current folder, and nothing on an error.",
@@ -350,17 +358,31 @@ const char *xc_param_value(size_t i, bool *from_env_p)
     return (texts[i] != NULL) ? texts[i] : rows[i].pub.fallback;
 }
 
-const char *xc_job_name(void)
+bool xc_job_name(char *buf, size_t len)
 {
-    static const char *const names[] = {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_STEP_ID", NULL};
+    static const char *const names[] = {"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMI_JOBID",
+                                        "SLURM_JOB_ID",   "SLURM_STEP_ID",    "PALS_APID"};
+    bool                     named = false;
+    size_t                   at = 0;
 
-    for (size_t i = 0; names[i] != NULL; i++) {
-        const char *name = getenv(names[i]);
-        if (name != NULL) {
-            return name;
+    buf[0] = '\0';
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        if ((value != NULL) && (at < len)) {
+            int n = snprintf(buf + at, len - at, "%s=%s ", names[i], value);
+            at += (n > 0) ? (size_t)n : 0;
+            /* An allocation's number is no job's: many may run in it. */
+            named = named || (strcmp(names[i], "SLURM_JOB_ID") != 0);
         }
     }
-    return NULL;
+    return named;
+}
+
+int xc_launcher_socket(void)
+{
+    const char *fd = getenv("PMI_FD");
+
+    return ((fd != NULL) && (fd[0] >= '0') && (fd[0] <= '9')) ? atoi(fd) : -1;
 }
 
 bool xc_one_hardware_queue(void)

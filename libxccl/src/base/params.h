@@ -32,6 +32,7 @@ struct xc_params {
     long        timeout;       /* seconds; 0: never */
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         p2p;           /* enum xc_p2p */
+    long        rendezvous;    /* bytes */
     int         mpi_gpu_aware; /* enum xc_tristate */
 };
 
@@ -47,8 +48,10 @@ XC_SHARED const struct xc_params *xc_params(void);
  */
 XC_SHARED const char *xc_params_error(void);
 
-/* What the launcher calls this job, or NULL: equal in all of its processes. */
-XC_SHARED const char *xc_job_name(void);
+/* What the launcher calls this job, equal in all of its processes; false if it says nothing. */
+XC_SHARED bool xc_job_name(char *buf, size_t len);
+/* The socket to the launcher that this process began with, or -1. */
+XC_SHARED int xc_launcher_socket(void);
 
 /*
  * Do all streams of a device share one queue, because CUDA_DEVICE_MAX_CONNECTIONS or

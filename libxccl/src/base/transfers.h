@@ -21,7 +21,8 @@
  *   .      anything else
  *
  * Form: B blocking, N non-blocking, P persistent, O and E the begin and the end of a split call,
- * W over when the window is synchronised, Y synchronises a window, R refused on such memory.
+ * W over when the window is synchronised, Y synchronises a window, R refused on such memory, Q asks
+ * for a message.
  * Those of the second list have no form with large counts.
  */
 #define XM_TRANSFERS_WITH_COUNTS(X)                                                                \
@@ -90,6 +91,10 @@
     X(Rget_accumulate, 13, 'N', "sntrntk....wq")
 
 #define XM_TRANSFERS_WITHOUT_COUNTS(X)                                                             \
+    X(Probe, 4, 'Q', "..cS")                                                                       \
+    X(Iprobe, 5, 'Q', "..c.S")                                                                     \
+    X(Mprobe, 5, 'Q', "..c.S")                                                                     \
+    X(Improbe, 6, 'Q', "..c..S")                                                                   \
     X(Psend_init, 9, 'P', "smNt..c.q")                                                             \
     X(Precv_init, 9, 'P', "rmNt..c.q")                                                             \
     X(File_read_all_end, 3, 'E', "hrS")                                                            \

@@ -25,8 +25,19 @@ bool xm_call_is_plain(enum xm_function function, const long *args);
 int xm_collective(enum xm_function function, int profiling, const long *args);
 /* Serve a message, a file access or packing that is not plain (xm_transfer_is_plain()). */
 int xm_transfer_call(enum xm_function function, int profiling, const long *args);
+/*
+ * The same of a function that receives, if its message is kept (transfers/kept.c); false: it is
+ * not. *code_p: MPI's.
+ */
+bool xm_kept_call(enum xm_function function, const long *args, int *code_p);
+/* Receive a message that is kept: MPI_Mrecv or MPI_Imrecv, with the status from there. */
+int xm_transfer_receive_kept(enum xm_function function, const long *args,
+                             const struct xm_rendezvous *from);
 /* Are there accesses to windows, or split calls on files, that have begun on such memory? */
 bool xm_transfers_begun(void);
+
+/* Path of this thread's last transfer that was not plain: "mpi-staged", "fetched"; else "mpi". */
+const char *xm_last_message_path(void);
 
 /* Path of this thread's last collective: "host", "mpi", "mpi-staged", "ccl". */
 const char *xm_last_path(void);

@@ -13,6 +13,13 @@ static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_transfer *begun;
 static int                 num_begun; /* atomic */
 
+static __thread const char *last_path = "mpi";
+
+const char *xm_last_message_path(void)
+{
+    return last_path;
+}
+
 /* What the call held is lost: the device may still be using it. */
 static int raise(xcclResult_t res)
 {
@@ -22,19 +29,23 @@ static int raise(xcclResult_t res)
     return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, text);
 }
 
+/* What can be fetched stays where it is; the rest is staged. */
 static xcclResult_t prepare(struct xm_transfer *t)
 {
+    bool         offered = xm_rendezvous_offer(t);
     xcclResult_t res = xm_transfer_open(t);
+
+    last_path = offered ? "fetched" : ((t->num_parts > 0) ? "mpi-staged" : last_path);
 
     return (res == xcclSuccess) ? xm_transfer_copy_in(t) : res;
 }
 
 /* The call with host memory for buffers, and a status whether or not the program wants one. */
-static int call_with_status(struct xm_transfer *t, int profiling, MPI_Count *bytes_p)
+static int call_with_status(struct xm_transfer *t, int profiling, MPI_Status *own,
+                            MPI_Count *bytes_p)
 {
     int         at = xm_transfer_argument(t->function, 'S');
-    MPI_Status  own;
-    MPI_Status *status = &own;
+    MPI_Status *status = own;
 
     *bytes_p = XM_WHOLE;
     if (at < 0) {
@@ -51,20 +62,61 @@ static int call_with_status(struct xm_transfer *t, int profiling, MPI_Count *byt
     return code;
 }
 
+/* What MPI's status says of a descriptor is to be said of the message. */
+static int finish_fetch(struct xm_transfer *t)
+{
+    const struct xm_rendezvous *r = &t->rendezvous;
+    int                         at = xm_transfer_argument(t->function, 'S');
+
+    if (r->failed != xcclSuccess) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), r->failed, r->detail);
+    }
+    if (at < 0) {
+        return MPI_SUCCESS;
+    }
+    MPI_Status *status = (MPI_Status *)t->args[at];
+    if (r->kept) {
+        status->MPI_SOURCE = r->source;
+        status->MPI_TAG = r->tag;
+    }
+    if (r->fetch != XM_FETCH_OVER) {
+        return MPI_SUCCESS;
+    }
+    last_path = "fetched";
+    xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), r->came);
+    if (r->code != MPI_SUCCESS) {
+        status->MPI_ERROR = r->code;
+        xm_pmpi.Comm_call_errhandler(xm_transfer_comm(t), r->code);
+    }
+    return r->code;
+}
+
 static int blocking(struct xm_transfer *t, int profiling)
 {
     MPI_Count    bytes;
+    MPI_Status   status;
     xcclResult_t res = prepare(t);
 
     if (res != xcclSuccess) {
         return raise(res);
     }
-    int code = call_with_status(t, profiling, &bytes);
-    if (code == MPI_SUCCESS) {
+    if (t->rendezvous.looks && (t->form == 'B') && (strchr(t->kinds, 's') != NULL)) {
+        xm_watch(t); /* what is received may have to come before MPI sends all that it has to */
+    }
+    int code = call_with_status(t, profiling, &status, &bytes);
+    if (code != MPI_SUCCESS) {
+        xm_rendezvous_withdraw(t);
+    } else if (!xm_rendezvous_received(t, bytes) && (t->rendezvous.landing == NULL)) {
         res = xm_transfer_copy_out(t, bytes);
         if (res != xcclSuccess) {
+            xm_unwatch(t);
             return raise(res);
         }
+    }
+    if (code == MPI_SUCCESS) {
+        xm_rendezvous_wait(t);
+        res = xm_rendezvous_unpack(t, bytes);
+        code = (res == xcclSuccess) ? finish_fetch(t) : raise(res);
     }
     xm_transfer_close(t);
     return code;
@@ -97,10 +149,14 @@ static int make_request(struct xm_transfer *t, int profiling)
     *request = t->request;
     t->done = persistent; /* until it is started */
     bool own = (xm_transfer_argument(t->function, 'h') < 0);
-    if (!persistent && own && xm_transfer_poll(t)) {
+    if (!persistent && own && xm_transfer_poll(t) && (t->rendezvous.fetch == XM_FETCH_NONE) &&
+        !t->rendezvous.kept) {
         /* Over already: nothing is left to do. MPI may give such requests one handle for all. */
         xm_transfer_discard(t);
         return code;
+    }
+    if (!t->done && (t->rendezvous.looks || t->rendezvous.offered)) {
+        xm_watch(t);
     }
     return xm_request_keep(t);
 }
@@ -187,6 +243,7 @@ static int end_split(enum xm_function function, int profiling, const long *args)
     struct xm_transfer *t = take_begun('h', args[xm_transfer_argument(function, 'h')], -1);
     struct xm_transfer  call = {.function = function};
     MPI_Count           bytes;
+    MPI_Status          status;
 
     if (t == NULL) {
         return (int)xm_mpi_forward(function, profiling, args);
@@ -194,7 +251,7 @@ static int end_split(enum xm_function function, int profiling, const long *args)
     memcpy(call.args, args, sizeof(long) * (size_t)xm_mpi_arguments(function));
     call.args[xm_transfer_argument(function, t->parts[0].buffer.out ? 'r' : 's')] =
         t->args[t->parts[0].argument];
-    int code = call_with_status(&call, profiling, &bytes);
+    int code = call_with_status(&call, profiling, &status, &bytes);
     if (code == MPI_SUCCESS) {
         xcclResult_t res = xm_transfer_copy_out(t, bytes);
         if (res != xcclSuccess) {
@@ -205,9 +262,22 @@ static int end_split(enum xm_function function, int profiling, const long *args)
     return code;
 }
 
+int xm_transfer_receive_kept(enum xm_function function, const long *args,
+                             const struct xm_rendezvous *from)
+{
+    struct xm_transfer t;
+
+    xm_transfer_read(&t, function, args);
+    t.rendezvous.kept = true;
+    t.rendezvous.source = from->source;
+    t.rendezvous.tag = from->tag;
+    return (t.form == 'B') ? blocking(&t, 1) : with_request(&t, 1);
+}
+
 int xm_transfer_call(enum xm_function function, int profiling, const long *args)
 {
     struct xm_transfer t;
+    int                code;
 
     xm_requests_progress();
     if (xm_mpi_functions[function] == NULL) {
@@ -219,6 +289,12 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     }
     if (xm_transfer_form(function) == 'Y') {
         return synchronise(function, profiling, args);
+    }
+    if (xm_transfer_form(function) == 'Q') {
+        return xm_kept_probe(function, profiling, args);
+    }
+    if (xm_kept_any() && xm_transfer_receives(function) && xm_kept_call(function, args, &code)) {
+        return code;
     }
     if (xm_config.faulty || !xm_transfer_read(&t, function, args)) {
         return (int)xm_mpi_forward(function, profiling, args);

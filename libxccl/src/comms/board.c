@@ -13,11 +13,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/params.h"
+#include "comms/mailbox.h"
 #include "comms/order.h"
 #include "comms/wait.h"
 #include "mpi/mpi.h"
@@ -29,12 +31,13 @@ enum { SLOTS = 256 };
 
 struct header {
     uint64_t magic, nonce, job;
-    int32_t  world_rank;
+    int32_t  world_rank, world_size, pid, fd;
     struct {
         uint64_t group; /* atomic; 0: not in a call */
         uint64_t number, coll;
     } busy;
-    struct xm_queue queue; /* order.h */
+    struct xm_queue   queue;   /* order.h */
+    struct xm_mailbox mailbox; /* mailbox.h */
 };
 
 struct layout {
@@ -81,14 +84,25 @@ static uint64_t host_number(void)
     return hash_text(14695981039346656037u ^ (uint64_t)ns.st_ino, text);
 }
 
-/* Equal for the processes of one job on a node, as good as different between jobs. */
+/*
+ * Equal for the processes of one MPI_COMM_WORLD on a node, as good as different between jobs. Where
+ * the launcher names no job, the process that made the launcher's socket stands for it, else the
+ * parent.
+ */
 static uint64_t job_number(void)
 {
-    const char *job = xc_job_name();
-    uint64_t    hash = hash_text(14695981039346656037u, job);
+    char         name[1024];
+    struct ucred maker = {.pid = 0};
+    socklen_t    len = sizeof(maker);
+    bool         named = xc_job_name(name, sizeof(name));
+    uint64_t     hash = hash_text(14695981039346656037u, name);
+    int          fd = xc_launcher_socket();
 
-    /* Launchers that give the job no name start all of a node's ranks from one process. */
-    return (job != NULL) ? hash : (hash ^ (uint64_t)getppid());
+    if ((fd >= 0) && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) == 0) &&
+        (maker.pid > 0)) {
+        return hash ^ ((uint64_t)maker.pid << 32);
+    }
+    return named ? hash : (hash ^ (uint64_t)getppid());
 }
 
 static struct layout *map(int fd)
@@ -132,10 +146,14 @@ static bool open_own(void)
     h->nonce = own.nonce;
     h->job = job_number();
     h->world_rank = -1;
+    h->pid = own.pid;
+    h->fd = own_fd;
     if ((xm_pmpi.Initialized(&initialized) == MPI_SUCCESS) && initialized) {
-        int rank = -1;
+        int rank = -1, size = 0;
         xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank);
+        xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &size);
         h->world_rank = rank;
+        h->world_size = size;
     }
     xm_queue_init(&h->queue);
     __atomic_store_n(&h->magic, BOARD_MAGIC, __ATOMIC_RELEASE);
@@ -264,6 +282,32 @@ int xm_board_pid(const struct xm_board *board)
     return board->pid;
 }
 
+struct xm_mailbox *xm_board_mailbox(struct xm_board *board)
+{
+    return &board->at->header.mailbox;
+}
+
+struct xm_board *xm_board_own(void)
+{
+    return have_own() ? &own : NULL;
+}
+
+struct xm_board *xm_board_open(const struct xm_board_address *address)
+{
+    pthread_mutex_lock(&lock);
+    struct xm_board *board = find_board(address);
+    pthread_mutex_unlock(&lock);
+    return board;
+}
+
+void xm_board_address_of(const struct xm_board *board, struct xm_board_address *address_p)
+{
+    const struct header *h = &board->at->header;
+
+    *address_p =
+        (struct xm_board_address){.nonce = board->nonce, .pid = h->pid, .fd = h->fd, .slot = -1};
+}
+
 struct xm_queue *xm_board_own_queue(void)
 {
     return have_own() ? &own.at->header.queue : NULL;
@@ -363,23 +407,28 @@ static struct layout *open_board_of(const char *pid, const char *fd)
     return at;
 }
 
-static int look_at(struct layout *at, uint64_t group, uint64_t number, enum xm_coll *coll_p)
+/* Something is asked of the boards of this job's other processes, until one answers. */
+struct search {
+    int (*ask)(const struct search *search, const struct header *h); /* world rank, or -1 */
+    uint64_t       group, number;                                    /* busy with this */
+    enum xm_coll  *coll_p;
+    xm_board_seen *seen;
+    void          *arg;
+};
+
+static int look_at(const struct search *search, struct layout *at)
 {
     const struct header *h = &at->header;
-    int                  found = -1;
+    bool                 ours = (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == BOARD_MAGIC) &&
+                (h->job == own.at->header.job) && (h->nonce != own.nonce) &&
+                (h->world_size == own.at->header.world_size);
+    int found = ours ? search->ask(search, h) : -1;
 
-    if ((__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == BOARD_MAGIC) &&
-        (h->job == own.at->header.job) && (h->nonce != own.nonce) &&
-        (__atomic_load_n(&h->busy.group, __ATOMIC_ACQUIRE) == group) &&
-        (h->busy.number == number)) {
-        *coll_p = (enum xm_coll)h->busy.coll;
-        found = h->world_rank;
-    }
     munmap(at, sizeof(*at));
     return found;
 }
 
-static int look_at_process(const char *pid, uint64_t group, uint64_t number, enum xm_coll *coll_p)
+static int look_at_process(const struct search *search, const char *pid)
 {
     char path[64];
     int  found = -1;
@@ -392,15 +441,14 @@ static int look_at_process(const char *pid, uint64_t group, uint64_t number, enu
     for (struct dirent *fd = readdir(fds); (fd != NULL) && (found < 0); fd = readdir(fds)) {
         struct layout *at = open_board_of(pid, fd->d_name);
         if (at != NULL) {
-            found = look_at(at, group, number, coll_p);
+            found = look_at(search, at);
         }
     }
     closedir(fds);
     return found;
 }
 
-/* Only a rank that has waited for long comes here. */
-int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
+static int look_at_all(const struct search *search)
 {
     int  found = -1;
     DIR *processes = have_own() ? opendir("/proc") : NULL;
@@ -411,9 +459,42 @@ int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
     for (struct dirent *p = readdir(processes); (p != NULL) && (found < 0);
          p = readdir(processes)) {
         if ((p->d_name[0] >= '0') && (p->d_name[0] <= '9')) {
-            found = look_at_process(p->d_name, group, number, coll_p);
+            found = look_at_process(search, p->d_name);
         }
     }
     closedir(processes);
     return found;
+}
+
+static int ask_busy(const struct search *search, const struct header *h)
+{
+    if ((__atomic_load_n(&h->busy.group, __ATOMIC_ACQUIRE) != search->group) ||
+        (h->busy.number != search->number)) {
+        return -1;
+    }
+    *search->coll_p = (enum xm_coll)h->busy.coll;
+    return h->world_rank;
+}
+
+/* Only a rank that has waited for long comes here. */
+int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
+{
+    struct search search = {ask_busy, group, number, coll_p, NULL, NULL};
+
+    return look_at_all(&search);
+}
+
+static int ask_nothing(const struct search *search, const struct header *h)
+{
+    struct xm_board_address address = {.nonce = h->nonce, .pid = h->pid, .fd = h->fd, .slot = -1};
+
+    search->seen(search->arg, h->world_rank, &address);
+    return -1;
+}
+
+void xm_board_each(xm_board_seen *seen, void *arg)
+{
+    struct search search = {ask_nothing, 0, 0, NULL, seen, arg};
+
+    look_at_all(&search);
 }

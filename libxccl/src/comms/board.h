@@ -44,6 +44,19 @@ struct xm_board_address {
 /* The board of a process, as seen by this one. */
 struct xm_board;
 
+struct xm_mailbox;
+
+/* This process's own; NULL: it cannot have one. */
+struct xm_board *xm_board_own(void);
+/* That of another process of this node, mapped once and kept; NULL: it cannot be reached. */
+struct xm_board *xm_board_open(const struct xm_board_address *address);
+void xm_board_address_of(const struct xm_board *board, struct xm_board_address *address_p);
+struct xm_mailbox *xm_board_mailbox(struct xm_board *board);
+
+/* Each process of this MPI_COMM_WORLD on this node that has a board, but this one. Milliseconds. */
+typedef void xm_board_seen(void *arg, int world_rank, const struct xm_board_address *address);
+void         xm_board_each(xm_board_seen *seen, void *arg);
+
 /* A communicator's slots, in rank order. */
 struct xm_seats {
     int               count, rank;

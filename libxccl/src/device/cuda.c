@@ -17,6 +17,7 @@ enum {
     CUDA_ERROR_NOT_READY = 600,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
     CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
+    CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     CU_MEMORYTYPE_DEVICE = 2,
@@ -24,6 +25,7 @@ enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
+    CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
 };
 
 typedef int           CUresult;
@@ -33,6 +35,9 @@ typedef uintptr_t     CUdeviceptr;
 typedef void         *CUstream;
 typedef void         *CUevent;
 typedef unsigned char CUuuid[16];
+typedef struct {
+    unsigned char reserved[64];
+} CUipcMemHandle;
 
 /* CUDA_MEMCPY2D_v2 of cuda.h. Of UNIFIED memory the fields "device" hold the address. */
 struct memcpy_2d_side {
@@ -80,6 +85,10 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(mem_free, "cuMemFree_v2", (CUdeviceptr))                                                     \
     X(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                   \
     X(host_free, "cuMemFreeHost", (void *))                                                        \
+    X(mem_range, "cuMemGetAddressRange_v2", (CUdeviceptr *, size_t *, CUdeviceptr))                \
+    X(ipc_export, "cuIpcGetMemHandle", (CUipcMemHandle *, CUdeviceptr))                            \
+    X(ipc_open, "cuIpcOpenMemHandle_v2", (CUdeviceptr *, CUipcMemHandle, unsigned))                \
+    X(ipc_close, "cuIpcCloseMemHandle", (CUdeviceptr))                                             \
     X(error_string, "cuGetErrorString", (CUresult, const char **))
 
 static struct {
@@ -479,6 +488,44 @@ static xcclResult_t cuda_host_free(void *ptr)
     return xcclSuccess;
 }
 
+static xcclResult_t cuda_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
+{
+    struct xc_ipc      made;
+    CUipcMemHandle     handle;
+    CUdeviceptr        base;
+    size_t             bytes;
+    unsigned long long id = 0;
+    int                attribute = CU_POINTER_ATTRIBUTE_BUFFER_ID;
+    void              *data = &id;
+
+    CHECK(cu.mem_range(&base, &bytes, (CUdeviceptr)ptr), "cuMemGetAddressRange");
+    CHECK(cu.ipc_export(&handle, base), "cuIpcGetMemHandle");
+    CHECK(cu.pointer_attributes(1, &attribute, &data, (CUdeviceptr)ptr), "cuPointerGetAttributes");
+    memcpy(made.handle, handle.reserved, sizeof(made.handle));
+    made.base = (uint64_t)base;
+    made.bytes = bytes;
+    made.id = id;
+    *ipc_p = made;
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_ipc_open(const struct xc_ipc *ipc, void **base_p)
+{
+    CUipcMemHandle handle;
+    CUdeviceptr    base = 0;
+
+    memcpy(handle.reserved, ipc->handle, sizeof(handle.reserved));
+    CHECK(cu.ipc_open(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "cuIpcOpenMemHandle");
+    *base_p = (void *)base;
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_ipc_close(void *base)
+{
+    CHECK(cu.ipc_close((CUdeviceptr)base), "cuIpcCloseMemHandle");
+    return xcclSuccess;
+}
+
 const struct xc_device_ops xc_cuda_ops = {
     .name = "cuda",
     .active = cuda_active,
@@ -507,4 +554,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .mem_free = cuda_mem_free,
     .host_alloc = cuda_host_alloc,
     .host_free = cuda_host_free,
+    .ipc_export = cuda_ipc_export,
+    .ipc_open = cuda_ipc_open,
+    .ipc_close = cuda_ipc_close,
 };

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/log.h"
 
@@ -30,6 +31,13 @@ struct xc_mem_info {
 };
 
 #define XC_DEVICE_UUID_BYTES 16
+
+/* Device memory as another process of the node can map it. */
+struct xc_ipc {
+    unsigned char handle[64]; /* of the whole allocation */
+    uint64_t      base, bytes;
+    uint64_t id; /* the allocation's own, where the runtime numbers them: addresses come again */
+};
 
 struct xc_device_ops {
     const char *name; /* "cuda", "rocm": as in tuning tables */
@@ -75,6 +83,11 @@ struct xc_device_ops {
     xcclResult_t (*mem_free)(void *ptr);
     xcclResult_t (*host_alloc)(void **ptr_p, size_t bytes); /* pinned */
     xcclResult_t (*host_free)(void *ptr);
+    /* Fails for memory that cannot be shared: of pools, of virtual memory management. */
+    xcclResult_t (*ipc_export)(const void *ptr, struct xc_ipc *ipc_p);
+    /* Map another process's allocation for the device entered. */
+    xcclResult_t (*ipc_open)(const struct xc_ipc *ipc, void **base_p);
+    xcclResult_t (*ipc_close)(void *base);
 };
 
 /* The runtime active in this process, or NULL. CUDA is asked before HIP. */

@@ -21,10 +21,14 @@ enum {
     HIP_EVENT_DISABLE_TIMING = 2,
     HIP_HOST_MALLOC_PORTABLE = 1,
     HIP_MEMCPY_DEFAULT = 4,
+    HIP_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
     HIP_FIRST_VERSION_6 = 60000000,
 };
 
 typedef int hipError_t;
+typedef struct {
+    char reserved[64];
+} hipIpcMemHandle_t;
 
 /* The same layout in every release; the meaning of `type` changed with ROCm 6. */
 struct hip_pointer_attributes {
@@ -65,7 +69,11 @@ struct hip_pointer_attributes {
     X(mem_alloc, "hipMalloc", (void **, size_t))                                                   \
     X(mem_free, "hipFree", (void *))                                                               \
     X(host_alloc, "hipHostMalloc", (void **, size_t, unsigned))                                    \
-    X(host_free, "hipHostFree", (void *))
+    X(host_free, "hipHostFree", (void *))                                                          \
+    X(mem_range, "hipMemGetAddressRange", (void **, size_t *, void *))                             \
+    X(ipc_export, "hipIpcGetMemHandle", (hipIpcMemHandle_t *, void *))                             \
+    X(ipc_open, "hipIpcOpenMemHandle", (void **, hipIpcMemHandle_t, unsigned))                     \
+    X(ipc_close, "hipIpcCloseMemHandle", (void *))
 
 static struct {
 #define FIELD(name, symbol, args) hipError_t(*name) args;
@@ -421,6 +429,40 @@ static xcclResult_t hip_host_free(void *ptr)
     return xcclSuccess;
 }
 
+/* HIP numbers no allocations; a handle holds enough to tell a new one at an old address. */
+static xcclResult_t hip_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
+{
+    struct xc_ipc     made = {.id = 0};
+    hipIpcMemHandle_t handle;
+    void             *base;
+    size_t            bytes;
+
+    CHECK(hip.mem_range(&base, &bytes, (void *)(uintptr_t)ptr), "hipMemGetAddressRange");
+    CHECK(hip.ipc_export(&handle, base), "hipIpcGetMemHandle");
+    memcpy(made.handle, handle.reserved, sizeof(made.handle));
+    made.base = (uint64_t)(uintptr_t)base;
+    made.bytes = bytes;
+    *ipc_p = made;
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_ipc_open(const struct xc_ipc *ipc, void **base_p)
+{
+    hipIpcMemHandle_t handle;
+    void             *base = NULL;
+
+    memcpy(handle.reserved, ipc->handle, sizeof(handle.reserved));
+    CHECK(hip.ipc_open(&base, handle, HIP_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "hipIpcOpenMemHandle");
+    *base_p = base;
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_ipc_close(void *base)
+{
+    CHECK(hip.ipc_close(base), "hipIpcCloseMemHandle");
+    return xcclSuccess;
+}
+
 const struct xc_device_ops xc_hip_ops = {
     .name = "rocm",
     .active = hip_active,
@@ -449,4 +491,7 @@ const struct xc_device_ops xc_hip_ops = {
     .mem_free = hip_mem_free,
     .host_alloc = hip_host_alloc,
     .host_free = hip_host_free,
+    .ipc_export = hip_ipc_export,
+    .ipc_open = hip_ipc_open,
+    .ipc_close = hip_ipc_close,
 };

@@ -35,6 +35,8 @@ static bool                    ready;       /* atomic: both are filled */
  * arguments. */
 static const struct link_map        *no_anchor;
 static const struct link_map *const *anchor_place = &no_anchor;
+static const int                     nothing = XM_WATCHED_NONE;
+static const int                    *watched = &nothing;
 static pthread_once_t                once = PTHREAD_ONCE_INIT;
 
 static const struct xm_function_row functions[XM_NUM_FUNCTIONS] = {XM_FUNCTION_ROWS};
@@ -197,6 +199,7 @@ static void set_up(void)
             family = NULL;
         }
         if ((family != NULL) && !tool_behind) {
+            watched = family->watched();
             anchor_place = family->anchor();
         }
     }
@@ -295,20 +298,27 @@ XM_COLLECTIVES_WITH_COUNTS(DEFINE_SIX)
 DEFINE_BOTH(MPI_Barrier, 1)
 DEFINE_BOTH(MPI_Ibarrier, 2)
 DEFINE_BOTH(MPI_Barrier_init, 3)
-#define DEFINE_TRANSFER(name, fn, profiling, arguments)                                            \
+/* A receive of a message, and from which value of watched on it is ours; folded by the compiler. */
+#define RECEIVES(kinds)                                                                            \
+    ((__builtin_strpbrk(kinds, "rb") != NULL) && (__builtin_strpbrk(kinds, "hw") == NULL))
+#define WATCHED_FROM(form) (((form) == 'B') ? XM_WATCHED_ALL : XM_WATCHED_NONBLOCKING)
+
+#define DEFINE_TRANSFER(name, fn, profiling, arguments, form, kinds)                               \
     DISPATCH_EXPORT long name(L##arguments);                                                       \
     DISPATCH_EXPORT long name(L##arguments)                                                        \
     {                                                                                              \
         if (__builtin_expect(xc_anchor_is_last(anchor_place), 1) &&                                \
-            (libmpi_functions[fn] != NULL)) {                                                      \
+            (libmpi_functions[fn] != NULL) &&                                                      \
+            (!RECEIVES(kinds) ||                                                                   \
+             (__atomic_load_n(watched, __ATOMIC_RELAXED) < (int)WATCHED_FROM(form)))) {            \
             return ((long (*)(L##arguments))libmpi_functions[fn])(A##arguments);                   \
         }                                                                                          \
         const long args[] = {A##arguments};                                                        \
         return serve(fn, profiling, args);                                                         \
     }
 #define DEFINE_ONE(name, n, form, kinds)                                                           \
-    DEFINE_TRANSFER(MPI_##name, XM_FN_MPI_##name, 0, n)                                            \
-    DEFINE_TRANSFER(PMPI_##name, XM_FN_MPI_##name, 1, n)
+    DEFINE_TRANSFER(MPI_##name, XM_FN_MPI_##name, 0, n, form, kinds)                               \
+    DEFINE_TRANSFER(PMPI_##name, XM_FN_MPI_##name, 1, n, form, kinds)
 #define DEFINE_TWO(name, n, form, kinds)                                                           \
     DEFINE_ONE(name, n, form, kinds)                                                               \
     DEFINE_ONE(name##_c, n, form, kinds)
@@ -336,4 +346,15 @@ DISPATCH_EXPORT const char *xccl_mpi_last_path(void)
 {
     need_set_up();
     return (family != NULL) ? family->last_path() : NULL;
+}
+
+/*
+ * "fetched" or "mpi-staged" for this thread's last message, file access or packing on memory that
+ * MPI cannot reach; "mpi" while there was none.
+ */
+DISPATCH_EXPORT const char *xccl_mpi_last_message_path(void);
+DISPATCH_EXPORT const char *xccl_mpi_last_message_path(void)
+{
+    need_set_up();
+    return (family != NULL) ? family->last_message_path() : NULL;
 }

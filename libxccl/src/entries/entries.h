@@ -10,7 +10,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 3 };
+enum { XM_FAMILY_ABI = 4 };
 
 struct xm_family {
     unsigned    abi;
@@ -28,8 +28,11 @@ struct xm_family {
     long (*call)(enum xm_function function, int profiling, const long *args);
     int (*comm_init_mpi)(void **comm_p, long mpi_comm);
     const char *(*last_path)(void);
+    const char *(*last_message_path)(void);
     /* While this anchor is the last (device/anchor.h), transfers are MPI's alone. */
     const struct link_map *const *(*anchor)(void);
+    /* But receives of messages are ours even then: enum xm_watched, which changes once. */
+    const int *(*watched)(void);
 };
 
 #define XM_FAMILY_SYMBOL "xccl_mpi_family"

@@ -29,6 +29,7 @@ static void start(void)
     xm_types_init();
     xm_transfers_init();
     xm_progress_init();
+    xm_rendezvous_init();
     xm_comm_arithmetic = xm_reduction_arithmetic;
     xm_config.check = (params->check != 0);
     if (xc_params_error() != NULL) {
@@ -97,6 +98,7 @@ static int finalize(int profiling, const long *args)
 
     if (ours) {
         xm_ops_finalize();
+        xm_rendezvous_finalize();
         xm_comms_finalize();
         xm_flat_finalize();
         xm_progress_finalize();
@@ -227,5 +229,7 @@ const struct xm_family                    xccl_mpi_family = {
                        .call = serve,
                        .comm_init_mpi = comm_init_mpi,
                        .last_path = xm_last_path,
+                       .last_message_path = xm_last_message_path,
                        .anchor = xc_anchor_place,
+                       .watched = xm_rendezvous_watched,
 };

@@ -66,6 +66,12 @@ enum {
 #undef XM_ONE
 };
 
+/*
+ * Before a device is in use a message that is to be fetched from one may still match a receive:
+ * none; one that was begun without blocking; or any, since another thread may start the device.
+ */
+enum xm_watched { XM_WATCHED_NONE, XM_WATCHED_NONBLOCKING, XM_WATCHED_ALL };
+
 static inline int xm_is_transfer(enum xm_function function)
 {
     return ((int)function >= XM_NUM_COLLECTIVE_FUNCTIONS) &&

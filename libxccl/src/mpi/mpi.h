@@ -41,6 +41,15 @@
     X(Comm_size)                                                                                   \
     X(Comm_rank)                                                                                   \
     X(Comm_remote_size)                                                                            \
+    X(Comm_remote_group)                                                                           \
+    X(Comm_create)                                                                                 \
+    X(Comm_free)                                                                                   \
+    X(Sendrecv)                                                                                    \
+    X(Isend)                                                                                       \
+    X(Irecv)                                                                                       \
+    X(Mprobe)                                                                                      \
+    X(Improbe)                                                                                     \
+    X(Mrecv)                                                                                       \
     X(Comm_test_inter)                                                                             \
     X(Comm_group)                                                                                  \
     X(Group_size)                                                                                  \
@@ -122,6 +131,8 @@ extern struct xm_pmpi xm_pmpi;
     X(MPI_Op, MPI_LXOR, ompi_mpi_op_lxor)                                                          \
     X(MPI_Group, MPI_GROUP_NULL, ompi_mpi_group_null)                                              \
     X(MPI_Request, MPI_REQUEST_NULL, ompi_request_null)                                            \
+    X(MPI_Message, MPI_MESSAGE_NULL, ompi_message_null)                                            \
+    X(MPI_Message, MPI_MESSAGE_NO_PROC, ompi_message_no_proc)                                      \
     X(MPI_Errhandler, MPI_ERRORS_RETURN, ompi_mpi_errors_return)
 
 struct xm_handles {

@@ -17,31 +17,20 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
-#include "ops/op.h"
+#include "ops/entry.h"
 
 enum { BUCKETS = 256 };
 
-/* What is known of a request that the program holds: an operation's, a transfer's, or neither:
- * a persistent collective. */
-struct entry {
-    MPI_Request         handle;
-    struct xm_op       *op;
-    struct xm_transfer *transfer;
-    struct xm_call      call;
-    int (*start)(const struct xm_call *call, MPI_Request *request);
-    MPI_Request   inner; /* of the operation started last, or MPI_REQUEST_NULL */
-    struct entry *next;
-};
+static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_entry *table[BUCKETS];
+static int              live;       /* atomic: entries */
+static int              persistent; /* atomic: of them, persistent ones */
+static int              transfers;  /* atomic: of them, transfers' */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct entry   *table[BUCKETS];
-static int             live;       /* atomic: entries */
-static int             persistent; /* atomic: of them, persistent ones */
-static int             transfers;  /* atomic: of them, transfers' */
-
-static bool is_persistent(const struct entry *e)
+int xm_entries_hidden(void)
 {
-    return (e->op == NULL) && (e->transfer == NULL);
+    return __atomic_load_n(&persistent, __ATOMIC_ACQUIRE) +
+           __atomic_load_n(&transfers, __ATOMIC_ACQUIRE);
 }
 
 int xm_requests_live(void)
@@ -49,27 +38,27 @@ int xm_requests_live(void)
     return __atomic_load_n(&live, __ATOMIC_ACQUIRE);
 }
 
-static struct entry **bucket_of(MPI_Request handle)
+static struct xm_entry **bucket_of(MPI_Request handle)
 {
     uint64_t hash = (uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u;
 
     return &table[hash >> 56];
 }
 
-static void add_entry(struct entry *e)
+static void add_entry(struct xm_entry *e)
 {
     pthread_mutex_lock(&lock);
-    struct entry **bucket = bucket_of(e->handle);
+    struct xm_entry **bucket = bucket_of(e->handle);
     e->next = *bucket;
     *bucket = e;
     pthread_mutex_unlock(&lock);
     __atomic_add_fetch(&live, 1, __ATOMIC_RELEASE);
 }
 
-static struct entry *find(MPI_Request handle)
+struct xm_entry *xm_entry_find(MPI_Request handle)
 {
     pthread_mutex_lock(&lock);
-    struct entry *e = *bucket_of(handle);
+    struct xm_entry *e = *bucket_of(handle);
     while ((e != NULL) && (e->handle != handle)) {
         e = e->next;
     }
@@ -77,14 +66,20 @@ static struct entry *find(MPI_Request handle)
     return e;
 }
 
-static void remove_entry(MPI_Request handle)
+void xm_entry_put_back(struct xm_entry *e)
+{
+    add_entry(e);
+    __atomic_add_fetch(&transfers, (e->transfer != NULL), __ATOMIC_RELEASE);
+}
+
+struct xm_entry *xm_entry_take_out(MPI_Request handle)
 {
     pthread_mutex_lock(&lock);
-    struct entry **at = bucket_of(handle);
+    struct xm_entry **at = bucket_of(handle);
     while ((*at != NULL) && ((*at)->handle != handle)) {
         at = &(*at)->next;
     }
-    struct entry *e = *at;
+    struct xm_entry *e = *at;
     if (e != NULL) {
         *at = e->next;
     }
@@ -92,8 +87,13 @@ static void remove_entry(MPI_Request handle)
     if (e != NULL) {
         __atomic_sub_fetch(&live, 1, __ATOMIC_RELEASE);
         __atomic_sub_fetch(&transfers, (e->transfer != NULL), __ATOMIC_RELEASE);
-        free(e);
     }
+    return e;
+}
+
+static void remove_entry(MPI_Request handle)
+{
+    free(xm_entry_take_out(handle));
 }
 
 /* ---- an operation's ---- */
@@ -136,7 +136,7 @@ static int cancel(void *extra, int complete)
 
 int xm_request_make(struct xm_op *op, MPI_Request *request)
 {
-    struct entry *e = calloc(1, sizeof(*e));
+    struct xm_entry *e = calloc(1, sizeof(*e));
 
     if (e == NULL) {
         return MPI_ERR_OTHER;
@@ -171,7 +171,7 @@ void xm_request_complete(struct xm_op *op)
 int xm_request_persistent(const struct xm_call *call,
                           int (*start)(const struct xm_call *call, MPI_Request *request))
 {
-    struct entry *e = calloc(1, sizeof(*e));
+    struct xm_entry *e = calloc(1, sizeof(*e));
 
     if (e == NULL) {
         return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
@@ -192,11 +192,11 @@ int xm_request_persistent(const struct xm_call *call,
 }
 
 /* Open MPI may give a persistent request another handle when it is started again. */
-static void follow(struct entry *e, MPI_Request handle)
+static void follow(struct xm_entry *e, MPI_Request handle)
 {
     if (handle != e->handle) {
         pthread_mutex_lock(&lock);
-        struct entry **at = bucket_of(e->handle);
+        struct xm_entry **at = bucket_of(e->handle);
         while (*at != e) {
             at = &(*at)->next;
         }
@@ -208,7 +208,7 @@ static void follow(struct entry *e, MPI_Request handle)
     }
 }
 
-static int start_transfer(struct entry *e, MPI_Request *request, int profiling)
+static int start_transfer(struct xm_entry *e, MPI_Request *request, int profiling)
 {
     const long          args[] = {(long)request};
     struct xm_transfer *t = e->transfer;
@@ -217,17 +217,27 @@ static int start_transfer(struct entry *e, MPI_Request *request, int profiling)
     if (res != xcclSuccess) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
     }
-    int code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
+    if (t->rendezvous.looks && (xm_rendezvous_expect(t) != xcclSuccess)) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, xc_last_detail());
+    }
+    int code;
+    if (!xm_transfer_start_kept(t, &code)) {
+        code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
+    }
     t->done = (code != MPI_SUCCESS);
+    t->over = false;
     follow(e, *request);
+    if (t->rendezvous.looks && !t->done) {
+        xm_watch(t);
+    }
     return code;
 }
 
 /* MPI_Pready and its kin: what is ready goes to where MPI takes it from. */
 static int ready(enum xm_function function, int profiling, const long *args, MPI_Request handle)
 {
-    struct entry *e = find(handle);
-    xcclResult_t  res = xcclSuccess;
+    struct xm_entry *e = xm_entry_find(handle);
+    xcclResult_t     res = xcclSuccess;
 
     if ((e != NULL) && (e->transfer != NULL)) {
         const int *list = (const int *)args[1];
@@ -252,8 +262,8 @@ static int ready(enum xm_function function, int profiling, const long *args, MPI
 /* (request, partition, flag) */
 static int arrived(int profiling, const long *args)
 {
-    struct entry *e = find((MPI_Request)(intptr_t)args[0]);
-    int           code = (int)xm_mpi_forward(XM_FN_MPI_Parrived, profiling, args);
+    struct xm_entry *e = xm_entry_find((MPI_Request)(intptr_t)args[0]);
+    int              code = (int)xm_mpi_forward(XM_FN_MPI_Parrived, profiling, args);
 
     if ((code == MPI_SUCCESS) && (e != NULL) && (e->transfer != NULL) && *(const int *)args[2]) {
         xcclResult_t res = xm_transfer_partition_out(e->transfer, (int)args[1]);
@@ -266,13 +276,13 @@ static int arrived(int profiling, const long *args)
 
 static int start_one(MPI_Request *request, int profiling)
 {
-    struct entry *e = find(*request);
-    const long    args[] = {(long)request};
+    struct xm_entry *e = xm_entry_find(*request);
+    const long       args[] = {(long)request};
 
     if ((e != NULL) && (e->transfer != NULL)) {
         return start_transfer(e, request, profiling);
     }
-    if ((e == NULL) || !is_persistent(e)) {
+    if ((e == NULL) || !xm_entry_is_persistent(e)) {
         return (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
     }
     if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
@@ -296,7 +306,7 @@ static int start_all(int count, MPI_Request requests[], int profiling)
 /* Those whose requests were freed before they were over: their data is still to come. */
 static struct xm_transfer *orphans;
 
-static void forget_transfer(struct entry *e)
+void xm_entry_forget(struct xm_entry *e)
 {
     struct xm_transfer *t = e->transfer;
 
@@ -304,12 +314,12 @@ static void forget_transfer(struct entry *e)
     xm_transfer_discard(t);
 }
 
-static int free_transfer(struct entry *e, MPI_Request *request, int profiling, const long *args)
+static int free_transfer(struct xm_entry *e, MPI_Request *request, int profiling, const long *args)
 {
     struct xm_transfer *t = e->transfer;
 
     if (xm_transfer_poll(t)) {
-        forget_transfer(e);
+        xm_entry_forget(e);
         return (int)xm_mpi_forward(XM_FN_MPI_Request_free, profiling, args);
     }
     *request = XM_HANDLE(MPI_REQUEST_NULL);
@@ -318,6 +328,22 @@ static int free_transfer(struct entry *e, MPI_Request *request, int profiling, c
     __atomic_store_n(&orphans, t, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
     return MPI_SUCCESS;
+}
+
+/* The program may have learnt by the call that ends here that a message came: its copy is waited
+ * for, which takes microseconds. */
+static bool poll_orphan(struct xm_transfer *t)
+{
+    struct xm_wait wait = xm_wait_begin("for a copy between devices");
+
+    while (!xm_transfer_poll(t)) {
+        enum xm_fetch fetch = t->rendezvous.fetch;
+        if (((fetch != XM_FETCH_COPYING) && (fetch != XM_FETCH_REFUSED)) ||
+            (xm_wait_step(&wait) == XM_WAIT_EXPIRED)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void xm_requests_progress(void)
@@ -332,7 +358,7 @@ void xm_requests_progress(void)
     while (left != NULL) {
         struct xm_transfer *t = left;
         left = t->next;
-        if (xm_transfer_poll(t)) {
+        if (poll_orphan(t)) {
             MPI_Request request = t->request;
             remove_entry(request);
             xm_transfer_discard(t);
@@ -358,26 +384,25 @@ void xm_requests_finalize(void)
 
 int xm_request_keep(struct xm_transfer *t)
 {
-    struct entry *e = calloc(1, sizeof(*e));
+    struct xm_entry *e = calloc(1, sizeof(*e));
 
     if (e == NULL) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for a request");
     }
     e->handle = t->request;
     e->transfer = t;
-    add_entry(e);
-    __atomic_add_fetch(&transfers, 1, __ATOMIC_RELEASE);
+    xm_entry_put_back(e);
     return MPI_SUCCESS;
 }
 
 static int free_request(MPI_Request *request, int profiling, const long *args)
 {
-    struct entry *e = find(*request);
+    struct xm_entry *e = xm_entry_find(*request);
 
     if ((e != NULL) && (e->transfer != NULL)) {
         return free_transfer(e, request, profiling, args);
     }
-    if ((e != NULL) && is_persistent(e)) {
+    if ((e != NULL) && xm_entry_is_persistent(e)) {
         if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
             xm_pmpi.Request_free(&e->inner);
         }
@@ -387,264 +412,9 @@ static int free_request(MPI_Request *request, int profiling, const long *args)
     return (int)xm_mpi_forward(XM_FN_MPI_Request_free, profiling, args);
 }
 
-/* ---- waiting and testing ---- */
-
-/* The requests of a call, as MPI is to see them. */
-struct array {
-    int            count;
-    MPI_Request   *given;   /* the program's */
-    MPI_Request   *used;    /* given itself, or a copy */
-    struct entry **entries; /* of persistent collectives and transfers, or NULL; with a copy only */
-    bool           ours;    /* is any of them an operation's or a transfer's? */
-    int            hidden;  /* transfers that are not over */
-};
-
-static bool needs_copy(const struct array *a)
-{
-    if ((__atomic_load_n(&persistent, __ATOMIC_ACQUIRE) == 0) &&
-        (__atomic_load_n(&transfers, __ATOMIC_ACQUIRE) == 0)) {
-        return false;
-    }
-    for (int i = 0; i < a->count; i++) {
-        struct entry *e = find(a->given[i]);
-        if ((e != NULL) && (e->op == NULL)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool make_copy(struct array *a)
-{
-    size_t n = (size_t)a->count;
-
-    a->used = malloc(n * sizeof(*a->used));
-    a->entries = calloc(n, sizeof(struct entry *));
-    if ((a->used == NULL) || (a->entries == NULL)) {
-        free(a->used);
-        free(a->entries);
-        return false;
-    }
-    for (int i = 0; i < a->count; i++) {
-        struct entry *e = find(a->given[i]);
-        bool          known = (e != NULL) && (e->op == NULL);
-        a->entries[i] = known ? e : NULL;
-        a->used[i] = (known && is_persistent(e)) ? e->inner : a->given[i];
-    }
-    return true;
-}
-
-static struct xm_transfer *transfer_at(const struct array *a, int i)
-{
-    return ((a->entries != NULL) && (a->entries[i] != NULL)) ? a->entries[i]->transfer : NULL;
-}
-
-/*
- * Look after the transfers; MPI sees those that are over. What is known of them goes before MPI
- * completes them: from then on another thread may be given the same handle. Persistent requests
- * stay.
- */
-static void hide_transfers(struct array *a)
-{
-    a->hidden = 0;
-    for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
-        struct xm_transfer *t = transfer_at(a, i);
-        if (t != NULL) {
-            bool over = xm_transfer_poll(t);
-            a->used[i] = over ? a->given[i] : XM_HANDLE(MPI_REQUEST_NULL);
-            a->hidden += over ? 0 : 1;
-            if (over && (t->form != 'P')) {
-                forget_transfer(a->entries[i]);
-                a->entries[i] = NULL;
-            }
-        }
-    }
-}
-
-static bool open_array(struct array *a, int count, MPI_Request *requests)
-{
-    *a = (struct array){.count = count, .given = requests, .used = requests};
-    if ((count <= 0) || (requests == NULL)) {
-        return true; /* MPI says what is wrong with it, if anything */
-    }
-    if (needs_copy(a) && !make_copy(a)) {
-        return false;
-    }
-    for (int i = 0; (i < count) && !a->ours; i++) {
-        struct entry *e = find(a->used[i]);
-        a->ours = (e != NULL) && !is_persistent(e);
-    }
-    return true;
-}
-
-/* What MPI has set to null is over: for a persistent request, until it is started again. */
-static void close_array(struct array *a)
-{
-    if (a->entries == NULL) {
-        return;
-    }
-    for (int i = 0; i < a->count; i++) {
-        struct entry *e = a->entries[i];
-        if (e == NULL) {
-            a->given[i] = a->used[i];
-        } else if (e->transfer == NULL) {
-            e->inner = a->used[i];
-        }
-    }
-    free(a->used);
-    free(a->entries);
-}
-
-static bool operations_done(const struct array *a)
-{
-    for (int i = 0; i < a->count; i++) {
-        struct entry *e = find(a->used[i]);
-        if ((e != NULL) && (e->op != NULL) && !__atomic_load_n(&e->op->done, __ATOMIC_ACQUIRE)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Until all of ours among them are over; MPI waits for its own requests itself. */
-static void wait_for_ours(struct array *a)
-{
-    struct xm_wait wait = xm_wait_begin("for requests of calls on device memory");
-
-    for (;;) {
-        hide_transfers(a);
-        if ((a->hidden == 0) && operations_done(a)) {
-            return;
-        }
-        xm_ops_progress();
-        xm_wait_step(&wait);
-    }
-}
-
-/* MPI found nothing that is active, because it did not see what is hidden. */
-static bool saw_nothing(enum xm_function function, const struct array *a, const long *args)
-{
-    if (a->hidden == 0) {
-        return false;
-    }
-    switch (function) {
-    case XM_FN_MPI_Testany:
-        return *(const int *)args[3] && (*(const int *)args[2] == MPI_UNDEFINED);
-    case XM_FN_MPI_Testsome:
-        return *(const int *)args[2] == MPI_UNDEFINED;
-    default:
-        return false;
-    }
-}
-
-/* A function that tests, among those that are over. flag: where it says that it found one. */
-static int test_visible(enum xm_function function, struct array *a, const long *args, int *flag)
-{
-    hide_transfers(a);
-    int code = (int)xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
-    if ((code == MPI_SUCCESS) && saw_nothing(function, a, args)) {
-        *flag = 0;
-    }
-    return code;
-}
-
-/* Call a function again and again until its flag is set. */
-static int repeat(enum xm_function function, struct array *a, const long *args, int *flag)
-{
-    struct xm_wait wait = xm_wait_begin("for one of several requests");
-
-    for (;;) {
-        xm_ops_progress();
-        int code = test_visible(function, a, args, flag);
-        if ((code != MPI_SUCCESS) || *flag) {
-            return code;
-        }
-        xm_wait_step(&wait);
-    }
-}
-
-/* (count, requests, index, status): the first that is over. */
-static int wait_any(struct array *a, const long *args)
-{
-    int  flag = 0;
-    long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], (long)&flag, args[3]};
-
-    return repeat(XM_FN_MPI_Testany, a, test_args, &flag);
-}
-
-/* (count, requests, outcount, indices, statuses): MPI_UNDEFINED if none is active. */
-static int wait_some(struct array *a, const long *args)
-{
-    long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], args[3], args[4]};
-
-    return repeat(XM_FN_MPI_Testsome, a, test_args, (int *)args[2]);
-}
-
-/* Of several that are all to be over, or of one: where it says so. */
-static int *flag_of(enum xm_function function, const long *args)
-{
-    switch (function) {
-    case XM_FN_MPI_Testall:
-    case XM_FN_MPI_Testsome:
-        return (int *)args[2];
-    case XM_FN_MPI_Testany:
-        return (int *)args[3];
-    default: /* MPI_Test, MPI_Request_get_status */
-        return (int *)args[1];
-    }
-}
-
-static int test(enum xm_function function, int profiling, struct array *a, const long *args)
-{
-    bool several = (function == XM_FN_MPI_Testany) || (function == XM_FN_MPI_Testsome);
-    int *flag = flag_of(function, args);
-
-    xm_ops_progress();
-    hide_transfers(a);
-    if ((a->hidden > 0) && several) {
-        return test_visible(function, a, args, flag);
-    }
-    if (a->hidden > 0) {
-        *flag = 0;
-        return MPI_SUCCESS;
-    }
-    return (int)xm_mpi_forward(function, profiling, args);
-}
-
-static int wait_or_test(enum xm_function function, int profiling, const long *args, struct array *a)
-{
-    long changed[XM_MAX_ARGUMENTS];
-    bool single = (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Test) ||
-                  (function == XM_FN_MPI_Request_get_status);
-
-    memcpy(changed, args, (size_t)xm_mpi_arguments(function) * sizeof(long));
-    if (function == XM_FN_MPI_Request_get_status) {
-        changed[0] = (long)a->used[0];
-    } else {
-        changed[single ? 0 : 1] = (long)a->used;
-    }
-    if (!a->ours) {
-        return (int)xm_mpi_forward(function, profiling, changed);
-    }
-    switch (function) {
-    case XM_FN_MPI_Waitany:
-        return wait_any(a, changed);
-    case XM_FN_MPI_Waitsome:
-        return wait_some(a, changed);
-    case XM_FN_MPI_Wait:
-    case XM_FN_MPI_Waitall:
-        wait_for_ours(a);
-        return (int)xm_mpi_forward(function, profiling, changed);
-    default:
-        return test(function, profiling, a, changed);
-    }
-}
-
 int xm_request_call(enum xm_function function, int profiling, const long *args)
 {
-    struct array a;
-    MPI_Request  one;
-    bool         opened;
+    MPI_Request one;
 
     xm_requests_progress();
     switch (function) {
@@ -663,20 +433,11 @@ int xm_request_call(enum xm_function function, int profiling, const long *args)
         return free_request((MPI_Request *)args[0], profiling, args);
     case XM_FN_MPI_Request_get_status:
         one = (MPI_Request)(intptr_t)args[0];
-        opened = open_array(&a, 1, &one);
-        break;
+        return xm_wait_or_test(function, profiling, args, 1, &one);
     case XM_FN_MPI_Wait:
     case XM_FN_MPI_Test:
-        opened = open_array(&a, 1, (MPI_Request *)args[0]);
-        break;
+        return xm_wait_or_test(function, profiling, args, 1, (MPI_Request *)args[0]);
     default:
-        opened = open_array(&a, (int)args[0], (MPI_Request *)args[1]);
-        break;
+        return xm_wait_or_test(function, profiling, args, (int)args[0], (MPI_Request *)args[1]);
     }
-    if (!opened) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for requests");
-    }
-    int code = wait_or_test(function, profiling, args, &a);
-    close_array(&a);
-    return code;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Transfers that have a request. It is MPI's own, so MPI cancels it, counts it and reports its
- * errors; here it is only looked at. Except of files: a look moves nothing in MPICH, and a test
- * takes the request away, so the program gets a generalised one there.
+ * errors; here it is only looked at. Except of files, where a look moves nothing in MPICH, and of
+ * sends whose message the receiver fetches: there a test takes MPI's request away, and the program
+ * has a generalised one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,15 @@ static bool is_file(const struct xm_transfer *t)
 
 static int query(void *extra, MPI_Status *status)
 {
-    const struct xm_transfer *t = extra;
+    const struct xm_transfer   *t = extra;
+    const struct xm_rendezvous *r = &t->rendezvous;
+    bool                        fetched = (r->fetch == XM_FETCH_OVER);
 
-    xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), t->bytes);
+    xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), fetched ? r->came : t->bytes);
     xm_pmpi.Status_set_cancelled(status, 0);
-    status->MPI_SOURCE = MPI_UNDEFINED;
-    status->MPI_TAG = MPI_UNDEFINED;
-    return t->code;
+    status->MPI_SOURCE = r->source;
+    status->MPI_TAG = r->tag;
+    return (fetched && (r->code != MPI_SUCCESS)) ? r->code : t->code;
 }
 
 static int release(void *extra)
@@ -45,7 +48,10 @@ int xm_transfer_post(struct xm_transfer *t, int profiling)
     int code = MPI_SUCCESS;
 
     t->inner = XM_HANDLE(MPI_REQUEST_NULL);
-    if (is_file(t)) {
+    /* MPI may be ready with a descriptor at once, and then gives all such sends one handle. */
+    t->generalised = is_file(t) || t->rendezvous.offered;
+    if (t->generalised) {
+        t->rendezvous.source = t->rendezvous.tag = MPI_UNDEFINED;
         code = xm_pmpi.Grequest_start(query, release, cancel, t, &t->request);
         t->args[at] = (long)&t->inner;
     } else {
@@ -62,7 +68,7 @@ void xm_transfer_discard(struct xm_transfer *t)
     MPI_Request request = t->request;
 
     xm_transfer_close(t);
-    if (!is_file(t) || (request == XM_HANDLE(MPI_REQUEST_NULL))) {
+    if (!t->generalised || (request == XM_HANDLE(MPI_REQUEST_NULL))) {
         free(t);
     } else if (!t->done) { /* it was not begun */
         xm_pmpi.Grequest_complete(request);
@@ -83,21 +89,52 @@ MPI_Count xm_transfer_bytes(const MPI_Status *status)
 
 static int look(struct xm_transfer *t, int *flag, MPI_Status *status)
 {
-    if (is_file(t)) {
+    if (t->generalised || ((t->form == 'P') && t->rendezvous.kept)) {
         return xm_pmpi.Test(&t->inner, flag, status);
     }
     return xm_pmpi.Request_get_status(t->request, flag, status);
 }
 
-/* Files set no more of a status than the number of bytes, and windows nothing. */
-static MPI_Count bytes_of(const struct xm_transfer *t, const MPI_Status *status)
+static bool was_cancelled(const MPI_Status *status)
 {
     int cancelled = 0;
 
-    if (!is_file(t) && ((xm_pmpi.Test_cancelled(status, &cancelled) != MPI_SUCCESS) || cancelled)) {
-        return 0;
+    return (xm_pmpi.Test_cancelled(status, &cancelled) != MPI_SUCCESS) || cancelled;
+}
+
+/* Files set no more of a status than the number of bytes, and windows nothing. */
+static MPI_Count bytes_of(const struct xm_transfer *t, const MPI_Status *status)
+{
+    return (!is_file(t) && was_cancelled(status)) ? 0 : xm_transfer_bytes(status);
+}
+
+/* MPI is ready with it: the data goes to where it belongs, or is fetched from here on. */
+static void receive(struct xm_transfer *t, const MPI_Status *status)
+{
+    bool all = t->whole || (strchr(t->kinds, 'w') != NULL);
+
+    t->bytes = all ? XM_WHOLE : bytes_of(t, status);
+    if (t->generalised && t->rendezvous.looks) {
+        t->rendezvous.source = status->MPI_SOURCE;
+        t->rendezvous.tag = status->MPI_TAG;
     }
-    return xm_transfer_bytes(status);
+    if (xm_rendezvous_received(t, t->bytes)) {
+        return;
+    }
+    if (t->rendezvous.landing != NULL) {
+        return; /* it is unpacked at the end */
+    }
+    xcclResult_t res = xm_transfer_copy_out(t, t->bytes);
+    if (res != xcclSuccess) {
+        xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+    }
+}
+
+static void report(const struct xm_transfer *t)
+{
+    if (t->rendezvous.failed != xcclSuccess) {
+        xm_raise(XM_HANDLE(MPI_COMM_WORLD), t->rendezvous.failed, t->rendezvous.detail);
+    }
 }
 
 bool xm_transfer_poll(struct xm_transfer *t)
@@ -108,22 +145,52 @@ bool xm_transfer_poll(struct xm_transfer *t)
     if (t->done) {
         return true;
     }
-    /* Not MPI_Test: the request stays, for the call that the program makes to complete it. */
-    t->code = look(t, &flag, &status);
-    if ((t->code == MPI_SUCCESS) && !flag) {
+    if (!t->over) {
+        /* Not MPI_Test: the request stays, for the call that the program makes to complete it. */
+        t->code = look(t, &flag, &status);
+        if ((t->code == MPI_SUCCESS) && !flag) {
+            return false;
+        }
+        t->over = true;
+        if (t->code == MPI_SUCCESS) {
+            receive(t, &status);
+        } else {
+            xm_rendezvous_withdraw(t);
+        }
+    }
+    if (!xm_rendezvous_advance(t)) {
         return false;
     }
     t->done = true;
-    if (t->code == MPI_SUCCESS) {
-        bool all = t->whole || (strchr(t->kinds, 'w') != NULL);
-        t->bytes = all ? XM_WHOLE : bytes_of(t, &status);
-        xcclResult_t res = xm_transfer_copy_out(t, t->bytes);
-        if (res != xcclSuccess) {
-            xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
-        }
+    if ((t->form == 'P') && t->rendezvous.kept) {
+        /* The program's request was not started: this one stands for it where it is waited for. */
+        xm_pmpi.Irecv(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0, XM_HANDLE(MPI_COMM_WORLD),
+                      &t->inner);
     }
-    if (is_file(t)) {
+    xm_unwatch(t);
+    if ((t->code == MPI_SUCCESS) && (xm_rendezvous_unpack(t, t->bytes) != xcclSuccess)) {
+        xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInternalError, xc_last_detail());
+    }
+    report(t);
+    if (t->generalised) {
         xm_pmpi.Grequest_complete(t->request);
     }
+    return true;
+}
+
+bool xm_transfer_start_kept(struct xm_transfer *t, int *code_p)
+{
+    bool             large = (t->function == XM_FN_MPI_Recv_init_c);
+    enum xm_function function = large ? XM_FN_MPI_Imrecv_c : XM_FN_MPI_Imrecv;
+    MPI_Message      message;
+
+    t->rendezvous.kept = false;
+    if (!xm_kept_any() || ((t->function != XM_FN_MPI_Recv_init) && !large) ||
+        !xm_kept_match(xm_transfer_comm(t), (int)t->args[3], (int)t->args[4], &message,
+                       &t->rendezvous)) {
+        return false;
+    }
+    const long args[] = {t->args[0], t->args[1], t->args[2], (long)&message, (long)&t->inner};
+    *code_p = (int)xm_mpi_forward(function, 1, args);
     return true;
 }

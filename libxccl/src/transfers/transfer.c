@@ -14,6 +14,9 @@ struct row {
     bool        large;
 };
 
+/* Of a function that receives a message the argument that is its buffer, else -1. */
+static signed char receives_at[XM_NUM_TRANSFER_FUNCTIONS];
+
 static const struct row rows[XM_NUM_TRANSFER_FUNCTIONS] = {
 #define ROW(name) [XM_FN_MPI_##name - XM_NUM_COLLECTIVE_FUNCTIONS]
 #define TWO(name, n, form, kinds)                                                                  \
@@ -33,9 +36,39 @@ static const struct row *row_of(enum xm_function function)
     return &rows[(int)function - XM_NUM_COLLECTIVE_FUNCTIONS];
 }
 
+/* Messages have a communicator, or are matched already; partitioned ones are nobody else's. */
+static bool is_message(const struct row *row)
+{
+    bool matched = (strcmp(row->kinds, "rnt.S") == 0) || (strcmp(row->kinds, "rnt.q") == 0);
+
+    return matched || ((strchr(row->kinds, 'c') != NULL) && (strchr(row->kinds, 'm') == NULL));
+}
+
 void xm_transfers_init(void)
 {
     nowhere.comm = XM_HANDLE(MPI_COMM_SELF);
+    for (int i = 0; i < XM_NUM_TRANSFER_FUNCTIONS; i++) {
+        size_t at = strcspn(rows[i].kinds, "rb");
+        bool   receives = is_message(&rows[i]) && (rows[i].kinds[at] != '\0');
+        receives_at[i] = receives ? (signed char)at : -1;
+    }
+}
+
+MPI_Comm xm_transfer_comm(const struct xm_transfer *t)
+{
+    int at = xm_transfer_argument(t->function, 'c');
+
+    return (at >= 0) ? (MPI_Comm)(intptr_t)t->args[at] : XM_HANDLE(MPI_COMM_WORLD);
+}
+
+static int receive_of(enum xm_function function)
+{
+    return receives_at[(int)function - XM_NUM_COLLECTIVE_FUNCTIONS];
+}
+
+bool xm_transfer_receives(enum xm_function function)
+{
+    return receive_of(function) >= 0;
 }
 
 int xm_transfer_argument(enum xm_function function, char kind)
@@ -63,6 +96,39 @@ static bool left_to_mpi(const struct xc_device_ops *dev)
     return (p2p == XC_P2P_MPI) || ((p2p == XC_P2P_AUTO) && xm_mpi_gpu_aware(dev->name));
 }
 
+/* Has a receive of a named type room for a message that is fetched? */
+static bool is_looked_at(enum xm_function function, const long *args, MPI_Count size)
+{
+    int at = receive_of(function);
+
+    if ((at < 0) || (xm_rendezvous_looks_from() == 0)) {
+        return false;
+    }
+    MPI_Count count = row_of(function)->large ? (MPI_Count)args[at + 1] : (int)args[at + 1];
+    return (count > 0) && ((uint64_t)(count * size) >= xm_rendezvous_looks_from());
+}
+
+/*
+ * Without a device so far. No message to be fetched comes here yet; but one may match a receive
+ * that was begun before.
+ */
+static bool is_plain_yet(enum xm_function function, const long *args)
+{
+    int            at = receive_of(function);
+    enum xm_nature nature;
+    MPI_Count      size;
+
+    if ((at >= 0) && (xm_rendezvous_looks_from() > 0) && (row_of(function)->form == 'P')) {
+        return false;
+    }
+    if ((at < 0) || (xm_rendezvous_looks_from() == 0) ||
+        ((row_of(function)->form == 'B') && (*xm_rendezvous_watched() < XM_WATCHED_ALL))) {
+        return true;
+    }
+    return xm_type_named((MPI_Datatype)(intptr_t)args[at + 2], &nature, &size) &&
+           !is_looked_at(function, args, size);
+}
+
 bool xm_transfer_is_plain(enum xm_function function, const long *args)
 {
     const struct xc_device_ops *dev = xc_device_active();
@@ -70,8 +136,19 @@ bool xm_transfer_is_plain(enum xm_function function, const long *args)
     enum xm_nature              nature;
     MPI_Count                   size;
 
-    if ((dev == NULL) || left_to_mpi(dev)) {
+    if (dev == NULL) {
+        return is_plain_yet(function, args);
+    }
+    if (left_to_mpi(dev)) {
         return true;
+    }
+    if (xm_rendezvous_looks_from() > 0) {
+        xm_mailbox_announce(dev, xm_rendezvous_looks_from());
+        if ((row_of(function)->form == 'Q') ||
+            (xm_transfer_receives(function) &&
+             (xm_kept_any() || (row_of(function)->form == 'P')))) {
+            return false;
+        }
     }
     for (int i = 0; kinds[i] != '\0'; i++) {
         const void *buf = (const void *)args[i];
@@ -81,7 +158,8 @@ bool xm_transfer_is_plain(enum xm_function function, const long *args)
              (!xc_mem_surely_host(buf) && (xm_buffer_ask(dev, buf).kind == XC_MEM_DEVICE)))) {
             return false;
         }
-        if ((kinds[i] == 't') && !xm_type_named((MPI_Datatype)(intptr_t)args[i], &nature, &size)) {
+        if ((kinds[i] == 't') && (!xm_type_named((MPI_Datatype)(intptr_t)args[i], &nature, &size) ||
+                                  is_looked_at(function, args, size))) {
             return false;
         }
     }
@@ -112,6 +190,12 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
         r->valid =
             (count >= 0) &&
             xm_buffer_single(&part.buffer, (const void *)t->args[part.argument], count, type);
+        if (r->valid && (part.argument == receive_of(t->function))) {
+            t->rendezvous.looks = (xm_rendezvous_looks_from() > 0) && part.buffer.used &&
+                                  ((uint64_t)part.buffer.bytes >= xm_rendezvous_looks_from());
+            t->rendezvous.receive = part.buffer;
+            t->rendezvous.argument = part.argument;
+        }
         if (r->valid && xm_on_device(&part.buffer) && (t->num_parts < XM_MAX_PARTS)) {
             t->parts[t->num_parts++] = part;
         }
@@ -125,7 +209,7 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     const struct row *row = row_of(function);
     struct reader     r = {.t = t, .count = 1, .valid = true};
 
-    memset(t, 0, sizeof(*t));
+    memset(t, 0, offsetof(struct xm_transfer, rendezvous.out));
     t->function = function;
     t->kinds = row->kinds;
     t->form = row->form;
@@ -164,7 +248,9 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
             break;
         }
     }
-    return r.valid && (t->num_parts > 0);
+    /* Of a persistent receive the arguments are known each time that it is started. */
+    bool again = (t->form == 'P') && xm_transfer_receives(function);
+    return r.valid && ((t->num_parts > 0) || t->rendezvous.looks || again);
 }
 
 /* ---- copies ---- */
@@ -227,7 +313,7 @@ xcclResult_t xm_transfer_open(struct xm_transfer *t)
     for (int i = 0; (i < t->num_parts) && (res == xcclSuccess); i++) {
         t->args[t->parts[i].argument] = (long)(t->parts[i].span - t->parts[i].buffer.low);
     }
-    return res;
+    return (res == xcclSuccess) ? xm_rendezvous_expect(t) : res;
 }
 
 /* A copy from pageable memory may return before its data arrived: see stream_after_default. */
@@ -276,6 +362,19 @@ static xcclResult_t part_out(struct xm_part *part, MPI_Count bytes)
         res = xm_stage_out_bytes(&part->copier, &part->buffer, part->span, bytes);
     }
     return (res == xcclSuccess) ? xm_stream_wait(part->copier.dev, part->copier.stream) : res;
+}
+
+xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes)
+{
+    const struct xc_device_ops *dev = part->copier.dev;
+    void                       *saved;
+    xcclResult_t                res = dev->enter(part->buffer.mem.device, &saved);
+
+    if (res == xcclSuccess) {
+        res = part_out(part, bytes);
+        dev->leave(saved);
+    }
+    return res;
 }
 
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes)
@@ -339,6 +438,7 @@ xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition)
 
 void xm_transfer_close(struct xm_transfer *t)
 {
+    xm_rendezvous_close(t);
     free(t->arrived);
     t->arrived = NULL;
     for (int i = 0; i < t->num_parts; i++) {

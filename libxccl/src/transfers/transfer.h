@@ -8,6 +8,7 @@
 #define XM_TRANSFERS_TRANSFER_H
 
 #include "data/copy.h"
+#include "transfers/rendezvous.h"
 
 enum { XM_MAX_PARTS = 3, XM_WHOLE = -1 };
 
@@ -35,13 +36,18 @@ struct xm_transfer {
     bool     *arrived; /* which of them the program has got already */
 
     /* Of those with a request. */
-    MPI_Request         request; /* the program's */
-    MPI_Request         inner;   /* of a file: MPI's own, behind a generalised one; else null */
-    MPI_Count           bytes;   /* of a file: what MPI read or wrote */
-    int                 code;    /* and how that ended */
-    bool                whole;   /* MPI does not say how much it received */
-    bool                done;    /* MPI is ready with it and the data is where it belongs */
+    MPI_Request request; /* the program's */
+    bool        generalised;
+    /* MPI's own, behind a generalised one or a persistent one that was not started. */
+    MPI_Request         inner;
+    MPI_Count           bytes; /* what MPI received, read or wrote */
+    int                 code;  /* and how that ended */
+    bool                whole; /* MPI does not say how much it received */
+    bool                done;  /* MPI is ready with it and the data is where it belongs */
+    bool                over;  /* MPI is ready with it */
     struct xm_transfer *next;
+
+    struct xm_rendezvous rendezvous; /* last: its end is not cleared */
 };
 
 /* Once, before anything else here. */
@@ -69,6 +75,8 @@ xcclResult_t xm_transfer_copy_in(struct xm_transfer *t);
 xcclResult_t xm_transfer_partitions_in(struct xm_transfer *t, int low, int high);
 /* A partition that has arrived, to where it belongs, unless it is there. */
 xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition);
+/* The first bytes of one part, likewise; any device may be entered. */
+xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes);
 /* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
 void         xm_transfer_close(struct xm_transfer *t);
@@ -83,6 +91,18 @@ MPI_Count xm_transfer_bytes(const MPI_Status *status);
  * request is t->request.
  */
 int xm_transfer_post(struct xm_transfer *t, int profiling);
+
+/* Its communicator, to report to; MPI_COMM_WORLD where the call names none. */
+MPI_Comm xm_transfer_comm(const struct xm_transfer *t);
+
+/* Is this a function that receives a message? */
+bool xm_transfer_receives(enum xm_function function);
+
+/*
+ * Start a persistent receive whose message is kept (kept.c); false: MPI is to start it. *code_p:
+ * MPI's.
+ */
+bool xm_transfer_start_kept(struct xm_transfer *t, int *code_p);
 
 /* Look whether MPI is ready with the request, and finish. Never waits for other ranks. */
 bool xm_transfer_poll(struct xm_transfer *t);

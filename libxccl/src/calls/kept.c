@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receives whose message is kept (transfers/kept.c), each by way of MPI_Mrecv or MPI_Imrecv. Only
+ * after a probe that met a descriptor.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "calls/calls.h"
+
+/* Where a function that receives has what, and what it sends before. */
+struct shape {
+    enum xm_function function;
+    bool             large, nonblocking, sends, replaces;
+    int              receive, source, tag; /* arguments: buffer, source, tag */
+};
+
+/* name, non-blocking, sends, replaces, receive, source, tag */
+static const struct shape shapes[] = {
+#define BOTH(name, nonblocking, sends, replaces, receive, source, tag)                             \
+    {XM_FN_MPI_##name, false, nonblocking, sends, replaces, receive, source, tag},                 \
+    {                                                                                              \
+        XM_FN_MPI_##name##_c, true, nonblocking, sends, replaces, receive, source, tag             \
+    }
+    BOTH(Recv, false, false, false, 0, 3, 4),
+    BOTH(Irecv, true, false, false, 0, 3, 4),
+    BOTH(Sendrecv, false, true, false, 5, 8, 9),
+    BOTH(Isendrecv, true, true, false, 5, 8, 9),
+    BOTH(Sendrecv_replace, false, true, true, 0, 5, 6),
+    BOTH(Isendrecv_replace, true, true, true, 0, 5, 6),
+#undef BOTH
+};
+
+static const struct shape *shape_of(enum xm_function function)
+{
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        if (shapes[i].function == function) {
+            return &shapes[i];
+        }
+    }
+    return NULL;
+}
+
+static int call(enum xm_function function, const long *args)
+{
+    return xm_transfer_is_plain(function, args) ? (int)xm_mpi_forward(function, 1, args)
+                                                : xm_transfer_call(function, 1, args);
+}
+
+/* What is replaced is sent from a copy, which lives until the request is over. */
+static int send_copy(const struct shape *s, const long *args, MPI_Comm comm, char **copy_p,
+                     MPI_Request *request)
+{
+    MPI_Count size = 0;
+    int       position = 0;
+
+    if (xm_pmpi.Type_size_x((MPI_Datatype)(intptr_t)args[2], &size) != MPI_SUCCESS) {
+        return MPI_ERR_TYPE;
+    }
+    MPI_Count count = s->large ? (MPI_Count)args[1] : (int)args[1];
+    if (count * size > INT32_MAX) {
+        return MPI_ERR_COUNT;
+    }
+    *copy_p = malloc((size_t)(count * size) + 1);
+    if (*copy_p == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    const long pack[] = {args[0],
+                         (long)count,
+                         args[2],
+                         (long)*copy_p,
+                         (long)(count * size),
+                         (long)&position,
+                         (long)XM_HANDLE(MPI_COMM_SELF)};
+    int        code = call(XM_FN_MPI_Pack, pack);
+    return (code == MPI_SUCCESS) ? xm_pmpi.Isend(*copy_p, position, XM_HANDLE(MPI_PACKED),
+                                                 (int)args[3], (int)args[4], comm, request)
+                                 : code;
+}
+
+/* What the function sends: begun here. */
+static int send(const struct shape *s, const long *args, MPI_Comm comm, char **copy_p,
+                MPI_Request *request)
+{
+    const long isend[] = {args[0], args[1], args[2], args[3], args[4], (long)comm, (long)request};
+
+    if (s->replaces) {
+        return send_copy(s, args, comm, copy_p, request);
+    }
+    return call(s->large ? XM_FN_MPI_Isend_c : XM_FN_MPI_Isend, isend);
+}
+
+/*
+ * The message is there, so receiving it waits for nobody. The request of a non-blocking function is
+ * that of what it sends.
+ */
+static int send_and_receive(const struct shape *s, const long *args, MPI_Comm comm,
+                            MPI_Message *message, const struct xm_rendezvous *from)
+{
+    enum xm_function mrecv = s->large ? XM_FN_MPI_Mrecv_c : XM_FN_MPI_Mrecv;
+    int              last = xm_mpi_arguments(s->function) - 1;
+    MPI_Status      *status = s->nonblocking ? MPI_STATUS_IGNORE : (MPI_Status *)args[last];
+    MPI_Request      own;
+    MPI_Request     *request = s->nonblocking ? (MPI_Request *)args[last] : &own;
+    char            *copy = NULL;
+
+    int code = send(s, args, comm, &copy, request);
+    if (code != MPI_SUCCESS) {
+        free(copy);
+        return code;
+    }
+    const long receive[] = {args[s->receive], args[s->receive + 1], args[s->receive + 2],
+                            (long)message, (long)status};
+    code = xm_transfer_receive_kept(mrecv, receive, from);
+    if (!s->nonblocking) {
+        const long wait[] = {(long)request, (long)MPI_STATUS_IGNORE};
+        int        sent = xm_request_call(XM_FN_MPI_Wait, 1, wait);
+        free(copy);
+        code = (code == MPI_SUCCESS) ? sent : code;
+    }
+    return code; /* the copy of a non-blocking one stays: nobody says when it was sent */
+}
+
+static enum xm_function matched_form(const struct shape *s)
+{
+    if (s->nonblocking) {
+        return s->large ? XM_FN_MPI_Imrecv_c : XM_FN_MPI_Imrecv;
+    }
+    return s->large ? XM_FN_MPI_Mrecv_c : XM_FN_MPI_Mrecv;
+}
+
+bool xm_kept_call(enum xm_function function, const long *args, int *code_p)
+{
+    const struct shape  *s = shape_of(function);
+    struct xm_rendezvous from;
+    MPI_Message          message;
+
+    if (s == NULL) {
+        /* MPI_Mrecv and its kin: (buffer, count, type, message, ...) */
+        bool matched =
+            (xm_transfer_form(function) != 'P') && xm_kept_matched(*(MPI_Message *)args[3], &from);
+        *code_p = matched ? xm_transfer_receive_kept(function, args, &from) : MPI_SUCCESS;
+        return matched;
+    }
+    MPI_Comm comm = (MPI_Comm)(intptr_t)args[xm_transfer_argument(function, 'c')];
+    if (!xm_kept_match(comm, (int)args[s->source], (int)args[s->tag], &message, &from)) {
+        return false;
+    }
+    if (s->sends) {
+        *code_p = send_and_receive(s, args, comm, &message, &from);
+        return true;
+    }
+    const long receive[] = {args[0], args[1], args[2], (long)&message, args[6]};
+    *code_p = xm_transfer_receive_kept(matched_form(s), receive, &from);
+    return true;
+}

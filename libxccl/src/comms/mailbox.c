@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comms/mailbox.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comms/wait.h"
+#include "mpi/mpi.h"
+
+/* The first search for a rank that is not known; each later one after twice the time. */
+static const uint64_t first_pause_ns = 1000000;
+
+/* What is known of each rank of MPI_COMM_WORLD. */
+struct peer {
+    struct xm_board *board; /* atomic; NULL: not found */
+    bool             refuses;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool            announced; /* atomic */
+static struct peer    *peers;     /* atomic */
+static int             num_peers;
+static uint64_t        next_search, pause_ns;
+static bool            taken[XM_OFFERS];
+static uint64_t        last_number;
+static int             next_slot;
+
+static struct xm_mailbox *own_mailbox(void)
+{
+    struct xm_board *board = xm_board_own();
+
+    return (board != NULL) ? xm_board_mailbox(board) : NULL;
+}
+
+void xm_mailbox_announce(const struct xc_device_ops *dev, uint64_t looks_from)
+{
+    int count = 0;
+
+    if (__atomic_load_n(&announced, __ATOMIC_ACQUIRE)) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    struct xm_mailbox *m = own_mailbox();
+    if (!announced && (m != NULL) && (dev->count(&count) == xcclSuccess)) {
+        for (int i = 0; (i < count) && (m->num_devices < XM_OFFER_DEVICES); i++) {
+            if (dev->uuid_of(i, m->devices[m->num_devices]) == xcclSuccess) {
+                m->num_devices++;
+            }
+        }
+        __atomic_store_n(&m->looks_from, looks_from, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&announced, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+}
+
+void xm_mailbox_close(void)
+{
+    struct xm_mailbox *m = own_mailbox();
+
+    if (m != NULL) {
+        __atomic_store_n(&m->looks_from, 0, __ATOMIC_RELEASE);
+    }
+}
+
+int xm_offer_take(uint64_t *number_p)
+{
+    struct xm_mailbox *m = own_mailbox();
+    int                slot = -1;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; (m != NULL) && (i < XM_OFFERS) && (slot < 0); i++) {
+        int at = (next_slot + i) % XM_OFFERS;
+        slot = taken[at] ? -1 : at;
+    }
+    if (slot >= 0) {
+        next_slot = slot + 1;
+        taken[slot] = true;
+        *number_p = ++last_number;
+        m->offers[slot].fd = -1;
+        __atomic_store_n(&m->offers[slot].state, *number_p * 8 + XM_OFFER_OPEN, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return slot;
+}
+
+void xm_offer_give(int slot)
+{
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(&own_mailbox()->offers[slot].state, 0, __ATOMIC_RELEASE);
+    taken[slot] = false;
+    pthread_mutex_unlock(&lock);
+}
+
+struct xm_offer *xm_offer_own(int slot)
+{
+    return &own_mailbox()->offers[slot];
+}
+
+struct xm_offer *xm_offer_of(struct xm_board *board, int slot)
+{
+    return ((slot >= 0) && (slot < XM_OFFERS)) ? &xm_board_mailbox(board)->offers[slot] : NULL;
+}
+
+bool xm_offer_move(struct xm_offer *offer, uint64_t number, enum xm_offer_state from,
+                   enum xm_offer_state to)
+{
+    uint64_t expected = number * 8 + from;
+
+    return __atomic_compare_exchange_n(&offer->state, &expected, number * 8 + to, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* ---- the other processes ---- */
+
+static void seen(void *arg, int world_rank, const struct xm_board_address *address)
+{
+    struct peer *p = arg;
+
+    if ((world_rank >= 0) && (world_rank < num_peers) && (p[world_rank].board == NULL)) {
+        __atomic_store_n(&p[world_rank].board, xm_board_open(address), __ATOMIC_RELEASE);
+    }
+}
+
+/* With the lock held. */
+static void search(void)
+{
+    int size = 0;
+
+    if (peers == NULL) {
+        if ((xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &size) != MPI_SUCCESS) || (size == 0)) {
+            return;
+        }
+        num_peers = size;
+        __atomic_store_n(&peers, calloc((size_t)size, sizeof(struct peer)), __ATOMIC_RELEASE);
+        pause_ns = first_pause_ns;
+    }
+    uint64_t now = xm_now_ns();
+    if ((peers != NULL) && (now >= next_search)) {
+        xm_board_each(seen, peers);
+        next_search = xm_now_ns() + pause_ns;
+        pause_ns *= 2;
+    }
+}
+
+static struct peer *peer_of(int world_rank)
+{
+    struct peer *p = __atomic_load_n(&peers, __ATOMIC_ACQUIRE);
+
+    if ((p == NULL) || (__atomic_load_n(&p[world_rank].board, __ATOMIC_ACQUIRE) == NULL)) {
+        pthread_mutex_lock(&lock);
+        search();
+        p = peers;
+        pthread_mutex_unlock(&lock);
+    }
+    return (p != NULL) ? &p[world_rank] : NULL;
+}
+
+struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
+                                 const unsigned char uuid[XC_DEVICE_UUID_BYTES])
+{
+    struct peer     *p = peer_of(world_rank);
+    struct xm_board *board = (p != NULL) ? __atomic_load_n(&p->board, __ATOMIC_ACQUIRE) : NULL;
+
+    if ((board == NULL) || p->refuses) {
+        return NULL;
+    }
+    const struct xm_mailbox *m = xm_board_mailbox(board);
+    uint64_t                 from = __atomic_load_n(&m->looks_from, __ATOMIC_ACQUIRE);
+    if ((from == 0) || (bytes < from)) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < m->num_devices; i++) {
+        if (memcmp(m->devices[i], uuid, XC_DEVICE_UUID_BYTES) == 0) {
+            return board;
+        }
+    }
+    return NULL;
+}
+
+void xm_mailbox_refused(int world_rank)
+{
+    struct peer *p = peer_of(world_rank);
+
+    if (p != NULL) {
+        p->refuses = true;
+    }
+}

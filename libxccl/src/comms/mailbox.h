@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The mailbox: the part of a process's board that concerns messages. It says whether the process
+ * can fetch messages from device memory, and holds the state of those that it offers.
+ */
+#ifndef XM_COMMS_MAILBOX_H
+#define XM_COMMS_MAILBOX_H
+
+#include "comms/board.h"
+#include "device/device.h"
+
+enum { XM_OFFERS = 1024, XM_OFFER_DEVICES = 16 };
+
+/*
+ * An offer is a message whose bytes stay with the sender until the receiver has fetched them.
+ * Open: nobody has it yet. Taken: the receiver fetches. Refused: the receiver cannot reach the
+ * memory. Served: the bytes are in the sender's file `fd` instead. Done: fetched, or of no use.
+ */
+enum xm_offer_state {
+    XM_OFFER_OPEN = 1,
+    XM_OFFER_TAKEN,
+    XM_OFFER_REFUSED,
+    XM_OFFER_SERVED,
+    XM_OFFER_DONE
+};
+
+struct xm_offer {
+    uint64_t state; /* atomic: the message's number * 8 + enum xm_offer_state; 0: free */
+    int32_t  fd;
+} __attribute__((aligned(64)));
+
+struct xm_mailbox {
+    /*
+     * Atomic. Every receive of so many bytes or more looks whether an offer came, and this process
+     * can fetch; 0: no.
+     */
+    uint64_t        looks_from;
+    uint32_t        num_devices; /* of those that it may map memory of; set before looks_from */
+    unsigned char   devices[XM_OFFER_DEVICES][XC_DEVICE_UUID_BYTES];
+    struct xm_offer offers[XM_OFFERS];
+};
+
+/*
+ * Let others know that this process fetches, with the devices that it sees. Once a device is
+ * active; costs one load afterwards.
+ */
+void xm_mailbox_announce(const struct xc_device_ops *dev, uint64_t looks_from);
+
+/* From here on it does not. */
+void xm_mailbox_close(void);
+
+/* Take a free offer and open it; -1: all are taken. */
+int xm_offer_take(uint64_t *number_p);
+/* Give it back, in any state. */
+void xm_offer_give(int slot);
+/* Of this process; of a board's process. NULL if there is no such slot. */
+struct xm_offer *xm_offer_own(int slot);
+struct xm_offer *xm_offer_of(struct xm_board *board, int slot);
+
+static inline enum xm_offer_state xm_offer_state(const struct xm_offer *offer)
+{
+    return (enum xm_offer_state)(__atomic_load_n(&offer->state, __ATOMIC_ACQUIRE) % 8);
+}
+
+/* From one state to another, if message `number` is in it. */
+bool xm_offer_move(struct xm_offer *offer, uint64_t number, enum xm_offer_state from,
+                   enum xm_offer_state to);
+
+/*
+ * The process of a rank of MPI_COMM_WORLD on this node, if it fetches messages of `bytes` from the
+ * device `uuid`; else NULL. A rank that is not found is looked for again, ever more rarely.
+ */
+struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
+                                 const unsigned char uuid[XC_DEVICE_UUID_BYTES]);
+/* It turned out that it cannot. */
+void xm_mailbox_refused(int world_rank);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is known of the requests that the program holds. */
+#ifndef XM_OPS_ENTRY_H
+#define XM_OPS_ENTRY_H
+
+#include "ops/op.h"
+
+/* What is known of a request that the program holds: an operation's, a transfer's, or neither:
+ * a persistent collective. */
+struct xm_entry {
+    MPI_Request         handle;
+    struct xm_op       *op;
+    struct xm_transfer *transfer;
+    struct xm_call      call;
+    int (*start)(const struct xm_call *call, MPI_Request *request);
+    MPI_Request      inner; /* of the operation started last, or MPI_REQUEST_NULL */
+    struct xm_entry *next;
+};
+
+static inline bool xm_entry_is_persistent(const struct xm_entry *e)
+{
+    return (e->op == NULL) && (e->transfer == NULL);
+}
+
+/* NULL: it is none of ours. */
+struct xm_entry *xm_entry_find(MPI_Request handle);
+/* While MPI may complete a request its handle may become another thread's: out, and back. */
+struct xm_entry *xm_entry_take_out(MPI_Request handle);
+void             xm_entry_put_back(struct xm_entry *e);
+/* A transfer that is over; its request is MPI's alone from here on. */
+void xm_entry_forget(struct xm_entry *e);
+
+/* Number of requests that MPI is not always to see: transfers and persistent collectives. */
+int xm_entries_hidden(void);
+
+/* ---- waits.c ---- */
+
+/* Serve a function that waits for or tests these requests of the program's. */
+int xm_wait_or_test(enum xm_function function, int profiling, const long *args, int count,
+                    MPI_Request *requests);
+
+#endif

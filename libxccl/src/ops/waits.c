@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for requests and testing them, ours and MPI's own mixed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+#include "ops/entry.h"
+
+/* What MPI's status of a message that was fetched is to say. */
+struct fix {
+    bool      used;
+    MPI_Count bytes; /* XM_WHOLE: MPI knows */
+    int       code;
+    MPI_Comm  comm;
+    bool      kept; /* then MPI does not know these: */
+    int       source, tag;
+};
+
+/* The requests of a call, as MPI is to see them. */
+struct array {
+    int          count;
+    MPI_Request *given; /* the program's */
+    MPI_Request *used;  /* given itself, or a copy */
+    struct xm_entry        *
+        *entries; /* of persistent collectives and transfers, or NULL; with a copy only */
+    struct fix *fixes;   /* of each request; with a copy only */
+    bool        ours;    /* is any of them an operation's or a transfer's? */
+    int         hidden;  /* transfers that are not over */
+};
+
+static bool needs_copy(const struct array *a)
+{
+    if (xm_entries_hidden() == 0) {
+        return false;
+    }
+    for (int i = 0; i < a->count; i++) {
+        struct xm_entry *e = xm_entry_find(a->given[i]);
+        if ((e != NULL) && (e->op == NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool make_copy(struct array *a)
+{
+    size_t n = (size_t)a->count;
+
+    a->used = malloc(n * sizeof(*a->used));
+    a->entries = calloc(n, sizeof(struct xm_entry *));
+    a->fixes = calloc(n, sizeof(struct fix));
+    if ((a->used == NULL) || (a->entries == NULL) || (a->fixes == NULL)) {
+        free(a->used);
+        free(a->entries);
+        free(a->fixes);
+        return false;
+    }
+    for (int i = 0; i < a->count; i++) {
+        struct xm_entry *e = xm_entry_find(a->given[i]);
+        bool             known = (e != NULL) && (e->op == NULL);
+        a->entries[i] = known ? e : NULL;
+        a->used[i] = (known && xm_entry_is_persistent(e)) ? e->inner : a->given[i];
+    }
+    return true;
+}
+
+static struct xm_transfer *transfer_at(const struct array *a, int i)
+{
+    return ((a->entries != NULL) && (a->entries[i] != NULL)) ? a->entries[i]->transfer : NULL;
+}
+
+static struct fix fix_of(const struct xm_transfer *t)
+{
+    const struct xm_rendezvous *r = &t->rendezvous;
+    bool                        fetched = (r->fetch == XM_FETCH_OVER);
+    MPI_Count                   bytes = fetched ? r->came : XM_WHOLE;
+
+    if (r->kept && (t->form == 'P') && !fetched) {
+        bytes = t->bytes; /* of another request than MPI will complete */
+    }
+    return (struct fix){
+        true,      bytes, fetched ? r->code : MPI_SUCCESS, xm_transfer_comm(t), r->kept,
+        r->source, r->tag};
+}
+
+/* What MPI completes for a transfer that is over. */
+static MPI_Request visible(const struct xm_transfer *t, MPI_Request given)
+{
+    return ((t->form == 'P') && t->rendezvous.kept) ? t->inner : given;
+}
+
+/*
+ * Look after the transfers; MPI sees those that are over. What is known of them goes before MPI
+ * completes them: from then on another thread may be given the same handle. Persistent requests
+ * stay, and those whose status MPI does not know.
+ */
+static void hide_transfers(struct array *a)
+{
+    a->hidden = 0;
+    for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
+        struct xm_transfer *t = transfer_at(a, i);
+        if (t != NULL) {
+            bool over = xm_transfer_poll(t);
+            a->used[i] = over ? visible(t, a->given[i]) : XM_HANDLE(MPI_REQUEST_NULL);
+            a->hidden += over ? 0 : 1;
+            bool fix = (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept;
+            if (over && fix && !t->generalised) {
+                a->fixes[i] = fix_of(t);
+            } else if (over && (t->form != 'P')) {
+                xm_entry_forget(a->entries[i]);
+                a->entries[i] = NULL;
+            }
+        }
+    }
+}
+
+static bool open_array(struct array *a, int count, MPI_Request *requests)
+{
+    *a = (struct array){.count = count, .given = requests, .used = requests};
+    if ((count <= 0) || (requests == NULL)) {
+        return true; /* MPI says what is wrong with it, if anything */
+    }
+    if (needs_copy(a) && !make_copy(a)) {
+        return false;
+    }
+    for (int i = 0; (i < count) && !a->ours; i++) {
+        struct xm_entry *e = xm_entry_find(a->used[i]);
+        a->ours = (e != NULL) && !xm_entry_is_persistent(e);
+    }
+    return true;
+}
+
+/* What MPI has set to null is over: for a persistent request, until it is started again. */
+static void close_array(struct array *a)
+{
+    if (a->entries == NULL) {
+        return;
+    }
+    for (int i = 0; i < a->count; i++) {
+        struct xm_entry *e = a->entries[i];
+        if (e == NULL) {
+            a->given[i] = a->used[i];
+        } else if (e->transfer == NULL) {
+            e->inner = a->used[i];
+        }
+    }
+    free(a->used);
+    free(a->entries);
+    free(a->fixes);
+}
+
+/* ---- statuses of messages that were fetched ---- */
+
+/* Those that MPI may complete now are nobody's until it has returned. */
+static void detach(struct array *a)
+{
+    for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
+        if (a->fixes[i].used && (a->entries[i]->transfer->form != 'P')) {
+            xm_entry_take_out(a->given[i]);
+        }
+    }
+}
+
+static void attach(struct array *a)
+{
+    for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
+        struct xm_entry *e = a->entries[i];
+        if (!a->fixes[i].used) {
+            continue;
+        }
+        if (e->transfer->form == 'P') {
+            if (a->fixes[i].kept) {
+                e->transfer->inner = a->used[i];
+            }
+        } else if (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL)) {
+            xm_transfer_discard(e->transfer);
+            free(e);
+            a->entries[i] = NULL;
+        } else {
+            xm_entry_put_back(e);
+        }
+    }
+}
+
+/* Which request each status of a call is of: -1 for all of them in turn. */
+struct results {
+    const int  *indices;
+    int         count;
+    MPI_Status *statuses;
+};
+
+static struct results results_of(enum xm_function function, const struct array *a, const long *args)
+{
+    static const int first = 0;
+    struct results   none = {NULL, 0, NULL};
+
+    switch (function) {
+    case XM_FN_MPI_Wait:
+        return (struct results){&first, 1, (MPI_Status *)args[1]};
+    case XM_FN_MPI_Waitall:
+        return (struct results){NULL, a->count, (MPI_Status *)args[2]};
+    case XM_FN_MPI_Test:
+    case XM_FN_MPI_Request_get_status:
+        return *(int *)args[1] ? (struct results){&first, 1, (MPI_Status *)args[2]} : none;
+    case XM_FN_MPI_Testall:
+        return *(int *)args[2] ? (struct results){NULL, a->count, (MPI_Status *)args[3]} : none;
+    case XM_FN_MPI_Testany:
+        return (*(int *)args[3] && (*(int *)args[2] != MPI_UNDEFINED))
+                   ? (struct results){(int *)args[2], 1, (MPI_Status *)args[4]}
+                   : none;
+    case XM_FN_MPI_Testsome:
+        return (*(int *)args[2] != MPI_UNDEFINED)
+                   ? (struct results){(int *)args[3], *(int *)args[2], (MPI_Status *)args[4]}
+                   : none;
+    default:
+        return none;
+    }
+}
+
+/* A persistent request is inactive from here on, and says no more of this message. */
+static void settle(const struct array *a, int i)
+{
+    struct xm_entry *e = a->entries[i];
+
+    if ((e != NULL) && (e->transfer != NULL) && (e->transfer->form == 'P')) {
+        e->transfer->rendezvous.fetch = XM_FETCH_NONE;
+        e->transfer->rendezvous.kept = false;
+    }
+}
+
+static void fix_status(const struct fix *f, MPI_Status *status)
+{
+    if (f->bytes >= 0) {
+        xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), f->bytes);
+    }
+    if (f->kept) {
+        status->MPI_SOURCE = f->source;
+        status->MPI_TAG = f->tag;
+    }
+}
+
+/* Complete what MPI says. Returns MPI's code, or that of a message that did not fit. */
+static int fix_statuses(enum xm_function function, const struct array *a, const long *args)
+{
+    struct results r = results_of(function, a, args);
+    bool ignored = (r.statuses == MPI_STATUS_IGNORE) || (r.statuses == MPI_STATUSES_IGNORE);
+    bool several = (function == XM_FN_MPI_Waitall) || (function == XM_FN_MPI_Testall) ||
+                   (function == XM_FN_MPI_Testsome);
+    int      code = MPI_SUCCESS;
+    MPI_Comm comm = XM_HANDLE(MPI_COMM_WORLD);
+
+    for (int k = 0; k < r.count; k++) {
+        int               i = (r.indices != NULL) ? r.indices[k] : k;
+        const struct fix *f = &a->fixes[i];
+        if (!f->used) {
+            continue;
+        }
+        if (!ignored) {
+            fix_status(f, &r.statuses[k]);
+        }
+        if (function != XM_FN_MPI_Request_get_status) {
+            settle(a, i);
+            if (f->code != MPI_SUCCESS) {
+                code = f->code;
+                comm = f->comm;
+            }
+        }
+    }
+    for (int k = 0; several && !ignored && (code != MPI_SUCCESS) && (k < r.count); k++) {
+        r.statuses[k].MPI_ERROR = a->fixes[(r.indices != NULL) ? r.indices[k] : k].code;
+    }
+    if (code != MPI_SUCCESS) {
+        code = several ? MPI_ERR_IN_STATUS : code;
+        xm_pmpi.Comm_call_errhandler(comm, code);
+    }
+    return code;
+}
+
+/* Call MPI's function. */
+static int complete(enum xm_function function, struct array *a, const long *args, int profiling)
+{
+    if ((a->entries == NULL) || (function == XM_FN_MPI_Request_get_status)) {
+        int code = (int)xm_mpi_forward(function, profiling, args);
+        return ((code == MPI_SUCCESS) && (a->entries != NULL)) ? fix_statuses(function, a, args)
+                                                               : code;
+    }
+    detach(a);
+    int code = (int)xm_mpi_forward(function, profiling, args);
+    if (code == MPI_SUCCESS) {
+        code = fix_statuses(function, a, args);
+    }
+    attach(a);
+    return code;
+}
+
+static bool operations_done(const struct array *a)
+{
+    for (int i = 0; i < a->count; i++) {
+        struct xm_entry *e = xm_entry_find(a->used[i]);
+        if ((e != NULL) && (e->op != NULL) && !__atomic_load_n(&e->op->done, __ATOMIC_ACQUIRE)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Until all of ours among them are over; MPI waits for its own requests itself. */
+static void wait_for_ours(struct array *a)
+{
+    struct xm_wait wait = xm_wait_begin("for requests of calls on device memory");
+
+    for (;;) {
+        hide_transfers(a);
+        if ((a->hidden == 0) && operations_done(a)) {
+            return;
+        }
+        xm_ops_progress();
+        xm_wait_step(&wait);
+    }
+}
+
+/* MPI found nothing that is active, because it did not see what is hidden. */
+static bool saw_nothing(enum xm_function function, const struct array *a, const long *args)
+{
+    if (a->hidden == 0) {
+        return false;
+    }
+    switch (function) {
+    case XM_FN_MPI_Testany:
+        return *(const int *)args[3] && (*(const int *)args[2] == MPI_UNDEFINED);
+    case XM_FN_MPI_Testsome:
+        return *(const int *)args[2] == MPI_UNDEFINED;
+    default:
+        return false;
+    }
+}
+
+/* A function that tests, among those that are over. flag: where it says that it found one. */
+static int test_visible(enum xm_function function, struct array *a, const long *args, int *flag)
+{
+    hide_transfers(a);
+    int code = complete(function, a, args, 1);
+    if ((code == MPI_SUCCESS) && saw_nothing(function, a, args)) {
+        *flag = 0;
+    }
+    return code;
+}
+
+/* Call a function again and again until its flag is set. */
+static int repeat(enum xm_function function, struct array *a, const long *args, int *flag)
+{
+    struct xm_wait wait = xm_wait_begin("for one of several requests");
+
+    for (;;) {
+        xm_ops_progress();
+        int code = test_visible(function, a, args, flag);
+        if ((code != MPI_SUCCESS) || *flag) {
+            return code;
+        }
+        xm_wait_step(&wait);
+    }
+}
+
+/* (count, requests, index, status): the first that is over. */
+static int wait_any(struct array *a, const long *args)
+{
+    int  flag = 0;
+    long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], (long)&flag, args[3]};
+
+    return repeat(XM_FN_MPI_Testany, a, test_args, &flag);
+}
+
+/* (count, requests, outcount, indices, statuses): MPI_UNDEFINED if none is active. */
+static int wait_some(struct array *a, const long *args)
+{
+    long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], args[3], args[4]};
+
+    return repeat(XM_FN_MPI_Testsome, a, test_args, (int *)args[2]);
+}
+
+/* Of several that are all to be over, or of one: where it says so. */
+static int *flag_of(enum xm_function function, const long *args)
+{
+    switch (function) {
+    case XM_FN_MPI_Testall:
+    case XM_FN_MPI_Testsome:
+        return (int *)args[2];
+    case XM_FN_MPI_Testany:
+        return (int *)args[3];
+    default: /* MPI_Test, MPI_Request_get_status */
+        return (int *)args[1];
+    }
+}
+
+static int test(enum xm_function function, int profiling, struct array *a, const long *args)
+{
+    bool several = (function == XM_FN_MPI_Testany) || (function == XM_FN_MPI_Testsome);
+    int *flag = flag_of(function, args);
+
+    xm_ops_progress();
+    hide_transfers(a);
+    if ((a->hidden > 0) && several) {
+        return test_visible(function, a, args, flag);
+    }
+    if (a->hidden > 0) {
+        *flag = 0;
+        return MPI_SUCCESS;
+    }
+    return complete(function, a, args, profiling);
+}
+
+static int wait_or_test(enum xm_function function, int profiling, const long *args, struct array *a)
+{
+    long changed[XM_MAX_ARGUMENTS];
+    bool single = (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Test) ||
+                  (function == XM_FN_MPI_Request_get_status);
+
+    memcpy(changed, args, (size_t)xm_mpi_arguments(function) * sizeof(long));
+    if (function == XM_FN_MPI_Request_get_status) {
+        changed[0] = (long)a->used[0];
+    } else {
+        changed[single ? 0 : 1] = (long)a->used;
+    }
+    if (!a->ours) {
+        return (int)xm_mpi_forward(function, profiling, changed);
+    }
+    switch (function) {
+    case XM_FN_MPI_Waitany:
+        return wait_any(a, changed);
+    case XM_FN_MPI_Waitsome:
+        return wait_some(a, changed);
+    case XM_FN_MPI_Wait:
+    case XM_FN_MPI_Waitall:
+        wait_for_ours(a);
+        return complete(function, a, changed, profiling);
+    default:
+        return test(function, profiling, a, changed);
+    }
+}
+
+int xm_wait_or_test(enum xm_function function, int profiling, const long *args, int count,
+                    MPI_Request *requests)
+{
+    struct array a;
+
+    if (!open_array(&a, count, requests)) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for requests");
+    }
+    int code = wait_or_test(function, profiling, args, &a);
+    close_array(&a);
+    return code;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rendezvous on the side of the receiver. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+#include "data/flatten.h"
+#include "transfers/transfer.h"
+
+enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 }; /* kept.c has tag 1 */
+
+/* A descriptor that nobody took yet, of a process of this node? */
+bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p)
+{
+    struct xm_board_address address = {.nonce = d->nonce, .pid = d->pid, .fd = d->fd, .slot = -1};
+
+    if ((d->magic != XM_DESCRIPTOR_MAGIC) || (d->check != xm_descriptor_check(d))) {
+        return false;
+    }
+    struct xm_board *board = xm_board_open(&address);
+    struct xm_offer *offer = (board != NULL) ? xm_offer_of(board, d->slot) : NULL;
+    if ((offer == NULL) ||
+        (__atomic_load_n(&offer->state, __ATOMIC_ACQUIRE) != d->number * 8 + XM_OFFER_OPEN)) {
+        return false;
+    }
+    *offer_p = offer;
+    return true;
+}
+
+bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p)
+{
+    struct xm_offer *offer;
+
+    if (!xm_descriptor_is_open(d, &offer)) {
+        return false;
+    }
+    *bytes_p = (MPI_Count)d->bytes;
+    return true;
+}
+
+static struct xm_part *part_of(struct xm_transfer *t)
+{
+    for (int i = 0; i < t->num_parts; i++) {
+        if (t->parts[i].argument == t->rendezvous.argument) {
+            return &t->parts[i];
+        }
+    }
+    return NULL;
+}
+
+/* A type that cannot be taken apart comes as bytes, and MPI unpacks it afterwards. */
+static xcclResult_t land_packed(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    size_t                bytes = (size_t)r->receive.bytes;
+
+    if (r->landing == NULL) {
+        r->landing = malloc(bytes);
+    }
+    if (r->landing == NULL) {
+        return xc_fail(xcclSystemError, "out of memory for a message of %zu bytes", bytes);
+    }
+    t->args[r->argument] = (long)r->landing;
+    t->args[r->argument + 1] = (long)bytes;
+    t->args[r->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
+    return xcclSuccess;
+}
+
+xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    struct xm_buffer     *b = &r->receive;
+
+    r->fetch = XM_FETCH_NONE;
+    r->came = XM_WHOLE;
+    r->code = MPI_SUCCESS;
+    r->failed = xcclSuccess;
+    if (!r->looks) {
+        return xcclSuccess;
+    }
+    if (!b->plain && (r->flat == NULL)) {
+        r->flat = b->layout.flat;
+        if (r->flat == NULL) {
+            r->flat = xm_flat_get(b->type);
+            r->holds = true;
+        }
+    }
+    /* What is replaced is read from there too; more bytes than an int counts stay as they are. */
+    bool packed = !b->plain && ((r->flat == NULL) || !r->flat->disjoint) &&
+                  (t->kinds[r->argument] == 'r') && (b->bytes <= INT32_MAX);
+    if (packed) {
+        return land_packed(t);
+    }
+    const struct xm_part *part = part_of(t);
+    r->base = (part != NULL) ? part->span - b->low : b->buf;
+    return xcclSuccess;
+}
+
+/* Device and memory that the bytes are copied with: the receiver's, or the sender's. */
+static int device_for(const struct xc_device_ops *dev, const struct xm_rendezvous *r)
+{
+    unsigned char uuid[XC_DEVICE_UUID_BYTES];
+    int           count = 0;
+
+    if (r->receive.mem.kind == XC_MEM_DEVICE) {
+        return r->receive.mem.device;
+    }
+    dev->count(&count);
+    for (int i = 0; i < count; i++) {
+        if ((dev->uuid_of(i, uuid) == xcclSuccess) &&
+            (memcmp(uuid, r->got.uuid, sizeof(uuid)) == 0)) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* Enqueue copies of the bytes into a derived type's, on the device. */
+static xcclResult_t copy_into_type(const struct xm_copier *copier, const struct xm_buffer *b,
+                                   const char *from, uint64_t bytes)
+{
+    MPI_Count        whole = (MPI_Count)bytes / b->layout.size;
+    size_t           rest = (size_t)((MPI_Count)bytes % b->layout.size);
+    struct xm_buffer part;
+    struct xm_lane   lane = {copier, &part, (char *)(uintptr_t)from, false, true};
+    xcclResult_t     res = xcclSuccess;
+
+    xm_buffer_part(b, 0, whole, &part);
+    if (whole > 0) {
+        res = xm_enqueue(&lane);
+    }
+    if ((res == xcclSuccess) && (rest > 0)) {
+        xm_buffer_part(b, whole, 1, &part);
+        lane.other += whole * b->layout.size;
+        res = xm_enqueue_head(&lane, rest);
+    }
+    return res;
+}
+
+/* Where the bytes are copied to in host memory: not with a plain or device buffer. */
+static char *packed_target(struct xm_rendezvous *r)
+{
+    if (r->landing == NULL) {
+        r->landing = malloc((size_t)r->got.bytes);
+        r->scatters = true;
+    }
+    return r->landing;
+}
+
+static xcclResult_t enqueue_bytes(struct xm_transfer *t, const struct xc_device_ops *dev,
+                                  xcclStream_t stream, const char *from)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    struct xm_part       *part = part_of(t);
+    size_t                bytes = (size_t)r->got.bytes;
+    bool                  on_device = (part != NULL) && (r->landing == NULL);
+    char                 *to = r->receive.buf + r->receive.low;
+
+    if (on_device && !r->receive.plain) {
+        struct xm_copier copier = {part->copier.call, dev, stream, &part->scratch};
+        return copy_into_type(&copier, &r->receive, from, r->got.bytes);
+    }
+    if (!r->receive.plain) {
+        to = packed_target(r);
+        if (to == NULL) {
+            return xc_fail(xcclSystemError, "out of memory for a message of %zu bytes", bytes);
+        }
+    }
+    return dev->copy_async(to, from, bytes, stream);
+}
+
+/* Enqueue the copy of the sender's bytes; r->event is when they are there. */
+static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops *dev, int device)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    const char           *from;
+    xcclStream_t          stream;
+    xcclResult_t          res = xm_mapping_of(&r->got, dev, device, &from);
+
+    if (res == xcclSuccess) {
+        res = xm_copy_stream(dev, device, &stream);
+    }
+    if ((res == xcclSuccess) && (r->receive.mem.kind == XC_MEM_DEVICE) &&
+        !r->receive.mem.synchronous) {
+        /* The program's own fills of the buffer from before are not to win over the message. */
+        dev->mem_make_synchronous(r->receive.buf + r->receive.low);
+        res = dev->stream_after_default(stream);
+    }
+    if (res == xcclSuccess) {
+        res = xm_event_take(dev, device, &r->event);
+    }
+    if (res == xcclSuccess) {
+        res = enqueue_bytes(t, dev, stream, from);
+    }
+    return (res == xcclSuccess) ? dev->event_record(r->event, stream) : res;
+}
+
+/* MPI puts packed bytes where a derived type wants them: whole elements, then a part of one. */
+static int unpack(const struct xm_buffer *b, char *base, const char *packed, size_t bytes)
+{
+    size_t size = (size_t)b->layout.size, whole = bytes / size, rest = bytes % size;
+    int    code = MPI_SUCCESS;
+
+    for (size_t done = 0; (done < whole) && (code == MPI_SUCCESS);) {
+        size_t piece = UNPACK_BYTES / size;
+        size_t n = (whole - done < piece) ? whole - done : piece;
+        int    position = 0;
+        if (n == 0) {
+            return MPI_ERR_COUNT;
+        }
+        code = xm_pmpi.Unpack(packed + done * size, (int)(n * size), &position,
+                              base + (MPI_Aint)(done * (size_t)b->layout.extent), (int)n, b->type,
+                              xm_rendezvous_self());
+        done += n;
+    }
+    if ((code == MPI_SUCCESS) && (rest > 0)) {
+        code = xm_pmpi.Sendrecv(packed + whole * size, (int)rest, XM_HANDLE(MPI_PACKED), 0,
+                                SELF_TAG, base + (MPI_Aint)(whole * (size_t)b->layout.extent), 1,
+                                b->type, 0, SELF_TAG, xm_rendezvous_self(), MPI_STATUS_IGNORE);
+    }
+    return code;
+}
+
+/* Bytes that came packed go where a type wants them, if that is in host memory of MPI's. */
+static void scatter(struct xm_rendezvous *r)
+{
+    if (r->scatters) {
+        xm_shape_scatter(r, r->landing, (size_t)r->got.bytes);
+        free(r->landing);
+        r->landing = NULL;
+        r->scatters = false;
+    }
+}
+
+xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    struct xm_part       *part = part_of(t);
+    MPI_Count             got = (r->fetch == XM_FETCH_OVER) ? r->came : bytes;
+    char                 *base = (part != NULL) ? part->span - part->buffer.low : r->receive.buf;
+
+    if ((r->landing == NULL) || (got <= 0) || (r->code != MPI_SUCCESS)) {
+        return xcclSuccess;
+    }
+    if (unpack(&r->receive, base, r->landing, (size_t)got) != MPI_SUCCESS) {
+        return xc_fail(xcclInternalError, "MPI_Unpack failed on a message from device memory");
+    }
+    return (part != NULL) ? xm_transfer_part_out(part, got) : xcclSuccess;
+}
+
+static void end_fetch(struct xm_rendezvous *r, const struct xc_device_ops *dev)
+{
+    if (r->event != NULL) {
+        xm_event_give(dev, device_for(dev, r), r->event);
+        r->event = NULL;
+    }
+    scatter(r);
+    r->came = (MPI_Count)r->got.bytes;
+    r->fetch = XM_FETCH_OVER;
+    xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_DONE);
+    xm_offer_move(r->offer, r->got.number, XM_OFFER_SERVED, XM_OFFER_DONE);
+}
+
+/* The sender is asked for the bytes in host memory. */
+static void refuse(struct xm_rendezvous *r)
+{
+    xc_info("device memory of another process cannot be mapped (%s): its messages are staged",
+            xc_last_detail());
+    r->fetch = XM_FETCH_REFUSED;
+    xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_REFUSED);
+}
+
+/* With the descriptor in r->got, and taken. */
+void xm_fetch_start(struct xm_transfer *t)
+{
+    const struct xc_device_ops *dev = xc_device_active();
+    struct xm_rendezvous       *r = &t->rendezvous;
+    int                         device = device_for(dev, r);
+    void                       *saved;
+
+    r->fetch = XM_FETCH_COPYING;
+    if (r->got.bytes > (uint64_t)r->receive.bytes) {
+        r->code = MPI_ERR_TRUNCATE;
+        end_fetch(r, dev);
+        return;
+    }
+    xcclResult_t res = dev->enter(device, &saved);
+    if (res == xcclSuccess) {
+        res = start_copy(t, dev, device);
+        dev->leave(saved);
+    }
+    if (res != xcclSuccess) {
+        refuse(r);
+    }
+}
+
+/* What the sender put into a file. */
+static xcclResult_t copy_served(struct xm_transfer *t, const char *from)
+{
+    const struct xc_device_ops *dev = xc_device_active();
+    int                         device = device_for(dev, &t->rendezvous);
+    xcclStream_t                stream;
+    void                       *saved;
+
+    xcclResult_t res = dev->enter(device, &saved);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = xm_copy_stream(dev, device, &stream);
+    if (res == xcclSuccess) {
+        res = enqueue_bytes(t, dev, stream, from);
+    }
+    if (res == xcclSuccess) {
+        res = xm_stream_wait(dev, stream);
+    }
+    dev->leave(saved);
+    return res;
+}
+
+static void fetch_served(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    void                 *from = MAP_FAILED;
+    char                  path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", r->got.pid, r->offer->fd);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        from = mmap(NULL, (size_t)r->got.bytes, PROT_READ, MAP_SHARED, file, 0);
+        close(file);
+    }
+    if (from == MAP_FAILED) {
+        xm_rendezvous_fail(
+            r, xc_fail(xcclSystemError,
+                       "a message of %llu bytes that process %d serves cannot be read; set "
+                       "XCCL_P2P=staged",
+                       (unsigned long long)r->got.bytes, r->got.pid));
+    } else {
+        xm_rendezvous_fail(r, copy_served(t, from));
+        munmap(from, (size_t)r->got.bytes);
+    }
+    end_fetch(r, xc_device_active());
+}
+
+bool xm_fetch_advance(struct xm_transfer *t)
+{
+    const struct xc_device_ops *dev = xc_device_active();
+    struct xm_rendezvous       *r = &t->rendezvous;
+    xcclResult_t                res;
+
+    switch (r->fetch) {
+    case XM_FETCH_COPYING:
+        res = dev->event_query(r->event);
+        if (res == xcclInProgress) {
+            return false;
+        }
+        xm_rendezvous_fail(r, res);
+        end_fetch(r, dev);
+        return true;
+    case XM_FETCH_REFUSED:
+        if (xm_offer_state(r->offer) != XM_OFFER_SERVED) {
+            return false;
+        }
+        fetch_served(t);
+        return true;
+    default:
+        return true;
+    }
+}

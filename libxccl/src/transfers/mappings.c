@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transfers/rendezvous.h"
+
+/* More are not kept: each holds memory of another process that this one may have freed. */
+enum { MAX_MAPPINGS = 256 };
+
+struct mapping {
+    const struct xc_device_ops *dev;
+    int                         device; /* that it is mapped for */
+    uint64_t                    nonce;  /* of the process */
+    struct xc_ipc               ipc;
+    void                       *base;
+    struct mapping             *next; /* used longer ago */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mapping *mappings;
+static int             num_mappings;
+
+static void drop(struct mapping **at)
+{
+    struct mapping *m = *at;
+    void           *saved;
+
+    *at = m->next;
+    num_mappings--;
+    if (m->dev->enter(m->device, &saved) == xcclSuccess) {
+        m->dev->ipc_close(m->base);
+        m->dev->leave(saved);
+    }
+    free(m);
+}
+
+/* With the lock held; the mapping becomes the first. What was freed at this address goes. */
+static struct mapping *find(const struct xm_descriptor *d, const struct xc_device_ops *dev,
+                            int device)
+{
+    for (struct mapping **at = &mappings; *at != NULL; at = &(*at)->next) {
+        struct mapping *m = *at;
+        if ((m->nonce != d->nonce) || (m->ipc.base != d->ipc.base) || (m->device != device) ||
+            (m->dev != dev)) {
+            continue;
+        }
+        if (memcmp(&m->ipc, &d->ipc, sizeof(m->ipc)) != 0) {
+            drop(at);
+            return NULL;
+        }
+        *at = m->next;
+        m->next = mappings;
+        mappings = m;
+        return m;
+    }
+    return NULL;
+}
+
+/* The driver's copies from a mapping that goes were over when their receives were. */
+static void make_room(void)
+{
+    struct mapping **at = &mappings;
+
+    if (num_mappings < MAX_MAPPINGS) {
+        return;
+    }
+    while ((*at)->next != NULL) {
+        at = &(*at)->next;
+    }
+    drop(at);
+}
+
+static xcclResult_t make(const struct xm_descriptor *d, const struct xc_device_ops *dev, int device,
+                         struct mapping **mapping_p)
+{
+    void        *base;
+    xcclResult_t res = dev->ipc_open(&d->ipc, &base);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    struct mapping *m = malloc(sizeof(*m));
+    if (m == NULL) {
+        dev->ipc_close(base);
+        return xc_fail(xcclSystemError, "out of memory");
+    }
+    make_room();
+    *m = (struct mapping){dev, device, d->nonce, d->ipc, base, mappings};
+    mappings = m;
+    num_mappings++;
+    *mapping_p = m;
+    return xcclSuccess;
+}
+
+xcclResult_t xm_mapping_of(const struct xm_descriptor *d, const struct xc_device_ops *dev,
+                           int device, const char **bytes_p)
+{
+    xcclResult_t res = xcclSuccess;
+
+    pthread_mutex_lock(&lock);
+    struct mapping *m = find(d, dev, device);
+    if (m == NULL) {
+        res = make(d, dev, device, &m);
+    }
+    if (res == xcclSuccess) {
+        *bytes_p = (const char *)m->base + d->offset;
+    }
+    pthread_mutex_unlock(&lock);
+    return res;
+}
+
+void xm_mappings_close(void)
+{
+    pthread_mutex_lock(&lock);
+    while (mappings != NULL) {
+        drop(&mappings);
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rendezvous on the side of the sender. */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+#include "transfers/transfer.h"
+
+static bool may_offer(enum xm_function function)
+{
+    switch (function) {
+    case XM_FN_MPI_Send:
+    case XM_FN_MPI_Send_c:
+    case XM_FN_MPI_Ssend:
+    case XM_FN_MPI_Ssend_c:
+    case XM_FN_MPI_Rsend:
+    case XM_FN_MPI_Rsend_c:
+    case XM_FN_MPI_Isend:
+    case XM_FN_MPI_Isend_c:
+    case XM_FN_MPI_Issend:
+    case XM_FN_MPI_Issend_c:
+    case XM_FN_MPI_Irsend:
+    case XM_FN_MPI_Irsend_c:
+    case XM_FN_MPI_Sendrecv:
+    case XM_FN_MPI_Sendrecv_c:
+    case XM_FN_MPI_Isendrecv:
+    case XM_FN_MPI_Isendrecv_c:
+        return true;
+    default:
+        /* Buffered sends end without the receiver; persistent ones have one buffer for good; what
+         * is replaced must have left before. */
+        return false;
+    }
+}
+
+/* The rank of MPI_COMM_WORLD that a rank of a communicator is, or -1. */
+static int world_rank(MPI_Comm comm, int rank)
+{
+    MPI_Group theirs, world;
+    int       inter = 0, found = -1;
+
+    if (comm == XM_HANDLE(MPI_COMM_WORLD)) {
+        return rank;
+    }
+    if ((rank < 0) || (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) ||
+        ((inter ? xm_pmpi.Comm_remote_group(comm, &theirs) : xm_pmpi.Comm_group(comm, &theirs)) !=
+         MPI_SUCCESS)) {
+        return -1;
+    }
+    if (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_WORLD), &world) == MPI_SUCCESS) {
+        int size = 0;
+        xm_pmpi.Group_size(theirs, &size);
+        if ((rank >= size) ||
+            (xm_pmpi.Group_translate_ranks(theirs, 1, &rank, world, &found) != MPI_SUCCESS) ||
+            (found == MPI_UNDEFINED)) {
+            found = -1;
+        }
+        xm_pmpi.Group_free(&world);
+    }
+    xm_pmpi.Group_free(&theirs);
+    return found;
+}
+
+/* The part of the call that is sent from a device; -1: there is none. */
+static int part_to_offer(const struct xm_transfer *t)
+{
+    for (int i = 0; i < t->num_parts; i++) {
+        const struct xm_buffer *b = &t->parts[i].buffer;
+        if ((t->kinds[t->parts[i].argument] == 's') && (b->plain || (b->layout.flat != NULL)) &&
+            (b->blocks == 1) && ((uint64_t)b->bytes >= xm_rendezvous_looks_from())) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* What has holes is packed on the device. With the device entered. */
+static xcclResult_t pack(struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                         const struct xm_buffer *b, xcclStream_t stream)
+{
+    static struct xm_call nowhere;
+    struct xm_copier      copier = {&nowhere, dev, stream, &r->scratch};
+    void                 *packed;
+
+    nowhere.comm = xm_rendezvous_self();
+    xm_scratch_begin(&r->scratch, dev, b->mem.device);
+    r->packs = true;
+    xcclResult_t res = xm_scratch_take(&r->scratch, XM_POOL_DEVICE, (size_t)b->bytes, &packed);
+    if (res == xcclSuccess) {
+        res = xm_pack(&copier, b, packed);
+        r->sent = packed;
+    }
+    return res;
+}
+
+/*
+ * The bytes side by side, and all that the program gave the default stream for them is over, as it
+ * is when a copy of ours begins: see stream_after_default.
+ */
+static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                           const struct xm_buffer *b)
+{
+    xcclStream_t stream;
+    xcclResult_t res = xcclSuccess;
+
+    r->sent = b->buf + b->low;
+    r->sent_device = b->mem.device;
+    if (b->mem.synchronous && b->plain) {
+        return xcclSuccess;
+    }
+    res = xm_copy_stream(dev, b->mem.device, &stream);
+    if ((res == xcclSuccess) && !b->mem.synchronous) {
+        dev->mem_make_synchronous(b->buf + b->low);
+        res = dev->stream_after_default(stream);
+    }
+    if ((res == xcclSuccess) && !b->plain) {
+        res = pack(r, dev, b, stream);
+    }
+    return (res == xcclSuccess) ? xm_stream_wait(dev, stream) : res;
+}
+
+static bool describe(struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                     const struct xm_buffer *b)
+{
+    struct xm_descriptor *d = &r->out;
+    void                 *saved;
+
+    memset(d, 0, sizeof(*d));
+    if (dev->enter(b->mem.device, &saved) != xcclSuccess) {
+        return false;
+    }
+    bool good = (dev->uuid_of(b->mem.device, d->uuid) == xcclSuccess) &&
+                (xm_mailbox_find(r->peer, (uint64_t)b->bytes, d->uuid) != NULL) &&
+                (settle(r, dev, b) == xcclSuccess) &&
+                (dev->ipc_export(r->sent, &d->ipc) == xcclSuccess);
+    dev->leave(saved);
+    if (good) {
+        d->magic = XM_DESCRIPTOR_MAGIC;
+        d->offset = (uint64_t)(uintptr_t)r->sent - d->ipc.base;
+        d->bytes = (uint64_t)b->bytes;
+    }
+    return good;
+}
+
+/* Number the descriptor, and let MPI send it instead of the bytes. */
+static bool open_offer(struct xm_transfer *t, int part)
+{
+    struct xm_rendezvous   *r = &t->rendezvous;
+    struct xm_board_address mine;
+    int                     at = t->parts[part].argument;
+
+    r->slot = xm_offer_take(&r->number);
+    if (r->slot < 0) {
+        return false;
+    }
+    xm_board_address_of(xm_board_own(), &mine);
+    r->out.nonce = mine.nonce;
+    r->out.pid = mine.pid;
+    r->out.fd = mine.fd;
+    r->out.slot = r->slot;
+    r->out.number = r->number;
+    r->out.check = xm_descriptor_check(&r->out);
+    r->offered = true;
+    r->file = -1;
+    xm_buffer_free(&t->parts[part].buffer);
+    t->parts[part] = t->parts[--t->num_parts];
+    t->args[at] = (long)&r->out;
+    t->args[at + 1] = XM_DESCRIPTOR_BYTES;
+    t->args[at + 2] = (long)XM_HANDLE(MPI_BYTE);
+    return true;
+}
+
+bool xm_rendezvous_offer(struct xm_transfer *t)
+{
+    const struct xc_device_ops *dev = xc_device_active();
+    struct xm_rendezvous       *r = &t->rendezvous;
+
+    if ((xm_rendezvous_looks_from() == 0) || !may_offer(t->function)) {
+        return false;
+    }
+    int part = part_to_offer(t);
+    if (part < 0) {
+        return false;
+    }
+    const struct xm_buffer *b = &t->parts[part].buffer;
+    int                     dest = (int)t->args[t->parts[part].argument + 3];
+    MPI_Comm comm = (MPI_Comm)(intptr_t)t->args[xm_transfer_argument(t->function, 'c')];
+    r->peer = world_rank(comm, dest);
+    return (r->peer >= 0) && describe(r, dev, b) && open_offer(t, part);
+}
+
+void xm_rendezvous_withdraw(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if (r->offered &&
+        xm_offer_move(xm_offer_own(r->slot), r->number, XM_OFFER_OPEN, XM_OFFER_DONE)) {
+        xm_offer_give(r->slot);
+    }
+    r->offered = false;
+}
+
+/* The receiver cannot reach the memory: it gets the bytes in a file without a name. */
+static xcclResult_t serve(struct xm_rendezvous *r)
+{
+    const struct xc_device_ops *dev = xc_device_active();
+    struct xm_offer            *offer = xm_offer_own(r->slot);
+    size_t                      bytes = (size_t)r->out.bytes;
+    xcclStream_t                stream;
+    void                       *saved, *at = MAP_FAILED;
+    xcclResult_t                res;
+
+    xm_mailbox_refused(r->peer);
+    r->file = memfd_create("xccl-message", MFD_CLOEXEC);
+    if ((r->file >= 0) && (ftruncate(r->file, (off_t)bytes) == 0)) {
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->file, 0);
+    }
+    if (at == MAP_FAILED) {
+        return xc_fail(xcclSystemError,
+                       "a message of %zu bytes cannot be fetched by its receiver, and there is no "
+                       "memory for a copy; set XCCL_P2P=staged",
+                       bytes);
+    }
+    res = dev->enter(r->sent_device, &saved);
+    if (res == xcclSuccess) {
+        res = xm_copy_stream(dev, r->sent_device, &stream);
+        if (res == xcclSuccess) {
+            res = dev->copy_async(at, r->sent, bytes, stream);
+        }
+        if (res == xcclSuccess) {
+            res = xm_stream_wait(dev, stream);
+        }
+        dev->leave(saved);
+    }
+    munmap(at, bytes);
+    offer->fd = r->file;
+    if (res == xcclSuccess) {
+        xm_offer_move(offer, r->number, XM_OFFER_REFUSED, XM_OFFER_SERVED);
+    }
+    return res;
+}
+
+/* Is the message gone? */
+bool xm_offer_advance(struct xm_rendezvous *r)
+{
+    switch (xm_offer_state(xm_offer_own(r->slot))) {
+    case XM_OFFER_DONE:
+        xm_offer_give(r->slot);
+        if (r->file >= 0) {
+            close(r->file);
+        }
+        r->offered = false;
+        return true;
+    case XM_OFFER_REFUSED:
+        if (r->failed == xcclSuccess) {
+            xm_rendezvous_fail(r, serve(r));
+        }
+        return r->failed != xcclSuccess;
+    default:
+        return false;
+    }
+}

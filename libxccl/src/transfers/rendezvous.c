@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transfers/rendezvous.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/wait.h"
+#include "data/flatten.h"
+#include "transfers/transfer.h"
+
+static uint64_t looks_from;
+static MPI_Comm self;    /* for bytes that MPI is to unpack */
+static int      watched; /* atomic, enum xm_watched */
+
+uint64_t xm_rendezvous_looks_from(void)
+{
+    return looks_from;
+}
+
+void xm_rendezvous_init(void)
+{
+    MPI_Group group;
+    int       level = MPI_THREAD_SINGLE;
+
+    self = XM_HANDLE(MPI_COMM_NULL);
+    if ((xc_params()->p2p != XC_P2P_AUTO) || !xc_device_possible() || (xm_board_own() == NULL) ||
+        (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_SELF), &group) != MPI_SUCCESS)) {
+        return;
+    }
+    /* Not a duplicate: that would call the program's copy callbacks. */
+    if (xm_pmpi.Comm_create(XM_HANDLE(MPI_COMM_SELF), group, &self) == MPI_SUCCESS) {
+        looks_from = (uint64_t)xc_params()->rendezvous;
+    }
+    xm_pmpi.Group_free(&group);
+    xm_pmpi.Query_thread(&level);
+    bool threads = (level == MPI_THREAD_MULTIPLE);
+    if (looks_from > 0) {
+        __atomic_store_n(&watched, threads ? XM_WATCHED_ALL : XM_WATCHED_NONBLOCKING,
+                         __ATOMIC_RELEASE);
+    }
+}
+
+MPI_Comm xm_rendezvous_self(void)
+{
+    return self;
+}
+
+const int *xm_rendezvous_watched(void)
+{
+    return &watched;
+}
+
+void xm_rendezvous_finalize(void)
+{
+    if (looks_from > 0) {
+        xm_kept_end();
+        xm_mailbox_close();
+        xm_watcher_end();
+        xm_mappings_close();
+        xm_pmpi.Comm_free(&self);
+        __atomic_store_n(&watched, XM_WATCHED_NONE, __ATOMIC_RELEASE);
+        looks_from = 0;
+    }
+}
+
+/* FNV-1a of all that comes before the check itself. */
+uint64_t xm_descriptor_check(const struct xm_descriptor *d)
+{
+    const unsigned char *byte = (const unsigned char *)d;
+    uint64_t             hash = 14695981039346656037u;
+
+    for (size_t i = 0; i < offsetof(struct xm_descriptor, check); i++) {
+        hash = (hash ^ byte[i]) * 1099511628211u;
+    }
+    return hash;
+}
+
+/* Any thread may find it; the program's reports it. */
+void xm_rendezvous_fail(struct xm_rendezvous *r, xcclResult_t res)
+{
+    r->failed = res;
+    if (res != xcclSuccess) {
+        snprintf(r->detail, sizeof(r->detail), "%s", xc_last_detail());
+    }
+}
+
+static bool enter(struct xm_rendezvous *r)
+{
+    return __atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+static void leave(struct xm_rendezvous *r)
+{
+    __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
+}
+
+bool xm_rendezvous_advance(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if (!enter(r)) {
+        return false;
+    }
+    bool fetched = xm_fetch_advance(t);
+    bool sent = !r->offered || xm_offer_advance(r);
+    leave(r);
+    return fetched && sent;
+}
+
+/* The descriptor is complete in memory: take it. */
+static bool take(struct xm_transfer *t, const struct xm_descriptor *d)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if (!xm_descriptor_is_open(d, &r->offer) ||
+        !xm_offer_move(r->offer, d->number, XM_OFFER_OPEN, XM_OFFER_TAKEN)) {
+        return false;
+    }
+    r->got = *d;
+    xm_fetch_start(t);
+    return true;
+}
+
+/* The first bytes of what MPI receives, in order. */
+static void read_head(const struct xm_rendezvous *r, void *to, size_t bytes)
+{
+    if (r->landing != NULL) {
+        memcpy(to, r->landing, bytes);
+    } else {
+        xm_shape_gather(r, to, bytes);
+    }
+}
+
+void xm_rendezvous_glance(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    struct xm_descriptor  d;
+
+    if (!r->looks || (r->fetch != XM_FETCH_NONE) || !enter(r)) {
+        return;
+    }
+    if (r->fetch == XM_FETCH_NONE) {
+        read_head(r, &d.magic, sizeof(d.magic));
+        if (d.magic == XM_DESCRIPTOR_MAGIC) {
+            read_head(r, &d, sizeof(d));
+            take(t, &d);
+        }
+    }
+    leave(r);
+}
+
+bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    struct xm_descriptor  d;
+
+    if (!r->looks || ((bytes != XM_DESCRIPTOR_BYTES) && (bytes != XM_WHOLE))) {
+        return false;
+    }
+    while (!enter(r)) { /* the watcher is at it, for microseconds */
+    }
+    bool taken = (r->fetch != XM_FETCH_NONE);
+    if (!taken) {
+        read_head(r, &d, sizeof(d));
+        taken = take(t, &d);
+    }
+    leave(r);
+    return taken;
+}
+
+void xm_rendezvous_wait(struct xm_transfer *t)
+{
+    struct xm_wait wait = xm_wait_begin("for the receiver of a message from device memory");
+
+    while (!xm_rendezvous_advance(t)) {
+        if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
+            xm_rendezvous_fail(&t->rendezvous,
+                               xc_fail(xcclTimeout,
+                                       "the receiver of a message from device memory did not "
+                                       "fetch it within %ld s (XCCL_TIMEOUT)",
+                                       xc_params()->timeout));
+            return;
+        }
+    }
+}
+
+void xm_rendezvous_close(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    xm_unwatch(t);
+    free(r->landing);
+    r->landing = NULL;
+    if (r->holds) {
+        xm_flat_put(r->flat);
+        r->holds = false;
+    }
+    if (r->packs && !r->offered) {
+        xm_scratch_end(&r->scratch);
+        r->packs = false;
+    }
+}

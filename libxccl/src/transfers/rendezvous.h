@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rendezvous: in the place of a message from device memory its sender sends a descriptor, with the
+ * program's communicator and tag, so MPI matches it as it would have matched the message. Whoever
+ * receives it fetches the bytes from the sender's memory. The sender decides alone: a process that
+ * has announced itself (comms/mailbox.h) looks at each receive that could hold such a message.
+ *
+ * Neither side owes the other anything inside MPI: what is left to do after the match goes through
+ * memory that both share, and a thread does it while the program is elsewhere (watcher.c).
+ */
+#ifndef XM_TRANSFERS_RENDEZVOUS_H
+#define XM_TRANSFERS_RENDEZVOUS_H
+
+#include "comms/mailbox.h"
+#include "data/copy.h"
+
+#define XM_DESCRIPTOR_MAGIC 0x7863636c72647631u
+
+/* A multiple of every predefined type's size, so it ends where an element does. */
+enum { XM_DESCRIPTOR_BYTES = 240 };
+
+struct xm_descriptor {
+    uint64_t      magic;
+    uint64_t      nonce, number; /* of the sender's board, and of the message */
+    int32_t       pid, fd, slot;
+    int32_t       spare;
+    uint64_t      bytes, offset; /* the message's, from the allocation's base */
+    struct xc_ipc ipc;
+    unsigned char uuid[XC_DEVICE_UUID_BYTES];
+    unsigned char room[72];
+    uint64_t      check; /* over all before it */
+};
+_Static_assert(sizeof(struct xm_descriptor) == XM_DESCRIPTOR_BYTES, "as every receiver expects it");
+
+struct xm_transfer;
+
+/* Stages of a receive. */
+enum xm_fetch { XM_FETCH_NONE, XM_FETCH_COPYING, XM_FETCH_REFUSED, XM_FETCH_OVER };
+
+/* What a message has of this. */
+struct xm_rendezvous {
+    /* Of a send. */
+    bool              offered;
+    int               slot;
+    uint64_t          number;
+    int               peer; /* rank of MPI_COMM_WORLD */
+    const char       *sent; /* the bytes, on sent_device */
+    int               sent_device;
+    bool              packs; /* they are in this scratch: */
+    struct xm_scratch scratch;
+    int               file; /* that the bytes are served from, or -1 */
+
+    /* Of a receive. */
+    bool             looks;
+    struct xm_buffer receive;
+    int              argument; /* that the buffer is */
+    /* What MPI receives into, shaped as the buffer; NULL with `landing`. */
+    char                 *base;
+    const struct xm_flat *flat; /* how, unless the buffer is plain; held with `holds` */
+    bool                  holds;
+    char                 *landing; /* packed bytes instead, for a type that cannot be taken apart */
+    bool                  scatters; /* or for the time of a copy */
+    enum xm_fetch         fetch;
+    struct xm_descriptor  got;
+    struct xm_offer      *offer;
+    void                 *event; /* the copy's */
+    MPI_Count             came;  /* bytes, once fetch is over */
+    bool                  kept;  /* MPI says a wrong source and tag; these are right: */
+    int                   source, tag;
+    int                   code; /* MPI's: MPI_ERR_TRUNCATE if they did not fit */
+    xcclResult_t          failed;
+    char                  detail[256]; /* of that: any thread may have found it */
+
+    int                 busy; /* atomic: a thread is at it */
+    bool                watched;
+    struct xm_transfer *before, *after; /* among those watched */
+
+    struct xm_descriptor out; /* last: it is not cleared */
+};
+
+/* Once, with MPI initialised: from here on every receive is looked at that could hold a message. */
+void xm_rendezvous_init(void);
+/* Messages are over; in MPI_Finalize. */
+void xm_rendezvous_finalize(void);
+
+/* Receives of so many bytes and more look for descriptors; 0: none does. */
+uint64_t xm_rendezvous_looks_from(void);
+/* A communicator of this process alone. */
+MPI_Comm xm_rendezvous_self(void);
+
+/* enum xm_watched: which receives need a look while no device is active. */
+const int *xm_rendezvous_watched(void);
+
+/*
+ * Send a descriptor in place of the bytes, where the receiver can fetch them: the arguments say so
+ * from here on. False: the bytes are to be sent.
+ */
+bool xm_rendezvous_offer(struct xm_transfer *t);
+/* MPI refused the call: take the offer back. */
+void xm_rendezvous_withdraw(struct xm_transfer *t);
+
+/* If this is one of a message that can be fetched now, the bytes of the message. */
+bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p);
+
+/* A receive's arguments are final but for what is changed here: where would a descriptor come? */
+xcclResult_t xm_rendezvous_expect(struct xm_transfer *t);
+/* MPI has received `bytes`. Was that a descriptor? Then it is being fetched. */
+bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes);
+/* The end of a receive that came into `landing`: `bytes` go to where they belong. */
+xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes);
+/* The same by looking at the memory alone, before MPI says that it is complete; by any thread. */
+void xm_rendezvous_glance(struct xm_transfer *t);
+/* Move what is under way; true once nothing is. Never waits for other ranks. Any thread. */
+bool xm_rendezvous_advance(struct xm_transfer *t);
+/* Until then. */
+void xm_rendezvous_wait(struct xm_transfer *t);
+/* Give back what it holds. */
+void xm_rendezvous_close(struct xm_transfer *t);
+
+/* What goes wrong; any thread may find it, and the program's reports it. */
+void     xm_rendezvous_fail(struct xm_rendezvous *r, xcclResult_t res);
+uint64_t xm_descriptor_check(const struct xm_descriptor *d);
+
+/* ---- offer.c; by the thread that is at the transfer ---- */
+
+/* Is the message gone? */
+bool xm_offer_advance(struct xm_rendezvous *r);
+
+/* ---- fetch.c; likewise ---- */
+
+/* A descriptor that nobody took yet, of a process of this node? */
+bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p);
+/* With the descriptor in r->got, and taken. */
+void xm_fetch_start(struct xm_transfer *t);
+/* Is nothing under way? */
+bool xm_fetch_advance(struct xm_transfer *t);
+
+/* ---- shape.c: the first bytes of a buffer in host memory, in the order of its type ---- */
+
+void xm_shape_gather(const struct xm_rendezvous *r, char *packed, size_t bytes);
+void xm_shape_scatter(const struct xm_rendezvous *r, const char *packed, size_t bytes);
+
+/* ---- kept.c: messages that a probe had to take out of MPI's queue ---- */
+
+/* Are there any? Then each receive has to look for its message here first. */
+bool xm_kept_any(void);
+/* MPI_Probe, Iprobe, Mprobe, Improbe: a descriptor's message has the bytes of what it stands for.
+ */
+int xm_kept_probe(enum xm_function function, int profiling, const long *args);
+/*
+ * Is the message of this receive kept? Then *message_p is to be received with MPI_Mrecv or Imrecv,
+ * and its status is from r.
+ */
+bool xm_kept_match(MPI_Comm comm, int source, int tag, MPI_Message *message_p,
+                   struct xm_rendezvous *r);
+/* The same of a message that the program has matched already. */
+bool xm_kept_matched(MPI_Message message, struct xm_rendezvous *r);
+void xm_kept_end(void);
+
+/* ---- mappings.c: other processes' memory, mapped once and kept ---- */
+
+/* The bytes of a message, for the device entered. */
+xcclResult_t xm_mapping_of(const struct xm_descriptor *d, const struct xc_device_ops *dev,
+                           int device, const char **bytes_p);
+void         xm_mappings_close(void);
+
+/* ---- watcher.c: a thread for the time that the program spends elsewhere ---- */
+
+/* Look after a transfer until it is forgotten. */
+void xm_watch(struct xm_transfer *t);
+void xm_unwatch(struct xm_transfer *t);
+void xm_watcher_end(void);
+
+#endif

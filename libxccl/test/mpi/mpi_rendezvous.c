@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Large messages from device memory, which their receivers fetch: two ranks.
+ * Usage: mpi_rendezvous cuda|rocm|none CASE [PATH]
+ * PATH: what xccl_mpi_last_message_path() is to say of the sends, where the case looks.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { COUNT = 20000, ROWS = 40, COLUMNS = 500, TAG = 5, UNTOUCHED = -77, DESCRIPTOR = 240 };
+
+static const char *path;
+
+static int value(int from, int salt, int i)
+{
+    return from * 1000000 + salt * 50021 + i;
+}
+
+static int *make(enum mt_where where, int count, int salt)
+{
+    int *host = malloc(sizeof(int) * COUNT);
+    int *buffer = mt_alloc(where, sizeof(int) * COUNT);
+
+    for (int i = 0; i < COUNT; i++) {
+        host[i] = (i < count) ? value(mt_rank(), salt, i) : UNTOUCHED;
+    }
+    mt_put(buffer, where, host, sizeof(int) * COUNT);
+    free(host);
+    return buffer;
+}
+
+static void expect(const int *buffer, enum mt_where where, int count, int from, int salt,
+                   const char *what)
+{
+    int *host = malloc(sizeof(int) * COUNT);
+    int  wrong = 0;
+
+    mt_get(host, buffer, where, sizeof(int) * COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        wrong += host[i] != ((i < count) ? value(from, salt, i) : UNTOUCHED);
+    }
+    mt_expect(wrong == 0, "%s: %d of %d integers are wrong", what, wrong, COUNT);
+    free(host);
+}
+
+static void expect_status(const MPI_Status *status, int tag, int count, const char *what)
+{
+    int got = -1;
+
+    MPI_Get_count(status, MPI_INT, &got);
+    mt_expect((status->MPI_SOURCE == 1 - mt_rank()) && (status->MPI_TAG == tag) && (got == count),
+              "%s: the status says %d integers, tag %d, rank %d, not %d, %d, %d", what, got,
+              status->MPI_TAG, status->MPI_SOURCE, count, tag, 1 - mt_rank());
+}
+
+/* Did the last send of this rank go the way that is expected? */
+static void expect_path(const char *what)
+{
+    const char *(*last)(void);
+    void *address = dlsym(RTLD_DEFAULT, "xccl_mpi_last_message_path");
+
+    memcpy(&last, &address, sizeof(last));
+    if (path != NULL) {
+        const char *was = (last != NULL) ? last() : "without xccl";
+        mt_expect(strcmp(was, path) == 0, "%s: the path was %s, not %s", what, was, path);
+    }
+}
+
+/* Both ranks know that the other one is ready to fetch only after they have met on device memory.
+ */
+static void meet(void)
+{
+    int *in = make(MT_DEVICE, COUNT, 0), *out = make(MT_DEVICE, 0, 0);
+    int  other = 1 - mt_rank();
+
+    for (int i = 0; i < 3; i++) {
+        MPI_Sendrecv(in, 100, MPI_INT, other, TAG, out, 100, MPI_INT, other, TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* ---- programs in which the receiver sits in another call when the message comes ---- */
+
+typedef MPI_Datatype make_type(void);
+
+static MPI_Datatype type_plain(void)
+{
+    MPI_Datatype type;
+
+    MPI_Type_contiguous(COUNT, MPI_INT, &type);
+    return type;
+}
+
+/* All of the block but for its last column. */
+static MPI_Datatype type_vector(void)
+{
+    MPI_Datatype type;
+
+    MPI_Type_vector(ROWS, COLUMNS - 1, COLUMNS, MPI_INT, &type);
+    return type;
+}
+
+/* The same, as a type that cannot be taken apart. */
+static MPI_Datatype type_darray(void)
+{
+    int sizes[] = {ROWS, COLUMNS}, distributions[] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK};
+    int arguments[] = {MPI_DISTRIBUTE_DFLT_DARG, COLUMNS - 1}, processes[] = {1, 2};
+    MPI_Datatype type;
+
+    MPI_Type_create_darray(2, 0, 2, sizes, distributions, arguments, processes, MPI_ORDER_C,
+                           MPI_INT, &type);
+    return type;
+}
+
+static void expect_type(const int *buffer, enum mt_where where, bool holes, int salt,
+                        const char *what)
+{
+    int *host = malloc(sizeof(int) * COUNT);
+    int  wrong = 0;
+
+    mt_get(host, buffer, where, sizeof(int) * COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        bool hole = holes && (i % COLUMNS == COLUMNS - 1);
+        wrong += host[i] != (hole ? UNTOUCHED : value(0, salt, i));
+    }
+    mt_expect(wrong == 0, "%s: %d of %d integers are wrong", what, wrong, COUNT);
+    free(host);
+}
+
+/* Rank 0 sends and then meets rank 1, which meets first and looks after its receive then. */
+static void behind_barrier(make_type *sent, make_type *received, enum mt_where where,
+                           const char *what)
+{
+    MPI_Datatype st = sent(), rt = received();
+    MPI_Request  request;
+    MPI_Status   status;
+
+    MPI_Type_commit(&st);
+    MPI_Type_commit(&rt);
+    if (mt_rank() == 0) {
+        int *in = make(MT_DEVICE, COUNT, 3);
+        MPI_Send(in, 1, st, 1, TAG, MPI_COMM_WORLD);
+        expect_path(what);
+        MPI_Barrier(MPI_COMM_WORLD);
+        mt_free(MT_DEVICE, in);
+    } else {
+        int *out = make(where, 0, 0);
+        MPI_Irecv(out, 1, rt, 0, TAG, MPI_COMM_WORLD, &request);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Wait(&request, &status);
+        expect_status(&status, TAG, (received == type_plain) ? COUNT : COUNT - ROWS, what);
+        expect_type(out, where, received != type_plain, 3, what);
+        mt_free(where, out);
+    }
+    MPI_Type_free(&st);
+    MPI_Type_free(&rt);
+}
+
+static void case_barrier(void)
+{
+    meet();
+    behind_barrier(type_plain, type_plain, MT_DEVICE, "plain to device memory");
+    behind_barrier(type_plain, type_plain, MT_HOST, "plain to host memory");
+    behind_barrier(type_plain, type_plain, MT_MANAGED, "plain to managed memory");
+    behind_barrier(type_vector, type_vector, MT_DEVICE, "a vector to device memory");
+    behind_barrier(type_vector, type_vector, MT_HOST, "a vector to host memory");
+    behind_barrier(type_vector, type_darray, MT_DEVICE, "a vector to a darray on the device");
+    behind_barrier(type_vector, type_darray, MT_HOST, "a vector to a darray on the host");
+}
+
+/* What rank 0 receives must come before rank 1 takes what rank 0 sends. */
+static void case_crossing(void)
+{
+    int  big = 1 << 20, other = 1 - mt_rank();
+    int *host = calloc((size_t)big, sizeof(int));
+
+    meet();
+    if (mt_rank() == 0) {
+        int *out = make(MT_DEVICE, 0, 0);
+        MPI_Sendrecv(host, big, MPI_INT, other, TAG, out, COUNT, MPI_INT, other, TAG,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        expect(out, MT_DEVICE, COUNT, 1, 1, "received while sending");
+        mt_free(MT_DEVICE, out);
+    } else {
+        int *in = make(MT_DEVICE, COUNT, 1);
+        MPI_Send(in, COUNT, MPI_INT, other, TAG, MPI_COMM_WORLD);
+        MPI_Recv(host, big, MPI_INT, other, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_free(MT_DEVICE, in);
+    }
+    free(host);
+}
+
+/* ---- probes ---- */
+
+/* Rank 0 sends: a large message, one of a descriptor's size, small ones, with different tags. */
+static const struct {
+    int tag, count;
+} train[] = {{3, 10},   {TAG, COUNT},   {4, DESCRIPTOR / 4},   {TAG, COUNT - 1}, {3, 11},
+             {TAG, 12}, {4, COUNT - 2}, {TAG, DESCRIPTOR / 4}, {3, COUNT - 3}};
+enum { TRAIN = sizeof(train) / sizeof(train[0]) };
+
+static void send_train(void)
+{
+    int        *in[TRAIN];
+    MPI_Request requests[TRAIN];
+
+    for (int i = 0; i < TRAIN; i++) {
+        in[i] = make(MT_DEVICE, COUNT, i);
+        MPI_Isend(in[i], train[i].count, MPI_INT, 1, train[i].tag, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Waitall(TRAIN, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < TRAIN; i++) {
+        mt_free(MT_DEVICE, in[i]);
+    }
+}
+
+/* Every way to receive, in turn. */
+static void receive_in_form(int form, int *out, int tag, MPI_Status *status)
+{
+    MPI_Request request;
+    int         index, sent = 7, room = COUNT;
+
+    switch (form % 6) {
+    case 0:
+        MPI_Recv(out, room, MPI_INT, 0, tag, MPI_COMM_WORLD, status);
+        break;
+    case 1:
+        MPI_Irecv(out, room, MPI_INT, MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, status);
+        break;
+    case 2:
+        MPI_Recv_init(out, room, MPI_INT, 0, tag, MPI_COMM_WORLD, &request);
+        MPI_Start(&request);
+        MPI_Waitany(1, &request, &index, status);
+        mt_expect(index == 0, "MPI_Waitany of a persistent receive says %d", index);
+        MPI_Request_free(&request);
+        break;
+    case 3:
+        MPI_Sendrecv(&sent, 1, MPI_INT, MPI_PROC_NULL, 0, out, room, MPI_INT, 0, tag,
+                     MPI_COMM_WORLD, status);
+        break;
+    case 4:
+        MPI_Sendrecv_replace(out, room, MPI_INT, MPI_PROC_NULL, 0, 0, tag, MPI_COMM_WORLD, status);
+        break;
+    default: {
+        MPI_Message message;
+        MPI_Mprobe(0, tag, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+        MPI_Mrecv(out, room, MPI_INT, &message, status);
+        break;
+    }
+    }
+}
+
+/* Probe for one message of the train, then receive all of them with any tag, in their order. */
+static void probe_for(int tag, int first, int form, enum mt_where where)
+{
+    MPI_Status status;
+    int        flag = 0;
+    char       what[80];
+
+    if (form % 2 == 0) {
+        MPI_Probe(0, tag, MPI_COMM_WORLD, &status);
+    } else {
+        while (!flag) {
+            MPI_Iprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &flag, &status);
+        }
+    }
+    snprintf(what, sizeof(what), "a probe for tag %d, form %d", tag, form);
+    expect_status(&status, train[first].tag, train[first].count, what);
+    for (int i = 0; i < TRAIN; i++) {
+        int *out = make(where, 0, 0);
+        snprintf(what, sizeof(what), "message %d after a probe for tag %d, form %d", i, tag, form);
+        receive_in_form(form + i, out, MPI_ANY_TAG, &status);
+        expect_status(&status, train[i].tag, train[i].count, what);
+        expect(out, where, train[i].count, 0, i, what);
+        mt_free(where, out);
+    }
+}
+
+static void case_probes(void)
+{
+    const int tags[] = {TAG, 4, 3, MPI_ANY_TAG}, firsts[] = {1, 2, 0, 0};
+
+    meet();
+    for (int form = 0; form < 8; form++) {
+        if (mt_rank() == 0) {
+            send_train();
+        } else {
+            probe_for(tags[form % 4], firsts[form % 4], form, (form < 4) ? MT_DEVICE : MT_HOST);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+/* Messages that are matched in one order and received in another. */
+static void case_matched(void)
+{
+    MPI_Message messages[TRAIN];
+    MPI_Request requests[TRAIN];
+    int        *out[TRAIN];
+    MPI_Status  status, statuses[TRAIN];
+    int         flag;
+
+    meet();
+    if (mt_rank() == 0) {
+        send_train();
+        return;
+    }
+    for (int i = 0; i < TRAIN; i++) {
+        out[i] = make((i % 2) ? MT_DEVICE : MT_HOST, 0, 0);
+        flag = 0;
+        while (!flag) {
+            MPI_Improbe(0, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &messages[i], &status);
+        }
+        expect_status(&status, train[i].tag, train[i].count, "MPI_Improbe");
+    }
+    for (int i = TRAIN - 1; i >= 0; i--) {
+        MPI_Imrecv(out[i], COUNT, MPI_INT, &messages[i], &requests[i]);
+    }
+    MPI_Waitall(TRAIN, requests, statuses);
+    for (int i = 0; i < TRAIN; i++) {
+        enum mt_where where = (i % 2) ? MT_DEVICE : MT_HOST;
+        expect_status(&statuses[i], train[i].tag, train[i].count, "MPI_Imrecv");
+        expect(out[i], where, train[i].count, 0, i, "MPI_Imrecv");
+        mt_free(where, out[i]);
+    }
+}
+
+/* ---- the rest ---- */
+
+/* A receive in host memory that was begun before the process had a device. */
+static void case_late(void)
+{
+    MPI_Request request;
+    MPI_Status  status;
+    int        *host = malloc(sizeof(int) * COUNT);
+
+    for (int i = 0; i < COUNT; i++) {
+        host[i] = UNTOUCHED;
+    }
+    MPI_Irecv(host, COUNT, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD, &request);
+    mt_memory_open(mt_runtime(), mt_rank());
+    int *in = make(MT_DEVICE, COUNT, 9), *out = make(MT_DEVICE, 0, 0);
+    MPI_Sendrecv(in, 100, MPI_INT, 1 - mt_rank(), 1, out, 100, MPI_INT, 1 - mt_rank(), 1,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Send(in, COUNT - 5, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD);
+    expect_path("to a receive from before");
+    MPI_Wait(&request, &status);
+    expect_status(&status, TAG, COUNT - 5, "a receive from before");
+    expect(host, MT_HOST, COUNT - 5, 1 - mt_rank(), 9, "a receive from before");
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(host);
+}
+
+/* Memory that is freed, and comes again with other contents. */
+static void case_reuse(void)
+{
+    meet();
+    for (int i = 0; i < 20; i++) {
+        if (mt_rank() == 0) {
+            int *in = make(MT_DEVICE, COUNT, i);
+            MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+            expect_path("memory that comes again");
+            mt_free(MT_DEVICE, in);
+        } else {
+            int *out = make(MT_DEVICE, 0, 0);
+            MPI_Recv(out, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            expect(out, MT_DEVICE, COUNT, 0, i, "memory that comes again");
+            mt_free(MT_DEVICE, out);
+        }
+    }
+}
+
+static void expect_truncated(int code, const char *what)
+{
+    int class;
+
+    MPI_Error_class(code, &class);
+    mt_expect(class == MPI_ERR_TRUNCATE, "%s: error class %d", what, class);
+}
+
+/* Too long for their receives, which could hold a large message. */
+static void case_truncated(void)
+{
+    enum { ROOM = COUNT / 2, MESSAGES = 3 };
+    MPI_Request requests[MESSAGES];
+    MPI_Status  statuses[MESSAGES];
+    MPI_Comm    comm;
+    int        *in = make(MT_DEVICE, COUNT, 1), *out = make(MT_DEVICE, 0, 0), class;
+
+    meet();
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (mt_rank() == 0) {
+        for (int i = 0; i < MESSAGES; i++) {
+            MPI_Send(in, (i == 1) ? ROOM : COUNT, MPI_INT, 1, TAG, comm);
+        }
+        MPI_Send(in, COUNT, MPI_INT, 1, TAG, comm);
+    } else {
+        for (int i = 0; i < MESSAGES; i++) {
+            MPI_Irecv((i == 1) ? out + ROOM : out, (i == 1) ? ROOM : ROOM - 1, MPI_INT, 0, TAG,
+                      comm, &requests[i]);
+        }
+        int code = MPI_Waitall(MESSAGES, requests, statuses);
+        MPI_Error_class(code, &class);
+        mt_expect(class == MPI_ERR_IN_STATUS, "MPI_Waitall: error class %d", class);
+        expect_truncated(statuses[0].MPI_ERROR, "the first status");
+        mt_expect(statuses[1].MPI_ERROR == MPI_SUCCESS, "the second status: %d",
+                  statuses[1].MPI_ERROR);
+        expect_truncated(statuses[2].MPI_ERROR, "the third status");
+        expect_truncated(MPI_Recv(out, ROOM, MPI_INT, 0, TAG, comm, &statuses[0]), "MPI_Recv");
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_free(&comm);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* More messages at once than can be offered. */
+static void case_many(void)
+{
+    enum { MESSAGES = 1500, LENGTH = 4200 };
+    MPI_Request *requests = malloc(sizeof(*requests) * MESSAGES);
+    int         *in = make(MT_DEVICE, COUNT, 2), *out = make(MT_DEVICE, 0, 0);
+    int          wrong = 0;
+
+    meet();
+    if (mt_rank() == 0) {
+        for (int i = 0; i < MESSAGES; i++) {
+            MPI_Isend(in + i, LENGTH, MPI_INT, 1, TAG, MPI_COMM_WORLD, &requests[i]);
+        }
+        MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
+    } else {
+        int *host = malloc(sizeof(int) * LENGTH);
+        MPI_Barrier(MPI_COMM_SELF);
+        for (int i = 0; i < MESSAGES; i++) {
+            MPI_Recv(out, LENGTH, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            mt_get(host, out, MT_DEVICE, sizeof(int) * LENGTH);
+            wrong +=
+                (host[0] != value(0, 2, i)) || (host[LENGTH - 1] != value(0, 2, i + LENGTH - 1));
+        }
+        free(host);
+    }
+    mt_expect(wrong == 0, "%d of %d messages are wrong", wrong, MESSAGES);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(requests);
+}
+
+/* One rank is without xccl, and has host memory alone. */
+static void case_alone(void)
+{
+    MPI_Status status;
+
+    if (mt_rank() == 0) {
+        mt_memory_open(mt_runtime(), 0);
+        int *in = make(MT_DEVICE, COUNT, 4);
+        for (int i = 0; i < 3; i++) {
+            MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+            expect_path("to a rank without xccl");
+        }
+        mt_free(MT_DEVICE, in);
+        return;
+    }
+    int *out = malloc(sizeof(int) * COUNT);
+    for (int i = 0; i < 3; i++) {
+        MPI_Recv(out, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, &status);
+        expect_status(&status, TAG, COUNT, "without xccl");
+        expect(out, MT_HOST, COUNT, 0, 4, "without xccl");
+    }
+    free(out);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"barrier", case_barrier}, {"crossing", case_crossing},
+        {"probes", case_probes},   {"matched", case_matched},
+        {"late", case_late},       {"reuse", case_reuse},
+        {"many", case_many},       {"truncated", case_truncated},
+        {"alone", case_alone},     {NULL, NULL},
+    };
+    bool open = (argc > 2) && (strcmp(argv[2], "late") != 0) && (strcmp(argv[2], "alone") != 0);
+
+    mt_begin(&argc, &argv, open);
+    path = (argc > 3) ? argv[3] : NULL;
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}

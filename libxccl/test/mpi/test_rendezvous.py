@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages that stay in device memory until their receivers fetch them."""
+
+import pytest
+
+CASES = ["barrier", "crossing", "probes", "matched", "late", "reuse", "many", "truncated"]
+# Those whose sends are all fetched, and say so.
+SEEN = {"barrier", "late", "reuse"}
+TIMEOUT = 40
+
+
+def go(mpi, case, expected="fetched", runtime="cuda", env=None):
+    path = expected if case in SEEN else ""
+    return mpi.run(
+        2, f"mpi_rendezvous {runtime} {case} {path}", sim=f"{runtime}:2", timeout=TIMEOUT, env=env
+    ).good()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rendezvous(mpi, case):
+    go(mpi, case)
+
+
+@pytest.mark.parametrize("case", ["barrier", "probes", "late"])
+def test_rocm(openmpi, case):
+    go(openmpi, case, runtime="rocm")
+
+
+# Not "truncated": with threads, Open MPI 4.1 waits for ever in an MPI_Waitall of a failed request.
+@pytest.mark.parametrize("case", [case for case in CASES if case != "truncated"])
+def test_staged(openmpi, case):
+    """The same messages when their bytes are sent."""
+    go(openmpi, case, expected="mpi-staged", env={"XCCL_P2P": "staged"})
+
+
+@pytest.mark.parametrize("case", ["barrier", "crossing", "probes", "matched", "truncated"])
+def test_refused(mpi, case):
+    """The receiver cannot map the sender's memory: it gets the first messages another way."""
+    go(mpi, case, expected="", env={"XCCL_SIM_FAIL": "ipc=100"})
+
+
+def test_beside_a_rank_without_xccl(mpi):
+    """A process that does not look for descriptors is sent none."""
+    bare = '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || unset LD_PRELOAD; exec "$@"'
+    program = mpi.program("mpi_rendezvous")
+    command = ["/bin/sh", "-c", bare, "-", program, "cuda", "alone", "mpi-staged"]
+    mpi.run(2, command, sim="cuda:2", timeout=TIMEOUT).good()
