@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/params.h"
@@ -27,7 +28,7 @@ static const size_t least_bytes = (size_t)1 << 16;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block   *idle;
-static size_t          idle_bytes[2];
+static size_t          idle_bytes[XM_NUM_POOLS];
 static size_t          pinned; /* bytes of pinned memory, idle or in use */
 
 enum { MAX_STREAMS = 64 };
@@ -193,14 +194,14 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     xcclResult_t res = xcclSystemError;
     if (pool == XM_POOL_DEVICE) {
         res = ask_driver(b);
-    } else if (may_pin(b->bytes)) {
+    } else if ((pool == XM_POOL_HOST) && may_pin(b->bytes)) {
         res = ask_driver(b);
         if (res != xcclSuccess) {
             unpin(b->bytes);
             xc_info("no %zu bytes of pinned memory; staging through ordinary memory", b->bytes);
         }
     }
-    if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
+    if ((res != xcclSuccess) && (pool != XM_POOL_DEVICE)) {
         b->ptr = malloc(b->bytes);
         b->pageable = true;
         res = (b->ptr != NULL) ? xcclSuccess : xc_fail(xcclSystemError, "out of memory");
@@ -377,7 +378,7 @@ void xm_memory_finalize(void)
         idle = b->next;
         free_block(b);
     }
-    idle_bytes[XM_POOL_HOST] = idle_bytes[XM_POOL_DEVICE] = 0;
+    memset(idle_bytes, 0, sizeof(idle_bytes));
     for (int i = 0; i < num_streams; i++) {
         if (streams[i].dev->enter(streams[i].device, &saved) == xcclSuccess) {
             streams[i].dev->stream_destroy(streams[i].stream);

@@ -8,7 +8,8 @@
 
 #include "device/device.h"
 
-enum xm_pool { XM_POOL_HOST, XM_POOL_DEVICE };
+/* Pinned host memory, device memory, and ordinary memory for what most likely never comes. */
+enum xm_pool { XM_POOL_HOST, XM_POOL_DEVICE, XM_POOL_LAZY, XM_NUM_POOLS };
 
 enum { XM_SCRATCH_MAX = 8 };
 

@@ -11,9 +11,13 @@
 #include "data/flatten.h"
 #include "transfers/transfer.h"
 
+/* Smaller pieces of pinned memory come from a pool soon. */
+enum { LAZY_BYTES = 1 << 20 };
+
 static uint64_t looks_from;
-static MPI_Comm self;    /* for bytes that MPI is to unpack */
-static int      watched; /* atomic, enum xm_watched */
+static bool     came_staged; /* atomic: the last large message did */
+static MPI_Comm self;        /* for bytes that MPI is to unpack */
+static int      watched;     /* atomic, enum xm_watched */
 
 uint64_t xm_rendezvous_looks_from(void)
 {
@@ -152,12 +156,23 @@ void xm_rendezvous_glance(struct xm_transfer *t)
     leave(r);
 }
 
+bool xm_rendezvous_is_likely(const struct xm_transfer *t, int argument)
+{
+    const struct xm_rendezvous *r = &t->rendezvous;
+
+    return r->looks && (argument == r->argument) && (t->kinds[argument] == 'r') &&
+           (r->receive.bytes >= LAZY_BYTES) && !__atomic_load_n(&came_staged, __ATOMIC_RELAXED);
+}
+
 bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
 {
     struct xm_rendezvous *r = &t->rendezvous;
     struct xm_descriptor  d;
 
     if (!r->looks || ((bytes != XM_DESCRIPTOR_BYTES) && (bytes != XM_WHOLE))) {
+        if (bytes >= LAZY_BYTES) {
+            __atomic_store_n(&came_staged, true, __ATOMIC_RELAXED);
+        }
         return false;
     }
     while (!enter(r)) { /* the watcher is at it, for microseconds */
@@ -166,6 +181,9 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     if (!taken) {
         read_head(r, &d, sizeof(d));
         taken = take(t, &d);
+    }
+    if (taken) {
+        __atomic_store_n(&came_staged, false, __ATOMIC_RELAXED);
     }
     leave(r);
     return taken;

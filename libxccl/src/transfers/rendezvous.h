@@ -102,6 +102,9 @@ void xm_rendezvous_withdraw(struct xm_transfer *t);
 /* If this is one of a message that can be fetched now, the bytes of the message. */
 bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p);
 
+/* Will this argument's message most likely be fetched, so that MPI needs no good memory for it? */
+bool xm_rendezvous_is_likely(const struct xm_transfer *t, int argument);
+
 /* A receive's arguments are final but for what is changed here: where would a descriptor come? */
 xcclResult_t xm_rendezvous_expect(struct xm_transfer *t);
 /* MPI has received `bytes`. Was that a descriptor? Then it is being fetched. */

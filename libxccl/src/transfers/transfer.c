@@ -267,7 +267,8 @@ static xcclResult_t open_part(struct xm_part *part, const struct xc_device_ops *
     if (res != xcclSuccess) {
         return res;
     }
-    res = xm_scratch_take(&part->scratch, XM_POOL_HOST, (size_t)(b->high - b->low), &span);
+    res = xm_scratch_take(&part->scratch, part->lazy ? XM_POOL_LAZY : XM_POOL_HOST,
+                          (size_t)(b->high - b->low), &span);
     part->span = span;
     return res;
 }
@@ -304,6 +305,9 @@ static xcclResult_t nothing(struct xm_part *part, MPI_Count bytes)
 
 xcclResult_t xm_transfer_open(struct xm_transfer *t)
 {
+    for (int i = 0; i < t->num_parts; i++) {
+        t->parts[i].lazy = xm_rendezvous_is_likely(t, t->parts[i].argument);
+    }
     xcclResult_t res = each_part(t, nothing, 0);
 
     if ((res == xcclSuccess) && (t->partitions > 0)) {

@@ -20,6 +20,7 @@ struct xm_part {
     char             *span;     /* host memory of the same shape */
     int               argument; /* of the call, that the buffer is */
     bool              open;
+    bool              lazy; /* span: most likely nothing comes there */
 };
 
 struct xm_transfer {

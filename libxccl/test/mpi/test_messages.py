@@ -11,12 +11,12 @@ ROUNDS = 100
 TIMEOUT = 60
 
 
-def go(mpi, ranks, options="", runtime="cuda"):
+def go(mpi, ranks, options="", runtime="cuda", env=None):
     command = f"mpi_messages {runtime} {seed()} {ROUNDS} {options}"
     print(command)
     none = runtime == "none"
     sim = None if none else f"{runtime}:4"
-    return mpi.run(ranks, command, sim=sim, preload=not none, timeout=TIMEOUT).good()
+    return mpi.run(ranks, command, sim=sim, preload=not none, timeout=TIMEOUT, env=env).good()
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
@@ -28,6 +28,16 @@ def test_messages(mpi, ranks):
 
 def test_threads(mpi):
     go(mpi, 2, "--threads 2")
+
+
+@pytest.mark.parametrize("least", ["240", "2000"])
+def test_short_ones_fetched(mpi, least):
+    """Far more of the messages stay in device memory until they are fetched."""
+    go(mpi, 2, env={"XCCL_RENDEZVOUS": least})
+
+
+def test_staged(mpi):
+    go(mpi, 2, env={"XCCL_P2P": "staged"})
 
 
 def test_rocm(openmpi):
