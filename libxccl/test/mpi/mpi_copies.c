@@ -275,6 +275,7 @@ static void known_types(void)
 {
     int          sizes[3] = {16, 16, 16}, subsizes[3] = {5, 16, 1}, starts[3] = {2, 0, 3};
     int          inside[3] = {5, 6, 1};
+    int          lengths[2] = {1, 2}, swapped[2] = {2, 0};
     MPI_Datatype type, inner;
 
     MPI_Type_vector(1024, 1, 16, MPI_DOUBLE, &type);
@@ -287,6 +288,10 @@ static void known_types(void)
     known("a face over the full width", type, 1, 0, 1);
     MPI_Type_create_subarray(3, sizes, inside, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
     known("a face inside", type, 1, 0, 5);
+    MPI_Type_indexed(2, lengths, swapped, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    check_type(type, 1, "as dense as contiguous, but swapped", 1, true);
+    MPI_Type_free(&type);
     MPI_Type_dup(MPI_DOUBLE_INT, &type);
     known("pairs", type, 100, 0, 1);
 }

@@ -56,7 +56,6 @@ def test_fortran_messages(mpi, face, runtime, ranks, tmp_path):
     mpi.run(ranks, f"{program} {runtime} {tmp_path} {also}", timeout=60, **devices).good()
 
 
-@pytest.mark.xfail(reason="a freed datatype is used when the receive is complete", strict=True)
 def test_fortran_sections(mpich, tmp_path):
     """MPI frees the datatype of a section with a stride while the receive is pending."""
     need_fortran(mpich, "mpi_fortran_messages_f08")
