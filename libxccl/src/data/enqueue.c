@@ -199,7 +199,7 @@ static char *find_data(const struct xm_copier *copier, const struct xm_block *bl
 /* The next stretch of data in the mask at or behind *at_p; false: there is none. */
 static bool next_stretch(const char *mask, size_t extent, size_t *at_p, size_t *bytes_p)
 {
-    const char *begin = memchr(mask + *at_p, -1, extent - *at_p);
+    const char *begin = memchr(mask + *at_p, 0xff, extent - *at_p);
 
     if (begin == NULL) {
         return false;

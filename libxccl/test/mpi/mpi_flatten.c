@@ -70,8 +70,9 @@ static void move(const struct sample *s, char *base, char *packed, bool pack)
                   "%s: no level is left for the count", s->what);
         for (size_t n = xm_run_stretches(&run); n-- > 0;) {
             xm_run_at(&run, n, &offset, &at);
-            memcpy(pack ? packed + at : base + offset, pack ? base + offset : packed + at,
-                   run.bytes);
+            char *place =
+                (char *)((uintptr_t)base + (uintptr_t)offset); /* base may be MPI_BOTTOM */
+            memcpy(pack ? packed + at : place, pack ? place : packed + at, run.bytes);
         }
     }
 }
