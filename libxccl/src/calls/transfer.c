@@ -13,11 +13,9 @@ static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_transfer *begun;
 static int                 num_begun; /* atomic */
 
-static __thread const char *last_path = "mpi";
-
 const char *xm_last_message_path(void)
 {
-    return last_path;
+    return xm_transfer_last_path;
 }
 
 /* What the call held is lost: the device may still be using it. */
@@ -35,7 +33,9 @@ static xcclResult_t prepare(struct xm_transfer *t)
     bool         offered = xm_rendezvous_offer(t);
     xcclResult_t res = xm_transfer_open(t);
 
-    last_path = offered ? "fetched" : ((t->num_parts > 0) ? "mpi-staged" : last_path);
+    if (offered || (t->num_parts > 0)) {
+        xm_transfer_last_path = offered ? "fetched" : "mpi-staged";
+    }
 
     return (res == xcclSuccess) ? xm_transfer_copy_in(t) : res;
 }
@@ -82,7 +82,7 @@ static int finish_fetch(struct xm_transfer *t)
     if (r->fetch != XM_FETCH_OVER) {
         return MPI_SUCCESS;
     }
-    last_path = "fetched";
+    xm_transfer_last_path = "fetched";
     xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), r->came);
     if (r->code != MPI_SUCCESS) {
         status->MPI_ERROR = r->code;

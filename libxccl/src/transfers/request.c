@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "transfers/transfer.h"
 
+__thread const char *xm_transfer_last_path = "mpi";
+
 static bool is_file(const struct xm_transfer *t)
 {
     return strchr(t->kinds, 'h') != NULL;
@@ -162,6 +164,9 @@ bool xm_transfer_poll(struct xm_transfer *t)
         return false;
     }
     t->done = true;
+    if (t->rendezvous.fetch == XM_FETCH_OVER) {
+        xm_transfer_last_path = "fetched";
+    }
     if ((t->form == 'P') && t->rendezvous.kept) {
         /* The program's request was not started: this one stands for it where it is waited for. */
         xm_pmpi.Irecv(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0, XM_HANDLE(MPI_COMM_WORLD),

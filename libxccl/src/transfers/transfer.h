@@ -51,6 +51,9 @@ struct xm_transfer {
     struct xm_rendezvous rendezvous; /* last: its end is not cleared */
 };
 
+/* How this thread's last one reached its memory: "mpi" while MPI did it alone. */
+extern __thread const char *xm_transfer_last_path;
+
 /* Once, before anything else here. */
 void xm_transfers_init(void);
 

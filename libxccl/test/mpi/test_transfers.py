@@ -31,7 +31,7 @@ def test_three_ranks(openmpi, case, tmp_path):
 @pytest.mark.parametrize("limit", ["0", "1"])
 def test_staging_limit(openmpi, limit):
     """Without pinned memory, or with less than is wanted at a time, all goes on, and it is said."""
-    env = {"XCCL_STAGING": limit, "XCCL_LOG": "info"}
+    env = {"XCCL_STAGING": limit, "XCCL_LOG": "info", "XCCL_P2P": "staged"}
     run = openmpi.run(2, "mpi_transfers cuda large", env=env, timeout=TIMEOUT)
     run.good()
     assert len(run.lines("XCCL_STAGING")) == 2, run.out

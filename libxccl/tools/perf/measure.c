@@ -33,7 +33,7 @@ const char *perf_case_path(const struct perf_run *run, const struct perf_case *p
     int         same, all_same = 0;
 
     if (perf_test_is_message(pc->test)) {
-        return perf_memory_path(run); /* the interposer tells that of collectives only */
+        return perf_memory_path(run, pc->message_bytes);
     }
     snprintf(path, sizeof(path), "%s", mine);
     memcpy(first, path, sizeof(first));

@@ -266,34 +266,41 @@ static bool interposer_is_loaded(void)
     return dlsym(RTLD_DEFAULT, "xccl_mpi_last_path") != NULL;
 }
 
-/* The interposer does not tell for each message; this is the rule by which it decides. */
-static bool messages_are_staged(const struct perf_run *run)
+/* How this rank's last message went, as one of `paths`; -1: it says nothing of it. */
+static int last_message_path(const char *const *paths, int count)
 {
-    const struct xc_params *params = xc_params();
-    bool aware = (params->mpi_gpu_aware == XC_AUTO) ? mpi_takes_device_memory(run->dev->name)
-                                                    : (params->mpi_gpu_aware == XC_YES);
+    const char *(*last)(void) =
+        (const char *(*)(void))dlsym(RTLD_DEFAULT, "xccl_mpi_last_message_path");
+    const char *path = (last != NULL) ? last() : NULL;
 
-    return (run->memory == PERF_DEVICE) &&
-           ((params->p2p == XC_P2P_STAGED) || ((params->p2p == XC_P2P_AUTO) && !aware));
+    for (int i = 0; (path != NULL) && (i < count); i++) {
+        if (strcmp(path, paths[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
 }
 
-const char *perf_memory_path(const struct perf_run *run)
+const char *perf_memory_path(const struct perf_run *run, size_t bytes)
 {
-    enum { MPI, STAGED, PATHS };
+    static const char *const paths[] = {"mpi", "mpi-staged", "fetched"};
+    enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
     int         mine[PATHS] = {0}, all[PATHS] = {0};
-    const char *last = perf_path_last();
+    const char *last = perf_path_last(), *found = "host";
 
     if ((strcmp(last, "no interposer") == 0) || (strcmp(last, "none") == 0)) {
         return last; /* nothing stands between the program and MPI, or it does not serve this MPI */
     }
-    if (run->dev != NULL) {
-        mine[messages_are_staged(run) ? STAGED : MPI] = 1;
+    int path = last_message_path(paths, PATHS);
+    if ((run->dev != NULL) && (path >= 0)) {
+        mine[((run->memory == PERF_DEVICE) && (bytes > 0)) ? path : 0] = 1;
     }
     PMPI_Allreduce(mine, all, PATHS, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    if (all[MPI] && all[STAGED]) {
-        return "mixed";
+    for (int i = 0, kinds = 0; i < PATHS; i++) {
+        kinds += all[i];
+        found = all[i] ? ((kinds > 1) ? "mixed" : paths[i]) : found;
     }
-    return all[STAGED] ? "mpi-staged" : (all[MPI] ? "mpi" : "host");
+    return found;
 }
 
 bool perf_memory_allowed(const struct perf_run *run)

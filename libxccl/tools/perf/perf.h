@@ -254,8 +254,11 @@ bool  perf_memory_read(const struct perf_run *run, void *dst, const void *src, s
 bool  perf_memory_set(const struct perf_run *run, void *dst, int byte, size_t bytes);
 /* May MPI be given device pointers? Message printed if not. */
 bool perf_memory_allowed(const struct perf_run *run);
-/* How messages reach the memory of the ranks that have a device, or "host". All ranks together. */
-const char *perf_memory_path(const struct perf_run *run);
+/*
+ * How messages of so many bytes reach the memory of the ranks that have a device, or "host". All
+ * ranks together.
+ */
+const char *perf_memory_path(const struct perf_run *run, size_t bytes);
 
 /* verify.c */
 bool perf_case_fill(const struct perf_run *run, const struct perf_case *pc);
