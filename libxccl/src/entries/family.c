@@ -127,10 +127,10 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     return res;
 }
 
-/* Functions on requests concern us only while the program holds one of ours. */
+/* Functions on requests concern us only while the program holds one of ours, or MPI has none. */
 static int request_function(enum xm_function function, int profiling, const long *args)
 {
-    if (__builtin_expect(xm_requests_live() == 0, 1)) {
+    if (__builtin_expect((xm_requests_live() == 0) && (xm_mpi_functions[function] != NULL), 1)) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
     int res = xm_request_call(function, profiling, args);

@@ -24,6 +24,9 @@
     X(MPI_Testany, 5)                                                                              \
     X(MPI_Testsome, 5)                                                                             \
     X(MPI_Request_get_status, 3)                                                                   \
+    X(MPI_Request_get_status_any, 5)                                                               \
+    X(MPI_Request_get_status_all, 4)                                                               \
+    X(MPI_Request_get_status_some, 5)                                                              \
     X(MPI_Request_free, 1)                                                                         \
     X(MPI_Pready, 2)                                                                               \
     X(MPI_Pready_range, 3)                                                                         \

@@ -39,4 +39,9 @@ int xm_entries_hidden(void);
 int xm_wait_or_test(enum xm_function function, int profiling, const long *args, int count,
                     MPI_Request *requests);
 
+/* ---- statuses.c ---- */
+
+/* MPI_Request_get_status_any, _all and _some of MPI 4.1, whether MPI has them or not. */
+int xm_get_statuses(enum xm_function function, const long *args);
+
 #endif

@@ -431,6 +431,10 @@ int xm_request_call(enum xm_function function, int profiling, const long *args)
         return arrived(profiling, args);
     case XM_FN_MPI_Request_free:
         return free_request((MPI_Request *)args[0], profiling, args);
+    case XM_FN_MPI_Request_get_status_any:
+    case XM_FN_MPI_Request_get_status_all:
+    case XM_FN_MPI_Request_get_status_some:
+        return xm_get_statuses(function, args);
     case XM_FN_MPI_Request_get_status:
         one = (MPI_Request)(intptr_t)args[0];
         return xm_wait_or_test(function, profiling, args, 1, &one);

@@ -30,7 +30,8 @@ void xm_rendezvous_init(void)
     int       level = MPI_THREAD_SINGLE;
 
     self = XM_HANDLE(MPI_COMM_NULL);
-    if ((xc_params()->p2p != XC_P2P_AUTO) || !xc_device_possible() || (xm_board_own() == NULL) ||
+    if ((xc_params()->p2p != XC_P2P_AUTO) || xm_mpi_gpu_aware("cuda") || xm_mpi_gpu_aware("rocm") ||
+        !xc_device_possible() || (xm_board_own() == NULL) ||
         (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_SELF), &group) != MPI_SUCCESS)) {
         return;
     }

@@ -4,6 +4,7 @@
  * in orders that differ from rank to rank.
  * Usage: mpi_requests cuda|rocm|none CASE
  */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -358,11 +359,86 @@ static void case_freed(void)
     mt_pair_free(&pair);
 }
 
+/* ---- MPI 4.1's looks at several requests, by whoever has them ---- */
+
+typedef int look_all(int, const MPI_Request *, int *, MPI_Status *);
+typedef int look_any(int, const MPI_Request *, int *, int *, MPI_Status *);
+typedef int look_some(int, const MPI_Request *, int *, int *, MPI_Status *);
+
+static void *must_have(const char *name)
+{
+    void *function = dlsym(RTLD_DEFAULT, name);
+
+    mt_expect(function != NULL, "nobody has %s", name);
+    return function;
+}
+
+/* Rank 1 sends once rank 0 has seen that nothing is there: a large message and a small one. */
+static void look_at_messages(look_all *all, look_any *any, look_some *some)
+{
+    enum { REQUESTS = 4 };
+    MPI_Request requests[REQUESTS] = {MPI_REQUEST_NULL, 0, 0, MPI_REQUEST_NULL};
+    MPI_Status  statuses[REQUESTS];
+    float      *large = mt_alloc(MT_DEVICE, sizeof(float) * LARGE);
+    int         small = 0, flag = 1, index = 0, out = 9, indices[REQUESTS], got = 0;
+
+    MPI_Irecv(large, LARGE, MPI_FLOAT, 1, 1, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(&small, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, &requests[2]);
+    all(REQUESTS, requests, &flag, MPI_STATUSES_IGNORE);
+    mt_expect(!flag, "all are over before anything was sent");
+    any(REQUESTS, requests, &index, &flag, MPI_STATUS_IGNORE);
+    mt_expect(!flag && (index == MPI_UNDEFINED), "any is over before anything was sent");
+    some(REQUESTS, requests, &out, indices, MPI_STATUSES_IGNORE);
+    mt_expect(out == 0, "some are over before anything was sent: %d", out);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (flag = 0; !flag;) {
+        all(REQUESTS, requests, &flag, statuses);
+    }
+    MPI_Get_count(&statuses[1], MPI_FLOAT, &got);
+    mt_expect((got == LARGE - 1) && (statuses[1].MPI_TAG == 1), "%d elements, tag %d", got,
+              statuses[1].MPI_TAG);
+    some(REQUESTS, requests, &out, indices, statuses);
+    mt_expect((out == 2) && (indices[0] == 1) && (indices[1] == 2), "some: %d", out);
+    any(REQUESTS, requests, &index, &flag, statuses);
+    mt_expect(flag && (index == 1), "any: %d", index);
+    MPI_Waitall(REQUESTS, requests, statuses);
+    MPI_Get_count(&statuses[1], MPI_FLOAT, &got);
+    mt_expect((got == LARGE - 1) && (small == 17), "afterwards: %d elements, %d", got, small);
+    any(REQUESTS, requests, &index, &flag, statuses);
+    mt_expect(flag && (index == MPI_UNDEFINED), "any of null requests: %d", index);
+    mt_free(MT_DEVICE, large);
+}
+
+static void case_statuses(void)
+{
+    look_all  *all = (look_all *)must_have("MPI_Request_get_status_all");
+    look_any  *any = (look_any *)must_have("MPI_Request_get_status_any");
+    look_some *some = (look_some *)must_have("MPI_Request_get_status_some");
+    int        small = 17;
+
+    if (mt_rank() == 0) {
+        look_at_messages(all, any, some);
+    } else if (mt_rank() == 1) {
+        float *large = mt_alloc(MT_DEVICE, sizeof(float) * LARGE);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Send(large, LARGE - 1, MPI_FLOAT, 0, 1, MPI_COMM_WORLD);
+        MPI_Send(&small, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
+        mt_free(MT_DEVICE, large);
+    } else {
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"comms", case_comms},     {"orders", case_orders}, {"threads", case_threads},
-        {"mixture", case_mixture}, {"freed", case_freed},   {NULL, NULL},
+        {"comms", case_comms},
+        {"orders", case_orders},
+        {"threads", case_threads},
+        {"mixture", case_mixture},
+        {"freed", case_freed},
+        {"statuses", case_statuses},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

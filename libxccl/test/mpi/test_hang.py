@@ -88,7 +88,7 @@ def test_holes(mpi):
     go(mpi, 2, "mpi_holes")
 
 
-@pytest.mark.parametrize("case", ["comms", "orders", "threads", "mixture", "freed"])
+@pytest.mark.parametrize("case", ["comms", "orders", "threads", "mixture", "freed", "statuses"])
 def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
 
@@ -107,7 +107,7 @@ def test_rocm(family, command):
 
 REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
-    *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
+    *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed", "statuses"]),
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
     *("mpi_displs", "mpi_holes", "mpi_attr dup_host", "mpi_attr self_host"),
 ]
