@@ -100,7 +100,7 @@ static int send_and_receive(const struct shape *s, const long *args, MPI_Comm co
     enum xm_function mrecv = s->large ? XM_FN_MPI_Mrecv_c : XM_FN_MPI_Mrecv;
     int              last = xm_mpi_arguments(s->function) - 1;
     MPI_Status      *status = s->nonblocking ? MPI_STATUS_IGNORE : (MPI_Status *)args[last];
-    MPI_Request      own;
+    MPI_Request      own = XM_HANDLE(MPI_REQUEST_NULL);
     MPI_Request     *request = s->nonblocking ? (MPI_Request *)args[last] : &own;
     char            *copy = NULL;
 

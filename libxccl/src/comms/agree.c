@@ -145,7 +145,7 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
  */
 static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s)
 {
-    enum xm_coll coll;
+    enum xm_coll coll = XM_NUM_COLLS;
     uint64_t     now = xm_now_ns();
 
     if (s->begun == 0) {

@@ -234,7 +234,7 @@ int xm_kept_probe(enum xm_function function, int profiling, const long *args)
     MPI_Comm      comm = (MPI_Comm)(intptr_t)args[2];
     struct answer a = answer_of(function, args);
     long          changed[XM_MAX_ARGUMENTS];
-    MPI_Status    own;
+    MPI_Status    own = {.MPI_SOURCE = MPI_ANY_SOURCE};
     int           at = xm_transfer_argument(function, 'S');
 
     reap(false);
