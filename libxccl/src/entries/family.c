@@ -124,6 +124,7 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     xm_comm_freeing(*comm);
     int res = (int)xm_mpi_forward(function, profiling, args);
     xm_comm_freed();
+    xm_rendezvous_comm_freed();
     return res;
 }
 

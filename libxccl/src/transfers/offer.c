@@ -36,14 +36,11 @@ static bool may_offer(enum xm_function function)
 }
 
 /* The rank of MPI_COMM_WORLD that a rank of a communicator is, or -1. */
-static int world_rank(MPI_Comm comm, int rank)
+static int ask_world_rank(MPI_Comm comm, int rank)
 {
     MPI_Group theirs, world;
     int       inter = 0, found = -1;
 
-    if (comm == XM_HANDLE(MPI_COMM_WORLD)) {
-        return rank;
-    }
     if ((rank < 0) || (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) ||
         ((inter ? xm_pmpi.Comm_remote_group(comm, &theirs) : xm_pmpi.Comm_group(comm, &theirs)) !=
          MPI_SUCCESS)) {
@@ -61,6 +58,43 @@ static int world_rank(MPI_Comm comm, int rank)
     }
     xm_pmpi.Group_free(&theirs);
     return found;
+}
+
+/*
+ * MPI may look at every rank of the job for an answer, so the last ones are kept, until any
+ * communicator is freed: its handle may come again.
+ */
+static unsigned frees; /* atomic */
+
+void xm_rendezvous_comm_freed(void)
+{
+    __atomic_add_fetch(&frees, 1, __ATOMIC_ACQ_REL);
+}
+
+static int world_rank(MPI_Comm comm, int rank)
+{
+    enum { KEPT = 32 };
+    static __thread struct {
+        bool     used;
+        unsigned frees;
+        MPI_Comm comm;
+        int      rank, found;
+    } known[KEPT];
+    unsigned now = __atomic_load_n(&frees, __ATOMIC_ACQUIRE);
+    int      at = rank & (KEPT - 1);
+
+    if (comm == XM_HANDLE(MPI_COMM_WORLD)) {
+        return rank;
+    }
+    if (!known[at].used || (known[at].frees != now) || (known[at].comm != comm) ||
+        (known[at].rank != rank)) {
+        known[at].used = true;
+        known[at].frees = now;
+        known[at].comm = comm;
+        known[at].rank = rank;
+        known[at].found = ask_world_rank(comm, rank);
+    }
+    return known[at].found;
 }
 
 /* The part of the call that is sent from a device; -1: there is none. */

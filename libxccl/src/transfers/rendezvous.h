@@ -96,6 +96,8 @@ const int *xm_rendezvous_watched(void);
  * from here on. False: the bytes are to be sent.
  */
 bool xm_rendezvous_offer(struct xm_transfer *t);
+/* The program has freed a communicator. */
+void xm_rendezvous_comm_freed(void);
 /* MPI refused the call: take the offer back. */
 void xm_rendezvous_withdraw(struct xm_transfer *t);
 

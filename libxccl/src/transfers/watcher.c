@@ -4,18 +4,23 @@
  * sender must not wait for that. So a thread looks at what is open now and then. It never calls
  * MPI.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <time.h>
 
 #include "comms/worker.h"
 #include "transfers/transfer.h"
 
-enum { NAP_NS = 50 * 1000, LONG_NAP_NS = 1000 * 1000, IDLE_NAPS = 2000 };
+/* Naps are short while something happens, and longer the longer nothing does. */
+enum { SHORT_NAP_NS = 50 * 1000, LONG_NAP_NS = 800 * 1000, NAPS_BEFORE_LONGER = 200 };
+/* With nothing to look after, so many long naps before it sleeps until it is woken. */
+enum { IDLE_NAPS = 2000 };
 
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t      wanted = PTHREAD_COND_INITIALIZER;
 static struct xm_transfer *watched;
 static bool                running, asleep, ending;
+static unsigned            changes; /* of what is watched */
 static struct xm_job       job;
 
 static void look_at_all(void)
@@ -26,12 +31,14 @@ static void look_at_all(void)
     }
 }
 
-/* Asleep without a limit once there was nothing for long; else naps, which cost no signal. */
-static void pause_thread(int idle)
+/* quiet: naps since anything changed. Naps cost the program no signal to wake the thread. */
+static void pause_thread(int quiet)
 {
-    struct timespec nap = {0, (idle > 0) ? LONG_NAP_NS : NAP_NS};
+    int             doublings = quiet / NAPS_BEFORE_LONGER;
+    long            longer = (long)SHORT_NAP_NS << ((doublings < 4) ? doublings : 4);
+    struct timespec nap = {0, (longer < LONG_NAP_NS) ? longer : LONG_NAP_NS};
 
-    while (!ending && (idle >= IDLE_NAPS) && (watched == NULL)) {
+    while (!ending && (quiet >= IDLE_NAPS) && (watched == NULL)) {
         asleep = true;
         pthread_cond_wait(&wanted, &lock);
     }
@@ -43,14 +50,16 @@ static void pause_thread(int idle)
 
 static void watch(struct xm_job *unused)
 {
-    int idle = 0;
+    unsigned seen = 0;
+    int      quiet = 0;
 
     (void)unused;
     pthread_mutex_lock(&lock);
     while (!ending) {
-        idle = (watched != NULL) ? 0 : idle + 1;
+        quiet = ((changes != seen) || (quiet == INT_MAX)) ? 0 : quiet + 1;
+        seen = changes;
         look_at_all();
-        pause_thread(idle);
+        pause_thread(quiet);
     }
     running = false;
     pthread_cond_broadcast(&wanted);
@@ -81,6 +90,7 @@ void xm_watch(struct xm_transfer *t)
         watched->rendezvous.before = t;
     }
     watched = t;
+    changes++;
     wake();
     pthread_mutex_unlock(&lock);
 }
