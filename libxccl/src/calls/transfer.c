@@ -201,6 +201,13 @@ static long argument(const struct xm_transfer *t, char kind)
     return t->args[xm_transfer_argument(t->function, kind)];
 }
 
+/* Is an argument this window or file? A handle of MPICH's is an int, and fills half of a long. */
+static bool is_handle(long argument, char kind, long handle)
+{
+    return (kind == 'w') ? ((MPI_Win)(intptr_t)argument == (MPI_Win)(intptr_t)handle)
+                         : ((MPI_File)(intptr_t)argument == (MPI_File)(intptr_t)handle);
+}
+
 /* The first of a file or window, the latter to a rank of it, or to any (rank < 0). */
 static struct xm_transfer *take_begun(char kind, long handle, int rank)
 {
@@ -208,7 +215,7 @@ static struct xm_transfer *take_begun(char kind, long handle, int rank)
 
     pthread_mutex_lock(&lock);
     for (; (t = *at) != NULL; at = &t->next) {
-        bool has = (strchr(t->kinds, kind) != NULL) && (argument(t, kind) == handle);
+        bool has = (strchr(t->kinds, kind) != NULL) && is_handle(argument(t, kind), kind, handle);
         if (has && ((rank < 0) || ((int)argument(t, 'k') == rank))) {
             *at = t->next;
             __atomic_sub_fetch(&num_begun, 1, __ATOMIC_RELEASE);
@@ -280,10 +287,6 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     int                code;
 
     xm_requests_progress();
-    if (xm_mpi_functions[function] == NULL) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclUnsupported,
-                        "this MPI does not have the function that was called");
-    }
     if (xm_transfer_form(function) == 'E') {
         return end_split(function, profiling, args);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What libxccl-mpi.so opens for this MPI family: start, end, and every call of a function. */
 #include <pthread.h>
+#include <string.h>
 
 #include <xccl/xccl_mpi.h>
 
@@ -155,8 +156,38 @@ static int other_function(enum xm_function function, int profiling, const long *
     }
 }
 
+static long transfer(enum xm_function function, int profiling, const long *args);
+
+/*
+ * Programs find our functions whatever MPI has: mpi4py's wheels look for each by its name. MPI_Pack
+ * and MPI_Unpack keep their place in an int there.
+ */
+static long missing_transfer(enum xm_function function, int profiling, const long *args)
+{
+    enum xm_function narrow;
+    long             changed[XM_MAX_ARGUMENTS];
+    int at = (function == XM_FN_MPI_Pack_c) ? 5 : (function == XM_FN_MPI_Unpack_c) ? 2 : -1;
+
+    if (!xm_transfer_narrow(function, args, &narrow)) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclUnsupported, xc_last_detail());
+    }
+    memcpy(changed, args, sizeof(long) * (size_t)xm_mpi_arguments(function));
+    if (at < 0) {
+        return transfer(narrow, profiling, changed);
+    }
+    MPI_Count *position = (MPI_Count *)args[at];
+    int        place = (int)*position;
+    changed[at] = (long)&place;
+    long res = transfer(narrow, profiling, changed);
+    *position = place;
+    return res;
+}
+
 static long transfer(enum xm_function function, int profiling, const long *args)
 {
+    if (__builtin_expect(xm_mpi_functions[function] == NULL, 0)) {
+        return missing_transfer(function, profiling, args);
+    }
     bool synchronises = (xm_transfer_form(function) == 'Y');
     bool plain = !is_started(false) ||
                  (synchronises ? !xm_transfers_begun() : xm_transfer_is_plain(function, args));

@@ -97,7 +97,7 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
         return land_packed(t);
     }
     const struct xm_part *part = part_of(t);
-    r->base = (part != NULL) ? part->span - b->low : b->buf;
+    r->base = (part != NULL) ? xm_part_base(part) : b->buf;
     return xcclSuccess;
 }
 
@@ -242,7 +242,7 @@ xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes)
     struct xm_rendezvous *r = &t->rendezvous;
     struct xm_part       *part = part_of(t);
     MPI_Count             got = (r->fetch == XM_FETCH_OVER) ? r->came : bytes;
-    char                 *base = (part != NULL) ? part->span - part->buffer.low : r->receive.buf;
+    char                 *base = (part != NULL) ? xm_part_base(part) : r->receive.buf;
 
     if ((r->landing == NULL) || (got <= 0) || (r->code != MPI_SUCCESS)) {
         return xcclSuccess;

@@ -19,11 +19,13 @@ static void each_stretch(const struct xm_rendezvous *r, char *packed, size_t byt
     size_t                  left = bytes;
 
     if (r->flat == NULL) {
-        move(r->base + r->receive.low, packed, bytes, bytes, scatter);
+        move((char *)((uintptr_t)r->base + (uintptr_t)r->receive.low), packed, bytes, bytes,
+             scatter);
         return;
     }
     for (MPI_Count i = 0; (i < r->receive.count) && (left > 0); i++) {
-        char *element = r->base + (MPI_Aint)(i * l->extent);
+        /* In numbers: with MPI_BOTTOM the base is no address of memory. */
+        uintptr_t element = (uintptr_t)r->base + (uintptr_t)(i * l->extent);
         for (size_t k = 0; (k < r->flat->runs.count) && (left > 0); k++) {
             const struct xm_run *run = &r->flat->runs.run[k];
             size_t               stretches = xm_run_stretches(run);
@@ -31,7 +33,8 @@ static void each_stretch(const struct xm_rendezvous *r, char *packed, size_t byt
                 ptrdiff_t offset;
                 size_t    place;
                 xm_run_at(run, s, &offset, &place);
-                left = move(element + offset, packed + (bytes - left), run->bytes, left, scatter);
+                left = move((char *)(element + (uintptr_t)offset), packed + (bytes - left),
+                            run->bytes, left, scatter);
             }
         }
     }

@@ -84,6 +84,29 @@ char xm_transfer_form(enum xm_function function)
     return row_of(function)->form;
 }
 
+bool xm_transfer_narrow(enum xm_function function, const long *args, enum xm_function *narrow_p)
+{
+    const struct row *row = row_of(function);
+    enum xm_function  narrow = (enum xm_function)((int)function - 1);
+
+    if (!row->large || (xm_mpi_functions[narrow] == NULL)) {
+        xc_fail(xcclUnsupported, "this MPI does not have the function that was called");
+        return false;
+    }
+    for (int i = 0; row->kinds[i] != '\0'; i++) {
+        bool counts = (row->kinds[i] == 'n') || (row->kinds[i] == 'z');
+        if (counts && ((args[i] > INT32_MAX) || (args[i] < INT32_MIN))) {
+            xc_fail(xcclUnsupported,
+                    "a count of %ld does not fit this MPI, which has no functions with large "
+                    "counts",
+                    args[i]);
+            return false;
+        }
+    }
+    *narrow_p = narrow;
+    return true;
+}
+
 static bool is_buffer(char kind)
 {
     return (kind == 's') || (kind == 'r') || (kind == 'b');
@@ -315,7 +338,7 @@ xcclResult_t xm_transfer_open(struct xm_transfer *t)
         res = (t->arrived != NULL) ? res : xc_fail(xcclSystemError, "out of memory for a request");
     }
     for (int i = 0; (i < t->num_parts) && (res == xcclSuccess); i++) {
-        t->args[t->parts[i].argument] = (long)(t->parts[i].span - t->parts[i].buffer.low);
+        t->args[t->parts[i].argument] = (long)xm_part_base(&t->parts[i]);
     }
     return (res == xcclSuccess) ? xm_rendezvous_expect(t) : res;
 }

@@ -23,6 +23,12 @@ struct xm_part {
     bool              lazy; /* span: most likely nothing comes there */
 };
 
+/* What stands for the buffer's address, given span. With MPI_BOTTOM it is no address of memory. */
+static inline char *xm_part_base(const struct xm_part *part)
+{
+    return (char *)((uintptr_t)part->span - (uintptr_t)part->buffer.low);
+}
+
 struct xm_transfer {
     enum xm_function function;
     const char      *kinds; /* of the arguments; base/transfers.h */
@@ -98,6 +104,12 @@ int xm_transfer_post(struct xm_transfer *t, int profiling);
 
 /* Its communicator, to report to; MPI_COMM_WORLD where the call names none. */
 MPI_Comm xm_transfer_comm(const struct xm_transfer *t);
+
+/*
+ * For a function with large counts that this MPI lacks, the one with int counts; false, with a
+ * failure, if it lacks that too or a count does not fit.
+ */
+bool xm_transfer_narrow(enum xm_function function, const long *args, enum xm_function *narrow_p);
 
 /* Is this a function that receives a message? */
 bool xm_transfer_receives(enum xm_function function);

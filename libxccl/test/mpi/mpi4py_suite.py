@@ -14,6 +14,7 @@ is 0 only if tests ran and each of them, on each rank, ended with xccl as it did
 
 import argparse
 import importlib
+import importlib.util
 import json
 import os
 import re
@@ -123,6 +124,11 @@ def record(main, arguments):
     suite.main(module=None)
 
 
+# Open MPI 4.1 has neither. mpi4py's wheel asks the loader and finds xccl's functions, which can only
+# say so; without xccl it says so itself, and skips.
+LACKED = re.compile("I[sS]endrecv|test_p2p_buf_part")
+
+
 def sources():
     """The unpacked source distribution of mpi4py."""
     from mpi_harness import TOP
@@ -138,18 +144,24 @@ def python_env(mpi, windows=False):
     that is left out: then they are UCX's, which crash in other tests of the suite.
     """
     env = {"PYTHONMALLOC": "malloc" if mpi.build.sanitized else "default"}
-    if mpi.family == "mpich":
-        env["PYTHONPATH"] = str(next(iter(mpich_packages()), ""))
-    elif windows:
+    env["MPI4PY_MPIABI"] = mpi.family
+    if windows and mpi.family == "openmpi":
         env["OMPI_MCA_osc"] = "^pt2pt"
     return env
 
 
-def mpich_packages():
-    """Folders of the mpi4py that was built with MPICH; Python itself has the one of Open MPI."""
+def library_path(mpi):
+    """Where mpi4py finds MPICH under the name of the common ABI, which Debian does not use."""
     from mpi_harness import TOP
 
-    return sorted((TOP / ".venv/mpich").glob("lib*/python*/site-packages"))
+    return str(TOP / ".venv/mpich") if mpi.family == "mpich" else None
+
+
+def is_installed(mpi):
+    """Has this MPI an mpi4py? One wheel serves all that have the ABI of Open MPI or of MPICH."""
+    folder = library_path(mpi)
+    found = importlib.util.find_spec("mpi4py") is not None
+    return found and (folder is None or Path(folder, "libmpi.so.12").exists())
 
 
 def run_suite(mpi, ranks, options, device=False, windows=False, **how):
@@ -161,6 +173,7 @@ def run_suite(mpi, ranks, options, device=False, windows=False, **how):
             ranks,
             [sys.executable, __file__, "--record", str(sources()), *arguments],
             env={RECORD: folder, **python_env(mpi, windows or device)},
+            library_path=library_path(mpi),
             **{"sim": None, "timeout": 1200, **how},
         )
         outcomes = {}
@@ -170,7 +183,8 @@ def run_suite(mpi, ranks, options, device=False, windows=False, **how):
             found = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
             result.on_device += len(found.get("on_device", []))
             for test, outcome in found["outcomes"].items():
-                outcomes[(rank, test)] = outcome
+                if mpi.name != "openmpi" or not LACKED.search(test):
+                    outcomes[(rank, test)] = outcome
     return outcomes, result
 
 
@@ -233,8 +247,8 @@ def main():
     parts = []
     for name in chosen.mpi.split(","):
         mpi = known_mpis(build)[name]
-        if mpi.family == "mpich" and not mpich_packages():
-            sys.exit("there is no mpi4py for MPICH: ci/bootstrap test")
+        if not is_installed(mpi):
+            sys.exit(f"there is no mpi4py for {name}: ci/bootstrap test")
         for arrays in chosen.arrays.split(","):
             print(f"{name}, arrays in {arrays} memory", flush=True)
             chosen.device = arrays == "device"

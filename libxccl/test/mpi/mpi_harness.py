@@ -178,8 +178,8 @@ class Mpi:
     def run(self, ranks, command, **options):
         """Run a command, or a program of the tests by its name, on so many ranks.
 
-        Options: sim ("cuda:4"; None for no device), preload (True), env (more variables), timeout
-        (seconds), while_running (called with the process).
+        Options: sim ("cuda:4"; None for no device), preload (True), env (more variables),
+        library_path (a folder), timeout (seconds), while_running (called with the process).
         """
         sim = options.get("sim", "cuda:4")
         words = command.split() if isinstance(command, str) else list(command)
@@ -187,9 +187,9 @@ class Mpi:
             words[0] = self.program(words[0])
         front, settings = launcher(self.family, self.mpiexec, ranks)
         env = {**self.build.environment(sim), **settings}
-        if self.library_path:
+        for folder in filter(None, [self.library_path, options.get("library_path")]):
             env["LD_LIBRARY_PATH"] = ":".join(
-                [self.library_path, *filter(None, [env.get("LD_LIBRARY_PATH")])]
+                [folder, *filter(None, [env.get("LD_LIBRARY_PATH")])]
             )
         env.update(options.get("env") or {})
         inner = ["env"]

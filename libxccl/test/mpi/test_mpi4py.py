@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Python programs: device arrays through mpi4py, and mpi4py's own tests with xccl in between."""
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -19,13 +18,11 @@ FAIR_PART = [
 
 @pytest.fixture(params=["openmpi", "openmpi5", "mpich"])
 def python_mpi(request, mpis):
-    """The MPIs that have an mpi4py: that of Open MPI 4.1 runs on 5 too."""
-    built = importlib.util.find_spec("mpi4py") is not None
-    if request.param == "mpich":
-        built = mpi4py_suite.mpich_packages()
-    if not built:
-        pytest.skip("mpi4py is not installed; ci/bootstrap test builds it")
-    return pick(mpis, request.param)
+    """The MPIs that have an mpi4py."""
+    mpi = pick(mpis, request.param)
+    if not mpi4py_suite.is_installed(mpi):
+        pytest.skip("mpi4py is not installed; ci/bootstrap test does it")
+    return mpi
 
 
 @pytest.fixture
@@ -46,6 +43,7 @@ def test_device_arrays(python_mpi, ranks, route):
         ranks,
         [sys.executable, str(HERE / "mpi4py_device.py")],
         env={**mpi4py_suite.python_env(python_mpi), "XCCL_ROUTE": route, "XCCL_LOG": "info"},
+        library_path=mpi4py_suite.library_path(python_mpi),
         timeout=120,
     )
     result.good()

@@ -52,10 +52,8 @@ def test_fortran_messages(mpi, face, runtime, ranks, tmp_path):
     program = f"mpi_fortran_messages_{face}"
     need_fortran(mpi, program)
     devices = {"sim": f"{runtime}:4"} if runtime != "none" else {"sim": None, "preload": False}
-    # Until xm_transfer_open() takes the difference to MPI_BOTTOM of numbers, not of pointers.
-    also = "" if mpi.build.sanitized else "bottom"
     env = {"XCCL_RENDEZVOUS": "240"} if ranks == 3 else {}
-    command = f"{program} {runtime} {tmp_path} {also}"
+    command = f"{program} {runtime} {tmp_path} bottom"
     mpi.run(ranks, command, env=env, timeout=60, **devices).good()
 
 
