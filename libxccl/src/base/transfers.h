@@ -85,6 +85,7 @@
     X(Accumulate, 9, 'W', "sntk....w")                                                             \
     X(Get_accumulate, 12, 'W', "sntrntk....w")                                                     \
     X(Win_create, 6, 'R', "sy....")                                                                \
+    X(Buffer_attach, 2, 'R', "sz")                                                                 \
     X(Rput, 9, 'N', "sntk...wq")                                                                   \
     X(Rget, 9, 'N', "rntk...wq")                                                                   \
     X(Raccumulate, 10, 'N', "sntk....wq")                                                          \

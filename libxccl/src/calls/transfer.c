@@ -305,8 +305,8 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     switch (t.form) {
     case 'R':
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclUnsupported,
-                        "a window's memory is a device's, and this MPI is not GPU-aware; use "
-                        "MPI_Win_allocate or host memory, or a GPU-aware MPI");
+                        "the memory of a window, or of buffered sends, is a device's, and this MPI "
+                        "is not GPU-aware; use host memory (MPI_Win_allocate), or a GPU-aware MPI");
     case 'B':
         return blocking(&t, profiling);
     case 'O':

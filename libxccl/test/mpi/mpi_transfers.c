@@ -528,12 +528,20 @@ static void refused(void)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     code = MPI_Win_create(memory, sizeof(int) * SLOTS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
                           &win);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     MPI_Error_class(code, &class);
     mt_expect((class != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
               "a window on device memory: class %d", class);
     if (win != MPI_WIN_NULL) {
         MPI_Win_free(&win);
+    }
+    code = MPI_Buffer_attach(memory, sizeof(int) * SLOTS);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    mt_expect((code != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
+              "device memory for buffered sends is not refused");
+    if (code == MPI_SUCCESS) {
+        void *attached;
+        int   size;
+        MPI_Buffer_detach(&attached, &size);
     }
     mt_free(MT_DEVICE, memory);
 }

@@ -76,7 +76,8 @@ def test_own_suite_on_device(suite_mpi, part, names, fewest):
 
     Some of them; ci/mpi4py-suite --arrays device runs all, and compares.
     """
-    options = ["-i", f"test_{part}", "-k", names]
+    # Not the partitioned ones: on Open MPI 5.0 one of some twenty runs waits for ever.
+    options = ["-i", f"test_{part}", "-e", "test_p2p_buf_part", "-k", names]
     outcomes, run = mpi4py_suite.run_suite(suite_mpi, 2, options, device=True, sim="cuda:4")
     assert set(outcomes.values()) <= {"passed", "skipped", "expected failure"}, run.out
     assert run.on_device >= fewest, run.out
