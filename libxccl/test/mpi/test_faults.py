@@ -218,4 +218,5 @@ def test_kill_from_outside(mpi):
         while_running=kill_rank_1,
     )
     assert not result.timed_out and result.status != 0, result.out
-    assert result.seconds < 20
+    # Open MPI 5's launcher takes half a minute now and then to end such a job.
+    assert result.seconds < (50 if mpi.name == "openmpi5" else 20)
