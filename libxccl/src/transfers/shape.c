@@ -4,37 +4,40 @@
 #include "data/flatten.h"
 #include "transfers/rendezvous.h"
 
-/* The bytes of one stretch; returns what is left to do. */
-static size_t move(char *at, char *packed, size_t stretch, size_t left, bool scatter)
+/* Bytes of one stretch, to or from its place in the packed data. */
+static void move(uintptr_t at, char *packed, size_t stretch, size_t left, bool scatter)
 {
     size_t n = (stretch < left) ? stretch : left;
+    char  *data = (char *)at;
 
-    memcpy(scatter ? at : packed, scatter ? packed : at, n);
-    return left - n;
+    memcpy(scatter ? data : packed, scatter ? packed : data, n);
 }
 
+/* Runs may be interleaved in the packed data: each stretch says where it belongs. */
 static void each_stretch(const struct xm_rendezvous *r, char *packed, size_t bytes, bool scatter)
 {
     const struct xm_layout *l = &r->receive.layout;
-    size_t                  left = bytes;
+    size_t                  size = (size_t)l->size;
 
     if (r->flat == NULL) {
-        move((char *)((uintptr_t)r->base + (uintptr_t)r->receive.low), packed, bytes, bytes,
-             scatter);
+        move((uintptr_t)r->base + (uintptr_t)r->receive.low, packed, bytes, bytes, scatter);
         return;
     }
-    for (MPI_Count i = 0; (i < r->receive.count) && (left > 0); i++) {
+    for (size_t i = 0; (i < (size_t)r->receive.count) && (i * size < bytes); i++) {
         /* In numbers: with MPI_BOTTOM the base is no address of memory. */
-        uintptr_t element = (uintptr_t)r->base + (uintptr_t)(i * l->extent);
-        for (size_t k = 0; (k < r->flat->runs.count) && (left > 0); k++) {
+        uintptr_t element = (uintptr_t)r->base + (uintptr_t)((MPI_Count)i * l->extent);
+        for (size_t k = 0; k < r->flat->runs.count; k++) {
             const struct xm_run *run = &r->flat->runs.run[k];
             size_t               stretches = xm_run_stretches(run);
-            for (size_t s = 0; (s < stretches) && (left > 0); s++) {
+            for (size_t s = 0; s < stretches; s++) {
                 ptrdiff_t offset;
                 size_t    place;
                 xm_run_at(run, s, &offset, &place);
-                left = move((char *)(element + (uintptr_t)offset), packed + (bytes - left),
-                            run->bytes, left, scatter);
+                place += i * size;
+                if (place < bytes) {
+                    move(element + (uintptr_t)offset, packed + place, run->bytes, bytes - place,
+                         scatter);
+                }
             }
         }
     }

@@ -36,6 +36,12 @@ def test_short_ones_fetched(mpi, least):
     go(mpi, 2, env={"XCCL_RENDEZVOUS": least})
 
 
+def test_interleaved_types(openmpi):
+    """One of its types has stretches that are packed in another order than they are described."""
+    env = {"XCCL_RENDEZVOUS": "240"}
+    openmpi.run(3, "mpi_messages cuda 760225 100", env=env, timeout=TIMEOUT).good()
+
+
 def test_staged(mpi):
     go(mpi, 2, env={"XCCL_P2P": "staged"})
 
