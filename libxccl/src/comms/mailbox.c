@@ -156,10 +156,20 @@ static struct peer *peer_of(int world_rank)
     return (p != NULL) ? &p[world_rank] : NULL;
 }
 
+static bool is_rank(int world_rank)
+{
+    int size = 0;
+
+    return (world_rank >= 0) &&
+           (xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &size) == MPI_SUCCESS) &&
+           (world_rank < size);
+}
+
 struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
                                  const unsigned char uuid[XC_DEVICE_UUID_BYTES])
 {
-    struct peer     *p = peer_of(world_rank);
+    /* What is no rank MPI has to refuse. */
+    struct peer     *p = is_rank(world_rank) ? peer_of(world_rank) : NULL;
     struct xm_board *board = (p != NULL) ? __atomic_load_n(&p->board, __ATOMIC_ACQUIRE) : NULL;
 
     if ((board == NULL) || p->refuses) {

@@ -257,15 +257,22 @@ int xm_kept_probe(enum xm_function function, int profiling, const long *args)
     }
 }
 
-bool xm_kept_match(MPI_Comm comm, int source, int tag, MPI_Message *message_p,
-                   struct xm_rendezvous *r)
+/* The message that the program has matched, or the first that fits a receive. */
+struct wanted {
+    const MPI_Message *matched; /* NULL: one that fits */
+    MPI_Comm           comm;
+    int                source, tag;
+};
+
+static bool take_wanted(const struct wanted *w, MPI_Message *message_p, struct xm_rendezvous *r)
 {
     bool found = false;
 
     pthread_mutex_lock(&lock);
     for (struct kept **at = &first; (*at != NULL) && !found; at = found ? at : &(*at)->next) {
         struct kept *k = *at;
-        found = fits(k, comm, source, tag);
+        found = (w->matched != NULL) ? (k->matched && (k->message == *w->matched))
+                                     : fits(k, w->comm, w->source, w->tag);
         if (found) {
             *message_p = k->message;
             r->kept = true;
@@ -278,21 +285,18 @@ bool xm_kept_match(MPI_Comm comm, int source, int tag, MPI_Message *message_p,
     return found;
 }
 
+bool xm_kept_match(MPI_Comm comm, int source, int tag, MPI_Message *message_p,
+                   struct xm_rendezvous *r)
+{
+    struct wanted w = {NULL, comm, source, tag};
+
+    return take_wanted(&w, message_p, r);
+}
+
 bool xm_kept_matched(MPI_Message message, struct xm_rendezvous *r)
 {
-    bool found = false;
+    struct wanted w = {.matched = &message};
+    MPI_Message   same;
 
-    pthread_mutex_lock(&lock);
-    for (struct kept **at = &first; (*at != NULL) && !found; at = found ? at : &(*at)->next) {
-        struct kept *k = *at;
-        found = k->matched && (k->message == message);
-        if (found) {
-            r->kept = true;
-            r->source = k->source;
-            r->tag = k->tag;
-            take(at);
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    return found;
+    return take_wanted(&w, &same, r);
 }

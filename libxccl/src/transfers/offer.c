@@ -252,6 +252,7 @@ static xcclResult_t serve(struct xm_rendezvous *r)
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->file, 0);
     }
     if (at == MAP_FAILED) {
+        xm_offer_move(offer, r->number, XM_OFFER_REFUSED, XM_OFFER_SERVED); /* by no file */
         return xc_fail(xcclSystemError,
                        "a message of %zu bytes cannot be fetched by its receiver, and there is no "
                        "memory for a copy; set XCCL_P2P=staged",
@@ -269,10 +270,8 @@ static xcclResult_t serve(struct xm_rendezvous *r)
         dev->leave(saved);
     }
     munmap(at, bytes);
-    offer->fd = r->file;
-    if (res == xcclSuccess) {
-        xm_offer_move(offer, r->number, XM_OFFER_REFUSED, XM_OFFER_SERVED);
-    }
+    offer->fd = (res == xcclSuccess) ? r->file : -1; /* then the receiver fails too */
+    xm_offer_move(offer, r->number, XM_OFFER_REFUSED, XM_OFFER_SERVED);
     return res;
 }
 

@@ -402,6 +402,8 @@ static void case_truncated(void)
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Error_class(MPI_Send(in, COUNT, MPI_INT, 1 << 20, TAG, MPI_COMM_WORLD), &class);
+    mt_expect(class == MPI_ERR_RANK, "a rank that there is not: error class %d", class);
     if (mt_rank() == 0) {
         for (int i = 0; i < MESSAGES; i++) {
             MPI_Send(in, (i == 1) ? ROOM : COUNT, MPI_INT, 1, TAG, comm);
