@@ -22,6 +22,7 @@ enum xs_error {
     XS_INVALID_DEVICE = 101,
     XS_INVALID_CONTEXT = 201,
     XS_MAP_FAILED = 205,
+    XS_NO_BINARY_FOR_GPU = 209,
     XS_OPERATING_SYSTEM = 304,
     XS_INVALID_HANDLE = 400,
     XS_NOT_FOUND = 500,
@@ -282,6 +283,30 @@ XS_API enum xs_error xs_wait_value(struct xs_stream *stream, const void *ptr, ui
                                    unsigned width, unsigned condition);
 XS_API enum xs_error xs_write_value(struct xs_stream *stream, void *ptr, uint64_t value,
                                     unsigned width);
+
+/* ---- kernel.c: modules of functions that streams run ---- */
+
+struct xs_kernel {
+    const char *name;
+    size_t      bytes; /* of the one structure that it takes */
+    void (*run)(const void *arguments, const unsigned block[2], const unsigned grid[2]);
+};
+
+#define XS_IMAGE_MAGIC "XCCLSIM"
+struct xs_image {
+    char                    magic[8];
+    const struct xs_kernel *kernels; /* ends with one without a name */
+};
+
+XS_API enum xs_error xs_image_check(const void *image);
+XS_API enum xs_error xs_image_kernel(const void *image, const char *name,
+                                     const struct xs_kernel **kernel_p);
+XS_API enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
+                               const unsigned grid[2], unsigned threads, const void *arguments);
+/* For kernels: where they may touch memory, which ends the process if a device could not. */
+XS_API uint64_t xs_kernel_place(uint64_t address, uint64_t bytes);
+XS_API uint64_t xs_kernel_now_ns(void);
+XS_API void     xs_kernel_pause(void);
 
 /* ---- text ---- */
 

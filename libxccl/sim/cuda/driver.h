@@ -177,18 +177,20 @@ XS_API int cuEventSynchronize(CUevent event);
 XS_API int cuEventElapsedTime(float *ms, CUevent from, CUevent to);
 XS_API int cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to);
 
-/* proc.c; code does not run here, so what loads or launches it is refused */
+/* proc.c */
 XS_API int cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);
 XS_API int cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags,
                                int *status);
+
+/* module.c; of code only what was made for the simulation runs here */
 XS_API int cuModuleLoad(void **module, const char *file);
 XS_API int cuModuleLoadData(void **module, const void *image);
 XS_API int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
                               void **values);
 XS_API int cuModuleUnload(void *module);
 XS_API int cuModuleGetFunction(void **function, void *module, const char *name);
-XS_API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                          unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
-                          void **extra);
+XS_API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                          CUstream stream, void **arguments, void **extra);
 
 #endif

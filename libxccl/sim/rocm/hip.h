@@ -102,7 +102,7 @@ XS_API int hipMemsetAsync(void *dst, int value, size_t bytes, hipStream_t stream
 XS_API int hipMemsetD8Async(void *dst, unsigned char value, size_t count, hipStream_t stream);
 XS_API int hipMemsetD32Async(void *dst, int value, size_t count, hipStream_t stream);
 
-/* stream.c; code does not run here, so what loads or launches it is refused */
+/* stream.c */
 XS_API int hipStreamCreate(hipStream_t *stream);
 XS_API int hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags);
 XS_API int hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority);
@@ -127,10 +127,15 @@ XS_API int hipEventRecord(hipEvent_t event, hipStream_t stream);
 XS_API int hipEventQuery(hipEvent_t event);
 XS_API int hipEventSynchronize(hipEvent_t event);
 XS_API int hipEventElapsedTime(float *ms, hipEvent_t from, hipEvent_t to);
+
+/* module.c; of code only what was made for the simulation runs here */
 XS_API int hipModuleLoad(void **module, const char *file);
 XS_API int hipModuleLoadData(void **module, const void *image);
-XS_API int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                                 unsigned by, unsigned bz, unsigned shared, hipStream_t stream,
-                                 void **params, void **extra);
+XS_API int hipModuleUnload(void *module);
+XS_API int hipModuleGetFunction(void **function, void *module, const char *name);
+XS_API int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                 unsigned block_x, unsigned block_y, unsigned block_z,
+                                 unsigned shared, hipStream_t stream, void **arguments,
+                                 void **extra);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams and events, and the refusal of all that needs kernels. */
+/* Streams and events. */
 #include <stdlib.h>
 
 #include "rocm/hip.h"
@@ -207,35 +207,4 @@ int hipEventSynchronize(hipEvent_t event)
 int hipEventElapsedTime(float *ms, hipEvent_t from, hipEvent_t to)
 {
     return xs_hip_result((ms == NULL) ? XS_INVALID_VALUE : (int)xs_event_elapsed(from, to, ms));
-}
-
-int hipModuleLoad(void **module, const char *file)
-{
-    (void)module;
-    (void)file;
-    return xs_hip_result(XS_NOT_SUPPORTED);
-}
-
-int hipModuleLoadData(void **module, const void *image)
-{
-    (void)image;
-    return hipModuleLoad(module, NULL);
-}
-
-int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                          unsigned by, unsigned bz, unsigned shared, hipStream_t stream,
-                          void **params, void **extra)
-{
-    (void)function;
-    (void)gx;
-    (void)gy;
-    (void)gz;
-    (void)bx;
-    (void)by;
-    (void)bz;
-    (void)shared;
-    (void)stream;
-    (void)params;
-    (void)extra;
-    return xs_hip_result(XS_NOT_SUPPORTED);
 }

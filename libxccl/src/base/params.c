@@ -12,7 +12,8 @@
 
 extern char **environ;
 
-enum kind { CHOICE, TEXT, NUMBER, FOREIGN };
+/* TIME: "auto" is -1, "off" 0. */
+enum kind { CHOICE, TEXT, NUMBER, TIME, FOREIGN };
 
 /*
  * The one table of variables. FOREIGN rows are read elsewhere (scripts, the simulation): they are
@@ -127,6 +128,22 @@ static const struct row rows[] = {
      AT(rendezvous),
      240,
      1073741824},
+    {{"XCCL_DIRECT", "auto|off", "auto",
+      "Whether kernels of xccl's own copy and pack on the device, where libxccl-direct-cuda.so or "
+      "-hip.so is installed.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(direct),
+     0,
+     0},
+    {{"XCCL_DIRECT_LINGER", "auto|off|microseconds, 1 to 1000", "auto",
+      "How long a kernel stays on the device after small copies that follow each other closely, to "
+      "carry out the next without a launch; auto: 50 on CUDA, off on ROCm.",
+      "libxccl-mpi"},
+     TIME,
+     AT(direct_linger),
+     1,
+     1000},
     {{"XCCL_DUMP_DIR", "path", "",
       "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
       "without it, the current folder, and nothing on an error.",
@@ -223,7 +240,11 @@ static void set(const struct row *row, const char *value)
         } else {
             complain(row, value);
         }
-    } else if (row->kind == NUMBER) {
+    } else if ((row->kind == TIME) && (strcmp(value, "auto") == 0)) {
+        *(long *)(void *)field = -1;
+    } else if ((row->kind == TIME) && (strcmp(value, "off") == 0)) {
+        *(long *)(void *)field = 0;
+    } else if ((row->kind == NUMBER) || (row->kind == TIME)) {
         char *end;
         errno = 0;
         long n = strtol(value, &end, 10);

@@ -33,6 +33,8 @@ struct xc_params {
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         p2p;           /* enum xc_p2p */
     long        rendezvous;    /* bytes */
+    int         direct;        /* 0: auto, 1: off */
+    long        direct_linger; /* us; 0: off, -1: auto */
     int         mpi_gpu_aware; /* enum xc_tristate */
 };
 

@@ -205,6 +205,10 @@ static bool data_only(const struct xm_lane *lane)
     if (!xm_enqueue_cost(lane, &cost) || (cost.rows == 0)) {
         return false;
     }
+    if (cost.kernel) {
+        /* Over the bus single stretches go at half the speed of one copy. */
+        return cost.calls * CALL_BYTES + 2 * (size_t)b->bytes < span_of(b);
+    }
     size_t row = (size_t)b->bytes / cost.rows;
     return cost.calls * CALL_BYTES + cost.rows * ((row < ROW_BYTES) ? ROW_BYTES : row) < span_of(b);
 }

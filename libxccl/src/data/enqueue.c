@@ -7,12 +7,15 @@
 
 #include "base/log.h"
 #include "data/flatten.h"
+#include "data/kernels.h"
 
 /*
  * More calls than this for a block: then it is worth looking for a way with fewer, at so many bytes
  * in the time of a call.
  */
 enum { FEW_CALLS = 64, LOOK_BYTES = 4096 };
+/* Rows of so many bytes and more a copy engine moves as fast as a kernel. */
+enum { WIDE_ROW = 1024 };
 
 /* A visit of all data. Stretches that follow each other are one copy. */
 struct visit {
@@ -121,9 +124,111 @@ static struct xm_run run_of(const struct xm_block *block, size_t i)
     return run;
 }
 
+/* ---- runs by a kernel ---- */
+
+_Static_assert((int)XM_LEVELS == (int)XK_LEVELS, "a run has the same levels on the device");
+
+/* Kernels run on the device entered, which is the scratch memory's. */
+static struct xm_kernels *kernels_for(const struct xm_lane *lane)
+{
+    const struct xm_copier *c = lane->copier;
+    const struct xm_buffer *b = lane->buffer;
+
+    if ((b->mem.kind != XC_MEM_DEVICE) || (b->mem.device != c->scratch->device)) {
+        return NULL;
+    }
+    struct xm_kernels *k = xm_kernels_of(c->dev, b->mem.device);
+    return ((k != NULL) && c->dev->mem_reachable(lane->other)) ? k : NULL;
+}
+
+static bool worth_a_kernel(const struct xm_block *block)
+{
+    const struct xm_runs *runs = &block->layout->flat->runs;
+    struct xm_run         run = run_of(block, 0);
+
+    return (runs->count > 1) || (calls_of(&run) > 1) ||
+           ((run.bytes < WIDE_ROW) && (xm_run_stretches(&run) > 1));
+}
+
+/* The largest that divides all of them, 16 at most. */
+static uint32_t unit_of(const struct xm_run *run, uintptr_t memory, uintptr_t packed)
+{
+    uint64_t bits = (memory + (uintptr_t)run->offset) | (packed + run->packed) | run->bytes | 16;
+
+    for (int i = 0; i < run->levels; i++) {
+        bits |= (uint64_t)run->level[i].stride | run->level[i].packed;
+    }
+    return (uint32_t)(bits & -bits);
+}
+
+static struct xk_run for_device(const struct xm_lane *lane, const struct xm_block *block, size_t i,
+                                size_t packed)
+{
+    struct xm_run run = run_of(block, i);
+    struct xk_run made = {.levels = (uint32_t)run.levels, .bytes = run.bytes};
+
+    run.offset += block->offset;
+    run.packed = lane->span ? (size_t)(run.offset - lane->buffer->low) : run.packed + packed;
+    for (int l = 0; l < run.levels; l++) {
+        if (lane->span) {
+            run.level[l].packed = (size_t)run.level[l].stride;
+        }
+        made.level[l] = (struct xk_level){run.level[l].count, run.level[l].stride,
+                                          run.level[l].packed};
+    }
+    made.offset = run.offset;
+    made.packed = run.packed;
+    made.stretches = xm_run_stretches(&run);
+    made.unit = unit_of(&run, (uintptr_t)lane->buffer->buf, (uintptr_t)lane->other);
+    return made;
+}
+
+/* Where more runs are written than a launch takes along: memory that kernels read, or NULL. */
+static struct xk_run *room_for_runs(const struct xm_copier *c, size_t count)
+{
+    void *room = NULL;
+
+    if ((c->scratch->count + 3 > XM_SCRATCH_MAX) || /* others want some too */
+        (xm_scratch_take(c->scratch, XM_POOL_HOST, count * sizeof(struct xk_run), &room) !=
+         xcclSuccess) ||
+        !c->dev->mem_reachable(room)) {
+        return NULL;
+    }
+    return room;
+}
+
+/* False: not by a kernel, and nothing is enqueued. */
+static bool enqueue_kernel(const struct visit *v, const struct xm_block *block)
+{
+    const struct xm_lane *lane = v->lane;
+    struct xm_kernels    *k = worth_a_kernel(block) ? kernels_for(lane) : NULL;
+    size_t                count = block->layout->flat->runs.count;
+    struct xk_pack        what = {.memory = (uint64_t)(uintptr_t)lane->buffer->buf,
+                                  .packed = (uint64_t)(uintptr_t)lane->other,
+                                  .out = lane->out,
+                                  .count = (uint32_t)count};
+    struct xk_run        *runs = what.few;
+
+    if ((k != NULL) && (count > XK_FEW_RUNS)) {
+        runs = room_for_runs(lane->copier, count);
+        what.runs = runs;
+    }
+    if ((k == NULL) || (runs == NULL)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        runs[i] = for_device(lane, block, i, v->packed);
+    }
+    return xm_kernel_pack(k, &what, lane->copier->stream) == xcclSuccess;
+}
+
 static xcclResult_t enqueue_runs(struct visit *v, const struct xm_block *block)
 {
     xcclResult_t res = xcclSuccess;
+
+    if (enqueue_kernel(v, block)) {
+        return res;
+    }
 
     for (size_t i = 0; (i < block->layout->flat->runs.count) && (res == xcclSuccess); i++) {
         struct xm_run run = run_of(block, i);
@@ -132,14 +237,17 @@ static xcclResult_t enqueue_runs(struct visit *v, const struct xm_block *block)
     return res;
 }
 
-static struct xm_cost cost_of_runs(const struct xm_block *block)
+static struct xm_cost cost_of_runs(const struct xm_lane *lane, const struct xm_block *block)
 {
-    struct xm_cost cost = {0, 0};
+    struct xm_cost cost = {.kernel = worth_a_kernel(block) && (kernels_for(lane) != NULL)};
 
     for (size_t i = 0; i < block->layout->flat->runs.count; i++) {
         struct xm_run run = run_of(block, i);
         cost.calls += calls_of(&run);
         cost.rows += xm_run_stretches(&run);
+    }
+    if (cost.kernel) {
+        cost.calls = 1;
     }
     return cost;
 }
@@ -276,7 +384,7 @@ static xcclResult_t enqueue_derived(struct visit *v, const struct xm_block *bloc
                            (long long)block->layout->true_extent);
         }
     } else {
-        calls = cost_of_runs(block).calls;
+        calls = cost_of_runs(v->lane, block).calls;
         mask = better_mask(v->lane, block, &calls);
     }
     res = (mask != NULL) ? enqueue_marked(v, block, mask) : enqueue_runs(v, block);
@@ -340,10 +448,10 @@ xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes)
 
 bool xm_enqueue_cost(const struct xm_lane *lane, struct xm_cost *cost_p)
 {
-    *cost_p = (struct xm_cost){0, 0};
+    *cost_p = (struct xm_cost){.kernel = true};
     for (int i = 0; i < lane->buffer->blocks; i++) {
         struct xm_block block = xm_block_at(lane->copier->call, lane->buffer, i);
-        struct xm_cost  cost = {1, 1};
+        struct xm_cost  cost = {1, 1, true};
         if (is_empty(&block)) {
             continue;
         }
@@ -351,11 +459,12 @@ bool xm_enqueue_cost(const struct xm_lane *lane, struct xm_cost *cost_p)
             if (block.layout->flat == NULL) {
                 return false;
             }
-            cost = cost_of_runs(&block);
+            cost = cost_of_runs(lane, &block);
             free(better_mask(lane, &block, &cost.calls));
         }
         cost_p->calls += cost.calls;
         cost_p->rows += cost.rows;
+        cost_p->kernel = cost_p->kernel && cost.kernel;
     }
     return true;
 }

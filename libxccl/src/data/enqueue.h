@@ -30,8 +30,9 @@ xcclResult_t xm_enqueue(const struct xm_lane *lane);
 xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes);
 
 struct xm_cost {
-    size_t calls; /* of the device's runtime */
-    size_t rows;  /* stretches in all of them */
+    size_t calls;  /* of the device's runtime */
+    size_t rows;   /* stretches in all of them */
+    bool   kernel; /* does one gather or scatter them, so that their number costs nothing? */
 };
 
 /* What that takes; false if a block's type was not taken apart: then only MPI packs it. */

@@ -16,6 +16,7 @@ enum {
     CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_NOT_READY = 600,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
     CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
     CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
@@ -70,6 +71,8 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(pointer_attributes, "cuPointerGetAttributes", (unsigned, int *, void **, CUdeviceptr))       \
     X(pointer_set, "cuPointerSetAttribute", (const void *, int, CUdeviceptr))                      \
     X(stream_create, "cuStreamCreate", (CUstream *, unsigned))                                     \
+    X(stream_priorities, "cuCtxGetStreamPriorityRange", (int *, int *))                            \
+    X(stream_create_first, "cuStreamCreateWithPriority", (CUstream *, unsigned, int))              \
     X(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                            \
     X(stream_query, "cuStreamQuery", (CUstream))                                                   \
     X(stream_sync, "cuStreamSynchronize", (CUstream))                                              \
@@ -89,6 +92,11 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(ipc_export, "cuIpcGetMemHandle", (CUipcMemHandle *, CUdeviceptr))                            \
     X(ipc_open, "cuIpcOpenMemHandle_v2", (CUdeviceptr *, CUipcMemHandle, unsigned))                \
     X(ipc_close, "cuIpcCloseMemHandle", (CUdeviceptr))                                             \
+    X(module_load, "cuModuleLoadData", (void **, const void *))                                    \
+    X(module_function, "cuModuleGetFunction", (void **, void *, const char *))                     \
+    X(launch, "cuLaunchKernel",                                                                    \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,     \
+       void **, void **))                                                                          \
     X(error_string, "cuGetErrorString", (CUresult, const char **))
 
 static struct {
@@ -353,6 +361,16 @@ static xcclResult_t cuda_stream_create(xcclStream_t *stream_p)
     return xcclSuccess;
 }
 
+static xcclResult_t cuda_stream_create_urgent(xcclStream_t *stream_p)
+{
+    int least, greatest;
+
+    CHECK(cu.stream_priorities(&least, &greatest), "cuCtxGetStreamPriorityRange");
+    CHECK(cu.stream_create_first((CUstream *)stream_p, CU_STREAM_NON_BLOCKING, greatest),
+          "cuStreamCreateWithPriority");
+    return xcclSuccess;
+}
+
 static xcclResult_t cuda_stream_destroy(xcclStream_t stream)
 {
     CHECK(cu.stream_destroy(stream), "cuStreamDestroy");
@@ -526,6 +544,39 @@ static xcclResult_t cuda_ipc_close(void *base)
     return xcclSuccess;
 }
 
+static bool cuda_mem_reachable(const void *ptr)
+{
+    CUdeviceptr address = 0;
+    int         attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
+    void       *data = &address;
+
+    /* Memory that is mapped to another address would need that one. */
+    return (cu.pointer_attributes(1, &attribute, &data, (CUdeviceptr)ptr) == CUDA_SUCCESS) &&
+           (address == (CUdeviceptr)ptr);
+}
+
+static xcclResult_t cuda_module_load(void **module_p, const void *image)
+{
+    CHECK(cu.module_load(module_p, image), "cuModuleLoadData");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_module_function(void **function_p, void *module, const char *name)
+{
+    CHECK(cu.module_function(function_p, module, name), "cuModuleGetFunction");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_launch(void *function, const unsigned grid[2], unsigned threads,
+                                const void *arguments, xcclStream_t stream)
+{
+    void *list[] = {(void *)(uintptr_t)arguments};
+
+    CHECK(cu.launch(function, grid[0], grid[1], 1, threads, 1, 1, 0, stream, list, NULL),
+          "cuLaunchKernel");
+    return xcclSuccess;
+}
+
 const struct xc_device_ops xc_cuda_ops = {
     .name = "cuda",
     .active = cuda_active,
@@ -539,6 +590,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .uuid_of = cuda_uuid_of,
     .bus_id_of = cuda_bus_id_of,
     .stream_create = cuda_stream_create,
+    .stream_create_urgent = cuda_stream_create_urgent,
     .stream_destroy = cuda_stream_destroy,
     .stream_query = cuda_stream_query,
     .stream_sync = cuda_stream_sync,
@@ -557,4 +609,8 @@ const struct xc_device_ops xc_cuda_ops = {
     .ipc_export = cuda_ipc_export,
     .ipc_open = cuda_ipc_open,
     .ipc_close = cuda_ipc_close,
+    .mem_reachable = cuda_mem_reachable,
+    .module_load = cuda_module_load,
+    .module_function = cuda_module_function,
+    .launch = cuda_launch,
 };

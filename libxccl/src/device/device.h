@@ -60,6 +60,8 @@ struct xc_device_ops {
 
     /* Work on the device entered. Streams are non-blocking towards the default stream. */
     xcclResult_t (*stream_create)(xcclStream_t *stream_p);
+    /* Its kernels begin before those of other streams where there is no room for all. */
+    xcclResult_t (*stream_create_urgent)(xcclStream_t *stream_p);
     xcclResult_t (*stream_destroy)(xcclStream_t stream);
     xcclResult_t (*stream_query)(xcclStream_t stream); /* xcclInProgress while busy */
     xcclResult_t (*stream_sync)(xcclStream_t stream);
@@ -88,6 +90,14 @@ struct xc_device_ops {
     /* Map another process's allocation for the device entered. */
     xcclResult_t (*ipc_open)(const struct xc_ipc *ipc, void **base_p);
     xcclResult_t (*ipc_close)(void *base);
+    /* May kernels touch this address: of a device, managed, pinned or registered? */
+    bool (*mem_reachable)(const void *ptr);
+    /* An image that the runtime's compiler made; fails where it has nothing for this device. */
+    xcclResult_t (*module_load)(void **module_p, const void *image);
+    xcclResult_t (*module_function)(void **function_p, void *module, const char *name);
+    /* grid: blocks along x and y. arguments: the one structure that the kernel takes. */
+    xcclResult_t (*launch)(void *function, const unsigned grid[2], unsigned threads,
+                           const void *arguments, xcclStream_t stream);
 };
 
 /* The runtime active in this process, or NULL. CUDA is asked before HIP. */

@@ -54,6 +54,8 @@ struct hip_pointer_attributes {
     X(peek_error, "hipPeekAtLastError", (void))                                                    \
     X(take_error, "hipGetLastError", (void))                                                       \
     X(stream_create, "hipStreamCreateWithFlags", (void **, unsigned))                              \
+    X(stream_priorities, "hipDeviceGetStreamPriorityRange", (int *, int *))                        \
+    X(stream_create_first, "hipStreamCreateWithPriority", (void **, unsigned, int))                \
     X(stream_destroy, "hipStreamDestroy", (void *))                                                \
     X(stream_query, "hipStreamQuery", (void *))                                                    \
     X(stream_sync, "hipStreamSynchronize", (void *))                                               \
@@ -73,7 +75,12 @@ struct hip_pointer_attributes {
     X(mem_range, "hipMemGetAddressRange", (void **, size_t *, void *))                             \
     X(ipc_export, "hipIpcGetMemHandle", (hipIpcMemHandle_t *, void *))                             \
     X(ipc_open, "hipIpcOpenMemHandle", (void **, hipIpcMemHandle_t, unsigned))                     \
-    X(ipc_close, "hipIpcCloseMemHandle", (void *))
+    X(ipc_close, "hipIpcCloseMemHandle", (void *))                                                 \
+    X(module_load, "hipModuleLoadData", (void **, const void *))                                   \
+    X(module_function, "hipModuleGetFunction", (void **, void *, const char *))                    \
+    X(launch, "hipModuleLaunchKernel",                                                             \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,       \
+       void **, void **))
 
 static struct {
 #define FIELD(name, symbol, args) hipError_t(*name) args;
@@ -304,6 +311,16 @@ static xcclResult_t hip_stream_create(xcclStream_t *stream_p)
     return xcclSuccess;
 }
 
+static xcclResult_t hip_stream_create_urgent(xcclStream_t *stream_p)
+{
+    int least, greatest;
+
+    CHECK(hip.stream_priorities(&least, &greatest), "hipDeviceGetStreamPriorityRange");
+    CHECK(hip.stream_create_first(stream_p, HIP_STREAM_NON_BLOCKING, greatest),
+          "hipStreamCreateWithPriority");
+    return xcclSuccess;
+}
+
 static xcclResult_t hip_stream_destroy(xcclStream_t stream)
 {
     CHECK(hip.stream_destroy(stream), "hipStreamDestroy");
@@ -463,6 +480,42 @@ static xcclResult_t hip_ipc_close(void *base)
     return xcclSuccess;
 }
 
+static bool hip_mem_reachable(const void *ptr)
+{
+    struct hip_pointer_attributes attributes = {.type = 0};
+    hipError_t                    before = hip.peek_error();
+
+    if (hip.pointer_attributes(&attributes, ptr) != HIP_SUCCESS) {
+        if (before == HIP_SUCCESS) {
+            hip.take_error();
+        }
+        return false;
+    }
+    return attributes.device_pointer == ptr;
+}
+
+static xcclResult_t hip_module_load(void **module_p, const void *image)
+{
+    CHECK(hip.module_load(module_p, image), "hipModuleLoadData");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_module_function(void **function_p, void *module, const char *name)
+{
+    CHECK(hip.module_function(function_p, module, name), "hipModuleGetFunction");
+    return xcclSuccess;
+}
+
+static xcclResult_t hip_launch(void *function, const unsigned grid[2], unsigned threads,
+                               const void *arguments, xcclStream_t stream)
+{
+    void *list[] = {(void *)(uintptr_t)arguments};
+
+    CHECK(hip.launch(function, grid[0], grid[1], 1, threads, 1, 1, 0, stream, list, NULL),
+          "hipModuleLaunchKernel");
+    return xcclSuccess;
+}
+
 const struct xc_device_ops xc_hip_ops = {
     .name = "rocm",
     .active = hip_active,
@@ -476,6 +529,7 @@ const struct xc_device_ops xc_hip_ops = {
     .uuid_of = hip_uuid_of,
     .bus_id_of = hip_bus_id_of,
     .stream_create = hip_stream_create,
+    .stream_create_urgent = hip_stream_create_urgent,
     .stream_destroy = hip_stream_destroy,
     .stream_query = hip_stream_query,
     .stream_sync = hip_stream_sync,
@@ -494,4 +548,8 @@ const struct xc_device_ops xc_hip_ops = {
     .ipc_export = hip_ipc_export,
     .ipc_open = hip_ipc_open,
     .ipc_close = hip_ipc_close,
+    .mem_reachable = hip_mem_reachable,
+    .module_load = hip_module_load,
+    .module_function = hip_module_function,
+    .launch = hip_launch,
 };

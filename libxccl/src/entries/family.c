@@ -106,6 +106,7 @@ static int finalize(int profiling, const long *args)
     }
     int res = (int)xm_mpi_forward(XM_FN_MPI_Finalize, profiling, args);
     if (ours && (res == MPI_SUCCESS)) {
+        xm_kernels_finalize();
         xm_memory_finalize();
         xm_workers_finalize();
         xm_table_free(xm_config.tune);

@@ -14,6 +14,13 @@
 
 enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 }; /* kept.c has tag 1 */
 
+/*
+ * Several copies at once pass a link better by kernels up to here; a single one, and those beyond,
+ * by a copy engine, which takes nothing from the program's kernels.
+ */
+enum { KERNEL_BYTES = 32 << 20 };
+static int copying; /* atomic: copies under way */
+
 /* A descriptor that nobody took yet, of a process of this node? */
 bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p)
 {
@@ -174,17 +181,41 @@ static xcclResult_t enqueue_bytes(struct xm_transfer *t, const struct xc_device_
     return dev->copy_async(to, from, bytes, stream);
 }
 
-/* Enqueue the copy of the sender's bytes; r->event is when they are there. */
-static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops *dev, int device)
+/* Can the bytes go from device to device as they are, without the default stream in between? */
+static bool is_direct(const struct xm_transfer *t)
+{
+    const struct xm_rendezvous *r = &t->rendezvous;
+
+    return r->receive.plain && (r->receive.mem.kind == XC_MEM_DEVICE) &&
+           r->receive.mem.synchronous && (r->landing == NULL);
+}
+
+/* By a kernel of ours; *over_p: it is over already. */
+static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev, int device,
+                         const char *from, bool *over_p)
 {
     struct xm_rendezvous *r = &t->rendezvous;
-    const char           *from;
-    xcclStream_t          stream;
-    xcclResult_t          res = xm_mapping_of(&r->got, dev, device, &from);
+    size_t                bytes = (size_t)r->got.bytes;
+    char                 *to = r->receive.buf + r->receive.low;
+    bool                  several = (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0);
 
-    if (res == xcclSuccess) {
-        res = xm_copy_stream(dev, device, &stream);
+    if (!is_direct(t) || (bytes == 0) || (bytes > KERNEL_BYTES)) {
+        return false;
     }
+    struct xm_kernels *k = xm_kernels_of(dev, device);
+    *over_p = (k != NULL) && xm_quick_copy(k, to, from, bytes);
+    return *over_p ||
+           (several && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
+}
+
+/* Enqueue the copy of the sender's bytes; r->event is when they are there. */
+static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_ops *dev,
+                                  int device, const char *from)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    xcclStream_t          stream;
+    xcclResult_t          res = xm_copy_stream(dev, device, &stream);
+
     if ((res == xcclSuccess) && (r->receive.mem.kind == XC_MEM_DEVICE) &&
         !r->receive.mem.synchronous) {
         /* The program's own fills of the buffer from before are not to win over the message. */
@@ -198,6 +229,22 @@ static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops
         res = enqueue_bytes(t, dev, stream, from);
     }
     return (res == xcclSuccess) ? dev->event_record(r->event, stream) : res;
+}
+
+static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops *dev, int device,
+                               bool *over_p)
+{
+    const char  *from;
+    xcclResult_t res = xm_mapping_of(&t->rendezvous.got, dev, device, &from);
+
+    *over_p = false;
+    if ((res == xcclSuccess) && !start_kernel(t, dev, device, from, over_p)) {
+        res = start_runtime(t, dev, device, from);
+    }
+    if ((res == xcclSuccess) && !*over_p) {
+        __atomic_add_fetch(&copying, 1, __ATOMIC_RELAXED);
+    }
+    return res;
 }
 
 /* MPI puts packed bytes where a derived type wants them: whole elements, then a part of one. */
@@ -283,6 +330,8 @@ void xm_fetch_start(struct xm_transfer *t)
     int                         device = device_for(dev, r);
     void                       *saved;
 
+    bool                        over = false;
+
     r->fetch = XM_FETCH_COPYING;
     if (r->got.bytes > (uint64_t)r->receive.bytes) {
         r->code = MPI_ERR_TRUNCATE;
@@ -291,11 +340,13 @@ void xm_fetch_start(struct xm_transfer *t)
     }
     xcclResult_t res = dev->enter(device, &saved);
     if (res == xcclSuccess) {
-        res = start_copy(t, dev, device);
+        res = start_copy(t, dev, device, &over);
         dev->leave(saved);
     }
     if (res != xcclSuccess) {
         refuse(r);
+    } else if (over) {
+        end_fetch(r, dev);
     }
 }
 
@@ -355,10 +406,12 @@ bool xm_fetch_advance(struct xm_transfer *t)
 
     switch (r->fetch) {
     case XM_FETCH_COPYING:
-        res = dev->event_query(r->event);
+        res = (r->by_kernel.kernels != NULL) ? xm_kernel_copy_query(&r->by_kernel)
+                                             : dev->event_query(r->event);
         if (res == xcclInProgress) {
             return false;
         }
+        __atomic_sub_fetch(&copying, 1, __ATOMIC_RELAXED);
         xm_rendezvous_fail(r, res);
         end_fetch(r, dev);
         return true;

@@ -13,6 +13,7 @@
 
 #include "comms/mailbox.h"
 #include "data/copy.h"
+#include "data/kernels.h"
 
 #define XM_DESCRIPTOR_MAGIC 0x7863636c72647631u
 
@@ -63,7 +64,8 @@ struct xm_rendezvous {
     enum xm_fetch         fetch;
     struct xm_descriptor  got;
     struct xm_offer      *offer;
-    void                 *event; /* the copy's */
+    void                 *event; /* the copy's, unless a kernel does it: */
+    struct xm_kernel_copy by_kernel;
     MPI_Count             came;  /* bytes, once fetch is over */
     bool                  kept;  /* MPI says a wrong source and tag; these are right: */
     int                   source, tag;

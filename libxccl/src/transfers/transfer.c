@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "data/kernels.h"
 
 struct row {
     const char *kinds;
@@ -356,10 +357,26 @@ static xcclResult_t after_program(const struct xm_part *part)
     return dev->stream_after_default(part->copier.stream);
 }
 
+/* The first bytes of a part go to its span, or come from there: done, or is it to be enqueued? */
+static bool copy_quickly(const struct xm_part *part, MPI_Count bytes, bool out)
+{
+    const struct xm_buffer     *b = &part->buffer;
+    const struct xc_device_ops *dev = part->copier.dev;
+    char                       *mine = b->buf + b->low;
+
+    if (!b->plain || (bytes > XM_QUICK_BYTES) || !b->mem.synchronous ||
+        (b->mem.kind != XC_MEM_DEVICE)) {
+        return false;
+    }
+    struct xm_kernels *k = xm_kernels_of(dev, b->mem.device);
+    return (k != NULL) && dev->mem_reachable(part->span) &&
+           xm_quick_copy(k, out ? mine : part->span, out ? part->span : mine, (size_t)bytes);
+}
+
 static xcclResult_t part_in(struct xm_part *part, MPI_Count bytes)
 {
     (void)bytes;
-    if (!part->buffer.in) {
+    if (!part->buffer.in || copy_quickly(part, part->buffer.bytes, false)) {
         return xcclSuccess;
     }
     xcclResult_t res = after_program(part);
@@ -380,7 +397,10 @@ xcclResult_t xm_transfer_copy_in(struct xm_transfer *t)
 
 static xcclResult_t part_out(struct xm_part *part, MPI_Count bytes)
 {
-    if (!part->buffer.out || (bytes == 0)) {
+    MPI_Count all = part->buffer.bytes;
+
+    if (!part->buffer.out || (bytes == 0) ||
+        copy_quickly(part, ((bytes < 0) || (bytes > all)) ? all : bytes, true)) {
         return xcclSuccess;
     }
     /* The program's own fills of the buffer from before the call are not to win over the data. */

@@ -129,6 +129,6 @@ CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to);
 CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags,
                              int *status);
-CUresult cuModuleLoadData(void **module, const void *image);
+CUresult cuModuleLoad(void **module, const char *file);
 
 #endif

@@ -707,7 +707,7 @@ static void lookups(const struct world *world)
     CHECK(strcmp(text, "CUDA_ERROR_NOT_READY") == 0);
     CHECK_EQ(cuGetErrorString(12345, &text), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQ(cuInit(0), CUDA_SUCCESS);
-    CHECK_EQ(cuModuleLoadData(&fn, "x"), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(cuModuleLoad(&fn, "x"), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 static void alloc_fault(const struct world *world)

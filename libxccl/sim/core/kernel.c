@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels: functions of C that a stream runs, block by block. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/core.h"
+
+struct launch {
+    const struct xs_kernel *kernel;
+    const struct xs_ctx    *ctx;
+    unsigned                grid[2];
+    char                    arguments[]; /* copied: the caller's are gone when it runs */
+};
+
+static __thread const struct launch *running;
+
+enum xs_error xs_image_check(const void *image)
+{
+    static const char magic[] = XS_IMAGE_MAGIC;
+
+    /* What a real device's compiler made is no binary for this one. */
+    return ((image != NULL) && (memcmp(image, magic, sizeof(magic)) == 0)) ? XS_OK
+                                                                           : XS_NO_BINARY_FOR_GPU;
+}
+
+enum xs_error xs_image_kernel(const void *image, const char *name,
+                              const struct xs_kernel **kernel_p)
+{
+    for (const struct xs_kernel *k = ((const struct xs_image *)image)->kernels; k->name != NULL;
+         k++) {
+        if (strcmp(k->name, name) == 0) {
+            *kernel_p = k;
+            return XS_OK;
+        }
+    }
+    return XS_NOT_FOUND;
+}
+
+static void run(void *arg)
+{
+    struct launch *l = arg;
+
+    running = l;
+    for (unsigned y = 0; y < l->grid[1]; y++) {
+        for (unsigned x = 0; x < l->grid[0]; x++) {
+            const unsigned block[2] = {x, y};
+            l->kernel->run(l->arguments, block, l->grid);
+        }
+    }
+    running = NULL;
+    free(l);
+}
+
+enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
+                        const unsigned grid[2], unsigned threads, const void *arguments)
+{
+    struct launch *l;
+
+    if ((grid[0] == 0) || (grid[1] == 0) || (grid[1] > 65535) || (threads == 0) ||
+        (threads > 1024)) {
+        return XS_INVALID_VALUE;
+    }
+    l = malloc(sizeof(*l) + kernel->bytes);
+    if (l == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    l->kernel = kernel;
+    l->ctx = xs_stream_ctx(stream);
+    l->grid[0] = grid[0];
+    l->grid[1] = grid[1];
+    memcpy(l->arguments, arguments, kernel->bytes);
+    enum xs_error res = xs_stream_enqueue(stream, run, l);
+    if (res != XS_OK) {
+        free(l);
+    }
+    return res;
+}
+
+/* Ordinary memory is out of a kernel's reach; so is memory of a device that is no peer. */
+uint64_t xs_kernel_place(uint64_t address, uint64_t bytes)
+{
+    struct xs_range range;
+
+    if (bytes == 0) {
+        return address;
+    }
+    void *place = xs_mem_touch((const void *)(uintptr_t)address, bytes, &range);
+    bool  reached = (place != NULL) && (range.base != 0) &&
+                   ((range.kind != XS_MEM_DEVICE) || range.imported ||
+                    (range.device == running->ctx->device) ||
+                    xs_peer_enabled(running->ctx, range.device));
+    if (!reached) {
+        fprintf(stderr, "simulated accelerator: kernel %s touches %#llx, %llu bytes: an illegal memory access (error 700)\n",
+                running->kernel->name, (unsigned long long)address, (unsigned long long)bytes);
+        abort();
+    }
+    return (uint64_t)(uintptr_t)place;
+}
+
+uint64_t xs_kernel_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A device has cores to spare for a kernel that polls; this machine may not. */
+void xs_kernel_pause(void)
+{
+    const struct timespec nap = {0, 5000};
+
+    nanosleep(&nap, NULL);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "data/kernels.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/wait.h"
+#include "data/lingering.h"
+
+enum { MAX_DEVICES = 64, SLOTS = 64, STREAMS = 8, THREADS = 512, POLLS_PER_LOOK = 4096 };
+/* More blocks do not make a copy over NVLink faster, and take room from the program's kernels. */
+enum { BLOCK_BYTES = 64 << 10, MOST_BLOCKS = 16 };
+/* Enough for a GPU of today. */
+enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
+
+/* Host memory that kernels write to and read. */
+struct shared {
+    uint32_t          done[SLOTS];
+    struct xm_post    post; /* of the kernel that lingers */
+};
+
+enum state { NONE, LOADING, READY, FAILED };
+
+struct xm_kernels {
+    const struct xc_device_ops *dev;
+    int                         device;
+    int                         state; /* enum state, atomic */
+    void                       *copy, *pack, *linger;
+    xcclStream_t                streams[STREAMS];
+    struct shared              *shared;
+    uint32_t                   *finished; /* device memory, one a slot */
+    uint64_t                    taken;    /* atomic: slots in use */
+    uint32_t                    values[SLOTS];
+    struct xm_lingering         lingering;
+};
+
+struct load_job {
+    struct xm_job      job;
+    struct xm_kernels *kernels;
+};
+
+static pthread_mutex_t   lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_kernels all[MAX_DEVICES];
+static int               count; /* atomic */
+
+static const char *plugin_of(const struct xc_device_ops *dev)
+{
+    return (strcmp(dev->name, "cuda") == 0) ? "libxccl-direct-cuda.so" : "libxccl-direct-hip.so";
+}
+
+/* The simulation's is on the search path, the real one lies where this library lies. */
+static void *open_plugin(const char *name)
+{
+    Dl_info info;
+    char    path[4096];
+    void   *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+
+    if ((handle != NULL) || (dladdr(&count, &info) == 0) || (info.dli_fname == NULL)) {
+        return handle;
+    }
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (slash == NULL) {
+        return NULL;
+    }
+    snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname, name);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static xcclResult_t find_image(const char *name, const void **image_p)
+{
+    void *handle = open_plugin(name);
+
+    if (handle == NULL) {
+        return xc_fail(xcclLibraryNotFound, "%s is not installed", name);
+    }
+    const struct xk_image *found = dlsym(handle, XK_IMAGE_SYMBOL);
+    if ((found == NULL) || (found->version != XK_VERSION)) {
+        dlclose(handle);
+        return xc_fail(xcclLibraryNotFound, "%s is of another version of xccl", name);
+    }
+    *image_p = found->image; /* the plugin stays: the image is read from it */
+    return xcclSuccess;
+}
+
+static xcclResult_t load_functions(struct xm_kernels *k)
+{
+    const struct xc_device_ops *dev = k->dev;
+    const void                 *image = NULL;
+    void                       *module = NULL;
+
+    xcclResult_t res = find_image(plugin_of(dev), &image);
+    if (res == xcclSuccess) {
+        res = dev->module_load(&module, image);
+    }
+    if (res == xcclSuccess) {
+        res = dev->module_function(&k->copy, module, "xk_copy");
+    }
+    if (res == xcclSuccess) {
+        res = dev->module_function(&k->pack, module, "xk_pack");
+    }
+    if (res == xcclSuccess) {
+        res = dev->module_function(&k->linger, module, "xk_linger");
+    }
+    return res;
+}
+
+/* A kernel's first launch may load it, and that may wait: so it is done here, with nothing to do. */
+static xcclResult_t launch_once(struct xm_kernels *k)
+{
+    const unsigned one[2] = {1, 1};
+    struct xk_copy copy = {.finished = k->finished, .done = k->shared->done};
+    struct xk_pack pack = {.count = 0};
+
+    xcclResult_t res = k->dev->launch(k->copy, one, THREADS, &copy, k->streams[0]);
+    if (res == xcclSuccess) {
+        res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = xm_linger_once(&k->lingering);
+    }
+    return (res == xcclSuccess) ? k->dev->stream_sync(k->streams[0]) : res;
+}
+
+static xcclResult_t load_memory(struct xm_kernels *k)
+{
+    const struct xc_device_ops *dev = k->dev;
+    xcclResult_t                res = xcclSuccess;
+    void                       *shared = NULL, *finished = NULL;
+
+    for (int i = 0; (res == xcclSuccess) && (i < STREAMS); i++) {
+        res = dev->stream_create_urgent(&k->streams[i]);
+    }
+    if (res == xcclSuccess) {
+        res = dev->host_alloc(&shared, sizeof(*k->shared));
+        k->shared = shared;
+    }
+    if (res == xcclSuccess) {
+        res = dev->mem_alloc(&finished, SLOTS * sizeof(uint32_t));
+        k->finished = finished;
+    }
+    if (res == xcclSuccess) {
+        memset(k->shared, 0, sizeof(*k->shared));
+        res = dev->set_async(finished, 0, SLOTS * sizeof(uint32_t), k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post);
+    }
+    return (res == xcclSuccess) ? launch_once(k) : res;
+}
+
+static void load(struct xm_job *base)
+{
+    struct load_job   *job = (struct load_job *)base;
+    struct xm_kernels *k = job->kernels;
+    void              *saved;
+    xcclResult_t       res = k->dev->enter(k->device, &saved);
+
+    free(job);
+    if (res == xcclSuccess) {
+        res = load_functions(k);
+        res = (res == xcclSuccess) ? load_memory(k) : res;
+        k->dev->leave(saved);
+    }
+    if (res != xcclSuccess) {
+        xc_info("device %d: copies by the runtime alone: %s", k->device, xc_last_detail());
+    }
+    __atomic_store_n(&k->state, (res == xcclSuccess) ? READY : FAILED, __ATOMIC_RELEASE);
+}
+
+static void begin_loading(const struct xc_device_ops *dev, int device)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < count; i++) {
+        if ((all[i].dev == dev) && (all[i].device == device)) {
+            pthread_mutex_unlock(&lock);
+            return;
+        }
+    }
+    struct load_job *job = calloc(1, sizeof(*job));
+    if ((count < MAX_DEVICES) && (job != NULL)) {
+        struct xm_kernels *k = &all[count];
+        *k = (struct xm_kernels){.dev = dev, .device = device, .state = LOADING};
+        job->kernels = k;
+        job->job.run = load;
+        if (xm_worker_start(&job->job) == xcclSuccess) {
+            job = NULL;
+        } else {
+            k->state = FAILED;
+        }
+        __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
+    }
+    free(job);
+    pthread_mutex_unlock(&lock);
+}
+
+struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
+{
+    if (xc_params()->direct != 0) {
+        return NULL;
+    }
+    for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
+        if ((all[i].dev == dev) && (all[i].device == device)) {
+            return (__atomic_load_n(&all[i].state, __ATOMIC_ACQUIRE) == READY) ? &all[i] : NULL;
+        }
+    }
+    begin_loading(dev, device);
+    return NULL;
+}
+
+/* ---- copies ---- */
+
+static int take_slot(struct xm_kernels *k)
+{
+    uint64_t taken = __atomic_load_n(&k->taken, __ATOMIC_ACQUIRE);
+
+    while (taken != ~UINT64_C(0)) {
+        int slot = __builtin_ctzll(~taken);
+        if (__atomic_compare_exchange_n(&k->taken, &taken, taken | (UINT64_C(1) << slot), false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            return slot;
+        }
+    }
+    return -1;
+}
+
+static void give_slot(struct xm_kernels *k, int slot)
+{
+    __atomic_and_fetch(&k->taken, ~(UINT64_C(1) << slot), __ATOMIC_ACQ_REL);
+}
+
+bool xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size_t bytes,
+                          struct xm_kernel_copy *copy)
+{
+    int slot = take_slot(k);
+
+    if (slot < 0) {
+        return false;
+    }
+    size_t         blocks = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+    unsigned       grid[2] = {(unsigned)((blocks < MOST_BLOCKS) ? blocks : MOST_BLOCKS), 1};
+    uint32_t       value = ++k->values[slot];
+    struct xk_copy what = {.to = (uint64_t)(uintptr_t)to,
+                           .from = (uint64_t)(uintptr_t)from,
+                           .bytes = bytes,
+                           .finished = &k->finished[slot],
+                           .done = &k->shared->done[slot],
+                           .value = value};
+    if (k->dev->launch(k->copy, grid, THREADS, &what, k->streams[slot % STREAMS]) != xcclSuccess) {
+        give_slot(k, slot);
+        return false;
+    }
+    *copy = (struct xm_kernel_copy){.kernels = k, .slot = slot, .value = value};
+    return true;
+}
+
+xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy)
+{
+    struct xm_kernels *k = copy->kernels;
+    xcclResult_t       res = xcclSuccess;
+
+    if (__atomic_load_n(&k->shared->done[copy->slot], __ATOMIC_ACQUIRE) != copy->value) {
+        /* A kernel that failed says nothing; its stream does. */
+        if ((++copy->polls % POLLS_PER_LOOK) != 0) {
+            return xcclInProgress;
+        }
+        res = k->dev->stream_query(k->streams[copy->slot % STREAMS]);
+        if ((res == xcclSuccess) || (res == xcclInProgress)) {
+            return xcclInProgress;
+        }
+    }
+    give_slot(k, copy->slot);
+    copy->kernels = NULL;
+    return res;
+}
+
+xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xcclStream_t stream)
+{
+    unsigned long long most = 1;
+    unsigned           y = (what->count < 32768) ? what->count : 32768;
+
+    for (unsigned i = 0; (what->runs == NULL) && (i < what->count); i++) {
+        unsigned long long units = what->few[i].bytes / what->few[i].unit * what->few[i].stretches;
+        most = (units > most) ? units : most;
+    }
+    if (what->runs != NULL) {
+        most = PACK_UNITS; /* many runs: each of them is short */
+    }
+    unsigned long long blocks = (most + PACK_UNITS - 1) / PACK_UNITS;
+    const unsigned     grid[2] = {(unsigned)((blocks < PACK_BLOCKS) ? blocks : PACK_BLOCKS), y};
+    return k->dev->launch(k->pack, grid, PACK_UNITS, what, stream);
+}
+
+bool xm_quick_copy(struct xm_kernels *k, void *to, const void *from, size_t bytes)
+{
+    return (bytes <= XM_QUICK_BYTES) && xm_linger_copy(&k->lingering, to, from, (uint32_t)bytes);
+}
+
+void xm_kernels_finalize(void)
+{
+    void *saved;
+
+    for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
+        struct xm_kernels *k = &all[i];
+        /* What is still being loaded is left to the end of the process. */
+        if ((__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != READY) ||
+            (k->dev->enter(k->device, &saved) != xcclSuccess)) {
+            continue;
+        }
+        xm_lingering_end(&k->lingering);
+        for (int s = 0; s < STREAMS; s++) {
+            k->dev->stream_sync(k->streams[s]);
+            k->dev->stream_destroy(k->streams[s]);
+        }
+        k->dev->mem_free(k->finished);
+        k->dev->host_free(k->shared);
+        k->dev->leave(saved);
+        __atomic_store_n(&k->state, FAILED, __ATOMIC_RELEASE);
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernels of our own on a device, from libxccl-direct-<runtime>.so. Nothing depends on them: where
+ * there are none, or not yet, the runtime's copies do the work.
+ */
+#ifndef XM_DATA_KERNELS_H
+#define XM_DATA_KERNELS_H
+
+#include "device/device.h"
+#include "kernels/kernels.h"
+
+struct xm_kernels; /* of one device */
+
+/*
+ * Those of a device; NULL: there are none, or they are still being loaded. That is done by a
+ * thread, once: loading may wait for kernels that run, and those for other ranks.
+ */
+struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device);
+
+/* A copy by a kernel, under way from a start that succeeded until it is no longer in progress. */
+struct xm_kernel_copy {
+    struct xm_kernels *kernels; /* NULL: there is none */
+    int                slot;
+    uint32_t           value;
+    unsigned           polls;
+};
+
+/* With the device entered. False: not by a kernel now. Both sides are reachable for the device. */
+bool         xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size_t bytes,
+                                  struct xm_kernel_copy *copy);
+xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy);
+
+/* Enqueue it; with the device entered. */
+xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xcclStream_t stream);
+
+/* Copies of at most so many bytes may be quick. */
+enum { XM_QUICK_BYTES = 32 << 10 };
+
+/*
+ * Copy by the kernel that lingers on the device, and wait for it: that takes half the time of a
+ * copy by the runtime. False: nothing was done; it may linger the next time. The program's own work
+ * on the memory is over. With the device entered.
+ */
+bool xm_quick_copy(struct xm_kernels *k, void *to, const void *from, size_t bytes);
+
+/* In MPI_Finalize, when nothing is under way any more. */
+void xm_kernels_finalize(void);
+
+#endif

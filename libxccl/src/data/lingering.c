@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "data/lingering.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/wait.h"
+
+enum {
+    THREADS = 512,
+    AUTO_NS = 50 * 1000,
+    /* Work of the program that stands behind it in some queue waits no longer than this. */
+    LIFE_NS = 2 * 1000 * 1000,
+    SPINS = 4096,
+};
+
+static uint64_t idle_time(const struct xc_device_ops *dev)
+{
+    long us = xc_params()->direct_linger;
+
+    if (xc_one_hardware_queue()) {
+        return 0; /* everything of the program's would stand behind it */
+    }
+    if (us >= 0) {
+        return (uint64_t)us * 1000;
+    }
+    /* On ROCm nobody has measured it. */
+    return (strcmp(dev->name, "cuda") == 0) ? AUTO_NS : 0;
+}
+
+xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_ops *dev,
+                               void *function, struct xm_post *post)
+{
+    l->dev = dev;
+    l->function = function;
+    l->post = post;
+    l->idle_ns = idle_time(dev);
+    pthread_mutex_init(&l->lock, NULL);
+    return dev->stream_create_urgent(&l->stream);
+}
+
+static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns)
+{
+    static const unsigned one[2] = {1, 1};
+    struct xk_linger      what = {.command = &l->post->command,
+                                  .answers = &l->post->answers,
+                                  .idle_ns = idle_ns,
+                                  .life_ns = LIFE_NS,
+                                  .epoch = ++l->epoch,
+                                  .number = l->number};
+
+    return l->dev->launch(l->function, one, THREADS, &what, l->stream);
+}
+
+xcclResult_t xm_linger_once(struct xm_lingering *l)
+{
+    xcclResult_t res = launch(l, 0);
+
+    return (res == xcclSuccess) ? l->dev->stream_sync(l->stream) : res;
+}
+
+static uint32_t answer(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static void tell(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
+{
+    uint64_t      t = (uint64_t)(uintptr_t)to, f = (uint64_t)(uintptr_t)from;
+    const uint32_t values[XK_WORDS] = {[XK_TO_LOW] = (uint32_t)t,
+                                       [XK_TO_HIGH] = (uint32_t)(t >> 32),
+                                       [XK_FROM_LOW] = (uint32_t)f,
+                                       [XK_FROM_HIGH] = (uint32_t)(f >> 32),
+                                       [XK_BYTES] = bytes};
+
+    l->number++;
+    for (int i = 0; i < XK_WORDS; i++) {
+        __atomic_store_n(&l->post->command.word[i], values[i] | (uint64_t)l->number << 32,
+                         __ATOMIC_RELEASE);
+    }
+}
+
+/*
+ * The kernel says that it is done before it says that it is gone, and looks at no command after
+ * that: so one that it is gone without having done was never begun, nor will be.
+ */
+static bool ask(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
+{
+    const struct xk_answers *a = &l->post->answers;
+    struct xm_wait           wait = xm_wait_begin("for a small copy on the device");
+
+    tell(l, to, from, bytes);
+    for (unsigned spins = 0;; spins++) {
+        if (answer(&a->done) == l->number) {
+            return true;
+        }
+        if (answer(&a->gone) == l->epoch) {
+            l->launched = false;
+            return answer(&a->done) == l->number;
+        }
+        if (spins > SPINS) { /* the device works for another process, or has failed */
+            xcclResult_t res = l->dev->stream_query(l->stream);
+            if ((res != xcclSuccess) && (res != xcclInProgress)) {
+                l->launched = false;
+                l->idle_ns = 0;
+                return false;
+            }
+            xm_wait_step(&wait);
+        }
+    }
+}
+
+bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
+{
+    const struct xk_answers *a = &l->post->answers;
+    bool                     copied = false;
+
+    if ((l->idle_ns == 0) || (pthread_mutex_trylock(&l->lock) != 0)) {
+        return false;
+    }
+    uint64_t now = xm_now_ns();
+    bool     close = (now - l->last_ns < l->idle_ns);
+    l->last_ns = now;
+    if (l->launched && (answer(&a->gone) == l->epoch)) {
+        l->launched = false;
+    }
+    if (l->launched && (answer(&a->alive) == l->epoch)) {
+        copied = ask(l, to, from, bytes);
+    } else if (!l->launched && close && (l->idle_ns > 0)) {
+        l->launched = (launch(l, l->idle_ns) == xcclSuccess);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return copied;
+}
+
+void xm_lingering_end(struct xm_lingering *l)
+{
+    l->dev->stream_sync(l->stream);
+    l->dev->stream_destroy(l->stream);
+    pthread_mutex_destroy(&l->lock);
+}

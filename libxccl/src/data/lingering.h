@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A kernel that stays on the device for a while after a copy. The next one is told to it through
+ * host memory, which spares a launch.
+ *
+ * It never keeps anybody from anything for long: it leaves when nothing came for XCCL_DIRECT_LINGER,
+ * and in any case after a few milliseconds; copies wait neither for it to begin nor to end, since
+ * the runtime's copies serve as well.
+ */
+#ifndef XM_DATA_LINGERING_H
+#define XM_DATA_LINGERING_H
+
+#include <pthread.h>
+
+#include "device/device.h"
+#include "kernels/kernels.h"
+
+/* Host memory that both sides see. Each is written by one side. */
+struct xm_post {
+    struct xk_command command __attribute__((aligned(64)));
+    struct xk_answers answers __attribute__((aligned(64)));
+};
+
+struct xm_lingering {
+    const struct xc_device_ops *dev;
+    void                       *function;
+    struct xm_post             *post;
+    xcclStream_t                stream;
+    pthread_mutex_t             lock;
+    uint64_t                    idle_ns;   /* 0: it never lingers */
+    bool                        launched;  /* and not known to be gone */
+    uint32_t                    epoch;     /* of the last launch */
+    uint32_t                    number;    /* of the last command */
+    uint64_t                    last_ns;   /* when the last small copy came */
+};
+
+/* With the device entered; the post is zeroed. */
+xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_ops *dev,
+                               void *function, struct xm_post *post);
+/* Begin and end at once, so that it is loaded. */
+xcclResult_t xm_linger_once(struct xm_lingering *l);
+/* As xm_quick_copy(). */
+bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t bytes);
+void xm_lingering_end(struct xm_lingering *l);
+
+#endif

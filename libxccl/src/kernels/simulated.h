@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the kernels need where the simulation's streams run them: C, and a block is one thread. An
+ * address that the device could not reach ends the process, as it would end a context.
+ */
+#ifndef XK_KERNELS_SIMULATED_H
+#define XK_KERNELS_SIMULATED_H
+
+#include <stdint.h>
+
+#include "core/core.h"
+
+struct xk_index {
+    unsigned x, y;
+};
+static __thread struct xk_index blockIdx, gridDim;
+static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
+
+#define XK_KERNEL(name) static __attribute__((unused)) void name
+#define XK_DEVICE static inline
+#define XK_PLACE(address, bytes) xs_kernel_place(address, bytes)
+#define XK_ARGUMENT const
+#define XK_PAUSE() xs_kernel_pause()
+#define __shared__ static __thread
+#define __syncthreads() ((void)0)
+#define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define atomicAdd(p, n) __atomic_fetch_add(p, n, __ATOMIC_SEQ_CST)
+#define now_ns() xs_kernel_now_ns()
+
+struct xk_16 {
+    uint64_t x, y;
+};
+
+/* The program's threads write meanwhile. */
+XK_DEVICE uint64_t load_8(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+XK_DEVICE uint32_t load_4(const uint32_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+XK_DEVICE struct xk_16 load_16(const void *p)
+{
+    const uint64_t *words = p;
+    struct xk_16    v = {load_8(words), load_8(words + 1)};
+    return v;
+}
+
+#endif
