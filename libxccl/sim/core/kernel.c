@@ -87,13 +87,15 @@ uint64_t xs_kernel_place(uint64_t address, uint64_t bytes)
         return address;
     }
     void *place = xs_mem_touch((const void *)(uintptr_t)address, bytes, &range);
-    bool  reached = (place != NULL) && (range.base != 0) &&
-                   ((range.kind != XS_MEM_DEVICE) || range.imported ||
-                    (range.device == running->ctx->device) ||
-                    xs_peer_enabled(running->ctx, range.device));
+    bool  reached =
+        (place != NULL) && (range.base != 0) &&
+        ((range.kind != XS_MEM_DEVICE) || range.imported ||
+         (range.device == running->ctx->device) || xs_peer_enabled(running->ctx, range.device));
     if (!reached) {
-        fprintf(stderr, "simulated accelerator: kernel %s touches %#llx, %llu bytes: an illegal memory access (error 700)\n",
-                running->kernel->name, (unsigned long long)address, (unsigned long long)bytes);
+        fprintf(
+            stderr,
+            "simulated accelerator: kernel %s touches %#llx, %llu bytes: an illegal memory access (error 700)\n",
+            running->kernel->name, (unsigned long long)address, (unsigned long long)bytes);
         abort();
     }
     return (uint64_t)(uintptr_t)place;

@@ -193,6 +193,14 @@ xcclResult_t xm_unpack(const struct xm_copier *copier, const struct xm_buffer *b
                                                        : unpack_derived(copier, buffer, packed);
 }
 
+bool xm_packs_well(const struct xm_copier *copier, const struct xm_buffer *buffer, bool out)
+{
+    struct xm_lane lane = lane_of(copier, buffer, NULL);
+
+    lane.out = out;
+    return out ? unpacks_on_device(&lane) : packs_on_device(&lane);
+}
+
 /* Or holes and all: one copy is faster than many, and harms nobody. */
 static bool data_only(const struct xm_lane *lane)
 {

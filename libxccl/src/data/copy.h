@@ -15,6 +15,9 @@ xcclResult_t xm_pack(const struct xm_copier *copier, const struct xm_buffer *buf
 xcclResult_t xm_unpack(const struct xm_copier *copier, const struct xm_buffer *buffer,
                        const void *packed);
 
+/* Is the device good at one of these, so that host memory does best to be packed? */
+bool xm_packs_well(const struct xm_copier *copier, const struct xm_buffer *buffer, bool out);
+
 /*
  * Enqueue the copy of a device buffer to host memory of the same shape; span is that of
  * buffer->low. And back: only bytes of data are written.

@@ -128,7 +128,8 @@ static struct xm_run run_of(const struct xm_block *block, size_t i)
 
 _Static_assert((int)XM_LEVELS == (int)XK_LEVELS, "a run has the same levels on the device");
 
-/* Kernels run on the device entered, which is the scratch memory's. */
+/* Kernels run on the device entered, which is the scratch memory's. NULL is pinned memory to come.
+ */
 static struct xm_kernels *kernels_for(const struct xm_lane *lane)
 {
     const struct xm_copier *c = lane->copier;
@@ -138,7 +139,8 @@ static struct xm_kernels *kernels_for(const struct xm_lane *lane)
         return NULL;
     }
     struct xm_kernels *k = xm_kernels_of(c->dev, b->mem.device);
-    return ((k != NULL) && c->dev->mem_reachable(lane->other)) ? k : NULL;
+    bool               reachable = (lane->other == NULL) || c->dev->mem_reachable(lane->other);
+    return ((k != NULL) && reachable) ? k : NULL;
 }
 
 static bool worth_a_kernel(const struct xm_block *block)
@@ -173,8 +175,8 @@ static struct xk_run for_device(const struct xm_lane *lane, const struct xm_bloc
         if (lane->span) {
             run.level[l].packed = (size_t)run.level[l].stride;
         }
-        made.level[l] = (struct xk_level){run.level[l].count, run.level[l].stride,
-                                          run.level[l].packed};
+        made.level[l] =
+            (struct xk_level){run.level[l].count, run.level[l].stride, run.level[l].packed};
     }
     made.offset = run.offset;
     made.packed = run.packed;
@@ -442,6 +444,31 @@ xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes)
                     copy_rows(lane, offset, packed, (left < run->bytes) ? left : run->bytes, NULL);
             }
         }
+    }
+    return res;
+}
+
+xcclResult_t xm_enqueue_bytes(const struct xm_lane *lane, MPI_Count bytes)
+{
+    const struct xm_buffer *b = lane->buffer;
+    struct xm_lane          some = *lane;
+    struct xm_buffer        part;
+    xcclResult_t            res = xcclSuccess;
+
+    if ((bytes < 0) || (bytes >= b->bytes)) {
+        return xm_enqueue(lane);
+    }
+    MPI_Count whole = bytes / b->layout.size;
+    size_t    rest = (size_t)(bytes % b->layout.size);
+    some.buffer = &part;
+    if (whole > 0) {
+        xm_buffer_part(b, 0, whole, &part);
+        res = xm_enqueue(&some);
+    }
+    if ((res == xcclSuccess) && (rest > 0)) {
+        xm_buffer_part(b, whole, 1, &part);
+        some.other += whole * b->layout.size;
+        res = xm_enqueue_head(&some, rest);
     }
     return res;
 }

@@ -26,7 +26,13 @@ struct xm_lane {
 /* Copy all data of the buffer, and no other byte: neither holes nor gaps. */
 xcclResult_t xm_enqueue(const struct xm_lane *lane);
 
-/* The same for the first bytes of the buffer's first element. Only where it is xm_ordered(). */
+/*
+ * The same for the first `bytes` bytes of a single block in the order of its type; negative: for
+ * all. Only where it is xm_ordered().
+ */
+xcclResult_t xm_enqueue_bytes(const struct xm_lane *lane, MPI_Count bytes);
+
+/* The same for the first bytes of the buffer's first element. Likewise. */
 xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes);
 
 struct xm_cost {

@@ -359,6 +359,35 @@ static bool agrees(MPI_Datatype type, const struct xm_flat *flat)
            ((size == 0) || ((true_lb <= flat->low) && (flat->high <= true_lb + true_extent)));
 }
 
+/* Of the stretches of a run those that begin within the head; packed, they follow each other. */
+static void add_head(struct xm_flat *flat, const struct xm_run *run, int levels, ptrdiff_t offset,
+                     size_t packed)
+{
+    if ((packed >= XM_HEAD_BYTES) || (flat->pieces == XM_HEAD_BYTES)) {
+        return; /* no more pieces than bytes: they do not overlap when packed */
+    }
+    if (levels == 0) {
+        size_t left = XM_HEAD_BYTES - packed;
+        flat->head[flat->pieces++] =
+            (struct xm_piece){offset, packed, (run->bytes < left) ? run->bytes : left};
+        return;
+    }
+    const struct xm_level *l = &run->level[levels - 1];
+    for (size_t i = 0; (i < l->count) && (packed + i * l->packed < XM_HEAD_BYTES); i++) {
+        add_head(flat, run, levels - 1, offset + l->stride * (ptrdiff_t)i, packed + l->packed * i);
+    }
+}
+
+static bool find_head(struct xm_flat *flat)
+{
+    flat->head = malloc(XM_HEAD_BYTES * sizeof(*flat->head));
+    for (size_t i = 0; (flat->head != NULL) && (i < flat->runs.count); i++) {
+        const struct xm_run *run = &flat->runs.run[i];
+        add_head(flat, run, run->levels, run->offset, run->packed);
+    }
+    return flat->head != NULL;
+}
+
 static struct xm_flat *make(MPI_Datatype type)
 {
     struct large    large = find_large();
@@ -376,6 +405,7 @@ static struct xm_flat *make(MPI_Datatype type)
         xm_runs_bounds(&flat->runs, &flat->low, &flat->high);
         flat->usable = agrees(type, flat);
     }
+    flat->usable = flat->usable && find_head(flat);
     if (flat->usable) {
         flat->disjoint = xm_runs_disjoint(&flat->runs);
     } else {
@@ -404,6 +434,7 @@ void xm_flat_put(const struct xm_flat *flat)
 
     if ((mine != NULL) && (__atomic_sub_fetch(&mine->users, 1, __ATOMIC_ACQ_REL) == 0)) {
         xm_runs_free(&mine->runs);
+        free(mine->head);
         free(mine);
     }
 }

@@ -6,6 +6,13 @@
 #include "data/runs.h"
 #include "mpi/mpi.h"
 
+/* Of the first bytes of an element, where they lie: what a message begins with is found by them. */
+enum { XM_HEAD_BYTES = 240 };
+struct xm_piece {
+    ptrdiff_t offset;
+    size_t    packed, bytes;
+};
+
 /* One element of a type. Belongs to all that hold it, and stays when the type is freed. */
 struct xm_flat {
     int            users; /* atomic */
@@ -13,6 +20,9 @@ struct xm_flat {
     bool           disjoint;  /* certainly no byte twice: the order of writing does not matter */
     ptrdiff_t      low, high; /* of the bytes of data */
     struct xm_runs runs;
+
+    struct xm_piece *head;
+    size_t           pieces;
 };
 
 /*

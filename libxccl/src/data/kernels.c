@@ -20,8 +20,8 @@ enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
 
 /* Host memory that kernels write to and read. */
 struct shared {
-    uint32_t          done[SLOTS];
-    struct xm_post    post; /* of the kernel that lingers */
+    uint32_t       done[SLOTS];
+    struct xm_post post; /* of the kernel that lingers */
 };
 
 enum state { NONE, LOADING, READY, FAILED };
@@ -109,7 +109,8 @@ static xcclResult_t load_functions(struct xm_kernels *k)
     return res;
 }
 
-/* A kernel's first launch may load it, and that may wait: so it is done here, with nothing to do. */
+/* A kernel's first launch may load it, and that may wait: so it is done here, with nothing to do.
+ */
 static xcclResult_t launch_once(struct xm_kernels *k)
 {
     const unsigned one[2] = {1, 1};

@@ -67,7 +67,7 @@ static uint32_t answer(const uint32_t *word)
 
 static void tell(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
 {
-    uint64_t      t = (uint64_t)(uintptr_t)to, f = (uint64_t)(uintptr_t)from;
+    uint64_t       t = (uint64_t)(uintptr_t)to, f = (uint64_t)(uintptr_t)from;
     const uint32_t values[XK_WORDS] = {[XK_TO_LOW] = (uint32_t)t,
                                        [XK_TO_HIGH] = (uint32_t)(t >> 32),
                                        [XK_FROM_LOW] = (uint32_t)f,

@@ -3,9 +3,9 @@
  * A kernel that stays on the device for a while after a copy. The next one is told to it through
  * host memory, which spares a launch.
  *
- * It never keeps anybody from anything for long: it leaves when nothing came for XCCL_DIRECT_LINGER,
- * and in any case after a few milliseconds; copies wait neither for it to begin nor to end, since
- * the runtime's copies serve as well.
+ * It never keeps anybody from anything for long: it leaves when nothing came for
+ * XCCL_DIRECT_LINGER, and in any case after a few milliseconds; copies wait neither for it to begin
+ * nor to end, since the runtime's copies serve as well.
  */
 #ifndef XM_DATA_LINGERING_H
 #define XM_DATA_LINGERING_H
@@ -27,11 +27,11 @@ struct xm_lingering {
     struct xm_post             *post;
     xcclStream_t                stream;
     pthread_mutex_t             lock;
-    uint64_t                    idle_ns;   /* 0: it never lingers */
-    bool                        launched;  /* and not known to be gone */
-    uint32_t                    epoch;     /* of the last launch */
-    uint32_t                    number;    /* of the last command */
-    uint64_t                    last_ns;   /* when the last small copy came */
+    uint64_t                    idle_ns;  /* 0: it never lingers */
+    bool                        launched; /* and not known to be gone */
+    uint32_t                    epoch;    /* of the last launch */
+    uint32_t                    number;   /* of the last command */
+    uint64_t                    last_ns;  /* when the last small copy came */
 };
 
 /* With the device entered; the post is zeroed. */

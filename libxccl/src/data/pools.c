@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/log.h"
 #include "base/params.h"
@@ -23,6 +24,8 @@ struct block {
 /* Idle blocks beyond this many bytes a pool are freed rather than kept: it is the program's memory.
  */
 static const size_t keep_bytes = (size_t)256 << 20;
+/* Of these only addresses are taken. */
+static const size_t keep_lazy_bytes = (size_t)4 << 30;
 /* Less is not worth an allocation of its own. */
 static const size_t least_bytes = (size_t)1 << 16;
 
@@ -52,6 +55,7 @@ void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *de
     scratch->dev = dev;
     scratch->device = device;
     scratch->count = 0;
+    scratch->filled = false;
 }
 
 /* The smallest idle block that fits without wasting more than three quarters of it. */
@@ -172,6 +176,20 @@ static xcclResult_t ask_driver(struct block *b)
     return res;
 }
 
+/* One page of it is written to: without huge ones, or that would clear 2 MiB. */
+static xcclResult_t map_lazily(struct block *b)
+{
+    void *at = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (at == MAP_FAILED) {
+        return xc_fail(xcclSystemError, "out of memory");
+    }
+    madvise(at, b->bytes, MADV_NOHUGEPAGE);
+    b->ptr = at;
+    return xcclSuccess;
+}
+
 static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
                              struct block **block_p)
 {
@@ -192,7 +210,9 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
         b->bytes = bytes;
     }
     xcclResult_t res = xcclSystemError;
-    if (pool == XM_POOL_DEVICE) {
+    if (pool == XM_POOL_LAZY) {
+        res = map_lazily(b);
+    } else if (pool == XM_POOL_DEVICE) {
         res = ask_driver(b);
     } else if ((pool == XM_POOL_HOST) && may_pin(b->bytes)) {
         res = ask_driver(b);
@@ -201,7 +221,7 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
             xc_info("no %zu bytes of pinned memory; staging through ordinary memory", b->bytes);
         }
     }
-    if ((res != xcclSuccess) && (pool != XM_POOL_DEVICE)) {
+    if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
         b->ptr = malloc(b->bytes);
         b->pageable = true;
         res = (b->ptr != NULL) ? xcclSuccess : xc_fail(xcclSystemError, "out of memory");
@@ -240,7 +260,9 @@ static void free_block(struct block *b)
 {
     void *saved;
 
-    if (b->pageable) {
+    if (b->pool == XM_POOL_LAZY) {
+        munmap(b->ptr, b->bytes);
+    } else if (b->pageable) {
         free(b->ptr);
     } else if (b->dev->enter(b->device, &saved) == xcclSuccess) {
         if (b->pool == XM_POOL_HOST) {
@@ -264,7 +286,8 @@ static void run_free(struct xm_job *job)
 
 static void free_block_later(struct block *b)
 {
-    struct driver_call *call = calloc(1, sizeof(*call));
+    bool                drivers = (b->pool != XM_POOL_LAZY) && !b->pageable;
+    struct driver_call *call = drivers ? calloc(1, sizeof(*call)) : NULL;
 
     if (call != NULL) {
         call->job.run = run_free;
@@ -281,8 +304,10 @@ void xm_scratch_end(struct xm_scratch *scratch)
 {
     for (int i = 0; i < scratch->count; i++) {
         struct block *b = scratch->blocks[i];
+        bool          lazy = (b->pool == XM_POOL_LAZY);
+        size_t        most = lazy ? keep_lazy_bytes : keep_bytes;
         pthread_mutex_lock(&lock);
-        bool keep = (idle_bytes[b->pool] + b->bytes <= keep_bytes);
+        bool keep = (idle_bytes[b->pool] + b->bytes <= most) && !(lazy && scratch->filled);
         if (keep) {
             b->next = idle;
             idle = b;

@@ -8,7 +8,7 @@
 
 #include "device/device.h"
 
-/* Pinned host memory, device memory, and ordinary memory for what most likely never comes. */
+/* Pinned host memory, device memory, and addresses of memory for what most likely never comes. */
 enum xm_pool { XM_POOL_HOST, XM_POOL_DEVICE, XM_POOL_LAZY, XM_NUM_POOLS };
 
 enum { XM_SCRATCH_MAX = 8 };
@@ -18,6 +18,7 @@ struct xm_scratch {
     const struct xc_device_ops *dev;
     int                         device;
     int                         count;
+    bool                        filled; /* what was for nothing holds memory now: it is not kept */
     void                       *blocks[XM_SCRATCH_MAX]; /* struct block of pools.c */
 };
 

@@ -11,7 +11,7 @@ __asm__(".pushsection .rodata\n"
         ".size xk_image_bytes, . - xk_image_bytes\n"
         ".popsection\n");
 
-extern const char xk_image_bytes[] __attribute__((visibility("hidden")));
+extern const char            xk_image_bytes[] __attribute__((visibility("hidden")));
 extern const struct xk_image xccl_direct_image;
-__attribute__((visibility("default"))) const struct xk_image xccl_direct_image = {
-    XK_VERSION, 0, xk_image_bytes};
+__attribute__((visibility("default")))
+const struct xk_image xccl_direct_image = {XK_VERSION, 0, xk_image_bytes};

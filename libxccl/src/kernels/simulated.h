@@ -32,8 +32,14 @@ struct xk_16 {
 };
 
 /* The program's threads write meanwhile. */
-XK_DEVICE uint64_t load_8(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
-XK_DEVICE uint32_t load_4(const uint32_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+XK_DEVICE uint64_t load_8(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+XK_DEVICE uint32_t load_4(const uint32_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
 XK_DEVICE struct xk_16 load_16(const void *p)
 {
     const uint64_t *words = p;

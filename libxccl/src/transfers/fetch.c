@@ -90,6 +90,11 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
     if (!r->looks) {
         return xcclSuccess;
     }
+    const struct xm_part *part = part_of(t);
+    if ((part != NULL) && part->packed) {
+        r->base = xm_part_base(part); /* side by side, from there on */
+        return xcclSuccess;
+    }
     if (!b->plain && (r->flat == NULL)) {
         r->flat = b->layout.flat;
         if (r->flat == NULL) {
@@ -103,7 +108,6 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
     if (packed) {
         return land_packed(t);
     }
-    const struct xm_part *part = part_of(t);
     r->base = (part != NULL) ? xm_part_base(part) : b->buf;
     return xcclSuccess;
 }
@@ -127,28 +131,6 @@ static int device_for(const struct xc_device_ops *dev, const struct xm_rendezvou
     return 0;
 }
 
-/* Enqueue copies of the bytes into a derived type's, on the device. */
-static xcclResult_t copy_into_type(const struct xm_copier *copier, const struct xm_buffer *b,
-                                   const char *from, uint64_t bytes)
-{
-    MPI_Count        whole = (MPI_Count)bytes / b->layout.size;
-    size_t           rest = (size_t)((MPI_Count)bytes % b->layout.size);
-    struct xm_buffer part;
-    struct xm_lane   lane = {copier, &part, (char *)(uintptr_t)from, false, true};
-    xcclResult_t     res = xcclSuccess;
-
-    xm_buffer_part(b, 0, whole, &part);
-    if (whole > 0) {
-        res = xm_enqueue(&lane);
-    }
-    if ((res == xcclSuccess) && (rest > 0)) {
-        xm_buffer_part(b, whole, 1, &part);
-        lane.other += whole * b->layout.size;
-        res = xm_enqueue_head(&lane, rest);
-    }
-    return res;
-}
-
 /* Where the bytes are copied to in host memory: not with a plain or device buffer. */
 static char *packed_target(struct xm_rendezvous *r)
 {
@@ -170,7 +152,8 @@ static xcclResult_t enqueue_bytes(struct xm_transfer *t, const struct xc_device_
 
     if (on_device && !r->receive.plain) {
         struct xm_copier copier = {part->copier.call, dev, stream, &part->scratch};
-        return copy_into_type(&copier, &r->receive, from, r->got.bytes);
+        struct xm_lane   lane = {&copier, &r->receive, (char *)(uintptr_t)from, false, true};
+        return xm_enqueue_bytes(&lane, (MPI_Count)r->got.bytes);
     }
     if (!r->receive.plain) {
         to = packed_target(r);
@@ -330,7 +313,7 @@ void xm_fetch_start(struct xm_transfer *t)
     int                         device = device_for(dev, r);
     void                       *saved;
 
-    bool                        over = false;
+    bool over = false;
 
     r->fetch = XM_FETCH_COPYING;
     if (r->got.bytes > (uint64_t)r->receive.bytes) {

@@ -13,6 +13,19 @@ static void move(uintptr_t at, char *packed, size_t stretch, size_t left, bool s
     memcpy(scatter ? data : packed, scatter ? packed : data, n);
 }
 
+/* Of an element at most XM_HEAD_BYTES: those that begin a message, looked at again and again. */
+static void head_of(const struct xm_flat *flat, uintptr_t element, char *packed, size_t bytes,
+                    bool scatter)
+{
+    for (size_t i = 0; i < flat->pieces; i++) {
+        const struct xm_piece *p = &flat->head[i];
+        if (p->packed < bytes) {
+            move(element + (uintptr_t)p->offset, packed + p->packed, p->bytes, bytes - p->packed,
+                 scatter);
+        }
+    }
+}
+
 /* Runs may be interleaved in the packed data: each stretch says where it belongs. */
 static void each_stretch(const struct xm_rendezvous *r, char *packed, size_t bytes, bool scatter)
 {
@@ -26,6 +39,10 @@ static void each_stretch(const struct xm_rendezvous *r, char *packed, size_t byt
     for (size_t i = 0; (i < (size_t)r->receive.count) && (i * size < bytes); i++) {
         /* In numbers: with MPI_BOTTOM the base is no address of memory. */
         uintptr_t element = (uintptr_t)r->base + (uintptr_t)((MPI_Count)i * l->extent);
+        if (bytes - i * size <= XM_HEAD_BYTES) {
+            head_of(r->flat, element, packed + i * size, bytes - i * size, scatter);
+            continue;
+        }
         for (size_t k = 0; k < r->flat->runs.count; k++) {
             const struct xm_run *run = &r->flat->runs.run[k];
             size_t               stretches = xm_run_stretches(run);

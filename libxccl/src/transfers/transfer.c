@@ -279,7 +279,22 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
 
 /* ---- copies ---- */
 
-static xcclResult_t open_part(struct xm_part *part, const struct xc_device_ops *dev)
+/*
+ * Messages of derived types are packed where that is fast, and go as the bytes that they consist
+ * of: MPI would gather them from, and scatter them to, a copy of everything around them.
+ */
+static bool goes_packed(const struct xm_transfer *t, const struct xm_part *part)
+{
+    const struct xm_buffer *b = &part->buffer;
+    char                    kind = t->kinds[part->argument];
+
+    return !b->plain && (kind != 'b') && is_message(row_of(t->function)) && !t->whole &&
+           (t->partitions == 0) && (b->blocks == 1) && (b->bytes > 0) && (b->bytes <= INT32_MAX) &&
+           (b->layout.flat != NULL) && xm_packs_well(&part->copier, b, kind == 'r');
+}
+
+static xcclResult_t open_part(struct xm_transfer *t, struct xm_part *part,
+                              const struct xc_device_ops *dev)
 {
     struct xm_buffer *b = &part->buffer;
     void             *span;
@@ -291,8 +306,9 @@ static xcclResult_t open_part(struct xm_part *part, const struct xc_device_ops *
     if (res != xcclSuccess) {
         return res;
     }
+    part->packed = goes_packed(t, part);
     res = xm_scratch_take(&part->scratch, part->lazy ? XM_POOL_LAZY : XM_POOL_HOST,
-                          (size_t)(b->high - b->low), &span);
+                          part->packed ? (size_t)b->bytes : (size_t)(b->high - b->low), &span);
     part->span = span;
     return res;
 }
@@ -311,7 +327,7 @@ static xcclResult_t each_part(struct xm_transfer *t, part_fn *fn, MPI_Count byte
         res = dev->enter(part->buffer.mem.device, &saved);
         if (res == xcclSuccess) {
             if (!part->open) {
-                res = open_part(part, dev);
+                res = open_part(t, part, dev);
             }
             res = (res == xcclSuccess) ? fn(part, bytes) : res;
             dev->leave(saved);
@@ -339,7 +355,12 @@ xcclResult_t xm_transfer_open(struct xm_transfer *t)
         res = (t->arrived != NULL) ? res : xc_fail(xcclSystemError, "out of memory for a request");
     }
     for (int i = 0; (i < t->num_parts) && (res == xcclSuccess); i++) {
-        t->args[t->parts[i].argument] = (long)xm_part_base(&t->parts[i]);
+        const struct xm_part *part = &t->parts[i];
+        t->args[part->argument] = (long)(part->packed ? part->span : xm_part_base(part));
+        if (part->packed) {
+            t->args[part->argument + 1] = (long)part->buffer.bytes;
+            t->args[part->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
+        }
     }
     return (res == xcclSuccess) ? xm_rendezvous_expect(t) : res;
 }
@@ -381,7 +402,8 @@ static xcclResult_t part_in(struct xm_part *part, MPI_Count bytes)
     }
     xcclResult_t res = after_program(part);
     if (res == xcclSuccess) {
-        res = xm_stage_in(&part->copier, &part->buffer, part->span);
+        res = part->packed ? xm_pack(&part->copier, &part->buffer, part->span)
+                           : xm_stage_in(&part->copier, &part->buffer, part->span);
     }
     return (res == xcclSuccess) ? xm_stream_wait(part->copier.dev, part->copier.stream) : res;
 }
@@ -403,9 +425,13 @@ static xcclResult_t part_out(struct xm_part *part, MPI_Count bytes)
         copy_quickly(part, ((bytes < 0) || (bytes > all)) ? all : bytes, true)) {
         return xcclSuccess;
     }
+    part->scratch.filled = true;
     /* The program's own fills of the buffer from before the call are not to win over the data. */
     xcclResult_t res = after_program(part);
-    if (res == xcclSuccess) {
+    if ((res == xcclSuccess) && part->packed) {
+        struct xm_lane lane = {&part->copier, &part->buffer, part->span, false, true};
+        res = xm_enqueue_bytes(&lane, bytes);
+    } else if (res == xcclSuccess) {
         res = xm_stage_out_bytes(&part->copier, &part->buffer, part->span, bytes);
     }
     return (res == xcclSuccess) ? xm_stream_wait(part->copier.dev, part->copier.stream) : res;

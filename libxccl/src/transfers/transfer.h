@@ -17,10 +17,11 @@ struct xm_part {
     struct xm_buffer  buffer;
     struct xm_copier  copier;
     struct xm_scratch scratch;
-    char             *span;     /* host memory of the same shape */
+    char             *span;     /* host memory of the same shape, or packed */
     int               argument; /* of the call, that the buffer is */
     bool              open;
-    bool              lazy; /* span: most likely nothing comes there */
+    bool              lazy;   /* span: most likely nothing comes there */
+    bool              packed; /* MPI sends or receives bytes, which the device packs */
 };
 
 /* What stands for the buffer's address, given span. With MPI_BOTTOM it is no address of memory. */
