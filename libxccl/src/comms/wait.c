@@ -122,10 +122,10 @@ static void warn(struct xm_wait *wait, uint64_t elapsed)
 enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
 {
     wait->polls++;
-    if ((wait->polls % POLLS_PER_PROGRESS) == 0) {
+    if ((wait->polls % POLLS_PER_PROGRESS) == 0 && (wait->polls > wait->quiet)) {
         xm_progress();
     }
-    if (wait->polls < POLLS_BEFORE_CLOCK) {
+    if ((wait->polls < POLLS_BEFORE_CLOCK) || (wait->polls < wait->quiet)) {
         return XM_WAIT_ON;
     }
     uint64_t now = xm_now_ns();

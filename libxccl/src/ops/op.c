@@ -12,6 +12,9 @@
 
 enum { MAX_IDLE = 64 };
 
+/* About 20 us on a GPU: small collectives are over by then. */
+enum { QUIET_POLLS = 128 };
+
 /* How long a rank may be late before its call is compared. */
 static const uint64_t mismatch_ns = 500000000u;
 
@@ -180,6 +183,7 @@ static xcclResult_t wait_for(struct xm_op *op)
 
     wait.describe = xm_record_describe;
     wait.arg = op;
+    wait.quiet = (op->path == &xm_path_ccl) ? QUIET_POLLS : 0;
     while ((res = op->path->progress(op)) == xcclInProgress) {
         enum xm_wait_verdict verdict = xm_wait_step(&wait);
         if (verdict == XM_WAIT_EXPIRED) {
