@@ -14,6 +14,8 @@
 #define XK_DEVICE static __device__ __forceinline__
 #define XK_PLACE(address, bytes) (address)
 #define XK_PAUSE()
+/* The lanes of a wave keep step: what one wrote has to be there, that is all. */
+#define XK_SYNC_WARP() (__threadfence_block(), __builtin_amdgcn_wave_barrier())
 #define XK_ARGUMENT const
 XK_DEVICE uint64_t now_ns(void) { return wall_clock64() * 10; } /* it counts at 100 MHz */
 XK_DEVICE uint64_t load_8(const uint64_t *p)
@@ -38,6 +40,7 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 #define XK_DEVICE static __device__ __forceinline__
 #define XK_PLACE(address, bytes) (address)
 #define XK_PAUSE()
+#define XK_SYNC_WARP() __syncwarp()
 #define XK_ARGUMENT const __grid_constant__ /* read where it is, not from a copy a thread */
 /*
  * By the clock of the multiprocessor, at 2 GHz at most: %globaltimer takes 2 us to read, and a
@@ -210,43 +213,53 @@ XK_DEVICE int is_numbered(uint64_t word, uint32_t number)
     return (uint32_t)(word >> 32) == number;
 }
 
+enum { XK_AGAIN, XK_TOLD, XK_LEAVES };
+
 XK_KERNEL(xk_linger)(struct xk_linger a)
 {
-    __shared__ uint64_t to, from;
-    __shared__ uint32_t bytes, number, leaves;
-    uint32_t            last = a.number;
-    uint64_t            begun = now_ns(), idle = begun;
-    const char         *command = (const char *)XK_PLACE((uint64_t)a.command, XK_WORDS * 8);
-    struct xk_answers  *answers =
+    __shared__ struct xk_16 words[XK_WORDS / 2];
+    __shared__ uint64_t     to, from;
+    __shared__ uint32_t     bytes, number, verdict;
+    uint32_t                last = a.number;
+    uint64_t                begun = now_ns(), idle = begun;
+    const char        *command = (const char *)XK_PLACE((uint64_t)a.command, XK_WORDS * 8);
+    struct xk_answers *answers =
         (struct xk_answers *)XK_PLACE((uint64_t)a.answers, sizeof(struct xk_answers));
 
     if (threadIdx.x == 0) {
         *(volatile uint32_t *)&answers->alive = a.epoch;
     }
     for (;;) {
-        if (threadIdx.x == 0) {
-            leaves = 0;
-            for (;;) {
-                struct xk_16 t = load_16(command), f = load_16(command + 16);
-                struct xk_16 n = load_16(command + 32);
+        /* One warp, whose lanes' loads are one request on the bus. */
+        while (threadIdx.x < 32) {
+            for (uint32_t i = threadIdx.x; i < XK_WORDS / 2; i += blockDim.x) {
+                words[i] = load_16(command + 16 * i);
+            }
+            XK_SYNC_WARP();
+            if (threadIdx.x == 0) {
+                struct xk_16 t = words[0], f = words[1], n = words[2];
+                uint64_t     now = now_ns();
                 number = (uint32_t)(n.x >> 32);
+                verdict = XK_AGAIN;
                 if ((number != last) && is_numbered(t.x, number) && is_numbered(t.y, number) &&
                     is_numbered(f.x, number) && is_numbered(f.y, number)) {
                     to = (uint64_t)(uint32_t)t.x | t.y << 32;
                     from = (uint64_t)(uint32_t)f.x | f.y << 32;
                     bytes = (uint32_t)n.x;
-                    break;
+                    verdict = XK_TOLD;
+                } else if ((now - idle > a.idle_ns) || (now - begun > a.life_ns)) {
+                    verdict = XK_LEAVES;
                 }
-                uint64_t now = now_ns();
-                if ((now - idle > a.idle_ns) || (now - begun > a.life_ns)) {
-                    leaves = 1;
-                    break;
-                }
-                XK_PAUSE();
             }
+            XK_SYNC_WARP();
+            if (verdict != XK_AGAIN) {
+                break;
+            }
+            XK_SYNC_WARP(); /* all have read it */
+            XK_PAUSE();
         }
         __syncthreads();
-        if (leaves != 0) {
+        if (verdict == XK_LEAVES) {
             break;
         }
         last = number;

@@ -176,6 +176,8 @@ void         xm_mappings_close(void);
 /* Look after a transfer until it is forgotten. */
 void xm_watch(struct xm_transfer *t);
 void xm_unwatch(struct xm_transfer *t);
+/* A thread of the program's looks after transfers itself just now. */
+void xm_watch_looked(void);
 void xm_watcher_end(void);
 
 #endif

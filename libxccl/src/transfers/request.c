@@ -147,6 +147,7 @@ bool xm_transfer_poll(struct xm_transfer *t)
     if (t->done) {
         return true;
     }
+    xm_watch_looked();
     if (!t->over) {
         /* Not MPI_Test: the request stays, for the call that the program makes to complete it. */
         t->code = look(t, &flag, &status);

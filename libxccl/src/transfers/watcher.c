@@ -13,6 +13,11 @@
 
 /* Naps are short while something happens, and longer the longer nothing does. */
 enum { SHORT_NAP_NS = 50 * 1000, LONG_NAP_NS = 800 * 1000, NAPS_BEFORE_LONGER = 200 };
+/*
+ * While the program's own threads look at transfers, so many naps without a look: two at it cost
+ * each other more than they gain. But a program that waits for one may owe an answer to another.
+ */
+enum { MOST_SKIPPED = 16 };
 /* With nothing to look after, so many long naps before it sleeps until it is woken. */
 enum { IDLE_NAPS = 2000 };
 
@@ -21,7 +26,13 @@ static pthread_cond_t      wanted = PTHREAD_COND_INITIALIZER;
 static struct xm_transfer *watched;
 static bool                running, asleep, ending;
 static unsigned            changes; /* of what is watched */
+static unsigned            looks;   /* atomic: by the program's threads */
 static struct xm_job       job;
+
+void xm_watch_looked(void)
+{
+    __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
+}
 
 static void look_at_all(void)
 {
@@ -50,15 +61,21 @@ static void pause_thread(int quiet)
 
 static void watch(struct xm_job *unused)
 {
-    unsigned seen = 0;
-    int      quiet = 0;
+    unsigned seen = 0, looked = 0;
+    int      quiet = 0, skipped = 0;
 
     (void)unused;
     pthread_mutex_lock(&lock);
     while (!ending) {
         quiet = ((changes != seen) || (quiet == INT_MAX)) ? 0 : quiet + 1;
         seen = changes;
-        look_at_all();
+        unsigned now = __atomic_load_n(&looks, __ATOMIC_RELAXED);
+        skipped = (now != looked) ? skipped + 1 : MOST_SKIPPED;
+        looked = now;
+        if (skipped >= MOST_SKIPPED) {
+            look_at_all();
+            skipped = 0;
+        }
         pause_thread(quiet);
     }
     running = false;
