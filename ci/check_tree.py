@@ -13,14 +13,15 @@ SOURCES = (".c", ".h", ".cu", ".py", ".sh", ".lua")
 MAX_FILE, MAX_FUNCTION = 800, 60
 
 # The folders of libxccl/src in the order in which a call travels; each includes only from those
-# after it. device/ and base/ serve all of them: device/ may use base/, and base/ none.
+# after it. device/, kernels/ and base/ serve all of them: device/ may use base/, and the others none.
 TRAVEL = [
     *("entries", "calls", "ops", "transfers", "paths", "decide", "data", "comms", "mpi"),
     *("api", "backends", "vendor"),
 ]
 MAY_INCLUDE = {
-    **{name: {*TRAVEL[place:], "device", "base"} for place, name in enumerate(TRAVEL)},
+    **{name: {*TRAVEL[place:], "device", "kernels", "base"} for place, name in enumerate(TRAVEL)},
     "device": {"device", "base"},
+    "kernels": {"kernels"},
     "base": {"base"},
 }
 # decide/ is pure: no MPI and no device.
@@ -61,7 +62,9 @@ def check_layers(path, text):
             continue
         target = match.group(1)
         folder = target.split("/")[0] if "/" in target else ""
-        if parts[:2] == ("libxccl", "sim") and folder in MAY_INCLUDE:
+        # Kernels it runs, as a device does.
+        outside = folder in MAY_INCLUDE and folder != "kernels"
+        if parts[:2] == ("libxccl", "sim") and outside:
             yield f"{path}:{number}: the simulation stands outside the library: includes {target}"
         if inside and parts[2] not in MAY_INCLUDE:
             yield f"{path}:1: folder {parts[2]} has no place in ci/check_tree.py's order"

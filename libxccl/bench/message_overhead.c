@@ -94,7 +94,7 @@ static void measure(const struct pair *past, char *buf, int bytes, double limit)
 
 int main(int argc, char **argv)
 {
-    const int   sizes[] = {8, 1024, 65536, MOST};
+    const int   sizes[] = {8, 1024, 4096, 16384, 65536, MOST};
     int         rank, nranks;
     struct pair past;
     bool        good = true;

@@ -120,7 +120,7 @@ static const struct row rows[] = {
      AT(p2p),
      0,
      0},
-    {{"XCCL_RENDEZVOUS", "bytes, 240 to 1073741824", "16384",
+    {{"XCCL_RENDEZVOUS", "bytes, 240 to 1073741824", "4096",
       "Messages of so many bytes and more stay in device memory until the receiver, on the same "
       "node, fetches them; shorter ones are staged. The same on all ranks of a node.",
       "libxccl-mpi"},

@@ -22,7 +22,7 @@ void xm_progress(void);
 struct xm_wait {
     const char *what; /* "for memory", for the warning of a long wait */
     void (*describe)(void *arg, char *buf, size_t len); /* or this writes it */
-    void    *arg;
+    void *arg;
     /* So many polls are made in a row first: what takes no longer than MPI's own calls do. */
     unsigned quiet;
     uint64_t polls;

@@ -17,7 +17,10 @@
 /* The lanes of a wave keep step: what one wrote has to be there, that is all. */
 #define XK_SYNC_WARP() (__threadfence_block(), __builtin_amdgcn_wave_barrier())
 #define XK_ARGUMENT const
-XK_DEVICE uint64_t now_ns(void) { return wall_clock64() * 10; } /* it counts at 100 MHz */
+XK_DEVICE uint64_t now_ns(void)
+{
+    return wall_clock64() * 10;
+} /* it counts at 100 MHz */
 XK_DEVICE uint64_t load_8(const uint64_t *p)
 {
     return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
@@ -46,7 +49,10 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
  * By the clock of the multiprocessor, at 2 GHz at most: %globaltimer takes 2 us to read, and a
  * kernel that polls would look at its command that much later.
  */
-XK_DEVICE uint64_t now_ns(void) { return (uint64_t)clock64() >> 1; }
+XK_DEVICE uint64_t now_ns(void)
+{
+    return (uint64_t)clock64() >> 1;
+}
 struct xk_16 {
     uint64_t x, y;
 };
@@ -56,8 +62,14 @@ XK_DEVICE struct xk_16 load_16(const void *p)
     asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p));
     return v;
 }
-XK_DEVICE uint64_t load_8(const uint64_t *p) { return *(const volatile uint64_t *)p; }
-XK_DEVICE uint32_t load_4(const uint32_t *p) { return *(const volatile uint32_t *)p; }
+XK_DEVICE uint64_t load_8(const uint64_t *p)
+{
+    return *(const volatile uint64_t *)p;
+}
+XK_DEVICE uint32_t load_4(const uint32_t *p)
+{
+    return *(const volatile uint32_t *)p;
+}
 #endif
 
 XK_DEVICE void store_16(uint64_t to, struct xk_16 v)
@@ -222,8 +234,8 @@ XK_KERNEL(xk_linger)(struct xk_linger a)
     __shared__ uint32_t     bytes, number, verdict;
     uint32_t                last = a.number;
     uint64_t                begun = now_ns(), idle = begun;
-    const char        *command = (const char *)XK_PLACE((uint64_t)a.command, XK_WORDS * 8);
-    struct xk_answers *answers =
+    const char             *command = (const char *)XK_PLACE((uint64_t)a.command, XK_WORDS * 8);
+    struct xk_answers      *answers =
         (struct xk_answers *)XK_PLACE((uint64_t)a.answers, sizeof(struct xk_answers));
 
     if (threadIdx.x == 0) {

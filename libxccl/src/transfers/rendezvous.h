@@ -66,8 +66,8 @@ struct xm_rendezvous {
     struct xm_offer      *offer;
     void                 *event; /* the copy's, unless a kernel does it: */
     struct xm_kernel_copy by_kernel;
-    MPI_Count             came;  /* bytes, once fetch is over */
-    bool                  kept;  /* MPI says a wrong source and tag; these are right: */
+    MPI_Count             came; /* bytes, once fetch is over */
+    bool                  kept; /* MPI says a wrong source and tag; these are right: */
     int                   source, tag;
     int                   code; /* MPI's: MPI_ERR_TRUNCATE if they did not fit */
     xcclResult_t          failed;

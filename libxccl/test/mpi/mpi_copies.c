@@ -71,7 +71,9 @@ uint64_t xs_kernel_now_ns(void)
     return 0;
 }
 
-void xs_kernel_pause(void) {}
+void xs_kernel_pause(void)
+{
+}
 
 struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int number)
 {

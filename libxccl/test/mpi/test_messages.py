@@ -46,8 +46,16 @@ def test_staged(mpi):
     go(mpi, 2, env={"XCCL_P2P": "staged"})
 
 
+def test_small_ones_by_a_kernel_that_stays(mpi):
+    go(mpi, 2, env={"XCCL_DIRECT_LINGER": "1000", "XCCL_RENDEZVOUS": "2000"})
+
+
+def test_without_kernels(openmpi):
+    go(openmpi, 2, env={"XCCL_DIRECT": "off"})
+
+
 def test_rocm(openmpi):
-    go(openmpi, 2, runtime="rocm")
+    go(openmpi, 2, runtime="rocm", env={"XCCL_DIRECT_LINGER": "500"})
 
 
 def test_reference(mpi):

@@ -26,6 +26,11 @@ def test_rocm(openmpi, case):
     go(openmpi, case, runtime="rocm")
 
 
+@pytest.mark.parametrize("case", ["crossing", "probes", "reuse"])
+def test_by_a_kernel_that_stays(mpi, case):
+    go(mpi, case, env={"XCCL_DIRECT_LINGER": "1000"})
+
+
 # Not "truncated": with threads, Open MPI 4.1 waits for ever in an MPI_Waitall of a failed request.
 @pytest.mark.parametrize("case", [case for case in CASES if case != "truncated"])
 def test_staged(openmpi, case):

@@ -46,6 +46,7 @@ enum {
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_INVALID_CONTEXT = 201,
+    CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
     CUDA_ERROR_INVALID_HANDLE = 400,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
@@ -130,5 +131,6 @@ CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to);
 CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags,
                              int *status);
 CUresult cuModuleLoad(void **module, const char *file);
+CUresult cuModuleLoadData(void **module, const void *image);
 
 #endif

@@ -710,6 +710,22 @@ static void lookups(const struct world *world)
     CHECK_EQ(cuModuleLoad(&fn, "x"), CUDA_ERROR_NOT_SUPPORTED);
 }
 
+/* What nvcc made is for devices that exist. */
+static void module_of_a_real_device(const struct world *world)
+{
+    static const unsigned char fatbin[64] = {0x50, 0xed, 0x55, 0xba};
+    void                      *module;
+    CUcontext                  ctx;
+
+    (void)world;
+    CHECK_EQ(cuModuleLoadData(&module, fatbin), CUDA_ERROR_NOT_INITIALIZED);
+    CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+    CHECK_EQ(cuModuleLoadData(&module, fatbin), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_EQ(cuDevicePrimaryCtxRetain(&ctx, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuCtxSetCurrent(ctx), CUDA_SUCCESS);
+    CHECK_EQ(cuModuleLoadData(&module, fatbin), CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
 static void alloc_fault(const struct world *world)
 {
     CUdeviceptr ptr;
@@ -750,6 +766,7 @@ int main(int argc, char **argv)
         {"bad_choice", bad_variable, 1, "cuda:1", NULL, "XCCL_SIM_ALLOC=yes", -1},
         {"ipc", ipc, 2, "cuda:2", NULL, NULL, -1},
         {"lookups", lookups, 1, "cuda:1", NULL, NULL, -1},
+        {"module_of_a_real_device", module_of_a_real_device, 1, "cuda:1", NULL, NULL, -1},
         {"alloc_fault", alloc_fault, 2, "cuda:2", "alloc@1=2", NULL, -1},
     };
 
