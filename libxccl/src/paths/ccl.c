@@ -143,13 +143,14 @@ static void launch(struct xm_launch *base)
 /* From whatever thread comes first to see that it is the operation's turn. */
 static void go(struct xm_turn *turn)
 {
-    struct xm_op *op = (struct xm_op *)((char *)turn - offsetof(struct xm_op, turn));
-    void         *saved;
-    bool          entered = (op->dev->enter(op->vendor->device, &saved) == xcclSuccess);
+    struct xm_op               *op = (struct xm_op *)((char *)turn - offsetof(struct xm_op, turn));
+    const struct xc_device_ops *dev = op->dev;
+    void                       *saved;
+    bool                        entered = (dev->enter(op->vendor->device, &saved) == xcclSuccess);
 
-    xm_vendor_launch(op->vendor, &op->launch, op->may_block);
+    xm_vendor_launch(op->vendor, &op->launch, op->may_block); /* the operation may be gone now */
     if (entered) {
-        op->dev->leave(saved);
+        dev->leave(saved);
     }
 }
 
