@@ -33,9 +33,9 @@ struct header {
     uint64_t magic, nonce, job;
     int32_t  world_rank, world_size, pid, fd;
     struct {
-        uint64_t group; /* atomic; 0: not in a call */
+        uint64_t group; /* 0: not in a call, or being written */
         uint64_t number, coll;
-    } busy;
+    } busy;                    /* atomic: read by other processes */
     struct xm_queue   queue;   /* order.h */
     struct xm_mailbox mailbox; /* mailbox.h */
 };
@@ -56,6 +56,7 @@ static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_board  own;
 static int              own_fd = -1;
 static bool             tried;
+static bool             writing; /* atomic: a thread is at own's busy */
 static bool             taken[SLOTS];
 static struct xm_board *boards; /* of others, mapped once and kept */
 
@@ -371,15 +372,20 @@ void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
     if ((__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) == NULL) && !have_own()) {
         return;
     }
+    if (__atomic_exchange_n(&writing, true, __ATOMIC_ACQUIRE)) {
+        return; /* there is room for the call of one thread */
+    }
     struct header *h = &own.at->header;
-    h->busy.number = number;
-    h->busy.coll = coll;
+    __atomic_store_n(&h->busy.group, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&h->busy.coll, (uint64_t)coll, __ATOMIC_RELEASE);
+    __atomic_store_n(&h->busy.number, number, __ATOMIC_RELEASE);
     __atomic_store_n(&h->busy.group, group, __ATOMIC_RELEASE);
+    __atomic_store_n(&writing, false, __ATOMIC_RELEASE);
 }
 
 void xm_board_idle(void)
 {
-    if (__builtin_expect(own.at != NULL, 0)) {
+    if (__builtin_expect(__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) != NULL, 0)) {
         __atomic_store_n(&own.at->header.busy.group, 0, __ATOMIC_RELEASE);
     }
 }
@@ -468,11 +474,15 @@ static int look_at_all(const struct search *search)
 
 static int ask_busy(const struct search *search, const struct header *h)
 {
-    if ((__atomic_load_n(&h->busy.group, __ATOMIC_ACQUIRE) != search->group) ||
-        (h->busy.number != search->number)) {
+    uint64_t group = __atomic_load_n(&h->busy.group, __ATOMIC_ACQUIRE);
+    uint64_t number = __atomic_load_n(&h->busy.number, __ATOMIC_ACQUIRE);
+    uint64_t coll = __atomic_load_n(&h->busy.coll, __ATOMIC_ACQUIRE);
+
+    if ((group != search->group) || (number != search->number) ||
+        (__atomic_load_n(&h->busy.group, __ATOMIC_RELAXED) != group)) {
         return -1;
     }
-    *search->coll_p = (enum xm_coll)h->busy.coll;
+    *search->coll_p = (enum xm_coll)coll;
     return h->world_rank;
 }
 
