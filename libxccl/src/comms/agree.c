@@ -87,7 +87,7 @@ static xcclResult_t post_status(struct xm_comm *xm)
     }
     int64_t *mine = xm->checkin.mine;
     xm_comm_advance(xm);
-    mine[STATUS_OUTCOME] = ((int64_t)xm->creation->outcome << 32) | xm->rank;
+    mine[STATUS_OUTCOME] = ((int64_t)xm_creation_outcome(xm->creation) << 32) | xm->rank;
     mine[STATUS_COST] = -(int64_t)xm_creation_measured_us();
     mine[STATUS_SEATS] = (xm->seats != NULL);
     if (xm_pmpi.Iallreduce(mine, xm->checkin.all, STATUS_TERMS, XM_HANDLE(MPI_INT64_T),
@@ -238,7 +238,7 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
                 xm, "the vendor's library did not make the communicator within XCCL_TIMEOUT");
         }
         xm_comm_advance(xm);
-        if (xm->creation->outcome == XM_PENDING) {
+        if (xm_creation_outcome(xm->creation) == XM_PENDING) {
             nap();
         }
         res = post_status(xm);

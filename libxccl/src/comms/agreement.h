@@ -27,7 +27,7 @@ struct xm_creation {
     const struct xc_device_ops *dev;
     int                         device;
     struct xm_vendor_job       *job;
-    enum xm_outcome             outcome;
+    enum xm_outcome             outcome; /* atomic; the rest below is of it */
     struct xm_vendor           *vendor;
     bool                        made; /* vendor is new, not an idle one */
     char                        detail[512];
@@ -40,6 +40,8 @@ void xm_creation_reuse(struct xm_comm *xm, uint64_t id);
 /* XM_FAILED, unless it has an outcome already. */
 void xm_creation_give_up(struct xm_comm *xm, const char *why);
 void xm_creation_end(struct xm_comm *xm);
+/* So far; by any of the program's threads. */
+enum xm_outcome xm_creation_outcome(const struct xm_creation *c);
 
 /* What making one costs, in microseconds; 0: none was made yet. */
 uint64_t xm_creation_measured_us(void);

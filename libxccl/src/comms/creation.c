@@ -143,6 +143,17 @@ void xm_creation_end(struct xm_comm *xm)
     free(c);
 }
 
+/* Once vendor and detail are there: the communicator's threads look without a lock. */
+static void conclude(struct xm_creation *c, enum xm_outcome outcome)
+{
+    __atomic_store_n(&c->outcome, outcome, __ATOMIC_RELEASE);
+}
+
+enum xm_outcome xm_creation_outcome(const struct xm_creation *c)
+{
+    return __atomic_load_n(&c->outcome, __ATOMIC_ACQUIRE);
+}
+
 /* Both ends of a pair hear of the same devices: the same verdict on every rank. */
 static void judge_devices(struct xm_creation *c, int size)
 {
@@ -151,12 +162,12 @@ static void judge_devices(struct xm_creation *c, int size)
 
     for (int i = 0; i < size; i++) {
         if (!c->all[i].has_device) {
-            c->outcome = XM_RETRY; /* its buffers were empty this time, and no device was current */
             snprintf(
                 c->detail, sizeof(c->detail),
                 "rank %d: no device is in use; the buffers of this rank are empty and no device "
                 "was made current",
                 i);
+            conclude(c, XM_RETRY); /* it may have some next time */
             return;
         }
     }
@@ -166,11 +177,11 @@ static void judge_devices(struct xm_creation *c, int size)
     for (int i = 1; i < size; i++) {
         for (int j = 0; j < i; j++) {
             if (memcmp(c->all[i].uuid, c->all[j].uuid, XC_DEVICE_UUID_BYTES) == 0) {
-                c->outcome = XM_FAILED;
                 snprintf(c->detail, sizeof(c->detail),
                          "ranks %d and %d use the same device; give each rank a device of its own "
                          "(cudaSetDevice or hipSetDevice with the local rank, or xccl-run)",
                          j, i);
+                conclude(c, XM_FAILED);
                 return;
             }
         }
@@ -192,8 +203,8 @@ static void begin_join(struct xm_comm *xm)
         res = xm_vendor_begin(c->dev, c->device, xm->size, xm->rank, &c->message->id, &c->job);
     }
     if (res != xcclSuccess) {
-        c->outcome = XM_FAILED;
         snprintf(c->detail, sizeof(c->detail), "%s", xc_last_detail());
+        conclude(c, XM_FAILED);
     }
 }
 
@@ -218,8 +229,8 @@ static void advance(struct xm_comm *xm, struct xm_creation *c)
     xcclResult_t res = xm_vendor_take(c->job, &c->vendor);
     c->job = NULL;
     c->made = (res == xcclSuccess);
-    c->outcome = (res == xcclSuccess) ? XM_DONE : XM_FAILED;
     snprintf(c->detail, sizeof(c->detail), "%s", xc_last_detail());
+    conclude(c, (res == xcclSuccess) ? XM_DONE : XM_FAILED);
     if (us > __atomic_load_n(&measured_us, __ATOMIC_RELAXED)) {
         __atomic_store_n(&measured_us, us, __ATOMIC_RELAXED);
     }
@@ -241,8 +252,8 @@ void xm_creation_give_up(struct xm_comm *xm, const char *why)
 {
     pthread_mutex_lock(&advancing);
     if (xm->creation->outcome == XM_PENDING) {
-        xm->creation->outcome = XM_FAILED;
         snprintf(xm->creation->detail, sizeof(xm->creation->detail), "%s", why);
+        conclude(xm->creation, XM_FAILED);
     }
     pthread_mutex_unlock(&advancing);
 }
