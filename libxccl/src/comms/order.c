@@ -15,12 +15,13 @@
 /* How long the thread looks often, and how long it sleeps between looks afterwards. */
 enum { LOOKS_BEFORE_NAP = 2000, NAP_NS = 50 * 1000 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xm_turn *waiting, **waiting_end = &waiting; /* in the order of the calls */
-static bool            served;                            /* a thread looks after them */
-static struct xm_job   service;
-static bool            enqueuing; /* atomic: one whose turn came is not on its stream yet */
-static bool            one_queue, several_threads;
+static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_turn  *waiting; /* atomic; in the order of the calls */
+static struct xm_turn **waiting_end = &waiting;
+static bool             served; /* a thread looks after them */
+static struct xm_job    service;
+static bool             enqueuing; /* atomic: one whose turn came is not on its stream yet */
+static bool             one_queue, several_threads;
 
 void xm_queue_init(struct xm_queue *queue)
 {
@@ -141,7 +142,7 @@ static struct xm_turn *take(uint64_t communicator, uint64_t number)
     for (struct xm_turn **at = &waiting; *at != NULL; at = &(*at)->next) {
         struct xm_turn *turn = *at;
         if ((turn->communicator == communicator) && (turn->number == number)) {
-            *at = turn->next;
+            __atomic_store_n(at, turn->next, __ATOMIC_RELEASE);
             if (*at == NULL) {
                 waiting_end = at;
             }
@@ -241,7 +242,7 @@ void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *tu
     if (turn != NULL) {
         turn->next = NULL;
         pthread_mutex_lock(&lock);
-        *waiting_end = turn;
+        __atomic_store_n(waiting_end, turn, __ATOMIC_RELEASE);
         waiting_end = &turn->next;
         start = !served;
         served = true;

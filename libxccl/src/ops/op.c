@@ -24,7 +24,8 @@ static int             num_idle;
 
 /* Those under way whose requests the program holds, in the order of their start. */
 static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xm_op   *pending, *pending_last;
+static struct xm_op   *pending; /* atomic */
+static struct xm_op   *pending_last;
 
 /* A thread's last one: most programs have one at a time. */
 static __thread struct xm_op *mine;
@@ -231,7 +232,7 @@ static void add_pending(struct xm_op *op)
     if (pending_last != NULL) {
         pending_last->next = op;
     } else {
-        pending = op;
+        __atomic_store_n(&pending, op, __ATOMIC_RELEASE);
     }
     pending_last = op;
     pthread_mutex_unlock(&pending_lock);
@@ -242,7 +243,7 @@ static void remove_pending(struct xm_op *op)
     if (op->previous != NULL) {
         op->previous->next = op->next;
     } else {
-        pending = op->next;
+        __atomic_store_n(&pending, op->next, __ATOMIC_RELEASE);
     }
     if (op->next != NULL) {
         op->next->previous = op->previous;

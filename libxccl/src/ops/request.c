@@ -98,7 +98,7 @@ static void remove_entry(MPI_Request handle)
 
 /* ---- an operation's ---- */
 
-static int query(void *extra, MPI_Status *status)
+static int query_operation(void *extra, MPI_Status *status)
 {
     const struct xm_op *op = extra;
 
@@ -141,7 +141,7 @@ int xm_request_make(struct xm_op *op, MPI_Request *request)
     if (e == NULL) {
         return MPI_ERR_OTHER;
     }
-    int code = xm_pmpi.Grequest_start(query, release, cancel, op, &op->request);
+    int code = xm_pmpi.Grequest_start(query_operation, release, cancel, op, &op->request);
     if (code != MPI_SUCCESS) {
         free(e);
         return code;
@@ -303,7 +303,7 @@ static int start_all(int count, MPI_Request requests[], int profiling)
     return code;
 }
 
-/* Those whose requests were freed before they were over: their data is still to come. */
+/* Those whose requests were freed before they were over: their data is still to come. Atomic. */
 static struct xm_transfer *orphans;
 
 void xm_entry_forget(struct xm_entry *e)
@@ -337,7 +337,7 @@ static bool poll_orphan(struct xm_transfer *t)
     struct xm_wait wait = xm_wait_begin("for a copy between devices");
 
     while (!xm_transfer_poll(t)) {
-        enum xm_fetch fetch = t->rendezvous.fetch;
+        enum xm_fetch fetch = __atomic_load_n(&t->rendezvous.fetch, __ATOMIC_RELAXED);
         if (((fetch != XM_FETCH_COPYING) && (fetch != XM_FETCH_REFUSED)) ||
             (xm_wait_step(&wait) == XM_WAIT_EXPIRED)) {
             return false;
@@ -353,7 +353,7 @@ void xm_requests_progress(void)
     }
     pthread_mutex_lock(&lock);
     struct xm_transfer *left = orphans;
-    orphans = NULL;
+    __atomic_store_n(&orphans, NULL, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     while (left != NULL) {
         struct xm_transfer *t = left;

@@ -104,10 +104,13 @@ static void hide_transfers(struct array *a)
             bool over = xm_transfer_poll(t);
             a->used[i] = over ? visible(t, a->given[i]) : XM_HANDLE(MPI_REQUEST_NULL);
             a->hidden += over ? 0 : 1;
+            if (!over) {
+                continue; /* another thread may be fetching it */
+            }
             bool fix = (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept;
-            if (over && fix && !t->generalised) {
+            if (fix && !t->generalised) {
                 a->fixes[i] = fix_of(t);
-            } else if (over && (t->form != 'P')) {
+            } else if (t->form != 'P') {
                 xm_entry_forget(a->entries[i]);
                 a->entries[i] = NULL;
             }

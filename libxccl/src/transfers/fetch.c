@@ -283,6 +283,11 @@ xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes)
     return (part != NULL) ? xm_transfer_part_out(part, got) : xcclSuccess;
 }
 
+static void set_stage(struct xm_rendezvous *r, enum xm_fetch stage)
+{
+    __atomic_store_n(&r->fetch, stage, __ATOMIC_RELEASE);
+}
+
 static void end_fetch(struct xm_rendezvous *r, const struct xc_device_ops *dev)
 {
     if (r->event != NULL) {
@@ -291,7 +296,7 @@ static void end_fetch(struct xm_rendezvous *r, const struct xc_device_ops *dev)
     }
     scatter(r);
     r->came = (MPI_Count)r->got.bytes;
-    r->fetch = XM_FETCH_OVER;
+    set_stage(r, XM_FETCH_OVER);
     xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_DONE);
     xm_offer_move(r->offer, r->got.number, XM_OFFER_SERVED, XM_OFFER_DONE);
 }
@@ -301,7 +306,7 @@ static void refuse(struct xm_rendezvous *r)
 {
     xc_info("device memory of another process cannot be mapped (%s): its messages are staged",
             xc_last_detail());
-    r->fetch = XM_FETCH_REFUSED;
+    set_stage(r, XM_FETCH_REFUSED);
     xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_REFUSED);
 }
 
@@ -312,10 +317,9 @@ void xm_fetch_start(struct xm_transfer *t)
     struct xm_rendezvous       *r = &t->rendezvous;
     int                         device = device_for(dev, r);
     void                       *saved;
+    bool                        over = false;
 
-    bool over = false;
-
-    r->fetch = XM_FETCH_COPYING;
+    set_stage(r, XM_FETCH_COPYING);
     if (r->got.bytes > (uint64_t)r->receive.bytes) {
         r->code = MPI_ERR_TRUNCATE;
         end_fetch(r, dev);

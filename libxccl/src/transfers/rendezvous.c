@@ -144,7 +144,7 @@ void xm_rendezvous_glance(struct xm_transfer *t)
     struct xm_rendezvous *r = &t->rendezvous;
     struct xm_descriptor  d;
 
-    if (!r->looks || (r->fetch != XM_FETCH_NONE) || !enter(r)) {
+    if (!r->looks || (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) != XM_FETCH_NONE) || !enter(r)) {
         return;
     }
     if (r->fetch == XM_FETCH_NONE) {

@@ -61,7 +61,7 @@ struct xm_rendezvous {
     bool                  holds;
     char                 *landing; /* packed bytes instead, for a type that cannot be taken apart */
     bool                  scatters; /* or for the time of a copy */
-    enum xm_fetch         fetch;
+    enum xm_fetch         fetch;    /* atomic: changed by the thread that is at it */
     struct xm_descriptor  got;
     struct xm_offer      *offer;
     void                 *event; /* the copy's, unless a kernel does it: */
