@@ -22,7 +22,7 @@ HOST = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 def environment(stage, **more):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("XCCL_", "SLURM_", "NCCL_"))}
     cache = (stage.parent / "CMakeCache.txt").read_text()
-    if re.search(r"^XCCL_SANITIZE:BOOL=(ON|1|TRUE)$", cache, re.M):
+    if re.search(r"^XCCL_SANITIZE:[A-Z]+=(ON|1|TRUE)$", cache, re.M):
         env["ASAN_OPTIONS"] = "detect_leaks=0"
         command = ["cc", "-print-file-name=libasan.so"]  # insists on being loaded first
         env["LD_PRELOAD"] = subprocess.check_output(command, text=True).strip()

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -23,7 +24,8 @@ class Tools:
     def __init__(self, folder):
         self.folder = folder
         self.bin = folder / "bin"
-        self.sanitized = "XCCL_SANITIZE:BOOL=ON" in (folder.parent / "CMakeCache.txt").read_text()
+        cache = (folder.parent / "CMakeCache.txt").read_text()
+        self.sanitized = re.search(r"^XCCL_SANITIZE:[A-Z]+=(ON|1|TRUE)$", cache, re.M)
 
     def environment(self, extra=None):
         env = {

@@ -8,6 +8,7 @@ the rest. Every run has a time limit, and nothing may be left of it: no process,
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -19,6 +20,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[3]
 SHARED_MEMORY = Path("/dev/shm")
 MARK = "XCCL_TEST_RUN"
+SUPPRESSIONS = Path(__file__).with_name("tsan.supp")
 
 
 class Result:
@@ -48,14 +50,22 @@ class Build:
         self.stage = Path(facts["stage"])
         self.programs = Path(facts["programs"])
         self.sanitized = facts["sanitized"]
-        self.libasan = facts["libasan"]
+        self.sanitizer = facts["sanitizer"]
+        self.checks_threads = "tsan" in Path(self.sanitizer).name
         self.families = facts["families"]
         self.interposer = self.stage / "lib/libxccl-mpi.so"
 
     def preload(self):
-        """Value of LD_PRELOAD: AddressSanitizer insists on being first."""
-        first = [self.libasan] if self.sanitized else []
-        return ":".join([*first, str(self.interposer)])
+        """Value of LD_PRELOAD: a sanitizer's runtime insists on being first."""
+        return ":".join([*filter(None, [self.sanitizer]), str(self.interposer)])
+
+    def fixed_addresses(self):
+        """ThreadSanitizer of GCC before 14 cannot have its memory where a kernel randomises much."""
+        command = ["setarch", "-R"]
+        if not self.checks_threads or not shutil.which("setarch"):
+            return []
+        allowed = subprocess.run([*command, "true"], check=False, capture_output=True)
+        return command if allowed.returncode == 0 else []
 
     def environment(self, sim):
         """The caller's, without what would change the outcome."""
@@ -71,6 +81,15 @@ class Build:
             env["XCCL_SIM"] = sim
         env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1"
+        if self.checks_threads:
+            # What MPI does is not seen, nor are its locks: only ours order what we do.
+            env["TSAN_OPTIONS"] = (
+                f"suppressions={SUPPRESSIONS} ignore_noninstrumented_modules=1 history_size=4"
+            )
+            # UCX's hooks lock in a thread that has ended for the sanitizer, which crashes.
+            env["UCX_MEM_EVENTS"] = "no"
+            # PMIx of Open MPI 5 wants shared memory where the sanitizer has its own.
+            env["PMIX_MCA_gds"] = "hash"
         return env
 
 
@@ -192,7 +211,7 @@ class Mpi:
                 [folder, *filter(None, [env.get("LD_LIBRARY_PATH")])]
             )
         env.update(options.get("env") or {})
-        inner = ["env"]
+        inner = [*self.build.fixed_addresses(), "env"]
         if options.get("preload", True):
             inner.append(f"LD_PRELOAD={self.build.preload()}")
         return execute(

@@ -106,7 +106,7 @@ def test_rendezvous(mpi):
     mpi.run(2, "mpi_colls cuda dd rendezvous", timeout=60).good()
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.tsan), 4])
 def test_threads(family, ranks):
     """MPI_THREAD_MULTIPLE: a communicator per thread, in no common order."""
     result = family.run(ranks, "mpi_threads cuda", timeout=60)

@@ -42,7 +42,7 @@ def test_case(mpi, case):
     go(mpi, 3 if case in ("mixed", "scan") else 2, f"mpi_hang {case}", env=env)
 
 
-@pytest.mark.parametrize("create", ["auto", "first"])
+@pytest.mark.parametrize("create", ["auto", pytest.param("first", marks=pytest.mark.tsan)])
 @pytest.mark.parametrize("case", ["mpi_hang threads", "mpi_requests threads"])
 def test_one_queue(mpi, case, create):
     """Two threads whose streams share one hardware queue, and launch in any order."""

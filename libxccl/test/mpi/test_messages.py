@@ -30,6 +30,11 @@ def test_threads(mpi):
     go(mpi, 2, "--threads 2")
 
 
+@pytest.mark.tsan
+def test_threads_short_ones_fetched(family):
+    go(family, 2, "--threads 2", env={"XCCL_RENDEZVOUS": "240"})
+
+
 @pytest.mark.parametrize("least", ["240", "2000"])
 def test_short_ones_fetched(mpi, least):
     """Far more of the messages stay in device memory until they are fetched."""

@@ -100,10 +100,9 @@ def test_tools_in_line(openmpi, tmp_path):
     subprocess.run([mpicc, "-shared", "-fPIC", "-o", library, tool], check=True)
     program = openmpi.program("mpi_host")
     xccl = openmpi.build.interposer
-    first = [openmpi.build.libasan] if openmpi.build.sanitized else []
 
     def seen(*libraries):
-        preload = ":".join(map(str, [*first, *libraries]))
+        preload = ":".join(map(str, filter(None, [openmpi.build.sanitizer, *libraries])))
         words = [shutil.which("env"), f"LD_PRELOAD={preload}", program]
         result = openmpi.run(2, words, sim=None, preload=False)
         assert result.status == 0, result.out

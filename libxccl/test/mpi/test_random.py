@@ -43,8 +43,14 @@ def test_mixed(mpi):
     go(mpi, 2, "--mixed", env={"XCCL_MEMORY": "mixed"})
 
 
+@pytest.mark.tsan
 def test_threads(mpi):
     go(mpi, 2, "--threads 2")
+
+
+@pytest.mark.tsan
+def test_mixed_threads(openmpi):
+    go(openmpi, 2, "--mixed --threads 2", env={"XCCL_MEMORY": "mixed"})
 
 
 def test_rocm(openmpi):

@@ -35,7 +35,7 @@ class Stage:
         self.bin, self.lib = folder / "bin", folder / "lib"
         self.interposer = self.lib / "libxccl-mpi.so"
         self.cache = (folder.parent / "CMakeCache.txt").read_text()
-        self.sanitized = re.search(r"^XCCL_SANITIZE:BOOL=(ON|1|TRUE)$", self.cache, re.M)
+        self.sanitized = re.search(r"^XCCL_SANITIZE:[A-Z]+=(ON|1|TRUE)$", self.cache, re.M)
 
     def environment(self, extra=None, drop=()):
         """The caller's, without what would change the outcome."""
