@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "flatten_types.h"
 
+#include <dlfcn.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "data/types.h"
+#include "support.h"
 
 enum { MOST_BLOCKS = 5, MOST_DIMS = 3 };
 
@@ -13,19 +19,10 @@ enum { LOWEST_EXTENT = 0 };
 enum { LOWEST_EXTENT = -8 };
 #endif
 
-uint64_t ft_next(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 /* low <= number <= high */
 static int between(uint64_t *state, int low, int high)
 {
-    return low + (int)((ft_next(state) >> 11) % (uint64_t)(high - low + 1));
+    return low + (int)((mt_next(state) >> 11) % (uint64_t)(high - low + 1));
 }
 
 /* Not MPI_LONG_DOUBLE: what lies between two of them need not be copied, and MPICH does not. */
@@ -241,4 +238,33 @@ MPI_Datatype ft_draw(uint64_t *state, int depth)
         MPI_Type_free(&inner);
     }
     return type;
+}
+
+void ft_begin(int argc, char **argv)
+{
+    void (*const none[XM_NUM_FUNCTIONS])(void) = {NULL};
+
+    mt_begin(&argc, &argv, false);
+    if ((argc < 4) || (xm_mpi_open(dlopen(NULL, RTLD_LAZY), none) != xcclSuccess)) {
+        fprintf(stderr, "usage: %s none SEED TYPES\n", argv[0]);
+        MPI_Abort(MPI_COMM_WORLD, 64);
+    }
+    xm_types_init();
+}
+
+void ft_check_random(char **argv, ft_check *check)
+{
+    uint64_t seed = strtoull(argv[2], NULL, 10);
+    int      types = atoi(argv[3]);
+    char     what[64];
+
+    for (int i = 0; i < types; i++) {
+        uint64_t     state = seed + 0x9e3779b97f4a7c15u * (uint64_t)i;
+        MPI_Datatype type = ft_draw(&state, 1 + i % 4);
+
+        snprintf(what, sizeof(what), "seed %" PRIu64 ", type %d", seed, i);
+        MPI_Type_commit(&type);
+        check(type, i, state, what);
+        MPI_Type_free(&type);
+    }
 }

@@ -119,20 +119,12 @@ void mg_sides_close(struct mg_worker *w)
     memset(w->used, 0, sizeof(w->used));
 }
 
-static void fill_random(char *to, size_t bytes, uint64_t seed)
-{
-    for (size_t i = 0; i < bytes; i += sizeof(seed)) {
-        uint64_t word = rx_next(&seed);
-        memcpy(to + i, &word, (bytes - i < sizeof(word)) ? bytes - i : sizeof(word));
-    }
-}
-
 /* The data of a message, from one end to the other of what it has in this pass. */
 static const char *data_of(struct mg_worker *w, const struct mg_message *m)
 {
     char *data = scratch(w, 0, m->bytes);
 
-    fill_random(data, m->bytes, rx_hash(m->seed, 9, (uint64_t)w->pass));
+    mt_fill_noise(data, m->bytes, rx_hash(m->seed, 9, (uint64_t)w->pass));
     return data;
 }
 
@@ -153,7 +145,7 @@ void mg_side_fill(struct mg_worker *w, struct mg_side *side)
     const struct mg_side *data_side = (side->replaced != NULL) ? side->replaced : side;
     uint64_t              place = (uint64_t)(data_side - w->sides);
 
-    fill_random(side->before, side->bytes, rx_hash(w->round.seed, place, (uint64_t)w->pass));
+    mt_fill_noise(side->before, side->bytes, rx_hash(w->round.seed, place, (uint64_t)w->pass));
     if (data_side->sends) {
         const struct mg_message *m = &data_side->message;
         scatter(side->before + side->origin, data_side->type, data_of(w, m), m->bytes);
@@ -199,7 +191,7 @@ void mg_side_reuse(struct mg_worker *w, struct mg_side *side)
 {
     char *other = scratch(w, 1, side->bytes);
 
-    fill_random(other, side->bytes, 1);
+    mt_fill_noise(other, side->bytes, 1);
     mt_put(side->memory, side->where, other, side->bytes);
     side->checked = true;
 }

@@ -219,7 +219,7 @@ static void draw_message(struct mg_worker *w)
     uint64_t           state = rx_hash(r->seed, 50, (uint64_t)r->num_messages);
     int                kind = rx_below(&state, 32);
 
-    *m = (struct mg_message){.kind = MG_MESSAGE, .seed = rx_next(&state)};
+    *m = (struct mg_message){.kind = MG_MESSAGE, .seed = mt_next(&state)};
     draw_ends(w, m, &state);
     m->wild = draw_wild(r, m);
     if (kind < 2) {
@@ -238,7 +238,7 @@ static void draw_message(struct mg_worker *w)
     }
     draw_data(m,
               (m->wild == MG_ANY) ? rx_hash(r->seed, 60 + (uint64_t)m->slot, (uint64_t)m->dest)
-                                  : rx_next(&state),
+                                  : mt_next(&state),
               &state);
     r->num_messages++;
 }
@@ -317,7 +317,7 @@ static void draw_shifts(struct mg_worker *w, uint64_t *state)
         r->shifts[i] = (struct mg_shift){.distance = rx_below(state, 2 * size + 1) - size,
                                          .around = rx_below(state, 2) == 0,
                                          .tag = SHIFT_TAGS + i,
-                                         .seed = rx_next(state)};
+                                         .seed = mt_next(state)};
         if (r->shifts[i].around) {
             r->shifts[i].distance %= size;
         }

@@ -6,9 +6,6 @@
  * the kernels, which are compiled into this program too.
  * Usage: mpi_copies none SEED TYPES
  */
-#include <dlfcn.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,16 +160,6 @@ static void finish(struct sample *s)
     xm_scratch_end(&s->scratch);
 }
 
-static char *noise(size_t bytes, uint64_t seed)
-{
-    char *memory = malloc(bytes + 1);
-
-    for (size_t i = 0; i < bytes; i++) {
-        memory[i] = (char)(ft_next(&seed) >> 24);
-    }
-    return memory;
-}
-
 /* What MPI packs from memory, which is the buffer's span. */
 static char *packed_by_mpi(const struct sample *s, char *memory)
 {
@@ -195,7 +182,8 @@ static void unpacked_by_mpi(const struct sample *s, char *memory, char *packed)
 static void check_pack(struct sample *s)
 {
     size_t bytes = (size_t)s->buffer.bytes;
-    char  *memory = noise(s->span, 1), *want = packed_by_mpi(s, memory), *got = noise(bytes, 2);
+    char  *memory = mt_noise(s->span, 1), *want = packed_by_mpi(s, memory),
+         *got = mt_noise(bytes, 2);
 
     s->buffer.buf = memory - s->buffer.low;
     xcclResult_t res = xm_pack(&s->copier, &s->buffer, got);
@@ -208,8 +196,8 @@ static void check_pack(struct sample *s)
 
 static void check_unpack(struct sample *s)
 {
-    char *packed = noise((size_t)s->buffer.bytes, 3);
-    char *want = noise(s->span, 1), *got = noise(s->span, 1);
+    char *packed = mt_noise((size_t)s->buffer.bytes, 3);
+    char *want = mt_noise(s->span, 1), *got = mt_noise(s->span, 1);
 
     unpacked_by_mpi(s, want, packed);
     s->buffer.buf = got - s->buffer.low;
@@ -224,7 +212,7 @@ static void check_unpack(struct sample *s)
 /* The data must come, the rest may. */
 static void check_in(struct sample *s)
 {
-    char *memory = noise(s->span, 1), *span = noise(s->span, 4);
+    char *memory = mt_noise(s->span, 1), *span = mt_noise(s->span, 4);
 
     s->buffer.buf = memory - s->buffer.low;
     xcclResult_t res = xm_stage_in(&s->copier, &s->buffer, span);
@@ -240,7 +228,7 @@ static void check_in(struct sample *s)
 /* Only the first bytes of data come out; of a type with bytes twice all, or whole elements. */
 static void check_out(struct sample *s, MPI_Count bytes)
 {
-    char *memory = noise(s->span, 1), *span = noise(s->span, 4), *want = noise(s->span, 1);
+    char *memory = mt_noise(s->span, 1), *span = mt_noise(s->span, 4), *want = mt_noise(s->span, 1);
     char *old = packed_by_mpi(s, memory), *fresh = packed_by_mpi(s, span);
 
     memcpy(old, fresh, (size_t)bytes);
@@ -270,25 +258,15 @@ static void check_type(MPI_Datatype type, int count, const char *what, uint64_t 
         check_in(&s);
         check_out(&s, s.buffer.bytes);
         if (ordered) {
-            check_out(&s, (MPI_Count)(ft_next(&salt) % (uint64_t)(s.buffer.bytes + 1)));
+            check_out(&s, (MPI_Count)(mt_next(&salt) % (uint64_t)(s.buffer.bytes + 1)));
         }
     }
     finish(&s);
 }
 
-static void random_types(uint64_t seed, int types)
+static void check_random(MPI_Datatype type, int i, uint64_t salt, const char *what)
 {
-    char what[64];
-
-    for (int i = 0; i < types; i++) {
-        uint64_t     state = seed + 0x9e3779b97f4a7c15u * (uint64_t)i;
-        MPI_Datatype type = ft_draw(&state, 1 + i % 4);
-
-        snprintf(what, sizeof(what), "seed %" PRIu64 ", type %d", seed, i);
-        MPI_Type_commit(&type);
-        check_type(type, 1 + i % 5, what, state, i % 6 != 0);
-        MPI_Type_free(&type);
-    }
+    check_type(type, 1 + i % 5, what, salt, i % 6 != 0);
 }
 
 /* ---- how many calls it takes ---- */
@@ -383,19 +361,12 @@ static void irregular(void)
 
 int main(int argc, char **argv)
 {
-    void (*const none[XM_NUM_FUNCTIONS])(void) = {NULL};
-
-    mt_begin(&argc, &argv, false);
-    if ((argc < 4) || (xm_mpi_open(dlopen(NULL, RTLD_LAZY), none) != xcclSuccess)) {
-        fprintf(stderr, "usage: mpi_copies none SEED TYPES\n");
-        MPI_Abort(MPI_COMM_WORLD, 64);
-    }
-    xm_types_init();
+    ft_begin(argc, argv);
     for (int i = 0; i < 2; i++) {
         with_kernels = (i == 1);
         known_types();
         irregular();
-        random_types(strtoull(argv[2], NULL, 10), atoi(argv[3]));
+        ft_check_random(argv, check_random);
     }
     xm_flat_finalize();
     mt_summary();

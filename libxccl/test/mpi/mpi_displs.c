@@ -11,7 +11,7 @@
 
 #include "support.h"
 
-enum { PART = 37, GAP = 3, SLOT = PART + GAP, MOST_RANKS = 64, UNTOUCHED = -77, FAR = 1 << 18 };
+enum { PART = 37, GAP = 3, SLOT = PART + GAP, MOST_RANKS = 64, FAR = 1 << 18 };
 
 enum pattern { AROUND, BELOW, BACK, NUM_PATTERNS };
 static const char *const pattern_names[] = {"around", "below", "moved back"};
@@ -72,7 +72,7 @@ static int value(int from, int to, int place)
 static void fill(struct layout *l, bool data)
 {
     for (int i = 0; i < l->elements; i++) {
-        l->host[i] = UNTOUCHED;
+        l->host[i] = MT_UNTOUCHED;
     }
     for (int part = 0; data && (part < l->ranks); part++) {
         for (int i = 0; i < PART; i++) {
@@ -92,7 +92,7 @@ static void expect(struct layout *l, const char *what, int to)
     for (int i = 0; i < l->elements; i++) {
         int place = i - GAP;
         int part = l->ranks - 1 - place / SLOT;
-        int wanted = UNTOUCHED;
+        int wanted = MT_UNTOUCHED;
         if ((place >= 0) && (place % SLOT < PART)) {
             wanted = value(part, (to < 0) ? mt_rank() : to, place % SLOT);
         }

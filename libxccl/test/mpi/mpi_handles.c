@@ -9,7 +9,7 @@
 
 #include "support.h"
 
-enum { COUNT = 100, ROOM = 2 * COUNT, UNTOUCHED = -77 };
+enum { COUNT = 100, ROOM = 2 * COUNT };
 
 static const char *folder = ".";
 
@@ -19,7 +19,7 @@ static int *make(bool filled)
     int *buffer = mt_alloc(MT_DEVICE, sizeof(host));
 
     for (int i = 0; i < ROOM; i++) {
-        host[i] = filled ? i + 1 : UNTOUCHED;
+        host[i] = filled ? i + 1 : MT_UNTOUCHED;
     }
     mt_put(buffer, MT_DEVICE, host, sizeof(host));
     return buffer;
@@ -55,7 +55,7 @@ static void expect(const int *buffer)
 
     mt_get(host, buffer, MT_DEVICE, sizeof(host));
     for (int i = 0; i < ROOM; i++) {
-        wrong += host[i] != ((i % 2 == 0) ? i / 2 + 1 : UNTOUCHED);
+        wrong += host[i] != ((i % 2 == 0) ? i / 2 + 1 : MT_UNTOUCHED);
     }
     mt_expect(wrong == 0, "%d of %d integers are wrong", wrong, ROOM);
 }

@@ -10,7 +10,6 @@
  * only to those, shifts come in one order on all ranks, and late receives wait for what is sent
  * before any rank waits for anything of this rank.
  */
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,8 +197,6 @@ static void read_options(int argc, char **argv)
 /* Threads have no order among them, so each has communicators of its own. */
 static void run_workers(void)
 {
-    pthread_t threads[MOST_THREADS];
-
     for (int i = 0; i < rx_options.threads; i++) {
         workers[i].id = i;
         workers[i].phase = "begin";
@@ -212,12 +209,7 @@ static void run_workers(void)
         work(&workers[0]);
         return;
     }
-    for (int i = 0; i < rx_options.threads; i++) {
-        pthread_create(&threads[i], NULL, work, &workers[i]);
-    }
-    for (int i = 0; i < rx_options.threads; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    mt_in_threads(rx_options.threads, work, workers, sizeof(workers[0]));
     for (int i = 0; i < rx_options.threads; i++) {
         MPI_Comm_free(&workers[i].parent);
     }

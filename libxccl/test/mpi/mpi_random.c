@@ -13,7 +13,6 @@
  * Calls come in batches: their references are made first, while nothing is pending, because the
  * references pass by what is tested, which could make no progress meanwhile.
  */
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -420,8 +419,6 @@ static void read_options(int argc, char **argv)
 /* Threads have no order among them, so each has a communicator; alone, the world itself. */
 static void run_workers(void)
 {
-    pthread_t threads[MOST_THREADS];
-
     if (rx_options.threads == 1) {
         workers[0].parent = MPI_COMM_WORLD;
         work(&workers[0]);
@@ -431,12 +428,7 @@ static void run_workers(void)
         workers[i].id = i;
         MPI_Comm_dup(MPI_COMM_WORLD, &workers[i].parent);
     }
-    for (int i = 0; i < rx_options.threads; i++) {
-        pthread_create(&threads[i], NULL, work, &workers[i]);
-    }
-    for (int i = 0; i < rx_options.threads; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    mt_in_threads(rx_options.threads, work, workers, sizeof(workers[0]));
     for (int i = 0; i < rx_options.threads; i++) {
         MPI_Comm_free(&workers[i].parent);
     }

@@ -12,50 +12,24 @@
 
 #include "support.h"
 
-enum { COUNT = 20000, ROWS = 40, COLUMNS = 500, TAG = 5, UNTOUCHED = -77, DESCRIPTOR = 240 };
+enum { COUNT = 20000, ROWS = 40, COLUMNS = 500, TAG = 5, DESCRIPTOR = 240 };
 
 static const char *path;
 
-static int value(int from, int salt, int i)
-{
-    return from * 1000000 + salt * 50021 + i;
-}
-
 static int *make(enum mt_where where, int count, int salt)
 {
-    int *host = malloc(sizeof(int) * COUNT);
-    int *buffer = mt_alloc(where, sizeof(int) * COUNT);
-
-    for (int i = 0; i < COUNT; i++) {
-        host[i] = (i < count) ? value(mt_rank(), salt, i) : UNTOUCHED;
-    }
-    mt_put(buffer, where, host, sizeof(int) * COUNT);
-    free(host);
-    return buffer;
+    return mt_ints_make(where, COUNT, count, salt);
 }
 
 static void expect(const int *buffer, enum mt_where where, int count, int from, int salt,
                    const char *what)
 {
-    int *host = malloc(sizeof(int) * COUNT);
-    int  wrong = 0;
-
-    mt_get(host, buffer, where, sizeof(int) * COUNT);
-    for (int i = 0; i < COUNT; i++) {
-        wrong += host[i] != ((i < count) ? value(from, salt, i) : UNTOUCHED);
-    }
-    mt_expect(wrong == 0, "%s: %d of %d integers are wrong", what, wrong, COUNT);
-    free(host);
+    mt_ints_expect(buffer, where, COUNT, count, from, salt, what);
 }
 
 static void expect_status(const MPI_Status *status, int tag, int count, const char *what)
 {
-    int got = -1;
-
-    MPI_Get_count(status, MPI_INT, &got);
-    mt_expect((status->MPI_SOURCE == 1 - mt_rank()) && (status->MPI_TAG == tag) && (got == count),
-              "%s: the status says %d integers, tag %d, rank %d, not %d, %d, %d", what, got,
-              status->MPI_TAG, status->MPI_SOURCE, count, tag, 1 - mt_rank());
+    mt_expect_status(status, 1 - mt_rank(), tag, count, what);
 }
 
 /* Did the last send of this rank go the way that is expected? */
@@ -129,7 +103,7 @@ static void expect_type(const int *buffer, enum mt_where where, bool holes, int 
     mt_get(host, buffer, where, sizeof(int) * COUNT);
     for (int i = 0; i < COUNT; i++) {
         bool hole = holes && (i % COLUMNS == COLUMNS - 1);
-        wrong += host[i] != (hole ? UNTOUCHED : value(0, salt, i));
+        wrong += host[i] != (hole ? MT_UNTOUCHED : mt_value(0, salt, i));
     }
     mt_expect(wrong == 0, "%s: %d of %d integers are wrong", what, wrong, COUNT);
     free(host);
@@ -344,7 +318,7 @@ static void case_late(void)
     int        *host = malloc(sizeof(int) * COUNT);
 
     for (int i = 0; i < COUNT; i++) {
-        host[i] = UNTOUCHED;
+        host[i] = MT_UNTOUCHED;
     }
     MPI_Irecv(host, COUNT, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD, &request);
     mt_memory_open(mt_runtime(), mt_rank());
@@ -449,8 +423,8 @@ static void case_many(void)
         for (int i = 0; i < MESSAGES; i++) {
             MPI_Recv(out, LENGTH, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             mt_get(host, out, MT_DEVICE, sizeof(int) * LENGTH);
-            wrong +=
-                (host[0] != value(0, 2, i)) || (host[LENGTH - 1] != value(0, 2, i + LENGTH - 1));
+            wrong += (host[0] != mt_value(0, 2, i)) ||
+                     (host[LENGTH - 1] != mt_value(0, 2, i + LENGTH - 1));
         }
         free(host);
     }

@@ -10,51 +10,24 @@
 
 #include "support.h"
 
-enum { COUNT = 5000, ROOM = COUNT + 7, TAG = 5, UNTOUCHED = -77, ROWS = 9, COLUMNS = 11 };
+enum { COUNT = 5000, ROOM = COUNT + 7, TAG = 5, ROWS = 9, COLUMNS = 11 };
 
 static const char *folder = ".";
-
-static int value(int from, int salt, int i)
-{
-    return from * 100000 + salt * 10007 + i;
-}
 
 /* ROOM integers in device memory, of which the first `count` have values and the rest do not. */
 static int *make(int count, int salt)
 {
-    int *host = malloc(sizeof(int) * ROOM);
-    int *buffer = mt_alloc(MT_DEVICE, sizeof(int) * ROOM);
-
-    for (int i = 0; i < ROOM; i++) {
-        host[i] = (i < count) ? value(mt_rank(), salt, i) : UNTOUCHED;
-    }
-    mt_put(buffer, MT_DEVICE, host, sizeof(int) * ROOM);
-    free(host);
-    return buffer;
+    return mt_ints_make(MT_DEVICE, ROOM, count, salt);
 }
 
-/* Are the first `count` values those of rank `from`, and the others untouched? */
 static void expect(const int *buffer, int count, int from, int salt, const char *what)
 {
-    int *host = malloc(sizeof(int) * ROOM);
-    int  wrong = 0;
-
-    mt_get(host, buffer, MT_DEVICE, sizeof(int) * ROOM);
-    for (int i = 0; i < ROOM; i++) {
-        wrong += host[i] != ((i < count) ? value(from, salt, i) : UNTOUCHED);
-    }
-    mt_expect(wrong == 0, "%s: %d of %d integers are wrong", what, wrong, ROOM);
-    free(host);
+    mt_ints_expect(buffer, MT_DEVICE, ROOM, count, from, salt, what);
 }
 
 static void expect_status(const MPI_Status *status, int from, int count, const char *what)
 {
-    int got = -1;
-
-    MPI_Get_count(status, MPI_INT, &got);
-    mt_expect((status->MPI_SOURCE == from) && (status->MPI_TAG == TAG) && (got == count),
-              "%s: the status says %d integers from rank %d, not %d from %d", what, got,
-              status->MPI_SOURCE, count, from);
+    mt_expect_status(status, from, TAG, count, what);
 }
 
 /* ---- messages around a ring ---- */
@@ -111,7 +84,7 @@ static void ring_persistent(sending_request *init, const char *what, int salt)
     for (int round = 0; round < 3; round++) {
         int *host = malloc(sizeof(int) * COUNT);
         for (int i = 0; i < COUNT; i++) {
-            host[i] = value(mt_rank(), salt + round, i);
+            host[i] = mt_value(mt_rank(), salt + round, i);
         }
         mt_put(in, MT_DEVICE, host, sizeof(int) * COUNT);
         free(host);
@@ -236,7 +209,7 @@ static void case_partial(void)
     MPI_Type_create_resized(columns, 0, (MPI_Aint)sizeof(host[0]), &type);
     MPI_Type_commit(&type);
     for (size_t i = 0; i < sizeof(host) / sizeof(int); i++) {
-        (&host[0][0][0])[i] = UNTOUCHED;
+        (&host[0][0][0])[i] = MT_UNTOUCHED;
     }
     mt_put(matrix, MT_DEVICE, host, sizeof(host));
     MPI_Sendrecv(in, SENT, MPI_INT, next, TAG, matrix, ELEMENTS, type, last, TAG, MPI_COMM_WORLD,
@@ -246,7 +219,7 @@ static void case_partial(void)
         for (int r = 0; r < ROWS; r++) {
             for (int c = 0; c < COLUMNS; c++) {
                 bool filled = (c < BLOCK) && (seen < SENT);
-                wrong += host[e][r][c] != (filled ? value(last, 1, seen) : UNTOUCHED);
+                wrong += host[e][r][c] != (filled ? mt_value(last, 1, seen) : MT_UNTOUCHED);
                 seen += filled ? 1 : 0;
             }
         }
@@ -311,7 +284,7 @@ static void case_errors(void)
     mt_expect(class == MPI_ERR_TRUNCATE, "a truncated message: class %d", class);
     int *host = malloc(sizeof(int) * ROOM);
     mt_get(host, out, MT_DEVICE, sizeof(int) * ROOM);
-    mt_expect(host[10] == UNTOUCHED, "a truncated message wrote beyond its buffer");
+    mt_expect(host[10] == MT_UNTOUCHED, "a truncated message wrote beyond its buffer");
     free(host);
     MPI_Barrier(comm);
     code = MPI_Send(in, -1, MPI_INT, next, TAG, comm);
@@ -416,7 +389,7 @@ static void case_partitions(void)
     for (int round = 0; round < 3; round++) {
         int *host = malloc(sizeof(int) * ALL);
         for (int i = 0; i < ALL; i++) {
-            host[i] = value(mt_rank(), round, i);
+            host[i] = mt_value(mt_rank(), round, i);
         }
         mt_put(in, MT_DEVICE, host, sizeof(int) * ALL);
         free(host);
@@ -465,7 +438,7 @@ static void expect_slots(const int *buffer, int wanted, const char *what)
 
 static void fenced(MPI_Win win, const int *memory, int next, int last)
 {
-    int *in = slots_of(100 + mt_rank()), *out = slots_of(UNTOUCHED);
+    int *in = slots_of(100 + mt_rank()), *out = slots_of(MT_UNTOUCHED);
 
     MPI_Win_fence(0, win);
     MPI_Put(in, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT, win);
@@ -485,8 +458,8 @@ static void fenced(MPI_Win win, const int *memory, int next, int last)
 
 static void locked(MPI_Win win, int next)
 {
-    int        *one = slots_of(1), *out = slots_of(UNTOUCHED), *seven = slots_of(7);
-    int        *fetched = slots_of(UNTOUCHED), host[SLOTS];
+    int        *one = slots_of(1), *out = slots_of(MT_UNTOUCHED), *seven = slots_of(7);
+    int        *fetched = slots_of(MT_UNTOUCHED), host[SLOTS];
     MPI_Request request;
 
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, win);
@@ -499,7 +472,7 @@ static void locked(MPI_Win win, int next)
     MPI_Fetch_and_op(one, fetched, MPI_INT, next, 0, MPI_SUM, win);
     MPI_Win_flush_all(win);
     mt_get(host, fetched, MT_DEVICE, sizeof(host));
-    mt_expect((host[0] == 8) && (host[1] == UNTOUCHED), "MPI_Fetch_and_op gave %d", host[0]);
+    mt_expect((host[0] == 8) && (host[1] == MT_UNTOUCHED), "MPI_Fetch_and_op gave %d", host[0]);
     MPI_Compare_and_swap(seven, fetched, out, MPI_INT, next, 1, win);
     MPI_Rput(seven, 2, MPI_INT, next, 2, 2, MPI_INT, win, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -722,7 +695,7 @@ static void file_shared(void)
     mt_expect(got == 3, "at the end of a file: %d integers", got);
     int *host = malloc(sizeof(int) * ROOM);
     mt_get(host, out, MT_DEVICE, sizeof(int) * ROOM);
-    mt_expect((host[2] == value(mt_size() - 1, 3, COUNT - 1)) && (host[3] == UNTOUCHED),
+    mt_expect((host[2] == mt_value(mt_size() - 1, 3, COUNT - 1)) && (host[3] == MT_UNTOUCHED),
               "at the end of a file: wrong integers");
     free(host);
     MPI_File_close(&file);

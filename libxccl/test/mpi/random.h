@@ -10,7 +10,7 @@
 
 #include <mpi.h>
 
-#include "memory.h"
+#include "support.h"
 #include "types.h"
 
 enum { RX_MAX_RANKS = 16, RX_MAX_PLACES = 16, RX_COMMS = 5, RX_BATCH = 6 };
@@ -134,8 +134,7 @@ struct rx_options {
 };
 extern struct rx_options rx_options;
 
-/* A small generator, and a hash for what several ranks have to know of each other. */
-uint64_t rx_next(uint64_t *state);
+/* Of mt_next(), and a hash for what several ranks have to know of each other. */
 int      rx_below(uint64_t *state, int limit);
 uint64_t rx_hash(uint64_t seed, uint64_t a, uint64_t b);
 

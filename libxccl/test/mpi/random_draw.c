@@ -337,7 +337,7 @@ static void draw_units(struct rx_call *c, uint64_t *state)
 {
     int    kind = rx_below(state, 1000);
     int    small = rx_below(state, 20);
-    double part = (double)(rx_next(state) >> 40) / (double)(1 << 24);
+    double part = (double)(mt_next(state) >> 40) / (double)(1 << 24);
     size_t size = (c->base == NULL) ? 24 : rx_type_get(c->base, 0)->size;
     bool   blocks = !is_reduction(c->coll) && (c->coll != RX_BCAST);
     size_t unit = size * (size_t)c->per_unit * (size_t)(blocks ? c->where.size : 1);

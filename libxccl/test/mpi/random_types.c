@@ -14,26 +14,17 @@ static struct rx_op   user_sum, user_affine;
 static int            num_bases;
 static bool           defined[MOST_BASES][MOST_OPS];
 
-uint64_t rx_next(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 int rx_below(uint64_t *state, int limit)
 {
-    return (limit < 1) ? 0 : (int)((rx_next(state) >> 11) % (uint64_t)limit);
+    return (limit < 1) ? 0 : (int)((mt_next(state) >> 11) % (uint64_t)limit);
 }
 
 uint64_t rx_hash(uint64_t seed, uint64_t a, uint64_t b)
 {
     uint64_t state = seed ^ (a * 0xd6e8feb86659fd93u) ^ (b * 0xa5a3564e27f8865bu);
 
-    rx_next(&state);
-    return rx_next(&state);
+    mt_next(&state);
+    return mt_next(&state);
 }
 
 static const struct {

@@ -4,12 +4,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PRINTED = 10 };
+enum { MOST_PRINTED = 10, MOST_THREADS = 8 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char     *runtime = "none";
@@ -86,6 +85,75 @@ void *mt_driver(const char *cuda, const char *hip)
         return NULL;
     }
     return dlsym(RTLD_DEFAULT, (strcmp(runtime, "rocm") == 0) ? hip : cuda);
+}
+
+uint64_t mt_next(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+void mt_fill_noise(char *to, size_t bytes, uint64_t seed)
+{
+    for (size_t i = 0; i < bytes; i += sizeof(seed)) {
+        uint64_t word = mt_next(&seed);
+        memcpy(to + i, &word, (bytes - i < sizeof(word)) ? bytes - i : sizeof(word));
+    }
+}
+
+char *mt_noise(size_t bytes, uint64_t seed)
+{
+    char *memory = malloc(bytes + 1);
+
+    mt_fill_noise(memory, bytes, seed);
+    return memory;
+}
+
+int mt_value(int from, int salt, int i)
+{
+    return from * 50000000 + salt * 50021 + i;
+}
+
+int *mt_ints_make(enum mt_where where, int room, int count, int salt)
+{
+    size_t bytes = sizeof(int) * (size_t)room;
+    int   *host = malloc(bytes);
+    int   *buffer = mt_alloc(where, bytes);
+
+    for (int i = 0; i < room; i++) {
+        host[i] = (i < count) ? mt_value(rank, salt, i) : MT_UNTOUCHED;
+    }
+    mt_put(buffer, where, host, bytes);
+    free(host);
+    return buffer;
+}
+
+void mt_ints_expect(const int *buffer, enum mt_where where, int room, int count, int from, int salt,
+                    const char *what)
+{
+    size_t bytes = sizeof(int) * (size_t)room;
+    int   *host = malloc(bytes);
+    int    wrong = 0;
+
+    mt_get(host, buffer, where, bytes);
+    for (int i = 0; i < room; i++) {
+        wrong += host[i] != ((i < count) ? mt_value(from, salt, i) : MT_UNTOUCHED);
+    }
+    mt_expect(wrong == 0, "%s: %d of %d integers are wrong", what, wrong, room);
+    free(host);
+}
+
+void mt_expect_status(const MPI_Status *status, int from, int tag, int count, const char *what)
+{
+    int got = -1;
+
+    MPI_Get_count(status, MPI_INT, &got);
+    mt_expect((status->MPI_SOURCE == from) && (status->MPI_TAG == tag) && (got == count),
+              "%s: the status says %d integers, tag %d, rank %d, not %d, %d, %d", what, got,
+              status->MPI_TAG, status->MPI_SOURCE, count, tag, from);
 }
 
 struct mt_pair mt_pair_make(enum mt_where where, int count)
@@ -178,6 +246,18 @@ void mt_run_case(const struct mt_named_case *cases, int argc, char **argv)
     }
     fprintf(stderr, "%s: no case is named '%s'\n", argv[0], name);
     MPI_Abort(MPI_COMM_WORLD, 64);
+}
+
+void mt_in_threads(int threads, void *(*work)(void *argument), void *arguments, size_t each)
+{
+    pthread_t made[MOST_THREADS];
+
+    for (int i = 0; i < threads; i++) {
+        pthread_create(&made[i], NULL, work, (char *)arguments + (size_t)i * each);
+    }
+    for (int i = 0; i < threads; i++) {
+        pthread_join(made[i], NULL);
+    }
 }
 
 void mt_two_threads(MPI_Comm comms[2], void *(*work)(void *which))

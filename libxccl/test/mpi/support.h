@@ -3,6 +3,8 @@
 #ifndef MT_SUPPORT_H
 #define MT_SUPPORT_H
 
+#include <stdint.h>
+
 #include <mpi.h>
 
 #include "memory.h"
@@ -26,8 +28,31 @@ void mt_summary(void);
 /* The exit status: 1 if this rank saw a failure, also after mt_summary(). */
 int mt_status(void);
 
+/* A small generator, and `bytes` bytes of it; mt_noise() allocates one more, so that it is never
+ * NULL. */
+uint64_t mt_next(uint64_t *state);
+void     mt_fill_noise(char *to, size_t bytes, uint64_t seed);
+char    *mt_noise(size_t bytes, uint64_t seed);
+
 /* A function of the device runtime by its CUDA and HIP name; NULL without one. */
 void *mt_driver(const char *cuda, const char *hip);
+
+/* What is in a buffer of integers where no message of a test came. */
+enum { MT_UNTOUCHED = -77 };
+
+/* Number i of what rank `from` sends; salt tells its messages apart. */
+int mt_value(int from, int salt, int i);
+
+/* `room` integers, of which the first `count` have this rank's values and the rest are untouched.
+ */
+int *mt_ints_make(enum mt_where where, int room, int count, int salt);
+
+/* Are the first `count` those of rank `from`, and the rest untouched? */
+void mt_ints_expect(const int *buffer, enum mt_where where, int room, int count, int from, int salt,
+                    const char *what);
+
+/* Does it tell of so many integers? */
+void mt_expect_status(const MPI_Status *status, int from, int tag, int count, const char *what);
 
 /* Two buffers of floats, and host memory to fill and read them through. */
 struct mt_pair {
@@ -59,6 +84,9 @@ struct mt_named_case {
 
 /* Run the case that the program's second argument names; exits with 64 if there is none. */
 void mt_run_case(const struct mt_named_case *cases, int argc, char **argv);
+
+/* Run work in so many threads, each with an element of `arguments`, which are `each` bytes long. */
+void mt_in_threads(int threads, void *(*work)(void *argument), void *arguments, size_t each);
 
 /*
  * Run work in two threads and free comms, which are made first: a communicator for each. work gets
