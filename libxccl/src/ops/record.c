@@ -17,7 +17,7 @@ enum { RECORDS = 256, HISTORY = 8 };
 
 /* Words are static texts: nothing is formatted until somebody reads them. */
 struct xm_record {
-    const struct xm_comm *comm;   /* only compared: it may be gone */
+    const struct xm_comm *comm;   /* atomic; only compared: it may be gone */
     uint64_t              number; /* of the record, from 1; 0: unused */
     char                  comm_id[32];
     int                   comm_rank, comm_size;
@@ -68,7 +68,7 @@ struct xm_record *xm_record_begin(const struct xm_op *op)
     bool                  sends = (call->sendtype != 0);
 
     __atomic_store_n(&r->number, 0, __ATOMIC_RELEASE);
-    r->comm = op->comm;
+    __atomic_store_n(&r->comm, op->comm, __ATOMIC_RELAXED);
     memcpy(r->comm_id, "none", sizeof("none"));
     if (op->comm != NULL) {
         memcpy(r->comm_id, op->comm->id, sizeof(r->comm_id));
@@ -87,7 +87,7 @@ struct xm_record *xm_record_begin(const struct xm_op *op)
     r->path = op->path->name;
     r->state = "started";
     clock_gettime(CLOCK_REALTIME_COARSE, &r->started);
-    r->ended.tv_sec = 0;
+    __atomic_store_n(&r->ended.tv_sec, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&r->number, number, __ATOMIC_RELEASE);
     return r;
 }
@@ -100,7 +100,10 @@ void xm_record_state(struct xm_record *r, const char *state)
     }
     r->state = state;
     if (state != xm_waiting) {
-        clock_gettime(CLOCK_REALTIME_COARSE, &r->ended);
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+        r->ended.tv_nsec = now.tv_nsec;
+        __atomic_store_n(&r->ended.tv_sec, now.tv_sec, __ATOMIC_RELAXED);
     }
 }
 
@@ -123,10 +126,11 @@ void xm_record_history(const struct xm_comm *xm, char *buf, size_t len)
     buf[0] = '\0';
     for (uint64_t i = 0; (i < RECORDS) && (i < now) && (told < HISTORY) && (n < len); i++) {
         const struct xm_record *r = &records[(now - i) % RECORDS];
-        if ((r->comm != xm) || (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) != now - i)) {
+        if ((__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) != now - i) ||
+            (__atomic_load_n(&r->comm, __ATOMIC_RELAXED) != xm)) {
             continue;
         }
-        bool over = (r->ended.tv_sec != 0);
+        bool over = (__atomic_load_n(&r->ended.tv_sec, __ATOMIC_RELAXED) != 0);
         n +=
             (size_t)snprintf(buf + n, len - n, "%s#%llu %s of %lld bytes%s", (told > 0) ? ", " : "",
                              (unsigned long long)r->sequence, xm_coll_name(r->coll),
