@@ -244,8 +244,9 @@ static int serve_on_device(struct xm_op *op)
         return raise(op, res, xc_last_detail());
     }
     op->facts.obstacle = xm_facts_obstacle(op);
-    struct xm_choice choice = xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
-    if ((choice.path == XM_PATH_CCL) && (xm->state == XM_COMM_BROKEN)) {
+    struct xm_choice   choice = xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
+    enum xm_comm_state state = xm_comm_state_now(xm);
+    if ((choice.path == XM_PATH_CCL) && (state == XM_COMM_BROKEN)) {
         return raise(op, xcclInvalidUsage, xm->reason);
     }
     if (choice.path == XM_PATH_CCL) {
@@ -254,10 +255,10 @@ static int serve_on_device(struct xm_op *op)
             xm_op_free(op);
             return code;
         }
-        if (xm->state != XM_COMM_READY) {
+        if (state != XM_COMM_READY) {
             xm_comm_saved(xm, xm_facts_saving_us(&op->facts), op->dev, op->device);
             choice.path = XM_PATH_MPI;
-            choice.reason = (xm->state == XM_COMM_FAILED)
+            choice.reason = (state == XM_COMM_FAILED)
                                 ? xm->reason
                                 : "a vendor communicator has not paid for itself yet";
         }

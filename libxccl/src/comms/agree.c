@@ -288,7 +288,8 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
 xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_device_ops *dev,
                            int device)
 {
-    bool asks_seats = (xm->state != XM_COMM_NEW) && xm->one_node && blocking;
+    enum xm_comm_state state = xm_comm_state_now(xm);
+    bool               asks_seats = (state != XM_COMM_NEW) && xm->one_node && blocking;
     bool offered = (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
     bool create = offered && (xc_params()->comm_create == XC_CREATE_FIRST);
 
@@ -298,8 +299,9 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_de
             return res;
         }
     }
-    if (xm->inter || (xm->state == XM_COMM_READY) || (xm->state == XM_COMM_FAILED) ||
-        (xm->state == XM_COMM_BROKEN)) {
+    state = xm_comm_state_now(xm);
+    if (xm->inter || (state == XM_COMM_READY) || (state == XM_COMM_FAILED) ||
+        (state == XM_COMM_BROKEN)) {
         return xcclSuccess;
     }
     return agree(xm, blocking, create, dev, device);

@@ -11,7 +11,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int             keyval = MPI_KEYVAL_INVALID;
 static struct xm_comm *all;
-static bool            finalized;  /* atomic */
+static bool            finalized;                            /* atomic */
+static pthread_mutex_t breaking = PTHREAD_MUTEX_INITIALIZER; /* of vendor and reason */
 static unsigned        generation; /* atomic: counts communicators freed */
 
 /* The communicator of this thread's last call: most programs use few. */
@@ -241,13 +242,34 @@ void xm_comm_freed(void)
 
 void xm_comm_break(struct xm_comm *xm, const char *reason)
 {
-    snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
-    xm->state = XM_COMM_BROKEN;
-    if (xm->vendor != NULL) {
-        xm_vendor_break(xm->vendor);
-        xm_vendor_release(xm->vendor); /* aborted on a thread when its last operation lets go */
-        xm->vendor = NULL;
+    pthread_mutex_lock(&breaking);
+    struct xm_vendor *vendor = xm->vendor;
+    xm->vendor = NULL;
+    if (xm->state != XM_COMM_BROKEN) {
+        snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
+        __atomic_store_n(&xm->state, XM_COMM_BROKEN, __ATOMIC_RELEASE);
     }
+    pthread_mutex_unlock(&breaking);
+    if (vendor != NULL) {
+        xm_vendor_break(vendor);
+        xm_vendor_release(vendor); /* aborted on a thread when its last operation lets go */
+    }
+}
+
+enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm)
+{
+    return __atomic_load_n(&xm->state, __ATOMIC_ACQUIRE);
+}
+
+struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm)
+{
+    pthread_mutex_lock(&breaking);
+    struct xm_vendor *vendor = xm->vendor;
+    if (vendor != NULL) {
+        xm_vendor_hold(vendor);
+    }
+    pthread_mutex_unlock(&breaking);
+    return vendor;
 }
 
 bool xm_comms_finalized(void)

@@ -47,7 +47,7 @@ struct xm_comm {
     bool     vector_on_device; /* has this rank brought device memory to them? */
     bool     tracked;          /* has it seen device memory? equal on all ranks */
 
-    enum xm_comm_state  state;
+    enum xm_comm_state  state;           /* atomic: any thread may break it */
     char                reason[640];     /* of FAILED and BROKEN; a message and paths fit */
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
     struct xm_checkin   checkin;
@@ -91,7 +91,10 @@ uint64_t xm_comm_call(struct xm_comm *xm, enum xm_board_memory memory, enum xm_c
 bool xm_comms_have_seats(void);
 
 /* Give up an operation that will not complete; the communicator is BROKEN from here on. */
-void xm_comm_break(struct xm_comm *xm, const char *reason);
+void               xm_comm_break(struct xm_comm *xm, const char *reason);
+enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm);
+/* That of a READY one, to be released; NULL: another thread broke the communicator. */
+struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm);
 
 /* In MPI_Finalize, before PMPI's: no vendor communicator is used from here on. */
 void xm_comms_finalize(void);

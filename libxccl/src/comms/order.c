@@ -136,16 +136,21 @@ static void put_in_order(const struct xm_turn *turn)
     free(sorted);
 }
 
+static void unlink_turn(struct xm_turn **at)
+{
+    __atomic_store_n(at, (*at)->next, __ATOMIC_RELEASE);
+    if (*at == NULL) {
+        waiting_end = at;
+    }
+}
+
 /* Take the turn that an entry of the queue means out of those that wait; NULL: enqueued before. */
 static struct xm_turn *take(uint64_t communicator, uint64_t number)
 {
     for (struct xm_turn **at = &waiting; *at != NULL; at = &(*at)->next) {
         struct xm_turn *turn = *at;
         if ((turn->communicator == communicator) && (turn->number == number)) {
-            __atomic_store_n(at, turn->next, __ATOMIC_RELEASE);
-            if (*at == NULL) {
-                waiting_end = at;
-            }
+            unlink_turn(at);
             return turn;
         }
     }
@@ -168,6 +173,22 @@ static void go_in_order(struct xm_queue *queue)
             turn->go(turn);
         }
     }
+}
+
+bool xm_order_withdraw(struct xm_turn *turn)
+{
+    struct xm_turn **at = &waiting;
+
+    pthread_mutex_lock(&lock);
+    while ((*at != NULL) && (*at != turn)) {
+        at = &(*at)->next;
+    }
+    bool found = (*at != NULL);
+    if (found) {
+        unlink_turn(at);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
 }
 
 void xm_order_enqueued(void)

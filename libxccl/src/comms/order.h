@@ -62,6 +62,9 @@ bool xm_order_wanted(bool blocking);
  */
 void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *turn);
 
+/* It failed meanwhile. False: its turn has come, and go was called or is about to be. */
+bool xm_order_withdraw(struct xm_turn *turn);
+
 /* The operation whose turn came is on its stream: the next may go. */
 void xm_order_enqueued(void);
 

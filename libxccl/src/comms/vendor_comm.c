@@ -228,6 +228,25 @@ void xm_vendor_launch(struct xm_vendor *v, struct xm_launch *launch, bool may_bl
     }
 }
 
+bool xm_vendor_withdraw(struct xm_vendor *v, const struct xm_launch *launch)
+{
+    struct xm_launch **at = &v->queue;
+
+    pthread_mutex_lock(&v->lock);
+    while ((*at != NULL) && (*at != launch)) {
+        at = &(*at)->next;
+    }
+    bool found = (*at != NULL);
+    if (found) {
+        *at = launch->next;
+        if (*at == NULL) {
+            v->queue_end = at;
+        }
+    }
+    pthread_mutex_unlock(&v->lock);
+    return found;
+}
+
 struct destruction {
     struct xm_job     job;
     struct xm_vendor *vendor;
@@ -315,7 +334,7 @@ void xm_vendor_release(struct xm_vendor *v)
 
 void xm_vendor_break(struct xm_vendor *v)
 {
-    v->broken = true;
+    __atomic_store_n(&v->broken, true, __ATOMIC_RELAXED);
 }
 
 uint64_t xm_vendor_idle(const int *world_ranks, int nranks)

@@ -68,6 +68,8 @@ void xm_vendor_abandon(struct xm_vendor_job *job);
  * on a thread. In the order of the calls.
  */
 void xm_vendor_launch(struct xm_vendor *vendor, struct xm_launch *launch, bool may_block);
+/* It failed meanwhile. False: it is not in the queue. */
+bool xm_vendor_withdraw(struct xm_vendor *vendor, const struct xm_launch *launch);
 
 /* Vendor communicators that MPI communicators of this process use now. */
 int xm_vendors_in_use(void);

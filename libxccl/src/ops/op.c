@@ -58,6 +58,9 @@ void xm_op_free(struct xm_op *op)
 {
     struct xm_comm *comm = op->comm;
 
+    if (op->lost) {
+        return;
+    }
     xm_buffers_free(&op->buffers);
     if (mine == NULL) {
         mine = op; /* lost with the thread: one for each thread that ever called */

@@ -133,11 +133,37 @@ static void launch(struct xm_launch *base)
     if (op->result != xcclSuccess) {
         xm_op_fail(op, op->result);
     }
-    bool in_turn = op->in_turn;
-    __atomic_store_n(&op->launched, 1, __ATOMIC_RELEASE); /* the operation may be gone now */
+    bool              in_turn = op->in_turn;
+    struct xm_vendor *vendor = op->vendor;
+    /* Now the operation may be gone. */
+    if (__atomic_exchange_n(&op->launched, XM_LAUNCHED, __ATOMIC_ACQ_REL) == XM_LAUNCH_LOST) {
+        xm_vendor_release(vendor);
+    }
     if (in_turn) {
         xm_order_enqueued();
     }
+}
+
+/*
+ * An operation that fails before it was launched must not be launched any more. If a thread is at
+ * it just now, that may go on for as long as the vendor's library blocks: then the operation's
+ * memory is left to it for good.
+ */
+static bool was_lost(struct xm_op *op)
+{
+    int waiting = XM_LAUNCH_WAITS;
+
+    if ((op->launch.run == NULL) || (op->in_turn && xm_order_withdraw(&op->turn))) {
+        return false;
+    }
+    if (xm_vendor_withdraw(op->vendor, &op->launch)) {
+        if (op->in_turn) {
+            xm_order_enqueued();
+        }
+        return false;
+    }
+    return __atomic_compare_exchange_n(&op->launched, &waiting, XM_LAUNCH_LOST, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 /* From whatever thread comes first to see that it is the operation's turn. */
@@ -195,8 +221,10 @@ static xcclResult_t start(struct xm_op *op)
 {
     void *saved;
 
-    op->vendor = op->comm->vendor;
-    xm_vendor_hold(op->vendor);
+    op->vendor = xm_comm_hold_vendor(op->comm);
+    if (op->vendor == NULL) {
+        return xm_op_fail(op, xc_fail(xcclInvalidUsage, "%s", op->comm->reason));
+    }
     xcclResult_t res = op->dev->enter(op->vendor->device, &saved);
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
@@ -275,7 +303,7 @@ static xcclResult_t progress(struct xm_op *op)
 {
     void *saved;
 
-    if (!__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE) == XM_LAUNCH_WAITS) {
         xm_order_poll();
         return ((++op->polls % 1024) == 0) && (async_error(op) != xcclSuccess)
                    ? xm_op_fail(op, xcclRemoteError)
@@ -295,6 +323,9 @@ static xcclResult_t progress(struct xm_op *op)
 
 static void release(struct xm_op *op, bool failed)
 {
+    if (op->vendor == NULL) {
+        return;
+    }
     if (!failed) {
         xm_ccl_buffers_free(op);
         xm_scratch_end(&op->scratch);
@@ -303,7 +334,10 @@ static void release(struct xm_op *op, bool failed)
     if (op->entered) {
         op->dev->leave(op->saved);
     }
-    xm_vendor_release(op->vendor);
+    op->lost = failed && was_lost(op);
+    if (!op->lost) {
+        xm_vendor_release(op->vendor);
+    }
 }
 
 const struct xm_path xm_path_ccl = {"ccl", start, progress, release};

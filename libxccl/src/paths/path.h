@@ -20,6 +20,9 @@ struct xm_ccl_buffer {
     size_t                 *displs; /* of each block, in bytes from ptr */
 };
 
+/* LAUNCHED: enqueued, or failed with result. LOST: it failed while a thread was launching it. */
+enum xm_launched { XM_LAUNCH_WAITS, XM_LAUNCHED, XM_LAUNCH_LOST };
+
 struct xm_op {
     struct xm_call              call;
     struct xm_comm             *comm; /* NULL: of no communicator (reduce_local) */
@@ -50,7 +53,8 @@ struct xm_op {
     struct xm_launch     launch;
     struct xm_turn       turn; /* with several vendor communicators in the process */
     bool                 may_block, in_turn;
-    int                  launched; /* atomic: enqueued, or failed with result */
+    int                  launched; /* atomic, enum xm_launched */
+    bool                 lost;     /* that is LOST: what it holds stays held */
     unsigned             polls;
     struct xm_ccl_buffer send, recv;
 

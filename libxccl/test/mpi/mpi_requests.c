@@ -14,10 +14,11 @@
 
 enum { COUNT = 2000, MANY = 6, TAG = 11, LARGE = 1 << 18 };
 
-static void start(struct mt_pair *pair, MPI_Comm comm, int salt, MPI_Request *request)
+static int start(struct mt_pair *pair, MPI_Comm comm, int salt, MPI_Request *request)
 {
+    *request = MPI_REQUEST_NULL;
     mt_pair_fill(pair, COUNT, comm, salt);
-    MPI_Iallreduce(pair->in, pair->out, COUNT, MPI_FLOAT, MPI_SUM, comm, request);
+    return MPI_Iallreduce(pair->in, pair->out, COUNT, MPI_FLOAT, MPI_SUM, comm, request);
 }
 
 /*
@@ -104,6 +105,45 @@ static void *thread_work(void *argument)
 static void case_threads(void)
 {
     mt_two_threads(thread_comms, thread_work);
+}
+
+static int broken; /* atomic: threads that saw an error */
+
+static void *breaking_work(void *argument)
+{
+    MPI_Comm       comm = thread_comms[(intptr_t)argument];
+    struct mt_pair pairs[MANY];
+    MPI_Request    requests[MANY];
+    int            code = MPI_SUCCESS;
+
+    mt_memory_enter();
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = mt_pair_make(MT_DEVICE, COUNT);
+        requests[i] = MPI_REQUEST_NULL;
+    }
+    mt_pair_allreduce(&pairs[0], COUNT, comm, 0); /* waits for the vendor's communicator */
+    for (int round = 0; (round < 100) && (code == MPI_SUCCESS); round++) {
+        for (int i = 0; (i < MANY) && (code == MPI_SUCCESS); i++) {
+            code = start(&pairs[i], comm, round + i, &requests[i]);
+        }
+        int waited = MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+        code = (code == MPI_SUCCESS) ? waited : code;
+        for (int i = 0; (i < MANY) && (code == MPI_SUCCESS); i++) {
+            mt_pair_expect_sum(&pairs[i], COUNT, mt_size(), round + i, "before the error");
+        }
+    }
+    __atomic_add_fetch(&broken, code != MPI_SUCCESS, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* An operation is made to fail: of one thread, and either may be the one that finds it. */
+static void case_broken(void)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    mt_two_threads(thread_comms, breaking_work);
+    mt_expect(broken == 1, "%d threads saw an error", broken);
 }
 
 /*
@@ -432,13 +472,10 @@ static void case_statuses(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"comms", case_comms},
-        {"orders", case_orders},
-        {"threads", case_threads},
-        {"mixture", case_mixture},
-        {"freed", case_freed},
-        {"statuses", case_statuses},
-        {NULL, NULL},
+        {"comms", case_comms},       {"orders", case_orders},
+        {"threads", case_threads},   {"broken", case_broken},
+        {"mixture", case_mixture},   {"freed", case_freed},
+        {"statuses", case_statuses}, {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

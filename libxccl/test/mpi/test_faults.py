@@ -97,6 +97,13 @@ def test_versions_differ(openmpi):
     assert "22803" in warnings_of(result)[0], result.out
 
 
+@pytest.mark.parametrize("number", [46, 59, 72])
+def test_error_with_threads(family, number):
+    """One thread's communicator breaks while both look after all operations; the other's goes on."""
+    env = {"XCCL_SIM_FAIL": f"async:allreduce@1={number}", "XCCL_TIMEOUT": "10"}
+    family.run(2, "mpi_requests cuda broken", env=env, timeout=60).good()
+
+
 @pytest.mark.parametrize("kind", ["async", "op"])
 def test_error_in_an_operation(mpi, kind):
     """An error of the library in mid-flight is an MPI error on every rank, with its history."""
