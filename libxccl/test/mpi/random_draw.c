@@ -11,12 +11,13 @@ enum { GUARD = 8, GRID = 1, GRAPH = 2, FAR = 1000 }; /* in elements, slots, in e
 #ifdef MPICH_VERSION
 /* MPICH 4.0.2 forgets the displacement of a rank that is alone, and reads too far to neighbours. */
 enum { ALONE_WRONG = RX_ALLGATHERV, WRONG = RX_NEIGHBOR_ALLTOALLW };
-/* Of larger messages of types with holes it says that they are truncated: only contiguous ones. */
-enum { NUM_SHAPES = 2, STRUCTS = 0 };
+/* Of larger messages of types with holes it says that they are truncated: only contiguous ones, and
+ * short ones of pairs such as MPI_LONG_INT. */
+enum { NUM_SHAPES = 2, STRUCTS = 0, MOST_OF_PAIRS = 4096 };
 #else
 /* Open MPI 4.1.4 takes a lone rank's displacement in bytes for one in extents. */
 enum { ALONE_WRONG = RX_ALLTOALLW, WRONG = RX_NUM_COLLS };
-enum { NUM_SHAPES = RX_SHAPES, STRUCTS = 1 };
+enum { NUM_SHAPES = RX_SHAPES, STRUCTS = 1, MOST_OF_PAIRS = 1 << 20 };
 #endif
 
 /* How the blocks of a side lie: one behind the other, or anywhere, counted in extents or bytes. */
@@ -332,6 +333,14 @@ static void draw_type(struct rx_call *c, uint64_t *state)
     c->per_unit = ((kind < 6) || rx_options.without[RX_HAS_DERIVED]) ? 1 : RX_UNIT;
 }
 
+static bool has_holes(const struct mt_type *base)
+{
+    int size;
+
+    PMPI_Type_size(base->type, &size);
+    return (size_t)size != rx_type_get(base, 0)->size;
+}
+
 /* From none to a MiB; counted in units, of which there may be one block for each rank. */
 static void draw_units(struct rx_call *c, uint64_t *state)
 {
@@ -343,6 +352,9 @@ static void draw_units(struct rx_call *c, uint64_t *state)
     size_t unit = size * (size_t)c->per_unit * (size_t)(blocks ? c->where.size : 1);
     size_t bytes = (kind < 940) ? 4096 : ((kind < 997) ? 100 << 10 : 1 << 20);
 
+    if ((bytes > MOST_OF_PAIRS) && (c->base != NULL) && has_holes(c->base)) {
+        bytes = MOST_OF_PAIRS;
+    }
     if (kind < 100) {
         c->units = 0;
     } else if (kind < 700) {
