@@ -18,6 +18,7 @@
  *   c      communicator                  h    file
  *   S      status                        q    request
  *   w      window                        k    rank of its group
+ *   o      operation; MPI_NO_OP takes no heed of the first buffer
  *   .      anything else
  *
  * Form: B blocking, N non-blocking, P persistent, O and E the begin and the end of a split call,
@@ -83,13 +84,13 @@
     X(Put, 8, 'W', "sntk...w")                                                                     \
     X(Get, 8, 'W', "rntk...w")                                                                     \
     X(Accumulate, 9, 'W', "sntk....w")                                                             \
-    X(Get_accumulate, 12, 'W', "sntrntk....w")                                                     \
+    X(Get_accumulate, 12, 'W', "sntrntk...ow")                                                     \
     X(Win_create, 6, 'R', "sy....")                                                                \
     X(Buffer_attach, 2, 'R', "sz")                                                                 \
     X(Rput, 9, 'N', "sntk...wq")                                                                   \
     X(Rget, 9, 'N', "rntk...wq")                                                                   \
     X(Raccumulate, 10, 'N', "sntk....wq")                                                          \
-    X(Rget_accumulate, 13, 'N', "sntrntk....wq")
+    X(Rget_accumulate, 13, 'N', "sntrntk...owq")
 
 #define XM_TRANSFERS_WITHOUT_COUNTS(X)                                                             \
     X(Probe, 4, 'Q', "..cS")                                                                       \
@@ -104,7 +105,7 @@
     X(File_write_all_end, 3, 'E', "hsS")                                                           \
     X(File_write_at_all_end, 3, 'E', "hsS")                                                        \
     X(File_write_ordered_end, 3, 'E', "hsS")                                                       \
-    X(Fetch_and_op, 7, 'W', "srtk..w")                                                             \
+    X(Fetch_and_op, 7, 'W', "srtk.ow")                                                             \
     X(Compare_and_swap, 7, 'W', "ssrtk.w")                                                         \
     X(Win_attach, 3, 'R', ".sy")                                                                   \
     X(Win_fence, 2, 'Y', ".w")                                                                     \

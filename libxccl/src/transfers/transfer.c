@@ -198,9 +198,17 @@ struct reader {
     MPI_Count           count;
     int                 first; /* of them */
     int                 end;
-    int                 at[4]; /* arguments that are buffers */
+    int                 at[4];   /* arguments that are buffers */
+    bool                ignores; /* the first of them, with all that is said of it */
     bool                valid;
 };
+
+static bool is_no_op(enum xm_function function, const long *args)
+{
+    int at = xm_transfer_argument(function, 'o');
+
+    return (at >= 0) && ((MPI_Op)(intptr_t)args[at] == XM_HANDLE(MPI_NO_OP));
+}
 
 static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
 {
@@ -209,6 +217,9 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
     for (int i = r->first; r->valid && (i < r->end); i++) {
         struct xm_part part = {.argument = r->at[i]};
         char           kind = t->kinds[part.argument];
+        if (r->ignores && (i == 0)) {
+            continue;
+        }
         part.buffer.in = (kind != 'r') || t->whole;
         part.buffer.out = (kind != 's');
         r->valid =
@@ -232,6 +243,8 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
 {
     const struct row *row = row_of(function);
     struct reader     r = {.t = t, .count = 1, .valid = true};
+
+    r.ignores = is_no_op(function, args);
 
     memset(t, 0, offsetof(struct xm_transfer, rendezvous.out));
     t->function = function;

@@ -491,6 +491,35 @@ static void locked(MPI_Win win, int next)
     mt_free(MT_DEVICE, fetched);
 }
 
+/* With MPI_NO_OP the origin is ignored, whatever is passed for it. */
+static void without_origin(MPI_Win win, int *memory, int next)
+{
+    int        *got = slots_of(UNTOUCHED), *fetched = slots_of(UNTOUCHED), host[SLOTS];
+    MPI_Request request;
+
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, mt_rank(), 0, win);
+    for (int i = 0; i < SLOTS; i++) {
+        memory[i] = 3;
+    }
+    MPI_Win_unlock(mt_rank(), win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win);
+    MPI_Get_accumulate(NULL, 0, MPI_DATATYPE_NULL, got, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT,
+                       MPI_NO_OP, win);
+    MPI_Fetch_and_op(NULL, fetched, MPI_INT, next, 0, MPI_NO_OP, win);
+    MPI_Win_flush(next, win);
+    expect_slots(got, 3, "MPI_Get_accumulate with MPI_NO_OP");
+    mt_get(host, fetched, MT_DEVICE, sizeof(host));
+    mt_expect(host[0] == 3, "MPI_Fetch_and_op with MPI_NO_OP gave %d", host[0]);
+    MPI_Rget_accumulate(NULL, 0, MPI_DATATYPE_NULL, fetched, SLOTS, MPI_INT, next, 0, SLOTS,
+                        MPI_INT, MPI_NO_OP, win, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Win_unlock(next, win);
+    expect_slots(fetched, 3, "MPI_Rget_accumulate with MPI_NO_OP");
+    mt_free(MT_DEVICE, got);
+    mt_free(MT_DEVICE, fetched);
+}
+
 /* A window on device memory is refused where it is made, not in a crash later. */
 static void refused(void)
 {
@@ -532,6 +561,8 @@ static void case_windows(void)
     fenced(win, memory, next, last);
     MPI_Barrier(MPI_COMM_WORLD);
     locked(win, next);
+    MPI_Barrier(MPI_COMM_WORLD);
+    without_origin(win, memory, next);
     MPI_Win_free(&win);
 }
 
