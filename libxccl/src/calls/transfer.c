@@ -201,11 +201,10 @@ static long argument(const struct xm_transfer *t, char kind)
     return t->args[xm_transfer_argument(t->function, kind)];
 }
 
-/* Is an argument this window or file? A handle of MPICH's is an int, and fills half of a long. */
-static bool is_handle(long argument, char kind, long handle)
+static bool is_file(const struct xm_transfer *t, long file)
 {
-    return (kind == 'w') ? ((MPI_Win)(intptr_t)argument == (MPI_Win)(intptr_t)handle)
-                         : ((MPI_File)(intptr_t)argument == (MPI_File)(intptr_t)handle);
+    return (strchr(t->kinds, 'h') != NULL) &&
+           ((MPI_File)(intptr_t)argument(t, 'h') == (MPI_File)(intptr_t)file);
 }
 
 /* The first of a file or window, the latter to a rank of it, or to any (rank < 0). */
@@ -215,8 +214,7 @@ static struct xm_transfer *take_begun(char kind, long handle, int rank)
 
     pthread_mutex_lock(&lock);
     for (; (t = *at) != NULL; at = &t->next) {
-        bool has = (strchr(t->kinds, kind) != NULL) && is_handle(argument(t, kind), kind, handle);
-        if (has && ((rank < 0) || ((int)argument(t, 'k') == rank))) {
+        if ((kind == 'w') ? xm_access_is(t, handle, rank) : is_file(t, handle)) {
             *at = t->next;
             __atomic_sub_fetch(&num_begun, 1, __ATOMIC_RELEASE);
             break;
@@ -241,6 +239,10 @@ static int synchronise(enum xm_function function, int profiling, const long *arg
             return raise(res);
         }
         xm_transfer_discard(t);
+    }
+    if ((code == MPI_SUCCESS) && xm_accesses_any()) {
+        xcclResult_t res = xm_accesses_synchronised(window, rank);
+        code = (res == xcclSuccess) ? code : raise(res);
     }
     return code;
 }
@@ -319,5 +321,5 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
 
 bool xm_transfers_begun(void)
 {
-    return __atomic_load_n(&num_begun, __ATOMIC_ACQUIRE) > 0;
+    return (__atomic_load_n(&num_begun, __ATOMIC_ACQUIRE) > 0) || xm_accesses_any();
 }

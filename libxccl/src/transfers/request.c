@@ -49,6 +49,7 @@ int xm_transfer_post(struct xm_transfer *t, int profiling)
     int at = xm_transfer_argument(t->function, 'q');
     int code = MPI_SUCCESS;
 
+    xm_access_begin(t);
     t->inner = XM_HANDLE(MPI_REQUEST_NULL);
     /* MPI may be ready with a descriptor at once, and then gives all such sends one handle. */
     t->generalised = is_file(t) || t->rendezvous.offered;
@@ -69,6 +70,7 @@ void xm_transfer_discard(struct xm_transfer *t)
 {
     MPI_Request request = t->request;
 
+    xm_access_end(t);
     xm_transfer_close(t);
     if (!t->generalised || (request == XM_HANDLE(MPI_REQUEST_NULL))) {
         free(t);
@@ -139,7 +141,7 @@ static void report(const struct xm_transfer *t)
     }
 }
 
-bool xm_transfer_poll(struct xm_transfer *t)
+static bool poll(struct xm_transfer *t)
 {
     MPI_Status status;
     int        flag = 0;
@@ -182,6 +184,11 @@ bool xm_transfer_poll(struct xm_transfer *t)
         xm_pmpi.Grequest_complete(t->request);
     }
     return true;
+}
+
+bool xm_transfer_poll(struct xm_transfer *t)
+{
+    return t->access ? xm_access_poll(t, poll) : poll(t);
 }
 
 bool xm_transfer_start_kept(struct xm_transfer *t, int *code_p)

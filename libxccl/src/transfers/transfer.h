@@ -54,6 +54,8 @@ struct xm_transfer {
     bool                done;  /* MPI is ready with it and the data is where it belongs */
     bool                over;  /* MPI is ready with it */
     struct xm_transfer *next;
+    bool                access; /* to a window, of which something comes back */
+    struct xm_transfer *beside; /* the next of those */
 
     struct xm_rendezvous rendezvous; /* last: its end is not cleared */
 };
@@ -123,5 +125,20 @@ bool xm_transfer_start_kept(struct xm_transfer *t, int *code_p);
 
 /* Look whether MPI is ready with the request, and finish. Never waits for other ranks. */
 bool xm_transfer_poll(struct xm_transfer *t);
+
+/* ---- access.c ---- */
+
+/* From before MPI is called until the transfer is discarded; nothing for other transfers. */
+void xm_access_begin(struct xm_transfer *t);
+void xm_access_end(struct xm_transfer *t);
+/* poll() of an access, while no other thread finishes it. */
+bool xm_access_poll(struct xm_transfer *t, bool (*poll)(struct xm_transfer *t));
+
+/* Is it to this window, and to this rank or to any (rank < 0)? */
+bool xm_access_is(const struct xm_transfer *t, long window, int rank);
+
+/* Finish those that MPI has synchronised, whose requests the program still holds, if any. */
+bool         xm_accesses_any(void);
+xcclResult_t xm_accesses_synchronised(long window, int rank);
 
 #endif

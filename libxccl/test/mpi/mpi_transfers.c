@@ -408,164 +408,6 @@ static void case_partitions(void)
 }
 #endif
 
-/* ---- windows in host memory, accessed from device memory ---- */
-
-enum { SLOTS = 16 };
-
-/* A device buffer of SLOTS integers, all the same. */
-static int *slots_of(int what)
-{
-    int  host[SLOTS];
-    int *buffer = mt_alloc(MT_DEVICE, sizeof(host));
-
-    for (int i = 0; i < SLOTS; i++) {
-        host[i] = what;
-    }
-    mt_put(buffer, MT_DEVICE, host, sizeof(host));
-    return buffer;
-}
-
-static void expect_slots(const int *buffer, int wanted, const char *what)
-{
-    int host[SLOTS], wrong = 0;
-
-    mt_get(host, buffer, MT_DEVICE, sizeof(host));
-    for (int i = 0; i < SLOTS; i++) {
-        wrong += (host[i] != wanted);
-    }
-    mt_expect(wrong == 0, "%s: %d integers are wrong", what, wrong);
-}
-
-static void fenced(MPI_Win win, const int *memory, int next, int last)
-{
-    int *in = slots_of(100 + mt_rank()), *out = slots_of(MT_UNTOUCHED);
-
-    MPI_Win_fence(0, win);
-    MPI_Put(in, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT, win);
-    MPI_Win_fence(0, win);
-    mt_expect(memory[SLOTS - 1] == 100 + last, "MPI_Put gave %d", memory[SLOTS - 1]);
-    MPI_Win_fence(0, win);
-    MPI_Accumulate(in, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT, MPI_SUM, win);
-    MPI_Win_fence(0, win);
-    mt_expect(memory[0] == 2 * (100 + last), "MPI_Accumulate gave %d", memory[0]);
-    MPI_Win_fence(0, win);
-    MPI_Get(out, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT, win);
-    MPI_Win_fence(0, win);
-    expect_slots(out, 2 * (100 + mt_rank()), "MPI_Get");
-    mt_free(MT_DEVICE, in);
-    mt_free(MT_DEVICE, out);
-}
-
-static void locked(MPI_Win win, int next)
-{
-    int        *one = slots_of(1), *out = slots_of(MT_UNTOUCHED), *seven = slots_of(7);
-    int        *fetched = slots_of(MT_UNTOUCHED), host[SLOTS];
-    MPI_Request request;
-
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, win);
-    MPI_Put(seven, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT, win);
-    MPI_Win_flush(next, win);
-    MPI_Get_accumulate(one, SLOTS, MPI_INT, out, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT, MPI_SUM,
-                       win);
-    MPI_Win_flush(next, win);
-    expect_slots(out, 7, "MPI_Get_accumulate");
-    MPI_Fetch_and_op(one, fetched, MPI_INT, next, 0, MPI_SUM, win);
-    MPI_Win_flush_all(win);
-    mt_get(host, fetched, MT_DEVICE, sizeof(host));
-    mt_expect((host[0] == 8) && (host[1] == MT_UNTOUCHED), "MPI_Fetch_and_op gave %d", host[0]);
-    MPI_Compare_and_swap(seven, fetched, out, MPI_INT, next, 1, win);
-    MPI_Rput(seven, 2, MPI_INT, next, 2, 2, MPI_INT, win, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Win_flush(next, win);
-    mt_get(host, out, MT_DEVICE, sizeof(host));
-    mt_expect(host[0] == 8, "MPI_Compare_and_swap gave %d", host[0]);
-    MPI_Rget(out, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT, win, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    mt_get(host, out, MT_DEVICE, sizeof(host));
-    mt_expect((host[0] == 9) && (host[1] == 7) && (host[3] == 7) && (host[4] == 8),
-              "MPI_Rget gave %d, %d, %d, %d", host[0], host[1], host[3], host[4]);
-    MPI_Win_unlock(next, win);
-    mt_free(MT_DEVICE, one);
-    mt_free(MT_DEVICE, out);
-    mt_free(MT_DEVICE, seven);
-    mt_free(MT_DEVICE, fetched);
-}
-
-/* With MPI_NO_OP the origin is ignored, whatever is passed for it. */
-static void without_origin(MPI_Win win, int *memory, int next)
-{
-    int        *got = slots_of(UNTOUCHED), *fetched = slots_of(UNTOUCHED), host[SLOTS];
-    MPI_Request request;
-
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, mt_rank(), 0, win);
-    for (int i = 0; i < SLOTS; i++) {
-        memory[i] = 3;
-    }
-    MPI_Win_unlock(mt_rank(), win);
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win);
-    MPI_Get_accumulate(NULL, 0, MPI_DATATYPE_NULL, got, SLOTS, MPI_INT, next, 0, SLOTS, MPI_INT,
-                       MPI_NO_OP, win);
-    MPI_Fetch_and_op(NULL, fetched, MPI_INT, next, 0, MPI_NO_OP, win);
-    MPI_Win_flush(next, win);
-    expect_slots(got, 3, "MPI_Get_accumulate with MPI_NO_OP");
-    mt_get(host, fetched, MT_DEVICE, sizeof(host));
-    mt_expect(host[0] == 3, "MPI_Fetch_and_op with MPI_NO_OP gave %d", host[0]);
-    MPI_Rget_accumulate(NULL, 0, MPI_DATATYPE_NULL, fetched, SLOTS, MPI_INT, next, 0, SLOTS,
-                        MPI_INT, MPI_NO_OP, win, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Win_unlock(next, win);
-    expect_slots(fetched, 3, "MPI_Rget_accumulate with MPI_NO_OP");
-    mt_free(MT_DEVICE, got);
-    mt_free(MT_DEVICE, fetched);
-}
-
-/* A window on device memory is refused where it is made, not in a crash later. */
-static void refused(void)
-{
-    int     code, class;
-    int    *memory = slots_of(0);
-    MPI_Win win = MPI_WIN_NULL;
-
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    code = MPI_Win_create(memory, sizeof(int) * SLOTS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
-                          &win);
-    MPI_Error_class(code, &class);
-    mt_expect((class != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
-              "a window on device memory: class %d", class);
-    if (win != MPI_WIN_NULL) {
-        MPI_Win_free(&win);
-    }
-    code = MPI_Buffer_attach(memory, sizeof(int) * SLOTS);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-    mt_expect((code != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
-              "device memory for buffered sends is not refused");
-    if (code == MPI_SUCCESS) {
-        void *attached;
-        int   size;
-        MPI_Buffer_detach(&attached, &size);
-    }
-    mt_free(MT_DEVICE, memory);
-}
-
-static void case_windows(void)
-{
-    int     next = (mt_rank() + 1) % mt_size(), last = (mt_rank() + mt_size() - 1) % mt_size();
-    int    *memory;
-    MPI_Win win;
-
-    refused();
-    MPI_Win_allocate(sizeof(int) * SLOTS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
-                     &win);
-    memset(memory, 0, sizeof(int) * SLOTS);
-    fenced(win, memory, next, last);
-    MPI_Barrier(MPI_COMM_WORLD);
-    locked(win, next);
-    MPI_Barrier(MPI_COMM_WORLD);
-    without_origin(win, memory, next);
-    MPI_Win_free(&win);
-}
-
 /* ---- files ---- */
 
 static MPI_Offset here(void)
@@ -749,10 +591,17 @@ static void case_files(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"sends", case_sends},     {"receives", case_receives}, {"partial", case_partial},
-        {"large", case_large},     {"order", case_order},       {"errors", case_errors},
-        {"freed", case_freed},     {"packing", case_packing},   {"partitions", case_partitions},
-        {"windows", case_windows}, {"files", case_files},       {NULL, NULL},
+        {"sends", case_sends},
+        {"receives", case_receives},
+        {"partial", case_partial},
+        {"large", case_large},
+        {"order", case_order},
+        {"errors", case_errors},
+        {"freed", case_freed},
+        {"packing", case_packing},
+        {"partitions", case_partitions},
+        {"files", case_files},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -4,7 +4,8 @@
 import pytest
 
 TIMEOUT = 60
-CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "windows"]
+CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing"]
+WINDOWS = ["fenced", "locked", "no-op", "requests", "refused"]
 
 
 def command(case, folder, runtime="cuda"):
@@ -14,6 +15,25 @@ def command(case, folder, runtime="cuda"):
 @pytest.mark.parametrize("case", [*CASES, "files"])
 def test_transfers(mpi, case, tmp_path):
     mpi.run(2, command(case, tmp_path), timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_windows(mpi, case):
+    mpi.run(2, f"mpi_windows cuda {case}", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_windows_reference(family, case):
+    """On host memory and without xccl the program itself is right."""
+    command = f"mpi_windows none {case}"
+    family.run(2, command, sim=None, preload=False, timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "none"])
+def test_created_windows(mpich, runtime):
+    """Open MPI 4.1 has none where the kernel does not copy between processes."""
+    devices = {"sim": "cuda:4"} if runtime == "cuda" else {"sim": None, "preload": False}
+    mpich.run(2, f"mpi_windows {runtime} created", timeout=TIMEOUT, **devices).good()
 
 
 @pytest.mark.parametrize("runtime", ["cuda", "none"])

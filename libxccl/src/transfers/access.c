@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Accesses to windows that fetch something and have a request. What synchronises the window
+ * completes them as well: then the program has their data, whenever it completes the requests.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "transfers/transfer.h"
+
+/* Held while one of them is looked at: another thread may be completing its request. */
+static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_transfer *accesses;
+static int                 number; /* atomic */
+
+void xm_access_begin(struct xm_transfer *t)
+{
+    for (int i = 0; (i < t->num_parts) && !t->access; i++) {
+        t->access = t->parts[i].buffer.out && (strchr(t->kinds, 'w') != NULL);
+    }
+    if (t->access) {
+        pthread_mutex_lock(&lock);
+        t->beside = accesses;
+        accesses = t;
+        __atomic_add_fetch(&number, 1, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+void xm_access_end(struct xm_transfer *t)
+{
+    struct xm_transfer **at = &accesses;
+
+    if (!t->access) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    while ((*at != NULL) && (*at != t)) {
+        at = &(*at)->beside;
+    }
+    if (*at == t) {
+        *at = t->beside;
+        __atomic_sub_fetch(&number, 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool xm_accesses_any(void)
+{
+    return __atomic_load_n(&number, __ATOMIC_ACQUIRE) > 0;
+}
+
+bool xm_access_poll(struct xm_transfer *t, bool (*poll)(struct xm_transfer *t))
+{
+    pthread_mutex_lock(&lock);
+    bool done = poll(t);
+    pthread_mutex_unlock(&lock);
+    return done;
+}
+
+/* MPI's handle may be an int, and fill half of a long. */
+bool xm_access_is(const struct xm_transfer *t, long window, int rank)
+{
+    int  at = xm_transfer_argument(t->function, 'w');
+    bool same = (at >= 0) && ((MPI_Win)(intptr_t)t->args[at] == (MPI_Win)(intptr_t)window);
+
+    return same && ((rank < 0) || ((int)t->args[xm_transfer_argument(t->function, 'k')] == rank));
+}
+
+xcclResult_t xm_accesses_synchronised(long window, int rank)
+{
+    xcclResult_t res = xcclSuccess;
+
+    pthread_mutex_lock(&lock);
+    for (struct xm_transfer *t = accesses; (t != NULL) && (res == xcclSuccess); t = t->beside) {
+        if (!t->done && xm_access_is(t, window, rank)) {
+            res = xm_transfer_copy_out(t, XM_WHOLE);
+            t->bytes = XM_WHOLE;
+            t->over = t->done = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return res;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One-sided communication with buffers in device memory and the window in host memory.
+ * Usage: mpi_windows cuda|rocm|none CASE
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { SLOTS = 16, UNTOUCHED = -77 };
+
+/* A window of SLOTS integers on each rank, and the ranks to reach and to be reached from. */
+struct window {
+    MPI_Win win;
+    int    *memory;
+    int     next;
+    int     last;
+};
+
+static struct window open_window(int what)
+{
+    struct window w = {.next = (mt_rank() + 1) % mt_size(),
+                       .last = (mt_rank() + mt_size() - 1) % mt_size()};
+
+    MPI_Win_allocate(sizeof(int) * SLOTS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &w.memory,
+                     &w.win);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, mt_rank(), 0, w.win);
+    for (int i = 0; i < SLOTS; i++) {
+        w.memory[i] = what;
+    }
+    MPI_Win_unlock(mt_rank(), w.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return w;
+}
+
+static void fill(int *buffer, int what)
+{
+    int host[SLOTS];
+
+    for (int i = 0; i < SLOTS; i++) {
+        host[i] = what;
+    }
+    mt_put(buffer, MT_DEVICE, host, sizeof(host));
+}
+
+/* A device buffer of SLOTS integers, all the same. */
+static int *slots_of(int what)
+{
+    int *buffer = mt_alloc(MT_DEVICE, sizeof(int) * SLOTS);
+
+    fill(buffer, what);
+    return buffer;
+}
+
+static void expect_slots(const int *buffer, int wanted, const char *what)
+{
+    int host[SLOTS], wrong = 0;
+
+    mt_get(host, buffer, MT_DEVICE, sizeof(host));
+    for (int i = 0; i < SLOTS; i++) {
+        wrong += (host[i] != wanted);
+    }
+    mt_expect(wrong == 0, "%s: %d integers are wrong", what, wrong);
+}
+
+static void case_fenced(void)
+{
+    struct window w = open_window(0);
+    int          *in = slots_of(100 + mt_rank()), *out = slots_of(UNTOUCHED);
+
+    MPI_Win_fence(0, w.win);
+    MPI_Put(in, SLOTS, MPI_INT, w.next, 0, SLOTS, MPI_INT, w.win);
+    MPI_Win_fence(0, w.win);
+    mt_expect(w.memory[SLOTS - 1] == 100 + w.last, "MPI_Put gave %d", w.memory[SLOTS - 1]);
+    MPI_Win_fence(0, w.win);
+    MPI_Accumulate(in, SLOTS, MPI_INT, w.next, 0, SLOTS, MPI_INT, MPI_SUM, w.win);
+    MPI_Win_fence(0, w.win);
+    mt_expect(w.memory[0] == 2 * (100 + w.last), "MPI_Accumulate gave %d", w.memory[0]);
+    MPI_Win_fence(0, w.win);
+    MPI_Get(out, SLOTS, MPI_INT, w.next, 0, SLOTS, MPI_INT, w.win);
+    MPI_Win_fence(0, w.win);
+    expect_slots(out, 2 * (100 + mt_rank()), "MPI_Get");
+    MPI_Win_free(&w.win);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+static void case_locked(void)
+{
+    struct window w = open_window(0);
+    int          *one = slots_of(1), *out = slots_of(UNTOUCHED), *seven = slots_of(7);
+    int          *fetched = slots_of(UNTOUCHED), host[SLOTS];
+    MPI_Request   request;
+
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, w.next, 0, w.win);
+    MPI_Put(seven, SLOTS, MPI_INT, w.next, 0, SLOTS, MPI_INT, w.win);
+    MPI_Win_flush(w.next, w.win);
+    MPI_Get_accumulate(one, SLOTS, MPI_INT, out, SLOTS, MPI_INT, w.next, 0, SLOTS, MPI_INT, MPI_SUM,
+                       w.win);
+    MPI_Win_flush(w.next, w.win);
+    expect_slots(out, 7, "MPI_Get_accumulate");
+    MPI_Fetch_and_op(one, fetched, MPI_INT, w.next, 0, MPI_SUM, w.win);
+    MPI_Win_flush_all(w.win);
+    mt_get(host, fetched, MT_DEVICE, sizeof(host));
+    mt_expect((host[0] == 8) && (host[1] == UNTOUCHED), "MPI_Fetch_and_op gave %d", host[0]);
+    MPI_Compare_and_swap(seven, fetched, out, MPI_INT, w.next, 1, w.win);
+    MPI_Rput(seven, 2, MPI_INT, w.next, 2, 2, MPI_INT, w.win, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Win_flush(w.next, w.win);
+    mt_get(host, out, MT_DEVICE, sizeof(host));
+    mt_expect(host[0] == 8, "MPI_Compare_and_swap gave %d", host[0]);
+    MPI_Rget(out, SLOTS, MPI_INT, w.next, 0, SLOTS, MPI_INT, w.win, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_get(host, out, MT_DEVICE, sizeof(host));
+    mt_expect((host[0] == 9) && (host[1] == 7) && (host[3] == 7) && (host[4] == 8),
+              "MPI_Rget gave %d, %d, %d, %d", host[0], host[1], host[3], host[4]);
+    MPI_Win_unlock(w.next, w.win);
+    MPI_Win_free(&w.win);
+    mt_free(MT_DEVICE, one);
+    mt_free(MT_DEVICE, out);
+    mt_free(MT_DEVICE, seven);
+    mt_free(MT_DEVICE, fetched);
+}
+
+/* With MPI_NO_OP the origin is ignored, whatever is passed for it. */
+static void case_no_op(void)
+{
+    struct window w = open_window(3);
+    int          *got = slots_of(UNTOUCHED), *fetched = slots_of(UNTOUCHED), host[SLOTS];
+    MPI_Request   request;
+
+    MPI_Win_lock(MPI_LOCK_SHARED, w.next, 0, w.win);
+    MPI_Get_accumulate(NULL, 0, MPI_DATATYPE_NULL, got, SLOTS, MPI_INT, w.next, 0, SLOTS, MPI_INT,
+                       MPI_NO_OP, w.win);
+    MPI_Fetch_and_op(NULL, fetched, MPI_INT, w.next, 0, MPI_NO_OP, w.win);
+    MPI_Win_flush(w.next, w.win);
+    expect_slots(got, 3, "MPI_Get_accumulate with MPI_NO_OP");
+    mt_get(host, fetched, MT_DEVICE, sizeof(host));
+    mt_expect(host[0] == 3, "MPI_Fetch_and_op with MPI_NO_OP gave %d", host[0]);
+    MPI_Rget_accumulate(NULL, 0, MPI_DATATYPE_NULL, fetched, SLOTS, MPI_INT, w.next, 0, SLOTS,
+                        MPI_INT, MPI_NO_OP, w.win, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Win_unlock(w.next, w.win);
+    expect_slots(fetched, 3, "MPI_Rget_accumulate with MPI_NO_OP");
+    MPI_Win_free(&w.win);
+    mt_free(MT_DEVICE, got);
+    mt_free(MT_DEVICE, fetched);
+}
+
+/* The access is over: its buffer has the data, and from here on it is the program's. */
+static void expect_over(int *buffer, MPI_Request *request, const char *what)
+{
+    expect_slots(buffer, 4, what);
+    fill(buffer, 9);
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    expect_slots(buffer, 9, what);
+    fill(buffer, UNTOUCHED);
+}
+
+/* What flushes or closes an epoch completes accesses that have requests, too. */
+static void requests_in(struct window *w)
+{
+    int        *got = slots_of(UNTOUCHED), *two = slots_of(2);
+    MPI_Request request;
+
+    MPI_Win_lock_all(0, w->win);
+    MPI_Rget(got, SLOTS, MPI_INT, w->next, 0, SLOTS, MPI_INT, w->win, &request);
+    MPI_Win_flush(w->next, w->win);
+    expect_over(got, &request, "MPI_Rget and MPI_Win_flush");
+    MPI_Rget(got, SLOTS, MPI_INT, w->next, 0, SLOTS, MPI_INT, w->win, &request);
+    MPI_Win_flush_local_all(w->win);
+    expect_over(got, &request, "MPI_Rget and MPI_Win_flush_local_all");
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Rget_accumulate(two, SLOTS, MPI_INT, got, SLOTS, MPI_INT, w->next, 0, SLOTS, MPI_INT,
+                        MPI_SUM, w->win, &request);
+    MPI_Win_unlock_all(w->win);
+    expect_over(got, &request, "MPI_Rget_accumulate and MPI_Win_unlock_all");
+    MPI_Win_free(&w->win);
+    mt_free(MT_DEVICE, got);
+    mt_free(MT_DEVICE, two);
+}
+
+static void case_requests(void)
+{
+    struct window w = open_window(4);
+
+    requests_in(&w);
+}
+
+/* A window of memory of the program's, which MPI may reach by messages alone. */
+static void case_created(void)
+{
+    int           memory[SLOTS];
+    struct window w = {.next = (mt_rank() + 1) % mt_size(), .memory = memory};
+
+    for (int i = 0; i < SLOTS; i++) {
+        memory[i] = 4;
+    }
+    MPI_Win_create(memory, sizeof(memory), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &w.win);
+    requests_in(&w);
+}
+
+/* A window on device memory is refused where it is made, not in a crash later. */
+static void case_refused(void)
+{
+    int     code, class;
+    int    *memory = slots_of(0);
+    MPI_Win win = MPI_WIN_NULL;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    code = MPI_Win_create(memory, sizeof(int) * SLOTS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
+                          &win);
+    MPI_Error_class(code, &class);
+    mt_expect((class != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
+              "a window on device memory: class %d", class);
+    if (win != MPI_WIN_NULL) {
+        MPI_Win_free(&win);
+    }
+    code = MPI_Buffer_attach(memory, sizeof(int) * SLOTS);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    mt_expect((code != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
+              "device memory for buffered sends is not refused");
+    if (code == MPI_SUCCESS) {
+        void *attached;
+        int   size;
+        MPI_Buffer_detach(&attached, &size);
+    }
+    mt_free(MT_DEVICE, memory);
+}
+
+int main(int argc, char **argv)
+{
+    const struct mt_named_case cases[] = {
+        {"fenced", case_fenced},
+        {"locked", case_locked},
+        {"no-op", case_no_op},
+        {"requests", case_requests},
+        {"created", case_created},
+        {"refused", case_refused},
+        {NULL, NULL},
+    };
+
+    mt_begin(&argc, &argv, true);
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}
