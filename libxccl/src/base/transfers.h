@@ -85,7 +85,7 @@
     X(Get, 8, 'W', "rntk...w")                                                                     \
     X(Accumulate, 9, 'W', "sntk....w")                                                             \
     X(Get_accumulate, 12, 'W', "sntrntk...ow")                                                     \
-    X(Win_create, 6, 'R', "sy....")                                                                \
+    X(Win_create, 6, 'R', "sy..c.")                                                                \
     X(Buffer_attach, 2, 'R', "sz")                                                                 \
     X(Rput, 9, 'N', "sntk...wq")                                                                   \
     X(Rget, 9, 'N', "rntk...wq")                                                                   \

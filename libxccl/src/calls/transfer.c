@@ -306,7 +306,7 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     }
     switch (t.form) {
     case 'R':
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclUnsupported,
+        return xm_raise(xm_transfer_comm(&t), xcclUnsupported,
                         "the memory of a window, or of buffered sends, is a device's, and this MPI "
                         "is not GPU-aware; use host memory (MPI_Win_allocate), or a GPU-aware MPI");
     case 'B':

@@ -201,22 +201,25 @@ static void case_created(void)
     requests_in(&w);
 }
 
-/* A window on device memory is refused where it is made, not in a crash later. */
+/* A window on device memory is refused where it is made, by the communicator's error handler. */
 static void case_refused(void)
 {
-    int     code, class;
-    int    *memory = slots_of(0);
-    MPI_Win win = MPI_WIN_NULL;
+    int      code, class;
+    int     *memory = slots_of(0);
+    MPI_Win  win = MPI_WIN_NULL;
+    MPI_Comm comm;
 
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    code = MPI_Win_create(memory, sizeof(int) * SLOTS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
-                          &win);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    code = MPI_Win_create(memory, sizeof(int) * SLOTS, sizeof(int), MPI_INFO_NULL, comm, &win);
     MPI_Error_class(code, &class);
     mt_expect((class != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
               "a window on device memory: class %d", class);
     if (win != MPI_WIN_NULL) {
         MPI_Win_free(&win);
     }
+    MPI_Comm_free(&comm);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     code = MPI_Buffer_attach(memory, sizeof(int) * SLOTS);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     mt_expect((code != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
