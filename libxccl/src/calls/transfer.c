@@ -304,6 +304,12 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     if (xm_config.faulty || !xm_transfer_read(&t, function, args)) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
+    if (t.scattered) {
+        xm_transfer_close(&t);
+        return xm_raise(xm_transfer_comm(&t), xcclUnsupported,
+                        "the datatype has absolute addresses in memory of several kinds, of the "
+                        "host and of devices, and this MPI is not GPU-aware; pass each by itself");
+    }
     switch (t.form) {
     case 'R':
         return xm_raise(xm_transfer_comm(&t), xcclUnsupported,

@@ -7,7 +7,11 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "data/flatten.h"
 #include "data/kernels.h"
+
+/* Stretches of a datatype whose memory is looked at. */
+enum { LOOKS = 64 };
 
 struct row {
     const char *kinds;
@@ -210,6 +214,43 @@ static bool is_no_op(enum xm_function function, const long *args)
     return (at >= 0) && ((MPI_Op)(intptr_t)args[at] == XM_HANDLE(MPI_NO_OP));
 }
 
+static bool lies_elsewhere(const struct xm_buffer *b, const struct xm_run *run, size_t stretch)
+{
+    ptrdiff_t offset;
+    size_t    packed;
+
+    xm_run_at(run, stretch, &offset, &packed);
+    struct xc_mem_info mem = xc_mem_query(xm_buffer_at(b, offset));
+    if ((mem.kind == XC_MEM_DEVICE) != (b->mem.kind == XC_MEM_DEVICE)) {
+        return true;
+    }
+    return (mem.kind == XC_MEM_DEVICE) && (mem.device != b->mem.device);
+}
+
+/*
+ * Do addresses in the datatype lead to other memory than that of the first byte? Of many regular
+ * stretches the first ones and the last tell.
+ */
+static bool is_scattered(const struct xm_buffer *b)
+{
+    bool found = false;
+
+    if ((b->buf != NULL) || b->plain || !b->used) {
+        return false;
+    }
+    const struct xm_flat *flat = xm_flat_get(b->type);
+    for (size_t i = 0; (flat != NULL) && (i < flat->runs.count) && !found; i++) {
+        const struct xm_run *run = &flat->runs.run[i];
+        size_t               last = xm_run_stretches(run) - 1;
+        found = lies_elsewhere(b, run, last);
+        for (size_t s = 0; (s < last) && (s < LOOKS) && !found; s++) {
+            found = lies_elsewhere(b, run, s);
+        }
+    }
+    xm_flat_put(flat);
+    return found;
+}
+
 static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
 {
     struct xm_transfer *t = r->t;
@@ -225,6 +266,7 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
         r->valid =
             (count >= 0) &&
             xm_buffer_single(&part.buffer, (const void *)t->args[part.argument], count, type);
+        t->scattered = t->scattered || (r->valid && is_scattered(&part.buffer));
         if (r->valid && (part.argument == receive_of(t->function))) {
             t->rendezvous.looks = (xm_rendezvous_looks_from() > 0) && part.buffer.used &&
                                   ((uint64_t)part.buffer.bytes >= xm_rendezvous_looks_from());
@@ -287,7 +329,7 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     }
     /* Of a persistent receive the arguments are known each time that it is started. */
     bool again = (t->form == 'P') && xm_transfer_receives(function);
-    return r.valid && ((t->num_parts > 0) || t->rendezvous.looks || again);
+    return r.valid && ((t->num_parts > 0) || t->rendezvous.looks || again || t->scattered);
 }
 
 /* ---- copies ---- */

@@ -37,6 +37,7 @@ struct xm_transfer {
     long             args[XM_MAX_ARGUMENTS]; /* the program's, with host memory for buffers */
     int              num_parts;
     struct xm_part   parts[XM_MAX_PARTS];
+    bool             scattered; /* one buffer lies in memory of several kinds: it cannot be done */
 
     /* Of partitioned ones. */
     int       partitions; /* 0: it is none */

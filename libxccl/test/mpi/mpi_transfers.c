@@ -300,6 +300,30 @@ static void case_errors(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* One call cannot take what lies partly in host memory: that is said, and nothing was sent. */
+static void case_scattered(void)
+{
+    int         *on_device = make(COUNT, 1), on_host = 1, lengths[] = {1, 1}, class;
+    MPI_Aint     places[2];
+    MPI_Datatype types[] = {MPI_INT, MPI_INT}, both;
+    MPI_Comm     comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (int first = 0; first < 2; first++) {
+        MPI_Get_address(&on_host, &places[first]);
+        MPI_Get_address(on_device, &places[1 - first]);
+        MPI_Type_create_struct(2, lengths, places, types, &both);
+        MPI_Type_commit(&both);
+        MPI_Error_class(MPI_Send(MPI_BOTTOM, 1, both, MPI_PROC_NULL, TAG, comm), &class);
+        mt_expect((class != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
+                  "a message from two kinds of memory is not refused");
+        MPI_Type_free(&both);
+    }
+    MPI_Comm_free(&comm);
+    mt_free(MT_DEVICE, on_device);
+}
+
 static void case_freed(void)
 {
     int        *in = make(COUNT, 1), *out = make(0, 0);
@@ -591,17 +615,10 @@ static void case_files(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"sends", case_sends},
-        {"receives", case_receives},
-        {"partial", case_partial},
-        {"large", case_large},
-        {"order", case_order},
-        {"errors", case_errors},
-        {"freed", case_freed},
-        {"packing", case_packing},
-        {"partitions", case_partitions},
-        {"files", case_files},
-        {NULL, NULL},
+        {"sends", case_sends},           {"receives", case_receives}, {"partial", case_partial},
+        {"large", case_large},           {"order", case_order},       {"errors", case_errors},
+        {"scattered", case_scattered},   {"freed", case_freed},       {"packing", case_packing},
+        {"partitions", case_partitions}, {"files", case_files},       {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

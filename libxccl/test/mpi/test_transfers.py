@@ -4,7 +4,7 @@
 import pytest
 
 TIMEOUT = 60
-CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing"]
+CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "scattered"]
 WINDOWS = ["fenced", "locked", "no-op", "requests", "refused"]
 
 
