@@ -222,10 +222,10 @@ def outcome(mpi, program, row, mode, limit):
             run = mpi.run(ranks, command, timeout=limit, **options)
         except AssertionError as problem:
             return "failed", str(problem)
-    if run.timed_out:
-        return "timed out", run.out
     if mode in ("managed", "coherent") and re.search(REFUSED, run.out):
         return "refused", run.out
+    if run.timed_out:
+        return "timed out", run.out
     good = run.status == 0 and "no errors" in run.out.lower()
     return ("passed" if good else "failed"), run.out
 
