@@ -21,7 +21,7 @@ enum xs_error xs_image_check(const void *image)
     static const char magic[] = XS_IMAGE_MAGIC;
 
     /* What a real device's compiler made is no binary for this one. */
-    return ((image != NULL) && (memcmp(image, magic, sizeof(magic)) == 0)) ? XS_OK
+    return ((image != NULL) && (strncmp(image, magic, sizeof(magic)) == 0)) ? XS_OK
                                                                            : XS_NO_BINARY_FOR_GPU;
 }
 

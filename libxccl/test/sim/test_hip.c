@@ -232,7 +232,7 @@ static void streams(const struct world *world)
     CHECK_EQ(*pinned, 2);
     CHECK_EQ(hipEventDestroy(event), 0);
     CHECK_EQ(hipStreamDestroy(stream), 0);
-    CHECK_EQ(hipModuleLoadData(&stream, "x"), 801);
+    CHECK_EQ(hipModuleLoadData(&stream, "x"), 209); /* no kernel image for this device */
 }
 
 int main(int argc, char **argv)
