@@ -22,7 +22,7 @@ enum xs_error xs_image_check(const void *image)
 
     /* What a real device's compiler made is no binary for this one. */
     return ((image != NULL) && (strncmp(image, magic, sizeof(magic)) == 0)) ? XS_OK
-                                                                           : XS_NO_BINARY_FOR_GPU;
+                                                                            : XS_NO_BINARY_FOR_GPU;
 }
 
 enum xs_error xs_image_kernel(const void *image, const char *name,
