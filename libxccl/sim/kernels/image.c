@@ -13,12 +13,16 @@
 RUN(copy)
 RUN(pack)
 RUN(linger)
+RUN(exchange)
+RUN(mapped)
 #undef RUN
 
 static const struct xs_kernel kernels[] = {
     {"xk_copy", sizeof(struct xk_copy), run_copy},
     {"xk_pack", sizeof(struct xk_pack), run_pack},
     {"xk_linger", sizeof(struct xk_linger), run_linger},
+    {"xk_exchange", sizeof(struct xk_exchange), run_exchange},
+    {"xk_mapped", sizeof(struct xk_mapped), run_mapped},
     {NULL, 0, NULL},
 };
 static const struct xs_image image = {XS_IMAGE_MAGIC, kernels};

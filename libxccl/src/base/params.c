@@ -129,21 +129,29 @@ static const struct row rows[] = {
      240,
      1073741824},
     {{"XCCL_DIRECT", "auto|off", "auto",
-      "Whether kernels of xccl's own copy and pack on the device, where libxccl-direct-cuda.so or "
-      "-hip.so is installed.",
+      "Whether kernels of xccl's own copy, pack and carry collectives on one node, where "
+      "libxccl-direct-cuda.so or -hip.so is installed.",
       "libxccl-mpi"},
      CHOICE,
      AT(direct),
      0,
      0},
     {{"XCCL_DIRECT_LINGER", "auto|off|microseconds, 1 to 1000", "auto",
-      "How long a kernel stays on the device after small copies that follow each other closely, to "
-      "carry out the next without a launch; auto: 50 on CUDA, off on ROCm.",
+      "How long a kernel stays on the device after small copies and collectives that follow each "
+      "other closely, to carry out the next without a launch; auto: 50 on CUDA, off on ROCm.",
       "libxccl-mpi"},
      TIME,
      AT(direct_linger),
      1,
      1000},
+    {{"XCCL_DIRECT_MEMORY", "MiB, 8 to 4096", "64",
+      "Device memory in which the ranks of a node write to each other for small collectives; it "
+      "limits how many communicators have the direct path.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(direct_memory),
+     8,
+     4096},
     {{"XCCL_DUMP_DIR", "path", "",
       "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
       "without it, the current folder, and nothing on an error.",

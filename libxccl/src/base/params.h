@@ -35,6 +35,7 @@ struct xc_params {
     long        rendezvous;    /* bytes */
     int         direct;        /* 0: auto, 1: off */
     long        direct_linger; /* us; 0: off, -1: auto */
+    long        direct_memory; /* MiB */
     int         mpi_gpu_aware; /* enum xc_tristate */
 };
 

@@ -6,6 +6,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/facts.h"
+#include "paths/direct.h"
 
 struct xm_config xm_config;
 
@@ -231,39 +232,80 @@ static int raise(struct xm_op *op, xcclResult_t res, const char *text)
     return xm_raise(comm, res, copy);
 }
 
+/* The paths that could carry it, and why not the others. */
+static unsigned available_paths(struct xm_op *op)
+{
+    const char *vendor, *direct;
+    unsigned    available = 1u << XM_PATH_MPI;
+
+    op->facts.obstacle = xm_facts_obstacle(op);
+    if (op->facts.obstacle != NULL) {
+        return available;
+    }
+    vendor = xm_facts_vendor_obstacle(op);
+    direct = xm_direct_obstacle(op);
+    if ((vendor != NULL) && (direct != NULL)) {
+        op->facts.obstacle = vendor;
+    }
+    return available | (unsigned)(vendor == NULL) << XM_PATH_CCL |
+           (unsigned)(direct == NULL) << XM_PATH_DIRECT;
+}
+
+/* The vendor's path, or MPI while there is no communicator of its library. */
+static const struct xm_path *vendor_or_mpi(struct xm_op *op, struct xm_choice *choice)
+{
+    struct xm_comm *xm = op->comm;
+
+    if (choice->path != XM_PATH_CCL) {
+        return path_to_mpi(op);
+    }
+    enum xm_comm_state state = xm_comm_state_now(xm);
+    if (state == XM_COMM_READY) {
+        return &xm_path_ccl;
+    }
+    xm_comm_saved(xm, xm_facts_saving_us(&op->facts), op->dev, op->device);
+    choice->path = XM_PATH_MPI;
+    choice->reason = (state == XM_COMM_FAILED)
+                         ? xm->reason
+                         : "a vendor communicator has not paid for itself yet";
+    return path_to_mpi(op);
+}
+
 /* Device memory on all ranks: which path? Every rank comes to the same answer. */
 static int serve_on_device(struct xm_op *op)
 {
-    unsigned        available = (1u << XM_PATH_MPI) | (1u << XM_PATH_CCL);
-    bool            blocking = (op->call.form == XM_BLOCKING);
-    struct xm_comm *xm = op->comm;
+    struct xm_comm       *xm = op->comm;
+    const struct xm_path *path;
 
     xm->device_calls++;
-    xcclResult_t res = xm_comm_agree(xm, blocking, op->dev, op->device);
+    xcclResult_t res = xm_comm_agree(xm, op->call.form == XM_BLOCKING, op->dev, op->device);
     if (res != xcclSuccess) {
         return raise(op, res, xc_last_detail());
     }
-    op->facts.obstacle = xm_facts_obstacle(op);
-    struct xm_choice   choice = xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
-    enum xm_comm_state state = xm_comm_state_now(xm);
-    if ((choice.path == XM_PATH_CCL) && (state == XM_COMM_BROKEN)) {
-        return raise(op, xcclInvalidUsage, xm->reason);
-    }
-    if (choice.path == XM_PATH_CCL) {
+    unsigned         available = available_paths(op);
+    struct xm_choice choice = xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
+    if (choice.path != XM_PATH_MPI) {
+        if (xm_comm_state_now(xm) == XM_COMM_BROKEN) {
+            return raise(op, xcclInvalidUsage, xm->reason);
+        }
         int code = check_committed(op);
         if (code != MPI_SUCCESS) {
             xm_op_free(op);
             return code;
         }
-        if (state != XM_COMM_READY) {
-            xm_comm_saved(xm, xm_facts_saving_us(&op->facts), op->dev, op->device);
-            choice.path = XM_PATH_MPI;
-            choice.reason = (state == XM_COMM_FAILED)
-                                ? xm->reason
-                                : "a vendor communicator has not paid for itself yet";
-        }
     }
-    const struct xm_path *path = (choice.path == XM_PATH_CCL) ? &xm_path_ccl : path_to_mpi(op);
+    if (choice.path == XM_PATH_DIRECT) {
+        path = &xm_path_direct;
+        if (op->mapped) {
+            struct xm_choice other = xm_decide(xm_config.tune, xm_config.table,
+                                               available & ~(1u << XM_PATH_DIRECT), &op->facts);
+            op->otherwise = (other.path == XM_PATH_CCL) && (xm_comm_state_now(xm) == XM_COMM_READY)
+                                ? &xm_path_ccl
+                                : path_to_mpi(op);
+        }
+    } else {
+        path = vendor_or_mpi(op, &choice);
+    }
     log_choice(op, &choice, path->name);
     return carry(op, path);
 }

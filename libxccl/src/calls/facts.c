@@ -181,34 +181,34 @@ static bool symmetric_facts(struct xm_op *op)
 
 const char *xm_facts_obstacle(struct xm_op *op)
 {
-    const struct xm_facts *facts = &op->facts;
-    bool alltoall = (op->call.coll == XM_ALLTOALL) || (op->call.coll == XM_ALLTOALLV);
-
-    if (facts->bytes == 0) {
+    if (is_reduction(op->call.coll)) {
+        op->no_reduction = xm_reduction_of(op->call.sendtype, op->call.op, &op->reduction);
+        if ((op->no_reduction == NULL) && op->reduction.integer && op->comm->integers_differ) {
+            op->no_reduction = "the ranks' MPIs reduce integers differently";
+        }
+    }
+    if (op->facts.bytes == 0) {
         return "no data";
     }
     if (xc_params()->route != XC_ROUTE_XCCL) {
         return "XCCL_ROUTE is not xccl";
     }
+    return op->facts.obstacle;
+}
+
+const char *xm_facts_vendor_obstacle(const struct xm_op *op)
+{
+    bool alltoall = (op->call.coll == XM_ALLTOALL) || (op->call.coll == XM_ALLTOALLV);
+
     if (xc_params()->ccl == XC_CCL_NONE) {
         return "XCCL_CCL=none";
     }
-    if (facts->obstacle != NULL) {
-        return facts->obstacle;
-    }
     if (alltoall && op->buffers.in_place &&
-        (facts->bytes > ((uint64_t)xc_params()->scratch << 20) / (uint64_t)op->comm->size)) {
+        (op->facts.bytes > ((uint64_t)xc_params()->scratch << 20) / (uint64_t)op->comm->size)) {
         return "in place and too long for a copy";
     }
-    if (!is_reduction(op->call.coll)) {
-        return NULL;
-    }
-    const char *reason = xm_reduction_of(op->call.sendtype, op->call.op, &op->reduction);
-    if (reason != NULL) {
-        return reason;
-    }
-    if (op->reduction.integer && op->comm->integers_differ) {
-        return "the ranks' MPIs reduce integers differently";
+    if (!is_reduction(op->call.coll) || (op->no_reduction != NULL)) {
+        return op->no_reduction;
     }
     return xc_backend_reduces(op->reduction.type, op->reduction.op)
                ? NULL

@@ -21,10 +21,11 @@ bool xm_coll_has_vendor(enum xm_coll coll);
 xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p);
 
 /*
- * What keeps the vendor's library from this call on device memory, as a static text, or NULL; by
- * facts equal on all ranks, and what they have agreed on.
+ * Why only MPI can serve this call on device memory, as a static text, or NULL; and what keeps the
+ * vendor's library from it. By facts equal on all ranks, and what they have agreed on.
  */
 const char *xm_facts_obstacle(struct xm_op *op);
+const char *xm_facts_vendor_obstacle(const struct xm_op *op);
 
 /* The facts of one rank alone, without asking anybody: for XCCL_CHECK. */
 bool xm_facts_local(struct xm_op *op);

@@ -11,6 +11,7 @@
  *   first operation on device memory      cards: environment, library, idle vendor communicators
  *   the saving has paid for a creation    creation begins: id and devices are exchanged, a thread
  *                                         joins; operations are staged meanwhile
+ *   then, in growing distances            the direct path: what has every rank for it?
  *   later, in growing distances           status: are all ranks done, or has one failed?
  *
  * So nobody waits for the vendor's library, and a rank whose join fails or never ends keeps no
@@ -25,6 +26,8 @@
 #include "base/params.h"
 #include "comms/agreement.h"
 #include "comms/wait.h"
+
+const struct xm_join *xm_comm_join;
 
 /* How many operations a rank may be ahead of an agreement. */
 enum { RUN_AHEAD = 32 };
@@ -100,6 +103,75 @@ static xcclResult_t post_status(struct xm_comm *xm)
     xm->checkin.applies = xm->device_calls + RUN_AHEAD;
     xm->next_checkin = xm->device_calls + 1 + since / 4;
     return xcclSuccess;
+}
+
+/* What the ranks have for the direct path. */
+static xcclResult_t post_join(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
+{
+    int          bytes = (int)xm_comm_join->bytes;
+    xcclResult_t res = make_room(xm, xm_comm_join->bytes, xm_comm_join->bytes * (size_t)xm->size);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    xm_comm_join->fill(xm, dev, device, xm->checkin.mine);
+    if (xm_pmpi.Iallgather(xm->checkin.mine, bytes, XM_HANDLE(MPI_BYTE), xm->checkin.all, bytes,
+                           XM_HANDLE(MPI_BYTE), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
+        end_checkin(xm);
+        return xm_agreement_failed("MPI_Iallgather");
+    }
+    xm->checkin.kind = XM_CHECKIN_JOIN;
+    xm->checkin.applies = xm->device_calls + RUN_AHEAD;
+    xm->next_join = xm->device_calls + 1 + xm->device_calls / 4;
+    return xcclSuccess;
+}
+
+static xcclResult_t apply_join(struct xm_comm *xm)
+{
+    switch (xm_comm_join->judge(xm, xm->checkin.all)) {
+    case XM_JOINED:
+        xm->direct_state = XM_DIRECT_JOINED;
+        break;
+    case XM_JOIN_NEVER:
+        xm->direct_state = XM_DIRECT_NEVER;
+        break;
+    default:
+        break;
+    }
+    return xcclSuccess;
+}
+
+static bool joins(const struct xm_comm *xm)
+{
+    return (xm_comm_join != NULL) && (xm->direct_state == XM_DIRECT_UNKNOWN) &&
+           (xm->state != XM_COMM_NEW) && xm_comm_join->wanted(xm);
+}
+
+static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking);
+
+static void nap(void)
+{
+    struct timespec t = {0, 200 * 1000};
+
+    nanosleep(&t, NULL);
+}
+
+/* XCCL_COMM_CREATE=first: all ranks ask each other until all have what it takes, or long enough. */
+static xcclResult_t join_now(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
+{
+    enum { TIMES = 10000 }; /* 2 s: counted, so that all ranks stop in the same place */
+    xcclResult_t res = xcclSuccess;
+
+    for (int i = 0; (res == xcclSuccess) && (i < TIMES) && joins(xm); i++) {
+        if (i > 0) {
+            nap();
+        }
+        res = post_join(xm, dev, device);
+        if (res == xcclSuccess) {
+            res = finish_checkin(xm, true);
+        }
+    }
+    return res;
 }
 
 static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
@@ -210,17 +282,19 @@ static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
     if (res != xcclSuccess) {
         return res; /* MPI may still write into it */
     }
-    res = (xm->checkin.kind == XM_CHECKIN_CARDS) ? xm_cards_apply(xm, xm->checkin.all, blocking)
-                                                 : apply_status(xm, blocking);
+    switch (xm->checkin.kind) {
+    case XM_CHECKIN_CARDS:
+        res = xm_cards_apply(xm, xm->checkin.all, blocking);
+        break;
+    case XM_CHECKIN_JOIN:
+        res = apply_join(xm);
+        break;
+    default:
+        res = apply_status(xm, blocking);
+        break;
+    }
     end_checkin(xm);
     return res;
-}
-
-static void nap(void)
-{
-    struct timespec t = {0, 200 * 1000};
-
-    nanosleep(&t, NULL);
 }
 
 /* XCCL_COMM_CREATE=first: all ranks ask each other until all are done. */
@@ -266,6 +340,13 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
             res = finish_checkin(xm, true);
         }
     }
+    if ((res == xcclSuccess) && (xm->checkin.kind == XM_CHECKIN_NONE) && joins(xm) &&
+        (xm->device_calls >= xm->next_join)) {
+        res = (create && blocking) ? join_now(xm, dev, device) : post_join(xm, dev, device);
+        if ((res == xcclSuccess) && blocking && (xm->checkin.kind != XM_CHECKIN_NONE)) {
+            res = finish_checkin(xm, true);
+        }
+    }
     if ((res == xcclSuccess) && create && (xm->checkin.kind == XM_CHECKIN_NONE) &&
         ((xm->state == XM_COMM_KNOWN) || (xm->state == XM_COMM_CREATING))) {
         if (blocking) {
@@ -300,8 +381,9 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_de
         }
     }
     state = xm_comm_state_now(xm);
-    if (xm->inter || (state == XM_COMM_READY) || (state == XM_COMM_FAILED) ||
-        (state == XM_COMM_BROKEN)) {
+    bool settled = (state == XM_COMM_READY) || (state == XM_COMM_FAILED);
+    if (xm->inter || (state == XM_COMM_BROKEN) ||
+        (settled && (xm->checkin.kind == XM_CHECKIN_NONE) && !joins(xm))) {
         return xcclSuccess;
     }
     return agree(xm, blocking, create, dev, device);

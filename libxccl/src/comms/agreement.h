@@ -16,6 +16,21 @@ xcclResult_t xm_seats_agree(struct xm_comm *xm);
 /* The answer to that, however it was found: the same on all ranks, in the same operation. */
 void xm_seats_apply(struct xm_comm *xm, bool all_see);
 
+/*
+ * How the direct path, which lies above, joins the ranks of a communicator: each says what it has
+ * (fill), and all judge alike what all said, in the same operation. LATER: asked again some
+ * operations later. leave: the communicator is gone.
+ */
+enum xm_joining { XM_JOINED, XM_JOIN_LATER, XM_JOIN_NEVER };
+struct xm_join {
+    size_t bytes; /* of what a rank says */
+    bool (*wanted)(const struct xm_comm *xm);
+    void (*fill)(struct xm_comm *xm, const struct xc_device_ops *dev, int device, void *mine);
+    enum xm_joining (*judge)(struct xm_comm *xm, const void *all);
+    void (*leave)(struct xm_comm *xm);
+};
+extern const struct xm_join *xm_comm_join; /* set before the first call; NULL: there is none */
+
 /* Outcomes in the order in which they prevail: the least of all ranks' is everybody's. */
 enum xm_outcome { XM_FAILED, XM_RETRY, XM_PENDING, XM_DONE };
 

@@ -349,6 +349,26 @@ bool xm_seats_sum(struct xm_seats *seats, const int64_t *mine, int64_t *sum)
     return true;
 }
 
+uint64_t xm_seats_show(struct xm_seats *seats, const struct xm_shown buffers[2])
+{
+    uint64_t number = ++seats->shows;
+    int      at = (int)(number % 2);
+
+    memcpy(seats->mine->shows[at].buffers, buffers, sizeof(seats->mine->shows[at].buffers));
+    __atomic_store_n(&seats->mine->shows[at].number, number, __ATOMIC_RELEASE);
+    return number;
+}
+
+const struct xm_shown *xm_seats_shown(const struct xm_seats *seats, uint64_t number, int rank)
+{
+    const struct xm_slot *s = seats->slots[rank];
+    int                   at = (int)(number % 2);
+
+    return (__atomic_load_n(&s->shows[at].number, __ATOMIC_ACQUIRE) == number)
+               ? s->shows[at].buffers
+               : NULL;
+}
+
 int xm_seats_mismatch(const struct xm_seats *seats, uint64_t call, enum xm_coll coll,
                       enum xm_coll *other_p)
 {

@@ -11,11 +11,22 @@
 #include <stdint.h>
 
 #include "base/collectives.h"
+#include "device/device.h"
 
 enum { XM_BOARD_TERMS = 6, XM_BOARD_CALLS = 16 };
 
 /* What memory a call was made with; XM_ON_ANY: its ranks need not agree on that. */
 enum xm_board_memory { XM_ON_ANY, XM_ON_HOST, XM_ON_DEVICE };
+
+/* A buffer as other processes can map it. */
+struct xm_shown {
+    uint64_t      nonce; /* of the process */
+    uint64_t      offset, bytes;
+    struct xc_ipc ipc;
+    uint32_t      state; /* enum xm_shown_state */
+};
+/* NOT: it cannot be mapped. */
+enum xm_shown_state { XM_SHOWN_NOT, XM_SHOWN_USABLE, XM_SHOWN_NONE };
 
 /* One communicator's place on the board of one of its ranks. */
 struct xm_slot {
@@ -29,6 +40,11 @@ struct xm_slot {
         uint64_t number; /* atomic */
         int64_t  terms[XM_BOARD_TERMS];
     } agreements[2];
+    /* The buffers, in and out, of a call that the ranks serve on each other's memory. As above. */
+    struct {
+        uint64_t        number; /* atomic */
+        struct xm_shown buffers[2];
+    } shows[2];
     uint64_t arrived; /* atomic: operations of the vendor's path that this rank has come to */
     uint64_t direct;  /* atomic: the last of these that it enqueued without waiting for its turn */
     uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
@@ -63,7 +79,7 @@ struct xm_seats {
     struct xm_slot   *mine;
     struct xm_slot  **slots;  /* of each rank */
     struct xm_board **boards; /* of each rank */
-    uint64_t          calls, agreements;
+    uint64_t          calls, agreements, shows;
 };
 
 /* Take a slot for a communicator and say where it is; without a board the address says so. */
@@ -79,6 +95,11 @@ void xm_seats_call(struct xm_seats *seats, enum xm_board_memory memory, enum xm_
 
 /* Sum up terms over the ranks; they wait for each other, and MPI progresses meanwhile. */
 bool xm_seats_sum(struct xm_seats *seats, const int64_t *mine, int64_t *sum);
+
+/* Show this rank's buffers, as call number seats->shows + 1, and count it. */
+uint64_t xm_seats_show(struct xm_seats *seats, const struct xm_shown buffers[2]);
+/* Those of a rank in that call; NULL: it has not come there. */
+const struct xm_shown *xm_seats_shown(const struct xm_seats *seats, uint64_t number, int rank);
 
 /*
  * A rank that made this call with host memory, or on another collective, while this one made it

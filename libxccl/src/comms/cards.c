@@ -223,6 +223,14 @@ xcclResult_t xm_seats_agree(struct xm_comm *xm)
     return xcclSuccess;
 }
 
+/* Of its first rank's process, and of which of its communicators. */
+static uint64_t order_id(const struct xm_card *first)
+{
+    uint64_t id = (first->board.nonce ^ (uint64_t)first->number) * 1099511628211u;
+
+    return (id != 0) ? id : 1;
+}
+
 xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards, bool blocking)
 {
     uint64_t     cost = 0;
@@ -239,6 +247,7 @@ xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards, boo
         snprintf(xm->id, sizeof(xm->id), "%d.%d", cards[0].world_rank, cards[0].number);
     }
     find_seats(xm, cards);
+    xm->order_id = order_id(&cards[0]);
     xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
     xm->state = XM_COMM_KNOWN;
     res = judge_libraries(xm, cards, blocking);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "comms/agreement.h"
 #include "comms/wait.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,6 +52,9 @@ void xm_comm_unuse(struct xm_comm *xm)
     xm_comm_forget(xm);
     if (xm->vendor != NULL) {
         xm_vendor_release(xm->vendor);
+    }
+    if (xm->direct != NULL) {
+        xm_comm_join->leave(xm);
     }
     xm_seats_close(xm->seats);
     xm_board_give(xm->slot);

@@ -22,7 +22,7 @@ enum xm_comm_state {
 
 /* A non-blocking agreement under way; see agree.c. */
 struct xm_checkin {
-    enum { XM_CHECKIN_NONE, XM_CHECKIN_CARDS, XM_CHECKIN_STATUS } kind;
+    enum { XM_CHECKIN_NONE, XM_CHECKIN_CARDS, XM_CHECKIN_STATUS, XM_CHECKIN_JOIN } kind;
     MPI_Request request;
     uint64_t    applies; /* from this operation on its result counts */
     void       *mine;
@@ -57,12 +57,19 @@ struct xm_comm {
     double              saved_us;     /* what the vendor's path would have saved so far */
     struct xm_vendor   *vendor;       /* of READY */
 
+    /* The direct path (agreement.h), joined by all ranks at once. */
+    enum { XM_DIRECT_UNKNOWN, XM_DIRECT_JOINED, XM_DIRECT_NEVER } direct_state;
+    struct xm_direct *direct;
+    uint64_t          next_join; /* operation that asks again */
+    char              direct_reason[160];
+
     /* The ranks' slots on their boards, where all are on one node (board.h); else NULL. */
     struct xm_seats *seats;
-    bool             one_node;     /* all are, but have not agreed on their seats yet */
-    bool             seats_agreed; /* all ranks have them all */
-    int              slot;         /* own one, or -1 */
-    uint64_t         vendor_calls; /* operations on the vendor's path */
+    bool             one_node;      /* all are, but have not agreed on their seats yet */
+    bool             seats_agreed;  /* all ranks have them all */
+    int              slot;          /* own one, or -1 */
+    uint64_t         ordered_calls; /* operations that others may have to wait for: order.h */
+    uint64_t         order_id;      /* equal on all ranks, and of no other communicator */
 
     struct xm_comm *next; /* all of the process, for xm_comms_finalize() */
     struct xm_comm *previous;

@@ -205,13 +205,18 @@ static void look_at_device(void)
         (xm_pmpi.Query_thread(&level) == MPI_SUCCESS) && (level == MPI_THREAD_MULTIPLE);
 }
 
-bool xm_order_wanted(bool blocking)
+bool xm_order_wanted_direct(bool blocking)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, look_at_device);
-    return (xm_vendors_in_use() > 1) || (one_queue && (!blocking || several_threads)) ||
+    return (one_queue && (!blocking || several_threads)) ||
            (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) != NULL);
+}
+
+bool xm_order_wanted(bool blocking)
+{
+    return (xm_vendors_in_use() > 1) || xm_order_wanted_direct(blocking);
 }
 
 void xm_order_poll(void)

@@ -55,6 +55,11 @@ struct xm_turn {
 
 /* Is an operation to wait for its turn? blocking: nothing else of its thread runs meanwhile. */
 bool xm_order_wanted(bool blocking);
+/*
+ * The same for kernels of our own: they leave room for others, so they wait only where the device
+ * has one queue, or behind operations that wait already.
+ */
+bool xm_order_wanted_direct(bool blocking);
 
 /*
  * Say that this rank has come to operation number of a communicator. turn: to be enqueued when its

@@ -21,7 +21,7 @@ enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
 /* Host memory that kernels write to and read. */
 struct shared {
     uint32_t       done[SLOTS];
-    struct xm_post post; /* of the kernel that lingers */
+    struct xm_post post, attended; /* of the kernels that linger */
 };
 
 enum state { NONE, LOADING, READY, FAILED };
@@ -30,13 +30,13 @@ struct xm_kernels {
     const struct xc_device_ops *dev;
     int                         device;
     int                         state; /* enum state, atomic */
-    void                       *copy, *pack, *linger;
+    void                       *copy, *pack, *linger, *exchange, *mapped;
     xcclStream_t                streams[STREAMS];
     struct shared              *shared;
     uint32_t                   *finished; /* device memory, one a slot */
     uint64_t                    taken;    /* atomic: slots in use */
     uint32_t                    values[SLOTS];
-    struct xm_lingering         lingering;
+    struct xm_lingering         lingering, attendant;
 };
 
 struct load_job {
@@ -106,6 +106,12 @@ static xcclResult_t load_functions(struct xm_kernels *k)
     if (res == xcclSuccess) {
         res = dev->module_function(&k->linger, module, "xk_linger");
     }
+    if (res == xcclSuccess) {
+        res = dev->module_function(&k->exchange, module, "xk_exchange");
+    }
+    if (res == xcclSuccess) {
+        res = dev->module_function(&k->mapped, module, "xk_mapped");
+    }
     return res;
 }
 
@@ -116,10 +122,21 @@ static xcclResult_t launch_once(struct xm_kernels *k)
     const unsigned one[2] = {1, 1};
     struct xk_copy copy = {.finished = k->finished, .done = k->shared->done};
     struct xk_pack pack = {.count = 0};
+    /* A communicator of one rank, and no data: nobody is written to or waited for. */
+    const struct xk_ranks alone = {.size = 0, .abort = (uint64_t)(uintptr_t)k->shared->done};
+    struct xk_exchange    exchange = {
+           .ranks = alone, .what = XK_NO_REDUCTION, .finished = k->finished, .done = k->shared->done};
+    struct xk_mapped mapped = {.ranks = alone, .finished = k->finished, .done = k->shared->done};
 
     xcclResult_t res = k->dev->launch(k->copy, one, THREADS, &copy, k->streams[0]);
     if (res == xcclSuccess) {
         res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = xm_kernel_exchange(k, &exchange, 1, k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = xm_kernel_mapped(k, &mapped, 1, k->streams[0]);
     }
     if (res == xcclSuccess) {
         res = xm_linger_once(&k->lingering);
@@ -150,6 +167,9 @@ static xcclResult_t load_memory(struct xm_kernels *k)
     }
     if (res == xcclSuccess) {
         res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post);
+    }
+    if (res == xcclSuccess) {
+        res = xm_lingering_init(&k->attendant, dev, k->linger, &k->shared->attended);
     }
     return (res == xcclSuccess) ? launch_once(k) : res;
 }
@@ -211,6 +231,16 @@ struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
     }
     begin_loading(dev, device);
     return NULL;
+}
+
+bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
+{
+    for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
+        if ((all[i].dev == dev) && (all[i].device == device)) {
+            return __atomic_load_n(&all[i].state, __ATOMIC_ACQUIRE) == FAILED;
+        }
+    }
+    return xc_params()->direct != 0;
 }
 
 /* ---- copies ---- */
@@ -279,6 +309,27 @@ xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy)
     return res;
 }
 
+xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
+                                unsigned blocks, xcclStream_t stream)
+{
+    const unsigned grid[2] = {blocks, 1};
+
+    return k->dev->launch(k->exchange, grid, THREADS, what, stream);
+}
+
+xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
+                              xcclStream_t stream)
+{
+    const unsigned grid[2] = {blocks, 1};
+
+    return k->dev->launch(k->mapped, grid, THREADS, what, stream);
+}
+
+struct xm_lingering *xm_kernels_attendant(struct xm_kernels *k)
+{
+    return &k->attendant;
+}
+
 xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xcclStream_t stream)
 {
     unsigned long long most = 1;
@@ -313,6 +364,7 @@ void xm_kernels_finalize(void)
             continue;
         }
         xm_lingering_end(&k->lingering);
+        xm_lingering_end(&k->attendant);
         for (int s = 0; s < STREAMS; s++) {
             k->dev->stream_sync(k->streams[s]);
             k->dev->stream_destroy(k->streams[s]);

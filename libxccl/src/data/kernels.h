@@ -30,6 +30,18 @@ bool         xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *fr
                                   struct xm_kernel_copy *copy);
 xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy);
 
+/* Could they not be loaded? Then xm_kernels_of() stays NULL. */
+bool xm_kernels_failed(const struct xc_device_ops *dev, int device);
+
+/* Enqueue it; with the device entered. */
+xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
+                                unsigned blocks, xcclStream_t stream);
+xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
+                              xcclStream_t stream);
+/* The kernel that lingers for collectives: they wait for other ranks, and copies must not. */
+struct xm_lingering;
+struct xm_lingering *xm_kernels_attendant(struct xm_kernels *k);
+
 /* Enqueue it; with the device entered. */
 xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xcclStream_t stream);
 

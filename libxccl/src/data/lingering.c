@@ -40,7 +40,8 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
     return dev->stream_create_urgent(&l->stream);
 }
 
-static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns)
+/* values: the first command, or NULL. */
+static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, const uint32_t *values)
 {
     static const unsigned one[2] = {1, 1};
     struct xk_linger      what = {.command = &l->post->command,
@@ -48,14 +49,19 @@ static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns)
                                   .idle_ns = idle_ns,
                                   .life_ns = LIFE_NS,
                                   .epoch = ++l->epoch,
-                                  .number = l->number};
+                                  .number = l->number,
+                                  .first = (values != NULL)};
 
+    if (values != NULL) {
+        memcpy(what.values, values, sizeof(what.values));
+        l->number++;
+    }
     return l->dev->launch(l->function, one, THREADS, &what, l->stream);
 }
 
 xcclResult_t xm_linger_once(struct xm_lingering *l)
 {
-    xcclResult_t res = launch(l, 0);
+    xcclResult_t res = launch(l, 0, NULL);
 
     return (res == xcclSuccess) ? l->dev->stream_sync(l->stream) : res;
 }
@@ -65,20 +71,24 @@ static uint32_t answer(const uint32_t *word)
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-static void tell(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
+static void tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
 {
-    uint64_t       t = (uint64_t)(uintptr_t)to, f = (uint64_t)(uintptr_t)from;
-    const uint32_t values[XK_WORDS] = {[XK_TO_LOW] = (uint32_t)t,
-                                       [XK_TO_HIGH] = (uint32_t)(t >> 32),
-                                       [XK_FROM_LOW] = (uint32_t)f,
-                                       [XK_FROM_HIGH] = (uint32_t)(f >> 32),
-                                       [XK_BYTES] = bytes};
-
     l->number++;
     for (int i = 0; i < XK_WORDS; i++) {
         __atomic_store_n(&l->post->command.word[i], values[i] | (uint64_t)l->number << 32,
                          __ATOMIC_RELEASE);
     }
+}
+
+static void tell_copy(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
+{
+    uint64_t       t = (uint64_t)(uintptr_t)to, f = (uint64_t)(uintptr_t)from;
+    const uint32_t values[XK_WORDS] = {
+        [XK_IN_LOW] = (uint32_t)f,  [XK_IN_HIGH] = (uint32_t)(f >> 32),
+        [XK_OUT_LOW] = (uint32_t)t, [XK_OUT_HIGH] = (uint32_t)(t >> 32),
+        [XK_BYTES] = bytes,         [XK_HOW] = XK_COPIES};
+
+    tell(l, values);
 }
 
 /*
@@ -90,7 +100,7 @@ static bool ask(struct xm_lingering *l, void *to, const void *from, uint32_t byt
     const struct xk_answers *a = &l->post->answers;
     struct xm_wait           wait = xm_wait_begin("for a small copy on the device");
 
-    tell(l, to, from, bytes);
+    tell_copy(l, to, from, bytes);
     for (unsigned spins = 0;; spins++) {
         if (answer(&a->done) == l->number) {
             return true;
@@ -128,10 +138,61 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
     if (l->launched && (answer(&a->alive) == l->epoch)) {
         copied = ask(l, to, from, bytes);
     } else if (!l->launched && close && (l->idle_ns > 0)) {
-        l->launched = (launch(l, l->idle_ns) == xcclSuccess);
+        l->launched = (launch(l, l->idle_ns, NULL) == xcclSuccess);
     }
     pthread_mutex_unlock(&l->lock);
     return copied;
+}
+
+bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
+{
+    const struct xk_answers *a = &l->post->answers;
+
+    if ((l->idle_ns == 0) || (pthread_mutex_trylock(&l->lock) != 0)) {
+        return false;
+    }
+    uint64_t now = xm_now_ns();
+    bool     close = (now - l->last_ns < l->idle_ns), told = false;
+    l->last_ns = now;
+    if (l->launched && (answer(&a->gone) == l->epoch)) {
+        l->launched = false;
+    }
+    if (l->busy) {
+        told = false;
+    } else if (l->launched) {
+        tell(l, values);
+        told = true;
+    } else if (close) {
+        l->launched = told = (launch(l, l->idle_ns, values) == xcclSuccess);
+    }
+    l->busy = l->busy || told;
+    pthread_mutex_unlock(&l->lock);
+    return told;
+}
+
+xcclResult_t xm_linger_query(struct xm_lingering *l, bool *lost_p)
+{
+    const struct xk_answers *a = &l->post->answers;
+
+    *lost_p = false;
+    if (answer(&a->done) == l->number) {
+        l->last_ns = xm_now_ns();
+        __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
+        return xcclSuccess;
+    }
+    if (answer(&a->gone) == l->epoch) {
+        *lost_p = (answer(&a->done) != l->number); /* it says that it is done before */
+        __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
+        return xcclSuccess;
+    }
+    return xcclInProgress;
+}
+
+xcclResult_t xm_linger_look(struct xm_lingering *l)
+{
+    xcclResult_t res = l->dev->stream_query(l->stream);
+
+    return (res == xcclSuccess) ? xcclInProgress : res;
 }
 
 void xm_lingering_end(struct xm_lingering *l)

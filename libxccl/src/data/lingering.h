@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A kernel that stays on the device for a while after a copy. The next one is told to it through
- * host memory, which spares a launch.
+ * A kernel that stays on the device for a while after a copy or a collective. The next one is told
+ * to it through host memory, which spares a launch.
  *
  * It never keeps anybody from anything for long: it leaves when nothing came for
  * XCCL_DIRECT_LINGER, and in any case after a few milliseconds; copies wait neither for it to begin
@@ -29,6 +29,7 @@ struct xm_lingering {
     pthread_mutex_t             lock;
     uint64_t                    idle_ns;  /* 0: it never lingers */
     bool                        launched; /* and not known to be gone */
+    bool                        busy;     /* atomic: with a command that somebody waits for */
     uint32_t                    epoch;    /* of the last launch */
     uint32_t                    number;   /* of the last command */
     uint64_t                    last_ns;  /* when the last small copy came */
@@ -41,6 +42,17 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
 xcclResult_t xm_linger_once(struct xm_lingering *l);
 /* As xm_quick_copy(). */
 bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t bytes);
+
+/*
+ * Have a command carried out, and go on: the kernel is told, or is launched with it if the last
+ * one was a short while ago. False: nothing was done. With the device entered.
+ */
+bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS]);
+/* xcclSuccess: it is over. *lost_p: the kernel has left without it, and it was never begun. */
+xcclResult_t xm_linger_query(struct xm_lingering *l, bool *lost_p);
+/* Does it still run? xcclInProgress, or what has gone wrong. */
+xcclResult_t xm_linger_look(struct xm_lingering *l);
+
 void xm_lingering_end(struct xm_lingering *l);
 
 #endif

@@ -10,6 +10,7 @@
 #include "calls/calls.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
+#include "direct/direct.h"
 #include "entries/entries.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,6 +33,7 @@ static void start(void)
     xm_progress_init();
     xm_rendezvous_init();
     xm_comm_arithmetic = xm_reduction_arithmetic;
+    xm_direct_init();
     xm_config.check = (params->check != 0);
     if (xc_params_error() != NULL) {
         xc_fail(xcclInvalidArgument, "%s", xc_params_error());

@@ -8,8 +8,10 @@
 
 #include <stdint.h>
 
+#include "kernels/operations.h"
+
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 1
+#define XK_VERSION 2
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -61,12 +63,152 @@ struct xk_pack {
     struct xk_run        few[XK_FEW_RUNS];
 };
 
+/* ---- collectives among the ranks of a node, see exchange.h and mapped.h ---- */
+
 /*
- * xk_linger: a kernel of one block that stays and copies what it is told to. A device reads at
- * least 8 bytes at once, so each word of a command has the command's number beside its value: the
- * command is there when all numbers are the same and new.
+ * Each rank has a workspace for a communicator, which the others write to. For either parity of the
+ * operation's number there is a slot for each rank that writes: a header of 16 bytes, and from
+ * XK_SLOT_HEADER on words of 16 bytes, of which 8 are data. Behind the slots are the words by which
+ * blocks of the mapped kernels meet.
  */
-enum { XK_TO_LOW, XK_TO_HIGH, XK_FROM_LOW, XK_FROM_HIGH, XK_BYTES, XK_UNUSED, XK_WORDS };
+enum {
+    XK_MAX_RANKS = 8,
+    XK_SLOT_HEADER = 128,
+    XK_SLOT_DATA = 128 << 10, /* bytes that one rank can send to another */
+    XK_SLOT_BYTES = XK_SLOT_HEADER + 2 * XK_SLOT_DATA,
+    XK_MOST_BLOCKS = 256, /* of a mapped kernel */
+    XK_MEETING_BYTES = 2 * XK_MOST_BLOCKS * XK_MAX_RANKS * 4,
+};
+
+/* Of one rank for a communicator of so many. */
+XK_ANYWHERE uint64_t xk_workspace_bytes(uint32_t size)
+{
+    return (uint64_t)2 * size * XK_SLOT_BYTES + XK_MEETING_BYTES;
+}
+
+/* What the ranks of a communicator have of each other, as this rank's device reaches it. */
+struct xk_ranks {
+    uint64_t workspace[XK_MAX_RANKS];
+    uint32_t rank, size;
+    uint64_t abort; /* host memory, uint32_t: not 0 when a kernel that waits is to give up */
+};
+
+/* What goes from each rank to each. */
+enum xk_form {
+    XK_ALLREDUCE,
+    XK_REDUCE,
+    XK_BCAST,
+    XK_ALLGATHER,
+    XK_ALLTOALL,
+    XK_GATHER,
+    XK_SCATTER,
+    XK_REDUCE_SCATTER,
+    XK_SCAN,
+    XK_EXSCAN,
+    XK_BARRIER,
+    XK_NUM_FORMS
+};
+
+/* This rank's dealings with one other, or with itself. Bytes from the buffers. */
+struct xk_part {
+    uint64_t send_at, receive_at;
+    uint32_t send, receive; /* at most XK_SLOT_DATA */
+};
+
+/* In the place of a reduction: blocks go where they belong. */
+#define XK_NO_REDUCTION 0xffffu
+
+/*
+ * xk_exchange: small messages. Every rank writes its data with the operation's number in every word
+ * into the others' slots, and reads what has come into its own.
+ */
+struct xk_exchange {
+    struct xk_ranks ranks;
+    uint64_t        in, out;
+    struct xk_part  parts[XK_MAX_RANKS];
+    uint32_t        number;
+    uint32_t        what;     /* reduction of what is received: to the first byte of out */
+    uint32_t       *finished; /* as in xk_copy */
+    uint32_t       *done;
+};
+
+/* The parts of a collective whose blocks have all the same size. Reductions: all in one block. */
+XK_ANYWHERE struct xk_part xk_part_of(enum xk_form form, uint32_t root, uint32_t rank,
+                                      uint32_t other, uint32_t bytes)
+{
+    struct xk_part part = {0, 0, 0, 0};
+    uint32_t       sends = 1, receives = 1;
+
+    switch (form) {
+    case XK_REDUCE:
+    case XK_GATHER:
+        sends = (other == root);
+        receives = (rank == root);
+        break;
+    case XK_BCAST:
+    case XK_SCATTER:
+        sends = (rank == root);
+        receives = (other == root);
+        break;
+    case XK_SCAN:
+        sends = (other >= rank);
+        receives = (other <= rank);
+        break;
+    case XK_EXSCAN:
+        sends = (other > rank);
+        receives = (other < rank);
+        break;
+    case XK_BARRIER:
+        sends = receives = 0;
+        break;
+    default:
+        break;
+    }
+    part.send = (sends != 0) ? bytes : 0;
+    part.receive = (receives != 0) ? bytes : 0;
+    if ((form == XK_ALLTOALL) || (form == XK_SCATTER) || (form == XK_REDUCE_SCATTER)) {
+        part.send_at = (uint64_t)other * bytes;
+    }
+    if ((form == XK_ALLGATHER) || (form == XK_ALLTOALL) || (form == XK_GATHER)) {
+        part.receive_at = (uint64_t)other * bytes;
+    }
+    return part;
+}
+
+/*
+ * xk_mapped: large ones. The ranks meet, one rank reduces a stretch from several buffers into
+ * several; or it fetches from several, each into one; then they meet again.
+ */
+struct xk_mapped {
+    struct xk_ranks ranks;
+    uint64_t        from[XK_MAX_RANKS], to[XK_MAX_RANKS];
+    uint64_t        bytes[XK_MAX_RANKS]; /* of each; of a reduction the first counts for all */
+    uint32_t        sources, targets;    /* targets 0: source i goes to target i */
+    uint32_t        number;
+    uint32_t        what;
+    uint32_t       *finished;
+    uint32_t       *done;
+};
+
+/*
+ * xk_linger: a kernel of one block that stays and carries out what it is told: copies, or
+ * exchanges. A device reads at least 8 bytes at once, so each word of a command has the command's
+ * number beside its value: the command is there when all numbers are the same and new.
+ */
+enum {
+    XK_IN_LOW, /* of a copy: from */
+    XK_IN_HIGH,
+    XK_OUT_LOW, /* to */
+    XK_OUT_HIGH,
+    XK_BYTES,
+    XK_HOW, /* form | root << 8 | what << 16; XK_COPIES for a copy. Words below are of exchanges: */
+    XK_RANKS_LOW,
+    XK_RANKS_HIGH,
+    XK_NUMBER,
+    XK_UNUSED,
+    XK_WORDS
+};
+#define XK_COPIES 0xffffffffu
 struct xk_command {
     uint64_t word[XK_WORDS]; /* value | number << 32 */
 };
@@ -83,6 +225,8 @@ struct xk_linger {
     uint64_t                 idle_ns, life_ns; /* without a command; and at all */
     uint32_t                 epoch;
     uint32_t                 number; /* of the last command before it */
+    uint32_t                 first;  /* is the command below the first one, of the next number? */
+    uint32_t                 values[XK_WORDS];
 };
 
 #endif

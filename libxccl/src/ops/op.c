@@ -105,7 +105,7 @@ static void write_failure(const struct xm_op *op, char *text, size_t len)
 static void end_failed(struct xm_op *op, xcclResult_t res)
 {
     xm_record_state(op->record, "failed");
-    if ((op->comm != NULL) && (op->path == &xm_path_ccl)) {
+    if ((op->comm != NULL) && ((op->path == &xm_path_ccl) || (op->path == &xm_path_direct))) {
         xm_comm_break(op->comm, op->detail);
     }
     if (xc_params()->dump_dir != NULL) {
@@ -187,7 +187,8 @@ static xcclResult_t wait_for(struct xm_op *op)
 
     wait.describe = xm_record_describe;
     wait.arg = op;
-    wait.quiet = (op->path == &xm_path_ccl) ? QUIET_POLLS : 0;
+    bool on_device = (op->path == &xm_path_ccl) || (op->path == &xm_path_direct);
+    wait.quiet = on_device ? QUIET_POLLS : 0;
     while ((res = op->path->progress(op)) == xcclInProgress) {
         enum xm_wait_verdict verdict = xm_wait_step(&wait);
         if (verdict == XM_WAIT_EXPIRED) {

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "paths/buffers.h"
 
 /* A blocking call has its device current from beginning to end. */
 static xcclResult_t enter(struct xm_op *op, void **saved_p)
@@ -74,8 +75,8 @@ static bool new_peers(struct xm_op *op)
 /* Blocks of alltoallv that are empty connect nobody: only pairs that exchange data count. */
 static bool new_pairs(struct xm_op *op)
 {
-    const struct xm_ccl_buffer *send = op->buffers.in_place ? &op->recv : &op->send;
-    bool                        is_new = false;
+    const struct xm_usable *send = op->buffers.in_place ? &op->recv : &op->send;
+    bool                    is_new = false;
 
     for (int i = 0; i < op->comm->size; i++) {
         int directions = ((send->counts[i] > 0) ? CONNECTED_TO_SEND : 0) |
@@ -85,16 +86,9 @@ static bool new_pairs(struct xm_op *op)
     return is_new;
 }
 
-/* Copies from and to ordinary host memory on a stream wait for what the stream has. */
-static bool copies_host_memory(const struct xm_op *op)
-{
-    return (op->buffers.send.used && (op->buffers.send.mem.kind == XC_MEM_HOST)) ||
-           (op->buffers.recv.used && (op->buffers.recv.mem.kind == XC_MEM_HOST));
-}
-
 static bool may_block(struct xm_op *op)
 {
-    bool host = copies_host_memory(op);
+    bool host = xm_copies_host_memory(op);
 
     switch (op->call.coll) {
     case XM_ALLTOALLV:
@@ -112,7 +106,7 @@ static bool may_block(struct xm_op *op)
 
 static xcclResult_t enqueue(struct xm_op *op)
 {
-    xcclResult_t res = xm_ccl_buffers_pack(op);
+    xcclResult_t res = xm_usable_pack(op);
 
     if (res != xcclSuccess) {
         return res;
@@ -186,35 +180,15 @@ static void launch_in_turn(struct xm_op *op)
     bool            seated = xm->seats_agreed;
     bool            gated = seated && xm_order_wanted(op->blocking);
 
-    xm->vendor_calls++;
+    xm->ordered_calls++;
     op->in_turn = gated;
-    op->turn = (struct xm_turn){xm->seats, op->vendor->id, xm->vendor_calls, go, NULL};
+    op->turn = (struct xm_turn){xm->seats, xm->order_id, xm->ordered_calls, go, NULL};
     if (seated) {
-        xm_order_arrive(xm->seats, xm->vendor_calls, gated ? &op->turn : NULL);
+        xm_order_arrive(xm->seats, xm->ordered_calls, gated ? &op->turn : NULL);
     }
     if (!gated) {
         xm_vendor_launch(op->vendor, &op->launch, op->may_block);
     }
-}
-
-/* The device is entered. */
-static xcclResult_t begin(struct xm_op *op)
-{
-    xcclResult_t res = xcclSuccess;
-
-    xm_scratch_begin(&op->scratch, op->dev, op->vendor->device);
-    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch};
-    bool copies = !op->buffers.send.plain || !op->buffers.recv.plain || copies_host_memory(op);
-    if (copies) {
-        res = xm_copy_stream(op->dev, op->vendor->device, &op->copier.stream);
-    }
-    if ((res == xcclSuccess) && copies && !op->ordered) {
-        res = op->dev->stream_after_default(op->copier.stream);
-    }
-    if ((res == xcclSuccess) && !op->ordered) {
-        res = op->dev->stream_after_default(op->vendor->stream);
-    }
-    return (res == xcclSuccess) ? xm_ccl_buffers_prepare(op) : res;
 }
 
 static xcclResult_t start(struct xm_op *op)
@@ -231,7 +205,9 @@ static xcclResult_t start(struct xm_op *op)
     }
     op->entered = op->blocking;
     op->saved = saved;
-    res = begin(op);
+    op->home = op->vendor->device;
+    op->stream = op->vendor->stream;
+    res = xm_usable_begin(op);
     if (res == xcclSuccess) {
         op->launch.run = launch;
         op->stage = XM_STAGE_WORK;
@@ -273,7 +249,7 @@ static xcclResult_t copy_back(struct xm_op *op)
         return res;
     }
     op->stage = XM_STAGE_COPY;
-    res = xm_ccl_buffers_unpack(op);
+    res = xm_usable_unpack(op);
     if ((res == xcclSuccess) && (op->event == NULL)) {
         res = xm_event_take(op->dev, op->vendor->device, &op->event);
     }
@@ -327,7 +303,7 @@ static void release(struct xm_op *op, bool failed)
         return;
     }
     if (!failed) {
-        xm_ccl_buffers_free(op);
+        xm_usable_free(op);
         xm_scratch_end(&op->scratch);
         xm_event_give(op->dev, op->vendor->device, op->event);
     }

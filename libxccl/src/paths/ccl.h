@@ -11,16 +11,6 @@
  */
 size_t xm_ccl_scratch_per_rank(const struct xm_op *op);
 
-/*
- * Make both buffers usable by the vendor's library: one that lies elsewhere or has holes gets a
- * packed copy. prepare: what needs MPI, on the caller's thread. pack: the rest, enqueued.
- */
-xcclResult_t xm_ccl_buffers_prepare(struct xm_op *op);
-xcclResult_t xm_ccl_buffers_pack(struct xm_op *op);
-/* The way back of a copy that was written, once the collective is over. */
-xcclResult_t xm_ccl_buffers_unpack(struct xm_op *op);
-void         xm_ccl_buffers_free(struct xm_op *op);
-
 /* Is a large rooted collective carried in pieces, because a root may have to copy it? */
 bool xm_ccl_in_pieces(const struct xm_op *op);
 

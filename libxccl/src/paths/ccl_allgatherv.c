@@ -46,7 +46,7 @@ static const char *own_part(const struct xm_op *op)
 
 static xcclResult_t broadcasts(struct xm_op *op)
 {
-    const struct xm_ccl_buffer *recv = &op->recv;
+    const struct xm_usable *recv = &op->recv;
 
     return xcclAllGatherv(own_part(op), recv->counts[op->comm->rank], recv->ptr, recv->counts,
                           recv->displs, xcclUint8, op->vendor->xcomm, op->vendor->stream);
@@ -75,7 +75,7 @@ static size_t in_piece(size_t part, size_t from, size_t piece)
 static xcclResult_t gather_piece(struct xm_op *op, char *slots, size_t piece, size_t from)
 {
     const struct xc_device_ops *dev = op->dev;
-    const struct xm_ccl_buffer *recv = &op->recv;
+    const struct xm_usable     *recv = &op->recv;
     int                         rank = op->comm->rank;
     char                       *own = slots + (size_t)rank * piece;
     size_t                      bytes = in_piece(recv->counts[rank], from, piece);

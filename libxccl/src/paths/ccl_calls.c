@@ -16,7 +16,7 @@ static xcclStream_t stream_of(const struct xm_op *op)
     return op->vendor->stream;
 }
 
-static size_t part_bytes(const struct xm_op *op, const struct xm_ccl_buffer *b)
+static size_t part_bytes(const struct xm_op *op, const struct xm_usable *b)
 {
     return (size_t)b->buffer->bytes / (size_t)op->comm->size;
 }
@@ -124,7 +124,7 @@ static xcclResult_t reduce_scatter(struct xm_op *op)
 
 static xcclResult_t bcast(struct xm_op *op)
 {
-    const struct xm_ccl_buffer *b = op->buffers.send.used ? &op->send : &op->recv;
+    const struct xm_usable *b = op->buffers.send.used ? &op->send : &op->recv;
 
     return xcclBcast(b->ptr, (size_t)b->buffer->bytes, xcclUint8, op->call.root, comm_of(op),
                      stream_of(op));
@@ -170,9 +170,9 @@ static xcclResult_t alltoall(struct xm_op *op)
 
 static xcclResult_t alltoallv(struct xm_op *op)
 {
-    const struct xm_ccl_buffer *send = op->buffers.in_place ? &op->recv : &op->send;
-    const char                 *in = send->ptr;
-    xcclResult_t                res = xcclSuccess;
+    const struct xm_usable *send = op->buffers.in_place ? &op->recv : &op->send;
+    const char             *in = send->ptr;
+    xcclResult_t            res = xcclSuccess;
 
     if (op->buffers.in_place && op->buffers.recv.used) {
         res = copy_of_input(op, &in);

@@ -49,7 +49,7 @@ static size_t in_piece(size_t bytes, size_t from, size_t piece)
     return (bytes > from) ? least(bytes - from, piece) : 0;
 }
 
-static xcclResult_t cut(struct xm_op *op, const struct xm_ccl_buffer *b, struct blocks *blocks)
+static xcclResult_t cut(struct xm_op *op, const struct xm_usable *b, struct blocks *blocks)
 {
     size_t n = (size_t)op->comm->size;
 

@@ -10,9 +10,10 @@
 #include "decide/decide.h"
 
 struct xm_path;
+struct xm_direct;
 
-/* A buffer as the vendor's library takes it: packed or plain memory of its device. */
-struct xm_ccl_buffer {
+/* A buffer as a path on the device takes it: packed or plain memory of that device. */
+struct xm_usable {
     const struct xm_buffer *buffer;
     char                   *ptr;    /* device memory */
     bool                    packed; /* ptr is a packed copy of the buffer */
@@ -28,10 +29,11 @@ struct xm_op {
     struct xm_comm             *comm; /* NULL: of no communicator (reduce_local) */
     struct xm_buffers           buffers;
     struct xm_facts             facts;
-    struct xm_reduction         reduction; /* valid for reductions without an obstacle */
-    const struct xc_device_ops *dev;       /* runtime of this rank; NULL if none is active */
-    int                         device;    /* that the operation runs on; -1: none */
-    bool                        ordered;   /* nothing can be left of the default stream's copies */
+    struct xm_reduction         reduction;    /* valid for reductions, unless: */
+    const char                 *no_reduction; /* why they are MPI's alone (a static text) */
+    const struct xc_device_ops *dev;          /* runtime of this rank; NULL if none is active */
+    int                         device;       /* that the operation runs on; -1: none */
+    bool                        ordered; /* nothing can be left of the default stream's copies */
     bool                        blocking;
     bool                        entered; /* the device is current until the end: no need to ask */
     uint64_t                    number;  /* on the communicator's slots; 0: there are none */
@@ -40,23 +42,36 @@ struct xm_op {
 
     /* How it is carried. */
     const struct xm_path *path;
-    enum { XM_STAGE_NEW, XM_STAGE_WORK, XM_STAGE_COPY, XM_STAGE_OVER } stage;
+    enum { XM_STAGE_NEW, XM_STAGE_MEET, XM_STAGE_WORK, XM_STAGE_COPY, XM_STAGE_OVER } stage;
     struct xm_scratch scratch;
     struct xm_copier  copier;
     void             *event; /* what is waited for on the device; NULL: all that the stream has */
     MPI_Request       inner; /* staged: MPI's own request */
     char             *send_span, *recv_span; /* staged: host memory of each buffer */
 
+    /* ccl and direct */
+    void            *saved;  /* what was current before, of one that is entered */
+    int              home;   /* device that it runs on */
+    xcclStream_t     stream; /* and where */
+    struct xm_turn   turn;   /* with several communicators in the process */
+    struct xm_usable send, recv;
+
+    /* direct */
+    struct xm_direct     *direct;
+    uint32_t              direct_what;  /* reduction, or XK_NO_REDUCTION */
+    uint32_t              number_there; /* of the operation */
+    bool                  told;         /* a kernel that lingers does it */
+    bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */
+    uint64_t              show;
+    const struct xm_path *otherwise; /* if these cannot be mapped */
+
     /* ccl */
-    void                *saved; /* what was current before, of one that is entered */
-    struct xm_vendor    *vendor;
-    struct xm_launch     launch;
-    struct xm_turn       turn; /* with several vendor communicators in the process */
-    bool                 may_block, in_turn;
-    int                  launched; /* atomic, enum xm_launched */
-    bool                 lost;     /* that is LOST: what it holds stays held */
-    unsigned             polls;
-    struct xm_ccl_buffer send, recv;
+    struct xm_vendor *vendor;
+    struct xm_launch  launch;
+    bool              may_block, in_turn;
+    int               launched; /* atomic, enum xm_launched */
+    bool              lost;     /* that is LOST: what it holds stays held */
+    unsigned          polls;
 
     /* How it ended. */
     xcclResult_t result;
@@ -89,6 +104,7 @@ struct xm_path {
 extern const struct xm_path xm_path_mpi;    /* MPI takes the buffers as they are */
 extern const struct xm_path xm_path_staged; /* MPI, on copies in host memory */
 extern const struct xm_path xm_path_ccl;    /* the vendor's library */
+extern const struct xm_path xm_path_direct; /* kernels of our own */
 
 /* Keep xc_last_detail() of a failure; returns it. */
 xcclResult_t xm_op_fail(struct xm_op *op, xcclResult_t res);

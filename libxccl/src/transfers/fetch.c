@@ -217,8 +217,10 @@ static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_
 static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops *dev, int device,
                                bool *over_p)
 {
-    const char  *from;
-    xcclResult_t res = xm_mapping_of(&t->rendezvous.got, dev, device, &from);
+    const struct xm_descriptor *d = &t->rendezvous.got;
+    char                       *base = NULL;
+    xcclResult_t                res = xm_mapping_of(d->nonce, &d->ipc, dev, device, &base);
+    const char                 *from = (res == xcclSuccess) ? base + d->offset : NULL;
 
     *over_p = false;
     if ((res == xcclSuccess) && !start_kernel(t, dev, device, from, over_p)) {

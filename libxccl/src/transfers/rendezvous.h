@@ -14,6 +14,7 @@
 #include "comms/mailbox.h"
 #include "data/copy.h"
 #include "data/kernels.h"
+#include "data/mappings.h"
 
 #define XM_DESCRIPTOR_MAGIC 0x7863636c72647631u
 
@@ -163,13 +164,6 @@ bool xm_kept_match(MPI_Comm comm, int source, int tag, MPI_Message *message_p,
 /* The same of a message that the program has matched already. */
 bool xm_kept_matched(MPI_Message message, struct xm_rendezvous *r);
 void xm_kept_end(void);
-
-/* ---- mappings.c: other processes' memory, mapped once and kept ---- */
-
-/* The bytes of a message, for the device entered. */
-xcclResult_t xm_mapping_of(const struct xm_descriptor *d, const struct xc_device_ops *dev,
-                           int device, const char **bytes_p);
-void         xm_mappings_close(void);
 
 /* ---- watcher.c: a thread for the time that the program spends elsewhere ---- */
 

@@ -3,18 +3,19 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "paths/buffers.h"
 #include "paths/ccl.h"
 
-/* Can the vendor's library work on the buffer's memory as it is? */
+/* Can the device work on the buffer's memory as it is? */
 static bool usable(const struct xm_op *op, const struct xm_buffer *buffer)
 {
     return buffer->plain &&
            ((buffer->mem.kind == XC_MEM_MANAGED) ||
-            ((buffer->mem.kind == XC_MEM_DEVICE) && (buffer->mem.device == op->vendor->device)));
+            ((buffer->mem.kind == XC_MEM_DEVICE) && (buffer->mem.device == op->home)));
 }
 
 /* Displacements from ptr, which is the lowest byte: negative ones are MPI's affair. */
-static xcclResult_t make_vectors(const struct xm_op *op, struct xm_ccl_buffer *b)
+static xcclResult_t make_vectors(const struct xm_op *op, struct xm_usable *b)
 {
     size_t n = (size_t)b->buffer->blocks, at = 0;
 
@@ -39,12 +40,11 @@ static bool copied_in_pieces(const struct xm_op *op, const struct xm_buffer *buf
 {
     bool gathers = (op->call.coll == XM_GATHER) || (op->call.coll == XM_GATHERV);
 
-    return buffer->plain && xm_ccl_in_pieces(op) &&
+    return (op->path == &xm_path_ccl) && buffer->plain && xm_ccl_in_pieces(op) &&
            (buffer == (gathers ? &op->buffers.recv : &op->buffers.send));
 }
 
-static xcclResult_t prepare(struct xm_op *op, struct xm_ccl_buffer *b,
-                            const struct xm_buffer *buffer)
+static xcclResult_t prepare(struct xm_op *op, struct xm_usable *b, const struct xm_buffer *buffer)
 {
     void        *packed;
     xcclResult_t res = xcclSuccess;
@@ -71,38 +71,63 @@ static xcclResult_t prepare(struct xm_op *op, struct xm_ccl_buffer *b,
     return res;
 }
 
-xcclResult_t xm_ccl_buffers_prepare(struct xm_op *op)
+xcclResult_t xm_usable_prepare(struct xm_op *op)
 {
     xcclResult_t res = prepare(op, &op->send, &op->buffers.send);
 
     return (res == xcclSuccess) ? prepare(op, &op->recv, &op->buffers.recv) : res;
 }
 
-static xcclResult_t pack(struct xm_op *op, const struct xm_ccl_buffer *b)
+static xcclResult_t pack(struct xm_op *op, const struct xm_usable *b)
 {
     struct xm_copier copier = op->copier;
 
-    copier.stream = op->vendor->stream;
+    copier.stream = op->stream;
     return (b->packed && b->buffer->in && b->buffer->plain) ? xm_pack(&copier, b->buffer, b->ptr)
                                                             : xcclSuccess;
 }
 
-xcclResult_t xm_ccl_buffers_pack(struct xm_op *op)
+xcclResult_t xm_usable_pack(struct xm_op *op)
 {
     xcclResult_t res = pack(op, &op->send);
 
     return (res == xcclSuccess) ? pack(op, &op->recv) : res;
 }
 
-xcclResult_t xm_ccl_buffers_unpack(struct xm_op *op)
+xcclResult_t xm_usable_unpack(struct xm_op *op)
 {
-    const struct xm_ccl_buffer *b = &op->recv; /* nothing writes the send buffer */
+    const struct xm_usable *b = &op->recv; /* nothing writes the send buffer */
 
     return (b->packed && b->buffer->out) ? xm_unpack(&op->copier, b->buffer, b->ptr) : xcclSuccess;
 }
 
-void xm_ccl_buffers_free(struct xm_op *op)
+void xm_usable_free(struct xm_op *op)
 {
     free(op->send.counts);
     free(op->recv.counts);
+}
+
+bool xm_copies_host_memory(const struct xm_op *op)
+{
+    return (op->buffers.send.used && (op->buffers.send.mem.kind == XC_MEM_HOST)) ||
+           (op->buffers.recv.used && (op->buffers.recv.mem.kind == XC_MEM_HOST));
+}
+
+xcclResult_t xm_usable_begin(struct xm_op *op)
+{
+    xcclResult_t res = xcclSuccess;
+
+    xm_scratch_begin(&op->scratch, op->dev, op->home);
+    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch};
+    bool copies = !op->buffers.send.plain || !op->buffers.recv.plain || xm_copies_host_memory(op);
+    if (copies) {
+        res = xm_copy_stream(op->dev, op->home, &op->copier.stream);
+    }
+    if ((res == xcclSuccess) && copies && !op->ordered) {
+        res = op->dev->stream_after_default(op->copier.stream);
+    }
+    if ((res == xcclSuccess) && !op->ordered) {
+        res = op->dev->stream_after_default(op->stream);
+    }
+    return (res == xcclSuccess) ? xm_usable_prepare(op) : res;
 }

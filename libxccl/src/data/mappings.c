@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transfers/rendezvous.h"
+#include "data/mappings.h"
 
 /* More are not kept: each holds memory of another process that this one may have freed. */
 enum { MAX_MAPPINGS = 256 };
@@ -36,16 +36,16 @@ static void drop(struct mapping **at)
 }
 
 /* With the lock held; the mapping becomes the first. What was freed at this address goes. */
-static struct mapping *find(const struct xm_descriptor *d, const struct xc_device_ops *dev,
-                            int device)
+static struct mapping *find(uint64_t nonce, const struct xc_ipc *ipc,
+                            const struct xc_device_ops *dev, int device)
 {
     for (struct mapping **at = &mappings; *at != NULL; at = &(*at)->next) {
         struct mapping *m = *at;
-        if ((m->nonce != d->nonce) || (m->ipc.base != d->ipc.base) || (m->device != device) ||
+        if ((m->nonce != nonce) || (m->ipc.base != ipc->base) || (m->device != device) ||
             (m->dev != dev)) {
             continue;
         }
-        if (memcmp(&m->ipc, &d->ipc, sizeof(m->ipc)) != 0) {
+        if (memcmp(&m->ipc, ipc, sizeof(m->ipc)) != 0) {
             drop(at);
             return NULL;
         }
@@ -71,11 +71,11 @@ static void make_room(void)
     drop(at);
 }
 
-static xcclResult_t make(const struct xm_descriptor *d, const struct xc_device_ops *dev, int device,
-                         struct mapping **mapping_p)
+static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct xc_device_ops *dev,
+                         int device, struct mapping **mapping_p)
 {
     void        *base;
-    xcclResult_t res = dev->ipc_open(&d->ipc, &base);
+    xcclResult_t res = dev->ipc_open(ipc, &base);
 
     if (res != xcclSuccess) {
         return res;
@@ -86,25 +86,25 @@ static xcclResult_t make(const struct xm_descriptor *d, const struct xc_device_o
         return xc_fail(xcclSystemError, "out of memory");
     }
     make_room();
-    *m = (struct mapping){dev, device, d->nonce, d->ipc, base, mappings};
+    *m = (struct mapping){dev, device, nonce, *ipc, base, mappings};
     mappings = m;
     num_mappings++;
     *mapping_p = m;
     return xcclSuccess;
 }
 
-xcclResult_t xm_mapping_of(const struct xm_descriptor *d, const struct xc_device_ops *dev,
-                           int device, const char **bytes_p)
+xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
+                           const struct xc_device_ops *dev, int device, char **base_p)
 {
     xcclResult_t res = xcclSuccess;
 
     pthread_mutex_lock(&lock);
-    struct mapping *m = find(d, dev, device);
+    struct mapping *m = find(nonce, ipc, dev, device);
     if (m == NULL) {
-        res = make(d, dev, device, &m);
+        res = make(nonce, ipc, dev, device, &m);
     }
     if (res == xcclSuccess) {
-        *bytes_p = (const char *)m->base + d->offset;
+        *base_p = m->base;
     }
     pthread_mutex_unlock(&lock);
     return res;

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Other processes' device memory, mapped once and kept. */
+#ifndef XM_DATA_MAPPINGS_H
+#define XM_DATA_MAPPINGS_H
+
+#include "device/device.h"
+
+/* Where the allocation of a process lies for the device, which is entered. nonce: the process's. */
+xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
+                           const struct xc_device_ops *dev, int device, char **base_p);
+void         xm_mappings_close(void);
+
+#endif

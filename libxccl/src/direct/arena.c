@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "direct/arena.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/wait.h"
+#include "comms/worker.h"
+
+enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_STREAMS = 16, CLEAR_FROM = 1 << 30 };
+/* The first unit holds the counters of the kernels' blocks. */
+_Static_assert(XM_ARENA_WORDS * sizeof(uint32_t) <= UNIT, "counters fit");
+
+/* Kernels are loaded in this time, or not at all. */
+static const uint64_t load_ns = 30000000000u;
+
+struct opened {
+    uint64_t key;
+    char    *base;
+};
+
+struct xm_arena {
+    const struct xc_device_ops *dev;
+    int                         device;
+    int                         state; /* enum xm_arena_state, atomic */
+    struct xm_job               job;
+    char                        reason[256];
+    struct xm_kernels          *kernels;
+    char                       *base;
+    size_t                      bytes;
+    struct xc_ipc               ipc;
+    uint64_t                    key;
+    struct xm_arena_words      *words; /* pinned */
+
+    pthread_mutex_t lock; /* of the following */
+    size_t          used;
+    bool           *taken; /* of each unit */
+    uint32_t       *last;  /* number of the last operation in each unit */
+    bool            words_taken[XM_ARENA_WORDS];
+    xcclStream_t    streams[MAX_IDLE_STREAMS];
+    int             num_streams;
+    struct opened   opened[XM_ARENA_OPENED];
+    int             num_opened;
+    bool            opening, refused;
+};
+
+struct open_job {
+    struct xm_job        job;
+    struct xm_arena     *arena;
+    int                  count;
+    struct xm_arena_peer peers[XM_ARENA_OPENED];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_arena arenas[MAX_ARENAS];
+static int             count; /* atomic */
+
+static xcclResult_t wait_for_kernels(struct xm_arena *a)
+{
+    const struct timespec nap = {0, 1000 * 1000};
+    uint64_t              begun = xm_now_ns();
+
+    while ((a->kernels = xm_kernels_of(a->dev, a->device)) == NULL) {
+        if (xm_kernels_failed(a->dev, a->device)) {
+            return xc_fail(xcclLibraryNotFound, "there are no kernels for this device");
+        }
+        if (xm_now_ns() - begun > load_ns) {
+            return xc_fail(xcclTimeout, "kernels were not loaded in time");
+        }
+        nanosleep(&nap, NULL);
+    }
+    return xcclSuccess;
+}
+
+static xcclResult_t clear(struct xm_arena *a)
+{
+    xcclStream_t stream;
+    xcclResult_t res = a->dev->stream_create_urgent(&stream);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = a->dev->set_async(a->base, 0, a->bytes, stream);
+    if (res == xcclSuccess) {
+        res = a->dev->stream_sync(stream);
+    }
+    a->streams[a->num_streams++] = stream;
+    return res;
+}
+
+static xcclResult_t allocate(struct xm_arena *a)
+{
+    size_t units;
+    void  *base = NULL, *words = NULL;
+
+    a->bytes = (size_t)xc_params()->direct_memory << 20;
+    units = a->bytes / UNIT;
+    a->taken = calloc(units, sizeof(*a->taken));
+    a->last = calloc(units, sizeof(*a->last));
+    if ((a->taken == NULL) || (a->last == NULL) ||
+        (getrandom(&a->key, sizeof(a->key), 0) != (ssize_t)sizeof(a->key))) {
+        return xc_fail(xcclSystemError, "out of memory");
+    }
+    a->taken[0] = true;
+    a->used = UNIT;
+    xcclResult_t res = a->dev->mem_alloc(&base, a->bytes);
+    if (res == xcclSuccess) {
+        a->base = base;
+        res = a->dev->host_alloc(&words, XM_ARENA_WORDS * sizeof(*a->words));
+    }
+    if (res == xcclSuccess) {
+        memset(words, 0, XM_ARENA_WORDS * sizeof(*a->words));
+        a->words = words;
+        res = clear(a);
+    }
+    return (res == xcclSuccess) ? a->dev->ipc_export(a->base, &a->ipc) : res;
+}
+
+static void make(struct xm_job *job)
+{
+    struct xm_arena *a = (struct xm_arena *)((char *)job - offsetof(struct xm_arena, job));
+    void            *saved;
+    xcclResult_t     res = wait_for_kernels(a);
+
+    if (res == xcclSuccess) {
+        res = a->dev->enter(a->device, &saved);
+    }
+    if (res == xcclSuccess) {
+        res = allocate(a);
+        a->dev->leave(saved);
+    }
+    if (res != xcclSuccess) {
+        snprintf(a->reason, sizeof(a->reason), "%s", xc_last_detail());
+    }
+    __atomic_store_n(&a->state, (res == xcclSuccess) ? XM_ARENA_READY : XM_ARENA_NEVER,
+                     __ATOMIC_RELEASE);
+}
+
+static struct xm_arena *find(const struct xc_device_ops *dev, int device)
+{
+    for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
+        if ((arenas[i].dev == dev) && (arenas[i].device == device)) {
+            return &arenas[i];
+        }
+    }
+    return NULL;
+}
+
+struct xm_arena *xm_arena_of(const struct xc_device_ops *dev, int device)
+{
+    struct xm_arena *a = find(dev, device);
+
+    if (a != NULL) {
+        return a;
+    }
+    pthread_mutex_lock(&lock);
+    a = find(dev, device);
+    if ((a == NULL) && (count < MAX_ARENAS)) {
+        a = &arenas[count];
+        *a = (struct xm_arena){.dev = dev, .device = device, .state = XM_ARENA_LATER};
+        pthread_mutex_init(&a->lock, NULL);
+        a->job.run = make;
+        if (xm_worker_start(&a->job) != xcclSuccess) {
+            snprintf(a->reason, sizeof(a->reason), "%s", xc_last_detail());
+            a->state = XM_ARENA_NEVER;
+        }
+        __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return a;
+}
+
+enum xm_arena_state xm_arena_state(const struct xm_arena *a)
+{
+    return (enum xm_arena_state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE);
+}
+
+const char *xm_arena_reason(const struct xm_arena *a)
+{
+    return a->reason;
+}
+
+struct xm_kernels *xm_arena_kernels(const struct xm_arena *a)
+{
+    return a->kernels;
+}
+
+const struct xc_ipc *xm_arena_ipc(const struct xm_arena *a)
+{
+    return &a->ipc;
+}
+
+char *xm_arena_base(const struct xm_arena *a)
+{
+    return a->base;
+}
+
+uint64_t xm_arena_key(const struct xm_arena *a)
+{
+    return a->key;
+}
+
+/* ---- workspaces ---- */
+
+static size_t units_of(size_t bytes)
+{
+    return (bytes + UNIT - 1) / UNIT;
+}
+
+bool xm_arena_take(struct xm_arena *a, size_t bytes, uint64_t *offset_p, uint32_t *first_p)
+{
+    size_t all = a->bytes / UNIT, n = units_of(bytes), run = 0;
+    bool   found = false;
+
+    pthread_mutex_lock(&a->lock);
+    for (size_t i = 0; (i < all) && !found; i++) {
+        run = a->taken[i] ? 0 : run + 1;
+        if (run == n) {
+            size_t   begin = i + 1 - n;
+            uint32_t last = 0;
+            for (size_t u = begin; u <= i; u++) {
+                a->taken[u] = true;
+                last = (a->last[u] > last) ? a->last[u] : last;
+            }
+            a->used += n * UNIT;
+            *offset_p = begin * UNIT;
+            *first_p = last + 1;
+            found = true;
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
+/* Numbers have come far: with the memory cleared they begin anew. */
+struct clear_job {
+    struct xm_job    job;
+    struct xm_arena *arena;
+    uint64_t         offset;
+    size_t           bytes;
+};
+
+static void clear_and_give(struct xm_job *job)
+{
+    struct clear_job *j = (struct clear_job *)job;
+    struct xm_arena  *a = j->arena;
+    xcclStream_t      stream;
+    void             *saved;
+    xcclResult_t      res = a->dev->enter(a->device, &saved);
+
+    if (res == xcclSuccess) {
+        res = xm_arena_take_stream(a, &stream);
+        if (res == xcclSuccess) {
+            res = a->dev->set_async(a->base + j->offset, 0, j->bytes, stream);
+            if (res == xcclSuccess) {
+                res = a->dev->stream_sync(stream);
+            }
+            xm_arena_give_stream(a, stream);
+        }
+        a->dev->leave(saved);
+    }
+    if (res == xcclSuccess) {
+        xm_arena_give(a, j->offset, j->bytes, 0);
+    } /* else it stays taken */
+    free(j);
+}
+
+static bool clear_first(struct xm_arena *a, uint64_t offset, size_t bytes)
+{
+    struct clear_job *j = calloc(1, sizeof(*j));
+
+    if (j == NULL) {
+        return false;
+    }
+    *j = (struct clear_job){{.run = clear_and_give}, a, offset, bytes};
+    if (xm_worker_start(&j->job) != xcclSuccess) {
+        free(j);
+        return false;
+    }
+    return true;
+}
+
+void xm_arena_give(struct xm_arena *a, uint64_t offset, size_t bytes, uint32_t last)
+{
+    size_t begin = offset / UNIT, n = units_of(bytes);
+
+    if ((last > CLEAR_FROM) && clear_first(a, offset, bytes)) {
+        return;
+    }
+    pthread_mutex_lock(&a->lock);
+    for (size_t u = begin; u < begin + n; u++) {
+        a->taken[u] = false;
+        a->last[u] = last;
+    }
+    a->used -= n * UNIT;
+    pthread_mutex_unlock(&a->lock);
+}
+
+int xm_arena_take_words(struct xm_arena *a)
+{
+    int found = -1;
+
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; (i < XM_ARENA_WORDS) && (found < 0); i++) {
+        if (!a->words_taken[i]) {
+            a->words_taken[i] = true;
+            memset(&a->words[i], 0, sizeof(a->words[i]));
+            found = i;
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
+void xm_arena_give_words(struct xm_arena *a, int at)
+{
+    pthread_mutex_lock(&a->lock);
+    a->words_taken[at] = false;
+    pthread_mutex_unlock(&a->lock);
+}
+
+struct xm_arena_words *xm_arena_words(struct xm_arena *a, int at)
+{
+    return &a->words[at];
+}
+
+uint32_t *xm_arena_finished(struct xm_arena *a, int at)
+{
+    return (uint32_t *)(void *)a->base + at;
+}
+
+/* ---- streams ---- */
+
+xcclResult_t xm_arena_take_stream(struct xm_arena *a, xcclStream_t *stream_p)
+{
+    xcclStream_t stream = NULL;
+
+    pthread_mutex_lock(&a->lock);
+    if (a->num_streams > 0) {
+        stream = a->streams[--a->num_streams];
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (stream == NULL) {
+        return a->dev->stream_create_urgent(stream_p);
+    }
+    *stream_p = stream;
+    return xcclSuccess;
+}
+
+void xm_arena_give_stream(struct xm_arena *a, xcclStream_t stream)
+{
+    void *saved;
+
+    pthread_mutex_lock(&a->lock);
+    bool keep = (a->num_streams < MAX_IDLE_STREAMS);
+    if (keep) {
+        a->streams[a->num_streams++] = stream;
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (!keep && (a->dev->enter(a->device, &saved) == xcclSuccess)) {
+        a->dev->stream_destroy(stream);
+        a->dev->leave(saved);
+    }
+}
+
+/* ---- the arenas of others ---- */
+
+static char *find_opened(const struct xm_arena *a, uint64_t key)
+{
+    for (int i = 0; i < a->num_opened; i++) {
+        if (a->opened[i].key == key) {
+            return a->opened[i].base;
+        }
+    }
+    return NULL;
+}
+
+char *xm_arena_opened(struct xm_arena *a, uint64_t key)
+{
+    pthread_mutex_lock(&a->lock);
+    char *base = (key == a->key) ? a->base : find_opened(a, key);
+    pthread_mutex_unlock(&a->lock);
+    return base;
+}
+
+int xm_arena_list_opened(struct xm_arena *a, uint64_t keys[XM_ARENA_OPENED])
+{
+    pthread_mutex_lock(&a->lock);
+    int n = a->num_opened;
+    for (int i = 0; i < n; i++) {
+        keys[i] = a->opened[i].key;
+    }
+    pthread_mutex_unlock(&a->lock);
+    return n;
+}
+
+static xcclResult_t open_one(struct xm_arena *a, const struct xm_arena_peer *peer)
+{
+    void *base;
+
+    if (xm_arena_opened(a, peer->key) != NULL) {
+        return xcclSuccess;
+    }
+    xcclResult_t res = a->dev->ipc_open(&peer->ipc, &base);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    pthread_mutex_lock(&a->lock);
+    bool room = (a->num_opened < XM_ARENA_OPENED);
+    if (room) {
+        a->opened[a->num_opened++] = (struct opened){peer->key, base};
+    }
+    pthread_mutex_unlock(&a->lock);
+    return room ? xcclSuccess : xc_fail(xcclSystemError, "too many processes to map");
+}
+
+static void open_all(struct xm_job *job)
+{
+    struct open_job *j = (struct open_job *)job;
+    struct xm_arena *a = j->arena;
+    void            *saved;
+    xcclResult_t     res = a->dev->enter(a->device, &saved);
+
+    if (res == xcclSuccess) {
+        for (int i = 0; (res == xcclSuccess) && (i < j->count); i++) {
+            res = open_one(a, &j->peers[i]);
+        }
+        a->dev->leave(saved);
+    }
+    if (res != xcclSuccess) {
+        xc_info("device %d: no direct path: %s", a->device, xc_last_detail());
+    }
+    pthread_mutex_lock(&a->lock);
+    a->opening = false;
+    a->refused = a->refused || (res != xcclSuccess);
+    pthread_mutex_unlock(&a->lock);
+    free(j);
+}
+
+bool xm_arena_open(struct xm_arena *a, const struct xm_arena_peer *peers, int n)
+{
+    struct open_job *j = calloc(1, sizeof(*j));
+
+    pthread_mutex_lock(&a->lock);
+    bool start = (j != NULL) && !a->opening && (n <= XM_ARENA_OPENED);
+    a->opening = a->opening || start;
+    pthread_mutex_unlock(&a->lock);
+    if (!start) {
+        free(j);
+        return false;
+    }
+    j->job.run = open_all;
+    j->arena = a;
+    j->count = n;
+    memcpy(j->peers, peers, (size_t)n * sizeof(*peers));
+    if (xm_worker_start(&j->job) != xcclSuccess) {
+        pthread_mutex_lock(&a->lock);
+        a->opening = false;
+        pthread_mutex_unlock(&a->lock);
+        free(j);
+        return false;
+    }
+    return true;
+}
+
+bool xm_arena_refused(const struct xm_arena *a)
+{
+    return __atomic_load_n(&a->refused, __ATOMIC_ACQUIRE);
+}
+
+size_t xm_arena_bytes(const struct xm_arena *a)
+{
+    return a->bytes;
+}
+
+size_t xm_arena_used(const struct xm_arena *a)
+{
+    return a->used;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of the direct path on one device: workspaces that the other ranks write to, taken from
+ * one allocation that they map once; words in host memory; streams; and the mappings of others'
+ * allocations. It is made by a thread at its first use and lives as long as the process, since
+ * other processes map it.
+ */
+#ifndef XM_DIRECT_ARENA_H
+#define XM_DIRECT_ARENA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/kernels.h"
+
+enum { XM_ARENA_WORDS = 256, XM_ARENA_OPENED = 16 };
+
+/* Host memory of one communicator, which the device reads and writes. */
+struct xm_arena_words {
+    uint32_t        done;  /* number of the last operation that a kernel has ended */
+    uint32_t        abort; /* not 0: kernels that wait give up */
+    struct xk_ranks ranks;
+} __attribute__((aligned(128)));
+
+enum xm_arena_state { XM_ARENA_LATER, XM_ARENA_READY, XM_ARENA_NEVER };
+
+struct xm_arena;
+
+/* Of a device; begun at the first call. NULL: there is no room for another device. */
+struct xm_arena    *xm_arena_of(const struct xc_device_ops *dev, int device);
+enum xm_arena_state xm_arena_state(const struct xm_arena *a);
+/* Why it is NEVER. */
+const char *xm_arena_reason(const struct xm_arena *a);
+
+/* Of a READY one. */
+struct xm_kernels   *xm_arena_kernels(const struct xm_arena *a);
+const struct xc_ipc *xm_arena_ipc(const struct xm_arena *a);
+char                *xm_arena_base(const struct xm_arena *a);
+/* A number as good as unique among all processes' arenas. */
+uint64_t xm_arena_key(const struct xm_arena *a);
+size_t   xm_arena_bytes(const struct xm_arena *a);
+size_t   xm_arena_used(const struct xm_arena *a);
+
+/*
+ * A workspace. *first_p: numbers of operations begin there, since what others have written into
+ * this memory bears smaller ones.
+ */
+bool xm_arena_take(struct xm_arena *a, size_t bytes, uint64_t *offset_p, uint32_t *first_p);
+/* last: the number of the last operation in it. */
+void xm_arena_give(struct xm_arena *a, uint64_t offset, size_t bytes, uint32_t last);
+
+/* Words of a communicator, zeroed, and the counter of its kernels' blocks; -1: there are none. */
+int                    xm_arena_take_words(struct xm_arena *a);
+void                   xm_arena_give_words(struct xm_arena *a, int at);
+struct xm_arena_words *xm_arena_words(struct xm_arena *a, int at);
+uint32_t              *xm_arena_finished(struct xm_arena *a, int at);
+
+/* A stream, with the device entered; and back. */
+xcclResult_t xm_arena_take_stream(struct xm_arena *a, xcclStream_t *stream_p);
+void         xm_arena_give_stream(struct xm_arena *a, xcclStream_t stream);
+
+/* Where another process's arena is mapped; NULL: it is not. */
+char *xm_arena_opened(struct xm_arena *a, uint64_t key);
+/* Keys of all that are. */
+int xm_arena_list_opened(struct xm_arena *a, uint64_t keys[XM_ARENA_OPENED]);
+/* Map some by a thread, which is the only one. False: one is at work. */
+struct xm_arena_peer {
+    uint64_t      key;
+    struct xc_ipc ipc;
+};
+bool xm_arena_open(struct xm_arena *a, const struct xm_arena_peer *peers, int count);
+/* Could one not be mapped? Then it is tried no more. */
+bool xm_arena_refused(const struct xm_arena *a);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "direct/direct.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "comms/agreement.h"
+
+/* What a rank says of itself. */
+struct says {
+    int32_t       state; /* enum xm_arena_state */
+    int32_t       seats; /* does it see all seats? */
+    uint32_t      first; /* least number of an operation in its workspace */
+    int32_t       num_opened;
+    uint64_t      key, offset;
+    struct xc_ipc ipc;
+    uint64_t      opened[XM_ARENA_OPENED];
+    unsigned char uuid[XC_DEVICE_UUID_BYTES];
+    char          why[96]; /* NEVER */
+};
+
+static bool wanted(const struct xm_comm *xm)
+{
+    return (xc_params()->direct == 0) && (xc_params()->route == XC_ROUTE_XCCL) && (xm->size > 1) &&
+           (xm->size <= XK_MAX_RANKS) && (xm->group != 0) && (xm->one_node || xm->seats_agreed);
+}
+
+static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_ops *dev, int device)
+{
+    struct xm_direct *d = calloc(1, sizeof(*d));
+
+    if (d != NULL) {
+        *d = (struct xm_direct){
+            .arena = a, .kernels = xm_arena_kernels(a), .dev = dev, .device = device, .users = 1};
+    }
+    return d;
+}
+
+/* Take a workspace to offer; kept in xm->direct until the ranks have judged. */
+static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
+                                 const struct xc_device_ops *dev, int device, struct says *mine)
+{
+    struct xm_direct *d = new_direct(a, dev, device);
+    size_t            bytes = xk_workspace_bytes((uint32_t)xm->size);
+
+    if (d == NULL) {
+        return XM_ARENA_LATER;
+    }
+    d->at = xm_arena_take_words(a);
+    if ((d->at < 0) || !xm_arena_take(a, bytes, &d->offset, &mine->first)) {
+        if (d->at >= 0) {
+            xm_arena_give_words(a, d->at);
+        }
+        free(d);
+        return XM_ARENA_LATER; /* others may be freed */
+    }
+    d->words = xm_arena_words(a, d->at);
+    d->finished = xm_arena_finished(a, d->at);
+    d->number = mine->first - 1;
+    xm->direct = d;
+    mine->key = xm_arena_key(a);
+    mine->offset = d->offset;
+    mine->ipc = *xm_arena_ipc(a);
+    mine->num_opened = xm_arena_list_opened(a, mine->opened);
+    return XM_ARENA_READY;
+}
+
+static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device, void *out)
+{
+    struct says     *mine = out;
+    struct xm_arena *a = NULL;
+
+    memset(mine, 0, sizeof(*mine));
+    mine->seats = (xm->seats != NULL);
+    mine->state = XM_ARENA_NEVER;
+    if ((dev == NULL) || (device < 0)) {
+        snprintf(mine->why, sizeof(mine->why), "no device is in use");
+        return;
+    }
+    if (dev->uuid_of(device, mine->uuid) == xcclSuccess) {
+        a = xm_arena_of(dev, device);
+    }
+    if (a == NULL) {
+        snprintf(mine->why, sizeof(mine->why), "too many devices");
+        return;
+    }
+    mine->state = (int32_t)xm_arena_state(a);
+    if (mine->state == XM_ARENA_NEVER) {
+        snprintf(mine->why, sizeof(mine->why), "%s", xm_arena_reason(a));
+    } else if (xm_arena_refused(a)) {
+        mine->state = XM_ARENA_NEVER;
+        snprintf(mine->why, sizeof(mine->why), "the device cannot reach another's memory");
+    } else if (mine->state == XM_ARENA_READY) {
+        mine->state = (int32_t)offer(xm, a, dev, device, mine);
+    }
+}
+
+static enum xm_joining never(struct xm_comm *xm, int rank, const char *why)
+{
+    snprintf(xm->direct_reason, sizeof(xm->direct_reason), "rank %d: %s", rank, why);
+    if (xm->rank == 0) {
+        xc_info("no direct path on %d ranks: %s", xm->size, xm->direct_reason);
+    }
+    return XM_JOIN_NEVER;
+}
+
+static bool has_opened(const struct says *s, uint64_t key)
+{
+    for (int i = 0; i < s->num_opened; i++) {
+        if (s->opened[i] == key) {
+            return true;
+        }
+    }
+    return s->key == key;
+}
+
+/* Processes that share a device take turns on it, and would wait for each other's turns. */
+static int shares_device(const struct says *all, int size, int i)
+{
+    for (int j = 0; (j < i) && (j < size); j++) {
+        if (memcmp(all[j].uuid, all[i].uuid, sizeof(all[i].uuid)) == 0) {
+            return j;
+        }
+    }
+    return -1;
+}
+
+/* The first verdict that any rank's words ask for, and the same on all. */
+static enum xm_joining verdict(struct xm_comm *xm, const struct says *all)
+{
+    enum xm_joining res = XM_JOINED;
+
+    for (int i = 0; i < xm->size; i++) {
+        if (all[i].seats == 0) {
+            return never(xm, i, "it does not see the memory of all processes of the node");
+        }
+        if (all[i].state == XM_ARENA_NEVER) {
+            return never(xm, i, all[i].why);
+        }
+        if (shares_device(all, xm->size, i) >= 0) {
+            return never(xm, i, "it shares its device with another rank");
+        }
+        if (all[i].state != XM_ARENA_READY) {
+            res = XM_JOIN_LATER;
+        }
+    }
+    for (int i = 0; (res == XM_JOINED) && (i < xm->size); i++) {
+        for (int j = 0; j < xm->size; j++) {
+            res = has_opened(&all[i], all[j].key) ? res : XM_JOIN_LATER;
+        }
+    }
+    return res;
+}
+
+/* Map what is not mapped yet, before the ranks are asked again. */
+static void open_others(struct xm_direct *d, const struct says *all, int size)
+{
+    struct xm_arena_peer peers[XK_MAX_RANKS];
+    int                  n = 0;
+
+    for (int i = 0; i < size; i++) {
+        if ((all[i].state == XM_ARENA_READY) && (xm_arena_opened(d->arena, all[i].key) == NULL)) {
+            peers[n++] = (struct xm_arena_peer){all[i].key, all[i].ipc};
+        }
+    }
+    if (n > 0) {
+        xm_arena_open(d->arena, peers, n);
+    }
+}
+
+static void give_back(struct xm_direct *d, uint32_t size)
+{
+    if (!d->broken) {
+        xm_arena_give(d->arena, d->offset, xk_workspace_bytes(size), d->number);
+        xm_arena_give_words(d->arena, d->at);
+        if (d->stream != NULL) {
+            xm_arena_give_stream(d->arena, d->stream);
+        }
+    }
+    free(d);
+}
+
+static void settle(struct xm_comm *xm, const struct says *all)
+{
+    struct xm_direct *d = xm->direct;
+    struct xk_ranks  *r = &d->words->ranks;
+    uint32_t          first = 1;
+
+    for (int i = 0; i < xm->size; i++) {
+        r->workspace[i] =
+            (uint64_t)(uintptr_t)xm_arena_opened(d->arena, all[i].key) + all[i].offset;
+        first = (all[i].first > first) ? all[i].first : first;
+    }
+    r->rank = (uint32_t)xm->rank;
+    r->size = (uint32_t)xm->size;
+    r->abort = (uint64_t)(uintptr_t)&d->words->abort;
+    d->number = first - 1;
+    d->words->done = first - 1;
+}
+
+static xcclResult_t take_stream(struct xm_direct *d)
+{
+    void        *saved;
+    xcclResult_t res = d->dev->enter(d->device, &saved);
+
+    if (res == xcclSuccess) {
+        res = xm_arena_take_stream(d->arena, &d->stream);
+        d->dev->leave(saved);
+    }
+    return res;
+}
+
+static enum xm_joining judge(struct xm_comm *xm, const void *words)
+{
+    const struct says *all = words;
+    enum xm_joining    res = verdict(xm, all);
+    bool               all_see = true;
+
+    for (int i = 0; i < xm->size; i++) {
+        all_see = all_see && (all[i].seats != 0);
+    }
+    xm_seats_apply(xm, all_see);
+    if (xm->direct == NULL) {
+        return res;
+    }
+    if (res == XM_JOINED) {
+        settle(xm, all);
+        if (take_stream(xm->direct) != xcclSuccess) {
+            xc_warn("no stream for the direct path: %s", xc_last_detail());
+        }
+        return res;
+    }
+    if (res == XM_JOIN_LATER) {
+        open_others(xm->direct, all, xm->size);
+    }
+    give_back(xm->direct, (uint32_t)xm->size);
+    xm->direct = NULL;
+    return res;
+}
+
+static void leave(struct xm_comm *xm)
+{
+    struct xm_direct *d = xm->direct;
+
+    xm->direct = NULL;
+    xm_direct_release(d);
+}
+
+void xm_direct_init(void)
+{
+    static const struct xm_join join = {sizeof(struct says), wanted, fill, judge, leave};
+
+    xm_comm_join = &join;
+}
+
+struct xm_direct *xm_direct_hold(struct xm_comm *xm)
+{
+    if (xm->direct != NULL) {
+        __atomic_add_fetch(&xm->direct->users, 1, __ATOMIC_RELAXED);
+    }
+    return xm->direct;
+}
+
+void xm_direct_release(struct xm_direct *d)
+{
+    if (__atomic_sub_fetch(&d->users, 1, __ATOMIC_ACQ_REL) == 0) {
+        give_back(d, d->words->ranks.size);
+    }
+}
+
+void xm_direct_break(struct xm_direct *d)
+{
+    d->broken = true;
+    __atomic_store_n(&d->words->abort, 1, __ATOMIC_RELEASE);
+}
+
+uint32_t xm_direct_next(struct xm_direct *d)
+{
+    return ++d->number;
+}
+
+bool xm_direct_done(const struct xm_direct *d, uint32_t number)
+{
+    return (int32_t)(__atomic_load_n(&d->words->done, __ATOMIC_ACQUIRE) - number) >= 0;
+}
+
+void xm_direct_set_done(struct xm_direct *d, uint32_t number)
+{
+    __atomic_store_n(&d->words->done, number, __ATOMIC_RELEASE);
+}
+
+bool xm_direct_alone(const struct xm_direct *d, uint32_t number)
+{
+    return xm_direct_done(d, number - 1);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The direct path of one communicator: its ranks are on one node, each with a device of its own,
+ * and every device reaches the workspaces of the others. Joining takes one exchange of what the
+ * ranks have (comms/agreement.h), and no vendor library.
+ */
+#ifndef XM_DIRECT_DIRECT_H
+#define XM_DIRECT_DIRECT_H
+
+#include "comms/comm.h"
+#include "data/kernels.h"
+#include "direct/arena.h"
+
+/* Numbers of operations go no further; then the ranks join anew. */
+#define XM_DIRECT_LAST_NUMBER 0x7fff0000u
+
+struct xm_direct {
+    struct xm_arena            *arena;
+    struct xm_kernels          *kernels;
+    const struct xc_device_ops *dev;
+    int                         device;
+    uint64_t                    offset; /* of the workspace in the arena */
+    int                         at;     /* of its words */
+    struct xm_arena_words      *words;
+    uint32_t                   *finished;
+    xcclStream_t                stream;
+    uint32_t                    number;     /* of the last operation */
+    uint32_t                    unmappable; /* calls whose buffers could not be mapped */
+    bool                        broken;     /* its memory may still be used: it is not given back */
+    int                         users;      /* atomic: the communicator and operations */
+};
+
+/* Before the first call. */
+void xm_direct_init(void);
+
+/* That of a joined communicator, to be released; NULL: it has none any more. */
+struct xm_direct *xm_direct_hold(struct xm_comm *xm);
+void              xm_direct_release(struct xm_direct *d);
+/* An operation failed: kernels that wait give up. */
+void xm_direct_break(struct xm_direct *d);
+
+/* The number of the next operation, in the order of the calls. */
+uint32_t xm_direct_next(struct xm_direct *d);
+/* Has the host been told that this operation is over? */
+bool xm_direct_done(const struct xm_direct *d, uint32_t number);
+/* A kernel that lingers has told it elsewhere. */
+void xm_direct_set_done(struct xm_direct *d, uint32_t number);
+/* Are all before it over? */
+bool xm_direct_alone(const struct xm_direct *d, uint32_t number);
+
+#endif

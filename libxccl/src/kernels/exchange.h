@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * xk_exchange: one kernel for every collective of small messages. Each word that a rank writes into
+ * another's workspace carries 8 bytes of data and, twice, the number of the operation: a store of 8
+ * bytes arrives as a whole, so data is there when its number is, without a fence or a second
+ * message.
+ *
+ * Every rank writes at least a header to every other, and waits for one from every other. So a rank
+ * that begins operation n + 2 knows that nobody reads what came for operation n any more, and two
+ * sets of slots are enough. Block b needs nothing but what the blocks b of the others write.
+ */
+#ifndef XK_KERNELS_EXCHANGE_H
+#define XK_KERNELS_EXCHANGE_H
+
+#include "kernels/kernels.h"
+#include "kernels/portable.h"
+/* Once those are known. */
+#include "kernels/arithmetic.h"
+
+/* A waiting thread looks for the host's word to give up every so many polls. */
+enum { XK_POLLS_PER_LOOK = 1 << 14, XK_AT_ONCE = 4 };
+
+XK_DEVICE uint64_t slot_of(const struct xk_ranks *r, uint32_t owner, uint32_t writer,
+                           uint32_t number)
+{
+    uint64_t slot = (uint64_t)(number & 1) * r->size + writer;
+
+    return r->workspace[owner] + slot * XK_SLOT_BYTES;
+}
+
+XK_DEVICE uint64_t meeting_of(const struct xk_ranks *r, uint32_t owner)
+{
+    return r->workspace[owner] + (uint64_t)2 * r->size * XK_SLOT_BYTES;
+}
+
+/* ---- units of 16 bytes of the program's memory, of any alignment ---- */
+
+XK_DEVICE uint64_t load_bytes(uint64_t at, uint32_t bytes)
+{
+    uint64_t v = 0;
+
+    for (uint32_t i = 0; i < bytes; i++) {
+        v |= (uint64_t) * (const volatile uint8_t *)(at + i) << (8 * i);
+    }
+    return v;
+}
+
+XK_DEVICE void store_bytes(uint64_t at, uint64_t v, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i++) {
+        *(uint8_t *)(at + i) = (uint8_t)(v >> (8 * i));
+    }
+}
+
+XK_DEVICE uint64_t load_half(uint64_t at, uint32_t bytes)
+{
+    if (bytes >= 8) {
+        if ((at & 7) == 0) {
+            return load_8((const uint64_t *)at);
+        }
+        bytes = 8;
+    }
+    if ((at & 3) == 0) {
+        if (bytes == 8) {
+            uint64_t low = load_4((const uint32_t *)at);
+            return low | (uint64_t)load_4((const uint32_t *)(at + 4)) << 32;
+        }
+        if (bytes == 4) {
+            return load_4((const uint32_t *)at);
+        }
+    }
+    return load_bytes(at, bytes);
+}
+
+XK_DEVICE void store_half(uint64_t at, uint64_t v, uint32_t bytes)
+{
+    bytes = (bytes > 8) ? 8 : bytes;
+    if ((bytes == 8) && ((at & 7) == 0)) {
+        *(uint64_t *)at = v;
+    } else if (((at & 3) == 0) && ((bytes & 3) == 0)) {
+        *(uint32_t *)at = (uint32_t)v;
+        if (bytes == 8) {
+            *(uint32_t *)(at + 4) = (uint32_t)(v >> 32);
+        }
+    } else {
+        store_bytes(at, v, bytes);
+    }
+}
+
+/* The first `bytes` of 16 at an address; the others are 0. */
+XK_DEVICE struct xk_16 load_unit(uint64_t at, uint32_t bytes)
+{
+    struct xk_16 v = {0, 0};
+
+    if ((bytes >= 16) && ((at & 15) == 0)) {
+        return load_16((const void *)at);
+    }
+    v.x = load_half(at, bytes);
+    if (bytes > 8) {
+        v.y = load_half(at + 8, bytes - 8);
+    }
+    return v;
+}
+
+XK_DEVICE void store_unit(uint64_t at, struct xk_16 v, uint32_t bytes)
+{
+    if ((bytes >= 16) && ((at & 15) == 0)) {
+        store_16(at, v);
+        return;
+    }
+    store_half(at, v.x, bytes);
+    if (bytes > 8) {
+        store_half(at + 8, v.y, bytes - 8);
+    }
+}
+
+/* ---- words with their number ---- */
+
+XK_DEVICE void put_word(uint64_t at, uint64_t data, uint64_t number)
+{
+    struct xk_16 w = {(data & 0xffffffffu) | number << 32, data >> 32 | number << 32};
+
+    store_16_at_once(at, w);
+}
+
+XK_DEVICE int has_come(const struct xk_16 *w, uint32_t number)
+{
+    return ((uint32_t)(w->x >> 32) == number) && ((uint32_t)(w->y >> 32) == number);
+}
+
+XK_DEVICE uint64_t data_of(const struct xk_16 *w)
+{
+    return (w->x & 0xffffffffu) | w->y << 32;
+}
+
+/* Has the host given up? Asked now and then. */
+XK_DEVICE int gives_up(uint64_t abort, uint32_t *polls)
+{
+    XK_PAUSE();
+    return ((++*polls % XK_POLLS_PER_LOOK) == 0) && (load_4((const uint32_t *)abort) != 0);
+}
+
+/*
+ * A unit from each slot of the mask, bits 0 to XK_AT_ONCE - 1; their words are loaded side by side.
+ * False: the host has given up.
+ */
+XK_DEVICE int take_units(const uint64_t *at, uint32_t mask, uint32_t number, uint64_t abort,
+                         struct xk_16 *v)
+{
+    struct xk_16 a[XK_AT_ONCE] = {{0, 0}}, b[XK_AT_ONCE] = {{0, 0}};
+    uint32_t     polls = 0;
+
+    for (;;) {
+        int all = 1;
+        XK_UNROLL
+        for (uint32_t k = 0; k < XK_AT_ONCE; k++) {
+            if ((mask >> k) & 1) {
+                a[k] = load_16((const void *)at[k]);
+                b[k] = load_16((const void *)(at[k] + 16));
+            }
+        }
+        XK_UNROLL
+        for (uint32_t k = 0; k < XK_AT_ONCE; k++) {
+            if ((mask >> k) & 1) {
+                all = all && has_come(&a[k], number) && has_come(&b[k], number);
+            }
+        }
+        if (all) {
+            break;
+        }
+        if (gives_up(abort, &polls)) {
+            return 0;
+        }
+    }
+    XK_UNROLL
+    for (uint32_t k = 0; k < XK_AT_ONCE; k++) {
+        if ((mask >> k) & 1) {
+            v[k].x = data_of(&a[k]);
+            v[k].y = data_of(&b[k]);
+        }
+    }
+    return 1;
+}
+
+/* ---- the exchange ---- */
+
+XK_DEVICE void put_headers(const struct xk_exchange *a)
+{
+    const struct xk_ranks *r = &a->ranks;
+
+    for (uint32_t k = threadIdx.x; k < r->size; k += blockDim.x) {
+        if ((k != r->rank) && (a->parts[k].send == 0)) {
+            put_word(slot_of(r, k, r->rank, a->number), 0, a->number);
+        }
+    }
+}
+
+XK_DEVICE int take_headers(const struct xk_exchange *a)
+{
+    const struct xk_ranks *r = &a->ranks;
+    uint32_t               polls = 0;
+
+    for (uint32_t k = threadIdx.x; k < r->size; k += blockDim.x) {
+        if ((k == r->rank) || (a->parts[k].receive != 0)) {
+            continue;
+        }
+        for (;;) {
+            struct xk_16 w = load_16((const void *)slot_of(r, r->rank, k, a->number));
+            if (has_come(&w, a->number)) {
+                break;
+            }
+            if (gives_up(r->abort, &polls)) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+XK_DEVICE uint64_t word_of(const struct xk_exchange *a, uint32_t owner, uint32_t writer, uint64_t u)
+{
+    return slot_of(&a->ranks, owner, writer, a->number) + XK_SLOT_HEADER + u * 32;
+}
+
+/* Write this rank's data; what is the same for several ranks is read once. */
+XK_DEVICE void put_data(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
+{
+    const struct xk_ranks *r = &a->ranks;
+    uint32_t               most = 0;
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        uint32_t bytes = (k == r->rank) ? 0 : a->parts[k].send;
+        most = (bytes > most) ? bytes : most;
+    }
+    for (uint64_t u = thread; u * 16 < most; u += threads) {
+        struct xk_16 v = {0, 0};
+        uint64_t     from = ~(uint64_t)0;
+        for (uint32_t i = 1; i < r->size; i++) {
+            uint32_t k = (r->rank + i < r->size) ? r->rank + i : r->rank + i - r->size;
+            uint32_t bytes = a->parts[k].send;
+            if (u * 16 >= bytes) {
+                continue;
+            }
+            if (a->parts[k].send_at != from) {
+                from = a->parts[k].send_at;
+                v = load_unit(a->in + from + u * 16, bytes - (uint32_t)(u * 16));
+            }
+            uint64_t to = word_of(a, k, r->rank, u);
+            put_word(to, v.x, a->number);
+            put_word(to + 16, v.y, a->number);
+        }
+    }
+}
+
+/* Blocks go where they belong. */
+XK_DEVICE int take_blocks(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
+{
+    const struct xk_ranks *r = &a->ranks;
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        const struct xk_part *p = &a->parts[k];
+        uint64_t              own = a->in + p->send_at, to = a->out + p->receive_at;
+        if ((k == r->rank) && (own == to)) {
+            continue;
+        }
+        for (uint64_t u = thread; u * 16 < p->receive; u += threads) {
+            uint32_t     bytes = p->receive - (uint32_t)(u * 16);
+            uint64_t     word = word_of(a, r->rank, k, u);
+            struct xk_16 v;
+            if (k == r->rank) {
+                v = load_unit(own + u * 16, bytes);
+            } else if (!take_units(&word, 1, a->number, r->abort, &v)) {
+                return 0;
+            }
+            store_unit(to + u * 16, v, bytes);
+        }
+    }
+    return 1;
+}
+
+/* One unit of the result, always in the order of the ranks: the same bits in every run. */
+XK_DEVICE int reduce_unit(const struct xk_exchange *a, uint64_t u, uint32_t bytes, uint32_t what)
+{
+    const struct xk_ranks *r = &a->ranks;
+    struct xk_sum          sum;
+    int                    begun = 0;
+
+    for (uint32_t first = 0; first < r->size; first += XK_AT_ONCE) {
+        uint64_t     words[XK_AT_ONCE];
+        struct xk_16 v[XK_AT_ONCE];
+        uint32_t     mask = 0, foreign = 0;
+        XK_UNROLL
+        for (uint32_t k = 0; k < XK_AT_ONCE; k++) {
+            uint32_t other = first + k;
+            if ((other < r->size) && (a->parts[other].receive != 0)) {
+                mask |= 1u << k;
+                foreign |= (uint32_t)(other != r->rank) << k;
+                words[k] = word_of(a, r->rank, other, u);
+                if (other == r->rank) {
+                    v[k] = load_unit(a->in + a->parts[other].send_at + u * 16, bytes);
+                }
+            }
+        }
+        if (!take_units(words, foreign, a->number, r->abort, v)) {
+            return 0;
+        }
+        XK_UNROLL
+        for (uint32_t k = 0; k < XK_AT_ONCE; k++) {
+            if (((mask >> k) & 1) == 0) {
+                continue;
+            }
+            if (begun) {
+                xk_sum_add(&sum, v[k], what);
+            } else {
+                xk_sum_begin(&sum, v[k], what);
+                begun = 1;
+            }
+        }
+    }
+    store_unit(a->out + u * 16, xk_sum_end(&sum, what), bytes);
+    return 1;
+}
+
+XK_DEVICE int take_reduced(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
+{
+    uint32_t bytes = 0;
+
+    for (uint32_t k = 0; k < a->ranks.size; k++) {
+        bytes = (a->parts[k].receive != 0) ? a->parts[k].receive : bytes;
+    }
+    for (uint64_t u = thread; u * 16 < bytes; u += threads) {
+        if (!reduce_unit(a, u, bytes - (uint32_t)(u * 16), a->what)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* By all threads of the grid. What is written is seen by others once the host has been told. */
+XK_DEVICE void exchange(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
+{
+    if (blockIdx.x == 0) {
+        put_headers(a);
+    }
+    put_data(a, thread, threads);
+    if (a->what == XK_NO_REDUCTION) {
+        take_blocks(a, thread, threads);
+    } else {
+        take_reduced(a, thread, threads);
+    }
+    if (blockIdx.x == 0) {
+        take_headers(a);
+    }
+}
+
+/* The last block tells the host. */
+XK_DEVICE void tell_host(uint32_t *finished, uint32_t *done, uint32_t number)
+{
+    __syncthreads();
+    if (threadIdx.x != 0) {
+        return;
+    }
+    __threadfence_system();
+    if (gridDim.x > 1) {
+        if (atomicAdd(finished, 1) != gridDim.x - 1) {
+            return;
+        }
+        *finished = 0;
+        __threadfence_system();
+    }
+    *(volatile uint32_t *)done = number;
+}
+
+#if defined(XK_SIMULATED)
+/* Where the simulation has what the arguments mean. */
+XK_DEVICE void place_ranks(struct xk_ranks *r)
+{
+    for (uint32_t k = 0; k < r->size; k++) {
+        r->workspace[k] = XK_PLACE(r->workspace[k], xk_workspace_bytes(r->size));
+    }
+    r->abort = XK_PLACE(r->abort, 4);
+}
+
+XK_DEVICE void place_exchange(struct xk_exchange *a)
+{
+    uint64_t in = 0, out = 0;
+
+    for (uint32_t k = 0; k < a->ranks.size; k++) {
+        const struct xk_part *p = &a->parts[k];
+        uint64_t              from = (p->send != 0) ? p->send_at + p->send : 0;
+        uint64_t              to = (p->receive != 0) ? p->receive_at + p->receive : 0;
+        in = (from > in) ? from : in;
+        out = (to > out) ? to : out;
+    }
+    a->in = XK_PLACE(a->in, in);
+    a->out = XK_PLACE(a->out, out);
+    place_ranks(&a->ranks);
+}
+#endif
+
+XK_KERNEL(xk_exchange)(XK_ARGUMENT struct xk_exchange given)
+{
+#if defined(XK_SIMULATED)
+    struct xk_exchange a = given;
+    place_exchange(&a);
+#else
+    const struct xk_exchange &a = given;
+#endif
+
+    exchange(&a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)gridDim.x * blockDim.x);
+    tell_host((uint32_t *)XK_PLACE((uint64_t)a.finished, 4),
+              (uint32_t *)XK_PLACE((uint64_t)a.done, 4), a.number);
+}
+
+#endif

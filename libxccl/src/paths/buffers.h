@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Buffers as a path that works on the device needs them. All with the device entered. */
+#ifndef XM_PATHS_BUFFERS_H
+#define XM_PATHS_BUFFERS_H
+
+#include "paths/path.h"
+
+/* Scratch and copier of an operation that runs on op->home and op->stream. */
+xcclResult_t xm_usable_begin(struct xm_op *op);
+/*
+ * Make both buffers usable there: one that lies elsewhere or has holes gets a
+ * packed copy. prepare: what needs MPI, on the caller's thread. pack: the rest, enqueued.
+ */
+xcclResult_t xm_usable_prepare(struct xm_op *op);
+xcclResult_t xm_usable_pack(struct xm_op *op);
+/* The way back of a copy that was written, once the collective is over. */
+xcclResult_t xm_usable_unpack(struct xm_op *op);
+void         xm_usable_free(struct xm_op *op);
+
+/* Copies from and to ordinary host memory on a stream wait for what the stream has. */
+bool xm_copies_host_memory(const struct xm_op *op);
+
+#endif

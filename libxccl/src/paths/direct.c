@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernels of our own carry the operation: the ranks of a node write into each other's memory.
+ *
+ * A kernel waits for those of the other ranks, as the vendor's do; nothing here waits on the host
+ * but for the buffers of a large collective to be shown, and that is polled for.
+ */
+#include "paths/direct.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+#include "data/lingering.h"
+
+/* A kernel that failed says nothing; its stream does, asked every so many polls. */
+enum { POLLS_PER_LOOK = 4096 };
+
+static xcclResult_t enter(struct xm_op *op, void **saved_p)
+{
+    *saved_p = NULL;
+    return op->entered ? xcclSuccess : op->dev->enter(op->home, saved_p);
+}
+
+static void leave(const struct xm_op *op, void *saved)
+{
+    if (!op->entered) {
+        op->dev->leave(saved);
+    }
+}
+
+static void enqueue(struct xm_op *op)
+{
+    xcclResult_t res = xm_usable_pack(op);
+
+    if (res == xcclSuccess) {
+        res = xm_direct_exchange(op);
+    }
+    op->result = (res == xcclSuccess) ? res : xm_op_fail(op, res);
+    __atomic_store_n(&op->launched, XM_LAUNCHED, __ATOMIC_RELEASE);
+}
+
+/* From whatever thread comes first to see that it is the operation's turn. */
+static void go(struct xm_turn *turn)
+{
+    struct xm_op *op = (struct xm_op *)((char *)turn - offsetof(struct xm_op, turn));
+    void         *saved;
+    xcclResult_t  res = op->dev->enter(op->home, &saved);
+
+    if (res == xcclSuccess) {
+        const struct xc_device_ops *dev = op->dev;
+        enqueue(op); /* the operation may be gone now */
+        dev->leave(saved);
+    }
+    xm_order_enqueued();
+}
+
+static void launch_in_turn(struct xm_op *op)
+{
+    struct xm_comm *xm = op->comm;
+    bool            gated = xm_order_wanted_direct(op->blocking);
+
+    xm->ordered_calls++;
+    op->in_turn = gated;
+    op->turn = (struct xm_turn){xm->seats, xm->order_id, xm->ordered_calls, go, NULL};
+    xm_order_arrive(xm->seats, xm->ordered_calls, gated ? &op->turn : NULL);
+    if (!gated) {
+        enqueue(op);
+    }
+}
+
+static xcclResult_t begin(struct xm_op *op)
+{
+    xcclResult_t res = xm_usable_begin(op);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    op->number_there = xm_direct_next(op->direct);
+    if (op->mapped) {
+        op->stage = XM_STAGE_MEET;
+        return xm_direct_show(op);
+    }
+    op->stage = XM_STAGE_WORK;
+    launch_in_turn(op);
+    return op->result;
+}
+
+static xcclResult_t start(struct xm_op *op)
+{
+    void *saved;
+
+    op->direct = xm_direct_hold(op->comm);
+    op->home = op->direct->device;
+    op->stream = op->direct->stream;
+    xcclResult_t res = op->dev->enter(op->home, &saved);
+    if (res != xcclSuccess) {
+        return xm_op_fail(op, res);
+    }
+    op->entered = op->blocking;
+    op->saved = saved;
+    res = begin(op);
+    leave(op, saved);
+    return (res == xcclSuccess) ? res : xm_op_fail(op, res);
+}
+
+/* Where the kernel has left before it saw the command, another is launched. */
+static xcclResult_t query_told(struct xm_op *op)
+{
+    struct xm_lingering *l = xm_kernels_attendant(op->direct->kernels);
+    bool                 lost = false;
+    xcclResult_t         res = xm_linger_query(l, &lost);
+
+    if (lost) {
+        op->told = false;
+        res = xm_direct_launch(op);
+        return (res == xcclSuccess) ? xcclInProgress : res;
+    }
+    if ((res == xcclInProgress) && ((++op->polls % POLLS_PER_LOOK) == 0)) {
+        return xm_linger_look(l);
+    }
+    return res;
+}
+
+static xcclResult_t query(struct xm_op *op)
+{
+    if (op->event != NULL) {
+        return op->dev->event_query(op->event);
+    }
+    if (op->told) {
+        return query_told(op);
+    }
+    if (xm_direct_done(op->direct, op->number_there)) {
+        return xcclSuccess;
+    }
+    if ((++op->polls % POLLS_PER_LOOK) == 0) {
+        xcclResult_t res = op->dev->stream_query(op->stream);
+        return (res == xcclSuccess) ? xcclInProgress : res;
+    }
+    return xcclInProgress;
+}
+
+/* What was packed goes back. */
+static xcclResult_t copy_back(struct xm_op *op)
+{
+    xcclResult_t res = xcclSuccess;
+
+    if (op->told) {
+        xm_direct_set_done(op->direct, op->number_there);
+    }
+    if (!op->recv.packed || !op->buffers.recv.out) {
+        return res;
+    }
+    op->stage = XM_STAGE_COPY;
+    res = xm_usable_unpack(op);
+    if (res == xcclSuccess) {
+        res = xm_event_take(op->dev, op->home, &op->event);
+    }
+    if (res == xcclSuccess) {
+        res = op->dev->event_record(op->event, op->copier.stream);
+    }
+    return (res == xcclSuccess) ? xcclInProgress : res;
+}
+
+static xcclResult_t progress_entered(struct xm_op *op)
+{
+    xcclResult_t res;
+
+    if (op->stage == XM_STAGE_MEET) {
+        res = xm_direct_mapped(op);
+        if (res == xcclSuccess) {
+            op->stage = XM_STAGE_WORK;
+            res = xcclInProgress;
+        }
+    } else {
+        res = query(op);
+        if ((res == xcclSuccess) && (op->stage == XM_STAGE_WORK)) {
+            res = copy_back(op);
+        }
+    }
+    return res;
+}
+
+/* Some rank's memory cannot be mapped, and all see that: another path, the same on all ranks. */
+static xcclResult_t change_path(struct xm_op *op)
+{
+    op->direct->unmappable++;
+    op->path->release(op, false);
+    op->direct = NULL;
+    op->event = NULL;
+    op->entered = false;
+    op->stage = XM_STAGE_NEW;
+    op->path = op->otherwise;
+    xcclResult_t res = op->path->start(op);
+    return (res == xcclSuccess) ? xcclInProgress : res;
+}
+
+static xcclResult_t progress(struct xm_op *op)
+{
+    void *saved;
+
+    if ((op->stage == XM_STAGE_WORK) &&
+        (__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE) == XM_LAUNCH_WAITS)) {
+        xm_order_poll();
+        return xcclInProgress;
+    }
+    if (op->result != xcclSuccess) {
+        return op->result; /* with its detail */
+    }
+    xcclResult_t res = enter(op, &saved);
+    if (res != xcclSuccess) {
+        return xm_op_fail(op, res);
+    }
+    res = progress_entered(op);
+    leave(op, saved);
+    if ((res == xcclUnsupported) && (op->stage == XM_STAGE_MEET)) {
+        return change_path(op);
+    }
+    return ((res == xcclSuccess) || (res == xcclInProgress)) ? res : xm_op_fail(op, res);
+}
+
+static void release(struct xm_op *op, bool failed)
+{
+    if (op->direct == NULL) {
+        return;
+    }
+    if (failed) {
+        if (op->in_turn) {
+            xm_order_withdraw(&op->turn);
+        }
+        xm_direct_break(op->direct);
+    } else {
+        xm_usable_free(op);
+        xm_scratch_end(&op->scratch);
+        xm_event_give(op->dev, op->home, op->event);
+    }
+    if (op->entered) {
+        op->dev->leave(op->saved);
+    }
+    xm_direct_release(op->direct);
+}
+
+const struct xm_path xm_path_direct = {"direct", start, progress, release};

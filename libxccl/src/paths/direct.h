@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of the direct path. */
+#ifndef XM_PATHS_DIRECT_H
+#define XM_PATHS_DIRECT_H
+
+#include "direct/direct.h"
+#include "paths/buffers.h"
+
+/* direct_calls.c: what the ranks have to do. */
+
+/* Why the direct path does not carry a call whose facts are known (a static text), or NULL. */
+const char *xm_direct_obstacle(struct xm_op *op);
+
+/* The form of a collective, and the bytes of a block, once its buffers are usable. */
+struct xm_direct_form {
+    enum xk_form form;
+    uint32_t     root, what;
+    uint64_t     bytes;
+    uint64_t     in, out;
+    bool         parts; /* blocks of different sizes: as xm_direct_part() says */
+};
+void           xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form_p);
+struct xk_part xm_direct_part(const struct xm_op *op, const struct xm_direct_form *form, int other);
+
+/* direct_exchange.c: tell a kernel that lingers, or enqueue one. Everything is packed. */
+xcclResult_t xm_direct_exchange(struct xm_op *op);
+xcclResult_t xm_direct_launch(struct xm_op *op); /* the latter */
+
+/* direct_mapped.c: show this rank's buffers; then, once all have, enqueue it. */
+xcclResult_t xm_direct_show(struct xm_op *op);
+/* xcclInProgress: not all have. xcclUnsupported: some rank's memory cannot be mapped. */
+xcclResult_t xm_direct_mapped(struct xm_op *op);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each collective is to the kernels, and which of them they carry. */
+#include "base/params.h"
+#include "paths/direct.h"
+
+/* Shorter ones go through the workspaces. 2 H200s: where both take the same time. */
+enum { MAPPED_FROM = XK_SLOT_DATA + 1 };
+
+/* The kernels' types and operations by the vendors'. */
+static uint32_t reduction_of(const struct xm_op *op)
+{
+    static const uint32_t types[] = {
+        [xcclInt8] = XK_INT8,        [xcclUint8] = XK_UINT8,     [xcclInt32] = XK_INT32,
+        [xcclUint32] = XK_UINT32,    [xcclInt64] = XK_INT64,     [xcclUint64] = XK_UINT64,
+        [xcclFloat16] = XK_FLOAT16,  [xcclFloat32] = XK_FLOAT32, [xcclFloat64] = XK_FLOAT64,
+        [xcclBfloat16] = XK_BFLOAT16};
+    static const uint32_t ops[] = {
+        [xcclSum] = XK_SUM, [xcclProd] = XK_PROD, [xcclMax] = XK_MAX, [xcclMin] = XK_MIN};
+
+    return XK_REDUCES(types[op->reduction.type], ops[op->reduction.op]);
+}
+
+static int form_of(enum xm_coll coll)
+{
+    switch (coll) {
+    case XM_ALLREDUCE:
+        return XK_ALLREDUCE;
+    case XM_REDUCE:
+        return XK_REDUCE;
+    case XM_BCAST:
+        return XK_BCAST;
+    case XM_ALLGATHER:
+    case XM_ALLGATHERV:
+        return XK_ALLGATHER;
+    case XM_ALLTOALL:
+        return XK_ALLTOALL;
+    case XM_GATHER:
+        return XK_GATHER;
+    case XM_SCATTER:
+        return XK_SCATTER;
+    case XM_REDUCE_SCATTER:
+    case XM_REDUCE_SCATTER_BLOCK:
+        return XK_REDUCE_SCATTER;
+    default:
+        return -1;
+    }
+}
+
+static bool reduces(enum xm_coll coll)
+{
+    return (coll == XM_ALLREDUCE) || (coll == XM_REDUCE) || (coll == XM_REDUCE_SCATTER) ||
+           (coll == XM_REDUCE_SCATTER_BLOCK);
+}
+
+static bool has_root(enum xm_coll coll)
+{
+    return (coll == XM_REDUCE) || (coll == XM_BCAST) || (coll == XM_GATHER) || (coll == XM_SCATTER);
+}
+
+/* Blocks of different sizes that every rank knows all of. */
+static bool is_uneven(enum xm_coll coll)
+{
+    return (coll == XM_ALLGATHERV) || (coll == XM_REDUCE_SCATTER);
+}
+
+static MPI_Count largest_part(const struct xm_op *op)
+{
+    MPI_Count most = 0;
+
+    for (int i = 0; i < op->comm->size; i++) {
+        MPI_Count count = xm_count_at(&op->call, op->call.recvcounts, i);
+        most = (count > most) ? count : most;
+    }
+    return most * op->buffers.recv.layout.size;
+}
+
+/* Of a reduction this is the vector, or the part of it that a rank receives; never rounded. */
+static uint64_t exact_bytes(const struct xm_op *op)
+{
+    MPI_Count count =
+        (op->call.coll == XM_REDUCE_SCATTER_BLOCK) ? op->call.recvcount : op->call.sendcount;
+    const struct xm_buffer *b = op->buffers.recv.used ? &op->buffers.recv : &op->buffers.send;
+
+    return (uint64_t)(count * b->layout.size);
+}
+
+/* What goes from one rank to another at most. */
+static uint64_t part_bytes(const struct xm_op *op)
+{
+    return is_uneven(op->call.coll) ? (uint64_t)largest_part(op) : op->facts.bytes;
+}
+
+/* Everybody waits for the buffers of the others, which only a blocking call may do. */
+static bool may_map(const struct xm_op *op)
+{
+    enum { TRIES = 4, ALIGNED = 16 };
+    bool in_place = op->buffers.in_place;
+
+    if ((op->call.form != XM_BLOCKING) || (op->comm->direct->unmappable >= TRIES)) {
+        return false;
+    }
+    switch (op->call.coll) {
+    case XM_ALLGATHERV:
+    case XM_REDUCE_SCATTER:
+        return false;
+    case XM_ALLTOALL:
+        return !in_place; /* others still read what would be written */
+    case XM_REDUCE_SCATTER_BLOCK:
+        return !in_place && (op->facts.bytes % ALIGNED == 0);
+    default:
+        return true;
+    }
+}
+
+const char *xm_direct_obstacle(struct xm_op *op)
+{
+    struct xm_comm *xm = op->comm;
+
+    if (form_of(op->call.coll) < 0) {
+        return "a collective that the direct path lacks";
+    }
+    if (xm->direct_state != XM_DIRECT_JOINED) {
+        return (xm->direct_state == XM_DIRECT_NEVER) ? "no direct path"
+                                                     : "the direct path is not joined yet";
+    }
+    op->direct_what = XK_NO_REDUCTION;
+    if (reduces(op->call.coll)) {
+        if (op->no_reduction != NULL) {
+            return op->no_reduction;
+        }
+        op->direct_what = reduction_of(op);
+    }
+    op->mapped = (op->facts.bytes >= MAPPED_FROM) && may_map(op);
+    if (!op->mapped && (part_bytes(op) > XK_SLOT_DATA)) {
+        return "too large for the workspaces of the direct path";
+    }
+    return NULL;
+}
+
+void xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form)
+{
+    const struct xm_usable *send = &op->send, *recv = &op->recv;
+    uint64_t                in = (uint64_t)(uintptr_t)send->ptr;
+    uint64_t                out = (uint64_t)(uintptr_t)recv->ptr;
+    bool                    in_place = op->buffers.in_place;
+    uint64_t                rank = (uint64_t)op->comm->rank;
+
+    *form = (struct xm_direct_form){.form = (enum xk_form)form_of(op->call.coll),
+                                    .root = has_root(op->call.coll) ? (uint32_t)op->call.root : 0,
+                                    .what = op->direct_what,
+                                    .bytes = op->facts.bytes,
+                                    .parts = is_uneven(op->call.coll)};
+    if (reduces(op->call.coll)) {
+        form->bytes = exact_bytes(op);
+    }
+    switch (op->call.coll) {
+    case XM_BCAST:
+        in = out = op->buffers.send.used ? in : out;
+        break;
+    case XM_ALLGATHER:
+        in = in_place ? out + rank * form->bytes : in;
+        break;
+    case XM_ALLGATHERV:
+        in = in_place ? out + recv->displs[rank] : in;
+        break;
+    case XM_GATHER:
+        /* The root's own part is there already. */
+        in = in_place ? out + rank * form->bytes : in;
+        break;
+    case XM_SCATTER:
+        out = in_place ? in + rank * form->bytes : out;
+        break;
+    default:
+        in = in_place ? out : in;
+        break;
+    }
+    form->in = in;
+    form->out = out;
+}
+
+static uint64_t counted_before(const struct xm_op *op, int rank)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < rank; i++) {
+        sum += (uint64_t)xm_count_at(&op->call, op->call.recvcounts, i);
+    }
+    return sum * (uint64_t)op->buffers.recv.layout.size;
+}
+
+static uint32_t counted(const struct xm_op *op, int rank)
+{
+    return (uint32_t)(xm_count_at(&op->call, op->call.recvcounts, rank) *
+                      op->buffers.recv.layout.size);
+}
+
+struct xk_part xm_direct_part(const struct xm_op *op, const struct xm_direct_form *form, int other)
+{
+    struct xk_part part = {0, 0, 0, 0};
+    int            rank = op->comm->rank;
+
+    if (!form->parts) {
+        return xk_part_of(form->form, form->root, (uint32_t)rank, (uint32_t)other,
+                          (uint32_t)form->bytes);
+    }
+    if (op->call.coll == XM_ALLGATHERV) {
+        part.send = counted(op, rank);
+        part.receive = counted(op, other);
+        part.receive_at = op->recv.displs[other];
+    } else {
+        part.send = counted(op, other);
+        part.send_at = counted_before(op, other);
+        part.receive = counted(op, rank);
+    }
+    return part;
+}

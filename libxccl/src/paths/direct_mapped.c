@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Large collectives on the buffers of all ranks. Each shows its own on the board, and maps those of
+ * the others when all are there; then the kernels meet, and work on all of them.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "data/mappings.h"
+#include "paths/direct.h"
+
+enum { IN, OUT, THREADS = 512, ALIGNED = 16 };
+
+/* What the kernels need to know of a buffer's place. */
+static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint64_t nonce,
+                 struct xm_shown *shown)
+{
+    memset(shown, 0, sizeof(*shown));
+    shown->state = XM_SHOWN_NONE;
+    if (!b->used) {
+        return;
+    }
+    shown->state = XM_SHOWN_NOT;
+    shown->nonce = nonce;
+    if ((at % ALIGNED == 0) &&
+        (op->dev->ipc_export((const void *)(uintptr_t)at, &shown->ipc) == xcclSuccess)) {
+        shown->offset = at - shown->ipc.base;
+        shown->bytes = (uint64_t)b->bytes;
+        shown->state = XM_SHOWN_USABLE;
+    }
+}
+
+xcclResult_t xm_direct_show(struct xm_op *op)
+{
+    struct xm_direct_form    form;
+    struct xm_shown          both[2];
+    struct xm_board_address  own;
+    const struct xm_buffers *b = &op->buffers;
+    bool                     one = b->in_place || (op->call.coll == XM_BCAST);
+    const struct xm_buffer  *in = (one && !b->send.used) ? &b->recv : &b->send;
+    const struct xm_buffer  *out = (one && !b->recv.used) ? &b->send : &b->recv;
+
+    xcclResult_t res = xm_usable_pack(op);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    xm_direct_form_of(op, &form);
+    xm_board_address_of(xm_board_own(), &own);
+    show(op, in, form.in, own.nonce, &both[IN]);
+    show(op, out, form.out, own.nonce, &both[OUT]);
+    op->show = xm_seats_show(op->comm->seats, both);
+    return xcclSuccess;
+}
+
+/* Where a rank's buffer lies for this device; 0: it has none. */
+static xcclResult_t place(struct xm_op *op, const struct xm_shown *shown, int rank, uint64_t own,
+                          uint64_t *at_p)
+{
+    char *base = NULL;
+
+    *at_p = own;
+    if ((rank == op->comm->rank) || (shown->state == XM_SHOWN_NONE)) {
+        return xcclSuccess;
+    }
+    xcclResult_t res = xm_mapping_of(shown->nonce, &shown->ipc, op->dev, op->home, &base);
+    *at_p = (uint64_t)(uintptr_t)base + shown->offset;
+    return res;
+}
+
+static uint64_t shard(uint64_t bytes, uint64_t n, uint64_t i)
+{
+    uint64_t units = (bytes + ALIGNED - 1) / ALIGNED, each = (units + n - 1) / n * ALIGNED;
+    uint64_t at = i * each;
+
+    return (at < bytes) ? at : bytes;
+}
+
+struct places {
+    uint64_t in[XK_MAX_RANKS], out[XK_MAX_RANKS];
+};
+
+/* A part of the vector, reduced from all into all, or into the root's. */
+static void plan_reduction(struct xm_op *op, const struct xm_direct_form *form,
+                           const struct places *p, struct xk_mapped *m)
+{
+    uint64_t n = (uint64_t)op->comm->size, rank = (uint64_t)op->comm->rank;
+    uint64_t from = shard(form->bytes, n, rank), to = shard(form->bytes, n, rank + 1);
+    bool     scatters = (form->form == XK_REDUCE_SCATTER);
+
+    m->sources = (uint32_t)n;
+    m->bytes[0] = scatters ? form->bytes : to - from;
+    for (uint64_t i = 0; i < n; i++) {
+        m->from[i] = p->in[i] + (scatters ? rank * form->bytes : from);
+    }
+    if (scatters) {
+        m->targets = 1;
+        m->to[0] = p->out[rank];
+    } else if (form->form == XK_REDUCE) {
+        m->targets = 1;
+        m->to[0] = p->out[form->root] + from;
+    } else {
+        m->targets = (uint32_t)n;
+        for (uint64_t i = 0; i < n; i++) {
+            m->to[i] = p->out[i] + from;
+        }
+    }
+}
+
+/* A part of the root's vector into everybody's. */
+static void plan_bcast(struct xm_op *op, const struct xm_direct_form *form, const struct places *p,
+                       struct xk_mapped *m)
+{
+    uint64_t n = (uint64_t)op->comm->size - 1, mine = (uint64_t)op->comm->rank;
+
+    m->sources = 1;
+    if (mine == form->root) {
+        return; /* the others share the work */
+    }
+    mine -= (mine > form->root);
+    uint64_t from = shard(form->bytes, n, mine), to = shard(form->bytes, n, mine + 1);
+    m->from[0] = p->in[form->root] + from;
+    m->bytes[0] = to - from;
+    for (uint32_t i = 0; i < (uint32_t)op->comm->size; i++) {
+        if (i != form->root) {
+            m->to[m->targets++] = p->out[i] + from;
+        }
+    }
+}
+
+/* Blocks, each fetched from its rank. */
+static void plan_blocks(struct xm_op *op, const struct xm_direct_form *form, const struct places *p,
+                        struct xk_mapped *m)
+{
+    uint32_t rank = (uint32_t)op->comm->rank, size = (uint32_t)op->comm->size;
+    uint64_t bytes = form->bytes;
+    bool     receives = (form->form != XK_GATHER) || (rank == form->root);
+
+    for (uint32_t i = 0; receives && (i < size); i++) {
+        if ((form->form == XK_SCATTER) && (i != form->root)) {
+            continue;
+        }
+        uint64_t take = (form->form == XK_ALLTOALL) || (form->form == XK_SCATTER);
+        uint64_t put = (form->form != XK_SCATTER);
+        m->from[m->sources] = p->in[i] + (take ? rank * bytes : 0);
+        m->to[m->sources] = p->out[rank] + (put ? i * bytes : 0);
+        m->bytes[m->sources++] = bytes;
+    }
+}
+
+/* Enough to fill the links; more only take room. 2 and 4 H200s. */
+static unsigned blocks_for(uint64_t bytes)
+{
+    return (bytes <= (1 << 20)) ? 16 : (bytes <= (4 << 20)) ? 32 : (bytes <= (16 << 20)) ? 64 : 128;
+}
+
+static xcclResult_t launch(struct xm_op *op, const struct places *p)
+{
+    struct xm_direct     *d = op->direct;
+    struct xm_direct_form form;
+    struct xk_mapped      m = {.ranks = d->words->ranks,
+                               .number = op->number_there,
+                               .finished = d->finished,
+                               .done = &d->words->done};
+
+    xm_direct_form_of(op, &form);
+    m.what = form.what;
+    if (form.what != XK_NO_REDUCTION) {
+        plan_reduction(op, &form, p, &m);
+    } else if (form.form == XK_BCAST) {
+        plan_bcast(op, &form, p, &m);
+    } else {
+        plan_blocks(op, &form, p, &m);
+    }
+    xm_order_arrive(op->comm->seats, ++op->comm->ordered_calls, NULL);
+    op->launched = XM_LAUNCHED;
+    return xm_kernel_mapped(d->kernels, &m, blocks_for(op->facts.bytes), op->stream);
+}
+
+xcclResult_t xm_direct_mapped(struct xm_op *op)
+{
+    const struct xm_shown *shown[XK_MAX_RANKS];
+    struct xm_direct_form  form;
+    struct places          p;
+    xcclResult_t           res = xcclSuccess;
+
+    for (int i = 0; i < op->comm->size; i++) {
+        shown[i] = xm_seats_shown(op->comm->seats, op->show, i);
+        if (shown[i] == NULL) {
+            return xcclInProgress;
+        }
+        if ((shown[i][IN].state == XM_SHOWN_NOT) || (shown[i][OUT].state == XM_SHOWN_NOT)) {
+            res = xcclUnsupported;
+        }
+    }
+    if (res != xcclSuccess) {
+        return res; /* once all have come: the same on all of them */
+    }
+    xm_direct_form_of(op, &form);
+    for (int i = 0; (res == xcclSuccess) && (i < op->comm->size); i++) {
+        res = place(op, &shown[i][IN], i, form.in, &p.in[i]);
+        if (res == xcclSuccess) {
+            res = place(op, &shown[i][OUT], i, form.out, &p.out[i]);
+        }
+    }
+    return (res == xcclSuccess) ? launch(op, &p) : res;
+}
