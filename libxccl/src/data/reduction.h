@@ -3,7 +3,8 @@
 #ifndef XM_DATA_REDUCTION_H
 #define XM_DATA_REDUCTION_H
 
-#include <stdint.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "mpi/mpi.h"
 
@@ -20,8 +21,5 @@ struct xm_reduction {
  * ("user-defined operation, or one that the vendors' libraries lack").
  */
 const char *xm_reduction_of(MPI_Datatype type, MPI_Op op, struct xm_reduction *reduction_p);
-
-/* A number for what this rank's MPI does with integers: ranks with equal numbers do the same. */
-uint64_t xm_reduction_arithmetic(void);
 
 #endif

@@ -182,16 +182,11 @@ const char *xm_type_name(MPI_Datatype type)
     return (named != NULL) ? named->name : "derived";
 }
 
-bool xm_type_integer(int i, MPI_Datatype *type_p, enum xm_nature *nature_p, MPI_Count *size_p)
+bool xm_type_at(int i, MPI_Datatype *type_p)
 {
     for (int at = 0; at < NUM_NAMED; at++) {
-        const struct named *n = &named_types[at];
-        bool                integer =
-            (n->nature == XM_SIGNED) || (n->nature == XM_UNSIGNED) || (n->nature == XM_CHARACTER);
-        if (integer && (n->type != XM_HANDLE(MPI_DATATYPE_NULL)) && (i-- == 0)) {
-            *type_p = n->type;
-            *nature_p = n->nature;
-            *size_p = n->layout.size;
+        if ((named_types[at].type != XM_HANDLE(MPI_DATATYPE_NULL)) && (i-- == 0)) {
+            *type_p = named_types[at].type;
             return true;
         }
     }

@@ -33,8 +33,8 @@ bool xm_type_named(MPI_Datatype type, enum xm_nature *nature_p, MPI_Count *size_
 /* "MPI_FLOAT"; "derived", or NULL for no type. A static text. */
 const char *xm_type_name(MPI_Datatype type);
 
-/* All integer types, for a look at each of them: the i-th, or false. */
-bool xm_type_integer(int i, MPI_Datatype *type_p, enum xm_nature *nature_p, MPI_Count *size_p);
+/* The i-th of the predefined types that this MPI has, or false past the last. */
+bool xm_type_at(int i, MPI_Datatype *type_p);
 
 /* Once, after xm_mpi_open(). */
 void xm_types_init(void);

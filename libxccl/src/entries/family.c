@@ -10,6 +10,7 @@
 #include "calls/calls.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
+#include "data/kernel_reduction.h"
 #include "direct/direct.h"
 #include "entries/entries.h"
 
@@ -32,8 +33,8 @@ static void start(void)
     xm_transfers_init();
     xm_progress_init();
     xm_rendezvous_init();
-    xm_comm_arithmetic = xm_reduction_arithmetic;
     xm_direct_init();
+    xm_comm_arithmetic = xm_kernel_reduction_arithmetic;
     xm_config.check = (params->check != 0);
     if (xc_params_error() != NULL) {
         xc_fail(xcclInvalidArgument, "%s", xc_params_error());

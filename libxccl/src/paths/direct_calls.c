@@ -6,18 +6,24 @@
 /* Shorter ones go through the workspaces. 2 H200s: where both take the same time. */
 enum { MAPPED_FROM = XK_SLOT_DATA + 1 };
 
-/* The kernels' types and operations by the vendors'. */
-static uint32_t reduction_of(const struct xm_op *op)
+/* Pairs with holes are larger than their data: packed, they are nothing that a kernel knows. */
+static const char *find_reduction(struct xm_op *op)
 {
-    static const uint32_t types[] = {
-        [xcclInt8] = XK_INT8,        [xcclUint8] = XK_UINT8,     [xcclInt32] = XK_INT32,
-        [xcclUint32] = XK_UINT32,    [xcclInt64] = XK_INT64,     [xcclUint64] = XK_UINT64,
-        [xcclFloat16] = XK_FLOAT16,  [xcclFloat32] = XK_FLOAT32, [xcclFloat64] = XK_FLOAT64,
-        [xcclBfloat16] = XK_BFLOAT16};
-    static const uint32_t ops[] = {
-        [xcclSum] = XK_SUM, [xcclProd] = XK_PROD, [xcclMax] = XK_MAX, [xcclMin] = XK_MIN};
+    struct xm_kernel_reduction r;
+    const struct xm_buffer    *b = op->buffers.send.used ? &op->buffers.send : &op->buffers.recv;
+    const char *reason = xm_kernel_reduction_of(op->call.sendtype, op->call.op, &r);
 
-    return XK_REDUCES(types[op->reduction.type], ops[op->reduction.op]);
+    if (reason != NULL) {
+        return reason;
+    }
+    if (r.tried && op->comm->integers_differ) {
+        return "the ranks' MPIs reduce integers differently";
+    }
+    if (b->used && (b->layout.size != (MPI_Count)r.element)) {
+        return "pairs of values with holes";
+    }
+    op->direct_what = r.what;
+    return NULL;
 }
 
 static int form_of(enum xm_coll coll)
@@ -124,11 +130,9 @@ const char *xm_direct_obstacle(struct xm_op *op)
                                                      : "the direct path is not joined yet";
     }
     op->direct_what = XK_NO_REDUCTION;
-    if (reduces(op->call.coll)) {
-        if (op->no_reduction != NULL) {
-            return op->no_reduction;
-        }
-        op->direct_what = reduction_of(op);
+    const char *reason = reduces(op->call.coll) ? find_reduction(op) : NULL;
+    if (reason != NULL) {
+        return reason;
     }
     op->mapped = (op->facts.bytes >= MAPPED_FROM) && may_map(op);
     if (!op->mapped && (part_bytes(op) > XK_SLOT_DATA)) {

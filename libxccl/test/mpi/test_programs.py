@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs of their own: the ways of allgatherv, libxccl's C API on MPI communicators, Fortran."""
 
+import re
 import shutil
 import subprocess
 
 import pytest
 from test_collectives import log_of
+from test_random import seed
 
 
 @pytest.mark.parametrize(("runtime", "ranks"), [("cuda", 2), ("cuda", 5), ("rocm", 2)])
@@ -84,6 +86,20 @@ def test_integers(mpi, ranks):
     result = mpi.run(ranks, "mpi_integers cuda", sim="cuda:4", env={"XCCL_LOG": "info"})
     result.good()
     assert log_of(result, "ccl"), "some of them are the vendor's"
+
+
+def test_arithmetic(mpi):
+    """What the kernels make of each type and operation, against this MPI's own reduction.
+
+    Sums of short integers are saturated by the AVX code of Open MPI, and are left to it; so is
+    logic on Fortran's integers, which MPI does not define.
+    """
+    result = mpi.run(1, f"mpi_arithmetic none {seed()}", sim=None, preload=False)
+    result.good()
+    short = "(UN)?(SIGNED_)?(CHAR|SHORT)|U?INT(8|16)_T|INTEGER[12]"
+    known = f"LONG_DOUBLE|MPI_SUM of MPI_({short}):|MPI_L(AND|OR|XOR) of MPI_INTEGER"
+    for line in result.lines("left to MPI"):
+        assert re.search(known, line), line
 
 
 def test_tools_in_line(openmpi, tmp_path):

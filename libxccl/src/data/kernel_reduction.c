@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A table of all predefined types, made once: what each operation of MPI on them is to the kernels.
+ * Only what MPI defines is in it, and MPI_CHAR, which some MPIs reduce; integers are tried out. A
+ * pair that MPI does not define is not even tried: an MPI told not to check arguments would crash.
+ */
+#include "data/kernel_reduction.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "data/integers.h"
+#include "data/types.h"
+
+enum { MAX_TYPES = 96 };
+
+enum {
+    ADDITION = 1 << XK_SUM | 1 << XK_PROD,
+    ORDER = 1 << XK_MIN | 1 << XK_MAX,
+    LOGIC = 1 << XK_LAND | 1 << XK_LOR | 1 << XK_LXOR,
+    BITS = 1 << XK_BAND | 1 << XK_BOR | 1 << XK_BXOR,
+    PLACE = 1 << XK_MINLOC | 1 << XK_MAXLOC,
+};
+
+/* What a name says that a type's nature does not. Without a kernels' type it is tried out. */
+static const struct special {
+    const char    *name;
+    enum xk_type   type;
+    uint32_t       ops;
+    enum xm_values values;
+} specials[] = {
+    {"MPI_BYTE", XK_NUM_TYPES, BITS, XM_ANY_VALUES},
+    {"MPI_C_BOOL", XK_NUM_TYPES, LOGIC, XM_BOOLS},
+    {"MPI_CXX_BOOL", XK_NUM_TYPES, LOGIC, XM_BOOLS},
+    {"MPI_LOGICAL", XK_NUM_TYPES, LOGIC, XM_LOGICALS},
+    /* No logic for Fortran's integers, nor for those of both languages. */
+    {"MPI_INTEGER", XK_NUM_TYPES, ADDITION | ORDER | BITS, XM_ANY_VALUES},
+    {"MPI_INTEGER1", XK_NUM_TYPES, ADDITION | ORDER | BITS, XM_ANY_VALUES},
+    {"MPI_INTEGER2", XK_NUM_TYPES, ADDITION | ORDER | BITS, XM_ANY_VALUES},
+    {"MPI_INTEGER4", XK_NUM_TYPES, ADDITION | ORDER | BITS, XM_ANY_VALUES},
+    {"MPI_INTEGER8", XK_NUM_TYPES, ADDITION | ORDER | BITS, XM_ANY_VALUES},
+    {"MPI_AINT", XK_NUM_TYPES, ADDITION | ORDER | BITS, XM_ANY_VALUES},
+    {"MPI_OFFSET", XK_NUM_TYPES, ADDITION | ORDER | BITS, XM_ANY_VALUES},
+    {"MPI_COUNT", XK_NUM_TYPES, ADDITION | ORDER | BITS, XM_ANY_VALUES},
+    {"MPI_FLOAT_INT", XK_FLOAT_INT, PLACE, XM_ANY_VALUES},
+    {"MPI_DOUBLE_INT", XK_DOUBLE_INT, PLACE, XM_ANY_VALUES},
+    {"MPI_LONG_INT", XK_LONG_INT, PLACE, XM_ANY_VALUES},
+    {"MPI_SHORT_INT", XK_SHORT_INT, PLACE, XM_ANY_VALUES},
+    {"MPI_2INT", XK_2INT, PLACE, XM_ANY_VALUES},
+    {"MPI_2INTEGER", XK_2INT, PLACE, XM_ANY_VALUES},
+    {"MPI_2REAL", XK_2FLOAT, PLACE, XM_ANY_VALUES},
+    {"MPI_2DOUBLE_PRECISION", XK_2DOUBLE, PLACE, XM_ANY_VALUES},
+};
+
+static struct row {
+    MPI_Datatype type;
+    size_t       element;
+    bool         tried;
+    uint8_t      as[XK_NUM_OPS]; /* enum xk_type; XK_NUM_TYPES: left to MPI */
+} rows[MAX_TYPES];
+static int            num_rows;
+static MPI_Op         ops[XK_NUM_OPS];
+static uint64_t       arithmetic;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void name_ops(void)
+{
+    ops[XK_SUM] = XM_HANDLE(MPI_SUM);
+    ops[XK_PROD] = XM_HANDLE(MPI_PROD);
+    ops[XK_MIN] = XM_HANDLE(MPI_MIN);
+    ops[XK_MAX] = XM_HANDLE(MPI_MAX);
+    ops[XK_LAND] = XM_HANDLE(MPI_LAND);
+    ops[XK_LOR] = XM_HANDLE(MPI_LOR);
+    ops[XK_LXOR] = XM_HANDLE(MPI_LXOR);
+    ops[XK_BAND] = XM_HANDLE(MPI_BAND);
+    ops[XK_BOR] = XM_HANDLE(MPI_BOR);
+    ops[XK_BXOR] = XM_HANDLE(MPI_BXOR);
+    ops[XK_MINLOC] = XM_HANDLE(MPI_MINLOC);
+    ops[XK_MAXLOC] = XM_HANDLE(MPI_MAXLOC);
+}
+
+static struct special special_of(const char *name, enum xm_nature nature, MPI_Count size)
+{
+    for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
+        if (strcmp(name, specials[i].name) == 0) {
+            return specials[i];
+        }
+    }
+    switch (nature) {
+    case XM_REAL:
+        return (struct special){name, (size == 4) ? XK_FLOAT32 : XK_FLOAT64, ADDITION | ORDER, 0};
+    case XM_COMPLEX:
+        return (struct special){name, (size == 8) ? XK_COMPLEX32 : XK_COMPLEX64, ADDITION, 0};
+    case XM_CHARACTER:
+    case XM_SIGNED:
+    case XM_UNSIGNED:
+        return (struct special){name, XK_NUM_TYPES, ADDITION | ORDER | LOGIC | BITS, 0};
+    default:
+        return (struct special){name, XK_NUM_TYPES, 0, 0};
+    }
+}
+
+/* The type as each operation has it. can_try: else what needs it stays with MPI. */
+static void fill_row(struct row *row, bool can_try)
+{
+    enum xm_nature   nature = XM_OTHER;
+    MPI_Count        size = 0;
+    struct xm_layout layout;
+
+    (void)xm_type_named(row->type, &nature, &size);
+    struct special what = special_of(xm_type_name(row->type), nature, size);
+    row->tried = (what.type == XK_NUM_TYPES) && (what.ops != 0);
+    row->element = row->tried ? (size_t)size : xk_type_bytes(what.type);
+    bool usable = xm_layout_of(row->type, &layout) && (layout.lb == 0) &&
+                  (layout.extent == (MPI_Count)row->element) && (!row->tried || can_try);
+    for (uint32_t op = 0; op < XK_NUM_OPS; op++) {
+        row->as[op] = (uint8_t)what.type;
+        if (!usable || ((what.ops >> op & 1) == 0)) {
+            row->as[op] = XK_NUM_TYPES;
+        } else if (row->tried) {
+            row->as[op] = (uint8_t)xm_integer_try(row->type, size, nature != XM_UNSIGNED,
+                                                  what.values, ops[op], (enum xk_op)op);
+        }
+    }
+}
+
+static void fill_rows(bool can_try)
+{
+    arithmetic = 14695981039346656037u;
+    while ((num_rows < MAX_TYPES) && xm_type_at(num_rows, &rows[num_rows].type)) {
+        struct row *row = &rows[num_rows++];
+        fill_row(row, can_try);
+        for (int op = 0; row->tried && (op < XK_NUM_OPS); op++) {
+            arithmetic = (arithmetic ^ row->as[op]) * 1099511628211u;
+        }
+    }
+}
+
+/* A pair that this MPI does not reduce is an error, which must not reach the program. */
+static void look(void)
+{
+    const MPI_Comm comms[2] = {XM_HANDLE(MPI_COMM_WORLD), XM_HANDLE(MPI_COMM_SELF)};
+    MPI_Errhandler before[2];
+    int            initialized = 0;
+
+    name_ops();
+    if ((xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || !initialized) {
+        fill_rows(false); /* sessions alone: no handler to set, so integers stay with MPI */
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        xm_pmpi.Comm_get_errhandler(comms[i], &before[i]);
+        xm_pmpi.Comm_set_errhandler(comms[i], XM_HANDLE(MPI_ERRORS_RETURN));
+    }
+    fill_rows(true);
+    for (int i = 0; i < 2; i++) {
+        xm_pmpi.Comm_set_errhandler(comms[i], before[i]);
+        xm_pmpi.Errhandler_free(&before[i]);
+    }
+}
+
+uint64_t xm_kernel_reduction_arithmetic(void)
+{
+    pthread_once(&once, look);
+    return arithmetic;
+}
+
+const char *xm_kernel_reduction_of(MPI_Datatype type, MPI_Op op,
+                                   struct xm_kernel_reduction *reduction_p)
+{
+    uint32_t at = 0;
+    int      row = 0;
+
+    pthread_once(&once, look);
+    while ((at < XK_NUM_OPS) && (op != ops[at])) {
+        at++;
+    }
+    if (at == XK_NUM_OPS) {
+        return "user-defined operation, or none that reduces";
+    }
+    while ((row < num_rows) && (rows[row].type != type)) {
+        row++;
+    }
+    if (row == num_rows) {
+        return "type that MPI does not predefine";
+    }
+    if (rows[row].as[at] == XK_NUM_TYPES) {
+        return rows[row].tried ? "operation that this MPI carries out otherwise, or not at all"
+                               : "operation that MPI does not define, or type without a kernel";
+    }
+    reduction_p->what = XK_REDUCES(rows[row].as[at], at);
+    reduction_p->element = rows[row].element;
+    reduction_p->tried = rows[row].tried;
+    return NULL;
+}
