@@ -3,8 +3,8 @@
  * MPI calls through the interposer against the vendor's call and a stream synchronisation, both on
  * the same buffers of the same process, in blocks that alternate; alltoallv against alltoall; what
  * a split, one small call and a free cost; and how much of a non-blocking call is hidden.
- * Usage: XCCL_COMM_CREATE=first mpirun -n N xccl-run device_overhead [--large BYTES] [--no-limit]
- *        [json]
+ * Usage: XCCL_COMM_CREATE=first XCCL_TUNE='*:*:*:*:ccl' mpirun -n N xccl-run device_overhead
+ *        [--large BYTES] [--no-limit] [json]
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -13,162 +13,9 @@
 
 #include "base/log.h"
 #include "bench.h"
-#include "device/device.h"
-#include "vendor/vendor.h"
+#include "device.h"
 
-enum { NCCL_UINT8 = 1, NCCL_FLOAT32 = 7, NCCL_SUM = 0, ROUNDS = 15 };
-
-struct bench {
-    int                         rank, nranks, device;
-    const struct xc_device_ops *dev;
-    xcclStream_t                stream;
-    struct xc_nccl_fns          fns;
-    xc_nccl_comm_t              comm;
-    char                        where[256];
-    float                      *send, *recv;
-};
-
-static void die(const struct bench *b, const char *what)
-{
-    fprintf(stderr, "device_overhead: rank %d: %s: %s\n", b->rank, what, xc_last_detail());
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static void start_device(struct bench *b)
-{
-    MPI_Comm local;
-    int      local_rank, count = 0;
-    void    *saved;
-
-    PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, b->rank, MPI_INFO_NULL, &local);
-    PMPI_Comm_rank(local, &local_rank);
-    PMPI_Comm_free(&local);
-    if ((xc_device_start("auto", &b->dev) != xcclSuccess) ||
-        (b->dev->count(&count) != xcclSuccess)) {
-        die(b, "no device");
-    }
-    b->device = local_rank % count;
-    if ((b->dev->enter(b->device, &saved) != xcclSuccess) ||
-        (b->dev->stream_create(&b->stream) != xcclSuccess)) {
-        die(b, "device");
-    }
-}
-
-/* The vendor library called directly, past everything of xccl but its search for the file. */
-static void start_nccl(struct bench *b)
-{
-    size_t                    count;
-    const struct xc_nccl_row *rows = xc_nccl_rows(&count), *row = rows;
-    struct xc_vendor_lib      lib;
-    xc_nccl_id_t              id;
-    int                       version = 0;
-    char                      name[128] = "", text[16];
-
-    while ((row < rows + count) && (strcmp(row->device, b->dev->name) != 0)) {
-        row++;
-    }
-    if ((row == rows + count) ||
-        (xc_nccl_open(row, NULL, &lib, &b->fns, &version) != xcclSuccess)) {
-        die(b, "no vendor library");
-    }
-    memset(&id, 0, sizeof(id));
-    if ((b->rank == 0) && (b->fns.get_unique_id(&id) != XC_NCCL_SUCCESS)) {
-        die(b, "ncclGetUniqueId");
-    }
-    PMPI_Bcast(&id, (int)sizeof(id), MPI_BYTE, 0, MPI_COMM_WORLD);
-    if (b->fns.comm_init_rank(&b->comm, b->nranks, id, b->rank) != XC_NCCL_SUCCESS) {
-        die(b, "ncclCommInitRank");
-    }
-    (void)b->dev->name_of(b->device, name, sizeof(name));
-    snprintf(b->where, sizeof(b->where), "%d x %s, %s %s", b->nranks, name, row->name,
-             xc_nccl_version_text(version, text, sizeof(text)));
-}
-
-static void need(const struct bench *b, int result, const char *what)
-{
-    if ((result != XC_NCCL_SUCCESS) || (b->dev->stream_sync(b->stream) != xcclSuccess)) {
-        die(b, what);
-    }
-}
-
-/* One side of a comparison: bytes as OSU's benchmarks count them. */
-typedef void call_fn(const struct bench *b, size_t bytes);
-
-static void nccl_allreduce(const struct bench *b, size_t bytes)
-{
-    need(b,
-         b->fns.all_reduce(b->send, b->recv, bytes / 4, NCCL_FLOAT32, NCCL_SUM, b->comm, b->stream),
-         "ncclAllReduce");
-}
-
-static void mpi_allreduce(const struct bench *b, size_t bytes)
-{
-    MPI_Allreduce(b->send, b->recv, (int)(bytes / 4), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-}
-
-static void nccl_bcast(const struct bench *b, size_t bytes)
-{
-    need(b, b->fns.broadcast(b->send, b->send, bytes, NCCL_UINT8, 0, b->comm, b->stream),
-         "ncclBroadcast");
-}
-
-static void mpi_bcast(const struct bench *b, size_t bytes)
-{
-    MPI_Bcast(b->send, (int)(bytes / 4), MPI_FLOAT, 0, MPI_COMM_WORLD);
-}
-
-static void nccl_reduce(const struct bench *b, size_t bytes)
-{
-    need(b,
-         b->fns.reduce(b->send, b->recv, bytes / 4, NCCL_FLOAT32, NCCL_SUM, 0, b->comm, b->stream),
-         "ncclReduce");
-}
-
-static void mpi_reduce(const struct bench *b, size_t bytes)
-{
-    MPI_Reduce(b->send, b->recv, (int)(bytes / 4), MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
-}
-
-/* As nccl-tests does it: a group of sends and receives. */
-static void nccl_gather(const struct bench *b, size_t bytes)
-{
-    (void)b->fns.group_start();
-    (void)b->fns.send(b->send, bytes, NCCL_UINT8, 0, b->comm, b->stream);
-    for (int i = 0; (b->rank == 0) && (i < b->nranks); i++) {
-        (void)b->fns.recv((char *)b->recv + (size_t)i * bytes, bytes, NCCL_UINT8, i, b->comm,
-                          b->stream);
-    }
-    need(b, b->fns.group_end(), "gather");
-}
-
-static void mpi_gather(const struct bench *b, size_t bytes)
-{
-    MPI_Gather(b->send, (int)(bytes / 4), MPI_FLOAT, b->recv, (int)(bytes / 4), MPI_FLOAT, 0,
-               MPI_COMM_WORLD);
-}
-
-static void nccl_scatter(const struct bench *b, size_t bytes)
-{
-    (void)b->fns.group_start();
-    for (int i = 0; (b->rank == 0) && (i < b->nranks); i++) {
-        (void)b->fns.send((char *)b->send + (size_t)i * bytes, bytes, NCCL_UINT8, i, b->comm,
-                          b->stream);
-    }
-    (void)b->fns.recv(b->recv, bytes, NCCL_UINT8, 0, b->comm, b->stream);
-    need(b, b->fns.group_end(), "scatter");
-}
-
-static void mpi_scatter(const struct bench *b, size_t bytes)
-{
-    MPI_Scatter(b->send, (int)(bytes / 4), MPI_FLOAT, b->recv, (int)(bytes / 4), MPI_FLOAT, 0,
-                MPI_COMM_WORLD);
-}
-
-static void mpi_alltoall(const struct bench *b, size_t bytes)
-{
-    MPI_Alltoall(b->send, (int)(bytes / 4), MPI_FLOAT, b->recv, (int)(bytes / 4), MPI_FLOAT,
-                 MPI_COMM_WORLD);
-}
+enum { ROUNDS = 15 };
 
 static void mpi_alltoallv(const struct bench *b, size_t bytes)
 {
@@ -182,31 +29,17 @@ static void mpi_alltoallv(const struct bench *b, size_t bytes)
                   MPI_COMM_WORLD);
 }
 
-/* us per call, the slowest rank's. */
-static double time_block(const struct bench *b, call_fn *call, size_t bytes, int calls)
-{
-    double mine, all = 0;
-
-    PMPI_Barrier(MPI_COMM_WORLD);
-    double start = bench_now_ns();
-    for (int i = 0; i < calls; i++) {
-        call(b, bytes);
-    }
-    mine = (bench_now_ns() - start) / 1e3 / calls;
-    PMPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return all;
-}
-
-static void check_path(const struct bench *b, call_fn *call, size_t bytes)
+static void check_path(const struct bench *b, bench_call_fn *call, size_t bytes)
 {
     const char *(*last)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
 
     call(b, bytes);
     if ((last == NULL) || (strcmp(last(), "ccl") != 0)) {
-        fprintf(stderr,
-                "device_overhead: rank %d: a call took the path '%s', not 'ccl'; run it under "
-                "xccl-run with XCCL_COMM_CREATE=first, and see XCCL_LOG=info\n",
-                b->rank, (last != NULL) ? last() : "no interposer");
+        fprintf(
+            stderr,
+            "device_overhead: rank %d: a call took the path '%s', not 'ccl'; run it under "
+            "xccl-run with XCCL_COMM_CREATE=first and XCCL_TUNE='*:*:*:*:ccl', and see XCCL_LOG=info\n",
+            b->rank, (last != NULL) ? last() : "no interposer");
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
 }
@@ -214,29 +47,33 @@ static void check_path(const struct bench *b, call_fn *call, size_t bytes)
 enum measure { DIFFERENCE, PERCENT, RATIO };
 
 struct comparison {
-    const char  *name;
-    call_fn     *direct, *through;
-    size_t       bytes; /* 0: the large size */
-    int          calls;
-    enum measure measure;
-    double       limit;
+    const char      *name;
+    enum bench_which which;
+    bench_call_fn   *against; /* MPI's call by this one, instead of the vendor's by it */
+    size_t           bytes;   /* 0: the large size */
+    int              calls;
+    enum measure     measure;
+    double           limit;
 };
 
 static void measure(const struct bench *b, const struct comparison *c, size_t bytes,
                     struct bench_bar *bar)
 {
-    double direct[ROUNDS], through[ROUNDS], value[ROUNDS];
+    const struct bench_collective *both = &bench_collectives[c->which];
+    bench_call_fn                 *reference = (c->against != NULL) ? both->mpi : both->vendor;
+    bench_call_fn                 *tried = (c->against != NULL) ? c->against : both->mpi;
+    double                         direct[ROUNDS], through[ROUNDS], value[ROUNDS];
 
-    (void)time_block(b, c->direct, bytes, c->calls);
-    (void)time_block(b, c->through, bytes, c->calls);
-    check_path(b, c->through, bytes);
+    (void)bench_time_calls(b, reference, bytes, c->calls);
+    (void)bench_time_calls(b, tried, bytes, c->calls);
+    check_path(b, tried, bytes);
     for (int i = 0; i < ROUNDS; i++) {
         if (i % 2 == 0) {
-            direct[i] = time_block(b, c->direct, bytes, c->calls);
+            direct[i] = bench_time_calls(b, reference, bytes, c->calls);
         }
-        through[i] = time_block(b, c->through, bytes, c->calls);
+        through[i] = bench_time_calls(b, tried, bytes, c->calls);
         if (i % 2 == 1) {
-            direct[i] = time_block(b, c->direct, bytes, c->calls);
+            direct[i] = bench_time_calls(b, reference, bytes, c->calls);
         }
         double ratio = through[i] / direct[i];
         value[i] = (c->measure == DIFFERENCE) ? through[i] - direct[i]
@@ -250,15 +87,15 @@ static void measure(const struct bench *b, const struct comparison *c, size_t by
 }
 
 static const struct comparison comparisons[] = {
-    {"allreduce 8 B", nccl_allreduce, mpi_allreduce, 8, 200, DIFFERENCE, 0.5},
-    {"allreduce 4 KiB", nccl_allreduce, mpi_allreduce, 4096, 200, DIFFERENCE, 0.5},
-    {"bcast 8 B", nccl_bcast, mpi_bcast, 8, 200, DIFFERENCE, 0.5},
-    {"reduce 8 B", nccl_reduce, mpi_reduce, 8, 200, DIFFERENCE, 0.5},
-    {"allreduce large", nccl_allreduce, mpi_allreduce, 0, 3, PERCENT, 1},
-    {"gather 64 MiB", nccl_gather, mpi_gather, 64 << 20, 5, RATIO, 1.02},
-    {"scatter 64 MiB", nccl_scatter, mpi_scatter, 64 << 20, 5, RATIO, 1.02},
-    {"alltoallv against alltoall 8 B", mpi_alltoall, mpi_alltoallv, 8, 200, RATIO, 1.1},
-    {"alltoallv against alltoall 1 MiB", mpi_alltoall, mpi_alltoallv, 1 << 20, 50, RATIO, 1.1},
+    {"allreduce 8 B", BENCH_ALLREDUCE, NULL, 8, 200, DIFFERENCE, 0.5},
+    {"allreduce 4 KiB", BENCH_ALLREDUCE, NULL, 4096, 200, DIFFERENCE, 0.5},
+    {"bcast 8 B", BENCH_BCAST, NULL, 8, 200, DIFFERENCE, 0.5},
+    {"reduce 8 B", BENCH_REDUCE, NULL, 8, 200, DIFFERENCE, 0.5},
+    {"allreduce large", BENCH_ALLREDUCE, NULL, 0, 3, PERCENT, 1},
+    {"gather 64 MiB", BENCH_GATHER, NULL, 64 << 20, 5, RATIO, 1.02},
+    {"scatter 64 MiB", BENCH_SCATTER, NULL, 64 << 20, 5, RATIO, 1.02},
+    {"alltoallv against alltoall 8 B", BENCH_ALLTOALL, mpi_alltoallv, 8, 200, RATIO, 1.1},
+    {"alltoallv against alltoall 1 MiB", BENCH_ALLTOALL, mpi_alltoallv, 1 << 20, 50, RATIO, 1.1},
 };
 enum { COMPARISONS = sizeof(comparisons) / sizeof(comparisons[0]), BARS = COMPARISONS + 2 };
 
@@ -297,7 +134,7 @@ static double measure_overlap(const struct bench *b, size_t bytes, double work_u
 
     for (int i = 0; i < ROUNDS; i++) {
         MPI_Request request;
-        double      alone = time_block(b, mpi_allreduce, bytes, 1);
+        double      alone = bench_time_calls(b, bench_collectives[BENCH_ALLREDUCE].mpi, bytes, 1);
         PMPI_Barrier(MPI_COMM_WORLD);
         double start = bench_now_ns();
         MPI_Iallreduce(b->send, b->recv, (int)(bytes / 4), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
@@ -322,7 +159,7 @@ static void allocate(struct bench *b, size_t bytes)
         (b->dev->mem_alloc(&recv, bytes) != xcclSuccess) ||
         (b->dev->set_async(send, 0, bytes, b->stream) != xcclSuccess) ||
         (b->dev->stream_sync(b->stream) != xcclSuccess)) {
-        die(b, "device memory");
+        bench_die(b, "device memory");
     }
     b->send = send;
     b->recv = recv;
@@ -372,8 +209,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &b.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &b.nranks);
-    start_device(&b);
-    start_nccl(&b);
+    bench_start_device(&b);
+    bench_start_vendor(&b);
     allocate(&b, large);
     measure_all(&b, large, limits, bars);
     for (int i = 0; (b.rank == 0) && (i < BARS); i++) {

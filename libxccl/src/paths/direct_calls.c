@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What each collective is to the kernels, and which of them they carry. */
-#include "base/params.h"
+#include "data/kernel_reduction.h"
 #include "paths/direct.h"
 
 /* Shorter ones go through the workspaces. 2 H200s: where both take the same time. */
@@ -11,7 +11,7 @@ static const char *find_reduction(struct xm_op *op)
 {
     struct xm_kernel_reduction r;
     const struct xm_buffer    *b = op->buffers.send.used ? &op->buffers.send : &op->buffers.recv;
-    const char *reason = xm_kernel_reduction_of(op->call.sendtype, op->call.op, &r);
+    const char                *reason = xm_kernel_reduction_of(op->call.sendtype, op->call.op, &r);
 
     if (reason != NULL) {
         return reason;
