@@ -69,7 +69,7 @@ static bool is_uneven(enum xm_coll coll)
     return (coll == XM_ALLGATHERV) || (coll == XM_REDUCE_SCATTER);
 }
 
-static MPI_Count largest_part(const struct xm_op *op)
+static uint64_t largest_part(const struct xm_op *op)
 {
     MPI_Count most = 0;
 
@@ -77,23 +77,35 @@ static MPI_Count largest_part(const struct xm_op *op)
         MPI_Count count = xm_count_at(&op->call, op->call.recvcounts, i);
         most = (count > most) ? count : most;
     }
-    return most * op->buffers.recv.layout.size;
+    return (uint64_t)(most * op->buffers.recv.layout.size);
 }
 
-/* Of a reduction this is the vector, or the part of it that a rank receives; never rounded. */
-static uint64_t exact_bytes(const struct xm_op *op)
+/* What goes from one rank to another, at most: the same on all ranks, by MPI's rules. */
+static uint64_t block_bytes(const struct xm_op *op)
 {
-    MPI_Count count =
-        (op->call.coll == XM_REDUCE_SCATTER_BLOCK) ? op->call.recvcount : op->call.sendcount;
-    const struct xm_buffer *b = op->buffers.recv.used ? &op->buffers.recv : &op->buffers.send;
+    const struct xm_buffer *send = &op->buffers.send, *recv = &op->buffers.recv;
+    uint64_t                size = (uint64_t)op->comm->size;
+    bool                    is_root = (op->call.root == op->comm->rank);
+    const struct xm_layout *element = recv->used ? &recv->layout : &send->layout;
 
-    return (uint64_t)(count * b->layout.size);
-}
-
-/* What goes from one rank to another at most. */
-static uint64_t part_bytes(const struct xm_op *op)
-{
-    return is_uneven(op->call.coll) ? (uint64_t)largest_part(op) : op->facts.bytes;
+    switch (op->call.coll) {
+    case XM_ALLGATHERV:
+    case XM_REDUCE_SCATTER:
+        return largest_part(op);
+    case XM_ALLREDUCE:
+    case XM_REDUCE:
+        return (uint64_t)(op->call.sendcount * element->size);
+    case XM_REDUCE_SCATTER_BLOCK:
+        return (uint64_t)(op->call.recvcount * element->size);
+    case XM_BCAST:
+        return (uint64_t)(send->used ? send->bytes : recv->bytes);
+    case XM_GATHER:
+        return is_root ? (uint64_t)recv->bytes / size : (uint64_t)send->bytes;
+    case XM_SCATTER:
+        return is_root ? (uint64_t)send->bytes / size : (uint64_t)recv->bytes;
+    default:
+        return (uint64_t)recv->bytes / size;
+    }
 }
 
 /* Everybody waits for the buffers of the others, which only a blocking call may do. */
@@ -112,7 +124,7 @@ static bool may_map(const struct xm_op *op)
     case XM_ALLTOALL:
         return !in_place; /* others still read what would be written */
     case XM_REDUCE_SCATTER_BLOCK:
-        return !in_place && (op->facts.bytes % ALIGNED == 0);
+        return !in_place && (op->block_bytes % ALIGNED == 0);
     default:
         return true;
     }
@@ -134,8 +146,9 @@ const char *xm_direct_obstacle(struct xm_op *op)
     if (reason != NULL) {
         return reason;
     }
-    op->mapped = (op->facts.bytes >= MAPPED_FROM) && may_map(op);
-    if (!op->mapped && (part_bytes(op) > XK_SLOT_DATA)) {
+    op->block_bytes = block_bytes(op);
+    op->mapped = (op->block_bytes >= MAPPED_FROM) && may_map(op);
+    if (!op->mapped && (op->block_bytes > XK_SLOT_DATA)) {
         return "too large for the workspaces of the direct path";
     }
     return NULL;
@@ -152,11 +165,8 @@ void xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form)
     *form = (struct xm_direct_form){.form = (enum xk_form)form_of(op->call.coll),
                                     .root = has_root(op->call.coll) ? (uint32_t)op->call.root : 0,
                                     .what = op->direct_what,
-                                    .bytes = op->facts.bytes,
+                                    .bytes = op->block_bytes,
                                     .parts = is_uneven(op->call.coll)};
-    if (reduces(op->call.coll)) {
-        form->bytes = exact_bytes(op);
-    }
     switch (op->call.coll) {
     case XM_BCAST:
         in = out = op->buffers.send.used ? in : out;

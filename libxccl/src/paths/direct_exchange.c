@@ -46,7 +46,7 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
         what.parts[i] = xm_direct_part(op, form, i);
     }
     /* By what is equal on all ranks: block b of one waits for block b of another. */
-    return xm_kernel_exchange(d->kernels, &what, blocks_for(op->facts.bytes), op->stream);
+    return xm_kernel_exchange(d->kernels, &what, blocks_for(op->block_bytes), op->stream);
 }
 
 xcclResult_t xm_direct_launch(struct xm_op *op)

@@ -173,7 +173,7 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p)
     }
     xm_order_arrive(op->comm->seats, ++op->comm->ordered_calls, NULL);
     op->launched = XM_LAUNCHED;
-    return xm_kernel_mapped(d->kernels, &m, blocks_for(op->facts.bytes), op->stream);
+    return xm_kernel_mapped(d->kernels, &m, blocks_for(op->block_bytes), op->stream);
 }
 
 xcclResult_t xm_direct_mapped(struct xm_op *op)

@@ -58,6 +58,7 @@ struct xm_op {
 
     /* direct */
     struct xm_direct     *direct;
+    uint64_t              block_bytes;  /* what goes from one rank to another, at most */
     uint32_t              direct_what;  /* reduction, or XK_NO_REDUCTION */
     uint32_t              number_there; /* of the operation */
     bool                  told;         /* a kernel that lingers does it */
