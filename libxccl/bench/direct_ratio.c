@@ -3,8 +3,8 @@
  * The direct path against the vendor's library: collectives through MPI calls, and the vendor's
  * call with a stream synchronisation, in turns on the same buffers; every size checked on random
  * data first.
- * Usage: XCCL_COMM_CREATE=first mpirun -n N xccl-run direct_ratio [--gap US] [--most BYTES]
- *        [--only NAME] [--time SECONDS] [json]
+ * Usage: XCCL_COMM_CREATE=first mpirun -n N xccl-run direct_ratio [--gap US] [--least BYTES]
+ *        [--most BYTES] [--only NAME] [--time SECONDS] [json]
  * --gap: so many microseconds of host work between the calls, which are not timed.
  */
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ enum { ROUNDS = 11, SIZES = 64 };
 
 struct options {
     double      gap_us, seconds;
-    size_t      most;
+    size_t      least, most;
     const char *only, *json;
 };
 
@@ -193,6 +193,8 @@ static void read_options(int argc, char **argv, struct options *o)
     for (int i = 1; i < argc; i++) {
         if ((strcmp(argv[i], "--gap") == 0) && (i + 1 < argc)) {
             o->gap_us = atof(argv[++i]);
+        } else if ((strcmp(argv[i], "--least") == 0) && (i + 1 < argc)) {
+            o->least = strtoull(argv[++i], NULL, 10);
         } else if ((strcmp(argv[i], "--most") == 0) && (i + 1 < argc)) {
             o->most = strtoull(argv[++i], NULL, 10);
         } else if ((strcmp(argv[i], "--only") == 0) && (i + 1 < argc)) {
@@ -220,6 +222,9 @@ static int run_all(const struct bench *b, const struct options *o, struct row *r
              bytes *= (bytes < 512)    ? 8
                       : (bytes == 512) ? 8
                                        : 2) {
+            if (bytes < o->least) {
+                continue;
+            }
             check(b, c, bytes, one, other);
             measure(b, c, bytes, o, &rows[count]);
             if (b->rank == 0) {

@@ -18,12 +18,14 @@ static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
 
 #define XK_KERNEL(name) static __attribute__((unused)) void name
 #define XK_DEVICE static inline
+#define XK_APART static
 #define XK_PLACE(address, bytes) xs_kernel_place(address, bytes)
 #define XK_ARGUMENT const
 #define XK_PAUSE() xs_kernel_pause()
 #define __shared__ static __thread
 #define __syncthreads() ((void)0)
 #define XK_SYNC_WARP() ((void)0)
+#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define atomicAdd(p, n) __atomic_fetch_add(p, n, __ATOMIC_SEQ_CST)
 #define now_ns() xs_kernel_now_ns()

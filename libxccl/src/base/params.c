@@ -144,7 +144,7 @@ static const struct row rows[] = {
      AT(direct_linger),
      1,
      1000},
-    {{"XCCL_DIRECT_MEMORY", "MiB, 8 to 4096", "64",
+    {{"XCCL_DIRECT_MEMORY", "MiB, 8 to 4096", "128",
       "Device memory in which the ranks of a node write to each other for small collectives; it "
       "limits how many communicators have the direct path.",
       "libxccl-mpi"},

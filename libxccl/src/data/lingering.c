@@ -13,6 +13,8 @@ enum {
     /* Work of the program that stands behind it in some queue waits no longer than this. */
     LIFE_NS = 2 * 1000 * 1000,
     SPINS = 4096,
+    SAVED_NS = 3500, /* what a command saves against a launch; 2 H200s */
+    MOST_WASTED = 10,
 };
 
 static uint64_t idle_time(const struct xc_device_ops *dev)
@@ -36,6 +38,7 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
     l->function = function;
     l->post = post;
     l->idle_ns = idle_time(dev);
+    l->adapts = (xc_params()->direct_linger < 0);
     pthread_mutex_init(&l->lock, NULL);
     return dev->stream_create_urgent(&l->stream);
 }
@@ -52,6 +55,7 @@ static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, const uint3
                                   .number = l->number,
                                   .first = (values != NULL)};
 
+    l->served = 0;
     if (values != NULL) {
         memcpy(what.values, values, sizeof(what.values));
         l->number++;
@@ -71,9 +75,29 @@ static uint32_t answer(const uint32_t *word)
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
+/* It is gone. Was it worth the time that the device may have been waited for? */
+static void account(struct xm_lingering *l)
+{
+    l->launched = false;
+    if ((uint64_t)l->served * SAVED_NS >= l->idle_ns) {
+        l->wasted = l->skips = 0;
+    } else if (l->adapts) {
+        l->wasted += (l->wasted < MOST_WASTED);
+        l->skips = 1u << l->wasted;
+    }
+}
+
+/* After a command that came soon after the last one. */
+static bool worth_trying(struct xm_lingering *l)
+{
+    l->skips -= (l->skips > 0);
+    return l->skips == 0;
+}
+
 static void tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
 {
     l->number++;
+    l->served++;
     for (int i = 0; i < XK_WORDS; i++) {
         __atomic_store_n(&l->post->command.word[i], values[i] | (uint64_t)l->number << 32,
                          __ATOMIC_RELEASE);
@@ -106,7 +130,7 @@ static bool ask(struct xm_lingering *l, void *to, const void *from, uint32_t byt
             return true;
         }
         if (answer(&a->gone) == l->epoch) {
-            l->launched = false;
+            account(l);
             return answer(&a->done) == l->number;
         }
         if (spins > SPINS) { /* the device works for another process, or has failed */
@@ -133,11 +157,11 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
     bool     close = (now - l->last_ns < l->idle_ns);
     l->last_ns = now;
     if (l->launched && (answer(&a->gone) == l->epoch)) {
-        l->launched = false;
+        account(l);
     }
     if (l->launched && (answer(&a->alive) == l->epoch)) {
         copied = ask(l, to, from, bytes);
-    } else if (!l->launched && close && (l->idle_ns > 0)) {
+    } else if (!l->launched && close && (l->idle_ns > 0) && worth_trying(l)) {
         l->launched = (launch(l, l->idle_ns, NULL) == xcclSuccess);
     }
     pthread_mutex_unlock(&l->lock);
@@ -155,14 +179,14 @@ bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
     bool     close = (now - l->last_ns < l->idle_ns), told = false;
     l->last_ns = now;
     if (l->launched && (answer(&a->gone) == l->epoch)) {
-        l->launched = false;
+        account(l);
     }
     if (l->busy) {
         told = false;
     } else if (l->launched) {
         tell(l, values);
         told = true;
-    } else if (close) {
+    } else if (close && worth_trying(l)) {
         l->launched = told = (launch(l, l->idle_ns, values) == xcclSuccess);
     }
     l->busy = l->busy || told;

@@ -3,6 +3,9 @@
  * A kernel that stays on the device for a while after a copy or a collective. The next one is told
  * to it through host memory, which spares a launch.
  *
+ * A program that synchronises its device waits for the kernel to leave. So where launches do not
+ * serve enough commands to pay for that, they become rare.
+ *
  * It never keeps anybody from anything for long: it leaves when nothing came for
  * XCCL_DIRECT_LINGER, and in any case after a few milliseconds; copies wait neither for it to begin
  * nor to end, since the runtime's copies serve as well.
@@ -32,7 +35,11 @@ struct xm_lingering {
     bool                        busy;     /* atomic: with a command that somebody waits for */
     uint32_t                    epoch;    /* of the last launch */
     uint32_t                    number;   /* of the last command */
-    uint64_t                    last_ns;  /* when the last small copy came */
+    uint64_t                    last_ns;  /* when the last command came, or was over */
+    bool                        adapts;
+    unsigned                    served; /* commands of the last launch */
+    unsigned                    wasted; /* launches in a row that did not pay */
+    unsigned                    skips;  /* chances to linger that are to be left out */
 };
 
 /* With the device entered; the post is zeroed. */

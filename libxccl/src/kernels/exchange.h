@@ -20,17 +20,24 @@
 /* A waiting thread looks for the host's word to give up every so many polls. */
 enum { XK_POLLS_PER_LOOK = 1 << 14, XK_AT_ONCE = 4 };
 
+/* Reductions that have code of their own: looking one up for each unit takes its time. */
+#define XK_OWN_CODE(X)                                                                             \
+    X(XK_REDUCES(XK_FLOAT32, XK_SUM))                                                              \
+    X(XK_REDUCES(XK_FLOAT64, XK_SUM))                                                              \
+    X(XK_REDUCES(XK_INT32, XK_SUM))                                                                \
+    X(XK_REDUCES(XK_FLOAT64, XK_MAX))
+
 XK_DEVICE uint64_t slot_of(const struct xk_ranks *r, uint32_t owner, uint32_t writer,
                            uint32_t number)
 {
     uint64_t slot = (uint64_t)(number & 1) * r->size + writer;
 
-    return r->workspace[owner] + slot * XK_SLOT_BYTES;
+    return r->workspace[owner] + slot * xk_slot_bytes(r->size);
 }
 
 XK_DEVICE uint64_t meeting_of(const struct xk_ranks *r, uint32_t owner)
 {
-    return r->workspace[owner] + (uint64_t)2 * r->size * XK_SLOT_BYTES;
+    return r->workspace[owner] + 2 * r->size * xk_slot_bytes(r->size);
 }
 
 /* ---- units of 16 bytes of the program's memory, of any alignment ---- */
@@ -87,30 +94,45 @@ XK_DEVICE void store_half(uint64_t at, uint64_t v, uint32_t bytes)
     }
 }
 
-/* The first `bytes` of 16 at an address; the others are 0. */
-XK_DEVICE struct xk_16 load_unit(uint64_t at, uint32_t bytes)
+XK_APART struct xk_16 load_odd_unit(uint64_t at, uint32_t bytes)
 {
-    struct xk_16 v = {0, 0};
+    struct xk_16 v = {load_half(at, bytes), 0};
 
-    if ((bytes >= 16) && ((at & 15) == 0)) {
-        return load_16((const void *)at);
-    }
-    v.x = load_half(at, bytes);
     if (bytes > 8) {
         v.y = load_half(at + 8, bytes - 8);
     }
     return v;
 }
 
+XK_APART void store_odd_unit(uint64_t at, uint64_t x, uint64_t y, uint32_t bytes)
+{
+    store_half(at, x, bytes);
+    if (bytes > 8) {
+        store_half(at + 8, y, bytes - 8);
+    }
+}
+
+/* The first `bytes` of 16 at an address; the others are 0. */
+XK_DEVICE struct xk_16 load_unit(uint64_t at, uint32_t bytes)
+{
+    if ((bytes >= 16) && ((at & 15) == 0)) {
+        return load_16((const void *)at);
+    }
+    if ((bytes == 8) && ((at & 7) == 0)) { /* one number: the most frequent of all */
+        struct xk_16 v = {load_8((const uint64_t *)at), 0};
+        return v;
+    }
+    return load_odd_unit(at, bytes);
+}
+
 XK_DEVICE void store_unit(uint64_t at, struct xk_16 v, uint32_t bytes)
 {
     if ((bytes >= 16) && ((at & 15) == 0)) {
         store_16(at, v);
-        return;
-    }
-    store_half(at, v.x, bytes);
-    if (bytes > 8) {
-        store_half(at + 8, v.y, bytes - 8);
+    } else if ((bytes == 8) && ((at & 7) == 0)) {
+        *(uint64_t *)at = v.x;
+    } else {
+        store_odd_unit(at, v.x, v.y, bytes);
     }
 }
 
@@ -222,6 +244,84 @@ XK_DEVICE uint64_t word_of(const struct xk_exchange *a, uint32_t owner, uint32_t
     return slot_of(&a->ranks, owner, writer, a->number) + XK_SLOT_HEADER + u * 32;
 }
 
+/* Are units of this buffer whole and aligned from u on, XK_AT_ONCE of them at this step? */
+XK_DEVICE int in_one_go(uint64_t at, uint64_t u, uint64_t step, uint32_t bytes)
+{
+    return ((at & 15) == 0) && ((u + (XK_AT_ONCE - 1) * step + 1) * 16 <= bytes);
+}
+
+XK_DEVICE void load_units(uint64_t at, uint64_t u, uint64_t step, uint32_t bytes, struct xk_16 *v)
+{
+    if (in_one_go(at, u, step, bytes)) {
+        XK_UNROLL
+        for (uint32_t i = 0; i < XK_AT_ONCE; i++) {
+            v[i] = load_16((const void *)(at + (u + i * step) * 16));
+        }
+        return;
+    }
+    XK_UNROLL
+    for (uint32_t i = 0; i < XK_AT_ONCE; i++) {
+        uint64_t from = (u + i * step) * 16;
+        if (from < bytes) {
+            v[i] = load_unit(at + from, bytes - (uint32_t)from);
+        }
+    }
+}
+
+XK_DEVICE void store_units(uint64_t at, uint64_t u, uint64_t step, uint32_t bytes,
+                           const struct xk_16 *v)
+{
+    if (in_one_go(at, u, step, bytes)) {
+        XK_UNROLL
+        for (uint32_t i = 0; i < XK_AT_ONCE; i++) {
+            store_16(at + (u + i * step) * 16, v[i]);
+        }
+        return;
+    }
+    XK_UNROLL
+    for (uint32_t i = 0; i < XK_AT_ONCE; i++) {
+        uint64_t to = (u + i * step) * 16;
+        if (to < bytes) {
+            store_unit(at + to, v[i], bytes - (uint32_t)to);
+        }
+    }
+}
+
+/* A bit for each of the units that there are. */
+XK_DEVICE uint32_t units_there(uint64_t u, uint64_t step, uint32_t bytes)
+{
+    uint32_t mask = 0;
+
+    XK_UNROLL
+    for (uint32_t i = 0; i < XK_AT_ONCE; i++) {
+        mask |= (uint32_t)((u + i * step) * 16 < bytes) << i;
+    }
+    return mask;
+}
+
+/* At most one unit for each rank. */
+XK_DEVICE void put_one(const struct xk_exchange *a, uint64_t u)
+{
+    const struct xk_ranks *r = &a->ranks;
+    struct xk_16           v = {0, 0};
+    uint64_t               from = ~(uint64_t)0;
+
+    for (uint32_t i = 1; i < r->size; i++) {
+        uint32_t k = (r->rank + i < r->size) ? r->rank + i : r->rank + i - r->size;
+        uint32_t bytes = a->parts[k].send;
+        if (u * 16 >= bytes) {
+            continue;
+        }
+        if (a->parts[k].send_at != from) {
+            from = a->parts[k].send_at;
+            v = load_unit(a->in + from + u * 16, bytes - (uint32_t)(u * 16));
+        }
+        uint64_t to = word_of(a, k, r->rank, u);
+        put_word(to, v.x, a->number);
+        put_word(to + 16, v.y, a->number);
+    }
+}
+
 /* Write this rank's data; what is the same for several ranks is read once. */
 XK_DEVICE void put_data(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
 {
@@ -232,8 +332,12 @@ XK_DEVICE void put_data(const struct xk_exchange *a, uint64_t thread, uint64_t t
         uint32_t bytes = (k == r->rank) ? 0 : a->parts[k].send;
         most = (bytes > most) ? bytes : most;
     }
-    for (uint64_t u = thread; u * 16 < most; u += threads) {
-        struct xk_16 v = {0, 0};
+    if (most <= threads * 16) {
+        put_one(a, thread);
+        return;
+    }
+    for (uint64_t u = thread; u * 16 < most; u += XK_AT_ONCE * threads) {
+        struct xk_16 v[XK_AT_ONCE] = {{0, 0}};
         uint64_t     from = ~(uint64_t)0;
         for (uint32_t i = 1; i < r->size; i++) {
             uint32_t k = (r->rank + i < r->size) ? r->rank + i : r->rank + i - r->size;
@@ -243,13 +347,38 @@ XK_DEVICE void put_data(const struct xk_exchange *a, uint64_t thread, uint64_t t
             }
             if (a->parts[k].send_at != from) {
                 from = a->parts[k].send_at;
-                v = load_unit(a->in + from + u * 16, bytes - (uint32_t)(u * 16));
+                load_units(a->in + from, u, threads, bytes, v);
             }
             uint64_t to = word_of(a, k, r->rank, u);
-            put_word(to, v.x, a->number);
-            put_word(to + 16, v.y, a->number);
+            XK_UNROLL
+            for (uint32_t n = 0; n < XK_AT_ONCE; n++) {
+                if ((u + n * threads) * 16 < bytes) {
+                    put_word(to + n * threads * 32, v[n].x, a->number);
+                    put_word(to + n * threads * 32 + 16, v[n].y, a->number);
+                }
+            }
         }
     }
+}
+
+/* At most one unit of a block. */
+XK_DEVICE int take_one(const struct xk_exchange *a, uint32_t k, uint64_t own, uint64_t to,
+                       uint64_t u)
+{
+    uint32_t     bytes = a->parts[k].receive - (uint32_t)(u * 16);
+    uint64_t     word = word_of(a, a->ranks.rank, k, u);
+    struct xk_16 v = {0, 0};
+
+    if (u * 16 >= a->parts[k].receive) {
+        return 1;
+    }
+    if (k == a->ranks.rank) {
+        v = load_unit(own + u * 16, bytes);
+    } else if (!take_units(&word, 1, a->number, a->ranks.abort, &v)) {
+        return 0;
+    }
+    store_unit(to + u * 16, v, bytes);
+    return 1;
 }
 
 /* Blocks go where they belong. */
@@ -263,18 +392,57 @@ XK_DEVICE int take_blocks(const struct xk_exchange *a, uint64_t thread, uint64_t
         if ((k == r->rank) && (own == to)) {
             continue;
         }
-        for (uint64_t u = thread; u * 16 < p->receive; u += threads) {
-            uint32_t     bytes = p->receive - (uint32_t)(u * 16);
-            uint64_t     word = word_of(a, r->rank, k, u);
-            struct xk_16 v;
-            if (k == r->rank) {
-                v = load_unit(own + u * 16, bytes);
-            } else if (!take_units(&word, 1, a->number, r->abort, &v)) {
+        if (p->receive <= threads * 16) { /* less to do for each */
+            if (!take_one(a, k, own, to, thread)) {
                 return 0;
             }
-            store_unit(to + u * 16, v, bytes);
+            continue;
+        }
+        for (uint64_t u = thread; u * 16 < p->receive; u += XK_AT_ONCE * threads) {
+            struct xk_16 v[XK_AT_ONCE] = {{0, 0}};
+            if (k == r->rank) {
+                load_units(own, u, threads, p->receive, v);
+            } else {
+                uint64_t words[XK_AT_ONCE];
+                XK_UNROLL
+                for (uint32_t i = 0; i < XK_AT_ONCE; i++) {
+                    words[i] = word_of(a, r->rank, k, u + i * threads);
+                }
+                if (!take_units(words, units_there(u, threads, p->receive), a->number, r->abort,
+                                v)) {
+                    return 0;
+                }
+            }
+            store_units(to, u, threads, p->receive, v);
         }
     }
+    return 1;
+}
+
+/* Units of the result of two ranks, several at once. */
+XK_DEVICE int reduce_two(const struct xk_exchange *a, uint64_t u, uint64_t step, uint32_t bytes,
+                         uint32_t what)
+{
+    const struct xk_ranks *r = &a->ranks;
+    uint64_t               words[XK_AT_ONCE];
+    struct xk_16           own[XK_AT_ONCE] = {{0, 0}}, v[XK_AT_ONCE] = {{0, 0}};
+
+    load_units(a->in + a->parts[r->rank].send_at, u, step, bytes, own);
+    XK_UNROLL
+    for (uint32_t i = 0; i < XK_AT_ONCE; i++) {
+        words[i] = word_of(a, r->rank, 1 - r->rank, u + i * step);
+    }
+    if (!take_units(words, units_there(u, step, bytes), a->number, r->abort, v)) {
+        return 0;
+    }
+    XK_UNROLL
+    for (uint32_t i = 0; i < XK_AT_ONCE; i++) {
+        struct xk_sum sum;
+        xk_sum_begin(&sum, (r->rank == 0) ? own[i] : v[i], what);
+        xk_sum_add(&sum, (r->rank == 0) ? v[i] : own[i], what);
+        v[i] = xk_sum_end(&sum, what);
+    }
+    store_units(a->out, u, step, bytes, v);
     return 1;
 }
 
@@ -282,12 +450,12 @@ XK_DEVICE int take_blocks(const struct xk_exchange *a, uint64_t thread, uint64_t
 XK_DEVICE int reduce_unit(const struct xk_exchange *a, uint64_t u, uint32_t bytes, uint32_t what)
 {
     const struct xk_ranks *r = &a->ranks;
-    struct xk_sum          sum;
+    struct xk_sum          sum = {{0}};
     int                    begun = 0;
 
     for (uint32_t first = 0; first < r->size; first += XK_AT_ONCE) {
-        uint64_t     words[XK_AT_ONCE];
-        struct xk_16 v[XK_AT_ONCE];
+        uint64_t     words[XK_AT_ONCE] = {0};
+        struct xk_16 v[XK_AT_ONCE] = {{0, 0}};
         uint32_t     mask = 0, foreign = 0;
         XK_UNROLL
         for (uint32_t k = 0; k < XK_AT_ONCE; k++) {
@@ -321,19 +489,45 @@ XK_DEVICE int reduce_unit(const struct xk_exchange *a, uint64_t u, uint32_t byte
     return 1;
 }
 
-XK_DEVICE int take_reduced(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
+/* hot: what is a constant; else several at once would be more code than it is worth. */
+XK_DEVICE int take_reduced(const struct xk_exchange *a, uint64_t thread, uint64_t threads,
+                           uint32_t what, int hot)
 {
-    uint32_t bytes = 0;
+    uint32_t bytes = 0, sources = 0;
 
     for (uint32_t k = 0; k < a->ranks.size; k++) {
         bytes = (a->parts[k].receive != 0) ? a->parts[k].receive : bytes;
+        sources += (a->parts[k].receive != 0);
+    }
+    if (hot && (sources == 2) && (a->ranks.size == 2) && (bytes > threads * 16)) {
+        for (uint64_t u = thread; u * 16 < bytes; u += XK_AT_ONCE * threads) {
+            if (!reduce_two(a, u, threads, bytes, what)) {
+                return 0;
+            }
+        }
+        return 1;
     }
     for (uint64_t u = thread; u * 16 < bytes; u += threads) {
-        if (!reduce_unit(a, u, bytes - (uint32_t)(u * 16), a->what)) {
+        if (!reduce_unit(a, u, bytes - (uint32_t)(u * 16), what)) {
             return 0;
         }
     }
     return 1;
+}
+
+XK_DEVICE int take(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
+{
+    switch (a->what) {
+    case XK_NO_REDUCTION:
+        return take_blocks(a, thread, threads);
+#define XK_CASE(what)                                                                              \
+    case what:                                                                                     \
+        return take_reduced(a, thread, threads, what, 1);
+        XK_OWN_CODE(XK_CASE)
+#undef XK_CASE
+    default:
+        return take_reduced(a, thread, threads, a->what, 0);
+    }
 }
 
 /* By all threads of the grid. What is written is seen by others once the host has been told. */
@@ -343,30 +537,39 @@ XK_DEVICE void exchange(const struct xk_exchange *a, uint64_t thread, uint64_t t
         put_headers(a);
     }
     put_data(a, thread, threads);
-    if (a->what == XK_NO_REDUCTION) {
-        take_blocks(a, thread, threads);
-    } else {
-        take_reduced(a, thread, threads);
-    }
+    take(a, thread, threads);
     if (blockIdx.x == 0) {
         take_headers(a);
     }
 }
 
+/*
+ * What this thread knows to be written is there for all of the device, whose caches every other
+ * reader goes through; and for the host, where it has been written to.
+ */
+XK_DEVICE void settle(uint32_t elsewhere)
+{
+    if (elsewhere) {
+        __threadfence_system();
+    } else {
+        __threadfence();
+    }
+}
+
 /* The last block tells the host. */
-XK_DEVICE void tell_host(uint32_t *finished, uint32_t *done, uint32_t number)
+XK_DEVICE void tell_host(uint32_t *finished, uint32_t *done, uint32_t number, uint32_t elsewhere)
 {
     __syncthreads();
     if (threadIdx.x != 0) {
         return;
     }
-    __threadfence_system();
+    settle(elsewhere);
     if (gridDim.x > 1) {
         if (atomicAdd(finished, 1) != gridDim.x - 1) {
             return;
         }
         *finished = 0;
-        __threadfence_system();
+        settle(elsewhere);
     }
     *(volatile uint32_t *)done = number;
 }
@@ -409,7 +612,7 @@ XK_KERNEL(xk_exchange)(XK_ARGUMENT struct xk_exchange given)
 
     exchange(&a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)gridDim.x * blockDim.x);
     tell_host((uint32_t *)XK_PLACE((uint64_t)a.finished, 4),
-              (uint32_t *)XK_PLACE((uint64_t)a.done, 4), a.number);
+              (uint32_t *)XK_PLACE((uint64_t)a.done, 4), a.number, a.elsewhere);
 }
 
 #endif

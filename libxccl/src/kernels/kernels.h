@@ -74,16 +74,25 @@ struct xk_pack {
 enum {
     XK_MAX_RANKS = 8,
     XK_SLOT_HEADER = 128,
-    XK_SLOT_DATA = 128 << 10, /* bytes that one rank can send to another */
-    XK_SLOT_BYTES = XK_SLOT_HEADER + 2 * XK_SLOT_DATA,
     XK_MOST_BLOCKS = 256, /* of a mapped kernel */
     XK_MEETING_BYTES = 2 * XK_MOST_BLOCKS * XK_MAX_RANKS * 4,
 };
 
+/* Bytes that one rank can send to another: the fewer ranks, the more, in the same memory. */
+XK_ANYWHERE uint32_t xk_slot_data(uint32_t size)
+{
+    return (size <= 2) ? 512 << 10 : (size <= 4) ? 256 << 10 : 128 << 10;
+}
+
+XK_ANYWHERE uint64_t xk_slot_bytes(uint32_t size)
+{
+    return XK_SLOT_HEADER + 2 * (uint64_t)xk_slot_data(size);
+}
+
 /* Of one rank for a communicator of so many. */
 XK_ANYWHERE uint64_t xk_workspace_bytes(uint32_t size)
 {
-    return (uint64_t)2 * size * XK_SLOT_BYTES + XK_MEETING_BYTES;
+    return 2 * size * xk_slot_bytes(size) + XK_MEETING_BYTES;
 }
 
 /* What the ranks of a communicator have of each other, as this rank's device reaches it. */
@@ -112,7 +121,7 @@ enum xk_form {
 /* This rank's dealings with one other, or with itself. Bytes from the buffers. */
 struct xk_part {
     uint64_t send_at, receive_at;
-    uint32_t send, receive; /* at most XK_SLOT_DATA */
+    uint32_t send, receive; /* at most xk_slot_data() */
 };
 
 /* In the place of a reduction: blocks go where they belong. */
@@ -127,7 +136,9 @@ struct xk_exchange {
     uint64_t        in, out;
     struct xk_part  parts[XK_MAX_RANKS];
     uint32_t        number;
-    uint32_t        what;     /* reduction of what is received: to the first byte of out */
+    uint32_t        what;      /* reduction of what is received: to the first byte of out */
+    uint32_t        elsewhere; /* out is no memory of this device's own */
+    uint32_t        spare;
     uint32_t       *finished; /* as in xk_copy */
     uint32_t       *done;
 };
@@ -202,10 +213,10 @@ enum {
     XK_OUT_HIGH,
     XK_BYTES,
     XK_HOW, /* form | root << 8 | what << 16; XK_COPIES for a copy. Words below are of exchanges: */
+    XK_ELSEWHERE,
     XK_RANKS_LOW,
     XK_RANKS_HIGH,
     XK_NUMBER,
-    XK_UNUSED,
     XK_WORDS
 };
 #define XK_COPIES 0xffffffffu

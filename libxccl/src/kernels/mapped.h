@@ -37,8 +37,9 @@ XK_DEVICE int meet(const struct xk_ranks *r, uint32_t phase, uint32_t number)
 
 /* ---- a reduction, or a copy to several ---- */
 
-/* n, the number of sources, is a constant; their loads are all on the way at once. */
-XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t n)
+/* n, the number of sources, and what are constants; all loads are on the way at once. */
+XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t n,
+                             uint32_t what)
 {
     struct xk_16 v[4][XK_ROUNDS];
 
@@ -54,17 +55,29 @@ XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t st
         struct xk_16 result = v[0][i];
         if (n > 1) {
             struct xk_sum sum;
-            xk_sum_begin(&sum, v[0][i], a->what);
+            xk_sum_begin(&sum, v[0][i], what);
             XK_UNROLL
             for (uint32_t k = 1; k < n; k++) {
-                xk_sum_add(&sum, v[k][i], a->what);
+                xk_sum_add(&sum, v[k][i], what);
             }
-            result = xk_sum_end(&sum, a->what);
+            result = xk_sum_end(&sum, what);
         }
         for (uint32_t k = 0; k < a->targets; k++) {
             store_16(a->to[k] + at + i * step, result);
         }
     }
+}
+
+/* As many whole rounds as there are; where the rest begins. */
+XK_DEVICE uint64_t reduce_hot(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t n,
+                              uint32_t what)
+{
+    uint64_t all = XK_ROUNDS * step;
+
+    for (; at + all - step + 16 <= a->bytes[0]; at += all) {
+        reduce_rounds(a, at, step, n, what);
+    }
+    return at;
 }
 
 /* Any number of sources, one unit at a time; and the end, which may be part of one. */
@@ -87,19 +100,24 @@ XK_DEVICE void reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes
 
 XK_DEVICE void reduce_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t threads)
 {
-    uint64_t bytes = a->bytes[0], step = threads * 16, at = thread * 16, all = XK_ROUNDS * step;
+    uint64_t bytes = a->bytes[0], step = threads * 16, at = thread * 16;
 
     if (a->sources == 1) {
-        for (; at + all - step + 16 <= bytes; at += all) {
-            reduce_rounds(a, at, step, 1);
-        }
-    } else if (a->sources == 2) {
-        for (; at + all - step + 16 <= bytes; at += all) {
-            reduce_rounds(a, at, step, 2);
-        }
-    } else if (a->sources == 4) {
-        for (; at + all - step + 16 <= bytes; at += all) {
-            reduce_rounds(a, at, step, 4);
+        at = reduce_hot(a, at, step, 1, XK_NO_REDUCTION);
+    } else {
+        switch (a->what) {
+#define XK_CASE(what)                                                                              \
+    case what:                                                                                     \
+        at = (a->sources == 2)   ? reduce_hot(a, at, step, 2, what)                                \
+             : (a->sources == 4) ? reduce_hot(a, at, step, 4, what)                                \
+                                 : at;                                                             \
+        break;
+            XK_OWN_CODE(XK_CASE)
+            XK_CASE(XK_REDUCES(XK_FLOAT16, XK_SUM))
+            XK_CASE(XK_REDUCES(XK_BFLOAT16, XK_SUM))
+#undef XK_CASE
+        default:
+            break;
         }
     }
     for (; at < bytes; at += step) {
@@ -154,7 +172,7 @@ XK_KERNEL(xk_mapped)(XK_ARGUMENT struct xk_mapped given)
         meet(&a.ranks, 1, a.number);
     }
     tell_host((uint32_t *)XK_PLACE((uint64_t)a.finished, 4),
-              (uint32_t *)XK_PLACE((uint64_t)a.done, 4), a.number);
+              (uint32_t *)XK_PLACE((uint64_t)a.done, 4), a.number, 1);
 }
 
 #endif

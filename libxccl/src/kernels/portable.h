@@ -13,6 +13,7 @@
 #include <hip/hip_runtime.h>
 #define XK_KERNEL(name) extern "C" __global__ void __launch_bounds__(512) name
 #define XK_DEVICE static __device__ __forceinline__
+#define XK_APART static __device__ __noinline__ /* a call, for what is rare */
 #define XK_PLACE(address, bytes) (address)
 #define XK_PAUSE()
 /* The lanes of a wave keep step: what one wrote has to be there, that is all. */
@@ -42,6 +43,7 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 #else
 #define XK_KERNEL(name) extern "C" __global__ void __launch_bounds__(512) name
 #define XK_DEVICE static __device__ __forceinline__
+#define XK_APART static __device__ __noinline__ /* a call, for what is rare */
 #define XK_PLACE(address, bytes) (address)
 #define XK_PAUSE()
 #define XK_SYNC_WARP() __syncwarp()

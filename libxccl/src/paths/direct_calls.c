@@ -3,9 +3,6 @@
 #include "data/kernel_reduction.h"
 #include "paths/direct.h"
 
-/* Shorter ones go through the workspaces. 2 H200s: where both take the same time. */
-enum { MAPPED_FROM = XK_SLOT_DATA + 1 };
-
 /* Pairs with holes are larger than their data: packed, they are nothing that a kernel knows. */
 static const char *find_reduction(struct xm_op *op)
 {
@@ -146,9 +143,13 @@ const char *xm_direct_obstacle(struct xm_op *op)
     if (reason != NULL) {
         return reason;
     }
+    if ((op->call.coll == XM_REDUCE_SCATTER) && op->buffers.in_place) {
+        return "in place, where the result would overwrite parts that are still to be sent";
+    }
     op->block_bytes = block_bytes(op);
-    op->mapped = (op->block_bytes >= MAPPED_FROM) && may_map(op);
-    if (!op->mapped && (op->block_bytes > XK_SLOT_DATA)) {
+    bool fits = (op->block_bytes <= xk_slot_data((uint32_t)xm->size));
+    op->mapped = !fits && may_map(op);
+    if (!op->mapped && !fits) {
         return "too large for the workspaces of the direct path";
     }
     return NULL;

@@ -13,6 +13,14 @@ static unsigned blocks_for(uint64_t bytes)
     return (blocks < 1) ? 1 : (blocks < MOST_BLOCKS) ? (unsigned)blocks : MOST_BLOCKS;
 }
 
+/* Is the result written to memory that is not the device's own? */
+static uint32_t elsewhere(const struct xm_op *op)
+{
+    const struct xm_buffer *out = op->buffers.recv.used ? &op->buffers.recv : &op->buffers.send;
+
+    return !op->recv.packed && (out->mem.kind != XC_MEM_DEVICE);
+}
+
 static bool tell(struct xm_op *op, const struct xm_direct_form *form)
 {
     struct xm_direct *d = op->direct;
@@ -24,6 +32,7 @@ static bool tell(struct xm_op *op, const struct xm_direct_form *form)
                                           [XK_BYTES] = (uint32_t)form->bytes,
                                           [XK_HOW] = (uint32_t)form->form | form->root << 8 |
                                                      form->what << 16,
+                                          [XK_ELSEWHERE] = elsewhere(op),
                                           [XK_RANKS_LOW] = (uint32_t)ranks,
                                           [XK_RANKS_HIGH] = (uint32_t)(ranks >> 32),
                                           [XK_NUMBER] = op->number_there};
@@ -39,6 +48,7 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
                                .out = form->out,
                                .number = op->number_there,
                                .what = form->what,
+                               .elsewhere = elsewhere(op),
                                .finished = d->finished,
                                .done = &d->words->done};
 
