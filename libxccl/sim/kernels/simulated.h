@@ -21,6 +21,7 @@ static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
 #define XK_APART static
 #define XK_PLACE(address, bytes) xs_kernel_place(address, bytes)
 #define XK_ARGUMENT const
+#define XK_MEETS_WITH_CARE 1
 #define XK_PAUSE() xs_kernel_pause()
 #define __shared__ static __thread
 #define __syncthreads() ((void)0)

@@ -133,7 +133,7 @@ static xcclResult_t launch_once(struct xm_kernels *k)
         res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_kernel_exchange(k, &exchange, 1, k->streams[0]);
+        res = xm_kernel_exchange(k, &exchange, 1, THREADS, k->streams[0]);
     }
     if (res == xcclSuccess) {
         res = xm_kernel_mapped(k, &mapped, 1, k->streams[0]);
@@ -310,11 +310,11 @@ xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy)
 }
 
 xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
-                                unsigned blocks, xcclStream_t stream)
+                                unsigned blocks, unsigned threads, xcclStream_t stream)
 {
     const unsigned grid[2] = {blocks, 1};
 
-    return k->dev->launch(k->exchange, grid, THREADS, what, stream);
+    return k->dev->launch(k->exchange, grid, threads, what, stream);
 }
 
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,

@@ -35,7 +35,7 @@ bool xm_kernels_failed(const struct xc_device_ops *dev, int device);
 
 /* Enqueue it; with the device entered. */
 xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
-                                unsigned blocks, xcclStream_t stream);
+                                unsigned blocks, unsigned threads, xcclStream_t stream);
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
                               xcclStream_t stream);
 /* The kernel that lingers for collectives: they wait for other ranks, and copies must not. */

@@ -19,6 +19,8 @@
 /* The lanes of a wave keep step: what one wrote has to be there, that is all. */
 #define XK_SYNC_WARP() (__threadfence_block(), __builtin_amdgcn_wave_barrier())
 #define XK_ARGUMENT const
+/* Nobody has looked at what the caches of these devices hold between kernels. */
+#define XK_MEETS_WITH_CARE 1
 XK_DEVICE uint64_t now_ns(void)
 {
     return wall_clock64() * 10;
@@ -47,6 +49,7 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 #define XK_PLACE(address, bytes) (address)
 #define XK_PAUSE()
 #define XK_SYNC_WARP() __syncwarp()
+#define XK_MEETS_WITH_CARE 0
 #define XK_ARGUMENT const __grid_constant__ /* read where it is, not from a copy a thread */
 /*
  * By the clock of the multiprocessor, at 2 GHz at most: %globaltimer takes 2 us to read, and a

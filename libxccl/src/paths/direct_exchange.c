@@ -6,6 +6,14 @@
 /* One block does what a kernel that lingers may do: it holds one multiprocessor. */
 enum { THREADS = 512, MOST_BLOCKS = 16, TOLD_BYTES = 32 << 10 };
 
+/* A thread moves 16 bytes at once. Whole warps. */
+static unsigned threads_for(uint64_t bytes)
+{
+    uint64_t threads = (bytes + 16 * 32 - 1) / (16 * 32) * 32;
+
+    return (threads < 32) ? 32 : (threads < THREADS) ? (unsigned)threads : THREADS;
+}
+
 static unsigned blocks_for(uint64_t bytes)
 {
     uint64_t blocks = (bytes + THREADS * 16 - 1) / (THREADS * 16);
@@ -56,7 +64,8 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
         what.parts[i] = xm_direct_part(op, form, i);
     }
     /* By what is equal on all ranks: block b of one waits for block b of another. */
-    return xm_kernel_exchange(d->kernels, &what, blocks_for(op->block_bytes), op->stream);
+    return xm_kernel_exchange(d->kernels, &what, blocks_for(op->block_bytes),
+                              threads_for(op->block_bytes), op->stream);
 }
 
 xcclResult_t xm_direct_launch(struct xm_op *op)
