@@ -139,7 +139,7 @@ static void take_sample(struct xm_op *op, bool valid, struct sample *mine)
     }
     v[OPERATION] = (call->op != 0) ? op_number(call->op) : 0;
     v[TYPE] = (call->op != 0) ? type_number(call->sendtype) : 0;
-    if (xm_coll_has_vendor(call->coll) && !xm_coll_needs_agreement(call->coll)) {
+    if (xm_coll_on_device(call->coll) && !xm_coll_needs_agreement(call->coll)) {
         v[MEMORY] = xm_facts_local(op) ? 1 + (int64_t)op->facts.mem : 0;
         v[SIZE] = (int64_t)op->facts.bytes;
     }

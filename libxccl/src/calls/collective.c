@@ -77,7 +77,7 @@ static void announce(enum xm_coll coll, MPI_Comm comm)
     if ((comm == XM_HANDLE(MPI_COMM_NULL)) || (xm_comm_get(comm, &xm) != xcclSuccess)) {
         return;
     }
-    xm_comm_call(xm, (coll < XM_ALLTOALLW) ? XM_ON_HOST : XM_ON_ANY, coll);
+    xm_comm_call(xm, xm_coll_on_device(coll) ? XM_ON_HOST : XM_ON_ANY, coll);
     if (xm->group != 0) {
         xm_board_busy(xm->group, xm->calls, coll);
     }
@@ -344,7 +344,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
             return raise(op, res, xc_last_detail());
         }
     }
-    bool symmetric = xm_coll_has_vendor(call->coll) && !xm_coll_needs_agreement(call->coll) &&
+    bool symmetric = xm_coll_on_device(call->coll) && !xm_coll_needs_agreement(call->coll) &&
                      (xc_params()->memory == XC_MEMORY_SAME) && valid && !op->comm->inter;
     bool                 device = symmetric && xm_facts_local(op);
     enum xm_board_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;

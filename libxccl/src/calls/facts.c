@@ -17,10 +17,15 @@ bool xm_coll_has_vendor(enum xm_coll coll)
     return coll < XM_ALLTOALLW;
 }
 
+bool xm_coll_on_device(enum xm_coll coll)
+{
+    return xm_coll_has_vendor(coll) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
+}
+
 static bool is_reduction(enum xm_coll coll)
 {
-    return (coll == XM_ALLREDUCE) || (coll == XM_REDUCE) || (coll == XM_REDUCE_SCATTER) ||
-           (coll == XM_REDUCE_SCATTER_BLOCK);
+    return (coll == XM_SCAN) || (coll == XM_EXSCAN) || (coll == XM_ALLREDUCE) ||
+           (coll == XM_REDUCE) || (coll == XM_REDUCE_SCATTER) || (coll == XM_REDUCE_SCATTER_BLOCK);
 }
 
 static enum xm_mem mem_of(const struct xc_device_ops *dev, enum xc_mem_kind kind)
@@ -149,6 +154,7 @@ static xcclResult_t agreed_facts(struct xm_op *op, bool *on_device_p)
         return res;
     }
     /* With a wrong argument on any rank MPI gets the call, and says there what is wrong. */
+    op->total_bytes = (uint64_t)sum[BYTES];
     *on_device_p = (sum[ON_DEVICE] > 0) && (sum[INVALID] == 0);
     bool managed = (sum[ON_MANAGED] == sum[ON_DEVICE]);
     if (sum[ON_ROCM] > 0) {
@@ -203,6 +209,9 @@ const char *xm_facts_vendor_obstacle(const struct xm_op *op)
     if (xc_params()->ccl == XC_CCL_NONE) {
         return "XCCL_CCL=none";
     }
+    if (!xm_coll_has_vendor(op->call.coll)) {
+        return "a collective that the vendors' libraries lack";
+    }
     if (alltoall && op->buffers.in_place &&
         (op->facts.bytes > ((uint64_t)xc_params()->scratch << 20) / (uint64_t)op->comm->size)) {
         return "in place and too long for a copy";
@@ -223,9 +232,11 @@ bool xm_facts_local(struct xm_op *op)
 /* May the ranks be asked, and is there a reason to? */
 static bool ask(const struct xm_op *op)
 {
+    bool vendor = (xc_params()->ccl != XC_CCL_NONE) && (op->comm->state != XM_COMM_FAILED);
+    bool direct = (op->comm->direct_state == XM_DIRECT_JOINED);
+
     return op->comm->tracked && (op->call.form == XM_BLOCKING) && (op->comm->size > 1) &&
-           !op->comm->inter && (xc_params()->route == XC_ROUTE_XCCL) &&
-           (xc_params()->ccl != XC_CCL_NONE) && (op->comm->state != XM_COMM_FAILED);
+           !op->comm->inter && (xc_params()->route == XC_ROUTE_XCCL) && (vendor || direct);
 }
 
 /*
@@ -267,7 +278,7 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
     op->facts.coll = op->call.coll;
     op->facts.nranks = op->comm->size;
     op->device = device_of(op);
-    if (!xm_coll_has_vendor(op->call.coll) || op->comm->inter) {
+    if (!xm_coll_on_device(op->call.coll) || op->comm->inter) {
         op->facts.bytes = (uint64_t)(op->buffers.send.bytes + op->buffers.recv.bytes);
         op->facts.mem = (op->dev != NULL) ? mem_of(op->dev, XC_MEM_DEVICE) : XM_MEM_CUDA;
         return xcclSuccess;

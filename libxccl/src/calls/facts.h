@@ -12,6 +12,8 @@
 bool xm_coll_needs_agreement(enum xm_coll coll);
 /* Has a vendor's library, or can compose, this collective? */
 bool xm_coll_has_vendor(enum xm_coll coll);
+/* Can a path other than MPI carry it? */
+bool xm_coll_on_device(enum xm_coll coll);
 
 /*
  * Fill in the facts of op, whose buffers are known. *on_device_p: does the call concern device

@@ -36,11 +36,18 @@ static int form_of(enum xm_coll coll)
     case XM_ALLGATHERV:
         return XK_ALLGATHER;
     case XM_ALLTOALL:
+    case XM_ALLTOALLV:
         return XK_ALLTOALL;
     case XM_GATHER:
+    case XM_GATHERV:
         return XK_GATHER;
     case XM_SCATTER:
+    case XM_SCATTERV:
         return XK_SCATTER;
+    case XM_SCAN:
+        return XK_SCAN;
+    case XM_EXSCAN:
+        return XK_EXSCAN;
     case XM_REDUCE_SCATTER:
     case XM_REDUCE_SCATTER_BLOCK:
         return XK_REDUCE_SCATTER;
@@ -52,7 +59,7 @@ static int form_of(enum xm_coll coll)
 static bool reduces(enum xm_coll coll)
 {
     return (coll == XM_ALLREDUCE) || (coll == XM_REDUCE) || (coll == XM_REDUCE_SCATTER) ||
-           (coll == XM_REDUCE_SCATTER_BLOCK);
+           (coll == XM_REDUCE_SCATTER_BLOCK) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
 }
 
 static bool has_root(enum xm_coll coll)
@@ -60,10 +67,11 @@ static bool has_root(enum xm_coll coll)
     return (coll == XM_REDUCE) || (coll == XM_BCAST) || (coll == XM_GATHER) || (coll == XM_SCATTER);
 }
 
-/* Blocks of different sizes that every rank knows all of. */
+/* Blocks of different sizes. */
 static bool is_uneven(enum xm_coll coll)
 {
-    return (coll == XM_ALLGATHERV) || (coll == XM_REDUCE_SCATTER);
+    return (coll == XM_ALLGATHERV) || (coll == XM_REDUCE_SCATTER) || (coll == XM_ALLTOALLV) ||
+           (coll == XM_GATHERV) || (coll == XM_SCATTERV);
 }
 
 static uint64_t largest_part(const struct xm_op *op)
@@ -89,8 +97,14 @@ static uint64_t block_bytes(const struct xm_op *op)
     case XM_ALLGATHERV:
     case XM_REDUCE_SCATTER:
         return largest_part(op);
+    case XM_ALLTOALLV:
+    case XM_GATHERV:
+    case XM_SCATTERV:
+        return op->total_bytes;
     case XM_ALLREDUCE:
     case XM_REDUCE:
+    case XM_SCAN:
+    case XM_EXSCAN:
         return (uint64_t)(op->call.sendcount * element->size);
     case XM_REDUCE_SCATTER_BLOCK:
         return (uint64_t)(op->call.recvcount * element->size);
@@ -117,6 +131,11 @@ static bool may_map(const struct xm_op *op)
     switch (op->call.coll) {
     case XM_ALLGATHERV:
     case XM_REDUCE_SCATTER:
+    case XM_ALLTOALLV:
+    case XM_GATHERV:
+    case XM_SCATTERV:
+    case XM_SCAN:
+    case XM_EXSCAN:
         return false;
     case XM_ALLTOALL:
         return !in_place; /* others still read what would be written */
@@ -185,6 +204,9 @@ void xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form)
     case XM_SCATTER:
         out = in_place ? in + rank * form->bytes : out;
         break;
+    case XM_SCATTERV:
+        out = in_place ? in : out;
+        break;
     default:
         in = in_place ? out : in;
         break;
@@ -209,6 +231,43 @@ static uint32_t counted(const struct xm_op *op, int rank)
                       op->buffers.recv.layout.size);
 }
 
+static void counted_block(const struct xm_usable *b, int other, uint64_t *at_p, uint32_t *bytes_p)
+{
+    if (b->counts != NULL) {
+        *at_p = b->displs[other];
+        *bytes_p = (uint32_t)b->counts[other];
+    }
+}
+
+/* Of those whose counts only this rank and the other know. */
+static struct xk_part vector_part(const struct xm_op *op, int other)
+{
+    const struct xm_usable *send = op->buffers.in_place ? &op->recv : &op->send;
+    struct xk_part          part = {0, 0, 0, 0};
+    int                     root = op->call.root, rank = op->comm->rank;
+
+    if (op->call.coll == XM_ALLTOALLV) {
+        counted_block(send, other, &part.send_at, &part.send);
+        counted_block(&op->recv, other, &part.receive_at, &part.receive);
+    } else if (op->call.coll == XM_GATHERV) {
+        if (rank == root) {
+            counted_block(&op->recv, other, &part.receive_at, &part.receive);
+            part.send = (other == rank) ? part.receive : 0;
+            part.send_at = (op->buffers.in_place && (other == rank)) ? part.receive_at : 0;
+        } else if (other == root) {
+            part.send = (uint32_t)op->buffers.send.bytes;
+        }
+    } else {
+        if (rank == root) {
+            counted_block(&op->send, other, &part.send_at, &part.send);
+        }
+        if ((other == root) && op->buffers.recv.used) {
+            part.receive = (uint32_t)op->buffers.recv.bytes;
+        }
+    }
+    return part;
+}
+
 struct xk_part xm_direct_part(const struct xm_op *op, const struct xm_direct_form *form, int other)
 {
     struct xk_part part = {0, 0, 0, 0};
@@ -217,6 +276,9 @@ struct xk_part xm_direct_part(const struct xm_op *op, const struct xm_direct_for
     if (!form->parts) {
         return xk_part_of(form->form, form->root, (uint32_t)rank, (uint32_t)other,
                           (uint32_t)form->bytes);
+    }
+    if ((op->call.coll != XM_ALLGATHERV) && (op->call.coll != XM_REDUCE_SCATTER)) {
+        return vector_part(op, other);
     }
     if (op->call.coll == XM_ALLGATHERV) {
         part.send = counted(op, rank);
