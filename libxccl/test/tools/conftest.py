@@ -47,6 +47,9 @@ class Stage:
             OMPI_MCA_mpi_yield_when_idle="1",
             OMPI_MCA_btl_vader_single_copy_mechanism="none",
             MPIR_CVAR_POLLS_BEFORE_YIELD="1",
+            # What a failed run says, rank 0 has said before it ends: mpirun need not wait two
+            # seconds for the others.
+            OMPI_MCA_odls_base_sigkill_timeout="0",
         )
         if self.sanitized:
             # The program has the sanitizer's runtime, which insists on being loaded first.
@@ -144,14 +147,19 @@ def any_mpi(stage):
     return found
 
 
+@pytest.fixture(scope="session")
+def faulty_library(mpi, tmp_path_factory):
+    target = tmp_path_factory.mktemp(mpi.family) / "faulty.so"
+    return mpi.compile(HERE / "faulty.c", target, "-shared", "-fPIC", "-ldl")
+
+
 @pytest.fixture
-def faulty(mpi, tmp_path):
+def faulty(mpi, faulty_library):
     """Run xccl-perf under an MPI that goes wrong in a given way; see faulty.c."""
-    library = mpi.compile(HERE / "faulty.c", tmp_path / "faulty.so", "-shared", "-fPIC", "-ldl")
 
     def run(fault, *arguments, **options):
         first = mpi.stage.environment().get("LD_PRELOAD")
-        preload = ":".join(filter(None, [first, str(library)]))
+        preload = ":".join(filter(None, [first, str(faulty_library)]))
         # Behind xccl-run and in front of xccl-perf, so before the interposer.
         wrapper = [] if options.get("run") is None else options["run"]
         inner = ["sh", "-c", 'LD_PRELOAD="$0${LD_PRELOAD:+:$LD_PRELOAD}" exec "$@"', preload]
