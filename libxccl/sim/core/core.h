@@ -290,6 +290,7 @@ struct xs_kernel {
     const char *name;
     size_t      bytes; /* of the one structure that it takes */
     void (*run)(const void *arguments, const unsigned block[2], const unsigned grid[2]);
+    bool together; /* its blocks wait for each other, which a device with room for all allows */
 };
 
 #define XS_IMAGE_MAGIC "XCCLSIM"
@@ -304,7 +305,14 @@ XS_API enum xs_error xs_image_kernel(const void *image, const char *name,
 XS_API enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
                                const unsigned grid[2], unsigned threads, const void *arguments);
 /* For kernels: where they may touch memory, which ends the process if a device could not. */
-XS_API uint64_t xs_kernel_place(uint64_t address, uint64_t bytes);
+XS_API uint64_t    xs_kernel_place(uint64_t address, uint64_t bytes);
+XS_API void        xs_kernel_misaligned(uint64_t address, uint64_t bytes);
+static inline void xs_kernel_aligned(uint64_t address, uint64_t bytes)
+{
+    if ((address & (bytes - 1)) != 0) {
+        xs_kernel_misaligned(address, bytes);
+    }
+}
 XS_API uint64_t xs_kernel_now_ns(void);
 XS_API void     xs_kernel_pause(void);
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernels: functions of C that a stream runs, block by block. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/core.h"
+
+/* Blocks of a grid that run at once; of others one after the other, as where a device is full. */
+enum { MOST_TOGETHER = 16 };
 
 struct launch {
     const struct xs_kernel *kernel;
@@ -38,10 +42,53 @@ enum xs_error xs_image_kernel(const void *image, const char *name,
     return XS_NOT_FOUND;
 }
 
+/* One block of a kernel whose blocks run side by side. */
+struct block {
+    struct launch *launch;
+    unsigned       at[2];
+    pthread_t      thread;
+    bool           begun;
+};
+
+static void *run_block(void *arg)
+{
+    const struct block *b = arg;
+
+    running = b->launch;
+    b->launch->kernel->run(b->launch->arguments, b->at, b->launch->grid);
+    running = NULL;
+    return NULL;
+}
+
+static void run_together(struct launch *l)
+{
+    struct block blocks[MOST_TOGETHER] = {{NULL, {0, 0}, 0, false}};
+    unsigned     n = l->grid[0];
+
+    for (unsigned i = 1; i < n; i++) {
+        blocks[i] = (struct block){l, {i, 0}, 0, false};
+        blocks[i].begun = (pthread_create(&blocks[i].thread, NULL, run_block, &blocks[i]) == 0);
+        if (!blocks[i].begun) {
+            fprintf(stderr, "simulated accelerator: no thread for a block of a kernel\n");
+            abort();
+        }
+    }
+    blocks[0] = (struct block){l, {0, 0}, 0, false};
+    run_block(&blocks[0]);
+    for (unsigned i = 1; i < n; i++) {
+        pthread_join(blocks[i].thread, NULL);
+    }
+}
+
 static void run(void *arg)
 {
     struct launch *l = arg;
 
+    if (l->kernel->together && (l->grid[0] <= MOST_TOGETHER) && (l->grid[1] == 1)) {
+        run_together(l);
+        free(l);
+        return;
+    }
     running = l;
     for (unsigned y = 0; y < l->grid[1]; y++) {
         for (unsigned x = 0; x < l->grid[0]; x++) {
@@ -99,6 +146,15 @@ uint64_t xs_kernel_place(uint64_t address, uint64_t bytes)
         abort();
     }
     return (uint64_t)(uintptr_t)place;
+}
+
+void xs_kernel_misaligned(uint64_t address, uint64_t bytes)
+{
+    fprintf(stderr,
+            "simulated accelerator: kernel %s touches %llu bytes at %#llx: misaligned address "
+            "(error 716)\n",
+            running->kernel->name, (unsigned long long)bytes, (unsigned long long)address);
+    abort();
 }
 
 uint64_t xs_kernel_now_ns(void)

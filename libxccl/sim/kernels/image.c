@@ -18,12 +18,12 @@ RUN(mapped)
 #undef RUN
 
 static const struct xs_kernel kernels[] = {
-    {"xk_copy", sizeof(struct xk_copy), run_copy},
-    {"xk_pack", sizeof(struct xk_pack), run_pack},
-    {"xk_linger", sizeof(struct xk_linger), run_linger},
-    {"xk_exchange", sizeof(struct xk_exchange), run_exchange},
-    {"xk_mapped", sizeof(struct xk_mapped), run_mapped},
-    {NULL, 0, NULL},
+    {"xk_copy", sizeof(struct xk_copy), run_copy, false},
+    {"xk_pack", sizeof(struct xk_pack), run_pack, false},
+    {"xk_linger", sizeof(struct xk_linger), run_linger, true},
+    {"xk_exchange", sizeof(struct xk_exchange), run_exchange, false},
+    {"xk_mapped", sizeof(struct xk_mapped), run_mapped, false},
+    {NULL, 0, NULL, false},
 };
 static const struct xs_image image = {XS_IMAGE_MAGIC, kernels};
 

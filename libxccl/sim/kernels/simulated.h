@@ -38,14 +38,17 @@ struct xk_16 {
 /* The program's threads write meanwhile. */
 XK_DEVICE uint64_t load_8(const uint64_t *p)
 {
+    xs_kernel_aligned((uint64_t)(uintptr_t)p, 8);
     return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 XK_DEVICE uint32_t load_4(const uint32_t *p)
 {
+    xs_kernel_aligned((uint64_t)(uintptr_t)p, 4);
     return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 XK_DEVICE struct xk_16 load_16(const void *p)
 {
+    xs_kernel_aligned((uint64_t)(uintptr_t)p, 16);
     const uint64_t *words = p;
     struct xk_16    v = {load_8(words), load_8(words + 1)};
     return v;

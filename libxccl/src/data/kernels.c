@@ -15,6 +15,8 @@
 enum { MAX_DEVICES = 64, SLOTS = 64, STREAMS = 8, THREADS = 512, POLLS_PER_LOOK = 4096 };
 /* More blocks do not make a copy over NVLink faster, and take room from the program's kernels. */
 enum { BLOCK_BYTES = 64 << 10, MOST_BLOCKS = 16 };
+/* Each of them holds a multiprocessor while it lingers. */
+enum { ATTENDING_BLOCKS = 4 };
 /* Enough for a GPU of today. */
 enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
 
@@ -34,6 +36,7 @@ struct xm_kernels {
     xcclStream_t                streams[STREAMS];
     struct shared              *shared;
     uint32_t                   *finished; /* device memory, one a slot */
+    struct xk_relay            *relays;   /* behind them, of the kernels that linger */
     uint64_t                    taken;    /* atomic: slots in use */
     uint32_t                    values[SLOTS];
     struct xm_lingering         lingering, attendant;
@@ -158,18 +161,21 @@ static xcclResult_t load_memory(struct xm_kernels *k)
         k->shared = shared;
     }
     if (res == xcclSuccess) {
-        res = dev->mem_alloc(&finished, SLOTS * sizeof(uint32_t));
+        res = dev->mem_alloc(&finished, SLOTS * sizeof(uint32_t) + 2 * sizeof(struct xk_relay));
         k->finished = finished;
+        k->relays = (struct xk_relay *)(void *)((char *)finished + SLOTS * sizeof(uint32_t));
     }
     if (res == xcclSuccess) {
         memset(k->shared, 0, sizeof(*k->shared));
-        res = dev->set_async(finished, 0, SLOTS * sizeof(uint32_t), k->streams[0]);
+        res = dev->set_async(finished, 0, SLOTS * sizeof(uint32_t) + 2 * sizeof(struct xk_relay),
+                             k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post);
+        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1);
     }
     if (res == xcclSuccess) {
-        res = xm_lingering_init(&k->attendant, dev, k->linger, &k->shared->attended);
+        res = xm_lingering_init(&k->attendant, dev, k->linger, &k->shared->attended, k->relays + 1,
+                                ATTENDING_BLOCKS);
     }
     return (res == xcclSuccess) ? launch_once(k) : res;
 }

@@ -32,11 +32,14 @@ static uint64_t idle_time(const struct xc_device_ops *dev)
 }
 
 xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_ops *dev,
-                               void *function, struct xm_post *post)
+                               void *function, struct xm_post *post, struct xk_relay *relay,
+                               unsigned blocks)
 {
     l->dev = dev;
     l->function = function;
     l->post = post;
+    l->relay = relay;
+    l->blocks = blocks;
     l->idle_ns = idle_time(dev);
     l->adapts = (xc_params()->direct_linger < 0);
     pthread_mutex_init(&l->lock, NULL);
@@ -46,21 +49,22 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
 /* values: the first command, or NULL. */
 static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, const uint32_t *values)
 {
-    static const unsigned one[2] = {1, 1};
-    struct xk_linger      what = {.command = &l->post->command,
-                                  .answers = &l->post->answers,
-                                  .idle_ns = idle_ns,
-                                  .life_ns = LIFE_NS,
-                                  .epoch = ++l->epoch,
-                                  .number = l->number,
-                                  .first = (values != NULL)};
+    const unsigned   grid[2] = {l->blocks, 1};
+    struct xk_linger what = {.command = &l->post->command,
+                             .answers = &l->post->answers,
+                             .relay = l->relay,
+                             .idle_ns = idle_ns,
+                             .life_ns = LIFE_NS,
+                             .epoch = ++l->epoch,
+                             .number = l->number,
+                             .first = (values != NULL)};
 
     l->served = 0;
     if (values != NULL) {
         memcpy(what.values, values, sizeof(what.values));
         l->number++;
     }
-    return l->dev->launch(l->function, one, THREADS, &what, l->stream);
+    return l->dev->launch(l->function, grid, THREADS, &what, l->stream);
 }
 
 xcclResult_t xm_linger_once(struct xm_lingering *l)

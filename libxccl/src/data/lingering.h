@@ -28,6 +28,8 @@ struct xm_lingering {
     const struct xc_device_ops *dev;
     void                       *function;
     struct xm_post             *post;
+    struct xk_relay            *relay;
+    unsigned                    blocks;
     xcclStream_t                stream;
     pthread_mutex_t             lock;
     uint64_t                    idle_ns;  /* 0: it never lingers */
@@ -42,9 +44,10 @@ struct xm_lingering {
     unsigned                    skips;  /* chances to linger that are to be left out */
 };
 
-/* With the device entered; the post is zeroed. */
+/* With the device entered; the post, and the relay in device memory, are zeroed. */
 xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_ops *dev,
-                               void *function, struct xm_post *post);
+                               void *function, struct xm_post *post, struct xk_relay *relay,
+                               unsigned blocks);
 /* Begin and end at once, so that it is loaded. */
 xcclResult_t xm_linger_once(struct xm_lingering *l);
 /* As xm_quick_copy(). */

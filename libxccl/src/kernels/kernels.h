@@ -202,9 +202,10 @@ struct xk_mapped {
 };
 
 /*
- * xk_linger: a kernel of one block that stays and carries out what it is told: copies, or
- * exchanges. A device reads at least 8 bytes at once, so each word of a command has the command's
- * number beside its value: the command is there when all numbers are the same and new.
+ * xk_linger: a kernel that stays and carries out what it is told: copies, or exchanges. Its first
+ * block listens to the host, and tells the others what is too much for one. A device reads at least
+ * 8 bytes at once, so each word of a command has the command's number beside its value: the command
+ * is there when all numbers are the same and new.
  */
 enum {
     XK_IN_LOW, /* of a copy: from */
@@ -217,11 +218,19 @@ enum {
     XK_RANKS_LOW,
     XK_RANKS_HIGH,
     XK_NUMBER,
-    XK_WORDS
+    XK_WORDS /* even */
 };
 #define XK_COPIES 0xffffffffu
 struct xk_command {
     uint64_t word[XK_WORDS]; /* value | number << 32 */
+};
+/* Device memory, zeroed once: what the first block tells the others, and what they answer. */
+struct xk_relay {
+    uint64_t word[XK_WORDS]; /* as in a command */
+    uint64_t leave, spare;   /* the epoch of the kernel that is to end */
+    uint32_t arrived;        /* blocks that have done their part */
+    uint32_t ended;          /* number of the last command that all have done */
+    uint64_t room[3];        /* whole lines: several lie side by side */
 };
 /* Host memory that the device writes to. */
 struct xk_answers {
@@ -233,6 +242,7 @@ struct xk_answers {
 struct xk_linger {
     const struct xk_command *command;
     struct xk_answers       *answers;
+    struct xk_relay         *relay;
     uint64_t                 idle_ns, life_ns; /* without a command; and at all */
     uint32_t                 epoch;
     uint32_t                 number; /* of the last command before it */

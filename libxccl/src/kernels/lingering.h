@@ -21,41 +21,98 @@ XK_DEVICE uint64_t told_address(const struct xk_told *t, uint32_t low)
     return (uint64_t)t->values[low] | (uint64_t)t->values[low + 1] << 32;
 }
 
-/*
- * Wait for the next command, by one warp, whose lanes' loads are one request on the bus. The
- * command is whole when all of its words have its number.
- */
-XK_DEVICE void listen(const char *command, uint32_t last, uint64_t begun, uint64_t idle,
-                      const struct xk_linger *a, struct xk_16 *words, struct xk_told *t)
+/* One request on the bus: the lanes of a warp load a command side by side. */
+XK_DEVICE void load_words(const char *command, uint32_t count, struct xk_16 *words)
 {
-    for (;;) {
-        for (uint32_t i = threadIdx.x; i < XK_WORDS / 2; i += blockDim.x) {
-            words[i] = load_16(command + 16 * i);
-        }
-        XK_SYNC_WARP();
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+        words[i] = load_16(command + 16 * i);
+    }
+    XK_SYNC_WARP();
+}
+
+/* The command is there when all of its words have the same number, and a new one. */
+XK_DEVICE int is_whole(const struct xk_16 *words, uint32_t last)
+{
+    uint32_t number = (uint32_t)(words[0].x >> 32);
+    int      whole = ((int32_t)(number - last) > 0);
+
+    for (uint32_t i = 0; i < XK_WORDS / 2; i++) {
+        whole = whole && has_come(&words[i], number);
+    }
+    return whole;
+}
+
+XK_DEVICE void keep_words(const struct xk_16 *words, struct xk_told *t)
+{
+    for (uint32_t i = threadIdx.x; (t->verdict == XK_TOLD) && (i < XK_WORDS / 2); i += blockDim.x) {
+        t->values[2 * i] = (uint32_t)words[i].x;
+        t->values[2 * i + 1] = (uint32_t)words[i].y;
+    }
+}
+
+/* Wait for the host's next command; by the first block's first warp. */
+XK_DEVICE void listen_to_host(const char *command, uint32_t last, uint64_t begun, uint64_t idle,
+                              const struct xk_linger *a, struct xk_16 *words, struct xk_told *t)
+{
+    do {
+        load_words(command, XK_WORDS / 2, words);
         if (threadIdx.x == 0) {
-            uint32_t number = (uint32_t)(words[0].x >> 32);
             uint64_t now = now_ns();
-            int      whole = (number == last + 1);
-            for (uint32_t i = 0; i < XK_WORDS / 2; i++) {
-                whole = whole && has_come(&words[i], number);
-            }
-            t->number = number;
-            t->verdict = whole ? XK_TOLD : XK_AGAIN;
-            if (!whole && ((now - idle > a->idle_ns) || (now - begun > a->life_ns))) {
+            t->number = (uint32_t)(words[0].x >> 32);
+            t->verdict = is_whole(words, last) ? XK_TOLD : XK_AGAIN;
+            if ((t->verdict == XK_AGAIN) &&
+                ((now - idle > a->idle_ns) || (now - begun > a->life_ns))) {
                 t->verdict = XK_LEAVES;
             }
         }
         XK_SYNC_WARP();
-        if (t->verdict != XK_AGAIN) {
-            break;
+        if (t->verdict == XK_AGAIN) {
+            XK_SYNC_WARP(); /* all have read it */
+            XK_PAUSE();
         }
-        XK_SYNC_WARP(); /* all have read it */
-        XK_PAUSE();
+    } while (t->verdict == XK_AGAIN);
+    keep_words(words, t);
+}
+
+/* Wait for what the first block has to tell; by the first warp of another one. */
+XK_DEVICE void listen_to_first(const char *relay, uint32_t last, uint32_t epoch,
+                               struct xk_16 *words, struct xk_told *t)
+{
+    do {
+        load_words(relay, XK_WORDS / 2 + 1, words);
+        if (threadIdx.x == 0) {
+            t->number = (uint32_t)(words[0].x >> 32);
+            t->verdict = is_whole(words, last)                        ? XK_TOLD
+                         : ((uint32_t)words[XK_WORDS / 2].x == epoch) ? XK_LEAVES
+                                                                      : XK_AGAIN;
+        }
+        XK_SYNC_WARP();
+        if (t->verdict == XK_AGAIN) {
+            XK_SYNC_WARP();
+            XK_PAUSE();
+        }
+    } while (t->verdict == XK_AGAIN);
+    keep_words(words, t);
+}
+
+/* How many blocks a command is for: the same on all ranks. */
+XK_DEVICE uint32_t blocks_of(const struct xk_told *t)
+{
+    uint32_t blocks = (t->values[XK_BYTES] + XK_BLOCK_BYTES - 1) / XK_BLOCK_BYTES;
+
+    if ((t->values[XK_HOW] == XK_COPIES) || (blocks < 1)) {
+        return 1;
     }
-    for (uint32_t i = threadIdx.x; (t->verdict == XK_TOLD) && (i < XK_WORDS / 2); i += blockDim.x) {
-        t->values[2 * i] = (uint32_t)words[i].x;
-        t->values[2 * i + 1] = (uint32_t)words[i].y;
+    return (blocks < gridDim.x) ? blocks : gridDim.x;
+}
+
+/* Tell the other blocks. */
+XK_DEVICE void relay_words(uint64_t relay, const struct xk_told *t)
+{
+    for (uint32_t i = threadIdx.x; i < XK_WORDS / 2; i += blockDim.x) {
+        struct xk_16 w = {t->values[2 * i] | (uint64_t)t->number << 32,
+                          t->values[2 * i + 1] | (uint64_t)t->number << 32};
+        store_16_at_once(relay + 16 * i, w);
     }
 }
 
@@ -78,7 +135,7 @@ XK_DEVICE void know_ranks(struct xk_told *t)
     __syncthreads();
 }
 
-XK_DEVICE void carry_out(struct xk_told *t)
+XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks)
 {
     uint32_t how = t->values[XK_HOW];
     uint64_t in = told_address(t, XK_IN_LOW), out = told_address(t, XK_OUT_LOW);
@@ -106,25 +163,59 @@ XK_DEVICE void carry_out(struct xk_told *t)
     place_exchange(&placed);
     a = &placed;
 #endif
-    exchange(a, threadIdx.x, blockDim.x);
+    exchange(a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
+}
+
+/*
+ * The last block that has done its part tells the host. The first one does not listen to the next
+ * command, and so does not leave, before all have.
+ */
+XK_DEVICE void end_command(const struct xk_told *t, uint32_t blocks, struct xk_relay *relay,
+                           struct xk_answers *answers)
+{
+    uint32_t elsewhere = (t->values[XK_HOW] == XK_COPIES) ? 1 : t->values[XK_ELSEWHERE];
+
+    __syncthreads();
+    if (threadIdx.x != 0) {
+        return;
+    }
+    settle(elsewhere);
+    if (blocks > 1) {
+        if (atomicAdd(&relay->arrived, 1) != blocks - 1) {
+            while ((blockIdx.x == 0) && (load_4(&relay->ended) != t->number)) {
+                XK_PAUSE();
+            }
+            return;
+        }
+        relay->arrived = 0;
+        settle(elsewhere);
+        *(volatile uint32_t *)&answers->done = t->number;
+        *(volatile uint32_t *)&relay->ended = t->number;
+        return;
+    }
+    *(volatile uint32_t *)&answers->done = t->number;
 }
 
 XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
 {
-    __shared__ struct xk_16   words[XK_WORDS / 2];
+    __shared__ struct xk_16   words[XK_WORDS / 2 + 1];
     __shared__ struct xk_told told;
-    uint32_t                  last = a.number;
+    uint32_t                  last = a.number, first = a.first;
     uint64_t                  begun = now_ns(), idle = begun;
     const char               *command = (const char *)XK_PLACE((uint64_t)a.command, XK_WORDS * 8);
     struct xk_answers        *answers =
         (struct xk_answers *)XK_PLACE((uint64_t)a.answers, sizeof(struct xk_answers));
-    uint32_t first = a.first;
+    struct xk_relay *relay =
+        (struct xk_relay *)XK_PLACE((uint64_t)a.relay, sizeof(struct xk_relay));
 
     if (threadIdx.x == 0) {
         told.ranks = 0;
-        *(volatile uint32_t *)&answers->alive = a.epoch;
+        if (blockIdx.x == 0) {
+            *(volatile uint32_t *)&answers->alive = a.epoch;
+        }
     }
     for (;;) {
+        uint32_t relayed = first;
         if (first) {
             for (uint32_t i = threadIdx.x; i < XK_WORDS; i += blockDim.x) {
                 told.values[i] = a.values[i];
@@ -135,22 +226,30 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
             }
             first = 0;
         } else if (threadIdx.x < 32) {
-            listen(command, last, begun, idle, &a, words, &told);
+            if (blockIdx.x == 0) {
+                listen_to_host(command, last, begun, idle, &a, words, &told);
+            } else {
+                listen_to_first((const char *)relay, last, a.epoch, words, &told);
+            }
         }
         __syncthreads();
         if (told.verdict == XK_LEAVES) {
             break;
         }
         last = told.number;
-        carry_out(&told);
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            settle(told.values[XK_HOW] == XK_COPIES ? 1 : told.values[XK_ELSEWHERE]);
-            *(volatile uint32_t *)&answers->done = last;
-            idle = now_ns();
+        uint32_t blocks = blocks_of(&told);
+        if ((blockIdx.x == 0) && (blocks > 1) && !relayed) {
+            relay_words((uint64_t)relay, &told);
         }
+        if (blockIdx.x < blocks) {
+            carry_out(&told, blocks);
+            end_command(&told, blocks, relay, answers);
+        }
+        idle = now_ns();
+        __syncthreads(); /* nobody reads what comes next over it */
     }
-    if (threadIdx.x == 0) {
+    if ((threadIdx.x == 0) && (blockIdx.x == 0)) {
+        *(volatile uint64_t *)&relay->leave = a.epoch;
         __threadfence_system();
         *(volatile uint32_t *)&answers->gone = a.epoch;
     }

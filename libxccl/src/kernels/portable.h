@@ -80,6 +80,9 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 
 XK_DEVICE void store_16(uint64_t to, struct xk_16 v)
 {
+#if defined(XK_SIMULATED)
+    xs_kernel_aligned(to, 16);
+#endif
 #if defined(XK_SIMULATED) || defined(__HIP__)
     ((uint64_t *)to)[0] = v.x;
     ((uint64_t *)to)[1] = v.y;
@@ -92,6 +95,7 @@ XK_DEVICE void store_16(uint64_t to, struct xk_16 v)
 XK_DEVICE void store_16_at_once(uint64_t to, struct xk_16 v)
 {
 #if defined(XK_SIMULATED)
+    xs_kernel_aligned(to, 16);
     __atomic_store_n((uint64_t *)to, v.x, __ATOMIC_RELEASE);
     __atomic_store_n((uint64_t *)to + 1, v.y, __ATOMIC_RELEASE);
 #elif defined(__HIP__)

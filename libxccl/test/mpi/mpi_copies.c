@@ -6,6 +6,7 @@
  * the kernels, which are compiled into this program too.
  * Usage: mpi_copies none SEED TYPES
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,13 @@ static bool reachable(const void *ptr)
 
 static const struct xc_device_ops device = {
     .name = "counting", .copy_async = copy, .copy_2d_async = copy_2d, .mem_reachable = reachable};
+
+void xs_kernel_misaligned(uint64_t address, uint64_t bytes)
+{
+    fprintf(stderr, "%#llx is no address of %llu bytes\n", (unsigned long long)address,
+            (unsigned long long)bytes);
+    abort();
+}
 
 uint64_t xs_kernel_place(uint64_t address, uint64_t bytes)
 {
