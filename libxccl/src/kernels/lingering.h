@@ -95,12 +95,15 @@ XK_DEVICE void listen_to_first(const char *relay, uint32_t last, uint32_t epoch,
     keep_words(words, t);
 }
 
-/* How many blocks a command is for: the same on all ranks. */
+/*
+ * How many blocks a command is for: the same on all ranks. Telling the others takes a microsecond,
+ * in which one block moves as much again.
+ */
 XK_DEVICE uint32_t blocks_of(const struct xk_told *t)
 {
     uint32_t blocks = (t->values[XK_BYTES] + XK_BLOCK_BYTES - 1) / XK_BLOCK_BYTES;
 
-    if ((t->values[XK_HOW] == XK_COPIES) || (blocks < 1)) {
+    if ((t->values[XK_HOW] == XK_COPIES) || (blocks <= 2)) {
         return 1;
     }
     return (blocks < gridDim.x) ? blocks : gridDim.x;
