@@ -387,6 +387,17 @@ int xm_seats_mismatch(const struct xm_seats *seats, uint64_t call, enum xm_coll 
     return -1;
 }
 
+int xm_seats_absent(const struct xm_seats *seats, uint64_t call)
+{
+    for (int i = 0; i < seats->count; i++) {
+        const struct xm_slot *s = seats->slots[i];
+        if (__atomic_load_n(&s->calls[call % XM_BOARD_CALLS].number, __ATOMIC_ACQUIRE) < call) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
 {
     if ((__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) == NULL) && !have_own()) {

@@ -108,6 +108,9 @@ const struct xm_shown *xm_seats_shown(const struct xm_seats *seats, uint64_t num
 int xm_seats_mismatch(const struct xm_seats *seats, uint64_t call, enum xm_coll coll,
                       enum xm_coll *other_p);
 
+/* The first rank that has not made this call; -1: all have. */
+int xm_seats_absent(const struct xm_seats *seats, uint64_t call);
+
 /*
  * What this process does on host memory, for ranks of a communicator that have not agreed on
  * anything yet and wait for it: group is equal on all ranks, number counts its calls.

@@ -135,8 +135,18 @@ static MPI_Comm comm_to_raise_on(const struct xm_op *op)
     return usable ? op->comm->comm : XM_HANDLE(MPI_COMM_WORLD);
 }
 
+/* The ranks of a node see each other's calls. */
 static xcclResult_t expired(struct xm_op *op)
 {
+    bool known = (op->comm != NULL) && (op->comm->seats != NULL) && (op->number != 0);
+    int  rank = known ? xm_seats_absent(op->comm->seats, op->number) : -1;
+
+    if (rank >= 0) {
+        return xm_op_fail(op, xc_fail(xcclTimeout,
+                                      "not completed within %ld s (XCCL_TIMEOUT): rank %d has not "
+                                      "come to it",
+                                      xc_params()->timeout, rank));
+    }
     return xm_op_fail(op, xc_fail(xcclTimeout,
                                   "not completed within %ld s (XCCL_TIMEOUT): a rank may be "
                                   "missing, dead or in another call",
