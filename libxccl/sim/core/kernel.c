@@ -15,10 +15,16 @@ struct launch {
     const struct xs_kernel *kernel;
     const struct xs_ctx    *ctx;
     unsigned                grid[2];
+    uint64_t                place; /* in the device's only queue */
     char                    arguments[]; /* copied: the caller's are gone when it runs */
 };
 
 static __thread const struct launch *running;
+
+/* XCCL_SIM_SERIAL: kernels of a device run in the order of their launches. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
+static uint64_t        launched[XS_MAX_DEVICES], ended[XS_MAX_DEVICES];
 
 enum xs_error xs_image_check(const void *image)
 {
@@ -80,15 +86,25 @@ static void run_together(struct launch *l)
     }
 }
 
-static void run(void *arg)
+static void wait_for_place(const struct launch *l)
 {
-    struct launch *l = arg;
-
-    if (l->kernel->together && (l->grid[0] <= MOST_TOGETHER) && (l->grid[1] == 1)) {
-        run_together(l);
-        free(l);
-        return;
+    pthread_mutex_lock(&lock);
+    while (ended[l->ctx->device] != l->place) {
+        pthread_cond_wait(&changed, &lock);
     }
+    pthread_mutex_unlock(&lock);
+}
+
+static void leave_place(const struct launch *l)
+{
+    pthread_mutex_lock(&lock);
+    ended[l->ctx->device]++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void run_in_turn(struct launch *l)
+{
     running = l;
     for (unsigned y = 0; y < l->grid[1]; y++) {
         for (unsigned x = 0; x < l->grid[0]; x++) {
@@ -97,7 +113,38 @@ static void run(void *arg)
         }
     }
     running = NULL;
+}
+
+static void run(void *arg)
+{
+    struct launch *l = arg;
+
+    if (xs_config()->serial) {
+        wait_for_place(l);
+    }
+    if (l->kernel->together && (l->grid[0] <= MOST_TOGETHER) && (l->grid[1] == 1)) {
+        run_together(l);
+    } else {
+        run_in_turn(l);
+    }
+    if (xs_config()->serial) {
+        leave_place(l);
+    }
     free(l);
+}
+
+/* In one step: streams and the device's queue get the same order. */
+static enum xs_error enqueue(struct xs_stream *stream, struct launch *l)
+{
+    if (!xs_config()->serial) {
+        return xs_stream_enqueue(stream, run, l);
+    }
+    pthread_mutex_lock(&lock);
+    l->place = launched[l->ctx->device];
+    enum xs_error res = xs_stream_enqueue(stream, run, l);
+    launched[l->ctx->device] += (res == XS_OK);
+    pthread_mutex_unlock(&lock);
+    return res;
 }
 
 enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
@@ -118,7 +165,7 @@ enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel
     l->grid[0] = grid[0];
     l->grid[1] = grid[1];
     memcpy(l->arguments, arguments, kernel->bytes);
-    enum xs_error res = xs_stream_enqueue(stream, run, l);
+    enum xs_error res = enqueue(stream, l);
     if (res != XS_OK) {
         free(l);
     }
