@@ -3,6 +3,20 @@
 #define XK_SIMULATED
 #include "kernels/kernels.cu"
 
+#include <stdio.h>
+#include <stdlib.h>
+
+/* XCCL_SIM_NUMBERS: whoever goes further has not joined anew. */
+static void check_number(uint32_t number)
+{
+    if ((xs_config()->numbers > 0) && (number > (uint32_t)xs_config()->numbers)) {
+        fprintf(stderr, "simulated accelerator: an operation has number %u of %d\n", number,
+                xs_config()->numbers);
+        abort();
+    }
+}
+
+
 #define RUN(name)                                                                                  \
     static void run_##name(const void *arguments, const unsigned block[2], const unsigned grid[2]) \
     {                                                                                              \
@@ -17,14 +31,34 @@ RUN(exchange)
 RUN(mapped)
 #undef RUN
 
+static void run_numbered_exchange(const void *arguments, const unsigned block[2],
+                                  const unsigned grid[2])
+{
+    check_number(((const struct xk_exchange *)arguments)->number);
+    run_exchange(arguments, block, grid);
+}
+
+static void run_numbered_mapped(const void *arguments, const unsigned block[2],
+                                const unsigned grid[2])
+{
+    check_number(((const struct xk_mapped *)arguments)->number);
+    run_mapped(arguments, block, grid);
+}
+
 static const struct xs_kernel kernels[] = {
     {"xk_copy", sizeof(struct xk_copy), run_copy, false},
     {"xk_pack", sizeof(struct xk_pack), run_pack, false},
     {"xk_linger", sizeof(struct xk_linger), run_linger, true},
-    {"xk_exchange", sizeof(struct xk_exchange), run_exchange, false},
-    {"xk_mapped", sizeof(struct xk_mapped), run_mapped, false},
+    {"xk_exchange", sizeof(struct xk_exchange), run_numbered_exchange, false},
+    {"xk_mapped", sizeof(struct xk_mapped), run_numbered_mapped, false},
     {NULL, 0, NULL, false},
 };
 static const struct xs_image image = {XS_IMAGE_MAGIC, kernels};
 
-XS_API const struct xk_image xccl_direct_image = {XK_VERSION, 0, &image};
+XS_API extern struct xk_image xccl_direct_image;
+struct xk_image               xccl_direct_image = {XK_VERSION, 0, &image};
+
+__attribute__((constructor)) static void read_numbers(void)
+{
+    xccl_direct_image.last = (uint32_t)xs_config()->numbers;
+}

@@ -128,7 +128,10 @@ static xcclResult_t post_join(struct xm_comm *xm, const struct xc_device_ops *de
 
 static xcclResult_t apply_join(struct xm_comm *xm)
 {
-    switch (xm_comm_join->judge(xm, xm->checkin.all)) {
+    enum xm_joining verdict = xm_comm_join->judge(xm, xm->checkin.all);
+
+    xm->direct_full = (verdict == XM_JOIN_FULL);
+    switch (verdict) {
     case XM_JOINED:
         xm->direct_state = XM_DIRECT_JOINED;
         break;
@@ -156,13 +159,24 @@ static void nap(void)
     nanosleep(&t, NULL);
 }
 
+/* Operations are counted alike on all ranks, so all leave before the same one. */
+static void leave_if_spent(struct xm_comm *xm)
+{
+    if ((xm->direct_state == XM_DIRECT_JOINED) && xm_comm_join->spent(xm)) {
+        xm_comm_join->leave(xm);
+        xm->direct_state = XM_DIRECT_UNKNOWN;
+        xm->next_join = 0;
+    }
+}
+
 /* XCCL_COMM_CREATE=first: all ranks ask each other until all have what it takes, or long enough. */
 static xcclResult_t join_now(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
 {
     enum { TIMES = 10000 }; /* 2 s: counted, so that all ranks stop in the same place */
     xcclResult_t res = xcclSuccess;
 
-    for (int i = 0; (res == xcclSuccess) && (i < TIMES) && joins(xm); i++) {
+    xm->direct_full = false;
+    for (int i = 0; (res == xcclSuccess) && (i < TIMES) && joins(xm) && !xm->direct_full; i++) {
         if (i > 0) {
             nap();
         }
@@ -380,6 +394,7 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_de
             return res;
         }
     }
+    leave_if_spent(xm);
     state = xm_comm_state_now(xm);
     bool settled = (state == XM_COMM_READY) || (state == XM_COMM_FAILED);
     if (xm->inter || (state == XM_COMM_BROKEN) ||

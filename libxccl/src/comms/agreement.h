@@ -18,15 +18,18 @@ void xm_seats_apply(struct xm_comm *xm, bool all_see);
 
 /*
  * How the direct path, which lies above, joins the ranks of a communicator: each says what it has
- * (fill), and all judge alike what all said, in the same operation. LATER: asked again some
- * operations later. leave: the communicator is gone.
+ * (fill), and all judge alike what all said, in the same operation. LATER and FULL: asked again
+ * some operations later; where
+ * FULL, what others use must be freed before. spent: they have to join anew.
+ * leave: what they have joined is left, or the communicator is gone.
  */
-enum xm_joining { XM_JOINED, XM_JOIN_LATER, XM_JOIN_NEVER };
+enum xm_joining { XM_JOINED, XM_JOIN_LATER, XM_JOIN_FULL, XM_JOIN_NEVER };
 struct xm_join {
     size_t bytes; /* of what a rank says */
     bool (*wanted)(const struct xm_comm *xm);
     void (*fill)(struct xm_comm *xm, const struct xc_device_ops *dev, int device, void *mine);
     enum xm_joining (*judge)(struct xm_comm *xm, const void *all);
+    bool (*spent)(const struct xm_comm *xm);
     void (*leave)(struct xm_comm *xm);
 };
 extern const struct xm_join *xm_comm_join; /* set before the first call; NULL: there is none */

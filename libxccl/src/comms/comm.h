@@ -60,7 +60,8 @@ struct xm_comm {
     /* The direct path (agreement.h), joined by all ranks at once. */
     enum { XM_DIRECT_UNKNOWN, XM_DIRECT_JOINED, XM_DIRECT_NEVER } direct_state;
     struct xm_direct *direct;
-    uint64_t          next_join; /* operation that asks again */
+    bool              direct_full; /* there was no room the last time */
+    uint64_t          next_join;   /* operation that asks again */
     char              direct_reason[160];
 
     /* The ranks' slots on their boards, where all are on one node (board.h); else NULL. */

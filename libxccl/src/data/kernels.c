@@ -32,6 +32,7 @@ struct xm_kernels {
     const struct xc_device_ops *dev;
     int                         device;
     int                         state; /* enum state, atomic */
+    uint32_t                    last;
     void                       *copy, *pack, *linger, *exchange, *mapped;
     xcclStream_t                streams[STREAMS];
     struct shared              *shared;
@@ -74,7 +75,7 @@ static void *open_plugin(const char *name)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-static xcclResult_t find_image(const char *name, const void **image_p)
+static xcclResult_t find_image(const char *name, const struct xk_image **image_p)
 {
     void *handle = open_plugin(name);
 
@@ -86,19 +87,20 @@ static xcclResult_t find_image(const char *name, const void **image_p)
         dlclose(handle);
         return xc_fail(xcclLibraryNotFound, "%s is of another version of xccl", name);
     }
-    *image_p = found->image; /* the plugin stays: the image is read from it */
+    *image_p = found; /* the plugin stays */
     return xcclSuccess;
 }
 
 static xcclResult_t load_functions(struct xm_kernels *k)
 {
     const struct xc_device_ops *dev = k->dev;
-    const void                 *image = NULL;
+    const struct xk_image      *image = NULL;
     void                       *module = NULL;
 
     xcclResult_t res = find_image(plugin_of(dev), &image);
     if (res == xcclSuccess) {
-        res = dev->module_load(&module, image);
+        k->last = (image->last != 0) ? image->last : XK_LAST_NUMBER;
+        res = dev->module_load(&module, image->image);
     }
     if (res == xcclSuccess) {
         res = dev->module_function(&k->copy, module, "xk_copy");
@@ -329,6 +331,11 @@ xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what
     const unsigned grid[2] = {blocks, 1};
 
     return k->dev->launch(k->mapped, grid, THREADS, what, stream);
+}
+
+uint32_t xm_kernels_last_number(const struct xm_kernels *k)
+{
+    return k->last;
 }
 
 struct xm_lingering *xm_kernels_attendant(struct xm_kernels *k)

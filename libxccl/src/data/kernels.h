@@ -38,6 +38,8 @@ xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *
                                 unsigned blocks, unsigned threads, xcclStream_t stream);
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
                               xcclStream_t stream);
+/* The largest number of an operation. */
+uint32_t xm_kernels_last_number(const struct xm_kernels *k);
 /* The kernel that lingers for collectives: they wait for other ranks, and copies must not. */
 struct xm_lingering;
 struct xm_lingering *xm_kernels_attendant(struct xm_kernels *k);

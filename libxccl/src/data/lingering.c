@@ -172,6 +172,18 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
     return copied;
 }
 
+/* A command that nobody waits for is over, or will never be begun. */
+static void take_back(struct xm_lingering *l)
+{
+    const struct xk_answers *a = &l->post->answers;
+
+    if (__atomic_load_n(&l->left, __ATOMIC_ACQUIRE) &&
+        ((answer(&a->done) == l->number) || (answer(&a->gone) == l->epoch))) {
+        l->left = false;
+        __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
+    }
+}
+
 bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
 {
     const struct xk_answers *a = &l->post->answers;
@@ -185,6 +197,7 @@ bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
     if (l->launched && (answer(&a->gone) == l->epoch)) {
         account(l);
     }
+    take_back(l);
     if (l->busy) {
         told = false;
     } else if (l->launched) {
@@ -214,6 +227,11 @@ xcclResult_t xm_linger_query(struct xm_lingering *l, bool *lost_p)
         return xcclSuccess;
     }
     return xcclInProgress;
+}
+
+void xm_linger_leave(struct xm_lingering *l)
+{
+    __atomic_store_n(&l->left, true, __ATOMIC_RELEASE);
 }
 
 xcclResult_t xm_linger_look(struct xm_lingering *l)

@@ -35,6 +35,7 @@ struct xm_lingering {
     uint64_t                    idle_ns;  /* 0: it never lingers */
     bool                        launched; /* and not known to be gone */
     bool                        busy;     /* atomic: with a command that somebody waits for */
+    bool                        left;     /* atomic: nobody waits for it any more */
     uint32_t                    epoch;    /* of the last launch */
     uint32_t                    number;   /* of the last command */
     uint64_t                    last_ns;  /* when the last command came, or was over */
@@ -60,6 +61,8 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
 bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS]);
 /* xcclSuccess: it is over. *lost_p: the kernel has left without it, and it was never begun. */
 xcclResult_t xm_linger_query(struct xm_lingering *l, bool *lost_p);
+/* The command told last is not waited for any more: others are, once the kernel is through. */
+void xm_linger_leave(struct xm_lingering *l);
 /* Does it still run? xcclInProgress, or what has gone wrong. */
 xcclResult_t xm_linger_look(struct xm_lingering *l);
 

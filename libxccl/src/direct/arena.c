@@ -13,7 +13,7 @@
 #include "comms/wait.h"
 #include "comms/worker.h"
 
-enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_STREAMS = 16, CLEAR_FROM = 1 << 30 };
+enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_STREAMS = 16 };
 /* The first unit holds the counters of the kernels' blocks. */
 _Static_assert(XM_ARENA_WORDS * sizeof(uint32_t) <= UNIT, "counters fit");
 
@@ -290,7 +290,7 @@ void xm_arena_give(struct xm_arena *a, uint64_t offset, size_t bytes, uint32_t l
 {
     size_t begin = offset / UNIT, n = units_of(bytes);
 
-    if ((last > CLEAR_FROM) && clear_first(a, offset, bytes)) {
+    if ((last > xm_kernels_last_number(a->kernels) / 2) && clear_first(a, offset, bytes)) {
         return;
     }
     pthread_mutex_lock(&a->lock);

@@ -13,7 +13,9 @@
 struct says {
     int32_t       state; /* enum xm_arena_state */
     int32_t       seats; /* does it see all seats? */
+    int32_t       full;  /* has it no room for another communicator? */
     uint32_t      first; /* least number of an operation in its workspace */
+    uint32_t      last;  /* and the largest */
     int32_t       num_opened;
     uint64_t      key, offset;
     struct xc_ipc ipc;
@@ -30,11 +32,16 @@ static bool wanted(const struct xm_comm *xm)
 
 static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_ops *dev, int device)
 {
+    static uint32_t   serial; /* atomic */
     struct xm_direct *d = calloc(1, sizeof(*d));
 
     if (d != NULL) {
-        *d = (struct xm_direct){
-            .arena = a, .kernels = xm_arena_kernels(a), .dev = dev, .device = device, .users = 1};
+        *d = (struct xm_direct){.arena = a,
+                                .kernels = xm_arena_kernels(a),
+                                .dev = dev,
+                                .device = device,
+                                .serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED),
+                                .users = 1};
     }
     return d;
 }
@@ -55,7 +62,8 @@ static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
             xm_arena_give_words(a, d->at);
         }
         free(d);
-        return XM_ARENA_LATER; /* others may be freed */
+        mine->full = 1;
+        return XM_ARENA_READY;
     }
     d->words = xm_arena_words(a, d->at);
     d->finished = xm_arena_finished(a, d->at);
@@ -63,6 +71,7 @@ static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
     xm->direct = d;
     mine->key = xm_arena_key(a);
     mine->offset = d->offset;
+    mine->last = xm_kernels_last_number(d->kernels);
     mine->ipc = *xm_arena_ipc(a);
     mine->num_opened = xm_arena_list_opened(a, mine->opened);
     return XM_ARENA_READY;
@@ -148,6 +157,9 @@ static enum xm_joining verdict(struct xm_comm *xm, const struct says *all)
         }
     }
     for (int i = 0; (res == XM_JOINED) && (i < xm->size); i++) {
+        res = (all[i].full != 0) ? XM_JOIN_FULL : res;
+    }
+    for (int i = 0; (res == XM_JOINED) && (i < xm->size); i++) {
         for (int j = 0; j < xm->size; j++) {
             res = has_opened(&all[i], all[j].key) ? res : XM_JOIN_LATER;
         }
@@ -187,17 +199,19 @@ static void settle(struct xm_comm *xm, const struct says *all)
 {
     struct xm_direct *d = xm->direct;
     struct xk_ranks  *r = &d->words->ranks;
-    uint32_t          first = 1;
+    uint32_t          first = 1, last = XK_LAST_NUMBER;
 
     for (int i = 0; i < xm->size; i++) {
         r->workspace[i] =
             (uint64_t)(uintptr_t)xm_arena_opened(d->arena, all[i].key) + all[i].offset;
         first = (all[i].first > first) ? all[i].first : first;
+        last = (all[i].last < last) ? all[i].last : last;
     }
     r->rank = (uint32_t)xm->rank;
     r->size = (uint32_t)xm->size;
     r->abort = (uint64_t)(uintptr_t)&d->words->abort;
     d->number = first - 1;
+    d->last = last;
     d->words->done = first - 1;
 }
 
@@ -241,6 +255,12 @@ static enum xm_joining judge(struct xm_comm *xm, const void *words)
     return res;
 }
 
+/* Counted alike on all ranks. */
+static bool spent(const struct xm_comm *xm)
+{
+    return (xm->direct != NULL) && (xm->direct->number >= xm->direct->last);
+}
+
 static void leave(struct xm_comm *xm)
 {
     struct xm_direct *d = xm->direct;
@@ -251,7 +271,7 @@ static void leave(struct xm_comm *xm)
 
 void xm_direct_init(void)
 {
-    static const struct xm_join join = {sizeof(struct says), wanted, fill, judge, leave};
+    static const struct xm_join join = {sizeof(struct says), wanted, fill, judge, spent, leave};
 
     xm_comm_join = &join;
 }
@@ -280,6 +300,11 @@ void xm_direct_break(struct xm_direct *d)
 uint32_t xm_direct_next(struct xm_direct *d)
 {
     return ++d->number;
+}
+
+void xm_direct_unused(struct xm_direct *d)
+{
+    d->number--;
 }
 
 bool xm_direct_done(const struct xm_direct *d, uint32_t number)

@@ -11,9 +11,6 @@
 #include "data/kernels.h"
 #include "direct/arena.h"
 
-/* Numbers of operations go no further; then the ranks join anew. */
-#define XM_DIRECT_LAST_NUMBER 0x7fff0000u
-
 struct xm_direct {
     struct xm_arena            *arena;
     struct xm_kernels          *kernels;
@@ -24,7 +21,9 @@ struct xm_direct {
     struct xm_arena_words      *words;
     uint32_t                   *finished;
     xcclStream_t                stream;
+    uint32_t                    serial;     /* of no other communicator of this process */
     uint32_t                    number;     /* of the last operation */
+    uint32_t                    last;       /* and of the last one that there can be */
     uint32_t                    unmappable; /* calls whose buffers could not be mapped */
     bool                        broken;     /* its memory may still be used: it is not given back */
     int                         users;      /* atomic: the communicator and operations */
@@ -41,6 +40,8 @@ void xm_direct_break(struct xm_direct *d);
 
 /* The number of the next operation, in the order of the calls. */
 uint32_t xm_direct_next(struct xm_direct *d);
+/* The last number was not used, on any rank: the next operation gets it. */
+void     xm_direct_unused(struct xm_direct *d);
 /* Has the host been told that this operation is over? */
 bool xm_direct_done(const struct xm_direct *d, uint32_t number);
 /* A kernel that lingers has told it elsewhere. */

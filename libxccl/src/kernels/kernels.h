@@ -18,9 +18,12 @@
 /* What a plugin libxccl-direct-<runtime>.so holds: kernels as the runtime loads them. */
 struct xk_image {
     int32_t     version;
-    int32_t     spare;
+    uint32_t    last; /* number of an operation; 0: XK_LAST_NUMBER */
     const void *image;
 };
+
+/* Operations of a communicator are numbered up to this; then its ranks join anew. */
+#define XK_LAST_NUMBER 0x7fff0000u
 
 /*
  * xk_copy: bytes that lie side by side, by as many blocks as there are. The last block says so in
@@ -213,11 +216,12 @@ enum {
     XK_OUT_LOW, /* to */
     XK_OUT_HIGH,
     XK_BYTES,
-    XK_HOW, /* form | root << 8 | what << 16; XK_COPIES for a copy. Words below are of exchanges: */
-    XK_ELSEWHERE,
+    /* form | root << 8 | elsewhere << 15 | what << 16; XK_COPIES: a copy. Below: of exchanges. */
+    XK_HOW,
     XK_RANKS_LOW,
     XK_RANKS_HIGH,
     XK_NUMBER,
+    XK_SERIAL, /* tells apart what was there before from what is there now */
     XK_WORDS /* even */
 };
 #define XK_COPIES 0xffffffffu

@@ -11,7 +11,8 @@ enum { XK_AGAIN, XK_TOLD, XK_LEAVES };
 /* What a block has in common. */
 struct xk_told {
     struct xk_exchange exchange;
-    uint64_t           ranks; /* where exchange.ranks came from */
+    uint64_t           ranks; /* where exchange.ranks came from, */
+    uint32_t           serial; /* and which ones */
     uint32_t           values[XK_WORDS];
     uint32_t           number, verdict;
 };
@@ -124,7 +125,7 @@ XK_DEVICE void know_ranks(struct xk_told *t)
 {
     uint64_t from = told_address(t, XK_RANKS_LOW);
 
-    if (from == t->ranks) {
+    if ((from == t->ranks) && (t->values[XK_SERIAL] == t->serial)) {
         return;
     }
     __syncthreads();
@@ -134,6 +135,7 @@ XK_DEVICE void know_ranks(struct xk_told *t)
     }
     if (threadIdx.x == 0) {
         t->ranks = from;
+        t->serial = t->values[XK_SERIAL];
     }
     __syncthreads();
 }
@@ -152,7 +154,7 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks)
     struct xk_exchange *a = &t->exchange;
     for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += blockDim.x) {
         a->parts[k] =
-            xk_part_of((enum xk_form)(how & 0xff), (how >> 8) & 0xff, a->ranks.rank, k, bytes);
+            xk_part_of((enum xk_form)(how & 0xff), (how >> 8) & 0x7f, a->ranks.rank, k, bytes);
     }
     if (threadIdx.x == 0) {
         a->in = in;
@@ -176,7 +178,7 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks)
 XK_DEVICE void end_command(const struct xk_told *t, uint32_t blocks, struct xk_relay *relay,
                            struct xk_answers *answers)
 {
-    uint32_t elsewhere = (t->values[XK_HOW] == XK_COPIES) ? 1 : t->values[XK_ELSEWHERE];
+    uint32_t elsewhere = (t->values[XK_HOW] >> 15) & 1;
 
     __syncthreads();
     if (threadIdx.x != 0) {

@@ -185,6 +185,7 @@ static xcclResult_t progress_entered(struct xm_op *op)
 static xcclResult_t change_path(struct xm_op *op)
 {
     op->direct->unmappable++;
+    xm_direct_unused(op->direct); /* slots take turns by it */
     op->path->release(op, false);
     op->direct = NULL;
     op->event = NULL;
@@ -227,6 +228,9 @@ static void release(struct xm_op *op, bool failed)
     if (failed) {
         if (op->in_turn) {
             xm_order_withdraw(&op->turn);
+        }
+        if (op->told) {
+            xm_linger_leave(xm_kernels_attendant(op->direct->kernels));
         }
         xm_direct_break(op->direct);
     } else {
