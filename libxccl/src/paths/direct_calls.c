@@ -85,6 +85,22 @@ static uint64_t largest_part(const struct xm_op *op)
     return (uint64_t)(most * op->buffers.recv.layout.size);
 }
 
+/*
+ * In place a rank's result may cover data that other threads of the kernel have not sent yet; the
+ * first block's are sent by the thread that writes there.
+ */
+static bool overwrites(const struct xm_op *op)
+{
+    const struct xm_call *call = &op->call;
+
+    for (int i = 1; op->buffers.in_place && (i < op->comm->size); i++) {
+        if (xm_count_at(call, call->recvcounts, i) > xm_count_at(call, call->recvcounts, 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What goes from one rank to another, at most: the same on all ranks, by MPI's rules. */
 static uint64_t block_bytes(const struct xm_op *op)
 {
@@ -162,8 +178,8 @@ const char *xm_direct_obstacle(struct xm_op *op)
     if (reason != NULL) {
         return reason;
     }
-    if ((op->call.coll == XM_REDUCE_SCATTER) && op->buffers.in_place) {
-        return "in place, where the result would overwrite parts that are still to be sent";
+    if ((op->call.coll == XM_REDUCE_SCATTER) && overwrites(op)) {
+        return "blocks of different sizes in place";
     }
     op->block_bytes = block_bytes(op);
     bool fits = (op->block_bytes <= xk_slot_data((uint32_t)xm->size));

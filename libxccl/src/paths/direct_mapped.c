@@ -11,7 +11,10 @@
 
 enum { IN, OUT, THREADS = 512, ALIGNED = 16 };
 
-/* What the kernels need to know of a buffer's place. */
+/*
+ * What the kernels need to know of a buffer's place. These kernels are launched at once: where they
+ * would have to wait for their turn, buffers count as unusable.
+ */
 static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint64_t nonce,
                  struct xm_shown *shown)
 {
@@ -22,7 +25,7 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint6
     }
     shown->state = XM_SHOWN_NOT;
     shown->nonce = nonce;
-    if ((at % ALIGNED == 0) &&
+    if ((at % ALIGNED == 0) && !xm_order_wanted_direct(true) &&
         (op->dev->ipc_export((const void *)(uintptr_t)at, &shown->ipc) == xcclSuccess)) {
         shown->offset = at - shown->ipc.base;
         shown->bytes = (uint64_t)b->bytes;
