@@ -75,6 +75,7 @@ static void collect_runtimes(struct info *info, bool with_devices)
         const struct xc_device_ops *ops;
         runtime->name = runtimes[i].runtime;
         find_runtime(runtime, runtimes[i].libraries);
+        info_find_kernels(info, runtime);
         if (!with_devices || (runtime->library[0] == '\0')) {
             continue;
         }

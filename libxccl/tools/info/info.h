@@ -30,6 +30,7 @@ struct info_runtime {
     char               why[512]; /* why it could not be started */
     int                count;
     struct info_device devices[INFO_MAX_DEVICES];
+    char               kernels[1100], kernels_why[256]; /* the plugin, or why there is none */
 };
 
 /* A vendor library: found, or why not. */
@@ -62,6 +63,8 @@ void info_collect(struct info *info, bool with_ccl, bool with_devices);
 void info_collect_config(struct info *info);
 /* install.c */
 void info_collect_install(struct info *info);
+/* What the direct path has on a runtime, once the installation is known. */
+void info_find_kernels(const struct info *info, struct info_runtime *runtime);
 /* text.c */
 void info_print(const struct info *info, bool with_devices);
 void info_print_config(void);

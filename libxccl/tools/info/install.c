@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is installed beside this program. */
+#include <dlfcn.h>
 #include <glob.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "info.h"
 #include "info_build.h"
+#include "kernels/kernels.h"
 
 /* Fill path with prefix/lib*'s name, or "" if there is none. */
 static void find_in_lib(const char *prefix, const char *name, char *path, size_t len)
@@ -58,6 +61,33 @@ static void find_families(struct info *info)
         find_in_lib(info->prefix, name, mpi->perf, sizeof(mpi->perf));
         p += strcspn(p, ";");
         p += (*p == ';');
+    }
+}
+
+/* As the interposer looks for them: the search path, then beside itself. */
+void info_find_kernels(const struct info *info, struct info_runtime *runtime)
+{
+    const char      *kind = (strcmp(runtime->name, "cuda") == 0) ? "cuda" : "hip";
+    char             name[64], file[80];
+    struct link_map *map = NULL;
+
+    snprintf(name, sizeof(name), "libxccl-direct-%s.so", kind);
+    snprintf(file, sizeof(file), "xccl/%s", name);
+    void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if ((lib != NULL) && (dlinfo(lib, RTLD_DI_LINKMAP, &map) == 0) && (map != NULL)) {
+        snprintf(runtime->kernels, sizeof(runtime->kernels), "%s", map->l_name);
+    } else {
+        find_in_lib(info->prefix, file, runtime->kernels, sizeof(runtime->kernels));
+        lib = (runtime->kernels[0] != '\0') ? dlopen(runtime->kernels, RTLD_LAZY | RTLD_LOCAL)
+                                            : NULL;
+    }
+    const struct xk_image *image = (lib != NULL) ? dlsym(lib, XK_IMAGE_SYMBOL) : NULL;
+    if (runtime->kernels[0] == '\0') {
+        snprintf(runtime->kernels_why, sizeof(runtime->kernels_why), "%s is not installed", name);
+    } else if ((image == NULL) || (image->version != XK_VERSION)) {
+        snprintf(runtime->kernels_why, sizeof(runtime->kernels_why),
+                 "%s is of another version of xccl", name);
+        runtime->kernels[0] = '\0';
     }
 }
 

@@ -60,6 +60,10 @@ static void put_runtime(const struct info_runtime *runtime, bool with_devices)
     path_field("library", runtime->path);
     printf(", \"started\": %s, ", runtime->started ? "true" : "false");
     path_field("why_not", runtime->why);
+    printf(", ");
+    path_field("kernels", runtime->kernels);
+    printf(", ");
+    path_field("no_kernels", runtime->kernels_why);
     if (with_devices) {
         printf(", \"devices\": [");
         for (int i = 0; i < runtime->count; i++) {

@@ -5,6 +5,7 @@
 
 #include "info.h"
 #include "info_build.h"
+#include "kernels/kernels.h"
 
 static const char *or_missing(const char *path)
 {
@@ -53,6 +54,28 @@ static void print_runtime(const struct info_runtime *runtime, bool with_devices)
         printf("  %-14s device %d: %s, %s, %s\n", "", i, device->name, device->bus_id,
                device->uuid);
     }
+}
+
+/* How many communicators have room at once in the memory of one device. */
+static void print_direct(const struct info *info)
+{
+    long mib = xc_params()->direct_memory;
+
+    printf("\nDirect path (kernels of xccl's own, for ranks of one node)\n");
+    for (int i = 0; i < INFO_MAX_RUNTIMES; i++) {
+        const struct info_runtime *runtime = &info->runtimes[i];
+        printf("  %-14s %s\n", runtime->name,
+               (runtime->kernels[0] != '\0') ? runtime->kernels : runtime->kernels_why);
+    }
+    if (xc_params()->direct != 0) {
+        printf("  %-14s not used: XCCL_DIRECT=off\n", "");
+    }
+    printf("  memory         %ld MiB of each device: room for some", mib);
+    for (uint32_t ranks = 2; ranks <= XK_MAX_RANKS; ranks *= 2) {
+        printf("%s %ld communicators of %u ranks", (ranks == 2) ? "" : (ranks == 4) ? "," : " or",
+               (long)(((uint64_t)mib << 20) / xk_workspace_bytes(ranks)), (unsigned)ranks);
+    }
+    printf("\n");
 }
 
 static void print_ccls(const struct info *info)
@@ -197,6 +220,7 @@ void info_print(const struct info *info, bool with_devices)
     for (int i = 0; i < INFO_MAX_RUNTIMES; i++) {
         print_runtime(&info->runtimes[i], with_devices);
     }
+    print_direct(info);
     print_ccls(info);
     print_support(info);
     print_colls(info);
