@@ -146,7 +146,7 @@ static void test_builtin(void)
     struct xm_table *t = parse(xm_table_builtin());
 
     for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
-        CHECK(path(t, coll, XM_MEM_CUDA, 8, 2) == XM_PATH_CCL, "%s", xm_coll_name(coll));
+        CHECK(path(t, coll, XM_MEM_CUDA, 8, 2) == XM_PATH_DIRECT, "%s", xm_coll_name(coll));
         CHECK(path(t, coll, XM_MEM_ROCM, 1 << 30, 512) == XM_PATH_CCL, "%s", xm_coll_name(coll));
         CHECK(path(t, coll, XM_MEM_CUDA, 8, 1) == XM_PATH_MPI, "%s alone", xm_coll_name(coll));
     }
