@@ -133,6 +133,68 @@ static void section_odd(void)
     }
 }
 
+/* One case of so many bytes, by roots that are not 0, in place and not. */
+static void border(MPI_Comm comm, const struct mt_type *type, size_t size, int bytes, int shift)
+{
+    for (int coll = 0; coll < MT_NUM_COLLS; coll++) {
+        struct mt_case c = mt_case_make(coll, comm, type, bytes / (int)size);
+        c.root = (bytes + coll) % world_size;
+        c.shift = shift;
+        c.op = (size == 1) ? MPI_BXOR : MPI_MAX;
+        run(c);
+        c.in_place = ((1u << coll) & MT_IN_PLACE) != 0;
+        run(c);
+    }
+}
+
+/* Around the sizes where kernels change what they do, at addresses of any alignment. */
+static void section_borders(void)
+{
+    static const int bytes[] = {1,     7,     8,      15,     16,     17,     4096,
+                                32767, 32768, 131071, 131072, 131073, 131088, 1 << 20};
+    static const int shifts[] = {0, 1, 4, 8};
+
+    size_t num_shifts = (world_size > 3) ? 2 : sizeof(shifts) / sizeof(shifts[0]);
+
+    for (size_t s = 0; s < num_shifts; s++) {
+        MPI_Comm comm; /* buffers that cannot be used as they are count for each on its own */
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        for (size_t b = 0; b < sizeof(bytes) / sizeof(bytes[0]); b++) {
+            if ((bytes[b] > 1 << 17) && (shifts[s] > 1)) {
+                continue;
+            }
+            border(comm, mt_type_find(MPI_BYTE), 1, bytes[b], shifts[s]);
+            if (shifts[s] % 8 == 0) {
+                border(comm, mt_type_find(MPI_DOUBLE), 8, bytes[b] + 8, shifts[s]);
+            }
+        }
+        MPI_Comm_free(&comm);
+    }
+}
+
+/* Every type and operation by the kernels for large vectors. */
+static void section_large_types(void)
+{
+    int                   num_types;
+    int                   num_ops;
+    const struct mt_type *types = mt_types(&num_types);
+    const struct mt_op   *ops = mt_ops(&num_ops);
+
+    for (int t = 0; t < num_types; t++) {
+        MPI_Aint low;
+        MPI_Aint extent;
+        PMPI_Type_get_extent(types[t].type, &low, &extent);
+        for (int o = 0; o < num_ops; o++) {
+            if (((1u << types[t].class) & ops[o].classes) != 0) {
+                struct mt_case c =
+                    mt_case_make(MT_ALLREDUCE, MPI_COMM_WORLD, &types[t], 140001 / (int)extent);
+                c.op = ops[o].op;
+                run(c);
+            }
+        }
+    }
+}
+
 struct derived {
     MPI_Datatype type;
     MPI_Datatype element;
@@ -384,6 +446,7 @@ static const struct {
     {"derived", section_derived}, {"user_ops", section_user_ops},
     {"comms", section_comms},     {"intercomm", section_intercomm},
     {"repeat", section_repeat},   {"rendezvous", section_rendezvous},
+    {"borders", section_borders}, {"large_types", section_large_types},
 };
 
 static enum mt_where where_of(char letter)

@@ -20,7 +20,16 @@ import pytest
 TOP = Path(__file__).resolve().parents[3]
 SHARED_MEMORY = Path("/dev/shm")
 MARK = "XCCL_TEST_RUN"
+# Which path collectives take, where it can carry them: without either, direct before ccl.
+CCL = {"XCCL_TUNE": "*:*:*:2-inf:ccl#*:*:*:*:mpi"}
+DIRECT = {"XCCL_TUNE": "*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:*:mpi"}
+PATHS = {"ccl": CCL, "direct": DIRECT}
 SUPPRESSIONS = Path(__file__).with_name("tsan.supp")
+
+
+def share(mpi):
+    """A path for each MPI, on which it does not depend: so both are tested in one run of all."""
+    return DIRECT if mpi.name == "openmpi" else CCL
 
 
 class Result:
@@ -70,7 +79,7 @@ class Build:
     def environment(self, sim):
         """The caller's, without what would change the outcome."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(("XCCL_", "LD_PRELOAD"))}
-        # What is tested is mostly the vendor's path, from the first call on.
+        # What is tested is the path of a long run, from the first call on.
         env["XCCL_COMM_CREATE"] = "first"
         if sim:
             flavour = sim.split(":")[0]

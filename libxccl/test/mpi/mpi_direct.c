@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The path of the kernels: that it is taken where it should be, from the first call on, and that
+ * nothing is left of it.
+ *
+ *   mpi_direct RUNTIME CASE [arguments]
+ * Paths are looked at by xccl_mpi_last_path(); XCCL_COMM_CREATE=first is taken for granted.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+#include "support.h"
+
+static int    num_words;
+static char **words;
+
+static long word(int i, long fallback)
+{
+    return (i < num_words) ? strtol(words[i], NULL, 10) : fallback;
+}
+
+static const char *last_path(void)
+{
+    static const char *(*ask)(void);
+
+    if (ask == NULL) {
+        *(void **)&ask = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
+    }
+    const char *path = (ask != NULL) ? ask() : NULL;
+    return (path != NULL) ? path : "none";
+}
+
+static void expect_path(const char *path, const char *what)
+{
+    mt_expect(strcmp(last_path(), path) == 0, "%s: path %s instead of %s", what, last_path(), path);
+}
+
+/* ---- nothing is left ---- */
+
+static int entries_of(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    int  count = 0;
+
+    while ((dir != NULL) && (readdir(dir) != NULL)) {
+        count++;
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return count;
+}
+
+static long resident_kib(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long  total, resident = 0;
+
+    if (file != NULL) {
+        if (fscanf(file, "%ld %ld", &total, &resident) != 2) {
+            resident = 0;
+        }
+        fclose(file);
+    }
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void one_life(struct mt_pair *pair, int i)
+{
+    MPI_Comm comm;
+    int      size;
+
+    if (i % 2 == 0) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    } else {
+        MPI_Comm_split(MPI_COMM_WORLD, 0, (i % 4 == 1) ? -mt_rank() : 0, &comm);
+    }
+    MPI_Comm_size(comm, &size);
+    mt_pair_allreduce(pair, 1 + i % pair->count, comm, i);
+    expect_path("direct", "the first call of a communicator");
+    MPI_Comm_free(&comm);
+}
+
+/* Communicators that come and go: each has the path at once, and leaves nothing behind. */
+static void churn(void)
+{
+    enum { COUNT = 100, SETTLED = 200, GROWTH_KIB = 4096 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    long           lives = word(3, 3000), before = 0;
+    int            files = 0, threads = 0;
+
+    for (int i = 0; i < lives; i++) {
+        if (i == SETTLED) {
+            files = entries_of("/proc/self/fd");
+            threads = entries_of("/proc/self/task");
+            before = resident_kib();
+        }
+        one_life(&pair, i);
+    }
+    int now = entries_of("/proc/self/fd");
+    mt_expect(now <= files + 2, "%d files open, and %d at the end", files, now);
+    now = entries_of("/proc/self/task");
+    mt_expect(now <= threads + 4, "%d threads, and %d at the end", threads, now);
+    long grown = resident_kib() - before;
+    mt_expect(grown < GROWTH_KIB, "memory has grown by %ld KiB", grown);
+    mt_pair_free(&pair);
+}
+
+/* More communicators than there is room for, twice; those that have none take another path. */
+static void crowd(void)
+{
+    enum { COUNT = 1000, MANY = 24 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Comm       comms[MANY];
+    int            direct[2] = {0, 0};
+
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++) {
+            MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+            mt_pair_allreduce(&pair, COUNT, comms[i], i);
+            direct[round] += (strcmp(last_path(), "direct") == 0);
+        }
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_allreduce(&pair, 1 + i, comms[i], i);
+            MPI_Comm_free(&comms[i]);
+        }
+    }
+    mt_expect((direct[0] > 0) && (direct[0] < MANY), "%d of %d are direct", direct[0], MANY);
+    mt_expect(direct[0] == direct[1], "%d at first, %d when they were freed", direct[0], direct[1]);
+    mt_pair_free(&pair);
+}
+
+/* ---- numbers, order, arrival ---- */
+
+/* Many more operations than there are numbers, blocking and not. */
+static void renew(void)
+{
+    enum { COUNT = 3000, CALLS = 300 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    int            direct = 0;
+
+    for (int i = 0; i < CALLS; i++) {
+        mt_pair_allreduce(&pair, 1 + i * 31 % COUNT, MPI_COMM_WORLD, i);
+        direct += (strcmp(last_path(), "direct") == 0);
+    }
+    mt_expect(direct == CALLS, "%d of %d blocking calls were direct", direct, CALLS);
+    direct = 0;
+    for (int i = 0; i < CALLS; i++) {
+        MPI_Request request;
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, i);
+        MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+        direct += (strcmp(last_path(), "direct") == 0);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), i, "renewed without waiting");
+    }
+    mt_expect(direct > CALLS / 2, "%d of %d non-blocking calls were direct", direct, CALLS);
+    mt_pair_free(&pair);
+}
+
+static void someones_nap(uint64_t *state, int round)
+{
+    if ((int)(mt_next(state) % (uint64_t)mt_size()) == mt_rank()) {
+        usleep((useconds_t)((round % 3) * 1000));
+    }
+}
+
+/* Values whose sum depends on the order of the ranks. */
+static void same_bits_of(size_t count, int rounds)
+{
+    size_t   bytes = count * sizeof(float);
+    float   *mine = malloc(bytes), *first = malloc(bytes), *now = malloc(bytes);
+    float   *in = mt_alloc(MT_DEVICE, bytes), *out = mt_alloc(MT_DEVICE, bytes);
+    uint64_t state = 4711 + (uint64_t)mt_rank();
+
+    for (size_t i = 0; i < count; i++) {
+        mine[i] = (float)((double)(mt_next(&state) % 1000003) / 999.7 - 500.0);
+    }
+    mt_put(in, MT_DEVICE, mine, bytes);
+    for (int round = 0; round < rounds; round++) {
+        someones_nap(&state, round);
+        MPI_Allreduce(in, out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        expect_path("direct", "same bits");
+        mt_get(now, out, MT_DEVICE, bytes);
+        if (round == 0) {
+            memcpy(first, now, bytes);
+            PMPI_Bcast(first, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+        }
+        mt_expect(memcmp(first, now, bytes) == 0, "%zu floats, round %d: other bits", count, round);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(mine);
+    free(first);
+    free(now);
+}
+
+static void bits(void)
+{
+    same_bits_of(1, 30);
+    same_bits_of(1000, 30);
+    same_bits_of(32 << 10, 10);
+    same_bits_of(100001, 10);
+}
+
+/* ---- large vectors, on the program's own memory ---- */
+
+static void expect_large(float *in, float *out, float *host, int count, int salt, const char *what)
+{
+    int wrong = 0, size = mt_size();
+
+    for (int i = 0; i < count; i++) {
+        host[i] = (float)(mt_rank() + salt + i % 17);
+    }
+    mt_put(in, MT_DEVICE, host, sizeof(float) * (size_t)count);
+    MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    mt_get(host, out, MT_DEVICE, sizeof(float) * (size_t)count);
+    for (int i = 0; i < count; i++) {
+        wrong += (host[i] != (float)(size * (size - 1) / 2 + size * (salt + i % 17)));
+    }
+    mt_expect(wrong == 0, "%s: %d of %d sums are wrong", what, wrong, count);
+}
+
+/* Buffers are freed, and others allocated, most often at the same address. */
+static void reused(void)
+{
+    enum { COUNT = 100000, ROUNDS = 40 };
+    size_t bytes = COUNT * sizeof(float);
+    float *host = malloc(bytes);
+
+    for (int round = 0; round < ROUNDS; round++) {
+        /* Sometimes another size, so that the other kinds of reuse come too. */
+        size_t more = (size_t)((round / 5 + mt_rank()) % 3) << 20;
+        float *in = mt_alloc(MT_DEVICE, bytes + more), *out = mt_alloc(MT_DEVICE, bytes + more);
+        expect_large(in, out, host, COUNT, round, "memory allocated again");
+        expect_path("direct", "memory allocated again");
+        mt_free(MT_DEVICE, (round % 2 == 0) ? in : out);
+        mt_free(MT_DEVICE, (round % 2 == 0) ? out : in);
+    }
+    free(host);
+}
+
+/* Both in one allocation, at places that differ by rank; and not aligned on one rank alone. */
+static void parts(void)
+{
+    enum { COUNT = 100000, ROOM = 4 * COUNT };
+    float *all = mt_alloc(MT_DEVICE, ROOM * sizeof(float));
+    float *host = malloc(COUNT * sizeof(float));
+
+    for (int i = 0; i < 8; i++) {
+        int at = 4 * (i * 7 + mt_rank() * 100);
+        expect_large(all + at, all + at + COUNT + 64, host, COUNT, i, "parts of an allocation");
+        expect_path("direct", "parts of an allocation");
+    }
+    for (int i = 0; i < 8; i++) {
+        int at = (mt_rank() == 1) ? 1 : 0;
+        expect_large(all + at, all + at + COUNT + 64, host, COUNT, i, "one is not aligned");
+    }
+    mt_free(MT_DEVICE, all);
+    free(host);
+}
+
+/* Memory that cannot be shown to others on one rank, or on all. */
+static void managed(void)
+{
+    enum { COUNT = 100000, ROUNDS = 4 };
+    struct mt_pair all = mt_pair_make(MT_MANAGED, COUNT);
+    struct mt_pair one = mt_pair_make((mt_rank() == 0) ? MT_MANAGED : MT_DEVICE, COUNT);
+
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        mt_pair_allreduce(&all, COUNT, comm, i);
+        mt_pair_allreduce(&one, COUNT, comm, i);
+        mt_pair_allreduce(&one, 100, comm, i);
+        mt_pair_alltoall(&one, COUNT / mt_size(), comm);
+        MPI_Comm_free(&comm);
+    }
+    mt_pair_free(&all);
+    mt_pair_free(&one);
+}
+
+/* A small operation is under way when a large one finds that it takes another path. */
+static void pending(void)
+{
+    enum { COUNT = 100000, ROUNDS = 12 };
+    struct mt_pair large = mt_pair_make(MT_MANAGED, COUNT), small = mt_pair_make(MT_DEVICE, 999);
+    struct mt_pair next = mt_pair_make(MT_DEVICE, 999);
+
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Request request;
+        MPI_Comm    comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        mt_pair_allreduce(&next, 999, comm, i);
+        mt_pair_fill(&small, 999, comm, i);
+        MPI_Iallreduce(small.in, small.out, 999, MPI_FLOAT, MPI_SUM, comm, &request);
+        mt_pair_allreduce(&large, COUNT, comm, i);
+        mt_pair_allreduce(&next, 999, comm, i + 1);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&small, 999, mt_size(), i, "small one around a large one");
+        MPI_Comm_free(&comm);
+    }
+    mt_pair_free(&large);
+    mt_pair_free(&small);
+    mt_pair_free(&next);
+}
+
+/* Two threads with large vectors, on communicators used in no common order. */
+static MPI_Comm comms[2];
+
+static void *large_ones(void *which)
+{
+    enum { COUNT = 50000, ROUNDS = 12 };
+    MPI_Comm       comm = comms[(intptr_t)which];
+    struct mt_pair pair;
+
+    mt_memory_enter();
+    pair = mt_pair_make(MT_DEVICE, COUNT);
+    for (int i = 0; i < ROUNDS; i++) {
+        mt_pair_allreduce(&pair, COUNT, comm, i);
+        mt_pair_allreduce(&pair, 10, comm, i);
+    }
+    mt_pair_free(&pair);
+    return NULL;
+}
+
+static void threads(void)
+{
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+    mt_two_threads(comms, large_ones);
+}
+
+/* ---- a rank that is late ---- */
+
+/* The others get an error that says who is missing, and their device goes on. */
+static void absent(void)
+{
+    enum { COUNT = 1000, LATE_S = 3 };
+    int            large = (int)word(3, 0), count = (large != 0) ? 100000 : COUNT;
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, 100000);
+    MPI_Comm       comm, others;
+    int            late = mt_size() - 1;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_split(MPI_COMM_WORLD, (mt_rank() == late) ? MPI_UNDEFINED : 0, 0, &others);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 20; i++) {
+        mt_pair_allreduce(&pair, COUNT, comm, i);
+    }
+    if (mt_rank() == late) {
+        sleep(LATE_S);
+    } else {
+        char text[MPI_MAX_ERROR_STRING] = "";
+        char name[32];
+        int  length;
+        mt_pair_fill(&pair, count, comm, 1);
+        int code = MPI_Allreduce(pair.in, pair.out, count, MPI_FLOAT, MPI_SUM, comm);
+        mt_expect(code != MPI_SUCCESS, "a rank is missing, and nobody noticed");
+        MPI_Error_string(code, text, &length);
+        snprintf(name, sizeof(name), "rank %d", late);
+        mt_expect(strstr(text, name) != NULL, "it does not name rank %d: %s", late, text);
+        for (int i = 0; i < 20; i++) { /* the device is free again */
+            mt_pair_allreduce(&pair, COUNT, others, i);
+            expect_path("direct", "after a failure");
+        }
+        MPI_Comm_free(&others);
+    }
+    PMPI_Barrier(MPI_COMM_WORLD);
+    mt_pair_free(&pair);
+    MPI_Comm_free(&comm);
+}
+
+static const struct mt_named_case cases[] = {
+    {"churn", churn}, {"crowd", crowd},     {"renew", renew},     {"bits", bits},
+    {"parts", parts}, {"reused", reused},   {"managed", managed}, {"pending", pending},
+    {"absent", absent}, {"threads", threads}, {NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    num_words = argc;
+    words = argv;
+    mt_begin(&argc, &argv, true);
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}

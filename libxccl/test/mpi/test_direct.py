@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The path of xccl's own kernels: taken where it should be, right there, and gone without a trace."""
+
+import re
+import shutil
+
+import pytest
+from mpi_harness import DIRECT
+from test_random import go as go_random
+
+# What the kernels do not carry at any size.
+NEVER_DIRECT = {"alltoallv", "gatherv", "scatterv"}
+# Blocks of other ranks may be larger. From WORKSPACE on some forms are too large.
+SMALL, WORKSPACE = 64 << 10, 128 << 10
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+SERVED = {
+    *("allreduce", "bcast", "reduce", "reduce_scatter", "reduce_scatter_block"),
+    *("allgather", "allgatherv", "alltoall", "gather", "scatter"),
+}
+LINGER = ["500", "off"]
+ONE_QUEUE = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+
+
+def choices(result):
+    """(collective, bytes, path, reason) of every line that says what was chosen."""
+    line = r"info: (\w+) of (\d+) (\S+) to [^:]* ranks: (\S+) \((.*)\)"
+    found = [
+        (coll, int(number) * UNITS[unit], path, reason)
+        for coll, number, unit, path, reason in re.findall(line, result.out)
+    ]
+    assert found, result.out
+    return found
+
+
+def all_direct(result, but=()):
+    """Every collective that can be was direct, and others only for the reasons given."""
+    seen = choices(result)
+    assert {coll for coll, _, path, _ in seen if path == "direct"} == SERVED
+    for coll, size, path, reason in seen:
+        excused = coll in NEVER_DIRECT or size >= SMALL or any(word in reason for word in but)
+        # In place its blocks of different sizes overlap.
+        excused = excused or coll == "reduce_scatter"
+        assert path == "direct" or excused, (coll, size, path, reason)
+
+
+def run(mpi, ranks, command, runtime="cuda", **env):
+    """A program, all on the direct path where it can be."""
+    words = command.split()
+    words.insert(1, runtime)
+    env = {**DIRECT, "XCCL_LOG": "info", **env}
+    return mpi.run(ranks, " ".join(words), sim=f"{runtime}:4", env=env, timeout=60)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_borders(openmpi, ranks):
+    """Sizes around every border, at every alignment, in place and not, roots that are not 0."""
+    if openmpi.build.sanitized and ranks > 2:
+        pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
+    result = openmpi.run(
+        ranks,
+        "mpi_colls cuda dd borders",
+        sim="cuda:6",
+        env={**DIRECT, "XCCL_LOG": "info"},
+        timeout=150,
+    )
+    result.good()
+    seen = choices(result)
+    # In place its blocks of different sizes overlap.
+    all_but = [choice for choice in seen if choice[0] != "reduce_scatter"]
+    small = {coll for coll, size, path, _ in all_but if size < SMALL and path != "direct"}
+    assert small == NEVER_DIRECT
+    large = {coll for coll, size, path, _ in seen if size >= WORKSPACE and path == "direct"}
+    assert large == SERVED - {"reduce_scatter", "allgatherv"}
+
+
+@pytest.mark.parametrize(("ranks", "sections"), [(2, "types large_types"), (6, "types")])
+def test_types(openmpi, ranks, sections):
+    """Every type and operation that MPI defines."""
+    env = {**DIRECT, "XCCL_LOG": "info"}
+    result = openmpi.run(ranks, f"mpi_colls cuda dd {sections}", sim="cuda:6", env=env)
+    result.good()
+    all_direct(result, ["MPI does not define", "this MPI carries out", "lack", "without a kernel"])
+
+
+@pytest.mark.parametrize("linger", LINGER)
+@pytest.mark.parametrize("section", ["repeat", "comms"])
+def test_lingering(family, section, linger):
+    """With a kernel that stays for the next call, and without."""
+    env = {**DIRECT, "XCCL_DIRECT_LINGER": linger}
+    family.run(
+        3 if family.family == "openmpi" else 2, f"mpi_colls cuda dd {section}", env=env
+    ).good()
+
+
+@pytest.mark.parametrize("linger", LINGER)
+def test_random(openmpi, linger):
+    go_random(openmpi, 3, env={**DIRECT, "XCCL_DIRECT_LINGER": linger})
+
+
+@pytest.mark.parametrize("linger", LINGER)
+def test_bits(family, linger):
+    """The same bits on all ranks and in every run, whoever comes first."""
+    run(family, 3, "mpi_direct bits", XCCL_DIRECT_LINGER=linger).good()
+
+
+@pytest.mark.parametrize("linger", LINGER)
+def test_churn(openmpi, linger):
+    """Communicators come and go: direct from the first call on, and nothing is left of them."""
+    lives = 600 if openmpi.build.sanitized else 3000
+    run(openmpi, 2, f"mpi_direct churn {lives}", XCCL_DIRECT_LINGER=linger, XCCL_LOG="warn").good()
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_crowd(openmpi, ranks):
+    """No room for all of them: some take another path, and room that was freed is used again."""
+    run(openmpi, ranks, "mpi_direct crowd", XCCL_DIRECT_MEMORY="8").good()
+
+
+@pytest.mark.parametrize("linger", LINGER)
+def test_renewal(family, linger):
+    """Operations' numbers come to their end: the ranks join anew, and the path goes on."""
+    env = {"XCCL_SIM_NUMBERS": "40", "XCCL_DIRECT_LINGER": linger}
+    run(family, 2, "mpi_direct renew", **env).good()
+
+
+def test_renewal_of_many(openmpi):
+    env = {**DIRECT, "XCCL_SIM_NUMBERS": "12", "XCCL_DIRECT_MEMORY": "8"}
+    openmpi.run(3, "mpi_colls cuda dd comms counts", env=env).good()
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+@pytest.mark.parametrize("case", ["parts", "reused", "managed", "pending"])
+def test_mapped(openmpi, case, runtime):
+    """Large vectors on the program's own memory: any part of it, freed and allocated again."""
+    run(openmpi, 3, f"mpi_direct {case}", runtime).good()
+
+
+@pytest.mark.parametrize("case", ["parts", "reused"])
+def test_mapped_mixed(openmpi, case):
+    run(openmpi, 2, f"mpi_direct {case}", XCCL_MEMORY="mixed").good()
+
+
+@pytest.mark.parametrize("memory", ["hd", "dh", "mm", "md"])
+def test_memory(openmpi, memory):
+    """Host and managed memory on some sides, in calls short and long."""
+    env = {**DIRECT, "XCCL_MEMORY": "mixed"}
+    openmpi.run(2, f"mpi_colls cuda {memory} counts large", env=env).good()
+
+
+@pytest.mark.parametrize("env", [{}, ONE_QUEUE], ids=["queues", "one_queue"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("mpi_direct threads", marks=pytest.mark.tsan),
+        "mpi_requests orders",
+        "mpi_requests comms",
+        "mpi_requests threads",
+    ],
+)
+def test_orders(openmpi, command, env):
+    """Communicators used in different orders, by threads and by non-blocking calls."""
+    run(openmpi, 2, command, **env, XCCL_LOG="warn").good()
+
+
+@pytest.mark.parametrize("linger", LINGER)
+@pytest.mark.parametrize("large", [0, 1])
+def test_absent(openmpi, large, linger):
+    """A rank never comes: the others get an error that names it, and their devices go on."""
+    env = {"XCCL_TIMEOUT": "1", "XCCL_DIRECT_LINGER": linger}
+    run(openmpi, 3, f"mpi_direct absent {large}", **env).good()
+
+
+def never_joined(result, ranks, reason, path="ccl"):
+    """Right results by another path, and the reason is given once."""
+    assert not result.timed_out and result.status == 0, result.out
+    assert len(result.lines("all rounds good")) == ranks, result.out
+    assert {choice[2] for choice in choices(result)} == {path}, result.out
+    lines = result.lines("no direct path on")
+    assert len(lines) == (1 if reason else 0), result.out
+    assert not reason or re.search(reason, lines[0]), lines[0]
+
+
+def loop(mpi, ranks, **options):
+    options["env"] = {"XCCL_LOG": "info", **options.get("env", {})}
+    return mpi.run(ranks, "mpi_loop cuda 5", timeout=60, **options)
+
+
+def test_off(family):
+    never_joined(loop(family, 2, env={"XCCL_DIRECT": "off"}), 2, None)
+
+
+def test_shared_device(openmpi):
+    """Processes that take turns on a device would wait for each other's turns."""
+    result = loop(openmpi, 3, sim="cuda:2")
+    never_joined(result, 3, "rank 2: it shares its device", "mpi-staged")
+
+
+@pytest.mark.parametrize("fault", ["ipc", "ipc@1"])
+def test_out_of_reach(openmpi, fault):
+    """A device that cannot map the memory of another."""
+    result = loop(openmpi, 2, env={"XCCL_SIM_FAIL": fault})
+    never_joined(result, 2, r"rank [01]: the device cannot reach")
+
+
+def test_no_plugin(openmpi, tmp_path):
+    folder = tmp_path / "sim"
+    shutil.copytree(openmpi.build.stage / "lib/xccl/sim", folder, symlinks=True)
+    (folder / "cuda/libxccl-direct-cuda.so").unlink()
+    result = loop(openmpi, 2, env={"LD_LIBRARY_PATH": str(folder / "cuda")})
+    if "another version" not in result.out and "is not installed" not in result.out:
+        # A real plugin lies beside the library, and the simulation cannot run it.
+        assert (openmpi.build.stage / "lib/xccl/libxccl-direct-cuda.so").exists()
+    never_joined(result, 2, "rank 0: .*")
+
+
+def test_two_nodes(openmpi):
+    """On pretend nodes the devices of other nodes are out of reach, though the host's memory is not."""
+    result = loop(openmpi, 2, env={"XCCL_SIM_NODES": "2"})
+    assert result.status == 0 and len(result.lines("all rounds good")) == 2, result.out
