@@ -103,7 +103,7 @@ def test_run_on_a_healthy_simulated_site(stage):
     ended = run(stage, "--json", "--run", "--", *need_launcher(), **SIMULATED)
     found = json.loads(ended.stdout)
     assert (ended.returncode, found["findings"]) == (0, []), ended.stdout
-    assert "allreduce is served by ccl" in found["facts"]
+    assert "allreduce is served by direct" in found["facts"]
     assert any(fact.startswith("xccl uses NCCL 2.") for fact in found["facts"]), found["facts"]
 
 

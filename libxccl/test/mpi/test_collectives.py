@@ -2,7 +2,7 @@
 """Results: every collective on every kind of memory is what PMPI gives on host copies."""
 
 import pytest
-from mpi_harness import pick
+from mpi_harness import CCL, PATHS, pick, share
 
 # What is compared, and on how many ranks (see mpi_colls.c).
 SECTIONS = {
@@ -18,11 +18,12 @@ SECTIONS = {
 }
 # MPICH's ranks spin while they wait: more of them than cores take minutes for the long sections.
 EVERY = [
-    (name, section, ranks)
+    (name, section, ranks, path)
     for section, counts in SECTIONS.items()
     for ranks in counts
-    for name in ("openmpi", "mpich")
+    for name, path in (("openmpi", "ccl"), ("openmpi", "direct"), ("mpich", "ccl"))
     if name == "openmpi" or ranks <= 2 or section in ("comms", "repeat")
+    if path == "ccl" or (ranks > 1 and section not in ("user_ops", "intercomm"))
 ]
 
 
@@ -31,20 +32,21 @@ def log_of(result, path):
     return result.lines(rf"xccl\[0\] info: \w+ of .* ranks: {path} ")
 
 
-@pytest.mark.parametrize(("name", "section", "ranks"), EVERY)
-def test_device(mpis, name, section, ranks):
-    """Device memory, the path chosen freely."""
-    result = pick(mpis, name).run(ranks, f"mpi_colls cuda dd {section}", env={"XCCL_LOG": "info"})
+@pytest.mark.parametrize(("name", "section", "ranks", "path"), EVERY)
+def test_device(mpis, name, section, ranks, path):
+    """Device memory, by the vendor's library or by kernels of our own."""
+    env = {**PATHS[path], "XCCL_LOG": "info"}
+    result = pick(mpis, name).run(ranks, f"mpi_colls cuda dd {section}", env=env)
     result.good()
     if ranks > 1 and section not in ("user_ops", "intercomm"):
-        assert log_of(result, "(ccl|direct)"), f"nothing went to the vendor's library:\n{result.out}"
+        assert log_of(result, path), f"nothing took the path {path}:\n{result.out}"
 
 
 @pytest.mark.parametrize("memory", ["hh", "hd", "dh", "mm", "md"])
 @pytest.mark.parametrize("section", ["counts", "derived", "comms"])
 def test_memory(family, section, memory):
     """Host, managed and mixed memory: the two buffers of a call need not be of one kind."""
-    family.run(2, f"mpi_colls cuda {memory} {section}").good()
+    family.run(2, f"mpi_colls cuda {memory} {section}", env=share(family)).good()
 
 
 @pytest.mark.parametrize("section", ["types", "counts", "derived", "comms", "user_ops"])
@@ -54,20 +56,22 @@ def test_route_mpi(family, section):
     result = family.run(2, f"mpi_colls cuda dd {section}", env=env)
     result.good()
     assert log_of(result, "mpi-staged")
-    assert not log_of(result, "ccl")
+    assert not log_of(result, "(ccl|direct)")
 
 
 @pytest.mark.parametrize("section", ["types", "counts", "comms", "odd"])
 def test_rocm(family, section):
-    result = family.run(2, f"mpi_colls rocm dd {section}", sim="rocm:4", env={"XCCL_LOG": "info"})
+    env = {**share(family), "XCCL_LOG": "info"}
+    result = family.run(2, f"mpi_colls rocm dd {section}", sim="rocm:4", env=env)
     result.good()
-    assert log_of(result, "ccl")
+    assert log_of(result, "ccl" if share(family) is CCL else "direct")
 
 
 @pytest.mark.parametrize("section", ["counts", "derived", "comms"])
 def test_check(family, section):
     """XCCL_CHECK=1 finds nothing wrong with a right program."""
-    family.run(2, f"mpi_colls cuda dd {section}", env={"XCCL_CHECK": "1"}).good()
+    env = {**share(family), "XCCL_CHECK": "1"}
+    family.run(2, f"mpi_colls cuda dd {section}", env=env).good()
 
 
 @pytest.mark.parametrize("section", ["types", "counts", "comms"])
@@ -77,7 +81,7 @@ def test_linked(family, section):
         2, f"mpi_colls_linked cuda dd {section}", preload=False, env={"XCCL_LOG": "info"}
     )
     result.good()
-    assert log_of(result, "ccl")
+    assert log_of(result, "direct")
 
 
 @pytest.mark.parametrize("section", ["types", "counts", "derived", "comms", "intercomm"])
@@ -87,7 +91,7 @@ def test_openmpi5(mpis, section):
         pytest.skip(f"openmpi5: {mpis.get('openmpi5', 'it is not installed')}")
     result = mpis["openmpi5"].run(2, f"mpi_colls cuda dd {section}", env={"XCCL_LOG": "info"})
     result.good()
-    assert section == "intercomm" or log_of(result, "ccl")
+    assert section == "intercomm" or log_of(result, "direct")
 
 
 @pytest.mark.parametrize("tune", ["*:*:*:*:mpi", "*:0-4k:*:*:mpi#*:4k-inf:*:*:ccl"])
@@ -106,10 +110,11 @@ def test_rendezvous(mpi):
     mpi.run(2, "mpi_colls cuda dd rendezvous", timeout=60).good()
 
 
+@pytest.mark.parametrize("path", ["ccl", "direct"])
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.tsan), 4])
-def test_threads(family, ranks):
+def test_threads(family, ranks, path):
     """MPI_THREAD_MULTIPLE: a communicator per thread, in no common order."""
-    result = family.run(ranks, "mpi_threads cuda", timeout=60)
+    result = family.run(ranks, "mpi_threads cuda", env=PATHS[path], timeout=60)
     if "SKIP" in result.out:
         pytest.skip(result.out.strip())
     result.good()

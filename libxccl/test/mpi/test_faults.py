@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+from mpi_harness import CCL, DIRECT
 
 GOOD = r"rank \d: all rounds good"
 
@@ -29,25 +30,25 @@ def falls_back(result, ranks, cause):
 @pytest.mark.parametrize("fault", ["init@1", "init", "init@0"])
 def test_init_fails(family, fault):
     """One rank, or all, cannot make a communicator: all use MPI."""
-    env = {"XCCL_SIM_FAIL": fault}
+    env = {**CCL, "XCCL_SIM_FAIL": fault}
     falls_back(family.run(3, "mpi_loop cuda 5", env=env, timeout=60), 3, "ncclCommInitRank failed")
 
 
 @pytest.mark.parametrize("rank", ["@0", "@1", ""])
 def test_library_cannot_be_loaded(family, rank):
-    env = {"XCCL_SIM_FAIL": f"load{rank}"}
+    env = {**CCL, "XCCL_SIM_FAIL": f"load{rank}"}
     falls_back(family.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, "libnccl")
 
 
 @pytest.mark.parametrize("rank", ["@0", "@1", ""])
 def test_symbol_missing(family, rank):
-    env = {"XCCL_SIM_FAIL": f"symbol:ncclAllReduce{rank}"}
+    env = {**CCL, "XCCL_SIM_FAIL": f"symbol:ncclAllReduce{rank}"}
     falls_back(family.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, "ncclAllReduce")
 
 
 def test_symbol_missing_non_blocking(family):
     """No rank may wait for another here: the rank that knows the cause says it."""
-    env = {"XCCL_SIM_FAIL": "symbol:ncclAllReduce@1"}
+    env = {**CCL, "XCCL_SIM_FAIL": "symbol:ncclAllReduce@1"}
     result = family.run(2, "mpi_requests cuda comms", env=env, timeout=60)
     assert result.status == 0, result.out
     assert len(warnings_of(result)) == 1, result.out
@@ -60,7 +61,11 @@ def test_cause_with_a_long_path(family, tmp_path):
     """Sites' prefixes are long: the cause and the remedy behind a path are still there."""
     folder = tmp_path / ("prefix" * 20) / ("hash" * 20)
     shutil.copytree(family.build.stage / "lib/xccl/sim", folder, symlinks=True)
-    env = {"XCCL_SIM_FAIL": "symbol:ncclAllReduce@1", "LD_LIBRARY_PATH": str(folder / "cuda")}
+    env = {
+        **CCL,
+        "XCCL_SIM_FAIL": "symbol:ncclAllReduce@1",
+        "LD_LIBRARY_PATH": str(folder / "cuda"),
+    }
     cause = "no symbol ncclAllReduce.*point XCCL_CCL_LIBRARY to one"
     falls_back(family.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, cause)
 
@@ -100,14 +105,14 @@ def test_versions_differ(openmpi):
 @pytest.mark.parametrize("number", [46, 59, 72])
 def test_error_with_threads(family, number):
     """One thread's communicator breaks while both look after all operations; the other's goes on."""
-    env = {"XCCL_SIM_FAIL": f"async:allreduce@1={number}", "XCCL_TIMEOUT": "10"}
+    env = {**CCL, "XCCL_SIM_FAIL": f"async:allreduce@1={number}", "XCCL_TIMEOUT": "10"}
     family.run(2, "mpi_requests cuda broken", env=env, timeout=60).good()
 
 
 @pytest.mark.parametrize("kind", ["async", "op"])
 def test_error_in_an_operation(mpi, kind):
     """An error of the library in mid-flight is an MPI error on every rank, with its history."""
-    env = {"XCCL_SIM_FAIL": f"{kind}:allreduce@1=3", "XCCL_TIMEOUT": "10"}
+    env = {**CCL, "XCCL_SIM_FAIL": f"{kind}:allreduce@1=3", "XCCL_TIMEOUT": "10"}
 
     def both_told(result):
         ends = result.lines(r"rank \d: round \d+: class \d+: ")
@@ -118,7 +123,7 @@ def test_error_in_an_operation(mpi, kind):
 
 
 def test_error_is_fatal_by_default(mpi):
-    env = {"XCCL_SIM_FAIL": "async:allreduce@1=3", "XCCL_TIMEOUT": "10"}
+    env = {**CCL, "XCCL_SIM_FAIL": "async:allreduce@1=3", "XCCL_TIMEOUT": "10"}
     result = mpi.run(2, "mpi_loop cuda 6 fatal", env=env, timeout=60)
     assert not result.timed_out and result.status != 0, result.out
     assert not result.lines(GOOD)
@@ -126,7 +131,7 @@ def test_error_is_fatal_by_default(mpi):
 
 def test_hang(mpi):
     """A rank that never comes is a time-out that names the last operations."""
-    env = {"XCCL_SIM_FAIL": "hang:allreduce@1=3", "XCCL_TIMEOUT": "3"}
+    env = {**CCL, "XCCL_SIM_FAIL": "hang:allreduce@1=3", "XCCL_TIMEOUT": "3"}
     history = r"last operations of rank \d: #3 allreduce of 20000 bytes"
     result = mpi.run_heard(
         lambda r: r.lines(history), 2, "mpi_loop cuda 6 return", env=env, timeout=60
@@ -141,6 +146,7 @@ def dumps_of(folder):
 def test_dump_of_a_time_out(openmpi, tmp_path):
     """Every rank writes what it did last, and xccl-doctor makes sense of it."""
     env = {
+        **CCL,
         "XCCL_SIM_FAIL": "hang:allreduce@1=3",
         "XCCL_TIMEOUT": "2",
         "XCCL_DUMP_DIR": str(tmp_path),
@@ -188,7 +194,7 @@ def test_dump_on_a_signal(openmpi, tmp_path):
 
 def test_hang_in_init(openmpi):
     """A communicator that is never made does not hold the job for ever either."""
-    env = {"XCCL_SIM_FAIL": "init:hang@1", "XCCL_TIMEOUT": "3"}
+    env = {**CCL, "XCCL_SIM_FAIL": "init:hang@1", "XCCL_TIMEOUT": "3"}
     result = openmpi.run(2, "mpi_loop cuda 2 return", env=env, timeout=60)
     assert not result.timed_out, result.out
     assert result.status != 0 or len(result.lines(GOOD)) == 2, result.out
@@ -196,7 +202,7 @@ def test_hang_in_init(openmpi):
 
 def test_kill_in_an_operation(mpi):
     """A rank dies in mid-collective: the job ends within XCCL_TIMEOUT and leaves nothing."""
-    env = {"XCCL_SIM_FAIL": "kill:allreduce@1=3", "XCCL_TIMEOUT": "10"}
+    env = {**CCL, "XCCL_SIM_FAIL": "kill:allreduce@1=3", "XCCL_TIMEOUT": "10"}
     result = mpi.run(2, "mpi_loop cuda 100000 fatal", env=env, timeout=60)
     assert not result.timed_out and result.status != 0, result.out
     assert result.seconds < 20
@@ -215,15 +221,25 @@ def kill_rank_1(process):
     return heard
 
 
-def test_kill_from_outside(mpi):
-    """The same at any moment."""
+def kill_from_outside(mpi, path):
     result = mpi.run(
         2,
         "mpi_loop cuda 1000000 fatal",
-        env={"XCCL_TIMEOUT": "10"},
+        env={**path, "XCCL_TIMEOUT": "10"},
         timeout=60,
         while_running=kill_rank_1,
     )
     assert not result.timed_out and result.status != 0, result.out
     # Open MPI 5's launcher takes half a minute now and then to end such a job.
     assert result.seconds < (50 if mpi.name == "openmpi5" else 20)
+
+
+def test_kill_from_outside(mpi):
+    """The same at any moment."""
+    kill_from_outside(mpi, CCL)
+
+
+@pytest.mark.parametrize("linger", ["500", "off"])
+def test_kill_from_outside_direct(family, linger):
+    """And while kernels of our own wait for each other."""
+    kill_from_outside(family, {**DIRECT, "XCCL_DIRECT_LINGER": linger})

@@ -5,6 +5,7 @@ Every case ends by itself within seconds; the time limit is what turns a hang in
 """
 
 import pytest
+from mpi_harness import share
 
 TIMEOUT = 40
 # Of MPICH's transports only this one lets the sender of a large message drive the transfer.
@@ -23,6 +24,7 @@ def go(mpi, ranks, command, runtime="cuda", env=None):
     words = command.split()
     words.insert(1, runtime)
     sim = f"{runtime}:4"
+    env = {**share(mpi), **(env or {})}
     return mpi.run(ranks, " ".join(words), sim=sim, env=env, timeout=TIMEOUT).good()
 
 

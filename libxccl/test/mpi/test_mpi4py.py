@@ -6,7 +6,7 @@ from pathlib import Path
 
 import mpi4py_suite
 import pytest
-from mpi_harness import pick
+from mpi_harness import PATHS, pick
 
 HERE = Path(__file__).resolve().parent
 # The files of mpi4py's suite that call what xccl takes over; ci/mpi4py-suite runs all of it.
@@ -35,20 +35,22 @@ def suite_mpi(python_mpi):
     return python_mpi
 
 
-@pytest.mark.parametrize("route", ["xccl", "mpi"])
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_device_arrays(python_mpi, ranks, route):
+@pytest.mark.parametrize(
+    ("ranks", "path"),
+    [(1, "ccl"), *((n, path) for n in (2, 4) for path in ("ccl", "direct", "mpi-staged"))],
+)
+def test_device_arrays(python_mpi, ranks, path):
     """Objects with __cuda_array_interface__ in thirteen collectives."""
+    route = PATHS.get(path, {"XCCL_ROUTE": "mpi"})
     result = python_mpi.run(
         ranks,
         [sys.executable, str(HERE / "mpi4py_device.py")],
-        env={**mpi4py_suite.python_env(python_mpi), "XCCL_ROUTE": route, "XCCL_LOG": "info"},
+        env={**mpi4py_suite.python_env(python_mpi), **route, "XCCL_LOG": "info"},
         library_path=mpi4py_suite.library_path(python_mpi),
         timeout=120,
     )
     result.good()
     if ranks > 1:
-        path = "ccl" if route == "xccl" else "mpi-staged"
         assert result.lines(rf"allreduce of .* in cuda on {ranks} ranks: {path} "), result.out
 
 

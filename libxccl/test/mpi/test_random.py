@@ -9,6 +9,7 @@ import os
 import random
 
 import pytest
+from mpi_harness import share
 
 CALLS = 300
 TIMEOUT = 60
@@ -24,6 +25,7 @@ def go(mpi, ranks, options="", runtime="cuda", env=None):
     print(command)
     none = runtime == "none"
     sim = None if none else f"{runtime}:4"
+    env = {**share(mpi), **(env or {})}
     return mpi.run(ranks, command, sim=sim, preload=not none, env=env, timeout=TIMEOUT).good()
 
 

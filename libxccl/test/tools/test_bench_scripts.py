@@ -51,7 +51,7 @@ def test_render(results):
     assert "verified: yes" in text and "simulated (cuda:2)" in text
     run = json.loads((results / "perf-2-xccl.json").read_text())
     for r in run["results"]:
-        assert f"{r['avg_us']:.1f} | ccl |" in text
+        assert f"{r['avg_us']:.1f} | direct |" in text
     assert text.count("| start | 1 | 1.5 | 0.5 ms | 1 ms | met |") == 2
     assert python(RENDER, *check).returncode == 0
     page.write_text(text + "edited\n")
@@ -72,7 +72,7 @@ def test_failed_runs_are_not_rendered(results):
 def test_summary(results):
     ended = python(BENCH / "summary.py", results)
     assert ended.returncode == 0, ended.stderr
-    assert "paths of route xccl on 2 GPUs: ccl" in ended.stdout
+    assert "paths of route xccl on 2 GPUs: direct" in ended.stdout
     assert "0 not verified" in ended.stdout
     assert ended.stdout.count("start ") == 2
 

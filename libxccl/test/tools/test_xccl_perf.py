@@ -187,7 +187,7 @@ def test_window(tmp_path, any_mpi):
 def test_messages_beside_collectives(tmp_path, any_mpi):
     options = ["--coll", "bcast", "--msg", "latency", *exact("64")]
     first, second = results(tmp_path, any_mpi, 2, *options)["results"]
-    assert (first["coll"], first["path"]) == ("bcast", "ccl")
+    assert (first["coll"], first["path"]) == ("bcast", "direct")
     assert (second["msg"], second["path"]) == ("latency", "mpi-staged")
 
 
@@ -217,11 +217,14 @@ def test_types_and_operations(tmp_path, any_mpi, kind):
         results(tmp_path, any_mpi, 3, *colls, *sizes, "--type", kind, "--op", op, run=None)
 
 
-@pytest.mark.parametrize(("route", "path"), [("xccl", "ccl"), ("mpi", "mpi-staged")])
+@pytest.mark.parametrize(
+    ("route", "path"), [("xccl", "ccl"), ("xccl", "direct"), ("mpi", "mpi-staged")]
+)
 @pytest.mark.parametrize("flavour", ["cuda", "rocm"])
 def test_routes(tmp_path, mpi, route, path, flavour):
     run = ("--sim", f"{flavour}:2", "--route", route)
-    written = results(tmp_path, mpi, 2, "--max", "64", run=run)
+    env = {"XCCL_DIRECT": "off"} if path == "ccl" else {}
+    written = results(tmp_path, mpi, 2, "--max", "64", run=run, env=env)
     assert {r["path"] for r in written["results"]} == {path}
     assert written["route"] == route
     assert written["simulated"] == f"{flavour}:2"

@@ -185,11 +185,11 @@ def test_forks_nothing(stage, tmp_path):
 
 @pytest.mark.parametrize("where", ["front", "behind", "both"])
 def test_launchers(mpi, where):
-    """Ranks are served by the simulated vendor library wherever xccl-run stands."""
+    """Ranks are served by kernels on the simulated devices wherever xccl-run stands."""
     run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]
     perf = [mpi.stage.bin / "xccl-perf", "--min", "1k", "--max", "1k", "--iters", "2"]
     front = run if where != "behind" else []
     behind = run if where != "front" else []
     ended = mpi.stage.run(*front, *mpi.command(2), *behind, *perf).good()
     rows = [line.split() for line in ended.out.splitlines() if not line.startswith("#")]
-    assert [row[2] for row in rows] == ["ccl"], ended.out
+    assert [row[2] for row in rows] == ["direct"], ended.out
