@@ -186,8 +186,7 @@ static void read_strictness(void)
     read_choice("XCCL_SIM_CONNECT", "eager", "block", &config.connect_blocks);
     read_number("XCCL_SIM_CONNECT_MS", 0, 60000, "milliseconds from 0 to 60000",
                 &config.connect_ms);
-    read_number("XCCL_SIM_NUMBERS", 4, INT_MAX, "a number of operations from 4",
-                &config.numbers);
+    read_number("XCCL_SIM_NUMBERS", 4, INT_MAX, "a number of operations from 4", &config.numbers);
     read_number("XCCL_SIM_LAUNCH_US", 0, 1000000, "microseconds from 0 to 1000000",
                 &config.launch_us);
 }

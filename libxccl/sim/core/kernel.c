@@ -15,7 +15,7 @@ struct launch {
     const struct xs_kernel *kernel;
     const struct xs_ctx    *ctx;
     unsigned                grid[2];
-    uint64_t                place; /* in the device's only queue */
+    uint64_t                place;       /* in the device's only queue */
     char                    arguments[]; /* copied: the caller's are gone when it runs */
 };
 

@@ -16,7 +16,6 @@ static void check_number(uint32_t number)
     }
 }
 
-
 #define RUN(name)                                                                                  \
     static void run_##name(const void *arguments, const unsigned block[2], const unsigned grid[2]) \
     {                                                                                              \

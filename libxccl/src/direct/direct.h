@@ -41,7 +41,7 @@ void xm_direct_break(struct xm_direct *d);
 /* The number of the next operation, in the order of the calls. */
 uint32_t xm_direct_next(struct xm_direct *d);
 /* The last number was not used, on any rank: the next operation gets it. */
-void     xm_direct_unused(struct xm_direct *d);
+void xm_direct_unused(struct xm_direct *d);
 /* Has the host been told that this operation is over? */
 bool xm_direct_done(const struct xm_direct *d, uint32_t number);
 /* A kernel that lingers has told it elsewhere. */

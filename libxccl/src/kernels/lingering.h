@@ -11,7 +11,7 @@ enum { XK_AGAIN, XK_TOLD, XK_LEAVES };
 /* What a block has in common. */
 struct xk_told {
     struct xk_exchange exchange;
-    uint64_t           ranks; /* where exchange.ranks came from, */
+    uint64_t           ranks;  /* where exchange.ranks came from, */
     uint32_t           serial; /* and which ones */
     uint32_t           values[XK_WORDS];
     uint32_t           number, verdict;

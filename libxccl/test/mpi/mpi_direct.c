@@ -377,8 +377,8 @@ static void absent(void)
 }
 
 static const struct mt_named_case cases[] = {
-    {"churn", churn}, {"crowd", crowd},     {"renew", renew},     {"bits", bits},
-    {"parts", parts}, {"reused", reused},   {"managed", managed}, {"pending", pending},
+    {"churn", churn},   {"crowd", crowd},     {"renew", renew},     {"bits", bits},
+    {"parts", parts},   {"reused", reused},   {"managed", managed}, {"pending", pending},
     {"absent", absent}, {"threads", threads}, {NULL, NULL},
 };
 

@@ -13,7 +13,7 @@
 
 enum { LAST = 1000, MIB = 1 << 20, UNIT = 64 << 10 };
 
-static int     streams, cleared;
+static int      streams, cleared;
 static uint64_t random_state = 20261122;
 
 /* Jobs are done at once, and kernels are there. */
@@ -155,8 +155,7 @@ static void test_workspaces(struct xm_arena *a)
             xm_arena_give(a, held[i].offset, held[i].bytes, 1);
         }
     }
-    CHECK(xm_arena_used(a) == begun, "%zu bytes at first, %zu at the end", begun,
-          xm_arena_used(a));
+    CHECK(xm_arena_used(a) == begun, "%zu bytes at first, %zu at the end", begun, xm_arena_used(a));
 }
 
 static void test_numbers(struct xm_arena *a)

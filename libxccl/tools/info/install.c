@@ -78,8 +78,8 @@ void info_find_kernels(const struct info *info, struct info_runtime *runtime)
         snprintf(runtime->kernels, sizeof(runtime->kernels), "%s", map->l_name);
     } else {
         find_in_lib(info->prefix, file, runtime->kernels, sizeof(runtime->kernels));
-        lib = (runtime->kernels[0] != '\0') ? dlopen(runtime->kernels, RTLD_LAZY | RTLD_LOCAL)
-                                            : NULL;
+        lib =
+            (runtime->kernels[0] != '\0') ? dlopen(runtime->kernels, RTLD_LAZY | RTLD_LOCAL) : NULL;
     }
     const struct xk_image *image = (lib != NULL) ? dlsym(lib, XK_IMAGE_SYMBOL) : NULL;
     if (runtime->kernels[0] == '\0') {

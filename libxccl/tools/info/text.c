@@ -72,7 +72,10 @@ static void print_direct(const struct info *info)
     }
     printf("  memory         %ld MiB of each device: room for some", mib);
     for (uint32_t ranks = 2; ranks <= XK_MAX_RANKS; ranks *= 2) {
-        printf("%s %ld communicators of %u ranks", (ranks == 2) ? "" : (ranks == 4) ? "," : " or",
+        printf("%s %ld communicators of %u ranks",
+               (ranks == 2)   ? ""
+               : (ranks == 4) ? ","
+                              : " or",
                (long)(((uint64_t)mib << 20) / xk_workspace_bytes(ranks)), (unsigned)ranks);
     }
     printf("\n");
