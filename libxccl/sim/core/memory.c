@@ -351,13 +351,14 @@ struct ipc_handle {
     uint64_t        magic;
     struct xs_place place;
     uint64_t        size;
+    int32_t         node;
 };
 _Static_assert(sizeof(struct ipc_handle) <= 64, "a handle has 64 bytes");
 
 enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
 {
     struct xs_range   range;
-    struct ipc_handle made = {.magic = IPC_MAGIC};
+    struct ipc_handle made = {.magic = IPC_MAGIC, .node = xs_config()->node};
 
     if (!xs_mem_find(ptr, &range) || (range.kind != XS_MEM_DEVICE) || range.imported) {
         return XS_INVALID_VALUE;
@@ -382,6 +383,9 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     }
     if (made.magic != IPC_MAGIC) {
         return XS_INVALID_VALUE;
+    }
+    if (made.node != xs_config()->node) {
+        return XS_MAP_FAILED; /* a pretend one, whose host memory is this one's all the same */
     }
     if (made.place.pid == getpid()) {
         return XS_INVALID_CONTEXT; /* as the runtimes say of the process that made the handle */

@@ -285,6 +285,33 @@ static void managed(void)
     mt_pair_free(&one);
 }
 
+/* The same of a pool, which the simulation's drivers refuse to export as the real ones do. */
+static void pools(void)
+{
+    enum { COUNT = 100000 };
+    int (*alloc)(void **, size_t, void *);
+    int (*give)(void *, void *);
+    void  *in = NULL, *out = NULL;
+    float *host = malloc(COUNT * sizeof(float));
+
+    *(void **)&alloc = mt_driver("cuMemAllocAsync", "hipMallocAsync");
+    *(void **)&give = mt_driver("cuMemFreeAsync", "hipFreeAsync");
+    bool has = (alloc != NULL) && (give != NULL) &&
+               (alloc(&in, COUNT * sizeof(float), NULL) == 0) &&
+               (alloc(&out, COUNT * sizeof(float), NULL) == 0);
+    mt_expect(has, "memory of a pool");
+    for (int i = 0; has && (i < 4); i++) {
+        expect_large(in, out, host, COUNT, i, "memory of a pool");
+        expect_large(in, out, host, 1000, i, "memory of a pool");
+        expect_path("direct", "little of it");
+    }
+    if (has) {
+        give(in, NULL);
+        give(out, NULL);
+    }
+    free(host);
+}
+
 /* A small operation is under way when a large one finds that it takes another path. */
 static void pending(void)
 {
@@ -379,7 +406,7 @@ static void absent(void)
 static const struct mt_named_case cases[] = {
     {"churn", churn},   {"crowd", crowd},     {"renew", renew},     {"bits", bits},
     {"parts", parts},   {"reused", reused},   {"managed", managed}, {"pending", pending},
-    {"absent", absent}, {"threads", threads}, {NULL, NULL},
+    {"absent", absent}, {"threads", threads}, {"pools", pools},     {NULL, NULL},
 };
 
 int main(int argc, char **argv)

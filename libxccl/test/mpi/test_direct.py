@@ -129,7 +129,7 @@ def test_renewal_of_many(openmpi):
 
 
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
-@pytest.mark.parametrize("case", ["parts", "reused", "managed", "pending"])
+@pytest.mark.parametrize("case", ["parts", "reused", "managed", "pools", "pending"])
 def test_mapped(openmpi, case, runtime):
     """Large vectors on the program's own memory: any part of it, freed and allocated again."""
     run(openmpi, 3, f"mpi_direct {case}", runtime).good()
@@ -207,13 +207,12 @@ def test_no_plugin(openmpi, tmp_path):
     shutil.copytree(openmpi.build.stage / "lib/xccl/sim", folder, symlinks=True)
     (folder / "cuda/libxccl-direct-cuda.so").unlink()
     result = loop(openmpi, 2, env={"LD_LIBRARY_PATH": str(folder / "cuda")})
-    if "another version" not in result.out and "is not installed" not in result.out:
-        # A real plugin lies beside the library, and the simulation cannot run it.
-        assert (openmpi.build.stage / "lib/xccl/libxccl-direct-cuda.so").exists()
-    never_joined(result, 2, "rank 0: .*")
+    # A real one may lie beside the library: the simulation cannot load it.
+    assert len(result.lines("copies by the runtime alone: .+")) == 2, result.out
+    never_joined(result, 2, "rank [01]: there are no kernels")
 
 
 def test_two_nodes(openmpi):
     """On pretend nodes the devices of other nodes are out of reach, though the host's memory is not."""
-    result = loop(openmpi, 2, env={"XCCL_SIM_NODES": "2"})
-    assert result.status == 0 and len(result.lines("all rounds good")) == 2, result.out
+    result = loop(openmpi, 4, env={"XCCL_SIM_NODES": "2"})
+    never_joined(result, 4, "the device cannot reach")

@@ -231,7 +231,7 @@ def test_routes(tmp_path, mpi, route, path, flavour):
     assert written["options"]["runtime"] == flavour
     assert [rank["device"] for rank in written["ranks"]] == [0, 1]
     used = written["ccl"] and written["ccl"]["name"]
-    assert used == (None if route == "mpi" else {"cuda": "nccl", "rocm": "rccl"}[flavour])
+    assert used == ({"cuda": "nccl", "rocm": "rccl"}[flavour] if path == "ccl" else None)
 
 
 def test_host_and_managed_memory(tmp_path, mpi):
