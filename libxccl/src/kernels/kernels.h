@@ -222,7 +222,7 @@ enum {
     XK_RANKS_HIGH,
     XK_NUMBER,
     XK_SERIAL, /* tells apart what was there before from what is there now */
-    XK_WORDS /* even */
+    XK_WORDS   /* even */
 };
 #define XK_COPIES 0xffffffffu
 struct xk_command {

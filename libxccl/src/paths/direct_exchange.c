@@ -40,7 +40,7 @@ static bool tell(struct xm_op *op, const struct xm_direct_form *form)
                                           [XK_BYTES] = (uint32_t)form->bytes,
                                           [XK_HOW] = (uint32_t)form->form | form->root << 8 |
                                                      form->what << 16,
-                                                                            [XK_RANKS_LOW] = (uint32_t)ranks,
+                                          [XK_RANKS_LOW] = (uint32_t)ranks,
                                           [XK_RANKS_HIGH] = (uint32_t)(ranks >> 32),
                                           [XK_NUMBER] = op->number_there,
                                           [XK_SERIAL] = d->serial};
