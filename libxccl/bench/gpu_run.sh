@@ -114,8 +114,8 @@ host_bars() { # ranks, --device or nothing
 
 # shellcheck disable=SC2086
 device_bars() { # ranks
-    ranks "$1" "$bin/xccl-run" $simulation "$build/bench/device_overhead-$family" $no_limit \
-        --large "$heaviest" "$build/bars-device-$1.json"
+    ranks "$1" "$bin/xccl-run" $simulation env "XCCL_TUNE=*:*:*:*:ccl" \
+        "$build/bench/device_overhead-$family" $no_limit --large "$heaviest" "$build/bars-device-$1.json"
 }
 
 start_bars() {
@@ -125,7 +125,8 @@ start_bars() {
 
 # By its path: a launcher may put its own folder first on PATH, and with it another Python.
 cupy() {
-    ranks "$1" "$bin/xccl-run" "$(command -v python3)" "$top/test/device/cupy_allreduce.py" --expect ccl \
+    ranks "$1" "$bin/xccl-run" env "XCCL_TUNE=*:*:*:*:ccl" "$(command -v python3)" \
+        "$top/test/device/cupy_allreduce.py" --expect ccl \
         --json "$out/cupy.json"
 }
 
