@@ -94,11 +94,22 @@ xcclResult_t xm_usable_pack(struct xm_op *op)
     return (res == xcclSuccess) ? pack(op, &op->recv) : res;
 }
 
-xcclResult_t xm_usable_unpack(struct xm_op *op)
+xcclResult_t xm_usable_copy_back(struct xm_op *op)
 {
     const struct xm_usable *b = &op->recv; /* nothing writes the send buffer */
 
-    return (b->packed && b->buffer->out) ? xm_unpack(&op->copier, b->buffer, b->ptr) : xcclSuccess;
+    if (!b->packed || !b->buffer->out) {
+        return xcclSuccess;
+    }
+    op->stage = XM_STAGE_COPY;
+    xcclResult_t res = xm_unpack(&op->copier, b->buffer, b->ptr);
+    if ((res == xcclSuccess) && (op->event == NULL)) {
+        res = xm_event_take(op->dev, op->home, &op->event);
+    }
+    if (res == xcclSuccess) {
+        res = op->dev->event_record(op->event, op->copier.stream);
+    }
+    return (res == xcclSuccess) ? xcclInProgress : res;
 }
 
 void xm_usable_free(struct xm_op *op)

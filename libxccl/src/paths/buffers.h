@@ -13,8 +13,11 @@ xcclResult_t xm_usable_begin(struct xm_op *op);
  */
 xcclResult_t xm_usable_prepare(struct xm_op *op);
 xcclResult_t xm_usable_pack(struct xm_op *op);
-/* The way back of a copy that was written, once the collective is over. */
-xcclResult_t xm_usable_unpack(struct xm_op *op);
+/*
+ * The way back of a copy that was written, once the collective is over. xcclInProgress: the
+ * operation is at stage XM_STAGE_COPY until its event is over.
+ */
+xcclResult_t xm_usable_copy_back(struct xm_op *op);
 void         xm_usable_free(struct xm_op *op);
 
 /* Copies from and to ordinary host memory on a stream wait for what the stream has. */

@@ -240,23 +240,12 @@ static xcclResult_t async_error(const struct xm_op *op)
                    (detail[0] != '\0') ? ": " : "", detail);
 }
 
-/* With the device entered. The vendor's work is over: what was packed goes back. */
+/* With the device entered. The vendor's work is over. */
 static xcclResult_t copy_back(struct xm_op *op)
 {
     xcclResult_t res = async_error(op);
 
-    if ((res != xcclSuccess) || !op->recv.packed || !op->buffers.recv.out) {
-        return res;
-    }
-    op->stage = XM_STAGE_COPY;
-    res = xm_usable_unpack(op);
-    if ((res == xcclSuccess) && (op->event == NULL)) {
-        res = xm_event_take(op->dev, op->vendor->device, &op->event);
-    }
-    if (res == xcclSuccess) {
-        res = op->dev->event_record(op->event, op->copier.stream);
-    }
-    return (res == xcclSuccess) ? xcclInProgress : res;
+    return (res == xcclSuccess) ? xm_usable_copy_back(op) : res;
 }
 
 static xcclResult_t progress_entered(struct xm_op *op)

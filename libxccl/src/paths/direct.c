@@ -140,26 +140,12 @@ static xcclResult_t query(struct xm_op *op)
     return xcclInProgress;
 }
 
-/* What was packed goes back. */
 static xcclResult_t copy_back(struct xm_op *op)
 {
-    xcclResult_t res = xcclSuccess;
-
     if (op->told) {
         xm_direct_set_done(op->direct, op->number_there);
     }
-    if (!op->recv.packed || !op->buffers.recv.out) {
-        return res;
-    }
-    op->stage = XM_STAGE_COPY;
-    res = xm_usable_unpack(op);
-    if (res == xcclSuccess) {
-        res = xm_event_take(op->dev, op->home, &op->event);
-    }
-    if (res == xcclSuccess) {
-        res = op->dev->event_record(op->event, op->copier.stream);
-    }
-    return (res == xcclSuccess) ? xcclInProgress : res;
+    return xm_usable_copy_back(op);
 }
 
 static xcclResult_t progress_entered(struct xm_op *op)
