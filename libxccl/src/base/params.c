@@ -128,9 +128,10 @@ static const struct row rows[] = {
      AT(rendezvous),
      240,
      1073741824},
-    {{"XCCL_DIRECT", "auto|off", "auto",
+    {{"XCCL_DIRECT", "auto|on|off", "auto",
       "Whether kernels of xccl's own copy, pack and carry collectives on one node, where "
-      "libxccl-direct-cuda.so or -hip.so is installed.",
+      "libxccl-direct-cuda.so or -hip.so is installed; auto: no collectives on ROCm, where nobody "
+      "has tried that, nor with NCCL_P2P_DISABLE.",
       "libxccl-mpi"},
      CHOICE,
      AT(direct),
@@ -412,6 +413,13 @@ int xc_launcher_socket(void)
     const char *fd = getenv("PMI_FD");
 
     return ((fd != NULL) && (fd[0] >= '0') && (fd[0] <= '9')) ? atoi(fd) : -1;
+}
+
+bool xc_peers_disabled(void)
+{
+    const char *value = getenv("NCCL_P2P_DISABLE"); /* RCCL's as well */
+
+    return (value != NULL) && (value[0] != '\0') && (strcmp(value, "0") != 0);
 }
 
 bool xc_one_hardware_queue(void)

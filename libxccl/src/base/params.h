@@ -16,6 +16,8 @@ enum xc_memory { XC_MEMORY_SAME, XC_MEMORY_MIXED };
 enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
 enum xc_p2p { XC_P2P_AUTO, XC_P2P_STAGED, XC_P2P_MPI };
 
+enum xc_direct { XC_DIRECT_AUTO, XC_DIRECT_ON, XC_DIRECT_OFF };
+
 struct xc_params {
     int         ccl;           /* enum xc_ccl */
     const char *ccl_library;   /* path or NULL */
@@ -33,7 +35,7 @@ struct xc_params {
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         p2p;           /* enum xc_p2p */
     long        rendezvous;    /* bytes */
-    int         direct;        /* 0: auto, 1: off */
+    int         direct;        /* enum xc_direct */
     long        direct_linger; /* us; 0: off, -1: auto */
     long        direct_memory; /* MiB */
     int         mpi_gpu_aware; /* enum xc_tristate */
@@ -61,6 +63,8 @@ XC_SHARED int xc_launcher_socket(void);
  * GPU_MAX_HW_QUEUES asks the vendor's runtime for that?
  */
 XC_SHARED bool xc_one_hardware_queue(void);
+/* Has the user told the vendor's library not to reach the memory of other devices? */
+XC_SHARED bool xc_peers_disabled(void);
 
 /* One row for listings (xccl-info -c, docs). */
 struct xc_param_row {

@@ -15,7 +15,7 @@ static int  numbered;   /* atomic: communicators agreed on */
 static bool have_seats; /* atomic */
 
 /* Variables that must be equal on all ranks. */
-enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, NUM_VARIABLES };
+enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, DIRECT, NUM_VARIABLES };
 
 struct xm_card {
     uint64_t variables[NUM_VARIABLES];
@@ -69,6 +69,7 @@ void xm_card_fill(struct xm_comm *xm, struct xm_card *card)
     card->variables[MEMORY] = (uint64_t)p->memory;
     card->variables[CREATE] = (uint64_t)p->comm_create;
     card->variables[SCRATCH] = (uint64_t)p->scratch;
+    card->variables[DIRECT] = (uint64_t)p->direct;
     card->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
     card->cost_us = xm_creation_measured_us();
     card->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
@@ -125,8 +126,8 @@ void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
 static xcclResult_t judge_variables(const struct xm_card *cards, int size)
 {
     static const char *const names[NUM_VARIABLES] = {
-        "XCCL_ROUTE",  "XCCL_CCL",         "XCCL_TUNE",   "XCCL_CHECK",
-        "XCCL_MEMORY", "XCCL_COMM_CREATE", "XCCL_SCRATCH"};
+        "XCCL_ROUTE",  "XCCL_CCL",         "XCCL_TUNE",    "XCCL_CHECK",
+        "XCCL_MEMORY", "XCCL_COMM_CREATE", "XCCL_SCRATCH", "XCCL_DIRECT"};
 
     for (int v = 0; v < NUM_VARIABLES; v++) {
         int like_first = 0, differs = -1;

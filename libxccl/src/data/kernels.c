@@ -229,7 +229,7 @@ static void begin_loading(const struct xc_device_ops *dev, int device)
 
 struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
 {
-    if (xc_params()->direct != 0) {
+    if (xc_params()->direct == XC_DIRECT_OFF) {
         return NULL;
     }
     for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
@@ -248,7 +248,7 @@ bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
             return __atomic_load_n(&all[i].state, __ATOMIC_ACQUIRE) == FAILED;
         }
     }
-    return xc_params()->direct != 0;
+    return xc_params()->direct == XC_DIRECT_OFF;
 }
 
 /* ---- copies ---- */

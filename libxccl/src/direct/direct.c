@@ -26,8 +26,9 @@ struct says {
 
 static bool wanted(const struct xm_comm *xm)
 {
-    return (xc_params()->direct == 0) && (xc_params()->route == XC_ROUTE_XCCL) && (xm->size > 1) &&
-           (xm->size <= XK_MAX_RANKS) && (xm->group != 0) && (xm->one_node || xm->seats_agreed);
+    return (xc_params()->direct != XC_DIRECT_OFF) && (xc_params()->route == XC_ROUTE_XCCL) &&
+           (xm->size > 1) && (xm->size <= XK_MAX_RANKS) && (xm->group != 0) &&
+           (xm->one_node || xm->seats_agreed);
 }
 
 static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_ops *dev, int device)
@@ -77,6 +78,21 @@ static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
     return XM_ARENA_READY;
 }
 
+/*
+ * What keeps it from being used by default: a path that may not work. ROCm's memory is not seen by
+ * kernels of other devices while they run, unless it is allocated for that.
+ */
+static const char *unless_asked_for(const struct xc_device_ops *dev)
+{
+    if (xc_params()->direct == XC_DIRECT_ON) {
+        return NULL;
+    }
+    if (strcmp(dev->name, "cuda") != 0) {
+        return "nobody has tried it on ROCm; XCCL_DIRECT=on does";
+    }
+    return xc_peers_disabled() ? "NCCL_P2P_DISABLE is set" : NULL;
+}
+
 static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device, void *out)
 {
     struct says     *mine = out;
@@ -87,6 +103,11 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
     mine->state = XM_ARENA_NEVER;
     if ((dev == NULL) || (device < 0)) {
         snprintf(mine->why, sizeof(mine->why), "no device is in use");
+        return;
+    }
+    const char *why = unless_asked_for(dev);
+    if (why != NULL) {
+        snprintf(mine->why, sizeof(mine->why), "%s", why);
         return;
     }
     if (dev->uuid_of(device, mine->uuid) == xcclSuccess) {

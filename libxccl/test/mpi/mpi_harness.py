@@ -22,7 +22,10 @@ SHARED_MEMORY = Path("/dev/shm")
 MARK = "XCCL_TEST_RUN"
 # Which path collectives take, where it can carry them: without either, direct before ccl.
 CCL = {"XCCL_TUNE": "*:*:*:2-inf:ccl#*:*:*:*:mpi"}
-DIRECT = {"XCCL_TUNE": "*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:*:mpi"}
+DIRECT = {
+    "XCCL_TUNE": "*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:*:mpi",
+    "XCCL_DIRECT": "on",
+}
 PATHS = {"ccl": CCL, "direct": DIRECT}
 SUPPRESSIONS = Path(__file__).with_name("tsan.supp")
 

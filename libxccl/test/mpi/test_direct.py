@@ -190,6 +190,21 @@ def test_off(family):
     never_joined(loop(family, 2, env={"XCCL_DIRECT": "off"}), 2, None)
 
 
+@pytest.mark.parametrize(
+    ("runtime", "env", "reason"),
+    [("rocm", {}, "nobody has tried it on ROCm"), ("cuda", {"NCCL_P2P_DISABLE": "1"}, "NCCL_P2P")],
+)
+def test_only_on_request(openmpi, runtime, env, reason):
+    """Where it may not work it has to be asked for."""
+    for asked in (False, True):
+        settings = {"XCCL_LOG": "info", **env, **({"XCCL_DIRECT": "on"} if asked else {})}
+        result = openmpi.run(2, f"mpi_loop {runtime} 5", sim=f"{runtime}:4", env=settings)
+        if asked:
+            assert {choice[2] for choice in choices(result)} == {"direct"}, result.out
+        else:
+            never_joined(result, 2, rf"rank 0: {reason}")
+
+
 def test_shared_device(openmpi):
     """Processes that take turns on a device would wait for each other's turns."""
     result = loop(openmpi, 3, sim="cuda:2")

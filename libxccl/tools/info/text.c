@@ -67,7 +67,7 @@ static void print_direct(const struct info *info)
         printf("  %-14s %s\n", runtime->name,
                (runtime->kernels[0] != '\0') ? runtime->kernels : runtime->kernels_why);
     }
-    if (xc_params()->direct != 0) {
+    if (xc_params()->direct == XC_DIRECT_OFF) {
         printf("  %-14s not used: XCCL_DIRECT=off\n", "");
     }
     printf("  memory         %ld MiB of each device: room for some", mib);
