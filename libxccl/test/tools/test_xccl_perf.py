@@ -223,7 +223,7 @@ def test_types_and_operations(tmp_path, any_mpi, kind):
 @pytest.mark.parametrize("flavour", ["cuda", "rocm"])
 def test_routes(tmp_path, mpi, route, path, flavour):
     run = ("--sim", f"{flavour}:2", "--route", route)
-    env = {"XCCL_DIRECT": "off"} if path == "ccl" else {}
+    env = {"XCCL_DIRECT": "off" if path == "ccl" else "on"}
     written = results(tmp_path, mpi, 2, "--max", "64", run=run, env=env)
     assert {r["path"] for r in written["results"]} == {path}
     assert written["route"] == route
