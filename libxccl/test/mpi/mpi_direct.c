@@ -109,7 +109,7 @@ static void churn(void)
     mt_expect(now <= threads + 4, "%d threads, and %d at the end", threads, now);
     long grown = resident_kib() - before;
 #ifdef __SANITIZE_ADDRESS__
-    grown = 0; /* it keeps what was freed, and finds what was not by itself */
+    grown = 0; /* it keeps what was freed: the release build measures */
 #endif
     mt_expect(grown < GROWTH_KIB, "memory has grown by %ld KiB", grown);
     mt_pair_free(&pair);
