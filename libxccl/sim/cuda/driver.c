@@ -105,7 +105,7 @@ static const struct {
     {12, 65536},     /* MAX_REGISTERS_PER_BLOCK */
     {13, 1000000},   /* CLOCK_RATE */
     {15, 1},         /* GPU_OVERLAP */
-    {16, 2},         /* MULTIPROCESSOR_COUNT */
+    {16, 32},        /* MULTIPROCESSOR_COUNT */
     {18, 0},         /* INTEGRATED */
     {19, 1},         /* CAN_MAP_HOST_MEMORY */
     {20, 0},         /* COMPUTE_MODE */

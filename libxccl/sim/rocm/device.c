@@ -174,7 +174,7 @@ static const struct {
     {24, 1},      /* ManagedMemory */
     {56, 1024},   /* MaxThreadsPerBlock */
     {61, 0},      /* ComputeCapabilityMinor */
-    {63, 2},      /* MultiprocessorCount */
+    {63, 32},     /* MultiprocessorCount */
     {65, 0},      /* PageableMemoryAccess */
     {68, 0},      /* PciDeviceId */
     {69, 0},      /* PciDomainID */

@@ -15,8 +15,8 @@
 enum { MAX_DEVICES = 64, SLOTS = 64, STREAMS = 8, THREADS = 512, POLLS_PER_LOOK = 4096 };
 /* More blocks do not make a copy over NVLink faster, and take room from the program's kernels. */
 enum { BLOCK_BYTES = 64 << 10, MOST_BLOCKS = 16 };
-/* Each of them holds a multiprocessor while it lingers. */
-enum { ATTENDING_BLOCKS = 4 };
+/* Each of them holds a multiprocessor while it lingers: many are at most a quarter of a device. */
+enum { FEW_BLOCKS = 4, MANY_BLOCKS = 32, SHARE = 4 };
 /* Enough for a GPU of today. */
 enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
 
@@ -149,6 +149,18 @@ static xcclResult_t launch_once(struct xm_kernels *k)
     return (res == xcclSuccess) ? k->dev->stream_sync(k->streams[0]) : res;
 }
 
+/* To linger for calls that have work for them; the same on equal devices. */
+static unsigned many_blocks(const struct xm_kernels *k)
+{
+    int processors = 0;
+
+    if ((k->dev->multiprocessors_of(k->device, &processors) != xcclSuccess) ||
+        (processors < SHARE * FEW_BLOCKS)) {
+        return FEW_BLOCKS;
+    }
+    return (processors / SHARE < MANY_BLOCKS) ? (unsigned)(processors / SHARE) : MANY_BLOCKS;
+}
+
 static xcclResult_t load_memory(struct xm_kernels *k)
 {
     const struct xc_device_ops *dev = k->dev;
@@ -173,11 +185,11 @@ static xcclResult_t load_memory(struct xm_kernels *k)
                              k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1);
+        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1, 1);
     }
     if (res == xcclSuccess) {
         res = xm_lingering_init(&k->attendant, dev, k->linger, &k->shared->attended, k->relays + 1,
-                                ATTENDING_BLOCKS);
+                                FEW_BLOCKS, many_blocks(k));
     }
     return (res == xcclSuccess) ? launch_once(k) : res;
 }

@@ -15,6 +15,7 @@ enum {
     SPINS = 4096,
     SAVED_NS = 3500, /* what a command saves against a launch; 2 H200s */
     MOST_WASTED = 10,
+    MOST_SMALL = 16,
 };
 
 static uint64_t idle_time(const struct xc_device_ops *dev)
@@ -33,23 +34,30 @@ static uint64_t idle_time(const struct xc_device_ops *dev)
 
 xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_ops *dev,
                                void *function, struct xm_post *post, struct xk_relay *relay,
-                               unsigned blocks)
+                               unsigned few, unsigned many)
 {
     l->dev = dev;
     l->function = function;
     l->post = post;
     l->relay = relay;
-    l->blocks = blocks;
+    l->few = few;
+    l->many = many;
     l->idle_ns = idle_time(dev);
     l->adapts = (xc_params()->direct_linger < 0);
     pthread_mutex_init(&l->lock, NULL);
     return dev->stream_create_urgent(&l->stream);
 }
 
-/* values: the first command, or NULL. */
-static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, const uint32_t *values)
+unsigned xm_linger_blocks(const struct xm_lingering *l)
 {
-    const unsigned   grid[2] = {l->blocks, 1};
+    return l->many;
+}
+
+/* values: the first command, or NULL. */
+static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, unsigned blocks,
+                           const uint32_t *values)
+{
+    const unsigned   grid[2] = {blocks, 1};
     struct xk_linger what = {.command = &l->post->command,
                              .answers = &l->post->answers,
                              .relay = l->relay,
@@ -59,7 +67,9 @@ static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, const uint3
                              .number = l->number,
                              .first = (values != NULL)};
 
+    l->blocks = blocks;
     l->served = 0;
+    l->small = 0;
     if (values != NULL) {
         memcpy(what.values, values, sizeof(what.values));
         l->number++;
@@ -69,7 +79,7 @@ static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, const uint3
 
 xcclResult_t xm_linger_once(struct xm_lingering *l)
 {
-    xcclResult_t res = launch(l, 0, NULL);
+    xcclResult_t res = launch(l, 0, 1, NULL);
 
     return (res == xcclSuccess) ? l->dev->stream_sync(l->stream) : res;
 }
@@ -98,14 +108,26 @@ static bool worth_trying(struct xm_lingering *l)
     return l->skips == 0;
 }
 
-static void tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
+/* The first words say that all are there. */
+static void tell(struct xm_lingering *l, const uint32_t *values)
 {
+    bool more = (xk_how_form(values[XK_HOW]) == XK_MAPPED);
+
     l->number++;
     l->served++;
-    for (int i = 0; i < XK_WORDS; i++) {
+    for (int i = more ? XK_ALL_WORDS - 1 : XK_WORDS - 1; i >= 0; i--) {
         __atomic_store_n(&l->post->command.word[i], values[i] | (uint64_t)l->number << 32,
                          __ATOMIC_RELEASE);
     }
+}
+
+/* What is launched next runs after it. */
+static void tell_to_leave(struct xm_lingering *l)
+{
+    const uint32_t values[XK_WORDS] = {[XK_HOW] = xk_how(XK_LEAVE, 0, 1, 0, 0)};
+
+    tell(l, values);
+    l->launched = false;
 }
 
 static void tell_copy(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
@@ -114,7 +136,7 @@ static void tell_copy(struct xm_lingering *l, void *to, const void *from, uint32
     const uint32_t values[XK_WORDS] = {
         [XK_IN_LOW] = (uint32_t)f,  [XK_IN_HIGH] = (uint32_t)(f >> 32),
         [XK_OUT_LOW] = (uint32_t)t, [XK_OUT_HIGH] = (uint32_t)(t >> 32),
-        [XK_BYTES] = bytes,         [XK_HOW] = XK_COPIES};
+        [XK_BYTES] = bytes,         [XK_HOW] = xk_how(XK_COPIES, 0, 1, 0, 0)};
 
     tell(l, values);
 }
@@ -166,7 +188,7 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
     if (l->launched && (answer(&a->alive) == l->epoch)) {
         copied = ask(l, to, from, bytes);
     } else if (!l->launched && close && (l->idle_ns > 0) && worth_trying(l)) {
-        l->launched = (launch(l, l->idle_ns, NULL) == xcclSuccess);
+        l->launched = (launch(l, l->idle_ns, l->few, NULL) == xcclSuccess);
     }
     pthread_mutex_unlock(&l->lock);
     return copied;
@@ -184,9 +206,21 @@ static void take_back(struct xm_lingering *l)
     }
 }
 
-bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
+/* Has it blocks that the command needs, and not for long blocks that none needs? */
+static bool has_the_right_width(struct xm_lingering *l, bool wide)
+{
+    if (wide) {
+        l->small = 0;
+        return l->blocks > l->few;
+    }
+    l->small += (l->blocks > l->few);
+    return l->small <= MOST_SMALL;
+}
+
+bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])
 {
     const struct xk_answers *a = &l->post->answers;
+    bool                     wide = (xk_how_blocks(values[XK_HOW]) > l->few);
 
     if ((l->idle_ns == 0) || (pthread_mutex_trylock(&l->lock) != 0)) {
         return false;
@@ -200,11 +234,16 @@ bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS])
     take_back(l);
     if (l->busy) {
         told = false;
-    } else if (l->launched) {
+    } else if (l->launched && has_the_right_width(l, wide)) {
         tell(l, values);
         told = true;
+    } else if (l->launched) {
+        tell_to_leave(l);
+        l->launched = told =
+            (launch(l, l->idle_ns, wide ? l->many : l->few, values) == xcclSuccess);
     } else if (close && worth_trying(l)) {
-        l->launched = told = (launch(l, l->idle_ns, values) == xcclSuccess);
+        l->launched = told =
+            (launch(l, l->idle_ns, wide ? l->many : l->few, values) == xcclSuccess);
     }
     l->busy = l->busy || told;
     pthread_mutex_unlock(&l->lock);

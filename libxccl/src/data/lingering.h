@@ -9,6 +9,8 @@
  * It never keeps anybody from anything for long: it leaves when nothing came for
  * XCCL_DIRECT_LINGER, and in any case after a few milliseconds; copies wait neither for it to begin
  * nor to end, since the runtime's copies serve as well.
+ *
+ * It has few blocks, or many where commands come that have work for them.
  */
 #ifndef XM_DATA_LINGERING_H
 #define XM_DATA_LINGERING_H
@@ -29,7 +31,9 @@ struct xm_lingering {
     void                       *function;
     struct xm_post             *post;
     struct xk_relay            *relay;
-    unsigned                    blocks;
+    unsigned                    few, many; /* blocks */
+    unsigned                    blocks;    /* of the last launch */
+    unsigned                    small;     /* commands in a row that few blocks would do for */
     xcclStream_t                stream;
     pthread_mutex_t             lock;
     uint64_t                    idle_ns;  /* 0: it never lingers */
@@ -48,7 +52,7 @@ struct xm_lingering {
 /* With the device entered; the post, and the relay in device memory, are zeroed. */
 xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_ops *dev,
                                void *function, struct xm_post *post, struct xk_relay *relay,
-                               unsigned blocks);
+                               unsigned few, unsigned many);
 /* Begin and end at once, so that it is loaded. */
 xcclResult_t xm_linger_once(struct xm_lingering *l);
 /* As xm_quick_copy(). */
@@ -58,7 +62,9 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
  * Have a command carried out, and go on: the kernel is told, or is launched with it if the last
  * one was a short while ago. False: nothing was done. With the device entered.
  */
-bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_WORDS]);
+bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS]);
+/* The most blocks that a command may find there. */
+unsigned xm_linger_blocks(const struct xm_lingering *l);
 /* xcclSuccess: it is over. *lost_p: the kernel has left without it, and it was never begun. */
 xcclResult_t xm_linger_query(struct xm_lingering *l, bool *lost_p);
 /* The command told last is not waited for any more: others are, once the kernel is through. */

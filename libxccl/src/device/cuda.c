@@ -63,6 +63,7 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(device_name, "cuDeviceGetName", (char *, int, CUdevice))                                     \
     X(device_uuid, "cuDeviceGetUuid", (unsigned char *, CUdevice))                                 \
     X(device_bus_id, "cuDeviceGetPCIBusId", (char *, int, CUdevice))                               \
+    X(device_attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                            \
     X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                         \
     X(ctx_get, "cuCtxGetCurrent", (CUcontext *))                                                   \
     X(ctx_device, "cuCtxGetDevice", (CUdevice *))                                                  \
@@ -346,6 +347,17 @@ static xcclResult_t cuda_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_B
     return xcclSuccess;
 }
 
+static xcclResult_t cuda_multiprocessors_of(int device, int *count_p)
+{
+    enum { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16 };
+    CUdevice handle;
+
+    CHECK(cu.device_get(&handle, device), "cuDeviceGet");
+    CHECK(cu.device_attribute(count_p, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, handle),
+          "cuDeviceGetAttribute");
+    return xcclSuccess;
+}
+
 static xcclResult_t cuda_bus_id_of(int device, char *buf, size_t len)
 {
     CUdevice handle;
@@ -589,6 +601,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .name_of = cuda_name_of,
     .uuid_of = cuda_uuid_of,
     .bus_id_of = cuda_bus_id_of,
+    .multiprocessors_of = cuda_multiprocessors_of,
     .stream_create = cuda_stream_create,
     .stream_create_urgent = cuda_stream_create_urgent,
     .stream_destroy = cuda_stream_destroy,

@@ -57,6 +57,7 @@ struct xc_device_ops {
     xcclResult_t (*name_of)(int device, char *buf, size_t len);
     xcclResult_t (*uuid_of)(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]);
     xcclResult_t (*bus_id_of)(int device, char *buf, size_t len); /* "0000:18:00.0" */
+    xcclResult_t (*multiprocessors_of)(int device, int *count_p);
 
     /* Work on the device entered. Streams are non-blocking towards the default stream. */
     xcclResult_t (*stream_create)(xcclStream_t *stream_p);

@@ -49,6 +49,7 @@ struct hip_pointer_attributes {
     X(device_name, "hipDeviceGetName", (char *, int, int))                                         \
     X(device_uuid, "hipDeviceGetUuid", (unsigned char *, int))                                     \
     X(device_bus_id, "hipDeviceGetPCIBusId", (char *, int, int))                                   \
+    X(device_attribute, "hipDeviceGetAttribute", (int *, int, int))                                \
     X(pointer_attributes, "hipPointerGetAttributes",                                               \
       (struct hip_pointer_attributes *, const void *))                                             \
     X(peek_error, "hipPeekAtLastError", (void))                                                    \
@@ -299,6 +300,15 @@ static xcclResult_t hip_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BY
     return xcclSuccess;
 }
 
+static xcclResult_t hip_multiprocessors_of(int device, int *count_p)
+{
+    enum { hipDeviceAttributeMultiprocessorCount = 63 };
+
+    CHECK(hip.device_attribute(count_p, hipDeviceAttributeMultiprocessorCount, device),
+          "hipDeviceGetAttribute");
+    return xcclSuccess;
+}
+
 static xcclResult_t hip_bus_id_of(int device, char *buf, size_t len)
 {
     CHECK(hip.device_bus_id(buf, (int)len, device), "hipDeviceGetPCIBusId");
@@ -528,6 +538,7 @@ const struct xc_device_ops xc_hip_ops = {
     .name_of = hip_name_of,
     .uuid_of = hip_uuid_of,
     .bus_id_of = hip_bus_id_of,
+    .multiprocessors_of = hip_multiprocessors_of,
     .stream_create = hip_stream_create,
     .stream_create_urgent = hip_stream_create_urgent,
     .stream_destroy = hip_stream_destroy,

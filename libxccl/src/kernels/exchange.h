@@ -7,7 +7,7 @@
  *
  * Every rank writes at least a header to every other, and waits for one from every other. So a rank
  * that begins operation n + 2 knows that nobody reads what came for operation n any more, and two
- * sets of slots are enough. Block b needs nothing but what the blocks b of the others write.
+ * sets of slots are enough.
  */
 #ifndef XK_KERNELS_EXCHANGE_H
 #define XK_KERNELS_EXCHANGE_H
@@ -18,7 +18,7 @@
 #include "kernels/arithmetic.h"
 
 /* A waiting thread looks for the host's word to give up every so many polls. */
-enum { XK_POLLS_PER_LOOK = 1 << 14, XK_AT_ONCE = 4, XK_BLOCK_BYTES = 512 * 16 };
+enum { XK_POLLS_PER_LOOK = 1 << 14, XK_AT_ONCE = 4 };
 
 /* Reductions that have code of their own: looking one up for each unit takes its time. */
 #define XK_OWN_CODE(X)                                                                             \
@@ -556,22 +556,22 @@ XK_DEVICE void settle(uint32_t elsewhere)
     }
 }
 
-/* The last block tells the host. */
-XK_DEVICE void tell_host(uint32_t *finished, uint32_t *done, uint32_t number, uint32_t elsewhere)
+/* In one thread, once all blocks have come here: true. */
+XK_DEVICE int is_last(uint32_t *finished, uint32_t blocks, uint32_t elsewhere)
 {
     __syncthreads();
     if (threadIdx.x != 0) {
-        return;
+        return 0;
     }
     settle(elsewhere);
-    if (gridDim.x > 1) {
-        if (atomicAdd(finished, 1) != gridDim.x - 1) {
-            return;
+    if (blocks > 1) {
+        if (atomicAdd(finished, 1) != blocks - 1) {
+            return 0;
         }
         *finished = 0;
         settle(elsewhere);
     }
-    *(volatile uint32_t *)done = number;
+    return 1;
 }
 
 #if defined(XK_SIMULATED)
@@ -611,8 +611,9 @@ XK_KERNEL(xk_exchange)(XK_ARGUMENT struct xk_exchange given)
 #endif
 
     exchange(&a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)gridDim.x * blockDim.x);
-    tell_host((uint32_t *)XK_PLACE((uint64_t)a.finished, 4),
-              (uint32_t *)XK_PLACE((uint64_t)a.done, 4), a.number, a.elsewhere);
+    if (is_last((uint32_t *)XK_PLACE((uint64_t)a.finished, 4), gridDim.x, a.elsewhere)) {
+        *(volatile uint32_t *)XK_PLACE((uint64_t)a.done, 4) = a.number;
+    }
 }
 
 #endif

@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 2
+#define XK_VERSION 3
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -72,13 +72,13 @@ struct xk_pack {
  * Each rank has a workspace for a communicator, which the others write to. For either parity of the
  * operation's number there is a slot for each rank that writes: a header of 16 bytes, and from
  * XK_SLOT_HEADER on words of 16 bytes, of which 8 are data. Behind the slots are the words by which
- * blocks of the mapped kernels meet.
+ * the ranks of a mapped kernel meet: a line for their coming and one for their going.
  */
 enum {
     XK_MAX_RANKS = 8,
     XK_SLOT_HEADER = 128,
-    XK_MOST_BLOCKS = 256, /* of a mapped kernel */
-    XK_MEETING_BYTES = 2 * XK_MOST_BLOCKS * XK_MAX_RANKS * 4,
+    XK_MEETING_LINE = 128,
+    XK_MEETING_BYTES = 2 * XK_MEETING_LINE,
 };
 
 /* Bytes that one rank can send to another: the fewer ranks, the more, in the same memory. */
@@ -191,50 +191,85 @@ XK_ANYWHERE struct xk_part xk_part_of(enum xk_form form, uint32_t root, uint32_t
 
 /*
  * xk_mapped: large ones. The ranks meet, one rank reduces a stretch from several buffers into
- * several; or it fetches from several, each into one; then they meet again.
+ * several; or it fetches from several, each into one; then they meet again. Sources and targets are
+ * in an order of each rank's own, so that not all are at the same rank at once; a reduction's begin
+ * with rank `turn`, and are added in the order of the ranks.
  */
 struct xk_mapped {
     struct xk_ranks ranks;
     uint64_t        from[XK_MAX_RANKS], to[XK_MAX_RANKS];
-    uint64_t        bytes[XK_MAX_RANKS]; /* of each; of a reduction the first counts for all */
-    uint32_t        sources, targets;    /* targets 0: source i goes to target i */
+    uint64_t        bytes;            /* of each */
+    uint32_t        sources, targets; /* targets 0: source i goes to target i */
+    uint32_t        turn;
     uint32_t        number;
     uint32_t        what;
+    uint32_t        spare;
     uint32_t       *finished;
     uint32_t       *done;
 };
 
 /*
- * xk_linger: a kernel that stays and carries out what it is told: copies, or exchanges. Its first
- * block listens to the host, and tells the others what is too much for one. A device reads at least
- * 8 bytes at once, so each word of a command has the command's number beside its value: the command
- * is there when all numbers are the same and new.
+ * xk_linger: a kernel that stays and carries out what it is told: copies, exchanges, or what
+ * xk_mapped does. Its first block listens to the host, and tells the others what is too much for
+ * one. A device reads at least 8 bytes at once, so each word of a command has the command's number
+ * beside its value: the command is there when all numbers are the same and new.
  */
 enum {
-    XK_IN_LOW, /* of a copy: from */
-    XK_IN_HIGH,
-    XK_OUT_LOW, /* to */
+    XK_IN_LOW,  /* of a copy: from */
+    XK_IN_HIGH, /* mapped: sources | targets << 8 | turn << 16 */
+    XK_OUT_LOW, /* to; mapped: bytes */
     XK_OUT_HIGH,
-    XK_BYTES,
-    /* form | root << 8 | elsewhere << 15 | what << 16; XK_COPIES: a copy. Below: of exchanges. */
-    XK_HOW,
+    XK_BYTES, /* at most 4 GiB less 1 */
+    XK_HOW,   /* xk_how() */
+    /* No more of a copy. */
     XK_RANKS_LOW,
     XK_RANKS_HIGH,
     XK_NUMBER,
     XK_SERIAL, /* tells apart what was there before from what is there now */
-    XK_WORDS   /* even */
+    XK_WORDS,  /* even */
+    /* Mapped: low and high of each address. */
+    XK_FROM = XK_WORDS,
+    XK_TO = XK_FROM + 2 * XK_MAX_RANKS,
+    XK_ALL_WORDS = XK_TO + 2 * XK_MAX_RANKS
 };
-#define XK_COPIES 0xffffffffu
+/* In the place of a form. */
+enum { XK_MAPPED = XK_NUM_FORMS, XK_COPIES, XK_LEAVE };
+XK_ANYWHERE uint32_t xk_how(uint32_t form, uint32_t root, uint32_t blocks, uint32_t elsewhere,
+                            uint32_t what)
+{
+    return form | root << 4 | blocks << 8 | elsewhere << 15 | what << 16;
+}
+XK_ANYWHERE uint32_t xk_how_form(uint32_t how)
+{
+    return how & 0xf;
+}
+XK_ANYWHERE uint32_t xk_how_root(uint32_t how)
+{
+    return (how >> 4) & 0xf;
+}
+/* That it is for, if the kernel has as many. */
+XK_ANYWHERE uint32_t xk_how_blocks(uint32_t how)
+{
+    return (how >> 8) & 0x7f;
+}
+XK_ANYWHERE uint32_t xk_how_elsewhere(uint32_t how)
+{
+    return (how >> 15) & 1;
+}
+XK_ANYWHERE uint32_t xk_how_what(uint32_t how)
+{
+    return how >> 16;
+}
 struct xk_command {
-    uint64_t word[XK_WORDS]; /* value | number << 32 */
+    uint64_t word[XK_ALL_WORDS]; /* value | number << 32 */
 };
 /* Device memory, zeroed once: what the first block tells the others, and what they answer. */
 struct xk_relay {
-    uint64_t word[XK_WORDS]; /* as in a command */
-    uint64_t leave, spare;   /* the epoch of the kernel that is to end */
-    uint32_t arrived;        /* blocks that have done their part */
-    uint32_t ended;          /* number of the last command that all have done */
-    uint64_t room[3];        /* whole lines: several lie side by side */
+    uint64_t word[XK_ALL_WORDS]; /* as in a command */
+    uint64_t leave, spare;       /* the epoch of the kernel that is to end */
+    uint32_t arrived;            /* blocks that have done their part */
+    uint32_t ended;              /* number of the last command that all have done */
+    uint64_t room[3];            /* whole lines: several lie side by side */
 };
 /* Host memory that the device writes to. */
 struct xk_answers {
@@ -251,7 +286,7 @@ struct xk_linger {
     uint32_t                 epoch;
     uint32_t                 number; /* of the last command before it */
     uint32_t                 first;  /* is the command below the first one, of the next number? */
-    uint32_t                 values[XK_WORDS];
+    uint32_t                 values[XK_ALL_WORDS];
 };
 
 #endif

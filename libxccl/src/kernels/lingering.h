@@ -3,17 +3,17 @@
 #ifndef XK_KERNELS_LINGERING_H
 #define XK_KERNELS_LINGERING_H
 
-#include "kernels/exchange.h"
-#include "kernels/moving.h"
+#include "kernels/mapped.h"
 
 enum { XK_AGAIN, XK_TOLD, XK_LEAVES };
 
 /* What a block has in common. */
 struct xk_told {
     struct xk_exchange exchange;
-    uint64_t           ranks;  /* where exchange.ranks came from, */
+    struct xk_mapped   mapped; /* with the ranks of the exchange */
+    uint64_t           ranks;  /* where those came from, */
     uint32_t           serial; /* and which ones */
-    uint32_t           values[XK_WORDS];
+    uint32_t           values[XK_ALL_WORDS];
     uint32_t           number, verdict;
 };
 
@@ -23,31 +23,47 @@ XK_DEVICE uint64_t told_address(const struct xk_told *t, uint32_t low)
 }
 
 /* One request on the bus: the lanes of a warp load a command side by side. */
-XK_DEVICE void load_words(const char *command, uint32_t count, struct xk_16 *words)
+XK_DEVICE void load_words(const char *command, uint32_t from, uint32_t to, struct xk_16 *words)
 {
-    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+    for (uint32_t i = from + threadIdx.x; i < to; i += blockDim.x) {
         words[i] = load_16(command + 16 * i);
     }
     XK_SYNC_WARP();
 }
 
-/* The command is there when all of its words have the same number, and a new one. */
-XK_DEVICE int is_whole(const struct xk_16 *words, uint32_t last)
+/* Words of the same command, and of a new one. */
+XK_DEVICE int are_whole(const struct xk_16 *words, uint32_t from, uint32_t to, uint32_t last)
 {
     uint32_t number = (uint32_t)(words[0].x >> 32);
     int      whole = ((int32_t)(number - last) > 0);
 
-    for (uint32_t i = 0; i < XK_WORDS / 2; i++) {
+    for (uint32_t i = from; i < to; i++) {
         whole = whole && has_come(&words[i], number);
     }
     return whole;
 }
 
+XK_DEVICE int says_more(const struct xk_16 *words)
+{
+    return xk_how_form((uint32_t)words[XK_HOW / 2].y) == XK_MAPPED;
+}
+
 XK_DEVICE void keep_words(const struct xk_16 *words, struct xk_told *t)
 {
-    for (uint32_t i = threadIdx.x; (t->verdict == XK_TOLD) && (i < XK_WORDS / 2); i += blockDim.x) {
+    uint32_t count = says_more(words) ? XK_ALL_WORDS / 2 : XK_WORDS / 2;
+
+    for (uint32_t i = threadIdx.x; (t->verdict == XK_TOLD) && (i < count); i += blockDim.x) {
         t->values[2 * i] = (uint32_t)words[i].x;
         t->values[2 * i + 1] = (uint32_t)words[i].y;
+    }
+}
+
+/* The rest was written before the first words. */
+XK_DEVICE void load_rest(const char *command, struct xk_16 *words)
+{
+    XK_SYNC_WARP(); /* all have read the verdict */
+    if (says_more(words)) {
+        load_words(command, XK_WORDS / 2, XK_ALL_WORDS / 2, words);
     }
 }
 
@@ -56,11 +72,11 @@ XK_DEVICE void listen_to_host(const char *command, uint32_t last, uint64_t begun
                               const struct xk_linger *a, struct xk_16 *words, struct xk_told *t)
 {
     do {
-        load_words(command, XK_WORDS / 2, words);
+        load_words(command, 0, XK_WORDS / 2, words);
         if (threadIdx.x == 0) {
             uint64_t now = now_ns();
             t->number = (uint32_t)(words[0].x >> 32);
-            t->verdict = is_whole(words, last) ? XK_TOLD : XK_AGAIN;
+            t->verdict = are_whole(words, 0, XK_WORDS / 2, last) ? XK_TOLD : XK_AGAIN;
             if ((t->verdict == XK_AGAIN) &&
                 ((now - idle > a->idle_ns) || (now - begun > a->life_ns))) {
                 t->verdict = XK_LEAVES;
@@ -72,7 +88,10 @@ XK_DEVICE void listen_to_host(const char *command, uint32_t last, uint64_t begun
             XK_PAUSE();
         }
     } while (t->verdict == XK_AGAIN);
-    keep_words(words, t);
+    if (t->verdict == XK_TOLD) {
+        load_rest(command, words);
+        keep_words(words, t);
+    }
 }
 
 /* Wait for what the first block has to tell; by the first warp of another one. */
@@ -80,12 +99,13 @@ XK_DEVICE void listen_to_first(const char *relay, uint32_t last, uint32_t epoch,
                                struct xk_16 *words, struct xk_told *t)
 {
     do {
-        load_words(relay, XK_WORDS / 2 + 1, words);
+        load_words(relay, 0, XK_ALL_WORDS / 2 + 1, words);
         if (threadIdx.x == 0) {
+            uint32_t count = says_more(words) ? XK_ALL_WORDS / 2 : XK_WORDS / 2;
             t->number = (uint32_t)(words[0].x >> 32);
-            t->verdict = is_whole(words, last)                        ? XK_TOLD
-                         : ((uint32_t)words[XK_WORDS / 2].x == epoch) ? XK_LEAVES
-                                                                      : XK_AGAIN;
+            t->verdict = are_whole(words, 0, count, last)                 ? XK_TOLD
+                         : ((uint32_t)words[XK_ALL_WORDS / 2].x == epoch) ? XK_LEAVES
+                                                                          : XK_AGAIN;
         }
         XK_SYNC_WARP();
         if (t->verdict == XK_AGAIN) {
@@ -96,24 +116,19 @@ XK_DEVICE void listen_to_first(const char *relay, uint32_t last, uint32_t epoch,
     keep_words(words, t);
 }
 
-/*
- * How many blocks a command is for: the same on all ranks. Telling the others takes a microsecond,
- * in which one block moves as much again.
- */
 XK_DEVICE uint32_t blocks_of(const struct xk_told *t)
 {
-    uint32_t blocks = (t->values[XK_BYTES] + XK_BLOCK_BYTES - 1) / XK_BLOCK_BYTES;
+    uint32_t blocks = xk_how_blocks(t->values[XK_HOW]);
 
-    if ((t->values[XK_HOW] == XK_COPIES) || (blocks <= 2)) {
-        return 1;
-    }
     return (blocks < gridDim.x) ? blocks : gridDim.x;
 }
 
 /* Tell the other blocks. */
 XK_DEVICE void relay_words(uint64_t relay, const struct xk_told *t)
 {
-    for (uint32_t i = threadIdx.x; i < XK_WORDS / 2; i += blockDim.x) {
+    uint32_t more = (xk_how_form(t->values[XK_HOW]) == XK_MAPPED);
+
+    for (uint32_t i = threadIdx.x; i < (more ? XK_ALL_WORDS / 2 : XK_WORDS / 2); i += blockDim.x) {
         struct xk_16 w = {t->values[2 * i] | (uint64_t)t->number << 32,
                           t->values[2 * i + 1] | (uint64_t)t->number << 32};
         store_16_at_once(relay + 16 * i, w);
@@ -140,27 +155,59 @@ XK_DEVICE void know_ranks(struct xk_told *t)
     __syncthreads();
 }
 
+XK_DEVICE void carry_out_mapped(struct xk_told *t, uint32_t blocks)
+{
+    struct xk_mapped *a = &t->mapped;
+
+    for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += blockDim.x) {
+        a->from[k] = told_address(t, XK_FROM + 2 * k);
+        a->to[k] = told_address(t, XK_TO + 2 * k);
+    }
+    if (threadIdx.x == 0) {
+        a->bytes = told_address(t, XK_OUT_LOW);
+        a->sources = t->values[XK_IN_HIGH] & 0xff;
+        a->targets = (t->values[XK_IN_HIGH] >> 8) & 0xff;
+        a->turn = t->values[XK_IN_HIGH] >> 16;
+        a->number = t->values[XK_NUMBER];
+        a->what = xk_how_what(t->values[XK_HOW]);
+    }
+    __syncthreads();
+#if defined(XK_SIMULATED)
+    struct xk_mapped placed = *a;
+    struct xk_ranks  ranks = t->exchange.ranks;
+    place_mapped(&placed);
+    place_ranks(&ranks);
+    work_mapped(&ranks, &placed, blocks);
+#else
+    work_mapped(&t->exchange.ranks, a, blocks);
+#endif
+}
+
 XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks)
 {
     uint32_t how = t->values[XK_HOW];
     uint64_t in = told_address(t, XK_IN_LOW), out = told_address(t, XK_OUT_LOW);
     uint32_t bytes = t->values[XK_BYTES];
 
-    if (how == XK_COPIES) {
+    if (xk_how_form(how) == XK_COPIES) {
         move_bytes(XK_PLACE(out, bytes), XK_PLACE(in, bytes), bytes, threadIdx.x, blockDim.x);
         return;
     }
     know_ranks(t);
+    if (xk_how_form(how) == XK_MAPPED) {
+        carry_out_mapped(t, blocks);
+        return;
+    }
     struct xk_exchange *a = &t->exchange;
     for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += blockDim.x) {
         a->parts[k] =
-            xk_part_of((enum xk_form)(how & 0xff), (how >> 8) & 0x7f, a->ranks.rank, k, bytes);
+            xk_part_of((enum xk_form)xk_how_form(how), xk_how_root(how), a->ranks.rank, k, bytes);
     }
     if (threadIdx.x == 0) {
         a->in = in;
         a->out = out;
         a->number = t->values[XK_NUMBER];
-        a->what = how >> 16;
+        a->what = xk_how_what(how);
     }
     __syncthreads();
 #if defined(XK_SIMULATED)
@@ -171,6 +218,17 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks)
     exchange(a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
 }
 
+XK_DEVICE void go_with_all(const struct xk_told *t)
+{
+#if defined(XK_SIMULATED)
+    struct xk_ranks ranks = t->exchange.ranks;
+    place_ranks(&ranks);
+    all_go(&ranks, t->mapped.number);
+#else
+    all_go(&t->exchange.ranks, t->mapped.number);
+#endif
+}
+
 /*
  * The last block that has done its part tells the host. The first one does not listen to the next
  * command, and so does not leave, before all have.
@@ -178,32 +236,27 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks)
 XK_DEVICE void end_command(const struct xk_told *t, uint32_t blocks, struct xk_relay *relay,
                            struct xk_answers *answers)
 {
-    uint32_t elsewhere = (t->values[XK_HOW] >> 15) & 1;
+    uint32_t mapped = (xk_how_form(t->values[XK_HOW]) == XK_MAPPED);
+    uint32_t elsewhere = mapped || xk_how_elsewhere(t->values[XK_HOW]);
 
-    __syncthreads();
-    if (threadIdx.x != 0) {
-        return;
-    }
-    settle(elsewhere);
-    if (blocks > 1) {
-        if (atomicAdd(&relay->arrived, 1) != blocks - 1) {
-            while ((blockIdx.x == 0) && (load_4(&relay->ended) != t->number)) {
-                XK_PAUSE();
-            }
-            return;
+    if (is_last(&relay->arrived, blocks, elsewhere)) {
+        if (mapped) {
+            go_with_all(t);
         }
-        relay->arrived = 0;
-        settle(elsewhere);
         *(volatile uint32_t *)&answers->done = t->number;
-        *(volatile uint32_t *)&relay->ended = t->number;
-        return;
+        if (blocks > 1) {
+            *(volatile uint32_t *)&relay->ended = t->number;
+        }
+    } else if ((threadIdx.x == 0) && (blockIdx.x == 0)) {
+        while (load_4(&relay->ended) != t->number) {
+            XK_PAUSE();
+        }
     }
-    *(volatile uint32_t *)&answers->done = t->number;
 }
 
 XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
 {
-    __shared__ struct xk_16   words[XK_WORDS / 2 + 1];
+    __shared__ struct xk_16   words[XK_ALL_WORDS / 2 + 1];
     __shared__ struct xk_told told;
     uint32_t                  last = a.number, first = a.first;
     uint64_t                  begun = now_ns(), idle = begun;
@@ -222,7 +275,7 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
     for (;;) {
         uint32_t relayed = first;
         if (first) {
-            for (uint32_t i = threadIdx.x; i < XK_WORDS; i += blockDim.x) {
+            for (uint32_t i = threadIdx.x; i < XK_ALL_WORDS; i += blockDim.x) {
                 told.values[i] = a.values[i];
             }
             if (threadIdx.x == 0) {
@@ -238,7 +291,7 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
             }
         }
         __syncthreads();
-        if (told.verdict == XK_LEAVES) {
+        if ((told.verdict == XK_LEAVES) || (xk_how_form(told.values[XK_HOW]) == XK_LEAVE)) {
             break;
         }
         last = told.number;

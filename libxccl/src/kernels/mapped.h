@@ -8,27 +8,34 @@
 #define XK_KERNELS_MAPPED_H
 
 #include "kernels/exchange.h"
+#include "kernels/moving.h"
 
 enum { XK_ROUNDS = 4 }; /* units of 16 bytes that a thread has on their way from each source */
 
-/*
- * Block b waits for the blocks b of all others. False: the host has given up. What was written
- * before the kernel began is there for all who reach the device: it needs no fence.
- */
-XK_DEVICE int meet(const struct xk_ranks *r, uint32_t phase, uint32_t number)
+XK_DEVICE uint64_t meeting_word(const struct xk_ranks *r, uint32_t owner, uint32_t line,
+                                uint32_t writer)
 {
-    uint32_t row = (phase * XK_MOST_BLOCKS + blockIdx.x) * XK_MAX_RANKS, polls = 0;
+    return meeting_of(r, owner) + line * XK_MEETING_LINE + writer * 4;
+}
+
+/*
+ * The first block says that this rank has come, and every block waits for all ranks. False: the
+ * host has given up. What was written before the kernel began is there for all who reach the
+ * device: it needs no fence.
+ */
+XK_DEVICE int all_have_come(const struct xk_ranks *r, uint32_t number)
+{
+    uint32_t polls = 0;
     int      all = 1;
 
-    __syncthreads();
-    for (uint32_t k = threadIdx.x; k < r->size; k += blockDim.x) {
-        if ((phase != 0) || XK_MEETS_WITH_CARE) {
+    for (uint32_t k = threadIdx.x; (blockIdx.x == 0) && (k < r->size); k += blockDim.x) {
+        if (XK_MEETS_WITH_CARE) {
             __threadfence_system();
         }
-        *(volatile uint32_t *)(meeting_of(r, k) + (row + r->rank) * 4) = number;
+        *(volatile uint32_t *)meeting_word(r, k, 0, r->rank) = number;
     }
     for (uint32_t k = threadIdx.x; (k < r->size) && all; k += blockDim.x) {
-        while (load_4((const uint32_t *)(meeting_of(r, r->rank) + (row + k) * 4)) != number) {
+        while (load_4((const uint32_t *)meeting_word(r, r->rank, 0, k)) != number) {
             if (gives_up(r->abort, &polls)) {
                 all = 0;
                 break;
@@ -40,30 +47,72 @@ XK_DEVICE int meet(const struct xk_ranks *r, uint32_t phase, uint32_t number)
     return all;
 }
 
+/*
+ * By the thread that is the last of this rank: say that it goes, and wait for all ranks to. A rank
+ * says so once its writes are seen, so those of all are there then.
+ */
+XK_DEVICE void all_go(const struct xk_ranks *r, uint32_t number)
+{
+    uint32_t polls = 0, there = 0;
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        *(volatile uint32_t *)meeting_word(r, k, 1, r->rank) = number;
+    }
+    while (there != r->size) {
+        there = 0;
+        for (uint32_t k = 0; k < r->size; k++) {
+            there += (load_4((const uint32_t *)meeting_word(r, r->rank, 1, k)) == number);
+        }
+        if ((there != r->size) && gives_up(r->abort, &polls)) {
+            return;
+        }
+    }
+}
+
 /* ---- a reduction, or a copy to several ---- */
+
+/* In the order of the ranks again: the same bits whoever adds. n is 2 or 4. */
+XK_DEVICE void turn_back(struct xk_16 *v, uint32_t n, uint32_t turn)
+{
+    struct xk_16 odd[4], two[4];
+
+    XK_UNROLL
+    for (uint32_t k = 0; k < n; k++) {
+        odd[k] = ((turn & 1) != 0) ? v[(k + n - 1) % n] : v[k];
+    }
+    XK_UNROLL
+    for (uint32_t k = 0; k < n; k++) {
+        two[k] = ((turn & 2) != 0) ? odd[(k + n - 2) % n] : odd[k];
+    }
+    XK_UNROLL
+    for (uint32_t k = 0; k < n; k++) {
+        v[k] = two[k];
+    }
+}
 
 /* n, the number of sources, and what are constants; all loads are on the way at once. */
 XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t n,
                              uint32_t what)
 {
-    struct xk_16 v[4][XK_ROUNDS];
+    struct xk_16 v[XK_ROUNDS][4];
 
     XK_UNROLL
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t i = 0; i < XK_ROUNDS; i++) {
         XK_UNROLL
-        for (uint32_t i = 0; i < XK_ROUNDS; i++) {
-            v[k][i] = load_16((const void *)(a->from[k] + at + i * step));
+        for (uint32_t k = 0; k < n; k++) {
+            v[i][k] = load_16((const void *)(a->from[k] + at + i * step));
         }
     }
     XK_UNROLL
     for (uint32_t i = 0; i < XK_ROUNDS; i++) {
-        struct xk_16 result = v[0][i];
+        struct xk_16 result = v[i][0];
         if (n > 1) {
             struct xk_sum sum;
-            xk_sum_begin(&sum, v[0][i], what);
+            turn_back(v[i], n, a->turn);
+            xk_sum_begin(&sum, v[i][0], what);
             XK_UNROLL
             for (uint32_t k = 1; k < n; k++) {
-                xk_sum_add(&sum, v[k][i], what);
+                xk_sum_add(&sum, v[i][k], what);
             }
             result = xk_sum_end(&sum, what);
         }
@@ -79,7 +128,7 @@ XK_DEVICE uint64_t reduce_hot(const struct xk_mapped *a, uint64_t at, uint64_t s
 {
     uint64_t all = XK_ROUNDS * step;
 
-    for (; at + all - step + 16 <= a->bytes[0]; at += all) {
+    for (; at + all - step + 16 <= a->bytes; at += all) {
         reduce_rounds(a, at, step, n, what);
     }
     return at;
@@ -89,12 +138,14 @@ XK_DEVICE uint64_t reduce_hot(const struct xk_mapped *a, uint64_t at, uint64_t s
 XK_DEVICE void reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes)
 {
     struct xk_sum sum;
-    struct xk_16  result = load_unit(a->from[0] + at, bytes);
+    uint32_t      first = (a->sources - a->turn) % a->sources; /* where rank 0's is */
+    struct xk_16  result = load_unit(a->from[first] + at, bytes);
 
     if (a->sources > 1) {
         xk_sum_begin(&sum, result, a->what);
         for (uint32_t k = 1; k < a->sources; k++) {
-            xk_sum_add(&sum, load_unit(a->from[k] + at, bytes), a->what);
+            uint32_t source = (first + k < a->sources) ? first + k : first + k - a->sources;
+            xk_sum_add(&sum, load_unit(a->from[source] + at, bytes), a->what);
         }
         result = xk_sum_end(&sum, a->what);
     }
@@ -105,7 +156,7 @@ XK_DEVICE void reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes
 
 XK_DEVICE void reduce_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t threads)
 {
-    uint64_t bytes = a->bytes[0], step = threads * 16, at = thread * 16;
+    uint64_t bytes = a->bytes, step = threads * 16, at = thread * 16;
 
     if (a->sources == 1) {
         at = reduce_hot(a, at, step, 1, XK_NO_REDUCTION);
@@ -135,11 +186,9 @@ XK_DEVICE void reduce_mapped(const struct xk_mapped *a, uint64_t thread, uint64_
 
 XK_DEVICE void fetch_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t threads)
 {
-    for (uint32_t i = 0; i < a->sources; i++) {
-        /* Not all at the same rank at once. */
-        uint32_t k = (i + a->ranks.rank) % a->sources;
+    for (uint32_t k = 0; k < a->sources; k++) {
         if (a->from[k] != a->to[k]) {
-            move_bytes(a->to[k], a->from[k], a->bytes[k], thread, threads);
+            move_bytes(a->to[k], a->from[k], a->bytes, thread, threads);
         }
     }
 }
@@ -148,36 +197,46 @@ XK_DEVICE void fetch_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t
 XK_DEVICE void place_mapped(struct xk_mapped *a)
 {
     for (uint32_t k = 0; k < a->sources; k++) {
-        a->from[k] = XK_PLACE(a->from[k], a->bytes[(a->targets == 0) ? k : 0]);
+        a->from[k] = XK_PLACE(a->from[k], a->bytes);
     }
     for (uint32_t k = 0; k < ((a->targets == 0) ? a->sources : a->targets); k++) {
-        a->to[k] = XK_PLACE(a->to[k], a->bytes[(a->targets == 0) ? k : 0]);
+        a->to[k] = XK_PLACE(a->to[k], a->bytes);
     }
-    place_ranks(&a->ranks);
 }
 #endif
+
+/* By all threads of so many blocks. False: the host has given up. */
+XK_DEVICE int work_mapped(const struct xk_ranks *r, const struct xk_mapped *a, uint32_t blocks)
+{
+    uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    uint64_t threads = (uint64_t)blocks * blockDim.x;
+
+    if (!all_have_come(r, a->number)) {
+        return 0;
+    }
+    if (a->targets == 0) {
+        fetch_mapped(a, thread, threads);
+    } else {
+        reduce_mapped(a, thread, threads);
+    }
+    return 1;
+}
 
 XK_KERNEL(xk_mapped)(XK_ARGUMENT struct xk_mapped given)
 {
 #if defined(XK_SIMULATED)
     struct xk_mapped a = given;
     place_mapped(&a);
+    place_ranks(&a.ranks);
 #else
     const struct xk_mapped &a = given;
 #endif
-    uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
 
-    if (meet(&a.ranks, 0, a.number)) {
-        if (a.targets == 0) {
-            fetch_mapped(&a, thread, threads);
-        } else {
-            reduce_mapped(&a, thread, threads);
-        }
-        meet(&a.ranks, 1, a.number);
+    work_mapped(&a.ranks, &a, gridDim.x);
+    if (is_last((uint32_t *)XK_PLACE((uint64_t)a.finished, 4), gridDim.x, 1)) {
+        all_go(&a.ranks, a.number);
+        *(volatile uint32_t *)XK_PLACE((uint64_t)a.done, 4) = a.number;
     }
-    tell_host((uint32_t *)XK_PLACE((uint64_t)a.finished, 4),
-              (uint32_t *)XK_PLACE((uint64_t)a.done, 4), a.number, 0);
 }
 
 #endif

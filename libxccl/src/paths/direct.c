@@ -34,7 +34,7 @@ static void enqueue(struct xm_op *op)
     xcclResult_t res = xm_usable_pack(op);
 
     if (res == xcclSuccess) {
-        res = xm_direct_exchange(op);
+        res = xm_direct_exchange(op, true);
     }
     op->result = (res == xcclSuccess) ? res : xm_op_fail(op, res);
     __atomic_store_n(&op->launched, XM_LAUNCHED, __ATOMIC_RELEASE);
@@ -113,7 +113,7 @@ static xcclResult_t query_told(struct xm_op *op)
 
     if (lost) {
         op->told = false;
-        res = xm_direct_launch(op);
+        res = op->mapped ? xm_direct_mapped(op, false) : xm_direct_exchange(op, false);
         return (res == xcclSuccess) ? xcclInProgress : res;
     }
     if ((res == xcclInProgress) && ((++op->polls % POLLS_PER_LOOK) == 0)) {
@@ -153,8 +153,10 @@ static xcclResult_t progress_entered(struct xm_op *op)
     xcclResult_t res;
 
     if (op->stage == XM_STAGE_MEET) {
-        res = xm_direct_mapped(op);
+        res = xm_direct_mapped(op, true);
         if (res == xcclSuccess) {
+            xm_order_arrive(op->comm->seats, ++op->comm->ordered_calls, NULL);
+            op->launched = XM_LAUNCHED;
             op->stage = XM_STAGE_WORK;
             res = xcclInProgress;
         }

@@ -23,12 +23,16 @@ void           xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *
 struct xk_part xm_direct_part(const struct xm_op *op, const struct xm_direct_form *form, int other);
 
 /* direct_exchange.c: tell a kernel that lingers, or enqueue one. Everything is packed. */
-xcclResult_t xm_direct_exchange(struct xm_op *op);
-xcclResult_t xm_direct_launch(struct xm_op *op); /* the latter */
+xcclResult_t xm_direct_exchange(struct xm_op *op, bool told); /* false: enqueue one */
+/* Of a call whose buffers the kernels may use where they are. */
+bool xm_direct_may_tell(const struct xm_op *op);
+/* A command, but for what is said of the communicator. */
+bool xm_direct_tell(struct xm_op *op, uint32_t values[XK_ALL_WORDS]);
+void xm_direct_word(uint32_t *values, int low, uint64_t value);
 
 /* direct_mapped.c: show this rank's buffers; then, once all have, enqueue it. */
 xcclResult_t xm_direct_show(struct xm_op *op);
 /* xcclInProgress: not all have. xcclUnsupported: some rank's memory cannot be mapped. */
-xcclResult_t xm_direct_mapped(struct xm_op *op);
+xcclResult_t xm_direct_mapped(struct xm_op *op, bool told); /* as xm_direct_exchange() */
 
 #endif

@@ -3,8 +3,9 @@
 #include "data/lingering.h"
 #include "paths/direct.h"
 
-/* Longer ones are as fast by a launch with more blocks than linger. 2 H200s. */
-enum { THREADS = 512, MOST_BLOCKS = 16, TOLD_BYTES = 128 << 10 };
+enum { THREADS = 512, BLOCK_BYTES = THREADS * 16, MOST_BLOCKS = 32 };
+/* Telling the other blocks takes a microsecond, in which one block moves so much. 4 H200s. */
+enum { ONE_BLOCKS_BYTES = 24 << 10 };
 
 /* A thread moves 16 bytes at once. Whole warps. */
 static unsigned threads_for(uint64_t bytes)
@@ -16,9 +17,14 @@ static unsigned threads_for(uint64_t bytes)
 
 static unsigned blocks_for(uint64_t bytes)
 {
-    uint64_t blocks = (bytes + THREADS * 16 - 1) / (THREADS * 16);
+    uint64_t blocks = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
 
     return (blocks < 1) ? 1 : (blocks < MOST_BLOCKS) ? (unsigned)blocks : MOST_BLOCKS;
+}
+
+static unsigned blocks_told(const struct xm_op *op, uint64_t bytes)
+{
+    return (bytes * (uint64_t)(op->comm->size - 1) <= ONE_BLOCKS_BYTES) ? 1 : blocks_for(bytes);
 }
 
 /* Is the result written to memory that is not the device's own? */
@@ -29,23 +35,31 @@ static uint32_t elsewhere(const struct xm_op *op)
     return !op->recv.packed && (out->mem.kind != XC_MEM_DEVICE);
 }
 
-static bool tell(struct xm_op *op, const struct xm_direct_form *form)
+void xm_direct_word(uint32_t *values, int low, uint64_t value)
+{
+    values[low] = (uint32_t)value;
+    values[low + 1] = (uint32_t)(value >> 32);
+}
+
+bool xm_direct_tell(struct xm_op *op, uint32_t values[XK_ALL_WORDS])
 {
     struct xm_direct *d = op->direct;
-    uint64_t          ranks = (uint64_t)(uintptr_t)&d->words->ranks;
-    const uint32_t    values[XK_WORDS] = {[XK_IN_LOW] = (uint32_t)form->in,
-                                          [XK_IN_HIGH] = (uint32_t)(form->in >> 32),
-                                          [XK_OUT_LOW] = (uint32_t)form->out,
-                                          [XK_OUT_HIGH] = (uint32_t)(form->out >> 32),
-                                          [XK_BYTES] = (uint32_t)form->bytes,
-                                          [XK_HOW] = (uint32_t)form->form | form->root << 8 |
-                                                     form->what << 16,
-                                          [XK_RANKS_LOW] = (uint32_t)ranks,
-                                          [XK_RANKS_HIGH] = (uint32_t)(ranks >> 32),
-                                          [XK_NUMBER] = op->number_there,
-                                          [XK_SERIAL] = d->serial};
 
+    xm_direct_word(values, XK_RANKS_LOW, (uint64_t)(uintptr_t)&d->words->ranks);
+    values[XK_NUMBER] = op->number_there;
+    values[XK_SERIAL] = d->serial;
     return xm_linger_tell(xm_kernels_attendant(d->kernels), values);
+}
+
+static bool tell(struct xm_op *op, const struct xm_direct_form *form)
+{
+    uint32_t values[XK_ALL_WORDS] = {
+        [XK_BYTES] = (uint32_t)form->bytes,
+        [XK_HOW] = xk_how(form->form, form->root, blocks_told(op, form->bytes), 0, form->what)};
+
+    xm_direct_word(values, XK_IN_LOW, form->in);
+    xm_direct_word(values, XK_OUT_LOW, form->out);
+    return xm_direct_tell(op, values);
 }
 
 static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
@@ -63,33 +77,23 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
     for (int i = 0; i < op->comm->size; i++) {
         what.parts[i] = xm_direct_part(op, form, i);
     }
-    /* By what is equal on all ranks: block b of one waits for block b of another. */
     return xm_kernel_exchange(d->kernels, &what, blocks_for(op->block_bytes),
                               threads_for(op->block_bytes), op->stream);
 }
 
-xcclResult_t xm_direct_launch(struct xm_op *op)
-{
-    struct xm_direct_form form;
-
-    xm_direct_form_of(op, &form);
-    return launch(op, &form);
-}
-
 /* Nothing is to be waited for on the stream, and no operation before this one is under way. */
-static bool may_tell(const struct xm_op *op, const struct xm_direct_form *form)
+bool xm_direct_may_tell(const struct xm_op *op)
 {
-    return op->blocking && op->ordered && !op->in_turn && !form->parts &&
-           (form->bytes <= TOLD_BYTES) && !op->send.packed && !op->recv.packed &&
+    return op->blocking && op->ordered && !op->in_turn && !op->send.packed && !op->recv.packed &&
            xm_direct_alone(op->direct, op->number_there);
 }
 
-xcclResult_t xm_direct_exchange(struct xm_op *op)
+xcclResult_t xm_direct_exchange(struct xm_op *op, bool told)
 {
     struct xm_direct_form form;
 
     xm_direct_form_of(op, &form);
-    if (may_tell(op, &form) && tell(op, &form)) {
+    if (told && !form.parts && xm_direct_may_tell(op) && tell(op, &form)) {
         op->told = true;
         return xcclSuccess;
     }

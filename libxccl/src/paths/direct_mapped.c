@@ -6,10 +6,13 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "data/lingering.h"
 #include "data/mappings.h"
 #include "paths/direct.h"
 
-enum { IN, OUT, THREADS = 512, ALIGNED = 16 };
+enum { IN, OUT, ALIGNED = 16 };
+/* Of a rank's buffer. Longer ones are as fast by a launch with more blocks than linger. */
+enum { TOLD_BYTES = 8 << 20 };
 
 /*
  * What the kernels need to know of a buffer's place. These kernels are launched at once: where they
@@ -78,32 +81,67 @@ static uint64_t shard(uint64_t bytes, uint64_t n, uint64_t i)
     return (at < bytes) ? at : bytes;
 }
 
+/* Of all ranks, beginning with this one's: so that not all are at the same rank at once. */
 struct places {
     uint64_t in[XK_MAX_RANKS], out[XK_MAX_RANKS];
 };
+
+static uint32_t rank_at(const struct xm_op *op, uint32_t place)
+{
+    return ((uint32_t)op->comm->rank + place) % (uint32_t)op->comm->size;
+}
+
+static uint32_t place_of(const struct xm_op *op, uint32_t rank)
+{
+    uint32_t size = (uint32_t)op->comm->size;
+
+    return (rank + size - (uint32_t)op->comm->rank) % size;
+}
+
+/*
+ * The stretch of a vector that this rank deals with. Where there is a root and more than two ranks
+ * the others share the work: everybody's links carry the vector once in either direction then.
+ */
+static void own_stretch(const struct xm_op *op, const struct xm_direct_form *form, bool rooted,
+                        uint64_t *from_p, uint64_t *to_p)
+{
+    uint64_t n = (uint64_t)op->comm->size, mine = (uint64_t)op->comm->rank;
+
+    *from_p = *to_p = 0;
+    if (rooted && (mine == form->root)) {
+        return;
+    }
+    if (rooted) {
+        mine -= (mine > form->root);
+        n--;
+    }
+    *from_p = shard(form->bytes, n, mine);
+    *to_p = shard(form->bytes, n, mine + 1);
+}
 
 /* A part of the vector, reduced from all into all, or into the root's. */
 static void plan_reduction(struct xm_op *op, const struct xm_direct_form *form,
                            const struct places *p, struct xk_mapped *m)
 {
-    uint64_t n = (uint64_t)op->comm->size, rank = (uint64_t)op->comm->rank;
-    uint64_t from = shard(form->bytes, n, rank), to = shard(form->bytes, n, rank + 1);
-    bool     scatters = (form->form == XK_REDUCE_SCATTER);
+    uint32_t n = (uint32_t)op->comm->size, rank = (uint32_t)op->comm->rank;
+    bool     scatters = (form->form == XK_REDUCE_SCATTER), rooted = (form->form == XK_REDUCE);
+    uint64_t from = 0, to = 0;
 
-    m->sources = (uint32_t)n;
-    m->bytes[0] = scatters ? form->bytes : to - from;
-    for (uint64_t i = 0; i < n; i++) {
+    own_stretch(op, form, rooted && (n > 2), &from, &to);
+    m->sources = n;
+    m->turn = rank;
+    m->bytes = scatters ? form->bytes : to - from;
+    for (uint32_t i = 0; i < n; i++) {
         m->from[i] = p->in[i] + (scatters ? rank * form->bytes : from);
     }
+    m->targets = 1;
     if (scatters) {
-        m->targets = 1;
-        m->to[0] = p->out[rank];
-    } else if (form->form == XK_REDUCE) {
-        m->targets = 1;
-        m->to[0] = p->out[form->root] + from;
+        m->to[0] = p->out[0];
+    } else if (rooted) {
+        m->to[0] = p->out[place_of(op, form->root)] + from;
     } else {
-        m->targets = (uint32_t)n;
-        for (uint64_t i = 0; i < n; i++) {
+        m->targets = n;
+        for (uint32_t i = 0; i < n; i++) {
             m->to[i] = p->out[i] + from;
         }
     }
@@ -113,18 +151,15 @@ static void plan_reduction(struct xm_op *op, const struct xm_direct_form *form,
 static void plan_bcast(struct xm_op *op, const struct xm_direct_form *form, const struct places *p,
                        struct xk_mapped *m)
 {
-    uint64_t n = (uint64_t)op->comm->size - 1, mine = (uint64_t)op->comm->rank;
+    uint32_t root = place_of(op, form->root);
+    uint64_t from = 0, to = 0;
 
+    own_stretch(op, form, true, &from, &to);
     m->sources = 1;
-    if (mine == form->root) {
-        return; /* the others share the work */
-    }
-    mine -= (mine > form->root);
-    uint64_t from = shard(form->bytes, n, mine), to = shard(form->bytes, n, mine + 1);
-    m->from[0] = p->in[form->root] + from;
-    m->bytes[0] = to - from;
+    m->from[0] = p->in[root] + from;
+    m->bytes = to - from;
     for (uint32_t i = 0; i < (uint32_t)op->comm->size; i++) {
-        if (i != form->root) {
+        if (i != root) {
             m->to[m->targets++] = p->out[i] + from;
         }
     }
@@ -136,8 +171,8 @@ static void plan_gather(struct xm_op *op, const struct xm_direct_form *form, con
 {
     m->sources = 1;
     m->from[0] = form->in;
-    m->to[0] = p->out[form->root] + (uint64_t)op->comm->rank * form->bytes;
-    m->bytes[0] = form->bytes;
+    m->to[0] = p->out[place_of(op, form->root)] + (uint64_t)op->comm->rank * form->bytes;
+    m->bytes = form->bytes;
 }
 
 /* Blocks, each fetched from its rank. */
@@ -147,15 +182,16 @@ static void plan_blocks(struct xm_op *op, const struct xm_direct_form *form, con
     uint32_t rank = (uint32_t)op->comm->rank, size = (uint32_t)op->comm->size;
     uint64_t bytes = form->bytes;
 
+    m->bytes = bytes;
     for (uint32_t i = 0; i < size; i++) {
-        if ((form->form == XK_SCATTER) && (i != form->root)) {
+        uint32_t other = rank_at(op, i);
+        if ((form->form == XK_SCATTER) && (other != form->root)) {
             continue;
         }
         uint64_t take = (form->form == XK_ALLTOALL) || (form->form == XK_SCATTER);
         uint64_t put = (form->form != XK_SCATTER);
         m->from[m->sources] = p->in[i] + (take ? rank * bytes : 0);
-        m->to[m->sources] = p->out[rank] + (put ? i * bytes : 0);
-        m->bytes[m->sources++] = bytes;
+        m->to[m->sources++] = p->out[0] + (put ? other * bytes : 0);
     }
 }
 
@@ -169,7 +205,21 @@ static unsigned blocks_for(uint64_t bytes)
     return (bytes <= (32 << 20)) ? 64 : 128;
 }
 
-static xcclResult_t launch(struct xm_op *op, const struct places *p)
+static bool tell(struct xm_op *op, const struct xk_mapped *m)
+{
+    unsigned blocks = xm_linger_blocks(xm_kernels_attendant(op->direct->kernels));
+    uint32_t values[XK_ALL_WORDS] = {[XK_HOW] = xk_how(XK_MAPPED, 0, blocks, 0, m->what),
+                                     [XK_IN_HIGH] = m->sources | m->targets << 8 | m->turn << 16};
+
+    xm_direct_word(values, XK_OUT_LOW, m->bytes);
+    for (int i = 0; i < XK_MAX_RANKS; i++) {
+        xm_direct_word(values, XK_FROM + 2 * i, m->from[i]);
+        xm_direct_word(values, XK_TO + 2 * i, m->to[i]);
+    }
+    return xm_direct_tell(op, values);
+}
+
+static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
 {
     struct xm_direct     *d = op->direct;
     struct xm_direct_form form;
@@ -189,12 +239,14 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p)
     } else {
         plan_blocks(op, &form, p, &m);
     }
-    xm_order_arrive(op->comm->seats, ++op->comm->ordered_calls, NULL);
-    op->launched = XM_LAUNCHED;
+    if (told && (op->block_bytes <= TOLD_BYTES) && xm_direct_may_tell(op) && tell(op, &m)) {
+        op->told = true;
+        return xcclSuccess;
+    }
     return xm_kernel_mapped(d->kernels, &m, blocks_for(op->block_bytes), op->stream);
 }
 
-xcclResult_t xm_direct_mapped(struct xm_op *op)
+xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
 {
     const struct xm_shown *shown[XK_MAX_RANKS];
     struct xm_direct_form  form;
@@ -215,10 +267,11 @@ xcclResult_t xm_direct_mapped(struct xm_op *op)
     }
     xm_direct_form_of(op, &form);
     for (int i = 0; (res == xcclSuccess) && (i < op->comm->size); i++) {
-        res = place(op, &shown[i][IN], i, form.in, &p.in[i]);
+        int rank = (int)rank_at(op, (uint32_t)i);
+        res = place(op, &shown[rank][IN], rank, form.in, &p.in[i]);
         if (res == xcclSuccess) {
-            res = place(op, &shown[i][OUT], i, form.out, &p.out[i]);
+            res = place(op, &shown[rank][OUT], rank, form.out, &p.out[i]);
         }
     }
-    return (res == xcclSuccess) ? launch(op, &p) : res;
+    return (res == xcclSuccess) ? launch(op, &p, told) : res;
 }
