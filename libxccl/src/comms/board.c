@@ -369,6 +369,21 @@ const struct xm_shown *xm_seats_shown(const struct xm_seats *seats, uint64_t num
                : NULL;
 }
 
+void xm_seats_end(struct xm_seats *seats, uint64_t number)
+{
+    __atomic_store_n(&seats->mine->ended, number, __ATOMIC_RELEASE);
+}
+
+bool xm_seats_ended(const struct xm_seats *seats, uint64_t number)
+{
+    for (int i = 0; i < seats->count; i++) {
+        if (__atomic_load_n(&seats->slots[i]->ended, __ATOMIC_ACQUIRE) < number) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int xm_seats_mismatch(const struct xm_seats *seats, uint64_t call, enum xm_coll coll,
                       enum xm_coll *other_p)
 {

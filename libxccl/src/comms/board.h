@@ -24,6 +24,7 @@ struct xm_shown {
     uint64_t      offset, bytes;
     struct xc_ipc ipc;
     uint32_t      state; /* enum xm_shown_state */
+    uint32_t      ready; /* nothing of this rank's that the device still does comes before */
 };
 /* NOT: it cannot be mapped. */
 enum xm_shown_state { XM_SHOWN_NOT, XM_SHOWN_USABLE, XM_SHOWN_NONE };
@@ -45,6 +46,7 @@ struct xm_slot {
         uint64_t        number; /* atomic */
         struct xm_shown buffers[2];
     } shows[2];
+    uint64_t ended;   /* atomic: the last of these calls whose work this rank has seen done */
     uint64_t arrived; /* atomic: operations of the vendor's path that this rank has come to */
     uint64_t direct;  /* atomic: the last of these that it enqueued without waiting for its turn */
     uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
@@ -100,6 +102,9 @@ bool xm_seats_sum(struct xm_seats *seats, const int64_t *mine, int64_t *sum);
 uint64_t xm_seats_show(struct xm_seats *seats, const struct xm_shown buffers[2]);
 /* Those of a rank in that call; NULL: it has not come there. */
 const struct xm_shown *xm_seats_shown(const struct xm_seats *seats, uint64_t number, int rank);
+/* Say that this rank's part of that call is done; and have all said so? */
+void xm_seats_end(struct xm_seats *seats, uint64_t number);
+bool xm_seats_ended(const struct xm_seats *seats, uint64_t number);
 
 /*
  * A rank that made this call with host memory, or on another collective, while this one made it

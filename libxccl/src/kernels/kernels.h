@@ -190,10 +190,10 @@ XK_ANYWHERE struct xk_part xk_part_of(enum xk_form form, uint32_t root, uint32_t
 }
 
 /*
- * xk_mapped: large ones. The ranks meet, one rank reduces a stretch from several buffers into
- * several; or it fetches from several, each into one; then they meet again. Sources and targets are
- * in an order of each rank's own, so that not all are at the same rank at once; a reduction's begin
- * with rank `turn`, and are added in the order of the ranks.
+ * xk_mapped: large ones. One rank reduces a stretch from several buffers into several; or it copies
+ * several, each into one. Before that and after it the ranks meet, unless their hosts do. Sources
+ * and targets are in an order of each rank's own, so that not all are at the same rank at once; a
+ * reduction's begin with rank `turn`, and are added in the order of the ranks.
  */
 struct xk_mapped {
     struct xk_ranks ranks;
@@ -203,7 +203,7 @@ struct xk_mapped {
     uint32_t        turn;
     uint32_t        number;
     uint32_t        what;
-    uint32_t        spare;
+    uint32_t        meets;
     uint32_t       *finished;
     uint32_t       *done;
 };
@@ -216,7 +216,7 @@ struct xk_mapped {
  */
 enum {
     XK_IN_LOW,  /* of a copy: from */
-    XK_IN_HIGH, /* mapped: sources | targets << 8 | turn << 16 */
+    XK_IN_HIGH, /* mapped: sources | targets << 8 | turn << 16 | meets << 24 */
     XK_OUT_LOW, /* to; mapped: bytes */
     XK_OUT_HIGH,
     XK_BYTES, /* at most 4 GiB less 1 */

@@ -167,7 +167,8 @@ XK_DEVICE void carry_out_mapped(struct xk_told *t, uint32_t blocks)
         a->bytes = told_address(t, XK_OUT_LOW);
         a->sources = t->values[XK_IN_HIGH] & 0xff;
         a->targets = (t->values[XK_IN_HIGH] >> 8) & 0xff;
-        a->turn = t->values[XK_IN_HIGH] >> 16;
+        a->turn = (t->values[XK_IN_HIGH] >> 16) & 0xff;
+        a->meets = t->values[XK_IN_HIGH] >> 24;
         a->number = t->values[XK_NUMBER];
         a->what = xk_how_what(t->values[XK_HOW]);
     }
@@ -240,7 +241,7 @@ XK_DEVICE void end_command(const struct xk_told *t, uint32_t blocks, struct xk_r
     uint32_t elsewhere = mapped || xk_how_elsewhere(t->values[XK_HOW]);
 
     if (is_last(&relay->arrived, blocks, elsewhere)) {
-        if (mapped) {
+        if (mapped && (t->mapped.meets != 0)) {
             go_with_all(t);
         }
         *(volatile uint32_t *)&answers->done = t->number;

@@ -2,7 +2,8 @@
 /*
  * xk_mapped: large collectives on the program's own buffers, which the ranks have mapped. They meet
  * first, so that all inputs are there and all outputs may be written; each does its part; and they
- * meet again, so that nobody's buffer is used after its call has ended.
+ * meet again, so that nobody's buffer is used after its call has ended. Where nothing else is to be
+ * waited for on the devices, the hosts do that in half the time.
  */
 #ifndef XK_KERNELS_MAPPED_H
 #define XK_KERNELS_MAPPED_H
@@ -211,7 +212,7 @@ XK_DEVICE int work_mapped(const struct xk_ranks *r, const struct xk_mapped *a, u
     uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     uint64_t threads = (uint64_t)blocks * blockDim.x;
 
-    if (!all_have_come(r, a->number)) {
+    if ((a->meets != 0) && !all_have_come(r, a->number)) {
         return 0;
     }
     if (a->targets == 0) {
@@ -234,7 +235,9 @@ XK_KERNEL(xk_mapped)(XK_ARGUMENT struct xk_mapped given)
 
     work_mapped(&a.ranks, &a, gridDim.x);
     if (is_last((uint32_t *)XK_PLACE((uint64_t)a.finished, 4), gridDim.x, 1)) {
-        all_go(&a.ranks, a.number);
+        if (a.meets != 0) {
+            all_go(&a.ranks, a.number);
+        }
         *(volatile uint32_t *)XK_PLACE((uint64_t)a.done, 4) = a.number;
     }
 }

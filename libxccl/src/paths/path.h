@@ -43,7 +43,14 @@ struct xm_op {
 
     /* How it is carried. */
     const struct xm_path *path;
-    enum { XM_STAGE_NEW, XM_STAGE_MEET, XM_STAGE_WORK, XM_STAGE_COPY, XM_STAGE_OVER } stage;
+    enum {
+        XM_STAGE_NEW,
+        XM_STAGE_MEET,
+        XM_STAGE_WORK,
+        XM_STAGE_PART,
+        XM_STAGE_COPY,
+        XM_STAGE_OVER
+    } stage;
     struct xm_scratch scratch;
     struct xm_copier  copier;
     void             *event; /* what is waited for on the device; NULL: all that the stream has */
@@ -65,6 +72,7 @@ struct xm_op {
     bool                  told;         /* a kernel that lingers does it */
     bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */
     uint64_t              show;
+    bool                  meets;     /* the kernels do, and not the hosts */
     const struct xm_path *otherwise; /* if these cannot be mapped */
 
     /* ccl */
