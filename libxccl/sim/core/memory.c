@@ -416,10 +416,15 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     return XS_OK;
 }
 
+/* As the real driver does, it waits for all that the device is given. */
 enum xs_error xs_ipc_close(void *ptr)
 {
-    enum xs_error res = XS_INVALID_VALUE;
+    enum xs_error   res = XS_INVALID_VALUE;
+    struct xs_range closing;
 
+    if (xs_mem_find(ptr, &closing) && closing.imported) {
+        xs_ctx_sync(closing.ctx);
+    }
     pthread_rwlock_wrlock(&lock);
     struct xs_range *range = find(ptr);
     if ((range != NULL) && range->imported && (range->base == (uintptr_t)ptr)) {

@@ -26,8 +26,8 @@ struct xm_shown {
     uint32_t      state; /* enum xm_shown_state */
     uint32_t      ready; /* nothing of this rank's that the device still does comes before */
 };
-/* NOT: it cannot be mapped. */
-enum xm_shown_state { XM_SHOWN_NOT, XM_SHOWN_USABLE, XM_SHOWN_NONE };
+/* NOT: it cannot be mapped. ODD: it lies so that kernels do not take it, this time. */
+enum xm_shown_state { XM_SHOWN_NOT, XM_SHOWN_ODD, XM_SHOWN_USABLE, XM_SHOWN_NONE };
 
 /* One communicator's place on the board of one of its ranks. */
 struct xm_slot {

@@ -48,11 +48,6 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
     return dev->stream_create_urgent(&l->stream);
 }
 
-unsigned xm_linger_blocks(const struct xm_lingering *l)
-{
-    return l->many;
-}
-
 /* values: the first command, or NULL. */
 static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, unsigned blocks,
                            const uint32_t *values)

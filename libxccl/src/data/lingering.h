@@ -63,8 +63,6 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
  * one was a short while ago. False: nothing was done. With the device entered.
  */
 bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS]);
-/* The most blocks that a command may find there. */
-unsigned xm_linger_blocks(const struct xm_lingering *l);
 /* xcclSuccess: it is over. *lost_p: the kernel has left without it, and it was never begun. */
 xcclResult_t xm_linger_query(struct xm_lingering *l, bool *lost_p);
 /* The command told last is not waited for any more: others are, once the kernel is through. */

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comms/worker.h"
 #include "data/mappings.h"
 
 /* More are not kept: each holds memory of another process that this one may have freed. */
 enum { MAX_MAPPINGS = 256 };
 
 struct mapping {
+    struct xm_job               job; /* first: of its end */
     const struct xc_device_ops *dev;
     int                         device; /* that it is mapped for */
     uint64_t                    nonce;  /* of the process */
@@ -21,18 +23,37 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings;
 static int             num_mappings;
 
-static void drop(struct mapping **at)
+/* It waits for all kernels of the device, and those may wait for what this rank does next. */
+static void unmap(struct xm_job *job)
 {
-    struct mapping *m = *at;
+    struct mapping *m = (struct mapping *)job;
     void           *saved;
 
-    *at = m->next;
-    num_mappings--;
     if (m->dev->enter(m->device, &saved) == xcclSuccess) {
         m->dev->ipc_close(m->base);
         m->dev->leave(saved);
     }
     free(m);
+}
+
+static struct mapping *take_out(struct mapping **at)
+{
+    struct mapping *m = *at;
+
+    *at = m->next;
+    num_mappings--;
+    return m;
+}
+
+/* On a thread. Without one it stays mapped, which costs addresses. */
+static void drop(struct mapping **at)
+{
+    struct mapping *m = take_out(at);
+
+    m->job = (struct xm_job){.run = unmap};
+    if (xm_worker_start(&m->job) != xcclSuccess) {
+        free(m);
+    }
 }
 
 /* With the lock held; the mapping becomes the first. What was freed at this address goes. */
@@ -86,7 +107,8 @@ static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct 
         return xc_fail(xcclSystemError, "out of memory");
     }
     make_room();
-    *m = (struct mapping){dev, device, nonce, *ipc, base, mappings};
+    *m = (struct mapping){
+        .dev = dev, .device = device, .nonce = nonce, .ipc = *ipc, .base = base, .next = mappings};
     mappings = m;
     num_mappings++;
     *mapping_p = m;
@@ -114,7 +136,7 @@ void xm_mappings_close(void)
 {
     pthread_mutex_lock(&lock);
     while (mappings != NULL) {
-        drop(&mappings);
+        unmap(&take_out(&mappings)->job);
     }
     pthread_mutex_unlock(&lock);
 }

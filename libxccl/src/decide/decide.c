@@ -7,12 +7,12 @@
 #include "decide/table.h"
 
 /*
- * On one node kernels of our own, where they are; else the vendor's library. Measured on 2 H200s
- * (docs/benchmarks/direct.md): reduce of 128 MiB and more is 3 % faster by NCCL there. With more
- * ranks nobody has measured long vectors.
+ * On one node kernels of our own, where they are; else the vendor's library. Measured on 2 and 4
+ * H200s (docs/benchmarks/direct.md), where NCCL is faster for long reductions.
  */
-static const char builtin[] = "reduce:128m-inf:*:2-8:ccl#*:*:*:2:direct#*:0-64m:*:3-8:direct"
-                              "#*:*:*:2-inf:ccl#*:*:*:2-8:direct#*:*:*:1:mpi";
+static const char builtin[] = "reduce:128m-inf:*:2:ccl"
+                              "#reduce:4m-inf:*:3-8:ccl#allreduce:64m-inf:*:3-8:ccl"
+                              "#*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:1:mpi";
 
 const char *xm_table_builtin(void)
 {

@@ -91,21 +91,21 @@ XK_DEVICE void turn_back(struct xk_16 *v, uint32_t n, uint32_t turn)
     }
 }
 
-/* n, the number of sources, and what are constants; all loads are on the way at once. */
-XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t n,
-                             uint32_t what)
+/* rounds, n, the number of sources, and what are constants; all loads are on the way at once. */
+XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t rounds,
+                             uint32_t n, uint32_t what)
 {
     struct xk_16 v[XK_ROUNDS][4];
 
     XK_UNROLL
-    for (uint32_t i = 0; i < XK_ROUNDS; i++) {
+    for (uint32_t i = 0; i < rounds; i++) {
         XK_UNROLL
         for (uint32_t k = 0; k < n; k++) {
             v[i][k] = load_16((const void *)(a->from[k] + at + i * step));
         }
     }
     XK_UNROLL
-    for (uint32_t i = 0; i < XK_ROUNDS; i++) {
+    for (uint32_t i = 0; i < rounds; i++) {
         struct xk_16 result = v[i][0];
         if (n > 1) {
             struct xk_sum sum;
@@ -123,14 +123,17 @@ XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t st
     }
 }
 
-/* As many whole rounds as there are; where the rest begins. */
+/* All whole units; where the rest begins. */
 XK_DEVICE uint64_t reduce_hot(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t n,
                               uint32_t what)
 {
     uint64_t all = XK_ROUNDS * step;
 
     for (; at + all - step + 16 <= a->bytes; at += all) {
-        reduce_rounds(a, at, step, n, what);
+        reduce_rounds(a, at, step, XK_ROUNDS, n, what);
+    }
+    for (; at + 16 <= a->bytes; at += step) {
+        reduce_rounds(a, at, step, 1, n, what);
     }
     return at;
 }
@@ -138,15 +141,25 @@ XK_DEVICE uint64_t reduce_hot(const struct xk_mapped *a, uint64_t at, uint64_t s
 /* Any number of sources, one unit at a time; and the end, which may be part of one. */
 XK_DEVICE void reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes)
 {
-    struct xk_sum sum;
-    uint32_t      first = (a->sources - a->turn) % a->sources; /* where rank 0's is */
-    struct xk_16  result = load_unit(a->from[first] + at, bytes);
+    struct xk_16 v[XK_MAX_RANKS] = {{0, 0}}, result;
+    uint32_t     at_source = (a->sources - a->turn) % a->sources; /* rank 0's */
 
+    XK_UNROLL
+    for (uint32_t k = 0; k < XK_MAX_RANKS; k++) {
+        if (k < a->sources) {
+            v[k] = load_unit(a->from[at_source] + at, bytes);
+            at_source = (at_source + 1 < a->sources) ? at_source + 1 : 0;
+        }
+    }
+    result = v[0];
     if (a->sources > 1) {
-        xk_sum_begin(&sum, result, a->what);
-        for (uint32_t k = 1; k < a->sources; k++) {
-            uint32_t source = (first + k < a->sources) ? first + k : first + k - a->sources;
-            xk_sum_add(&sum, load_unit(a->from[source] + at, bytes), a->what);
+        struct xk_sum sum;
+        xk_sum_begin(&sum, v[0], a->what);
+        XK_UNROLL
+        for (uint32_t k = 1; k < XK_MAX_RANKS; k++) {
+            if (k < a->sources) {
+                xk_sum_add(&sum, v[k], a->what);
+            }
         }
         result = xk_sum_end(&sum, a->what);
     }

@@ -182,17 +182,22 @@ static xcclResult_t progress_entered(struct xm_op *op)
     return res;
 }
 
-/* Some rank's memory cannot be mapped, and all see that: another path, the same on all ranks. */
+/*
+ * Some rank's memory cannot be mapped, and all see that: through the workspaces if it fits, else
+ * another path, the same on all ranks.
+ */
 static xcclResult_t change_path(struct xm_op *op)
 {
-    op->direct->unmappable++;
+    bool fits = (op->block_bytes <= xk_slot_data((uint32_t)op->comm->size));
+
     xm_direct_unused(op->direct); /* slots take turns by it */
     op->path->release(op, false);
     op->direct = NULL;
     op->event = NULL;
     op->entered = false;
     op->stage = XM_STAGE_NEW;
-    op->path = op->otherwise;
+    op->mapped = false;
+    op->path = fits ? &xm_path_direct : op->otherwise;
     xcclResult_t res = op->path->start(op);
     return (res == xcclSuccess) ? xcclInProgress : res;
 }

@@ -12,7 +12,7 @@
 
 enum { IN, OUT, ALIGNED = 16 };
 /* Of a rank's buffer. Longer ones are as fast by a launch with more blocks than linger. */
-enum { TOLD_BYTES = 8 << 20 };
+enum { TOLD_BYTES = 4 << 20, TOLD_BLOCKS = 16 };
 
 /*
  * What the kernels need to know of a buffer's place. These kernels are launched at once: where they
@@ -26,10 +26,13 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint6
     if (!b->used) {
         return;
     }
-    shown->state = XM_SHOWN_NOT;
+    shown->state = XM_SHOWN_ODD;
     shown->nonce = nonce;
-    if ((at % ALIGNED == 0) && !xm_order_wanted_direct(true) &&
-        (op->dev->ipc_export((const void *)(uintptr_t)at, &shown->ipc) == xcclSuccess)) {
+    if ((at % ALIGNED != 0) || xm_order_wanted_direct(true)) {
+        return;
+    }
+    shown->state = XM_SHOWN_NOT;
+    if (op->dev->ipc_export((const void *)(uintptr_t)at, &shown->ipc) == xcclSuccess) {
         shown->offset = at - shown->ipc.base;
         shown->bytes = (uint64_t)b->bytes;
         shown->state = XM_SHOWN_USABLE;
@@ -256,8 +259,7 @@ static unsigned blocks_for(uint64_t bytes)
 
 static bool tell(struct xm_op *op, const struct xk_mapped *m)
 {
-    unsigned blocks = xm_linger_blocks(xm_kernels_attendant(op->direct->kernels));
-    uint32_t values[XK_ALL_WORDS] = {[XK_HOW] = xk_how(XK_MAPPED, 0, blocks, 0, m->what),
+    uint32_t values[XK_ALL_WORDS] = {[XK_HOW] = xk_how(XK_MAPPED, 0, TOLD_BLOCKS, 0, m->what),
                                      [XK_IN_HIGH] = m->sources | m->targets << 8 | m->turn << 16 |
                                                     m->meets << 24};
 
@@ -295,6 +297,7 @@ xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
     struct xm_direct_form  form;
     struct places          p;
     xcclResult_t           res = xcclSuccess;
+    bool                   all_can = true;
 
     op->meets = false;
     for (int i = 0; i < op->comm->size; i++) {
@@ -302,12 +305,15 @@ xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
         if (shown[i] == NULL) {
             return xcclInProgress;
         }
-        if ((shown[i][IN].state == XM_SHOWN_NOT) || (shown[i][OUT].state == XM_SHOWN_NOT)) {
+        if ((shown[i][IN].state <= XM_SHOWN_ODD) || (shown[i][OUT].state <= XM_SHOWN_ODD)) {
             res = xcclUnsupported;
         }
+        all_can = all_can && (shown[i][IN].state != XM_SHOWN_NOT) &&
+                  (shown[i][OUT].state != XM_SHOWN_NOT);
         op->meets = op->meets || (shown[i][IN].ready == 0);
     }
     if (res != xcclSuccess) {
+        op->direct->unmappable += !all_can;
         return res; /* once all have come: the same on all of them */
     }
     xm_direct_form_of(op, &form);

@@ -355,6 +355,32 @@ static void case_reuse(void)
     }
 }
 
+/* The same, while a collective is under way that the sender comes to after its message. */
+static void case_behind(void)
+{
+    float *sum = mt_alloc(MT_DEVICE, sizeof(float));
+
+    meet();
+    MPI_Allreduce(MPI_IN_PLACE, sum, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); /* joins */
+    for (int i = 0; i < 5; i++) {
+        MPI_Request pending = MPI_REQUEST_NULL;
+        int        *buf = make(MT_DEVICE, (mt_rank() == 0) ? COUNT : 0, i);
+        if (mt_rank() == 0) {
+            MPI_Send(buf, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        }
+        if (mt_rank() <= 1) {
+            MPI_Iallreduce(MPI_IN_PLACE, sum, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &pending);
+        }
+        if (mt_rank() == 1) {
+            MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            expect(buf, MT_DEVICE, COUNT, 0, i, "behind a collective");
+        }
+        MPI_Wait(&pending, MPI_STATUS_IGNORE);
+        mt_free(MT_DEVICE, buf);
+    }
+    mt_free(MT_DEVICE, sum);
+}
+
 static void expect_truncated(int code, const char *what)
 {
     int class;
@@ -461,11 +487,17 @@ static void case_alone(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"barrier", case_barrier}, {"crossing", case_crossing},
-        {"probes", case_probes},   {"matched", case_matched},
-        {"late", case_late},       {"reuse", case_reuse},
-        {"many", case_many},       {"truncated", case_truncated},
-        {"alone", case_alone},     {NULL, NULL},
+        {"barrier", case_barrier},
+        {"crossing", case_crossing},
+        {"probes", case_probes},
+        {"matched", case_matched},
+        {"late", case_late},
+        {"reuse", case_reuse},
+        {"behind", case_behind},
+        {"many", case_many},
+        {"truncated", case_truncated},
+        {"alone", case_alone},
+        {NULL, NULL},
     };
     bool open = (argc > 2) && (strcmp(argv[2], "late") != 0) && (strcmp(argv[2], "alone") != 0);
 

@@ -3,7 +3,17 @@
 
 import pytest
 
-CASES = ["barrier", "crossing", "probes", "matched", "late", "reuse", "many", "truncated"]
+CASES = [
+    "barrier",
+    "crossing",
+    "probes",
+    "matched",
+    "late",
+    "reuse",
+    "behind",
+    "many",
+    "truncated",
+]
 # Those whose sends are all fetched, and say so.
 SEEN = {"barrier", "late", "reuse"}
 TIMEOUT = 40
