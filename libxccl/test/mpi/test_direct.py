@@ -74,6 +74,14 @@ def test_borders(openmpi, ranks, workspace):
     assert large >= SERVED - VECTOR - {"reduce_scatter", "allgatherv"}
 
 
+def test_borders_lingering(openmpi):
+    """The same by kernels that stay, with few blocks and with many."""
+    if openmpi.build.sanitized:
+        pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
+    env = {**DIRECT, "XCCL_DIRECT_LINGER": "1000"}
+    openmpi.run(2, "mpi_colls cuda dd borders", sim="cuda:6", env=env, timeout=150).good()
+
+
 @pytest.mark.parametrize(("ranks", "sections"), [(2, "types large_types"), (6, "types")])
 def test_types(openmpi, ranks, sections):
     """Every type and operation that MPI defines."""
