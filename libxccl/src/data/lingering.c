@@ -215,7 +215,7 @@ static bool has_the_right_width(struct xm_lingering *l, bool wide)
 bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])
 {
     const struct xk_answers *a = &l->post->answers;
-    bool                     wide = (xk_how_blocks(values[XK_HOW]) > l->few);
+    bool                     wide = (l->many > l->few) && (xk_how_blocks(values[XK_HOW]) > l->few);
 
     if ((l->idle_ns == 0) || (pthread_mutex_trylock(&l->lock) != 0)) {
         return false;
