@@ -274,6 +274,7 @@ enum xs_result xs_connect(const struct xs_task *tasks);
 /* Enqueue work for task, and give it its place in the device's queue. */
 enum xs_error xs_serial_enqueue(struct xs_stream *stream, xs_work_fn *work, struct xs_task *task);
 /* Wait for all that the device has before task; false: its communicator was aborted. */
+void xs_serial_append(struct xs_task *task);
 bool xs_serial_begin(struct xs_task *task);
 /* task is over, or was skipped. */
 void xs_serial_end(struct xs_task *task);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "ccl/ccl.h"
+#include "core/graph.h"
 
 struct job {
     struct job *next;
@@ -138,6 +139,46 @@ static void take_time(void)
     }
 }
 
+/* What one launch of a graph runs; in the order of the launches. */
+static void *copy_tasks(const void *arg)
+{
+    struct xs_task  *copy = NULL;
+    struct xs_task **end = &copy;
+
+    for (const struct xs_task *t = arg; t != NULL; t = t->next) {
+        *end = xs_copy_flat(t);
+        if (*end == NULL) {
+            return NULL;
+        }
+        (*end)->next = NULL;
+        end = &(*end)->next;
+    }
+    struct xs_comm *comm = copy->comm;
+    pthread_mutex_lock(&comm->lock);
+    copy->ticket = comm->issued++;
+    __atomic_add_fetch(&comm->users, 1, __ATOMIC_RELAXED);
+    xs_serial_append(copy);
+    pthread_mutex_unlock(&comm->lock);
+    return copy;
+}
+
+static enum xs_result capture(struct xs_task *tasks)
+{
+    enum xs_error res = XS_OK;
+
+    for (struct xs_task *t = tasks; (t != NULL) && (res == XS_OK); t = t->next) {
+        bool alike =
+            (t->stream == tasks->stream) && (t->bounce_send == NULL) && (t->bounce_recv == NULL);
+        res = alike ? res : xs_capture_refuse(tasks->stream, XS_CAPTURE_UNSUPPORTED);
+    }
+    if (res == XS_OK) {
+        res = xs_stream_enqueue(tasks->stream, run_tasks, copy_tasks, tasks);
+    }
+    return (res == XS_OK) ? XS_SUCCESS
+                          : xs_problem(XS_DEVICE_ERROR, "an operation could not be captured: %s",
+                                       xs_error_text((int)res));
+}
+
 /* Issue tasks, all of one communicator, on the stream of the first; order the others' around it. */
 static enum xs_result issue(struct xs_task *tasks)
 {
@@ -146,6 +187,9 @@ static enum xs_result issue(struct xs_task *tasks)
     enum xs_error     res = XS_OK;
 
     take_time();
+    if (xs_stream_capture(stream) != NULL) {
+        return capture(tasks);
+    }
     for (struct xs_task *t = tasks->next; (t != NULL) && (res == XS_OK); t = t->next) {
         res = xs_stream_follow(stream, t->stream);
     }

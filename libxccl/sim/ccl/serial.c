@@ -38,16 +38,26 @@ static void erase(struct xs_task *task)
 enum xs_error xs_serial_enqueue(struct xs_stream *stream, xs_work_fn *work, struct xs_task *task)
 {
     if (!xs_config()->serial) {
-        return xs_stream_enqueue(stream, work, task);
+        return xs_stream_enqueue(stream, work, NULL, task);
     }
     pthread_mutex_lock(&lock);
     append(task);
-    enum xs_error res = xs_stream_enqueue(stream, work, task);
+    enum xs_error res = xs_stream_enqueue(stream, work, NULL, task);
     if (res != XS_OK) {
         erase(task);
     }
     pthread_mutex_unlock(&lock);
     return res;
+}
+
+/* Of a graph that is launched now: it goes to its stream next. */
+void xs_serial_append(struct xs_task *task)
+{
+    if (xs_config()->serial) {
+        pthread_mutex_lock(&lock);
+        append(task);
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 bool xs_serial_begin(struct xs_task *task)

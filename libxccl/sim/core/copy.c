@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/core.h"
+#include "core/graph.h"
 
 #define STAGED_BYTES ((size_t)64 << 10) /* of a pageable copy that need not wait */
 
@@ -43,7 +43,7 @@ static enum xs_error enqueue_copy(struct xs_stream *stream, void *dst, const voi
         return XS_OUT_OF_MEMORY;
     }
     *copy = (struct copy_work){dst, src, bytes, NULL};
-    if (stage) {
+    if (stage && (xs_stream_capture(stream) == NULL)) { /* a graph reads it when it runs */
         copy->staged = malloc(bytes);
         if (copy->staged == NULL) {
             goto free_copy;
@@ -51,7 +51,7 @@ static enum xs_error enqueue_copy(struct xs_stream *stream, void *dst, const voi
         memcpy(copy->staged, src, bytes);
         copy->src = copy->staged;
     }
-    res = xs_stream_enqueue(stream, run_copy, copy);
+    res = xs_stream_enqueue(stream, run_copy, xs_copy_flat, copy);
     if (res == XS_OK) {
         return XS_OK;
     }
@@ -76,7 +76,7 @@ enum xs_error xs_copy_async(struct xs_stream *stream, void *dst, const void *src
     }
     enum xs_error res =
         enqueue_copy(stream, real_dst, real_src, bytes, pageable(&from) && !pageable(&to));
-    if ((res == XS_OK) && pageable(&to)) {
+    if ((res == XS_OK) && pageable(&to) && (xs_stream_capture(stream) == NULL)) {
         xs_stream_sync(stream);
     }
     return res;
@@ -116,7 +116,10 @@ enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t byt
     if (bytes == 0) {
         return XS_OK;
     }
-    enum xs_error res = xs_stream_get(ctx, NULL, &stream);
+    enum xs_error res = xs_capture_guard();
+    if (res == XS_OK) {
+        res = xs_stream_get(ctx, NULL, &stream);
+    }
     if (res != XS_OK) {
         return res;
     }
@@ -190,8 +193,8 @@ static enum xs_error enqueue_rows(struct xs_stream *stream, const struct xs_copy
         return res;
     }
     *work = (struct rows_work){*rows, NULL};
-    if (!stage || stage_rows(work)) {
-        res = xs_stream_enqueue(stream, run_rows, work);
+    if (!stage || (xs_stream_capture(stream) != NULL) || stage_rows(work)) {
+        res = xs_stream_enqueue(stream, run_rows, xs_copy_flat, work);
     }
     if (res != XS_OK) {
         free(work->staged);
@@ -227,7 +230,7 @@ enum xs_error xs_copy_2d_async(struct xs_stream *stream, const struct xs_copy_2d
     if (res == XS_OK) {
         res = enqueue_rows(stream, &rows, pageable(&from) && !pageable(&to));
     }
-    if ((res == XS_OK) && pageable(&to)) {
+    if ((res == XS_OK) && pageable(&to) && (xs_stream_capture(stream) == NULL)) {
         xs_stream_sync(stream);
     }
     return res;
@@ -236,8 +239,11 @@ enum xs_error xs_copy_2d_async(struct xs_stream *stream, const struct xs_copy_2d
 enum xs_error xs_copy_2d(struct xs_ctx *ctx, const struct xs_copy_2d *what)
 {
     struct xs_stream *stream;
-    enum xs_error     res = xs_stream_get(ctx, NULL, &stream);
+    enum xs_error     res = xs_capture_guard();
 
+    if (res == XS_OK) {
+        res = xs_stream_get(ctx, NULL, &stream);
+    }
     if (res == XS_OK) {
         res = xs_copy_2d_async(stream, what);
     }
@@ -300,7 +306,7 @@ enum xs_error xs_fill_async(struct xs_stream *stream, void *dst, uint32_t value,
         return XS_OUT_OF_MEMORY;
     }
     *work = (struct fill_work){dst, value, width, count};
-    res = xs_stream_enqueue(stream, run_fill, work);
+    res = xs_stream_enqueue(stream, run_fill, xs_copy_flat, work);
     if (res != XS_OK) {
         free(work);
     }
@@ -348,7 +354,7 @@ enum xs_error xs_call_async(struct xs_stream *stream, void (*fn)(void *), void *
         return XS_OUT_OF_MEMORY;
     }
     *work = (struct call_work){fn, arg};
-    enum xs_error res = xs_stream_enqueue(stream, run_call, work);
+    enum xs_error res = xs_stream_enqueue(stream, run_call, xs_copy_flat, work);
     if (res != XS_OK) {
         free(work);
     }
@@ -426,7 +432,7 @@ static enum xs_error enqueue_value(struct xs_stream *stream, xs_work_fn *run,
     }
     *work = *what;
     work->ptr = real;
-    enum xs_error res = xs_stream_enqueue(stream, run, work);
+    enum xs_error res = xs_stream_enqueue(stream, run, xs_copy_flat, work);
     if (res != XS_OK) {
         free(work);
     }

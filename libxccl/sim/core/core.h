@@ -34,6 +34,13 @@ enum xs_error {
     XS_HOST_NOT_REGISTERED = 713,
     XS_NOT_SUPPORTED = 801,
     XS_SYSTEM_NOT_READY = 802,
+    XS_CAPTURE_UNSUPPORTED = 900,
+    XS_CAPTURE_INVALIDATED = 901,
+    XS_CAPTURE_UNMATCHED = 903,
+    XS_CAPTURE_ISOLATION = 905,
+    XS_CAPTURE_IMPLICIT = 906,
+    XS_CAPTURED_EVENT = 907,
+    XS_CAPTURE_WRONG_THREAD = 908,
 };
 
 /* ---- config.c: the XCCL_SIM* variables, read once ---- */
@@ -231,15 +238,20 @@ struct xs_event;
 
 /* Work of a stream: run on its thread, in order. It frees arg. */
 typedef void xs_work_fn(void *arg);
+/* What a graph runs, which is many times: another arg, allocated like it. */
+typedef void *xs_copy_fn(const void *arg);
+XS_API void  *xs_copy_flat(const void *arg); /* of an allocation that holds no other */
 
 XS_API enum xs_error xs_stream_create(struct xs_ctx *ctx, unsigned flags, int priority,
                                       struct xs_stream **stream_p);
 XS_API enum xs_error xs_stream_destroy(struct xs_stream *stream);
 /* The stream that a program's handle names: NULL, 1 and 2 are default streams of ctx. */
-XS_API enum xs_error  xs_stream_get(struct xs_ctx *ctx, void *handle, struct xs_stream **stream_p);
-XS_API enum xs_error  xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, void *arg);
-XS_API bool           xs_stream_idle(struct xs_stream *stream);
-XS_API void           xs_stream_sync(struct xs_stream *stream);
+XS_API enum xs_error xs_stream_get(struct xs_ctx *ctx, void *handle, struct xs_stream **stream_p);
+/* copy: of work that may be captured, or NULL. */
+XS_API enum xs_error xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, xs_copy_fn *copy,
+                                       void *arg);
+XS_API bool          xs_stream_idle(struct xs_stream *stream);
+XS_API void          xs_stream_sync(struct xs_stream *stream);
 XS_API struct xs_ctx *xs_stream_ctx(const struct xs_stream *stream);
 XS_API unsigned       xs_stream_flags(const struct xs_stream *stream);
 XS_API int            xs_stream_priority(const struct xs_stream *stream);

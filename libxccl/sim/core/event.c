@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "core/core.h"
+#include "core/graph.h"
 
 #define EVENT_MAGIC 0x45564e54U
 #define EVENT_DISABLE_TIMING 2U
@@ -21,6 +21,7 @@ struct xs_event {
     uint64_t         done;
     double           when; /* ms, of the last one done */
     int              users;
+    bool             captured; /* last recorded in a stream that captures */
 };
 
 static struct xs_event *unused; /* kept for ever, as streams are */
@@ -69,6 +70,7 @@ enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_even
     event->recorded = 0;
     event->done = 0;
     event->users = 1;
+    event->captured = false;
     event->magic = EVENT_MAGIC;
     *event_p = event;
     return XS_OK;
@@ -135,7 +137,7 @@ static enum xs_error enqueue(struct xs_stream *stream, xs_work_fn *run, struct x
     }
     *work = (struct event_work){event, number};
     event_use(event);
-    enum xs_error res = xs_stream_enqueue(stream, run, work);
+    enum xs_error res = xs_stream_enqueue(stream, run, NULL, work);
     if (res != XS_OK) {
         event_unuse(event);
         free(work);
@@ -150,6 +152,10 @@ enum xs_error xs_event_record(struct xs_event *event, struct xs_stream *stream)
     }
     if (event->ctx->device != xs_stream_ctx(stream)->device) {
         return XS_INVALID_HANDLE; /* an event belongs to its context's device */
+    }
+    event->captured = (xs_stream_capture(stream) != NULL);
+    if (event->captured) {
+        return XS_OK; /* an edge of the graph, which is a line */
     }
     pthread_mutex_lock(&event->lock);
     uint64_t number = ++event->recorded;
@@ -170,6 +176,10 @@ enum xs_error xs_event_query(struct xs_event *event)
     if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
         return XS_INVALID_HANDLE;
     }
+    enum xs_error res = event->captured ? XS_CAPTURED_EVENT : xs_capture_guard();
+    if (res != XS_OK) {
+        return res;
+    }
     pthread_mutex_lock(&event->lock);
     bool done = (event->done >= event->recorded);
     pthread_mutex_unlock(&event->lock);
@@ -181,6 +191,10 @@ enum xs_error xs_event_sync(struct xs_event *event)
     if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
         return XS_INVALID_HANDLE;
     }
+    enum xs_error res = event->captured ? XS_CAPTURED_EVENT : xs_capture_guard();
+    if (res != XS_OK) {
+        return res;
+    }
     event_wait_number(event, last_record(event));
     return XS_OK;
 }
@@ -189,6 +203,13 @@ enum xs_error xs_event_wait(struct xs_stream *stream, struct xs_event *event)
 {
     if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
         return XS_INVALID_HANDLE;
+    }
+    bool captures = (xs_stream_capture(stream) != NULL);
+    if (captures || event->captured) {
+        /* Within one capture it is in order already; branches are not simulated. */
+        return (captures && event->captured) ? XS_OK
+               : captures                    ? xs_capture_refuse(stream, XS_CAPTURE_ISOLATION)
+                                             : XS_NOT_SUPPORTED;
     }
     uint64_t number = last_record(event);
     return (number == 0) ? XS_OK : enqueue(stream, run_wait, event, number);

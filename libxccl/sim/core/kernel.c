@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/core.h"
+#include "core/graph.h"
 
 /* Blocks of a grid that run at once; of others one after the other, as where a device is full. */
 enum { MOST_TOGETHER = 16 };
@@ -133,15 +133,28 @@ static void run(void *arg)
     free(l);
 }
 
+/* Of a graph, which is launched now. */
+static void *copy_launch(const void *arg)
+{
+    struct launch *l = xs_copy_flat(arg);
+
+    if ((l != NULL) && xs_config()->serial) {
+        pthread_mutex_lock(&lock);
+        l->place = launched[l->ctx->device]++;
+        pthread_mutex_unlock(&lock);
+    }
+    return l;
+}
+
 /* In one step: streams and the device's queue get the same order. */
 static enum xs_error enqueue(struct xs_stream *stream, struct launch *l)
 {
-    if (!xs_config()->serial) {
-        return xs_stream_enqueue(stream, run, l);
+    if (!xs_config()->serial || (xs_stream_capture(stream) != NULL)) {
+        return xs_stream_enqueue(stream, run, copy_launch, l);
     }
     pthread_mutex_lock(&lock);
     l->place = launched[l->ctx->device];
-    enum xs_error res = xs_stream_enqueue(stream, run, l);
+    enum xs_error res = xs_stream_enqueue(stream, run, copy_launch, l);
     launched[l->ctx->device] += (res == XS_OK);
     pthread_mutex_unlock(&lock);
     return res;

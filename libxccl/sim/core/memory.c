@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "core/graph.h"
 
 #define ALIGNMENT 512
 #define PUNCH_FROM ((size_t)64 << 10) /* smaller blocks keep their pages */
@@ -188,6 +188,11 @@ enum xs_error xs_mem_take(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, u
 enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, unsigned flags,
                            void **ptr_p)
 {
+    enum xs_error res = xs_capture_guard();
+
+    if (res != XS_OK) {
+        return res;
+    }
     if (xs_config()->alloc_waits) {
         xs_ctx_sync(ctx);
     }
@@ -239,7 +244,11 @@ enum xs_error xs_mem_release(void *ptr, enum xs_kind kind)
 enum xs_error xs_mem_free(void *ptr, enum xs_kind kind)
 {
     struct xs_range range;
+    enum xs_error   res = xs_capture_guard();
 
+    if (res != XS_OK) {
+        return res;
+    }
     if (xs_mem_find(ptr, &range) && (range.base == (uintptr_t)ptr)) {
         xs_ctx_sync(range.ctx);
     }

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "core/core.h"
+#include "core/graph.h"
 
 #define STREAM_MAGIC 0x5353534dU
 
@@ -18,22 +18,23 @@ struct work {
 };
 
 struct xs_stream {
-    uint32_t          magic; /* 0 once destroyed */
-    unsigned          flags;
-    int               priority;
-    uint64_t          id;
-    struct xs_ctx    *ctx;
-    struct xs_stream *next; /* in ctx, or in the list of unused ones */
-    pthread_mutex_t   lock;
-    pthread_cond_t    filled;
-    pthread_cond_t    emptied;
-    struct work      *head;
-    struct work     **tail;
-    uint64_t          enqueued;
-    uint64_t          completed;
-    int               users; /* the program, the thread, waits of other streams */
-    bool              running;
-    bool              closing;
+    uint32_t           magic; /* 0 once destroyed */
+    unsigned           flags;
+    int                priority;
+    uint64_t           id;
+    struct xs_ctx     *ctx;
+    struct xs_stream  *next; /* in ctx, or in the list of unused ones */
+    pthread_mutex_t    lock;
+    pthread_cond_t     filled;
+    pthread_cond_t     emptied;
+    struct work       *head;
+    struct work      **tail;
+    uint64_t           enqueued;
+    uint64_t           completed;
+    int                users; /* the program, the thread, waits of other streams */
+    bool               running;
+    bool               closing;
+    struct xs_capture *capture; /* atomic; NULL: it does not capture */
 };
 
 /* Destroyed streams are used again, never freed: a stale handle can be told from a good one. */
@@ -96,6 +97,7 @@ enum xs_error xs_stream_create(struct xs_ctx *ctx, unsigned flags, int priority,
     stream->users = 1;
     stream->running = false;
     stream->closing = false;
+    stream->capture = NULL;
     stream->magic = STREAM_MAGIC;
     pthread_mutex_lock(&ctx->order);
     stream->next = ctx->streams;
@@ -258,12 +260,55 @@ static enum xs_error follow_default(struct xs_stream *stream)
     return res;
 }
 
-enum xs_error xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, void *arg)
+struct xs_capture *xs_stream_capture(struct xs_stream *stream)
 {
-    struct xs_ctx *ctx = stream->ctx;
+    return __atomic_load_n(&stream->capture, __ATOMIC_ACQUIRE);
+}
 
+enum xs_error xs_stream_set_capture(struct xs_stream *stream, struct xs_capture *capture)
+{
+    struct xs_capture *none = NULL;
+
+    if (capture == NULL) {
+        __atomic_store_n(&stream->capture, NULL, __ATOMIC_RELEASE);
+        return XS_OK;
+    }
+    if ((stream == stream->ctx->legacy) ||
+        !__atomic_compare_exchange_n(&stream->capture, &none, capture, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        return XS_CAPTURE_UNSUPPORTED;
+    }
+    return XS_OK;
+}
+
+/* The legacy stream would wait for what a blocking stream captures; ctx->order is held. */
+static enum xs_error refuse_implicit(const struct xs_stream *stream)
+{
+    enum xs_error res = XS_OK;
+
+    for (struct xs_stream *s = stream->ctx->streams; (stream == stream->ctx->legacy) && (s != NULL);
+         s = s->next) {
+        if (blocking(s) && (xs_capture_refuse(s, XS_CAPTURE_IMPLICIT) != XS_OK)) {
+            res = XS_CAPTURE_IMPLICIT;
+        }
+    }
+    return res;
+}
+
+enum xs_error xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, xs_copy_fn *copy,
+                                void *arg)
+{
+    struct xs_ctx     *ctx = stream->ctx;
+    struct xs_capture *capture = xs_stream_capture(stream);
+
+    if (capture != NULL) {
+        return xs_capture_add(capture, work, copy, arg);
+    }
     pthread_mutex_lock(&ctx->order);
-    enum xs_error res = follow_default(stream);
+    enum xs_error res = refuse_implicit(stream);
+    if (res == XS_OK) {
+        res = follow_default(stream);
+    }
     if (res == XS_OK) {
         res = append(stream, work, arg);
     }

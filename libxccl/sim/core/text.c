@@ -45,6 +45,20 @@ const char *xs_error_text(int error)
         return "operation not supported";
     case XS_SYSTEM_NOT_READY:
         return "system not yet initialized";
+    case XS_CAPTURE_UNSUPPORTED:
+        return "operation not permitted when stream is capturing";
+    case XS_CAPTURE_INVALIDATED:
+        return "operation failed due to a previous error during capture";
+    case XS_CAPTURE_UNMATCHED:
+        return "the capture was not initiated in this stream";
+    case XS_CAPTURE_ISOLATION:
+        return "dependency created on uncaptured work in another stream";
+    case XS_CAPTURE_IMPLICIT:
+        return "operation would make the legacy stream depend on a capturing blocking stream";
+    case XS_CAPTURED_EVENT:
+        return "operation not permitted on an event last recorded in a capturing stream";
+    case XS_CAPTURE_WRONG_THREAD:
+        return "attempt to terminate a thread-local capture sequence from another thread";
     default:
         return 0;
     }

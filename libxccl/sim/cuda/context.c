@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts: primary ones, the program's own, and the calling thread's stack. */
+#include "core/graph.h"
 #include "cuda/driver.h"
 
 int cuDevicePrimaryCtxRetain(CUcontext *ctx, int device)
@@ -165,7 +166,8 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest)
 int cuCtxSynchronize(void)
 {
     CU_NEED_CTX(ctx);
-    return (int)xs_ctx_sync(ctx);
+    enum xs_error res = xs_capture_guard();
+    return (int)((res == XS_OK) ? xs_ctx_sync(ctx) : res);
 }
 
 int cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)

@@ -12,6 +12,8 @@ typedef uintptr_t        CUdeviceptr;
 typedef struct xs_ctx   *CUcontext;
 typedef void            *CUstream;
 typedef struct xs_event *CUevent;
+typedef struct xs_graph *CUgraph;
+typedef struct xs_exec  *CUgraphExec;
 typedef struct {
     char bytes[16];
 } CUuuid;
@@ -176,6 +178,16 @@ XS_API int cuEventQuery(CUevent event);
 XS_API int cuEventSynchronize(CUevent event);
 XS_API int cuEventElapsedTime(float *ms, CUevent from, CUevent to);
 XS_API int cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to);
+
+/* graph.c */
+XS_API int cuStreamBeginCapture_v2(CUstream stream, int mode);
+XS_API int cuStreamEndCapture(CUstream stream, CUgraph *graph);
+XS_API int cuThreadExchangeStreamCaptureMode(int *mode);
+XS_API int cuGraphGetNodes(CUgraph graph, void **nodes, size_t *count);
+XS_API int cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+XS_API int cuGraphLaunch(CUgraphExec exec, CUstream stream);
+XS_API int cuGraphExecDestroy(CUgraphExec exec);
+XS_API int cuGraphDestroy(CUgraph graph);
 
 /* proc.c */
 XS_API int cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);

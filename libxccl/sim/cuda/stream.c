@@ -2,6 +2,7 @@
 /* Streams and events. */
 #include <stdlib.h>
 
+#include "core/graph.h"
 #include "cuda/driver.h"
 
 /* The current context is needed for default streams only; other streams know theirs. */
@@ -38,6 +39,9 @@ int cuStreamQuery(CUstream handle)
     struct xs_stream *stream;
     int               res = find(handle, &stream);
 
+    if (res == XS_OK) {
+        res = (int)xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+    }
     if (res != XS_OK) {
         return res;
     }
@@ -49,6 +53,9 @@ int cuStreamSynchronize(CUstream handle)
     struct xs_stream *stream;
     int               res = find(handle, &stream);
 
+    if (res == XS_OK) {
+        res = (int)xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+    }
     if (res == XS_OK) {
         xs_stream_sync(stream);
     }
@@ -110,14 +117,13 @@ int cuStreamGetDevice(CUstream handle, int *device)
     return res;
 }
 
-/* Graphs are not simulated, so nothing ever captures. */
 int cuStreamIsCapturing(CUstream handle, int *status)
 {
     struct xs_stream *stream;
     int               res = find(handle, &stream);
 
     if (res == XS_OK) {
-        *status = 0;
+        *status = xs_capture_status(stream);
     }
     return res;
 }

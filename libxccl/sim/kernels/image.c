@@ -28,6 +28,8 @@ RUN(pack)
 RUN(linger)
 RUN(exchange)
 RUN(mapped)
+RUN(enqueued)
+RUN(await)
 #undef RUN
 
 static void run_numbered_exchange(const void *arguments, const unsigned block[2],
@@ -50,6 +52,8 @@ static const struct xs_kernel kernels[] = {
     {"xk_linger", sizeof(struct xk_linger), run_linger, true},
     {"xk_exchange", sizeof(struct xk_exchange), run_numbered_exchange, false},
     {"xk_mapped", sizeof(struct xk_mapped), run_numbered_mapped, false},
+    {"xk_enqueued", sizeof(struct xk_enqueued), run_enqueued, false},
+    {"xk_await", sizeof(struct xk_await), run_await, false},
     {NULL, 0, NULL, false},
 };
 static const struct xs_image image = {XS_IMAGE_MAGIC, kernels};

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/graph.h"
 #include "rocm/hip.h"
 
 static __thread int last_error;
@@ -219,6 +220,9 @@ int hipDeviceSynchronize(void)
     struct xs_ctx *ctx;
     int            res = xs_hip_ctx(&ctx);
 
+    if (res == XS_OK) {
+        res = (int)xs_capture_guard();
+    }
     return xs_hip_result((res != XS_OK) ? res : (int)xs_ctx_sync(ctx));
 }
 

@@ -11,6 +11,8 @@
 enum { HIP_INVALID_PITCH_VALUE = 12, HIP_INVALID_MEMCPY_DIRECTION = 21 };
 
 typedef struct xs_event *hipEvent_t;
+typedef struct xs_graph *hipGraph_t;
+typedef struct xs_exec  *hipGraphExec_t;
 typedef void            *hipStream_t;
 typedef struct {
     unsigned char reserved[64];
@@ -127,6 +129,16 @@ XS_API int hipEventRecord(hipEvent_t event, hipStream_t stream);
 XS_API int hipEventQuery(hipEvent_t event);
 XS_API int hipEventSynchronize(hipEvent_t event);
 XS_API int hipEventElapsedTime(float *ms, hipEvent_t from, hipEvent_t to);
+
+/* graph.c */
+XS_API int hipStreamBeginCapture(hipStream_t stream, int mode);
+XS_API int hipStreamEndCapture(hipStream_t stream, hipGraph_t *graph);
+XS_API int hipThreadExchangeStreamCaptureMode(int *mode);
+XS_API int hipGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, void **node, char *log,
+                               size_t log_bytes);
+XS_API int hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream);
+XS_API int hipGraphExecDestroy(hipGraphExec_t exec);
+XS_API int hipGraphDestroy(hipGraph_t graph);
 
 /* module.c; of code only what was made for the simulation runs here */
 XS_API int hipModuleLoad(void **module, const char *file);

@@ -2,6 +2,7 @@
 /* Streams and events. */
 #include <stdlib.h>
 
+#include "core/graph.h"
 #include "rocm/hip.h"
 
 int hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
@@ -39,6 +40,9 @@ int hipStreamQuery(hipStream_t handle)
     int               res = xs_hip_stream(handle, &stream);
 
     if (res == XS_OK) {
+        res = (int)xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+    }
+    if (res == XS_OK) {
         res = xs_stream_idle(stream) ? XS_OK : XS_NOT_READY;
     }
     return xs_hip_result(res);
@@ -49,6 +53,9 @@ int hipStreamSynchronize(hipStream_t handle)
     struct xs_stream *stream;
     int               res = xs_hip_stream(handle, &stream);
 
+    if (res == XS_OK) {
+        res = (int)xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+    }
     if (res == XS_OK) {
         xs_stream_sync(stream);
     }
@@ -94,7 +101,7 @@ int hipStreamIsCapturing(hipStream_t handle, int *status)
     int               res = xs_hip_stream(handle, &stream);
 
     if (res == XS_OK) {
-        *status = 0;
+        *status = xs_capture_status(stream);
     }
     return xs_hip_result(res);
 }

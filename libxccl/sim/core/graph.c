@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Capture and graphs. A stream that captures puts its work into a list instead of its queue; a
+ * launch of the graph puts a copy of each piece into the queue of a stream, in the order of the
+ * capture. Branches are not simulated: one stream captures by itself.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <malloc.h>
+
+#include "core/graph.h"
+
+#define GRAPH_MAGIC 0x47524146U
+#define EXEC_MAGIC 0x45584543U
+
+struct node {
+    struct node *next;
+    xs_work_fn  *run;
+    xs_copy_fn  *copy;
+    void        *arg; /* never run itself */
+};
+
+struct xs_graph {
+    uint32_t     magic;
+    int          users; /* the program's handle, and executables */
+    struct node *nodes, **end;
+    size_t       count;
+};
+
+struct xs_exec {
+    uint32_t          magic;
+    struct xs_graph  *graph;
+    struct xs_stream *last; /* two launches do not overlap */
+};
+
+struct xs_capture {
+    struct xs_capture *next;
+    struct xs_graph   *graph;
+    struct xs_stream  *stream;
+    enum xs_mode       mode;
+    pthread_t          thread;
+    bool               invalid;
+};
+
+static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xs_capture *captures;     /* of the process */
+static int                num_captures; /* atomic */
+
+static __thread enum xs_mode thread_mode = XS_MODE_GLOBAL;
+
+static void graph_unuse(struct xs_graph *graph)
+{
+    if (__atomic_sub_fetch(&graph->users, 1, __ATOMIC_ACQ_REL) > 0) {
+        return;
+    }
+    while (graph->nodes != NULL) {
+        struct node *node = graph->nodes;
+        graph->nodes = node->next;
+        free(node->arg);
+        free(node);
+    }
+    graph->magic = 0;
+    free(graph);
+}
+
+void *xs_copy_flat(const void *arg)
+{
+    size_t bytes = malloc_usable_size((void *)(uintptr_t)arg);
+    void  *copy = malloc(bytes);
+
+    if (copy != NULL) {
+        memcpy(copy, arg, bytes);
+    }
+    return copy;
+}
+
+enum xs_error xs_capture_begin(struct xs_stream *stream, int mode)
+{
+    struct xs_capture *c = calloc(1, sizeof(*c));
+    struct xs_graph   *graph = calloc(1, sizeof(*graph));
+    enum xs_error      res = XS_OUT_OF_MEMORY;
+
+    if ((c == NULL) || (graph == NULL)) {
+        goto free_both;
+    }
+    res = XS_INVALID_VALUE;
+    if ((mode < XS_MODE_GLOBAL) || (mode > XS_MODE_RELAXED)) {
+        goto free_both;
+    }
+    *graph = (struct xs_graph){.magic = GRAPH_MAGIC, .users = 1};
+    graph->end = &graph->nodes;
+    *c = (struct xs_capture){
+        .graph = graph, .stream = stream, .mode = (enum xs_mode)mode, .thread = pthread_self()};
+    res = xs_stream_set_capture(stream, c);
+    if (res != XS_OK) {
+        goto free_both;
+    }
+    pthread_mutex_lock(&lock);
+    c->next = captures;
+    captures = c;
+    __atomic_add_fetch(&num_captures, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+    return XS_OK;
+free_both:
+    free(graph);
+    free(c);
+    return res;
+}
+
+enum xs_error xs_capture_end(struct xs_stream *stream, struct xs_graph **graph_p)
+{
+    struct xs_capture *c = xs_stream_capture(stream);
+
+    if (c == NULL) {
+        return XS_CAPTURE_UNMATCHED;
+    }
+    if ((c->mode != XS_MODE_RELAXED) && !pthread_equal(c->thread, pthread_self())) {
+        return XS_CAPTURE_WRONG_THREAD;
+    }
+    pthread_mutex_lock(&lock);
+    for (struct xs_capture **at = &captures; *at != NULL; at = &(*at)->next) {
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    }
+    __atomic_sub_fetch(&num_captures, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+    xs_stream_set_capture(stream, NULL);
+    *graph_p = c->invalid ? NULL : c->graph;
+    enum xs_error res = c->invalid ? XS_CAPTURE_INVALIDATED : XS_OK;
+    if (c->invalid) {
+        graph_unuse(c->graph);
+    }
+    free(c);
+    return res;
+}
+
+int xs_capture_status(struct xs_stream *stream)
+{
+    const struct xs_capture *c = xs_stream_capture(stream);
+
+    return (c == NULL) ? 0 : c->invalid ? 2 : 1;
+}
+
+enum xs_error xs_capture_exchange(int *mode)
+{
+    enum xs_mode before = thread_mode;
+
+    if ((mode == NULL) || (*mode < XS_MODE_GLOBAL) || (*mode > XS_MODE_RELAXED)) {
+        return XS_INVALID_VALUE;
+    }
+    thread_mode = (enum xs_mode) * mode;
+    *mode = (int)before;
+    return XS_OK;
+}
+
+/* Does this capture keep the calling thread from calls that might disturb it? */
+static bool prohibits(const struct xs_capture *c)
+{
+    if (pthread_equal(c->thread, pthread_self()) && (c->mode != XS_MODE_RELAXED)) {
+        return true;
+    }
+    return (thread_mode == XS_MODE_GLOBAL) && (c->mode == XS_MODE_GLOBAL);
+}
+
+enum xs_error xs_capture_guard(void)
+{
+    enum xs_error res = XS_OK;
+
+    if ((__atomic_load_n(&num_captures, __ATOMIC_ACQUIRE) == 0) ||
+        (thread_mode == XS_MODE_RELAXED)) {
+        return XS_OK;
+    }
+    pthread_mutex_lock(&lock);
+    for (struct xs_capture *c = captures; c != NULL; c = c->next) {
+        if (prohibits(c)) {
+            c->invalid = true;
+            res = XS_CAPTURE_UNSUPPORTED;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return res;
+}
+
+enum xs_error xs_capture_refuse(struct xs_stream *stream, enum xs_error error)
+{
+    struct xs_capture *c = xs_stream_capture(stream);
+
+    if (c == NULL) {
+        return XS_OK;
+    }
+    c->invalid = true;
+    return error;
+}
+
+enum xs_error xs_capture_add(struct xs_capture *c, xs_work_fn *run, xs_copy_fn *copy, void *arg)
+{
+    struct node *node = malloc(sizeof(*node));
+
+    if (c->invalid) {
+        free(node);
+        return XS_CAPTURE_INVALIDATED;
+    }
+    if (copy == NULL) {
+        free(node);
+        c->invalid = true;
+        return XS_CAPTURE_UNSUPPORTED;
+    }
+    if (node == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    *node = (struct node){NULL, run, copy, arg};
+    *c->graph->end = node;
+    c->graph->end = &node->next;
+    c->graph->count++;
+    return XS_OK;
+}
+
+enum xs_error xs_graph_count(const struct xs_graph *graph, size_t *count_p)
+{
+    if ((graph == NULL) || (graph->magic != GRAPH_MAGIC)) {
+        return XS_INVALID_VALUE;
+    }
+    *count_p = graph->count;
+    return XS_OK;
+}
+
+enum xs_error xs_graph_destroy(struct xs_graph *graph)
+{
+    if ((graph == NULL) || (graph->magic != GRAPH_MAGIC)) {
+        return XS_INVALID_VALUE;
+    }
+    graph_unuse(graph);
+    return XS_OK;
+}
+
+enum xs_error xs_graph_instantiate(struct xs_graph *graph, struct xs_exec **exec_p)
+{
+    struct xs_exec *exec = calloc(1, sizeof(*exec));
+
+    if ((graph == NULL) || (graph->magic != GRAPH_MAGIC) || (exec == NULL)) {
+        free(exec);
+        return XS_INVALID_VALUE;
+    }
+    __atomic_add_fetch(&graph->users, 1, __ATOMIC_RELAXED);
+    *exec = (struct xs_exec){EXEC_MAGIC, graph, NULL};
+    *exec_p = exec;
+    return XS_OK;
+}
+
+enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
+{
+    enum xs_error res = XS_OK;
+
+    if ((exec == NULL) || (exec->magic != EXEC_MAGIC)) {
+        return XS_INVALID_VALUE;
+    }
+    if (xs_stream_capture(stream) != NULL) {
+        return xs_capture_refuse(stream, XS_NOT_SUPPORTED); /* graphs in graphs */
+    }
+    if (exec->last != NULL) {
+        res = xs_stream_follow(stream, exec->last);
+    }
+    exec->last = stream;
+    for (struct node *node = exec->graph->nodes; (node != NULL) && (res == XS_OK);
+         node = node->next) {
+        void *arg = node->copy(node->arg);
+        res = (arg == NULL) ? XS_OUT_OF_MEMORY : xs_stream_enqueue(stream, node->run, NULL, arg);
+    }
+    return res;
+}
+
+enum xs_error xs_exec_destroy(struct xs_exec *exec)
+{
+    if ((exec == NULL) || (exec->magic != EXEC_MAGIC)) {
+        return XS_INVALID_VALUE;
+    }
+    graph_unuse(exec->graph);
+    exec->magic = 0;
+    free(exec);
+    return XS_OK;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Capture and graphs. */
+#include "core/graph.h"
+#include "cuda/driver.h"
+
+static int find(CUstream handle, struct xs_stream **stream_p)
+{
+    CU_NEED_INIT;
+    return (int)xs_stream_get(xs_ctx_current(), handle, stream_p);
+}
+
+int cuStreamBeginCapture_v2(CUstream handle, int mode)
+{
+    struct xs_stream *stream;
+    int               res = find(handle, &stream);
+
+    return (res != XS_OK) ? res : (int)xs_capture_begin(stream, mode);
+}
+
+int cuStreamEndCapture(CUstream handle, CUgraph *graph)
+{
+    struct xs_stream *stream;
+    int               res = (graph == NULL) ? XS_INVALID_VALUE : find(handle, &stream);
+
+    return (res != XS_OK) ? res : (int)xs_capture_end(stream, graph);
+}
+
+int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    return (int)xs_capture_exchange(mode);
+}
+
+int cuGraphGetNodes(CUgraph graph, void **nodes, size_t *count)
+{
+    /* How many there are is all that is known of them. */
+    return ((nodes != NULL) || (count == NULL)) ? XS_NOT_SUPPORTED
+                                                : (int)xs_graph_count(graph, count);
+}
+
+int cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    (void)flags;
+    return (exec == NULL) ? XS_INVALID_VALUE : (int)xs_graph_instantiate(graph, exec);
+}
+
+int cuGraphLaunch(CUgraphExec exec, CUstream handle)
+{
+    struct xs_stream *stream;
+    int               res = find(handle, &stream);
+
+    return (res != XS_OK) ? res : (int)xs_graph_launch(exec, stream);
+}
+
+int cuGraphExecDestroy(CUgraphExec exec)
+{
+    return (int)xs_exec_destroy(exec);
+}
+
+int cuGraphDestroy(CUgraph graph)
+{
+    return (int)xs_graph_destroy(graph);
+}
