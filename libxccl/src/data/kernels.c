@@ -20,6 +20,10 @@ enum { FEW_BLOCKS = 4, MANY_BLOCKS = 32, SHARE = 4 };
 /* Enough for a GPU of today. */
 enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
 
+/* Device memory of the counters of copies, of the relays, and of xk_enqueued's first launch. */
+#define DEVICE_BYTES                                                                               \
+    (SLOTS * sizeof(uint32_t) + 2 * sizeof(struct xk_relay) + sizeof(struct xk_counter))
+
 /* Host memory that kernels write to and read. */
 struct shared {
     uint32_t       done[SLOTS];
@@ -33,7 +37,7 @@ struct xm_kernels {
     int                         device;
     int                         state; /* enum state, atomic */
     uint32_t                    last;
-    void                       *copy, *pack, *linger, *exchange, *mapped;
+    void                       *copy, *pack, *linger, *exchange, *mapped, *enqueued, *await;
     xcclStream_t                streams[STREAMS];
     struct shared              *shared;
     uint32_t                   *finished; /* device memory, one a slot */
@@ -117,7 +121,23 @@ static xcclResult_t load_functions(struct xm_kernels *k)
     if (res == xcclSuccess) {
         res = dev->module_function(&k->mapped, module, "xk_mapped");
     }
+    if (res == xcclSuccess) {
+        res = dev->module_function(&k->enqueued, module, "xk_enqueued");
+    }
+    if (res == xcclSuccess) {
+        res = dev->module_function(&k->await, module, "xk_await");
+    }
     return res;
+}
+
+static xcclResult_t launch_enqueued_once(struct xm_kernels *k, const struct xk_ranks *alone)
+{
+    struct xk_enqueued what = {.ranks = *alone,
+                               .what = XK_NO_REDUCTION,
+                               .counter = (struct xk_counter *)(void *)(k->relays + 2)};
+    xcclResult_t       res = xm_kernel_enqueued(k, &what, 1, 32, k->streams[0]);
+
+    return (res == xcclSuccess) ? xm_kernel_await(k, k->shared->done, 0, k->streams[0]) : res;
 }
 
 /* A kernel's first launch may load it, and that may wait: so it is done here, with nothing to do.
@@ -142,6 +162,9 @@ static xcclResult_t launch_once(struct xm_kernels *k)
     }
     if (res == xcclSuccess) {
         res = xm_kernel_mapped(k, &mapped, 1, k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = launch_enqueued_once(k, &alone);
     }
     if (res == xcclSuccess) {
         res = xm_linger_once(&k->lingering);
@@ -175,14 +198,13 @@ static xcclResult_t load_memory(struct xm_kernels *k)
         k->shared = shared;
     }
     if (res == xcclSuccess) {
-        res = dev->mem_alloc(&finished, SLOTS * sizeof(uint32_t) + 2 * sizeof(struct xk_relay));
+        res = dev->mem_alloc(&finished, DEVICE_BYTES);
         k->finished = finished;
         k->relays = (struct xk_relay *)(void *)((char *)finished + SLOTS * sizeof(uint32_t));
     }
     if (res == xcclSuccess) {
         memset(k->shared, 0, sizeof(*k->shared));
-        res = dev->set_async(finished, 0, SLOTS * sizeof(uint32_t) + 2 * sizeof(struct xk_relay),
-                             k->streams[0]);
+        res = dev->set_async(finished, 0, DEVICE_BYTES, k->streams[0]);
     }
     if (res == xcclSuccess) {
         res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1, 1);
@@ -343,6 +365,23 @@ xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what
     const unsigned grid[2] = {blocks, 1};
 
     return k->dev->launch(k->mapped, grid, THREADS, what, stream);
+}
+
+xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,
+                                unsigned blocks, unsigned threads, xcclStream_t stream)
+{
+    const unsigned grid[2] = {blocks, 1};
+
+    return k->dev->launch(k->enqueued, grid, threads, what, stream);
+}
+
+xcclResult_t xm_kernel_await(struct xm_kernels *k, const uint32_t *word, uint32_t least,
+                             xcclStream_t stream)
+{
+    const unsigned        one[2] = {1, 1};
+    const struct xk_await what = {.word = word, .least = least};
+
+    return k->dev->launch(k->await, one, 1, &what, stream);
 }
 
 uint32_t xm_kernels_last_number(const struct xm_kernels *k)

@@ -38,6 +38,11 @@ xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *
                                 unsigned blocks, unsigned threads, xcclStream_t stream);
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
                               xcclStream_t stream);
+xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,
+                                unsigned blocks, unsigned threads, xcclStream_t stream);
+/* Let a stream wait until a word of pinned host memory is at least a value. */
+xcclResult_t xm_kernel_await(struct xm_kernels *k, const uint32_t *word, uint32_t least,
+                             xcclStream_t stream);
 /* The largest number of an operation. */
 uint32_t xm_kernels_last_number(const struct xm_kernels *k);
 /* The kernel that lingers for collectives: they wait for other ranks, and copies must not. */

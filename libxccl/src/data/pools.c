@@ -56,6 +56,14 @@ void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *de
     scratch->device = device;
     scratch->count = 0;
     scratch->filled = false;
+    scratch->ordered = false;
+}
+
+void xm_scratch_begin_ordered(struct xm_scratch *scratch, const struct xc_device_ops *dev,
+                              int device)
+{
+    xm_scratch_begin(scratch, dev, device);
+    scratch->ordered = true;
 }
 
 /* The smallest idle block that fits without wasting more than three quarters of it. */
@@ -66,7 +74,7 @@ static struct block *reuse(const struct xm_scratch *scratch, enum xm_pool pool, 
     for (struct block **at = &idle; *at != NULL; at = &(*at)->next) {
         struct block *b = *at;
         if ((b->dev == scratch->dev) && (b->device == scratch->device) && (b->pool == pool) &&
-            (b->bytes >= bytes) && (b->bytes / 4 <= bytes) &&
+            (b->bytes >= bytes) && (b->bytes / 4 <= bytes) && !(scratch->ordered && b->pageable) &&
             ((best == NULL) || (b->bytes < (*best)->bytes))) {
             best = at;
         }
@@ -165,11 +173,16 @@ static void unpin(size_t bytes)
 }
 
 /* By the driver, on a thread. */
-static xcclResult_t ask_driver(struct block *b)
+static xcclResult_t ask_driver(struct block *b, bool here)
 {
     struct driver_call call = {.job = {.run = run_allocate}, .block = b};
-    xcclResult_t       res = xm_offload(&call.job, "for memory from the driver");
+    xcclResult_t       res = xcclSuccess;
 
+    if (here) {
+        run_allocate(&call.job);
+    } else {
+        res = xm_offload(&call.job, "for memory from the driver");
+    }
     if ((res == xcclSuccess) && (call.result != xcclSuccess)) {
         res = xc_fail(call.result, "%s", call.detail); /* found by another thread */
     }
@@ -213,15 +226,18 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     if (pool == XM_POOL_LAZY) {
         res = map_lazily(b);
     } else if (pool == XM_POOL_DEVICE) {
-        res = ask_driver(b);
+        res = ask_driver(b, scratch->ordered);
     } else if ((pool == XM_POOL_HOST) && may_pin(b->bytes)) {
-        res = ask_driver(b);
+        res = ask_driver(b, scratch->ordered);
         if (res != xcclSuccess) {
             unpin(b->bytes);
             xc_info("no %zu bytes of pinned memory; staging through ordinary memory", b->bytes);
         }
     }
-    if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
+    if ((res != xcclSuccess) && (pool == XM_POOL_HOST) && scratch->ordered) {
+        xc_fail(res, "staging needs more than %ld MiB of pinned memory (XCCL_STAGING)",
+                xc_params()->staging);
+    } else if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
         b->ptr = malloc(b->bytes);
         b->pageable = true;
         res = (b->ptr != NULL) ? xcclSuccess : xc_fail(xcclSystemError, "out of memory");

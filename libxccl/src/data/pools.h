@@ -18,11 +18,18 @@ struct xm_scratch {
     const struct xc_device_ops *dev;
     int                         device;
     int                         count;
-    bool                        filled; /* what was for nothing holds memory now: it is not kept */
+    bool                        filled;  /* what was for nothing holds memory now: it is not kept */
+    bool                        ordered; /* see xm_scratch_begin_ordered() */
     void                       *blocks[XM_SCRATCH_MAX]; /* struct block of pools.c */
 };
 
 void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *dev, int device);
+/*
+ * For work on a stream of the program's, which may be captured: host memory is pinned or there is
+ * none, and the calling thread asks the driver itself.
+ */
+void xm_scratch_begin_ordered(struct xm_scratch *scratch, const struct xc_device_ops *dev,
+                              int device);
 /*
  * At least bytes (not zero), with the scratch's device entered. What is not in the pool comes from
  * the driver, on a thread: the driver may wait for the program's own work. Where there is no pinned

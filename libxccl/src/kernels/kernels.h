@@ -92,6 +92,12 @@ XK_ANYWHERE uint64_t xk_slot_bytes(uint32_t size)
     return XK_SLOT_HEADER + 2 * (uint64_t)xk_slot_data(size);
 }
 
+/* Words of a slot, its header among them. */
+XK_ANYWHERE uint32_t xk_slot_words(uint32_t size)
+{
+    return 1 + xk_slot_data(size) / 8;
+}
+
 /* Of one rank for a communicator of so many. */
 XK_ANYWHERE uint64_t xk_workspace_bytes(uint32_t size)
 {
@@ -144,6 +150,33 @@ struct xk_exchange {
     uint32_t        spare;
     uint32_t       *finished; /* as in xk_copy */
     uint32_t       *done;
+};
+
+/*
+ * xk_enqueued: the same on a stream of the program's, see enqueued.h. The counter is device memory
+ * of this rank's.
+ */
+struct xk_counter {
+    uint32_t number;   /* of the next operation */
+    uint32_t finished; /* as in xk_copy */
+};
+struct xk_enqueued {
+    struct xk_ranks    ranks;
+    uint64_t           in, out;
+    struct xk_part     parts[XK_MAX_RANKS];
+    uint32_t           what;   /* as in xk_exchange */
+    uint32_t           result; /* bytes of what is reduced here */
+    uint32_t           most;   /* of what goes to or comes from one rank */
+    uint32_t           last;   /* number before 1; even */
+    uint32_t           sweep;  /* words that an operation clears of each slot */
+    uint32_t           spare;
+    struct xk_counter *counter;
+};
+
+/* xk_await: one thread waits for a word of host memory. */
+struct xk_await {
+    const uint32_t *word;
+    uint32_t        least, spare;
 };
 
 /* The parts of a collective whose blocks have all the same size. Reductions: all in one block. */
