@@ -10,7 +10,7 @@ set_target_properties(xccl-mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY
 install(TARGETS xccl-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 file(GLOB XCCL_FAMILY_SOURCES CONFIGURE_DEPENDS entries/*.c calls/*.c ops/*.c transfers/*.c decide/*.c
-     paths/*.c direct/*.c data/*.c comms/*.c mpi/*.c)
+     paths/*.c direct/*.c streams/*.c data/*.c comms/*.c mpi/*.c)
 list(REMOVE_ITEM XCCL_FAMILY_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/entries/dispatch.c)
 foreach(family IN LISTS XCCL_MPI_FAMILIES)
   set(target xccl-mpi-${family})

@@ -41,5 +41,6 @@ const char *xm_last_message_path(void);
 
 /* Path of this thread's last collective: "host", "mpi", "mpi-staged", "ccl". */
 const char *xm_last_path(void);
+void        xm_set_last_path(const char *path); /* a static text */
 
 #endif

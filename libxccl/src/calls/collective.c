@@ -17,6 +17,11 @@ const char *xm_last_path(void)
     return last_path;
 }
 
+void xm_set_last_path(const char *path)
+{
+    last_path = path;
+}
+
 /* Host memory by the address alone? MPI_IN_PLACE is the address of nothing in both families. */
 static bool surely_host(const void *buf)
 {

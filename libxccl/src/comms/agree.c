@@ -404,6 +404,14 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_de
     return agree(xm, blocking, create, dev, device);
 }
 
+xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
+{
+    bool offered = (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
+
+    xm->device_calls++;
+    return agree(xm, true, offered, dev, device);
+}
+
 void xm_comm_forget(struct xm_comm *xm)
 {
     if (xm->checkin.kind != XM_CHECKIN_NONE) {

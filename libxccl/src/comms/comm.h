@@ -120,6 +120,12 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_de
                            int device);
 
 /*
+ * All that an agreement can make, at once: the direct path and, unless switched off, a vendor
+ * communicator. Collective and blocking.
+ */
+xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *dev, int device);
+
+/*
  * The vendor's path would have saved so much in this operation, by facts equal on all ranks. When
  * the sum exceeds what making a communicator costs, it is begun.
  */

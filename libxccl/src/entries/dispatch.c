@@ -328,6 +328,14 @@ XM_TRANSFERS_WITHOUT_COUNTS(DEFINE_ONE)
 XM_START_FUNCTIONS(DEFINE)
 XM_OTHER_FUNCTIONS(DEFINE_BOTH)
 
+#define DEFINE_MESSAGE(name, n)                                                                    \
+    DEFINE_BOTH(MPIX_##name##_enqueue, n)                                                          \
+    DEFINE_BOTH(MPIX_##name##_enqueue_c, n)
+#define DEFINE_ENQUEUED(name, capitals, n) DEFINE_MESSAGE(name, n)
+XM_STREAM_FUNCTIONS(DEFINE_BOTH)
+XM_ENQUEUED_COLLECTIVES(DEFINE_ENQUEUED)
+XM_ENQUEUED_MESSAGES(DEFINE_MESSAGE)
+
 /* MPI_Comm is an int or a pointer, so a long carries it. */
 DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm);
 DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm)

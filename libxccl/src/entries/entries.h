@@ -10,7 +10,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 4 };
+enum { XM_FAMILY_ABI = 5 };
 
 struct xm_family {
     unsigned    abi;

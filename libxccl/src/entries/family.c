@@ -13,6 +13,7 @@
 #include "data/kernel_reduction.h"
 #include "direct/direct.h"
 #include "entries/entries.h"
+#include "streams/streams.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool            started; /* atomic */
@@ -34,6 +35,7 @@ static void start(void)
     xm_progress_init();
     xm_rendezvous_init();
     xm_direct_init();
+    xm_streams_init();
     xm_comm_arithmetic = xm_kernel_reduction_arithmetic;
     xm_config.check = (params->check != 0);
     if (xc_params_error() != NULL) {
@@ -101,6 +103,7 @@ static int finalize(int profiling, const long *args)
     bool ours = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
 
     if (ours) {
+        xm_streams_finalize();
         xm_ops_finalize();
         xm_rendezvous_finalize();
         xm_comms_finalize();
@@ -126,8 +129,12 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     if ((comm == NULL) || !__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
+    int res = xm_stream_comm_freeing(*comm);
+    if (res != MPI_SUCCESS) {
+        return res;
+    }
     xm_comm_freeing(*comm);
-    int res = (int)xm_mpi_forward(function, profiling, args);
+    res = (int)xm_mpi_forward(function, profiling, args);
     xm_comm_freed();
     xm_rendezvous_comm_freed();
     return res;
@@ -206,6 +213,10 @@ static long serve(enum xm_function function, int profiling, const long *args)
 {
     if (__builtin_expect(xm_mpi_is_forwarded(), 0)) {
         return xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
+    }
+    if (xm_is_stream_function(function)) {
+        is_started(false);
+        return xm_stream_call(function, profiling, args);
     }
     if (xm_is_transfer(function)) {
         return transfer(function, profiling, args);

@@ -6,6 +6,7 @@
 #define XM_MPI_FUNCTIONS_H
 
 #include "base/collectives.h"
+#include "base/enqueued.h"
 #include "base/transfers.h"
 
 /* Those that carry no data: name, number of arguments. */
@@ -54,9 +55,16 @@ enum xm_function {
 #undef XM_TWO
 #undef XM_ONE
 #define XM_ONE(name, arguments) XM_FN_##name,
-            XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE)
+            XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE) XM_STREAM_FUNCTIONS(XM_ONE)
 #undef XM_ONE
-                XM_NUM_FUNCTIONS
+/* Each of these has two functions again. */
+#define XM_COLL(name, capitals, arguments)                                                         \
+    XM_FN_MPIX_##name##_enqueue, XM_FN_MPIX_##name##_enqueue_c,
+#define XM_MESSAGE(name, arguments) XM_FN_MPIX_##name##_enqueue, XM_FN_MPIX_##name##_enqueue_c,
+                XM_ENQUEUED_COLLECTIVES(XM_COLL) XM_ENQUEUED_MESSAGES(XM_MESSAGE)
+#undef XM_COLL
+#undef XM_MESSAGE
+                    XM_NUM_FUNCTIONS
 };
 
 enum {
@@ -81,6 +89,11 @@ static inline int xm_is_transfer(enum xm_function function)
            ((int)function < XM_NUM_COLLECTIVE_FUNCTIONS + XM_NUM_TRANSFER_FUNCTIONS);
 }
 
+static inline int xm_is_stream_function(enum xm_function function)
+{
+    return (int)function >= (int)XM_FN_MPIX_Info_set_hex;
+}
+
 static inline enum xm_function xm_function_of(enum xm_coll coll, enum xm_form form, int large)
 {
     return (enum xm_function)(6 * (int)coll + 2 * (int)form + (large ? 1 : 0));
@@ -103,12 +116,19 @@ struct xm_function_row {
     [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},
 #define XM_ROW_ONE(name, n, form, kinds) [XM_FN_MPI_##name] = {"PMPI_" #name, n},
 #define XM_ROW_OTHER(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
+#define XM_ROW_MESSAGE(name, n)                                                                    \
+    [XM_FN_MPIX_##name##_enqueue] = {"PMPIX_" #name "_enqueue", n},                                \
+    [XM_FN_MPIX_##name##_enqueue_c] = {"PMPIX_" #name "_enqueue_c", n},
+#define XM_ROW_ENQUEUED(name, capitals, n) XM_ROW_MESSAGE(name, n)
 #define XM_FUNCTION_ROWS                                                                           \
     XM_COLLECTIVES(XM_ROW_SIX)                                                                     \
     XM_TRANSFERS_WITH_COUNTS(XM_ROW_TWO)                                                           \
     XM_TRANSFERS_WITHOUT_COUNTS(XM_ROW_ONE)                                                        \
     XM_START_FUNCTIONS(XM_ROW_OTHER)                                                               \
-    XM_OTHER_FUNCTIONS(XM_ROW_OTHER)
+    XM_OTHER_FUNCTIONS(XM_ROW_OTHER)                                                               \
+    XM_STREAM_FUNCTIONS(XM_ROW_OTHER)                                                              \
+    XM_ENQUEUED_COLLECTIVES(XM_ROW_ENQUEUED)                                                       \
+    XM_ENQUEUED_MESSAGES(XM_ROW_MESSAGE)
 
 /* Call any function whose arguments are integers, pointers or handles. See entries/dispatch.c. */
 static inline long xm_invoke(void (*function)(void), int n, const long *a)

@@ -43,6 +43,7 @@
     X(Comm_remote_size)                                                                            \
     X(Comm_remote_group)                                                                           \
     X(Comm_create)                                                                                 \
+    X(Comm_dup)                                                                                    \
     X(Comm_free)                                                                                   \
     X(Sendrecv)                                                                                    \
     X(Isend)                                                                                       \
@@ -93,6 +94,9 @@
     X(Type_get_contents)                                                                           \
     X(Type_get_name)                                                                               \
     X(Type_free)                                                                                   \
+    X(Type_dup)                                                                                    \
+    X(Info_get)                                                                                    \
+    X(Info_set)                                                                                    \
     X(Type_create_keyval)                                                                          \
     X(Type_free_keyval)                                                                            \
     X(Type_get_attr)                                                                               \

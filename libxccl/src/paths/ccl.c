@@ -86,7 +86,7 @@ static bool new_pairs(struct xm_op *op)
     return is_new;
 }
 
-static bool may_block(struct xm_op *op)
+bool xm_ccl_may_block(struct xm_op *op)
 {
     bool host = xm_copies_host_memory(op);
 
@@ -211,7 +211,7 @@ static xcclResult_t start(struct xm_op *op)
     if (res == xcclSuccess) {
         op->launch.run = launch;
         op->stage = XM_STAGE_WORK;
-        op->may_block = may_block(op);
+        op->may_block = xm_ccl_may_block(op);
         launch_in_turn(op);
     }
     leave(op, saved);

@@ -14,6 +14,9 @@ size_t xm_ccl_scratch_per_rank(const struct xm_op *op);
 /* Is a large rooted collective carried in pieces, because a root may have to copy it? */
 bool xm_ccl_in_pieces(const struct xm_op *op);
 
+/* May the library wait for other ranks in this call, since it has to connect? Remembered. */
+bool xm_ccl_may_block(struct xm_op *op);
+
 /* Enqueue the collective itself (ccl_calls.c, ccl_allgatherv.c, ccl_rooted.c). */
 xcclResult_t xm_ccl_enqueue(struct xm_op *op);
 xcclResult_t xm_ccl_allgatherv(struct xm_op *op);

@@ -49,7 +49,7 @@ static xcclResult_t broadcasts(struct xm_op *op)
     const struct xm_usable *recv = &op->recv;
 
     return xcclAllGatherv(own_part(op), recv->counts[op->comm->rank], recv->ptr, recv->counts,
-                          recv->displs, xcclUint8, op->vendor->xcomm, op->vendor->stream);
+                          recv->displs, xcclUint8, op->vendor->xcomm, op->stream);
 }
 
 /* Does this rank want its equal parts one behind the other, as an allgather lays them? */
@@ -82,16 +82,16 @@ static xcclResult_t gather_piece(struct xm_op *op, char *slots, size_t piece, si
     xcclResult_t                res = xcclSuccess;
 
     if (bytes > 0) {
-        res = dev->copy_async(own, own_part(op) + from, bytes, op->vendor->stream);
+        res = dev->copy_async(own, own_part(op) + from, bytes, op->stream);
     }
     if (res == xcclSuccess) {
-        res = xcclAllGather(own, slots, piece, xcclUint8, op->vendor->xcomm, op->vendor->stream);
+        res = xcclAllGather(own, slots, piece, xcclUint8, op->vendor->xcomm, op->stream);
     }
     for (int i = 0; (i < op->comm->size) && (res == xcclSuccess); i++) {
         bytes = in_piece(recv->counts[i], from, piece);
         if ((bytes > 0) && !((i == rank) && op->buffers.in_place)) {
             res = dev->copy_async(recv->ptr + recv->displs[i] + from, slots + (size_t)i * piece,
-                                  bytes, op->vendor->stream);
+                                  bytes, op->stream);
         }
     }
     return res;
@@ -121,7 +121,7 @@ xcclResult_t xm_ccl_allgatherv(struct xm_op *op)
     if (parts.equal && (parts.largest <= most)) {
         if (lie_side_by_side(op, parts.largest)) {
             return xcclAllGather(own_part(op), op->recv.ptr + op->recv.displs[0], parts.largest,
-                                 xcclUint8, op->vendor->xcomm, op->vendor->stream);
+                                 xcclUint8, op->vendor->xcomm, op->stream);
         }
         /* Other ranks may have them side by side and gather at once: so must this one. */
         return through_slots(op, parts.largest, parts.largest);

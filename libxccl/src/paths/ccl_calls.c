@@ -13,7 +13,7 @@ static xcclComm_t comm_of(const struct xm_op *op)
 
 static xcclStream_t stream_of(const struct xm_op *op)
 {
-    return op->vendor->stream;
+    return op->stream;
 }
 
 static size_t part_bytes(const struct xm_op *op, const struct xm_usable *b)

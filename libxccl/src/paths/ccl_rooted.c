@@ -103,7 +103,7 @@ static xcclResult_t copy_piece(struct xm_op *op, const struct blocks *b, size_t 
         char *device = b->scratch + b->piece_displs[i];
         if (b->piece_counts[i] > 0) {
             res = op->dev->copy_async(out ? host : device, out ? device : host, b->piece_counts[i],
-                                      op->vendor->stream);
+                                      op->stream);
         }
     }
     return res;
@@ -119,8 +119,7 @@ static xcclResult_t gather_at_root(struct xm_op *op, const char *in)
         const char *own = op->buffers.in_place ? b.ptr + b.displs[op->comm->rank] : in;
         char       *out = b.reachable ? b.ptr : b.scratch;
         res = xcclGatherv(own + from, b.piece_counts[op->comm->rank], out, b.piece_counts,
-                          b.piece_displs, xcclUint8, op->call.root, op->vendor->xcomm,
-                          op->vendor->stream);
+                          b.piece_displs, xcclUint8, op->call.root, op->vendor->xcomm, op->stream);
         if ((res == xcclSuccess) && !b.reachable) {
             res = copy_piece(op, &b, from, true);
         }
@@ -143,7 +142,7 @@ static xcclResult_t scatter_at_root(struct xm_op *op, char *out)
         if (res == xcclSuccess) {
             res = xcclScatterv(b.reachable ? b.ptr : b.scratch, b.piece_counts, b.piece_displs,
                                own + from, b.piece_counts[op->comm->rank], xcclUint8, op->call.root,
-                               op->vendor->xcomm, op->vendor->stream);
+                               op->vendor->xcomm, op->stream);
         }
     }
     free(b.counts);
@@ -159,9 +158,9 @@ static xcclResult_t leaf_in_pieces(struct xm_op *op, char *ptr, size_t bytes, bo
     for (size_t from = 0; (from < bytes) && (res == xcclSuccess); from += piece) {
         size_t n = in_piece(bytes, from, piece);
         res = gathers ? xcclGatherv(ptr + from, n, NULL, NULL, NULL, xcclUint8, op->call.root,
-                                    op->vendor->xcomm, op->vendor->stream)
+                                    op->vendor->xcomm, op->stream)
                       : xcclScatterv(NULL, NULL, NULL, ptr + from, n, xcclUint8, op->call.root,
-                                     op->vendor->xcomm, op->vendor->stream);
+                                     op->vendor->xcomm, op->stream);
     }
     return res;
 }
@@ -183,14 +182,13 @@ xcclResult_t xm_ccl_gather(struct xm_op *op)
             in = op->recv.ptr + op->recv.displs[rank];
         }
         return xcclGatherv(in, bytes, op->recv.ptr, op->recv.counts, op->recv.displs, xcclUint8,
-                           op->call.root, op->vendor->xcomm, op->vendor->stream);
+                           op->call.root, op->vendor->xcomm, op->stream);
     }
     if (in_place) {
         bytes = (size_t)op->buffers.recv.bytes / (size_t)op->comm->size;
         in = op->recv.ptr + rank * bytes;
     }
-    return xcclGather(in, out, bytes, xcclUint8, op->call.root, op->vendor->xcomm,
-                      op->vendor->stream);
+    return xcclGather(in, out, bytes, xcclUint8, op->call.root, op->vendor->xcomm, op->stream);
 }
 
 xcclResult_t xm_ccl_scatter(struct xm_op *op)
@@ -209,12 +207,12 @@ xcclResult_t xm_ccl_scatter(struct xm_op *op)
             out = op->send.ptr + op->send.displs[rank];
         }
         return xcclScatterv(op->send.ptr, op->send.counts, op->send.displs, out, bytes, xcclUint8,
-                            op->call.root, op->vendor->xcomm, op->vendor->stream);
+                            op->call.root, op->vendor->xcomm, op->stream);
     }
     if (in_place) {
         bytes = (size_t)op->buffers.send.bytes / (size_t)op->comm->size;
         out = op->send.ptr + rank * bytes;
     }
     return xcclScatter(op->send.ptr, out, bytes, xcclUint8, op->call.root, op->vendor->xcomm,
-                       op->vendor->stream);
+                       op->stream);
 }

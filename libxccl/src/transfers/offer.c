@@ -35,13 +35,16 @@ static bool may_offer(enum xm_function function)
     }
 }
 
+bool (*xm_rendezvous_excludes)(MPI_Comm comm);
+
 /* The rank of MPI_COMM_WORLD that a rank of a communicator is, or -1. */
 static int ask_world_rank(MPI_Comm comm, int rank)
 {
     MPI_Group theirs, world;
     int       inter = 0, found = -1;
 
-    if ((rank < 0) || (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) ||
+    if ((rank < 0) || ((xm_rendezvous_excludes != NULL) && xm_rendezvous_excludes(comm)) ||
+        (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) ||
         ((inter ? xm_pmpi.Comm_remote_group(comm, &theirs) : xm_pmpi.Comm_group(comm, &theirs)) !=
          MPI_SUCCESS)) {
         return -1;

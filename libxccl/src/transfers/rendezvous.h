@@ -101,6 +101,9 @@ const int *xm_rendezvous_watched(void);
 bool xm_rendezvous_offer(struct xm_transfer *t);
 /* The program has freed a communicator. */
 void xm_rendezvous_comm_freed(void);
+/* Are messages of this communicator never offered, since who receives them cannot fetch? Or NULL.
+ */
+extern bool (*xm_rendezvous_excludes)(MPI_Comm comm);
 /* MPI refused the call: take the offer back. */
 void xm_rendezvous_withdraw(struct xm_transfer *t);
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a function's arguments to what serves it; what is not of ours goes to MPI, if it has it. */
+#include "base/log.h"
+#include "streams/streams.h"
+#include "transfers/rendezvous.h"
+
+static int not_ours(enum xm_function function, int profiling, const long *args)
+{
+    static const struct xm_function_row rows[XM_NUM_FUNCTIONS] = {XM_FUNCTION_ROWS};
+
+    if (xm_mpi_functions[function] != NULL) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    xcclResult_t res = xc_fail(xcclInvalidArgument,
+                               "%s: not a communicator of MPIX_Stream_comm_create, or stream of "
+                               "MPIX_Stream_create",
+                               rows[function].name + 1);
+    return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+}
+
+static MPI_Comm comm_at(const long *args, int i)
+{
+    return (MPI_Comm)(intptr_t)args[i];
+}
+
+/* A communicator of one stream of ours is what MPIX_Stream_comm_create makes. */
+static int create_multiplex(int profiling, const long *args)
+{
+    const int *handles = (const int *)args[2];
+    int        count = (int)args[1];
+
+    if ((count == 1) && (xm_stream_of(handles[0]) != NULL)) {
+        return xm_stream_comm_create(comm_at(args, 0), handles[0], (MPI_Comm *)args[3]);
+    }
+    for (int i = 0; i < count; i++) {
+        if (xm_stream_of(handles[i]) != NULL) {
+            return xm_raise(comm_at(args, 0), xcclUnsupported,
+                            "MPIX_Stream_comm_create_multiplex: a device stream goes to a "
+                            "communicator of its own; use MPIX_Stream_comm_create");
+        }
+    }
+    return not_ours(XM_FN_MPIX_Stream_comm_create_multiplex, profiling, args);
+}
+
+static int get_stream(int profiling, const long *args)
+{
+    const struct xm_stream_comm *sc = xm_stream_comm_of(comm_at(args, 0));
+
+    if (sc == NULL) {
+        if (xm_mpi_functions[XM_FN_MPIX_Comm_get_stream] != NULL) {
+            return (int)xm_mpi_forward(XM_FN_MPIX_Comm_get_stream, profiling, args);
+        }
+        *(int *)args[2] = XM_STREAM_NULL;
+        return MPI_SUCCESS;
+    }
+    *(int *)args[2] = ((int)args[1] == 0) ? sc->handle : (int)XM_STREAM_NULL;
+    return MPI_SUCCESS;
+}
+
+/* Of a stream of ours a thread makes progress in any case. */
+static int progress(enum xm_function function, int profiling, const long *args)
+{
+    if (xm_stream_of((int)args[0]) != NULL) {
+        return MPI_SUCCESS;
+    }
+    if (((int)args[0] == XM_STREAM_NULL) && (xm_mpi_functions[function] == NULL)) {
+        return MPI_SUCCESS;
+    }
+    return not_ours(function, profiling, args);
+}
+
+static int create_comm(int profiling, const long *args)
+{
+    int handle = (int)args[1];
+
+    if ((xm_stream_of(handle) == NULL) &&
+        ((handle != XM_STREAM_NULL) || (xm_mpi_functions[XM_FN_MPIX_Stream_comm_create] != NULL))) {
+        return not_ours(XM_FN_MPIX_Stream_comm_create, profiling, args);
+    }
+    return xm_stream_comm_create(comm_at(args, 0), handle, (MPI_Comm *)args[2]);
+}
+
+static int wait_all(const long *args)
+{
+    MPI_Request *requests = (MPI_Request *)args[1];
+    MPI_Status  *statuses = (MPI_Status *)args[2];
+    int          first = MPI_SUCCESS;
+
+    for (int i = 0; i < (int)args[0]; i++) {
+        int code = xm_enqueue_wait(
+            &requests[i], (statuses == MPI_STATUSES_IGNORE) ? MPI_STATUS_IGNORE : &statuses[i]);
+        first = (first == MPI_SUCCESS) ? code : first;
+    }
+    return first;
+}
+
+/* Which communicator it is of; its place in the arguments. */
+static int comm_place(enum xm_function function)
+{
+    switch (function) {
+#define XM_COLL(name, capitals, n)                                                                 \
+    case XM_FN_MPIX_##name##_enqueue:                                                              \
+    case XM_FN_MPIX_##name##_enqueue_c:                                                            \
+        return (n) - 1;
+        XM_ENQUEUED_COLLECTIVES(XM_COLL)
+#undef XM_COLL
+    case XM_FN_MPIX_Barrier_enqueue:
+        return 0;
+    default:
+        return 5;
+    }
+}
+
+static int enqueue(enum xm_function function, const long *args)
+{
+    switch (function) {
+#define XM_COLL(name, capitals, n)                                                                 \
+    case XM_FN_MPIX_##name##_enqueue:                                                              \
+        return xm_enqueue_collective(XM_##capitals, false, args);                                  \
+    case XM_FN_MPIX_##name##_enqueue_c:                                                            \
+        return xm_enqueue_collective(XM_##capitals, true, args);
+        XM_ENQUEUED_COLLECTIVES(XM_COLL)
+#undef XM_COLL
+    case XM_FN_MPIX_Barrier_enqueue:
+        return xm_enqueue_collective(XM_BARRIER, false, args);
+    default:
+        return xm_enqueue_message(function, args);
+    }
+}
+
+/* Requests of MPICH's streams are not ours. */
+static int wait_call(enum xm_function function, int profiling, const long *args)
+{
+    if (xm_mpi_functions[function] != NULL) {
+        const MPI_Request *first =
+            (const MPI_Request *)args[(function == XM_FN_MPIX_Wait_enqueue) ? 0 : 1];
+        bool some = (function == XM_FN_MPIX_Wait_enqueue) || ((int)args[0] > 0);
+        if (some && !xm_enqueue_has_request(*first)) {
+            return (int)xm_mpi_forward(function, profiling, args);
+        }
+    }
+    return (function == XM_FN_MPIX_Wait_enqueue)
+               ? xm_enqueue_wait((MPI_Request *)args[0], (MPI_Status *)args[1])
+               : wait_all(args);
+}
+
+long xm_stream_call(enum xm_function function, int profiling, const long *args)
+{
+    switch (function) {
+    case XM_FN_MPIX_Info_set_hex:
+        return (xm_mpi_functions[function] != NULL) ? xm_mpi_forward(function, profiling, args)
+                                                    : xm_info_set_hex(args);
+    case XM_FN_MPIX_Stream_create:
+        return xm_stream_create(args);
+    case XM_FN_MPIX_Stream_free:
+        return xm_stream_free(args);
+    case XM_FN_MPIX_Stream_comm_create:
+        return create_comm(profiling, args);
+    case XM_FN_MPIX_Stream_comm_create_multiplex:
+        return create_multiplex(profiling, args);
+    case XM_FN_MPIX_Comm_get_stream:
+        return get_stream(profiling, args);
+    case XM_FN_MPIX_Stream_progress:
+    case XM_FN_MPIX_Start_progress_thread:
+    case XM_FN_MPIX_Stop_progress_thread:
+        return progress(function, profiling, args);
+    case XM_FN_MPIX_Wait_enqueue:
+    case XM_FN_MPIX_Waitall_enqueue:
+        return wait_call(function, profiling, args);
+    default:
+        return (xm_stream_comm_of(comm_at(args, comm_place(function))) == NULL)
+                   ? not_ours(function, profiling, args)
+                   : enqueue(function, args);
+    }
+}
+
+static bool has_stream(MPI_Comm comm)
+{
+    return xm_stream_comm_of(comm) != NULL;
+}
+
+void xm_streams_init(void)
+{
+    xm_rendezvous_excludes = has_stream;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An enqueued collective, from its arguments to the way that carries it. */
+#include "base/log.h"
+#include "calls/facts.h"
+#include "paths/direct.h"
+#include "streams/streams.h"
+
+enum way { STAGED, CCL, DIRECT, NOTHING };
+
+static int check_buffer(const struct xm_buffer *b, MPI_Comm comm)
+{
+    char none[1] = {0};
+    int  position = 0;
+
+    /* A type that was not committed is refused before anything is enqueued. */
+    return (b->used && b->layout.derived) ? xm_pmpi.Pack(none, 0, b->type, none, 0, &position, comm)
+                                          : MPI_SUCCESS;
+}
+
+static int check(const struct xm_enqueued *e)
+{
+    int code = check_buffer(&e->op.buffers.send, e->sc->comm);
+
+    return (code == MPI_SUCCESS) ? check_buffer(&e->op.buffers.recv, e->sc->comm) : code;
+}
+
+/* Which ways there are, by facts equal on all ranks. */
+static enum way choose(struct xm_enqueued *e)
+{
+    struct xm_op *op = &e->op;
+    unsigned      available = 1u << XM_PATH_MPI;
+
+    op->facts.coll = op->call.coll;
+    op->facts.nranks = op->comm->size;
+    if (op->call.coll == XM_BARRIER) {
+        op->direct_what = XK_NO_REDUCTION;
+        return (e->sc->counter != NULL) ? DIRECT : STAGED;
+    }
+    bool on_device = xm_facts_local(op);
+    if (op->facts.bytes == 0) {
+        return NOTHING;
+    }
+    if (!on_device) {
+        return STAGED;
+    }
+    op->facts.obstacle = xm_facts_obstacle(op);
+    if (op->facts.obstacle == NULL) {
+        const char *vendor = xm_facts_vendor_obstacle(op), *direct = xm_direct_obstacle(op);
+        bool        ready = (xm_comm_state_now(op->comm) == XM_COMM_READY);
+        available |= (unsigned)(ready && (vendor == NULL)) << XM_PATH_CCL;
+        available |= (unsigned)((e->sc->counter != NULL) && (direct == NULL)) << XM_PATH_DIRECT;
+    }
+    struct xm_choice choice = xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
+    xc_trace("enqueued %s of %llu bytes on %d ranks: %s (%s)", xm_coll_name(op->call.coll),
+             (unsigned long long)op->facts.bytes, op->comm->size, xm_path_name(choice.path),
+             (choice.reason != NULL) ? choice.reason : "");
+    return (choice.path == XM_PATH_DIRECT) ? DIRECT : (choice.path == XM_PATH_CCL) ? CCL : STAGED;
+}
+
+static xcclResult_t carry(const struct xm_enqueue *q, struct xm_enqueued *e, enum way way)
+{
+    if (way == STAGED) {
+        xm_set_last_path("mpi-staged");
+        return xm_staged_collective(e);
+    }
+    xcclResult_t res = xm_carry_pack(e);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    xm_set_last_path((way == DIRECT) ? "direct" : "ccl");
+    res = (way == DIRECT) ? xm_carry_direct(e) : xm_carry_ccl(q, e);
+    return (res == xcclSuccess) ? xm_carry_unpack(e) : res;
+}
+
+/* The call as it goes to the communicator that enqueued collectives have for themselves. */
+static void read_call(struct xm_enqueued *e, enum xm_coll coll, bool large, const long *args)
+{
+    struct xm_call *call = &e->op.call;
+
+    xm_call_read(xm_function_of(coll, XM_BLOCKING, large), 0, args, call);
+    call->form = XM_NONBLOCKING;
+    call->function = xm_function_of(coll, XM_NONBLOCKING, large);
+    call->comm = e->sc->inner;
+    call->args[xm_signatures[coll].comm] = (long)(intptr_t)e->sc->inner;
+}
+
+static int serve(const struct xm_enqueue *q, struct xm_enqueued *e)
+{
+    struct xm_comm       *xm = e->sc->xm;
+    const struct xm_place place = {xm->rank, xm->size, xm->size, false};
+
+    if (!xm_buffers_of(&e->op.call, &place, &e->op.buffers)) {
+        struct xm_call call = e->op.call;
+        call.form = XM_BLOCKING; /* MPI says what is wrong with it, on this communicator */
+        call.args[xm_signatures[call.coll].comm] = (long)(intptr_t)e->sc->comm;
+        xm_enqueued_free(e);
+        return xm_call_mpi(&call);
+    }
+    int code = check(e);
+    if (code != MPI_SUCCESS) {
+        xm_enqueued_free(e);
+        return code;
+    }
+    enum way way = choose(e);
+    if (way == NOTHING) {
+        xm_enqueued_free(e);
+        return MPI_SUCCESS;
+    }
+    xcclResult_t res = carry(q, e, way);
+    if (res == xcclSuccess) {
+        res = xm_enqueued_keep(q, e);
+    } /* else it stays: some of it may be on the stream */
+    return (res == xcclSuccess) ? MPI_SUCCESS : xm_enqueue_raise(q->sc, res);
+}
+
+int xm_enqueue_collective(enum xm_coll coll, bool large, const long *args)
+{
+    MPI_Comm               comm = (MPI_Comm)(intptr_t)args[xm_signatures[coll].comm];
+    struct xm_stream_comm *sc = xm_stream_comm_of(comm);
+    struct xm_enqueue      q;
+
+    if (sc->without >= 0) {
+        xc_fail(xcclInvalidUsage,
+                "MPIX_%s_enqueue: rank %d has attached no device stream to this communicator",
+                xm_coll_name(coll), sc->without);
+        return xm_enqueue_raise(sc, xcclInvalidUsage);
+    }
+    int code = xm_enqueue_begin(sc, &q);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    struct xm_enqueued *e = xm_enqueued_new(&q);
+    if (e == NULL) {
+        code = xm_enqueue_raise(sc, xcclSystemError);
+    } else {
+        read_call(e, coll, large, args);
+        code = serve(&q, e);
+    }
+    xm_enqueue_end(&q);
+    return code;
+}

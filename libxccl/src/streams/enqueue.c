@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all enqueued operations share: the device, the capture, and what has to live on. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+#include "streams/streams.h"
+
+int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res)
+{
+    return xm_raise(sc->comm, res, xc_last_detail());
+}
+
+/* An operation that was enqueued before has failed meanwhile: told once. */
+static int tell_failure(struct xm_stream_comm *sc)
+{
+    int code = __atomic_exchange_n(&sc->failed, MPI_SUCCESS, __ATOMIC_ACQ_REL);
+
+    if (code != MPI_SUCCESS) {
+        xc_error("an operation enqueued before has failed: %s", sc->failure);
+        xm_pmpi.Comm_call_errhandler(sc->comm, code);
+    }
+    return code;
+}
+
+int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q)
+{
+    const struct xm_stream *stream = sc->stream;
+
+    *q = (struct xm_enqueue){.sc = sc};
+    if (stream->dev == NULL) {
+        return xm_raise(sc->comm, xcclInvalidUsage,
+                        "an enqueued call needs a device stream: this rank's communicator has "
+                        "none (MPIX_Stream_create with an info of type cudaStream_t or "
+                        "hipStream_t)");
+    }
+    int code = tell_failure(sc);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    xcclResult_t res = stream->dev->enter(stream->device, &q->saved);
+    if (res != xcclSuccess) {
+        return xm_enqueue_raise(sc, res);
+    }
+    res = stream->ops->capturing(stream->handle, &q->capturing);
+    if (res != xcclSuccess) {
+        stream->dev->leave(q->saved);
+        return xm_enqueue_raise(sc, res);
+    }
+    q->mode = stream->ops->relax();
+    xm_stream_comm_reap(sc, false);
+    return MPI_SUCCESS;
+}
+
+void xm_enqueue_end(const struct xm_enqueue *q)
+{
+    const struct xm_stream *stream = q->sc->stream;
+
+    stream->ops->restore(q->mode);
+    stream->dev->leave(q->saved);
+}
+
+struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q)
+{
+    const struct xm_stream *stream = q->sc->stream;
+    struct xm_enqueued     *e = calloc(1, sizeof(*e));
+
+    if (e == NULL) {
+        xc_fail(xcclSystemError, "out of memory for an operation");
+        return NULL;
+    }
+    e->sc = q->sc;
+    e->captured = q->capturing;
+    e->op.comm = q->sc->xm;
+    e->op.dev = stream->dev;
+    e->op.device = e->op.home = stream->device;
+    e->op.stream = stream->handle;
+    e->request = e->handle = XM_HANDLE(MPI_REQUEST_NULL);
+    xm_scratch_begin_ordered(&e->op.scratch, stream->dev, stream->device);
+    e->op.copier = (struct xm_copier){&e->op.call, stream->dev, stream->handle, &e->op.scratch};
+    return e;
+}
+
+void xm_enqueued_free(struct xm_enqueued *e)
+{
+    xm_event_give(e->op.dev, e->op.home, e->event);
+    xm_scratch_end(&e->op.scratch);
+    for (int i = 0; i < e->num_types; i++) {
+        xm_pmpi.Type_free(&e->types[i]);
+    }
+    xm_buffers_free(&e->op.buffers);
+    free(e);
+}
+
+xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e)
+{
+    struct xm_stream_comm *sc = q->sc;
+
+    if (!e->stays && (e->op.scratch.count == 0)) {
+        xm_enqueued_free(e);
+        return xcclSuccess;
+    }
+    if (q->capturing) {
+        pthread_mutex_lock(&sc->lock);
+        e->next = sc->captured;
+        sc->captured = e;
+        pthread_mutex_unlock(&sc->lock);
+        return xcclSuccess;
+    }
+    xcclResult_t res = xm_event_take(e->op.dev, e->op.home, &e->event);
+    if (res == xcclSuccess) {
+        res = e->op.dev->event_record(e->event, e->op.stream);
+    }
+    pthread_mutex_lock(&sc->lock);
+    e->next = NULL;
+    *sc->held_end = e;
+    sc->held_end = &e->next;
+    pthread_mutex_unlock(&sc->lock);
+    return res;
+}
+
+static bool is_over(const struct xm_enqueued *e, bool all)
+{
+    return all || (e->op.dev->event_query(e->event) == xcclSuccess);
+}
+
+void xm_stream_comm_reap(struct xm_stream_comm *sc, bool all)
+{
+    struct xm_enqueued *over = NULL;
+
+    if (!all && (__atomic_load_n(&sc->held, __ATOMIC_ACQUIRE) == NULL)) {
+        return;
+    }
+    pthread_mutex_lock(&sc->lock);
+    while ((sc->held != NULL) && is_over(sc->held, all)) {
+        struct xm_enqueued *e = sc->held;
+        __atomic_store_n(&sc->held, e->next, __ATOMIC_RELEASE);
+        e->next = over;
+        over = e;
+    }
+    if (sc->held == NULL) {
+        sc->held_end = &sc->held;
+    }
+    if (all) {
+        while (sc->captured != NULL) {
+            struct xm_enqueued *e = sc->captured;
+            sc->captured = e->next;
+            e->next = over;
+            over = e;
+        }
+    }
+    pthread_mutex_unlock(&sc->lock);
+    while (over != NULL) {
+        struct xm_enqueued *e = over;
+        over = e->next;
+        xm_enqueued_free(e);
+    }
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The thread that calls MPI for operations whose turn on their stream has come. It begins them in
+ * that order and never waits for one alone: two streams would wait for each other.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "streams/streams.h"
+
+/* So many looks in a row, then naps in between. */
+enum { EAGER_LOOKS = 2000, NAP_NS = 20000 };
+
+static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t      handed = PTHREAD_COND_INITIALIZER;
+static struct xm_enqueued *queue, **queue_end = &queue;
+static struct xm_enqueued *active; /* of the thread */
+static bool                running, leaving;
+static pthread_t           thread;
+
+void xm_runner_hand_over(struct xm_enqueued *e)
+{
+    pthread_mutex_lock(&lock);
+    e->queued = NULL;
+    *queue_end = e;
+    queue_end = &e->queued;
+    pthread_cond_signal(&handed);
+    pthread_mutex_unlock(&lock);
+}
+
+void xm_runner_status(struct xm_enqueued *e, MPI_Status *status)
+{
+    pthread_mutex_lock(&lock);
+    e->status = (status == MPI_STATUS_IGNORE) ? NULL : status;
+    if (e->over && (e->status != NULL)) {
+        *e->status = e->saved;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void fail(struct xm_enqueued *e, int code)
+{
+    struct xm_stream_comm *sc = e->sc;
+
+    snprintf(sc->failure, sizeof(sc->failure), "%s",
+             (e->peer != MPI_PROC_NULL) && (e->post != NULL) && (e->op.call.comm == sc->comm)
+                 ? "a message (its status has MPI's code)"
+                 : xm_coll_name(e->op.call.coll));
+    __atomic_store_n(&sc->failed, code, __ATOMIC_RELEASE);
+}
+
+/* From the store on the stream goes on, and the operation may be freed. */
+static void end(struct xm_enqueued *e, int code, const MPI_Status *status)
+{
+    if (code != MPI_SUCCESS) {
+        fail(e, code);
+    }
+    pthread_mutex_lock(&lock);
+    e->saved = *status;
+    e->saved.MPI_ERROR = code;
+    e->over = true;
+    if (e->status != NULL) {
+        *e->status = e->saved;
+    }
+    pthread_mutex_unlock(&lock);
+    __atomic_store_n(e->word, 1, __ATOMIC_RELEASE);
+}
+
+static void begin(struct xm_enqueued *e)
+{
+    MPI_Status none = {.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG};
+    int        code = e->post(e);
+
+    if (code != MPI_SUCCESS) {
+        end(e, code, &none);
+        return;
+    }
+    e->queued = active;
+    active = e;
+}
+
+static bool look(void)
+{
+    bool moved = false;
+
+    for (struct xm_enqueued **at = &active; *at != NULL;) {
+        struct xm_enqueued *e = *at;
+        MPI_Status          status;
+        int                 over = 0;
+        int                 code = xm_pmpi.Test(&e->request, &over, &status);
+        if ((code == MPI_SUCCESS) && !over) {
+            at = &e->queued;
+            continue;
+        }
+        *at = e->queued;
+        moved = true;
+        end(e, code, &status);
+    }
+    return moved;
+}
+
+static struct xm_enqueued *take(unsigned *looks_p, bool *leave_p)
+{
+    const struct timespec nap = {0, NAP_NS};
+
+    pthread_mutex_lock(&lock);
+    while ((queue == NULL) && (active == NULL) && !leaving) {
+        pthread_cond_wait(&handed, &lock);
+        *looks_p = 0;
+    }
+    struct xm_enqueued *taken = queue;
+    queue = NULL;
+    queue_end = &queue;
+    *leave_p = leaving && (taken == NULL);
+    pthread_mutex_unlock(&lock);
+    if ((taken == NULL) && !*leave_p && (++*looks_p > EAGER_LOOKS)) {
+        nanosleep(&nap, NULL);
+    }
+    return taken;
+}
+
+static void *work(void *arg)
+{
+    unsigned looks = 0;
+    bool     leave = false;
+
+    while (!leave) {
+        struct xm_enqueued *taken = take(&looks, &leave);
+        while (taken != NULL) {
+            struct xm_enqueued *e = taken;
+            taken = e->queued;
+            begin(e);
+            looks = 0;
+        }
+        if (look()) {
+            looks = 0;
+        } else {
+            sched_yield();
+        }
+    }
+    return arg;
+}
+
+xcclResult_t xm_runner_start(void)
+{
+    sigset_t every, before;
+    bool     good = true;
+
+    pthread_mutex_lock(&lock);
+    if (!running) {
+        sigfillset(
+            &every); /* the program's handlers do not run in a thread that it does not know */
+        pthread_sigmask(SIG_SETMASK, &every, &before);
+        good = running = (pthread_create(&thread, NULL, work, NULL) == 0);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+    return good ? xcclSuccess
+                : xc_fail(xcclSystemError, "no thread can be started for enqueued calls");
+}
+
+void xm_runner_stop(void)
+{
+    pthread_mutex_lock(&lock);
+    bool was = running;
+    leaving = true;
+    pthread_cond_signal(&handed);
+    pthread_mutex_unlock(&lock);
+    if (was) {
+        pthread_join(thread, NULL);
+    }
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations that MPI carries: copies to pinned memory on the stream, a function of the host that
+ * hands the operation to a thread, and a wait on the stream for the word that the thread sets when
+ * MPI is done. Memory of the host is used as it is.
+ */
+#include "base/log.h"
+#include "comms/wait.h"
+#include "streams/streams.h"
+
+enum { LINE = 64 };
+
+xcclResult_t xm_staged_possible(const struct xm_stream_comm *sc)
+{
+    return sc->threads
+               ? xcclSuccess
+               : xc_fail(xcclInvalidUsage,
+                         "this enqueued call goes through MPI, which a thread of xccl calls "
+                         "meanwhile: initialise MPI by MPI_Init_thread with "
+                         "MPI_THREAD_MULTIPLE");
+}
+
+static size_t span_of(const struct xm_buffer *b)
+{
+    size_t bytes = xm_on_device(b) ? (size_t)(b->high - b->low) : 0;
+
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* Whatever the program does with its type before MPI sees it. */
+static xcclResult_t keep_type(struct xm_enqueued *e, struct xm_buffer *b, MPI_Datatype *type)
+{
+    if (!b->layout.derived || !b->used) {
+        return xcclSuccess;
+    }
+    if (xm_pmpi.Type_dup(b->type, &e->types[e->num_types]) != MPI_SUCCESS) {
+        return xc_fail(xcclInternalError, "MPI_Type_dup failed");
+    }
+    *type = b->type = e->types[e->num_types++];
+    return xcclSuccess;
+}
+
+xcclResult_t xm_staged_prepare(struct xm_enqueued *e)
+{
+    struct xm_buffers *b = &e->op.buffers;
+    size_t             send = span_of(&b->send), recv = span_of(&b->recv);
+    xcclResult_t res = xm_scratch_take(&e->op.scratch, XM_POOL_HOST, LINE + send + recv, &e->room);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    e->stays = true;
+    e->word = e->room;
+    *e->word = 0;
+    if (send > 0) {
+        e->op.send_span = (char *)e->room + LINE;
+        res = xm_stage_in(&e->op.copier, &b->send, e->op.send_span);
+    }
+    if ((res == xcclSuccess) && (recv > 0)) {
+        e->op.recv_span = (char *)e->room + LINE + send;
+        res = xm_stage_in(&e->op.copier, &b->recv, e->op.recv_span);
+    }
+    return res;
+}
+
+static void hand_over(void *arg)
+{
+    struct xm_enqueued *e = arg;
+
+    __atomic_store_n(e->word, 0, __ATOMIC_RELEASE);
+    xm_runner_hand_over(e);
+}
+
+xcclResult_t xm_staged_start(struct xm_enqueued *e)
+{
+    return e->sc->stream->ops->call(hand_over, e, e->op.stream);
+}
+
+/* A kernel can be captured everywhere; the runtime's own wait takes no place on the device. */
+static xcclResult_t wait_for_word(struct xm_enqueued *e)
+{
+    const struct xm_stream *stream = e->sc->stream;
+    struct xm_kernels      *k = xm_kernels_of(stream->dev, stream->device);
+
+    return (e->captured && (k != NULL)) ? xm_kernel_await(k, e->word, 1, e->op.stream)
+                                        : stream->ops->wait(e->word, 1, e->op.stream);
+}
+
+xcclResult_t xm_staged_finish(struct xm_enqueued *e)
+{
+    xcclResult_t res = wait_for_word(e);
+
+    return ((res == xcclSuccess) && (e->op.recv_span != NULL))
+               ? xm_stage_out(&e->op.copier, &e->op.buffers.recv, e->op.recv_span)
+               : res;
+}
+
+static int post_collective(struct xm_enqueued *e)
+{
+    const struct xm_call    *call = &e->op.call;
+    const struct xm_buffers *b = &e->op.buffers;
+    const void              *send = call->sendbuf;
+    void                    *recv = call->recvbuf;
+
+    if (e->op.send_span != NULL) {
+        char *at = e->op.send_span - b->send.low;
+        /* The root of a broadcast has one buffer only, and sends it. */
+        if (call->coll == XM_BCAST) {
+            recv = at;
+        } else {
+            send = at;
+        }
+    }
+    if (e->op.recv_span != NULL) {
+        recv = e->op.recv_span - b->recv.low;
+    }
+    return xm_call_mpi_start(call, send, recv, &e->request);
+}
+
+static xcclResult_t keep_types(struct xm_enqueued *e)
+{
+    struct xm_call    *call = &e->op.call;
+    struct xm_buffers *b = &e->op.buffers;
+    const char        *kinds = xm_signatures[call->coll].kinds;
+    MPI_Datatype       send = call->sendtype, recv = call->recvtype;
+    bool               bcast = (call->coll == XM_BCAST);
+
+    xcclResult_t res = keep_type(e, &b->send, bcast ? &recv : &send);
+    if (res == xcclSuccess) {
+        res = keep_type(e, &b->recv, &recv);
+    }
+    for (int i = 0; kinds[i] != '\0'; i++) {
+        call->args[i] = (kinds[i] == 't')   ? (long)(intptr_t)send
+                        : (kinds[i] == 'u') ? (long)(intptr_t)recv
+                                            : call->args[i];
+    }
+    return res;
+}
+
+xcclResult_t xm_staged_collective(struct xm_enqueued *e)
+{
+    xcclResult_t res = xm_staged_possible(e->sc);
+
+    if (res == xcclSuccess) {
+        res = keep_types(e);
+    }
+    if (res == xcclSuccess) {
+        res = xm_staged_prepare(e);
+    }
+    e->post = post_collective;
+    if (res == xcclSuccess) {
+        res = xm_staged_start(e);
+    }
+    return (res == xcclSuccess) ? xm_staged_finish(e) : res;
+}

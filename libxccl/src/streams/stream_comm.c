@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators with a stream. All that an operation may need is made here, where ranks may wait:
+ * an operation may be captured. The duplicate that the program gets carries messages; collectives
+ * have a communicator of their own, whose workspace and vendor communicator nobody else uses.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comms/wait.h"
+#include "streams/streams.h"
+
+static pthread_mutex_t        lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_stream_comm *all;
+
+struct xm_stream_comm *xm_stream_comm_of(MPI_Comm comm)
+{
+    if (__atomic_load_n(&all, __ATOMIC_ACQUIRE) == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    struct xm_stream_comm *sc = all;
+    while ((sc != NULL) && (sc->comm != comm)) {
+        sc = sc->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return sc;
+}
+
+static void insert(struct xm_stream_comm *sc)
+{
+    pthread_mutex_lock(&lock);
+    sc->next = all;
+    __atomic_store_n(&all, sc, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+}
+
+static void extract(struct xm_stream_comm *sc)
+{
+    pthread_mutex_lock(&lock);
+    struct xm_stream_comm **at = &all;
+    while ((*at != NULL) && (*at != sc)) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        __atomic_store_n(at, sc->next, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Not another duplicate, which would call the program's copy callbacks again. */
+static xcclResult_t make_inner(struct xm_stream_comm *sc)
+{
+    MPI_Group group;
+    int       code = xm_pmpi.Comm_group(sc->comm, &group);
+
+    if (code == MPI_SUCCESS) {
+        code = xm_pmpi.Comm_create(sc->comm, group, &sc->inner);
+        xm_pmpi.Group_free(&group);
+    }
+    if (code == MPI_SUCCESS) {
+        code = xm_pmpi.Comm_set_errhandler(sc->inner, XM_HANDLE(MPI_ERRORS_RETURN));
+    }
+    return (code == MPI_SUCCESS) ? xm_comm_get(sc->inner, &sc->xm)
+                                 : xc_fail(xcclInternalError, "MPI_Comm_create failed");
+}
+
+/* What the least of all ranks has: a device stream, a thread that may call MPI, no failure. */
+static xcclResult_t agree(struct xm_stream_comm *sc, bool good)
+{
+    enum { STREAM, THREADS, GOOD, TERMS };
+    int level = MPI_THREAD_SINGLE;
+    int mine[TERMS], least[TERMS];
+
+    xm_pmpi.Query_thread(&level);
+    mine[STREAM] = (sc->stream->dev != NULL) ? sc->xm->size : sc->xm->rank;
+    mine[THREADS] = (level == MPI_THREAD_MULTIPLE);
+    mine[GOOD] = good;
+    if (xm_pmpi.Allreduce(mine, least, TERMS, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), sc->inner) !=
+        MPI_SUCCESS) {
+        return xc_fail(xcclInternalError, "MPI_Allreduce failed");
+    }
+    sc->without = (least[STREAM] < sc->xm->size) ? least[STREAM] : -1;
+    sc->threads = (least[THREADS] != 0);
+    if (good && (least[GOOD] == 0)) {
+        return xc_fail(xcclRemoteError, "another rank could not attach its stream");
+    }
+    return good ? xcclSuccess : xcclInternalError; /* with the detail of its cause */
+}
+
+/* The first number, in a place of the workspace that no other rank writes to: the rank's own slot.
+ */
+static xcclResult_t set_counter(struct xm_stream_comm *sc)
+{
+    struct xm_direct *d = sc->xm->direct;
+    struct xk_ranks  *r = &d->words->ranks;
+    char    *at = (char *)(uintptr_t)(r->workspace[r->rank] + r->rank * xk_slot_bytes(r->size) +
+                                   XK_SLOT_HEADER);
+    uint32_t words = xk_slot_words(r->size);
+
+    d->words->done = d->number + 1;
+    xcclResult_t res = d->dev->copy_async(at, &d->words->done, sizeof(uint32_t), d->stream);
+    if (res == xcclSuccess) {
+        res = d->dev->set_async(at + sizeof(uint32_t), 0, sizeof(uint32_t), d->stream);
+    }
+    if (res == xcclSuccess) {
+        res = xm_stream_wait(d->dev, d->stream);
+    }
+    if (res != xcclSuccess) {
+        return res;
+    }
+    sc->last = d->last & ~1u;
+    /* All words in half a round, since each parity has slots of its own. */
+    sc->sweep = 2 * words / sc->last + 1;
+    sc->counter = (struct xk_counter *)(void *)at;
+    d->number = d->last; /* nothing else is numbered there, and it is cleared when it is left */
+    return xcclSuccess;
+}
+
+static xcclResult_t prepare(struct xm_stream_comm *sc)
+{
+    const struct xm_stream *stream = sc->stream;
+    void                   *saved;
+
+    if ((sc->without >= 0) || (sc->xm->size == 1)) {
+        return xcclSuccess;
+    }
+    xcclResult_t res = stream->dev->enter(stream->device, &saved);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = xm_comm_agree_now(sc->xm, stream->dev, stream->device);
+    if ((res == xcclSuccess) && (sc->xm->direct_state == XM_DIRECT_JOINED)) {
+        res = set_counter(sc);
+    }
+    stream->dev->leave(saved);
+    return res;
+}
+
+static void destroy(struct xm_stream_comm *sc)
+{
+    xm_stream_unuse(sc->stream);
+    if (sc->xm != NULL) {
+        xm_comm_unuse(sc->xm);
+    }
+    if (sc->inner != XM_HANDLE(MPI_COMM_NULL)) {
+        xm_pmpi.Comm_free(&sc->inner);
+    }
+    pthread_mutex_destroy(&sc->lock);
+    free(sc);
+}
+
+static struct xm_stream_comm *new_comm(int handle)
+{
+    struct xm_stream_comm *sc = calloc(1, sizeof(*sc));
+    struct xm_stream      *stream = xm_stream_of(handle);
+
+    if (sc == NULL) {
+        return NULL;
+    }
+    sc->stream = stream;
+    if (stream == NULL) { /* MPIX_STREAM_NULL: this rank enqueues nothing */
+        sc->stream = calloc(1, sizeof(*stream));
+        if (sc->stream == NULL) {
+            free(sc);
+            return NULL;
+        }
+    }
+    xm_stream_use(sc->stream);
+    sc->handle = handle;
+    sc->comm = sc->inner = XM_HANDLE(MPI_COMM_NULL);
+    sc->held_end = &sc->held;
+    pthread_mutex_init(&sc->lock, NULL);
+    return sc;
+}
+
+static xcclResult_t set_up(struct xm_stream_comm *sc)
+{
+    xcclResult_t res = make_inner(sc);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = agree(sc, true);
+    if (res == xcclSuccess) {
+        res = prepare(sc);
+        char text[256];
+        snprintf(text, sizeof(text), "%s", xc_last_detail());
+        xcclResult_t others = agree(sc, res == xcclSuccess);
+        if (res != xcclSuccess) {
+            return xc_fail(res, "%s", text);
+        }
+        res = others;
+    }
+    return ((res == xcclSuccess) && sc->threads && (sc->without < 0)) ? xm_runner_start() : res;
+}
+
+int xm_stream_comm_create(MPI_Comm comm, int handle, MPI_Comm *comm_p)
+{
+    int inter = 0;
+
+    int code = xm_pmpi.Comm_test_inter(comm, &inter);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    if (inter) {
+        return xm_raise(comm, xcclUnsupported,
+                        "MPIX_Stream_comm_create: streams go to intracommunicators");
+    }
+    struct xm_stream_comm *sc = new_comm(handle);
+    if (sc == NULL) {
+        return xm_raise(comm, xcclSystemError, "out of memory for a communicator");
+    }
+    code = xm_pmpi.Comm_dup(comm, &sc->comm);
+    if (code != MPI_SUCCESS) {
+        destroy(sc);
+        return code;
+    }
+    xcclResult_t res = set_up(sc);
+    if (res != xcclSuccess) {
+        char text[512];
+        snprintf(text, sizeof(text), "MPIX_Stream_comm_create: %s", xc_last_detail());
+        MPI_Comm made = sc->comm;
+        destroy(sc);
+        xm_pmpi.Comm_free(&made);
+        return xm_raise(comm, res, text);
+    }
+    insert(sc);
+    xc_info("stream communicator of %d ranks: direct path %s, vendor's library %s, staging %s",
+            sc->xm->size, (sc->counter != NULL) ? "yes" : "no",
+            (sc->xm->vendor != NULL) ? "yes" : "no",
+            sc->threads ? "yes" : "no (no MPI_THREAD_MULTIPLE)");
+    *comm_p = sc->comm;
+    return MPI_SUCCESS;
+}
+
+/* Its enqueued work is over, in whatever way; its memory may be used by others then. */
+static xcclResult_t drain(struct xm_stream_comm *sc)
+{
+    const struct xm_stream *stream = sc->stream;
+    void                   *saved;
+    bool                    capturing = false;
+
+    if ((stream->dev == NULL) || (sc->xm == NULL)) {
+        return xcclSuccess;
+    }
+    xcclResult_t res = stream->dev->enter(stream->device, &saved);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = stream->ops->capturing(stream->handle, &capturing);
+    if ((res == xcclSuccess) && capturing) {
+        res = xc_fail(xcclInvalidUsage, "a communicator is freed while its stream is captured");
+    }
+    if (res == xcclSuccess) {
+        int mode = stream->ops->relax();
+        res = xm_stream_wait(stream->dev, stream->handle);
+        if (res == xcclSuccess) {
+            xm_stream_comm_reap(sc, true);
+        } else if (sc->xm->direct != NULL) {
+            xm_direct_break(sc->xm->direct);
+        }
+        stream->ops->restore(mode);
+    }
+    stream->dev->leave(saved);
+    return res;
+}
+
+int xm_stream_comm_freeing(MPI_Comm comm)
+{
+    struct xm_stream_comm *sc = xm_stream_comm_of(comm);
+
+    if (sc == NULL) {
+        return MPI_SUCCESS;
+    }
+    xcclResult_t res = drain(sc);
+    if (res != xcclSuccess) {
+        return xm_raise(comm, res, xc_last_detail());
+    }
+    extract(sc);
+    destroy(sc);
+    return MPI_SUCCESS;
+}
+
+void xm_streams_finalize(void)
+{
+    struct xm_stream_comm *sc;
+
+    while ((sc = all) != NULL) {
+        if (drain(sc) != xcclSuccess) {
+            xc_warn("MPI_Finalize: enqueued work is not over: %s", xc_last_detail());
+        }
+        extract(sc);
+        if (sc->xm != NULL) {
+            xm_comm_unuse(sc->xm); /* the communicator itself goes with MPI */
+            sc->xm = NULL;
+        }
+    }
+    xm_runner_stop();
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stream-ordered collectives: against MPI's own on host memory, with work on the stream before and
+ * after that shows the order, eagerly and in graphs.
+ *
+ *   mpi_streams RUNTIME CASE [PATH]
+ * PATH: which one xccl_mpi_last_path() has to name, where it is said.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xccl/mpix.h>
+
+#include "streams_device.h"
+#include "support.h"
+
+enum { ROOM = 1 << 16, REPLAYS = 20 };
+
+/* A stream with its communicator, and memory of either side. */
+struct seat {
+    void       *stream;
+    MPIX_Stream object;
+    MPI_Comm    comm;
+    int         rank, size;
+    char       *in, *out;             /* device */
+    char       *host_in, *host_out;   /* pinned: copied before and after */
+    char       *model_in, *model_out; /* what MPI makes of the same */
+};
+
+static const char *wanted_path;
+
+static void expect_path(const char *what)
+{
+    const char *(*ask)(void);
+
+    *(void **)&ask = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
+    if (wanted_path != NULL) {
+        mt_expect((ask != NULL) && (strcmp(ask(), wanted_path) == 0), "%s: path %s instead of %s",
+                  what, (ask != NULL) ? ask() : "none", wanted_path);
+    }
+}
+
+static MPIX_Stream object_of(void *stream)
+{
+    MPIX_Stream object = MPIX_STREAM_NULL;
+    MPI_Info    info;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "type", strcmp(mt_runtime(), "cuda") == 0 ? "cudaStream_t" : "hipStream_t");
+    MPIX_Info_set_hex(info, "value", &stream, sizeof(stream));
+    mt_expect(MPIX_Stream_create(info, &object) == MPI_SUCCESS, "MPIX_Stream_create");
+    MPI_Info_free(&info);
+    return object;
+}
+
+static struct seat seat_make(MPI_Comm comm)
+{
+    struct seat s = {.stream = ms_stream_make()};
+    MPIX_Stream found = MPIX_STREAM_NULL;
+
+    s.object = object_of(s.stream);
+    mt_expect(MPIX_Stream_comm_create(comm, s.object, &s.comm) == MPI_SUCCESS, "creation");
+    mt_expect((MPIX_Comm_get_stream(s.comm, 0, &found) == MPI_SUCCESS) && (found == s.object),
+              "the stream of a communicator");
+    MPI_Comm_rank(s.comm, &s.rank);
+    MPI_Comm_size(s.comm, &s.size);
+    s.in = mt_alloc(MT_DEVICE, ROOM);
+    s.out = mt_alloc(MT_DEVICE, ROOM);
+    s.host_in = ms_pinned(ROOM);
+    s.host_out = ms_pinned(ROOM);
+    s.model_in = malloc(ROOM);
+    s.model_out = malloc(ROOM);
+    return s;
+}
+
+static void seat_free(struct seat *s)
+{
+    MPI_Comm_free(&s->comm);
+    MPIX_Stream_free(&s->object);
+    mt_expect(s->object == MPIX_STREAM_NULL, "a freed stream's handle");
+    ms_stream_free(s->stream);
+    mt_free(MT_DEVICE, s->in);
+    mt_free(MT_DEVICE, s->out);
+    ms_pinned_free(s->host_in);
+    ms_pinned_free(s->host_out);
+    free(s->model_in);
+    free(s->model_out);
+}
+
+/* ---- the collectives, enqueued and as MPI's own ---- */
+
+struct shape {
+    int          count, root;
+    MPI_Datatype type;
+    MPI_Op       op;
+    int          in_place;
+};
+
+#define TWICE(name, ...) enqueue ? MPIX_##name##_enqueue(__VA_ARGS__) : MPI_##name(__VA_ARGS__)
+
+static int call(int which, const struct shape *a, void *in, void *out, MPI_Comm comm, int enqueue)
+{
+    int me;
+
+    MPI_Comm_rank(comm, &me);
+    const void *send = a->in_place ? MPI_IN_PLACE : in;
+    bool        root = (me == a->root);
+    switch (which) {
+    case 0:
+        return TWICE(Allreduce, send, out, a->count, a->type, a->op, comm);
+    case 1:
+        return TWICE(Bcast, out, a->count, a->type, a->root, comm);
+    case 2:
+        return TWICE(Reduce, (a->in_place && root) ? MPI_IN_PLACE : in, out, a->count, a->type,
+                     a->op, a->root, comm);
+    case 3:
+        return TWICE(Reduce_scatter_block, send, out, a->count, a->type, a->op, comm);
+    case 4:
+        return TWICE(Allgather, send, a->count, a->type, out, a->count, a->type, comm);
+    case 5:
+        return TWICE(Alltoall, send, a->count, a->type, out, a->count, a->type, comm);
+    case 6:
+        return TWICE(Gather, (a->in_place && root) ? MPI_IN_PLACE : in, a->count, a->type, out,
+                     a->count, a->type, a->root, comm);
+    case 7:
+        return TWICE(Scatter, in, a->count, a->type, (a->in_place && root) ? MPI_IN_PLACE : out,
+                     a->count, a->type, a->root, comm);
+    case 8:
+        return TWICE(Scan, send, out, a->count, a->type, a->op, comm);
+    default:
+        return TWICE(Exscan, send, out, a->count, a->type, a->op, comm);
+    }
+}
+
+enum { CALLS = 10 };
+static const char *const names[CALLS] = {"allreduce", "bcast",    "reduce", "reduce_scatter_block",
+                                         "allgather", "alltoall", "gather", "scatter",
+                                         "scan",      "exscan"};
+
+/* Whole numbers whose sums are exact in any order, as floats and as integers. */
+static void fill(struct seat *s, uint64_t seed)
+{
+    uint64_t state = seed * 977 + (unsigned)s->rank + 1;
+    float   *in = (float *)(void *)s->host_in;
+
+    for (size_t i = 0; i < ROOM / sizeof(float); i++) {
+        in[i] = (float)(int)(mt_next(&state) % 1000);
+    }
+    memcpy(s->model_in, s->host_in, ROOM);
+    for (size_t i = 0; i < ROOM / sizeof(float); i++) {
+        ((float *)(void *)s->model_out)[i] = (float)(int)(mt_next(&state) % 1000);
+    }
+    memcpy(s->host_out, s->model_out, ROOM);
+}
+
+static void before(struct seat *s)
+{
+    ms_delay(s->stream);
+    ms_copy(s->stream, s->in, s->host_in, ROOM);
+    ms_copy(s->stream, s->out, s->host_out, ROOM);
+}
+
+static void after(struct seat *s)
+{
+    ms_copy(s->stream, s->host_in, s->in, ROOM);
+    ms_copy(s->stream, s->host_out, s->out, ROOM);
+}
+
+static void compare(const struct seat *s, int which, const struct shape *a, const char *how)
+{
+    mt_expect((memcmp(s->host_out, s->model_out, ROOM) == 0) &&
+                  (memcmp(s->host_in, s->model_in, ROOM) == 0),
+              "%s of %d, root %d, %s, %s", names[which], a->count, a->root,
+              a->in_place ? "in place" : "not in place", how);
+}
+
+static void one(struct seat *s, int which, const struct shape *a, uint64_t seed)
+{
+    fill(s, seed);
+    before(s);
+    mt_expect(call(which, a, s->in, s->out, s->comm, 1) == MPI_SUCCESS, "%s", names[which]);
+    expect_path(names[which]);
+    after(s);
+    call(which, a, s->model_in, s->model_out, MPI_COMM_WORLD, 0);
+    ms_sync(s->stream);
+    compare(s, which, a, "eagerly");
+}
+
+static bool has_in_place(int which)
+{
+    return which != 1;
+}
+
+static void all_calls(struct seat *s, MPI_Datatype type, MPI_Op op, const int *counts, int num,
+                      void (*run)(struct seat *, int, const struct shape *, uint64_t))
+{
+    uint64_t seed = 1;
+
+    for (int which = 0; which < CALLS; which++) {
+        for (int i = 0; i < num; i++) {
+            for (int in_place = 0; in_place <= (has_in_place(which) ? 1 : 0); in_place++) {
+                struct shape a = {counts[i], (int)(seed % (unsigned)s->size), type, op, in_place};
+                run(s, which, &a, seed++);
+            }
+        }
+    }
+}
+
+static void collectives(void)
+{
+    static const int counts[] = {1, 2, 777, 2048};
+    struct seat      s = seat_make(MPI_COMM_WORLD);
+    MPI_Datatype     columns, moved;
+
+    all_calls(&s, MPI_FLOAT, MPI_SUM, counts, 4, one);
+    MPI_Type_vector(7, 1, 2, MPI_FLOAT, &columns);
+    MPI_Type_create_resized(columns, 0, 15 * (MPI_Aint)sizeof(float), &moved);
+    MPI_Type_commit(&moved);
+    for (int which = 0; which < CALLS; which++) {
+        bool reduces = (which == 0) || (which == 2) || (which == 3) || (which >= 8);
+        for (int in_place = 0; !reduces && (in_place <= (has_in_place(which) ? 1 : 0));
+             in_place++) {
+            struct shape a = {11, 0, moved, MPI_SUM, in_place};
+            one(&s, which, &a, 99);
+        }
+    }
+    MPI_Type_free(&moved);
+    MPI_Type_free(&columns);
+    for (int i = 0; i < 3; i++) {
+        mt_expect(MPIX_Barrier_enqueue(s.comm) == MPI_SUCCESS, "barrier");
+    }
+    ms_sync(s.stream);
+    struct shape none = {0, 0, MPI_FLOAT, MPI_SUM, 0};
+    wanted_path = NULL;
+    for (int which = 0; which < CALLS; which++) {
+        one(&s, which, &none, 5);
+    }
+    seat_free(&s);
+}
+
+/* ---- graphs ---- */
+
+/* Captured once, then replayed on new data each time. */
+static void replay(struct seat *s, int which, const struct shape *a, uint64_t seed)
+{
+    if (wanted_path != NULL) { /* the library connects outside of a capture */
+        one(s, which, a, seed);
+    }
+    ms_capture_begin(s->stream, (int)(seed % 3));
+    before(s);
+    mt_expect(call(which, a, s->in, s->out, s->comm, 1) == MPI_SUCCESS, "%s captured",
+              names[which]);
+    after(s);
+    void *graph = ms_capture_end(s->stream);
+    mt_expect(graph != NULL, "%s: a graph", names[which]);
+    for (uint64_t i = 0; (graph != NULL) && (i < 3); i++) {
+        fill(s, seed * 31 + i);
+        call(which, a, s->model_in, s->model_out, MPI_COMM_WORLD, 0);
+        ms_launch(graph, s->stream);
+        ms_sync(s->stream);
+        compare(s, which, a, "in a graph");
+    }
+    if (graph != NULL) {
+        ms_graph_free(graph);
+    }
+}
+
+/* Several calls in one graph, launched many times without a look in between. */
+static void chain(struct seat *s)
+{
+    struct shape a = {100, 0, MPI_FLOAT, MPI_MAX, 1};
+
+    fill(s, 7);
+    ms_copy(s->stream, s->out, s->host_out, ROOM);
+    ms_sync(s->stream);
+    ms_capture_begin(s->stream, 0);
+    for (int i = 0; i < 5; i++) {
+        a.op = (i % 2 == 0) ? MPI_MAX : MPI_MIN;
+        call(0, &a, NULL, s->out, s->comm, 1);
+        call(1, &a, NULL, s->out, s->comm, 1);
+    }
+    void *graph = ms_capture_end(s->stream);
+    mt_expect(graph != NULL, "a chain");
+    for (int i = 0; (graph != NULL) && (i < REPLAYS); i++) {
+        ms_launch(graph, s->stream);
+    }
+    ms_copy(s->stream, s->host_out, s->out, ROOM);
+    for (int i = 0; i < 2; i++) {
+        a.op = (i % 2 == 0) ? MPI_MAX : MPI_MIN;
+        call(0, &a, NULL, s->model_out, MPI_COMM_WORLD, 0);
+        call(1, &a, NULL, s->model_out, MPI_COMM_WORLD, 0);
+    }
+    ms_sync(s->stream);
+    memcpy(s->host_in, s->model_in, ROOM);
+    compare(s, 0, &a, "in a chain");
+    if (graph != NULL) {
+        ms_graph_free(graph);
+    }
+}
+
+static void graphs(void)
+{
+    static const int counts[] = {2, 1111};
+    struct seat      s = seat_make(MPI_COMM_WORLD);
+
+    all_calls(&s, MPI_INT, MPI_SUM, counts, 2, replay);
+    chain(&s);
+    seat_free(&s);
+}
+
+/* ---- several streams and communicators ---- */
+
+/* Each stream has its communicator; the ranks use them in different orders, and nobody waits. */
+static void streams(void)
+{
+    enum { MANY = 3, ROUNDS = 20 };
+    struct seat  seats[MANY];
+    struct shape a = {500, 0, MPI_FLOAT, MPI_SUM, 0};
+
+    for (int i = 0; i < MANY; i++) {
+        seats[i] = seat_make(MPI_COMM_WORLD);
+        fill(&seats[i], 50 + (unsigned)i);
+        before(&seats[i]);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < MANY; i++) {
+            /* A vendor's library connects in the first round, which waits for the other ranks. */
+            struct seat *s = &seats[(i + ((round > 0) ? mt_rank() : 0)) % MANY];
+            call(0, &a, s->in, s->out, s->comm, 1);
+            expect_path("one of several");
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        after(&seats[i]);
+        call(0, &a, seats[i].model_in, seats[i].model_out, MPI_COMM_WORLD, 0);
+        ms_sync(seats[i].stream);
+        compare(&seats[i], 0, &a, "on one of several streams");
+        seat_free(&seats[i]);
+    }
+}
+
+/* Numbers come to their end and begin anew, whatever was in the slots: large and small by turns. */
+static void numbers(void)
+{
+    struct seat s = seat_make(MPI_COMM_WORLD);
+
+    for (unsigned i = 0; i < 150; i++) {
+        struct shape a = {(i % 7 == 0) ? 4000 : 1 + (int)(i % 5), 0, MPI_FLOAT, MPI_SUM, 0};
+        fill(&s, i);
+        ms_copy(s.stream, s.in, s.host_in, ROOM);
+        ms_copy(s.stream, s.out, s.host_out, ROOM);
+        call(0, &a, s.in, s.out, s.comm, 1);
+        expect_path("numbers");
+        after(&s);
+        call(0, &a, s.model_in, s.model_out, MPI_COMM_WORLD, 0);
+        ms_sync(s.stream);
+        compare(&s, 0, &a, "by number");
+    }
+    seat_free(&s);
+}
+
+/* Communicators freed with work under way, and work that is left to MPI_Finalize. */
+static void leave(void)
+{
+    struct seat  s = seat_make(MPI_COMM_WORLD), last = seat_make(MPI_COMM_WORLD);
+    struct shape a = {100, 0, MPI_FLOAT, MPI_SUM, 0};
+
+    for (int i = 0; i < 5; i++) {
+        fill(&s, (unsigned)i);
+        before(&s);
+        call(0, &a, s.in, s.out, s.comm, 1);
+        after(&s);
+        MPI_Comm_free(&s.comm);
+        call(0, &a, s.model_in, s.model_out, MPI_COMM_WORLD, 0);
+        compare(&s, 0, &a, "before the communicator is freed");
+        MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
+    }
+    seat_free(&s);
+    fill(&last, 3);
+    before(&last);
+    call(0, &a, last.in, last.out, last.comm, 1);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"collectives", collectives}, {"graphs", graphs}, {"streams", streams},
+        {"numbers", numbers},         {"leave", leave},   {NULL, NULL}};
+
+    mt_begin(&argc, &argv, true);
+    ms_open();
+    wanted_path = (argc > 3) ? argv[3] : NULL;
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}
