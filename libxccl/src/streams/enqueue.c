@@ -119,6 +119,22 @@ xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e)
     return res;
 }
 
+xcclResult_t xm_stream_comm_wait_oldest(struct xm_stream_comm *sc)
+{
+    struct xm_wait wait = xm_wait_begin("for pinned memory (XCCL_STAGING) of enqueued calls");
+    xcclResult_t   res;
+
+    while ((res = sc->held->op.dev->event_query(sc->held->event)) == xcclInProgress) {
+        if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
+            return xc_fail(xcclTimeout, "enqueued calls were not over within XCCL_TIMEOUT");
+        }
+    }
+    if (res == xcclSuccess) {
+        xm_stream_comm_reap(sc, false);
+    }
+    return res;
+}
+
 static bool is_over(const struct xm_enqueued *e, bool all)
 {
     return all || (e->op.dev->event_query(e->event) == xcclSuccess);

@@ -161,25 +161,27 @@ static struct xm_enqueued **find_request(MPI_Request request)
     return at;
 }
 
-bool xm_enqueue_has_request(MPI_Request request)
+static struct xm_enqueued *look_up(MPI_Request request)
 {
     pthread_mutex_lock(&lock);
-    bool found = (*find_request(request) != NULL);
+    struct xm_enqueued *found = *find_request(request);
     pthread_mutex_unlock(&lock);
     return found;
 }
 
-static struct xm_enqueued *take_request(MPI_Request request)
+bool xm_enqueue_has_request(MPI_Request request)
+{
+    return look_up(request) != NULL;
+}
+
+static void take_request(MPI_Request request)
 {
     pthread_mutex_lock(&lock);
     struct xm_enqueued **at = find_request(request);
-    struct xm_enqueued  *e = *at;
-    if (e != NULL) {
-        *at = e->next;
-        e->next = NULL;
+    if (*at != NULL) {
+        *at = (*at)->next;
     }
     pthread_mutex_unlock(&lock);
-    return e;
 }
 
 /* Wait on the stream, and give what was received to the program. */
@@ -200,7 +202,7 @@ int xm_enqueue_wait(MPI_Request *request, MPI_Status *status)
     if (*request == XM_HANDLE(MPI_REQUEST_NULL)) {
         return xm_pmpi.Wait(request, status);
     }
-    struct xm_enqueued *e = take_request(*request);
+    struct xm_enqueued *e = look_up(*request);
     if (e == NULL) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument,
                         "MPIX_Wait_enqueue: not a request of MPIX_Isend_enqueue or "
@@ -210,6 +212,7 @@ int xm_enqueue_wait(MPI_Request *request, MPI_Status *status)
     if (code != MPI_SUCCESS) {
         return code;
     }
+    take_request(*request);
     if (q.capturing != e->captured) {
         code = xm_raise(e->sc->comm, xcclInvalidUsage,
                         "MPIX_Wait_enqueue: an operation and its wait go into the same graph");
@@ -265,6 +268,7 @@ int xm_enqueue_message(enum xm_function function, const long *args)
     if (e == NULL) {
         code = xm_enqueue_raise(sc, xcclSystemError);
     } else {
+        e->message = true;
         e->receives = receives;
         code = serve(&q, e, args, large, waits);
     }

@@ -46,9 +46,9 @@ static void fail(struct xm_enqueued *e, int code)
     struct xm_stream_comm *sc = e->sc;
 
     snprintf(sc->failure, sizeof(sc->failure), "%s",
-             (e->peer != MPI_PROC_NULL) && (e->post != NULL) && (e->op.call.comm == sc->comm)
-                 ? "a message (its status has MPI's code)"
-                 : xm_coll_name(e->op.call.coll));
+             !e->message   ? xm_coll_name(e->op.call.coll)
+             : e->receives ? "a receive (its status has MPI's code)"
+                           : "a send");
     __atomic_store_n(&sc->failed, code, __ATOMIC_RELEASE);
 }
 
@@ -61,6 +61,10 @@ static void end(struct xm_enqueued *e, int code, const MPI_Status *status)
     pthread_mutex_lock(&lock);
     e->saved = *status;
     e->saved.MPI_ERROR = code;
+    if (e->receives && (e->peer == MPI_PROC_NULL)) { /* not every MPI says so for a request */
+        e->saved.MPI_SOURCE = MPI_PROC_NULL;
+        e->saved.MPI_TAG = MPI_ANY_TAG;
+    }
     e->over = true;
     if (e->status != NULL) {
         *e->status = e->saved;

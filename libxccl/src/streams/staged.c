@@ -4,6 +4,8 @@
  * hands the operation to a thread, and a wait on the stream for the word that the thread sets when
  * MPI is done. Memory of the host is used as it is.
  */
+#include <string.h>
+
 #include "base/log.h"
 #include "comms/wait.h"
 #include "streams/streams.h"
@@ -44,8 +46,17 @@ xcclResult_t xm_staged_prepare(struct xm_enqueued *e)
 {
     struct xm_buffers *b = &e->op.buffers;
     size_t             send = span_of(&b->send), recv = span_of(&b->recv);
-    xcclResult_t res = xm_scratch_take(&e->op.scratch, XM_POOL_HOST, LINE + send + recv, &e->room);
+    xcclResult_t       res;
 
+    /* Where all that XCCL_STAGING allows is in use, earlier operations give theirs back. */
+    while (((res = xm_scratch_take(&e->op.scratch, XM_POOL_HOST, LINE + send + recv, &e->room)) !=
+            xcclSuccess) &&
+           !e->captured && (e->sc->held != NULL)) {
+        res = xm_stream_comm_wait_oldest(e->sc);
+        if (res != xcclSuccess) {
+            return res;
+        }
+    }
     if (res != xcclSuccess) {
         return res;
     }
@@ -76,14 +87,19 @@ xcclResult_t xm_staged_start(struct xm_enqueued *e)
     return e->sc->stream->ops->call(hand_over, e, e->op.stream);
 }
 
-/* A kernel can be captured everywhere; the runtime's own wait takes no place on the device. */
+/*
+ * A kernel can be captured everywhere; CUDA's own wait takes no place on the device. That of HIP
+ * wants memory of a special kind.
+ */
 static xcclResult_t wait_for_word(struct xm_enqueued *e)
 {
     const struct xm_stream *stream = e->sc->stream;
     struct xm_kernels      *k = xm_kernels_of(stream->dev, stream->device);
 
-    return (e->captured && (k != NULL)) ? xm_kernel_await(k, e->word, 1, e->op.stream)
-                                        : stream->ops->wait(e->word, 1, e->op.stream);
+    bool kernel = e->captured || (strcmp(stream->dev->name, "cuda") != 0);
+
+    return (kernel && (k != NULL)) ? xm_kernel_await(k, e->word, 1, e->op.stream)
+                                   : stream->ops->wait(e->word, 1, e->op.stream);
 }
 
 xcclResult_t xm_staged_finish(struct xm_enqueued *e)

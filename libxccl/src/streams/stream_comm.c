@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "comms/wait.h"
@@ -119,11 +120,26 @@ static xcclResult_t set_counter(struct xm_stream_comm *sc)
     return xcclSuccess;
 }
 
+/* A capture waits by one of our kernels: loading them now may take a moment. */
+static void wait_for_kernels(const struct xm_stream *stream)
+{
+    const struct timespec nap = {0, 1000000};
+
+    for (int i = 0; (i < 2000) && (xm_kernels_of(stream->dev, stream->device) == NULL) &&
+                    !xm_kernels_failed(stream->dev, stream->device);
+         i++) {
+        nanosleep(&nap, NULL);
+    }
+}
+
 static xcclResult_t prepare(struct xm_stream_comm *sc)
 {
     const struct xm_stream *stream = sc->stream;
     void                   *saved;
 
+    if (stream->dev != NULL) {
+        wait_for_kernels(stream);
+    }
     if ((sc->without >= 0) || (sc->xm->size == 1)) {
         return xcclSuccess;
     }

@@ -70,7 +70,7 @@ struct xm_enqueued {
     struct xm_enqueued *queued; /* next of the runner's */
 
     /* A message. */
-    bool        receives;
+    bool        message, receives;
     int         peer, tag;
     MPI_Request handle; /* the program's, of those that have one */
     bool        over;   /* with the runner's lock: saved is what MPI said */
@@ -114,6 +114,8 @@ void                xm_enqueued_free(struct xm_enqueued *e);
 xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e);
 /* Free what is not needed any more; all: wait for it. */
 void xm_stream_comm_reap(struct xm_stream_comm *sc, bool all);
+/* Wait until the oldest operation that holds something is over, and free it. */
+xcclResult_t xm_stream_comm_wait_oldest(struct xm_stream_comm *sc);
 /* A failure of ours through the communicator's error handler. */
 int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res);
 

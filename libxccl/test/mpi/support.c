@@ -17,12 +17,17 @@ static int             checks, failures;
 
 void mt_begin(int *argc, char ***argv, bool open_device)
 {
+    mt_begin_at(MPI_THREAD_MULTIPLE, argc, argv, open_device);
+}
+
+void mt_begin_at(int level, int *argc, char ***argv, bool open_device)
+{
     int provided;
 
     if (*argc > 1) {
         runtime = (*argv)[1];
     }
-    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Init_thread(argc, argv, level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (open_device) {

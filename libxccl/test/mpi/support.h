@@ -11,6 +11,8 @@
 
 /* Start MPI with MPI_THREAD_MULTIPLE if there is that; open a device unless told to leave it. */
 void mt_begin(int *argc, char ***argv, bool open_device);
+/* The same with less threads. */
+void mt_begin_at(int level, int *argc, char ***argv, bool open_device);
 
 /* The first argument of the program: "cuda", "rocm" or "none". */
 const char *mt_runtime(void);

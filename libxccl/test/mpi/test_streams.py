@@ -47,3 +47,45 @@ def test_numbers(openmpi, ranks):
 def test_leave(family, path):
     """Communicators are freed, and MPI is finalised, with work under way."""
     run(family, 2, "leave", path).good()
+
+
+def messages(mpi, ranks, case, runtime="cuda", **env):
+    return mpi.run(
+        ranks,
+        ["mpi_streams_messages", runtime, case],
+        sim=f"{runtime}:4",
+        env={"XCCL_LOG": "warn", **env},
+        preload=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("case", ["order", "graphs", "mixed"])
+def test_messages(family, case):
+    messages(family, 2, case).good()
+
+
+def test_messages_rocm(openmpi):
+    messages(openmpi, 2, "graphs", "rocm").good()
+
+
+@pytest.mark.parametrize("case", ["wildcards", "truncation"])
+def test_matching(family, case):
+    messages(family, 4 if case == "wildcards" else 2, case).good()
+
+
+def test_refused(family):
+    result = messages(family, 2, "refused")
+    result.good()
+    assert result.lines('the info has no "value"'), result.out
+    assert result.lines("rank 1 has attached no device stream"), result.out
+
+
+def test_threads(family):
+    result = messages(family, 2, "threads", **DIRECT)
+    result.good()
+    assert result.lines("MPI_THREAD_MULTIPLE"), result.out
+
+
+def test_staging(openmpi):
+    messages(openmpi, 2, "staging", **STAGED, XCCL_STAGING="4").good()

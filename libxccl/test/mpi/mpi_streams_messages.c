@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stream-ordered messages, eagerly and in graphs; and what is refused.
+ *
+ *   mpi_streams_messages RUNTIME CASE
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xccl/mpix.h>
+
+#include "streams_device.h"
+#include "support.h"
+
+enum { COUNT = 5000, ROOM = 6000, ROUNDS = 4 };
+
+struct seat {
+    void       *stream;
+    MPIX_Stream object;
+    MPI_Comm    comm;
+    int        *in, *out;  /* device */
+    int        *from, *to; /* pinned */
+};
+
+static int left(void)
+{
+    return (mt_rank() + mt_size() - 1) % mt_size();
+}
+
+static int right(void)
+{
+    return (mt_rank() + 1) % mt_size();
+}
+
+static MPIX_Stream object_of(void *stream)
+{
+    MPIX_Stream object = MPIX_STREAM_NULL;
+    MPI_Info    info;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "type", strcmp(mt_runtime(), "cuda") == 0 ? "cudaStream_t" : "hipStream_t");
+    MPIX_Info_set_hex(info, "value", &stream, sizeof(stream));
+    mt_expect(MPIX_Stream_create(info, &object) == MPI_SUCCESS, "MPIX_Stream_create");
+    MPI_Info_free(&info);
+    return object;
+}
+
+static struct seat seat_make(void)
+{
+    struct seat s = {.stream = ms_stream_make()};
+
+    s.object = object_of(s.stream);
+    mt_expect(MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm) == MPI_SUCCESS,
+              "MPIX_Stream_comm_create");
+    s.in = mt_alloc(MT_DEVICE, ROOM * sizeof(int));
+    s.out = mt_alloc(MT_DEVICE, ROOM * sizeof(int));
+    s.from = ms_pinned(ROOM * sizeof(int));
+    s.to = ms_pinned(ROOM * sizeof(int));
+    return s;
+}
+
+static void seat_free(struct seat *s)
+{
+    MPI_Comm_free(&s->comm);
+    MPIX_Stream_free(&s->object);
+    ms_stream_free(s->stream);
+    mt_free(MT_DEVICE, s->in);
+    mt_free(MT_DEVICE, s->out);
+    ms_pinned_free(s->from);
+    ms_pinned_free(s->to);
+}
+
+/* This rank's values, and the rest untouched; on both sides. */
+static void fill(struct seat *s, int salt)
+{
+    for (int i = 0; i < ROOM; i++) {
+        s->from[i] = mt_value(mt_rank(), salt, i);
+        s->to[i] = MT_UNTOUCHED;
+    }
+}
+
+static void before(struct seat *s)
+{
+    ms_delay(s->stream);
+    ms_copy(s->stream, s->in, s->from, ROOM * sizeof(int));
+    ms_copy(s->stream, s->out, s->to, ROOM * sizeof(int));
+}
+
+static void after(struct seat *s)
+{
+    ms_copy(s->stream, s->to, s->out, ROOM * sizeof(int));
+}
+
+static void expect(const struct seat *s, int first, int count, int from, int salt, const char *what)
+{
+    int wrong = 0;
+
+    for (int i = 0; i < ROOM; i++) {
+        bool there = (i >= first) && (i < first + count);
+        wrong += (s->to[i] != (there ? mt_value(from, salt, i - first) : MT_UNTOUCHED));
+    }
+    mt_expect(wrong == 0, "%s: %d elements are wrong", what, wrong);
+}
+
+/* Even ranks send first: a stream has one call after the other. */
+static void ring(struct seat *s, MPI_Status *status)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn == mt_rank() % 2) {
+            mt_expect(MPIX_Send_enqueue(s->in, COUNT, MPI_INT, right(), 3, s->comm) == MPI_SUCCESS,
+                      "send");
+        } else {
+            mt_expect(MPIX_Recv_enqueue(s->out, COUNT, MPI_INT, left(), 3, s->comm, status) ==
+                          MPI_SUCCESS,
+                      "receive");
+        }
+    }
+}
+
+static void all_at_once(struct seat *s, MPI_Status statuses[2])
+{
+    MPI_Request requests[2];
+
+    mt_expect(MPIX_Irecv_enqueue(s->out, COUNT, MPI_INT, left(), 4, s->comm, &requests[0]) ==
+                  MPI_SUCCESS,
+              "receive");
+    mt_expect(MPIX_Isend_enqueue(s->in, COUNT, MPI_INT, right(), 4, s->comm, &requests[1]) ==
+                  MPI_SUCCESS,
+              "send");
+    mt_expect(MPIX_Waitall_enqueue(2, requests, statuses) == MPI_SUCCESS, "wait");
+    mt_expect((requests[0] == MPI_REQUEST_NULL) && (requests[1] == MPI_REQUEST_NULL), "requests");
+}
+
+/* ---- cases ---- */
+
+static void order(void)
+{
+    struct seat s = seat_make();
+    MPI_Status  statuses[2], status;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        fill(&s, i);
+        before(&s);
+        ring(&s, &status);
+        after(&s);
+        ms_sync(s.stream);
+        expect(&s, 0, COUNT, left(), i, "a ring");
+        mt_expect_status(&status, left(), 3, COUNT, "a ring");
+        fill(&s, 100 + i);
+        before(&s);
+        all_at_once(&s, (i % 2 == 0) ? statuses : MPI_STATUSES_IGNORE);
+        after(&s);
+        ms_sync(s.stream);
+        expect(&s, 0, COUNT, left(), 100 + i, "all at once");
+        mt_expect_status(&statuses[0], left(), 4, COUNT, "all at once");
+    }
+    seat_free(&s);
+}
+
+static void graphs(void)
+{
+    struct seat s = seat_make();
+    MPI_Status  statuses[2], status;
+
+    for (int mode = 0; mode < 3; mode++) {
+        ms_capture_begin(s.stream, mode);
+        before(&s);
+        ring(&s, &status);
+        after(&s);
+        void *one = ms_capture_end(s.stream);
+        ms_capture_begin(s.stream, mode);
+        before(&s);
+        all_at_once(&s, statuses);
+        after(&s);
+        void *other = ms_capture_end(s.stream);
+        mt_expect((one != NULL) && (other != NULL), "graphs of mode %d", mode);
+        for (int i = 0; (one != NULL) && (other != NULL) && (i < ROUNDS); i++) {
+            memset(&status, 0, sizeof(status));
+            fill(&s, 10 * mode + i);
+            ms_launch(one, s.stream);
+            ms_sync(s.stream);
+            expect(&s, 0, COUNT, left(), 10 * mode + i, "a ring in a graph");
+            mt_expect_status(&status, left(), 3, COUNT, "a ring in a graph");
+            fill(&s, 10 * mode + i + 5);
+            ms_launch(other, s.stream);
+            ms_sync(s.stream);
+            expect(&s, 0, COUNT, left(), 10 * mode + i + 5, "all at once in a graph");
+            mt_expect_status(&statuses[0], left(), 4, COUNT, "all at once in a graph");
+        }
+        if ((one != NULL) && (other != NULL)) {
+            ms_graph_free(one);
+            ms_graph_free(other);
+        }
+    }
+    seat_free(&s);
+}
+
+/* Rank 0 receives from everybody, in whatever order they come, shorter than there is room. */
+static void wildcards(void)
+{
+    struct seat s = seat_make();
+    MPI_Status  status;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        fill(&s, i);
+        before(&s);
+        if (mt_rank() != 0) {
+            MPIX_Send_enqueue(s.in, 100 * mt_rank(), MPI_INT, 0, 50 + mt_rank(), s.comm);
+        }
+        for (int n = 1; (mt_rank() == 0) && (n < mt_size()); n++) {
+            MPIX_Recv_enqueue(s.out, COUNT, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, s.comm, &status);
+            after(&s);
+            ms_sync(s.stream);
+            int from = status.MPI_SOURCE;
+            mt_expect_status(&status, from, 50 + from, 100 * from, "a wildcard");
+            expect(&s, 0, 100 * from, from, i, "a wildcard");
+            fill(&s, i);
+            before(&s);
+        }
+        ms_sync(s.stream);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    seat_free(&s);
+}
+
+/* Types with holes, host memory, nobody, and ordinary calls on the other side. */
+static void mixed(void)
+{
+    enum { COLUMN = 300 };
+    struct seat  s = seat_make();
+    MPI_Datatype column;
+    int         *host = malloc(ROOM * sizeof(int));
+    int          count = -1, wrong = 0;
+    MPI_Status   status;
+
+    MPI_Type_vector(COLUMN, 1, 10, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    fill(&s, 1);
+    before(&s);
+    MPI_Request requests[2];
+    MPIX_Irecv_enqueue(s.out, 1, column, left(), 1, s.comm, &requests[0]);
+    MPIX_Isend_enqueue(s.in, 1, column, right(), 1, s.comm, &requests[1]);
+    MPI_Type_free(&column); /* as MPI allows it, before anything has begun */
+    MPIX_Wait_enqueue(&requests[0], MPI_STATUS_IGNORE);
+    MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE);
+    after(&s);
+    ms_sync(s.stream);
+    for (int i = 0; i < ROOM; i++) {
+        bool there = (i % 10 == 0) && (i / 10 < COLUMN);
+        wrong += (s.to[i] != (there ? mt_value(left(), 1, i) : MT_UNTOUCHED));
+    }
+    mt_expect(wrong == 0, "a column: %d elements are wrong", wrong);
+
+    /* Enqueued on one side, ordinary on the other, from and to device memory of either size. */
+    for (int n = 10; n <= COUNT; n += COUNT - 10) {
+        fill(&s, n);
+        before(&s);
+        ms_sync(s.stream);
+        if (mt_rank() % 2 == 0) {
+            MPIX_Send_enqueue(s.in, n, MPI_INT, right(), 2, s.comm);
+            MPIX_Recv_enqueue(s.out, n, MPI_INT, right(), 2, s.comm, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Recv(s.out, n, MPI_INT, left(), 2, s.comm, &status);
+            MPI_Get_count(&status, MPI_INT, &count);
+            mt_expect(count == n, "an ordinary receive has %d of %d", count, n);
+            MPI_Send(s.in, n, MPI_INT, left(), 2, s.comm);
+        }
+        after(&s);
+        ms_sync(s.stream);
+        expect(&s, 0, n, (mt_rank() % 2 == 0) ? right() : left(), n, "ordinary calls");
+    }
+
+    /* Host memory is used as it is; from nobody comes nothing. */
+    fill(&s, 3);
+    before(&s);
+    for (int i = 0; i < ROOM; i++) {
+        host[i] = MT_UNTOUCHED;
+    }
+    MPIX_Irecv_enqueue(host, COUNT, MPI_INT, left(), 5, s.comm, &requests[0]);
+    MPIX_Isend_enqueue(s.from, COUNT, MPI_INT, right(), 5, s.comm, &requests[1]);
+    MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE);
+    MPIX_Recv_enqueue(s.out, COUNT, MPI_INT, MPI_PROC_NULL, 5, s.comm, &status);
+    MPIX_Send_enqueue(s.in, COUNT, MPI_INT, MPI_PROC_NULL, 5, s.comm);
+    after(&s);
+    ms_sync(s.stream);
+    expect(&s, 0, 0, 0, 0, "a receive from nobody");
+    mt_expect(status.MPI_SOURCE == MPI_PROC_NULL, "the status of a receive from nobody");
+    memcpy(s.to, host, ROOM * sizeof(int));
+    expect(&s, 0, COUNT, left(), 3, "host memory");
+    free(host);
+    seat_free(&s);
+}
+
+static int class_of(int code)
+{
+    int class = MPI_SUCCESS;
+
+    MPI_Error_class(code, &class);
+    return class;
+}
+
+/* A message that does not fit: its status says so, and the next call on the communicator. */
+static void truncation(void)
+{
+    struct seat s = seat_make();
+    MPI_Status  status = {.MPI_ERROR = MPI_SUCCESS};
+
+    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* that of requests in MPICH */
+    fill(&s, 1);
+    before(&s);
+    MPI_Request requests[2];
+    MPIX_Irecv_enqueue(s.out, 10, MPI_INT, left(), 1, s.comm, &requests[0]);
+    MPIX_Isend_enqueue(s.in, 20, MPI_INT, right(), 1, s.comm, &requests[1]);
+    MPIX_Wait_enqueue(&requests[0], &status);
+    MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE);
+    ms_sync(s.stream);
+    mt_expect(class_of(status.MPI_ERROR) == MPI_ERR_TRUNCATE, "the status of a truncated message");
+    mt_expect(class_of(MPIX_Barrier_enqueue(s.comm)) == MPI_ERR_TRUNCATE, "the next call");
+    mt_expect(MPIX_Barrier_enqueue(s.comm) == MPI_SUCCESS, "the one behind it");
+    mt_expect(MPIX_Send_enqueue(s.in, -1, MPI_INT, right(), 1, s.comm) != MPI_SUCCESS,
+              "a negative count");
+    ms_sync(s.stream);
+    seat_free(&s);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(void)
+{
+    MPIX_Stream bad = MPIX_STREAM_NULL, none = MPIX_STREAM_NULL;
+    MPI_Info    info;
+    MPI_Comm    lone;
+    struct seat s = seat_make();
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "type", strcmp(mt_runtime(), "cuda") == 0 ? "cudaStream_t" : "hipStream_t");
+    mt_expect(MPIX_Stream_create(info, &bad) != MPI_SUCCESS, "no value");
+    MPI_Info_set(info, "value", "xyz");
+    mt_expect(MPIX_Stream_create(info, &bad) != MPI_SUCCESS, "a wrong value");
+    MPI_Info_set(info, "type", strcmp(mt_runtime(), "cuda") == 0 ? "hipStream_t" : "cudaStream_t");
+    mt_expect(MPIX_Stream_create(info, &bad) != MPI_SUCCESS, "the other runtime");
+    MPI_Info_free(&info);
+    mt_expect(MPIX_Barrier_enqueue(MPI_COMM_WORLD) != MPI_SUCCESS, "no stream");
+
+    /* Rank 1 attaches none: messages go, collectives are refused on all ranks. */
+    MPIX_Stream_comm_create(MPI_COMM_WORLD, (mt_rank() == 1) ? none : s.object, &lone);
+    MPI_Comm_set_errhandler(lone, MPI_ERRORS_RETURN);
+    mt_expect(MPIX_Barrier_enqueue(lone) != MPI_SUCCESS, "a rank without a stream");
+    mt_expect((mt_rank() != 1) || (MPIX_Send_enqueue(s.in, 1, MPI_INT, 0, 0, lone) != MPI_SUCCESS),
+              "a message without a stream");
+    MPI_Comm_free(&lone);
+
+    /* Not while its stream is captured. */
+    ms_capture_begin(s.stream, 0);
+    lone = s.comm;
+    mt_expect(MPI_Comm_free(&lone) != MPI_SUCCESS, "freed in a capture");
+    ms_graph_free(ms_capture_end(s.stream));
+    seat_free(&s);
+}
+
+/* Without threads in MPI what needs MPI is refused, the rest goes on. */
+static void threads(void)
+{
+    struct seat s = seat_make();
+
+    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    mt_expect(MPIX_Send_enqueue(s.in, 1, MPI_INT, right(), 1, s.comm) != MPI_SUCCESS, "a send");
+    for (int i = 0; i < ROUNDS; i++) {
+        fill(&s, i);
+        before(&s);
+        mt_expect(MPIX_Bcast_enqueue(s.in, COUNT, MPI_INT, 0, s.comm) == MPI_SUCCESS, "bcast");
+        ms_copy(s.stream, s.to, s.in, ROOM * sizeof(int));
+        ms_sync(s.stream);
+        int wrong = 0;
+        for (int n = 0; n < COUNT; n++) {
+            wrong += (s.to[n] != mt_value(0, i, n));
+        }
+        mt_expect(wrong == 0, "bcast: %d elements are wrong", wrong);
+    }
+    seat_free(&s);
+}
+
+/* More than the pinned memory that is allowed: earlier calls give theirs back. */
+static void staging(void)
+{
+    enum { LONG = 200000, CALLS = 30 };
+    struct seat s = seat_make();
+    int        *large = mt_alloc(MT_DEVICE, LONG * sizeof(int));
+    int        *host = ms_pinned(LONG * sizeof(int));
+
+    for (int i = 0; i < LONG; i++) {
+        host[i] = 1;
+    }
+    ms_delay(s.stream);
+    ms_copy(s.stream, large, host, LONG * sizeof(int));
+    for (int i = 0; i < CALLS; i++) {
+        mt_expect(MPIX_Bcast_enqueue(large, LONG, MPI_INT, i % mt_size(), s.comm) == MPI_SUCCESS,
+                  "bcast %d", i);
+    }
+    ms_sync(s.stream);
+    mt_free(MT_DEVICE, large);
+    ms_pinned_free(host);
+    seat_free(&s);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"order", order},     {"graphs", graphs},         {"wildcards", wildcards},
+        {"mixed", mixed},     {"truncation", truncation}, {"refused", refused},
+        {"threads", threads}, {"staging", staging},       {NULL, NULL}};
+
+    mt_begin_at((argc > 2) && (strcmp(argv[2], "threads") == 0) ? MPI_THREAD_FUNNELED
+                                                                : MPI_THREAD_MULTIPLE,
+                &argc, &argv, true);
+    ms_open();
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}
