@@ -142,16 +142,14 @@ static void take_time(void)
 /* What one launch of a graph runs; in the order of the launches. */
 static void *copy_tasks(const void *arg)
 {
-    struct xs_task  *copy = NULL;
-    struct xs_task **end = &copy;
+    struct xs_task *copy = xs_copy_flat(arg), *last = copy;
 
-    for (const struct xs_task *t = arg; t != NULL; t = t->next) {
-        *end = xs_copy_flat(t);
-        if (*end == NULL) {
-            return NULL;
-        }
-        (*end)->next = NULL;
-        end = &(*end)->next;
+    while ((last != NULL) && (last->next != NULL)) {
+        last->next = xs_copy_flat(last->next);
+        last = last->next;
+    }
+    if (last == NULL) {
+        return NULL;
     }
     struct xs_comm *comm = copy->comm;
     pthread_mutex_lock(&comm->lock);

@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef unsigned long long  CUdeviceptr;
-typedef int                 CUdevice;
-typedef int                 CUresult;
-typedef struct CUctx_st    *CUcontext;
-typedef struct CUstream_st *CUstream;
-typedef struct CUevent_st  *CUevent;
+typedef unsigned long long     CUdeviceptr;
+typedef int                    CUdevice;
+typedef int                    CUresult;
+typedef struct CUctx_st       *CUcontext;
+typedef struct CUstream_st    *CUstream;
+typedef struct CUevent_st     *CUevent;
+typedef struct CUgraph_st     *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct {
     char bytes[16];
 } CUuuid;
@@ -52,6 +54,13 @@ enum {
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_SYSTEM_NOT_READY = 802,
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+    CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+    CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+    CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
+    CUDA_ERROR_CAPTURED_EVENT = 907,
+    CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMORYTYPE_HOST = 1,
@@ -130,6 +139,15 @@ CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to);
 CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags,
                              int *status);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuStreamIsCapturing(CUstream stream, int *status);
+CUresult cuThreadExchangeStreamCaptureMode(int *mode);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+CUresult cuGraphGetNodes(CUgraph graph, void **nodes, size_t *count);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuGraphExecDestroy(CUgraphExec exec);
+CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuModuleLoad(void **module, const char *file);
 CUresult cuModuleLoadData(void **module, const void *image);
 

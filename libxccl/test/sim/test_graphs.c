@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Capture and graphs: what they run, and what spoils a capture. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "driver_abi.h"
+#include "ranks.h"
+
+enum { GLOBAL, THREAD_LOCAL, RELAXED, BYTES = 4096 };
+
+static CUstream start(unsigned flags)
+{
+    CUcontext ctx;
+    CUstream  stream;
+
+    CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+    CHECK_EQ(cuDevicePrimaryCtxRetain(&ctx, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuCtxSetCurrent(ctx), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamCreate(&stream, flags), CUDA_SUCCESS);
+    return stream;
+}
+
+static void count(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void replay(const struct world *world)
+{
+    CUstream    stream = start(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr device;
+    CUgraph     graph;
+    CUgraphExec exec;
+    void       *from, *to;
+    atomic_int  calls = 0;
+    size_t      nodes = 0;
+    int         status = -1;
+
+    (void)world;
+    CHECK_EQ(cuMemAlloc_v2(&device, BYTES), CUDA_SUCCESS);
+    CHECK_EQ(cuMemHostAlloc(&from, BYTES, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuMemHostAlloc(&to, BYTES, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQ(cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
+    CHECK_EQ(status, 1);
+    CHECK_EQ(cuMemcpyAsync(device, (CUdeviceptr)(uintptr_t)from, BYTES, stream), CUDA_SUCCESS);
+    CHECK_EQ(cuLaunchHostFunc(stream, count, &calls), CUDA_SUCCESS);
+    CHECK_EQ(cuMemcpyAsync((CUdeviceptr)(uintptr_t)to, device, BYTES, stream), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    CHECK_EQ(nodes, 3);
+    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_EQ(atomic_load(&calls), 0);
+    for (int i = 1; i <= 3; i++) {
+        memset(from, i, BYTES);
+        CHECK_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+        CHECK_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+        CHECK_EQ(memcmp(from, to, BYTES), 0);
+        CHECK_EQ(atomic_load(&calls), i);
+    }
+    CHECK_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+}
+
+/* The capture ends spoilt, and the stream can be used again. */
+static void spoilt(CUstream stream)
+{
+    CUgraph graph = NULL;
+    int     status = -1;
+
+    CHECK_EQ(cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
+    CHECK_EQ(status, 2);
+    CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK(graph == NULL);
+    CHECK_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+}
+
+static void forbidden(const struct world *world)
+{
+    CUstream    stream = start(0);
+    CUdeviceptr device;
+    CUevent     event;
+    CUgraph     graph;
+    int         mode = RELAXED;
+
+    (void)world;
+    CHECK_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, THREAD_LOCAL), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    spoilt(stream);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, THREAD_LOCAL), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamQuery(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    spoilt(stream);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, THREAD_LOCAL), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&device, BYTES), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    spoilt(stream);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    spoilt(stream);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, RELAXED), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&device, BYTES), CUDA_SUCCESS);
+    CHECK_EQ(cuMemsetD32Async(device, 1, 1, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    spoilt(stream);
+    /* Allowed for a thread that has asked for it. */
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    CHECK_EQ(mode, GLOBAL);
+    CHECK_EQ(cuEventQuery(event), CUDA_SUCCESS);
+    CHECK_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    CHECK_EQ(mode, RELAXED);
+    CHECK_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
+    CHECK_EQ(cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
+    CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
+static CUstream shared;
+
+/* Another thread's calls count for a capture of mode global; only its own thread ends one. */
+static void *elsewhere(void *arg)
+{
+    CUcontext   ctx;
+    CUdeviceptr device;
+    CUgraph     graph;
+    int         expected = *(int *)arg;
+
+    CHECK_EQ(cuDevicePrimaryCtxRetain(&ctx, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuCtxSetCurrent(ctx), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamEndCapture(shared, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    CHECK_EQ(cuMemAlloc_v2(&device, BYTES), expected);
+    return NULL;
+}
+
+static void threads(const struct world *world)
+{
+    CUgraph graph;
+
+    (void)world;
+    shared = start(CU_STREAM_NON_BLOCKING);
+    for (int mode = GLOBAL; mode <= THREAD_LOCAL; mode++) {
+        int expected = (mode == GLOBAL) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+        pthread_t thread;
+        CHECK_EQ(cuStreamBeginCapture_v2(shared, mode), CUDA_SUCCESS);
+        CHECK_EQ(pthread_create(&thread, NULL, elsewhere, &expected), 0);
+        pthread_join(thread, NULL);
+        if (mode == GLOBAL) {
+            spoilt(shared);
+        } else {
+            CHECK_EQ(cuStreamEndCapture(shared, &graph), CUDA_SUCCESS);
+            CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct test_case cases[] = {
+        {"replay", replay, 1, "cuda:1", NULL, NULL, -1},
+        {"forbidden", forbidden, 1, "cuda:1", NULL, NULL, -1},
+        {"threads", threads, 1, "cuda:1", NULL, NULL, -1},
+    };
+
+    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
