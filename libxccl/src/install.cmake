@@ -13,6 +13,10 @@ set(XCCL_PC_DIR ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH XCCL_PC_PREFIX /prefix/${XCCL_PC_DIR} /prefix)
 configure_file(xccl.pc.in ${CMAKE_CURRENT_BINARY_DIR}/xccl.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/xccl.pc DESTINATION ${XCCL_PC_DIR})
+if(TARGET xccl-mpi)
+  configure_file(xccl-mpi.pc.in ${CMAKE_CURRENT_BINARY_DIR}/xccl-mpi.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/xccl-mpi.pc DESTINATION ${XCCL_PC_DIR})
+endif()
 
 set(XCCL_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Xccl)
 configure_package_config_file(XcclConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/XcclConfig.cmake

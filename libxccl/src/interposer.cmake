@@ -7,7 +7,13 @@ target_link_libraries(xccl-mpi PRIVATE xccl_flags ${CMAKE_DL_LIBS} Threads::Thre
 target_compile_options(xccl-mpi PRIVATE -fno-builtin)
 set_target_properties(xccl-mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY
                                           ${PROJECT_BINARY_DIR}/stage/lib)
-install(TARGETS xccl-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+target_include_directories(
+  xccl-mpi INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(
+  TARGETS xccl-mpi
+  EXPORT XcclTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 file(GLOB XCCL_FAMILY_SOURCES CONFIGURE_DEPENDS entries/*.c calls/*.c ops/*.c transfers/*.c decide/*.c
      paths/*.c direct/*.c streams/*.c data/*.c comms/*.c mpi/*.c)

@@ -31,6 +31,11 @@ if command -v pkg-config >/dev/null; then
     # shellcheck disable=SC2046 # a list of flags
     "$cc" "$work/main.c" -o "$work/by-pkg-config" $(pkg-config --cflags --libs xccl)
     LD_LIBRARY_PATH=$libs "$work/by-pkg-config"
+    if pkg-config --exists xccl-mpi; then
+        # shellcheck disable=SC2046 # a list of flags
+        "$cc" "$work/main.c" -o "$work/in-front" $(pkg-config --cflags --libs xccl-mpi xccl)
+        LD_LIBRARY_PATH=$libs "$work/in-front"
+    fi
     checked=$((checked + 1))
 fi
 
@@ -40,6 +45,9 @@ project(consumer C)
 find_package(Xccl $version EXACT REQUIRED)
 add_executable(by-cmake main.c)
 target_link_libraries(by-cmake PRIVATE Xccl::xccl)
+if(TARGET Xccl::xccl-mpi)
+  target_link_libraries(by-cmake PRIVATE Xccl::xccl-mpi)
+endif()
 END
 { cmake -S "$work" -B "$work/b" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/moved" &&
     cmake --build "$work/b"; } >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
