@@ -15,7 +15,19 @@ MAX_FILE, MAX_FUNCTION = 800, 60
 # The folders of libxccl/src in the order in which a call travels; each includes only from those
 # after it. device/, kernels/ and base/ serve all of them: device/ may use base/, and the others none.
 TRAVEL = [
-    *("entries", "streams", "calls", "ops", "transfers", "paths", "decide", "direct", "data", "comms", "mpi"),
+    *(
+        "entries",
+        "streams",
+        "calls",
+        "ops",
+        "transfers",
+        "paths",
+        "decide",
+        "direct",
+        "data",
+        "comms",
+        "mpi",
+    ),
     *("api", "backends", "vendor"),
 ]
 MAY_INCLUDE = {

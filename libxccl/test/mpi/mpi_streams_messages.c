@@ -224,71 +224,90 @@ static void wildcards(void)
     seat_free(&s);
 }
 
-/* Types with holes, host memory, nobody, and ordinary calls on the other side. */
-static void mixed(void)
+/* A type with holes, which the program frees before anything has begun, as MPI allows it. */
+static void columns(struct seat *s)
 {
     enum { COLUMN = 300 };
-    struct seat  s = seat_make();
     MPI_Datatype column;
-    int         *host = malloc(ROOM * sizeof(int));
-    int          count = -1, wrong = 0;
-    MPI_Status   status;
+    MPI_Request  requests[2];
+    int          wrong = 0;
 
     MPI_Type_vector(COLUMN, 1, 10, MPI_INT, &column);
     MPI_Type_commit(&column);
-    fill(&s, 1);
-    before(&s);
-    MPI_Request requests[2];
-    MPIX_Irecv_enqueue(s.out, 1, column, left(), 1, s.comm, &requests[0]);
-    MPIX_Isend_enqueue(s.in, 1, column, right(), 1, s.comm, &requests[1]);
-    MPI_Type_free(&column); /* as MPI allows it, before anything has begun */
+    fill(s, 1);
+    before(s);
+    MPIX_Irecv_enqueue(s->out, 1, column, left(), 1, s->comm, &requests[0]);
+    MPIX_Isend_enqueue(s->in, 1, column, right(), 1, s->comm, &requests[1]);
+    MPI_Type_free(&column);
     MPIX_Wait_enqueue(&requests[0], MPI_STATUS_IGNORE);
     MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE);
-    after(&s);
-    ms_sync(s.stream);
+    after(s);
+    ms_sync(s->stream);
     for (int i = 0; i < ROOM; i++) {
         bool there = (i % 10 == 0) && (i / 10 < COLUMN);
-        wrong += (s.to[i] != (there ? mt_value(left(), 1, i) : MT_UNTOUCHED));
+        wrong += (s->to[i] != (there ? mt_value(left(), 1, i) : MT_UNTOUCHED));
     }
     mt_expect(wrong == 0, "a column: %d elements are wrong", wrong);
+}
 
-    /* Enqueued on one side, ordinary on the other, from and to device memory of either size. */
+/* Enqueued on one side, ordinary on the other, from and to device memory: short and long. */
+static void ordinary(struct seat *s)
+{
+    MPI_Status status;
+    int        count = -1;
+
     for (int n = 10; n <= COUNT; n += COUNT - 10) {
-        fill(&s, n);
-        before(&s);
-        ms_sync(s.stream);
+        fill(s, n);
+        before(s);
+        ms_sync(s->stream);
         if (mt_rank() % 2 == 0) {
-            MPIX_Send_enqueue(s.in, n, MPI_INT, right(), 2, s.comm);
-            MPIX_Recv_enqueue(s.out, n, MPI_INT, right(), 2, s.comm, MPI_STATUS_IGNORE);
+            MPIX_Send_enqueue(s->in, n, MPI_INT, right(), 2, s->comm);
+            MPIX_Recv_enqueue(s->out, n, MPI_INT, right(), 2, s->comm, MPI_STATUS_IGNORE);
         } else {
-            MPI_Recv(s.out, n, MPI_INT, left(), 2, s.comm, &status);
+            MPI_Recv(s->out, n, MPI_INT, left(), 2, s->comm, &status);
             MPI_Get_count(&status, MPI_INT, &count);
             mt_expect(count == n, "an ordinary receive has %d of %d", count, n);
-            MPI_Send(s.in, n, MPI_INT, left(), 2, s.comm);
+            MPI_Send(s->in, n, MPI_INT, left(), 2, s->comm);
         }
-        after(&s);
-        ms_sync(s.stream);
-        expect(&s, 0, n, (mt_rank() % 2 == 0) ? right() : left(), n, "ordinary calls");
+        after(s);
+        ms_sync(s->stream);
+        expect(s, 0, n, (mt_rank() % 2 == 0) ? right() : left(), n, "ordinary calls");
     }
+}
 
-    /* Host memory is used as it is; from nobody comes nothing. */
-    fill(&s, 3);
-    before(&s);
+/* Host memory is used as it is; from nobody comes nothing. */
+static void on_host(struct seat *s)
+{
+    int        *host = malloc(ROOM * sizeof(int));
+    MPI_Request requests[2];
+    MPI_Status  status;
+
+    fill(s, 3);
+    before(s);
     for (int i = 0; i < ROOM; i++) {
         host[i] = MT_UNTOUCHED;
     }
-    MPIX_Irecv_enqueue(host, COUNT, MPI_INT, left(), 5, s.comm, &requests[0]);
-    MPIX_Isend_enqueue(s.from, COUNT, MPI_INT, right(), 5, s.comm, &requests[1]);
+    MPIX_Irecv_enqueue(host, COUNT, MPI_INT, left(), 5, s->comm, &requests[0]);
+    MPIX_Isend_enqueue(s->from, COUNT, MPI_INT, right(), 5, s->comm, &requests[1]);
     MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE);
-    MPIX_Recv_enqueue(s.out, COUNT, MPI_INT, MPI_PROC_NULL, 5, s.comm, &status);
-    MPIX_Send_enqueue(s.in, COUNT, MPI_INT, MPI_PROC_NULL, 5, s.comm);
-    after(&s);
-    ms_sync(s.stream);
-    expect(&s, 0, 0, 0, 0, "a receive from nobody");
+    MPIX_Recv_enqueue(s->out, COUNT, MPI_INT, MPI_PROC_NULL, 5, s->comm, &status);
+    MPIX_Send_enqueue(s->in, COUNT, MPI_INT, MPI_PROC_NULL, 5, s->comm);
+    after(s);
+    ms_sync(s->stream);
+    expect(s, 0, 0, 0, 0, "a receive from nobody");
     mt_expect(status.MPI_SOURCE == MPI_PROC_NULL, "the status of a receive from nobody");
-    memcpy(s.to, host, ROOM * sizeof(int));
-    expect(&s, 0, COUNT, left(), 3, "host memory");
+    memcpy(s->to, host, ROOM * sizeof(int));
+    expect(s, 0, COUNT, left(), 3, "host memory");
     free(host);
+}
+
+static void mixed(void)
+{
+    struct seat s = seat_make();
+
+    columns(&s);
+    ordinary(&s);
+    on_host(&s);
     seat_free(&s);
 }
 
