@@ -209,14 +209,21 @@ static long transfer(enum xm_function function, int profiling, const long *args)
     return res;
 }
 
+/* Before MPI_Init, or after MPI_Finalize. */
+static long without_start(enum xm_function function, int profiling, const long *args)
+{
+    return (xm_mpi_functions[function] != NULL) ? xm_mpi_forward(function, profiling, args)
+                                                : MPI_ERR_OTHER;
+}
+
 static long serve(enum xm_function function, int profiling, const long *args)
 {
     if (__builtin_expect(xm_mpi_is_forwarded(), 0)) {
         return xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
     }
     if (xm_is_stream_function(function)) {
-        is_started(false);
-        return xm_stream_call(function, profiling, args);
+        return is_started(false) ? xm_stream_call(function, profiling, args)
+                                 : without_start(function, profiling, args);
     }
     if (xm_is_transfer(function)) {
         return transfer(function, profiling, args);

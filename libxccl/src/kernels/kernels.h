@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 3
+#define XK_VERSION 4
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 

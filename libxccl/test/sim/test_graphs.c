@@ -115,6 +115,7 @@ static void forbidden(const struct world *world)
     CHECK_EQ(cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
     CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_EQ(cuEventDestroy_v2(event), CUDA_SUCCESS);
 }
 
 static CUstream shared;
