@@ -438,7 +438,9 @@ static void open_all(struct xm_job *job)
     }
     pthread_mutex_lock(&a->lock);
     a->opening = false;
-    a->refused = a->refused || (res != xcclSuccess);
+    if (res != xcclSuccess) {
+        __atomic_store_n(&a->refused, true, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&a->lock);
     free(j);
 }
