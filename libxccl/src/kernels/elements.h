@@ -70,6 +70,7 @@ XK_DEVICE uint64_t xk_integers(uint64_t a, uint64_t b, uint32_t type, uint32_t o
 
     switch (op) {
     case XK_SUM:
+    case XK_SUM_CHECKED:
         return xk_lanes_sum(a, b, tops, bits);
     case XK_PROD:
         return xk_lanes_product(a, b, bits);
@@ -92,6 +93,30 @@ XK_DEVICE uint64_t xk_integers(uint64_t a, uint64_t b, uint32_t type, uint32_t o
     default:
         return a;
     }
+}
+
+/* ---- sums of small integers that may leave their range: words of 4 bytes ---- */
+
+/*
+ * What is kept beside a sum to notice it. Of unsigned numbers the highest bit of a lane says that
+ * something was carried out of it; the others mean nothing. Of signed ones the lower bits are the
+ * sum of the absolute values, and the highest says that they could not hold it once.
+ */
+XK_DEVICE uint32_t xk_lanes_left(uint32_t left, uint32_t a, uint32_t b, uint32_t sum)
+{
+    return left | (a & b) | ((a | b) & ~sum);
+}
+
+XK_DEVICE uint32_t xk_lanes_absolute(uint32_t a, uint32_t tops, uint32_t bits)
+{
+    uint32_t negative = a & tops, ones = negative >> (bits - 1);
+
+    return (a ^ (negative | (negative - ones))) + ones;
+}
+
+XK_DEVICE uint32_t xk_lanes_distance(uint32_t distance, uint32_t a, uint32_t tops, uint32_t bits)
+{
+    return ((distance & ~tops) + xk_lanes_absolute(a, tops, bits)) | (distance & tops);
 }
 
 /* ---- real and complex numbers ---- */

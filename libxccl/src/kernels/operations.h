@@ -72,7 +72,12 @@ enum xk_op {
 #define XK_NAME(name) name,
     XK_OPS(XK_NAME)
 #undef XK_NAME
-        XK_NUM_OPS
+        XK_NUM_OPS,
+    /*
+     * No operation of MPI's: a sum of XK_INT8, XK_UINT8, XK_INT16 or XK_UINT16 that is right where
+     * it cannot leave the type's range in any order of the ranks, and noticed where it may.
+     */
+    XK_SUM_CHECKED = XK_NUM_OPS
 };
 
 /* A type and an operation in one word, the `what` of the kernels, and back. */

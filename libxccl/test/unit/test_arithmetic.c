@@ -99,6 +99,110 @@ static void check_integers(void)
     }
 }
 
+/* ---- checked sums: the same bits, and what might have left the range is noticed ---- */
+
+static __int128 largest(uint32_t type)
+{
+    return ((__int128)1 << (8 * xk_type_bytes(type) - (type % 2 == XK_INT8 % 2))) - 1;
+}
+
+/* Element i of each rank, so that the absolute values add up to so much. */
+static void share_out(struct xk_16 *v, int ranks, unsigned i, uint32_t type, __int128 sum)
+{
+    size_t   bytes = xk_type_bytes(type);
+    int      is_signed = (type % 2 == XK_INT8 % 2);
+    __int128 most = largest(type) + is_signed;
+
+    for (int r = 0; r < ranks; r++) {
+        __int128 high = (sum < most) ? sum : most, low = sum - most * (ranks - 1 - r);
+        low = (low < 0) ? 0 : (low > high) ? high : low;
+        __int128 mine = low + (__int128)(random_word() % (uint64_t)(high - low + 1));
+        uint64_t value = (uint64_t)mine;
+        /* The least number of all has no positive one beside it. */
+        if (is_signed && ((random_word() % 2 == 0) || (mine == most))) {
+            value = (uint64_t)-mine;
+        }
+        put(&v[r], i, &value, bytes);
+        sum -= mine;
+    }
+}
+
+static int leaves_range(const struct xk_16 *v, int ranks, uint32_t type)
+{
+    size_t bytes = xk_type_bytes(type);
+
+    for (unsigned i = 0; i < 16 / bytes; i++) {
+        __int128 sum = 0;
+        for (int r = 0; r < ranks; r++) {
+            __int128 value = integer(&v[r], i, bytes, type % 2 == XK_INT8 % 2);
+            sum += (value < 0) ? -value : value;
+        }
+        if (sum > largest(type)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* What is wrong: 1 the sum, 2 that it was noticed or not. */
+static int check_sum(const struct xk_16 *v, int ranks, uint32_t type)
+{
+    struct xk_sum s;
+    uint32_t      what = XK_REDUCES(type, XK_SUM_CHECKED);
+
+    xk_sum_begin(&s, v[0], what);
+    for (int r = 1; r < ranks; r++) {
+        xk_sum_add(&s, v[r], what);
+    }
+    struct xk_16 plain = accumulate(v, ranks, XK_REDUCES(type, XK_SUM));
+    return (same(xk_sum_end(&s, what), plain) ? 0 : 1) |
+           ((xk_sum_overflowed(&s, what) == leaves_range(v, ranks, type)) ? 0 : 2);
+}
+
+/* One element at, just below or just above the border, the others anywhere below it. */
+static void check_border(uint32_t type, int ranks, __int128 beyond)
+{
+    struct xk_16 v[MOST_RANKS];
+    unsigned     lanes = 16 / (unsigned)xk_type_bytes(type);
+    int          wrong = 0, left = 0;
+
+    for (int n = 0; n < VECTORS; n++) {
+        unsigned one = (unsigned)n % lanes;
+        for (unsigned i = 0; i < lanes; i++) {
+            __int128 sum = (__int128)(random_word() % (uint64_t)(largest(type) + 1));
+            share_out(v, ranks, i, type, (i == one) ? largest(type) + beyond : sum);
+        }
+        wrong |= check_sum(v, ranks, type);
+        left += leaves_range(v, ranks, type);
+    }
+    CHECK(wrong == 0, "%s, %d ranks, %d beyond: %d", type_names[type], ranks, (int)beyond, wrong);
+    /* One unsigned number cannot be beyond it. */
+    int possible = (ranks > 1) || ((type % 2 == XK_INT8 % 2) && (beyond == 1));
+    CHECK(left == (((beyond > 0) && possible) ? VECTORS : 0), "%d of %s left the range", left,
+          type_names[type]);
+}
+
+static void check_checked(uint32_t type)
+{
+    struct xk_16 v[MOST_RANKS];
+
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
+        int wrong = 0;
+        for (__int128 beyond = -2; beyond <= 2; beyond++) {
+            if ((beyond <= 0) || (ranks > 1) || (beyond == 1)) {
+                check_border(type, ranks, beyond);
+            }
+        }
+        for (int n = 0; n < VECTORS; n++) {
+            for (int r = 0; r < ranks; r++) {
+                v[r] = draw();
+            }
+            wrong |= check_sum(v, ranks, type);
+        }
+        CHECK(wrong == 0, "%s, any values of %d ranks: %d", type_names[type], ranks, wrong);
+    }
+}
+
 /* ---- pairs ---- */
 
 enum kind { REAL32, REAL64, SIGNED16, SIGNED32, SIGNED64 };
@@ -280,6 +384,9 @@ static void check_accumulator(uint32_t type, uint32_t op)
 int main(void)
 {
     check_integers();
+    for (uint32_t type = XK_INT8; type <= XK_UINT16; type++) {
+        check_checked(type);
+    }
     check_pairs();
     check_tie();
     for (uint32_t type = 0; type < XK_NUM_TYPES; type++) {
