@@ -215,7 +215,7 @@ static int carry(struct xm_op *op, const struct xm_path *path)
     }
     last_path = path->name;
     if (op->call.form == XM_BLOCKING) {
-        return xm_op_run(op);
+        return xm_op_run(op, &last_path);
     }
     if (path == &xm_path_mpi) {
         /* MPI's own request serves as it is. */
@@ -301,7 +301,7 @@ static int serve_on_device(struct xm_op *op)
     }
     if (choice.path == XM_PATH_DIRECT) {
         path = &xm_path_direct;
-        if (op->mapped) {
+        if (op->mapped || xm_direct_is_checked(op)) {
             struct xm_choice other = xm_decide(xm_config.tune, xm_config.table,
                                                available & ~(1u << XM_PATH_DIRECT), &op->facts);
             op->otherwise = (other.path == XM_PATH_CCL) && (xm_comm_state_now(xm) == XM_COMM_READY)

@@ -369,18 +369,24 @@ const struct xm_shown *xm_seats_shown(const struct xm_seats *seats, uint64_t num
                : NULL;
 }
 
-void xm_seats_end(struct xm_seats *seats, uint64_t number)
+void xm_seats_end(struct xm_seats *seats, uint64_t number, bool trouble)
 {
-    __atomic_store_n(&seats->mine->ended, number, __ATOMIC_RELEASE);
+    __atomic_store_n(&seats->mine->ended, 2 * number + trouble, __ATOMIC_RELEASE);
 }
 
-bool xm_seats_ended(const struct xm_seats *seats, uint64_t number)
+/* Nobody ends the next of these calls before all have come to it, and so have been here. */
+bool xm_seats_ended(const struct xm_seats *seats, uint64_t number, bool *trouble_p)
 {
+    bool trouble = false;
+
     for (int i = 0; i < seats->count; i++) {
-        if (__atomic_load_n(&seats->slots[i]->ended, __ATOMIC_ACQUIRE) < number) {
+        uint64_t ended = __atomic_load_n(&seats->slots[i]->ended, __ATOMIC_ACQUIRE);
+        if (ended / 2 < number) {
             return false;
         }
+        trouble = trouble || (ended == 2 * number + 1);
     }
+    *trouble_p = *trouble_p || trouble;
     return true;
 }
 

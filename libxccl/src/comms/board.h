@@ -46,7 +46,8 @@ struct xm_slot {
         uint64_t        number; /* atomic */
         struct xm_shown buffers[2];
     } shows[2];
-    uint64_t ended;   /* atomic: the last of these calls whose work this rank has seen done */
+    uint64_t ended;   /* atomic: the last of these calls whose work this rank has seen done: twice
+                       * its number, and 1 more if it has to be done over */
     uint64_t arrived; /* atomic: operations of the vendor's path that this rank has come to */
     uint64_t direct;  /* atomic: the last of these that it enqueued without waiting for its turn */
     uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
@@ -102,9 +103,12 @@ bool xm_seats_sum(struct xm_seats *seats, const int64_t *mine, int64_t *sum);
 uint64_t xm_seats_show(struct xm_seats *seats, const struct xm_shown buffers[2]);
 /* Those of a rank in that call; NULL: it has not come there. */
 const struct xm_shown *xm_seats_shown(const struct xm_seats *seats, uint64_t number, int rank);
-/* Say that this rank's part of that call is done; and have all said so? */
-void xm_seats_end(struct xm_seats *seats, uint64_t number);
-bool xm_seats_ended(const struct xm_seats *seats, uint64_t number);
+/*
+ * Say that this rank's part of that call is done, and whether it has to be done over; and have all
+ * said so? Then *trouble_p is set if it has to be for any.
+ */
+void xm_seats_end(struct xm_seats *seats, uint64_t number, bool trouble);
+bool xm_seats_ended(const struct xm_seats *seats, uint64_t number, bool *trouble_p);
 
 /*
  * A rank that made this call with host memory, or on another collective, while this one made it

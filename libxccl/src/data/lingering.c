@@ -245,22 +245,21 @@ bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])
     return told;
 }
 
-xcclResult_t xm_linger_query(struct xm_lingering *l, bool *lost_p)
+xcclResult_t xm_linger_query(struct xm_lingering *l, enum xm_told *how_p)
 {
     const struct xk_answers *a = &l->post->answers;
+    bool                     done = (answer(&a->done) == l->number);
 
-    *lost_p = false;
-    if (answer(&a->done) == l->number) {
-        l->last_ns = xm_now_ns();
-        __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
-        return xcclSuccess;
+    if (!done && (answer(&a->gone) != l->epoch)) {
+        return xcclInProgress;
     }
-    if (answer(&a->gone) == l->epoch) {
-        *lost_p = (answer(&a->done) != l->number); /* it says that it is done before */
-        __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
-        return xcclSuccess;
-    }
-    return xcclInProgress;
+    done = done || (answer(&a->done) == l->number); /* it says that it is done before */
+    *how_p = !done                                ? XM_TOLD_LOST
+             : (answer(&a->trouble) == l->number) ? XM_TOLD_IN_TROUBLE
+                                                  : XM_TOLD_DONE;
+    l->last_ns = done ? xm_now_ns() : l->last_ns;
+    __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
+    return xcclSuccess;
 }
 
 void xm_linger_leave(struct xm_lingering *l)

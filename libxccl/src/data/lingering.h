@@ -63,8 +63,11 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
  * one was a short while ago. False: nothing was done. With the device entered.
  */
 bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS]);
-/* xcclSuccess: it is over. *lost_p: the kernel has left without it, and it was never begun. */
-xcclResult_t xm_linger_query(struct xm_lingering *l, bool *lost_p);
+/* How a command ended: the kernel has left without it, and it was never begun. In trouble: a
+ * checked sum of it may have left its range. */
+enum xm_told { XM_TOLD_DONE, XM_TOLD_LOST, XM_TOLD_IN_TROUBLE };
+/* xcclSuccess: it is over. */
+xcclResult_t xm_linger_query(struct xm_lingering *l, enum xm_told *how_p);
 /* The command told last is not waited for any more: others are, once the kernel is through. */
 void xm_linger_leave(struct xm_lingering *l);
 /* Does it still run? xcclInProgress, or what has gone wrong. */

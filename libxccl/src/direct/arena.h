@@ -17,8 +17,9 @@ enum { XM_ARENA_WORDS = 256, XM_ARENA_OPENED = 16 };
 
 /* Host memory of one communicator, which the device reads and writes. */
 struct xm_arena_words {
-    uint32_t        done;  /* number of the last operation that a kernel has ended */
-    uint32_t        abort; /* not 0: kernels that wait give up */
+    uint32_t        done;    /* number of the last operation that a kernel has ended */
+    uint32_t        trouble; /* and of the last checked sum that may have left its range */
+    uint32_t        abort;   /* not 0: kernels that wait give up */
     struct xk_ranks ranks;
 } __attribute__((aligned(128)));
 

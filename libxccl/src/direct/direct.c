@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "direct/direct.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,10 @@ struct says {
     unsigned char uuid[XC_DEVICE_UUID_BYTES];
     char          why[96]; /* NEVER */
 };
+
+_Static_assert(offsetof(struct xm_arena_words, trouble) ==
+                   offsetof(struct xm_arena_words, done) + sizeof(uint32_t),
+               "as the kernels write it");
 
 static bool wanted(const struct xm_comm *xm)
 {
@@ -331,6 +336,11 @@ void xm_direct_unused(struct xm_direct *d)
 bool xm_direct_done(const struct xm_direct *d, uint32_t number)
 {
     return (int32_t)(__atomic_load_n(&d->words->done, __ATOMIC_ACQUIRE) - number) >= 0;
+}
+
+bool xm_direct_in_trouble(const struct xm_direct *d, uint32_t number)
+{
+    return __atomic_load_n(&d->words->trouble, __ATOMIC_ACQUIRE) == number;
 }
 
 void xm_direct_set_done(struct xm_direct *d, uint32_t number)

@@ -44,6 +44,8 @@ uint32_t xm_direct_next(struct xm_direct *d);
 void xm_direct_unused(struct xm_direct *d);
 /* Has the host been told that this operation is over? */
 bool xm_direct_done(const struct xm_direct *d, uint32_t number);
+/* Of one that is done: does it have to be done over? */
+bool xm_direct_in_trouble(const struct xm_direct *d, uint32_t number);
 /* A kernel that lingers has told it elsewhere. */
 void xm_direct_set_done(struct xm_direct *d, uint32_t number);
 /* Are all before it over? */

@@ -5,8 +5,7 @@
  * remains of this. No combination of bits traps.
  *
  * - a is the lower rank's and b the higher one's.
- * - Integers wrap around, those of a checked sum as well: the accumulator says whether they may
- * have.
+ * - Integers wrap around, in a checked sum too: the accumulator says whether they may have.
  * - XK_MIN is (b < a) ? b : a and XK_MAX is (a < b) ? b : a: a stays where one of them is no
  * number.
  * - XK_MINLOC and XK_MAXLOC: of equal values the one of the smaller index. a stays where one of the

@@ -40,6 +40,12 @@ XK_DEVICE uint64_t meeting_of(const struct xk_ranks *r, uint32_t owner)
     return r->workspace[owner] + 2 * r->size * xk_slot_bytes(r->size);
 }
 
+XK_DEVICE uint64_t meeting_word(const struct xk_ranks *r, uint32_t owner, uint32_t line,
+                                uint32_t writer)
+{
+    return meeting_of(r, owner) + line * XK_MEETING_LINE + writer * 4;
+}
+
 /* ---- units of 16 bytes of the program's memory, of any alignment ---- */
 
 XK_DEVICE uint64_t load_bytes(uint64_t at, uint32_t bytes)
@@ -419,6 +425,12 @@ XK_DEVICE int take_blocks(const struct xk_exchange *a, uint64_t thread, uint64_t
     return 1;
 }
 
+/* A checked sum may have left its range: the thread that is the last of this rank looks for it. */
+XK_DEVICE void notice(const struct xk_ranks *r, uint32_t number)
+{
+    *(volatile uint32_t *)(meeting_of(r, r->rank) + XK_TROUBLE_AT) = number;
+}
+
 /* Units of the result of two ranks, several at once. */
 XK_DEVICE int reduce_two(const struct xk_exchange *a, uint64_t u, uint64_t step, uint32_t bytes,
                          uint32_t what)
@@ -426,6 +438,7 @@ XK_DEVICE int reduce_two(const struct xk_exchange *a, uint64_t u, uint64_t step,
     const struct xk_ranks *r = &a->ranks;
     uint64_t               words[XK_AT_ONCE];
     struct xk_16           own[XK_AT_ONCE] = {{0, 0}}, v[XK_AT_ONCE] = {{0, 0}};
+    int                    left = 0;
 
     load_units(a->in + a->parts[r->rank].send_at, u, step, bytes, own);
     XK_UNROLL
@@ -440,9 +453,13 @@ XK_DEVICE int reduce_two(const struct xk_exchange *a, uint64_t u, uint64_t step,
         struct xk_sum sum;
         xk_sum_begin(&sum, (r->rank == 0) ? own[i] : v[i], what);
         xk_sum_add(&sum, (r->rank == 0) ? v[i] : own[i], what);
+        left = left || xk_sum_overflowed(&sum, what);
         v[i] = xk_sum_end(&sum, what);
     }
     store_units(a->out, u, step, bytes, v);
+    if (left) {
+        notice(r, a->number);
+    }
     return 1;
 }
 
@@ -486,6 +503,9 @@ XK_DEVICE int reduce_unit(const struct xk_exchange *a, uint64_t u, uint32_t byte
         }
     }
     store_unit(a->out + u * 16, xk_sum_end(&sum, what), bytes);
+    if (xk_sum_overflowed(&sum, what)) {
+        notice(r, a->number);
+    }
     return 1;
 }
 
@@ -517,7 +537,12 @@ XK_DEVICE int take_reduced(const struct xk_exchange *a, uint64_t thread, uint64_
 
 XK_DEVICE int take(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
 {
-    switch (a->what) {
+    uint32_t what = a->what;
+
+    if (XK_OP_OF(what) == XK_SUM_CHECKED) { /* four types by the same code */
+        return take_reduced(a, thread, threads, XK_REDUCES(XK_TYPE_OF(what), XK_SUM_CHECKED), 1);
+    }
+    switch (what) {
     case XK_NO_REDUCTION:
         return take_blocks(a, thread, threads);
 #define XK_CASE(what)                                                                              \
@@ -526,7 +551,7 @@ XK_DEVICE int take(const struct xk_exchange *a, uint64_t thread, uint64_t thread
         XK_OWN_CODE(XK_CASE)
 #undef XK_CASE
     default:
-        return take_reduced(a, thread, threads, a->what, 0);
+        return take_reduced(a, thread, threads, what, 0);
     }
 }
 
@@ -574,6 +599,57 @@ XK_DEVICE int is_last(uint32_t *finished, uint32_t blocks, uint32_t elsewhere)
     return 1;
 }
 
+/*
+ * By the thread that is the last of this rank: say that it goes, and wait for all ranks to. A rank
+ * says so once its writes are seen, so those of all are there then. XK_TROUBLE: what a rank has to
+ * say, and in the end what any has said.
+ */
+XK_DEVICE uint32_t all_go(const struct xk_ranks *r, uint32_t number, uint32_t trouble)
+{
+    uint32_t polls = 0, there = 0, any = 0;
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        *(volatile uint32_t *)meeting_word(r, k, 1, r->rank) = number | trouble;
+    }
+    while (there != r->size) {
+        there = any = 0;
+        for (uint32_t k = 0; k < r->size; k++) {
+            uint32_t word = load_4((const uint32_t *)meeting_word(r, r->rank, 1, k));
+            there += ((word & ~XK_TROUBLE) == number);
+            any |= word & XK_TROUBLE;
+        }
+        if ((there != r->size) && gives_up(r->abort, &polls)) {
+            return 0;
+        }
+    }
+    return any;
+}
+
+/*
+ * By the same thread: XK_TROUBLE if a checked sum may have left its range; alike on all ranks,
+ * unless their hosts tell each other. meets: the ranks do.
+ */
+XK_DEVICE uint32_t ends_in_trouble(const struct xk_ranks *r, uint32_t number, uint32_t what,
+                                   uint32_t meets)
+{
+    uint32_t own = 0;
+
+    if ((XK_OP_OF(what) == XK_SUM_CHECKED) &&
+        (load_4((const uint32_t *)(meeting_of(r, r->rank) + XK_TROUBLE_AT)) == number)) {
+        own = XK_TROUBLE;
+    }
+    return meets ? all_go(r, number, own) : own;
+}
+
+XK_DEVICE void tell_host(uint32_t *done, uint32_t *trouble_at, uint32_t number, uint32_t trouble)
+{
+    if (trouble != 0) {
+        *(volatile uint32_t *)trouble_at = number;
+        __threadfence_system();
+    }
+    *(volatile uint32_t *)done = number;
+}
+
 #if defined(XK_SIMULATED)
 /* Where the simulation has what the arguments mean. */
 XK_DEVICE void place_ranks(struct xk_ranks *r)
@@ -612,7 +688,8 @@ XK_KERNEL(xk_exchange)(XK_ARGUMENT struct xk_exchange given)
 
     exchange(&a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)gridDim.x * blockDim.x);
     if (is_last((uint32_t *)XK_PLACE((uint64_t)a.finished, 4), gridDim.x, a.elsewhere)) {
-        *(volatile uint32_t *)XK_PLACE((uint64_t)a.done, 4) = a.number;
+        uint32_t *done = (uint32_t *)XK_PLACE((uint64_t)a.done, 8);
+        tell_host(done, done + 1, a.number, ends_in_trouble(&a.ranks, a.number, a.what, a.meets));
     }
 }
 

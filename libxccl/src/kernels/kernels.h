@@ -24,6 +24,8 @@ struct xk_image {
 
 /* Operations of a communicator are numbered up to this; then its ranks join anew. */
 #define XK_LAST_NUMBER 0x7fff0000u
+/* Beside a number: a checked sum (XK_SUM_CHECKED) may have left its range. */
+#define XK_TROUBLE 0x80000000u
 
 /*
  * xk_copy: bytes that lie side by side, by as many blocks as there are. The last block says so in
@@ -72,12 +74,14 @@ struct xk_pack {
  * Each rank has a workspace for a communicator, which the others write to. For either parity of the
  * operation's number there is a slot for each rank that writes: a header of 16 bytes, and from
  * XK_SLOT_HEADER on words of 16 bytes, of which 8 are data. Behind the slots are the words by which
- * the ranks of a mapped kernel meet: a line for their coming and one for their going.
+ * the ranks of a mapped kernel meet: a line for their coming and one for their going, and in that
+ * the rank's own word for a checked sum that may have left its range.
  */
 enum {
     XK_MAX_RANKS = 8,
     XK_SLOT_HEADER = 128,
     XK_MEETING_LINE = 128,
+    XK_TROUBLE_AT = XK_MEETING_LINE + 64,
     XK_MEETING_BYTES = 2 * XK_MEETING_LINE,
 };
 
@@ -147,10 +151,19 @@ struct xk_exchange {
     uint32_t        number;
     uint32_t        what;      /* reduction of what is received: to the first byte of out */
     uint32_t        elsewhere; /* out is no memory of this device's own */
-    uint32_t        spare;
-    uint32_t       *finished; /* as in xk_copy */
-    uint32_t       *done;
+    uint32_t        meets;     /* xk_meets() */
+    uint32_t       *finished;  /* as in xk_copy */
+    uint32_t       *done; /* and behind it the number of an operation in trouble, written first */
 };
+
+/*
+ * Do the ranks of an exchange have to tell each other whether they have noticed that a checked sum
+ * may have left its range? Those of an allreduce have all added the same.
+ */
+XK_ANYWHERE uint32_t xk_meets(enum xk_form form, uint32_t what)
+{
+    return (XK_OP_OF(what) == XK_SUM_CHECKED) && (form != XK_ALLREDUCE);
+}
 
 /*
  * xk_enqueued: the same on a stream of the program's, see enqueued.h. The counter is device memory
@@ -238,7 +251,7 @@ struct xk_mapped {
     uint32_t        what;
     uint32_t        meets;
     uint32_t       *finished;
-    uint32_t       *done;
+    uint32_t       *done; /* and behind it, as in xk_exchange */
 };
 
 /*
@@ -306,10 +319,10 @@ struct xk_relay {
 };
 /* Host memory that the device writes to. */
 struct xk_answers {
-    uint32_t alive; /* becomes the kernel's epoch when it has begun */
-    uint32_t done;  /* number of the last command carried out */
-    uint32_t gone;  /* becomes the epoch when it looks at no command any more */
-    uint32_t spare;
+    uint32_t alive;   /* becomes the kernel's epoch when it has begun */
+    uint32_t done;    /* number of the last command carried out */
+    uint32_t trouble; /* and of one whose checked sum may have left its range, written first */
+    uint32_t gone;    /* becomes the epoch when it looks at no command any more */
 };
 struct xk_linger {
     const struct xk_command *command;

@@ -219,14 +219,20 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks)
     exchange(a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
 }
 
-XK_DEVICE void go_with_all(const struct xk_told *t)
+XK_DEVICE uint32_t told_trouble(const struct xk_told *t)
 {
+    uint32_t form = xk_how_form(t->values[XK_HOW]), what = xk_how_what(t->values[XK_HOW]);
+    uint32_t meets = (form == XK_MAPPED) ? t->mapped.meets : xk_meets((enum xk_form)form, what);
+
+    if (form == XK_COPIES) {
+        return 0;
+    }
 #if defined(XK_SIMULATED)
     struct xk_ranks ranks = t->exchange.ranks;
     place_ranks(&ranks);
-    all_go(&ranks, t->mapped.number);
+    return ends_in_trouble(&ranks, t->values[XK_NUMBER], what, meets);
 #else
-    all_go(&t->exchange.ranks, t->mapped.number);
+    return ends_in_trouble(&t->exchange.ranks, t->values[XK_NUMBER], what, meets);
 #endif
 }
 
@@ -241,10 +247,7 @@ XK_DEVICE void end_command(const struct xk_told *t, uint32_t blocks, struct xk_r
     uint32_t elsewhere = mapped || xk_how_elsewhere(t->values[XK_HOW]);
 
     if (is_last(&relay->arrived, blocks, elsewhere)) {
-        if (mapped && (t->mapped.meets != 0)) {
-            go_with_all(t);
-        }
-        *(volatile uint32_t *)&answers->done = t->number;
+        tell_host(&answers->done, &answers->trouble, t->number, told_trouble(t));
         if (blocks > 1) {
             *(volatile uint32_t *)&relay->ended = t->number;
         }

@@ -13,12 +13,6 @@
 
 enum { XK_ROUNDS = 4 }; /* units of 16 bytes that a thread has on their way from each source */
 
-XK_DEVICE uint64_t meeting_word(const struct xk_ranks *r, uint32_t owner, uint32_t line,
-                                uint32_t writer)
-{
-    return meeting_of(r, owner) + line * XK_MEETING_LINE + writer * 4;
-}
-
 /*
  * The first block says that this rank has come, and every block waits for all ranks. False: the
  * host has given up. What was written before the kernel began is there for all who reach the
@@ -48,28 +42,6 @@ XK_DEVICE int all_have_come(const struct xk_ranks *r, uint32_t number)
     return all;
 }
 
-/*
- * By the thread that is the last of this rank: say that it goes, and wait for all ranks to. A rank
- * says so once its writes are seen, so those of all are there then.
- */
-XK_DEVICE void all_go(const struct xk_ranks *r, uint32_t number)
-{
-    uint32_t polls = 0, there = 0;
-
-    for (uint32_t k = 0; k < r->size; k++) {
-        *(volatile uint32_t *)meeting_word(r, k, 1, r->rank) = number;
-    }
-    while (there != r->size) {
-        there = 0;
-        for (uint32_t k = 0; k < r->size; k++) {
-            there += (load_4((const uint32_t *)meeting_word(r, r->rank, 1, k)) == number);
-        }
-        if ((there != r->size) && gives_up(r->abort, &polls)) {
-            return;
-        }
-    }
-}
-
 /* ---- a reduction, or a copy to several ---- */
 
 /* In the order of the ranks again: the same bits whoever adds. n is 2 or 4. */
@@ -91,11 +63,15 @@ XK_DEVICE void turn_back(struct xk_16 *v, uint32_t n, uint32_t turn)
     }
 }
 
-/* rounds, n, the number of sources, and what are constants; all loads are on the way at once. */
-XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t rounds,
-                             uint32_t n, uint32_t what)
+/*
+ * rounds, n, the number of sources, and what are constants, but for the type of a checked sum; all
+ * loads are on the way at once. Returns whether that may have left its range.
+ */
+XK_DEVICE int reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t rounds,
+                            uint32_t n, uint32_t what)
 {
     struct xk_16 v[XK_ROUNDS][4];
+    int          left = 0;
 
     XK_UNROLL
     for (uint32_t i = 0; i < rounds; i++) {
@@ -108,41 +84,46 @@ XK_DEVICE void reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t st
     for (uint32_t i = 0; i < rounds; i++) {
         struct xk_16 result = v[i][0];
         if (n > 1) {
-            struct xk_sum sum;
-            turn_back(v[i], n, a->turn);
+            struct xk_sum sum = {{0}};
+            if (!xk_sum_is_checked(what)) { /* right in any order */
+                turn_back(v[i], n, a->turn);
+            }
             xk_sum_begin(&sum, v[i][0], what);
             XK_UNROLL
             for (uint32_t k = 1; k < n; k++) {
                 xk_sum_add(&sum, v[i][k], what);
             }
+            left = left || xk_sum_overflowed(&sum, what);
             result = xk_sum_end(&sum, what);
         }
         for (uint32_t k = 0; k < a->targets; k++) {
             store_16(a->to[k] + at + i * step, result);
         }
     }
+    return left;
 }
 
 /* All whole units; where the rest begins. */
 XK_DEVICE uint64_t reduce_hot(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t n,
-                              uint32_t what)
+                              uint32_t what, int *left)
 {
     uint64_t all = XK_ROUNDS * step;
 
     for (; at + all - step + 16 <= a->bytes; at += all) {
-        reduce_rounds(a, at, step, XK_ROUNDS, n, what);
+        *left |= reduce_rounds(a, at, step, XK_ROUNDS, n, what);
     }
     for (; at + 16 <= a->bytes; at += step) {
-        reduce_rounds(a, at, step, 1, n, what);
+        *left |= reduce_rounds(a, at, step, 1, n, what);
     }
     return at;
 }
 
 /* Any number of sources, one unit at a time; and the end, which may be part of one. */
-XK_DEVICE void reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes)
+XK_DEVICE int reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes, uint32_t what)
 {
     struct xk_16 v[XK_MAX_RANKS] = {{0, 0}}, result;
     uint32_t     at_source = (a->sources - a->turn) % a->sources; /* rank 0's */
+    int          left = 0;
 
     XK_UNROLL
     for (uint32_t k = 0; k < XK_MAX_RANKS; k++) {
@@ -153,34 +134,61 @@ XK_DEVICE void reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes
     }
     result = v[0];
     if (a->sources > 1) {
-        struct xk_sum sum;
-        xk_sum_begin(&sum, v[0], a->what);
+        struct xk_sum sum = {{0}};
+        xk_sum_begin(&sum, v[0], what);
         XK_UNROLL
         for (uint32_t k = 1; k < XK_MAX_RANKS; k++) {
             if (k < a->sources) {
-                xk_sum_add(&sum, v[k], a->what);
+                xk_sum_add(&sum, v[k], what);
             }
         }
-        result = xk_sum_end(&sum, a->what);
+        left = xk_sum_overflowed(&sum, what);
+        result = xk_sum_end(&sum, what);
     }
     for (uint32_t k = 0; k < a->targets; k++) {
         store_unit(a->to[k] + at, result, bytes);
     }
+    return left;
 }
 
-XK_DEVICE void reduce_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t threads)
+XK_DEVICE int reduce_rest(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t what)
 {
-    uint64_t bytes = a->bytes, step = threads * 16, at = thread * 16;
+    int left = 0;
 
+    for (; at < a->bytes; at += step) {
+        uint64_t rest = a->bytes - at;
+        left |= reduce_one(a, at, (rest < 16) ? (uint32_t)rest : 16, what);
+    }
+    return left;
+}
+
+XK_DEVICE uint64_t reduce_many(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t what,
+                               int *left)
+{
+    return (a->sources == 2)   ? reduce_hot(a, at, step, 2, what, left)
+           : (a->sources == 4) ? reduce_hot(a, at, step, 4, what, left)
+                               : at;
+}
+
+/* Returns whether a checked sum may have left its range. */
+XK_DEVICE int reduce_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t threads)
+{
+    uint64_t step = threads * 16, at = thread * 16;
+    uint32_t what = a->what;
+    int      left = 0;
+
+    if (XK_OP_OF(what) == XK_SUM_CHECKED) { /* four types by the same code */
+        what = XK_REDUCES(XK_TYPE_OF(what), XK_SUM_CHECKED);
+        at = reduce_many(a, at, step, what, &left);
+        return left | reduce_rest(a, at, step, what);
+    }
     if (a->sources == 1) {
-        at = reduce_hot(a, at, step, 1, XK_NO_REDUCTION);
+        at = reduce_hot(a, at, step, 1, XK_NO_REDUCTION, &left);
     } else {
-        switch (a->what) {
+        switch (what) {
 #define XK_CASE(what)                                                                              \
     case what:                                                                                     \
-        at = (a->sources == 2)   ? reduce_hot(a, at, step, 2, what)                                \
-             : (a->sources == 4) ? reduce_hot(a, at, step, 4, what)                                \
-                                 : at;                                                             \
+        at = reduce_many(a, at, step, what, &left);                                                \
         break;
             XK_OWN_CODE(XK_CASE)
             XK_CASE(XK_REDUCES(XK_FLOAT16, XK_SUM))
@@ -190,10 +198,7 @@ XK_DEVICE void reduce_mapped(const struct xk_mapped *a, uint64_t thread, uint64_
             break;
         }
     }
-    for (; at < bytes; at += step) {
-        uint64_t rest = bytes - at;
-        reduce_one(a, at, (rest < 16) ? (uint32_t)rest : 16);
-    }
+    return left | reduce_rest(a, at, step, what);
 }
 
 /* ---- copies ---- */
@@ -230,8 +235,8 @@ XK_DEVICE int work_mapped(const struct xk_ranks *r, const struct xk_mapped *a, u
     }
     if (a->targets == 0) {
         fetch_mapped(a, thread, threads);
-    } else {
-        reduce_mapped(a, thread, threads);
+    } else if (reduce_mapped(a, thread, threads)) {
+        notice(r, a->number);
     }
     return 1;
 }
@@ -248,10 +253,8 @@ XK_KERNEL(xk_mapped)(XK_ARGUMENT struct xk_mapped given)
 
     work_mapped(&a.ranks, &a, gridDim.x);
     if (is_last((uint32_t *)XK_PLACE((uint64_t)a.finished, 4), gridDim.x, 1)) {
-        if (a.meets != 0) {
-            all_go(&a.ranks, a.number);
-        }
-        *(volatile uint32_t *)XK_PLACE((uint64_t)a.done, 4) = a.number;
+        uint32_t *done = (uint32_t *)XK_PLACE((uint64_t)a.done, 8);
+        tell_host(done, done + 1, a.number, ends_in_trouble(&a.ranks, a.number, a.what, a.meets));
     }
 }
 

@@ -215,7 +215,7 @@ static xcclResult_t wait_for(struct xm_op *op)
     return res;
 }
 
-int xm_op_run(struct xm_op *op)
+int xm_op_run(struct xm_op *op, const char **path_p)
 {
     char text[1100];
     int  code;
@@ -234,6 +234,7 @@ int xm_op_run(struct xm_op *op)
         code = xm_raise(comm_to_raise_on(op), res, text);
     }
     op->path->release(op, res != xcclSuccess);
+    *path_p = op->path->name;
     xm_op_free(op);
     return code;
 }

@@ -18,8 +18,9 @@ void xm_op_free(struct xm_op *op);
 /*
  * Start and wait for the end; the operation is freed. Returns MPI's code; a failure of ours was
  * raised through the communicator's error handler.
+ * @param[out] path_p  Name of the path that carried it in the end.
  */
-int xm_op_run(struct xm_op *op);
+int xm_op_run(struct xm_op *op, const char **path_p);
 
 /* Start, and give the program a request for the end. */
 int xm_op_launch(struct xm_op *op, MPI_Request *request);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/params.h"
 #include "comms/wait.h"
 #include "paths/buffers.h"
 #include "paths/ccl.h"
@@ -97,12 +98,15 @@ xcclResult_t xm_usable_pack(struct xm_op *op)
 xcclResult_t xm_usable_copy_back(struct xm_op *op)
 {
     const struct xm_usable *b = &op->recv; /* nothing writes the send buffer */
+    bool                    unpacks = b->packed && b->buffer->out;
 
-    if (!b->packed || !b->buffer->out) {
+    if (!unpacks && (op->apart == NULL)) {
         return xcclSuccess;
     }
     op->stage = XM_STAGE_COPY;
-    xcclResult_t res = xm_unpack(&op->copier, b->buffer, b->ptr);
+    xcclResult_t res =
+        unpacks ? xm_unpack(&op->copier, b->buffer, b->ptr)
+                : op->dev->copy_async(b->ptr, op->apart, op->apart_bytes, op->copier.stream);
     if ((res == xcclSuccess) && (op->event == NULL)) {
         res = xm_event_take(op->dev, op->home, &op->event);
     }
@@ -110,6 +114,30 @@ xcclResult_t xm_usable_copy_back(struct xm_op *op)
         res = op->dev->event_record(op->event, op->copier.stream);
     }
     return (res == xcclSuccess) ? xcclInProgress : res;
+}
+
+xcclResult_t xm_usable_set_apart(struct xm_op *op, size_t bytes)
+{
+    void        *apart;
+    xcclResult_t res = xcclSuccess;
+
+    if (!op->buffers.in_place || op->recv.packed || !op->buffers.recv.out || (bytes == 0)) {
+        return xcclSuccess; /* a packed copy is one that may be written over */
+    }
+    if (bytes > (size_t)xc_params()->scratch << 20) {
+        return xc_fail(xcclUnsupported, "a copy of %zu bytes is more than XCCL_SCRATCH", bytes);
+    }
+    if (op->copier.stream == NULL) {
+        res = xm_copy_stream(op->dev, op->home, &op->copier.stream);
+    }
+    if (res == xcclSuccess) {
+        res = xm_scratch_take(&op->scratch, XM_POOL_DEVICE, bytes, &apart);
+    }
+    if (res == xcclSuccess) {
+        op->apart = apart;
+        op->apart_bytes = bytes;
+    }
+    return res;
 }
 
 void xm_usable_free(struct xm_op *op)

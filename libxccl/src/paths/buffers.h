@@ -14,6 +14,11 @@ xcclResult_t xm_usable_begin(struct xm_op *op);
 xcclResult_t xm_usable_prepare(struct xm_op *op);
 xcclResult_t xm_usable_pack(struct xm_op *op);
 /*
+ * Let the result, of so many bytes, go to scratch where it would be written over an input: it is
+ * copied to its place in the end, or never. xcclUnsupported: too long.
+ */
+xcclResult_t xm_usable_set_apart(struct xm_op *op, size_t bytes);
+/*
  * The way back of a copy that was written, once the collective is over. xcclInProgress: the
  * operation is at stage XM_STAGE_COPY until its event is over.
  */

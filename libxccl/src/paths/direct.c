@@ -69,10 +69,25 @@ static void launch_in_turn(struct xm_op *op)
     }
 }
 
+/* What MPI may have to do over finds its inputs as they were. */
+static xcclResult_t spare_inputs(struct xm_op *op)
+{
+    xcclResult_t res = xm_usable_set_apart(op, (size_t)xm_direct_result_bytes(op));
+
+    if ((res != xcclSuccess) && op->mapped) {
+        op->hidden = true; /* no room for that, and all ranks will see it */
+        return xcclSuccess;
+    }
+    return res;
+}
+
 static xcclResult_t begin(struct xm_op *op)
 {
     xcclResult_t res = xm_usable_begin(op);
 
+    if ((res == xcclSuccess) && xm_direct_is_checked(op)) {
+        res = spare_inputs(op);
+    }
     if (res != xcclSuccess) {
         return res;
     }
@@ -108,10 +123,11 @@ static xcclResult_t start(struct xm_op *op)
 static xcclResult_t query_told(struct xm_op *op)
 {
     struct xm_lingering *l = xm_kernels_attendant(op->direct->kernels);
-    bool                 lost = false;
-    xcclResult_t         res = xm_linger_query(l, &lost);
+    enum xm_told         how = XM_TOLD_DONE;
+    xcclResult_t         res = xm_linger_query(l, &how);
 
-    if (lost) {
+    op->in_trouble = (how == XM_TOLD_IN_TROUBLE);
+    if (how == XM_TOLD_LOST) {
         op->told = false;
         res = op->mapped ? xm_direct_mapped(op, false) : xm_direct_exchange(op, false);
         return (res == xcclSuccess) ? xcclInProgress : res;
@@ -131,6 +147,8 @@ static xcclResult_t query(struct xm_op *op)
         return query_told(op);
     }
     if (xm_direct_done(op->direct, op->number_there)) {
+        op->in_trouble =
+            xm_direct_is_checked(op) && xm_direct_in_trouble(op->direct, op->number_there);
         return xcclSuccess;
     }
     if ((++op->polls % POLLS_PER_LOOK) == 0) {
@@ -145,7 +163,13 @@ static xcclResult_t copy_back(struct xm_op *op)
     if (op->told) {
         xm_direct_set_done(op->direct, op->number_there);
     }
-    return xm_usable_copy_back(op);
+    return op->in_trouble ? xcclUnsupported : xm_usable_copy_back(op);
+}
+
+static xcclResult_t all_done(struct xm_op *op)
+{
+    return xm_seats_ended(op->comm->seats, op->show, &op->in_trouble) ? copy_back(op)
+                                                                      : xcclInProgress;
 }
 
 /* Nobody's buffer is used after its call has ended: kernels that did not meet leave it to us. */
@@ -154,9 +178,9 @@ static xcclResult_t work_done(struct xm_op *op)
     if (!op->mapped || op->meets) {
         return copy_back(op);
     }
-    xm_seats_end(op->comm->seats, op->show);
+    xm_seats_end(op->comm->seats, op->show, op->in_trouble);
     op->stage = XM_STAGE_PART;
-    return xm_seats_ended(op->comm->seats, op->show) ? copy_back(op) : xcclInProgress;
+    return all_done(op);
 }
 
 static xcclResult_t progress_entered(struct xm_op *op)
@@ -172,7 +196,7 @@ static xcclResult_t progress_entered(struct xm_op *op)
             res = xcclInProgress;
         }
     } else if (op->stage == XM_STAGE_PART) {
-        res = xm_seats_ended(op->comm->seats, op->show) ? copy_back(op) : xcclInProgress;
+        res = all_done(op);
     } else {
         res = query(op);
         if ((res == xcclSuccess) && (op->stage == XM_STAGE_WORK)) {
@@ -182,18 +206,34 @@ static xcclResult_t progress_entered(struct xm_op *op)
     return res;
 }
 
+static void say_once(void)
+{
+    static bool said; /* atomic */
+
+    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+        xc_info("a sum of integers of 8 or 16 bits may have left their range: MPI does such calls "
+                "over, since MPI libraries differ in what comes of it");
+    }
+}
+
 /*
  * Some rank's memory cannot be mapped, and all see that: through the workspaces if it fits, else
- * another path, the same on all ranks.
+ * another path, the same on all ranks. The latter too if some rank's part of a checked sum may have
+ * left its range.
  */
 static xcclResult_t change_path(struct xm_op *op)
 {
-    bool fits = (op->block_bytes <= xk_slot_data((uint32_t)op->comm->size));
+    bool fits = !op->in_trouble && (op->block_bytes <= xk_slot_data((uint32_t)op->comm->size));
 
-    xm_direct_unused(op->direct); /* slots take turns by it */
+    if (op->in_trouble) {
+        say_once();
+    } else {
+        xm_direct_unused(op->direct); /* slots take turns by it */
+    }
     op->path->release(op, false);
     op->direct = NULL;
     op->event = NULL;
+    op->apart = NULL;
     op->entered = false;
     op->stage = XM_STAGE_NEW;
     op->mapped = false;
@@ -220,7 +260,7 @@ static xcclResult_t progress(struct xm_op *op)
     }
     res = progress_entered(op);
     leave(op, saved);
-    if ((res == xcclUnsupported) && (op->stage == XM_STAGE_MEET)) {
+    if ((res == xcclUnsupported) && ((op->stage == XM_STAGE_MEET) || op->in_trouble)) {
         return change_path(op);
     }
     return ((res == xcclSuccess) || (res == xcclInProgress)) ? res : xm_op_fail(op, res);

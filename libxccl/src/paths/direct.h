@@ -19,6 +19,13 @@ struct xm_direct_form {
     uint64_t     in, out;
     bool         parts; /* blocks of different sizes: as xm_direct_part() says */
 };
+/* May it turn out that MPI has to do it over? */
+static inline bool xm_direct_is_checked(const struct xm_op *op)
+{
+    return XK_OP_OF(op->direct_what) == XK_SUM_CHECKED;
+}
+/* Of a reduction, what this rank gets. */
+uint64_t       xm_direct_result_bytes(const struct xm_op *op);
 void           xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form_p);
 struct xk_part xm_direct_part(const struct xm_op *op, const struct xm_direct_form *form, int other);
 

@@ -19,6 +19,9 @@ static const char *find_reduction(struct xm_op *op)
     if (b->used && (b->layout.size != (MPI_Count)r.element)) {
         return "pairs of values with holes";
     }
+    if ((XK_OP_OF(r.what) == XK_SUM_CHECKED) && (op->call.form != XM_BLOCKING)) {
+        return "sum that MPI may have to do over, in the order of the calls";
+    }
     op->direct_what = r.what;
     return NULL;
 }
@@ -239,7 +242,7 @@ void xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form)
         break;
     }
     form->in = in;
-    form->out = out;
+    form->out = (op->apart != NULL) ? (uint64_t)(uintptr_t)op->apart : out;
 }
 
 static uint64_t counted_before(const struct xm_op *op, int rank)
@@ -256,6 +259,20 @@ static uint32_t counted(const struct xm_op *op, int rank)
 {
     return (uint32_t)(xm_count_at(&op->call, op->call.recvcounts, rank) *
                       op->buffers.recv.layout.size);
+}
+
+uint64_t xm_direct_result_bytes(const struct xm_op *op)
+{
+    switch (op->call.coll) {
+    case XM_REDUCE:
+        return (op->call.root == op->comm->rank) ? op->block_bytes : 0;
+    case XM_EXSCAN:
+        return (op->comm->rank > 0) ? op->block_bytes : 0;
+    case XM_REDUCE_SCATTER:
+        return counted(op, op->comm->rank);
+    default:
+        return op->block_bytes;
+    }
 }
 
 static void counted_block(const struct xm_usable *b, int other, uint64_t *at_p, uint32_t *bytes_p)

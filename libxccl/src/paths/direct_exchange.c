@@ -71,6 +71,7 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
                                .number = op->number_there,
                                .what = form->what,
                                .elsewhere = elsewhere(op),
+                               .meets = xk_meets(form->form, form->what),
                                .finished = d->finished,
                                .done = &d->words->done};
 

@@ -28,7 +28,7 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint6
     }
     shown->state = XM_SHOWN_ODD;
     shown->nonce = nonce;
-    if ((at % ALIGNED != 0) || xm_order_wanted_direct(true)) {
+    if (op->hidden || (at % ALIGNED != 0) || xm_order_wanted_direct(true)) {
         return;
     }
     shown->state = XM_SHOWN_NOT;

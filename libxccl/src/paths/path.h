@@ -72,8 +72,12 @@ struct xm_op {
     bool                  told;         /* a kernel that lingers does it */
     bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */
     uint64_t              show;
-    bool                  meets;     /* the kernels do, and not the hosts */
-    const struct xm_path *otherwise; /* if these cannot be mapped */
+    bool                  meets;      /* the kernels do, and not the hosts */
+    bool                  hidden;     /* this rank's buffers are not shown */
+    bool                  in_trouble; /* a checked sum may have left its range, on some rank */
+    const struct xm_path *otherwise;  /* if so, or if the buffers cannot be mapped */
+    char                 *apart; /* a result that may not be written over its input yet, or NULL */
+    size_t                apart_bytes;
 
     /* ccl */
     struct xm_vendor *vendor;
