@@ -5,6 +5,9 @@
  * Open MPI 4.1.4 compares MPI_UNSIGNED_LONG as signed and MPICH 4.0.2 MPI_UINT64_T too, and whether
  * MPI_CHAR is a number at all is each library's own choice. So each pair is tried out once with
  * MPI_Reduce_local on values that tell these apart, long enough for vector code and its remainder.
+ *
+ * A sum of 8 or 16 bits that fails this may still be plain wherever nothing leaves the type's
+ * range: then wrapping around, saturating and any order of the ranks are all the same.
  */
 #include "data/integers.h"
 
@@ -127,6 +130,81 @@ enum xk_type xm_integer_try(MPI_Datatype type, MPI_Count size, bool signed_first
     for (int i = 0; i < 2; i++) {
         bool is_signed = (i == 0) ? signed_first : !signed_first;
         if (behaves(size, op, is_signed, in, before, after)) {
+            return integer_of(size, is_signed);
+        }
+    }
+    return XK_NUM_TYPES;
+}
+
+/* ---- sums that stay within the range ---- */
+
+enum { MOST_LANES = 192 }; /* three vectors of 64 bytes */
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+/* Two values whose absolute values add up to the type's largest one at most; often to just that. */
+static void draw_pair(uint64_t *state, int64_t largest, bool is_signed, uint64_t *a_p,
+                      uint64_t *b_p)
+{
+    int64_t a = (int64_t)(next_random(state) % (uint64_t)(largest + 1));
+    int64_t b = largest - a;
+
+    switch (next_random(state) % 4) {
+    case 0:
+        b = (int64_t)(next_random(state) % (uint64_t)(b + 1));
+        break;
+    case 1:
+        b -= (b > 0);
+        break;
+    case 2:
+        a = largest;
+        b = 0;
+        break;
+    default:
+        break;
+    }
+    uint64_t signs = is_signed ? next_random(state) : 0;
+    bool     swap = (next_random(state) % 2 == 0);
+    a = ((signs & 1) != 0) ? -a : a;
+    b = ((signs & 2) != 0) ? -b : b;
+    *a_p = (uint64_t)(swap ? b : a);
+    *b_p = (uint64_t)(swap ? a : b);
+}
+
+/* So many elements at such a distance from a vector's border. */
+static bool sums_plainly(MPI_Datatype type, MPI_Count size, bool is_signed, MPI_Op sum, int count)
+{
+    uint16_t in[2 * MOST_LANES], inout[2 * MOST_LANES], want[2 * MOST_LANES];
+    uint64_t state = (uint64_t)count, a, b;
+    int64_t  largest = ((int64_t)1 << (8 * size - (is_signed ? 1 : 0))) - 1;
+    int      first = count % 67;
+
+    for (int i = 0; i < count; i++) {
+        draw_pair(&state, largest, is_signed, &a, &b);
+        put(in, first + i, size, a);
+        put(inout, first + i, size, b);
+        put(want, first + i, size, a + b);
+    }
+    size_t at = (size_t)(first * size);
+    return (xm_pmpi.Reduce_local((char *)in + at, (char *)inout + at, count, type, sum) ==
+            MPI_SUCCESS) &&
+           (memcmp((char *)inout + at, (char *)want + at, (size_t)(count * size)) == 0);
+}
+
+enum xk_type xm_integer_try_checked(MPI_Datatype type, MPI_Count size, bool signed_first,
+                                    MPI_Op sum)
+{
+    for (int i = 0; (size <= 2) && (i < 2); i++) {
+        bool is_signed = (i == 0) ? signed_first : !signed_first;
+        int  count = 1;
+        while ((count <= MOST_LANES) && sums_plainly(type, size, is_signed, sum, count)) {
+            count++;
+        }
+        if (count > MOST_LANES) {
             return integer_of(size, is_signed);
         }
     }

@@ -19,4 +19,11 @@ enum xm_values { XM_ANY_VALUES, XM_BOOLS, XM_LOGICALS };
 enum xk_type xm_integer_try(MPI_Datatype type, MPI_Count size, bool signed_first,
                             enum xm_values values, MPI_Op mpi_op, enum xk_op op);
 
+/*
+ * For a sum of elements of at most 2 bytes for which there is none: the type as which MPI adds up
+ * plainly wherever no order of the operands leaves the range, or XK_NUM_TYPES.
+ */
+enum xk_type xm_integer_try_checked(MPI_Datatype type, MPI_Count size, bool signed_first,
+                                    MPI_Op sum);
+
 #endif

@@ -58,6 +58,7 @@ static struct row {
     size_t       element;
     bool         tried;
     uint8_t      as[XK_NUM_OPS]; /* enum xk_type; XK_NUM_TYPES: left to MPI */
+    bool         checked;        /* its sum is XK_SUM_CHECKED */
 } rows[MAX_TYPES];
 static int            num_rows;
 static MPI_Op         ops[XK_NUM_OPS];
@@ -101,6 +102,19 @@ static struct special special_of(const char *name, enum xm_nature nature, MPI_Co
     }
 }
 
+static void try_out(struct row *row, MPI_Count size, bool signed_first, enum xm_values values,
+                    uint32_t op)
+{
+    enum xk_type as =
+        xm_integer_try(row->type, size, signed_first, values, ops[op], (enum xk_op)op);
+
+    if ((as == XK_NUM_TYPES) && (op == XK_SUM)) {
+        as = xm_integer_try_checked(row->type, size, signed_first, ops[op]);
+        row->checked = (as != XK_NUM_TYPES);
+    }
+    row->as[op] = (uint8_t)as;
+}
+
 /* The type as each operation has it. can_try: else what needs it stays with MPI. */
 static void fill_row(struct row *row, bool can_try)
 {
@@ -119,8 +133,7 @@ static void fill_row(struct row *row, bool can_try)
         if (!usable || ((what.ops >> op & 1) == 0)) {
             row->as[op] = XK_NUM_TYPES;
         } else if (row->tried) {
-            row->as[op] = (uint8_t)xm_integer_try(row->type, size, nature != XM_UNSIGNED,
-                                                  what.values, ops[op], (enum xk_op)op);
+            try_out(row, size, nature != XM_UNSIGNED, what.values, op);
         }
     }
 }
@@ -134,6 +147,7 @@ static void fill_rows(bool can_try)
         for (int op = 0; row->tried && (op < XK_NUM_OPS); op++) {
             arithmetic = (arithmetic ^ row->as[op]) * 1099511628211u;
         }
+        arithmetic = (arithmetic ^ row->checked) * 1099511628211u;
     }
 }
 
@@ -188,7 +202,8 @@ static const char *find(MPI_Datatype type, MPI_Op op, struct xm_kernel_reduction
         return rows[row].tried ? "operation that this MPI carries out otherwise, or not at all"
                                : "operation that MPI does not define, or type without a kernel";
     }
-    reduction_p->what = XK_REDUCES(rows[row].as[at], at);
+    bool checked = (at == XK_SUM) && rows[row].checked;
+    reduction_p->what = XK_REDUCES(rows[row].as[at], checked ? XK_SUM_CHECKED : at);
     reduction_p->element = rows[row].element;
     reduction_p->tried = rows[row].tried;
     return NULL;

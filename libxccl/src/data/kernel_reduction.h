@@ -9,7 +9,7 @@
 
 /* What reducing elements of a type means to a kernel. */
 struct xm_kernel_reduction {
-    uint32_t what;    /* XK_REDUCES */
+    uint32_t what;    /* XK_REDUCES; with XK_SUM_CHECKED only the kernels can do it */
     size_t   element; /* bytes from one element to the next, as they lie in memory, holes too */
     bool     tried;   /* found by a look at this rank's MPI: ranks may differ */
 };

@@ -61,7 +61,10 @@ const char *xm_reduction_of(MPI_Datatype type, MPI_Op op, struct xm_reduction *r
     }
     uint32_t elements = XK_TYPE_OF(kernel.what);
     int      as_type = vendor_type(elements), as_op = vendor_op(XK_OP_OF(kernel.what));
-    bool     complex = (elements == XK_COMPLEX32) || (elements == XK_COMPLEX64);
+    if (XK_OP_OF(kernel.what) == XK_SUM_CHECKED) {
+        return "sum that this MPI carries out otherwise where it leaves the type's range";
+    }
+    bool complex = (elements == XK_COMPLEX32) || (elements == XK_COMPLEX64);
     if (as_op == NONE) {
         return "operation that the vendors' libraries lack";
     }

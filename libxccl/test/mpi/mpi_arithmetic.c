@@ -119,6 +119,60 @@ static void compare(const struct mt_type *type, const struct mt_op *op,
               type->name, reduction->what, at);
 }
 
+/* Every other stretch of 256 bytes has halves of what was drawn, whose sums stay in the range. */
+static void halve(char *buffer, uint32_t type)
+{
+    for (size_t at = 0; at < BYTES; at += xk_type_bytes(type)) {
+        int8_t  *byte = (int8_t *)buffer + at;
+        int16_t *word = (int16_t *)(void *)(buffer + at);
+        if ((at / 256) % 2 == 0) {
+            continue;
+        }
+        if (type == XK_INT8) {
+            *byte = (int8_t)(*byte / 2);
+        } else if (type == XK_UINT8) {
+            *(uint8_t *)byte = *(uint8_t *)byte / 2;
+        } else if (type == XK_INT16) {
+            *word = (int16_t)(*word / 2);
+        } else {
+            *(uint16_t *)word = *(uint16_t *)word / 2;
+        }
+    }
+}
+
+/* A checked sum: where it says nothing of an overflow it is what this MPI makes of it. */
+static void compare_checked(const struct mt_type *type, const struct mt_op *op,
+                            const struct xm_kernel_reduction *reduction)
+{
+    static char low[BYTES], high[BYTES], result[BYTES];
+    size_t      noticed = 0, wrong = 0;
+
+    draw(type, reduction->element, low);
+    draw(type, reduction->element, high);
+    halve(low, XK_TYPE_OF(reduction->what));
+    halve(high, XK_TYPE_OF(reduction->what));
+    memcpy(result, high, BYTES);
+    int res = MPI_Reduce_local(low, result, (int)(BYTES / reduction->element), type->type, op->op);
+    for (size_t at = 0; at < BYTES; at += 16) {
+        struct xk_sum sum;
+        struct xk_16  a, b;
+        memcpy(&a, low + at, 16);
+        memcpy(&b, high + at, 16);
+        xk_sum_begin(&sum, a, reduction->what);
+        xk_sum_add(&sum, b, reduction->what);
+        a = xk_sum_end(&sum, reduction->what);
+        if (xk_sum_overflowed(&sum, reduction->what)) {
+            noticed++;
+        } else {
+            wrong += (memcmp(&a, result + at, 16) != 0);
+        }
+    }
+    mt_expect((res == MPI_SUCCESS) && (wrong == 0), "checked %s of %s: %zu units", op->name,
+              type->name, wrong);
+    mt_expect((noticed > 0) && (noticed < BYTES / 16 * 3 / 4), "%s of %s: noticed in %zu units",
+              op->name, type->name, noticed);
+}
+
 /* Without it a program would be left to MPI for no reason; integers may differ. */
 static bool must_translate(const struct mt_type *type, const struct mt_op *op)
 {
@@ -135,7 +189,10 @@ static void one_pair(const struct mt_type *type, const struct mt_op *op)
 
     mt_expect((reason == NULL) || !must_translate(type, op), "%s of %s: %s", op->name, type->name,
               (reason == NULL) ? "" : reason);
-    if (reason == NULL) {
+    if ((reason == NULL) && (XK_OP_OF(reduction.what) == XK_SUM_CHECKED)) {
+        printf("checked: %s of %s as type %u\n", op->name, type->name, XK_TYPE_OF(reduction.what));
+        compare_checked(type, op, &reduction);
+    } else if (reason == NULL) {
         compare(type, op, &reduction);
     } else if ((op->classes >> type->class & 1) != 0) {
         printf("left to MPI: %s of %s: %s\n", op->name, type->name, reason);

@@ -113,6 +113,37 @@ def test_bits(family, linger):
 
 
 @pytest.mark.parametrize("linger", LINGER)
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 6])
+def test_checked_sums(openmpi, ranks, linger):
+    """Sums that leave a small integer's range are MPI's to the last bit, and others direct."""
+    env = {**DIRECT, "XCCL_DIRECT_LINGER": linger}
+    openmpi.run(ranks, "mpi_checked cuda forms", sim="cuda:6", env=env, timeout=120).good()
+
+
+@pytest.mark.parametrize("case", ["forms", "large", "repeated", "burst", "waiting"])
+def test_small_integers(family, case):
+    """Also where MPI's sums wrap around, and nothing has to be checked."""
+    family.run(2, f"mpi_checked cuda {case}", env=DIRECT, timeout=120).good()
+
+
+@pytest.mark.parametrize("linger", LINGER)
+@pytest.mark.parametrize("ranks", [3, 4, 6])
+@pytest.mark.parametrize("case", ["large", "repeated", "burst"])
+def test_checked_mapped(openmpi, case, ranks, linger):
+    """On the ranks' own buffers, mixed with others, and by a kernel that lingers."""
+    if openmpi.build.sanitized and ranks > 3:
+        pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
+    env = {**DIRECT, "XCCL_DIRECT_LINGER": linger}
+    openmpi.run(ranks, f"mpi_checked cuda {case}", sim="cuda:6", env=env, timeout=200).good()
+
+
+def test_checked_by_mpi(openmpi):
+    """In place a copy is needed, and where there is no room for it MPI has the call."""
+    env = {**DIRECT, "XCCL_SCRATCH": "1"}
+    openmpi.run(2, "mpi_checked cuda long", env=env).good()
+
+
+@pytest.mark.parametrize("linger", LINGER)
 def test_churn(openmpi, linger):
     """Communicators come and go: direct from the first call on, and nothing is left of them."""
     lives = 600 if openmpi.build.sanitized else 3000

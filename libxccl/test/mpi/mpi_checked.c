@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sums of integers of 8 and 16 bits on device memory: the same bits as this MPI makes of them on
+ * host memory, whatever leaves the type's range; and by the kernels where nothing can.
+ *
+ *   mpi_checked RUNTIME forms|large|repeated|burst|waiting|long
+ * Paths are looked at by xccl_mpi_last_path(). An MPI whose sums wrap around has nothing done over.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+#include "support.h"
+
+static const struct type {
+    const char  *name;
+    MPI_Datatype type;
+    int          bytes;
+    bool         is_signed;
+} types[] = {
+    {"MPI_CHAR", MPI_CHAR, 1, true},
+    {"MPI_UNSIGNED_CHAR", MPI_UNSIGNED_CHAR, 1, false},
+    {"MPI_INT16_T", MPI_INT16_T, 2, true},
+    {"MPI_UNSIGNED_SHORT", MPI_UNSIGNED_SHORT, 2, false},
+};
+enum { TYPES = sizeof(types) / sizeof(types[0]), GUARD = 64 };
+
+enum form { ALLREDUCE, REDUCE, BLOCKS, UNEVEN, SCAN, EXSCAN, FORMS };
+static const char *const form_names[] = {"allreduce",      "reduce", "reduce_scatter_block",
+                                         "reduce_scatter", "scan",   "exscan"};
+
+/* Where two ranks' values add up to more than the type holds. */
+enum where { NOWHERE, FIRST, MIDDLE, LAST, BORDER, ANYWHERE, WHERES };
+static const char *const where_names[] = {"nowhere", "first",  "middle",
+                                          "last",    "border", "anywhere"};
+
+/* A call, the same on all ranks. */
+struct what {
+    enum form          form;
+    const struct type *type;
+    int                count; /* of a block where there are blocks */
+    bool               in_place;
+    int                root;
+    enum where         where;
+    int                shard; /* of so many as there are ranks: where ANYWHERE is */
+};
+
+static uint64_t state = 4711; /* the same on all ranks */
+
+static const char *last_path(void)
+{
+    static const char *(*ask)(void);
+
+    if (ask == NULL) {
+        *(void **)&ask = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
+    }
+    return (ask != NULL) ? ask() : "none";
+}
+
+/* Does a sum of this type leave its range otherwise than by wrapping around? */
+static bool differs(const struct type *t)
+{
+    unsigned char in[256] = {0}, inout[256] = {0}, wrapped[256] = {0};
+
+    for (int i = 0; i < 256; i += t->bytes) {
+        /* The largest value, and one; little end first. */
+        memset(in + i, 0xff, (size_t)t->bytes);
+        in[i + t->bytes - 1] = t->is_signed ? 0x7f : 0xff;
+        inout[i] = 1;
+        wrapped[i + t->bytes - 1] = t->is_signed ? 0x80 : 0;
+    }
+    PMPI_Reduce_local(in, inout, 256 / t->bytes, t->type, MPI_SUM);
+    return memcmp(inout, wrapped, sizeof(wrapped)) != 0;
+}
+
+static void put(unsigned char *buffer, const struct type *t, long i, long value)
+{
+    memcpy(buffer + i * t->bytes, &value, (size_t)t->bytes); /* little end first */
+}
+
+static long total_count(const struct what *w)
+{
+    switch (w->form) {
+    case BLOCKS:
+        return (long)w->count * mt_size();
+    case UNEVEN: /* the first block is the largest: others would overlap it in place */
+        return (long)w->count * mt_size() - mt_size() / 2;
+    default:
+        return w->count;
+    }
+}
+
+static void uneven_counts(const struct what *w, int *counts)
+{
+    for (int i = 0; i < mt_size(); i++) {
+        counts[i] = w->count - (i >= (mt_size() + 1) / 2);
+    }
+}
+
+static long offset_of(const struct what *w)
+{
+    long n = total_count(w), each = (n + mt_size() - 1) / mt_size();
+    long at = w->shard * each + (long)(mt_next(&state) % (uint64_t)each);
+
+    switch (w->where) {
+    case FIRST:
+        return 0;
+    case MIDDLE:
+    case BORDER:
+        return n / 2;
+    case LAST:
+        return n - 1;
+    default:
+        return (at < n) ? at : n - 1;
+    }
+}
+
+/*
+ * Of every element the absolute values add up to the type's largest value, or to less; but for one
+ * element, of which ranks 0 and 1 have more. BORDER: just that one adds up to the largest value, of
+ * which rank 0 has all but one.
+ */
+static void fill(const struct what *w, unsigned char *in)
+{
+    long     most = (1l << (8 * w->type->bytes - (w->type->is_signed ? 1 : 0))) - 1;
+    long     share = most / mt_size(), n = total_count(w), at = offset_of(w);
+    uint64_t seed = mt_next(&state), own = seed + (uint64_t)mt_rank() * 77777 + 1;
+
+    for (long i = 0; i < n; i++) {
+        long value = (long)(mt_next(&own) % (uint64_t)(share + 1));
+        value = (i % 3 == 0) ? share : value;
+        put(in, w->type, i, (w->type->is_signed && (mt_next(&own) % 2 == 0)) ? -value : value);
+    }
+    long beyond = (mt_rank() == 0) ? most - (w->where == BORDER) : 0;
+    beyond = (mt_rank() == 1) ? ((w->where == BORDER) ? 1 : 2) : beyond;
+    if (w->where != NOWHERE) {
+        put(in, w->type, at, (w->type->is_signed && (seed % 2 == 0)) ? -beyond : beyond);
+    }
+}
+
+static bool leaves_range(const struct what *w)
+{
+    /* Of two ranks an exscan adds nothing. */
+    return (w->where != NOWHERE) && (w->where != BORDER) && (mt_size() > 1) &&
+           ((w->form != EXSCAN) || (mt_size() > 2));
+}
+
+static int call(const struct what *w, void *in, void *out)
+{
+    MPI_Datatype t = w->type->type;
+    bool         alone = w->in_place && ((w->form != REDUCE) || (w->root == mt_rank()));
+    void        *send = alone ? MPI_IN_PLACE : in;
+    int          counts[64];
+
+    uneven_counts(w, counts);
+    switch (w->form) {
+    case ALLREDUCE:
+        return MPI_Allreduce(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD);
+    case REDUCE:
+        return MPI_Reduce(send, out, w->count, t, MPI_SUM, w->root, MPI_COMM_WORLD);
+    case BLOCKS:
+        return MPI_Reduce_scatter_block(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD);
+    case UNEVEN:
+        return MPI_Reduce_scatter(send, out, counts, t, MPI_SUM, MPI_COMM_WORLD);
+    case SCAN:
+        return MPI_Scan(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD);
+    default:
+        return MPI_Exscan(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
+/* What of the result counts, in bytes. Nothing is written of the first rank's of an exscan. */
+static size_t result_bytes(const struct what *w)
+{
+    int counts[64];
+
+    uneven_counts(w, counts);
+    if ((w->form == REDUCE) && (w->root != mt_rank())) {
+        return 0;
+    }
+    return (size_t)((w->form == UNEVEN) ? counts[mt_rank()] : w->count) * (size_t)w->type->bytes;
+}
+
+struct memory {
+    size_t         bytes;
+    unsigned char *in, *out;                                /* device */
+    unsigned char *host, *reference, *host_out, *untouched; /* host */
+};
+
+static struct memory make(long elements)
+{
+    size_t        bytes = (size_t)elements * 2 + GUARD;
+    struct memory m = {.bytes = bytes};
+
+    m.in = mt_alloc(MT_DEVICE, bytes);
+    m.out = mt_alloc(MT_DEVICE, bytes);
+    m.host = malloc(bytes);
+    m.reference = malloc(bytes);
+    m.host_out = malloc(bytes);
+    m.untouched = malloc(bytes);
+    return m;
+}
+
+static void drop(struct memory *m)
+{
+    mt_free(MT_DEVICE, m->in);
+    mt_free(MT_DEVICE, m->out);
+    free(m->host);
+    free(m->reference);
+    free(m->host_out);
+    free(m->untouched);
+}
+
+static void describe(const struct what *w, char *text, size_t len)
+{
+    snprintf(text, len, "%s of %d %s%s, root %d, %s, shard %d", form_names[w->form], w->count,
+             w->type->name, w->in_place ? " in place" : "", w->root, where_names[w->where],
+             w->shard);
+}
+
+/* MPICH 4.0.2 takes MPI_IN_PLACE of a reduce for an address; where sums wrap around, this is as
+ * good. */
+static int reference_call(const struct what *w, void *in, void *out)
+{
+    struct what apart = *w;
+
+    apart.in_place = w->in_place && ((w->form != REDUCE) || differs(w->type));
+    return call(&apart, in, out);
+}
+
+static const char *right_path(const struct what *w)
+{
+    return (leaves_range(w) && differs(w->type)) ? "mpi-staged" : "direct";
+}
+
+/* path: that is expected, or NULL. */
+static void one_call(struct memory *m, const struct what *w, const char *path)
+{
+    char   text[160];
+    size_t data = (size_t)total_count(w) * (size_t)w->type->bytes, result = result_bytes(w);
+
+    describe(w, text, sizeof(text));
+    memset(m->host, 0x55, m->bytes);
+    fill(w, m->host);
+    if (w->in_place) {
+        memcpy(m->reference, m->host, m->bytes);
+    } else {
+        memset(m->reference, 0x33, m->bytes);
+    }
+    mt_put(m->in, MT_DEVICE, m->host, m->bytes);
+    mt_put(m->out, MT_DEVICE, m->reference, m->bytes);
+    int code = call(w, m->in, m->out);
+    if ((path != NULL) && (mt_size() > 1)) {
+        mt_expect(strcmp(path, last_path()) == 0, "%s: path %s", text, last_path());
+    }
+    int expected = reference_call(w, m->host, m->reference);
+    mt_get(m->host_out, m->out, MT_DEVICE, m->bytes);
+    mt_expect((code == MPI_SUCCESS) && (expected == MPI_SUCCESS), "%s: code %d", text, code);
+    mt_expect(memcmp(m->host_out, m->reference, result) == 0, "%s: other bits", text);
+    mt_expect(memcmp(m->host_out + data, m->reference + data, m->bytes - data) == 0,
+              "%s: written behind the buffer", text);
+    mt_get(m->untouched, m->in, MT_DEVICE, m->bytes);
+    mt_expect(memcmp(m->untouched, m->host, m->bytes) == 0, "%s: the input was written", text);
+}
+
+/* Every way of a call, with blocks of so many elements. */
+static void all_ways(struct memory *m, int count, enum form form, bool look_at_path)
+{
+    for (int t = 0; t < TYPES; t++) {
+        for (int i = 0; i < 2 * WHERES; i++) {
+            struct what w = {.form = form,
+                             .type = &types[t],
+                             .count = count,
+                             .in_place = (i >= WHERES),
+                             .root = (form == REDUCE) ? (i + t) % mt_size() : 0,
+                             .where = (enum where)(i % WHERES),
+                             .shard = (i + t) % mt_size()};
+            one_call(m, &w, look_at_path ? right_path(&w) : NULL);
+        }
+    }
+}
+
+static void forms(void)
+{
+    static const int counts[] = {1, 3, 16, 63, 500, 4097, 40000};
+    struct memory    m = make(40000l * mt_size());
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        for (enum form f = ALLREDUCE; f < FORMS; f++) {
+            /* Blocks of different sizes have no data of their own for every rank. */
+            all_ways(&m, counts[i], f, (f != UNEVEN) || (counts[i] > 1));
+        }
+    }
+    drop(&m);
+}
+
+/* On the ranks' own buffers. */
+static void large(void)
+{
+    static const int counts[] = {(512 << 10) + 16, (512 << 10) + 4109};
+    struct memory    m = make(((520l << 10) + 64) * mt_size());
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        all_ways(&m, counts[i], ALLREDUCE, true);
+        all_ways(&m, counts[i], REDUCE, true);
+        all_ways(&m, counts[i] & ~15, BLOCKS, false); /* in place it is too long */
+    }
+    drop(&m);
+}
+
+/* One after the other, some of which leave the range, with others between and around, at any pace.
+ */
+static void repeated(void)
+{
+    enum { ROUNDS = 400, SMALL = 999 };
+    struct memory  m = make(((600l << 10) + 64) * mt_size());
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, 200000), around = mt_pair_make(MT_DEVICE, SMALL);
+    uint64_t       nap = (uint64_t)mt_rank() + 99;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct what w = {.form = (enum form)(mt_next(&state) % FORMS),
+                         .type = &types[mt_next(&state) % TYPES],
+                         .count = 1 + (int)(mt_next(&state) % 3000),
+                         .in_place = (mt_next(&state) % 3 == 0),
+                         .root = (int)(mt_next(&state) % (uint64_t)mt_size()),
+                         .where = (enum where)(mt_next(&state) % WHERES),
+                         .shard = (int)(mt_next(&state) % (uint64_t)mt_size())};
+        bool        is_large = (mt_next(&state) % 16 == 0) && (w.form <= REDUCE);
+        w.count = is_large ? (600 << 10) + w.count % 64 : w.count;
+        w.root = (w.form == REDUCE) ? w.root : 0;
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (mt_next(&state) % 2 == 0) { /* the devices have something else to do first */
+            mt_pair_fill(&around, SMALL, MPI_COMM_WORLD, i);
+            MPI_Iallreduce(around.in, around.out, SMALL, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                           &request);
+        }
+        one_call(&m, &w, (w.count > 1) ? right_path(&w) : NULL);
+        if (request != MPI_REQUEST_NULL) {
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            mt_pair_expect_sum(&around, SMALL, mt_size(), i, "around a checked sum");
+        }
+        if (mt_next(&state) % 4 == 0) {
+            mt_pair_allreduce(&pair, (mt_next(&state) % 2 == 0) ? 100 : 200000, MPI_COMM_WORLD, i);
+        }
+        if (mt_next(&nap) % 32 == 0) {
+            usleep(2000);
+        }
+    }
+    mt_pair_free(&around);
+    mt_pair_free(&pair);
+    drop(&m);
+}
+
+static void expect_result(struct memory *m, const struct what *w, const char *note)
+{
+    char text[160];
+
+    describe(w, text, sizeof(text));
+    reference_call(w, m->host, m->reference);
+    mt_get(m->host_out, m->out, MT_DEVICE, m->bytes);
+    mt_expect(memcmp(m->host_out, m->reference, result_bytes(w)) == 0, "%s: %s: other bits", note,
+              text);
+}
+
+/*
+ * Several in a row, fast enough for a kernel that lingers; the last one leaves the range, with
+ * memory that one rank has never passed before: its device may have something to do first.
+ */
+static void burst(void)
+{
+    enum { ROUNDS = 60, CALLS = 4, SMALL = 5000, LARGE = (512 << 10) + 48 };
+    struct memory m = make((long)SMALL * mt_size() + LARGE), old = make(LARGE + SMALL * mt_size());
+
+    for (int i = 0; i < ROUNDS; i++) {
+        bool          is_large = (i % 2 == 0);
+        bool          is_new = ((i / 2) % mt_size() == mt_rank());
+        struct memory made = is_new ? make(LARGE + SMALL * mt_size()) : old;
+        struct what w = {.form = is_large ? (enum form)((i / 4) % 2) : (enum form)((i / 2) % FORMS),
+                         .type = &types[(i / 3) % TYPES],
+                         .count = is_large ? LARGE : SMALL};
+        fill(&w, m.host);
+        mt_put(m.in, MT_DEVICE, m.host, m.bytes);
+        struct what beyond = w;
+        beyond.where = ANYWHERE;
+        beyond.shard = i % mt_size();
+        fill(&beyond, made.host);
+        mt_put(made.in, MT_DEVICE, made.host, made.bytes);
+        for (int k = 0; k < CALLS; k++) {
+            call(&w, m.in, m.out);
+        }
+        call(&beyond, made.in, made.out);
+        mt_expect(strcmp(last_path(), right_path(&beyond)) == 0, "burst: path %s", last_path());
+        expect_result(&m, &w, "before");
+        expect_result(&made, &beyond, "last");
+        if (is_new) {
+            drop(&made);
+        }
+    }
+    drop(&m);
+    drop(&old);
+}
+
+/* Calls that do not wait are MPI's where it may have to do them over. */
+static void waiting(void)
+{
+    enum { COUNT = 1001 };
+    struct memory m = make(COUNT), other = make(COUNT);
+    struct what   w = {.form = ALLREDUCE, .type = &types[0], .count = COUNT, .where = ANYWHERE};
+
+    for (int i = 0; i < 20; i++) {
+        MPI_Request request;
+        fill(&w, m.host);
+        mt_put(m.in, MT_DEVICE, m.host, COUNT);
+        MPI_Iallreduce(m.in, m.out, COUNT, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD, &request);
+        one_call(&other, &w, right_path(&w));
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_get(m.host_out, m.out, MT_DEVICE, COUNT);
+        MPI_Iallreduce(m.host, m.reference, COUNT, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_expect(memcmp(m.host_out, m.reference, COUNT) == 0, "without waiting: other bits");
+    }
+    drop(&m);
+    drop(&other);
+}
+
+/* In place and longer than the scratch memory: MPI's, and other calls stay direct. */
+static void too_long(void)
+{
+    enum { COUNT = (1 << 20) + 160 }; /* XCCL_SCRATCH=1 */
+    struct memory m = make(COUNT);
+    struct what   w = {.form = ALLREDUCE, .type = &types[0], .count = COUNT};
+
+    for (int i = 0; i < 12; i++) {
+        w.in_place = (i % 3 != 0);
+        one_call(&m, &w, (w.in_place && differs(w.type)) ? "mpi-staged" : "direct");
+    }
+    drop(&m);
+}
+
+static const struct mt_named_case cases[] = {
+    {"forms", forms}, {"large", large},     {"repeated", repeated},
+    {"burst", burst}, {"waiting", waiting}, {"long", too_long},
+    {NULL, NULL}};
+
+int main(int argc, char **argv)
+{
+    mt_begin(&argc, &argv, true);
+    if (mt_rank() == 0) {
+        printf("done over here: %d types\n",
+               differs(&types[0]) + differs(&types[1]) + differs(&types[2]) + differs(&types[3]));
+    }
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}
