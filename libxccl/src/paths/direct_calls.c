@@ -19,6 +19,7 @@ static const char *find_reduction(struct xm_op *op)
     if (b->used && (b->layout.size != (MPI_Count)r.element)) {
         return "pairs of values with holes";
     }
+    /* MPI's part would be posted when others have posted calls after it; or a stream goes on. */
     if ((XK_OP_OF(r.what) == XK_SUM_CHECKED) && (op->call.form != XM_BLOCKING)) {
         return "sum that MPI may have to do over, in the order of the calls";
     }
