@@ -220,6 +220,9 @@ XK_DEVICE void enqueued_end(const struct xk_enqueued *a, struct xk_counter *coun
     enqueued_sweep(a, number);
     if (threadIdx.x == 0) {
         counter->finished = 0;
+        if (number >= a->last) {
+            counter->rounds++;
+        }
         counter->number = (number >= a->last) ? 1 : number + 1;
     }
 }

@@ -172,6 +172,8 @@ XK_ANYWHERE uint32_t xk_meets(enum xk_form form, uint32_t what)
 struct xk_counter {
     uint32_t number;   /* of the next operation */
     uint32_t finished; /* as in xk_copy */
+    uint32_t rounds;   /* how often numbers have begun anew */
+    uint32_t spare;    /* 0: what lies there is never taken for a word that has come */
 };
 struct xk_enqueued {
     struct xk_ranks    ranks;

@@ -104,7 +104,8 @@ static xcclResult_t set_counter(struct xm_stream_comm *sc)
     d->words->done = d->number + 1;
     xcclResult_t res = d->dev->copy_async(at, &d->words->done, sizeof(uint32_t), d->stream);
     if (res == xcclSuccess) {
-        res = d->dev->set_async(at + sizeof(uint32_t), 0, sizeof(uint32_t), d->stream);
+        res = d->dev->set_async(at + sizeof(uint32_t), 0,
+                                sizeof(struct xk_counter) - sizeof(uint32_t), d->stream);
     }
     if (res == xcclSuccess) {
         res = xm_stream_wait(d->dev, d->stream);
@@ -116,7 +117,32 @@ static xcclResult_t set_counter(struct xm_stream_comm *sc)
     /* All words in half a round, since each parity has slots of its own. */
     sc->sweep = 2 * words / sc->last + 1;
     sc->counter = (struct xk_counter *)(void *)at;
-    d->number = d->last; /* nothing else is numbered there, and it is cleared when it is left */
+    d->number = d->last; /* nothing else is numbered there */
+    return xcclSuccess;
+}
+
+/*
+ * The last number, once all is over: the next communicator in this memory begins behind it. Where
+ * numbers have begun anew in between, the memory is cleared first.
+ */
+static xcclResult_t settle_counter(struct xm_stream_comm *sc)
+{
+    struct xm_direct *d = sc->xm->direct;
+    uint32_t          found[2];
+    const uint32_t   *from[2] = {&sc->counter->number, &sc->counter->rounds};
+
+    for (int i = 0; i < 2; i++) {
+        xcclResult_t res =
+            d->dev->copy_async(&d->words->done, from[i], sizeof(uint32_t), d->stream);
+        if (res == xcclSuccess) {
+            res = xm_stream_wait(d->dev, d->stream);
+        }
+        if (res != xcclSuccess) {
+            return res;
+        }
+        found[i] = __atomic_load_n(&d->words->done, __ATOMIC_ACQUIRE);
+    }
+    d->number = (found[1] == 0) ? found[0] - 1 : d->last;
     return xcclSuccess;
 }
 
@@ -273,6 +299,9 @@ static xcclResult_t drain(struct xm_stream_comm *sc)
     if (res == xcclSuccess) {
         int mode = stream->ops->relax();
         res = xm_stream_wait(stream->dev, stream->handle);
+        if ((res == xcclSuccess) && (sc->counter != NULL)) {
+            res = settle_counter(sc);
+        }
         if (res == xcclSuccess) {
             xm_stream_comm_reap(sc, true);
         } else if (sc->xm->direct != NULL) {
