@@ -11,7 +11,7 @@
  * H200s (docs/benchmarks/direct.md), where NCCL is faster for long reductions.
  */
 static const char builtin[] = "reduce:128m-inf:*:2:ccl"
-                              "#reduce:4m-inf:*:3-8:ccl#allreduce:64m-inf:*:3-8:ccl"
+                              "#reduce:6m-inf:*:3-8:ccl#allreduce:96m-inf:*:3-8:ccl"
                               "#*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:1:mpi";
 
 const char *xm_table_builtin(void)

@@ -71,11 +71,31 @@ static bool has_root(enum xm_coll coll)
     return (coll == XM_REDUCE) || (coll == XM_BCAST) || (coll == XM_GATHER) || (coll == XM_SCATTER);
 }
 
-/* Blocks of different sizes. */
-static bool is_uneven(enum xm_coll coll)
+/* Programs pass counts that are all the same: then it is reduce_scatter_block. */
+static bool same_counts(const struct xm_call *call, int size)
 {
-    return (coll == XM_ALLGATHERV) || (coll == XM_REDUCE_SCATTER) || (coll == XM_ALLTOALLV) ||
-           (coll == XM_GATHERV) || (coll == XM_SCATTERV);
+    for (int i = 1; i < size; i++) {
+        if (xm_count_at(call, call->recvcounts, i) != xm_count_at(call, call->recvcounts, 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Blocks of different sizes, or in places that only their rank knows. */
+static bool is_uneven(const struct xm_op *op)
+{
+    switch (op->call.coll) {
+    case XM_REDUCE_SCATTER:
+        return !same_counts(&op->call, op->comm->size);
+    case XM_ALLGATHERV:
+    case XM_ALLTOALLV:
+    case XM_GATHERV:
+    case XM_SCATTERV:
+        return true;
+    default:
+        return false;
+    }
 }
 
 static uint64_t largest_part(const struct xm_op *op)
@@ -145,20 +165,17 @@ static bool may_map(const struct xm_op *op)
     enum { TRIES = 4, ALIGNED = 16 };
     bool in_place = op->buffers.in_place;
 
-    if ((op->call.form != XM_BLOCKING) || (op->comm->direct->unmappable >= TRIES)) {
+    if ((op->call.form != XM_BLOCKING) || (op->comm->direct->unmappable >= TRIES) ||
+        is_uneven(op)) {
         return false;
     }
     switch (op->call.coll) {
-    case XM_ALLGATHERV:
-    case XM_REDUCE_SCATTER:
-    case XM_ALLTOALLV:
-    case XM_GATHERV:
-    case XM_SCATTERV:
     case XM_SCAN:
     case XM_EXSCAN:
         return false;
     case XM_ALLTOALL:
         return !in_place; /* others still read what would be written */
+    case XM_REDUCE_SCATTER:
     case XM_REDUCE_SCATTER_BLOCK:
         return !in_place && (op->block_bytes % ALIGNED == 0);
     default:
@@ -217,7 +234,7 @@ void xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form)
                                     .root = has_root(op->call.coll) ? (uint32_t)op->call.root : 0,
                                     .what = op->direct_what,
                                     .bytes = op->block_bytes,
-                                    .parts = is_uneven(op->call.coll)};
+                                    .parts = is_uneven(op)};
     switch (op->call.coll) {
     case XM_BCAST:
         in = out = op->buffers.send.used ? in : out;
