@@ -52,7 +52,7 @@ def run(mpi, ranks, command, runtime="cuda", **env):
     return mpi.run(ranks, " ".join(words), sim=f"{runtime}:4", env=env, timeout=60)
 
 
-@pytest.mark.parametrize(("ranks", "workspace"), [(2, 512 << 10), (3, 256 << 10), (5, 128 << 10)])
+@pytest.mark.parametrize(("ranks", "workspace"), [(2, 512 << 10), (3, 256 << 10), (4, 256 << 10)])
 def test_borders(openmpi, ranks, workspace):
     """Sizes around every border, at every alignment, in place and not, roots that are not 0."""
     if openmpi.build.sanitized and ranks > 2:

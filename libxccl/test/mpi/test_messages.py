@@ -63,6 +63,7 @@ def test_rocm(openmpi):
     go(openmpi, 2, runtime="rocm", env={"XCCL_DIRECT_LINGER": "500"})
 
 
+@pytest.mark.reference
 def test_reference(mpi):
     """Without xccl, on host memory: the program itself is right."""
     go(mpi, 2, runtime="none")

@@ -2,7 +2,7 @@
 """Stream-ordered calls: every one on every path, in order, in graphs."""
 
 import pytest
-from mpi_harness import CCL, DIRECT, pick
+from mpi_harness import CCL, DIRECT
 
 STAGED = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "off", "XCCL_CCL": "none"}
 PATHS = {"direct": DIRECT, "ccl": CCL, "mpi-staged": STAGED}
@@ -14,15 +14,7 @@ def run(mpi, ranks, case, path=None, runtime="cuda", **env):
     return mpi.run(ranks, words, sim=f"{runtime}:4", env=env, preload=False, timeout=100)
 
 
-@pytest.fixture
-def family(mpis, request, build):
-    """One MPI of each family; what a sanitizer sees of one is the same with the other."""
-    if build.sanitized and request.param == "mpich":
-        pytest.skip("the release build runs it")
-    return pick(mpis, request.param)
-
-
-both = pytest.mark.parametrize("family", ["openmpi", "mpich"], indirect=True)
+pytestmark = pytest.mark.one_family
 
 
 @pytest.mark.parametrize("path", ["direct", "mpi-staged"])
@@ -60,7 +52,6 @@ def test_numbers(openmpi, ranks):
     run(openmpi, ranks, "numbers", "direct", XCCL_SIM_NUMBERS="20").good()
 
 
-@both
 def test_leave(family):
     """Communicators are freed, and MPI is finalised, with work under way."""
     run(family, 2, "leave", "direct" if family.name == "openmpi" else "mpi-staged").good()
@@ -77,7 +68,6 @@ def messages(mpi, ranks, case, runtime="cuda", **env):
     )
 
 
-@both
 @pytest.mark.parametrize("case", ["order", "graphs", "mixed"])
 def test_messages(family, case):
     messages(family, 2, case).good()
@@ -87,13 +77,11 @@ def test_messages_rocm(openmpi):
     messages(openmpi, 2, "graphs", "rocm").good()
 
 
-@both
 @pytest.mark.parametrize("case", ["wildcards", "truncation"])
 def test_matching(family, case):
     messages(family, 4 if case == "wildcards" else 2, case).good()
 
 
-@both
 def test_refused(family):
     result = messages(family, 2, "refused")
     result.good()
@@ -101,7 +89,6 @@ def test_refused(family):
     assert result.lines("rank 1 has attached no device stream"), result.out
 
 
-@both
 def test_threads(family):
     result = messages(family, 2, "threads", **DIRECT)
     result.good()
