@@ -135,6 +135,7 @@ extern struct xm_pmpi xm_pmpi;
     X(MPI_Op, MPI_LOR, ompi_mpi_op_lor)                                                            \
     X(MPI_Op, MPI_LXOR, ompi_mpi_op_lxor)                                                          \
     X(MPI_Group, MPI_GROUP_NULL, ompi_mpi_group_null)                                              \
+    X(MPI_Info, MPI_INFO_NULL, ompi_mpi_info_null)                                                 \
     X(MPI_Request, MPI_REQUEST_NULL, ompi_request_null)                                            \
     X(MPI_Message, MPI_MESSAGE_NULL, ompi_message_null)                                            \
     X(MPI_Message, MPI_MESSAGE_NO_PROC, ompi_message_no_proc)                                      \

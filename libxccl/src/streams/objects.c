@@ -161,7 +161,7 @@ int xm_stream_create(const long *args)
     MPI_Info info = (MPI_Info)(intptr_t)args[0];
     int     *handle_p = (int *)args[1];
     char     type[TEXT_BYTES] = "", value[TEXT_BYTES] = "";
-    bool     described = (info != MPI_INFO_NULL) && has(info, "type", type, TEXT_BYTES);
+    bool     described = (info != XM_HANDLE(MPI_INFO_NULL)) && has(info, "type", type, TEXT_BYTES);
     bool     device =
         described && ((strcmp(type, "cudaStream_t") == 0) || (strcmp(type, "hipStream_t") == 0));
 

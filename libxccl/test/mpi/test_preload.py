@@ -27,6 +27,18 @@ def run(build, command, preload, **more):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.skipif(not shutil.which("nm"), reason="nm (binutils) is not installed")
+def test_needs_no_symbol_of_mpi(build):
+    """Python loads MPI where our libraries cannot see its symbols: they are looked up instead."""
+    files = sorted((build.stage / "lib/xccl").glob("libxccl-mpi-*.so"))
+    assert files
+    for file in files:
+        listed = subprocess.run(
+            ["nm", "-D", "--undefined-only", file], capture_output=True, text=True, check=True
+        ).stdout.split()
+        assert [s for s in listed if s.startswith(("MPI", "PMPI", "ompi_", "MPIR"))] == [], file
+
+
 @pytest.mark.parametrize("bind_now", [False, True])
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_without_mpi(build, name, bind_now):
@@ -59,7 +71,8 @@ def test_exports_only_its_own(build):
     strange = [
         name
         for name in names
-        if not name.lower().startswith(("mpi_", "pmpi_", "xccl")) and name != "_init"
+        if not name.lower().startswith(("mpi_", "pmpi_", "mpix_", "pmpix_", "xccl"))
+        and name != "_init"
     ]
     assert names and not strange
 
