@@ -230,17 +230,7 @@ XK_DEVICE void enqueued_end(const struct xk_enqueued *a, struct xk_counter *coun
 #if defined(XK_SIMULATED)
 XK_DEVICE void place_enqueued(struct xk_enqueued *a)
 {
-    uint64_t in = 0, out = 0;
-
-    for (uint32_t k = 0; k < a->ranks.size; k++) {
-        const struct xk_part *p = &a->parts[k];
-        uint64_t              from = (p->send != 0) ? p->send_at + p->send : 0;
-        uint64_t              to = (p->receive != 0) ? p->receive_at + p->receive : 0;
-        in = (from > in) ? from : in;
-        out = (to > out) ? to : out;
-    }
-    a->in = XK_PLACE(a->in, in);
-    a->out = XK_PLACE(a->out, out);
+    place_buffers(a->parts, a->ranks.size, &a->in, &a->out);
     place_ranks(&a->ranks);
 }
 #endif

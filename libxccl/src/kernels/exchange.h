@@ -660,19 +660,26 @@ XK_DEVICE void place_ranks(struct xk_ranks *r)
     r->abort = XK_PLACE(r->abort, 4);
 }
 
-XK_DEVICE void place_exchange(struct xk_exchange *a)
+/* The buffers that the parts are of. */
+XK_DEVICE void place_buffers(const struct xk_part *parts, uint32_t size, uint64_t *in_p,
+                             uint64_t *out_p)
 {
     uint64_t in = 0, out = 0;
 
-    for (uint32_t k = 0; k < a->ranks.size; k++) {
-        const struct xk_part *p = &a->parts[k];
+    for (uint32_t k = 0; k < size; k++) {
+        const struct xk_part *p = &parts[k];
         uint64_t              from = (p->send != 0) ? p->send_at + p->send : 0;
         uint64_t              to = (p->receive != 0) ? p->receive_at + p->receive : 0;
         in = (from > in) ? from : in;
         out = (to > out) ? to : out;
     }
-    a->in = XK_PLACE(a->in, in);
-    a->out = XK_PLACE(a->out, out);
+    *in_p = XK_PLACE(*in_p, in);
+    *out_p = XK_PLACE(*out_p, out);
+}
+
+XK_DEVICE void place_exchange(struct xk_exchange *a)
+{
+    place_buffers(a->parts, a->ranks.size, &a->in, &a->out);
     place_ranks(&a->ranks);
 }
 #endif
