@@ -90,7 +90,9 @@ def test_every_rank_lands_on_the_map(launch, wide_slurm, topology, site):
         place = f"host {env['HOST']} rank {rank} local {rank % 4} cores {cores} numa {numa}"
         assert f"{place} gpu {gpu} device {gpu} nic {nic} distance near/" in ended.stderr
     assert re.search(r"\b(ccl|direct)\b.*\bok$", ended.stdout, re.M), ended.stdout
-    assert "warning" not in ended.stderr
+    # Eight ranks on two cores that others may use, too: how long they wait is not the question.
+    warnings = [line for line in ended.stderr.splitlines() if "warning" in line]
+    assert [line for line in warnings if "warning: waiting for" not in line] == []
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
