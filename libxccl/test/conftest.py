@@ -5,6 +5,8 @@ Hundreds of jobs start here, each on one host. What the caller has set stays.
 """
 
 import os
+import re
+from pathlib import Path
 
 # hwloc's look at PCI devices reads the list of all their names into a block that grows with each
 # name. AddressSanitizer copies it every time: a second of every rank.
@@ -13,3 +15,25 @@ os.environ.setdefault("HWLOC_COMPONENTS", "-pci")
 # 4.1), or wait 1 s for one to appear (the wheel of 5.0).
 os.environ.setdefault("OMPI_MCA_mtl", "^ofi,psm,psm2")
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")
+
+BUILD = Path(os.environ.get("XCCL_TEST_BUILD", Path(__file__).parents[2] / "build/release"))
+
+
+def needless(item):
+    """Does the release build's run of it tell all that there is to tell?"""
+    marks = {mark.name for mark in item.iter_markers()}
+    callspec = getattr(item, "callspec", None)
+    values = list(callspec.params.values()) if callspec else []
+    # The parts of the library for the two families are one source, and Open MPI 5 has that of 4.1.
+    others = "mpich" in values or "openmpi5" in values
+    return "release_only" in marks or (others and "both_families" not in marks)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Under AddressSanitizer a test takes up to ten times as long: only those that it may see more in."""
+    cache = BUILD / "CMakeCache.txt"
+    if not cache.exists() or not re.search(r"^XCCL_SANITIZE:[A-Z]+=ON$", cache.read_text(), re.M):
+        return
+    left_out = [item for item in items if needless(item)]
+    items[:] = [item for item in items if not needless(item)]
+    config.hook.pytest_deselected(items=left_out)

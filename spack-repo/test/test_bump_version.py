@@ -10,8 +10,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 NEXT = "9.8.7"
-TOUCHED = ("CHANGELOG.md", "README.md", "ci", "docs", "easyconfigs", "env", "libxccl/VERSION", "modulefiles",
-           "site-configs", "spack-repo")  # fmt: skip
+TOUCHED = (".gitignore", "CHANGELOG.md", "README.md", "ci", "docs", "easyconfigs", "env",
+           "libxccl/VERSION", "modulefiles", "site-configs", "spack-repo")  # fmt: skip
 
 
 def bump(top, *arguments):

@@ -10,6 +10,9 @@ import pytest
 from slurm_cluster import NODES
 from test_bind_plan import EXPECTED, cpus
 
+# What is compiled here is tested without Slurm, too.
+pytestmark = pytest.mark.release_only
+
 SIM = {
     "juwels-booster": "cuda:4",
     "frontier": "rocm:8",

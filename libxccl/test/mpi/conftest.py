@@ -9,22 +9,6 @@ import pytest
 from mpi_harness import TOP, Build, known_mpis, pick
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "reference: without xccl; sanitizers have nothing to see")
-    config.addinivalue_line("markers", "one_family: sanitizers see the same with either MPI")
-
-
-@pytest.fixture(autouse=True)
-def spare_sanitizers(request):
-    """The release build runs everything; the others take ten times as long for each test."""
-    marks = {mark.name for mark in request.node.iter_markers()} & {"reference", "one_family"}
-    if not marks or not request.getfixturevalue("build").sanitized:
-        return
-    callspec = getattr(request.node, "callspec", None)
-    if "reference" in marks or (callspec and "mpich" in callspec.params.values()):
-        pytest.skip("the release build runs it")
-
-
 @pytest.fixture(scope="session")
 def build():
     folder = Path(os.environ.get("XCCL_TEST_BUILD", TOP / "build/release"))

@@ -44,9 +44,11 @@ def test_device(mpis, name, section, ranks, path):
 
 @pytest.mark.parametrize("memory", ["hh", "hd", "dh", "mm", "md"])
 @pytest.mark.parametrize("section", ["counts", "derived", "comms"])
-def test_memory(family, section, memory):
+@pytest.mark.parametrize("name", ["openmpi", pytest.param("mpich", marks=pytest.mark.thorough)])
+def test_memory(mpis, name, section, memory):
     """Host, managed and mixed memory: the two buffers of a call need not be of one kind."""
-    family.run(2, f"mpi_colls cuda {memory} {section}", env=share(family)).good()
+    mpi = pick(mpis, name)
+    mpi.run(2, f"mpi_colls cuda {memory} {section}", env=share(mpi)).good()
 
 
 @pytest.mark.parametrize("section", ["types", "counts", "derived", "comms", "user_ops"])

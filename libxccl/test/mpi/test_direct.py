@@ -52,7 +52,14 @@ def run(mpi, ranks, command, runtime="cuda", **env):
     return mpi.run(ranks, " ".join(words), sim=f"{runtime}:4", env=env, timeout=60)
 
 
-@pytest.mark.parametrize(("ranks", "workspace"), [(2, 512 << 10), (3, 256 << 10), (4, 256 << 10)])
+@pytest.mark.parametrize(
+    ("ranks", "workspace"),
+    [
+        (2, 512 << 10),
+        pytest.param(3, 256 << 10, marks=pytest.mark.thorough),
+        (4, 256 << 10),
+    ],
+)
 def test_borders(openmpi, ranks, workspace):
     """Sizes around every border, at every alignment, in place and not, roots that are not 0."""
     if openmpi.build.sanitized and ranks > 2:
@@ -112,8 +119,18 @@ def test_bits(family, linger):
     run(family, 3, "mpi_direct bits", XCCL_DIRECT_LINGER=linger).good()
 
 
-@pytest.mark.parametrize("linger", LINGER)
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 6])
+def some(cases, often):
+    """All of them, those often run and those that only `ci/test thorough` runs."""
+    return [c if c in often else pytest.param(*c, marks=pytest.mark.thorough) for c in cases]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "linger"),
+    some(
+        [(ranks, linger) for ranks in range(1, 7) for linger in LINGER],
+        [(1, "off"), (2, "500"), (3, "off"), (4, "500"), (6, "off")],
+    ),
+)
 def test_checked_sums(openmpi, ranks, linger):
     """Sums that leave a small integer's range are MPI's to the last bit, and others direct."""
     env = {**DIRECT, "XCCL_DIRECT_LINGER": linger}
@@ -126,12 +143,24 @@ def test_small_integers(family, case):
     family.run(2, f"mpi_checked cuda {case}", env=DIRECT, timeout=120).good()
 
 
-@pytest.mark.parametrize("linger", LINGER)
-@pytest.mark.parametrize("ranks", [3, 4, 6])
-@pytest.mark.parametrize("case", ["large", "repeated", "burst"])
+@pytest.mark.parametrize(
+    ("case", "ranks", "linger"),
+    some(
+        [
+            (case, ranks, linger)
+            for case in ("large", "repeated", "burst")
+            for ranks in (3, 4, 6)
+            for linger in LINGER
+        ],
+        [
+            *(("large", 3, "500"), ("large", 4, "off"), ("repeated", 3, "500")),
+            *(("repeated", 4, "off"), ("burst", 3, "off"), ("burst", 6, "500")),
+        ],
+    ),
+)
 def test_checked_mapped(openmpi, case, ranks, linger):
     """On the ranks' own buffers, mixed with others, and by a kernel that lingers."""
-    if openmpi.build.sanitized and ranks > 3:
+    if openmpi.build.sanitized and (ranks > 3 or case == "large"):
         pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
     env = {**DIRECT, "XCCL_DIRECT_LINGER": linger}
     openmpi.run(ranks, f"mpi_checked cuda {case}", sim="cuda:6", env=env, timeout=200).good()
@@ -202,8 +231,10 @@ def test_orders(openmpi, command, env):
     run(openmpi, 2, command, **env, XCCL_LOG="warn").good()
 
 
-@pytest.mark.parametrize("linger", LINGER)
-@pytest.mark.parametrize("large", [0, 1])
+@pytest.mark.parametrize(
+    ("large", "linger"),
+    some([(0, "off"), (0, "500"), (1, "off"), (1, "500")], [(0, "500"), (1, "off")]),
+)
 def test_absent(openmpi, large, linger):
     """A rank never comes: the others get an error that names it, and their devices go on."""
     env = {"XCCL_TIMEOUT": "1", "XCCL_DIRECT_LINGER": linger}

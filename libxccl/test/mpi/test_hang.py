@@ -115,6 +115,7 @@ REFERENCE = [
 ]
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("command", REFERENCE)
 def test_reference(family, command):
     """On host memory and without xccl the programs themselves are right."""

@@ -63,7 +63,7 @@ def test_rocm(openmpi):
     go(openmpi, 2, runtime="rocm", env={"XCCL_DIRECT_LINGER": "500"})
 
 
-@pytest.mark.reference
+@pytest.mark.release_only
 def test_reference(mpi):
     """Without xccl, on host memory: the program itself is right."""
     go(mpi, 2, runtime="none")

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.both_families
+
 COMMANDS = {
     "true": ["/bin/true"],
     "false": ["/bin/false"],

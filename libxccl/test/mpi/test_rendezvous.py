@@ -26,7 +26,6 @@ def go(mpi, case, expected="fetched", runtime="cuda", env=None):
     ).good()
 
 
-@pytest.mark.one_family
 @pytest.mark.parametrize("case", CASES)
 def test_rendezvous(mpi, case):
     go(mpi, case)
@@ -37,7 +36,6 @@ def test_rocm(openmpi, case):
     go(openmpi, case, runtime="rocm")
 
 
-@pytest.mark.one_family
 @pytest.mark.parametrize("case", ["crossing", "probes", "reuse"])
 def test_by_a_kernel_that_stays(mpi, case):
     go(mpi, case, env={"XCCL_DIRECT_LINGER": "1000"})
@@ -50,7 +48,6 @@ def test_staged(openmpi, case):
     go(openmpi, case, expected="mpi-staged", env={"XCCL_P2P": "staged"})
 
 
-@pytest.mark.one_family
 @pytest.mark.parametrize("case", ["barrier", "crossing", "probes", "matched", "truncated"])
 def test_refused(mpi, case):
     """The receiver cannot map the sender's memory: it gets the first messages another way."""

@@ -14,9 +14,6 @@ def run(mpi, ranks, case, path=None, runtime="cuda", **env):
     return mpi.run(ranks, words, sim=f"{runtime}:4", env=env, preload=False, timeout=100)
 
 
-pytestmark = pytest.mark.one_family
-
-
 @pytest.mark.parametrize("path", ["direct", "mpi-staged"])
 @pytest.mark.parametrize("case", ["collectives", "graphs"])
 def test_collectives(openmpi, case, path):

@@ -12,19 +12,17 @@ def command(case, folder, runtime="cuda"):
     return f"mpi_transfers {runtime} {case} {folder}"
 
 
-@pytest.mark.one_family
 @pytest.mark.parametrize("case", [*CASES, "files"])
 def test_transfers(mpi, case, tmp_path):
     mpi.run(2, command(case, tmp_path), timeout=TIMEOUT).good()
 
 
-@pytest.mark.one_family
 @pytest.mark.parametrize("case", WINDOWS)
 def test_windows(mpi, case):
     mpi.run(2, f"mpi_windows cuda {case}", timeout=TIMEOUT).good()
 
 
-@pytest.mark.reference
+@pytest.mark.release_only
 @pytest.mark.parametrize("case", WINDOWS)
 def test_windows_reference(family, case):
     """On host memory and without xccl the program itself is right."""

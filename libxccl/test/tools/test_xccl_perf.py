@@ -76,6 +76,7 @@ def test_factors(tmp_path, mpi):
         assert r["avg_us"] == pytest.approx(sum(ranks) / 2, abs=2e-3)
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("faces", ["derived", "contiguous"])
 def test_all_messages(tmp_path, mpi, ranks, faces):
@@ -148,6 +149,7 @@ def test_messages_on_different_paths(tmp_path, any_mpi):
         assert [r["path"] for r in written["results"]] == [path]
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("ranks", [2, 5])
 def test_bandwidths_of_messages(tmp_path, any_mpi, ranks):
     options = ["--msg", "all", "--mem", "host", "--window", "5", *exact(27 * 64 * 64)]
@@ -200,6 +202,7 @@ def test_samples(tmp_path, mpi):
         assert rank["median_us"] == pytest.approx(sorted(rank["times_us"])[3], abs=1e-3)
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     "kind", ["int8", "uint16", "int64", "float", "double", "cfloat", "cdouble"]
 )
@@ -217,6 +220,7 @@ def test_types_and_operations(tmp_path, any_mpi, kind):
         results(tmp_path, any_mpi, 3, *colls, *sizes, "--type", kind, "--op", op, run=None)
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("route", "path"), [("xccl", "ccl"), ("xccl", "direct"), ("mpi", "mpi-staged")]
 )
