@@ -104,6 +104,12 @@ struct xc_backend_ops {
 xcclResult_t xc_backend_get(const struct xc_backend_ops **ops_p, const struct xc_library **lib_p);
 
 /*
+ * What is known of the library before the first call needs it, as words for a message: switched
+ * off, named by a variable, in the process already, or still to be looked for. Opens nothing.
+ */
+XC_SHARED void xc_backend_outlook(char *buf, size_t len);
+
+/*
  * Does the library of this process reduce elements of type with op in every collective that
  * reduces? True too where no library can be had: whoever makes a communicator finds that out.
  */

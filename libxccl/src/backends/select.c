@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/backend.h"
 #include "backends/ncclfamily.h"
@@ -144,6 +145,36 @@ xcclResult_t xc_backend_get(const struct xc_backend_ops **ops_p, const struct xc
     *ops_p = chosen.ops;
     *lib_p = &chosen.lib;
     return xcclSuccess;
+}
+
+/* The soname of a library that the program has loaded itself, or NULL. */
+static const char *loaded_by_program(void)
+{
+    for (size_t i = 0; i < NUM_AUTOMATIC; i++) {
+        if (xc_vendor_loaded(row_of(i)->soname)) {
+            return row_of(i)->soname;
+        }
+    }
+    return NULL;
+}
+
+void xc_backend_outlook(char *buf, size_t len)
+{
+    const struct xc_params *params = xc_params();
+    const char             *loaded = loaded_by_program();
+
+    if (params->ccl == XC_CCL_NONE) {
+        snprintf(buf, len, "no vendor library (XCCL_CCL=none)");
+    } else if (loaded != NULL) {
+        snprintf(buf, len, "vendor library %s (the program has it loaded)", loaded);
+    } else if ((params->ccl_library != NULL) && (access(params->ccl_library, R_OK) != 0)) {
+        snprintf(buf, len, "no vendor library (XCCL_CCL_LIBRARY=%s cannot be read)",
+                 params->ccl_library);
+    } else if (params->ccl_library != NULL) {
+        snprintf(buf, len, "vendor library %s (XCCL_CCL_LIBRARY)", params->ccl_library);
+    } else {
+        snprintf(buf, len, "a vendor library is looked for at the first call on device memory");
+    }
 }
 
 bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op)

@@ -19,8 +19,7 @@ static __thread char last_detail[1024];
 
 static const char *const level_names[] = {"", "error", "warning", "info", "trace"};
 
-/* %h is the host's name, %p the process id; everything else is taken as it is. */
-static void expand_file_name(const char *pattern, char *out, size_t len)
+void xc_expand_file_name(const char *pattern, char *out, size_t len)
 {
     size_t n = 0;
 
@@ -51,7 +50,7 @@ void xc_log_setup(enum xc_log_level level, const char *file)
     if (file == NULL) {
         return;
     }
-    expand_file_name(file, path, sizeof(path));
+    xc_expand_file_name(file, path, sizeof(path));
     FILE *stream = fopen(path, "ae");
     if (stream == NULL) {
         xc_warn("XCCL_LOG_FILE: cannot open %s (%s); messages go to stderr", path, strerror(errno));
@@ -68,9 +67,18 @@ void xc_log_set_rank(int rank)
     log_rank = rank;
 }
 
+/* One write a line, so that the lines of many ranks on one terminal do not mix. */
+static void put(const char *line, int n)
+{
+    pthread_mutex_lock(&log_lock);
+    FILE *stream = (log_stream != NULL) ? log_stream : stderr;
+    fwrite(line, 1, (size_t)n, stream);
+    fflush(stream);
+    pthread_mutex_unlock(&log_lock);
+}
+
 static void emit(enum xc_log_level level, const char *text)
 {
-    /* One write a line, so that the lines of many ranks on one terminal do not mix. */
     char line[1400];
     int  n;
 
@@ -83,11 +91,20 @@ static void emit(enum xc_log_level level, const char *text)
         n = (int)sizeof(line) - 1;
         line[n - 1] = '\n';
     }
-    pthread_mutex_lock(&log_lock);
-    FILE *stream = (log_stream != NULL) ? log_stream : stderr;
-    fwrite(line, 1, (size_t)n, stream);
-    fflush(stream);
-    pthread_mutex_unlock(&log_lock);
+    put(line, n);
+}
+
+void xc_log_line(const char *fmt, ...)
+{
+    char    line[1400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+    va_end(ap);
+    n = (n > (int)sizeof(line) - 2) ? (int)sizeof(line) - 2 : n;
+    line[n] = '\n';
+    put(line, n + 1);
 }
 
 void xc_log(enum xc_log_level level, const char *fmt, ...)

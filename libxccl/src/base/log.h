@@ -4,6 +4,7 @@
 #define XC_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <xccl/xccl.h>
 
@@ -33,6 +34,12 @@ XC_SHARED void xc_log_set_rank(int rank);
 /* Print one line. The newline is added. */
 XC_SHARED void xc_log(enum xc_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Print one line as it is, whatever the level: what the user has asked for. */
+XC_SHARED void xc_log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The name of a file with %h for the host's name, %p for the process's number. */
+XC_SHARED void xc_expand_file_name(const char *pattern, char *out, size_t len);
 
 #define xc_error(...) xc_log(XC_LOG_ERROR, __VA_ARGS__)
 #define xc_warn(...) xc_log(XC_LOG_WARN, __VA_ARGS__)

@@ -53,19 +53,6 @@ XC_SHARED const struct xc_params *xc_params(void);
  */
 XC_SHARED const char *xc_params_error(void);
 
-/* What the launcher calls this job, equal in all of its processes; false if it says nothing. */
-XC_SHARED bool xc_job_name(char *buf, size_t len);
-/* The socket to the launcher that this process began with, or -1. */
-XC_SHARED int xc_launcher_socket(void);
-
-/*
- * Do all streams of a device share one queue, because CUDA_DEVICE_MAX_CONNECTIONS or
- * GPU_MAX_HW_QUEUES asks the vendor's runtime for that?
- */
-XC_SHARED bool xc_one_hardware_queue(void);
-/* Has the user told the vendor's library not to reach the memory of other devices? */
-XC_SHARED bool xc_peers_disabled(void);
-
 /* One row for listings (xccl-info -c, docs). */
 struct xc_param_row {
     const char *name;     /* "XCCL_TIMEOUT" */

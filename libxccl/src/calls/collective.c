@@ -120,19 +120,17 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
     return true;
 }
 
-/* "1 KiB to 2 KiB": the sizes of a class. */
-static void class_text(int size_class, char *buf, size_t len)
+/* What MPI_Init could not say yet: nothing of a device is touched before the program uses one. */
+static void say_first_use(const struct xm_op *op)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    int                      power = size_class - 1;
+    static bool said; /* atomic */
 
-    if (size_class == 0) {
-        snprintf(buf, len, "0 B");
-        return;
+    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+        bool aware = xm_mpi_gpu_aware(op->dev->name);
+        xc_info("device memory is in use (%s); MPI is %sGPU-aware%s", op->dev->name,
+                aware ? "" : "not ",
+                aware ? "" : ", so calls that are left to it are staged through host memory");
     }
-    int up = power + 1;
-    snprintf(buf, len, "%d %s to %d %s", 1 << (power % 10), units[power / 10], 1 << (up % 10),
-             units[up / 10]);
 }
 
 /* At info once per collective, size class and path (rank 0), at trace every call (all ranks). */
@@ -157,7 +155,8 @@ static void log_choice(const struct xm_op *op, const struct xm_choice *choice, c
         ((__atomic_fetch_or(&seen[facts->coll][size_class], bit, __ATOMIC_RELAXED) & bit) != 0)) {
         return;
     }
-    class_text(size_class, sizes, sizeof(sizes));
+    xm_size_class_text(size_class, sizes, sizeof(sizes));
+    say_first_use(op);
     xc_info("%s of %s in %s on %d ranks: %s (%s)", xm_coll_name(facts->coll), sizes,
             xm_mem_name(facts->mem), facts->nranks, path, choice->reason);
 }

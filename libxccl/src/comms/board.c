@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/log.h"
-#include "base/params.h"
 #include "comms/mailbox.h"
 #include "comms/order.h"
 #include "comms/wait.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/params.h"
+#include "base/environment.h"
 #include "comms/board.h"
 #include "comms/vendor_comm.h"
 #include "comms/worker.h"

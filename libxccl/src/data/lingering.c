@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"

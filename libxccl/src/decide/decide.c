@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decide/decide.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -62,4 +63,18 @@ struct xm_choice xm_decide(const struct xm_table *tune, const struct xm_table *t
 int xm_size_class(uint64_t bytes)
 {
     return (bytes == 0) ? 0 : 64 - __builtin_clzll(bytes);
+}
+
+void xm_size_class_text(int size_class, char *buf, size_t len)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    int                      power = size_class - 1;
+
+    if (size_class == 0) {
+        snprintf(buf, len, "0 B");
+        return;
+    }
+    int up = power + 1;
+    snprintf(buf, len, "%d %s to %d %s", 1 << (power % 10), units[power / 10], 1 << (up % 10),
+             units[up / 10]);
 }

@@ -67,5 +67,7 @@ struct xm_choice xm_decide(const struct xm_table *tune, const struct xm_table *t
 
 /* 0 for no bytes, else 1 + the power of two that the size begins at: for "logged once" masks. */
 int xm_size_class(uint64_t bytes);
+/* "1 KiB to 2 KiB": the sizes of a class. */
+void xm_size_class_text(int size_class, char *buf, size_t len);
 
 #endif

@@ -12,6 +12,7 @@
 #include "data/flatten.h"
 #include "data/kernel_reduction.h"
 #include "direct/direct.h"
+#include "entries/announce.h"
 #include "entries/entries.h"
 #include "streams/streams.h"
 
@@ -47,6 +48,9 @@ static void start(void)
     } else if (xm_table_parse("built-in table", xm_table_builtin(), &xm_config.table) !=
                xcclSuccess) {
         xm_config.faulty = true;
+    }
+    if (initialized) {
+        xm_announce();
     }
 }
 

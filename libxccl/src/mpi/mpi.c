@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/mpi.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/log.h"
 #include "base/params.h"
@@ -31,6 +34,11 @@ static const struct function needed[] = {
 };
 
 static const struct xm_function_row functions[XM_NUM_FUNCTIONS] = {XM_FUNCTION_ROWS};
+
+const char *xm_mpi_function_name(enum xm_function function)
+{
+    return functions[function].name + 1;
+}
 
 int xm_mpi_arguments(enum xm_function function)
 {
@@ -133,4 +141,61 @@ bool xm_mpi_gpu_aware(const char *runtime)
         __atomic_store_n(answer, ask_gpu_aware(runtime) ? 2 : 1, __ATOMIC_RELAXED);
     }
     return __atomic_load_n(answer, __ATOMIC_RELAXED) == 2;
+}
+
+/* Each stretch of blanks becomes one; none at the ends. */
+static void squeeze(char *text)
+{
+    char *to = text;
+
+    for (const char *p = text; *p != '\0'; p++) {
+        if (!isspace((unsigned char)*p)) {
+            *to++ = *p;
+        } else if ((to > text) && (to[-1] != ' ')) {
+            *to++ = ' ';
+        }
+    }
+    if ((to > text) && (to[-1] == ' ')) {
+        to--;
+    }
+    *to = '\0';
+}
+
+/* "MPICH Version:  4.0.2", "MPI VERSION : CRAY MPICH version 8.1", "Open MPI v4.1.4, package: ..."
+ */
+static void shorten_version(char *text, char *buf, size_t len)
+{
+    static const char word[] = " version";
+
+    text[strcspn(text, "\n,")] = '\0';
+    char *value = strchr(text, ':');
+    if (value == NULL) {
+        squeeze(text);
+        snprintf(buf, len, "%s", text);
+        return;
+    }
+    *value++ = '\0';
+    squeeze(text);
+    squeeze(value);
+    size_t n = strlen(text), w = sizeof(word) - 1;
+    if ((n >= w) && (strcasecmp(text + n - w, word) == 0)) {
+        text[n - w] = '\0';
+    }
+    if (strcmp(text, "MPI") == 0) {
+        snprintf(buf, len, "%s", value);
+    } else {
+        snprintf(buf, len, "%s %s", text, value);
+    }
+}
+
+void xm_mpi_name(char *buf, size_t len)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
+    int  n = 0;
+
+    if ((xm_pmpi.Get_library_version(text, &n) != MPI_SUCCESS) || (text[0] == '\0')) {
+        snprintf(buf, len, "%s", XM_OPENMPI ? "an Open MPI" : "an MPICH");
+        return;
+    }
+    shorten_version(text, buf, len);
 }

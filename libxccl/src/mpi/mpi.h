@@ -30,6 +30,7 @@
     X(Initialized)                                                                                 \
     X(Finalized)                                                                                   \
     X(Query_thread)                                                                                \
+    X(Get_library_version)                                                                         \
     X(Allreduce)                                                                                   \
     X(Iallreduce)                                                                                  \
     X(Allgather)                                                                                   \
@@ -40,6 +41,7 @@
     X(Reduce_local)                                                                                \
     X(Comm_size)                                                                                   \
     X(Comm_rank)                                                                                   \
+    X(Comm_get_parent)                                                                             \
     X(Comm_remote_size)                                                                            \
     X(Comm_remote_group)                                                                           \
     X(Comm_create)                                                                                 \
@@ -65,6 +67,9 @@
     X(Comm_set_errhandler)                                                                         \
     X(Comm_call_errhandler)                                                                        \
     X(Errhandler_free)                                                                             \
+    X(Op_create)                                                                                   \
+    X(Op_free)                                                                                     \
+    X(Ireduce)                                                                                     \
     X(Add_error_class)                                                                             \
     X(Add_error_code)                                                                              \
     X(Add_error_string)                                                                            \
@@ -95,6 +100,8 @@
     X(Type_get_name)                                                                               \
     X(Type_free)                                                                                   \
     X(Type_dup)                                                                                    \
+    X(Type_contiguous)                                                                             \
+    X(Type_commit)                                                                                 \
     X(Info_get)                                                                                    \
     X(Info_set)                                                                                    \
     X(Type_create_keyval)                                                                          \
@@ -167,6 +174,8 @@ extern xm_function_t xm_mpi_functions[XM_NUM_FUNCTIONS];
 long xm_mpi_forward(enum xm_function function, int profiling, const long *args);
 /* Are we called from such a tool, on the way back? Then the call goes straight to the library. */
 bool xm_mpi_is_forwarded(void);
+/* "MPI_Allreduce". */
+const char *xm_mpi_function_name(enum xm_function function);
 /* Number of arguments of a function. */
 int xm_mpi_arguments(enum xm_function function);
 
@@ -175,6 +184,9 @@ void *xm_mpi_symbol(const char *name);
 
 /* Address of one of its variables (Open MPI's predefined handles), as the program knows it. */
 void *xm_mpi_variable(const char *name);
+
+/* "Open MPI v4.1.4", "MPICH 4.0.2": as the library calls itself, shortened. */
+void xm_mpi_name(char *buf, size_t len);
 
 /* Does the MPI library take buffers of this device runtime ("cuda", "rocm") itself? */
 bool xm_mpi_gpu_aware(const char *runtime);

@@ -205,3 +205,35 @@ def test_doctor_runs_a_job(tools, wide_slurm):
     found = json.loads(ended.stdout)
     assert [f["id"] for f in found["findings"]] == ["gpu-hidden"], ended.stdout
     assert ended.returncode == 1
+
+
+def test_ranks_that_do_not_know_of_each_other(tools, wide_slurm, tmp_path):
+    """srun --mpi=none in front of an MPI that wants another interface: a warning for each node."""
+    program = tools.folder.parent / "test/mpi/mpi_host-mpich"
+    if not program.exists():
+        pytest.skip("xccl was built without MPICH")
+    env = {**tools.environment(), "LD_PRELOAD": str(tools.folder / "lib/libxccl-mpi.so")}
+    if tools.sanitized:
+        env["LD_PRELOAD"] = tools.environment()["LD_PRELOAD"] + ":" + env["LD_PRELOAD"]
+    inner = ["env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}", program]
+
+    alone = wide_slurm.run("srun", "--mpi=none", "-N2", "-n4", *inner, env=env)
+    said = [line for line in alone.stderr.splitlines() if "is alone in MPI_COMM_WORLD" in line]
+    assert len(said) == 2, alone.stderr
+    assert all("srun started 4 processes (SLURM_STEP_NUM_TASKS=4)" in line for line in said)
+    assert all("srun --mpi=" in line for line in said)
+
+    one = wide_slurm.run("srun", "--mpi=none", "-n1", *inner, env=env)
+    assert one.returncode == 0 and "xccl" not in one.stderr, one.stderr
+
+    # A singleton of a batch script, in an allocation of many tasks.
+    out, done = tmp_path / "out", tmp_path / "done"
+    script = tmp_path / "job.sh"
+    words = " ".join(map(str, inner))
+    script.write_text(f"#!/bin/sh\nenv | grep ^SLURM_NTASKS\n{words}\necho $? >{done}\n")
+    wide_slurm.run("sbatch", "-N1", "-n4", "-o", out, script, env=env)
+    end = time.monotonic() + 30
+    while not done.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert done.exists() and done.read_text() == "0\n", wide_slurm.logs()
+    assert "SLURM_NTASKS=4" in out.read_text() and "xccl" not in out.read_text(), out.read_text()

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What variables of others say: launchers and the vendors' runtimes. Our own are in params.h. */
+#ifndef XC_BASE_ENVIRONMENT_H
+#define XC_BASE_ENVIRONMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/log.h"
+
+enum { XC_UNKNOWN = -1 };
+
+/* What the launcher of this process says of it; XC_UNKNOWN where it says nothing. */
+struct xc_launch {
+    const char *launcher; /* "Open MPI's mpirun" */
+    const char *variable; /* that says how many: "OMPI_COMM_WORLD_SIZE" */
+    const char *value;    /* of it, valid until the environment changes */
+    int         size;     /* processes that it started, or at least so many: */
+    bool        at_least;
+    int         rank; /* of this one among them */
+    int         local_rank;
+    bool        direct_slurm; /* srun started the ranks itself, by the interface of --mpi */
+};
+
+/*
+ * The launcher that started this process as one of its ranks; false if none did. A batch script, or
+ * an interactive shell of a job, is no rank, although it has Slurm's variables of the whole job.
+ */
+XC_SHARED bool xc_launch_read(struct xc_launch *launch_p);
+
+/* What the launcher calls this job, equal in all of its processes; false if it says nothing. */
+XC_SHARED bool xc_job_name(char *buf, size_t len);
+/* The socket to the launcher that this process began with, or -1. */
+XC_SHARED int xc_launcher_socket(void);
+
+/*
+ * Do all streams of a device share one queue, because CUDA_DEVICE_MAX_CONNECTIONS or
+ * GPU_MAX_HW_QUEUES asks the vendor's runtime for that?
+ */
+XC_SHARED bool xc_one_hardware_queue(void);
+/* Has the user told the vendor's library not to reach the memory of other devices? */
+XC_SHARED bool xc_peers_disabled(void);
+
+#endif

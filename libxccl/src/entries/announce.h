@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a user is told at the start of a job. */
+#ifndef XM_ENTRIES_ANNOUNCE_H
+#define XM_ENTRIES_ANNOUNCE_H
+
+/*
+ * With MPI initialised: at info that xccl is active, by rank 0; and a warning, once per node, where
+ * the launcher started several processes and each of them is alone. Loads nothing.
+ */
+void xm_announce(void);
+
+#endif

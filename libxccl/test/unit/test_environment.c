@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which launcher started a process, from the variables that each of them sets. */
+#include <stdlib.h>
+
+#include "base/environment.h"
+#include "check.h"
+
+/* Of one process: "NAME=value" and so on, up to NULL. */
+static bool read_with(const char *const *variables, struct xc_launch *launch)
+{
+    clearenv();
+    for (; *variables != NULL; variables++) {
+        putenv((char *)(size_t)*variables);
+    }
+    return xc_launch_read(launch);
+}
+
+#define READ(launch, ...) read_with((const char *const[]){__VA_ARGS__, NULL}, launch)
+
+static void test_launchers(void)
+{
+    struct xc_launch l;
+
+    CHECK(READ(&l, "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=3",
+               "OMPI_COMM_WORLD_LOCAL_RANK=1", "PMIX_RANK=3"),
+          "Open MPI");
+    CHECK_HAS(l.launcher, "Open MPI");
+    CHECK((l.size == 4) && (l.rank == 3) && (l.local_rank == 1) && !l.direct_slurm, "%d", l.size);
+    CHECK(READ(&l, "PMI_SIZE=2", "PMI_RANK=0", "MPI_LOCALNRANKS=2", "MPI_LOCALRANKID=0"), "Hydra");
+    CHECK_HAS(l.launcher, "Hydra");
+    CHECK((l.size == 2) && (l.local_rank == 0), "%d", l.size);
+    CHECK(READ(&l, "PMI_SIZE=8", "PALS_RANKID=5", "PALS_LOCAL_RANKID=1"), "PALS");
+    CHECK_HAS(l.launcher, "PALS");
+    CHECK((l.size == 8) && (l.rank == 5), "%d", l.size);
+    CHECK(READ(&l, "FLUX_JOB_SIZE=2", "FLUX_TASK_RANK=1", "FLUX_TASK_LOCAL_ID=1", "PMI_RANK=1"),
+          "Flux");
+    CHECK_HAS(l.launcher, "Flux");
+    CHECK(READ(&l, "PMI_SIZE=3", "PMI_RANK=2"), "another one with PMI");
+    CHECK((l.size == 3) && (l.local_rank == XC_UNKNOWN), "%d", l.size);
+    CHECK(READ(&l, "PMIX_RANK=2"), "another one with PMIx");
+    CHECK((l.size == 3) && l.at_least, "%d", l.size);
+    CHECK(READ(&l, "PMIX_RANK=0") && (l.size == XC_UNKNOWN), "the first of nobody knows how many");
+    CHECK(!READ(&l, "HOME=/"), "none");
+}
+
+static void test_slurm(void)
+{
+    struct xc_launch l;
+
+    CHECK(READ(&l, "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=2",
+               "SLURM_LOCALID=0", "SLURM_NTASKS=4"),
+          "a task of a step");
+    CHECK((l.size == 4) && (l.rank == 2) && l.direct_slurm, "%d", l.size);
+    CHECK(READ(&l, "SLURM_STEP_ID=1", "SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0", "SLURM_LOCALID=0",
+               "SLURM_NTASKS=1") &&
+              (l.size == 1),
+          "srun -n1");
+    /* The same variables, of the whole job, in what is no task of a step. */
+    CHECK(!READ(&l, "SLURM_JOB_ID=7", "SLURM_NTASKS=8", "SLURM_PROCID=0", "SLURM_LOCALID=0"),
+          "a batch script");
+    CHECK(!READ(&l, "SLURM_STEP_ID=4294967291", "SLURM_STEP_NUM_TASKS=8", "SLURM_PROCID=0",
+                "SLURM_LOCALID=0"),
+          "a batch script's own step");
+    CHECK(!READ(&l, "SLURM_STEP_ID=4294967290", "SLURM_STEP_NUM_TASKS=8", "SLURM_PROCID=0",
+                "SLURM_LOCALID=0"),
+          "an interactive step");
+    CHECK(!READ(&l, "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=0",
+                "SLURM_LOCALID=0", "SLURM_PTY_PORT=4711"),
+          "a shell of srun --pty");
+    CHECK(!READ(&l, "SLURM_JOB_ID=7", "SLURM_NTASKS=8"), "salloc");
+    /* mpirun starts its daemons by srun: one on each node, whatever the number of ranks. */
+    CHECK(READ(&l, "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=1", "SLURM_LOCALID=0",
+               "OMPI_COMM_WORLD_SIZE=1", "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_LOCAL_RANK=0"),
+          "one rank of mpirun on the second node");
+    CHECK((l.size == 1) && !l.direct_slurm, "%d", l.size);
+}
+
+static void test_odd_values(void)
+{
+    struct xc_launch l;
+
+    CHECK(!READ(&l, "OMPI_COMM_WORLD_RANK=", "OMPI_COMM_WORLD_SIZE=4"), "empty");
+    CHECK(!READ(&l, "PMI_RANK=-1", "PMI_SIZE=4"), "negative");
+    CHECK(!READ(&l, "PMI_RANK=1x", "PMI_SIZE=4"), "not a number");
+    CHECK(!READ(&l, "PMI_RANK=99999999999999999999", "PMI_SIZE=4"), "too large");
+    CHECK(READ(&l, "PMI_RANK=0", "PMI_SIZE=many") && (l.size == XC_UNKNOWN), "no size");
+}
+
+int main(void)
+{
+    test_launchers();
+    test_slurm();
+    test_odd_values();
+    return xt_done("the launcher's variables");
+}
