@@ -2,9 +2,9 @@
 /*
  * xccl-bind: give one rank its GPU, cores, memory and NIC, then become the program.
  *
- * The order of the files is the order of the work: launcher (which rank is this), site map and
- * machine (what is near what), visible (which GPUs may be seen), assign (who gets what; pure),
- * notes (what is wrong with it), act and report.
+ * The order of the files is the order of the work: launcher (which rank is this), program (which
+ * MPI it has), site map and machine (what is near what), visible (which GPUs may be seen), assign
+ * (who gets what; pure), notes (what is wrong with it), act and report.
  */
 #ifndef XCCL_TOOLS_BIND_H
 #define XCCL_TOOLS_BIND_H
@@ -121,6 +121,10 @@ struct candidate {
 /* launcher.c */
 void launch_read(struct launch *launch_p);
 
+/* program.c: the family whose ABI a program's file is linked with; scripts and others: unknown. */
+enum mpi { MPI_UNKNOWN, MPI_OPENMPI, MPI_MPICH };
+enum mpi program_mpi(const char *command);
+
 /* sitemap.c: false with a message on stderr. */
 bool site_map_read(const char *file, struct site_map *map_p);
 
@@ -169,9 +173,10 @@ struct note {
     char        text[400]; /* cause and remedy */
 };
 /* All that hold for this rank; the number of them. */
-int notes_collect(const struct launch *launch, const struct machine *machine,
-                  const struct visible *visible, const struct plan *plan,
-                  const struct cpus *allowed, struct note notes_p[MAX_NOTES]);
+int notes_collect(const struct options *options, const struct launch *launch,
+                  const struct machine *machine, const struct visible *visible,
+                  const struct plan *plan, const struct cpus *allowed,
+                  struct note notes_p[MAX_NOTES]);
 
 /* act.c: false with a message; what cannot be bound is explained, and is no failure. */
 bool act(const struct options *options, const struct machine *machine,

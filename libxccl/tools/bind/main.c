@@ -231,7 +231,7 @@ int main(int argc, char **argv)
     visible_read(&machine, &visible);
     find_allowed(&options, &machine, &launch, &allowed);
     plan_make(&options, &launch, &map, &machine, &visible, &allowed, &plan);
-    int nnotes = notes_collect(&launch, &machine, &visible, &plan, &allowed, notes);
+    int nnotes = notes_collect(&options, &launch, &machine, &visible, &plan, &allowed, notes);
     if (options.plan) {
         report_plan(&options, &launch, &machine, &visible, &plan, notes, nnotes);
         return 0;

@@ -100,14 +100,42 @@ static void check_mpich(const struct machine *machine, const struct share *own, 
     }
 }
 
-int notes_collect(const struct launch *launch, const struct machine *machine,
-                  const struct visible *visible, const struct plan *plan,
-                  const struct cpus *allowed, struct note notes_p[MAX_NOTES])
+/* mpirun of one MPI in front of a program of another: every process takes itself for the only one.
+ */
+static void check_launcher(const struct options *options, const struct launch *launch,
+                           struct list *list)
+{
+    const char *launcher = (launch->launcher != NULL) ? launch->launcher : "";
+    enum mpi    theirs = (strcmp(launcher, "Open MPI") == 0) ? MPI_OPENMPI
+                         : (strcmp(launcher, "Hydra") == 0)  ? MPI_MPICH
+                                                             : MPI_UNKNOWN;
+
+    /* Other launchers speak to several MPIs. */
+    if ((theirs == MPI_UNKNOWN) || (launch->size <= 1) || (options->command[0] == NULL)) {
+        return;
+    }
+    enum mpi ours = program_mpi(options->command[0]);
+    if ((ours != MPI_UNKNOWN) && (ours != theirs)) {
+        add(list, "launcher-mismatch",
+            "%s is linked with %s, and %s started it in %d processes, which will not know of each "
+            "other; start it with the mpirun or mpiexec of its own MPI",
+            options->command[0],
+            (ours == MPI_OPENMPI) ? "Open MPI" : "MPICH or an MPI with its ABI",
+            (theirs == MPI_OPENMPI) ? "Open MPI's mpirun" : "MPICH's mpiexec (Hydra)",
+            launch->size);
+    }
+}
+
+int notes_collect(const struct options *options, const struct launch *launch,
+                  const struct machine *machine, const struct visible *visible,
+                  const struct plan *plan, const struct cpus *allowed,
+                  struct note notes_p[MAX_NOTES])
 {
     struct list         list = {notes_p, 0};
     const struct share *own = &plan->share[(launch->local_rank > 0) ? launch->local_rank : 0];
     const char         *per_task = getenv("SLURM_CPUS_PER_TASK");
 
+    check_launcher(options, launch, &list);
     check_sharing(launch, machine, visible, &list);
     check_hidden(machine, visible, plan, &list);
     if (visible->foreign) {

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which MPI a program is linked with, by the libraries that its file names. */
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bind.h"
+
+/* A file in memory: nothing of it is believed before it was seen to lie within. */
+struct image {
+    const unsigned char *at;
+    size_t               bytes;
+};
+
+static bool holds(const struct image *image, uint64_t offset, uint64_t bytes)
+{
+    return (offset <= image->bytes) && (bytes <= image->bytes - offset);
+}
+
+static bool is_elf(const struct image *image)
+{
+    return holds(image, 0, sizeof(Elf64_Ehdr)) && (memcmp(image->at, ELFMAG, SELFMAG) == 0) &&
+           (image->at[EI_CLASS] == ELFCLASS64);
+}
+
+static bool program_header(const struct image *image, unsigned i, Elf64_Phdr *header_p)
+{
+    Elf64_Ehdr file;
+
+    memcpy(&file, image->at, sizeof(file));
+    uint64_t offset = file.e_phoff + (uint64_t)i * sizeof(*header_p);
+    if ((i >= file.e_phnum) || (file.e_phentsize != sizeof(*header_p)) || (offset < file.e_phoff) ||
+        !holds(image, offset, sizeof(*header_p))) {
+        return false;
+    }
+    memcpy(header_p, image->at + offset, sizeof(*header_p));
+    return true;
+}
+
+/* Where in the file an address of the program lies. */
+static bool offset_of(const struct image *image, uint64_t address, uint64_t *offset_p)
+{
+    Elf64_Phdr header;
+
+    for (unsigned i = 0; program_header(image, i, &header); i++) {
+        if ((header.p_type == PT_LOAD) && (address >= header.p_vaddr) &&
+            (address - header.p_vaddr < header.p_filesz)) {
+            *offset_p = header.p_offset + (address - header.p_vaddr);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The name of a library in the table of strings, or NULL. */
+static const char *text_at(const struct image *image, uint64_t offset)
+{
+    if (!holds(image, offset, 1) ||
+        (memchr(image->at + offset, '\0', image->bytes - offset) == NULL)) {
+        return NULL;
+    }
+    return (const char *)image->at + offset;
+}
+
+static enum mpi mpi_of_library(const char *name)
+{
+    static const struct {
+        const char *begins;
+        enum mpi    mpi;
+    } known[] = {
+        {"libmpich", MPI_MPICH},       {"libmpifort", MPI_MPICH},
+        {"libmpi.so.12", MPI_MPICH},   {"libmpi_cray", MPI_MPICH},
+        {"libmpi_gnu_", MPI_MPICH},    {"libmpi_intel", MPI_MPICH},
+        {"libmpi_nvidia", MPI_MPICH},  {"libmpi_amd", MPI_MPICH},
+        {"libmpi_mpifh", MPI_OPENMPI}, {"libmpi_usempi", MPI_OPENMPI},
+        {"libmpi.so.20", MPI_OPENMPI}, {"libmpi.so.40", MPI_OPENMPI},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strncmp(name, known[i].begins, strlen(known[i].begins)) == 0) {
+            return known[i].mpi;
+        }
+    }
+    return MPI_UNKNOWN;
+}
+
+static enum mpi mpi_of_image(const struct image *image)
+{
+    Elf64_Phdr dynamic = {.p_type = PT_NULL};
+    Elf64_Dyn  entry;
+    uint64_t   strings = 0, table;
+    enum mpi   found = MPI_UNKNOWN;
+
+    for (unsigned i = 0; program_header(image, i, &dynamic) && (dynamic.p_type != PT_DYNAMIC);
+         i++) {}
+    if ((dynamic.p_type != PT_DYNAMIC) || !holds(image, dynamic.p_offset, dynamic.p_filesz)) {
+        return MPI_UNKNOWN; /* linked statically */
+    }
+    uint64_t count = dynamic.p_filesz / sizeof(entry);
+    for (int pass = 0; pass < 2; pass++) { /* the table of strings may come behind the names */
+        for (uint64_t i = 0; i < count; i++) {
+            memcpy(&entry, image->at + dynamic.p_offset + i * sizeof(entry), sizeof(entry));
+            if (entry.d_tag == DT_STRTAB) {
+                strings = entry.d_un.d_ptr;
+            } else if ((pass == 1) && (entry.d_tag == DT_NEEDED) && (found == MPI_UNKNOWN) &&
+                       offset_of(image, strings + entry.d_un.d_val, &table)) {
+                const char *name = text_at(image, table);
+                found = (name != NULL) ? mpi_of_library(name) : MPI_UNKNOWN;
+            }
+        }
+    }
+    return found;
+}
+
+static enum mpi mpi_of_file(const char *path)
+{
+    struct image image = {NULL, 0};
+    struct stat  status;
+    enum mpi     mpi = MPI_UNKNOWN;
+    int          fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0) {
+        return MPI_UNKNOWN;
+    }
+    if ((fstat(fd, &status) == 0) && S_ISREG(status.st_mode) && (status.st_size > 0)) {
+        void *at = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (at != MAP_FAILED) {
+            image = (struct image){at, (size_t)status.st_size};
+            mpi = is_elf(&image) ? mpi_of_image(&image) : MPI_UNKNOWN;
+            munmap(at, image.bytes);
+        }
+    }
+    close(fd);
+    return mpi;
+}
+
+enum mpi program_mpi(const char *command)
+{
+    const char *path = getenv("PATH");
+    char        file[PATH_MAX];
+
+    if (strchr(command, '/') != NULL) {
+        return mpi_of_file(command);
+    }
+    while ((path != NULL) && (*path != '\0')) {
+        size_t n = strcspn(path, ":");
+        int    written = snprintf(file, sizeof(file), "%.*s/%s", (int)n, path, command);
+        if ((written > 0) && (written < (int)sizeof(file)) && (access(file, X_OK) == 0)) {
+            return mpi_of_file(file);
+        }
+        path += n + ((path[n] == ':') ? 1 : 0);
+    }
+    return MPI_UNKNOWN;
+}
