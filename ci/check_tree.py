@@ -21,6 +21,7 @@ TRAVEL = [
         "calls",
         "ops",
         "transfers",
+        "observe",
         "paths",
         "decide",
         "direct",

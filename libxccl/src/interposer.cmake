@@ -15,8 +15,8 @@ install(
   EXPORT XcclTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-file(GLOB XCCL_FAMILY_SOURCES CONFIGURE_DEPENDS entries/*.c calls/*.c ops/*.c transfers/*.c decide/*.c
-     paths/*.c direct/*.c streams/*.c data/*.c comms/*.c mpi/*.c)
+file(GLOB XCCL_FAMILY_SOURCES CONFIGURE_DEPENDS entries/*.c calls/*.c ops/*.c transfers/*.c observe/*.c
+     paths/*.c decide/*.c direct/*.c streams/*.c data/*.c comms/*.c mpi/*.c)
 list(REMOVE_ITEM XCCL_FAMILY_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/entries/dispatch.c)
 foreach(family IN LISTS XCCL_MPI_FAMILIES)
   set(target xccl-mpi-${family})
@@ -32,3 +32,4 @@ foreach(family IN LISTS XCCL_MPI_FAMILIES)
                INSTALL_RPATH "$ORIGIN/..")
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/xccl)
 endforeach()
+install(FILES observe/xccl-profile.schema.json DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -103,6 +103,9 @@ void xc_log_line(const char *fmt, ...)
     int n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
     va_end(ap);
     n = (n > (int)sizeof(line) - 2) ? (int)sizeof(line) - 2 : n;
+    while ((n > 0) && (line[n - 1] == ' ')) {
+        n--; /* of a table's last column */
+    }
     line[n] = '\n';
     put(line, n + 1);
 }

@@ -12,8 +12,8 @@
 
 extern char **environ;
 
-/* TIME: "auto" is -1, "off" 0. */
-enum kind { CHOICE, TEXT, NUMBER, TIME, FOREIGN };
+/* TIME: "auto" is -1, "off" 0. PROFILE: 0, 1, or a file, which is another field then. */
+enum kind { CHOICE, TEXT, NUMBER, TIME, PROFILE, FOREIGN };
 
 /*
  * The one table of variables. FOREIGN rows are read elsewhere (scripts, the simulation): they are
@@ -153,6 +153,14 @@ static const struct row rows[] = {
      AT(direct_memory),
      8,
      4096},
+    {{"XCCL_PROFILE", "0|1|FILE.json; %h is the host, %p the process", "0",
+      "Count and time every call; in MPI_Finalize rank 0 prints a table, and writes the same to "
+      "FILE.json. The same on all ranks.",
+      "libxccl-mpi"},
+     PROFILE,
+     AT(profile),
+     0,
+     0},
     {{"XCCL_DUMP_DIR", "path", "",
       "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
       "without it, the current folder, and nothing on an error.",
@@ -236,11 +244,29 @@ static void complain(const struct row *row, const char *value)
     }
 }
 
+/* A file's name ends in .json, so that no slip like "yes" or "on" becomes one. */
+static void set_profile(const struct row *row, const char *value)
+{
+    static const char ending[] = ".json";
+    size_t            len = strlen(value), least = sizeof(ending); /* one more before it */
+
+    if ((len >= least) && (strcmp(value + len - (least - 1), ending) == 0)) {
+        values.profile = 1;
+        values.profile_file = value;
+    } else if ((strcmp(value, "0") == 0) || (strcmp(value, "1") == 0)) {
+        values.profile = (value[0] == '1');
+    } else {
+        complain(row, value);
+    }
+}
+
 static void set(const struct row *row, const char *value)
 {
     char *field = (char *)&values + row->offset;
 
-    if (row->kind == TEXT) {
+    if (row->kind == PROFILE) {
+        set_profile(row, value);
+    } else if (row->kind == TEXT) {
         *(const char **)(void *)field = (value[0] != '\0') ? value : NULL;
     } else if (row->kind == CHOICE) {
         int i = choice_index(row->pub.allowed, value);

@@ -32,6 +32,8 @@ struct xc_params {
     long        scratch;       /* MiB of device memory that one collective may take */
     long        staging;       /* MiB of pinned host memory that copies may take */
     long        timeout;       /* seconds; 0: never */
+    int         profile;       /* bool */
+    const char *profile_file;  /* what the profile is written to as JSON, or NULL; %h, %p */
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         p2p;           /* enum xc_p2p */
     long        rendezvous;    /* bytes */

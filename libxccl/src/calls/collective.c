@@ -6,6 +6,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/facts.h"
+#include "calls/observed.h"
 #include "paths/direct.h"
 
 struct xm_config xm_config;
@@ -213,6 +214,9 @@ static int carry(struct xm_op *op, const struct xm_path *path)
         op->ordered = send && recv;
     }
     last_path = path->name;
+    if (__builtin_expect(xm_observing, 0)) {
+        xm_seen_op(op, path->name, path != &xm_path_mpi);
+    }
     if (op->call.form == XM_BLOCKING) {
         return xm_op_run(op, &last_path);
     }
@@ -311,6 +315,9 @@ static int serve_on_device(struct xm_op *op)
         path = vendor_or_mpi(op, &choice);
     }
     log_choice(op, &choice, path->name);
+    if (__builtin_expect(xm_observing, 0)) {
+        xm_seen_choice(op, &choice, available);
+    }
     return carry(op, path);
 }
 

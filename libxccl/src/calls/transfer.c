@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "calls/calls.h"
+#include "calls/observed.h"
 
 /* Split calls on files, until they end, and accesses to windows, until these are synchronised. */
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
@@ -169,6 +170,9 @@ static int with_request(struct xm_transfer *t, int profiling)
         return raise(xcclSystemError);
     }
     xcclResult_t res = (kept->form == 'P') ? xm_transfer_open(kept) : prepare(kept);
+    if (__builtin_expect(xm_observing, 0) && (kept->form == 'N')) {
+        xm_seen_transfer(kept);
+    }
     return (res == xcclSuccess) ? make_request(kept, profiling) : raise(res);
 }
 

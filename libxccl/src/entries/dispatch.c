@@ -198,7 +198,7 @@ static void set_up(void)
         if ((family != NULL) && (family->open(libmpi, next) != 0)) {
             family = NULL;
         }
-        if ((family != NULL) && !tool_behind) {
+        if ((family != NULL) && !tool_behind && !family->observes) {
             watched = family->watched();
             anchor_place = family->anchor();
         }

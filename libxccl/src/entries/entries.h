@@ -10,7 +10,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 5 };
+enum { XM_FAMILY_ABI = 6 };
 
 struct xm_family {
     unsigned    abi;
@@ -33,6 +33,8 @@ struct xm_family {
     const struct link_map *const *(*anchor)(void);
     /* But receives of messages are ours even then: enum xm_watched, which changes once. */
     const int *(*watched)(void);
+    /* Every call is to come to call(): the user wants them counted. Set by open(). */
+    int observes;
 };
 
 #define XM_FAMILY_SYMBOL "xccl_mpi_family"

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"
+#include "calls/observed.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
 #include "data/kernel_reduction.h"
@@ -51,6 +52,7 @@ static void start(void)
     }
     if (initialized) {
         xm_announce();
+        xm_observe_begin();
     }
 }
 
@@ -110,6 +112,7 @@ static int finalize(int profiling, const long *args)
         xm_streams_finalize();
         xm_ops_finalize();
         xm_rendezvous_finalize();
+        xm_observe_finalize();
         xm_comms_finalize();
         xm_flat_finalize();
         xm_progress_finalize();
@@ -269,6 +272,13 @@ static int comm_init_mpi(void **comm_p, long handle)
     return xm_comm_create(comm, dev, device, (xcclComm_t *)comm_p);
 }
 
+static long observed(enum xm_function function, int profiling, const long *args)
+{
+    return xm_observe(function, profiling, args, serve);
+}
+
+XCCL_EXPORT extern struct xm_family xccl_mpi_family;
+
 static int open_mpi(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
 {
     if (xm_mpi_open(libmpi, next) != xcclSuccess) {
@@ -276,18 +286,22 @@ static int open_mpi(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
         xc_warn("calls go to MPI alone: %s", xc_last_detail());
         return 1;
     }
+    if (xm_observe_open()) {
+        /* Calls that nobody observes pay nothing for it: another function serves those that are. */
+        xccl_mpi_family.call = observed;
+        xccl_mpi_family.observes = 1;
+    }
     return 0;
 }
 
-XCCL_EXPORT extern const struct xm_family xccl_mpi_family;
-const struct xm_family                    xccl_mpi_family = {
-                       .abi = XM_FAMILY_ABI,
-                       .name = XM_OPENMPI ? "openmpi" : "mpich",
-                       .open = open_mpi,
-                       .call = serve,
-                       .comm_init_mpi = comm_init_mpi,
-                       .last_path = xm_last_path,
-                       .last_message_path = xm_last_message_path,
-                       .anchor = xc_anchor_place,
-                       .watched = xm_rendezvous_watched,
+struct xm_family xccl_mpi_family = {
+    .abi = XM_FAMILY_ABI,
+    .name = XM_OPENMPI ? "openmpi" : "mpich",
+    .open = open_mpi,
+    .call = serve,
+    .comm_init_mpi = comm_init_mpi,
+    .last_path = xm_last_path,
+    .last_message_path = xm_last_message_path,
+    .anchor = xc_anchor_place,
+    .watched = xm_rendezvous_watched,
 };

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "observe/profile.h"
 
 enum { MAX_IDLE = 64 };
 
@@ -279,6 +280,9 @@ static void finish(struct xm_op *op, xcclResult_t res)
         op->code = xm_error_code(res, text);
     }
     op->path->release(op, res != xcclSuccess);
+    if (op->observed != 0) {
+        xm_profile_completed(op->observed - 1, xm_now_ns() - op->observed_ns);
+    }
     xm_request_complete(op);
 }
 

@@ -99,6 +99,9 @@ struct xm_op {
     int               holders; /* atomic: of this object, once it has a request */
     uint64_t          begun;   /* ns; 0 without XCCL_TIMEOUT */
 
+    int      observed;    /* row of the profile + 1, of one with a request; 0: not counted */
+    uint64_t observed_ns; /* when it started */
+
     char detail[512]; /* of a failure; last, since it is not cleared */
 };
 

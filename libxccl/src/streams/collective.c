@@ -2,6 +2,7 @@
 /* An enqueued collective, from its arguments to the way that carries it. */
 #include "base/log.h"
 #include "calls/facts.h"
+#include "calls/observed.h"
 #include "paths/direct.h"
 #include "streams/streams.h"
 
@@ -54,11 +55,19 @@ static enum way choose(struct xm_enqueued *e)
     xc_trace("enqueued %s of %llu bytes on %d ranks: %s (%s)", xm_coll_name(op->call.coll),
              (unsigned long long)op->facts.bytes, op->comm->size, xm_path_name(choice.path),
              (choice.reason != NULL) ? choice.reason : "");
+    if (__builtin_expect(xm_observing, 0)) {
+        xm_seen_choice(op, &choice, available);
+    }
     return (choice.path == XM_PATH_DIRECT) ? DIRECT : (choice.path == XM_PATH_CCL) ? CCL : STAGED;
 }
 
 static xcclResult_t carry(const struct xm_enqueue *q, struct xm_enqueued *e, enum way way)
 {
+    if (__builtin_expect(xm_observing, 0)) {
+        xm_seen_enqueued(&e->op, (way == STAGED)   ? "mpi-staged"
+                                 : (way == DIRECT) ? "direct"
+                                                   : "ccl");
+    }
     if (way == STAGED) {
         xm_set_last_path("mpi-staged");
         return xm_staged_collective(e);

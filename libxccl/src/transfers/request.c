@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comms/wait.h"
+#include "observe/profile.h"
 #include "transfers/transfer.h"
 
 __thread const char *xm_transfer_last_path = "mpi";
@@ -70,6 +72,9 @@ void xm_transfer_discard(struct xm_transfer *t)
 {
     MPI_Request request = t->request;
 
+    if (t->observed != 0) {
+        xm_profile_completed(t->observed - 1, xm_now_ns() - t->observed_ns);
+    }
     xm_access_end(t);
     xm_transfer_close(t);
     if (!t->generalised || (request == XM_HANDLE(MPI_REQUEST_NULL))) {

@@ -55,8 +55,10 @@ struct xm_transfer {
     bool                done;  /* MPI is ready with it and the data is where it belongs */
     bool                over;  /* MPI is ready with it */
     struct xm_transfer *next;
-    bool                access; /* to a window, of which something comes back */
-    struct xm_transfer *beside; /* the next of those */
+    bool                access;   /* to a window, of which something comes back */
+    struct xm_transfer *beside;   /* the next of those */
+    int                 observed; /* as of an operation (paths/path.h) */
+    uint64_t            observed_ns;
 
     struct xm_rendezvous rendezvous; /* last: its end is not cleared */
 };

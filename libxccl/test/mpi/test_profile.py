@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""XCCL_PROFILE: the numbers of calls that a program is known to make, merged over its ranks."""
+
+import json
+
+import jsonschema
+import pytest
+from mpi_harness import CCL, TOP
+
+SCHEMA = json.loads((TOP / "libxccl/src/observe/xccl-profile.schema.json").read_text())
+TITLE = r"^xccl profile: mpi_profile-"
+
+
+def profile(mpi, tmp_path, ranks, command, **options):
+    """Run a program with a profile; what it printed, and the file."""
+    file = tmp_path / "profile.json"
+    env = {"XCCL_PROFILE": str(file), **CCL, **options.pop("env", {})}
+    result = mpi.run(ranks, command, env=env, timeout=60, **options)
+    assert result.status == 0, result.out
+    assert len(result.lines("rank . *: over|rank .: over")) == ranks, result.out
+    assert len(result.lines(TITLE)) == 1, result.out
+    written = json.loads(file.read_text())
+    jsonschema.validate(written, SCHEMA)
+    assert written["ranks"] == written["ranks_merged"] == ranks
+    assert not file.with_suffix(".json.part").exists()
+    return result, written
+
+
+def rows(written, call, **facts):
+    return [
+        row
+        for row in written["rows"]
+        if row["call"] == call and all(row[name] == value for name, value in facts.items())
+    ]
+
+
+def check_host_rows(written, ranks):
+    (row,) = rows(written, "MPI_Allreduce", memory="host")
+    assert (row["calls"], row["bytes"]) == (10 * ranks, 10 * ranks * 4000)
+    assert (row["bytes_from"], row["bytes_below"]) == (2048, 4096)
+    assert (row["ranks"], row["on_ranks"], row["path"]) == (ranks, ranks, "host")
+    assert 0 < row["seconds_least"] <= row["seconds_most"] <= row["seconds"]
+    assert row["share"] == pytest.approx(row["seconds"] / written["run_seconds"], abs=1e-5)
+    (row,) = rows(written, "MPI_Bcast")
+    assert (row["calls"], row["ranks"], row["bytes"]) == (2 * ranks, ranks // 2, 2 * ranks * 100)
+    (row,) = rows(written, "MPI_Sendrecv")
+    assert (row["calls"], row["on_ranks"], row["bytes"], row["ranks"]) == (7, 1, 7 * 16, None)
+    (row,) = rows(written, "MPI_Barrier")
+    assert (row["calls"], row["bytes"]) == (ranks, 0)
+
+
+def test_host(mpi, tmp_path):
+    """Nothing of a device: rows of host memory, of one rank alone too."""
+    _, written = profile(mpi, tmp_path, 4, "mpi_profile none known", sim=None)
+    check_host_rows(written, 4)
+    assert {row["memory"] for row in written["rows"]} <= {"host", None}
+    assert written["run_seconds_most"] <= written["run_seconds"] < 60 * 4
+
+
+def test_device(family, tmp_path):
+    """Paths, the token that chose them, completions, and what the tables say otherwise."""
+    result, written = profile(family, tmp_path, 2, "mpi_profile cuda known")
+    check_host_rows(written, 2)
+    (row,) = rows(written, "MPI_Allreduce", memory="cuda")
+    assert (row["calls"], row["bytes"], row["path"]) == (10, 40000, "ccl")
+    assert row["reason"] == "XCCL_TUNE *:*:*:2-inf:ccl"
+    assert (row["otherwise"], row["otherwise_possible"]) == ("mpi", True)
+    assert row["completions"] == 0
+    for call, started in (("MPI_Iallreduce", 6), ("MPI_Allreduce_init", 4)):
+        (row,) = rows(written, call, memory="cuda")
+        assert (row["calls"], row["completions"]) == (started, started), row
+        assert row["completion_seconds"] > 0
+    (row,) = rows(written, "MPI_Isend", memory="cuda")
+    assert (row["calls"], row["completions"], row["bytes"]) == (4, 4, 4 * 16384), row
+    assert row["path"] in ("fetched", "mpi-staged")
+    (row,) = rows(written, "MPI_Recv", memory="cuda")
+    assert row["calls"] == 4
+    assert rows(written, "MPI_Start")[0]["calls"] == 4
+    assert sum(row["calls"] for row in rows(written, "MPI_Wait")) == 6 + 4 + 4
+    # The same for people.
+    assert result.lines(r"^Collectives on 2 ranks")
+    assert result.lines(
+        r"^  MPI_Allreduce  +2 KiB to 4 KiB  +cuda  +ccl  +10 .* mpi; XCCL_TUNE \*"
+    )
+    assert result.lines(r"^Messages, files, windows, packing")
+    assert result.lines(r"^Waiting and testing")
+
+
+def test_other_route(openmpi, tmp_path):
+    """On route mpi the tables still say what they would have chosen; nobody looked if it can."""
+    env = {"XCCL_ROUTE": "mpi"}
+    result, written = profile(openmpi, tmp_path, 2, "mpi_profile cuda known", env=env)
+    (row,) = rows(written, "MPI_Allreduce", memory="cuda")
+    assert (row["path"], row["reason"]) == ("mpi-staged", "XCCL_ROUTE is not xccl")
+    assert (row["otherwise"], row["otherwise_possible"]) == ("ccl", None)
+    assert result.lines(r"^  MPI_Allreduce .* ccl\?; XCCL_ROUTE is not xccl$")
+
+
+def test_more_kinds_than_rows(family, tmp_path):
+    """What has no room is counted all the same, on each rank and where they are merged."""
+    _, written = profile(family, tmp_path, 2, "mpi_profile none many", sim=None)
+    made = 2 * 2 * 19 * 12
+    assert sum(row["calls"] for row in written["rows"]) + written["lost_calls"] == made
+    assert 0 < written["lost_calls"] < made
+    assert len(written["rows"]) == 384
+
+
+def test_table_alone(openmpi, tmp_path):
+    """XCCL_PROFILE=1: a table where messages go, and no file."""
+    log = tmp_path / "log"
+    env = {"XCCL_PROFILE": "1", "XCCL_LOG_FILE": str(log)}
+    result = openmpi.run(1, "mpi_profile none many", sim=None, env=env, timeout=60)
+    assert result.status == 0 and not result.lines("xccl profile"), result.out
+    assert "xccl profile: mpi_profile-openmpi, 1 rank, " in log.read_text()
+    assert "Collectives on 1 rank\n" in log.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_off(openmpi):
+    result = openmpi.run(2, "mpi_profile none known", sim=None, timeout=60)
+    assert result.status == 0 and not result.lines("xccl"), result.out
+
+
+def test_unwritable(openmpi, tmp_path):
+    """The job has ended well by then: a warning with the cause."""
+    env = {"XCCL_PROFILE": str(tmp_path / "no/such/folder.json")}
+    result = openmpi.run(2, "mpi_profile none known", sim=None, env=env, timeout=60)
+    assert result.status == 0, result.out
+    assert len(result.lines(r"warning: XCCL_PROFILE: cannot write .*: No such file")) == 1
+    assert result.lines(TITLE)
+
+
+@pytest.mark.parametrize("value", ["yes", "", ".json"])
+def test_wrong_value(openmpi, value):
+    openmpi.run_heard(
+        lambda r: f"XCCL_PROFILE={value} is not allowed; it takes 0|1|FILE.json" in r.out,
+        1,
+        "mpi_profile none known",
+        sim=None,
+        env={"XCCL_PROFILE": value},
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize("who", ["first", "others"])
+def test_on_some_ranks_only(mpi, who):
+    """A launcher that hands the variable to some ranks: the job ends, and says what is missing."""
+    test = "=" if who == "first" else "!="
+    script = (
+        f'[ "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" {test} 0 ] && export XCCL_PROFILE=1; exec "$@"'
+    )
+    program = mpi.program("mpi_profile")
+    command = ["/bin/sh", "-c", script, "sh", program, "none", "known"]
+    result = mpi.run(3, command, sim=None, env={"XCCL_TIMEOUT": "1"}, timeout=40)
+    assert result.status == 0 and not result.timed_out, result.out
+    assert len(result.lines("rank .: over")) == 3
+    alone = result.lines("THESE ARE THE CALLS OF RANK 0 ALONE")
+    assert len(alone) == (1 if who == "first" else 0), result.out
+
+
+def test_enqueued(openmpi, tmp_path):
+    """Calls on a stream have rows of their own, with the path that they were enqueued on."""
+    file = tmp_path / "profile.json"
+    env = {"XCCL_PROFILE": str(file), **CCL}
+    openmpi.run(2, "mpi_streams cuda collectives", env=env, timeout=60).good()
+    written = json.loads(file.read_text())
+    jsonschema.validate(written, SCHEMA)
+    found = rows(written, "MPIX_Allreduce_enqueue", ranks=2, memory="cuda")
+    assert found and {row["path"] for row in found} <= {"ccl", "direct", "mpi-staged"}
+    assert sum(row["bytes"] for row in found) > 0
