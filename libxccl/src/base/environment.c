@@ -106,6 +106,34 @@ int xc_launcher_socket(void)
     return ((fd != NULL) && (fd[0] >= '0') && (fd[0] <= '9')) ? atoi(fd) : -1;
 }
 
+/* Not in privileged programs: they name files with code. */
+static const char *file_with_code(const char *name)
+{
+    const char *value = secure_getenv(name);
+
+    return ((value != NULL) && (value[0] != '\0')) ? value : NULL;
+}
+
+const char *xc_nvtx_library(void)
+{
+    return file_with_code("NVTX_INJECTION64_PATH");
+}
+
+bool xc_rocm_profiler(void)
+{
+    /* Of rocprofiler-sdk's tools, rocprofv3, rocprof and rocprofv2. */
+    static const char *const names[] = {"ROCP_TOOL_LIBRARIES", "ROCPROF_MARKER_API_TRACE",
+                                        "HSA_TOOLS_LIB", "ROCPROFILER_ROCTX_TRACE"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = file_with_code(names[i]);
+        if ((value != NULL) && (strcmp(value, "0") != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool xc_peers_disabled(void)
 {
     const char *value = getenv("NCCL_P2P_DISABLE"); /* RCCL's as well */

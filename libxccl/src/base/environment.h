@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What variables of others say: launchers and the vendors' runtimes. Our own are in params.h. */
+/* What variables of others say: launchers, profilers and the vendors' runtimes. Our own are in
+ * params.h. */
 #ifndef XC_BASE_ENVIRONMENT_H
 #define XC_BASE_ENVIRONMENT_H
 
@@ -32,6 +33,11 @@ XC_SHARED bool xc_launch_read(struct xc_launch *launch_p);
 XC_SHARED bool xc_job_name(char *buf, size_t len);
 /* The socket to the launcher that this process began with, or -1. */
 XC_SHARED int xc_launcher_socket(void);
+
+/* The library of an attached tool that understands NVTX (Nsight Systems), or NULL. */
+XC_SHARED const char *xc_nvtx_library(void);
+/* Is a profiler of ROCm's attached? */
+XC_SHARED bool xc_rocm_profiler(void);
 
 /*
  * Do all streams of a device share one queue, because CUDA_DEVICE_MAX_CONNECTIONS or

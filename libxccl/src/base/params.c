@@ -161,6 +161,14 @@ static const struct row rows[] = {
      AT(profile),
      0,
      0},
+    {{"XCCL_RANGES", "auto|off", "auto",
+      "Whether an attached profiler is told of each call: ranges of NVTX (Nsight Systems) or roctx "
+      "(rocprof).",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(ranges),
+     0,
+     0},
     {{"XCCL_DUMP_DIR", "path", "",
       "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
       "without it, the current folder, and nothing on an error.",

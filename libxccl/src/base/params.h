@@ -16,6 +16,8 @@ enum xc_memory { XC_MEMORY_SAME, XC_MEMORY_MIXED };
 enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
 enum xc_p2p { XC_P2P_AUTO, XC_P2P_STAGED, XC_P2P_MPI };
 
+enum xc_ranges { XC_RANGES_AUTO, XC_RANGES_OFF };
+
 enum xc_direct { XC_DIRECT_AUTO, XC_DIRECT_ON, XC_DIRECT_OFF };
 
 struct xc_params {
@@ -34,6 +36,7 @@ struct xc_params {
     long        timeout;       /* seconds; 0: never */
     int         profile;       /* bool */
     const char *profile_file;  /* what the profile is written to as JSON, or NULL; %h, %p */
+    int         ranges;        /* enum xc_ranges */
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         p2p;           /* enum xc_p2p */
     long        rendezvous;    /* bytes */

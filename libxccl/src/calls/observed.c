@@ -8,6 +8,7 @@
 #include "calls/calls.h"
 #include "comms/wait.h"
 #include "observe/profile.h"
+#include "observe/ranges.h"
 
 bool xm_observing;
 
@@ -20,7 +21,8 @@ struct seen {
     int              ranks;
     const char      *memory, *path, *reason, *other;
     bool             unsure;
-    int              row; /* of an operation that is counted already, or -1 */
+    int              row;    /* of an operation that is counted already, or -1 */
+    bool             ranged; /* a range with the name of the path is open */
 };
 
 /* The call that this thread is in; what MPI or a tool calls meanwhile is part of it. */
@@ -58,7 +60,9 @@ static enum xm_function without_c(enum xm_function f)
 
 bool xm_observe_open(void)
 {
-    xm_observing = (xc_params()->profile != 0);
+    bool ranges = xm_ranges_open();
+
+    xm_observing = ranges || (xc_params()->profile != 0);
     return xm_observing;
 }
 
@@ -254,11 +258,16 @@ long xm_observe(enum xm_function function, int profiling, const long *args,
         return serve(function, profiling, args);
     }
     current = &seen;
+    xm_range_push(xm_mpi_function_name(function));
     uint64_t begun = xm_now_ns();
     long     res = xm_is_transfer(function)
                        ? serve_message(function, profiling, args, serve, &message_path)
                        : serve(function, profiling, args);
     uint64_t ns = xm_now_ns() - begun;
+    if (seen.ranged) {
+        xm_range_pop();
+    }
+    xm_range_pop();
     if (xm_profile_on() && ((int)res == MPI_SUCCESS)) {
         count(&seen, message_path, ns);
     }
@@ -267,6 +276,15 @@ long xm_observe(enum xm_function function, int profiling, const long *args,
 }
 
 /* ---- from inside ---- */
+
+/* The path is known now; its range ends with the call. */
+static void range_of_path(const char *path)
+{
+    if (!current->ranged && !is_start(current->function)) {
+        xm_range_push(path);
+        current->ranged = true;
+    }
+}
 
 void xm_seen_choice(const struct xm_op *op, const struct xm_choice *choice, unsigned available)
 {
@@ -303,6 +321,7 @@ void xm_seen_op(struct xm_op *op, const char *path, bool completes)
     current->ranks = (op->comm != NULL) ? op->comm->size : 1;
     current->memory = (on_device && (op->dev != NULL)) ? xm_mem_name(op->facts.mem) : "host";
     current->path = path;
+    range_of_path(path);
     if ((op->call.form == XM_BLOCKING) || (!completes && !in_wait) || !xm_profile_on()) {
         return;
     }
@@ -348,5 +367,6 @@ void xm_seen_enqueued(const struct xm_op *op, const char *path)
                               ? xm_mem_name(op->facts.mem)
                               : "host";
         current->path = path;
+        range_of_path(path);
     }
 }

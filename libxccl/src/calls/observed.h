@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls as the user sees them: counted and timed for XCCL_PROFILE.
+ * Calls as the user sees them: counted and timed for XCCL_PROFILE, and as ranges of a profiler.
  *
- * Where that is not asked for, none of this is called: the family's entry point is another function
+ * Where neither is asked for, none of this is called: the family's entry point is another function
  * then, and what is inside of a call asks xm_observing first.
  */
 #ifndef XM_CALLS_OBSERVED_H
@@ -13,7 +13,7 @@
 /* Set before the first call is served. */
 extern bool xm_observing;
 
-/* Is it asked for? */
+/* Is anything asked for? Opens what an attached profiler wants to be told by. */
 bool xm_observe_open(void);
 /* With MPI initialised: count from here on. */
 void xm_observe_begin(void);
