@@ -12,9 +12,10 @@ HEAD = """\
 <!-- Rendered by ci/render-reference from libxccl/src/base/params.c; do not edit. -->
 # Variables
 
-Each is read once, at the first call. A name that begins with `XCCL_` and is not here, or a value
-that is not allowed, is an error that names it. `xccl-info -c` prints the values in force and where
-they come from.
+Each is read once, at the first call. A value that is not allowed is an error that names the
+variable. Of a name that begins with `XCCL_` and is not here rank 0 warns, unless module systems set
+it (`XCCL_DIR`, `XCCL_HOME`, `XCCL_BASE`, `XCCL_INC`, `XCCL_INCLUDE`, `XCCL_LIB`, `XCCL_BIN`,
+`XCCL_VERSION`). `xccl-info -c` prints the values in force and where they come from.
 
 | variable | takes | default | meaning | read by |
 |---|---|---|---|---|

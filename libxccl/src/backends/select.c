@@ -97,6 +97,7 @@ static xcclResult_t choose(void)
 {
     const struct xc_params *params = xc_params();
 
+    xc_params_warn(true);
     if (xc_params_error() != NULL) {
         return xc_fail(xcclInvalidUsage, "%s", xc_params_error());
     }

@@ -223,6 +223,7 @@ static const char *const foreign_prefixes[] = {"XCCL_SIM_", "XCCL_ENV_", "XCCL_T
 static struct xc_params values;
 static const char      *texts[NUM_ROWS]; /* from the environment, or NULL */
 static char             fault[512];
+static char             unknown[1024]; /* a sentence for each name that nobody knows */
 static pthread_once_t   once = PTHREAD_ONCE_INIT;
 
 /* Index of value in "a|b|c", or -1. */
@@ -336,16 +337,36 @@ static int find_row(const char *name, size_t len)
     return -1;
 }
 
-static void complain_unknown(const char *name, size_t len)
+/* Of other parts of the product, and what module systems set for every package. */
+static bool is_known_elsewhere(const char *name, size_t len)
+{
+    static const char *const of_modules[] = {"XCCL_DIR", "XCCL_HOME",    "XCCL_BASE",
+                                             "XCCL_INC", "XCCL_INCLUDE", "XCCL_LIB",
+                                             "XCCL_BIN", "XCCL_VERSION"};
+
+    for (size_t i = 0; i < sizeof(foreign_prefixes) / sizeof(foreign_prefixes[0]); i++) {
+        if (strncmp(name, foreign_prefixes[i], strlen(foreign_prefixes[i])) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof(of_modules) / sizeof(of_modules[0]); i++) {
+        if ((strlen(of_modules[i]) == len) && (strncmp(name, of_modules[i], len) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No reason to end a job: centres and users have variables of their own under this prefix. */
+static void note_unknown(const char *name, size_t len)
 {
     char        typed[64];
     size_t      best = 4; /* further away is not a likely slip */
     const char *meant = NULL;
+    size_t      used = strlen(unknown), room = sizeof(unknown) - used;
 
-    for (size_t i = 0; i < sizeof(foreign_prefixes) / sizeof(foreign_prefixes[0]); i++) {
-        if (strncmp(name, foreign_prefixes[i], strlen(foreign_prefixes[i])) == 0) {
-            return;
-        }
+    if (is_known_elsewhere(name, len)) {
+        return;
     }
     snprintf(typed, sizeof(typed), "%.*s", (int)((len < 60) ? len : 60), name);
     for (int i = 0; i < NUM_ROWS; i++) {
@@ -355,13 +376,9 @@ static void complain_unknown(const char *name, size_t len)
             meant = rows[i].pub.name;
         }
     }
-    if ((fault[0] == '\0') && (meant != NULL)) {
-        snprintf(fault, sizeof(fault), "%s is not a variable of xccl; did you mean %s?", typed,
-                 meant);
-    } else if (fault[0] == '\0') {
-        snprintf(fault, sizeof(fault),
-                 "%s is not a variable of xccl; unset it (xccl-info -c lists all)", typed);
-    }
+    snprintf(unknown + used, room, "%s%s is not a variable of xccl and has no effect%s%s%s",
+             (used > 0) ? "; " : "", typed, (meant != NULL) ? "; did you mean " : "",
+             (meant != NULL) ? meant : "", (meant != NULL) ? "?" : " (xccl-info -c lists all)");
 }
 
 static void load(void)
@@ -381,7 +398,7 @@ static void load(void)
         if (strncmp(*e, "XCCL_", 5) == 0) {
             size_t len = (size_t)(strchrnul(*e, '=') - *e);
             if (find_row(*e, len) < 0) {
-                complain_unknown(*e, len);
+                note_unknown(*e, len);
             }
         }
     }
@@ -398,6 +415,22 @@ const char *xc_params_error(void)
 {
     pthread_once(&once, load);
     return (fault[0] != '\0') ? fault : NULL;
+}
+
+const char *xc_params_unknown(void)
+{
+    pthread_once(&once, load);
+    return (unknown[0] != '\0') ? unknown : NULL;
+}
+
+void xc_params_warn(bool here)
+{
+    static bool done; /* atomic */
+    const char *names = xc_params_unknown();
+
+    if (!__atomic_exchange_n(&done, true, __ATOMIC_RELAXED) && here && (names != NULL)) {
+        xc_warn("%s", names);
+    }
 }
 
 const struct xc_param_row *xc_param_rows(size_t *count_p)

@@ -53,10 +53,18 @@ struct xc_params {
 XC_SHARED const struct xc_params *xc_params(void);
 
 /*
- * The first fault of the environment (mistyped name, value out of range) as a sentence that names
- * the variable and what is allowed, or NULL when all is well.
+ * The first fault of the environment (a value that is not allowed) as a sentence that names the
+ * variable and what is allowed, or NULL when all is well.
  */
 XC_SHARED const char *xc_params_error(void);
+
+/*
+ * Names that begin with XCCL_ and belong to nobody, each with what was most likely meant, as a text
+ * for a warning; NULL if there are none.
+ */
+const char *xc_params_unknown(void);
+/* Warn of them, the first time that this is called in a process; here: not another rank does. */
+XC_SHARED void xc_params_warn(bool here);
 
 /* One row for listings (xccl-info -c, docs). */
 struct xc_param_row {

@@ -24,13 +24,14 @@ static bool            started; /* atomic */
 static void start(void)
 {
     const struct xc_params *params = xc_params();
-    int                     rank, initialized = 0;
+    int                     rank = 0, initialized = 0;
 
     if ((xm_pmpi.Initialized(&initialized) == MPI_SUCCESS) && initialized &&
         (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank) == MPI_SUCCESS)) {
         xc_log_set_rank(rank);
         xm_records_init();
     } /* else the program uses sessions alone */
+    xc_params_warn(rank == 0);
     xm_call_init();
     xm_types_init();
     xm_transfers_init();

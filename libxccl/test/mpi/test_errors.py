@@ -25,7 +25,6 @@ def test_fatal(mpi):
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ("XCCL_TIMEOU=5", "XCCL_TIMEOUT"),
         ("XCCL_TIMEOUT=-1", "XCCL_TIMEOUT=-1"),
         ("XCCL_TIMEOUT=soon", "XCCL_TIMEOUT=soon"),
         ("XCCL_LOG=loud", "XCCL_LOG=loud"),
@@ -53,15 +52,30 @@ def test_settings(openmpi, setting, named):
 
 
 def test_settings_of_host_programs(mpi):
-    """MPI_Init itself reports a wrong variable: a program without devices hears of it too."""
+    """MPI_Init itself reports a wrong value: a program without devices hears of it too."""
     mpi.run_heard(
-        lambda r: "XCCL_TIMEOU is not a variable of xccl" in r.out,
+        lambda r: "XCCL_TIMEOUT=soon is not allowed" in r.out,
         2,
         "mpi_host",
         sim=None,
-        env={"XCCL_TIMEOU": "5"},
+        env={"XCCL_TIMEOUT": "soon"},
         timeout=30,
     )
+
+
+def test_unknown_variables(mpi):
+    """A name that nobody knows is a warning of rank 0; what module systems set is not even that."""
+    env = {"XCCL_TIMEOU": "5", "XCCL_OF_OUR_CENTRE": "1", "XCCL_HOME": "/opt", "XCCL_LIB": "/opt"}
+    result = mpi.run(2, "mpi_host", sim=None, env=env, timeout=30)
+    assert result.status == 0, result.out
+    (line,) = result.lines("xccl")
+    assert line.startswith("xccl[0] warning: ")
+    assert (
+        "XCCL_TIMEOU is not a variable of xccl and has no effect; did you mean XCCL_TIMEOUT?"
+        in line
+    )
+    assert "XCCL_OF_OUR_CENTRE is not" in line
+    assert "XCCL_HOME" not in line and "XCCL_LIB" not in line
 
 
 def test_unequal_memory(openmpi):

@@ -8,12 +8,13 @@
 #include "base/params.h"
 #include "check.h"
 
-/* In a child whose environment is the given variables: print the error, or "fine". */
+/* In a child whose environment is the given variables: print the error, the warning, or "fine". */
 static int child(void)
 {
-    const char *error = xc_params_error();
+    const char *error = xc_params_error(), *unknown = xc_params_unknown();
 
-    printf("%s", (error != NULL) ? error : "fine");
+    printf("%s", (error != NULL) ? error : (unknown != NULL) ? "warning: " : "fine");
+    printf("%s", ((error == NULL) && (unknown != NULL)) ? unknown : "");
     return 0;
 }
 
@@ -67,15 +68,50 @@ static void test_faults(const char *self)
     expect(self, "XCCL_TIMEOUT=99999999999999999999", "is not allowed");
     expect(self, "XCCL_CHECK=2", "XCCL_CHECK=2 is not allowed; it takes 0|1 (default 0)");
     expect(self, "XCCL_CCL=Nccl", "XCCL_CCL=Nccl is not allowed");
+    expect(self, "XCCL_PROFILE=yes", "XCCL_PROFILE=yes is not allowed; it takes 0|1|FILE.json");
+    expect(self, "XCCL_PROFILE=.json", "is not allowed");
+    expect(self, "XCCL_PROFILE=a.json", "fine");
+    expect(self, "XCCL_RANGES=on", "XCCL_RANGES=on is not allowed; it takes auto|off");
     expect(self, "XCCL_TIMOUT=3",
-           "XCCL_TIMOUT is not a variable of xccl; did you mean XCCL_TIMEOUT");
+           "warning: XCCL_TIMOUT is not a variable of xccl and has no effect; did you mean "
+           "XCCL_TIMEOUT?");
     expect(self, "XCCL_TUNES=x", "did you mean XCCL_TUNE?");
     expect(self, "XCCL_SOMETHING_ELSE=1",
-           "XCCL_SOMETHING_ELSE is not a variable of xccl; unset it");
+           "warning: XCCL_SOMETHING_ELSE is not a variable of xccl and has no effect (xccl-info");
+    /* What module systems set, and no slip of it. */
+    static const char *const silent[] = {
+        "XCCL_DIR=/opt",     "XCCL_HOME=/opt",        "XCCL_BASE=/opt",
+        "XCCL_ROOT=/opt",    "XCCL_INC=/opt/include", "XCCL_INCLUDE=/opt/include",
+        "XCCL_LIB=/opt/lib", "XCCL_BIN=/opt/bin",     "XCCL_VERSION=1.0"};
+    for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+        expect(self, silent[i], "fine");
+    }
+    expect(self, "XCCL_HOM=/opt", "XCCL_HOM is not a variable of xccl");
     expect(self, "XCCL_SIM_FAIL=whatever", "fine");
     expect(self, "XCCL_SITE=anything", "fine");
     expect(self, "XCCL_TIMEOUT=0", "fine");
     expect(self, "XCCLTIMEOUT=0", "fine");
+}
+
+/* All of them are named, however many; a wrong value beside them stays an error. */
+static void test_several(const char *self)
+{
+    static char names[40][32];
+    char       *env[42] = {(char *)(size_t) "XCCL_TIMOUT=1", (char *)(size_t) "XCCL_LOGS=2", NULL};
+    char        out[2048];
+
+    run(self, env, out, sizeof(out));
+    CHECK_HAS(out, "did you mean XCCL_TIMEOUT?; XCCL_LOGS is not");
+    for (int i = 0; i < 40; i++) {
+        snprintf(names[i], sizeof(names[i]), "XCCL_OF_ANOTHER_KIND_%d=1", i);
+        env[i] = names[i];
+    }
+    env[40] = (char *)(size_t) "XCCL_CHECK=7";
+    run(self, env, out, sizeof(out));
+    CHECK_HAS(out, "XCCL_CHECK=7 is not allowed");
+    env[40] = NULL;
+    run(self, env, out, sizeof(out));
+    CHECK_HAS(out, "XCCL_OF_ANOTHER_KIND_0 is not a variable");
 }
 
 static void test_values(void)
@@ -113,6 +149,7 @@ int main(int argc, char **argv)
     }
     clearenv();
     test_faults(argv[0]);
+    test_several(argv[0]);
     setenv("XCCL_TIMEOUT", "7", 1);
     setenv("XCCL_CCL", "rccl", 1);
     setenv("XCCL_ROUTE", "ucc-ccl", 1);

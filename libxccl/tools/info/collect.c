@@ -142,10 +142,13 @@ static void collect_ccls(struct info *info)
 void info_collect_config(struct info *info)
 {
     const char      *fault = xc_params_error();
+    const char      *unknown = xc_params_unknown();
     struct xm_table *tune = NULL;
 
     info->tune = xc_params()->tune;
     info->table = xm_table_builtin();
+    xc_params_warn(false); /* main() does */
+    snprintf(info->unknown, sizeof(info->unknown), "%s", (unknown != NULL) ? unknown : "");
     if (fault != NULL) {
         snprintf(info->fault, sizeof(info->fault), "%s", fault);
     } else if ((info->tune != NULL) &&

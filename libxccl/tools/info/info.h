@@ -55,7 +55,8 @@ struct info {
     char                         backend_why[1024];
     const char                  *tune; /* XCCL_TUNE or NULL */
     const char                  *table;
-    char                         fault[1024]; /* of the configuration, "" if none */
+    char                         fault[1024];   /* of the configuration, "" if none */
+    char                         unknown[1024]; /* variables that nobody reads, "" if none */
 };
 
 /* collect.c; with_devices starts the device runtimes, with_ccl opens vendor libraries. */

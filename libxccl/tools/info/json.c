@@ -187,5 +187,7 @@ void info_print_json(const struct info *info, bool with_devices)
     json_field(stdout, "built_in", info->table);
     printf("},\n  ");
     path_field("fault", info->fault);
+    printf(",\n  ");
+    path_field("unknown", info->unknown);
     printf("\n}\n");
 }

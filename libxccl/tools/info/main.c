@@ -105,6 +105,10 @@ int main(int argc, char **argv)
     } else {
         info_print(&info, options.devices);
     }
+    if (info.unknown[0] != '\0') {
+        fflush(stdout);
+        fprintf(stderr, "xccl-info: warning: %s\n", info.unknown);
+    }
     if (info.fault[0] != '\0') {
         fflush(stdout);
         fprintf(stderr, "xccl-info: %s\n", info.fault);
