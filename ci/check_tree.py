@@ -23,6 +23,7 @@ TRAVEL = [
         "transfers",
         "observe",
         "paths",
+        "tables",
         "decide",
         "direct",
         "data",

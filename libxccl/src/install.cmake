@@ -26,3 +26,11 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/XcclConfigVersion.c
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/XcclConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/XcclConfigVersion.cmake DESTINATION ${XCCL_CMAKE_DIR})
 install(EXPORT XcclTargets NAMESPACE Xccl:: DESTINATION ${XCCL_CMAKE_DIR})
+
+# Tuning tables: the stage has them too, so that tests run from there.
+file(GLOB XCCL_TABLE_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tables/*.table)
+foreach(file IN LISTS XCCL_TABLE_FILES)
+  get_filename_component(name ${file} NAME)
+  configure_file(${file} ${PROJECT_BINARY_DIR}/stage/share/xccl/tables/${name} COPYONLY)
+endforeach()
+install(FILES ${XCCL_TABLE_FILES} DESTINATION ${CMAKE_INSTALL_DATADIR}/xccl/tables)

@@ -16,7 +16,7 @@ install(
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 file(GLOB XCCL_FAMILY_SOURCES CONFIGURE_DEPENDS entries/*.c calls/*.c ops/*.c transfers/*.c observe/*.c
-     paths/*.c decide/*.c direct/*.c streams/*.c data/*.c comms/*.c mpi/*.c)
+     tables/*.c decide/*.c paths/*.c direct/*.c streams/*.c data/*.c comms/*.c mpi/*.c)
 list(REMOVE_ITEM XCCL_FAMILY_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/entries/dispatch.c)
 foreach(family IN LISTS XCCL_MPI_FAMILIES)
   set(target xccl-mpi-${family})

@@ -24,6 +24,22 @@ extern "C" {
  */
 XCCL_EXPORT xcclResult_t xcclCommInitMPI(xcclComm_t *comm_p, MPI_Comm mpi_comm);
 
+/**
+ * @brief Put other rows of a tuning table in the place of those of `XCCL_TUNE`, in this process.
+ *
+ * The rows decide from the next collective on. They have the form `coll:bytes:mem:ranks:path`, as
+ * in `XCCL_TUNE`, joined by `#` or each on a line of its own. This is for programs that measure, as
+ * xccl-tune does; a program that computes leaves the choice to tables.
+ * @param[in] rows  Text, of which nothing is kept; NULL takes the rows of `XCCL_TUNE` again.
+ * @return ::xcclSuccess; ::xcclInvalidArgument where the text is wrong, with xcclGetLastError()
+ *         naming the place, and nothing changed; ::xcclInvalidUsage before MPI_Init and after
+ *         MPI_Finalize.
+ * @note Local, but all ranks have to give the same text, between the same two collectives of every
+ *       communicator, and with no collective under way: else they take different paths, and wait
+ *       for each other.
+ */
+XCCL_EXPORT xcclResult_t xcclTuneMPI(const char *rows);
+
 #ifdef __cplusplus
 }
 #endif

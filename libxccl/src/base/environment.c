@@ -141,6 +141,15 @@ bool xc_peers_disabled(void)
     return (value != NULL) && (value[0] != '\0') && (strcmp(value, "0") != 0);
 }
 
+void xc_network_variables_get(struct xc_network_variables *v)
+{
+    const char *verbs = getenv("NCCL_IB_DISABLE"); /* RCCL's as well, like the others */
+
+    v->net = getenv("NCCL_NET");
+    v->plugin = getenv("NCCL_NET_PLUGIN");
+    v->no_verbs = (verbs != NULL) && (verbs[0] != '\0') && (strcmp(verbs, "0") != 0);
+}
+
 bool xc_one_hardware_queue(void)
 {
     static const char *const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "GPU_MAX_HW_QUEUES", NULL};

@@ -39,6 +39,13 @@ XC_SHARED const char *xc_nvtx_library(void);
 /* Is a profiler of ROCm's attached? */
 XC_SHARED bool xc_rocm_profiler(void);
 
+/* What the vendor's library is told of its network; NULL where nothing is said. */
+struct xc_network_variables {
+    const char *net, *plugin;
+    bool        no_verbs;
+};
+void xc_network_variables_get(struct xc_network_variables *v);
+
 /*
  * Do all streams of a device share one queue, because CUDA_DEVICE_MAX_CONNECTIONS or
  * GPU_MAX_HW_QUEUES asks the vendor's runtime for that?

@@ -25,6 +25,8 @@ struct xc_params {
     const char *ccl_library;   /* path or NULL */
     int         route;         /* enum xc_route */
     const char *tune;          /* text of XCCL_TUNE or NULL */
+    const char *table;         /* XCCL_TABLE or NULL */
+    const char *site;          /* XCCL_SITE or NULL */
     int         log;           /* enum xc_log_level */
     const char *log_file;      /* NULL: stderr; %h host, %p pid */
     int         check;         /* bool */

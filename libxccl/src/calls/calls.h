@@ -7,10 +7,8 @@
 
 /* State of the interposer, valid once it has started. */
 struct xm_config {
-    struct xm_table *tune;   /* of XCCL_TUNE, or NULL */
-    struct xm_table *table;  /* in force where tune says nothing */
-    bool             check;  /* XCCL_CHECK */
-    bool             faulty; /* the environment is wrong: everything goes to MPI */
+    bool check;  /* XCCL_CHECK */
+    bool faulty; /* the environment is wrong: everything goes to MPI */
 };
 extern struct xm_config xm_config;
 

@@ -290,8 +290,13 @@ static int serve_on_device(struct xm_op *op)
     if (res != xcclSuccess) {
         return raise(op, res, xc_last_detail());
     }
+    const struct xm_rules *rules;
+    res = xm_rules_of(xm, &rules);
+    if (res != xcclSuccess) {
+        return raise(op, res, xc_last_detail());
+    }
     unsigned         available = available_paths(op);
-    struct xm_choice choice = xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
+    struct xm_choice choice = xm_decide(rules, available, &op->facts);
     if (choice.path != XM_PATH_MPI) {
         if (xm_comm_state_now(xm) == XM_COMM_BROKEN) {
             return raise(op, xcclInvalidUsage, xm->reason);
@@ -305,8 +310,8 @@ static int serve_on_device(struct xm_op *op)
     if (choice.path == XM_PATH_DIRECT) {
         path = &xm_path_direct;
         if (op->mapped || xm_direct_is_checked(op)) {
-            struct xm_choice other = xm_decide(xm_config.tune, xm_config.table,
-                                               available & ~(1u << XM_PATH_DIRECT), &op->facts);
+            struct xm_choice other =
+                xm_decide(rules, available & ~(1u << XM_PATH_DIRECT), &op->facts);
             op->otherwise = (other.path == XM_PATH_CCL) && (xm_comm_state_now(xm) == XM_COMM_READY)
                                 ? &xm_path_ccl
                                 : path_to_mpi(op);

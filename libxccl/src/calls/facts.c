@@ -6,6 +6,7 @@
 #include "backends/backend.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "tables/tables.h"
 
 bool xm_coll_needs_agreement(enum xm_coll coll)
 {
@@ -311,4 +312,16 @@ double xm_facts_saving_us(const struct xm_facts *facts)
     double staged = 12.0 + bytes / 2000.0, vendor = 18.0 + bytes / 150000.0;
 
     return (staged > vendor) ? staged - vendor : 0.0;
+}
+
+xcclResult_t xm_rules_of(struct xm_comm *xm, const struct xm_rules **rules_p)
+{
+    if (__builtin_expect(xm->rules == NULL, 0)) {
+        xcclResult_t res = xm_tables_rules(&xm->setting, &xm->rules);
+        if (res != xcclSuccess) {
+            return res;
+        }
+    }
+    *rules_p = xm->rules;
+    return xcclSuccess;
 }

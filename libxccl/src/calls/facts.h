@@ -29,6 +29,9 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p);
 const char *xm_facts_obstacle(struct xm_op *op);
 const char *xm_facts_vendor_obstacle(const struct xm_op *op);
 
+/* The rules in force on a communicator: the same on all its ranks. */
+xcclResult_t xm_rules_of(struct xm_comm *xm, const struct xm_rules **rules_p);
+
 /* The facts of one rank alone, without asking anybody: for XCCL_CHECK. */
 bool xm_facts_local(struct xm_op *op);
 

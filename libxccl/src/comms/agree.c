@@ -61,7 +61,7 @@ static xcclResult_t make_room(struct xm_comm *xm, size_t mine, size_t all)
     return xcclSuccess;
 }
 
-static xcclResult_t post_cards(struct xm_comm *xm)
+static xcclResult_t post_cards(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
 {
     int          bytes = (int)xm_card_bytes();
     xcclResult_t res = make_room(xm, xm_card_bytes(), xm_card_bytes() * (size_t)xm->size);
@@ -69,7 +69,7 @@ static xcclResult_t post_cards(struct xm_comm *xm)
     if (res != xcclSuccess) {
         return res;
     }
-    xm_card_fill(xm, xm->checkin.mine);
+    xm_card_fill(xm, dev, device, xm->checkin.mine);
     if (xm_pmpi.Iallgather(xm->checkin.mine, bytes, XM_HANDLE(MPI_BYTE), xm->checkin.all, bytes,
                            XM_HANDLE(MPI_BYTE), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
         end_checkin(xm);
@@ -349,7 +349,7 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     }
     if ((res == xcclSuccess) && (xm->state == XM_COMM_NEW) &&
         (xm->checkin.kind == XM_CHECKIN_NONE)) {
-        res = post_cards(xm);
+        res = post_cards(xm, dev, device);
         if ((res == xcclSuccess) && blocking) {
             res = finish_checkin(xm, true);
         }

@@ -8,13 +8,28 @@
 /* What a rank says of itself at the first operation on device memory (cards.c). */
 struct xm_card;
 size_t xm_card_bytes(void);
-void   xm_card_fill(struct xm_comm *xm, struct xm_card *card);
+void   xm_card_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                    struct xm_card *card);
 /* Judge the cards of all ranks, alike on every rank and in the same operation. */
 xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards, bool blocking);
 /* In a blocking operation, once for a communicator: has every rank the slots of all? */
 xcclResult_t xm_seats_agree(struct xm_comm *xm);
 /* The answer to that, however it was found: the same on all ranks, in the same operation. */
 void xm_seats_apply(struct xm_comm *xm, bool all_see);
+
+/* Of it, what tuning tables ask for (setting.c). */
+struct xm_setting_card {
+    char     gpu[96];
+    uint64_t tables; /* digest of the files that were read */
+    int32_t  fabric, gpu_aware;
+};
+void xm_setting_fill(const struct xc_device_ops *dev, int device, struct xm_setting_card *card);
+/* Before the ranks have agreed. */
+void xm_setting_begin(struct xm_setting *setting, int nranks);
+/* hosts: a number of each rank's node, which is sorted; card_of: finds a rank's part. */
+void xm_setting_agree(struct xm_comm *xm, uint64_t *hosts,
+                      const struct xm_setting_card *(*card_of)(const void *cards, int rank),
+                      const void *cards);
 
 /*
  * How the direct path, which lies above, joins the ranks of a communicator: each says what it has

@@ -25,6 +25,7 @@ struct xm_card {
     int      world_rank;
     int      number; /* a communicator's, on the rank that is its first */
     struct xm_board_address board;
+    struct xm_setting_card  setting;
     int                     result; /* of this rank's look at the vendor's library */
     int                     version;
     char                    library[16];
@@ -56,7 +57,8 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-void xm_card_fill(struct xm_comm *xm, struct xm_card *card)
+void xm_card_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                  struct xm_card *card)
 {
     const struct xc_params *p = xc_params();
     const char             *name = "";
@@ -79,6 +81,7 @@ void xm_card_fill(struct xm_comm *xm, struct xm_card *card)
     free(ranks);
     xm_board_take(&card->board);
     xm->slot = card->board.slot;
+    xm_setting_fill(dev, device, &card->setting);
     if ((p->route != XC_ROUTE_XCCL) || (p->ccl == XC_CCL_NONE)) {
         return;
     }
@@ -232,11 +235,39 @@ static uint64_t order_id(const struct xm_card *first)
     return (id != 0) ? id : 1;
 }
 
+static const struct xm_setting_card *setting_of(const void *cards, int rank)
+{
+    return &((const struct xm_card *)cards)[rank].setting;
+}
+
+/* What cannot be found out on a rank that is out of memory must not differ from the others'. */
+static xcclResult_t apply_setting(struct xm_comm *xm, const struct xm_card *cards)
+{
+    uint64_t *hosts = malloc((size_t)xm->size * sizeof(*hosts));
+
+    if (hosts == NULL) {
+        return xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);
+    }
+    for (int i = 0; i < xm->size; i++) {
+        hosts[i] = cards[i].board.host;
+    }
+    xm_setting_agree(xm, hosts, setting_of, cards);
+    if (cards[0].result == xcclSuccess) {
+        snprintf(xm->setting.ccl, sizeof(xm->setting.ccl), "%s", cards[0].library);
+        xm->setting.ccl_version = cards[0].version;
+    }
+    free(hosts);
+    return xcclSuccess;
+}
+
 xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards, bool blocking)
 {
     uint64_t     cost = 0;
     xcclResult_t res = judge_variables(cards, xm->size);
 
+    if (res == xcclSuccess) {
+        res = apply_setting(xm, cards);
+    }
     if (res != xcclSuccess) {
         return res;
     }

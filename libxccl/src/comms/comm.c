@@ -152,6 +152,7 @@ static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
         return xc_fail(xcclInvalidArgument, "not a valid MPI communicator");
     }
     xm->inter = (inter != 0);
+    xm_setting_begin(&xm->setting, xm->size);
     snprintf(xm->id, sizeof(xm->id), "%s",
              (comm == XM_HANDLE(MPI_COMM_WORLD)) ? "world" : "unknown");
     xm->group = number_group(xm);
@@ -231,6 +232,15 @@ xcclResult_t xm_comm_get(MPI_Comm comm, struct xm_comm **xm_p)
     xm_comm_use(value);
     *xm_p = value;
     return xcclSuccess;
+}
+
+void xm_comms_forget_rules(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct xm_comm *xm = all; xm != NULL; xm = xm->next) {
+        xm->rules = NULL;
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 void xm_comm_freeing(MPI_Comm comm)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/setting.h"
 #include "comms/board.h"
 #include "comms/vendor_comm.h"
 #include "device/device.h"
@@ -57,6 +58,9 @@ struct xm_comm {
     double              saved_us;     /* what the vendor's path would have saved so far */
     struct xm_vendor   *vendor;       /* of READY */
 
+    struct xm_setting      setting; /* what tuning tables are chosen by */
+    const struct xm_rules *rules;   /* in force here; NULL: to be asked for (calls/choose.c) */
+
     /* The direct path (agreement.h), joined by all ranks at once. */
     enum { XM_DIRECT_UNKNOWN, XM_DIRECT_JOINED, XM_DIRECT_NEVER } direct_state;
     struct xm_direct *direct;
@@ -94,6 +98,9 @@ void xm_comm_freed(void);
  * its number on the communicator's slots, 0 where there are none.
  */
 uint64_t xm_comm_call(struct xm_comm *xm, enum xm_board_memory memory, enum xm_coll coll);
+
+/* Other rules are in force: each communicator asks for its own anew. */
+void xm_comms_forget_rules(void);
 
 /* Has any communicator slots? Then calls are counted in all cases. */
 bool xm_comms_have_seats(void);
@@ -143,6 +150,9 @@ void xm_agree_finalize(void);
 /* A communicator for the program itself, of all ranks of comm. Collective and blocking. */
 xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int device,
                             xcclComm_t *xcomm_p);
+
+/* A digest of the tuning tables that this rank has read; set before the first call. */
+extern uint64_t (*xm_comm_tables)(void);
 
 /* A number for what this rank's MPI does with integers; data/ sets it before the first call. */
 extern uint64_t (*xm_comm_arithmetic)(void);

@@ -7,57 +7,90 @@
 #include "base/log.h"
 #include "decide/table.h"
 
-/*
- * On one node kernels of our own, where they are; else the vendor's library. Measured on 2 and 4
- * H200s (docs/benchmarks/direct.md), where NCCL is faster for long reductions.
- */
-static const char builtin[] = "reduce:128m-inf:*:2:ccl"
-                              "#reduce:6m-inf:*:3-8:ccl#allreduce:96m-inf:*:3-8:ccl"
-                              "#*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:1:mpi";
+/* A row for one collective on communicators of one size. */
+struct rule {
+    uint64_t        bytes_first, bytes_last; /* both included */
+    uint32_t        mems;
+    enum xm_path_id path;
+    const char     *text;
+};
 
-const char *xm_table_builtin(void)
+/* Those of collective c are rules[first[c]] up to rules[first[c + 1]]. */
+struct xm_rules {
+    uint32_t    first[XM_NUM_COLLS + 1];
+    struct rule rules[];
+};
+
+static bool concerns(const struct xm_row *row, int coll, int nranks)
 {
-    return builtin;
+    return (((row->colls >> coll) & 1) != 0) && ((uint64_t)nranks >= row->ranks_low) &&
+           ((uint64_t)nranks <= row->ranks_high);
 }
 
-static const struct xm_token *first_match(const struct xm_table *table, unsigned available,
-                                          const struct xm_facts *facts)
+/* Count the rules of all collectives, and fill them in where there are any. */
+static uint32_t fill(const struct xm_table *const *tables, size_t count, int nranks,
+                     struct xm_rules *rules)
 {
-    if (table == NULL) {
-        return NULL;
-    }
-    for (size_t i = 0; i < table->count; i++) {
-        const struct xm_token *t = &table->tokens[i];
-        if (((t->colls >> facts->coll) & 1) && ((t->mems >> facts->mem) & 1) &&
-            (facts->bytes >= t->bytes_low) &&
-            ((facts->bytes < t->bytes_high) || (t->bytes_high == XM_INF)) &&
-            ((uint64_t)facts->nranks >= t->ranks_low) &&
-            ((uint64_t)facts->nranks <= t->ranks_high) && ((available >> t->path) & 1)) {
-            return t;
+    uint32_t n = 0;
+
+    for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
+        if (rules != NULL) {
+            rules->first[coll] = n;
+        }
+        for (size_t t = 0; t < count; t++) {
+            for (size_t i = 0; i < tables[t]->count; i++) {
+                const struct xm_row *row = &tables[t]->rows[i];
+                if (!concerns(row, coll, nranks)) {
+                    continue;
+                }
+                if (rules != NULL) {
+                    uint64_t last = (row->bytes_high == XM_INF) ? XM_INF : row->bytes_high - 1;
+                    rules->rules[n] =
+                        (struct rule){row->bytes_low, last, row->mems, row->path, row->text};
+                }
+                n++;
+            }
         }
     }
-    return NULL;
+    if (rules != NULL) {
+        rules->first[XM_NUM_COLLS] = n;
+    }
+    return n;
 }
 
-struct xm_choice xm_decide(const struct xm_table *tune, const struct xm_table *table,
-                           unsigned available, const struct xm_facts *facts)
+xcclResult_t xm_rules_make(const struct xm_table *const *tables, size_t count, int nranks,
+                           struct xm_rules **rules_p)
 {
-    struct xm_choice choice = {XM_PATH_MPI, facts->obstacle};
+    size_t           n = fill(tables, count, nranks, NULL);
+    struct xm_rules *rules = malloc(sizeof(*rules) + n * sizeof(rules->rules[0]));
 
+    if (rules == NULL) {
+        return xc_fail(xcclSystemError, "out of memory for %zu rules of tuning tables", n);
+    }
+    fill(tables, count, nranks, rules);
+    *rules_p = rules;
+    return xcclSuccess;
+}
+
+void xm_rules_free(struct xm_rules *rules)
+{
+    free(rules);
+}
+
+struct xm_choice xm_decide(const struct xm_rules *rules, unsigned available,
+                           const struct xm_facts *facts)
+{
     if (facts->obstacle != NULL) {
-        return choice;
+        return (struct xm_choice){XM_PATH_MPI, facts->obstacle};
     }
-    const struct xm_token *token = first_match(tune, available, facts);
-    if (token == NULL) {
-        token = first_match(table, available, facts);
+    const struct rule *end = rules->rules + rules->first[facts->coll + 1];
+    for (const struct rule *r = rules->rules + rules->first[facts->coll]; r < end; r++) {
+        if ((facts->bytes >= r->bytes_first) && (facts->bytes <= r->bytes_last) &&
+            ((r->mems >> facts->mem) & 1) && ((available >> r->path) & 1)) {
+            return (struct xm_choice){r->path, r->text};
+        }
     }
-    if (token == NULL) {
-        choice.reason = "no token of the tables matches";
-        return choice;
-    }
-    choice.path = token->path;
-    choice.reason = token->text;
-    return choice;
+    return (struct xm_choice){XM_PATH_MPI, "no row of the tables matches"};
 }
 
 int xm_size_class(uint64_t bytes)

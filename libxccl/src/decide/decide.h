@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which path serves a call. Pure functions: no MPI, no device, no environment.
+ * Which path serves a call. Pure functions: no MPI, no device, no environment, no file.
  *
- * A table is text: `coll:bytes:mem:ranks:path` tokens joined by '#'; the first that matches wins.
- *   coll   allreduce, bcast, ... or * for all
- *   bytes  lo-hi, from lo and below hi; sizes take k, m, g (powers of 1024) and inf; or *
- *   mem    cuda, rocm, cuda_managed, rocm_managed, or *
- *   ranks  lo-hi, both included, or one number, or *
- *   path   mpi, ccl, direct
- * What "bytes" counts: allreduce, bcast, reduce: the vector; reduce_scatter(_block): what a rank
- * receives (on average); allgather(v), gather(v), scatter(v): a rank's part (on average);
- * alltoall(v): what goes from one rank to another (on average); all others: the vector, or a rank's
- * part.
+ * Tables (table.h) are text. Those whose conditions hold for a communicator are made into rules
+ * once for its number of ranks; a call looks at the few rules of its collective.
  */
 #ifndef XM_DECIDE_DECIDE_H
 #define XM_DECIDE_DECIDE_H
@@ -42,28 +34,23 @@ struct xm_facts {
 
 struct xm_choice {
     enum xm_path_id path;
-    const char     *reason; /* static or the table's text: valid as long as the table */
+    const char     *reason; /* static or a row's text: valid as long as its table */
 };
 
-struct xm_table; /* immutable once parsed */
+struct xm_table;
+struct xm_rules; /* immutable */
 
 /*
- * Parse text. On failure the detail names the table, the token and its column (from 1), and what is
- * allowed there.
- * source: what to call the table in messages ("XCCL_TUNE").
+ * The rows of these tables that can match a communicator of nranks, in their order. The tables have
+ * to live as long.
  */
-xcclResult_t xm_table_parse(const char *source, const char *text, struct xm_table **table_p);
-void         xm_table_free(struct xm_table *table);
+xcclResult_t xm_rules_make(const struct xm_table *const *tables, size_t count, int nranks,
+                           struct xm_rules **rules_p);
+void         xm_rules_free(struct xm_rules *rules);
 
-/* The table in force where nothing better is known; its first line says who measured it. */
-const char *xm_table_builtin(void);
-
-/*
- * The path of a call: the first token that matches in tune, then in table (either may be NULL),
- * whose path is in available (a bit per path). MPI if none does.
- */
-struct xm_choice xm_decide(const struct xm_table *tune, const struct xm_table *table,
-                           unsigned available, const struct xm_facts *facts);
+/* The first rule that matches and whose path is in available (a bit per path); MPI if none does. */
+struct xm_choice xm_decide(const struct xm_rules *rules, unsigned available,
+                           const struct xm_facts *facts);
 
 /* 0 for no bytes, else 1 + the power of two that the size begins at: for "logged once" masks. */
 int xm_size_class(uint64_t bytes);

@@ -1,252 +1,171 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A table from its text: comments, head, rows. */
 #include "decide/table.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "decide/parse.h"
 
-static const char *const coll_names[XM_NUM_COLLS] = {
-#define XM_COLL_NAME(name, small, capitals, n, ni, np, kinds) [XM_##capitals] = #small,
-    XM_COLLECTIVES(XM_COLL_NAME)
-#undef XM_COLL_NAME
-};
+/*
+ * On one node kernels of our own, where they are; else the vendor's library. Measured on 2 and 4
+ * H200s (docs/benchmarks/direct.md), where NCCL is faster for long reductions. The files of
+ * libxccl/tables/ say it for these machines, and more cautiously for others.
+ */
+static const char builtin[] = "reduce:128m-inf:*:2:ccl"
+                              "#reduce:6m-inf:*:3-8:ccl#allreduce:96m-inf:*:3-8:ccl"
+                              "#*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:1:mpi";
 
-static const char *const mem_names[XM_NUM_MEMS] = {
-    [XM_MEM_CUDA] = "cuda",
-    [XM_MEM_ROCM] = "rocm",
-    [XM_MEM_CUDA_MANAGED] = "cuda_managed",
-    [XM_MEM_ROCM_MANAGED] = "rocm_managed",
-};
-
-static const char *const path_names[XM_NUM_PATHS] = {
-    [XM_PATH_MPI] = "mpi",
-    [XM_PATH_CCL] = "ccl",
-    [XM_PATH_DIRECT] = "direct",
-};
-
-const char *xm_mem_name(enum xm_mem mem)
+const char *xm_table_builtin(void)
 {
-    return mem_names[mem];
+    return builtin;
 }
 
-const char *xm_path_name(enum xm_path_id path)
-{
-    return path_names[path];
-}
-
-/* A stretch of the text. */
-struct part {
-    const char *at;
-    size_t      len;
+struct parser {
+    struct xm_place  place;
+    bool             file;
+    uint32_t         seen; /* keys of the head */
+    size_t           room;
+    struct xm_table *table;
 };
 
-/* Where we are, for messages. */
-struct place {
-    const char *source;
-    const char *text;
-    struct part token;
-};
-
-static xcclResult_t complain(const struct place *place, struct part part, const char *what,
-                             const char *allowed)
+static xcclResult_t add_row(struct parser *p)
 {
-    return xc_fail(xcclInvalidArgument, "%s: column %zu: %s '%.*s' in token '%.*s'; allowed: %s",
-                   place->source, (size_t)(part.at - place->text) + 1, what, (int)part.len, part.at,
-                   (int)place->token.len, place->token.at, allowed);
-}
+    struct xm_table *t = p->table;
+    struct xm_row    row = {0};
 
-static bool is_word(struct part part, const char *word)
-{
-    return (strlen(word) == part.len) && (strncmp(part.at, word, part.len) == 0);
-}
-
-static int find_word(struct part part, const char *const *words, int count)
-{
-    for (int i = 0; i < count; i++) {
-        if (is_word(part, words[i])) {
-            return i;
+    if (t->count == p->room) {
+        size_t         room = (p->room == 0) ? 16 : 2 * p->room;
+        struct xm_row *rows = realloc(t->rows, room * sizeof(*rows));
+        if (rows == NULL) {
+            return xc_fail(xcclSystemError, "%s: out of memory", p->place.source);
         }
+        t->rows = rows;
+        p->room = room;
     }
-    return -1;
+    xcclResult_t res = xm_parse_row(&p->place, &row);
+    if (res == xcclSuccess) {
+        t->rows[t->count++] = row;
+    }
+    return res;
 }
 
-/* One of words, or '*' for all of them: as bits. */
-static bool parse_words(struct part part, const char *const *words, int count, uint32_t *bits_p)
+static xcclResult_t parse_rows(struct parser *p, struct xm_part line)
 {
-    int i = find_word(part, words, count);
+    xcclResult_t res = xcclSuccess;
 
-    if (is_word(part, "*")) {
-        *bits_p = ((uint32_t)1 << count) - 1;
-    } else if (i >= 0) {
-        *bits_p = (uint32_t)1 << i;
-    } else {
-        return false;
+    while ((res == xcclSuccess) && xm_part_cut(&line, '#', &p->place.whole)) {
+        res = add_row(p);
     }
-    return true;
+    return res;
 }
 
-/* Digits with an optional k, m or g, or "inf"; sizes only if suffixes. */
-static bool parse_number(struct part part, bool suffixes, uint64_t *value_p)
+static bool is_comment(struct xm_part line)
 {
-    uint64_t value = 0;
-    size_t   i = 0;
+    return (line.len == 0) ||
+           ((line.at[0] == '#') && ((line.len == 1) || (line.at[1] == ' ') ||
+                                    (line.at[1] == '\t') || (line.at[1] == '#')));
+}
 
-    if (is_word(part, "inf")) {
-        *value_p = XM_INF;
-        return true;
+/*
+ * A row that was joined to the one before by '#' and then moved to a line of its own looks like a
+ * comment: that would be silent, so comments need a blank.
+ */
+static xcclResult_t parse_line(struct parser *p, struct xm_part line)
+{
+    p->place.whole = line;
+    if (is_comment(line)) {
+        return xcclSuccess;
     }
-    for (; (i < part.len) && isdigit((unsigned char)part.at[i]); i++) {
-        if (value > (UINT64_MAX >> 34) / 10) {
-            return false; /* leaves room for the suffix */
+    if (line.at[0] == '#') {
+        return xm_parse_complain(&p->place, line, "line",
+                                 "a comment, which begins with '# '; rows on a line of their own, "
+                                 "without '#' in front");
+    }
+    bool setting = memchr(line.at, '=', line.len) != NULL;
+    if (!setting) {
+        return parse_rows(p, line);
+    }
+    if (!p->file || (p->table->count > 0)) {
+        return xm_parse_complain(&p->place, line, "setting",
+                                 p->file ? "settings before the first row" : "rows; no settings");
+    }
+    return xm_parse_setting(&p->place, &p->table->head, &p->seen);
+}
+
+static xcclResult_t parse_lines(struct parser *p, const char *text)
+{
+    struct xm_part rest = {text, strlen(text)}, line = {text, 0};
+    xcclResult_t   res = xcclSuccess;
+
+    while ((res == xcclSuccess) && xm_part_cut(&rest, '\n', &line)) {
+        p->place.line++;
+        p->place.begin = line.at;
+        res = parse_line(p, xm_part_trim(line));
+    }
+    if ((res == xcclSuccess) && p->file) {
+        res = xm_head_check(&p->place, &p->table->head);
+    }
+    if ((res == xcclSuccess) && (p->table->count == 0)) {
+        res = xm_parse_complain(&p->place, (struct xm_part){p->place.begin, 0}, "no row up to",
+                                "one row or more");
+    }
+    return res;
+}
+
+/* "reduce.table" of a path: rows say it for each call that is logged. */
+static const char *short_name(const char *source)
+{
+    const char *slash = strrchr(source, '/');
+
+    return (slash != NULL) ? slash + 1 : source;
+}
+
+/* Rows carry the short name, errors the whole path. */
+static xcclResult_t shorten_rows(struct xm_table *t, const char *source)
+{
+    size_t skip = (size_t)(short_name(source) - source);
+
+    for (size_t i = 0; (skip > 0) && (i < t->count); i++) {
+        char *text = strdup(t->rows[i].text + skip);
+        if (text == NULL) {
+            return xc_fail(xcclSystemError, "%s: out of memory", source);
         }
-        value = value * 10 + (uint64_t)(part.at[i] - '0');
-    }
-    if (i == 0) {
-        return false;
-    }
-    if (suffixes && (i + 1 == part.len)) {
-        switch (tolower((unsigned char)part.at[i])) {
-        case 'k':
-            value <<= 10;
-            break;
-        case 'm':
-            value <<= 20;
-            break;
-        case 'g':
-            value <<= 30;
-            break;
-        default:
-            return false;
-        }
-        i++;
-    }
-    *value_p = value;
-    return i == part.len;
-}
-
-/* "lo-hi", one number for both, or '*'. */
-static bool parse_range(struct part part, bool suffixes, uint64_t *low_p, uint64_t *high_p)
-{
-    const char *dash = memchr(part.at, '-', part.len);
-
-    if (is_word(part, "*")) {
-        *low_p = 0;
-        *high_p = XM_INF;
-        return true;
-    }
-    if (dash == NULL) {
-        if (!parse_number(part, suffixes, low_p)) {
-            return false;
-        }
-        *high_p = *low_p;
-        return true;
-    }
-    struct part low = {part.at, (size_t)(dash - part.at)};
-    struct part high = {dash + 1, part.len - low.len - 1};
-    return parse_number(low, suffixes, low_p) && parse_number(high, suffixes, high_p) &&
-           (*low_p <= *high_p) && (*low_p != XM_INF);
-}
-
-static xcclResult_t parse_bytes(const struct place *place, struct part part, struct xm_token *token)
-{
-    if (!parse_range(part, true, &token->bytes_low, &token->bytes_high) ||
-        ((token->bytes_low == token->bytes_high) && (memchr(part.at, '-', part.len) != NULL))) {
-        return complain(place, part, "bytes", "lo-hi with lo < hi, as 0-64k or 1m-inf, or *");
-    }
-    if ((token->bytes_low == token->bytes_high) && (token->bytes_high != XM_INF)) {
-        token->bytes_high++; /* one size: [size, size + 1) */
+        free(t->rows[i].text);
+        t->rows[i].text = text;
     }
     return xcclSuccess;
 }
 
-/* Cut the next part off *rest at sep; false when nothing is left. */
-static bool cut(struct part *rest, char sep, struct part *part)
+xcclResult_t xm_table_parse(const char *source, const char *text, bool file,
+                            struct xm_table **table_p)
 {
-    if (rest->at == NULL) {
-        return false;
-    }
-    const char *end = memchr(rest->at, sep, rest->len);
-    part->at = rest->at;
-    part->len = (end != NULL) ? (size_t)(end - rest->at) : rest->len;
-    if (end != NULL) {
-        rest->len -= part->len + 1;
-        rest->at = end + 1;
-    } else {
-        rest->at = NULL;
-    }
-    return true;
-}
+    struct parser p = {.place = {source, 0, text, {text, strlen(text)}}, .file = file};
+    xcclResult_t  res = xcclSystemError;
 
-static xcclResult_t parse_token(const struct place *place, struct xm_token *token)
-{
-    static const char colls[] =
-#define XM_COLL_LISTED(name, small, capitals, n, ni, np, kinds) #small ", "
-        XM_COLLECTIVES(XM_COLL_LISTED)
-#undef XM_COLL_LISTED
-            "*";
-    struct part rest = place->token;
-    struct part field[5], extra;
-    uint32_t    path;
-    int         n = 0;
-
-    while ((n < 5) && cut(&rest, ':', &field[n])) {
-        n++;
+    p.table = calloc(1, sizeof(*p.table));
+    if (p.table != NULL) {
+        xm_head_init(&p.table->head);
+        p.table->source = strdup(source);
     }
-    if ((n < 5) || cut(&rest, ':', &extra)) {
-        return complain(place, place->token, "number of fields of",
-                        "coll:bytes:mem:ranks:path, as allreduce:64k-inf:cuda:2-inf:ccl");
+    if ((p.table == NULL) || (p.table->source == NULL)) {
+        xc_fail(res, "%s: out of memory", source);
+        goto free_table;
     }
-    if (!parse_words(field[0], coll_names, XM_NUM_COLLS, &token->colls)) {
-        return complain(place, field[0], "collective", colls);
+    /* Most of all, XCCL_TUNE has one line, in which an empty row is a mistake. */
+    res = (file || (strchr(text, '\n') != NULL)) ? parse_lines(&p, text)
+                                                 : parse_rows(&p, p.place.whole);
+    if (res == xcclSuccess) {
+        res = shorten_rows(p.table, source);
     }
-    xcclResult_t res = parse_bytes(place, field[1], token);
-    if (res != xcclSuccess) {
+    if (res == xcclSuccess) {
+        *table_p = p.table;
         return res;
     }
-    if (!parse_words(field[2], mem_names, XM_NUM_MEMS, &token->mems)) {
-        return complain(place, field[2], "memory", "cuda, rocm, cuda_managed, rocm_managed, *");
-    }
-    if (!parse_range(field[3], false, &token->ranks_low, &token->ranks_high)) {
-        return complain(place, field[3], "ranks", "lo-hi, as 2-8 or 2-inf, one number, or *");
-    }
-    if (is_word(field[4], "*") || !parse_words(field[4], path_names, XM_NUM_PATHS, &path)) {
-        return complain(place, field[4], "path", "mpi, ccl, direct");
-    }
-    token->path = (enum xm_path_id)__builtin_ctz(path);
-    if (asprintf(&token->text, "%s %.*s", place->source, (int)place->token.len, place->token.at) <
-        0) {
-        token->text = NULL;
-        return xc_fail(xcclSystemError, "%s: out of memory", place->source);
-    }
-    return xcclSuccess;
-}
-
-xcclResult_t xm_table_parse(const char *source, const char *text, struct xm_table **table_p)
-{
-    struct place place = {source, text, {text, 0}};
-    struct part  rest = {text, strlen(text)};
-    size_t       max = 1;
-
-    for (const char *p = text; *p != '\0'; p++) {
-        max += (*p == '#');
-    }
-    struct xm_table *table = calloc(1, sizeof(*table) + max * sizeof(table->tokens[0]));
-    if (table == NULL) {
-        return xc_fail(xcclSystemError, "%s: out of memory", source);
-    }
-    while (cut(&rest, '#', &place.token)) {
-        xcclResult_t res = parse_token(&place, &table->tokens[table->count]);
-        if (res != xcclSuccess) {
-            xm_table_free(table);
-            return res;
-        }
-        table->count++;
-    }
-    *table_p = table;
-    return xcclSuccess;
+free_table:
+    xm_table_free(p.table);
+    return res;
 }
 
 void xm_table_free(struct xm_table *table)
@@ -255,7 +174,9 @@ void xm_table_free(struct xm_table *table)
         return;
     }
     for (size_t i = 0; i < table->count; i++) {
-        free(table->tokens[i].text);
+        free(table->rows[i].text);
     }
+    free(table->rows);
+    free(table->source);
     free(table);
 }

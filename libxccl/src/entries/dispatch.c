@@ -348,6 +348,17 @@ DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm)
     return family->comm_init_mpi(comm_p, mpi_comm);
 }
 
+DISPATCH_EXPORT int xcclTuneMPI(const char *rows);
+DISPATCH_EXPORT int xcclTuneMPI(const char *rows)
+{
+    need_set_up();
+    if (family == NULL) {
+        fprintf(stderr, "xccl error: xcclTuneMPI: no MPI library in this process is served\n");
+        return 16;
+    }
+    return family->tune(rows);
+}
+
 /* "mpi", "ccl", ... for the last collective of this thread; NULL in a process without MPI. */
 DISPATCH_EXPORT const char *xccl_mpi_last_path(void);
 DISPATCH_EXPORT const char *xccl_mpi_last_path(void)

@@ -27,6 +27,7 @@ struct xm_family {
      */
     long (*call)(enum xm_function function, int profiling, const long *args);
     int (*comm_init_mpi)(void **comm_p, long mpi_comm);
+    int (*tune)(const char *text);
     const char *(*last_path)(void);
     const char *(*last_message_path)(void);
     /* While this anchor is the last (device/anchor.h), transfers are MPI's alone. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What libxccl-mpi.so opens for this MPI family: start, end, and every call of a function. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -16,9 +17,18 @@
 #include "entries/announce.h"
 #include "entries/entries.h"
 #include "streams/streams.h"
+#include "tables/tables.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool            started; /* atomic */
+
+/* The path of this library, which leads to the rest of the installation. */
+static const char *own_file(void)
+{
+    Dl_info info;
+
+    return (dladdr((void *)&started, &info) != 0) ? info.dli_fname : NULL;
+}
 
 /* With MPI initialised. A fault of the environment is kept for MPI_Init to report. */
 static void start(void)
@@ -40,15 +50,12 @@ static void start(void)
     xm_direct_init();
     xm_streams_init();
     xm_comm_arithmetic = xm_kernel_reduction_arithmetic;
+    xm_comm_tables = xm_tables_digest;
     xm_config.check = (params->check != 0);
     if (xc_params_error() != NULL) {
         xc_fail(xcclInvalidArgument, "%s", xc_params_error());
         xm_config.faulty = true;
-    } else if ((params->tune != NULL) &&
-               (xm_table_parse("XCCL_TUNE", params->tune, &xm_config.tune) != xcclSuccess)) {
-        xm_config.faulty = true;
-    } else if (xm_table_parse("built-in table", xm_table_builtin(), &xm_config.table) !=
-               xcclSuccess) {
+    } else if (xm_tables_begin(own_file()) != xcclSuccess) {
         xm_config.faulty = true;
     }
     if (initialized) {
@@ -123,8 +130,7 @@ static int finalize(int profiling, const long *args)
         xm_kernels_finalize();
         xm_memory_finalize();
         xm_workers_finalize();
-        xm_table_free(xm_config.tune);
-        xm_table_free(xm_config.table);
+        xm_tables_end();
         xm_config = (struct xm_config){.faulty = true};
     }
     return res;
@@ -280,6 +286,19 @@ static long observed(enum xm_function function, int profiling, const long *args)
 
 XCCL_EXPORT extern struct xm_family xccl_mpi_family;
 
+static int tune(const char *text)
+{
+    if (!is_started(false) || xm_config.faulty) {
+        return xc_fail(xcclInvalidUsage,
+                       "xcclTuneMPI: MPI is not initialised, or its end has begun");
+    }
+    xcclResult_t res = xm_tables_tune(text);
+    if (res == xcclSuccess) {
+        xm_comms_forget_rules();
+    }
+    return res;
+}
+
 static int open_mpi(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
 {
     if (xm_mpi_open(libmpi, next) != xcclSuccess) {
@@ -301,6 +320,7 @@ struct xm_family xccl_mpi_family = {
     .open = open_mpi,
     .call = serve,
     .comm_init_mpi = comm_init_mpi,
+    .tune = tune,
     .last_path = xm_last_path,
     .last_message_path = xm_last_message_path,
     .anchor = xc_anchor_place,

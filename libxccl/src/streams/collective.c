@@ -26,7 +26,7 @@ static int check(const struct xm_enqueued *e)
 }
 
 /* Which ways there are, by facts equal on all ranks. */
-static enum way choose(struct xm_enqueued *e)
+static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
 {
     struct xm_op *op = &e->op;
     unsigned      available = 1u << XM_PATH_MPI;
@@ -51,7 +51,7 @@ static enum way choose(struct xm_enqueued *e)
         available |= (unsigned)(ready && (vendor == NULL)) << XM_PATH_CCL;
         available |= (unsigned)((e->sc->counter != NULL) && (direct == NULL)) << XM_PATH_DIRECT;
     }
-    struct xm_choice choice = xm_decide(xm_config.tune, xm_config.table, available, &op->facts);
+    struct xm_choice choice = xm_decide(rules, available, &op->facts);
     xc_trace("enqueued %s of %llu bytes on %d ranks: %s (%s)", xm_coll_name(op->call.coll),
              (unsigned long long)op->facts.bytes, op->comm->size, xm_path_name(choice.path),
              (choice.reason != NULL) ? choice.reason : "");
@@ -110,7 +110,12 @@ static int serve(const struct xm_enqueue *q, struct xm_enqueued *e)
         xm_enqueued_free(e);
         return code;
     }
-    enum way way = choose(e);
+    const struct xm_rules *rules;
+    if (xm_rules_of(xm, &rules) != xcclSuccess) {
+        xm_enqueued_free(e);
+        return xm_enqueue_raise(q->sc, xcclSystemError);
+    }
+    enum way way = choose(e, rules);
     if (way == NOTHING) {
         xm_enqueued_free(e);
         return MPI_SUCCESS;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/log.h"
 #include "vendor/nccl_abi.h"
 #include <xccl/xccl.h>
 
@@ -87,6 +88,12 @@ const char *xc_vendor_list_path(const char *list, const char *name, char *buf, s
 /* Open row's library, look up its symbols and ask its version. `explicit_path` may be NULL. */
 xcclResult_t xc_nccl_open(const struct xc_nccl_row *row, const char *explicit_path,
                           struct xc_vendor_lib *lib_p, struct xc_nccl_fns *fns_p, int *version_p);
+
+/*
+ * Would the vendor's library find a network other than TCP on this node: verbs, or a plugin? From
+ * the environment and the loader's search path; nothing is loaded. Asked once.
+ */
+XC_SHARED bool xc_vendor_fabric(void);
 
 /* "2.28.3" from 22803 (from 2.9 on) or 2708 (before). */
 const char *xc_nccl_version_text(int version, char *buf, size_t len);

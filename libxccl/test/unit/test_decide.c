@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The grammar of tuning tables, its errors, and which token serves a call. */
+/* The grammar of rows, its errors, and which row serves a call. */
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "check.h"
-#include "decide/decide.h"
+#include "decide/table.h"
 
 enum { ALL_PATHS = 7, NO_DIRECT = 3 };
 
@@ -12,7 +12,8 @@ static struct xm_table *parse(const char *text)
 {
     struct xm_table *table = NULL;
 
-    CHECK(xm_table_parse("TABLE", text, &table) == xcclSuccess, "%s: %s", text, xc_last_detail());
+    CHECK(xm_table_parse("TABLE", text, false, &table) == xcclSuccess, "%s: %s", text,
+          xc_last_detail());
     return table;
 }
 
@@ -23,7 +24,8 @@ static void refuse(const char *text, int column, const char *part)
     struct xm_table *before = table;
     char             where[32], quoted[64];
 
-    CHECK(xm_table_parse("TABLE", text, &table) == xcclInvalidArgument, "'%s' was accepted", text);
+    CHECK(xm_table_parse("TABLE", text, false, &table) == xcclInvalidArgument, "'%s' was accepted",
+          text);
     snprintf(where, sizeof(where), "TABLE: column %d:", column);
     snprintf(quoted, sizeof(quoted), "'%s'", part);
     CHECK_HAS(xc_last_detail(), where);
@@ -32,19 +34,27 @@ static void refuse(const char *text, int column, const char *part)
     CHECK(table == before, "'%s': the output was written", text);
 }
 
-static struct xm_choice decide(const struct xm_table *tune, const struct xm_table *table,
-                               unsigned available, enum xm_coll coll, enum xm_mem mem,
-                               uint64_t bytes, int nranks)
+/* By tables in this order, the second of which may be NULL. The rules end here, the texts do not.
+ */
+static struct xm_choice decide(const struct xm_table *first, const struct xm_table *second,
+                               unsigned available, const struct xm_facts *facts)
 {
-    struct xm_facts facts = {coll, mem, bytes, nranks, NULL};
+    const struct xm_table *tables[] = {first, second};
+    struct xm_rules       *rules = NULL;
+    size_t                 count = (first != NULL) + (second != NULL);
 
-    return xm_decide(tune, table, available, &facts);
+    CHECK(xm_rules_make(tables, count, facts->nranks, &rules) == xcclSuccess, "rules");
+    struct xm_choice choice = xm_decide(rules, available, facts);
+    xm_rules_free(rules);
+    return choice;
 }
 
 static enum xm_path_id path(const struct xm_table *table, enum xm_coll coll, enum xm_mem mem,
                             uint64_t bytes, int nranks)
 {
-    return decide(NULL, table, ALL_PATHS, coll, mem, bytes, nranks).path;
+    struct xm_facts facts = {coll, mem, bytes, nranks, NULL};
+
+    return decide(table, NULL, ALL_PATHS, &facts).path;
 }
 
 static void test_errors(void)
@@ -82,7 +92,7 @@ static void test_ranges(void)
     CHECK(path(t, XM_ALLREDUCE, XM_MEM_CUDA, 65535, 8) == XM_PATH_DIRECT, "just below");
     CHECK(path(t, XM_ALLREDUCE, XM_MEM_CUDA, 65536, 8) == XM_PATH_CCL, "the end is excluded");
     CHECK(path(t, XM_ALLREDUCE, XM_MEM_CUDA, UINT64_MAX, 9999) == XM_PATH_CCL, "inf has no end");
-    CHECK(path(t, XM_ALLREDUCE, XM_MEM_CUDA, 10, 9) == XM_PATH_MPI, "9 ranks match no token");
+    CHECK(path(t, XM_ALLREDUCE, XM_MEM_CUDA, 10, 9) == XM_PATH_MPI, "9 ranks match no row");
     CHECK(path(t, XM_ALLREDUCE, XM_MEM_CUDA, 1 << 20, 1) == XM_PATH_MPI, "1 rank matches none");
     CHECK(path(t, XM_ALLREDUCE, XM_MEM_ROCM, 10, 4) == XM_PATH_MPI, "other memory");
     CHECK(path(t, XM_BCAST, XM_MEM_CUDA, 10, 4) == XM_PATH_MPI, "other collective");
@@ -105,18 +115,21 @@ static void test_precedence(void)
     struct xm_table *direct = parse("reduce:*:*:*:direct#reduce:*:*:*:ccl");
 
     CHECK(path(first, XM_ALLREDUCE, XM_MEM_CUDA, 8, 2) == XM_PATH_MPI, "the first match wins");
-    struct xm_choice c = decide(tune, table, ALL_PATHS, XM_ALLTOALLV, XM_MEM_CUDA, 8, 2);
-    CHECK(c.path == XM_PATH_MPI, "tune comes first");
+    struct xm_facts  facts = {XM_ALLTOALLV, XM_MEM_CUDA, 8, 2, NULL};
+    struct xm_choice c = decide(tune, table, ALL_PATHS, &facts);
+    CHECK(c.path == XM_PATH_MPI, "the first table comes first");
     CHECK(strcmp(c.reason, "TABLE alltoallv:*:cuda:*:mpi") == 0, "reason: %s", c.reason);
-    c = decide(tune, table, ALL_PATHS, XM_ALLTOALL, XM_MEM_CUDA, 8, 2);
-    CHECK(c.path == XM_PATH_CCL, "the table where tune says nothing");
-    c = decide(NULL, direct, NO_DIRECT, XM_REDUCE, XM_MEM_CUDA, 8, 2);
+    facts.coll = XM_ALLTOALL;
+    c = decide(tune, table, ALL_PATHS, &facts);
+    CHECK(c.path == XM_PATH_CCL, "the second where the first says nothing");
+    facts.coll = XM_REDUCE;
+    c = decide(direct, NULL, NO_DIRECT, &facts);
     CHECK(c.path == XM_PATH_CCL, "a path that is missing is passed over");
-    c = decide(NULL, NULL, ALL_PATHS, XM_REDUCE, XM_MEM_CUDA, 8, 2);
+    c = decide(NULL, NULL, ALL_PATHS, &facts);
     CHECK((c.path == XM_PATH_MPI) && (c.reason != NULL), "no table at all");
 
-    struct xm_facts facts = {XM_REDUCE, XM_MEM_CUDA, 8, 2, "because"};
-    c = xm_decide(tune, table, ALL_PATHS, &facts);
+    facts.obstacle = "because";
+    c = decide(tune, table, ALL_PATHS, &facts);
     CHECK((c.path == XM_PATH_MPI) && (strcmp(c.reason, "because") == 0), "an obstacle decides");
     xm_table_free(first);
     xm_table_free(tune);

@@ -27,7 +27,7 @@ install(FILES run/launch.sh DESTINATION ${XCCL_PRIVATE_DIR})
 # What ci/install-tree puts beside an installation: the stage has it too, so that tests run from there.
 set(XCCL_SITE_CONFIGS ${PROJECT_SOURCE_DIR}/../site-configs)
 file(GLOB XCCL_SITE_FILES CONFIGURE_DEPENDS ${XCCL_SITE_CONFIGS}/*/ranks.map
-     ${XCCL_SITE_CONFIGS}/*/launch.env ${XCCL_SITE_CONFIGS}/*/site.json)
+     ${XCCL_SITE_CONFIGS}/*/launch.env ${XCCL_SITE_CONFIGS}/*/site.json ${XCCL_SITE_CONFIGS}/*/tables/*.table)
 foreach(file IN LISTS XCCL_SITE_FILES)
   file(RELATIVE_PATH name ${XCCL_SITE_CONFIGS} ${file})
   configure_file(${file} ${XCCL_STAGE}/share/xccl/sites/${name} COPYONLY)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "decide/decide.h"
 #include "device/device.h"
 #include "info.h"
 
@@ -141,21 +140,23 @@ static void collect_ccls(struct info *info)
 
 void info_collect_config(struct info *info)
 {
-    const char      *fault = xc_params_error();
-    const char      *unknown = xc_params_unknown();
-    struct xm_table *tune = NULL;
+    const char *fault = xc_params_error();
+    const char *unknown = xc_params_unknown();
 
     info->tune = xc_params()->tune;
-    info->table = xm_table_builtin();
     xc_params_warn(false); /* main() does */
     snprintf(info->unknown, sizeof(info->unknown), "%s", (unknown != NULL) ? unknown : "");
     if (fault != NULL) {
         snprintf(info->fault, sizeof(info->fault), "%s", fault);
-    } else if ((info->tune != NULL) &&
-               (xm_table_parse("XCCL_TUNE", info->tune, &tune) != xcclSuccess)) {
+    }
+    if ((xm_tables_begin("/proc/self/exe") != xcclSuccess) && (info->fault[0] == '\0')) {
         snprintf(info->fault, sizeof(info->fault), "%s", xc_last_detail());
     }
-    xm_table_free(tune);
+    info->tables = xm_tables_all();
+    fault = xm_tables_fault();
+    if ((fault != NULL) && (info->fault[0] == '\0')) {
+        snprintf(info->fault, sizeof(info->fault), "%s", fault);
+    }
 }
 
 void info_collect(struct info *info, bool with_ccl, bool with_devices)

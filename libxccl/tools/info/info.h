@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "base/params.h"
+#include "tables/tables.h"
 #include "vendor/vendor.h"
 
 enum { INFO_MAX_FAMILIES = 2, INFO_MAX_RUNTIMES = 2, INFO_MAX_DEVICES = 64, INFO_MAX_CCLS = 4 };
@@ -54,7 +55,7 @@ struct info {
     const struct xc_library     *library;
     char                         backend_why[1024];
     const char                  *tune; /* XCCL_TUNE or NULL */
-    const char                  *table;
+    const struct xm_tables      *tables;
     char                         fault[1024];   /* of the configuration, "" if none */
     char                         unknown[1024]; /* variables that nobody reads, "" if none */
 };

@@ -167,6 +167,22 @@ static void put_config(void)
     printf("\n  ],\n");
 }
 
+static void put_table(const struct xm_source *source, bool first)
+{
+    static const char *const origins[] = {"XCCL_TUNE", "XCCL_TABLE", "site", "xccl", "built-in"};
+    const struct xm_head    *head = &source->table->head;
+
+    printf("%s\n    {", first ? "" : ",");
+    json_field(stdout, "origin", origins[source->origin]);
+    printf(", ");
+    json_field(stdout, "source", source->table->source);
+    printf(", ");
+    json_field(stdout, "title", (head->title[0] != '\0') ? head->title : NULL);
+    printf(", ");
+    json_field(stdout, "measured", (head->measured[0] != '\0') ? head->measured : NULL);
+    printf(", \"rows\": %zu}", source->table->count);
+}
+
 void info_print_json(const struct info *info, bool with_devices)
 {
     printf("{\n  \"schema\": \"xccl-info-1\",\n  ");
@@ -184,8 +200,12 @@ void info_print_json(const struct info *info, bool with_devices)
     printf("  \"tuning\": {");
     json_field(stdout, "XCCL_TUNE", info->tune);
     printf(", ");
-    json_field(stdout, "built_in", info->table);
-    printf("},\n  ");
+    json_field(stdout, "built_in", xm_table_builtin());
+    printf(", \"tables\": [");
+    for (size_t i = 0; i < info->tables->count; i++) {
+        put_table(&info->tables->sources[i], i == 0);
+    }
+    printf("\n  ]},\n  ");
     path_field("fault", info->fault);
     printf(",\n  ");
     path_field("unknown", info->unknown);

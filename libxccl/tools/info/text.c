@@ -192,27 +192,32 @@ void info_print_config(void)
     }
 }
 
-/* A token a line. */
-static void print_tokens(const char *table)
+static void print_source(const struct xm_table *table)
 {
-    while (*table != '\0') {
-        size_t len = strcspn(table, "#\n");
-        if (len > 0) {
-            printf("    %.*s\n", (int)len, table);
-        }
-        table += len + (table[len] != '\0');
+    const struct xm_head *head = &table->head;
+
+    printf("  %s", table->source);
+    if (head->measured[0] != '\0') {
+        bool nobody = (strcmp(head->measured, "nobody") == 0);
+        printf(" (%s; %s%s)", (head->title[0] != '\0') ? head->title : "without a title",
+               nobody ? "nobody has measured it" : "measured ", nobody ? "" : head->measured);
     }
+    printf("\n");
 }
 
-static void print_table(const struct info *info)
+static void print_tables(const struct info *info)
 {
-    printf("\nTuning (coll:bytes:mem:ranks:path; the first that matches)\n");
-    if (info->tune != NULL) {
-        printf("  XCCL_TUNE, which is asked first:\n");
-        print_tokens(info->tune);
+    printf(
+        "\nTuning (coll:bytes:mem:ranks:path; the first that matches; xccl-info --why explains)\n");
+    for (size_t i = 0; i < info->tables->count; i++) {
+        const struct xm_source *source = &info->tables->sources[i];
+        print_source(source->table);
+        if ((source->origin == XM_FROM_TUNE) || (source->origin == XM_FROM_BUILTIN)) {
+            for (size_t row = 0; row < source->table->count; row++) {
+                printf("    %s\n", strrchr(source->table->rows[row].text, ' ') + 1);
+            }
+        }
     }
-    printf("  built-in table:\n");
-    print_tokens(info->table);
 }
 
 void info_print(const struct info *info, bool with_devices)
@@ -227,7 +232,7 @@ void info_print(const struct info *info, bool with_devices)
     print_ccls(info);
     print_support(info);
     print_colls(info);
-    print_table(info);
+    print_tables(info);
     printf("\n");
     info_print_config();
 }

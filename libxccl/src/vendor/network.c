@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which network the vendor's library would use between nodes, without asking it: that takes a
+ * communicator.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/environment.h"
+#include "vendor/vendor.h"
+
+static bool has_verbs(void)
+{
+    DIR *folder = opendir("/sys/class/infiniband");
+    bool found = false;
+
+    if (folder == NULL) {
+        return false;
+    }
+    for (const struct dirent *e = readdir(folder); (e != NULL) && !found; e = readdir(folder)) {
+        found = (e->d_name[0] != '.');
+    }
+    closedir(folder);
+    return found;
+}
+
+/* Is the file in a folder where the loader looks? Loading a plugin would start its network. */
+static bool on_search_path(const char *name)
+{
+    Dl_serinfo size, *info = NULL;
+    void      *self = dlopen(NULL, RTLD_LAZY);
+    bool       found = false;
+    char       path[XC_PATH_MAX];
+
+    if ((self != NULL) && (dlinfo(self, RTLD_DI_SERINFOSIZE, &size) == 0)) {
+        info = malloc(size.dls_size);
+    }
+    if ((info != NULL) && (dlinfo(self, RTLD_DI_SERINFOSIZE, info) == 0) &&
+        (dlinfo(self, RTLD_DI_SERINFO, info) == 0)) {
+        for (unsigned i = 0; (i < info->dls_cnt) && !found; i++) {
+            int n = snprintf(path, sizeof(path), "%s/%s", info->dls_serpath[i].dls_name, name);
+            found = (n > 0) && (n < (int)sizeof(path)) && (access(path, R_OK) == 0);
+        }
+    }
+    free(info);
+    if (self != NULL) {
+        dlclose(self);
+    }
+    return found;
+}
+
+static bool has_library(const char *name)
+{
+    void *loaded = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+
+    if (loaded != NULL) {
+        dlclose(loaded);
+        return true;
+    }
+    return (strchr(name, '/') != NULL) ? (access(name, R_OK) == 0) : on_search_path(name);
+}
+
+static bool has_plugin(const char *wanted)
+{
+    char name[XC_PATH_MAX];
+
+    if (wanted != NULL) {
+        if (strcmp(wanted, "none") == 0) {
+            return false;
+        }
+        snprintf(name, sizeof(name), "libnccl-net-%s.so", wanted);
+        if (has_library(wanted) || has_library(name)) {
+            return true;
+        }
+    }
+    return has_library("libnccl-net.so") || has_library("librccl-net.so");
+}
+
+static bool           fabric;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void look(void)
+{
+    struct xc_network_variables v;
+
+    xc_network_variables_get(&v);
+    if ((v.net != NULL) && (strcasecmp(v.net, "Socket") == 0)) {
+        return;
+    }
+    fabric = (!v.no_verbs && has_verbs()) || has_plugin(v.plugin);
+}
+
+bool xc_vendor_fabric(void)
+{
+    pthread_once(&once, look);
+    return fabric;
+}

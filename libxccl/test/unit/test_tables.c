@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Table files: their head, which tables are asked where, what comes with xccl, and hostile text. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "check.h"
+#include "tables/tables.h"
+
+static const struct xm_setting four = {.nranks = 4,
+                                       .nodes = 1,
+                                       .per_node_least = 4,
+                                       .per_node_most = 4,
+                                       .gpu = "NVIDIA H200",
+                                       .ccl = "nccl",
+                                       .ccl_version = 22803,
+                                       .fabric = false,
+                                       .gpu_aware = false,
+                                       .one_tables = true};
+
+static struct xm_table *parse(const char *text)
+{
+    struct xm_table *table = NULL;
+
+    CHECK(xm_table_parse("x/FILE", text, true, &table) == xcclSuccess, "%s: %s", text,
+          xc_last_detail());
+    return table;
+}
+
+static void refuse(const char *text, const char *where, const char *what)
+{
+    struct xm_table *table = NULL;
+
+    CHECK(xm_table_parse("x/FILE", text, true, &table) == xcclInvalidArgument, "accepted:\n%s",
+          text);
+    CHECK_HAS(xc_last_detail(), "x/FILE: ");
+    CHECK_HAS(xc_last_detail(), where);
+    CHECK_HAS(xc_last_detail(), what);
+    CHECK_HAS(xc_last_detail(), "allowed: ");
+    CHECK(table == NULL, "the output was written");
+}
+
+static void test_files(void)
+{
+    struct xm_table *t = parse("# a comment\n"
+                               "#\n"
+                               "## and another\n"
+                               "\n"
+                               "  title =  a = b \r\n"
+                               "measured = 2026-11-22\n"
+                               "where=here\n"
+                               "library = nccl 2.28.3\n"
+                               "ranks = 2-4\n"
+                               "\tallreduce:0-1k:*:2:direct#bcast:*:*:*:ccl\t\r\n"
+                               "# between\n"
+                               "*:*:*:*:mpi");
+
+    CHECK(strcmp(t->head.title, "a = b") == 0, "title '%s'", t->head.title);
+    CHECK(t->count == 3, "%zu rows", t->count);
+    CHECK(strcmp(t->rows[1].text, "FILE:10 bcast:*:*:*:ccl") == 0, "%s", t->rows[1].text);
+    CHECK((t->rows[0].line == 10) && (t->rows[2].line == 12), "lines");
+    CHECK((t->head.ranks.low == 2) && (t->head.ranks.high == 4), "ranks");
+    xm_table_free(t);
+}
+
+static void test_errors(void)
+{
+#define HEAD "measured = nobody\n"
+    refuse("", "line 1, column 1", "measured");
+    refuse("*:*:*:*:mpi", "line 1, column 1", "measured");
+    refuse(HEAD, "line 2, column 1", "one row or more");
+    refuse("measured = yesterday\n*:*:*:*:mpi", "line 1, column 12", "2026-11-22");
+    refuse("measured = 2026-1-22\n*:*:*:*:mpi", "line 1, column 12", "2026-1-22");
+    refuse("measured =\n*:*:*:*:mpi", "line 1, column 11", "nobody");
+    refuse("measured = 2026-11-22\n*:*:*:*:mpi", "line 1", "'where' and 'library'");
+    refuse(HEAD "speed = high\n*:*:*:*:mpi", "line 2, column 1", "gpu_model, driver");
+    refuse(HEAD HEAD "*:*:*:*:mpi", "line 2, column 1", "each key once");
+    refuse(HEAD "*:*:*:*:mpi\nranks = 2", "line 3, column 1", "before the first row");
+    refuse(HEAD "ranks = 4-2\n*:*:*:*:mpi", "line 2, column 9", "lo-hi");
+    refuse(HEAD "nodes = few\n*:*:*:*:mpi", "line 2, column 9", "'few'");
+    refuse(HEAD "ccl = hccl\n*:*:*:*:mpi", "line 2, column 7", "nccl, rccl or msccl");
+    refuse(HEAD "ccl = nccl 2.x\n*:*:*:*:mpi", "line 2, column 7", "'nccl 2.x'");
+    refuse(HEAD "ccl = nccl 2.28-2.27\n*:*:*:*:mpi", "line 2, column 7", "versions");
+    refuse(HEAD "ccl = nccl 2.28.3.1\n*:*:*:*:mpi", "line 2, column 7", "versions");
+    refuse(HEAD "ccl = nccl inf\n*:*:*:*:mpi", "line 2, column 7", "versions");
+    refuse(HEAD "network = ib\n*:*:*:*:mpi", "line 2, column 11", "fabric, tcp, *");
+    refuse(HEAD "mpi = yes\n*:*:*:*:mpi", "line 2, column 7", "gpu-aware, staged, *");
+    refuse(HEAD "*:*:*:*:mpi\n  *:*:*:*:ccx", "line 3, column 11", "'ccx'");
+    refuse(HEAD "*:*:*:*:mpi\n#*:*:*:*:ccl", "line 3, column 1", "begins with '# '");
+    refuse(HEAD "*:*:*:*:mpi##*:*:*:*:ccl", "line 2, column 13", "number of fields");
+    /* In a variable there is no head. */
+    struct xm_table *table = NULL;
+    CHECK(xm_table_parse("XCCL_TUNE", "measured = nobody\n*:*:*:*:mpi", false, &table) ==
+              xcclInvalidArgument,
+          "a head in XCCL_TUNE");
+    CHECK_HAS(xc_last_detail(), "XCCL_TUNE: line 1, column 1: setting");
+    CHECK((xm_table_parse("XCCL_TUNE", "# why\n*:*:*:*:mpi\n", false, &table) == xcclSuccess) &&
+              (table->count == 1),
+          "lines in XCCL_TUNE");
+    xm_table_free(table);
+}
+
+static bool applies(const char *head, const struct xm_setting *setting)
+{
+    char             text[512], why[128];
+    struct xm_table *t;
+
+    snprintf(text, sizeof(text), HEAD "%s\n*:*:*:*:mpi", head);
+    t = parse(text);
+    bool yes = xm_table_applies(t, setting, why, sizeof(why));
+    CHECK(yes == (why[0] == '\0'), "%s: a reason without need, or none: '%s'", head, why);
+    xm_table_free(t);
+    return yes;
+}
+
+static void test_conditions(void)
+{
+    struct xm_setting s = four;
+
+    CHECK(applies("gpu = NVIDIA H200", &s), "the model");
+    CHECK(applies("gpu = AMD*, *H2*0", &s), "a pattern of several");
+    CHECK(!applies("gpu = NVIDIA H20", &s) && !applies("gpu = H200", &s), "not a part of it");
+    CHECK(applies("ranks = 2-4", &s) && !applies("ranks = 5-inf", &s), "ranks");
+    CHECK(applies("nodes = 1", &s) && !applies("nodes = 2-inf", &s), "nodes");
+    CHECK(applies("ranks_per_node = 4", &s) && !applies("ranks_per_node = 1-3", &s), "per node");
+    s.per_node_least = 3;
+    CHECK(!applies("ranks_per_node = 4", &s) && applies("ranks_per_node = 3-4", &s), "all nodes");
+    CHECK(applies("ccl = nccl", &s) && !applies("ccl = rccl", &s), "library");
+    CHECK(applies("ccl = nccl 2.28", &s) && applies("ccl = nccl 2.27-2.28.3", &s), "version");
+    CHECK(!applies("ccl = nccl 2.28.4-inf", &s) && !applies("ccl = nccl 2.27", &s), "version");
+    CHECK(applies("ccl = nccl 2", &s) && applies("ccl = nccl *", &s), "version");
+    CHECK(applies("network = tcp", &s) && !applies("network = fabric", &s), "network");
+    CHECK(applies("mpi = staged", &s) && !applies("mpi = gpu-aware", &s), "mpi");
+    s.gpu[0] = '\0';
+    CHECK(!applies("gpu = *", &s) && applies("ranks = 4", &s), "ranks of several models");
+    s.nodes = 0;
+    CHECK(!applies("nodes = 0-9", &s), "before the ranks have agreed");
+    CHECK(xm_version_number(2708) < xm_version_number(20904), "old versions come before");
+    CHECK(xm_version_number(22803) < xm_version_number(22901), "and newer ones behind");
+}
+
+static uint32_t random_state = 12345;
+
+static uint32_t random_number(uint32_t below)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (random_state >> 8) % below;
+}
+
+/* Whatever comes in, the answer is a table or an error that says where; the sanitizers look on. */
+static void test_hostile(void)
+{
+    static const char *const pieces[] = {
+        "measured", " = ",       "=",         "nobody", "\n",          "#",  "# ",
+        ":",        "*",         "allreduce", "0-64k",  "inf",         "-",  "99999999999999999999",
+        "ccl",      "nccl 2.28", "gpu",       ",",      "*:*:*:*:mpi", "\t", "\r",
+        "\xff",     "2-8",       "cuda",      "direct", "nodes"};
+    int accepted = 0;
+
+    for (int round = 0; round < 20000; round++) {
+        char text[512] = "";
+        if (random_number(2) == 0) {
+            strcat(text, HEAD);
+        }
+        for (uint32_t i = random_number(16); i > 0; i--) {
+            strcat(text, pieces[random_number(sizeof(pieces) / sizeof(pieces[0]))]);
+        }
+        struct xm_table *table = NULL;
+        if (xm_table_parse("FUZZ", text, true, &table) == xcclSuccess) {
+            accepted++;
+            xm_table_free(table);
+        } else if ((strstr(xc_last_detail(), "FUZZ: line ") == NULL) ||
+                   (strstr(xc_last_detail(), "allowed: ") == NULL)) {
+            CHECK(false, "'%s': %s", text, xc_last_detail());
+        }
+    }
+    CHECK(accepted > 20, "%d texts were tables", accepted);
+}
+
+static enum xm_path_id choose(const struct xm_table *const *tables, size_t count, enum xm_coll coll,
+                              enum xm_mem mem, uint64_t bytes, int nranks, unsigned available)
+{
+    struct xm_facts  facts = {coll, mem, bytes, nranks, NULL};
+    struct xm_rules *rules = NULL;
+
+    CHECK(xm_rules_make(tables, count, nranks, &rules) == xcclSuccess, "rules");
+    enum xm_path_id path = xm_decide(rules, available, &facts).path;
+    xm_rules_free(rules);
+    return path;
+}
+
+/* On the machines that were measured, the files say what the built-in rows say. */
+static void compare_with_builtin(const struct xm_table *table, const struct xm_table *builtin,
+                                 int nranks)
+{
+    const struct xm_table *both[] = {table, builtin};
+
+    for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
+        for (int mem = 0; mem < XM_NUM_MEMS; mem++) {
+            for (unsigned available = 1; available < 8; available += 2) {
+                for (uint64_t bytes = 1; bytes < (uint64_t)1 << 34; bytes += bytes / 2 + 1) {
+                    enum xm_path_id with = choose(both, 2, coll, mem, bytes, nranks, available);
+                    enum xm_path_id without =
+                        choose(&builtin, 1, coll, mem, bytes, nranks, available);
+                    if (with != without) {
+                        CHECK(false, "%s of %llu bytes on %d ranks", xm_coll_name(coll),
+                              (unsigned long long)bytes, nranks);
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void check_shipped(const char *path, const struct xm_table *builtin, int *measured)
+{
+    struct xm_table *t = NULL;
+    char             why[256];
+
+    CHECK(xm_table_file_parse(path, &t) == xcclSuccess, "%s", xc_last_detail());
+    if (t == NULL) {
+        return;
+    }
+    CHECK(t->head.title[0] != '\0', "%s: no title", path);
+    if (strcmp(t->head.measured, "nobody") != 0) {
+        struct xm_setting s = four;
+        (*measured)++;
+        CHECK(t->head.raw[0] != '\0', "%s: no raw files are named", path);
+        s.nranks = s.per_node_least = s.per_node_most = (int)t->head.ranks.low;
+        CHECK(xm_table_applies(t, &s, why, sizeof(why)), "%s: %s", path, why);
+        compare_with_builtin(t, builtin, s.nranks);
+    }
+    xm_table_free(t);
+}
+
+static void test_shipped(const char *folder)
+{
+    struct xm_table *builtin = NULL;
+    char           **paths = NULL;
+    size_t           count = 0;
+    int              measured = 0;
+
+    CHECK(xm_table_parse("built-in", xm_table_builtin(), false, &builtin) == xcclSuccess, "%s",
+          xc_last_detail());
+    CHECK(xm_table_files_in(folder, &paths, &count) == xcclSuccess, "%s", folder);
+    CHECK(count >= 6, "%zu tables in %s", count, folder);
+    for (size_t i = 0; i < count; i++) {
+        CHECK((i == 0) || (strcmp(paths[i - 1], paths[i]) < 0), "in the order of their names");
+        check_shipped(paths[i], builtin, &measured);
+    }
+    CHECK(measured == 2, "%d tables were measured", measured);
+    xm_table_files_free(paths, count);
+    xm_table_free(builtin);
+}
+
+static void make_file(const char *folder, const char *name, const char *text);
+
+/* Below a prefix: the site's before what comes with xccl, by their names; one with a mistake is
+ * left out. */
+static void test_installed(void)
+{
+    static const enum xm_origin origins[] = {XM_FROM_SITE, XM_FROM_SITE, XM_FROM_SHARE,
+                                             XM_FROM_BUILTIN};
+    static const char *const    names[] = {"1.table", "2.table", "0.table", "built-in table"};
+    char                        prefix[] = "/tmp/xccl-prefix-XXXXXX", command[128], lib[64];
+
+    CHECK(mkdtemp(prefix) != NULL, "%s", prefix);
+    snprintf(command, sizeof(command), "mkdir -p %s/lib/xccl %s/share/xccl/tables", prefix, prefix);
+    CHECK(system(command) == 0, "%s", command);
+    snprintf(command, sizeof(command), "mkdir -p %s/share/xccl/sites/here/tables", prefix);
+    CHECK(system(command) == 0, "%s", command);
+    make_file(prefix, "lib/xccl/some.so", "");
+    make_file(prefix, "share/xccl/tables/0.table", HEAD "*:*:*:*:mpi");
+    make_file(prefix, "share/xccl/tables/9.table", HEAD "*:*:*:*:mpx");
+    make_file(prefix, "share/xccl/tables/read.me", "not a table");
+    make_file(prefix, "share/xccl/sites/here/tables/2.table", HEAD "*:*:*:*:mpi");
+    make_file(prefix, "share/xccl/sites/here/tables/1.table", HEAD "ranks = 4\nbcast:*:*:*:mpi");
+    snprintf(lib, sizeof(lib), "%s/lib/xccl/some.so", prefix);
+    CHECK(xm_tables_begin(lib) == xcclSuccess, "%s", xc_last_detail());
+    const struct xm_tables *all = xm_tables_all();
+    CHECK(all->count == 4, "%zu tables", all->count);
+    for (size_t i = 0; (i < 4) && (all->count == 4); i++) {
+        CHECK_HAS(all->sources[i].table->source, names[i]);
+        CHECK(all->sources[i].origin == origins[i], "%s", names[i]);
+    }
+    CHECK_HAS(xm_tables_fault(), "9.table: line 2, column 9");
+    const struct xm_rules *rules = NULL;
+    const struct xm_facts  facts = {XM_BCAST, XM_MEM_CUDA, 8, 4, NULL};
+    CHECK(xm_tables_rules(&four, &rules) == xcclSuccess, "%s", xc_last_detail());
+    CHECK(strcmp(xm_decide(rules, 7, &facts).reason, "1.table:3 bcast:*:*:*:mpi") == 0, "%s",
+          xm_decide(rules, 7, &facts).reason);
+    uint64_t digest = all->digest;
+    xm_tables_end();
+    make_file(prefix, "share/xccl/tables/0.table", HEAD "*:*:*:*:ccl");
+    CHECK((xm_tables_begin(lib) == xcclSuccess) && (xm_tables_digest() != digest), "another text");
+    xm_tables_end();
+    snprintf(command, sizeof(command), "rm -r %s", prefix);
+    CHECK(system(command) == 0, "%s", command);
+}
+
+static void write_file(const char *path, const char *text, size_t len)
+{
+    FILE *f = fopen(path, "w");
+
+    CHECK((f != NULL) && (fwrite(text, 1, len, f) == len) && (fclose(f) == 0), "%s", path);
+}
+
+static void make_file(const char *folder, const char *name, const char *text)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    write_file(path, text, strlen(text));
+}
+
+static void test_bad_files(void)
+{
+    char             path[] = "/tmp/xccl-table-XXXXXX";
+    struct xm_table *t = NULL;
+    int              fd = mkstemp(path);
+
+    CHECK(fd >= 0, "%s", path);
+    close(fd);
+    write_file(path, HEAD "*:*\0:*:*:mpi", sizeof(HEAD "*:*\0:*:*:mpi") - 1);
+    CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "a byte 0");
+    CHECK_HAS(xc_last_detail(), "byte 0");
+    char *much = calloc(1, (2 << 20) + 1);
+    memset(much, 'x', 2 << 20);
+    write_file(path, much, 2 << 20);
+    free(much);
+    CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "too much");
+    CHECK_HAS(xc_last_detail(), "longer than");
+    unlink(path);
+    CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "none");
+    CHECK_HAS(xc_last_detail(), "cannot be opened");
+}
+
+/* Which tables a process asks: of XCCL_TUNE and the built-in rows, and after a change of them. */
+static void test_in_force(void)
+{
+    const struct xm_rules *first = NULL, *again = NULL, *tuned = NULL;
+    const struct xm_facts  facts = {XM_BCAST, XM_MEM_CUDA, 8, 4, NULL};
+
+    CHECK(xm_tables_begin(NULL) == xcclSuccess, "%s", xc_last_detail());
+    CHECK(xm_tables_rules(&four, &first) == xcclSuccess, "%s", xc_last_detail());
+    CHECK(xm_decide(first, 7, &facts).path == XM_PATH_DIRECT, "built in");
+    CHECK((xm_tables_rules(&four, &again) == xcclSuccess) && (again == first), "made once");
+    CHECK(xm_tables_tune("*:*:*:*:cc") == xcclInvalidArgument, "a mistake");
+    CHECK((xm_tables_rules(&four, &again) == xcclSuccess) && (again == first), "changes nothing");
+    CHECK(xm_tables_tune("bcast:*:*:*:ccl") == xcclSuccess, "%s", xc_last_detail());
+    CHECK(xm_tables_rules(&four, &tuned) == xcclSuccess, "%s", xc_last_detail());
+    CHECK(xm_decide(tuned, 7, &facts).path == XM_PATH_CCL, "other rows");
+    CHECK(xm_decide(first, 7, &facts).path == XM_PATH_DIRECT, "what was handed out stays");
+    CHECK(xm_tables_tune("bcast:*:*:*:mpi") == xcclSuccess, "%s", xc_last_detail());
+    CHECK(xm_tables_rules(&four, &again) == xcclSuccess, "%s", xc_last_detail());
+    CHECK(xm_decide(again, 7, &facts).path == XM_PATH_MPI, "others again");
+    CHECK(xm_decide(tuned, 7, &facts).path == XM_PATH_CCL, "and those before stay");
+    CHECK(xm_tables_tune(NULL) == xcclSuccess, "%s", xc_last_detail());
+    CHECK((xm_tables_rules(&four, &again) == xcclSuccess) && (again == first), "as at first");
+    xm_tables_end();
+}
+
+int main(int argc, char **argv)
+{
+    setenv("XCCL_SITE", "here", 1);
+    setenv("XCCL_LOG", "none", 1);
+    test_files();
+    test_errors();
+    test_conditions();
+    test_hostile();
+    CHECK(argc == 3, "usage: test_tables FAKES TABLES");
+    test_shipped(argv[argc - 1]);
+    test_bad_files();
+    test_installed();
+    test_in_force();
+    return xt_done("table files");
+}
