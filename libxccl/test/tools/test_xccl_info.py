@@ -10,6 +10,7 @@ import pytest
 
 LIBXCCL = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((LIBXCCL / "tools/info/xccl-info.schema.json").read_text())
+WHY_SCHEMA = json.loads((LIBXCCL / "tools/info/xccl-info-why.schema.json").read_text())
 PROGRAM = """
 #include <dlfcn.h>
 #include <mpi.h>
@@ -136,6 +137,133 @@ def test_tuning(stage):
     text = stage.tool("xccl-info", env={"XCCL_TUNE": tune}).good().out
     for token in (*tune.split("#"), *re.split("[#\n]", written["tuning"]["built_in"])):
         assert f"\n    {token}\n" in text
+
+
+TABLE = "measured = nobody\ntitle = of a test\n{condition}\n{rows}\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a table of these rows, for communicators of this condition."""
+
+    def write(rows, condition="", name="a.table"):
+        path = tmp_path / name
+        path.write_text(TABLE.format(rows=rows, condition=condition))
+        return path
+
+    return write
+
+
+def why(stage, call, *arguments, sim="cuda:4", env=None):
+    """xccl-info --why as JSON, valid by the schema, and the same as text."""
+    front = [stage.bin / "xccl-run", "--sim", sim, stage.bin / "xccl-info"]
+    options = ["--why", call, *arguments]
+    written = json.loads(stage.run(*front, *options, "--json", env=env).good().out)
+    jsonschema.validate(written, WHY_SCHEMA)
+    text = stage.run(*front, *options, env=env).good().out
+    assert f"\nPath: {written['path']} ({written['reason']})\n" in text
+    for one in written["tables"]:
+        assert f"\n  {one['source']}\n" in text
+        for row in one["rows"]:
+            assert re.search(rf"^    [ >] {re.escape(row['row'])} +{row['verdict']}$", text, re.M)
+    return written
+
+
+def deciding(written):
+    return [row["row"] for one in written["tables"] for row in one["rows"] if row["decides"]]
+
+
+def test_why(stage):
+    written = why(stage, "allreduce:64k:cuda:4", env={"XCCL_DIRECT": "off"})
+    assert written["call"]["bytes"] == 65536 and written["call"]["nodes"] == 1
+    assert written["paths"]["direct"] == {"available": False, "why": "XCCL_DIRECT=off"}
+    assert written["path"] == "ccl" and deciding(written) == ["*:*:*:2-inf:ccl"]
+    shipped = [one for one in written["tables"] if one["source"].endswith("h200-x4.table")]
+    assert not shipped[0]["asked"] and shipped[0]["why_not"].startswith("gpu: ")
+    assert written["tables"][-1]["source"] == "built-in table"
+
+
+def test_why_on_another_model(stage):
+    written = why(stage, "reduce:8m:cuda:4", "--gpu", "NVIDIA H200")
+    (one,) = [one for one in written["tables"] if one["source"].endswith("h200-x4.table")]
+    assert one["asked"] and one["measured"] == "2026-11-22"
+    assert deciding(written) == ["reduce:6m-inf:cuda:4:ccl"] and written["path"] == "ccl"
+    # Two nodes: this table is not asked, and the direct path does not carry it.
+    written = why(stage, "reduce:8m:cuda:4:2", "--gpu", "NVIDIA H200")
+    (one,) = [one for one in written["tables"] if one["source"].endswith("h200-x4.table")]
+    assert one["why_not"] == "nodes: 2" and not written["paths"]["direct"]["available"]
+
+
+@pytest.mark.parametrize(
+    ("env", "path", "tables"),
+    [
+        ({}, "ccl", 0),
+        ({"XCCL_MPI_GPU_AWARE": "yes", "NCCL_NET": "Socket"}, "mpi", 1),
+        ({"XCCL_MPI_GPU_AWARE": "yes", "NCCL_NET_PLUGIN": "/bin/sh"}, "ccl", 0),
+    ],
+)
+def test_why_without_a_network(stage, env, path, tables):
+    written = why(stage, "allreduce:1m:cuda:8:2", env=env)
+    assert written["path"] == path
+    asked = [one for one in written["tables"] if one["asked"]]
+    assert len([one for one in asked if "no-network" in one["source"]]) == tables
+
+
+def test_why_by_own_tables(stage, table):
+    """XCCL_TUNE before XCCL_TABLE, that in place of what is installed, before the built-in rows."""
+    path = table(
+        "bcast:*:*:*:mpi\n# why not\nreduce:*:*:*:mpi#scatter:0-1k:*:*:mpi", "ranks = 2-4"
+    )
+    env = {"XCCL_TABLE": str(path), "XCCL_TUNE": "reduce:*:*:*:ccl"}
+    written = why(stage, "bcast:8:cuda:2", env=env)
+    sources = [one["source"] for one in written["tables"]]
+    assert sources == ["XCCL_TUNE", str(path), "built-in table"]
+    assert written["reason"] == "a.table:4 bcast:*:*:*:mpi" and written["path"] == "mpi"
+    assert why(stage, "reduce:8:cuda:2", env=env)["reason"] == "XCCL_TUNE reduce:*:*:*:ccl"
+    assert why(stage, "bcast:8:cuda:5", env=env)["tables"][1]["why_not"] == "ranks: 5"
+    none = why(stage, "bcast:8:cuda:2", env={"XCCL_TABLE": "none"})
+    assert [one["source"] for one in none["tables"]] == ["built-in table"]
+    folder = why(stage, "bcast:8:cuda:2", env={"XCCL_TABLE": str(path.parent)})
+    assert folder["tables"][0]["source"] == str(path)
+
+
+def test_why_has_an_obstacle(stage):
+    assert (
+        why(stage, "bcast:8:cuda:2", env={"XCCL_ROUTE": "mpi"})["reason"]
+        == "XCCL_ROUTE is not xccl"
+    )
+    alone = why(stage, "alltoallw:8:cuda:2")
+    assert alone["path"] == "mpi" and not alone["paths"]["ccl"]["available"]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("allreduce", "number of fields"),
+        ("allreduce:64k:cuda:8:2:3", "number of fields"),
+        ("allreduse:64k:cuda:8", "'allreduse'"),
+        ("*:64k:cuda:8", "one value"),
+        ("allreduce:0-64k:cuda:8", "one value"),
+        ("allreduce:64k:cuda:2-8", "one value"),
+        ("allreduce:64k:cuda:8:0", "nodes is a number"),
+        ("allreduce:64k:cuda:2:4", "more nodes than ranks"),
+    ],
+)
+def test_why_refuses(stage, call, words):
+    ended = stage.tool("xccl-info", "--why", call)
+    assert ended.status == 2 and not ended.out
+    assert words in ended.err and "allreduce:64k:cuda:8" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [("*:*:*:*:ccx", "line 4, column 9"), ("#*:*:*:*:ccl", "begins with '# '")],
+)
+def test_a_table_with_a_mistake(stage, table, rows, words):
+    path = table(rows)
+    ended = stage.tool("xccl-info", env={"XCCL_TABLE": str(path)})
+    assert ended.status == 1
+    assert f"xccl-info: {path}: " in ended.err and words in ended.err
 
 
 def test_link(mpi, tmp_path):

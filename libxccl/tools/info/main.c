@@ -6,6 +6,7 @@
 
 #include "info.h"
 #include "info_build.h"
+#include "why.h"
 
 static const char usage[] =
     "Usage: xccl-info [options]\n"
@@ -16,30 +17,40 @@ static const char usage[] =
     "  -c, --config   the variables only: value, origin, default, meaning\n"
     "  -d, --devices  start the device runtimes and list their devices\n"
     "  --link         flags that link the interposer into a program, instead of preloading it\n"
-    "  --json         everything, as JSON\n"
+    "  --why CALL     which path a call takes, and why: coll:bytes:mem:ranks[:nodes], as\n"
+    "                 allreduce:64k:cuda:8; starts the device runtimes, to ask for the model\n"
+    "  --gpu MODEL    with --why: on devices of this model, which need not be here\n"
+    "  --json         everything, or with --why that, as JSON\n"
     "  --help, --version\n"
     "\n"
     "Exit status: 0; 1 with a message if the configuration is at fault or a part is missing; 2 for\n"
     "a wrong option.\n";
 
-enum option_id { LINK = 256, JSON, HELP, VERSION };
+enum option_id { LINK = 256, WHY, GPU, JSON, HELP, VERSION };
 
 static const struct option long_options[] = {
     {"config", 0, NULL, 'c'}, {"devices", 0, NULL, 'd'}, {"link", 0, NULL, LINK},
     {"json", 0, NULL, JSON},  {"help", 0, NULL, HELP},   {"version", 0, NULL, VERSION},
-    {NULL, 0, NULL, 0},
+    {"why", 1, NULL, WHY},    {"gpu", 1, NULL, GPU},     {NULL, 0, NULL, 0},
 };
 
 struct options {
-    bool config, devices, link, json;
+    bool        config, devices, link, json;
+    const char *why, *gpu;
 };
 
 static void refuse(const char *what)
 {
     fprintf(stderr,
-            "xccl-info: unknown option '%s'; known: -c --config, -d --devices, --link, --json, "
-            "--help, --version\n",
+            "xccl-info: unknown option '%s'; known: -c --config, -d --devices, --link, --why CALL, "
+            "--gpu MODEL, --json, --help, --version\n",
             what);
+    exit(2);
+}
+
+static void usage_error(const char *what)
+{
+    fprintf(stderr, "xccl-info: %s\n", what);
     exit(2);
 }
 
@@ -48,7 +59,7 @@ static void parse(struct options *options, int argc, char **argv)
     int id;
 
     opterr = 0;
-    while ((id = getopt_long(argc, argv, "cd", long_options, NULL)) != -1) {
+    while ((id = getopt_long(argc, argv, ":cd", long_options, NULL)) != -1) {
         switch (id) {
         case 'c':
             options->config = true;
@@ -58,6 +69,15 @@ static void parse(struct options *options, int argc, char **argv)
             break;
         case LINK:
             options->link = true;
+            break;
+        case WHY:
+            options->why = optarg;
+            break;
+        case GPU:
+            options->gpu = optarg;
+            break;
+        case ':':
+            usage_error("--why and --gpu need a value, as --why allreduce:64k:cuda:8");
             break;
         case JSON:
             options->json = true;
@@ -75,6 +95,30 @@ static void parse(struct options *options, int argc, char **argv)
     if (optind < argc) {
         refuse(argv[optind]);
     }
+    if ((options->gpu != NULL) && (options->why == NULL)) {
+        usage_error("--gpu has no meaning without --why");
+    }
+    if ((options->why != NULL) && (options->config || options->link)) {
+        usage_error("--why goes with --gpu, --devices and --json alone");
+    }
+}
+
+/* 0, or the status to end with. */
+static int explain(const struct info *info, const struct options *options)
+{
+    struct why why;
+
+    if (!why_collect(&why, info, options->why, options->gpu)) {
+        fprintf(stderr, "xccl-info: %s\n", xc_last_detail());
+        return 2;
+    }
+    if (options->json) {
+        why_print_json(&why);
+    } else {
+        why_print(&why);
+    }
+    why_free(&why);
+    return 0;
 }
 
 static int print_link(const struct info *info)
@@ -94,11 +138,17 @@ int main(int argc, char **argv)
     struct options     options = {0};
 
     parse(&options, argc, argv);
-    info_collect(&info, options.json || !(options.config || options.link), options.devices);
+    info_collect(&info, options.json || !(options.config || options.link),
+                 options.devices || (options.why != NULL));
     if (options.link) {
         return print_link(&info);
     }
-    if (options.json) {
+    if (options.why != NULL) {
+        int status = explain(&info, &options);
+        if (status != 0) {
+            return status;
+        }
+    } else if (options.json) {
         info_print_json(&info, options.devices);
     } else if (options.config) {
         info_print_config();

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The same as text and as JSON; the shape of that is in xccl-info-why.schema.json. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/json_text.h"
+#include "info_build.h"
+#include "why.h"
+
+static const char *verdict_text(const struct why_row *row)
+{
+    static const char *const texts[] = {
+        [XM_ROW_MATCHES] = "matches too, behind the row that decides",
+        [XM_ROW_OTHER_COLL] = "for another collective",
+        [XM_ROW_OTHER_MEM] = "for other memory",
+        [XM_ROW_OTHER_BYTES] = "for other sizes",
+        [XM_ROW_OTHER_RANKS] = "for other numbers of ranks",
+        [XM_ROW_NO_PATH] = "matches, but its path is not available",
+    };
+
+    return row->chosen ? "decides" : texts[row->verdict];
+}
+
+/* What a table says of itself: "four NVIDIA H200 of one node; measured 2026-11-22". */
+static void print_origin(const struct xm_head *head)
+{
+    if (head->measured[0] == '\0') {
+        return;
+    }
+    printf("      %s; ", (head->title[0] != '\0') ? head->title : "without a title");
+    if (strcmp(head->measured, "nobody") == 0) {
+        printf("nobody has measured it\n");
+    } else {
+        printf("measured %s, %s\n", head->measured, head->where);
+    }
+}
+
+static void print_table(const struct why_table *t)
+{
+    printf("  %s\n", t->table->source);
+    print_origin(&t->table->head);
+    if (!t->asked) {
+        printf("      not asked, since its condition does not hold: %s\n", t->not_asked);
+        return;
+    }
+    for (size_t i = 0; i < t->table->count; i++) {
+        const struct why_row *row = &t->rows[i];
+        printf("    %s %-36s %s\n", row->chosen ? ">" : " ", row->text, verdict_text(row));
+    }
+}
+
+void why_print(const struct why *why)
+{
+    const struct xm_setting *s = &why->setting;
+
+    printf("%s of %llu bytes in %s memory on %d rank%s, %d node%s\n", xm_coll_name(why->facts.coll),
+           (unsigned long long)why->facts.bytes, xm_mem_name(why->facts.mem), s->nranks,
+           (s->nranks == 1) ? "" : "s", s->nodes, (s->nodes == 1) ? "" : "s");
+    printf("  device: %s; library: %s; network of the library: %s\n",
+           (s->gpu[0] != '\0') ? s->gpu : "not known", (s->ccl[0] != '\0') ? s->ccl : "none",
+           s->fabric ? "fabric" : "tcp");
+    printf("\nPaths\n");
+    for (int p = XM_NUM_PATHS - 1; p >= 0; p--) {
+        printf("  %-7s %s: %s\n", xm_path_name((enum xm_path_id)p),
+               why->paths[p].available ? "available" : "not available", why->paths[p].text);
+    }
+    printf("\nTables, in the order in which they are asked\n");
+    for (size_t i = 0; i < why->count; i++) {
+        print_table(&why->tables[i]);
+    }
+    printf("\nPath: %s (%s)\n", xm_path_name(why->path), why->reason);
+}
+
+static void put_paths(const struct why *why)
+{
+    printf("  \"paths\": {");
+    for (int p = 0; p < XM_NUM_PATHS; p++) {
+        printf("%s\n    \"%s\": {\"available\": %s, ", (p > 0) ? "," : "",
+               xm_path_name((enum xm_path_id)p), why->paths[p].available ? "true" : "false");
+        json_field(stdout, "why", why->paths[p].text);
+        printf("}");
+    }
+    printf("\n  },\n");
+}
+
+static void put_table(const struct why_table *t)
+{
+    printf("\n    {");
+    json_field(stdout, "source", t->table->source);
+    printf(", ");
+    json_field(stdout, "title", (t->table->head.title[0] != '\0') ? t->table->head.title : NULL);
+    printf(", ");
+    json_field(stdout, "measured",
+               (t->table->head.measured[0] != '\0') ? t->table->head.measured : NULL);
+    printf(", \"asked\": %s, ", t->asked ? "true" : "false");
+    json_field(stdout, "why_not", t->asked ? NULL : t->not_asked);
+    printf(", \"rows\": [");
+    for (size_t i = 0; t->asked && (i < t->table->count); i++) {
+        printf("%s\n      {", (i > 0) ? "," : "");
+        json_field(stdout, "row", t->rows[i].text);
+        printf(", \"line\": %d, \"decides\": %s, ", t->table->rows[i].line,
+               t->rows[i].chosen ? "true" : "false");
+        json_field(stdout, "verdict", verdict_text(&t->rows[i]));
+        printf("}");
+    }
+    printf("]}");
+}
+
+void why_print_json(const struct why *why)
+{
+    const struct xm_setting *s = &why->setting;
+
+    printf("{\n  \"schema\": \"xccl-info-why-1\",\n  ");
+    json_field(stdout, "version", XCCL_INFO_VERSION);
+    printf(",\n  \"call\": {");
+    json_field(stdout, "collective", xm_coll_name(why->facts.coll));
+    printf(", \"bytes\": %llu, ", (unsigned long long)why->facts.bytes);
+    json_field(stdout, "memory", xm_mem_name(why->facts.mem));
+    printf(", \"ranks\": %d, \"nodes\": %d},\n  \"machine\": {", s->nranks, s->nodes);
+    json_field(stdout, "gpu", (s->gpu[0] != '\0') ? s->gpu : NULL);
+    printf(", ");
+    json_field(stdout, "ccl", (s->ccl[0] != '\0') ? s->ccl : NULL);
+    printf(", \"ccl_version\": %d, \"network\": \"%s\", \"gpu_aware\": %s},\n", s->ccl_version,
+           s->fabric ? "fabric" : "tcp", s->gpu_aware ? "true" : "false");
+    put_paths(why);
+    printf("  \"tables\": [");
+    for (size_t i = 0; i < why->count; i++) {
+        fputs((i > 0) ? "," : "", stdout);
+        put_table(&why->tables[i]);
+    }
+    printf("\n  ],\n  ");
+    json_field(stdout, "path", xm_path_name(why->path));
+    printf(", ");
+    json_field(stdout, "reason", why->reason);
+    printf("\n}\n");
+}
