@@ -11,7 +11,7 @@
 #include "backends/backend.h"
 #include "base/params.h"
 #include "common/json_text.h"
-#include "perf.h"
+#include "perf/perf.h"
 
 /* What each rank tells rank 0 about where it is. */
 struct place {
@@ -194,14 +194,14 @@ bool perf_json_begin(struct perf_run *run)
         places = calloc((size_t)run->nranks, sizeof(*places));
         ok = (places != NULL) && open_file(run);
     }
-    PMPI_Bcast(&ok, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    PMPI_Bcast(&ok, 1, MPI_INT, 0, run->comm);
     if (!ok) {
         free(places);
         return false;
     }
     describe_place(run, &mine);
     PMPI_Gather(&mine, (int)sizeof(mine), MPI_BYTE, places, (int)sizeof(mine), MPI_BYTE, 0,
-                MPI_COMM_WORLD);
+                run->comm);
     if (run->rank == 0) {
         put_tool(run->json);
         put_options(run->json, run);

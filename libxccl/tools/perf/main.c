@@ -1,46 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* xccl-perf: time and verify MPI collectives and messages on device, host or managed memory. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/params.h"
-#include "perf.h"
+#include "perf/perf.h"
 
-enum { EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_TIMEOUT = 124 };
-
-/* What the watchdog says; made beforehand, as a signal handler may only write. */
-static char watched[256];
-
-static void on_alarm(int signal_number)
-{
-    (void)signal_number;
-    (void)!write(STDERR_FILENO, watched, strlen(watched));
-    _exit(EXIT_TIMEOUT);
-}
-
-static void watch(const struct perf_run *run, const struct perf_case *pc)
-{
-    if (run->opt.timeout == 0) {
-        return;
-    }
-    snprintf(watched, sizeof(watched),
-             "xccl-perf: TIMEOUT: rank %d: %s of %zu bytes took more than %ld s (--timeout)\n",
-             run->rank, perf_test_name(pc->test), pc->bytes, run->opt.timeout);
-    signal(SIGALRM, on_alarm);
-    alarm((unsigned)run->opt.timeout);
-}
-
-/* True if ok on every rank. */
-static bool agree(bool ok)
-{
-    int mine = ok, all = 0;
-
-    PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    return all != 0;
-}
+enum { EXIT_WRONG = 1, EXIT_USAGE = 2 };
 
 /* A test of pairs that was asked for and has too few ranks, or NULL. */
 static const char *test_without_pair(const struct perf_run *run)
@@ -88,33 +55,6 @@ static bool check_names(struct perf_run *run)
     return false;
 }
 
-static void find_place(struct perf_run *run)
-{
-    MPI_Comm host, same;
-
-    MPI_Comm_rank(MPI_COMM_WORLD, &run->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &run->nranks);
-    run->memory = run->opt.memory[perf_pair_end(run->rank, run->nranks) == 1];
-    PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, run->rank, MPI_INFO_NULL, &host);
-    /* Ranks on host memory leave their devices to the others. */
-    PMPI_Comm_split(host, run->memory == PERF_HOST, run->rank, &same);
-    PMPI_Comm_rank(same, &run->local_rank);
-    PMPI_Comm_size(same, &run->local_size);
-    PMPI_Comm_free(&same);
-    PMPI_Comm_free(&host);
-}
-
-static void agree_on_seed(struct perf_run *run)
-{
-    struct timespec ts;
-
-    if (run->opt.seed == 0) {
-        clock_gettime(CLOCK_REALTIME, &ts);
-        run->opt.seed = (uint64_t)ts.tv_sec * 1000000U + (uint64_t)ts.tv_nsec / 1000U;
-    }
-    PMPI_Bcast(&run->opt.seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-}
-
 /* The size after bytes: larger by the factor, and a whole number of elements. */
 static size_t next_size(const struct perf_run *run, size_t bytes)
 {
@@ -137,8 +77,8 @@ static size_t first_size(const struct perf_run *run)
 static bool run_case(struct perf_run *run, struct perf_case *pc, struct perf_result *result)
 {
     perf_report_progress(run, "%s %zu bytes", perf_test_name(pc->test), pc->bytes);
-    watch(run, pc);
-    if (!agree(perf_case_fill(run, pc))) {
+    perf_watch(run, pc);
+    if (!perf_agree(run, perf_case_fill(run, pc))) {
         return false;
     }
     if (perf_case_time(run, pc) < 0) {
@@ -159,20 +99,11 @@ static bool run_size(struct perf_run *run, enum perf_test test, size_t bytes, bo
 {
     struct perf_case   pc;
     struct perf_result result = {0};
-    bool               ok;
 
-    if (!perf_case_plan(run, test, bytes, &pc)) {
+    if (!perf_case_begin(run, test, bytes, &pc)) {
         return false;
     }
-    /* Different for every test and size: a result left from before is never right. */
-    pc.seed = run->opt.seed ^ ((uint64_t)(test + 1) << 56) ^ ((uint64_t)bytes << 8);
-    size_t send = pc.send_elems * run->type->size, recv = pc.recv_elems * run->type->size;
-    pc.sendbuf = (send > 0) ? perf_memory_alloc(run, send) : NULL;
-    pc.recvbuf = (recv > 0) ? perf_memory_alloc(run, recv) : NULL;
-    ok = agree(((send == 0) || (pc.sendbuf != NULL)) && ((recv == 0) || (pc.recvbuf != NULL)));
-    if (ok) {
-        ok = run_case(run, &pc, &result);
-    }
+    bool ok = run_case(run, &pc, &result);
     alarm(0);
     if (ok) {
         perf_report_case(run, &pc, &result);
@@ -182,9 +113,7 @@ static bool run_size(struct perf_run *run, enum perf_test test, size_t bytes, bo
         *used_ccl_p = *used_ccl_p || (strcmp(result.path, "ccl") == 0);
     }
     free(result.times);
-    perf_memory_free(run, pc.sendbuf);
-    perf_memory_free(run, pc.recvbuf);
-    perf_case_free(&pc);
+    perf_case_end(run, &pc);
     return ok;
 }
 
@@ -225,15 +154,15 @@ static int run_all(struct perf_run *run)
     bool used_ccl = false, passed = false;
     int  status = EXIT_WRONG;
 
-    if (!agree(check_names(run))) {
+    if (!perf_agree(run, check_names(run))) {
         return EXIT_USAGE;
     }
-    agree_on_seed(run);
-    if (agree(perf_memory_start(run)) && agree(perf_memory_allowed(run)) &&
-        agree(perf_json_begin(run))) {
+    perf_agree_on_seed(run);
+    if (perf_agree(run, perf_memory_start(run)) && perf_agree(run, perf_memory_allowed(run)) &&
+        perf_agree(run, perf_json_begin(run))) {
         perf_report_header(run);
         passed = run_tests(run, &used_ccl);
-        status = agree(perf_json_end(run, passed, used_ccl)) && passed ? 0 : EXIT_WRONG;
+        status = perf_agree(run, perf_json_end(run, passed, used_ccl)) && passed ? 0 : EXIT_WRONG;
         perf_report_progress(run, "%s", "");
     }
     perf_memory_stop(run);
@@ -251,7 +180,9 @@ int main(int argc, char **argv)
         return 0;
     }
     MPI_Init(&argc, &argv);
-    find_place(&run);
+    run.tool = "xccl-perf";
+    run.comm = MPI_COMM_WORLD;
+    perf_find_place(&run);
     int status = early - 1;
     if (early != 0) {
         (void)perf_options_parse(&run.opt, argc, argv, run.rank == 0);

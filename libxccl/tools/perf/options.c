@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf.h"
+#include "perf/perf.h"
 
 static const char *const memory_names[] = {"host", "device", "managed"};
 
@@ -116,37 +116,6 @@ static bool refuse(const char *fmt, ...)
         fputc('\n', stderr);
     }
     return false;
-}
-
-bool perf_parse_size(const char *text, size_t *bytes_p)
-{
-    char              *end;
-    unsigned long long n;
-    int                shift = 0;
-
-    errno = 0;
-    n = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)text[0]) || (errno != 0)) {
-        return false;
-    }
-    switch (tolower((unsigned char)*end)) {
-    case 'k':
-        shift = 10;
-        break;
-    case 'm':
-        shift = 20;
-        break;
-    case 'g':
-        shift = 30;
-        break;
-    default:
-        break;
-    }
-    if ((end[shift != 0] != '\0') || (n > (SIZE_MAX >> shift >> 1))) {
-        return false;
-    }
-    *bytes_p = (size_t)n << shift;
-    return true;
 }
 
 static bool parse_bytes(const char *option, const char *text, size_t *bytes_p)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table on stdout, and a line of progress on stderr where that is a terminal. */
-#include <stdarg.h>
+/* The table on stdout. */
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "perf.h"
+#include "perf/perf.h"
 
 static void print_device(const struct perf_run *run)
 {
@@ -108,18 +106,4 @@ void perf_report_case(const struct perf_run *run, const struct perf_case *pc,
     }
     printf(" %s\n", run->opt.check ? "ok" : "-");
     fflush(stdout);
-}
-
-void perf_report_progress(const struct perf_run *run, const char *fmt, ...)
-{
-    va_list args;
-
-    if ((run->rank != 0) || (isatty(STDERR_FILENO) != 1)) {
-        return;
-    }
-    fputs("\r\033[K", stderr);
-    va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
-    va_end(args);
-    fflush(stderr);
 }

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "perf.h"
+#include "measure/measure.h"
 
 /* MPI's handles are no constants in every MPI, so the tables are filled at first use. */
 const struct perf_type *perf_type_find(const char *name)

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
-#include "perf.h"
+#include "measure/measure.h"
 
 /* Managed memory is no part of libxccl's device layer: only this tool makes any. */
 static const struct {
@@ -40,7 +40,7 @@ static bool choose_device(struct perf_run *run)
     const char *wanted = wanted_device();
 
     if (run->dev->count(&count) != xcclSuccess) {
-        fprintf(stderr, "xccl-perf: rank %d: %s\n", run->rank, xc_last_detail());
+        fprintf(stderr, "%s: rank %d: %s\n", run->tool, run->rank, xc_last_detail());
         return false;
     }
     if (wanted != NULL) {
@@ -48,9 +48,9 @@ static bool choose_device(struct perf_run *run)
         long  n = strtol(wanted, &end, 10);
         if ((*end != '\0') || (n < 0) || (n >= count)) {
             fprintf(stderr,
-                    "xccl-perf: rank %d: XCCL_LOCAL_DEVICE=%s is none of this host's devices "
+                    "%s: rank %d: XCCL_LOCAL_DEVICE=%s is none of this host's devices "
                     "0 to %d\n",
-                    run->rank, wanted, count - 1);
+                    run->tool, run->rank, wanted, count - 1);
             return false;
         }
         run->device = (int)n;
@@ -59,9 +59,9 @@ static bool choose_device(struct perf_run *run)
     run->device = run->local_rank % count;
     if ((run->local_size > count) && (run->local_rank == 0)) {
         fprintf(stderr,
-                "xccl-perf: warning: %d ranks share %d device(s) on this host, round robin; "
+                "%s: warning: %d ranks share %d device(s) on this host, round robin; "
                 "vendor libraries refuse that\n",
-                run->local_size, count);
+                run->tool, run->local_size, count);
     }
     return true;
 }
@@ -77,7 +77,7 @@ static void share_runtime(struct perf_run *run)
 {
     int mine = (run->dev != NULL) ? 1 + (strcmp(run->dev->name, "rocm") == 0) : 0, all = 0;
 
-    PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, run->comm);
     run->runtime = (all == 0) ? NULL : ((all == 1) ? "cuda" : "rocm");
 }
 
@@ -87,7 +87,7 @@ static bool start(struct perf_run *run)
 
     run->scratch = malloc(PERF_CHUNK_BYTES);
     if (run->scratch == NULL) {
-        fprintf(stderr, "xccl-perf: out of memory on rank %d\n", run->rank);
+        fprintf(stderr, "%s: out of memory on rank %d\n", run->tool, run->rank);
         return false;
     }
     if (run->memory == PERF_HOST) {
@@ -97,7 +97,7 @@ static bool start(struct perf_run *run)
     if (xc_device_start(run->opt.device, &run->dev) != xcclSuccess) {
         run->dev = NULL;
         if ((run->local_rank == 0) || speaks_for_devices(run)) { /* the same on all of a host */
-            fprintf(stderr, "xccl-perf: rank %d: %s; --mem host needs no device\n", run->rank,
+            fprintf(stderr, "%s: rank %d: %s; --mem host needs no device\n", run->tool, run->rank,
                     xc_last_detail());
         }
         return false;
@@ -108,7 +108,7 @@ static bool start(struct perf_run *run)
     if ((run->dev->enter(run->device, &saved) != xcclSuccess) ||
         (run->dev->stream_create(&run->stream) != xcclSuccess) ||
         (run->dev->host_alloc(&run->bounce, PERF_CHUNK_BYTES) != xcclSuccess)) {
-        fprintf(stderr, "xccl-perf: rank %d, device %d: %s\n", run->rank, run->device,
+        fprintf(stderr, "%s: rank %d, device %d: %s\n", run->tool, run->rank, run->device,
                 xc_last_detail());
         return false;
     }
@@ -155,12 +155,12 @@ static bool alloc_managed(const struct perf_run *run, void **ptr_p, size_t bytes
         int        status = (alloc != NULL) ? alloc(ptr_p, bytes, ATTACH_GLOBAL) : -1;
         dlclose(lib);
         if (status != 0) {
-            fprintf(stderr, "xccl-perf: rank %d: no managed memory: %s %s\n", run->rank,
+            fprintf(stderr, "%s: rank %d: no managed memory: %s %s\n", run->tool, run->rank,
                     managed_calls[i].symbol, (alloc != NULL) ? "failed" : "is missing");
         }
         return status == 0;
     }
-    fprintf(stderr, "xccl-perf: rank %d: no managed memory on %s\n", run->rank, run->dev->name);
+    fprintf(stderr, "%s: rank %d: no managed memory on %s\n", run->tool, run->rank, run->dev->name);
     return false;
 }
 
@@ -170,7 +170,8 @@ void *perf_memory_alloc(const struct perf_run *run, size_t bytes)
 
     if (run->memory == PERF_HOST) {
         if (posix_memalign(&ptr, 4096, bytes) != 0) {
-            fprintf(stderr, "xccl-perf: rank %d: no %zu bytes of host memory\n", run->rank, bytes);
+            fprintf(stderr, "%s: rank %d: no %zu bytes of host memory\n", run->tool, run->rank,
+                    bytes);
             return NULL;
         }
         return ptr;
@@ -179,7 +180,7 @@ void *perf_memory_alloc(const struct perf_run *run, size_t bytes)
         return alloc_managed(run, &ptr, bytes) ? ptr : NULL;
     }
     if (run->dev->mem_alloc(&ptr, bytes) != xcclSuccess) {
-        fprintf(stderr, "xccl-perf: rank %d: no %zu bytes on device %d: %s\n", run->rank, bytes,
+        fprintf(stderr, "%s: rank %d: no %zu bytes on device %d: %s\n", run->tool, run->rank, bytes,
                 run->device, xc_last_detail());
         return NULL;
     }
@@ -201,7 +202,7 @@ static bool device_done(const struct perf_run *run, xcclResult_t res, const char
         res = run->dev->stream_sync(run->stream);
     }
     if (res != xcclSuccess) {
-        fprintf(stderr, "xccl-perf: rank %d: cannot %s device memory: %s\n", run->rank, what,
+        fprintf(stderr, "%s: rank %d: cannot %s device memory: %s\n", run->tool, run->rank, what,
                 xc_last_detail());
     }
     return res == xcclSuccess;
@@ -295,7 +296,7 @@ const char *perf_memory_path(const struct perf_run *run, size_t bytes)
     if ((run->dev != NULL) && (path >= 0)) {
         mine[((run->memory == PERF_DEVICE) && (bytes > 0)) ? path : 0] = 1;
     }
-    PMPI_Allreduce(mine, all, PATHS, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    PMPI_Allreduce(mine, all, PATHS, MPI_INT, MPI_MAX, run->comm);
     for (int i = 0, kinds = 0; i < PATHS; i++) {
         kinds += all[i];
         found = all[i] ? ((kinds > 1) ? "mixed" : paths[i]) : found;
@@ -311,9 +312,9 @@ bool perf_memory_allowed(const struct perf_run *run)
     }
     if (speaks_for_devices(run)) {
         fprintf(stderr,
-                "xccl-perf: this MPI does not say that it takes %s device memory, and xccl's "
+                "%s: this MPI does not say that it takes %s device memory, and xccl's "
                 "interposer is not loaded; put xccl-run in front, use --mem host, or --force\n",
-                run->dev->name);
+                run->tool, run->dev->name);
     }
     return false;
 }

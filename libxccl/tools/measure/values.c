@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "perf.h"
+#include "measure/measure.h"
 
 enum { BLOCK = 512 }; /* elements worked on at a time, so that they stay in the first cache */
 

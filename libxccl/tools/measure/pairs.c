@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "perf.h"
+#include "measure/measure.h"
 
 enum { READY_TAG = 1, DATA_TAG, DONE_TAG };
 enum { DEFAULT_WINDOW = 64, WINDOW_BYTES = 256 << 20, LEAST_WINDOW = 2 };
@@ -66,7 +66,7 @@ static int receive_all(const struct perf_run *run, const struct perf_case *pc,
 
     for (int i = 0; (status == MPI_SUCCESS) && (i < pc->messages); i++) {
         char *to = (pc->bytes > 0) ? (char *)pc->recvbuf + (size_t)i * pc->bytes : NULL;
-        status = MPI_Irecv(to, (int)pc->count, run->type->mpi, pc->peer, DATA_TAG, MPI_COMM_WORLD,
+        status = MPI_Irecv(to, (int)pc->count, run->type->mpi, pc->peer, DATA_TAG, run->comm,
                            &requests[i]);
     }
     return status;
@@ -78,21 +78,21 @@ static int send_all(const struct perf_run *run, const struct perf_case *pc, MPI_
 
     for (int i = 0; (status == MPI_SUCCESS) && (i < pc->messages); i++) {
         char *from = (pc->bytes > 0) ? (char *)pc->sendbuf + (size_t)i * pc->bytes : NULL;
-        status = MPI_Isend(from, (int)pc->count, run->type->mpi, pc->peer, DATA_TAG, MPI_COMM_WORLD,
+        status = MPI_Isend(from, (int)pc->count, run->type->mpi, pc->peer, DATA_TAG, run->comm,
                            &requests[i]);
     }
     return status;
 }
 
 /* PMPI: the tool's own traffic is no part of what it measures. */
-static int signal_peer(const struct perf_case *pc, int tag)
+static int signal_peer(const struct perf_run *run, const struct perf_case *pc, int tag)
 {
-    return PMPI_Send(NULL, 0, MPI_BYTE, pc->peer, tag, MPI_COMM_WORLD);
+    return PMPI_Send(NULL, 0, MPI_BYTE, pc->peer, tag, run->comm);
 }
 
-static int await_peer(const struct perf_case *pc, int tag)
+static int await_peer(const struct perf_run *run, const struct perf_case *pc, int tag)
 {
-    return PMPI_Recv(NULL, 0, MPI_BYTE, pc->peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return PMPI_Recv(NULL, 0, MPI_BYTE, pc->peer, tag, run->comm, MPI_STATUS_IGNORE);
 }
 
 int perf_pair_ready(const struct perf_run *run, const struct perf_case *pc)
@@ -110,20 +110,19 @@ int perf_pair_ready(const struct perf_run *run, const struct perf_case *pc)
     }
     if (pc->test == PERF_BIBANDWIDTH) {
         return PMPI_Sendrecv(NULL, 0, MPI_BYTE, pc->peer, READY_TAG, NULL, 0, MPI_BYTE, pc->peer,
-                             READY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                             READY_TAG, run->comm, MPI_STATUS_IGNORE);
     }
-    return (end == 0) ? await_peer(pc, READY_TAG) : signal_peer(pc, READY_TAG);
+    return (end == 0) ? await_peer(run, pc, READY_TAG) : signal_peer(run, pc, READY_TAG);
 }
 
 static int send_one(const struct perf_run *run, const struct perf_case *pc)
 {
-    return MPI_Send(pc->sendbuf, (int)pc->count, run->type->mpi, pc->peer, DATA_TAG,
-                    MPI_COMM_WORLD);
+    return MPI_Send(pc->sendbuf, (int)pc->count, run->type->mpi, pc->peer, DATA_TAG, run->comm);
 }
 
 static int receive_one(const struct perf_run *run, const struct perf_case *pc)
 {
-    return MPI_Recv(pc->recvbuf, (int)pc->count, run->type->mpi, pc->peer, DATA_TAG, MPI_COMM_WORLD,
+    return MPI_Recv(pc->recvbuf, (int)pc->count, run->type->mpi, pc->peer, DATA_TAG, run->comm,
                     MPI_STATUS_IGNORE);
 }
 
@@ -147,7 +146,7 @@ static int one_way(const struct perf_run *run, const struct perf_case *pc, int e
     if (status != MPI_SUCCESS) {
         return status;
     }
-    return (end == 0) ? await_peer(pc, DONE_TAG) : signal_peer(pc, DONE_TAG);
+    return (end == 0) ? await_peer(run, pc, DONE_TAG) : signal_peer(run, pc, DONE_TAG);
 }
 
 static int both_ways(const struct perf_run *run, const struct perf_case *pc)

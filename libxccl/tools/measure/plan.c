@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf.h"
+#include "measure/measure.h"
 
 static size_t block_of_rank(size_t count, int nranks, int rank)
 {
@@ -201,9 +201,9 @@ static bool plan_fits(const struct perf_run *run, const struct perf_case *pc)
     }
     if (run->rank == 0) {
         fprintf(stderr,
-                "xccl-perf: %s of %zu bytes needs a count or displacement above %d, which MPI "
+                "%s: %s of %zu bytes needs a count or displacement above %d, which MPI "
                 "cannot take; use a larger type or a smaller --max\n",
-                perf_test_name(pc->test), pc->bytes, INT_MAX);
+                run->tool, perf_test_name(pc->test), pc->bytes, INT_MAX);
     }
     return false;
 }
@@ -245,7 +245,7 @@ bool perf_case_requests(const struct perf_run *run, struct perf_case *pc, int n)
     pc->requests = malloc((size_t)n * sizeof(*pc->requests));
     pc->statuses = malloc((size_t)n * sizeof(*pc->statuses));
     if ((pc->requests == NULL) || (pc->statuses == NULL)) {
-        fprintf(stderr, "xccl-perf: out of memory on rank %d\n", run->rank);
+        fprintf(stderr, "%s: out of memory on rank %d\n", run->tool, run->rank);
         return false;
     }
     return true;
@@ -277,7 +277,7 @@ static bool plan_with(const struct perf_run *run, struct perf_case *pc, int *int
     pc->input = calloc(segments, sizeof(*pc->input));
     pc->result = calloc(segments, sizeof(*pc->result));
     if ((ints == NULL) || (blocks == NULL) || (pc->input == NULL) || (pc->result == NULL)) {
-        fprintf(stderr, "xccl-perf: out of memory on rank %d\n", run->rank);
+        fprintf(stderr, "%s: out of memory on rank %d\n", run->tool, run->rank);
         return false;
     }
     pc->sdispls = ints + n;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf.h"
+#include "measure/measure.h"
 
 enum { MAX_DIMS = 3, MAX_FACES = 2 * MAX_DIMS };
 
@@ -87,8 +87,7 @@ static bool find_neighbours(const struct perf_run *run, struct perf_halo *halo)
 
     if ((MPI_Dims_create(run->nranks, halo->dims, grid) != MPI_SUCCESS) ||
         /* Without reordering, so that a rank is the same in both communicators. */
-        (MPI_Cart_create(MPI_COMM_WORLD, halo->dims, grid, periodic, 0, &halo->comm) !=
-         MPI_SUCCESS)) {
+        (MPI_Cart_create(run->comm, halo->dims, grid, periodic, 0, &halo->comm) != MPI_SUCCESS)) {
         return false;
     }
     for (int k = 0; k < halo->dims; k++) {
@@ -259,7 +258,7 @@ bool perf_halo_plan(const struct perf_run *run, struct perf_case *pc)
 
     pc->halo = halo;
     if (halo == NULL) {
-        fprintf(stderr, "xccl-perf: rank %d cannot set up a grid for %s\n", run->rank,
+        fprintf(stderr, "%s: rank %d cannot set up a grid for %s\n", run->tool, run->rank,
                 perf_test_name(pc->test));
         return false;
     }

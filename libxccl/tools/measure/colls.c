@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls of the collectives. */
-#include "perf.h"
+#include "measure/measure.h"
 
 static int call_reduction(const struct perf_run *run, const struct perf_case *pc)
 {
@@ -10,17 +10,16 @@ static int call_reduction(const struct perf_run *run, const struct perf_case *pc
 
     switch (pc->test) {
     case PERF_ALLREDUCE:
-        return MPI_Allreduce(send, pc->recvbuf, count, run->type->mpi, run->op->mpi,
-                             MPI_COMM_WORLD);
+        return MPI_Allreduce(send, pc->recvbuf, count, run->type->mpi, run->op->mpi, run->comm);
     case PERF_REDUCE:
         return MPI_Reduce(at_root ? send : pc->sendbuf, pc->recvbuf, count, run->type->mpi,
-                          run->op->mpi, run->opt.root, MPI_COMM_WORLD);
+                          run->op->mpi, run->opt.root, run->comm);
     case PERF_REDUCE_SCATTER:
         return MPI_Reduce_scatter(send, pc->recvbuf, pc->recvcounts, run->type->mpi, run->op->mpi,
-                                  MPI_COMM_WORLD);
+                                  run->comm);
     default:
         return MPI_Reduce_scatter_block(send, pc->recvbuf, count, run->type->mpi, run->op->mpi,
-                                        MPI_COMM_WORLD);
+                                        run->comm);
     }
 }
 
@@ -34,17 +33,17 @@ static int call_rooted(const struct perf_run *run, const struct perf_case *pc)
 
     switch (pc->test) {
     case PERF_BCAST:
-        return MPI_Bcast(pc->recvbuf, count, type, root, MPI_COMM_WORLD);
+        return MPI_Bcast(pc->recvbuf, count, type, root, run->comm);
     case PERF_GATHER:
-        return MPI_Gather(send, count, type, pc->recvbuf, count, type, root, MPI_COMM_WORLD);
+        return MPI_Gather(send, count, type, pc->recvbuf, count, type, root, run->comm);
     case PERF_GATHERV:
         return MPI_Gatherv(send, pc->sendcounts[0], type, pc->recvbuf, pc->recvcounts, pc->rdispls,
-                           type, root, MPI_COMM_WORLD);
+                           type, root, run->comm);
     case PERF_SCATTER:
-        return MPI_Scatter(pc->sendbuf, count, type, recv, count, type, root, MPI_COMM_WORLD);
+        return MPI_Scatter(pc->sendbuf, count, type, recv, count, type, root, run->comm);
     default:
         return MPI_Scatterv(pc->sendbuf, pc->sendcounts, pc->sdispls, type, recv, pc->recvcounts[0],
-                            type, root, MPI_COMM_WORLD);
+                            type, root, run->comm);
     }
 }
 
@@ -56,15 +55,15 @@ static int call_exchange(const struct perf_run *run, const struct perf_case *pc)
 
     switch (pc->test) {
     case PERF_ALLGATHER:
-        return MPI_Allgather(send, count, type, pc->recvbuf, count, type, MPI_COMM_WORLD);
+        return MPI_Allgather(send, count, type, pc->recvbuf, count, type, run->comm);
     case PERF_ALLGATHERV:
         return MPI_Allgatherv(send, pc->sendcounts[0], type, pc->recvbuf, pc->recvcounts,
-                              pc->rdispls, type, MPI_COMM_WORLD);
+                              pc->rdispls, type, run->comm);
     case PERF_ALLTOALL:
-        return MPI_Alltoall(send, count, type, pc->recvbuf, count, type, MPI_COMM_WORLD);
+        return MPI_Alltoall(send, count, type, pc->recvbuf, count, type, run->comm);
     default:
         return MPI_Alltoallv(send, pc->sendcounts, pc->sdispls, type, pc->recvbuf, pc->recvcounts,
-                             pc->rdispls, type, MPI_COMM_WORLD);
+                             pc->rdispls, type, run->comm);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tests: names, what their bytes mean, and the bandwidths that follow from a time. */
-#include "perf.h"
+#include "measure/measure.h"
 
 struct test {
     const char *name;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "perf.h"
+#include "measure/measure.h"
 
 static double now_us(void)
 {
@@ -37,16 +37,16 @@ const char *perf_case_path(const struct perf_run *run, const struct perf_case *p
     }
     snprintf(path, sizeof(path), "%s", mine);
     memcpy(first, path, sizeof(first));
-    PMPI_Bcast(first, (int)sizeof(first), MPI_CHAR, 0, MPI_COMM_WORLD);
+    PMPI_Bcast(first, (int)sizeof(first), MPI_CHAR, 0, run->comm);
     same = strcmp(path, first) == 0;
-    PMPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    PMPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_MIN, run->comm);
     return all_same ? path : "mixed";
 }
 
 double perf_case_time(const struct perf_run *run, const struct perf_case *pc)
 {
     if (run->opt.barrier) {
-        PMPI_Barrier(MPI_COMM_WORLD);
+        PMPI_Barrier(run->comm);
     }
     if (perf_case_ready(run, pc) != MPI_SUCCESS) {
         return -1;
@@ -69,13 +69,13 @@ static bool warm_up(const struct perf_run *run, const struct perf_case *pc, long
         if (one < 0) {
             return false;
         }
-        PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, run->comm);
         if (2 * slowest < limit) { /* the first of a size may pay for more than itself */
             one = perf_case_time(run, pc);
             if (one < 0) {
                 return false;
             }
-            PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+            PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, run->comm);
             warmup--;
         }
         slowest = (slowest > 0.01) ? slowest : 0.01;
@@ -145,9 +145,9 @@ bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
         result->times = malloc((size_t)iters * (size_t)run->nranks * sizeof(*mine));
     }
     ok = (mine != NULL) && ((run->rank != 0) || (result->times != NULL));
-    PMPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    PMPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, run->comm);
     if (!all_ok) {
-        fprintf(stderr, "xccl-perf: out of memory for the times of %ld iterations\n", iters);
+        fprintf(stderr, "%s: out of memory for the times of %ld iterations\n", run->tool, iters);
         free(mine);
         return false;
     }
@@ -155,7 +155,7 @@ bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
     if (ok) {
         result->path = perf_case_path(run, pc);
         PMPI_Gather(mine, (int)iters, MPI_DOUBLE, result->times, (int)iters, MPI_DOUBLE, 0,
-                    MPI_COMM_WORLD);
+                    run->comm);
         if (run->rank == 0) {
             summarise(run, pc, result);
         }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf.h"
+#include "measure/measure.h"
 
 enum { SENDBUF_CHECK_BYTES = 1 << 20 };
 
@@ -215,9 +215,9 @@ static void print_mismatch(const struct perf_run *run, const struct perf_case *p
                                         " (in a corner of the ghost cells, not to be written)"};
 
     fprintf(stderr,
-            "xccl-perf: WRONG RESULT: %s, %zu bytes (%zu x %s%s%s%s): rank %d, element %zu%s: "
+            "%s: WRONG RESULT: %s, %zu bytes (%zu x %s%s%s%s): rank %d, element %zu%s: "
             "got %s, expected %s; %zu element(s) wrong on this rank; --seed %llu repeats it\n",
-            perf_test_name(pc->test), pc->bytes, pc->count, run->type->name,
+            run->tool, perf_test_name(pc->test), pc->bytes, pc->count, run->type->name,
             perf_test_reduces(pc->test) ? ", " : "",
             perf_test_reduces(pc->test) ? run->op->name : "", pc->in_place ? ", in place" : "",
             m->rank, m->index, where[m->where], m->got, m->expected, m->wrong,
@@ -236,19 +236,18 @@ static void report_mismatches(const struct perf_run *run, const struct perf_case
         all = calloc((size_t)run->nranks, sizeof(*all));
     }
     int have = (run->rank != 0) || (all != NULL);
-    PMPI_Bcast(&have, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    PMPI_Bcast(&have, 1, MPI_INT, 0, run->comm);
     if (!have) {
         return;
     }
-    PMPI_Gather(mine, (int)sizeof(*mine), MPI_BYTE, all, (int)sizeof(*all), MPI_BYTE, 0,
-                MPI_COMM_WORLD);
+    PMPI_Gather(mine, (int)sizeof(*mine), MPI_BYTE, all, (int)sizeof(*all), MPI_BYTE, 0, run->comm);
     for (int i = 0; (run->rank == 0) && (i < run->nranks); i++) {
         if ((all[i].wrong > 0) && (printed++ < MOST)) {
             print_mismatch(run, pc, &all[i]);
         }
     }
     if (printed > MOST) {
-        fprintf(stderr, "xccl-perf: and wrong on %d more rank(s)\n", printed - MOST);
+        fprintf(stderr, "%s: and wrong on %d more rank(s)\n", run->tool, printed - MOST);
     }
     free(all);
 }
@@ -261,7 +260,7 @@ bool perf_case_verify(const struct perf_run *run, const struct perf_case *pc)
     mine.rank = run->rank;
     bad = !check_rank(run, pc, &mine) || (mine.wrong > 0);
     /* PMPI: the tool's own traffic must not go through what it measures. */
-    PMPI_Allreduce(&bad, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    PMPI_Allreduce(&bad, &any, 1, MPI_INT, MPI_MAX, run->comm);
     if (any) {
         report_mismatches(run, pc, &mine);
     }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ranks of a run, its cases from their buffers on, and the watch over them. */
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "measure/measure.h"
+
+enum { EXIT_TIMEOUT = 124 };
+
+/* What the watchdog says; made beforehand, as a signal handler may only write. */
+static char watched[256];
+
+static void on_alarm(int signal_number)
+{
+    (void)signal_number;
+    (void)!write(STDERR_FILENO, watched, strlen(watched));
+    _exit(EXIT_TIMEOUT);
+}
+
+void perf_watch(const struct perf_run *run, const struct perf_case *pc)
+{
+    if (run->opt.timeout == 0) {
+        return;
+    }
+    snprintf(watched, sizeof(watched),
+             "%s: TIMEOUT: rank %d: %s of %zu bytes took more than %ld s (--timeout)\n", run->tool,
+             run->rank, perf_test_name(pc->test), pc->bytes, run->opt.timeout);
+    signal(SIGALRM, on_alarm);
+    alarm((unsigned)run->opt.timeout);
+}
+
+bool perf_agree(const struct perf_run *run, bool ok)
+{
+    int mine = ok, all = 0;
+
+    PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, run->comm);
+    return all != 0;
+}
+
+void perf_find_place(struct perf_run *run)
+{
+    MPI_Comm host, same;
+
+    MPI_Comm_rank(run->comm, &run->rank);
+    MPI_Comm_size(run->comm, &run->nranks);
+    run->memory = run->opt.memory[perf_pair_end(run->rank, run->nranks) == 1];
+    PMPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, run->rank, MPI_INFO_NULL, &host);
+    /* Ranks on host memory leave their devices to the others. */
+    PMPI_Comm_split(host, run->memory == PERF_HOST, run->rank, &same);
+    PMPI_Comm_rank(same, &run->local_rank);
+    PMPI_Comm_size(same, &run->local_size);
+    PMPI_Comm_free(&same);
+    PMPI_Comm_free(&host);
+}
+
+void perf_agree_on_seed(struct perf_run *run)
+{
+    struct timespec ts;
+
+    if (run->opt.seed == 0) {
+        clock_gettime(CLOCK_REALTIME, &ts);
+        run->opt.seed = (uint64_t)ts.tv_sec * 1000000U + (uint64_t)ts.tv_nsec / 1000U;
+    }
+    PMPI_Bcast(&run->opt.seed, 1, MPI_UINT64_T, 0, run->comm);
+}
+
+bool perf_case_begin(const struct perf_run *run, enum perf_test test, size_t bytes,
+                     struct perf_case *pc)
+{
+    if (!perf_case_plan(run, test, bytes, pc)) {
+        return false;
+    }
+    /* Different for every test and size: a result left from before is never right. */
+    pc->seed = run->opt.seed ^ ((uint64_t)(test + 1) << 56) ^ ((uint64_t)bytes << 8);
+    size_t send = pc->send_elems * run->type->size, recv = pc->recv_elems * run->type->size;
+    pc->sendbuf = (send > 0) ? perf_memory_alloc(run, send) : NULL;
+    pc->recvbuf = (recv > 0) ? perf_memory_alloc(run, recv) : NULL;
+    bool ok = ((send == 0) || (pc->sendbuf != NULL)) && ((recv == 0) || (pc->recvbuf != NULL));
+    if (!perf_agree(run, ok)) {
+        perf_case_end(run, pc);
+        return false;
+    }
+    return true;
+}
+
+void perf_case_end(const struct perf_run *run, struct perf_case *pc)
+{
+    perf_memory_free(run, pc->sendbuf);
+    perf_memory_free(run, pc->recvbuf);
+    perf_case_free(pc);
+}
+
+void perf_report_progress(const struct perf_run *run, const char *fmt, ...)
+{
+    va_list args;
+
+    if ((run->rank != 0) || (isatty(STDERR_FILENO) != 1)) {
+        return;
+    }
+    fputs("\r\033[K", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fflush(stderr);
+}
