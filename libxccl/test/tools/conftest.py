@@ -155,19 +155,19 @@ def faulty_library(mpi, tmp_path_factory):
 
 @pytest.fixture
 def faulty(mpi, faulty_library):
-    """Run xccl-perf under an MPI that goes wrong in a given way; see faulty.c."""
+    """Run xccl-perf, or another tool, under an MPI that goes wrong in a given way; see faulty.c."""
 
     def run(fault, *arguments, **options):
         first = mpi.stage.environment().get("LD_PRELOAD")
         preload = ":".join(filter(None, [first, str(faulty_library)]))
-        # Behind xccl-run and in front of xccl-perf, so before the interposer.
+        # Behind xccl-run and in front of the tool, so before the interposer.
         wrapper = [] if options.get("run") is None else options["run"]
         inner = ["sh", "-c", 'LD_PRELOAD="$0${LD_PRELOAD:+:$LD_PRELOAD}" exec "$@"', preload]
         return mpi.run(
             2,
             *wrapper,
             *inner,
-            mpi.stage.bin / "xccl-perf",
+            mpi.stage.bin / options.get("tool", "xccl-perf"),
             *arguments,
             env={"FAULTY": fault},
         )

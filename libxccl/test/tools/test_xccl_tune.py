@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""xccl-tune on the simulation: what it measures, writes, keeps and takes up again.
+
+Times of the simulation mean nothing: that a table follows from times is tested by unit.tune.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+LIBXCCL = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((LIBXCCL / "tools/tune/xccl-tune.schema.json").read_text())
+QUICK = [
+    *("--max", "4k", "--factor", "32", "--resolution", "64"),
+    *("--samples", "1", "--max-samples", "1", "--iters", "2"),
+]
+
+
+def tune(mpi, ranks, folder, *arguments, run=("--sim", "cuda:4"), **options):
+    """xccl-tune behind xccl-run, with few and short measurements."""
+    options.setdefault("env", {})["XCCL_DIRECT"] = "on"
+    wrapper = [] if run is None else [mpi.stage.bin / "xccl-run", *run]
+    command = [*wrapper, mpi.stage.bin / "xccl-tune", "--output", folder, *QUICK]
+    return mpi.run(ranks, *command, *arguments, **options)
+
+
+def rows(path):
+    """(collective, ranks, path) of each row of a table."""
+    found = re.findall(r"^(\w+):[^:]+:(\w+):(\d+):(\w+)$", path.read_text(), re.M)
+    assert found
+    return found
+
+
+def samples(state):
+    """Lines of a state, without its head."""
+    return state.read_text().splitlines(keepends=True)[2:]
+
+
+@pytest.fixture(scope="module")
+def tuned(any_mpi, tmp_path_factory):
+    """One run that the tests look at."""
+    folder = tmp_path_factory.mktemp("tuned") / "tables"
+    ended = tune(any_mpi, 3, folder, "--coll", "allreduce,alltoallv").good()
+    return any_mpi, folder, ended
+
+
+def test_every_mpi(mpi, tmp_path):
+    tune(mpi, 2, tmp_path / "t", "--coll", "bcast", "--max", "8").good()
+    assert {path for *_, path in rows(tmp_path / "t/nodes-1.table")} <= {"mpi", "ccl", "direct"}
+
+
+def test_table(tuned):
+    """Every collective and communicator has rows, which the library reads."""
+    mpi, folder, ended = tuned
+    table = folder / "nodes-1.table"
+    assert str(table) in ended.out and f"XCCL_TABLE={folder}" in ended.out
+    seen = {(coll, ranks) for coll, mem, ranks, _ in rows(table)}
+    assert seen == {(coll, ranks) for coll in ("allreduce", "alltoallv") for ranks in "23"}
+    assert {mem for _, mem, _, _ in rows(table)} == {"cuda"}
+    # Nobody measured a machine here.
+    assert "measured = nobody\n" in table.read_text() and "simulated" in table.read_text()
+    command = [mpi.stage.bin / "xccl-run", "--sim", "cuda:4", mpi.stage.bin / "xccl-info"]
+    why = [*command, "--why", "allreduce:16:cuda:2", "--json"]
+    told = json.loads(mpi.stage.run(*why, env={"XCCL_TABLE": str(folder)}).good().out)
+    assert told["tables"][0]["source"] == str(table) and told["tables"][0]["asked"]
+
+
+def test_raw(tuned):
+    """All samples, and rows that follow from them."""
+    _, folder, _ = tuned
+    raw = json.loads((folder / "raw.json").read_text())
+    jsonschema.validate(raw, SCHEMA)
+    assert raw["simulated"] and raw["gpu_model"] and raw["library"].startswith("nccl ")
+    assert len(raw["series"]) == 4
+    count = 0
+    for series in raw["series"]:
+        chosen = [point["chosen"] for point in series["points"]]
+        ranks = str(series["nodes"] * series["ranks_per_node"])
+        changes = [path for i, path in enumerate(chosen) if i == 0 or path != chosen[i - 1]]
+        written = [
+            r[3]
+            for r in rows(folder / "nodes-1.table")
+            if r[0] == series["collective"] and r[2] == ranks
+        ]
+        assert written == changes
+        for point in series["points"]:
+            paths = point["paths"]
+            assert set(paths) == {"mpi", "ccl", "direct"}
+            assert paths["mpi"] and paths["ccl"]  # each was forced, and served
+            count += sum(len(path["samples"]) for path in paths.values() if path)
+    assert count == len([line for line in samples(folder / "state") if " -1.000" not in line])
+
+
+def test_used(tuned):
+    """The library takes the paths of the table."""
+    mpi, folder, _ = tuned
+    (first, *_) = [
+        r[3] for r in rows(folder / "nodes-1.table") if r[0] == "allreduce" and r[2] == "2"
+    ]
+    ended = mpi.perf(
+        2, "--max", "4", "--iters", "2", env={"XCCL_TABLE": str(folder), "XCCL_DIRECT": "on"}
+    )
+    (path,) = re.findall(r"^ +4 +1 (\S+)", ended.good().out, re.M)
+    assert path.startswith(first)
+
+
+def test_resume(any_mpi, tmp_path):
+    """What was measured is kept, but for a line that was cut off; the rest is measured."""
+    folder, state = tmp_path / "t", tmp_path / "t/state"
+    tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "256").good()
+    whole = samples(state)
+    head = state.read_text().splitlines(keepends=True)[:2]
+    kept = whole[: len(whole) // 2]
+    state.write_text("".join([*head, *kept, whole[-1][:10]]))
+    (folder / "raw.json").unlink()
+    tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "256").good()
+    again = samples(state)
+    assert again[: len(kept)] == kept and len(again) == len(whole)
+    # All is known now: nothing is measured.
+    tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "256").good()
+    assert samples(state) == again and (folder / "raw.json").exists()
+
+
+def test_stop(any_mpi, tmp_path):
+    """--minutes ends it after a measurement, with a status of its own and without tables."""
+    folder = tmp_path / "t"
+    ended = tune(any_mpi, 2, folder, "--coll", "bcast", "--minutes", "0.0000001")
+    assert ended.status == 3 and "goes on from here" in ended.out
+    assert not list(folder.glob("*.table")) and (folder / "state").exists()
+    tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "256").good()
+    assert (folder / "nodes-1.table").exists()
+
+
+def test_state_of_another_machine(any_mpi, tmp_path):
+    folder = tmp_path / "t"
+    tune(any_mpi, 2, folder, "--coll", "bcast", "--minutes", "0.0000001")
+    ended = tune(any_mpi, 3, folder, "--coll", "bcast")
+    assert ended.status == 1 and f"{folder}/state: it was begun with other" in ended.err
+
+
+def test_wrong_result(faulty, mpi, tmp_path):
+    """A result that is wrong ends the run: no sample is kept of it, and no table is made."""
+    run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]
+    options = ["--output", tmp_path / "t", *QUICK, "--coll", "bcast,allreduce", "--max", "8"]
+    ended = faulty("short", *options, run=run, tool="xccl-tune")
+    assert ended.status == 1
+    assert "xccl-tune: WRONG RESULT: allreduce, 8 bytes" in ended.err
+    assert not samples(tmp_path / "t/state") and not list((tmp_path / "t").glob("*.table"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--coll", "allreduse"], "allreduse"),
+        (["--min", "1m", "--max", "1k"], "--min"),
+        (["--nodes", "0"], "--nodes"),
+        (["--ranks-per-node", "2,"], "--ranks-per-node"),
+        (["--nope"], "--nope"),
+        (["--compare", "one"], "two files"),
+        (["--compare", "/no/such", "/no/such"], "/no/such"),
+        (["--check", "/no/such"], "/no/such"),
+    ],
+)
+def test_refusals(any_mpi, arguments, words):
+    ended = any_mpi.stage.run(any_mpi.stage.bin / "xccl-tune", *arguments)
+    assert ended.status == 2 and words in ended.err, ended.err
+
+
+def test_needs_the_interposer(any_mpi, tmp_path):
+    command = [any_mpi.stage.bin / "xccl-run", "--route", "mpi", "--sim", "cuda:2"]
+    ended = any_mpi.run(2, *command, any_mpi.stage.bin / "xccl-tune", "--output", tmp_path / "t")
+    assert ended.status == 2 and "XCCL_ROUTE" in ended.err
+
+
+def table(path, rows, **settings):
+    head = {"measured": "nobody", **settings}
+    path.write_text("".join(f"{k} = {v}\n" for k, v in head.items()) + rows + "\n")
+    return path
+
+
+def test_compare(any_mpi, tmp_path):
+    a = table(tmp_path / "a", "bcast:0-64k:cuda:4:direct#bcast:64k-inf:cuda:4:ccl")
+    b = table(tmp_path / "b", "bcast:0-1m:cuda:4:direct#bcast:1m-inf:cuda:4:ccl")
+    ended = any_mpi.stage.tool("xccl-tune", "--compare", a, b)
+    assert ended.status == 1 and ended.out == "bcast, cuda, 4 ranks, 64k-1m: ccl -> direct\n"
+    same = any_mpi.stage.tool("xccl-tune", "--compare", a, a).good()
+    assert same.out == "the same choices\n"
+
+
+def test_check(any_mpi, tmp_path):
+    """What a table names and what is here; a table that was made here has nothing to say."""
+    run = [any_mpi.stage.bin / "xccl-run", "--sim", "cuda:2", any_mpi.stage.bin / "xccl-tune"]
+    old = table(tmp_path / "old", "*:*:*:*:ccl", gpu_model="Other", library="nccl 2.20.5")
+    ended = any_mpi.stage.run(*run, "--check", old)
+    assert ended.status == 1
+    assert re.search(r"^gpu_model: was Other, here Simulated", ended.out, re.M)
+    assert re.search(r"^library: was nccl 2.20.5, here nccl ", ended.out, re.M)
+    assert re.search(r"^driver: the table does not say", ended.out, re.M)
+
+
+def test_check_of_an_own_table(tuned):
+    mpi, folder, _ = tuned
+    run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:4", mpi.stage.bin / "xccl-tune"]
+    ended = mpi.stage.run(*run, "--check", folder / "nodes-1.table", env={"XCCL_MPI": mpi.family})
+    assert "nothing that it names has changed here" in ended.good().out
+
+
+def test_documented_everywhere(any_mpi):
+    """Options of --help, of the manual page and of the completion are the same."""
+
+    def options(text):
+        return set(re.findall(r"--[a-z][a-z-]*", text.replace("\\-", "-")))
+
+    shown = options(any_mpi.stage.tool("xccl-tune", "--help").good().out)
+    assert len(shown) > 15
+    assert shown <= options((LIBXCCL / "tools/man/xccl-tune.1").read_text())
+    assert shown <= options((LIBXCCL / "tools/completion/xccl-tune").read_text())

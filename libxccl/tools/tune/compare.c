@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where two tables choose differently: both are asked between all borders that either has. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune/rows.h"
+
+struct values {
+    size_t    count;
+    uint64_t *list;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void sort_once(struct values *v)
+{
+    size_t kept = 0;
+
+    qsort(v->list, v->count, sizeof(v->list[0]), by_value);
+    for (size_t i = 0; i < v->count; i++) {
+        if ((i == 0) || (v->list[i] != v->list[kept - 1])) {
+            v->list[kept++] = v->list[i];
+        }
+    }
+    v->count = kept;
+}
+
+static void add(struct values *v, uint64_t value)
+{
+    if (value != XM_INF) {
+        v->list[v->count++] = value;
+    }
+}
+
+/* The sizes at which a choice may change, and the numbers of ranks: also one behind each range. */
+static bool gather(const struct xm_table *a, const struct xm_table *b, struct values *sizes,
+                   struct values *ranks)
+{
+    const struct xm_table *both[] = {a, b};
+    size_t                 rows = a->count + b->count;
+
+    sizes->list = calloc(2 * rows + 1, sizeof(uint64_t));
+    ranks->list = calloc(2 * rows + 1, sizeof(uint64_t));
+    if ((sizes->list == NULL) || (ranks->list == NULL)) {
+        return false;
+    }
+    add(sizes, 0);
+    for (int t = 0; t < 2; t++) {
+        for (size_t i = 0; i < both[t]->count; i++) {
+            const struct xm_row *row = &both[t]->rows[i];
+            add(sizes, row->bytes_low);
+            add(sizes, row->bytes_high);
+            add(ranks, (row->ranks_low > 1) ? row->ranks_low : 2);
+            add(ranks, (row->ranks_high > 1) ? row->ranks_high : 2);
+        }
+    }
+    sort_once(sizes);
+    sort_once(ranks);
+    return true;
+}
+
+static const char *choice_of(const struct xm_table *table, const struct xm_facts *facts)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        if (xm_row_verdict(&table->rows[i], ~0u, facts) == XM_ROW_MATCHES) {
+            return xm_path_name(table->rows[i].path);
+        }
+    }
+    return "no row";
+}
+
+/* One collective, kind of memory and number of ranks. */
+static int compare_sizes(FILE *f, const struct xm_table *a, const struct xm_table *b,
+                         struct xm_facts facts, const struct values *sizes)
+{
+    char        low[32], high[32];
+    const char *left = NULL, *right = NULL;
+    uint64_t    from = 0;
+    int         found = 0;
+
+    for (size_t i = 0; i <= sizes->count; i++) {
+        bool end = (i == sizes->count);
+        facts.bytes = end ? 0 : sizes->list[i];
+        const char *l = end ? NULL : choice_of(a, &facts), *r = end ? NULL : choice_of(b, &facts);
+        if ((l == left) && (r == right)) {
+            continue;
+        }
+        if (left != right) {
+            fprintf(f, "%s, %s, %d ranks, %s-%s: %s -> %s\n", xm_coll_name(facts.coll),
+                    xm_mem_name(facts.mem), facts.nranks, tune_size_text(from, low, sizeof(low)),
+                    tune_size_text(end ? XM_INF : facts.bytes, high, sizeof(high)), left, right);
+            found++;
+        }
+        left = l;
+        right = r;
+        from = facts.bytes;
+    }
+    return found;
+}
+
+int tune_compare(FILE *f, const struct xm_table *a, const struct xm_table *b)
+{
+    struct values sizes = {0}, ranks = {0};
+    int           found = -1;
+
+    if (gather(a, b, &sizes, &ranks)) {
+        found = 0;
+        for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
+            for (int mem = 0; mem < XM_NUM_MEMS; mem++) {
+                for (size_t r = 0; r < ranks.count; r++) {
+                    struct xm_facts facts = {(enum xm_coll)coll, (enum xm_mem)mem, 0,
+                                             (int)ranks.list[r], NULL};
+                    found += compare_sizes(f, a, b, facts, &sizes);
+                }
+            }
+        }
+    }
+    free(sizes.list);
+    free(ranks.list);
+    return found;
+}

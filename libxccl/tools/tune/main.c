@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* xccl-tune: measure every path of every collective on this machine, and write tuning tables. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "tables/tables.h"
+#include "tune/tune.h"
+
+enum { EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_STOPPED = 3 };
+
+static bool path_in(const struct tune_job *job, const char *name, char *path, size_t len)
+{
+    int n = snprintf(path, len, "%s/%s", job->opt.folder, name);
+
+    if ((n < 0) || ((size_t)n >= len)) {
+        fprintf(stderr, "xccl-tune: --output: the name of the folder is too long\n");
+        return false;
+    }
+    return true;
+}
+
+static void describe_place(struct tune_job *job)
+{
+    char host[128] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(job->origin.where, sizeof(job->origin.where), "%d node%s with %d ranks each, first %s",
+             job->nodes, (job->nodes == 1) ? "" : "s", job->per_node, host);
+    snprintf(job->origin.memory, sizeof(job->origin.memory), "%s%s", job->world.runtime,
+             (job->opt.memory == PERF_MANAGED) ? "_managed" : "");
+    snprintf(job->origin.raw, sizeof(job->origin.raw), "raw.json beside this file");
+}
+
+/* What a state must agree with: sizes and samples may be changed, the machine may not. */
+static bool open_state(struct tune_job *job)
+{
+    const struct tune_origin *o = &job->origin;
+    char                      path[4096], key[900], why[600];
+
+    if (job->world.rank != 0) {
+        return true;
+    }
+    if ((mkdir(job->opt.folder, 0777) != 0) && (errno != EEXIST)) {
+        fprintf(stderr, "xccl-tune: --output: %s cannot be made: %s\n", job->opt.folder,
+                strerror(errno));
+        return false;
+    }
+    if (!path_in(job, "state", path, sizeof(path))) {
+        return false;
+    }
+    snprintf(key, sizeof(key), "%s, %s; %d nodes, %d ranks each; driver %s; %s; %s", o->gpu,
+             o->memory, job->nodes, job->per_node, o->driver, o->library, o->mpi_library);
+    job->state = tune_state_open(path, key, &job->store, why, sizeof(why));
+    if (job->state == NULL) {
+        fprintf(stderr, "xccl-tune: %s: %s\n", path, why);
+    }
+    return job->state != NULL;
+}
+
+/* Into a file that takes its name when it is whole. */
+static bool write_file(const char *path, bool (*write)(FILE *f, const void *arg), const void *arg)
+{
+    char part[4200];
+    snprintf(part, sizeof(part), "%s.part", path);
+    FILE *f = fopen(part, "we");
+
+    if (f == NULL) {
+        fprintf(stderr, "xccl-tune: %s: cannot be opened: %s\n", part, strerror(errno));
+        return false;
+    }
+    bool ok = write(f, arg);
+    ok = (fclose(f) == 0) && ok && (rename(part, path) == 0);
+    if (!ok) {
+        fprintf(stderr, "xccl-tune: %s: cannot be written\n", path);
+        unlink(part);
+    }
+    return ok;
+}
+
+struct to_write {
+    const struct tune_job *job;
+    int                    nodes;
+};
+
+static bool put_raw(FILE *f, const void *arg)
+{
+    const struct to_write *w = arg;
+
+    tune_raw_write(f, &w->job->store, &w->job->origin, XCCL_TUNE_VERSION);
+    return ferror(f) == 0;
+}
+
+static bool put_table(FILE *f, const void *arg)
+{
+    const struct to_write *w = arg;
+
+    return tune_table_write(f, &w->job->store, w->nodes, &w->job->origin);
+}
+
+static bool has_nodes(const struct tune_store *store, int nodes)
+{
+    for (size_t i = 0; i < store->count; i++) {
+        if ((store->series[i].shape.nodes == nodes) && (store->series[i].points.count > 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool write_tables(const struct tune_job *job)
+{
+    char            path[4096], name[64];
+    struct to_write w = {job, 0};
+
+    if (!path_in(job, "raw.json", path, sizeof(path)) || !write_file(path, put_raw, &w)) {
+        return false;
+    }
+    for (w.nodes = 1; w.nodes <= job->nodes; w.nodes++) {
+        struct xm_table *table = NULL;
+        if (!has_nodes(&job->store, w.nodes)) {
+            continue;
+        }
+        snprintf(name, sizeof(name), "nodes-%d.table", w.nodes);
+        if (!path_in(job, name, path, sizeof(path)) || !write_file(path, put_table, &w)) {
+            return false;
+        }
+        /* What the library would read is looked at here. */
+        if (xm_table_file_parse(path, &table) != xcclSuccess) {
+            fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
+            return false;
+        }
+        printf("%s: %zu rows\n", path, table->count);
+        xm_table_free(table);
+    }
+    printf("To use it: export XCCL_TABLE=%s (its whole path, on all ranks). Samples: %s/raw.json\n",
+           job->opt.folder, job->opt.folder);
+    return true;
+}
+
+static int finish(const struct tune_job *job, enum tune_outcome outcome)
+{
+    int status = EXIT_WRONG;
+
+    perf_report_progress(&job->world, "%s", "");
+    if (outcome == TUNE_STOPPED) {
+        status = EXIT_STOPPED;
+        if (job->world.rank == 0) {
+            printf(
+                "xccl-tune: stopped after %zu measurements; the same command goes on from here\n",
+                job->done);
+        }
+    } else if (outcome == TUNE_FINISHED) {
+        status =
+            perf_agree(&job->world, (job->world.rank != 0) || write_tables(job)) ? 0 : EXIT_WRONG;
+    }
+    return status;
+}
+
+static void set_up_run(struct tune_job *job)
+{
+    struct perf_run *run = &job->world;
+
+    run->tool = "xccl-tune";
+    run->comm = MPI_COMM_WORLD;
+    run->opt = (struct perf_options){.iters = job->opt.iters,
+                                     .warmup = 5,
+                                     .max_time = job->opt.max_time,
+                                     .check = true,
+                                     .barrier = true,
+                                     .memory = {job->opt.memory, job->opt.memory},
+                                     .device = job->opt.device,
+                                     .seed = job->opt.seed,
+                                     .timeout = job->opt.timeout};
+    run->type = perf_type_find("float");
+    run->op = perf_op_find("sum");
+    perf_find_place(run);
+    perf_agree_on_seed(run);
+}
+
+static bool environment_is_good(const struct perf_run *run)
+{
+    const char *fault = xc_params_error();
+
+    if (fault == NULL) {
+        if (xc_params()->route != XC_ROUTE_XCCL) {
+            fault = "XCCL_ROUTE is not xccl, so no path can be chosen; unset it";
+        } else if (run->nranks < 2) {
+            fault = "two ranks or more are needed";
+        }
+    }
+    if ((fault != NULL) && (run->rank == 0)) {
+        fprintf(stderr, "xccl-tune: %s\n", fault);
+    }
+    return fault == NULL;
+}
+
+static int run_all(struct tune_job *job)
+{
+    struct perf_run *run = &job->world;
+    int              status = EXIT_WRONG;
+
+    if (!perf_agree(run, environment_is_good(run))) {
+        return EXIT_USAGE;
+    }
+    if (perf_agree(run, perf_memory_start(run))) {
+        tune_find_nodes(job);
+        tune_origin_here(run->dev, run->device, &job->origin);
+        describe_place(job);
+        if (perf_agree(run, open_state(job))) {
+            status = finish(job, tune_work(job));
+        }
+    }
+    if (job->state != NULL) {
+        fclose(job->state);
+    }
+    tune_store_free(&job->store);
+    perf_memory_stop(run);
+    return status;
+}
+
+static int compare(const char *const files[2])
+{
+    struct xm_table *tables[2] = {NULL, NULL};
+    int              found = -1;
+
+    for (int i = 0; i < 2; i++) {
+        if (xm_table_file_parse(files[i], &tables[i]) != xcclSuccess) {
+            fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
+            goto free_tables;
+        }
+    }
+    found = tune_compare(stdout, tables[0], tables[1]);
+    if (found == 0) {
+        printf("the same choices\n");
+    }
+free_tables:
+    xm_table_free(tables[0]);
+    xm_table_free(tables[1]);
+    return (found < 0) ? EXIT_USAGE : (found > 0) ? EXIT_WRONG : 0;
+}
+
+static int check(const struct tune_options *opt)
+{
+    const struct xc_device_ops *dev = NULL;
+    struct xm_table            *table = NULL;
+    struct tune_origin          here;
+
+    if (xm_table_file_parse(opt->check, &table) != xcclSuccess) {
+        fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
+        return EXIT_USAGE;
+    }
+    if (xc_device_start(opt->device, &dev) != xcclSuccess) {
+        fprintf(stderr, "xccl-tune: no device: %s\n", xc_last_detail());
+        dev = NULL;
+    }
+    tune_origin_here(dev, 0, &here);
+    printf("%s: measured %s\n", opt->check, table->head.measured);
+    int changed = tune_check(stdout, &table->head, &here);
+    if (changed == 0) {
+        printf("nothing that it names has changed here\n");
+    }
+    xm_table_free(table);
+    return (changed > 0) ? EXIT_WRONG : 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct tune_job job;
+
+    /* What needs no ranks works without a launcher, so before MPI_Init. */
+    int early = tune_options_parse(&job.opt, argc, argv, false);
+    if (early == 1) {
+        (void)tune_options_parse(&job.opt, argc, argv, true);
+        return 0;
+    }
+    if ((early == 0) && (job.opt.compare[0] != NULL)) {
+        return compare(job.opt.compare);
+    }
+    if ((early == 0) && (job.opt.check != NULL)) {
+        return check(&job.opt);
+    }
+    MPI_Init(&argc, &argv);
+    int status = early - 1;
+    if (early != 0) {
+        int rank;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        (void)tune_options_parse(&job.opt, argc, argv, rank == 0);
+    } else {
+        set_up_run(&job);
+        status = run_all(&job);
+    }
+    MPI_Finalize();
+    return status;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tune/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char magic[] = "xccl-tune state 1\n";
+
+struct tune_series *tune_series_of(struct tune_store *store, struct tune_shape shape,
+                                   enum xm_coll coll)
+{
+    for (size_t i = 0; i < store->count; i++) {
+        struct tune_series *s = &store->series[i];
+        if ((s->coll == coll) && (s->shape.nodes == shape.nodes) &&
+            (s->shape.per_node == shape.per_node)) {
+            return s;
+        }
+    }
+    struct tune_series *more = realloc(store->series, (store->count + 1) * sizeof(*more));
+    if (more == NULL) {
+        return NULL;
+    }
+    store->series = more;
+    more[store->count] = (struct tune_series){shape, coll, {0}};
+    return &more[store->count++];
+}
+
+void tune_store_free(struct tune_store *store)
+{
+    for (size_t i = 0; i < store->count; i++) {
+        tune_points_free(&store->series[i].points);
+    }
+    free(store->series);
+    *store = (struct tune_store){0};
+}
+
+bool tune_sample_add(struct tune_store *store, struct tune_shape shape, enum xm_coll coll,
+                     const struct tune_request *request, double us)
+{
+    struct tune_series *series = tune_series_of(store, shape, coll);
+    struct tune_point  *point =
+        (series != NULL) ? tune_point_at(&series->points, request->bytes) : NULL;
+
+    if (point == NULL) {
+        return false;
+    }
+    struct tune_samples *s = &point->paths[request->path];
+    if (us < 0) {
+        s->missing = true;
+    } else if (s->count < TUNE_MAX_SAMPLES) {
+        s->us[s->count++] = us;
+    }
+    return true;
+}
+
+bool tune_state_write(FILE *f, struct tune_shape shape, enum xm_coll coll,
+                      const struct tune_request *request, double us)
+{
+    fprintf(f, "%d %d %s %llu %s %.3f\n", shape.nodes, shape.per_node, xm_coll_name(coll),
+            (unsigned long long)request->bytes, xm_path_name(request->path), us);
+    return (fflush(f) == 0) && (ferror(f) == 0);
+}
+
+static int find_name(const char *name, const char *(*name_of)(int), int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(name, name_of(i)) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static const char *coll_name(int i)
+{
+    return xm_coll_name((enum xm_coll)i);
+}
+
+static const char *path_name(int i)
+{
+    return xm_path_name((enum xm_path_id)i);
+}
+
+/* One sample's line. */
+static bool read_line(const char *line, struct tune_store *store)
+{
+    struct tune_shape   shape;
+    struct tune_request request;
+    char                coll[32], path[16], rest;
+    unsigned long long  bytes;
+    double              us;
+
+    if (sscanf(line, "%d %d %31s %llu %15s %lf%c", &shape.nodes, &shape.per_node, coll, &bytes,
+               path, &us, &rest) != 7) {
+        return false;
+    }
+    int c = find_name(coll, coll_name, XM_NUM_COLLS), p = find_name(path, path_name, XM_NUM_PATHS);
+    if ((c < 0) || (p < 0) || (rest != '\n') || (shape.nodes < 1) || (shape.per_node < 1) ||
+        (bytes == 0)) {
+        return false;
+    }
+    request = (struct tune_request){bytes, (enum xm_path_id)p};
+    return tune_sample_add(store, shape, (enum xm_coll)c, &request, us);
+}
+
+/* Read all whole lines. 0 where a line is wrong, else where the last whole one ends. */
+static long read_lines(FILE *f, const char *key, struct tune_store *store, char *text, size_t len)
+{
+    char line[1024];
+    long end = 0;
+
+    for (int n = 1; fgets(line, sizeof(line), f) != NULL; n++) {
+        bool whole = strchr(line, '\n') != NULL;
+        if ((n == 1) && (strcmp(line, magic) != 0)) {
+            snprintf(text, len, "it is no state of xccl-tune");
+            return 0;
+        }
+        if (n == 2) {
+            line[strcspn(line, "\n")] = '\0';
+            if (strcmp(line, key) != 0) {
+                snprintf(text, len,
+                         "it was begun with other options, or on another machine (%.300s); "
+                         "give another folder, or remove it to begin anew",
+                         line);
+                return 0;
+            }
+        }
+        if ((n > 2) && whole && !read_line(line, store)) {
+            snprintf(text, len, "line %d is no sample: %.100s", n, line);
+            return 0;
+        }
+        if (whole || (n == 2)) {
+            end = ftell(f);
+        }
+    }
+    return end;
+}
+
+FILE *tune_state_open(const char *path, const char *key, struct tune_store *store, char *text,
+                      size_t len)
+{
+    FILE *f = fopen(path, "a+e");
+    long  end;
+
+    if (f == NULL) {
+        snprintf(text, len, "it cannot be opened: %s", strerror(errno));
+        return NULL;
+    }
+    if ((fseek(f, 0, SEEK_END) == 0) && (ftell(f) == 0)) {
+        fprintf(f, "%s%s\n", magic, key);
+        if ((fflush(f) != 0) || (ferror(f) != 0)) {
+            snprintf(text, len, "it cannot be written: %s", strerror(errno));
+            goto close;
+        }
+        return f;
+    }
+    rewind(f);
+    end = read_lines(f, key, store, text, len);
+    if (end == 0) {
+        goto close;
+    }
+    if (ftruncate(fileno(f), end) != 0) {
+        snprintf(text, len, "it cannot be cut after its last whole line: %s", strerror(errno));
+        goto close;
+    }
+    fseek(f, 0, SEEK_END);
+    return f;
+
+close:
+    fclose(f);
+    return NULL;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The communicators of a run, and one measurement after the other on each. */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tune/tune.h"
+
+/* Paths are chosen by rows, collectives by tests: both count in the same order. */
+_Static_assert(((int)PERF_ALLREDUCE == (int)XM_ALLREDUCE) &&
+                   ((int)PERF_REDUCE_SCATTER_BLOCK == (int)XM_REDUCE_SCATTER_BLOCK) &&
+                   ((int)PERF_ALLTOALLV == (int)XM_ALLTOALLV) &&
+                   ((int)PERF_SCATTERV == (int)XM_SCATTERV),
+               "tests are collectives");
+
+static volatile sig_atomic_t asked_to_stop;
+
+static void on_signal(int number)
+{
+    (void)number;
+    asked_to_stop = 1;
+}
+
+static double now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+void tune_find_nodes(struct tune_job *job)
+{
+    MPI_Comm host;
+    int      rank = job->world.rank, first = 0, here = 0, leads, before = 0;
+
+    PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
+    PMPI_Comm_size(host, &here);
+    first = rank;
+    PMPI_Bcast(&first, 1, MPI_INT, 0, host);
+    leads = (first == rank);
+    PMPI_Allreduce(&leads, &job->nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    PMPI_Allreduce(&here, &job->per_node, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    /* How many nodes lead before this rank's: their order is that of their first ranks. */
+    PMPI_Exscan(&leads, &before, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    job->node = (rank == 0) ? 0 : before;
+    PMPI_Bcast(&job->node, 1, MPI_INT, 0, host);
+    PMPI_Comm_free(&host);
+}
+
+/* Powers of two, and all there are; or those that were asked for and are there. */
+static void list_numbers(const struct tune_list *asked, int most, struct tune_list *list)
+{
+    list->count = 0;
+    for (int i = 0; i < asked->count; i++) {
+        if (asked->values[i] <= most) {
+            list->values[list->count++] = asked->values[i];
+        }
+    }
+    for (int n = 1; (asked->count == 0) && (n <= most); n *= 2) {
+        list->values[list->count++] = n;
+        if ((n < most) && (2 * n > most)) {
+            list->values[list->count++] = most;
+        }
+    }
+}
+
+/* The ranks of a shape, as a run of the measuring code; false on those that take no part. */
+static bool open_shape(const struct tune_job *job, struct tune_shape shape, struct perf_run *run)
+{
+    bool mine = (job->node < shape.nodes) && (job->world.local_rank < shape.per_node);
+
+    *run = job->world;
+    run->comm = MPI_COMM_NULL;
+    PMPI_Comm_split(MPI_COMM_WORLD, mine ? 0 : MPI_UNDEFINED, job->world.rank, &run->comm);
+    if (mine) {
+        PMPI_Comm_rank(run->comm, &run->rank);
+        PMPI_Comm_size(run->comm, &run->nranks);
+    }
+    return mine;
+}
+
+/* Ranks that take no part leave the cores to those that do. */
+static void wait_for_all(void)
+{
+    const struct timespec nap = {0, 2 * 1000 * 1000};
+    MPI_Request           request;
+    int                   over = 0;
+
+    PMPI_Ibarrier(MPI_COMM_WORLD, &request);
+    for (PMPI_Test(&request, &over, MPI_STATUS_IGNORE); !over;
+         PMPI_Test(&request, &over, MPI_STATUS_IGNORE)) {
+        nanosleep(&nap, NULL);
+    }
+}
+
+/* What rank 0 tells the others to do. */
+struct order {
+    uint64_t bytes;
+    int      path, stop, more;
+};
+
+/* The size that is measured now, with its buffers, and the paths whose results were right. */
+struct at_size {
+    struct perf_case pc;
+    bool             open;
+    unsigned         verified;
+};
+
+static bool force(const struct perf_run *run, enum xm_path_id path)
+{
+    int (*tune)(const char *) = (int (*)(const char *))dlsym(RTLD_DEFAULT, "xcclTuneMPI");
+    char rows[32];
+
+    snprintf(rows, sizeof(rows), "*:*:*:*:%s", xm_path_name(path));
+    if ((tune == NULL) || (tune(rows) != 0)) {
+        fprintf(stderr, "xccl-tune: rank %d: the path cannot be chosen: xccl's interposer is %s\n",
+                run->rank, (tune == NULL) ? "not loaded; put xccl-run in front" : "not ready");
+        return false;
+    }
+    return true;
+}
+
+/* Did the call go where it was sent? Staging is MPI's path where MPI is not GPU-aware. */
+static bool is_path(const char *name, enum xm_path_id path)
+{
+    return strncmp(name, xm_path_name(path), strlen(xm_path_name(path))) == 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Of all calls, the time of the rank that took longest; of those, the median. Rank 0. */
+static double median_of(const struct perf_run *run, const struct perf_result *result)
+{
+    double *slowest = calloc((size_t)result->iters, sizeof(*slowest));
+
+    if (slowest == NULL) {
+        return result->max;
+    }
+    for (long i = 0; i < result->iters; i++) {
+        for (int r = 0; r < run->nranks; r++) {
+            double us = result->times[r * result->iters + i];
+            slowest[i] = (us > slowest[i]) ? us : slowest[i];
+        }
+    }
+    qsort(slowest, (size_t)result->iters, sizeof(*slowest), by_value);
+    double median = slowest[result->iters / 2];
+    free(slowest);
+    return median;
+}
+
+/* A path's first call of a size: is it carried, and is the result right? */
+static bool try_path(const struct perf_run *run, struct at_size *at, enum xm_path_id path,
+                     bool *carried_p)
+{
+    if (!perf_agree(run, perf_case_fill(run, &at->pc)) || (perf_case_time(run, &at->pc) < 0)) {
+        return false;
+    }
+    *carried_p = is_path(perf_case_path(run, &at->pc), path);
+    return !*carried_p || perf_case_verify(run, &at->pc);
+}
+
+/* One sample; *us_p is negative where the path does not carry the call, and only rank 0's counts.
+ */
+static bool measure(const struct perf_run *run, struct at_size *at, enum perf_test test,
+                    const struct order *order, double *us_p)
+{
+    enum xm_path_id    path = (enum xm_path_id)order->path;
+    struct perf_result result = {0};
+    bool               carried = true;
+
+    if (at->open && (at->pc.bytes != order->bytes)) {
+        perf_case_end(run, &at->pc);
+        at->open = false;
+    }
+    if (!at->open) {
+        if (!perf_case_begin(run, test, (size_t)order->bytes, &at->pc)) {
+            return false;
+        }
+        at->open = true;
+        at->verified = 0;
+    }
+    perf_watch(run, &at->pc);
+    if (!perf_agree(run, force(run, path))) {
+        return false;
+    }
+    if ((((at->verified >> path) & 1) == 0) && !try_path(run, at, path, &carried)) {
+        return false;
+    }
+    *us_p = -1;
+    if (carried) {
+        at->verified |= 1u << path;
+        bool ok = perf_case_measure(run, &at->pc, &result);
+        if (ok && (run->rank == 0)) {
+            *us_p = median_of(run, &result);
+        }
+        free(result.times);
+        return ok;
+    }
+    return true;
+}
+
+/* What is left of this run, in measurements: of series not begun, too. */
+static size_t left_of(const struct tune_job *job, const struct tune_series *series, size_t others)
+{
+    const struct tune_points none = {0};
+
+    return tune_left(&series->points, &job->opt.limits) +
+           others * tune_left(&none, &job->opt.limits);
+}
+
+static void show_progress(const struct tune_job *job, const struct tune_series *series,
+                          const struct order *order, size_t others)
+{
+    size_t left = left_of(job, series, others);
+    double each = (job->done > 0) ? (now() - job->begun) / (double)job->done : 0;
+    char   size[32];
+
+    perf_report_progress(
+        &job->world, "%s on %d x %d ranks, %s, %s; %zu measurements or more left, about %.0f min",
+        xm_coll_name(series->coll), series->shape.nodes, series->shape.per_node,
+        tune_size_text(order->bytes, size, sizeof(size)),
+        xm_path_name((enum xm_path_id)order->path), left, (double)left * each / 60);
+}
+
+/* Rank 0: what comes next. */
+static void give_order(struct tune_job *job, struct tune_series *series, size_t others,
+                       struct order *order)
+{
+    struct tune_request request = {0};
+    double              minutes = (now() - job->begun) / 60;
+
+    order->stop = asked_to_stop || ((job->opt.minutes > 0) && (minutes >= job->opt.minutes));
+    order->more = tune_next(&series->points, &job->opt.limits, &request);
+    order->bytes = request.bytes;
+    order->path = (int)request.path;
+    if (order->more && !order->stop) {
+        show_progress(job, series, order, others);
+    }
+}
+
+static bool keep(struct tune_job *job, struct tune_shape shape, enum xm_coll coll,
+                 const struct order *order, double us)
+{
+    const struct tune_request request = {order->bytes, (enum xm_path_id)order->path};
+
+    job->done++;
+    if (!tune_state_write(job->state, shape, coll, &request, us)) {
+        fprintf(stderr, "xccl-tune: %s/state: cannot be written\n", job->opt.folder);
+        return false;
+    }
+    if (!tune_sample_add(&job->store, shape, coll, &request, us)) {
+        fprintf(stderr, "xccl-tune: out of memory\n");
+        return false;
+    }
+    return true;
+}
+
+/* One collective on one communicator, on its ranks. */
+static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
+                                     struct tune_shape shape, enum xm_coll coll, size_t others)
+{
+    struct at_size    at = {.open = false};
+    enum tune_outcome outcome = TUNE_FINISHED;
+
+    for (;;) {
+        struct order order = {0};
+        double       us = -1;
+        bool         ok = true;
+        if (run->rank == 0) {
+            struct tune_series *series = tune_series_of(&job->store, shape, coll);
+            if (series != NULL) {
+                give_order(job, series, others, &order);
+            }
+        }
+        PMPI_Bcast(&order, (int)sizeof(order), MPI_BYTE, 0, run->comm);
+        if (order.stop || !order.more) {
+            outcome = (order.stop && order.more) ? TUNE_STOPPED : TUNE_FINISHED;
+            break;
+        }
+        ok = measure(run, &at, (enum perf_test)coll, &order, &us);
+        if (ok && (run->rank == 0)) {
+            ok = keep(job, shape, coll, &order, us);
+        }
+        if (!perf_agree(run, ok)) {
+            outcome = TUNE_FAILED;
+            break;
+        }
+    }
+    alarm(0);
+    if (at.open) {
+        perf_case_end(run, &at.pc);
+    }
+    return outcome;
+}
+
+static enum tune_outcome work_shape(struct tune_job *job, struct tune_shape shape, size_t shapes)
+{
+    struct perf_run   run;
+    enum tune_outcome outcome = TUNE_FINISHED;
+    size_t            all = (size_t)__builtin_popcount(job->opt.colls), behind = all;
+
+    if (open_shape(job, shape, &run)) {
+        for (int c = 0; (c < PERF_NUM_COLLS) && (outcome == TUNE_FINISHED); c++) {
+            if (((job->opt.colls >> c) & 1) != 0) {
+                behind--;
+                outcome = work_series(job, &run, shape, (enum xm_coll)c, behind + shapes * all);
+            }
+        }
+        MPI_Comm_free(&run.comm);
+    }
+    wait_for_all();
+    int told = (int)outcome; /* rank 0 has a part in every shape */
+    PMPI_Bcast(&told, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return (enum tune_outcome)told;
+}
+
+enum tune_outcome tune_work(struct tune_job *job)
+{
+    struct tune_list  nodes, per_node;
+    enum tune_outcome outcome = TUNE_FINISHED;
+
+    list_numbers(&job->opt.nodes, job->nodes, &nodes);
+    list_numbers(&job->opt.per_node, job->per_node, &per_node);
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    job->begun = now();
+    int left = nodes.count * per_node.count;
+    for (int n = 0; n < nodes.count; n++) {
+        for (int p = 0; (p < per_node.count) && (outcome == TUNE_FINISHED); p++) {
+            struct tune_shape shape = {nodes.values[n], per_node.values[p]};
+            left--;
+            if (shape.nodes * shape.per_node > 1) {
+                outcome = work_shape(job, shape, (size_t)left);
+            }
+        }
+    }
+    return outcome;
+}
