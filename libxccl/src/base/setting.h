@@ -7,6 +7,9 @@
 #define XC_BASE_SETTING_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
 
 struct xm_setting {
     int  nranks;
@@ -19,5 +22,11 @@ struct xm_setting {
     bool gpu_aware;  /* does every rank's MPI take device memory? */
     bool one_tables; /* have all ranks read the same tables? */
 };
+
+/*
+ * Fill in the nodes of nranks ranks, and the least and the largest number of them on one. hosts: a
+ * number of each rank's node; they are sorted.
+ */
+XC_SHARED void xc_setting_count_nodes(struct xm_setting *setting, uint64_t *hosts);
 
 #endif

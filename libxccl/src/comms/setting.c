@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the ranks of a communicator have in common, from what each says on its card. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -23,34 +22,6 @@ void xm_setting_fill(const struct xc_device_ops *dev, int device, struct xm_sett
     card->tables = (xm_comm_tables != NULL) ? xm_comm_tables() : 0;
     card->fabric = vendor && xc_vendor_fabric();
     card->gpu_aware = (dev != NULL) && xm_mpi_gpu_aware(dev->name);
-}
-
-static int compare(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Nodes, and the least and the largest number of ranks on one. Sorts hosts. */
-static void count_nodes(uint64_t *hosts, int size, struct xm_setting *s)
-{
-    int begin = 0;
-
-    qsort(hosts, (size_t)size, sizeof(*hosts), compare);
-    s->nodes = 0;
-    s->per_node_least = size;
-    s->per_node_most = 0;
-    for (int i = 1; i <= size; i++) {
-        if ((i < size) && (hosts[i] == hosts[begin])) {
-            continue;
-        }
-        int here = i - begin;
-        s->nodes++;
-        s->per_node_least = (here < s->per_node_least) ? here : s->per_node_least;
-        s->per_node_most = (here > s->per_node_most) ? here : s->per_node_most;
-        begin = i;
-    }
 }
 
 /* The built-in rows serve; they need no agreement. */
@@ -93,6 +64,6 @@ void xm_setting_agree(struct xm_comm *xm, uint64_t *hosts,
             tables_differ(xm, i);
         }
     }
-    count_nodes(hosts, xm->size, s);
+    xc_setting_count_nodes(s, hosts);
     xm->rules = NULL; /* those of before the agreement */
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Table files: their head, which tables are asked where, what comes with xccl, and hostile text. */
+#include <glob.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -139,6 +140,20 @@ static void test_conditions(void)
     CHECK(xm_version_number(22803) < xm_version_number(22901), "and newer ones behind");
 }
 
+static void test_nodes(void)
+{
+    struct xm_setting one = {.nranks = 3}, uneven = {.nranks = 6}, apart = {.nranks = 2};
+    uint64_t          same[] = {7, 7, 7}, mixed[] = {9, 1, 9, UINT64_MAX, 1, 9}, two[] = {2, 1};
+
+    xc_setting_count_nodes(&one, same);
+    CHECK((one.nodes == 1) && (one.per_node_least == 3) && (one.per_node_most == 3), "one node");
+    xc_setting_count_nodes(&uneven, mixed);
+    CHECK((uneven.nodes == 3) && (uneven.per_node_least == 1) && (uneven.per_node_most == 3),
+          "%d nodes, %d to %d ranks", uneven.nodes, uneven.per_node_least, uneven.per_node_most);
+    xc_setting_count_nodes(&apart, two);
+    CHECK((apart.nodes == 2) && (apart.per_node_least == 1) && (apart.per_node_most == 1), "apart");
+}
+
 static uint32_t random_state = 12345;
 
 static uint32_t random_number(uint32_t below)
@@ -251,6 +266,24 @@ static void test_shipped(const char *folder)
     CHECK(measured == 2, "%d tables were measured", measured);
     xm_table_files_free(paths, count);
     xm_table_free(builtin);
+}
+
+/* Tables of sites, where this is built inside the whole repository. */
+static void test_sites(const char *sites)
+{
+    char   pattern[512];
+    glob_t found;
+
+    snprintf(pattern, sizeof(pattern), "%s/*/tables/*.table", sites);
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct xm_table *t = NULL;
+        CHECK(xm_table_file_parse(found.gl_pathv[i], &t) == xcclSuccess, "%s", xc_last_detail());
+        xm_table_free(t);
+    }
+    globfree(&found);
 }
 
 static void make_file(const char *folder, const char *name, const char *text);
@@ -367,9 +400,11 @@ int main(int argc, char **argv)
     test_files();
     test_errors();
     test_conditions();
+    test_nodes();
     test_hostile();
-    CHECK(argc == 3, "usage: test_tables FAKES TABLES");
-    test_shipped(argv[argc - 1]);
+    CHECK(argc == 4, "usage: test_tables FAKES TABLES SITES");
+    test_shipped(argv[2]);
+    test_sites(argv[3]);
     test_bad_files();
     test_installed();
     test_in_force();
