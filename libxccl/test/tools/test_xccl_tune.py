@@ -169,6 +169,18 @@ def test_refusals(any_mpi, arguments, words):
     assert ended.status == 2 and words in ended.err, ended.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--nodes", "2"], "--nodes 2: this job has 1 node(s)"),
+        (["--ranks-per-node", "2,3"], "--ranks-per-node 3: this job has 2 rank(s)"),
+    ],
+)
+def test_too_much(any_mpi, tmp_path, arguments, words):
+    ended = tune(any_mpi, 2, tmp_path / "t", *arguments)
+    assert ended.status == 2 and words in ended.err and not (tmp_path / "t").exists()
+
+
 def test_needs_the_interposer(any_mpi, tmp_path):
     command = [any_mpi.stage.bin / "xccl-run", "--route", "mpi", "--sim", "cuda:2"]
     ended = any_mpi.run(2, *command, any_mpi.stage.bin / "xccl-tune", "--output", tmp_path / "t")

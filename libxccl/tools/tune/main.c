@@ -211,7 +211,9 @@ static int run_all(struct tune_job *job)
         tune_find_nodes(job);
         tune_origin_here(run->dev, run->device, &job->origin);
         describe_place(job);
-        if (perf_agree(run, open_state(job))) {
+        if (!tune_has_shapes(job)) {
+            status = EXIT_USAGE;
+        } else if (perf_agree(run, open_state(job))) {
             status = finish(job, tune_work(job));
         }
     }

@@ -80,7 +80,9 @@ static void write_head(FILE *f, int nodes, const struct tune_origin *o)
     put_setting(f, "library", o->library);
     put_setting(f, "mpi_library", o->mpi_library);
     put_setting(f, "raw", o->raw);
-    put_setting(f, "gpu", o->gpu);
+    if (strcmp(o->gpu, "unknown") != 0) {
+        put_setting(f, "gpu", o->gpu);
+    }
     fprintf(f, "nodes = %d\n", nodes);
 }
 

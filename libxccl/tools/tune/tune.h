@@ -55,6 +55,8 @@ enum tune_outcome { TUNE_FINISHED, TUNE_STOPPED, TUNE_FAILED };
 /* work.c */
 /* Every rank knows the nodes; the shapes to measure follow. */
 void tune_find_nodes(struct tune_job *job);
+/* Has the job what --nodes and --ranks-per-node ask for? Rank 0 prints what it has not. */
+bool tune_has_shapes(const struct tune_job *job);
 /* Measure until nothing is left, or a signal or --minutes asks to stop. Collective. */
 enum tune_outcome tune_work(struct tune_job *job);
 

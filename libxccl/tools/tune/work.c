@@ -51,15 +51,32 @@ void tune_find_nodes(struct tune_job *job)
     PMPI_Comm_free(&host);
 }
 
-/* Powers of two, and all there are; or those that were asked for and are there. */
-static void list_numbers(const struct tune_list *asked, int most, struct tune_list *list)
+static bool has(const struct tune_job *job, const char *option, const struct tune_list *asked,
+                int most, const char *what)
 {
-    list->count = 0;
     for (int i = 0; i < asked->count; i++) {
-        if (asked->values[i] <= most) {
-            list->values[list->count++] = asked->values[i];
+        if (asked->values[i] > most) {
+            if (job->world.rank == 0) {
+                fprintf(stderr, "xccl-tune: --%s %d: this job has %d %s\n", option,
+                        asked->values[i], most, what);
+            }
+            return false;
         }
     }
+    return true;
+}
+
+bool tune_has_shapes(const struct tune_job *job)
+{
+    return has(job, "nodes", &job->opt.nodes, job->nodes, "node(s)") &&
+           has(job, "ranks-per-node", &job->opt.per_node, job->per_node,
+               "rank(s) on the node with the fewest");
+}
+
+/* Those that were asked for, or powers of two and all there are. */
+static void list_numbers(const struct tune_list *asked, int most, struct tune_list *list)
+{
+    *list = *asked;
     for (int n = 1; (asked->count == 0) && (n <= most); n *= 2) {
         list->values[list->count++] = n;
         if ((n < most) && (2 * n > most)) {
