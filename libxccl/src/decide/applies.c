@@ -66,17 +66,54 @@ static bool fails(char *why, size_t len, const char *fmt, ...)
     return false;
 }
 
+/* "2-8", "2-inf" or "4". */
+static const char *range_text(const struct xm_range *range, char *buf, size_t len)
+{
+    if (range->low == range->high) {
+        snprintf(buf, len, "%" PRIu64, range->low);
+    } else if (range->high == XM_INF) {
+        snprintf(buf, len, "%" PRIu64 "-inf", range->low);
+    } else {
+        snprintf(buf, len, "%" PRIu64 "-%" PRIu64, range->low, range->high);
+    }
+    return buf;
+}
+
 static bool counts_apply(const struct xm_head *h, const struct xm_setting *s, char *why, size_t len)
 {
+    char wanted[64];
+
     if (!within(&h->ranks, s->nranks, s->nranks)) {
-        return fails(why, len, "ranks: %d", s->nranks);
+        return fails(why, len, "ranks: %d, the table is for %s", s->nranks,
+                     range_text(&h->ranks, wanted, sizeof(wanted)));
     }
     if (!is_everything(&h->nodes) && ((s->nodes == 0) || !within(&h->nodes, s->nodes, s->nodes))) {
-        return fails(why, len, "nodes: %d", s->nodes);
+        return fails(why, len, "nodes: %d, the table is for %s", s->nodes,
+                     range_text(&h->nodes, wanted, sizeof(wanted)));
     }
     if (!is_everything(&h->per_node) &&
         ((s->nodes == 0) || !within(&h->per_node, s->per_node_least, s->per_node_most))) {
-        return fails(why, len, "ranks_per_node: %d to %d", s->per_node_least, s->per_node_most);
+        return fails(why, len, "ranks_per_node: %d to %d, the table is for %s", s->per_node_least,
+                     s->per_node_most, range_text(&h->per_node, wanted, sizeof(wanted)));
+    }
+    return true;
+}
+
+static bool library_applies(const struct xm_head *h, const struct xm_setting *s, char *why,
+                            size_t len)
+{
+    uint64_t version = xm_version_number(s->ccl_version);
+
+    if (h->ccl[0] == '\0') {
+        return true;
+    }
+    if (strcmp(h->ccl, s->ccl) != 0) {
+        return fails(why, len, "ccl: %s, the table is for %s",
+                     (s->ccl[0] != '\0') ? s->ccl : "none", h->ccl);
+    }
+    if ((version < h->ccl_version.low) || (version > h->ccl_version.high)) {
+        return fails(why, len, "ccl: version %d of %s, the table is for others", s->ccl_version,
+                     s->ccl);
     }
     return true;
 }
@@ -85,25 +122,24 @@ bool xm_table_applies(const struct xm_table *table, const struct xm_setting *s, 
                       size_t len)
 {
     const struct xm_head *h = &table->head;
-    uint64_t              version = xm_version_number(s->ccl_version);
 
     why[0] = '\0';
     if ((h->gpu[0] != '\0') && ((s->gpu[0] == '\0') || !is_listed(s->gpu, h->gpu))) {
-        return fails(why, len, "gpu: %s",
-                     (s->gpu[0] != '\0') ? s->gpu : "not known, or not the same on all ranks");
+        return fails(why, len, "gpu: %s, the table is for %s",
+                     (s->gpu[0] != '\0') ? s->gpu : "not known, or not the same on all ranks",
+                     h->gpu);
     }
-    if (!counts_apply(h, s, why, len)) {
+    if (!counts_apply(h, s, why, len) || !library_applies(h, s, why, len)) {
         return false;
     }
-    if ((h->ccl[0] != '\0') && ((strcmp(h->ccl, s->ccl) != 0) || (version < h->ccl_version.low) ||
-                                (version > h->ccl_version.high))) {
-        return fails(why, len, "ccl: %s %d", (s->ccl[0] != '\0') ? s->ccl : "none", s->ccl_version);
-    }
     if ((h->network != XM_NETWORK_ANY) && ((h->network == XM_NETWORK_FABRIC) != s->fabric)) {
-        return fails(why, len, "network: %s", s->fabric ? "fabric" : "tcp");
+        return fails(why, len, "network: %s",
+                     s->fabric ? "fabric, the table is for tcp" : "tcp, the table is for fabric");
     }
     if ((h->mpi != XM_AWARENESS_ANY) && ((h->mpi == XM_AWARENESS_AWARE) != s->gpu_aware)) {
-        return fails(why, len, "mpi: %s", s->gpu_aware ? "gpu-aware" : "staged");
+        return fails(why, len, "mpi: %s",
+                     s->gpu_aware ? "gpu-aware, the table is for staged"
+                                  : "staged, the table is for gpu-aware");
     }
     return true;
 }

@@ -25,6 +25,7 @@ def reasons(result):
     return lines
 
 
+@pytest.mark.one_family
 def test_change(family):
     """xcclTuneMPI, on communicators that are in use and on new ones."""
     env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "on"}
@@ -41,7 +42,6 @@ def test_change(family):
             True,
         ),
         ("gpu = NVIDIA H200", False),
-        ("ranks_per_node = 1", False),
     ],
 )
 def test_conditions(openmpi, table, condition, asked):
@@ -60,6 +60,7 @@ def test_order(openmpi, table, tmp_path):
     assert "(XCCL_TUNE allreduce:*:*:*:mpi)" in reasons(openmpi.run(2, LOOP, env=env))[0]
 
 
+@pytest.mark.one_family
 def test_ranks_with_different_tables(family, table):
     """They take the built-in rows, and rank 0 names a rank."""
     one = table("allreduce:*:*:*:mpi", name="one.table")

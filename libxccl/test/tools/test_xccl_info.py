@@ -191,7 +191,10 @@ def test_why_on_another_model(stage):
     # Two nodes: this table is not asked, and the direct path does not carry it.
     written = why(stage, "reduce:8m:cuda:4:2", "--gpu", "NVIDIA H200")
     (one,) = [one for one in written["tables"] if one["source"].endswith("h200-x4.table")]
-    assert one["why_not"] == "nodes: 2" and not written["paths"]["direct"]["available"]
+    assert (
+        one["why_not"] == "nodes: 2, the table is for 1"
+        and not written["paths"]["direct"]["available"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,6 +212,17 @@ def test_why_without_a_network(stage, env, path, tables):
     assert len([one for one in asked if "no-network" in one["source"]]) == tables
 
 
+def test_why_with_a_plugin(stage, tmp_path):
+    """A network plugin is found where the loader looks, and is not loaded."""
+    (tmp_path / "libnccl-net.so").write_text("no shared object")
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "NCCL_IB_DISABLE": "1"}
+    assert why(stage, "allreduce:1m:cuda:8:2", env=env)["machine"]["network"] == "fabric"
+    env["NCCL_NET"] = "socket"
+    assert why(stage, "allreduce:1m:cuda:8:2", env=env)["machine"]["network"] == "tcp"
+    env = {"NCCL_IB_DISABLE": "1"}
+    assert why(stage, "allreduce:1m:cuda:8:2", env=env)["machine"]["network"] == "tcp"
+
+
 def test_why_by_own_tables(stage, table):
     """XCCL_TUNE before XCCL_TABLE, that in place of what is installed, before the built-in rows."""
     path = table(
@@ -220,7 +234,10 @@ def test_why_by_own_tables(stage, table):
     assert sources == ["XCCL_TUNE", str(path), "built-in table"]
     assert written["reason"] == "a.table:4 bcast:*:*:*:mpi" and written["path"] == "mpi"
     assert why(stage, "reduce:8:cuda:2", env=env)["reason"] == "XCCL_TUNE reduce:*:*:*:ccl"
-    assert why(stage, "bcast:8:cuda:5", env=env)["tables"][1]["why_not"] == "ranks: 5"
+    assert (
+        why(stage, "bcast:8:cuda:5", env=env)["tables"][1]["why_not"]
+        == "ranks: 5, the table is for 2-4"
+    )
     none = why(stage, "bcast:8:cuda:2", env={"XCCL_TABLE": "none"})
     assert [one["source"] for one in none["tables"]] == ["built-in table"]
     folder = why(stage, "bcast:8:cuda:2", env={"XCCL_TABLE": str(path.parent)})

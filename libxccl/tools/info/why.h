@@ -23,7 +23,7 @@ struct why_row {
 struct why_table {
     const struct xm_table *table;
     bool                   asked;
-    char                   not_asked[256];
+    char                   not_asked[768];
     struct why_row        *rows;
 };
 
