@@ -288,8 +288,9 @@ static void range_of_path(const char *path)
 
 void xm_seen_choice(const struct xm_op *op, const struct xm_choice *choice, unsigned available)
 {
-    struct xm_facts  facts = op->facts;
-    struct xm_choice other;
+    struct xm_facts        facts = op->facts;
+    const struct xm_rules *rules = op->comm->rules; /* the choice was made by them */
+    struct xm_choice       other;
 
     if (current == NULL) {
         return;
@@ -298,11 +299,10 @@ void xm_seen_choice(const struct xm_op *op, const struct xm_choice *choice, unsi
     facts.obstacle = NULL;
     if (op->facts.obstacle != NULL) {
         /* MPI alone can serve it, or is to: what would the tables have said? */
-        other = xm_decide(xm_config.tune, xm_config.table, ~0u, &facts);
+        other = xm_decide(rules, ~0u, &facts);
         current->unsure = true;
     } else {
-        other =
-            xm_decide(xm_config.tune, xm_config.table, available & ~(1u << choice->path), &facts);
+        other = xm_decide(rules, available & ~(1u << choice->path), &facts);
     }
     current->other = (other.path != choice->path) ? xm_path_name(other.path) : NULL;
     current->unsure = current->unsure && (current->other != NULL);

@@ -11,6 +11,7 @@
 #include "decide/decide.h"
 #include "mpi/mpi.h"
 #include "observe/profile.h"
+#include "tables/tables.h"
 
 static void put_text(FILE *f, const char *text)
 {
@@ -39,6 +40,23 @@ static void put_field(FILE *f, const char *name, const char *text)
     fputs(", ", f);
 }
 
+/* What may be asked behind XCCL_TUNE; a row's reason names the one that was. */
+static void put_tables(FILE *f)
+{
+    const struct xm_tables *all = xm_tables_all();
+    const char             *separator = "";
+
+    fputs("\"tables\": [", f);
+    for (size_t i = 0; i < all->count; i++) {
+        if (all->sources[i].origin != XM_FROM_TUNE) {
+            fputs(separator, f);
+            put_text(f, all->sources[i].table->source);
+            separator = ", ";
+        }
+    }
+    fputs("], ", f);
+}
+
 static void put_about(FILE *f, const struct xm_profile *p, const struct xm_profile_about *about)
 {
     char      version[32], host[256] = "", when[32];
@@ -56,7 +74,7 @@ static void put_about(FILE *f, const struct xm_profile *p, const struct xm_profi
     put_field(f, "host", host);
     put_field(f, "date", when);
     put_field(f, "tune", xc_params()->tune);
-    put_field(f, "table", xm_table_builtin());
+    put_tables(f);
     fprintf(f, "\"ranks\": %d, \"ranks_merged\": %u, ", about->world, p->ranks);
     fprintf(f, "\"run_seconds\": %.9f, \"run_seconds_most\": %.9f, ", (double)p->run_ns / 1e9,
             (double)p->most_ns / 1e9);
