@@ -291,6 +291,10 @@ const char    *xs_coll_name(enum xs_coll coll);
 size_t xs_send_bytes(const struct xs_task *task);
 size_t xs_recv_bytes(const struct xs_task *task);
 
+/* ---- limits.c: what only some libraries refuse ---- */
+
+enum xs_result xs_check_limits(const struct xs_task *task);
+
 /* ---- collective.c, p2p.c: on the stream's thread; false: aborted ---- */
 
 bool xs_run_collective(struct xs_task *task);

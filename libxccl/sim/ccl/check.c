@@ -163,6 +163,10 @@ enum xs_result xs_check(struct xs_task *task)
     if (__builtin_mul_overflow(task->count, size * (size_t)comm->nranks, &total)) {
         return xs_problem(XS_INVALID_ARGUMENT, "%s : count %zu is too large", name, task->count);
     }
+    res = xs_check_limits(task);
+    if (res != XS_SUCCESS) {
+        return res;
+    }
     res = find_memory(task, "sendbuff", task->send, xs_send_bytes(task), &task->send_at,
                       &task->send_place);
     if (res == XS_SUCCESS) {

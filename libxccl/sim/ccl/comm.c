@@ -447,6 +447,9 @@ enum xs_result xs_comm_op_create(struct xs_comm *comm, const void *scalar, int t
 {
     struct xs_range range;
 
+    if (xs_config()->library == XS_MSCCLPP) {
+        return xs_problem(XS_INTERNAL_ERROR, "ncclRedOpCreatePreMulSum is currently unavailable");
+    }
     if ((xs_type_bytes(type) == 0) || (residence < 0) || (residence > 1)) {
         return xs_problem(XS_INVALID_ARGUMENT, "ncclRedOpCreatePreMulSum: no such type or "
                                                "residence");

@@ -10,8 +10,20 @@
 #include "core/core.h"
 
 #define DEFAULT_MEMORY ((uint64_t)16 << 30)
-#define NCCL_VERSION 22803
-#define RCCL_VERSION 22203
+
+/* What XCCL_SIM may begin with. */
+static const struct {
+    const char     *name;
+    enum xs_flavour flavour;
+    enum xs_library library;
+    int             version; /* that the library reports */
+} flavours[] = {
+    {"cuda", XS_CUDA, XS_NCCL, 22803},
+    {"rocm", XS_ROCM, XS_RCCL, 22203},
+    {"msccl", XS_CUDA, XS_MSCCL, 22304},
+    {"mscclpp", XS_CUDA, XS_MSCCLPP, 900},
+};
+#define FLAVOURS "cuda:N, rocm:N, msccl:N or mscclpp:N"
 
 static struct xs_config config = {.size = 1,
                                   .nodes = 1,
@@ -58,16 +70,20 @@ static void read_flavour(void)
     if (text == NULL) {
         return;
     }
-    if (strncmp(text, "cuda:", 5) == 0) {
-        config.flavour = XS_CUDA;
-        rest = text + 5;
-    } else if (strncmp(text, "rocm:", 5) == 0) {
-        config.flavour = XS_ROCM;
-        rest = text + 5;
+    size_t length = strcspn(text, ":");
+    for (size_t i = 0; (i < sizeof(flavours) / sizeof(flavours[0])) && (text[length] != '\0');
+         i++) {
+        if ((strlen(flavours[i].name) == length) &&
+            (strncmp(text, flavours[i].name, length) == 0)) {
+            config.flavour = flavours[i].flavour;
+            config.library = flavours[i].library;
+            config.ccl_version = flavours[i].version;
+            rest = text + length + 1;
+        }
     }
     if ((rest == NULL) || !parse_number(rest, &rest, 1, XS_MAX_DEVICES, &count) ||
         (*rest != '\0')) {
-        complain("XCCL_SIM", text, "cuda:N or rocm:N, N devices from 1 to 64");
+        complain("XCCL_SIM", text, FLAVOURS ", N devices from 1 to 64");
         config.flavour = XS_NONE;
         return;
     }
@@ -226,7 +242,7 @@ static void read_version(void)
     while ((p != NULL) && (*p != '\0')) {
         bool applies = true;
 
-        if (!parse_number(p, &p, 1000, 999999, &value)) {
+        if (!parse_number(p, &p, 100, 99999999, &value)) {
             p = NULL;
             break;
         }
@@ -304,7 +320,7 @@ static void load(void)
     read_memory();
     read_version();
     if (config.ccl_version == 0) {
-        config.ccl_version = (config.flavour == XS_ROCM) ? RCCL_VERSION : NCCL_VERSION;
+        config.ccl_version = flavours[0].version;
     }
     config.node = (int)((long)config.rank * config.nodes / config.size);
 

@@ -46,10 +46,13 @@ enum xs_error {
 /* ---- config.c: the XCCL_SIM* variables, read once ---- */
 
 enum xs_flavour { XS_NONE, XS_CUDA, XS_ROCM };
+/* The collective library; several stand on one driver. */
+enum xs_library { XS_NCCL, XS_RCCL, XS_MSCCL, XS_MSCCLPP };
 #define XS_MAX_DEVICES 64
 
 struct xs_config {
     enum xs_flavour flavour;
+    enum xs_library library;
     int             devices;                  /* visible ones */
     int             physical[XS_MAX_DEVICES]; /* number on the node of each visible one */
     uint64_t        memory;                   /* bytes a device */

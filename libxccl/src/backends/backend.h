@@ -55,7 +55,7 @@ struct xc_comm_args {
 
 /* What one library, once loaded, is. */
 struct xc_library {
-    const char *name;         /* "nccl", "rccl", "msccl" */
+    const char *name;         /* "nccl", "rccl", "msccl", ... */
     char        path[1024];   /* file it was loaded from */
     char        found_by[64]; /* "already loaded", "XCCL_CCL_LIBRARY", "built-in path", "soname" */
     int         version;      /* its own code */
@@ -65,8 +65,11 @@ struct xc_library {
 
 struct xc_backend_ops {
     const char *name; /* "nccl": as in XCCL_CCL=nccl */
-    /* Load the library: every needed symbol found, or unloaded again and a failure. Once. */
-    xcclResult_t (*load)(const char *path, struct xc_library *lib_p);
+    /*
+     * Load the library: every needed symbol found, or unloaded again and a failure. Once.
+     * exactly: no fork of it either; else lib_p->name says which it turned out to be.
+     */
+    xcclResult_t (*load)(const char *path, bool exactly, struct xc_library *lib_p);
     bool (*supports_type)(xcclDataType_t type);
     bool (*supports)(enum xc_coll coll, xcclDataType_t type, xcclRedOp_t op);
     /* Is coll the vendor's own call, or composed from grouped send and recv? */
@@ -114,6 +117,9 @@ XC_SHARED void xc_backend_outlook(char *buf, size_t len);
  * reduces? True too where no library can be had: whoever makes a communicator finds that out.
  */
 XC_SHARED bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op);
+
+/* Does the library of this process work on devices of this runtime ("cuda")? A failure says why. */
+XC_SHARED xcclResult_t xc_backend_serves(const char *device);
 
 /* All compiled-in backends, for listings; NULL-terminated. */
 const struct xc_backend_ops *const *xc_backend_all(void);

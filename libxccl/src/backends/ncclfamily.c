@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL, RCCL and MSCCL: one API, one file. What differs between them is a row of vendor/nccl.c;
- * what differs between versions is asked of the library (is the symbol there?).
+ * NCCL, RCCL, MSCCL and MSCCL++: one API, one file. What differs between them is a row of
+ * vendor/rows.c; what differs between versions is asked of the library (is the symbol there?).
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* The library in use; written once by load() before any other call. */
 static struct {
-    const struct xc_nccl_row    *row;
+    const struct xc_vendor_row  *row;
     const struct xc_backend_ops *ops;
     struct xc_nccl_fns           fns;
     int                          version;
@@ -435,37 +435,40 @@ static xcclResult_t family_mem_free(void *ptr)
     return (rc == xcclSuccess) ? device->mem_free(ptr) : rc;
 }
 
-static xcclResult_t load(size_t row_index, const struct xc_backend_ops *table, const char *path,
-                         struct xc_library *lib_p)
+static const struct xc_backend_ops *const tables[] = {
+    [XC_ROW_NCCL] = &xc_backend_nccl,
+    [XC_ROW_RCCL] = &xc_backend_rccl,
+    [XC_ROW_MSCCL] = &xc_backend_msccl,
+    [XC_ROW_MSCCLPP] = &xc_backend_mscclpp,
+};
+
+static xcclResult_t load(size_t row_index, const char *path, bool exactly, struct xc_library *lib_p)
 {
-    size_t                    count;
-    const struct xc_nccl_row *row = &xc_nccl_rows(&count)[row_index];
-    struct xc_vendor_lib      lib;
-    struct xc_nccl_fns        fns;
-    int                       version;
-    xcclResult_t              rc = xc_nccl_open(row, path, &lib, &fns, &version);
+    const struct xc_vendor_row *rows = xc_vendor_rows();
+    struct xc_nccl_lib          lib;
+    xcclResult_t                rc = xc_nccl_open(&rows[row_index], path, exactly, &lib);
 
     if (rc != xcclSuccess) {
         return rc;
     }
-    in_use.row = row;
-    in_use.ops = table;
-    in_use.fns = fns;
-    in_use.version = version;
-    lib_p->name = row->name;
-    memcpy(lib_p->path, lib.path, sizeof(lib_p->path));
-    snprintf(lib_p->found_by, sizeof(lib_p->found_by), "%s", xc_found_by_name(lib.found_by));
-    lib_p->version = version;
-    lib_p->id_bytes = XC_NCCL_ID_BYTES;
-    lib_p->device = row->device;
+    in_use.row = lib.row;
+    in_use.ops = tables[lib.row - rows];
+    in_use.fns = lib.fns;
+    in_use.version = lib.version;
+    lib_p->name = lib.row->name;
+    memcpy(lib_p->path, lib.file.path, sizeof(lib_p->path));
+    snprintf(lib_p->found_by, sizeof(lib_p->found_by), "%s", xc_found_by_name(lib.file.found_by));
+    lib_p->version = lib.version;
+    lib_p->id_bytes = lib.row->id_bytes;
+    lib_p->device = lib.row->device;
     return xcclSuccess;
 }
 
-/* Three tables that differ in name and row; the order is that of vendor/nccl.c. */
+/* Tables that differ in name and row. */
 #define FAMILY(NAME, ROW)                                                                          \
-    static xcclResult_t NAME##_load(const char *path, struct xc_library *lib_p)                    \
+    static xcclResult_t NAME##_load(const char *path, bool exactly, struct xc_library *lib_p)      \
     {                                                                                              \
-        return load(ROW, &xc_backend_##NAME, path, lib_p);                                         \
+        return load(ROW, path, exactly, lib_p);                                                    \
     }                                                                                              \
     const struct xc_backend_ops xc_backend_##NAME = {                                              \
         .name = #NAME,                                                                             \
@@ -491,6 +494,7 @@ static xcclResult_t load(size_t row_index, const struct xc_backend_ops *table, c
         .mem_free = family_mem_free,                                                               \
     };
 
-FAMILY(nccl, XC_NCCL_ROW_NCCL)
-FAMILY(rccl, XC_NCCL_ROW_RCCL)
-FAMILY(msccl, XC_NCCL_ROW_MSCCL)
+FAMILY(nccl, XC_ROW_NCCL)
+FAMILY(rccl, XC_ROW_RCCL)
+FAMILY(msccl, XC_ROW_MSCCL)
+FAMILY(mscclpp, XC_ROW_MSCCLPP)

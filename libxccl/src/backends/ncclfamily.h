@@ -8,6 +8,7 @@
 extern const struct xc_backend_ops xc_backend_nccl;
 extern const struct xc_backend_ops xc_backend_rccl;
 extern const struct xc_backend_ops xc_backend_msccl;
+extern const struct xc_backend_ops xc_backend_mscclpp;
 
 /* Parts that the unit tests look at. */
 xcclResult_t xc_nccl_result(int rc);

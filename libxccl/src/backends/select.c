@@ -13,14 +13,16 @@
 #include "device/device.h"
 #include "vendor/vendor.h"
 
-static const struct xc_backend_ops *const all[] = {&xc_backend_nccl, &xc_backend_rccl,
-                                                   &xc_backend_msccl, NULL};
+/* In the order of the rows. */
+static const struct xc_backend_ops *const all[XC_NUM_ROWS + 1] = {
+    [XC_ROW_NCCL] = &xc_backend_nccl,
+    [XC_ROW_RCCL] = &xc_backend_rccl,
+    [XC_ROW_MSCCL] = &xc_backend_msccl,
+    [XC_ROW_MSCCLPP] = &xc_backend_mscclpp,
+};
 
-/* Those that XCCL_CCL=auto may pick, in the order in which they are tried; their rows. */
-static const struct {
-    const struct xc_backend_ops *ops;
-    size_t                       row;
-} automatic[] = {{&xc_backend_nccl, XC_NCCL_ROW_NCCL}, {&xc_backend_rccl, XC_NCCL_ROW_RCCL}};
+/* Those that XCCL_CCL=auto looks for, in the order in which they are tried. */
+static const size_t automatic[] = {XC_ROW_NCCL, XC_ROW_RCCL};
 enum { NUM_AUTOMATIC = sizeof(automatic) / sizeof(automatic[0]) };
 
 static struct {
@@ -37,29 +39,34 @@ const struct xc_backend_ops *const *xc_backend_all(void)
     return all;
 }
 
-static const struct xc_nccl_row *row_of(size_t i)
+static const struct xc_backend_ops *by_name(const char *name)
 {
-    size_t count;
-    return &xc_nccl_rows(&count)[automatic[i].row];
+    size_t i = 0;
+
+    while (strcmp(all[i]->name, name) != 0) {
+        i++;
+    }
+    return all[i];
 }
 
-static xcclResult_t load(const struct xc_backend_ops *ops, const char *path)
+static xcclResult_t load(size_t row, const char *path, bool exactly)
 {
-    xcclResult_t rc = ops->load(path, &chosen.lib);
+    xcclResult_t rc = all[row]->load(path, exactly, &chosen.lib);
 
     if (rc == xcclSuccess) {
-        chosen.ops = ops;
+        chosen.ops = by_name(chosen.lib.name);
     }
     return rc;
 }
 
-/* The backend whose name is in the file's: /opt/rccl/lib/librccl.so.1 is RCCL, all else is NCCL. */
-static const struct xc_backend_ops *by_file_name(const char *path)
+/* The row whose name is in the file's: /opt/rccl/lib/librccl.so.1 is RCCL, all else is NCCL or a
+ * fork of it, which shows when it is open. */
+static size_t by_file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *file = (slash != NULL) ? slash + 1 : path;
 
-    return (strstr(file, xc_backend_rccl.name) != NULL) ? &xc_backend_rccl : &xc_backend_nccl;
+    return (strstr(file, xc_backend_rccl.name) != NULL) ? XC_ROW_RCCL : XC_ROW_NCCL;
 }
 
 /* No runtime says what the devices are: take the first library that there is. */
@@ -69,7 +76,7 @@ static xcclResult_t load_any(void)
     xcclResult_t rc = xcclLibraryNotFound;
 
     for (size_t i = 0; i < NUM_AUTOMATIC; i++) {
-        rc = load(automatic[i].ops, NULL);
+        rc = load(automatic[i], NULL, false);
         if (rc == xcclSuccess) {
             return rc;
         }
@@ -85,12 +92,13 @@ static xcclResult_t load_automatic(const char *path)
     const struct xc_device_ops *device = xc_device_active();
 
     for (size_t i = 0; i < NUM_AUTOMATIC; i++) {
-        if ((device != NULL) ? (strcmp(row_of(i)->device, device->name) == 0)
-                             : xc_vendor_loaded(row_of(i)->soname)) {
-            return load(automatic[i].ops, path);
+        const struct xc_vendor_row *row = &xc_vendor_rows()[automatic[i]];
+        if ((device != NULL) ? (strcmp(row->device, device->name) == 0)
+                             : xc_vendor_loaded(row->soname)) {
+            return load(automatic[i], path, false);
         }
     }
-    return (path != NULL) ? load(by_file_name(path), path) : load_any();
+    return (path != NULL) ? load(by_file_name(path), path, false) : load_any();
 }
 
 static xcclResult_t choose(void)
@@ -101,19 +109,15 @@ static xcclResult_t choose(void)
     if (xc_params_error() != NULL) {
         return xc_fail(xcclInvalidUsage, "%s", xc_params_error());
     }
-    switch (params->ccl) {
-    case XC_CCL_NONE:
+    if (params->ccl == XC_CCL_NONE) {
         return xc_fail(xcclLibraryNotFound,
                        "XCCL_CCL=none forbids every vendor library; unset it to use one");
-    case XC_CCL_NCCL:
-        return load(&xc_backend_nccl, params->ccl_library);
-    case XC_CCL_RCCL:
-        return load(&xc_backend_rccl, params->ccl_library);
-    case XC_CCL_MSCCL:
-        return load(&xc_backend_msccl, params->ccl_library);
-    default:
+    }
+    if (params->ccl == XC_CCL_AUTO) {
         return load_automatic(params->ccl_library);
     }
+    _Static_assert((int)XC_CCL_NONE - XC_CCL_NCCL == XC_NUM_ROWS, "a value of XCCL_CCL each");
+    return load((size_t)(params->ccl - XC_CCL_NCCL), params->ccl_library, true);
 }
 
 static void choose_once(void)
@@ -193,4 +197,19 @@ bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op)
         }
     }
     return true;
+}
+
+xcclResult_t xc_backend_serves(const char *device)
+{
+    const struct xc_backend_ops *ops;
+    const struct xc_library     *lib;
+    xcclResult_t                 rc = xc_backend_get(&ops, &lib);
+
+    if ((rc != xcclSuccess) || (strcmp(device, lib->device) == 0)) {
+        return rc;
+    }
+    return xc_fail(xcclUnsupported,
+                   "%s (%s) works on %s devices, and the program uses %s; unset XCCL_CCL and "
+                   "XCCL_CCL_LIBRARY, or choose a library for %s",
+                   lib->name, lib->path, lib->device, device, device);
 }

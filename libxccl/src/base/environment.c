@@ -106,8 +106,8 @@ int xc_launcher_socket(void)
     return ((fd != NULL) && (fd[0] >= '0') && (fd[0] <= '9')) ? atoi(fd) : -1;
 }
 
-/* Not in privileged programs: they name files with code. */
-static const char *file_with_code(const char *name)
+/* Not in privileged programs: some name files with code. */
+const char *xc_foreign_variable(const char *name)
 {
     const char *value = secure_getenv(name);
 
@@ -116,7 +116,7 @@ static const char *file_with_code(const char *name)
 
 const char *xc_nvtx_library(void)
 {
-    return file_with_code("NVTX_INJECTION64_PATH");
+    return xc_foreign_variable("NVTX_INJECTION64_PATH");
 }
 
 bool xc_rocm_profiler(void)
@@ -126,7 +126,7 @@ bool xc_rocm_profiler(void)
                                         "HSA_TOOLS_LIB", "ROCPROFILER_ROCTX_TRACE"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = file_with_code(names[i]);
+        const char *value = xc_foreign_variable(names[i]);
         if ((value != NULL) && (strcmp(value, "0") != 0)) {
             return true;
         }
@@ -136,9 +136,9 @@ bool xc_rocm_profiler(void)
 
 bool xc_peers_disabled(void)
 {
-    const char *value = getenv("NCCL_P2P_DISABLE"); /* RCCL's as well */
+    const char *value = xc_foreign_variable("NCCL_P2P_DISABLE"); /* RCCL's as well */
 
-    return (value != NULL) && (value[0] != '\0') && (strcmp(value, "0") != 0);
+    return (value != NULL) && (strcmp(value, "0") != 0);
 }
 
 void xc_network_variables_get(struct xc_network_variables *v)

@@ -8,7 +8,15 @@
 
 #include "base/log.h"
 
-enum xc_ccl { XC_CCL_AUTO, XC_CCL_NCCL, XC_CCL_RCCL, XC_CCL_MSCCL, XC_CCL_NONE };
+/* In the order of XCCL_CCL's values; those between auto and none are rows of vendor/rows.c. */
+enum xc_ccl {
+    XC_CCL_AUTO,
+    XC_CCL_NCCL,
+    XC_CCL_RCCL,
+    XC_CCL_MSCCL,
+    XC_CCL_MSCCLPP,
+    XC_CCL_NONE,
+};
 enum xc_tristate { XC_AUTO, XC_YES, XC_NO };
 enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI, XC_ROUTE_UCC, XC_ROUTE_UCC_CCL };
 

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/backend.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/agreement.h"
 #include "comms/wait.h"
+#include "device/device.h"
 
 uint64_t (*xm_comm_arithmetic)(void);
 
@@ -86,6 +88,10 @@ void xm_card_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int devic
         return;
     }
     card->result = (int)xcclGetBackend(&name, &card->version);
+    const struct xc_device_ops *device = xc_device_active();
+    if ((card->result == xcclSuccess) && (device != NULL)) {
+        card->result = (int)xc_backend_serves(device->name);
+    }
     snprintf(card->library, sizeof(card->library), "%s", (card->result == 0) ? name : "");
     if (card->result != xcclSuccess) {
         snprintf(xm->reason, sizeof(xm->reason), "%s", xc_last_detail());

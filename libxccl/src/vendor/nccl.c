@@ -1,55 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The libraries of the NCCL family, a row each, and how one of them is opened. */
+/* How a library of the NCCL family is opened, and told from its forks. */
 #include "vendor/vendor.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/environment.h"
+#include "base/params.h"
 #include "xc_ccl_path.h" /* made by CMake: XC_CCL_PATH */
-
-/* Before 2.10 nccl.h knew bfloat16 only in forks; float8 came with 2.24, in RCCL with 2.20. */
-static const struct xc_nccl_row rows[] = {
-    [XC_NCCL_ROW_NCCL] =
-        {
-            .name = "nccl",
-            .soname = "libnccl.so.2",
-            .device = "cuda",
-            .by_soname = true,
-            .min_version = 2700,
-            .type_since =
-                {[xcclBfloat16] = 21000, [xcclFloat8e4m3] = 22400, [xcclFloat8e5m2] = 22400},
-            .op_since = {[xcclAvg] = 21000},
-        },
-    [XC_NCCL_ROW_RCCL] =
-        {
-            .name = "rccl",
-            .soname = "librccl.so.1",
-            .device = "rocm",
-            .by_soname = true,
-            .min_version = 2700,
-            .type_since = {[xcclFloat8e4m3] = 22005, [xcclFloat8e5m2] = 22005},
-            .op_since = {[xcclAvg] = 21000},
-        },
-    [XC_NCCL_ROW_MSCCL] =
-        {
-            /* A fork of NCCL under NCCL's own soname: a search by name would find NCCL instead. */
-            .name = "msccl",
-            .soname = "libnccl.so.2",
-            .device = "cuda",
-            .by_soname = false,
-            .min_version = 2700,
-            .type_since =
-                {[xcclBfloat16] = 21000, [xcclFloat8e4m3] = XC_NEVER, [xcclFloat8e5m2] = XC_NEVER},
-            .op_since = {[xcclAvg] = 21000},
-        },
-};
-
-const struct xc_nccl_row *xc_nccl_rows(size_t *count_p)
-{
-    *count_p = sizeof(rows) / sizeof(rows[0]);
-    return rows;
-}
 
 static const struct xc_vendor_symbol symbols[] = {
 #define REQUIRED(field, symbol, since, ret, params)                                                \
@@ -71,74 +31,147 @@ const char *xc_nccl_version_text(int version, char *buf, size_t len)
     return buf;
 }
 
-/* The family shares its symbol names, so a library of another row would load without complaint. */
-static xcclResult_t check_identity(const struct xc_nccl_row *row, const struct xc_vendor_lib *lib)
+static bool has_any(const struct xc_vendor_lib *lib, const char *const *names)
 {
-    char soname[256];
-
-    if (!xc_vendor_soname(lib, soname, sizeof(soname))) {
-        return xcclSuccess;
-    }
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if ((strcmp(rows[i].soname, soname) == 0) && (strcmp(rows[i].device, row->device) != 0)) {
-            return xc_fail(
-                xcclLibraryNotFound,
-                "%s: %s (found by: %s) is %s, which works on %s devices, not %s; correct "
-                "XCCL_CCL_LIBRARY or set XCCL_CCL=%s",
-                row->name, lib->path, xc_found_by_name(lib->found_by), rows[i].name, rows[i].device,
-                row->device, rows[i].name);
+    for (; (names != NULL) && (*names != NULL); names++) {
+        if (dlsym(lib->handle, *names) != NULL) {
+            return true;
         }
     }
-    return xcclSuccess;
+    return false;
 }
 
-static xcclResult_t ask_version(const struct xc_nccl_row *row, const struct xc_vendor_lib *lib,
-                                const struct xc_nccl_fns *fns, int *version_p)
+/* "libnccl.so.2" and a fork's "libnccl.so.2.12.12" are one name; "libnccl.so.20" is another. */
+static bool same_soname(const char *soname, const char *row_soname)
 {
-    int version = 0;
-    int rc = fns->get_version(&version);
+    size_t len = strlen(row_soname);
 
-    if ((rc != XC_NCCL_SUCCESS) || (version < row->min_version)) {
-        return xc_fail(xcclLibraryNotFound,
-                       "%s: %s says version %d (result %d), xccl needs 2.7 or newer; point "
-                       "XCCL_CCL_LIBRARY to a newer library",
-                       row->name, lib->path, version, rc);
+    return (strncmp(soname, row_soname, len) == 0) &&
+           ((soname[len] == '\0') || (soname[len] == '.'));
+}
+
+/*
+ * The family shares its symbol names, so a library of another row would load without complaint.
+ * NULL: a file under a name of its own, which is taken for what the user calls it.
+ */
+static const struct xc_vendor_row *identify(const struct xc_vendor_lib *lib)
+{
+    const struct xc_vendor_row *rows = xc_vendor_rows();
+    const struct xc_vendor_row *found = NULL;
+    char                        soname[256];
+
+    if (!xc_vendor_soname(lib, soname, sizeof(soname))) {
+        return NULL;
     }
-    *version_p = version;
+    for (size_t i = 0; i < XC_NUM_ROWS; i++) {
+        if (!same_soname(soname, rows[i].soname)) {
+            continue;
+        }
+        if ((rows[i].marks == NULL) ? (found == NULL) : has_any(lib, rows[i].marks)) {
+            found = &rows[i]; /* a fork's mark says more than the name that it kept */
+        }
+    }
+    return found;
+}
+
+/* The row of what was opened in *row_p, or a failure that says which it is. */
+static xcclResult_t check_identity(const struct xc_vendor_row **row_p, bool exactly,
+                                   const struct xc_vendor_lib *lib)
+{
+    const struct xc_vendor_row *row = *row_p;
+    const struct xc_vendor_row *found = identify(lib);
+
+    if ((found == NULL) || (found == row)) {
+        return xcclSuccess;
+    }
+    if (strcmp(found->device, row->device) != 0) {
+        return xc_fail(xcclLibraryNotFound,
+                       "%s: %s (found by: %s) is %s, which works on %s devices, not %s; correct "
+                       "XCCL_CCL_LIBRARY or set XCCL_CCL=%s",
+                       row->name, lib->path, xc_found_by_name(lib->found_by), found->name,
+                       found->device, row->device, found->name);
+    }
+    if (exactly) {
+        return xc_fail(xcclLibraryNotFound,
+                       "%s: %s (found by: %s) is %s, not %s; set XCCL_CCL_LIBRARY to the file of "
+                       "%s, or XCCL_CCL=%s",
+                       row->name, lib->path, xc_found_by_name(lib->found_by), found->name,
+                       row->name, row->name, found->name);
+    }
+    *row_p = found;
     return xcclSuccess;
 }
 
-xcclResult_t xc_nccl_open(const struct xc_nccl_row *row, const char *explicit_path,
-                          struct xc_vendor_lib *lib_p, struct xc_nccl_fns *fns_p, int *version_p)
+static xcclResult_t ask_version(struct xc_nccl_lib *lib)
+{
+    char version[40], least[40];
+    int  rc = lib->fns.get_version(&lib->version);
+
+    if ((rc == XC_NCCL_SUCCESS) && (lib->version >= lib->row->min_version)) {
+        return xcclSuccess;
+    }
+    return xc_fail(xcclLibraryNotFound,
+                   "%s: %s says version %s (%d, result %d), xccl needs %s or newer; point "
+                   "XCCL_CCL_LIBRARY to a newer library",
+                   lib->row->name, lib->file.path,
+                   xc_nccl_version_text(lib->version, version, sizeof(version)), lib->version, rc,
+                   xc_nccl_version_text(lib->row->min_version, least, sizeof(least)));
+}
+
+/* Forget the functions that only return an error: who asks for one is to find it missing. */
+static void drop_hollow(struct xc_nccl_lib *lib)
+{
+    for (const char *const *name = lib->row->hollow; (name != NULL) && (*name != NULL); name++) {
+        for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+            if (!symbols[i].required && (strcmp(symbols[i].name, *name) == 0)) {
+                memset((char *)&lib->fns + symbols[i].offset, 0, sizeof(void *));
+            }
+        }
+    }
+}
+
+static xcclResult_t check_variable(const struct xc_vendor_row *row)
+{
+    const char *value = (row->variable != NULL) ? xc_foreign_variable(row->variable) : "";
+
+    return (value != NULL) ? xcclSuccess
+                           : xc_fail(xcclLibraryNotFound, "%s: %s is not set; set it to %s",
+                                     row->name, row->variable, row->remedy);
+}
+
+xcclResult_t xc_nccl_open(const struct xc_vendor_row *row, const char *explicit_path, bool exactly,
+                          struct xc_nccl_lib *lib_p)
 {
     char                    built_in[1024];
-    struct xc_nccl_fns      fns = {0};
-    struct xc_vendor_lib    lib;
+    struct xc_nccl_lib      lib = {.row = row};
     struct xc_vendor_search search = {
         .name = row->name,
         .soname = row->soname,
         .variable = explicit_path,
         .built_in = xc_vendor_list_path(XC_CCL_PATH, row->name, built_in, sizeof(built_in)),
-        .by_soname = row->by_soname,
+        .by_soname = true,
     };
-    xcclResult_t rc = xc_vendor_open(&search, &lib);
+    xcclResult_t rc = xc_vendor_open(&search, &lib.file);
 
     if (rc != xcclSuccess) {
         return rc;
     }
-    rc = check_identity(row, &lib);
+    rc = check_identity(&lib.row, exactly, &lib.file);
     if (rc == xcclSuccess) {
-        rc =
-            xc_vendor_resolve(&lib, row->name, symbols, sizeof(symbols) / sizeof(symbols[0]), &fns);
+        rc = check_variable(lib.row);
     }
     if (rc == xcclSuccess) {
-        rc = ask_version(row, &lib, &fns, version_p);
+        rc = xc_vendor_resolve(&lib.file, lib.row->name, symbols,
+                               sizeof(symbols) / sizeof(symbols[0]), &lib.fns);
+    }
+    if (rc == xcclSuccess) {
+        rc = ask_version(&lib);
     }
     if (rc != xcclSuccess) {
-        xc_vendor_close(&lib);
+        xc_vendor_close(&lib.file);
         return rc;
     }
+    drop_hollow(&lib);
     *lib_p = lib;
-    *fns_p = fns;
     return xcclSuccess;
 }

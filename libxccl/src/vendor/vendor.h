@@ -17,21 +17,37 @@
 
 #define XC_NEVER 2147483647 /* no version has it */
 
-/* One library of the NCCL family. Versions are of the library itself; 0 is every version. */
-struct xc_nccl_row {
-    const char *name;      /* "nccl" */
-    const char *soname;    /* "libnccl.so.2" */
-    const char *device;    /* device runtime it works on: "cuda" */
-    bool        by_soname; /* may the loader's search path decide which file it is? */
-    int         min_version;
-    int         type_since[xcclNumTypes];
-    int         op_since[xcclNumOps];
+/*
+ * A library: its names, and what it can do before anything is asked of it. Versions are of the
+ * library itself; 0 is every version.
+ */
+struct xc_vendor_row {
+    const char *name;     /* "nccl" */
+    const char *soname;   /* "libnccl.so.2" */
+    const char *device;   /* device runtime it works on: "cuda" */
+    const char *variable; /* environment variable that the library cannot do without, or NULL */
+    const char *remedy;   /* what to set it to */
+    /* A symbol of each generation that tells a fork from what it forked; NULL-terminated or NULL */
+    const char *const *marks;
+    /* Optional symbols that are there and only return an error; NULL-terminated or NULL */
+    const char *const *hollow;
+    size_t             id_bytes; /* size of its unique id */
+    int                min_version;
+    int                type_since[xcclNumTypes];
+    int                op_since[xcclNumOps];
 };
 
-/* Places of the rows in the table. */
-enum { XC_NCCL_ROW_NCCL, XC_NCCL_ROW_RCCL, XC_NCCL_ROW_MSCCL };
+/* Places of the rows in the table; the NCCL family comes first. */
+enum {
+    XC_ROW_NCCL,
+    XC_ROW_RCCL,
+    XC_ROW_MSCCL,
+    XC_ROW_MSCCLPP,
+    XC_NUM_ROWS,
+};
 
-const struct xc_nccl_row *xc_nccl_rows(size_t *count_p);
+/* All of them. */
+const struct xc_vendor_row *xc_vendor_rows(void);
 
 enum xc_found_by {
     XC_FOUND_LOADED,   /* the process had it already */
@@ -62,7 +78,7 @@ struct xc_vendor_search {
     const char *soname;   /* also recognises a library already loaded */
     const char *variable; /* value of XCCL_CCL_LIBRARY, or NULL */
     const char *built_in; /* path set at build time, or NULL; skipped where there is no such file */
-    bool        by_soname;
+    bool        by_soname; /* may the loader's search path decide which file it is? */
 };
 
 /*
@@ -85,9 +101,24 @@ xcclResult_t xc_vendor_resolve(const struct xc_vendor_lib *lib, const char *name
 /* Path of `name` in the list "nccl=/a;rccl=/b"; NULL if it has none. */
 const char *xc_vendor_list_path(const char *list, const char *name, char *buf, size_t len);
 
-/* Open row's library, look up its symbols and ask its version. `explicit_path` may be NULL. */
-xcclResult_t xc_nccl_open(const struct xc_nccl_row *row, const char *explicit_path,
-                          struct xc_vendor_lib *lib_p, struct xc_nccl_fns *fns_p, int *version_p);
+/* An opened library of the NCCL family. */
+struct xc_nccl_lib {
+    const struct xc_vendor_row *row;
+    struct xc_vendor_lib        file;
+    struct xc_nccl_fns          fns;
+    int                         version;
+};
+
+/*
+ * Open row's library, look up its symbols and ask its version. `explicit_path` may be NULL.
+ * exactly: a fork of it under the same file name is refused; else lib_p->row tells which it is.
+ */
+xcclResult_t xc_nccl_open(const struct xc_vendor_row *row, const char *explicit_path, bool exactly,
+                          struct xc_nccl_lib *lib_p);
+
+/* Open a row's library as xc_nccl_open() and its like do, to say what there is. */
+xcclResult_t xc_vendor_probe(const struct xc_vendor_row *row, struct xc_vendor_lib *lib_p,
+                             int *version_p);
 
 /*
  * Would the vendor's library find a network other than TCP on this node: verbs, or a plugin? From

@@ -96,6 +96,9 @@ class Build:
                 [str(folder), *filter(None, [env.get("LD_LIBRARY_PATH")])]
             )
             env["XCCL_SIM"] = sim
+            if flavour == "mscclpp":
+                env["XCCL_CCL"] = flavour
+                env["MSCCLPP_NCCL_LIB_PATH"] = str(folder.parent / "cuda/libnccl.so.2")
         env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1"
         if self.checks_threads:

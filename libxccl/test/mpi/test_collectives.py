@@ -69,6 +69,23 @@ def test_rocm(family, section):
     assert log_of(result, "ccl" if share(family) is CCL else "direct")
 
 
+@pytest.mark.parametrize("library", ["msccl", "mscclpp"])
+def test_forks(family, library):
+    """Forks of NCCL: what they lack goes to MPI, before the library was asked for it.
+
+    Not the counts under MPICH: 4.0.2 by itself crashes in some reductions in place when a program
+    calls nothing else.
+    """
+    env = {**CCL, "XCCL_LOG": "info"}
+    sections = "types" if family.name == "mpich" else "types counts"
+    result = family.run(2, f"mpi_colls cuda dd {sections}", sim=f"{library}:2", env=env)
+    result.good()
+    assert result.lines(f"using {library} "), result.out
+    assert log_of(result, "ccl")
+    lacks = "vendor's library lacks"
+    assert bool(result.lines(lacks)) == (library == "mscclpp"), result.out
+
+
 @pytest.mark.parametrize("section", ["counts", "derived", "comms"])
 def test_check(family, section):
     """XCCL_CHECK=1 finds nothing wrong with a right program."""

@@ -2,7 +2,8 @@
 /*
  * A stand-in for a library of the NCCL family that does nothing but write down what it was asked.
  * FAKE_VERSION is the version it says, and decides which symbols it has; FAKE_RCCL gives it RCCL's;
- * FAKE_LACKS_SEND leaves one out that every version in use has.
+ * FAKE_LACKS_SEND leaves one out that every version in use has; FAKE_MSCCL marks it as that fork;
+ * FAKE_MSCCLPP gives it the functions that only return an error there.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -349,7 +350,16 @@ int     ncclMemFree(void *ptr)
 }
 #endif
 
-#if defined(FAKE_RCCL)
+#ifdef FAKE_MSCCL
+API int mscclLoadAlgo(const char *path, int *handle, int rank);
+int     mscclLoadAlgo(const char *path, int *handle, int rank)
+{
+    (void)handle;
+    return note("mscclLoadAlgo", "%s,%d", path, rank);
+}
+#endif
+
+#if defined(FAKE_RCCL) || defined(FAKE_MSCCLPP)
 #define ALLTOALL ncclAllToAll
 #define ALLTOALL_NAME "ncclAllToAll"
 #else
@@ -357,7 +367,7 @@ int     ncclMemFree(void *ptr)
 #define ALLTOALL_NAME "ncclAlltoAll"
 #endif
 
-#if defined(FAKE_RCCL) || (FAKE_VERSION >= 22800)
+#if defined(FAKE_RCCL) || defined(FAKE_MSCCLPP) || (FAKE_VERSION >= 22800)
 API int ALLTOALL(const void *s, void *r, size_t n, int type, void *c, void *st);
 int     ALLTOALL(const void *s, void *r, size_t n, int type, void *c, void *st)
 {

@@ -273,23 +273,55 @@ static void test_mem(void)
     CHECK(fake_count() == 2, "%d calls", fake_count());
 }
 
+/* What MSCCL++ would end the process for, or only return an error for, never gets there. */
+static void test_mscclpp(xcclComm_t comm)
+{
+    float scalar = 2;
+
+    fake_clear();
+    CHECK(xcclAllReduce(s, r, 5, xcclFloat32, xcclMin, comm, stream) == xcclSuccess, "min");
+    expect_call(0, "ncclAllReduce(count=5,type=7,op=3,stream=0x55)");
+    CHECK(xcclAllReduce(s, r, 5, xcclFloat64, xcclSum, comm, stream) == xcclUnsupported, "double");
+    CHECK_HAS(xcclGetLastError(NULL), "mscclpp 0.9.0 cannot do float64 sum");
+    CHECK(xcclAllReduce(s, r, 5, xcclFloat32, xcclMax, comm, stream) == xcclUnsupported, "max");
+    CHECK(xcclAllGather(s, r, 5, xcclInt8, comm, stream) == xcclUnsupported, "int8");
+    CHECK(fake_count() == 1, "%d calls", fake_count());
+    xcclRedOp_t op;
+    CHECK(xcclRedOpCreatePreMulSum(&op, &scalar, xcclFloat32, xcclScalarHostImmediate, comm) ==
+              xcclUnsupported,
+          "an operation of one's own");
+    CHECK(!xc_backend_reduces(xcclFloat32, xcclMax) && xc_backend_reduces(xcclFloat32, xcclSum),
+          "known before a path is chosen");
+    test_composed_alltoall(comm);
+}
+
 /* A process uses one library: each part runs in its own. */
 static int part(char which, const char *fakes)
 {
+    xcclComm_t comm;
     static const struct {
         char        which;
         const char *folder, *file;
     } parts[] = {{'o', "nccl-2.7", "libnccl.so.2"},
                  {'m', "nccl-2.23", "libnccl.so.2"},
                  {'n', "nccl-2.32", "libnccl.so.2"},
-                 {'r', "rccl", "librccl.so.1"}};
+                 {'r', "rccl", "librccl.so.1"},
+                 {'p', "mscclpp", "libmscclpp_nccl.so.0"}};
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (parts[i].which == which) {
             use_fake(fakes, parts[i].folder, parts[i].file);
         }
     }
-    xcclComm_t comm = make_comm(3, 1);
+    if (which == 'p') {
+        setenv("XCCL_CCL", "mscclpp", 1);
+        setenv("MSCCLPP_NCCL_LIB_PATH", "libnccl.so.2", 1);
+        comm = make_comm(3, 1);
+        test_mscclpp(comm);
+        CHECK(xcclCommDestroy(comm) == xcclSuccess, "destroy");
+        return xt_done("MSCCL++ 0.9");
+    }
+    comm = make_comm(3, 1);
     test_built_ins(comm);
     if ((which == 'o') || (which == 'm')) {
         test_composed_alltoall(comm);
@@ -323,7 +355,7 @@ int main(int argc, char **argv)
     if (argc == 3) {
         return part(argv[2][0], argv[1]);
     }
-    for (const char *which = "omnr"; *which != '\0'; which++) {
+    for (const char *which = "omnrp"; *which != '\0'; which++) {
         char arg[2] = {*which, '\0'};
         int  status = -1;
         fflush(NULL);

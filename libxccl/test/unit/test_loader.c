@@ -22,6 +22,7 @@ struct scenario {
     const char  *variable;    /* XCCL_CCL_LIBRARY */
     const char  *search_path; /* LD_LIBRARY_PATH */
     const char  *preopened;   /* loaded by "the program" before */
+    const char  *nccl;        /* MSCCLPP_NCCL_LIB_PATH */
     xcclResult_t result;
     const char  *name, *path, *found_by; /* on success */
     const char  *says[4];                /* on failure, parts of the detail */
@@ -77,16 +78,57 @@ static const struct scenario scenarios[] = {
      .found_by = "soname"},
     {.what = "MSCCL by path",
      .ccl = "msccl",
-     .variable = "nccl-2.23/libnccl.so.2",
+     .variable = "msccl/libnccl.so.2",
      .search_path = "nccl-2.32",
      .name = "msccl",
-     .path = "nccl-2.23/libnccl.so.2",
+     .path = "msccl/libnccl.so.2",
      .found_by = "XCCL_CCL_LIBRARY"},
-    {.what = "MSCCL never by soname",
+    {.what = "MSCCL by soname",
+     .ccl = "msccl",
+     .search_path = "msccl",
+     .name = "msccl",
+     .path = "msccl/libnccl.so.2",
+     .found_by = "soname"},
+    {.what = "MSCCL in NCCL's place",
+     .search_path = "msccl",
+     .name = "msccl",
+     .path = "msccl/libnccl.so.2",
+     .found_by = "soname"},
+    {.what = "MSCCL that is NCCL",
      .ccl = "msccl",
      .search_path = "nccl-2.32",
      .result = xcclLibraryNotFound,
-     .says = {"msccl", "XCCL_CCL_LIBRARY is not set"}},
+     .says = {"msccl: ", "nccl-2.32/libnccl.so.2", "is nccl, not msccl", "XCCL_CCL=nccl"}},
+    {.what = "NCCL that is MSCCL",
+     .ccl = "nccl",
+     .search_path = "msccl",
+     .result = xcclLibraryNotFound,
+     .says = {"msccl/libnccl.so.2", "is msccl, not nccl", "XCCL_CCL=msccl"}},
+    {.what = "MSCCL++ on demand",
+     .ccl = "mscclpp",
+     .search_path = "nccl-2.32:mscclpp",
+     .nccl = "nccl-2.32/libnccl.so.2",
+     .name = "mscclpp",
+     .path = "mscclpp/libmscclpp_nccl.so.0",
+     .found_by = "soname"},
+    {.what = "MSCCL++ by its file",
+     .variable = "mscclpp/libmscclpp_nccl.so.0",
+     .search_path = "nccl-2.32",
+     .nccl = "nccl-2.32/libnccl.so.2",
+     .name = "mscclpp",
+     .path = "mscclpp/libmscclpp_nccl.so.0",
+     .found_by = "XCCL_CCL_LIBRARY"},
+    {.what = "MSCCL++ without NCCL",
+     .ccl = "mscclpp",
+     .search_path = "mscclpp",
+     .result = xcclLibraryNotFound,
+     .says = {"mscclpp: MSCCLPP_NCCL_LIB_PATH is not set", "libnccl.so.2"}},
+    {.what = "MSCCL++ that is NCCL",
+     .ccl = "mscclpp",
+     .variable = "nccl-2.32/libnccl.so.2",
+     .nccl = "nccl-2.32/libnccl.so.2",
+     .result = xcclLibraryNotFound,
+     .says = {"is nccl, not mscclpp"}},
     {.what = "none anywhere",
      .search_path = "empty",
      .result = xcclLibraryNotFound,
@@ -138,7 +180,7 @@ static const struct scenario scenarios[] = {
      .ccl = "nccll",
      .search_path = "nccl-2.32",
      .result = xcclInvalidUsage,
-     .says = {"XCCL_CCL=nccll", "auto|nccl|rccl|msccl|none"}},
+     .says = {"XCCL_CCL=nccll", "auto|nccl|rccl|msccl|mscclpp|none"}},
 };
 enum { NUM_SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 
@@ -238,6 +280,7 @@ static void run(int index, const char *self, const char *fakes)
     if (pid == 0) {
         set_path("XCCL_CCL_LIBRARY", s->variable, fakes);
         set_path("LD_LIBRARY_PATH", s->search_path, fakes);
+        set_path("MSCCLPP_NCCL_LIB_PATH", s->nccl, fakes);
         if (s->ccl != NULL) {
             setenv("XCCL_CCL", s->ccl, 1);
         } else {

@@ -82,20 +82,22 @@ static void test_results(void)
 /* Which type and operation each row offers in which version. */
 static void test_rows(void)
 {
-    size_t                    count;
-    const struct xc_nccl_row *rows = xc_nccl_rows(&count);
+    static const char *const    names[XC_NUM_ROWS] = {"nccl", "rccl", "msccl", "mscclpp"};
+    const struct xc_vendor_row *rows = xc_vendor_rows();
 
-    CHECK(count == 3, "%zu rows", count);
-    CHECK(strcmp(rows[XC_NCCL_ROW_NCCL].name, "nccl") == 0, "%s", rows[0].name);
-    CHECK(strcmp(rows[XC_NCCL_ROW_RCCL].name, "rccl") == 0, "%s", rows[1].name);
-    CHECK(strcmp(rows[XC_NCCL_ROW_MSCCL].name, "msccl") == 0, "%s", rows[2].name);
-    CHECK(!rows[XC_NCCL_ROW_MSCCL].by_soname, "a search would find NCCL");
-    CHECK(rows[XC_NCCL_ROW_NCCL].type_since[xcclFloat8e4m3] == 22400, "float8 in NCCL");
-    CHECK(rows[XC_NCCL_ROW_MSCCL].type_since[xcclFloat8e5m2] == XC_NEVER, "float8 in MSCCL");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < XC_NUM_ROWS; i++) {
+        CHECK(strcmp(rows[i].name, names[i]) == 0, "%s", rows[i].name);
+        CHECK(strcmp(xc_backend_all()[i]->name, names[i]) == 0, "%s", xc_backend_all()[i]->name);
         CHECK(rows[i].type_since[xcclFloat32] == 0, "float32 in %s", rows[i].name);
+        CHECK(rows[i].op_since[xcclSum] == 0, "sum in %s", rows[i].name);
         CHECK(rows[i].op_since[xcclAvg] > rows[i].op_since[xcclSum], "avg in %s", rows[i].name);
+        CHECK((rows[i].id_bytes > 0) && (rows[i].id_bytes <= 4096), "%zu", rows[i].id_bytes);
     }
+    CHECK(rows[XC_ROW_NCCL].type_since[xcclFloat8e4m3] == 22400, "float8 in NCCL");
+    CHECK(rows[XC_ROW_MSCCL].type_since[xcclFloat8e5m2] == XC_NEVER, "float8 in MSCCL");
+    CHECK(rows[XC_ROW_MSCCLPP].type_since[xcclFloat64] == XC_NEVER, "float64 in MSCCL++");
+    CHECK(rows[XC_ROW_MSCCLPP].op_since[xcclMax] == XC_NEVER, "max in MSCCL++");
+    CHECK(rows[XC_ROW_MSCCLPP].op_since[xcclMin] == 0, "min in MSCCL++");
 }
 
 static void test_versions(void)
@@ -105,6 +107,7 @@ static void test_versions(void)
     CHECK(strcmp(xc_nccl_version_text(22803, buf, sizeof(buf)), "2.28.3") == 0, "%s", buf);
     CHECK(strcmp(xc_nccl_version_text(21005, buf, sizeof(buf)), "2.10.5") == 0, "%s", buf);
     CHECK(strcmp(xc_nccl_version_text(20909, buf, sizeof(buf)), "2.9.9") == 0, "%s", buf);
+    CHECK(strcmp(xc_nccl_version_text(900, buf, sizeof(buf)), "0.9.0") == 0, "%s", buf);
     CHECK(strcmp(xc_nccl_version_text(2708, buf, sizeof(buf)), "2.7.8") == 0, "%s", buf);
 }
 

@@ -95,43 +95,23 @@ static void found(struct info_ccl *ccl, const char *path, const char *found_by, 
     xc_nccl_version_text(version, ccl->version_text, sizeof(ccl->version_text));
 }
 
-/* Is path the file of a library listed before row i? Forks share a soname with what they forked. */
-static bool is_another(const struct info *info, size_t i, const char *path)
-{
-    for (size_t j = 0; j < i; j++) {
-        if (info->ccls[j].found && (strcmp(info->ccls[j].path, path) == 0)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void collect_ccls(struct info *info)
 {
-    size_t                    count;
-    const struct xc_nccl_row *rows = xc_nccl_rows(&count);
-
     if (xc_backend_get(&info->backend, &info->library) != xcclSuccess) {
         info->backend = NULL;
         info->library = NULL;
         snprintf(info->backend_why, sizeof(info->backend_why), "%s", xc_last_detail());
     }
-    info->nccls = (count < INFO_MAX_CCLS) ? count : INFO_MAX_CCLS;
+    info->nccls = XC_NUM_ROWS;
     for (size_t i = 0; i < info->nccls; i++) {
         struct info_ccl     *ccl = &info->ccls[i];
         struct xc_vendor_lib lib;
-        struct xc_nccl_fns   fns;
         int                  version;
-        ccl->row = &rows[i];
-        if ((info->library != NULL) && (strcmp(info->library->name, rows[i].name) == 0)) {
+        ccl->row = &xc_vendor_rows()[i];
+        if ((info->library != NULL) && (strcmp(info->library->name, ccl->row->name) == 0)) {
             found(ccl, info->library->path, info->library->found_by, info->library->version);
-        } else if (xc_nccl_open(&rows[i], NULL, &lib, &fns, &version) != xcclSuccess) {
+        } else if (xc_vendor_probe(ccl->row, &lib, &version) != xcclSuccess) {
             snprintf(ccl->why, sizeof(ccl->why), "%s", xc_last_detail());
-        } else if (is_another(info, i, lib.path)) {
-            snprintf(ccl->why, sizeof(ccl->why),
-                     "not selected: a fork under NCCL's own file name; XCCL_CCL=%s with "
-                     "XCCL_CCL_LIBRARY=/path selects it",
-                     rows[i].name);
         } else {
             found(ccl, lib.path, xc_found_by_name(lib.found_by), version);
         }

@@ -11,7 +11,7 @@
 #include "tables/tables.h"
 #include "vendor/vendor.h"
 
-enum { INFO_MAX_FAMILIES = 2, INFO_MAX_RUNTIMES = 2, INFO_MAX_DEVICES = 64, INFO_MAX_CCLS = 4 };
+enum { INFO_MAX_FAMILIES = 2, INFO_MAX_RUNTIMES = 2, INFO_MAX_DEVICES = 64, INFO_MAX_SIMS = 8 };
 
 /* An MPI family: what was built for it. */
 struct info_mpi {
@@ -36,20 +36,20 @@ struct info_runtime {
 
 /* A vendor library: found, or why not. */
 struct info_ccl {
-    const struct xc_nccl_row *row;
-    bool                      found;
-    char                      path[1024], found_by[64], version_text[16], why[1024];
-    int                       version;
+    const struct xc_vendor_row *row;
+    bool                        found;
+    char                        path[1024], found_by[64], version_text[16], why[1024];
+    int                         version;
 };
 
 struct info {
     char                prefix[1024], libxccl[1100], preload[1100]; /* "" where missing */
-    char                sim[INFO_MAX_RUNTIMES][1100];
+    char                sim[INFO_MAX_SIMS][1100];
     int                 nmpi;
     struct info_mpi     mpi[INFO_MAX_FAMILIES];
     struct info_runtime runtimes[INFO_MAX_RUNTIMES];
     size_t              nccls;
-    struct info_ccl     ccls[INFO_MAX_CCLS];
+    struct info_ccl     ccls[XC_NUM_ROWS];
     /* The one that this environment selects; NULL with the reason. */
     const struct xc_backend_ops *backend;
     const struct xc_library     *library;
@@ -59,6 +59,9 @@ struct info {
     char                         fault[1024];   /* of the configuration, "" if none */
     char                         unknown[1024]; /* variables that nobody reads, "" if none */
 };
+
+/* install.c: the flavours of the simulation; NULL-terminated. */
+extern const char *const info_flavours[];
 
 /* collect.c; with_devices starts the device runtimes, with_ccl opens vendor libraries. */
 void info_collect(struct info *info, bool with_ccl, bool with_devices);

@@ -91,12 +91,25 @@ void info_find_kernels(const struct info *info, struct info_runtime *runtime)
     }
 }
 
+const char *const info_flavours[] = {"cuda", "rocm", "msccl", "mscclpp", NULL};
+_Static_assert(sizeof(info_flavours) / sizeof(info_flavours[0]) <= INFO_MAX_SIMS, "room for all");
+
+/* A folder each. */
+static void find_simulated(struct info *info)
+{
+    char name[64];
+
+    for (size_t i = 0; info_flavours[i] != NULL; i++) {
+        snprintf(name, sizeof(name), "xccl/sim/%s", info_flavours[i]);
+        find_in_lib(info->prefix, name, info->sim[i], sizeof(info->sim[i]));
+    }
+}
+
 void info_collect_install(struct info *info)
 {
     find_prefix(info->prefix, sizeof(info->prefix));
     find_in_lib(info->prefix, "libxccl.so.[0-9]", info->libxccl, sizeof(info->libxccl));
     find_in_lib(info->prefix, "libxccl-mpi.so", info->preload, sizeof(info->preload));
-    find_in_lib(info->prefix, "xccl/sim/cuda", info->sim[0], sizeof(info->sim[0]));
-    find_in_lib(info->prefix, "xccl/sim/rocm", info->sim[1], sizeof(info->sim[1]));
+    find_simulated(info);
     find_families(info);
 }

@@ -39,9 +39,9 @@ static void put_install(const struct info *info)
         printf("}");
     }
     printf("],\n    \"simulated\": {");
-    for (int i = 0; i < INFO_MAX_RUNTIMES; i++) {
+    for (int i = 0; info_flavours[i] != NULL; i++) {
         printf("%s", comma(i > 0));
-        path_field(info->runtimes[i].name, info->sim[i]);
+        path_field(info_flavours[i], info->sim[i]);
     }
     printf("},\n    ");
     json_field(stdout, "compiler", XCCL_INFO_COMPILER);
@@ -112,7 +112,10 @@ static void put_ccls(const struct info *info)
         const struct info_ccl *ccl = &info->ccls[i];
         printf("%s\n    {", (i > 0) ? "," : "");
         json_field(stdout, "name", ccl->row->name);
-        printf(", \"found\": %s, ", ccl->found ? "true" : "false");
+        printf(", ");
+        json_field(stdout, "device", ccl->row->device);
+        printf(", \"id_bytes\": %zu, \"found\": %s, ", ccl->row->id_bytes,
+               ccl->found ? "true" : "false");
         if (ccl->found) {
             json_field(stdout, "path", ccl->path);
             printf(", ");

@@ -26,7 +26,7 @@ static void print_install(const struct info *info)
     if (info->nmpi == 0) {
         printf("  for MPI        none: built without an MPI\n");
     }
-    for (int i = 0; i < INFO_MAX_RUNTIMES; i++) {
+    for (int i = 0; i < INFO_MAX_SIMS; i++) {
         if (info->sim[i][0] != '\0') {
             printf("  simulated      %s\n", info->sim[i]);
         }
@@ -90,8 +90,9 @@ static void print_ccls(const struct info *info)
         const struct info_ccl *ccl = &info->ccls[i];
         any_found = any_found || ccl->found;
         if (ccl->found) {
-            printf("  %-14s %s, %s (found by: %s)\n", ccl->row->name, ccl->version_text, ccl->path,
-                   ccl->found_by);
+            printf("  %-14s %s, %s (found by: %s; on %s, unique ids of %zu bytes)\n",
+                   ccl->row->name, ccl->version_text, ccl->path, ccl->found_by, ccl->row->device,
+                   ccl->row->id_bytes);
         } else {
             printf("  %-14s %s\n", ccl->row->name, ccl->why);
         }
