@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file xccl.h
- * @brief One C API over the vendors' collective libraries (NCCL, RCCL, MSCCL, ...).
+ * @brief One C API over the vendors' collective libraries (NCCL, RCCL, MSCCL, oneCCL, ...).
  *
  * The dialect is NCCL's with the prefix `xccl`: a program moves over by changing `nccl` to `xccl`.
  * The library itself is built without any vendor SDK; the vendor's library and the device runtime
@@ -9,7 +9,8 @@
  *
  * Conventions
  *  - Counts are in elements, never bytes, unless a parameter says so.
- *  - A stream is the vendor's own (cudaStream_t, CUstream, hipStream_t), passed as a pointer.
+ *  - A stream is the vendor's own (cudaStream_t, CUstream, hipStream_t, with oneCCL a pointer to a
+ *    sycl::queue), passed as a pointer.
  *  - Every function returns an ::xcclResult_t; xcclGetLastError() gives the detail of the calling
  *    thread's last failure. Outputs are written only on success.
  *  - Collectives enqueue on the stream and return; the result is ready when the stream is.
@@ -133,7 +134,7 @@ XCCL_EXPORT xcclResult_t xcclGetVersion(int *version_p);
 
 /**
  * @brief Name and version of the vendor library in use; opens it if none is open yet.
- * @param[out] name_p     "nccl", "rccl", "msccl"; static storage.
+ * @param[out] name_p     "nccl", "rccl", "msccl", ...; static storage.
  * @param[out] version_p  Its own version code (22803 for NCCL 2.28.3).
  * @return ::xcclLibraryNotFound where none can be opened.
  */

@@ -133,7 +133,8 @@ static enum xs_result compare_ranks(const struct xs_comm *comm)
                               0, slots[0].version, i, slots[i].version);
         }
         for (int j = 0; j < i; j++) {
-            if ((slots[i].node == slots[j].node) && (slots[i].bus == slots[j].bus)) {
+            if ((xs_config()->flavour != XS_HOST) && (slots[i].node == slots[j].node) &&
+                (slots[i].bus == slots[j].bus)) {
                 return xs_problem(XS_INVALID_USAGE,
                                   "Duplicate GPU detected : rank %d and rank %d both on %s device "
                                   "%x000",

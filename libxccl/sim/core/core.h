@@ -45,9 +45,9 @@ enum xs_error {
 
 /* ---- config.c: the XCCL_SIM* variables, read once ---- */
 
-enum xs_flavour { XS_NONE, XS_CUDA, XS_ROCM };
+enum xs_flavour { XS_NONE, XS_CUDA, XS_ROCM, XS_HOST };
 /* The collective library; several stand on one driver. */
-enum xs_library { XS_NCCL, XS_RCCL, XS_MSCCL, XS_MSCCLPP };
+enum xs_library { XS_NCCL, XS_RCCL, XS_MSCCL, XS_MSCCLPP, XS_ONECCL };
 #define XS_MAX_DEVICES 64
 
 struct xs_config {

@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "backends/ncclfamily.h"
+#include "backends/oneccl.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "device/device.h"
@@ -15,10 +16,9 @@
 
 /* In the order of the rows. */
 static const struct xc_backend_ops *const all[XC_NUM_ROWS + 1] = {
-    [XC_ROW_NCCL] = &xc_backend_nccl,
-    [XC_ROW_RCCL] = &xc_backend_rccl,
-    [XC_ROW_MSCCL] = &xc_backend_msccl,
-    [XC_ROW_MSCCLPP] = &xc_backend_mscclpp,
+    [XC_ROW_NCCL] = &xc_backend_nccl,     [XC_ROW_RCCL] = &xc_backend_rccl,
+    [XC_ROW_MSCCL] = &xc_backend_msccl,   [XC_ROW_MSCCLPP] = &xc_backend_mscclpp,
+    [XC_ROW_ONECCL] = &xc_backend_oneccl,
 };
 
 /* Those that XCCL_CCL=auto looks for, in the order in which they are tried. */
@@ -209,7 +209,7 @@ xcclResult_t xc_backend_serves(const char *device)
         return rc;
     }
     return xc_fail(xcclUnsupported,
-                   "%s (%s) works on %s devices, and the program uses %s; unset XCCL_CCL and "
+                   "%s (%s) is for memory of %s, and the program uses %s; unset XCCL_CCL and "
                    "XCCL_CCL_LIBRARY, or choose a library for %s",
                    lib->name, lib->path, lib->device, device, device);
 }

@@ -29,7 +29,7 @@ struct row {
 #define AT(field) offsetof(struct xc_params, field)
 
 static const struct row rows[] = {
-    {{"XCCL_CCL", "auto|nccl|rccl|msccl|mscclpp|none", "auto",
+    {{"XCCL_CCL", "auto|nccl|rccl|msccl|mscclpp|oneccl|none", "auto",
       "Vendor library to use; auto picks by the device runtime of the process.", "libxccl"},
      CHOICE,
      AT(ccl),
@@ -218,8 +218,8 @@ static const struct row rows[] = {
      0,
      0,
      0},
-    {{"XCCL_SIM", "cuda:N|rocm:N|msccl:N|mscclpp:N", "", "Kind and number of simulated devices.",
-      "simulation"},
+    {{"XCCL_SIM", "cuda:N|rocm:N|msccl:N|mscclpp:N|oneccl:N", "",
+      "Kind and number of simulated devices.", "simulation"},
      FOREIGN,
      0,
      0,

@@ -15,6 +15,7 @@ enum xc_ccl {
     XC_CCL_RCCL,
     XC_CCL_MSCCL,
     XC_CCL_MSCCLPP,
+    XC_CCL_ONECCL,
     XC_CCL_NONE,
 };
 enum xc_tristate { XC_AUTO, XC_YES, XC_NO };

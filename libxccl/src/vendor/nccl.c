@@ -63,7 +63,7 @@ static const struct xc_vendor_row *identify(const struct xc_vendor_lib *lib)
     if (!xc_vendor_soname(lib, soname, sizeof(soname))) {
         return NULL;
     }
-    for (size_t i = 0; i < XC_NUM_ROWS; i++) {
+    for (size_t i = 0; i < XC_NUM_NCCL_ROWS; i++) {
         if (!same_soname(soname, rows[i].soname)) {
             continue;
         }

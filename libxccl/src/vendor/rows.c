@@ -70,6 +70,17 @@ static const struct xc_vendor_row rows[XC_NUM_ROWS] = {
                            [xcclFloat8e5m2] = XC_NEVER},
             .op_since = {[xcclProd] = XC_NEVER, [xcclMax] = XC_NEVER, [xcclAvg] = XC_NEVER},
         },
+    /* Its plugin for host memory has no average; of the one for devices nobody here knows. */
+    [XC_ROW_ONECCL] =
+        {
+            .name = "oneccl",
+            .soname = "libccl.so.2",
+            .device = "sycl",
+            .id_bytes = XC_ONECCL_ID_BYTES,
+            .min_version = XC_ONECCL_MIN_VERSION,
+            .type_since = {[xcclFloat8e4m3] = XC_NEVER, [xcclFloat8e5m2] = XC_NEVER},
+            .op_since = {[xcclAvg] = XC_NEVER},
+        },
 };
 
 const struct xc_vendor_row *xc_vendor_rows(void)
@@ -80,12 +91,22 @@ const struct xc_vendor_row *xc_vendor_rows(void)
 xcclResult_t xc_vendor_probe(const struct xc_vendor_row *row, struct xc_vendor_lib *lib_p,
                              int *version_p)
 {
-    struct xc_nccl_lib lib;
-    xcclResult_t       rc = xc_nccl_open(row, NULL, true, &lib);
+    struct xc_nccl_lib   nccl;
+    struct xc_oneccl_lib oneccl;
+    xcclResult_t         rc;
 
+    if (row == &rows[XC_ROW_ONECCL]) {
+        rc = xc_oneccl_open(NULL, &oneccl);
+        if (rc == xcclSuccess) {
+            *lib_p = oneccl.file;
+            *version_p = oneccl.version;
+        }
+        return rc;
+    }
+    rc = xc_nccl_open(row, NULL, true, &nccl);
     if (rc == xcclSuccess) {
-        *lib_p = lib.file;
-        *version_p = lib.version;
+        *lib_p = nccl.file;
+        *version_p = nccl.version;
     }
     return rc;
 }

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "vendor/nccl_abi.h"
+#include "vendor/oneccl_abi.h"
 #include <xccl/xccl.h>
 
 #define XC_PATH_MAX 1024
@@ -43,6 +44,8 @@ enum {
     XC_ROW_RCCL,
     XC_ROW_MSCCL,
     XC_ROW_MSCCLPP,
+    XC_NUM_NCCL_ROWS,
+    XC_ROW_ONECCL = XC_NUM_NCCL_ROWS,
     XC_NUM_ROWS,
 };
 
@@ -115,6 +118,19 @@ struct xc_nccl_lib {
  */
 xcclResult_t xc_nccl_open(const struct xc_vendor_row *row, const char *explicit_path, bool exactly,
                           struct xc_nccl_lib *lib_p);
+
+/* An opened oneCCL. */
+#define XC_ONECCL_MIN_VERSION 20220100
+struct xc_oneccl_lib {
+    const struct xc_vendor_row *row;
+    struct xc_vendor_lib        file;
+    struct xc_oneccl_fns        fns;
+    int                         version;
+};
+
+xcclResult_t xc_oneccl_open(const char *explicit_path, struct xc_oneccl_lib *lib_p);
+/* Will oneCCL use its plugin for host memory, which knows no devices? */
+bool xc_oneccl_on_host(void);
 
 /* Open a row's library as xc_nccl_open() and its like do, to say what there is. */
 xcclResult_t xc_vendor_probe(const struct xc_vendor_row *row, struct xc_vendor_lib *lib_p,

@@ -71,8 +71,55 @@ static void *open_runtime(int hip)
     return handle;
 }
 
+/* Host memory in the place of a device's. */
+static int host_alloc(void **ptr, size_t bytes)
+{
+    *ptr = malloc((bytes > 0) ? bytes : 1);
+    return (*ptr != NULL) ? 0 : 1;
+}
+
+static int host_free(void *ptr)
+{
+    free(ptr);
+    return 0;
+}
+
+static int host_copy(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+    return 0;
+}
+
+static int host_stream_new(void **stream, unsigned flags)
+{
+    (void)flags;
+    *stream = NULL;
+    return 0;
+}
+
+static int host_stream(void *stream)
+{
+    return (stream == NULL) ? 0 : 1;
+}
+
+static void open_host(void)
+{
+    api.alloc = host_alloc;
+    api.free = host_free;
+    api.put = host_copy;
+    api.get = host_copy;
+    api.stream_new = host_stream_new;
+    api.stream_free = host_stream;
+    api.stream_sync = host_stream;
+}
+
 void xt_device_open(const char *flavour, int device)
 {
+    if (strcmp(flavour, "host") == 0) {
+        open_host();
+        return;
+    }
+
     int   hip = (strcmp(flavour, "rocm") == 0);
     void *handle = open_runtime(hip);
     int   count = 0;

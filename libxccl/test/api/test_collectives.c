@@ -6,7 +6,7 @@
  *
  * What the library of a flavour lacks must be refused, on every rank and before anything happens.
  *
- * Usage: test_collectives cuda|rocm|msccl|mscclpp [most ranks]
+ * Usage: test_collectives cuda|rocm|msccl|mscclpp|oneccl [most ranks]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,24 +28,27 @@ static const char *flavour;
 #define BIT(x) (1u << (x))
 enum {
     ALL = 0xffff,
+    MESSAGES = BIT(XT_SENDRECV) | BIT(XT_ALLTOALLV) | BIT(XT_GATHER) | BIT(XT_GATHERV) |
+               BIT(XT_SCATTER) | BIT(XT_SCATTERV),
     FLOAT8 = BIT(xcclFloat8e4m3) | BIT(xcclFloat8e5m2),
     MSCCLPP_TYPES = BIT(xcclUint8) | BIT(xcclInt32) | BIT(xcclUint32) | BIT(xcclFloat16) |
                     BIT(xcclFloat32) | BIT(xcclBfloat16),
 };
 static const struct limits {
-    const char *flavour;
-    unsigned    types, ops;
+    const char *flavour, *memory;
+    unsigned    types, ops, colls;
 } limits[] = {
-    {"cuda", ALL, ALL},
-    {"rocm", ALL, ALL},
-    {"msccl", ALL & ~FLOAT8, ALL},
-    {"mscclpp", MSCCLPP_TYPES, BIT(xcclSum) | BIT(xcclMin)},
+    {"cuda", "cuda", ALL, ALL, ALL},
+    {"rocm", "rocm", ALL, ALL, ALL},
+    {"msccl", "cuda", ALL & ~FLOAT8, ALL, ALL},
+    {"mscclpp", "cuda", MSCCLPP_TYPES, BIT(xcclSum) | BIT(xcclMin), ALL},
+    {"oneccl", "host", ALL & ~FLOAT8, ALL & ~BIT(xcclAvg), ALL & ~MESSAGES},
 };
 static const struct limits *limit;
 
 static bool is_offered(enum xt_coll coll, xcclDataType_t type, xcclRedOp_t op)
 {
-    return ((limit->types & BIT(type)) != 0) &&
+    return ((limit->types & BIT(type)) != 0) && ((limit->colls & BIT(coll)) != 0) &&
            (!xt_reduces(coll) || ((limit->ops & BIT(op)) != 0));
 }
 
@@ -146,7 +149,7 @@ static int body(const struct xt_rank *self)
     unsigned        turn = (unsigned)self->nranks;
     int             bad = 0;
 
-    xt_device_open((strcmp(flavour, "rocm") == 0) ? "rocm" : "cuda", self->rank);
+    xt_device_open(limit->memory, self->rank);
     xcclComm_t comm = xt_comm(self);
     xt_place_open(&place, comm, self->nranks, self->rank, (size_t)5 << 20);
     for (int coll = 0; (coll < XT_NUM_COLLS) && (bad == 0); coll++) {
@@ -188,7 +191,7 @@ int main(int argc, char **argv)
         limit = (strcmp(limits[i].flavour, argv[1]) == 0) ? &limits[i] : limit;
     }
     if ((limit == NULL) || (most < 1) || (most > MAX_RANKS)) {
-        fprintf(stderr, "usage: %s cuda|rocm|msccl|mscclpp [most ranks]\n", argv[0]);
+        fprintf(stderr, "usage: %s cuda|rocm|msccl|mscclpp|oneccl [most ranks]\n", argv[0]);
         return 2;
     }
     flavour = limit->flavour;

@@ -86,6 +86,17 @@ def test_forks(family, library):
     assert bool(result.lines(lacks)) == (library == "mscclpp"), result.out
 
 
+def test_oneccl_is_refused(openmpi):
+    """Nothing serves device memory with it: all ranks use MPI, and rank 0 says why."""
+    folder = openmpi.build.stage / "lib/xccl/sim/oneccl"
+    env = {**CCL, "XCCL_CCL": "oneccl", "XCCL_CCL_LIBRARY": str(folder / "libccl.so.2")}
+    env |= {"CCL_PLUGIN": "ONECCL_LEGACY_CPU", "XCCL_LOG": "info"}
+    result = openmpi.run(2, "mpi_colls cuda dd counts", env=env)
+    result.good()
+    assert result.lines(r"oneccl .* is for memory of host, and the program uses cuda"), result.out
+    assert log_of(result, "mpi-staged") and not log_of(result, "ccl")
+
+
 @pytest.mark.parametrize("section", ["counts", "derived", "comms"])
 def test_check(family, section):
     """XCCL_CHECK=1 finds nothing wrong with a right program."""

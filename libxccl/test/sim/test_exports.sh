@@ -22,6 +22,7 @@ check "$1/cuda/libcuda.so.1" '^cu[A-Z]' cuMemAlloc_v2
 check "$1/cuda/libnccl.so.2" '^nccl[A-Z]' ncclAlltoAll
 check "$1/msccl/libnccl.so.2" '^(p?nccl|mscclLoad|mscclRun|mscclUnload)[A-Z]' mscclLoadAlgo
 check "$1/mscclpp/libmscclpp_nccl.so.0" '^nccl[A-Z]' ncclAllToAll
+check "$1/oneccl/libccl.so.2" '^oneccl[A-Z]' onecclCommInitRank
 check "$1/rocm/libamdhip64.so" '^hip[A-Z]' hipMalloc
 check "$1/rocm/librccl.so.1" '^nccl[A-Z]' ncclAllToAllv
 check "$1/libxcclsim-core.so" '^(xs_|XCCL_SIM_FAIL_says_load$)' xs_init

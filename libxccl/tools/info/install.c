@@ -91,7 +91,7 @@ void info_find_kernels(const struct info *info, struct info_runtime *runtime)
     }
 }
 
-const char *const info_flavours[] = {"cuda", "rocm", "msccl", "mscclpp", NULL};
+const char *const info_flavours[] = {"cuda", "rocm", "msccl", "mscclpp", "oneccl", NULL};
 _Static_assert(sizeof(info_flavours) / sizeof(info_flavours[0]) <= INFO_MAX_SIMS, "room for all");
 
 /* A folder each. */
