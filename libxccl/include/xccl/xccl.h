@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file xccl.h
- * @brief One C API over the vendors' collective libraries (NCCL, RCCL, MSCCL, oneCCL, ...).
+ * @brief One C API over the vendors' collective libraries (NCCL, RCCL, MSCCL, HCCL, oneCCL).
  *
  * The dialect is NCCL's with the prefix `xccl`: a program moves over by changing `nccl` to `xccl`.
  * The library itself is built without any vendor SDK; the vendor's library and the device runtime
@@ -9,8 +9,8 @@
  *
  * Conventions
  *  - Counts are in elements, never bytes, unless a parameter says so.
- *  - A stream is the vendor's own (cudaStream_t, CUstream, hipStream_t, with oneCCL a pointer to a
- *    sycl::queue), passed as a pointer.
+ *  - A stream is the vendor's own (cudaStream_t, CUstream, hipStream_t, synStreamHandle, with
+ * oneCCL a pointer to a sycl::queue), passed as a pointer.
  *  - Every function returns an ::xcclResult_t; xcclGetLastError() gives the detail of the calling
  *    thread's last failure. Outputs are written only on success.
  *  - Collectives enqueue on the stream and return; the result is ready when the stream is.

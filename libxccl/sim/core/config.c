@@ -18,11 +18,14 @@ static const struct {
     enum xs_library library;
     int             version; /* that the library reports */
 } flavours[] = {
-    {"cuda", XS_CUDA, XS_NCCL, 22803},        {"rocm", XS_ROCM, XS_RCCL, 22203},
-    {"msccl", XS_CUDA, XS_MSCCL, 22304},      {"mscclpp", XS_CUDA, XS_MSCCLPP, 900},
+    {"cuda", XS_CUDA, XS_NCCL, 22803},
+    {"rocm", XS_ROCM, XS_RCCL, 22203},
+    {"msccl", XS_CUDA, XS_MSCCL, 22304},
+    {"mscclpp", XS_CUDA, XS_MSCCLPP, 900},
+    {"hpu", XS_HPU, XS_HCCL, 2604},
     {"oneccl", XS_HOST, XS_ONECCL, 20220100}, /* devices: what its ranks are dealt to */
 };
-#define FLAVOURS "cuda:N, rocm:N, msccl:N, mscclpp:N or oneccl:N"
+#define FLAVOURS "cuda:N, rocm:N, msccl:N, mscclpp:N, oneccl:N or hpu:N"
 
 static struct xs_config config = {.size = 1,
                                   .nodes = 1,

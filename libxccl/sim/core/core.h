@@ -45,9 +45,9 @@ enum xs_error {
 
 /* ---- config.c: the XCCL_SIM* variables, read once ---- */
 
-enum xs_flavour { XS_NONE, XS_CUDA, XS_ROCM, XS_HOST };
+enum xs_flavour { XS_NONE, XS_CUDA, XS_ROCM, XS_HOST, XS_HPU };
 /* The collective library; several stand on one driver. */
-enum xs_library { XS_NCCL, XS_RCCL, XS_MSCCL, XS_MSCCLPP, XS_ONECCL };
+enum xs_library { XS_NCCL, XS_RCCL, XS_MSCCL, XS_MSCCLPP, XS_ONECCL, XS_HCCL };
 #define XS_MAX_DEVICES 64
 
 struct xs_config {
@@ -172,6 +172,8 @@ XS_API enum xs_error xs_mem_free(void *ptr, enum xs_kind kind);
 XS_API enum xs_error xs_mem_register(struct xs_ctx *ctx, void *ptr, size_t bytes, unsigned flags);
 XS_API enum xs_error xs_mem_unregister(void *ptr);
 XS_API bool          xs_mem_find(const void *ptr, struct xs_range *range_p);
+/* The addresses that all memory of a device lies in. */
+XS_API enum xs_error xs_mem_arena(int device, uintptr_t *base_p, size_t *bytes_p);
 XS_API void          xs_mem_info(int device, size_t *free_p, size_t *total_p);
 XS_API enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64]);
 XS_API enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64],

@@ -334,6 +334,21 @@ enum xs_error xs_mem_sync_memops(const void *ptr, bool on)
     return res;
 }
 
+enum xs_error xs_mem_arena(int device, uintptr_t *base_p, size_t *bytes_p)
+{
+    struct arena *arena = &arenas[device];
+    enum xs_error res = XS_OK;
+
+    pthread_rwlock_wrlock(&lock);
+    if (arena->visible == NULL) {
+        res = arena_make(arena, true);
+    }
+    pthread_rwlock_unlock(&lock);
+    *base_p = (uintptr_t)arena->visible;
+    *bytes_p = arena->size;
+    return res;
+}
+
 void xs_mem_info(int device, size_t *free_p, size_t *total_p)
 {
     pthread_rwlock_rdlock(&lock);

@@ -118,6 +118,9 @@ XC_SHARED void xc_backend_outlook(char *buf, size_t len);
  */
 XC_SHARED bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op);
 
+/* Does it move single bytes? True too where no library can be had. */
+XC_SHARED bool xc_backend_moves_bytes(void);
+
 /* Does the library of this process work on devices of this runtime ("cuda")? A failure says why. */
 XC_SHARED xcclResult_t xc_backend_serves(const char *device);
 

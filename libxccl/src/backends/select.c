@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backends/backend.h"
+#include "backends/hccl.h"
 #include "backends/ncclfamily.h"
 #include "backends/oneccl.h"
 #include "base/log.h"
@@ -18,11 +19,11 @@
 static const struct xc_backend_ops *const all[XC_NUM_ROWS + 1] = {
     [XC_ROW_NCCL] = &xc_backend_nccl,     [XC_ROW_RCCL] = &xc_backend_rccl,
     [XC_ROW_MSCCL] = &xc_backend_msccl,   [XC_ROW_MSCCLPP] = &xc_backend_mscclpp,
-    [XC_ROW_ONECCL] = &xc_backend_oneccl,
+    [XC_ROW_ONECCL] = &xc_backend_oneccl, [XC_ROW_HCCL] = &xc_backend_hccl,
 };
 
 /* Those that XCCL_CCL=auto looks for, in the order in which they are tried. */
-static const size_t automatic[] = {XC_ROW_NCCL, XC_ROW_RCCL};
+static const size_t automatic[] = {XC_ROW_NCCL, XC_ROW_RCCL, XC_ROW_HCCL};
 enum { NUM_AUTOMATIC = sizeof(automatic) / sizeof(automatic[0]) };
 
 static struct {
@@ -59,13 +60,16 @@ static xcclResult_t load(size_t row, const char *path, bool exactly)
     return rc;
 }
 
-/* The row whose name is in the file's: /opt/rccl/lib/librccl.so.1 is RCCL, all else is NCCL or a
- * fork of it, which shows when it is open. */
+/* The row whose name is in the file's: /opt/rccl/lib/librccl.so.1 is RCCL, libSynapse.so has
+ * HCCL, all else is NCCL or a fork of it, which shows when it is open. */
 static size_t by_file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *file = (slash != NULL) ? slash + 1 : path;
 
+    if (strstr(file, "Synapse") != NULL) {
+        return XC_ROW_HCCL;
+    }
     return (strstr(file, xc_backend_rccl.name) != NULL) ? XC_ROW_RCCL : XC_ROW_NCCL;
 }
 
@@ -197,6 +201,14 @@ bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op)
         }
     }
     return true;
+}
+
+bool xc_backend_moves_bytes(void)
+{
+    const struct xc_backend_ops *ops = NULL;
+    const struct xc_library     *lib;
+
+    return (xc_backend_get(&ops, &lib) != xcclSuccess) || ops->supports_type(xcclUint8);
 }
 
 xcclResult_t xc_backend_serves(const char *device)

@@ -29,7 +29,7 @@ struct row {
 #define AT(field) offsetof(struct xc_params, field)
 
 static const struct row rows[] = {
-    {{"XCCL_CCL", "auto|nccl|rccl|msccl|mscclpp|oneccl|none", "auto",
+    {{"XCCL_CCL", "auto|nccl|rccl|msccl|mscclpp|oneccl|hccl|none", "auto",
       "Vendor library to use; auto picks by the device runtime of the process.", "libxccl"},
      CHOICE,
      AT(ccl),
@@ -218,7 +218,7 @@ static const struct row rows[] = {
      0,
      0,
      0},
-    {{"XCCL_SIM", "cuda:N|rocm:N|msccl:N|mscclpp:N|oneccl:N", "",
+    {{"XCCL_SIM", "cuda:N|rocm:N|msccl:N|mscclpp:N|oneccl:N|hpu:N", "",
       "Kind and number of simulated devices.", "simulation"},
      FOREIGN,
      0,

@@ -16,6 +16,7 @@ enum xc_ccl {
     XC_CCL_MSCCL,
     XC_CCL_MSCCLPP,
     XC_CCL_ONECCL,
+    XC_CCL_HCCL,
     XC_CCL_NONE,
 };
 enum xc_tristate { XC_AUTO, XC_YES, XC_NO };

@@ -33,6 +33,9 @@ static enum xm_mem mem_of(const struct xc_device_ops *dev, enum xc_mem_kind kind
 {
     bool cuda = (strcmp(dev->name, "cuda") == 0);
 
+    if (strcmp(dev->name, "hpu") == 0) {
+        return XM_MEM_HPU; /* the host reaches none of it */
+    }
     if (kind == XC_MEM_MANAGED) {
         return cuda ? XM_MEM_CUDA_MANAGED : XM_MEM_ROCM_MANAGED;
     }
@@ -114,7 +117,9 @@ static bool touches_device(const struct xm_op *op)
 }
 
 /* One rank's part of an agreement; added up over the ranks. As many as a board has room for. */
-enum { ON_DEVICE, ON_ROCM, ON_MANAGED, ON_HOST, INVALID, BYTES, NUM_TERMS };
+enum { ON_DEVICE, NOT_CUDA, ON_MANAGED, ON_HOST, INVALID, BYTES, NUM_TERMS };
+/* What a rank on Gaudi adds to NOT_CUDA: more than all ranks on ROCm together. */
+#define ON_HPU ((int64_t)1 << 32)
 _Static_assert((int)NUM_TERMS == (int)XM_BOARD_TERMS, "an agreement fits a slot");
 
 static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
@@ -124,7 +129,8 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
 
     mine[INVALID] = op->invalid;
     mine[ON_DEVICE] = device;
-    mine[ON_ROCM] = device && (mem_of(op->dev, XC_MEM_DEVICE) == XM_MEM_ROCM);
+    enum xm_mem kind = device ? mem_of(op->dev, XC_MEM_DEVICE) : XM_MEM_CUDA;
+    mine[NOT_CUDA] = (kind == XM_MEM_HPU) ? ON_HPU : (kind == XM_MEM_ROCM);
     mine[ON_MANAGED] = device && !any_in(op, XC_MEM_DEVICE);
     mine[ON_HOST] = !device && (op->buffers.send.used || op->buffers.recv.used);
     /* Every byte is counted once, where it arrives or, at the root alone, where it leaves. */
@@ -158,7 +164,9 @@ static xcclResult_t agreed_facts(struct xm_op *op, bool *on_device_p)
     op->total_bytes = (uint64_t)sum[BYTES];
     *on_device_p = (sum[ON_DEVICE] > 0) && (sum[INVALID] == 0);
     bool managed = (sum[ON_MANAGED] == sum[ON_DEVICE]);
-    if (sum[ON_ROCM] > 0) {
+    if (sum[NOT_CUDA] >= ON_HPU) {
+        facts->mem = XM_MEM_HPU;
+    } else if (sum[NOT_CUDA] > 0) {
         facts->mem = managed ? XM_MEM_ROCM_MANAGED : XM_MEM_ROCM;
     } else {
         facts->mem = managed ? XM_MEM_CUDA_MANAGED : XM_MEM_CUDA;
@@ -216,6 +224,9 @@ const char *xm_facts_vendor_obstacle(const struct xm_op *op)
     if (alltoall && op->buffers.in_place &&
         (op->facts.bytes > ((uint64_t)xc_params()->scratch << 20) / (uint64_t)op->comm->size)) {
         return "in place and too long for a copy";
+    }
+    if (!is_reduction(op->call.coll) && !xc_backend_moves_bytes()) {
+        return "data that the vendor's library does not move as bytes";
     }
     if (!is_reduction(op->call.coll) || (op->no_reduction != NULL)) {
         return op->no_reduction;

@@ -58,7 +58,11 @@ static int               count; /* atomic */
 
 static const char *plugin_of(const struct xc_device_ops *dev)
 {
-    return (strcmp(dev->name, "cuda") == 0) ? "libxccl-direct-cuda.so" : "libxccl-direct-hip.so";
+    if (strcmp(dev->name, "cuda") == 0) {
+        return "libxccl-direct-cuda.so";
+    }
+    /* Of the other devices there are none: nobody finds such a file. */
+    return (strcmp(dev->name, "rocm") == 0) ? "libxccl-direct-hip.so" : "libxccl-direct-hpu.so";
 }
 
 /* The simulation's is on the search path, the real one lies where this library lies. */

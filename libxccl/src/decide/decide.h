@@ -16,7 +16,14 @@
 
 #include "base/collectives.h"
 
-enum xm_mem { XM_MEM_CUDA, XM_MEM_ROCM, XM_MEM_CUDA_MANAGED, XM_MEM_ROCM_MANAGED, XM_NUM_MEMS };
+enum xm_mem {
+    XM_MEM_CUDA,
+    XM_MEM_ROCM,
+    XM_MEM_CUDA_MANAGED,
+    XM_MEM_ROCM_MANAGED,
+    XM_MEM_HPU,
+    XM_NUM_MEMS
+};
 
 enum xm_path_id { XM_PATH_MPI, XM_PATH_CCL, XM_PATH_DIRECT, XM_NUM_PATHS };
 

@@ -18,6 +18,7 @@ static const char *const mem_names[XM_NUM_MEMS] = {
     [XM_MEM_ROCM] = "rocm",
     [XM_MEM_CUDA_MANAGED] = "cuda_managed",
     [XM_MEM_ROCM_MANAGED] = "rocm_managed",
+    [XM_MEM_HPU] = "hpu",
 };
 
 static const char *const path_names[XM_NUM_PATHS] = {
@@ -216,7 +217,7 @@ xcclResult_t xm_parse_row(const struct xm_place *place, struct xm_row *row)
     }
     if (!parse_words(field[2], mem_names, XM_NUM_MEMS, &row->mems)) {
         return xm_parse_complain(place, field[2], "memory",
-                                 "cuda, rocm, cuda_managed, rocm_managed, *");
+                                 "cuda, rocm, cuda_managed, rocm_managed, hpu, *");
     }
     if (!xm_parse_range(field[3], false, &row->ranks_low, &row->ranks_high)) {
         return xm_parse_complain(place, field[3], "ranks",

@@ -6,7 +6,7 @@
  * matches wins.
  *   coll   allreduce, bcast, ... or * for all
  *   bytes  lo-hi, from lo and below hi; sizes take k, m, g (powers of 1024) and inf; or *
- *   mem    cuda, rocm, cuda_managed, rocm_managed, or *
+ *   mem    cuda, rocm, cuda_managed, rocm_managed, hpu, or *
  *   ranks  lo-hi, both included, or one number, or *
  *   path   mpi, ccl, direct
  * What "bytes" counts: allreduce, bcast, reduce: the vector; reduce_scatter(_block): what a rank

@@ -14,7 +14,7 @@
 #include "device/runtimes.h"
 #include "device/symbols.h"
 
-static const struct xc_device_ops *const all_ops[] = {&xc_cuda_ops, &xc_hip_ops};
+static const struct xc_device_ops *const all_ops[] = {&xc_cuda_ops, &xc_hip_ops, &xc_hpu_ops};
 
 enum { NUM_RUNTIMES = sizeof(all_ops) / sizeof(all_ops[0]) };
 
@@ -46,7 +46,7 @@ static const struct xc_device_ops *look_again(void)
         __atomic_load_n(&loaded, __ATOMIC_RELAXED) ? NULL : xc_anchor_drop();
     unsigned long long          generation = xc_symbols_generation();
     const struct xc_device_ops *found = find_active();
-    if ((found != NULL) || xc_cuda_loaded() || xc_hip_loaded()) {
+    if ((found != NULL) || xc_cuda_loaded() || xc_hip_loaded() || xc_hpu_loaded()) {
         xc_anchor_put(NULL);
         __atomic_store_n(&loaded, true, __ATOMIC_RELEASE);
     } else {
@@ -93,6 +93,8 @@ xcclResult_t xc_device_start(const char *name, const struct xc_device_ops **ops_
         res = xc_cuda_start();
     } else if (strcmp(name, "rocm") == 0) {
         res = xc_hip_start();
+    } else if (strcmp(name, "hpu") == 0) {
+        res = xc_hpu_start();
     } else if (strcmp(name, "auto") == 0) {
         if (xc_cuda_start() == xcclSuccess) {
             *ops_p = &xc_cuda_ops;
@@ -108,7 +110,7 @@ xcclResult_t xc_device_start(const char *name, const struct xc_device_ops **ops_
         }
     } else {
         return xc_fail(xcclInvalidArgument,
-                       "no device runtime is called '%s'; use cuda, rocm or auto", name);
+                       "no device runtime is called '%s'; use cuda, rocm, hpu or auto", name);
     }
     if (res == xcclSuccess) {
         *ops_p = xc_device_by_name(name);

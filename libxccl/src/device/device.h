@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device runtimes (CUDA driver API, HIP) behind one ops table.
+ * The device runtimes (CUDA driver API, HIP, Synapse) behind one ops table.
  *
  * Nothing here starts a runtime: a runtime counts as active only once the program itself loaded and
  * initialised it. All functions are thread-safe. Device numbers are the runtime's own.
@@ -40,7 +40,7 @@ struct xc_ipc {
 };
 
 struct xc_device_ops {
-    const char *name; /* "cuda", "rocm": as in tuning tables */
+    const char *name; /* "cuda", "rocm", "hpu": as in tuning tables */
 
     /* Has this process loaded and initialised the runtime? Cheap; never initialises. */
     bool (*active)(void);
@@ -101,7 +101,7 @@ struct xc_device_ops {
                            const void *arguments, xcclStream_t stream);
 };
 
-/* The runtime active in this process, or NULL. CUDA is asked before HIP. */
+/* The runtime active in this process, or NULL. CUDA is asked before HIP, HIP before Synapse. */
 XC_SHARED const struct xc_device_ops *xc_device_active(void);
 
 /*
@@ -115,7 +115,7 @@ const struct xc_device_ops *xc_device_by_name(const char *name);
 
 /*
  * Load and initialise a runtime on purpose (xccl-perf, xccl-info; never the interposer).
- * name: "cuda", "rocm" or "auto" (the first that has a device).
+ * name: "cuda", "rocm", "hpu" or "auto" (the first of CUDA and ROCm that has a device).
  */
 xcclResult_t xc_device_start(const char *name, const struct xc_device_ops **ops_p);
 

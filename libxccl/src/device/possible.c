@@ -10,7 +10,8 @@
 
 static bool node_exists(void)
 {
-    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/kfd", "/dev/dxg"};
+    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/kfd", "/dev/dxg",
+                                        "/dev/accel/accel0", "/dev/hl0"};
 
     for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
         if (access(nodes[i], F_OK) == 0) {
@@ -22,8 +23,8 @@ static bool node_exists(void)
 
 static bool folder_has_runtime(const char *folder)
 {
-    static const char *const names[] = {"libcuda.so.1", "libamdhip64.so", "libamdhip64.so.5",
-                                        "libamdhip64.so.6", "libamdhip64.so.7"};
+    static const char *const names[] = {"libcuda.so.1",     "libamdhip64.so",   "libamdhip64.so.5",
+                                        "libamdhip64.so.6", "libamdhip64.so.7", "libSynapse.so"};
     char                     path[4096];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -7,10 +7,12 @@
 
 extern const struct xc_device_ops xc_cuda_ops;
 extern const struct xc_device_ops xc_hip_ops;
+extern const struct xc_device_ops xc_hpu_ops;
 
 /* Is the library in the process (as far as the last look at active() found)? */
 bool xc_cuda_loaded(void);
 bool xc_hip_loaded(void);
+bool xc_hpu_loaded(void);
 
 /* Has the program initialised CUDA (as far as the last look found)? A load, no call. */
 bool xc_cuda_initialised(void);
@@ -18,5 +20,6 @@ bool xc_cuda_initialised(void);
 /* Open and initialise on purpose; fail where there is no device. */
 xcclResult_t xc_cuda_start(void);
 xcclResult_t xc_hip_start(void);
+xcclResult_t xc_hpu_start(void);
 
 #endif

@@ -138,6 +138,11 @@ const struct xc_stream_ops *xc_streams_of(const struct xc_device_ops *dev)
     const char *missing = NULL;
     bool        cuda = (strcmp(dev->name, "cuda") == 0);
 
+    if (strcmp(dev->name, "hpu") == 0) {
+        xc_fail(xcclUnsupported, "stream-ordered calls need host functions on streams, which a "
+                                 "Gaudi's runtime lacks");
+        return NULL;
+    }
     if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) != 0) {
         return &stream_ops;
     }

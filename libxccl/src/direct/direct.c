@@ -93,7 +93,7 @@ static const char *unless_asked_for(const struct xc_device_ops *dev)
     if (xc_params()->direct == XC_DIRECT_ON) {
         return NULL;
     }
-    if (strcmp(dev->name, "cuda") != 0) {
+    if (strcmp(dev->name, "rocm") == 0) {
         return "nobody has tried it on ROCm; XCCL_DIRECT=on does";
     }
     return xc_peers_disabled() ? "NCCL_P2P_DISABLE is set" : NULL;

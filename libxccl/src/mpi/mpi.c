@@ -116,8 +116,12 @@ static bool ask_gpu_aware(const char *runtime)
     /* Open MPI and MPICH spell the question the same, except for AMD. */
     const char *const cuda[] = {"MPIX_Query_cuda_support", NULL};
     const char *const rocm[] = {"MPIX_Query_rocm_support", "MPIX_Query_hip_support", NULL};
-    for (const char *const *name = (strcmp(runtime, "cuda") == 0) ? cuda : rocm; *name != NULL;
-         name++) {
+    const char *const none[] = {NULL}; /* of Gaudi no MPI tells */
+
+    for (const char *const *name = (strcmp(runtime, "cuda") == 0)   ? cuda
+                                   : (strcmp(runtime, "rocm") == 0) ? rocm
+                                                                    : none;
+         *name != NULL; name++) {
         int (*query)(void);
         void *address = xm_mpi_symbol(*name);
         memcpy(&query, &address, sizeof(query));
@@ -130,9 +134,9 @@ static bool ask_gpu_aware(const char *runtime)
 
 bool xm_mpi_gpu_aware(const char *runtime)
 {
-    static int known[2]; /* atomic; 0: not asked yet, 1: no, 2: yes */
+    static int known[3]; /* atomic; 0: not asked yet, 1: no, 2: yes */
     int        forced = xc_params()->mpi_gpu_aware;
-    int       *answer = &known[strcmp(runtime, "cuda") == 0];
+    int       *answer = &known[(strcmp(runtime, "cuda") == 0) + 2 * (strcmp(runtime, "rocm") == 0)];
 
     if (forced != XC_AUTO) {
         return forced == XC_YES;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/environment.h"
+#include "base/log.h"
 #include "base/params.h"
 #include "xc_ccl_path.h" /* made by CMake: XC_CCL_PATH */
 

@@ -81,6 +81,27 @@ static const struct xc_vendor_row rows[XC_NUM_ROWS] = {
             .type_since = {[xcclFloat8e4m3] = XC_NEVER, [xcclFloat8e5m2] = XC_NEVER},
             .op_since = {[xcclAvg] = XC_NEVER},
         },
+    /*
+     * Gaudi 2 and 3. Its entry points take five types; a product or an average becomes a sum. Of
+     * what the first Gaudi reduced the published measurements name float32 alone.
+     */
+    [XC_ROW_HCCL] =
+        {
+            .name = "hccl",
+            .soname = "libSynapse.so",
+            .device = "hpu",
+            .id_bytes = XC_HCCL_ID_BYTES,
+            .min_version = XC_HCCL_MIN_VERSION,
+            .type_since = {[xcclInt8] = XC_NEVER,
+                           [xcclUint8] = XC_NEVER,
+                           [xcclInt64] = XC_NEVER,
+                           [xcclUint64] = XC_NEVER,
+                           [xcclFloat64] = XC_NEVER,
+                           [xcclFloat8e4m3] = XC_NEVER,
+                           [xcclFloat8e5m2] = XC_NEVER},
+            .op_since = {[xcclProd] = XC_NEVER, [xcclAvg] = XC_NEVER},
+            .only_moved = (1u << xcclInt32) | (1u << xcclUint32) | (1u << xcclFloat16),
+        },
 };
 
 const struct xc_vendor_row *xc_vendor_rows(void)
@@ -93,8 +114,17 @@ xcclResult_t xc_vendor_probe(const struct xc_vendor_row *row, struct xc_vendor_l
 {
     struct xc_nccl_lib   nccl;
     struct xc_oneccl_lib oneccl;
+    struct xc_hccl_lib   hccl;
     xcclResult_t         rc;
 
+    if (row == &rows[XC_ROW_HCCL]) {
+        rc = xc_hccl_open(NULL, &hccl);
+        if (rc == xcclSuccess) {
+            *lib_p = hccl.file;
+            *version_p = hccl.version;
+        }
+        return rc;
+    }
     if (row == &rows[XC_ROW_ONECCL]) {
         rc = xc_oneccl_open(NULL, &oneccl);
         if (rc == xcclSuccess) {

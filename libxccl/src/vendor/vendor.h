@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/log.h"
+#include "vendor/hccl_abi.h"
 #include "vendor/nccl_abi.h"
 #include "vendor/oneccl_abi.h"
 #include <xccl/xccl.h>
@@ -36,6 +37,7 @@ struct xc_vendor_row {
     int                min_version;
     int                type_since[xcclNumTypes];
     int                op_since[xcclNumOps];
+    unsigned           only_moved; /* a bit for each type that is moved and never reduced */
 };
 
 /* Places of the rows in the table; the NCCL family comes first. */
@@ -46,6 +48,7 @@ enum {
     XC_ROW_MSCCLPP,
     XC_NUM_NCCL_ROWS,
     XC_ROW_ONECCL = XC_NUM_NCCL_ROWS,
+    XC_ROW_HCCL,
     XC_NUM_ROWS,
 };
 
@@ -131,6 +134,17 @@ struct xc_oneccl_lib {
 xcclResult_t xc_oneccl_open(const char *explicit_path, struct xc_oneccl_lib *lib_p);
 /* Will oneCCL use its plugin for host memory, which knows no devices? */
 bool xc_oneccl_on_host(void);
+
+/* An opened HCCL. */
+#define XC_HCCL_MIN_VERSION 2600
+struct xc_hccl_lib {
+    const struct xc_vendor_row *row;
+    struct xc_vendor_lib        file;
+    struct xc_hccl_fns          fns;
+    int                         version;
+};
+
+xcclResult_t xc_hccl_open(const char *explicit_path, struct xc_hccl_lib *lib_p);
 
 /* Open a row's library as xc_nccl_open() and its like do, to say what there is. */
 xcclResult_t xc_vendor_probe(const struct xc_vendor_row *row, struct xc_vendor_lib *lib_p,

@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,10 +114,115 @@ static void open_host(void)
     api.stream_sync = host_stream;
 }
 
+/* Gaudi's runtime: a process acquires its device, and copies go over streams and mapped memory. */
+static struct {
+    int (*initialize)(void);
+    int (*acquire)(unsigned *device, const char *bus);
+    int (*alloc)(unsigned device, uint64_t bytes, uint64_t wanted, unsigned flags,
+                 uint64_t *address);
+    int (*free)(unsigned device, uint64_t address, unsigned flags);
+    int (*map)(unsigned device, uint64_t bytes, const void *ptr);
+    int (*unmap)(unsigned device, const void *ptr);
+    int (*copy)(void *stream, uint64_t src, uint64_t bytes, uint64_t dst, int direction);
+    int (*stream_new)(void **stream, unsigned device, unsigned flags);
+    int (*stream_sync)(void *stream);
+} syn;
+static unsigned the_device;
+static void    *copies; /* a stream */
+
+static int hpu_alloc(void **ptr, size_t bytes)
+{
+    uint64_t address = 0;
+    int      rc = syn.alloc(the_device, (bytes > 0) ? bytes : 1, 0, 0, &address);
+
+    *ptr = (void *)(uintptr_t)address;
+    return rc;
+}
+
+static int hpu_free(void *ptr)
+{
+    return syn.free(the_device, (uintptr_t)ptr, 0);
+}
+
+static int hpu_copy(void *dst, const void *src, size_t bytes, int direction)
+{
+    const void *host = (direction == 0) ? src : dst;
+    int         rc = syn.map(the_device, bytes, host);
+
+    if (rc == 0) {
+        rc = syn.copy(copies, (uintptr_t)src, bytes, (uintptr_t)dst, direction);
+    }
+    if (rc == 0) {
+        rc = syn.stream_sync(copies);
+    }
+    return (rc == 0) ? syn.unmap(the_device, host) : rc;
+}
+
+static int hpu_put(void *device, const void *host, size_t bytes)
+{
+    return hpu_copy(device, host, bytes, 0);
+}
+
+static int hpu_get(void *host, const void *device, size_t bytes)
+{
+    return hpu_copy(host, device, bytes, 1);
+}
+
+static int hpu_stream_new(void **stream, unsigned flags)
+{
+    (void)flags;
+    return syn.stream_new(stream, the_device, 0);
+}
+
+/* The end of a copy to the device is waited for by xt_put() on a NULL stream. */
+static int hpu_stream_sync(void *stream)
+{
+    return (stream == NULL) ? 0 : syn.stream_sync(stream);
+}
+
+static void open_hpu(void)
+{
+    static const struct {
+        const char *name;
+        void       *slot;
+    } rows[] = {
+        {"synInitialize", &syn.initialize},
+        {"synDeviceAcquire", &syn.acquire},
+        {"synDeviceMalloc", &syn.alloc},
+        {"synDeviceFree", &syn.free},
+        {"synHostMap", &syn.map},
+        {"synHostUnmap", &syn.unmap},
+        {"synMemCopyAsync", &syn.copy},
+        {"synStreamCreateGeneric", &syn.stream_new},
+        {"synStreamSynchronize", &syn.stream_sync},
+        {"synStreamDestroy", &api.stream_free},
+    };
+    void *handle = dlopen("libSynapse.so", RTLD_NOW | RTLD_GLOBAL);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        void *address = (handle != NULL) ? dlsym(handle, rows[i].name) : NULL;
+        need(address == NULL, rows[i].name);
+        memcpy(rows[i].slot, &address, sizeof(address));
+    }
+    need(syn.initialize(), "initialisation");
+    need(syn.acquire(&the_device, NULL), "acquisition");
+    need(syn.stream_new(&copies, the_device, 0), "stream for copies");
+    api.alloc = hpu_alloc;
+    api.free = hpu_free;
+    api.put = hpu_put;
+    api.get = hpu_get;
+    api.stream_new = hpu_stream_new;
+    api.stream_sync = hpu_stream_sync;
+}
+
 void xt_device_open(const char *flavour, int device)
 {
     if (strcmp(flavour, "host") == 0) {
         open_host();
+        return;
+    }
+    if (strcmp(flavour, "hpu") == 0) {
+        open_hpu();
         return;
     }
 

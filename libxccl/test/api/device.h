@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* flavour: "cuda", "rocm", or "host" for ordinary memory. Ends the process if there is none, or
- * fewer than device + 1. */
+/* flavour: "cuda", "rocm", "hpu", or "host" for ordinary memory. Ends the process if there is none,
+ * or fewer than device + 1. */
 void xt_device_open(const char *flavour, int device);
 /* The same device in another thread. */
 void xt_device_enter(void);

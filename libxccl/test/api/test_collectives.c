@@ -6,7 +6,7 @@
  *
  * What the library of a flavour lacks must be refused, on every rank and before anything happens.
  *
- * Usage: test_collectives cuda|rocm|msccl|mscclpp|oneccl [most ranks]
+ * Usage: test_collectives cuda|rocm|msccl|mscclpp|oneccl|hpu [most ranks]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +30,7 @@ enum {
     ALL = 0xffff,
     MESSAGES = BIT(XT_SENDRECV) | BIT(XT_ALLTOALLV) | BIT(XT_GATHER) | BIT(XT_GATHERV) |
                BIT(XT_SCATTER) | BIT(XT_SCATTERV),
+    HCCL_REDUCED = BIT(xcclFloat32) | BIT(xcclBfloat16),
     FLOAT8 = BIT(xcclFloat8e4m3) | BIT(xcclFloat8e5m2),
     MSCCLPP_TYPES = BIT(xcclUint8) | BIT(xcclInt32) | BIT(xcclUint32) | BIT(xcclFloat16) |
                     BIT(xcclFloat32) | BIT(xcclBfloat16),
@@ -37,19 +38,23 @@ enum {
 static const struct limits {
     const char *flavour, *memory;
     unsigned    types, ops, colls;
+    unsigned    reduced; /* of the types */
 } limits[] = {
-    {"cuda", "cuda", ALL, ALL, ALL},
-    {"rocm", "rocm", ALL, ALL, ALL},
-    {"msccl", "cuda", ALL & ~FLOAT8, ALL, ALL},
-    {"mscclpp", "cuda", MSCCLPP_TYPES, BIT(xcclSum) | BIT(xcclMin), ALL},
-    {"oneccl", "host", ALL & ~FLOAT8, ALL & ~BIT(xcclAvg), ALL & ~MESSAGES},
+    {"cuda", "cuda", ALL, ALL, ALL, ALL},
+    {"rocm", "rocm", ALL, ALL, ALL, ALL},
+    {"msccl", "cuda", ALL & ~FLOAT8, ALL, ALL, ALL},
+    {"mscclpp", "cuda", MSCCLPP_TYPES, BIT(xcclSum) | BIT(xcclMin), ALL, ALL},
+    {"oneccl", "host", ALL & ~FLOAT8, ALL & ~BIT(xcclAvg), ALL & ~MESSAGES, ALL},
+    {"hpu", "hpu", HCCL_REDUCED | BIT(xcclInt32) | BIT(xcclUint32) | BIT(xcclFloat16),
+     BIT(xcclSum) | BIT(xcclMin) | BIT(xcclMax), ALL, HCCL_REDUCED},
 };
 static const struct limits *limit;
 
 static bool is_offered(enum xt_coll coll, xcclDataType_t type, xcclRedOp_t op)
 {
     return ((limit->types & BIT(type)) != 0) && ((limit->colls & BIT(coll)) != 0) &&
-           (!xt_reduces(coll) || ((limit->ops & BIT(op)) != 0));
+           (!xt_reduces(coll) ||
+            (((limit->ops & BIT(op)) != 0) && ((limit->reduced & BIT(type)) != 0)));
 }
 
 /* Is it the turn of this pair with this number of ranks? */
@@ -102,7 +107,7 @@ static struct xt_case next_case(enum xt_coll coll, xcclDataType_t type, xcclRedO
                         .count = counts[t % NUM_COUNTS],
                         .root = (int)((t / 3) % (unsigned)nranks),
                         .in_place = in_place,
-                        .default_stream = (t % 5 == 4),
+                        .default_stream = (t % 5 == 4) && (strcmp(flavour, "hpu") != 0),
                         .packed = (coll == XT_ALLGATHERV) && (t % 3 == 1),
                         .seed = xt_mix((uint64_t)nranks, t, (uint64_t)coll)};
     return c;
@@ -191,7 +196,7 @@ int main(int argc, char **argv)
         limit = (strcmp(limits[i].flavour, argv[1]) == 0) ? &limits[i] : limit;
     }
     if ((limit == NULL) || (most < 1) || (most > MAX_RANKS)) {
-        fprintf(stderr, "usage: %s cuda|rocm|msccl|mscclpp|oneccl [most ranks]\n", argv[0]);
+        fprintf(stderr, "usage: %s cuda|rocm|msccl|mscclpp|oneccl|hpu [most ranks]\n", argv[0]);
         return 2;
     }
     flavour = limit->flavour;

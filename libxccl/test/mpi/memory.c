@@ -23,6 +23,20 @@ struct runtime {
     int (*free)(void *);
 };
 
+/* Of Gaudi's: copies go over a stream, and host memory is mapped for them. */
+static struct {
+    int (*initialize)(void);
+    int (*acquire)(unsigned *, const char *);
+    int (*alloc)(unsigned, uint64_t, uint64_t, unsigned, uint64_t *);
+    int (*free)(unsigned, uint64_t, unsigned);
+    int (*map)(unsigned, uint64_t, const void *);
+    int (*unmap)(unsigned, const void *);
+    int (*copy)(void *, uint64_t, uint64_t, uint64_t, int);
+    int (*stream_new)(void **, unsigned, unsigned);
+    int (*stream_sync)(void *);
+} syn;
+static void *syn_stream;
+
 static struct runtime api;
 static int            device = -1; /* -1: no runtime was started */
 static void          *context;     /* CUDA's primary context; NULL with HIP */
@@ -73,8 +87,72 @@ static void bind_hip(void *library)
     *(void **)&api.alloc_managed = dlsym(library, "hipMallocManaged");
 }
 
+static int hpu_alloc(void **ptr, size_t bytes)
+{
+    uint64_t address = 0;
+    int      status = syn.alloc((unsigned)device, bytes, 0, 0, &address);
+
+    *ptr = (void *)(uintptr_t)address;
+    return status;
+}
+
+static int hpu_free(void *ptr)
+{
+    return syn.free((unsigned)device, (uintptr_t)ptr, 0);
+}
+
+/* As HIP's: 1 to the device, 2 from it; here 0 and 1. */
+static int hpu_copy(void *dst, const void *src, size_t bytes, int kind)
+{
+    const void *host = (kind == 1) ? src : dst;
+
+    if (bytes == 0) {
+        return 0;
+    }
+    require(syn.map((unsigned)device, bytes, host), "mapping host memory");
+    require(syn.copy(syn_stream, (uintptr_t)src, bytes, (uintptr_t)dst, kind - 1), "copying");
+    require(syn.stream_sync(syn_stream), "waiting for a copy");
+    return syn.unmap((unsigned)device, host);
+}
+
+static void open_hpu(void)
+{
+    static const struct {
+        const char *name;
+        void       *slot;
+    } rows[] = {
+        {"synInitialize", &syn.initialize},
+        {"synDeviceAcquire", &syn.acquire},
+        {"synDeviceMalloc", &syn.alloc},
+        {"synDeviceFree", &syn.free},
+        {"synHostMap", &syn.map},
+        {"synHostUnmap", &syn.unmap},
+        {"synMemCopyAsync", &syn.copy},
+        {"synStreamCreateGeneric", &syn.stream_new},
+        {"synStreamSynchronize", &syn.stream_sync},
+    };
+    unsigned acquired = 0;
+    void    *library = dlopen("libSynapse.so", RTLD_NOW | RTLD_GLOBAL);
+
+    require(library == NULL, "opening libSynapse.so");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        void *address = symbol(library, rows[i].name);
+        memcpy(rows[i].slot, &address, sizeof(address));
+    }
+    require(syn.initialize(), "synInitialize");
+    require(syn.acquire(&acquired, NULL), "synDeviceAcquire");
+    require(syn.stream_new(&syn_stream, acquired, 0), "synStreamCreateGeneric");
+    device = (int)acquired;
+    api.alloc = hpu_alloc;
+    api.free = hpu_free;
+    api.copy = hpu_copy;
+}
+
 void mt_memory_enter(void)
 {
+    if (syn_stream != NULL) {
+        return; /* a process has one device */
+    }
     if ((device >= 0) && (api.set_device != NULL)) {
         require(api.set_device(device), "hipSetDevice");
     } else if (device >= 0) {
@@ -89,6 +167,10 @@ void mt_memory_open(const char *runtime, int local_rank)
     int         count = 0;
 
     if (strcmp(runtime, "none") == 0) {
+        return;
+    }
+    if (strcmp(runtime, "hpu") == 0) {
+        open_hpu();
         return;
     }
     void *library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);

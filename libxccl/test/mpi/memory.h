@@ -9,8 +9,9 @@
 enum mt_where { MT_HOST, MT_DEVICE, MT_MANAGED };
 
 /*
- * Start a device runtime, "cuda" or "rocm", and make a device current for this thread; "none"
- * leaves the process without one, and then all memory is the host's. Ends the program on failure.
+ * Start a device runtime, "cuda", "rocm" or "hpu", and make a device current for this thread;
+ * "none" leaves the process without one, and then all memory is the host's. Ends the program on
+ * failure.
  */
 void mt_memory_open(const char *runtime, int local_rank);
 

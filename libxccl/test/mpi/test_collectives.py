@@ -86,6 +86,19 @@ def test_forks(family, library):
     assert bool(result.lines(lacks)) == (library == "mscclpp"), result.out
 
 
+@pytest.mark.parametrize(
+    ("name", "section"), [("openmpi", "types comms"), ("openmpi", "derived"), ("mpich", "types")]
+)
+def test_hpu(mpis, name, section):
+    """Gaudi: sums, minima and maxima of floats by HCCL, all else by MPI."""
+    env = {**CCL, "XCCL_LOG": "info"}
+    result = pick(mpis, name).run(2, f"mpi_colls hpu dd {section}", sim="hpu:2", env=env)
+    result.good()
+    reduced = result.lines(r"reduce\w* of .* in hpu on 2 ranks: ccl ")
+    assert bool(reduced) == ("types" in section), result.out
+    assert result.lines(r"bcast of .* in hpu on 2 ranks: mpi-staged "), result.out
+
+
 def test_oneccl_is_refused(openmpi):
     """Nothing serves device memory with it: all ranks use MPI, and rank 0 says why."""
     folder = openmpi.build.stage / "lib/xccl/sim/oneccl"

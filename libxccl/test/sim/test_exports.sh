@@ -23,6 +23,7 @@ check "$1/cuda/libnccl.so.2" '^nccl[A-Z]' ncclAlltoAll
 check "$1/msccl/libnccl.so.2" '^(p?nccl|mscclLoad|mscclRun|mscclUnload)[A-Z]' mscclLoadAlgo
 check "$1/mscclpp/libmscclpp_nccl.so.0" '^nccl[A-Z]' ncclAllToAll
 check "$1/oneccl/libccl.so.2" '^oneccl[A-Z]' onecclCommInitRank
+check "$1/hpu/libSynapse.so" '^(syn|hccl)[A-Z]' hcclCommInitRank
 check "$1/rocm/libamdhip64.so" '^hip[A-Z]' hipMalloc
 check "$1/rocm/librccl.so.1" '^nccl[A-Z]' ncclAllToAllv
 check "$1/libxcclsim-core.so" '^(xs_|XCCL_SIM_FAIL_says_load$)' xs_init

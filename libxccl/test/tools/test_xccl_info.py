@@ -65,17 +65,29 @@ def test_simulated_devices(stage):
     assert len({device["uuid"] for device in cuda["devices"]}) == 3
 
 
-@pytest.mark.parametrize(("flavour", "library"), [("cuda", "nccl"), ("rocm", "rccl")])
-def test_library_in_use(stage, flavour, library):
+@pytest.mark.parametrize(
+    ("flavour", "library", "id_bytes"),
+    [
+        ("cuda", "nccl", 128),
+        ("rocm", "rccl", 128),
+        ("msccl", "msccl", 128),
+        ("mscclpp", "mscclpp", 128),
+        ("oneccl", "oneccl", 4096),
+        ("hpu", "hccl", 1032),
+    ],
+)
+def test_library_in_use(stage, flavour, library, id_bytes):
     written = info(stage, run=["--sim", f"{flavour}:2"], env={"XCCL_CCL": library})
     assert written["in_use"]["library"] == library
     (row,) = [r for r in written["libraries"] if r["name"] == library]
     assert row["found"] and row["path"].startswith(str(stage.lib / "xccl/sim" / flavour))
     assert "float32" in row["types"] and "sum" in row["operations"]
+    assert row["id_bytes"] == id_bytes
     assert written["in_use"]["collectives"]["allreduce"] == "native"
     assert written["in_use"]["collectives"]["scatterv"] == "composed"
     text = stage.tool("xccl-run", "--sim", f"{flavour}:2", stage.bin / "xccl-info").good().out
-    assert re.search(rf"^  {library} +{re.escape(row['version_text'])}, ", text, re.M)
+    line = re.search(rf"^  {library} +{re.escape(row['version_text'])}, .*$", text, re.M)
+    assert line and f"unique ids of {id_bytes} bytes" in line[0]
 
 
 def test_library_not_found(stage):

@@ -180,7 +180,7 @@ static const struct scenario scenarios[] = {
      .ccl = "nccll",
      .search_path = "nccl-2.32",
      .result = xcclInvalidUsage,
-     .says = {"XCCL_CCL=nccll", "auto|nccl|rccl|msccl|mscclpp|oneccl|none"}},
+     .says = {"XCCL_CCL=nccll", "auto|nccl|rccl|msccl|mscclpp|oneccl|hccl|none"}},
 };
 enum { NUM_SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 

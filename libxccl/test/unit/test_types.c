@@ -82,7 +82,8 @@ static void test_results(void)
 /* Which type and operation each row offers in which version. */
 static void test_rows(void)
 {
-    static const char *const    names[XC_NUM_ROWS] = {"nccl", "rccl", "msccl", "mscclpp", "oneccl"};
+    static const char *const    names[XC_NUM_ROWS] = {"nccl",    "rccl",   "msccl",
+                                                      "mscclpp", "oneccl", "hccl"};
     const struct xc_vendor_row *rows = xc_vendor_rows();
 
     for (size_t i = 0; i < XC_NUM_ROWS; i++) {

@@ -15,6 +15,7 @@ static const struct {
 } runtimes[INFO_MAX_RUNTIMES] = {
     {"cuda", {"libcuda.so.1", NULL}},
     {"rocm", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so", NULL}},
+    {"hpu", {"libSynapse.so", NULL}},
 };
 
 /*

@@ -67,7 +67,7 @@ static void find_families(struct info *info)
 /* As the interposer looks for them: the search path, then beside itself. */
 void info_find_kernels(const struct info *info, struct info_runtime *runtime)
 {
-    const char      *kind = (strcmp(runtime->name, "cuda") == 0) ? "cuda" : "hip";
+    const char      *kind = (strcmp(runtime->name, "rocm") == 0) ? "hip" : runtime->name;
     char             name[64], file[80];
     struct link_map *map = NULL;
 
@@ -91,7 +91,7 @@ void info_find_kernels(const struct info *info, struct info_runtime *runtime)
     }
 }
 
-const char *const info_flavours[] = {"cuda", "rocm", "msccl", "mscclpp", "oneccl", NULL};
+const char *const info_flavours[] = {"cuda", "rocm", "msccl", "mscclpp", "oneccl", "hpu", NULL};
 _Static_assert(sizeof(info_flavours) / sizeof(info_flavours[0]) <= INFO_MAX_SIMS, "room for all");
 
 /* A folder each. */

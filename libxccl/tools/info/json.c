@@ -93,6 +93,15 @@ static void put_support(const struct info_ccl *ccl)
             first = false;
         }
     }
+    printf("], \"only_moved\": [");
+    first = true;
+    for (int type = 0; type < xcclNumTypes; type++) {
+        if ((ccl->row->only_moved & (1u << type)) != 0) {
+            printf("%s", comma(!first));
+            json_text(stdout, xc_type_name((xcclDataType_t)type));
+            first = false;
+        }
+    }
     printf("], \"operations\": [");
     first = true;
     for (int op = 0; op < xcclNumOps; op++) {

@@ -145,8 +145,10 @@ static void print_support(const struct info *info)
         printf("  %-14s", xc_type_name((xcclDataType_t)type));
         for (size_t i = 0; i < info->nccls; i++) {
             const struct info_ccl *ccl = &info->ccls[i];
-            printf(" %-14s", support(ccl, ccl->row->type_since[type], info_ccl_has_type(ccl, type),
-                                     buf, sizeof(buf)));
+            const char            *text = support(ccl, ccl->row->type_since[type],
+                                                  info_ccl_has_type(ccl, type), buf, sizeof(buf));
+            bool                   only_moved = (ccl->row->only_moved & (1u << type)) != 0;
+            printf(" %-14s", only_moved ? "moved only" : text);
         }
         printf("\n");
     }
