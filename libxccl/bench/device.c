@@ -37,20 +37,18 @@ void bench_start_device(struct bench *b)
 
 void bench_start_vendor(struct bench *b)
 {
-    size_t                    count;
-    const struct xc_nccl_row *rows = xc_nccl_rows(&count), *row = rows;
-    struct xc_vendor_lib      lib;
-    xc_nccl_id_t              id;
-    int                       version = 0;
-    char                      name[128] = "", text[16];
+    const struct xc_vendor_row *rows = xc_vendor_rows(), *row = rows;
+    struct xc_nccl_lib          lib;
+    xc_nccl_id_t                id;
+    char                        name[128] = "", text[16];
 
-    while ((row < rows + count) && (strcmp(row->device, b->dev->name) != 0)) {
+    while ((row < rows + XC_NUM_NCCL_ROWS) && (strcmp(row->device, b->dev->name) != 0)) {
         row++;
     }
-    if ((row == rows + count) ||
-        (xc_nccl_open(row, NULL, &lib, &b->fns, &version) != xcclSuccess)) {
+    if ((row == rows + XC_NUM_NCCL_ROWS) || (xc_nccl_open(row, NULL, false, &lib) != xcclSuccess)) {
         bench_die(b, "no vendor library");
     }
+    b->fns = lib.fns;
     memset(&id, 0, sizeof(id));
     if ((b->rank == 0) && (b->fns.get_unique_id(&id) != XC_NCCL_SUCCESS)) {
         bench_die(b, "ncclGetUniqueId");
@@ -60,8 +58,8 @@ void bench_start_vendor(struct bench *b)
         bench_die(b, "ncclCommInitRank");
     }
     (void)b->dev->name_of(b->device, name, sizeof(name));
-    snprintf(b->where, sizeof(b->where), "%d x %s, %s %s", b->nranks, name, row->name,
-             xc_nccl_version_text(version, text, sizeof(text)));
+    snprintf(b->where, sizeof(b->where), "%d x %s, %s %s", b->nranks, name, lib.row->name,
+             xc_nccl_version_text(lib.version, text, sizeof(text)));
 }
 
 static void need(const struct bench *b, int result, const char *what)

@@ -160,8 +160,9 @@ xcclResult_t xc_backend_get(const struct xc_backend_ops **ops_p, const struct xc
 static const char *loaded_by_program(void)
 {
     for (size_t i = 0; i < NUM_AUTOMATIC; i++) {
-        if (xc_vendor_loaded(row_of(i)->soname)) {
-            return row_of(i)->soname;
+        const struct xc_vendor_row *row = &xc_vendor_rows()[automatic[i]];
+        if (xc_vendor_loaded(row->soname)) {
+            return row->soname;
         }
     }
     return NULL;

@@ -88,9 +88,9 @@ void xm_card_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int devic
         return;
     }
     card->result = (int)xcclGetBackend(&name, &card->version);
-    const struct xc_device_ops *device = xc_device_active();
-    if ((card->result == xcclSuccess) && (device != NULL)) {
-        card->result = (int)xc_backend_serves(device->name);
+    const struct xc_device_ops *active = xc_device_active();
+    if ((card->result == xcclSuccess) && (active != NULL)) {
+        card->result = (int)xc_backend_serves(active->name);
     }
     snprintf(card->library, sizeof(card->library), "%s", (card->result == 0) ? name : "");
     if (card->result != xcclSuccess) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/params.h"
+#include "base/environment.h"
 #include "xc_ccl_path.h" /* made by CMake: XC_CCL_PATH */
 
 static const struct xc_vendor_symbol symbols[] = {
