@@ -350,7 +350,8 @@ void xm_seen_transfer(struct xm_transfer *t)
     }
     struct seen started = *current;
     describe_transfer(&started);
-    int row = row_of(&started, (xm_transfer_last_path != NULL) ? xm_transfer_last_path : "mpi");
+    /* Whether what is received comes to be fetched is for the sender to say, later. */
+    int row = row_of(&started, t->rendezvous.looks ? NULL : xm_transfer_last_path);
     xm_profile_add(row, 1, started.bytes, 0);
     t->observed = row + 1;
     t->observed_ns = xm_now_ns();

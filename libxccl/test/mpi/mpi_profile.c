@@ -35,7 +35,7 @@ static void persistent(void *send, void *recv)
     MPI_Request_free(&request);
 }
 
-/* 4 messages of 16 KiB from rank 0 to rank 1. */
+/* 4 messages of 16 KiB from rank 0 to rank 1, which receives the last one without blocking. */
 static void messages(void *buffer)
 {
     MPI_Request request;
@@ -43,6 +43,9 @@ static void messages(void *buffer)
     for (int i = 0; i < 4; i++) {
         if (mt_rank() == 0) {
             MPI_Isend(buffer, LARGE, MPI_INT, 1, i, MPI_COMM_WORLD, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        } else if ((mt_rank() == 1) && (i == 3)) {
+            MPI_Irecv(buffer, LARGE, MPI_INT, 0, i, MPI_COMM_WORLD, &request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
         } else if (mt_rank() == 1) {
             MPI_Recv(buffer, LARGE, MPI_INT, 0, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
