@@ -118,7 +118,11 @@ XC_SHARED void xc_backend_outlook(char *buf, size_t len);
  */
 XC_SHARED bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op);
 
-/* Does it move single bytes? True too where no library can be had. */
+/*
+ * Does it move single bytes? Else words of so many, as bfloat16. True too where no library can be
+ * had.
+ */
+#define XC_WORD_BYTES 2
 XC_SHARED bool xc_backend_moves_bytes(void);
 
 /* Does the library of this process work on devices of this runtime ("cuda")? A failure says why. */

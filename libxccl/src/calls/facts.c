@@ -211,6 +211,26 @@ const char *xm_facts_obstacle(struct xm_op *op)
     return op->facts.obstacle;
 }
 
+/*
+ * Do the blocks of this call consist of whole words of two bytes? A block's bytes are equal on all
+ * ranks, the size of an element is not: ranks may describe a block by different types. Blocks of
+ * different lengths are not asked for: not every rank knows all of them.
+ */
+static bool is_of_words(const struct xm_op *op)
+{
+    const struct xm_buffer *b = op->buffers.recv.used ? &op->buffers.recv : &op->buffers.send;
+
+    switch (op->call.coll) {
+    case XM_BCAST:
+        return b->bytes % XC_WORD_BYTES == 0;
+    case XM_ALLGATHER:
+    case XM_ALLTOALL:
+        return (b->bytes / op->comm->size) % XC_WORD_BYTES == 0;
+    default:
+        return false;
+    }
+}
+
 const char *xm_facts_vendor_obstacle(const struct xm_op *op)
 {
     bool alltoall = (op->call.coll == XM_ALLTOALL) || (op->call.coll == XM_ALLTOALLV);
@@ -225,8 +245,8 @@ const char *xm_facts_vendor_obstacle(const struct xm_op *op)
         (op->facts.bytes > ((uint64_t)xc_params()->scratch << 20) / (uint64_t)op->comm->size)) {
         return "in place and too long for a copy";
     }
-    if (!is_reduction(op->call.coll) && !xc_backend_moves_bytes()) {
-        return "data that the vendor's library does not move as bytes";
+    if (!is_reduction(op->call.coll) && !xc_backend_moves_bytes() && !is_of_words(op)) {
+        return "data that the vendor's library moves in words of two bytes only";
     }
     if (!is_reduction(op->call.coll) || (op->no_reduction != NULL)) {
         return op->no_reduction;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The vendor's call for each MPI collective. Data is moved as bytes, whatever its type: the ranks
- * may describe the same data by different types.
+ * may describe the same data by different types. A library that moves no single bytes is asked only
+ * for what consists of words (see is_of_words() in calls/facts.c).
  */
+#include "backends/backend.h"
 #include "base/log.h"
 #include "paths/ccl.h"
 
@@ -122,11 +124,24 @@ static xcclResult_t reduce_scatter(struct xm_op *op)
     return res;
 }
 
+/* How the library is told to move bytes: as they are, or in words where it has nothing smaller. */
+struct unit {
+    xcclDataType_t type;
+    size_t         bytes;
+};
+
+static struct unit unit_of_moves(void)
+{
+    return xc_backend_moves_bytes() ? (struct unit){xcclUint8, 1}
+                                    : (struct unit){xcclBfloat16, XC_WORD_BYTES};
+}
+
 static xcclResult_t bcast(struct xm_op *op)
 {
     const struct xm_usable *b = op->buffers.send.used ? &op->send : &op->recv;
+    struct unit             u = unit_of_moves();
 
-    return xcclBcast(b->ptr, (size_t)b->buffer->bytes, xcclUint8, op->call.root, comm_of(op),
+    return xcclBcast(b->ptr, (size_t)b->buffer->bytes / u.bytes, u.type, op->call.root, comm_of(op),
                      stream_of(op));
 }
 
@@ -136,7 +151,8 @@ static xcclResult_t allgather(struct xm_op *op)
     const char *in =
         op->buffers.in_place ? op->recv.ptr + (size_t)op->comm->rank * bytes : op->send.ptr;
 
-    return xcclAllGather(in, op->recv.ptr, bytes, xcclUint8, comm_of(op), stream_of(op));
+    struct unit u = unit_of_moves();
+    return xcclAllGather(in, op->recv.ptr, bytes / u.bytes, u.type, comm_of(op), stream_of(op));
 }
 
 /*
@@ -163,9 +179,11 @@ static xcclResult_t alltoall(struct xm_op *op)
     const char  *in = op->send.ptr;
     xcclResult_t res = op->buffers.in_place ? copy_of_input(op, &in) : xcclSuccess;
 
-    return (res != xcclSuccess) ? res
-                                : xcclAlltoAll(in, op->recv.ptr, part_bytes(op, &op->recv),
-                                               xcclUint8, comm_of(op), stream_of(op));
+    struct unit u = unit_of_moves();
+    return (res != xcclSuccess)
+               ? res
+               : xcclAlltoAll(in, op->recv.ptr, part_bytes(op, &op->recv) / u.bytes, u.type,
+                              comm_of(op), stream_of(op));
 }
 
 static xcclResult_t alltoallv(struct xm_op *op)

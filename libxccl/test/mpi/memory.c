@@ -96,6 +96,13 @@ static int hpu_alloc(void **ptr, size_t bytes)
     return status;
 }
 
+/* There is none: a Gaudi's memory takes its place. */
+static int hpu_alloc_managed(void **ptr, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return hpu_alloc(ptr, bytes);
+}
+
 static int hpu_free(void *ptr)
 {
     return syn.free((unsigned)device, (uintptr_t)ptr, 0);
@@ -144,6 +151,7 @@ static void open_hpu(void)
     require(syn.stream_new(&syn_stream, acquired, 0), "synStreamCreateGeneric");
     device = (int)acquired;
     api.alloc = hpu_alloc;
+    api.alloc_managed = hpu_alloc_managed;
     api.free = hpu_free;
     api.copy = hpu_copy;
 }

@@ -90,13 +90,17 @@ def test_forks(family, library):
     ("name", "section"), [("openmpi", "types comms"), ("openmpi", "derived"), ("mpich", "types")]
 )
 def test_hpu(mpis, name, section):
-    """Gaudi: sums, minima and maxima of floats by HCCL, all else by MPI."""
+    """Gaudi: what HCCL can, and blocks of whole words, by HCCL; all else by MPI."""
     env = {**CCL, "XCCL_LOG": "info"}
     result = pick(mpis, name).run(2, f"mpi_colls hpu dd {section}", sim="hpu:2", env=env)
     result.good()
     reduced = result.lines(r"reduce\w* of .* in hpu on 2 ranks: ccl ")
     assert bool(reduced) == ("types" in section), result.out
-    assert result.lines(r"bcast of .* in hpu on 2 ranks: mpi-staged "), result.out
+    for moved in ("bcast", "allgather", "alltoall"):
+        assert result.lines(rf"{moved} of .* in hpu on 2 ranks: ccl "), result.out
+    assert result.lines(r"gather of .* in hpu on 2 ranks: mpi-staged .*words of two bytes"), (
+        result.out
+    )
 
 
 def test_oneccl_is_refused(openmpi):

@@ -59,6 +59,11 @@ def test_without_kernels(openmpi):
     go(openmpi, 2, env={"XCCL_DIRECT": "off"})
 
 
+def test_hpu(openmpi):
+    """Gaudi's memory cannot be mapped by another process: all messages are staged."""
+    go(openmpi, 2, runtime="hpu")
+
+
 def test_rocm(openmpi):
     go(openmpi, 2, runtime="rocm", env={"XCCL_DIRECT_LINGER": "500"})
 

@@ -55,6 +55,10 @@ def test_mixed_threads(openmpi):
     go(openmpi, 2, "--mixed --threads 2", env={"XCCL_MEMORY": "mixed"})
 
 
+def test_hpu(openmpi):
+    go(openmpi, 2, runtime="hpu")
+
+
 def test_rocm(openmpi):
     go(openmpi, 2, runtime="rocm")
 
