@@ -92,6 +92,21 @@ def test_text_names_all_parts(stage, tmp_path):
     assert "\n  see: docs/use/doctor.md#gpu-duplicate\n" in ended.stdout
 
 
+@pytest.mark.parametrize(
+    ("flavour", "ccl", "file"),
+    [
+        ("mscclpp", "mscclpp", "libmscclpp_nccl.so.0"),
+        ("oneccl", "oneccl", "libccl.so.2"),
+        ("hpu", "auto", "libSynapse.so"),
+    ],
+)
+def test_other_libraries(stage, flavour, ccl, file):
+    """The file of the library that this environment chooses, where it would come from."""
+    ended = run(stage, **{**SIMULATED, "XCCL_SIM": f"{flavour}:2", "XCCL_CCL": ccl})
+    assert f"{file} would be " in ended.stdout and f"/xccl/sim/{flavour}/{file}" in ended.stdout
+    assert "ccl-missing" not in ended.stdout
+
+
 def need_launcher():
     mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     if mpirun is None:

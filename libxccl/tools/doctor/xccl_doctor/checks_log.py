@@ -7,7 +7,14 @@ from .checks_files import site_ranks
 from .registry import TABLE, WARNING, Finding, finding
 
 SLOW_START = 60  # seconds
-NAMES = {"nccl": "NCCL", "rccl": "RCCL", "msccl": "MSCCL"}
+NAMES = {
+    "nccl": "NCCL",
+    "rccl": "RCCL",
+    "msccl": "MSCCL",
+    "mscclpp": "MSCCL++",
+    "oneccl": "oneCCL",
+    "hccl": "HCCL",
+}
 
 
 def library_name(facts, log):

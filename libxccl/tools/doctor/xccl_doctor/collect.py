@@ -13,8 +13,16 @@ from types import SimpleNamespace
 from . import libraries
 
 VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
-CCL = {"nvidia": "nccl", "amd": "rccl"}
-SONAMES = {"nccl": "libnccl.so.2", "rccl": "librccl.so.1", "msccl": "libnccl.so.2"}
+CCL = {"nvidia": "nccl", "amd": "rccl", "habana": "hccl"}
+SONAMES = {
+    "nccl": "libnccl.so.2",
+    "rccl": "librccl.so.1",
+    "msccl": "libnccl.so.2",
+    "mscclpp": "libmscclpp_nccl.so.0",
+    "oneccl": "libccl.so.2",
+    "hccl": "libSynapse.so",
+}
+SIMULATED = {"rocm": "amd", "hpu": "habana", "oneccl": None}
 
 
 def read_text(path, default=""):
@@ -196,7 +204,7 @@ def collect(options):
     facts.vendor, facts.gpus = collect_pci(root)
     if facts.simulated:
         flavour, _, count = env["XCCL_SIM"].partition(":")
-        facts.vendor = "amd" if flavour == "rocm" else "nvidia"
+        facts.vendor = SIMULATED.get(flavour, "nvidia")
         facts.gpus = [("", None)] * (number(count) or 0)
     if facts.vendor is None and facts.site:
         facts.vendor = facts.site["hardware"]["gpu"].get("vendor")
