@@ -12,7 +12,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).resolve().parent / "samples"
-sys.path.insert(0, str(TOP / "libxccl/tools/doctor"))
+sys.path[:0] = [str(TOP / "libxccl/tools/doctor"), str(Path(__file__).resolve().parent)]
 
 from xccl_doctor.main import main  # noqa: E402
 
@@ -72,8 +72,21 @@ class World:
         )  # the service processor's VGA
         self.file("sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n")
         names = {rank["nic"] for rank in ranks.values()} - {"auto"}
-        for name in names | set(hardware["nic"].get("names", [])):
+        for name in names | set(hardware["nic"].get("names", [])) | self.port_names():
             self.nic(name)
+        for name in ("lo", "eth0", *(["ib0"] if self.kind().startswith("InfiniBand") else [])):
+            self.file(f"sys/class/net/{name}/address")
+
+    def kind(self):
+        return self.site["hardware"]["nic"].get("kind", "")
+
+    def port_names(self):
+        """The kernel's names, where the site's file gives none."""
+        nic = self.site["hardware"]["nic"]
+        if "names" in nic:
+            return set()
+        stem = {"Slingshot": "hsn", "InfiniBand": "mlx5_"}.get(self.kind().split(" ")[0])
+        return {f"{stem}{i}" for i in range(nic.get("count", 0))} if stem else set()
 
     def nic(self, name):
         kind = "net" if name.startswith("hsn") else "infiniband"
@@ -102,7 +115,7 @@ class World:
         soname, name = LIBRARIES[ccl]
         self.library(name, "RCCL version : 2.22.3-HEAD\n")
         (self.root / "opt/lib" / soname).symlink_to(name)
-        if "hsn0" in self.site["hardware"]["nic"].get("names", []):
+        if self.kind().startswith("Slingshot"):
             self.library(f"lib{ccl}-net.so")
 
     def set_variables(self):
@@ -113,7 +126,7 @@ class World:
                 self.env[variable["name"]] = variable["value"]
         self.env["OMPI_MCA_coll_ucc_enable"] = "0"
         self.env.update(SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES="2")
-        if (self.root / "sys/class/net").exists():
+        if self.kind().startswith("Slingshot"):
             self.env["SLURM_NETWORK"] = "disable_rdzv_get"
 
     def route_ucc_ccl(self):
@@ -135,7 +148,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path):
-    return lambda site: World(tmp_path, site)
+    return lambda site, name="": World(tmp_path / name, site)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from xccl_doctor import docs, registry
+from xccl_doctor import command, docs, registry
 from xccl_doctor.main import telling_line
 
 TOP = Path(__file__).resolve().parents[3]
@@ -45,10 +45,15 @@ def run(stage, *words, timeout=100, **more):
     ("words", "message"),
     [
         (["--nonsense"], "--nonsense"),
+        (["--jsn"], "did you mean '--json'?"),
+        (["--site", "fronteir"], "did you mean 'frontier'?"),
+        (["--explain", "gpu-hiden"], "did you mean 'gpu-hidden'?"),
+        (["--app", "/no/program"], "no program '/no/program'"),
+        (["--app", "/etc/hostname"], "is no program of this machine"),
         (["--run"], "needs a launcher"),
         (["--", "srun"], "only be run with --run"),
         (["--route", "fast"], "xccl, ucc, ucc-ccl, mpi"),
-        (["--site", "nowhere"], "juwels-booster"),
+        (["--site", "atlantis"], "juwels-booster"),
         (["--timeout", "x"], "'x'"),
         (["--timeout"], "needs a value"),
         (["--log", "/no/log"], "/no/log"),
@@ -58,7 +63,7 @@ def run(stage, *words, timeout=100, **more):
 )
 def test_wrong_options(stage, words, message):
     ended = run(stage, *words)
-    assert ended.returncode == 64
+    assert ended.returncode == 2
     assert ended.stdout == ""
     assert message in ended.stderr
 
@@ -68,6 +73,53 @@ def test_version_help_list(stage):
     assert "--run" in run(stage, "--help").stdout
     assert set(json.loads(run(stage, "--list", "--json").stdout)) == set(registry.TABLE)
     assert "do: " in run(stage, "--explain", "gpu-hidden").stdout
+    assert run(stage, "-h").stdout == run(stage, "--help").stdout
+    assert run(stage, "-V").stdout == run(stage, "--version").stdout
+    for words in (["--list"], ["--list", "--json"], ["--explain", "net-sockets"]):
+        text = run(stage, *words).stdout
+        assert "<ccl>" in text
+        assert not re.search(r"\{\w+\}", text), "a template"
+
+
+def test_the_page_is_installed_with_it(stage):
+    page = stage / "share/doc/xccl/doctor.md"
+    assert page.read_text() == docs.render()
+    assert f"see: {page}#gpu-hidden" in run(stage, "--explain", "gpu-hidden").stdout
+
+
+def test_help_and_manual_name_every_option(stage):
+    manual = (TOP / "libxccl/tools/man/xccl-doctor.1").read_text().replace("\\-", "-")
+    completion = (TOP / "libxccl/tools/completion/xccl-doctor").read_text()
+    for option in (*command.WITH_VALUE, *command.FLAGS):
+        assert option in command.USAGE
+        assert option in manual, option
+        assert option in completion, option
+
+
+def test_nothing_to_look_at_is_said(stage, tmp_path):
+    """Without GPU, job or log it does not reassure."""
+    (tmp_path / "root").mkdir()
+    ended = run(stage, "--sysroot", tmp_path / "root")
+    assert ended.returncode != 0
+    assert "no GPU was found on this machine" in ended.stdout
+    assert "not there to look at: GPUs (none on this machine)" in ended.stdout
+    assert "nothing found" not in ended.stdout
+    ended = run(stage, "--log", "/dev/null", **SIMULATED)
+    assert ended.returncode == 3
+    assert "[log-silent] the log (0 lines)" in ended.stdout
+
+
+def test_log_from_standard_input(stage):
+    ended = subprocess.run(
+        [stage / "bin/xccl-doctor", "--log", "-"],
+        env=environment(stage, **SIMULATED),
+        input="n1:1:1 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0\n",
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (ended.returncode, "[gpu-duplicate]" in ended.stdout) == (1, True)
 
 
 def test_moved_installation(stage, tmp_path):
@@ -76,8 +128,8 @@ def test_moved_installation(stage, tmp_path):
     shutil.copytree(stage / "lib/xccl/doctor", tmp_path / "moved/lib/xccl/doctor")
     (tmp_path / "moved/bin").mkdir()
     shutil.copy(stage / "bin/xccl-doctor", tmp_path / "moved/bin")
-    for command in (tmp_path / "link", tmp_path / "moved/bin/xccl-doctor"):
-        ended = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    for program in (tmp_path / "link", tmp_path / "moved/bin/xccl-doctor"):
+        ended = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
         assert ended.stdout.startswith("xccl-doctor ")
 
 
@@ -86,10 +138,11 @@ def test_text_names_all_parts(stage, tmp_path):
         "n1:1:1 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0\n"
     )
     ended = run(stage, "--log", tmp_path / "log", **SIMULATED)
-    assert ended.returncode == 2
+    assert ended.returncode == 1
     assert "ERROR [gpu-duplicate] " in ended.stdout
     assert "\n  do: start ranks by xccl-run" in ended.stdout
-    assert "\n  see: docs/use/doctor.md#gpu-duplicate\n" in ended.stdout
+    assert f"\n  see: {stage}/share/doc/xccl/doctor.md#gpu-duplicate\n" in ended.stdout
+    assert "\nlooked at: " in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -128,14 +181,14 @@ def test_run_sees_the_fault(stage):
     ended = run(stage, "--json", "--run", "--", *need_launcher(), **broken)
     found = json.loads(ended.stdout)
     assert [f["id"] for f in found["findings"]] == ["ranks-over-gpus"], ended.stdout
-    assert ended.returncode == 1
+    assert ended.returncode == 3
 
 
 def test_run_that_fails(stage, tmp_path):
     env = {**SIMULATED, "TMPDIR": str(tmp_path)}  # where the log is kept
     ended = run(stage, "--json", "--run", "--", "/bin/false", **env)
     assert [f["id"] for f in json.loads(ended.stdout)["findings"]] == ["run-failed"]
-    assert ended.returncode == 2
+    assert ended.returncode == 1
     (log,) = tmp_path.glob("*.log")
     assert str(log) in ended.stdout
     ended = run(stage, "--json", "--run", "--", "/no/launcher", **env)
@@ -185,14 +238,13 @@ def test_log_of_a_job_that_failed(stage, tmp_path, text, line):
     (tmp_path / "log").write_text(text)
     ended = run(stage, "--json", "--log", tmp_path / "log", **SIMULATED)
     (finding,) = json.loads(ended.stdout)["findings"]
-    assert (ended.returncode, finding["id"]) == (2, "job-failed")
+    assert (ended.returncode, finding["id"]) == (1, "job-failed")
     assert finding["cause"].startswith(f"the log is of a job that failed: {line}")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         REPORT + "0 errors\nbye\n",
         "n1:1:1 [0] NCCL INFO Signal: none\n",
         REPORT + "n1:1:1 [0] NCCL WARN old driver\n",

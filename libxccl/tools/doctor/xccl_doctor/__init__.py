@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """xccl-doctor: collect facts, check them, say what was found.
 
-registry   every finding that there is, one row each
+rows_*     every finding that there is, one row each
+registry   all of them, and how one is made
 collect    facts of this machine and environment, from files below a root
 elf        what a shared object needs, without loading it
+libraries  which file of a library would be loaded
+launchers  what started this process, what mpirun is, which MPI a program was built with
+run        the small job of --run
 logs       facts from the logs of a job
 dumps      files that the ranks of a job wrote, read and bounded
 job        those ranks, lined up
@@ -11,5 +15,8 @@ waits      who waits for whom
 hang       how the ranks' operations differ; all of --hang
 words      ranks, times and operations in plain English
 checks_*   pure functions from facts to findings
-main       options and output
+command    options
+report     output
+docs       the page of all findings
+main       from options to an exit status
 """

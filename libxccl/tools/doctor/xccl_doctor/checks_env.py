@@ -5,8 +5,6 @@ import re
 
 from .registry import finding
 
-LIBFABRIC_NAMES = ("AWS Libfabric", "Libfabric", "OFI")
-BUILT_IN_NAMES = ("IB", "Socket")
 ACCELERATOR_PRIORITY = 78
 
 
@@ -62,10 +60,39 @@ def check_ucc(facts):
         yield finding("ucc-priority", priority=priority)
     if facts.route == "ucc-ccl" and facts.ccl in ("nccl", "rccl"):
         variable = f"UCC_TL_{facts.ccl.upper()}_TUNE"
-        if "inf" not in env.get(variable, ""):
+        if "inf" not in ucc_setting(facts, variable):
             yield finding(
                 "ucc-not-tuned", variable=variable, ccl=ccl_name(facts), memory=memory(facts)
             )
+        yield from check_ucc_transports(facts)
+
+
+UCC_LISTS = ("UCC_CL_BASIC_TLS", "UCC_TLS")
+
+
+def ucc_setting(facts, name):
+    """The environment beats the file that UCC reads."""
+    settings = facts.ucc.settings if facts.ucc else {}
+    return facts.env.get(name, settings.get(name, ""))
+
+
+def check_ucc_transports(facts):
+    for variable in UCC_LISTS:
+        value = facts.env.get(variable)
+        if value and hides(value, facts.ccl):
+            yield finding(
+                "ucc-tls-without-ccl",
+                variable=variable,
+                value=value,
+                ccl=ccl_name(facts),
+                lower=facts.ccl,
+            )
+
+
+def hides(setting, ccl):
+    """ "^a,b" leaves a and b out, "a,b" takes nothing else."""
+    listed = setting.lstrip("^").split(",")
+    return (ccl in listed) if setting.startswith("^") else not {ccl, "all"} & set(listed)
 
 
 def memory(facts):
@@ -92,10 +119,26 @@ def check_visibility(facts):
             return
 
 
+SET_BY_SLURM = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+VISIBILITY = {
+    "amd": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    "nvidia": ("CUDA_VISIBLE_DEVICES",),
+}
+
+
+def visible_gpus(facts):
+    """(the variable that leaves fewest, how many it leaves); None and all without any."""
+    counts = [(len(facts.gpus), None)]
+    for name in VISIBILITY.get(facts.vendor, ()):
+        listed = [x for x in facts.env.get(name, "").split(",") if x]
+        if listed and len(listed) < counts[0][0]:
+            counts.insert(0, (len(listed), name))
+    return counts[0][1], counts[0][0]
+
+
 def check_sharing(facts):
     env, ranks, gpus = facts.env, facts.ranks_per_node, len(facts.gpus)
-    variable = "ROCR_VISIBLE_DEVICES" if facts.vendor == "amd" else "CUDA_VISIBLE_DEVICES"
-    visible = len([x for x in env.get(variable, "").split(",") if x]) or gpus
+    variable, visible = visible_gpus(facts)
     job = to_int(env.get("SLURM_GPUS_ON_NODE"), 0)
     binding = env.get("SLURM_GPU_BIND", "") + env.get("SLURM_GPUS_PER_TASK", "")
     if not ranks or not gpus or ranks < 2:
@@ -104,14 +147,18 @@ def check_sharing(facts):
     narrowed = ("none" not in binding) and bool(binding)
     if narrowed or visible < job:
         seen = to_int(env.get("SLURM_GPUS_PER_TASK"), visible if visible < job else 1)
-        if seen < (job or gpus):
+        by_slurm = variable is None or variable in SET_BY_SLURM
+        if seen < (job or gpus) and by_slurm:
             yield finding("gpu-hidden", visible=seen, job=job or gpus)
             return
     if ranks > gpus:
         mps = ", and MPS lets MPI share them" if "CUDA_MPS_PIPE_DIRECTORY" in env else ""
         yield finding("ranks-over-gpus", ranks=ranks, gpus=gpus, mps=mps)
     elif ranks > visible:
-        yield finding("gpu-shared", ranks=ranks, visible=visible)
+        remedy = f"ask for a GPU a rank: --gpus-per-node={ranks}"
+        if variable is not None:
+            remedy = f"unset {variable} ({env[variable]}), and {remedy}"
+        yield finding("gpu-shared", ranks=ranks, visible=visible, remedy=remedy)
 
 
 def check_slurm(facts):
@@ -158,94 +205,10 @@ def version(text):
     return tuple(int(n) for n in re.findall(r"\d+", text or "")[:2])
 
 
-def check_net_name(facts):
-    """NCCL_NET and NCCL_NET_PLUGIN."""
-    env = facts.env
-    net, plugin = env.get("NCCL_NET"), env.get("NCCL_NET_PLUGIN", "")
-    if not net or not uses_ccl(facts):
-        return
-    if facts.nodes == 1 and facts.nics["cxi"] and net in LIBFABRIC_NAMES:
-        # xccl-run replaces it where the site says so.
-        if facts.route != "xccl" or not site_decides_net(facts):
-            yield finding("net-on-one-node", value=net)
-    elif plugin in ("ofi", "libfabric") and net in LIBFABRIC_NAMES:
-        why = f"with NCCL_NET_PLUGIN={plugin} the plugin goes by another name"
-        yield finding("net-name-unknown", value=net, why=why)
-    elif net not in LIBFABRIC_NAMES + BUILT_IN_NAMES and not plugin:
-        why = "it is neither built in (IB, Socket) nor a name of aws-ofi-nccl"
-        yield finding("net-name-unknown", value=net, why=why)
-
-
-def site_decides_net(facts):
-    variables = (facts.site or {}).get("variables", [])
-    return any(v["name"] == "NCCL_NET" and v.get("nodes") == "one" for v in variables)
-
-
-def given(facts, name, default):
-    """A variable's value; where it is not set, default, unless the site is known to do without."""
-    site = facts.site
-    if name in facts.env:
-        return facts.env[name]
-    if site and not site["name"].startswith("generic") and site_value(facts, name, None) is None:
-        return None
-    return default
-
-
-def check_cxi(facts):
-    """What libfabric's cxi provider needs under NCCL and RCCL."""
-    if not over_cxi(facts):
-        return
-    env = facts.env
-    if given(facts, "FI_MR_CACHE_MONITOR", "memhooks") == "memhooks":
-        value = env.get("FI_MR_CACHE_MONITOR", "(not set)")
-        wanted = site_value(
-            facts, "FI_MR_CACHE_MONITOR", "userfaultfd (kdreg2 where it is loaded)"
-        )
-        yield finding("mr-cache", value=value, ccl=ccl_name(facts), wanted=wanted)
-    if given(facts, "FI_CXI_DISABLE_HOST_REGISTER", "0") == "0":
-        yield finding("cxi-host-register")
-    yield from check_cxi_queues(facts)
-    zero = ("FI_CXI_RDZV_EAGER_SIZE", "FI_CXI_RDZV_THRESHOLD", "FI_CXI_RDZV_GET_MIN")
-    wrong = [n for n in zero if n in env and env[n] != "0"]
-    if wrong:
-        yield finding("cxi-eager", names=", ".join(wrong))
-    if (
-        env.get("FI_CXI_RDZV_PROTO") == "alt_read"
-        and env.get("FI_CXI_RX_MATCH_MODE") != "software"
-        and "SLURM_JOB_ID" in env
-        and "disable_rdzv_get" not in env.get("SLURM_NETWORK", "")
-    ):
-        yield finding("cxi-rendezvous")
-
-
-def check_cxi_queues(facts):
-    low = []
-    for name, least in (("FI_CXI_DEFAULT_CQ_SIZE", 131072), ("FI_CXI_DEFAULT_TX_SIZE", 2048)):
-        value = to_int(given(facts, name, "0"))
-        if value is not None and value < least:
-            low.append((name, site_value(facts, name, least)))
-    if given(facts, "FI_CXI_RX_MATCH_MODE", "hardware") == "hardware":
-        wanted = site_value(facts, "FI_CXI_RX_MATCH_MODE", "hybrid")
-        low.append(("FI_CXI_RX_MATCH_MODE", wanted))
-    if low:
-        values = " ".join("{}={}".format(*pair) for pair in low)
-        yield finding("cxi-queues", names=", ".join(n for n, _ in low), values=values)
-
-
-def site_value(facts, name, default):
-    for variable in (facts.site or {}).get("variables", []):
-        if variable["name"] == name:
-            return variable["value"]
-    return default
-
-
 def check_start(facts):
     env = facts.env
     if env.get("CUDA_MODULE_LOADING") == "EAGER" and uses_ccl(facts) and facts.vendor == "nvidia":
         yield finding("cuda-eager")
-    if over_cxi(facts) and "NCCL_SOCKET_IFNAME" not in env:
-        value = ",".join(n for n in facts.nics["cxi"] if n.startswith("hsn")) or "hsn0"
-        yield finding("net-interface", ccl=ccl_name(facts), value=value)
     cray = env.get("CRAY_LD_LIBRARY_PATH", "").split(":")
     listed = env.get("LD_LIBRARY_PATH", "").split(":")
     lost = [folder for folder in cray if folder and folder not in listed]
@@ -259,7 +222,5 @@ CHECKS = (
     check_sharing,
     check_slurm,
     check_mpich,
-    check_net_name,
-    check_cxi,
     check_start,
 )

@@ -2,10 +2,9 @@
 """Findings that libraries, sysfs and limits show. Every check: facts to findings."""
 
 import os
-import re
 
-from .checks_env import ccl_name, on, over_cxi, uses_ccl, version
-from .collect import read_text
+from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
+from .checks_net import given
 from .registry import finding
 
 SMALL_SHM = 256  # MiB
@@ -34,10 +33,29 @@ def check_ccl(facts):
     yield from check_library(facts, library.path)
     if facts.ccl == "nccl" and version(library.version) == (2, 29):
         yield finding("ccl-version-slow", version=library.version)
-    proto = facts.env.get("NCCL_PROTO", "")
+    yield from check_driver(facts, library)
+    proto = given(facts, "NCCL_PROTO", "")
+    if proto is None:  # the site is known to do without
+        return
     ll128 = "LL128" not in proto if proto.startswith("^") else (not proto or "LL128" in proto)
     if facts.ccl == "nccl" and over_cxi(facts) and ll128 and version(library.version) >= (2, 27):
         yield finding("ll128", version=library.version)
+
+
+# NVIDIA's oldest driver for every release of that CUDA (minor version compatibility).
+OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
+
+
+def check_driver(facts, library):
+    least = OLDEST_DRIVER.get(version(library.cuda)[0]) if library.cuda else None
+    if facts.driver and least and facts.driver < least:
+        yield finding(
+            "driver-old",
+            ccl=f"{ccl_name(facts)} {library.version}",
+            cuda=library.cuda,
+            least=least,
+            driver=facts.driver,
+        )
 
 
 def check_plugin(facts):
@@ -91,21 +109,16 @@ def check_ucc_files(facts):
         yield finding(
             "ucc-no-ccl-transport", folder=ucc.folder, component=component, ccl=ccl_name(facts)
         )
-    if "UCC_CONFIG_FILE" in env or "UCC_CL_BASIC_TLS" in env:
-        return
-    for config in ucc.configs:
-        found = re.search(r"^\s*UCC_CL_BASIC_TLS\s*=\s*(\S+)", read_text(config), re.M)
-        if found and hides(found.group(1), facts.ccl):
+    for variable in UCC_LISTS:
+        value = ucc.settings.get(variable)
+        if value and variable not in env and hides(value, facts.ccl):
             yield finding(
-                "ucc-conf-hides-ccl", file=config, value=found.group(1), ccl=ccl_name(facts)
+                "ucc-conf-hides-ccl",
+                file=ucc.config,
+                variable=variable,
+                value=value,
+                ccl=ccl_name(facts),
             )
-            return
-
-
-def hides(setting, ccl):
-    """ "^a,b" leaves a and b out, "a,b" takes nothing else."""
-    listed = setting.lstrip("^").split(",")
-    return (ccl in listed) if setting.startswith("^") else (ccl not in [*listed, "all"])
 
 
 def site_ranks(facts):
@@ -129,6 +142,30 @@ def check_site(facts):
             yield finding("site-numa", site=site["name"], gpu=gpu, wanted=numa, found=found)
         if nic != "auto" and names and nic not in names:
             yield finding("site-nic", site=site["name"], gpu=gpu, nic=nic, found=", ".join(names))
+
+
+FAMILY = {"openmpi": "Open MPI", "mpich": "MPICH"}
+
+
+def check_site_mpi(facts):
+    site, mpi = facts.site, facts.mpi
+    if site is None or mpi is None or site["mpi"]["family"] in ("any", mpi.family):
+        return
+    yield finding(
+        "site-mpi",
+        site=site["name"],
+        wanted=FAMILY[site["mpi"]["family"]],
+        found=FAMILY[mpi.family],
+        path=mpi.path,
+    )
+
+
+def check_no_gpu(facts):
+    if facts.gpus or facts.log_given:
+        return
+    wanted = facts.site["hardware"]["gpu"].get("count") if facts.site else None
+    site = " (site {} has {} on a node)".format(facts.site["name"], wanted) if wanted else ""
+    yield finding("no-gpu", site=site)
 
 
 def check_ports(facts):
@@ -156,6 +193,8 @@ CHECKS = (
     check_mpi,
     check_ucc_files,
     check_site,
+    check_site_mpi,
+    check_no_gpu,
     check_ports,
     check_limits,
 )

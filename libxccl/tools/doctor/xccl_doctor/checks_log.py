@@ -2,9 +2,10 @@
 """Findings and statements from the log of a job. Every check: (facts, log) to findings."""
 
 from . import logs
-from .checks_env import LIBFABRIC_NAMES, ccl_name, memory
-from .checks_files import site_ranks
-from .registry import TABLE, WARNING, Finding, finding
+from .checks_env import UCC_LISTS, ccl_name, hides, memory, ucc_setting
+from .checks_files import OLDEST_DRIVER, site_ranks
+from .checks_net import LIBFABRIC_NAMES, hca_remedy, interface_wanted
+from .registry import DOCS, TABLE, WARNING, Finding, finding, plain
 
 SLOW_START = 60  # seconds
 NAMES = {
@@ -25,6 +26,21 @@ def library_name(facts, log):
     return ccl_name(facts)
 
 
+def network_statements(name, log):
+    if log.provider:
+        provider, nics = log.provider[0]
+        plugin = " ".join(log.plugin[0]) if log.plugin else "its plugin"
+        yield f"{name} uses {plugin} over {provider} on {nics} NICs"
+    elif logs.ports(log.ib_ports):
+        yield "{} uses InfiniBand on {}".format(name, ", ".join(logs.ports(log.ib_ports)))
+    elif log.network:
+        yield f"{name} uses the network {log.network[0]}"
+    for plugin, interface in log.plugin_loaded[:1]:
+        yield f"{name} loaded the network plugin {plugin} (interface {interface})"
+    for wanted in log.bootstrap[:1]:
+        yield f"{name} starts over {wanted}"
+
+
 def statements(facts, log):
     """What is wired to what, as sentences."""
     name = library_name(facts, log)
@@ -34,16 +50,7 @@ def statements(facts, log):
         yield "{} {} is used".format(*log.ccl_versions[0])
     for collective, path in log.xccl_paths:
         yield f"{collective} is served by {path}"
-    if log.provider:
-        provider, nics = log.provider[0]
-        plugin = " ".join(log.plugin[0]) if log.plugin else "its plugin"
-        yield f"{name} uses {plugin} over {provider} on {nics} NICs"
-    elif log.ib_ports:
-        yield "{} uses InfiniBand on {}".format(name, ", ".join(logs.ports(log.ib_ports)))
-    elif log.network:
-        yield f"{name} uses the network {log.network[0]}"
-    for wanted in log.bootstrap[:1]:
-        yield f"{name} starts over {wanted}"
+    yield from network_statements(name, log)
     kinds = sorted({via.split("/")[0] for _, _, via in log.channels})
     if kinds:
         yield "{} connects GPUs via {}".format(name, ", ".join(kinds))
@@ -56,36 +63,125 @@ def many_hosts(log):
     return len(set(log.hosts.values())) > 1
 
 
-def check_network(facts, log):
+def network_libraries(log):
+    """File names of plugins that were looked for and not found."""
+    words = " ".join(log.no_plugin).split()
+    return [word for word in words if word.startswith("lib") or "/" in word] or words
+
+
+def check_plugin(facts, log):
+    """The plugin was found, and is of no use."""
     name = library_name(facts, log)
+    if log.plugin_symbol and not log.plugin_loaded and not log.plugin:
+        yield finding("plugin-abi", ccl=name, line=log.plugin_symbol[-1])
+    for line in log.plugin_refused:
+        needed = line.split(":")[0].strip()
+        if not needed.endswith("-net.so") and ".so" in needed and "ccl-net" not in needed:
+            remedy = f"put the folder of {needed} on LD_LIBRARY_PATH"
+            yield finding("plugin-failed", ccl=name, line=line, remedy=remedy)
+    if log.ofi_failed and not log.provider:
+        cxi = "cxi" if facts.nics["cxi"] else "your network's provider"
+        remedy = (
+            f"fi_info -p {cxi} shows whether libfabric has it: put that libfabric first on "
+            "LD_LIBRARY_PATH, unset FI_PROVIDER, or load the site's plugin module"
+        )
+        yield finding("plugin-failed", ccl=name, line=log.ofi_failed[-1], remedy=remedy)
+    slingshot = facts.nics["cxi"] or slingshot_of(facts)
+    for provider, _ in log.provider[:1]:
+        if slingshot and provider.split(";")[0] != "cxi":
+            ports = ", ".join(facts.nics["cxi"]) or slingshot
+            yield finding(
+                "plugin-provider", ccl=name, provider=provider, wanted="cxi", ports=ports
+            )
+
+
+def slingshot_of(facts):
+    kind = (facts.site or {}).get("hardware", {}).get("nic", {}).get("kind", "")
+    return kind if kind.startswith("Slingshot") else None
+
+
+def check_network(facts, log):
+    broken = {found.id for found in check_plugin(facts, log)}
     for network in log.no_network:
-        if network in LIBFABRIC_NAMES and log.one_node:
+        if (network in LIBFABRIC_NAMES and log.one_node) or broken:
             continue
         why = "no plugin of that name was loaded"
         yield finding("net-name-unknown", value=network, why=why)
-    if log.no_network_started and facts.env.get("NCCL_NET") and not log.no_network:
+    net = log.setting("NCCL_NET") or facts.env.get("NCCL_NET")
+    if log.no_network_started and net and not log.no_network and not broken:
         why = "no network of that name started"
-        yield finding("net-name-unknown", value=facts.env["NCCL_NET"], why=why)
+        yield finding("net-name-unknown", value=net, why=why)
     if log.one_node:
-        yield finding("net-on-one-node", value=facts.env.get("NCCL_NET", "the plugin"))
+        yield finding("net-on-one-node", value=net or "the plugin")
+    yield from check_interface(facts, log)
     sockets = any(network.strip() == "Socket" for network in log.network)
     if not sockets or (log.hosts and not many_hosts(log)) or log.no_network:
         return
-    asked = facts.env.get("NCCL_NET") == "Socket"
+    if not broken:
+        yield why_sockets(facts, log)
+
+
+def why_sockets(facts, log):
+    name = library_name(facts, log)
+    hca = log.setting("NCCL_IB_HCA") or facts.env.get("NCCL_IB_HCA")
+    if log.ib_none and hca and not facts.nics["cxi"]:
+        ports = ", ".join(facts.nics["ib"]) or "NCCL found none"
+        remedy = hca_remedy(facts)
+        return finding("net-hca-unknown", value=hca, ports=ports, ccl=name, remedy=remedy)
     interfaces = ", ".join(logs.ports(log.socket_ports)) or "unknown interfaces"
-    if log.no_plugin:
-        why = f"{log.no_plugin[0].split()[-1]} was not found in {facts.search.listed()}"
-    elif asked:
-        why = "NCCL_NET=Socket asks for it"
+    module = (facts.site or {}).get("plugin", {}).get("module")
+    remedy = f"module load {module}" if module else "put the plugin's folder on LD_LIBRARY_PATH"
+    missing = network_libraries(log)
+    if (log.setting("NCCL_NET") or facts.env.get("NCCL_NET")) == "Socket":
+        why, remedy = "NCCL_NET=Socket asks for it", "unset NCCL_NET"
+    elif (log.setting("NCCL_IB_DISABLE") or facts.env.get("NCCL_IB_DISABLE")) == "1":
+        why, remedy = "NCCL_IB_DISABLE=1 asks for it", "unset NCCL_IB_DISABLE"
+    elif missing:
+        why = f"{missing[-1]} was not found in {facts.search.listed()}"
     else:
         why = "no InfiniBand port and no plugin served it"
-    module = (facts.site or {}).get("plugin", {}).get("module")
-    remedy = "put the plugin's folder on LD_LIBRARY_PATH"
-    if asked:
-        remedy = "unset NCCL_NET"
-    elif module:
-        remedy = f"module load {module}"
-    yield finding("net-sockets", ccl=name, interfaces=interfaces, why=why, remedy=remedy)
+        if not module:
+            remedy = (
+                "look at the ports (ibstat, fi_info); load the plugin if the network needs one"
+            )
+    return finding("net-sockets", ccl=name, interfaces=interfaces, why=why, remedy=remedy)
+
+
+def check_interface(facts, log):
+    value = log.setting("NCCL_SOCKET_IFNAME") or facts.env.get("NCCL_SOCKET_IFNAME")
+    why = None
+    if log.no_interface and value:
+        why = "leaves no interface of a node"
+    elif "lo" in log.bootstrap and many_hosts(log):
+        why, value = "names the loopback, which reaches no other node", value or "lo"
+    if why:
+        wanted = interface_wanted(facts)
+        name = library_name(facts, log)
+        yield finding("net-interface-wrong", value=value, why=why, ccl=name, wanted=wanted)
+
+
+def check_driver(facts, log):
+    name = library_name(facts, log)
+    for _, own, cuda in log.ccl_cuda[:1]:
+        major = int(cuda.split(".")[0])
+        seen = [int(number) for number in log.cuda_driver]
+        if log.driver_insufficient or any(number // 1000 < major for number in seen):
+            at = seen[0] if seen else 0
+            driver = f"one for CUDA {at // 1000}.{at % 1000 // 10}" if at else "older"
+            least = OLDEST_DRIVER.get(major, "a newer one")
+            yield finding("driver-old", ccl=f"{name} {own}", cuda=cuda, least=least, driver=driver)
+
+
+def check_launcher(facts, log):
+    if len(log.alone) > 1:
+        what = f"{len(log.alone)} processes each say that they are rank 0 of 1"
+        library = next(filter(None, log.alone), None)
+        yield finding("mpi-other-launcher", what=what + (f" ({library})" if library else ""))
+    if log.no_pmi:
+        yield finding("mpi-no-pmi", what="srun started the program without PMIx or PMI")
+    if log.expect_xccl and log.bound and not log.xccl_speaks:
+        what = "no line of xccl's is in the log of the job, though XCCL_LOG=info"
+        yield finding("preload-lost", who="xccl-run started the ranks", what=what)
 
 
 def check_ports(facts, log):
@@ -100,7 +196,13 @@ def check_ports(facts, log):
             )
     wanted = facts.env.get("NCCL_SOCKET_IFNAME") or site_interface(facts)
     for interface in log.bootstrap[:1]:
-        if wanted and not any(interface.startswith(w) for w in wanted.lstrip("=").split(",")):
+        if interface == "lo":  # of one node, or said by check_interface
+            continue
+        if (
+            wanted
+            and not wanted.startswith("^")
+            and not any(interface.startswith(w) for w in wanted.lstrip("=").split(","))
+        ):
             name = library_name(facts, log)
             yield finding("net-bootstrap", ccl=name, interface=interface, wanted=wanted)
 
@@ -155,10 +257,24 @@ def check_ucc(facts, log):
     wanted = "TL_{}".format((facts.ccl or "nccl").upper())
     used = log.ucc_trace or log.ucc_cuda
     if facts.route == "ucc-ccl" and used and wanted not in used and not log.ucc_fallback:
-        variable = "UCC_TL_{}_TUNE".format((facts.ccl or "nccl").upper())
-        yield finding(
-            "ucc-other-transport", used=", ".join(used), variable=variable, memory=memory(facts)
-        )
+        yield finding("ucc-other-transport", used=", ".join(used), remedy=transport_remedy(facts))
+
+
+def transport_remedy(facts):
+    """What is set already is not advised again."""
+    ccl = facts.ccl or "nccl"
+    variable = f"UCC_TL_{ccl.upper()}_TUNE"
+    for name in UCC_LISTS:
+        value = ucc_setting(facts, name)
+        if value and hides(value, ccl):
+            return f"unset {name}, which is {value} and leaves {ccl} out"
+    if "inf" not in ucc_setting(facts, variable):
+        return f"export {variable}=allreduce:{memory(facts)}:inf (and the other collectives)"
+    return (
+        f"{variable} is set here: look in the log for what TL_{ccl.upper()} says of its start "
+        "(UCC_LOG_LEVEL=DEBUG), whether the job had this environment, and whether its UCC has "
+        f"libucc_tl_{ccl}.so"
+    )
 
 
 def check_mpich(_facts, log):
@@ -188,16 +304,29 @@ def check_run(_facts, log):
         if name in TABLE and name not in noted:
             cause, _, remedy = text.partition("; ")
             noted[name] = Finding(
-                name, WARNING, cause, remedy or TABLE[name].remedy, f"docs/use/doctor.md#{name}"
+                name, WARNING, cause, remedy or plain(TABLE[name].remedy), f"{DOCS}#{name}"
             )
     yield from noted.values()
+    for line in log.xccl_warned[:1]:
+        yield finding("xccl-said", line=line)
     # A simulated GPU has no place, so there is nothing to be bound to.
     ranks = {(host, local) for host, local, _ in log.not_bound}
     if len(ranks) > 1 and not noted and "XCCL_SIM" not in _facts.env:
         yield finding("not-bound", ranks=len(ranks), cores=log.not_bound[0][2])
 
 
+def check_silent(_facts, log):
+    """Nothing can be said of a log in which nothing speaks, unless it says that the job failed."""
+    said = log.speaking or log.alone
+    if not said and logs.failure(log.text) is None:
+        yield finding("log-silent", lines=log.lines)
+
+
 CHECKS = (
+    check_silent,
+    check_launcher,
+    check_plugin,
+    check_driver,
     check_network,
     check_ports,
     check_gpus,

@@ -10,7 +10,8 @@ import re
 import subprocess
 from types import SimpleNamespace
 
-from . import libraries
+from . import launchers, libraries
+from .launchers import number
 
 VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
 CCL = {"nvidia": "nccl", "amd": "rccl", "habana": "hccl"}
@@ -63,11 +64,11 @@ def collect_limits(root):
     found = re.search(r"^Max locked memory +(\S+)", read_text(root + "/proc/self/limits"), re.M)
     if found and found.group(1).isdigit():
         memlock = int(found.group(1)) // 1024
-    found = re.search(
-        r"^\S+ /dev/shm \S+ \S*\bsize=(\d+)k", read_text(root + "/proc/mounts"), re.M
-    )
-    if found:
-        return memlock, int(found.group(1)) // 1024
+    # What was mounted last hides what was mounted there before.
+    mounts = re.findall(r"^\S+ /dev/shm \S+ (\S*)", read_text(root + "/proc/mounts"), re.M)
+    size = re.search(r"\bsize=(\d+)k", mounts[-1]) if mounts else None
+    if size:
+        return memlock, int(size.group(1)) // 1024
     if root:
         return memlock, None
     try:
@@ -133,15 +134,17 @@ def choose_site(sites, name, env, root):
 
 
 def tasks_per_node(env):
-    for name in ("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE"):
+    for name in (
+        "SLURM_NTASKS_PER_NODE",
+        "SLURM_TASKS_PER_NODE",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "MPI_LOCALNRANKS",
+        "PALS_LOCAL_SIZE",
+    ):
         found = re.match(r"\d+", env.get(name, ""))
         if found:
             return int(found.group())
     return None
-
-
-def number(text):
-    return int(text) if text and text.isdigit() else None
 
 
 def is_loaded(env, module):
@@ -188,15 +191,29 @@ def ldconfig():
     return dict(reversed(pairs))
 
 
+def read_parameter_files(facts):
+    """Adds what Open MPI's files set to facts.env, where the environment does not set it."""
+    facts.parameter_files = []
+    for path in launchers.parameter_files(facts.root, facts.env, facts.mpi):
+        found = launchers.parameters(read_text(path))
+        if found:
+            facts.parameter_files.append(path)
+        for name, value in found.items():
+            facts.env.setdefault("OMPI_MCA_" + name, value)
+
+
 def collect(options):
-    """Everything the checks ask for. options: env, sysroot, site, route, prefix, libdir."""
+    """Everything the checks ask for.
+
+    options: env, sysroot, site, route, prefix, libdir, launcher (words), app (a program or None).
+    """
     env, root = dict(options.env), options.sysroot
     facts = SimpleNamespace(env=env, root=root, prefix=options.prefix, libdir=options.libdir)
     facts.sites = load_sites(options.prefix)
     facts.site_name = options.site or env.get("XCCL_SITE", "")
     facts.site = choose_site(facts.sites, facts.site_name, env, root)
     facts.route = options.route or env.get("XCCL_ROUTE") or "xccl"
-    facts.nodes = number(env.get("SLURM_JOB_NUM_NODES"))
+    facts.nodes = launchers.nodes_of(env)
     facts.ranks_per_node = tasks_per_node(env)
     if facts.site and facts.route == "xccl":
         facts.env = launch_environment(env, options.prefix, facts.site, facts.nodes)
@@ -212,6 +229,7 @@ def collect(options):
     if facts.ccl == "auto":
         facts.ccl = CCL.get(facts.vendor)
     facts.nics = collect_nics(root)
+    facts.interfaces = sorted(os.path.basename(p) for p in glob.glob(root + "/sys/class/net/*"))
     facts.driver = collect_driver(root)
     facts.memlock, facts.shm = collect_limits(root)
     facts.cores, facts.cores_allowed, facts.cores_online = collect_cores(root)
@@ -220,4 +238,13 @@ def collect(options):
         env["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, env.get("LD_LIBRARY_PATH")]))
     facts.search = libraries.Search(root, env, {} if root else ldconfig())
     libraries.collect(facts, SONAMES)
+    read_parameter_files(facts)
+    facts.app = options.app
+    facts.app_family, facts.app_mpi = None, None
+    if options.app:
+        facts.app_family, facts.app_mpi = launchers.family_of_application(
+            options.app, facts.search
+        )
+    facts.started_by = launchers.started_by(env)
+    facts.mpirun = launchers.collect_mpirun(root, env, options.launcher)
     return facts

@@ -16,13 +16,20 @@ INTRO = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
 xccl-doctor                              # environment, libraries, site, limits: reads only
 xccl-doctor --run -- srun -N2 -n8        # also runs xccl-perf for a few seconds and reads its logs
 xccl-doctor --log job.out                # reads the log of an earlier job (NCCL_DEBUG=INFO, XCCL_LOG=info)
+xccl-doctor --app ./app                  # is the mpirun on PATH, or around this process, of the program's MPI
 xccl-doctor --hang folder                # lines up the files of the ranks of a job that hangs or failed
 ```
 
 Run it in the job, with the modules of the job loaded: what it sees is what the ranks get. First it states facts
 ("RCCL uses aws-ofi-nccl 1.19.2 over cxi on 4 NICs"), then what it found: an identifier, the cause, what to do about
-it, and the place on this page. Exit status: 0 nothing found, 1 warnings, 2 errors, 64 a wrong option. `--json` prints
-the same for programs, `--list` all findings, `--explain ID` one of them.
+it, and the place on this page. The last lines name what was looked at, and what was not there to look at: a login node without
+GPUs tells little of a job. Exit status: 0 nothing found wrong, 1 errors, 2 wrong use, 3 warnings and no error. `--json`
+prints the same for programs, `--list` all findings, `--explain ID` one of them. This page is installed as
+`share/doc/xccl/doctor.md`.
+
+It reads the environment, `~/.openmpi/mca-params.conf` and Open MPI's own file of that name, the `ucc.conf` that UCC would
+read, the libraries that would be loaded, sysfs and limits. `--app PROGRAM` also reads which MPI a program was built with:
+under the mpirun of another MPI every process says that it is rank 0 of 1.
 
 On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`).
 `xccl-run` itself warns of those findings that a rank sees, under the same identifiers.
@@ -44,7 +51,7 @@ on route `xccl`).
 SOURCES = {
     "ucc-priority": "Open MPI issue 9885; JSC uses 80, UCC's guide 100",
     "ucc-disabled": "Open MPI pull request 9009",
-    "ucc-not-tuned": "UCC user guide; JSC blog, first seed",
+    "ucc-not-tuned": "UCC user guide; JSC blog on JUWELS Booster",
     "ucc-conf-hides-ccl": "UCC, contrib/ucc.conf and src/core/ucc_constructor.c",
     "ucc-no-ccl-transport": "EasyBuild: UCC-CUDA adds it by EB_UCC_EXTRA_COMPONENT_PATH",
     "ucc-on-libfabric": "Open MPI documentation, accelerators/rocm",
@@ -56,34 +63,34 @@ SOURCES = {
     "hcoll-enabled": "UCC issue 1197",
     "hpcx-mixed": "UCC issue 981",
     "nonblocking-on-gpu": "Open MPI issues 9845 and 12045, documentation on CUDA",
-    "gpu-hidden": "second seed (9.6 instead of 107 GB/s); NCCL issue 1066; LUMI training, Slurm",
+    "gpu-hidden": "measurements on Crusher, 2023 (9.6 instead of 107 GB/s); NCCL issue 1066; LUMI training, Slurm",
     "gpu-shared": "NCCL issues 103, 231 and 418",
     "ranks-over-gpus": "NCCL issue 418; NCCL 2.30.3, src/init.cc",
     "gpu-duplicate": "NCCL issue 418; UCC user guide, known issues; CSCS documentation (GH200)",
     "gpu-peer-lost": "NCCL issue 1066; nccl-tests issue 300",
     "visible-double": "LUMI and OLCF documentation; Flux sets CUDA_VISIBLE_DEVICES as well",
-    "cores-outside": "second seed",
+    "cores-outside": "measurements on Crusher, 2023",
     "not-bound": "OLCF, PyTorch on Frontier: 10 s became 10 min",
     "srun-cpus-per-task": "JSC, processor affinity",
-    "nic-policy": "second seed; LUMI training; Frontier user guide",
-    "single-copy-none": "second seed",
+    "nic-policy": "measurements on Crusher, 2023; LUMI training; Frontier user guide",
+    "single-copy-none": "measurements on Crusher, 2023",
     "mpich-not-gpu-aware": "Frontier user guide",
     "gtl-missing": "Frontier user guide",
     "mpich-slow-pointers": "CSCS documentation, Cray MPICH",
     "ccl-version-slow": "NCCL issues 2094 and 2058",
     "ccl-mismatch": "NCCL, src/init.cc",
-    "plugin-missing": "second seed; HPE shs-ccl-docs; CSCS documentation (22 times slower)",
+    "plugin-missing": "measurements on Crusher, 2023; HPE shs-ccl-docs; CSCS documentation (22 times slower)",
     "plugin-name": "OLCF, PyTorch on Frontier; HPE shs-ccl-docs",
     "cray-old-libraries": "Frontier user guide",
     "cuda-eager": "NCCL issues 1156 and 1646",
-    "net-sockets": "second seed; CSCS documentation",
+    "net-sockets": "measurements on Crusher, 2023; CSCS documentation",
     "net-name-unknown": "aws-ofi-nccl, nccl_ofi_interface_nvidia.cpp; CSCS documentation",
     "net-on-one-node": "OLCF, PyTorch on Frontier; HPE shs-ccl-docs",
     "net-interface": "OLCF, PyTorch on Frontier",
     "net-bootstrap": "job scripts of users at JSC",
     "net-storage-port": "NCCL issues 676 and 1505; DGX H100 guide",
     "ib-timeout": "job scripts of users at JSC",
-    "init-slow": "second seed (10 min); NCCL issues 534, 1156 and 1646",
+    "init-slow": "measurements on Crusher, 2023 (10 min); NCCL issues 534, 1156 and 1646",
     "mr-cache": "OLCF: do not use memhooks; libfabric issues 9003 and 9594",
     "cxi-host-register": "HPE shs-ccl-docs; CSCS; OLCF",
     "cxi-queues": "HPE shs-ccl-docs and OLCF (2048, hybrid); CSCS (16384, software)",
@@ -93,22 +100,36 @@ SOURCES = {
     "cxi-map": "CSCS documentation, Cray MPICH",
     "ll128": "CSCS documentation, NCCL",
     "crash-at-end": "Open MPI pull request 13769; PyTorch pull request 8352",
+    "ucc-tls-without-ccl": "UCC user guide",
+    "mpi-other-launcher": 'four processes that each said "rank 0 of 1", and an exit status of 0',
+    "mpi-no-pmi": "Open MPI documentation, launching with Slurm",
+    "driver-old": "NVIDIA, CUDA compatibility (minor versions)",
+    "plugin-abi": "NCCL, src/plugin/net",
+    "plugin-failed": "aws-ofi-nccl, nccl_net_ofi_create_plugin",
+    "plugin-provider": "aws-ofi-nccl: it takes any provider that libfabric offers",
+    "net-hca-unknown": "NCCL user guide, NCCL_IB_HCA",
+    "net-interface-wrong": "NCCL user guide, NCCL_SOCKET_IFNAME",
+    "net-leftover": "NCCL user guide: for debugging, not for production",
     "run-hung": "OLCF; ALCF; rccl-tests issue 90",
 }
 
 GROUPS = (
     ("Open MPI and UCC", ("ucc-", "hcoll-", "hpcx-", "nonblocking-")),
+    ("MPI and its launcher", ("mpi-", "mpirun-", "preload-")),
     (
         "GPUs, cores and their ranks",
         ("gpu-", "ranks-", "visible-", "cores-", "not-bound", "srun-"),
     ),
     ("MPICH and Cray MPICH", ("nic-", "single-", "mpich-", "gtl-")),
-    ("Libraries and plugins", ("ccl-", "interposer-", "library-", "plugin-", "cray-", "cuda-")),
+    (
+        "Libraries and plugins",
+        ("ccl-", "interposer-", "library-", "plugin-", "cray-", "cuda-", "driver-"),
+    ),
     ("Network", ("net-", "ib-", "init-", "mr-", "cxi-", "ll128")),
     ("Ranks of a job that hangs", ("hang-",)),
     (
         "Site, limits and the job itself",
-        ("site-", "memlock", "shm-", "ran-", "crash-", "job-", "run-"),
+        ("site-", "no-gpu", "memlock", "shm-", "ran-", "crash-", "job-", "log-", "xccl-", "run-"),
     ),
 )
 

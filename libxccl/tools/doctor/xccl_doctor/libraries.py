@@ -19,9 +19,11 @@ DEFAULT_FOLDERS = (
     "/lib",
     "/usr/lib",
 )
+# Cray MPICH has a library for each compiler.
+CRAY_COMPILERS = ("gnu_123", "gnu_112", "gnu_91", "cray", "amd", "nvidia", "intel")
 # Of every system; not looked for below a --sysroot.
 BASE = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|util|resolv|numa|z)\.so.*)$")
-VERSION = re.compile(rb"[NR]CCL version[ :]*(\d+\.\d+\.\d+)")
+VERSION = re.compile(rb"[NR]CCL version[ :]*(\d+\.\d+\.\d+)(?:\+cuda(\d+\.\d+))?")
 
 
 class Search:
@@ -82,18 +84,18 @@ class Search:
         return ":".join(self.folders) or "the system's folders"
 
 
-def version_of(path):
-    """The version that a vendor's library carries in its text, or in its name."""
-    name = os.path.basename(os.path.realpath(path))
-    found = re.search(r"\.so\.(\d+\.\d+\.\d+)$", name)
-    if found:
-        return found.group(1)
+def versions_of(path):
+    """(version of a vendor's library by its text or its name, CUDA's that it was built with)."""
+    own, cuda = None, None
     try:
         with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as text:
             found = VERSION.search(text)
-            return found.group(1).decode() if found else None
+            own, cuda = [g and g.decode() for g in found.groups()] if found else (None, None)
     except (OSError, ValueError):
-        return None
+        pass
+    name = os.path.basename(os.path.realpath(path))
+    found = re.search(r"\.so\.(\d+\.\d+\.\d+)$", name)
+    return (found.group(1) if found else own), cuda
 
 
 def plugin_names(env, ccl):
@@ -116,11 +118,26 @@ def collect_ucc(facts):
     extra = facts.env.get("EB_UCC_EXTRA_COMPONENT_PATH", "")
     folders += [facts.root + f for f in extra.split(":") if f]
     components = [os.path.basename(p) for f in folders for p in glob.glob(f + "/libucc_tl_*.so")]
-    configs = [
-        facts.root + facts.env.get("HOME", "/root") + "/ucc.conf",
-        os.path.join(os.path.dirname(folder), "share/ucc.conf"),
-    ]
-    return SimpleNamespace(folder=folders[0], components=components, configs=configs)
+    config = ucc_config(facts, folder)
+    settings = {}
+    if config is not None:
+        with open(config, errors="replace") as f:
+            settings = dict(re.findall(r"^\s*(UCC_\w+)\s*=\s*(\S*)", f.read(), re.M))
+    return SimpleNamespace(
+        folder=folders[0], components=components, config=config, settings=settings
+    )
+
+
+def ucc_config(facts, folder):
+    """The one file that UCC reads, as its ucc_constructor.c chooses it; None if there is none."""
+    named = facts.env.get("UCC_CONFIG_FILE")
+    files = [facts.root + named] if named else []
+    if named is None:
+        files = [
+            facts.root + facts.env.get("HOME", "/root") + "/ucc.conf",
+            os.path.join(os.path.dirname(folder), "share/ucc.conf"),
+        ]
+    return next((path for path in files if os.access(path, os.R_OK)), None)
 
 
 def collect(facts, sonames):
@@ -131,7 +148,8 @@ def collect(facts, sonames):
     if facts.ccl_file:
         path, why = search.find(facts.ccl_file)
         if path:
-            facts.ccl_library = SimpleNamespace(path=path, why=why, version=version_of(path))
+            own, cuda = versions_of(path)
+            facts.ccl_library = SimpleNamespace(path=path, why=why, version=own, cuda=cuda)
     facts.plugin_names = plugin_names(env, facts.ccl) if facts.ccl in ("nccl", "rccl") else []
     facts.plugin = None
     for name in facts.plugin_names:
@@ -144,7 +162,7 @@ def collect(facts, sonames):
         ("libmpi.so.40", "openmpi"),
         ("libmpi.so.12", "mpich"),
         ("libmpich.so.12", "mpich"),
-        ("libmpi_gnu_123.so.12", "mpich"),
+        *((f"libmpi_{compiler}.so.12", "mpich") for compiler in CRAY_COMPILERS),
     )
     for name, family in known:
         path, why = search.find(name)

@@ -15,11 +15,24 @@ LISTS = (
     ("ccl_versions", r"\b([NR]CCL) version *:? *([0-9.]+\d)"),
     ("xccl_library", r"xccl\[\d+\] info: using (\w+) ([\d.]+) from (\S+)"),
     ("xccl_paths", r"xccl\[\d+\] info: (\w+) of .*? ranks: ([\w-]+)"),
+    ("xccl_warned", r"xccl(?:\[\d+\])? warning: (?!all \d+ ranks leave collectives)(.*)"),
     ("xccl_gave_up", r"xccl\[\d+\] warning: all \d+ ranks leave collectives on device memory to MPI: (.*)"),
     ("plugin", r"NET/OFI (?:Initializing|Using) (aws-ofi-[nr]ccl) ([\w.]+)"),
     ("libfabric", r"NET/OFI Using Libfabric version ([\d.]+)"),
     ("provider", r"NET/OFI Selected [Pp]rovider is ([\w;-]+)(?:, fabric is \S+)? \(found (\d+) nics"),
-    ("no_plugin", r"NET/Plugin *: *(?:No plugin found \(([\w.-]+)\)|Could not find:? *(.+?) *$)"),
+    ("no_plugin", r"NET/Plugin *: *(?:dlerror=.* )?(?:No plugin found \(([\w./-]+)\)|Could not find:? *(.+?)(?:\. Using.*)?\.? *$)"),
+    ("plugin_loaded", r"NET/Plugin *: *Loaded net plugin (.+?) \((v\d+)\)"),
+    ("plugin_symbol", r"NET/Plugin *: *(Failed to find ncclNetPlugin(?:_v\d+)? symbol.*?)\.? *$"),
+    ("plugin_refused", r"NET/Plugin *: *(?:Plugin load returned \d+ : |dlerror=)(.+?)(?: No plugin found.*|\.)? *$"),
+    ("ofi_failed", r"NET/OFI (No eligible providers were found|Unable to find a protocol that worked.*|.*[Ii]nitialization failed.*)"),
+    ("ib_none", r"NET/IB *: (No device found)"),
+    ("no_interface", r"((?:Bootstrap|NET/Socket) *: [Nn]o (?:socket )?interface found.*)"),
+    ("set_by_env", r"\b(NCCL_\w+) set (?:by environment )?to (\S.*?)\.? *$"),
+    ("cuda_driver", r"cudaDriverVersion (\d+)"),
+    ("ccl_cuda", r"(NCCL) version ([\d.]+)\+cuda([\d.]+)"),
+    ("driver_insufficient", r"(CUDA driver version is insufficient for CUDA runtime version)"),
+    ("no_pmi", r"(appears to have been direct launched using)"),
+    ("bound", r"xccl-run: host \S+ rank (\d+) local"),
     ("network", r"Using network (.+?) *$"),
     ("bootstrap", r"Bootstrap *: Using ([\w.-]+):"),
     ("socket_ports", r"NET/Socket *: Using (.*)"),
@@ -56,18 +69,34 @@ INIT = re.compile(r"comm \S+ rank (\d+) n?[rR]anks (\d+) cudaDev (\d+) .*?busId 
 CHANNEL = re.compile(r"Channel [\d/]+ *: (\d+)\[\w+\] -> (\d+)\[\w+\] (?:\[\w+\] )?via (\S+)")
 
 
+# A process that says that it is alone: xccl-perf's head, and what programs print of themselves.
+ALONE = re.compile(r"# xccl-perf \S+ 1 rank\(s\), (.+)|\b[Rr]ank\s+0\s+(?:of|out of|/)\s+1\b")
+# A line from which something can be known.
+SPEAKS = re.compile(
+    r"[NR]?CCL (?:INFO|WARN)|\bUCC\b|TL_[A-Z]+|\bxccl(?:-run|-perf|\[\d+\])|libfabric:|MPICH|\bcoll[:_]ucc"
+)
+
+
 class LogFacts(SimpleNamespace):
     def first(self, name):
         """The first value of a list, as text; None if there is none."""
         values = getattr(self, name)
         return values[0] if values else None
 
+    def setting(self, name):
+        """What the job's environment set it to, as NCCL said; None if it did not say."""
+        return dict(self.set_by_env).get(name)
+
 
 def parse(text):
     """All that is known of a log."""
     found = OrderedDict((name, OrderedDict()) for name, _ in LISTS)
     seen = Connections()
-    for line in text.splitlines():
+    lines, speaking, alone = text.splitlines(), 0, []
+    for line in lines:
+        if ALONE.search(line):
+            alone.append(ALONE.search(line).group(1))
+        speaking += bool(SPEAKS.search(line))
         for name, expression in EXPRESSIONS:
             match = expression.search(line)
             if match:
@@ -76,7 +105,17 @@ def parse(text):
         prefix = PREFIX.search(line)
         if prefix:
             seen.add(*prefix.groups())
-    facts = LogFacts(text=text, hosts=seen.hosts, devices=seen.devices, channels=seen.channels)
+    facts = LogFacts(
+        text=text,
+        expect_xccl=False,  # True for a job that was to log what xccl does
+        lines=len(lines),
+        speaking=speaking + sum(map(len, found.values())),
+        alone=alone,
+        xccl_speaks=bool(re.search(r"\bxccl\[\d+\] ", text)),
+        hosts=seen.hosts,
+        devices=seen.devices,
+        channels=seen.channels,
+    )
     for name, values in found.items():
         setattr(facts, name, list(values))
     return facts

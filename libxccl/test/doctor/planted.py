@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults that people plant without meaning to, each beside what looks like it and is in order."""
+
+from collections import namedtuple
+
+Fault = namedtuple("Fault", "id site broken healthy remedy")
+
+STEP = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "8", "SLURM_NTASKS_PER_NODE": "4"}
+PRELOAD = {"LD_PRELOAD": "/opt/xccl/lib/libxccl-mpi.so"}
+NODES = "n1:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId 10\n"
+NODES += "n2:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 1 nranks 2 cudaDev 0 busId 10\n"
+SOCKETS = "n1:1:1 [0] NCCL INFO Using network Socket\n" + NODES
+INFO = "n1:1:1 [0] NCCL INFO "
+LIBFABRIC = INFO + "NET/OFI Initializing aws-ofi-nccl 1.19.2\n"
+
+
+def env(**values):
+    """Set variables; None removes one."""
+
+    def change(world):
+        for name, value in values.items():
+            if value is None:
+                world.env.pop(name, None)
+            else:
+                world.env[name] = value
+
+    return change
+
+
+def nothing(_world):
+    pass
+
+
+def ucc(**values):
+    def change(world):
+        world.route_ucc_ccl()
+        env(**values)(world)
+
+    return change
+
+
+def ucc_file(text, path="home/user/ucc.conf", **values):
+    def change(world):
+        ucc(UCC_CONFIG_FILE=None, **values)(world)
+        world.file(path, text)
+
+    return change
+
+
+def log(text, **values):
+    def change(world):
+        env(**values)(world)
+        world.file("job.log", text)
+        world.options += ["--log", str(world.root / "job.log")]
+
+    return change
+
+
+def ucc_log(text, **values):
+    def change(world):
+        ucc(**values)(world)
+        log(text)(world)
+
+    return change
+
+
+def driver(release, cuda):
+    """NVIDIA's driver, and an NCCL that carries the version of its CUDA."""
+
+    def change(world):
+        world.file("proc/driver/nvidia/version", f"NVRM version: NVIDIA x86_64  {release}\n")
+        world.library("libnccl.so.2.28.3", f"NCCL version 2.28.3+cuda{cuda}\n")
+
+    return change
+
+
+def mounts(*sizes):
+    def change(world):
+        lines = [f"tmpfs /dev/shm tmpfs rw,nosuid,size={size}k 0 0\n" for size in sizes]
+        world.file("proc/mounts", "".join(lines))
+
+    return change
+
+
+def mca_file(text, **values):
+    def change(world):
+        ucc(OMPI_MCA_coll_ucc_enable=None, **values)(world)
+        world.file("home/user/.openmpi/mca-params.conf", text)
+
+    return change
+
+
+def mpirun(text, path="/usr/bin"):
+    """A launcher on PATH that says in its text whose it is."""
+
+    def change(world):
+        world.env["PATH"] = path
+        world.file(path.lstrip("/") + "/mpirun", text)
+        (world.root / path.lstrip("/") / "mpirun").chmod(0o755)
+
+    return change
+
+
+def mpich_found(world):
+    world.library("libmpi.so.12")
+    world.remove("opt/lib/libmpi.so.40")
+
+
+def openmpi_found(world):
+    world.library("libmpi.so.40")
+    world.remove("opt/lib/libmpi_gnu_123.so.12")
+
+
+def plugin(world):
+    world.library("libnccl-net-ofi.so")
+
+
+def together(*changes):
+    def change(world):
+        for one in changes:
+            one(world)
+
+    return change
+
+
+def gpus(world):
+    world.remove("sys/bus/pci/devices")
+
+
+def planted(names, site, broken, healthy, remedy=""):
+    return [Fault(name, site, broken, healthy, remedy) for name in names.split()]
+
+
+FAULTS = [
+    # names of ports and interfaces
+    *planted(
+        "net-hca-unknown",
+        "juwels-booster",
+        env(NCCL_IB_HCA="mlx5_8,mlx5_9"),
+        env(NCCL_IB_HCA="mlx5_0:1,mlx5_9"),
+        "unset NCCL_IB_HCA",
+    ),
+    *planted(
+        "net-hca-unknown",
+        "juwels-booster",
+        env(NCCL_IB_HCA="=mlx5"),
+        env(NCCL_IB_HCA="mlx5"),
+    ),
+    *planted(
+        "net-hca-unknown",
+        "dgx-a100",
+        env(NCCL_IB_HCA="^mlx5"),
+        env(NCCL_IB_HCA="=mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_6,mlx5_7,mlx5_8,mlx5_9"),
+        "export NCCL_IB_HCA==mlx5_0,mlx5_1",
+    ),
+    *planted(
+        "net-hca-unknown",
+        "juwels-booster",
+        log(INFO + "NCCL_IB_HCA set to mlx5_9\n" + INFO + "NET/IB : No device found.\n" + SOCKETS),
+        log(INFO + "NCCL_IB_HCA set to mlx5_0\n" + INFO + "Using network IB\n" + NODES),
+        "unset NCCL_IB_HCA",
+    ),
+    *planted(
+        "net-interface-wrong",
+        "juwels-booster",
+        env(NCCL_SOCKET_IFNAME="lo"),
+        env(NCCL_SOCKET_IFNAME="lo", SLURM_JOB_NUM_NODES="1"),
+        "export NCCL_SOCKET_IFNAME=ib0",
+    ),
+    *planted(
+        "net-interface-wrong",
+        "juwels-booster",
+        env(NCCL_SOCKET_IFNAME="bond0"),
+        env(NCCL_SOCKET_IFNAME="ib"),
+        "export NCCL_SOCKET_IFNAME=ib0",
+    ),
+    *planted(
+        "net-interface-wrong",
+        "juwels-booster",
+        env(NCCL_SOCKET_IFNAME="=eth"),
+        env(NCCL_SOCKET_IFNAME="^lo,eth"),
+    ),
+    *planted(
+        "net-interface-wrong",
+        "juwels-booster",
+        log("n1:1:1 [0] NCCL WARN Bootstrap : no socket interface found\n", NCCL_SOCKET_IFNAME="ib1"),
+        log(INFO + "Bootstrap: Using ib0:192.0.2.2<0>\n"),
+        "export NCCL_SOCKET_IFNAME=ib0",
+    ),
+    *planted(
+        "net-interface-wrong",
+        "juwels-booster",
+        log(INFO + "Bootstrap: Using lo:127.0.0.1<0>\n" + NODES),
+        log(INFO + "Bootstrap: Using lo:127.0.0.1<0>\n"),
+    ),
+    # what was left set
+    *planted(
+        "net-leftover",
+        "juwels-booster",
+        env(NCCL_IB_DISABLE="1", NCCL_ALGO="Ring"),
+        env(NCCL_IB_DISABLE="0"),
+        "unset NCCL_IB_DISABLE NCCL_ALGO",
+    ),
+    *planted("net-leftover", "dgx-h100", env(NCCL_NVLS_ENABLE="0"), env(NCCL_NVLS_ENABLE="2")),
+    *planted("net-leftover", "dgx-h100", env(NCCL_SHM_DISABLE="1"), env(NCCL_SHM_DISABLE="0")),
+    *planted("net-leftover", "alps", env(NCCL_PROTO="Simple"), env(NCCL_PROTO="^LL128")),
+    *planted(
+        "net-leftover",
+        "juwels-booster",
+        env(NCCL_NET="Socket"),
+        env(NCCL_NET="Socket", SLURM_JOB_NUM_NODES="1"),
+    ),
+    # UCC
+    *planted(
+        "ucc-tls-without-ccl",
+        "juwels-booster",
+        ucc(UCC_CL_BASIC_TLS="ucp,cuda"),
+        ucc(UCC_CL_BASIC_TLS="ucp,nccl"),
+        "unset UCC_CL_BASIC_TLS",
+    ),
+    *planted("ucc-tls-without-ccl", "juwels-booster", ucc(UCC_TLS="^nccl"), ucc(UCC_TLS="all")),
+    *planted(
+        "ucc-conf-hides-ccl",
+        "juwels-booster",
+        ucc_file("UCC_CL_BASIC_TLS=^sharp,nccl\n"),
+        ucc_file("UCC_CL_BASIC_TLS=^sharp,nccl\n", UCC_CL_BASIC_TLS="all"),
+        'UCC_CONFIG_FILE=""',
+    ),
+    *planted(
+        "ucc-conf-hides-ccl",
+        "juwels-booster",
+        together(ucc_file("UCC_TLS = ucp\n", "opt/my.conf"), env(UCC_CONFIG_FILE="/opt/my.conf")),
+        together(ucc_file("UCC_TLS = ucp\n"), env(UCC_CONFIG_FILE="")),
+    ),
+    *planted(
+        "ucc-other-transport",
+        "juwels-booster",
+        ucc_log("UCC INFO Cuda: {0..inf}:TL_UCP:10\n"),
+        ucc_log("UCC INFO Cuda: {0..inf}:TL_NCCL:inf\n"),
+        "UCC_TL_NCCL_TUNE is set here: look in the log",
+    ),
+    *planted(
+        "ucc-not-tuned",
+        "juwels-booster",
+        ucc(UCC_TL_NCCL_TUNE=None),
+        ucc_file("UCC_TL_NCCL_TUNE=allreduce:cuda:inf\n", UCC_TL_NCCL_TUNE=None),
+    ),
+    *planted(
+        "ucc-disabled",
+        "juwels-booster",
+        mca_file("# coll_ucc_enable = 1\ncoll_ucc_enable = 0\n"),
+        mca_file("coll_ucc_enable = 1\n"),
+    ),
+    # MPI and its launcher
+    *planted(
+        "mpi-other-launcher",
+        "dgx-a100",
+        together(
+            mpich_found, env(OMPI_COMM_WORLD_SIZE="4", OMPI_COMM_WORLD_LOCAL_SIZE="4")
+        ),
+        env(OMPI_COMM_WORLD_SIZE="4", OMPI_COMM_WORLD_LOCAL_SIZE="4"),
+        "the mpirun of the MPI that it was built with",
+    ),
+    *planted(
+        "mpi-other-launcher",
+        "dgx-a100",
+        env(PMI_SIZE="4", MPI_LOCALNRANKS="4"),
+        together(mpich_found, env(PMI_SIZE="4", MPI_LOCALNRANKS="4")),
+    ),
+    *planted(
+        "mpi-other-launcher",
+        "dgx-a100",
+        log("hello from rank 0 of 1\n" * 4),
+        log("hello from rank 0 of 4\nxccl[0] info: hello\n"),
+    ),
+    *planted(
+        "mpi-other-launcher",
+        "dgx-a100",
+        log("# xccl-perf 0.1.0, 1 rank(s), MPICH Version: 4.0.2\n" * 2),
+        log("# xccl-perf 0.1.0, 2 rank(s), MPICH Version: 4.0.2\n"),
+    ),
+    *planted(
+        "mpirun-other",
+        "dgx-a100",
+        mpirun("HYDRA build details"),
+        mpirun("libopen-rte.so.40 (these features are supported)"),
+        "load one MPI only",
+    ),
+    *planted(
+        "mpi-no-pmi",
+        "juwels-booster",
+        env(**STEP),
+        env(**STEP, PMIX_NAMESPACE="slurm.1"),
+        "srun --mpi=pmix",
+    ),
+    *planted(
+        "mpi-no-pmi",
+        "juwels-booster",
+        log('The application appears to have been direct launched using "srun",\n'),
+        log("xccl[0] info: hello\n"),
+    ),
+    *planted(
+        "preload-lost",
+        "juwels-booster",
+        env(**STEP, PMIX_RANK="0", XCCL_LOCAL_DEVICE="0"),
+        env(**STEP, PMIX_RANK="0", XCCL_LOCAL_DEVICE="0", **PRELOAD),
+        "clears LD_PRELOAD",
+    ),
+    *planted(
+        "preload-lost",
+        "juwels-booster",
+        env(LOADEDMODULES="xccl/0.1.0:xccl-auto/0.1.0"),
+        env(LOADEDMODULES="xccl/0.1.0:xccl-auto/0.1.0", **PRELOAD),
+    ),
+    # GPUs
+    *planted(
+        "gpu-shared",
+        "frontier",
+        env(SLURM_NTASKS_PER_NODE="8", SLURM_GPUS_ON_NODE="8", HIP_VISIBLE_DEVICES="0"),
+        env(SLURM_NTASKS_PER_NODE="8", HIP_VISIBLE_DEVICES="0,1,2,3,4,5,6,7"),
+        "unset HIP_VISIBLE_DEVICES",
+    ),
+    *planted("shm-small", "dgx-a100", mounts(1 << 24, 65536), mounts(65536, 1 << 24)),
+    *planted(
+        "driver-old",
+        "dgx-a100",
+        driver("535.129.03", "13.0"),
+        driver("535.129.03", "12.2"),
+        "built with an older CUDA",
+    ),
+    *planted(
+        "driver-old",
+        "dgx-a100",
+        log(INFO + "cudaDriverVersion 12040\n" + INFO + "NCCL version 2.28.3+cuda13.0\n"),
+        log(INFO + "cudaDriverVersion 13000\n" + INFO + "NCCL version 2.28.3+cuda13.0\n"),
+    ),
+    *planted("no-gpu", "generic-nvidia", gpus, log("xccl[0] info: hello\n"), "srun -n 1"),
+    # the plugin
+    *planted(
+        "net-name-unknown",
+        "generic-nvidia",
+        together(
+            plugin, env(NCCL_NET="AWS Libfabric", NCCL_NET_PLUGIN="/opt/lib/libnccl-net-ofi.so")
+        ),
+        together(
+            plugin, env(NCCL_NET="Libfabric", NCCL_NET_PLUGIN="/opt/lib/libnccl-net-ofi.so")
+        ),
+    ),
+    *planted(
+        "plugin-abi",
+        "frontier",
+        log(INFO + "NET/Plugin: Failed to find ncclNetPlugin symbol (>= v5). Older.\n"),
+        log(
+            INFO + "NET/Plugin: Failed to find ncclNetPlugin_v9 symbol.\n"
+            + INFO + "NET/Plugin: Loaded net plugin Libfabric (v8)\n"
+        ),
+        "aws-ofi-nccl",
+    ),
+    *planted(
+        "plugin-failed",
+        "frontier",
+        log(
+            INFO + "NET/Plugin : Plugin load returned 2 : libfabric.so.1: cannot open shared "
+            "object file: No such file or directory.\n" + SOCKETS
+        ),
+        log(LIBFABRIC + INFO + "NET/OFI Selected provider is cxi (found 4 nics)\n"),
+        "put the folder of libfabric.so.1 on LD_LIBRARY_PATH",
+    ),
+    *planted(
+        "plugin-failed",
+        "frontier",
+        log(
+            LIBFABRIC + INFO + "NET/OFI No eligible providers were found\n"
+            "n1:1:1 [0] NCCL WARN Failed to initialize any NET plugin\n",
+            NCCL_NET="OFI",
+        ),
+        log(
+            LIBFABRIC + INFO + "NET/OFI No eligible providers were found\n"
+            + INFO + "NET/OFI Selected provider is cxi, fabric is cxi (found 4 nics)\n"
+        ),
+        "fi_info -p cxi",
+    ),
+    *planted(
+        "plugin-provider",
+        "frontier",
+        log(
+            LIBFABRIC
+            + INFO + "NET/OFI Selected provider is tcp;ofi_rxm, fabric is 192.0.2.0 (found 5 nics)\n"
+        ),
+        log(LIBFABRIC + INFO + "NET/OFI Selected provider is cxi, fabric is cxi (found 4 nics)\n"),
+        "FI_PROVIDER=cxi",
+    ),
+    # the site
+    *planted(
+        "site-variable",
+        "frontier",
+        env(FI_MR_CACHE_MONITOR="disabled"),
+        env(FI_MR_CACHE_MONITOR="kdreg2"),
+        "export FI_MR_CACHE_MONITOR=kdreg2",
+    ),
+    *planted(
+        "site-variable",
+        "frontier",
+        env(HSA_FORCE_FINE_GRAIN_PCIE="0"),
+        env(HSA_FORCE_FINE_GRAIN_PCIE="0", LOADEDMODULES="rccl-net-plugin/1.0"),
+    ),
+    *planted("site-mpi", "frontier", openmpi_found, nothing, "the site's MPI"),
+    # logs
+    *planted("log-silent", "dgx-a100", log(""), log("xccl[0] info: hello\n"), "NCCL_DEBUG=INFO"),
+    *planted("log-silent", "dgx-a100", log("hello\nbye\n"), log(INFO + "NCCL version 2.28.3\n")),
+    *planted(
+        "xccl-said",
+        "dgx-a100",
+        log("xccl[0] warning: MPI_Init found one rank\n"),
+        log("xccl[0] info: MPI_Init found eight ranks\n"),
+    ),
+]  # fmt: skip

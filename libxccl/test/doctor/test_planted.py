@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults that are planted are named with the right advice; what only looks like them is not."""
+
+import pytest
+from planted import FAULTS, env, mpirun
+from xccl_doctor.main import main
+
+NAMES = [f"{i}-{fault.id}" for i, fault in enumerate(FAULTS)]
+
+
+def ids(found):
+    return [finding["id"] for finding in found["findings"]]
+
+
+def made_for(world, fault):
+    made = world(fault.site)
+    if fault.site.startswith("generic"):
+        made.file(made.gpu(0) + "/vendor", "0x10de\n")
+        made.file(made.gpu(0) + "/class", "0x030200\n")
+    return made
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
+def test_a_planted_fault_is_named(doctor, world, fault):
+    made = made_for(world, fault)
+    fault.broken(made)
+    status, found = doctor(made)
+    assert ids(found) == [fault.id], found["findings"]
+    (finding,) = found["findings"]
+    assert status == {"warning": 3, "error": 1}[finding["severity"]]
+    assert fault.remedy in finding["remedy"]
+    assert "{" not in finding["cause"] + finding["remedy"]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
+def test_what_looks_like_it_is_in_order(doctor, world, fault):
+    made = made_for(world, fault)
+    fault.healthy(made)
+    status, found = doctor(made)
+    assert (status, ids(found)) == (0, []), found["findings"]
+
+
+@pytest.mark.parametrize(
+    ("needed", "launcher", "wrong"),
+    [
+        ("libmpi.so.40", "HYDRA build", True),
+        ("libmpi.so.12", "HYDRA build", False),
+        ("libmpi.so.40", "libopen-rte.so", False),
+        ("libmpi.so.12", "libopen-rte.so", True),
+    ],
+)
+def test_a_program_and_the_mpirun_on_path(  # noqa: PLR0917
+    doctor, world, compile_library, needed, launcher, wrong
+):
+    made = world("dgx-a100")
+    program = made.root / "app"
+    compile_library(program, [needed])
+    made.library("libmpi.so.12")
+    mpirun(launcher)(made)
+    found = doctor(made, "--app", str(program))[1]
+    assert ids(found) == (["mpirun-other"] if wrong else [])
+    assert f"{program} is built with" in " ".join(found["facts"])
+
+
+def test_a_program_inside_the_wrong_launcher(doctor, world, compile_library):
+    made = world("dgx-a100")
+    program = made.root / "app"
+    compile_library(program, ["libmpi.so.40"])
+    env(PMI_SIZE="4", MPI_LOCALNRANKS="4")(made)
+    (finding,) = doctor(made, "--app", str(program))[1]["findings"]
+    assert finding["id"] == "mpi-other-launcher"
+    assert (
+        f"mpirun of MPICH started 4 ranks, and {program} is built with Open MPI"
+        in finding["cause"]
+    )
+
+
+def test_a_program_whose_mpi_is_not_found(doctor, world, compile_library):
+    made = world("dgx-a100")
+    program = made.root / "app"
+    compile_library(program, ["libmpi.so.12"])
+    (finding,) = doctor(made, "--app", str(program))[1]["findings"]
+    assert finding["id"] == "library-broken"
+    assert "libmpi.so.12" in finding["cause"]
+
+
+def test_the_launcher_of_run_is_the_one_that_counts(world, monkeypatch, capsys):
+    """--run names it; one on PATH is of no interest then."""
+    made = world("dgx-a100")
+    mpirun("HYDRA build details", "/opt/mpich/bin")(made)
+    monkeypatch.setattr("os.environ", {**made.env, "PATH": "/opt/none"})
+    words = ["--sysroot", str(made.root), "--timeout", "5", "--run", "--", "/opt/mpich/bin/mpirun"]
+    status = main(words, "0", str(made.prefix), str(made.prefix / "lib"))
+    assert status == 1
+    assert "[mpirun-other] " in capsys.readouterr().out
+
+
+def test_what_a_file_of_open_mpi_sets_is_stated(doctor, world):
+    made = world("juwels-booster")
+    made.route_ucc_ccl()
+    del made.env["OMPI_MCA_coll_ucc_enable"]
+    made.file("home/user/.openmpi/mca-params.conf", "coll_ucc_enable=1\n")
+    _, found = doctor(made)
+    assert ids(found) == []
+    assert str(made.root / "home/user/.openmpi/mca-params.conf") in found["looked_at"]

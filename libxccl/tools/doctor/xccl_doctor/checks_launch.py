@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Findings of launchers: the wrong MPI's, srun without PMIx, a lost LD_PRELOAD; and the site's variables."""
+
+from .collect import is_loaded
+from .launchers import NAMES, in_slurm_step
+from .registry import finding
+
+
+def family_of_job(facts):
+    """(family, what says so) of the MPI that the program uses."""
+    if facts.app_family is not None:
+        return facts.app_family, f"{facts.app} needs"
+    if facts.mpi is not None:
+        return facts.mpi.family, "the MPI library found is"
+    return None, None
+
+
+def check_launcher(facts):
+    family, _ = family_of_job(facts)
+    sure = facts.app_family is not None or (facts.mpi and facts.mpi.why == "LD_LIBRARY_PATH")
+    launcher = facts.started_by
+    if family is None or not sure:
+        return
+    if launcher is not None and launcher.family != family and launcher.ranks > 1:
+        what = f"mpirun of {NAMES[launcher.family]} started {launcher.ranks} ranks"
+        if facts.app_family is not None:
+            what += f", and {facts.app} is built with {NAMES[family]}"
+        else:
+            what += f", and the MPI library found is {NAMES[family]} ({facts.mpi.path})"
+        yield finding("mpi-other-launcher", what=what)
+
+
+def check_mpirun(facts):
+    """Outside of a job: the launcher that would be used."""
+    family, what = family_of_job(facts)
+    sure = facts.app_family is not None or (facts.mpi and facts.mpi.why == "LD_LIBRARY_PATH")
+    mpirun = facts.mpirun
+    if facts.started_by is not None or mpirun is None or family is None or not sure:
+        return
+    if mpirun.family is not None and mpirun.family != family:
+        yield finding(
+            "mpirun-other",
+            mpirun=mpirun.path,
+            launcher=NAMES[mpirun.family],
+            what=what,
+            mpi=NAMES[family],
+        )
+
+
+def check_pmi(facts):
+    family, _ = family_of_job(facts)
+    ranks = facts.env.get("SLURM_STEP_NUM_TASKS", facts.env.get("SLURM_NTASKS", "1"))
+    if family != "openmpi" or not in_slurm_step(facts.env) or not ranks.isdigit():
+        return
+    known = any(name.startswith(("PMIX_", "PMI_", "OMPI_COMM_WORLD_")) for name in facts.env)
+    if int(ranks) > 1 and not known:
+        yield finding("mpi-no-pmi", what=f"srun started {ranks} ranks without PMIx")
+
+
+def check_preload(facts):
+    """An interposer that xccl-run or the module xccl-auto preloaded has to be there still."""
+    if facts.route != "xccl" or "libxccl-mpi.so" in facts.env.get("LD_PRELOAD", ""):
+        return
+    what = "its LD_PRELOAD does not hold libxccl-mpi.so"
+    if "XCCL_LOCAL_DEVICE" in facts.env and in_rank(facts):
+        yield finding("preload-lost", who="xccl-run started this rank", what=what)
+    elif is_loaded(facts.env, "xccl-auto"):
+        what = "LD_PRELOAD does not hold libxccl-mpi.so"
+        yield finding("preload-lost", who="the module xccl-auto is loaded", what=what)
+
+
+def in_rank(facts):
+    return facts.started_by is not None or in_slurm_step(facts.env)
+
+
+def check_app(facts):
+    if facts.app is not None and facts.app_family is not None and facts.app_mpi is None:
+        missing = "libmpi.so.40" if facts.app_family == "openmpi" else "libmpi.so.12"
+        yield finding("library-broken", file=facts.app, missing=missing)
+
+
+def site_variables(facts):
+    """The site's variables that hold for this number of nodes."""
+    nodes = {None: "many", 1: "one"}.get(facts.nodes, "many")
+    for variable in (facts.site or {}).get("variables", []):
+        if variable.get("apply", "always") == "never" or variable["verified"] == "unverified":
+            continue
+        if variable.get("scope", "shell") == "launch" and facts.route != "xccl":
+            continue
+        module = variable.get("unless_module")
+        if variable.get("nodes", nodes) == nodes and not (module and is_loaded(facts.env, module)):
+            yield variable
+
+
+def check_site_variables(facts, found):
+    """What differs from the site's values and is not said by another finding already."""
+    said = " ".join(finding.cause + " " + finding.remedy for finding in found)
+    differ = [
+        v
+        for v in site_variables(facts)
+        if facts.env.get(v["name"], v["value"]) != v["value"]
+        and v["name"] not in said
+        and not (v["name"] == "NCCL_NET" and facts.nodes == 1)  # xccl-run replaces it
+    ]
+    if differ:
+        yield finding(
+            "site-variable",
+            settings=" ".join("{}={}".format(v["name"], facts.env[v["name"]]) for v in differ),
+            site=facts.site["name"],
+            reason="; ".join(sorted({v["reason"] for v in differ})),
+            values=" ".join(quoted(v) for v in differ),
+        )
+
+
+def quoted(variable):
+    value = variable["value"]
+    return "{}={}".format(variable["name"], f"'{value}'" if " " in value else value)
+
+
+CHECKS = (check_launcher, check_mpirun, check_pmi, check_preload, check_app)

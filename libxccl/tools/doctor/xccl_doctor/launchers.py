@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Facts of the launcher: what started this process, what mpirun is, which MPI a program was built with."""
+
+import os
+import re
+from types import SimpleNamespace
+
+from . import elf
+
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+FAMILY_OF_SONAME = {"libmpi.so.40": "openmpi", "libmpi.so.12": "mpich", "libmpich.so.12": "mpich"}
+CRAY_SONAME = re.compile(r"^libmpi_\w+\.so\.12$")  # libmpi_gnu_123.so.12, libmpi_cray.so.12
+# Words of the launchers' own files, for one that goes by the name mpirun or mpiexec.
+WORDS = (
+    (b"hydra", "mpich"),
+    (b"HYDRA", "mpich"),
+    (b"orterun", "openmpi"),
+    (b"libopen-rte", "openmpi"),
+    (b"prterun", "openmpi"),
+)
+LOOKED_AT = 1 << 22
+
+
+def number(text):
+    return int(text) if text and text.isdigit() else None
+
+
+def first_number(env, *names):
+    for name in names:
+        found = number(env.get(name))
+        if found is not None:
+            return found
+    return None
+
+
+def nodes_of(env):
+    """Nodes of the job, as its launcher says; None if none says."""
+    nodes = first_number(env, "SLURM_JOB_NUM_NODES", "PALS_NUM_NODES", "FLUX_JOB_NNODES")
+    if nodes is not None:
+        return nodes
+    size = first_number(env, "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+    local = first_number(env, "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+    return -(-size // local) if size and local else None
+
+
+def started_by(env):
+    """(family, ranks) of the mpirun that started this process; None outside of one."""
+    size = number(env.get("OMPI_COMM_WORLD_SIZE"))
+    if size is not None:
+        return SimpleNamespace(family="openmpi", ranks=size)
+    size = number(env.get("PMI_SIZE"))
+    if size is not None and ("MPI_LOCALNRANKS" in env or "HYDI_CONTROL_FD" in env):
+        return SimpleNamespace(family="mpich", ranks=size)
+    return None
+
+
+def in_slurm_step(env):
+    """True in a task of srun; the steps of a batch script and of salloc have numbers beyond."""
+    step = number(env.get("SLURM_STEP_ID"))
+    return step is not None and step < 1 << 31
+
+
+def family_of_program(path):
+    """Which MPI's launcher that file is; None if nothing tells."""
+    real = os.path.basename(os.path.realpath(path))
+    if re.match(r"(orte|prte)|.*\.openmpi$", real):
+        return "openmpi"
+    if re.search(r"hydra|\.mpich$", real):
+        return "mpich"
+    try:
+        with open(path, "rb") as f:
+            text = f.read(LOOKED_AT)
+    except OSError:
+        return None
+    return next((family for word, family in WORDS if word in text), None)
+
+
+def find_program(root, env, name):
+    if "/" in name:
+        return root + name if os.access(root + name, os.X_OK) else None
+    for folder in env.get("PATH", "").split(":"):
+        path = root + os.path.join(folder, name)
+        if folder.startswith("/") and os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    return None
+
+
+def collect_mpirun(root, env, launcher=()):
+    """The launcher that would be used: the one of --run, else mpirun or mpiexec on PATH."""
+    names = [launcher[0]] if launcher else ["mpirun", "mpiexec"]
+    for name in names:
+        path = find_program(root, env, name)
+        if path is not None and re.match(r"mpi(run|exec)|(orte|prte)run", os.path.basename(path)):
+            return SimpleNamespace(path=path, family=family_of_program(path))
+    return None
+
+
+def family_of_application(path, search):
+    """(family or None, path of its MPI or None) of a program. Raises OSError, elf.NotElf, elf.Damaged."""
+    todo, seen = [path], set()
+    while todo:
+        current = todo.pop(0)
+        needed, runpath = elf.read(current)
+        own = [f.replace("${ORIGIN}", "$ORIGIN") for f in runpath]
+        own = [f.replace("$ORIGIN", os.path.dirname(os.path.realpath(current))) for f in own]
+        for name in needed:
+            found, _ = search.find(name, own)
+            family = FAMILY_OF_SONAME.get(name) or ("mpich" if CRAY_SONAME.match(name) else None)
+            if family is not None:
+                return family, found
+            # Fortran's and C++'s part of MPI needs the C part; nothing else is looked into.
+            if name.startswith("libmpi") and found is not None and name not in seen:
+                seen.add(name)
+                todo.append(found)
+    return None, None
+
+
+def parameters(text):
+    """Open MPI's parameter files: lines "name = value"."""
+    found = re.findall(r"^\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*$", text, re.M)
+    return {name: value.strip("\"'") for name, value in found}
+
+
+def parameter_files(root, env, mpi):
+    """Files that Open MPI reads, what counts most first."""
+    if mpi is not None and mpi.family != "openmpi":
+        return []
+    named = env.get("OMPI_MCA_mca_base_param_files") or env.get("OMPI_MCA_mca_param_files")
+    if named:
+        return [root + path for path in re.split("[:,]", named) if path.startswith("/")]
+    files = (
+        [root + os.path.join(env["HOME"], ".openmpi/mca-params.conf")] if env.get("HOME") else []
+    )
+    if mpi is not None:
+        prefix = os.path.dirname(os.path.dirname(os.path.realpath(mpi.path)))
+        files.append(os.path.join(prefix, "etc/openmpi-mca-params.conf"))
+    return [*files, root + "/etc/openmpi/openmpi-mca-params.conf"]

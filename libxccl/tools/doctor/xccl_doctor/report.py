@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is said: facts, what was looked at and what was not there to look at, findings."""
+
+import json
+import os
+import re
+
+from . import docs, registry
+from .launchers import NAMES
+
+# Variables that bear on how collectives run.
+OURS = re.compile(
+    r"^(XCCL|NCCL|RCCL|UCC|UCX|OMPI|PMIX?|FI|MPICH|SLURM|CRAY|HSA)_|_VISIBLE_DEVICES$|^LD_(LIBRARY_PATH|PRELOAD)$"
+)
+
+
+def static_statements(facts):
+    site = facts.site["title"] if facts.site else "none recognised"
+    yield f"site: {site}; route: {facts.route}"
+    what = "simulated" if facts.simulated else (facts.vendor or "no vendor's")
+    ports = ", ".join(facts.nics["ib"] + facts.nics["cxi"]) or "none for InfiniBand or Slingshot"
+    yield f"{len(facts.gpus)} {what} GPUs; ports: {ports}"
+    for name, library in ((facts.ccl_file, facts.ccl_library), ("network plugin", facts.plugin)):
+        if library:
+            version = getattr(library, "version", None)
+            known = f" {version}" if version else ""
+            yield f"{name}{known} would be {library.path} ({library.why})"
+    if facts.mpi:
+        yield f"MPI: {facts.mpi.family}, {facts.mpi.path} ({facts.mpi.why})"
+    if facts.app_family:
+        yield f"{facts.app} is built with {NAMES[facts.app_family]} ({facts.app_mpi or 'not found'})"
+
+
+def looked_at(facts, log):
+    """(what there was to look at, what there was not), as short texts."""
+    seen, missing = [], []
+    count = sum(bool(OURS.search(name)) for name in facts.env)
+    seen.append(f"{count} variables of the environment")
+    files = [*facts.parameter_files, facts.ucc.config if facts.ucc else None]
+    seen += [path for path in files if path]
+    for there, text, without in (
+        (facts.gpus, f"{len(facts.gpus)} GPUs in sysfs", "GPUs (none on this machine)"),
+        (facts.ccl_library, "the vendor's library", "the vendor's library (none found)"),
+        (facts.mpi, "the MPI library", "an MPI library (none found)"),
+        (facts.nics["ib"] + facts.nics["cxi"], "network ports", None),
+        (facts.ucc, "UCC", "UCC (none found)" if facts.route.startswith("ucc") else None),
+        (facts.site, "the site's description", "a site's description (none recognised)"),
+        (
+            facts.ranks_per_node,
+            "the job's shape",
+            "a job's shape (no launcher's variables: run it in the job)",
+        ),
+        (log, "the job's log", "a job's log (--run, --log)"),
+    ):
+        if there:
+            seen.append(text)
+        elif without:
+            missing.append(without)
+    return seen, missing
+
+
+def page(prefix):
+    """The installed page of findings; None in an installation without."""
+    path = os.path.join(prefix, "share/doc/xccl/doctor.md")
+    return path if os.path.exists(path) else None
+
+
+def print_text(said, seen, missing, found, installed):
+    for sentence in said:
+        print(f"  {sentence}")
+    for finding in found:
+        print(f"\n{finding.severity.upper()} [{finding.id}] {finding.cause}")
+        print(f"  do: {finding.remedy}")
+        where = f"{installed}#{finding.id}" if installed else f"xccl-doctor --explain {finding.id}"
+        print(f"  see: {where}")
+    if found:
+        print()
+    if seen:
+        print("looked at: " + ", ".join(seen))
+    if missing:
+        print("not there to look at: " + ", ".join(missing))
+    if not found:
+        print("nothing found wrong in what was looked at")
+
+
+def print_json(version, status, said, looked, found):
+    result = {
+        "schema": "xccl-doctor/1",
+        "version": version,
+        "status": status,
+        "facts": said,
+        "looked_at": looked[0],
+        "not_there": looked[1],
+        "findings": [f._asdict() for f in found],
+    }
+    print(json.dumps(result, indent=1))
+
+
+def print_list(as_json):
+    rows = {
+        name: {key: registry.plain(text) for key, text in row._asdict().items()}
+        for name, row in registry.TABLE.items()
+    }
+    if as_json:
+        print(json.dumps(rows, indent=1, sort_keys=True))
+        return
+    for name, row in sorted(rows.items()):
+        print("{:<22} {:<8} {}".format(name, row["severity"], row["cause"]))
+
+
+def explain(name, installed):
+    row = registry.TABLE[name]
+    print(f"{name} ({row.severity})\n  {registry.plain(row.cause)}")
+    print(f"  do: {registry.plain(row.remedy)}")
+    if name in docs.SOURCES:
+        print(f"  seen in: {docs.SOURCES[name]}")
+    if installed:
+        print(f"  see: {installed}#{name}")

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of ranks that hang, from the files that they wrote. {names} are filled in by the check that finds it."""
+
+from .rows import ERROR, WARNING, Row
+
+TABLE = {
+    "hang-call": Row(
+        ERROR,
+        "{this} as collective {sequence} of communicator {comm}, {others}{more}",
+        "make all ranks of a communicator call the same collectives in the same order; look for "
+        "a branch before this call that not every rank takes",
+    ),
+    "hang-root": Row(
+        ERROR,
+        "{this}, collective {sequence} of communicator {comm}, {others}{more}",
+        "pass the same root on every rank",
+    ),
+    "hang-op": Row(
+        ERROR,
+        "{this}, collective {sequence} of communicator {comm}, {others}{more}",
+        "pass the same operation on every rank",
+    ),
+    "hang-count": Row(
+        ERROR,
+        "{this}, collective {sequence} of communicator {comm}, {others}{more}",
+        "pass the same amount on every rank, or use the call that ends in v",
+    ),
+    "hang-type": Row(
+        ERROR,
+        "{this}, collective {sequence} of communicator {comm}, {others}{more}",
+        "pass the same type on every rank",
+    ),
+    "hang-memory": Row(
+        WARNING,
+        "{this}, collective {sequence} of communicator {comm}, {others}{more}",
+        "MPI allows it, and it is slow at best: pass the same kind of memory on every rank",
+    ),
+    "hang-path": Row(
+        ERROR,
+        "{this}, collective {sequence} of communicator {comm}, {others}{more}",
+        "set the same XCCL_* variables on every rank; if they are the same, report it to xccl",
+    ),
+    "hang-cycle": Row(
+        ERROR,
+        "ranks wait for each other: {chain}",
+        "call the collectives of communicators that share ranks in the same order on all of them",
+    ),
+    "hang-failed": Row(
+        ERROR,
+        "{ranks} failed in {place} at {time}",
+        "look for the message of that rank in the job's output; the others wait for it",
+    ),
+    "hang-waiting": Row(
+        ERROR,
+        "{waiting} in collective {sequence} ({call}) of communicator {comm} {since}; {late}",
+        "look at the ranks that have not entered it: their stack (gdb -p, py-spy) says where "
+        "they are",
+    ),
+    "hang-unsure": Row(
+        WARNING,
+        "{waiting} in collective {sequence} ({call}) of communicator {comm} {since}; {late} "
+        "(it may be in order: {why})",
+        "have all ranks write their files again at one time, some seconds later, and compare",
+    ),
+    "hang-stuck": Row(
+        ERROR,
+        "every rank has entered collective {sequence} ({call}) of communicator {comm}, and "
+        "{waiting} in it on path {path} {since}",
+        "the calls agree, so look at the network and the library below: NCCL_DEBUG=INFO, "
+        "xccl-doctor --run",
+    ),
+    "hang-missing": Row(
+        WARNING,
+        "{ranks} of {size} left no readable file in {folder}",
+        "look whether they still run: a rank that died, or that cannot serve the signal, "
+        "writes none",
+    ),
+    "hang-mixed": Row(
+        WARNING,
+        "the files are of more than one run ({runs}); the newest, of {size} ranks, was read",
+        "give each run a folder of its own",
+    ),
+    "hang-unreadable": Row(
+        WARNING,
+        "{file} was left out: {why}",
+        "go by the other files; one that ends in the middle is of a rank that died while writing",
+    ),
+}

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of the machine and of the job itself. {names} are filled in by the check that finds it."""
+
+from .rows import ERROR, WARNING, Row
+
+TABLE = {
+    "site-gpus": Row(
+        WARNING,
+        "site {site} says {wanted} GPUs a node; this machine has {found}",
+        "name the right site (XCCL_SITE), or correct its site.yaml",
+    ),
+    "site-numa": Row(
+        WARNING,
+        "site {site} puts GPU {gpu} on NUMA domain {wanted}; sysfs says {found}",
+        "run with --bind hwloc, and correct the site's map",
+    ),
+    "site-nic": Row(
+        WARNING,
+        "site {site} gives GPU {gpu} the NIC {nic}, which this machine does not have ({found})",
+        "run with --bind hwloc, and correct the site's map",
+    ),
+    "site-mpi": Row(
+        WARNING,
+        "site {site} is described with {wanted}; the MPI found is {found} ({path})",
+        "load the site's MPI, or have the site's maintainer describe this one as well",
+    ),
+    "site-variable": Row(
+        WARNING,
+        "{settings}: site {site} says otherwise ({reason})",
+        "export {values}, unless you measured that yours are better",
+    ),
+    "no-gpu": Row(
+        WARNING,
+        "no GPU was found on this machine{site}, so nothing is known of GPUs, their library and "
+        "their ranks",
+        "run it in a job (srun -n 1 xccl-doctor), or have it read the log of one (--log, --run)",
+    ),
+    "memlock": Row(
+        WARNING,
+        "locked memory is limited to {limit} KiB: InfiniBand cannot register buffers",
+        "ulimit -l unlimited; ask the site to set it for Slurm "
+        "(PropagateResourceLimitsExcept=MEMLOCK)",
+    ),
+    "shm-small": Row(
+        WARNING,
+        "/dev/shm holds {size} MiB, which is little for {ranks} ranks",
+        "in a container: --shm-size=1g or --ipc=host",
+    ),
+    "ran-by-mpi": Row(
+        WARNING,
+        "every rank left collectives on GPU memory to MPI: {why}",
+        "{remedy}",
+    ),
+    "crash-at-end": Row(
+        ERROR,
+        "a communicator was destroyed after the driver had gone",
+        "free communicators before MPI_Finalize, never in a static destructor",
+    ),
+    "job-failed": Row(
+        ERROR,
+        "the log is of a job that failed: {line}",
+        "look at the log around that line; NCCL_DEBUG=INFO and XCCL_LOG=info make it say more",
+    ),
+    "log-silent": Row(
+        WARNING,
+        "the log ({lines} lines) has no line of NCCL, RCCL, UCC, libfabric or xccl: nothing can be "
+        "said of that job",
+        "run it again with NCCL_DEBUG=INFO XCCL_LOG=info UCC_LOG_LEVEL=INFO, or let xccl-doctor do "
+        "so: --run",
+    ),
+    "xccl-said": Row(
+        WARNING,
+        "xccl warned: {line}",
+        "the line says what to do; docs/use/paths.md says how xccl chooses",
+    ),
+    "run-hung": Row(
+        ERROR,
+        "the job did not end within {seconds} s",
+        "try NCCL_SOCKET_IFNAME={interface} alone, then without the plugin (NCCL_NET=Socket); "
+        "XCCL_LOG=info says "
+        "where it stands",
+    ),
+    "run-failed": Row(
+        ERROR,
+        "the job ended with status {status}: {line}",
+        "see the log: {log}",
+    ),
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of networks and their plugins. {names} are filled in by the check that finds it."""
+
+from .rows import ERROR, WARNING, Row
+
+TABLE = {
+    "net-sockets": Row(
+        ERROR,
+        "{ccl} fell back to TCP sockets ({interfaces}): {why}",
+        "{remedy}",
+    ),
+    "net-name-unknown": Row(
+        ERROR,
+        "NCCL_NET={value} names no network: {why}",
+        'the plugin is called "AWS Libfabric", OFI or Libfabric; set NCCL_NET or '
+        "NCCL_NET_PLUGIN, not both",
+    ),
+    "net-on-one-node": Row(
+        ERROR,
+        "NCCL_NET={value} in a job of one node: Slingshot is not configured there and the "
+        "plugin does not start",
+        "start ranks by xccl-run, which decides by the number of nodes; or unset NCCL_NET, or "
+        "srun --network=single_node_vni",
+    ),
+    "net-interface": Row(
+        WARNING,
+        "NCCL_SOCKET_IFNAME is not set, so the start of {ccl} may run over the management network",
+        "export NCCL_SOCKET_IFNAME={value}",
+    ),
+    "net-interface-wrong": Row(
+        ERROR,
+        "NCCL_SOCKET_IFNAME={value} {why}: {ccl} cannot start",
+        "export NCCL_SOCKET_IFNAME={wanted}, or unset it",
+    ),
+    "net-hca-unknown": Row(
+        ERROR,
+        "NCCL_IB_HCA={value} names no port that is here ({ports}): {ccl} goes over TCP sockets",
+        "{remedy}",
+    ),
+    "net-leftover": Row(
+        WARNING,
+        "{settings}: what one sets to try something; it takes from {ccl} what it would choose",
+        "unset {names}, unless it is meant",
+    ),
+    "net-bootstrap": Row(
+        WARNING,
+        "{ccl} started over {interface}, not over {wanted}",
+        "export NCCL_SOCKET_IFNAME={wanted}",
+    ),
+    "net-storage-port": Row(
+        WARNING,
+        "{ports} carry storage, not MPI, and would be used by {ccl}",
+        "export NCCL_IB_HCA={value}",
+    ),
+    "ib-timeout": Row(
+        ERROR,
+        "an InfiniBand transfer timed out",
+        "export NCCL_IB_TIMEOUT=50 NCCL_IB_RETRY_CNT=10 UCX_RC_TIMEOUT=4s",
+    ),
+    "init-slow": Row(
+        WARNING,
+        "making a communicator of {ranks} ranks took {seconds} s",
+        "NCCL 2.28.7 and later start faster; keep CUDA_MODULE_LOADING=LAZY",
+    ),
+    "mr-cache": Row(
+        ERROR,
+        "FI_MR_CACHE_MONITOR={value}: the memhooks monitor deadlocks with {ccl}",
+        "export FI_MR_CACHE_MONITOR={wanted}",
+    ),
+    "cxi-host-register": Row(
+        ERROR,
+        "FI_CXI_DISABLE_HOST_REGISTER is not 1: allocation on the device can deadlock",
+        "export FI_CXI_DISABLE_HOST_REGISTER=1",
+    ),
+    "cxi-queues": Row(
+        WARNING,
+        "{names} too small or not set: queues overflow at scale",
+        "export {values}",
+    ),
+    "cxi-eager": Row(
+        WARNING,
+        "{names} not 0: eager transfers ended in hangs",
+        "export FI_CXI_RDZV_EAGER_SIZE=0 FI_CXI_RDZV_THRESHOLD=0 FI_CXI_RDZV_GET_MIN=0",
+    ),
+    "cxi-rendezvous": Row(
+        WARNING,
+        "FI_CXI_RDZV_PROTO=alt_read has no effect unless the job was started for it",
+        "add #SBATCH --network=disable_rdzv_get (or export SLURM_NETWORK=disable_rdzv_get "
+        "before sbatch)",
+    ),
+    "cxi-exhausted": Row(
+        ERROR,
+        "the NIC ran out of room: {line}",
+        "export FI_CXI_DEFAULT_CQ_SIZE=131072 FI_CXI_RX_MATCH_MODE=hybrid (or software)",
+    ),
+    "cxi-map": Row(
+        ERROR,
+        "Cray MPICH could not register memory: {line}",
+        "export FI_MR_CACHE_MONITOR=userfaultfd FI_CXI_SAFE_DEVMEM_COPY_THRESHOLD=0",
+    ),
+    "ll128": Row(
+        WARNING,
+        "NCCL {version} uses the LL128 protocol, which is slow over Slingshot since 2.27",
+        "export NCCL_PROTO=^LL128",
+    ),
+}

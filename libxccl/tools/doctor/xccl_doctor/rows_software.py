@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of MPI, UCC, GPUs and their ranks, and libraries. {names} are filled in by the check."""
+
+from .rows import ERROR, WARNING, Row
+
+TABLE = {
+    "ucc-priority": Row(
+        WARNING,
+        "coll/ucc has priority {priority} and loses against coll/accelerator (78) and "
+        "coll/tuned (30)",
+        "export OMPI_MCA_coll_ucc_priority=100",
+    ),
+    "ucc-disabled": Row(
+        ERROR,
+        "route {route} needs Open MPI to hand collectives to UCC, which is off by default",
+        "export OMPI_MCA_coll_ucc_enable=1, or load the module xccl-route/{route}",
+    ),
+    "ucc-not-tuned": Row(
+        WARNING,
+        "nothing makes UCC prefer {ccl} ({variable} is not set), and it scores its own "
+        "transports higher",
+        "export {variable}=allreduce:{memory}:inf (and the other collectives), or load "
+        "xccl-route/ucc-ccl",
+    ),
+    "ucc-conf-hides-ccl": Row(
+        WARNING,
+        "{file} sets {variable}={value}, which hides {ccl} from UCC",
+        'export UCC_CONFIG_FILE="" (no file is read then)',
+    ),
+    "ucc-no-ccl-transport": Row(
+        ERROR,
+        "UCC in {folder} has no {component}, so route ucc-ccl cannot reach {ccl}",
+        "load a UCC built with {ccl} (EasyBuild: the UCC-CUDA module), or use route xccl",
+    ),
+    "ucc-on-libfabric": Row(
+        ERROR,
+        "route {route} does not work here: {reason}",
+        "use route xccl, which needs no UCC",
+    ),
+    "ucc-beside-xccl": Row(
+        WARNING,
+        "UCC is on beside route xccl: two sets of communicators on one GPU can deadlock",
+        "export OMPI_MCA_coll_ucc_enable=0, or load xccl-route/xccl",
+    ),
+    "ucc-fallback": Row(
+        WARNING,
+        "UCC served {collective} by {used} because {wanted} does not support it (type, "
+        "operation, or the "
+        "communicator could not be made)",
+        "look for an NCCL error above it in the log; types and operations are listed in the "
+        "route's page",
+    ),
+    "ucc-not-selected": Row(
+        ERROR,
+        "Open MPI could not give collectives to UCC: {line}",
+        "export OMPI_MCA_coll_ucc_priority=100, and let one rank have one GPU",
+    ),
+    "ucc-mlx5": Row(
+        WARNING,
+        "UCC's mlx5 transport did not start on some rank, after which UCC has been seen to hang",
+        "export UCC_CL_BASIC_TLS=^mlx5",
+    ),
+    "ucc-other-transport": Row(
+        WARNING,
+        "route ucc-ccl, but UCC serves collectives on GPU memory by {used}",
+        "{remedy}",
+    ),
+    "ucc-tls-without-ccl": Row(
+        ERROR,
+        "{variable}={value} leaves {ccl} out of what UCC may use, so route ucc-ccl cannot reach it",
+        "unset {variable}, or let it name {lower}",
+    ),
+    "hcoll-enabled": Row(
+        WARNING,
+        "HCOLL ({file}) is called beside UCC unless it is switched off",
+        "export OMPI_MCA_coll_hcoll_enable=0",
+    ),
+    "hpcx-mixed": Row(
+        WARNING,
+        "HPC-X is loaded ({hpcx}), but libmpi is found in {mpi}: mixing the two crashed from 18 "
+        "ranks on",
+        "unload one of the two",
+    ),
+    "nonblocking-on-gpu": Row(
+        ERROR,
+        "Open MPI's non-blocking collectives (libnbc) touched GPU memory, which they cannot",
+        "use route xccl, or the blocking collective",
+    ),
+    # GPUs and their ranks
+    "gpu-hidden": Row(
+        WARNING,
+        "each task may use {visible} of the {job} GPUs that the job has on a node "
+        "(--gpu-bind=closest, "
+        "--gpus-per-task): ranks cannot reach each other's memory",
+        "use --gpu-bind=none with --gpus-per-node and start ranks by xccl-run, or add "
+        "--gres-flags=allow-task-sharing",
+    ),
+    "gpu-shared": Row(
+        WARNING,
+        "{ranks} ranks of a node see {visible} of its GPUs, so several use one",
+        "{remedy}",
+    ),
+    "ranks-over-gpus": Row(
+        WARNING,
+        "{ranks} ranks a node, but {gpus} GPUs{mps}: NCCL and RCCL take one rank a GPU",
+        "start at most {gpus} ranks a node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1)",
+    ),
+    "gpu-duplicate": Row(
+        ERROR,
+        "two ranks of {host} used one GPU ({gpu}): the program picks it before the local rank "
+        "is known, "
+        "or the launcher gave both the same",
+        "start ranks by xccl-run; have the program take XCCL_LOCAL_DEVICE before MPI_Init",
+    ),
+    "gpu-peer-lost": Row(
+        WARNING,
+        "ranks of {host} exchange through {via} instead of each other's memory",
+        "make every GPU visible to every rank (--gpu-bind=none); unset NCCL_P2P_DISABLE",
+    ),
+    "visible-double": Row(
+        WARNING,
+        "{first}={first_value} and {second}={second_value} filter one after the other, and "
+        "together can "
+        "leave no GPU",
+        "set {first} alone; unset {second}",
+    ),
+    "cores-outside": Row(
+        WARNING,
+        "the cores close to a GPU are none of those that the launcher allows",
+        "use --cpu-bind=none, or a mask that fits the site's map",
+    ),
+    "not-bound": Row(
+        WARNING,
+        "{ranks} ranks of a node may all run on any core ({cores}): one that wanders is slow, "
+        "and start-up "
+        "took minutes where it was seen",
+        "start ranks by xccl-run, or with --cpu-bind=cores",
+    ),
+    "srun-cpus-per-task": Row(
+        WARNING,
+        "the job asked for --cpus-per-task={value}, and srun of Slurm 22.05 and later does not "
+        "take that over",
+        "export SRUN_CPUS_PER_TASK={value}",
+    ),
+    "nic-policy": Row(
+        WARNING,
+        "MPICH_OFI_NIC_POLICY={policy} does not fit: {why}",
+        "export MPICH_OFI_NIC_POLICY=GPU with MPICH_GPU_SUPPORT_ENABLED=1, or bind ranks to a "
+        "NUMA domain",
+    ),
+    "single-copy-none": Row(
+        WARNING,
+        "with MPICH_SMP_SINGLE_COPY_MODE=NONE the start of RCCL hung on 3000 nodes",
+        "unset MPICH_SMP_SINGLE_COPY_MODE",
+    ),
+    "mpich-not-gpu-aware": Row(
+        WARNING,
+        "Cray MPICH crashes on GPU buffers unless MPICH_GPU_SUPPORT_ENABLED=1",
+        "export MPICH_GPU_SUPPORT_ENABLED=1 and link the GTL library",
+    ),
+    "gtl-missing": Row(
+        ERROR,
+        "MPICH_GPU_SUPPORT_ENABLED=1, but the program is not linked with the GTL library",
+        "load craype-accel-… before linking, or preload libmpi_gtl_hsa.so (libmpi_gtl_cuda.so)",
+    ),
+    "mpich-slow-pointers": Row(
+        WARNING,
+        "Cray MPICH {mpich} with NVIDIA's driver {driver}: every call asks the driver about "
+        "host pointers, slowly",
+        "use Cray MPICH 9.2 or later",
+    ),
+    # MPI and its launcher
+    "mpi-other-launcher": Row(
+        ERROR,
+        "{what}: an application of one MPI was started by the launcher of another, and each "
+        "process is a job of its own",
+        "start it with the mpirun of the MPI that it was built with (xccl-doctor --app PROGRAM says "
+        "which that is), or with srun",
+    ),
+    "mpirun-other": Row(
+        WARNING,
+        "{mpirun} is the launcher of {launcher}, but {what} {mpi}: each process would be a job of "
+        "its own",
+        "load one MPI only, or name its mpirun with the path",
+    ),
+    "mpi-no-pmi": Row(
+        ERROR,
+        "{what}, so each process of Open MPI is a job of its own",
+        "srun --mpi=pmix (srun --mpi=list shows what there is; SLURM_MPI_TYPE sets it), or start it "
+        "with mpirun",
+    ),
+    "preload-lost": Row(
+        ERROR,
+        "{who}, but {what}: MPI's calls do not reach xccl",
+        "look for what clears LD_PRELOAD between xccl-run and the program (a wrapper, env -i, a "
+        "container, sudo), and put xccl-run directly before the program",
+    ),
+    # libraries
+    "driver-old": Row(
+        ERROR,
+        "{ccl} was built with CUDA {cuda}, which needs NVIDIA's driver {least} or later; this is "
+        "{driver}",
+        "load an NCCL built with an older CUDA, or have the driver updated",
+    ),
+    "ccl-missing": Row(
+        ERROR,
+        "{file} was not found (looked in: {folders})",
+        "load the module of {ccl}, or export XCCL_CCL_LIBRARY=/path/{file}",
+    ),
+    "ccl-version-slow": Row(
+        WARNING,
+        "NCCL {version} is about 10 us slower than 2.28 for small messages on a node",
+        "use NCCL 2.28 or 2.30, or XCCL_TUNE with a larger threshold",
+    ),
+    "ccl-mismatch": Row(
+        ERROR,
+        "ranks loaded different versions of the vendor's library: {versions}",
+        "load one module on all nodes; a Python wheel brings its own: export XCCL_CCL_LIBRARY",
+    ),
+    "interposer-missing": Row(
+        ERROR,
+        "no interposer for {family} in {folder}: xccl was built without it",
+        "install xccl built with that MPI",
+    ),
+    "library-broken": Row(
+        ERROR,
+        "{file} cannot be loaded: it needs {missing}",
+        "put the folder of {missing} on LD_LIBRARY_PATH (load its module)",
+    ),
+    "library-damaged": Row(
+        ERROR,
+        "{file} is truncated or damaged, so it cannot be loaded",
+        "install it again (a full disk or a copy that was cut leaves such files)",
+    ),
+    "plugin-missing": Row(
+        ERROR,
+        "{ccl} has no network plugin ({file} was not found in: {folders}) and would fall back "
+        "to TCP "
+        "sockets, 8 to 22 times slower",
+        "{remedy}",
+    ),
+    "plugin-abi": Row(
+        ERROR,
+        "the network plugin was made for another version of {ccl}: {line}",
+        "install aws-ofi-nccl of the same year as {ccl} (1.18 and later serve RCCL, too), or unset "
+        "NCCL_NET_PLUGIN",
+    ),
+    "plugin-failed": Row(
+        ERROR,
+        "the network plugin of {ccl} was found, but did not start: {line}",
+        "{remedy}",
+    ),
+    "plugin-provider": Row(
+        ERROR,
+        "the network plugin of {ccl} goes over libfabric's provider {provider}, not over {wanted}, "
+        "which the ports {ports} need",
+        "unset FI_PROVIDER or export FI_PROVIDER={wanted}; put the libfabric with that provider first "
+        "on LD_LIBRARY_PATH (fi_info -p {wanted} shows it)",
+    ),
+    "plugin-name": Row(
+        ERROR,
+        "the network plugin is {found}, but {ccl} looks for {file}",
+        "export NCCL_NET_PLUGIN={found}, or link it as {file}",
+    ),
+    "cray-old-libraries": Row(
+        WARNING,
+        "libraries of the loaded CPE ({folder}) are not on LD_LIBRARY_PATH: the system's older "
+        "ones are taken",
+        'export LD_LIBRARY_PATH="$CRAY_LD_LIBRARY_PATH:$LD_LIBRARY_PATH"',
+    ),
+    "cuda-eager": Row(
+        WARNING,
+        "CUDA_MODULE_LOADING=EAGER loads every kernel of NCCL at start",
+        "unset CUDA_MODULE_LOADING (LAZY is the default)",
+    ),
+}
