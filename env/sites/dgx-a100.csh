@@ -29,9 +29,10 @@ case ucc:
     set _xccl_names = ($_xccl_names OMPI_MCA_coll_ucc_priority); set _xccl_values = ($_xccl_values:q '=100')
     # HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
     set _xccl_names = ($_xccl_names OMPI_MCA_coll_hcoll_enable); set _xccl_values = ($_xccl_values:q '=0')
-    # an installed or personal ucc.conf may choose transports; an empty name switches files off (UCC sources,
-    # src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
-    set _xccl_names = ($_xccl_names UCC_CONFIG_FILE); set _xccl_values = ($_xccl_values:q '=')
+    # an installed or personal ucc.conf may choose transports, this one chooses nothing (an empty name is as
+    # good, but Lmod cannot take it back) (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c
+    # and contrib/ucc.conf)
+    set _xccl_names = ($_xccl_names UCC_CONFIG_FILE); set _xccl_values = ($_xccl_values:q '=/dev/null')
     # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this); excluding
     # needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
     set _xccl_names = ($_xccl_names UCC_TLS); set _xccl_values = ($_xccl_values:q '=^nccl,rccl')
@@ -43,9 +44,9 @@ case ucc-ccl:
     set _xccl_names = ($_xccl_names OMPI_MCA_coll_ucc_priority); set _xccl_values = ($_xccl_values:q '=100')
     # HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
     set _xccl_names = ($_xccl_names OMPI_MCA_coll_hcoll_enable); set _xccl_values = ($_xccl_values:q '=0')
-    # the ucc.conf that UCC can install hides NCCL (UCC_CL_BASIC_TLS=^sharp,nccl); an empty name switches
-    # files off (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
-    set _xccl_names = ($_xccl_names UCC_CONFIG_FILE); set _xccl_values = ($_xccl_values:q '=')
+    # the ucc.conf that UCC can install hides NCCL (UCC_CL_BASIC_TLS=^sharp,nccl); this one hides nothing (UCC
+    # sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
+    set _xccl_names = ($_xccl_names UCC_CONFIG_FILE); set _xccl_values = ($_xccl_values:q '=/dev/null')
     # UCC scores its CUDA transport (40) and may score UCP over NCCL (20) (JSC blog, "MPI, UCC and NCCL on
     # JUWELS Booster" (first seed))
     set _xccl_names = ($_xccl_names UCC_TL_NCCL_TUNE); set _xccl_values = ($_xccl_values:q '=allreduce:cuda:inf#bcast:cuda:inf#reduce:cuda:inf#reduce_scatter:cuda:inf#allgather:cuda:inf#allgatherv:cuda:inf#alltoall:cuda:inf#alltoallv:cuda:inf#gather:cuda:inf#gatherv:cuda:inf#scatter:cuda:inf#scatterv:cuda:inf')

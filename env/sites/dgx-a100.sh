@@ -24,9 +24,10 @@ ucc)
     _xccl_set OMPI_MCA_coll_ucc_priority '100'
     # HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
     _xccl_set OMPI_MCA_coll_hcoll_enable '0'
-    # an installed or personal ucc.conf may choose transports; an empty name switches files off (UCC sources,
-    # src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
-    _xccl_set UCC_CONFIG_FILE ''
+    # an installed or personal ucc.conf may choose transports, this one chooses nothing (an empty name is as
+    # good, but Lmod cannot take it back) (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c
+    # and contrib/ucc.conf)
+    _xccl_set UCC_CONFIG_FILE '/dev/null'
     # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this); excluding
     # needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
     _xccl_set UCC_TLS '^nccl,rccl'
@@ -38,9 +39,9 @@ ucc-ccl)
     _xccl_set OMPI_MCA_coll_ucc_priority '100'
     # HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
     _xccl_set OMPI_MCA_coll_hcoll_enable '0'
-    # the ucc.conf that UCC can install hides NCCL (UCC_CL_BASIC_TLS=^sharp,nccl); an empty name switches
-    # files off (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
-    _xccl_set UCC_CONFIG_FILE ''
+    # the ucc.conf that UCC can install hides NCCL (UCC_CL_BASIC_TLS=^sharp,nccl); this one hides nothing (UCC
+    # sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
+    _xccl_set UCC_CONFIG_FILE '/dev/null'
     # UCC scores its CUDA transport (40) and may score UCP over NCCL (20) (JSC blog, "MPI, UCC and NCCL on
     # JUWELS Booster" (first seed))
     _xccl_set UCC_TL_NCCL_TUNE 'allreduce:cuda:inf#bcast:cuda:inf#reduce:cuda:inf#reduce_scatter:cuda:inf#allgather:cuda:inf#allgatherv:cuda:inf#alltoall:cuda:inf#alltoallv:cuda:inf#gather:cuda:inf#gatherv:cuda:inf#scatter:cuda:inf#scatterv:cuda:inf'

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Rendered by site-configs/tools/render from site-configs; do not edit.
 help([[
-Preloads the interposer of xccl into every program, for those who want no xccl-run in front of their program:
+Preloads the interposer of xccl into every program that is started from this shell, editors and compilers among them, for
+those who want no xccl-run in front of their program. Load it in a job script, not in your profile:
 
     module load xccl-auto
     srun -N2 -n8 ./app
 
-It is harmless in programs without MPI. Binding to cores and NICs remains the business of xccl-run.
+In programs without MPI it does nothing; it is gone after module unload xccl-auto. Binding to cores and NICs remains the business of xccl-run.
 ]])
 whatis("Name: xccl-auto")
 whatis("Version: 0.1.0")

@@ -6,14 +6,15 @@ xccl 0.1.0: MPI collectives on GPU buffers run on NCCL or RCCL, without a change
     module load xccl
     srun -N2 -n8 xccl-run ./app
 
-Loading it loads the site (xccl-site, detected unless one is loaded or XCCL_SITE names it) and the route
-(xccl-route/xccl unless XCCL_ROUTE names another). To compare routes:
+Loading it loads the site, if one is loaded, named by XCCL_SITE or recognised (else none: load xccl-site/<site> before or
+after), and the route (xccl-route/xccl unless XCCL_ROUTE names another). Sites, routes and settings are of this release.
+To compare routes:
 
     module load xccl-route/mpi       MPI alone
     module load xccl-route/ucc       MPI, UCC
     module load xccl-route/ucc-ccl   MPI, UCC, NCCL or RCCL
 
-module load xccl-auto preloads the interposer, so that no xccl-run is needed.
+module load xccl-auto preloads the interposer into every program of the shell, so that no xccl-run is needed.
 Sites: alps, dgx-a100, dgx-h100, frontier, generic-amd, generic-nvidia, jupiter, juwels-booster, lumi-g,
 perlmutter, sim.
 ]])
@@ -39,6 +40,12 @@ local sites = {
    "lumi-g",
    "perlmutter",
    "sim",
+}
+local routes = {
+   "xccl",
+   "ucc",
+   "ucc-ccl",
+   "mpi",
 }
 local detectors = { -- tried in this order: kind, what to look at, patterns, site
    {"env", "XCCL_SIM", "^..*$", "sim"},
@@ -130,25 +137,55 @@ local function pick_site()
    return nil
 end
 
+-- Of several that exclude each other, the one that is loaded; with the release, or without.
+local function loaded_of(kind, names)
+   for _, name in ipairs(names) do
+      if isloaded(kind .. "/" .. name) then
+         return name
+      end
+   end
+   return nil
+end
+
+-- A site has its own modules only, so not all that there are need be installed.
+local function installed(kind, names)
+   local found = {}
+   for _, name in ipairs(names) do
+      if isAvail(kind .. "/" .. name .. "/0.1.0") then
+         found[#found + 1] = name
+      end
+   end
+   return table.concat(found, ", ")
+end
+
+local function of_this_release(kind, name)
+   depends_on(kind .. "/" .. name .. "/0.1.0")
+end
+
 local function load_site()
-   local site = pick_site()
-   if not site then
-      LmodError("no site is recognised here; load one before xccl, for example\n    module load xccl-site/generic-nvidia xccl\n" ..
-                "Sites: " .. table.concat(sites, ", "))
-   elseif not isAvail("xccl-site/" .. site) then
-      LmodError("XCCL_SITE names the unknown site '" .. site .. "'; sites: " .. table.concat(sites, ", "))
-   else
-      depends_on("xccl-site/" .. site)
+   local site = loaded_of("xccl-site", sites)
+   if not site and mode() == "load" then
+      site = pick_site()
+      if site and not isAvail("xccl-site/" .. site .. "/0.1.0") then
+         LmodError("XCCL_SITE names the unknown site '" .. site .. "'; sites: " .. installed("xccl-site", sites))
+      end
+   end
+   if site then
+      of_this_release("xccl-site", site)
    end
 end
 
 local function load_route()
-   local route = os.getenv("XCCL_ROUTE") or ""
-   route = route ~= "" and route or "xccl"
-   if not isAvail("xccl-route/" .. route) then
-      LmodError("XCCL_ROUTE names the unknown route '" .. route .. "'; routes: xccl, ucc, ucc-ccl, mpi")
-   else
-      depends_on("xccl-route/" .. route)
+   local route = loaded_of("xccl-route", routes)
+   if not route and mode() == "load" then
+      route = os.getenv("XCCL_ROUTE") or ""
+      route = route ~= "" and route or "xccl"
+      if not isAvail("xccl-route/" .. route .. "/0.1.0") then
+         LmodError("XCCL_ROUTE names the unknown route '" .. route .. "'; routes: " .. installed("xccl-route", routes))
+      end
+   end
+   if route then
+      of_this_release("xccl-route", route)
    end
 end
 
@@ -161,7 +198,7 @@ local function on_path(program)
    return false
 end
 
--- An MPI must be there, and the interposer must have been built for its family.
+-- The interposer must have been built for the family of the MPI that is loaded.
 local function check_mpi()
    local builds = {}
    for _, family in ipairs({"openmpi", "mpich"}) do
@@ -182,7 +219,7 @@ local function check_mpi()
       end
    end
    if not (on_path("mpicc") or on_path("mpiexec") or on_path("mpirun")) then
-      LmodError("no MPI is loaded; load it before xccl, for example\n    module load openmpi xccl")
+      LmodWarning("xccl: no MPI is loaded yet; before you run, load it, for example\n    module load openmpi")
    end
 end
 
@@ -210,16 +247,8 @@ if myShellName() == "bash" and isFile(pathJoin(completions, "xccl-run")) then
    end
 end
 
-if isloaded("xccl-site") then
-   depends_on("xccl-site")
-elseif mode() == "load" then
-   load_site()
-end
 if mode() == "load" then
    check_mpi()
 end
-if isloaded("xccl-route") then
-   depends_on("xccl-route")
-elseif mode() == "load" then
-   load_route()
-end
+load_site()
+load_route()

@@ -15,6 +15,7 @@ from xccl_sites.load import Fault, read_yaml
 CONFIGS = TOP / "site-configs"
 RENDER = CONFIGS / "tools/render"
 VALIDATE = CONFIGS / "tools/validate"
+VERSION = (TOP / "libxccl/VERSION").read_text(encoding="utf-8").strip()
 SITES = sorted(file.parent.name for file in CONFIGS.glob("*/site.yaml"))
 
 
@@ -225,7 +226,7 @@ def test_a_new_site_is_one_folder(tmp_path):
         "env/sites/atlantis.sh",
         "env/sites/atlantis.csh",
         "env/sites/atlantis.fish",
-        "modulefiles/xccl-site/atlantis.lua",
+        f"modulefiles/xccl-site/atlantis/{VERSION}.lua",
         "site-configs/atlantis/site.json",
         "site-configs/atlantis/ranks.map",
         "docs/sites/atlantis.md",
@@ -303,7 +304,7 @@ def test_routes_are_those_of_the_first_seed(sites):
     for variables in (ucc, nccl):
         assert variables["OMPI_MCA_coll_ucc_enable"] == "1"
         assert int(variables["OMPI_MCA_coll_ucc_priority"]) > 78, "coll/accelerator would win"
-        assert variables["UCC_CONFIG_FILE"] == ""
+        assert variables["UCC_CONFIG_FILE"] == "/dev/null"
     assert "nccl" in ucc["UCC_TLS"] and ucc["UCC_TLS"].startswith("^")
     assert "UCC_TLS" not in nccl
     assert not [name for name in ucc if name.endswith("_TUNE")]

@@ -14,6 +14,7 @@ MARK = "Rendered by site-configs/tools/render"
 OWNED = (
     "env/sites/*",
     "modulefiles/*/*.lua",
+    "modulefiles/*/*/*.lua",
     "docs/sites/*.md",
     "site-configs/*/jobs/*",
     "site-configs/*/*.json",
@@ -140,9 +141,15 @@ class _Out:
         }
         for shell in ("sh", "csh", "fish"):
             self.add(f"env/sites/{name}.{shell}", f"site.{shell}.j2", **values)
-        self.add(f"modulefiles/xccl-site/{name}.lua", "site.lua.j2", **values)
+        self.add(
+            f"modulefiles/xccl-site/{name}/{self.common['version']}.lua", "site.lua.j2", **values
+        )
         if values["launch"]:
-            self.add(f"modulefiles/xccl-settings/{name}.lua", "settings-site.lua.j2", **values)
+            self.add(
+                f"modulefiles/xccl-settings/{name}/{self.common['version']}.lua",
+                "settings-site.lua.j2",
+                **values,
+            )
         self.add(f"site-configs/{name}/ranks.map", "ranks.map.j2", **values)
         self.add(f"site-configs/{name}/launch.env", "launch.env.j2", **values)
         for software in site["software"]:
@@ -166,13 +173,14 @@ def render_all(root, routes, sites):
     out.add(f"modulefiles/xccl/{version}.lua", "xccl.lua.j2")
     out.add(f"modulefiles/xccl-auto/{version}.lua", "auto.lua.j2")
     for route in routes["routes"]:
-        out.add(f"modulefiles/xccl-route/{route['name']}.lua", "route.lua.j2", route=route)
+        file = f"modulefiles/xccl-route/{route['name']}/{version}.lua"
+        out.add(file, "route.lua.j2", route=route)
     for settings in routes["settings"]:
         with_source = [
             {**v, "from": routes["sources"][v["source"]]["title"]} for v in settings["variables"]
         ]
         out.add(
-            f"modulefiles/xccl-settings/{settings['name']}.lua",
+            f"modulefiles/xccl-settings/{settings['name']}/{version}.lua",
             "settings.lua.j2",
             settings=settings,
             variables=with_source,

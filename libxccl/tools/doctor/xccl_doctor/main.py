@@ -120,6 +120,8 @@ def examine(given, launcher, options):
         said += checks_log.statements(facts, log)
         for check in checks_log.CHECKS:
             found += check(facts, log)
+        if about_run:  # a job that did not run says nothing, and why it did not is said
+            found = [f for f in found if f.id != "log-silent"]
         explained = any(finding.severity == registry.ERROR for finding in found)
         found += [f for f in about_run if f.id not in FAILED or not explained]
     found += checks_launch.check_site_variables(facts, found)

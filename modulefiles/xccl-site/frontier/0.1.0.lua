@@ -5,17 +5,28 @@ Frontier (Oak Ridge Leadership Computing Facility) for xccl: MPI family mpich ov
 Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/frontier")
+whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, Frontier")
 whatis("Description: settings of xccl for Frontier")
 family("xccl_site")
 
 if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
+if mode() == "load" then
    if not (isloaded("cray-mpich")) then
-      LmodError("MPI is missing (cray-mpich); load it first, for example\n    module load PrgEnv-gnu cray-mpich")
+      LmodWarning("xccl: MPI is not loaded yet (cray-mpich); before you run, load it, for example\n    module load PrgEnv-gnu cray-mpich")
    end
    if not (isloaded("rocm") or isloaded("amd")) then
-      LmodError("the ROCm runtime with RCCL is missing (rocm or amd); load it first, for example\n    module load craype-accel-amd-gfx90a rocm")
+      LmodWarning("xccl: the ROCm runtime with RCCL is not loaded yet (rocm or amd); before you run, load it, for example\n    module load craype-accel-amd-gfx90a rocm")
    end
    if isloaded("xccl-route/ucc") then
       LmodError("route ucc cannot work on Frontier: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
@@ -26,7 +37,7 @@ if mode() == "load" then
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "rccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", Frontier has rccl;\n" ..
-                "unload the route first:\n    module unload xccl-route")
+                "unload the route first:\n    module unload xccl-route/ucc-ccl")
    end
 end
 

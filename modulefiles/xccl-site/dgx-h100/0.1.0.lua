@@ -5,16 +5,27 @@ NVIDIA DGX H100 and H200 (any) for xccl: MPI family any over ucx, vendor library
 Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/dgx-h100")
+whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, NVIDIA DGX H100 and H200")
 whatis("Description: settings of xccl for NVIDIA DGX H100 and H200")
 family("xccl_site")
 
 if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
+if mode() == "load" then
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", NVIDIA DGX H100 and H200 has nccl;\n" ..
-                "unload the route first:\n    module unload xccl-route")
+                "unload the route first:\n    module unload xccl-route/ucc-ccl")
    end
 end
 

@@ -2,19 +2,27 @@
 -- Rendered by site-configs/tools/render from site-configs/routes.yaml; do not edit.
 help([[
 Route ucc of xccl: MPI to UCC with its own transports.
-Loading another xccl-route replaces this one.
+Loading another xccl-route replaces this one. It is of release 0.1.0 of xccl.
 ]])
 whatis("Name: xccl-route/ucc")
+whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, MPI, collectives, route")
 whatis("Description: Open MPI hands collectives to UCC, NCCL and RCCL excluded")
 family("xccl_route")
 
-local site = os.getenv("XCCL_SITE") or ""
 if mode() == "load" then
-   if not isloaded("xccl-site") then
-      LmodError("xccl-route/ucc needs a site; load it first, for example\n    module load xccl xccl-route/ucc")
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
    end
+end
+local site = os.getenv("XCCL_SITE") or "" -- may be empty: a site can be loaded later
+if mode() == "load" then
    local refused = {
       ["alps"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
       ["frontier"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
@@ -33,7 +41,6 @@ if mode() == "load" then
    end
 end
 
-depends_on("xccl-site")
 pushenv("XCCL_ROUTE", "ucc")
 -- UCC is off by default in Open MPI (Open MPI pull request 9009)
 pushenv("OMPI_MCA_coll_ucc_enable", "1")
@@ -41,9 +48,10 @@ pushenv("OMPI_MCA_coll_ucc_enable", "1")
 pushenv("OMPI_MCA_coll_ucc_priority", "100")
 -- HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
 pushenv("OMPI_MCA_coll_hcoll_enable", "0")
--- an installed or personal ucc.conf may choose transports; an empty name switches files off (UCC sources,
--- src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
-pushenv("UCC_CONFIG_FILE", "")
+-- an installed or personal ucc.conf may choose transports, this one chooses nothing (an empty name is as
+-- good, but Lmod cannot take it back) (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c
+-- and contrib/ucc.conf)
+pushenv("UCC_CONFIG_FILE", "/dev/null")
 -- without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this); excluding
 -- needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
 pushenv("UCC_TLS", "^nccl,rccl")

@@ -5,11 +5,22 @@ Alps (GH200 clusters) (CSCS) for xccl: MPI family mpich over ofi, vendor library
 Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/alps")
+whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, Alps (GH200 clusters)")
 whatis("Description: settings of xccl for Alps (GH200 clusters)")
 family("xccl_site")
 
+if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
 if mode() == "load" then
    if isloaded("xccl-route/ucc") then
       LmodError("route ucc cannot work on Alps (GH200 clusters): UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
@@ -20,7 +31,7 @@ if mode() == "load" then
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", Alps (GH200 clusters) has nccl;\n" ..
-                "unload the route first:\n    module unload xccl-route")
+                "unload the route first:\n    module unload xccl-route/ucc-ccl")
    end
 end
 

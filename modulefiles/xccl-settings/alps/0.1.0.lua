@@ -5,10 +5,21 @@ Network settings of Alps (GH200 clusters) for programs started without xccl-run,
 xccl-run sets them for each launch, on route xccl only, because libfabric serves MPI too and some may slow it down.
 ]])
 whatis("Name: xccl-settings/alps")
+whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, settings, Alps (GH200 clusters)")
 whatis("Description: network settings of Alps (GH200 clusters) for programs started without xccl-run")
 
+if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
 if mode() == "load" and not isloaded("xccl-site/alps") then
    LmodError("these are settings of Alps (GH200 clusters), whose site is not loaded; load it first, for example\n" ..
              "    module load xccl-site/alps xccl xccl-settings/alps")

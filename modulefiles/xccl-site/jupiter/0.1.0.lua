@@ -5,22 +5,33 @@ JUPITER Booster (Jülich Supercomputing Centre) for xccl: MPI family openmpi ove
 Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/jupiter")
+whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, JUPITER Booster")
 whatis("Description: settings of xccl for JUPITER Booster")
 family("xccl_site")
 
 if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
+if mode() == "load" then
    if not (isloaded("OpenMPI") or isloaded("ParaStationMPI") or isloaded("psmpi")) then
-      LmodError("MPI is missing (OpenMPI or ParaStationMPI or psmpi); load it first, for example\n    module load Stages/2025 GCC OpenMPI")
+      LmodWarning("xccl: MPI is not loaded yet (OpenMPI or ParaStationMPI or psmpi); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI")
    end
    if not (isloaded("NCCL")) then
-      LmodError("NCCL is missing (NCCL); load it first, for example\n    module load Stages/2025 GCC OpenMPI NCCL")
+      LmodWarning("xccl: NCCL is not loaded yet (NCCL); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI NCCL")
    end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", JUPITER Booster has nccl;\n" ..
-                "unload the route first:\n    module unload xccl-route")
+                "unload the route first:\n    module unload xccl-route/ucc-ccl")
    end
 end
 

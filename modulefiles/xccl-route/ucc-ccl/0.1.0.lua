@@ -2,14 +2,25 @@
 -- Rendered by site-configs/tools/render from site-configs/routes.yaml; do not edit.
 help([[
 Route ucc-ccl of xccl: MPI to UCC to NCCL or RCCL.
-Loading another xccl-route replaces this one.
+Loading another xccl-route replaces this one. It is of release 0.1.0 of xccl.
 ]])
 whatis("Name: xccl-route/ucc-ccl")
+whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, MPI, collectives, route")
 whatis("Description: Open MPI hands collectives to UCC, which runs them on NCCL or RCCL")
 family("xccl_route")
 
+if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
 local library_of = { -- site, vendor library
    ["alps"] = "nccl",
    ["dgx-a100"] = "nccl",
@@ -23,11 +34,8 @@ local library_of = { -- site, vendor library
    ["perlmutter"] = "nccl",
    ["sim"] = "nccl",
 }
-local site = os.getenv("XCCL_SITE") or ""
+local site = os.getenv("XCCL_SITE") or "" -- may be empty: a site can be loaded later
 if mode() == "load" then
-   if not isloaded("xccl-site") then
-      LmodError("xccl-route/ucc-ccl needs a site; load it first, for example\n    module load xccl xccl-route/ucc-ccl")
-   end
    local refused = {
       ["alps"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
       ["frontier"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
@@ -46,7 +54,6 @@ if mode() == "load" then
    end
 end
 
-depends_on("xccl-site")
 pushenv("XCCL_ROUTE", "ucc-ccl")
 -- UCC is off by default in Open MPI (Open MPI pull request 9009)
 pushenv("OMPI_MCA_coll_ucc_enable", "1")
@@ -54,9 +61,9 @@ pushenv("OMPI_MCA_coll_ucc_enable", "1")
 pushenv("OMPI_MCA_coll_ucc_priority", "100")
 -- HCOLL is called beside UCC where both are installed (UCC issue 1197); until HPC-X without HCOLL
 pushenv("OMPI_MCA_coll_hcoll_enable", "0")
--- the ucc.conf that UCC can install hides NCCL (UCC_CL_BASIC_TLS=^sharp,nccl); an empty name switches files
--- off (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
-pushenv("UCC_CONFIG_FILE", "")
+-- the ucc.conf that UCC can install hides NCCL (UCC_CL_BASIC_TLS=^sharp,nccl); this one hides nothing (UCC
+-- sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
+pushenv("UCC_CONFIG_FILE", "/dev/null")
 
 -- the vendor library of the site at load holds at unload
 local library = library_of[site] or "nccl"

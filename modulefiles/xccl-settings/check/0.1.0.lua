@@ -6,10 +6,21 @@ Verify the symmetry of every call and give up early. Sets:
     XCCL_TIMEOUT=120: end a hang after two minutes instead of half an hour
 ]])
 whatis("Name: xccl-settings/check")
+whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, settings")
 whatis("Description: Verify the symmetry of every call and give up early")
 
+if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
 -- name the rank whose arguments break MPI's rules (xccl's own variables (xccl-info -c))
 pushenv("XCCL_CHECK", "1")
 -- end a hang after two minutes instead of half an hour (xccl's own variables (xccl-info -c))
