@@ -15,12 +15,11 @@ case mpi:
 default:
     set _xccl_refused = 'there is no such route; routes: xccl ucc ucc-ccl mpi'
 endsw
-# NCCL beside GPU-aware Cray MPICH in flight can deadlock; xccl stages what MPI must carry (CSCS
-# documentation, NCCL)
-set _xccl_names = ($_xccl_names MPICH_GPU_SUPPORT_ENABLED); set _xccl_values = ($_xccl_values:q '=0')
 # rings stay on one port; faster than 1 with Slingshot host software 13.1 (CSCS documentation, daint, change
 # log of 2026-06-17 (container engine default, SHS 13.1.0))
 set _xccl_names = ($_xccl_names NCCL_CROSS_NIC); set _xccl_values = ($_xccl_values:q '=0')
+# GPU and port talk directly when they share a host bridge (CSCS documentation, NCCL)
+set _xccl_names = ($_xccl_names NCCL_NET_GDR_LEVEL); set _xccl_values = ($_xccl_values:q '=PHB')
 # no detour through another GPU's port (CSCS documentation, daint, change log of 2026-06-17 (container engine
 # default, SHS 13.1.0))
 set _xccl_names = ($_xccl_names NCCL_PXN_DISABLE); set _xccl_values = ($_xccl_values:q '=1')
@@ -46,8 +45,7 @@ case xccl:
     set _xccl_names = ($_xccl_names OMPI_MCA_coll_ucc_enable); set _xccl_values = ($_xccl_values:q '=0')
     breaksw
 case mpi:
-    # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first
-    # seed))
+    # plain Open MPI, the baseline of JSC's blog (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
     set _xccl_names = ($_xccl_names OMPI_MCA_coll_ucc_enable); set _xccl_values = ($_xccl_values:q '=0')
     breaksw
 endsw

@@ -9,12 +9,11 @@ switch $_xccl_route
         set -g _xccl_refused 'there is no such route; routes: xccl ucc ucc-ccl mpi'
 end
 test -z "$_xccl_refused"; and _xccl_begin
-# NCCL beside GPU-aware Cray MPICH in flight can deadlock; xccl stages what MPI must carry (CSCS
-# documentation, NCCL)
-_xccl_set MPICH_GPU_SUPPORT_ENABLED '0'
 # rings stay on one port; faster than 1 with Slingshot host software 13.1 (CSCS documentation, daint, change
 # log of 2026-06-17 (container engine default, SHS 13.1.0))
 _xccl_set NCCL_CROSS_NIC '0'
+# GPU and port talk directly when they share a host bridge (CSCS documentation, NCCL)
+_xccl_set NCCL_NET_GDR_LEVEL 'PHB'
 # no detour through another GPU's port (CSCS documentation, daint, change log of 2026-06-17 (container engine
 # default, SHS 13.1.0))
 _xccl_set NCCL_PXN_DISABLE '1'
@@ -39,7 +38,6 @@ switch $_xccl_route
         # deadlock (NCCL issues 195 and 1174)
         _xccl_set OMPI_MCA_coll_ucc_enable '0'
     case mpi
-        # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster"
-        # (first seed))
+        # plain Open MPI, the baseline of JSC's blog (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
         _xccl_set OMPI_MCA_coll_ucc_enable '0'
 end

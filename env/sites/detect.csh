@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by site-configs/tools/render from site-configs/*/site.yaml; do not edit.
 # Which site this is: sets _xccl_site, or leaves it empty. What the environment says beats names, names beat devices.
-set _xccl_sites = 'alps dgx-a100 dgx-h100 frontier generic-amd generic-nvidia jupiter juwels-booster lumi-g perlmutter sim'
+set _xccl_sites = 'alps dgx-a100 dgx-h100 frontier generic-amd generic-nvidia isambard-ai jupiter jureca-dc juwels-booster lumi-g perlmutter sim'
 if ($?XCCL_SIM) then
     set _xccl_try = $XCCL_SIM:q
     if ("$_xccl_site" == "") then
@@ -34,6 +34,9 @@ if ($?LMOD_SYSTEM_NAME) then
         case jupiter:
             set _xccl_site = jupiter
             breaksw
+        case jurecadc:
+            set _xccl_site = jureca-dc
+            breaksw
         case juwelsbooster:
             set _xccl_site = juwels-booster
             breaksw
@@ -57,6 +60,9 @@ if ($?SYSTEMNAME) then
         case jupiter:
             set _xccl_site = jupiter
             breaksw
+        case jurecadc:
+            set _xccl_site = jureca-dc
+            breaksw
         case juwelsbooster:
             set _xccl_site = juwels-booster
             breaksw
@@ -75,8 +81,15 @@ if ($?SLURM_CLUSTER_NAME) then
         case frontier:
             set _xccl_site = frontier
             breaksw
+        case isambard-ai*:
+        case aip[12]:
+            set _xccl_site = isambard-ai
+            breaksw
         case jupiter:
             set _xccl_site = jupiter
+            breaksw
+        case jurecadc:
+            set _xccl_site = jureca-dc
             breaksw
         case juwelsbooster:
             set _xccl_site = juwels-booster
@@ -96,6 +109,9 @@ if (-r /etc/FZJ/systemname) then
         switch ($_xccl_try:q)
         case jupiter:
             set _xccl_site = jupiter
+            breaksw
+        case jurecadc:
+            set _xccl_site = jureca-dc
             breaksw
         case juwelsbooster:
             set _xccl_site = juwels-booster

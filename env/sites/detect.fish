@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by site-configs/tools/render from site-configs/*/site.yaml; do not edit.
 # Which site this is: sets _xccl_site, or leaves it empty. What the environment says beats names, names beat devices.
-set -g _xccl_sites alps dgx-a100 dgx-h100 frontier generic-amd generic-nvidia jupiter juwels-booster lumi-g perlmutter sim
+set -g _xccl_sites alps dgx-a100 dgx-h100 frontier generic-amd generic-nvidia isambard-ai jupiter jureca-dc juwels-booster lumi-g perlmutter sim
 
 function _xccl_detect
     set -l try
@@ -14,24 +14,30 @@ function _xccl_detect
     set try "$LMOD_SYSTEM_NAME"
     string match -qr -- '^frontier$' $try; and set -g _xccl_site frontier; and return
     string match -qr -- '^jupiter$' $try; and set -g _xccl_site jupiter; and return
+    string match -qr -- '^jurecadc$' $try; and set -g _xccl_site jureca-dc; and return
     string match -qr -- '^juwelsbooster$' $try; and set -g _xccl_site juwels-booster; and return
     set try "$NERSC_HOST"
     string match -qr -- '^perlmutter$' $try; and set -g _xccl_site perlmutter; and return
     set try "$SYSTEMNAME"
     string match -qr -- '^jupiter$' $try; and set -g _xccl_site jupiter; and return
+    string match -qr -- '^jurecadc$' $try; and set -g _xccl_site jureca-dc; and return
     string match -qr -- '^juwelsbooster$' $try; and set -g _xccl_site juwels-booster; and return
     set try "$SLURM_CLUSTER_NAME"
     string match -qr -- '^daint$' $try; and set -g _xccl_site alps; and return
     string match -qr -- '^clariden$' $try; and set -g _xccl_site alps; and return
     string match -qr -- '^santis$' $try; and set -g _xccl_site alps; and return
     string match -qr -- '^frontier$' $try; and set -g _xccl_site frontier; and return
+    string match -qr -- '^isambard\-ai.*$' $try; and set -g _xccl_site isambard-ai; and return
+    string match -qr -- '^aip[12]$' $try; and set -g _xccl_site isambard-ai; and return
     string match -qr -- '^jupiter$' $try; and set -g _xccl_site jupiter; and return
+    string match -qr -- '^jurecadc$' $try; and set -g _xccl_site jureca-dc; and return
     string match -qr -- '^juwelsbooster$' $try; and set -g _xccl_site juwels-booster; and return
     string match -qr -- '^lumi$' $try; and set -g _xccl_site lumi-g; and return
     string match -qr -- '^perlmutter$' $try; and set -g _xccl_site perlmutter; and return
     set try ''
     test -r /etc/FZJ/systemname; and read try </etc/FZJ/systemname
     string match -qr -- '^jupiter$' $try; and set -g _xccl_site jupiter; and return
+    string match -qr -- '^jurecadc$' $try; and set -g _xccl_site jureca-dc; and return
     string match -qr -- '^juwelsbooster$' $try; and set -g _xccl_site juwels-booster; and return
     set -l host
     read host </proc/sys/kernel/hostname

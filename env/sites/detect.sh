@@ -2,7 +2,7 @@
 # Rendered by site-configs/tools/render from site-configs/*/site.yaml; do not edit.
 # shellcheck shell=sh disable=SC2034
 # Which site this is: sets _xccl_site, or leaves it empty. What the environment says beats names, names beat devices.
-_xccl_sites='alps dgx-a100 dgx-h100 frontier generic-amd generic-nvidia jupiter juwels-booster lumi-g perlmutter sim'
+_xccl_sites='alps dgx-a100 dgx-h100 frontier generic-amd generic-nvidia isambard-ai jupiter jureca-dc juwels-booster lumi-g perlmutter sim'
 
 _xccl_detect() {
     case ${XCCL_SIM-} in
@@ -14,6 +14,7 @@ _xccl_detect() {
     case ${LMOD_SYSTEM_NAME-} in
     frontier) _xccl_site=frontier && return 0 ;;
     jupiter) _xccl_site=jupiter && return 0 ;;
+    jurecadc) _xccl_site=jureca-dc && return 0 ;;
     juwelsbooster) _xccl_site=juwels-booster && return 0 ;;
     esac
     case ${NERSC_HOST-} in
@@ -21,12 +22,15 @@ _xccl_detect() {
     esac
     case ${SYSTEMNAME-} in
     jupiter) _xccl_site=jupiter && return 0 ;;
+    jurecadc) _xccl_site=jureca-dc && return 0 ;;
     juwelsbooster) _xccl_site=juwels-booster && return 0 ;;
     esac
     case ${SLURM_CLUSTER_NAME-} in
     daint | clariden | santis) _xccl_site=alps && return 0 ;;
     frontier) _xccl_site=frontier && return 0 ;;
+    isambard-ai* | aip[12]) _xccl_site=isambard-ai && return 0 ;;
     jupiter) _xccl_site=jupiter && return 0 ;;
+    jurecadc) _xccl_site=jureca-dc && return 0 ;;
     juwelsbooster) _xccl_site=juwels-booster && return 0 ;;
     lumi) _xccl_site=lumi-g && return 0 ;;
     perlmutter) _xccl_site=perlmutter && return 0 ;;
@@ -37,6 +41,7 @@ _xccl_detect() {
     fi
     case $_xccl_try in
     jupiter) _xccl_site=jupiter && return 0 ;;
+    jurecadc) _xccl_site=jureca-dc && return 0 ;;
     juwelsbooster) _xccl_site=juwels-booster && return 0 ;;
     esac
     _xccl_try=

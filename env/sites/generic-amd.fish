@@ -23,8 +23,8 @@ switch $_xccl_route
         # as good, but Lmod cannot take it back) (UCC sources, src/core/ucc_constructor.c,
         # src/components/cl/ucc_cl.c and contrib/ucc.conf)
         _xccl_set UCC_CONFIG_FILE '/dev/null'
-        # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this);
-        # excluding needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
+        # without it UCC may pick NCCL or RCCL on its own (the blog unloads the NCCL module for this);
+        # excluding needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
         _xccl_set UCC_TLS '^nccl,rccl'
     case ucc-ccl
         # UCC is off by default in Open MPI (Open MPI pull request 9009)
@@ -39,7 +39,6 @@ switch $_xccl_route
         # UCC may score UCP over RCCL (20) (UCC user guide)
         _xccl_set UCC_TL_RCCL_TUNE 'allreduce:rocm:inf#bcast:rocm:inf#reduce:rocm:inf#reduce_scatter:rocm:inf#allgather:rocm:inf#allgatherv:rocm:inf#alltoall:rocm:inf#alltoallv:rocm:inf#gather:rocm:inf#gatherv:rocm:inf#scatter:rocm:inf#scatterv:rocm:inf'
     case mpi
-        # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster"
-        # (first seed))
+        # plain Open MPI, the baseline of JSC's blog (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
         _xccl_set OMPI_MCA_coll_ucc_enable '0'
 end

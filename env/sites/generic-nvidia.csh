@@ -30,8 +30,8 @@ case ucc:
     # good, but Lmod cannot take it back) (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c
     # and contrib/ucc.conf)
     set _xccl_names = ($_xccl_names UCC_CONFIG_FILE); set _xccl_values = ($_xccl_values:q '=/dev/null')
-    # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this); excluding
-    # needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
+    # without it UCC may pick NCCL or RCCL on its own (the blog unloads the NCCL module for this); excluding
+    # needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
     set _xccl_names = ($_xccl_names UCC_TLS); set _xccl_values = ($_xccl_values:q '=^nccl,rccl')
     breaksw
 case ucc-ccl:
@@ -45,12 +45,11 @@ case ucc-ccl:
     # sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
     set _xccl_names = ($_xccl_names UCC_CONFIG_FILE); set _xccl_values = ($_xccl_values:q '=/dev/null')
     # UCC scores its CUDA transport (40) and may score UCP over NCCL (20) (JSC blog, "MPI, UCC and NCCL on
-    # JUWELS Booster" (first seed))
+    # JUWELS Booster")
     set _xccl_names = ($_xccl_names UCC_TL_NCCL_TUNE); set _xccl_values = ($_xccl_values:q '=allreduce:cuda:inf#bcast:cuda:inf#reduce:cuda:inf#reduce_scatter:cuda:inf#allgather:cuda:inf#allgatherv:cuda:inf#alltoall:cuda:inf#alltoallv:cuda:inf#gather:cuda:inf#gatherv:cuda:inf#scatter:cuda:inf#scatterv:cuda:inf')
     breaksw
 case mpi:
-    # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first
-    # seed))
+    # plain Open MPI, the baseline of JSC's blog (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
     set _xccl_names = ($_xccl_names OMPI_MCA_coll_ucc_enable); set _xccl_values = ($_xccl_values:q '=0')
     breaksw
 endsw

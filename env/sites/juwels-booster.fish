@@ -10,6 +10,15 @@ test -z "$_xccl_refused"; and _xccl_begin
 # pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
 # easyconfigs, Golden_Repo of the branches 2023 and 2025)
 _xccl_set OMPI_MCA_pml 'ucx'
+# the process manager of JSC's Open MPI; JSC's OpenMPI-settings choose the same (JSC easyconfigs, Golden_Repo
+# of the branches 2023 and 2025)
+_xccl_set SLURM_MPI_TYPE 'pspmix'
+# UCX carries messages; a second library on the same adapters takes memory and time (JSC easyconfigs,
+# Golden_Repo of the branches 2023 and 2025)
+_xccl_set OMPI_MCA_btl '^uct,openib'
+# one-sided communication goes through UCX as well (JSC easyconfigs, Golden_Repo of the branches 2023 and
+# 2025)
+_xccl_set OMPI_MCA_osc '^rdma'
 switch $_xccl_route
     case xccl
         # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can
@@ -26,8 +35,8 @@ switch $_xccl_route
         # as good, but Lmod cannot take it back) (UCC sources, src/core/ucc_constructor.c,
         # src/components/cl/ucc_cl.c and contrib/ucc.conf)
         _xccl_set UCC_CONFIG_FILE '/dev/null'
-        # without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this);
-        # excluding needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
+        # without it UCC may pick NCCL or RCCL on its own (the blog unloads the NCCL module for this);
+        # excluding needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
         _xccl_set UCC_TLS '^nccl,rccl'
     case ucc-ccl
         # UCC is off by default in Open MPI (Open MPI pull request 9009)
@@ -40,10 +49,9 @@ switch $_xccl_route
         # (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c and contrib/ucc.conf)
         _xccl_set UCC_CONFIG_FILE '/dev/null'
         # UCC scores its CUDA transport (40) and may score UCP over NCCL (20) (JSC blog, "MPI, UCC and NCCL on
-        # JUWELS Booster" (first seed))
+        # JUWELS Booster")
         _xccl_set UCC_TL_NCCL_TUNE 'allreduce:cuda:inf#bcast:cuda:inf#reduce:cuda:inf#reduce_scatter:cuda:inf#allgather:cuda:inf#allgatherv:cuda:inf#alltoall:cuda:inf#alltoallv:cuda:inf#gather:cuda:inf#gatherv:cuda:inf#scatter:cuda:inf#scatterv:cuda:inf'
     case mpi
-        # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster"
-        # (first seed))
+        # plain Open MPI, the baseline of JSC's blog (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
         _xccl_set OMPI_MCA_coll_ucc_enable '0'
 end

@@ -27,8 +27,7 @@ xccl)
     _xccl_set OMPI_MCA_coll_ucc_enable '0'
     ;;
 mpi)
-    # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first
-    # seed))
+    # plain Open MPI, the baseline of JSC's blog (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
     _xccl_set OMPI_MCA_coll_ucc_enable '0'
     ;;
 esac

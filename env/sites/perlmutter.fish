@@ -19,7 +19,6 @@ switch $_xccl_route
         # deadlock (NCCL issues 195 and 1174)
         _xccl_set OMPI_MCA_coll_ucc_enable '0'
     case mpi
-        # plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster"
-        # (first seed))
+        # plain Open MPI, the baseline of JSC's blog (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
         _xccl_set OMPI_MCA_coll_ucc_enable '0'
 end

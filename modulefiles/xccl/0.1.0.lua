@@ -15,8 +15,8 @@ To compare routes:
     module load xccl-route/ucc-ccl   MPI, UCC, NCCL or RCCL
 
 module load xccl-auto preloads the interposer into every program of the shell, so that no xccl-run is needed.
-Sites: alps, dgx-a100, dgx-h100, frontier, generic-amd, generic-nvidia, jupiter, juwels-booster, lumi-g,
-perlmutter, sim.
+Sites: alps, dgx-a100, dgx-h100, frontier, generic-amd, generic-nvidia, isambard-ai, jupiter, jureca-dc,
+juwels-booster, lumi-g, perlmutter, sim.
 ]])
 whatis("Name: xccl")
 whatis("Version: 0.1.0")
@@ -35,7 +35,9 @@ local sites = {
    "frontier",
    "generic-amd",
    "generic-nvidia",
+   "isambard-ai",
    "jupiter",
+   "jureca-dc",
    "juwels-booster",
    "lumi-g",
    "perlmutter",
@@ -54,19 +56,25 @@ local detectors = { -- tried in this order: kind, what to look at, patterns, sit
    {"env", "CLUSTER_NAME", "^santis$", "alps"},
    {"env", "LMOD_SYSTEM_NAME", "^frontier$", "frontier"},
    {"env", "LMOD_SYSTEM_NAME", "^jupiter$", "jupiter"},
+   {"env", "LMOD_SYSTEM_NAME", "^jurecadc$", "jureca-dc"},
    {"env", "LMOD_SYSTEM_NAME", "^juwelsbooster$", "juwels-booster"},
    {"env", "NERSC_HOST", "^perlmutter$", "perlmutter"},
    {"env", "SYSTEMNAME", "^jupiter$", "jupiter"},
+   {"env", "SYSTEMNAME", "^jurecadc$", "jureca-dc"},
    {"env", "SYSTEMNAME", "^juwelsbooster$", "juwels-booster"},
    {"env", "SLURM_CLUSTER_NAME", "^daint$", "alps"},
    {"env", "SLURM_CLUSTER_NAME", "^clariden$", "alps"},
    {"env", "SLURM_CLUSTER_NAME", "^santis$", "alps"},
    {"env", "SLURM_CLUSTER_NAME", "^frontier$", "frontier"},
+   {"env", "SLURM_CLUSTER_NAME", "^isambard%-ai.*$", "isambard-ai"},
+   {"env", "SLURM_CLUSTER_NAME", "^aip[12]$", "isambard-ai"},
    {"env", "SLURM_CLUSTER_NAME", "^jupiter$", "jupiter"},
+   {"env", "SLURM_CLUSTER_NAME", "^jurecadc$", "jureca-dc"},
    {"env", "SLURM_CLUSTER_NAME", "^juwelsbooster$", "juwels-booster"},
    {"env", "SLURM_CLUSTER_NAME", "^lumi$", "lumi-g"},
    {"env", "SLURM_CLUSTER_NAME", "^perlmutter$", "perlmutter"},
    {"file", "/etc/FZJ/systemname", "^jupiter$", "jupiter"},
+   {"file", "/etc/FZJ/systemname", "^jurecadc$", "jureca-dc"},
    {"file", "/etc/FZJ/systemname", "^juwelsbooster$", "juwels-booster"},
    {"env", "SLURMD_NODENAME", "^frontier[0-9].*$", "frontier"},
    {"file", "/proc/sys/kernel/hostname", "^frontier[0-9].*$", "frontier"},

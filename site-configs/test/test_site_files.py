@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Site files, their validator, and what is rendered from them."""
 
+import ast
+import datetime
 import json
 import re
 import shutil
@@ -8,8 +10,9 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from site_tree import TOP
-from xccl_sites.check import check_all, check_site, cpu_list
+from xccl_sites.check import age_warnings, check_all, check_site, cpu_list
 from xccl_sites.load import Fault, read_yaml
 
 CONFIGS = TOP / "site-configs"
@@ -119,6 +122,27 @@ PLANTED = [
     ("sim", "  runtime:\n", "  idle:\n    title: x\n  runtime:\n", "is named by no fact"),
     ("sim", "- {gpu: 3, numa: auto", "- {gpu: x, numa: auto", "allowed: a value of type integer"),
     ("sim", "variables: []", "variables: [", "is not YAML"),
+    (
+        "frontier",
+        "cores: 41-47",
+        "cores: 47-41",
+        "the range 47-41 runs backwards; allowed: low-high",
+    ),
+    ("frontier", "title: Frontier", 'title: Fron"tier', "without quotes"),
+    ("frontier", "title: Frontier", 'title: "Frontier\\n"', "holds a line break"),
+    ("frontier", 'value: "131072"', 'value: "131072\\n"', "holds a line break"),
+    ("frontier", "name: frontier", "name: front\x01ier", "is not YAML"),
+    ("frontier", "name: frontier", "name: !!python/name:os.system x", "is not YAML"),
+    ("frontier", "name: frontier", "name: !!int x", "is not YAML"),
+    ("frontier", "links:\n", "links: &a\n    - *a\n", "alias '*a'"),
+    ("frontier", "detect:\n", "detect:\n  ? [x]\n  : y\n", "found unhashable key"),
+    (
+        "frontier",
+        'MPICH_GPU_SUPPORT_ENABLED\n    value: "1"',
+        'MPICH_GPU_SUPPORT_ENABLED\n    value: "0"',
+        "switches GPU awareness off for every program of the shell",
+    ),
+    ("frontier", "maintainer: ", "maintained: ", "'maintainer' is missing"),
 ]
 
 
@@ -146,6 +170,28 @@ def test_the_line_is_that_of_the_error(routes, tmp_path):
     assert f"site.yaml:{at + 1}: hardware.gpu.vendor: 'imaginary' is not allowed" in fault
 
 
+def test_old_facts_are_warned_of(routes):
+    site = check_site(CONFIGS / "frontier/site.yaml", routes)[0]
+    checked = datetime.date.fromisoformat(site["checked"])
+    year = datetime.timedelta(days=365)
+    assert list(age_warnings([site], checked + year)) == []
+    (warning,) = age_warnings([site], checked + year + datetime.timedelta(days=1))
+    assert "frontier: its facts were last checked on" in warning
+    assert site["maintainer"] in warning
+
+
+def test_no_site_switches_gpus_off_for_the_shell():
+    """What xccl-run may set for one launch reaches no module and no script."""
+    files = [*TOP.glob("env/sites/*"), *TOP.glob("modulefiles/**/*.lua")]
+    files += TOP.glob("easyconfigs/settings/*/*.eb")
+    assert len(files) > 80
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"MPICH_GPU_SUPPORT_ENABLED\W+0", text), file
+    launch = (CONFIGS / "alps/launch.env").read_text(encoding="utf-8")
+    assert "any - MPICH_GPU_SUPPORT_ENABLED 0" in launch
+
+
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(Fault, match="cannot be read"):
         read_yaml(tmp_path / "none.yaml")
@@ -166,7 +212,7 @@ def test_a_wrong_routes_file_is_named(tmp_path):
 
 def copy_tree(folder):
     """What the renderer reads and writes, to be changed at will."""
-    for name in ("site-configs", "env", "modulefiles", "docs/sites"):
+    for name in ("site-configs", "env", "modulefiles", "docs/sites", "spack-repo/spack_repo"):
         shutil.copytree(TOP / name, folder / name, symlinks=True)
     (folder / "libxccl").mkdir()
     shutil.copy(TOP / "libxccl/VERSION", folder / "libxccl/VERSION")
@@ -184,7 +230,7 @@ def test_what_is_committed_is_what_is_rendered():
         ("edit", "-_xccl_set MPICH_GPU_SUPPORT_ENABLED '0'"),
         ("remove", "env/sites/frontier.sh"),
         ("leave", "env/sites/atlantis.sh: made from nothing any more"),
-        ("yaml", "+_xccl_set MPICH_GPU_SUPPORT_ENABLED '0'"),
+        ("yaml", "+    _xccl_set NCCL_CROSS_NIC '0'"),
         ("version", "modulefiles/xccl/9.9.9.lua (rendered)"),
     ],
 )
@@ -203,7 +249,7 @@ def test_check_finds_every_difference(change, told, tmp_path):
         (tree / "libxccl/VERSION").write_text("9.9.9\n", encoding="utf-8")
     else:
         site = tree / "site-configs/frontier/site.yaml"
-        old = 'MPICH_GPU_SUPPORT_ENABLED\n    value: "1"'
+        old = 'NCCL_CROSS_NIC\n    value: "1"'
         new = old.replace('"1"', '"0"')
         site.write_text(site.read_text().replace(old, new), encoding="utf-8")
     done = run(RENDER, "--check", "--root", tree)
@@ -233,10 +279,39 @@ def test_a_new_site_is_one_folder(tmp_path):
     ):
         assert (tree / path).is_file(), path
     assert "atl*" in (tree / "env/sites/detect.sh").read_text(encoding="utf-8")
+    recipe = (tree / "spack-repo/spack_repo/xccl/packages/xccl/package.py").read_text()
+    listed = ast.parse(
+        recipe[recipe.index("SITES = (") : recipe.index(")\n", recipe.index("SITES = ("))] + ")"
+    )
+    assert "atlantis" in ast.literal_eval(listed.body[0].value), "Spack refuses site=atlantis"
+
+
+def test_spack_is_told_of_an_mpi_only_where_the_site_fixes_one():
+    for site in SITES:
+        facts = read_yaml(CONFIGS / site / "site.yaml")[0]
+        text = (CONFIGS / site / "spack/packages.yaml").read_text(encoding="utf-8")
+        packages = yaml.safe_load(text)["packages"]
+        assert isinstance(packages, dict), site
+        provider = packages.get("all", {}).get("providers", {}).get("mpi")
+        wanted = {"openmpi": ["openmpi"], "mpich": ["cray-mpich"], "any": None}
+        assert provider == wanted[facts["mpi"]["family"]], site
+        modules = yaml.safe_load((CONFIGS / site / "spack/modules.yaml").read_text())
+        paths = modules["modules"]["default"]["lmod"]["xccl"]["environment"]["append_path"]
+        assert paths == {"MODULEPATH": "{prefix}/share/xccl/packaged"}
+
+
+def test_quick_starts_and_jobs_say_how_many():
+    for site in SITES:
+        page = (TOP / f"docs/sites/{site}.md").read_text(encoding="utf-8")
+        assert re.search(r"^srun -N 2 -n \d+ .*xccl-run \./app$", page, re.M), site
+        for job in (CONFIGS / site / "jobs").glob("*.sbatch"):
+            text = job.read_text(encoding="utf-8")
+            assert "#SBATCH --nodes=" in text
+            assert "#SBATCH --ntasks-per-node=" in text
 
 
 def test_every_rendered_file_says_from_what():
-    sys_files = [*TOP.glob("env/sites/*"), *TOP.glob("modulefiles/*/*.lua")]
+    sys_files = [*TOP.glob("env/sites/*"), *TOP.glob("modulefiles/**/*.lua")]
     sys_files += [*CONFIGS.glob("*/jobs/*"), *CONFIGS.glob("*/*.map"), *CONFIGS.glob("*/*.env")]
     assert len(sys_files) > 60
     for file in sys_files:

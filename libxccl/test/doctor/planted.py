@@ -404,6 +404,13 @@ FAULTS = [
         env(HSA_FORCE_FINE_GRAIN_PCIE="0"),
         env(HSA_FORCE_FINE_GRAIN_PCIE="0", LOADEDMODULES="rccl-net-plugin/1.0"),
     ),
+    *planted(
+        "site-old",
+        "frontier",
+        env(SOURCE_DATE_EPOCH="1900000000"),
+        env(SOURCE_DATE_EPOCH="1800000000"),
+        "install a newer xccl",
+    ),
     *planted("site-mpi", "frontier", openmpi_found, nothing, "the site's MPI"),
     # logs
     *planted("log-silent", "dgx-a100", log(""), log("xccl[0] info: hello\n"), "NCCL_DEBUG=INFO"),

@@ -20,6 +20,9 @@ def seen(ended):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
+        (["--rout", "mpi", "true"], 2, ["did you mean '--route'?"]),
+        (["--explian"], 2, ["did you mean '--explain'?"]),
+        (["--route", "ucc-ccl", "true"], 2, ["module xccl-route/ucc-ccl", "--route ucc-ccl"]),
         (["--nope", "true"], 2, ["--nope", "--route", "--sim", "--explain"]),
         (["--route", "fast", "true"], 2, ["fast", "xccl, mpi"]),
         (["--route=", "true"], 2, ["--route", "xccl, mpi"]),
@@ -29,6 +32,8 @@ def seen(ended):
         (["--sim", "cuda:0", "true"], 2, ["'0'", "cuda:4"]),
         (["--sim", "rocm:", "true"], 2, ["rocm:4"]),
         (["--sim", "cuda:4x", "true"], 2, ["'4x'"]),
+        (["--sim", "cuda:65", "true"], 2, ["'65'", "1 to 64"]),
+        (["--sim", "cuda:300", "true"], 2, ["'300'", "1 to 64"]),
         ([], 2, ["no command"]),
         (["--"], 2, ["no command"]),
         (["no-such-program"], 127, ["no-such-program", "PATH"]),
@@ -83,6 +88,21 @@ def test_nesting_adds_nothing(stage):
     twice = seen(stage.run(run, "--sim", "cuda:2", run, "--sim", "cuda:2", "env", "-0"))
     assert once["LD_PRELOAD"] == twice["LD_PRELOAD"]
     assert once["LD_LIBRARY_PATH"] == twice["LD_LIBRARY_PATH"]
+
+
+def test_the_variable_asks_for_the_simulation(stage):
+    """As in the job file of the site sim: no option is needed there."""
+    run = stage.bin / "xccl-run"
+    variables = seen(stage.run(run, "env", "-0", env={"XCCL_SIM": "cuda:4"}))
+    assert variables["LD_LIBRARY_PATH"].split(":")[0] == f"{stage.lib}/xccl/sim/cuda"
+    assert variables["XCCL_SIM"] == "cuda:4"
+    ended = stage.run(run, "true", env={"XCCL_SIM": "cuda:300"})
+    assert ended.status == 2
+    assert "XCCL_SIM: invalid number of devices '300'" in ended.err
+    variables = seen(stage.run(run, "--sim", "rocm:2", "env", "-0", env={"XCCL_SIM": "cuda:4"}))
+    assert variables["XCCL_SIM"] == "rocm:2"
+    assert stage.run(run, "-V").good().out == stage.run(run, "--version").good().out
+    assert stage.run(run, "-h").good().out == stage.run(run, "--help").good().out
 
 
 def test_route_and_simulation(stage):

@@ -23,6 +23,5 @@ if mode() == "load" then
 end
 
 pushenv("XCCL_ROUTE", "mpi")
--- plain Open MPI, the baseline of the first seed (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first
--- seed))
+-- plain Open MPI, the baseline of JSC's blog (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
 pushenv("OMPI_MCA_coll_ucc_enable", "0")

@@ -28,7 +28,9 @@ local library_of = { -- site, vendor library
    ["frontier"] = "rccl",
    ["generic-amd"] = "rccl",
    ["generic-nvidia"] = "nccl",
+   ["isambard-ai"] = "nccl",
    ["jupiter"] = "nccl",
+   ["jureca-dc"] = "nccl",
    ["juwels-booster"] = "nccl",
    ["lumi-g"] = "rccl",
    ["perlmutter"] = "nccl",
@@ -39,6 +41,7 @@ if mode() == "load" then
    local refused = {
       ["alps"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
       ["frontier"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
+      ["isambard-ai"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
       ["lumi-g"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
       ["perlmutter"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
    }
@@ -73,7 +76,7 @@ end
 setenv("_XCCL_ROUTE_CCL", library or "nccl")
 if library == "nccl" then
    -- UCC scores its CUDA transport (40) and may score UCP over NCCL (20) (JSC blog, "MPI, UCC and NCCL on
-   -- JUWELS Booster" (first seed))
+   -- JUWELS Booster")
    pushenv("UCC_TL_NCCL_TUNE",
            "allreduce:cuda:inf#bcast:cuda:inf#reduce:cuda:inf#reduce_scatter:cuda:inf#allgather:cuda:inf#allgatherv:cuda:inf#alltoall:cuda:inf#alltoallv:cuda:inf#gather:cuda:inf#gatherv:cuda:inf#scatter:cuda:inf#scatterv:cuda:inf")
 end

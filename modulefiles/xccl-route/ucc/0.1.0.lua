@@ -26,6 +26,7 @@ if mode() == "load" then
    local refused = {
       ["alps"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
       ["frontier"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
+      ["isambard-ai"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
       ["lumi-g"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
       ["perlmutter"] = "UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either",
    }
@@ -52,6 +53,6 @@ pushenv("OMPI_MCA_coll_hcoll_enable", "0")
 -- good, but Lmod cannot take it back) (UCC sources, src/core/ucc_constructor.c, src/components/cl/ucc_cl.c
 -- and contrib/ucc.conf)
 pushenv("UCC_CONFIG_FILE", "/dev/null")
--- without it UCC may pick NCCL or RCCL on its own (the seed unloaded the NCCL module for this); excluding
--- needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster" (first seed))
+-- without it UCC may pick NCCL or RCCL on its own (the blog unloads the NCCL module for this); excluding
+-- needs UCC 1.1 (JSC blog, "MPI, UCC and NCCL on JUWELS Booster")
 pushenv("UCC_TLS", "^nccl,rccl")

@@ -2,7 +2,7 @@
 -- Rendered by site-configs/tools/render from site-configs/alps/site.yaml; do not edit.
 help([[
 Alps (GH200 clusters) (CSCS) for xccl: MPI family mpich over ofi, vendor library nccl.
-Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+Facts last checked on 2026-11-21. Maintainer: the xccl project, from public documents (one at the site is wanted). Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/alps")
 whatis("Version: 0.1.0")
@@ -36,12 +36,11 @@ if mode() == "load" then
 end
 
 pushenv("XCCL_SITE", "alps")
--- NCCL beside GPU-aware Cray MPICH in flight can deadlock; xccl stages what MPI must carry (CSCS
--- documentation, NCCL)
-pushenv("MPICH_GPU_SUPPORT_ENABLED", "0")
 -- rings stay on one port; faster than 1 with Slingshot host software 13.1 (CSCS documentation, daint, change
 -- log of 2026-06-17 (container engine default, SHS 13.1.0))
 pushenv("NCCL_CROSS_NIC", "0")
+-- GPU and port talk directly when they share a host bridge (CSCS documentation, NCCL)
+pushenv("NCCL_NET_GDR_LEVEL", "PHB")
 -- no detour through another GPU's port (CSCS documentation, daint, change log of 2026-06-17 (container engine
 -- default, SHS 13.1.0))
 pushenv("NCCL_PXN_DISABLE", "1")

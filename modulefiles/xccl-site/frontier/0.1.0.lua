@@ -2,7 +2,7 @@
 -- Rendered by site-configs/tools/render from site-configs/frontier/site.yaml; do not edit.
 help([[
 Frontier (Oak Ridge Leadership Computing Facility) for xccl: MPI family mpich over ofi, vendor library rccl.
-Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+Facts last checked on 2026-11-21. Maintainer: the xccl project, from public documents (one at the site is wanted). Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/frontier")
 whatis("Version: 0.1.0")

@@ -2,7 +2,7 @@
 -- Rendered by site-configs/tools/render from site-configs/generic-nvidia/site.yaml; do not edit.
 help([[
 Any machine with NVIDIA GPUs (any) for xccl: MPI family any over any, vendor library nccl.
-Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+Facts last checked on 2026-11-21. Maintainer: the xccl project. Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/generic-nvidia")
 whatis("Version: 0.1.0")

@@ -2,7 +2,7 @@
 -- Rendered by site-configs/tools/render from site-configs/jupiter/site.yaml; do not edit.
 help([[
 JUPITER Booster (Jülich Supercomputing Centre) for xccl: MPI family openmpi over ucx, vendor library nccl.
-Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+Facts last checked on 2026-11-21. Maintainer: the xccl project, from public documents (one at the site is wanted). Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/jupiter")
 whatis("Version: 0.1.0")

@@ -2,7 +2,7 @@
 -- Rendered by site-configs/tools/render from site-configs/juwels-booster/site.yaml; do not edit.
 help([[
 JUWELS Booster (Jülich Supercomputing Centre) for xccl: MPI family openmpi over ucx, vendor library nccl.
-Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+Facts last checked on 2026-11-21. Maintainer: the xccl project, from public documents (one at the site is wanted). Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/juwels-booster")
 whatis("Version: 0.1.0")
@@ -39,3 +39,12 @@ pushenv("XCCL_SITE", "juwels-booster")
 -- pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
 -- easyconfigs, Golden_Repo of the branches 2023 and 2025)
 pushenv("OMPI_MCA_pml", "ucx")
+-- the process manager of JSC's Open MPI; JSC's OpenMPI-settings choose the same (JSC easyconfigs, Golden_Repo
+-- of the branches 2023 and 2025)
+pushenv("SLURM_MPI_TYPE", "pspmix")
+-- UCX carries messages; a second library on the same adapters takes memory and time (JSC easyconfigs,
+-- Golden_Repo of the branches 2023 and 2025)
+pushenv("OMPI_MCA_btl", "^uct,openib")
+-- one-sided communication goes through UCX as well (JSC easyconfigs, Golden_Repo of the branches 2023 and
+-- 2025)
+pushenv("OMPI_MCA_osc", "^rdma")

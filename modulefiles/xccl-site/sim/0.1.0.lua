@@ -2,7 +2,7 @@
 -- Rendered by site-configs/tools/render from site-configs/sim/site.yaml; do not edit.
 help([[
 Simulated accelerators (any) for xccl: MPI family any over any, vendor library nccl.
-Facts last checked on 2026-11-21. Loaded by "module load xccl" where it is detected.
+Facts last checked on 2026-11-21. Maintainer: the xccl project. Loaded by "module load xccl" where it is detected.
 ]])
 whatis("Name: xccl-site/sim")
 whatis("Version: 0.1.0")

@@ -8,19 +8,50 @@ from pathlib import Path
 
 import jsonschema
 
+from . import model
 from .load import Fault, read_yaml, where_text
 
+MAX_AGE = 365  # days after which a site's facts want a look
 SCHEMAS = Path(__file__).resolve().parents[2] / "schema"
 
 
 def cpu_list(text):
-    """'0-3,8' as {0, 1, 2, 3, 8}; 'auto' as the empty set."""
+    """'0-3,8' as {0, 1, 2, 3, 8}; 'auto' as the empty set. Raises ValueError for a range that runs backwards."""
     cpus = set()
     if text != "auto":
         for part in text.split(","):
             low, _, high = part.partition("-")
+            if int(high or low) < int(low):
+                raise ValueError(f"the range {part} runs backwards")
             cpus.update(range(int(low), int(high or low) + 1))
     return cpus
+
+
+def control_faults(file, value, lines, path=()):
+    """Faults of text with a line break or another control character, which no rendered file can hold."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from control_faults(file, str(key), lines, path)
+            yield from control_faults(file, inner, lines, (*path, key))
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from control_faults(file, inner, lines, (*path, i))
+    elif isinstance(value, str) and any(ord(char) < 32 or ord(char) == 127 for char in value):
+        text = (
+            f"{value!r} holds a line break or another control character; allowed: one line of text"
+        )
+        yield Fault(file, lines.get(path, 0), where_text(path), text)
+
+
+def age_warnings(sites, today):
+    """Sentences on sites whose facts nobody has compared with their sources for a year."""
+    for site in sites:
+        days = (today - datetime.date.fromisoformat(site["checked"])).days
+        if days > MAX_AGE:
+            yield (
+                f"{site['name']}: its facts were last checked on {site['checked']}, {days} days ago; "
+                f"maintainer: {site['maintainer']}"
+            )
 
 
 def _allowed(error):
@@ -183,7 +214,11 @@ class _Site:
     def rank_cpus(self, path, i, rank, taken):
         node = self.site["hardware"]["node"]
         count, threads = node.get("cores", 0), node.get("cores", 0) * node.get("smt", 1)
-        cores, siblings = cpu_list(rank["cores"]), cpu_list(rank["siblings"])
+        try:
+            cores, siblings = cpu_list(rank["cores"]), cpu_list(rank["siblings"])
+        except ValueError as error:
+            self.fault(path, f"{error}; allowed: low-high")
+            return
         for cpu in sorted(cores | siblings):
             if cpu in taken:
                 self.fault(path, f"CPU {cpu} belongs to rank {taken[cpu]} already")
@@ -215,6 +250,12 @@ class _Site:
             if name in of_routes:
                 self.fault(
                     [*path, "name"], f"'{name}' belongs to the routes (site-configs/routes.yaml)"
+                )
+            if scope == "shell" and model.switches_gpus_off(variable):
+                self.fault(
+                    path,
+                    f"'{name}={variable['value']}' switches GPU awareness off for every program of the "
+                    "shell, also for those that xccl does not serve; allowed: scope: launch",
                 )
             if name.startswith("XCCL_"):
                 self.fault(
@@ -294,6 +335,7 @@ def check_site(file, routes):
     except Fault as fault:
         return None, [fault]
     faults = list(schema_faults(file, site, lines, "site.schema.json"))
+    faults += control_faults(file, site, lines)
     return site, faults or _Site(file, site, lines, routes).run()
 
 

@@ -52,6 +52,14 @@ def _lines(node, path, lines, faults, file):
             _lines(value, (*path, i), lines, faults, file)
 
 
+def _refuse_aliases(text, file):
+    """An alias may name what holds it, without end; a file of facts needs none."""
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            line = event.start_mark.line + 1
+            raise Fault(file, line, "", f"alias '*{event.anchor}': write the value out instead")
+
+
 def read_yaml(file):
     """Return (value, {path: line}); raise Fault when @p file is no YAML or repeats a key."""
     try:
@@ -60,11 +68,16 @@ def read_yaml(file):
         raise Fault(file, 0, "", f"cannot be read: {error}") from error
     try:
         node = yaml.compose(text, Loader=_Loader)
+        _refuse_aliases(text, file)
         value = yaml.load(text, Loader=_Loader)  # a SafeLoader: builds plain values only
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = mark.line + 1 if mark else 0
         raise Fault(file, line, "", f"is not YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # control characters, wrong tags
+        reason = " ".join(str(error).split())
+        line = text[: getattr(error, "position", 0)].count("\n") + 1
+        raise Fault(file, line, "", f"is not YAML: {reason}") from error
     if not isinstance(value, dict):
         raise Fault(file, 1, "", "must be a mapping of keys to values")
     lines, faults = {}, []

@@ -40,6 +40,24 @@ def launch_variables(site):
     return list(_applied(site, "launch"))
 
 
+# Values that make an MPI blind to device memory.
+GPUS_OFF = {
+    "MPICH_GPU_SUPPORT_ENABLED": ("0",),
+    "MPIR_CVAR_ENABLE_GPU": ("0",),
+    "OMPI_MCA_opal_cuda_support": ("0", "false", "no"),
+    "OMPI_MCA_accelerator": ("null",),
+    "MV2_USE_CUDA": ("0",),
+    "MVP_ENABLE_GPU": ("0",),
+    "I_MPI_OFFLOAD": ("0",),
+}
+
+
+def switches_gpus_off(variable):
+    """Only xccl-run may set it: xccl carries device memory for the programs that it serves, for no other."""
+    never = variable.get("apply", "always") == "never"
+    return not never and variable["value"] in GPUS_OFF.get(variable["name"], ())
+
+
 def refused(site):
     """{route: reason} of the routes that cannot work on @p site."""
     return {entry["route"]: entry["reason"] for entry in site.get("routes", {}).get("refused", [])}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What of a site Spack and EasyBuild need: the stack's variants, requirements, externals, module settings."""
 
+import re
+
 from . import model
 
 # Name in a site's software -> package of Spack; what is missing here is not Spack's to choose.
@@ -13,6 +15,27 @@ REQUIRED = {
     "aws-ofi-nccl": "aws-ofi-nccl",
 }
 ROCM_PARTS = ("hip", "hsa-rocr-dev", "llvm-amdgpu", "rocm-core")
+
+
+SITES = re.compile(
+    r"^# site-configs/tools/render writes this list:.*?^\)\n", re.MULTILINE | re.DOTALL
+)
+
+
+def with_sites(recipe, names):
+    """The text of xccl's recipe with SITES as the sites are; raises ValueError if the list has no mark."""
+    listed = "".join(f'    "{name}",\n' for name in names)
+    text = f"# site-configs/tools/render writes this list: one folder there is one site.\nSITES = (\n{listed})\n"
+    if not SITES.search(recipe):
+        raise ValueError("xccl's recipe has no list of sites that the renderer may write")
+    return SITES.sub(lambda _: text, recipe, count=1)
+
+
+def provider(site):
+    """Spack's package of the site's MPI; None where the site does not fix one."""
+    if site["mpi"]["family"] == "openmpi":
+        return "openmpi"
+    return "cray-mpich" if site["mpi"]["transport"] == "ofi" else None
 
 
 def gpu_variants(site):
@@ -85,7 +108,7 @@ def values(site, software):
     return {
         "software": software,
         "stack": stack(site),
-        "mpi": "openmpi" if site["mpi"]["family"] == "openmpi" else "cray-mpich",
+        "mpi": provider(site),
         "requirements": requirements(site, software),
         "externals": externals(site, software),
         "infiniband": infiniband(site),

@@ -127,7 +127,11 @@ class _Out:
             "shell": model.shell_variables(site),
             "groups": _by_guard(model.shell_variables(site)),
             "launch": model.launch_variables(site),
-            "launch_many": [v for v in model.launch_variables(site) if v.get("nodes") != "one"],
+            "launch_many": [
+                v
+                for v in model.launch_variables(site)
+                if v.get("nodes") != "one" and not model.switches_gpus_off(v)
+            ],
             "guard": next(
                 (v["unless_module"] for v in model.launch_variables(site) if "unless_module" in v),
                 "",
@@ -187,6 +191,10 @@ def render_all(root, routes, sites):
         )
     for site in sites:
         out.site(routes, site)
+    recipe = "spack-repo/spack_repo/xccl/packages/xccl/package.py"
+    if (root / recipe).is_file():
+        text = (root / recipe).read_text(encoding="utf-8")
+        out.files[recipe] = packaging.with_sites(text, [site["name"] for site in sites])
     out.add("docs/sites/index.md", "index.md.j2")
     out.add("docs/sites/routes.md", "routes.md.j2")
     return out.files

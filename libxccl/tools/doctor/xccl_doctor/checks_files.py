@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Findings that libraries, sysfs and limits show. Every check: facts to findings."""
 
+import datetime
 import os
 
 from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
@@ -144,6 +145,22 @@ def check_site(facts):
             yield finding("site-nic", site=site["name"], gpu=gpu, nic=nic, found=", ".join(names))
 
 
+MAX_AGE = 365  # days
+
+
+def check_site_age(facts):
+    """What nobody has looked at for a year may be wrong by now."""
+    checked = (facts.site or {}).get("checked")
+    if checked is None:
+        return
+    days = (facts.today - datetime.datetime.strptime(checked, "%Y-%m-%d")).days
+    if days > MAX_AGE:
+        maintainer = facts.site.get("maintainer", "nobody")
+        yield finding(
+            "site-old", site=facts.site["name"], date=checked, days=days, maintainer=maintainer
+        )
+
+
 FAMILY = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
@@ -194,6 +211,7 @@ CHECKS = (
     check_ucc_files,
     check_site,
     check_site_mpi,
+    check_site_age,
     check_no_gpu,
     check_ports,
     check_limits,

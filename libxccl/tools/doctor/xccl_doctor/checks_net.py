@@ -63,7 +63,8 @@ def given(facts, name, default):
     module = (site or {}).get("plugin", {}).get("module")
     if module and is_loaded(facts.env, module):
         return None  # the module decides, and a job that loads it has what it sets
-    if site and not site["name"].startswith("generic") and site_value(facts, name, None) is None:
+    applied = [v["name"] for v in site["variables"] if v.get("apply") != "never"] if site else []
+    if site and not site["name"].startswith("generic") and name not in applied:
         return None
     return default
 

@@ -2,12 +2,14 @@
 
 """Facts of this machine, environment and installation. Reads only; starts nothing but ldconfig."""
 
+import datetime
 import fnmatch
 import glob
 import json
 import os
 import re
 import subprocess
+import time
 from types import SimpleNamespace
 
 from . import launchers, libraries
@@ -210,6 +212,8 @@ def collect(options):
     env, root = dict(options.env), options.sysroot
     facts = SimpleNamespace(env=env, root=root, prefix=options.prefix, libdir=options.libdir)
     facts.sites = load_sites(options.prefix)
+    seconds = int(number(env.get("SOURCE_DATE_EPOCH")) or time.time())
+    facts.today = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
     facts.site_name = options.site or env.get("XCCL_SITE", "")
     facts.site = choose_site(facts.sites, facts.site_name, env, root)
     facts.route = options.route or env.get("XCCL_ROUTE") or "xccl"

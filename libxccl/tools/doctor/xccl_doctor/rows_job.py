@@ -24,6 +24,11 @@ TABLE = {
         "site {site} is described with {wanted}; the MPI found is {found} ({path})",
         "load the site's MPI, or have the site's maintainer describe this one as well",
     ),
+    "site-old": Row(
+        WARNING,
+        "the facts of site {site} were last compared with their sources on {date}, {days} days ago",
+        "have its maintainer look at them ({maintainer}), or install a newer xccl",
+    ),
     "site-variable": Row(
         WARNING,
         "{settings}: site {site} says otherwise ({reason})",

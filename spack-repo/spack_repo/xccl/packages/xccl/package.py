@@ -9,6 +9,7 @@ from spack_repo.builtin.build_systems.rocm import ROCmPackage
 
 from spack.package import *
 
+# site-configs/tools/render writes this list: one folder there is one site.
 SITES = (
     "alps",
     "dgx-a100",
@@ -16,7 +17,9 @@ SITES = (
     "frontier",
     "generic-amd",
     "generic-nvidia",
+    "isambard-ai",
     "jupiter",
+    "jureca-dc",
     "juwels-booster",
     "lumi-g",
     "perlmutter",

@@ -1,0 +1,53 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/isambard-ai/site.yaml; do not edit.
+help([[
+Isambard-AI (Bristol Centre for Supercomputing) for xccl: MPI family mpich over ofi, vendor library nccl.
+Facts last checked on 2026-11-22. Maintainer: the xccl project, from public documents (one at the site is wanted). Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/isambard-ai")
+whatis("Version: 0.1.0")
+whatis("Category: settings")
+whatis("Keywords: xccl, Isambard-AI")
+whatis("Description: settings of xccl for Isambard-AI")
+family("xccl_site")
+
+if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
+if mode() == "load" then
+   if not (isloaded("cray-mpich")) then
+      LmodWarning("xccl: MPI is not loaded yet (cray-mpich); before you run, load it, for example\n    module load PrgEnv-gnu cray-mpich")
+   end
+   if isloaded("xccl-route/ucc") then
+      LmodError("route ucc cannot work on Isambard-AI: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   if isloaded("xccl-route/ucc-ccl") then
+      LmodError("route ucc-ccl cannot work on Isambard-AI: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
+   end
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "nccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", Isambard-AI has nccl;\n" ..
+                "unload the route first:\n    module unload xccl-route/ucc-ccl")
+   end
+end
+
+pushenv("XCCL_SITE", "isambard-ai")
+-- the bootstrap must not run over the management network (BriCS documentation, NCCL guide, env_vars.sh)
+pushenv("NCCL_SOCKET_IFNAME", "hsn")
+-- GPU and port talk directly when they share a host bridge (BriCS documentation, NCCL guide, env_vars.sh)
+pushenv("NCCL_NET_GDR_LEVEL", "PHB")
+-- rings may use different ports on different nodes (BriCS documentation, NCCL guide, env_vars.sh)
+pushenv("NCCL_CROSS_NIC", "1")
+-- one channel a port at least (BriCS documentation, NCCL guide, env_vars.sh)
+pushenv("NCCL_MIN_NCHANNELS", "4")
+-- small copies to the GPU by the CPU through GDRCopy (BriCS documentation, NCCL guide, env_vars.sh)
+pushenv("NCCL_GDRCOPY_ENABLE", "1")
+-- GH200 needs no flush after a receive into device memory (BriCS documentation, NCCL guide, env_vars.sh)
+pushenv("NCCL_NET_FORCE_FLUSH", "0")

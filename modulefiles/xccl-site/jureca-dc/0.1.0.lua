@@ -1,0 +1,49 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Rendered by site-configs/tools/render from site-configs/jureca-dc/site.yaml; do not edit.
+help([[
+JURECA-DC (GPU nodes) (Jülich Supercomputing Centre) for xccl: MPI family openmpi over ucx, vendor library nccl.
+Facts last checked on 2026-11-22. Maintainer: the xccl project, from public documents (one at the site is wanted). Loaded by "module load xccl" where it is detected.
+]])
+whatis("Name: xccl-site/jureca-dc")
+whatis("Version: 0.1.0")
+whatis("Category: settings")
+whatis("Keywords: xccl, JURECA-DC (GPU nodes)")
+whatis("Description: settings of xccl for JURECA-DC (GPU nodes)")
+family("xccl_site")
+
+if mode() == "load" then
+   -- the variables of another release may be others
+   for _, module in ipairs(loaded_modules()) do
+      local release = module.fullName:match("^xccl/(%d[%w.]*)")
+      if release and release ~= "0.1.0" then
+         LmodError(myModuleFullName() .. " is of another release than xccl/" .. release .. ", which is loaded; load its own:\n" ..
+                   "    module load " .. myModuleName() .. "/" .. release)
+      end
+   end
+end
+if mode() == "load" then
+   if not (isloaded("OpenMPI") or isloaded("ParaStationMPI") or isloaded("psmpi")) then
+      LmodWarning("xccl: MPI is not loaded yet (OpenMPI or ParaStationMPI or psmpi); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI")
+   end
+   if not (isloaded("NCCL")) then
+      LmodWarning("xccl: NCCL is not loaded yet (NCCL); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI NCCL")
+   end
+   local library = os.getenv("_XCCL_ROUTE_CCL")
+   if library and library ~= "nccl" then
+      LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", JURECA-DC (GPU nodes) has nccl;\n" ..
+                "unload the route first:\n    module unload xccl-route/ucc-ccl")
+   end
+end
+
+pushenv("XCCL_SITE", "jureca-dc")
+-- pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
+-- easyconfigs, Golden_Repo of the branch 2025)
+pushenv("OMPI_MCA_pml", "ucx")
+-- the process manager of JSC's Open MPI; JSC's OpenMPI-settings choose the same (JSC easyconfigs, Golden_Repo
+-- of the branch 2025)
+pushenv("SLURM_MPI_TYPE", "pspmix")
+-- UCX carries messages; a second library on the same adapters takes memory and time (JSC easyconfigs,
+-- Golden_Repo of the branch 2025)
+pushenv("OMPI_MCA_btl", "^uct,openib")
+-- one-sided communication goes through UCX as well (JSC easyconfigs, Golden_Repo of the branch 2025)
+pushenv("OMPI_MCA_osc", "^rdma")
