@@ -3,6 +3,7 @@
 #
 #   source env/xccl.csh [site] [--route xccl|ucc|ucc-ccl|mpi]
 #   source env/xccl.csh off
+#   source env/xccl.csh --list | --status | --help              sites and routes; what is on and what it set; this
 #   xccl_env ...                                                the same, from then on
 #
 # csh does not tell a script where a sourced file lies: set XCCL_ROOT first where the installation was moved. In a script
@@ -18,6 +19,7 @@ set _xccl_error = ""
 set _xccl_site = ""
 set _xccl_route = ""
 set _xccl_off = 0
+set _xccl_say = ""
 set _xccl_restore = 0
 set _xccl_begin = 0
 set _xccl_refused = ""
@@ -45,8 +47,14 @@ while ($_xccl_i <= $#_xccl_argv)
     case off:
         set _xccl_off = 1
         breaksw
+    case --list:
+    case --status:
+    case --help:
+    case -h:
+        set _xccl_say = $_xccl_argv[$_xccl_i]:q
+        breaksw
     case -*:
-        set _xccl_error = "unknown option '$_xccl_argv[$_xccl_i]'; usage: source xccl.csh [site] [--route xccl|ucc|ucc-ccl|mpi] | off"
+        set _xccl_error = "unknown option '$_xccl_argv[$_xccl_i]'; usage: source xccl.csh [site] [--route xccl|ucc|ucc-ccl|mpi] | off | --list | --status | --help"
         breaksw
     default:
         if ("$_xccl_site" != "") then
@@ -82,8 +90,40 @@ if ("$_xccl_error" == "" && ! $_xccl_off) then
     if ("$_xccl_dir" == "") set _xccl_error = "csh does not say where xccl.csh lies: set XCCL_ROOT to the prefix of the installation"
 endif
 
+# What is only said; nothing else is done then
+if ("$_xccl_error" == "" && "$_xccl_say" != "") then
+    switch ($_xccl_say:q)
+    case --list:
+        set _xccl_site = ""
+        source "$_xccl_dir/sites/detect.csh"
+        echo "sites: $_xccl_sites"
+        if ("$_xccl_site" == "") set _xccl_site = none
+        echo "recognised here: $_xccl_site"
+        echo "routes: xccl ucc ucc-ccl mpi"
+        breaksw
+    case --status:
+        if ($?_XCCL_ENV_ON) then
+            set _xccl_on = ($_XCCL_ENV_ON)
+            echo "xccl is on: site $_xccl_on[1], route $_xccl_on[2], in $_XCCL_ENV_ROOT"
+            foreach _xccl_item ($_XCCL_ENV_VARS)
+                set _xccl_name = $_xccl_item:s,:,/,
+                set _xccl_name = $_xccl_name:h
+                if ($_xccl_name !~ *PATH) eval 'echo "  '$_xccl_name'=$'$_xccl_name'"'
+            end
+        else
+            echo "xccl is off"
+        endif
+        breaksw
+    default:
+        echo "usage: source xccl.csh [site] [--route xccl|ucc|ucc-ccl|mpi]   switch on; the site is detected when not named"
+        echo "       source xccl.csh off                                     everything as it was before"
+        echo "       source xccl.csh --list | --status | --help              sites and routes; what is on and what it set; this"
+        echo "       xccl_env ...                                            the same, while it is on"
+    endsw
+endif
+
 # What is asked for
-if ("$_xccl_error" == "" && ! $_xccl_off) then
+if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
     if ("$_xccl_site" == "" && $?XCCL_SITE) then
         set _xccl_site = $XCCL_SITE:q
     endif
@@ -108,7 +148,7 @@ endif
 
 # The prefix of the installation
 set _xccl_root = ""
-if ("$_xccl_error" == "" && ! $_xccl_off) then
+if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
     if ("$_xccl_dir" =~ */share/xccl/env) then
         set _xccl_root = "$_xccl_dir:h"
         set _xccl_root = "$_xccl_root:h"
@@ -125,7 +165,7 @@ if ("$_xccl_error" == "" && ! $_xccl_off) then
 endif
 
 # What the site sets on this route
-if ("$_xccl_error" == "" && ! $_xccl_off) then
+if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
     set _xccl_begin = 1
     if ($?_XCCL_ENV_ON) then
         if ("$_XCCL_ENV_ON|$_XCCL_ENV_ROOT" == "$_xccl_site $_xccl_route|$_xccl_root") set _xccl_begin = 0
@@ -140,7 +180,7 @@ if ("$_xccl_error" == "" && ! $_xccl_off) then
 endif
 
 # Back to what was there before
-if ("$_xccl_error" == "" && ($_xccl_off || $_xccl_begin) && $?_XCCL_ENV_ON) then
+if ("$_xccl_say" == "" && "$_xccl_error" == "" && ($_xccl_off || $_xccl_begin) && $?_XCCL_ENV_ON) then
     set _xccl_restore = 1
 endif
 if ($_xccl_restore) then

@@ -3,6 +3,7 @@
 #
 #   source env/xccl.fish [site] [--route xccl|ucc|ucc-ccl|mpi]
 #   source env/xccl.fish off
+#   source env/xccl.fish --list | --status | --help              sites and routes; what is on and what it set; this
 #   xccl_env ...                                                 the same, from then on
 
 function _xccl_error
@@ -126,8 +127,10 @@ function _xccl_arguments
                 set -g _xccl_route (string replace -- --route= '' $argv[1])
             case off
                 set -g _xccl_off 1
+            case --list --status --help -h
+                set -g _xccl_say $argv[1]
             case '-*'
-                _xccl_error "unknown option '$argv[1]'; usage: source xccl.fish [site] [--route xccl|ucc|ucc-ccl|mpi] | off"
+                _xccl_error "unknown option '$argv[1]'; usage: source xccl.fish [site] [--route xccl|ucc|ucc-ccl|mpi] | off | --list | --status | --help"
                 return 1
             case '*'
                 if set -q _xccl_site
@@ -180,8 +183,40 @@ function _xccl_find_root
     return 1
 end
 
+function _xccl_tell
+    switch $_xccl_say
+        case --list
+            source $_xccl_dir/sites/detect.fish
+            set -e _xccl_site
+            _xccl_detect
+            echo "sites: $_xccl_sites"
+            echo "recognised here: "(test -n "$_xccl_site"; and echo $_xccl_site; or echo none)
+            echo "routes: xccl ucc ucc-ccl mpi"
+        case --status
+            if not set -q _XCCL_ENV_ON
+                echo "xccl is off"
+                return
+            end
+            set -l on (string split ' ' -- $_XCCL_ENV_ON)
+            echo "xccl is on: site $on[1], route $on[2], in $_XCCL_ENV_ROOT"
+            for item in (string split -n ' ' -- $_XCCL_ENV_VARS)
+                set -l name (string split : -- $item)[1]
+                string match -q '*PATH' -- $name; or echo "  $name=$$name"
+            end
+        case '*'
+            echo "usage: source xccl.fish [site] [--route xccl|ucc|ucc-ccl|mpi]   switch on; the site is detected when not named"
+            echo "       source xccl.fish off                                     everything as it was before"
+            echo "       source xccl.fish --list | --status | --help              sites and routes; what is on and what it set; this"
+            echo "       xccl_env ...                                             the same, while it is on"
+    end
+end
+
 function _xccl_main
     _xccl_arguments $argv; or return 1
+    if set -q _xccl_say
+        _xccl_tell
+        return 0
+    end
     if set -q _xccl_off
         set -q _XCCL_ENV_ON; and _xccl_restore
         return 0
@@ -201,8 +236,8 @@ end
 # What is only needed while this file runs goes again; while switched on, the function xccl_env stays.
 function _xccl_leave -a result
     functions -e _xccl_error _xccl_without _xccl_set _xccl_folder _xccl_path _xccl_unpath _xccl_restore _xccl_begin
-    functions -e _xccl_arguments _xccl_request _xccl_find_root _xccl_main _xccl_detect _xccl_leave
-    set -e _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_refused _xccl_sites
+    functions -e _xccl_arguments _xccl_request _xccl_find_root _xccl_main _xccl_detect _xccl_leave _xccl_tell
+    set -e _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_sites
     if set -q _XCCL_ENV_ON
         function xccl_env -d "Change or switch off the environment of xccl"
             source $_XCCL_ENV_DIR/xccl.fish $argv

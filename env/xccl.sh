@@ -4,6 +4,7 @@
 #
 #   . env/xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi]    the site is detected when not named
 #   . env/xccl.sh off                                      everything as it was before
+#   . env/xccl.sh --list | --status | --help               sites and routes; what is on and what it set; this
 #   xccl_env ...                                           the same, from then on
 #
 # dash hands no arguments to a sourced file: set XCCL_SITE and XCCL_ROUTE before, or call xccl_env after. In a script
@@ -71,8 +72,10 @@ _xccl_arguments() {
             ;;
         --route=*) _xccl_route=${1#--route=} ;;
         off) _xccl_off=1 ;;
+        --list | --status | --help) _xccl_say=${1#--} ;;
+        -h) _xccl_say=help ;;
         -*)
-            _xccl_error "unknown option '$1'; usage: . xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi] | off"
+            _xccl_error "unknown option '$1'; usage: . xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi] | off | --list | --status | --help"
             return 1
             ;;
         *)
@@ -108,6 +111,40 @@ _xccl_request() {
         [ -n "$_xccl_called" ] || _xccl_error "(an argument of your own script? then: . xccl.sh --)"
         return 1
     fi
+}
+
+_xccl_list() {
+    # shellcheck source=/dev/null
+    . "$_xccl_dir/sites/detect.sh"
+    _xccl_site=
+    _xccl_detect || :
+    echo "sites: $_xccl_sites"
+    echo "recognised here: ${_xccl_site:-none}"
+    echo "routes: xccl ucc ucc-ccl mpi"
+}
+
+_xccl_status_text() {
+    if [ -z "${_XCCL_ENV_ON-}" ]; then
+        echo "xccl is off"
+        return
+    fi
+    echo "xccl is on: site ${_XCCL_ENV_ON% *}, route ${_XCCL_ENV_ON##* }, in $_XCCL_ENV_ROOT"
+    _xccl_rest="${_XCCL_ENV_VARS-} "
+    while [ -n "$_xccl_rest" ]; do
+        _xccl_name=${_xccl_rest%%:*}
+        _xccl_rest=${_xccl_rest#* }
+        case $_xccl_name in
+        *[!A-Za-z0-9_]* | [0-9]* | '' | *PATH) ;;
+        *) eval "echo \"  $_xccl_name=\${$_xccl_name-}\"" ;;
+        esac
+    done
+}
+
+_xccl_help() {
+    echo "usage: . xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi]   switch on; the site is detected when not named"
+    echo "       . xccl.sh off                                     everything as it was before"
+    echo "       . xccl.sh --list | --status | --help              sites and routes; what is on and what it set; this"
+    echo "       xccl_env ...                                      the same, while it is on"
 }
 
 _xccl_without() { # true where module $1 is not loaded
@@ -186,7 +223,7 @@ _xccl_unpath() { # name kind: take our folder out of a search path, wherever oth
 }
 
 _xccl_restore() {
-    _xccl_rest=${_XCCL_ENV_VARS-}
+    _xccl_rest="${_XCCL_ENV_VARS-} " # ends in a blank, whatever others made of it
     while [ -n "$_xccl_rest" ]; do
         _xccl_item=${_xccl_rest%% *}
         _xccl_rest=${_xccl_rest#* }
@@ -230,13 +267,18 @@ _xccl_begin() {
 
 _xccl_main() {
     [ -z "${ZSH_VERSION-}" ] || emulate -L sh
-    _xccl_site='' _xccl_route='' _xccl_off='' _xccl_refused='' IFS=' '
+    _xccl_site='' _xccl_route='' _xccl_off='' _xccl_say='' _xccl_refused='' IFS=' '
     case $_xccl_lib in
     @*) _xccl_lib=lib ;;
     esac
     if [ -n "$_xccl_called" ] || [ -n "${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ]; then
         _xccl_arguments "$@" || return 1
     fi
+    case $_xccl_say in
+    list) _xccl_find && _xccl_list; return ;;
+    status) _xccl_status_text; return ;;
+    help) _xccl_help; return ;;
+    esac
     if [ -n "$_xccl_off" ]; then
         [ -z "${_XCCL_ENV_ON-}" ] || _xccl_restore
         return 0
@@ -259,10 +301,11 @@ _xccl_leave() {
     else
         unset -f xccl_env 2>/dev/null || :
     fi
-    unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_refused _xccl_try \
+    unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_try \
         _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_sites _xccl_called
     unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_without _xccl_remember _xccl_set \
-        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_detect _xccl_leave 2>/dev/null || :
+        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_detect _xccl_leave \
+        _xccl_list _xccl_status_text _xccl_help 2>/dev/null || :
 }
 
 _xccl_called=${_xccl_called-}

@@ -380,3 +380,44 @@ def test_a_moved_installation_finds_itself(shell, prefix, tmp_path):
 def test_links_for_each_shell_are_the_one_file():
     for name in ("bash", "zsh", "ksh"):
         assert os.readlink(TOP / f"env/xccl.{name}") == "xccl.sh"
+
+
+def test_what_it_can_say(shell, prefix, sites, tmp_path):
+    """--list, --status and --help speak, and change nothing."""
+    on = shell.xccl(prefix, "dgx-a100", "--route", "mpi")
+    lines = [*on, shell.dump(tmp_path / "before")]
+    lines += ["xccl_env --list", "echo =", "xccl_env --status", "echo =", "xccl_env --help"]
+    lines += ["echo =", "xccl_env -h", shell.dump(tmp_path / "after")]
+    done = shell.run(lines, tmp_path)
+    assert done.stderr == ""
+    assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
+    listed, status, usage, short = (text.strip() for text in done.stdout.split("=\n"))
+    assert f"sites: {' '.join(sites)}" in listed
+    assert "recognised here: " in listed
+    assert "routes: xccl ucc ucc-ccl mpi" in listed
+    assert f"xccl is on: site dgx-a100, route mpi, in {prefix}" in status
+    assert "  NCCL_IB_HCA==mlx5_0,mlx5_1" in status
+    assert "  OMPI_MCA_coll_ucc_enable=0" in status
+    assert usage == short
+    for word in ("[--route xccl|ucc|ucc-ccl|mpi]", "off", "--list | --status | --help"):
+        assert word in usage
+
+
+def test_what_it_says_while_off(shell, prefix, tmp_path):
+    if shell.name == "dash":
+        pytest.skip("dash hands no arguments to a sourced file")
+    lines = [shell.dump(tmp_path / "before"), *shell.xccl(prefix, "--status")]
+    lines += [*shell.xccl(prefix, "--list"), shell.dump(tmp_path / "after")]
+    done = shell.run(lines, tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.startswith("xccl is off\nsites: alps")
+    assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
+
+
+def test_off_ends_where_the_list_lost_its_last_blank(posix, prefix, tmp_path):
+    """Others trim what they pass on."""
+    lines = [posix.dump(tmp_path / "before"), *posix.xccl(prefix, "dgx-a100")]
+    lines += ["_XCCL_ENV_VARS=${_XCCL_ENV_VARS% }", "xccl_env off", posix.dump(tmp_path / "after")]
+    env = {"XCCL_SITE": "dgx-a100"} if posix.name == "dash" else {}
+    posix.run(lines, tmp_path, env)
+    assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
