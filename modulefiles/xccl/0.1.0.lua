@@ -248,7 +248,7 @@ end
 -- what the tools complete in bash, and gone with them
 local completions = pathJoin(root, "share/bash-completion/completions")
 if myShellName() == "bash" and isFile(pathJoin(completions, "xccl-run")) then
-   for _, tool in ipairs({"xccl-run", "xccl-info", "xccl-perf"}) do
+   for _, tool in ipairs({"xccl-run", "xccl-bind", "xccl-info", "xccl-perf", "xccl-doctor"}) do
       execute{cmd="[ ! -r '" .. pathJoin(completions, tool) .. "' ] || . '" .. pathJoin(completions, tool) .. "'",
               modeA={"load"}}
       execute{cmd="complete -r " .. tool .. " 2>/dev/null; unset -f _" .. tool:gsub("-", "_"), modeA={"unload"}}

@@ -171,6 +171,13 @@ def test_explain_gives_every_reason(tools):
     assert "abort rather than fall back silently" in ended.stderr
 
 
+def test_short_options(tools):
+    for short, long in (("-h", "--help"), ("-V", "--version")):
+        shown = tools.good(tools.bin / "xccl-bind", short).stdout
+        assert shown == tools.good(tools.bin / "xccl-bind", long).stdout
+        assert shown.startswith(("Usage: xccl-bind", "xccl-bind "))
+
+
 def test_unknown_site(tools):
     ended = tools.run(tools.bin / "xccl-run", "--site", "nowhere", "true", env=rank(0))
     assert ended.returncode == 2

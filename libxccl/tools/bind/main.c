@@ -42,7 +42,7 @@ static void usage(void)
         "  --plan                       print the plan for every rank of the node as JSON; do nothing\n"
         "  --local-rank N, --local-size N, --mask LIST   instead of the launcher's (with --plan)\n"
         "  --root FOLDER                look up /dev, /proc and /sys there\n"
-        "  --help, --version");
+        "  -h, --help; -V, --version");
 }
 
 /* Index of text in names, which ends with NULL; a message and the end if it is none. */
@@ -118,10 +118,10 @@ static void parse(int argc, char **argv, struct options *options)
             options->report = true;
         } else if (strcmp(argv[i], "--explain") == 0) {
             options->explain = true;
-        } else if (strcmp(argv[i], "--help") == 0) {
+        } else if ((strcmp(argv[i], "--help") == 0) || (strcmp(argv[i], "-h") == 0)) {
             usage();
             exit(0);
-        } else if (strcmp(argv[i], "--version") == 0) {
+        } else if ((strcmp(argv[i], "--version") == 0) || (strcmp(argv[i], "-V") == 0)) {
             printf("xccl-bind %s (%s)\n", XCCL_BIND_VERSION, topology_version());
             exit(0);
         } else if ((i + 1 >= argc) || !take_value(options, argv[i], argv[i + 1])) {
