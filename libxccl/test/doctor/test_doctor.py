@@ -185,6 +185,27 @@ def test_run_sees_the_fault(stage):
     assert ended.returncode == 3
 
 
+def test_run_sees_the_wrong_launcher(stage):
+    """A program of MPICH under Open MPI's mpirun: as many jobs of one rank."""
+    if not (stage / "lib/xccl/xccl-perf-mpich").exists() or not shutil.which("mpirun.openmpi"):
+        pytest.skip("xccl was not built for MPICH, or there is no mpirun of Open MPI")
+    ended = run(stage, "--json", "--run", "--", *need_launcher(), XCCL_MPI="mpich", **SIMULATED)
+    assert ended.returncode == 1, ended.stdout
+    (finding,) = json.loads(ended.stdout)["findings"]
+    assert finding["id"] == "mpi-other-launcher"
+    assert "2 processes each say that they are rank 0 of 1 (MPICH" in finding["cause"]
+
+
+def test_a_rank_sees_the_wrong_launcher(stage, compile_library, tmp_path):
+    """Inside of a job: the program that was built with one MPI, the launcher's variables of another."""
+    program = tmp_path / "app"
+    compile_library(program, ["libmpi.so.12"])
+    launched = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
+    ended = run(stage, "--json", "--app", program, **SIMULATED, **launched)
+    found = [f["id"] for f in json.loads(ended.stdout)["findings"]]
+    assert "mpi-other-launcher" in found
+
+
 def test_run_that_fails(stage, tmp_path):
     env = {**SIMULATED, "TMPDIR": str(tmp_path)}  # where the log is kept
     ended = run(stage, "--json", "--run", "--", "/bin/false", **env)

@@ -256,7 +256,7 @@ def test_healthy_node(doctor, world, site, nodes):
         status, found = doctor(made)
         assert (status, ids(found)) == (0, []), found["findings"]
         assert made.site["title"] in found["facts"][0]
-        assert f"{made.site['hardware']['gpu']['count']} GPUs in sysfs" in found["looked_at"]
+        assert f"{made.site['hardware']['gpu']['count']} GPUs" in found["looked_at"]
         assert "a job's log (--run, --log)" in found["not_there"]
 
 

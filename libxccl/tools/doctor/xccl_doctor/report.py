@@ -17,9 +17,10 @@ OURS = re.compile(
 def static_statements(facts):
     site = facts.site["title"] if facts.site else "none recognised"
     yield f"site: {site}; route: {facts.route}"
-    what = "simulated" if facts.simulated else (facts.vendor or "no vendor's")
+    what = "simulated " if facts.simulated else f"{facts.vendor} " if facts.vendor else ""
+    count = f"{len(facts.gpus)} {what}GPUs" if facts.gpus else "no GPU"
     ports = ", ".join(facts.nics["ib"] + facts.nics["cxi"]) or "none for InfiniBand or Slingshot"
-    yield f"{len(facts.gpus)} {what} GPUs; ports: {ports}"
+    yield f"{count}; ports: {ports}"
     for name, library in ((facts.ccl_file, facts.ccl_library), ("network plugin", facts.plugin)):
         if library:
             version = getattr(library, "version", None)
@@ -39,7 +40,7 @@ def looked_at(facts, log):
     files = [*facts.parameter_files, facts.ucc.config if facts.ucc else None]
     seen += [path for path in files if path]
     for there, text, without in (
-        (facts.gpus, f"{len(facts.gpus)} GPUs in sysfs", "GPUs (none on this machine)"),
+        (facts.gpus, f"{len(facts.gpus)} GPUs", "GPUs (none on this machine)"),
         (facts.ccl_library, "the vendor's library", "the vendor's library (none found)"),
         (facts.mpi, "the MPI library", "an MPI library (none found)"),
         (facts.nics["ib"] + facts.nics["cxi"], "network ports", None),
