@@ -11,6 +11,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
+from site_lmod import lmod, stack  # noqa: E402, F401 (fixtures)
 from site_tree import TOP, install  # noqa: E402
 
 BUILD = os.path.basename(os.environ.get("XCCL_TEST_BUILD", ""))

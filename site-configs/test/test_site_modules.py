@@ -1,103 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The module files under a real Lmod: what they set, what they refuse, and that nothing stays."""
 
-import os
 import random
 import shutil
 import subprocess
 
 import pytest
-from site_shells import BY_NAME, LMOD_INIT, SHELLS, difference, read_env, without_lmod
+from site_lmod import (
+    LMOD,
+    OWN,
+    VERSION,
+    left_over,
+    loaded,
+    needs,
+    needs_lmod,
+    short,
+    shown,
+    write_modules,
+)
+from site_shells import BY_NAME, SHELLS, difference, read_env
 from site_tree import TOP, install
 
-pytestmark = pytest.mark.skipif(
-    not LMOD_INIT.is_dir(), reason=f"Lmod is not installed (no {LMOD_INIT}): apt install lmod"
-)
-LMOD = LMOD_INIT.parent / "libexec"
-VERSION = (TOP / "libxccl/VERSION").read_text(encoding="utf-8").strip()
-# modules that a site demands: name, what it sets
-SITE_MODULES = {
-    "OpenMPI/5.0.5": {"EBROOTOPENMPI": "/opt/openmpi"},
-    "NCCL/2.22.3": {"EBROOTNCCL": "/opt/nccl"},
-    "cray-mpich/9.1.0": {"CRAY_MPICH_DIR": "/opt/mpich"},
-    "rocm/7.1.1": {"ROCM_PATH": "/opt/rocm"},
-    "cudatoolkit/13.0": {"CUDA_HOME": "/opt/cuda"},
-    "mpich/4.3": {"MPICH_DIR": "/opt/mpich4"},
-    "openmpi/5.0.10": {"OMPI_DIR": "/opt/openmpi5"},
-    "empty/1.0": {},
-}
-OWN = {  # what a user may have set before
-    "XCCL_ROOT": "/opt/old",
-    "NCCL_IB_HCA": "mlx5_9",
-    "OMPI_MCA_coll_ucc_enable": "yes",
-    "UCC_TLS": "ucp",
-    "NCCL_CROSS_NIC": "2",
-    "LD_LIBRARY_PATH": "/x:/y",
-    "LD_PRELOAD": "libutil.so.1",
-    "MANPATH": "/m",
-    "PKG_CONFIG_PATH": "/p",
-}
-
-
-def write_modules(folder, modules):
-    for name, variables in modules.items():
-        file = folder / f"{name}.lua"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = "".join(f'setenv("{n}", "{v}")\n' for n, v in variables.items())
-        file.write_text(text or "-- sets nothing\n", encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def stack(tmp_path_factory):
-    """The software that a centre provides."""
-    return write_modules(tmp_path_factory.mktemp("stack"), SITE_MODULES)
-
-
-def needs(sites, site):
-    """Modules of the stack that @p site wants loaded before."""
-    names = {name.split("/")[0] for name in SITE_MODULES}
-    wanted = sites[site].get("requires", [])
-    return [next(m for m in need["any_of"] if m in names) for need in wanted]
-
-
-@pytest.fixture
-def lmod(prefix, stack, tmp_path):
-    """Run `module` commands: lmod("load xccl", ...) gives (environment after each, process)."""
-
-    def run(*commands, shell="bash", env=None, fail=False, tree=None, extra=()):
-        shell = BY_NAME[shell]
-        shell.need()
-        folders = [stack, *extra, (tree or prefix) / "share/xccl/modulefiles"]
-        lines = [*shell.start_lmod(*folders), shell.dump(tmp_path / "0")]
-        for i, command in enumerate(commands, 1):
-            lines += [command if command.startswith("!") else f"module {command}"]
-            lines[-1] = lines[-1].lstrip("!")
-            lines += [] if fail is False else [shell.status()]
-            lines.append(shell.dump(tmp_path / str(i)))
-        done = shell.run(lines, tmp_path, {"XCCL_SITE": "sim", **(env or {})})
-        seen = [read_env(tmp_path / str(i)) for i in range(len(commands) + 1)]
-        return seen, done
-
-    return run
-
-
-def loaded(env):
-    return [m for m in env.get("LOADEDMODULES", "").split(":") if m]
-
-
-def left_over(before, after):
-    return difference(without_lmod(before), without_lmod(after))
-
-
-def short(env):
-    """The site, route and settings that are loaded, without their release."""
-    return sorted(m.rsplit("/", 1)[0] for m in loaded(env) if m.count("/") == 2)
-
-
-def shown(text):
-    """An error of Lmod as one line, to look for sentences that Lmod wraps."""
-    return " ".join(text.split())
+pytestmark = needs_lmod
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=str)
@@ -186,93 +110,6 @@ def check_consistent(env, step):
     assert (env["XCCL_ROOT"] != OWN["XCCL_ROOT"]) == ("xccl" in names), step
     hca = env["NCCL_IB_HCA"].startswith("=mlx5_0")
     assert hca == names.get("xccl-site", "").startswith("dgx"), step
-
-
-def test_swapping_the_software_keeps_site_and_route(lmod, prefix, tmp_path):
-    tree = two_releases(prefix, tmp_path)
-    commands = [f"load xccl/{VERSION} xccl-route/mpi/{VERSION}", "swap xccl xccl/99.0", "purge"]
-    seen, _ = lmod(*commands, tree=tree)
-    assert sorted(loaded(seen[2])) == ["xccl-route/mpi/99.0", "xccl-site/sim/99.0", "xccl/99.0"]
-    assert left_over(seen[0], seen[3]) == {}
-
-
-def two_releases(prefix, folder):
-    """The modules of this release and of another one beside them."""
-    tree = folder / "two"
-    shutil.copytree(prefix, tree)
-    for file in (tree / "share/xccl/modulefiles").rglob(f"{VERSION}.lua"):
-        text = file.read_text(encoding="utf-8").replace(VERSION, "99.0")
-        file.with_name("99.0.lua").write_text(text, encoding="utf-8")
-    return tree
-
-
-@pytest.mark.parametrize("name", ["xccl-route/mpi", "xccl-site/dgx-a100", "xccl-settings/debug"])
-def test_two_releases_do_not_mix(lmod, prefix, tmp_path, name):
-    tree = two_releases(prefix, tmp_path)
-    commands = [f"load xccl/{VERSION}", f"load {name}", f"load {name}/{VERSION}", "purge"]
-    seen, done = lmod(*commands, tree=tree, fail=True)
-    assert f"{name}/99.0 is of another release than xccl/{VERSION}" in shown(done.stderr)
-    assert f"module load {name}/{VERSION}" in shown(done.stderr)
-    assert left_over(seen[1], seen[2]) == {}
-    assert f"{name}/{VERSION}" in loaded(seen[3])
-    assert left_over(seen[0], seen[4]) == {}
-
-
-def test_settings_combine(lmod):
-    every = ["xccl-settings/check", "xccl-settings/debug", "xccl-settings/many-comms"]
-    words = " ".join(every)
-    seen, done = lmod(f"load {words} xccl", f"unload {every[1]}", "purge", env=OWN)
-    assert done.stderr == ""
-    assert [m for m in short(seen[1]) if "settings" in m] == every
-    assert (seen[1]["XCCL_CHECK"], seen[1]["NCCL_DEBUG"]) == ("1", "INFO")
-    assert "NCCL_DEBUG" not in seen[2]
-    assert seen[2]["NCCL_LAUNCH_ORDER_IMPLICIT"] == "1"
-    assert left_over(seen[0], seen[3]) == {}
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "xccl xccl-site/dgx-a100 xccl-route/mpi",
-        "xccl-route/mpi xccl xccl-site/dgx-a100",
-        "xccl-site/dgx-a100 xccl-route/mpi xccl",
-        "xccl-route/mpi xccl-site/dgx-a100 xccl",
-    ],
-)
-@pytest.mark.parametrize("site", ["", "sim"])
-def test_the_order_of_loading_does_not_matter(lmod, words, site):
-    seen, _ = lmod(f"load {words}", "purge", env={**OWN, "XCCL_SITE": site})
-    assert short(seen[1]) == ["xccl-route/mpi", "xccl-site/dgx-a100"]
-    assert (seen[1]["XCCL_SITE"], seen[1]["XCCL_ROUTE"]) == ("dgx-a100", "mpi")
-    assert seen[1]["NCCL_IB_HCA"].startswith("=mlx5_0")
-    assert site == "" or left_over(seen[0], seen[2]) == {}  # Lmod unsets what was set and empty
-
-
-def test_no_site_is_there_by_accident(lmod):
-    """Neither by the name alone, nor where none is recognised."""
-    seen, done = lmod("load xccl-site", fail=True, env={"XCCL_SITE": ""})
-    assert "unknown" in done.stderr
-    assert loaded(seen[1]) == []
-    if os.path.exists("/proc/driver/nvidia/version"):
-        pytest.skip("this machine has GPUs: it is a known one")
-    seen, done = lmod("load xccl", "unload xccl", env={"XCCL_SITE": ""})
-    assert (done.stdout, done.stderr) == ("", "")
-    assert short(seen[1]) == ["xccl-route/xccl"]
-    assert seen[1].get("XCCL_SITE", "") == ""
-    assert left_over(seen[0], seen[2]) == {}
-
-
-def test_a_centre_shows_its_own_modules(lmod, tmp_path):
-    tree = install(tmp_path / "tree", "--site", "frontier")
-    _, done = lmod("-t avail", tree=tree)
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.endswith(VERSION)]
-    assert [line for line in lines if line.startswith("xccl-site")] == [
-        f"xccl-site/frontier/{VERSION}"
-    ]
-    settings = [line.split("/")[1] for line in lines if line.startswith("xccl-settings")]
-    assert sorted(settings) == ["check", "debug", "frontier", "many-comms"]
-    seen, _ = lmod("load xccl", tree=tree, env={"XCCL_SITE": "dgx-a100"})
-    assert short(seen[1]) == ["xccl-route/xccl", "xccl-site/dgx-a100"], "hidden, and there"
 
 
 def test_save_and_restore(lmod):

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Modules of sites, routes and settings beside each other: releases, order, what a centre shows."""
+
+import os
+import shutil
+
+import pytest
+from site_lmod import OWN, VERSION, left_over, loaded, needs_lmod, short, shown
+from site_tree import install
+
+pytestmark = needs_lmod
+
+
+def test_swapping_the_software_keeps_site_and_route(lmod, prefix, tmp_path):
+    tree = two_releases(prefix, tmp_path)
+    commands = [f"load xccl/{VERSION} xccl-route/mpi/{VERSION}", "swap xccl xccl/99.0", "purge"]
+    seen, _ = lmod(*commands, tree=tree)
+    assert sorted(loaded(seen[2])) == ["xccl-route/mpi/99.0", "xccl-site/sim/99.0", "xccl/99.0"]
+    assert left_over(seen[0], seen[3]) == {}
+
+
+def two_releases(prefix, folder):
+    """The modules of this release and of another one beside them."""
+    tree = folder / "two"
+    shutil.copytree(prefix, tree)
+    for file in (tree / "share/xccl/modulefiles").rglob(f"{VERSION}.lua"):
+        text = file.read_text(encoding="utf-8").replace(VERSION, "99.0")
+        file.with_name("99.0.lua").write_text(text, encoding="utf-8")
+    return tree
+
+
+@pytest.mark.parametrize("name", ["xccl-route/mpi", "xccl-site/dgx-a100", "xccl-settings/debug"])
+def test_two_releases_do_not_mix(lmod, prefix, tmp_path, name):
+    tree = two_releases(prefix, tmp_path)
+    commands = [f"load xccl/{VERSION}", f"load {name}", f"load {name}/{VERSION}", "purge"]
+    seen, done = lmod(*commands, tree=tree, fail=True)
+    assert f"{name}/99.0 is of another release than xccl/{VERSION}" in shown(done.stderr)
+    assert f"module load {name}/{VERSION}" in shown(done.stderr)
+    assert left_over(seen[1], seen[2]) == {}
+    assert f"{name}/{VERSION}" in loaded(seen[3])
+    assert left_over(seen[0], seen[4]) == {}
+
+
+def test_settings_combine(lmod):
+    every = ["xccl-settings/check", "xccl-settings/debug", "xccl-settings/many-comms"]
+    words = " ".join(every)
+    seen, done = lmod(f"load {words} xccl", f"unload {every[1]}", "purge", env=OWN)
+    assert done.stderr == ""
+    assert [m for m in short(seen[1]) if "settings" in m] == every
+    assert (seen[1]["XCCL_CHECK"], seen[1]["NCCL_DEBUG"]) == ("1", "INFO")
+    assert "NCCL_DEBUG" not in seen[2]
+    assert seen[2]["NCCL_LAUNCH_ORDER_IMPLICIT"] == "1"
+    assert left_over(seen[0], seen[3]) == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "xccl xccl-site/dgx-a100 xccl-route/mpi",
+        "xccl-route/mpi xccl xccl-site/dgx-a100",
+        "xccl-site/dgx-a100 xccl-route/mpi xccl",
+        "xccl-route/mpi xccl-site/dgx-a100 xccl",
+    ],
+)
+@pytest.mark.parametrize("site", ["", "sim"])
+def test_the_order_of_loading_does_not_matter(lmod, words, site):
+    seen, _ = lmod(f"load {words}", "purge", env={**OWN, "XCCL_SITE": site})
+    assert short(seen[1]) == ["xccl-route/mpi", "xccl-site/dgx-a100"]
+    assert (seen[1]["XCCL_SITE"], seen[1]["XCCL_ROUTE"]) == ("dgx-a100", "mpi")
+    assert seen[1]["NCCL_IB_HCA"].startswith("=mlx5_0")
+    assert site == "" or left_over(seen[0], seen[2]) == {}  # Lmod unsets what was set and empty
+
+
+def test_no_site_is_there_by_accident(lmod):
+    """Neither by the name alone, nor where none is recognised."""
+    seen, done = lmod("load xccl-site", fail=True, env={"XCCL_SITE": ""})
+    assert "unknown" in done.stderr
+    assert loaded(seen[1]) == []
+    if os.path.exists("/proc/driver/nvidia/version"):
+        pytest.skip("this machine has GPUs: it is a known one")
+    seen, done = lmod("load xccl", "unload xccl", env={"XCCL_SITE": ""})
+    assert (done.stdout, done.stderr) == ("", "")
+    assert short(seen[1]) == ["xccl-route/xccl"]
+    assert seen[1].get("XCCL_SITE", "") == ""
+    assert left_over(seen[0], seen[2]) == {}
+
+
+def test_a_centre_shows_its_own_modules(lmod, tmp_path):
+    tree = install(tmp_path / "tree", "--site", "frontier")
+    _, done = lmod("-t avail", tree=tree)
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.endswith(VERSION)]
+    assert [line for line in lines if line.startswith("xccl-site")] == [
+        f"xccl-site/frontier/{VERSION}"
+    ]
+    settings = [line.split("/")[1] for line in lines if line.startswith("xccl-settings")]
+    assert sorted(settings) == ["check", "debug", "frontier", "many-comms"]
+    seen, _ = lmod("load xccl", tree=tree, env={"XCCL_SITE": "dgx-a100"})
+    assert short(seen[1]) == ["xccl-route/xccl", "xccl-site/dgx-a100"], "hidden, and there"
