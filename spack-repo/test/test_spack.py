@@ -46,6 +46,12 @@ def test_lmod_modules(spack):
     assert status == 0, output
     assert "early" not in output, "visible without an MPI"
     assert {row[1:] for row in rows(output)} == {("ccl", "ok")}, output
+    # xccl's own modules of routes and settings are there beside Spack's of the software.
+    status, output = spack.easybuild_sandbox.shell(
+        f"module use {core}; module load openmpi xccl && "
+        "module load xccl-route/mpi xccl-settings/debug && echo route=$XCCL_ROUTE:$NCCL_DEBUG"
+    )
+    assert (status, "route=mpi:INFO" in output) == (0, True), output
 
 
 def test_detected_as_external(spack):

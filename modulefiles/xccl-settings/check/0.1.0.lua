@@ -3,7 +3,7 @@
 help([[
 Verify the symmetry of every call and give up early. Sets:
     XCCL_CHECK=1: name the rank whose arguments break MPI's rules
-    XCCL_TIMEOUT=120: end a hang after two minutes instead of half an hour
+    XCCL_TIMEOUT=120: end a hang after two minutes; without it the wait is only warned of
 ]])
 whatis("Name: xccl-settings/check")
 whatis("Version: 0.1.0")
@@ -23,5 +23,5 @@ if mode() == "load" then
 end
 -- name the rank whose arguments break MPI's rules (xccl's own variables (xccl-info -c))
 pushenv("XCCL_CHECK", "1")
--- end a hang after two minutes instead of half an hour (xccl's own variables (xccl-info -c))
+-- end a hang after two minutes; without it the wait is only warned of (xccl's own variables (xccl-info -c))
 pushenv("XCCL_TIMEOUT", "120")

@@ -155,7 +155,7 @@ def check_sharing(facts):
         mps = ", and MPS lets MPI share them" if "CUDA_MPS_PIPE_DIRECTORY" in env else ""
         yield finding("ranks-over-gpus", ranks=ranks, gpus=gpus, mps=mps)
     elif ranks > visible:
-        remedy = f"ask for a GPU a rank: --gpus-per-node={ranks}"
+        remedy = f"ask for one GPU per rank: --gpus-per-node={ranks}"
         if variable is not None:
             remedy = f"unset {variable} ({env[variable]}), and {remedy}"
         yield finding("gpu-shared", ranks=ranks, visible=visible, remedy=remedy)

@@ -6,7 +6,7 @@ from .rows import ERROR, WARNING, Row
 TABLE = {
     "site-gpus": Row(
         WARNING,
-        "site {site} says {wanted} GPUs a node; this machine has {found}",
+        "site {site} says {wanted} GPUs per node; this machine has {found}",
         "name the right site (XCCL_SITE), or correct its site.yaml",
     ),
     "site-numa": Row(

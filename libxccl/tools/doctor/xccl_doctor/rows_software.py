@@ -102,8 +102,8 @@ TABLE = {
     ),
     "ranks-over-gpus": Row(
         WARNING,
-        "{ranks} ranks a node, but {gpus} GPUs{mps}: NCCL and RCCL take one rank a GPU",
-        "start at most {gpus} ranks a node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1)",
+        "{ranks} ranks per node, but {gpus} GPUs{mps}: NCCL and RCCL take one rank per GPU",
+        "start at most {gpus} ranks per node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1)",
     ),
     "gpu-duplicate": Row(
         ERROR,
