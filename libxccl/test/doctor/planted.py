@@ -418,6 +418,18 @@ FAULTS = [
     *planted(
         "xccl-said",
         "dgx-a100",
+        log("xccl-run: warning [size-one]: each of 4 processes is alone\n"),
+        log("xccl-run: host n1 rank 0 local 0 cores 0-7 numa 0 gpu 0 device 0 nic -\n"),
+    ),
+    *planted(
+        "mpi-other-launcher",
+        "dgx-a100",
+        log("rank 0 of 1\nxccl[0] warning: alone\n" * 4),
+        log("rank 0 of 1\nxccl[0] info: alone\n"),
+    ),
+    *planted(
+        "xccl-said",
+        "dgx-a100",
         log("xccl[0] warning: MPI_Init found one rank\n"),
         log("xccl[0] info: MPI_Init found eight ranks\n"),
     ),

@@ -307,7 +307,8 @@ def check_run(_facts, log):
                 name, WARNING, cause, remedy or plain(TABLE[name].remedy), f"{DOCS}#{name}"
             )
     yield from noted.values()
-    for line in log.xccl_warned[:1]:
+    said = [f"[{name}] {text}" for name, text in log.run_notes if name not in TABLE]
+    for line in (said + log.xccl_warned)[:1]:
         yield finding("xccl-said", line=line)
     # A simulated GPU has no place, so there is nothing to be bound to.
     ranks = {(host, local) for host, local, _ in log.not_bound}

@@ -24,7 +24,7 @@ from .command import Wrong
 
 OK, WRONG_USE = 0, 2
 SEVERITY_STATUS = {registry.WARNING: 3, registry.ERROR: 1}
-FAILED = ("run-failed", "job-failed")  # said only if no other error explains it
+REPEATED = ("run-failed", "job-failed", "xccl-said")  # said only if no other error explains it
 
 
 def telling_line(text):
@@ -123,7 +123,7 @@ def examine(given, launcher, options):
         if about_run:  # a job that did not run says nothing, and why it did not is said
             found = [f for f in found if f.id != "log-silent"]
         explained = any(finding.severity == registry.ERROR for finding in found)
-        found += [f for f in about_run if f.id not in FAILED or not explained]
+        found = [f for f in found + about_run if f.id not in REPEATED or not explained]
     found += checks_launch.check_site_variables(facts, found)
     return said, report.looked_at(facts, log), ordered(found)
 
