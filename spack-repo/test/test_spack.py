@@ -49,7 +49,7 @@ def test_lmod_modules(spack):
     # xccl's own modules of routes and settings are there beside Spack's of the software.
     status, output = spack.easybuild_sandbox.shell(
         f"module use {core}; module load openmpi xccl && "
-        "module load xccl-route/mpi xccl-settings/debug && echo route=$XCCL_ROUTE:$NCCL_DEBUG"
+        "module load xccl-site/sim xccl-route/mpi xccl-settings/debug && echo route=$XCCL_ROUTE:$NCCL_DEBUG"
     )
     assert (status, "route=mpi:INFO" in output) == (0, True), output
 
