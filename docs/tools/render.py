@@ -13,7 +13,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "docs/tools"))
 
-import plot  # noqa: E402 # beside this file
+import api  # noqa: E402 # beside this file
+import plot  # noqa: E402
 
 
 def between(text, name, body):
@@ -41,6 +42,8 @@ def rendered():
     """{path: text} of everything that is made."""
     return {
         "docs/benchmarks/allreduce-h200-x4.svg": plot.allreduce_svg(),
+        "docs/reference/xccl-h.md": api.page("xccl.h and xccl_mpi.h", ["xccl.h", "xccl_mpi.h"]),
+        "docs/reference/mpix-h.md": api.page("mpix.h", ["mpix.h"]),
         "CITATION.cff": citation(),
         "README.md": marked("README.md", "numbers", plot.numbers()),
     }
