@@ -17,25 +17,27 @@ import render  # noqa: E402
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("path", sorted(render.rendered()))
+@pytest.mark.parametrize("path", sorted(render.RENDERED))
 def test_fresh(path):
     """docs/tools/render.py would change nothing."""
-    text = render.rendered()[path]
+    text = render.RENDERED[path]()
     assert (TOP / path).read_text(encoding="utf-8") == text, "run docs/tools/render.py"
 
 
 def test_check_finds_stale(tmp_path, monkeypatch, capsys):
     """--check names a file that differs, and writes nothing."""
-    wanted = {"some/file": "new\n"}
+    wanted = {"some/file": lambda: "new\n"}
     monkeypatch.setattr(render, "TOP", tmp_path)
-    monkeypatch.setattr(render, "rendered", lambda: wanted)
+    monkeypatch.setattr(render, "RENDERED", wanted)
     (tmp_path / "some").mkdir()
     (tmp_path / "some/file").write_text("old\n")
     assert render.main(["--check"]) == 1
     assert "some/file" in capsys.readouterr().out
     assert (tmp_path / "some/file").read_text() == "old\n"
     assert render.main([]) == 0
-    assert render.main(["--check"]) == 0
+    assert render.main(["--check", "some/file"]) == 0
+    with pytest.raises(SystemExit):
+        render.main(["another/file"])
 
 
 def test_marks():

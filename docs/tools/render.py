@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Render what the documentation takes from elsewhere in the repository: docs/tools/render.py [--check]
+"""Render what the documentation takes from elsewhere in the repository: docs/tools/render.py [--check] [FILE ...]
 
 With --check nothing is written; exit status 1 if a file is not what it is made from.
 """
@@ -38,29 +38,33 @@ def citation():
     return re.sub(r"(?m)^version: .*$", f"version: {version}", text)
 
 
-def rendered():
-    """{path: text} of everything that is made."""
-    return {
-        "docs/benchmarks/allreduce-h200-x4.svg": plot.allreduce_svg(),
-        "docs/reference/xccl-h.md": api.page("xccl.h and xccl_mpi.h", ["xccl.h", "xccl_mpi.h"]),
-        "docs/reference/mpix-h.md": api.page("mpix.h", ["mpix.h"]),
-        "CITATION.cff": citation(),
-        "README.md": marked("README.md", "numbers", plot.numbers()),
-    }
+RENDERED = {
+    "docs/benchmarks/allreduce-h200-x4.svg": plot.allreduce_svg,
+    "docs/reference/xccl-h.md": lambda: api.page(
+        "xccl.h and xccl_mpi.h", ["xccl.h", "xccl_mpi.h"]
+    ),
+    "docs/reference/mpix-h.md": lambda: api.page("mpix.h", ["mpix.h"]),
+    "CITATION.cff": citation,
+    "README.md": lambda: marked("README.md", "numbers", plot.numbers()),
+}
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Render parts of the documentation.")
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    check = parser.parse_args(arguments).check
+    parser.add_argument("files", nargs="*", metavar="FILE", help="these alone; default: all")
+    options = parser.parse_args(arguments)
+    unknown = [path for path in options.files if path not in RENDERED]
+    if unknown:
+        parser.error(f"not rendered: {', '.join(unknown)}; there are {', '.join(RENDERED)}")
     stale = []
-    for path, text in rendered().items():
-        target = TOP / path
+    for path in options.files or RENDERED:
+        target, text = TOP / path, RENDERED[path]()
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             stale.append(path)
-            if not check:
+            if not options.check:
                 target.write_text(text, encoding="utf-8")
-    if check and stale:
+    if options.check and stale:
         print(f"render: not what they are made from: {', '.join(stale)}; run docs/tools/render.py")
         return 1
     return 0
