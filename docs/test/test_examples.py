@@ -19,6 +19,15 @@ from mpi_harness import Build, known_mpis  # noqa: E402
 
 RANKS = 3
 DRIVER = "-l:libcuda.so.1"
+PROGRAMS = (".c", ".cpp", ".f90", ".py")
+
+
+def test_page_shows_them():
+    """Each program is on the page, from its file; a formatter may not touch these lines."""
+    page = (EXAMPLES / "index.md").read_text(encoding="utf-8")
+    programs = [path.name for path in EXAMPLES.iterdir() if path.suffix in PROGRAMS]
+    assert len(programs) == 5
+    assert not [name for name in programs if f'\n--8<-- "docs/examples/{name}"\n' not in page]
 
 
 @pytest.fixture(scope="module")
