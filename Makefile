@@ -6,7 +6,7 @@ BUILD ?= build
 export BUILD_DIR := $(abspath $(BUILD))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench install dist clean
+.PHONY: help demo test lint docs bench install dist clean
 
 help: ## list the targets
 	@echo 'xccl: collectives of MPI programs on the vendor library. Usage: make <target>'
@@ -25,6 +25,10 @@ test: ## build twice (release, sanitizers) and run every test
 lint: ## check format, static analysis, layering, shell and Python
 	@ci/bootstrap build lint
 	@ci/lint
+
+docs: ## build the documentation into build/site, and open every page in a browser
+	@ci/bootstrap docs
+	@ci/docs
 
 bench: ## measure what the library costs, as ratios within one run
 	@ci/bootstrap build test

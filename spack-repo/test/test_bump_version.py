@@ -10,7 +10,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 NEXT = "9.8.7"
-TOUCHED = (".gitignore", "CHANGELOG.md", "README.md", "ci", "docs", "easyconfigs", "env",
+TOUCHED = (".gitignore", "CHANGELOG.md", "CITATION.cff", "README.md", "ci", "docs", "easyconfigs", "env",
            "libxccl/VERSION", "modulefiles", "site-configs", "spack-repo")  # fmt: skip
 
 
@@ -63,6 +63,7 @@ def test_one_command(copy):
     assert git(copy, "tag").split() == [f"v{NEXT}"]
     assert git(copy, "status", "--porcelain") == ""
     assert (copy / f"modulefiles/xccl/{NEXT}.lua").exists()
+    assert f"\nversion: {NEXT}\n" in (copy / "CITATION.cff").read_text()
     names = {path.name for path in (copy / "easyconfigs" / "x" / "xccl").glob("*.eb")}
     assert names and all(name.startswith(f"xccl-{NEXT}-") for name in names), names
     recipe = (copy / "spack-repo/spack_repo/xccl/packages/xccl/package.py").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 
-from . import model, packaging
+from . import model, packaging, picture
 
 MARK = "Rendered by site-configs/tools/render"
 # Where rendered files lie; one there that carries the mark and is made from nothing is stale.
@@ -16,6 +16,7 @@ OWNED = (
     "modulefiles/*/*.lua",
     "modulefiles/*/*/*.lua",
     "docs/sites/*.md",
+    "docs/sites/*.svg",
     "site-configs/*/jobs/*",
     "site-configs/*/*.json",
     "site-configs/*/*.map",
@@ -165,6 +166,9 @@ class _Out:
             )
         packaging.add(self, routes, site)
         self.files[f"site-configs/{name}/site.json"] = _site_json(routes, site)
+        values["picture"] = picture.has_picture(site)
+        if values["picture"]:
+            self.files[f"docs/sites/{name}.svg"] = picture.node(site, MARK)
         self.add(f"docs/sites/{name}.md", "site.md.j2", **values)
 
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The files for CI systems follow their published schemas, and run the stages that ci/run has."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+TOP = Path(__file__).resolve().parents[1]
+RUN = TOP / "ci/run"
+GITLAB = TOP / ".gitlab-ci.yml"
+GITHUB = TOP / ".github/workflows/ci.yml"
+SCHEMAS = [
+    ("vendor.gitlab-ci", GITLAB),
+    ("vendor.github-workflows", GITHUB),
+    ("vendor.github-issue-config", TOP / ".github/ISSUE_TEMPLATE/config.yml"),
+    ("vendor.github-issue-forms", TOP / ".github/ISSUE_TEMPLATE/bug.yml"),
+    ("vendor.github-issue-forms", TOP / ".github/ISSUE_TEMPLATE/site.yml"),
+    ("vendor.citation-file-format", TOP / "CITATION.cff"),
+]
+
+
+def validate(schema, path):
+    pytest.importorskip("check_jsonschema", reason="not installed; ci/bootstrap test does it")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, path]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(("schema", "path"), SCHEMAS)
+def test_schema(schema, path):
+    done = validate(schema, path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_schema_refuses(tmp_path):
+    """The check can fail: a job with a mistyped key is found."""
+    wrong = tmp_path / ".gitlab-ci.yml"
+    wrong.write_text(GITLAB.read_text().replace("  before_script:", "  befor_script:"))
+    assert validate("vendor.gitlab-ci", wrong).returncode == 1
+
+
+def run(*arguments):
+    return subprocess.run(
+        [RUN, *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def stages():
+    return [line.split(":")[0] for line in run("--list").stdout.splitlines()]
+
+
+def test_stages_of_run():
+    """Each stage in the list has its function, and each function a line in the list."""
+    assert stages() == re.findall(r"^stage_(\w+)\(\) \{$", RUN.read_text(), re.MULTILINE)
+    assert len(stages()) == 11
+
+
+def test_unknown_stage():
+    """It is refused before any stage has begun, with the stages that there are."""
+    done = run("lint", "nix")
+    assert done.returncode == 1
+    assert "'nix'" in done.stderr
+    assert all(stage in done.stderr for stage in stages())
+    assert "stage lint" not in done.stdout
+
+
+def test_scripts_exist():
+    called = set(re.findall(r"(?<![\w/])((?:ci|docs|libxccl)/[\w./-]+)", RUN.read_text()))
+    assert len(called) > 10
+    assert not [path for path in called if not (TOP / path).exists()]
+
+
+def test_gitlab_runs_every_stage():
+    jobs = {
+        name: job
+        for name, job in yaml.safe_load(GITLAB.read_text()).items()
+        if isinstance(job, dict) and job.get("extends") == ".stage"
+    }
+    assert sorted(jobs) == sorted(stages())
+    assert yaml.safe_load(GITLAB.read_text())[".stage"]["script"] == ['ci/run "$CI_JOB_NAME"']
+    assert "ci/run spack" in jobs["spack"]["script"]
+
+
+def test_github_runs_every_stage():
+    jobs = yaml.safe_load(GITHUB.read_text())["jobs"]
+    matrix = jobs["stage"]["strategy"]["matrix"]["stage"]
+    assert sorted([*matrix, "gpu"]) == sorted(stages())
+    commands = [step["run"] for step in jobs["stage"]["steps"] if "run" in step]
+    assert "ci/run ${{ matrix.stage }}" in commands
+    assert "ci/run gpu" in [step.get("run") for step in jobs["gpu"]["steps"]]

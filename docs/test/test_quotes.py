@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pages quote: variables, options of tools."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+DOCS = TOP / "docs"
+
+
+@pytest.fixture(scope="module")
+def variables():
+    build = os.environ.get("XCCL_TEST_BUILD")
+    if not build:
+        pytest.skip("XCCL_TEST_BUILD names no build; ci/test sets it")
+    done = subprocess.run(
+        [f"{build}/stage/bin/xccl-info", "--json"], capture_output=True, text=True, check=False
+    )
+    return {row["name"] for row in json.loads(done.stdout)["configuration"]}
+
+
+def test_variables_exist(variables):
+    """Every XCCL_ variable that a hand-written page names is one, or belongs to another part."""
+    others = re.compile(
+        r"XCCL_(SIM|ENV|TEST|SPACK|MPICC|CCL_PATH|NVCC|HIPCC|CUDA_ARCHS|HIP_ARCHS|SANITIZE|TESTS|REQUIRE)"
+        # Macros of the API.
+        r"|XCCL_(CONFIG|UNIQUE_ID|COMM_NULL|SPLIT|VERSION|MAJOR|MINOR|PATCH|API|EXPORT|$)"
+    )
+    pages = [path for path in DOCS.rglob("*.md") if "reference" not in path.parts]
+    unknown = {
+        f"{path.relative_to(DOCS)}: {name}"
+        for path in [*pages, TOP / "README.md"]
+        for name in re.findall(r"\bXCCL_[A-Z0-9_]*[A-Z0-9]", path.read_text(encoding="utf-8"))
+        if name not in variables and not others.match(name)
+    }
+    assert len(pages) > 30
+    assert not unknown

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the documentation takes from elsewhere in the repository is what it was taken from."""
+
+import re
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "docs/tools"))
+
+import plot  # noqa: E402
+import render  # noqa: E402
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("path", sorted(render.RENDERED))
+def test_fresh(path):
+    """docs/tools/render.py would change nothing."""
+    text = render.RENDERED[path]()
+    assert (TOP / path).read_text(encoding="utf-8") == text, "run docs/tools/render.py"
+
+
+def test_check_finds_stale(tmp_path, monkeypatch, capsys):
+    """--check names a file that differs, and writes nothing."""
+    wanted = {"some/file": lambda: "new\n"}
+    monkeypatch.setattr(render, "TOP", tmp_path)
+    monkeypatch.setattr(render, "RENDERED", wanted)
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some/file").write_text("old\n")
+    assert render.main(["--check"]) == 1
+    assert "some/file" in capsys.readouterr().out
+    assert (tmp_path / "some/file").read_text() == "old\n"
+    assert render.main([]) == 0
+    assert render.main(["--check", "some/file"]) == 0
+    with pytest.raises(SystemExit):
+        render.main(["another/file"])
+
+
+def test_marks():
+    """A page that lost a mark is refused, rather than overwritten."""
+    with pytest.raises(SystemExit, match="numbers"):
+        render.between("no marks", "numbers", "body")
+
+
+def test_plot_shows_every_point():
+    """Each committed result is one point, at the place that its label says."""
+    series = plot.allreduce()
+    root = ElementTree.fromstring(plot.allreduce_svg())
+    circles = list(root.iter(f"{SVG}circle"))
+    assert len(circles) == sum(len(one.points) for one in series) > 40
+    labels = [circle.find(f"{SVG}title").text for circle in circles]
+    times = plot.ratios("mpi_us")
+    assert f"MPI_Allreduce with xccl: 8 B in {times[8]:.2f} µs" in labels
+    for circle in circles:
+        assert plot.LEFT <= float(circle.get("cx")) <= plot.WIDTH - plot.RIGHT
+        assert plot.TOP <= float(circle.get("cy")) <= plot.HEIGHT - plot.BOTTOM
+    slow, fast = (max(points) for points in (series[0].points, series[2].points))
+    heights = {label: float(c.get("cy")) for label, c in zip(labels, circles)}
+    above = heights[f"{series[0].name}: {plot.human(slow[0])} in {slow[1]:,.2f} µs"]
+    below = heights[f"{series[2].name}: {plot.human(fast[0])} in {fast[1]:,.2f} µs"]
+    assert above < below  # a longer time stands higher, which is a smaller y
+
+
+def links(text):
+    """Targets of Markdown links and pictures, without code blocks."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_outside_of_the_site(page):
+    """MkDocs checks the links of its pages; these are not among them."""
+    found = [target.split("#")[0] for target in links((TOP / page).read_text(encoding="utf-8"))]
+    missing = [target for target in found if "://" not in target and not (TOP / target).exists()]
+    assert found
+    assert not missing

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The plot and the table of the README, from committed results of docs/benchmarks.
+
+Every series names the file that it is read from. Nothing is typed in here but names.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+DIRECT = "h200-x4/direct/back-to-back-4.json"
+LARGE = "h200-x4/direct/large-4.json"
+STAGED = "h200-x4/perf-4-mpi.json"
+TABLE_SIZES = (8, 4096, 65536, 1 << 20, 16 << 20, 256 << 20, 1 << 30)
+
+WIDTH, HEIGHT = 760, 430
+LEFT, RIGHT, TOP, BOTTOM = 70, 20, 62, 52
+INK, GRID = "#37474f", "#e3e8ea"
+
+
+@dataclass(frozen=True)
+class Series:
+    name: str
+    color: str
+    points: tuple  # of (bytes, microseconds)
+
+
+def read(name):
+    return json.loads((BENCHMARKS / name).read_text(encoding="utf-8"))
+
+
+def ratios(field):
+    """What direct_ratio measured of allreduce, by size: `field` is vendor_us, mpi_us or ratio."""
+    rows = read(DIRECT)["rows"] + read(LARGE)["rows"]
+    return {row["bytes"]: row[field] for row in rows if row["collective"] == "allreduce"}
+
+
+def staged():
+    """Times of xccl-perf on route mpi: this MPI takes no device memory."""
+    run = read(STAGED)
+    if not run["passed"] or run["route"] != "mpi" or len(run["ranks"]) != 4:
+        raise SystemExit(f"{STAGED}: not a verified run of 4 ranks on route mpi")
+    return {r["bytes"]: r["avg_us"] for r in run["results"] if r["coll"] == "allreduce"}
+
+
+def allreduce():
+    """The series of the plot, slowest first, as the legend lists them."""
+    return [
+        Series("Open MPI 4.1.6, through host memory", "#9e9e9e", tuple(sorted(staged().items()))),
+        Series(
+            "NCCL 2.28.3, called directly", "#5c6bc0", tuple(sorted(ratios("vendor_us").items()))
+        ),
+        Series("MPI_Allreduce with xccl", "#00897b", tuple(sorted(ratios("mpi_us").items()))),
+    ]
+
+
+def human(n):
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if n >= size:
+            return f"{n / size:g} {unit}"
+    return f"{n} B"
+
+
+def micros(value):
+    if value >= 1e6:
+        return f"{value / 1e6:g} s"
+    return f"{value / 1e3:g} ms" if value >= 1e3 else f"{value:g} µs"
+
+
+class LogAxis:
+    """Positions on a logarithmic axis between two pixels."""
+
+    def __init__(self, low, high, start, end):
+        self.low, self.span = math.log(low), math.log(high) - math.log(low)
+        self.start, self.length = start, end - start
+
+    def __call__(self, value):
+        return round(self.start + self.length * (math.log(value) - self.low) / self.span, 1)
+
+
+def text(x, y, words, anchor="middle", extra=""):
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{extra}>{escape(words)}</text>'
+
+
+def axes(x, y, sizes, times):
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    for size in sizes:
+        yield f'<path d="M{x(size)} {TOP}V{bottom}" stroke="{GRID}"/>'
+        yield text(x(size), bottom + 18, human(size))
+    for time in times:
+        yield f'<path d="M{LEFT} {y(time)}H{right}" stroke="{GRID}"/>'
+        yield text(LEFT - 8, y(time) + 4, micros(time), "end")
+    yield text((LEFT + right) / 2, HEIGHT - 12, "size of the vector")
+
+
+def curve(series, x, y):
+    places = [(x(size), y(time)) for size, time in series.points]
+    path = "M" + "L".join(f"{px} {py}" for px, py in places)
+    yield f'<path d="{path}" fill="none" stroke="{series.color}" stroke-width="2.2"/>'
+    for (px, py), (size, time) in zip(places, series.points):
+        label = escape(f"{series.name}: {human(size)} in {time:,.2f} µs")
+        yield (
+            f'<circle cx="{px}" cy="{py}" r="3.2" fill="{series.color}">'
+            f"<title>{label}</title></circle>"
+        )
+
+
+def legend(lines):
+    for number, series in enumerate(lines):
+        y = TOP + 18 + 20 * number
+        yield f'<path d="M{LEFT + 14} {y - 4}h26" stroke="{series.color}" stroke-width="3"/>'
+        yield text(LEFT + 48, y, series.name, "start")
+
+
+def plot(title, lines):
+    """One SVG on a card of its own, legible on light and on dark pages."""
+    sizes = [size for line in lines for size, _ in line.points]
+    times = [time for line in lines for _, time in line.points]
+    decades = range(math.floor(math.log10(min(times))), math.ceil(math.log10(max(times))) + 1)
+    ticks = [1 << power for power in range(3, 31, 3) if (1 << power) <= max(sizes)]
+    x = LogAxis(min(sizes), max(sizes), LEFT, WIDTH - RIGHT)
+    y = LogAxis(10 ** decades[0], 10 ** decades[-1], HEIGHT - BOTTOM, TOP)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'font-family="sans-serif" font-size="12.5" fill="{INK}">',
+        "<!-- SPDX-License-Identifier: BSD-3-Clause. Made by docs/tools/render.py; do not edit. -->",
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#ffffff"/>',
+        text(LEFT, 28, title, "start", ' font-size="16" font-weight="bold"'),
+        text(LEFT, 48, "time of a blocking call, both axes logarithmic; lower is better", "start"),
+        *axes(x, y, ticks, [10**power for power in decades]),
+    ]
+    for line in lines:
+        parts += curve(line, x, y)
+    return "\n".join([*parts, *legend(lines), "</svg>"]) + "\n"
+
+
+def allreduce_svg():
+    return plot("Allreduce on 4 NVIDIA H200, 4 ranks", allreduce())
+
+
+def numbers():
+    """The README's table: one line per size; the ratio is the median of the blocks' ratios."""
+    vendor, mpi, ratio = (ratios(field) for field in ("vendor_us", "mpi_us", "ratio"))
+    yield "| size | NCCL, called directly | `MPI_Allreduce` with xccl | ratio |"
+    yield "|---:|---:|---:|---:|"
+    for size in TABLE_SIZES:
+        times = f"{vendor[size]:,.1f} µs | {mpi[size]:,.1f} µs"
+        yield f"| {human(size)} | {times} | {ratio[size]:.2f} |"

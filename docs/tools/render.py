@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Render what the documentation takes from elsewhere in the repository: docs/tools/render.py [--check] [FILE ...]
+
+With --check nothing is written; exit status 1 if a file is not what it is made from.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "docs/tools"))
+
+import api  # noqa: E402 # beside this file
+import plot  # noqa: E402
+
+
+def between(text, name, body):
+    """`text` with what stands between its two marks of this name replaced."""
+    begin, end = f"<!-- {name}: rendered by docs/tools/render.py -->\n", f"<!-- end of {name} -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise SystemExit(f"render: the marks of '{name}' are not there exactly once")
+    head, rest = text.split(begin)
+    return f"{head}{begin}{body}{end}{rest.split(end)[1]}"
+
+
+def marked(path, name, lines):
+    text = (TOP / path).read_text(encoding="utf-8")
+    return between(text, name, "\n" + "\n".join(lines) + "\n\n")
+
+
+def citation():
+    """CITATION.cff with the version of the tree."""
+    version = (TOP / "libxccl/VERSION").read_text(encoding="utf-8").split()[0]
+    text = (TOP / "CITATION.cff").read_text(encoding="utf-8")
+    return re.sub(r"(?m)^version: .*$", f"version: {version}", text)
+
+
+RENDERED = {
+    "docs/benchmarks/allreduce-h200-x4.svg": plot.allreduce_svg,
+    "docs/reference/xccl-h.md": lambda: api.page(
+        "xccl.h and xccl_mpi.h", ["xccl.h", "xccl_mpi.h"]
+    ),
+    "docs/reference/mpix-h.md": lambda: api.page("mpix.h", ["mpix.h"]),
+    "CITATION.cff": citation,
+    "README.md": lambda: marked("README.md", "numbers", plot.numbers()),
+}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Render parts of the documentation.")
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="these alone; default: all")
+    options = parser.parse_args(arguments)
+    unknown = [path for path in options.files if path not in RENDERED]
+    if unknown:
+        parser.error(f"not rendered: {', '.join(unknown)}; there are {', '.join(RENDERED)}")
+    stale = []
+    for path in options.files or RENDERED:
+        target, text = TOP / path, RENDERED[path]()
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            stale.append(path)
+            if not options.check:
+                target.write_text(text, encoding="utf-8")
+    if options.check and stale:
+        print(f"render: not what they are made from: {', '.join(stale)}; run docs/tools/render.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
