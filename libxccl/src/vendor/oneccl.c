@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/environment.h"
+#include "base/log.h"
 #include "xc_ccl_path.h" /* made by CMake: XC_CCL_PATH */
 
 static const struct xc_vendor_symbol symbols[] = {
