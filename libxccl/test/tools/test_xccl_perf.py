@@ -448,10 +448,20 @@ def test_json_that_cannot_be_written(stage):
     assert "/no/such/folder/x.json" in ended.err
 
 
-def test_mistyped_variable(stage):
-    ended = stage.tool("xccl-perf", "--mem", "host", env={"XCCL_TIMEOT": "3"})
+def test_wrong_variable(stage):
+    ended = stage.tool("xccl-perf", "--mem", "host", env={"XCCL_TIMEOUT": "soon"})
     assert ended.status == 2
-    assert "XCCL_TIMEOT" in ended.err and "XCCL_TIMEOUT" in ended.err
+    assert "XCCL_TIMEOUT=soon is not allowed" in ended.err
+
+
+@pytest.mark.parametrize("front", [[], ["xccl-run"]])
+def test_mistyped_variable(stage, front):
+    """Somebody warns of it, once: the interposer where there is one."""
+    words = [*front, "xccl-perf", "--mem", "host", "--max", "4", "--iters", "1"]
+    words = [words[0], *(stage.bin / w if w == "xccl-perf" else w for w in words[1:])]
+    ended = stage.tool(*words, env={"XCCL_TIMEOT": "3"}).good()
+    assert ended.err.count("XCCL_TIMEOT is not a variable of xccl") == 1, ended.err
+    assert "did you mean XCCL_TIMEOUT?" in ended.err
 
 
 def test_help_names_every_option(stage):

@@ -26,6 +26,8 @@ static bool check_names(struct perf_run *run)
     const struct perf_options *opt = &run->opt;
     const char                *problem = xc_params_error();
 
+    /* The interposer has warned already. */
+    xc_params_warn((run->rank == 0) && (strcmp(perf_path_last(), "no interposer") == 0));
     run->type = perf_type_find(opt->type_name);
     run->op = perf_op_find(opt->op_name);
     if (run->rank != 0) {
