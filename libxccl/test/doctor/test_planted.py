@@ -103,3 +103,17 @@ def test_what_a_file_of_open_mpi_sets_is_stated(doctor, world):
     _, found = doctor(made)
     assert ids(found) == []
     assert str(made.root / "home/user/.openmpi/mca-params.conf") in found["looked_at"]
+
+
+@pytest.mark.parametrize("site", ["lumi-g", "frontier"])
+def test_a_missing_plugin_and_what_follows(doctor, world, site):
+    """Where the site insists on the plugin, nothing goes over TCP sockets."""
+    made = world(site)
+    made.remove("opt/lib/librccl-net.so")
+    (finding,) = doctor(made)[1]["findings"]
+    assert finding["id"] == "plugin-missing"
+    assert "xccl leaves collectives to MPI" in finding["cause"]
+    assert f"module load {made.site['plugin']['module']}" in finding["remedy"]
+    made.env["NCCL_NET"] = "IB"
+    (finding,) = [f for f in doctor(made)[1]["findings"] if f["id"] == "plugin-missing"]
+    assert "fall back to TCP sockets" in finding["cause"]

@@ -5,7 +5,7 @@ import datetime
 import os
 
 from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
-from .checks_net import given
+from .checks_net import LIBFABRIC_NAMES, given
 from .registry import finding
 
 SMALL_SHM = 256  # MiB
@@ -78,11 +78,16 @@ def check_plugin(facts):
     remedy = f"put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH"
     if module:
         remedy = f"module load {module} (else {remedy})"
+    net = facts.env.get("NCCL_NET")
+    effect = "fall back to TCP sockets, 8 to 22 times slower"
+    if net in LIBFABRIC_NAMES:
+        effect = f"not start, because NCCL_NET={net} asks for it: xccl leaves collectives to MPI"
     yield finding(
         "plugin-missing",
         ccl=ccl_name(facts),
         file=wanted,
         folders=facts.search.listed(),
+        effect=effect,
         remedy=remedy,
     )
 

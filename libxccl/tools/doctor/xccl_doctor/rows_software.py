@@ -234,9 +234,7 @@ TABLE = {
     ),
     "plugin-missing": Row(
         ERROR,
-        "{ccl} has no network plugin ({file} was not found in: {folders}) and would fall back "
-        "to TCP "
-        "sockets, 8 to 22 times slower",
+        "{ccl} has no network plugin ({file} was not found in: {folders}) and would {effect}",
         "{remedy}",
     ),
     "plugin-abi": Row(
