@@ -10,9 +10,6 @@ test -z "$_xccl_refused"; and _xccl_begin
 # pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
 # easyconfigs, Golden_Repo of the branch 2025)
 _xccl_set OMPI_MCA_pml 'ucx'
-# the process manager of JSC's Open MPI; JSC's OpenMPI-settings choose the same (JSC easyconfigs, Golden_Repo
-# of the branch 2025)
-_xccl_set SLURM_MPI_TYPE 'pspmix'
 # UCX carries messages; a second library on the same adapters takes memory and time (JSC easyconfigs,
 # Golden_Repo of the branch 2025)
 _xccl_set OMPI_MCA_btl '^uct,openib'

@@ -16,9 +16,6 @@ endsw
 # pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
 # easyconfigs, Golden_Repo of the branches 2023 and 2025)
 set _xccl_names = ($_xccl_names OMPI_MCA_pml); set _xccl_values = ($_xccl_values:q '=ucx')
-# the process manager of JSC's Open MPI; JSC's OpenMPI-settings choose the same (JSC easyconfigs, Golden_Repo
-# of the branches 2023 and 2025)
-set _xccl_names = ($_xccl_names SLURM_MPI_TYPE); set _xccl_values = ($_xccl_values:q '=pspmix')
 # UCX carries messages; a second library on the same adapters takes memory and time (JSC easyconfigs,
 # Golden_Repo of the branches 2023 and 2025)
 set _xccl_names = ($_xccl_names OMPI_MCA_btl); set _xccl_values = ($_xccl_values:q '=^uct,openib')

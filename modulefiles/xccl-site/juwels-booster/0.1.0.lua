@@ -39,9 +39,6 @@ pushenv("XCCL_SITE", "juwels-booster")
 -- pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
 -- easyconfigs, Golden_Repo of the branches 2023 and 2025)
 pushenv("OMPI_MCA_pml", "ucx")
--- the process manager of JSC's Open MPI; JSC's OpenMPI-settings choose the same (JSC easyconfigs, Golden_Repo
--- of the branches 2023 and 2025)
-pushenv("SLURM_MPI_TYPE", "pspmix")
 -- UCX carries messages; a second library on the same adapters takes memory and time (JSC easyconfigs,
 -- Golden_Repo of the branches 2023 and 2025)
 pushenv("OMPI_MCA_btl", "^uct,openib")
