@@ -130,7 +130,7 @@ def test_every_site_has_a_valid_scope(spack, tmp_path):
         for section in ("packages", "toolchains", "modules"):
             spack.here("-C", folder, "config", "get", section)
     bad = tmp_path / "bad"
-    shutil.copytree(SITES / "sim" / "spack", bad)
+    shutil.copytree(SITES / "juwels-booster" / "spack", bad)
     text = (
         (bad / "packages.yaml")
         .read_text()
