@@ -42,7 +42,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="933b4216866553124f5c14fe363a8ac6108f11a54cb63b971ac58c37e7a0c7b2")
+    version("0.1.0", sha256="1e871008e8f8e8637713c27db5f5fade1693ffc98a3c5ff949c21ff28b2e449f")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
