@@ -25,7 +25,6 @@ def reasons(result):
     return lines
 
 
-@pytest.mark.one_family
 def test_change(family):
     """xcclTuneMPI, on communicators that are in use and on new ones."""
     env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "on"}
@@ -60,7 +59,6 @@ def test_order(openmpi, table, tmp_path):
     assert "(XCCL_TUNE allreduce:*:*:*:mpi)" in reasons(openmpi.run(2, LOOP, env=env))[0]
 
 
-@pytest.mark.one_family
 def test_ranks_with_different_tables(family, table):
     """They take the built-in rows, and rank 0 names a rank."""
     one = table("allreduce:*:*:*:mpi", name="one.table")

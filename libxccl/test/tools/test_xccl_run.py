@@ -101,8 +101,16 @@ def test_the_variable_asks_for_the_simulation(stage):
     assert "XCCL_SIM: invalid number of devices '300'" in ended.err
     variables = seen(stage.run(run, "--sim", "rocm:2", "env", "-0", env={"XCCL_SIM": "cuda:4"}))
     assert variables["XCCL_SIM"] == "rocm:2"
-    assert stage.run(run, "-V").good().out == stage.run(run, "--version").good().out
-    assert stage.run(run, "-h").good().out == stage.run(run, "--help").good().out
+
+
+@pytest.mark.parametrize(
+    "tool", ["xccl-bind", "xccl-doctor", "xccl-info", "xccl-perf", "xccl-run", "xccl-tune"]
+)
+def test_short_options(stage, tool):
+    if not (stage.bin / tool).exists():
+        pytest.skip(f"{tool} was not built")
+    assert stage.tool(tool, "-V").good().out == stage.tool(tool, "--version").good().out
+    assert stage.tool(tool, "-h").good().out == stage.tool(tool, "--help").good().out
 
 
 def test_route_and_simulation(stage):

@@ -21,12 +21,12 @@ static const char usage[] =
     "                 allreduce:64k:cuda:8; starts the device runtimes, to ask for the model\n"
     "  --gpu MODEL    with --why: on devices of this model, which need not be here\n"
     "  --json         everything, or with --why that, as JSON\n"
-    "  --help, --version\n"
+    "  -h, --help, -V, --version\n"
     "\n"
     "Exit status: 0; 1 with a message if the configuration is at fault or a part is missing; 2 for\n"
     "a wrong option.\n";
 
-enum option_id { LINK = 256, WHY, GPU, JSON, HELP, VERSION };
+enum option_id { LINK = 256, WHY, GPU, JSON, HELP = 'h', VERSION = 'V' };
 
 static const struct option long_options[] = {
     {"config", 0, NULL, 'c'}, {"devices", 0, NULL, 'd'}, {"link", 0, NULL, LINK},
@@ -43,7 +43,7 @@ static void refuse(const char *what)
 {
     fprintf(stderr,
             "xccl-info: unknown option '%s'; known: -c --config, -d --devices, --link, --why CALL, "
-            "--gpu MODEL, --json, --help, --version\n",
+            "--gpu MODEL, --json, -h --help, -V --version\n",
             what);
     exit(2);
 }
@@ -59,7 +59,7 @@ static void parse(struct options *options, int argc, char **argv)
     int id;
 
     opterr = 0;
-    while ((id = getopt_long(argc, argv, ":cd", long_options, NULL)) != -1) {
+    while ((id = getopt_long(argc, argv, ":cdhV", long_options, NULL)) != -1) {
         switch (id) {
         case 'c':
             options->config = true;

@@ -52,7 +52,7 @@ static const char usage[] =
     "  --samples         with --json: every call's time instead of each rank's summary only\n"
     "  --timeout SEC     that one size may take, verification included; 0: no limit (default 300)\n"
     "  --force           device memory even if MPI does not say that it takes it\n"
-    "  --help, --version\n"
+    "  -h, --help, -V, --version\n"
     "\n"
     "Exit status: 0, 1 for a wrong result or a failure, 2 for a wrong option, 124 for a timeout.\n";
 
@@ -80,8 +80,8 @@ enum option_id {
     SAMPLES,
     TIMEOUT,
     FORCE,
-    HELP,
-    VERSION
+    HELP = 'h',
+    VERSION = 'V',
 };
 
 static const struct option long_options[] = {
@@ -386,7 +386,7 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
     set_defaults(opt);
     opterr = 0;
     optind = 1;
-    while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+    while ((id = getopt_long(argc, argv, ":hV", long_options, NULL)) != -1) {
         switch (id) {
         case HELP:
             if (speak) {

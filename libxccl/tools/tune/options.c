@@ -32,7 +32,7 @@ static const char usage[] =
     "  --timeout SECONDS       give up if a call does not return; 0: never (default: 300)\n"
     "  --compare A B           say where two tables choose differently; needs no launcher\n"
     "  --check FILE            say what has changed here since a table was measured\n"
-    "  --help, --version\n"
+    "  -h, --help, -V, --version\n"
     "\n"
     "Exit status: 0; 1 where a result is wrong, a call fails, or --compare or --check finds a\n"
     "difference; 2 for a wrong option; 3 when it was stopped; 124 after --timeout.\n";
@@ -57,8 +57,8 @@ enum option_id {
     TIMEOUT,
     COMPARE,
     CHECK,
-    HELP,
-    VERSION
+    HELP = 'h',
+    VERSION = 'V',
 };
 
 static const struct option long_options[] = {
@@ -331,7 +331,7 @@ int tune_options_parse(struct tune_options *opt, int argc, char **argv, bool spe
     set_defaults(opt);
     opterr = 0;
     optind = 1;
-    while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+    while ((id = getopt_long(argc, argv, ":hV", long_options, NULL)) != -1) {
         switch (id) {
         case HELP:
             fputs(speak ? usage : "", stdout);
