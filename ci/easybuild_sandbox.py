@@ -75,8 +75,11 @@ def folder():
     """Scratch folder of this process, removed at its end."""
     path = Path(tempfile.mkdtemp(prefix="xccl-easybuild-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
-    for name in ("home", "tmp", "system", "sources/x/xccl"):
+    for name in ("home", "tmp", "system", "sources/x/xccl", "compilers"):
         (path / name).mkdir(parents=True)
+    # The real one takes minutes for the kernels, which are tested with the library.
+    (path / "compilers/hipcc").write_text("#!/bin/sh\nexit 1\n")
+    (path / "compilers/hipcc").chmod(0o755)
     common = "version = 'system'\nhomepage = '(none)'\ndescription = 'of the operating system'\n"
     for name, text in SYSTEM_EASYCONFIGS.items():
         (path / "system" / name).write_text(text.format(common=common), encoding="utf-8")
@@ -87,7 +90,7 @@ def clean_environment(**more):
     """An environment that holds nothing of the caller's modules or of xccl."""
     keep = {
         "LANG": "C.UTF-8",
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{folder()}/compilers:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(folder() / "home"),
     }
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -57,7 +57,7 @@ def test_installed_and_loaded_from_the_hierarchy(easybuild):
         assert name in output, f"{name} is not loaded:\n{output}"
     rows = re.findall(r"^ +(\d+) +\d+ (\S+) .* (\S+)$", output, re.M)
     assert len(rows) == 6, output
-    assert {row[1:] for row in rows} == {("ccl", "ok")}, output
+    assert {row[1:] for row in rows} == {("direct", "ok")}, output
 
 
 def test_unload_leaves_nothing(easybuild):
