@@ -42,7 +42,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="1e871008e8f8e8637713c27db5f5fade1693ffc98a3c5ff949c21ff28b2e449f")
+    version("0.1.0", sha256="2be4f52f8f00b22784b9e05d5fdab9216bc4112987db73d22aa5e297b1922729")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
