@@ -18,7 +18,7 @@ demo: ## build, install into a local prefix, run a benchmark on 4 ranks
 	@ci/bootstrap build
 	@ci/demo
 
-test: ## build twice (release, sanitizers) and run every test
+test: ## build twice (release, sanitizers) and run the tests
 	@ci/bootstrap build test
 	@ci/test
 

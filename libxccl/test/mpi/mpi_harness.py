@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 import uuid
+import warnings
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,9 @@ def share(mpi):
     return DIRECT if mpi.name == "openmpi" else CCL
 
 
-# ORTE of Open MPI 4.1 waits a few seconds for a rank's goodbye to be answered. Where the machine
-# stands still for longer, a rank that has ended well counts as one that never said it.
+# Seen twice, with Open MPI 4.1 on a machine under load: all checks are good,
+# and mpirun says that a rank went without MPI_Finalize, by no signal. Most likely its goodbye to the
+# launcher was late; since that is not proved, such a job is run again in view of everybody.
 GOODBYE_LOST = re.compile(r"checks, 0 failures(?s:.*)exiting improperly")
 
 
@@ -243,6 +245,9 @@ class Mpi:
             )
             if result.status == 0 or not GOODBYE_LOST.search(result.out):
                 break
+            warnings.warn(
+                f"a rank of {words} went without MPI_Finalize: {result.out}", stacklevel=2
+            )
         return result
 
     def run_heard(self, said, ranks, command, **options):
