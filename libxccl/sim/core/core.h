@@ -22,6 +22,7 @@ enum xs_error {
     XS_INVALID_DEVICE = 101,
     XS_INVALID_CONTEXT = 201,
     XS_MAP_FAILED = 205,
+    XS_ALREADY_MAPPED = 208,
     XS_NO_BINARY_FOR_GPU = 209,
     XS_OPERATING_SYSTEM = 304,
     XS_INVALID_HANDLE = 400,
@@ -152,6 +153,8 @@ struct xs_range {
     struct xs_ctx  *ctx;
     unsigned char  *alias; /* where the simulation may touch it */
     struct xs_place place; /* of base; pid 0: not shareable (registered memory) */
+    uint64_t        origin; /* imported: id where it was allocated */
+    uint32_t        block;  /* of a device: which block of memory lies at its base */
 };
 
 /* As the runtimes' allocations, which wait for the context's work where XCCL_SIM_ALLOC=wait. */

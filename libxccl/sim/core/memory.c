@@ -15,7 +15,14 @@
 
 #define ALIGNMENT 512
 #define PUNCH_FROM ((size_t)64 << 10) /* smaller blocks keep their pages */
+/* Device memory is had in blocks of this size, and shared as such. */
+#define BLOCK ((size_t)2 << 20)
 #define IPC_MAGIC 0x63636c78696d7331ULL
+
+struct block {
+    uint32_t ranges;  /* that lie in it */
+    uint32_t renewed; /* how often there was none before */
+};
 
 struct arena {
     int            fd;
@@ -23,6 +30,7 @@ struct arena {
     unsigned char *alias;
     size_t         size;
     size_t         used;
+    struct block  *blocks; /* of a device */
 };
 
 /* One a device, and a last one for pinned and managed memory. */
@@ -116,8 +124,24 @@ static enum xs_error arena_make(struct arena *arena, bool device)
         return XS_OPERATING_SYSTEM;
     }
     madvise(alias, size, MADV_DONTDUMP);
-    *arena = (struct arena){fd, visible, alias, size, 0};
-    return XS_OK;
+    *arena = (struct arena){.fd = fd, .visible = visible, .alias = alias, .size = size};
+    arena->blocks = device ? calloc(size / BLOCK + 1, sizeof(*arena->blocks)) : NULL;
+    return (!device || (arena->blocks != NULL)) ? XS_OK : XS_OUT_OF_MEMORY;
+}
+
+/* A range begins or ends in the blocks where it lies; the number of the first one's memory. */
+static uint32_t count_blocks(const struct arena *arena, const struct xs_range *range, int change)
+{
+    size_t first = range->place.offset / BLOCK;
+    size_t last = (range->place.offset + range->size - 1) / BLOCK;
+
+    for (size_t i = first; (arena->blocks != NULL) && (i <= last); i++) {
+        struct block *block = &arena->blocks[i];
+
+        block->renewed += ((change > 0) && (block->ranges == 0));
+        block->ranges += (uint32_t)change;
+    }
+    return (arena->blocks != NULL) ? arena->blocks[first].renewed : 0;
 }
 
 /* First gap of at least bytes; 0: none. */
@@ -156,7 +180,9 @@ static enum xs_error allocate(struct xs_range *range)
     range->alias = arena->alias + offset;
     range->place = (struct xs_place){getpid(), arena->fd, xs_process_start(getpid()), offset};
     range->id = next_id++;
+    range->block = count_blocks(arena, range, 1);
     if (!insert(range)) {
+        count_blocks(arena, range, -1);
         return XS_OUT_OF_MEMORY;
     }
     arena->used += range->size;
@@ -221,6 +247,7 @@ static void release(struct xs_range *range)
         struct arena *arena = (range->kind == XS_MEM_DEVICE) ? &arenas[range->device] : HOST_ARENA;
 
         arena->used -= range->size;
+        count_blocks(arena, range, -1);
         give_back(arena, range);
     }
     erase(range);
@@ -375,7 +402,9 @@ struct ipc_handle {
     uint64_t        magic;
     struct xs_place place;
     uint64_t        size;
+    uint64_t        id;
     int32_t         node;
+    uint32_t        block;
 };
 _Static_assert(sizeof(struct ipc_handle) <= 64, "a handle has 64 bytes");
 
@@ -389,9 +418,34 @@ enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
     }
     made.place = range.place;
     made.size = range.size;
+    made.id = range.id;
+    made.block = range.block;
     memset(handle, 0, 64);
     memcpy(handle, &made, sizeof(made));
     return XS_OK;
+}
+
+/*
+ * As CUDA's driver: what was freed where the new memory lies, or with the rest of its block, is
+ * still mapped. With the lock held.
+ */
+static bool is_mapped_still(const struct ipc_handle *made)
+{
+    const struct xs_place *place = &made->place;
+    bool                   found = false;
+
+    for (size_t i = 0; (i < count) && !found; i++) {
+        const struct xs_range *r = &table[i];
+        uint64_t               at = r->place.offset;
+        bool apart = (at + r->size <= place->offset) || (place->offset + made->size <= at);
+
+        if (r->imported && (r->place.pid == place->pid) && (r->place.start == place->start) &&
+            (r->place.fd == place->fd)) {
+            found = (!apart && (r->origin != made->id)) ||
+                    ((at / BLOCK == place->offset / BLOCK) && (r->block != made->block));
+        }
+    }
+    return found && (xs_config()->flavour == XS_CUDA);
 }
 
 enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], void **ptr_p)
@@ -414,6 +468,12 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     if (made.place.pid == getpid()) {
         return XS_INVALID_CONTEXT; /* as the runtimes say of the process that made the handle */
     }
+    pthread_rwlock_rdlock(&lock);
+    bool stale = is_mapped_still(&made);
+    pthread_rwlock_unlock(&lock);
+    if (stale) {
+        return XS_ALREADY_MAPPED;
+    }
     into = made.place.offset & ((size_t)sysconf(_SC_PAGESIZE) - 1);
     unsigned char *file = xs_place_map(&made.place);
     if (file == NULL) {
@@ -428,6 +488,8 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     range.size = made.size;
     range.alias = file + made.place.offset;
     range.place = made.place;
+    range.origin = made.id;
+    range.block = made.block;
     pthread_rwlock_wrlock(&lock);
     range.id = next_id++;
     bool good = insert(&range);

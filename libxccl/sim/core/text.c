@@ -21,6 +21,8 @@ const char *xs_error_text(int error)
         return "invalid device context";
     case XS_MAP_FAILED:
         return "mapping of buffer object failed";
+    case XS_ALREADY_MAPPED:
+        return "resource already mapped";
     case XS_NO_BINARY_FOR_GPU:
         return "no kernel image is available for execution on the device";
     case XS_OPERATING_SYSTEM:

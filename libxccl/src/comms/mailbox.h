@@ -27,6 +27,7 @@ enum xm_offer_state {
 struct xm_offer {
     uint64_t state; /* atomic: the message's number * 8 + enum xm_offer_state; 0: free */
     int32_t  fd;
+    int32_t  once; /* set before a refusal: the next message may be fetched again */
 } __attribute__((aligned(64)));
 
 struct xm_mailbox {

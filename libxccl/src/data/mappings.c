@@ -8,6 +8,8 @@
 
 /* More are not kept: each holds memory of another process that this one may have freed. */
 enum { MAX_MAPPINGS = 256 };
+/* Of CUDA's small allocations. */
+enum { BLOCK = 2 << 20 };
 
 struct mapping {
     struct xm_job               job; /* first: of its end */
@@ -16,23 +18,37 @@ struct mapping {
     uint64_t                    nonce;  /* of the process */
     struct xc_ipc               ipc;
     void                       *base;
-    struct mapping             *next; /* used longer ago */
+    struct mapping             *next; /* used longer ago; or being unmapped as well */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings;
 static int             num_mappings;
+static struct mapping *going; /* on a thread that unmaps them */
 
-/* It waits for all kernels of the device, and those may wait for what this rank does next. */
-static void unmap(struct xm_job *job)
+static void close_mapping(const struct mapping *m)
 {
-    struct mapping *m = (struct mapping *)job;
-    void           *saved;
+    void *saved;
 
     if (m->dev->enter(m->device, &saved) == xcclSuccess) {
         m->dev->ipc_close(m->base);
         m->dev->leave(saved);
     }
+}
+
+/* It waits for all kernels of the device, and those may wait for what this rank does next. */
+static void unmap(struct xm_job *job)
+{
+    struct mapping  *m = (struct mapping *)job;
+    struct mapping **at = &going;
+
+    close_mapping(m);
+    pthread_mutex_lock(&lock);
+    while (*at != m) {
+        at = &(*at)->next;
+    }
+    *at = m->next;
+    pthread_mutex_unlock(&lock);
     free(m);
 }
 
@@ -51,9 +67,57 @@ static void drop(struct mapping **at)
     struct mapping *m = take_out(at);
 
     m->job = (struct xm_job){.run = unmap};
+    m->next = going;
+    going = m;
     if (xm_worker_start(&m->job) != xcclSuccess) {
+        going = m->next;
         free(m);
     }
+}
+
+static bool is_of(const struct mapping *m, uint64_t nonce, const struct xc_device_ops *dev)
+{
+    return (m->nonce == nonce) && (m->dev == dev);
+}
+
+/* May they lie in one block? Memory is had in blocks, and mapped as such. */
+static bool share_a_block(const struct xc_ipc *a, const struct xc_ipc *b)
+{
+    uint64_t a_end = a->base + a->bytes, b_end = b->base + b->bytes;
+
+    return (a->base / BLOCK <= (b_end - 1) / BLOCK) && (b->base / BLOCK <= (a_end - 1) / BLOCK);
+}
+
+static bool any_going(uint64_t nonce, const struct xc_device_ops *dev)
+{
+    bool found = false;
+
+    for (const struct mapping *m = going; (m != NULL) && !found; m = m->next) {
+        found = is_of(m, nonce, dev);
+    }
+    return found;
+}
+
+/*
+ * The driver says that something is mapped where this would be: its process has freed that, so
+ * nothing uses it any more. If the nearest ones are not it, all of the process go. False: none was
+ * there.
+ */
+static bool drop_stale(uint64_t nonce, const struct xc_ipc *ipc, const struct xc_device_ops *dev)
+{
+    bool dropped = false;
+
+    for (int near = 1; (near >= 0) && !dropped; near--) {
+        for (struct mapping **at = &mappings; *at != NULL;) {
+            if (is_of(*at, nonce, dev) && (!near || share_a_block(&(*at)->ipc, ipc))) {
+                drop(at);
+                dropped = true;
+            } else {
+                at = &(*at)->next;
+            }
+        }
+    }
+    return dropped;
 }
 
 /* With the lock held; the mapping becomes the first. What was freed at this address goes. */
@@ -62,8 +126,7 @@ static struct mapping *find(uint64_t nonce, const struct xc_ipc *ipc,
 {
     for (struct mapping **at = &mappings; *at != NULL; at = &(*at)->next) {
         struct mapping *m = *at;
-        if ((m->nonce != nonce) || (m->ipc.base != ipc->base) || (m->device != device) ||
-            (m->dev != dev)) {
+        if (!is_of(m, nonce, dev) || (m->device != device) || (m->ipc.base != ipc->base)) {
             continue;
         }
         if (memcmp(&m->ipc, ipc, sizeof(m->ipc)) != 0) {
@@ -98,6 +161,13 @@ static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct 
     void        *base;
     xcclResult_t res = dev->ipc_open(ipc, &base);
 
+    if (res == xcclInProgress) {
+        return (drop_stale(nonce, ipc, dev) || any_going(nonce, dev))
+                   ? res
+                   : xc_fail(xcclUnhandledCudaError,
+                             "memory of another process cannot be mapped: something else is mapped "
+                             "at its place");
+    }
     if (res != xcclSuccess) {
         return res;
     }
@@ -122,7 +192,9 @@ xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
 
     pthread_mutex_lock(&lock);
     struct mapping *m = find(nonce, ipc, dev, device);
-    if (m == NULL) {
+    if ((m == NULL) && any_going(nonce, dev)) {
+        res = xcclInProgress; /* most likely that is where it would be */
+    } else if (m == NULL) {
         res = make(nonce, ipc, dev, device, &m);
     }
     if (res == xcclSuccess) {
@@ -136,7 +208,9 @@ void xm_mappings_close(void)
 {
     pthread_mutex_lock(&lock);
     while (mappings != NULL) {
-        unmap(&take_out(&mappings)->job);
+        struct mapping *m = take_out(&mappings);
+        close_mapping(m);
+        free(m);
     }
     pthread_mutex_unlock(&lock);
 }

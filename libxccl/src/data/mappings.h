@@ -5,7 +5,10 @@
 
 #include "device/device.h"
 
-/* Where the allocation of a process lies for the device, which is entered. nonce: the process's. */
+/*
+ * Where the allocation of a process lies for the device, which is entered. nonce: the process's.
+ * xcclInProgress: what was freed at its place is being unmapped; ask again.
+ */
 xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
                            const struct xc_device_ops *dev, int device, char **base_p);
 void         xm_mappings_close(void);

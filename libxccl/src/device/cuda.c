@@ -14,6 +14,7 @@ enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_NOT_INITIALIZED = 3,
+    CUDA_ERROR_ALREADY_MAPPED = 208,
     CUDA_ERROR_NOT_READY = 600,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
     CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
@@ -545,7 +546,11 @@ static xcclResult_t cuda_ipc_open(const struct xc_ipc *ipc, void **base_p)
     CUdeviceptr    base = 0;
 
     memcpy(handle.reserved, ipc->handle, sizeof(handle.reserved));
-    CHECK(cu.ipc_open(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "cuIpcOpenMemHandle");
+    CUresult res = cu.ipc_open(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (res == CUDA_ERROR_ALREADY_MAPPED) {
+        return xcclInProgress;
+    }
+    CHECK(res, "cuIpcOpenMemHandle");
     *base_p = (void *)base;
     return xcclSuccess;
 }

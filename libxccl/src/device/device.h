@@ -89,6 +89,7 @@ struct xc_device_ops {
     /* Fails for memory that cannot be shared: of pools, of virtual memory management. */
     xcclResult_t (*ipc_export)(const void *ptr, struct xc_ipc *ipc_p);
     /* Map another process's allocation for the device entered. */
+    /* xcclInProgress: something that was freed at its place is still mapped, and to be closed. */
     xcclResult_t (*ipc_open)(const struct xc_ipc *ipc, void **base_p);
     xcclResult_t (*ipc_close)(void *base);
     /* May kernels touch this address: of a device, managed, pinned or registered? */

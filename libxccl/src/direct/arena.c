@@ -408,6 +408,10 @@ static xcclResult_t open_one(struct xm_arena *a, const struct xm_arena_peer *pee
         return xcclSuccess;
     }
     xcclResult_t res = a->dev->ipc_open(&peer->ipc, &base);
+    if (res == xcclInProgress) {
+        return xc_fail(xcclUnhandledCudaError, "something that another process has freed is still "
+                                               "mapped at the place of its workspace");
+    }
     if (res != xcclSuccess) {
         return res;
     }

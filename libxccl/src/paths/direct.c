@@ -119,6 +119,14 @@ static xcclResult_t start(struct xm_op *op)
     return (res == xcclSuccess) ? res : xm_op_fail(op, res);
 }
 
+static xcclResult_t launch_again(struct xm_op *op)
+{
+    xcclResult_t res = op->mapped ? xm_direct_mapped(op, false) : xm_direct_exchange(op, false);
+
+    op->again = (res == xcclInProgress); /* a mapping has to be made anew */
+    return (res == xcclSuccess) ? xcclInProgress : res;
+}
+
 /* Where the kernel has left before it saw the command, another is launched. */
 static xcclResult_t query_told(struct xm_op *op)
 {
@@ -129,8 +137,8 @@ static xcclResult_t query_told(struct xm_op *op)
     op->in_trouble = (how == XM_TOLD_IN_TROUBLE);
     if (how == XM_TOLD_LOST) {
         op->told = false;
-        res = op->mapped ? xm_direct_mapped(op, false) : xm_direct_exchange(op, false);
-        return (res == xcclSuccess) ? xcclInProgress : res;
+        op->again = true;
+        return launch_again(op);
     }
     if ((res == xcclInProgress) && ((++op->polls % POLLS_PER_LOOK) == 0)) {
         return xm_linger_look(l);
@@ -145,6 +153,9 @@ static xcclResult_t query(struct xm_op *op)
     }
     if (op->told) {
         return query_told(op);
+    }
+    if (op->again) {
+        return launch_again(op);
     }
     if (xm_direct_done(op->direct, op->number_there)) {
         op->in_trouble =

@@ -70,6 +70,7 @@ struct xm_op {
     uint32_t              direct_what;  /* reduction, or XK_NO_REDUCTION */
     uint32_t              number_there; /* of the operation */
     bool                  told;         /* a kernel that lingers does it */
+    bool                  again;        /* it has left instead: another is to be launched */
     bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */
     uint64_t              show;
     bool                  meets;      /* the kernels do, and not the hosts */

@@ -19,6 +19,11 @@ enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 }; /* kept.c has tag 1 */
  * by a copy engine, which takes nothing from the program's kernels.
  */
 enum { KERNEL_BYTES = 32 << 20 };
+/*
+ * To unmap what was freed waits for the device's kernels, and one of those may wait for what the
+ * sender does after its message has gone.
+ */
+enum { MAPPING_NS = 10 * 1000 * 1000 };
 static int copying; /* atomic: copies under way */
 
 /* A descriptor that nobody took yet, of a process of this node? */
@@ -304,16 +309,19 @@ static void end_fetch(struct xm_rendezvous *r, const struct xc_device_ops *dev)
 }
 
 /* The sender is asked for the bytes in host memory. */
-static void refuse(struct xm_rendezvous *r)
+static void refuse(struct xm_rendezvous *r, bool once)
 {
-    xc_info("device memory of another process cannot be mapped (%s): its messages are staged",
-            xc_last_detail());
+    if (!once) {
+        xc_info("device memory of another process cannot be mapped (%s): its messages are staged",
+                xc_last_detail());
+    }
+    r->offer->once = once;
     set_stage(r, XM_FETCH_REFUSED);
     xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_REFUSED);
 }
 
-/* With the descriptor in r->got, and taken. */
-void xm_fetch_start(struct xm_transfer *t)
+/* Map the sender's memory and start the copy, or come again. */
+static void map_and_copy(struct xm_transfer *t)
 {
     const struct xc_device_ops *dev = xc_device_active();
     struct xm_rendezvous       *r = &t->rendezvous;
@@ -321,21 +329,36 @@ void xm_fetch_start(struct xm_transfer *t)
     void                       *saved;
     bool                        over = false;
 
-    set_stage(r, XM_FETCH_COPYING);
-    if (r->got.bytes > (uint64_t)r->receive.bytes) {
-        r->code = MPI_ERR_TRUNCATE;
-        end_fetch(r, dev);
-        return;
-    }
     xcclResult_t res = dev->enter(device, &saved);
     if (res == xcclSuccess) {
         res = start_copy(t, dev, device, &over);
         dev->leave(saved);
     }
+    bool later = (res == xcclInProgress);
+    if (later && (xm_now_ns() - r->came_ns < MAPPING_NS)) {
+        return;
+    }
     if (res != xcclSuccess) {
-        refuse(r);
+        refuse(r, later);
     } else if (over) {
         end_fetch(r, dev);
+    } else {
+        set_stage(r, XM_FETCH_COPYING);
+    }
+}
+
+/* With the descriptor in r->got, and taken. */
+void xm_fetch_start(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    r->came_ns = xm_now_ns();
+    set_stage(r, XM_FETCH_MAPPING);
+    if (r->got.bytes > (uint64_t)r->receive.bytes) {
+        r->code = MPI_ERR_TRUNCATE;
+        end_fetch(r, xc_device_active());
+    } else {
+        map_and_copy(t);
     }
 }
 
@@ -394,6 +417,9 @@ bool xm_fetch_advance(struct xm_transfer *t)
     xcclResult_t                res;
 
     switch (r->fetch) {
+    case XM_FETCH_MAPPING:
+        map_and_copy(t);
+        return r->fetch == XM_FETCH_OVER;
     case XM_FETCH_COPYING:
         res = (r->by_kernel.kernels != NULL) ? xm_kernel_copy_query(&r->by_kernel)
                                              : dev->event_query(r->event);

@@ -249,7 +249,9 @@ static xcclResult_t serve(struct xm_rendezvous *r)
     void                       *saved, *at = MAP_FAILED;
     xcclResult_t                res;
 
-    xm_mailbox_refused(r->peer);
+    if (offer->once == 0) {
+        xm_mailbox_refused(r->peer);
+    }
     r->file = memfd_create("xccl-message", MFD_CLOEXEC);
     if ((r->file >= 0) && (ftruncate(r->file, (off_t)bytes) == 0)) {
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->file, 0);

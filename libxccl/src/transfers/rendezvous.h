@@ -37,7 +37,13 @@ _Static_assert(sizeof(struct xm_descriptor) == XM_DESCRIPTOR_BYTES, "as every re
 struct xm_transfer;
 
 /* Stages of a receive. */
-enum xm_fetch { XM_FETCH_NONE, XM_FETCH_COPYING, XM_FETCH_REFUSED, XM_FETCH_OVER };
+enum xm_fetch {
+    XM_FETCH_NONE,
+    XM_FETCH_MAPPING, /* the sender's memory is to be mapped */
+    XM_FETCH_COPYING,
+    XM_FETCH_REFUSED,
+    XM_FETCH_OVER
+};
 
 /* What a message has of this. */
 struct xm_rendezvous {
@@ -63,6 +69,7 @@ struct xm_rendezvous {
     char                 *landing; /* packed bytes instead, for a type that cannot be taken apart */
     bool                  scatters; /* or for the time of a copy */
     enum xm_fetch         fetch;    /* atomic: changed by the thread that is at it */
+    uint64_t              came_ns;  /* when its descriptor came */
     struct xm_descriptor  got;
     struct xm_offer      *offer;
     void                 *event; /* the copy's, unless a kernel does it: */

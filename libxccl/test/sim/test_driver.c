@@ -692,6 +692,46 @@ static void ipc(const struct world *world)
     }
 }
 
+/* What was freed stays mapped until it is closed, and keeps new memory at its place away. */
+static void ipc_again(const struct world *world)
+{
+    CUipcMemHandle handle;
+    CUdeviceptr    ptr[2], opened[2];
+
+    start(world->rank);
+    if (world->rank == 0) {
+        CHECK_EQ(cuMemAlloc_v2(&ptr[0], 4096), CUDA_SUCCESS);
+        CHECK_EQ(cuMemAlloc_v2(&ptr[1], 4096), CUDA_SUCCESS);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (world->rank == 0) {
+            CHECK_EQ(cuIpcGetMemHandle(&handle, ptr[i]), CUDA_SUCCESS);
+        }
+        share_bytes(world, &handle, sizeof(handle));
+        if (world->rank == 1) {
+            CHECK_EQ(cuIpcOpenMemHandle_v2(&opened[i], handle, 1), CUDA_SUCCESS);
+        }
+    }
+    meet(world);
+    if (world->rank == 0) {
+        CHECK_EQ(cuMemFree_v2(ptr[0]), CUDA_SUCCESS);
+        CHECK_EQ(cuMemFree_v2(ptr[1]), CUDA_SUCCESS);
+        CHECK_EQ(cuMemAlloc_v2(&ptr[0], 4096), CUDA_SUCCESS);
+        CHECK_EQ(cuIpcGetMemHandle(&handle, ptr[0]), CUDA_SUCCESS);
+    }
+    share_bytes(world, &handle, sizeof(handle));
+    if (world->rank == 1) {
+        CUdeviceptr again;
+        CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, 1), CUDA_ERROR_ALREADY_MAPPED);
+        CHECK_EQ(cuIpcCloseMemHandle(opened[0]), CUDA_SUCCESS);
+        /* The other one lay in the same block. */
+        CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, 1), CUDA_ERROR_ALREADY_MAPPED);
+        CHECK_EQ(cuIpcCloseMemHandle(opened[1]), CUDA_SUCCESS);
+        CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, 1), CUDA_SUCCESS);
+    }
+    meet(world);
+}
+
 static void lookups(const struct world *world)
 {
     const char *text;
@@ -765,6 +805,7 @@ int main(int argc, char **argv)
         {"alloc_waits", alloc_waits, 1, "cuda:1", NULL, "XCCL_SIM_ALLOC=wait", -1},
         {"bad_choice", bad_variable, 1, "cuda:1", NULL, "XCCL_SIM_ALLOC=yes", -1},
         {"ipc", ipc, 2, "cuda:2", NULL, NULL, -1},
+        {"ipc, again", ipc_again, 2, "cuda:2", NULL, NULL, -1},
         {"lookups", lookups, 1, "cuda:1", NULL, NULL, -1},
         {"module_of_a_real_device", module_of_a_real_device, 1, "cuda:1", NULL, NULL, -1},
         {"alloc_fault", alloc_fault, 2, "cuda:2", "alloc@1=2", NULL, -1},
