@@ -52,15 +52,20 @@ struct xm_lingering *xm_kernels_attendant(struct xm_kernels *k);
 /* Enqueue it; with the device entered. */
 xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xcclStream_t stream);
 
-/* Copies of at most so many bytes may be quick. */
-enum { XM_QUICK_BYTES = 32 << 10 };
+/*
+ * To host memory, from there to the device's own memory, and from another device to that. Copies of
+ * at most so many bytes may be quick.
+ */
+enum xm_quick { XM_QUICK_OUT, XM_QUICK_IN, XM_QUICK_FETCH };
+enum { XM_QUICK_BYTES = 32 << 10, XM_QUICK_FETCH_BYTES = 1 << 20 };
 
 /*
  * Copy by the kernel that lingers on the device, and wait for it: that takes half the time of a
  * copy by the runtime. False: nothing was done; it may linger the next time. The program's own work
  * on the memory is over. With the device entered.
  */
-bool xm_quick_copy(struct xm_kernels *k, void *to, const void *from, size_t bytes);
+bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
+                   size_t bytes);
 
 /* In MPI_Finalize, when nothing is under way any more. */
 void xm_kernels_finalize(void);

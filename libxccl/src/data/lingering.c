@@ -17,6 +17,7 @@ enum {
     SAVED_NS = 3500, /* what a command saves against a launch; 2 H200s */
     MOST_WASTED = 10,
     MOST_SMALL = 16,
+    COPY_BLOCK_BYTES = 64 << 10,
 };
 
 static uint64_t idle_time(const struct xc_device_ops *dev)
@@ -126,34 +127,91 @@ static void tell_to_leave(struct xm_lingering *l)
     l->launched = false;
 }
 
-static void tell_copy(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
+/* ---- copies ---- */
+
+/* By so many blocks: a link is full with a few. 2 H200s. */
+static unsigned blocks_for(uint32_t bytes)
+{
+    unsigned blocks = (bytes + COPY_BLOCK_BYTES - 1) / COPY_BLOCK_BYTES;
+
+    return (blocks < XM_LINGER_MOST_COPY) ? blocks : XM_LINGER_MOST_COPY;
+}
+
+static enum xk_copies form_of(enum xm_quick way, uint32_t bytes)
+{
+    if ((way == XM_QUICK_OUT) && (bytes <= XK_TELLS_BYTES)) {
+        return XK_TELLS;
+    }
+    return ((way == XM_QUICK_IN) && (bytes <= XK_TAKES_BYTES)) ? XK_TAKES : XK_COPIES;
+}
+
+static void tell_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
+                      uint32_t bytes)
 {
     uint64_t       t = (uint64_t)(uintptr_t)to, f = (uint64_t)(uintptr_t)from;
-    const uint32_t values[XK_WORDS] = {
-        [XK_IN_LOW] = (uint32_t)f,  [XK_IN_HIGH] = (uint32_t)(f >> 32),
-        [XK_OUT_LOW] = (uint32_t)t, [XK_OUT_HIGH] = (uint32_t)(t >> 32),
-        [XK_BYTES] = bytes,         [XK_HOW] = xk_how(XK_COPIES, 0, 1, 0, 0)};
+    enum xk_copies form = form_of(way, bytes);
+    uint32_t       values[XK_WORDS] = {
+        [XK_IN_LOW] = (uint32_t)f,
+        [XK_IN_HIGH] = (uint32_t)(f >> 32),
+        [XK_OUT_LOW] = (uint32_t)t,
+        [XK_OUT_HIGH] = (uint32_t)(t >> 32),
+        [XK_BYTES] = bytes,
+        [XK_HOW] =
+            xk_how(form, 0, (form == XK_COPIES) ? blocks_for(bytes) : 1, way == XM_QUICK_OUT, 0)};
 
+    for (uint32_t at = 0; (form == XK_TAKES) && (at < bytes); at += 4) {
+        memcpy(&values[xk_taken_at(at / 4)], (const char *)from + at,
+               (bytes - at < 4) ? bytes - at : 4);
+    }
     tell(l, values);
+}
+
+/* Bytes of an answer that have not come yet; those that have are in their place. */
+static uint32_t read_told(const struct xm_lingering *l, char *to, uint32_t done, uint32_t bytes)
+{
+    while (done < bytes) {
+        uint64_t word = __atomic_load_n(&l->post->answers.told[done / 4], __ATOMIC_ACQUIRE);
+        if ((uint32_t)(word >> 32) != l->number) {
+            break;
+        }
+        uint32_t value = (uint32_t)word, left = bytes - done;
+        memcpy(to + done, &value, (left < 4) ? left : 4);
+        done += (left < 4) ? left : 4;
+    }
+    return done;
+}
+
+/* Is the last command carried out? *read_p: of an answer's bytes, those that have come. */
+static bool is_done(const struct xm_lingering *l, bool tells, char *to, uint32_t bytes,
+                    uint32_t *read_p)
+{
+    if (!tells) {
+        return answer(&l->post->answers.done) == l->number;
+    }
+    *read_p = read_told(l, to, *read_p, bytes);
+    return *read_p == bytes;
 }
 
 /*
  * The kernel says that it is done before it says that it is gone, and looks at no command after
  * that: so one that it is gone without having done was never begun, nor will be.
  */
-static bool ask(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
+static bool ask(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
+                uint32_t bytes)
 {
     const struct xk_answers *a = &l->post->answers;
+    bool                     tells = (form_of(way, bytes) == XK_TELLS);
     struct xm_wait           wait = xm_wait_begin("for a small copy on the device");
+    uint32_t                 read = 0;
 
-    tell_copy(l, to, from, bytes);
+    tell_copy(l, way, to, from, bytes);
     for (unsigned spins = 0;; spins++) {
-        if (answer(&a->done) == l->number) {
+        if (is_done(l, tells, to, bytes, &read)) {
             return true;
         }
         if (answer(&a->gone) == l->epoch) {
             account(l);
-            return answer(&a->done) == l->number;
+            return is_done(l, tells, to, bytes, &read);
         }
         if (spins > SPINS) { /* the device works for another process, or has failed */
             xcclResult_t res = l->dev->stream_query(l->stream);
@@ -167,10 +225,27 @@ static bool ask(struct xm_lingering *l, void *to, const void *from, uint32_t byt
     }
 }
 
-bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t bytes)
+/* Has it blocks that the command needs, and not for long blocks that none needs? */
+static bool has_the_right_width(struct xm_lingering *l, bool wide)
+{
+    if (wide) {
+        l->small = 0;
+        return l->blocks > l->few;
+    }
+    l->small += (l->blocks > l->few);
+    return l->small <= MOST_SMALL;
+}
+
+static bool launch_for(struct xm_lingering *l, bool wide)
+{
+    return launch(l, l->idle_ns, wide ? l->many : l->few, NULL) == xcclSuccess;
+}
+
+bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
+                    uint32_t bytes)
 {
     const struct xk_answers *a = &l->post->answers;
-    bool                     copied = false;
+    bool                     copied = false, wide = (blocks_for(bytes) > l->few);
 
     if ((l->idle_ns == 0) || (pthread_mutex_trylock(&l->lock) != 0)) {
         return false;
@@ -182,9 +257,14 @@ bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t
         account(l);
     }
     if (l->launched && (answer(&a->alive) == l->epoch)) {
-        copied = ask(l, to, from, bytes);
+        if (has_the_right_width(l, wide)) {
+            copied = ask(l, way, to, from, bytes);
+        } else {
+            tell_to_leave(l);
+            l->launched = launch_for(l, wide);
+        }
     } else if (!l->launched && close && (l->idle_ns > 0) && worth_trying(l)) {
-        l->launched = (launch(l, l->idle_ns, l->few, NULL) == xcclSuccess);
+        l->launched = launch_for(l, wide);
     }
     pthread_mutex_unlock(&l->lock);
     return copied;
@@ -200,17 +280,6 @@ static void take_back(struct xm_lingering *l)
         l->left = false;
         __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
     }
-}
-
-/* Has it blocks that the command needs, and not for long blocks that none needs? */
-static bool has_the_right_width(struct xm_lingering *l, bool wide)
-{
-    if (wide) {
-        l->small = 0;
-        return l->blocks > l->few;
-    }
-    l->small += (l->blocks > l->few);
-    return l->small <= MOST_SMALL;
 }
 
 bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])

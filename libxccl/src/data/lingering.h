@@ -17,8 +17,12 @@
 
 #include <pthread.h>
 
+#include "data/kernels.h"
 #include "device/device.h"
 #include "kernels/kernels.h"
+
+/* Blocks of a copy. */
+enum { XM_LINGER_MOST_COPY = 16 };
 
 /* Host memory that both sides see. Each is written by one side. */
 struct xm_post {
@@ -56,7 +60,8 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
 /* Begin and end at once, so that it is loaded. */
 xcclResult_t xm_linger_once(struct xm_lingering *l);
 /* As xm_quick_copy(). */
-bool xm_linger_copy(struct xm_lingering *l, void *to, const void *from, uint32_t bytes);
+bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
+                    uint32_t bytes);
 
 /*
  * Have a command carried out, and go on: the kernel is told, or is launched with it if the last

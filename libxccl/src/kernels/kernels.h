@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 4
+#define XK_VERSION 5
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -280,8 +280,18 @@ enum {
     XK_TO = XK_FROM + 2 * XK_MAX_RANKS,
     XK_ALL_WORDS = XK_TO + 2 * XK_MAX_RANKS
 };
-/* In the place of a form. */
-enum { XK_MAPPED = XK_NUM_FORMS, XK_COPIES, XK_LEAVE };
+/*
+ * In the place of a form. XK_TELLS: a few bytes of device memory come back in the answers.
+ * XK_TAKES: very few are in the command and go to device memory of the kernel's own. Neither waits
+ * for the bus another time.
+ */
+enum xk_copies { XK_MAPPED = XK_NUM_FORMS, XK_COPIES, XK_LEAVE, XK_TELLS, XK_TAKES };
+enum { XK_TELLS_BYTES = 1024, XK_TAKES_BYTES = 24 };
+/* Which word of a command has 4 bytes of XK_TAKES. */
+XK_ANYWHERE uint32_t xk_taken_at(uint32_t i)
+{
+    return (i < 2) ? XK_IN_LOW + i : XK_RANKS_LOW + i - 2;
+}
 XK_ANYWHERE uint32_t xk_how(uint32_t form, uint32_t root, uint32_t blocks, uint32_t elsewhere,
                             uint32_t what)
 {
@@ -325,6 +335,8 @@ struct xk_answers {
     uint32_t done;    /* number of the last command carried out */
     uint32_t trouble; /* and of one whose checked sum may have left its range, written first */
     uint32_t gone;    /* becomes the epoch when it looks at no command any more */
+    /* Of XK_TELLS, 4 bytes each: value | number << 32. It is there when the number is. */
+    uint64_t told[XK_TELLS_BYTES / 4];
 };
 struct xk_linger {
     const struct xk_command *command;

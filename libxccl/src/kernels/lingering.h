@@ -184,14 +184,62 @@ XK_DEVICE void carry_out_mapped(struct xk_told *t, uint32_t blocks)
 #endif
 }
 
-XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks)
+/* Every word says by itself that it is there: no fence is waited for. */
+XK_DEVICE void tell_bytes(const struct xk_told *t, struct xk_answers *answers)
+{
+    uint32_t bytes = t->values[XK_BYTES];
+    uint64_t in = XK_PLACE(told_address(t, XK_IN_LOW), bytes);
+
+    for (uint32_t i = threadIdx.x; 4 * i < bytes; i += blockDim.x) {
+        uint32_t value = 0, rest = bytes - 4 * i;
+        if ((rest >= 4) && ((in & 3) == 0)) {
+            value = load_4((const uint32_t *)(in + 4 * i));
+        } else {
+            for (uint32_t k = 0; (k < 4) && (k < rest); k++) {
+                value |= (uint32_t) * (const volatile uint8_t *)(in + 4 * i + k) << (8 * k);
+            }
+        }
+        *(volatile uint64_t *)&answers->told[i] = value | (uint64_t)t->number << 32;
+    }
+}
+
+XK_DEVICE void take_bytes(const struct xk_told *t)
+{
+    uint32_t bytes = t->values[XK_BYTES];
+    uint64_t out = XK_PLACE(told_address(t, XK_OUT_LOW), bytes);
+
+    for (uint32_t i = threadIdx.x; i < bytes; i += blockDim.x) {
+        uint32_t value = t->values[xk_taken_at(i / 4)];
+        *(volatile uint8_t *)(out + i) = (uint8_t)(value >> (8 * (i % 4)));
+    }
+}
+
+/* What has nothing to do with other ranks. False: it is something else. */
+XK_DEVICE int carry_out_copy(const struct xk_told *t, uint32_t blocks, struct xk_answers *answers)
+{
+    uint32_t form = xk_how_form(t->values[XK_HOW]), bytes = t->values[XK_BYTES];
+    uint64_t in = told_address(t, XK_IN_LOW), out = told_address(t, XK_OUT_LOW);
+
+    if (form == XK_COPIES) {
+        move_bytes(XK_PLACE(out, bytes), XK_PLACE(in, bytes), bytes,
+                   (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
+    } else if (form == XK_TELLS) {
+        tell_bytes(t, answers);
+    } else if (form == XK_TAKES) {
+        take_bytes(t);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_answers *answers)
 {
     uint32_t how = t->values[XK_HOW];
     uint64_t in = told_address(t, XK_IN_LOW), out = told_address(t, XK_OUT_LOW);
     uint32_t bytes = t->values[XK_BYTES];
 
-    if (xk_how_form(how) == XK_COPIES) {
-        move_bytes(XK_PLACE(out, bytes), XK_PLACE(in, bytes), bytes, threadIdx.x, blockDim.x);
+    if (carry_out_copy(t, blocks, answers)) {
         return;
     }
     know_ranks(t);
@@ -224,7 +272,7 @@ XK_DEVICE uint32_t told_trouble(const struct xk_told *t)
     uint32_t form = xk_how_form(t->values[XK_HOW]), what = xk_how_what(t->values[XK_HOW]);
     uint32_t meets = (form == XK_MAPPED) ? t->mapped.meets : xk_meets((enum xk_form)form, what);
 
-    if (form == XK_COPIES) {
+    if ((form == XK_COPIES) || (form == XK_TELLS) || (form == XK_TAKES)) {
         return 0;
     }
 #if defined(XK_SIMULATED)
@@ -304,7 +352,7 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
             relay_words((uint64_t)relay, &told);
         }
         if (blockIdx.x < blocks) {
-            carry_out(&told, blocks);
+            carry_out(&told, blocks, answers);
             end_command(&told, blocks, relay, answers);
         }
         idle = now_ns();

@@ -15,8 +15,8 @@
 enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 }; /* kept.c has tag 1 */
 
 /*
- * Several copies at once pass a link better by kernels up to here; a single one, and those beyond,
- * by a copy engine, which takes nothing from the program's kernels.
+ * Several copies at once pass a link better by kernels up to here; those beyond, and a single one
+ * for which no kernel lingers, by a copy engine, which takes nothing from the program's kernels.
  */
 enum { KERNEL_BYTES = 32 << 20 };
 /*
@@ -185,13 +185,14 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
     struct xm_rendezvous *r = &t->rendezvous;
     size_t                bytes = (size_t)r->got.bytes;
     char                 *to = r->receive.buf + r->receive.low;
-    bool                  several = (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0);
+    bool several = (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0) || xm_watches_several();
 
     if (!is_direct(t) || (bytes == 0) || (bytes > KERNEL_BYTES)) {
         return false;
     }
     struct xm_kernels *k = xm_kernels_of(dev, device);
-    *over_p = (k != NULL) && xm_quick_copy(k, to, from, bytes);
+    *over_p = (k != NULL) && (!several || (bytes <= XM_QUICK_BYTES)) &&
+              xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);
     return *over_p ||
            (several && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
 }

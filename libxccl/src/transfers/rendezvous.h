@@ -180,6 +180,8 @@ void xm_kept_end(void);
 /* Look after a transfer until it is forgotten. */
 void xm_watch(struct xm_transfer *t);
 void xm_unwatch(struct xm_transfer *t);
+/* Are there two receives and more? */
+bool xm_watches_several(void);
 /* A thread of the program's looks after transfers itself just now. */
 void xm_watch_looked(void);
 void xm_watcher_end(void);

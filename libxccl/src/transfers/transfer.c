@@ -446,7 +446,8 @@ static bool copy_quickly(const struct xm_part *part, MPI_Count bytes, bool out)
     }
     struct xm_kernels *k = xm_kernels_of(dev, b->mem.device);
     return (k != NULL) && dev->mem_reachable(part->span) &&
-           xm_quick_copy(k, out ? mine : part->span, out ? part->span : mine, (size_t)bytes);
+           xm_quick_copy(k, out ? XM_QUICK_IN : XM_QUICK_OUT, out ? mine : part->span,
+                         out ? part->span : mine, (size_t)bytes);
 }
 
 static xcclResult_t part_in(struct xm_part *part, MPI_Count bytes)

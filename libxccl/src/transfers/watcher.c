@@ -24,6 +24,7 @@ enum { IDLE_NAPS = 2000 };
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t      wanted = PTHREAD_COND_INITIALIZER;
 static struct xm_transfer *watched;
+static int                 num_receives; /* atomic: of them */
 static bool                running, asleep, ending;
 static unsigned            changes; /* of what is watched */
 static unsigned            looks;   /* atomic: by the program's threads */
@@ -107,6 +108,9 @@ void xm_watch(struct xm_transfer *t)
         watched->rendezvous.before = t;
     }
     watched = t;
+    if (t->rendezvous.looks) {
+        __atomic_add_fetch(&num_receives, 1, __ATOMIC_RELAXED);
+    }
     changes++;
     wake();
     pthread_mutex_unlock(&lock);
@@ -129,7 +133,15 @@ void xm_unwatch(struct xm_transfer *t)
         r->after->rendezvous.before = r->before;
     }
     r->watched = false;
+    if (r->looks) {
+        __atomic_sub_fetch(&num_receives, 1, __ATOMIC_RELAXED);
+    }
     pthread_mutex_unlock(&lock);
+}
+
+bool xm_watches_several(void)
+{
+    return __atomic_load_n(&num_receives, __ATOMIC_RELAXED) > 1;
 }
 
 void xm_watcher_end(void)

@@ -355,7 +355,42 @@ static void case_reuse(void)
     }
 }
 
-/* The same, while a collective is under way that the sender comes to after its message. */
+/* Messages back and forth: of all sizes that a kernel that stays treats differently, and at odd
+ * addresses. */
+static void case_sizes(void)
+{
+    static const int sizes[] = {1,    3,    4,    8,     23,    24,    25,     600,    1023,
+                                1024, 1025, 5000, 32768, 32769, 70001, 300000, 1 << 20};
+    enum { NUM = sizeof(sizes) / sizeof(sizes[0]), LARGEST = 1 << 20, ROUNDS = 6 };
+    unsigned char *host = malloc(LARGEST), *got = malloc(LARGEST);
+    unsigned char *room = mt_alloc(MT_DEVICE, LARGEST + 16);
+    int            other = 1 - mt_rank();
+
+    for (int i = 0; i < NUM * ROUNDS; i++) {
+        int            bytes = sizes[i / ROUNDS], wrong = 0;
+        unsigned char *at = room + i % ROUNDS;
+        for (int k = 0; k < bytes; k++) {
+            host[k] = (unsigned char)(k * 7 + k / 256 + i);
+        }
+        for (int turn = 0; turn < 2; turn++) {
+            if (turn == mt_rank()) {
+                mt_put(at, MT_DEVICE, host, (size_t)bytes);
+                MPI_Send(at, bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD);
+            } else {
+                MPI_Recv(at, bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                mt_get(got, at, MT_DEVICE, (size_t)bytes);
+                wrong = memcmp(host, got, (size_t)bytes);
+            }
+        }
+        mt_expect(wrong == 0, "a message of %d bytes, %d bytes into memory", bytes, i % ROUNDS);
+    }
+    mt_free(MT_DEVICE, room);
+    free(host);
+    free(got);
+}
+
+/* Memory that comes again, while a collective is under way that the sender comes to after its
+ * message. */
 static void case_behind(void)
 {
     float *sum = mt_alloc(MT_DEVICE, sizeof(float));
@@ -487,17 +522,10 @@ static void case_alone(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"barrier", case_barrier},
-        {"crossing", case_crossing},
-        {"probes", case_probes},
-        {"matched", case_matched},
-        {"late", case_late},
-        {"reuse", case_reuse},
-        {"behind", case_behind},
-        {"many", case_many},
-        {"truncated", case_truncated},
-        {"alone", case_alone},
-        {NULL, NULL},
+        {"barrier", case_barrier},     {"crossing", case_crossing}, {"probes", case_probes},
+        {"matched", case_matched},     {"late", case_late},         {"reuse", case_reuse},
+        {"sizes", case_sizes},         {"behind", case_behind},     {"many", case_many},
+        {"truncated", case_truncated}, {"alone", case_alone},       {NULL, NULL},
     };
     bool open = (argc > 2) && (strcmp(argv[2], "late") != 0) && (strcmp(argv[2], "alone") != 0);
 

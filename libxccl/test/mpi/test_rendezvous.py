@@ -36,7 +36,7 @@ def test_rocm(openmpi, case):
     go(openmpi, case, runtime="rocm")
 
 
-@pytest.mark.parametrize("case", ["crossing", "probes", "reuse"])
+@pytest.mark.parametrize("case", ["crossing", "probes", "reuse", "sizes"])
 def test_by_a_kernel_that_stays(mpi, case):
     go(mpi, case, env={"XCCL_DIRECT_LINGER": "1000"})
 
