@@ -148,6 +148,7 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
         return res;
     }
     xm_comm_freeing(*comm);
+    xm_requests_comm_freeing(*comm);
     res = (int)xm_mpi_forward(function, profiling, args);
     xm_comm_freed();
     xm_rendezvous_comm_freed();

@@ -29,6 +29,7 @@
     X(MPI_Request_get_status_all, 4)                                                               \
     X(MPI_Request_get_status_some, 5)                                                              \
     X(MPI_Request_free, 1)                                                                         \
+    X(MPI_Cancel, 1)                                                                               \
     X(MPI_Pready, 2)                                                                               \
     X(MPI_Pready_range, 3)                                                                         \
     X(MPI_Pready_list, 3)                                                                          \

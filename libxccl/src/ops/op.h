@@ -43,6 +43,9 @@ void xm_request_complete(struct xm_op *op);
 /* Keep a transfer until the program completes or frees its request. Returns an MPI code. */
 int xm_request_keep(struct xm_transfer *t);
 
+/* The program frees a communicator, which persistent requests of it may outlive. */
+void xm_requests_comm_freeing(MPI_Comm comm);
+
 /* Move transfers whose requests the program has freed; and wait for them, in MPI_Finalize. */
 void xm_requests_progress(void);
 void xm_requests_finalize(void);
@@ -58,8 +61,10 @@ int xm_request_persistent(const struct xm_call *call,
 
 extern const char xm_waiting[]; /* a state; the others end an operation */
 
-struct xm_record *xm_record_begin(const struct xm_op *op);
-void              xm_record_state(struct xm_record *record, const char *state);
+/* The record's number, from 1. */
+uint64_t xm_record_begin(const struct xm_op *op);
+/* Of a record that is no longer kept, and of none, which is 0, nothing is written. */
+void xm_record_state(uint64_t record, const char *state);
 /* "allreduce of 4096 bytes, number 7 of its communicator": what is waited for. */
 void xm_record_describe(void *op, char *buf, size_t len);
 /* The last operations of a communicator, newest first. */

@@ -12,13 +12,13 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "ops/op.h"
+#include "ops/ring.h"
 
-enum { RECORDS = 256, HISTORY = 8 };
+enum { HISTORY = 8 };
 
 /* Words are static texts: nothing is formatted until somebody reads them. */
-struct xm_record {
-    const struct xm_comm *comm;   /* atomic; only compared: it may be gone */
-    uint64_t              number; /* of the record, from 1; 0: unused */
+struct record {
+    const struct xm_comm *comm; /* only compared: it may be gone */
     char                  comm_id[32];
     int                   comm_rank, comm_size;
     uint64_t              sequence;
@@ -30,17 +30,26 @@ struct xm_record {
     int                   root;
     const char           *memory;
     const char           *path;
-    const char           *state;
-    struct timespec       started, ended; /* since the epoch; ended.tv_sec 0: not yet */
+    struct timespec       started;
+    struct change {
+        const char     *state;
+        struct timespec ended; /* since the epoch; tv_sec 0: not yet */
+    } last;                    /* what is changed later, at once */
 };
+
+union words {
+    struct record r;
+    uint64_t      word[XM_RING_WORDS];
+};
+_Static_assert(sizeof(union words) == sizeof(uint64_t) * XM_RING_WORDS, "a record fits");
+_Static_assert(sizeof(struct change) % sizeof(uint64_t) == 0, "it is some words of it");
 
 const char xm_waiting[] = "waiting";
 
-static struct xm_record records[RECORDS];
-static uint64_t         written; /* atomic */
-static char             host[64];
-static int              world_rank = -1, world_size;
-static char             folder[512];
+static struct xm_ring ring;
+static char           host[64];
+static int            world_rank = -1, world_size;
+static char           folder[512];
 
 static const char *op_name(MPI_Op op)
 {
@@ -60,22 +69,19 @@ static const char *op_name(MPI_Op op)
     return "user-defined";
 }
 
-struct xm_record *xm_record_begin(const struct xm_op *op)
+uint64_t xm_record_begin(const struct xm_op *op)
 {
-    uint64_t              number = __atomic_add_fetch(&written, 1, __ATOMIC_RELAXED);
-    struct xm_record     *r = &records[number % RECORDS];
     const struct xm_call *call = &op->call;
     bool                  sends = (call->sendtype != 0);
+    union words           w = {.r = {.comm = op->comm, .comm_id = "none", .comm_size = 1}};
+    struct record        *r = &w.r;
 
-    __atomic_store_n(&r->number, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&r->comm, op->comm, __ATOMIC_RELAXED);
-    memcpy(r->comm_id, "none", sizeof("none"));
     if (op->comm != NULL) {
         memcpy(r->comm_id, op->comm->id, sizeof(r->comm_id));
+        r->comm_rank = op->comm->rank;
+        r->comm_size = op->comm->size;
+        r->sequence = op->comm->device_calls;
     }
-    r->comm_rank = (op->comm != NULL) ? op->comm->rank : 0;
-    r->comm_size = (op->comm != NULL) ? op->comm->size : 1;
-    r->sequence = (op->comm != NULL) ? op->comm->device_calls : 0;
     r->coll = call->coll;
     r->form = call->form;
     r->count = sends ? call->sendcount : call->recvcount;
@@ -85,26 +91,22 @@ struct xm_record *xm_record_begin(const struct xm_op *op)
     r->root = call->root;
     r->memory = xm_mem_name(op->facts.mem);
     r->path = op->path->name;
-    r->state = "started";
+    r->last.state = "started";
     clock_gettime(CLOCK_REALTIME_COARSE, &r->started);
-    __atomic_store_n(&r->ended.tv_sec, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&r->number, number, __ATOMIC_RELEASE);
-    return r;
+    return xm_ring_add(&ring, w.word);
 }
 
-/* Of a record that has not been used again since: the ring is far longer than what is under way. */
-void xm_record_state(struct xm_record *r, const char *state)
+void xm_record_state(uint64_t record, const char *state)
 {
-    if (r == NULL) {
-        return;
-    }
-    r->state = state;
+    struct change last = {.state = state};
+    uint64_t      words[sizeof(last) / sizeof(uint64_t)];
+
     if (state != xm_waiting) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME_COARSE, &now);
-        r->ended.tv_nsec = now.tv_nsec;
-        __atomic_store_n(&r->ended.tv_sec, now.tv_sec, __ATOMIC_RELAXED);
+        clock_gettime(CLOCK_REALTIME_COARSE, &last.ended);
     }
+    memcpy(words, &last, sizeof(last));
+    xm_ring_change(&ring, record, offsetof(struct record, last) / sizeof(uint64_t), words,
+                   sizeof(words) / sizeof(words[0]));
 }
 
 void xm_record_describe(void *arg, char *buf, size_t len)
@@ -119,28 +121,27 @@ void xm_record_describe(void *arg, char *buf, size_t len)
 
 void xm_record_history(const struct xm_comm *xm, char *buf, size_t len)
 {
-    uint64_t now = __atomic_load_n(&written, __ATOMIC_ACQUIRE);
-    size_t   n = 0;
-    int      told = 0;
+    uint64_t    last = xm_ring_last(&ring);
+    size_t      n = 0;
+    int         told = 0;
+    union words w;
 
     buf[0] = '\0';
-    for (uint64_t i = 0; (i < RECORDS) && (i < now) && (told < HISTORY) && (n < len); i++) {
-        const struct xm_record *r = &records[(now - i) % RECORDS];
-        if ((__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) != now - i) ||
-            (__atomic_load_n(&r->comm, __ATOMIC_RELAXED) != xm)) {
+    for (uint64_t i = 0; (i < XM_RING_RECORDS) && (i < last) && (told < HISTORY) && (n < len);
+         i++) {
+        if (!xm_ring_read(&ring, last - i, w.word) || (w.r.comm != xm)) {
             continue;
         }
-        bool over = (__atomic_load_n(&r->ended.tv_sec, __ATOMIC_RELAXED) != 0);
-        n +=
-            (size_t)snprintf(buf + n, len - n, "%s#%llu %s of %lld bytes%s", (told > 0) ? ", " : "",
-                             (unsigned long long)r->sequence, xm_coll_name(r->coll),
-                             (long long)r->bytes, over ? "" : " (not completed)");
+        n += (size_t)snprintf(buf + n, len - n, "%s#%llu %s of %lld bytes%s",
+                              (told > 0) ? ", " : "", (unsigned long long)w.r.sequence,
+                              xm_coll_name(w.r.coll), (long long)w.r.bytes,
+                              (w.r.last.ended.tv_sec != 0) ? "" : " (not completed)");
         told++;
     }
 }
 
 /* "MPI_Iallreduce": names begin with capitals but behind an I. */
-static void call_name(const struct xm_record *r, char *buf, size_t len)
+static void call_name(const struct record *r, char *buf, size_t len)
 {
     const char *name = xm_coll_name(r->coll);
     char        first = (char)(name[0] - 'a' + 'A');
@@ -153,14 +154,14 @@ static void call_name(const struct xm_record *r, char *buf, size_t len)
     }
 }
 
-static int write_record(const struct xm_record *r, bool first, char *buf, size_t len)
+static int write_record(const struct record *r, bool first, char *buf, size_t len)
 {
     char name[64], ended[40] = "null", op[40] = "null", type[40] = "null";
 
     call_name(r, name, sizeof(name));
-    if (r->ended.tv_sec != 0) {
-        snprintf(ended, sizeof(ended), "%lld.%06ld", (long long)r->ended.tv_sec,
-                 r->ended.tv_nsec / 1000);
+    if (r->last.ended.tv_sec != 0) {
+        snprintf(ended, sizeof(ended), "%lld.%06ld", (long long)r->last.ended.tv_sec,
+                 r->last.ended.tv_nsec / 1000);
     }
     if (r->op != NULL) {
         snprintf(op, sizeof(op), "\"%s\"", r->op);
@@ -176,7 +177,7 @@ static int write_record(const struct xm_record *r, bool first, char *buf, size_t
         "\"started\": %lld.%06ld, \"ended\": %s}",
         first ? "" : ",", r->comm_id, r->comm_rank, r->comm_size, (unsigned long long)r->sequence,
         name, (long long)r->count, type, op, r->root, r->memory, (long long)r->bytes,
-        (strcmp(r->path, "mpi-staged") == 0) ? "staged" : r->path, r->state,
+        (strcmp(r->path, "mpi-staged") == 0) ? "staged" : r->path, r->last.state,
         (long long)r->started.tv_sec, r->started.tv_nsec / 1000, ended);
 }
 
@@ -201,7 +202,8 @@ static void dump(const char *reason)
     char            path[720], whole[700], text[1024];
     struct timespec now;
     bool            first = true;
-    uint64_t        last = __atomic_load_n(&written, __ATOMIC_ACQUIRE);
+    uint64_t        last = xm_ring_last(&ring);
+    union words     w;
 
     snprintf(whole, sizeof(whole), "%s/xccl-ops.%s.%d.json", folder, host, (int)getpid());
     snprintf(path, sizeof(path), "%s.part", whole);
@@ -216,10 +218,9 @@ static void dump(const char *reason)
                      world_rank, world_size, host, (int)getpid(), reason, (long long)now.tv_sec,
                      now.tv_nsec / 1000);
     put(fd, text, n);
-    for (uint64_t i = (last > RECORDS) ? last - RECORDS + 1 : 1; i <= last; i++) {
-        const struct xm_record *r = &records[i % RECORDS];
-        if (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) == i) {
-            n = write_record(r, first, text, sizeof(text));
+    for (uint64_t i = (last > XM_RING_RECORDS) ? last - XM_RING_RECORDS + 1 : 1; i <= last; i++) {
+        if (xm_ring_read(&ring, i, w.word)) {
+            n = write_record(&w.r, first, text, sizeof(text));
             put(fd, text, (n < (int)sizeof(text)) ? n : (int)sizeof(text) - 1);
             first = false;
         }

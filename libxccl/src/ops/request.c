@@ -212,22 +212,25 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
 {
     const long          args[] = {(long)request};
     struct xm_transfer *t = e->transfer;
-    xcclResult_t        res = xm_transfer_copy_in(t);
+    int                 code;
 
-    if (res != xcclSuccess) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
-    }
     if (t->rendezvous.looks && (xm_rendezvous_expect(t) != xcclSuccess)) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, xc_last_detail());
     }
-    int code;
-    if (!xm_transfer_start_kept(t, &code)) {
+    if (!xm_transfer_start_instead(t, &code)) {
+        xcclResult_t res = xm_transfer_copy_in(t);
+        if (res != xcclSuccess) {
+            return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+        }
         code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
     }
     t->done = (code != MPI_SUCCESS);
     t->over = false;
     follow(e, *request);
-    if (t->rendezvous.looks && !t->done) {
+    if (t->num_parts > 0) {
+        xm_transfer_last_path = t->rendezvous.offered ? "fetched" : "mpi-staged";
+    }
+    if ((t->rendezvous.looks || t->rendezvous.offered) && !t->done) {
         xm_watch(t);
     }
     return code;
@@ -291,6 +294,34 @@ static int start_one(MPI_Request *request, int profiling)
         return MPI_ERR_REQUEST;
     }
     return e->start(&e->call, &e->inner);
+}
+
+/*
+ * Of a message that was matched already, or sent so that its receiver fetches it, nothing can be
+ * cancelled; and MPI knows another request than the program's.
+ */
+static int cancel_request(int profiling, const long *args)
+{
+    const struct xm_entry *e = xm_entry_find(*(MPI_Request *)args[0]);
+
+    if ((e != NULL) && (e->transfer != NULL) && e->transfer->instead) {
+        return MPI_SUCCESS;
+    }
+    return (int)xm_mpi_forward(XM_FN_MPI_Cancel, profiling, args);
+}
+
+void xm_requests_comm_freeing(MPI_Comm comm)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; (i < BUCKETS) && (xm_requests_live() > 0); i++) {
+        for (struct xm_entry *e = table[i]; e != NULL; e = e->next) {
+            if ((e->transfer != NULL) && (e->transfer->form == 'P') &&
+                (xm_transfer_comm(e->transfer) == comm)) {
+                e->transfer->comm_gone = true;
+            }
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 static int start_all(int count, MPI_Request requests[], int profiling)
@@ -430,6 +461,8 @@ int xm_request_call(enum xm_function function, int profiling, const long *args)
         return ready(function, profiling, args, (MPI_Request)(intptr_t)args[2]);
     case XM_FN_MPI_Parrived:
         return arrived(profiling, args);
+    case XM_FN_MPI_Cancel:
+        return cancel_request(profiling, args);
     case XM_FN_MPI_Request_free:
         return free_request((MPI_Request *)args[0], profiling, args);
     case XM_FN_MPI_Request_get_status_any:

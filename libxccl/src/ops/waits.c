@@ -13,7 +13,8 @@ struct fix {
     MPI_Count bytes; /* XM_WHOLE: MPI knows */
     int       code;
     MPI_Comm  comm;
-    bool      kept; /* then MPI does not know these: */
+    bool      instead; /* of a persistent request, another one than the program's */
+    bool      kept;    /* then MPI does not know these: */
     int       source, tag;
 };
 
@@ -76,18 +77,18 @@ static struct fix fix_of(const struct xm_transfer *t)
     bool                        fetched = (r->fetch == XM_FETCH_OVER);
     MPI_Count                   bytes = fetched ? r->came : XM_WHOLE;
 
-    if (r->kept && (t->form == 'P') && !fetched) {
+    if (r->kept && t->instead && !fetched) {
         bytes = t->bytes; /* of another request than MPI will complete */
     }
     return (struct fix){
-        true,      bytes, fetched ? r->code : MPI_SUCCESS, xm_transfer_comm(t), r->kept,
+        true,      bytes, fetched ? r->code : MPI_SUCCESS, xm_transfer_comm(t), t->instead, r->kept,
         r->source, r->tag};
 }
 
 /* What MPI completes for a transfer that is over. */
 static MPI_Request visible(const struct xm_transfer *t, MPI_Request given)
 {
-    return ((t->form == 'P') && t->rendezvous.kept) ? t->inner : given;
+    return t->instead ? t->inner : given;
 }
 
 /*
@@ -107,7 +108,7 @@ static void hide_transfers(struct array *a)
             if (!over) {
                 continue; /* another thread may be fetching it */
             }
-            bool fix = (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept;
+            bool fix = (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept || t->instead;
             if (fix && !t->generalised) {
                 a->fixes[i] = fix_of(t);
             } else if (t->form != 'P') {
@@ -173,7 +174,7 @@ static void attach(struct array *a)
             continue;
         }
         if (e->transfer->form == 'P') {
-            if (a->fixes[i].kept) {
+            if (a->fixes[i].instead) {
                 e->transfer->inner = a->used[i];
             }
         } else if (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL)) {
@@ -229,6 +230,7 @@ static void settle(const struct array *a, int i)
     if ((e != NULL) && (e->transfer != NULL) && (e->transfer->form == 'P')) {
         e->transfer->rendezvous.fetch = XM_FETCH_NONE;
         e->transfer->rendezvous.kept = false;
+        e->transfer->instead = false;
     }
 }
 

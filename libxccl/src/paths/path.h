@@ -93,12 +93,12 @@ struct xm_op {
     int          code; /* MPI's, for the program */
 
     /* ops/ */
-    struct xm_op     *next, *previous;
-    struct xm_record *record;  /* for the history; may be NULL */
-    MPI_Request       request; /* the program's */
-    int               done;    /* atomic: MPI knows that it is over */
-    int               holders; /* atomic: of this object, once it has a request */
-    uint64_t          begun;   /* ns; 0 without XCCL_TIMEOUT */
+    struct xm_op *next, *previous;
+    uint64_t      record;  /* number, for the history; 0: none */
+    MPI_Request   request; /* the program's */
+    int           done;    /* atomic: MPI knows that it is over */
+    int           holders; /* atomic: of this object, once it has a request */
+    uint64_t      begun;   /* ns; 0 without XCCL_TIMEOUT */
 
     int      observed;    /* row of the profile + 1, of one with a request; 0: not counted */
     uint64_t observed_ns; /* when it started */

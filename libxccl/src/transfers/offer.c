@@ -27,10 +27,16 @@ static bool may_offer(enum xm_function function)
     case XM_FN_MPI_Sendrecv_c:
     case XM_FN_MPI_Isendrecv:
     case XM_FN_MPI_Isendrecv_c:
+    case XM_FN_MPI_Send_init:
+    case XM_FN_MPI_Send_init_c:
+    case XM_FN_MPI_Ssend_init:
+    case XM_FN_MPI_Ssend_init_c:
+    case XM_FN_MPI_Rsend_init:
+    case XM_FN_MPI_Rsend_init_c:
         return true;
     default:
-        /* Buffered sends end without the receiver; persistent ones have one buffer for good; what
-         * is replaced must have left before. */
+        /* Buffered sends end without the receiver; what is replaced must have left before; and
+         * MPI sends the partitions of partitioned ones as it likes. */
         return false;
     }
 }
@@ -181,12 +187,10 @@ static bool describe(struct xm_rendezvous *r, const struct xc_device_ops *dev,
     return good;
 }
 
-/* Number the descriptor, and let MPI send it instead of the bytes. */
-static bool open_offer(struct xm_transfer *t, int part)
+/* Number the descriptor. */
+static bool open_offer(struct xm_rendezvous *r)
 {
-    struct xm_rendezvous   *r = &t->rendezvous;
     struct xm_board_address mine;
-    int                     at = t->parts[part].argument;
 
     r->slot = xm_offer_take(&r->number);
     if (r->slot < 0) {
@@ -201,6 +205,32 @@ static bool open_offer(struct xm_transfer *t, int part)
     r->out.check = xm_descriptor_check(&r->out);
     r->offered = true;
     r->file = -1;
+    return true;
+}
+
+/* The part that might be offered, or -1; *peer_p: to which rank of MPI_COMM_WORLD. */
+static int find_offer(const struct xm_transfer *t, int *peer_p)
+{
+    if ((xm_rendezvous_looks_from() == 0) || !may_offer(t->function)) {
+        return -1;
+    }
+    int part = part_to_offer(t);
+    if (part >= 0) {
+        *peer_p = world_rank(xm_transfer_comm(t), (int)t->args[t->parts[part].argument + 3]);
+    }
+    return ((part >= 0) && (*peer_p >= 0)) ? part : -1;
+}
+
+bool xm_rendezvous_offer(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    int                   part = find_offer(t, &r->peer);
+
+    if ((part < 0) || !describe(r, xc_device_active(), &t->parts[part].buffer) || !open_offer(r)) {
+        return false;
+    }
+    /* MPI sends the descriptor instead of the bytes. */
+    int at = t->parts[part].argument;
     xm_buffer_free(&t->parts[part].buffer);
     t->parts[part] = t->parts[--t->num_parts];
     t->args[at] = (long)&r->out;
@@ -209,23 +239,33 @@ static bool open_offer(struct xm_transfer *t, int part)
     return true;
 }
 
-bool xm_rendezvous_offer(struct xm_transfer *t)
+bool xm_rendezvous_will_offer(const struct xm_transfer *t)
 {
     const struct xc_device_ops *dev = xc_device_active();
-    struct xm_rendezvous       *r = &t->rendezvous;
+    unsigned char               uuid[XC_DEVICE_UUID_BYTES];
+    int                         peer, part = find_offer(t, &peer);
 
-    if ((xm_rendezvous_looks_from() == 0) || !may_offer(t->function)) {
-        return false;
-    }
-    int part = part_to_offer(t);
     if (part < 0) {
         return false;
     }
     const struct xm_buffer *b = &t->parts[part].buffer;
-    int                     dest = (int)t->args[t->parts[part].argument + 3];
-    MPI_Comm comm = (MPI_Comm)(intptr_t)t->args[xm_transfer_argument(t->function, 'c')];
-    r->peer = world_rank(comm, dest);
-    return (r->peer >= 0) && describe(r, dev, b) && open_offer(t, part);
+    return (b->bytes >= XM_LAZY_BYTES) && (dev->uuid_of(b->mem.device, uuid) == xcclSuccess) &&
+           (xm_mailbox_find(peer, (uint64_t)b->bytes, uuid) != NULL);
+}
+
+bool xm_rendezvous_offer_start(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if (r->offered || t->comm_gone) { /* its last start failed; or only MPI knows the rank */
+        return false;
+    }
+    int part = find_offer(t, &r->peer);
+    r->failed = xcclSuccess;
+    bool offered =
+        (part >= 0) && describe(r, xc_device_active(), &t->parts[part].buffer) && open_offer(r);
+    xm_rendezvous_rest(t); /* unless it is offered */
+    return offered;
 }
 
 void xm_rendezvous_withdraw(struct xm_transfer *t)

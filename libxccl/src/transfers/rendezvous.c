@@ -11,9 +11,6 @@
 #include "data/flatten.h"
 #include "transfers/transfer.h"
 
-/* Smaller pieces of pinned memory come from a pool soon. */
-enum { LAZY_BYTES = 1 << 20 };
-
 static uint64_t looks_from;
 static bool     came_staged; /* atomic: the last large message did */
 static MPI_Comm self;        /* for bytes that MPI is to unpack */
@@ -161,8 +158,11 @@ bool xm_rendezvous_is_likely(const struct xm_transfer *t, int argument)
 {
     const struct xm_rendezvous *r = &t->rendezvous;
 
+    if ((t->form == 'P') && (t->kinds[argument] == 's')) {
+        return xm_rendezvous_will_offer(t);
+    }
     return r->looks && (argument == r->argument) && (t->kinds[argument] == 'r') &&
-           (r->receive.bytes >= LAZY_BYTES) && !__atomic_load_n(&came_staged, __ATOMIC_RELAXED);
+           (r->receive.bytes >= XM_LAZY_BYTES) && !__atomic_load_n(&came_staged, __ATOMIC_RELAXED);
 }
 
 bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
@@ -171,7 +171,7 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     struct xm_descriptor  d;
 
     if (!r->looks || ((bytes != XM_DESCRIPTOR_BYTES) && (bytes != XM_WHOLE))) {
-        if (bytes >= LAZY_BYTES) {
+        if (bytes >= XM_LAZY_BYTES) {
             __atomic_store_n(&came_staged, true, __ATOMIC_RELAXED);
         }
         return false;
@@ -206,6 +206,16 @@ void xm_rendezvous_wait(struct xm_transfer *t)
     }
 }
 
+void xm_rendezvous_rest(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if (r->packs && !r->offered) {
+        xm_scratch_end(&r->scratch);
+        r->packs = false;
+    }
+}
+
 void xm_rendezvous_close(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
@@ -217,8 +227,5 @@ void xm_rendezvous_close(struct xm_transfer *t)
         xm_flat_put(r->flat);
         r->holds = false;
     }
-    if (r->packs && !r->offered) {
-        xm_scratch_end(&r->scratch);
-        r->packs = false;
-    }
+    xm_rendezvous_rest(t);
 }

@@ -21,6 +21,9 @@
 /* A multiple of every predefined type's size, so it ends where an element does. */
 enum { XM_DESCRIPTOR_BYTES = 240 };
 
+/* Smaller pieces of pinned memory come from a pool soon. */
+enum { XM_LAZY_BYTES = 1 << 20 };
+
 struct xm_descriptor {
     uint64_t      magic;
     uint64_t      nonce, number; /* of the sender's board, and of the message */
@@ -111,6 +114,13 @@ void xm_rendezvous_comm_freed(void);
 /* Are messages of this communicator never offered, since who receives them cannot fetch? Or NULL.
  */
 extern bool (*xm_rendezvous_excludes)(MPI_Comm comm);
+/*
+ * The same for this start of a persistent send: r->out is to be sent instead. Its host memory stays
+ * for the starts in which nothing can be offered.
+ */
+bool xm_rendezvous_offer_start(struct xm_transfer *t);
+/* Will most of its starts be offered? */
+bool xm_rendezvous_will_offer(const struct xm_transfer *t);
 /* MPI refused the call: take the offer back. */
 void xm_rendezvous_withdraw(struct xm_transfer *t);
 
@@ -132,7 +142,8 @@ void xm_rendezvous_glance(struct xm_transfer *t);
 bool xm_rendezvous_advance(struct xm_transfer *t);
 /* Until then. */
 void xm_rendezvous_wait(struct xm_transfer *t);
-/* Give back what it holds. */
+/* Give back what a start of a persistent one holds; all that it holds. */
+void xm_rendezvous_rest(struct xm_transfer *t);
 void xm_rendezvous_close(struct xm_transfer *t);
 
 /* What goes wrong; any thread may find it, and the program's reports it. */

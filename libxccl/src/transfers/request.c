@@ -77,6 +77,9 @@ void xm_transfer_discard(struct xm_transfer *t)
     }
     xm_access_end(t);
     xm_transfer_close(t);
+    if (t->instead && (t->inner != XM_HANDLE(MPI_REQUEST_NULL))) {
+        xm_pmpi.Request_free(&t->inner); /* the program freed its own before it was over */
+    }
     if (!t->generalised || (request == XM_HANDLE(MPI_REQUEST_NULL))) {
         free(t);
     } else if (!t->done) { /* it was not begun */
@@ -98,7 +101,7 @@ MPI_Count xm_transfer_bytes(const MPI_Status *status)
 
 static int look(struct xm_transfer *t, int *flag, MPI_Status *status)
 {
-    if (t->generalised || ((t->form == 'P') && t->rendezvous.kept)) {
+    if (t->generalised || t->instead) {
         return xm_pmpi.Test(&t->inner, flag, status);
     }
     return xm_pmpi.Request_get_status(t->request, flag, status);
@@ -122,6 +125,9 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
 {
     bool all = t->whole || (strchr(t->kinds, 'w') != NULL);
 
+    if (t->instead && t->rendezvous.offered) {
+        return;
+    }
     t->bytes = all ? XM_WHOLE : bytes_of(t, status);
     if (t->generalised && t->rendezvous.looks) {
         t->rendezvous.source = status->MPI_SOURCE;
@@ -175,7 +181,10 @@ static bool poll(struct xm_transfer *t)
     if (t->rendezvous.fetch == XM_FETCH_OVER) {
         xm_transfer_last_path = "fetched";
     }
-    if ((t->form == 'P') && t->rendezvous.kept) {
+    if (t->form == 'P') {
+        xm_rendezvous_rest(t);
+    }
+    if (t->instead) {
         /* The program's request was not started: this one stands for it where it is waited for. */
         xm_pmpi.Irecv(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0, XM_HANDLE(MPI_COMM_WORLD),
                       &t->inner);
@@ -196,14 +205,15 @@ bool xm_transfer_poll(struct xm_transfer *t)
     return t->access ? xm_access_poll(t, poll) : poll(t);
 }
 
-bool xm_transfer_start_kept(struct xm_transfer *t, int *code_p)
+/* Start a persistent receive whose message is kept. */
+static bool start_kept(struct xm_transfer *t, int *code_p)
 {
     bool             large = (t->function == XM_FN_MPI_Recv_init_c);
     enum xm_function function = large ? XM_FN_MPI_Imrecv_c : XM_FN_MPI_Imrecv;
     MPI_Message      message;
 
     t->rendezvous.kept = false;
-    if (!xm_kept_any() || ((t->function != XM_FN_MPI_Recv_init) && !large) ||
+    if (!xm_kept_any() || t->comm_gone || ((t->function != XM_FN_MPI_Recv_init) && !large) ||
         !xm_kept_match(xm_transfer_comm(t), (int)t->args[3], (int)t->args[4], &message,
                        &t->rendezvous)) {
         return false;
@@ -211,4 +221,45 @@ bool xm_transfer_start_kept(struct xm_transfer *t, int *code_p)
     const long args[] = {t->args[0], t->args[1], t->args[2], (long)&message, (long)&t->inner};
     *code_p = (int)xm_mpi_forward(function, 1, args);
     return true;
+}
+
+/* The function that a start of a persistent send does the same as. */
+static enum xm_function started_once(enum xm_function function)
+{
+    switch (function) {
+    case XM_FN_MPI_Ssend_init:
+    case XM_FN_MPI_Ssend_init_c:
+        return XM_FN_MPI_Issend;
+    case XM_FN_MPI_Rsend_init:
+    case XM_FN_MPI_Rsend_init_c:
+        return XM_FN_MPI_Irsend;
+    default:
+        return XM_FN_MPI_Isend;
+    }
+}
+
+/* Send a descriptor to where this start of a persistent send would send its message. */
+static bool start_offered(struct xm_transfer *t, int *code_p)
+{
+    if (!xm_rendezvous_offer_start(t)) {
+        return false;
+    }
+    const long args[] = {(long)&t->rendezvous.out,
+                         XM_DESCRIPTOR_BYTES,
+                         (long)XM_HANDLE(MPI_BYTE),
+                         t->args[3],
+                         t->args[4],
+                         t->args[5],
+                         (long)&t->inner};
+    *code_p = (int)xm_mpi_forward(started_once(t->function), 1, args);
+    if (*code_p != MPI_SUCCESS) {
+        xm_rendezvous_withdraw(t);
+    }
+    return true;
+}
+
+bool xm_transfer_start_instead(struct xm_transfer *t, int *code_p)
+{
+    t->instead = start_kept(t, code_p) || start_offered(t, code_p);
+    return t->instead;
 }

@@ -49,11 +49,13 @@ struct xm_transfer {
     bool        generalised;
     /* MPI's own, behind a generalised one or a persistent one that was not started. */
     MPI_Request         inner;
-    MPI_Count           bytes; /* what MPI received, read or wrote */
-    int                 code;  /* and how that ended */
-    bool                whole; /* MPI does not say how much it received */
-    bool                done;  /* MPI is ready with it and the data is where it belongs */
-    bool                over;  /* MPI is ready with it */
+    bool                instead;   /* of a persistent one: it was not, this time */
+    bool                comm_gone; /* the program has freed its communicator */
+    MPI_Count           bytes;     /* what MPI received, read or wrote */
+    int                 code;      /* and how that ended */
+    bool                whole;     /* MPI does not say how much it received */
+    bool                done;      /* MPI is ready with it and the data is where it belongs */
+    bool                over;      /* MPI is ready with it */
     struct xm_transfer *next;
     bool                access;   /* to a window, of which something comes back */
     struct xm_transfer *beside;   /* the next of those */
@@ -121,10 +123,10 @@ bool xm_transfer_narrow(enum xm_function function, const long *args, enum xm_fun
 bool xm_transfer_receives(enum xm_function function);
 
 /*
- * Start a persistent receive whose message is kept (kept.c); false: MPI is to start it. *code_p:
- * MPI's.
+ * Start a persistent request in another way than by MPI_Start: a receive whose message is kept
+ * (kept.c), a send whose message is offered. False: MPI is to start it. *code_p: MPI's.
  */
-bool xm_transfer_start_kept(struct xm_transfer *t, int *code_p);
+bool xm_transfer_start_instead(struct xm_transfer *t, int *code_p);
 
 /* Look whether MPI is ready with the request, and finish. Never waits for other ranks. */
 bool xm_transfer_poll(struct xm_transfer *t);

@@ -22,6 +22,7 @@ enum { MOST_THREADS = 4, ATTACHED = 16 << 20 };
 
 struct rx_options       rx_options = {.runtime = "none", .threads = 1, .only = -1};
 static struct mg_worker workers[MOST_THREADS];
+static long             made[MOST_THREADS]; /* messages of all ranks, as each rank counts them */
 
 /* Of a run that hangs, the launcher's SIGTERM makes known where. */
 static void on_terminate(int number)
@@ -147,6 +148,14 @@ static void run_pass(struct mg_worker *w)
     }
 }
 
+/* A shift is a message of each rank. */
+static long messages_of(const struct mg_worker *w)
+{
+    const struct mg_round *r = &w->round;
+
+    return (long)r->passes * (r->num_messages + (long)r->num_shifts * w->comms[MG_SHIFTED].size);
+}
+
 static void *work(void *argument)
 {
     struct mg_worker *w = argument;
@@ -166,6 +175,7 @@ static void *work(void *argument)
         for (w->pass = 0; w->pass < w->round.passes; w->pass++) {
             run_pass(w);
         }
+        made[w->id] += messages_of(w);
         mg_sides_close(w);
     }
     mg_comms_free(w);
@@ -253,6 +263,9 @@ int main(int argc, char **argv)
     free(attached);
     free_workers();
     rx_types_free();
+    if (mt_rank() == 0) {
+        printf("%ld messages\n", made[0] + made[1] + made[2] + made[3]);
+    }
     mt_summary();
     MPI_Finalize();
     return mt_status();

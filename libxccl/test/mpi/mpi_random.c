@@ -475,7 +475,7 @@ int main(int argc, char **argv)
     mine[1] = failures;
     PMPI_Reduce(mine, all, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     if (world_rank == 0) {
-        printf("%d checks, %d failures\n", all[0], all[1]);
+        printf("%ld calls\n%d checks, %d failures\n", rx_options.calls, all[0], all[1]);
     }
     MPI_Finalize();
     return failures > 0;

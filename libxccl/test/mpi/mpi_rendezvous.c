@@ -32,17 +32,22 @@ static void expect_status(const MPI_Status *status, int tag, int count, const ch
     mt_expect_status(status, 1 - mt_rank(), tag, count, what);
 }
 
-/* Did the last send of this rank go the way that is expected? */
-static void expect_path(const char *what)
+/* Did the last send of this rank go the way that is expected, if any is? */
+static void expect_path_of(const char *wanted, const char *what)
 {
     const char *(*last)(void);
     void *address = dlsym(RTLD_DEFAULT, "xccl_mpi_last_message_path");
 
     memcpy(&last, &address, sizeof(last));
-    if (path != NULL) {
+    if (wanted != NULL) {
         const char *was = (last != NULL) ? last() : "without xccl";
-        mt_expect(strcmp(was, path) == 0, "%s: the path was %s, not %s", what, was, path);
+        mt_expect(strcmp(was, wanted) == 0, "%s: the path was %s, not %s", what, was, wanted);
     }
+}
+
+static void expect_path(const char *what)
+{
+    expect_path_of(path, what);
 }
 
 /* Both ranks know that the other one is ready to fetch only after they have met on device memory.
@@ -416,6 +421,161 @@ static void case_behind(void)
     mt_free(MT_DEVICE, sum);
 }
 
+/* ---- persistent requests ---- */
+
+/* Each way to complete a request that is active, or among others. */
+static void complete_in_form(int form, MPI_Request *request, MPI_Status *status)
+{
+    MPI_Request several[3] = {MPI_REQUEST_NULL, *request, MPI_REQUEST_NULL};
+    MPI_Status  statuses[3];
+    int         flag = 0, index = -1;
+
+    switch (form % 6) {
+    case 0:
+        MPI_Wait(request, status);
+        return;
+    case 1:
+        while (!flag) {
+            MPI_Test(request, &flag, status);
+        }
+        return;
+    case 2:
+        MPI_Waitall(3, several, statuses);
+        *status = statuses[1];
+        break;
+    case 3:
+        MPI_Waitany(3, several, &index, status);
+        mt_expect(index == 1, "MPI_Waitany: index %d, not 1", index);
+        break;
+    case 4:
+        while (!flag) {
+            MPI_Testsome(3, several, &flag, &index, status);
+        }
+        mt_expect((flag == 1) && (index == 1), "MPI_Testsome: %d, index %d", flag, index);
+        break;
+    default:
+        while (!flag) {
+            MPI_Request_get_status(*request, &flag, status);
+        }
+        MPI_Waitsome(3, several, &flag, &index, MPI_STATUSES_IGNORE);
+        mt_expect((flag == 1) && (index == 1), "MPI_Waitsome: %d, index %d", flag, index);
+        break;
+    }
+    mt_expect(several[1] != MPI_REQUEST_NULL, "form %d: a persistent request is null", form);
+    *request = several[1];
+}
+
+typedef int init_fn(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                    MPI_Request *request);
+
+/* A send that is started again and again, with other values each time. */
+static void start_sends(init_fn *init, MPI_Datatype type, int starts, MPI_Comm comm)
+{
+    int        *in = make(MT_DEVICE, COUNT, 0), *host = malloc(sizeof(int) * COUNT);
+    MPI_Request request;
+    MPI_Status  status;
+
+    init(in, 1, type, 1, TAG, comm, &request);
+    for (int i = 0; i < starts; i++) {
+        for (int k = 0; k < COUNT; k++) {
+            host[k] = mt_value(0, i, k);
+        }
+        mt_put(in, MT_DEVICE, host, sizeof(int) * COUNT);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (i % 2 == 0) {
+            MPI_Start(&request);
+        } else {
+            MPI_Startall(1, &request);
+        }
+        expect_path("a persistent send");
+        complete_in_form(i, &request, &status);
+        MPI_Wait(&request, &status); /* is inactive */
+    }
+    MPI_Request_free(&request);
+    mt_free(MT_DEVICE, in);
+    free(host);
+}
+
+static void start_receives(bool holes, MPI_Datatype type, int starts, MPI_Comm comm)
+{
+    for (int i = 0; i < starts; i++) {
+        enum mt_where where = (i % 3 == 2) ? MT_HOST : MT_DEVICE;
+        int          *out = make(where, 0, 0);
+        MPI_Request   request;
+        MPI_Status    status;
+        MPI_Recv_init(out, 1, type, (i % 2 == 0) ? 0 : MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &request);
+        MPI_Start(&request);
+        MPI_Barrier(MPI_COMM_WORLD);
+        complete_in_form(i + 1, &request, &status);
+        if ((i + 1) % 6 != 5) {
+            expect_status(&status, TAG, holes ? COUNT - ROWS : COUNT, "a persistent send");
+        }
+        expect_type(out, where, holes, i, "a persistent send");
+        MPI_Request_free(&request);
+        mt_free(where, out);
+    }
+}
+
+static void case_persistent(void)
+{
+    init_fn *inits[] = {MPI_Send_init, MPI_Ssend_init, MPI_Rsend_init};
+
+    meet();
+    for (int i = 0; i < 6; i++) {
+        bool         holes = (i >= 3);
+        MPI_Datatype type = holes ? type_vector() : type_plain();
+        MPI_Comm     comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Type_commit(&type);
+        if (mt_rank() == 0) {
+            start_sends(inits[i % 3], type, 6, comm);
+        } else {
+            start_receives(holes, type, 6, comm);
+        }
+        MPI_Type_free(&type);
+        MPI_Comm_free(&comm);
+    }
+}
+
+/* A start that the program cannot take back, one that it forgets, and one without a communicator.
+ */
+static void case_started(void)
+{
+    int        *buf = make(MT_DEVICE, (mt_rank() == 0) ? COUNT : 0, 0);
+    MPI_Comm    comm;
+    MPI_Request request;
+    MPI_Status  status;
+
+    meet();
+    for (int i = 0; i < 3; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        if (mt_rank() == 0) {
+            MPI_Send_init(buf, COUNT, MPI_INT, 1, TAG + i, (i == 2) ? comm : MPI_COMM_WORLD,
+                          &request);
+        } else {
+            MPI_Irecv(buf, COUNT, MPI_INT, 0, TAG + i, (i == 2) ? comm : MPI_COMM_WORLD, &request);
+        }
+        MPI_Comm_free(&comm);
+        if (mt_rank() == 0) {
+            MPI_Start(&request);
+            expect_path_of(((i == 2) && (path != NULL)) ? "mpi-staged" : path, "a start");
+            if (i == 0) {
+                MPI_Cancel(&request);
+            }
+            if (i != 1) {
+                MPI_Wait(&request, &status);
+            }
+            MPI_Request_free(&request);
+        } else {
+            MPI_Wait(&request, &status);
+            expect_status(&status, TAG + i, COUNT, "a start");
+            expect(buf, MT_DEVICE, COUNT, 0, 0, "a start");
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    mt_free(MT_DEVICE, buf);
+}
+
 static void expect_truncated(int code, const char *what)
 {
     int class;
@@ -526,6 +686,19 @@ int main(int argc, char **argv)
         {"matched", case_matched},     {"late", case_late},         {"reuse", case_reuse},
         {"sizes", case_sizes},         {"behind", case_behind},     {"many", case_many},
         {"truncated", case_truncated}, {"alone", case_alone},       {NULL, NULL},
+        {"barrier", case_barrier},
+        {"crossing", case_crossing},
+        {"probes", case_probes},
+        {"matched", case_matched},
+        {"late", case_late},
+        {"reuse", case_reuse},
+        {"behind", case_behind},
+        {"persistent", case_persistent},
+        {"started", case_started},
+        {"many", case_many},
+        {"truncated", case_truncated},
+        {"alone", case_alone},
+        {NULL, NULL},
     };
     bool open = (argc > 2) && (strcmp(argv[2], "late") != 0) && (strcmp(argv[2], "alone") != 0);
 

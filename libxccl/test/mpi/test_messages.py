@@ -55,6 +55,11 @@ def test_small_ones_by_a_kernel_that_stays(mpi):
     go(mpi, 2, env={"XCCL_DIRECT_LINGER": "1000", "XCCL_RENDEZVOUS": "2000"})
 
 
+def test_between_nodes(openmpi):
+    """Ranks 0 and 1 are on one pretended node, and rank 2 on another: memory cannot be mapped."""
+    go(openmpi, 3, env={"XCCL_SIM_NODES": "2"})
+
+
 def test_without_kernels(openmpi):
     go(openmpi, 2, env={"XCCL_DIRECT": "off"})
 

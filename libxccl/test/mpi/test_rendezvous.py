@@ -11,11 +11,13 @@ CASES = [
     "late",
     "reuse",
     "behind",
+    "persistent",
+    "started",
     "many",
     "truncated",
 ]
 # Those whose sends are all fetched, and say so.
-SEEN = {"barrier", "late", "reuse"}
+SEEN = {"barrier", "late", "persistent", "reuse", "started"}
 TIMEOUT = 40
 
 

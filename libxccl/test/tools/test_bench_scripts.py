@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What turns measurements into pages: docs/benchmarks/render.py and the summary of bench/."""
+"""What turns measurements into pages, docs/benchmarks/render.py, and the Python of bench/."""
 
 import json
 import subprocess
@@ -84,3 +84,78 @@ def test_summary(results):
 def test_committed_pages_are_up_to_date():
     ended = python(RENDER, "--check")
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+# A launcher that runs nothing, and says what a job would: mpiexec ... PROGRAM RUNTIME SEED SIZE ...
+LAUNCHER = """#!/bin/sh
+case "$*" in *mpi_random-openmpi*) what=calls ;; *) what=messages ;; esac
+for word; do
+    case $before in cuda | rocm | hpu) [ -n "${seed:-}" ] || seed=$word ;; esac
+    before=$word
+done
+echo "seed $seed"
+case $seed in
+    102) echo "100 $what"; echo "9 checks, 2 failures"; exit 1 ;;
+    103) echo "a rank died"; exit 139 ;;
+    104) exec sleep 60 ;;
+esac
+echo "100 $what"
+echo "9 checks, 0 failures"
+"""
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    launcher = tmp_path / "mpiexec"
+    launcher.write_text(LAUNCHER)
+    launcher.chmod(0o755)
+    for build in ("release", "asan"):
+        folder = tmp_path / build / "test/mpi"
+        folder.mkdir(parents=True)
+        facts = {
+            "families": {"openmpi": {"mpiexec": str(launcher)}},
+            **{"stage": "/stage", "programs": "/programs", "sanitizer": ""},
+        }
+        (folder / "mpi-tests.json").write_text(json.dumps(facts))
+
+    def go(seed, *options):
+        file = tmp_path / "campaign.json"
+        ended = python(
+            *(BENCH / "campaign.py", tmp_path, "--seed", seed, "--cores", 8, "--json", file),
+            *options,
+        )
+        return ended, json.loads(file.read_text())
+
+    return go
+
+
+def test_campaign(campaign):
+    options = ("--seconds", 60, "--calls", 1000, "--messages", 500)
+    ended, summary = campaign(500, *options)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    totals = summary["totals"]
+    assert summary["reached"] and totals["calls"] >= 1000 and totals["messages"] >= 500
+    assert totals["checks"] == 9 * totals["jobs"] == (totals["calls"] + totals["messages"]) * 0.09
+    assert {*summary["builds"]} == {"release", "asan"}
+    assert summary["failed"] == summary["cut_off"] == []
+
+
+def test_campaign_that_finds_something(campaign):
+    options = ("--seconds", 60, "--calls", 1000, "--messages", 0, "--timeout", 1)
+    ended, summary = campaign(100, *options)
+    assert ended.returncode == 1, ended.stdout
+    found = {failed["seed"]: failed for failed in summary["failed"]}
+    assert {seed: failed["why"] for seed, failed in found.items()} == {
+        102: "2 checks failed",
+        103: "exit status 139",
+        104: "no end after 1.0 s",
+    }
+    assert "a rank died" in found[103]["tail"] and " 103 " in found[103]["repeat"]
+    assert summary["reached"] and summary["totals"]["failed_jobs"] == 3
+
+
+def test_campaign_out_of_time(campaign):
+    ended, summary = campaign(104, "--seconds", 5, "--calls", 100000, "--messages", 0)
+    assert not summary["reached"]
+    assert [job["seed"] for job in summary["cut_off"]] == [104]
+    assert ended.returncode == 0 and "1 cut off" in ended.stdout

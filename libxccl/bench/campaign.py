@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random calls and messages on simulated devices, as many as the time allows.
+
+campaign.py BUILD --seconds N [--calls N] [--messages N] [--seed N] [--cores N] [--json FILE]
+
+BUILD has the builds `release` and `asan` of campaign.sh. Jobs of mpi_random and mpi_messages, each
+with a seed and a variant of its own, run side by side until the numbers of calls and messages are
+reached or the time is over. Exit status: 0 if nothing failed, 1 otherwise. What the time did not
+suffice for is no failure; the summary says it.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SCHEMA = "xccl-campaign-1"
+CCL = {"XCCL_TUNE": "*:*:*:2-inf:ccl#*:*:*:*:mpi"}
+DIRECT = {"XCCL_TUNE": "*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:*:mpi", "XCCL_DIRECT": "on"}
+MIXED = {"XCCL_MEMORY": "mixed"}
+# Runtime, options of the program, and variables.
+VARIANTS = {
+    "calls": [
+        ("cuda", "", CCL),
+        ("cuda", "", DIRECT),
+        ("cuda", "--blocking", CCL),
+        ("cuda", "--blocking", DIRECT),
+        ("cuda", "--mixed", {**DIRECT, **MIXED}),
+        ("cuda", "--threads 2", CCL),
+        ("cuda", "--threads 2", DIRECT),
+        ("cuda", "", {**DIRECT, "XCCL_SIM_NODES": "2"}),
+        ("rocm", "", CCL),
+        ("rocm", "", DIRECT),
+        ("hpu", "", CCL),
+    ],
+    "messages": [
+        ("cuda", "", {}),
+        ("cuda", "", {"XCCL_RENDEZVOUS": "2000"}),
+        ("cuda", "", {"XCCL_RENDEZVOUS": "240"}),
+        ("cuda", "--threads 2", {}),
+        ("cuda", "--threads 2", {"XCCL_RENDEZVOUS": "240"}),
+        ("cuda", "", {"XCCL_P2P": "staged"}),
+        ("cuda", "", {"XCCL_SIM_NODES": "2"}),
+        ("cuda", "", {"XCCL_DIRECT": "off"}),
+        ("cuda", "", {"XCCL_DIRECT_LINGER": "1000", "XCCL_RENDEZVOUS": "2000"}),
+        ("rocm", "", {"XCCL_DIRECT_LINGER": "500"}),
+        ("hpu", "", {}),
+    ],
+}
+PROGRAMS = {"calls": "mpi_random", "messages": "mpi_messages"}
+# Calls of mpi_random, and rounds of mpi_messages, of which each has some ten messages.
+SIZES = {("calls", "release"): 600, ("calls", "asan"): 150}
+SIZES.update({("messages", "release"): 200, ("messages", "asan"): 50})
+RANKS = (2, 3, 4, 5, 6)
+ASAN_EVERY = 4
+DEVICES = 8
+TAIL = 4000
+PATIENCE = 3  # seconds for jobs to end in
+SHOWN = 5  # failures that are printed; all are in the file
+COUNTED = re.compile(r"(\d+) checks, (\d+) failures")
+MADE = {
+    "calls": re.compile(r"^(\d+) calls$", re.M),
+    "messages": re.compile(r"^(\d+) messages$", re.M),
+}
+# Open MPI 4.1 may say so of a rank that ended well, on a machine under load.
+GOODBYE_LOST = "exiting improperly"
+
+
+class Job:
+    """One run of a program on a few ranks."""
+
+    def __init__(self, number, kind, build, arguments):
+        runtime, options, variables = arguments.chosen[kind][number % len(arguments.chosen[kind])]
+        self.kind, self.build = kind, build
+        self.seed = arguments.seed + number
+        self.ranks = RANKS[number % len(RANKS)]
+        self.variant = " ".join(
+            filter(None, [runtime, options, *(f"{k}={v}" for k, v in variables.items())])
+        )
+        self.facts = json.loads((arguments.build / build / "test/mpi/mpi-tests.json").read_text())
+        self.settings = self.environment(runtime, variables)
+        self.command = [
+            self.facts["families"]["openmpi"]["mpiexec"],
+            *("--oversubscribe", "--bind-to", "none", "-n", str(self.ranks), "env"),
+            "LD_PRELOAD=" + ":".join(filter(None, [self.facts["sanitizer"], self.interposer()])),
+            f"{self.facts['programs']}/{PROGRAMS[kind]}-openmpi",
+            *(runtime, str(self.seed), str(SIZES[kind, build]), *options.split()),
+        ]
+        self.weight = self.ranks * (2 if "--threads" in options else 1)
+        self.timeout = arguments.timeout
+
+    def interposer(self):
+        return f"{self.facts['stage']}/lib/libxccl-mpi.so"
+
+    def environment(self, runtime, variables):
+        """What differs from the caller's environment, so that a job can be repeated by hand."""
+        folder = f"{self.facts['stage']}/lib/xccl/sim/{runtime}"
+        path = ":".join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")]))
+        return {
+            "LD_LIBRARY_PATH": path,
+            "XCCL_SIM": f"{runtime}:{DEVICES}",
+            "XCCL_COMM_CREATE": "first",
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_mpi_yield_when_idle": "1",
+            "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+            **variables,
+        }
+
+    def start(self, folder):
+        """Its output goes to a file, so that nobody has to read it meanwhile."""
+        self.folder = tempfile.mkdtemp(prefix="job-", dir=folder)
+        self.output = Path(self.folder, "output")
+        inherited = {
+            k: v for k, v in os.environ.items() if not k.startswith(("XCCL_", "LD_PRELOAD"))
+        }
+        # Open MPI's segments: /dev/shm of a container may be small.
+        private = {
+            "TMPDIR": self.folder,
+            "OMPI_MCA_btl_vader_backing_directory": self.folder,
+        }
+        with self.output.open("wb") as target:
+            self.process = subprocess.Popen(
+                self.command,
+                env={**inherited, **private, **self.settings},
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=target,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.begun = time.monotonic()
+
+    def seconds(self):
+        return time.monotonic() - self.begun
+
+    def signal(self, number):
+        """mpirun hands SIGTERM on to its ranks, which say what they were at."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def judge(self, why=None):
+        """What came of it; `why`: it was ended by us."""
+        text = self.output.read_text(errors="replace")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        counted, made = COUNTED.search(text), MADE[self.kind].search(text)
+        self.checks = int(counted.group(1)) if counted else 0
+        self.failures = int(counted.group(2)) if counted else 0
+        self.made = int(made.group(1)) if made else 0
+        self.why = why
+        if why is None and self.failures > 0:
+            self.why = f"{self.failures} checks failed"
+        elif why is None and self.process.returncode != 0:
+            self.why = f"exit status {self.process.returncode}"
+        elif why is None and (self.checks == 0 or self.made == 0):
+            self.why = "nothing was checked"
+        self.goodbye_lost = self.failures == 0 < self.checks and GOODBYE_LOST in text
+        self.tail = text[-TAIL:]
+
+    def described(self):
+        settings = [f"{k}={v}" for k, v in self.settings.items()]
+        return {
+            "program": PROGRAMS[self.kind],
+            "build": self.build,
+            "variant": self.variant,
+            "ranks": self.ranks,
+            "seed": self.seed,
+            "why": self.why,
+            "repeat": shlex.join(["env", *settings, *self.command]),
+            "tail": self.tail,
+        }
+
+
+def end(jobs):
+    """All at once, and a few seconds later by force."""
+    for job in jobs:
+        job.signal(signal.SIGTERM)
+    until = time.monotonic() + PATIENCE
+    while any(job.process.poll() is None for job in jobs) and time.monotonic() < until:
+        time.sleep(0.05)
+    for job in jobs:
+        job.signal(signal.SIGKILL)
+        job.process.wait()
+
+
+class Campaign:
+    """Jobs side by side, until enough is done or the time is over."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.goals = {"calls": arguments.calls, "messages": arguments.messages}
+        self.begun = time.monotonic()
+        self.running, self.over, self.cut_off = [], [], []
+        self.numbers = itertools.count()
+        self.started = dict.fromkeys(SIZES, 0)
+
+    def left(self):
+        return self.arguments.seconds - (time.monotonic() - self.begun)
+
+    def made(self, kind):
+        return sum(job.made for job in self.over if job.kind == kind)
+
+    def typical(self, kind):
+        """Seconds that a job takes, by those so far."""
+        lengths = [job.length for job in self.over if job.kind == kind]
+        return sum(lengths) / max(len(lengths), 1)
+
+    def turns(self, kind):
+        return sum(n for (k, _), n in self.started.items() if k == kind)
+
+    def next_kind(self):
+        """The one that is furthest behind, with what its running jobs will most likely bring."""
+        shares = {}
+        for kind, goal in self.goals.items():
+            ended = [job for job in self.over if job.kind == kind]
+            under_way = sum(job.kind == kind for job in self.running)
+            each = self.made(kind) / len(ended) if ended else SIZES[kind, "asan"]
+            if goal > 0:
+                shares[kind] = (self.made(kind) + under_way * each) / goal
+        kind = min(shares, key=lambda k: (shares[k], self.turns(k)), default=None)
+        return kind if kind and shares[kind] < 1 else None
+
+    def start_one(self, kind):
+        build = "asan" if self.turns(kind) % ASAN_EVERY == ASAN_EVERY - 1 else "release"
+        job = Job(next(self.numbers), kind, build, self.arguments)
+        self.started[kind, build] += 1
+        job.start(self.arguments.folder)
+        self.running.append(job)
+
+    def fill(self):
+        while (kind := self.next_kind()) is not None:
+            busy = sum(job.weight for job in self.running)
+            if (self.running and busy >= self.arguments.cores) or (
+                self.left() < self.typical(kind) + PATIENCE
+            ):
+                break
+            self.start_one(kind)
+
+    def reap(self):
+        for job in list(self.running):
+            why = None
+            if job.process.poll() is None:
+                if job.seconds() < job.timeout:
+                    continue
+                why = f"no end after {job.timeout} s"
+                end([job])
+            self.running.remove(job)
+            job.length = job.seconds()
+            job.judge(why)
+            self.over.append(job)
+            if job.why:
+                print(
+                    f"FAILED: {PROGRAMS[job.kind]}, {job.build}, {job.ranks} ranks, "
+                    f"{job.variant}, seed {job.seed}: {job.why}",
+                    flush=True,
+                )
+
+    def run(self):
+        said = 0.0
+        while self.left() > PATIENCE:
+            self.fill()
+            if not self.running:
+                break
+            time.sleep(0.05)
+            self.reap()
+            if time.monotonic() - said > 10:
+                said = time.monotonic()
+                print(
+                    f"{self.left():.0f} s left: {self.made('calls')} calls, "
+                    f"{self.made('messages')} messages, {len(self.over)} jobs",
+                    flush=True,
+                )
+        end(self.running)
+        for job in self.running:
+            job.judge("the time of the campaign was over")
+            self.cut_off.append(job)
+
+    def sums(self, jobs):
+        return {
+            "jobs": len(jobs),
+            "calls": sum(job.made for job in jobs if job.kind == "calls"),
+            "messages": sum(job.made for job in jobs if job.kind == "messages"),
+            "checks": sum(job.checks for job in jobs),
+            "failed_jobs": sum(job.why is not None for job in jobs),
+        }
+
+    def grouped(self, key):
+        names = sorted({key(job) for job in self.over})
+        return {name: self.sums([j for j in self.over if key(j) == name]) for name in names}
+
+    def summary(self):
+        totals = self.sums(self.over)
+        return {
+            "schema": SCHEMA,
+            "seed": self.arguments.seed,
+            "seeds": f"{self.arguments.seed} to {self.arguments.seed + sum(self.started.values()) - 1}",
+            "cores": self.arguments.cores,
+            "seconds": round(time.monotonic() - self.begun, 1),
+            "goals": self.goals,
+            "reached": all(totals[kind] >= goal for kind, goal in self.goals.items()),
+            "totals": totals,
+            "builds": self.grouped(lambda job: job.build),
+            "ranks": self.grouped(lambda job: str(job.ranks)),
+            "variants": self.grouped(lambda job: f"{PROGRAMS[job.kind]} {job.variant}"),
+            "failed": [job.described() for job in self.over if job.why],
+            "without_finalize": [job.seed for job in self.over if job.goodbye_lost],
+            "cut_off": [job.described() for job in self.cut_off],
+        }
+
+
+def read_arguments(words):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=Path, metavar="BUILD")
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--calls", type=int, default=1000000)
+    parser.add_argument("--messages", type=int, default=1000000)
+    parser.add_argument("--seed", type=int, default=random.randrange(1, 1 << 30))
+    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--timeout", type=float, default=180, help="seconds that one job may take")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--variants", default="", help="only those with this word in them")
+    arguments = parser.parse_args(words)
+    arguments.build = arguments.build.resolve()
+    arguments.chosen = {
+        kind: [v for v in variants if arguments.variants in f"{v[0]} {v[1]} {v[2]}"]
+        for kind, variants in VARIANTS.items()
+    }
+    for kind, variants in arguments.chosen.items():
+        if not variants and getattr(arguments, kind) > 0:
+            parser.error(f"no variant of {kind} has '{arguments.variants}' in it: use --{kind} 0")
+    return arguments
+
+
+def main(words):
+    arguments = read_arguments(words)
+    print(f"seed {arguments.seed}, {arguments.cores} cores", flush=True)
+    with tempfile.TemporaryDirectory(prefix="xccl-campaign-") as folder:
+        arguments.folder = folder
+        campaign = Campaign(arguments)
+        campaign.run()
+    summary = campaign.summary()
+    if arguments.json:
+        arguments.json.write_text(json.dumps(summary, indent=1) + "\n")
+    totals = summary["totals"]
+    for failed in summary["failed"][:SHOWN]:
+        print(f"--- seed {failed['seed']}: {failed['why']}\n{failed['repeat']}\n{failed['tail']}")
+    print(
+        f"{totals['calls']} of {arguments.calls} calls, {totals['messages']} of "
+        f"{arguments.messages} messages, {totals['checks']} checks, {totals['jobs']} jobs, "
+        f"{totals['failed_jobs']} failed, {len(summary['without_finalize'])} of them or others "
+        f"without MPI_Finalize, {len(summary['cut_off'])} cut off"
+    )
+    return 1 if totals["failed_jobs"] > 0 or totals["checks"] == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
