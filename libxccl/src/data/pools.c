@@ -34,10 +34,10 @@ static struct block   *idle;
 static size_t          idle_bytes[XM_NUM_POOLS];
 static size_t          pinned; /* bytes of pinned memory, idle or in use */
 
-enum { MAX_STREAMS = 64 };
+enum { STREAMS_OF_DEVICE = 2, MAX_STREAMS = 64 * STREAMS_OF_DEVICE };
 static struct {
     const struct xc_device_ops *dev;
-    int                         device;
+    int                         device, which;
     xcclStream_t                stream;
 } streams[MAX_STREAMS];
 static int num_streams;
@@ -339,22 +339,26 @@ void xm_scratch_end(struct xm_scratch *scratch)
     scratch->count = 0;
 }
 
-xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStream_t *stream_p)
+static xcclResult_t copy_stream(const struct xc_device_ops *dev, int device, int which,
+                                xcclStream_t *stream_p)
 {
     xcclResult_t res = xcclSuccess;
 
     pthread_mutex_lock(&lock);
     int i = 0;
-    while ((i < num_streams) && ((streams[i].dev != dev) || (streams[i].device != device))) {
+    while ((i < num_streams) && ((streams[i].dev != dev) || (streams[i].device != device) ||
+                                 (streams[i].which != which))) {
         i++;
     }
     if (i == MAX_STREAMS) {
-        res = xc_fail(xcclInternalError, "more than %d devices in one process", MAX_STREAMS);
+        res = xc_fail(xcclInternalError, "more than %d devices in one process",
+                      MAX_STREAMS / STREAMS_OF_DEVICE);
     } else if (i == num_streams) {
         res = dev->stream_create(&streams[i].stream);
         if (res == xcclSuccess) {
             streams[i].dev = dev;
             streams[i].device = device;
+            streams[i].which = which;
             num_streams++;
         }
     }
@@ -363,6 +367,21 @@ xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStr
     }
     pthread_mutex_unlock(&lock);
     return res;
+}
+
+xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStream_t *stream_p)
+{
+    return copy_stream(dev, device, 0, stream_p);
+}
+
+xcclResult_t xm_next_copy_stream(const struct xc_device_ops *dev, int device,
+                                 xcclStream_t *stream_p)
+{
+    static unsigned turn; /* atomic */
+
+    return copy_stream(dev, device,
+                       (int)(__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % STREAMS_OF_DEVICE),
+                       stream_p);
 }
 
 xcclResult_t xm_event_take(const struct xc_device_ops *dev, int device, void **event_p)

@@ -41,6 +41,9 @@ void         xm_scratch_end(struct xm_scratch *scratch);
 
 /* A stream of the device for copies of calls that have no communicator; with the device entered. */
 xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStream_t *stream_p);
+/* That one and another in turns: for long copies that have nothing to do with each other. */
+xcclResult_t xm_next_copy_stream(const struct xc_device_ops *dev, int device,
+                                 xcclStream_t *stream_p);
 
 /* An event of the device, with the device entered; and back, NULL too. */
 xcclResult_t xm_event_take(const struct xc_device_ops *dev, int device, void **event_p);

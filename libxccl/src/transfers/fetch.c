@@ -203,7 +203,9 @@ static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_
 {
     struct xm_rendezvous *r = &t->rendezvous;
     xcclStream_t          stream;
-    xcclResult_t          res = xm_copy_stream(dev, device, &stream);
+    /* Two copies at once fill the link better than one. */
+    xcclResult_t res = is_direct(t) ? xm_next_copy_stream(dev, device, &stream)
+                                    : xm_copy_stream(dev, device, &stream);
 
     if ((res == xcclSuccess) && (r->receive.mem.kind == XC_MEM_DEVICE) &&
         !r->receive.mem.synchronous) {
