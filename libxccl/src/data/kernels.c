@@ -211,8 +211,7 @@ static xcclResult_t load_memory(struct xm_kernels *k)
         res = dev->set_async(finished, 0, DEVICE_BYTES, k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1,
-                                XM_LINGER_MOST_COPY);
+        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1, 1);
     }
     if (res == xcclSuccess) {
         res = xm_lingering_init(&k->attendant, dev, k->linger, &k->shared->attended, k->relays + 1,
@@ -419,9 +418,8 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
 bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
                    size_t bytes)
 {
-    size_t most = (way == XM_QUICK_FETCH) ? XM_QUICK_FETCH_BYTES : XM_QUICK_BYTES;
-
-    return (bytes <= most) && xm_linger_copy(&k->lingering, way, to, from, (uint32_t)bytes);
+    return (bytes <= XM_QUICK_BYTES) &&
+           xm_linger_copy(&k->lingering, way, to, from, (uint32_t)bytes);
 }
 
 void xm_kernels_finalize(void)

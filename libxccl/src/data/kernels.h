@@ -57,7 +57,7 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
  * at most so many bytes may be quick.
  */
 enum xm_quick { XM_QUICK_OUT, XM_QUICK_IN, XM_QUICK_FETCH };
-enum { XM_QUICK_BYTES = 32 << 10, XM_QUICK_FETCH_BYTES = 1 << 20 };
+enum { XM_QUICK_BYTES = 32 << 10 };
 
 /*
  * Copy by the kernel that lingers on the device, and wait for it: that takes half the time of a

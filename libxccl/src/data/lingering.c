@@ -17,7 +17,6 @@ enum {
     SAVED_NS = 3500, /* what a command saves against a launch; 2 H200s */
     MOST_WASTED = 10,
     MOST_SMALL = 16,
-    COPY_BLOCK_BYTES = 64 << 10,
 };
 
 static uint64_t idle_time(const struct xc_device_ops *dev)
@@ -129,14 +128,6 @@ static void tell_to_leave(struct xm_lingering *l)
 
 /* ---- copies ---- */
 
-/* By so many blocks: a link is full with a few. 2 H200s. */
-static unsigned blocks_for(uint32_t bytes)
-{
-    unsigned blocks = (bytes + COPY_BLOCK_BYTES - 1) / COPY_BLOCK_BYTES;
-
-    return (blocks < XM_LINGER_MOST_COPY) ? blocks : XM_LINGER_MOST_COPY;
-}
-
 static enum xk_copies form_of(enum xm_quick way, uint32_t bytes)
 {
     if ((way == XM_QUICK_OUT) && (bytes <= XK_TELLS_BYTES)) {
@@ -156,8 +147,7 @@ static void tell_copy(struct xm_lingering *l, enum xm_quick way, void *to, const
         [XK_OUT_LOW] = (uint32_t)t,
         [XK_OUT_HIGH] = (uint32_t)(t >> 32),
         [XK_BYTES] = bytes,
-        [XK_HOW] =
-            xk_how(form, 0, (form == XK_COPIES) ? blocks_for(bytes) : 1, way == XM_QUICK_OUT, 0)};
+        [XK_HOW] = xk_how(form, 0, 1, (way == XM_QUICK_OUT) && (form == XK_COPIES), 0)};
 
     for (uint32_t at = 0; (form == XK_TAKES) && (at < bytes); at += 4) {
         memcpy(&values[xk_taken_at(at / 4)], (const char *)from + at,
@@ -225,27 +215,11 @@ static bool ask(struct xm_lingering *l, enum xm_quick way, void *to, const void 
     }
 }
 
-/* Has it blocks that the command needs, and not for long blocks that none needs? */
-static bool has_the_right_width(struct xm_lingering *l, bool wide)
-{
-    if (wide) {
-        l->small = 0;
-        return l->blocks > l->few;
-    }
-    l->small += (l->blocks > l->few);
-    return l->small <= MOST_SMALL;
-}
-
-static bool launch_for(struct xm_lingering *l, bool wide)
-{
-    return launch(l, l->idle_ns, wide ? l->many : l->few, NULL) == xcclSuccess;
-}
-
 bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
                     uint32_t bytes)
 {
     const struct xk_answers *a = &l->post->answers;
-    bool                     copied = false, wide = (blocks_for(bytes) > l->few);
+    bool                     copied = false;
 
     if ((l->idle_ns == 0) || (pthread_mutex_trylock(&l->lock) != 0)) {
         return false;
@@ -257,14 +231,9 @@ bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const v
         account(l);
     }
     if (l->launched && (answer(&a->alive) == l->epoch)) {
-        if (has_the_right_width(l, wide)) {
-            copied = ask(l, way, to, from, bytes);
-        } else {
-            tell_to_leave(l);
-            l->launched = launch_for(l, wide);
-        }
+        copied = ask(l, way, to, from, bytes);
     } else if (!l->launched && close && (l->idle_ns > 0) && worth_trying(l)) {
-        l->launched = launch_for(l, wide);
+        l->launched = (launch(l, l->idle_ns, l->few, NULL) == xcclSuccess);
     }
     pthread_mutex_unlock(&l->lock);
     return copied;
@@ -280,6 +249,17 @@ static void take_back(struct xm_lingering *l)
         l->left = false;
         __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
     }
+}
+
+/* Has it blocks that the command needs, and not for long blocks that none needs? */
+static bool has_the_right_width(struct xm_lingering *l, bool wide)
+{
+    if (wide) {
+        l->small = 0;
+        return l->blocks > l->few;
+    }
+    l->small += (l->blocks > l->few);
+    return l->small <= MOST_SMALL;
 }
 
 bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])

@@ -21,9 +21,6 @@
 #include "device/device.h"
 #include "kernels/kernels.h"
 
-/* Blocks of a copy. */
-enum { XM_LINGER_MOST_COPY = 16 };
-
 /* Host memory that both sides see. Each is written by one side. */
 struct xm_post {
     struct xk_command command __attribute__((aligned(64)));

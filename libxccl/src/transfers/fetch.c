@@ -191,8 +191,7 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
         return false;
     }
     struct xm_kernels *k = xm_kernels_of(dev, device);
-    *over_p = (k != NULL) && (!several || (bytes <= XM_QUICK_BYTES)) &&
-              xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);
+    *over_p = (k != NULL) && xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);
     return *over_p ||
            (several && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
 }
