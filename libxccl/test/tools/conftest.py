@@ -92,6 +92,11 @@ class Mpi:
         return [self.launcher, *oversubscribe, "-n", str(ranks)]
 
     def run(self, ranks, *command, **options):
+        if self.family == "mpich":  # see mpich_idle.c
+            env = self.stage.environment(options.pop("env", None))
+            idle = self.stage.folder.parent / "test/mpi/libmpich_idle.so"
+            preload = ":".join(filter(None, [env.get("LD_PRELOAD"), str(idle)]))
+            options["env"] = {**env, "LD_PRELOAD": preload}
         return self.stage.run(*self.command(ranks), *command, **options)
 
     def perf(self, ranks, *arguments, run=("--sim", "cuda:4"), **options):
