@@ -14,14 +14,28 @@ enum { POLLS_BEFORE = 200, POLLS_BETWEEN = 50 };
 
 unsigned ucp_worker_progress(void *worker);
 
+typedef unsigned progress_fn(void *worker);
+
+/* Python loads MPI where only its own modules see it, and UCX with it: not behind this library. */
+static progress_fn *find_progress(void)
+{
+    void *found = dlsym(RTLD_NEXT, "ucp_worker_progress");
+
+    if (found == NULL) {
+        void *ucp = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+        found = (ucp != NULL) ? dlsym(ucp, "ucp_worker_progress") : NULL;
+    }
+    return (progress_fn *)found;
+}
+
 unsigned ucp_worker_progress(void *worker)
 {
-    static unsigned (*progress)(void *);
+    static progress_fn *progress;
     static __thread int polls; /* in a row, without success */
 
-    unsigned (*real)(void *) = __atomic_load_n(&progress, __ATOMIC_RELAXED);
+    progress_fn *real = __atomic_load_n(&progress, __ATOMIC_RELAXED);
     if (real == NULL) {
-        *(void **)&real = dlsym(RTLD_NEXT, "ucp_worker_progress");
+        real = find_progress();
         __atomic_store_n(&progress, real, __ATOMIC_RELAXED);
     }
     unsigned done = real(worker);
