@@ -4,6 +4,7 @@
 Hundreds of jobs start here, each on one host. What the caller has set stays.
 """
 
+import json
 import os
 import re
 import signal
@@ -35,11 +36,27 @@ def needless(item):
     return "release_only" in marks or (others and "both_families" not in marks)
 
 
+def crowded(item):
+    """More ranks than an emulator has time for, a wheel of the host, or nothing that is compiled."""
+    values = item.callspec.params if hasattr(item, "callspec") else {}
+    ranks = values.get("ranks", 2)
+    return item.get_closest_marker("release_only") or ranks > 2 or "openmpi5" in values.values()
+
+
+def left_out_by():
+    """What decides on the tests that this build needs not; None for one that runs all."""
+    cache, programs = BUILD / "CMakeCache.txt", BUILD / "test/mpi/mpi-tests.json"
+    if cache.exists() and re.search(r"^XCCL_SANITIZE:[A-Z]+=ON$", cache.read_text(), re.M):
+        return needless
+    if programs.exists() and json.loads(programs.read_text()).get("emulator"):
+        return crowded
+    return None
+
+
 def pytest_collection_modifyitems(config, items):
-    """Under AddressSanitizer a test takes up to ten times as long: only those that it may see more in."""
-    cache = BUILD / "CMakeCache.txt"
-    if not cache.exists() or not re.search(r"^XCCL_SANITIZE:[A-Z]+=ON$", cache.read_text(), re.M):
-        return
-    left_out = [item for item in items if needless(item)]
-    items[:] = [item for item in items if not needless(item)]
-    config.hook.pytest_deselected(items=left_out)
+    """Under AddressSanitizer and emulators a test takes ten times as long: not all are run."""
+    leave_out = left_out_by()
+    if leave_out:
+        left_out = [item for item in items if leave_out(item)]
+        items[:] = [item for item in items if not leave_out(item)]
+        config.hook.pytest_deselected(items=left_out)

