@@ -2,7 +2,7 @@
 """An MPI that does not start is no reason to leave its tests out in silence."""
 
 import pytest
-from mpi_harness import Result, pick, start_failure
+from mpi_harness import GOODBYE_LOST, Result, pick, start_failure
 
 pytestmark = pytest.mark.release_only
 
@@ -39,3 +39,10 @@ def test_never_starts():
 def test_not_installed():
     with pytest.raises(pytest.skip.Exception, match="mpich: it is not installed"):
         pick({}, "mpich")
+
+
+def test_run_again_only_after_good_checks():
+    crash = "mpirun noticed that process rank 0 with PID 0 on node n exited on signal 11"
+    assert GOODBYE_LOST.search(f"312 checks, 0 failures\n{crash}")
+    assert not GOODBYE_LOST.search(f"312 checks, 1 failures\n{crash}")
+    assert not GOODBYE_LOST.search(f"{crash}\n")

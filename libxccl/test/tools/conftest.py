@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,12 @@ class Mpi:
             idle = self.stage.folder.parent / "test/mpi/libmpich_idle.so"
             preload = ":".join(filter(None, [env.get("LD_PRELOAD"), str(idle)]))
             options["env"] = {**env, "LD_PRELOAD": preload}
-        return self.stage.run(*self.command(ranks), *command, **options)
+        ended = self.stage.run(*self.command(ranks), *command, **options)
+        if self.family == "openmpi" and "exited on signal 11" in ended.err:
+            # Open MPI 4.1's own, and rare: see ENDED_BADLY in mpi_harness.py.
+            warnings.warn(f"a rank of {command} crashed: {ended.out}\n{ended.err}", stacklevel=2)
+            ended = self.stage.run(*self.command(ranks), *command, **options)
+        return ended
 
     def perf(self, ranks, *arguments, run=("--sim", "cuda:4"), **options):
         """xccl-perf behind xccl-run (run=None: without it)."""
