@@ -55,7 +55,7 @@ def stages():
 def test_stages_of_run():
     """Each stage in the list has its function, and each function a line in the list."""
     assert stages() == re.findall(r"^stage_(\w+)\(\) \{$", RUN.read_text(), re.MULTILINE)
-    assert len(stages()) == 11
+    assert len(stages()) == 12
 
 
 def test_unknown_stage():
@@ -91,3 +91,11 @@ def test_github_runs_every_stage():
     commands = [step["run"] for step in jobs["stage"]["steps"] if "run" in step]
     assert "ci/run ${{ matrix.stage }}" in commands
     assert "ci/run gpu" in [step.get("run") for step in jobs["gpu"]["steps"]]
+
+
+def test_every_folder_of_tests_is_run():
+    """ci/test names the folders, as it runs them side by side; a new one must not be left out."""
+    named = re.findall(r"testpaths = \[(.*)\]", (TOP / "pyproject.toml").read_text())[0]
+    script = (TOP / "ci/test").read_text()
+    run = set(re.findall(r"(?<= )(?:ci|[\w-]+/test)(?= |$| ;;)", script, re.MULTILINE))
+    assert set(re.findall(r'"([^"]+)"', named)) <= run

@@ -14,6 +14,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "docs/tools"))
 
 import api  # noqa: E402 # beside this file
+import matrix  # noqa: E402
 import plot  # noqa: E402
 
 
@@ -44,6 +45,7 @@ RENDERED = {
         "xccl.h and xccl_mpi.h", ["xccl.h", "xccl_mpi.h"]
     ),
     "docs/reference/mpix-h.md": lambda: api.page("mpix.h", ["mpix.h"]),
+    "docs/develop/matrix.md": matrix.page,
     "CITATION.cff": citation,
     "README.md": lambda: marked("README.md", "numbers", plot.numbers()),
 }

@@ -4,8 +4,10 @@
 Hundreds of jobs start here, each on one host. What the caller has set stays.
 """
 
+import json
 import os
 import re
+import signal
 from pathlib import Path
 
 # hwloc's look at PCI devices reads the list of all their names into a block that grows with each
@@ -15,6 +17,11 @@ os.environ.setdefault("HWLOC_COMPONENTS", "-pci")
 # 4.1), or wait 1 s for one to appear (the wheel of 5.0).
 os.environ.setdefault("OMPI_MCA_mtl", "^ofi,psm,psm2")
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")
+
+# A shell ignores these in what it starts in the background, as ci/test does, and every process below
+# would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 BUILD = Path(os.environ.get("XCCL_TEST_BUILD", Path(__file__).parents[2] / "build/release"))
 
@@ -29,11 +36,27 @@ def needless(item):
     return "release_only" in marks or (others and "both_families" not in marks)
 
 
+def crowded(item):
+    """More ranks than an emulator has time for, a wheel of the host, or nothing that is compiled."""
+    values = item.callspec.params if hasattr(item, "callspec") else {}
+    ranks = values.get("ranks", 2)
+    return item.get_closest_marker("release_only") or ranks > 2 or "openmpi5" in values.values()
+
+
+def left_out_by():
+    """What decides on the tests that this build needs not; None for one that runs all."""
+    cache, programs = BUILD / "CMakeCache.txt", BUILD / "test/mpi/mpi-tests.json"
+    if cache.exists() and re.search(r"^XCCL_SANITIZE:[A-Z]+=ON$", cache.read_text(), re.M):
+        return needless
+    if programs.exists() and json.loads(programs.read_text()).get("emulator"):
+        return crowded
+    return None
+
+
 def pytest_collection_modifyitems(config, items):
-    """Under AddressSanitizer a test takes up to ten times as long: only those that it may see more in."""
-    cache = BUILD / "CMakeCache.txt"
-    if not cache.exists() or not re.search(r"^XCCL_SANITIZE:[A-Z]+=ON$", cache.read_text(), re.M):
-        return
-    left_out = [item for item in items if needless(item)]
-    items[:] = [item for item in items if not needless(item)]
-    config.hook.pytest_deselected(items=left_out)
+    """Under AddressSanitizer and emulators a test takes ten times as long: not all are run."""
+    leave_out = left_out_by()
+    if leave_out:
+        left_out = [item for item in items if leave_out(item)]
+        items[:] = [item for item in items if not leave_out(item)]
+        config.hook.pytest_deselected(items=left_out)

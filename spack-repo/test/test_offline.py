@@ -48,17 +48,20 @@ def bundle(tarball, tmp_path_factory):
 
 
 @pytest.fixture
-def no_kernels(tmp_path):
-    """A PATH with a hipcc that compiles nothing: the real one takes minutes for the kernels."""
+def quick_compilers(tmp_path):
+    """A PATH with a hipcc that compiles nothing and a cc that does not optimise: both take minutes."""
     folder = tmp_path / "compilers"
     folder.mkdir()
-    (folder / "hipcc").write_text("#!/bin/sh\nexit 1\n")
-    (folder / "hipcc").chmod(0o755)
+    scripts = {"hipcc": "exit 1", "cc": f'exec {shutil.which("cc")} "$@" -O0'}
+    for name, command in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{command}\n")
+        (folder / name).chmod(0o755)
     return f"{folder}:{os.environ['PATH']}"
 
 
-def test_plain(bundle, tmp_path, no_kernels):
-    run([*CUT_OFF, bundle / "install", "plain", tmp_path / "p", "--site", "sim"], PATH=no_kernels)
+def test_plain(bundle, tmp_path, quick_compilers):
+    command = [bundle / "install", "plain", tmp_path / "p", "--site", "sim"]
+    run([*CUT_OFF, *command], PATH=quick_compilers)
     assert run([tmp_path / "p/bin/xccl-info", "--version"]).startswith("xccl-info ")
     assert (tmp_path / "p/share/xccl/modulefiles/xccl").is_dir()
 

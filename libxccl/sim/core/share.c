@@ -19,10 +19,11 @@
 
 static uint64_t read_start(int pid)
 {
-    char path[32];
+    char path[48];
     char text[1024];
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    /* Of its first thread: qemu makes up a process's own /proc/<pid>/stat, without this number. */
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return 0;

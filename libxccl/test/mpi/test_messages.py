@@ -21,8 +21,6 @@ def go(mpi, ranks, options="", runtime="cuda", env=None):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_messages(mpi, ranks):
-    if mpi.family == "mpich" and ranks > 2:
-        pytest.skip("MPICH's ranks spin: more of them than cores take minutes")
     go(mpi, ranks)
 
 

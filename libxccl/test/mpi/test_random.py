@@ -31,8 +31,6 @@ def go(mpi, ranks, options="", runtime="cuda", env=None):
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_random(mpi, ranks):
-    if mpi.family == "mpich" and ranks > 2:
-        pytest.skip("MPICH's ranks spin: more of them than cores take minutes")
     go(mpi, ranks)
 
 

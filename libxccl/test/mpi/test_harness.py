@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An MPI that does not start is no reason to leave its tests out in silence."""
+
+import pytest
+from mpi_harness import GOODBYE_LOST, Result, pick, start_failure
+
+pytestmark = pytest.mark.release_only
+
+
+class Launcher:
+    """Stands for an MPI: each start ends as the next one of these does."""
+
+    mpiexec = "mpiexec.made-up"
+
+    def __init__(self, *outputs):
+        self.outputs = list(outputs)
+
+    def run(self, *_, **__):
+        out = self.outputs.pop(0)
+        if out is None:
+            raise AssertionError("processes [7] outlived the run")
+        return Result(0 if "rank" in out else 1, out, 0.1, False)
+
+
+def test_slow_once():
+    assert start_failure(Launcher("no daemon answered", "rank 0\nrank 1\n")) == ""
+    assert start_failure(Launcher(None, "rank 0\nrank 1\n")) == ""
+
+
+def test_never_starts():
+    """Two ranks 0 are two programs of one rank, under the launcher of another MPI."""
+    singletons = "rank 0\nrank 0\n"
+    why = start_failure(Launcher("", None, singletons))
+    assert why.startswith("mpiexec.made-up starts no 2 ranks here, in 3 tries: rank 0")
+    with pytest.raises(pytest.fail.Exception, match=r"openmpi is installed, but mpiexec\.made-up"):
+        pick({"openmpi": why}, "openmpi")
+
+
+def test_not_installed():
+    with pytest.raises(pytest.skip.Exception, match="mpich: it is not installed"):
+        pick({}, "mpich")
+
+
+def test_run_again_only_after_good_checks():
+    crash = "mpirun noticed that process rank 0 with PID 0 on node n exited on signal 11"
+    assert GOODBYE_LOST.search(f"312 checks, 0 failures\n{crash}")
+    assert not GOODBYE_LOST.search(f"312 checks, 1 failures\n{crash}")
+    assert not GOODBYE_LOST.search(f"{crash}\n")
