@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="2be4f52f8f00b22784b9e05d5fdab9216bc4112987db73d22aa5e297b1922729")
+    version("0.1.0", sha256="77258e6e20db8b138907a28c3a1b0d3ba11df2f792248e04ec6c686259143468")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
