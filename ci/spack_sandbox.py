@@ -2,13 +2,11 @@
 """A throw-away Spack for the tests: real checkouts, this machine's externals, everything else in a scratch folder.
 
 XCCL_SPACK_ROOT names a checkout of Spack (1.x), XCCL_SPACK_PACKAGES one of spack-packages. Neither is on
-PyPI or in a Linux distribution. Nothing is written to either of them. Without a network the sources come
-from a mirror made here.
+PyPI or in a Linux distribution. Nothing is written to either of them. The released tarball is a local file.
 """
 
 import atexit
 import functools
-import hashlib
 import json
 import os
 import re
@@ -117,32 +115,21 @@ def write_configuration():
         f"  misc_cache: {folder()}/misc\n  build_jobs: 2\n",
         encoding="utf-8",
     )
-    (user / "mirrors.yaml").write_text(
-        f"mirrors:\n  here:\n    url: file://{folder()}/mirror\n    source: true\n    binary: false\n",
-        encoding="utf-8",
-    )
-
-
-def mirror_tarball():
-    """The released tarball, where Spack looks for an archive in a mirror: by its digest."""
-    source = easybuild_sandbox.tarball()
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()
-    target = folder() / "mirror" / "_source-cache" / "archive" / digest[:2] / f"{digest}.tar.gz"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source, target)
 
 
 @functools.lru_cache(maxsize=None)
 def prepare():
     """Configuration, compilers and externals of this machine."""
     write_configuration()
-    mirror_tarball()
     found = folder() / "user" / "packages.yaml"
     spack("compiler", "find")
     spack("external", "find", "--not-buildable", *TOOLS, "openmpi")
     # A shim of a Python manager is no prefix.
     shim = r"    - spec: python@[^\n]*\n      prefix: [^\n]*/shims\n"
     packages = yaml.safe_load(re.sub(shim, "", found.read_text(encoding="utf-8")))["packages"]
+    # The released tarball, as docs/install/spack.md says that a local one is used.
+    url = f"file://{easybuild_sandbox.tarball()}"
+    packages["xccl"] = {"package_attributes": {"url": url}}
     mpi = {name: packages.pop(name) for name in ("openmpi", "mpi")}
     mpi.update(hwloc())
     for name, content in (("machine", packages), ("mpi", mpi)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Completion for bash, zsh and fish: made from one table, which has the options of each tool, and working in its shell."""
+"""Completion for bash, zsh and fish: made from one table with the options of each tool, and working in its shell."""
 
 import re
 import shutil
