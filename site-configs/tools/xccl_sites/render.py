@@ -105,7 +105,12 @@ class _Out:
 
     def __init__(self, top, routes, sites, version, source_url):
         self.top = top
-        self.common = {"routes": routes, "sites": sites, "version": version, "source_url": source_url}
+        self.common = {
+            "routes": routes,
+            "sites": sites,
+            "version": version,
+            "source_url": source_url,
+        }
         self.environment = _environment()
         self.files = {}
 
