@@ -2,6 +2,7 @@
 # The front door: each target calls CMake or a script of ci/, where the work is.
 PREFIX ?= /usr/local
 SITE ?=
+SITES ?=
 BUILD ?= build
 export BUILD_DIR := $(abspath $(BUILD))
 
@@ -12,7 +13,7 @@ help: ## list the targets
 	@echo 'xccl: collectives of MPI programs on the vendor library. Usage: make <target>'
 	@sed -n 's/^\([a-z]*\):.*## /\1:/p' Makefile | while IFS=: read -r name text; do \
 	    printf '  %-8s %s\n' "$$name" "$$text"; done
-	@echo 'Variables: PREFIX=$(PREFIX), SITE=$(SITE) (install, for one site only), BUILD=$(BUILD) (where everything is built)'
+	@echo 'Variables: PREFIX=$(PREFIX), SITE=$(SITE) (install, for one site only), SITES=$(SITES) (a folder with a site of your own), BUILD=$(BUILD) (where everything is built)'
 
 demo: ## build, install into a local prefix, run a benchmark on 4 ranks
 	@ci/bootstrap build
@@ -38,7 +39,7 @@ install: ## build and install into PREFIX
 	@ci/bootstrap --check build
 	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(PREFIX)"
 	@cmake --install "$(BUILD)/install" --prefix "$(PREFIX)"
-	@ci/install-tree --site "$(SITE)" "$(PREFIX)"
+	@ci/install-tree --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 
 dist: ## make dist/xccl-<version>.tar.gz of the last commit; it builds without git
 	@ci/dist

@@ -14,6 +14,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import tarball as tarball_of
+
 TOP = Path(__file__).resolve().parent.parent
 EASYCONFIGS = TOP / "easyconfigs"
 BUILT = "x/xccl/xccl-{version}-gompi-2025b.eb"
@@ -126,12 +128,9 @@ def eb(*arguments, site=SITE, timeout=300):
 @functools.lru_cache(maxsize=None)
 def tarball():
     """The released tarball, made again from the recorded commit."""
-    target = folder() / "sources" / "x" / "xccl" / f"xccl-{release()['version']}.tar.gz"
-    command = (
-        f"git archive --format=tar --prefix=xccl-{release()['version']}/ {release()['commit']}"
-        f" | gzip -9n >{target}"
-    )
-    subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=TOP, check=True)
+    name, packed = tarball_of.tarball(release()["commit"])
+    target = folder() / "sources" / "x" / "xccl" / name
+    target.write_bytes(packed)
     return target
 
 

@@ -2,13 +2,11 @@
 """A throw-away Spack for the tests: real checkouts, this machine's externals, everything else in a scratch folder.
 
 XCCL_SPACK_ROOT names a checkout of Spack (1.x), XCCL_SPACK_PACKAGES one of spack-packages. Neither is on
-PyPI or in a Linux distribution. Nothing is written to either of them. Without a network the sources come
-from a mirror made here.
+PyPI or in a Linux distribution. Nothing is written to either of them. The released tarball is a local file.
 """
 
 import atexit
 import functools
-import hashlib
 import json
 import os
 import re
@@ -25,6 +23,8 @@ TOP = Path(__file__).resolve().parent.parent
 REPOSITORY = TOP / "spack-repo" / "spack_repo" / "xccl"
 # Found on this machine and never built; openmpi in a scope of its own, so that chains can build theirs.
 TOOLS = ("autoconf", "automake", "cmake", "gmake", "m4", "ninja", "perl", "pkgconf", "python")
+# The releases of spack-packages that docs/install/spack.md names; every site is concretized with each.
+TAGS = ("v2026.03.0", "v2026.06.0")
 # The last release of spack-packages with the compiler wrapper in its tree; later ones fetch it.
 WRAPPER_TAG = "v2026.03.0"
 WRAPPER = "repos/spack_repo/builtin/packages/compiler_wrapper"
@@ -115,32 +115,21 @@ def write_configuration():
         f"  misc_cache: {folder()}/misc\n  build_jobs: 2\n",
         encoding="utf-8",
     )
-    (user / "mirrors.yaml").write_text(
-        f"mirrors:\n  here:\n    url: file://{folder()}/mirror\n    source: true\n    binary: false\n",
-        encoding="utf-8",
-    )
-
-
-def mirror_tarball():
-    """The released tarball, where Spack looks for an archive in a mirror: by its digest."""
-    source = easybuild_sandbox.tarball()
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()
-    target = folder() / "mirror" / "_source-cache" / "archive" / digest[:2] / f"{digest}.tar.gz"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source, target)
 
 
 @functools.lru_cache(maxsize=None)
 def prepare():
     """Configuration, compilers and externals of this machine."""
     write_configuration()
-    mirror_tarball()
     found = folder() / "user" / "packages.yaml"
     spack("compiler", "find")
     spack("external", "find", "--not-buildable", *TOOLS, "openmpi")
     # A shim of a Python manager is no prefix.
     shim = r"    - spec: python@[^\n]*\n      prefix: [^\n]*/shims\n"
     packages = yaml.safe_load(re.sub(shim, "", found.read_text(encoding="utf-8")))["packages"]
+    # The released tarball, as docs/install/spack.md says that a local one is used.
+    url = f"file://{easybuild_sandbox.tarball()}"
+    packages["xccl"] = {"package_attributes": {"url": url}}
     mpi = {name: packages.pop(name) for name in ("openmpi", "mpi")}
     mpi.update(hwloc())
     for name, content in (("machine", packages), ("mpi", mpi)):
@@ -226,20 +215,64 @@ def install():
     return path
 
 
-def concretize(name, source=None, specs=(), scope=None):
-    """Concretize an environment, of a site or of given specs, once; {name: node of the lock file}."""
+def environment_folder(name, source=None, specs=()):
+    """A new folder with an environment, of a site's files or of given specs."""
     path = folder() / "environments" / name
     path.mkdir(parents=True)
     if source:
         for file in Path(source).glob("*.yaml"):
             shutil.copy(file, path)
-    else:
-        listed = "\n".join(f"  - {spec}" for spec in specs)
-        (path / "spack.yaml").write_text(
-            f"spack:\n  specs:\n{listed}\n  view: false\n", encoding="utf-8"
-        )
+        return path
+    listed = "\n".join(f"  - {spec}" for spec in specs)
+    (path / "spack.yaml").write_text(
+        f"spack:\n  specs:\n{listed}\n  view: false\n", encoding="utf-8"
+    )
+    return path
+
+
+def locked(path):
+    """{name: node} of the lock file of an environment."""
+    lock = json.loads((path / "spack.lock").read_text(encoding="utf-8"))
+    return {node["name"]: node for node in lock["concrete_specs"].values()}
+
+
+def concretize(name, source=None, specs=(), scope=None):
+    """Concretize an environment once; {name: node of the lock file}."""
+    path = environment_folder(name, source, specs)
     prepare()
     more = ("-C", scope) if scope else ()
     spack("-C", folder() / "machine", *more, "-e", path, "concretize")
-    lock = json.loads((path / "spack.lock").read_text(encoding="utf-8"))
-    return {node["name"]: node for node in lock["concrete_specs"].values()}
+    return locked(path)
+
+
+def packages_of(tag):
+    """A scope in which builtin is that of a release of spack-packages, or None where the checkout has no such tag."""
+    packages = folder() / f"packages-{tag}"
+    clone = ["git", "-c", "advice.detachedHead=false", "clone", "-q", "--shared", "-b", tag]
+    command = [*clone, checkout("XCCL_SPACK_PACKAGES"), packages]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        return None
+    scope = folder() / f"scope-{tag}"
+    scope.mkdir()
+    (scope / "repos.yaml").write_text(
+        f"repos::\n  xccl: {REPOSITORY}\n  builtin: {packages}/repos/spack_repo/builtin\n",
+        encoding="utf-8",
+    )
+    return scope
+
+
+def concretize_sites(tag, sites, timeout=3600):
+    """Concretize the environments of @p sites, {name: folder}, with the packages of @p tag: {name: nodes or the reason
+    why not}; None where the checkout has no such tag."""
+    prepare()
+    scope = packages_of(tag)
+    if scope is None:
+        return None
+    paths = {name: environment_folder(f"{name}-{tag}", source) for name, source in sites.items()}
+    script = TOP / "ci" / "spack_concretize.py"
+    scopes = ("-C", folder() / "machine", "-C", scope)
+    spack(*scopes, "python", script, *paths.values(), timeout=timeout)
+    return {
+        name: locked(path) if (path / "spack.lock").exists() else (path / "error.txt").read_text()
+        for name, path in paths.items()
+    }

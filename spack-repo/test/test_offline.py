@@ -119,3 +119,22 @@ def test_help_and_mistakes(bundle, tmp_path):
         )
         assert done.returncode != 0
         assert done.stderr
+
+
+def test_a_changed_bundle_is_refused(bundle, tmp_path):
+    """One file that differs from the list, and nothing is installed."""
+    file = bundle / "repository/LICENSE"
+    before = file.read_bytes()
+    try:
+        file.write_bytes(before + b"\n")
+        done = subprocess.run(
+            [bundle / "install", "plain", tmp_path / "p"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        file.write_bytes(before)
+    assert done.returncode == 1
+    assert "repository/LICENSE" in done.stdout and "was changed" in done.stderr
+    assert not (tmp_path / "p").exists()

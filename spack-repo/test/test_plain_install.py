@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 TOP = Path(__file__).resolve().parents[2]
 PROGRAM = """#include <stdio.h>
@@ -124,6 +125,24 @@ def test_installed_modules_name_the_prefix(plain):
         assert "@prefix@" not in file.read_text(), file
     wiring = plain / "share/xccl/packaged/xccl-wiring" / f".{version()}.lua"
     assert f'local root = "{plain}"' in wiring.read_text()
+
+
+def test_manuals_completion_and_documents(plain):
+    share = plain / "share"
+    tools = yaml.safe_load((TOP / "libxccl/tools/completion/options.yaml").read_text())["tools"]
+    for tool in tools:
+        assert (plain / "bin" / tool).exists()
+        assert f"xccl {version()}" in (share / f"man/man1/{tool}.1").read_text()
+        for file in (
+            "bash-completion/completions/{}",
+            "zsh/site-functions/_{}",
+            "fish/vendor_completions.d/{}.fish",
+        ):
+            assert tool in (share / file.format(tool)).read_text(), file
+    for page in ("man7/xccl.7", "man3/xccl.3", "man3/xccl-mpix.3"):
+        assert f"xccl {version()}" in (share / "man" / page).read_text(), page
+    for page in ("LICENSE", "doctor.md", "docs/start.md", "docs/examples/ring_hip.cpp"):
+        assert (share / "doc/xccl" / page).read_text(), page
 
 
 def test_unknown_site_is_refused(tmp_path):

@@ -27,7 +27,7 @@ def test_load(spack):
         f"{script}\nmpirun --oversubscribe -n 2 xccl-run --sim cuda:2 -- {LOAD}"
     )
     assert status == 0, output
-    assert {row[1:] for row in rows(output)} == {("ccl", "ok")}, output
+    assert {row[1:] for row in rows(output)} == {("direct", "ok")}, output
 
 
 def test_lmod_modules(spack):
@@ -45,7 +45,7 @@ def test_lmod_modules(spack):
     )
     assert status == 0, output
     assert "early" not in output, "visible without an MPI"
-    assert {row[1:] for row in rows(output)} == {("ccl", "ok")}, output
+    assert {row[1:] for row in rows(output)} == {("direct", "ok")}, output
     # xccl's own modules of routes and settings are there beside Spack's of the software.
     status, output = spack.easybuild_sandbox.shell(
         f"module use {core}; module load openmpi xccl && "

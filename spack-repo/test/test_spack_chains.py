@@ -48,12 +48,12 @@ def rocm_ucx(spack):
 
 @pytest.fixture(scope="module")
 def cuda_ofi(spack):
-    stack = "xccl-stack fabrics=ofi +benchmarks +cuda cuda_arch=90 ^openmpi fabrics=ofi"
+    stack = "xccl-stack fabrics=ofi provider=efa +benchmarks +cuda cuda_arch=90 ^openmpi"
     return spack.concretize("cuda-ofi", specs=[stack])
 
 
 def test_stages_2023(juwels_2023):
-    """The software of the first seed, number by number, with UCC, UCX and NCCL for the same GPU."""
+    """The software of the published experiment, number by number, with UCC, UCX and NCCL for the same GPU."""
     for name, wanted in {
         "openmpi": "4.1.4",
         "ucc": "1.1.0",
@@ -71,7 +71,7 @@ def test_stages_2023(juwels_2023):
     ucx = parameters(juwels_2023, "ucx")
     assert all(ucx[name] is True for name in ("cuda", "verbs", "rc", "dc", "mlx5_dv", "cma")), ucx
     assert parameters(juwels_2023, "xccl")["site"] == "juwels-booster"
-    assert parameters(juwels_2023, "xccl")["vendor"] == ["nccl"]
+    assert parameters(juwels_2023, "xccl")["nccl"] is True
 
 
 def test_frontier(frontier):
@@ -84,10 +84,11 @@ def test_frontier(frontier):
     assert frontier["rccl"]["external"]["path"] == "/opt/rocm-7.1.1"
     assert parameters(frontier, "rccl")["amdgpu_target"] == ["gfx90a"]
     assert parameters(frontier, "libfabric")["fabrics"] == ["cxi"]
+    assert parameters(frontier, "libfabric")["rocm"] is True
     plugin = parameters(frontier, "aws-ofi-nccl")
     assert version(frontier, "aws-ofi-nccl") == "1.19.2"
     assert (plugin["rocm"], plugin["cuda"]) == (True, False)
-    assert parameters(frontier, "xccl")["vendor"] == ["rccl"]
+    assert parameters(frontier, "xccl")["rccl"] is True
     assert parameters(frontier, "xccl")["site"] == "frontier"
 
 
@@ -109,11 +110,17 @@ def test_cuda_over_libfabric(cuda_ofi):
         assert parameters(cuda_ofi, name)["cuda_arch"] == ["90"], name
     assert parameters(cuda_ofi, "osu-micro-benchmarks")["xccl"] is True
     assert "ucc" not in cuda_ofi
+    assert "efa" in parameters(cuda_ofi, "libfabric")["fabrics"]
+    assert parameters(cuda_ofi, "libfabric")["cuda"] is True
+    assert "ofi" in parameters(cuda_ofi, "openmpi")["fabrics"]
+    assert parameters(cuda_ofi, "openmpi")["cuda"] is True
 
 
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
+        ("xccl+cuda", "say for which GPUs"),
+        ("xccl-stack +cuda", "say the architecture"),
         ("xccl-stack route=ucc fabrics=ofi +cuda cuda_arch=90", "UCC needs UCX"),
         ("ucc@1.4.4 ^ucx@1.13.1", "1.14"),
     ],

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 
+#include "base/files.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -51,7 +53,8 @@ void xc_log_setup(enum xc_log_level level, const char *file)
         return;
     }
     xc_expand_file_name(file, path, sizeof(path));
-    FILE *stream = fopen(path, "ae");
+    int   fd = xc_file_open(path, true);
+    FILE *stream = (fd >= 0) ? fdopen(fd, "a") : NULL;
     if (stream == NULL) {
         xc_warn("XCCL_LOG_FILE: cannot open %s (%s); messages go to stderr", path, strerror(errno));
         return;

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "decide/decide.h"
@@ -132,7 +133,8 @@ bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about 
 
     xc_expand_file_name(file, path, sizeof(path));
     snprintf(part, sizeof(part), "%s.part", path);
-    FILE *f = fopen(part, "we");
+    int   fd = xc_file_open(part, false);
+    FILE *f = (fd >= 0) ? fdopen(fd, "w") : NULL;
     if (f == NULL) {
         xc_fail(xcclSystemError, "cannot write %s: %s", part, strerror(errno));
         return false;

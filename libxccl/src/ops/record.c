@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last operations of the process, for messages and for the file that xccl-doctor --hang reads.
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "ops/op.h"
@@ -207,7 +207,7 @@ static void dump(const char *reason)
 
     snprintf(whole, sizeof(whole), "%s/xccl-ops.%s.%d.json", folder, host, (int)getpid());
     snprintf(path, sizeof(path), "%s.part", whole);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd = xc_file_open(path, false);
     if (fd < 0) {
         return;
     }

@@ -90,7 +90,7 @@ def test_the_page_is_installed_with_it(stage):
 
 def test_help_and_manual_name_every_option(stage):
     manual = (TOP / "libxccl/tools/man/xccl-doctor.1").read_text().replace("\\-", "-")
-    completion = (TOP / "libxccl/tools/completion/xccl-doctor").read_text()
+    completion = (TOP / "libxccl/tools/completion/bash/xccl-doctor").read_text()
     for option in (*command.WITH_VALUE, *command.FLAGS):
         assert option in command.USAGE
         assert option in manual, option

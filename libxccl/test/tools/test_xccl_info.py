@@ -323,4 +323,4 @@ def test_documented_everywhere(stage, tool):
     shown = options(stage.tool(tool, "--help").good().out)
     assert shown
     assert shown <= options((LIBXCCL / f"tools/man/{tool}.1").read_text())
-    assert shown <= options((LIBXCCL / f"tools/completion/{tool}").read_text())
+    assert shown <= options((LIBXCCL / f"tools/completion/bash/{tool}").read_text())

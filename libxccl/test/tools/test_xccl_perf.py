@@ -470,7 +470,7 @@ def test_help_names_every_option(stage):
     options = re.findall(r'\{"([a-z-]+)", [01], NULL', source)
     assert len(options) > 20
     manual = (TOOLS / "man/xccl-perf.1").read_text().replace("\\-", "-")
-    completion = (TOOLS / "completion/xccl-perf").read_text()
+    completion = (TOOLS / "completion/bash/xccl-perf").read_text()
     for option in options:
         assert f"--{option}" in text, option
         assert f"--{option}" in completion, option

@@ -229,4 +229,4 @@ def test_documented_everywhere(any_mpi):
     shown = options(any_mpi.stage.tool("xccl-tune", "--help").good().out)
     assert len(shown) > 15
     assert shown <= options((LIBXCCL / "tools/man/xccl-tune.1").read_text())
-    assert shown <= options((LIBXCCL / "tools/completion/xccl-tune").read_text())
+    assert shown <= options((LIBXCCL / "tools/completion/bash/xccl-tune").read_text())

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What of a site Spack and EasyBuild need: the stack's variants, requirements, externals, module settings."""
 
-import re
-
 from . import model
 
 # Name in a site's software -> package of Spack; what is missing here is not Spack's to choose.
@@ -15,20 +13,6 @@ REQUIRED = {
     "aws-ofi-nccl": "aws-ofi-nccl",
 }
 ROCM_PARTS = ("hip", "hsa-rocr-dev", "llvm-amdgpu", "rocm-core")
-
-
-SITES = re.compile(
-    r"^# site-configs/tools/render writes this list:.*?^\)\n", re.MULTILINE | re.DOTALL
-)
-
-
-def with_sites(recipe, names):
-    """The text of xccl's recipe with SITES as the sites are; raises ValueError if the list has no mark."""
-    listed = "".join(f'    "{name}",\n' for name in names)
-    text = f"# site-configs/tools/render writes this list: one folder there is one site.\nSITES = (\n{listed})\n"
-    if not SITES.search(recipe):
-        raise ValueError("xccl's recipe has no list of sites that the renderer may write")
-    return SITES.sub(lambda _: text, recipe, count=1)
 
 
 def provider(site):
@@ -46,12 +30,21 @@ def gpu_variants(site):
     return f"+rocm amdgpu_target={arch}" if arch.startswith("gfx") else ""
 
 
+def network(site):
+    """'fabrics=ucx', or 'fabrics=ofi' with the provider of libfabric that the network adapters need."""
+    if site["mpi"]["transport"] != "ofi":
+        return "fabrics=ucx"
+    slingshot = site["hardware"]["nic"].get("kind", "").startswith("Slingshot")
+    return "fabrics=ofi provider=" + ("cxi" if slingshot else "efa")
+
+
 def stack(site):
-    """Spec of the bundle for @p site."""
-    gpu, refused = gpu_variants(site), model.refused(site)
-    fabrics = "ofi" if site["mpi"]["transport"] == "ofi" else "ucx"
+    """Spec of the bundle for @p site; xccl alone where everything around it is simulated."""
+    if site["hardware"]["gpu"]["vendor"] == "sim":
+        return f"xccl site={site['name']}"
+    gpu, refused, fabrics = gpu_variants(site), model.refused(site), network(site)
     routes = "xccl,ucc" if gpu and "ucc" not in refused else "xccl"
-    return f"xccl-stack route={routes} fabrics={fabrics} {gpu or '~cuda~rocm'} ^xccl site={site['name']}"
+    return f"xccl-stack route={routes} {fabrics} {gpu or '~cuda~rocm'} ^xccl site={site['name']}"
 
 
 def requirements(site, software):
@@ -60,23 +53,21 @@ def requirements(site, software):
     pinned = [(REQUIRED[name], f"@{versions[name]}") for name in REQUIRED if name in versions]
     if site["mpi"]["family"] == "openmpi" and not any(name == "openmpi" for name, _ in pinned):
         pinned.append(("openmpi", "@4.1.4:"))
-    if infiniband(site) and not any(name == "ucx" for name, _ in pinned):
-        pinned.append(("ucx", ""))
     return pinned
 
 
 def externals(site, software):
     """[(package, spec, prefix or None, [module])] that the site has and Spack must not build."""
-    versions, found = software.get("packages", {}), []
+    versions, prefixes, found = software.get("packages", {}), software.get("prefixes", {}), []
     gpu = gpu_variants(site)
+    vendor = gpu.split()[0] if gpu else ""
     if "Cray MPICH" in versions:
-        half = " +rocm" if "+rocm" in gpu else " +cuda" if "+cuda" in gpu else ""
-        spec = f"cray-mpich@{versions['Cray MPICH']} +wrappers{half}"
-        found.append(("cray-mpich", spec, None, software["modules"]))
+        spec = f"cray-mpich@{versions['Cray MPICH']} +wrappers {vendor}".rstrip()
+        found.append(("cray-mpich", spec, prefixes.get("Cray MPICH"), software["modules"]))
     if "libfabric" in versions:
         version = versions["libfabric"]
-        prefix = f"/opt/cray/libfabric/{version}"
-        found.append(("libfabric", f"libfabric@{version} fabrics=cxi", prefix, []))
+        spec = f"libfabric@{version} fabrics=cxi {gpu}".rstrip()
+        found.append(("libfabric", spec, f"/opt/cray/libfabric/{version}", []))
     if "ROCm" in versions:
         version = versions["ROCm"]
         for name in ROCM_PARTS:
@@ -99,10 +90,6 @@ def pieces(value, width=90):
     return "(\n" + "\n".join(f"        {line!r}" for line in lines) + "\n    )"
 
 
-def infiniband(site):
-    return site["hardware"]["nic"].get("kind", "").startswith("InfiniBand")
-
-
 def values(site, software):
     """Everything the Spack templates ask for."""
     return {
@@ -111,8 +98,6 @@ def values(site, software):
         "mpi": provider(site),
         "requirements": requirements(site, software),
         "externals": externals(site, software),
-        "infiniband": infiniband(site),
-        "slingshot": site["mpi"]["transport"] == "ofi",
     }
 
 

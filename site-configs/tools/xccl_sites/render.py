@@ -103,9 +103,14 @@ def _site_json(routes, site):
 class _Out:
     """Collects the rendered files: {path below the repository's root: text}."""
 
-    def __init__(self, top, routes, sites, version):
+    def __init__(self, top, routes, sites, version, source_url):
         self.top = top
-        self.common = {"routes": routes, "sites": sites, "version": version}
+        self.common = {
+            "routes": routes,
+            "sites": sites,
+            "version": version,
+            "source_url": source_url,
+        }
         self.environment = _environment()
         self.files = {}
 
@@ -175,7 +180,8 @@ class _Out:
 def render_all(root, routes, sites):
     """Return {path below @p root: text} of everything rendered."""
     version = (root / "libxccl" / "VERSION").read_text(encoding="utf-8").split()[0]
-    out = _Out(root / "site-configs", routes, sites, version)
+    source_url = (root / "ci" / "source-url").read_text(encoding="utf-8").strip()
+    out = _Out(root / "site-configs", routes, sites, version, source_url)
     for shell in ("sh", "csh", "fish"):
         out.add(f"env/sites/detect.{shell}", f"detect.{shell}.j2")
     out.add(f"modulefiles/xccl/{version}.lua", "xccl.lua.j2")
@@ -195,10 +201,6 @@ def render_all(root, routes, sites):
         )
     for site in sites:
         out.site(routes, site)
-    recipe = "spack-repo/spack_repo/xccl/packages/xccl/package.py"
-    if (root / recipe).is_file():
-        text = (root / recipe).read_text(encoding="utf-8")
-        out.files[recipe] = packaging.with_sites(text, [site["name"] for site in sites])
     out.add("docs/sites/index.md", "index.md.j2")
     out.add("docs/sites/routes.md", "routes.md.j2")
     return out.files

@@ -7,6 +7,8 @@ from spack.package import *
 class Nccl(BuiltinNccl):
     """NCCL as builtin builds it, with the versions that builtin lacks."""
 
+    git = "https://github.com/NVIDIA/nccl.git"  # builtin names it from v2026.06.0 on
+
     # The digest is that of EasyBuild's NCCL-2.30.4 easyconfig; the others are fixed by commit.
     version("2.30.7-1", tag="v2.30.7-1", commit="73cf112295c33aee2b895f329f592f2a9b4b0f97")
     version("2.30.4-1", sha256="fe12cb244a4aea4c802d0a18d1072e10f102fc39c2530a8251c2abdaeea9ecba")

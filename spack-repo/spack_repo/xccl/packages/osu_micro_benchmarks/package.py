@@ -7,21 +7,10 @@ from spack.package import *
 
 
 class OsuMicroBenchmarks(BuiltinOsuMicroBenchmarks):
-    """The OSU micro-benchmarks as builtin builds them, whose benchmarks of the vendor's library
-    are built whenever GPUs are named: builtin drops them silently, as NCCL asks for cuda_arch."""
+    """The OSU micro-benchmarks as builtin builds them, with the vendor's library for the same GPUs:
+    builtin passes no architecture on, and drops its benchmarks silently, as NCCL asks for one."""
 
     for _arch in BuiltinOsuMicroBenchmarks.cuda_arch_values:
         depends_on(f"nccl cuda_arch={_arch}", when=f"+cuda+xccl cuda_arch={_arch}")
     for _arch in BuiltinOsuMicroBenchmarks.amdgpu_targets:
         depends_on(f"rccl amdgpu_target={_arch}", when=f"+rocm+xccl amdgpu_target={_arch}")
-
-    requires(
-        "+xccl",
-        when="+cuda",
-        msg="xccl-perf and OSU are compared on the same library: +cuda without NCCL is of no use",
-    )
-    requires(
-        "+xccl",
-        when="+rocm",
-        msg="xccl-perf and OSU are compared on the same library: +rocm without RCCL is of no use",
-    )

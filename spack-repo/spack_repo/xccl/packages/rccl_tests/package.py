@@ -9,8 +9,9 @@ class RcclTests(BuiltinRcclTests):
     """The RCCL tests as builtin builds them, at a fixed commit and with an RCCL for the same
     GPUs."""
 
-    # Upstream tags nothing: the day of the commit on branch develop.
-    version("2024.09.10", commit="ae3e6357cb3514d5649b3b5dfaa80cb2d2af3532")
+    # Upstream tags nothing: the day of the commit on branch develop, which builtin prefers.
+    version("2024.09.10", commit="ae3e6357cb3514d5649b3b5dfaa80cb2d2af3532", preferred=True)
+    version("develop", branch="develop")
 
     variant(
         "amdgpu_target",

@@ -9,31 +9,14 @@ from spack_repo.builtin.build_systems.rocm import ROCmPackage
 
 from spack.package import *
 
-# site-configs/tools/render writes this list: one folder there is one site.
-SITES = (
-    "alps",
-    "dgx-a100",
-    "dgx-h100",
-    "frontier",
-    "generic-amd",
-    "generic-nvidia",
-    "isambard-ai",
-    "jupiter",
-    "jureca-dc",
-    "juwels-booster",
-    "lumi-g",
-    "perlmutter",
-    "sim",
-)
-
 
 class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     """MPI collectives on GPU buffers through the vendor's library (NCCL, RCCL), in unmodified
     programs: an MPI interposer, one C API over the vendors' libraries, a simulated accelerator,
     and the tools to measure them."""
 
-    homepage = "https://xccl.example.org"
-    url = "https://xccl.example.org/releases/xccl-0.1.0.tar.gz"
+    homepage = "https://xccl.example.org/xccl"
+    url = "https://xccl.example.org/xccl/releases/download/v0.1.0/xccl-0.1.0.tar.gz"
     git = "https://xccl.example.org/xccl.git"
 
     maintainers("xccl-maintainers")
@@ -42,27 +25,17 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="2be4f52f8f00b22784b9e05d5fdab9216bc4112987db73d22aa5e297b1922729")
+    version("0.1.0", sha256="77258e6e20db8b138907a28c3a1b0d3ba11df2f792248e04ec6c686259143468")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
     variant("sim", default=True, description="Build the simulated accelerator")
-    variant(
-        "vendor",
-        values=any_combination_of("nccl", "rccl").with_default("nccl"),
-        when="+cuda",
-        description="Vendor's library whose path is built in",
-    )
-    variant(
-        "vendor",
-        values=any_combination_of("nccl", "rccl").with_default("rccl"),
-        when="+rocm",
-        description="Vendor's library whose path is built in",
-    )
+    variant("nccl", default=True, when="+cuda", description="Build in the path of an NCCL")
+    variant("rccl", default=True, when="+rocm", description="Build in the path of an RCCL")
     variant(
         "site",
         default="detect",
-        values=("detect",) + SITES,
+        values=lambda value: re.fullmatch(r"[a-z0-9][a-z0-9-]*", value) is not None,
         multi=False,
         description="Site whose settings are used; detect: where the environment is made",
     )
@@ -74,28 +47,24 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     depends_on("pkgconfig", type="build", when="+hwloc")
 
     # Opened with dlopen, so needed to run, not to link; a process that has loaded one keeps it.
-    depends_on("nccl@2.10:", type="run", when="vendor=nccl")
+    depends_on("nccl@2.10:", type="run", when="+nccl")
     for _arch in CudaPackage.cuda_arch_values:
-        depends_on(f"nccl cuda_arch={_arch}", type="run", when=f"vendor=nccl cuda_arch={_arch}")
-    depends_on("rccl", type="run", when="vendor=rccl")
+        depends_on(f"nccl cuda_arch={_arch}", type="run", when=f"+nccl cuda_arch={_arch}")
+    depends_on("rccl", type="run", when="+rccl")
     for _arch in ROCmPackage.amdgpu_targets:
-        depends_on(
-            f"rccl amdgpu_target={_arch}", type="run", when=f"vendor=rccl amdgpu_target={_arch}"
-        )
+        depends_on(f"rccl amdgpu_target={_arch}", type="run", when=f"+rccl amdgpu_target={_arch}")
 
     conflicts(
         "+cuda",
         when="+rocm",
         msg="one of +cuda and +rocm: the builtin recipes of their libraries exclude each other. "
-        "xccl itself needs neither to be built and serves both at run time: use ~cuda~rocm and "
+        "xccl itself needs neither and serves both at run time: use ~cuda~rocm and "
         "XCCL_CCL_LIBRARY",
     )
-    conflicts("vendor=rccl", when="+cuda", msg="vendor=rccl needs +rocm")
-    conflicts("vendor=nccl", when="+rocm", msg="vendor=nccl needs +cuda")
     conflicts(
         "cuda_arch=none",
-        when="+cuda vendor=nccl",
-        msg="say the architecture of the GPUs that NCCL is built for, for example cuda_arch=80",
+        when="+cuda",
+        msg="say for which GPUs the kernels and NCCL are built, for example cuda_arch=80",
     )
     for _platform in ("darwin", "windows", "freebsd"):
         conflicts(f"platform={_platform}", msg="the vendors' libraries exist on Linux only")
@@ -118,9 +87,9 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
         variants = "+mpi" if any(mpi["interposer"] for mpi in found["mpi"]) else "~mpi"
         variants += "+sim" if any(found["simulated"].values()) else "~sim"
         if "nccl=" in found["ccl_path"]:
-            return variants + " +cuda~rocm vendor=nccl"
+            return variants + " +cuda~rocm+nccl"
         if "rccl=" in found["ccl_path"]:
-            return variants + " ~cuda+rocm vendor=rccl"
+            return variants + " ~cuda+rocm+rccl"
         return variants + " ~cuda~rocm"
 
     def cmake_args(self):
@@ -137,12 +106,25 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
         if spec.satisfies("+mpi"):
             args.append(self.define("XCCL_MPICC", spec["mpi"].mpicc))
         paths = []
-        if spec.satisfies("vendor=nccl"):
+        if spec.satisfies("+nccl"):
             paths.append("nccl=" + join_path(self._libdir("nccl"), "libnccl.so.2"))
-        if spec.satisfies("vendor=rccl"):
+        if spec.satisfies("+rccl"):
             paths.append("rccl=" + join_path(self._libdir("rccl"), "librccl.so.1"))
         args.append(self.define("XCCL_CCL_PATH", ";".join(paths)))
-        return args
+        return args + self._kernels()
+
+    def _kernels(self):
+        """Compilers and devices of the kernels: those of the spec, and none that is found by chance."""
+        nvcc = hipcc = ""
+        archs = []
+        if self.spec.satisfies("+cuda"):
+            nvcc = join_path(self.spec["cuda"].prefix.bin, "nvcc")
+            archs.append(self.define("XCCL_CUDA_ARCHS", self.spec.variants["cuda_arch"].value))
+        if self.spec.satisfies("+rocm"):
+            hipcc = join_path(self.spec["hip"].prefix.bin, "hipcc")
+            targets = self.spec.variants["amdgpu_target"].value
+            archs.append(self.define("XCCL_HIP_ARCHS", targets))
+        return [self.define("XCCL_NVCC", nvcc), self.define("XCCL_HIPCC", hipcc), *archs]
 
     def _libdir(self, name):
         """Folder of a library, without asking whether an external one can be read here."""
@@ -156,59 +138,22 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
         with working_dir(self.stage.source_path):
             Executable(join_path("ci", "install-packaged"))(*arguments, self.prefix)
 
-    # The environment of a user: what modulefiles/xccl and env/xccl.sh set, from the same facts.
+    # The environment of a user: what the installed script and Lmod modules set, from the same facts.
 
     def setup_run_environment(self, env: EnvironmentModifications) -> None:
         env.set("XCCL_ROOT", self.prefix)
         env.prepend_path("LD_LIBRARY_PATH", self.prefix.lib)
-        site = self._site()
-        if not site:
-            return
-        env.set("XCCL_SITE", site)
-        facts = join_path(self.prefix.share, "xccl", "sites", site, "site.json")
-        with open(facts, encoding="utf-8") as file:
-            facts = json.load(file)
-        route = os.environ.get("XCCL_ROUTE") or "xccl"
-        routes = facts["resolved"]["routes"]
-        if route not in routes:
-            raise RuntimeError(
-                f"XCCL_ROUTE names the unknown route '{route}'; routes: {' '.join(routes)}"
+        script = join_path(self.prefix.share, "xccl", "env", "xccl.sh")
+        if os.path.isfile(script):  # an external may be the library alone
+            # It says on stderr where it does not know the site; Spack itself sets the search paths.
+            env.extend(
+                EnvironmentModifications.from_sourcing_file(
+                    script,
+                    suppress_output=">/dev/null",
+                    concatenate_on_success=";",
+                    exclude=["(.*)PATH", "_XCCL_(.*)"],
+                )
             )
-        if routes[route]["refused"]:
-            raise RuntimeError(
-                f"XCCL_ROUTE={route} cannot work on site {site}: {routes[route]['refused']}"
-            )
-        env.set("XCCL_ROUTE", route)
-        loaded = [name.split("/")[0] for name in os.environ.get("LOADEDMODULES", "").split(":")]
-        guards = {v["name"]: v.get("unless_module") for v in facts["variables"]}
-        for name, value in facts["resolved"]["shell"].items():
-            if guards.get(name) not in loaded:
-                env.set(name, value)
-        for name, value in routes[route]["variables"].items():
-            env.set(name, value)
-
-    def _site(self):
-        """What XCCL_SITE names; else the site of the variant; else what is recognised here."""
-        folder = join_path(self.prefix.share, "xccl")
-        if not os.path.isdir(join_path(folder, "sites")):
-            return ""  # an installation of the library alone
-        site = os.environ.get("XCCL_SITE", "")
-        if site and site not in os.listdir(join_path(folder, "sites")):
-            raise RuntimeError(f"XCCL_SITE names the unknown site '{site}'")
-        if not site and self.spec.satisfies("site=detect"):
-            detect = join_path(folder, "env", "sites", "detect.sh")
-            site = Executable("/bin/sh")(
-                "-c",
-                '_xccl_site=; . "$0" && _xccl_detect; echo "$_xccl_site"',
-                detect,
-                output=str,
-                fail_on_error=False,
-            ).strip()
-        elif not site:
-            site = self.spec.variants["site"].value
-        if not site:
-            tty.debug("xccl: no site is recognised here; XCCL_SITE or site= names one")
-        return site
 
     # Stand-alone tests, on the installed tree.
 
@@ -247,4 +192,4 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
         assert results, "no size was measured"
         for result in results:
             assert result["verified"], f"wrong results: {result}"
-            assert result["path"] == "ccl", f"not taken over: {result}"
+            assert result["path"] in ("ccl", "direct"), f"not taken over: {result}"

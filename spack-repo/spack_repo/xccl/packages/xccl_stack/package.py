@@ -5,12 +5,15 @@ from spack_repo.builtin.build_systems.rocm import ROCmPackage
 
 from spack.package import *
 
+NVIDIA = [f"+cuda cuda_arch={arch}" for arch in CudaPackage.cuda_arch_values]
+AMD = [f"+rocm amdgpu_target={target}" for target in ROCmPackage.amdgpu_targets]
+
 
 class XcclStack(BundlePackage, CudaPackage, ROCmPackage):
     """xccl and the chain around it, for one kind of GPU and one network: the MPI, UCC where the
     routes ucc and ucc-ccl are wanted, the vendor's library and its network plugin."""
 
-    homepage = "https://xccl.example.org"
+    homepage = "https://xccl.example.org/xccl"
 
     maintainers("xccl-maintainers")
 
@@ -28,57 +31,72 @@ class XcclStack(BundlePackage, CudaPackage, ROCmPackage):
         default="ucx",
         values=("ucx", "ofi"),
         multi=False,
-        description="Network layer: UCX (InfiniBand, Ethernet) or libfabric (Slingshot, EFA)",
+        description="Network layer: UCX (InfiniBand, RoCE) or libfabric (Slingshot, EFA)",
+    )
+    variant(
+        "provider",
+        default="cxi",
+        values=("cxi", "efa", "opx", "psm3", "verbs"),
+        multi=False,
+        when="fabrics=ofi",
+        description="Provider of libfabric: cxi is Slingshot, efa is AWS",
+    )
+    variant(
+        "gdrcopy",
+        default=True,
+        when="+cuda fabrics=ucx",
+        description="UCX with gdrcopy, whose kernel module the nodes need",
     )
     variant("benchmarks", default=False, description="OSU and the tests of the vendor's library")
 
+    depends_on("mpi", type="run")
     with when("route=xccl"):
         depends_on("xccl+mpi", type="run")
-        for _arch in CudaPackage.cuda_arch_values:
-            depends_on(
-                f"xccl+cuda vendor=nccl cuda_arch={_arch}",
-                when=f"+cuda cuda_arch={_arch}",
-                type="run",
-            )
-        for _arch in ROCmPackage.amdgpu_targets:
-            depends_on(
-                f"xccl+rocm vendor=rccl amdgpu_target={_arch}",
-                when=f"+rocm amdgpu_target={_arch}",
-                type="run",
-            )
+        for _gpu in NVIDIA + AMD:
+            depends_on(f"xccl {_gpu}", when=_gpu, type="run")
 
-    depends_on("mpi", type="run")
-
+    # The builtin defaults of UCX leave InfiniBand out, and those of Open MPI every network.
     with when("fabrics=ucx"):
-        depends_on("openmpi fabrics=ucx", when="~cuda~rocm route=xccl", type="run")
-        for _arch in CudaPackage.cuda_arch_values:
-            _gpu = f"+cuda cuda_arch={_arch}"
-            depends_on(f"openmpi fabrics=ucx {_gpu}", when=_gpu, type="run")
-            depends_on(f"ucc+nccl {_gpu}", when=f"route=ucc {_gpu}", type="run")
-        for _arch in ROCmPackage.amdgpu_targets:
-            _gpu = f"+rocm amdgpu_target={_arch}"
-            depends_on(f"openmpi fabrics=ucx {_gpu}", when=_gpu, type="run")
-            depends_on(f"ucc+rccl {_gpu}", when=f"route=ucc {_gpu}", type="run")
-        depends_on("openmpi fabrics=ucx,ucc", when="route=ucc", type="run")
+        depends_on("openmpi fabrics=ucx", type="run")
+        depends_on("ucx+verbs+rc+ud+dc+mlx5_dv+rdmacm+cma+thread_multiple", type="run")
+        depends_on("ucx+gdrcopy", when="+gdrcopy", type="run")
+        for _gpu in NVIDIA + AMD:
+            depends_on(f"openmpi {_gpu}", when=_gpu, type="run")
+    with when("route=ucc"):
+        depends_on("openmpi fabrics=ucx,ucc", type="run")
+        for _gpu in NVIDIA:
+            depends_on(f"ucc+nccl {_gpu}", when=_gpu, type="run")
+        for _gpu in AMD:
+            depends_on(f"ucc+rccl {_gpu}", when=_gpu, type="run")
 
     with when("fabrics=ofi"):
-        for _arch in CudaPackage.cuda_arch_values:
-            _gpu = f"+cuda cuda_arch={_arch}"
-            depends_on(f"aws-ofi-nccl {_gpu}", when=_gpu, type="run")
-        for _arch in ROCmPackage.amdgpu_targets:
-            _gpu = f"+rocm amdgpu_target={_arch}"
-            depends_on(f"aws-ofi-nccl@1.18: ~cuda {_gpu}", when=_gpu, type="run")
         depends_on("libfabric", type="run")
+        for _provider in ("cxi", "efa", "opx", "psm3", "verbs"):
+            depends_on(f"libfabric fabrics={_provider}", when=f"provider={_provider}", type="run")
+        # For copies from and to device memory.
+        depends_on("libfabric+cuda", when="+cuda", type="run")
+        depends_on("libfabric+rocm", when="+rocm", type="run")
+        with when("^[virtuals=mpi] openmpi"):
+            depends_on("openmpi fabrics=ofi", type="run")
+            for _gpu in NVIDIA + AMD:
+                depends_on(f"openmpi {_gpu}", when=_gpu, type="run")
+        for _gpu in NVIDIA:
+            depends_on(f"aws-ofi-nccl {_gpu}", when=_gpu, type="run")
+        for _gpu in AMD:
+            depends_on(f"libfabric {_gpu}", when=_gpu, type="run")
+            depends_on(f"aws-ofi-nccl~cuda {_gpu}", when=_gpu, type="run")
 
     with when("+benchmarks"):
-        for _arch in CudaPackage.cuda_arch_values:
-            _gpu = f"+cuda cuda_arch={_arch}"
-            depends_on(f"osu-micro-benchmarks {_gpu}", when=_gpu, type="run")
+        for _gpu in NVIDIA + AMD:
+            depends_on(f"osu-micro-benchmarks+xccl {_gpu}", when=_gpu, type="run")
+        for _gpu in NVIDIA:
             depends_on(f"nccl-tests {_gpu}", when=_gpu, type="run")
-        for _arch in ROCmPackage.amdgpu_targets:
-            _gpu = f"+rocm amdgpu_target={_arch}"
-            depends_on(f"osu-micro-benchmarks {_gpu}", when=_gpu, type="run")
-            depends_on(f"rccl-tests amdgpu_target={_arch}", when=_gpu, type="run")
+        for _target in ROCmPackage.amdgpu_targets:
+            depends_on(
+                f"rccl-tests amdgpu_target={_target}",
+                when=f"+rocm amdgpu_target={_target}",
+                type="run",
+            )
 
     conflicts(
         "route=ucc",

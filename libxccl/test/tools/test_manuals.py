@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A manual page for every tool, for the C API and for the whole; each is sound."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+PAGES = sorted(TOOLS.glob("man/*.[0-9]"))
+
+
+def test_every_tool_has_one():
+    names = {page.name for page in PAGES}
+    options = yaml.safe_load((TOOLS / "completion/options.yaml").read_text())
+    assert {f"{tool}.1" for tool in options["tools"]} | {
+        "xccl.3",
+        "xccl-mpix.3",
+        "xccl.7",
+    } == names
+
+
+def test_references_lead_somewhere():
+    known = {(page.stem, page.suffix[1:]) for page in PAGES}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\-", "-")
+        for name, section in re.findall(r"^\.BR (xccl\S*) \((\d)\)", text, re.MULTILINE):
+            assert (name, section) in known, f"{page.name}: {name}({section})"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_sound(page):
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    done = subprocess.run(
+        ["groff", "-man", "-ww", "-z", page],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Rendered by render.py from options.yaml; do not edit.
+complete -c xccl-bind -x -a '(__fish_complete_subcommand -- --bind --gpus --map --site --topology --preload --local-rank --local-size --mask --root)'
+complete -c xccl-bind -l bind -x -a 'auto site hwloc none' -d 'how ranks are bound'
+complete -c xccl-bind -l gpus -x -a 'all first only' -d 'which GPUs a rank sees'
+complete -c xccl-bind -l map -r -F -d 'binding map'
+complete -c xccl-bind -l site -x -d 'site whose settings are used'
+complete -c xccl-bind -l topology -r -F -d 'topology of hwloc in place of the machines'
+complete -c xccl-bind -l report -d 'draw the node with its ranks'
+complete -c xccl-bind -l explain -d 'say what would be done, and why'
+complete -c xccl-bind -l preload -r -F -d 'library to preload'
+complete -c xccl-bind -l plan -d 'print the plan and start nothing'
+complete -c xccl-bind -l local-rank -x -d 'rank on this node'
+complete -c xccl-bind -l local-size -x -d 'ranks on this node'
+complete -c xccl-bind -l mask -x -d 'cores that may be used'
+complete -c xccl-bind -l root -x -a '(__fish_complete_directories)' -d 'folder in place of the root of the file system'
+complete -c xccl-bind -l help -d 'show the help'
+complete -c xccl-bind -l version -d 'show the version'

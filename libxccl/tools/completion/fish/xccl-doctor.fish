@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Rendered by render.py from options.yaml; do not edit.
+complete -c xccl-doctor -x -a '(__fish_complete_subcommand -- --site --route --sysroot --log --hang --app --timeout --explain)'
+complete -c xccl-doctor -l json -d 'findings as JSON'
+complete -c xccl-doctor -l site -x -d 'site to compare with'
+complete -c xccl-doctor -l route -x -a 'xccl ucc ucc-ccl mpi' -d 'route to compare with'
+complete -c xccl-doctor -l sysroot -x -a '(__fish_complete_directories)' -d 'folder in place of the root of the file system'
+complete -c xccl-doctor -l log -r -F -d 'log of a job'
+complete -c xccl-doctor -l hang -x -a '(__fish_complete_directories)' -d 'folder of what the ranks of a hanging job wrote'
+complete -c xccl-doctor -l app -r -F -d 'program that is to run'
+complete -c xccl-doctor -l run -d 'start the command behind it and look'
+complete -c xccl-doctor -l timeout -x -d 'of the commands that are started'
+complete -c xccl-doctor -l list -d 'list all findings'
+complete -c xccl-doctor -l explain -x -d 'explain a finding'
+complete -c xccl-doctor -l help -d 'show the help'
+complete -c xccl-doctor -l version -d 'show the version'

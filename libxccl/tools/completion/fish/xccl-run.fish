@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Rendered by render.py from options.yaml; do not edit.
+complete -c xccl-run -x -a '(__fish_complete_subcommand -- --route --sim --site --bind --gpus --map --topology)'
+complete -c xccl-run -l route -x -a 'xccl mpi' -d 'which chain runs the collectives'
+complete -c xccl-run -l sim -x -a 'cuda:1 cuda:2 cuda:4 cuda:8 rocm:4 rocm:8 msccl:4 mscclpp:4 hpu:8 oneccl:4' -d 'simulate so many devices'
+complete -c xccl-run -l site -x -d 'site whose settings are used'
+complete -c xccl-run -l bind -x -a 'auto site hwloc none' -d 'how ranks are bound'
+complete -c xccl-run -l no-bind -d 'bind nothing'
+complete -c xccl-run -l gpus -x -a 'all first only' -d 'which GPUs a rank sees'
+complete -c xccl-run -l map -r -F -d 'binding map'
+complete -c xccl-run -l topology -r -F -d 'topology of hwloc in place of the machines'
+complete -c xccl-run -l report -d 'draw the node with its ranks'
+complete -c xccl-run -l explain -d 'say what would be done, and why'
+complete -c xccl-run -l help -d 'show the help'
+complete -c xccl-run -l version -d 'show the version'
