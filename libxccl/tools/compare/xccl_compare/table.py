@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A result as a table."""
+
+from . import result as results
+from . import stats, words
+
+
+def is_noise(ratio):
+    """Nothing says that the two times differ."""
+    sure = ratio["level"] is not None and ratio["level"] >= stats.LEVEL
+    return not sure or ratio["low"] <= 1 <= ratio["high"]
+
+
+def ratio_text(ratio):
+    """Two digits; "~" where the difference may be noise."""
+    if ratio is None:
+        return "-"
+    return ("~" if is_noise(ratio) else "") + f"{ratio['value']:.2f}"
+
+
+def lay_out(rows):
+    """Columns to the right, but for the last one."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths)]
+        yield "  ".join([*cells, row[-1]]).rstrip()
+
+
+def path_column(by_variant):
+    """The variant whose path is worth a column: xccl's."""
+    own = [name for name in by_variant if name not in ("mpi", "ucc", "ucc-ccl", "vendor")]
+    return "xccl" if "xccl" in own else (own[0] if own else None)
+
+
+def block(result, case, coll, by_variant):
+    base = result["base"]
+    names = list(by_variant)
+    against = [name for name in names if name != base and base in by_variant]
+    chosen = path_column(by_variant)
+    head = ["size", *(f"{results.label(result, n)}, µs" for n in names)]
+    head += [f"{results.label(result, n)} / {results.label(result, base)}" for n in against]
+    best = chosen or names[-1]
+    head += [f"{results.label(result, best)}, GB/s", "path" if chosen else ""]
+    rows = [head]
+    for size in sorted({size for rows in by_variant.values() for size in rows}):
+        row = [words.human(size)]
+        for name in names:
+            one = by_variant[name].get(size)
+            row.append(
+                (words.micros(one["us"]["value"]) if one else "-")
+                + ("" if not one or one["verified"] else "?")
+            )
+        for name in against:
+            one = by_variant[name].get(size)
+            row.append(ratio_text(one["ratio"]) if one else "-")
+        one = by_variant[best].get(size)
+        row.append(f"{one['busbw_gbs']:.3g}" if one and one["busbw_gbs"] is not None else "-")
+        row.append((one["path"] or "-") if one and chosen else "")
+        rows.append(row)
+    yield f"{coll}, {words.shape(case)}"
+    yield from lay_out(rows)
+
+
+def intervals(result):
+    """How sure the numbers are, in a sentence or two."""
+    counts = [len(e["samples_us"]) for e in result["results"]]
+    if not counts:
+        return
+    least, most = min(counts), max(counts)
+    number = str(least) if least == most else f"{least} to {most}"
+    yield f"Times are medians of {number} launches; a ratio is the median of the rounds' ratios."
+    if least >= 6:
+        yield "~: the 95 % interval of the ratio holds 1, so the difference is noise."
+    else:
+        yield "~: may be noise. Below six rounds no difference is told from it: --rounds 6."
+
+
+def left_out(result):
+    """Each reason once, with the cases where it does not hold in all of them."""
+    by_reason = {}
+    for one in result["left_out"]:
+        by_reason.setdefault((one["variant"], one["reason"]), []).append(one["case"])
+    for (variant, reason), cases in by_reason.items():
+        where = "" if len(cases) == len(result["cases"]) else f" ({', '.join(cases)})"
+        yield f"  {results.label(result, variant)}{where}: {reason}"
+
+
+def whole(result):
+    yield f"# {result['title']}: {results.devices(result)}"
+    yield f"# {results.software(result)}; {result['program']}; {result['date'][:10]}"
+    site = result["site"] or "none recognised"
+    yield f"# site: {site}; hosts: {', '.join(result['measured_with'].get('hosts', ['unknown']))}"
+    for case, coll, by_variant in results.tables(result):
+        yield ""
+        yield from block(result, case, coll, by_variant)
+    if not result["results"]:
+        yield ""
+        yield "Nothing was measured."
+    yield ""
+    yield from intervals(result)
+    unverified = [e for e in result["results"] if not e["verified"]]
+    if result["results"]:
+        yield "?: not verified." if unverified else "Every result was verified."
+    if result["left_out"]:
+        yield "Left out:"
+        yield from left_out(result)
+    for note in result["notes"]:
+        yield f"Note: {note}."
