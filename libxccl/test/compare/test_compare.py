@@ -12,7 +12,7 @@ import time
 import jsonschema
 import pytest
 from conftest import TOOLS, program
-from xccl_compare import published, site
+from xccl_compare import against, published, site, stats
 
 SCHEMA = json.loads((TOOLS / "compare/xccl-compare.schema.json").read_text())
 
@@ -224,6 +224,12 @@ def test_faster_and_noise(two):
     world = two(0.9)
     assert verdict(world.run("--against", "old.json", "new.json").out, "xccl") == {"faster"}
     assert "0 slower, 0 faster, 6 inside" in world.run("--against", "old.json", "old.json").out
+
+
+def test_many_measurements_want_more():
+    """What a test alone would call a difference is noise where so many tests were made."""
+    alone = stats.Difference(1.2, 1.1, 1.3, p=0.03, least_p=0.002)
+    assert against.word_for(alone, 0.03) == "slower" and against.word_for(alone, 0.2) == "noise"
 
 
 def test_too_few_rounds(two):
