@@ -24,11 +24,15 @@ NEW = """
 # -c: with validation; osu_xccl_* is the vendor's library; the path is xccl's own word.
 PROGRAM = """#!/bin/sh
 # mpi_float
+case "$0 $*" in *osu_xccl_*" -c"* | *osu_xccl_*" -T"*) echo "Invalid Option" >&2; exit 1 ;; esac
 case $0 in *osu_xccl_*) us=20.00 name=XCCL-CUDA ;; *) us=10.00 name=MPI-CUDA ;; esac
 [ -z "$XCCL_LOG" ] || echo "xccl[0] info: allreduce of 4 B to 8 B in cuda on 4 ranks: direct (a table)" >&2
 echo "# OSU $name Allreduce Latency Test v7.4"
 case "$*" in
-*" -c"*) echo "# Size   Avg Latency(us)  Validation"; echo "8   $us   $FAKE_VALIDATION" ;;
+*" -c"*)
+    echo "# Size   Avg Latency(us)  Validation"; echo "8   $us   $FAKE_VALIDATION"
+    [ "$FAKE_VALIDATION" = Pass ] || {
+        echo "DATA VALIDATION ERROR: osu exited with status 1 on message size 8."; exit 1; } ;;
 *) echo "# Size   Avg Latency(us)"; echo "8   $us" ;;
 esac
 """
@@ -95,13 +99,17 @@ def test_a_comparison(world, osu):
     osu(FAKE_VALIDATION="Pass")
     calls = world.launched()
     checks = [call for call in calls if call.endswith(" -c")]
-    assert len(checks) == 3 and all("XCCL_LOG=info" in call for call in checks)
-    assert all("-T mpi_float" in call and "-d cuda" in call for call in calls if "osu" in call)
+    assert len(checks) == 2 and all("XCCL_LOG=info" in call for call in checks)
+    assert all("-d cuda" in call for call in calls if "osu_" in call)
+    assert all("-T mpi_float" in call for call in calls if "/osu_allreduce" in call)
     assert "osu_xccl_allreduce" in "".join(calls)
     result = world.result()
     jsonschema.validate(result, SCHEMA)
     assert result["complete"] and result["program"] == "osu"
     assert entry(result, "vendor")["samples_us"] == {"1": 20.0, "2": 20.0}
+    assert not entry(result, "vendor")["verified"]
+    assert result["notes"] == ["OSU's programs for the vendor's library validate nothing"]
+    assert "20.00?" in (world.work / "xccl-compare/table.txt").read_text()
     one = entry(result, "xccl")
     assert one["verified"] and one["path"] == "direct" and one["ratio"]["value"] == 0.5
     assert result["measured_with"]["devices"] == ["Made up"] and result["cases"][0]["ranks"] == 4
@@ -111,8 +119,10 @@ def test_a_comparison(world, osu):
 
 def test_wrong_result(world, osu):
     ended = osu(status=1, FAKE_VALIDATION="Fail")
-    assert "WRONG RESULT: allreduce of 8 bytes failed OSU's validation" in ended.err
-    assert not world.result()["results"]
+    assert (
+        ended.err.count("DATA VALIDATION ERROR: osu exited with status 1 on message size 8.") == 2
+    )
+    assert {e["variant"] for e in world.result()["results"]} == {"vendor"}
 
 
 def test_missing_program(world, osu):

@@ -13,7 +13,7 @@ from xccl_doctor.run import finish
 from . import launch, site, words
 from .perf import Broken
 
-OURS = ("xccl-perf: ", "xccl-run: ", "xccl-bind: ")
+OURS = ("xccl-perf: ", "xccl-run: ", "xccl-bind: ", "DATA VALIDATION ERROR: ")
 Launch = namedtuple("Launch", "case series variant round")
 Setting = namedtuple("Setting", "tool given launcher facts")
 
@@ -102,7 +102,8 @@ class Session:
         return 0 if self.program.verifies_apart else 1
 
     def launches(self):
-        return list(turns(self.plan, self.given["--rounds"], self.left_out, self.first_round()))
+        every = turns(self.plan, self.given["--rounds"], self.left_out, self.first_round())
+        return [o for o in every if o.round > 0 or self.program.validates(o.variant.route)]
 
     def commands(self, one, target):
         """The commands of a launch."""

@@ -36,7 +36,10 @@ def paths_of(log):
 
 
 class Osu:
-    """Validation copies buffers between the calls: a launch of its own does it, and is not timed."""
+    """Validation copies buffers between the calls: a launch of its own does it, and is not timed.
+
+    osu_xccl_* know neither -c nor -T (up to 7.5): they reduce floats, and validate nothing.
+    """
 
     name = "osu"
     suffix = ".txt"
@@ -68,6 +71,10 @@ class Osu:
             names = [f"osu_{kind}_{coll}" for kind in ("xccl", "nccl", "rccl")]
         return next(filter(None, map(self.find, names)), None)
 
+    @staticmethod
+    def validates(route):
+        return route != "vendor"
+
     def why_not(self, route, colls):
         for coll in colls:
             if self.program(route, coll) is None:
@@ -83,7 +90,7 @@ class Osu:
             program = self.program(one.variant.route, coll)
             words = [program, "-d", self.device, "-m", f"{one.series.least}:{one.series.most}"]
             words += ["-M", str(max(1 << 30, 4 * one.series.most))]
-            if has_option(program, b"mpi_float"):
+            if one.variant.route != "vendor" and has_option(program, b"mpi_float"):
                 words += ["-T", "mpi_float"]  # else chars, which MPIs add with saturation
             if one.round == 0:  # for verification
                 out.append([*words, "-i", "3", "-x", "1", "-c"])

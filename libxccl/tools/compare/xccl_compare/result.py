@@ -126,6 +126,10 @@ def build(session, arguments):
     if session.probed:
         facts, more = merged({None: (session.probed,)})
         notes += more
+    if any(
+        not session.program.validates(one.variant.route) for one, _, _ in session.runs.values()
+    ):
+        notes.append("OSU's programs for the vendor's library validate nothing")
     timed, apart = gather(session)
     cases = [case_of(session, case) for case in session.plan.cases]
     n = {c["name"]: group_size(c) for c in cases}
