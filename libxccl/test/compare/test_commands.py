@@ -5,7 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from conftest import TOOLS, program
+from compare_world import TOOLS, program
 from xccl_compare import command, site, suites
 
 

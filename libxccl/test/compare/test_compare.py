@@ -11,21 +11,14 @@ import time
 
 import jsonschema
 import pytest
-from conftest import TOOLS, program
-from xccl_compare import against, published, site, stats
-
-SCHEMA = json.loads((TOOLS / "compare/xccl-compare.schema.json").read_text())
+from compare_world import SCHEMA, entry, program
+from xccl_compare import against, published, site, stats, table
 
 
 def routes_of(calls):
     return [
         "vendor" if "--vendor" in c else re.search(r"XCCL_ROUTE=(\S+)", c).group(1) for c in calls
     ]
-
-
-def entry(result, variant, size=8):
-    (found,) = [e for e in result["results"] if (e["variant"], e["bytes"]) == (variant, size)]
-    return found
 
 
 def test_result(world):
@@ -303,6 +296,25 @@ class TestPublished:
         ]
         assert [p["busbw_gbs"] for p in four] == [25.8216]  # not 14.1
         assert not any("overhead" in json.dumps(p) for p in every["hybrid"]["points"])
+
+    def test_below_the_table(self, world):
+        """Of the shapes that were measured only, with the machine of the text."""
+        every = published.load(str(world.prefix))
+        case = {"name": "2x8", "ranks": 16, "nodes": 2, "groups": None}
+        result = {"cases": [case], "results": [{"coll": "allreduce"}]}
+        lines = list(table.beside(result, every["crusher-2023"]))
+        assert lines[1:3] == [
+            'Published: D. M. Rogers, "RCCL AllReduce Performance"',
+            "on Crusher and Frontier, AMD MI250X, eight GCDs per node, Slingshot 11; "
+            "ROCm 5.2.0 with its RCCL, aws-ofi-rccl, Cray MPICH 8.1.17, rccl-tests",
+        ]
+        what = "allreduce of 32 MiB, 16 ranks on 2 nodes"
+        assert lines[3:] == [
+            f"  Rogers, without plugin: {what}: 10,947 µs, 5.88 GB/s",
+            f"  Rogers, with plugin: {what}: 1,472 µs, 42.7 GB/s",
+        ]
+        assert "23 µs" in list(table.beside(result, every["hybrid"]))[-1]
+        assert list(table.beside(result, every["splits"])) == []
 
     def test_bandwidth_of_the_text(self):
         """1 GB in 18.23 ms on 8 ranks are 96 GB/s on the bus, near the peak of 100 that the text names."""

@@ -5,8 +5,7 @@ import json
 
 import jsonschema
 import pytest
-from conftest import program
-from test_compare import SCHEMA, entry
+from compare_world import SCHEMA, entry, program
 from xccl_compare.osu import Osu, paths_of
 from xccl_compare.perf import Broken
 

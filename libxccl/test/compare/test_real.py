@@ -9,8 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import TOP
-from test_compare import SCHEMA
+from compare_world import SCHEMA, TOP
 
 BUILD = Path(os.environ.get("XCCL_TEST_BUILD", TOP / "build/release"))
 

@@ -89,22 +89,22 @@ def print_commands(session):
 def write(session, arguments, tool):
     """Everything that follows from what was measured; the result."""
     value = results.build(session, arguments)
-    text = "\n".join(table.whole(value)) + "\n"
+    figures = published.choose(tool.prefix, value["published"])
+    text = "\n".join(table.whole(value, figures)) + "\n"
     store.write_text(session.store.path("result.json"), json.dumps(value, indent=1) + "\n")
     store.write_text(session.store.path("table.txt"), text)
     say(text)
     written = ["result.json", "table.txt"]
     if value["results"] and "--no-plot" not in session.given:
-        written += draw(value, session.store.folder, tool)
+        written += draw(value, figures, session.store.folder)
     say(f"in {session.store.folder}: {', '.join(written)}")
     for failure in value["failures"]:
         warn("{variant}, {case}, round {round}: {cause}; log: {log}".format(**failure))
     return value
 
 
-def draw(value, folder, tool):
+def draw(value, figures, folder):
     try:
-        figures = published.choose(tool.prefix, value["published"])
         return plot.draw(value, figures, folder)
     except plot.NoMatplotlib as error:
         warn(

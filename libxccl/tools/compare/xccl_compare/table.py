@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A result as a table."""
 
+from . import published, stats, words
 from . import result as results
-from . import stats, words
 
 
 def is_noise(ratio):
@@ -85,7 +85,33 @@ def left_out(result):
         yield f"  {results.label(result, variant)}{where}: {reason}"
 
 
-def whole(result):
+def point_text(point):
+    """One published figure: what, where, how long, how fast."""
+    values = [f"{words.micros(point['us'])} µs"] if point.get("us") else []
+    rate = published.busbw(point)
+    values += [f"{rate:.3g} GB/s"] if rate else []
+    what = f"{point['coll']} of {words.human(point['bytes'])}"
+    return f"{what}, {words.shape(point)}: {', '.join(values)}"
+
+
+def beside(result, figures):
+    """What others have published of the same collectives and shapes."""
+    shapes = {(case["ranks"], case["nodes"]) for case in result["cases"]}
+    colls = {one["coll"] for one in result["results"]}
+    lines = [
+        f"  {point['label']}: {point_text(point)}"
+        for point in figures["points"]
+        if (point["ranks"], point["nodes"]) in shapes and point["coll"] in colls
+    ]
+    lines += [f"  {statement['what']}" for statement in figures.get("statements", ())]
+    if lines:
+        yield ""
+        yield f"Published: {figures['title']}"
+        yield f"on {figures['machine']}; {figures['software']}"
+        yield from lines
+
+
+def whole(result, figures=None):
     yield f"# {result['title']}: {results.devices(result)}"
     yield f"# {results.software(result)}; {result['program']}; {result['date'][:10]}"
     site = result["site"] or "none recognised"
@@ -106,3 +132,5 @@ def whole(result):
         yield from left_out(result)
     for note in result["notes"]:
         yield f"Note: {note}."
+    if figures is not None:
+        yield from beside(result, figures)
