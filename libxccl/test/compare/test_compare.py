@@ -42,7 +42,7 @@ def test_result(world):
     assert peaks == [300]
     assert (world.work / "xccl-compare/table.txt").read_text() in ended.out
     assert "allreduce, 4 ranks on 1 node" in ended.out and "\r" not in ended.err
-    assert "  ucc: Open MPI has no coll/ucc component" in ended.out
+    assert "  ucc, ucc-ccl: Open MPI has no coll/ucc component" in ended.out
     assert re.search(
         r"^ +8 B +100\.0 +5\.00 +10\.00 +10\.00 +0\.50 +0\.0024 +xccl$", ended.out, re.M
     )

@@ -67,8 +67,8 @@ def intervals(result):
     if not counts:
         return
     least, most = min(counts), max(counts)
-    number = str(least) if least == most else f"{least} to {most}"
-    yield f"Times are medians of {number} launches; a ratio is the median of the rounds' ratios."
+    number = words.count(most, "launch") if least == most else f"{least} to {most} launches"
+    yield f"Times are medians of {number}; a ratio is the median of the rounds' ratios."
     if least >= 6:
         yield "~: the 95 % interval of the ratio holds 1, so the difference is noise."
     else:
@@ -76,13 +76,16 @@ def intervals(result):
 
 
 def left_out(result):
-    """Each reason once, with the cases where it does not hold in all of them."""
-    by_reason = {}
+    """Each reason once, with the routes, and with the cases where it does not hold in all of them."""
+    cases_of, routes_of = {}, {}
     for one in result["left_out"]:
-        by_reason.setdefault((one["variant"], one["reason"]), []).append(one["case"])
-    for (variant, reason), cases in by_reason.items():
+        cases_of.setdefault((one["reason"], one["variant"]), []).append(one["case"])
+    for (reason, variant), cases in cases_of.items():
+        name = results.label(result, variant)
+        routes_of.setdefault((reason, tuple(cases)), []).append(name)
+    for (reason, cases), names in routes_of.items():
         where = "" if len(cases) == len(result["cases"]) else f" ({', '.join(cases)})"
-        yield f"  {results.label(result, variant)}{where}: {reason}"
+        yield f"  {', '.join(names)}{where}: {reason}"
 
 
 def point_text(point):

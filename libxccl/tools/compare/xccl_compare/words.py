@@ -43,7 +43,7 @@ def shape(case):
 
 
 def count(n, thing):
-    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}{'es' if thing.endswith('ch') else 's'}"
 
 
 def duration(seconds):
