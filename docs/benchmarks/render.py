@@ -15,15 +15,10 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "libxccl/tools/compare"))
+from xccl_compare.words import ccl_version, human  # noqa: E402
+
 ROUTE_ORDER = ("mpi", "xccl")
-
-
-def human(n):
-    """4 B, 64 KiB, 256 MiB."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if n >= size:
-            return f"{n / size:g} {unit}"
-    return f"{n} B"
 
 
 def micros(t):
@@ -33,9 +28,7 @@ def micros(t):
 def version(ccl):
     if ccl is None:
         return "none"
-    code = ccl["version"]
-    unit = 10000 if code >= 10000 else 1000
-    return f"{ccl['name'].upper()} {code // unit}.{code % unit // 100}.{code % 100}"
+    return f"{ccl['name'].upper()} {ccl_version(ccl['version'])}"
 
 
 def load_runs(folder):

@@ -6,9 +6,13 @@ Every series names the file that it is read from. Nothing is typed in here but n
 
 import json
 import math
+import sys
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libxccl/tools/compare"))
+from xccl_compare.words import human  # noqa: E402
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 DIRECT = "h200-x4/direct/back-to-back-4.json"
@@ -55,13 +59,6 @@ def allreduce():
         ),
         Series("MPI_Allreduce with xccl", "#00897b", tuple(sorted(ratios("mpi_us").items()))),
     ]
-
-
-def human(n):
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if n >= size:
-            return f"{n / size:g} {unit}"
-    return f"{n} B"
 
 
 def micros(value):

@@ -237,3 +237,27 @@ def test_ranks_that_do_not_know_of_each_other(tools, wide_slurm, tmp_path):
         time.sleep(0.05)
     assert done.exists() and done.read_text() == "0\n", wide_slurm.logs()
     assert "SLURM_NTASKS=4" in out.read_text() and "xccl" not in out.read_text(), out.read_text()
+
+
+def test_compare(tools, wide_slurm, tmp_path):
+    """xccl-compare with srun on two nodes: it sees both, and a suite's shapes that fit."""
+    variables = {**tools.environment(), **ENV, "XCCL_LOG": "warn"}
+    command = [
+        tools.bin / "xccl-compare",
+        "--sim",
+        "cuda:4",
+        "--output",
+        tmp_path / "out",
+        "--no-plot",
+    ]
+    command += ["--routes", "xccl", "--max", "8", "--rounds", "1", "--iters", "2"]
+    plan = wide_slurm.run(
+        *command, "--dry-run", "--suite", "juwels-2022", "--", "srun", env=variables
+    )
+    assert "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 env " in plan.stdout
+    srun = ["srun", "-N2", "-n4", "--gpus-per-node=2"]
+    ended = steady(wide_slurm, *command, "--", *srun, env=variables)
+    assert ended.returncode == 0, ended.stdout + ended.stderr + wide_slurm.logs()
+    result = json.loads((tmp_path / "out/result.json").read_text())
+    assert result["cases"] == [{"name": "job", "nodes": 2, "ranks": 4, "groups": None}]
+    assert result["complete"] and all(row["verified"] for row in result["results"])

@@ -63,6 +63,52 @@ def test_all_collectives(tmp_path, mpi, ranks, place):
     assert written["passed"] is True
 
 
+def test_vendor(tmp_path, mpi):
+    """Every collective by the vendor's library itself, verified, under a name of its own."""
+    sizes = ["--min", "4", "--max", "4k", "--factor", "32"]
+    written = results(tmp_path, mpi, 3, "--coll", "all", "--root", "2", *sizes, "--vendor")
+    assert list(dict.fromkeys(r["coll"] for r in written["results"])) == COLLS
+    assert {r["path"] for r in written["results"]} == {"vendor"} == {written["route"]}
+    assert all(r["verified"] for r in written["results"])
+    assert written["ccl"]["name"] == "nccl"
+
+
+def test_groups(tmp_path, any_mpi):
+    """Two communicators at once, their ranks in the order of the list; ranks in none take no part."""
+    groups = ["--groups", "4/0+1/3", "--min", "4", "--max", "64"]
+    for more in ([], ["--vendor"]):
+        written = results(tmp_path, any_mpi, 5, *groups, *more, run=("--sim", "cuda:5"))
+        assert [rank["device"] for rank in written["ranks"]] == [4, 0, 1, 3]
+        for r in written["results"]:
+            assert r["verified"] and r["busbw_gbs"] == pytest.approx(
+                r["algbw_gbs"]
+            )  # of two ranks
+            assert [rank["rank"] for rank in r["ranks"]] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--groups", "0/1+2"], "'0/1+2': the communicators differ in size"),
+        pytest.param(["--groups", "0/0"], "a rank is named twice", marks=pytest.mark.thorough),
+        (["--groups", "0/7"], "it names a rank that there is not"),
+        pytest.param(
+            ["--groups", "0,1"], "expected '/' between ranks", marks=pytest.mark.thorough
+        ),
+        (["--groups", "0/1", "--msg", "latency"], "--groups is for collectives"),
+        pytest.param(
+            ["--vendor", "--mem", "host"],
+            "--vendor is for collectives on device memory",
+            marks=pytest.mark.thorough,
+        ),
+        (["--vendor", "--type", "cfloat"], "nccl has no sum of cfloat"),
+    ],
+)
+def test_refused_groups_and_vendor(any_mpi, words, message):
+    ended = any_mpi.perf(3, *QUICK, *words)
+    assert ended.status in (1, 2) and ended.err.count(message) == 1
+
+
 def test_factors(tmp_path, mpi):
     sizes = ["--min", "4k", "--max", "4k"]
     written = results(tmp_path, mpi, 2, "--coll", "all", *sizes, "--mem", "host", run=None)

@@ -32,21 +32,24 @@ const char *perf_case_path(const struct perf_run *run, const struct perf_case *p
     const char *mine = perf_path_last(); /* before any other call, as those have paths too */
     int         same, all_same = 0;
 
+    if (run->vendor != NULL) {
+        return "vendor";
+    }
     if (perf_test_is_message(pc->test)) {
         return perf_memory_path(run, pc->message_bytes);
     }
     snprintf(path, sizeof(path), "%s", mine);
     memcpy(first, path, sizeof(first));
-    PMPI_Bcast(first, (int)sizeof(first), MPI_CHAR, 0, run->comm);
+    PMPI_Bcast(first, (int)sizeof(first), MPI_CHAR, 0, run->all);
     same = strcmp(path, first) == 0;
-    PMPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_MIN, run->comm);
+    PMPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_MIN, run->all);
     return all_same ? path : "mixed";
 }
 
 double perf_case_time(const struct perf_run *run, const struct perf_case *pc)
 {
     if (run->opt.barrier) {
-        PMPI_Barrier(run->comm);
+        PMPI_Barrier(run->all);
     }
     if (perf_case_ready(run, pc) != MPI_SUCCESS) {
         return -1;
@@ -69,13 +72,13 @@ static bool warm_up(const struct perf_run *run, const struct perf_case *pc, long
         if (one < 0) {
             return false;
         }
-        PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, run->comm);
+        PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, run->all);
         if (2 * slowest < limit) { /* the first of a size may pay for more than itself */
             one = perf_case_time(run, pc);
             if (one < 0) {
                 return false;
             }
-            PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, run->comm);
+            PMPI_Allreduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, run->all);
             warmup--;
         }
         slowest = (slowest > 0.01) ? slowest : 0.01;
@@ -99,7 +102,7 @@ static void summarise(const struct perf_run *run, const struct perf_case *pc,
     double total = 0;
     int    ranks = 0;
 
-    for (int rank = 0; rank < run->nranks; rank++) {
+    for (int rank = 0; rank < run->all_size; rank++) {
         double sum = 0;
         if (result->times[rank * result->iters] < 0) {
             continue;
@@ -141,11 +144,11 @@ bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
     }
     mine = malloc((size_t)iters * sizeof(*mine));
     result->iters = iters;
-    if (run->rank == 0) {
-        result->times = malloc((size_t)iters * (size_t)run->nranks * sizeof(*mine));
+    if (run->all_rank == 0) {
+        result->times = malloc((size_t)iters * (size_t)run->all_size * sizeof(*mine));
     }
-    ok = (mine != NULL) && ((run->rank != 0) || (result->times != NULL));
-    PMPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, run->comm);
+    ok = (mine != NULL) && ((run->all_rank != 0) || (result->times != NULL));
+    PMPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, run->all);
     if (!all_ok) {
         fprintf(stderr, "%s: out of memory for the times of %ld iterations\n", run->tool, iters);
         free(mine);
@@ -155,8 +158,8 @@ bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
     if (ok) {
         result->path = perf_case_path(run, pc);
         PMPI_Gather(mine, (int)iters, MPI_DOUBLE, result->times, (int)iters, MPI_DOUBLE, 0,
-                    run->comm);
-        if (run->rank == 0) {
+                    run->all);
+        if (run->all_rank == 0) {
             summarise(run, pc, result);
         }
     }

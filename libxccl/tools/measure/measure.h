@@ -85,13 +85,18 @@ struct perf_options {
     const char      *json;   /* file, or NULL */
     const char      *device; /* "auto", "cuda", "rocm" */
     long             timeout;
-    uint64_t         seed; /* 0: from the clock of rank 0 */
+    uint64_t         seed;   /* 0: from the clock of rank 0 */
+    const char      *groups; /* as text, or NULL */
+    bool             vendor;
 };
 
 /* What the whole run knows. */
 struct perf_run {
     const char             *tool; /* in front of messages */
-    MPI_Comm                comm; /* of the ranks that take part */
+    MPI_Comm                comm; /* that is measured on */
+    MPI_Comm                all;  /* of comm's ranks, and of the groups that measure beside it */
+    int                     all_rank, all_size;
+    struct perf_vendor     *vendor; /* its library is called in place of MPI; or NULL */
     struct perf_options     opt;
     const struct perf_type *type;
     const struct perf_op   *op;
@@ -122,6 +127,7 @@ struct perf_segment {
 struct perf_run;
 struct perf_case;
 struct perf_halo;
+struct perf_vendor;
 
 /* Elements [first, first + n) of the receive buffer as they must be before or after the call. */
 typedef void (*perf_image_fn)(const struct perf_run *run, const struct perf_case *pc, bool after,
@@ -209,6 +215,20 @@ void perf_case_bandwidth(const struct perf_run *run, const struct perf_case *pc,
 /* colls.c */
 int perf_coll_call(const struct perf_run *run, const struct perf_case *pc);
 
+/* vendor.c */
+/* A communicator of the vendor's library over run->comm. Message printed on failure. */
+bool perf_vendor_start(struct perf_run *run);
+void perf_vendor_stop(struct perf_run *run);
+/* The vendor's call for a collective, and a wait for the stream. MPI_SUCCESS or MPI_ERR_OTHER. */
+int perf_vendor_call(const struct perf_run *run, const struct perf_case *pc);
+
+/* groups.c */
+/*
+ * Puts communicators of the given ranks in the place of run->comm. "0/1+2/3": two of two ranks,
+ * at once; "0-7": one. *idle_p: this rank is in none. Message printed by rank 0 on failure.
+ */
+bool perf_groups_split(struct perf_run *run, const char *text, bool *idle_p);
+
 /* pairs.c */
 /* 0: the first end of a pair, 1: the second, -1: neither (the last of an odd number of ranks). */
 int  perf_pair_end(int rank, int nranks);
@@ -264,7 +284,7 @@ bool perf_case_verify(const struct perf_run *run, const struct perf_case *pc);
 /* measure.c */
 struct perf_result {
     long        iters;
-    double     *times;         /* rank 0: nranks rows of iters, in µs; negative: do not count */
+    double     *times;         /* rank 0 of all: rows of iters, in µs; negative: do not count */
     double      min, avg, max; /* over the ranks' own averages, in µs */
     double      algbw, busbw;  /* of collectives, GB/s */
     double      bw, total_bw;  /* of messages: of one pair or rank, and of all, GB/s */
@@ -273,7 +293,7 @@ struct perf_result {
 };
 bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
                        struct perf_result *result);
-/* The path that all ranks took in their last call, or "mixed". All ranks together. */
+/* The path that all ranks took in their last call, or "mixed"; "vendor" past MPI. All together. */
 const char *perf_case_path(const struct perf_run *run, const struct perf_case *pc);
 /* One call, in µs; negative if MPI reports an error. */
 double      perf_case_time(const struct perf_run *run, const struct perf_case *pc);
@@ -282,6 +302,8 @@ const char *perf_path_last(void);
 /* run.c */
 /* True if ok on every rank. */
 bool perf_agree(const struct perf_run *run, bool ok);
+/* The ranks of comm take part, and no others. */
+void perf_take_part(struct perf_run *run, MPI_Comm comm);
 /* Rank, size and place on the host, from run->comm. */
 void perf_find_place(struct perf_run *run);
 void perf_agree_on_seed(struct perf_run *run);

@@ -306,7 +306,7 @@ const char *perf_memory_path(const struct perf_run *run, size_t bytes)
 
 bool perf_memory_allowed(const struct perf_run *run)
 {
-    if ((run->dev == NULL) || (run->memory == PERF_MANAGED) || run->opt.force ||
+    if ((run->dev == NULL) || (run->memory == PERF_MANAGED) || run->opt.force || run->opt.vendor ||
         interposer_is_loaded() || mpi_takes_device_memory(run->dev->name)) {
         return true;
     }

@@ -36,16 +36,25 @@ bool perf_agree(const struct perf_run *run, bool ok)
 {
     int mine = ok, all = 0;
 
-    PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, run->comm);
+    PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, run->all);
     return all != 0;
+}
+
+void perf_take_part(struct perf_run *run, MPI_Comm comm)
+{
+    run->comm = comm;
+    run->all = comm;
+    PMPI_Comm_rank(comm, &run->rank);
+    PMPI_Comm_size(comm, &run->nranks);
+    run->all_rank = run->rank;
+    run->all_size = run->nranks;
 }
 
 void perf_find_place(struct perf_run *run)
 {
     MPI_Comm host, same;
 
-    MPI_Comm_rank(run->comm, &run->rank);
-    MPI_Comm_size(run->comm, &run->nranks);
+    perf_take_part(run, run->comm);
     run->memory = run->opt.memory[perf_pair_end(run->rank, run->nranks) == 1];
     PMPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, run->rank, MPI_INFO_NULL, &host);
     /* Ranks on host memory leave their devices to the others. */
@@ -64,7 +73,7 @@ void perf_agree_on_seed(struct perf_run *run)
         clock_gettime(CLOCK_REALTIME, &ts);
         run->opt.seed = (uint64_t)ts.tv_sec * 1000000U + (uint64_t)ts.tv_nsec / 1000U;
     }
-    PMPI_Bcast(&run->opt.seed, 1, MPI_UINT64_T, 0, run->comm);
+    PMPI_Bcast(&run->opt.seed, 1, MPI_UINT64_T, 0, run->all);
 }
 
 bool perf_case_begin(const struct perf_run *run, enum perf_test test, size_t bytes,
@@ -97,7 +106,7 @@ void perf_report_progress(const struct perf_run *run, const char *fmt, ...)
 {
     va_list args;
 
-    if ((run->rank != 0) || (isatty(STDERR_FILENO) != 1)) {
+    if ((run->all_rank != 0) || (isatty(STDERR_FILENO) != 1)) {
         return;
     }
     fputs("\r\033[K", stderr);

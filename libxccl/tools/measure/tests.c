@@ -83,6 +83,9 @@ int perf_case_ready(const struct perf_run *run, const struct perf_case *pc)
 
 int perf_case_call(const struct perf_run *run, const struct perf_case *pc)
 {
+    if (run->vendor != NULL) {
+        return perf_vendor_call(run, pc);
+    }
     if (perf_test_is_halo(pc->test)) {
         return perf_halo_call(run, pc);
     }

@@ -260,7 +260,7 @@ bool perf_case_verify(const struct perf_run *run, const struct perf_case *pc)
     mine.rank = run->rank;
     bad = !check_rank(run, pc, &mine) || (mine.wrong > 0);
     /* PMPI: the tool's own traffic must not go through what it measures. */
-    PMPI_Allreduce(&bad, &any, 1, MPI_INT, MPI_MAX, run->comm);
+    PMPI_Allreduce(&bad, &any, 1, MPI_INT, MPI_MAX, run->all);
     if (any) {
         report_mismatches(run, pc, &mine);
     }

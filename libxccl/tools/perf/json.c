@@ -121,7 +121,11 @@ static void put_options(FILE *f, const struct perf_run *run)
         json_text(f, run->argv[i]);
     }
     fprintf(f, "],\n  ");
-    json_field(f, "route", !loaded ? "none" : ((route != NULL) ? route : "xccl"));
+    if (run->opt.vendor) {
+        json_field(f, "route", "vendor");
+    } else {
+        json_field(f, "route", !loaded ? "none" : ((route != NULL) ? route : "xccl"));
+    }
     fprintf(f, ",\n  ");
     json_field(f, "simulated", simulated);
     fprintf(f, ",\n  \"options\": {");
@@ -136,6 +140,10 @@ static void put_options(FILE *f, const struct perf_run *run)
     json_field(f, "runtime", (run->runtime != NULL) ? run->runtime : "none");
     fprintf(f, ", ");
     json_field(f, "faces", run->opt.contiguous ? "contiguous" : "derived");
+    if (run->opt.groups != NULL) {
+        fprintf(f, ", ");
+        json_field(f, "groups", run->opt.groups);
+    }
     fprintf(f,
             ", \"in_place\": %s, \"root\": %d, \"check\": %s, \"barrier\": %s, \"iters\": %ld, "
             "\"warmup\": %ld, \"max_time\": %g, \"seed\": \"%llu\"},\n",
@@ -190,23 +198,23 @@ bool perf_json_begin(struct perf_run *run)
     if (run->opt.json == NULL) {
         return true;
     }
-    if (run->rank == 0) {
-        places = calloc((size_t)run->nranks, sizeof(*places));
+    if (run->all_rank == 0) {
+        places = calloc((size_t)run->all_size, sizeof(*places));
         ok = (places != NULL) && open_file(run);
     }
-    PMPI_Bcast(&ok, 1, MPI_INT, 0, run->comm);
+    PMPI_Bcast(&ok, 1, MPI_INT, 0, run->all);
     if (!ok) {
         free(places);
         return false;
     }
     describe_place(run, &mine);
     PMPI_Gather(&mine, (int)sizeof(mine), MPI_BYTE, places, (int)sizeof(mine), MPI_BYTE, 0,
-                run->comm);
-    if (run->rank == 0) {
+                run->all);
+    if (run->all_rank == 0) {
         put_tool(run->json);
         put_options(run->json, run);
         put_machine(run->json);
-        put_places(run->json, places, run->nranks);
+        put_places(run->json, places, run->all_size);
         fprintf(run->json, "  \"results\": [");
         first_result = true;
     }
@@ -248,7 +256,7 @@ static void put_ranks(FILE *f, const struct perf_run *run, const struct perf_res
     const char *comma = "";
 
     fprintf(f, ",\n     \"ranks\": [");
-    for (int rank = 0; rank < run->nranks; rank++) {
+    for (int rank = 0; rank < run->all_size; rank++) {
         double *times = result->times + rank * result->iters;
         if (times[0] >= 0) {
             fputs(comma, f);

@@ -27,10 +27,10 @@ static bool check_names(struct perf_run *run)
     const char                *problem = xc_params_error();
 
     /* The interposer has warned already. */
-    xc_params_warn((run->rank == 0) && (strcmp(perf_path_last(), "no interposer") == 0));
+    xc_params_warn((run->all_rank == 0) && (strcmp(perf_path_last(), "no interposer") == 0));
     run->type = perf_type_find(opt->type_name);
     run->op = perf_op_find(opt->op_name);
-    if (run->rank != 0) {
+    if (run->all_rank != 0) {
         return (problem == NULL) && (run->type != NULL) && (run->op != NULL) &&
                perf_type_has_op(run->type, run->op->id) && (opt->root < run->nranks) &&
                (unpaired == NULL);
@@ -112,7 +112,7 @@ static bool run_size(struct perf_run *run, enum perf_test test, size_t bytes, bo
     }
     if (result.path != NULL) {
         perf_json_case(run, &pc, &result);
-        *used_ccl_p = *used_ccl_p || (strcmp(result.path, "ccl") == 0);
+        *used_ccl_p = *used_ccl_p || (strcmp(result.path, "ccl") == 0) || run->opt.vendor;
     }
     free(result.times);
     perf_case_end(run, &pc);
@@ -151,22 +151,36 @@ static bool run_tests(struct perf_run *run, bool *used_ccl_p)
     return true;
 }
 
+/* What is needed before the first call. */
+static bool start(struct perf_run *run)
+{
+    return perf_agree(run, perf_memory_start(run)) && perf_agree(run, perf_memory_allowed(run)) &&
+           (!run->opt.vendor || perf_agree(run, perf_vendor_start(run))) &&
+           perf_agree(run, perf_json_begin(run));
+}
+
 static int run_all(struct perf_run *run)
 {
-    bool used_ccl = false, passed = false;
+    bool used_ccl = false, passed = false, idle = false;
     int  status = EXIT_WRONG;
 
+    if ((run->opt.groups != NULL) && !perf_groups_split(run, run->opt.groups, &idle)) {
+        return EXIT_USAGE;
+    }
+    if (idle) {
+        return 0;
+    }
     if (!perf_agree(run, check_names(run))) {
         return EXIT_USAGE;
     }
     perf_agree_on_seed(run);
-    if (perf_agree(run, perf_memory_start(run)) && perf_agree(run, perf_memory_allowed(run)) &&
-        perf_agree(run, perf_json_begin(run))) {
+    if (start(run)) {
         perf_report_header(run);
         passed = run_tests(run, &used_ccl);
         status = perf_agree(run, perf_json_end(run, passed, used_ccl)) && passed ? 0 : EXIT_WRONG;
         perf_report_progress(run, "%s", "");
     }
+    perf_vendor_stop(run);
     perf_memory_stop(run);
     return status;
 }

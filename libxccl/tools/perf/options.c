@@ -42,6 +42,8 @@ static const char usage[] =
     "                    the second rank of each pair, in latency, bandwidth and bibandwidth\n"
     "  --device RUNTIME  auto, cuda or rocm (default auto)\n"
     "  --root RANK       of rooted collectives (default 0)\n"
+    "  --groups LIST     collectives on communicators of these ranks, all at once: 0/1+2/3 or 0-7\n"
+    "  --vendor          call the vendor's library (NCCL, RCCL) itself, past MPI and xccl\n"
     "  --window N        messages at once in bandwidth and bibandwidth (default 64, fewer where they\n"
     "                    would hold more than 256 MiB)\n"
     "  --faces KIND      of halo2d and halo3d: derived (types on the block) or contiguous (buffers\n"
@@ -80,6 +82,8 @@ enum option_id {
     SAMPLES,
     TIMEOUT,
     FORCE,
+    GROUPS,
+    VENDOR,
     HELP = 'h',
     VERSION = 'V',
 };
@@ -96,7 +100,8 @@ static const struct option long_options[] = {
     {"faces", 1, NULL, FACES},     {"check", 1, NULL, CHECK},
     {"seed", 1, NULL, SEED},       {"json", 1, NULL, JSON},
     {"samples", 0, NULL, SAMPLES}, {"timeout", 1, NULL, TIMEOUT},
-    {"force", 0, NULL, FORCE},     {"help", 0, NULL, HELP},
+    {"force", 0, NULL, FORCE},     {"groups", 1, NULL, GROUPS},
+    {"vendor", 0, NULL, VENDOR},   {"help", 0, NULL, HELP},
     {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0},
 };
 
@@ -334,6 +339,12 @@ static bool parse_option(struct perf_options *opt, int id, const char *value)
     case FORCE:
         opt->force = true;
         return true;
+    case GROUPS:
+        opt->groups = value;
+        return true;
+    case VENDOR:
+        opt->vendor = true;
+        return true;
     default:
         return parse_number_option(opt, id, value);
     }
@@ -352,6 +363,13 @@ static bool check_together(const struct perf_options *opt)
     }
     if (opt->faces_given && ((opt->tests & HALO_TESTS) == 0)) {
         return refuse("--faces has no meaning without --msg halo2d or halo3d");
+    }
+    if ((opt->groups != NULL) && ((opt->tests & ~COLL_TESTS) != 0)) {
+        return refuse("--groups is for collectives, not for --msg");
+    }
+    if (opt->vendor &&
+        (opt->in_place || ((opt->tests & ~COLL_TESTS) != 0) || (opt->memory[0] != PERF_DEVICE))) {
+        return refuse("--vendor is for collectives on device memory, and not --in-place");
     }
     if ((opt->memory[0] != opt->memory[1]) && ((opt->tests & ~PAIR_TESTS) != 0)) {
         return refuse("--mem: two kinds are for latency, bandwidth and bibandwidth alone");

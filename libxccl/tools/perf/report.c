@@ -32,7 +32,7 @@ void perf_report_header(const struct perf_run *run)
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     int  len;
 
-    if (run->rank != 0) {
+    if (run->all_rank != 0) {
         return;
     }
     MPI_Get_library_version(library, &len);
@@ -40,7 +40,10 @@ void perf_report_header(const struct perf_run *run)
     for (char *tab = strchr(library, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
         *tab = ' '; /* MPICH's has one */
     }
-    printf("# xccl-perf %s, %d rank(s), %s\n", XCCL_PERF_VERSION, run->nranks, library);
+    printf("# xccl-perf %s, %d rank(s), %s\n", XCCL_PERF_VERSION, run->all_size, library);
+    if (run->opt.groups != NULL) {
+        printf("# communicators of %d: %s\n", run->nranks, run->opt.groups);
+    }
     print_device(run);
     printf("# type %s", run->type->name);
     if (!perf_test_is_message((enum perf_test)(ffs((int)run->opt.tests) - 1))) {
@@ -77,7 +80,7 @@ static void print_message_test(const struct perf_run *run, enum perf_test test)
 
 void perf_report_test(const struct perf_run *run, enum perf_test test)
 {
-    if (run->rank != 0) {
+    if (run->all_rank != 0) {
         return;
     }
     printf("#\n# %s; bytes: %s", perf_test_name(test), perf_test_bytes(test));
@@ -93,7 +96,7 @@ void perf_report_test(const struct perf_run *run, enum perf_test test)
 void perf_report_case(const struct perf_run *run, const struct perf_case *pc,
                       const struct perf_result *result)
 {
-    if (run->rank != 0) {
+    if (run->all_rank != 0) {
         return;
     }
     bool message = perf_test_is_message(pc->test);

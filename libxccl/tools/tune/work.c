@@ -94,8 +94,7 @@ static bool open_shape(const struct tune_job *job, struct tune_shape shape, stru
     run->comm = MPI_COMM_NULL;
     PMPI_Comm_split(MPI_COMM_WORLD, mine ? 0 : MPI_UNDEFINED, job->world.rank, &run->comm);
     if (mine) {
-        PMPI_Comm_rank(run->comm, &run->rank);
-        PMPI_Comm_size(run->comm, &run->nranks);
+        perf_take_part(run, run->comm);
     }
     return mine;
 }

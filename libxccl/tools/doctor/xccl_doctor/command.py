@@ -51,7 +51,7 @@ def near(word, known):
     return f"; did you mean '{found[0]}'?" if found else ""
 
 
-def parse(words):
+def parse(words, with_value=WITH_VALUE, flags=FLAGS):
     """Options by name, and the words behind "--"."""
     given, rest = {}, list(words)
     while rest:
@@ -60,16 +60,16 @@ def parse(words):
             break
         word = SHORT.get(word, word)
         name, equals, value = word.partition("=")
-        if name in WITH_VALUE:
+        if name in with_value:
             if not equals:
                 if not rest:
                     raise Wrong(f"{name} needs a value")
                 value = rest.pop(0)
             given[name] = value
-        elif word in FLAGS:
+        elif word in flags:
             given[word] = True
         else:
-            known = sorted(FLAGS + WITH_VALUE)
+            known = sorted(flags + with_value)
             hint = near(name, known) or "; known: " + ", ".join(known)
             raise Wrong(f"unknown option '{word}'{hint}")
     return given, rest

@@ -30,6 +30,20 @@ def command(prefix, launcher, site, sim):
     return [*launcher, *run, os.path.join(prefix, "bin/xccl-perf"), *PROGRAM]
 
 
+def finish(process, seconds):
+    """Its exit status; None if it had to be ended, with all that it started."""
+    try:
+        return process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return None
+
+
 def run(words, env, seconds):
     """Status (None: it did not end), output of both kinds in order, and the file that keeps it."""
     variables = dict(env, **{k: v for k, v in LOGGING.items() if k not in env})
@@ -47,16 +61,7 @@ def run(words, env, seconds):
             )
         except OSError as error:
             return SimpleNamespace(status=127, text=f"{words[0]}: {error}", log=log.name)
-        try:
-            status = process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            status = None
+        status = finish(process, seconds)
         log.flush()
     with open(log.name, errors="replace") as f:
         return SimpleNamespace(status=status, text=f.read(), log=log.name)

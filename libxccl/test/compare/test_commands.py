@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What xccl-compare would start: for every launcher, route and suite; and what it refuses."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+from compare_world import TOOLS, program
+from xccl_compare import command, site, suites
+
+
+def dry(world, *words, **env):
+    """{"case, variant, series": its command}, and the other lines."""
+    text = world.run("--dry-run", *words, **env).out
+    found = dict(re.findall(r"^(\S.*):\n  (.+)$", text, re.M))
+    return found, [line for line in text.splitlines() if line.startswith("left out: ")]
+
+
+def test_routes(world):
+    """Each route sets its variables, and takes those of the others away."""
+    world.ucc()
+    found, left_out = dry(
+        world, "--", "mpirun", "-n", "4", UCC_TLS="^nccl", OMPI_MCA_coll_ucc_priority="7"
+    )
+    assert not left_out
+    assert list(found) == [f"job, {route}, sizes" for route in command.ROUTES]
+    mpi, ucc = found["job, mpi, sizes"], found["job, ucc, sizes"]
+    assert mpi.startswith("mpirun -n 4 env -u OMPI_MCA_coll_ucc_priority -u UCC_TLS ")
+    assert " OMPI_MCA_coll_ucc_enable=0 XCCL_ROUTE=mpi " in mpi
+    assert " -u " not in ucc and "'UCC_TLS=^nccl,rccl'" in ucc and "XCCL_ROUTE=ucc " in ucc
+    assert "UCC_TL_NCCL_TUNE=allreduce:cuda:inf#" in found["job, ucc-ccl, sizes"]
+    assert (
+        "--vendor" in found["job, vendor, sizes"] and "--vendor" not in found["job, xccl, sizes"]
+    )
+
+
+def test_reasons(world):
+    _, left_out = dry(world, "--", "mpirun", "-n", "4")
+    program = world.bin / "ompi_info"
+    why = f"Open MPI has no coll/ucc component ({program} lists none)"
+    assert left_out == [f"left out: ucc, ucc-ccl: {why}"]
+    _, left_out = dry(
+        world, "--site", "frontier", "--", "srun", "-N2", "-n8", XCCL_CCL_LIBRARY="librccl.so.1"
+    )
+    assert "left out: ucc, ucc-ccl: not on Frontier: UCC needs UCX" in left_out[0]
+    assert "left out: vendor: librccl.so.1 was not found" in left_out[-1]
+
+
+def test_no_site():
+    facts = SimpleNamespace(site=None, ccl_file="libnccl.so.2", ccl_library="there")
+    assert "no site was recognised" in site.why_not(facts, "ucc")
+    assert site.why_not(facts, "xccl") is site.why_not(facts, "vendor") is None
+    assert "neither a GPU nor a site" in site.why_not(SimpleNamespace(ccl_file=None), "vendor")
+
+
+def test_a_library_that_was_built_in(world):
+    """Then the vendor's route is tried, though the library is on no path."""
+    assert "libnccl.so.2" in dry(world, "--", "mpirun", XCCL_CCL_LIBRARY="")[1][-1]
+    program(
+        world.prefix / "bin/xccl-info",
+        """#!/bin/sh\necho '{"installation": {"ccl_path": "nccl=/opt/x"}}'\n""",
+    )
+    assert "job, vendor, sizes" in dry(world, "--", "mpirun", XCCL_CCL_LIBRARY="")[0]
+
+
+def test_other_mpi(world):
+    """UCC goes through Open MPI: said of MPICH's mpirun, too."""
+    launcher = world.bin / "mpirun"
+    launcher.write_text(launcher.read_text().replace("orterun", "hydra"))
+    _, left_out = dry(world, "--", "mpirun", "-n", "4")
+    assert (
+        left_out[0]
+        == "left out: ucc, ucc-ccl: it goes through Open MPI, and the MPI here is MPICH"
+    )
+
+
+def test_juwels_with_srun(world):
+    """The three variants of the text, on its shapes, at its size and over sizes."""
+    world.ucc()
+    found, left_out = dry(world, "--suite", "juwels-2022", "--", "srun", "--gres=gpu:4")
+    assert not left_out and len(found) == 6 * 5 * 2
+    one = found["2x2, ucc-ccl, 1gb"]
+    assert one.startswith("srun --gres=gpu:4 --nodes=2 --ntasks=4 --ntasks-per-node=2 env ")
+    assert "--min 1000000000 --max 1000000000" in one
+    assert "--nodes=4 --ntasks=16 " in found["4x4, xccl, sizes"]
+
+
+def test_nodes_of_the_job(world):
+    found, left_out = dry(world, "--suite", "juwels-2022", "--", "srun", SLURM_JOB_NUM_NODES="2")
+    assert {name.split(",")[0] for name in found} == {"1x2", "1x4", "2x2", "2x4"}
+    assert (
+        "left out: mpi, xccl, vendor (3x4): it needs 3 nodes, and the job has 2 (--nodes says"
+        in left_out[0]
+    )
+
+
+def test_crusher(world):
+    """With and without plugin on every number of nodes, bound by Slurm on one."""
+    world.env["XCCL_SITE"] = "frontier"
+    found, left_out = dry(world, "--suite", "crusher-2023", "--", "srun", "--gpu-bind=none")
+    assert "NCCL_NET=Socket" in found["32x8, vendor-sockets, 32mib"]
+    closest = found["1x8, vendor-closest, 32mib"]
+    assert "--gpu-bind=closest" in closest and "--gpu-bind=none" not in closest
+    assert "--min 33554432 --max 33554432" in closest
+    assert "2x8, vendor-closest, 32mib" not in found
+    assert any(
+        "closest (2x8, 4x8, 8x8, 16x8, 32x8): it is for one node" in line for line in left_out
+    )
+
+
+def test_crusher_without_slurm(world):
+    found, left_out = dry(world, "--suite", "crusher-2023", "--", "mpirun")
+    assert "mpirun -n 4 env " in found["1x4, xccl, 32mib"] and "--gpu-bind" not in "".join(
+        found.values()
+    )
+    assert any("--gpu-bind=closest is an option of srun" in line for line in left_out)
+
+
+def test_splits(world):
+    found, _ = dry(world, "--suite", "splits", "--ranks-per-node", "8", "--", "mpirun")
+    groups = [
+        re.search(r"--groups (\S+)", found[name]).group(1) for name in found if ", xccl," in name
+    ]
+    assert groups == ["0/1", "0/1+2/3", "0-7", "0/4", "0/4+1/5", "0/2/4/6/1/3/5/7"]
+
+
+def test_hybrid(world):
+    found, _ = dry(world, "--suite", "hybrid", "--", "mpirun", "-n", "16")
+    assert "'XCCL_TUNE=*:0-1k:*:*:mpi#*:1k-inf:*:*:ccl'" in found["job, hybrid, sizes"]
+    assert "'XCCL_TUNE=*:*:*:*:ccl'" in found["job, pure, sizes"]
+    assert "XCCL_TUNE" not in found["job, xccl, sizes"]
+    assert "alltoall" in found["job, mpi, sizes"]
+
+
+def test_placeholders(world):
+    words = ["flux", "run", "-N{nodes}", "-n", "{ranks}"]
+    found, _ = dry(world, "--suite", "juwels-2022", "--nodes", "4", "--", *words)
+    assert found["3x4, mpi, sizes"].startswith("flux run -N3 -n 12 env ")
+
+
+def test_batch_script(world):
+    text = world.run("--sbatch", "--suite", "juwels-2022", "--", "srun").out
+    assert "#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=4\n" in text
+    assert "#SBATCH --account=YOUR_PROJECT\n" in text and "module load NCCL\n" in text
+    assert text.endswith("/bin/xccl-compare --suite juwels-2022 -- srun\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no launcher: xccl-compare -- mpirun -n 4"),
+        (["--ruotes", "mpi"], "did you mean '--routes'?"),
+        (["--routes", "nccl,xcl"], "unknown route 'nccl'"),
+        (["--routes", "xcl"], "did you mean 'xccl'?"),
+        (["--suite", "juwels"], "did you mean 'juwels-2022'?"),
+        (["--coll", "allredcue", "--", "mpirun"], "did you mean 'allreduce'?"),
+        (["--min", "1q", "--", "mpirun"], "--min: '1q' is no size"),
+        (["--min", "1m", "--max", "4", "--", "mpirun"], "--min 1048576 is larger than --max 4"),
+        (["--factor", "1", "--", "mpirun"], "--factor: invalid value '1'"),
+        (
+            ["--rounds", "0", "--", "mpirun"],
+            "--rounds: invalid value '0': expected an integer >= 1",
+        ),
+        (["--site", "fronteir", "--", "mpirun"], "did you mean 'frontier'?"),
+        (["--sim", "gpu", "--", "mpirun"], "--sim: 'gpu' is no simulation"),
+        (["--osu", "/x", "--", "mpirun"], "give --with osu"),
+        (["--against", "a.json"], "--against needs two results"),
+        (["--against", "/no/a.json", "/no/b.json"], "/no/a.json: No such file"),
+        (["--plot", "/no/a.json"], "/no/a.json: No such file"),
+        (["--published", "nobody", "--", "mpirun"], "unknown set of published figures 'nobody'"),
+        (["--suite", "splits", "--", "mpirun", "-n", "4"], "leave '-n' out of the launcher"),
+        (["--suite", "splits", "--ranks-per-node", "3", "--", "mpirun"], "even number of ranks"),
+        (["--suite", "splits", "--", "launchit"], "'launchit': unknown launcher; write {nodes}"),
+        (["--suite", "splits", "--with", "osu", "--", "mpirun"], "needs xccl-perf"),
+        (
+            ["--suite", "splits", "--routes", "ucc", "--", "mpirun"],
+            "no variant on these routes: ucc",
+        ),
+    ],
+)
+def test_refusals(world, words, message):
+    if "--" not in words and {"--routes", "--suite", "--ruotes"} & set(words):
+        words = [*words, "--", "mpirun"]
+    ended = world.run(*words, status=2)
+    assert message in ended.err and ended.err.count("xccl-compare: ") == 1
+    assert "Traceback" not in ended.err
+
+
+def test_documented_everywhere(world):
+    manual = (TOOLS / "man/xccl-compare.1").read_text().replace("\\-", "-")
+    completion = (TOOLS / "completion/xccl-compare").read_text()
+    for option in (*command.WITH_VALUE, *command.FLAGS):
+        assert option in command.USAGE, option
+        assert option in manual, option
+        assert option in completion, option
+    for name in suites.SUITES:
+        assert name in command.USAGE and name in manual and name in completion
+    assert world.script("-h").stdout == command.USAGE + "\n"
+    assert world.script("--version").stdout == "xccl-compare 0.1.0\n"
+
+
+def test_list(world):
+    text = world.run("--list").out
+    assert "routes here (JUWELS Booster):" in text
+    assert re.search(r"^  ucc +Open MPI has no coll/ucc component", text, re.M)
+    assert "crusher-2023" in text and "11 figures" in text

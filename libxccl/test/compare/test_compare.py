@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""xccl-compare from its first launch to its result: turns, resuming, failures, differences."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import jsonschema
+import pytest
+from compare_world import SCHEMA, entry, program
+from xccl_compare import against, published, site, stats, table
+
+
+def routes_of(calls):
+    return [
+        "vendor" if "--vendor" in c else re.search(r"XCCL_ROUTE=(\S+)", c).group(1) for c in calls
+    ]
+
+
+def test_result(world):
+    """All that was measured, by the schema, with where it comes from."""
+    ended = world.measure("--no-plot")
+    result = world.result()
+    jsonschema.validate(result, SCHEMA)
+    assert result["complete"] and result["base"] == "vendor" and not result["failures"]
+    one = entry(result, "xccl")
+    assert one["samples_us"] == {str(n): pytest.approx(5.00004) for n in range(1, 7)}
+    assert one["ratio"]["value"] == pytest.approx(0.5) and one["verified"]
+    assert one["bus"] == 1.5 and one["busbw_gbs"] == pytest.approx(8 * 1.5 / 5.00004 / 1e3)
+    assert result["measured_with"]["devices"] == ["Made up"] and result["commit"] == "abc123"
+    assert result["cases"] == [{"name": "job", "nodes": 1, "ranks": 4, "groups": None}]
+    assert (
+        result["environment"]["XCCL_SITE"] == "juwels-booster"
+        and "HOME" not in result["environment"]
+    )
+    assert result["commands"]["job, xccl, sizes"][0].startswith("mpirun -n 4 env ")
+    peaks = [p["gbytes_per_s"] for p in site.peaks_of(result["peaks"], result["cases"][0])]
+    assert peaks == [300]
+    assert (world.work / "xccl-compare/table.txt").read_text() in ended.out
+    assert "allreduce, 4 ranks on 1 node" in ended.out and "\r" not in ended.err
+    assert "  ucc, ucc-ccl: Open MPI has no coll/ucc component" in ended.out
+    assert re.search(
+        r"^ +8 B +100\.0 +5\.00 +10\.00 +10\.00 +0\.50 +0\.0024 +xccl$", ended.out, re.M
+    )
+
+
+def test_turns(world):
+    """Every round has every route once, and none is always first or last."""
+    world.measure("--no-plot")
+    routes = routes_of(world.launched())
+    rounds = [routes[i : i + 3] for i in range(0, 18, 3)]
+    assert all(sorted(one) == ["mpi", "vendor", "xccl"] for one in rounds)
+    assert {one[0] for one in rounds} == {one[-1] for one in rounds} == {"mpi", "vendor", "xccl"}
+
+
+def test_resumes(world):
+    """What is there stays; more rounds are added; a broken file is kept aside and measured again."""
+    world.measure("--no-plot", "--rounds", "2")
+    assert len(world.launched()) == 6
+    runs = world.work / "xccl-compare/runs"
+    before = (runs / "job.sizes.mpi.1.json").stat().st_mtime_ns
+    (runs / "job.sizes.xccl.2.json").write_text('{"schema": "xccl-pe')
+    ended = world.measure("--no-plot", "--rounds", "3")
+    assert sorted(routes_of(world.launched())) == ["mpi", "vendor", "xccl", "xccl"]
+    assert (runs / "job.sizes.mpi.1.json").stat().st_mtime_ns == before
+    assert "job.sizes.xccl.2.json: no result of xccl-perf" in ended.err
+    assert (runs / "job.sizes.xccl.2.json.broken1").read_text() == '{"schema": "xccl-pe'
+    assert len(entry(world.result(), "xccl")["samples_us"]) == 3
+
+
+def test_another_plan_is_refused(world):
+    world.measure("--no-plot", "--rounds", "1")
+    ended = world.measure("--no-plot", "--coll", "bcast", status=2)
+    assert "was asked for differently (collectives)" in ended.err and not world.launched()
+    (world.work / "xccl-compare/plan.json").write_text("{")
+    assert "plan.json: cannot be read" in world.measure("--no-plot", status=2).err
+
+
+def test_a_route_that_fails(world):
+    """The others go on; it is said which, why, and where its log is; the next call tries it again."""
+    world.fake["fail"] = "vendor"
+    ended = world.measure("--no-plot", "--rounds", "2", status=1)
+    assert routes_of(world.launched()).count("vendor") == 1
+    cause = "xccl-perf: WRONG RESULT: allreduce, 8 bytes, rank 1 (status 1)"
+    assert f"vendor, job, round 1: {cause}; log: " in ended.err
+    result = world.result()
+    jsonschema.validate(result, SCHEMA)
+    assert not result["complete"] and result["base"] == "mpi"
+    assert {e["variant"] for e in result["results"]} == {"mpi", "xccl"}
+    assert f"vendor: failed: {cause}" in ended.out
+    assert os.path.exists(world.work / result["failures"][0]["log"])
+    del world.fake["fail"]
+    world.measure("--no-plot", "--rounds", "2")
+    assert routes_of(world.launched()) == ["vendor", "vendor"] and world.result()["complete"]
+
+
+def test_a_launcher_that_fails(world):
+    ended = world.measure("--no-plot", "--rounds", "1", status=1, FAKE_REFUSE="yes")
+    assert "mpirun: no slots left (status 1)" in ended.err and "Nothing was measured." in ended.out
+    jsonschema.validate(world.result(), SCHEMA)
+    ended = world.run(
+        "--no-plot", "--output", "other", "--rounds", "1", "--", "/no/mpirun", status=1
+    )
+    assert "/no/mpirun: No such file or directory" in ended.err
+
+
+def test_a_launch_that_does_not_end(world):
+    program(world.bin / "mpirun", "#!/bin/sh\n# orterun\nsleep 60\n")
+    started = time.monotonic()
+    ended = world.measure(
+        "--no-plot", "--rounds", "1", "--routes", "mpi", "--timeout", "1", status=1
+    )
+    assert "no end after 1 s (--timeout)" in ended.err and time.monotonic() - started < 20
+
+
+def test_stopped(world):
+    """SIGTERM, as at the end of a job's time: what is there is written, and the launch ended."""
+    slow = "#!/bin/sh\n# orterun\necho $$ >>pids\n[ $(wc -l <pids) -lt 2 ] || exec sleep 60\n"
+    program(world.bin / "mpirun", slow + 'while [ "$1" != env ]; do shift; done\nexec "$@"\n')
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            world.prefix / "bin/xccl-compare",
+            "--no-plot",
+            "--max",
+            "8",
+            "--",
+            "mpirun",
+        ],
+        env={**world.env, "FAKE": json.dumps(world.fake)},
+        cwd=world.work,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    pids = world.work / "pids"
+    deadline = time.monotonic() + 30
+    while not pids.exists() or len(pids.read_text().split()) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "the same command goes on from here" in err
+    assert not os.path.exists("/proc/" + pids.read_text().split()[1])
+    assert len(world.result()["results"]) == 1 and not world.result()["complete"]
+
+
+def test_two_at_once(world):
+    import fcntl
+
+    world.measure("--no-plot", "--rounds", "1")
+    with open(world.work / "xccl-compare/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "another xccl-compare works" in world.measure("--no-plot", status=2).err
+
+
+def test_groups(world):
+    """Communicators of two: the bandwidth is that of two ranks."""
+    world.run(
+        "--no-plot",
+        "--suite",
+        "splits",
+        "--ranks-per-node",
+        "4",
+        "--max",
+        "8",
+        "--rounds",
+        "1",
+        "--",
+        "mpirun",
+    )
+    found = {e["case"]: e["bus"] for e in world.result("xccl-compare-splits")["results"]}
+    assert found["pairs"] == 1 and found["all"] == found["all-permuted"] == 1.5
+
+
+@pytest.fixture
+def two(world):
+    """Two results of twelve measurements each, with noise of a percent; in NEW one route is slower."""
+
+    def make(factor, rounds=6):
+        world.measure("--no-plot", "--rounds", str(rounds))
+        old = world.result()
+        for number, one in enumerate(old["results"]):
+            noise = [1 + 0.01 * ((number + 3 * n) % 7 - 3) / 3 for n in range(rounds)]
+            for (key, us), by in zip(list(one["samples_us"].items()), noise):
+                one["samples_us"][key] = us * by
+        new = json.loads(json.dumps(old))
+        for number, one in enumerate(new["results"]):
+            for n, key in enumerate(one["samples_us"]):
+                one["samples_us"][key] *= (factor if one["variant"] == "xccl" else 1) * (
+                    1 + 0.001 * (n - number % 5)
+                )
+        for name, value in (("old", old), ("new", new)):
+            (world.work / f"{name}.json").write_text(json.dumps(value))
+        return world
+
+    return make
+
+
+def verdict(text, route):
+    return set(re.findall(rf"^ *job +{route} .*\d +(\w[\w ]*)$", text, re.M))
+
+
+def test_slower(two):
+    ended = two(1.1).run("--against", "old.json", "new.json", status=3)
+    assert verdict(ended.out, "xccl") == {"slower"}
+    assert verdict(ended.out, "mpi") == verdict(ended.out, "NCCL") == {"noise"}
+    assert "6 measurements in both: 2 slower, 0 faster, 4 inside the noise" in ended.out
+    assert "Mann-Whitney" in ended.out and "Benjamini" in ended.out
+
+
+def test_faster_and_noise(two):
+    world = two(0.9)
+    assert verdict(world.run("--against", "old.json", "new.json").out, "xccl") == {"faster"}
+    assert "0 slower, 0 faster, 6 inside" in world.run("--against", "old.json", "old.json").out
+
+
+def test_many_measurements_want_more():
+    """What a test alone would call a difference is noise where so many tests were made."""
+    alone = stats.Difference(1.2, 1.1, 1.3, p=0.03, least_p=0.002)
+    assert against.word_for(alone, 0.03) == "slower" and against.word_for(alone, 0.2) == "noise"
+
+
+def test_too_few_rounds(two):
+    ended = two(2.0, rounds=3).run("--against", "old.json", "new.json")
+    assert verdict(ended.out, "xccl") == {"too few rounds"}
+
+
+def test_other_software_is_said(two):
+    world = two(1.0)
+    new = json.loads((world.work / "new.json").read_text())
+    new["measured_with"]["ccl"]["version"] = 22809
+    (world.work / "new.json").write_text(json.dumps(new))
+    ended = world.run("--against", "old.json", "new.json")
+    assert (
+        "# software: was " in ended.out
+        and "NCCL 2.28.3, is " in ended.out
+        and "2.28.9" in ended.out
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no JSON"),
+        ('{"schema": "xccl-compare-1", "results": []', "is it cut off?"),
+        ('{"schema": "xccl-perf-1"}', "no result of xccl-compare (schema xccl-perf-1"),
+        ("[1]", "no result of xccl-compare"),
+        ('{"schema": "xccl-compare-1"}', "'results' is missing"),
+    ],
+)
+def test_broken_results(world, text, message):
+    (world.work / "a.json").write_text(text)
+    for words in (["--against", "a.json", "a.json"], ["--plot", "a.json"]):
+        assert message in world.run(*words, status=2).err
+
+
+def test_no_matplotlib(world):
+    """Without it the tool says so; the rest is there."""
+    ended = world.script("--max", "8", "--rounds", "1", "--", "mpirun")
+    assert ended.returncode == 0
+    assert "no plots: Python has no Matplotlib" in ended.stderr and "--plot" in ended.stderr
+    assert (world.work / "xccl-compare/table.txt").exists() and world.result()["complete"]
+
+
+class TestPublished:
+    """Others' figures: each with the words that it is from, and nothing that contradicts itself."""
+
+    @pytest.fixture(params=["juwels-2022", "crusher-2023", "splits", "hybrid"])
+    def figures(self, request, world):
+        return published.load(str(world.prefix))[request.param]
+
+    def test_origin(self, figures):
+        for key in ("title", "machine", "software", "method"):
+            assert figures[key]
+        assert figures["left_out"] and all(one["reason"] for one in figures["left_out"])
+
+    def test_figures_are_in_their_words(self, figures):
+        for point in figures["points"]:
+            words = point["quote"] + " " + point.get("bandwidth_quote", "")
+            numbers = {float(n) for n in re.findall(r"\d+(?:\.\d+)?", words)}
+            for value in filter(None, (point.get("us"), point.get("busbw_gbs"))):
+                assert value in numbers or value / 1e3 in numbers, point  # in µs or in ms
+            assert point["coll"] == "allreduce" and point["ranks"] >= point["nodes"]
+
+    def test_what_contradicts_itself_is_left_out(self, world):
+        every = published.load(str(world.prefix))
+        four = [
+            p
+            for p in every["crusher-2023"]["points"]
+            if p["nodes"] == 4 and p["variant"] == "vendor"
+        ]
+        assert [p["busbw_gbs"] for p in four] == [25.8216]  # not 14.1
+        assert not any("overhead" in json.dumps(p) for p in every["hybrid"]["points"])
+
+    def test_below_the_table(self, world):
+        """Of the shapes that were measured only, with the machine of the text."""
+        every = published.load(str(world.prefix))
+        case = {"name": "2x8", "ranks": 16, "nodes": 2, "groups": None}
+        result = {"cases": [case], "results": [{"coll": "allreduce"}]}
+        lines = list(table.beside(result, every["crusher-2023"]))
+        assert lines[1:3] == [
+            'Published: D. M. Rogers, "RCCL AllReduce Performance"',
+            "on Crusher and Frontier, AMD MI250X, eight GCDs per node, Slingshot 11; "
+            "ROCm 5.2.0 with its RCCL, aws-ofi-rccl, Cray MPICH 8.1.17, rccl-tests",
+        ]
+        what = "allreduce of 32 MiB, 16 ranks on 2 nodes"
+        assert lines[3:] == [
+            f"  Rogers, without plugin: {what}: 10,947 µs, 5.88 GB/s",
+            f"  Rogers, with plugin: {what}: 1,472 µs, 42.7 GB/s",
+        ]
+        assert "23 µs" in list(table.beside(result, every["hybrid"]))[-1]
+        assert list(table.beside(result, every["splits"])) == []
+
+    def test_bandwidth_of_the_text(self):
+        """1 GB in 18.23 ms on 8 ranks are 96 GB/s on the bus, near the peak of 100 that the text names."""
+        point = {"coll": "allreduce", "bytes": 10**9, "us": 18230.13, "ranks": 8}
+        assert published.busbw(point) == pytest.approx(96.0, abs=0.05)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""OSU's micro-benchmarks as the measuring program, in the form that they print."""
+
+import json
+
+import jsonschema
+import pytest
+from compare_world import SCHEMA, entry, program
+from xccl_compare.osu import Osu, paths_of
+from xccl_compare.perf import Broken
+
+OLD = """# OSU MPI-CUDA Allreduce Latency Test v7.0
+# Size       Avg Latency(us)
+1000000000        1183590.64
+"""
+NEW = """
+# OSU MPI-CUDA Reduce_scatter Latency Test v7.4
+# Datatype: MPI_FLOAT.
+# Size       Avg Latency(us)        Validation
+8                      16.40              Pass
+16                     16.52              Pass
+"""
+# -c: with validation; osu_xccl_* is the vendor's library; the path is xccl's own word.
+PROGRAM = """#!/bin/sh
+# mpi_float
+case "$0 $*" in *osu_xccl_*" -c"* | *osu_xccl_*" -T"*) echo "Invalid Option" >&2; exit 1 ;; esac
+case $0 in *osu_xccl_*) us=20.00 name=XCCL-CUDA ;; *) us=10.00 name=MPI-CUDA ;; esac
+[ -z "$XCCL_LOG" ] || echo "xccl[0] info: allreduce of 4 B to 8 B in cuda on 4 ranks: direct (a table)" >&2
+echo "# OSU $name Allreduce Latency Test v7.4"
+case "$*" in
+*" -c"*)
+    echo "# Size   Avg Latency(us)  Validation"; echo "8   $us   $FAKE_VALIDATION"
+    [ "$FAKE_VALIDATION" = Pass ] || {
+        echo "DATA VALIDATION ERROR: osu exited with status 1 on message size 8."; exit 1; } ;;
+*) echo "# Size   Avg Latency(us)"; echo "8   $us" ;;
+esac
+"""
+
+
+def read(tmp_path, text):
+    path = tmp_path / "out.txt"
+    path.write_text(text)
+    return Osu(None, {}, "nvidia", 10).read(str(path))[0]
+
+
+def test_old_and_new_form(tmp_path):
+    (one,) = read(tmp_path, OLD)
+    assert (one["coll"], one["bytes"], one["us"]) == ("allreduce", 10**9, 1183590.64)
+    assert one["verified"] is None
+    rows = read(tmp_path, NEW)
+    assert [(r["coll"], r["bytes"], r["us"], r["verified"]) for r in rows] == [
+        ("reduce_scatter", 8, 16.40, True),
+        ("reduce_scatter", 16, 16.52, True),
+    ]
+
+
+def test_what_is_no_table(tmp_path):
+    with pytest.raises(Broken, match="no table of OSU's"):
+        read(tmp_path, "Segmentation fault\n")
+    with pytest.raises(Broken, match="WRONG RESULT: reduce_scatter of 16 bytes"):
+        read(tmp_path, NEW.replace("16.52              Pass", "16.52              Fail"))
+
+
+def test_paths():
+    lines = (
+        "xccl[0] info: bcast of 16 KiB to 32 KiB in cuda on 4 ranks: ccl (x)",
+        "xccl[0] info: bcast of 8 B in cuda on 4 ranks: mpi-staged (x)",
+    )
+    text = "\n".join(lines)
+    assert paths_of(text) == [("bcast", 16384, 32768, "ccl"), ("bcast", 8, 8, "mpi-staged")]
+
+
+def test_bus_bandwidth():
+    """OSU's size of a reduce_scatter is all that a rank sends, xccl-perf's what it receives."""
+    assert Osu.bus("reduce_scatter", 4) == 0.75 and Osu.bus("allgather", 4) == 3
+    assert Osu.bus("allreduce", 4) == 1.5 and Osu.bus("bcast", 4) == 1
+
+
+@pytest.fixture
+def osu(world):
+    for name in ("osu_allreduce", "osu_xccl_allreduce"):
+        program(world.folder / "osu/c/mpi/collective" / name, PROGRAM)
+    return lambda *words, **more: world.measure(
+        "--no-plot",
+        "--with",
+        "osu",
+        "--osu",
+        world.folder / "osu",
+        "--rounds",
+        "2",
+        *words,
+        **more,
+    )
+
+
+def test_a_comparison(world, osu):
+    """Validation has a launch of its own, and its times do not count; the vendor's is OSU's own program."""
+    osu(FAKE_VALIDATION="Pass")
+    calls = world.launched()
+    checks = [call for call in calls if call.endswith(" -c")]
+    assert len(checks) == 2 and all("XCCL_LOG=info" in call for call in checks)
+    assert all("-d cuda" in call for call in calls if "osu_" in call)
+    assert all("-T mpi_float" in call for call in calls if "/osu_allreduce" in call)
+    assert "osu_xccl_allreduce" in "".join(calls)
+    result = world.result()
+    jsonschema.validate(result, SCHEMA)
+    assert result["complete"] and result["program"] == "osu"
+    assert entry(result, "vendor")["samples_us"] == {"1": 20.0, "2": 20.0}
+    assert not entry(result, "vendor")["verified"]
+    assert result["notes"] == ["OSU's programs for the vendor's library validate nothing"]
+    assert "20.00?" in (world.work / "xccl-compare/table.txt").read_text()
+    one = entry(result, "xccl")
+    assert one["verified"] and one["path"] == "direct" and one["ratio"]["value"] == 0.5
+    assert result["measured_with"]["devices"] == ["Made up"] and result["cases"][0]["ranks"] == 4
+    osu(FAKE_VALIDATION="Pass")
+    assert not world.launched()
+
+
+def test_wrong_result(world, osu):
+    ended = osu(status=1, FAKE_VALIDATION="Fail")
+    assert (
+        ended.err.count("DATA VALIDATION ERROR: osu exited with status 1 on message size 8.") == 2
+    )
+    assert {e["variant"] for e in world.result()["results"]} == {"vendor"}
+
+
+def test_missing_program(world, osu):
+    ended = osu("--coll", "bcast", status=2)
+    assert "OSU's osu_bcast was not found" in ended.err and "--osu names the folder" in ended.err
+    (world.folder / "osu/c/mpi/collective/osu_xccl_allreduce").unlink()
+    assert (
+        "left out: vendor: OSU's osu_xccl_allreduce was not found"
+        in osu(FAKE_VALIDATION="Pass").out
+    )
+    assert json.dumps(world.result()["left_out"]).count("osu_xccl_allreduce") == 1

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pictures of xccl-compare: which there are, and what is in them."""
+
+import copy
+import json
+import re
+
+import pytest
+from xccl_compare import plot, site
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def drawn(world, plots):
+    """Draws a result, and gives the text of each SVG by its name."""
+
+    def draw(result):
+        (world.work / "r.json").write_text(json.dumps(result))
+        ended = world.script(
+            "--plot", "r.json", "--output", "plots", PYTHONPATH=plots, MPLCONFIGDIR=world.folder
+        )
+        assert ended.returncode == 0, ended.stderr
+        folder = world.work / "plots"
+        for picture in folder.glob("*.png"):
+            assert picture.read_bytes()[:8] == PNG and picture.stat().st_size > 10000
+        names = {p.stem for p in folder.glob("*.png")}
+        assert names == {p.stem for p in folder.glob("*.svg")}
+        return {p.stem: p.read_text() for p in folder.glob("*.svg")}
+
+    return draw
+
+
+def words_of(svg):
+    return set(re.findall(r"<text[^>]*>([^<]+)</text>", svg))
+
+
+def test_over_sizes(world, drawn):
+    """Time, bus bandwidth with the peak, ratio, path; the same picture from the same data."""
+    world.measure("--no-plot", "--max", "64k", "--rounds", "6")
+    result = world.result()
+    for one in result["results"]:
+        if one["variant"] == "xccl":
+            one["path"] = "direct" if one["bytes"] < 600 else "mpi-staged"
+    pictures = drawn(result)
+    assert list(pictures) == ["job-allreduce"]
+    words = words_of(pictures["job-allreduce"])
+    assert {"allreduce, 4 ranks on 1 node", "MPI", "NCCL", "MPI + xccl"} <= words
+    assert {
+        "time of a call",
+        "bus bandwidth, GB/s",
+        "time / NCCL's",
+        "path taken",
+        "size",
+    } <= words
+    assert {"direct", "staged", "8 B", "512 B", "32 KiB"} <= words
+    assert "300 GB/s: NVLink 3, 4 GPUs of a node" in words
+    assert "above 4: MPI up to 10" in words
+    assert any("NCCL 2.28.3" in text and "Made up" in text for text in words)
+    assert drawn(result) == pictures
+
+
+def test_over_ranks(world, drawn):
+    """A suite: over the number of ranks, with the published figures and the peak of each shape."""
+    world.run(
+        "--suite",
+        "juwels-2022",
+        "--max",
+        "64",
+        "--rounds",
+        "1",
+        "--no-plot",
+        "--nodes",
+        "1",
+        "--",
+        "mpirun",
+    )
+    result = world.result("xccl-compare-juwels-2022")
+    result["cases"] = [
+        {"name": f"{n}x4", "nodes": n, "ranks": 4 * n, "groups": None} for n in (1, 2, 4)
+    ]
+    entries, result["results"] = result["results"][:3], []
+    for case in result["cases"]:
+        for one in copy.deepcopy(entries):
+            result["results"].append({**one, "case": case["name"], "bytes": 10**9})
+    pictures = drawn(result)
+    assert list(pictures) == ["allreduce-1-GB"]
+    words = words_of(pictures["allreduce-1-GB"])
+    assert {"allreduce of 1 GB", "ranks", "peak of the hardware"} <= words
+    assert (
+        "published: JSC, Open MPI with UCC+NCCL" in words
+        and "published: JSC, plain Open MPI" in words
+    )
+
+
+def test_peaks_of_a_case():
+    """A line only where the site says that it bounds this shape."""
+    peaks = [
+        {"nodes": "one", "gpus": 4, "gbytes_per_s": 300},
+        {"nodes": "one", "gpus": 2, "gbytes_per_s": 100},
+        {"nodes": "many", "gpus": 4, "gbytes_per_s": 90},
+        {"nodes": "one", "gpus": None, "gbytes_per_s": 450},
+    ]
+
+    def values(nodes, ranks, groups=None):
+        case = {"nodes": nodes, "ranks": ranks, "groups": groups}
+        return [peak["gbytes_per_s"] for peak in site.peaks_of(peaks, case)]
+
+    assert values(1, 4) == [300, 450] and values(1, 2) == [100, 450] and values(3, 12) == [90]
+    assert values(3, 6) == [] and values(None, None) == [] and values(1, 4, "0/1+2/3") == []
+
+
+def test_ribbon():
+    """Neighbours with the same path are one strip; borders lie half way on the axis."""
+    rows = {size: {"path": path} for size, path in ((8, "a"), (16, "a"), (32, "b"), (64, "a"))}
+    assert plot.runs_of(rows) == [("a", 8, 16), ("b", 32, 32), ("a", 64, 64)]
+    assert plot.edges([4, 16, 64]) == [2.5, 8, 32, 102.4]
+
+
+def test_ratio_axis_is_bounded():
+    assert plot.ratio_limits([0.5, 2.0]) == (0.4, 2.5)
+    assert plot.ratio_limits([0.5, 600.0]) == (0.4, 4)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of xccl-compare: its options, and what is wrong with them."""
+
+from xccl_doctor.command import Wrong, check_choice, parse
+
+from . import words
+
+USAGE = """Usage: xccl-compare [options] -- launcher [arguments]
+       xccl-compare --against OLD.json NEW.json
+       xccl-compare --plot RESULT.json
+
+Runs the same measurement over every route that this site has, in turns, verified, and leaves a
+table, JSON and plots: xccl-compare -- mpirun -n 4
+
+  --output FOLDER        where everything goes (xccl-compare, or xccl-compare-SUITE); the same
+                         command goes on from what is there
+  --suite NAME           juwels-2022, crusher-2023, splits or hybrid: a published experiment. It sets
+                         nodes and ranks itself: xccl-compare --suite splits -- srun --gpus-per-node=8
+  --routes LIST          of mpi, ucc, ucc-ccl, xccl and vendor (the vendor's library itself); all
+  --coll LIST            collectives, as xccl-perf's (allreduce)
+  --min SIZE, --max SIZE from and to this size (8, 64m)
+  --factor F             from one size to the next (4)
+  --rounds N             launches of each route (6; below six there are no 95 % intervals)
+  --iters N              timed calls per size and launch, at most (100)
+  --with PROGRAM         xccl-perf (default) or osu
+  --osu FOLDER           where OSU's programs lie; else PATH
+  --nodes N              nodes that there are, where the job's variables do not say it
+  --ranks-per-node N     for --suite splits and crusher-2023; else the site's GPUs per node, or 8
+  --site NAME            instead of XCCL_SITE, or the site detected
+  --sim FLAVOUR:N        simulated accelerators, as xccl-run's
+  --timeout SECONDS      that one launch may take; 0: no limit (1800)
+  --published NAME       figures to draw beside; a suite has its own; none
+  --no-plot              table and JSON only
+  --dry-run              print the commands, and run nothing
+  --sbatch               print a batch script for this comparison, and run nothing
+  --list                 print routes with what they lack here, suites, and published figures
+  --against OLD NEW      say where two results differ, beyond the noise
+  --plot RESULT          draw a result again
+  -h, --help             print this
+  -V, --version          print the version
+
+Exit status: 0; 1 if a route failed or gave a wrong result; 2 for wrong use; 3 if --against finds
+NEW slower somewhere."""
+
+ROUTES = ("mpi", "ucc", "ucc-ccl", "xccl", "vendor")
+COLLS = (
+    *("allreduce", "bcast", "reduce", "reduce_scatter", "reduce_scatter_block", "allgather"),
+    *("allgatherv", "alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv"),
+)
+PROGRAMS = ("xccl-perf", "osu")
+WITH_VALUE = (
+    *("--output", "--suite", "--routes", "--coll", "--min", "--max", "--factor", "--rounds"),
+    *("--iters", "--with", "--osu", "--nodes", "--ranks-per-node", "--site", "--sim"),
+    *("--timeout", "--published", "--plot", "--against"),
+)
+FLAGS = ("--no-plot", "--dry-run", "--sbatch", "--list", "--help", "--version")
+
+
+def split_second(arguments):
+    """(--against's second file or None, the other words): it is the one option with two values."""
+    rest = list(arguments)
+    end = rest.index("--") if "--" in rest else len(rest)
+    for place, word in enumerate(rest[:end]):
+        if word != "--against" and not word.startswith("--against="):
+            continue
+        second = place + (2 if word == "--against" else 1)
+        if second >= end or (rest[second].startswith("-") and rest[second] != "-"):
+            raise Wrong("--against needs two results: xccl-compare --against OLD.json NEW.json")
+        return rest.pop(second), rest
+    return None, rest
+
+
+def whole(given, option, default, least):
+    text = given.get(option, str(default))
+    if not text.isdigit() or int(text) < least:
+        raise Wrong(f"{option}: invalid value '{text}': expected an integer >= {least}")
+    return int(text)
+
+
+def size(given, option):
+    found = words.parse_size(given[option])
+    if found is None:
+        raise Wrong(
+            f"{option}: '{given[option]}' is no size; give bytes, or a number with k, m or g"
+        )
+    return found
+
+
+def factor(given):
+    text = given.get("--factor", "4")
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 1.01 <= value <= 1e6:
+        raise Wrong(f"--factor: invalid value '{text}': expected a number >= 1.01")
+    return value
+
+
+def names(text, known, what):
+    """A list separated by commas; "all" is every one."""
+    if text == "all":
+        return list(known)
+    chosen = text.split(",")
+    for name in chosen:
+        check_choice(what, name, known)
+    return list(dict.fromkeys(chosen))
+
+
+def check_together(given, launcher, suites):
+    modes = [o for o in ("--against", "--plot", "--list") if o in given]
+    if len(modes) > 1:
+        raise Wrong(f"{modes[0]} and {modes[1]} are two different things: give one of them")
+    if "--against" in given and launcher:
+        raise Wrong("--against compares two files, and runs nothing: leave '-- ...' out")
+    if not modes and not launcher:
+        raise Wrong("no launcher: xccl-compare -- mpirun -n 4, or -- srun -N2 -n8; see --help")
+    if "--suite" in given:
+        check_choice("suite", given["--suite"], suites)
+
+
+NUMBERS = (  # option, default (None: it has none), least
+    ("--rounds", 6, 1),
+    ("--iters", 100, 1),
+    ("--timeout", 1800, 0),
+    ("--nodes", None, 1),
+    ("--ranks-per-node", None, 1),
+)
+
+
+def check_values(given):
+    """Texts become what they stand for."""
+    check_choice("program for --with", given.get("--with", "xccl-perf"), PROGRAMS)
+    if "--osu" in given and given.get("--with") != "osu":
+        raise Wrong("--osu says where OSU's programs lie: give --with osu, too")
+    for option, known, what in (("--routes", ROUTES, "route"), ("--coll", COLLS, "collective")):
+        if option in given:
+            given[option] = names(given[option], known, what)
+    for option in ("--min", "--max"):
+        if option in given:
+            given[option] = size(given, option)
+    if "--factor" in given:
+        given["--factor"] = factor(given)
+    for option, default, least in NUMBERS:
+        if option in given or default is not None:
+            given[option] = whole(given, option, default, least)
+
+
+def read(arguments, suites):
+    """(options by name, launcher). Values are checked; other defaults are a suite's business."""
+    second, rest = split_second(arguments)
+    given, launcher = parse(rest, WITH_VALUE, FLAGS)
+    if "--help" in given or "--version" in given:
+        return given, launcher
+    if second is not None:
+        given["--against"] = (given["--against"], second)
+    check_together(given, launcher, suites)
+    check_values(given)
+    if given.get("--min", 0) > given.get("--max", given.get("--min", 0)):
+        raise Wrong("--min {} is larger than --max {}".format(given["--min"], given["--max"]))
+    return given, launcher

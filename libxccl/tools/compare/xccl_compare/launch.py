@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command of one launch, for any launcher; and a batch script around a comparison."""
+
+import os
+import re
+import shlex
+
+from xccl_doctor import launchers
+from xccl_doctor.command import Wrong
+
+PLACES = re.compile(r"\{(nodes|ranks|ranks_per_node)\}")
+# How the launchers call the number of nodes and ranks, which a suite sets.
+COUNTS = re.compile(r"^(-[nN]\d*|-np|--ntasks|--nodes|--ntasks-per-node|-ppn|-c\d+x)(=.*)?$")
+SLURM_ONLY = ("--gpu-bind",)
+
+
+def is_srun(words):
+    return os.path.basename(words[0]) == "srun"
+
+
+def family(words, env):
+    """Whose mpirun it is: openmpi, mpich or None."""
+    path = launchers.find_program("", env, words[0])
+    return launchers.family_of_program(path) if path else None
+
+
+def shaped(words, case, env):
+    """The launcher with this many nodes and ranks; its own words where the case leaves them open."""
+    ranks = case.nodes * case.per_node if case.nodes else None
+    if any(PLACES.search(word) for word in words):
+        if ranks is None:
+            raise Wrong("{nodes} and {ranks} are for suites that set them; give numbers")
+        values = {"nodes": case.nodes, "ranks": ranks, "ranks_per_node": case.per_node}
+        return [PLACES.sub(lambda found: str(values[found.group(1)]), word) for word in words]
+    if ranks is None:
+        return list(words)
+    taken = next((word for word in words[1:] if COUNTS.match(word)), None)
+    if taken is not None:
+        raise Wrong(f"the suite sets nodes and ranks: leave '{taken}' out of the launcher")
+    if is_srun(words):
+        per = f"--ntasks-per-node={case.per_node}"
+        return [*words, f"--nodes={case.nodes}", f"--ntasks={ranks}", per]
+    kind = family(words, env)
+    if kind == "openmpi":
+        spread = ["--map-by", f"ppr:{case.per_node}:node"] if case.nodes > 1 else []
+        return [*words, "-n", str(ranks), *spread]
+    if kind == "mpich":
+        spread = ["-ppn", str(case.per_node)] if case.nodes > 1 else []
+        return [*words, "-n", str(ranks), *spread]
+    raise Wrong(
+        f"'{words[0]}': unknown launcher; write {{nodes}}, {{ranks}} and {{ranks_per_node}} where its "
+        f"numbers go: -- {words[0]} -n {{ranks}}"
+    )
+
+
+def why_not(words, case, variant, nodes):
+    """Why this launcher cannot start this case or variant; None if it can. nodes: of the job."""
+    slurm = next((word for word in variant.launcher if word.startswith(SLURM_ONLY)), None)
+    if slurm and not is_srun(words) and variant.one_node:
+        return f"{slurm} is an option of srun"
+    if variant.one_node and case.nodes != 1:
+        return "it is for one node"
+    if case.nodes is None or (nodes is None and is_srun(words)):
+        return None  # srun asks for its own nodes, outside of a job
+    if case.nodes > (nodes or 1):
+        known = f"the job has {nodes}" if nodes else "no job says that there are more than one"
+        return f"it needs {case.nodes} nodes, and {known} (--nodes says how many there are)"
+    return None
+
+
+def command(words, one, environment, programs, env):
+    """All words of a launch. environment: (to set, to unset); programs: xccl-run's and behind."""
+    own = [w for w in one.variant.launcher if is_srun(words) or not w.startswith(SLURM_ONLY)]
+    names = {word.split("=")[0] for word in own}
+    kept = [word for word in words if word.split("=")[0] not in names]
+    sets, unsets = environment
+    pairs = [f"{name}={value}" for name, value in sorted({**sets, **one.variant.env}.items())]
+    without = [part for name in unsets for part in ("-u", name)]
+    return [*shaped(kept, one.case, env), *own, "env", *without, *pairs, *programs]
+
+
+def text(words):
+    """As a shell takes it."""
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def batch_script(plan, facts, arguments, per_node):
+    """A batch script for Slurm that runs this comparison."""
+    nodes = max((case.nodes or 1 for case in plan.cases), default=1)
+    site = facts.site
+    lines = [
+        "#!/bin/bash",
+        "# Printed by xccl-compare --sbatch; look it through, set the account, and submit it with sbatch.",
+        f"#SBATCH --job-name={plan.suite or 'xccl-compare'}",
+        f"#SBATCH --nodes={nodes}",
+        f"#SBATCH --ntasks-per-node={per_node}",
+        "#SBATCH --time=01:00:00",
+        *(f"#SBATCH {option}" for option in (site["launch"]["sbatch"] if site else ())),
+        "set -eu",
+    ]
+    cpus = site["launch"].get("cpus_per_task") if site else None
+    if cpus:
+        lines.insert(-1, f"#SBATCH --cpus-per-task={cpus}")
+        lines.append(f"export SRUN_CPUS_PER_TASK=${{SLURM_CPUS_PER_TASK:-{cpus}}}")
+    current = [s for s in site["software"] if not s.get("historic")] if site else []
+    lines += [f"module load {module}" for module in (current[0]["modules"] if current else ())]
+    share = os.path.join(facts.prefix, "share/xccl/modulefiles")
+    if os.path.isdir(share):
+        lines += [f"module use {share}", "module load xccl"]
+    program = os.path.join(facts.prefix, "bin/xccl-compare")
+    return "\n".join([*lines, text([program, *arguments])]) + "\n"

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What xccl-compare does with its options."""
+
+import json
+import os
+import re
+import signal
+import sys
+from collections import namedtuple
+
+from xccl_doctor.command import Wrong
+
+from . import against, command, launch, measure, plot, published, site, store, suites, table
+from . import result as results
+from .osu import Osu
+from .perf import Perf
+
+OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+Tool = namedtuple("Tool", "version commit prefix libdir")
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def warn(text):
+    print(f"xccl-compare: {text}", file=sys.stderr)
+
+
+def look(given, launcher, tool):
+    """Facts of this machine, with the environment that launches get."""
+    env = dict(os.environ)
+    if "--sim" in given:
+        if not re.match(r"^[a-z]+:\d+$", given["--sim"]):
+            raise Wrong(f"--sim: '{given['--sim']}' is no simulation; as in cuda:4")
+        env["XCCL_SIM"] = given["--sim"]
+    facts = site.look(tool, env, given.get("--site"), launcher)
+    facts.environment = env
+    return facts
+
+
+def ranks_per_node(given, facts):
+    count = facts.site["hardware"]["gpu"].get("count") if facts.site else None
+    return given.get("--ranks-per-node") or (len(facts.gpus) if facts.simulated else count) or 8
+
+
+def program_of(given, tool, facts):
+    if given.get("--with") == "osu":
+        return Osu(given.get("--osu"), facts.environment, facts.vendor, given["--iters"])
+    return Perf(tool.prefix, given["--iters"])
+
+
+def probe(session):
+    """OSU's programs say nothing of the machine: xccl-perf does, in a launch of its own."""
+    plain = session.plan.cases[0]
+    one = measure.Launch(plain, suites.Series("probe", 4, 4, 2.0), suites.variant("xccl"), 1)
+    perf = Perf(session.tool.prefix, 1)
+    whole, session.program = session.program, perf
+    try:
+        if not session.take_up(one):
+            session.start(one)
+        return session.runs.pop(session.name(one))[2]
+    except measure.Failed as failed:
+        raise Wrong(
+            f"the launcher starts no xccl-perf: {failed}; log: {session.store.runs}"
+        ) from None
+    finally:
+        session.program = whole
+
+
+def print_commands(session):
+    for name, lines in results.commands(session).items():
+        say(f"{name}:")
+        for line in lines:
+            say(f"  {line}")
+    for line in table.left_out(
+        {
+            "left_out": [
+                {"case": case, "variant": variant, "reason": reason}
+                for (case, variant), reason in session.left_out.items()
+            ],
+            "cases": session.plan.cases,
+            "measured_with": {},
+        }
+    ):
+        say(f"left out:{line[1:]}")
+
+
+def write(session, arguments, tool):
+    """Everything that follows from what was measured; the result."""
+    value = results.build(session, arguments)
+    figures = published.choose(tool.prefix, value["published"])
+    text = "\n".join(table.whole(value, figures)) + "\n"
+    store.write_text(session.store.path("result.json"), json.dumps(value, indent=1) + "\n")
+    store.write_text(session.store.path("table.txt"), text)
+    say(text)
+    written = ["result.json", "table.txt"]
+    if value["results"] and "--no-plot" not in session.given:
+        written += draw(value, figures, session.store.folder)
+    say(f"in {session.store.folder}: {', '.join(written)}")
+    for failure in value["failures"]:
+        warn("{variant}, {case}, round {round}: {cause}; log: {log}".format(**failure))
+    return value
+
+
+def draw(value, figures, folder):
+    try:
+        return plot.draw(value, figures, folder)
+    except plot.NoMatplotlib as error:
+        warn(
+            f"no plots: {error}. Table and JSON are complete; draw them anywhere with xccl-compare --plot"
+        )
+        return []
+
+
+def compare(given, launcher, arguments, tool):
+    facts = look(given, launcher, tool)
+    plan = suites.make(given, ranks_per_node(given, facts))
+    published.choose(tool.prefix, plan.published)
+    if "--sbatch" in given:
+        kept = [word for word in arguments if word != "--sbatch"]
+        say(launch.batch_script(plan, facts, kept, ranks_per_node(given, facts)).rstrip("\n"))
+        return OK
+    folder = given.get("--output", "xccl-compare" + (f"-{plan.suite}" if plan.suite else ""))
+    program = program_of(given, tool, facts)
+    setting = measure.Setting(tool, given, launcher, facts)
+    session = measure.Session(plan, store.Store(folder), program, setting)
+    session.choose()
+    if not session.launches():
+        reasons = "; ".join(dict.fromkeys(session.left_out.values()))
+        raise Wrong(f"nothing can be measured here: {reasons}")
+    print_commands(session)
+    if "--dry-run" in given:
+        return OK
+    session.store.open(store.described(plan, program, launcher, given, tool))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if program.verifies_apart:
+            session.probed = probe(session)
+        session.work()
+    except KeyboardInterrupt:
+        warn("stopped; the same command goes on from here")
+        if session.runs:
+            write(session, arguments, tool)
+        return INTERRUPTED
+    return FAILED if write(session, arguments, tool)["failures"] else OK
+
+
+def compare_results(pair):
+    old, new = (results.load(path) for path in pair)
+    lines, status = against.report(old, new, against.verdicts(old, new))
+    say("\n".join(lines))
+    return status
+
+
+def draw_again(given, tool):
+    value = results.load(given["--plot"])
+    if "--published" in given:
+        value["published"] = None if given["--published"] == "none" else given["--published"]
+    folder = given.get("--output", os.path.dirname(os.path.abspath(given["--plot"])))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        written = plot.draw(value, published.choose(tool.prefix, value.get("published")), folder)
+    except plot.NoMatplotlib as error:
+        warn(str(error))
+        return FAILED
+    except OSError as error:
+        raise Wrong(f"--output: cannot write in '{folder}': {error.strerror}") from error
+    say(f"in {folder}: {', '.join(written)}")
+    return OK
+
+
+def print_list(given, launcher, tool):
+    facts = look(given, launcher, tool)
+    where = facts.site["title"] if facts.site else "no site recognised"
+    say(f"routes here ({where}):")
+    for route in command.ROUTES:
+        say(f"  {route:<13} {site.why_not(facts, route) or suites.TITLES[route]}")
+    say("suites:")
+    for name, make in suites.SUITES.items():
+        say(f"  {name:<13} {make.__doc__.rstrip('.')}")
+    say("published figures:")
+    for name, figures in published.load(tool.prefix).items():
+        say(f"  {name:<13} {figures['title']}: {len(figures['points'])} figures")
+    return OK
+
+
+def run(arguments, tool):
+    given, launcher = command.read(arguments, sorted(suites.SUITES))
+    if "--help" in given:
+        say(command.USAGE)
+        return OK
+    if "--version" in given:
+        say(f"xccl-compare {tool.version}")
+        return OK
+    if "--against" in given:
+        return compare_results(given["--against"])
+    if "--plot" in given:
+        return draw_again(given, tool)
+    if "--list" in given:
+        return print_list(given, launcher, tool)
+    return compare(given, launcher, arguments, tool)
+
+
+def main(arguments, tool):
+    try:
+        return run(arguments, tool)
+    except Wrong as wrong:
+        warn(wrong)
+        return WRONG_USE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return FAILED

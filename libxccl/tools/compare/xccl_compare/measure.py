@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The launches of a comparison, in turns."""
+
+import os
+import subprocess
+import sys
+import time
+from collections import namedtuple
+
+from xccl_doctor.main import telling_line
+from xccl_doctor.run import finish
+
+from . import launch, site, words
+from .perf import Broken
+
+OURS = ("xccl-perf: ", "xccl-run: ", "xccl-bind: ", "DATA VALIDATION ERROR: ")
+Launch = namedtuple("Launch", "case series variant round")
+Setting = namedtuple("Setting", "tool given launcher facts")
+
+
+class Failed(Exception):
+    """Why a launch left nothing that can be used."""
+
+
+def turns(plan, rounds, left_out, first):
+    """All launches: round by round, within a round case by case, and there every variant in turn.
+
+    The order of the variants turns from round to round, so that none has the same place always.
+    """
+    for number in range(first, rounds + 1):
+        for case in plan.cases:
+            for series in plan.series:
+                usable = [v for v in plan.variants if (case.name, v.name) not in left_out]
+                start = number % len(usable) if usable else 0
+                order = usable[start:] + usable[:start]
+                for variant in order[::-1] if number % 2 == 0 else order:
+                    yield Launch(case, series, variant, number)
+
+
+def cause_of(text):
+    """The line that says why it failed."""
+    lines = [line.strip() for line in text.splitlines()]
+    own = [line for line in lines if line.startswith(OURS) and "warning" not in line]
+    return own[0] if own else telling_line(text)
+
+
+class Progress:
+    """One line on the terminal, in the place of the one before; nothing elsewhere."""
+
+    def __init__(self, total):
+        self.total, self.done, self.spent = total, 0, 0.0
+        self.shown = sys.stderr.isatty()
+
+    def say(self, text):
+        if self.shown:
+            sys.stderr.write(f"\r\033[K{text}")
+            sys.stderr.flush()
+
+    def begin(self, one):
+        left = ""
+        if self.done:
+            seconds = self.spent / self.done * (self.total - self.done)
+            left = f", about {words.duration(seconds)} left"
+        place = f"{one.case.name}, {one.variant.name}, round {one.round}"
+        self.say(f"[{self.done + 1}/{self.total}] {place}{left}")
+
+    def end(self, seconds):
+        self.done += 1
+        self.spent += seconds
+
+
+class Session:
+    """One call of the tool: what it starts, reads and could not do."""
+
+    def __init__(self, plan, store, program, setting):
+        self.plan, self.store, self.program = plan, store, program
+        self.tool, self.given, self.launcher, self.facts = setting
+        self.left_out, self.failures, self.runs = {}, [], {}
+        self.env = dict(self.facts.environment)
+        self.probed = None  # what xccl-perf says of the machine, where the program says nothing
+
+    def choose(self):
+        """Finds what cannot run here, with the reason."""
+        for variant in self.plan.variants:
+            reason = site.why_not(self.facts, variant.route)
+            reason = reason or self.program.why_not(variant.route, self.plan.colls)
+            for case in self.plan.cases:
+                own = launch.why_not(self.launcher, case, variant, self.nodes())
+                if reason or own:
+                    self.left_out[case.name, variant.name] = reason or own
+
+    def nodes(self):
+        return self.given.get("--nodes", self.facts.nodes)
+
+    def name(self, one):
+        return f"{one.case.name}.{one.series.name}.{one.variant.name}.{one.round}"
+
+    def target(self, one):
+        return self.store.run(self.name(one) + self.program.suffix)
+
+    def first_round(self):
+        return 0 if self.program.verifies_apart else 1
+
+    def launches(self):
+        every = turns(self.plan, self.given["--rounds"], self.left_out, self.first_round())
+        return [o for o in every if o.round > 0 or self.program.validates(o.variant.route)]
+
+    def commands(self, one, target):
+        """The commands of a launch."""
+        run = [os.path.join(self.tool.prefix, "bin/xccl-run")]
+        for option in ("--sim", "--site"):
+            if option in self.given:
+                run += [option, self.given[option]]
+        sets, unsets = site.variables(
+            self.facts, "xccl" if one.variant.route == "vendor" else one.variant.route
+        )
+        if one.round == 0:
+            sets = dict(sets, XCCL_LOG="info")  # OSU does not say which path a call takes
+        for programs in self.program.programs(one, self.plan.colls, target):
+            environment = (sets, unsets)
+            yield launch.command(self.launcher, one, environment, [*run, *programs], self.env)
+
+    def take_up(self, one):
+        """True if this launch was done before; a broken file is set aside."""
+        target = self.target(one)
+        if not os.path.exists(target):
+            return False
+        try:
+            self.runs[self.name(one)] = (one, *self.program.read(target))
+        except Broken as broken:
+            kept = self.store.set_aside(target)
+            print(f"xccl-compare: {broken}; measured again, and kept as {kept}", file=sys.stderr)
+            return False
+        return True
+
+    def start(self, one):
+        """Run it, and read what it left. Raises Failed."""
+        log, new = self.store.run(self.name(one) + ".log"), self.target(one) + ".new"
+        limit = self.given["--timeout"] or None
+        with open(log, "wb") as output:
+            for command in self.commands(one, new):
+                self.start_one(command, output, limit, log)
+        if not self.program.suffix.endswith("json"):
+            os.replace(log, new)
+        try:
+            found = self.program.read(new)
+        except Broken as broken:
+            raise Failed(str(broken)) from None
+        os.replace(new, self.target(one))
+        self.runs[self.name(one)] = (one, *found)
+
+    def start_one(self, command, output, limit, log):
+        try:
+            process = subprocess.Popen(
+                command,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Failed(f"{command[0]}: {error.strerror}") from error
+        try:
+            status = finish(process, limit)
+        except KeyboardInterrupt:
+            finish(process, 0)
+            raise
+        if status is None:
+            raise Failed(f"no end after {limit} s (--timeout)")
+        if status != 0:
+            with open(log, encoding="utf-8", errors="replace") as f:
+                raise Failed(f"{cause_of(f.read())} (status {status})")
+
+    def note_failure(self, one, cause):
+        log = self.store.run(self.name(one) + ".log")
+        self.left_out[one.case.name, one.variant.name] = f"failed: {cause}"
+        self.failures.append(
+            {
+                "case": one.case.name,
+                "variant": one.variant.name,
+                "series": one.series.name,
+                "round": one.round,
+                "cause": cause,
+                "log": log if os.path.exists(log) else self.target(one) + ".new",
+            }
+        )
+
+    def work(self):
+        """All that is left to do; what fails is left out from there on, and the rest goes on."""
+        todo = [one for one in self.launches() if not self.take_up(one)]
+        progress = Progress(len(todo))
+        try:
+            for one in todo:
+                if (one.case.name, one.variant.name) in self.left_out:
+                    progress.total -= 1
+                    continue
+                progress.begin(one)
+                started = time.monotonic()
+                try:
+                    self.start(one)
+                except Failed as failed:
+                    self.note_failure(one, str(failed))
+                progress.end(time.monotonic() - started)
+        finally:
+            progress.say("")

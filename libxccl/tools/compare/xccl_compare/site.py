@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the site's file says: routes, peaks; and which routes there are here."""
+
+import json
+import os
+import subprocess
+from types import SimpleNamespace
+
+from xccl_doctor import collect, launchers
+from xccl_doctor.command import Wrong, check_choice
+
+NAMES = {"nccl": "NCCL", "rccl": "RCCL"}
+
+
+def look(tool, env, site, launcher):
+    """Facts of the machine, as xccl-doctor collects them."""
+    options = SimpleNamespace(
+        env=env,
+        prefix=tool.prefix,
+        libdir=tool.libdir,
+        sysroot="",
+        site=site,
+        route="xccl",
+        app=None,
+        launcher=launcher,
+    )
+    facts = collect.collect(options)
+    if site is not None:
+        check_choice("site", site, sorted(facts.sites))
+    if facts.site_name and facts.site is None and facts.sites:
+        raise Wrong(f"XCCL_SITE={facts.site_name}: this installation has no such site")
+    return facts
+
+
+def routes_of(facts):
+    """{route: its variables}, or nothing where no site is known."""
+    return facts.site["resolved"]["routes"] if facts.site else {}
+
+
+def variables(facts, route):
+    """(what the environment of this route sets, what it must not have)."""
+    routes = routes_of(facts)
+    own = dict(routes.get(route, {}).get("variables", {}), XCCL_ROUTE=route)
+    every = {name for known in routes.values() for name in known["variables"]}
+    return own, sorted(name for name in every - set(own) if name in facts.environment)
+
+
+def mpi_family(facts):
+    """The launcher's, where it is an MPI's own; else that of the library that would be loaded."""
+    if facts.mpirun is not None and facts.mpirun.family:
+        return facts.mpirun.family
+    return facts.mpi.family if facts.mpi else None
+
+
+def ompi_components(facts):
+    """(ompi_info, names of Open MPI's components for collectives), or (None, None)."""
+    beside = os.path.dirname(facts.mpirun.path) if facts.mpirun else None
+    program = beside and os.path.join(beside, "ompi_info")
+    if not program or not os.access(program, os.X_OK):
+        program = launchers.find_program("", facts.env, "ompi_info")
+    if program is None:
+        return None, None
+    try:
+        out = subprocess.check_output(
+            [program, "--parsable"], env=facts.env, stderr=subprocess.DEVNULL, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None, None
+    lines = out.decode("utf-8", "replace").splitlines()
+    return program, {line.split(":")[2] for line in lines if line.startswith("mca:coll:")}
+
+
+def why_not_ucc(facts, route):
+    family = mpi_family(facts)
+    if family is not None and family != "openmpi":
+        return f"it goes through Open MPI, and the MPI here is {launchers.NAMES[family]}"
+    program, components = ompi_components(facts)
+    if components is not None and "ucc" not in components:
+        return f"Open MPI has no coll/ucc component ({program} lists none)"
+    ccl = facts.site["ccl"]["library"]
+    wanted = f"libucc_tl_{ccl}.so"
+    if route == "ucc-ccl" and facts.ucc is not None and wanted not in facts.ucc.components:
+        return f"UCC in {facts.ucc.folder} has no {wanted}, its transport over {NAMES[ccl]}"
+    return None
+
+
+def has_built_in_path(facts):
+    """True where xccl was built with the path of the vendor's library."""
+    try:
+        command = [os.path.join(facts.prefix, "bin/xccl-info"), "--json"]
+        out = subprocess.check_output(
+            command, env=facts.env, stderr=subprocess.DEVNULL, timeout=60
+        )
+        return bool(json.loads(out.decode())["installation"]["ccl_path"])
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError):
+        return False
+
+
+def why_not_vendor(facts):
+    if facts.ccl_file is None:
+        return "neither a GPU nor a site says here whose library it would be: give --site"
+    if facts.ccl_library is None and not has_built_in_path(facts):
+        return f"{facts.ccl_file} was not found; set XCCL_CCL_LIBRARY, or load its module"
+    return None
+
+
+def why_not(facts, route):
+    """Why this route cannot be measured here; None if nothing is known against it."""
+    if route == "vendor":
+        return why_not_vendor(facts)
+    if route not in ("ucc", "ucc-ccl"):
+        return None
+    if facts.site is None:
+        return "no site was recognised, and its variables come from the site: give --site"
+    refused = routes_of(facts)[route]["refused"]
+    return f"not on {facts.site['title']}: {refused}" if refused else why_not_ucc(facts, route)
+
+
+def peaks(facts):
+    """The hardware's peaks, from the site's file: those that say for which nodes they are."""
+    links = facts.site["hardware"]["links"] if facts.site else []
+    sources = facts.site["sources"] if facts.site else {}
+    return [
+        {
+            "of": link["of"],
+            "gbytes_per_s": link["gbytes_per_s"],
+            "nodes": link["nodes"],
+            "gpus": link.get("gpus"),
+            "verified": link["verified"],
+            "source": sources[link["source"]]["title"],
+        }
+        for link in links
+        if "nodes" in link
+    ]
+
+
+def peaks_of(all_peaks, case):
+    """Those that bound a case: within a node or between nodes, with so many GPUs of a node."""
+    nodes, ranks = case.get("nodes"), case.get("ranks")
+    if not nodes or not ranks or case.get("groups"):
+        return []
+    kind = "one" if nodes == 1 else "many"
+    return [
+        peak
+        for peak in all_peaks
+        if peak["nodes"] == kind and peak["gpus"] in (None, -(-ranks // nodes))
+    ]

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The folder of a comparison: what was asked for, and every launch that is done.
+
+plan.json            what was asked for; another plan needs another folder
+runs/ID.json, .txt   what the launch left; under this name only when it is whole and verified
+runs/ID.log          what it printed
+"""
+
+import fcntl
+import json
+import os
+
+from xccl_doctor.command import Wrong
+
+SCHEMA = "xccl-compare-plan-1"
+
+
+def write_text(path, text):
+    """Whole, or not at all."""
+    part = path + ".part"
+    with open(part, "w", encoding="utf-8") as f:
+        f.write(text)
+    os.replace(part, path)
+
+
+def described(plan, program, launcher, given, tool):
+    """What has to stay the same for launches to belong together."""
+    return {
+        "schema": SCHEMA,
+        "version": tool.version,
+        "commit": tool.commit,
+        "launcher": list(launcher),
+        "suite": plan.suite,
+        "program": program.name,
+        "osu": given.get("--osu"),
+        "site": given.get("--site"),
+        "sim": given.get("--sim"),
+        "iters": given["--iters"],
+        "collectives": plan.colls,
+        "cases": [dict(case._asdict()) for case in plan.cases],
+        "variants": [dict(one._asdict()) for one in plan.variants],
+        "series": [dict(one._asdict()) for one in plan.series],
+    }
+
+
+class Store:
+    def __init__(self, folder):
+        self.folder, self.runs = folder, os.path.join(folder, "runs")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def open(self, asked):
+        """Take the folder for this plan, or raise Wrong."""
+        try:
+            os.makedirs(self.runs, exist_ok=True)
+            self.lock = open(self.path("lock"), "w", encoding="utf-8")  # noqa: SIM115
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Wrong(f"another xccl-compare works in '{self.folder}'") from None
+        except OSError as error:
+            raise Wrong(f"--output: cannot use '{self.folder}': {error.strerror}") from error
+        before = self.read_plan()
+        if before is None:
+            write_text(self.path("plan.json"), json.dumps(asked, indent=1) + "\n")
+            return
+        other = [key for key in asked if before.get(key) != json.loads(json.dumps(asked[key]))]
+        if other:
+            raise Wrong(
+                f"'{self.folder}' holds a comparison that was asked for differently "
+                f"({', '.join(other)}): name another folder with --output, or repeat its command"
+            )
+
+    def read_plan(self):
+        path = self.path("plan.json")
+        try:
+            with open(path, encoding="utf-8") as f:
+                plan = json.load(f)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise Wrong(
+                f"{path}: cannot be read ({error}); name another folder with --output"
+            ) from error
+        return plan if isinstance(plan, dict) else {}
+
+    def run(self, name):
+        return os.path.join(self.runs, name)
+
+    def set_aside(self, path):
+        """A file that is no use stays, under a name that nobody takes for a result."""
+        number = 1
+        while os.path.exists(f"{path}.broken{number}"):
+            number += 1
+        os.replace(path, f"{path}.broken{number}")
+        return f"{path}.broken{number}"
