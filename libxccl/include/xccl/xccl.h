@@ -98,10 +98,13 @@ typedef struct {
     char internal[XCCL_UNIQUE_ID_BYTES];
 } xcclUniqueId;
 
-typedef struct xcclComm *xcclComm_t;
-typedef void            *xcclStream_t;
+typedef struct xcclComm   *xcclComm_t;
+typedef struct xcclWindow *xcclWindow_t;
+typedef void              *xcclStream_t;
 #define XCCL_COMM_NULL NULL
 #define XCCL_SPLIT_NOCOLOR (-1)
+#define XCCL_WIN_DEFAULT 0
+#define XCCL_WIN_COLL_SYMMETRIC 1
 #define XCCL_CONFIG_UNDEF_INT INT_MIN
 #define XCCL_CONFIG_UNDEF_PTR NULL
 
@@ -339,6 +342,23 @@ XCCL_EXPORT xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm);
 XCCL_EXPORT xcclResult_t xcclMemAlloc(void **ptr_p, size_t size);
 /** @brief Free memory of xcclMemAlloc(). NULL is allowed. */
 XCCL_EXPORT xcclResult_t xcclMemFree(void *ptr);
+
+/**
+ * @brief Register memory of xcclMemAlloc() with the library, which then reaches that of the other
+ *        ranks without a copy of its own.
+ * @param[in]  buff      Start of the memory, or 4096 bytes times any number behind it.
+ * @param[in]  size      Bytes, a multiple of 4096; the same on all ranks.
+ * @param[out] win_p     To be given to xcclCommWindowDeregister() before the memory is freed.
+ * @param[in]  winFlags  XCCL_WIN_DEFAULT, or XCCL_WIN_COLL_SYMMETRIC: every rank uses the same
+ *                       offset in the window in every collective, for which NCCL has faster
+ * kernels.
+ * @return ::xcclUnsupported where the library has no windows (all but NCCL from 2.27).
+ * @note Collective over @p comm. In a group *win_p is written by xcclGroupEnd().
+ */
+XCCL_EXPORT xcclResult_t xcclCommWindowRegister(xcclComm_t comm, void *buff, size_t size,
+                                                xcclWindow_t *win_p, int winFlags);
+/** @brief Undo xcclCommWindowRegister(). NULL is allowed. */
+XCCL_EXPORT xcclResult_t xcclCommWindowDeregister(xcclComm_t comm, xcclWindow_t win);
 
 #ifdef __cplusplus
 }

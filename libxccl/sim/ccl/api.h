@@ -37,6 +37,9 @@ XS_API int ncclCommUserRank(const struct xs_comm *comm, int *rank);
 XS_API int ncclCommCuDevice(const struct xs_comm *comm, int *device);
 XS_API int ncclCommRegister(const struct xs_comm *comm, void *buff, size_t size, void **handle);
 XS_API int ncclCommDeregister(const struct xs_comm *comm, void *handle);
+XS_API int ncclCommWindowRegister(struct xs_comm *comm, void *buff, size_t size, void **win,
+                                  int flags);
+XS_API int ncclCommWindowDeregister(struct xs_comm *comm, void *win);
 XS_API int ncclMemAlloc(void **ptr, size_t size);
 XS_API int ncclMemFree(void *ptr);
 XS_API int ncclRedOpCreatePreMulSum(int *op, void *scalar, int datatype, int residence,

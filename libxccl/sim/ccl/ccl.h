@@ -215,6 +215,9 @@ XS_API enum xs_result xs_comm_op_destroy(struct xs_comm *comm, int op);
 XS_API bool           xs_comm_valid(const struct xs_comm *comm);
 XS_API enum xs_result xs_comm_register(struct xs_comm *comm, void *buff, size_t bytes,
                                        void **handle_p);
+/* The same, and all ranks wait for each other. */
+XS_API enum xs_result xs_comm_register_together(struct xs_comm *comm, void *buff, size_t bytes,
+                                                void **handle_p);
 XS_API enum xs_result xs_comm_deregister(struct xs_comm *comm, void *handle);
 
 void xs_comm_unuse(struct xs_comm *comm);

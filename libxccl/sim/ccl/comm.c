@@ -503,6 +503,16 @@ enum xs_result xs_comm_register(struct xs_comm *comm, void *buff, size_t bytes, 
     return XS_SUCCESS;
 }
 
+enum xs_result xs_comm_register_together(struct xs_comm *comm, void *buff, size_t bytes,
+                                         void **handle_p)
+{
+    enum xs_result res = xs_comm_register(comm, buff, bytes, handle_p);
+
+    return ((res != XS_SUCCESS) || xs_barrier(comm, &comm->region->host))
+               ? res
+               : xs_problem(XS_REMOTE_ERROR, "a rank has gone while memory was registered");
+}
+
 enum xs_result xs_comm_deregister(struct xs_comm *comm, void *handle)
 {
     (void)comm;

@@ -22,6 +22,27 @@ int ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, int datatyp
     return xs_api_alltoall(sendbuff, recvbuff, count, datatype, comm, stream);
 }
 
+/* Collective, and as strict as NCCL: whole pages, and all ranks wait for each other. */
+int ncclCommWindowRegister(struct xs_comm *comm, void *buff, size_t size, void **win, int flags)
+{
+    enum { PAGE = 4096, SYMMETRIC = 1 };
+
+    if ((comm == NULL) || (win == NULL) || ((flags & ~SYMMETRIC) != 0)) {
+        return xs_problem(XS_INVALID_ARGUMENT, "CommWindowRegister : wrong argument");
+    }
+    if ((((uintptr_t)buff % PAGE) != 0) || ((size % PAGE) != 0)) {
+        return xs_problem(XS_INVALID_ARGUMENT,
+                          "CommWindowRegister : %p and %zu are no multiples of %d", buff, size,
+                          PAGE);
+    }
+    return xs_comm_register_together(comm, buff, size, win);
+}
+
+int ncclCommWindowDeregister(struct xs_comm *comm, void *win)
+{
+    return ncclCommDeregister(comm, win);
+}
+
 static const struct xs_since since[] = {
     {"ncclGetLastError", 21304},
     {"ncclCommInitRankConfig", 21400},
@@ -32,6 +53,8 @@ static const struct xs_since since[] = {
     {"ncclCommRegister", 21903},
     {"ncclCommDeregister", 21903},
     {"ncclCommInitRankScalable", 22304},
+    {"ncclCommWindowRegister", 22703},
+    {"ncclCommWindowDeregister", 22703},
     {"ncclAlltoAll", 22803},
     {"ncclGather", 22803},
     {"ncclScatter", 22803},

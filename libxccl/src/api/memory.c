@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory and operations of the user's own. */
+/* Device memory, windows on it, and operations of the user's own. */
 #include <string.h>
 
 #include "api/comm.h"
@@ -40,6 +40,45 @@ xcclResult_t xcclMemFree(void *ptr)
     }
     xcclResult_t rc = xc_backend_get(&ops, &lib);
     return (rc == xcclSuccess) ? ops->mem_free(ptr) : rc;
+}
+
+xcclResult_t xcclCommWindowRegister(xcclComm_t comm, void *buff, size_t size, xcclWindow_t *win_p,
+                                    int winFlags)
+{
+    static const char call[] = "xcclCommWindowRegister";
+    xcclResult_t      rc = xc_comm_check(comm, call);
+
+    if (rc != xcclSuccess) {
+        return rc;
+    }
+    if ((buff == NULL) || (size == 0) || (win_p == NULL)) {
+        return xc_fail(xcclInvalidArgument, "%s: %s; pass memory of xcclMemAlloc and its size",
+                       call,
+                       (buff == NULL)    ? "buff is NULL"
+                       : (win_p == NULL) ? "win_p is NULL"
+                                         : "size is 0");
+    }
+    if ((winFlags != XCCL_WIN_DEFAULT) && (winFlags != XCCL_WIN_COLL_SYMMETRIC)) {
+        return xc_fail(xcclInvalidArgument,
+                       "%s: winFlags is %d, it must be XCCL_WIN_DEFAULT or "
+                       "XCCL_WIN_COLL_SYMMETRIC",
+                       call, winFlags);
+    }
+    if (comm->ops->window_register == NULL) {
+        return xc_fail(xcclUnsupported, "%s: %s has no windows; NCCL has from 2.27", call,
+                       comm->lib->name);
+    }
+    return comm->ops->window_register(comm->vendor, buff, size, winFlags, (void **)win_p);
+}
+
+xcclResult_t xcclCommWindowDeregister(xcclComm_t comm, xcclWindow_t win)
+{
+    xcclResult_t rc = xc_comm_check(comm, "xcclCommWindowDeregister");
+
+    if ((rc != xcclSuccess) || (win == NULL)) {
+        return rc;
+    }
+    return comm->ops->window_deregister(comm->vendor, win);
 }
 
 xcclResult_t xcclRedOpCreatePreMulSum(xcclRedOp_t *op_p, void *scalar, xcclDataType_t datatype,

@@ -98,6 +98,9 @@ struct xc_backend_ops {
     xcclResult_t (*group_end)(void);
     xcclResult_t (*mem_alloc)(void **ptr_p, size_t bytes);
     xcclResult_t (*mem_free)(void *ptr);
+    /* NULL: the library has no windows. In a group win_p is written when that ends. */
+    xcclResult_t (*window_register)(void *comm, void *buff, size_t bytes, int flags, void **win_p);
+    xcclResult_t (*window_deregister)(void *comm, void *win);
 };
 
 /*

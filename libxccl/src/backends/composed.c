@@ -7,6 +7,8 @@
  */
 #include "backends/composed.h"
 
+#include "base/params.h"
+
 struct job {
     const struct xc_backend_ops *ops;
     const struct xc_coll_args   *args;
@@ -171,6 +173,11 @@ static xcclResult_t (*const issue[XC_NUM_COLLS])(const struct job *job) = {
 bool xc_composed_can(enum xc_coll coll)
 {
     return issue[coll] != NULL;
+}
+
+bool xc_composed_forced(enum xc_coll coll)
+{
+    return xc_composed_can(coll) && (xc_params()->ccl_native == XC_CCL_NATIVE_OFF);
 }
 
 xcclResult_t xc_composed_run(const struct xc_backend_ops *ops, const struct xc_coll_args *args,

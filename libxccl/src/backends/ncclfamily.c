@@ -112,6 +112,9 @@ static bool family_supports(enum xc_coll coll, xcclDataType_t type, xcclRedOp_t 
 
 static bool family_native(enum xc_coll coll)
 {
+    if (xc_composed_forced(coll)) {
+        return false;
+    }
     switch (coll) {
     case XC_ALLTOALL:
         return in_use.fns.all_to_all != NULL;
@@ -435,6 +438,24 @@ static xcclResult_t family_mem_free(void *ptr)
     return (rc == xcclSuccess) ? device->mem_free(ptr) : rc;
 }
 
+static xcclResult_t family_window_register(void *comm, void *buff, size_t bytes, int flags,
+                                           void **win_p)
+{
+    if ((in_use.fns.window_register == NULL) || (in_use.fns.window_deregister == NULL)) {
+        return lacks("ncclCommWindowRegister", "2.27");
+    }
+    return done(in_use.fns.window_register(comm, buff, bytes, win_p, flags),
+                "ncclCommWindowRegister");
+}
+
+static xcclResult_t family_window_deregister(void *comm, void *win)
+{
+    if (in_use.fns.window_deregister == NULL) {
+        return lacks("ncclCommWindowDeregister", "2.27");
+    }
+    return done(in_use.fns.window_deregister(comm, win), "ncclCommWindowDeregister");
+}
+
 static const struct xc_backend_ops *const tables[] = {
     [XC_ROW_NCCL] = &xc_backend_nccl,
     [XC_ROW_RCCL] = &xc_backend_rccl,
@@ -492,6 +513,8 @@ static xcclResult_t load(size_t row_index, const char *path, bool exactly, struc
         .group_end = family_group_end,                                                             \
         .mem_alloc = family_mem_alloc,                                                             \
         .mem_free = family_mem_free,                                                               \
+        .window_register = family_window_register,                                                 \
+        .window_deregister = family_window_deregister,                                             \
     };
 
 FAMILY(nccl, XC_ROW_NCCL)

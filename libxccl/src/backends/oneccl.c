@@ -95,7 +95,7 @@ static bool supports(enum xc_coll coll, xcclDataType_t type, xcclRedOp_t op)
 
 static bool native(enum xc_coll coll)
 {
-    return (coll == XC_ALLTOALL) || !xc_composed_can(coll);
+    return !xc_composed_forced(coll) && ((coll == XC_ALLTOALL) || !xc_composed_can(coll));
 }
 
 static xcclResult_t get_unique_id(char *id)

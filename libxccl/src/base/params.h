@@ -26,6 +26,8 @@ enum xc_memory { XC_MEMORY_SAME, XC_MEMORY_MIXED };
 enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
 enum xc_p2p { XC_P2P_AUTO, XC_P2P_STAGED, XC_P2P_MPI };
 
+enum xc_ccl_native { XC_CCL_NATIVE_AUTO, XC_CCL_NATIVE_OFF };
+
 enum xc_ranges { XC_RANGES_AUTO, XC_RANGES_OFF };
 
 enum xc_direct { XC_DIRECT_AUTO, XC_DIRECT_ON, XC_DIRECT_OFF };
@@ -33,6 +35,7 @@ enum xc_direct { XC_DIRECT_AUTO, XC_DIRECT_ON, XC_DIRECT_OFF };
 struct xc_params {
     int         ccl;           /* enum xc_ccl */
     const char *ccl_library;   /* path or NULL */
+    int         ccl_native;    /* enum xc_ccl_native */
     int         route;         /* enum xc_route */
     const char *tune;          /* text of XCCL_TUNE or NULL */
     const char *table;         /* XCCL_TABLE or NULL */

@@ -119,6 +119,9 @@ enum {
        xc_nccl_config_t *config))                                                                  \
     X(mem_alloc, ncclMemAlloc, 21900, int, (void **ptr, size_t size))                              \
     X(mem_free, ncclMemFree, 21900, int, (void *ptr))                                              \
+    X(window_register, ncclCommWindowRegister, 22700, int,                                         \
+      (xc_nccl_comm_t comm, void *buff, size_t size, void **win, int flags))                       \
+    X(window_deregister, ncclCommWindowDeregister, 22700, int, (xc_nccl_comm_t comm, void *win))   \
     X(all_to_all, ncclAlltoAll, 22800, int,                                                        \
       (const void *send, void *recv, size_t count, int type, xc_nccl_comm_t comm, void *stream))   \
     X(gather, ncclGather, 22800, int,                                                              \

@@ -75,6 +75,38 @@ static int queries(const struct xt_rank *self)
     return xt_failed;
 }
 
+/* Registered memory is used as any other; RCCL has no windows. */
+static int windows(const struct xt_rank *self)
+{
+    enum { BYTES = 65536 };
+    xcclComm_t   comm = xt_comm(self);
+    xcclWindow_t win = NULL;
+    char        *memory = NULL;
+    void        *stream = xt_stream_new();
+    int          value = self->rank + 1, sum = 0;
+    bool         there = strcmp(flavour, "cuda") == 0;
+
+    CHECK(xcclMemAlloc((void **)&memory, BYTES) == xcclSuccess, "%s", detail());
+    xcclResult_t rc = xcclCommWindowRegister(comm, memory, BYTES, &win, XCCL_WIN_COLL_SYMMETRIC);
+    CHECK(rc == (there ? xcclSuccess : xcclUnsupported), "%d: %s", (int)rc, detail());
+    CHECK((win != NULL) == there, "a window");
+    if (there) {
+        rc = xcclCommWindowRegister(comm, memory + 8, BYTES, &win, XCCL_WIN_COLL_SYMMETRIC);
+        CHECK(rc == xcclInvalidArgument, "no whole pages: %d", (int)rc);
+    }
+    xt_put(memory, &value, sizeof(value));
+    CHECK(xcclAllReduce(memory, memory, 1, xcclInt32, xcclSum, comm, stream) == xcclSuccess, "%s",
+          detail());
+    xt_stream_sync(stream);
+    xt_stream_free(stream);
+    xt_get(&sum, memory, sizeof(sum));
+    CHECK(sum == self->nranks * (self->nranks + 1) / 2, "%d", sum);
+    CHECK(xcclCommWindowDeregister(comm, win) == xcclSuccess, "%s", detail());
+    CHECK(xcclMemFree(memory) == xcclSuccess, "%s", detail());
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
 /* Even and odd ranks apart, in reverse order; the last has no part. */
 static int split(const struct xt_rank *self)
 {
@@ -463,6 +495,7 @@ static const struct run {
     bool        own_device;       /* the body chooses it */
 } runs[] = {
     {"queries, memory, one collective", 3, queries, NULL, NULL, false},
+    {"memory registered as a window", 3, windows, NULL, NULL, false},
     {"split", 6, split, NULL, NULL, false},
     {"collectives in one group", 4, grouped, NULL, NULL, false},
     {"grouped, without the library's own", 3, grouped, "XCCL_SIM_FAIL",

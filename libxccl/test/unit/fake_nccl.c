@@ -350,6 +350,23 @@ int     ncclMemFree(void *ptr)
 }
 #endif
 
+#if FAKE_VERSION >= 22700
+API int ncclCommWindowRegister(struct comm *comm, void *buff, size_t size, void **win, int flags);
+int     ncclCommWindowRegister(struct comm *comm, void *buff, size_t size, void **win, int flags)
+{
+    (void)comm;
+    *win = buff;
+    return note("ncclCommWindowRegister", "%zu,flags=%d", size, flags);
+}
+
+API int ncclCommWindowDeregister(struct comm *comm, void *win);
+int     ncclCommWindowDeregister(struct comm *comm, void *win)
+{
+    (void)comm;
+    return note("ncclCommWindowDeregister", "%p", win);
+}
+#endif
+
 #ifdef FAKE_MSCCL
 API int mscclLoadAlgo(const char *path, int *handle, int rank);
 int     mscclLoadAlgo(const char *path, int *handle, int rank)

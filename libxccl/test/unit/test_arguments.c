@@ -151,6 +151,7 @@ static void test_init_arguments(void)
     xcclUniqueId id, zero = {{0}};
     xcclComm_t   out = (xcclComm_t)(void *)buffer;
     xcclConfig_t config = {0};
+    xcclWindow_t win = NULL;
 
     CHECK(xcclGetUniqueId(&id) == xcclSuccess, "id");
     fake_clear();
@@ -171,6 +172,10 @@ static void test_init_arguments(void)
     REFUSED(xcclGetVersion(NULL), "xcclGetVersion", "NULL");
     REFUSED(xcclGetBackend(NULL, &(int){0}), "xcclGetBackend", "name_p is NULL");
     REFUSED(xcclMemAlloc(NULL, 8), "xcclMemAlloc", "NULL");
+    REFUSED(xcclCommWindowRegister(comm, NULL, 4096, &win, 0), "WindowRegister", "buff is NULL");
+    REFUSED(xcclCommWindowRegister(comm, buffer, 0, &win, 0), "WindowRegister", "size is 0");
+    REFUSED(xcclCommWindowRegister(comm, buffer, 8, NULL, 0), "WindowRegister", "win_p is NULL");
+    REFUSED(xcclCommWindowRegister(comm, buffer, 8, &win, 2), "WindowRegister", "winFlags is 2");
 }
 
 static void test_other_arguments(void)

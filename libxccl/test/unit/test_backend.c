@@ -214,6 +214,24 @@ static void test_native(xcclComm_t comm, const char *alltoall)
     CHECK(fake_count() == 3, "%d calls", fake_count());
 }
 
+/* The library has calls of its own for these, and none is made. */
+static void test_forced(void)
+{
+    setenv("XCCL_CCL_NATIVE", "off", 1);
+    xcclComm_t comm = make_comm(3, 1);
+
+    test_built_ins(comm);
+    test_composed_alltoall(comm);
+    test_composed_v(comm);
+    fake_clear();
+    CHECK(xcclGather(s, r, 4, xcclInt32, 2, comm, stream) == xcclSuccess, "gather");
+    CHECK(xcclScatter(s, r, 4, xcclInt32, 0, comm, stream) == xcclSuccess, "scatter");
+    CHECK(fake_count() == 6, "%d calls instead of two groups of one", fake_count());
+    expect_call(1, call_at("ncclSend(%p,count=4,type=2,peer=2)", s));
+    expect_call(4, call_at("ncclRecv(%p,count=4,type=2,peer=0)", r));
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "destroy");
+}
+
 static void test_rccl_alltoallv(xcclComm_t comm)
 {
     size_t counts[] = {1, 2, 3};
@@ -273,6 +291,26 @@ static void test_mem(void)
     CHECK(fake_count() == 2, "%d calls", fake_count());
 }
 
+static void test_windows(xcclComm_t comm, bool there)
+{
+    xcclWindow_t win = NULL;
+
+    fake_clear();
+    xcclResult_t rc = xcclCommWindowRegister(comm, s, 4096, &win, XCCL_WIN_COLL_SYMMETRIC);
+    if (!there) {
+        CHECK((rc == xcclUnsupported) && (win == NULL), "%d", (int)rc);
+        CHECK_HAS(xcclGetLastError(NULL), "2.27");
+        CHECK(fake_count() == 0, "%d calls", fake_count());
+        return;
+    }
+    CHECK((rc == xcclSuccess) && ((void *)win == s), "%s", xcclGetLastError(NULL));
+    expect_call(0, "ncclCommWindowRegister(4096,flags=1)");
+    CHECK(xcclCommWindowDeregister(comm, win) == xcclSuccess, "%s", xcclGetLastError(NULL));
+    expect_call(1, call_at("ncclCommWindowDeregister(%p)", s));
+    CHECK(xcclCommWindowDeregister(comm, NULL) == xcclSuccess, "NULL");
+    CHECK(fake_count() == 2, "%d calls", fake_count());
+}
+
 /* What MSCCL++ would end the process for, or only return an error for, never gets there. */
 static void test_mscclpp(xcclComm_t comm)
 {
@@ -305,6 +343,7 @@ static int part(char which, const char *fakes)
     } parts[] = {{'o', "nccl-2.7", "libnccl.so.2"},
                  {'m', "nccl-2.23", "libnccl.so.2"},
                  {'n', "nccl-2.32", "libnccl.so.2"},
+                 {'c', "nccl-2.32", "libnccl.so.2"}, /* with XCCL_CCL_NATIVE=off */
                  {'r', "rccl", "librccl.so.1"},
                  {'p', "mscclpp", "libmscclpp_nccl.so.0"}};
 
@@ -320,6 +359,10 @@ static int part(char which, const char *fakes)
         test_mscclpp(comm);
         CHECK(xcclCommDestroy(comm) == xcclSuccess, "destroy");
         return xt_done("MSCCL++ 0.9");
+    }
+    if (which == 'c') {
+        test_forced();
+        return xt_done("NCCL 2.32, composed");
     }
     comm = make_comm(3, 1);
     test_built_ins(comm);
@@ -337,6 +380,7 @@ static int part(char which, const char *fakes)
         test_composed_v(comm);
     }
     test_allgatherv(comm);
+    test_windows(comm, which == 'n');
     if (which == 'o') {
         test_old_limits(comm);
     } else {
@@ -355,7 +399,7 @@ int main(int argc, char **argv)
     if (argc == 3) {
         return part(argv[2][0], argv[1]);
     }
-    for (const char *which = "omnrp"; *which != '\0'; which++) {
+    for (const char *which = "omncrp"; *which != '\0'; which++) {
         char arg[2] = {*which, '\0'};
         int  status = -1;
         fflush(NULL);
