@@ -73,6 +73,8 @@ MADE = {
     "calls": re.compile(r"^(\d+) calls$", re.M),
     "messages": re.compile(r"^(\d+) messages$", re.M),
 }
+# Lines that may stand long before the end: of sanitizers and of the library.
+ERROR = re.compile(r"^.*(?:runtime error:|ERROR: AddressSanitizer|xccl.*error).*$", re.M)
 # Open MPI 4.1 may say so of a rank that ended well, on a machine under load.
 GOODBYE_LOST = "exiting improperly"
 
@@ -169,6 +171,7 @@ class Job:
             self.why = "nothing was checked"
         self.goodbye_lost = self.failures == 0 < self.checks and GOODBYE_LOST in text
         self.tail = text[-TAIL:]
+        self.errors = ERROR.findall(text)[:SHOWN]
 
     def described(self):
         settings = [f"{k}={v}" for k, v in self.settings.items()]
@@ -179,6 +182,7 @@ class Job:
             "ranks": self.ranks,
             "seed": self.seed,
             "why": self.why,
+            "errors": self.errors,
             "repeat": shlex.join(["env", *settings, *self.command]),
             "tail": self.tail,
         }

@@ -144,6 +144,14 @@ static const struct row rows[] = {
      AT(rendezvous),
      240,
      1073741824},
+    {{"XCCL_WINDOWS", "refuse|separate", "refuse",
+      "What becomes of a window on device memory where MPI is not GPU-aware: refused; or the "
+      "separate memory model, with a copy in host memory that is synchronised as MPI_WIN_SEPARATE says.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(windows),
+     0,
+     0},
     {{"XCCL_DIRECT", "auto|on|off", "auto",
       "Whether kernels of xccl's own copy, pack and carry collectives on one node, where "
       "libxccl-direct-cuda.so or -hip.so is installed; auto: no collectives on ROCm, where nobody "

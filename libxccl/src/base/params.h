@@ -27,6 +27,7 @@ enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
 enum xc_p2p { XC_P2P_AUTO, XC_P2P_STAGED, XC_P2P_MPI };
 
 enum xc_ccl_native { XC_CCL_NATIVE_AUTO, XC_CCL_NATIVE_OFF };
+enum xc_windows { XC_WINDOWS_REFUSE, XC_WINDOWS_SEPARATE };
 
 enum xc_ranges { XC_RANGES_AUTO, XC_RANGES_OFF };
 
@@ -55,6 +56,7 @@ struct xc_params {
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         p2p;           /* enum xc_p2p */
     long        rendezvous;    /* bytes */
+    int         windows;       /* enum xc_windows */
     int         direct;        /* enum xc_direct */
     long        direct_linger; /* us; 0: off, -1: auto */
     long        direct_memory; /* MiB */

@@ -31,6 +31,12 @@ bool xm_kept_call(enum xm_function function, const long *args, int *code_p);
 /* Receive a message that is kept: MPI_Mrecv or MPI_Imrecv, with the status from there. */
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
                              const struct xm_rendezvous *from);
+/* MPI_Win_create on device memory, of which `t` has the arguments. */
+int xm_window_create(struct xm_transfer *t, int profiling);
+/* Are there such windows? */
+bool xm_windows_any(void);
+/* A function that synchronises a window, frees it or asks for its attributes. */
+int xm_window_call(enum xm_function function, int profiling, const long *args);
 /* Are there accesses to windows, or split calls on files, that have begun on such memory? */
 bool xm_transfers_begun(void);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/params.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
 
@@ -234,7 +235,7 @@ static int synchronise(enum xm_function function, int profiling, const long *arg
     int                 at = xm_transfer_argument(function, 'k');
     int                 rank = (at < 0) ? -1 : (int)args[at];
     long                window = args[xm_transfer_argument(function, 'w')];
-    int                 code = (int)xm_mpi_forward(function, profiling, args);
+    int                 code = xm_window_call(function, profiling, args);
     struct xm_transfer *t;
 
     while ((code == MPI_SUCCESS) && ((t = take_begun('w', window, rank)) != NULL)) {
@@ -273,6 +274,23 @@ static int end_split(enum xm_function function, int profiling, const long *args)
     }
     xm_transfer_discard(t);
     return code;
+}
+
+/* Memory that MPI is to use for longer than a call. */
+static int refuse(struct xm_transfer *t, int profiling)
+{
+    bool created = (t->function == XM_FN_MPI_Win_create) || (t->function == XM_FN_MPI_Win_create_c);
+
+    if (created && (xc_params()->windows == XC_WINDOWS_SEPARATE)) {
+        return xm_window_create(t, profiling);
+    }
+    return xm_raise(xm_transfer_comm(t), xcclUnsupported,
+                    created ? "the memory of a window is a device's, and this MPI is not "
+                              "GPU-aware; use host memory (MPI_Win_allocate), a GPU-aware MPI, or "
+                              "XCCL_WINDOWS=separate, for programs that keep to MPI_WIN_SEPARATE"
+                            : "the memory of a dynamic window, or of buffered sends, is a "
+                              "device's, and this MPI is not GPU-aware; use host memory, or a "
+                              "GPU-aware MPI");
 }
 
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
@@ -316,9 +334,7 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     }
     switch (t.form) {
     case 'R':
-        return xm_raise(xm_transfer_comm(&t), xcclUnsupported,
-                        "the memory of a window, or of buffered sends, is a device's, and this MPI "
-                        "is not GPU-aware; use host memory (MPI_Win_allocate), or a GPU-aware MPI");
+        return refuse(&t, profiling);
     case 'B':
         return blocking(&t, profiling);
     case 'O':

@@ -177,6 +177,15 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
+    case XM_FN_MPI_Win_post:
+    case XM_FN_MPI_Win_wait:
+    case XM_FN_MPI_Win_test:
+    case XM_FN_MPI_Win_lock:
+    case XM_FN_MPI_Win_lock_all:
+    case XM_FN_MPI_Win_sync:
+    case XM_FN_MPI_Win_free:
+    case XM_FN_MPI_Win_get_attr:
+        return xm_window_call(function, profiling, args);
     default:
         return request_function(function, profiling, args);
     }
@@ -215,8 +224,8 @@ static long transfer(enum xm_function function, int profiling, const long *args)
         return missing_transfer(function, profiling, args);
     }
     bool synchronises = (xm_transfer_form(function) == 'Y');
-    bool plain = !is_started(false) ||
-                 (synchronises ? !xm_transfers_begun() : xm_transfer_is_plain(function, args));
+    bool plain = !is_started(false) || (synchronises ? !(xm_transfers_begun() || xm_windows_any())
+                                                     : xm_transfer_is_plain(function, args));
 
     long res = plain ? xm_mpi_forward(function, profiling, args)
                      : xm_transfer_call(function, profiling, args);

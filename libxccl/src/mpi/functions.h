@@ -36,6 +36,14 @@
     X(MPI_Parrived, 3)                                                                             \
     X(MPI_Start, 1)                                                                                \
     X(MPI_Startall, 2)                                                                             \
+    X(MPI_Win_post, 3)                                                                             \
+    X(MPI_Win_wait, 1)                                                                             \
+    X(MPI_Win_test, 2)                                                                             \
+    X(MPI_Win_lock, 4)                                                                             \
+    X(MPI_Win_lock_all, 2)                                                                         \
+    X(MPI_Win_sync, 1)                                                                             \
+    X(MPI_Win_free, 1)                                                                             \
+    X(MPI_Win_get_attr, 4)                                                                         \
     X(MPI_Comm_free, 1)                                                                            \
     X(MPI_Comm_disconnect, 1)
 

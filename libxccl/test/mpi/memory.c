@@ -227,22 +227,28 @@ void mt_free(enum mt_where where, void *ptr)
 
 void mt_put(void *dst, enum mt_where where, const void *src, size_t bytes)
 {
+    if (bytes == 0) {
+        return; /* there may be no memory */
+    }
     if ((where == MT_HOST) || (device < 0)) {
         memcpy(dst, src, bytes);
     } else if (api.copy != NULL) {
         require(api.copy(dst, src, bytes, 1), "copying to the device");
-    } else if (bytes > 0) {
+    } else {
         require(api.copy_to((uint64_t)(uintptr_t)dst, src, bytes), "copying to the device");
     }
 }
 
 void mt_get(void *dst, const void *src, enum mt_where where, size_t bytes)
 {
+    if (bytes == 0) {
+        return;
+    }
     if ((where == MT_HOST) || (device < 0)) {
         memcpy(dst, src, bytes);
     } else if (api.copy != NULL) {
         require(api.copy(dst, src, bytes, 2), "copying from the device");
-    } else if (bytes > 0) {
+    } else {
         require(api.copy_from(dst, (uint64_t)(uintptr_t)src, bytes), "copying from the device");
     }
 }

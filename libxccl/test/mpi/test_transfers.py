@@ -6,6 +6,7 @@ import pytest
 TIMEOUT = 60
 CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "scattered"]
 WINDOWS = ["fenced", "locked", "no-op", "requests", "refused"]
+SEPARATE = ["fence", "post", "lock", "sync", "atomic", "end"]
 
 
 def command(case, folder, runtime="cuda"):
@@ -20,6 +21,44 @@ def test_transfers(mpi, case, tmp_path):
 @pytest.mark.parametrize("case", WINDOWS)
 def test_windows(mpi, case):
     mpi.run(2, f"mpi_windows cuda {case}", timeout=TIMEOUT).good()
+
+
+def separate(mpi, case, runtime="cuda", ranks=2, env=None):
+    """Windows on device memory, where the kernel may not copy between processes."""
+    none = runtime == "none"
+    settings = {} if none else {"XCCL_WINDOWS": "separate"}
+    if mpi.name == "openmpi":
+        settings.update(OMPI_MCA_osc="rdma", OMPI_MCA_btl="self,vader,tcp")
+        settings["OMPI_MCA_btl_vader_single_copy_mechanism"] = "emulated"
+    mpi.run(
+        *(ranks, f"mpi_separate {runtime} {case}"),
+        sim=None if none else f"{runtime}:4",
+        preload=not none,
+        env={**settings, **(env or {})},
+        timeout=TIMEOUT,
+    ).good()
+
+
+@pytest.mark.parametrize("case", SEPARATE)
+def test_separate_windows(mpich, case):
+    separate(mpich, case)
+
+
+def test_separate_windows_by_openmpi(openmpi):
+    separate(openmpi, "fence")
+
+
+def test_refused_windows(mpich):
+    """Beyond XCCL_STAGING, and dynamic ones."""
+    separate(mpich, "refused", env={"XCCL_STAGING": "3"})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", SEPARATE)
+def test_separate_windows_thorough(mpi, case):
+    separate(mpi, case, ranks=3 if mpi.family == "mpich" else 2)  # Open MPI takes a minute
+    separate(mpi, case, runtime="rocm")
+    separate(mpi, case, runtime="none")
 
 
 @pytest.mark.release_only

@@ -273,7 +273,7 @@ long mt_compare(const struct mt_type *type, const void *expected, const void *ac
     const char *e = expected;
     const char *a = actual;
 
-    if (memcmp(e, a, bytes) == 0) {
+    if ((bytes == 0) || (memcmp(e, a, bytes) == 0)) { /* without any there may be no memory */
         return -1;
     }
     for (size_t i = 0; i < bytes; i++) {

@@ -96,7 +96,7 @@ done
 echo "seed $seed"
 case $seed in
     102) echo "100 $what"; echo "9 checks, 2 failures"; exit 1 ;;
-    103) echo "a rank died"; exit 139 ;;
+    103) echo "x.c:1:2: runtime error: bad"; echo "a rank died"; exit 139 ;;
     104) exec sleep 60 ;;
 esac
 echo "100 $what"
@@ -150,6 +150,7 @@ def test_campaign_that_finds_something(campaign):
         103: "exit status 139",
         104: "no end after 1.0 s",
     }
+    assert found[103]["errors"] == ["x.c:1:2: runtime error: bad"]
     assert "a rank died" in found[103]["tail"] and " 103 " in found[103]["repeat"]
     assert summary["reached"] and summary["totals"]["failed_jobs"] == 3
 
