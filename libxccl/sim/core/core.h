@@ -151,8 +151,8 @@ struct xs_range {
     int             device;      /* where it was allocated */
     uint64_t        id;          /* never used again in this process */
     struct xs_ctx  *ctx;
-    unsigned char  *alias; /* where the simulation may touch it */
-    struct xs_place place; /* of base; pid 0: not shareable (registered memory) */
+    unsigned char  *alias;  /* where the simulation may touch it */
+    struct xs_place place;  /* of base; pid 0: not shareable (registered memory) */
     uint64_t        origin; /* imported: id where it was allocated */
     uint32_t        block;  /* of a device: which block of memory lies at its base */
 };
