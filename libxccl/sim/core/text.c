@@ -2,66 +2,48 @@
 /* Texts of the errors that both runtimes number alike. */
 #include "core/core.h"
 
+static const struct {
+    int         error;
+    const char *text;
+} texts[] = {
+    {XS_OK, "no error"},
+    {XS_INVALID_VALUE, "invalid argument"},
+    {XS_OUT_OF_MEMORY, "out of memory"},
+    {XS_NOT_INITIALIZED, "initialization error"},
+    {XS_NO_DEVICE, "no device was detected"},
+    {XS_INVALID_DEVICE, "invalid device ordinal"},
+    {XS_INVALID_CONTEXT, "invalid device context"},
+    {XS_MAP_FAILED, "mapping of buffer object failed"},
+    {XS_ALREADY_MAPPED, "resource already mapped"},
+    {XS_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device"},
+    {XS_OPERATING_SYSTEM, "OS call failed or operation not supported on this OS"},
+    {XS_INVALID_HANDLE, "invalid resource handle"},
+    {XS_NOT_FOUND, "named symbol not found"},
+    {XS_NOT_READY, "device not ready"},
+    {XS_PEER_ACCESS_ALREADY_ENABLED, "peer access is already enabled"},
+    {XS_PEER_ACCESS_NOT_ENABLED, "peer access has not been enabled"},
+    {XS_CONTEXT_IS_DESTROYED, "context is destroyed"},
+    {XS_HOST_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"},
+    {XS_HOST_NOT_REGISTERED, "pointer does not correspond to a registered memory region"},
+    {XS_NOT_SUPPORTED, "operation not supported"},
+    {XS_SYSTEM_NOT_READY, "system not yet initialized"},
+    {XS_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"},
+    {XS_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"},
+    {XS_CAPTURE_UNMATCHED, "the capture was not initiated in this stream"},
+    {XS_CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream"},
+    {XS_CAPTURE_IMPLICIT,
+     "operation would make the legacy stream depend on a capturing blocking stream"},
+    {XS_CAPTURED_EVENT, "operation not permitted on an event last recorded in a capturing stream"},
+    {XS_CAPTURE_WRONG_THREAD,
+     "attempt to terminate a thread-local capture sequence from another thread"},
+};
+
 const char *xs_error_text(int error)
 {
-    switch (error) {
-    case XS_OK:
-        return "no error";
-    case XS_INVALID_VALUE:
-        return "invalid argument";
-    case XS_OUT_OF_MEMORY:
-        return "out of memory";
-    case XS_NOT_INITIALIZED:
-        return "initialization error";
-    case XS_NO_DEVICE:
-        return "no device was detected";
-    case XS_INVALID_DEVICE:
-        return "invalid device ordinal";
-    case XS_INVALID_CONTEXT:
-        return "invalid device context";
-    case XS_MAP_FAILED:
-        return "mapping of buffer object failed";
-    case XS_ALREADY_MAPPED:
-        return "resource already mapped";
-    case XS_NO_BINARY_FOR_GPU:
-        return "no kernel image is available for execution on the device";
-    case XS_OPERATING_SYSTEM:
-        return "OS call failed or operation not supported on this OS";
-    case XS_INVALID_HANDLE:
-        return "invalid resource handle";
-    case XS_NOT_FOUND:
-        return "named symbol not found";
-    case XS_NOT_READY:
-        return "device not ready";
-    case XS_PEER_ACCESS_ALREADY_ENABLED:
-        return "peer access is already enabled";
-    case XS_PEER_ACCESS_NOT_ENABLED:
-        return "peer access has not been enabled";
-    case XS_CONTEXT_IS_DESTROYED:
-        return "context is destroyed";
-    case XS_HOST_ALREADY_REGISTERED:
-        return "part or all of the requested memory range is already mapped";
-    case XS_HOST_NOT_REGISTERED:
-        return "pointer does not correspond to a registered memory region";
-    case XS_NOT_SUPPORTED:
-        return "operation not supported";
-    case XS_SYSTEM_NOT_READY:
-        return "system not yet initialized";
-    case XS_CAPTURE_UNSUPPORTED:
-        return "operation not permitted when stream is capturing";
-    case XS_CAPTURE_INVALIDATED:
-        return "operation failed due to a previous error during capture";
-    case XS_CAPTURE_UNMATCHED:
-        return "the capture was not initiated in this stream";
-    case XS_CAPTURE_ISOLATION:
-        return "dependency created on uncaptured work in another stream";
-    case XS_CAPTURE_IMPLICIT:
-        return "operation would make the legacy stream depend on a capturing blocking stream";
-    case XS_CAPTURED_EVENT:
-        return "operation not permitted on an event last recorded in a capturing stream";
-    case XS_CAPTURE_WRONG_THREAD:
-        return "attempt to terminate a thread-local capture sequence from another thread";
-    default:
-        return 0;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].error == error) {
+            return texts[i].text;
+        }
     }
+    return NULL;
 }

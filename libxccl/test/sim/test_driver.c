@@ -660,78 +660,6 @@ static void alloc_waits(const struct world *world)
     }
 }
 
-static void ipc(const struct world *world)
-{
-    CUipcMemHandle handle;
-    CUdeviceptr    ptr;
-    int            value = 17;
-
-    start(world->rank);
-    if (world->rank == 0) {
-        CHECK_EQ(cuMemAlloc_v2(&ptr, 300), CUDA_SUCCESS); /* so that the next begins in a page */
-        CHECK_EQ(cuMemAlloc_v2(&ptr, 300), CUDA_SUCCESS);
-        CHECK_EQ(cuIpcGetMemHandle(&handle, ptr), CUDA_SUCCESS);
-        CHECK_EQ(cuMemcpyHtoD_v2(ptr + 296, &value, 4), CUDA_SUCCESS);
-    }
-    share_bytes(world, &handle, sizeof(handle));
-    if (world->rank == 1) {
-        CHECK_EQ(cuIpcOpenMemHandle_v2(&ptr, handle, 1), CUDA_SUCCESS);
-        CHECK_EQ(cuMemcpyDtoH_v2(&value, ptr + 296, 4), CUDA_SUCCESS);
-        CHECK_EQ(value, 17);
-        value = 18;
-        CHECK_EQ(cuMemcpyHtoD_v2(ptr, &value, 4), CUDA_SUCCESS);
-        CHECK_EQ(cuMemcpyHtoD_v2(ptr + 297, &value, 4), CUDA_ERROR_INVALID_VALUE);
-        CHECK_EQ(cuIpcCloseMemHandle(ptr), CUDA_SUCCESS);
-        CHECK_EQ(cuMemcpyHtoD_v2(ptr, &value, 4), CUDA_ERROR_INVALID_VALUE);
-    }
-    meet(world);
-    if (world->rank == 0) {
-        CHECK_EQ(cuMemcpyDtoH_v2(&value, ptr, 4), CUDA_SUCCESS);
-        CHECK_EQ(value, 18);
-        CHECK_EQ(cuIpcOpenMemHandle_v2(&ptr, handle, 1), CUDA_ERROR_INVALID_CONTEXT);
-    }
-}
-
-/* What was freed stays mapped until it is closed, and keeps new memory at its place away. */
-static void ipc_again(const struct world *world)
-{
-    CUipcMemHandle handle;
-    CUdeviceptr    ptr[2], opened[2];
-
-    start(world->rank);
-    if (world->rank == 0) {
-        CHECK_EQ(cuMemAlloc_v2(&ptr[0], 4096), CUDA_SUCCESS);
-        CHECK_EQ(cuMemAlloc_v2(&ptr[1], 4096), CUDA_SUCCESS);
-    }
-    for (int i = 0; i < 2; i++) {
-        if (world->rank == 0) {
-            CHECK_EQ(cuIpcGetMemHandle(&handle, ptr[i]), CUDA_SUCCESS);
-        }
-        share_bytes(world, &handle, sizeof(handle));
-        if (world->rank == 1) {
-            CHECK_EQ(cuIpcOpenMemHandle_v2(&opened[i], handle, 1), CUDA_SUCCESS);
-        }
-    }
-    meet(world);
-    if (world->rank == 0) {
-        CHECK_EQ(cuMemFree_v2(ptr[0]), CUDA_SUCCESS);
-        CHECK_EQ(cuMemFree_v2(ptr[1]), CUDA_SUCCESS);
-        CHECK_EQ(cuMemAlloc_v2(&ptr[0], 4096), CUDA_SUCCESS);
-        CHECK_EQ(cuIpcGetMemHandle(&handle, ptr[0]), CUDA_SUCCESS);
-    }
-    share_bytes(world, &handle, sizeof(handle));
-    if (world->rank == 1) {
-        CUdeviceptr again;
-        CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, 1), CUDA_ERROR_ALREADY_MAPPED);
-        CHECK_EQ(cuIpcCloseMemHandle(opened[0]), CUDA_SUCCESS);
-        /* The other one lay in the same block. */
-        CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, 1), CUDA_ERROR_ALREADY_MAPPED);
-        CHECK_EQ(cuIpcCloseMemHandle(opened[1]), CUDA_SUCCESS);
-        CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, 1), CUDA_SUCCESS);
-    }
-    meet(world);
-}
-
 static void lookups(const struct world *world)
 {
     const char *text;
@@ -804,8 +732,6 @@ int main(int argc, char **argv)
         {"early", early, 1, "cuda:1", NULL, "XCCL_SIM_EARLY=1", -1},
         {"alloc_waits", alloc_waits, 1, "cuda:1", NULL, "XCCL_SIM_ALLOC=wait", -1},
         {"bad_choice", bad_variable, 1, "cuda:1", NULL, "XCCL_SIM_ALLOC=yes", -1},
-        {"ipc", ipc, 2, "cuda:2", NULL, NULL, -1},
-        {"ipc, again", ipc_again, 2, "cuda:2", NULL, NULL, -1},
         {"lookups", lookups, 1, "cuda:1", NULL, NULL, -1},
         {"module_of_a_real_device", module_of_a_real_device, 1, "cuda:1", NULL, NULL, -1},
         {"alloc_fault", alloc_fault, 2, "cuda:2", "alloc@1=2", NULL, -1},
