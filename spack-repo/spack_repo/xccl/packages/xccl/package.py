@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="77258e6e20db8b138907a28c3a1b0d3ba11df2f792248e04ec6c686259143468")
+    version("0.1.0", sha256="b186622e75a439f175570e3779478626dce029426ee030b213b275b6a126eefa")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
