@@ -356,6 +356,26 @@ FAULTS = [
         ),
         "aws-ofi-nccl",
     ),
+    # NCCL 2.28 on two H200s, with a plugin that exports ncclNetPlugin_v2 alone.
+    *planted(
+        "plugin-abi",
+        "frontier",
+        log(INFO + "External network plugin /opt/lib/libnccl-net-old.so is unsupported\n" + SOCKETS),
+        log(LIBFABRIC + INFO + "NET/OFI Selected provider is cxi (found 4 nics)\n"),
+        "aws-ofi-nccl",
+    ),
+    # There as well: the system's libfabric is older than the one that the plugin was built with.
+    *planted(
+        "plugin-failed",
+        "frontier",
+        log(
+            INFO + "NET/Plugin: libnccl-net-ofi.so: /lib/libfabric.so.1: version `FABRIC_1.9' not "
+            "found (required by /opt/lib/libnccl-net-ofi.so)\n"
+            + INFO + "NET/Plugin: Could not find: ofi\n" + SOCKETS
+        ),
+        log(LIBFABRIC + INFO + "NET/OFI Selected provider is cxi (found 4 nics)\n"),
+        "/lib/libfabric.so.1 is too old for the plugin",
+    ),
     *planted(
         "plugin-failed",
         "frontier",

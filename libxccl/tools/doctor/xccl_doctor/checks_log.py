@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Findings and statements from the log of a job. Every check: (facts, log) to findings."""
 
+import os
+
 from . import logs
 from .checks_env import UCC_LISTS, ccl_name, hides, memory, ucc_setting
 from .checks_files import OLDEST_DRIVER, site_ranks
@@ -78,6 +80,11 @@ def check_plugin(facts, log):
         needed = line.split(":")[0].strip()
         if not needed.endswith("-net.so") and ".so" in needed and "ccl-net" not in needed:
             remedy = f"put the folder of {needed} on LD_LIBRARY_PATH"
+            if "version " in line:
+                remedy = (
+                    f"{needed} is too old for the plugin: put the folder of the "
+                    f"{os.path.basename(needed)} that it was built with first on LD_LIBRARY_PATH"
+                )
             yield finding("plugin-failed", ccl=name, line=line, remedy=remedy)
     if log.ofi_failed and not log.provider:
         cxi = "cxi" if facts.nics["cxi"] else "your network's provider"
