@@ -188,7 +188,7 @@ def test_refusals(world, words, message):
 
 def test_documented_everywhere(world):
     manual = (TOOLS / "man/xccl-compare.1").read_text().replace("\\-", "-")
-    completion = (TOOLS / "completion/xccl-compare").read_text()
+    completion = (TOOLS / "completion/bash/xccl-compare").read_text()
     for option in (*command.WITH_VALUE, *command.FLAGS):
         assert option in command.USAGE, option
         assert option in manual, option
