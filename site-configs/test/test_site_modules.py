@@ -260,7 +260,7 @@ def test_libraries_below_lib64(lmod, tmp_path):
 def test_the_tools_complete_in_bash(lmod, tmp_path):
     tree = install(tmp_path / "tree")
     folder = tree / "share/bash-completion/completions"
-    shutil.copytree(TOP / "libxccl/tools/completion", folder)
+    shutil.copytree(TOP / "libxccl/tools/completion/bash", folder)
     show = "!complete -p xccl-run; declare -F _xccl_run"
     _, done = lmod("load xccl", show, "purge", f"{show} || echo gone", tree=tree, fail=True)
     lines = [line for line in done.stdout.splitlines() if not line.startswith("status")]
