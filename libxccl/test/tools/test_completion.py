@@ -40,7 +40,8 @@ def test_rendered():
 
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_the_table_has_the_options_of_help(stage, tool):
-    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", stage.tool(tool, "--help").good().out))
+    text = re.sub(r" -- .*", "", stage.tool(tool, "--help").good().out)  # a launcher's own options
+    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
     assert set(TOOLS[tool]["options"]) == shown
 
 
