@@ -6,6 +6,7 @@ With --check nothing is written; exit status 1 if a file is not what it is made 
 """
 
 import argparse
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -13,10 +14,10 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "docs/tools"))
 
-import api  # noqa: E402 # beside this file
-import manpage  # noqa: E402
-import matrix  # noqa: E402
-import plot  # noqa: E402
+
+def made(module, function, *arguments):
+    """By a module beside this file, which one part may need and the others do without."""
+    return lambda: getattr(importlib.import_module(module), function)(*arguments)
 
 
 def between(text, name, body):
@@ -41,20 +42,24 @@ def citation():
 
 
 RENDERED = {
-    "docs/benchmarks/allreduce-h200-x4.svg": plot.allreduce_svg,
-    "docs/reference/xccl-h.md": lambda: api.page(
-        "xccl.h and xccl_mpi.h", ["xccl.h", "xccl_mpi.h"]
+    "docs/benchmarks/allreduce-h200-x4.svg": made("plot", "allreduce_svg"),
+    "docs/reference/xccl-h.md": made(
+        "api", "page", "xccl.h and xccl_mpi.h", ["xccl.h", "xccl_mpi.h"]
     ),
-    "docs/reference/mpix-h.md": lambda: api.page("mpix.h", ["mpix.h"]),
-    "docs/develop/matrix.md": matrix.page,
-    "libxccl/tools/man/xccl.3": lambda: manpage.page(
-        "xccl", "one C API over the vendors' collective libraries", ["xccl.h", "xccl_mpi.h"]
+    "docs/reference/mpix-h.md": made("api", "page", "mpix.h", ["mpix.h"]),
+    "docs/develop/matrix.md": made("matrix", "page"),
+    "libxccl/tools/man/xccl.3": made(
+        "manpage",
+        "page",
+        "xccl",
+        "one C API over the vendors' collective libraries",
+        ["xccl.h", "xccl_mpi.h"],
     ),
-    "libxccl/tools/man/xccl-mpix.3": lambda: manpage.page(
-        "xccl-mpix", "MPI calls on streams of CUDA and HIP", ["mpix.h"]
+    "libxccl/tools/man/xccl-mpix.3": made(
+        "manpage", "page", "xccl-mpix", "MPI calls on streams of CUDA and HIP", ["mpix.h"]
     ),
     "CITATION.cff": citation,
-    "README.md": lambda: marked("README.md", "numbers", plot.numbers()),
+    "README.md": lambda: marked("README.md", "numbers", made("plot", "numbers")()),
 }
 
 

@@ -203,7 +203,7 @@ def test_the_source_url_is_one_file(released):
         ("easyconfigs/x/xccl/*-gompi-2025b.eb", "version = '", "version = '1"),
         ("easyconfigs/x/xccl/*-gompi-2024a.eb", "checksums = ['", "checksums = ['f"),
         ("modulefiles/xccl/*.lua", 'whatis("Version: ', 'whatis("Version: 1'),
-        ("docs/install/plain.md", "xccl-", "xccl-1"),
+        ("docs/install/plain.md", "dist/xccl-", "dist/xccl-1"),
     ],
 )
 def test_a_difference_is_noticed(released, path, old, new):
