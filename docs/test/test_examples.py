@@ -57,8 +57,13 @@ def compiled(build, mpi, folder, compiler, source, *flags, runtime="cuda"):
     command = [wrapper, EXAMPLES / source, "-o", program, f"-L{search}", *flags]
     command += [f"-Wl,-rpath-link,{search}:{build.stage / 'lib/xccl/sim'}"]
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=120, check=False
-    )
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=folder,
+    )  # Fortran's module files land in the folder, too
     assert done.returncode == 0, done.stderr
     return program
 
