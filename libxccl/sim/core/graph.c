@@ -2,7 +2,8 @@
 /*
  * Capture and graphs. A stream that captures puts its work into a list instead of its queue; a
  * launch of the graph puts a copy of each piece into the queue of a stream, in the order of the
- * capture. Branches are not simulated: one stream captures by itself.
+ * capture. Branches are not simulated: one stream captures by itself. Kernels added by hand follow
+ * each other too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct node {
     xs_work_fn  *run;
     xs_copy_fn  *copy;
     void        *arg; /* never run itself */
+    size_t       index;
 };
 
 struct xs_graph {
@@ -31,6 +33,7 @@ struct xs_graph {
 struct xs_exec {
     uint32_t          magic;
     struct xs_graph  *graph;
+    void            **set;  /* of nodes that were set anew, their args; or NULL */
     struct xs_stream *last; /* two launches do not overlap */
 };
 
@@ -75,6 +78,12 @@ void *xs_copy_flat(const void *arg)
     return copy;
 }
 
+static void graph_begin(struct xs_graph *graph)
+{
+    *graph = (struct xs_graph){.magic = GRAPH_MAGIC, .users = 1};
+    graph->end = &graph->nodes;
+}
+
 enum xs_error xs_capture_begin(struct xs_stream *stream, int mode)
 {
     struct xs_capture *c = calloc(1, sizeof(*c));
@@ -88,8 +97,7 @@ enum xs_error xs_capture_begin(struct xs_stream *stream, int mode)
     if ((mode < XS_MODE_GLOBAL) || (mode > XS_MODE_RELAXED)) {
         goto free_both;
     }
-    *graph = (struct xs_graph){.magic = GRAPH_MAGIC, .users = 1};
-    graph->end = &graph->nodes;
+    graph_begin(graph);
     *c = (struct xs_capture){
         .graph = graph, .stream = stream, .mode = (enum xs_mode)mode, .thread = pthread_self()};
     res = xs_stream_set_capture(stream, c);
@@ -195,32 +203,70 @@ enum xs_error xs_capture_refuse(struct xs_stream *stream, enum xs_error error)
     return error;
 }
 
-enum xs_error xs_capture_add(struct xs_capture *c, xs_work_fn *run, xs_copy_fn *copy, void *arg)
+static enum xs_error add(struct xs_graph *graph, xs_work_fn *run, xs_copy_fn *copy, void *arg,
+                         struct node **node_p)
 {
     struct node *node = malloc(sizeof(*node));
 
-    if (c->invalid) {
-        free(node);
-        return XS_CAPTURE_INVALIDATED;
-    }
-    if (copy == NULL) {
-        free(node);
-        c->invalid = true;
-        return XS_CAPTURE_UNSUPPORTED;
-    }
     if (node == NULL) {
         return XS_OUT_OF_MEMORY;
     }
-    *node = (struct node){NULL, run, copy, arg};
-    *c->graph->end = node;
-    c->graph->end = &node->next;
-    c->graph->count++;
+    *node = (struct node){NULL, run, copy, arg, graph->count++};
+    *graph->end = node;
+    graph->end = &node->next;
+    *node_p = node;
     return XS_OK;
+}
+
+enum xs_error xs_capture_add(struct xs_capture *c, xs_work_fn *run, xs_copy_fn *copy, void *arg)
+{
+    struct node *node;
+
+    if (c->invalid) {
+        return XS_CAPTURE_INVALIDATED;
+    }
+    if (copy == NULL) {
+        c->invalid = true;
+        return XS_CAPTURE_UNSUPPORTED;
+    }
+    return add(c->graph, run, copy, arg, &node);
+}
+
+static bool is_graph(const struct xs_graph *graph)
+{
+    return (graph != NULL) && (graph->magic == GRAPH_MAGIC);
+}
+
+enum xs_error xs_graph_create(struct xs_graph **graph_p)
+{
+    struct xs_graph *graph = malloc(sizeof(*graph));
+
+    if (graph == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    graph_begin(graph);
+    *graph_p = graph;
+    return XS_OK;
+}
+
+enum xs_error xs_graph_add(struct xs_graph *graph, xs_work_fn *run, xs_copy_fn *copy, void *arg,
+                           void **node_p)
+{
+    struct node  *node;
+    enum xs_error res = is_graph(graph) ? XS_OK : XS_INVALID_VALUE;
+
+    if (res == XS_OK) {
+        res = add(graph, run, copy, arg, &node);
+    }
+    if (res == XS_OK) {
+        *node_p = node;
+    }
+    return res;
 }
 
 enum xs_error xs_graph_count(const struct xs_graph *graph, size_t *count_p)
 {
-    if ((graph == NULL) || (graph->magic != GRAPH_MAGIC)) {
+    if (!is_graph(graph)) {
         return XS_INVALID_VALUE;
     }
     *count_p = graph->count;
@@ -229,7 +275,7 @@ enum xs_error xs_graph_count(const struct xs_graph *graph, size_t *count_p)
 
 enum xs_error xs_graph_destroy(struct xs_graph *graph)
 {
-    if ((graph == NULL) || (graph->magic != GRAPH_MAGIC)) {
+    if (!is_graph(graph)) {
         return XS_INVALID_VALUE;
     }
     graph_unuse(graph);
@@ -238,15 +284,33 @@ enum xs_error xs_graph_destroy(struct xs_graph *graph)
 
 enum xs_error xs_graph_instantiate(struct xs_graph *graph, struct xs_exec **exec_p)
 {
-    struct xs_exec *exec = calloc(1, sizeof(*exec));
-
-    if ((graph == NULL) || (graph->magic != GRAPH_MAGIC) || (exec == NULL)) {
-        free(exec);
+    if (!is_graph(graph)) {
         return XS_INVALID_VALUE;
     }
+    struct xs_exec *exec = calloc(1, sizeof(*exec));
+    if (exec == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
     __atomic_add_fetch(&graph->users, 1, __ATOMIC_RELAXED);
-    *exec = (struct xs_exec){EXEC_MAGIC, graph, NULL};
+    *exec = (struct xs_exec){EXEC_MAGIC, graph, NULL, NULL};
     *exec_p = exec;
+    return XS_OK;
+}
+
+enum xs_error xs_exec_set(struct xs_exec *exec, const void *node, void *arg)
+{
+    if ((exec == NULL) || (exec->magic != EXEC_MAGIC) || (node == NULL)) {
+        return XS_INVALID_VALUE;
+    }
+    if (exec->set == NULL) {
+        exec->set = calloc(exec->graph->count, sizeof(*exec->set));
+    }
+    if (exec->set == NULL) {
+        return XS_OUT_OF_MEMORY;
+    }
+    size_t index = ((const struct node *)node)->index;
+    free(exec->set[index]);
+    exec->set[index] = arg;
     return XS_OK;
 }
 
@@ -266,7 +330,8 @@ enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
     exec->last = stream;
     for (struct node *node = exec->graph->nodes; (node != NULL) && (res == XS_OK);
          node = node->next) {
-        void *arg = node->copy(node->arg);
+        const void *made = (exec->set != NULL) ? exec->set[node->index] : NULL;
+        void       *arg = node->copy((made != NULL) ? made : node->arg);
         res = (arg == NULL) ? XS_OUT_OF_MEMORY : xs_stream_enqueue(stream, node->run, NULL, arg);
     }
     return res;
@@ -277,6 +342,10 @@ enum xs_error xs_exec_destroy(struct xs_exec *exec)
     if ((exec == NULL) || (exec->magic != EXEC_MAGIC)) {
         return XS_INVALID_VALUE;
     }
+    for (size_t i = 0; (exec->set != NULL) && (i < exec->graph->count); i++) {
+        free(exec->set[i]);
+    }
+    free(exec->set);
     graph_unuse(exec->graph);
     exec->magic = 0;
     free(exec);

@@ -21,6 +21,21 @@ XS_API enum xs_error xs_capture_guard(void);
 /* Of calls that a stream which captures cannot take: error, and the capture is spoilt. */
 XS_API enum xs_error xs_capture_refuse(struct xs_stream *stream, enum xs_error error);
 
+XS_API enum xs_error xs_graph_create(struct xs_graph **graph_p);
+/* The graph owns arg, which is only ever copied; *node_p stands for it. */
+enum xs_error xs_graph_add(struct xs_graph *graph, xs_work_fn *run, xs_copy_fn *copy, void *arg,
+                           void **node_p);
+/* What a node of its graph is to be in launches of this executable, which owns arg. */
+enum xs_error xs_exec_set(struct xs_exec *exec, const void *node, void *arg);
+/* kernel.c: the same with kernels. */
+XS_API enum xs_error xs_graph_add_kernel(struct xs_graph *graph, void **node_p,
+                                         const struct xs_ctx *ctx, const struct xs_kernel *kernel,
+                                         const unsigned grid[2], unsigned threads,
+                                         const void *arguments);
+XS_API enum xs_error xs_exec_set_kernel(struct xs_exec *exec, const void *node,
+                                        const struct xs_ctx *ctx, const struct xs_kernel *kernel,
+                                        const unsigned grid[2], unsigned threads,
+                                        const void *arguments);
 XS_API enum xs_error xs_graph_count(const struct xs_graph *graph, size_t *count_p);
 XS_API enum xs_error xs_graph_destroy(struct xs_graph *graph);
 XS_API enum xs_error xs_graph_instantiate(struct xs_graph *graph, struct xs_exec **exec_p);

@@ -160,25 +160,68 @@ static enum xs_error enqueue(struct xs_stream *stream, struct launch *l)
     return res;
 }
 
-enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
-                        const unsigned grid[2], unsigned threads, const void *arguments)
+static enum xs_error make(const struct xs_ctx *ctx, const struct xs_kernel *kernel,
+                          const unsigned grid[2], unsigned threads, const void *arguments,
+                          struct launch **launch_p)
 {
-    struct launch *l;
-
     if ((grid[0] == 0) || (grid[1] == 0) || (grid[1] > 65535) || (threads == 0) ||
         (threads > 1024)) {
         return XS_INVALID_VALUE;
     }
-    l = malloc(sizeof(*l) + kernel->bytes);
+    struct launch *l = malloc(sizeof(*l) + kernel->bytes);
     if (l == NULL) {
         return XS_OUT_OF_MEMORY;
     }
     l->kernel = kernel;
-    l->ctx = xs_stream_ctx(stream);
+    l->ctx = ctx;
     l->grid[0] = grid[0];
     l->grid[1] = grid[1];
     memcpy(l->arguments, arguments, kernel->bytes);
-    enum xs_error res = enqueue(stream, l);
+    *launch_p = l;
+    return XS_OK;
+}
+
+enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
+                        const unsigned grid[2], unsigned threads, const void *arguments)
+{
+    struct launch *l = NULL;
+    enum xs_error  res = make(xs_stream_ctx(stream), kernel, grid, threads, arguments, &l);
+
+    if (res == XS_OK) {
+        res = enqueue(stream, l);
+    }
+    if (res != XS_OK) {
+        free(l);
+    }
+    return res;
+}
+
+enum xs_error xs_graph_add_kernel(struct xs_graph *graph, void **node_p, const struct xs_ctx *ctx,
+                                  const struct xs_kernel *kernel, const unsigned grid[2],
+                                  unsigned threads, const void *arguments)
+{
+    struct launch *l = NULL;
+    enum xs_error  res = make(ctx, kernel, grid, threads, arguments, &l);
+
+    if (res == XS_OK) {
+        res = xs_graph_add(graph, run, copy_launch, l, node_p);
+    }
+    if (res != XS_OK) {
+        free(l);
+    }
+    return res;
+}
+
+enum xs_error xs_exec_set_kernel(struct xs_exec *exec, const void *node, const struct xs_ctx *ctx,
+                                 const struct xs_kernel *kernel, const unsigned grid[2],
+                                 unsigned threads, const void *arguments)
+{
+    struct launch *l = NULL;
+    enum xs_error  res = make(ctx, kernel, grid, threads, arguments, &l);
+
+    if (res == XS_OK) {
+        res = xs_exec_set(exec, node, l);
+    }
     if (res != XS_OK) {
         free(l);
     }

@@ -42,6 +42,16 @@ typedef struct {
     size_t      Height;
 } CUDA_MEMCPY2D;
 
+/* CUDA_KERNEL_NODE_PARAMS_v2. */
+typedef struct {
+    void    *func;
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void   **kernelParams;
+    void   **extra;
+    void    *kern;
+    void    *ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
 /* Every function's first line: the driver must have been initialised. */
 #define CU_NEED_INIT                                                                               \
     do {                                                                                           \
@@ -183,6 +193,13 @@ XS_API int cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to);
 XS_API int cuStreamBeginCapture_v2(CUstream stream, int mode);
 XS_API int cuStreamEndCapture(CUstream stream, CUgraph *graph);
 XS_API int cuThreadExchangeStreamCaptureMode(int *mode);
+XS_API int cuGraphCreate(CUgraph *graph, unsigned flags);
+/* dependencies: kernels follow each other in the order of these calls anyway. */
+XS_API int cuGraphAddKernelNode_v2(void **node, CUgraph graph, void *const *dependencies,
+                                   size_t count, const CUDA_KERNEL_NODE_PARAMS *params);
+XS_API int cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, void *node,
+                                             const CUDA_KERNEL_NODE_PARAMS *params);
+XS_API int cuGraphUpload(CUgraphExec exec, CUstream stream);
 XS_API int cuGraphGetNodes(CUgraph graph, void **nodes, size_t *count);
 XS_API int cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 XS_API int cuGraphLaunch(CUgraphExec exec, CUstream stream);

@@ -30,6 +30,49 @@ int cuThreadExchangeStreamCaptureMode(int *mode)
     return (int)xs_capture_exchange(mode);
 }
 
+int cuGraphCreate(CUgraph *graph, unsigned flags)
+{
+    CU_NEED_INIT;
+    return ((graph == NULL) || (flags != 0)) ? XS_INVALID_VALUE : (int)xs_graph_create(graph);
+}
+
+static bool is_simple(const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    return (p != NULL) && (p->func != NULL) && (p->kernelParams != NULL) && (p->extra == NULL) &&
+           (p->gridDimZ == 1) && (p->blockDimY == 1) && (p->blockDimZ == 1);
+}
+
+int cuGraphAddKernelNode_v2(void **node, CUgraph graph, void *const *dependencies, size_t count,
+                            const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    CU_NEED_CTX(ctx);
+    if ((node == NULL) || !is_simple(params) || ((dependencies == NULL) && (count > 0))) {
+        return XS_INVALID_VALUE;
+    }
+    const unsigned grid[2] = {params->gridDimX, params->gridDimY};
+    return (int)xs_graph_add_kernel(graph, node, ctx, params->func, grid, params->blockDimX,
+                                    params->kernelParams[0]);
+}
+
+int cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, void *node,
+                                      const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    CU_NEED_CTX(ctx);
+    if (!is_simple(params)) {
+        return XS_INVALID_VALUE;
+    }
+    const unsigned grid[2] = {params->gridDimX, params->gridDimY};
+    return (int)xs_exec_set_kernel(exec, node, ctx, params->func, grid, params->blockDimX,
+                                   params->kernelParams[0]);
+}
+
+int cuGraphUpload(CUgraphExec exec, CUstream handle)
+{
+    struct xs_stream *stream;
+
+    return (exec == NULL) ? XS_INVALID_VALUE : find(handle, &stream);
+}
+
 int cuGraphGetNodes(CUgraph graph, void **nodes, size_t *count)
 {
     /* How many there are is all that is known of them. */

@@ -157,15 +157,16 @@ static xcclResult_t launch_once(struct xm_kernels *k)
            .ranks = alone, .what = XK_NO_REDUCTION, .finished = k->finished, .done = k->shared->done};
     struct xk_mapped mapped = {.ranks = alone, .finished = k->finished, .done = k->shared->done};
 
-    xcclResult_t res = k->dev->launch(k->copy, one, THREADS, &copy, k->streams[0]);
+    const struct xm_kernel_queue queue = {.stream = k->streams[0]};
+    xcclResult_t                 res = k->dev->launch(k->copy, one, THREADS, &copy, k->streams[0]);
     if (res == xcclSuccess) {
         res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_kernel_exchange(k, &exchange, 1, THREADS, k->streams[0]);
+        res = xm_kernel_exchange(k, &exchange, 1, THREADS, &queue, false);
     }
     if (res == xcclSuccess) {
-        res = xm_kernel_mapped(k, &mapped, 1, k->streams[0]);
+        res = xm_kernel_mapped(k, &mapped, 1, &queue, false);
     }
     if (res == xcclSuccess) {
         res = launch_enqueued_once(k, &alone);
@@ -355,20 +356,64 @@ xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy)
     return res;
 }
 
-xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
-                                unsigned blocks, unsigned threads, xcclStream_t stream)
+/* ---- the direct path ---- */
+
+static void repeat(struct xm_kernels *k, void *function, const void *arguments, xcclStream_t stream,
+                   void **repeat_p)
+{
+    *repeat_p = NULL;
+    if ((k->dev->repeat_create != NULL) &&
+        (k->dev->repeat_create(repeat_p, function, arguments, stream) != xcclSuccess)) {
+        xc_info("kernels are launched one by one: %s", xc_last_detail());
+        *repeat_p = NULL;
+    }
+}
+
+xcclResult_t xm_kernel_queue_create(struct xm_kernels *k, struct xm_kernel_queue *q)
+{
+    static const struct xk_exchange exchange;
+    static const struct xk_mapped   mapped;
+    xcclResult_t                    res = k->dev->stream_create_urgent(&q->stream);
+
+    if (res == xcclSuccess) {
+        repeat(k, k->exchange, &exchange, q->stream, &q->exchange);
+        repeat(k, k->mapped, &mapped, q->stream, &q->mapped);
+    }
+    return res;
+}
+
+void xm_kernel_queue_destroy(struct xm_kernels *k, struct xm_kernel_queue *q)
+{
+    if (q->exchange != NULL) {
+        k->dev->repeat_destroy(q->exchange);
+    }
+    if (q->mapped != NULL) {
+        k->dev->repeat_destroy(q->mapped);
+    }
+    k->dev->stream_destroy(q->stream);
+}
+
+/* To set what is launched again may wait until it is over, and that may wait for other ranks. */
+static xcclResult_t launch(struct xm_kernels *k, void *function, void *repeat, unsigned blocks,
+                           unsigned threads, const void *what, xcclStream_t stream)
 {
     const unsigned grid[2] = {blocks, 1};
 
-    return k->dev->launch(k->exchange, grid, threads, what, stream);
+    return (repeat != NULL) ? k->dev->repeat_launch(repeat, grid, threads, what)
+                            : k->dev->launch(function, grid, threads, what, stream);
+}
+
+xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
+                                unsigned blocks, unsigned threads, const struct xm_kernel_queue *q,
+                                bool alone)
+{
+    return launch(k, k->exchange, alone ? q->exchange : NULL, blocks, threads, what, q->stream);
 }
 
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
-                              xcclStream_t stream)
+                              const struct xm_kernel_queue *q, bool alone)
 {
-    const unsigned grid[2] = {blocks, 1};
-
-    return k->dev->launch(k->mapped, grid, THREADS, what, stream);
+    return launch(k, k->mapped, alone ? q->mapped : NULL, blocks, THREADS, what, q->stream);
 }
 
 xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,

@@ -33,11 +33,20 @@ xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy);
 /* Could they not be loaded? Then xm_kernels_of() stays NULL. */
 bool xm_kernels_failed(const struct xc_device_ops *dev, int device);
 
-/* Enqueue it; with the device entered. */
+/* A stream for kernels of the direct path, and what launches them faster; NULL: nothing does. */
+struct xm_kernel_queue {
+    xcclStream_t stream;
+    void        *exchange, *mapped;
+};
+xcclResult_t xm_kernel_queue_create(struct xm_kernels *k, struct xm_kernel_queue *q);
+void         xm_kernel_queue_destroy(struct xm_kernels *k, struct xm_kernel_queue *q);
+
+/* Enqueue it; with the device entered. alone: all that was enqueued there before is over. */
 xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
-                                unsigned blocks, unsigned threads, xcclStream_t stream);
+                                unsigned blocks, unsigned threads, const struct xm_kernel_queue *q,
+                                bool alone);
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
-                              xcclStream_t stream);
+                              const struct xm_kernel_queue *q, bool alone);
 xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,
                                 unsigned blocks, unsigned threads, xcclStream_t stream);
 /* Let a stream wait until a word of pinned host memory is at least a value. */

@@ -46,12 +46,19 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
     l->idle_ns = idle_time(dev);
     l->adapts = (xc_params()->direct_linger < 0);
     pthread_mutex_init(&l->lock, NULL);
-    return dev->stream_create_urgent(&l->stream);
+    static const struct xk_linger any;
+    xcclResult_t                  res = dev->stream_create_urgent(&l->stream);
+
+    if ((res == xcclSuccess) && (dev->repeat_create != NULL) &&
+        (dev->repeat_create(&l->repeat, function, &any, l->stream) != xcclSuccess)) {
+        l->repeat = NULL;
+    }
+    return res;
 }
 
-/* values: the first command, or NULL. */
+/* values: the first command, or NULL. gone: so is the last one. */
 static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, unsigned blocks,
-                           const uint32_t *values)
+                           const uint32_t *values, bool gone)
 {
     const unsigned   grid[2] = {blocks, 1};
     struct xk_linger what = {.command = &l->post->command,
@@ -70,12 +77,14 @@ static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, unsigned bl
         memcpy(what.values, values, sizeof(what.values));
         l->number++;
     }
-    return l->dev->launch(l->function, grid, THREADS, &what, l->stream);
+    return (gone && (l->repeat != NULL))
+               ? l->dev->repeat_launch(l->repeat, grid, THREADS, &what)
+               : l->dev->launch(l->function, grid, THREADS, &what, l->stream);
 }
 
 xcclResult_t xm_linger_once(struct xm_lingering *l)
 {
-    xcclResult_t res = launch(l, 0, 1, NULL);
+    xcclResult_t res = launch(l, 0, 1, NULL, false);
 
     return (res == xcclSuccess) ? l->dev->stream_sync(l->stream) : res;
 }
@@ -233,7 +242,7 @@ bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const v
     if (l->launched && (answer(&a->alive) == l->epoch)) {
         copied = ask(l, way, to, from, bytes);
     } else if (!l->launched && close && (l->idle_ns > 0) && worth_trying(l)) {
-        l->launched = (launch(l, l->idle_ns, l->few, NULL) == xcclSuccess);
+        l->launched = (launch(l, l->idle_ns, l->few, NULL, true) == xcclSuccess);
     }
     pthread_mutex_unlock(&l->lock);
     return copied;
@@ -285,10 +294,10 @@ bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])
     } else if (l->launched) {
         tell_to_leave(l);
         l->launched = told =
-            (launch(l, l->idle_ns, wide ? l->many : l->few, values) == xcclSuccess);
+            (launch(l, l->idle_ns, wide ? l->many : l->few, values, false) == xcclSuccess);
     } else if (close && worth_trying(l)) {
         l->launched = told =
-            (launch(l, l->idle_ns, wide ? l->many : l->few, values) == xcclSuccess);
+            (launch(l, l->idle_ns, wide ? l->many : l->few, values, true) == xcclSuccess);
     }
     l->busy = l->busy || told;
     pthread_mutex_unlock(&l->lock);

@@ -29,7 +29,7 @@ struct xm_post {
 
 struct xm_lingering {
     const struct xc_device_ops *dev;
-    void                       *function;
+    void                       *function, *repeat; /* NULL: it is launched by the function */
     struct xm_post             *post;
     struct xk_relay            *relay;
     unsigned                    few, many; /* blocks */

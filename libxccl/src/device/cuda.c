@@ -631,4 +631,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .module_load = cuda_module_load,
     .module_function = cuda_module_function,
     .launch = cuda_launch,
+    .repeat_create = xc_cuda_repeat_create,
+    .repeat_launch = xc_cuda_repeat_launch,
+    .repeat_destroy = xc_cuda_repeat_destroy,
 };

@@ -100,6 +100,16 @@ struct xc_device_ops {
     /* grid: blocks along x and y. arguments: the one structure that the kernel takes. */
     xcclResult_t (*launch)(void *function, const unsigned grid[2], unsigned threads,
                            const void *arguments, xcclStream_t stream);
+    /*
+     * A kernel to be launched again and again on a stream, each time when the last is over: faster
+     * than by launch(), but to make it may take a while. arguments: any. NULL: there is no such
+     * way.
+     */
+    xcclResult_t (*repeat_create)(void **repeat_p, void *function, const void *arguments,
+                                  xcclStream_t stream);
+    xcclResult_t (*repeat_launch)(void *repeat, const unsigned grid[2], unsigned threads,
+                                  const void *arguments);
+    void (*repeat_destroy)(void *repeat);
 };
 
 /* The runtime active in this process, or NULL. CUDA is asked before HIP, HIP before Synapse. */

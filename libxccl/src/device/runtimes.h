@@ -17,6 +17,13 @@ bool xc_hpu_loaded(void);
 /* Has the program initialised CUDA (as far as the last look found)? A load, no call. */
 bool xc_cuda_initialised(void);
 
+/* cuda_repeat.c */
+xcclResult_t xc_cuda_repeat_create(void **repeat_p, void *function, const void *arguments,
+                                   xcclStream_t stream);
+xcclResult_t xc_cuda_repeat_launch(void *repeat, const unsigned grid[2], unsigned threads,
+                                   const void *arguments);
+void         xc_cuda_repeat_destroy(void *repeat);
+
 /* Open and initialise on purpose; fail where there is no device. */
 xcclResult_t xc_cuda_start(void);
 xcclResult_t xc_hip_start(void);

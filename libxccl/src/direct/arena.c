@@ -13,7 +13,7 @@
 #include "comms/wait.h"
 #include "comms/worker.h"
 
-enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_STREAMS = 16 };
+enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_QUEUES = 16 };
 /* The first unit holds the counters of the kernels' blocks. */
 _Static_assert(XM_ARENA_WORDS * sizeof(uint32_t) <= UNIT, "counters fit");
 
@@ -38,16 +38,16 @@ struct xm_arena {
     uint64_t                    key;
     struct xm_arena_words      *words; /* pinned */
 
-    pthread_mutex_t lock; /* of the following */
-    size_t          used;
-    bool           *taken; /* of each unit */
-    uint32_t       *last;  /* number of the last operation in each unit */
-    bool            words_taken[XM_ARENA_WORDS];
-    xcclStream_t    streams[MAX_IDLE_STREAMS];
-    int             num_streams;
-    struct opened   opened[XM_ARENA_OPENED];
-    int             num_opened;
-    bool            opening, refused;
+    pthread_mutex_t        lock; /* of the following */
+    size_t                 used;
+    bool                  *taken; /* of each unit */
+    uint32_t              *last;  /* number of the last operation in each unit */
+    bool                   words_taken[XM_ARENA_WORDS];
+    struct xm_kernel_queue queues[MAX_IDLE_QUEUES];
+    int                    num_queues;
+    struct opened          opened[XM_ARENA_OPENED];
+    int                    num_opened;
+    bool                   opening, refused;
 };
 
 struct open_job {
@@ -80,17 +80,17 @@ static xcclResult_t wait_for_kernels(struct xm_arena *a)
 
 static xcclResult_t clear(struct xm_arena *a)
 {
-    xcclStream_t stream;
-    xcclResult_t res = a->dev->stream_create_urgent(&stream);
+    struct xm_kernel_queue q;
+    xcclResult_t           res = xm_kernel_queue_create(a->kernels, &q);
 
     if (res != xcclSuccess) {
         return res;
     }
-    res = a->dev->set_async(a->base, 0, a->bytes, stream);
+    res = a->dev->set_async(a->base, 0, a->bytes, q.stream);
     if (res == xcclSuccess) {
-        res = a->dev->stream_sync(stream);
+        res = a->dev->stream_sync(q.stream);
     }
-    a->streams[a->num_streams++] = stream;
+    a->queues[a->num_queues++] = q;
     return res;
 }
 
@@ -248,20 +248,20 @@ struct clear_job {
 
 static void clear_and_give(struct xm_job *job)
 {
-    struct clear_job *j = (struct clear_job *)job;
-    struct xm_arena  *a = j->arena;
-    xcclStream_t      stream;
-    void             *saved;
-    xcclResult_t      res = a->dev->enter(a->device, &saved);
+    struct clear_job      *j = (struct clear_job *)job;
+    struct xm_arena       *a = j->arena;
+    struct xm_kernel_queue q;
+    void                  *saved;
+    xcclResult_t           res = a->dev->enter(a->device, &saved);
 
     if (res == xcclSuccess) {
-        res = xm_arena_take_stream(a, &stream);
+        res = xm_arena_take_queue(a, &q);
         if (res == xcclSuccess) {
-            res = a->dev->set_async(a->base + j->offset, 0, j->bytes, stream);
+            res = a->dev->set_async(a->base + j->offset, 0, j->bytes, q.stream);
             if (res == xcclSuccess) {
-                res = a->dev->stream_sync(stream);
+                res = a->dev->stream_sync(q.stream);
             }
-            xm_arena_give_stream(a, stream);
+            xm_arena_give_queue(a, &q);
         }
         a->dev->leave(saved);
     }
@@ -335,36 +335,31 @@ uint32_t *xm_arena_finished(struct xm_arena *a, int at)
     return (uint32_t *)(void *)a->base + at;
 }
 
-/* ---- streams ---- */
+/* ---- queues ---- */
 
-xcclResult_t xm_arena_take_stream(struct xm_arena *a, xcclStream_t *stream_p)
+xcclResult_t xm_arena_take_queue(struct xm_arena *a, struct xm_kernel_queue *q)
 {
-    xcclStream_t stream = NULL;
-
     pthread_mutex_lock(&a->lock);
-    if (a->num_streams > 0) {
-        stream = a->streams[--a->num_streams];
+    bool found = (a->num_queues > 0);
+    if (found) {
+        *q = a->queues[--a->num_queues];
     }
     pthread_mutex_unlock(&a->lock);
-    if (stream == NULL) {
-        return a->dev->stream_create_urgent(stream_p);
-    }
-    *stream_p = stream;
-    return xcclSuccess;
+    return found ? xcclSuccess : xm_kernel_queue_create(a->kernels, q);
 }
 
-void xm_arena_give_stream(struct xm_arena *a, xcclStream_t stream)
+void xm_arena_give_queue(struct xm_arena *a, struct xm_kernel_queue *q)
 {
     void *saved;
 
     pthread_mutex_lock(&a->lock);
-    bool keep = (a->num_streams < MAX_IDLE_STREAMS);
+    bool keep = (a->num_queues < MAX_IDLE_QUEUES);
     if (keep) {
-        a->streams[a->num_streams++] = stream;
+        a->queues[a->num_queues++] = *q;
     }
     pthread_mutex_unlock(&a->lock);
     if (!keep && (a->dev->enter(a->device, &saved) == xcclSuccess)) {
-        a->dev->stream_destroy(stream);
+        xm_kernel_queue_destroy(a->kernels, q);
         a->dev->leave(saved);
     }
 }

@@ -56,9 +56,9 @@ void                   xm_arena_give_words(struct xm_arena *a, int at);
 struct xm_arena_words *xm_arena_words(struct xm_arena *a, int at);
 uint32_t              *xm_arena_finished(struct xm_arena *a, int at);
 
-/* A stream, with the device entered; and back. */
-xcclResult_t xm_arena_take_stream(struct xm_arena *a, xcclStream_t *stream_p);
-void         xm_arena_give_stream(struct xm_arena *a, xcclStream_t stream);
+/* A queue, with the device entered; and back. */
+xcclResult_t xm_arena_take_queue(struct xm_arena *a, struct xm_kernel_queue *q);
+void         xm_arena_give_queue(struct xm_arena *a, struct xm_kernel_queue *q);
 
 /* Where another process's arena is mapped; NULL: it is not. */
 char *xm_arena_opened(struct xm_arena *a, uint64_t key);

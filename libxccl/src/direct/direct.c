@@ -215,8 +215,8 @@ static void give_back(struct xm_direct *d, uint32_t size)
     if (!d->broken) {
         xm_arena_give(d->arena, d->offset, xk_workspace_bytes(size), d->number);
         xm_arena_give_words(d->arena, d->at);
-        if (d->stream != NULL) {
-            xm_arena_give_stream(d->arena, d->stream);
+        if (d->queue.stream != NULL) {
+            xm_arena_give_queue(d->arena, &d->queue);
         }
     }
     free(d);
@@ -242,13 +242,13 @@ static void settle(struct xm_comm *xm, const struct says *all)
     d->words->done = first - 1;
 }
 
-static xcclResult_t take_stream(struct xm_direct *d)
+static xcclResult_t take_queue(struct xm_direct *d)
 {
     void        *saved;
     xcclResult_t res = d->dev->enter(d->device, &saved);
 
     if (res == xcclSuccess) {
-        res = xm_arena_take_stream(d->arena, &d->stream);
+        res = xm_arena_take_queue(d->arena, &d->queue);
         d->dev->leave(saved);
     }
     return res;
@@ -269,7 +269,7 @@ static enum xm_joining judge(struct xm_comm *xm, const void *words)
     }
     if (res == XM_JOINED) {
         settle(xm, all);
-        if (take_stream(xm->direct) != xcclSuccess) {
+        if (take_queue(xm->direct) != xcclSuccess) {
             xc_warn("no stream for the direct path: %s", xc_last_detail());
         }
         return res;

@@ -20,7 +20,7 @@ struct xm_direct {
     int                         at;     /* of its words */
     struct xm_arena_words      *words;
     uint32_t                   *finished;
-    xcclStream_t                stream;
+    struct xm_kernel_queue      queue;      /* its stream is NULL: it has none */
     uint32_t                    serial;     /* of no other communicator of this process */
     uint32_t                    number;     /* of the last operation */
     uint32_t                    last;       /* and of the last one that there can be */

@@ -107,7 +107,7 @@ static xcclResult_t start(struct xm_op *op)
 
     op->direct = xm_direct_hold(op->comm);
     op->home = op->direct->device;
-    op->stream = op->direct->stream;
+    op->stream = op->direct->queue.stream;
     xcclResult_t res = op->dev->enter(op->home, &saved);
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
@@ -151,6 +151,9 @@ static xcclResult_t query(struct xm_op *op)
     if (op->event != NULL) {
         return op->dev->event_query(op->event);
     }
+    if (op->by_copies) {
+        return xm_direct_query_copies(op);
+    }
     if (op->told) {
         return query_told(op);
     }
@@ -171,7 +174,7 @@ static xcclResult_t query(struct xm_op *op)
 
 static xcclResult_t copy_back(struct xm_op *op)
 {
-    if (op->told) {
+    if (op->told || op->by_copies) {
         xm_direct_set_done(op->direct, op->number_there);
     }
     return op->in_trouble ? xcclUnsupported : xm_usable_copy_back(op);

@@ -79,7 +79,8 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
         what.parts[i] = xm_direct_part(op, form, i);
     }
     return xm_kernel_exchange(d->kernels, &what, blocks_for(op->block_bytes),
-                              threads_for(op->block_bytes), op->stream);
+                              threads_for(op->block_bytes), &d->queue,
+                              xm_direct_alone(d, op->number_there));
 }
 
 /* Nothing is to be waited for on the stream, and no operation before this one is under way. */

@@ -151,14 +151,18 @@ static void plan_reduction(struct xm_op *op, const struct xm_direct_form *form,
     }
 }
 
-/* A part of the root's vector into everybody's. */
+/* A part of the root's vector into everybody's; of two ranks the root writes, which is faster. */
 static void plan_bcast(struct xm_op *op, const struct xm_direct_form *form, const struct places *p,
                        struct xk_mapped *m)
 {
     uint32_t root = place_of(op, form->root);
     uint64_t from = 0, to = 0;
 
-    own_stretch(op, form, true, &from, &to);
+    if (op->comm->size > 2) {
+        own_stretch(op, form, true, &from, &to);
+    } else if (root == 0) {
+        to = form->bytes;
+    }
     m->sources = 1;
     m->from[0] = p->in[root] + from;
     m->bytes = to - from;
@@ -180,14 +184,27 @@ static void plan_gather(struct xm_op *op, const struct xm_direct_form *form, con
     m->bytes = form->bytes;
 }
 
-/* Everybody fetches its block: the root's kernel alone would not fill its links. */
+/*
+ * Everybody fetches its block: the root's kernel alone would not fill its links. Of two ranks the
+ * root writes, as above.
+ */
 static void plan_scatter(struct xm_op *op, const struct xm_direct_form *form,
                          const struct places *p, struct xk_mapped *m)
 {
-    m->sources = 1;
-    m->from[0] = p->in[place_of(op, form->root)] + (uint64_t)op->comm->rank * form->bytes;
-    m->to[0] = p->out[0];
+    bool two = (op->comm->size == 2), roots = ((uint32_t)op->comm->rank == form->root);
+
     m->bytes = form->bytes;
+    if (two && roots) {
+        m->sources = 2;
+        for (uint32_t i = 0; i < 2; i++) {
+            m->from[i] = form->in + rank_at(op, i) * form->bytes;
+            m->to[i] = p->out[i];
+        }
+    } else if (!two) {
+        m->sources = 1;
+        m->from[0] = p->in[place_of(op, form->root)] + (uint64_t)op->comm->rank * form->bytes;
+        m->to[0] = p->out[0];
+    }
 }
 
 /* A rank's block to everybody: read once, unless blocks lie so that they are better copied. */
@@ -284,11 +301,15 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
     xm_direct_form_of(op, &form);
     m.what = form.what;
     plan(op, &form, p, &m);
+    if (xm_direct_copies_well(op, &m)) {
+        return xm_direct_copy(op, &m);
+    }
     if (told && (op->block_bytes <= TOLD_BYTES) && xm_direct_may_tell(op) && tell(op, &m)) {
         op->told = true;
         return xcclSuccess;
     }
-    return xm_kernel_mapped(d->kernels, &m, blocks_for(op->block_bytes), op->stream);
+    return xm_kernel_mapped(d->kernels, &m, blocks_for(op->block_bytes), &d->queue,
+                            xm_direct_alone(d, op->number_there));
 }
 
 xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)

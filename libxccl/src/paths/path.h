@@ -24,6 +24,9 @@ struct xm_usable {
 /* LAUNCHED: enqueued, or failed with result. LOST: it failed while a thread was launching it. */
 enum xm_launched { XM_LAUNCH_WAITS, XM_LAUNCHED, XM_LAUNCH_LOST };
 
+/* Between two ranks: to the other, and to this one's own memory. */
+enum { XM_MAX_COPIES = 2 };
+
 struct xm_op {
     struct xm_call              call;
     struct xm_comm             *comm; /* NULL: of no communicator (reduce_local) */
@@ -74,6 +77,9 @@ struct xm_op {
     bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */
     uint64_t              show;
     bool                  meets;      /* the kernels do, and not the hosts */
+    bool                  by_copies;  /* copy engines do it; what they have not done yet: */
+    unsigned              copies;
+    void                 *copied[XM_MAX_COPIES]; /* events */
     bool                  hidden;     /* this rank's buffers are not shown */
     bool                  in_trouble; /* a checked sum may have left its range, on some rank */
     const struct xm_path *otherwise;  /* if so, or if the buffers cannot be mapped */

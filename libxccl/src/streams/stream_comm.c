@@ -102,13 +102,13 @@ static xcclResult_t set_counter(struct xm_stream_comm *sc)
     uint32_t words = xk_slot_words(r->size);
 
     d->words->done = d->number + 1;
-    xcclResult_t res = d->dev->copy_async(at, &d->words->done, sizeof(uint32_t), d->stream);
+    xcclResult_t res = d->dev->copy_async(at, &d->words->done, sizeof(uint32_t), d->queue.stream);
     if (res == xcclSuccess) {
         res = d->dev->set_async(at + sizeof(uint32_t), 0,
-                                sizeof(struct xk_counter) - sizeof(uint32_t), d->stream);
+                                sizeof(struct xk_counter) - sizeof(uint32_t), d->queue.stream);
     }
     if (res == xcclSuccess) {
-        res = xm_stream_wait(d->dev, d->stream);
+        res = xm_stream_wait(d->dev, d->queue.stream);
     }
     if (res != xcclSuccess) {
         return res;
@@ -133,9 +133,9 @@ static xcclResult_t settle_counter(struct xm_stream_comm *sc)
 
     for (int i = 0; i < 2; i++) {
         xcclResult_t res =
-            d->dev->copy_async(&d->words->done, from[i], sizeof(uint32_t), d->stream);
+            d->dev->copy_async(&d->words->done, from[i], sizeof(uint32_t), d->queue.stream);
         if (res == xcclSuccess) {
-            res = xm_stream_wait(d->dev, d->stream);
+            res = xm_stream_wait(d->dev, d->queue.stream);
         }
         if (res != xcclSuccess) {
             return res;

@@ -13,7 +13,7 @@
 
 enum { LAST = 1000, MIB = 1 << 20, UNIT = 64 << 10 };
 
-static int      streams, cleared;
+static int      queues, cleared;
 static uint64_t random_state = 20261122;
 
 /* Jobs are done at once, and kernels are there. */
@@ -61,18 +61,19 @@ static void leave(void *saved)
     (void)saved;
 }
 
-static xcclResult_t stream_create(xcclStream_t *stream_p)
+xcclResult_t xm_kernel_queue_create(struct xm_kernels *k, struct xm_kernel_queue *q)
 {
-    *stream_p = (xcclStream_t)malloc(1);
-    streams++;
+    (void)k;
+    *q = (struct xm_kernel_queue){.stream = (xcclStream_t)malloc(1)};
+    queues++;
     return xcclSuccess;
 }
 
-static xcclResult_t stream_destroy(xcclStream_t stream)
+void xm_kernel_queue_destroy(struct xm_kernels *k, struct xm_kernel_queue *q)
 {
-    free((void *)stream);
-    streams--;
-    return xcclSuccess;
+    (void)k;
+    free((void *)q->stream);
+    queues--;
 }
 
 static xcclResult_t stream_sync(xcclStream_t stream)
@@ -105,8 +106,6 @@ static const struct xc_device_ops device = {
     .name = "host",
     .enter = enter,
     .leave = leave,
-    .stream_create_urgent = stream_create,
-    .stream_destroy = stream_destroy,
     .stream_sync = stream_sync,
     .set_async = set_async,
     .mem_alloc = alloc,
@@ -191,21 +190,21 @@ static void test_words(struct xm_arena *a)
     CHECK(xm_arena_words(a, at[7])->abort == 0, "zeroed");
 }
 
-static void test_streams(struct xm_arena *a)
+static void test_queues(struct xm_arena *a)
 {
     enum { MANY = 40 };
-    xcclStream_t held[MANY];
-    int          before = streams;
+    struct xm_kernel_queue held[MANY];
+    int                    before = queues;
 
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < MANY; i++) {
-            CHECK(xm_arena_take_stream(a, &held[i]) == xcclSuccess, "stream %d", i);
+            CHECK(xm_arena_take_queue(a, &held[i]) == xcclSuccess, "queue %d", i);
         }
         for (int i = 0; i < MANY; i++) {
-            xm_arena_give_stream(a, held[i]);
+            xm_arena_give_queue(a, &held[i]);
         }
     }
-    CHECK(streams <= before + 16, "%d streams at first, %d at the end", before, streams);
+    CHECK(queues <= before + 16, "%d queues at first, %d at the end", before, queues);
 }
 
 int main(void)
@@ -220,6 +219,6 @@ int main(void)
     test_numbers(a);
     test_workspaces(a);
     test_words(a);
-    test_streams(a);
+    test_queues(a);
     return xt_done("memory of the direct path");
 }
