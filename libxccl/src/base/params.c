@@ -136,6 +136,15 @@ static const struct row rows[] = {
      AT(p2p),
      0,
      0},
+    {{"XCCL_P2P_PUSH", "auto|on|off", "auto",
+      "Whether the sender of a long message writes it to the receiver's device memory instead of the "
+      "receiver reading it; auto: where the sender waits for that; on: the receiver gives the "
+      "sender 100 ms, for tests.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(p2p_push),
+     0,
+     0},
     {{"XCCL_RENDEZVOUS", "bytes, 240 to 1073741824", "4096",
       "Messages of so many bytes and more stay in device memory until the receiver, on the same "
       "node, fetches them; shorter ones are staged. The same on all ranks of a node.",
@@ -177,6 +186,14 @@ static const struct row rows[] = {
      AT(direct_memory),
      8,
      4096},
+    {{"XCCL_DIRECT_COPIES", "bytes, 16 to 1073741824", "262144",
+      "From how many bytes on collectives without a reduction between two ranks are carried by copy "
+      "engines instead of kernels.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(direct_copies),
+     16,
+     1073741824},
     {{"XCCL_PROFILE", "0|1|FILE.json; %h is the host, %p the process", "0",
       "Count and time every call; in MPI_Finalize rank 0 prints a table, and writes the same to "
       "FILE.json. The same on all ranks.",

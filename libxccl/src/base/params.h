@@ -25,6 +25,7 @@ enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI, XC_ROUTE_UCC, XC_ROUTE_UCC_CCL };
 enum xc_memory { XC_MEMORY_SAME, XC_MEMORY_MIXED };
 enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
 enum xc_p2p { XC_P2P_AUTO, XC_P2P_STAGED, XC_P2P_MPI };
+enum xc_p2p_push { XC_P2P_PUSH_AUTO, XC_P2P_PUSH_ON, XC_P2P_PUSH_OFF };
 
 enum xc_ccl_native { XC_CCL_NATIVE_AUTO, XC_CCL_NATIVE_OFF };
 enum xc_windows { XC_WINDOWS_REFUSE, XC_WINDOWS_SEPARATE };
@@ -55,11 +56,13 @@ struct xc_params {
     int         ranges;        /* enum xc_ranges */
     const char *dump_dir;      /* where the last operations are written, or NULL */
     int         p2p;           /* enum xc_p2p */
+    int         p2p_push;      /* enum xc_p2p_push */
     long        rendezvous;    /* bytes */
     int         windows;       /* enum xc_windows */
     int         direct;        /* enum xc_direct */
     long        direct_linger; /* us; 0: off, -1: auto */
     long        direct_memory; /* MiB */
+    long        direct_copies; /* bytes */
     int         mpi_gpu_aware; /* enum xc_tristate */
 };
 

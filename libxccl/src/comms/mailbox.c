@@ -78,6 +78,7 @@ int xm_offer_take(uint64_t *number_p)
         taken[slot] = true;
         *number_p = ++last_number;
         m->offers[slot].fd = -1;
+        __atomic_store_n(&m->offers[slot].looked_ns, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&m->offers[slot].state, *number_p * 8 + XM_OFFER_OPEN, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);

@@ -14,20 +14,29 @@ enum { XM_OFFERS = 1024, XM_OFFER_DEVICES = 16 };
 /*
  * An offer is a message whose bytes stay with the sender until the receiver has fetched them.
  * Open: nobody has it yet. Taken: the receiver fetches. Refused: the receiver cannot reach the
- * memory. Served: the bytes are in the sender's file `fd` instead. Done: fetched, or of no use.
+ * memory. Served: the bytes are in the sender's file `fd` instead. Asked: the receiver waits a
+ * little for the sender to write them to the target. Pushing: it does. Done: fetched, written, or
+ * of no use.
  */
 enum xm_offer_state {
     XM_OFFER_OPEN = 1,
     XM_OFFER_TAKEN,
     XM_OFFER_REFUSED,
     XM_OFFER_SERVED,
-    XM_OFFER_DONE
+    XM_OFFER_DONE,
+    XM_OFFER_ASKED,
+    XM_OFFER_PUSHING
 };
 
 struct xm_offer {
     uint64_t state; /* atomic: the message's number * 8 + enum xm_offer_state; 0: free */
     int32_t  fd;
     int32_t  once; /* set before a refusal: the next message may be fetched again */
+    /* Atomic: when the sender looked last. Apart from the state, which both poll. */
+    uint64_t looked_ns __attribute__((aligned(64)));
+    /* The receiver's memory, where it asks for the bytes. */
+    uint64_t      target_nonce, target_offset;
+    struct xc_ipc target;
 } __attribute__((aligned(64)));
 
 struct xm_mailbox {

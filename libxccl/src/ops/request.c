@@ -369,8 +369,8 @@ static bool poll_orphan(struct xm_transfer *t)
 
     while (!xm_transfer_poll(t)) {
         enum xm_fetch fetch = __atomic_load_n(&t->rendezvous.fetch, __ATOMIC_RELAXED);
-        if (((fetch != XM_FETCH_MAPPING) && (fetch != XM_FETCH_COPYING) &&
-             (fetch != XM_FETCH_REFUSED)) ||
+        if (((fetch != XM_FETCH_PUSHED) && (fetch != XM_FETCH_MAPPING) &&
+             (fetch != XM_FETCH_COPYING) && (fetch != XM_FETCH_REFUSED)) ||
             (xm_wait_step(&wait) == XM_WAIT_EXPIRED)) {
             return false;
         }

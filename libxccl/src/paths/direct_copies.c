@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Large collectives without a reduction by the copy engines, once the hosts have met. */
-#include <stdlib.h>
-
+#include "base/log.h"
+#include "base/params.h"
 #include "data/pools.h"
 #include "paths/direct.h"
 
@@ -9,15 +9,7 @@
  * A copy engine that writes to the other device takes 2.5 us less than one that reads from it, and
  * fills the link better than kernels do; but it is a call of the runtime for every copy. 2 H200s.
  */
-static uint64_t pushed_from(bool several)
-{
-    static long from = -1;
-    if (from < 0) {
-        const char *text = getenv("XCCL_DIRECT_PUSH");
-        from = (text != NULL) ? atol(text) : 256 << 10;
-    }
-    return (uint64_t)from * (several ? 4 : 1);
-}
+enum { SEVERAL = 4 }; /* with a kernel for this rank's own block */
 
 static uint64_t target_of(const struct xk_mapped *m, uint32_t i)
 {
@@ -44,55 +36,60 @@ bool xm_direct_copies_well(const struct xm_op *op, const struct xk_mapped *m)
     for (uint32_t i = 0; i < copies_of(m); i++) {
         n += (source_of(m, i) != target_of(m, i));
     }
-    return op->block_bytes >= pushed_from(n > 1);
+    return op->block_bytes >= (uint64_t)xc_params()->direct_copies * ((n > 1) ? SEVERAL : 1);
 }
 
-static xcclResult_t enqueue(struct xm_op *op, uint64_t to, uint64_t from, uint64_t bytes,
-                            xcclStream_t stream, void **event_p)
+static xcclResult_t push(struct xm_op *op, void *to, const void *from, size_t bytes)
 {
-    xcclResult_t res = xm_event_take(op->dev, op->home, event_p);
+    xcclResult_t res =
+        (op->pushed == NULL) ? xm_event_take(op->dev, op->home, &op->pushed) : xcclSuccess;
 
     if (res == xcclSuccess) {
-        res = op->dev->copy_async((void *)(uintptr_t)to, (const void *)(uintptr_t)from,
-                                  (size_t)bytes, stream);
+        res = op->dev->copy_async(to, from, bytes, op->stream);
     }
-    return (res == xcclSuccess) ? op->dev->event_record(*event_p, stream) : res;
+    return (res == xcclSuccess) ? op->dev->event_record(op->pushed, op->stream) : res;
 }
 
-/* Those to the other device begin first: this rank's own are the last of a plan, or the first. */
-xcclResult_t xm_direct_copy(struct xm_op *op, const struct xk_mapped *m)
+/* This rank's own block, meanwhile: by a kernel, since engines would copy one after the other. */
+static xcclResult_t keep(struct xm_op *op, void *to, const void *from, size_t bytes)
 {
-    xcclResult_t res = xcclSuccess;
-    uint32_t     n = (m->bytes > 0) ? copies_of(m) : 0;
+    return xm_kernel_copy_start(op->direct->kernels, to, from, bytes, &op->kept)
+               ? xcclSuccess
+               : push(op, to, from, bytes);
+}
 
-    op->copies = 0;
-    for (uint32_t i = n; (res == xcclSuccess) && (i-- > 0);) {
-        xcclStream_t stream = op->stream;
-        if (source_of(m, i) == target_of(m, i)) {
-            continue;
-        }
-        if (op->copies > 0) {
-            res = xm_copy_stream(op->dev, op->home, &stream);
-        }
-        if (res == xcclSuccess) {
-            res = enqueue(op, target_of(m, i), source_of(m, i), m->bytes, stream,
-                          &op->copied[op->copies++]);
+xcclResult_t xm_direct_copy(struct xm_op *op, const struct xk_mapped *m, uint64_t own)
+{
+    const uint64_t mine = own + (uint64_t)op->comm->rank * m->bytes;
+    xcclResult_t   res = xcclSuccess;
+
+    op->by_copies = true;
+    for (uint32_t i = (m->bytes > 0) ? copies_of(m) : 0; (res == xcclSuccess) && (i-- > 0);) {
+        void       *to = (void *)(uintptr_t)target_of(m, i);
+        const void *from = (const void *)(uintptr_t)source_of(m, i);
+        bool        stays = (target_of(m, i) == own) || (target_of(m, i) == mine);
+        if (to != from) {
+            res =
+                stays ? keep(op, to, from, (size_t)m->bytes) : push(op, to, from, (size_t)m->bytes);
         }
     }
-    op->by_copies = true;
+    xc_trace("%llu bytes by a copy engine", (unsigned long long)m->bytes);
     return res;
 }
 
 xcclResult_t xm_direct_query_copies(struct xm_op *op)
 {
-    while (op->copies > 0) {
-        void        *event = op->copied[op->copies - 1];
-        xcclResult_t res = op->dev->event_query(event);
-        if (res != xcclSuccess) {
-            return res;
+    xcclResult_t res = xcclSuccess;
+
+    if (op->pushed != NULL) {
+        res = op->dev->event_query(op->pushed);
+        if (res == xcclSuccess) {
+            xm_event_give(op->dev, op->home, op->pushed);
+            op->pushed = NULL;
         }
-        xm_event_give(op->dev, op->home, event);
-        op->copies--;
     }
-    return xcclSuccess;
+    if ((res == xcclSuccess) && (op->kept.kernels != NULL)) {
+        res = xm_kernel_copy_query(&op->kept);
+    }
+    return res;
 }

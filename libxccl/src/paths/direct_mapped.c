@@ -302,7 +302,7 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
     m.what = form.what;
     plan(op, &form, p, &m);
     if (xm_direct_copies_well(op, &m)) {
-        return xm_direct_copy(op, &m);
+        return xm_direct_copy(op, &m, p->out[0]);
     }
     if (told && (op->block_bytes <= TOLD_BYTES) && xm_direct_may_tell(op) && tell(op, &m)) {
         op->told = true;

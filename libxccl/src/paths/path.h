@@ -6,6 +6,7 @@
 #include "comms/comm.h"
 #include "comms/order.h"
 #include "data/copy.h"
+#include "data/kernels.h"
 #include "data/reduction.h"
 #include "decide/decide.h"
 
@@ -23,9 +24,6 @@ struct xm_usable {
 
 /* LAUNCHED: enqueued, or failed with result. LOST: it failed while a thread was launching it. */
 enum xm_launched { XM_LAUNCH_WAITS, XM_LAUNCHED, XM_LAUNCH_LOST };
-
-/* Between two ranks: to the other, and to this one's own memory. */
-enum { XM_MAX_COPIES = 2 };
 
 struct xm_op {
     struct xm_call              call;
@@ -77,9 +75,9 @@ struct xm_op {
     bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */
     uint64_t              show;
     bool                  meets;      /* the kernels do, and not the hosts */
-    bool                  by_copies;  /* copy engines do it; what they have not done yet: */
-    unsigned              copies;
-    void                 *copied[XM_MAX_COPIES]; /* events */
+    bool                  by_copies;  /* a copy engine does it, and what is under way: */
+    void                 *pushed;     /* the event of what goes to the other rank, or NULL */
+    struct xm_kernel_copy kept;       /* and what stays here */
     bool                  hidden;     /* this rank's buffers are not shown */
     bool                  in_trouble; /* a checked sum may have left its range, on some rank */
     const struct xm_path *otherwise;  /* if so, or if the buffers cannot be mapped */

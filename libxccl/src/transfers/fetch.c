@@ -178,6 +178,11 @@ static bool is_direct(const struct xm_transfer *t)
            r->receive.mem.synchronous && (r->landing == NULL);
 }
 
+static bool are_several(void)
+{
+    return (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0) || xm_watches_several();
+}
+
 /* By a kernel of ours; *over_p: it is over already. */
 static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev, int device,
                          const char *from, bool *over_p)
@@ -185,7 +190,7 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
     struct xm_rendezvous *r = &t->rendezvous;
     size_t                bytes = (size_t)r->got.bytes;
     char                 *to = r->receive.buf + r->receive.low;
-    bool several = (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0) || xm_watches_several();
+    bool                  several = are_several();
 
     if (!is_direct(t) || (bytes == 0) || (bytes > KERNEL_BYTES)) {
         return false;
@@ -354,12 +359,15 @@ void xm_fetch_start(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
+    const struct xc_device_ops *dev = xc_device_active();
     r->came_ns = xm_now_ns();
-    set_stage(r, XM_FETCH_MAPPING);
     if (r->got.bytes > (uint64_t)r->receive.bytes) {
         r->code = MPI_ERR_TRUNCATE;
-        end_fetch(r, xc_device_active());
+        end_fetch(r, dev);
+    } else if (is_direct(t) && xm_push_ask(r, dev, are_several())) {
+        set_stage(r, XM_FETCH_PUSHED);
     } else {
+        set_stage(r, XM_FETCH_MAPPING);
         map_and_copy(t);
     }
 }
@@ -419,6 +427,18 @@ bool xm_fetch_advance(struct xm_transfer *t)
     xcclResult_t                res;
 
     switch (r->fetch) {
+    case XM_FETCH_PUSHED:
+        switch (xm_push_look(r)) {
+        case XM_PUSH_WAITS:
+            return false;
+        case XM_PUSH_DONE:
+            end_fetch(r, dev);
+            return true;
+        default:
+            set_stage(r, XM_FETCH_MAPPING);
+            r->came_ns = xm_now_ns();
+        }
+        /* fall through */
     case XM_FETCH_MAPPING:
         map_and_copy(t);
         return r->fetch == XM_FETCH_OVER;

@@ -205,6 +205,7 @@ static bool open_offer(struct xm_rendezvous *r)
     r->out.check = xm_descriptor_check(&r->out);
     r->offered = true;
     r->file = -1;
+    r->pushed = NULL;
     return true;
 }
 
@@ -231,6 +232,7 @@ bool xm_rendezvous_offer(struct xm_transfer *t)
     }
     /* MPI sends the descriptor instead of the bytes. */
     int at = t->parts[part].argument;
+    xm_push_attend(r); /* a program that sends waits for the end soon, most often */
     xm_buffer_free(&t->parts[part].buffer);
     t->parts[part] = t->parts[--t->num_parts];
     t->args[at] = (long)&r->out;
@@ -323,7 +325,18 @@ static xcclResult_t serve(struct xm_rendezvous *r)
 /* Is the message gone? */
 bool xm_offer_advance(struct xm_rendezvous *r)
 {
-    switch (xm_offer_state(xm_offer_own(r->slot))) {
+    enum xm_offer_state state = xm_offer_state(xm_offer_own(r->slot));
+
+    if (state == XM_OFFER_ASKED) {
+        xm_push_begin(r);
+    } else if (state == XM_OFFER_PUSHING) {
+        xm_push_advance(r);
+        state = xm_offer_state(xm_offer_own(r->slot));
+    }
+    switch (state) {
+    case XM_OFFER_OPEN:
+        xm_push_attend(r);
+        return false;
     case XM_OFFER_DONE:
         xm_offer_give(r->slot);
         if (r->file >= 0) {

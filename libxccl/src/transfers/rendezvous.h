@@ -42,6 +42,7 @@ struct xm_transfer;
 /* Stages of a receive. */
 enum xm_fetch {
     XM_FETCH_NONE,
+    XM_FETCH_PUSHED,  /* the sender is to write */
     XM_FETCH_MAPPING, /* the sender's memory is to be mapped */
     XM_FETCH_COPYING,
     XM_FETCH_REFUSED,
@@ -59,7 +60,8 @@ struct xm_rendezvous {
     int               sent_device;
     bool              packs; /* they are in this scratch: */
     struct xm_scratch scratch;
-    int               file; /* that the bytes are served from, or -1 */
+    int               file;   /* that the bytes are served from, or -1 */
+    void             *pushed; /* event of the copy to the receiver, or NULL */
 
     /* Of a receive. */
     bool             looks;
@@ -154,6 +156,18 @@ uint64_t xm_descriptor_check(const struct xm_descriptor *d);
 
 /* Is the message gone? */
 bool xm_offer_advance(struct xm_rendezvous *r);
+
+/* ---- push.c: the sender writes; likewise ---- */
+
+/* By the receiver of what it has taken: is the sender asked to? several: copies at once. */
+bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool several);
+/* NOT: it is the receiver's again. */
+enum xm_push { XM_PUSH_WAITS, XM_PUSH_DONE, XM_PUSH_NOT };
+enum xm_push xm_push_look(struct xm_rendezvous *r);
+/* By the sender, which looks at the offer now; and when it is asked, and after that. */
+void xm_push_attend(struct xm_rendezvous *r);
+void xm_push_begin(struct xm_rendezvous *r);
+void xm_push_advance(struct xm_rendezvous *r);
 
 /* ---- fetch.c; likewise ---- */
 

@@ -406,10 +406,127 @@ static void absent(void)
     MPI_Comm_free(&comm);
 }
 
+/* ---- blocks that only move, on memory that is used again: copy engines may do it ---- */
+
+static int moved_word(int rank, int block, int round, int i)
+{
+    return (rank * 31 + block * 7 + round) * 100003 + i;
+}
+
+static void fill_blocks(int *blocks, int each, int count, int rank, int round)
+{
+    for (int b = 0; b < count; b++) {
+        for (int i = 0; i < each; i++) {
+            blocks[b * each + i] = moved_word(rank, b, round, i);
+        }
+    }
+}
+
+static void expect_block(const int *block, int each, int rank, int of, int round, const char *what)
+{
+    int wrong = 0;
+
+    for (int i = 0; i < each; i++) {
+        wrong += (block[i] != moved_word(rank, of, round, i));
+    }
+    mt_expect(wrong == 0, "%s, round %d: %d of %d words of rank %d are wrong", what, round, wrong,
+              each, rank);
+}
+
+struct moved {
+    int  words, root, round;
+    int *in, *out, *host; /* size blocks each; host memory for both */
+};
+
+static void move_bcast(const struct moved *m)
+{
+    int *buffer = (mt_rank() == m->root) ? m->in : m->out;
+
+    MPI_Bcast(buffer, m->words, MPI_INT, m->root, MPI_COMM_WORLD);
+    mt_get(m->host, buffer, MT_DEVICE, (size_t)m->words * sizeof(int));
+    expect_block(m->host, m->words, m->root, 0, m->round, "bcast");
+}
+
+static void move_gather(const struct moved *m, bool in_place)
+{
+    bool   root = (mt_rank() == m->root);
+    size_t bytes = (size_t)m->words * sizeof(int);
+
+    if (in_place && root) {
+        fill_blocks(m->host, m->words, 1, mt_rank(), m->round);
+        mt_put(m->out + mt_rank() * m->words, MT_DEVICE, m->host, bytes);
+    }
+    MPI_Gather((in_place && root) ? MPI_IN_PLACE : m->in, m->words, MPI_INT, m->out, m->words,
+               MPI_INT, m->root, MPI_COMM_WORLD);
+    mt_get(m->host, m->out, MT_DEVICE, (size_t)mt_size() * bytes);
+    for (int r = 0; root && (r < mt_size()); r++) {
+        expect_block(m->host + r * m->words, m->words, r, 0, m->round, "gather");
+    }
+}
+
+static void move_scatter(const struct moved *m, bool in_place)
+{
+    bool       kept = in_place && (mt_rank() == m->root);
+    const int *got = kept ? m->in + mt_rank() * m->words : m->out;
+
+    MPI_Scatter(m->in, m->words, MPI_INT, kept ? MPI_IN_PLACE : m->out, m->words, MPI_INT, m->root,
+                MPI_COMM_WORLD);
+    mt_get(m->host, got, MT_DEVICE, (size_t)m->words * sizeof(int));
+    expect_block(m->host, m->words, m->root, mt_rank(), m->round, "scatter");
+}
+
+static void move_all(const struct moved *m, bool in_place)
+{
+    size_t bytes = (size_t)m->words * sizeof(int);
+
+    if (in_place) {
+        fill_blocks(m->host, m->words, 1, mt_rank(), m->round);
+        mt_put(m->out + mt_rank() * m->words, MT_DEVICE, m->host, bytes);
+    }
+    MPI_Allgather(in_place ? MPI_IN_PLACE : m->in, m->words, MPI_INT, m->out, m->words, MPI_INT,
+                  MPI_COMM_WORLD);
+    mt_get(m->host, m->out, MT_DEVICE, (size_t)mt_size() * bytes);
+    for (int r = 0; r < mt_size(); r++) {
+        expect_block(m->host + r * m->words, m->words, r, 0, m->round, "allgather");
+    }
+    MPI_Alltoall(m->in, m->words, MPI_INT, m->out, m->words, MPI_INT, MPI_COMM_WORLD);
+    mt_get(m->host, m->out, MT_DEVICE, (size_t)mt_size() * bytes);
+    for (int r = 0; r < mt_size(); r++) {
+        expect_block(m->host + r * m->words, m->words, r, mt_rank(), m->round, "alltoall");
+    }
+}
+
+/* Not a multiple of anything, and more than goes through the workspaces. */
+static void moved(void)
+{
+    enum { WORDS = 150001, ROUNDS = 6 };
+    size_t bytes = (size_t)mt_size() * WORDS * sizeof(int);
+    /* Blocks begin where kernels and engines take them: at 16 bytes. */
+    struct moved m = {.words = WORDS + 3, .host = malloc(bytes + 16 * (size_t)mt_size())};
+
+    m.in = mt_alloc(MT_DEVICE, bytes + 16 * (size_t)mt_size());
+    m.out = mt_alloc(MT_DEVICE, bytes + 16 * (size_t)mt_size());
+    for (m.round = 0; m.round < ROUNDS; m.round++) {
+        m.root = m.round % mt_size();
+        fill_blocks(m.host, m.words, mt_size(), mt_rank(), m.round);
+        mt_put(m.in, MT_DEVICE, m.host, (size_t)mt_size() * (size_t)m.words * sizeof(int));
+        move_bcast(&m);
+        expect_path("direct", "blocks that move");
+        move_gather(&m, m.round % 2 == 1);
+        move_scatter(&m, m.round % 2 == 1);
+        move_all(&m, m.round % 2 == 1);
+        expect_path("direct", "blocks that move");
+    }
+    mt_free(MT_DEVICE, m.in);
+    mt_free(MT_DEVICE, m.out);
+    free(m.host);
+}
+
 static const struct mt_named_case cases[] = {
     {"churn", churn},   {"crowd", crowd},     {"renew", renew},     {"bits", bits},
     {"parts", parts},   {"reused", reused},   {"managed", managed}, {"pending", pending},
-    {"absent", absent}, {"threads", threads}, {"pools", pools},     {NULL, NULL},
+    {"absent", absent}, {"threads", threads}, {"pools", pools},     {"moved", moved},
+    {NULL, NULL},
 };
 
 int main(int argc, char **argv)

@@ -206,6 +206,19 @@ def test_mapped(openmpi, case, runtime):
     run(openmpi, 3, f"mpi_direct {case}", runtime).good()
 
 
+@pytest.mark.parametrize("least", ["16", "1048576"])
+def test_moved(openmpi, least):
+    """Between two ranks by copy engines, from so many bytes on."""
+    env = {"XCCL_DIRECT_COPIES": least, "XCCL_LOG": "trace"}
+    result = run(openmpi, 2, "mpi_direct moved", **env)
+    result.good()
+    assert bool(result.lines("[0-9]+ bytes by a copy engine")) == (least == "16"), result.out
+
+
+def test_moved_among_three(openmpi):
+    run(openmpi, 3, "mpi_direct moved").good()
+
+
 @pytest.mark.parametrize("case", ["parts", "reused"])
 def test_mapped_mixed(openmpi, case):
     run(openmpi, 2, f"mpi_direct {case}", XCCL_MEMORY="mixed").good()

@@ -23,9 +23,11 @@ TIMEOUT = 40
 
 def go(mpi, case, expected="fetched", runtime="cuda", env=None):
     path = expected if case in SEEN else ""
-    return mpi.run(
+    result = mpi.run(
         2, f"mpi_rendezvous {runtime} {case} {path}", sim=f"{runtime}:2", timeout=TIMEOUT, env=env
-    ).good()
+    )
+    result.good()
+    return result
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -41,6 +43,18 @@ def test_rocm(openmpi, case):
 @pytest.mark.parametrize("case", ["crossing", "probes", "reuse", "sizes"])
 def test_by_a_kernel_that_stays(mpi, case):
     go(mpi, case, env={"XCCL_DIRECT_LINGER": "1000"})
+
+
+def test_written_by_the_sender(mpi):
+    result = go(mpi, "sizes", env={"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace"})
+    assert result.lines("[0-9]+ bytes were written by their sender"), result.out
+
+
+def test_write_refused(openmpi):
+    """The sender cannot map the receiver's memory: the receiver fetches, or gets them served."""
+    env = {"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace", "XCCL_SIM_FAIL": "ipc=1"}
+    result = go(openmpi, "sizes", expected="", env=env)
+    assert not result.lines("bytes were written by their sender"), result.out
 
 
 # Not "truncated": with threads, Open MPI 4.1 waits for ever in an MPI_Waitall of a failed request.
