@@ -14,7 +14,7 @@
 #include "core/graph.h"
 
 #define ALIGNMENT 512
-#define PUNCH_FROM ((size_t)64 << 10) /* smaller blocks keep their pages */
+#define PUNCH_FROM ((size_t)16 << 20) /* smaller blocks keep their pages: faults are slow */
 /* Device memory is had in blocks of this size, and shared as such. */
 #define BLOCK ((size_t)2 << 20)
 #define IPC_MAGIC 0x63636c78696d7331ULL
