@@ -5,7 +5,9 @@ campaign.py BUILD --seconds N [--calls N] [--messages N] [--seed N] [--cores N] 
 
 BUILD has the builds `release` and `asan` of campaign.sh. Jobs of mpi_random and mpi_messages, each
 with a seed and a variant of its own, run side by side until the numbers of calls and messages are
-reached or the time is over. Exit status: 0 if nothing failed, 1 otherwise. What the time did not
+reached or the time is over. The first jobs are small; later ones have as many calls as make them
+take --length seconds, so that little time goes into starting them. A build that cannot run at all
+is left out after one try. Exit status: 0 if nothing failed, 1 otherwise. What the time did not
 suffice for is no failure; the summary says it.
 """
 
@@ -59,14 +61,26 @@ VARIANTS = {
     ],
 }
 PROGRAMS = {"calls": "mpi_random", "messages": "mpi_messages"}
-# Calls of mpi_random, and rounds of mpi_messages, of which each has some ten messages.
+BUILDS = ("release", "asan")
+# Of first jobs: calls of mpi_random, and rounds of mpi_messages, which have ten messages each.
 SIZES = {("calls", "release"): 600, ("calls", "asan"): 150}
 SIZES.update({("messages", "release"): 200, ("messages", "asan"): 50})
+GROWTH = 8  # the most by which a job is larger than one before: mostly that one was starting up
+CAUTION = 2  # how much smaller than others' a variant's first job is: it may be slower
+LONGEST = 20  # seconds that a job is made for
+SHARE = 25  # and not more than this part of the campaign
 RANKS = (2, 3, 4, 5, 6)
 ASAN_EVERY = 4
 DEVICES = 8
+NO_PLUGINS = "-cuda,-nvml,-opencl,-gl,-rsmi,-levelzero,-pci"
+SHARED_PER_CORE = 32 << 20  # bytes of shared memory that the jobs on a core need at most
+SHARED = "/dev/shm"
 TAIL = 4000
 PATIENCE = 3  # seconds for jobs to end in
+LAST = 6  # seconds before that in which no job is started any more
+ROOM = 0.5  # of the time that is left, what a job may take
+FIRST_LIMIT = 60  # seconds for the first job of a build
+SAID = 500  # characters of the output of one that does not start
 SHOWN = 5  # failures that are printed; all are in the file
 COUNTED = re.compile(r"(\d+) checks, (\d+) failures")
 MADE = {
@@ -75,35 +89,48 @@ MADE = {
 }
 # Lines that may stand long before the end: of sanitizers and of the library.
 ERROR = re.compile(r"^.*(?:runtime error:|ERROR: AddressSanitizer|xccl.*error).*$", re.M)
+# Of the loader and of a sanitizer that cannot run.
+BROKEN = re.compile(r"^.*(?:cannot be preloaded|does not come first|cannot open shared).*$", re.M)
 # Open MPI 4.1 may say so of a rank that ended well, on a machine under load.
 GOODBYE_LOST = "exiting improperly"
+
+
+def sanitizer(facts, program):
+    """The library that has to be loaded first: the one that the loader takes for the program.
+
+    What the compiler names may be a linker script, which cannot be preloaded.
+    """
+    if not facts["sanitizer"]:
+        return ""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+    found = re.search(r"=> (\S*lib[at]san\S*)", listed.stdout)
+    return os.path.realpath(found.group(1) if found else facts["sanitizer"])
 
 
 class Job:
     """One run of a program on a few ranks."""
 
-    def __init__(self, number, kind, build, arguments):
-        runtime, options, variables = arguments.chosen[kind][number % len(arguments.chosen[kind])]
-        self.kind, self.build = kind, build
-        self.seed = arguments.seed + number
+    def __init__(self, number, kind, build, size, arguments, *, seed=None):
+        self.place = number % len(arguments.chosen[kind])
+        runtime, options, variables = arguments.chosen[kind][self.place]
+        self.kind, self.build, self.size = kind, build, size
+        self.seed = arguments.seed + number if seed is None else seed
         self.ranks = RANKS[number % len(RANKS)]
         self.variant = " ".join(
             filter(None, [runtime, options, *(f"{k}={v}" for k, v in variables.items())])
         )
         self.facts = json.loads((arguments.build / build / "test/mpi/mpi-tests.json").read_text())
         self.settings = self.environment(runtime, variables)
+        program = f"{self.facts['programs']}/{PROGRAMS[kind]}-openmpi"
+        libraries = [sanitizer(self.facts, program), f"{self.facts['stage']}/lib/libxccl-mpi.so"]
         self.command = [
             self.facts["families"]["openmpi"]["mpiexec"],
             *("--oversubscribe", "--bind-to", "none", "-n", str(self.ranks), "env"),
-            "LD_PRELOAD=" + ":".join(filter(None, [self.facts["sanitizer"], self.interposer()])),
-            f"{self.facts['programs']}/{PROGRAMS[kind]}-openmpi",
-            *(runtime, str(self.seed), str(SIZES[kind, build]), *options.split()),
+            "LD_PRELOAD=" + ":".join(filter(None, libraries)),
+            *(program, runtime, str(self.seed), str(size), *options.split()),
         ]
         self.weight = self.ranks * (2 if "--threads" in options else 1)
         self.timeout = arguments.timeout
-
-    def interposer(self):
-        return f"{self.facts['stage']}/lib/libxccl-mpi.so"
 
     def environment(self, runtime, variables):
         """What differs from the caller's environment, so that a job can be repeated by hand."""
@@ -119,6 +146,11 @@ class Job:
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_mpi_yield_when_idle": "1",
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+            # Each process of Open MPI starts what it finds: real GPUs, UCX, the X server.
+            "OMPI_MCA_pml": "ob1",
+            "OMPI_MCA_btl": "self,vader",
+            "HWLOC_COMPONENTS": NO_PLUGINS,
+            "RES_OPTIONS": "timeout:1 attempts:1",  # where no name server answers
             **variables,
         }
 
@@ -159,6 +191,7 @@ class Job:
         text = self.output.read_text(errors="replace")
         shutil.rmtree(self.folder, ignore_errors=True)
         counted, made = COUNTED.search(text), MADE[self.kind].search(text)
+        self.length = self.seconds()
         self.checks = int(counted.group(1)) if counted else 0
         self.failures = int(counted.group(2)) if counted else 0
         self.made = int(made.group(1)) if made else 0
@@ -171,7 +204,7 @@ class Job:
             self.why = "nothing was checked"
         self.goodbye_lost = self.failures == 0 < self.checks and GOODBYE_LOST in text
         self.tail = text[-TAIL:]
-        self.errors = ERROR.findall(text)[:SHOWN]
+        self.errors = (BROKEN.findall(text) + ERROR.findall(text))[:SHOWN]
 
     def described(self):
         settings = [f"{k}={v}" for k, v in self.settings.items()]
@@ -210,6 +243,8 @@ class Campaign:
         self.running, self.over, self.cut_off = [], [], []
         self.numbers = itertools.count()
         self.started = dict.fromkeys(SIZES, 0)
+        self.sizes = {}  # of the next job, by kind, build and variant
+        self.unusable = {}
 
     def left(self):
         return self.arguments.seconds - (time.monotonic() - self.begun)
@@ -217,10 +252,34 @@ class Campaign:
     def made(self, kind):
         return sum(job.made for job in self.over if job.kind == kind)
 
-    def typical(self, kind):
-        """Seconds that a job takes, by those so far."""
-        lengths = [job.length for job in self.over if job.kind == kind]
-        return sum(lengths) / max(len(lengths), 1)
+    def try_builds(self):
+        """A build whose programs cannot even start gets no jobs."""
+        for build in BUILDS:
+            job = Job(0, "messages", build, 1, self.arguments, seed=1)
+            job.start(self.arguments.folder)
+            try:
+                job.process.wait(FIRST_LIMIT)
+                job.judge()
+            except subprocess.TimeoutExpired:
+                end([job])
+                job.judge(f"no end after {FIRST_LIMIT} s")
+            print(f"{build}: a first job of {job.ranks} ranks took {job.length:.1f} s", flush=True)
+            if job.why:
+                self.unusable[build] = job.described()
+                says = "; ".join(job.errors) or job.tail.strip()[-SAID:]
+                print(f"UNUSABLE: {build}: {job.why}: {says}", flush=True)
+
+    def next_size(self, kind, build, place):
+        """What takes as long as asked for, by the jobs so far, and ends before the campaign."""
+        known = [n // CAUTION for (k, b, _), n in self.sizes.items() if (k, b) == (kind, build)]
+        size = self.sizes.get((kind, build, place), min(known, default=SIZES[kind, build]))
+        room = ROOM * (self.left() - PATIENCE) / self.arguments.length
+        return max(1, int(size * min(1, room)))
+
+    def learn(self, job):
+        if job.why is None:
+            factor = min(self.arguments.length / max(job.length, 0.01), GROWTH)
+            self.sizes[job.kind, job.build, job.place] = max(1, int(job.size * factor))
 
     def turns(self, kind):
         return sum(n for (k, _), n in self.started.items() if k == kind)
@@ -237,9 +296,15 @@ class Campaign:
         kind = min(shares, key=lambda k: (shares[k], self.turns(k)), default=None)
         return kind if kind and shares[kind] < 1 else None
 
-    def start_one(self, kind):
+    def next_build(self, kind):
         build = "asan" if self.turns(kind) % ASAN_EVERY == ASAN_EVERY - 1 else "release"
-        job = Job(next(self.numbers), kind, build, self.arguments)
+        return build if build not in self.unusable else next(b for b in BUILDS if b != build)
+
+    def start_one(self, kind):
+        build, number = self.next_build(kind), next(self.numbers)
+        place = number % len(self.arguments.chosen[kind])
+        size = self.next_size(kind, build, place)
+        job = Job(number, kind, build, size, self.arguments)
         self.started[kind, build] += 1
         job.start(self.arguments.folder)
         self.running.append(job)
@@ -247,9 +312,8 @@ class Campaign:
     def fill(self):
         while (kind := self.next_kind()) is not None:
             busy = sum(job.weight for job in self.running)
-            if (self.running and busy >= self.arguments.cores) or (
-                self.left() < self.typical(kind) + PATIENCE
-            ):
+            last = PATIENCE + min(LAST, self.arguments.length)
+            if (self.running and busy >= self.arguments.cores) or self.left() < last:
                 break
             self.start_one(kind)
 
@@ -262,8 +326,8 @@ class Campaign:
                 why = f"no end after {job.timeout} s"
                 end([job])
             self.running.remove(job)
-            job.length = job.seconds()
             job.judge(why)
+            self.learn(job)
             self.over.append(job)
             if job.why:
                 print(
@@ -274,7 +338,8 @@ class Campaign:
 
     def run(self):
         said = 0.0
-        while self.left() > PATIENCE:
+        self.try_builds()
+        while self.left() > PATIENCE and len(self.unusable) < len(BUILDS):
             self.fill()
             if not self.running:
                 break
@@ -298,6 +363,7 @@ class Campaign:
             "calls": sum(job.made for job in jobs if job.kind == "calls"),
             "messages": sum(job.made for job in jobs if job.kind == "messages"),
             "checks": sum(job.checks for job in jobs),
+            "rank_seconds": round(sum(job.ranks * job.length for job in jobs), 1),
             "failed_jobs": sum(job.why is not None for job in jobs),
         }
 
@@ -319,6 +385,7 @@ class Campaign:
             "builds": self.grouped(lambda job: job.build),
             "ranks": self.grouped(lambda job: str(job.ranks)),
             "variants": self.grouped(lambda job: f"{PROGRAMS[job.kind]} {job.variant}"),
+            "unusable": self.unusable,
             "failed": [job.described() for job in self.over if job.why],
             "without_finalize": [job.seed for job in self.over if job.goodbye_lost],
             "cut_off": [job.described() for job in self.cut_off],
@@ -334,10 +401,12 @@ def read_arguments(words):
     parser.add_argument("--seed", type=int, default=random.randrange(1, 1 << 30))
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--timeout", type=float, default=180, help="seconds that one job may take")
+    parser.add_argument("--length", type=float, help="seconds that a job is made for")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--variants", default="", help="only those with this word in them")
     arguments = parser.parse_args(words)
     arguments.build = arguments.build.resolve()
+    arguments.length = arguments.length or min(LONGEST, arguments.seconds / SHARE)
     arguments.chosen = {
         kind: [v for v in variants if arguments.variants in f"{v[0]} {v[1]} {v[2]}"]
         for kind, variants in VARIANTS.items()
@@ -348,10 +417,23 @@ def read_arguments(words):
     return arguments
 
 
+def folder_for_jobs(cores):
+    """Shared memory where there is enough: a disk writes Open MPI's segments out again and again."""
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(SHARED).free >= cores * SHARED_PER_CORE:
+            return SHARED
+    return None
+
+
 def main(words):
     arguments = read_arguments(words)
-    print(f"seed {arguments.seed}, {arguments.cores} cores", flush=True)
-    with tempfile.TemporaryDirectory(prefix="xccl-campaign-") as folder:
+    shared = folder_for_jobs(arguments.cores)
+    print(
+        f"seed {arguments.seed}, {arguments.cores} cores, jobs of {arguments.length:.0f} s "
+        f"in {shared or tempfile.gettempdir()}",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="xccl-campaign-", dir=shared) as folder:
         arguments.folder = folder
         campaign = Campaign(arguments)
         campaign.run()
@@ -366,8 +448,10 @@ def main(words):
         f"{arguments.messages} messages, {totals['checks']} checks, {totals['jobs']} jobs, "
         f"{totals['failed_jobs']} failed, {len(summary['without_finalize'])} of them or others "
         f"without MPI_Finalize, {len(summary['cut_off'])} cut off"
+        + "".join(f", build {build} is unusable" for build in summary["unusable"])
     )
-    return 1 if totals["failed_jobs"] > 0 or totals["checks"] == 0 else 0
+    failed = totals["failed_jobs"] > 0 or totals["checks"] == 0 or summary["unusable"]
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

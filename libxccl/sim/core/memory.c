@@ -14,7 +14,7 @@
 #include "core/graph.h"
 
 #define ALIGNMENT 512
-#define PUNCH_FROM ((size_t)64 << 10) /* smaller blocks keep their pages */
+#define PUNCH_FROM ((size_t)16 << 20) /* smaller blocks keep their pages: faults are slow */
 /* Device memory is had in blocks of this size, and shared as such. */
 #define BLOCK ((size_t)2 << 20)
 #define IPC_MAGIC 0x63636c78696d7331ULL
@@ -39,7 +39,15 @@ static struct xs_range *table;
 static size_t           count;
 static size_t           room;
 static uint64_t         next_id = 1;
+static uint64_t         changes = 1; /* of the table; written with the lock held, read without */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+/* What a thread found last: a kernel touches the same ranges again and again. */
+static __thread struct {
+    uint64_t        changes; /* when they were found; 0: nothing */
+    unsigned        next;
+    struct xs_range ranges[4];
+} recent;
 
 #define HOST_ARENA (&arenas[XS_MAX_DEVICES])
 
@@ -71,6 +79,11 @@ static struct xs_range *find(const void *ptr)
     return &table[i - 1];
 }
 
+static void changed(void)
+{
+    __atomic_add_fetch(&changes, 1, __ATOMIC_RELEASE);
+}
+
 static bool insert(const struct xs_range *range)
 {
     size_t at = behind(range->base);
@@ -88,6 +101,7 @@ static bool insert(const struct xs_range *range)
     memmove(&table[at + 1], &table[at], (count - at) * sizeof(*table));
     table[at] = *range;
     count++;
+    changed();
     return true;
 }
 
@@ -97,6 +111,7 @@ static void erase(const struct xs_range *range)
 
     memmove(&table[at], &table[at + 1], (count - at - 1) * sizeof(*table));
     count--;
+    changed();
 }
 
 static enum xs_error arena_make(struct arena *arena, bool device)
@@ -333,11 +348,41 @@ enum xs_error xs_mem_unregister(void *ptr)
     return res;
 }
 
+static const struct xs_range *find_recent(const void *ptr)
+{
+    if (recent.changes != __atomic_load_n(&changes, __ATOMIC_ACQUIRE)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof(recent.ranges) / sizeof(recent.ranges[0]); i++) {
+        if ((uintptr_t)ptr - recent.ranges[i].base < recent.ranges[i].size) {
+            return &recent.ranges[i];
+        }
+    }
+    return NULL;
+}
+
+/* With the lock held. */
+static void keep_recent(const struct xs_range *range)
+{
+    if (recent.changes != changes) {
+        memset(&recent, 0, sizeof(recent));
+        recent.changes = changes;
+    }
+    recent.ranges[recent.next++ % (sizeof(recent.ranges) / sizeof(recent.ranges[0]))] = *range;
+}
+
 bool xs_mem_find(const void *ptr, struct xs_range *range_p)
 {
-    pthread_rwlock_rdlock(&lock);
-    const struct xs_range *range = find(ptr);
+    const struct xs_range *range = find_recent(ptr);
+
     if (range != NULL) {
+        *range_p = *range;
+        return true;
+    }
+    pthread_rwlock_rdlock(&lock);
+    range = find(ptr);
+    if (range != NULL) {
+        keep_recent(range);
         *range_p = *range;
     }
     pthread_rwlock_unlock(&lock);
@@ -356,6 +401,7 @@ enum xs_error xs_mem_sync_memops(const void *ptr, bool on)
         res = XS_NOT_SUPPORTED;
     } else {
         range->sync_memops = on;
+        changed();
     }
     pthread_rwlock_unlock(&lock);
     return res;

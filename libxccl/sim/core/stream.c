@@ -174,11 +174,11 @@ static enum xs_error append(struct xs_stream *stream, xs_work_fn *run, void *arg
         *stream->tail = work;
         stream->tail = &work->next;
         stream->enqueued++;
-        pthread_cond_signal(&stream->filled);
     } else {
         free(work);
     }
     pthread_mutex_unlock(&stream->lock);
+    pthread_cond_signal(&stream->filled); /* behind the lock, or its thread wakes to wait for it */
     return res;
 }
 

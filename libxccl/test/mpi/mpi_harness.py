@@ -136,6 +136,9 @@ def launcher(family, mpiexec, ranks):
         "PRTE_ALLOW_RUN_AS_ROOT": "1",
         "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
+        # Each process of Open MPI starts what it finds: UCX, real GPUs, the X server.
+        "OMPI_MCA_pml": "ob1",
+        "HWLOC_COMPONENTS": "-cuda,-nvml,-opencl,-gl,-rsmi,-levelzero,-pci",
         "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
         "OMPI_MCA_btl_sm_single_copy_mechanism": "none",
     }

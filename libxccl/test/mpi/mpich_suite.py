@@ -19,7 +19,8 @@ A test is "refused" that makes a window of device memory, attaches it for buffer
 datatype with addresses in both host and device memory.
 
 The exit status is 77 without a checkout, and 0 only if every test ended as it did in host memory
-without xccl. What did not is run once more, alone and with four times the limit.
+without xccl. What did not is run once more, alone and with four times the limit. After --seconds no
+test is started any more; --json has what was done so far after every folder.
 """
 
 import argparse
@@ -29,6 +30,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,6 +55,7 @@ MODES = {
         "env": {"XCCL_MEMORY": "mixed", "SUITE_MALLOC": "device"},
     },
 }
+SILENT = ("passed", "not built", "not run", "refused")
 REFUSED = "the memory of a .*window.* is a device's|memory of several kinds"
 # Debian's Open MPI 4.1 has windows only where the kernel copies between processes.
 WINDOWS = {"OMPI_MCA_btl_vader_single_copy_mechanism": "cma"}
@@ -171,7 +175,8 @@ class Compiler:
             self.flags += ["-DHAVE_CUDA", f"-I{HERE / 'cudart'}"]
         if mode in ("managed", "coherent"):
             self.allocator = ["-include", HERE / "cudart/suite_malloc.h"]
-        self.objects, self.makefiles = {}, {}
+        self.objects, self.makefiles, self.programs = {}, {}, {}
+        self.lock = threading.Lock()
 
     def call(self, *words):
         command = [self.mpicc, *self.flags, *map(str, words)]
@@ -179,27 +184,33 @@ class Compiler:
 
     def common(self, threads):
         """Objects that every program needs; those that cannot be made are left out."""
-        if threads not in self.objects:
-            util = self.tests / "util"
-            files = [util / name for name in COMMON]
-            files.append(util / ("mtest_thread.c" if threads else "mtest_single.c"))
-            files += sorted((self.tests / "dtpools/src").glob("*.c"))
-            found = []
-            for file in files:
-                target = self.folder / f"{file.stem}-{threads}.o"
-                if self.call("-c", file, "-o", target).returncode == 0:
-                    found.append(target)
-            self.objects[threads] = found
-        return self.objects[threads]
+        with self.lock:
+            if threads not in self.objects:
+                util = self.tests / "util"
+                files = [util / name for name in COMMON]
+                files.append(util / ("mtest_thread.c" if threads else "mtest_single.c"))
+                files += sorted((self.tests / "dtpools/src").glob("*.c"))
+                found = []
+                for file in files:
+                    target = self.folder / f"{file.stem}-{threads}.o"
+                    if self.call("-c", file, "-o", target).returncode == 0:
+                        found.append(target)
+                self.objects[threads] = found
+            return self.objects[threads]
 
     def program(self, folder, name):
-        """Path of the program, or None."""
+        """Path of the program, or None. Each is compiled once."""
+        if (folder, name) not in self.programs:
+            self.programs[folder, name] = self.compile(folder, name)
+        return self.programs[folder, name]
+
+    def compile(self, folder, name):
         if folder not in self.makefiles:
             self.makefiles[folder] = read_makefile(self.tests, folder)
         sources, flags = self.makefiles[folder]
         files = [self.tests / folder / s for s in sources.get(name, [f"{name}.c"])]
         target = self.folder / f"{folder.replace('/', '-')}-{name}"
-        if not target.exists() and all(f.exists() for f in files):
+        if all(f.exists() for f in files):
             threads = folder.startswith("threads")
             words = [*self.allocator, *flags.get(name, []), *files, *self.common(threads)]
             if not any("int main" in f.read_text(errors="replace") for f in files):
@@ -230,23 +241,35 @@ def outcome(mpi, program, row, mode, limit):
     return ("passed" if good else "failed"), run.out
 
 
+def compiler_for(mpi, mode, chosen):
+    """One for all modes whose programs are the same."""
+    kind = {"plain": "host", "xccl": "host", "device": "device"}.get(mode, "malloc")
+    if (mpi.name, kind) not in chosen.compilers:
+        folder = chosen.folder / f"{mpi.name}-{kind}"
+        chosen.compilers[mpi.name, kind] = Compiler(mpi, chosen.tests, folder, mode)
+    return chosen.compilers[mpi.name, kind]
+
+
 def run_mode(mpi, rows, mode, chosen):
     """Outcomes by test."""
-    compiler = Compiler(mpi, chosen.tests, Path(tempfile.mkdtemp(dir=chosen.folder)) / mode, mode)
-    programs = {(r[0], r[1]): compiler.program(r[0], r[1]) for r in rows}
+    compiler = compiler_for(mpi, mode, chosen)
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        list(pool.map(lambda key: compiler.program(*key), sorted({row[:2] for row in rows})))
 
     def one(row):
-        program = programs[row[0], row[1]]
+        program = compiler.program(*row[:2])
         if program is None:
-            return "not built", ""
+            return "not built"
+        if time.monotonic() > chosen.until:
+            return "not run"
         result, out = outcome(mpi, program, row, mode, chosen.limit)
         if chosen.logs and result != "passed":
             name = re.sub(r"[^\w.-]+", "_", f"{mpi.name} {mode} {title(row)}")[:200]
             (chosen.logs / f"{name}.log").write_text(f"{title(row)}: {result}\n{out}")
-        return result, out
+        return result
 
     with ThreadPoolExecutor(chosen.jobs) as pool:
-        return [name for name, _ in pool.map(one, rows)]
+        return list(pool.map(one, rows))
 
 
 def title(row):
@@ -255,30 +278,33 @@ def title(row):
     return " ".join([f"{folder}/{name}", f"({ranks})", *args, *settings])
 
 
-def chosen_rows(chosen, device=False):
-    """What is to be run, each row once; more ranks than asked for are cut."""
+def chosen_rows(chosen, folder, device=False):
+    """What is to be run of a folder, each row once; more ranks than asked for are cut."""
     rows = {}
-    for folder in chosen.dirs.split(","):
-        names = ["testlist.gpu"] if device else ["testlist.in", "testlist"]
-        listed = read_list(chosen.tests, folder, names, chosen.memory)
-        drawn = dtp_rows(chosen.tests, folder) if folder in ("pt2pt", "part", "rma") else []
-        for i, row in enumerate(drawn):
-            listed.append((folder, row[0], row[1], dtp_arguments(folder, row, i, device), {}))
-        for name, program, ranks, args, env in window_rows(listed) if device else listed:
-            row = (name, program, min(ranks, chosen.ranks), args, env)
-            if re.search(chosen.only, title(row)):
-                rows.setdefault(title(row), row)
+    names = ["testlist.gpu"] if device else ["testlist.in", "testlist"]
+    listed = read_list(chosen.tests, folder, names, chosen.memory)
+    drawn = dtp_rows(chosen.tests, folder) if folder in ("pt2pt", "part", "rma") else []
+    for i, row in enumerate(drawn):
+        listed.append((folder, row[0], row[1], dtp_arguments(folder, row, i, device), {}))
+    for name, program, ranks, args, env in window_rows(listed) if device else listed:
+        row = (name, program, min(ranks, chosen.ranks), args, env)
+        if re.search(chosen.only, title(row)):
+            rows.setdefault(title(row), row)
     return list(rows.values())
 
 
+def modes_of(chosen):
+    return chosen.modes.split(",")
+
+
 def differ(before, now):
-    silent = {"not built", "refused"} & {before, now}
+    silent = {"not built", "not run", "refused"} & {before, now}
     return before is not None and before != now and not silent
 
 
 def without(mpi, rows, results, chosen):
     """How rows that did not pass in device memory end in host memory without xccl."""
-    bad = [row for row in rows if results[title(row)] not in ("passed", "not built")]
+    bad = [row for row in rows if results[title(row)] not in SILENT]
     found = run_mode(mpi, [in_host_memory(row) for row in bad], "plain", chosen)
     return dict.fromkeys(results, "passed") | dict(zip(map(title, bad), found, strict=True))
 
@@ -290,30 +316,50 @@ def repeat(mpi, mode, row, chosen):
     return run_mode(mpi, [in_host_memory(row)], "plain", slow)[0], now
 
 
-def compare(mpi, chosen):
-    """Run all modes of one MPI, print and return what differs."""
-    counts, differences, same = {}, [], []
+def compare_folder(mpi, folder, found, chosen):
+    """Run a folder in all modes; add what was counted to `found`, print and add what differs."""
     plain = {}
-    for mode in chosen.modes.split(","):
-        rows = chosen_rows(chosen, mode == "device")
+    for mode in modes_of(chosen):
+        rows = chosen_rows(chosen, folder, mode == "device")
         results = dict(zip(map(title, rows), run_mode(mpi, rows, mode, chosen), strict=True))
         if mode == "plain":
             plain = results
         before = without(mpi, rows, results, chosen) if mode == "device" else plain
         for row in rows:
             test = title(row)
-            if differ(before.get(test), results[test]):
+            if differ(before.get(test), results[test]) and time.monotonic() < chosen.until:
                 before[test], results[test] = repeat(mpi, mode, row, chosen)
-            found = {"test": test, "mode": mode, "plain": before.get(test), "now": results[test]}
+            one = {"test": test, "mode": mode, "plain": before.get(test), "now": results[test]}
             if differ(before.get(test), results[test]):
-                differences.append(found)
-                print(f"{mpi.name:9} {mode:8} {test}: {found['now']}, {found['plain']} without")
-            elif results[test] not in ("passed", "not built", "refused"):
-                same.append(found)
+                found["differences"].append(one)
+                print(f"{mpi.name:9} {mode:8} {test}: {one['now']}, {one['plain']} without")
+            elif results[test] not in SILENT:
+                found["same"].append(one)
         ends = list(results.values())
-        counts[mode] = {end: ends.count(end) for end in sorted(set(ends))}
-        print(f"{mpi.name:9} {mode:8} {counts[mode]}", flush=True)
-    return {"mpi": mpi.name, "counts": counts, "differences": differences, "same": same}
+        counts = {end: ends.count(end) for end in sorted(set(ends))}
+        if counts:
+            found["counts"].setdefault(folder, {})[mode] = counts
+            print(f"{mpi.name:9} {folder:14} {mode:8} {counts}", flush=True)
+
+
+def compare(mpis, chosen):
+    """Every folder with every MPI; what was found so far is written after each."""
+    found = []
+    for mpi in mpis:
+        found.append({"mpi": mpi.name, "counts": {}, "differences": [], "same": []})
+        for folder in chosen.dirs.split(","):
+            compare_folder(mpi, folder, found[-1], chosen)
+            if chosen.json:
+                chosen.json.write_text(json.dumps(found, indent=1) + "\n")
+    return found
+
+
+def use_gpus():
+    """As a job would on them: a vendor communicator takes a second, so few are made."""
+    kept = {name: os.environ[name] for name in ("XCCL_CCL_LIBRARY",) if name in os.environ}
+    for mode in MODES.values():
+        mode["sim"] = None
+        mode["env"] = {**mode.get("env", {}), **kept, "XCCL_COMM_CREATE": "auto"}
 
 
 def main():
@@ -325,14 +371,14 @@ def main():
     parser.add_argument("--ranks", type=int, default=4, help="most ranks; more are cut to it")
     parser.add_argument("--jobs", type=int, default=2, help="tests at a time")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a test")
+    parser.add_argument("--seconds", type=float, default=1e9, help="after which no test is begun")
     parser.add_argument("--memory", type=float, default=4, help="GB that a test may need")
     parser.add_argument("--logs", type=Path, help="folder for the output of tests that fail")
     parser.add_argument("--gpus", action="store_true", help="real ones, not the simulated devices")
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     chosen = parser.parse_args()
     if chosen.gpus:
-        for mode in MODES.values():
-            mode["sim"] = None
+        use_gpus()
     if chosen.logs:
         chosen.logs.mkdir(parents=True, exist_ok=True)
     checkout = os.environ.get("MPICH_TESTS")
@@ -340,15 +386,17 @@ def main():
         print("mpich-suite: set MPICH_TESTS to a checkout of MPICH, with test/mpi in it")
         return 77
     chosen.tests = Path(checkout).resolve() / "test/mpi"
+    chosen.until, chosen.compilers = time.monotonic() + chosen.seconds, {}
     build = Build(Path(os.environ["XCCL_TEST_BUILD"]))
     mpis = known_mpis(build)
     with tempfile.TemporaryDirectory() as folder:
         chosen.folder = Path(folder)
-        found = [compare(mpis[name], chosen) for name in chosen.mpi.split(",") if name in mpis]
-    if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=1) + "\n")
-    passed = all(count.get("passed") for f in found for count in f["counts"].values())
-    return 0 if found and passed and not any(f["differences"] for f in found) else 1
+        found = compare([mpis[name] for name in chosen.mpi.split(",") if name in mpis], chosen)
+    counts = [modes for f in found for modes in f["counts"].values()]
+    passed = all(
+        any(c[mode].get("passed") for c in counts if mode in c) for mode in modes_of(chosen)
+    )
+    return 0 if counts and passed and not any(f["differences"] for f in found) else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What turns measurements into pages, docs/benchmarks/render.py, and the Python of bench/."""
 
+import argparse
+import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +17,13 @@ BENCH = TOP / "libxccl/bench"
 BAR = {"name": "start", "unit": "ms", "without": 1, "with": 1.5, "measured": 0.5, "limit": 1}
 
 
-def python(*command):
+def python(*command, **variables):
     return subprocess.run(
-        [sys.executable, *map(str, command)], capture_output=True, text=True, check=False
+        [sys.executable, *map(str, command)],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -94,6 +101,9 @@ for word; do
     before=$word
 done
 echo "seed $seed"
+case "$broken $*" in
+    "asan "*/asan/*) echo "ERROR: libasan.so cannot be preloaded: ignored."; exit 1 ;;
+esac
 case $seed in
     102) echo "100 $what"; echo "9 checks, 2 failures"; exit 1 ;;
     103) echo "x.c:1:2: runtime error: bad"; echo "a rank died"; exit 139 ;;
@@ -114,15 +124,16 @@ def campaign(tmp_path):
         folder.mkdir(parents=True)
         facts = {
             "families": {"openmpi": {"mpiexec": str(launcher)}},
-            **{"stage": "/stage", "programs": "/programs", "sanitizer": ""},
+            **{"stage": "/stage", "programs": f"/{build}/programs", "sanitizer": ""},
         }
         (folder / "mpi-tests.json").write_text(json.dumps(facts))
 
-    def go(seed, *options):
+    def go(seed, *options, **variables):
         file = tmp_path / "campaign.json"
         ended = python(
             *(BENCH / "campaign.py", tmp_path, "--seed", seed, "--cores", 8, "--json", file),
             *options,
+            **variables,
         )
         return ended, json.loads(file.read_text())
 
@@ -153,6 +164,41 @@ def test_campaign_that_finds_something(campaign):
     assert found[103]["errors"] == ["x.c:1:2: runtime error: bad"]
     assert "a rank died" in found[103]["tail"] and " 103 " in found[103]["repeat"]
     assert summary["reached"] and summary["totals"]["failed_jobs"] == 3
+
+
+def test_campaign_with_a_build_that_cannot_run(campaign):
+    options = ("--seconds", 60, "--calls", 1000, "--messages", 500)
+    ended, summary = campaign(500, *options, broken="asan")
+    assert ended.returncode == 1 and summary["reached"]
+    assert {*summary["builds"]} == {"release"} and summary["failed"] == []
+    assert {*summary["unusable"]} == {"asan"}
+    assert "UNUSABLE: asan: exit status 1: ERROR: libasan.so cannot be preloaded" in ended.stdout
+
+
+@pytest.fixture
+def campaign_module():
+    spec = importlib.util.spec_from_file_location("campaign", BENCH / "campaign.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def sizes_of(module, length, seconds):
+    """What a campaign makes of a job of 100 calls that took `seconds`."""
+    arguments = module.read_arguments([".", "--seconds", "1000", "--length", str(length)])
+    campaign = module.Campaign(arguments)
+    job = argparse.Namespace(
+        **{"kind": "calls", "build": "release", "place": 3, "why": None},
+        **{"size": 100, "length": seconds},
+    )
+    campaign.learn(job)
+    return campaign.next_size("calls", "release", 3), campaign.next_size("calls", "release", 4)
+
+
+def test_campaign_makes_jobs_as_long_as_asked_for(campaign_module):
+    assert sizes_of(campaign_module, 10, 5.0) == (200, 100)
+    assert sizes_of(campaign_module, 10, 40.0) == (25, 12)
+    assert sizes_of(campaign_module, 10, 0.1) == (800, 400)
 
 
 def test_campaign_out_of_time(campaign):
