@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The four routes and the vendor's library under one MPI: who serves each call, what xccl-doctor says, the times.
 
-routes.py [--osu FOLDER] [--coll LIST] [--rounds N] [--xccl PREFIX] [--output FOLDER] -- mpirun -n 4
+routes.py [--osu FOLDER] [--coll LIST] [--rounds N] [--iters N] [--xccl PREFIX] [--output FOLDER] -- mpirun -n 4
 
 1. A job for each route and collective, in the environment of env/xccl.sh, with all logs on and results verified.
    UCC's trace and xccl's log tell who served the calls (served.txt).
@@ -134,6 +134,7 @@ def compare_command(machine, given):
     words = [machine.tool("xccl-compare"), "--output", str(machine.out / "compare"), "--site", machine.site,
              "--coll", given.coll, "--min", "4", "--max", str(given.max), "--rounds", str(max(1, given.rounds)),
              "--timeout", str(machine.limit)]  # fmt: skip
+    words += ["--iters", str(given.iters)]
     if machine.sim:
         words += ["--sim", machine.sim]
     if given.osu:
@@ -185,6 +186,7 @@ def main():
     option("--device", choices=("cuda", "rocm"), default="cuda", help="OSU's -d (%(default)s)")
     option("--coll", default=COLLS, metavar="LIST", help="(%(default)s)")
     option("--max", type=int, default=64 << 20, metavar="BYTES", help="(%(default)d)")
+    option("--iters", type=int, default=100, help="timed calls of a size (%(default)d)")
     option("--rounds", type=int, default=6, help="of xccl-compare; 0: none (%(default)d)")
     given, launcher = read_arguments(parser)
     try:
