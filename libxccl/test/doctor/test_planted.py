@@ -105,6 +105,26 @@ def test_what_a_file_of_open_mpi_sets_is_stated(doctor, world):
     assert str(made.root / "home/user/.openmpi/mca-params.conf") in found["looked_at"]
 
 
+@pytest.mark.parametrize(
+    ("library", "read"),
+    [
+        ("opt/lib/libmpi.so.40", ["opt/etc/openmpi-mca-params.conf"]),
+        ("usr/lib64/openmpi/lib/libmpi.so.40", ["etc/openmpi/openmpi-mca-params.conf"]),
+    ],
+)
+def test_which_file_of_open_mpi_is_read(doctor, world, library, read):
+    """That of the distribution is for the distribution's Open MPI only."""
+    made = world("juwels-booster")
+    made.remove("opt/lib/libmpi.so.40")
+    made.file(library)
+    made.env["LD_LIBRARY_PATH"] += ":/" + library.rpartition("/")[0]
+    for folder in ("opt/etc", "etc/openmpi"):
+        made.file(f"{folder}/openmpi-mca-params.conf", "coll_ucc_enable=0\n")
+    looked_at = doctor(made)[1]["looked_at"]
+    files = [path for path in looked_at if path.endswith("openmpi-mca-params.conf")]
+    assert files == [str(made.root / path) for path in read]
+
+
 @pytest.mark.parametrize("site", ["lumi-g", "frontier"])
 def test_a_missing_plugin_and_what_follows(doctor, world, site):
     """Where the site insists on the plugin, nothing goes over TCP sockets."""

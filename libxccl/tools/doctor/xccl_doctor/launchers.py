@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Facts of the launcher: what started this process, what mpirun is, which MPI a program was built with."""
 
+import glob
 import os
 import re
 from types import SimpleNamespace
@@ -131,7 +132,11 @@ def parameter_files(root, env, mpi):
     files = (
         [root + os.path.join(env["HOME"], ".openmpi/mca-params.conf")] if env.get("HOME") else []
     )
+    prefix = None
     if mpi is not None:
         prefix = os.path.dirname(os.path.dirname(os.path.realpath(mpi.path)))
         files.append(os.path.join(prefix, "etc/openmpi-mca-params.conf"))
-    return [*files, root + "/etc/openmpi/openmpi-mca-params.conf"]
+    # The distribution's own Open MPI lies below /usr; one installed elsewhere never reads /etc.
+    if prefix is None or prefix.startswith(os.path.realpath(root + "/usr") + "/"):
+        files += sorted(glob.glob(root + "/etc/openmpi*/openmpi-mca-params.conf"))
+    return files
