@@ -41,13 +41,15 @@ xcclResult_t xm_parse_complain(const struct xm_place *place, struct xm_part part
                                const char *allowed)
 {
     char line[32] = "";
+    bool all = (part.len == place->whole.len);
+    int  around = all ? 0 : (int)place->whole.len;
 
     if (place->line > 0) {
         snprintf(line, sizeof(line), "line %d, ", place->line);
     }
-    return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s' in '%.*s'; allowed: %s",
+    return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s%s%.*s'; allowed: %s",
                    place->source, line, (size_t)(part.at - place->begin) + 1, what, (int)part.len,
-                   part.at, (int)place->whole.len, place->whole.at, allowed);
+                   part.at, all ? "" : "' in '", around, place->whole.at, allowed);
 }
 
 bool xm_part_is(struct xm_part part, const char *word)
@@ -205,7 +207,7 @@ xcclResult_t xm_parse_row(const struct xm_place *place, struct xm_row *row)
         n++;
     }
     if ((n < 5) || xm_part_cut(&rest, ':', &extra)) {
-        return xm_parse_complain(place, place->whole, "number of fields of",
+        return xm_parse_complain(place, place->whole, "not five fields:",
                                  "coll:bytes:mem:ranks:path, as allreduce:64k-inf:cuda:2-inf:ccl");
     }
     if (!parse_words(field[0], coll_names, XM_NUM_COLLS, &row->colls)) {
