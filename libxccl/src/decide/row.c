@@ -40,16 +40,19 @@ const char *xm_path_name(enum xm_path_id path)
 xcclResult_t xm_parse_complain(const struct xm_place *place, struct xm_part part, const char *what,
                                const char *allowed)
 {
-    char line[32] = "";
-    bool all = (part.len == place->whole.len);
-    int  around = all ? 0 : (int)place->whole.len;
+    size_t column = (size_t)(part.at - place->begin) + 1;
+    char   line[32] = "";
 
     if (place->line > 0) {
         snprintf(line, sizeof(line), "line %d, ", place->line);
     }
-    return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s%s%.*s'; allowed: %s",
-                   place->source, line, (size_t)(part.at - place->begin) + 1, what, (int)part.len,
-                   part.at, all ? "" : "' in '", around, place->whole.at, allowed);
+    if (part.len == place->whole.len) {
+        return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s'; allowed: %s",
+                       place->source, line, column, what, (int)part.len, part.at, allowed);
+    }
+    return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s' in '%.*s'; allowed: %s",
+                   place->source, line, column, what, (int)part.len, part.at, (int)place->whole.len,
+                   place->whole.at, allowed);
 }
 
 bool xm_part_is(struct xm_part part, const char *word)
