@@ -81,6 +81,13 @@ def test_attr_without_device(mpi, case):
     mpi.run(2, f"mpi_attr none {case}", sim=None, timeout=TIMEOUT).good()
 
 
+def test_session(mpi):
+    """Without MPI_Init, and so without MPI_COMM_WORLD."""
+    if mpi.family != "mpich":
+        pytest.skip("of the tested MPIs only MPICH has sessions")
+    go(mpi, 3, "mpi_session")
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_displs(mpi, ranks):
     go(mpi, ranks, "mpi_displs")
@@ -88,6 +95,13 @@ def test_displs(mpi, ranks):
 
 def test_holes(mpi):
     go(mpi, 2, "mpi_holes")
+
+
+@pytest.mark.parametrize("case", ["messages", "collectives"])
+@pytest.mark.parametrize("memory", ["apart", "mixed"])
+def test_bottom(mpi, case, memory):
+    """Absolute addresses in several allocations, and in host memory as well."""
+    go(mpi, 3, f"mpi_bottom {case} {memory}")
 
 
 @pytest.mark.parametrize("case", ["comms", "orders", "threads", "mixture", "freed", "statuses"])
@@ -111,6 +125,7 @@ REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
+    *(f"mpi_bottom {case} apart" for case in ["messages", "collectives"]),
     *("mpi_displs", "mpi_holes", "mpi_attr dup_host", "mpi_attr self_host"),
 ]
 
