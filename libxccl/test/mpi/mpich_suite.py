@@ -35,7 +35,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mpi_harness import Build, known_mpis
+from mpi_harness import ENDED_BADLY, Build, known_mpis
 
 HERE = Path(__file__).resolve().parent
 FOLDERS = ["coll", "comm", "attr", "errors/coll", "errors/comm", "init", "topo", "threads/comm"]
@@ -47,14 +47,17 @@ MODES = {
     "plain": {"preload": False, "sim": None},
     "xccl": {"preload": True, "sim": None},
     # Its own list for GPUs has ranks of one call in different kinds of memory.
-    "device": {"preload": True, "sim": "cuda:4", "env": {"XCCL_MEMORY": "mixed"}},
-    "managed": {"preload": True, "sim": "cuda:4", "env": {"XCCL_MEMORY": "mixed"}},
+    "device": {"preload": True, "sim": "cuda:8", "env": {"XCCL_MEMORY": "mixed"}},
+    "managed": {"preload": True, "sim": "cuda:8", "env": {"XCCL_MEMORY": "mixed"}},
     "coherent": {
         "preload": True,
-        "sim": "cuda:4",
+        "sim": "cuda:8",
         "env": {"XCCL_MEMORY": "mixed", "SUITE_MALLOC": "device"},
     },
 }
+TRIES = 4
+# Open MPI 4.1.4 may crash in MPI_Finalize on a machine under load (mpi_harness.py).
+GOODBYE_LOST = re.compile(rf"No Errors(?s:.*){ENDED_BADLY}")
 SILENT = ("passed", "not built", "not run", "refused")
 REFUSED = "the memory of a .*window.* is a device's|memory of several kinds"
 # Debian's Open MPI 4.1 has windows only where the kernel copies between processes.
@@ -160,8 +163,8 @@ class Compiler:
         folder.mkdir(parents=True)
         lines = [f"#define HAVE_{name}_H 1\n" for name in HEADERS.split()]
         lines += ["#define HAVE_GETTIMEOFDAY 1\n", "#define HAVE_LONG_DOUBLE 1\n"]
-        lines += ["#define HAVE_LONG_LONG 1\n", "#define THREAD_PACKAGE_NAME 1\n"]
-        lines += ["#define THREAD_PACKAGE_POSIX 1\n", "#define HAVE_MPI_WIN_CREATE 1\n"]
+        lines += ["#define HAVE_LONG_LONG 1\n", "#define HAVE_MPI_WIN_CREATE 1\n"]
+        lines += ["#define THREAD_PACKAGE_NAME THREAD_PACKAGE_POSIX\n"]
         (folder / "mpitestconf.h").write_text("".join(lines))
         (folder / "mtest_mpix.h").write_text("")
         # dtpools includes its own as ../dtpoolsconf.h, seen from a folder of includes.
@@ -231,6 +234,8 @@ def outcome(mpi, program, row, mode, limit):
         command = ["/usr/bin/env", "-C", cwd, str(program), *args]
         try:
             run = mpi.run(ranks, command, timeout=limit, **options)
+            if run.status != 0 and GOODBYE_LOST.search(run.out):
+                run = mpi.run(ranks, command, timeout=limit, **options)
         except AssertionError as problem:
             return "failed", str(problem)
     if mode in ("managed", "coherent") and re.search(REFUSED, run.out):
@@ -310,10 +315,17 @@ def without(mpi, rows, results, chosen):
 
 
 def repeat(mpi, mode, row, chosen):
-    """How a test ends, and how it does without xccl, alone and with more time."""
+    """How a test ends, and how it does without xccl, alone and with more time.
+
+    What does not pass is tried without xccl as well a few times: some tests hang now and then.
+    """
     slow = argparse.Namespace(**{**vars(chosen), "jobs": 1, "limit": 4 * chosen.limit})
-    now = run_mode(mpi, [row], mode, slow)[0]
-    return run_mode(mpi, [in_host_memory(row)], "plain", slow)[0], now
+    now, before = run_mode(mpi, [row], mode, slow)[0], "passed"
+    for _ in range(1 if now == "passed" else TRIES):
+        before = run_mode(mpi, [in_host_memory(row)], "plain", slow)[0]
+        if before != "passed":
+            break
+    return before, now
 
 
 def compare_folder(mpi, folder, found, chosen):
@@ -368,7 +380,7 @@ def main():
     parser.add_argument("--dirs", default=",".join(FOLDERS))
     parser.add_argument("--modes", default="plain,xccl", help=", ".join(MODES))
     parser.add_argument("--only", default="", help="a pattern of the rows to run")
-    parser.add_argument("--ranks", type=int, default=4, help="most ranks; more are cut to it")
+    parser.add_argument("--ranks", type=int, default=5, help="most ranks; more are cut to it")
     parser.add_argument("--jobs", type=int, default=2, help="tests at a time")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a test")
     parser.add_argument("--seconds", type=float, default=1e9, help="after which no test is begun")
