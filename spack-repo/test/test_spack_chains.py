@@ -123,6 +123,7 @@ def test_cuda_over_libfabric(cuda_ofi):
         ("xccl-stack +cuda", "say the architecture"),
         ("xccl-stack route=ucc fabrics=ofi +cuda cuda_arch=90", "UCC needs UCX"),
         ("ucc@1.4.4 ^ucx@1.13.1", "1.14"),
+        ("aws-ofi-nccl cuda_arch=90 ^libfabric~cuda", r"depends on libfabric\+cuda"),
     ],
 )
 def test_refused(spack, spec, reason):

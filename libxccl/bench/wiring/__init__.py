@@ -45,7 +45,7 @@ class Machine:
         self.script = find_script(self.prefix)
         self.site, self.sim, self.launcher = given.site, given.sim, launcher
         self.limit = given.timeout
-        self.out = Path(given.output)
+        self.out = Path(given.output).resolve()
         self.out.mkdir(parents=True, exist_ok=True)
         if not launcher:
             raise Wrong("no launcher: give it behind --, for example -- mpirun -n 2")

@@ -56,7 +56,9 @@ class AwsOfiNccl(AutotoolsPackage):
     depends_on("cxx", type="build")
     for _tool in ("autoconf", "automake", "libtool"):
         depends_on(_tool, type="build")
-    depends_on("libfabric")
+    # A libfabric that knows nothing of the GPU has NCCL copy everything through host memory.
+    depends_on("libfabric+cuda", when="+cuda")
+    depends_on("libfabric+rocm", when="+rocm")
     depends_on("hwloc")
     depends_on("mpi", when="+tests")
     with when("+cuda"):
