@@ -50,6 +50,18 @@ static function_t lookup(void *handle, const char *name)
     return function;
 }
 
+/* The MPI library's own. */
+static function_t lookup_own(void *libmpi, enum xm_function function)
+{
+    const char *name = functions[function].name;
+    char        extension[64];
+    function_t  found = lookup(libmpi, name);
+
+    return ((found == NULL) && xm_extension_name(function, name, extension, sizeof(extension)))
+               ? lookup(libmpi, extension)
+               : found;
+}
+
 /* The names of all loaded objects, taken under the loader's lock and used without it. */
 struct names {
     char **list;
@@ -191,7 +203,7 @@ static void set_up(void)
 
     if (libmpi != NULL) {
         for (int i = 0; i < XM_NUM_FUNCTIONS; i++) {
-            libmpi_functions[i] = lookup(libmpi, functions[i].name);
+            libmpi_functions[i] = lookup_own(libmpi, (enum xm_function)i);
         }
         find_next(next);
         family = open_family(family_of(libmpi));
@@ -262,13 +274,15 @@ static long serve(enum xm_function function, int profiling, const long *args)
 #define A12 A11, l
 #define A13 A12, m
 
-#define DEFINE(name, arguments)                                                                    \
+#define DEFINE_AS(name, fn, profiling, arguments)                                                  \
     DISPATCH_EXPORT long name(L##arguments);                                                       \
     DISPATCH_EXPORT long name(L##arguments)                                                        \
     {                                                                                              \
         const long args[] = {A##arguments};                                                        \
-        return serve(XM_FN_##name, 0, args);                                                       \
+        return serve(fn, profiling, args);                                                         \
     }
+
+#define DEFINE(name, arguments) DEFINE_AS(name, XM_FN_##name, 0, arguments)
 
 /*
  * The profiling names too, because Open MPI's Fortran functions (mpif.h, mpi and mpi_f08 alike)
@@ -276,15 +290,14 @@ static long serve(enum xm_function function, int profiling, const long *args)
  * us. The MPI library's own PMPI functions are reached by its handle. Not PMPI_Init: find_mpi()
  * looks for the library that has it.
  */
-#define DEFINE_PROFILING(name, arguments)                                                          \
-    DISPATCH_EXPORT long P##name(L##arguments);                                                    \
-    DISPATCH_EXPORT long P##name(L##arguments)                                                     \
-    {                                                                                              \
-        const long args[] = {A##arguments};                                                        \
-        return serve(XM_FN_##name, 1, args);                                                       \
-    }
+#define DEFINE_PROFILING(name, arguments) DEFINE_AS(P##name, XM_FN_##name, 1, arguments)
 
 #define DEFINE_BOTH(name, arguments) DEFINE(name, arguments) DEFINE_PROFILING(name, arguments)
+
+/* The names that these have in Open MPI 4.1. */
+#define DEFINE_EXTENSION(name, n)                                                                  \
+    DEFINE_AS(MPIX_##name##_init, XM_FN_MPI_##name##_init, 0, n)                                   \
+    DEFINE_AS(PMPIX_##name##_init, XM_FN_MPI_##name##_init, 1, n)
 
 #define DEFINE_SIX(name, small, capitals, n, ni, np, kinds)                                        \
     DEFINE_BOTH(MPI_##name, n)                                                                     \
@@ -292,12 +305,14 @@ static long serve(enum xm_function function, int profiling, const long *args)
     DEFINE_BOTH(MPI_I##small, ni)                                                                  \
     DEFINE_BOTH(MPI_I##small##_c, ni)                                                              \
     DEFINE_BOTH(MPI_##name##_init, np)                                                             \
+    DEFINE_EXTENSION(name, np)                                                                     \
     DEFINE_BOTH(MPI_##name##_init_c, np)
 
 XM_COLLECTIVES_WITH_COUNTS(DEFINE_SIX)
 DEFINE_BOTH(MPI_Barrier, 1)
 DEFINE_BOTH(MPI_Ibarrier, 2)
 DEFINE_BOTH(MPI_Barrier_init, 3)
+DEFINE_EXTENSION(Barrier, 3)
 /* A receive of a message, and from which value of watched on it is ours; folded by the compiler. */
 #define RECEIVES(kinds)                                                                            \
     ((__builtin_strpbrk(kinds, "rb") != NULL) && (__builtin_strpbrk(kinds, "hw") == NULL))

@@ -5,6 +5,8 @@
 #ifndef XM_MPI_FUNCTIONS_H
 #define XM_MPI_FUNCTIONS_H
 
+#include <stdio.h>
+
 #include "base/collectives.h"
 #include "base/enqueued.h"
 #include "base/transfers.h"
@@ -138,6 +140,19 @@ struct xm_function_row {
     XM_STREAM_FUNCTIONS(XM_ROW_OTHER)                                                              \
     XM_ENQUEUED_COLLECTIVES(XM_ROW_ENQUEUED)                                                       \
     XM_ENQUEUED_MESSAGES(XM_ROW_MESSAGE)
+
+/*
+ * Open MPI 4.1 has its persistent collectives as an extension: "PMPIX_Allreduce_init" is the other
+ * name of "PMPI_Allreduce_init". False: the function has none.
+ */
+static inline int xm_extension_name(enum xm_function function, const char *name, char *buf,
+                                    size_t size)
+{
+    int persistent = ((int)function < XM_NUM_COLLECTIVE_FUNCTIONS) &&
+                     ((int)function % 6 == 2 * (int)XM_PERSISTENT);
+
+    return persistent && (snprintf(buf, size, "PMPIX_%s", name + sizeof("PMPI_") - 1) < (int)size);
+}
 
 /* Call any function whose arguments are integers, pointers or handles. See entries/dispatch.c. */
 static inline long xm_invoke(void (*function)(void), int n, const long *a)

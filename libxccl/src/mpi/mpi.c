@@ -78,7 +78,13 @@ xcclResult_t xm_mpi_open(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void
         fill((char *)&xm_pmpi + needed[i].offset, needed[i].name);
     }
     for (int i = 0; i < XM_NUM_FUNCTIONS; i++) {
+        char extension[64];
         fill(&xm_mpi_functions[i], functions[i].name);
+        if ((xm_mpi_functions[i] == NULL) &&
+            xm_extension_name((enum xm_function)i, functions[i].name, extension,
+                              sizeof(extension))) {
+            fill(&xm_mpi_functions[i], extension);
+        }
         next_functions[i] = next[i];
     }
 #if XM_OPENMPI

@@ -56,14 +56,13 @@ static bool find_all(void)
 }
 
 /* One request, started again and again with new values in the same buffers. */
-static void case_start(void)
+static void start_again(allreduce_init *make)
 {
     struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
     MPI_Request    request;
     int            flag;
 
-    init.allreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
-                   &request);
+    make(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
     if (KNOWS_INACTIVE) {
         MPI_Wait(&request, MPI_STATUS_IGNORE); /* at once */
         MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
@@ -85,6 +84,18 @@ static void case_start(void)
     MPI_Request_free(&request);
     mt_expect(request == MPI_REQUEST_NULL, "MPI_Request_free left the request");
     mt_pair_free(&pair);
+}
+
+/* Also under the name that Open MPI 4.1 has alone, where anybody has it. */
+static void case_start(void)
+{
+    allreduce_init *extension;
+
+    *(void **)&extension = dlsym(RTLD_DEFAULT, "MPIX_Allreduce_init");
+    start_again(init.allreduce);
+    if (extension != NULL) {
+        start_again(extension);
+    }
 }
 
 static void check_bcast(struct mt_pair *pair, int root, int salt)
