@@ -6,6 +6,9 @@
 
 #include "data/flatten.h"
 
+/* Stretches of a datatype whose memory is looked at. */
+enum { LOOKS = 64 };
+
 struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *b, int i)
 {
     struct xm_block block = {.count =
@@ -21,6 +24,17 @@ struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *
         block.offset = xm_displ_at(call, b->displs, i) * (MPI_Aint)b->layout.extent;
     }
     return block;
+}
+
+struct xm_run xm_block_run(const struct xm_block *block, size_t i)
+{
+    const struct xm_flat *flat = block->layout->flat;
+    struct xm_run         run = flat->runs.run[i];
+
+    /* There is always a level left for that. */
+    xm_run_repeat(&run, (size_t)block->count, (ptrdiff_t)block->layout->extent, flat->runs.size,
+                  XM_LEVELS);
+    return run;
 }
 
 static __thread struct {
@@ -95,6 +109,60 @@ static void take_apart(struct xm_buffer *b)
     }
 }
 
+static void look_at(struct xm_buffer *b, MPI_Aint offset)
+{
+    struct xc_mem_info mem = xc_mem_query(xm_buffer_at(b, offset));
+
+    if ((mem.kind == b->mem.kind) && (mem.device == b->mem.device)) {
+        return;
+    }
+    if ((mem.kind != XC_MEM_DEVICE) && (b->mem.kind != XC_MEM_DEVICE)) {
+        b->mem = (struct xc_mem_info){.kind = XC_MEM_HOST, .device = -1}; /* MPI reaches both */
+        return;
+    }
+    b->mixed = true;
+    if (b->mem.kind != XC_MEM_DEVICE) {
+        b->mem = mem;
+    }
+}
+
+/* Of many regular stretches the first ones and the last tell. */
+static void look_at_block(struct xm_buffer *b, const struct xm_block *block)
+{
+    const struct xm_flat *flat = block->layout->flat;
+
+    if (block->layout->plain) {
+        look_at(b, block->offset + (MPI_Aint)block->layout->true_lb);
+        return;
+    }
+    for (size_t i = 0; i < flat->runs.count; i++) {
+        struct xm_run run = xm_block_run(block, i);
+        size_t        stretches = xm_run_stretches(&run), packed;
+        ptrdiff_t     offset;
+        for (size_t s = 0; s < stretches; s += (s < LOOKS) ? 1 : stretches - s) {
+            xm_run_at(&run, (s < LOOKS) ? s : stretches - 1, &offset, &packed);
+            look_at(b, block->offset + offset);
+        }
+    }
+}
+
+/* The data of MPI_BOTTOM lies anywhere, and need not be what its first byte is. */
+static void look_everywhere(const struct xm_call *call, struct xm_buffer *b)
+{
+    b->absolute = !b->plain || (b->blocks > 1);
+    for (int i = 0; b->absolute && (i < b->blocks); i++) {
+        struct xm_block block = xm_block_at(call, b, i);
+        b->absolute = block.layout->plain || (block.layout->flat != NULL) || (block.count == 0);
+    }
+    for (int i = 0; b->absolute && (i < b->blocks); i++) {
+        struct xm_block block = xm_block_at(call, b, i);
+        if ((block.count > 0) && (block.layout->size > 0)) {
+            look_at_block(b, &block);
+            b->mem.synchronous = false; /* that is a property of each allocation */
+        }
+    }
+}
+
 /* Totals, span and memory kind of a buffer whose blocks are set. False for MPI to complain. */
 static bool finish(const struct xm_call *call, struct xm_buffer *b)
 {
@@ -118,8 +186,12 @@ static bool finish(const struct xm_call *call, struct xm_buffer *b)
     b->used = (b->bytes > 0);
     if (b->used) {
         b->mem = memory_at(xm_buffer_at(b, b->low));
-        if (!b->plain && (b->mem.kind == XC_MEM_DEVICE)) {
+        bool bottom = (b->buf == NULL) && (xc_device_active() != NULL);
+        if (!b->plain && (bottom || (b->mem.kind == XC_MEM_DEVICE))) {
             take_apart(b);
+        }
+        if (bottom) {
+            look_everywhere(call, b);
         }
     }
     return true;

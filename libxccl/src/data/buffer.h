@@ -3,6 +3,7 @@
 #ifndef XM_DATA_BUFFER_H
 #define XM_DATA_BUFFER_H
 
+#include "data/runs.h"
 #include "data/types.h"
 #include "device/device.h"
 #include "mpi/call.h"
@@ -44,6 +45,8 @@ struct xm_buffer {
     bool                plain;     /* every block's layout is */
     MPI_Aint            low, high; /* span touched, in bytes from buf: [low, high) */
     struct xc_mem_info  mem;
+    bool                absolute; /* addresses in types or displacements: of any allocations */
+    bool                mixed;    /* and of several kinds of memory, or of several devices */
 };
 
 struct xm_buffers {
@@ -74,6 +77,8 @@ void xm_buffer_part(const struct xm_buffer *all, MPI_Count first, MPI_Count coun
 struct xc_mem_info xm_buffer_ask(const struct xc_device_ops *dev, const void *ptr);
 
 struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *buffer, int i);
+/* Run number i of its type, which was taken apart, for all elements of the block. */
+struct xm_run xm_block_run(const struct xm_block *block, size_t i);
 
 /* A place in it; the buffer itself may be MPI_BOTTOM, which no pointer may be counted from. */
 static inline char *xm_buffer_at(const struct xm_buffer *buffer, MPI_Aint offset)

@@ -118,6 +118,9 @@ static bool packs_on_device(const struct xm_lane *lane)
     const struct xm_buffer *b = lane->buffer;
     struct xm_cost          cost;
 
+    if (b->absolute) { /* what lies between is nobody's, or another's */
+        return true;
+    }
     return on_this_device(lane->copier, b) && xm_enqueue_cost(lane, &cost) &&
            (cost.calls <= FEW_CALLS + (span_of(b) + (size_t)b->bytes) / CALL_BYTES);
 }
@@ -176,6 +179,9 @@ static bool unpacks_on_device(const struct xm_lane *lane)
     struct xm_lane          back = *lane;
     struct xm_cost          cost, other;
 
+    if (b->absolute) {
+        return true;
+    }
     back.span = true;
     return on_this_device(lane->copier, b) && xm_ordered(lane->copier->call, b) &&
            xm_enqueue_cost(lane, &cost) &&

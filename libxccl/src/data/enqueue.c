@@ -56,7 +56,9 @@ static xcclResult_t add(struct visit *v, MPI_Aint offset, size_t bytes)
 {
     xcclResult_t res = xcclSuccess;
 
-    if ((v->bytes > 0) && (offset != v->offset + (MPI_Aint)v->bytes)) {
+    bool together = (offset == v->offset + (MPI_Aint)v->bytes) && !v->lane->buffer->absolute;
+
+    if ((v->bytes > 0) && !together) {
         res = flush(v);
     }
     if (v->bytes == 0) {
@@ -93,7 +95,7 @@ static size_t calls_of(const struct xm_run *run)
 
 static xcclResult_t enqueue_run(const struct visit *v, const struct xm_run *run, MPI_Aint base)
 {
-    int           level = rows_level(run);
+    int           level = v->lane->buffer->absolute ? -1 : rows_level(run);
     struct xm_run rest = *run;
     xcclResult_t  res = xcclSuccess;
     ptrdiff_t     offset;
@@ -113,17 +115,6 @@ static xcclResult_t enqueue_run(const struct visit *v, const struct xm_run *run,
     return res;
 }
 
-/* A run of one element, for all elements of a block. There is always a level left for that. */
-static struct xm_run run_of(const struct xm_block *block, size_t i)
-{
-    const struct xm_flat *flat = block->layout->flat;
-    struct xm_run         run = flat->runs.run[i];
-
-    xm_run_repeat(&run, (size_t)block->count, (ptrdiff_t)block->layout->extent, flat->runs.size,
-                  XM_LEVELS);
-    return run;
-}
-
 /* ---- runs by a kernel ---- */
 
 _Static_assert((int)XM_LEVELS == (int)XK_LEVELS, "a run has the same levels on the device");
@@ -135,7 +126,7 @@ static struct xm_kernels *kernels_for(const struct xm_lane *lane)
     const struct xm_copier *c = lane->copier;
     const struct xm_buffer *b = lane->buffer;
 
-    if ((b->mem.kind != XC_MEM_DEVICE) || (b->mem.device != c->scratch->device)) {
+    if ((b->mem.kind != XC_MEM_DEVICE) || b->mixed || (b->mem.device != c->scratch->device)) {
         return NULL;
     }
     struct xm_kernels *k = xm_kernels_of(c->dev, b->mem.device);
@@ -146,7 +137,7 @@ static struct xm_kernels *kernels_for(const struct xm_lane *lane)
 static bool worth_a_kernel(const struct xm_block *block)
 {
     const struct xm_runs *runs = &block->layout->flat->runs;
-    struct xm_run         run = run_of(block, 0);
+    struct xm_run         run = xm_block_run(block, 0);
 
     return (runs->count > 1) || (calls_of(&run) > 1) ||
            ((run.bytes < WIDE_ROW) && (xm_run_stretches(&run) > 1));
@@ -166,7 +157,7 @@ static uint32_t unit_of(const struct xm_run *run, uintptr_t memory, uintptr_t pa
 static struct xk_run for_device(const struct xm_lane *lane, const struct xm_block *block, size_t i,
                                 size_t packed)
 {
-    struct xm_run run = run_of(block, i);
+    struct xm_run run = xm_block_run(block, i);
     struct xk_run made = {.levels = (uint32_t)run.levels, .bytes = run.bytes};
 
     run.offset += block->offset;
@@ -233,7 +224,7 @@ static xcclResult_t enqueue_runs(struct visit *v, const struct xm_block *block)
     }
 
     for (size_t i = 0; (i < block->layout->flat->runs.count) && (res == xcclSuccess); i++) {
-        struct xm_run run = run_of(block, i);
+        struct xm_run run = xm_block_run(block, i);
         res = enqueue_run(v, &run, block->offset);
     }
     return res;
@@ -244,7 +235,7 @@ static struct xm_cost cost_of_runs(const struct xm_lane *lane, const struct xm_b
     struct xm_cost cost = {.kernel = worth_a_kernel(block) && (kernels_for(lane) != NULL)};
 
     for (size_t i = 0; i < block->layout->flat->runs.count; i++) {
-        struct xm_run run = run_of(block, i);
+        struct xm_run run = xm_block_run(block, i);
         cost.calls += calls_of(&run);
         cost.rows += xm_run_stretches(&run);
     }
@@ -510,7 +501,7 @@ static bool block_ordered(const struct xm_block *block)
     if ((block->count == 1) || (extent >= l->flat->high - l->flat->low)) {
         return true;
     }
-    struct xm_run run = run_of(block, 0);
+    struct xm_run run = xm_block_run(block, 0);
     return (l->flat->runs.count == 1) && xm_run_disjoint(&run);
 }
 

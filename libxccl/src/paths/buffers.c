@@ -10,7 +10,7 @@
 /* Can the device work on the buffer's memory as it is? */
 static bool usable(const struct xm_op *op, const struct xm_buffer *buffer)
 {
-    return buffer->plain &&
+    return buffer->plain && !buffer->absolute &&
            ((buffer->mem.kind == XC_MEM_MANAGED) ||
             ((buffer->mem.kind == XC_MEM_DEVICE) && (buffer->mem.device == op->home)));
 }
@@ -41,8 +41,8 @@ static bool copied_in_pieces(const struct xm_op *op, const struct xm_buffer *buf
 {
     bool gathers = (op->call.coll == XM_GATHER) || (op->call.coll == XM_GATHERV);
 
-    return (op->path == &xm_path_ccl) && buffer->plain && xm_ccl_in_pieces(op) &&
-           (buffer == (gathers ? &op->buffers.recv : &op->buffers.send));
+    return (op->path == &xm_path_ccl) && buffer->plain && !buffer->absolute &&
+           xm_ccl_in_pieces(op) && (buffer == (gathers ? &op->buffers.recv : &op->buffers.send));
 }
 
 static xcclResult_t prepare(struct xm_op *op, struct xm_usable *b, const struct xm_buffer *buffer)

@@ -55,7 +55,8 @@ struct xm_op {
     struct xm_copier  copier;
     void             *event; /* what is waited for on the device; NULL: all that the stream has */
     MPI_Request       inner; /* staged: MPI's own request */
-    char             *send_span, *recv_span; /* staged: host memory of each buffer */
+    char             *send_span, *recv_span;     /* staged: host memory of each buffer */
+    void             *send_arrays, *recv_arrays; /* and arguments of MPI's, if that is bytes */
 
     /* ccl and direct */
     void            *saved;  /* what was current before, of one that is entered */

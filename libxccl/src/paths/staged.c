@@ -4,19 +4,39 @@
  * copies in are done when MPI is called, so that MPI sees calls in the program's order and needs
  * nothing more of this rank.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/log.h"
 #include "comms/wait.h"
+#include "paths/as_bytes.h"
 #include "paths/path.h"
 
 enum { APART = 64 };
 
+/* The call as MPI gets it. */
+struct staged_call {
+    struct xm_call call;
+    void          *send, *recv;
+};
+
+static bool is_reduction(enum xm_coll coll)
+{
+    return strchr(xm_signatures[coll].kinds, 'o') != NULL;
+}
+
 /*
- * Host memory for a device buffer; the pointer for MPI goes to *buf_p. Not `other`, the pointer of
- * the other buffer: behind displacements two pointers may be equal although the data lies apart,
- * and the non-blocking collectives of Open MPI 4.1 take equal pointers for MPI_IN_PLACE.
+ * Around absolute addresses there may be anything, or nothing: only the data itself is copied, and
+ * goes as bytes. A reduction wants its elements as they are.
  */
-static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, const void *other,
-                            char **span_p, void **buf_p)
+static bool goes_as_bytes(const struct xm_op *op, const struct xm_buffer *buffer)
+{
+    return buffer->absolute && !is_reduction(op->call.coll);
+}
+
+/* Host memory of the buffer's shape. */
+static xcclResult_t take_span(struct xm_op *op, const struct xm_buffer *buffer, const void *other,
+                              void **span_p)
 {
     size_t       bytes = (size_t)(buffer->high - buffer->low);
     void        *span;
@@ -28,37 +48,67 @@ static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, co
             span = (char *)span + APART;
         }
     }
-    if (res != xcclSuccess) {
-        return res;
-    }
-    res = xm_stage_in(&op->copier, buffer, span);
-    if (res != xcclSuccess) {
-        return res;
-    }
     *span_p = span;
-    *buf_p = (char *)span - buffer->low;
-    return xcclSuccess;
+    return res;
 }
 
-static xcclResult_t copy_in(struct xm_op *op, void **send_p, void **recv_p)
+/*
+ * Host memory for a device buffer; the pointer for MPI goes to *buf_p. Not `other`, the pointer of
+ * the other buffer: behind displacements two pointers may be equal although the data lies apart,
+ * and the non-blocking collectives of Open MPI 4.1 take equal pointers for MPI_IN_PLACE.
+ */
+static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, const void *other,
+                            char **span_p, void **buf_p)
 {
+    void        *span;
+    xcclResult_t res;
+
+    if (buffer->mixed && !goes_as_bytes(op, buffer)) {
+        return xc_fail(xcclUnsupported,
+                       "the datatype of a reduction has absolute addresses in memory of several "
+                       "kinds, and this MPI is not GPU-aware");
+    }
+    if (goes_as_bytes(op, buffer)) {
+        res = xm_scratch_take(&op->scratch, XM_POOL_HOST, (size_t)buffer->bytes, &span);
+        *buf_p = span;
+    } else {
+        res = take_span(op, buffer, other, &span);
+        *buf_p = (char *)span - buffer->low;
+    }
+    *span_p = span;
+    if (res != xcclSuccess) {
+        return res;
+    }
+    if (!goes_as_bytes(op, buffer)) {
+        return xm_stage_in(&op->copier, buffer, span);
+    }
+    return buffer->in ? xm_pack(&op->copier, buffer, span) : xcclSuccess;
+}
+
+static xcclResult_t copy_in(struct xm_op *op, struct staged_call *to)
+{
+    const struct xm_buffer *send = &op->buffers.send, *recv = &op->buffers.recv;
+    /* The root of a broadcast has one buffer only, and sends it. */
+    bool         root = (op->call.coll == XM_BCAST);
     xcclResult_t res = xcclSuccess;
 
-    *send_p = (void *)(uintptr_t)op->call.sendbuf;
-    *recv_p = op->call.recvbuf;
-    if (xm_on_device(&op->buffers.send)) {
-        /* The root of a broadcast has one buffer only, and sends it. */
-        res = (op->call.coll == XM_BCAST)
-                  ? replace(op, &op->buffers.send, NULL, &op->send_span, recv_p)
-                  : replace(op, &op->buffers.send, *recv_p, &op->send_span, send_p);
+    if (xm_on_device(send)) {
+        res =
+            replace(op, send, root ? NULL : to->recv, &op->send_span, root ? &to->recv : &to->send);
+        if ((res == xcclSuccess) && goes_as_bytes(op, send)) {
+            res = xm_call_as_bytes(&to->call, send, !root, &op->send_arrays);
+        }
     }
-    if ((res == xcclSuccess) && xm_on_device(&op->buffers.recv)) {
-        res = replace(op, &op->buffers.recv, *send_p, &op->recv_span, recv_p);
+    if ((res == xcclSuccess) && xm_on_device(recv)) {
+        res = replace(op, recv, to->send, &op->recv_span, &to->recv);
+        if ((res == xcclSuccess) && goes_as_bytes(op, recv)) {
+            res = xm_call_as_bytes(&to->call, recv, false, &op->recv_arrays);
+        }
     }
     return (res == xcclSuccess) ? xm_stream_wait(op->dev, op->copier.stream) : res;
 }
 
-static xcclResult_t begin(struct xm_op *op, void **send_p, void **recv_p)
+static xcclResult_t begin(struct xm_op *op, struct staged_call *to)
 {
     xm_scratch_begin(&op->scratch, op->dev, op->device);
     op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch};
@@ -72,25 +122,26 @@ static xcclResult_t begin(struct xm_op *op, void **send_p, void **recv_p)
             return res;
         }
     }
-    return copy_in(op, send_p, recv_p);
+    return copy_in(op, to);
 }
 
 static xcclResult_t start(struct xm_op *op)
 {
-    void *saved, *send, *recv;
+    struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
+    void              *saved;
 
     xcclResult_t res = op->dev->enter(op->device, &saved);
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
     }
-    res = begin(op, &send, &recv);
+    res = begin(op, &to);
     op->dev->leave(saved);
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
     }
     op->inner = XM_HANDLE(MPI_REQUEST_NULL);
-    op->code = op->blocking ? xm_call_mpi_with(&op->call, send, recv)
-                            : xm_call_mpi_start(&op->call, send, recv, &op->inner);
+    op->code = op->blocking ? xm_call_mpi_with(&to.call, to.send, to.recv)
+                            : xm_call_mpi_start(&to.call, to.send, to.recv, &op->inner);
     op->stage = XM_STAGE_WORK;
     return xcclSuccess;
 }
@@ -103,7 +154,12 @@ static xcclResult_t copy_out(struct xm_op *op)
     if (res != xcclSuccess) {
         return res;
     }
-    res = xm_stage_out(&op->copier, &op->buffers.recv, op->recv_span);
+    const struct xm_buffer *recv = &op->buffers.recv;
+    if (goes_as_bytes(op, recv)) {
+        res = recv->out ? xm_unpack(&op->copier, recv, op->recv_span) : xcclSuccess;
+    } else {
+        res = xm_stage_out(&op->copier, recv, op->recv_span);
+    }
     if ((res == xcclSuccess) && !op->blocking) {
         res = xm_event_take(op->dev, op->device, &op->event);
         if (res == xcclSuccess) {
@@ -157,6 +213,8 @@ static void release(struct xm_op *op, bool failed)
     if (!failed) {
         xm_scratch_end(&op->scratch);
         xm_event_give(op->dev, op->device, op->event);
+        free(op->send_arrays);
+        free(op->recv_arrays);
     }
 }
 

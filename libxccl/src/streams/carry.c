@@ -20,8 +20,8 @@ static xcclResult_t make_usable(struct xm_enqueued *e, struct xm_usable *u,
 
     u->buffer = b;
     u->ptr = b->buf;
-    if (!b->used ||
-        (b->plain && ((b->mem.kind == XC_MEM_MANAGED) ||
+    if (!b->used || (b->plain && !b->absolute &&
+                     ((b->mem.kind == XC_MEM_MANAGED) ||
                       ((b->mem.kind == XC_MEM_DEVICE) && (b->mem.device == e->op.home))))) {
         return xcclSuccess;
     }

@@ -10,9 +10,6 @@
 #include "data/flatten.h"
 #include "data/kernels.h"
 
-/* Stretches of a datatype whose memory is looked at. */
-enum { LOOKS = 64 };
-
 struct row {
     const char *kinds;
     char        form;
@@ -214,41 +211,20 @@ static bool is_no_op(enum xm_function function, const long *args)
     return (at >= 0) && ((MPI_Op)(intptr_t)args[at] == XM_HANDLE(MPI_NO_OP));
 }
 
-static bool lies_elsewhere(const struct xm_buffer *b, const struct xm_run *run, size_t stretch)
+/* MPI_Pack and MPI_Unpack of this machine's own representation. */
+static bool is_packing(const struct xm_transfer *t)
 {
-    ptrdiff_t offset;
-    size_t    packed;
-
-    xm_run_at(run, stretch, &offset, &packed);
-    struct xc_mem_info mem = xc_mem_query(xm_buffer_at(b, offset));
-    if ((mem.kind == XC_MEM_DEVICE) != (b->mem.kind == XC_MEM_DEVICE)) {
-        return true;
-    }
-    return (mem.kind == XC_MEM_DEVICE) && (mem.device != b->mem.device);
+    return (strcmp(t->kinds, "sntbz..") == 0) || (strcmp(t->kinds, "sz.rnt.") == 0);
 }
 
-/*
- * Do addresses in the datatype lead to other memory than that of the first byte? Of many regular
- * stretches the first ones and the last tell.
- */
-static bool is_scattered(const struct xm_buffer *b)
+/* Messages and what is packed may go as the bytes that they consist of. */
+static bool may_go_packed(const struct xm_transfer *t, const struct xm_part *part)
 {
-    bool found = false;
+    const struct xm_buffer *b = &part->buffer;
 
-    if ((b->buf != NULL) || b->plain || !b->used) {
-        return false;
-    }
-    const struct xm_flat *flat = xm_flat_get(b->type);
-    for (size_t i = 0; (flat != NULL) && (i < flat->runs.count) && !found; i++) {
-        const struct xm_run *run = &flat->runs.run[i];
-        size_t               last = xm_run_stretches(run) - 1;
-        found = lies_elsewhere(b, run, last);
-        for (size_t s = 0; (s < last) && (s < LOOKS) && !found; s++) {
-            found = lies_elsewhere(b, run, s);
-        }
-    }
-    xm_flat_put(flat);
-    return found;
+    return !b->plain && (is_message(row_of(t->function)) || is_packing(t)) &&
+           (t->partitions == 0) && (b->blocks == 1) && (b->bytes > 0) && (b->bytes <= INT32_MAX) &&
+           (b->layout.flat != NULL);
 }
 
 static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
@@ -266,7 +242,7 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
         r->valid =
             (count >= 0) &&
             xm_buffer_single(&part.buffer, (const void *)t->args[part.argument], count, type);
-        t->scattered = t->scattered || (r->valid && is_scattered(&part.buffer));
+        t->scattered = t->scattered || (r->valid && part.buffer.mixed && !may_go_packed(t, &part));
         if (r->valid && (part.argument == receive_of(t->function))) {
             t->rendezvous.looks = (xm_rendezvous_looks_from() > 0) && part.buffer.used &&
                                   ((uint64_t)part.buffer.bytes >= xm_rendezvous_looks_from());
@@ -340,12 +316,13 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
  */
 static bool goes_packed(const struct xm_transfer *t, const struct xm_part *part)
 {
-    const struct xm_buffer *b = &part->buffer;
-    char                    kind = t->kinds[part->argument];
+    char kind = t->kinds[part->argument];
 
-    return !b->plain && (kind != 'b') && is_message(row_of(t->function)) && !t->whole &&
-           (t->partitions == 0) && (b->blocks == 1) && (b->bytes > 0) && (b->bytes <= INT32_MAX) &&
-           (b->layout.flat != NULL) && xm_packs_well(&part->copier, b, kind == 'r');
+    if (!may_go_packed(t, part) || part->buffer.absolute) {
+        return may_go_packed(t, part); /* around absolute addresses there may be anything */
+    }
+    return (kind != 'b') && !t->whole && !is_packing(t) &&
+           xm_packs_well(&part->copier, &part->buffer, kind == 'r');
 }
 
 static xcclResult_t open_part(struct xm_transfer *t, struct xm_part *part,

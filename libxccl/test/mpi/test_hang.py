@@ -90,6 +90,13 @@ def test_holes(mpi):
     go(mpi, 2, "mpi_holes")
 
 
+@pytest.mark.parametrize("case", ["messages", "collectives"])
+@pytest.mark.parametrize("memory", ["apart", "mixed"])
+def test_bottom(mpi, case, memory):
+    """Absolute addresses in several allocations, and in host memory as well."""
+    go(mpi, 3, f"mpi_bottom {case} {memory}")
+
+
 @pytest.mark.parametrize("case", ["comms", "orders", "threads", "mixture", "freed", "statuses"])
 def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
@@ -111,6 +118,7 @@ REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
+    *(f"mpi_bottom {case} apart" for case in ["messages", "collectives"]),
     *("mpi_displs", "mpi_holes", "mpi_attr dup_host", "mpi_attr self_host"),
 ]
 
