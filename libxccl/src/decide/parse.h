@@ -19,7 +19,7 @@ struct xm_place {
     struct xm_part whole; /* the row or the setting that is looked at */
 };
 
-/* "SOURCE: line 3, column 7: WHAT 'PART' in 'WHOLE'; allowed: ALLOWED" */
+/* "SOURCE: line 3, column 7: WHAT 'PART' in 'WHOLE'; allowed: ALLOWED"; WHOLE if PART is less. */
 xcclResult_t xm_parse_complain(const struct xm_place *place, struct xm_part part, const char *what,
                                const char *allowed);
 

@@ -40,14 +40,19 @@ const char *xm_path_name(enum xm_path_id path)
 xcclResult_t xm_parse_complain(const struct xm_place *place, struct xm_part part, const char *what,
                                const char *allowed)
 {
-    char line[32] = "";
+    size_t column = (size_t)(part.at - place->begin) + 1;
+    char   line[32] = "";
 
     if (place->line > 0) {
         snprintf(line, sizeof(line), "line %d, ", place->line);
     }
+    if (part.len == place->whole.len) {
+        return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s'; allowed: %s",
+                       place->source, line, column, what, (int)part.len, part.at, allowed);
+    }
     return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s' in '%.*s'; allowed: %s",
-                   place->source, line, (size_t)(part.at - place->begin) + 1, what, (int)part.len,
-                   part.at, (int)place->whole.len, place->whole.at, allowed);
+                   place->source, line, column, what, (int)part.len, part.at, (int)place->whole.len,
+                   place->whole.at, allowed);
 }
 
 bool xm_part_is(struct xm_part part, const char *word)
@@ -205,7 +210,7 @@ xcclResult_t xm_parse_row(const struct xm_place *place, struct xm_row *row)
         n++;
     }
     if ((n < 5) || xm_part_cut(&rest, ':', &extra)) {
-        return xm_parse_complain(place, place->whole, "number of fields of",
+        return xm_parse_complain(place, place->whole, "not five fields:",
                                  "coll:bytes:mem:ranks:path, as allreduce:64k-inf:cuda:2-inf:ccl");
     }
     if (!parse_words(field[0], coll_names, XM_NUM_COLLS, &row->colls)) {

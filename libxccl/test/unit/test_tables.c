@@ -88,7 +88,7 @@ static void test_errors(void)
     refuse(HEAD "mpi = yes\n*:*:*:*:mpi", "line 2, column 7", "gpu-aware, staged, *");
     refuse(HEAD "*:*:*:*:mpi\n  *:*:*:*:ccx", "line 3, column 11", "'ccx'");
     refuse(HEAD "*:*:*:*:mpi\n#*:*:*:*:ccl", "line 3, column 1", "begins with '# '");
-    refuse(HEAD "*:*:*:*:mpi##*:*:*:*:ccl", "line 2, column 13", "number of fields");
+    refuse(HEAD "*:*:*:*:mpi##*:*:*:*:ccl", "line 2, column 13", "not five fields");
     /* In a variable there is no head. */
     struct xm_table *table = NULL;
     CHECK(xm_table_parse("XCCL_TUNE", "measured = nobody\n*:*:*:*:mpi", false, &table) ==
