@@ -65,14 +65,14 @@ static void start(void)
 }
 
 /*
- * Fortran's MPI_Init may pass us by, and with sessions there is none: so any call may be the first.
- * One that comes before MPI is initialised goes to MPI, which objects.
+ * Fortran's MPI_Init may pass us by, and with sessions there is none: so any call that carries data
+ * may be the first. One that comes before MPI is initialised goes to MPI, which objects.
  */
-static void start_once(bool report, bool collective)
+static void start_once(bool report, bool data)
 {
     int initialized = 0, finalized = 0;
 
-    if ((xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || (!initialized && !collective) ||
+    if ((xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || (!initialized && !data) ||
         (xm_pmpi.Finalized(&finalized) != MPI_SUCCESS) || finalized) {
         return;
     }
@@ -88,10 +88,10 @@ static void start_once(bool report, bool collective)
     }
 }
 
-static bool is_started(bool collective)
+static bool is_started(bool data)
 {
     if (__builtin_expect(!__atomic_load_n(&started, __ATOMIC_ACQUIRE), 0)) {
-        start_once(false, collective);
+        start_once(false, data);
     }
     return __atomic_load_n(&started, __ATOMIC_RELAXED);
 }
@@ -224,8 +224,8 @@ static long transfer(enum xm_function function, int profiling, const long *args)
         return missing_transfer(function, profiling, args);
     }
     bool synchronises = (xm_transfer_form(function) == 'Y');
-    bool plain = !is_started(false) || (synchronises ? !(xm_transfers_begun() || xm_windows_any())
-                                                     : xm_transfer_is_plain(function, args));
+    bool plain = !is_started(true) || (synchronises ? !(xm_transfers_begun() || xm_windows_any())
+                                                    : xm_transfer_is_plain(function, args));
 
     long res = plain ? xm_mpi_forward(function, profiling, args)
                      : xm_transfer_call(function, profiling, args);

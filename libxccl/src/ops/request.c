@@ -176,8 +176,8 @@ int xm_request_persistent(const struct xm_call *call,
     if (e == NULL) {
         return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
     }
-    int code = xm_pmpi.Send_init(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0,
-                                 XM_HANDLE(MPI_COMM_WORLD), &e->handle);
+    int code =
+        xm_pmpi.Send_init(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0, call->comm, &e->handle);
     if (code != MPI_SUCCESS) {
         free(e);
         return code;

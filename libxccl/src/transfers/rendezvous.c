@@ -24,9 +24,13 @@ uint64_t xm_rendezvous_looks_from(void)
 void xm_rendezvous_init(void)
 {
     MPI_Group group;
-    int       level = MPI_THREAD_SINGLE;
+    int       level = MPI_THREAD_SINGLE, initialized = 0;
 
     self = XM_HANDLE(MPI_COMM_NULL);
+    /* With sessions alone there is no world to find the ranks of a node by. */
+    if ((xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || !initialized) {
+        return;
+    }
     if ((xc_params()->p2p != XC_P2P_AUTO) || xm_mpi_gpu_aware("cuda") || xm_mpi_gpu_aware("rocm") ||
         !xc_device_possible() || (xm_board_own() == NULL) ||
         (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_SELF), &group) != MPI_SUCCESS)) {

@@ -81,6 +81,13 @@ def test_attr_without_device(mpi, case):
     mpi.run(2, f"mpi_attr none {case}", sim=None, timeout=TIMEOUT).good()
 
 
+def test_session(mpi):
+    """Without MPI_Init, and so without MPI_COMM_WORLD."""
+    if mpi.family != "mpich":
+        pytest.skip("of the tested MPIs only MPICH has sessions")
+    go(mpi, 3, "mpi_session")
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_displs(mpi, ranks):
     go(mpi, ranks, "mpi_displs")

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program that knows MPI-4 sessions only: there is no MPI_COMM_WORLD. Usage: mpi_session
+ * cuda|none */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <mpi.h>
+
+#include "memory.h"
+
+#if MPI_VERSION >= 4
+
+enum { COUNT = 100000, ROUNDS = 3 };
+
+static int rank, size, checks, failures;
+
+static void fill(int *buffer, int salt)
+{
+    int *host = malloc(sizeof(int) * COUNT);
+
+    for (int i = 0; i < COUNT; i++) {
+        host[i] = rank + i + salt;
+    }
+    mt_put(buffer, MT_DEVICE, host, sizeof(int) * COUNT);
+    free(host);
+}
+
+/* Is element i `first` + `step` * i? */
+static void expect(const int *buffer, int first, int step, const char *what)
+{
+    int *host = malloc(sizeof(int) * COUNT);
+    int  wrong = 0;
+
+    mt_get(host, buffer, MT_DEVICE, sizeof(int) * COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        wrong += (host[i] != first + step * i);
+    }
+    free(host);
+    checks++;
+    failures += (wrong > 0);
+    if (wrong > 0) {
+        printf("FAIL rank %d: %s: %d elements are wrong\n", rank, what, wrong);
+    }
+}
+
+static void communicate(MPI_Comm comm, int *in, int *out)
+{
+    int         next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    MPI_Request request;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        int sum = size * (size - 1) / 2 + size * round;
+        fill(in, round);
+        MPI_Sendrecv(in, COUNT, MPI_INT, next, 0, out, COUNT, MPI_INT, previous, 0, comm,
+                     MPI_STATUS_IGNORE);
+        expect(out, previous + round, 1, "MPI_Sendrecv");
+        MPI_Allreduce(in, out, COUNT, MPI_INT, MPI_SUM, comm);
+        expect(out, sum, size, "MPI_Allreduce");
+        MPI_Allreduce_init(in, out, COUNT, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+        fill(out, 99);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        expect(out, sum, size, "MPI_Allreduce_init");
+        MPI_Request_free(&request);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Session session;
+    MPI_Group   group;
+    MPI_Comm    comm;
+    int         all[2], mine[2];
+
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "xccl", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    MPI_Group_free(&group);
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    mt_memory_open((argc > 1) ? argv[1] : "none", rank);
+    int *in = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
+    int *out = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
+    communicate(comm, in, out);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    mine[0] = checks;
+    mine[1] = failures;
+    MPI_Reduce(mine, all, 2, MPI_INT, MPI_SUM, 0, comm);
+    if (rank == 0) {
+        printf("%d checks, %d failures\n", all[0], all[1]);
+    }
+    MPI_Comm_free(&comm);
+    MPI_Session_finalize(&session);
+    return failures > 0;
+}
+
+#else
+
+int main(void)
+{
+    fprintf(stderr, "this MPI has no sessions\n");
+    return 64;
+}
+
+#endif
