@@ -146,6 +146,20 @@ def test_batch_script(world):
 
 
 @pytest.mark.parametrize(
+    ("words", "nodes", "ranks"),
+    [
+        ("srun -N2 -n8", 2, 4),
+        ("srun --nodes 3 --ntasks-per-node=2", 3, 2),
+        ("srun --nodes=2 --ntasks=7", 2, 4),
+        ("mpirun -np 2", 1, 2),
+    ],
+)
+def test_batch_script_of_a_launcher(world, words, nodes, ranks):
+    text = world.run("--sbatch", "--", *words.split()).out
+    assert f"#SBATCH --nodes={nodes}\n#SBATCH --ntasks-per-node={ranks}\n" in text
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         ([], "no launcher: xccl-compare -- mpirun -n 4"),

@@ -137,8 +137,10 @@ static bool write_tables(const struct tune_job *job)
         printf("%s: %zu rows\n", path, table->count);
         xm_table_free(table);
     }
-    printf("To use it: export XCCL_TABLE=%s (its whole path, on all ranks). Samples: %s/raw.json\n",
-           job->opt.folder, job->opt.folder);
+    char *whole = realpath(job->opt.folder, NULL);
+    printf("To use it, on all ranks: export XCCL_TABLE=%s\nSamples: %s/raw.json\n",
+           (whole != NULL) ? whole : job->opt.folder, job->opt.folder);
+    free(whole);
     return true;
 }
 
@@ -190,7 +192,7 @@ static bool environment_is_good(const struct perf_run *run)
         if (xc_params()->route != XC_ROUTE_XCCL) {
             fault = "XCCL_ROUTE is not xccl, so no path can be chosen; unset it";
         } else if (run->nranks < 2) {
-            fault = "two ranks or more are needed";
+            fault = "two ranks or more are needed: mpirun -n 2 xccl-run xccl-tune";
         }
     }
     if ((fault != NULL) && (run->rank == 0)) {

@@ -12,10 +12,30 @@ PLACES = re.compile(r"\{(nodes|ranks|ranks_per_node)\}")
 # How the launchers call the number of nodes and ranks, which a suite sets.
 COUNTS = re.compile(r"^(-[nN]\d*|-np|--ntasks|--nodes|--ntasks-per-node|-ppn|-c\d+x)(=.*)?$")
 SLURM_ONLY = ("--gpu-bind",)
+NODES = r"-N|--nodes"
+RANKS = r"-n|-np|--ntasks"
+PER_NODE = r"--ntasks-per-node|-ppn"
 
 
 def is_srun(words):
     return os.path.basename(words[0]) == "srun"
+
+
+def number(words, names):
+    """What one of these options of the launcher says: -n 8, -n8 or --ntasks=8. None: nothing."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        found = re.fullmatch(rf"(?:{names})(?:=?(\d+))?", word)
+        value = (found.group(1) or following) if found else ""
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return None
+
+
+def job_of(words, per_node):
+    """Nodes and ranks of each that the launcher's words ask for, or one node and per_node."""
+    nodes, ranks = number(words, NODES) or 1, number(words, RANKS)
+    each = number(words, PER_NODE)
+    return nodes, each or (-(-ranks // nodes) if ranks else per_node)
 
 
 def family(words, env):
@@ -84,9 +104,10 @@ def text(words):
     return " ".join(shlex.quote(word) for word in words)
 
 
-def batch_script(plan, facts, arguments, per_node):
-    """A batch script for Slurm that runs this comparison."""
-    nodes = max((case.nodes or 1 for case in plan.cases), default=1)
+def batch_script(plan, facts, arguments, job):
+    """A batch script for Slurm that runs this comparison. job: nodes and ranks of each."""
+    said, per_node = job
+    nodes = max((case.nodes or said for case in plan.cases), default=said)
     site = facts.site
     lines = [
         "#!/bin/bash",

@@ -119,7 +119,8 @@ def compare(given, launcher, arguments, tool):
     published.choose(tool.prefix, plan.published)
     if "--sbatch" in given:
         kept = [word for word in arguments if word != "--sbatch"]
-        say(launch.batch_script(plan, facts, kept, ranks_per_node(given, facts)).rstrip("\n"))
+        job = launch.job_of(launcher, ranks_per_node(given, facts))
+        say(launch.batch_script(plan, facts, kept, job).rstrip("\n"))
         return OK
     folder = given.get("--output", "xccl-compare" + (f"-{plan.suite}" if plan.suite else ""))
     program = program_of(given, tool, facts)
