@@ -24,6 +24,24 @@ struct visit {
     size_t                packed, bytes;
 };
 
+/*
+ * Stretches at absolute addresses may go over from one allocation to the next, where these lie side
+ * by side; the runtime copies within one.
+ */
+static xcclResult_t copy_absolute(const struct xm_lane *lane, char *mine, char *other, size_t bytes)
+{
+    const struct xc_device_ops *dev = lane->copier->dev;
+    xcclResult_t                res = xcclSuccess;
+
+    for (size_t at = 0, n; (at < bytes) && (res == xcclSuccess); at += n) {
+        size_t left = dev->mem_left(mine + at);
+        n = ((left > 0) && (left < bytes - at)) ? left : bytes - at;
+        res = dev->copy_async((lane->out ? mine : other) + at, (lane->out ? other : mine) + at, n,
+                              lane->copier->stream);
+    }
+    return res;
+}
+
 static xcclResult_t copy_rows(const struct xm_lane *lane, MPI_Aint offset, size_t packed,
                               size_t bytes, const struct xm_level *level)
 {
@@ -32,6 +50,9 @@ static xcclResult_t copy_rows(const struct xm_lane *lane, MPI_Aint offset, size_
     char *other = lane->other + (lane->span ? (size_t)(offset - lane->buffer->low) : packed);
     char *to = lane->out ? mine : other, *from = lane->out ? other : mine;
 
+    if (lane->buffer->absolute) {
+        return copy_absolute(lane, mine, other, bytes);
+    }
     if (level == NULL) {
         return dev->copy_async(to, from, bytes, lane->copier->stream);
     }

@@ -519,6 +519,16 @@ static xcclResult_t cuda_host_free(void *ptr)
     return xcclSuccess;
 }
 
+static size_t cuda_mem_left(const void *ptr)
+{
+    CUdeviceptr base;
+    size_t      bytes;
+
+    return (cu.mem_range(&base, &bytes, (CUdeviceptr)ptr) == CUDA_SUCCESS)
+               ? (size_t)((uintptr_t)base + bytes - (uintptr_t)ptr)
+               : 0;
+}
+
 static xcclResult_t cuda_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
 {
     struct xc_ipc      made;
@@ -624,6 +634,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .mem_free = cuda_mem_free,
     .host_alloc = cuda_host_alloc,
     .host_free = cuda_host_free,
+    .mem_left = cuda_mem_left,
     .ipc_export = cuda_ipc_export,
     .ipc_open = cuda_ipc_open,
     .ipc_close = cuda_ipc_close,

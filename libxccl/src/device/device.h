@@ -46,6 +46,8 @@ struct xc_device_ops {
     bool (*active)(void);
     /* Kind of the memory at ptr. Only called when active. Any failure means host memory. */
     struct xc_mem_info (*mem_query)(const void *ptr);
+    /* Bytes from ptr to the end of its allocation; 0: not known, or host memory. */
+    size_t (*mem_left)(const void *ptr);
     /* Make the allocation at ptr synchronous, from the next copy on; false: it cannot be. */
     bool (*mem_make_synchronous)(const void *ptr);
 

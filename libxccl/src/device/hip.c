@@ -457,6 +457,16 @@ static xcclResult_t hip_host_free(void *ptr)
 }
 
 /* HIP numbers no allocations; a handle holds enough to tell a new one at an old address. */
+static size_t hip_mem_left(const void *ptr)
+{
+    void  *base;
+    size_t bytes;
+
+    return (hip.mem_range(&base, &bytes, (void *)(uintptr_t)ptr) == HIP_SUCCESS)
+               ? (size_t)((uintptr_t)base + bytes - (uintptr_t)ptr)
+               : 0;
+}
+
 static xcclResult_t hip_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
 {
     struct xc_ipc     made = {.id = 0};
@@ -556,6 +566,7 @@ const struct xc_device_ops xc_hip_ops = {
     .mem_free = hip_mem_free,
     .host_alloc = hip_host_alloc,
     .host_free = hip_host_free,
+    .mem_left = hip_mem_left,
     .ipc_export = hip_ipc_export,
     .ipc_open = hip_ipc_open,
     .ipc_close = hip_ipc_close,

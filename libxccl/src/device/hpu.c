@@ -474,6 +474,12 @@ static xcclResult_t hpu_host_free(void *ptr)
     return xcclSuccess;
 }
 
+static size_t hpu_mem_left(const void *ptr)
+{
+    (void)ptr;
+    return 0;
+}
+
 static xcclResult_t hpu_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
 {
     (void)ptr;
@@ -550,6 +556,7 @@ const struct xc_device_ops xc_hpu_ops = {
     .mem_free = hpu_mem_free,
     .host_alloc = hpu_host_alloc,
     .host_free = hpu_host_free,
+    .mem_left = hpu_mem_left,
     .ipc_export = hpu_ipc_export,
     .ipc_open = hpu_ipc_open,
     .ipc_close = hpu_ipc_close,

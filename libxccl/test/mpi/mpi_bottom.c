@@ -8,8 +8,11 @@
 
 #include "support.h"
 
-/* So many integers in each piece: less than a message that is fetched, and more. */
-static const int sizes[] = {40, 30000};
+/*
+ * So many integers in each piece: less than a message that is fetched, and more; whole units of
+ * allocation, so that pieces lie side by side.
+ */
+static const int sizes[] = {128, 32768};
 
 enum { SIZES = 2, PIECES = 3, TAG = 5, MAX_RANKS = 8 };
 
