@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 from site_tree import TOP
 
 SEEDS = TOP / "docs/seeds"
@@ -72,3 +73,14 @@ def test_every_site_has_a_page_that_says_how_sure_it_is():
         text = page.read_text(encoding="utf-8")
         assert "## How sure each fact is" in text
         assert "Facts last checked on 20" in text
+
+
+def test_routes_are_named_as_their_owners_write_them():
+    """The page begins each summary with a capital letter, and changes no other one."""
+    page = (TOP / "docs/sites/routes.md").read_text(encoding="utf-8")
+    routes = yaml.safe_load((TOP / "site-configs/routes.yaml").read_text(encoding="utf-8"))[
+        "routes"
+    ]
+    summaries = [route["summary"] for route in routes]
+    assert summaries
+    assert [text for text in summaries if text[1:] not in page] == []

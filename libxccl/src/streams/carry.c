@@ -25,7 +25,7 @@ static xcclResult_t make_usable(struct xm_enqueued *e, struct xm_usable *u,
                       ((b->mem.kind == XC_MEM_DEVICE) && (b->mem.device == e->op.home))))) {
         return xcclSuccess;
     }
-    if (b->mem.kind == XC_MEM_HOST) {
+    if ((b->mem.kind == XC_MEM_HOST) || b->mixed) {
         return xc_fail(xcclUnsupported, "an enqueued collective on device memory has a buffer in "
                                         "host memory on this rank: pass device memory");
     }

@@ -48,6 +48,11 @@ xcclResult_t xm_staged_prepare(struct xm_enqueued *e)
     size_t             send = span_of(&b->send), recv = span_of(&b->recv);
     xcclResult_t       res;
 
+    if (b->send.absolute || b->recv.absolute) { /* between the addresses lies what is not its own */
+        return xc_fail(xcclUnsupported, "an enqueued call that goes through MPI has absolute "
+                                        "addresses in its datatype: pass the address of a buffer");
+    }
+
     /* Where all that XCCL_STAGING allows is in use, earlier operations give theirs back. */
     while (((res = xm_scratch_take(&e->op.scratch, XM_POOL_HOST, LINE + send + recv, &e->room)) !=
             xcclSuccess) &&

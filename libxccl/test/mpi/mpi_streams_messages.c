@@ -346,6 +346,24 @@ static void truncation(void)
 
 /* ---- what is refused ---- */
 
+/* Absolute addresses of a device and of the host. */
+static void two_memories(const struct seat *s)
+{
+    int          on_host = 1, lengths[] = {1, 1};
+    MPI_Aint     places[2];
+    MPI_Datatype types[] = {MPI_INT, MPI_INT}, both;
+
+    MPI_Get_address(s->in, &places[0]);
+    MPI_Get_address(&on_host, &places[1]);
+    MPI_Type_create_struct(2, lengths, places, types, &both);
+    MPI_Type_commit(&both);
+    mt_expect(MPIX_Bcast_enqueue(MPI_BOTTOM, 1, both, 0, s->comm) != MPI_SUCCESS,
+              "a bcast of two kinds of memory");
+    mt_expect(MPIX_Send_enqueue(MPI_BOTTOM, 1, both, right(), 1, s->comm) != MPI_SUCCESS,
+              "a message of two kinds of memory");
+    MPI_Type_free(&both);
+}
+
 static void refused(void)
 {
     MPIX_Stream bad = MPIX_STREAM_NULL, none = MPIX_STREAM_NULL;
@@ -364,6 +382,7 @@ static void refused(void)
     mt_expect(MPIX_Stream_create(info, &bad) != MPI_SUCCESS, "the other runtime");
     MPI_Info_free(&info);
     mt_expect(MPIX_Barrier_enqueue(MPI_COMM_WORLD) != MPI_SUCCESS, "no stream");
+    two_memories(&s);
 
     /* Rank 1 attaches none: messages go, collectives are refused on all ranks. */
     MPIX_Stream_comm_create(MPI_COMM_WORLD, (mt_rank() == 1) ? none : s.object, &lone);

@@ -188,7 +188,7 @@ static void identify(const struct options *options, struct launch *launch)
         launch->local_rank = 0;
     }
     if (launch->local_rank >= MAX_RANKS) {
-        fail(1, "local rank %d: more than %d ranks a node are not supported", launch->local_rank,
+        fail(1, "local rank %d: more than %d ranks per node are not supported", launch->local_rank,
              MAX_RANKS);
     }
 }

@@ -49,13 +49,13 @@ static void check_sharing(const struct launch *launch, const struct machine *mac
     }
     if (ranks > machine->ngpus) {
         add(list, "ranks-over-gpus",
-            "%d ranks share the %d GPUs of this node, and NCCL and RCCL take one rank a GPU%s; start at "
-            "most %d ranks a node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1)",
+            "%d ranks share the %d GPUs of this node, and NCCL and RCCL take one rank per GPU%s; start at "
+            "most %d ranks per node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1)",
             ranks, machine->ngpus, how, machine->ngpus);
     } else if ((visible->count > 0) && (ranks > visible->count) && !visible_per_task(visible)) {
         add(list, "gpu-shared",
             "%d ranks see only %d of this node's %d GPUs (%s), so several would use one%s; ask for a GPU "
-            "a rank, e.g. --gpus-per-node=%d",
+            "per rank, e.g. --gpus-per-node=%d",
             ranks, visible->count, machine->ngpus,
             (visible->variable != NULL) ? visible->variable : "device cgroup", how, ranks);
     }
