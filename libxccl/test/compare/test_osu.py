@@ -54,6 +54,25 @@ def test_old_and_new_form(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("title", "coll"),
+    [
+        ("All-to-All Personalized Exchange", "alltoall"),
+        ("All-to-Allv Personalized Exchange", "alltoallv"),
+        ("Broadcast", "bcast"),
+        ("Reduce_scatter_block", "reduce_scatter_block"),
+    ],
+)
+def test_titles(tmp_path, title, coll):
+    text = OLD.replace("Allreduce", title)
+    assert [row["coll"] for row in read(tmp_path, text)] == [coll]
+
+
+def test_unknown_title(tmp_path):
+    with pytest.raises(Broken, match="an unknown test of OSU's: OSU MPI-CUDA Barter Latency"):
+        read(tmp_path, NEW + OLD.replace("Allreduce", "Barter"))
+
+
 def test_what_is_no_table(tmp_path):
     with pytest.raises(Broken, match="no table of OSU's"):
         read(tmp_path, "Segmentation fault\n")
