@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "data/buffer.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,18 +95,101 @@ static bool find_layouts(struct xm_buffer *b, const struct xm_call *call)
 }
 
 /*
+ * References to types that nobody needs any more. A buffer may come to its end in a callback of
+ * MPI's, and there MPICH refuses to free a type.
+ */
+static struct {
+    pthread_mutex_t lock;
+    MPI_Datatype   *types;
+    size_t          count;
+} unused = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void forget_type(MPI_Datatype type)
+{
+    pthread_mutex_lock(&unused.lock);
+    MPI_Datatype *more = realloc(unused.types, (unused.count + 1) * sizeof(*more));
+    if (more != NULL) { /* else it stays until the end */
+        unused.types = more;
+        more[unused.count++] = type;
+    }
+    pthread_mutex_unlock(&unused.lock);
+}
+
+void xm_buffers_free_types(void)
+{
+    pthread_mutex_lock(&unused.lock);
+    MPI_Datatype *types = unused.types;
+    size_t        count = unused.count;
+    unused.types = NULL;
+    unused.count = 0;
+    pthread_mutex_unlock(&unused.lock);
+    for (size_t i = 0; i < count; i++) {
+        xm_pmpi.Type_free(&types[i]);
+    }
+    free(types);
+}
+
+/* Not a duplicate: that would call the program's copy callbacks. */
+static void hold(MPI_Datatype *type, struct xm_layout *layout)
+{
+    MPI_Datatype same;
+
+    xm_buffers_free_types();
+    if (!layout->held && (xm_pmpi.Type_contiguous(1, *type, &same) == MPI_SUCCESS)) {
+        xm_pmpi.Type_commit(&same);
+        *type = same;
+        layout->held = true;
+    }
+}
+
+static void let_go(const MPI_Datatype *type, struct xm_layout *layout)
+{
+    if (layout->held) {
+        forget_type(*type);
+        layout->held = false;
+    }
+    xm_flat_put(layout->flat);
+    layout->flat = NULL;
+}
+
+void xm_buffer_hold_type(struct xm_buffer *buffer)
+{
+    hold(&buffer->type, &buffer->layout);
+}
+
+void xm_buffer_let_type_go(struct xm_buffer *buffer)
+{
+    let_go(&buffer->type, &buffer->layout);
+}
+
+static void take_type_apart(MPI_Datatype *type, struct xm_layout *layout)
+{
+    layout->flat = xm_flat_get(*type);
+    if (layout->flat == NULL) {
+        hold(type, layout);
+    }
+}
+
+/*
  * What the copies will need of derived types. Now, because the program may free a type as soon as
  * the call has returned, while its data is still on the way.
  */
 static void take_apart(struct xm_buffer *b)
 {
-    for (int i = 0; (b->types != NULL) && (i < b->blocks); i++) {
-        if (!b->layouts[i].plain && (b->layouts[i].size > 0)) {
-            b->layouts[i].flat = xm_flat_get(b->types[i]);
-        }
-    }
     if (b->types == NULL) {
-        b->layout.flat = xm_flat_get(b->type);
+        take_type_apart(&b->type, &b->layout);
+        return;
+    }
+    b->own = malloc((size_t)b->blocks * sizeof(*b->own));
+    if (b->own == NULL) {
+        return;
+    }
+    memcpy(b->own, b->types, (size_t)b->blocks * sizeof(*b->own));
+    b->types = b->own;
+    for (int i = 0; i < b->blocks; i++) {
+        if (!b->layouts[i].plain && (b->layouts[i].size > 0)) {
+            take_type_apart(&b->own[i], &b->layouts[i]);
+        }
     }
 }
 
@@ -248,11 +332,12 @@ static bool vector(const struct xm_call *call, struct xm_buffer *b, bool sends, 
 
 void xm_buffer_free(struct xm_buffer *b)
 {
-    xm_flat_put(b->layout.flat);
-    b->layout.flat = NULL;
-    for (int i = 0; (b->layouts != NULL) && (i < b->blocks); i++) {
-        xm_flat_put(b->layouts[i].flat);
+    let_go(&b->type, &b->layout);
+    for (int i = 0; (b->own != NULL) && (i < b->blocks); i++) {
+        let_go(&b->own[i], &b->layouts[i]);
     }
+    free(b->own);
+    b->own = NULL;
     free(b->layouts);
     b->layouts = NULL;
 }

@@ -35,6 +35,7 @@ struct xm_buffer {
     MPI_Datatype        type;
     struct xm_layout    layout;
     const MPI_Datatype *types;   /* of each block, or NULL: alltoallw */
+    MPI_Datatype       *own;     /* these, of a buffer that was taken apart */
     struct xm_layout   *layouts; /* of each block, with types */
     int                 blocks;
     MPI_Count           count;
@@ -66,6 +67,14 @@ bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count
                       MPI_Datatype type);
 void xm_buffers_free(struct xm_buffers *buffers);
 void xm_buffer_free(struct xm_buffer *buffer);
+/*
+ * A reference of the buffer's own to the type of its single block: the program may free the type as
+ * soon as a call has returned, while its data is still on the way.
+ */
+void xm_buffer_hold_type(struct xm_buffer *buffer);
+void xm_buffer_let_type_go(struct xm_buffer *buffer);
+/* Free the references that were let go. In MPI_Finalize, and now and then. */
+void xm_buffers_free_types(void);
 /* Some elements of a buffer with one block. It lives as long as that one, and is not freed. */
 void xm_buffer_part(const struct xm_buffer *all, MPI_Count first, MPI_Count count,
                     struct xm_buffer *part_p);

@@ -156,6 +156,7 @@ bool xm_layout_of(MPI_Datatype type, struct xm_layout *layout_p)
     }
     layout_p->derived = true;
     layout_p->flat = NULL;
+    layout_p->held = false;
     layout_p->plain = is_plain(type, layout_p);
     return true;
 }

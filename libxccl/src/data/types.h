@@ -18,7 +18,8 @@ struct xm_layout {
     bool      derived;
     /* Taken apart, of a buffer in device memory that is not plain; NULL: not possible. Held. */
     const struct xm_flat *flat;
-    bool plain; /* count elements are count * size bytes, in order, without holes */
+    bool                  held; /* instead: a buffer has a reference of its own to the type */
+    bool plain;                 /* count elements are count * size bytes, in order, without holes */
 };
 
 /* False if type is no valid datatype; then MPI is to complain. */

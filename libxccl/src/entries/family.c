@@ -122,6 +122,7 @@ static int finalize(int profiling, const long *args)
         xm_rendezvous_finalize();
         xm_observe_finalize();
         xm_comms_finalize();
+        xm_buffers_free_types();
         xm_flat_finalize();
         xm_progress_finalize();
     }

@@ -102,9 +102,12 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
     }
     if (!b->plain && (r->flat == NULL)) {
         r->flat = b->layout.flat;
-        if (r->flat == NULL) {
+        if ((r->flat == NULL) && !b->layout.held) {
             r->flat = xm_flat_get(b->type);
             r->holds = true;
+            if (r->flat == NULL) {
+                xm_buffer_hold_type(b);
+            }
         }
     }
     /* What is replaced is read from there too; more bytes than an int counts stay as they are. */

@@ -229,6 +229,7 @@ void xm_rendezvous_close(struct xm_transfer *t)
     r->landing = NULL;
     if (r->holds) {
         xm_flat_put(r->flat);
+        xm_buffer_let_type_go(&r->receive);
         r->holds = false;
     }
     xm_rendezvous_rest(t);

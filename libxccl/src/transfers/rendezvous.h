@@ -69,8 +69,8 @@ struct xm_rendezvous {
     int              argument; /* that the buffer is */
     /* What MPI receives into, shaped as the buffer; NULL with `landing`. */
     char                 *base;
-    const struct xm_flat *flat; /* how, unless the buffer is plain; held with `holds` */
-    bool                  holds;
+    const struct xm_flat *flat;    /* how, unless the buffer is plain; held with `holds` */
+    bool                  holds;   /* that, or the type where there is none */
     char                 *landing; /* packed bytes instead, for a type that cannot be taken apart */
     bool                  scatters; /* or for the time of a copy */
     enum xm_fetch         fetch;    /* atomic: changed by the thread that is at it */

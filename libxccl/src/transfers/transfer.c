@@ -251,6 +251,13 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
         }
         if (r->valid && xm_on_device(&part.buffer) && (t->num_parts < XM_MAX_PARTS)) {
             t->parts[t->num_parts++] = part;
+        } else if (part.buffer.layout.flat != NULL || part.buffer.layout.held) {
+            if (t->rendezvous.looks && (t->rendezvous.argument == part.argument)) {
+                t->rendezvous.receive.type = type;
+                t->rendezvous.receive.layout.flat = NULL;
+                t->rendezvous.receive.layout.held = false;
+            }
+            xm_buffer_free(&part.buffer);
         }
     }
     r->first = r->end;

@@ -469,13 +469,73 @@ static void case_statuses(void)
     }
 }
 
+enum { SIDE = 64, SQUARE = SIDE * SIDE };
+
+/* Of the kind that xccl does not take apart. */
+static MPI_Datatype make_darray(void)
+{
+    int          sizes[] = {SIDE, SIDE}, grid[] = {1, 1};
+    int          spread[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
+    int          blocks[] = {3, MPI_DISTRIBUTE_DFLT_DARG};
+    MPI_Datatype type;
+
+    MPI_Type_create_darray(1, 0, 2, sizes, spread, blocks, grid, MPI_ORDER_C, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    return type;
+}
+
+/* Freed while its data is on the way; another type takes the handle. */
+static MPI_Datatype free_and_make(MPI_Datatype *type)
+{
+    MPI_Datatype other;
+
+    MPI_Type_free(type);
+    MPI_Type_contiguous(3, MPI_DOUBLE, &other);
+    MPI_Type_commit(&other);
+    return other;
+}
+
+static void check_freed_type(enum mt_where where, int salt)
+{
+    int          next = (mt_rank() + 1) % mt_size();
+    int          previous = (mt_rank() + mt_size() - 1) % mt_size();
+    int         *in = mt_ints_make(MT_DEVICE, SQUARE, SQUARE, salt);
+    int         *out = mt_ints_make(where, SQUARE, 0, 0);
+    MPI_Datatype type = make_darray();
+    MPI_Request  requests[2];
+
+    MPI_Irecv(out, 1, type, previous, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Datatype other = free_and_make(&type);
+    MPI_Isend(in, SQUARE, MPI_INT, next, 0, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    mt_ints_expect(out, where, SQUARE, SQUARE, previous, salt, "a message of a freed type");
+    MPI_Type_free(&other);
+    mt_free(MT_DEVICE, in);
+    mt_free(where, out);
+}
+
+static void case_freed_types(void)
+{
+    int         *data = mt_ints_make(MT_DEVICE, SQUARE, SQUARE, 7);
+    MPI_Datatype type = make_darray();
+    MPI_Request  request;
+
+    check_freed_type(MT_DEVICE, 1);
+    check_freed_type(MT_HOST, 2);
+    MPI_Ibcast(data, 1, type, 0, MPI_COMM_WORLD, &request);
+    MPI_Datatype other = free_and_make(&type);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_ints_expect(data, MT_DEVICE, SQUARE, SQUARE, 0, 7, "MPI_Ibcast of a freed type");
+    MPI_Type_free(&other);
+    mt_free(MT_DEVICE, data);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"comms", case_comms},       {"orders", case_orders},
-        {"threads", case_threads},   {"broken", case_broken},
-        {"mixture", case_mixture},   {"freed", case_freed},
-        {"statuses", case_statuses}, {NULL, NULL},
+        {"comms", case_comms},       {"orders", case_orders},           {"threads", case_threads},
+        {"broken", case_broken},     {"mixture", case_mixture},         {"freed", case_freed},
+        {"statuses", case_statuses}, {"freed_types", case_freed_types}, {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -104,7 +104,9 @@ def test_bottom(mpi, case, memory):
     go(mpi, 3, f"mpi_bottom {case} {memory}")
 
 
-@pytest.mark.parametrize("case", ["comms", "orders", "threads", "mixture", "freed", "statuses"])
+@pytest.mark.parametrize(
+    "case", ["comms", "orders", "threads", "mixture", "freed", "statuses", "freed_types"]
+)
 def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
 
@@ -124,6 +126,7 @@ def test_rocm(family, command):
 REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
+    "mpi_requests freed_types",
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
     *(f"mpi_bottom {case} apart" for case in ["messages", "collectives"]),
     *("mpi_displs", "mpi_holes", "mpi_attr dup_host", "mpi_attr self_host"),
