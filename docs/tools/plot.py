@@ -18,6 +18,11 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 DIRECT = "h200-x4/direct/back-to-back-4.json"
 LARGE = "h200-x4/direct/large-4.json"
 STAGED = "h200-x4/perf-4-mpi.json"
+ROUTES = "h200-x2/compare/allreduce/result.json"
+# Below it the sizes hold what the first calls of a job set up.
+ROUTES_LEAST = 64
+# NVIDIA's data sheet of the H200: 900 GB/s over 18 NVLinks, both directions together.
+LINK_GBS = 450
 TABLE_SIZES = (8, 4096, 65536, 1 << 20, 16 << 20, 256 << 20, 1 << 30)
 
 WIDTH, HEIGHT = 760, 430
@@ -30,6 +35,7 @@ class Series:
     name: str
     color: str
     points: tuple  # of (bytes, microseconds)
+    dashed: bool = False  # what was not measured
 
 
 def read(name):
@@ -59,6 +65,29 @@ def allreduce():
         ),
         Series("MPI_Allreduce with xccl", "#00897b", tuple(sorted(ratios("mpi_us").items()))),
     ]
+
+
+def routes():
+    """Allreduce of two ranks on every route, as xccl-compare measured it, and what the link allows."""
+    run = read(ROUTES)
+    if run["failures"] or not run["complete"]:
+        raise SystemExit(f"{ROUTES}: not a whole comparison without failures")
+    names = {
+        "mpi": ("Open MPI 5.0.7 with UCX (GPU-aware)", "#9e9e9e"),
+        "ucc": ("the same with UCC", "#ef6c00"),
+        "ucc-ccl": ("the same with UCC and NCCL", "#8e24aa"),
+        "vendor": ("NCCL 2.28.9 itself", "#5c6bc0"),
+        "xccl": ("Open MPI 5.0.7 with xccl", "#00897b"),
+    }
+    lines = []
+    for variant, (name, color) in names.items():
+        points = {r["bytes"]: r["us"]["value"] for r in run["results"] if r["variant"] == variant}
+        kept = tuple(sorted(p for p in points.items() if p[0] >= ROUTES_LEAST))
+        lines.append(Series(name, color, kept))
+    # Between two ranks every byte crosses the link once each way.
+    sizes = [size for size, _ in lines[0].points if size >= 1 << 20]
+    peak = tuple((size, size / LINK_GBS / 1e3) for size in sizes)
+    return [*lines, Series(f"what {LINK_GBS} GB/s of NVLink allow", "#b71c1c", peak, dashed=True)]
 
 
 def micros(value):
@@ -96,7 +125,10 @@ def axes(x, y, sizes, times):
 def curve(series, x, y):
     places = [(x(size), y(time)) for size, time in series.points]
     path = "M" + "L".join(f"{px} {py}" for px, py in places)
-    yield f'<path d="{path}" fill="none" stroke="{series.color}" stroke-width="2.2"/>'
+    dashes = ' stroke-dasharray="6 4"' if series.dashed else ""
+    yield f'<path d="{path}" fill="none" stroke="{series.color}" stroke-width="2.2"{dashes}/>'
+    if series.dashed:
+        return
     for (px, py), (size, time) in zip(places, series.points):
         label = escape(f"{series.name}: {human(size)} in {time:,.2f} µs")
         yield (
@@ -108,7 +140,8 @@ def curve(series, x, y):
 def legend(lines):
     for number, series in enumerate(lines):
         y = TOP + 18 + 20 * number
-        yield f'<path d="M{LEFT + 14} {y - 4}h26" stroke="{series.color}" stroke-width="3"/>'
+        dashes = ' stroke-dasharray="6 4"' if series.dashed else ""
+        yield f'<path d="M{LEFT + 14} {y - 4}h26" stroke="{series.color}" stroke-width="3"{dashes}/>'
         yield text(LEFT + 48, y, series.name, "start")
 
 
@@ -137,6 +170,10 @@ def plot(title, lines):
 
 def allreduce_svg():
     return plot("Allreduce on 4 NVIDIA H200, 4 ranks", allreduce())
+
+
+def routes_svg():
+    return plot("Allreduce on 2 NVIDIA H200, 2 ranks, by OSU's osu_allreduce", routes())
 
 
 def numbers():
