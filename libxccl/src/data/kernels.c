@@ -399,8 +399,10 @@ static xcclResult_t launch(struct xm_kernels *k, void *function, void *repeat, u
 {
     const unsigned grid[2] = {blocks, 1};
 
-    return (repeat != NULL) ? k->dev->repeat_launch(repeat, grid, threads, what)
-                            : k->dev->launch(function, grid, threads, what, stream);
+    if ((repeat != NULL) && (k->dev->repeat_launch(repeat, grid, threads, what) == xcclSuccess)) {
+        return xcclSuccess;
+    }
+    return k->dev->launch(function, grid, threads, what, stream);
 }
 
 xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,

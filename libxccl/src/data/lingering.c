@@ -77,9 +77,11 @@ static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, unsigned bl
         memcpy(what.values, values, sizeof(what.values));
         l->number++;
     }
-    return (gone && (l->repeat != NULL))
-               ? l->dev->repeat_launch(l->repeat, grid, THREADS, &what)
-               : l->dev->launch(l->function, grid, THREADS, &what, l->stream);
+    if (gone && (l->repeat != NULL) &&
+        (l->dev->repeat_launch(l->repeat, grid, THREADS, &what) == xcclSuccess)) {
+        return xcclSuccess;
+    }
+    return l->dev->launch(l->function, grid, THREADS, &what, l->stream);
 }
 
 xcclResult_t xm_linger_once(struct xm_lingering *l)

@@ -144,6 +144,19 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamIsCapturing(CUstream stream, int *status);
 CUresult cuThreadExchangeStreamCaptureMode(int *mode);
+/* CUDA_KERNEL_NODE_PARAMS_v2. */
+struct kernel_node {
+    void    *function;
+    unsigned grid[3], block[3], shared;
+    void   **arguments, **extra;
+    void    *kernel, *context;
+};
+CUresult cuGraphCreate(CUgraph *graph, unsigned flags);
+CUresult cuGraphAddKernelNode_v2(void **node, CUgraph graph, void *const *dependencies,
+                                 size_t count, const struct kernel_node *params);
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, void *node,
+                                           const struct kernel_node *params);
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphGetNodes(CUgraph graph, void **nodes, size_t *count);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
@@ -151,5 +164,6 @@ CUresult cuGraphExecDestroy(CUgraphExec exec);
 CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuModuleLoad(void **module, const char *file);
 CUresult cuModuleLoadData(void **module, const void *image);
+CUresult cuModuleGetFunction(void **function, void *module, const char *name);
 
 #endif

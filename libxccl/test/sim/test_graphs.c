@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Capture and graphs: what they run, and what spoils a capture. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "driver_abi.h"
+#include "kernels/kernels.h"
 #include "ranks.h"
 
 enum { GLOBAL, THREAD_LOCAL, RELAXED, BYTES = 4096 };
@@ -63,6 +65,67 @@ static void replay(const struct world *world)
     }
     CHECK_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
     CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+}
+
+static struct kernel_node copy_node(void *function, void **arguments)
+{
+    return (struct kernel_node){
+        .function = function, .grid = {1, 1, 1}, .block = {1, 1, 1}, .arguments = arguments};
+}
+
+/* A graph made by hand; what is set anew counts for launches to come, and for one executable. */
+static void by_hand(const struct world *world)
+{
+    CUstream               stream = start(CU_STREAM_NON_BLOCKING);
+    const struct xk_image *image =
+        dlsym(dlopen("libxccl-direct-cuda.so", RTLD_NOW), XK_IMAGE_SYMBOL);
+    void              *module, *function, *node, *host;
+    CUdeviceptr        device;
+    CUgraph            graph;
+    CUgraphExec        first, second;
+    struct xk_copy     copy = {.bytes = 4, .value = 1};
+    void              *list[] = {&copy};
+    struct kernel_node params;
+    volatile uint32_t *words;
+
+    (void)world;
+    CHECK(image != NULL);
+    CHECK_EQ(cuModuleLoadData(&module, image->image), CUDA_SUCCESS);
+    CHECK_EQ(cuModuleGetFunction(&function, module, "xk_copy"), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&device, BYTES), CUDA_SUCCESS);
+    CHECK_EQ(cuMemsetD8_v2(device, 0, BYTES), CUDA_SUCCESS);
+    CHECK_EQ(cuMemHostAlloc(&host, BYTES, 0), CUDA_SUCCESS);
+    words = host;
+    copy.from = (uint64_t)(uintptr_t)host;
+    copy.to = (uint64_t)(uintptr_t)host + 4;
+    copy.finished = (uint32_t *)device;
+    copy.done = (uint32_t *)host + 2;
+    words[0] = 17;
+    params = copy_node(function, list);
+    CHECK_EQ(cuGraphCreate(&graph, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphInstantiateWithFlags(&first, graph, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphInstantiateWithFlags(&second, graph, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphUpload(first, stream), CUDA_SUCCESS);
+    for (uint32_t i = 2; i < 5; i++) {
+        copy.value = i;
+        words[0] = 100 + i;
+        CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(first, node, &params), CUDA_SUCCESS);
+        copy.value = 99; /* taken over when it was set */
+        CHECK_EQ(cuGraphLaunch(first, stream), CUDA_SUCCESS);
+        CHECK_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+        CHECK_EQ(words[1], 100 + i);
+        CHECK_EQ(words[2], i);
+    }
+    CHECK_EQ(cuGraphLaunch(second, stream), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_EQ(words[2], 1);
+    params.grid[2] = 0;
+    CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(first, node, &params), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuGraphExecDestroy(first), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphExecDestroy(second), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
 /* The capture ends spoilt, and the stream can be used again. */
@@ -160,6 +223,7 @@ int main(int argc, char **argv)
 {
     const struct test_case cases[] = {
         {"replay", replay, 1, "cuda:1", NULL, NULL, -1},
+        {"by_hand", by_hand, 1, "cuda:1", NULL, NULL, -1},
         {"forbidden", forbidden, 1, "cuda:1", NULL, NULL, -1},
         {"threads", threads, 1, "cuda:1", NULL, NULL, -1},
     };
