@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A collective from its arguments to its path: the interposer's main flow. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/params.h"
@@ -407,6 +408,28 @@ static int start_persistent(const struct xm_call *call, MPI_Request *request)
     return run(&once);
 }
 
+/* The program may free a type before the request that was made with it: that keeps one of its own.
+ */
+static MPI_Datatype hold_type(struct xm_call *call, const struct xm_buffer *buffer, bool sends)
+{
+    const char   *kinds = xm_signatures[call->coll].kinds;
+    MPI_Datatype *type = sends ? &call->sendtype : &call->recvtype, same;
+
+    /* An operation of the program's is told the type, and may want to know it again. */
+    if (!buffer->used || !buffer->layout.derived || (strchr(kinds, 'o') != NULL) ||
+        (xm_pmpi.Type_contiguous(1, *type, &same) != MPI_SUCCESS)) {
+        return XM_HANDLE(MPI_DATATYPE_NULL);
+    }
+    xm_pmpi.Type_commit(&same);
+    for (int i = 0; kinds[i] != '\0'; i++) {
+        if (kinds[i] == (sends ? 't' : 'u')) {
+            call->args[i] = (long)same;
+        }
+    }
+    *type = same;
+    return same;
+}
+
 /*
  * Ours wherever the process uses a device, whatever this rank's memory: MPI's own persistent
  * collectives need not match non-blocking ones, which is what another rank starts for device
@@ -418,6 +441,7 @@ static int make_persistent(const struct xm_call *call)
     struct xm_comm   *xm;
     struct xm_place   place;
     struct xm_op      op = {.call = *call};
+    MPI_Datatype      types[2];
 
     if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
         (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
@@ -426,12 +450,17 @@ static int make_persistent(const struct xm_call *call)
     op.comm = xm;
     place_of(&op, &place);
     bool valid = xm_buffers_of(call, &place, &buffers);
-    xm_buffers_free(&buffers);
     xm_comm_unuse(xm);
+    if (!valid) {
+        buffers.send.used = buffers.recv.used = false;
+    }
+    types[0] = hold_type(&op.call, &buffers.send, call->coll != XM_BCAST);
+    types[1] = hold_type(&op.call, &buffers.recv, false);
+    xm_buffers_free(&buffers);
     if (!valid && (xm_mpi_functions[call->function] != NULL)) {
         return xm_call_mpi(call); /* which says what is wrong with it */
     }
-    return xm_request_persistent(call, start_persistent);
+    return xm_request_persistent(&op.call, types, start_persistent);
 }
 
 int xm_collective(enum xm_function function, int profiling, const long *args)

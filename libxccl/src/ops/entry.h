@@ -13,7 +13,8 @@ struct xm_entry {
     struct xm_transfer *transfer;
     struct xm_call      call;
     int (*start)(const struct xm_call *call, MPI_Request *request);
-    MPI_Request      inner; /* of the operation started last, or MPI_REQUEST_NULL */
+    MPI_Request      inner;    /* of the operation started last, or MPI_REQUEST_NULL */
+    MPI_Datatype     types[2]; /* of the call, freed with it; or MPI_DATATYPE_NULL */
     struct xm_entry *next;
 };
 

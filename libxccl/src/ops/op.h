@@ -53,8 +53,9 @@ void xm_requests_finalize(void);
 /* The program's call of a function on requests: MPI_Wait ... MPI_Startall. */
 int xm_request_call(enum xm_function function, int profiling, const long *args);
 
-/* A persistent request for call; start begins an operation for a copy of it. */
-int xm_request_persistent(const struct xm_call *call,
+/* A persistent request for call; start begins an operation for a copy of it. types: these are freed
+ * with the request, unless there is none. */
+int xm_request_persistent(const struct xm_call *call, MPI_Datatype types[2],
                           int (*start)(const struct xm_call *call, MPI_Request *request));
 
 /* ---- record.c: the last operations of the process ---- */

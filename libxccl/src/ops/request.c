@@ -168,21 +168,33 @@ void xm_request_complete(struct xm_op *op)
 
 /* ---- persistent ones ---- */
 
-int xm_request_persistent(const struct xm_call *call,
+static void free_types(MPI_Datatype types[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (types[i] != XM_HANDLE(MPI_DATATYPE_NULL)) {
+            xm_pmpi.Type_free(&types[i]);
+        }
+    }
+}
+
+int xm_request_persistent(const struct xm_call *call, MPI_Datatype types[2],
                           int (*start)(const struct xm_call *call, MPI_Request *request))
 {
     struct xm_entry *e = calloc(1, sizeof(*e));
 
     if (e == NULL) {
+        free_types(types);
         return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
     }
     int code =
         xm_pmpi.Send_init(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0, call->comm, &e->handle);
     if (code != MPI_SUCCESS) {
+        free_types(types);
         free(e);
         return code;
     }
     e->call = *call;
+    memcpy(e->types, types, sizeof(e->types));
     e->start = start;
     e->inner = XM_HANDLE(MPI_REQUEST_NULL);
     add_entry(e);
@@ -438,6 +450,7 @@ static int free_request(MPI_Request *request, int profiling, const long *args)
         if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
             xm_pmpi.Request_free(&e->inner);
         }
+        free_types(e->types);
         remove_entry(*request);
         __atomic_sub_fetch(&persistent, 1, __ATOMIC_RELEASE);
     }

@@ -121,6 +121,37 @@ static void check_alltoall(struct mt_pair *pair, int count, int salt)
     mt_expect(wrong == 0, "MPI_Start of an alltoall: %d elements are wrong", wrong);
 }
 
+/* A column of each block, whose type is freed before the first start; another takes its handle. */
+static void case_freed(void)
+{
+    enum { BLOCKS = COUNT / 4 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Datatype   type, other;
+    MPI_Request    request;
+
+    MPI_Type_vector(BLOCKS, 2, 4, MPI_FLOAT, &type);
+    MPI_Type_commit(&type);
+    init.bcast(pair.in, 1, type, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Type_free(&type);
+    MPI_Type_contiguous(3, MPI_DOUBLE, &other);
+    MPI_Type_commit(&other);
+    for (int round = 0; round < 3; round++) {
+        int wrong = 0;
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, round);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_get(pair.host, pair.in, MT_DEVICE, sizeof(float) * COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            int from = (i % 4 < 2) ? 1 : mt_rank();
+            wrong += pair.host[i] != (float)(from + i % 61 + round);
+        }
+        mt_expect(wrong == 0, "a freed type: %d elements are wrong", wrong);
+    }
+    MPI_Request_free(&request);
+    MPI_Type_free(&other);
+    mt_pair_free(&pair);
+}
+
 /* Collectives and messages by one MPI_Startall, completed in several ways. */
 static void case_startall(void)
 {
@@ -207,8 +238,11 @@ static void case_orders(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {
-        {"start", case_start}, {"startall", case_startall}, {"orders", case_orders}, {NULL, NULL}};
+    static const struct mt_named_case cases[] = {{"start", case_start},
+                                                 {"startall", case_startall},
+                                                 {"orders", case_orders},
+                                                 {"freed", case_freed},
+                                                 {NULL, NULL}};
 
     mt_begin(&argc, &argv, true);
     if (find_all()) {

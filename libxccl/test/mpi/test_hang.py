@@ -111,7 +111,7 @@ def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
 
 
-@pytest.mark.parametrize("case", ["start", "startall", "orders"])
+@pytest.mark.parametrize("case", ["start", "startall", "orders", "freed"])
 def test_persistent(mpi, case):
     go(mpi, 2, f"mpi_persistent {case}")
 
