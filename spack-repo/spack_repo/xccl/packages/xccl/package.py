@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="8c3e74ff1b79e8d49ae1cabf1f82b24c722da853841c602f44a5ab6d93ff2c2b")
+    version("0.1.0", sha256="6fd32ba2959557ca63644fbe850ccfec7094d6851299060ffba3b02a19ff6d46")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
