@@ -9,7 +9,7 @@
  * A copy engine that writes to the other device takes 2.5 us less than one that reads from it, and
  * fills the link better than kernels do; but it is a call of the runtime for every copy. 2 H200s.
  */
-enum { SEVERAL = 4 }; /* with a kernel for this rank's own block */
+enum { SEVERAL = 8 }; /* with a kernel for this rank's own block */
 
 static uint64_t target_of(const struct xk_mapped *m, uint32_t i)
 {

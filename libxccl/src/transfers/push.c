@@ -1,35 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A copy engine that writes to another device takes 2.5 us less than one that reads from it, and
- * fills the link better (2 H200s). So a receiver whose sender looks at the message just now asks
- * for it to be written, and reads it only if the sender does not come to that.
+ * two that write in either direction fill the links better (2 H200s: 750 GB/s, and 700). So a
+ * receiver whose sender looks at the message just now asks for it to be written, and reads it only
+ * if the sender does not come to that. The question and the answer take the most of 2 us, so
+ * shorter messages gain nothing, nor do longer ones that come alone.
  */
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
 #include "transfers/transfer.h"
 
+enum { ALONE_FROM = 512 << 10, ALONE_TO = 4 << 20, SEVERAL_FROM = 8 << 20 };
 /*
  * A sender that looked so long ago has most likely other things to do. So has one that does not
- * answer for so long: then some messages are read before another is asked for.
+ * answer for so long: then some messages are read before another is asked for. Of several it takes
+ * long to look at all; and some that are read while others are written would share an engine.
  */
+enum { PATIENCE_NS = 20 * 1000, BYTES_PER_NS = 200, LONG_PATIENCE_NS = 100 * 1000 * 1000 };
 enum { SKIPS = 32 };
-enum { ATTENDED_NS = 20 * 1000, PATIENCE_NS = 20 * 1000, LONG_PATIENCE_NS = 100 * 1000 * 1000 };
-/* Several at once are copied by kernels if they are shorter: see fetch.c. */
-enum { SEVERAL_BYTES = 8 << 20 };
 
 static bool refused; /* atomic: this process could not map a receiver's memory */
 static int  skips;   /* atomic: messages that are not asked for */
 
 /* ---- by the receiver ---- */
 
-static bool is_attended(const struct xm_offer *offer)
+static uint64_t patience(const struct xm_rendezvous *r)
 {
+    return (xc_params()->p2p_push == XC_P2P_PUSH_ON) ? LONG_PATIENCE_NS
+                                                     : PATIENCE_NS + r->got.bytes / BYTES_PER_NS;
+}
+
+static bool is_worth_it(const struct xm_rendezvous *r, bool several)
+{
+    uint64_t bytes = r->got.bytes;
+
+    if (xc_params()->p2p_push != XC_P2P_PUSH_AUTO) {
+        return xc_params()->p2p_push == XC_P2P_PUSH_ON;
+    }
+    return several ? (bytes >= SEVERAL_FROM) : (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
+}
+
+static bool is_attended(const struct xm_rendezvous *r)
+{
+    if (xc_params()->p2p_push == XC_P2P_PUSH_ON) {
+        return true;
+    }
     if (__atomic_load_n(&skips, __ATOMIC_RELAXED) > 0) {
         __atomic_sub_fetch(&skips, 1, __ATOMIC_RELAXED);
         return false;
     }
-    return xm_now_ns() - __atomic_load_n(&offer->looked_ns, __ATOMIC_RELAXED) < ATTENDED_NS;
+    return xm_now_ns() - __atomic_load_n(&r->offer->looked_ns, __ATOMIC_RELAXED) < patience(r);
 }
 
 bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool several)
@@ -37,11 +58,8 @@ bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool 
     struct xm_board_address own;
     const char             *to = r->receive.buf + r->receive.low;
     struct xm_offer        *offer = r->offer;
-    int                     push = xc_params()->p2p_push;
 
-    if ((push == XC_P2P_PUSH_OFF) || (r->got.bytes <= XM_QUICK_BYTES) ||
-        (several && (r->got.bytes < SEVERAL_BYTES)) ||
-        ((push == XC_P2P_PUSH_AUTO) && !is_attended(offer)) ||
+    if (!is_worth_it(r, several) || !is_attended(r) ||
         (dev->ipc_export(to, &offer->target) != xcclSuccess)) {
         return false;
     }
@@ -53,12 +71,11 @@ bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool 
 
 enum xm_push xm_push_look(struct xm_rendezvous *r)
 {
-    bool     patient = (xc_params()->p2p_push == XC_P2P_PUSH_ON);
     uint64_t state = __atomic_load_n(&r->offer->state, __ATOMIC_ACQUIRE);
 
     switch (state - r->got.number * 8) {
     case XM_OFFER_ASKED:
-        if (xm_now_ns() - r->came_ns < (patient ? LONG_PATIENCE_NS : PATIENCE_NS)) {
+        if (xm_now_ns() - r->came_ns < patience(r)) {
             return XM_PUSH_WAITS;
         }
         if (!xm_offer_move(r->offer, r->got.number, XM_OFFER_ASKED, XM_OFFER_TAKEN)) {
@@ -91,6 +108,9 @@ static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops 
     char                  *base = NULL;
     xcclStream_t           stream;
 
+    if (__atomic_load_n(&refused, __ATOMIC_RELAXED)) {
+        return xcclUnsupported;
+    }
     xcclResult_t res =
         xm_mapping_of(offer->target_nonce, &offer->target, dev, r->sent_device, &base);
     if (res == xcclSuccess) {

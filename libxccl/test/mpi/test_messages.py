@@ -33,6 +33,12 @@ def test_threads_short_ones_fetched(family):
     go(family, 2, "--threads 2", env={"XCCL_RENDEZVOUS": "240"})
 
 
+@pytest.mark.tsan
+def test_threads_written_by_senders(family):
+    """The senders write all that goes from device to device, where they come to it in time."""
+    go(family, 2, "--threads 2", env={"XCCL_RENDEZVOUS": "240", "XCCL_P2P_PUSH": "on"})
+
+
 @pytest.mark.parametrize("least", ["240", "2000"])
 def test_short_ones_fetched(mpi, least):
     """Far more of the messages stay in device memory until they are fetched."""
