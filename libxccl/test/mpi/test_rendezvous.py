@@ -52,7 +52,7 @@ def test_written_by_the_sender(mpi):
 
 def test_write_refused(openmpi):
     """The sender cannot map the receiver's memory: the receiver fetches, or gets them served."""
-    env = {"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace", "XCCL_SIM_FAIL": "ipc=1"}
+    env = {"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace", "XCCL_SIM_FAIL": "ipc=100"}
     result = go(openmpi, "sizes", expected="", env=env)
     assert not result.lines("bytes were written by their sender"), result.out
 
