@@ -67,6 +67,7 @@
     X(Comm_set_errhandler)                                                                         \
     X(Comm_call_errhandler)                                                                        \
     X(Errhandler_free)                                                                             \
+    X(Error_class)                                                                                 \
     X(Op_create)                                                                                   \
     X(Op_free)                                                                                     \
     X(Ireduce)                                                                                     \

@@ -245,20 +245,41 @@ static void fix_status(const struct fix *f, MPI_Status *status)
     }
 }
 
-/* Complete what MPI says. Returns MPI's code, or that of a message that did not fit. */
-static int fix_statuses(enum xm_function function, const struct array *a, const long *args)
+/* Did MPI complete number k, when it says that some of several failed? */
+static bool is_whole(const struct results *r, int k, bool failed, bool ignored)
 {
+    return !failed || ignored || (r->statuses[k].MPI_ERROR == MPI_SUCCESS);
+}
+
+static bool is_in_status(int code)
+{
+    int class = MPI_SUCCESS;
+
+    return (xm_pmpi.Error_class(code, &class) == MPI_SUCCESS) && (class == MPI_ERR_IN_STATUS);
+}
+
+/*
+ * Complete what MPI says, also where some of several requests failed. Returns MPI's code, or that
+ * of a message that did not fit.
+ */
+static int fix_statuses(enum xm_function function, const struct array *a, const long *args,
+                        int code)
+{
+    bool failed = (code != MPI_SUCCESS);
+    if (failed && !is_in_status(code)) {
+        return code;
+    }
     struct results r = results_of(function, a, args);
     bool ignored = (r.statuses == MPI_STATUS_IGNORE) || (r.statuses == MPI_STATUSES_IGNORE);
     bool several = (function == XM_FN_MPI_Waitall) || (function == XM_FN_MPI_Testall) ||
                    (function == XM_FN_MPI_Testsome);
-    int      code = MPI_SUCCESS;
+    int      wrong = MPI_SUCCESS;
     MPI_Comm comm = XM_HANDLE(MPI_COMM_WORLD);
 
     for (int k = 0; k < r.count; k++) {
         int               i = (r.indices != NULL) ? r.indices[k] : k;
         const struct fix *f = &a->fixes[i];
-        if (!f->used) {
+        if (!f->used || !is_whole(&r, k, failed, ignored)) {
             continue;
         }
         if (!ignored) {
@@ -267,16 +288,22 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
         if (function != XM_FN_MPI_Request_get_status) {
             settle(a, i);
             if (f->code != MPI_SUCCESS) {
-                code = f->code;
+                wrong = f->code;
                 comm = f->comm;
             }
         }
     }
-    for (int k = 0; several && !ignored && (code != MPI_SUCCESS) && (k < r.count); k++) {
-        r.statuses[k].MPI_ERROR = a->fixes[(r.indices != NULL) ? r.indices[k] : k].code;
+    if (wrong == MPI_SUCCESS) {
+        return code;
     }
-    if (code != MPI_SUCCESS) {
-        code = several ? MPI_ERR_IN_STATUS : code;
+    for (int k = 0; several && !ignored && (k < r.count); k++) {
+        int own = a->fixes[(r.indices != NULL) ? r.indices[k] : k].code;
+        if (is_whole(&r, k, failed, ignored)) {
+            r.statuses[k].MPI_ERROR = own;
+        }
+    }
+    if (!failed) { /* else MPI has called the handler */
+        code = several ? MPI_ERR_IN_STATUS : wrong;
         xm_pmpi.Comm_call_errhandler(comm, code);
     }
     return code;
@@ -287,14 +314,11 @@ static int complete(enum xm_function function, struct array *a, const long *args
 {
     if ((a->entries == NULL) || (function == XM_FN_MPI_Request_get_status)) {
         int code = (int)xm_mpi_forward(function, profiling, args);
-        return ((code == MPI_SUCCESS) && (a->entries != NULL)) ? fix_statuses(function, a, args)
-                                                               : code;
+        return (a->entries != NULL) ? fix_statuses(function, a, args, code) : code;
     }
     detach(a);
     int code = (int)xm_mpi_forward(function, profiling, args);
-    if (code == MPI_SUCCESS) {
-        code = fix_statuses(function, a, args);
-    }
+    code = fix_statuses(function, a, args, code);
     attach(a);
     return code;
 }

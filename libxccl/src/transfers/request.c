@@ -125,8 +125,8 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
 {
     bool all = t->whole || (strchr(t->kinds, 'w') != NULL);
 
-    if (t->instead && t->rendezvous.offered) {
-        return;
+    if (t->instead && !t->rendezvous.looks) {
+        return; /* a descriptor is sent; the watcher may know already that its message is gone */
     }
     t->bytes = all ? XM_WHOLE : bytes_of(t, status);
     if (t->generalised && t->rendezvous.looks) {

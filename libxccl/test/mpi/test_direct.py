@@ -235,7 +235,7 @@ def test_memory(openmpi, memory):
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param("mpi_direct threads", marks=pytest.mark.tsan),
+        "mpi_direct threads",
         "mpi_requests orders",
         "mpi_requests comms",
         "mpi_requests threads",
