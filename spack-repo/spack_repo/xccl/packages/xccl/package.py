@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="290c9ce05ceb9725952cfbf7f019de73d0b2e1fbcfc96509a56fc7c30f1f7d9a")
+    version("0.1.0", sha256="38e779051af019d46a280542ffe77bc400bfb4ec55d0f699fadede2946538845")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
