@@ -356,6 +356,38 @@ xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy)
     return res;
 }
 
+/* ---- reductions ---- */
+
+bool xm_kernel_series_begin(struct xm_kernels *k, struct xm_kernel_series *s)
+{
+    s->slot = take_slot(k);
+    s->kernels = (s->slot >= 0) ? k : NULL;
+    return s->kernels != NULL;
+}
+
+xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, struct xk_mapped *what,
+                                     unsigned blocks, xcclStream_t stream)
+{
+    struct xm_kernels *k = s->kernels;
+    const unsigned     grid[2] = {blocks, 1};
+
+    /* The end of the stream's work is known by other means: no copy takes this number for its own.
+     */
+    what->number = k->values[s->slot];
+    what->ranks = (struct xk_ranks){.abort = (uint64_t)(uintptr_t)k->shared->done};
+    what->finished = &k->finished[s->slot];
+    what->done = &k->shared->done[s->slot];
+    return k->dev->launch(k->mapped, grid, THREADS, what, stream);
+}
+
+void xm_kernel_series_end(struct xm_kernel_series *s)
+{
+    if (s->kernels != NULL) {
+        give_slot(s->kernels, s->slot);
+        s->kernels = NULL;
+    }
+}
+
 /* ---- the direct path ---- */
 
 static void repeat(struct xm_kernels *k, void *function, const void *arguments, xcclStream_t stream,

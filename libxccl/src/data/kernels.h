@@ -30,6 +30,19 @@ bool         xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *fr
                                   struct xm_kernel_copy *copy);
 xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy);
 
+/* Reductions on a stream of the caller's, one after the other. */
+struct xm_kernel_series {
+    struct xm_kernels *kernels; /* NULL: none has begun */
+    int                slot;
+};
+/* False: too many are under way. */
+bool xm_kernel_series_begin(struct xm_kernels *k, struct xm_kernel_series *s);
+/* Enqueue one that meets nobody and is not checked; with the device entered. */
+xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, struct xk_mapped *what,
+                                     unsigned blocks, xcclStream_t stream);
+/* When all of them are over. */
+void xm_kernel_series_end(struct xm_kernel_series *s);
+
 /* Could they not be loaded? Then xm_kernels_of() stays NULL. */
 bool xm_kernels_failed(const struct xc_device_ops *dev, int device);
 

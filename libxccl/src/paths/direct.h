@@ -48,4 +48,10 @@ bool xm_direct_copies_well(const struct xm_op *op, const struct xk_mapped *m);
 xcclResult_t xm_direct_copy(struct xm_op *op, const struct xk_mapped *m, uint64_t own);
 xcclResult_t xm_direct_query_copies(struct xm_op *op);
 
+/* direct_pipeline.c: a reduction, by copy engines and kernels. */
+bool xm_direct_pipelines_well(const struct xm_op *op, const struct xk_mapped *m);
+/* xcclUnsupported: there is not the memory for it, and nothing was done. */
+xcclResult_t xm_direct_pipeline(struct xm_op *op, const struct xk_mapped *m);
+xcclResult_t xm_direct_query_pipeline(struct xm_op *op);
+
 #endif

@@ -91,5 +91,5 @@ xcclResult_t xm_direct_query_copies(struct xm_op *op)
     if ((res == xcclSuccess) && (op->kept.kernels != NULL)) {
         res = xm_kernel_copy_query(&op->kept);
     }
-    return res;
+    return (res == xcclSuccess) ? xm_direct_query_pipeline(op) : res;
 }

@@ -304,6 +304,12 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
     if (xm_direct_copies_well(op, &m)) {
         return xm_direct_copy(op, &m, p->out[0]);
     }
+    if (xm_direct_pipelines_well(op, &m)) {
+        xcclResult_t res = xm_direct_pipeline(op, &m);
+        if (res != xcclUnsupported) {
+            return res;
+        }
+    }
     if (told && (op->block_bytes <= TOLD_BYTES) && xm_direct_may_tell(op) && tell(op, &m)) {
         op->told = true;
         return xcclSuccess;

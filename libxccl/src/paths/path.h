@@ -22,6 +22,14 @@ struct xm_usable {
     size_t                 *displs; /* of each block, in bytes from ptr */
 };
 
+/* One of the streams that share the pieces of a pipeline; event NULL: it is not in use. */
+enum { XM_PIPES = 2 };
+struct xm_pipe {
+    xcclStream_t            stream;
+    void                   *event;
+    struct xm_kernel_series series;
+};
+
 /* LAUNCHED: enqueued, or failed with result. LOST: it failed while a thread was launching it. */
 enum xm_launched { XM_LAUNCH_WAITS, XM_LAUNCHED, XM_LAUNCH_LOST };
 
@@ -75,13 +83,14 @@ struct xm_op {
     bool                  again;        /* it has left instead: another is to be launched */
     bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */
     uint64_t              show;
-    bool                  meets;      /* the kernels do, and not the hosts */
-    bool                  by_copies;  /* a copy engine does it, and what is under way: */
-    void                 *pushed;     /* the event of what goes to the other rank, or NULL */
-    struct xm_kernel_copy kept;       /* and what stays here */
-    bool                  hidden;     /* this rank's buffers are not shown */
-    bool                  in_trouble; /* a checked sum may have left its range, on some rank */
-    const struct xm_path *otherwise;  /* if so, or if the buffers cannot be mapped */
+    bool                  meets;           /* the kernels do, and not the hosts */
+    bool                  by_copies;       /* copy engines do it, and what is under way: */
+    void                 *pushed;          /* the event of what goes to the other rank, or NULL */
+    struct xm_kernel_copy kept;            /* and what stays here */
+    struct xm_pipe        pipes[XM_PIPES]; /* and what is fetched, added and brought */
+    bool                  hidden;          /* this rank's buffers are not shown */
+    bool                  in_trouble;      /* a checked sum may have left its range, on some rank */
+    const struct xm_path *otherwise;       /* if so, or if the buffers cannot be mapped */
     char                 *apart; /* a result that may not be written over its input yet, or NULL */
     size_t                apart_bytes;
 

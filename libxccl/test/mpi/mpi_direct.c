@@ -522,11 +522,77 @@ static void moved(void)
     free(m.host);
 }
 
+/* ---- long sums: engines and kernels may share the work ---- */
+
+static int summand(int rank, int round, int i)
+{
+    return (rank + 1) * (i % 1009) + round * 31 + i % 7;
+}
+
+static void expect_sums(const int *sums, int count, int round, const char *what)
+{
+    int wrong = 0, first = -1;
+
+    for (int i = 0; i < count; i++) {
+        int sum = 0;
+        for (int r = 0; r < mt_size(); r++) {
+            sum += summand(r, round, i);
+        }
+        if (sums[i] != sum) {
+            first = (wrong++ == 0) ? i : first;
+        }
+    }
+    mt_expect(wrong == 0, "%s, round %d: %d of %d sums are wrong, the first at %d", what, round,
+              wrong, count, first);
+}
+
+/* The inputs stay, or the sums are in their place; nothing behind them is touched. */
+static void sum_up(int *in, int *out, int *host, int count, int round, bool in_place)
+{
+    size_t bytes = (size_t)(count + 1) * sizeof(int);
+
+    for (int i = 0; i < count; i++) {
+        host[i] = summand(mt_rank(), round, i);
+    }
+    host[count] = -7;
+    mt_put(in, MT_DEVICE, host, bytes);
+    mt_put(out, MT_DEVICE, host, bytes);
+    MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    expect_path("direct", "long sums");
+    mt_get(host, out, MT_DEVICE, bytes);
+    expect_sums(host, count, round, in_place ? "in place" : "sums");
+    mt_expect(host[count] == -7, "what lies behind the sums was touched");
+    mt_get(host, in, MT_DEVICE, bytes);
+    for (int i = 0; i < count; i++) {
+        if (host[i] != summand(mt_rank(), round, i)) {
+            mt_expect(false, "the input was touched at %d", i);
+            break;
+        }
+    }
+}
+
+static void summed(void)
+{
+    enum { MOST = 700001, ROUNDS = 4 };
+    static const int counts[] = {MOST, MOST - 1, 200003, 150000};
+    int             *host = malloc((MOST + 1) * sizeof(int));
+    int             *in = mt_alloc(MT_DEVICE, (MOST + 1) * sizeof(int));
+    int             *out = mt_alloc(MT_DEVICE, (MOST + 1) * sizeof(int));
+
+    for (int round = 0; round < ROUNDS; round++) {
+        sum_up(in, out, host, counts[round], round, false);
+        sum_up(in, out, host, counts[round], round, true);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(host);
+}
+
 static const struct mt_named_case cases[] = {
     {"churn", churn},   {"crowd", crowd},     {"renew", renew},     {"bits", bits},
     {"parts", parts},   {"reused", reused},   {"managed", managed}, {"pending", pending},
     {"absent", absent}, {"threads", threads}, {"pools", pools},     {"moved", moved},
-    {NULL, NULL},
+    {"summed", summed}, {NULL, NULL},
 };
 
 int main(int argc, char **argv)

@@ -217,6 +217,17 @@ def test_moved(openmpi, least):
     assert bool(result.lines("[0-9]+ bytes by a copy engine")) == (least == "16"), result.out
 
 
+@pytest.mark.parametrize(("least", "pieces"), [("16", 2048), ("1024", 131072), ("16384", None)])
+def test_summed(openmpi, least, pieces):
+    """Between two ranks an allreduce by copy engines, with kernels that add, in pieces."""
+    env = {"XCCL_DIRECT_COPIES": least, "XCCL_LOG": "trace"}
+    result = run(openmpi, 2, "mpi_direct summed", **env)
+    result.good()
+    found = {int(n) for n in re.findall(r"added in pieces of (\d+)", result.out)}
+    assert bool(found) == (pieces is not None), result.out
+    assert all(0 < n <= pieces + 16 for n in found), found
+
+
 def test_moved_among_three(openmpi):
     run(openmpi, 3, "mpi_direct moved").good()
 
