@@ -188,7 +188,7 @@ static const struct row rows[] = {
      4096},
     {{"XCCL_DIRECT_COPIES", "bytes, 16 to 1073741824", "262144",
       "From how many bytes on collectives without a reduction between two ranks are carried by copy "
-      "engines instead of kernels.",
+      "engines instead of kernels; allreduce from 256 times as many on, with kernels that add.",
       "libxccl-mpi"},
      NUMBER,
      AT(direct_copies),

@@ -123,6 +123,16 @@ static void seen(void *arg, int world_rank, const struct xm_board_address *addre
     }
 }
 
+/* A rank sends to itself where a periodic grid is one rank wide. */
+static void add_own(void)
+{
+    int rank = 0;
+
+    if ((peers != NULL) && (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank) == MPI_SUCCESS)) {
+        peers[rank].board = xm_board_own();
+    }
+}
+
 /* With the lock held. */
 static void search(void)
 {
@@ -134,6 +144,7 @@ static void search(void)
         }
         num_peers = size;
         __atomic_store_n(&peers, calloc((size_t)size, sizeof(struct peer)), __ATOMIC_RELEASE);
+        add_own();
         pause_ns = first_pause_ns;
     }
     uint64_t now = xm_now_ns();

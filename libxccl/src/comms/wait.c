@@ -74,6 +74,18 @@ void xm_progress_finalize(void)
     }
 }
 
+void (*xm_progress_beside)(void);
+
+void xm_progress_all(void)
+{
+    void (*beside)(void) = __atomic_load_n(&xm_progress_beside, __ATOMIC_RELAXED);
+
+    xm_progress();
+    if (beside != NULL) {
+        beside();
+    }
+}
+
 void xm_progress(void)
 {
     int flag;
@@ -123,7 +135,7 @@ enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
 {
     wait->polls++;
     if ((wait->polls % POLLS_PER_PROGRESS) == 0 && (wait->polls > wait->quiet)) {
-        xm_progress();
+        xm_progress_all();
     }
     if ((wait->polls < POLLS_BEFORE_CLOCK) || (wait->polls < wait->quiet)) {
         return XM_WAIT_ON;
@@ -141,7 +153,7 @@ enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
     }
     if (elapsed > NAP_AFTER_NS) {
         struct timespec nap = {0, NAP_NS};
-        xm_progress();
+        xm_progress_all();
         nanosleep(&nap, NULL);
         return ((wait->polls % (POLLS_PER_LOOK / 64)) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
     }

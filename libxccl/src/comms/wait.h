@@ -18,6 +18,13 @@ void xm_progress_finalize(void);
 
 /* Let MPI move messages. Never blocks. */
 void xm_progress(void);
+/*
+ * What a rank owes to others beside MPI, or NULL (atomic): whoever waits does that as well, because
+ * what it waits for may be theirs to do when they have got it. Never blocks, and is quick.
+ */
+extern void (*xm_progress_beside)(void);
+/* Both. */
+void xm_progress_all(void);
 
 struct xm_wait {
     const char *what; /* "for memory", for the warning of a long wait */

@@ -172,6 +172,14 @@ static xcclResult_t enqueue_bytes(struct xm_transfer *t, const struct xc_device_
     return dev->copy_async(to, from, bytes, stream);
 }
 
+/* Is it a message of this process to itself? */
+static bool is_own(const struct xm_rendezvous *r)
+{
+    struct xm_board *own = xm_board_own();
+
+    return (own != NULL) && (xm_offer_of(own, r->got.slot) == r->offer);
+}
+
 /* Can the bytes go from device to device as they are, without the default stream in between? */
 static bool is_direct(const struct xm_transfer *t)
 {
@@ -186,6 +194,15 @@ static bool are_several(void)
     return (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0) || xm_watches_several();
 }
 
+/* No mapping has been made between two devices of one process. */
+static bool is_reachable(const struct xc_device_ops *dev, const struct xm_rendezvous *r, int device)
+{
+    unsigned char uuid[XC_DEVICE_UUID_BYTES];
+
+    return !is_own(r) || ((dev->uuid_of(device, uuid) == xcclSuccess) &&
+                          (memcmp(uuid, r->got.uuid, sizeof(uuid)) == 0));
+}
+
 /* By a kernel of ours; *over_p: it is over already. */
 static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev, int device,
                          const char *from, bool *over_p)
@@ -195,7 +212,7 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
     char                 *to = r->receive.buf + r->receive.low;
     bool                  several = are_several();
 
-    if (!is_direct(t) || (bytes == 0) || (bytes > KERNEL_BYTES)) {
+    if (!is_direct(t) || (bytes == 0) || (bytes > KERNEL_BYTES) || !is_reachable(dev, r, device)) {
         return false;
     }
     struct xm_kernels *k = xm_kernels_of(dev, device);
@@ -233,9 +250,13 @@ static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops
                                bool *over_p)
 {
     const struct xm_descriptor *d = &t->rendezvous.got;
-    char                       *base = NULL;
-    xcclResult_t                res = xm_mapping_of(d->nonce, &d->ipc, dev, device, &base);
-    const char                 *from = (res == xcclSuccess) ? base + d->offset : NULL;
+    char                       *base = (char *)(uintptr_t)d->ipc.base;
+    xcclResult_t                res = xcclSuccess;
+
+    if (!is_own(&t->rendezvous)) {
+        res = xm_mapping_of(d->nonce, &d->ipc, dev, device, &base);
+    }
+    const char *from = (res == xcclSuccess) ? base + d->offset : NULL;
 
     *over_p = false;
     if ((res == xcclSuccess) && !start_kernel(t, dev, device, from, over_p)) {
@@ -367,7 +388,7 @@ void xm_fetch_start(struct xm_transfer *t)
     if (r->got.bytes > (uint64_t)r->receive.bytes) {
         r->code = MPI_ERR_TRUNCATE;
         end_fetch(r, dev);
-    } else if (is_direct(t) && xm_push_ask(r, dev, are_several())) {
+    } else if (is_direct(t) && !is_own(r) && xm_push_ask(r, dev, are_several())) {
         set_stage(r, XM_FETCH_PUSHED);
     } else {
         set_stage(r, XM_FETCH_MAPPING);

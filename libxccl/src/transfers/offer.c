@@ -209,6 +209,15 @@ static bool open_offer(struct xm_rendezvous *r)
     return true;
 }
 
+/* A send to oneself that ends before the program can receive it: MPI buffers it, or does not. */
+static bool cannot_be_met(const struct xm_transfer *t, int peer)
+{
+    int own = -1;
+
+    return (t->form == 'B') && (strchr(t->kinds, 'r') == NULL) &&
+           (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &own) == MPI_SUCCESS) && (peer == own);
+}
+
 /* The part that might be offered, or -1; *peer_p: to which rank of MPI_COMM_WORLD. */
 static int find_offer(const struct xm_transfer *t, int *peer_p)
 {
@@ -219,7 +228,7 @@ static int find_offer(const struct xm_transfer *t, int *peer_p)
     if (part >= 0) {
         *peer_p = world_rank(xm_transfer_comm(t), (int)t->args[t->parts[part].argument + 3]);
     }
-    return ((part >= 0) && (*peer_p >= 0)) ? part : -1;
+    return ((part >= 0) && (*peer_p >= 0) && !cannot_be_met(t, *peer_p)) ? part : -1;
 }
 
 bool xm_rendezvous_offer(struct xm_transfer *t)

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "comms/worker.h"
+#include "comms/wait.h"
 #include "transfers/transfer.h"
 
 /* Naps are short while something happens, and longer the longer nothing does. */
@@ -20,10 +20,14 @@ enum { SHORT_NAP_NS = 50 * 1000, LONG_NAP_NS = 800 * 1000, NAPS_BEFORE_LONGER = 
 enum { MOST_SKIPPED = 16 };
 /* With nothing to look after, so many long naps before it sleeps until it is woken. */
 enum { IDLE_NAPS = 2000 };
+/* Who waits for one transfer looks at so many of all, so long after the last time. */
+enum { HELPS = 4, HELP_PAUSE_NS = 2000 };
 
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t      wanted = PTHREAD_COND_INITIALIZER;
 static struct xm_transfer *watched;
+static struct xm_transfer *helped;    /* the next to be looked at by who waits; NULL: the first */
+static uint64_t            helped_ns; /* atomic */
 static int                 num_receives; /* atomic: of them */
 static bool                running, asleep, ending;
 static unsigned            changes; /* of what is watched */
@@ -35,12 +39,38 @@ void xm_watch_looked(void)
     __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
 }
 
+static void look_at(struct xm_transfer *t)
+{
+    xm_rendezvous_glance(t);
+    xm_rendezvous_advance(t);
+}
+
 static void look_at_all(void)
 {
     for (struct xm_transfer *t = watched; t != NULL; t = t->rendezvous.after) {
-        xm_rendezvous_glance(t);
-        xm_rendezvous_advance(t);
+        look_at(t);
     }
+}
+
+/*
+ * MPI_Irecv, MPI_Send, MPI_Wait: both ranks wait in MPI_Send until the other has fetched what it
+ * was sent, and the thread below would come to that in its time only.
+ */
+static void help(void)
+{
+    uint64_t now = xm_now_ns();
+
+    if ((now - __atomic_load_n(&helped_ns, __ATOMIC_RELAXED) < HELP_PAUSE_NS) || xm_is_worker() ||
+        (pthread_mutex_trylock(&lock) != 0)) {
+        return;
+    }
+    for (int i = 0; (i < HELPS) && (watched != NULL); i++) {
+        struct xm_transfer *t = (helped != NULL) ? helped : watched;
+        helped = t->rendezvous.after;
+        look_at(t);
+    }
+    __atomic_store_n(&helped_ns, xm_now_ns(), __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
 }
 
 /* quiet: naps since anything changed. Naps cost the program no signal to wake the thread. */
@@ -112,6 +142,7 @@ void xm_watch(struct xm_transfer *t)
         __atomic_add_fetch(&num_receives, 1, __ATOMIC_RELAXED);
     }
     changes++;
+    __atomic_store_n(&xm_progress_beside, help, __ATOMIC_RELAXED);
     wake();
     pthread_mutex_unlock(&lock);
 }
@@ -124,6 +155,7 @@ void xm_unwatch(struct xm_transfer *t)
         return;
     }
     pthread_mutex_lock(&lock);
+    helped = (helped == t) ? r->after : helped;
     if (r->before != NULL) {
         r->before->rendezvous.after = r->after;
     } else {

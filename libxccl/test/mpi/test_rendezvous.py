@@ -45,6 +45,18 @@ def test_by_a_kernel_that_stays(mpi, case):
     go(mpi, case, env={"XCCL_DIRECT_LINGER": "1000"})
 
 
+def test_orders(mpi):
+    """Who waits for its own send fetches meanwhile what it was sent."""
+    mpi.run(2, "mpi_exchange cuda orders", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("linger", ["off", "1000"])
+def test_self(mpi, linger):
+    """Messages of a rank to itself stay on the device as well."""
+    env = {"XCCL_DIRECT_LINGER": linger}
+    mpi.run(1, "mpi_exchange cuda self fetched", sim="cuda:2", timeout=TIMEOUT, env=env).good()
+
+
 def test_written_by_the_sender(mpi):
     result = go(mpi, "sizes", env={"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace"})
     assert result.lines("[0-9]+ bytes were written by their sender"), result.out

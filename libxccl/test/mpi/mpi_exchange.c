@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that send and receive at once: in the order of calls in which halo exchanges do that, and
+ * also to themselves, as on a periodic grid that is one rank wide.
+ * Usage: mpi_exchange cuda|rocm|none CASE [PATH]
+ * PATH: what xccl_mpi_last_message_path() is to say of the messages, where the case looks.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support.h"
+
+enum { COUNT = 20000, TAG = 5, ROUNDS = 40 };
+
+static const char *path;
+
+/* ---- the naps of threads that are not the program's ---- */
+
+enum { LONG_NAP_NS = 20 * 1000 * 1000 };
+static pthread_t own_thread;
+static bool      slow; /* atomic */
+static int       naps; /* atomic */
+
+/* In the place of the C library's: who leaves the work to a thread that naps is found out. */
+__attribute__((visibility("default"))) int nanosleep(const struct timespec *asked,
+                                                     struct timespec       *left)
+{
+    const struct timespec long_nap = {0, LONG_NAP_NS};
+    bool                  is_slow =
+        __atomic_load_n(&slow, __ATOMIC_RELAXED) && !pthread_equal(pthread_self(), own_thread);
+
+    if (is_slow) {
+        __atomic_add_fetch(&naps, 1, __ATOMIC_RELAXED);
+    }
+    return clock_nanosleep(CLOCK_MONOTONIC, 0, is_slow ? &long_nap : asked, left);
+}
+
+/* ---- exchanges ---- */
+
+typedef void exchange(const int *in, int *out, int peer);
+
+static void send_between(const int *in, int *out, int peer)
+{
+    MPI_Request request;
+
+    MPI_Irecv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
+    MPI_Send(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void wait_for_send_first(const int *in, int *out, int peer)
+{
+    MPI_Request requests[2];
+
+    MPI_Irecv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+}
+
+static void test_send_first(const int *in, int *out, int peer)
+{
+    MPI_Request requests[2];
+
+    MPI_Irecv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    for (int done = 0; !done;) {
+        MPI_Test(&requests[1], &done, MPI_STATUS_IGNORE);
+    }
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+}
+
+static void wait_for_all(const int *in, int *out, int peer)
+{
+    MPI_Request requests[2];
+
+    MPI_Irecv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void send_then_receive(const int *in, int *out, int peer)
+{
+    MPI_Request request;
+
+    MPI_Isend(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
+    MPI_Recv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void send_and_receive(const int *in, int *out, int peer)
+{
+    MPI_Sendrecv(in, COUNT, MPI_INT, peer, TAG, out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
+static void persistent(const int *in, int *out, int peer)
+{
+    MPI_Request requests[2];
+
+    MPI_Recv_init(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Send_init(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    for (int i = 0; i < 3; i++) {
+        MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+}
+
+static const struct {
+    const char *name;
+    exchange   *run;
+    bool        sends_blocking; /* to oneself, MPI decides what becomes of it */
+} exchanges[] = {
+    {"irecv, send, wait", send_between, true},
+    {"irecv, isend, wait for the send first", wait_for_send_first, false},
+    {"irecv, isend, test the send first", test_send_first, false},
+    {"irecv, isend, waitall", wait_for_all, false},
+    {"isend, recv, wait", send_then_receive, false},
+    {"sendrecv", send_and_receive, false},
+    {"persistent", persistent, false},
+};
+enum { EXCHANGES = sizeof(exchanges) / sizeof(exchanges[0]) };
+
+static void expect_path(const char *what)
+{
+    const char *(*last)(void);
+    void *address = dlsym(RTLD_DEFAULT, "xccl_mpi_last_message_path");
+
+    memcpy(&last, &address, sizeof(last));
+    if (path != NULL) {
+        const char *was = (last != NULL) ? last() : "without xccl";
+        mt_expect(strcmp(was, path) == 0, "%s: the path was %s, not %s", what, was, path);
+    }
+}
+
+/* Not all at once: a message that is longer than what MPI buffers would wait for its receive. */
+static void run_one(int e, int peer, enum mt_where from, enum mt_where to, int salt)
+{
+    int *in = mt_ints_make(from, COUNT, COUNT, salt), *out = mt_ints_make(to, COUNT, 0, 0);
+
+    exchanges[e].run(in, out, peer);
+    mt_ints_expect(out, to, COUNT, COUNT, peer, salt, exchanges[e].name);
+    mt_ints_expect(in, from, COUNT, COUNT, mt_rank(), salt, exchanges[e].name);
+    mt_free(from, in);
+    mt_free(to, out);
+}
+
+/* A rank knows that another fetches once they have met on device memory. */
+static void meet(int peer)
+{
+    for (int i = 0; i < 3; i++) {
+        run_one(EXCHANGES - 2, peer, MT_DEVICE, MT_DEVICE, i);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+/* Who waits for its own message fetches meanwhile what it was sent. */
+static void case_orders(void)
+{
+    int  peer = 1 - mt_rank();
+    int *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 7), *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+
+    meet(peer);
+    for (int e = 0; e < EXCHANGES; e++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        __atomic_store_n(&naps, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&slow, true, __ATOMIC_RELAXED);
+        for (int i = 0; i < ROUNDS; i++) {
+            exchanges[e].run(in, out, peer);
+        }
+        __atomic_store_n(&slow, false, __ATOMIC_RELAXED);
+        int slept = __atomic_load_n(&naps, __ATOMIC_RELAXED);
+        mt_expect(slept < ROUNDS, "%s: %d exchanges took %d naps of another thread",
+                  exchanges[e].name, ROUNDS, slept);
+        mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, peer, 7, exchanges[e].name);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+static void case_self(void)
+{
+    static const enum mt_where pairs[][2] = {{MT_DEVICE, MT_DEVICE},
+                                             {MT_DEVICE, MT_HOST},
+                                             {MT_HOST, MT_DEVICE},
+                                             {MT_DEVICE, MT_MANAGED}};
+
+    for (size_t p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
+        for (int e = 0; e < EXCHANGES; e++) {
+            for (int i = 0; (i < 3) && !(exchanges[e].sends_blocking && (i > 0)); i++) {
+                run_one(e, mt_rank(), pairs[p][0], pairs[p][1], 10 * e + i);
+            }
+            if ((pairs[p][0] == MT_DEVICE) && !exchanges[e].sends_blocking) {
+                expect_path(exchanges[e].name);
+            }
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"orders", case_orders},
+        {"self", case_self},
+        {NULL, NULL},
+    };
+
+    own_thread = pthread_self();
+    mt_begin(&argc, &argv, true);
+    path = (argc > 3) ? argv[3] : NULL;
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}
