@@ -78,11 +78,21 @@ int xm_offer_take(uint64_t *number_p)
         taken[slot] = true;
         *number_p = ++last_number;
         m->offers[slot].fd = -1;
-        __atomic_store_n(&m->offers[slot].looked_ns, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&m->offers[slot].state, *number_p * 8 + XM_OFFER_OPEN, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     return slot;
+}
+
+uint64_t xm_mailbox_looked(void)
+{
+    struct xm_mailbox *m = own_mailbox();
+
+    if (m == NULL) {
+        return 0;
+    }
+    __atomic_store_n(&m->looked_ns, xm_now_ns(), __ATOMIC_RELAXED);
+    return __atomic_load_n(&m->asks, __ATOMIC_ACQUIRE);
 }
 
 void xm_offer_give(int slot)

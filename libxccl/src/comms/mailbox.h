@@ -32,10 +32,9 @@ struct xm_offer {
     uint64_t state; /* atomic: the message's number * 8 + enum xm_offer_state; 0: free */
     int32_t  fd;
     int32_t  once; /* set before a refusal: the next message may be fetched again */
-    /* Atomic: when the sender looked last. Apart from the state, which both poll. */
-    uint64_t looked_ns __attribute__((aligned(64)));
-    /* The receiver's memory, where it asks for the bytes. */
-    uint64_t      target_nonce, target_offset;
+    /* The receiver's memory, where it asks for the bytes. Apart from the state, which both poll. */
+    uint64_t      target_nonce __attribute__((aligned(64)));
+    uint64_t      target_offset;
     struct xc_ipc target;
 } __attribute__((aligned(64)));
 
@@ -44,9 +43,13 @@ struct xm_mailbox {
      * Atomic. Every receive of so many bytes or more looks whether an offer came, and this process
      * can fetch; 0: no.
      */
-    uint64_t        looks_from;
-    uint32_t        num_devices; /* of those that it may map memory of; set before looks_from */
-    unsigned char   devices[XM_OFFER_DEVICES][XC_DEVICE_UUID_BYTES];
+    uint64_t      looks_from;
+    uint32_t      num_devices; /* of those that it may map memory of; set before looks_from */
+    unsigned char devices[XM_OFFER_DEVICES][XC_DEVICE_UUID_BYTES];
+    /* Atomic: how often this process was asked to write a message. */
+    uint64_t asks __attribute__((aligned(64)));
+    /* Atomic: when a thread of it looked last at what it is asked. */
+    uint64_t        looked_ns __attribute__((aligned(64)));
     struct xm_offer offers[XM_OFFERS];
 };
 
@@ -66,6 +69,16 @@ void xm_offer_give(int slot);
 /* Of this process; of a board's process. NULL if there is no such slot. */
 struct xm_offer *xm_offer_own(int slot);
 struct xm_offer *xm_offer_of(struct xm_board *board, int slot);
+
+/* That an offer is in, of whatever process. */
+static inline struct xm_mailbox *xm_offer_mailbox(struct xm_offer *offer, int slot)
+{
+    char *offers = (char *)(offer - slot);
+
+    return (struct xm_mailbox *)(void *)(offers - offsetof(struct xm_mailbox, offers));
+}
+/* This process looks at what it is asked now. Returns how often it was. */
+uint64_t xm_mailbox_looked(void);
 
 static inline enum xm_offer_state xm_offer_state(const struct xm_offer *offer)
 {

@@ -227,9 +227,11 @@ static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_
 {
     struct xm_rendezvous *r = &t->rendezvous;
     xcclStream_t          stream;
-    /* Two copies at once fill the link better than one. */
-    xcclResult_t res = is_direct(t) ? xm_next_copy_stream(dev, device, &stream)
-                                    : xm_copy_stream(dev, device, &stream);
+    /* Two copies at once fill the link better than one; one alone begins sooner where the last was.
+     */
+    bool         turns = is_direct(t) && are_several();
+    xcclResult_t res =
+        turns ? xm_next_copy_stream(dev, device, &stream) : xm_copy_stream(dev, device, &stream);
 
     if ((res == xcclSuccess) && (r->receive.mem.kind == XC_MEM_DEVICE) &&
         !r->receive.mem.synchronous) {

@@ -241,7 +241,7 @@ bool xm_rendezvous_offer(struct xm_transfer *t)
     }
     /* MPI sends the descriptor instead of the bytes. */
     int at = t->parts[part].argument;
-    xm_push_attend(r); /* a program that sends waits for the end soon, most often */
+    xm_mailbox_looked(); /* a program that sends waits for the end soon, most often */
     xm_buffer_free(&t->parts[part].buffer);
     t->parts[part] = t->parts[--t->num_parts];
     t->args[at] = (long)&r->out;
@@ -344,7 +344,7 @@ bool xm_offer_advance(struct xm_rendezvous *r)
     }
     switch (state) {
     case XM_OFFER_OPEN:
-        xm_push_attend(r);
+        xm_mailbox_looked();
         return false;
     case XM_OFFER_DONE:
         xm_offer_give(r->slot);

@@ -50,7 +50,8 @@ static bool is_attended(const struct xm_rendezvous *r)
         __atomic_sub_fetch(&skips, 1, __ATOMIC_RELAXED);
         return false;
     }
-    return xm_now_ns() - __atomic_load_n(&r->offer->looked_ns, __ATOMIC_RELAXED) < patience(r);
+    const struct xm_mailbox *m = xm_offer_mailbox(r->offer, r->got.slot);
+    return xm_now_ns() - __atomic_load_n(&m->looked_ns, __ATOMIC_RELAXED) < patience(r);
 }
 
 bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool several)
@@ -66,7 +67,11 @@ bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool 
     xm_board_address_of(xm_board_own(), &own);
     offer->target_nonce = own.nonce;
     offer->target_offset = (uint64_t)(uintptr_t)to - offer->target.base;
-    return xm_offer_move(offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_ASKED);
+    if (!xm_offer_move(offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_ASKED)) {
+        return false;
+    }
+    __atomic_add_fetch(&xm_offer_mailbox(offer, r->got.slot)->asks, 1, __ATOMIC_RELEASE);
+    return true;
 }
 
 enum xm_push xm_push_look(struct xm_rendezvous *r)
@@ -95,11 +100,16 @@ enum xm_push xm_push_look(struct xm_rendezvous *r)
 
 /* ---- by the sender ---- */
 
-void xm_push_attend(struct xm_rendezvous *r)
+/* Has it been asked since the last time? */
+bool xm_push_attend(void)
 {
-    if (!__atomic_load_n(&refused, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&xm_offer_own(r->slot)->looked_ns, xm_now_ns(), __ATOMIC_RELAXED);
+    static uint64_t seen; /* atomic */
+
+    if (__atomic_load_n(&refused, __ATOMIC_RELAXED)) {
+        return false;
     }
+    uint64_t asks = xm_mailbox_looked();
+    return __atomic_exchange_n(&seen, asks, __ATOMIC_RELAXED) != asks;
 }
 
 static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops *dev)
@@ -114,7 +124,8 @@ static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops 
     xcclResult_t res =
         xm_mapping_of(offer->target_nonce, &offer->target, dev, r->sent_device, &base);
     if (res == xcclSuccess) {
-        res = xm_next_copy_stream(dev, r->sent_device, &stream);
+        res = (r->out.bytes >= SEVERAL_FROM) ? xm_next_copy_stream(dev, r->sent_device, &stream)
+                                             : xm_copy_stream(dev, r->sent_device, &stream);
     } else if (res != xcclInProgress) {
         __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
     }

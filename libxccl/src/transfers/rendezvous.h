@@ -164,8 +164,8 @@ bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool 
 /* NOT: it is the receiver's again. */
 enum xm_push { XM_PUSH_WAITS, XM_PUSH_DONE, XM_PUSH_NOT };
 enum xm_push xm_push_look(struct xm_rendezvous *r);
-/* By the sender, which looks at the offer now; and when it is asked, and after that. */
-void xm_push_attend(struct xm_rendezvous *r);
+/* By the sender, which looks at all of its offers if it has been asked; and at this one then. */
+bool xm_push_attend(void);
 void xm_push_begin(struct xm_rendezvous *r);
 void xm_push_advance(struct xm_rendezvous *r);
 
@@ -207,6 +207,8 @@ void xm_watch(struct xm_transfer *t);
 void xm_unwatch(struct xm_transfer *t);
 /* Are there two receives and more? */
 bool xm_watches_several(void);
+/* In every so many rounds over all receives MPI is asked for each of them. */
+unsigned xm_watch_pause(void);
 /* A thread of the program's looks after transfers itself just now. */
 void xm_watch_looked(void);
 void xm_watcher_end(void);

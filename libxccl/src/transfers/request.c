@@ -152,6 +152,24 @@ static void report(const struct xm_transfer *t)
     }
 }
 
+/*
+ * Of a receive whose message comes as a descriptor, memory says that it is there, and from then on
+ * MPI has nothing to say until it is fetched. Among many, MPI is asked for the others in turn.
+ */
+static bool needs_look(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if (!r->looks || !r->watched) {
+        return true;
+    }
+    xm_rendezvous_glance(t);
+    if (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) != XM_FETCH_NONE) {
+        return xm_rendezvous_advance(t);
+    }
+    return (++t->polls % xm_watch_pause()) == 0;
+}
+
 static bool poll(struct xm_transfer *t)
 {
     MPI_Status status;
@@ -161,6 +179,9 @@ static bool poll(struct xm_transfer *t)
         return true;
     }
     xm_watch_looked();
+    if (!t->over && !needs_look(t)) {
+        return false;
+    }
     if (!t->over) {
         /* Not MPI_Test: the request stays, for the call that the program makes to complete it. */
         t->code = look(t, &flag, &status);

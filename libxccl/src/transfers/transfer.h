@@ -56,6 +56,7 @@ struct xm_transfer {
     bool                whole;     /* MPI does not say how much it received */
     bool                done;      /* MPI is ready with it and the data is where it belongs */
     bool                over;      /* MPI is ready with it */
+    unsigned            polls;
     struct xm_transfer *next;
     bool                access;   /* to a window, of which something comes back */
     struct xm_transfer *beside;   /* the next of those */

@@ -20,6 +20,11 @@ enum { SHORT_NAP_NS = 50 * 1000, LONG_NAP_NS = 800 * 1000, NAPS_BEFORE_LONGER = 
 enum { MOST_SKIPPED = 16 };
 /* With nothing to look after, so many long naps before it sleeps until it is woken. */
 enum { IDLE_NAPS = 2000 };
+/*
+ * MPI is asked for so few of many receives in a round, and for each in every so many rounds: in
+ * Open MPI each question moves all messages that there are.
+ */
+enum { FEW_RECEIVES = 4, MOST_PAUSE = 16 };
 /* Who waits for one transfer looks at so many of all, so long after the last time. */
 enum { HELPS = 4, HELP_PAUSE_NS = 2000 };
 
@@ -52,6 +57,16 @@ static void look_at_all(void)
     }
 }
 
+/* Receivers wait for this process to write its messages to them. */
+static void write_asked(void)
+{
+    for (struct xm_transfer *t = watched; t != NULL; t = t->rendezvous.after) {
+        if (t->rendezvous.offered) {
+            xm_rendezvous_advance(t);
+        }
+    }
+}
+
 /*
  * MPI_Irecv, MPI_Send, MPI_Wait: both ranks wait in MPI_Send until the other has fetched what it
  * was sent, and the thread below would come to that in its time only.
@@ -63,6 +78,9 @@ static void help(void)
     if ((now - __atomic_load_n(&helped_ns, __ATOMIC_RELAXED) < HELP_PAUSE_NS) || xm_is_worker() ||
         (pthread_mutex_trylock(&lock) != 0)) {
         return;
+    }
+    if (xm_push_attend()) {
+        write_asked();
     }
     for (int i = 0; (i < HELPS) && (watched != NULL); i++) {
         struct xm_transfer *t = (helped != NULL) ? helped : watched;
@@ -132,6 +150,7 @@ void xm_watch(struct xm_transfer *t)
     }
     pthread_mutex_lock(&lock);
     t->rendezvous.watched = true;
+    t->polls = changes; /* not all in the same round */
     t->rendezvous.before = NULL;
     t->rendezvous.after = watched;
     if (watched != NULL) {
@@ -174,6 +193,13 @@ void xm_unwatch(struct xm_transfer *t)
 bool xm_watches_several(void)
 {
     return __atomic_load_n(&num_receives, __ATOMIC_RELAXED) > 1;
+}
+
+unsigned xm_watch_pause(void)
+{
+    int n = __atomic_load_n(&num_receives, __ATOMIC_RELAXED) / FEW_RECEIVES;
+
+    return (n < 1) ? 1 : (n < MOST_PAUSE) ? (unsigned)n : MOST_PAUSE;
 }
 
 void xm_watcher_end(void)

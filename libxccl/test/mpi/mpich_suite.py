@@ -366,9 +366,14 @@ def compare(mpis, chosen):
     return found
 
 
-def use_gpus():
-    """As a job would on them: a vendor communicator takes a second, so few are made."""
+def use_gpus(jobs):
+    """As a job would on them: a vendor communicator takes a second, so few are made.
+
+    Kernels that linger hold a device's time slices, of which several jobs on one device need theirs.
+    """
     kept = {name: os.environ[name] for name in ("XCCL_CCL_LIBRARY",) if name in os.environ}
+    if jobs > 1:
+        kept["XCCL_DIRECT_LINGER"] = "off"
     for mode in MODES.values():
         mode["sim"] = None
         mode["env"] = {**mode.get("env", {}), **kept, "XCCL_COMM_CREATE": "auto"}
@@ -390,7 +395,7 @@ def main():
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     chosen = parser.parse_args()
     if chosen.gpus:
-        use_gpus()
+        use_gpus(chosen.jobs)
     if chosen.logs:
         chosen.logs.mkdir(parents=True, exist_ok=True)
     checkout = os.environ.get("MPICH_TESTS")
