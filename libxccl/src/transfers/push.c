@@ -12,12 +12,16 @@
 #include "transfers/transfer.h"
 
 enum { ALONE_FROM = 512 << 10, ALONE_TO = 4 << 20, SEVERAL_FROM = 8 << 20 };
+/* Kernels that read both ways get in each other's way. */
+enum { BOTH_WAYS_FROM = 1 << 20 };
 /*
  * A sender that looked so long ago has most likely other things to do. So has one that does not
  * answer for so long: then some messages are read before another is asked for. Of several it takes
  * long to look at all; and some that are read while others are written would share an engine.
  */
 enum { PATIENCE_NS = 20 * 1000, BYTES_PER_NS = 200, LONG_PATIENCE_NS = 100 * 1000 * 1000 };
+/* Who looks at what it is asked gets longer: it may have many others to write. */
+enum { BUSY_PATIENCE_NS = 20 * 1000 * 1000 };
 enum { SKIPS = 32 };
 
 static bool refused; /* atomic: this process could not map a receiver's memory */
@@ -38,7 +42,18 @@ static bool is_worth_it(const struct xm_rendezvous *r, bool several)
     if (xc_params()->p2p_push != XC_P2P_PUSH_AUTO) {
         return xc_params()->p2p_push == XC_P2P_PUSH_ON;
     }
-    return several ? (bytes >= SEVERAL_FROM) : (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
+    if (several) {
+        return bytes >= (xm_offers_open() ? BOTH_WAYS_FROM : SEVERAL_FROM);
+    }
+    return (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
+}
+
+/* Has the sender looked lately at what it is asked? */
+static bool is_looking(const struct xm_rendezvous *r)
+{
+    const struct xm_mailbox *m = xm_offer_mailbox(r->offer, r->got.slot);
+
+    return xm_now_ns() - __atomic_load_n(&m->looked_ns, __ATOMIC_RELAXED) < patience(r);
 }
 
 static bool is_attended(const struct xm_rendezvous *r)
@@ -50,8 +65,14 @@ static bool is_attended(const struct xm_rendezvous *r)
         __atomic_sub_fetch(&skips, 1, __ATOMIC_RELAXED);
         return false;
     }
-    const struct xm_mailbox *m = xm_offer_mailbox(r->offer, r->got.slot);
-    return xm_now_ns() - __atomic_load_n(&m->looked_ns, __ATOMIC_RELAXED) < patience(r);
+    return is_looking(r);
+}
+
+static bool has_patience(const struct xm_rendezvous *r)
+{
+    uint64_t waited = xm_now_ns() - r->came_ns;
+
+    return (waited < patience(r)) || ((waited < BUSY_PATIENCE_NS) && is_looking(r));
 }
 
 bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool several)
@@ -80,7 +101,7 @@ enum xm_push xm_push_look(struct xm_rendezvous *r)
 
     switch (state - r->got.number * 8) {
     case XM_OFFER_ASKED:
-        if (xm_now_ns() - r->came_ns < patience(r)) {
+        if (has_patience(r)) {
             return XM_PUSH_WAITS;
         }
         if (!xm_offer_move(r->offer, r->got.number, XM_OFFER_ASKED, XM_OFFER_TAKEN)) {
@@ -124,8 +145,8 @@ static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops 
     xcclResult_t res =
         xm_mapping_of(offer->target_nonce, &offer->target, dev, r->sent_device, &base);
     if (res == xcclSuccess) {
-        res = (r->out.bytes >= SEVERAL_FROM) ? xm_next_copy_stream(dev, r->sent_device, &stream)
-                                             : xm_copy_stream(dev, r->sent_device, &stream);
+        res = (r->out.bytes >= ALONE_TO) ? xm_next_copy_stream(dev, r->sent_device, &stream)
+                                         : xm_copy_stream(dev, r->sent_device, &stream);
     } else if (res != xcclInProgress) {
         __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
     }
@@ -158,6 +179,7 @@ void xm_push_begin(struct xm_rendezvous *r)
     if (res == xcclSuccess) {
         res = enqueue(r, dev);
         dev->leave(saved);
+        xm_mailbox_looked(); /* each takes microseconds */
     }
     if (res != xcclSuccess) {
         give_up(r, dev);
