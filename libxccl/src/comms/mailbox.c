@@ -23,7 +23,6 @@ static struct peer    *peers;     /* atomic */
 static int             num_peers;
 static uint64_t        next_search, pause_ns;
 static bool            taken[XM_OFFERS];
-static int             num_taken; /* atomic */
 static uint64_t        last_number;
 static int             next_slot;
 
@@ -77,7 +76,6 @@ int xm_offer_take(uint64_t *number_p)
     if (slot >= 0) {
         next_slot = slot + 1;
         taken[slot] = true;
-        __atomic_add_fetch(&num_taken, 1, __ATOMIC_RELAXED);
         *number_p = ++last_number;
         m->offers[slot].fd = -1;
         __atomic_store_n(&m->offers[slot].state, *number_p * 8 + XM_OFFER_OPEN, __ATOMIC_RELEASE);
@@ -102,13 +100,7 @@ void xm_offer_give(int slot)
     pthread_mutex_lock(&lock);
     __atomic_store_n(&own_mailbox()->offers[slot].state, 0, __ATOMIC_RELEASE);
     taken[slot] = false;
-    __atomic_sub_fetch(&num_taken, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
-}
-
-bool xm_offers_open(void)
-{
-    return __atomic_load_n(&num_taken, __ATOMIC_RELAXED) > 0;
 }
 
 struct xm_offer *xm_offer_own(int slot)

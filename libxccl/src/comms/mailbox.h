@@ -66,8 +66,6 @@ void xm_mailbox_close(void);
 int xm_offer_take(uint64_t *number_p);
 /* Give it back, in any state. */
 void xm_offer_give(int slot);
-/* Has this process any offer that is not over? */
-bool xm_offers_open(void);
 /* Of this process; of a board's process. NULL if there is no such slot. */
 struct xm_offer *xm_offer_own(int slot);
 struct xm_offer *xm_offer_of(struct xm_board *board, int slot);

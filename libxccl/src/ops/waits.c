@@ -117,6 +117,9 @@ static void hide_transfers(struct array *a)
             }
         }
     }
+    if (a->hidden > 0) {
+        xm_watch_others(a->hidden);
+    }
 }
 
 static bool open_array(struct array *a, int count, MPI_Request *requests)

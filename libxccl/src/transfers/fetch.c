@@ -245,7 +245,13 @@ static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_
     if (res == xcclSuccess) {
         res = enqueue_bytes(t, dev, stream, from);
     }
-    return (res == xcclSuccess) ? dev->event_record(r->event, stream) : res;
+    if (res == xcclSuccess) {
+        res = dev->event_record(r->event, stream);
+    }
+    if (res == xcclSuccess) {
+        xm_question_begin(r);
+    }
+    return res;
 }
 
 static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops *dev, int device,
@@ -470,7 +476,7 @@ bool xm_fetch_advance(struct xm_transfer *t)
         return r->fetch == XM_FETCH_OVER;
     case XM_FETCH_COPYING:
         res = (r->by_kernel.kernels != NULL) ? xm_kernel_copy_query(&r->by_kernel)
-                                             : dev->event_query(r->event);
+                                             : xm_question_ask(r, dev, r->event);
         if (res == xcclInProgress) {
             return false;
         }

@@ -12,8 +12,6 @@
 #include "transfers/transfer.h"
 
 enum { ALONE_FROM = 512 << 10, ALONE_TO = 4 << 20, SEVERAL_FROM = 8 << 20 };
-/* Kernels that read both ways get in each other's way. */
-enum { BOTH_WAYS_FROM = 1 << 20 };
 /*
  * A sender that looked so long ago has most likely other things to do. So has one that does not
  * answer for so long: then some messages are read before another is asked for. Of several it takes
@@ -42,10 +40,7 @@ static bool is_worth_it(const struct xm_rendezvous *r, bool several)
     if (xc_params()->p2p_push != XC_P2P_PUSH_AUTO) {
         return xc_params()->p2p_push == XC_P2P_PUSH_ON;
     }
-    if (several) {
-        return bytes >= (xm_offers_open() ? BOTH_WAYS_FROM : SEVERAL_FROM);
-    }
-    return (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
+    return several ? (bytes >= SEVERAL_FROM) : (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
 }
 
 /* Has the sender looked lately at what it is asked? */
@@ -156,7 +151,13 @@ static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops 
     if (res == xcclSuccess) {
         res = dev->copy_async(base + offer->target_offset, r->sent, (size_t)r->out.bytes, stream);
     }
-    return (res == xcclSuccess) ? dev->event_record(r->pushed, stream) : res;
+    if (res == xcclSuccess) {
+        res = dev->event_record(r->pushed, stream);
+    }
+    if (res == xcclSuccess) {
+        xm_question_begin(r);
+    }
+    return res;
 }
 
 /* The receiver is to read it. */
@@ -189,7 +190,7 @@ void xm_push_begin(struct xm_rendezvous *r)
 void xm_push_advance(struct xm_rendezvous *r)
 {
     const struct xc_device_ops *dev = xc_device_active();
-    xcclResult_t                res = dev->event_query(r->pushed);
+    xcclResult_t                res = xm_question_ask(r, dev, r->pushed);
 
     if (res == xcclInProgress) {
         return;

@@ -77,7 +77,8 @@ struct xm_rendezvous {
     uint64_t              came_ns;  /* when its descriptor came */
     struct xm_descriptor  got;
     struct xm_offer      *offer;
-    void                 *event; /* the copy's, unless a kernel does it: */
+    uint64_t              asked_ns; /* when the driver was asked for a copy */
+    void                 *event;    /* the copy's, unless a kernel does it: */
     struct xm_kernel_copy by_kernel;
     MPI_Count             came; /* bytes, once fetch is over */
     bool                  kept; /* MPI says a wrong source and tag; these are right: */
@@ -169,6 +170,11 @@ bool xm_push_attend(void);
 void xm_push_begin(struct xm_rendezvous *r);
 void xm_push_advance(struct xm_rendezvous *r);
 
+/* ---- question.c: of a copy by an engine, from begin until it is no longer in progress ---- */
+
+void         xm_question_begin(struct xm_rendezvous *r);
+xcclResult_t xm_question_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, void *event);
+
 /* ---- fetch.c; likewise ---- */
 
 /* A descriptor that nobody took yet, of a process of this node? */
@@ -211,6 +217,8 @@ bool xm_watches_several(void);
 unsigned xm_watch_pause(void);
 /* A thread of the program's looks after transfers itself just now. */
 void xm_watch_looked(void);
+/* It has looked at so many that are not over: and at others, if there are more. */
+void xm_watch_others(int looked);
 void xm_watcher_end(void);
 
 #endif

@@ -25,15 +25,15 @@ enum { IDLE_NAPS = 2000 };
  * Open MPI each question moves all messages that there are.
  */
 enum { FEW_RECEIVES = 4, MOST_PAUSE = 16 };
-/* Who waits for one transfer looks at so many of all, so long after the last time. */
-enum { HELPS = 4, HELP_PAUSE_NS = 2000 };
+/* Who waits for some transfers looks at others for so long, so long after the last time. */
+enum { HELP_NS = 1500, HELP_PAUSE_NS = 1500 };
 
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t      wanted = PTHREAD_COND_INITIALIZER;
 static struct xm_transfer *watched;
 static struct xm_transfer *helped;    /* the next to be looked at by who waits; NULL: the first */
 static uint64_t            helped_ns; /* atomic */
-static int                 num_receives; /* atomic: of them */
+static int                 num_watched, num_receives; /* atomic: of all, and of receives */
 static bool                running, asleep, ending;
 static unsigned            changes; /* of what is watched */
 static unsigned            looks;   /* atomic: by the program's threads */
@@ -74,6 +74,7 @@ static void write_asked(void)
 static void help(void)
 {
     uint64_t now = xm_now_ns();
+    int      left = __atomic_load_n(&num_watched, __ATOMIC_RELAXED);
 
     if ((now - __atomic_load_n(&helped_ns, __ATOMIC_RELAXED) < HELP_PAUSE_NS) || xm_is_worker() ||
         (pthread_mutex_trylock(&lock) != 0)) {
@@ -82,13 +83,20 @@ static void help(void)
     if (xm_push_attend()) {
         write_asked();
     }
-    for (int i = 0; (i < HELPS) && (watched != NULL); i++) {
+    while ((left-- > 0) && (watched != NULL) && (xm_now_ns() - now < HELP_NS)) {
         struct xm_transfer *t = (helped != NULL) ? helped : watched;
         helped = t->rendezvous.after;
         look_at(t);
     }
     __atomic_store_n(&helped_ns, xm_now_ns(), __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
+}
+
+void xm_watch_others(int looked)
+{
+    if (__atomic_load_n(&num_watched, __ATOMIC_RELAXED) > looked) {
+        help();
+    }
 }
 
 /* quiet: naps since anything changed. Naps cost the program no signal to wake the thread. */
@@ -151,6 +159,7 @@ void xm_watch(struct xm_transfer *t)
     pthread_mutex_lock(&lock);
     t->rendezvous.watched = true;
     t->polls = changes; /* not all in the same round */
+    __atomic_add_fetch(&num_watched, 1, __ATOMIC_RELAXED);
     t->rendezvous.before = NULL;
     t->rendezvous.after = watched;
     if (watched != NULL) {
@@ -184,6 +193,7 @@ void xm_unwatch(struct xm_transfer *t)
         r->after->rendezvous.before = r->before;
     }
     r->watched = false;
+    __atomic_sub_fetch(&num_watched, 1, __ATOMIC_RELAXED);
     if (r->looks) {
         __atomic_sub_fetch(&num_receives, 1, __ATOMIC_RELAXED);
     }
