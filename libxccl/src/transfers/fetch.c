@@ -191,7 +191,7 @@ static bool is_direct(const struct xm_transfer *t)
 
 static bool are_several(void)
 {
-    return (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0) || xm_watches_several();
+    return (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0) || (xm_watched_receives() > 1);
 }
 
 /* No mapping has been made between two devices of one process. */

@@ -12,6 +12,8 @@
 #include "transfers/transfer.h"
 
 enum { ALONE_FROM = 512 << 10, ALONE_TO = 4 << 20, SEVERAL_FROM = 8 << 20 };
+/* Of more some would be read all the same, and that takes longer than if all were. 2 H200s. */
+enum { AT_ONCE = 8 };
 /*
  * A sender that looked so long ago has most likely other things to do. So has one that does not
  * answer for so long: then some messages are read before another is asked for. Of several it takes
@@ -40,7 +42,8 @@ static bool is_worth_it(const struct xm_rendezvous *r, bool several)
     if (xc_params()->p2p_push != XC_P2P_PUSH_AUTO) {
         return xc_params()->p2p_push == XC_P2P_PUSH_ON;
     }
-    return several ? (bytes >= SEVERAL_FROM) : (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
+    return several ? (bytes >= SEVERAL_FROM) && (xm_watched_receives() <= AT_ONCE)
+                   : (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
 }
 
 /* Has the sender looked lately at what it is asked? */

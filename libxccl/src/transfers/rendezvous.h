@@ -211,8 +211,8 @@ void xm_kept_end(void);
 /* Look after a transfer until it is forgotten. */
 void xm_watch(struct xm_transfer *t);
 void xm_unwatch(struct xm_transfer *t);
-/* Are there two receives and more? */
-bool xm_watches_several(void);
+/* How many receives are there? */
+int xm_watched_receives(void);
 /* In every so many rounds over all receives MPI is asked for each of them. */
 unsigned xm_watch_pause(void);
 /* A thread of the program's looks after transfers itself just now. */

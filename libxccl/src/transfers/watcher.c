@@ -200,9 +200,9 @@ void xm_unwatch(struct xm_transfer *t)
     pthread_mutex_unlock(&lock);
 }
 
-bool xm_watches_several(void)
+int xm_watched_receives(void)
 {
-    return __atomic_load_n(&num_receives, __ATOMIC_RELAXED) > 1;
+    return __atomic_load_n(&num_receives, __ATOMIC_RELAXED);
 }
 
 unsigned xm_watch_pause(void)
