@@ -23,7 +23,7 @@ def seen(ended):
         (["--rout", "mpi", "true"], 2, ["did you mean '--route'?"]),
         (["--explian"], 2, ["did you mean '--explain'?"]),
         (["--route", "ucc-ccl", "true"], 2, ["module xccl-route/ucc-ccl", "--route ucc-ccl"]),
-        (["--nope", "true"], 2, ["--nope", "--route", "--sim", "--explain"]),
+        (["--zzz", "true"], 2, ["'--zzz'", "xccl-run --help"]),
         (["--route", "fast", "true"], 2, ["fast", "xccl, mpi"]),
         (["--route=", "true"], 2, ["--route", "xccl, mpi"]),
         (["--route"], 2, ["--route needs a value"]),

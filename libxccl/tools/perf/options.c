@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "perf/perf.h"
 
 static const char *const memory_names[] = {"host", "device", "managed"};
@@ -50,13 +51,15 @@ static const char usage[] =
     "                    of their own, without packing) (default derived)\n"
     "  --check yes|no    verify every size (default yes)\n"
     "  --seed N          of the random data (default: another each time, printed)\n"
-    "  --json FILE       write the results there too\n"
+    "  --json FILE       write the results there too; -: to stdout, and the table to stderr\n"
     "  --samples         with --json: every call's time instead of each rank's summary only\n"
     "  --timeout SEC     that one size may take, verification included; 0: no limit (default 300)\n"
     "  --force           device memory even if MPI does not say that it takes it\n"
     "  -h, --help, -V, --version\n"
     "\n"
     "Exit status: 0, 1 for a wrong result or a failure, 2 for a wrong option, 124 for a timeout.\n";
+
+enum { MAX_WINDOW = 65536 };
 
 enum option_id {
     COLL = 256,
@@ -123,42 +126,42 @@ static bool refuse(const char *fmt, ...)
     return false;
 }
 
+static bool refuse_word(const char *word)
+{
+    char text[256];
+
+    options_unknown("xccl-perf", word, long_options, text, sizeof(text));
+    return refuse("%s", text);
+}
+
 static bool parse_bytes(const char *option, const char *text, size_t *bytes_p)
 {
     return perf_parse_size(text, bytes_p) ||
-           refuse("%s: '%s' is no size; give bytes, or a number with k, m or g", option, text);
+           refuse("%s: invalid value '%s': expected bytes, or a number with k, m or g", option,
+                  text);
 }
 
-static bool parse_long(const char *option, const char *text, long low, long *n_p)
+static bool parse_long(const char *option, const char *text, long low, long high, long *n_p)
 {
-    char *end;
-    long  n;
-
-    errno = 0;
-    n = strtol(text, &end, 10);
-    if ((end == text) || (*end != '\0') || (errno != 0) || (n < low)) {
-        return refuse("%s: '%s' is no whole number from %ld", option, text, low);
+    if (options_integer(text, low, high, n_p)) {
+        return true;
     }
-    *n_p = n;
-    return true;
+    return (high == LONG_MAX)
+               ? refuse("%s: invalid value '%s': expected an integer >= %ld", option, text, low)
+               : refuse("%s: invalid value '%s': expected an integer from %ld to %ld", option, text,
+                        low, high);
 }
 
 static bool parse_double(const char *option, const char *text, double low, double *x_p)
 {
-    char  *end;
-    double x = strtod(text, &end);
-
-    if ((end == text) || (*end != '\0') || !(x >= low) || (x > 1e9)) {
-        return refuse("%s: '%s' is no number from %g", option, text, low);
-    }
-    *x_p = x;
-    return true;
+    return options_real(text, low, 1e9, x_p) ||
+           refuse("%s: invalid value '%s': expected a number >= %g", option, text, low);
 }
 
 static bool parse_yes_no(const char *option, const char *text, bool *yes_p)
 {
     if ((strcmp(text, "yes") != 0) && (strcmp(text, "no") != 0)) {
-        return refuse("%s: '%s' is neither yes nor no", option, text);
+        return refuse("%s: invalid value '%s': expected yes or no", option, text);
     }
     *yes_p = text[0] == 'y';
     return true;
@@ -172,8 +175,7 @@ static bool parse_memory(const char *text, size_t len, enum perf_memory *memory_
             return true;
         }
     }
-    return refuse("--mem: '%.*s' is no kind of memory; known: device, host, managed", (int)len,
-                  text);
+    return refuse("--mem: invalid value '%.*s': expected device, host or managed", (int)len, text);
 }
 
 /* One kind, or one for each end of a pair. */
@@ -191,21 +193,13 @@ static bool parse_faces(const char *text, struct perf_options *opt)
     opt->faces_given = true;
     opt->contiguous = strcmp(text, "contiguous") == 0;
     return opt->contiguous || (strcmp(text, "derived") == 0) ||
-           refuse("--faces: '%s' is neither derived nor contiguous", text);
-}
-
-static bool parse_window(const char *text, long *window_p)
-{
-    enum { MOST = 65536 };
-
-    return parse_long("--window", text, 1, window_p) &&
-           ((*window_p <= MOST) || refuse("--window: %ld is more than %d", *window_p, MOST));
+           refuse("--faces: invalid value '%s': expected derived or contiguous", text);
 }
 
 static bool parse_device(const char *text, const char **device_p)
 {
     if ((strcmp(text, "auto") != 0) && (strcmp(text, "cuda") != 0) && (strcmp(text, "rocm") != 0)) {
-        return refuse("--device: no runtime is called '%s'; known: auto, cuda, rocm", text);
+        return refuse("--device: invalid value '%s': expected auto, cuda or rocm", text);
     }
     *device_p = text;
     return true;
@@ -251,8 +245,8 @@ static bool parse_tests(const char *option, const char *what, const char *text, 
         size_t   len = strcspn(p, ",");
         unsigned test = test_named(p, len, among);
         if (test == 0) {
-            return refuse("%s: no %s is called '%.*s'; --help lists them", option, what, (int)len,
-                          p);
+            return refuse("%s: unknown %s '%.*s'; xccl-perf --help lists them", option, what,
+                          (int)len, p);
         }
         tests |= test;
         p += len;
@@ -270,7 +264,7 @@ static bool parse_seed(const char *text, uint64_t *seed_p)
     errno = 0;
     *seed_p = strtoull(text, &end, 10);
     return (isdigit((unsigned char)text[0]) && (*end == '\0') && (errno == 0)) ||
-           refuse("--seed: '%s' is no number from 0 to 2^64 - 1", text);
+           refuse("--seed: invalid value '%s': expected an integer from 0 to 2^64 - 1", text);
 }
 
 static bool parse_number_option(struct perf_options *opt, int id, const char *value)
@@ -285,21 +279,21 @@ static bool parse_number_option(struct perf_options *opt, int id, const char *va
     case FACTOR:
         return parse_double("--factor", value, 1.01, &opt->factor);
     case ITERS:
-        return parse_long("--iters", value, 1, &opt->iters);
+        return parse_long("--iters", value, 1, LONG_MAX, &opt->iters);
     case WARMUP:
-        return parse_long("--warmup", value, 0, &opt->warmup);
+        return parse_long("--warmup", value, 0, LONG_MAX, &opt->warmup);
     case MAX_TIME:
         return parse_double("--max-time", value, 0, &opt->max_time);
     case ROOT:
-        if (!parse_long("--root", value, 0, &root)) {
+        if (!parse_long("--root", value, 0, LONG_MAX, &root)) {
             return false;
         }
         opt->root = (root < INT_MAX) ? (int)root : INT_MAX; /* too large is found with the ranks */
         return true;
     case WINDOW:
-        return parse_window(value, &opt->window);
+        return parse_long("--window", value, 1, MAX_WINDOW, &opt->window);
     case TIMEOUT:
-        return parse_long("--timeout", value, 0, &opt->timeout);
+        return parse_long("--timeout", value, 0, LONG_MAX, &opt->timeout);
     default:
         return parse_seed(value, &opt->seed);
     }
@@ -420,7 +414,7 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
             refuse("%s needs a value; see xccl-perf --help", argv[optind - 1]);
             return 3;
         case '?':
-            refuse("unknown option '%s'; see xccl-perf --help", argv[optind - 1]);
+            refuse_word(argv[optind - 1]);
             return 3;
         default:
             if (!parse_option(opt, id, optarg)) {
@@ -429,7 +423,7 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
         }
     }
     if (optind < argc) {
-        refuse("'%s' is no option; see xccl-perf --help", argv[optind]);
+        refuse_word(argv[optind]);
         return 3;
     }
     if (opt->tests == 0) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "tune/tune.h"
 
 static const char usage[] =
@@ -92,17 +93,19 @@ static bool refuse(const char *fmt, ...)
     return false;
 }
 
+static bool refuse_word(const char *word)
+{
+    char text[256];
+
+    options_unknown("xccl-tune", word, long_options, text, sizeof(text));
+    return refuse("%s", text);
+}
+
 static bool parse_long(const char *name, const char *text, long low, long high, long *value_p)
 {
-    char *end;
-    long  n = strtol(text, &end, 10);
-
-    if ((end == text) || (*end != '\0') || (n < low) || (n > high)) {
-        return refuse("--%s: invalid value '%s': expected an integer from %ld to %ld", name, text,
-                      low, high);
-    }
-    *value_p = n;
-    return true;
+    return options_integer(text, low, high, value_p) ||
+           refuse("--%s: invalid value '%s': expected an integer from %ld to %ld", name, text, low,
+                  high);
 }
 
 static bool parse_int(const char *name, const char *text, long low, long high, int *value_p)
@@ -118,15 +121,9 @@ static bool parse_int(const char *name, const char *text, long low, long high, i
 
 static bool parse_real(const char *name, const char *text, double low, double high, double *value_p)
 {
-    char  *end;
-    double x = strtod(text, &end);
-
-    if ((end == text) || (*end != '\0') || !(x >= low) || !(x <= high)) {
-        return refuse("--%s: invalid value '%s': expected a number from %g to %g", name, text, low,
-                      high);
-    }
-    *value_p = x;
-    return true;
+    return options_real(text, low, high, value_p) ||
+           refuse("--%s: invalid value '%s': expected a number from %g to %g", name, text, low,
+                  high);
 }
 
 static bool parse_bytes(const char *name, const char *text, uint64_t *value_p)
@@ -134,8 +131,8 @@ static bool parse_bytes(const char *name, const char *text, uint64_t *value_p)
     size_t bytes;
 
     if (!perf_parse_size(text, &bytes) || (bytes == 0)) {
-        return refuse("--%s: invalid value '%s': expected bytes, with k, m or g if need be, as 64k",
-                      name, text);
+        return refuse("--%s: invalid value '%s': expected bytes, or a number with k, m or g", name,
+                      text);
     }
     *value_p = bytes;
     return true;
@@ -149,7 +146,7 @@ static bool parse_list(const char *name, const char *text, struct tune_list *lis
         long  n = strtol(p, &end, 10);
         if ((end == p) || (n < 1) || (n > 1000000) || ((*end != ',') && (*end != '\0')) ||
             (list->count == TUNE_MAX_LIST)) {
-            return refuse("--%s: invalid value '%s': expected up to %d numbers from 1 on, as 1,2,4",
+            return refuse("--%s: invalid value '%s': expected up to %d integers >= 1, as 1,2,4",
                           name, text, TUNE_MAX_LIST);
         }
         list->values[list->count++] = (int)n;
@@ -180,8 +177,8 @@ static bool parse_colls(const char *text, uint32_t *colls)
     for (const char *p = text;; p++) {
         size_t len = strcspn(p, ",");
         if (!add_coll(p, len, colls)) {
-            return refuse("--coll: no collective is called '%.*s'; see xccl-tune --help", (int)len,
-                          p);
+            return refuse("--coll: unknown collective '%.*s'; xccl-perf --help lists them",
+                          (int)len, p);
         }
         p += len;
         if (*p == '\0') {
@@ -320,7 +317,7 @@ static bool parse_rest(struct tune_options *opt, int argc, char **argv)
     if ((opt->compare[0] != NULL) && (opt->compare[1] == NULL)) {
         return refuse("--compare needs two files");
     }
-    return (optind >= argc) || refuse("'%s' is no option; see xccl-tune --help", argv[optind]);
+    return (optind >= argc) || refuse_word(argv[optind]);
 }
 
 int tune_options_parse(struct tune_options *opt, int argc, char **argv, bool speak)
@@ -345,7 +342,7 @@ int tune_options_parse(struct tune_options *opt, int argc, char **argv, bool spe
             refuse("%s needs a value; see xccl-tune --help", argv[optind - 1]);
             return 3;
         case '?':
-            refuse("unknown option '%s'; see xccl-tune --help", argv[optind - 1]);
+            refuse_word(argv[optind - 1]);
             return 3;
         default:
             if (!parse_option(opt, id, optarg)) {
