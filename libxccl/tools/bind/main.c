@@ -148,14 +148,6 @@ static void take_value(struct options *options, int id, const char *value)
     }
 }
 
-static void refuse_word(const char *word)
-{
-    char text[256];
-
-    options_unknown("xccl-bind", word, long_options, text, sizeof(text));
-    fail(STATUS_USAGE, "%s", text);
-}
-
 static void take_option(struct options *options, int id, char **argv)
 {
     switch (id) {
@@ -175,10 +167,11 @@ static void take_option(struct options *options, int id, char **argv)
         printf("xccl-bind %s (%s)\n", XCCL_BIND_VERSION, topology_version());
         exit(0);
     case ':':
-        fail(STATUS_USAGE, "%s needs a value; see xccl-bind --help", argv[optind - 1]);
+        options_refuse_missing(argv[optind - 1]);
+        exit(STATUS_USAGE);
     case '?':
-        refuse_word(argv[optind - 1]);
-        break;
+        options_refuse_word(argv[optind - 1]);
+        exit(STATUS_USAGE);
     default:
         take_value(options, id, optarg);
     }
@@ -189,6 +182,7 @@ static void parse(int argc, char **argv, struct options *options)
     int id;
 
     *options = (struct options){.root = "", .local_rank = NO_NUMBER, .local_size = NO_NUMBER};
+    options_begin("xccl-bind", long_options, true);
     opterr = 0;
     /* "+": what follows the command's name is the command's. */
     while ((id = getopt_long(argc, argv, "+:hV", long_options, NULL)) != -1) {

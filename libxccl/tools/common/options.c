@@ -2,6 +2,7 @@
 #include "common/options.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,38 @@
 #include "base/nearest.h"
 
 enum { MOST_CHANGES = 3 };
+
+static struct {
+    const char          *tool;
+    const struct option *known;
+    bool                 speaking;
+} parser;
+
+void options_begin(const char *tool, const struct option *known, bool speaking)
+{
+    parser.tool = tool;
+    parser.known = known;
+    parser.speaking = speaking;
+}
+
+bool options_refuse(const char *fmt, ...)
+{
+    va_list args;
+
+    if (parser.speaking) {
+        fprintf(stderr, "%s: ", parser.tool);
+        va_start(args, fmt);
+        vfprintf(stderr, fmt, args);
+        va_end(args);
+        fputc('\n', stderr);
+    }
+    return false;
+}
+
+bool options_refuse_missing(const char *option)
+{
+    return options_refuse("%s needs a value; see %s --help", option, parser.tool);
+}
 
 bool options_integer(const char *text, long low, long high, long *value_p)
 {
@@ -36,13 +69,13 @@ bool options_real(const char *text, double low, double high, double *value_p)
     return true;
 }
 
-static const char *nearest(const char *name, const struct option *known)
+static const char *nearest(const char *name)
 {
     const char *best = NULL;
     size_t      half = strlen(name) / 2; /* where more letters are wrong, it was another word */
     size_t      least = ((half < MOST_CHANGES) ? half : MOST_CHANGES) + 1;
 
-    for (; known->name != NULL; known++) {
+    for (const struct option *known = parser.known; known->name != NULL; known++) {
         size_t distance = xc_edit_distance(name, known->name);
         if (distance < least) {
             least = distance;
@@ -52,16 +85,14 @@ static const char *nearest(const char *name, const struct option *known)
     return best;
 }
 
-void options_unknown(const char *tool, const char *word, const struct option *known, char *text,
-                     size_t len)
+bool options_refuse_word(const char *word)
 {
     bool        option = (word[0] == '-') && (word[1] != '\0');
-    const char *meant = (strncmp(word, "--", 2) == 0) ? nearest(word + 2, known) : NULL;
+    const char *meant = (strncmp(word, "--", 2) == 0) ? nearest(word + 2) : NULL;
 
     if (meant != NULL) {
-        snprintf(text, len, "unknown option '%s'; did you mean '--%s'?", word, meant);
-    } else {
-        snprintf(text, len, "%s '%s'; see %s --help",
-                 option ? "unknown option" : "unexpected argument", word, tool);
+        return options_refuse("unknown option '%s'; did you mean '--%s'?", word, meant);
     }
+    return options_refuse("%s '%s'; see %s --help",
+                          option ? "unknown option" : "unexpected argument", word, parser.tool);
 }

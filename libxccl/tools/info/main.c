@@ -51,16 +51,15 @@ static void usage_error(const char *what)
 
 static void refuse_word(const char *word)
 {
-    char text[256];
-
-    options_unknown("xccl-info", word, long_options, text, sizeof(text));
-    usage_error(text);
+    options_refuse_word(word);
+    exit(2);
 }
 
 static void parse(struct options *options, int argc, char **argv)
 {
     int id;
 
+    options_begin("xccl-info", long_options, true);
     opterr = 0;
     while ((id = getopt_long(argc, argv, ":lcdhV", long_options, NULL)) != -1) {
         switch (id) {

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,37 +107,11 @@ static const struct option long_options[] = {
     {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0},
 };
 
-static bool speaking;
-
-static bool refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static bool refuse(const char *fmt, ...)
-{
-    va_list args;
-
-    if (speaking) {
-        fputs("xccl-perf: ", stderr);
-        va_start(args, fmt);
-        vfprintf(stderr, fmt, args);
-        va_end(args);
-        fputc('\n', stderr);
-    }
-    return false;
-}
-
-static bool refuse_word(const char *word)
-{
-    char text[256];
-
-    options_unknown("xccl-perf", word, long_options, text, sizeof(text));
-    return refuse("%s", text);
-}
-
 static bool parse_bytes(const char *option, const char *text, size_t *bytes_p)
 {
     return perf_parse_size(text, bytes_p) ||
-           refuse("%s: invalid value '%s': expected bytes, or a number with k, m or g", option,
-                  text);
+           options_refuse("%s: invalid value '%s': expected bytes, or a number with k, m or g",
+                          option, text);
 }
 
 static bool parse_long(const char *option, const char *text, long low, long high, long *n_p)
@@ -147,21 +120,22 @@ static bool parse_long(const char *option, const char *text, long low, long high
         return true;
     }
     return (high == LONG_MAX)
-               ? refuse("%s: invalid value '%s': expected an integer >= %ld", option, text, low)
-               : refuse("%s: invalid value '%s': expected an integer from %ld to %ld", option, text,
-                        low, high);
+               ? options_refuse("%s: invalid value '%s': expected an integer >= %ld", option, text,
+                                low)
+               : options_refuse("%s: invalid value '%s': expected an integer from %ld to %ld",
+                                option, text, low, high);
 }
 
 static bool parse_double(const char *option, const char *text, double low, double *x_p)
 {
     return options_real(text, low, 1e9, x_p) ||
-           refuse("%s: invalid value '%s': expected a number >= %g", option, text, low);
+           options_refuse("%s: invalid value '%s': expected a number >= %g", option, text, low);
 }
 
 static bool parse_yes_no(const char *option, const char *text, bool *yes_p)
 {
     if ((strcmp(text, "yes") != 0) && (strcmp(text, "no") != 0)) {
-        return refuse("%s: invalid value '%s': expected yes or no", option, text);
+        return options_refuse("%s: invalid value '%s': expected yes or no", option, text);
     }
     *yes_p = text[0] == 'y';
     return true;
@@ -175,7 +149,8 @@ static bool parse_memory(const char *text, size_t len, enum perf_memory *memory_
             return true;
         }
     }
-    return refuse("--mem: invalid value '%.*s': expected device, host or managed", (int)len, text);
+    return options_refuse("--mem: invalid value '%.*s': expected device, host or managed", (int)len,
+                          text);
 }
 
 /* One kind, or one for each end of a pair. */
@@ -193,13 +168,13 @@ static bool parse_faces(const char *text, struct perf_options *opt)
     opt->faces_given = true;
     opt->contiguous = strcmp(text, "contiguous") == 0;
     return opt->contiguous || (strcmp(text, "derived") == 0) ||
-           refuse("--faces: invalid value '%s': expected derived or contiguous", text);
+           options_refuse("--faces: invalid value '%s': expected derived or contiguous", text);
 }
 
 static bool parse_device(const char *text, const char **device_p)
 {
     if ((strcmp(text, "auto") != 0) && (strcmp(text, "cuda") != 0) && (strcmp(text, "rocm") != 0)) {
-        return refuse("--device: invalid value '%s': expected auto, cuda or rocm", text);
+        return options_refuse("--device: invalid value '%s': expected auto, cuda or rocm", text);
     }
     *device_p = text;
     return true;
@@ -245,8 +220,8 @@ static bool parse_tests(const char *option, const char *what, const char *text, 
         size_t   len = strcspn(p, ",");
         unsigned test = test_named(p, len, among);
         if (test == 0) {
-            return refuse("%s: unknown %s '%.*s'; xccl-perf --help lists them", option, what,
-                          (int)len, p);
+            return options_refuse("%s: unknown %s '%.*s'; xccl-perf --help lists them", option,
+                                  what, (int)len, p);
         }
         tests |= test;
         p += len;
@@ -264,7 +239,8 @@ static bool parse_seed(const char *text, uint64_t *seed_p)
     errno = 0;
     *seed_p = strtoull(text, &end, 10);
     return (isdigit((unsigned char)text[0]) && (*end == '\0') && (errno == 0)) ||
-           refuse("--seed: invalid value '%s': expected an integer from 0 to 2^64 - 1", text);
+           options_refuse("--seed: invalid value '%s': expected an integer from 0 to 2^64 - 1",
+                          text);
 }
 
 static bool parse_number_option(struct perf_options *opt, int id, const char *value)
@@ -347,26 +323,26 @@ static bool parse_option(struct perf_options *opt, int id, const char *value)
 static bool check_together(const struct perf_options *opt)
 {
     if (opt->min_bytes > opt->max_bytes) {
-        return refuse("--min %zu is larger than --max %zu", opt->min_bytes, opt->max_bytes);
+        return options_refuse("--min %zu is larger than --max %zu", opt->min_bytes, opt->max_bytes);
     }
     if (opt->samples && (opt->json == NULL)) {
-        return refuse("--samples has no meaning without --json");
+        return options_refuse("--samples has no meaning without --json");
     }
     if ((opt->window > 0) && ((opt->tests & WINDOW_TESTS) == 0)) {
-        return refuse("--window has no meaning without --msg bandwidth or bibandwidth");
+        return options_refuse("--window has no meaning without --msg bandwidth or bibandwidth");
     }
     if (opt->faces_given && ((opt->tests & HALO_TESTS) == 0)) {
-        return refuse("--faces has no meaning without --msg halo2d or halo3d");
+        return options_refuse("--faces has no meaning without --msg halo2d or halo3d");
     }
     if ((opt->groups != NULL) && ((opt->tests & ~COLL_TESTS) != 0)) {
-        return refuse("--groups is for collectives, not for --msg");
+        return options_refuse("--groups is for collectives, not for --msg");
     }
     if (opt->vendor &&
         (opt->in_place || ((opt->tests & ~COLL_TESTS) != 0) || (opt->memory[0] != PERF_DEVICE))) {
-        return refuse("--vendor is for collectives on device memory, and not --in-place");
+        return options_refuse("--vendor is for collectives on device memory, and not --in-place");
     }
     if ((opt->memory[0] != opt->memory[1]) && ((opt->tests & ~PAIR_TESTS) != 0)) {
-        return refuse("--mem: two kinds are for latency, bandwidth and bibandwidth alone");
+        return options_refuse("--mem: two kinds are for latency, bandwidth and bibandwidth alone");
     }
     return true;
 }
@@ -394,7 +370,7 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
 {
     int id;
 
-    speaking = speak;
+    options_begin("xccl-perf", long_options, speak);
     set_defaults(opt);
     opterr = 0;
     optind = 1;
@@ -411,10 +387,10 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
             }
             return 1;
         case ':':
-            refuse("%s needs a value; see xccl-perf --help", argv[optind - 1]);
+            options_refuse_missing(argv[optind - 1]);
             return 3;
         case '?':
-            refuse_word(argv[optind - 1]);
+            options_refuse_word(argv[optind - 1]);
             return 3;
         default:
             if (!parse_option(opt, id, optarg)) {
@@ -423,7 +399,7 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
         }
     }
     if (optind < argc) {
-        refuse_word(argv[optind]);
+        options_refuse_word(argv[optind]);
         return 3;
     }
     if (opt->tests == 0) {
