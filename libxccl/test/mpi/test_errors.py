@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Wrong arguments and wrong settings: the documented error, and never a hang."""
 
+import re
+
 import pytest
 
 
@@ -83,3 +85,30 @@ def test_unequal_memory(openmpi):
     result = openmpi.run(2, "mpi_loop cuda 2 return unequal", env={"XCCL_CHECK": "1"}, timeout=30)
     assert not result.timed_out, result.out
     assert len(result.lines(r"rank \d: round 0: class \d+: .*rank 1")) == 2, result.out
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (
+            "type",
+            "allreduce: the type differs between ranks: signed integers of 4 bytes on rank 1, ",
+        ),
+        ("operation", "the operation differs between ranks: MPI_MAX on rank 1, MPI_SUM on rank 0"),
+        ("root", "bcast: the root differs between ranks: 1 on rank 1, 0 on rank 0"),
+        (
+            "counts",
+            r"allgatherv: the array of receive counts differs .* digest \w+ on rank 1, digest",
+        ),
+        ("pairs", "alltoallv: rank 1 sends 28 bytes to rank 0, which expects 32"),
+        (
+            "collective",
+            "the collective differs between ranks: bcast on rank 1, allreduce on rank 0",
+        ),
+    ],
+)
+def test_unequal_arguments(openmpi, what, message):
+    """XCCL_CHECK=1 names what differs in words that tell the two apart."""
+    result = openmpi.run(3, f"mpi_unequal cuda {what}", env={"XCCL_CHECK": "1"}, timeout=30)
+    result.good()
+    assert re.search(f"error: XCCL_CHECK: .*{message}", result.out), result.out
