@@ -498,7 +498,7 @@ def test_json_to_stdout(stage, tmp_path):
 
 def test_json_that_cannot_be_written(stage):
     ended = stage.tool("xccl-perf", "--mem", "host", "--json", "/no/such/folder/x.json")
-    assert ended.status == 1
+    assert ended.status == 2
     assert "/no/such/folder/x.json" in ended.err
 
 
