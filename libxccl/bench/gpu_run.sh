@@ -148,7 +148,7 @@ fi
 step "build" build_all
 info=$build/info.txt
 # shellcheck disable=SC2086
-"$bin/xccl-run" $simulation "$bin/xccl-info" --devices >"$info" 2>>"$log" || die "xccl-info failed"
+"$bin/xccl-run" $simulation "$bin/xccl-info" --long --devices >"$info" 2>>"$log" || die "xccl-info failed"
 cat "$info" >>"$log"
 gpus=$(grep -c '^ *device [0-9]*:' "$info")
 [ "$gpus" -ge 2 ] || die "two GPUs are needed, $gpus found"

@@ -227,7 +227,7 @@ local function check_mpi()
       end
    end
    if not (on_path("mpicc") or on_path("mpiexec") or on_path("mpirun")) then
-      LmodWarning("xccl: no MPI is loaded yet; before you run, load it, for example\n    module load openmpi")
+      LmodMessage("xccl: warning: no MPI is loaded yet; before you run, load it, for example\n    module load openmpi")
    end
 end
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The job scripts of the seeds, and what the pages about sites point to."""
+"""The job scripts of published experiments, and what the pages about sites point to."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ import pytest
 import yaml
 from site_tree import TOP
 
-SEEDS = TOP / "docs/seeds"
+EXPERIMENTS = TOP / "docs/experiments"
 STUB = """
 typedef int cudaError_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
@@ -20,8 +20,8 @@ cudaError_t cudaFree(void *data);
 """
 
 
-@pytest.mark.parametrize("file", sorted(SEEDS.glob("*.sbatch")), ids=lambda f: f.stem)
-def test_the_job_of_a_seed_is_sound(file):
+@pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*.sbatch")), ids=lambda f: f.stem)
+def test_the_job_of_an_experiment_is_sound(file):
     text = file.read_text(encoding="utf-8")
     assert "# Replaces: " in text
     for command in (["bash", "-n"], ["shellcheck"]):
@@ -38,7 +38,7 @@ def test_the_job_of_a_seed_is_sound(file):
 def test_jobs_use_options_that_xccl_perf_has():
     known = (TOP / "libxccl/tools/perf/options.c").read_text(encoding="utf-8")
     used = set()
-    for file in SEEDS.glob("*.sbatch"):
+    for file in EXPERIMENTS.glob("*.sbatch"):
         for rest in re.findall(r"xccl-perf (--[^\"\n#]*)", file.read_text(encoding="utf-8")):
             used |= set(re.findall(r"--[a-z-]+", rest))
     assert used, "no job measures anything"
@@ -51,7 +51,7 @@ def test_the_program_of_the_fourth_seed_compiles(tmp_path):
     if mpicc is None:
         pytest.skip("no MPI compiler is installed")
     (tmp_path / "cuda_runtime.h").write_text(STUB, encoding="utf-8")
-    source = SEEDS / "split-communicators.c"
+    source = EXPERIMENTS / "split-communicators.c"
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{tmp_path}"]
     done = subprocess.run(
         [mpicc, *flags, source], capture_output=True, text=True, timeout=60, check=False
@@ -59,7 +59,7 @@ def test_the_program_of_the_fourth_seed_compiles(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("folder", ["docs/sites", "docs/seeds"])
+@pytest.mark.parametrize("folder", ["docs/sites", "docs/experiments"])
 def test_links_lead_somewhere(folder):
     for page in (TOP / folder).glob("*.md"):
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):

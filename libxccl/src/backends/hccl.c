@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backends/composed.h"
+#include "backends/library.h"
 #include "device/device.h"
 #include "vendor/vendor.h"
 
@@ -299,12 +300,7 @@ static xcclResult_t load(const char *path, bool exactly, struct xc_library *lib_
     in_use.row = lib.row;
     in_use.fns = lib.fns;
     in_use.version = lib.version;
-    lib_p->name = lib.row->name;
-    memcpy(lib_p->path, lib.file.path, sizeof(lib_p->path));
-    snprintf(lib_p->found_by, sizeof(lib_p->found_by), "%s", xc_found_by_name(lib.file.found_by));
-    lib_p->version = lib.version;
-    lib_p->id_bytes = lib.row->id_bytes;
-    lib_p->device = lib.row->device;
+    xc_library_describe(lib.row, &lib.file, lib.version, lib_p);
     return xcclSuccess;
 }
 

@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "backends/composed.h"
+#include "backends/library.h"
 #include "backends/ncclfamily.h"
 #include "base/log.h"
 #include "device/device.h"
@@ -476,12 +477,7 @@ static xcclResult_t load(size_t row_index, const char *path, bool exactly, struc
     in_use.ops = tables[lib.row - rows];
     in_use.fns = lib.fns;
     in_use.version = lib.version;
-    lib_p->name = lib.row->name;
-    memcpy(lib_p->path, lib.file.path, sizeof(lib_p->path));
-    snprintf(lib_p->found_by, sizeof(lib_p->found_by), "%s", xc_found_by_name(lib.file.found_by));
-    lib_p->version = lib.version;
-    lib_p->id_bytes = lib.row->id_bytes;
-    lib_p->device = lib.row->device;
+    xc_library_describe(lib.row, &lib.file, lib.version, lib_p);
     return xcclSuccess;
 }
 

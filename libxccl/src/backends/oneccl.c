@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "backends/composed.h"
+#include "backends/library.h"
 #include "vendor/vendor.h"
 
 /* The library in use; written once by load() before any other call. */
@@ -324,12 +325,10 @@ static xcclResult_t load(const char *path, bool exactly, struct xc_library *lib_
     in_use.fns = lib.fns;
     in_use.version = lib.version;
     in_use.on_host = xc_oneccl_on_host();
-    lib_p->name = lib.row->name;
-    memcpy(lib_p->path, lib.file.path, sizeof(lib_p->path));
-    snprintf(lib_p->found_by, sizeof(lib_p->found_by), "%s", xc_found_by_name(lib.file.found_by));
-    lib_p->version = lib.version;
-    lib_p->id_bytes = lib.row->id_bytes;
-    lib_p->device = in_use.on_host ? "host" : lib.row->device;
+    xc_library_describe(lib.row, &lib.file, lib.version, lib_p);
+    if (in_use.on_host) {
+        lib_p->device = "host";
+    }
     return xcclSuccess;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 
 extern char **environ;
 
@@ -346,31 +347,6 @@ static void set(const struct row *row, const char *value)
     }
 }
 
-/* Letters to change, add or drop to get from a to b: small means b was meant. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t line[64];
-    size_t nb = strlen(b);
-
-    if (nb >= 63) {
-        return SIZE_MAX;
-    }
-    for (size_t j = 0; j <= nb; j++) {
-        line[j] = j;
-    }
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = line[0];
-        line[0] = i;
-        for (size_t j = 1; j <= nb; j++) {
-            size_t swap = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = line[j];
-            size_t best = (line[j] < line[j - 1]) ? line[j] + 1 : line[j - 1] + 1;
-            line[j] = (swap < best) ? swap : best;
-        }
-    }
-    return line[nb];
-}
-
 static int find_row(const char *name, size_t len)
 {
     for (int i = 0; i < NUM_ROWS; i++) {
@@ -414,7 +390,7 @@ static void note_unknown(const char *name, size_t len)
     }
     snprintf(typed, sizeof(typed), "%.*s", (int)((len < 60) ? len : 60), name);
     for (int i = 0; i < NUM_ROWS; i++) {
-        size_t d = edit_distance(typed, rows[i].pub.name);
+        size_t d = xc_edit_distance(typed, rows[i].pub.name);
         if (d < best) {
             best = d;
             meant = rows[i].pub.name;

@@ -71,7 +71,7 @@ static const char *const checked_names[NUM_CHECKED] = {
     "the collective",     "the validity of its arguments",
     "the kind of memory", "the amount of data",
     "the root",           "the operation",
-    "the type",           "the receive counts"};
+    "the type",           "the array of receive counts"};
 
 /* What an operation is called: equal on all ranks, which handles of user operations are not. */
 static const char *op_name(int64_t number)
@@ -110,6 +110,24 @@ static int64_t type_number(MPI_Datatype type)
     MPI_Count      size;
 
     return xm_type_named(type, &nature, &size) ? ((int64_t)nature << 32) + size + 1 : 0;
+}
+
+static void describe_type(int64_t number, char *buf, size_t len)
+{
+    static const char *const natures[] = {[XM_OTHER] = "elements",
+                                          [XM_CHARACTER] = "characters",
+                                          [XM_SIGNED] = "signed integers",
+                                          [XM_UNSIGNED] = "unsigned integers",
+                                          [XM_REAL] = "real numbers",
+                                          [XM_COMPLEX] = "complex numbers",
+                                          [XM_HOLES] = "pairs"};
+
+    if (number == 0) {
+        snprintf(buf, len, "a derived type");
+    } else {
+        snprintf(buf, len, "%s of %lld bytes", natures[number >> 32],
+                 (long long)(number & 0xffffffff) - 1);
+    }
 }
 
 static int64_t hash_counts(const struct xm_op *op)
@@ -167,10 +185,10 @@ static void describe(const struct sample *sample, int what, char *buf, size_t le
         snprintf(buf, len, "%s", op_name(value));
         break;
     case TYPE:
-        snprintf(buf, len, "a type of %lld bytes", (long long)(value & 0xffffffff) - 1);
+        describe_type(value, buf, len);
         break;
     case COUNTS:
-        snprintf(buf, len, "other counts");
+        snprintf(buf, len, "digest %08llx", (unsigned long long)value & 0xffffffffu);
         break;
     default:
         snprintf(buf, len, "%lld", (long long)value);

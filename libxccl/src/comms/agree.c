@@ -8,7 +8,8 @@
  * operation is a blocking one, which may wait for the others; else some operations later, because a
  * rank may run ahead of others by that many without waiting.
  *
- *   first operation on device memory      cards: environment, library, idle vendor communicators
+ *   first operation on device memory      peer info: environment, library, idle
+ *                                         vendor communicators
  *   the saving has paid for a creation    creation begins: id and devices are exchanged, a thread
  *                                         joins; operations are staged meanwhile
  *   then, in growing distances            the direct path: what has every rank for it?
@@ -61,21 +62,21 @@ static xcclResult_t make_room(struct xm_comm *xm, size_t mine, size_t all)
     return xcclSuccess;
 }
 
-static xcclResult_t post_cards(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
+static xcclResult_t post_peer_info(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
 {
-    int          bytes = (int)xm_card_bytes();
-    xcclResult_t res = make_room(xm, xm_card_bytes(), xm_card_bytes() * (size_t)xm->size);
+    int          bytes = (int)xm_peer_info_bytes();
+    xcclResult_t res = make_room(xm, xm_peer_info_bytes(), xm_peer_info_bytes() * (size_t)xm->size);
 
     if (res != xcclSuccess) {
         return res;
     }
-    xm_card_fill(xm, dev, device, xm->checkin.mine);
+    xm_peer_info_fill(xm, dev, device, xm->checkin.mine);
     if (xm_pmpi.Iallgather(xm->checkin.mine, bytes, XM_HANDLE(MPI_BYTE), xm->checkin.all, bytes,
                            XM_HANDLE(MPI_BYTE), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
         end_checkin(xm);
         return xm_agreement_failed("MPI_Iallgather");
     }
-    xm->checkin.kind = XM_CHECKIN_CARDS;
+    xm->checkin.kind = XM_CHECKIN_PEER_INFO;
     xm->checkin.applies = xm->device_calls + RUN_AHEAD;
     return xcclSuccess;
 }
@@ -297,8 +298,8 @@ static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
         return res; /* MPI may still write into it */
     }
     switch (xm->checkin.kind) {
-    case XM_CHECKIN_CARDS:
-        res = xm_cards_apply(xm, xm->checkin.all, blocking);
+    case XM_CHECKIN_PEER_INFO:
+        res = xm_peer_info_apply(xm, xm->checkin.all, blocking);
         break;
     case XM_CHECKIN_JOIN:
         res = apply_join(xm);
@@ -349,7 +350,7 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     }
     if ((res == xcclSuccess) && (xm->state == XM_COMM_NEW) &&
         (xm->checkin.kind == XM_CHECKIN_NONE)) {
-        res = post_cards(xm, dev, device);
+        res = post_peer_info(xm, dev, device);
         if ((res == xcclSuccess) && blocking) {
             res = finish_checkin(xm, true);
         }

@@ -5,31 +5,31 @@
 
 #include "comms/comm.h"
 
-/* What a rank says of itself at the first operation on device memory (cards.c). */
-struct xm_card;
-size_t xm_card_bytes(void);
-void   xm_card_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
-                    struct xm_card *card);
-/* Judge the cards of all ranks, alike on every rank and in the same operation. */
-xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards, bool blocking);
+/* What a rank says of itself at the first operation on device memory (peer_info.c). */
+struct xm_peer_info;
+size_t xm_peer_info_bytes(void);
+void   xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                         struct xm_peer_info *mine);
+/* Judge what all ranks say of themselves, alike on every rank and in the same operation. */
+xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking);
 /* In a blocking operation, once for a communicator: has every rank the slots of all? */
 xcclResult_t xm_seats_agree(struct xm_comm *xm);
 /* The answer to that, however it was found: the same on all ranks, in the same operation. */
 void xm_seats_apply(struct xm_comm *xm, bool all_see);
 
 /* Of it, what tuning tables ask for (setting.c). */
-struct xm_setting_card {
+struct xm_peer_setting {
     char     gpu[96];
     uint64_t tables; /* digest of the files that were read */
     int32_t  fabric, gpu_aware;
 };
-void xm_setting_fill(const struct xc_device_ops *dev, int device, struct xm_setting_card *card);
+void xm_setting_fill(const struct xc_device_ops *dev, int device, struct xm_peer_setting *mine);
 /* Before the ranks have agreed. */
 void xm_setting_begin(struct xm_setting *setting, int nranks);
-/* hosts: a number of each rank's node, which is sorted; card_of: finds a rank's part. */
+/* hosts: a number of each rank's node, which is sorted; setting_of: finds a rank's part. */
 void xm_setting_agree(struct xm_comm *xm, uint64_t *hosts,
-                      const struct xm_setting_card *(*card_of)(const void *cards, int rank),
-                      const void *cards);
+                      const struct xm_peer_setting *(*setting_of)(const void *all, int rank),
+                      const void *all);
 
 /*
  * How the direct path, which lies above, joins the ranks of a communicator: each says what it has

@@ -23,7 +23,7 @@ enum xm_comm_state {
 
 /* A non-blocking agreement under way; see agree.c. */
 struct xm_checkin {
-    enum { XM_CHECKIN_NONE, XM_CHECKIN_CARDS, XM_CHECKIN_STATUS, XM_CHECKIN_JOIN } kind;
+    enum { XM_CHECKIN_NONE, XM_CHECKIN_PEER_INFO, XM_CHECKIN_STATUS, XM_CHECKIN_JOIN } kind;
     MPI_Request request;
     uint64_t    applies; /* from this operation on its result counts */
     void       *mine;

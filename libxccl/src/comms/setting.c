@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the ranks of a communicator have in common, from what each says on its card. */
+/* What the ranks of a communicator have in common, from what each says of itself. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,18 +10,18 @@
 
 uint64_t (*xm_comm_tables)(void);
 
-void xm_setting_fill(const struct xc_device_ops *dev, int device, struct xm_setting_card *card)
+void xm_setting_fill(const struct xc_device_ops *dev, int device, struct xm_peer_setting *mine)
 {
     bool vendor = (xc_params()->ccl != XC_CCL_NONE);
 
-    memset(card, 0, sizeof(*card));
+    memset(mine, 0, sizeof(*mine));
     if ((dev != NULL) && (device >= 0) &&
-        (dev->name_of(device, card->gpu, sizeof(card->gpu)) != xcclSuccess)) {
-        card->gpu[0] = '\0';
+        (dev->name_of(device, mine->gpu, sizeof(mine->gpu)) != xcclSuccess)) {
+        mine->gpu[0] = '\0';
     }
-    card->tables = (xm_comm_tables != NULL) ? xm_comm_tables() : 0;
-    card->fabric = vendor && xc_vendor_fabric();
-    card->gpu_aware = (dev != NULL) && xm_mpi_gpu_aware(dev->name);
+    mine->tables = (xm_comm_tables != NULL) ? xm_comm_tables() : 0;
+    mine->fabric = vendor && xc_vendor_fabric();
+    mine->gpu_aware = (dev != NULL) && xm_mpi_gpu_aware(dev->name);
 }
 
 /* The built-in rows serve; they need no agreement. */
@@ -43,23 +43,23 @@ void xm_setting_begin(struct xm_setting *s, int nranks)
 }
 
 void xm_setting_agree(struct xm_comm *xm, uint64_t *hosts,
-                      const struct xm_setting_card *(*card_of)(const void *cards, int rank),
-                      const void *cards)
+                      const struct xm_peer_setting *(*setting_of)(const void *all, int rank),
+                      const void *all)
 {
-    const struct xm_setting_card *first = card_of(cards, 0);
+    const struct xm_peer_setting *first = setting_of(all, 0);
     struct xm_setting            *s = &xm->setting;
 
     xm_setting_begin(s, xm->size);
     s->fabric = s->gpu_aware = s->one_tables = true;
     snprintf(s->gpu, sizeof(s->gpu), "%s", first->gpu);
     for (int i = 0; i < xm->size; i++) {
-        const struct xm_setting_card *card = card_of(cards, i);
-        s->fabric = s->fabric && card->fabric;
-        s->gpu_aware = s->gpu_aware && card->gpu_aware;
-        if (strncmp(card->gpu, first->gpu, sizeof(card->gpu)) != 0) {
+        const struct xm_peer_setting *peer = setting_of(all, i);
+        s->fabric = s->fabric && peer->fabric;
+        s->gpu_aware = s->gpu_aware && peer->gpu_aware;
+        if (strncmp(peer->gpu, first->gpu, sizeof(peer->gpu)) != 0) {
             s->gpu[0] = '\0';
         }
-        if (s->one_tables && (card->tables != first->tables)) {
+        if (s->one_tables && (peer->tables != first->tables)) {
             s->one_tables = false;
             tables_differ(xm, i);
         }

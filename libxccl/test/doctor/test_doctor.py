@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -50,7 +51,7 @@ def run(stage, *words, timeout=100, **more):
         (["--site", "fronteir"], "did you mean 'frontier'?"),
         (["--explain", "gpu-hiden"], "did you mean 'gpu-hidden'?"),
         (["--app", "/no/program"], "no program '/no/program'"),
-        (["--app", "/etc/hostname"], "is no program of this machine"),
+        (["--app", "/etc/hostname"], "is not a program that this machine runs"),
         (["--run"], "needs a launcher"),
         (["--", "srun"], "only be run with --run"),
         (["--route", "fast"], "xccl, ucc, ucc-ccl, mpi"),
@@ -67,6 +68,35 @@ def test_wrong_options(stage, words, message):
     assert ended.returncode == 2
     assert ended.stdout == ""
     assert message in ended.stderr
+
+
+def test_interrupted(stage, tmp_path):
+    """Ctrl-C ends the job too, and prints no traceback."""
+    mark = tmp_path / "mark"
+    job = f"echo $$ >{mark}; exec sleep 100"
+    doctor = subprocess.Popen(
+        [stage / "bin/xccl-doctor", "--run", "--", "sh", "-c", job],
+        env=environment(stage),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (mark.exists() and mark.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    doctor.send_signal(signal.SIGINT)
+    out, err = doctor.communicate(timeout=60)
+    assert (doctor.returncode, out, err) == (130, "", "")
+    assert not Path(f"/proc/{mark.read_text().strip()}").exists()
+
+
+def test_reader_that_has_enough(stage):
+    command = f"{stage}/bin/xccl-doctor --list | head -1"
+    ended = subprocess.run(
+        ["sh", "-c", command], env=environment(stage), capture_output=True, text=True, check=True
+    )
+    assert len(ended.stdout.splitlines()) == 1 and ended.stderr == ""
 
 
 def test_version_help_list(stage):

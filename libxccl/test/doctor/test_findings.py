@@ -165,6 +165,7 @@ CASES = [
     ("visible-double", "frontier", env(ROCR_VISIBLE_DEVICES="4,5", HIP_VISIBLE_DEVICES="4,5")),
     ("visible-double", "frontier", env(ROCR_VISIBLE_DEVICES="3", CUDA_VISIBLE_DEVICES="3")),
     ("cores-outside", "frontier", log("xccl-run-notes.log")),
+    ("cores-single", "juwels-booster", log("xccl-run-cores-single.log")),
     ("not-bound", "juwels-booster", log("xccl-run-unbound.log")),
     ("srun-cpus-per-task", "juwels-booster", env(SLURM_CPUS_PER_TASK="12")),
     ("nic-policy", "frontier", env(MPICH_OFI_NIC_POLICY="GPU", MPICH_GPU_SUPPORT_ENABLED="0")),

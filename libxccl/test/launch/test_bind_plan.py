@@ -172,6 +172,18 @@ def test_far_masks_still_give_a_gpu_each(tools, topology, site_map):
         assert cpus(rank["cores"]) <= cpus(allowed), "never outside the mask"
 
 
+@pytest.mark.parametrize(
+    ("mask", "nodes", "told"),
+    [("1,65", 2, True), ("1", 2, True), ("1,2", 2, False), ("1,65", 1, False)],
+)
+def test_a_rank_with_one_core_is_told(tools, topology, mask, nodes, told):
+    """Its SMT sibling is no second core; on one node the library has no network thread."""
+    env = {"OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_RANK": "0"}
+    env |= {"OMPI_COMM_WORLD_LOCAL_SIZE": "8", "OMPI_COMM_WORLD_SIZE": str(8 * nodes)}
+    words = ["--bind", "hwloc", "--topology", topology("frontier"), "--mask", mask]
+    assert ("cores-single" in ids(tools.plan(*words, env=env))) == told
+
+
 def test_cores_outside_the_mask_are_told(tools, topology, site_map):
     plan = tools.plan(
         "--map",

@@ -78,6 +78,33 @@ def test_unknown_variables(mpi):
     assert "XCCL_HOME" not in line and "XCCL_LIB" not in line
 
 
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (
+            "type",
+            "allreduce: the type differs between ranks: signed integers of 4 bytes on rank 1, ",
+        ),
+        ("operation", "the operation differs between ranks: MPI_MAX on rank 1, MPI_SUM on rank 0"),
+        ("root", "bcast: the root differs between ranks: 1 on rank 1, 0 on rank 0"),
+        (
+            "counts",
+            r"allgatherv: the array of receive counts differs .* digest \w+ on rank 1, digest",
+        ),
+        ("pairs", "alltoallv: rank 1 sends 28 bytes to rank 0, which expects 32"),
+        (
+            "collective",
+            "the collective differs between ranks: bcast on rank 1, allreduce on rank 0",
+        ),
+    ],
+)
+def test_unequal_arguments(openmpi, what, message):
+    """XCCL_CHECK=1 names what differs in words that tell the two apart."""
+    result = openmpi.run(3, f"mpi_unequal cuda {what}", env={"XCCL_CHECK": "1"}, timeout=30)
+    result.good()
+    assert result.lines(f"error: XCCL_CHECK: .*{message}"), result.out
+
+
 def test_unequal_memory(openmpi):
     """XCCL_CHECK=1 finds the rank whose buffer is of another kind, instead of a deadlock."""
     result = openmpi.run(2, "mpi_loop cuda 2 return unequal", env={"XCCL_CHECK": "1"}, timeout=30)

@@ -85,7 +85,9 @@ def test_library_in_use(stage, flavour, library, id_bytes):
     assert row["id_bytes"] == id_bytes
     assert written["in_use"]["collectives"]["allreduce"] == "native"
     assert written["in_use"]["collectives"]["scatterv"] == "composed"
-    text = stage.tool("xccl-run", "--sim", f"{flavour}:2", stage.bin / "xccl-info").good().out
+    text = (
+        stage.tool("xccl-run", "--sim", f"{flavour}:2", stage.bin / "xccl-info", "-l").good().out
+    )
     line = re.search(rf"^  {library} +{re.escape(row['version_text'])}, .*$", text, re.M)
     assert line and f"unique ids of {id_bytes} bytes" in line[0]
 
@@ -146,7 +148,7 @@ def test_tuning(stage):
     written = info(stage, env={"XCCL_TUNE": tune})
     assert written["tuning"]["XCCL_TUNE"] == tune
     assert written["tuning"]["built_in"]
-    text = stage.tool("xccl-info", env={"XCCL_TUNE": tune}).good().out
+    text = stage.tool("xccl-info", "--long", env={"XCCL_TUNE": tune}).good().out
     for token in (*tune.split("#"), *re.split("[#\n]", written["tuning"]["built_in"])):
         assert f"\n    {token}\n" in text
 
@@ -306,11 +308,48 @@ def test_link(mpi, tmp_path):
     assert mpi.run(1, program).good().out.split()[-2:] == ["host", "1"]
 
 
-@pytest.mark.parametrize("option", ["--nope", "-x", "stray"])
-def test_refusals(stage, option):
-    ended = stage.tool("xccl-info", option)
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--zzz"], "unknown option '--zzz'; see xccl-info --help"),
+        (["-x"], "unknown option '-x'; see xccl-info --help"),
+        (["stray"], "unexpected argument 'stray'; see xccl-info --help"),
+        (["--jsn"], "unknown option '--jsn'; did you mean '--json'?"),
+        (["--link", "--json"], "--link goes with no other option"),
+        (["--long", "--why", "bcast:8:cuda:2"], "--why goes with"),
+    ],
+)
+def test_refusals(stage, words, message):
+    ended = stage.tool("xccl-info", *words)
+    assert ended.status == 2 and not ended.out
+    assert f"xccl-info: {message}" in ended.err
+
+
+@pytest.mark.parametrize("tool", ["xccl-bind", "xccl-perf", "xccl-tune", "xccl-run"])
+def test_a_slip_is_answered_alike(stage, tool):
+    ended = stage.tool(tool, "--versoin")
     assert ended.status == 2
-    assert option in ended.err and "--json" in ended.err
+    assert f"{tool}: unknown option '--versoin'; did you mean '--version'?" in ended.err
+
+
+def test_short(stage):
+    """One screen, the fault before the facts, and all that decides how a job runs."""
+    env = {"XCCL_TIMEOUT": "77", "XCCL_TIMEOT": "3"}
+    command = f"{stage.bin}/xccl-run --sim cuda:2 {stage.bin}/xccl-info --devices 2>&1"
+    text = stage.run("sh", "-c", command, env=env).good().out
+    lines = text.splitlines()
+    assert len(lines) < 25
+    assert lines[0].startswith("xccl-info: warning: XCCL_TIMEOT")
+    assert lines[1].startswith("xccl ") and lines[1].endswith(f" in {stage.folder}")
+    assert re.search(r"^ {15}device 1: Simulated CUDA accelerator, ", text, re.M)
+    assert re.search(rf"^  library      nccl [\d.]+, {re.escape(str(stage.lib))}/", text, re.M)
+    assert re.search(r"^ +(variables +)?XCCL_TIMEOUT=77$", text, re.M)
+    assert "XCCL_COMM_POOL" not in text
+
+
+def test_short_without_a_library(stage):
+    named = stage.tool("xccl-info", env={"XCCL_CCL_LIBRARY": "/no/such/libnccl.so.2"}).good()
+    assert "  library      none: nccl: cannot load /no/such/libnccl.so.2" in named.out
 
 
 @pytest.mark.parametrize("tool", ["xccl-run", "xccl-info"])

@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
 SHELLS = [shell for shell in ("dash", "bash", "ksh", "zsh", "busybox") if shutil.which(shell)]
 
 
@@ -23,7 +25,7 @@ def seen(ended):
         (["--rout", "mpi", "true"], 2, ["did you mean '--route'?"]),
         (["--explian"], 2, ["did you mean '--explain'?"]),
         (["--route", "ucc-ccl", "true"], 2, ["module xccl-route/ucc-ccl", "--route ucc-ccl"]),
-        (["--nope", "true"], 2, ["--nope", "--route", "--sim", "--explain"]),
+        (["--zzz", "true"], 2, ["'--zzz'", "xccl-run --help"]),
         (["--route", "fast", "true"], 2, ["fast", "xccl, mpi"]),
         (["--route=", "true"], 2, ["--route", "xccl, mpi"]),
         (["--route"], 2, ["--route needs a value"]),
@@ -47,6 +49,23 @@ def test_refusals(stage, arguments, status, words):
     assert ended.err.startswith("xccl-run: ")
     for word in words:
         assert word in ended.err
+
+
+RANK = {"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0", "SLURM_STEP_NUM_NODES": "2"}
+
+
+@pytest.mark.parametrize("env", [{}, RANK])
+def test_exported_variables_of_the_job_are_left_alone(stage, env):
+    """Jobs export names as plain as those that a script uses."""
+    names = {"prefix", "rank", "nodes", "map", "lib", "version", "name", "value", "site", "known"}
+    for script in ("xccl-run", "run/launch.sh"):
+        text = (TOOLS / script).read_text()
+        names |= set(re.findall(r"(?<![\w$.{-])([a-z]\w*)=", text))
+        names |= set(re.findall(r"(?:for|read -r) ([a-z]\w*)", text))
+    mine = {name: f"of the job: {name}" for name in names}
+    options = ["--sim", "cuda:2", "--route", "xccl", "--site", "frontier", "--no-bind"]
+    found = seen(stage.tool("xccl-run", *options, "env", "-0", env={**env, **mine}))
+    assert {name: found.get(name) for name in names} == mine
 
 
 def test_status_and_arguments_pass(stage):

@@ -138,7 +138,7 @@ def test_state_of_another_machine(any_mpi, tmp_path):
     folder = tmp_path / "t"
     tune(any_mpi, 2, folder, "--coll", "bcast", "--minutes", "0.0000001")
     ended = tune(any_mpi, 3, folder, "--coll", "bcast")
-    assert ended.status == 1 and f"{folder}/state: it was begun with other" in ended.err
+    assert ended.status == 2 and f"{folder}/state: it was begun with other" in ended.err
 
 
 def test_wrong_result(faulty, mpi, tmp_path):

@@ -13,8 +13,10 @@ else()
   message(STATUS "hwloc (>= 2.0, by pkg-config) not found: xccl-bind will bind by site maps only")
   list(APPEND XCCL_BIND_SOURCES bind/topology_none.c)
 endif()
-add_executable(xccl-bind ${XCCL_BIND_SOURCES} common/json_text.c)
-target_include_directories(xccl-bind PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/bind)
+add_executable(xccl-bind ${XCCL_BIND_SOURCES} common/json_text.c common/options.c
+                         ${PROJECT_SOURCE_DIR}/src/base/nearest.c)
+target_include_directories(xccl-bind PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/bind
+                                             ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(xccl-bind PRIVATE XCCL_BIND_VERSION="${PROJECT_VERSION}")
 target_link_libraries(xccl-bind PRIVATE xccl_flags $<$<BOOL:${XCCL_HWLOC_FOUND}>:PkgConfig::XCCL_HWLOC>)
 set_target_properties(xccl-bind PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${XCCL_STAGE}/bin)

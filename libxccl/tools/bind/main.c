@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bind.h"
+#include "common/options.h"
 
 enum { STATUS_USAGE = 2 };
 
@@ -62,76 +64,131 @@ static int choice(const char *option, const char *text, const char *const names[
 
 static int count_of(const char *option, const char *text, int low)
 {
-    char *end;
-    long  value = strtol(text, &end, 10);
+    long value = 0;
 
-    if ((end == text) || (*end != '\0') || (value < low) || (value > MAX_RANKS)) {
-        fail(STATUS_USAGE, "%s: '%s' is no number from %d to %d", option, text, low, MAX_RANKS);
+    if (!options_integer(text, low, MAX_RANKS, &value)) {
+        fail(STATUS_USAGE, "%s: invalid value '%s': expected an integer from %d to %d", option,
+             text, low, MAX_RANKS);
     }
     return (int)value;
 }
 
-/* An option with a value; false if it is none of ours. */
-static bool take_value(struct options *options, const char *name, const char *value)
+enum option_id {
+    BIND = 256,
+    GPUS,
+    LOCAL_RANK,
+    LOCAL_SIZE,
+    MAP,
+    SITE,
+    TOPOLOGY,
+    ROOT,
+    MASK,
+    PRELOAD,
+    PLAN,
+    REPORT,
+    EXPLAIN,
+    HELP = 'h',
+    VERSION = 'V',
+};
+
+static const struct option long_options[] = {
+    {"bind", 1, NULL, BIND},
+    {"gpus", 1, NULL, GPUS},
+    {"local-rank", 1, NULL, LOCAL_RANK},
+    {"local-size", 1, NULL, LOCAL_SIZE},
+    {"map", 1, NULL, MAP},
+    {"site", 1, NULL, SITE},
+    {"topology", 1, NULL, TOPOLOGY},
+    {"root", 1, NULL, ROOT},
+    {"mask", 1, NULL, MASK},
+    {"preload", 1, NULL, PRELOAD},
+    {"plan", 0, NULL, PLAN},
+    {"report", 0, NULL, REPORT},
+    {"explain", 0, NULL, EXPLAIN},
+    {"help", 0, NULL, HELP},
+    {"version", 0, NULL, VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static void take_value(struct options *options, int id, const char *value)
 {
     static const char *const binds[] = {"auto", "site", "hwloc", "none", NULL};
     static const char *const gpus[] = {"all", "first", "only", NULL};
 
-    if (strcmp(name, "--bind") == 0) {
-        options->bind = (enum bind_mode)choice(name, value, binds);
-    } else if (strcmp(name, "--gpus") == 0) {
-        options->gpus = (enum gpus_mode)choice(name, value, gpus);
-    } else if (strcmp(name, "--local-rank") == 0) {
-        options->local_rank = count_of(name, value, 0);
-    } else if (strcmp(name, "--local-size") == 0) {
-        options->local_size = count_of(name, value, 1);
-    } else if (strcmp(name, "--map") == 0) {
+    switch (id) {
+    case BIND:
+        options->bind = (enum bind_mode)choice("--bind", value, binds);
+        break;
+    case GPUS:
+        options->gpus = (enum gpus_mode)choice("--gpus", value, gpus);
+        break;
+    case LOCAL_RANK:
+        options->local_rank = count_of("--local-rank", value, 0);
+        break;
+    case LOCAL_SIZE:
+        options->local_size = count_of("--local-size", value, 1);
+        break;
+    case MAP:
         options->map = value;
-    } else if (strcmp(name, "--site") == 0) {
+        break;
+    case SITE:
         options->site = value;
-    } else if (strcmp(name, "--topology") == 0) {
+        break;
+    case TOPOLOGY:
         options->topology = value;
-    } else if (strcmp(name, "--root") == 0) {
+        break;
+    case ROOT:
         options->root = value;
-    } else if (strcmp(name, "--mask") == 0) {
+        break;
+    case MASK:
         options->mask = value;
-    } else if (strcmp(name, "--preload") == 0) {
+        break;
+    default:
         options->preload = value;
-    } else {
-        return false;
     }
-    return true;
+}
+
+static void take_option(struct options *options, int id, char **argv)
+{
+    switch (id) {
+    case PLAN:
+        options->plan = true;
+        break;
+    case REPORT:
+        options->report = true;
+        break;
+    case EXPLAIN:
+        options->explain = true;
+        break;
+    case HELP:
+        usage();
+        exit(0);
+    case VERSION:
+        printf("xccl-bind %s (%s)\n", XCCL_BIND_VERSION, topology_version());
+        exit(0);
+    case ':':
+        options_refuse_missing(argv[optind - 1]);
+        exit(STATUS_USAGE);
+    case '?':
+        options_refuse_word(argv[optind - 1]);
+        exit(STATUS_USAGE);
+    default:
+        take_value(options, id, optarg);
+    }
 }
 
 static void parse(int argc, char **argv, struct options *options)
 {
-    int i;
+    int id;
 
     *options = (struct options){.root = "", .local_rank = NO_NUMBER, .local_size = NO_NUMBER};
-    for (i = 1; (i < argc) && (argv[i][0] == '-'); i++) {
-        if (strcmp(argv[i], "--") == 0) {
-            i++;
-            break;
-        } else if (strcmp(argv[i], "--plan") == 0) {
-            options->plan = true;
-        } else if (strcmp(argv[i], "--report") == 0) {
-            options->report = true;
-        } else if (strcmp(argv[i], "--explain") == 0) {
-            options->explain = true;
-        } else if ((strcmp(argv[i], "--help") == 0) || (strcmp(argv[i], "-h") == 0)) {
-            usage();
-            exit(0);
-        } else if ((strcmp(argv[i], "--version") == 0) || (strcmp(argv[i], "-V") == 0)) {
-            printf("xccl-bind %s (%s)\n", XCCL_BIND_VERSION, topology_version());
-            exit(0);
-        } else if ((i + 1 >= argc) || !take_value(options, argv[i], argv[i + 1])) {
-            fail(STATUS_USAGE, "unknown option '%s', or its value is missing; see xccl-bind --help",
-                 argv[i]);
-        } else {
-            i++;
-        }
+    options_begin("xccl-bind", long_options, true);
+    opterr = 0;
+    /* "+": what follows the command's name is the command's. */
+    while ((id = getopt_long(argc, argv, "+:hV", long_options, NULL)) != -1) {
+        take_option(options, id, argv);
     }
-    options->command = argv + i;
+    options->command = argv + optind;
     if (!options->plan && (options->command[0] == NULL)) {
         fail(STATUS_USAGE, "no command given; usage: xccl-bind [options] [--] command [arguments]");
     }
@@ -160,7 +217,8 @@ static void find_allowed(const struct options *options, const struct machine *ma
 {
     if (options->mask != NULL) {
         if (!cpus_parse_list(options->mask, allowed_p)) {
-            fail(STATUS_USAGE, "--mask: '%s' is no list of processors like 0-7,64-71",
+            fail(STATUS_USAGE,
+                 "--mask: invalid value '%s': expected a list of processors, as 0-7,64-71",
                  options->mask);
         }
     } else if (machine->known && !machine->this_system) {

@@ -126,6 +126,46 @@ static void check_launcher(const struct options *options, const struct launch *l
     }
 }
 
+static bool is_one_core(const struct machine *machine, const struct cpus *cpus)
+{
+    int core = NO_NUMBER;
+
+    if (!machine->known) {
+        return cpus_count(cpus) == 1;
+    }
+    for (int pu = 0; pu < CPUS_MAX; pu++) {
+        if (cpus_has(cpus, pu)) {
+            if ((core != NO_NUMBER) && (machine->core_of[pu] != core)) {
+                return false;
+            }
+            core = machine->core_of[pu];
+        }
+    }
+    return core != NO_NUMBER;
+}
+
+/* Between nodes the vendor's library moves data by a thread of its own, beside the rank that polls.
+ */
+static void check_single_core(const struct launch *launch, const struct share *own,
+                              const struct machine *machine, const struct cpus *allowed,
+                              struct list *list)
+{
+    const struct cpus *cpus = own->bind ? &own->cpus : allowed;
+    bool               several_nodes =
+        (launch->nodes > 1) || ((launch->local_size > 0) && (launch->size > launch->local_size));
+
+    if (!several_nodes || (own->gpu == NO_NUMBER) || !is_one_core(machine, cpus)) {
+        return;
+    }
+    char text[64];
+    cpus_text(cpus, text, sizeof(text));
+    add(list, "cores-single",
+        "this rank has one core (%s), which the network thread of NCCL or RCCL has to share with it: "
+        "small calls between nodes take milliseconds; give each rank two cores or more (srun "
+        "--cpus-per-task, mpirun --map-by slot:PE=2 or --bind-to none)",
+        text);
+}
+
 int notes_collect(const struct options *options, const struct launch *launch,
                   const struct machine *machine, const struct visible *visible,
                   const struct plan *plan, const struct cpus *allowed,
@@ -163,6 +203,7 @@ int notes_collect(const struct options *options, const struct launch *launch,
             "does not take it from the job; export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK",
             per_task, cpus_count(allowed));
     }
+    check_single_core(launch, own, machine, allowed, &list);
     check_mpich(machine, own, &list);
     return list.count;
 }

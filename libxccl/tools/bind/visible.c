@@ -6,6 +6,7 @@
  * is numbered anew and filtered by HIP_VISIBLE_DEVICES (or CUDA_VISIBLE_DEVICES): two of them that
  * mean the same GPU leave none. So only the first is ever set here, and the others are removed.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,7 @@ static int parse_numbers(const char *list, int numbers_p[])
         if (*end == '-') {
             high = strtol(end + 1, &end, 10);
         }
+        high = (high < INT_MAX) ? high : INT_MAX - 1; /* so that the loop below cannot overflow */
         for (long number = low; (number <= high) && (count < MAX_GPUS); number++) {
             numbers_p[count++] = (int)number;
         }

@@ -70,8 +70,12 @@ void info_collect_config(struct info *info);
 void info_collect_install(struct info *info);
 /* What the direct path has on a runtime, once the installation is known. */
 void info_find_kernels(const struct info *info, struct info_runtime *runtime);
+/* short.c */
+void info_print_short(const struct info *info, bool with_devices);
+/* Why info->library is NULL, in one sentence. */
+const char *info_why_no_library(const struct info *info);
 /* text.c */
-void info_print(const struct info *info, bool with_devices);
+void info_print_long(const struct info *info, bool with_devices);
 void info_print_config(void);
 void info_print_link(const struct info *info);
 /* json.c */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/options.h"
 #include "info.h"
 #include "info_build.h"
 #include "why.h"
@@ -11,9 +12,10 @@
 static const char usage[] =
     "Usage: xccl-info [options]\n"
     "\n"
-    "Says what is installed, which device runtimes and vendor libraries are found and where, which\n"
-    "types and operations they have, which tuning table is in force, and every variable.\n"
+    "Says what is installed, which device runtime and which vendor library are found and where, and\n"
+    "which variables are set.\n"
     "\n"
+    "  -l, --long     all of it: paths, types and operations of each library, tables, variables\n"
     "  -c, --config   the variables only: value, origin, default, meaning\n"
     "  -d, --devices  start the device runtimes and list their devices\n"
     "  --link         flags that link the interposer into a program, instead of preloading it\n"
@@ -29,24 +31,17 @@ static const char usage[] =
 enum option_id { LINK = 256, WHY, GPU, JSON, HELP = 'h', VERSION = 'V' };
 
 static const struct option long_options[] = {
-    {"config", 0, NULL, 'c'}, {"devices", 0, NULL, 'd'}, {"link", 0, NULL, LINK},
-    {"json", 0, NULL, JSON},  {"help", 0, NULL, HELP},   {"version", 0, NULL, VERSION},
-    {"why", 1, NULL, WHY},    {"gpu", 1, NULL, GPU},     {NULL, 0, NULL, 0},
+    {"long", 0, NULL, 'l'},        {"config", 0, NULL, 'c'},
+    {"devices", 0, NULL, 'd'},     {"link", 0, NULL, LINK},
+    {"json", 0, NULL, JSON},       {"help", 0, NULL, HELP},
+    {"version", 0, NULL, VERSION}, {"why", 1, NULL, WHY},
+    {"gpu", 1, NULL, GPU},         {NULL, 0, NULL, 0},
 };
 
 struct options {
-    bool        config, devices, link, json;
+    bool        all, config, devices, link, json;
     const char *why, *gpu;
 };
-
-static void refuse(const char *what)
-{
-    fprintf(stderr,
-            "xccl-info: unknown option '%s'; known: -c --config, -d --devices, --link, --why CALL, "
-            "--gpu MODEL, --json, -h --help, -V --version\n",
-            what);
-    exit(2);
-}
 
 static void usage_error(const char *what)
 {
@@ -54,13 +49,23 @@ static void usage_error(const char *what)
     exit(2);
 }
 
+static void refuse_word(const char *word)
+{
+    options_refuse_word(word);
+    exit(2);
+}
+
 static void parse(struct options *options, int argc, char **argv)
 {
     int id;
 
+    options_begin("xccl-info", long_options, true);
     opterr = 0;
-    while ((id = getopt_long(argc, argv, ":cdhV", long_options, NULL)) != -1) {
+    while ((id = getopt_long(argc, argv, ":lcdhV", long_options, NULL)) != -1) {
         switch (id) {
+        case 'l':
+            options->all = true;
+            break;
         case 'c':
             options->config = true;
             break;
@@ -89,17 +94,20 @@ static void parse(struct options *options, int argc, char **argv)
             printf("xccl-info %s\n", XCCL_INFO_VERSION);
             exit(0);
         default:
-            refuse(argv[optind - 1]);
+            refuse_word(argv[optind - 1]);
         }
     }
     if (optind < argc) {
-        refuse(argv[optind]);
+        refuse_word(argv[optind]);
     }
     if ((options->gpu != NULL) && (options->why == NULL)) {
         usage_error("--gpu has no meaning without --why");
     }
-    if ((options->why != NULL) && (options->config || options->link)) {
+    if ((options->why != NULL) && (options->all || options->config || options->link)) {
         usage_error("--why goes with --gpu, --devices and --json alone");
+    }
+    if (options->link && (options->all || options->config || options->devices || options->json)) {
+        usage_error("--link goes with no other option");
     }
 }
 
@@ -132,6 +140,17 @@ static int print_link(const struct info *info)
     return 0;
 }
 
+/* In front of everything else: it may be why somebody asks. */
+static void say_what_is_wrong(const struct info *info)
+{
+    if (info->fault[0] != '\0') {
+        fprintf(stderr, "xccl-info: %s\n", info->fault);
+    }
+    if (info->unknown[0] != '\0') {
+        fprintf(stderr, "xccl-info: warning: %s\n", info->unknown);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct info info;
@@ -143,6 +162,7 @@ int main(int argc, char **argv)
     if (options.link) {
         return print_link(&info);
     }
+    say_what_is_wrong(&info);
     if (options.why != NULL) {
         int status = explain(&info, &options);
         if (status != 0) {
@@ -152,17 +172,10 @@ int main(int argc, char **argv)
         info_print_json(&info, options.devices);
     } else if (options.config) {
         info_print_config();
+    } else if (options.all) {
+        info_print_long(&info, options.devices);
     } else {
-        info_print(&info, options.devices);
+        info_print_short(&info, options.devices);
     }
-    if (info.unknown[0] != '\0') {
-        fflush(stdout);
-        fprintf(stderr, "xccl-info: warning: %s\n", info.unknown);
-    }
-    if (info.fault[0] != '\0') {
-        fflush(stdout);
-        fprintf(stderr, "xccl-info: %s\n", info.fault);
-        return 1;
-    }
-    return (fflush(stdout) == 0) ? 0 : 1;
+    return ((fflush(stdout) == 0) && (info.fault[0] == '\0')) ? 0 : 1;
 }

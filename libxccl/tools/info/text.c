@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The facts for people. */
+/* All the facts for people. */
 #include <stdio.h>
 #include <string.h>
 
@@ -83,12 +83,9 @@ static void print_direct(const struct info *info)
 
 static void print_ccls(const struct info *info)
 {
-    bool any_found = xc_params()->ccl == XC_CCL_NONE;
-
     printf("\nVendor libraries\n");
     for (size_t i = 0; i < info->nccls; i++) {
         const struct info_ccl *ccl = &info->ccls[i];
-        any_found = any_found || ccl->found;
         if (ccl->found) {
             printf("  %-14s %s, %s (found by: %s; on %s, unique ids of %zu bytes)\n",
                    ccl->row->name, ccl->version_text, ccl->path, ccl->found_by, ccl->row->device,
@@ -101,7 +98,7 @@ static void print_ccls(const struct info *info)
         printf("  in use         %s, in a program that has not loaded another\n",
                info->library->name);
     } else {
-        printf("  in use         none: %s\n", any_found ? info->backend_why : "none was found");
+        printf("  in use         none: %s\n", info_why_no_library(info));
     }
 }
 
@@ -223,7 +220,7 @@ static void print_tables(const struct info *info)
     }
 }
 
-void info_print(const struct info *info, bool with_devices)
+void info_print_long(const struct info *info, bool with_devices)
 {
     printf("xccl %s\n\n", XCCL_INFO_VERSION);
     print_install(info);

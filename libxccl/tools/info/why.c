@@ -149,7 +149,7 @@ static void check_ccl(struct why *why, const struct info *info)
     } else if (!carried_by_ccl(why->facts.coll)) {
         say(path, false, "a collective that the vendors' libraries lack");
     } else if (info->library == NULL) {
-        say(path, false, info->backend_why);
+        say(path, false, info_why_no_library(info));
     } else if (cuda != (strcmp(info->library->name, "nccl") == 0) &&
                (strcmp(info->library->name, "msccl") != 0)) {
         snprintf(path->text, sizeof(path->text), "%s does not work on this memory",

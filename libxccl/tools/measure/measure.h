@@ -74,7 +74,7 @@ struct perf_options {
     size_t           min_bytes, max_bytes;
     double           factor;
     long             iters, warmup;
-    double           max_time; /* seconds of timed calls a size; 0: no limit */
+    double           max_time; /* seconds of timed calls per size; 0: no limit */
     bool             in_place, check, barrier, force, samples;
     char             type_name[16], op_name[16];
     enum perf_memory memory[2];  /* of the first and of the second end of a pair */

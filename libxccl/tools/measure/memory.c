@@ -97,8 +97,10 @@ static bool start(struct perf_run *run)
     if (xc_device_start(run->opt.device, &run->dev) != xcclSuccess) {
         run->dev = NULL;
         if ((run->local_rank == 0) || speaks_for_devices(run)) { /* the same on all of a host */
-            fprintf(stderr, "%s: rank %d: %s; --mem host needs no device\n", run->tool, run->rank,
-                    xc_last_detail());
+            fprintf(stderr,
+                    "%s: rank %d: %s; run it on a node with GPUs, or simulate some: xccl-run --sim "
+                    "cuda:4\n",
+                    run->tool, run->rank, xc_last_detail());
         }
         return false;
     }

@@ -152,6 +152,11 @@ static void put_options(FILE *f, const struct perf_run *run)
             (unsigned long long)run->opt.seed);
 }
 
+bool perf_json_to_stdout(const struct perf_run *run)
+{
+    return (run->opt.json != NULL) && (strcmp(run->opt.json, "-") == 0);
+}
+
 /* FILE.part of this run; the caller frees. */
 static char *part_name(const struct perf_run *run)
 {
@@ -166,6 +171,10 @@ static char *part_name(const struct perf_run *run)
 
 static bool open_file(struct perf_run *run)
 {
+    if (perf_json_to_stdout(run)) {
+        run->json = stdout;
+        return true;
+    }
     char *name = part_name(run);
 
     run->json = (name != NULL) ? fopen(name, "we") : NULL;
@@ -328,21 +337,33 @@ static void put_ccl(FILE *f, bool used_ccl)
     fprintf(f, "},\n");
 }
 
+/* Under its own name once it is complete. */
+static bool close_file(struct perf_run *run)
+{
+    bool whole = (ferror(run->json) == 0);
+
+    if (perf_json_to_stdout(run)) {
+        return (fflush(stdout) == 0) && whole;
+    }
+    char *name = part_name(run);
+    bool  ok =
+        (fclose(run->json) == 0) && whole && (name != NULL) && (rename(name, run->opt.json) == 0);
+    free(name);
+    return ok;
+}
+
 bool perf_json_end(struct perf_run *run, bool passed, bool used_ccl)
 {
     if (run->json == NULL) {
         return true;
     }
-    char *name = part_name(run);
     put_ccl(run->json, used_ccl);
     fprintf(run->json, "  \"passed\": %s\n}\n", passed ? "true" : "false");
-    bool ok = (ferror(run->json) == 0) && (fclose(run->json) == 0) && (name != NULL) &&
-              (rename(name, run->opt.json) == 0);
+    bool ok = close_file(run);
     if (!ok) {
         fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n", run->opt.json,
                 strerror(errno));
     }
     run->json = NULL;
-    free(name);
     return ok;
 }

@@ -155,14 +155,26 @@ static bool run_tests(struct perf_run *run, bool *used_ccl_p)
 static bool start(struct perf_run *run)
 {
     return perf_agree(run, perf_memory_start(run)) && perf_agree(run, perf_memory_allowed(run)) &&
-           (!run->opt.vendor || perf_agree(run, perf_vendor_start(run))) &&
-           perf_agree(run, perf_json_begin(run));
+           (!run->opt.vendor || perf_agree(run, perf_vendor_start(run)));
+}
+
+static int run_started(struct perf_run *run)
+{
+    bool used_ccl = false;
+
+    if (!perf_agree(run, perf_json_begin(run))) {
+        return EXIT_USAGE;
+    }
+    perf_report_header(run);
+    bool passed = run_tests(run, &used_ccl);
+    bool written = perf_agree(run, perf_json_end(run, passed, used_ccl));
+    perf_report_progress(run, "%s", "");
+    return (written && passed) ? 0 : EXIT_WRONG;
 }
 
 static int run_all(struct perf_run *run)
 {
-    bool used_ccl = false, passed = false, idle = false;
-    int  status = EXIT_WRONG;
+    bool idle = false;
 
     if ((run->opt.groups != NULL) && !perf_groups_split(run, run->opt.groups, &idle)) {
         return EXIT_USAGE;
@@ -174,12 +186,7 @@ static int run_all(struct perf_run *run)
         return EXIT_USAGE;
     }
     perf_agree_on_seed(run);
-    if (start(run)) {
-        perf_report_header(run);
-        passed = run_tests(run, &used_ccl);
-        status = perf_agree(run, perf_json_end(run, passed, used_ccl)) && passed ? 0 : EXIT_WRONG;
-        perf_report_progress(run, "%s", "");
-    }
+    int status = start(run) ? run_started(run) : EXIT_WRONG;
     perf_vendor_stop(run);
     perf_memory_stop(run);
     return status;

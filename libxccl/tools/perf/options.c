@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "perf/perf.h"
 
 static const char *const memory_names[] = {"host", "device", "managed"};
@@ -30,9 +30,9 @@ static const char usage[] =
     "  --min SIZE        smallest size in bytes, suffix k, m or g (default 4)\n"
     "  --max SIZE        largest size (default 4m)\n"
     "  --factor F        from one size to the next (default 4)\n"
-    "  --iters N         timed calls a size, at most (default 100)\n"
+    "  --iters N         timed calls per size, at most (default 100)\n"
     "  --warmup N        calls before them, at most (default 10)\n"
-    "  --max-time SEC    of timed calls a size: fewer where they are slow; 0: no limit (default 1)\n"
+    "  --max-time SEC    of timed calls per size: fewer where they are slow; 0: no limit (default 1)\n"
     "  --barrier yes|no  before each call (default yes)\n"
     "  --in-place        MPI_IN_PLACE wherever the collective allows it\n"
     "  --type T          int8 uint8 int16 uint16 int32 uint32 int64 uint64 float double cfloat\n"
@@ -50,13 +50,15 @@ static const char usage[] =
     "                    of their own, without packing) (default derived)\n"
     "  --check yes|no    verify every size (default yes)\n"
     "  --seed N          of the random data (default: another each time, printed)\n"
-    "  --json FILE       write the results there too\n"
+    "  --json FILE       write the results there too; -: to stdout, and the table to stderr\n"
     "  --samples         with --json: every call's time instead of each rank's summary only\n"
     "  --timeout SEC     that one size may take, verification included; 0: no limit (default 300)\n"
     "  --force           device memory even if MPI does not say that it takes it\n"
     "  -h, --help, -V, --version\n"
     "\n"
     "Exit status: 0, 1 for a wrong result or a failure, 2 for a wrong option, 124 for a timeout.\n";
+
+enum { MAX_WINDOW = 65536 };
 
 enum option_id {
     COLL = 256,
@@ -105,60 +107,35 @@ static const struct option long_options[] = {
     {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0},
 };
 
-static bool speaking;
-
-static bool refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static bool refuse(const char *fmt, ...)
-{
-    va_list args;
-
-    if (speaking) {
-        fputs("xccl-perf: ", stderr);
-        va_start(args, fmt);
-        vfprintf(stderr, fmt, args);
-        va_end(args);
-        fputc('\n', stderr);
-    }
-    return false;
-}
-
 static bool parse_bytes(const char *option, const char *text, size_t *bytes_p)
 {
     return perf_parse_size(text, bytes_p) ||
-           refuse("%s: '%s' is no size; give bytes, or a number with k, m or g", option, text);
+           options_refuse("%s: invalid value '%s': expected bytes, or a number with k, m or g",
+                          option, text);
 }
 
-static bool parse_long(const char *option, const char *text, long low, long *n_p)
+static bool parse_long(const char *option, const char *text, long low, long high, long *n_p)
 {
-    char *end;
-    long  n;
-
-    errno = 0;
-    n = strtol(text, &end, 10);
-    if ((end == text) || (*end != '\0') || (errno != 0) || (n < low)) {
-        return refuse("%s: '%s' is no whole number from %ld", option, text, low);
+    if (options_integer(text, low, high, n_p)) {
+        return true;
     }
-    *n_p = n;
-    return true;
+    return (high == LONG_MAX)
+               ? options_refuse("%s: invalid value '%s': expected an integer >= %ld", option, text,
+                                low)
+               : options_refuse("%s: invalid value '%s': expected an integer from %ld to %ld",
+                                option, text, low, high);
 }
 
 static bool parse_double(const char *option, const char *text, double low, double *x_p)
 {
-    char  *end;
-    double x = strtod(text, &end);
-
-    if ((end == text) || (*end != '\0') || !(x >= low) || (x > 1e9)) {
-        return refuse("%s: '%s' is no number from %g", option, text, low);
-    }
-    *x_p = x;
-    return true;
+    return options_real(text, low, 1e9, x_p) ||
+           options_refuse("%s: invalid value '%s': expected a number >= %g", option, text, low);
 }
 
 static bool parse_yes_no(const char *option, const char *text, bool *yes_p)
 {
     if ((strcmp(text, "yes") != 0) && (strcmp(text, "no") != 0)) {
-        return refuse("%s: '%s' is neither yes nor no", option, text);
+        return options_refuse("%s: invalid value '%s': expected yes or no", option, text);
     }
     *yes_p = text[0] == 'y';
     return true;
@@ -172,8 +149,8 @@ static bool parse_memory(const char *text, size_t len, enum perf_memory *memory_
             return true;
         }
     }
-    return refuse("--mem: '%.*s' is no kind of memory; known: device, host, managed", (int)len,
-                  text);
+    return options_refuse("--mem: invalid value '%.*s': expected device, host or managed", (int)len,
+                          text);
 }
 
 /* One kind, or one for each end of a pair. */
@@ -191,21 +168,13 @@ static bool parse_faces(const char *text, struct perf_options *opt)
     opt->faces_given = true;
     opt->contiguous = strcmp(text, "contiguous") == 0;
     return opt->contiguous || (strcmp(text, "derived") == 0) ||
-           refuse("--faces: '%s' is neither derived nor contiguous", text);
-}
-
-static bool parse_window(const char *text, long *window_p)
-{
-    enum { MOST = 65536 };
-
-    return parse_long("--window", text, 1, window_p) &&
-           ((*window_p <= MOST) || refuse("--window: %ld is more than %d", *window_p, MOST));
+           options_refuse("--faces: invalid value '%s': expected derived or contiguous", text);
 }
 
 static bool parse_device(const char *text, const char **device_p)
 {
     if ((strcmp(text, "auto") != 0) && (strcmp(text, "cuda") != 0) && (strcmp(text, "rocm") != 0)) {
-        return refuse("--device: no runtime is called '%s'; known: auto, cuda, rocm", text);
+        return options_refuse("--device: invalid value '%s': expected auto, cuda or rocm", text);
     }
     *device_p = text;
     return true;
@@ -251,8 +220,8 @@ static bool parse_tests(const char *option, const char *what, const char *text, 
         size_t   len = strcspn(p, ",");
         unsigned test = test_named(p, len, among);
         if (test == 0) {
-            return refuse("%s: no %s is called '%.*s'; --help lists them", option, what, (int)len,
-                          p);
+            return options_refuse("%s: unknown %s '%.*s'; xccl-perf --help lists them", option,
+                                  what, (int)len, p);
         }
         tests |= test;
         p += len;
@@ -270,7 +239,8 @@ static bool parse_seed(const char *text, uint64_t *seed_p)
     errno = 0;
     *seed_p = strtoull(text, &end, 10);
     return (isdigit((unsigned char)text[0]) && (*end == '\0') && (errno == 0)) ||
-           refuse("--seed: '%s' is no number from 0 to 2^64 - 1", text);
+           options_refuse("--seed: invalid value '%s': expected an integer from 0 to 2^64 - 1",
+                          text);
 }
 
 static bool parse_number_option(struct perf_options *opt, int id, const char *value)
@@ -285,21 +255,21 @@ static bool parse_number_option(struct perf_options *opt, int id, const char *va
     case FACTOR:
         return parse_double("--factor", value, 1.01, &opt->factor);
     case ITERS:
-        return parse_long("--iters", value, 1, &opt->iters);
+        return parse_long("--iters", value, 1, LONG_MAX, &opt->iters);
     case WARMUP:
-        return parse_long("--warmup", value, 0, &opt->warmup);
+        return parse_long("--warmup", value, 0, LONG_MAX, &opt->warmup);
     case MAX_TIME:
         return parse_double("--max-time", value, 0, &opt->max_time);
     case ROOT:
-        if (!parse_long("--root", value, 0, &root)) {
+        if (!parse_long("--root", value, 0, LONG_MAX, &root)) {
             return false;
         }
         opt->root = (root < INT_MAX) ? (int)root : INT_MAX; /* too large is found with the ranks */
         return true;
     case WINDOW:
-        return parse_window(value, &opt->window);
+        return parse_long("--window", value, 1, MAX_WINDOW, &opt->window);
     case TIMEOUT:
-        return parse_long("--timeout", value, 0, &opt->timeout);
+        return parse_long("--timeout", value, 0, LONG_MAX, &opt->timeout);
     default:
         return parse_seed(value, &opt->seed);
     }
@@ -353,26 +323,26 @@ static bool parse_option(struct perf_options *opt, int id, const char *value)
 static bool check_together(const struct perf_options *opt)
 {
     if (opt->min_bytes > opt->max_bytes) {
-        return refuse("--min %zu is larger than --max %zu", opt->min_bytes, opt->max_bytes);
+        return options_refuse("--min %zu is larger than --max %zu", opt->min_bytes, opt->max_bytes);
     }
     if (opt->samples && (opt->json == NULL)) {
-        return refuse("--samples has no meaning without --json");
+        return options_refuse("--samples has no meaning without --json");
     }
     if ((opt->window > 0) && ((opt->tests & WINDOW_TESTS) == 0)) {
-        return refuse("--window has no meaning without --msg bandwidth or bibandwidth");
+        return options_refuse("--window has no meaning without --msg bandwidth or bibandwidth");
     }
     if (opt->faces_given && ((opt->tests & HALO_TESTS) == 0)) {
-        return refuse("--faces has no meaning without --msg halo2d or halo3d");
+        return options_refuse("--faces has no meaning without --msg halo2d or halo3d");
     }
     if ((opt->groups != NULL) && ((opt->tests & ~COLL_TESTS) != 0)) {
-        return refuse("--groups is for collectives, not for --msg");
+        return options_refuse("--groups is for collectives, not for --msg");
     }
     if (opt->vendor &&
         (opt->in_place || ((opt->tests & ~COLL_TESTS) != 0) || (opt->memory[0] != PERF_DEVICE))) {
-        return refuse("--vendor is for collectives on device memory, and not --in-place");
+        return options_refuse("--vendor is for collectives on device memory, and not --in-place");
     }
     if ((opt->memory[0] != opt->memory[1]) && ((opt->tests & ~PAIR_TESTS) != 0)) {
-        return refuse("--mem: two kinds are for latency, bandwidth and bibandwidth alone");
+        return options_refuse("--mem: two kinds are for latency, bandwidth and bibandwidth alone");
     }
     return true;
 }
@@ -400,7 +370,7 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
 {
     int id;
 
-    speaking = speak;
+    options_begin("xccl-perf", long_options, speak);
     set_defaults(opt);
     opterr = 0;
     optind = 1;
@@ -417,10 +387,10 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
             }
             return 1;
         case ':':
-            refuse("%s needs a value; see xccl-perf --help", argv[optind - 1]);
+            options_refuse_missing(argv[optind - 1]);
             return 3;
         case '?':
-            refuse("unknown option '%s'; see xccl-perf --help", argv[optind - 1]);
+            options_refuse_word(argv[optind - 1]);
             return 3;
         default:
             if (!parse_option(opt, id, optarg)) {
@@ -429,7 +399,7 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
         }
     }
     if (optind < argc) {
-        refuse("'%s' is no option; see xccl-perf --help", argv[optind]);
+        options_refuse_word(argv[optind]);
         return 3;
     }
     if (opt->tests == 0) {

@@ -18,6 +18,8 @@ void perf_report_case(const struct perf_run *run, const struct perf_case *pc,
                       const struct perf_result *result);
 
 /* json.c */
+/* --json -: the table makes room on stdout. */
+bool perf_json_to_stdout(const struct perf_run *run);
 bool perf_json_begin(struct perf_run *run);
 void perf_json_case(const struct perf_run *run, const struct perf_case *pc,
                     const struct perf_result *result);

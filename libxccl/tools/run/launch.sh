@@ -19,9 +19,9 @@ is_rank() { # command
     [ -n "${SLURM_LOCALID-}" ]
 }
 
-# Sets nodes to one, many, or nothing if no launcher says.
+# Sets _xr_nodes to one, many, or nothing if no launcher says.
 count_nodes() {
-    nodes=
+    _xr_nodes=
     if [ -n "${OMPI_COMM_WORLD_SIZE-}" ]; then
         compare_sizes "$OMPI_COMM_WORLD_SIZE" "${OMPI_COMM_WORLD_LOCAL_SIZE-}"
     elif [ -n "${MPI_LOCALNRANKS-}" ]; then
@@ -29,8 +29,8 @@ count_nodes() {
     else
         case ${PALS_NUM_NODES-}${FLUX_JOB_NNODES-}:${SLURM_STEP_NUM_NODES:-${SLURM_JOB_NUM_NODES-}} in
             : | *[!0-9:]*) ;;
-            1: | :1 | 1:*) nodes=one ;;
-            *) nodes=many ;;
+            1: | :1 | 1:*) _xr_nodes=one ;;
+            *) _xr_nodes=many ;;
         esac
     fi
 }
@@ -38,52 +38,52 @@ count_nodes() {
 compare_sizes() { # all, on this node
     case $1:$2 in
         : | *: | :* | *[!0-9:]*) ;;
-        *) if [ "$1" -gt "$2" ]; then nodes=many; else nodes=one; fi ;;
+        *) if [ "$1" -gt "$2" ]; then _xr_nodes=many; else _xr_nodes=one; fi ;;
     esac
 }
 
-# Sets site and site_dir; a site that was named has to be there, a detected one may not.
+# Sets _xr_site and _xr_site_dir; a site that was named has to be there, a detected one may not.
 find_site() {
-    share=$prefix/share/xccl
-    named=$site
-    if [ -n "$site" ]; then
-        XCCL_SITE=$site
+    _xr_share=$_xr_prefix/share/xccl
+    _xr_named=$_xr_site
+    if [ -n "$_xr_site" ]; then
+        XCCL_SITE=$_xr_site
         export XCCL_SITE
-        explain XCCL_SITE "$site" "--site"
+        explain XCCL_SITE "$_xr_site" "--site"
     elif [ -n "${XCCL_SITE-}" ]; then
-        site=$XCCL_SITE
-    elif [ -r "$share/env/sites/detect.sh" ]; then
+        _xr_site=$XCCL_SITE
+    elif [ -r "$_xr_share/env/sites/detect.sh" ]; then
         _xccl_site=
         # shellcheck source=env/sites/detect.sh
-        . "$share/env/sites/detect.sh"
+        . "$_xr_share/env/sites/detect.sh"
         _xccl_detect || :
-        site=$_xccl_site
+        _xr_site=$_xccl_site
     fi
-    site_dir=$share/sites/$site
-    case $site in
-        '') site_dir= ;;
-        */*) fail 2 "unknown site '$site'" ;;
-        *) [ -d "$site_dir" ] || without_site ;;
+    _xr_site_dir=$_xr_share/sites/$_xr_site
+    case $_xr_site in
+        '') _xr_site_dir= ;;
+        */*) fail 2 "unknown site '$_xr_site'" ;;
+        *) [ -d "$_xr_site_dir" ] || without_site ;;
     esac
 }
 
 # A library that was installed without the sites' files still serves a site that a module has set.
 without_site() {
-    if [ -n "$named" ] || [ -d "$share/sites" ]; then
+    if [ -n "$_xr_named" ] || [ -d "$_xr_share/sites" ]; then
         unknown_site
     fi
-    explain XCCL_SITE "$site" "not used: no sites are installed in $share/sites"
-    site_dir=
+    explain XCCL_SITE "$_xr_site" "not used: no sites are installed in $_xr_share/sites"
+    _xr_site_dir=
 }
 
 unknown_site() {
-    known=
-    for site_dir in "$share"/sites/*/; do
-        [ -d "$site_dir" ] || continue
-        site_dir=${site_dir%/}
-        known="$known ${site_dir##*/}"
+    _xr_known=
+    for _xr_site_dir in "$_xr_share"/sites/*/; do
+        [ -d "$_xr_site_dir" ] || continue
+        _xr_site_dir=${_xr_site_dir%/}
+        _xr_known="$_xr_known ${_xr_site_dir##*/}"
     done
-    fail 2 "unknown site '$site'; sites of this installation:${known:- none ($share/sites is empty)}"
+    fail 2 "unknown site '$_xr_site'; sites of this installation:${_xr_known:- none ($_xr_share/sites is empty)}"
 }
 
 is_loaded() { # module
@@ -95,74 +95,74 @@ is_loaded() { # module
 
 # The variables that the site wants for a launch over this many nodes.
 set_launch_variables() {
-    [ -r "$site_dir/launch.env" ] || return 0
-    reason=
-    while read -r when module name value; do
-        case $when in
+    [ -r "$_xr_site_dir/launch.env" ] || return 0
+    _xr_reason=
+    while read -r _xr_when _xr_module _xr_name _xr_value; do
+        case $_xr_when in
             '#') # the reason of the variable below it
-                reason="$reason $module $name $value"
-                case $reason in *"(the rest of the line)."*) reason= ;; esac # that was the header
+                _xr_reason="$_xr_reason $_xr_module $_xr_name $_xr_value"
+                case $_xr_reason in *"(the rest of the line)."*) _xr_reason= ;; esac # that was the header
                 continue ;;
-            any | "$nodes") ;;
-            *) reason='' && continue ;;
+            any | "$_xr_nodes") ;;
+            *) _xr_reason='' && continue ;;
         esac
-        case $name in
+        case $_xr_name in
             '' | [0-9]* | *[!A-Za-z0-9_]*) continue ;;
         esac
-        if [ "$module" != - ] && is_loaded "$module"; then
-            explain "$name" "${value}" "not set here: the module $module is loaded and decides it"
-            reason='' && continue
+        if [ "$_xr_module" != - ] && is_loaded "$_xr_module"; then
+            explain "$_xr_name" "${_xr_value}" "not set here: the module $_xr_module is loaded and decides it"
+            _xr_reason='' && continue
         fi
-        set_launch_variable "$name" "$value"
-        reason=
-    done <"$site_dir/launch.env"
+        set_launch_variable "$_xr_name" "$_xr_value"
+        _xr_reason=
+    done <"$_xr_site_dir/launch.env"
 }
 
 set_launch_variable() { # name value
-    eval "theirs=\${$1-} given=\${$1+yes}"
-    why="site $site:${reason:- for ${nodes:-any number of} node(s)}"
-    case $nodes:$1:$theirs in
+    eval "_xr_theirs=\${$1-} _xr_given=\${$1+yes}"
+    _xr_why="site $_xr_site:${_xr_reason:- for ${_xr_nodes:-any number of} node(s)}"
+    case $_xr_nodes:$1:$_xr_theirs in
         one:NCCL_NET:'AWS Libfabric' | one:NCCL_NET:OFI | one:NCCL_NET:Libfabric)
             # Where it stands in an environment for all jobs, a job of one node would not start.
-            why="site $site: '$theirs' in the environment does not start on one node, where Slingshot gives no network" ;;
+            _xr_why="site $_xr_site: '$_xr_theirs' in the environment does not start on one node, where Slingshot gives no network" ;;
         *)
-            if [ -n "$given" ]; then
-                explain "$1" "$theirs" "left as the user set it ($why would set '$2')"
+            if [ -n "$_xr_given" ]; then
+                explain "$1" "$_xr_theirs" "left as the user set it ($_xr_why would set '$2')"
                 return 0
             fi ;;
     esac
     eval "$1=\$2"
     export "${1?}"
-    explain "$1" "$2" "$why"
+    explain "$1" "$2" "$_xr_why"
 }
 
-# Sets wrap if the command is to be started through xccl-bind.
+# Sets _xr_wrap if the command is to be started through xccl-bind.
 plan_launch() { # command
-    rank=
+    _xr_rank=
     if is_rank "${1-}"; then
-        rank=yes
-    elif [ -n "$bind$gpus$map$report" ] && [ $# -gt 0 ] && [ "$bind" != off ]; then
+        _xr_rank=yes
+    elif [ -n "$_xr_bind$_xr_gpus$_xr_map$_xr_report" ] && [ $# -gt 0 ] && [ "$_xr_bind" != off ]; then
         fail 2 "no rank to bind here; put xccl-run behind the launcher: srun -n 8 xccl-run ./app"
     fi
-    [ -n "$rank$site" ] || return 0
+    [ -n "$_xr_rank$_xr_site" ] || return 0
     find_site
-    [ -n "$rank" ] || return 0
+    [ -n "$_xr_rank" ] || return 0
     count_nodes
-    [ "${XCCL_ROUTE:-xccl}" != xccl ] || [ -z "$site_dir" ] || set_launch_variables
-    if [ "$bind" = off ]; then
+    [ "${XCCL_ROUTE:-xccl}" != xccl ] || [ -z "$_xr_site_dir" ] || set_launch_variables
+    if [ "$_xr_bind" = off ]; then
         explain binding none "--no-bind"
-    elif [ -n "${XCCL_LOCAL_DEVICE-}" ] && [ -z "$bind$gpus$map$report" ]; then
+    elif [ -n "${XCCL_LOCAL_DEVICE-}" ] && [ -z "$_xr_bind$_xr_gpus$_xr_map$_xr_report" ]; then
         explain XCCL_LOCAL_DEVICE "$XCCL_LOCAL_DEVICE" "was set before: an outer xccl-run, or the user, has bound this rank"
-    elif [ -x "$prefix/bin/xccl-bind" ]; then
-        wrap=yes
+    elif [ -x "$_xr_prefix/bin/xccl-bind" ]; then
+        _xr_wrap=yes
     else
-        fail 1 "xccl-bind is missing in $prefix/bin; install xccl again, or run with --no-bind"
+        fail 1 "xccl-bind is missing in $_xr_prefix/bin; install xccl again, or run with --no-bind"
     fi
 }
 
 exec_bound() { # command
-    [ -n "$map" ] || [ ! -r "$site_dir/ranks.map" ] || map=$site_dir/ranks.map
-    exec "$prefix/bin/xccl-bind" --preload "$preload" ${bind:+--bind "$bind"} ${gpus:+--gpus "$gpus"} \
-        ${site:+--site "$site"} ${map:+--map "$map"} ${topology:+--topology "$topology"} \
-        ${report:+--report} ${explain:+--explain} -- "$@"
+    [ -n "$_xr_map" ] || [ ! -r "$_xr_site_dir/ranks.map" ] || _xr_map=$_xr_site_dir/ranks.map
+    exec "$_xr_prefix/bin/xccl-bind" --preload "$_xr_preload" ${_xr_bind:+--bind "$_xr_bind"} \
+        ${_xr_gpus:+--gpus "$_xr_gpus"} ${_xr_site:+--site "$_xr_site"} ${_xr_map:+--map "$_xr_map"} \
+        ${_xr_topology:+--topology "$_xr_topology"} ${_xr_report:+--report} ${_xr_explain:+--explain} -- "$@"
 }

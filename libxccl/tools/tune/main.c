@@ -213,11 +213,8 @@ static int run_all(struct tune_job *job)
         tune_find_nodes(job);
         tune_origin_here(run->dev, run->device, &job->origin);
         describe_place(job);
-        if (!tune_has_shapes(job)) {
-            status = EXIT_USAGE;
-        } else if (perf_agree(run, open_state(job))) {
-            status = finish(job, tune_work(job));
-        }
+        bool ready = tune_has_shapes(job) && perf_agree(run, open_state(job));
+        status = ready ? finish(job, tune_work(job)) : EXIT_USAGE;
     }
     if (job->state != NULL) {
         fclose(job->state);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "tune/tune.h"
 
 static const char usage[] =
@@ -75,34 +75,11 @@ static const struct option long_options[] = {
     {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0},
 };
 
-static bool speaking;
-
-static bool refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static bool refuse(const char *fmt, ...)
-{
-    va_list args;
-
-    if (speaking) {
-        fputs("xccl-tune: ", stderr);
-        va_start(args, fmt);
-        vfprintf(stderr, fmt, args);
-        va_end(args);
-        fputc('\n', stderr);
-    }
-    return false;
-}
-
 static bool parse_long(const char *name, const char *text, long low, long high, long *value_p)
 {
-    char *end;
-    long  n = strtol(text, &end, 10);
-
-    if ((end == text) || (*end != '\0') || (n < low) || (n > high)) {
-        return refuse("--%s: invalid value '%s': expected an integer from %ld to %ld", name, text,
-                      low, high);
-    }
-    *value_p = n;
-    return true;
+    return options_integer(text, low, high, value_p) ||
+           options_refuse("--%s: invalid value '%s': expected an integer from %ld to %ld", name,
+                          text, low, high);
 }
 
 static bool parse_int(const char *name, const char *text, long low, long high, int *value_p)
@@ -118,15 +95,9 @@ static bool parse_int(const char *name, const char *text, long low, long high, i
 
 static bool parse_real(const char *name, const char *text, double low, double high, double *value_p)
 {
-    char  *end;
-    double x = strtod(text, &end);
-
-    if ((end == text) || (*end != '\0') || !(x >= low) || !(x <= high)) {
-        return refuse("--%s: invalid value '%s': expected a number from %g to %g", name, text, low,
-                      high);
-    }
-    *value_p = x;
-    return true;
+    return options_real(text, low, high, value_p) ||
+           options_refuse("--%s: invalid value '%s': expected a number from %g to %g", name, text,
+                          low, high);
 }
 
 static bool parse_bytes(const char *name, const char *text, uint64_t *value_p)
@@ -134,8 +105,8 @@ static bool parse_bytes(const char *name, const char *text, uint64_t *value_p)
     size_t bytes;
 
     if (!perf_parse_size(text, &bytes) || (bytes == 0)) {
-        return refuse("--%s: invalid value '%s': expected bytes, with k, m or g if need be, as 64k",
-                      name, text);
+        return options_refuse(
+            "--%s: invalid value '%s': expected bytes, or a number with k, m or g", name, text);
     }
     *value_p = bytes;
     return true;
@@ -149,8 +120,9 @@ static bool parse_list(const char *name, const char *text, struct tune_list *lis
         long  n = strtol(p, &end, 10);
         if ((end == p) || (n < 1) || (n > 1000000) || ((*end != ',') && (*end != '\0')) ||
             (list->count == TUNE_MAX_LIST)) {
-            return refuse("--%s: invalid value '%s': expected up to %d numbers from 1 on, as 1,2,4",
-                          name, text, TUNE_MAX_LIST);
+            return options_refuse(
+                "--%s: invalid value '%s': expected up to %d integers >= 1, as 1,2,4", name, text,
+                TUNE_MAX_LIST);
         }
         list->values[list->count++] = (int)n;
         if (*end == '\0') {
@@ -180,8 +152,8 @@ static bool parse_colls(const char *text, uint32_t *colls)
     for (const char *p = text;; p++) {
         size_t len = strcspn(p, ",");
         if (!add_coll(p, len, colls)) {
-            return refuse("--coll: no collective is called '%.*s'; see xccl-tune --help", (int)len,
-                          p);
+            return options_refuse("--coll: unknown collective '%.*s'; xccl-perf --help lists them",
+                                  (int)len, p);
         }
         p += len;
         if (*p == '\0') {
@@ -197,7 +169,7 @@ static bool parse_memory(const char *text, enum perf_memory *memory)
     } else if (strcmp(text, "managed") == 0) {
         *memory = PERF_MANAGED;
     } else {
-        return refuse("--mem: invalid value '%s': expected device or managed", text);
+        return options_refuse("--mem: invalid value '%s': expected device or managed", text);
     }
     return true;
 }
@@ -205,7 +177,7 @@ static bool parse_memory(const char *text, enum perf_memory *memory)
 static bool parse_device(const char *text, const char **device)
 {
     if ((strcmp(text, "auto") != 0) && (strcmp(text, "cuda") != 0) && (strcmp(text, "rocm") != 0)) {
-        return refuse("--device: invalid value '%s': expected auto, cuda or rocm", text);
+        return options_refuse("--device: invalid value '%s': expected auto, cuda or rocm", text);
     }
     *device = text;
     return true;
@@ -251,7 +223,7 @@ static bool parse_option(struct tune_options *opt, int id, char *value)
     switch (id) {
     case OUTPUT:
         opt->folder = value;
-        return (value[0] != '\0') || refuse("--output: the folder has no name");
+        return (value[0] != '\0') || options_refuse("--output: the folder has no name");
     case COLL:
         return parse_colls(value, &opt->colls);
     case NODES:
@@ -278,15 +250,15 @@ static bool check_together(const struct tune_options *opt)
     const struct tune_limits *l = &opt->limits;
 
     if (l->least > l->most) {
-        return refuse("--min %llu is larger than --max %llu", (unsigned long long)l->least,
-                      (unsigned long long)l->most);
+        return options_refuse("--min %llu is larger than --max %llu", (unsigned long long)l->least,
+                              (unsigned long long)l->most);
     }
     if (l->fewest_samples > l->most_samples) {
-        return refuse("--samples %d is larger than --max-samples %d", l->fewest_samples,
-                      l->most_samples);
+        return options_refuse("--samples %d is larger than --max-samples %d", l->fewest_samples,
+                              l->most_samples);
     }
     if ((opt->compare[0] != NULL) && (opt->check != NULL)) {
-        return refuse("--compare and --check do not go together");
+        return options_refuse("--compare and --check do not go together");
     }
     return true;
 }
@@ -318,16 +290,16 @@ static bool parse_rest(struct tune_options *opt, int argc, char **argv)
         opt->compare[1] = argv[optind++];
     }
     if ((opt->compare[0] != NULL) && (opt->compare[1] == NULL)) {
-        return refuse("--compare needs two files");
+        return options_refuse("--compare needs two files");
     }
-    return (optind >= argc) || refuse("'%s' is no option; see xccl-tune --help", argv[optind]);
+    return (optind >= argc) || options_refuse_word(argv[optind]);
 }
 
 int tune_options_parse(struct tune_options *opt, int argc, char **argv, bool speak)
 {
     int id;
 
-    speaking = speak;
+    options_begin("xccl-tune", long_options, speak);
     set_defaults(opt);
     opterr = 0;
     optind = 1;
@@ -342,10 +314,10 @@ int tune_options_parse(struct tune_options *opt, int argc, char **argv, bool spe
             }
             return 1;
         case ':':
-            refuse("%s needs a value; see xccl-tune --help", argv[optind - 1]);
+            options_refuse_missing(argv[optind - 1]);
             return 3;
         case '?':
-            refuse("unknown option '%s'; see xccl-tune --help", argv[optind - 1]);
+            options_refuse_word(argv[optind - 1]);
             return 3;
         default:
             if (!parse_option(opt, id, optarg)) {

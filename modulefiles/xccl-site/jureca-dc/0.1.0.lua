@@ -23,10 +23,10 @@ if mode() == "load" then
 end
 if mode() == "load" then
    if not (isloaded("OpenMPI") or isloaded("ParaStationMPI") or isloaded("psmpi")) then
-      LmodWarning("xccl: MPI is not loaded yet (OpenMPI or ParaStationMPI or psmpi); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI")
+      LmodMessage("xccl: warning: MPI is not loaded yet (OpenMPI or ParaStationMPI or psmpi); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI")
    end
    if not (isloaded("NCCL")) then
-      LmodWarning("xccl: NCCL is not loaded yet (NCCL); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI NCCL")
+      LmodMessage("xccl: warning: NCCL is not loaded yet (NCCL); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI NCCL")
    end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then

@@ -23,10 +23,10 @@ if mode() == "load" then
 end
 if mode() == "load" then
    if not (isloaded("cray-mpich")) then
-      LmodWarning("xccl: MPI is not loaded yet (cray-mpich); before you run, load it, for example\n    module load LUMI partition/G cpeGNU")
+      LmodMessage("xccl: warning: MPI is not loaded yet (cray-mpich); before you run, load it, for example\n    module load LUMI partition/G cpeGNU")
    end
    if not (isloaded("rocm") or isloaded("amd")) then
-      LmodWarning("xccl: the ROCm runtime with RCCL is not loaded yet (rocm or amd); before you run, load it, for example\n    module load rocm")
+      LmodMessage("xccl: warning: the ROCm runtime with RCCL is not loaded yet (rocm or amd); before you run, load it, for example\n    module load rocm")
    end
    if isloaded("xccl-route/ucc") then
       LmodError("route ucc cannot work on LUMI-G: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")

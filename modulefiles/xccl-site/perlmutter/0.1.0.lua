@@ -23,10 +23,10 @@ if mode() == "load" then
 end
 if mode() == "load" then
    if not (isloaded("cray-mpich")) then
-      LmodWarning("xccl: MPI is not loaded yet (cray-mpich); before you run, load it, for example\n    module load PrgEnv-gnu cray-mpich")
+      LmodMessage("xccl: warning: MPI is not loaded yet (cray-mpich); before you run, load it, for example\n    module load PrgEnv-gnu cray-mpich")
    end
    if not (isloaded("nccl") or isloaded("cudatoolkit")) then
-      LmodWarning("xccl: NCCL is not loaded yet (nccl or cudatoolkit); before you run, load it, for example\n    module load cudatoolkit nccl")
+      LmodMessage("xccl: warning: NCCL is not loaded yet (nccl or cudatoolkit); before you run, load it, for example\n    module load cudatoolkit nccl")
    end
    if isloaded("xccl-route/ucc") then
       LmodError("route ucc cannot work on Perlmutter: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")

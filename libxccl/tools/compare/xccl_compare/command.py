@@ -48,6 +48,8 @@ COLLS = (
     *("allgatherv", "alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv"),
 )
 PROGRAMS = ("xccl-perf", "osu")
+FLAVOURS = ("cuda", "rocm", "msccl", "mscclpp", "oneccl", "hpu")
+MOST_SIMULATED = 64  # as xccl-run
 WITH_VALUE = (
     *("--output", "--suite", "--routes", "--coll", "--min", "--max", "--factor", "--rounds"),
     *("--iters", "--with", "--osu", "--nodes", "--ranks-per-node", "--site", "--sim"),
@@ -81,7 +83,7 @@ def size(given, option):
     found = words.parse_size(given[option])
     if found is None:
         raise Wrong(
-            f"{option}: '{given[option]}' is no size; give bytes, or a number with k, m or g"
+            f"{option}: invalid value '{given[option]}': expected bytes, or a number with k, m or g"
         )
     return found
 
@@ -128,6 +130,15 @@ NUMBERS = (  # option, default (None: it has none), least
 )
 
 
+def check_simulation(text):
+    flavour, _, number = text.partition(":")
+    if flavour not in FLAVOURS or not number.isdigit() or not 1 <= int(number) <= MOST_SIMULATED:
+        raise Wrong(
+            f"--sim: invalid value '{text}': expected FLAVOUR:N, as cuda:4, with "
+            f"N from 1 to {MOST_SIMULATED} and FLAVOUR one of {', '.join(FLAVOURS)}"
+        )
+
+
 def check_values(given):
     """Texts become what they stand for."""
     check_choice("program for --with", given.get("--with", "xccl-perf"), PROGRAMS)
@@ -141,6 +152,8 @@ def check_values(given):
             given[option] = size(given, option)
     if "--factor" in given:
         given["--factor"] = factor(given)
+    if "--sim" in given:
+        check_simulation(given["--sim"])
     for option, default, least in NUMBERS:
         if option in given or default is not None:
             given[option] = whole(given, option, default, least)

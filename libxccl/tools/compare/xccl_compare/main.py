@@ -3,7 +3,7 @@
 
 import json
 import os
-import re
+import shutil
 import signal
 import sys
 from collections import namedtuple
@@ -31,8 +31,6 @@ def look(given, launcher, tool):
     """Facts of this machine, with the environment that launches get."""
     env = dict(os.environ)
     if "--sim" in given:
-        if not re.match(r"^[a-z]+:\d+$", given["--sim"]):
-            raise Wrong(f"--sim: '{given['--sim']}' is no simulation; as in cuda:4")
         env["XCCL_SIM"] = given["--sim"]
     facts = site.look(tool, env, given.get("--site"), launcher)
     facts.environment = env
@@ -68,8 +66,8 @@ def probe(session):
         session.program = whole
 
 
-def print_commands(session):
-    for name, lines in results.commands(session).items():
+def print_commands(session, commands):
+    for name, lines in commands.items():
         say(f"{name}:")
         for line in lines:
             say(f"  {line}")
@@ -130,7 +128,11 @@ def compare(given, launcher, arguments, tool):
     if not session.launches():
         reasons = "; ".join(dict.fromkeys(session.left_out.values()))
         raise Wrong(f"nothing can be measured here: {reasons}")
-    print_commands(session)
+    commands = results.commands(session)
+    found = shutil.which(launcher[0], path=facts.environment.get("PATH"))
+    if found is None and "--dry-run" not in given:
+        raise Wrong(f"'{launcher[0]}' was not found; check the spelling and PATH")
+    print_commands(session, commands)
     if "--dry-run" in given:
         return OK
     session.store.open(store.described(plan, program, launcher, given, tool))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by render.py from options.yaml; do not edit.
 complete -c xccl-info -f
+complete -c xccl-info -l long -d 'everything on many lines'
 complete -c xccl-info -l config -d 'the variables only'
 complete -c xccl-info -l devices -d 'list the devices'
 complete -c xccl-info -l link -d 'flags that link the interposer'

@@ -68,16 +68,17 @@ def parse(words, with_value=WITH_VALUE, flags=FLAGS):
             given[name] = value
         elif word in flags:
             given[word] = True
-        else:
-            known = sorted(flags + with_value)
-            hint = near(name, known) or "; known: " + ", ".join(known)
+        elif word.startswith("--"):
+            hint = near(name, sorted(flags + with_value)) or "; see --help"
             raise Wrong(f"unknown option '{word}'{hint}")
+        else:
+            raise Wrong(f"unexpected argument '{word}'; a launcher goes behind '--', see --help")
     return given, rest
 
 
 def check_choice(option, value, known):
     if value not in known:
-        hint = near(value, known) or "; known: " + ", ".join(known)
+        hint = near(value, known) or "; known: " + (", ".join(known) or "none is installed")
         raise Wrong(f"unknown {option} '{value}'{hint}")
 
 
@@ -94,7 +95,8 @@ def check_options(given, launcher, sites):
     if "--site" in given:
         check_choice("site", given["--site"], sorted(sites))
     if not given.get("--timeout", "1").isdigit() or given.get("--timeout") == "0":
-        raise Wrong("--timeout: '{}' is no number of seconds".format(given["--timeout"]))
+        text = given["--timeout"]
+        raise Wrong(f"--timeout: invalid value '{text}': expected seconds, an integer >= 1")
     if "--sysroot" in given and not os.path.isdir(given["--sysroot"]):
         raise Wrong("--sysroot: no folder '{}'".format(given["--sysroot"]))
     if "--app" in given and not os.path.isfile(given["--app"]):

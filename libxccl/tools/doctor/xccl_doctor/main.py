@@ -22,7 +22,7 @@ from . import (
 )
 from .command import Wrong
 
-OK, WRONG_USE = 0, 2
+OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 SEVERITY_STATUS = {registry.WARNING: 3, registry.ERROR: 1}
 REPEATED = ("run-failed", "job-failed", "xccl-said")  # said only if no other error explains it
 
@@ -45,7 +45,7 @@ def read_file(path):
         with open(path, errors="replace") as f:
             return f.read()
     except OSError as error:
-        raise Wrong(f"--log: {error}") from error
+        raise Wrong(f"--log: cannot read '{path}': {error.strerror}") from error
 
 
 def read_log(given, launcher, facts, options):
@@ -81,7 +81,7 @@ def examine_hang(folder):
     except hang.Empty:
         raise Wrong(f"--hang: no file xccl-ops.*.json in '{folder}'") from None
     except OSError as error:
-        raise Wrong(f"--hang: {error}") from error
+        raise Wrong(f"--hang: cannot read '{folder}': {error.strerror}") from error
 
 
 def collect_facts(given, options):
@@ -89,8 +89,8 @@ def collect_facts(given, options):
         facts = collect.collect(options)
     except (OSError, elf.NotElf, elf.Damaged) as error:
         raise Wrong(
-            f"--app: '{options.app}' is no program of this machine ({type(error).__name__}); "
-            "a script names its program inside"
+            f"--app: '{options.app}' is not a program that this machine runs; "
+            "of a script, name the program that it starts"
         ) from error
     facts.log_given = "--log" in given
     return facts
@@ -175,3 +175,8 @@ def main(words, version, prefix, libdir):
     except Wrong as wrong:
         print(f"xccl-doctor: {wrong}", file=sys.stderr)
         return WRONG_USE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # of a pager or head that has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED

@@ -129,6 +129,13 @@ TABLE = {
         "the cores close to a GPU are none of those that the launcher allows",
         "use --cpu-bind=none, or a mask that fits the site's map",
     ),
+    "cores-single": Row(
+        WARNING,
+        "a rank has one core, which the network thread of NCCL or RCCL shares with it: small calls "
+        "between nodes take milliseconds",
+        "give each rank two cores or more (srun --cpus-per-task, mpirun --map-by slot:PE=2 or "
+        "--bind-to none)",
+    ),
     "not-bound": Row(
         WARNING,
         "{ranks} ranks of a node may all run on any core ({cores}): one that wanders is slow, "

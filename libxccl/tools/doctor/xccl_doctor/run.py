@@ -30,18 +30,26 @@ def command(prefix, launcher, site, sim):
     return [*launcher, *run, os.path.join(prefix, "bin/xccl-perf"), *PROGRAM]
 
 
-def finish(process, seconds):
-    """Its exit status; None if it had to be ended, with all that it started."""
-    try:
-        return process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGTERM)
+def stop(process):
+    """End it with all that it started: politely first, so that a launcher ends its ranks."""
+    os.killpg(process.pid, signal.SIGTERM)
     try:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return None
+
+
+def finish(process, seconds):
+    """Its exit status; None if it had to be ended."""
+    try:
+        return process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        stop(process)
+        return None
+    except KeyboardInterrupt:  # a session of its own: the terminal does not interrupt it
+        stop(process)
+        raise
 
 
 def run(words, env, seconds):
@@ -60,7 +68,7 @@ def run(words, env, seconds):
                 start_new_session=True,
             )
         except OSError as error:
-            return SimpleNamespace(status=127, text=f"{words[0]}: {error}", log=log.name)
+            return SimpleNamespace(status=127, text=f"{words[0]}: {error.strerror}", log=log.name)
         status = finish(process, seconds)
         log.flush()
     with open(log.name, errors="replace") as f:

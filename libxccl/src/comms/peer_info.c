@@ -19,7 +19,7 @@ static bool have_seats; /* atomic */
 /* Variables that must be equal on all ranks. */
 enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, DIRECT, NUM_VARIABLES };
 
-struct xm_card {
+struct xm_peer_info {
     uint64_t variables[NUM_VARIABLES];
     uint64_t arithmetic; /* what MPI does with integers here */
     uint64_t idle;       /* id of a vendor communicator of these ranks that could be used again */
@@ -27,15 +27,15 @@ struct xm_card {
     int      world_rank;
     int      number; /* a communicator's, on the rank that is its first */
     struct xm_board_address board;
-    struct xm_setting_card  setting;
+    struct xm_peer_setting  setting;
     int                     result; /* of this rank's look at the vendor's library */
     int                     version;
     char                    library[16];
 };
 
-size_t xm_card_bytes(void)
+size_t xm_peer_info_bytes(void)
 {
-    return sizeof(struct xm_card);
+    return sizeof(struct xm_peer_info);
 }
 
 xcclResult_t xm_agreement_failed(const char *what)
@@ -59,41 +59,41 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-void xm_card_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
-                  struct xm_card *card)
+void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                       struct xm_peer_info *mine)
 {
     const struct xc_params *p = xc_params();
     const char             *name = "";
 
-    memset(card, 0, sizeof(*card));
-    card->variables[ROUTE] = (uint64_t)p->route;
-    card->variables[CCL] = (uint64_t)p->ccl;
-    card->variables[TUNE] = hash_text(p->tune);
-    card->variables[CHECK] = (uint64_t)p->check;
-    card->variables[MEMORY] = (uint64_t)p->memory;
-    card->variables[CREATE] = (uint64_t)p->comm_create;
-    card->variables[SCRATCH] = (uint64_t)p->scratch;
-    card->variables[DIRECT] = (uint64_t)p->direct;
-    card->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
-    card->cost_us = xm_creation_measured_us();
-    card->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
+    memset(mine, 0, sizeof(*mine));
+    mine->variables[ROUTE] = (uint64_t)p->route;
+    mine->variables[CCL] = (uint64_t)p->ccl;
+    mine->variables[TUNE] = hash_text(p->tune);
+    mine->variables[CHECK] = (uint64_t)p->check;
+    mine->variables[MEMORY] = (uint64_t)p->memory;
+    mine->variables[CREATE] = (uint64_t)p->comm_create;
+    mine->variables[SCRATCH] = (uint64_t)p->scratch;
+    mine->variables[DIRECT] = (uint64_t)p->direct;
+    mine->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
+    mine->cost_us = xm_creation_measured_us();
+    mine->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
     int *ranks = xm_world_ranks(xm->comm, xm->size);
-    card->world_rank = (ranks != NULL) ? ranks[xm->rank] : -1;
-    card->idle = xm_vendor_idle(ranks, xm->size);
+    mine->world_rank = (ranks != NULL) ? ranks[xm->rank] : -1;
+    mine->idle = xm_vendor_idle(ranks, xm->size);
     free(ranks);
-    xm_board_take(&card->board);
-    xm->slot = card->board.slot;
-    xm_setting_fill(dev, device, &card->setting);
+    xm_board_take(&mine->board);
+    xm->slot = mine->board.slot;
+    xm_setting_fill(dev, device, &mine->setting);
     if ((p->route != XC_ROUTE_XCCL) || (p->ccl == XC_CCL_NONE)) {
         return;
     }
-    card->result = (int)xcclGetBackend(&name, &card->version);
+    mine->result = (int)xcclGetBackend(&name, &mine->version);
     const struct xc_device_ops *active = xc_device_active();
-    if ((card->result == xcclSuccess) && (active != NULL)) {
-        card->result = (int)xc_backend_serves(active->name);
+    if ((mine->result == xcclSuccess) && (active != NULL)) {
+        mine->result = (int)xc_backend_serves(active->name);
     }
-    snprintf(card->library, sizeof(card->library), "%s", (card->result == 0) ? name : "");
-    if (card->result != xcclSuccess) {
+    snprintf(mine->library, sizeof(mine->library), "%s", (mine->result == 0) ? name : "");
+    if (mine->result != xcclSuccess) {
         snprintf(xm->reason, sizeof(xm->reason), "%s", xc_last_detail());
     }
 }
@@ -132,7 +132,7 @@ void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
 
 /* An error on all ranks: a launcher that passes a variable to some of them makes the ranks choose
  * differently and wait for each other. */
-static xcclResult_t judge_variables(const struct xm_card *cards, int size)
+static xcclResult_t judge_variables(const struct xm_peer_info *all, int size)
 {
     static const char *const names[NUM_VARIABLES] = {
         "XCCL_ROUTE",  "XCCL_CCL",         "XCCL_TUNE",    "XCCL_CHECK",
@@ -141,7 +141,7 @@ static xcclResult_t judge_variables(const struct xm_card *cards, int size)
     for (int v = 0; v < NUM_VARIABLES; v++) {
         int like_first = 0, differs = -1;
         for (int r = 0; r < size; r++) {
-            if (cards[r].variables[v] == cards[0].variables[v]) {
+            if (all[r].variables[v] == all[0].variables[v]) {
                 like_first++;
             } else if (differs < 0) {
                 differs = r;
@@ -157,24 +157,24 @@ static xcclResult_t judge_variables(const struct xm_card *cards, int size)
     return xcclSuccess;
 }
 
-static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_card *cards, bool blocking)
+static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_peer_info *all,
+                                    bool blocking)
 {
     char text[sizeof(xm->reason)];
 
     for (int i = 0; i < xm->size; i++) {
-        if (cards[i].result != xcclSuccess) {
+        if (all[i].result != xcclSuccess) {
             xm_share_cause(xm, i, blocking, xm->reason, text, sizeof(text));
             xm_comm_fail(xm, blocking ? 0 : i, text);
             return xcclSuccess;
         }
     }
     for (int i = 1; i < xm->size; i++) {
-        if ((strcmp(cards[i].library, cards[0].library) != 0) ||
-            (cards[i].version != cards[0].version)) {
+        if ((strcmp(all[i].library, all[0].library) != 0) || (all[i].version != all[0].version)) {
             snprintf(text, sizeof(text),
                      "rank 0 loaded %s %d and rank %d loaded %s %d; load one library on all ranks, "
                      "for instance with XCCL_CCL_LIBRARY",
-                     cards[0].library, cards[0].version, i, cards[i].library, cards[i].version);
+                     all[0].library, all[0].version, i, all[i].library, all[i].version);
             xm_comm_fail(xm, 0, text);
             return xcclSuccess;
         }
@@ -182,25 +182,25 @@ static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_card *ca
     return xcclSuccess;
 }
 
-static void take_idle(struct xm_comm *xm, const struct xm_card *cards)
+static void take_idle(struct xm_comm *xm, const struct xm_peer_info *all)
 {
     for (int i = 0; i < xm->size; i++) {
-        if ((cards[i].idle == 0) || (cards[i].idle != cards[0].idle)) {
+        if ((all[i].idle == 0) || (all[i].idle != all[0].idle)) {
             return;
         }
     }
-    xm_creation_reuse(xm, cards[0].idle);
+    xm_creation_reuse(xm, all[0].idle);
 }
 
 /* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
-static void find_seats(struct xm_comm *xm, const struct xm_card *cards)
+static void find_seats(struct xm_comm *xm, const struct xm_peer_info *all)
 {
     struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
 
     xm->one_node = (addresses != NULL) && (xm->size > 1);
     for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
-        addresses[i] = cards[i].board;
-        xm->one_node = xm->one_node && (cards[i].board.host == cards[0].board.host);
+        addresses[i] = all[i].board;
+        xm->one_node = xm->one_node && (all[i].board.host == all[0].board.host);
     }
     if (xm->one_node) {
         xm->seats = xm_seats_open(addresses, xm->size, xm->rank);
@@ -234,20 +234,20 @@ xcclResult_t xm_seats_agree(struct xm_comm *xm)
 }
 
 /* Of its first rank's process, and of which of its communicators. */
-static uint64_t order_id(const struct xm_card *first)
+static uint64_t order_id(const struct xm_peer_info *first)
 {
     uint64_t id = (first->board.nonce ^ (uint64_t)first->number) * 1099511628211u;
 
     return (id != 0) ? id : 1;
 }
 
-static const struct xm_setting_card *setting_of(const void *cards, int rank)
+static const struct xm_peer_setting *setting_of(const void *all, int rank)
 {
-    return &((const struct xm_card *)cards)[rank].setting;
+    return &((const struct xm_peer_info *)all)[rank].setting;
 }
 
 /* What cannot be found out on a rank that is out of memory must not differ from the others'. */
-static xcclResult_t apply_setting(struct xm_comm *xm, const struct xm_card *cards)
+static xcclResult_t apply_setting(struct xm_comm *xm, const struct xm_peer_info *all)
 {
     uint64_t *hosts = malloc((size_t)xm->size * sizeof(*hosts));
 
@@ -255,42 +255,42 @@ static xcclResult_t apply_setting(struct xm_comm *xm, const struct xm_card *card
         return xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);
     }
     for (int i = 0; i < xm->size; i++) {
-        hosts[i] = cards[i].board.host;
+        hosts[i] = all[i].board.host;
     }
-    xm_setting_agree(xm, hosts, setting_of, cards);
-    if (cards[0].result == xcclSuccess) {
-        snprintf(xm->setting.ccl, sizeof(xm->setting.ccl), "%s", cards[0].library);
-        xm->setting.ccl_version = cards[0].version;
+    xm_setting_agree(xm, hosts, setting_of, all);
+    if (all[0].result == xcclSuccess) {
+        snprintf(xm->setting.ccl, sizeof(xm->setting.ccl), "%s", all[0].library);
+        xm->setting.ccl_version = all[0].version;
     }
     free(hosts);
     return xcclSuccess;
 }
 
-xcclResult_t xm_cards_apply(struct xm_comm *xm, const struct xm_card *cards, bool blocking)
+xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking)
 {
     uint64_t     cost = 0;
-    xcclResult_t res = judge_variables(cards, xm->size);
+    xcclResult_t res = judge_variables(all, xm->size);
 
     if (res == xcclSuccess) {
-        res = apply_setting(xm, cards);
+        res = apply_setting(xm, all);
     }
     if (res != xcclSuccess) {
         return res;
     }
     for (int i = 0; i < xm->size; i++) {
-        cost = (cards[i].cost_us > cost) ? cards[i].cost_us : cost;
-        xm->integers_differ = xm->integers_differ || (cards[i].arithmetic != cards[0].arithmetic);
+        cost = (all[i].cost_us > cost) ? all[i].cost_us : cost;
+        xm->integers_differ = xm->integers_differ || (all[i].arithmetic != all[0].arithmetic);
     }
     if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
-        snprintf(xm->id, sizeof(xm->id), "%d.%d", cards[0].world_rank, cards[0].number);
+        snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
     }
-    find_seats(xm, cards);
-    xm->order_id = order_id(&cards[0]);
+    find_seats(xm, all);
+    xm->order_id = order_id(&all[0]);
     xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
     xm->state = XM_COMM_KNOWN;
-    res = judge_libraries(xm, cards, blocking);
+    res = judge_libraries(xm, all, blocking);
     if (xm->state == XM_COMM_KNOWN) {
-        take_idle(xm, cards);
+        take_idle(xm, all);
     }
     return res;
 }

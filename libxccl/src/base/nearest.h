@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a mistyped name was meant to be: variables and options of the command line. */
+#ifndef XC_BASE_NEAREST_H
+#define XC_BASE_NEAREST_H
+
+#include <stddef.h>
+
+/* Letters to change, add or drop to get from typed to known; SIZE_MAX where known is too long. */
+size_t xc_edit_distance(const char *typed, const char *known);
+
+#endif

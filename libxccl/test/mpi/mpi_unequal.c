@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Arguments that MPI takes to be equal on all ranks, and which are not: XCCL_CHECK=1 names them.
+ *
+ *   mpi_unequal RUNTIME type|operation|root|counts|pairs|collective
+ * Rank 1 differs. The error comes back on every rank; no result is looked at.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <mpi.h>
+
+#include "support.h"
+
+enum { COUNT = 8, ROOM = 4096, MOST_RANKS = 8 };
+
+static int unequal_call(const char *what, bool differs, void *send, void *recv)
+{
+    int counts[MOST_RANKS], displs[MOST_RANKS];
+
+    for (int i = 0; i < MOST_RANKS; i++) {
+        counts[i] = COUNT;
+        displs[i] = i * COUNT;
+    }
+    if (strcmp(what, "type") == 0) {
+        return MPI_Allreduce(send, recv, COUNT, differs ? MPI_INT : MPI_FLOAT, MPI_SUM,
+                             MPI_COMM_WORLD);
+    }
+    if (strcmp(what, "operation") == 0) {
+        return MPI_Allreduce(send, recv, COUNT, MPI_FLOAT, differs ? MPI_MAX : MPI_SUM,
+                             MPI_COMM_WORLD);
+    }
+    if (strcmp(what, "root") == 0) {
+        return MPI_Bcast(send, COUNT, MPI_FLOAT, differs ? 1 : 0, MPI_COMM_WORLD);
+    }
+    if (strcmp(what, "counts") == 0) {
+        counts[0] += differs ? 1 : 0; /* the sum stays: that is compared, too */
+        counts[2] -= differs ? 1 : 0;
+        return MPI_Allgatherv(send, COUNT, MPI_FLOAT, recv, counts, displs, MPI_FLOAT,
+                              MPI_COMM_WORLD);
+    }
+    if (strcmp(what, "pairs") == 0) {
+        counts[0] -= differs ? 1 : 0;
+        return MPI_Alltoallv(send, counts, displs, MPI_FLOAT, recv, counts, displs, MPI_FLOAT,
+                             MPI_COMM_WORLD);
+    }
+    return differs ? MPI_Bcast(send, COUNT, MPI_FLOAT, 0, MPI_COMM_WORLD)
+                   : MPI_Allreduce(send, recv, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int  length;
+
+    mt_begin(&argc, &argv, true);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int code =
+        unequal_call(argv[2], mt_rank() == 1, mt_alloc(MT_DEVICE, ROOM), mt_alloc(MT_DEVICE, ROOM));
+    mt_expect(code != MPI_SUCCESS, "no error came");
+    MPI_Error_string(code, text, &length);
+    printf("rank %d: %s\n", mt_rank(), text);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "common/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+
+enum { MOST_CHANGES = 3 };
+
+static struct {
+    const char          *tool;
+    const struct option *known;
+    bool                 speaking;
+} parser;
+
+void options_begin(const char *tool, const struct option *known, bool speaking)
+{
+    parser.tool = tool;
+    parser.known = known;
+    parser.speaking = speaking;
+}
+
+bool options_refuse(const char *fmt, ...)
+{
+    va_list args;
+
+    if (parser.speaking) {
+        fprintf(stderr, "%s: ", parser.tool);
+        va_start(args, fmt);
+        vfprintf(stderr, fmt, args);
+        va_end(args);
+        fputc('\n', stderr);
+    }
+    return false;
+}
+
+bool options_refuse_missing(const char *option)
+{
+    return options_refuse("%s needs a value; see %s --help", option, parser.tool);
+}
+
+bool options_integer(const char *text, long low, long high, long *value_p)
+{
+    char *end;
+
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if ((end == text) || (*end != '\0') || (errno != 0) || (n < low) || (n > high)) {
+        return false;
+    }
+    *value_p = n;
+    return true;
+}
+
+bool options_real(const char *text, double low, double high, double *value_p)
+{
+    char  *end;
+    double x = strtod(text, &end);
+
+    /* Not "x < low": a value that is not a number compares false with everything. */
+    if ((end == text) || (*end != '\0') || !(x >= low) || !(x <= high)) {
+        return false;
+    }
+    *value_p = x;
+    return true;
+}
+
+static const char *nearest(const char *name)
+{
+    const char *best = NULL;
+    size_t      half = strlen(name) / 2; /* where more letters are wrong, it was another word */
+    size_t      least = ((half < MOST_CHANGES) ? half : MOST_CHANGES) + 1;
+
+    for (const struct option *known = parser.known; known->name != NULL; known++) {
+        size_t distance = xc_edit_distance(name, known->name);
+        if (distance < least) {
+            least = distance;
+            best = known->name;
+        }
+    }
+    return best;
+}
+
+bool options_refuse_word(const char *word)
+{
+    bool        option = (word[0] == '-') && (word[1] != '\0');
+    const char *meant = (strncmp(word, "--", 2) == 0) ? nearest(word + 2) : NULL;
+
+    if (meant != NULL) {
+        return options_refuse("unknown option '%s'; did you mean '--%s'?", word, meant);
+    }
+    return options_refuse("%s '%s'; see %s --help",
+                          option ? "unknown option" : "unexpected argument", word, parser.tool);
+}
