@@ -52,3 +52,23 @@ def test_libraries_that_go_along():
     ]
     assert [name for name in taken + left if pack.TAKEN.match(name)] == taken
     assert pack.RUNTIME.match("libcudart.so.13") and not pack.RUNTIME.match("libcuda.so.1")
+
+
+def test_a_driver_without_the_short_name(tmp_path):
+    """What is linked to libcuda.so gets the functions of libcuda.so.1."""
+    driver, stubs, easybuild, oslib = (tmp_path / n for n in ("driver", "stubs", "eb", "oslib"))
+    for folder in (driver, stubs, easybuild, oslib):
+        folder.mkdir()
+    source = tmp_path / "a.c"
+    source.write_text("int cuInit(void) { return 42; }\n")
+    shared = ["gcc", "-shared", "-fPIC", source]
+    for folder, name in ((driver, "libcuda.so.1"), (stubs, "libcuda.so")):
+        subprocess.run([*shared, "-Wl,-soname,libcuda.so.1", "-o", folder / name], check=True)
+    subprocess.run([*shared, "-o", easybuild / "libcuda.so"], check=True)  # it gives it no name
+    pack.forward(stubs / "libcuda.so", oslib)
+    source.write_text("int cuInit(void);\nint main(void) { return cuInit(); }\n")
+    program = tmp_path / "program"
+    subprocess.run(["gcc", source, f"-L{easybuild}", "-lcuda", "-o", program], check=True)
+    assert pack.needs(program, "libcuda.so")
+    env = {"LD_LIBRARY_PATH": f"{oslib}:{driver}"}
+    assert subprocess.run([program], env=env, check=False).returncode == 42

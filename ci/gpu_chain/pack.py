@@ -86,6 +86,18 @@ def libraries(files):
     return out
 
 
+def needs(path, name):
+    text = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=False)
+    return f"Shared library: [{name}]" in text.stdout
+
+
+def forward(stub, folder):
+    """A libcuda.so that loads libcuda.so.1, which @p stub stands for: drivers are installed without the short name, and
+    EasyBuild's Open MPI is linked to that."""
+    options = ["-shared", "-nostdlib", "-Wl,--no-as-needed", "-Wl,-soname,libcuda.so"]
+    subprocess.run(["gcc", *options, "-o", folder / "libcuda.so", stub], check=True)
+
+
 def stage(prefix, folders, target):
     for folder in folders:
         shutil.copytree(folder, target / folder.relative_to("/"), symlinks=True, ignore=JUNK)
@@ -95,6 +107,8 @@ def stage(prefix, folders, target):
     installed = [f for folder in folders for f in elf_files(folder)]
     for name, path in sorted(libraries(installed).items()):
         shutil.copy(path.resolve(), oslib / name)
+    if any(needs(path, "libcuda.so") for path in files):
+        forward(next(prefix.glob("software/CUDA/*/lib/stubs/libcuda.so")), oslib)
     for path in files:
         mode = os.stat(path).st_mode
         path.chmod(mode | 0o200)

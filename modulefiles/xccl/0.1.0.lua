@@ -1,22 +1,18 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Rendered by site-configs/tools/render from site-configs; do not edit.
 help([[
-xccl 0.1.0: MPI collectives on GPU buffers run on NCCL or RCCL, without a change to the program.
+xccl 0.1.0: MPI collectives on GPU buffers, on kernels of its own, NCCL or RCCL. The program is not changed.
 
-    module load xccl
-    srun -N2 -n8 xccl-run ./app
+    module load xccl                                   load your MPI and CUDA or ROCm first
+    srun -N2 -n8 xccl-run ./app                        run with it
+    XCCL_LOG=info srun -N2 -n8 xccl-run ./app          see that it is active
+    xccl-doctor                                        see what is wrong
 
-Loading it loads the site, if one is loaded, named by XCCL_SITE or recognised (else none: load xccl-site/<site> before or
-after), and the route (xccl-route/xccl unless XCCL_ROUTE names another). Sites, routes and settings are of this release.
-To compare routes:
+    module load xccl-route/mpi                         to compare: MPI alone; also ucc, ucc-ccl, and xccl again
+    module load xccl-auto                              preload it into every program: no xccl-run is needed
+    module load xccl-site/<site>                       if this machine is not recognised; module avail xccl-site
 
-    module load xccl-route/mpi       MPI alone
-    module load xccl-route/ucc       MPI, UCC
-    module load xccl-route/ucc-ccl   MPI, UCC, NCCL or RCCL
-
-module load xccl-auto preloads the interposer into every program of the shell, so that no xccl-run is needed.
-Sites: alps, dgx-a100, dgx-h100, frontier, generic-amd, generic-nvidia, isambard-ai, jupiter, jureca-dc,
-juwels-booster, lumi-g, perlmutter, sim.
+More: man xccl, and $XCCL_ROOT/share/doc/xccl
 ]])
 whatis("Name: xccl")
 whatis("Version: 0.1.0")

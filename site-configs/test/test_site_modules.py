@@ -2,6 +2,7 @@
 """The module files under a real Lmod: what they set, what they refuse, and that nothing stays."""
 
 import random
+import re
 import shutil
 import subprocess
 
@@ -343,6 +344,19 @@ def test_help_whatis_show_avail_and_spider_read_well(lmod):
         assert name in text
     assert "Frontier (Oak Ridge Leadership Computing Facility)" in text
     assert "rror" not in text
+
+
+def test_the_help_is_short_and_true(lmod, prefix):
+    """It fits on a screen, names no list of sites, and what it names is there."""
+    _, done = lmod("help xccl", env={"LMOD_PAGER": "none"})
+    lines = (done.stdout + done.stderr).splitlines()
+    assert len(lines) <= 20 and max(map(len, lines)) <= 120
+    text = "\n".join(lines)
+    assert not any(site in text for site in ("frontier", "lumi-g", "juwels"))
+    named = set(re.findall(r"module load (xccl[a-z/-]*)\s", text + "\n"))
+    assert {"xccl", "xccl-route/mpi", "xccl-auto"} <= named
+    for name in named - {"xccl-site/"}:
+        assert (prefix / "share/xccl/modulefiles" / name).is_dir(), name
 
 
 def test_every_module_file_is_sound(prefix):

@@ -167,6 +167,13 @@ enum xs_result xs_region_join(struct xs_comm *comm, const struct xs_id *id)
         return xs_problem(XS_INVALID_ARGUMENT, "the unique id is not one of ncclGetUniqueId");
     }
     int fd = xs_file_open(id->place.pid, id->place.start, id->place.fd);
+    if ((fd < 0) && (errno == EACCES)) {
+        return xs_problem(
+            XS_REMOTE_ERROR,
+            "the memory of process %d cannot be reached: it is another user's, or in a "
+            "container with a user namespace of its own",
+            (int)id->place.pid);
+    }
     if ((fd < 0) && (xs_process_start(id->place.pid) != id->place.start)) {
         return xs_problem(XS_REMOTE_ERROR, "the process that made the unique id is gone");
     }

@@ -130,7 +130,7 @@ struct xs_place {
 XS_API uint64_t xs_process_start(int pid);
 /* A descriptor out of the way of the program's, without a name in any file system; -1: failed. */
 XS_API int xs_file_create(const char *label, uint64_t size);
-/* Another process's descriptor, opened here; -1: that process or descriptor is gone. */
+/* Another process's descriptor, opened here; -1: it is gone, or closed to this one (EACCES). */
 XS_API int xs_file_open(int pid, uint64_t start, int fd);
 /* Address here of the file that holds place; mapped once, kept until the process ends. */
 XS_API unsigned char *xs_place_map(const struct xs_place *place);

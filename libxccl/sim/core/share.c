@@ -88,6 +88,7 @@ int xs_file_open(int pid, uint64_t start, int fd)
     char path[64];
 
     if (xs_process_start(pid) != start) {
+        errno = ESRCH;
         return -1;
     }
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);

@@ -29,13 +29,17 @@ struct xm_shown {
 /* NOT: it cannot be mapped. ODD: it lies so that kernels do not take it, this time. */
 enum xm_shown_state { XM_SHOWN_NOT, XM_SHOWN_ODD, XM_SHOWN_USABLE, XM_SHOWN_NONE };
 
+/* A call that a rank has come to. All atomic: later ones replace it while others read. */
+struct xm_seen_call {
+    uint64_t number; /* written first, as XM_BOARD_REPLACED, and last */
+    uint32_t memory, coll;
+};
+#define XM_BOARD_REPLACED UINT64_MAX
+
 /* One communicator's place on the board of one of its ranks. */
 struct xm_slot {
-    /* Call number n at n % XM_BOARD_CALLS; number is written last. */
-    struct {
-        uint64_t number; /* atomic */
-        uint32_t memory, coll;
-    } calls[XM_BOARD_CALLS];
+    /* Call number n at n % XM_BOARD_CALLS. */
+    struct xm_seen_call calls[XM_BOARD_CALLS];
     /* Agreement number n at n % 2: two are enough, since nobody begins n + 2 before all ended n. */
     struct {
         uint64_t number; /* atomic */

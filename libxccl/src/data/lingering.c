@@ -288,7 +288,7 @@ bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])
         account(l);
     }
     take_back(l);
-    if (l->busy) {
+    if (__atomic_load_n(&l->busy, __ATOMIC_ACQUIRE)) { /* its query is not over */
         told = false;
     } else if (l->launched && has_the_right_width(l, wide)) {
         tell(l, values);
@@ -301,7 +301,9 @@ bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])
         l->launched = told =
             (launch(l, l->idle_ns, wide ? l->many : l->few, values, true) == xcclSuccess);
     }
-    l->busy = l->busy || told;
+    if (told) { /* else it may be another thread's, whose query is ending it just now */
+        __atomic_store_n(&l->busy, true, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&l->lock);
     return told;
 }

@@ -171,7 +171,9 @@ static enum xm_joining verdict(struct xm_comm *xm, const struct says *all)
 
     for (int i = 0; i < xm->size; i++) {
         if (all[i].seats == 0) {
-            return never(xm, i, "it does not see the memory of all processes of the node");
+            return never(xm, i,
+                         "it does not see the memory of all processes of the node (containers: "
+                         "they need one user namespace, apptainer exec --sharens)");
         }
         if (all[i].state == XM_ARENA_NEVER) {
             return never(xm, i, all[i].why);

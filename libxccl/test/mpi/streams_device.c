@@ -97,6 +97,26 @@ void ms_delay(void *stream)
     must(api.host_func(stream, doze, NULL), "a host function");
 }
 
+static void stay(void *arg)
+{
+    const struct timespec time = {0, 100000};
+
+    while (__atomic_load_n((bool *)arg, __ATOMIC_ACQUIRE)) {
+        nanosleep(&time, NULL);
+    }
+}
+
+void ms_hold(void *stream, bool *held)
+{
+    *held = true;
+    must(api.host_func(stream, stay, held), "a host function");
+}
+
+void ms_let_go(bool *held)
+{
+    __atomic_store_n(held, false, __ATOMIC_RELEASE);
+}
+
 void *ms_pinned(size_t bytes)
 {
     void *ptr = NULL;

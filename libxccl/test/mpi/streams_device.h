@@ -15,7 +15,10 @@ void  ms_sync(void *stream);
 /* Copies between pinned and device memory, in the order of the stream. */
 void ms_copy(void *stream, void *to, const void *from, size_t bytes);
 /* Let the stream wait some milliseconds, so that what does not wait for it comes too early. */
-void  ms_delay(void *stream);
+void ms_delay(void *stream);
+/* What is enqueued next waits until the program lets it go. */
+void  ms_hold(void *stream, bool *held);
+void  ms_let_go(bool *held);
 void *ms_pinned(size_t bytes);
 void  ms_pinned_free(void *ptr);
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Wrong arguments and wrong settings: the documented error, and never a hang."""
 
+import shutil
+import subprocess
+
 import pytest
 
 
@@ -110,3 +113,18 @@ def test_unequal_memory(openmpi):
     result = openmpi.run(2, "mpi_loop cuda 2 return unequal", env={"XCCL_CHECK": "1"}, timeout=30)
     assert not result.timed_out, result.out
     assert len(result.lines(r"rank \d: round 0: class \d+: .*rank 1")) == 2, result.out
+
+
+def test_ranks_in_containers_of_their_own(openmpi):
+    """As Apptainer starts them where it is not setuid root: no rank reaches another's memory."""
+    command = [shutil.which("unshare") or "unshare", "-U", "-r"]
+    if subprocess.run([*command, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("no user namespaces here")
+    program = openmpi.program("mpi_colls")
+    env = {"XCCL_LOG": "info"}
+    result = openmpi.run(2, [*command, program, "cuda", "dd", "counts"], env=env)
+    result.good()
+    assert result.lines(
+        "no direct path on 2 ranks: .*one user namespace, apptainer exec --sharens"
+    )
+    assert result.lines("cannot be reached: it is another user's, or in a container")
