@@ -37,7 +37,11 @@ def test_pending_send(mpi, case, ranks):
 
 
 @pytest.mark.parametrize(
-    "case", ["finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"]
+    "case",
+    [
+        *("finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"),
+        *("ahead", "disconnect", "freed_early"),
+    ],
 )
 def test_case(mpi, case):
     env = {"XCCL_MEMORY": "mixed"} if case == "mixed" else None
@@ -111,9 +115,19 @@ def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
 
 
-@pytest.mark.parametrize("case", ["start", "startall", "orders", "freed"])
+FREED = ["freed_comm", "freed_op", "freed_array"]
+
+
+@pytest.mark.parametrize("case", ["start", "startall", "orders", "freed", *FREED])
 def test_persistent(mpi, case):
     go(mpi, 2, f"mpi_persistent {case}")
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize("case", FREED)
+def test_persistent_reference(mpich, case):
+    """On host memory and without xccl; Open MPI 4.1 crashes, or uses what is freed."""
+    mpich.run(2, f"mpi_persistent none {case}", sim=None, preload=False, timeout=TIMEOUT).good()
 
 
 @pytest.mark.parametrize(
@@ -125,6 +139,7 @@ def test_rocm(family, command):
 
 REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
+    *(f"mpi_hang {case}" for case in ["ahead", "disconnect", "freed_early"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
     "mpi_requests freed_types",
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
