@@ -20,6 +20,11 @@ def skip_if_mpi_hangs(mpi, case):
         pytest.skip("MPICH 4.0.2 by itself waits for ever in this MPI_Finalize")
 
 
+def skip_if_mpi_crashes(mpi, case):
+    if case.endswith("freed_early") and mpi.family == "openmpi":
+        pytest.skip("Open MPI's collectives use a communicator that is freed, and may crash")
+
+
 def go(mpi, ranks, command, runtime="cuda", env=None):
     words = command.split()
     words.insert(1, runtime)
@@ -153,6 +158,7 @@ REFERENCE = [
 def test_reference(family, command):
     """On host memory and without xccl the programs themselves are right."""
     skip_if_mpi_hangs(family, command)
+    skip_if_mpi_crashes(family, command)
     words = command.split()
     words.insert(1, "none")
     family.run(
