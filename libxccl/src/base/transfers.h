@@ -107,7 +107,7 @@
     X(File_write_ordered_end, 3, 'E', "hsS")                                                       \
     X(Fetch_and_op, 7, 'W', "srtk.ow")                                                             \
     X(Compare_and_swap, 7, 'W', "ssrtk.w")                                                         \
-    X(Win_attach, 3, 'R', ".sy")                                                                   \
+    X(Win_attach, 3, 'R', "wsy")                                                                   \
     X(Win_fence, 2, 'Y', ".w")                                                                     \
     X(Win_complete, 1, 'Y', "w")                                                                   \
     X(Win_unlock, 2, 'Y', "kw")                                                                    \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A collective from its arguments to its path: the interposer's main flow. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -8,6 +9,7 @@
 #include "calls/calls.h"
 #include "calls/facts.h"
 #include "calls/observed.h"
+#include "ops/persistent.h"
 #include "paths/direct.h"
 
 struct xm_config xm_config;
@@ -77,12 +79,15 @@ static bool data_is_at_buffer(const struct xm_signature *s, const long *args)
  * Where devices are in use, a call on host memory is announced: a rank that passes device memory in
  * the same call would wait for this one, and can then say why.
  */
-static void announce(enum xm_coll coll, MPI_Comm comm)
+static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
 {
     struct xm_comm *xm;
 
     if ((comm == XM_HANDLE(MPI_COMM_NULL)) || (xm_comm_get(comm, &xm) != xcclSuccess)) {
         return;
+    }
+    if (blocking) {
+        xm_comm_settle(xm);
     }
     xm_comm_call(xm, xm_coll_on_device(coll) ? XM_ON_HOST : XM_ON_ANY, coll);
     if (xm->group != 0) {
@@ -116,7 +121,7 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
         }
     }
     if ((dev != NULL) || xm_comms_have_seats()) {
-        announce(coll, (MPI_Comm)(intptr_t)args[s->comm]);
+        announce(coll, (int)function % 6 < 2, (MPI_Comm)(intptr_t)args[s->comm]);
     }
     last_path = "host";
     return true;
@@ -330,8 +335,11 @@ static int serve_on_device(struct xm_op *op)
 static int leave_to_mpi(struct xm_op *op)
 {
     const struct xm_path *path = path_to_mpi(op);
-    int                   code = carry(op, path);
 
+    if ((op->call.form == XM_BLOCKING) && !op->invalid) {
+        xm_comm_settle(op->comm);
+    }
+    int code = carry(op, path);
     if (path == &xm_path_mpi) {
         last_path = "host";
     }
@@ -408,26 +416,66 @@ static int start_persistent(const struct xm_call *call, MPI_Request *request)
     return run(&once);
 }
 
-/* The program may free a type before the request that was made with it: that keeps one of its own.
+/* An operation of the program's is told the type, and may want to know it again: that one is kept.
  */
-static MPI_Datatype hold_type(struct xm_call *call, const struct xm_buffer *buffer, bool sends)
+static bool holds_types(const struct xm_call *call)
 {
-    const char   *kinds = xm_signatures[call->coll].kinds;
-    MPI_Datatype *type = sends ? &call->sendtype : &call->recvtype, same;
+    return strchr(xm_signatures[call->coll].kinds, 'o') == NULL;
+}
 
-    /* An operation of the program's is told the type, and may want to know it again. */
-    if (!buffer->used || !buffer->layout.derived || (strchr(kinds, 'o') != NULL) ||
-        (xm_pmpi.Type_contiguous(1, *type, &same) != MPI_SUCCESS)) {
-        return XM_HANDLE(MPI_DATATYPE_NULL);
+/* The types of a buffer's blocks, derived ones as types of the request's own. */
+static bool hold_types(const struct xm_call *call, const struct xm_buffer *buffer, int side,
+                       struct xm_held *held)
+{
+    int n = buffer->used ? ((buffer->types != NULL) ? buffer->blocks : 1) : 0;
+
+    held->types[side] = calloc((size_t)n + 1, sizeof(MPI_Datatype));
+    held->own[side] = calloc((size_t)n + 1, sizeof(bool));
+    if ((held->types[side] == NULL) || (held->own[side] == NULL)) {
+        return false;
     }
-    xm_pmpi.Type_commit(&same);
-    for (int i = 0; kinds[i] != '\0'; i++) {
+    held->length[side] = n;
+    for (int i = 0; i < n; i++) {
+        struct xm_block block = xm_block_at(call, buffer, i);
+        MPI_Datatype   *same = &held->types[side][i];
+        held->own[side][i] = block.layout->derived &&
+                             (xm_pmpi.Type_contiguous(1, block.type, same) == MPI_SUCCESS) &&
+                             (xm_pmpi.Type_commit(same) == MPI_SUCCESS);
+        *same = held->own[side][i] ? *same : block.type;
+    }
+    return true;
+}
+
+/* One type, or the array of them, of the send buffer or of the receive buffer. */
+static void put_types(struct xm_call *call, const struct xm_held *held, int side, bool sends)
+{
+    const char *kinds = xm_signatures[call->coll].kinds;
+
+    for (int i = 0; (held->length[side] > 0) && (kinds[i] != '\0'); i++) {
         if (kinds[i] == (sends ? 't' : 'u')) {
-            call->args[i] = (long)same;
+            *(sends ? &call->sendtype : &call->recvtype) = held->types[side][0];
+            call->args[i] = (long)held->types[side][0];
+        } else if (kinds[i] == (sends ? 'U' : 'V')) {
+            *(sends ? &call->sendtypes : &call->recvtypes) = held->types[side];
+            call->args[i] = (long)held->types[side];
         }
     }
-    *type = same;
-    return same;
+}
+
+/* The program may free a type before the request that was made with it. */
+static bool hold(struct xm_call *call, const struct xm_buffers *buffers, struct xm_held *held)
+{
+    *held = (struct xm_held){.length = {0, 0}};
+    if (!holds_types(call)) {
+        return true;
+    }
+    if (!hold_types(call, &buffers->send, 0, held) || !hold_types(call, &buffers->recv, 1, held)) {
+        xm_held_free(held);
+        return false;
+    }
+    put_types(call, held, 0, call->coll != XM_BCAST);
+    put_types(call, held, 1, false);
+    return true;
 }
 
 /*
@@ -441,7 +489,7 @@ static int make_persistent(const struct xm_call *call)
     struct xm_comm   *xm;
     struct xm_place   place;
     struct xm_op      op = {.call = *call};
-    MPI_Datatype      types[2];
+    struct xm_held    held;
 
     if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
         (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
@@ -454,13 +502,15 @@ static int make_persistent(const struct xm_call *call)
     if (!valid) {
         buffers.send.used = buffers.recv.used = false;
     }
-    types[0] = hold_type(&op.call, &buffers.send, call->coll != XM_BCAST);
-    types[1] = hold_type(&op.call, &buffers.recv, false);
+    bool held_all = hold(&op.call, &buffers, &held);
     xm_buffers_free(&buffers);
+    if (!held_all) {
+        return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
+    }
     if (!valid && (xm_mpi_functions[call->function] != NULL)) {
         return xm_call_mpi(call); /* which says what is wrong with it */
     }
-    return xm_request_persistent(&op.call, types, start_persistent);
+    return xm_request_persistent(&op.call, &held, start_persistent);
 }
 
 int xm_collective(enum xm_function function, int profiling, const long *args)

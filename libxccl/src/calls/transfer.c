@@ -21,12 +21,12 @@ const char *xm_last_message_path(void)
 }
 
 /* What the call held is lost: the device may still be using it. */
-static int raise(xcclResult_t res)
+static int raise(const struct xm_transfer *t, xcclResult_t res)
 {
     char text[512];
 
     snprintf(text, sizeof(text), "%s", xc_last_detail());
-    return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, text);
+    return xm_transfer_raise(t, res, text);
 }
 
 /* What can be fetched stays where it is; the rest is staged. */
@@ -71,7 +71,7 @@ static int finish_fetch(struct xm_transfer *t)
     int                         at = xm_transfer_argument(t->function, 'S');
 
     if (r->failed != xcclSuccess) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), r->failed, r->detail);
+        return xm_transfer_raise(t, r->failed, r->detail);
     }
     if (at < 0) {
         return MPI_SUCCESS;
@@ -100,7 +100,7 @@ static int blocking(struct xm_transfer *t, int profiling)
     xcclResult_t res = prepare(t);
 
     if (res != xcclSuccess) {
-        return raise(res);
+        return raise(t, res);
     }
     if (t->rendezvous.looks && (t->form == 'B') && (strchr(t->kinds, 's') != NULL)) {
         xm_watch(t); /* what is received may have to come before MPI sends all that it has to */
@@ -112,13 +112,13 @@ static int blocking(struct xm_transfer *t, int profiling)
         res = xm_transfer_copy_out(t, bytes);
         if (res != xcclSuccess) {
             xm_unwatch(t);
-            return raise(res);
+            return raise(t, res);
         }
     }
     if (code == MPI_SUCCESS) {
         xm_rendezvous_wait(t);
         res = xm_rendezvous_unpack(t, bytes);
-        code = (res == xcclSuccess) ? finish_fetch(t) : raise(res);
+        code = (res == xcclSuccess) ? finish_fetch(t) : raise(t, res);
     }
     xm_transfer_close(t);
     return code;
@@ -168,13 +168,13 @@ static int with_request(struct xm_transfer *t, int profiling)
     struct xm_transfer *kept = keep(t);
 
     if (kept == NULL) {
-        return raise(xcclSystemError);
+        return raise(t, xcclSystemError);
     }
     xcclResult_t res = (kept->form == 'P') ? xm_transfer_open(kept) : prepare(kept);
     if (__builtin_expect(xm_observing, 0) && (kept->form == 'N')) {
         xm_seen_transfer(kept);
     }
-    return (res == xcclSuccess) ? make_request(kept, profiling) : raise(res);
+    return (res == xcclSuccess) ? make_request(kept, profiling) : raise(kept, res);
 }
 
 static int begin(struct xm_transfer *t, int profiling)
@@ -182,11 +182,11 @@ static int begin(struct xm_transfer *t, int profiling)
     struct xm_transfer *kept = keep(t);
 
     if (kept == NULL) {
-        return raise(xcclSystemError);
+        return raise(t, xcclSystemError);
     }
     xcclResult_t res = prepare(kept);
     if (res != xcclSuccess) {
-        return raise(res);
+        return raise(kept, res);
     }
     int code = (int)xm_mpi_forward(kept->function, profiling, kept->args);
     if (code != MPI_SUCCESS) {
@@ -241,13 +241,15 @@ static int synchronise(enum xm_function function, int profiling, const long *arg
     while ((code == MPI_SUCCESS) && ((t = take_begun('w', window, rank)) != NULL)) {
         xcclResult_t res = xm_transfer_copy_out(t, XM_WHOLE);
         if (res != xcclSuccess) {
-            return raise(res);
+            return raise(t, res);
         }
         xm_transfer_discard(t);
     }
     if ((code == MPI_SUCCESS) && xm_accesses_any()) {
         xcclResult_t res = xm_accesses_synchronised(window, rank);
-        code = (res == xcclSuccess) ? code : raise(res);
+        code = (res == xcclSuccess)
+                   ? code
+                   : xm_raise_on_window((MPI_Win)(intptr_t)window, res, xc_last_detail());
     }
     return code;
 }
@@ -269,7 +271,7 @@ static int end_split(enum xm_function function, int profiling, const long *args)
     if (code == MPI_SUCCESS) {
         xcclResult_t res = xm_transfer_copy_out(t, bytes);
         if (res != xcclSuccess) {
-            return raise(res);
+            return raise(t, res);
         }
     }
     xm_transfer_discard(t);
@@ -284,13 +286,14 @@ static int refuse(struct xm_transfer *t, int profiling)
     if (created && (xc_params()->windows == XC_WINDOWS_SEPARATE)) {
         return xm_window_create(t, profiling);
     }
-    return xm_raise(xm_transfer_comm(t), xcclUnsupported,
-                    created ? "the memory of a window is a device's, and this MPI is not "
-                              "GPU-aware; use host memory (MPI_Win_allocate), a GPU-aware MPI, or "
-                              "XCCL_WINDOWS=separate, for programs that keep to MPI_WIN_SEPARATE"
-                            : "the memory of a dynamic window, or of buffered sends, is a "
-                              "device's, and this MPI is not GPU-aware; use host memory, or a "
-                              "GPU-aware MPI");
+    return xm_transfer_raise(
+        t, xcclUnsupported,
+        created ? "the memory of a window is a device's, and this MPI is not "
+                  "GPU-aware; use host memory (MPI_Win_allocate), a GPU-aware MPI, or "
+                  "XCCL_WINDOWS=separate, for programs that keep to MPI_WIN_SEPARATE"
+                : "the memory of a dynamic window, or of buffered sends, is a "
+                  "device's, and this MPI is not GPU-aware; use host memory, or a "
+                  "GPU-aware MPI");
 }
 
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
@@ -328,9 +331,10 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     }
     if (t.scattered) {
         xm_transfer_close(&t);
-        return xm_raise(xm_transfer_comm(&t), xcclUnsupported,
-                        "the datatype has absolute addresses in memory of several kinds, of the "
-                        "host and of devices, and this MPI is not GPU-aware; pass each by itself");
+        return xm_transfer_raise(
+            &t, xcclUnsupported,
+            "the datatype has absolute addresses in memory of several kinds, of the "
+            "host and of devices, and this MPI is not GPU-aware; pass each by itself");
     }
     switch (t.form) {
     case 'R':

@@ -5,8 +5,9 @@
  * Agreements are non-blocking collectives on the program's own communicator, posted inside
  * operations of the same number on every rank, so they stand in the same order everywhere. The
  * result of one counts from an operation on that is fixed when it is posted: at once if the
- * operation is a blocking one, which may wait for the others; else some operations later, because a
- * rank may run ahead of others by that many without waiting.
+ * operation is a blocking one, which may wait for the others; else from the next blocking
+ * collective on, be it on host memory, or many operations later: by that many a rank may run ahead
+ * of the others without waiting.
  *
  *   first operation on device memory      peer info: environment, library, idle
  *                                         vendor communicators
@@ -30,8 +31,12 @@
 
 const struct xm_join *xm_comm_join;
 
-/* How many operations a rank may be ahead of an agreement. */
-enum { RUN_AHEAD = 32 };
+/*
+ * How many non-blocking operations a rank may be ahead of an agreement. The next one waits for the
+ * other ranks, which MPI forbids: all ranks are to choose the same path, and this one does not know
+ * yet what the others know. So it is more than a program has under way.
+ */
+enum { RUN_AHEAD = 1024 };
 
 /* Between two looks for a rank that passes host memory. */
 static const uint64_t look_ns = 300000000u;
@@ -257,7 +262,8 @@ static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s
         rank, xm_coll_name(coll), mine);
 }
 
-static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request)
+/* look: for ranks that pass host memory. */
+static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look)
 {
     struct suspicion s = {0, 0, -1};
     xcclResult_t     res;
@@ -279,7 +285,7 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request)
                            "or in another call",
                            xc_params()->timeout);
         case XM_WAIT_LOOK:
-            res = look_for_mixed(xm, &s);
+            res = look ? look_for_mixed(xm, &s) : xcclSuccess;
             if (res != xcclSuccess) {
                 return res;
             }
@@ -290,13 +296,10 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request)
     }
 }
 
-static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
+static xcclResult_t apply_checkin(struct xm_comm *xm, bool blocking)
 {
-    xcclResult_t res = wait_for(xm, &xm->checkin.request);
+    xcclResult_t res;
 
-    if (res != xcclSuccess) {
-        return res; /* MPI may still write into it */
-    }
     switch (xm->checkin.kind) {
     case XM_CHECKIN_PEER_INFO:
         res = xm_peer_info_apply(xm, xm->checkin.all, blocking);
@@ -310,6 +313,30 @@ static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
     }
     end_checkin(xm);
     return res;
+}
+
+static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
+{
+    xcclResult_t res = wait_for(xm, &xm->checkin.request, true);
+
+    return (res == xcclSuccess) ? apply_checkin(xm, blocking) : res; /* MPI may still write to it */
+}
+
+void xm_comm_settle(struct xm_comm *xm)
+{
+    if ((xm->checkin.kind != XM_CHECKIN_NONE) &&
+        ((wait_for(xm, &xm->checkin.request, false) != xcclSuccess) ||
+         (apply_checkin(xm, true) != xcclSuccess))) {
+        xc_warn("%s", xc_last_detail());
+    }
+}
+
+void xm_comm_end_agreements(struct xm_comm *xm)
+{
+    if (xm->checkin.kind != XM_CHECKIN_NONE) {
+        wait_for(xm, &xm->checkin.request, false);
+    }
+    xm_creation_wait(xm);
 }
 
 /* XCCL_COMM_CREATE=first: all ranks ask each other until all are done. */

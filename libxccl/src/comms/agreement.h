@@ -73,6 +73,8 @@ void xm_creation_reuse(struct xm_comm *xm, uint64_t id);
 /* XM_FAILED, unless it has an outcome already. */
 void xm_creation_give_up(struct xm_comm *xm, const char *why);
 void xm_creation_end(struct xm_comm *xm);
+/* Until what the ranks exchange for it is there; all of them have posted their part, or will. */
+void xm_creation_wait(struct xm_comm *xm);
 /* So far; by any of the program's threads. */
 enum xm_outcome xm_creation_outcome(const struct xm_creation *c);
 

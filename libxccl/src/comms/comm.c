@@ -234,6 +234,20 @@ xcclResult_t xm_comm_get(MPI_Comm comm, struct xm_comm **xm_p)
     return xcclSuccess;
 }
 
+struct xm_comm *xm_comm_known(MPI_Comm comm)
+{
+    void *value = NULL;
+    int   found = 0;
+    int   key = __atomic_load_n(&keyval, __ATOMIC_ACQUIRE);
+
+    if ((comm == XM_HANDLE(MPI_COMM_NULL)) || (key == MPI_KEYVAL_INVALID) ||
+        (xm_pmpi.Comm_get_attr(comm, key, &value, &found) != MPI_SUCCESS) || !found) {
+        return NULL;
+    }
+    xm_comm_use(value);
+    return value;
+}
+
 void xm_comms_forget_rules(void)
 {
     pthread_mutex_lock(&lock);

@@ -86,8 +86,10 @@ struct xm_comm {
  * then *xm_p lives until xm_comm_unuse() only.
  */
 xcclResult_t xm_comm_get(MPI_Comm comm, struct xm_comm **xm_p);
-void         xm_comm_use(struct xm_comm *xm);
-void         xm_comm_unuse(struct xm_comm *xm);
+/* The same if there is any, else NULL. */
+struct xm_comm *xm_comm_known(MPI_Comm comm);
+void            xm_comm_use(struct xm_comm *xm);
+void            xm_comm_unuse(struct xm_comm *xm);
 
 /* Around MPI_Comm_free and MPI_Comm_disconnect: attributes set in between would stay for ever. */
 void xm_comm_freeing(MPI_Comm comm);
@@ -125,6 +127,16 @@ bool xm_comms_finalized(void);
  */
 xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_device_ops *dev,
                            int device);
+
+/* In a blocking collective on host memory: take in what the ranks were asked before. */
+void xm_comm_settle(struct xm_comm *xm);
+
+/*
+ * Before MPI frees or disconnects the communicator, which all ranks do: wait for what was posted on
+ * it. MPICH waits until nobody holds such a request; collectives of Open MPI use the communicator
+ * to their end, whether it is still there or not.
+ */
+void xm_comm_end_agreements(struct xm_comm *xm);
 
 /*
  * All that an agreement can make, at once: the direct path and, unless switched off, a vendor

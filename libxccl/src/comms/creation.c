@@ -143,6 +143,29 @@ void xm_creation_end(struct xm_comm *xm)
     free(c);
 }
 
+static bool is_exchanging(struct xm_comm *xm)
+{
+    int over = 1;
+
+    pthread_mutex_lock(&advancing);
+    struct xm_creation *c = xm->creation;
+    if (c != NULL) {
+        xm_pmpi.Test(&c->id_request, &over, MPI_STATUS_IGNORE);
+        if (over) {
+            xm_pmpi.Test(&c->where_request, &over, MPI_STATUS_IGNORE);
+        }
+    }
+    pthread_mutex_unlock(&advancing);
+    return !over;
+}
+
+void xm_creation_wait(struct xm_comm *xm)
+{
+    struct xm_wait wait = xm_wait_begin("for the other ranks to free a communicator");
+
+    while (is_exchanging(xm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {}
+}
+
 /* Once vendor and detail are there: the communicator's threads look without a lock. */
 static void conclude(struct xm_creation *c, enum xm_outcome outcome)
 {

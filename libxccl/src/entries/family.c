@@ -16,6 +16,7 @@
 #include "direct/direct.h"
 #include "entries/announce.h"
 #include "entries/entries.h"
+#include "ops/persistent.h"
 #include "streams/streams.h"
 #include "tables/tables.h"
 
@@ -148,12 +149,44 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     if (res != MPI_SUCCESS) {
         return res;
     }
-    xm_comm_freeing(*comm);
     xm_requests_comm_freeing(*comm);
+    if ((function == XM_FN_MPI_Comm_free) && xm_persistent_keeps_comm(*comm)) {
+        *comm = XM_HANDLE(MPI_COMM_NULL);
+        return MPI_SUCCESS;
+    }
+    struct xm_comm *xm = xm_comm_known(*comm);
+    if (xm != NULL) {
+        xm_ops_wait(xm);
+        xm_comm_end_agreements(xm);
+        xm_comm_unuse(xm);
+    }
+    xm_comm_freeing(*comm);
     res = (int)xm_mpi_forward(function, profiling, args);
     xm_comm_freed();
     xm_rendezvous_comm_freed();
     return res;
+}
+
+static int free_op(int profiling, const long *args)
+{
+    MPI_Op *op = (MPI_Op *)args[0];
+
+    if ((op != NULL) && (xm_persistent_requests() > 0) && xm_persistent_keeps_op(*op)) {
+        *op = XM_HANDLE(MPI_OP_NULL);
+        return MPI_SUCCESS;
+    }
+    return (int)xm_mpi_forward(XM_FN_MPI_Op_free, profiling, args);
+}
+
+static int free_type(int profiling, const long *args)
+{
+    MPI_Datatype *type = (MPI_Datatype *)args[0];
+
+    if ((type != NULL) && (xm_persistent_requests() > 0) && xm_persistent_keeps_type(*type)) {
+        *type = XM_HANDLE(MPI_DATATYPE_NULL);
+        return MPI_SUCCESS;
+    }
+    return (int)xm_mpi_forward(XM_FN_MPI_Type_free, profiling, args);
 }
 
 /* Functions on requests concern us only while the program holds one of ours, or MPI has none. */
@@ -178,6 +211,10 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
+    case XM_FN_MPI_Op_free:
+        return free_op(profiling, args);
+    case XM_FN_MPI_Type_free:
+        return free_type(profiling, args);
     case XM_FN_MPI_Win_post:
     case XM_FN_MPI_Win_wait:
     case XM_FN_MPI_Win_test:

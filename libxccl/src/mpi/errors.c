@@ -42,13 +42,40 @@ int xm_error_code(xcclResult_t res, const char *text)
     return code;
 }
 
-int xm_raise(MPI_Comm comm, xcclResult_t res, const char *text)
+/* The code of a failure that is said to the user. */
+static int say(xcclResult_t res, const char *text)
 {
     char copy[1024];
 
     snprintf(copy, sizeof(copy), "%s", text); /* text may be the detail that calls below replace */
     xc_error("%s", copy);
-    int code = xm_error_code(res, copy);
+    return xm_error_code(res, copy);
+}
+
+int xm_raise(MPI_Comm comm, xcclResult_t res, const char *text)
+{
+    int code = say(res, text);
+
     xm_pmpi.Comm_call_errhandler(comm, code);
+    return code;
+}
+
+int xm_raise_on_window(MPI_Win window, xcclResult_t res, const char *text)
+{
+    int code = say(res, text);
+
+    xm_pmpi.Win_call_errhandler(window, code);
+    return code;
+}
+
+int xm_raise_on_file(MPI_File file, xcclResult_t res, const char *text)
+{
+    int code = say(res, text);
+    int (*handler)(MPI_File, int);
+
+    *(void **)&handler = xm_mpi_symbol("PMPI_File_call_errhandler"); /* an MPI may lack files */
+    if (handler != NULL) {
+        handler(file, code);
+    }
     return code;
 }

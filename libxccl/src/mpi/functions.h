@@ -47,7 +47,9 @@
     X(MPI_Win_free, 1)                                                                             \
     X(MPI_Win_get_attr, 4)                                                                         \
     X(MPI_Comm_free, 1)                                                                            \
-    X(MPI_Comm_disconnect, 1)
+    X(MPI_Comm_disconnect, 1)                                                                      \
+    X(MPI_Op_free, 1)                                                                              \
+    X(MPI_Type_free, 1)
 
 /* Blocking, non-blocking, persistent. */
 enum xm_form { XM_BLOCKING, XM_NONBLOCKING, XM_PERSISTENT, XM_NUM_FORMS };

@@ -66,6 +66,7 @@
     X(Comm_get_errhandler)                                                                         \
     X(Comm_set_errhandler)                                                                         \
     X(Comm_call_errhandler)                                                                        \
+    X(Win_call_errhandler)                                                                         \
     X(Errhandler_free)                                                                             \
     X(Error_class)                                                                                 \
     X(Op_create)                                                                                   \
@@ -196,6 +197,9 @@ bool xm_mpi_gpu_aware(const char *runtime);
  * Report a failure to the program through the communicator's error handler; returns the MPI code.
  */
 int xm_raise(MPI_Comm comm, xcclResult_t res, const char *text);
+/* The same through that of a window or a file. */
+int xm_raise_on_window(MPI_Win window, xcclResult_t res, const char *text);
+int xm_raise_on_file(MPI_File file, xcclResult_t res, const char *text);
 /* The MPI code of a failure, with text as its string; for requests, which report it later. */
 int xm_error_code(xcclResult_t res, const char *text);
 

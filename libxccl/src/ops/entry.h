@@ -4,6 +4,7 @@
 #define XM_OPS_ENTRY_H
 
 #include "ops/op.h"
+#include "ops/persistent.h"
 
 /* What is known of a request that the program holds: an operation's, a transfer's, or neither:
  * a persistent collective. */
@@ -13,8 +14,11 @@ struct xm_entry {
     struct xm_transfer *transfer;
     struct xm_call      call;
     int (*start)(const struct xm_call *call, MPI_Request *request);
-    MPI_Request      inner;    /* of the operation started last, or MPI_REQUEST_NULL */
-    MPI_Datatype     types[2]; /* of the call, freed with it; or MPI_DATATYPE_NULL */
+    MPI_Request      inner;      /* of the operation started last, or MPI_REQUEST_NULL */
+    struct xm_held   held;       /* of the call, freed with it */
+    bool             frees_comm; /* the program has freed the communicator of the call */
+    bool             frees_op, frees_type;
+    struct xm_entry *beside; /* the next persistent collective */
     struct xm_entry *next;
 };
 
@@ -23,6 +27,7 @@ static inline bool xm_entry_is_persistent(const struct xm_entry *e)
     return (e->op == NULL) && (e->transfer == NULL);
 }
 
+void xm_entry_add(struct xm_entry *e);
 /* NULL: it is none of ours. */
 struct xm_entry *xm_entry_find(MPI_Request handle);
 /* While MPI may complete a request its handle may become another thread's: out, and back. */

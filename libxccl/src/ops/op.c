@@ -339,6 +339,26 @@ void xm_ops_progress(void)
     pthread_mutex_unlock(&pending_lock);
 }
 
+static bool is_pending_on(const struct xm_comm *xm)
+{
+    pthread_mutex_lock(&pending_lock);
+    const struct xm_op *op = pending;
+    while ((op != NULL) && (op->comm != xm)) {
+        op = op->next;
+    }
+    pthread_mutex_unlock(&pending_lock);
+    return op != NULL;
+}
+
+void xm_ops_wait(const struct xm_comm *xm)
+{
+    struct xm_wait wait = xm_wait_begin("for operations of a communicator that is freed");
+
+    while (is_pending_on(xm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
+        xm_ops_progress();
+    }
+}
+
 void xm_ops_finalize(void)
 {
     struct xm_wait wait = xm_wait_begin("for operations whose requests were never completed");

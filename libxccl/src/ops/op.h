@@ -28,6 +28,9 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request);
 /* Move operations under way, those that are over to their end. Never waits for other ranks. */
 void xm_ops_progress(void);
 
+/* Wait for those of a communicator that all ranks are about to free: see xm_comm_end_agreements. */
+void xm_ops_wait(const struct xm_comm *xm);
+
 /* Finish those whose requests the program has freed or forgotten; in MPI_Finalize. */
 void xm_ops_finalize(void);
 
@@ -52,11 +55,6 @@ void xm_requests_finalize(void);
 
 /* The program's call of a function on requests: MPI_Wait ... MPI_Startall. */
 int xm_request_call(enum xm_function function, int profiling, const long *args);
-
-/* A persistent request for call; start begins an operation for a copy of it. types: these are freed
- * with the request, unless there is none. */
-int xm_request_persistent(const struct xm_call *call, MPI_Datatype types[2],
-                          int (*start)(const struct xm_call *call, MPI_Request *request));
 
 /* ---- record.c: the last operations of the process ---- */
 

@@ -23,14 +23,12 @@ enum { BUCKETS = 256 };
 
 static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_entry *table[BUCKETS];
-static int              live;       /* atomic: entries */
-static int              persistent; /* atomic: of them, persistent ones */
-static int              transfers;  /* atomic: of them, transfers' */
+static int              live;      /* atomic: entries */
+static int              transfers; /* atomic: of them, transfers' */
 
 int xm_entries_hidden(void)
 {
-    return __atomic_load_n(&persistent, __ATOMIC_ACQUIRE) +
-           __atomic_load_n(&transfers, __ATOMIC_ACQUIRE);
+    return xm_persistent_requests() + __atomic_load_n(&transfers, __ATOMIC_ACQUIRE);
 }
 
 int xm_requests_live(void)
@@ -45,7 +43,7 @@ static struct xm_entry **bucket_of(MPI_Request handle)
     return &table[hash >> 56];
 }
 
-static void add_entry(struct xm_entry *e)
+void xm_entry_add(struct xm_entry *e)
 {
     pthread_mutex_lock(&lock);
     struct xm_entry **bucket = bucket_of(e->handle);
@@ -68,7 +66,7 @@ struct xm_entry *xm_entry_find(MPI_Request handle)
 
 void xm_entry_put_back(struct xm_entry *e)
 {
-    add_entry(e);
+    xm_entry_add(e);
     __atomic_add_fetch(&transfers, (e->transfer != NULL), __ATOMIC_RELEASE);
 }
 
@@ -117,13 +115,37 @@ static void let_go(struct xm_op *op)
     }
 }
 
+/* Those that nobody holds. MPI calls this in its own functions, and MPICH takes no others then. */
+static struct xm_op *released; /* atomic */
+
 static int release(void *extra)
 {
     struct xm_op *op = extra;
 
     remove_entry(op->request);
-    let_go(op);
+    if (__atomic_sub_fetch(&op->holders, 1, __ATOMIC_ACQ_REL) == 0) {
+        pthread_mutex_lock(&lock);
+        op->next = released;
+        __atomic_store_n(&released, op, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&lock);
+    }
     return MPI_SUCCESS;
+}
+
+static void free_released(void)
+{
+    if (__atomic_load_n(&released, __ATOMIC_ACQUIRE) == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    struct xm_op *op = released;
+    __atomic_store_n(&released, NULL, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+    while (op != NULL) {
+        struct xm_op *next = op->next;
+        xm_op_free(op);
+        op = next;
+    }
 }
 
 /* MPI has no cancelling of collectives. */
@@ -149,7 +171,7 @@ int xm_request_make(struct xm_op *op, MPI_Request *request)
     e->handle = op->request;
     e->op = op;
     op->holders = 2;
-    add_entry(e);
+    xm_entry_add(e);
     *request = op->request;
     return MPI_SUCCESS;
 }
@@ -164,43 +186,6 @@ void xm_request_complete(struct xm_op *op)
     xm_pmpi.Grequest_complete(op->request);
     __atomic_store_n(&op->done, 1, __ATOMIC_RELEASE);
     let_go(op);
-}
-
-/* ---- persistent ones ---- */
-
-static void free_types(MPI_Datatype types[2])
-{
-    for (int i = 0; i < 2; i++) {
-        if (types[i] != XM_HANDLE(MPI_DATATYPE_NULL)) {
-            xm_pmpi.Type_free(&types[i]);
-        }
-    }
-}
-
-int xm_request_persistent(const struct xm_call *call, MPI_Datatype types[2],
-                          int (*start)(const struct xm_call *call, MPI_Request *request))
-{
-    struct xm_entry *e = calloc(1, sizeof(*e));
-
-    if (e == NULL) {
-        free_types(types);
-        return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
-    }
-    int code =
-        xm_pmpi.Send_init(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0, call->comm, &e->handle);
-    if (code != MPI_SUCCESS) {
-        free_types(types);
-        free(e);
-        return code;
-    }
-    e->call = *call;
-    memcpy(e->types, types, sizeof(e->types));
-    e->start = start;
-    e->inner = XM_HANDLE(MPI_REQUEST_NULL);
-    add_entry(e);
-    __atomic_add_fetch(&persistent, 1, __ATOMIC_RELEASE);
-    *call->request = e->handle;
-    return MPI_SUCCESS;
 }
 
 /* Open MPI may give a persistent request another handle when it is started again. */
@@ -392,6 +377,7 @@ static bool poll_orphan(struct xm_transfer *t)
 
 void xm_requests_progress(void)
 {
+    free_released();
     if (__atomic_load_n(&orphans, __ATOMIC_ACQUIRE) == NULL) {
         return;
     }
@@ -447,12 +433,8 @@ static int free_request(MPI_Request *request, int profiling, const long *args)
         return free_transfer(e, request, profiling, args);
     }
     if ((e != NULL) && xm_entry_is_persistent(e)) {
-        if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
-            xm_pmpi.Request_free(&e->inner);
-        }
-        free_types(e->types);
+        xm_persistent_free(e);
         remove_entry(*request);
-        __atomic_sub_fetch(&persistent, 1, __ATOMIC_RELEASE);
     }
     return (int)xm_mpi_forward(XM_FN_MPI_Request_free, profiling, args);
 }

@@ -141,14 +141,14 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
     }
     xcclResult_t res = xm_transfer_copy_out(t, t->bytes);
     if (res != xcclSuccess) {
-        xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+        xm_transfer_raise(t, res, xc_last_detail());
     }
 }
 
 static void report(const struct xm_transfer *t)
 {
     if (t->rendezvous.failed != xcclSuccess) {
-        xm_raise(XM_HANDLE(MPI_COMM_WORLD), t->rendezvous.failed, t->rendezvous.detail);
+        xm_transfer_raise(t, t->rendezvous.failed, t->rendezvous.detail);
     }
 }
 
@@ -212,7 +212,7 @@ static bool poll(struct xm_transfer *t)
     }
     xm_unwatch(t);
     if ((t->code == MPI_SUCCESS) && (xm_rendezvous_unpack(t, t->bytes) != xcclSuccess)) {
-        xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInternalError, xc_last_detail());
+        xm_transfer_raise(t, xcclInternalError, xc_last_detail());
     }
     report(t);
     if (t->generalised) {

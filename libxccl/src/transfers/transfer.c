@@ -63,6 +63,22 @@ MPI_Comm xm_transfer_comm(const struct xm_transfer *t)
     return (at >= 0) ? (MPI_Comm)(intptr_t)t->args[at] : XM_HANDLE(MPI_COMM_WORLD);
 }
 
+int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char *text)
+{
+    int window = xm_transfer_argument(t->function, 'w');
+    int file = xm_transfer_argument(t->function, 'h');
+
+    if (window >= 0) {
+        return xm_raise_on_window((MPI_Win)(intptr_t)t->args[window], res, text);
+    }
+    if (file >= 0) {
+        return xm_raise_on_file((MPI_File)(intptr_t)t->args[file], res, text);
+    }
+    /* With a request the program may have freed the communicator. */
+    bool pending = (t->request != XM_HANDLE(MPI_REQUEST_NULL));
+    return xm_raise(pending ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t), res, text);
+}
+
 static int receive_of(enum xm_function function)
 {
     return receives_at[(int)function - XM_NUM_COLLECTIVE_FUNCTIONS];

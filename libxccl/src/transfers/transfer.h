@@ -113,6 +113,8 @@ int xm_transfer_post(struct xm_transfer *t, int profiling);
 
 /* Its communicator, to report to; MPI_COMM_WORLD where the call names none. */
 MPI_Comm xm_transfer_comm(const struct xm_transfer *t);
+/* Report a failure to the error handler of its window, file or communicator. Returns MPI's code. */
+int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char *text);
 
 /*
  * For a function with large counts that this MPI lacks, the one with int counts; false, with a

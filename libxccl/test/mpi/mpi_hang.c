@@ -311,16 +311,123 @@ static void case_splits(void)
     mt_pair_free(&pair);
 }
 
+/* A rank begins more collectives than it may be asked to agree in, before any other rank does. */
+static void run_ahead(MPI_Comm comm, struct mt_pair pairs[], int count)
+{
+    MPI_Request *requests = malloc(sizeof(*requests) * (size_t)count);
+    int          word = 0;
+
+    if (mt_rank() == 1) {
+        MPI_Recv(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < count; i++) {
+        mt_pair_fill(&pairs[i], pairs[i].count, MPI_COMM_WORLD, i);
+        MPI_Iallreduce(pairs[i].in, pairs[i].out, pairs[i].count, MPI_FLOAT, MPI_SUM, comm,
+                       &requests[i]);
+    }
+    if (mt_rank() == 0) {
+        MPI_Send(&word, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+    }
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < count; i++) {
+        mt_pair_expect_sum(&pairs[i], pairs[i].count, mt_size(), i, "a rank that runs ahead");
+    }
+    free(requests);
+}
+
+/* On a new communicator, and on one whose ranks have agreed in collectives on host memory alone. */
+static void case_ahead(void)
+{
+    enum { MANY = 200, SMALL = 50 };
+    struct mt_pair pairs[MANY];
+    MPI_Comm       comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = mt_pair_make(MT_DEVICE, SMALL);
+    }
+    for (int round = 0; round < 4; round++) {
+        run_ahead(comm, pairs, MANY);
+        MPI_Barrier(comm);
+    }
+    mt_pair_allreduce(&pairs[0], SMALL, comm, 3);
+    run_ahead(comm, pairs, MANY);
+    MPI_Comm_free(&comm);
+    for (int i = 0; i < MANY; i++) {
+        mt_pair_free(&pairs[i]);
+    }
+}
+
+/* Nothing of xccl's may be under way on a communicator when MPI waits for its last user. */
+static void case_disconnect(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+
+    for (int round = 0; round < 3; round++) {
+        MPI_Request request;
+        MPI_Comm    comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        for (int i = 0; i < round; i++) {
+            mt_pair_allreduce(&pair, COUNT, comm, i);
+        }
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, round);
+        MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "MPI_Iallreduce");
+        MPI_Comm_disconnect(&comm);
+    }
+    mt_pair_free(&pair);
+}
+
+/* Communicators are freed while collectives on them are under way. */
+static void case_freed_early(void)
+{
+    enum { MANY = 3 };
+    struct mt_pair pairs[MANY];
+    MPI_Request    requests[MANY];
+
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = mt_pair_make(MT_DEVICE, COUNT);
+    }
+    for (int round = 0; round < 4; round++) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_fill(&pairs[i], COUNT, MPI_COMM_WORLD, round + i);
+            MPI_Iallreduce(pairs[i].in, pairs[i].out, COUNT, MPI_FLOAT, MPI_SUM, comm,
+                           &requests[i]);
+        }
+        MPI_Comm_free(&comm);
+        MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_expect_sum(&pairs[i], COUNT, mt_size(), round + i, "a freed communicator");
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        mt_pair_free(&pairs[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"free", case_free},           {"connect", case_connect},
-        {"allreduce", case_allreduce}, {"send_finalize", case_send_finalize},
-        {"finalize", case_finalize},   {"threads", case_threads},
-        {"hostroot", case_hostroot},   {"allgatherv", case_allgatherv},
-        {"mixed", case_mixed},         {"iallreduce", case_iallreduce},
-        {"scan", case_scan},           {"async", case_async},
-        {"splits", case_splits},       {NULL, NULL},
+        {"free", case_free},
+        {"connect", case_connect},
+        {"allreduce", case_allreduce},
+        {"send_finalize", case_send_finalize},
+        {"finalize", case_finalize},
+        {"threads", case_threads},
+        {"hostroot", case_hostroot},
+        {"allgatherv", case_allgatherv},
+        {"mixed", case_mixed},
+        {"iallreduce", case_iallreduce},
+        {"scan", case_scan},
+        {"async", case_async},
+        {"splits", case_splits},
+        {"ahead", case_ahead},
+        {"disconnect", case_disconnect},
+        {"freed_early", case_freed_early},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

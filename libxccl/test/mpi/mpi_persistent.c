@@ -25,12 +25,16 @@ typedef int bcast_init(void *, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_R
 typedef int alltoall_init(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm,
                           MPI_Info, MPI_Request *);
 typedef int barrier_init(MPI_Comm, MPI_Info, MPI_Request *);
+typedef int alltoallw_init(const void *, const int *, const int *, const MPI_Datatype *, void *,
+                           const int *, const int *, const MPI_Datatype *, MPI_Comm, MPI_Info,
+                           MPI_Request *);
 
 static struct {
     allreduce_init *allreduce;
     bcast_init     *bcast;
     alltoall_init  *alltoall;
     barrier_init   *barrier;
+    alltoallw_init *alltoallw;
 } init;
 
 static void *find(const char *name)
@@ -51,8 +55,9 @@ static bool find_all(void)
     *(void **)&init.bcast = find("MPI_Bcast_init");
     *(void **)&init.alltoall = find("MPI_Alltoall_init");
     *(void **)&init.barrier = find("MPI_Barrier_init");
+    *(void **)&init.alltoallw = find("MPI_Alltoallw_init");
     return (init.allreduce != NULL) && (init.bcast != NULL) && (init.alltoall != NULL) &&
-           (init.barrier != NULL);
+           (init.barrier != NULL) && (init.alltoallw != NULL);
 }
 
 /* One request, started again and again with new values in the same buffers. */
@@ -152,6 +157,131 @@ static void case_freed(void)
     mt_pair_free(&pair);
 }
 
+/* Two requests on a communicator that is freed before they are started; others come and go. */
+static void case_freed_comm(void)
+{
+    struct mt_pair pairs[2], other = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    requests[2];
+    MPI_Comm       comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < 2; i++) {
+        pairs[i] = mt_pair_make(MT_DEVICE, COUNT);
+        init.allreduce(pairs[i].in, pairs[i].out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                       &requests[i]);
+    }
+    MPI_Comm_free(&comm);
+    mt_expect(comm == MPI_COMM_NULL, "MPI_Comm_free left the handle");
+    for (int round = 0; round < 4; round++) {
+        int which = (round == 3) ? 1 : 0;
+        mt_pair_fill(&pairs[which], COUNT, MPI_COMM_WORLD, round);
+        MPI_Start(&requests[which]);
+        MPI_Wait(&requests[which], MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pairs[which], COUNT, mt_size(), round, "a freed communicator");
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        mt_pair_allreduce(&other, COUNT, comm, round);
+        MPI_Comm_free(&comm);
+        if (round == 2) {
+            MPI_Request_free(&requests[0]);
+        }
+    }
+    MPI_Request_free(&requests[1]);
+    for (int i = 0; i < 2; i++) {
+        mt_pair_free(&pairs[i]);
+    }
+    mt_pair_free(&other);
+}
+
+static void add_pairs(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    MPI_Aint low, extent;
+
+    MPI_Type_get_extent(*type, &low, &extent);
+    mt_expect(extent == 2 * (MPI_Aint)sizeof(float), "the operation's type has %ld bytes",
+              (long)extent);
+    for (int i = 0; i < 2 * *count; i++) {
+        ((float *)inout)[i] += ((float *)in)[i];
+    }
+}
+
+static void spoil(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void)in;
+    (void)type;
+    memset(inout, 0, sizeof(float) * (size_t)*count);
+}
+
+/* Operation and datatype are freed before the first start; others take their handles. */
+static void case_freed_op(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Op         op, other_op;
+    MPI_Datatype   type, other_type;
+    MPI_Request    request;
+
+    MPI_Op_create(add_pairs, 1, &op);
+    MPI_Type_contiguous(2, MPI_FLOAT, &type);
+    MPI_Type_commit(&type);
+    init.allreduce(pair.in, pair.out, COUNT / 2, type, op, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Op_free(&op);
+    MPI_Type_free(&type);
+    mt_expect((op == MPI_OP_NULL) && (type == MPI_DATATYPE_NULL), "a handle was left");
+    MPI_Op_create(spoil, 1, &other_op);
+    MPI_Type_contiguous(3, MPI_DOUBLE, &other_type);
+    MPI_Type_commit(&other_type);
+    for (int round = 0; round < 3; round++) {
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, round);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "a freed operation");
+    }
+    MPI_Request_free(&request);
+    MPI_Op_free(&other_op);
+    MPI_Type_free(&other_type);
+    mt_pair_free(&pair);
+}
+
+/* Each block has a type of its own, freed before the first start; others take their handles. */
+static void case_freed_array(void)
+{
+    enum { MOST = 8, PART = 60 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    int            ranks = mt_size(), counts[MOST], places[MOST];
+    MPI_Datatype   out[MOST], in[MOST], others[2 * MOST];
+    MPI_Request    request;
+
+    for (int i = 0; i < ranks; i++) {
+        counts[i] = 1;
+        places[i] = (int)sizeof(float) * PART * i;
+        MPI_Type_vector(PART / 2, 2, 2, MPI_FLOAT, &out[i]);
+        MPI_Type_contiguous(PART, MPI_FLOAT, &in[i]);
+        MPI_Type_commit(&out[i]);
+        MPI_Type_commit(&in[i]);
+    }
+    init.alltoallw(pair.in, counts, places, out, pair.out, counts, places, in, MPI_COMM_WORLD,
+                   MPI_INFO_NULL, &request);
+    for (int i = 0; i < ranks; i++) {
+        MPI_Datatype both[] = {out[i], in[i]}; /* the arrays are the request's */
+        MPI_Type_free(&both[0]);
+        MPI_Type_free(&both[1]);
+    }
+    for (int i = 0; i < 2 * ranks; i++) {
+        MPI_Type_contiguous(3, MPI_DOUBLE, &others[i]);
+        MPI_Type_commit(&others[i]);
+    }
+    for (int round = 0; round < 3; round++) {
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, round);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        check_alltoall(&pair, PART, round);
+    }
+    MPI_Request_free(&request);
+    for (int i = 0; i < 2 * ranks; i++) {
+        MPI_Type_free(&others[i]);
+    }
+    mt_pair_free(&pair);
+}
+
 /* Collectives and messages by one MPI_Startall, completed in several ways. */
 static void case_startall(void)
 {
@@ -242,6 +372,9 @@ int main(int argc, char **argv)
                                                  {"startall", case_startall},
                                                  {"orders", case_orders},
                                                  {"freed", case_freed},
+                                                 {"freed_comm", case_freed_comm},
+                                                 {"freed_op", case_freed_op},
+                                                 {"freed_array", case_freed_array},
                                                  {NULL, NULL}};
 
     mt_begin(&argc, &argv, true);

@@ -21,10 +21,8 @@ static int start(struct mt_pair *pair, MPI_Comm comm, int salt, MPI_Request *req
     return MPI_Iallreduce(pair->in, pair->out, COUNT, MPI_FLOAT, MPI_SUM, comm, request);
 }
 
-/*
- * Two communicators; every second rank begins with the other one. More rounds than operations that
- * may be under way before the ranks take in what they agreed on.
- */
+/* Two communicators; every second rank begins with the other one. In the barriers the ranks take in
+ * what they agreed on. */
 static void case_comms(void)
 {
     MPI_Comm       comms[2];
@@ -48,12 +46,31 @@ static void case_comms(void)
         }
         for (int i = 0; i < 2; i++) {
             mt_pair_expect_sum(&pairs[i], COUNT, mt_size(), round + i, "two communicators");
+            MPI_Barrier(comms[i]);
         }
     }
     for (int i = 0; i < 2; i++) {
         MPI_Comm_free(&comms[i]);
         mt_pair_free(&pairs[i]);
     }
+}
+
+/* More than a rank may be ahead of an agreement, and no call in which it may wait. */
+static void case_rounds(void)
+{
+    enum { ROUNDS = 2200 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Request request;
+        MPI_Iallreduce(pair.in, pair.out, 1, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Request last;
+    start(&pair, MPI_COMM_WORLD, 1, &last);
+    MPI_Wait(&last, MPI_STATUS_IGNORE);
+    mt_pair_expect_sum(&pair, COUNT, mt_size(), 1, "after many rounds");
+    mt_pair_free(&pair);
 }
 
 /* Many on one communicator, waited for forwards, backwards and from the middle. */
@@ -74,6 +91,7 @@ static void case_orders(void)
             MPI_Wait(&requests[which], MPI_STATUS_IGNORE);
             mt_pair_expect_sum(&pairs[which], COUNT, mt_size(), round + which, "orders");
         }
+        MPI_Barrier(MPI_COMM_WORLD);
     }
     for (int i = 0; i < MANY; i++) {
         mt_pair_free(&pairs[i]);
@@ -98,6 +116,7 @@ static void *thread_work(void *argument)
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
         mt_pair_expect_sum(&pairs[0], COUNT, mt_size(), round, "thread");
         mt_pair_expect_sum(&pairs[1], COUNT, mt_size(), round + 1, "thread");
+        MPI_Barrier(thread_comms[which]);
     }
     return NULL; /* the memory stays: to free it could wait for the other thread's operation */
 }
@@ -359,6 +378,7 @@ static void case_mixture(void)
         batch_start(&b, round, requests);
         ways[way](&b, requests);
         batch_end(&b, requests);
+        MPI_Barrier(MPI_COMM_WORLD);
     }
     batch_free(&b);
 }
@@ -533,9 +553,16 @@ static void case_freed_types(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"comms", case_comms},       {"orders", case_orders},           {"threads", case_threads},
-        {"broken", case_broken},     {"mixture", case_mixture},         {"freed", case_freed},
-        {"statuses", case_statuses}, {"freed_types", case_freed_types}, {NULL, NULL},
+        {"comms", case_comms},
+        {"rounds", case_rounds},
+        {"orders", case_orders},
+        {"threads", case_threads},
+        {"broken", case_broken},
+        {"mixture", case_mixture},
+        {"freed", case_freed},
+        {"statuses", case_statuses},
+        {"freed_types", case_freed_types},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -316,9 +316,8 @@ static void case_refused(void)
         MPI_Win_free(&none);
     }
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &dynamic);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Win_set_errhandler(dynamic, MPI_ERRORS_RETURN);
     code = MPI_Win_attach(dynamic, memory, sizeof(int) * COUNT);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     mt_expect((code != MPI_SUCCESS) || !on_device(), "memory of a dynamic window is not refused");
     if (code == MPI_SUCCESS) {
         MPI_Win_detach(dynamic, memory);

@@ -300,6 +300,29 @@ static void case_errors(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* The same of a file, by its own error handler, which returns. */
+static void scattered_file(const int *on_device, const int *on_host)
+{
+    int          lengths[] = {1, 1};
+    MPI_Aint     places[2];
+    MPI_Datatype types[] = {MPI_INT, MPI_INT}, both;
+    MPI_File     file;
+    char         name[600];
+
+    MPI_Get_address(on_host, &places[0]);
+    MPI_Get_address(on_device, &places[1]);
+    MPI_Type_create_struct(2, lengths, places, types, &both);
+    MPI_Type_commit(&both);
+    snprintf(name, sizeof(name), "%s/scattered-%d", folder, mt_rank());
+    MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &file);
+    mt_expect((MPI_File_write(file, MPI_BOTTOM, 1, both, MPI_STATUS_IGNORE) != MPI_SUCCESS) ||
+                  (strcmp(mt_runtime(), "none") == 0),
+              "writing two kinds of memory to a file is not refused");
+    MPI_File_close(&file);
+    MPI_Type_free(&both);
+}
+
 /* Where MPI has to see a datatype, it cannot lie partly in host memory: that is said. */
 static void case_scattered(void)
 {
@@ -323,6 +346,7 @@ static void case_scattered(void)
         MPI_Type_free(&both);
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    scattered_file(on_device, &on_host);
     mt_free(MT_DEVICE, on_device);
 }
 

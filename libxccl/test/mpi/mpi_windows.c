@@ -201,6 +201,30 @@ static void case_created(void)
     requests_in(&w);
 }
 
+/* Device memory for a dynamic window is refused by the error handler of the window. */
+static void refused_by_window(int *memory)
+{
+    int class = MPI_SUCCESS;
+    MPI_Win win;
+
+    /* Open MPI 4.1 has no such window where the kernel does not copy between processes. */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int code = MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    if (code != MPI_SUCCESS) {
+        return;
+    }
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    code = MPI_Win_attach(win, memory, sizeof(int) * SLOTS);
+    MPI_Error_class(code, &class);
+    mt_expect((class != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
+              "device memory for a dynamic window: class %d", class);
+    if (code == MPI_SUCCESS) {
+        MPI_Win_detach(win, memory);
+    }
+    MPI_Win_free(&win);
+}
+
 /* A window on device memory is refused where it is made, by the communicator's error handler. */
 static void case_refused(void)
 {
@@ -219,6 +243,7 @@ static void case_refused(void)
         MPI_Win_free(&win);
     }
     MPI_Comm_free(&comm);
+    refused_by_window(memory);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     code = MPI_Buffer_attach(memory, sizeof(int) * SLOTS);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);

@@ -49,7 +49,7 @@ def test_symbol_missing(family, rank):
 def test_symbol_missing_non_blocking(family):
     """No rank may wait for another here: the rank that knows the cause says it."""
     env = {**CCL, "XCCL_SIM_FAIL": "symbol:ncclAllReduce@1"}
-    result = family.run(2, "mpi_requests cuda comms", env=env, timeout=60)
+    result = family.run(2, "mpi_requests cuda rounds", env=env, timeout=60)
     assert result.status == 0, result.out
     assert len(warnings_of(result)) == 1, result.out
     assert re.search(r"\[1\].* rank 1: .*no symbol ncclAllReduce", warnings_of(result)[0]), (

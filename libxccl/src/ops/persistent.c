@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests of persistent collectives, and what they need until they are freed. The program may free
+ * its communicator, its operation and its datatypes long before. Of most datatypes the request has
+ * its own. The communicator, the operation, and the datatype that an operation is told, are freed
+ * with the last request that needs them.
+ */
+#include "ops/persistent.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comms/comm.h"
+#include "ops/entry.h"
+
+static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_entry *all;
+static int              count; /* atomic */
+
+void xm_held_free(struct xm_held *held)
+{
+    for (int side = 0; side < 2; side++) {
+        for (int i = 0; i < held->length[side]; i++) {
+            if (held->own[side][i]) {
+                xm_pmpi.Type_free(&held->types[side][i]);
+            }
+        }
+        free(held->types[side]);
+        free(held->own[side]);
+        held->length[side] = 0;
+    }
+}
+
+int xm_request_persistent(const struct xm_call *call, struct xm_held *held,
+                          int (*start)(const struct xm_call *call, MPI_Request *request))
+{
+    struct xm_entry *e = calloc(1, sizeof(*e));
+
+    if (e == NULL) {
+        xm_held_free(held);
+        return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
+    }
+    int code =
+        xm_pmpi.Send_init(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0, call->comm, &e->handle);
+    if (code != MPI_SUCCESS) {
+        xm_held_free(held);
+        free(e);
+        return code;
+    }
+    e->call = *call;
+    e->held = *held;
+    e->start = start;
+    e->inner = XM_HANDLE(MPI_REQUEST_NULL);
+    pthread_mutex_lock(&lock);
+    e->beside = all;
+    all = e;
+    pthread_mutex_unlock(&lock);
+    __atomic_add_fetch(&count, 1, __ATOMIC_RELEASE);
+    xm_entry_add(e);
+    *call->request = e->handle;
+    return MPI_SUCCESS;
+}
+
+int xm_persistent_requests(void)
+{
+    return __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+}
+
+static bool reduces(const struct xm_entry *e)
+{
+    return strchr(xm_signatures[e->call.coll].kinds, 'o') != NULL;
+}
+
+static bool uses_op(const struct xm_entry *e, MPI_Op op)
+{
+    return reduces(e) && (e->call.op == op);
+}
+
+static bool uses_type(const struct xm_entry *e, MPI_Datatype type)
+{
+    return reduces(e) && (e->call.sendtype == type);
+}
+
+bool xm_persistent_keeps_comm(MPI_Comm comm)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&lock);
+    for (struct xm_entry *e = all; e != NULL; e = e->beside) {
+        if (e->call.comm == comm) {
+            e->frees_comm = found = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool xm_persistent_keeps_op(MPI_Op op)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&lock);
+    for (struct xm_entry *e = all; e != NULL; e = e->beside) {
+        if (uses_op(e, op)) {
+            e->frees_op = found = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool xm_persistent_keeps_type(MPI_Datatype type)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&lock);
+    for (struct xm_entry *e = all; e != NULL; e = e->beside) {
+        if (uses_type(e, type)) {
+            e->frees_type = found = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* Take it out of the list; what no other one needs any more stays said of it. */
+static void leave(struct xm_entry *gone)
+{
+    struct xm_entry **at = &all;
+
+    pthread_mutex_lock(&lock);
+    while (*at != gone) {
+        at = &(*at)->beside;
+    }
+    *at = gone->beside;
+    for (struct xm_entry *e = all; e != NULL; e = e->beside) {
+        gone->frees_comm = gone->frees_comm && (e->call.comm != gone->call.comm);
+        gone->frees_op = gone->frees_op && !uses_op(e, gone->call.op);
+        gone->frees_type = gone->frees_type && !uses_type(e, gone->call.sendtype);
+    }
+    pthread_mutex_unlock(&lock);
+    __atomic_sub_fetch(&count, 1, __ATOMIC_RELEASE);
+}
+
+void xm_persistent_free(struct xm_entry *e)
+{
+    MPI_Comm   comm = e->call.comm;
+    const long args[] = {(long)&comm};
+
+    if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
+        xm_pmpi.Request_free(&e->inner);
+    }
+    leave(e);
+    xm_held_free(&e->held);
+    if (e->frees_op) {
+        xm_pmpi.Op_free(&e->call.op);
+    }
+    if (e->frees_type) {
+        xm_pmpi.Type_free(&e->call.sendtype);
+    }
+    if (e->frees_comm) {
+        xm_comm_freeing(comm);
+        xm_mpi_forward(XM_FN_MPI_Comm_free, 0, args);
+        xm_comm_freed();
+        xm_rendezvous_comm_freed();
+    }
+}
