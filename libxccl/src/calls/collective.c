@@ -279,9 +279,12 @@ static const struct xm_path *vendor_or_mpi(struct xm_op *op, struct xm_choice *c
     }
     xm_comm_saved(xm, xm_facts_saving_us(&op->facts), op->dev, op->device);
     choice->path = XM_PATH_MPI;
-    choice->reason = (state == XM_COMM_FAILED)
-                         ? xm->reason
-                         : "a vendor communicator has not paid for itself yet";
+    choice->reason = "a vendor communicator has not paid for itself yet";
+    if (state == XM_COMM_FAILED) {
+        choice->reason = xm->reason;
+    } else if (xm->quiet) {
+        choice->reason = "MPI_Comm_idup was called on the communicator";
+    }
     return path_to_mpi(op);
 }
 

@@ -375,6 +375,9 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
         (blocking || (xm->device_calls >= xm->checkin.applies))) {
         res = finish_checkin(xm, blocking);
     }
+    if (xm->quiet) {
+        return res;
+    }
     if ((res == xcclSuccess) && (xm->state == XM_COMM_NEW) &&
         (xm->checkin.kind == XM_CHECKIN_NONE)) {
         res = post_peer_info(xm, dev, device);

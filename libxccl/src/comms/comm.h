@@ -76,6 +76,8 @@ struct xm_comm {
     uint64_t         ordered_calls; /* operations that others may have to wait for: order.h */
     uint64_t         order_id;      /* equal on all ranks, and of no other communicator */
 
+    bool quiet; /* nothing is agreed on any more: MPI duplicates it, or has done so */
+
     struct xm_comm *next; /* all of the process, for xm_comms_finalize() */
     struct xm_comm *previous;
 };

@@ -340,7 +340,7 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
 
 void xm_comm_saved(struct xm_comm *xm, double us, const struct xc_device_ops *dev, int device)
 {
-    if (xm->state != XM_COMM_KNOWN) {
+    if ((xm->state != XM_COMM_KNOWN) || xm->quiet) {
         return;
     }
     xm->saved_us += us;

@@ -10,7 +10,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 6 };
+enum { XM_FAMILY_ABI = 7 };
 
 struct xm_family {
     unsigned    abi;

@@ -167,6 +167,20 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     return res;
 }
 
+/* The later steps of Open MPI's mix up with other non-blocking collectives on the communicator. */
+static int duplicate(enum xm_function function, int profiling, const long *args)
+{
+    struct xm_comm *xm;
+    MPI_Comm        comm = (MPI_Comm)(intptr_t)args[0];
+
+    if (XM_OPENMPI && is_started(true) && (comm != XM_HANDLE(MPI_COMM_NULL)) &&
+        (xm_comm_get(comm, &xm) == xcclSuccess)) {
+        xm->quiet = true;
+        xm_comm_unuse(xm);
+    }
+    return (int)xm_mpi_forward(function, profiling, args);
+}
+
 static int free_op(int profiling, const long *args)
 {
     MPI_Op *op = (MPI_Op *)args[0];
@@ -211,6 +225,9 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
+    case XM_FN_MPI_Comm_idup:
+    case XM_FN_MPI_Comm_idup_with_info:
+        return duplicate(function, profiling, args);
     case XM_FN_MPI_Op_free:
         return free_op(profiling, args);
     case XM_FN_MPI_Type_free:

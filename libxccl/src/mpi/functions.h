@@ -48,6 +48,8 @@
     X(MPI_Win_get_attr, 4)                                                                         \
     X(MPI_Comm_free, 1)                                                                            \
     X(MPI_Comm_disconnect, 1)                                                                      \
+    X(MPI_Comm_idup, 3)                                                                            \
+    X(MPI_Comm_idup_with_info, 4)                                                                  \
     X(MPI_Op_free, 1)                                                                              \
     X(MPI_Type_free, 1)
 

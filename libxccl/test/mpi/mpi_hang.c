@@ -379,6 +379,31 @@ static void case_disconnect(void)
     mt_pair_free(&pair);
 }
 
+/* A communicator is duplicated while blocking collectives are made on it. */
+static void case_idup(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+
+    for (int round = 0; round < 30; round++) {
+        MPI_Comm    comm, twin;
+        MPI_Request request;
+        int         flag;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_idup(comm, &twin, &request);
+        for (int i = 0; i < (mt_rank() * 31 + round * 17) % 5; i++) {
+            MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        }
+        for (int i = 0; i < 3; i++) {
+            mt_pair_allreduce(&pair, COUNT, comm, round + i);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_allreduce(&pair, COUNT, twin, round);
+        MPI_Comm_free(&twin);
+        MPI_Comm_free(&comm);
+    }
+    mt_pair_free(&pair);
+}
+
 /* Communicators are freed while collectives on them are under way. */
 static void case_freed_early(void)
 {
@@ -427,6 +452,7 @@ int main(int argc, char **argv)
         {"ahead", case_ahead},
         {"disconnect", case_disconnect},
         {"freed_early", case_freed_early},
+        {"idup", case_idup},
         {NULL, NULL},
     };
 

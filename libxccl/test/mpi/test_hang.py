@@ -45,12 +45,12 @@ def test_pending_send(mpi, case, ranks):
     "case",
     [
         *("finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"),
-        *("ahead", "disconnect", "freed_early"),
+        *("ahead", "disconnect", "freed_early", "idup"),
     ],
 )
 def test_case(mpi, case):
     env = {"XCCL_MEMORY": "mixed"} if case == "mixed" else None
-    go(mpi, 3 if case in ("mixed", "scan") else 2, f"mpi_hang {case}", env=env)
+    go(mpi, 3 if case in ("mixed", "scan", "idup") else 2, f"mpi_hang {case}", env=env)
 
 
 @pytest.mark.parametrize("create", ["auto", pytest.param("first", marks=pytest.mark.tsan)])
