@@ -22,16 +22,6 @@ BUILT = "x/xccl/xccl-{version}-gompi-2025b.eb"
 LMOD_INIT = Path("/usr/share/lmod/lmod/init/bash")
 SITE = "sim"
 
-SYSTEM_EASYCONFIGS = {
-    "GCC-system.eb": "easyblock = 'SystemCompilerGCC'\nname = 'GCC'\n{common}moduleclass = 'compiler'\n"
-    "toolchain = SYSTEM\ngenerate_standalone_module = True\n",
-    "OpenMPI-system-GCC-system.eb": "easyblock = 'SystemMPI'\nname = 'OpenMPI'\n{common}moduleclass = 'mpi'\n"
-    "toolchain = {{'name': 'GCC', 'version': 'system'}}\ngenerate_standalone_module = True\n",
-    "gompi-system.eb": "easyblock = 'Toolchain'\nname = 'gompi'\n{common}moduleclass = 'toolchain'\n"
-    "toolchain = SYSTEM\n"
-    "dependencies = [('GCC', 'system'), ('OpenMPI', 'system', '', ('GCC', 'system'))]\n",
-}
-
 
 def version():
     return (TOP / "libxccl" / "VERSION").read_text(encoding="utf-8").split()[0]
@@ -77,14 +67,11 @@ def folder():
     """Scratch folder of this process, removed at its end."""
     path = Path(tempfile.mkdtemp(prefix="xccl-easybuild-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
-    for name in ("home", "tmp", "system", "sources/x/xccl", "compilers"):
+    for name in ("home", "tmp", "sources/x/xccl", "compilers"):
         (path / name).mkdir(parents=True)
     # The real one takes minutes for the kernels, which are tested with the library.
     (path / "compilers/hipcc").write_text("#!/bin/sh\nexit 1\n")
     (path / "compilers/hipcc").chmod(0o755)
-    common = "version = 'system'\nhomepage = '(none)'\ndescription = 'of the operating system'\n"
-    for name, text in SYSTEM_EASYCONFIGS.items():
-        (path / "system" / name).write_text(text.format(common=common), encoding="utf-8")
     return path
 
 
@@ -140,7 +127,7 @@ def install():
     tarball()
     eb(
         EASYCONFIGS / BUILT.format(version=version()),
-        f"--robot={folder() / 'system'}",
+        f"--robot={EASYCONFIGS / 'system'}",
         "--try-toolchain=gompi,system",
         "--disable-map-toolchains",
         "--filter-deps=CMake,hwloc,pkgconf",

@@ -10,7 +10,7 @@ EASYCONFIGS = Path(__file__).resolve().parents[1]
 ALL = sorted(EASYCONFIGS.glob("**/*.eb"))
 # Names that are JSC's own (Stages/2023); upstream has neither.
 JSC_ONLY = "CUDA,NCCL"
-ROBOT = f"--robot-paths={EASYCONFIGS}:{EASYCONFIGS / 'cpe'}:"
+ROBOT = f"--robot-paths={EASYCONFIGS}:{EASYCONFIGS / 'cpe'}:{EASYCONFIGS / 'system'}:"
 # The names of flat modules ask for no easyconfig of a dependency.
 FLAT = "--module-naming-scheme=EasyBuildMNS"
 

@@ -89,6 +89,11 @@ class Build:
             [*filter(None, [self.sanitizer]), *map(str, libraries or [self.interposer])]
         )
 
+    def runs_here(self):
+        """Skip where this machine's loader cannot preload what was built, and says so."""
+        if self.emulator:
+            pytest.skip("the library cannot be preloaded into programs that are not emulated")
+
     def fixed_addresses(self):
         """ThreadSanitizer of GCC before 14 cannot have its memory where a kernel randomises much."""
         command = ["setarch", "-R"]

@@ -77,12 +77,14 @@ def test_launcher_of_another_mpi(mpis, request, program, other):
 def test_one_rank_is_no_mistake(mpis, request, program, other):
     """Neither a single rank of the right launcher nor of another one: there is nobody to miss."""
     mine, theirs = request.getfixturevalue(program), request.getfixturevalue(other)
+    mine.build.runs_here()
     assert not mine.run(1, "mpi_host", sim=None, timeout=60).lines("xccl")
     assert not run_under(mine, theirs, 1).lines("xccl")
 
 
 def test_singleton_in_a_batch_script(mpich):
     """Slurm's variables of a job of many tasks, in a process that is none of them."""
+    mpich.build.runs_here()
     env = {
         **mpich.build.environment(None),
         "LD_PRELOAD": mpich.build.preload(),

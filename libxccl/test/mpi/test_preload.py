@@ -20,6 +20,7 @@ COMMANDS = {
 
 
 def run(build, command, preload, **more):
+    build.runs_here()
     env = {**build.environment(None), **more}
     if preload:
         env["LD_PRELOAD"] = build.preload()
