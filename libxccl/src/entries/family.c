@@ -178,7 +178,12 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
         xm->quiet = true;
         xm_comm_unuse(xm);
     }
-    return (int)xm_mpi_forward(function, profiling, args);
+    if (xm_mpi_functions[function] != NULL) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    /* Open MPI 4.1 has none with hints, which an MPI may ignore; mpi4py finds ours by its name. */
+    const long without_info[] = {args[0], args[2], args[3]};
+    return (int)xm_mpi_forward(XM_FN_MPI_Comm_idup, profiling, without_info);
 }
 
 static int free_op(int profiling, const long *args)

@@ -322,7 +322,7 @@ def test_no_device(mpi):
         2, *QUICK, run=(), env={"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     )
     assert ended.status == 1
-    assert "--mem host" in ended.err
+    assert "xccl-run --sim cuda:4" in ended.err
 
 
 @pytest.mark.parametrize(
