@@ -98,17 +98,18 @@ static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
 
 bool xm_call_is_plain(enum xm_function function, const long *args)
 {
-    enum xm_coll               coll = (enum xm_coll)((int)function / 6);
+    enum xm_coll               coll = xm_function_coll(function);
+    enum xm_form               form = xm_function_form(function);
     const struct xm_signature *s = &xm_signatures[coll];
-    bool                       vector = xm_coll_needs_agreement(coll) && ((int)function % 6 < 2);
-    bool mixed = (xc_params()->memory == XC_MEMORY_MIXED) && ((int)function % 6 < 2);
+    bool counted = xm_coll_needs_agreement(coll) || (xc_params()->memory == XC_MEMORY_MIXED);
 
     /* In a blocking one a rank does not know what the others pass: calls are counted. */
-    if (xm_config.check || vector || mixed || (xm_mpi_functions[function] == NULL)) {
+    if (xm_config.check || (counted && (form == XM_BLOCKING)) ||
+        (xm_mpi_functions[function] == NULL)) {
         return false;
     }
     const struct xc_device_ops *dev = xc_device_active();
-    if ((dev != NULL) && (((int)function % 6) / 2 == XM_PERSISTENT)) {
+    if ((dev != NULL) && (form == XM_PERSISTENT)) {
         return false;
     }
     if (dev != NULL) {
@@ -121,7 +122,7 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
         }
     }
     if ((dev != NULL) || xm_comms_have_seats()) {
-        announce(coll, (int)function % 6 < 2, (MPI_Comm)(intptr_t)args[s->comm]);
+        announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm]);
     }
     last_path = "host";
     return true;

@@ -39,7 +39,7 @@ static bool is_start(enum xm_function f)
 static bool is_observed(enum xm_function f)
 {
     if ((int)f < XM_NUM_COLLECTIVE_FUNCTIONS) {
-        return ((int)f % 6) / 2 != XM_PERSISTENT;
+        return xm_function_form(f) != XM_PERSISTENT;
     }
     if (xm_is_transfer(f)) {
         char form = xm_transfer_form(f);

@@ -101,35 +101,24 @@ static xcclResult_t find_image(const char *name, const struct xk_image **image_p
 
 static xcclResult_t load_functions(struct xm_kernels *k)
 {
-    const struct xc_device_ops *dev = k->dev;
-    const struct xk_image      *image = NULL;
-    void                       *module = NULL;
+    const struct {
+        void      **function_p;
+        const char *name;
+    } functions[] = {{&k->copy, "xk_copy"},     {&k->pack, "xk_pack"},
+                     {&k->linger, "xk_linger"}, {&k->exchange, "xk_exchange"},
+                     {&k->mapped, "xk_mapped"}, {&k->enqueued, "xk_enqueued"},
+                     {&k->await, "xk_await"}};
+    const struct xk_image *image = NULL;
+    void                  *module = NULL;
 
-    xcclResult_t res = find_image(plugin_of(dev), &image);
+    xcclResult_t res = find_image(plugin_of(k->dev), &image);
     if (res == xcclSuccess) {
         k->last = (image->last != 0) ? image->last : XK_LAST_NUMBER;
-        res = dev->module_load(&module, image->image);
+        res = k->dev->module_load(&module, image->image);
     }
-    if (res == xcclSuccess) {
-        res = dev->module_function(&k->copy, module, "xk_copy");
-    }
-    if (res == xcclSuccess) {
-        res = dev->module_function(&k->pack, module, "xk_pack");
-    }
-    if (res == xcclSuccess) {
-        res = dev->module_function(&k->linger, module, "xk_linger");
-    }
-    if (res == xcclSuccess) {
-        res = dev->module_function(&k->exchange, module, "xk_exchange");
-    }
-    if (res == xcclSuccess) {
-        res = dev->module_function(&k->mapped, module, "xk_mapped");
-    }
-    if (res == xcclSuccess) {
-        res = dev->module_function(&k->enqueued, module, "xk_enqueued");
-    }
-    if (res == xcclSuccess) {
-        res = dev->module_function(&k->await, module, "xk_await");
+    for (size_t i = 0; (res == xcclSuccess) && (i < sizeof(functions) / sizeof(functions[0]));
+         i++) {
+        res = k->dev->module_function(functions[i].function_p, module, functions[i].name);
     }
     return res;
 }

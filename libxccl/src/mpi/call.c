@@ -101,8 +101,8 @@ void xm_call_read(enum xm_function function, int profiling, const long *args, st
 {
     memset(call, 0, sizeof(*call));
     call->function = function;
-    call->coll = (enum xm_coll)((int)function / 6);
-    call->form = (enum xm_form)((int)function % 6 / 2);
+    call->coll = xm_function_coll(function);
+    call->form = xm_function_form(function);
     call->large = ((int)function % 2) != 0;
     call->profiling = (profiling != 0);
     call->root = -1;

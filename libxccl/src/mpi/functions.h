@@ -83,7 +83,7 @@ enum xm_function {
 };
 
 enum {
-    XM_NUM_COLLECTIVE_FUNCTIONS = XM_NUM_COLLS * 6,
+    XM_NUM_COLLECTIVE_FUNCTIONS = XM_NUM_COLLS * 2 * XM_NUM_FORMS,
 #define XM_TWO(name, arguments, form, kinds) +2
 #define XM_ONE(name, arguments, form, kinds) +1
     XM_NUM_TRANSFER_FUNCTIONS =
@@ -111,7 +111,17 @@ static inline int xm_is_stream_function(enum xm_function function)
 
 static inline enum xm_function xm_function_of(enum xm_coll coll, enum xm_form form, int large)
 {
-    return (enum xm_function)(6 * (int)coll + 2 * (int)form + (large ? 1 : 0));
+    return (enum xm_function)(2 * (XM_NUM_FORMS * (int)coll + (int)form) + (large ? 1 : 0));
+}
+
+/* The reverse, of a collective's function. */
+static inline enum xm_coll xm_function_coll(enum xm_function function)
+{
+    return (enum xm_coll)((int)function / (2 * XM_NUM_FORMS));
+}
+static inline enum xm_form xm_function_form(enum xm_function function)
+{
+    return (enum xm_form)((int)function / 2 % XM_NUM_FORMS);
 }
 
 /* What there is to know of a function without mpi.h. */
@@ -153,7 +163,7 @@ static inline int xm_extension_name(enum xm_function function, const char *name,
                                     size_t size)
 {
     int persistent = ((int)function < XM_NUM_COLLECTIVE_FUNCTIONS) &&
-                     ((int)function % 6 == 2 * (int)XM_PERSISTENT);
+                     ((int)function % (2 * XM_NUM_FORMS) == 2 * (int)XM_PERSISTENT);
 
     return persistent && (snprintf(buf, size, "PMPIX_%s", name + sizeof("PMPI_") - 1) < (int)size);
 }
