@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="ece8c62b86b2ed67e896c1aad153b26d879c94a1a7cd79b6bef90d1258d0da75")
+    version("0.1.0", sha256="e1101f1b7a8f76fe49bad44307e26b9ff07b083488f4eec41baca494b1e4b4f8")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
