@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from xccl_doctor import command, docs, registry
+from xccl_doctor import run as doctor_run
 from xccl_doctor.main import telling_line
 
 TOP = Path(__file__).resolve().parents[3]
@@ -89,6 +90,22 @@ def test_interrupted(stage, tmp_path):
     out, err = doctor.communicate(timeout=60)
     assert (doctor.returncode, out, err) == (130, "", "")
     assert not Path(f"/proc/{mark.read_text().strip()}").exists()
+
+
+def test_interrupted_while_it_starts(monkeypatch):
+    """The job that was just being started does not stay behind."""
+    started = []
+    popen = subprocess.Popen
+
+    def start(*words, **how):
+        started.append(popen(*words, **how))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(KeyboardInterrupt):
+        doctor_run.start(["sleep", "100"])
+    assert started[0].poll() == -signal.SIGTERM
 
 
 def test_reader_that_has_enough(stage):

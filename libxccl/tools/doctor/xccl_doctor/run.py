@@ -52,6 +52,20 @@ def finish(process, seconds):
         raise
 
 
+def start(words, **how):
+    """A process in a session of its own. Ctrl-C is held back until there is a process to stop."""
+    interrupts = []
+    before = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
+    try:
+        process = subprocess.Popen(words, start_new_session=True, **how)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupts:
+        stop(process)
+        raise KeyboardInterrupt
+    return process
+
+
 def run(words, env, seconds):
     """Status (None: it did not end), output of both kinds in order, and the file that keeps it."""
     variables = dict(env, **{k: v for k, v in LOGGING.items() if k not in env})
@@ -59,13 +73,12 @@ def run(words, env, seconds):
         mode="wb", prefix="xccl-doctor-", suffix=".log", delete=False
     ) as log:
         try:
-            process = subprocess.Popen(
+            process = start(
                 words,
                 env=variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         except OSError as error:
             return SimpleNamespace(status=127, text=f"{words[0]}: {error.strerror}", log=log.name)
