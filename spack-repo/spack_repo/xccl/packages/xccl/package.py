@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="e1101f1b7a8f76fe49bad44307e26b9ff07b083488f4eec41baca494b1e4b4f8")
+    version("0.1.0", sha256="f49614a2efa384d83c3376a214aeb98d23e862155091a2a1e5ea084a0847fd02")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
