@@ -171,7 +171,9 @@ def main(words, version, prefix, libdir):
             app=given.get("--app"),
             launcher=launcher,
         )
-        return work(given, launcher, options, version)
+        status = work(given, launcher, options, version)
+        sys.stdout.flush()  # here a reader that is gone can be told from other errors
+        return status
     except Wrong as wrong:
         print(f"xccl-doctor: {wrong}", file=sys.stderr)
         return WRONG_USE
