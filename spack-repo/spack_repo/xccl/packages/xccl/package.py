@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="f49614a2efa384d83c3376a214aeb98d23e862155091a2a1e5ea084a0847fd02")
+    version("0.1.0", sha256="3c4506b9f6972cc57d4307acc8898f8851508d3e7fc1f0b70dd7014a5bbaa586")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
