@@ -59,6 +59,7 @@ def run(stage, *words, timeout=100, **more):
         (["--site", "atlantis"], "juwels-booster"),
         (["--timeout", "x"], "'x'"),
         (["--timeout"], "needs a value"),
+        (["-x"], "unknown option '-x'; see --help"),
         (["--log", "/no/log"], "/no/log"),
         (["--sysroot", "/no/folder"], "/no/folder"),
         (["--explain", "nothing"], "--list"),
@@ -108,12 +109,36 @@ def test_interrupted_while_it_starts(monkeypatch):
     assert started[0].poll() == -signal.SIGTERM
 
 
+def test_job_that_ended_before_it_was_stopped():
+    """Ctrl-C may meet a job that has just ended by itself."""
+    process = doctor_run.start(["true"])
+    process.wait()
+    doctor_run.stop(process)
+    assert process.returncode == 0
+
+
 def test_reader_that_has_enough(stage):
     command = f"{stage}/bin/xccl-doctor --list | head -1"
     ended = subprocess.run(
         ["sh", "-c", command], env=environment(stage), capture_output=True, text=True, check=True
     )
     assert len(ended.stdout.splitlines()) == 1 and ended.stderr == ""
+
+
+@pytest.mark.parametrize("words", ["--list", "--list --json", "--help", ""])
+def test_output_that_takes_no_more(stage, words):
+    """A full disk is said in a line; a closed output is not written to."""
+    for where, told in ((">/dev/full", "xccl-doctor: the output: No space left"), (">&-", "")):
+        command = f"{stage}/bin/xccl-doctor {words} {where}"
+        ended = subprocess.run(
+            ["sh", "-c", command],
+            env=environment(stage),
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        assert ended.stderr.startswith(told) and len(ended.stderr.splitlines()) == bool(told)
+        assert ended.returncode in ((1,) if told else (0, 3))
 
 
 def test_version_help_list(stage):
@@ -291,6 +316,10 @@ TELLING = [
         "n1:1:1 [0] NCCL WARN",
     ),
     (f"{FRAME}\nmpirun was unable to launch the specified\n{FRAME}\n", "mpirun was unable"),
+    (
+        "xccl-perf: warning: 4 ranks share 2 device(s)\nxccl-perf: rank 0: no device\n" + PRIMARY,
+        "xccl-perf: rank 0: no device",
+    ),
     ("srun: error: n1: task 0: Exited with exit code 3\nhello\n", "srun: error: n1"),
 ]
 

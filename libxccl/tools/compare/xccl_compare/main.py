@@ -8,7 +8,7 @@ import signal
 import sys
 from collections import namedtuple
 
-from xccl_doctor.command import Wrong
+from xccl_doctor.command import Wrong, output_failed
 
 from . import against, command, launch, measure, plot, published, site, store, suites, table
 from . import result as results
@@ -105,8 +105,9 @@ def draw(value, figures, folder):
     try:
         return plot.draw(value, figures, folder)
     except plot.NoMatplotlib as error:
+        again = f"xccl-compare --plot {os.path.join(folder, 'result.json')}"
         warn(
-            f"no plots: {error}. Table and JSON are complete; draw them anywhere with xccl-compare --plot"
+            f"no plots: {error}. Table and JSON are complete; draw them here or elsewhere: {again}"
         )
         return []
 
@@ -213,6 +214,5 @@ def main(arguments, tool):
         return WRONG_USE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return FAILED
+    except OSError as error:
+        return output_failed("xccl-compare", error)

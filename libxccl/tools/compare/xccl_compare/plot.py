@@ -3,6 +3,7 @@
 
 import os
 import re
+import sys
 import textwrap
 from collections import namedtuple
 from math import log
@@ -46,7 +47,8 @@ def pyplot():
         import matplotlib
     except ImportError as error:
         raise NoMatplotlib(
-            f"Python has no Matplotlib ({error}); python3 -m pip install matplotlib, or load its module"
+            f"{sys.executable} has no Matplotlib ({error}); load its module, or: "
+            "python3 -m venv plots && plots/bin/pip install matplotlib && . plots/bin/activate"
         ) from error
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt

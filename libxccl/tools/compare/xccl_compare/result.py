@@ -196,7 +196,7 @@ def load(path):
             with open(path, encoding="utf-8") as f:
                 value = json.loads(f.read())
     except OSError as error:
-        raise Wrong(f"{path}: {error.strerror}") from error
+        raise Wrong(f"cannot read '{path}': {error.strerror}") from error
     except ValueError as error:
         raise Wrong(f"{path}: no JSON ({error}); is it cut off?") from error
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:

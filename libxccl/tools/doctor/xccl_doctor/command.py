@@ -3,6 +3,7 @@
 
 import difflib
 import os
+import sys
 
 USAGE = """Usage: xccl-doctor [options]
        xccl-doctor [options] --run -- launcher [arguments]
@@ -45,10 +46,26 @@ class Wrong(Exception):
     """What is wrong with the options."""
 
 
-def near(word, known):
-    """ "; did you mean 'that'?", or nothing."""
-    found = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean '{found[0]}'?" if found else ""
+def near(word, known, dashes=""):
+    """ "; did you mean 'that'?", or nothing. Dashes that all begin with make none alike."""
+    length = len(dashes)
+    found = difflib.get_close_matches(word[length:], [name[length:] for name in known], 1)
+    return f"; did you mean '{dashes}{found[0]}'?" if found else ""
+
+
+def flush():
+    """Here an output that takes no more can be told from other errors."""
+    if sys.stdout is not None:  # it is closed
+        sys.stdout.flush()
+
+
+def output_failed(tool, error):
+    """The exit status after an error in writing: of a full disk, or of a pager that has read enough."""
+    if not isinstance(error, BrokenPipeError):
+        what = error.filename or "the output"
+        print(f"{tool}: {what}: {error.strerror}", file=sys.stderr)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still kept for it is lost at exit
+    return 1
 
 
 def parse(words, with_value=WITH_VALUE, flags=FLAGS):
@@ -69,8 +86,10 @@ def parse(words, with_value=WITH_VALUE, flags=FLAGS):
         elif word in flags:
             given[word] = True
         elif word.startswith("--"):
-            hint = near(name, sorted(flags + with_value)) or "; see --help"
+            hint = near(name, sorted(flags + with_value), dashes="--") or "; see --help"
             raise Wrong(f"unknown option '{word}'{hint}")
+        elif word.startswith("-") and word != "-":
+            raise Wrong(f"unknown option '{word}'; see --help")
         else:
             raise Wrong(f"unexpected argument '{word}'; a launcher goes behind '--', see --help")
     return given, rest

@@ -146,14 +146,14 @@ class Connections:
 
 # What a report, an informational line or a launcher's frame begins with, or is.
 NO_CAUSE = re.compile(
-    r"NCCL INFO|xccl-run: (?: |host |node |warning )|xccl(?:\[\d+\])? (?:info|trace|warning): |^\W*$"
+    r"NCCL INFO|xccl-(?:run|perf|tune): (?: |host |node |warning\b)|xccl(?:\[\d+\])? (?:info|trace|warning): |^\W*$"
 )
 # Words of the program that failed itself; then what is only said of it. The first that is found counts.
 CAUSES = tuple(
     re.compile(text)
     for text in (
         r"(?:^|[\s>])xccl(?:\[\d+\])? error: ",
-        r"(?:^|[\s>])xccl-run: ",
+        r"(?:^|[\s>])xccl-(?:run|bind|perf|tune): ",
         r"unable to launch|could not (?:access|execute)|^Traceback \(most recent call last\)|terminate called|[Ff]atal error in",
         r"NCCL WARN",
         r"\*\*\* An error occurred in |Signal: |Segmentation fault|Bus error|[Ff]loating point exception",

@@ -172,13 +172,12 @@ def main(words, version, prefix, libdir):
             launcher=launcher,
         )
         status = work(given, launcher, options, version)
-        sys.stdout.flush()  # here a reader that is gone can be told from other errors
+        command.flush()
         return status
     except Wrong as wrong:
         print(f"xccl-doctor: {wrong}", file=sys.stderr)
         return WRONG_USE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # of a pager or head that has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+    except OSError as error:
+        return command.output_failed("xccl-doctor", error)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Start a small job with logs on, and keep what it prints."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -32,7 +33,8 @@ def command(prefix, launcher, site, sim):
 
 def stop(process):
     """End it with all that it started: politely first, so that a launcher ends its ranks."""
-    os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):  # it may have ended by itself meanwhile
+        os.killpg(process.pid, signal.SIGTERM)
     try:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:
