@@ -46,18 +46,20 @@ def test_marks():
         render.between("no marks", "numbers", "body")
 
 
-def test_plot_shows_every_point():
+@pytest.mark.parametrize("telephone", [False, True])
+def test_plot_shows_every_point(telephone):
     """Each committed result is one point, at the place that its label says."""
     series = plot.allreduce()
-    root = ElementTree.fromstring(plot.allreduce_svg())
+    frame = plot.narrow(len(series)) if telephone else plot.Frame()
+    root = ElementTree.fromstring(plot.allreduce_svg(telephone))
     circles = list(root.iter(f"{SVG}circle"))
     assert len(circles) == sum(len(one.points) for one in series) > 40
     labels = [circle.find(f"{SVG}title").text for circle in circles]
     times = plot.ratios("mpi_us")
     assert f"MPI_Allreduce with xccl: 8 B in {times[8]:.2f} µs" in labels
     for circle in circles:
-        assert plot.LEFT <= float(circle.get("cx")) <= plot.WIDTH - plot.RIGHT
-        assert plot.TOP <= float(circle.get("cy")) <= plot.HEIGHT - plot.BOTTOM
+        assert frame.left <= float(circle.get("cx")) <= frame.right
+        assert frame.top <= float(circle.get("cy")) <= frame.bottom
     slow, fast = (max(points) for points in (series[0].points, series[2].points))
     heights = {label: float(c.get("cy")) for label, c in zip(labels, circles)}
     above = heights[f"{series[0].name}: {plot.human(slow[0])} in {slow[1]:,.2f} µs"]
@@ -68,13 +70,14 @@ def test_plot_shows_every_point():
 def links(text):
     """Targets of Markdown links and pictures, without code blocks."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    return re.findall(r"\]\(([^)\s]+)\)", text)
+    return re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_links_outside_of_the_site(page):
     """MkDocs checks the links of its pages; these are not among them."""
-    found = [target.split("#")[0] for target in links((TOP / page).read_text(encoding="utf-8"))]
+    text = (TOP / page).read_text(encoding="utf-8")
+    found = ["".join(target).split("#")[0] for target in links(text)]
     missing = [target for target in found if "://" not in target and not (TOP / target).exists()]
     assert found
     assert not missing

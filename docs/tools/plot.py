@@ -25,9 +25,28 @@ ROUTES_LEAST = 64
 LINK_GBS = 450
 TABLE_SIZES = (8, 4096, 65536, 1 << 20, 16 << 20, 256 << 20, 1 << 30)
 
-WIDTH, HEIGHT = 760, 430
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 62, 52
 INK, GRID = "#37474f", "#e3e8ea"
+LINE = 20  # pixels from one line of the legend to the next
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where the axes lie in a picture; the legend stands among the curves, or above them."""
+
+    width: int = 760
+    height: int = 430
+    left: int = 70
+    right: int = 740
+    top: int = 62
+    bottom: int = 378
+    legend_top: int = 80
+    legend_left: int = 84
+
+
+def narrow(lines):
+    """For a telephone: the same words in half of the width."""
+    above = 66 + LINE * lines
+    return Frame(400, above + 330, 62, 376, above, above + 278, 72, 14)
 
 
 @dataclass(frozen=True)
@@ -111,15 +130,14 @@ def text(x, y, words, anchor="middle", extra=""):
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{extra}>{escape(words)}</text>'
 
 
-def axes(x, y, sizes, times):
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+def axes(frame, x, y, sizes, times):
     for size in sizes:
-        yield f'<path d="M{x(size)} {TOP}V{bottom}" stroke="{GRID}"/>'
-        yield text(x(size), bottom + 18, human(size))
+        yield f'<path d="M{x(size)} {frame.top}V{frame.bottom}" stroke="{GRID}"/>'
+        yield text(x(size), frame.bottom + 18, human(size))
     for time in times:
-        yield f'<path d="M{LEFT} {y(time)}H{right}" stroke="{GRID}"/>'
-        yield text(LEFT - 8, y(time) + 4, micros(time), "end")
-    yield text((LEFT + right) / 2, HEIGHT - 12, "size of the vector")
+        yield f'<path d="M{frame.left} {y(time)}H{frame.right}" stroke="{GRID}"/>'
+        yield text(frame.left - 8, y(time) + 4, micros(time), "end")
+    yield text((frame.left + frame.right) / 2, frame.height - 12, "size of the vector")
 
 
 def curve(series, x, y):
@@ -137,49 +155,55 @@ def curve(series, x, y):
         )
 
 
-def legend(lines):
+def legend(frame, lines):
     for number, series in enumerate(lines):
-        y = TOP + 18 + 20 * number
+        x, y = frame.legend_left, frame.legend_top + LINE * number
         dashes = ' stroke-dasharray="6 4"' if series.dashed else ""
-        yield f'<path d="M{LEFT + 14} {y - 4}h26" stroke="{series.color}" stroke-width="3"{dashes}/>'
-        yield text(LEFT + 48, y, series.name, "start")
+        yield f'<path d="M{x} {y - 4}h26" stroke="{series.color}" stroke-width="3"{dashes}/>'
+        yield text(x + 34, y, series.name, "start")
 
 
-def plot(title, lines):
+def plot(title, subtitle, lines, telephone=False):
     """One SVG on a card of its own, legible on light and on dark pages."""
+    frame = narrow(len(lines)) if telephone else Frame()
+    heading = 14 if telephone else frame.left
     sizes = [size for line in lines for size, _ in line.points]
     times = [time for line in lines for _, time in line.points]
     decades = range(math.floor(math.log10(min(times))), math.ceil(math.log10(max(times))) + 1)
-    ticks = [1 << power for power in range(3, 31, 3) if (1 << power) <= max(sizes)]
-    x = LogAxis(min(sizes), max(sizes), LEFT, WIDTH - RIGHT)
-    y = LogAxis(10 ** decades[0], 10 ** decades[-1], HEIGHT - BOTTOM, TOP)
+    step = 6 if telephone else 3
+    ticks = [1 << p for p in range(step, 31, step) if min(sizes) <= 1 << p <= max(sizes)]
+    x = LogAxis(min(sizes), max(sizes), frame.left, frame.right)
+    y = LogAxis(10 ** decades[0], 10 ** decades[-1], frame.bottom, frame.top)
+    size = f'width="{frame.width}" height="{frame.height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {frame.width} {frame.height}" role="img" '
         f'font-family="sans-serif" font-size="12.5" fill="{INK}">',
         "<!-- SPDX-License-Identifier: BSD-3-Clause. Made by docs/tools/render.py; do not edit. -->",
         f"<title>{escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#ffffff"/>',
-        text(LEFT, 28, title, "start", ' font-size="16" font-weight="bold"'),
-        text(LEFT, 48, "time of a blocking call, both axes logarithmic; lower is better", "start"),
-        *axes(x, y, ticks, [10**power for power in decades]),
+        f'<rect {size} rx="8" fill="#ffffff"/>',
+        text(heading, 28, title, "start", ' font-size="16" font-weight="bold"'),
+        text(heading, 48, subtitle, "start"),
+        *axes(frame, x, y, ticks, [10**power for power in decades]),
     ]
     for line in lines:
         parts += curve(line, x, y)
-    return "\n".join([*parts, *legend(lines), "</svg>"]) + "\n"
+    return "\n".join([*parts, *legend(frame, lines), "</svg>"]) + "\n"
 
 
-def allreduce_svg():
-    return plot("Allreduce on 4 NVIDIA H200, 4 ranks", allreduce())
+def allreduce_svg(telephone=False):
+    title = "Allreduce on 4 NVIDIA H200, 4 ranks"
+    return plot(title, "time of a blocking call; lower is better", allreduce(), telephone)
 
 
-def routes_svg():
-    return plot("Allreduce on 2 NVIDIA H200, 2 ranks, by OSU's osu_allreduce", routes())
+def routes_svg(telephone=False):
+    title = "Allreduce on 2 NVIDIA H200, 2 ranks"
+    return plot(title, "time of a call, by osu_allreduce; lower is better", routes(), telephone)
 
 
 def numbers():
     """The README's table: one line per size; the ratio is the median of the blocks' ratios."""
     vendor, mpi, ratio = (ratios(field) for field in ("vendor_us", "mpi_us", "ratio"))
-    yield "| size | NCCL, called directly | `MPI_Allreduce` with xccl | ratio |"
+    yield "| size | NCCL, called directly | `MPI_Allreduce` with xccl | xccl / NCCL |"
     yield "|---:|---:|---:|---:|"
     for size in TABLE_SIZES:
         times = f"{vendor[size]:,.1f} µs | {mpi[size]:,.1f} µs"

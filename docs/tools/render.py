@@ -43,7 +43,9 @@ def citation():
 
 RENDERED = {
     "docs/benchmarks/allreduce-h200-x4.svg": made("plot", "allreduce_svg"),
+    "docs/benchmarks/allreduce-h200-x4-narrow.svg": made("plot", "allreduce_svg", True),
     "docs/benchmarks/allreduce-routes-h200-x2.svg": made("plot", "routes_svg"),
+    "docs/benchmarks/allreduce-routes-h200-x2-narrow.svg": made("plot", "routes_svg", True),
     "docs/reference/xccl-h.md": made(
         "api", "page", "xccl.h and xccl_mpi.h", ["xccl.h", "xccl_mpi.h"]
     ),
