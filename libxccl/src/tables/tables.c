@@ -2,6 +2,7 @@
 #include "tables/tables.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -90,7 +91,11 @@ static xcclResult_t add_variable(const char *path)
     size_t       count = 0;
     xcclResult_t res = xcclSuccess;
 
-    if ((stat(path, &s) != 0) || !S_ISDIR(s.st_mode)) {
+    if (stat(path, &s) != 0) {
+        return xc_fail(xcclInvalidArgument, "XCCL_TABLE: %s cannot be opened: %s", path,
+                       strerror(errno));
+    }
+    if (!S_ISDIR(s.st_mode)) {
         return add_file(XM_FROM_VARIABLE, path);
     }
     res = xm_table_files_in(path, &paths, &count);

@@ -113,6 +113,7 @@ class World:
     def make_software(self):
         family = self.site["mpi"]["family"]
         self.library("libmpi_gnu_123.so.12" if family == "mpich" else "libmpi.so.40")
+        self.library("libxccl-mpi.so")
         ccl = self.site["ccl"]["library"]
         soname, name = LIBRARIES[ccl]
         self.library(name, "RCCL version : 2.22.3-HEAD\n")

@@ -6,7 +6,7 @@ from collections import namedtuple
 Fault = namedtuple("Fault", "id site broken healthy remedy")
 
 STEP = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "8", "SLURM_NTASKS_PER_NODE": "4"}
-PRELOAD = {"LD_PRELOAD": "/opt/xccl/lib/libxccl-mpi.so"}
+PRELOAD = {"LD_PRELOAD": "/opt/lib/libxccl-mpi.so"}
 NODES = "n1:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId 10\n"
 NODES += "n2:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 1 nranks 2 cudaDev 0 busId 10\n"
 SOCKETS = "n1:1:1 [0] NCCL INFO Using network Socket\n" + NODES

@@ -154,6 +154,24 @@ def test_version_help_list(stage):
         assert not re.search(r"\{\w+\}", text), "a template"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "found", "cause"),
+    [
+        ("XCCL_LOG", "loud", "xccl-setting", "it takes none|error|warn|info|trace"),
+        ("XCCL_TUNE", "allreduce", "xccl-setting", "XCCL_TUNE: column 1"),
+        ("XCCL_TABLE", "/no/table", "xccl-setting", "XCCL_TABLE: /no/table cannot be opened"),
+        ("XCCL_TABEL", "x", "xccl-unknown", "did you mean XCCL_TABLE?"),
+        ("XCCL_CCL_LIBRARY", "libm.so.6", "ccl-refused", "has no symbol ncclGetVersion"),
+        ("LD_PRELOAD", "/no/libxccl-mpi.so", "preload-missing", "/no/libxccl-mpi.so"),
+    ],
+)
+def test_settings_of_its_own(stage, name, value, found, cause):
+    """What the library itself would say of the environment, without a job."""
+    ended = run(stage, "--json", **{**SIMULATED, name: value})
+    (finding,) = json.loads(ended.stdout)["findings"]
+    assert (finding["id"], cause in finding["cause"]) == (found, True), finding["cause"]
+
+
 def test_the_page_is_installed_with_it(stage):
     page = stage / "share/doc/xccl/doctor.md"
     assert page.read_text() == docs.render()

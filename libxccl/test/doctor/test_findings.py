@@ -2,6 +2,7 @@
 """Every finding: a healthy node, one thing broken, and exactly that is found."""
 
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,18 @@ def log(name, route=None, **values):
             world.route_ucc_ccl()
         env(**values)(world)
         world.sample(name)
+
+    return broken
+
+
+def says(line=None, why=None):
+    """An installation whose xccl-info says that of the environment."""
+
+    def broken(world):
+        tool = world.prefix / "bin/xccl-info"
+        told = f"echo 'xccl-info: {line}' >&2\n" if line else ""
+        world.write(tool, f"#!/bin/sh\n{told}echo '{json.dumps({'in_use': {'why_not': why}})}'\n")
+        tool.chmod(0o755)
 
     return broken
 
@@ -209,6 +222,11 @@ CASES = [
     ("cxi-exhausted", "frontier", log("cxi-full.log")),
     ("cxi-map", "frontier", log("mpich-cxil.log")),
     ("ll128", "alps", slow_slingshot),
+    ("xccl-setting", "juwels-booster", says("XCCL_LOG=loud is not allowed; it takes none|warn")),
+    ("xccl-unknown", "juwels-booster", says("warning: XCCL_TUN is not a variable of xccl")),
+    ("ccl-refused", "juwels-booster", says(why="/x (found by: XCCL_CCL_LIBRARY) has no symbol")),
+    ("preload-missing", "juwels-booster", env(LD_PRELOAD="libfoo.so:/opt/gone.so /opt/none.so")),
+    ("site-unknown", "juwels-booster", env(XCCL_SITE="juwels")),
     ("site-gpus", "juwels-booster", lambda w: w.remove(w.gpu(3))),
     ("site-numa", "juwels-booster", gpu_numa),
     ("site-nic", "dgx-a100", other_ports),

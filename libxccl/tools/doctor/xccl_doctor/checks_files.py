@@ -27,6 +27,7 @@ def check_ccl(facts):
         yield finding(
             "ccl-missing",
             file=facts.ccl_file,
+            wanted=os.path.basename(facts.ccl_file),
             ccl=ccl_name(facts),
             folders=facts.search.listed(),
         )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
-"""Facts of this machine, environment and installation. Reads only; starts nothing but ldconfig."""
+"""Facts of this machine, environment and installation. Reads only; starts nothing but ldconfig and xccl-info."""
 
 import datetime
 import fnmatch
@@ -12,7 +12,7 @@ import subprocess
 import time
 from types import SimpleNamespace
 
-from . import launchers, libraries
+from . import checks_settings, launchers, libraries
 from .launchers import number
 
 VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
@@ -243,6 +243,7 @@ def collect(options):
     facts.search = libraries.Search(root, env, {} if root else ldconfig())
     libraries.collect(facts, SONAMES)
     read_parameter_files(facts)
+    facts.settings = checks_settings.collect(options.prefix, env)
     facts.app = options.app
     facts.app_family, facts.app_mpi = None, None
     if options.app:

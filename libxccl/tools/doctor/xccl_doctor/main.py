@@ -11,6 +11,7 @@ from . import (
     checks_launch,
     checks_log,
     checks_net,
+    checks_settings,
     collect,
     command,
     elf,
@@ -111,7 +112,7 @@ def examine(given, launcher, options):
         return said, ([], []), found  # in an order of its own
     facts = collect_facts(given, options)
     found = []
-    for checks in (checks_env, checks_launch, checks_net, checks_files):
+    for checks in (checks_settings, checks_env, checks_launch, checks_net, checks_files):
         for check in checks.CHECKS:
             found += check(facts)
     said = list(report.static_statements(facts))

@@ -4,6 +4,21 @@
 from .rows import ERROR, WARNING, Row
 
 TABLE = {
+    "xccl-setting": Row(
+        ERROR,
+        "MPI_Init refuses a setting: {problem}",
+        "correct it or unset it; xccl-info --config says what each variable takes",
+    ),
+    "xccl-unknown": Row(
+        WARNING,
+        "a variable is misspelt or left over: {problem}",
+        "correct its name, or unset it",
+    ),
+    "site-unknown": Row(
+        ERROR,
+        "XCCL_SITE={site} is no site of this installation",
+        "name one of these, or unset it: {sites}",
+    ),
     "site-gpus": Row(
         WARNING,
         "site {site} says {wanted} GPUs per node; this machine has {found}",

@@ -196,6 +196,11 @@ TABLE = {
         "srun --mpi=pmix (srun --mpi=list shows what there is; SLURM_MPI_TYPE sets it), or start it "
         "with mpirun",
     ),
+    "preload-missing": Row(
+        ERROR,
+        "LD_PRELOAD names {file}, which is not there; the loader goes on without it",
+        "unset LD_PRELOAD (xccl-run preloads xccl by itself), or correct the path",
+    ),
     "preload-lost": Row(
         ERROR,
         "{who}, but {what}: MPI's calls do not reach xccl",
@@ -212,7 +217,12 @@ TABLE = {
     "ccl-missing": Row(
         ERROR,
         "{file} was not found (looked in: {folders})",
-        "load the module of {ccl}, or export XCCL_CCL_LIBRARY=/path/{file}",
+        "load the module of {ccl}, or export XCCL_CCL_LIBRARY=/path/{wanted}",
+    ),
+    "ccl-refused": Row(
+        ERROR,
+        "the file that XCCL_CCL_LIBRARY names is not used: {why}",
+        "unset XCCL_CCL_LIBRARY where the vendor's module is loaded, or correct it",
     ),
     "ccl-version-slow": Row(
         WARNING,

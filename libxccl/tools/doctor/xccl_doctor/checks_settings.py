@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the variables of xccl itself, and the preload, are set to. Every check: facts to findings."""
+
+import json
+import os
+import re
+import subprocess
+from types import SimpleNamespace
+
+from .registry import finding
+
+SAID = re.compile(r"^xccl-info: (warning: )?(.+)$", re.M)
+SECONDS = 30
+
+
+def collect(prefix, env):
+    """What xccl-info says of this environment: its parser is the one that MPI_Init uses."""
+    none = SimpleNamespace(errors=[], warnings=[], refused=None)
+    # A preload that is broken would be complained of here, and a whole one takes no part.
+    quiet = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
+    try:
+        done = subprocess.run(  # noqa: UP022 (its advice needs Python 3.7)
+            [os.path.join(prefix, "bin/xccl-info"), "--json"],
+            env=quiet,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=SECONDS,
+            check=False,
+        )
+        used = json.loads(done.stdout.decode("utf-8", "replace")).get("in_use", {})
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return none
+    said = SAID.findall(done.stderr.decode("utf-8", "replace"))
+    return SimpleNamespace(
+        errors=[text for warning, text in said if not warning],
+        warnings=[text for warning, text in said if warning],
+        refused=used.get("why_not"),
+    )
+
+
+def check_settings(facts):
+    if facts.settings.errors:
+        yield finding("xccl-setting", problem="; ".join(facts.settings.errors))
+    if facts.settings.warnings:
+        yield finding("xccl-unknown", problem="; ".join(facts.settings.warnings))
+
+
+def check_ccl(facts):
+    """A file that is there, and is another library."""
+    why = facts.settings.refused or ""
+    if facts.ccl_library and facts.route == "xccl" and "(found by: XCCL_CCL_LIBRARY)" in why:
+        yield finding("ccl-refused", why=why)
+
+
+def check_preload(facts):
+    for word in re.split(r"[\s:]+", facts.env.get("LD_PRELOAD", "")):
+        # A name without a slash is looked up, and $LIB and the like are the loader's.
+        if "/" in word and "$" not in word and not os.path.exists(facts.root + word):
+            yield finding("preload-missing", file=word)
+            return
+
+
+def check_site(facts):
+    if facts.site_name and facts.sites and facts.site_name not in facts.sites:
+        yield finding("site-unknown", site=facts.site_name, sites=", ".join(sorted(facts.sites)))
+
+
+CHECKS = (check_settings, check_ccl, check_preload, check_site)
