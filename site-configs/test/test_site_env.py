@@ -377,6 +377,16 @@ def test_a_moved_installation_finds_itself(shell, prefix, tmp_path):
     assert read_env(tmp_path / "on")["XCCL_ROOT"] == str(tmp_path / "moved")
 
 
+def test_a_relative_path_is_made_a_plain_one(posix, prefix, tmp_path):
+    """Paths that end in "/." would come beside those that a module has set."""
+    if posix.name == "dash":
+        pytest.skip("dash does not tell a sourced file where it lies")
+    env = f"./{prefix.name}/share/../share/xccl/env"
+    lines = [f"cd {prefix.parent}", f". {env}/xccl.sh sim", posix.dump(tmp_path / "on")]
+    posix.run(lines, tmp_path, {"CDPATH": "/usr"})
+    assert read_env(tmp_path / "on")["XCCL_ROOT"] == str(prefix)
+
+
 def test_links_for_each_shell_are_the_one_file():
     for name in ("bash", "zsh", "ksh"):
         assert os.readlink(TOP / f"env/xccl.{name}") == "xccl.sh"
