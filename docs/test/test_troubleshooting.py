@@ -34,14 +34,27 @@ def normal_c(text):
     return text.replace('\\"', '"').replace("%%", "%").replace("\\n", "")
 
 
+def lua_messages(text):
+    """What a module says: literals joined by "..", with what stands between them."""
+    for call in re.findall(r"Lmod(?:Error|Message)\((.*?)\)\n", text, re.DOTALL):
+        words = call.split('"')
+        yield "".join(
+            word if number % 2 else ANY * bool(re.search(r"\w", word))
+            for number, word in enumerate(words)
+        )
+
+
 def said():
-    """Every message of the library, the simulation and the tools."""
+    """Every message of the library, the simulation, the tools, the modules and the scripts."""
     for path in (TOP / "libxccl").rglob("*.c"):
         if "test" not in path.relative_to(TOP).parts:
             yield from map(normal_c, c_strings(path.read_text(encoding="utf-8")))
-    shell = (TOP / "libxccl/tools/xccl-run").read_text(encoding="utf-8")
-    for match in LITERAL.finditer(shell):
-        yield re.sub(r"\$(?:\w+|\{[^}]*\}|\([^)]*\))", ANY, match.group(1))
+    for path in (TOP / "modulefiles").rglob("*.lua"):
+        yield from lua_messages(path.read_text(encoding="utf-8"))
+    for script in ("libxccl/tools/xccl-run", "env/xccl.sh"):
+        for match in LITERAL.finditer((TOP / script).read_text(encoding="utf-8")):
+            text = re.sub(r"\$(?:\w+|\{[^}]*\}|\([^)]*\))", ANY, match.group(1))
+            yield f"xccl: {text}" if script.startswith("env") else text
 
 
 def quoted():
