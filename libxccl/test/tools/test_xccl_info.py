@@ -272,7 +272,8 @@ def test_why_has_an_obstacle(stage):
     [
         ("allreduce", "number of fields"),
         ("allreduce:64k:cuda:8:2:3", "number of fields"),
-        ("allreduse:64k:cuda:8", "'allreduse'"),
+        ("allreduse:64k:cuda:8", "8: collective 'allreduse'; allowed: allreduce, "),
+        ("allreduce:64x:cuda:8", "8: bytes '64x'; it takes"),
         ("*:64k:cuda:8", "one value"),
         ("allreduce:0-64k:cuda:8", "one value"),
         ("allreduce:64k:cuda:2-8", "one value"),
@@ -284,6 +285,7 @@ def test_why_refuses(stage, call, words):
     ended = stage.tool("xccl-info", "--why", call)
     assert ended.status == 2 and not ended.out
     assert words in ended.err and "allreduce:64k:cuda:8" in ended.err
+    assert ":mpi" not in ended.err  # a path, which calls do not have
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,24 @@ static int only_bit(uint32_t bits)
     return ((bits != 0) && ((bits & (bits - 1)) == 0)) ? __builtin_ctz(bits) : -1;
 }
 
+/* The row's parser knows of a path that nobody wrote, and allows ranges: what is left is the wrong value. */
+static void shorten(char *detail)
+{
+    char *row = strstr(detail, " in '");
+    char *allowed = (row != NULL) ? strstr(row, "; allowed: ") : NULL;
+
+    if (allowed == NULL) {
+        return;
+    }
+    bool names = (strstr(detail, ": collective ") != NULL) || (strstr(detail, ": memory ") != NULL);
+    memmove(row, names ? allowed : "", names ? strlen(allowed) + 1 : 1);
+    char *what = strchr(detail, ' '); /* behind "--why:" stands the column */
+    what = (what != NULL) ? strstr(what, ": ") : NULL;
+    if (what != NULL) {
+        memmove(detail, what + 2, strlen(what + 2) + 1);
+    }
+}
+
 /* By the parser of rows: a call is a row that fits it alone. */
 static bool read_call(struct why *why, const char *spec, const char *row_text)
 {
@@ -31,6 +49,7 @@ static bool read_call(struct why *why, const char *spec, const char *row_text)
     if (xm_table_parse("--why", row_text, false, &table) != xcclSuccess) {
         char detail[512];
         snprintf(detail, sizeof(detail), "%s", xc_last_detail());
+        shorten(detail);
         return refuse(spec, detail);
     }
     const struct xm_row *row = &table->rows[0];
