@@ -439,7 +439,9 @@ def test_seed_repeats_the_data(faulty):
     [
         (["--nope"], ["--nope"]),
         (["stray"], ["stray"]),
-        (["--coll", "allreduce,bkast"], ["bkast"]),
+        (["--coll", "allreduce,bkast"], ["'bkast'; did you mean 'bcast'?"]),
+        (["--msg", "latncy"], ["did you mean 'latency'?"]),
+        (["--coll", "swap"], ["'swap'; xccl-perf --help lists them"]),
         (["--coll", ""], ["--coll"]),
         (["--coll", "latency"], ["--coll", "latency"]),
         (["--msg", "halo2d,allreduce"], ["--msg", "allreduce"]),

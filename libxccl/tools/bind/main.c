@@ -44,7 +44,10 @@ static void usage(void)
         "  --plan                       print the plan for every rank of the node as JSON; do nothing\n"
         "  --local-rank N, --local-size N, --mask LIST   instead of the launcher's (with --plan)\n"
         "  --root FOLDER                look up /dev, /proc and /sys there\n"
-        "  -h, --help; -V, --version");
+        "  -h, --help, -V, --version\n"
+        "\n"
+        "Exit status: the command's own; 1 if the rank cannot be told or bound, 2 for wrong use,\n"
+        "126 or 127 when the command cannot be run or found.");
 }
 
 /* Index of text in names, which ends with NULL; a message and the end if it is none. */

@@ -69,30 +69,59 @@ bool options_real(const char *text, double low, double high, double *value_p)
     return true;
 }
 
-static const char *nearest(const char *name)
-{
-    const char *best = NULL;
-    size_t      half = strlen(name) / 2; /* where more letters are wrong, it was another word */
-    size_t      least = ((half < MOST_CHANGES) ? half : MOST_CHANGES) + 1;
+/* What is nearer to the name than all before it. */
+struct nearest {
+    const char *name, *best;
+    size_t      least; /* changes from which on it was another word */
+};
 
-    for (const struct option *known = parser.known; known->name != NULL; known++) {
-        size_t distance = xc_edit_distance(name, known->name);
-        if (distance < least) {
-            least = distance;
-            best = known->name;
-        }
+static struct nearest nearest_to(const char *name)
+{
+    size_t half = strlen(name) / 2;
+
+    return (struct nearest){name, NULL, ((half < MOST_CHANGES) ? half : MOST_CHANGES) + 1};
+}
+
+static void compare(struct nearest *n, const char *known)
+{
+    size_t distance = xc_edit_distance(n->name, known);
+
+    if (distance < n->least) {
+        n->least = distance;
+        n->best = known;
     }
-    return best;
 }
 
 bool options_refuse_word(const char *word)
 {
-    bool        option = (word[0] == '-') && (word[1] != '\0');
-    const char *meant = (strncmp(word, "--", 2) == 0) ? nearest(word + 2) : NULL;
+    bool option = (word[0] == '-') && (word[1] != '\0');
 
-    if (meant != NULL) {
-        return options_refuse("unknown option '%s'; did you mean '--%s'?", word, meant);
+    if (strncmp(word, "--", 2) == 0) {
+        struct nearest n = nearest_to(word + 2);
+        for (const struct option *known = parser.known; known->name != NULL; known++) {
+            compare(&n, known->name);
+        }
+        if (n.best != NULL) {
+            return options_refuse("unknown option '%s'; did you mean '--%s'?", word, n.best);
+        }
     }
     return options_refuse("%s '%s'; see %s --help",
                           option ? "unknown option" : "unexpected argument", word, parser.tool);
+}
+
+bool options_refuse_name(const char *option, const char *what, const char *word, size_t len,
+                         const char *const names[])
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "%.*s", (int)((len < sizeof(text)) ? len : sizeof(text) - 1),
+             word);
+    struct nearest n = nearest_to(text);
+    for (int i = 0; names[i] != NULL; i++) {
+        compare(&n, names[i]);
+    }
+    return (n.best != NULL) ? options_refuse("%s: unknown %s '%s'; did you mean '%s'?", option,
+                                             what, text, n.best)
+                            : options_refuse("%s: unknown %s '%s'; xccl-perf --help lists them",
+                                             option, what, text);
 }

@@ -14,6 +14,9 @@ void options_begin(const char *tool, const struct option *known, bool speaking);
 bool options_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* An option that is not known, with the one that was most likely meant, or an argument too many. */
 bool options_refuse_word(const char *word);
+/* A value that is none of the names, which end with NULL. */
+bool options_refuse_name(const char *option, const char *what, const char *word, size_t len,
+                         const char *const names[]);
 /* An option without its value. */
 bool options_refuse_missing(const char *option);
 

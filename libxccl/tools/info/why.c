@@ -23,7 +23,7 @@ static int only_bit(uint32_t bits)
     return ((bits != 0) && ((bits & (bits - 1)) == 0)) ? __builtin_ctz(bits) : -1;
 }
 
-/* The row's parser knows of a path that nobody wrote, and allows ranges: what is left is the wrong value. */
+/* The parser of rows names a path that nobody wrote, and ranges, which are refused here. */
 static void shorten(char *detail)
 {
     char *row = strstr(detail, " in '");

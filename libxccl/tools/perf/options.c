@@ -206,6 +206,20 @@ static unsigned test_named(const char *name, size_t len, unsigned among)
     return 0;
 }
 
+static bool refuse_test(const char *option, const char *what, const char *word, size_t len,
+                        unsigned among)
+{
+    const char *known[PERF_NUM_TESTS + 1] = {NULL};
+    int         count = 0;
+
+    for (int i = 0; i < PERF_NUM_TESTS; i++) {
+        if ((among & (1U << i)) != 0) {
+            known[count++] = perf_test_name((enum perf_test)i);
+        }
+    }
+    return options_refuse_name(option, what, word, len, known);
+}
+
 /* Sets the bits of *tests_p that the option is about, and leaves the others. */
 static bool parse_tests(const char *option, const char *what, const char *text, unsigned among,
                         unsigned *tests_p)
@@ -220,8 +234,7 @@ static bool parse_tests(const char *option, const char *what, const char *text, 
         size_t   len = strcspn(p, ",");
         unsigned test = test_named(p, len, among);
         if (test == 0) {
-            return options_refuse("%s: unknown %s '%.*s'; xccl-perf --help lists them", option,
-                                  what, (int)len, p);
+            return refuse_test(option, what, p, len, among);
         }
         tests |= test;
         p += len;

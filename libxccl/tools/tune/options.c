@@ -14,7 +14,7 @@ static const char usage[] =
     "Measures every path for every collective on this machine, and writes a tuning table. A run that\n"
     "was stopped goes on when the same command is given again.\n"
     "\n"
-    "  --output DIR            folder of the tables, raw.json and the state (default: xccl-tables)\n"
+    "  --output FOLDER         folder of the tables, raw.json and the state (default: xccl-tables)\n"
     "  --coll LIST             collectives, or all (default: all)\n"
     "  --min, --max BYTES      sizes (default: 8 to 64m)\n"
     "  --factor F              between the sizes that are measured in any case (default: 4)\n"
@@ -152,8 +152,11 @@ static bool parse_colls(const char *text, uint32_t *colls)
     for (const char *p = text;; p++) {
         size_t len = strcspn(p, ",");
         if (!add_coll(p, len, colls)) {
-            return options_refuse("--coll: unknown collective '%.*s'; xccl-perf --help lists them",
-                                  (int)len, p);
+            const char *known[PERF_NUM_COLLS + 1] = {NULL};
+            for (int test = 0; test < PERF_NUM_COLLS; test++) {
+                known[test] = perf_test_name((enum perf_test)test);
+            }
+            return options_refuse_name("--coll", "collective", p, len, known);
         }
         p += len;
         if (*p == '\0') {
