@@ -88,8 +88,9 @@ def test_one_command(released):
     assert len(versions) == 3, "the older release must stay"
     log = git(copy, "log", "--format=%s").splitlines()
     assert log[:2] == [f"release: Record the tarball of {NEXT}", f"release: Version {NEXT}"]
-    for page in ("docs/install/plain.md", "docs/install/easybuild.md"):
-        assert f"xccl-{NEXT}" in git(copy, "show", f"HEAD~1:{page}"), "not in the tarball"
+    for page in ("install/plain.md", "install/easybuild.md", "sites/add-a-site.md"):
+        assert f"xccl-{NEXT}" in git(copy, "show", f"HEAD~1:docs/{page}"), "not in the tarball"
+    assert f"git checkout v{NEXT}`" in (copy / "docs/install/easybuild.md").read_text()
 
 
 def test_tag_and_tarball_agree(released):
