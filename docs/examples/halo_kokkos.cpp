@@ -1,9 +1,14 @@
-// SPDX-License-Identifier: BSD-3-Clause
-//
-// MPI on Kokkos views: one layer of ghost cells of a 1-D field, and its sum over all ranks.
-//
-//     cmake -B build -DKokkos_ROOT=/path/to/kokkos && cmake --build build     # find_package(Kokkos
-//     MPI) mpirun -n 4 xccl-run ./halo_kokkos --kokkos-map-device-id-by=mpi_rank
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI on Kokkos views: one layer of ghost cells of a 1-D field, and its sum over all ranks.
+ *
+ *     mpicxx -std=c++17 -I$Kokkos_ROOT/include halo_kokkos.cpp -o halo_kokkos \
+ *         -L$Kokkos_ROOT/lib -lkokkoscontainers -lkokkoscore -ldl
+ *     mpirun -n 4 xccl-run ./halo_kokkos --kokkos-map-device-id-by=mpi_rank
+ *
+ * That is for a Kokkos without a device. For one with CUDA or HIP let CMake's
+ * find_package(Kokkos) choose the compiler.
+ */
 #include <cstdio>
 
 #include <Kokkos_Core.hpp>

@@ -1,9 +1,11 @@
-// SPDX-License-Identifier: BSD-3-Clause
-//
-// MPI on device memory, in C++ with HIP: blocks go round a ring and are gathered, on AMD GPUs.
-//
-//     mpicxx -D__HIP_PLATFORM_AMD__ -I$ROCM_PATH/include ring_hip.cpp -o ring_hip -L$ROCM_PATH/lib
-//     -lamdhip64 mpirun -n 4 xccl-run ./ring_hip
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI on device memory, in C++ with HIP: blocks go round a ring and are gathered, on AMD GPUs.
+ *
+ *     mpicxx -D__HIP_PLATFORM_AMD__ -I$ROCM_PATH/include ring_hip.cpp -o ring_hip \
+ *         -L$ROCM_PATH/lib -lamdhip64
+ *     mpirun -n 4 xccl-run ./ring_hip
+ */
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

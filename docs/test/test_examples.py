@@ -98,11 +98,26 @@ def test_fortran(build, mpi, tmp_path):
 
 
 def test_hip(build, mpi, tmp_path):
-    if not Path("/usr/include/hip/hip_runtime_api.h").exists():
-        pytest.skip("HIP's headers are not installed (apt install libamdhip64-dev)")
+    headers = Path(os.environ.get("ROCM_PATH", "/usr")) / "include"
+    if not (headers / "hip/hip_runtime_api.h").exists():
+        pytest.skip("no headers of HIP in /usr or ROCM_PATH (Debian: libamdhip64-dev)")
     flags = ["-D__HIP_PLATFORM_AMD__", "-Wall", "-Wextra", "-l:libamdhip64.so"]
+    flags += [] if headers == Path("/usr/include") else [f"-I{headers}"]
     program = compiled(build, mpi, tmp_path, "mpicxx", "ring_hip.cpp", *flags, runtime="rocm")
     check(mpi.run(RANKS, [program], sim="rocm:4"))
+
+
+def test_kokkos(build, mpi, tmp_path):
+    """With Debian's Kokkos, which has no device: the program is right, and xccl leaves it alone."""
+    root = Path(os.environ.get("XCCL_TEST_KOKKOS", "/usr"))
+    libraries = sorted(root.glob("lib/*/libtrilinos_kokkoscore.so"))
+    if not libraries or build.sanitized:
+        pytest.skip("no Kokkos in /usr or XCCL_TEST_KOKKOS (Debian: libtrilinos-kokkos-dev)")
+    folder = libraries[0].parent
+    flags = ["-std=c++17", "-fopenmp", "-isystem", root / "include/trilinos", f"-L{folder}"]
+    flags += ["-ltrilinos_kokkoscore", "-ltrilinos_kokkoscontainers", f"-Wl,-rpath,{folder}"]
+    program = compiled(build, mpi, tmp_path, "mpicxx", "halo_kokkos.cpp", *flags)
+    check(mpi.run(RANKS, [program], env={"OMP_NUM_THREADS": "1"}))
 
 
 def test_cupy(mpi):
