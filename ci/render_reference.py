@@ -9,27 +9,31 @@ import sys
 from pathlib import Path
 
 HEAD = """\
+---
+hide:
+  - toc
+---
 <!-- Rendered by ci/render-reference from libxccl/src/base/params.c; do not edit. -->
 # Variables
 
 Each is read once, at the first call. A value that is not allowed is an error that names the
-variable. Of a name that begins with `XCCL_` and is not here rank 0 warns, unless module systems set
-it (`XCCL_DIR`, `XCCL_HOME`, `XCCL_BASE`, `XCCL_INC`, `XCCL_INCLUDE`, `XCCL_LIB`, `XCCL_BIN`,
-`XCCL_VERSION`). `xccl-info -c` prints the values in force and where they come from.
+variable. Rank 0 warns of any other name that begins with `XCCL_`. Names that module systems set are
+silent: `XCCL_DIR`, `XCCL_HOME`, `XCCL_BASE`, `XCCL_INC`, `XCCL_INCLUDE`, `XCCL_LIB`, `XCCL_BIN` and
+`XCCL_VERSION`. `xccl-info -c` prints the values in force and where they come from.
 
-| variable | takes | default | meaning | read by |
-|---|---|---|---|---|
+| variable | takes | default | meaning |
+|---|---|---|---|
 """
 
 
 def row(variable):
     def cell(text):
-        return text.replace("|", "\\|")
+        return text.replace("|", " \\| ")  # with room to break the line
 
     fallback = f"`{variable['default']}`" if variable["default"] else "none"
     return (
         f"| `{variable['name']}` | {cell(variable['allowed'])} | {fallback} "
-        f"| {cell(variable['meaning'])} | {variable['read_by']} |\n"
+        f"| {cell(variable['meaning'])} |\n"
     )
 
 
