@@ -57,9 +57,11 @@ def head(name, runs):
     kind = f", simulated ({first['simulated']})" if first["simulated"] else ""
     options = first["options"]
     checked = all(r["verified"] for run in every for r in run["results"])
-    yield f"# {name}"
+    ranks = max(len(run["ranks"]) for run in every)
+    yield f"<!-- Made by render.py from the JSON in {name}/; do not edit. -->"
+    yield f"# The vendor's library on {ranks} × {', '.join(devices)}"
     yield ""
-    yield "Made by `render.py` from the JSON beside it; do not edit."
+    yield f"[How to read this page](index.md#how-to-read-{name})."
     yield ""
     yield f"- devices: {', '.join(devices)}{kind}; {first['machine']['cpu']}"
     mpi = first["mpi"].split(",")[0]
@@ -124,7 +126,7 @@ def bars(path):
     yield ""
     yield "## What the library costs"
     yield ""
-    yield "| | without | with | extra | bar | |"
+    yield "| | without | with | extra | limit | |"
     yield "|---|---:|---:|---:|---:|---|"
     for run in json.loads(path.read_text())["runs"]:
         for bar in run["bars"]:
