@@ -16,7 +16,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 NEXT = "9.8.7"
 TOUCHED = (".gitignore", "CHANGELOG.md", "CITATION.cff", "README.md", "ci", "docs", "easyconfigs", "env",
-           "libxccl/VERSION", "modulefiles", "site-configs", "spack-repo")  # fmt: skip
+           "libxccl/VERSION", "libxccl/include", "libxccl/tools/man", "modulefiles", "site-configs",
+           "spack-repo")  # fmt: skip
 
 
 def ci(top, *command):
@@ -80,6 +81,10 @@ def test_one_command(released):
     assert git(copy, "status", "--porcelain") == ""
     assert (copy / f"modulefiles/xccl/{NEXT}.lua").exists()
     assert f"\nversion: {NEXT}\n" in (copy / "CITATION.cff").read_text()
+    numbers = zip(("MAJOR", "MINOR", "PATCH"), NEXT.split("."))
+    macros = [f"#define XCCL_{name} {number}\n" for name, number in numbers]
+    for page in ("libxccl/include/xccl/xccl.h", "docs/reference/xccl-h.md"):
+        assert "".join(macros) in (copy / page).read_text()
     names = {path.name for path in (copy / "easyconfigs" / "x" / "xccl").glob("*.eb")}
     assert names and all(name.startswith(f"xccl-{NEXT}-") for name in names), names
     recipe = (copy / "spack-repo/spack_repo/xccl/packages/xccl/package.py").read_text()
@@ -199,6 +204,7 @@ def test_the_source_url_is_one_file(released):
     ("path", "old", "new"),
     [
         ("libxccl/VERSION", None, "9.9.9\n"),
+        ("libxccl/include/xccl/xccl.h", "#define XCCL_MINOR ", "#define XCCL_MINOR 1"),
         ("ci/release.json", '"sha256": "', '"sha256": "0'),
         ("spack-repo/spack_repo/xccl/packages/xccl/package.py", 'sha256="', 'sha256="f'),
         ("easyconfigs/x/xccl/*-gompi-2025b.eb", "version = '", "version = '1"),
