@@ -117,6 +117,13 @@ def write_configuration():
     )
 
 
+def local_tarball():
+    """The setting by which docs/install/spack.md takes a local tarball, for the released one."""
+    page = (TOP / "docs/install/spack.md").read_text(encoding="utf-8")
+    said = re.search(r"^spack config add '(.*)(/path/of/xccl-[\d.]+\.tar\.gz)(.*)'", page, re.M)
+    return f"{said[1]}{easybuild_sandbox.tarball()}{said[3]}"
+
+
 @functools.lru_cache(maxsize=None)
 def prepare():
     """Configuration, compilers and externals of this machine."""
@@ -126,10 +133,8 @@ def prepare():
     spack("external", "find", "--not-buildable", *TOOLS, "openmpi")
     # A shim of a Python manager is no prefix.
     shim = r"    - spec: python@[^\n]*\n      prefix: [^\n]*/shims\n"
+    spack("config", "add", local_tarball())
     packages = yaml.safe_load(re.sub(shim, "", found.read_text(encoding="utf-8")))["packages"]
-    # The released tarball, as docs/install/spack.md says that a local one is used.
-    url = f"file://{easybuild_sandbox.tarball()}"
-    packages["xccl"] = {"package_attributes": {"url": url}}
     mpi = {name: packages.pop(name) for name in ("openmpi", "mpi")}
     mpi.update(hwloc())
     for name, content in (("machine", packages), ("mpi", mpi)):
