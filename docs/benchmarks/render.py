@@ -59,7 +59,7 @@ def head(name, runs):
     checked = all(r["verified"] for run in every for r in run["results"])
     ranks = max(len(run["ranks"]) for run in every)
     yield f"<!-- Made by render.py from the JSON in {name}/; do not edit. -->"
-    yield f"# The vendor's library on {ranks} × {', '.join(devices)}"
+    yield f"# The vendor's library on {ranks} \N{MULTIPLICATION SIGN} {', '.join(devices)}"
     yield ""
     yield f"[How to read this page](index.md#how-to-read-{name})."
     yield ""
