@@ -334,6 +334,11 @@ TELLING = [
         "n1:1:1 [0] NCCL WARN",
     ),
     (f"{FRAME}\nmpirun was unable to launch the specified\n{FRAME}\n", "mpirun was unable"),
+    (f"{FRAME}\nThere are not enough slots available\n\nfor launch.\n{FRAME}\n", "There are not"),
+    (
+        f"mpirun has detected an attempt to run as root.\n\nat your own risk.\n{FRAME}\n",
+        "mpirun has",
+    ),
     (
         "xccl-perf: warning: 4 ranks share 2 device(s)\nxccl-perf: rank 0: no device\n" + PRIMARY,
         "xccl-perf: rank 0: no device",

@@ -154,7 +154,7 @@ CAUSES = tuple(
     for text in (
         r"(?:^|[\s>])xccl(?:\[\d+\])? error: ",
         r"(?:^|[\s>])xccl-(?:run|bind|perf|tune): ",
-        r"unable to launch|could not (?:access|execute)|^Traceback \(most recent call last\)|terminate called|[Ff]atal error in",
+        r"unable to launch|could not (?:access|execute)|not enough slots|attempt to run as root|^Traceback \(most recent call last\)|terminate called|[Ff]atal error in",
         r"NCCL WARN",
         r"\*\*\* An error occurred in |Signal: |Segmentation fault|Bus error|[Ff]loating point exception",
         r"MPI_ABORT was invoked|BAD TERMINATION|DUE TO TIME LIMIT|oom-kill|Out Of Memory",
