@@ -260,7 +260,10 @@ static unsigned available_paths(struct xm_op *op)
     vendor = xm_facts_vendor_obstacle(op);
     direct = xm_direct_obstacle(op);
     if ((vendor != NULL) && (direct != NULL)) {
-        op->facts.obstacle = vendor;
+        /* Without a vendor's library by choice, the direct path is what is missed. */
+        bool missed = (xc_params()->ccl == XC_CCL_NONE) && (xc_params()->direct != XC_DIRECT_OFF) &&
+                      (op->comm->one_node || op->comm->seats_agreed);
+        op->facts.obstacle = missed ? direct : vendor;
     }
     return available | (unsigned)(vendor == NULL) << XM_PATH_CCL |
            (unsigned)(direct == NULL) << XM_PATH_DIRECT;

@@ -51,6 +51,14 @@ def test_first_use(family):
     assert result.lines(r"^xccl\[0\] info: using nccl .* from /")
 
 
+def test_first_calls_without_a_vendor_library(openmpi):
+    """XCCL_CCL=none leaves the direct path: what the first calls wait for is named."""
+    env = {"XCCL_LOG": "info", "XCCL_CCL": "none", "XCCL_DIRECT": "auto"}
+    result = openmpi.run(2, "mpi_loop cuda 5 return", env=env, timeout=60)
+    (line,) = result.lines(r"^xccl\[0\] info: allreduce of .* mpi-staged ")
+    assert line.endswith("mpi-staged (the direct path is not joined yet)")
+
+
 def run_under(program, other, ranks, preload=True):
     """A program of one MPI, started by another's launcher."""
     build = program.build
