@@ -299,6 +299,11 @@ def test_a_table_with_a_mistake(stage, table, rows, words):
     assert f"xccl-info: {path}: " in ended.err and words in ended.err
 
 
+def test_output_that_takes_no_more(stage):
+    ended = stage.run("sh", "-c", f"exec {stage.bin}/xccl-info --long >/dev/full")
+    assert (ended.status, ended.err) == (1, "xccl-info: the output: No space left on device\n")
+
+
 def test_link(mpi, tmp_path):
     """A program linked with these flags needs no preloading."""
     flags = mpi.stage.tool("xccl-info", "--link").good().out.split()

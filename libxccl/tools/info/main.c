@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* xccl-info: what xccl is, what it found on this machine, and what this environment tells it. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/options.h"
 #include "info.h"
@@ -177,5 +179,9 @@ int main(int argc, char **argv)
     } else {
         info_print_short(&info, options.devices);
     }
-    return ((fflush(stdout) == 0) && (info.fault[0] == '\0')) ? 0 : 1;
+    if ((fflush(stdout) != 0) || ferror(stdout)) {
+        fprintf(stderr, "xccl-info: the output: %s\n", strerror(errno));
+        return 1;
+    }
+    return (info.fault[0] == '\0') ? 0 : 1;
 }

@@ -28,7 +28,7 @@ prints the same for programs, `--list` all findings, `--explain ID` one of them.
 `share/doc/xccl/doctor.md`.
 
 It reads the environment, `~/.openmpi/mca-params.conf` and Open MPI's own file of that name, the `ucc.conf` that UCC would
-read, the libraries that would be loaded, sysfs and limits. `--app PROGRAM` also reads which MPI a program was built with:
+read, the libraries that would be loaded, sysfs and limits; `xccl-info` tells it of xccl's own variables and tables. `--app PROGRAM` also reads which MPI a program was built with:
 under the mpirun of another MPI every process says that it is rank 0 of 1.
 
 On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`).
