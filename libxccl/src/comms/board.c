@@ -164,6 +164,9 @@ static bool open_own(void)
 
 static bool have_own(void)
 {
+    if (__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) != NULL) {
+        return true;
+    }
     pthread_mutex_lock(&lock);
     bool have = open_own();
     pthread_mutex_unlock(&lock);
@@ -316,7 +319,7 @@ struct xm_queue *xm_board_own_queue(void)
 
 void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
 {
-    if ((__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) == NULL) && !have_own()) {
+    if (!have_own()) {
         return;
     }
     if (__atomic_exchange_n(&writing, true, __ATOMIC_ACQUIRE)) {
