@@ -6,7 +6,6 @@
  *   mpi_streams RUNTIME CASE [PATH]
  * PATH: which one xccl_mpi_last_path() has to name, where it is said.
  */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,17 +29,6 @@ struct seat {
 };
 
 static const char *wanted_path;
-
-static void expect_path(const char *what)
-{
-    const char *(*ask)(void);
-
-    *(void **)&ask = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
-    if (wanted_path != NULL) {
-        mt_expect((ask != NULL) && (strcmp(ask(), wanted_path) == 0), "%s: path %s instead of %s",
-                  what, (ask != NULL) ? ask() : "none", wanted_path);
-    }
-}
 
 static MPIX_Stream object_of(void *stream)
 {
@@ -181,7 +169,7 @@ static void one(struct seat *s, int which, const struct shape *a, uint64_t seed)
     fill(s, seed);
     before(s);
     mt_expect(call(which, a, s->in, s->out, s->comm, 1) == MPI_SUCCESS, "%s", names[which]);
-    expect_path(names[which]);
+    mt_expect_path(wanted_path, names[which]);
     after(s);
     call(which, a, s->model_in, s->model_out, MPI_COMM_WORLD, 0);
     ms_sync(s->stream);
@@ -326,7 +314,7 @@ static void streams(void)
             /* A vendor's library connects in the first round, which waits for the other ranks. */
             struct seat *s = &seats[(i + ((round > 0) ? mt_rank() : 0)) % MANY];
             call(0, &a, s->in, s->out, s->comm, 1);
-            expect_path("one of several");
+            mt_expect_path(wanted_path, "one of several");
         }
     }
     for (int i = 0; i < MANY; i++) {
@@ -355,7 +343,7 @@ static void numbers(void)
         ms_copy(s.stream, s.in, s.host_in, ROOM);
         ms_copy(s.stream, s.out, s.host_out, ROOM);
         call(0, &a, s.in, s.out, s.comm, 1);
-        expect_path("numbers");
+        mt_expect_path(wanted_path, "numbers");
         after(&s);
         call(0, &a, s.model_in, s.model_out, MPI_COMM_WORLD, 0);
         ms_sync(s.stream);
@@ -374,7 +362,7 @@ static void leave(void)
         fill(&s, (unsigned)i);
         before(&s);
         call(0, &a, s.in, s.out, s.comm, 1);
-        expect_path("one of many communicators");
+        mt_expect_path(wanted_path, "one of many communicators");
         after(&s);
         MPI_Comm_free(&s.comm);
         call(0, &a, s.model_in, s.model_out, MPI_COMM_WORLD, 0);
