@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of xccl-compare: its options, and what is wrong with them."""
 
-from xccl_doctor.command import Wrong, check_choice, parse
+from xccl_common.options import Wrong, check_choice, parse
 
 from . import words
 
@@ -30,7 +30,7 @@ table, JSON and plots: xccl-compare -- mpirun -n 4
   --sim FLAVOUR:N        simulated accelerators, as xccl-run's
   --timeout SECONDS      that one launch may take; 0: no limit (1800)
   --published NAME       figures to draw beside; a suite has its own; none
-  --no-plot              table and JSON only
+  --no-plot              no pictures
   --dry-run              print the commands, and run nothing
   --sbatch               print a batch script for this comparison, and run nothing
   --list                 print routes with what they lack here, suites, and published figures

@@ -6,17 +6,25 @@ import os
 import shutil
 import signal
 import sys
-from collections import namedtuple
 
-from xccl_doctor.command import Wrong
+from xccl_common.options import Wrong
+from xccl_common.tool import FAILED, INTERRUPTED, OK, status_of
 
-from . import against, command, launch, measure, plot, published, site, store, suites, table
+from . import (
+    against,
+    command,
+    launch,
+    measure,
+    plot,
+    published,
+    site,
+    store,
+    suites,
+    table,
+)
 from . import result as results
 from .osu import Osu
 from .perf import Perf
-
-OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
-Tool = namedtuple("Tool", "version commit prefix libdir")
 
 
 def say(text=""):
@@ -188,31 +196,23 @@ def print_list(given, launcher, tool):
     return OK
 
 
+# What is done in place of a comparison.
+MODES = {
+    "--help": lambda *_: say(command.USAGE),
+    "--version": lambda given, launcher, tool: say(f"{tool.name} {tool.version}"),
+    "--against": lambda given, *_: compare_results(given["--against"]),
+    "--plot": lambda given, launcher, tool: draw_again(given, tool),
+    "--list": print_list,
+}
+
+
 def run(arguments, tool):
     given, launcher = command.read(arguments, sorted(suites.SUITES))
-    if "--help" in given:
-        say(command.USAGE)
-        return OK
-    if "--version" in given:
-        say(f"xccl-compare {tool.version}")
-        return OK
-    if "--against" in given:
-        return compare_results(given["--against"])
-    if "--plot" in given:
-        return draw_again(given, tool)
-    if "--list" in given:
-        return print_list(given, launcher, tool)
+    for option, work in MODES.items():
+        if option in given:
+            return work(given, launcher, tool) or OK
     return compare(given, launcher, arguments, tool)
 
 
 def main(arguments, tool):
-    try:
-        return run(arguments, tool)
-    except Wrong as wrong:
-        warn(wrong)
-        return WRONG_USE
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return FAILED
+    return status_of(tool.name, lambda: run(arguments, tool))
