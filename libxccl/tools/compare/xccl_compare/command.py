@@ -8,9 +8,10 @@ from . import words
 USAGE = """Usage: xccl-compare [options] -- launcher [arguments]
        xccl-compare --against OLD.json NEW.json
        xccl-compare --plot RESULT.json
+       xccl-compare --csv RESULT.json
 
 Runs the same measurement over every route that this site has, in turns, verified, and leaves a
-table, JSON and plots: xccl-compare -- mpirun -n 4
+table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
 
   --output FOLDER        where everything goes (xccl-compare, or xccl-compare-SUITE); the same
                          command goes on from what is there
@@ -36,6 +37,7 @@ table, JSON and plots: xccl-compare -- mpirun -n 4
   --list                 print routes with what they lack here, suites, and published figures
   --against OLD NEW      say where two results differ, beyond the noise
   --plot RESULT          draw a result again
+  --csv RESULT           print a result as comma-separated values
   -h, --help             print this
   -V, --version          print the version
 
@@ -53,7 +55,7 @@ MOST_SIMULATED = 64  # as xccl-run
 WITH_VALUE = (
     *("--output", "--suite", "--routes", "--coll", "--min", "--max", "--factor", "--rounds"),
     *("--iters", "--with", "--osu", "--nodes", "--ranks-per-node", "--site", "--sim"),
-    *("--timeout", "--published", "--plot", "--against"),
+    *("--timeout", "--published", "--plot", "--csv", "--against"),
 )
 FLAGS = ("--no-plot", "--dry-run", "--sbatch", "--list", "--help", "--version")
 
@@ -110,7 +112,7 @@ def names(text, known, what):
 
 
 def check_together(given, launcher, suites):
-    modes = [o for o in ("--against", "--plot", "--list") if o in given]
+    modes = [o for o in ("--against", "--plot", "--csv", "--list") if o in given]
     if len(modes) > 1:
         raise Wrong(f"{modes[0]} and {modes[1]} are two different things: give one of them")
     if "--against" in given and launcher:

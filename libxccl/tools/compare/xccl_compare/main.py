@@ -12,6 +12,7 @@ from xccl_common.tool import FAILED, INTERRUPTED, OK, status_of
 
 from . import (
     against,
+    as_csv,
     command,
     launch,
     measure,
@@ -99,8 +100,9 @@ def write(session, arguments, tool):
     text = "\n".join(table.whole(value, figures)) + "\n"
     store.write_text(session.store.path("result.json"), json.dumps(value, indent=1) + "\n")
     store.write_text(session.store.path("table.txt"), text)
+    store.write_text(session.store.path("result.csv"), as_csv.text(value))
     say(text)
-    written = ["result.json", "table.txt"]
+    written = ["result.json", "result.csv", "table.txt"]
     if value["results"] and "--no-plot" not in session.given:
         written += draw(value, figures, session.store.folder)
     say(f"in {session.store.folder}: {', '.join(written)}")
@@ -114,7 +116,7 @@ def draw(value, figures, folder):
         return plot.draw(value, figures, folder)
     except plot.NoMatplotlib as error:
         warn(
-            f"no plots: {error}. Table and JSON are complete; draw them anywhere with xccl-compare --plot"
+            f"no plots: {error}. Table, JSON and CSV are complete; draw them anywhere with xccl-compare --plot"
         )
         return []
 
@@ -202,6 +204,7 @@ MODES = {
     "--version": lambda given, launcher, tool: say(f"{tool.name} {tool.version}"),
     "--against": lambda given, *_: compare_results(given["--against"]),
     "--plot": lambda given, launcher, tool: draw_again(given, tool),
+    "--csv": lambda given, *_: say(as_csv.text(results.load(given["--csv"])).rstrip("\n")),
     "--list": print_list,
 }
 
