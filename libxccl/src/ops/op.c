@@ -16,7 +16,7 @@ enum { MAX_IDLE = 64 };
 /* About 20 us on a GPU: small collectives are over by then. */
 enum { QUIET_POLLS = 128 };
 
-/* How long a rank may be late before its call is compared. */
+/* How long an operation may take before the ranks' calls are compared. */
 static const uint64_t mismatch_ns = 500000000u;
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -156,18 +156,18 @@ static xcclResult_t expired(struct xm_op *op)
 
 /*
  * A rank of this node that made the same call with host memory, or made another call, never comes
- * to this one. Seen twice, some time apart, it is an error that names both.
+ * to this one: an error that names both. What a rank has written down of a call does not change, so
+ * once is enough; the time only spares looks. *begun_p: when this one was first looked for, or 0.
  */
-static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *seen_p)
+static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *begun_p)
 {
     enum xm_coll other = op->call.coll;
     uint64_t     now = xm_now_ns();
 
-    if ((op->number == 0) || (op->comm->seats == NULL) || (*seen_p == 0)) {
-        *seen_p = (*seen_p == 0) ? now : *seen_p;
-        return xcclSuccess;
+    if (*begun_p == 0) {
+        *begun_p = now;
     }
-    if (now - *seen_p < mismatch_ns) {
+    if ((op->number == 0) || (op->comm->seats == NULL) || (now - *begun_p < mismatch_ns)) {
         return xcclSuccess;
     }
     int rank = xm_seats_mismatch(op->comm->seats, op->number, op->call.coll, &other);
@@ -193,7 +193,7 @@ static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *seen_p)
 static xcclResult_t wait_for(struct xm_op *op)
 {
     struct xm_wait wait = xm_wait_begin("for a collective on device memory");
-    uint64_t       seen = 0;
+    uint64_t       begun = 0;
     xcclResult_t   res;
 
     wait.describe = xm_record_describe;
@@ -207,7 +207,7 @@ static xcclResult_t wait_for(struct xm_op *op)
         }
         if (verdict == XM_WAIT_LOOK) {
             xm_ops_progress();
-            xcclResult_t found = look_for_mismatch(op, &seen);
+            xcclResult_t found = look_for_mismatch(op, &begun);
             if (found != xcclSuccess) {
                 return found;
             }
