@@ -120,7 +120,7 @@ static bool touches_device(const struct xm_op *op)
 enum { ON_DEVICE, NOT_CUDA, ON_MANAGED, ON_HOST, INVALID, BYTES, NUM_TERMS };
 /* What a rank on Gaudi adds to NOT_CUDA: more than all ranks on ROCm together. */
 #define ON_HPU ((int64_t)1 << 32)
-_Static_assert((int)NUM_TERMS == (int)XM_BOARD_TERMS, "an agreement fits a slot");
+_Static_assert((int)NUM_TERMS == (int)XM_SLOT_TERMS, "an agreement fits a slot");
 
 static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
 {
@@ -135,8 +135,8 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
     mine[ON_HOST] = !device && (op->buffers.send.used || op->buffers.recv.used);
     /* Every byte is counted once, where it arrives or, at the root alone, where it leaves. */
     mine[BYTES] = (op->call.coll == XM_SCATTERV) ? op->buffers.send.bytes : op->buffers.recv.bytes;
-    if (op->comm->seats_agreed) {
-        return xm_seats_sum(op->comm->seats, mine, sum)
+    if (op->comm->slots_agreed) {
+        return xm_slots_sum(op->comm->slots, mine, sum)
                    ? xcclSuccess
                    : xc_fail(xcclTimeout,
                              "a rank has not come to the call within %ld s "

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "comms/mailbox.h"
 #include "comms/order.h"
+#include "comms/slots.h"
 #include "comms/wait.h"
 #include "mpi/mpi.h"
 
@@ -231,48 +232,6 @@ static struct xm_board *find_board(const struct xm_board_address *address)
     return b;
 }
 
-struct xm_seats *xm_seats_open(const struct xm_board_address *addresses, int count, int rank)
-{
-    struct xm_seats *seats = calloc(1, sizeof(*seats));
-    bool             good = (seats != NULL);
-
-    if (good) {
-        seats->slots = calloc((size_t)count, sizeof(struct xm_slot *));
-        seats->boards = calloc((size_t)count, sizeof(struct xm_board *));
-        good = (seats->slots != NULL) && (seats->boards != NULL);
-    }
-    pthread_mutex_lock(&lock);
-    for (int i = 0; good && (i < count); i++) {
-        const struct xm_board_address *a = &addresses[i];
-        good = (a->slot >= 0) && (a->slot < SLOTS) && (a->host == addresses[rank].host);
-        if (good) {
-            seats->boards[i] = find_board(a);
-            good = (seats->boards[i] != NULL);
-        }
-        if (good) {
-            seats->slots[i] = &seats->boards[i]->at->slots[a->slot];
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    if (!good) {
-        xm_seats_close(seats);
-        return NULL;
-    }
-    seats->count = count;
-    seats->rank = rank;
-    seats->mine = seats->slots[rank];
-    return seats;
-}
-
-void xm_seats_close(struct xm_seats *seats)
-{
-    if (seats != NULL) {
-        free(seats->slots);
-        free(seats->boards);
-        free(seats);
-    }
-}
-
 struct xm_queue *xm_board_queue(struct xm_board *board)
 {
     return &board->at->header.queue;
@@ -286,6 +245,11 @@ int xm_board_pid(const struct xm_board *board)
 struct xm_mailbox *xm_board_mailbox(struct xm_board *board)
 {
     return &board->at->header.mailbox;
+}
+
+struct xm_slot *xm_board_slot(struct xm_board *board, int slot)
+{
+    return ((slot >= 0) && (slot < SLOTS)) ? &board->at->slots[slot] : NULL;
 }
 
 struct xm_board *xm_board_own(void)
@@ -307,11 +271,6 @@ void xm_board_address_of(const struct xm_board *board, struct xm_board_address *
 
     *address_p =
         (struct xm_board_address){.nonce = board->nonce, .pid = h->pid, .fd = h->fd, .slot = -1};
-}
-
-struct xm_queue *xm_board_own_queue(void)
-{
-    return have_own() ? &own.at->header.queue : NULL;
 }
 
 void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)

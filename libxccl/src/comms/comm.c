@@ -6,8 +6,9 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "comms/agreement.h"
-#include "comms/wait.h"
+#include "comms/agree.h"
+#include "comms/orphans.h"
+#include "comms/setting.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int             keyval = MPI_KEYVAL_INVALID;
@@ -56,7 +57,7 @@ void xm_comm_unuse(struct xm_comm *xm)
     if (xm->direct != NULL) {
         xm_comm_join->leave(xm);
     }
-    xm_seats_close(xm->seats);
+    xm_slots_close(xm->slots);
     xm_board_give(xm->slot);
     free(xm);
 }
@@ -124,14 +125,14 @@ static uint64_t number_group(const struct xm_comm *xm)
     return hash;
 }
 
-uint64_t xm_comm_call(struct xm_comm *xm, enum xm_board_memory memory, enum xm_coll coll)
+uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_coll coll)
 {
     xm->calls++;
-    if (!xm->seats_agreed) {
+    if (!xm->slots_agreed) {
         return 0;
     }
-    xm_seats_call(xm->seats, memory, coll);
-    return xm->seats->calls;
+    xm_slots_call(xm->slots, memory, coll);
+    return xm->slots->calls;
 }
 
 static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
@@ -346,6 +347,6 @@ void xm_comms_finalize(void)
         shut(xm);
         xm_comm_unuse(xm);
     }
-    xm_agree_finalize();
+    xm_orphans_finalize();
     xm_vendors_finalize();
 }

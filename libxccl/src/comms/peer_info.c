@@ -7,14 +7,16 @@
 #include "backends/backend.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "comms/agreement.h"
-#include "comms/wait.h"
+#include "comms/board.h"
+#include "comms/cause.h"
+#include "comms/creation.h"
+#include "comms/peer_info.h"
+#include "comms/setting.h"
 #include "device/device.h"
 
 uint64_t (*xm_comm_arithmetic)(void);
 
-static int  numbered;   /* atomic: communicators agreed on */
-static bool have_seats; /* atomic */
+static int numbered; /* atomic: communicators agreed on */
 
 /* Variables that must be equal on all ranks. */
 enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, DIRECT, NUM_VARIABLES };
@@ -36,16 +38,6 @@ struct xm_peer_info {
 size_t xm_peer_info_bytes(void)
 {
     return sizeof(struct xm_peer_info);
-}
-
-xcclResult_t xm_agreement_failed(const char *what)
-{
-    return xc_fail(xcclInternalError, "%s failed while the ranks of a communicator agreed", what);
-}
-
-bool xm_comms_have_seats(void)
-{
-    return __atomic_load_n(&have_seats, __ATOMIC_ACQUIRE);
 }
 
 /* FNV-1a: equal texts give equal numbers, and that is all that is asked of it. */
@@ -95,38 +87,6 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     snprintf(mine->library, sizeof(mine->library), "%s", (mine->result == 0) ? name : "");
     if (mine->result != xcclSuccess) {
         snprintf(xm->reason, sizeof(xm->reason), "%s", xc_last_detail());
-    }
-}
-
-void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own, char *text,
-                    size_t len)
-{
-    char detail[sizeof(xm->reason)] = "its messages say why";
-
-    if (who == xm->rank) {
-        snprintf(detail, sizeof(detail), "%s", own);
-        xc_info("no vendor communicator: %s", detail);
-    }
-    if (blocking) {
-        xm_pmpi.Bcast(detail, (int)sizeof(detail), XM_HANDLE(MPI_BYTE), who, xm->comm);
-    }
-    if (strncmp(detail, "rank", 4) == 0) {
-        snprintf(text, len, "%s", detail); /* it names the ranks itself */
-    } else {
-        snprintf(text, len, "rank %d: %s", who, detail);
-    }
-}
-
-void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
-{
-    static bool warned;
-
-    snprintf(xm->reason, sizeof(xm->reason), "%s", text);
-    xm->state = XM_COMM_FAILED;
-    if (xm->rank == speaker) {
-        bool first = !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
-        xc_log(first ? XC_LOG_WARN : XC_LOG_INFO,
-               "all %d ranks leave collectives on device memory to MPI: %s", xm->size, xm->reason);
     }
 }
 
@@ -192,47 +152,6 @@ static void take_idle(struct xm_comm *xm, const struct xm_peer_info *all)
     xm_creation_reuse(xm, all[0].idle);
 }
 
-/* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
-static void find_seats(struct xm_comm *xm, const struct xm_peer_info *all)
-{
-    struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
-
-    xm->one_node = (addresses != NULL) && (xm->size > 1);
-    for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
-        addresses[i] = all[i].board;
-        xm->one_node = xm->one_node && (all[i].board.host == all[0].board.host);
-    }
-    if (xm->one_node) {
-        xm->seats = xm_seats_open(addresses, xm->size, xm->rank);
-    }
-    free(addresses);
-}
-
-void xm_seats_apply(struct xm_comm *xm, bool all_see)
-{
-    if (!xm->one_node) {
-        return; /* asked before */
-    }
-    xm->one_node = false;
-    xm->seats_agreed = all_see;
-    if (all_see) {
-        __atomic_store_n(&have_seats, true, __ATOMIC_RELEASE);
-    }
-}
-
-/* In a blocking operation, once for a communicator. */
-xcclResult_t xm_seats_agree(struct xm_comm *xm)
-{
-    int mine = (xm->seats != NULL), all = 0;
-
-    if (xm_pmpi.Allreduce(&mine, &all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), xm->comm) !=
-        MPI_SUCCESS) {
-        return xm_agreement_failed("MPI_Allreduce");
-    }
-    xm_seats_apply(xm, all != 0);
-    return xcclSuccess;
-}
-
 /* Of its first rank's process, and of which of its communicators. */
 static uint64_t order_id(const struct xm_peer_info *first)
 {
@@ -266,6 +185,22 @@ static xcclResult_t apply_setting(struct xm_comm *xm, const struct xm_peer_info 
     return xcclSuccess;
 }
 
+/* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
+static void find_node(struct xm_comm *xm, const struct xm_peer_info *all)
+{
+    struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
+
+    xm->one_node = (addresses != NULL) && (xm->size > 1);
+    for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
+        addresses[i] = all[i].board;
+        xm->one_node = xm->one_node && (all[i].board.host == all[0].board.host);
+    }
+    if (xm->one_node) {
+        xm->slots = xm_slots_open(addresses, xm->size, xm->rank);
+    }
+    free(addresses);
+}
+
 xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking)
 {
     uint64_t     cost = 0;
@@ -284,7 +219,7 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
     if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
         snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
     }
-    find_seats(xm, all);
+    find_node(xm, all);
     xm->order_id = order_id(&all[0]);
     xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
     xm->state = XM_COMM_KNOWN;

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
-#include "comms/agreement.h"
+#include "comms/setting.h"
 #include "vendor/vendor.h"
 
 uint64_t (*xm_comm_tables)(void);

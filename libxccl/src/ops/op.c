@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "comms/creation.h"
 #include "comms/wait.h"
 #include "observe/profile.h"
 
@@ -139,8 +140,8 @@ static MPI_Comm comm_to_raise_on(const struct xm_op *op)
 /* The ranks of a node see each other's calls. */
 static xcclResult_t expired(struct xm_op *op)
 {
-    bool known = (op->comm != NULL) && (op->comm->seats != NULL) && (op->number != 0);
-    int  rank = known ? xm_seats_absent(op->comm->seats, op->number) : -1;
+    bool known = (op->comm != NULL) && (op->comm->slots != NULL) && (op->number != 0);
+    int  rank = known ? xm_slots_absent(op->comm->slots, op->number) : -1;
 
     if (rank >= 0) {
         return xm_op_fail(op, xc_fail(xcclTimeout,
@@ -167,10 +168,10 @@ static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *begun_p)
     if (*begun_p == 0) {
         *begun_p = now;
     }
-    if ((op->number == 0) || (op->comm->seats == NULL) || (now - *begun_p < mismatch_ns)) {
+    if ((op->number == 0) || (op->comm->slots == NULL) || (now - *begun_p < mismatch_ns)) {
         return xcclSuccess;
     }
-    int rank = xm_seats_mismatch(op->comm->seats, op->number, op->call.coll, &other);
+    int rank = xm_slots_mismatch(op->comm->slots, op->number, op->call.coll, &other);
     if (rank < 0) {
         return xcclSuccess;
     }

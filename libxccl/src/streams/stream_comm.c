@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comms/agree.h"
 #include "comms/wait.h"
 #include "streams/streams.h"
 
