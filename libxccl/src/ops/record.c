@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last operations of the process, for messages and for the file that xccl-doctor --hang reads.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,10 +238,14 @@ void xm_records_dump(const char *reason)
     }
 }
 
+/* What it interrupts may be about to look at errno. */
 static void on_signal(int number)
 {
+    int before = errno;
+
     (void)number;
     dump("SIGUSR1");
+    errno = before;
 }
 
 void xm_records_init(void)
