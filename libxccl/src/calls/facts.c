@@ -13,14 +13,15 @@ bool xm_coll_needs_agreement(enum xm_coll coll)
     return (coll == XM_ALLTOALLV) || (coll == XM_GATHERV) || (coll == XM_SCATTERV);
 }
 
-bool xm_coll_has_vendor(enum xm_coll coll)
+/* Has a vendor's library, or can compose, this collective? */
+static bool has_vendor(enum xm_coll coll)
 {
     return coll < XM_ALLTOALLW;
 }
 
 bool xm_coll_on_device(enum xm_coll coll)
 {
-    return xm_coll_has_vendor(coll) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
+    return has_vendor(coll) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
 }
 
 static bool is_reduction(enum xm_coll coll)
@@ -238,7 +239,7 @@ const char *xm_facts_vendor_obstacle(const struct xm_op *op)
     if (xc_params()->ccl == XC_CCL_NONE) {
         return "XCCL_CCL=none";
     }
-    if (!xm_coll_has_vendor(op->call.coll)) {
+    if (!has_vendor(op->call.coll)) {
         return "a collective that the vendors' libraries lack";
     }
     if (alltoall && op->buffers.in_place &&

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "comms/mailbox.h"
 #include "comms/order.h"
@@ -61,15 +62,6 @@ static bool             writing; /* atomic: a thread is at own's busy */
 static bool             taken[SLOTS];
 static struct xm_board *boards; /* of others, mapped once and kept */
 
-/* FNV-1a. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; (text != NULL) && (*text != '\0'); text++) {
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    }
-    return hash;
-}
-
 /* Boot ids differ between machines, and between containers that do not share /proc they fail. */
 static uint64_t host_number(void)
 {
@@ -83,7 +75,7 @@ static uint64_t host_number(void)
     }
     struct stat ns = {0};
     stat("/proc/self/ns/pid", &ns); /* process numbers mean something within one of these only */
-    return hash_text(14695981039346656037u ^ (uint64_t)ns.st_ino, text);
+    return xc_hash_text(xc_hash_word(XC_HASH_BEGIN, (uint64_t)ns.st_ino), text);
 }
 
 /*
@@ -97,7 +89,7 @@ static uint64_t job_number(void)
     struct ucred maker = {.pid = 0};
     socklen_t    len = sizeof(maker);
     bool         named = xc_job_name(name, sizeof(name));
-    uint64_t     hash = hash_text(14695981039346656037u, name);
+    uint64_t     hash = xc_hash_text(XC_HASH_BEGIN, name);
     int          fd = xc_launcher_socket();
 
     if ((fd >= 0) && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) == 0) &&

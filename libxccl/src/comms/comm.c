@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "comms/agree.h"
 #include "comms/orphans.h"
@@ -109,17 +110,17 @@ static xcclResult_t make_keyval(void)
                                 : xc_fail(xcclInternalError, "MPI_Comm_create_keyval failed");
 }
 
-/* FNV-1a of the world ranks; 0: not all of them have one. */
+/* Of the world ranks; 0: not all of them have one. */
 static uint64_t number_group(const struct xm_comm *xm)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = XC_HASH_BEGIN;
     int     *ranks = xm->inter ? NULL : xm_world_ranks(xm->comm, xm->size);
 
     if (ranks == NULL) {
         return 0;
     }
     for (int i = 0; i < xm->size; i++) {
-        hash = (hash ^ (uint64_t)ranks[i]) * 1099511628211u;
+        hash = xc_hash_word(hash, (uint64_t)ranks[i]);
     }
     free(ranks);
     return hash;
@@ -188,7 +189,7 @@ static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
     if (res != xcclSuccess) {
         return res;
     }
-    if (xm_comms_finalized() || (is_freeing && (freeing == comm))) {
+    if (__atomic_load_n(&finalized, __ATOMIC_ACQUIRE) || (is_freeing && (freeing == comm))) {
         xm->state = XM_COMM_FAILED;
         snprintf(xm->reason, sizeof(xm->reason), "the communicator is being freed");
         *xm_p = xm; /* its only user is the call */
@@ -299,11 +300,6 @@ struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm)
     }
     pthread_mutex_unlock(&breaking);
     return vendor;
-}
-
-bool xm_comms_finalized(void)
-{
-    return __atomic_load_n(&finalized, __ATOMIC_ACQUIRE);
 }
 
 static void shut(struct xm_comm *xm)

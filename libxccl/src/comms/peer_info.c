@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/backend.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/board.h"
@@ -40,17 +41,6 @@ size_t xm_peer_info_bytes(void)
     return sizeof(struct xm_peer_info);
 }
 
-/* FNV-1a: equal texts give equal numbers, and that is all that is asked of it. */
-static uint64_t hash_text(const char *text)
-{
-    uint64_t hash = 14695981039346656037u;
-
-    for (; (text != NULL) && (*text != '\0'); text++) {
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    }
-    return hash;
-}
-
 void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
                        struct xm_peer_info *mine)
 {
@@ -60,7 +50,7 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     memset(mine, 0, sizeof(*mine));
     mine->variables[ROUTE] = (uint64_t)p->route;
     mine->variables[CCL] = (uint64_t)p->ccl;
-    mine->variables[TUNE] = hash_text(p->tune);
+    mine->variables[TUNE] = xc_hash_text(XC_HASH_BEGIN, p->tune);
     mine->variables[CHECK] = (uint64_t)p->check;
     mine->variables[MEMORY] = (uint64_t)p->memory;
     mine->variables[CREATE] = (uint64_t)p->comm_create;
@@ -155,7 +145,7 @@ static void take_idle(struct xm_comm *xm, const struct xm_peer_info *all)
 /* Of its first rank's process, and of which of its communicators. */
 static uint64_t order_id(const struct xm_peer_info *first)
 {
-    uint64_t id = (first->board.nonce ^ (uint64_t)first->number) * 1099511628211u;
+    uint64_t id = xc_hash_word(first->board.nonce, (uint64_t)first->number);
 
     return (id != 0) ? id : 1;
 }

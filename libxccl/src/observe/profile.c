@@ -171,7 +171,8 @@ static void merge_row(const struct xm_profile_row *from, struct xm_profile *p)
     into->most_ns = (from->most_ns > into->most_ns) ? from->most_ns : into->most_ns;
 }
 
-void xm_profile_merge(const struct xm_profile *from, struct xm_profile *into)
+/* Add what another rank counted; rows without room are lost, and counted as such. */
+static void merge_tables(const struct xm_profile *from, struct xm_profile *into)
 {
     for (uint32_t i = 0; i < from->count; i++) {
         merge_row(&from->rows[i], into);
@@ -190,7 +191,7 @@ static void merge_op(void *in, void *inout, int *count, MPI_Datatype *type)
 
     (void)type;
     for (int i = 0; i < *count; i++) {
-        xm_profile_merge(&from[i], &into[i]);
+        merge_tables(&from[i], &into[i]);
     }
 }
 
