@@ -236,8 +236,11 @@ static xcclResult_t check_pairs(struct xm_op *op)
     for (size_t i = 0; i < n; i++) {
         sent[i] = pair_bytes(op, (int)i, true);
     }
-    xm_pmpi.Alltoall(sent, 1, XM_HANDLE(MPI_INT64_T), sent + n, 1, XM_HANDLE(MPI_INT64_T),
-                     op->comm->comm);
+    if (xm_pmpi.Alltoall(sent, 1, XM_HANDLE(MPI_INT64_T), sent + n, 1, XM_HANDLE(MPI_INT64_T),
+                         op->comm->comm) != MPI_SUCCESS) {
+        free(sent);
+        return xc_fail(xcclInternalError, "MPI_Alltoall failed while ranks were compared");
+    }
     for (size_t i = 0; i < n; i++) {
         int64_t expected = pair_bytes(op, (int)i, false);
         if ((sent[n + i] != expected) && !mine.values[PAIR_WRONG]) {

@@ -334,7 +334,7 @@ static int serve_on_device(struct xm_op *op)
     }
     log_choice(op, &choice, path->name);
     if (__builtin_expect(xm_observing, 0)) {
-        xm_seen_choice(op, &choice, available);
+        xm_seen_choice(op, rules, &choice, available);
     }
     return carry(op, path);
 }

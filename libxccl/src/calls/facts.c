@@ -348,12 +348,15 @@ double xm_facts_saving_us(const struct xm_facts *facts)
 
 xcclResult_t xm_rules_of(struct xm_comm *xm, const struct xm_rules **rules_p)
 {
-    if (__builtin_expect(xm->rules == NULL, 0)) {
-        xcclResult_t res = xm_tables_rules(&xm->setting, &xm->rules);
+    const struct xm_rules *rules = __atomic_load_n(&xm->rules, __ATOMIC_ACQUIRE);
+
+    if (__builtin_expect(rules == NULL, 0)) {
+        xcclResult_t res = xm_tables_rules(&xm->setting, &rules);
         if (res != xcclSuccess) {
             return res;
         }
+        __atomic_store_n(&xm->rules, rules, __ATOMIC_RELEASE);
     }
-    *rules_p = xm->rules;
+    *rules_p = rules;
     return xcclSuccess;
 }

@@ -254,7 +254,7 @@ void xm_comms_forget_rules(void)
 {
     pthread_mutex_lock(&lock);
     for (struct xm_comm *xm = all; xm != NULL; xm = xm->next) {
-        xm->rules = NULL;
+        __atomic_store_n(&xm->rules, NULL, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
 }

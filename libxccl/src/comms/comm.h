@@ -59,7 +59,8 @@ struct xm_comm {
     struct xm_vendor   *vendor;       /* of READY */
 
     struct xm_setting      setting; /* what tuning tables are chosen by */
-    const struct xm_rules *rules;   /* in force here; NULL: to be asked for (calls/choose.c) */
+    const struct xm_rules *rules; /* atomic: any thread may change the tables; in force here; NULL:
+                                     to be asked for (calls/facts.c) */
 
     /* The direct path (agree.h), joined by all ranks at once. */
     enum { XM_DIRECT_UNKNOWN, XM_DIRECT_JOINED, XM_DIRECT_NEVER } direct_state;

@@ -56,7 +56,7 @@ static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
              (unsigned long long)op->facts.bytes, op->comm->size, xm_path_name(choice.path),
              (choice.reason != NULL) ? choice.reason : "");
     if (__builtin_expect(xm_observing, 0)) {
-        xm_seen_choice(op, &choice, available);
+        xm_seen_choice(op, rules, &choice, available);
     }
     return (choice.path == XM_PATH_DIRECT) ? DIRECT : (choice.path == XM_PATH_CCL) ? CCL : STAGED;
 }
