@@ -158,7 +158,7 @@ static xcclResult_t apply_join(struct xm_comm *xm)
 static bool joins(const struct xm_comm *xm)
 {
     return (xm_comm_join != NULL) && (xm->direct_state == XM_DIRECT_UNKNOWN) &&
-           (xm->state != XM_COMM_NEW) && xm_comm_join->wanted(xm);
+           (xm_comm_state_now(xm) != XM_COMM_NEW) && xm_comm_join->wanted(xm);
 }
 
 static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking);
@@ -216,12 +216,12 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
         if (xm->vendor->world_ranks == NULL) {
             xm->vendor->world_ranks = xm_world_ranks(xm->comm, xm->size);
         }
-        xm->state = XM_COMM_READY;
+        xm_comm_enter(xm, XM_COMM_READY, NULL);
         xm_creation_end(xm);
         break;
     case XM_RETRY:
-        xm_share_cause(xm, who, blocking, xm->creation->detail, xm->reason, sizeof(xm->reason));
-        xm->state = XM_COMM_KNOWN;
+        xm_share_cause(xm, who, blocking, xm->creation->detail, text, sizeof(text));
+        xm_comm_enter(xm, XM_COMM_KNOWN, text);
         xm->saved_us = -((cost > 0) ? cost : xm_creation_first_guess_us);
         xm_creation_end(xm);
         break;
@@ -350,10 +350,10 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
     struct xm_wait wait = xm_wait_begin("for the vendor's library to make a communicator");
     xcclResult_t   res = xcclSuccess;
 
-    if (xm->state == XM_COMM_KNOWN) {
+    if (xm_comm_state_now(xm) == XM_COMM_KNOWN) {
         res = xm_creation_begin(xm, dev, device);
     }
-    while ((res == xcclSuccess) && (xm->state == XM_COMM_CREATING)) {
+    while ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_CREATING)) {
         if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
             xm_creation_give_up(
                 xm, "the vendor's library did not make the communicator within XCCL_TIMEOUT");
@@ -383,7 +383,7 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     if (xm->quiet) {
         return res;
     }
-    if ((res == xcclSuccess) && (xm->state == XM_COMM_NEW) &&
+    if ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_NEW) &&
         (xm->checkin.kind == XM_CHECKIN_NONE)) {
         res = post_peer_info(xm, dev, device);
         if ((res == xcclSuccess) && blocking) {
@@ -398,15 +398,15 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
         }
     }
     if ((res == xcclSuccess) && create && (xm->checkin.kind == XM_CHECKIN_NONE) &&
-        ((xm->state == XM_COMM_KNOWN) || (xm->state == XM_COMM_CREATING))) {
+        ((xm_comm_state_now(xm) == XM_COMM_KNOWN) || (xm_comm_state_now(xm) == XM_COMM_CREATING))) {
         if (blocking) {
             return create_now(xm, dev, device);
         }
-        if (xm->state == XM_COMM_KNOWN) {
+        if (xm_comm_state_now(xm) == XM_COMM_KNOWN) {
             res = xm_creation_begin(xm, dev, device);
         }
     }
-    if ((res == xcclSuccess) && (xm->state == XM_COMM_CREATING) &&
+    if ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_CREATING) &&
         (xm->checkin.kind == XM_CHECKIN_NONE) && (xm->device_calls >= xm->next_checkin)) {
         res = post_status(xm);
         if ((res == xcclSuccess) && blocking) {

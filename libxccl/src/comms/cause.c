@@ -34,11 +34,10 @@ void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
 {
     static bool warned;
 
-    snprintf(xm->reason, sizeof(xm->reason), "%s", text);
-    xm->state = XM_COMM_FAILED;
+    xm_comm_enter(xm, XM_COMM_FAILED, text);
     if (xm->rank == speaker) {
         bool first = !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
         xc_log(first ? XC_LOG_WARN : XC_LOG_INFO,
-               "all %d ranks leave collectives on device memory to MPI: %s", xm->size, xm->reason);
+               "all %d ranks leave collectives on device memory to MPI: %s", xm->size, text);
     }
 }

@@ -286,6 +286,18 @@ void xm_comm_break(struct xm_comm *xm, const char *reason)
     }
 }
 
+void xm_comm_enter(struct xm_comm *xm, enum xm_comm_state state, const char *reason)
+{
+    pthread_mutex_lock(&breaking);
+    if (xm->state != XM_COMM_BROKEN) {
+        if (reason != NULL) {
+            snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
+        }
+        __atomic_store_n(&xm->state, state, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&breaking);
+}
+
 enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm)
 {
     return __atomic_load_n(&xm->state, __ATOMIC_ACQUIRE);
@@ -308,10 +320,7 @@ static void shut(struct xm_comm *xm)
 
     xm_comm_forget(xm);
     xm->vendor = NULL;
-    if (xm->state != XM_COMM_BROKEN) {
-        xm->state = XM_COMM_FAILED;
-        snprintf(xm->reason, sizeof(xm->reason), "MPI is being finalised");
-    }
+    xm_comm_enter(xm, XM_COMM_FAILED, "MPI is being finalised");
     if (vendor != NULL) {
         xm_vendor_release(vendor);
     }

@@ -110,6 +110,8 @@ void xm_comms_forget_rules(void);
 /* Give up an operation that will not complete; the communicator is BROKEN from here on. */
 void               xm_comm_break(struct xm_comm *xm, const char *reason);
 enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm);
+/* The next one, as the ranks have agreed, with its reason or NULL. One that is BROKEN stays so. */
+void xm_comm_enter(struct xm_comm *xm, enum xm_comm_state state, const char *reason);
 /* That of a READY one, to be released; NULL: another thread broke the communicator. */
 struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm);
 

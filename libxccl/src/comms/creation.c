@@ -258,7 +258,7 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
                             xm->comm, &c->where_request) != MPI_SUCCESS)) {
         return xm_agreement_failed("MPI_Ibcast or MPI_Iallgather"); /* MPI may write into c */
     }
-    xm->state = XM_COMM_CREATING;
+    xm_comm_enter(xm, XM_COMM_CREATING, NULL);
     xm->create_begun = xm->device_calls;
     xm->next_checkin = xm->device_calls + 1;
     __atomic_store_n(&xm->creation, c, __ATOMIC_RELEASE);
@@ -267,7 +267,7 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
 
 void xm_comm_saved(struct xm_comm *xm, double us, const struct xc_device_ops *dev, int device)
 {
-    if ((xm->state != XM_COMM_KNOWN) || xm->quiet) {
+    if ((xm_comm_state_now(xm) != XM_COMM_KNOWN) || xm->quiet) {
         return;
     }
     xm->saved_us += us;
@@ -289,7 +289,7 @@ void xm_creation_reuse(struct xm_comm *xm, uint64_t id)
     }
     c->vendor = xm_vendor_reuse(id);
     c->outcome = (c->vendor != NULL) ? XM_DONE : XM_RETRY;
-    xm->state = XM_COMM_CREATING;
+    xm_comm_enter(xm, XM_COMM_CREATING, NULL);
     xm->create_begun = xm->device_calls;
     xm->next_checkin = xm->device_calls;
     __atomic_store_n(&xm->creation, c, __ATOMIC_RELEASE);

@@ -212,9 +212,9 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
     find_node(xm, all);
     xm->order_id = order_id(&all[0]);
     xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
-    xm->state = XM_COMM_KNOWN;
+    xm_comm_enter(xm, XM_COMM_KNOWN, NULL);
     res = judge_libraries(xm, all, blocking);
-    if (xm->state == XM_COMM_KNOWN) {
+    if (xm_comm_state_now(xm) == XM_COMM_KNOWN) {
         take_idle(xm, all);
     }
     return res;
