@@ -47,8 +47,10 @@ static xcclResult_t convert(const struct xm_copier *copier, const struct xm_buff
             continue;
         }
         if (piece == 0) {
-            return xc_fail(xcclUnsupported, "a datatype of more than %d bytes cannot be packed",
-                           PACK_BYTES);
+            return xc_fail(
+                xcclUnsupported,
+                "a datatype of more than %d bytes cannot be packed; use a smaller one, and more of it",
+                PACK_BYTES);
         }
         for (MPI_Count left = block.count; left > 0;) {
             int n = (int)((left < piece) ? left : piece);

@@ -235,7 +235,7 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
         }
     }
     if ((res != xcclSuccess) && (pool == XM_POOL_HOST) && scratch->ordered) {
-        xc_fail(res, "staging needs more than %ld MiB of pinned memory (XCCL_STAGING)",
+        xc_fail(res, "staging needs more than %ld MiB of pinned memory; set XCCL_STAGING to more",
                 xc_params()->staging);
     } else if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
         b->ptr = malloc(b->bytes);

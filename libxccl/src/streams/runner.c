@@ -163,7 +163,9 @@ xcclResult_t xm_runner_start(void)
     }
     pthread_mutex_unlock(&lock);
     return good ? xcclSuccess
-                : xc_fail(xcclSystemError, "no thread can be started for enqueued calls");
+                : xc_fail(xcclSystemError,
+                          "no thread can be started for enqueued calls; raise the limit of "
+                          "processes (ulimit -u)");
 }
 
 void xm_runner_stop(void)

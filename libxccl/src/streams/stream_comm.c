@@ -295,7 +295,9 @@ static xcclResult_t drain(struct xm_stream_comm *sc)
     }
     res = stream->ops->capturing(stream->handle, &capturing);
     if ((res == xcclSuccess) && capturing) {
-        res = xc_fail(xcclInvalidUsage, "a communicator is freed while its stream is captured");
+        res =
+            xc_fail(xcclInvalidUsage,
+                    "a communicator is freed while its stream is captured; end the capture first");
     }
     if (res == xcclSuccess) {
         int mode = stream->ops->relax();
