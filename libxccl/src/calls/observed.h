@@ -9,6 +9,7 @@
 #define XM_CALLS_OBSERVED_H
 
 #include "ops/op.h"
+#include "transfers/transfer.h"
 
 /* Set before the first call is served. */
 extern bool xm_observing;

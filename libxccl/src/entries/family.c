@@ -20,6 +20,8 @@
 #include "entries/announce.h"
 #include "entries/entries.h"
 #include "ops/persistent.h"
+#include "ops/record.h"
+#include "ops/request.h"
 #include "streams/streams.h"
 #include "tables/tables.h"
 

@@ -11,6 +11,8 @@
 #include "comms/creation.h"
 #include "comms/wait.h"
 #include "observe/profile.h"
+#include "ops/record.h"
+#include "ops/request.h"
 
 enum { MAX_IDLE = 64 };
 

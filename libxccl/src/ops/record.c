@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The last operations of the process, for messages and for the file that xccl-doctor --hang reads.
- */
+#include "ops/record.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "ops/op.h"
 #include "ops/ring.h"
 
 enum { HISTORY = 8 };
