@@ -33,6 +33,51 @@ static struct xm_op   *pending_last;
 
 /* A thread's last one: most programs have one at a time. */
 static __thread struct xm_op *mine;
+static __thread bool          gives_back; /* when the thread ends */
+static pthread_once_t         once = PTHREAD_ONCE_INIT;
+static pthread_key_t          at_thread_end;
+
+static void put_into_pool(struct xm_op *op)
+{
+    pthread_mutex_lock(&pool_lock);
+    bool keep = (num_idle < MAX_IDLE);
+    if (keep) {
+        op->next = idle;
+        idle = op;
+        num_idle++;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (!keep) {
+        free(op);
+    }
+}
+
+static void give_back(void *unused)
+{
+    (void)unused;
+    gives_back = false; /* another destructor may call MPI */
+    if (mine != NULL) {
+        put_into_pool(mine);
+        mine = NULL;
+    }
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&at_thread_end, give_back) != 0) {
+        at_thread_end = (pthread_key_t)-1; /* refused below: it is lost with the thread */
+    }
+}
+
+static void keep_for_thread(struct xm_op *op)
+{
+    mine = op;
+    if (!gives_back) {
+        gives_back = true;
+        pthread_once(&once, make_key);
+        pthread_setspecific(at_thread_end, &mine); /* not NULL, or nothing is called */
+    }
+}
 
 struct xm_op *xm_op_new(void)
 {
@@ -67,22 +112,9 @@ void xm_op_free(struct xm_op *op)
     }
     xm_buffers_free(&op->buffers);
     if (mine == NULL) {
-        mine = op; /* lost with the thread: one for each thread that ever called */
-        if (comm != NULL) {
-            xm_comm_unuse(comm);
-        }
-        return;
-    }
-    pthread_mutex_lock(&pool_lock);
-    bool keep = (num_idle < MAX_IDLE);
-    if (keep) {
-        op->next = idle;
-        idle = op;
-        num_idle++;
-    }
-    pthread_mutex_unlock(&pool_lock);
-    if (!keep) {
-        free(op);
+        keep_for_thread(op);
+    } else {
+        put_into_pool(op);
     }
     if (comm != NULL) {
         xm_comm_unuse(comm);
