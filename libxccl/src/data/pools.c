@@ -214,13 +214,10 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     b->dev = scratch->dev;
     b->device = scratch->device;
     b->pool = pool;
-    b->bytes = least_bytes;
+    /* Sizes in powers of two fit more calls; large ones would waste too much. */
+    b->bytes = (bytes > keep_bytes / 4) ? bytes : least_bytes;
     while (b->bytes < bytes) {
         b->bytes *= 2;
-    }
-    /* Sizes in powers of two fit more calls; large ones would waste too much. */
-    if (b->bytes > keep_bytes / 4) {
-        b->bytes = bytes;
     }
     xcclResult_t res = xcclSystemError;
     if (pool == XM_POOL_LAZY) {
