@@ -2,6 +2,7 @@
 #include "observe/profile.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,17 +268,24 @@ static void close_table(struct xm_profile *p)
     }
 }
 
+/* Numbers have points, whatever language the program has chosen: for this thread alone. */
 static void write_all(struct xm_profile *p, int world)
 {
     char                    mpi[128];
     struct xm_profile_about about = {mpi, program_invocation_short_name, world};
     const char             *file = xc_params()->profile_file;
+    locale_t                points = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    locale_t                before = (points != (locale_t)0) ? uselocale(points) : (locale_t)0;
 
     xm_mpi_name(mpi, sizeof(mpi));
     xm_profile_sort(p);
     xm_profile_report(p, &about);
     if ((file != NULL) && !xm_profile_write(p, &about, file)) {
         xc_warn("XCCL_PROFILE: %s", xc_last_detail());
+    }
+    if (points != (locale_t)0) {
+        uselocale(before);
+        freelocale(points);
     }
 }
 
