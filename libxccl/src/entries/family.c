@@ -22,6 +22,7 @@
 #include "ops/persistent.h"
 #include "ops/record.h"
 #include "ops/request.h"
+#include "streams/stream_comm.h"
 #include "streams/streams.h"
 #include "tables/tables.h"
 

@@ -6,7 +6,7 @@
 #include "comms/wait.h"
 #include "paths/ccl.h"
 #include "paths/direct.h"
-#include "streams/streams.h"
+#include "streams/carry.h"
 
 enum { THREADS = 512, MOST_BLOCKS = 32 };
 

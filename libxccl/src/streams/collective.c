@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An enqueued collective, from its arguments to the way that carries it. */
+#include "streams/collective.h"
 #include "base/log.h"
 #include "calls/facts.h"
 #include "calls/observed.h"
 #include "paths/direct.h"
-#include "streams/streams.h"
+#include "streams/carry.h"
+#include "streams/staged.h"
 
 enum way { STAGED, CCL, DIRECT, NOTHING };
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream objects, and what describes them: MPIX_Info_set_hex, MPIX_Stream_create and _free. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "streams/streams.h"
+#include "mpi/mpi.h"
+#include "streams/objects.h"
 
 /* Of a kind that MPICH never makes: its streams have no predefined ones. */
 enum { FIRST = 0x7c5c0000, MOST = 1024, TEXT_BYTES = 64, INFO_BYTES = 1024 };

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "streams/streams.h"
+#include "streams/runner.h"
 
 /* So many looks in a row, then naps in between. */
 enum { EAGER_LOOKS = 2000, NAP_NS = 20000 };

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "comms/agree.h"
 #include "comms/wait.h"
+#include "streams/runner.h"
+#include "streams/stream_comm.h"
 #include "streams/streams.h"
 
 static pthread_mutex_t        lock = PTHREAD_MUTEX_INITIALIZER;
