@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tune/refine.h"
-#include "common/sort.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/sort.h"
 
 struct tune_point *tune_point_at(struct tune_points *points, uint64_t bytes)
 {
