@@ -9,6 +9,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
+#include "ops/request.h"
 
 /* Split calls on files, until they end, and accesses to windows, until these are synchronised. */
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;

@@ -70,7 +70,8 @@ static xcclResult_t find_image(const char *name, const struct xk_image **image_p
     const struct xk_image *found = dlsym(handle, XK_IMAGE_SYMBOL);
     if ((found == NULL) || (found->version != XK_VERSION)) {
         dlclose(handle);
-        return xc_fail(xcclLibraryNotFound, "%s is of another version of xccl", name);
+        return xc_fail(xcclLibraryNotFound, "%s is of another version of xccl; install it again",
+                       name);
     }
     *image_p = found; /* the plugin stays */
     return xcclSuccess;

@@ -220,13 +220,10 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     b->dev = scratch->dev;
     b->device = scratch->device;
     b->pool = pool;
-    b->bytes = least_bytes;
+    /* Sizes in powers of two fit more calls; large ones would waste too much. */
+    b->bytes = (bytes > keep_bytes / 4) ? bytes : least_bytes;
     while (b->bytes < bytes) {
         b->bytes *= 2;
-    }
-    /* Sizes in powers of two fit more calls; large ones would waste too much. */
-    if (b->bytes > keep_bytes / 4) {
-        b->bytes = bytes;
     }
     xcclResult_t res = xcclSystemError;
     if (pool == XM_POOL_LAZY) {
@@ -241,7 +238,7 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
         }
     }
     if ((res != xcclSuccess) && (pool == XM_POOL_HOST) && scratch->ordered) {
-        xc_fail(res, "staging needs more than %ld MiB of pinned memory (XCCL_STAGING)",
+        xc_fail(res, "staging needs more than %ld MiB of pinned memory; set XCCL_STAGING to more",
                 xc_params()->staging);
     } else if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
         b->ptr = malloc(b->bytes);

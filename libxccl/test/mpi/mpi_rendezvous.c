@@ -4,7 +4,6 @@
  * Usage: mpi_rendezvous cuda|rocm|none CASE [PATH]
  * PATH: what xccl_mpi_last_message_path() is to say of the sends, where the case looks.
  */
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,24 +30,6 @@ static void expect(const int *buffer, enum mt_where where, int count, int from, 
 static void expect_status(const MPI_Status *status, int tag, int count, const char *what)
 {
     mt_expect_status(status, 1 - mt_rank(), tag, count, what);
-}
-
-/* Did the last send of this rank go the way that is expected, if any is? */
-static void expect_path_of(const char *wanted, const char *what)
-{
-    const char *(*last)(void);
-    void *address = dlsym(RTLD_DEFAULT, "xccl_mpi_last_message_path");
-
-    memcpy(&last, &address, sizeof(last));
-    if (wanted != NULL) {
-        const char *was = (last != NULL) ? last() : "without xccl";
-        mt_expect(strcmp(was, wanted) == 0, "%s: the path was %s, not %s", what, was, wanted);
-    }
-}
-
-static void expect_path(const char *what)
-{
-    expect_path_of(path, what);
 }
 
 /* Both ranks know that the other one is ready to fetch only after they have met on device memory.
@@ -128,7 +109,7 @@ static void behind_barrier(make_type *sent, make_type *received, enum mt_where w
     if (mt_rank() == 0) {
         int *in = make(MT_DEVICE, COUNT, 3);
         MPI_Send(in, 1, st, 1, TAG, MPI_COMM_WORLD);
-        expect_path(what);
+        mt_expect_message_path(path, what);
         MPI_Barrier(MPI_COMM_WORLD);
         mt_free(MT_DEVICE, in);
     } else {
@@ -333,7 +314,7 @@ static void case_late(void)
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Send(in, COUNT - 5, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD);
-    expect_path("to a receive from before");
+    mt_expect_message_path(path, "to a receive from before");
     MPI_Wait(&request, &status);
     expect_status(&status, TAG, COUNT - 5, "a receive from before");
     expect(host, MT_HOST, COUNT - 5, 1 - mt_rank(), 9, "a receive from before");
@@ -350,7 +331,7 @@ static void case_reuse(void)
         if (mt_rank() == 0) {
             int *in = make(MT_DEVICE, COUNT, i);
             MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-            expect_path("memory that comes again");
+            mt_expect_message_path(path, "memory that comes again");
             mt_free(MT_DEVICE, in);
         } else {
             int *out = make(MT_DEVICE, 0, 0);
@@ -523,7 +504,7 @@ static void start_sends(init_fn *init, MPI_Datatype type, int starts, MPI_Comm c
         } else {
             MPI_Startall(1, &request);
         }
-        expect_path("a persistent send");
+        mt_expect_message_path(path, "a persistent send");
         complete_in_form(i, &request, &status);
         MPI_Wait(&request, &status); /* is inactive */
     }
@@ -594,7 +575,7 @@ static void case_started(void)
         MPI_Comm_free(&comm);
         if (mt_rank() == 0) {
             MPI_Start(&request);
-            expect_path_of(((i == 2) && (path != NULL)) ? "mpi-staged" : path, "a start");
+            mt_expect_message_path(((i == 2) && (path != NULL)) ? "mpi-staged" : path, "a start");
             if (i == 0) {
                 MPI_Cancel(&request);
             }
@@ -743,7 +724,7 @@ static void case_alone(void)
         int *in = make(MT_DEVICE, COUNT, 4);
         for (int i = 0; i < 3; i++) {
             MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-            expect_path("to a rank without xccl");
+            mt_expect_message_path(path, "to a rank without xccl");
         }
         mt_free(MT_DEVICE, in);
         return;

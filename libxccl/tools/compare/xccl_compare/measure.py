@@ -7,8 +7,8 @@ import sys
 import time
 from collections import namedtuple
 
-from xccl_doctor.main import telling_line
-from xccl_doctor.run import finish
+from xccl_common import process
+from xccl_common.failure import telling_line
 
 from . import launch, site, words
 from .perf import Broken
@@ -151,21 +151,16 @@ class Session:
 
     def start_one(self, command, output, limit, log):
         try:
-            process = subprocess.Popen(
+            status = process.run(
                 command,
+                limit,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         except OSError as error:
             raise Failed(f"{command[0]}: {error.strerror}") from error
-        try:
-            status = finish(process, limit)
-        except KeyboardInterrupt:
-            finish(process, 0)
-            raise
         if status is None:
             raise Failed(f"no end after {limit} s (--timeout)")
         if status != 0:
