@@ -5,6 +5,8 @@ add_library(xccl-mpi SHARED entries/dispatch.c)
 target_link_libraries(xccl-mpi PRIVATE xccl_flags ${CMAKE_DL_LIBS} Threads::Threads)
 # Entry points take and return what MPI's prototypes say, in registers: see dispatch.c.
 target_compile_options(xccl-mpi PRIVATE -fno-builtin)
+# MPI and threads hold functions of ours, also where a program closes a plugin that brought us along.
+target_link_options(xccl-mpi PRIVATE -Wl,-z,nodelete)
 set_target_properties(xccl-mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY
                                           ${PROJECT_BINARY_DIR}/stage/lib)
 target_include_directories(

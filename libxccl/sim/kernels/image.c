@@ -23,7 +23,7 @@ static void check_number(uint32_t number)
         gridDim = (struct xk_index){grid[0], grid[1]};                                             \
         xk_##name(*(const struct xk_##name *)arguments);                                           \
     }
-RUN(copy)
+RUN(batch)
 RUN(pack)
 RUN(linger)
 RUN(exchange)
@@ -47,7 +47,7 @@ static void run_numbered_mapped(const void *arguments, const unsigned block[2],
 }
 
 static const struct xs_kernel kernels[] = {
-    {"xk_copy", sizeof(struct xk_copy), run_copy, false},
+    {"xk_batch", sizeof(struct xk_batch), run_batch, false},
     {"xk_pack", sizeof(struct xk_pack), run_pack, false},
     {"xk_linger", sizeof(struct xk_linger), run_linger, true},
     {"xk_exchange", sizeof(struct xk_exchange), run_numbered_exchange, false},

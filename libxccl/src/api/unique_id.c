@@ -5,28 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "vendor/vendor.h"
 
 static const char magic[8] = "XCCLUID";
 
-/* FNV-1a: it finds an id that was cut, padded or overwritten; it is no protection against intent.
- */
-static uint64_t hash(uint64_t state, const void *data, size_t len)
-{
-    const unsigned char *bytes = data;
-
-    for (size_t i = 0; i < len; i++) {
-        state = (state ^ bytes[i]) * 0x100000001b3ULL;
-    }
-    return state;
-}
-
+/* It finds an id that was cut, padded or overwritten. */
 static uint64_t checksum(struct xc_id_header header, const char *payload)
 {
     header.checksum = 0;
-    uint64_t state = hash(0xcbf29ce484222325ULL, &header, sizeof(header));
-    return hash(state, payload, header.id_bytes);
+    uint64_t state = xc_hash_bytes(XC_HASH_BEGIN, &header, sizeof(header));
+    return xc_hash_bytes(state, payload, header.id_bytes);
 }
 
 char *xc_id_payload(xcclUniqueId *id)

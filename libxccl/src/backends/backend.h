@@ -139,5 +139,6 @@ size_t      xc_type_size(xcclDataType_t type);
 const char *xc_type_name(xcclDataType_t type); /* "float32"; NULL for an invalid one */
 const char *xc_op_name(xcclRedOp_t op);        /* "sum"; NULL for an invalid one */
 const char *xc_coll_name(enum xc_coll coll);   /* "allreduce" */
+bool        xc_coll_reduces(enum xc_coll coll);
 
 #endif

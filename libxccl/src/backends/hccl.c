@@ -75,20 +75,14 @@ static inline xcclResult_t done(int rc, const char *call)
     return (rc == XC_HCCL_SUCCESS) ? xcclSuccess : fail(rc, call);
 }
 
-static bool reduces(enum xc_coll coll)
-{
-    return (coll == XC_ALLREDUCE) || (coll == XC_REDUCE) || (coll == XC_REDUCE_SCATTER);
-}
-
 static bool supports_type(xcclDataType_t type)
 {
-    return (in_use.row != NULL) && ((unsigned)type < xcclNumTypes) &&
-           (in_use.version >= in_use.row->type_since[type]);
+    return xc_vendor_has_type(in_use.row, in_use.version, type);
 }
 
 static bool supports(enum xc_coll coll, xcclDataType_t type, xcclRedOp_t op)
 {
-    if (!supports_type(type) || !reduces(coll)) {
+    if (!supports_type(type) || !xc_coll_reduces(coll)) {
         return supports_type(type);
     }
     return ((in_use.row->only_moved & (1u << type)) == 0) && ((unsigned)op < xcclNumOps) &&
@@ -191,7 +185,7 @@ static xcclResult_t run_native(const struct xc_coll_args *a, void *comm)
 {
     const struct xc_hccl_fns *f = &in_use.fns;
     int                       type = (int)a->datatype; /* the same numbers */
-    int                       op = reduces(a->coll) ? ops[a->op] : 0;
+    int                       op = xc_coll_reduces(a->coll) ? ops[a->op] : 0;
 
     if (a->stream == NULL) {
         return xc_fail(xcclInvalidArgument,

@@ -90,13 +90,7 @@ static xcclResult_t lacks(const char *what, const char *since)
 
 static bool family_supports_type(xcclDataType_t type)
 {
-    return (in_use.row != NULL) && ((unsigned)type < xcclNumTypes) &&
-           (in_use.version >= in_use.row->type_since[type]);
-}
-
-static bool reduces(enum xc_coll coll)
-{
-    return (coll == XC_ALLREDUCE) || (coll == XC_REDUCE) || (coll == XC_REDUCE_SCATTER);
+    return xc_vendor_has_type(in_use.row, in_use.version, type);
 }
 
 static bool family_supports(enum xc_coll coll, xcclDataType_t type, xcclRedOp_t op)
@@ -104,7 +98,7 @@ static bool family_supports(enum xc_coll coll, xcclDataType_t type, xcclRedOp_t 
     if (!family_supports_type(type)) {
         return false;
     }
-    if (!reduces(coll)) {
+    if (!xc_coll_reduces(coll)) {
         return true;
     }
     return ((unsigned)op < xcclNumOps) ? (in_use.version >= in_use.row->op_since[op])
@@ -355,7 +349,7 @@ static xcclResult_t family_collective(const struct xc_coll_args *args, void *com
         return xc_composed_run(in_use.ops, args, comm, nranks, rank);
     }
     xcclResult_t rc = run[args->coll](args, types[args->datatype], comm);
-    if ((rc == xcclInvalidArgument) && reduces(args->coll) &&
+    if ((rc == xcclInvalidArgument) && xc_coll_reduces(args->coll) &&
         ((args->datatype == xcclFloat8e4m3) || (args->datatype == xcclFloat8e5m2))) {
         /* NCCL reduces float8 only on devices of compute capability 9.0, which it alone knows. */
         return xcclUnsupported;

@@ -65,13 +65,7 @@ static inline xcclResult_t done(int rc, const char *call)
 
 static bool supports_type(xcclDataType_t type)
 {
-    return (in_use.row != NULL) && ((unsigned)type < xcclNumTypes) &&
-           (in_use.version >= in_use.row->type_since[type]);
-}
-
-static bool reduces(enum xc_coll coll)
-{
-    return (coll == XC_ALLREDUCE) || (coll == XC_REDUCE) || (coll == XC_REDUCE_SCATTER);
+    return xc_vendor_has_type(in_use.row, in_use.version, type);
 }
 
 /* On host memory there are no groups: messages would wait for each other in a circle. */
@@ -87,7 +81,7 @@ static bool supports(enum xc_coll coll, xcclDataType_t type, xcclRedOp_t op)
     if (!supports_type(type) || (in_use.on_host && needs_messages(coll))) {
         return false;
     }
-    if (!reduces(coll)) {
+    if (!xc_coll_reduces(coll)) {
         return true;
     }
     return ((unsigned)op < xcclNumOps) ? (in_use.version >= in_use.row->op_since[op])

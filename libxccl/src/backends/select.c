@@ -190,7 +190,7 @@ void xc_backend_outlook(char *buf, size_t len)
 bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op)
 {
     static const enum xc_coll    colls[] = {XC_ALLREDUCE, XC_REDUCE, XC_REDUCE_SCATTER};
-    const struct xc_backend_ops *ops;
+    const struct xc_backend_ops *ops = NULL;
     const struct xc_library     *lib;
 
     if (xc_backend_get(&ops, &lib) != xcclSuccess) {

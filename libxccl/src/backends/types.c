@@ -53,3 +53,8 @@ const char *xc_coll_name(enum xc_coll coll)
 {
     return ((unsigned)coll < XC_NUM_COLLS) ? colls[coll] : NULL;
 }
+
+bool xc_coll_reduces(enum xc_coll coll)
+{
+    return (coll == XC_ALLREDUCE) || (coll == XC_REDUCE) || (coll == XC_REDUCE_SCATTER);
+}

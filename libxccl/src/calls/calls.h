@@ -4,6 +4,7 @@
 #define XM_CALLS_CALLS_H
 
 #include "ops/op.h"
+#include "transfers/transfer.h"
 
 /* State of the interposer, valid once it has started. */
 struct xm_config {

@@ -4,19 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "calls/facts.h"
-
-/* FNV-1a: equal inputs give equal numbers, and that is all that is asked of it. */
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
-{
-    const unsigned char *p = data;
-
-    for (size_t i = 0; i < len; i++) {
-        hash = (hash ^ p[i]) * 1099511628211u;
-    }
-    return hash;
-}
 
 enum { SAMPLES = 10 };
 
@@ -132,13 +122,13 @@ static void describe_type(int64_t number, char *buf, size_t len)
 
 static int64_t hash_counts(const struct xm_op *op)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = XC_HASH_BEGIN;
 
     for (int i = 0; i < op->comm->size; i++) {
         /* Bytes: the ranks may count in different types. */
         int64_t bytes = (int64_t)xm_count_at(&op->call, op->call.recvcounts, i) *
                         (int64_t)op->buffers.recv.layout.size;
-        hash = hash_bytes(hash, &bytes, sizeof(bytes));
+        hash = xc_hash_bytes(hash, &bytes, sizeof(bytes));
     }
     return (int64_t)hash;
 }
@@ -246,8 +236,11 @@ static xcclResult_t check_pairs(struct xm_op *op)
     for (size_t i = 0; i < n; i++) {
         sent[i] = pair_bytes(op, (int)i, true);
     }
-    xm_pmpi.Alltoall(sent, 1, XM_HANDLE(MPI_INT64_T), sent + n, 1, XM_HANDLE(MPI_INT64_T),
-                     op->comm->comm);
+    if (xm_pmpi.Alltoall(sent, 1, XM_HANDLE(MPI_INT64_T), sent + n, 1, XM_HANDLE(MPI_INT64_T),
+                         op->comm->comm) != MPI_SUCCESS) {
+        free(sent);
+        return xc_fail(xcclInternalError, "MPI_Alltoall failed while ranks were compared");
+    }
     for (size_t i = 0; i < n; i++) {
         int64_t expected = pair_bytes(op, (int)i, false);
         if ((sent[n + i] != expected) && !mine.values[PAIR_WRONG]) {

@@ -9,6 +9,9 @@
 #include "calls/calls.h"
 #include "calls/facts.h"
 #include "calls/observed.h"
+#include "comms/agree.h"
+#include "comms/creation.h"
+#include "comms/node.h"
 #include "ops/persistent.h"
 #include "paths/direct.h"
 
@@ -121,7 +124,7 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
             return false;
         }
     }
-    if ((dev != NULL) || xm_comms_have_seats()) {
+    if ((dev != NULL) || xm_node_slots_in_use()) {
         announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm]);
     }
     last_path = "host";
@@ -262,7 +265,7 @@ static unsigned available_paths(struct xm_op *op)
     if ((vendor != NULL) && (direct != NULL)) {
         /* Without a vendor's library by choice, the direct path is what is missed. */
         bool missed = (xc_params()->ccl == XC_CCL_NONE) && (xc_params()->direct != XC_DIRECT_OFF) &&
-                      (op->comm->one_node || op->comm->seats_agreed);
+                      (op->comm->one_node || op->comm->slots_agreed);
         op->facts.obstacle = missed ? direct : vendor;
     }
     return available | (unsigned)(vendor == NULL) << XM_PATH_CCL |
@@ -334,7 +337,7 @@ static int serve_on_device(struct xm_op *op)
     }
     log_choice(op, &choice, path->name);
     if (__builtin_expect(xm_observing, 0)) {
-        xm_seen_choice(op, &choice, available);
+        xm_seen_choice(op, rules, &choice, available);
     }
     return carry(op, path);
 }
@@ -378,8 +381,8 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     }
     bool symmetric = xm_coll_on_device(call->coll) && !xm_coll_needs_agreement(call->coll) &&
                      (xc_params()->memory == XC_MEMORY_SAME) && valid && !op->comm->inter;
-    bool                 device = symmetric && xm_facts_local(op);
-    enum xm_board_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
+    bool                device = symmetric && xm_facts_local(op);
+    enum xm_call_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
     op->number = xm_comm_call(op->comm, device ? XM_ON_DEVICE : on_host, call->coll);
     if (!valid) {
         /* MPI says what is wrong with it; the others may be waiting to agree. */

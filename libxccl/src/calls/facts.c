@@ -13,14 +13,15 @@ bool xm_coll_needs_agreement(enum xm_coll coll)
     return (coll == XM_ALLTOALLV) || (coll == XM_GATHERV) || (coll == XM_SCATTERV);
 }
 
-bool xm_coll_has_vendor(enum xm_coll coll)
+/* Has a vendor's library, or can compose, this collective? */
+static bool has_vendor(enum xm_coll coll)
 {
     return coll < XM_ALLTOALLW;
 }
 
 bool xm_coll_on_device(enum xm_coll coll)
 {
-    return xm_coll_has_vendor(coll) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
+    return has_vendor(coll) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
 }
 
 static bool is_reduction(enum xm_coll coll)
@@ -120,7 +121,7 @@ static bool touches_device(const struct xm_op *op)
 enum { ON_DEVICE, NOT_CUDA, ON_MANAGED, ON_HOST, INVALID, BYTES, NUM_TERMS };
 /* What a rank on Gaudi adds to NOT_CUDA: more than all ranks on ROCm together. */
 #define ON_HPU ((int64_t)1 << 32)
-_Static_assert((int)NUM_TERMS == (int)XM_BOARD_TERMS, "an agreement fits a slot");
+_Static_assert((int)NUM_TERMS == (int)XM_SLOT_TERMS, "an agreement fits a slot");
 
 static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
 {
@@ -135,8 +136,8 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
     mine[ON_HOST] = !device && (op->buffers.send.used || op->buffers.recv.used);
     /* Every byte is counted once, where it arrives or, at the root alone, where it leaves. */
     mine[BYTES] = (op->call.coll == XM_SCATTERV) ? op->buffers.send.bytes : op->buffers.recv.bytes;
-    if (op->comm->seats_agreed) {
-        return xm_seats_sum(op->comm->seats, mine, sum)
+    if (op->comm->slots_agreed) {
+        return xm_slots_sum(op->comm->slots, mine, sum)
                    ? xcclSuccess
                    : xc_fail(xcclTimeout,
                              "a rank has not come to the call within %ld s "
@@ -238,7 +239,7 @@ const char *xm_facts_vendor_obstacle(const struct xm_op *op)
     if (xc_params()->ccl == XC_CCL_NONE) {
         return "XCCL_CCL=none";
     }
-    if (!xm_coll_has_vendor(op->call.coll)) {
+    if (!has_vendor(op->call.coll)) {
         return "a collective that the vendors' libraries lack";
     }
     if (alltoall && op->buffers.in_place &&
@@ -347,12 +348,15 @@ double xm_facts_saving_us(const struct xm_facts *facts)
 
 xcclResult_t xm_rules_of(struct xm_comm *xm, const struct xm_rules **rules_p)
 {
-    if (__builtin_expect(xm->rules == NULL, 0)) {
-        xcclResult_t res = xm_tables_rules(&xm->setting, &xm->rules);
+    const struct xm_rules *rules = __atomic_load_n(&xm->rules, __ATOMIC_ACQUIRE);
+
+    if (__builtin_expect(rules == NULL, 0)) {
+        xcclResult_t res = xm_tables_rules(&xm->setting, &rules);
         if (res != xcclSuccess) {
             return res;
         }
+        __atomic_store_n(&xm->rules, rules, __ATOMIC_RELEASE);
     }
-    *rules_p = xm->rules;
+    *rules_p = rules;
     return xcclSuccess;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "calls/calls.h"
+#include "ops/request.h"
 
 /* Where a function that receives has what, and what it sends before. */
 struct shape {

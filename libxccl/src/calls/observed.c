@@ -286,11 +286,11 @@ static void range_of_path(const char *path)
     }
 }
 
-void xm_seen_choice(const struct xm_op *op, const struct xm_choice *choice, unsigned available)
+void xm_seen_choice(const struct xm_op *op, const struct xm_rules *rules,
+                    const struct xm_choice *choice, unsigned available)
 {
-    struct xm_facts        facts = op->facts;
-    const struct xm_rules *rules = op->comm->rules; /* the choice was made by them */
-    struct xm_choice       other;
+    struct xm_facts  facts = op->facts;
+    struct xm_choice other;
 
     if (current == NULL) {
         return;

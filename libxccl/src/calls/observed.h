@@ -9,6 +9,7 @@
 #define XM_CALLS_OBSERVED_H
 
 #include "ops/op.h"
+#include "transfers/transfer.h"
 
 /* Set before the first call is served. */
 extern bool xm_observing;
@@ -27,7 +28,8 @@ long xm_observe(enum xm_function function, int profiling, const long *args,
 /* ---- from inside of a call, if xm_observing ---- */
 
 /* The tables have been asked; choice may differ from what they said, available has their paths. */
-void xm_seen_choice(const struct xm_op *op, const struct xm_choice *choice, unsigned available);
+void xm_seen_choice(const struct xm_op *op, const struct xm_rules *rules,
+                    const struct xm_choice *choice, unsigned available);
 /* This operation carries the call, on a path. completes: we see when it is over. */
 void xm_seen_op(struct xm_op *op, const char *path, bool completes);
 /* This one was enqueued on a stream. */

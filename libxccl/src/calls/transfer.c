@@ -9,6 +9,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
+#include "ops/request.h"
 
 /* Split calls on files, until they end, and accesses to windows, until these are synchronised. */
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,8 +39,10 @@ static xcclResult_t prepare(struct xm_transfer *t)
     if (offered || (t->num_parts > 0)) {
         xm_transfer_last_path = offered ? "fetched" : "mpi-staged";
     }
-
-    return (res == xcclSuccess) ? xm_transfer_copy_in(t) : res;
+    if (res == xcclSuccess) {
+        res = xm_transfer_copy_in(t);
+    }
+    return (res == xcclSuccess) ? xm_rendezvous_pack_replaced(t) : res;
 }
 
 /* The call with host memory for buffers, and a status whether or not the program wants one. */
@@ -124,16 +127,25 @@ static int blocking(struct xm_transfer *t, int profiling)
     return code;
 }
 
-static struct xm_transfer *keep(const struct xm_transfer *t)
+/* One of many messages to be received: a look later on serves all of them. */
+static bool is_one_of_many(const struct xm_transfer *t)
 {
-    struct xm_transfer *kept = malloc(sizeof(*kept));
+    bool receive = (t->function == XM_FN_MPI_Irecv) || (t->function == XM_FN_MPI_Irecv_c);
 
-    if (kept == NULL) {
-        xc_fail(xcclSystemError, "out of memory for a request");
-        return NULL;
-    }
-    *kept = *t;
-    return kept;
+    return receive && t->rendezvous.looks && (xm_watched_receives() > 0) &&
+           ((int)t->args[3] != MPI_PROC_NULL);
+}
+
+/*
+ * Is it over already, so that nothing is left to do? Then MPI may have given it the handle of other
+ * requests, too: it must not be kept. A message that is fetched takes longer, and of files only
+ * MPI_Test says so.
+ */
+static bool is_over_at_once(struct xm_transfer *t)
+{
+    return (t->form != 'P') && !t->rendezvous.offered && !is_one_of_many(t) &&
+           (xm_transfer_argument(t->function, 'h') < 0) && xm_transfer_poll(t) &&
+           (t->rendezvous.fetch == XM_FETCH_NONE) && !t->rendezvous.kept;
 }
 
 /* With host memory, and for a non-blocking one the data, in place. */
@@ -150,22 +162,20 @@ static int make_request(struct xm_transfer *t, int profiling)
     }
     *request = t->request;
     t->done = persistent; /* until it is started */
-    bool own = (xm_transfer_argument(t->function, 'h') < 0);
-    if (!persistent && own && xm_transfer_poll(t) && (t->rendezvous.fetch == XM_FETCH_NONE) &&
-        !t->rendezvous.kept) {
-        /* Over already: nothing is left to do. MPI may give such requests one handle for all. */
+    if (is_over_at_once(t)) {
         xm_transfer_discard(t);
         return code;
     }
     if (!t->done && (t->rendezvous.looks || t->rendezvous.offered)) {
         xm_watch(t);
+        xm_watch_posted();
     }
     return xm_request_keep(t);
 }
 
 static int with_request(struct xm_transfer *t, int profiling)
 {
-    struct xm_transfer *kept = keep(t);
+    struct xm_transfer *kept = xm_transfer_keep(t);
 
     if (kept == NULL) {
         return raise(t, xcclSystemError);
@@ -179,7 +189,7 @@ static int with_request(struct xm_transfer *t, int profiling)
 
 static int begin(struct xm_transfer *t, int profiling)
 {
-    struct xm_transfer *kept = keep(t);
+    struct xm_transfer *kept = xm_transfer_keep(t);
 
     if (kept == NULL) {
         return raise(t, xcclSystemError);

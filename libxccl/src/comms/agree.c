@@ -26,7 +26,12 @@
 
 #include "base/log.h"
 #include "base/params.h"
-#include "comms/agreement.h"
+#include "comms/agree.h"
+#include "comms/cause.h"
+#include "comms/creation.h"
+#include "comms/node.h"
+#include "comms/orphans.h"
+#include "comms/peer_info.h"
 #include "comms/wait.h"
 
 const struct xm_join *xm_comm_join;
@@ -46,8 +51,8 @@ struct suspicion {
     int      rank;
 };
 
-/* {outcome and rank, negative cost, seats seen}: the least of each is what counts. */
-enum { STATUS_OUTCOME, STATUS_COST, STATUS_SEATS, STATUS_TERMS };
+/* {outcome and rank, negative cost, slots seen}: the least of each is what counts. */
+enum { STATUS_OUTCOME, STATUS_COST, STATUS_SLOTS, STATUS_TERMS };
 
 static void end_checkin(struct xm_comm *xm)
 {
@@ -98,7 +103,7 @@ static xcclResult_t post_status(struct xm_comm *xm)
     xm_comm_advance(xm);
     mine[STATUS_OUTCOME] = ((int64_t)xm_creation_outcome(xm->creation) << 32) | xm->rank;
     mine[STATUS_COST] = -(int64_t)xm_creation_measured_us();
-    mine[STATUS_SEATS] = (xm->seats != NULL);
+    mine[STATUS_SLOTS] = (xm->slots != NULL);
     if (xm_pmpi.Iallreduce(mine, xm->checkin.all, STATUS_TERMS, XM_HANDLE(MPI_INT64_T),
                            XM_HANDLE(MPI_MIN), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
         end_checkin(xm);
@@ -153,7 +158,7 @@ static xcclResult_t apply_join(struct xm_comm *xm)
 static bool joins(const struct xm_comm *xm)
 {
     return (xm_comm_join != NULL) && (xm->direct_state == XM_DIRECT_UNKNOWN) &&
-           (xm->state != XM_COMM_NEW) && xm_comm_join->wanted(xm);
+           (xm_comm_state_now(xm) != XM_COMM_NEW) && xm_comm_join->wanted(xm);
 }
 
 static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking);
@@ -205,18 +210,18 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
     switch (outcome) {
     case XM_DONE:
         /* From its first operation on, those of several communicators are put in order. */
-        xm_seats_apply(xm, all[STATUS_SEATS] != 0);
+        xm_node_apply(xm, all[STATUS_SLOTS] != 0);
         xm->vendor = xm->creation->vendor;
         xm->creation->vendor = NULL;
         if (xm->vendor->world_ranks == NULL) {
             xm->vendor->world_ranks = xm_world_ranks(xm->comm, xm->size);
         }
-        xm->state = XM_COMM_READY;
+        xm_comm_enter(xm, XM_COMM_READY, NULL);
         xm_creation_end(xm);
         break;
     case XM_RETRY:
-        xm_share_cause(xm, who, blocking, xm->creation->detail, xm->reason, sizeof(xm->reason));
-        xm->state = XM_COMM_KNOWN;
+        xm_share_cause(xm, who, blocking, xm->creation->detail, text, sizeof(text));
+        xm_comm_enter(xm, XM_COMM_KNOWN, text);
         xm->saved_us = -((cost > 0) ? cost : xm_creation_first_guess_us);
         xm_creation_end(xm);
         break;
@@ -345,10 +350,10 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
     struct xm_wait wait = xm_wait_begin("for the vendor's library to make a communicator");
     xcclResult_t   res = xcclSuccess;
 
-    if (xm->state == XM_COMM_KNOWN) {
+    if (xm_comm_state_now(xm) == XM_COMM_KNOWN) {
         res = xm_creation_begin(xm, dev, device);
     }
-    while ((res == xcclSuccess) && (xm->state == XM_COMM_CREATING)) {
+    while ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_CREATING)) {
         if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
             xm_creation_give_up(
                 xm, "the vendor's library did not make the communicator within XCCL_TIMEOUT");
@@ -378,7 +383,7 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     if (xm->quiet) {
         return res;
     }
-    if ((res == xcclSuccess) && (xm->state == XM_COMM_NEW) &&
+    if ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_NEW) &&
         (xm->checkin.kind == XM_CHECKIN_NONE)) {
         res = post_peer_info(xm, dev, device);
         if ((res == xcclSuccess) && blocking) {
@@ -393,15 +398,15 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
         }
     }
     if ((res == xcclSuccess) && create && (xm->checkin.kind == XM_CHECKIN_NONE) &&
-        ((xm->state == XM_COMM_KNOWN) || (xm->state == XM_COMM_CREATING))) {
+        ((xm_comm_state_now(xm) == XM_COMM_KNOWN) || (xm_comm_state_now(xm) == XM_COMM_CREATING))) {
         if (blocking) {
             return create_now(xm, dev, device);
         }
-        if (xm->state == XM_COMM_KNOWN) {
+        if (xm_comm_state_now(xm) == XM_COMM_KNOWN) {
             res = xm_creation_begin(xm, dev, device);
         }
     }
-    if ((res == xcclSuccess) && (xm->state == XM_COMM_CREATING) &&
+    if ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_CREATING) &&
         (xm->checkin.kind == XM_CHECKIN_NONE) && (xm->device_calls >= xm->next_checkin)) {
         res = post_status(xm);
         if ((res == xcclSuccess) && blocking) {
@@ -415,12 +420,12 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_de
                            int device)
 {
     enum xm_comm_state state = xm_comm_state_now(xm);
-    bool               asks_seats = (state != XM_COMM_NEW) && xm->one_node && blocking;
+    bool               asks_slots = (state != XM_COMM_NEW) && xm->one_node && blocking;
     bool offered = (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
     bool create = offered && (xc_params()->comm_create == XC_CREATE_FIRST);
 
-    if (asks_seats) {
-        xcclResult_t res = xm_seats_agree(xm);
+    if (asks_slots) {
+        xcclResult_t res = xm_node_agree(xm);
         if (res != xcclSuccess) {
             return res;
         }
@@ -446,9 +451,9 @@ xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *d
 void xm_comm_forget(struct xm_comm *xm)
 {
     if (xm->checkin.kind != XM_CHECKIN_NONE) {
-        xm_leave_request(xm->checkin.request, xm->checkin.mine, xm->checkin.all);
+        xm_orphans_add(xm->checkin.request, xm->checkin.mine, xm->checkin.all);
         xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
-        xm_sweep_requests();
+        xm_orphans_sweep();
     }
     xm_creation_end(xm);
 }

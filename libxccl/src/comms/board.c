@@ -18,9 +18,11 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "comms/mailbox.h"
 #include "comms/order.h"
+#include "comms/slots.h"
 #include "comms/wait.h"
 #include "mpi/mpi.h"
 
@@ -60,15 +62,6 @@ static bool             writing; /* atomic: a thread is at own's busy */
 static bool             taken[SLOTS];
 static struct xm_board *boards; /* of others, mapped once and kept */
 
-/* FNV-1a. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; (text != NULL) && (*text != '\0'); text++) {
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    }
-    return hash;
-}
-
 /* Boot ids differ between machines, and between containers that do not share /proc they fail. */
 static uint64_t host_number(void)
 {
@@ -82,7 +75,7 @@ static uint64_t host_number(void)
     }
     struct stat ns = {0};
     stat("/proc/self/ns/pid", &ns); /* process numbers mean something within one of these only */
-    return hash_text(14695981039346656037u ^ (uint64_t)ns.st_ino, text);
+    return xc_hash_text(xc_hash_word(XC_HASH_BEGIN, (uint64_t)ns.st_ino), text);
 }
 
 /*
@@ -96,7 +89,7 @@ static uint64_t job_number(void)
     struct ucred maker = {.pid = 0};
     socklen_t    len = sizeof(maker);
     bool         named = xc_job_name(name, sizeof(name));
-    uint64_t     hash = hash_text(14695981039346656037u, name);
+    uint64_t     hash = xc_hash_text(XC_HASH_BEGIN, name);
     int          fd = xc_launcher_socket();
 
     if ((fd >= 0) && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) == 0) &&
@@ -164,6 +157,9 @@ static bool open_own(void)
 
 static bool have_own(void)
 {
+    if (__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) != NULL) {
+        return true;
+    }
     pthread_mutex_lock(&lock);
     bool have = open_own();
     pthread_mutex_unlock(&lock);
@@ -231,48 +227,6 @@ static struct xm_board *find_board(const struct xm_board_address *address)
     return b;
 }
 
-struct xm_seats *xm_seats_open(const struct xm_board_address *addresses, int count, int rank)
-{
-    struct xm_seats *seats = calloc(1, sizeof(*seats));
-    bool             good = (seats != NULL);
-
-    if (good) {
-        seats->slots = calloc((size_t)count, sizeof(struct xm_slot *));
-        seats->boards = calloc((size_t)count, sizeof(struct xm_board *));
-        good = (seats->slots != NULL) && (seats->boards != NULL);
-    }
-    pthread_mutex_lock(&lock);
-    for (int i = 0; good && (i < count); i++) {
-        const struct xm_board_address *a = &addresses[i];
-        good = (a->slot >= 0) && (a->slot < SLOTS) && (a->host == addresses[rank].host);
-        if (good) {
-            seats->boards[i] = find_board(a);
-            good = (seats->boards[i] != NULL);
-        }
-        if (good) {
-            seats->slots[i] = &seats->boards[i]->at->slots[a->slot];
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    if (!good) {
-        xm_seats_close(seats);
-        return NULL;
-    }
-    seats->count = count;
-    seats->rank = rank;
-    seats->mine = seats->slots[rank];
-    return seats;
-}
-
-void xm_seats_close(struct xm_seats *seats)
-{
-    if (seats != NULL) {
-        free(seats->slots);
-        free(seats->boards);
-        free(seats);
-    }
-}
-
 struct xm_queue *xm_board_queue(struct xm_board *board)
 {
     return &board->at->header.queue;
@@ -286,6 +240,11 @@ int xm_board_pid(const struct xm_board *board)
 struct xm_mailbox *xm_board_mailbox(struct xm_board *board)
 {
     return &board->at->header.mailbox;
+}
+
+struct xm_slot *xm_board_slot(struct xm_board *board, int slot)
+{
+    return ((slot >= 0) && (slot < SLOTS)) ? &board->at->slots[slot] : NULL;
 }
 
 struct xm_board *xm_board_own(void)
@@ -309,14 +268,9 @@ void xm_board_address_of(const struct xm_board *board, struct xm_board_address *
         (struct xm_board_address){.nonce = board->nonce, .pid = h->pid, .fd = h->fd, .slot = -1};
 }
 
-struct xm_queue *xm_board_own_queue(void)
-{
-    return have_own() ? &own.at->header.queue : NULL;
-}
-
 void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
 {
-    if ((__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) == NULL) && !have_own()) {
+    if (!have_own()) {
         return;
     }
     if (__atomic_exchange_n(&writing, true, __ATOMIC_ACQUIRE)) {

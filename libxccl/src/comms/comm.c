@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/log.h"
-#include "comms/agreement.h"
-#include "comms/wait.h"
+#include "comms/agree.h"
+#include "comms/orphans.h"
+#include "comms/setting.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int             keyval = MPI_KEYVAL_INVALID;
@@ -56,7 +58,7 @@ void xm_comm_unuse(struct xm_comm *xm)
     if (xm->direct != NULL) {
         xm_comm_join->leave(xm);
     }
-    xm_seats_close(xm->seats);
+    xm_slots_close(xm->slots);
     xm_board_give(xm->slot);
     free(xm);
 }
@@ -108,30 +110,30 @@ static xcclResult_t make_keyval(void)
                                 : xc_fail(xcclInternalError, "MPI_Comm_create_keyval failed");
 }
 
-/* FNV-1a of the world ranks; 0: not all of them have one. */
+/* Of the world ranks; 0: not all of them have one. */
 static uint64_t number_group(const struct xm_comm *xm)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = XC_HASH_BEGIN;
     int     *ranks = xm->inter ? NULL : xm_world_ranks(xm->comm, xm->size);
 
     if (ranks == NULL) {
         return 0;
     }
     for (int i = 0; i < xm->size; i++) {
-        hash = (hash ^ (uint64_t)ranks[i]) * 1099511628211u;
+        hash = xc_hash_word(hash, (uint64_t)ranks[i]);
     }
     free(ranks);
     return hash;
 }
 
-uint64_t xm_comm_call(struct xm_comm *xm, enum xm_board_memory memory, enum xm_coll coll)
+uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_coll coll)
 {
     xm->calls++;
-    if (!xm->seats_agreed) {
+    if (!xm->slots_agreed) {
         return 0;
     }
-    xm_seats_call(xm->seats, memory, coll);
-    return xm->seats->calls;
+    xm_slots_call(xm->slots, memory, coll);
+    return xm->slots->calls;
 }
 
 static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
@@ -187,7 +189,7 @@ static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
     if (res != xcclSuccess) {
         return res;
     }
-    if (xm_comms_finalized() || (is_freeing && (freeing == comm))) {
+    if (__atomic_load_n(&finalized, __ATOMIC_ACQUIRE) || (is_freeing && (freeing == comm))) {
         xm->state = XM_COMM_FAILED;
         snprintf(xm->reason, sizeof(xm->reason), "the communicator is being freed");
         *xm_p = xm; /* its only user is the call */
@@ -252,7 +254,7 @@ void xm_comms_forget_rules(void)
 {
     pthread_mutex_lock(&lock);
     for (struct xm_comm *xm = all; xm != NULL; xm = xm->next) {
-        xm->rules = NULL;
+        __atomic_store_n(&xm->rules, NULL, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -284,6 +286,18 @@ void xm_comm_break(struct xm_comm *xm, const char *reason)
     }
 }
 
+void xm_comm_enter(struct xm_comm *xm, enum xm_comm_state state, const char *reason)
+{
+    pthread_mutex_lock(&breaking);
+    if (xm->state != XM_COMM_BROKEN) {
+        if (reason != NULL) {
+            snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
+        }
+        __atomic_store_n(&xm->state, state, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&breaking);
+}
+
 enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm)
 {
     return __atomic_load_n(&xm->state, __ATOMIC_ACQUIRE);
@@ -300,21 +314,13 @@ struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm)
     return vendor;
 }
 
-bool xm_comms_finalized(void)
-{
-    return __atomic_load_n(&finalized, __ATOMIC_ACQUIRE);
-}
-
 static void shut(struct xm_comm *xm)
 {
     struct xm_vendor *vendor = xm->vendor;
 
     xm_comm_forget(xm);
     xm->vendor = NULL;
-    if (xm->state != XM_COMM_BROKEN) {
-        xm->state = XM_COMM_FAILED;
-        snprintf(xm->reason, sizeof(xm->reason), "MPI is being finalised");
-    }
+    xm_comm_enter(xm, XM_COMM_FAILED, "MPI is being finalised");
     if (vendor != NULL) {
         xm_vendor_release(vendor);
     }
@@ -346,6 +352,6 @@ void xm_comms_finalize(void)
         shut(xm);
         xm_comm_unuse(xm);
     }
-    xm_agree_finalize();
+    xm_orphans_finalize();
     xm_vendors_finalize();
 }

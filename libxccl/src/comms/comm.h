@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/setting.h"
-#include "comms/board.h"
+#include "comms/slots.h"
 #include "comms/vendor_comm.h"
 #include "device/device.h"
 #include "mpi/mpi.h"
@@ -54,24 +54,25 @@ struct xm_comm {
     struct xm_checkin   checkin;
     uint64_t            next_checkin; /* operation that asks again whether the making is over */
     uint64_t            create_begun; /* operation at which it began */
-    struct xm_creation *creation;     /* of CREATING (agree.c) */
+    struct xm_creation *creation;     /* of CREATING (creation.h) */
     double              saved_us;     /* what the vendor's path would have saved so far */
     struct xm_vendor   *vendor;       /* of READY */
 
     struct xm_setting      setting; /* what tuning tables are chosen by */
-    const struct xm_rules *rules;   /* in force here; NULL: to be asked for (calls/choose.c) */
+    const struct xm_rules *rules; /* atomic: any thread may change the tables; in force here; NULL:
+                                     to be asked for (calls/facts.c) */
 
-    /* The direct path (agreement.h), joined by all ranks at once. */
+    /* The direct path (agree.h), joined by all ranks at once. */
     enum { XM_DIRECT_UNKNOWN, XM_DIRECT_JOINED, XM_DIRECT_NEVER } direct_state;
     struct xm_direct *direct;
     bool              direct_full; /* there was no room the last time */
     uint64_t          next_join;   /* operation that asks again */
     char              direct_reason[160];
 
-    /* The ranks' slots on their boards, where all are on one node (board.h); else NULL. */
-    struct xm_seats *seats;
-    bool             one_node;      /* all are, but have not agreed on their seats yet */
-    bool             seats_agreed;  /* all ranks have them all */
+    /* The ranks' slots on their boards, where all are on one node (slots.h); else NULL. */
+    struct xm_slots *slots;
+    bool             one_node;      /* all are, but have not agreed on that yet (node.h) */
+    bool             slots_agreed;  /* all ranks have them all */
     int              slot;          /* own one, or -1 */
     uint64_t         ordered_calls; /* operations that others may have to wait for: order.h */
     uint64_t         order_id;      /* equal on all ranks, and of no other communicator */
@@ -101,74 +102,20 @@ void xm_comm_freed(void);
  * Say on the board that a collective comes, and count it. memory: what this rank passes. Returns
  * its number on the communicator's slots, 0 where there are none.
  */
-uint64_t xm_comm_call(struct xm_comm *xm, enum xm_board_memory memory, enum xm_coll coll);
+uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_coll coll);
 
 /* Other rules are in force: each communicator asks for its own anew. */
 void xm_comms_forget_rules(void);
 
-/* Has any communicator slots? Then calls are counted in all cases. */
-bool xm_comms_have_seats(void);
-
 /* Give up an operation that will not complete; the communicator is BROKEN from here on. */
 void               xm_comm_break(struct xm_comm *xm, const char *reason);
 enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm);
+/* The next one, as the ranks have agreed, with its reason or NULL. One that is BROKEN stays so. */
+void xm_comm_enter(struct xm_comm *xm, enum xm_comm_state state, const char *reason);
 /* That of a READY one, to be released; NULL: another thread broke the communicator. */
 struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm);
 
 /* In MPI_Finalize, before PMPI's: no vendor communicator is used from here on. */
 void xm_comms_finalize(void);
-/* Is that so? */
-bool xm_comms_finalized(void);
-
-/* ---- agree.c ---- */
-
-/*
- * Before operation number xm->device_calls (just counted) of a communicator: take in what the ranks
- * have agreed on by now, and ask for more. Every rank calls it for the same operations. blocking:
- * may it wait for the other ranks to come to this operation? A failure is equal on all ranks.
- */
-xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_device_ops *dev,
-                           int device);
-
-/* In a blocking collective on host memory: take in what the ranks were asked before. */
-void xm_comm_settle(struct xm_comm *xm);
-
-/*
- * Before MPI frees or disconnects the communicator, which all ranks do: wait for what was posted on
- * it. MPICH waits until nobody holds such a request; collectives of Open MPI use the communicator
- * to their end, whether it is still there or not.
- */
-void xm_comm_end_agreements(struct xm_comm *xm);
-
-/*
- * All that an agreement can make, at once: the direct path and, unless switched off, a vendor
- * communicator. Collective and blocking.
- */
-xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *dev, int device);
-
-/*
- * The vendor's path would have saved so much in this operation, by facts equal on all ranks. When
- * the sum exceeds what making a communicator costs, it is begun.
- */
-void xm_comm_saved(struct xm_comm *xm, double us, const struct xc_device_ops *dev, int device);
-
-/* Move what is under way for xm. Never blocks. */
-void xm_comm_advance(struct xm_comm *xm);
-
-/* Free what agree.c keeps for xm. */
-void xm_comm_forget(struct xm_comm *xm);
-
-/* Wait a bounded time for agreements of communicators that are gone. */
-void xm_agree_finalize(void);
-
-/* A communicator for the program itself, of all ranks of comm. Collective and blocking. */
-xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int device,
-                            xcclComm_t *xcomm_p);
-
-/* A digest of the tuning tables that this rank has read; set before the first call. */
-extern uint64_t (*xm_comm_tables)(void);
-
-/* A number for what this rank's MPI does with integers; data/ sets it before the first call. */
-extern uint64_t (*xm_comm_arithmetic)(void);
 
 #endif

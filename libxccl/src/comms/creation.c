@@ -10,14 +10,13 @@
 
 #include "base/log.h"
 #include "base/params.h"
-#include "comms/agreement.h"
+#include "comms/cause.h"
+#include "comms/creation.h"
+#include "comms/orphans.h"
 #include "comms/wait.h"
 
 /* NCCL_MULTI_RANK_GPU_ENABLE came with this one: it may share a device, so it decides itself. */
 enum { NCCL_MULTI_RANK_VERSION = 23003 };
-
-/* What MPI_Finalize waits for agreements under way, whose other ranks come to it as well. */
-static const uint64_t finalize_ns = 20000000000u;
 
 /*
  * What making a communicator costs until one was made: 4 H200s, NCCL 2.28.3: 1.0 s at the first
@@ -47,78 +46,6 @@ uint64_t xm_creation_measured_us(void)
  */
 static pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER;
 
-/*
- * Agreements of communicators that are gone: the other ranks have posted their part, or will, so
- * they end; until then the memory is MPI's. At the latest in MPI_Finalize.
- */
-struct orphan {
-    MPI_Request    request;
-    void          *memory[2];
-    struct orphan *next;
-};
-static struct orphan  *orphans;
-static pthread_mutex_t orphans_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void free_orphan(struct orphan *o)
-{
-    free(o->memory[0]);
-    free(o->memory[1]);
-    free(o);
-}
-
-/* Leave a request and the memory that it uses to itself. */
-void xm_leave_request(MPI_Request request, void *first, void *second)
-{
-    struct orphan *o = malloc(sizeof(*o));
-
-    if (o == NULL) {
-        return; /* the memory stays */
-    }
-    *o = (struct orphan){request, {first, second}, NULL};
-    pthread_mutex_lock(&orphans_lock);
-    o->next = orphans;
-    orphans = o;
-    pthread_mutex_unlock(&orphans_lock);
-}
-
-/* Free those that are over; true if none is left. */
-static bool sweep(void)
-{
-    int over;
-
-    pthread_mutex_lock(&orphans_lock);
-    for (struct orphan **at = &orphans; *at != NULL;) {
-        struct orphan *o = *at;
-        over = 1;
-        xm_pmpi.Test(&o->request, &over, MPI_STATUS_IGNORE);
-        if (over) {
-            *at = o->next;
-            free_orphan(o);
-        } else {
-            at = &o->next;
-        }
-    }
-    bool none = (orphans == NULL);
-    pthread_mutex_unlock(&orphans_lock);
-    return none;
-}
-
-void xm_sweep_requests(void)
-{
-    sweep();
-}
-
-void xm_agree_finalize(void)
-{
-    struct xm_wait wait = xm_wait_begin("for agreements of communicators that are gone");
-    uint64_t       begun = xm_now_ns();
-
-    wait.limit = 0;
-    while (!sweep() && (xm_now_ns() - begun < finalize_ns)) {
-        xm_wait_step(&wait);
-    }
-}
-
 void xm_creation_end(struct xm_comm *xm)
 {
     pthread_mutex_lock(&advancing);
@@ -137,9 +64,9 @@ void xm_creation_end(struct xm_comm *xm)
         }
         xm_vendor_release(c->vendor);
     }
-    xm_leave_request(c->id_request, c->message, NULL);
-    xm_leave_request(c->where_request, c->all, NULL);
-    xm_sweep_requests();
+    xm_orphans_add(c->id_request, c->message, NULL);
+    xm_orphans_add(c->where_request, c->all, NULL);
+    xm_orphans_sweep();
     free(c);
 }
 
@@ -331,7 +258,7 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
                             xm->comm, &c->where_request) != MPI_SUCCESS)) {
         return xm_agreement_failed("MPI_Ibcast or MPI_Iallgather"); /* MPI may write into c */
     }
-    xm->state = XM_COMM_CREATING;
+    xm_comm_enter(xm, XM_COMM_CREATING, NULL);
     xm->create_begun = xm->device_calls;
     xm->next_checkin = xm->device_calls + 1;
     __atomic_store_n(&xm->creation, c, __ATOMIC_RELEASE);
@@ -340,7 +267,7 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
 
 void xm_comm_saved(struct xm_comm *xm, double us, const struct xc_device_ops *dev, int device)
 {
-    if ((xm->state != XM_COMM_KNOWN) || xm->quiet) {
+    if ((xm_comm_state_now(xm) != XM_COMM_KNOWN) || xm->quiet) {
         return;
     }
     xm->saved_us += us;
@@ -362,7 +289,7 @@ void xm_creation_reuse(struct xm_comm *xm, uint64_t id)
     }
     c->vendor = xm_vendor_reuse(id);
     c->outcome = (c->vendor != NULL) ? XM_DONE : XM_RETRY;
-    xm->state = XM_COMM_CREATING;
+    xm_comm_enter(xm, XM_COMM_CREATING, NULL);
     xm->create_begun = xm->device_calls;
     xm->next_checkin = xm->device_calls;
     __atomic_store_n(&xm->creation, c, __ATOMIC_RELEASE);

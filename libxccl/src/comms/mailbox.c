@@ -22,9 +22,9 @@ static bool            announced; /* atomic */
 static struct peer    *peers;     /* atomic */
 static int             num_peers;
 static uint64_t        next_search, pause_ns;
-static bool            taken[XM_OFFERS];
 static uint64_t        last_number;
-static int             next_slot;
+/* Those that were given back, the last of them first: its memory is still in a cache. */
+static int free_slots[XM_OFFERS], num_free, num_used; /* and of all, how many ever were taken */
 
 static struct xm_mailbox *own_mailbox(void)
 {
@@ -63,21 +63,21 @@ void xm_mailbox_close(void)
     }
 }
 
-int xm_offer_take(uint64_t *number_p)
+int xm_offer_take(const struct xm_sent *source, uint64_t *number_p)
 {
     struct xm_mailbox *m = own_mailbox();
     int                slot = -1;
 
     pthread_mutex_lock(&lock);
-    for (int i = 0; (m != NULL) && (i < XM_OFFERS) && (slot < 0); i++) {
-        int at = (next_slot + i) % XM_OFFERS;
-        slot = taken[at] ? -1 : at;
+    if ((m != NULL) && (num_free > 0)) {
+        slot = free_slots[--num_free];
+    } else if ((m != NULL) && (num_used < XM_OFFERS)) {
+        slot = num_used++;
     }
     if (slot >= 0) {
-        next_slot = slot + 1;
-        taken[slot] = true;
         *number_p = ++last_number;
         m->offers[slot].fd = -1;
+        m->offers[slot].source = *source;
         __atomic_store_n(&m->offers[slot].state, *number_p * 8 + XM_OFFER_OPEN, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
@@ -99,7 +99,7 @@ void xm_offer_give(int slot)
 {
     pthread_mutex_lock(&lock);
     __atomic_store_n(&own_mailbox()->offers[slot].state, 0, __ATOMIC_RELEASE);
-    taken[slot] = false;
+    free_slots[num_free++] = slot;
     pthread_mutex_unlock(&lock);
 }
 

@@ -28,6 +28,13 @@ enum xm_offer_state {
     XM_OFFER_PUSHING
 };
 
+/* Where a message's bytes are. */
+struct xm_sent {
+    uint64_t      bytes, offset; /* of the message, from the allocation's base */
+    struct xc_ipc ipc;
+    unsigned char uuid[XC_DEVICE_UUID_BYTES]; /* the device's */
+};
+
 struct xm_offer {
     uint64_t state; /* atomic: the message's number * 8 + enum xm_offer_state; 0: free */
     int32_t  fd;
@@ -36,6 +43,8 @@ struct xm_offer {
     uint64_t      target_nonce __attribute__((aligned(64)));
     uint64_t      target_offset;
     struct xc_ipc target;
+    /* Complete before the offer is open. */
+    struct xm_sent source __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
 struct xm_mailbox {
@@ -63,7 +72,7 @@ void xm_mailbox_announce(const struct xc_device_ops *dev, uint64_t looks_from);
 void xm_mailbox_close(void);
 
 /* Take a free offer and open it; -1: all are taken. */
-int xm_offer_take(uint64_t *number_p);
+int xm_offer_take(const struct xm_sent *source, uint64_t *number_p);
 /* Give it back, in any state. */
 void xm_offer_give(int slot);
 /* Of this process; of a board's process. NULL if there is no such slot. */

@@ -8,6 +8,7 @@
 
 #include "base/environment.h"
 #include "comms/board.h"
+#include "comms/slots.h"
 #include "comms/vendor_comm.h"
 #include "comms/worker.h"
 #include "mpi/mpi.h"
@@ -44,10 +45,10 @@ static void lock_queue(struct xm_queue *queue)
 
 static bool all_have_come(const struct xm_turn *turn)
 {
-    const struct xm_seats *seats = turn->seats;
+    const struct xm_slots *slots = turn->slots;
 
-    for (int i = 0; i < seats->count; i++) {
-        if (__atomic_load_n(&seats->slots[i]->arrived, __ATOMIC_ACQUIRE) < turn->number) {
+    for (int i = 0; i < slots->count; i++) {
+        if (__atomic_load_n(&slots->of[i]->arrived, __ATOMIC_ACQUIRE) < turn->number) {
             return false;
         }
     }
@@ -76,16 +77,16 @@ static void append(struct xm_queue *queue, const struct xm_slot *slot, uint64_t 
 }
 
 /* Nothing up to there has to wait on any rank. */
-static void skip_direct(struct xm_seats *seats)
+static void skip_direct(struct xm_slots *slots)
 {
     uint64_t least = UINT64_MAX;
 
-    for (int i = 0; i < seats->count; i++) {
-        uint64_t direct = __atomic_load_n(&seats->slots[i]->direct, __ATOMIC_RELAXED);
+    for (int i = 0; i < slots->count; i++) {
+        uint64_t direct = __atomic_load_n(&slots->of[i]->direct, __ATOMIC_RELAXED);
         least = (direct < least) ? direct : least;
     }
-    if (seats->slots[0]->ordered < least) {
-        __atomic_store_n(&seats->slots[0]->ordered, least, __ATOMIC_RELEASE);
+    if (slots->of[0]->ordered < least) {
+        __atomic_store_n(&slots->of[0]->ordered, least, __ATOMIC_RELEASE);
     }
 }
 
@@ -101,9 +102,9 @@ static bool has_room(const struct xm_queue *queue)
  */
 static void put_in_order(const struct xm_turn *turn)
 {
-    struct xm_seats  *seats = turn->seats;
-    struct xm_slot   *first = seats->slots[0];
-    size_t            n = (size_t)seats->count;
+    struct xm_slots  *slots = turn->slots;
+    struct xm_slot   *first = slots->of[0];
+    size_t            n = (size_t)slots->count;
     struct xm_board **sorted = malloc(n * sizeof(*sorted));
     bool              room = true;
 
@@ -111,19 +112,19 @@ static void put_in_order(const struct xm_turn *turn)
         return; /* another rank will, or the next look */
     }
     for (size_t i = 0; i < n; i++) {
-        sorted[i] = seats->boards[i];
+        sorted[i] = slots->boards[i];
     }
     qsort(sorted, n, sizeof(*sorted), by_process);
     for (size_t i = 0; i < n; i++) {
         lock_queue(xm_board_queue(sorted[i]));
     }
-    skip_direct(seats);
+    skip_direct(slots);
     while (room && (first->ordered < turn->number)) {
         for (size_t i = 0; room && (i < n); i++) {
-            room = has_room(xm_board_queue(seats->boards[i]));
+            room = has_room(xm_board_queue(slots->boards[i]));
         }
         for (size_t i = 0; room && (i < n); i++) {
-            append(xm_board_queue(seats->boards[i]), seats->slots[i], turn->communicator,
+            append(xm_board_queue(slots->boards[i]), slots->of[i], turn->communicator,
                    first->ordered + 1);
         }
         if (room) {
@@ -225,15 +226,15 @@ void xm_order_poll(void)
         (pthread_mutex_trylock(&lock) != 0)) {
         return;
     }
-    struct xm_queue *queue = xm_board_own_queue();
+    struct xm_board *own = xm_board_own(); /* it has one: others wait by slots on it */
     for (const struct xm_turn *turn = waiting; turn != NULL; turn = turn->next) {
         bool ordered =
-            __atomic_load_n(&turn->seats->slots[0]->ordered, __ATOMIC_ACQUIRE) >= turn->number;
+            __atomic_load_n(&turn->slots->of[0]->ordered, __ATOMIC_ACQUIRE) >= turn->number;
         if (!ordered && all_have_come(turn)) {
             put_in_order(turn);
         }
     }
-    go_in_order(queue);
+    go_in_order(xm_board_queue(own));
     pthread_mutex_unlock(&lock);
 }
 
@@ -261,7 +262,7 @@ static void serve(struct xm_job *job)
     }
 }
 
-void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *turn)
+void xm_order_arrive(struct xm_slots *slots, uint64_t number, struct xm_turn *turn)
 {
     bool start = false;
 
@@ -275,9 +276,9 @@ void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *tu
         pthread_mutex_unlock(&lock);
     } else {
         /* Seen by whoever sees the arrival. */
-        __atomic_store_n(&seats->mine->direct, number, __ATOMIC_RELAXED);
+        __atomic_store_n(&slots->mine->direct, number, __ATOMIC_RELAXED);
     }
-    __atomic_store_n(&seats->mine->arrived, number, __ATOMIC_RELEASE);
+    __atomic_store_n(&slots->mine->arrived, number, __ATOMIC_RELEASE);
     if (start) {
         service.run = serve;
         if (xm_worker_start(&service) != xcclSuccess) {

@@ -24,8 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct xm_board;
-struct xm_seats;
+struct xm_slots;
 
 enum { XM_QUEUE_ENTRIES = 1024 };
 
@@ -40,14 +39,11 @@ struct xm_queue {
     } entries[XM_QUEUE_ENTRIES];
 };
 
-void             xm_queue_init(struct xm_queue *queue);
-struct xm_queue *xm_board_queue(struct xm_board *board);
-struct xm_queue *xm_board_own_queue(void);
-int              xm_board_pid(const struct xm_board *board);
+void xm_queue_init(struct xm_queue *queue);
 
 /* An operation that waits for its turn. */
 struct xm_turn {
-    struct xm_seats *seats;
+    struct xm_slots *slots;
     uint64_t         communicator, number;
     void (*go)(struct xm_turn *turn); /* enqueue it, once, from whatever thread */
     struct xm_turn *next;
@@ -65,7 +61,7 @@ bool xm_order_wanted_direct(bool blocking);
  * Say that this rank has come to operation number of a communicator. turn: to be enqueued when its
  * turn comes; NULL: the caller does it at once, as xm_order_wanted() told it.
  */
-void xm_order_arrive(struct xm_seats *seats, uint64_t number, struct xm_turn *turn);
+void xm_order_arrive(struct xm_slots *slots, uint64_t number, struct xm_turn *turn);
 
 /* It failed meanwhile. False: its turn has come, and go was called or is about to be. */
 bool xm_order_withdraw(struct xm_turn *turn);

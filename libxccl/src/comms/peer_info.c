@@ -5,16 +5,19 @@
 #include <string.h>
 
 #include "backends/backend.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "comms/agreement.h"
-#include "comms/wait.h"
+#include "comms/board.h"
+#include "comms/cause.h"
+#include "comms/creation.h"
+#include "comms/peer_info.h"
+#include "comms/setting.h"
 #include "device/device.h"
 
 uint64_t (*xm_comm_arithmetic)(void);
 
-static int  numbered;   /* atomic: communicators agreed on */
-static bool have_seats; /* atomic */
+static int numbered; /* atomic: communicators agreed on */
 
 /* Variables that must be equal on all ranks. */
 enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, DIRECT, NUM_VARIABLES };
@@ -38,27 +41,6 @@ size_t xm_peer_info_bytes(void)
     return sizeof(struct xm_peer_info);
 }
 
-xcclResult_t xm_agreement_failed(const char *what)
-{
-    return xc_fail(xcclInternalError, "%s failed while the ranks of a communicator agreed", what);
-}
-
-bool xm_comms_have_seats(void)
-{
-    return __atomic_load_n(&have_seats, __ATOMIC_ACQUIRE);
-}
-
-/* FNV-1a: equal texts give equal numbers, and that is all that is asked of it. */
-static uint64_t hash_text(const char *text)
-{
-    uint64_t hash = 14695981039346656037u;
-
-    for (; (text != NULL) && (*text != '\0'); text++) {
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    }
-    return hash;
-}
-
 void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
                        struct xm_peer_info *mine)
 {
@@ -68,7 +50,7 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     memset(mine, 0, sizeof(*mine));
     mine->variables[ROUTE] = (uint64_t)p->route;
     mine->variables[CCL] = (uint64_t)p->ccl;
-    mine->variables[TUNE] = hash_text(p->tune);
+    mine->variables[TUNE] = xc_hash_text(XC_HASH_BEGIN, p->tune);
     mine->variables[CHECK] = (uint64_t)p->check;
     mine->variables[MEMORY] = (uint64_t)p->memory;
     mine->variables[CREATE] = (uint64_t)p->comm_create;
@@ -95,38 +77,6 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     snprintf(mine->library, sizeof(mine->library), "%s", (mine->result == 0) ? name : "");
     if (mine->result != xcclSuccess) {
         snprintf(xm->reason, sizeof(xm->reason), "%s", xc_last_detail());
-    }
-}
-
-void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own, char *text,
-                    size_t len)
-{
-    char detail[sizeof(xm->reason)] = "its messages say why";
-
-    if (who == xm->rank) {
-        snprintf(detail, sizeof(detail), "%s", own);
-        xc_info("no vendor communicator: %s", detail);
-    }
-    if (blocking) {
-        xm_pmpi.Bcast(detail, (int)sizeof(detail), XM_HANDLE(MPI_BYTE), who, xm->comm);
-    }
-    if (strncmp(detail, "rank", 4) == 0) {
-        snprintf(text, len, "%s", detail); /* it names the ranks itself */
-    } else {
-        snprintf(text, len, "rank %d: %s", who, detail);
-    }
-}
-
-void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
-{
-    static bool warned;
-
-    snprintf(xm->reason, sizeof(xm->reason), "%s", text);
-    xm->state = XM_COMM_FAILED;
-    if (xm->rank == speaker) {
-        bool first = !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
-        xc_log(first ? XC_LOG_WARN : XC_LOG_INFO,
-               "all %d ranks leave collectives on device memory to MPI: %s", xm->size, xm->reason);
     }
 }
 
@@ -192,51 +142,10 @@ static void take_idle(struct xm_comm *xm, const struct xm_peer_info *all)
     xm_creation_reuse(xm, all[0].idle);
 }
 
-/* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
-static void find_seats(struct xm_comm *xm, const struct xm_peer_info *all)
-{
-    struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
-
-    xm->one_node = (addresses != NULL) && (xm->size > 1);
-    for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
-        addresses[i] = all[i].board;
-        xm->one_node = xm->one_node && (all[i].board.host == all[0].board.host);
-    }
-    if (xm->one_node) {
-        xm->seats = xm_seats_open(addresses, xm->size, xm->rank);
-    }
-    free(addresses);
-}
-
-void xm_seats_apply(struct xm_comm *xm, bool all_see)
-{
-    if (!xm->one_node) {
-        return; /* asked before */
-    }
-    xm->one_node = false;
-    xm->seats_agreed = all_see;
-    if (all_see) {
-        __atomic_store_n(&have_seats, true, __ATOMIC_RELEASE);
-    }
-}
-
-/* In a blocking operation, once for a communicator. */
-xcclResult_t xm_seats_agree(struct xm_comm *xm)
-{
-    int mine = (xm->seats != NULL), all = 0;
-
-    if (xm_pmpi.Allreduce(&mine, &all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), xm->comm) !=
-        MPI_SUCCESS) {
-        return xm_agreement_failed("MPI_Allreduce");
-    }
-    xm_seats_apply(xm, all != 0);
-    return xcclSuccess;
-}
-
 /* Of its first rank's process, and of which of its communicators. */
 static uint64_t order_id(const struct xm_peer_info *first)
 {
-    uint64_t id = (first->board.nonce ^ (uint64_t)first->number) * 1099511628211u;
+    uint64_t id = xc_hash_word(first->board.nonce, (uint64_t)first->number);
 
     return (id != 0) ? id : 1;
 }
@@ -266,6 +175,22 @@ static xcclResult_t apply_setting(struct xm_comm *xm, const struct xm_peer_info 
     return xcclSuccess;
 }
 
+/* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
+static void find_node(struct xm_comm *xm, const struct xm_peer_info *all)
+{
+    struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
+
+    xm->one_node = (addresses != NULL) && (xm->size > 1);
+    for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
+        addresses[i] = all[i].board;
+        xm->one_node = xm->one_node && (all[i].board.host == all[0].board.host);
+    }
+    if (xm->one_node) {
+        xm->slots = xm_slots_open(addresses, xm->size, xm->rank);
+    }
+    free(addresses);
+}
+
 xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking)
 {
     uint64_t     cost = 0;
@@ -284,12 +209,12 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
     if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
         snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
     }
-    find_seats(xm, all);
+    find_node(xm, all);
     xm->order_id = order_id(&all[0]);
     xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
-    xm->state = XM_COMM_KNOWN;
+    xm_comm_enter(xm, XM_COMM_KNOWN, NULL);
     res = judge_libraries(xm, all, blocking);
-    if (xm->state == XM_COMM_KNOWN) {
+    if (xm_comm_state_now(xm) == XM_COMM_KNOWN) {
         take_idle(xm, all);
     }
     return res;

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
-#include "comms/agreement.h"
+#include "comms/setting.h"
 #include "vendor/vendor.h"
 
 uint64_t (*xm_comm_tables)(void);
@@ -65,5 +65,5 @@ void xm_setting_agree(struct xm_comm *xm, uint64_t *hosts,
         }
     }
     xc_setting_count_nodes(s, hosts);
-    xm->rules = NULL; /* those of before the agreement */
+    __atomic_store_n(&xm->rules, NULL, __ATOMIC_RELEASE); /* those of before the agreement */
 }

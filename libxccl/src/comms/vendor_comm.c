@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
@@ -18,15 +19,11 @@ static int               pooled;
 static int               in_use;     /* atomic */
 static int               destroying; /* atomic: threads at it */
 
-/* FNV-1a of the unique id, which is random: as good as unique, and equal on all ranks. */
+/* The unique id is random: its hash is as good as unique, and equal on all ranks. */
 static uint64_t number_of(const xcclUniqueId *id)
 {
-    const unsigned char *p = (const unsigned char *)id;
-    uint64_t             hash = 14695981039346656037u;
+    uint64_t hash = xc_hash_bytes(XC_HASH_BEGIN, id, sizeof(*id));
 
-    for (size_t i = 0; i < sizeof(*id); i++) {
-        hash = (hash ^ p[i]) * 1099511628211u;
-    }
     return (hash != 0) ? hash : 1;
 }
 

@@ -94,7 +94,9 @@ xcclResult_t xm_worker_start(struct xm_job *job)
     }
     pthread_mutex_unlock(&lock);
     return started ? xcclSuccess
-                   : xc_fail(xcclSystemError, "no thread can be started for a call that may block");
+                   : xc_fail(xcclSystemError,
+                             "no thread can be started for a call that may block; raise the limit "
+                             "of processes (ulimit -u)");
 }
 
 void xm_workers_finalize(void)

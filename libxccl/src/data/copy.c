@@ -41,11 +41,16 @@ static xcclResult_t convert(const struct xm_copier *copier, const struct xm_buff
 
     for (int i = 0; i < buffer->blocks; i++) {
         struct xm_block block = xm_block_at(copier->call, buffer, i);
-        MPI_Count piece = (block.layout->size > 0) ? PACK_BYTES / block.layout->size : block.count;
-        char     *from = base + block.offset;
+        MPI_Count       piece = (block.layout->size > 0) ? PACK_BYTES / block.layout->size : 0;
+        char           *from = base + block.offset;
+        if (block.layout->size == 0) {
+            continue;
+        }
         if (piece == 0) {
-            return xc_fail(xcclUnsupported, "a datatype of more than %d bytes cannot be packed",
-                           PACK_BYTES);
+            return xc_fail(
+                xcclUnsupported,
+                "a datatype of more than %d bytes cannot be packed; use a smaller one, and more of it",
+                PACK_BYTES);
         }
         for (MPI_Count left = block.count; left > 0;) {
             int n = (int)((left < piece) ? left : piece);

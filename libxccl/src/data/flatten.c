@@ -19,8 +19,9 @@ typedef int (*contents_fn)(MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Co
 
 /* MPI-4's functions with large counts: only they know types that were made with such. */
 struct large {
-    envelope_fn envelope;
-    contents_fn contents;
+    envelope_fn     envelope;
+    contents_fn     contents;
+    struct xm_flat *flat; /* what is found out on the way */
 };
 
 struct envelope {
@@ -37,7 +38,7 @@ struct contents {
 
 static struct large find_large(void)
 {
-    struct large large = {NULL, NULL};
+    struct large large = {.envelope = NULL};
     void        *envelope = xm_mpi_symbol("PMPI_Type_get_envelope_c");
     void        *contents = xm_mpi_symbol("PMPI_Type_get_contents_c");
 
@@ -173,17 +174,29 @@ static bool add_pair(MPI_Datatype type, struct xm_runs *runs)
     return false;
 }
 
-static bool take_named(MPI_Datatype type, struct xm_runs *runs)
+/* Elements of one size, or of several. */
+static void note_element(struct xm_flat *flat, MPI_Count size)
+{
+    bool same = (flat->element == 0) || (flat->element == size);
+
+    flat->element = same ? size : XM_ELEMENTS_DIFFER;
+}
+
+static bool take_named(const struct large *large, MPI_Datatype type, struct xm_runs *runs)
 {
     enum xm_nature nature = XM_OTHER;
     MPI_Count      size, true_lb, true_extent;
 
     if (xm_type_named(type, &nature, &size) && (nature == XM_HOLES)) {
+        note_element(large->flat, XM_ELEMENTS_DIFFER);
         return add_pair(type, runs);
     }
     if ((xm_pmpi.Type_size_x(type, &size) != MPI_SUCCESS) ||
         (xm_pmpi.Type_get_true_extent_x(type, &true_lb, &true_extent) != MPI_SUCCESS)) {
         return false;
+    }
+    if (size > 0) {
+        note_element(large->flat, size);
     }
     /* One with holes that we do not know is left alone. */
     return (size == 0) ||
@@ -339,7 +352,7 @@ static bool take(const struct large *large, MPI_Datatype type, int depth, struct
     case MPI_COMBINER_F90_REAL:
     case MPI_COMBINER_F90_COMPLEX:
     case MPI_COMBINER_F90_INTEGER:
-        return take_named(type, &part->runs);
+        return take_named(large, type, &part->runs);
     default:
         return take_derived(large, type, depth, &c, &part->runs);
     }
@@ -398,6 +411,7 @@ static struct xm_flat *make(MPI_Datatype type)
         return NULL;
     }
     flat->users = 1;
+    large.flat = flat;
     bool good = take(&large, type, 0, &part);
     flat->runs = part.runs;
     if (good) {

@@ -7,7 +7,7 @@
 #include "mpi/mpi.h"
 
 /* Of the first bytes of an element, where they lie: what a message begins with is found by them. */
-enum { XM_HEAD_BYTES = 240 };
+enum { XM_HEAD_BYTES = 80, XM_ELEMENTS_DIFFER = -1 };
 struct xm_piece {
     ptrdiff_t offset;
     size_t    packed, bytes;
@@ -17,6 +17,7 @@ struct xm_piece {
 struct xm_flat {
     int            users; /* atomic */
     bool           usable;
+    MPI_Count      element;   /* bytes of each named one, or XM_ELEMENTS_DIFFER */
     bool           disjoint;  /* certainly no byte twice: the order of writing does not matter */
     ptrdiff_t      low, high; /* of the bytes of data */
     struct xm_runs runs;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "data/integers.h"
 #include "data/types.h"
 
@@ -140,14 +141,14 @@ static void fill_row(struct row *row, bool can_try)
 
 static void fill_rows(bool can_try)
 {
-    arithmetic = 14695981039346656037u;
+    arithmetic = XC_HASH_BEGIN;
     while ((num_rows < MAX_TYPES) && xm_type_at(num_rows, &rows[num_rows].type)) {
         struct row *row = &rows[num_rows++];
         fill_row(row, can_try);
         for (int op = 0; row->tried && (op < XK_NUM_OPS); op++) {
-            arithmetic = (arithmetic ^ row->as[op]) * 1099511628211u;
+            arithmetic = xc_hash_word(arithmetic, row->as[op]);
         }
-        arithmetic = (arithmetic ^ row->checked) * 1099511628211u;
+        arithmetic = xc_hash_word(arithmetic, row->checked);
     }
 }
 

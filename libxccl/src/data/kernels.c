@@ -10,11 +10,9 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
-#include "data/lingering.h"
+#include "data/kernel_state.h"
 
-enum { MAX_DEVICES = 64, SLOTS = 64, STREAMS = 8, THREADS = 512, POLLS_PER_LOOK = 4096 };
-/* More blocks do not make a copy over NVLink faster, and take room from the program's kernels. */
-enum { BLOCK_BYTES = 64 << 10, MOST_BLOCKS = 16 };
+enum { MAX_DEVICES = 64 };
 /* Each of them holds a multiprocessor while it lingers: many are at most a quarter of a device. */
 enum { FEW_BLOCKS = 4, MANY_BLOCKS = 32, SHARE = 4 };
 /* Enough for a GPU of today. */
@@ -22,30 +20,9 @@ enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
 
 /* Device memory of the counters of copies, of the relays, and of xk_enqueued's first launch. */
 #define DEVICE_BYTES                                                                               \
-    (SLOTS * sizeof(uint32_t) + 2 * sizeof(struct xk_relay) + sizeof(struct xk_counter))
-
-/* Host memory that kernels write to and read. */
-struct shared {
-    uint32_t       done[SLOTS];
-    struct xm_post post, attended; /* of the kernels that linger */
-};
+    (XM_KERNEL_SLOTS * sizeof(uint32_t) + 2 * sizeof(struct xk_relay) + sizeof(struct xk_counter))
 
 enum state { NONE, LOADING, READY, FAILED };
-
-struct xm_kernels {
-    const struct xc_device_ops *dev;
-    int                         device;
-    int                         state; /* enum state, atomic */
-    uint32_t                    last;
-    void                       *copy, *pack, *linger, *exchange, *mapped, *enqueued, *await;
-    xcclStream_t                streams[STREAMS];
-    struct shared              *shared;
-    uint32_t                   *finished; /* device memory, one a slot */
-    struct xk_relay            *relays;   /* behind them, of the kernels that linger */
-    uint64_t                    taken;    /* atomic: slots in use */
-    uint32_t                    values[SLOTS];
-    struct xm_lingering         lingering, attendant;
-};
 
 struct load_job {
     struct xm_job      job;
@@ -93,7 +70,8 @@ static xcclResult_t find_image(const char *name, const struct xk_image **image_p
     const struct xk_image *found = dlsym(handle, XK_IMAGE_SYMBOL);
     if ((found == NULL) || (found->version != XK_VERSION)) {
         dlclose(handle);
-        return xc_fail(xcclLibraryNotFound, "%s is of another version of xccl", name);
+        return xc_fail(xcclLibraryNotFound, "%s is of another version of xccl; install it again",
+                       name);
     }
     *image_p = found; /* the plugin stays */
     return xcclSuccess;
@@ -104,7 +82,7 @@ static xcclResult_t load_functions(struct xm_kernels *k)
     const struct {
         void      **function_p;
         const char *name;
-    } functions[] = {{&k->copy, "xk_copy"},     {&k->pack, "xk_pack"},
+    } functions[] = {{&k->copies, "xk_batch"},  {&k->pack, "xk_pack"},
                      {&k->linger, "xk_linger"}, {&k->exchange, "xk_exchange"},
                      {&k->mapped, "xk_mapped"}, {&k->enqueued, "xk_enqueued"},
                      {&k->await, "xk_await"}};
@@ -137,9 +115,9 @@ static xcclResult_t launch_enqueued_once(struct xm_kernels *k, const struct xk_r
  */
 static xcclResult_t launch_once(struct xm_kernels *k)
 {
-    const unsigned one[2] = {1, 1};
-    struct xk_copy copy = {.finished = k->finished, .done = k->shared->done};
-    struct xk_pack pack = {.count = 0};
+    const unsigned  one[2] = {1, 1};
+    struct xk_batch copies = {{{.finished = k->finished, .done = k->shared->done, .blocks = 1}}};
+    struct xk_pack  pack = {.count = 0};
     /* A communicator of one rank, and no data: nobody is written to or waited for. */
     const struct xk_ranks alone = {.size = 0, .abort = (uint64_t)(uintptr_t)k->shared->done};
     struct xk_exchange    exchange = {
@@ -147,12 +125,12 @@ static xcclResult_t launch_once(struct xm_kernels *k)
     struct xk_mapped mapped = {.ranks = alone, .finished = k->finished, .done = k->shared->done};
 
     const struct xm_kernel_queue queue = {.stream = k->streams[0]};
-    xcclResult_t                 res = k->dev->launch(k->copy, one, THREADS, &copy, k->streams[0]);
+    xcclResult_t res = k->dev->launch(k->copies, one, XM_KERNEL_THREADS, &copies, k->streams[0]);
     if (res == xcclSuccess) {
         res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_kernel_exchange(k, &exchange, 1, THREADS, &queue, false);
+        res = xm_kernel_exchange(k, &exchange, 1, XM_KERNEL_THREADS, &queue, false);
     }
     if (res == xcclSuccess) {
         res = xm_kernel_mapped(k, &mapped, 1, &queue, false);
@@ -184,7 +162,7 @@ static xcclResult_t load_memory(struct xm_kernels *k)
     xcclResult_t                res = xcclSuccess;
     void                       *shared = NULL, *finished = NULL;
 
-    for (int i = 0; (res == xcclSuccess) && (i < STREAMS); i++) {
+    for (int i = 0; (res == xcclSuccess) && (i < XM_KERNEL_STREAMS); i++) {
         res = dev->stream_create_urgent(&k->streams[i]);
     }
     if (res == xcclSuccess) {
@@ -194,7 +172,8 @@ static xcclResult_t load_memory(struct xm_kernels *k)
     if (res == xcclSuccess) {
         res = dev->mem_alloc(&finished, DEVICE_BYTES);
         k->finished = finished;
-        k->relays = (struct xk_relay *)(void *)((char *)finished + SLOTS * sizeof(uint32_t));
+        k->relays =
+            (struct xk_relay *)(void *)((char *)finished + XM_KERNEL_SLOTS * sizeof(uint32_t));
     }
     if (res == xcclSuccess) {
         memset(k->shared, 0, sizeof(*k->shared));
@@ -279,104 +258,6 @@ bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
     return xc_params()->direct == XC_DIRECT_OFF;
 }
 
-/* ---- copies ---- */
-
-static int take_slot(struct xm_kernels *k)
-{
-    uint64_t taken = __atomic_load_n(&k->taken, __ATOMIC_ACQUIRE);
-
-    while (taken != ~UINT64_C(0)) {
-        int slot = __builtin_ctzll(~taken);
-        if (__atomic_compare_exchange_n(&k->taken, &taken, taken | (UINT64_C(1) << slot), false,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            return slot;
-        }
-    }
-    return -1;
-}
-
-static void give_slot(struct xm_kernels *k, int slot)
-{
-    __atomic_and_fetch(&k->taken, ~(UINT64_C(1) << slot), __ATOMIC_ACQ_REL);
-}
-
-bool xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size_t bytes,
-                          struct xm_kernel_copy *copy)
-{
-    int slot = take_slot(k);
-
-    if (slot < 0) {
-        return false;
-    }
-    size_t         blocks = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
-    unsigned       grid[2] = {(unsigned)((blocks < MOST_BLOCKS) ? blocks : MOST_BLOCKS), 1};
-    uint32_t       value = ++k->values[slot];
-    struct xk_copy what = {.to = (uint64_t)(uintptr_t)to,
-                           .from = (uint64_t)(uintptr_t)from,
-                           .bytes = bytes,
-                           .finished = &k->finished[slot],
-                           .done = &k->shared->done[slot],
-                           .value = value};
-    if (k->dev->launch(k->copy, grid, THREADS, &what, k->streams[slot % STREAMS]) != xcclSuccess) {
-        give_slot(k, slot);
-        return false;
-    }
-    *copy = (struct xm_kernel_copy){.kernels = k, .slot = slot, .value = value};
-    return true;
-}
-
-xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy)
-{
-    struct xm_kernels *k = copy->kernels;
-    xcclResult_t       res = xcclSuccess;
-
-    if (__atomic_load_n(&k->shared->done[copy->slot], __ATOMIC_ACQUIRE) != copy->value) {
-        /* A kernel that failed says nothing; its stream does. */
-        if ((++copy->polls % POLLS_PER_LOOK) != 0) {
-            return xcclInProgress;
-        }
-        res = k->dev->stream_query(k->streams[copy->slot % STREAMS]);
-        if ((res == xcclSuccess) || (res == xcclInProgress)) {
-            return xcclInProgress;
-        }
-    }
-    give_slot(k, copy->slot);
-    copy->kernels = NULL;
-    return res;
-}
-
-/* ---- reductions ---- */
-
-bool xm_kernel_series_begin(struct xm_kernels *k, struct xm_kernel_series *s)
-{
-    s->slot = take_slot(k);
-    s->kernels = (s->slot >= 0) ? k : NULL;
-    return s->kernels != NULL;
-}
-
-xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, struct xk_mapped *what,
-                                     unsigned blocks, xcclStream_t stream)
-{
-    struct xm_kernels *k = s->kernels;
-    const unsigned     grid[2] = {blocks, 1};
-
-    /* The end of the stream's work is known by other means: no copy takes this number for its own.
-     */
-    what->number = k->values[s->slot];
-    what->ranks = (struct xk_ranks){.abort = (uint64_t)(uintptr_t)k->shared->done};
-    what->finished = &k->finished[s->slot];
-    what->done = &k->shared->done[s->slot];
-    return k->dev->launch(k->mapped, grid, THREADS, what, stream);
-}
-
-void xm_kernel_series_end(struct xm_kernel_series *s)
-{
-    if (s->kernels != NULL) {
-        give_slot(s->kernels, s->slot);
-        s->kernels = NULL;
-    }
-}
-
 /* ---- the direct path ---- */
 
 static void repeat(struct xm_kernels *k, void *function, const void *arguments, xcclStream_t stream,
@@ -436,7 +317,8 @@ xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
                               const struct xm_kernel_queue *q, bool alone)
 {
-    return launch(k, k->mapped, alone ? q->mapped : NULL, blocks, THREADS, what, q->stream);
+    return launch(k, k->mapped, alone ? q->mapped : NULL, blocks, XM_KERNEL_THREADS, what,
+                  q->stream);
 }
 
 xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,
@@ -486,8 +368,9 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
 bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
                    size_t bytes)
 {
-    return (bytes <= XM_QUICK_BYTES) &&
-           xm_linger_copy(&k->lingering, way, to, from, (uint32_t)bytes);
+    size_t most = (way == XM_QUICK_FETCH) ? XM_QUICK_FETCH_BYTES : XM_QUICK_BYTES;
+
+    return (bytes <= most) && xm_linger_copy(&k->lingering, way, to, from, (uint32_t)bytes);
 }
 
 void xm_kernels_finalize(void)
@@ -503,7 +386,7 @@ void xm_kernels_finalize(void)
         }
         xm_lingering_end(&k->lingering);
         xm_lingering_end(&k->attendant);
-        for (int s = 0; s < STREAMS; s++) {
+        for (int s = 0; s < XM_KERNEL_STREAMS; s++) {
             k->dev->stream_sync(k->streams[s]);
             k->dev->stream_destroy(k->streams[s]);
         }

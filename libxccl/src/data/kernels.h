@@ -29,6 +29,13 @@ struct xm_kernel_copy {
 bool         xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size_t bytes,
                                   struct xm_kernel_copy *copy);
 xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy);
+/*
+ * From true until false the copies that this thread starts wait for a launch together. Nothing in
+ * between may wait for them, or for other ranks.
+ */
+void xm_kernel_copies_collect(bool collecting);
+/* Launch those that it has collected so far. */
+void xm_kernel_copies_launch(void);
 
 /* Reductions on a stream of the caller's, one after the other. */
 struct xm_kernel_series {
@@ -79,7 +86,7 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
  * at most so many bytes may be quick.
  */
 enum xm_quick { XM_QUICK_OUT, XM_QUICK_IN, XM_QUICK_FETCH };
-enum { XM_QUICK_BYTES = 32 << 10 };
+enum { XM_QUICK_BYTES = 32 << 10, XM_QUICK_FETCH_BYTES = 64 << 10 };
 
 /*
  * Copy by the kernel that lingers on the device, and wait for it: that takes half the time of a

@@ -66,12 +66,18 @@ void xm_scratch_begin_ordered(struct xm_scratch *scratch, const struct xc_device
     scratch->ordered = true;
 }
 
+/* Blocks come in powers of two, but for the largest: then none is smaller and fits. */
+static bool is_best(struct block *const *at, size_t bytes)
+{
+    return (at != NULL) && ((*at)->bytes / 2 < bytes);
+}
+
 /* The smallest idle block that fits without wasting more than three quarters of it. */
 static struct block *reuse(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes)
 {
     struct block **best = NULL;
 
-    for (struct block **at = &idle; *at != NULL; at = &(*at)->next) {
+    for (struct block **at = &idle; (*at != NULL) && !is_best(best, bytes); at = &(*at)->next) {
         struct block *b = *at;
         if ((b->dev == scratch->dev) && (b->device == scratch->device) && (b->pool == pool) &&
             (b->bytes >= bytes) && (b->bytes / 4 <= bytes) && !(scratch->ordered && b->pageable) &&
@@ -214,13 +220,10 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     b->dev = scratch->dev;
     b->device = scratch->device;
     b->pool = pool;
-    b->bytes = least_bytes;
+    /* Sizes in powers of two fit more calls; large ones would waste too much. */
+    b->bytes = (bytes > keep_bytes / 4) ? bytes : least_bytes;
     while (b->bytes < bytes) {
         b->bytes *= 2;
-    }
-    /* Sizes in powers of two fit more calls; large ones would waste too much. */
-    if (b->bytes > keep_bytes / 4) {
-        b->bytes = bytes;
     }
     xcclResult_t res = xcclSystemError;
     if (pool == XM_POOL_LAZY) {
@@ -235,7 +238,7 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
         }
     }
     if ((res != xcclSuccess) && (pool == XM_POOL_HOST) && scratch->ordered) {
-        xc_fail(res, "staging needs more than %ld MiB of pinned memory (XCCL_STAGING)",
+        xc_fail(res, "staging needs more than %ld MiB of pinned memory; set XCCL_STAGING to more",
                 xc_params()->staging);
     } else if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
         b->ptr = malloc(b->bytes);
@@ -316,27 +319,64 @@ static void free_block_later(struct block *b)
     free_block(b);
 }
 
-void xm_scratch_end(struct xm_scratch *scratch)
+/* With the lock held: the block of this pool that has been idle for longest. */
+static struct block *take_oldest(enum xm_pool pool)
 {
-    for (int i = 0; i < scratch->count; i++) {
-        struct block *b = scratch->blocks[i];
-        bool          lazy = (b->pool == XM_POOL_LAZY);
-        size_t        most = lazy ? keep_lazy_bytes : keep_bytes;
-        pthread_mutex_lock(&lock);
-        bool keep = (idle_bytes[b->pool] + b->bytes <= most) && !(lazy && scratch->filled);
-        if (keep) {
-            b->next = idle;
-            idle = b;
-            idle_bytes[b->pool] += b->bytes;
-        } else if ((b->pool == XM_POOL_HOST) && !b->pageable) {
+    struct block **oldest = NULL;
+
+    for (struct block **at = &idle; *at != NULL; at = &(*at)->next) {
+        oldest = ((*at)->pool == pool) ? at : oldest;
+    }
+    if (oldest == NULL) {
+        return NULL;
+    }
+    struct block *b = *oldest;
+    *oldest = b->next;
+    idle_bytes[pool] -= b->bytes;
+    return b;
+}
+
+/*
+ * It is idle from now on. What has been so for long, of sizes that the program has left behind,
+ * makes room: *dropped_p.
+ */
+static void retire(struct block *b, bool filled, struct block **dropped_p)
+{
+    bool   lazy = (b->pool == XM_POOL_LAZY);
+    size_t most = lazy ? keep_lazy_bytes : keep_bytes;
+
+    if ((b->bytes <= most) && !(lazy && filled)) {
+        b->next = idle;
+        idle = b;
+        idle_bytes[b->pool] += b->bytes;
+        b = (idle_bytes[b->pool] > most) ? take_oldest(b->pool) : NULL;
+    }
+    while (b != NULL) {
+        enum xm_pool pool = b->pool;
+        if ((pool == XM_POOL_HOST) && !b->pageable) {
             pinned -= b->bytes;
         }
-        pthread_mutex_unlock(&lock);
-        if (!keep) {
-            free_block_later(b);
-        }
+        b->next = *dropped_p;
+        *dropped_p = b;
+        b = (idle_bytes[pool] > most) ? take_oldest(pool) : NULL;
     }
+}
+
+void xm_scratch_end(struct xm_scratch *scratch)
+{
+    struct block *dropped = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < scratch->count; i++) {
+        retire(scratch->blocks[i], scratch->filled, &dropped);
+    }
+    pthread_mutex_unlock(&lock);
     scratch->count = 0;
+    while (dropped != NULL) {
+        struct block *b = dropped;
+        dropped = b->next;
+        free_block_later(b);
+    }
 }
 
 static xcclResult_t copy_stream(const struct xc_device_ops *dev, int device, int which,

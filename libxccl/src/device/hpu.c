@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
@@ -252,7 +253,6 @@ static xcclResult_t hpu_bus_id_of(int device, char *buf, size_t len)
 static xcclResult_t hpu_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES])
 {
     char         bus[NAME_BYTES], host[NAME_BYTES] = "";
-    uint64_t     hash = 14695981039346656037u;
     uint64_t     place = 0;
     xcclResult_t res = hpu_bus_id_of(device, bus, sizeof(bus));
 
@@ -260,9 +260,7 @@ static xcclResult_t hpu_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BY
         return res;
     }
     (void)gethostname(host, sizeof(host) - 1);
-    for (const char *p = host; *p != '\0'; p++) {
-        hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-    }
+    uint64_t hash = xc_hash_text(XC_HASH_BEGIN, host);
     for (const char *p = bus; *p != '\0'; p++) {
         place = place * 31 + (unsigned char)*p;
     }

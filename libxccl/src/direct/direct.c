@@ -9,12 +9,13 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "comms/agreement.h"
+#include "comms/agree.h"
+#include "comms/node.h"
 
 /* What a rank says of itself. */
 struct says {
     int32_t       state; /* enum xm_arena_state */
-    int32_t       seats; /* does it see all seats? */
+    int32_t       slots; /* does it see all slots? */
     int32_t       full;  /* has it no room for another communicator? */
     uint32_t      first; /* least number of an operation in its workspace */
     uint32_t      last;  /* and the largest */
@@ -34,7 +35,7 @@ static bool wanted(const struct xm_comm *xm)
 {
     return (xc_params()->direct != XC_DIRECT_OFF) && (xc_params()->route == XC_ROUTE_XCCL) &&
            (xm->size > 1) && (xm->size <= XK_MAX_RANKS) && (xm->group != 0) &&
-           (xm->one_node || xm->seats_agreed);
+           (xm->one_node || xm->slots_agreed);
 }
 
 static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_ops *dev, int device)
@@ -105,7 +106,7 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
     struct xm_arena *a = NULL;
 
     memset(mine, 0, sizeof(*mine));
-    mine->seats = (xm->seats != NULL);
+    mine->slots = (xm->slots != NULL);
     mine->state = XM_ARENA_NEVER;
     if ((dev == NULL) || (device < 0)) {
         snprintf(mine->why, sizeof(mine->why), "no device is in use");
@@ -170,7 +171,7 @@ static enum xm_joining verdict(struct xm_comm *xm, const struct says *all)
     enum xm_joining res = XM_JOINED;
 
     for (int i = 0; i < xm->size; i++) {
-        if (all[i].seats == 0) {
+        if (all[i].slots == 0) {
             return never(xm, i,
                          "it does not see the memory of all processes of the node (containers: "
                          "they need one user namespace, apptainer exec --sharens)");
@@ -263,9 +264,9 @@ static enum xm_joining judge(struct xm_comm *xm, const void *words)
     bool               all_see = true;
 
     for (int i = 0; i < xm->size; i++) {
-        all_see = all_see && (all[i].seats != 0);
+        all_see = all_see && (all[i].slots != 0);
     }
-    xm_seats_apply(xm, all_see);
+    xm_node_apply(xm, all_see);
     if (xm->direct == NULL) {
         return res;
     }

@@ -2,7 +2,7 @@
 /*
  * The direct path of one communicator: its ranks are on one node, each with a device of its own,
  * and every device reaches the workspaces of the others. Joining takes one exchange of what the
- * ranks have (comms/agreement.h), and no vendor library.
+ * ranks have (comms/agree.h), and no vendor library.
  */
 #ifndef XM_DIRECT_DIRECT_H
 #define XM_DIRECT_DIRECT_H

@@ -10,6 +10,9 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
+#include "comms/agree.h"
+#include "comms/peer_info.h"
+#include "comms/setting.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
 #include "data/kernel_reduction.h"
@@ -17,6 +20,9 @@
 #include "entries/announce.h"
 #include "entries/entries.h"
 #include "ops/persistent.h"
+#include "ops/record.h"
+#include "ops/request.h"
+#include "streams/stream_comm.h"
 #include "streams/streams.h"
 #include "tables/tables.h"
 
@@ -333,14 +339,18 @@ static int comm_init_mpi(void **comm_p, long handle)
     MPI_Comm                    comm = (MPI_Comm)(intptr_t)handle;
 
     if (comm_p == NULL) {
-        return xc_fail(xcclInvalidArgument, "xcclCommInitMPI: comm_p is NULL");
+        return xc_fail(xcclInvalidArgument,
+                       "xcclCommInitMPI: comm_p is NULL; pass the address of an xcclComm_t");
     }
     if (!is_started(false)) {
-        return xc_fail(xcclInvalidUsage, "xcclCommInitMPI: MPI is not initialised");
+        return xc_fail(xcclInvalidUsage,
+                       "xcclCommInitMPI: MPI is not initialised; call MPI_Init first");
     }
     if ((comm == XM_HANDLE(MPI_COMM_NULL)) ||
         (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) || inter) {
-        return xc_fail(xcclInvalidArgument, "xcclCommInitMPI: not an intracommunicator");
+        return xc_fail(
+            xcclInvalidArgument,
+            "xcclCommInitMPI: not an intracommunicator; make one with MPI_Intercomm_merge");
     }
     dev = xc_device_active();
     if (dev != NULL) {
@@ -359,8 +369,9 @@ XCCL_EXPORT extern struct xm_family xccl_mpi_family;
 static int tune(const char *text)
 {
     if (!is_started(false) || xm_config.faulty) {
-        return xc_fail(xcclInvalidUsage,
-                       "xcclTuneMPI: MPI is not initialised, or its end has begun");
+        return xc_fail(
+            xcclInvalidUsage,
+            "xcclTuneMPI: MPI is not initialised, or its end has begun; call it between MPI_Init and MPI_Finalize");
     }
     xcclResult_t res = xm_tables_tune(text);
     if (res == xcclSuccess) {

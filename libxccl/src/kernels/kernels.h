@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 6
+#define XK_VERSION 7
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -28,15 +28,19 @@ struct xk_image {
 #define XK_TROUBLE 0x80000000u
 
 /*
- * xk_copy: bytes that lie side by side, by as many blocks as there are. The last block says so in
- * host memory.
+ * xk_batch: bytes that lie side by side, each copy by the first `blocks` blocks of its row of the
+ * grid. The last of these says so in host memory.
  */
+enum { XK_BATCH = 16 };
 struct xk_copy {
     uint64_t  to, from, bytes;
     uint32_t *finished; /* device memory, 0 between kernels: blocks that are through */
     uint32_t *done;     /* host memory; becomes */
     uint32_t  value;
-    uint32_t  spare;
+    uint32_t  blocks;
+};
+struct xk_batch {
+    struct xk_copy copy[XK_BATCH];
 };
 
 /* A stretch of bytes, repeated by each level in turn; the innermost is the first. */
@@ -152,7 +156,7 @@ struct xk_exchange {
     uint32_t        what;      /* reduction of what is received: to the first byte of out */
     uint32_t        elsewhere; /* out is no memory of this device's own */
     uint32_t        meets;     /* xk_meets() */
-    uint32_t       *finished;  /* as in xk_copy */
+    uint32_t       *finished;  /* as in struct xk_copy */
     uint32_t       *done; /* and behind it the number of an operation in trouble, written first */
 };
 
@@ -171,7 +175,7 @@ XK_ANYWHERE uint32_t xk_meets(enum xk_form form, uint32_t what)
  */
 struct xk_counter {
     uint32_t number;   /* of the next operation */
-    uint32_t finished; /* as in xk_copy */
+    uint32_t finished; /* as in struct xk_copy */
     uint32_t rounds;   /* how often numbers have begun anew */
     uint32_t spare;    /* 0: what lies there is never taken for a word that has come */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels that move bytes: xk_copy and xk_pack. */
+/* Kernels that move bytes: xk_batch and xk_pack. */
 #ifndef XK_KERNELS_MOVING_H
 #define XK_KERNELS_MOVING_H
 
@@ -40,20 +40,23 @@ XK_DEVICE void move_bytes(uint64_t to, uint64_t from, uint64_t bytes, uint64_t t
     }
 }
 
-XK_KERNEL(xk_copy)(struct xk_copy a)
+XK_KERNEL(xk_batch)(XK_ARGUMENT struct xk_batch given)
 {
-    uint64_t to = XK_PLACE(a.to, a.bytes), from = XK_PLACE(a.from, a.bytes);
+    const struct xk_copy *a = &given.copy[blockIdx.y];
 
-    move_bytes(to, from, a.bytes, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x,
-               (uint64_t)gridDim.x * blockDim.x);
+    if (blockIdx.x >= a->blocks) {
+        return;
+    }
+    move_bytes(XK_PLACE(a->to, a->bytes), XK_PLACE(a->from, a->bytes), a->bytes,
+               (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)a->blocks * blockDim.x);
     __syncthreads();
     if (threadIdx.x == 0) {
-        uint32_t *finished = (uint32_t *)XK_PLACE((uint64_t)a.finished, 4);
+        uint32_t *finished = (uint32_t *)XK_PLACE((uint64_t)a->finished, 4);
         __threadfence_system();
-        if (atomicAdd(finished, 1) == gridDim.x - 1) {
+        if (atomicAdd(finished, 1) == a->blocks - 1) {
             *finished = 0;
             __threadfence_system();
-            *(volatile uint32_t *)XK_PLACE((uint64_t)a.done, 4) = a.value;
+            *(volatile uint32_t *)XK_PLACE((uint64_t)a->done, 4) = a->value;
         }
     }
 }

@@ -17,23 +17,32 @@ static int             codes[MAX_CODES]; /* by xcclResult_t; 0: not made yet */
 /* Shorter than MPI_MAX_ERROR_STRING of every MPI (Open MPI's is 256). */
 enum { TEXT_BYTES = 255 };
 
-int xm_error_code(xcclResult_t res, const char *text)
+/* With the lock. A code of our class, made once; MPI_ERR_OTHER where MPI makes none. */
+static int code_of(xcclResult_t res)
 {
-    char line[TEXT_BYTES];
-    int  code = MPI_ERR_OTHER;
-
-    pthread_mutex_lock(&lock);
     if (!have_class) {
         have_class = (xm_pmpi.Add_error_class(&error_class) == MPI_SUCCESS);
         if (have_class) {
             xm_pmpi.Add_error_string(error_class, "xccl: a collective on device memory failed");
         }
     }
-    if (have_class && ((int)res < MAX_CODES)) {
-        if (codes[res] == 0) {
-            xm_pmpi.Add_error_code(error_class, &codes[res]);
-        }
-        code = codes[res];
+    if (!have_class || ((int)res >= MAX_CODES)) {
+        return MPI_ERR_OTHER;
+    }
+    if ((codes[res] == 0) && (xm_pmpi.Add_error_code(error_class, &codes[res]) != MPI_SUCCESS)) {
+        codes[res] = 0;
+        return MPI_ERR_OTHER;
+    }
+    return codes[res];
+}
+
+int xm_error_code(xcclResult_t res, const char *text)
+{
+    char line[TEXT_BYTES];
+
+    pthread_mutex_lock(&lock);
+    int code = code_of(res);
+    if (code != MPI_ERR_OTHER) {
         /* The code's text is that of its latest failure. */
         snprintf(line, sizeof(line), "xccl: %.240s", text);
         xm_pmpi.Add_error_string(code, line);

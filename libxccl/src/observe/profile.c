@@ -2,6 +2,7 @@
 #include "observe/profile.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,7 +172,8 @@ static void merge_row(const struct xm_profile_row *from, struct xm_profile *p)
     into->most_ns = (from->most_ns > into->most_ns) ? from->most_ns : into->most_ns;
 }
 
-void xm_profile_merge(const struct xm_profile *from, struct xm_profile *into)
+/* Add what another rank counted; rows without room are lost, and counted as such. */
+static void merge_tables(const struct xm_profile *from, struct xm_profile *into)
 {
     for (uint32_t i = 0; i < from->count; i++) {
         merge_row(&from->rows[i], into);
@@ -190,7 +192,7 @@ static void merge_op(void *in, void *inout, int *count, MPI_Datatype *type)
 
     (void)type;
     for (int i = 0; i < *count; i++) {
-        xm_profile_merge(&from[i], &into[i]);
+        merge_tables(&from[i], &into[i]);
     }
 }
 
@@ -266,17 +268,24 @@ static void close_table(struct xm_profile *p)
     }
 }
 
+/* Numbers have points, whatever language the program has chosen: for this thread alone. */
 static void write_all(struct xm_profile *p, int world)
 {
     char                    mpi[128];
     struct xm_profile_about about = {mpi, program_invocation_short_name, world};
     const char             *file = xc_params()->profile_file;
+    locale_t                points = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    locale_t                before = (points != (locale_t)0) ? uselocale(points) : (locale_t)0;
 
     xm_mpi_name(mpi, sizeof(mpi));
     xm_profile_sort(p);
     xm_profile_report(p, &about);
     if ((file != NULL) && !xm_profile_write(p, &about, file)) {
         xc_warn("XCCL_PROFILE: %s", xc_last_detail());
+    }
+    if (points != (locale_t)0) {
+        uselocale(before);
+        freelocale(points);
     }
 }
 

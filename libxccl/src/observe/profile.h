@@ -60,9 +60,6 @@ int  xm_profile_row(const struct xm_profile_key *key, const char *reason);
 void xm_profile_add(int row, uint64_t calls, uint64_t bytes, uint64_t ns);
 void xm_profile_completed(int row, uint64_t ns);
 
-/* Add what another rank counted; rows without room are lost, and counted as such. */
-void xm_profile_merge(const struct xm_profile *from, struct xm_profile *into);
-
 /*
  * In MPI_Finalize, once nothing is under way: merge the tables of all ranks, and have rank 0 write
  * the result. Waits a bounded time for ranks that do not come.

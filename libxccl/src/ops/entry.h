@@ -5,6 +5,7 @@
 
 #include "ops/op.h"
 #include "ops/persistent.h"
+#include "ops/request.h"
 
 /* What is known of a request that the program holds: an operation's, a transfer's, or neither:
  * a persistent collective. */

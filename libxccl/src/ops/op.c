@@ -8,15 +8,18 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "comms/creation.h"
 #include "comms/wait.h"
 #include "observe/profile.h"
+#include "ops/record.h"
+#include "ops/request.h"
 
 enum { MAX_IDLE = 64 };
 
 /* About 20 us on a GPU: small collectives are over by then. */
 enum { QUIET_POLLS = 128 };
 
-/* How long a rank may be late before its call is compared. */
+/* How long an operation may take before the ranks' calls are compared. */
 static const uint64_t mismatch_ns = 500000000u;
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,6 +33,51 @@ static struct xm_op   *pending_last;
 
 /* A thread's last one: most programs have one at a time. */
 static __thread struct xm_op *mine;
+static __thread bool          gives_back; /* when the thread ends */
+static pthread_once_t         once = PTHREAD_ONCE_INIT;
+static pthread_key_t          at_thread_end;
+
+static void put_into_pool(struct xm_op *op)
+{
+    pthread_mutex_lock(&pool_lock);
+    bool keep = (num_idle < MAX_IDLE);
+    if (keep) {
+        op->next = idle;
+        idle = op;
+        num_idle++;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (!keep) {
+        free(op);
+    }
+}
+
+static void give_back(void *unused)
+{
+    (void)unused;
+    gives_back = false; /* another destructor may call MPI */
+    if (mine != NULL) {
+        put_into_pool(mine);
+        mine = NULL;
+    }
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&at_thread_end, give_back) != 0) {
+        at_thread_end = (pthread_key_t)-1; /* refused below: it is lost with the thread */
+    }
+}
+
+static void keep_for_thread(struct xm_op *op)
+{
+    mine = op;
+    if (!gives_back) {
+        gives_back = true;
+        pthread_once(&once, make_key);
+        pthread_setspecific(at_thread_end, &mine); /* not NULL, or nothing is called */
+    }
+}
 
 struct xm_op *xm_op_new(void)
 {
@@ -64,22 +112,9 @@ void xm_op_free(struct xm_op *op)
     }
     xm_buffers_free(&op->buffers);
     if (mine == NULL) {
-        mine = op; /* lost with the thread: one for each thread that ever called */
-        if (comm != NULL) {
-            xm_comm_unuse(comm);
-        }
-        return;
-    }
-    pthread_mutex_lock(&pool_lock);
-    bool keep = (num_idle < MAX_IDLE);
-    if (keep) {
-        op->next = idle;
-        idle = op;
-        num_idle++;
-    }
-    pthread_mutex_unlock(&pool_lock);
-    if (!keep) {
-        free(op);
+        keep_for_thread(op);
+    } else {
+        put_into_pool(op);
     }
     if (comm != NULL) {
         xm_comm_unuse(comm);
@@ -139,8 +174,8 @@ static MPI_Comm comm_to_raise_on(const struct xm_op *op)
 /* The ranks of a node see each other's calls. */
 static xcclResult_t expired(struct xm_op *op)
 {
-    bool known = (op->comm != NULL) && (op->comm->seats != NULL) && (op->number != 0);
-    int  rank = known ? xm_seats_absent(op->comm->seats, op->number) : -1;
+    bool known = (op->comm != NULL) && (op->comm->slots != NULL) && (op->number != 0);
+    int  rank = known ? xm_slots_absent(op->comm->slots, op->number) : -1;
 
     if (rank >= 0) {
         return xm_op_fail(op, xc_fail(xcclTimeout,
@@ -156,21 +191,21 @@ static xcclResult_t expired(struct xm_op *op)
 
 /*
  * A rank of this node that made the same call with host memory, or made another call, never comes
- * to this one. Seen twice, some time apart, it is an error that names both.
+ * to this one: an error that names both. What a rank has written down of a call does not change, so
+ * once is enough; the time only spares looks. *begun_p: when this one was first looked for, or 0.
  */
-static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *seen_p)
+static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *begun_p)
 {
     enum xm_coll other = op->call.coll;
     uint64_t     now = xm_now_ns();
 
-    if ((op->number == 0) || (op->comm->seats == NULL) || (*seen_p == 0)) {
-        *seen_p = (*seen_p == 0) ? now : *seen_p;
+    if (*begun_p == 0) {
+        *begun_p = now;
+    }
+    if ((op->number == 0) || (op->comm->slots == NULL) || (now - *begun_p < mismatch_ns)) {
         return xcclSuccess;
     }
-    if (now - *seen_p < mismatch_ns) {
-        return xcclSuccess;
-    }
-    int rank = xm_seats_mismatch(op->comm->seats, op->number, op->call.coll, &other);
+    int rank = xm_slots_mismatch(op->comm->slots, op->number, op->call.coll, &other);
     if (rank < 0) {
         return xcclSuccess;
     }
@@ -193,7 +228,7 @@ static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *seen_p)
 static xcclResult_t wait_for(struct xm_op *op)
 {
     struct xm_wait wait = xm_wait_begin("for a collective on device memory");
-    uint64_t       seen = 0;
+    uint64_t       begun = 0;
     xcclResult_t   res;
 
     wait.describe = xm_record_describe;
@@ -207,7 +242,7 @@ static xcclResult_t wait_for(struct xm_op *op)
         }
         if (verdict == XM_WAIT_LOOK) {
             xm_ops_progress();
-            xcclResult_t found = look_for_mismatch(op, &seen);
+            xcclResult_t found = look_for_mismatch(op, &begun);
             if (found != xcclSuccess) {
                 return found;
             }

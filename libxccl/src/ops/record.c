@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The last operations of the process, for messages and for the file that xccl-doctor --hang reads.
- */
+#include "ops/record.h"
+
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "ops/op.h"
 #include "ops/ring.h"
 
 enum { HISTORY = 8 };
@@ -237,10 +237,14 @@ void xm_records_dump(const char *reason)
     }
 }
 
+/* What it interrupts may be about to look at errno. */
 static void on_signal(int number)
 {
+    int before = errno;
+
     (void)number;
     dump("SIGUSR1");
+    errno = before;
 }
 
 void xm_records_init(void)

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comms/mailbox.h"
 #include "comms/wait.h"
+#include "data/kernels.h"
 #include "ops/entry.h"
 
 /* What MPI's status of a message that was fetched is to say. */
@@ -91,6 +93,19 @@ static MPI_Request visible(const struct xm_transfer *t, MPI_Request given)
     return t->instead ? t->inner : given;
 }
 
+/* Of the messages that have come, all together. */
+static void begin_fetches(const struct array *a)
+{
+    xm_kernel_copies_collect(true);
+    for (int i = 0; i < a->count; i++) {
+        struct xm_transfer *t = transfer_at(a, i);
+        if ((t != NULL) && t->rendezvous.watched) {
+            xm_rendezvous_glance(t);
+        }
+    }
+    xm_kernel_copies_collect(false);
+}
+
 /*
  * Look after the transfers; MPI sees those that are over. What is known of them goes before MPI
  * completes them: from then on another thread may be given the same handle. Persistent requests
@@ -99,6 +114,10 @@ static MPI_Request visible(const struct xm_transfer *t, MPI_Request given)
 static void hide_transfers(struct array *a)
 {
     a->hidden = 0;
+    if (a->entries != NULL) {
+        begin_fetches(a);
+        xm_watch_looked();
+    }
     for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
         struct xm_transfer *t = transfer_at(a, i);
         if (t != NULL) {
@@ -118,6 +137,7 @@ static void hide_transfers(struct array *a)
         }
     }
     if (a->hidden > 0) {
+        xm_mailbox_looked();
         xm_watch_others(a->hidden);
     }
 }

@@ -72,7 +72,7 @@ static xcclResult_t prepare(struct xm_op *op, struct xm_usable *b, const struct 
     return res;
 }
 
-xcclResult_t xm_usable_prepare(struct xm_op *op)
+static xcclResult_t prepare_both(struct xm_op *op)
 {
     xcclResult_t res = prepare(op, &op->send, &op->buffers.send);
 
@@ -168,5 +168,5 @@ xcclResult_t xm_usable_begin(struct xm_op *op)
     if ((res == xcclSuccess) && !op->ordered) {
         res = op->dev->stream_after_default(op->stream);
     }
-    return (res == xcclSuccess) ? xm_usable_prepare(op) : res;
+    return (res == xcclSuccess) ? prepare_both(op) : res;
 }

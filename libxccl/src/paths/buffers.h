@@ -5,13 +5,12 @@
 
 #include "paths/path.h"
 
-/* Scratch and copier of an operation that runs on op->home and op->stream. */
-xcclResult_t xm_usable_begin(struct xm_op *op);
 /*
- * Make both buffers usable there: one that lies elsewhere or has holes gets a
- * packed copy. prepare: what needs MPI, on the caller's thread. pack: the rest, enqueued.
+ * Make both buffers of an operation that runs on op->home and op->stream usable there: one that
+ * lies elsewhere or has holes gets a packed copy. begin: scratch, and what needs MPI, on the
+ * caller's thread. pack: the rest, enqueued.
  */
-xcclResult_t xm_usable_prepare(struct xm_op *op);
+xcclResult_t xm_usable_begin(struct xm_op *op);
 xcclResult_t xm_usable_pack(struct xm_op *op);
 /*
  * Let the result, of so many bytes, go to scratch where it would be written over an input: it is

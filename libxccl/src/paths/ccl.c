@@ -177,14 +177,14 @@ static void go(struct xm_turn *turn)
 static void launch_in_turn(struct xm_op *op)
 {
     struct xm_comm *xm = op->comm;
-    bool            seated = xm->seats_agreed;
-    bool            gated = seated && xm_order_wanted(op->blocking);
+    bool            on_board = xm->slots_agreed;
+    bool            gated = on_board && xm_order_wanted(op->blocking);
 
     xm->ordered_calls++;
     op->in_turn = gated;
-    op->turn = (struct xm_turn){xm->seats, xm->order_id, xm->ordered_calls, go, NULL};
-    if (seated) {
-        xm_order_arrive(xm->seats, xm->ordered_calls, gated ? &op->turn : NULL);
+    op->turn = (struct xm_turn){xm->slots, xm->order_id, xm->ordered_calls, go, NULL};
+    if (on_board) {
+        xm_order_arrive(xm->slots, xm->ordered_calls, gated ? &op->turn : NULL);
     }
     if (!gated) {
         xm_vendor_launch(op->vendor, &op->launch, op->may_block);

@@ -62,8 +62,8 @@ static void launch_in_turn(struct xm_op *op)
 
     xm->ordered_calls++;
     op->in_turn = gated;
-    op->turn = (struct xm_turn){xm->seats, xm->order_id, xm->ordered_calls, go, NULL};
-    xm_order_arrive(xm->seats, xm->ordered_calls, gated ? &op->turn : NULL);
+    op->turn = (struct xm_turn){xm->slots, xm->order_id, xm->ordered_calls, go, NULL};
+    xm_order_arrive(xm->slots, xm->ordered_calls, gated ? &op->turn : NULL);
     if (!gated) {
         enqueue(op);
     }
@@ -182,7 +182,7 @@ static xcclResult_t copy_back(struct xm_op *op)
 
 static xcclResult_t all_done(struct xm_op *op)
 {
-    return xm_seats_ended(op->comm->seats, op->show, &op->in_trouble) ? copy_back(op)
+    return xm_slots_ended(op->comm->slots, op->show, &op->in_trouble) ? copy_back(op)
                                                                       : xcclInProgress;
 }
 
@@ -192,7 +192,7 @@ static xcclResult_t work_done(struct xm_op *op)
     if (!op->mapped || op->meets) {
         return copy_back(op);
     }
-    xm_seats_end(op->comm->seats, op->show, op->in_trouble);
+    xm_slots_end(op->comm->slots, op->show, op->in_trouble);
     op->stage = XM_STAGE_PART;
     return all_done(op);
 }
@@ -204,7 +204,7 @@ static xcclResult_t progress_entered(struct xm_op *op)
     if (op->stage == XM_STAGE_MEET) {
         res = xm_direct_mapped(op, true);
         if (res == xcclSuccess) {
-            xm_order_arrive(op->comm->seats, ++op->comm->ordered_calls, NULL);
+            xm_order_arrive(op->comm->slots, ++op->comm->ordered_calls, NULL);
             op->launched = XM_LAUNCHED;
             op->stage = XM_STAGE_WORK;
             res = xcclInProgress;

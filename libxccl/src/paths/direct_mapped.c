@@ -58,7 +58,7 @@ xcclResult_t xm_direct_show(struct xm_op *op)
     show(op, in, form.in, own.nonce, &both[IN]);
     show(op, out, form.out, own.nonce, &both[OUT]);
     both[IN].ready = xm_direct_may_tell(op);
-    op->show = xm_seats_show(op->comm->seats, both);
+    op->show = xm_slots_show(op->comm->slots, both);
     return xcclSuccess;
 }
 
@@ -328,7 +328,7 @@ xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
 
     op->meets = false;
     for (int i = 0; i < op->comm->size; i++) {
-        shown[i] = xm_seats_shown(op->comm->seats, op->show, i);
+        shown[i] = xm_slots_shown(op->comm->slots, op->show, i);
         if (shown[i] == NULL) {
             return xcclInProgress;
         }

@@ -66,7 +66,7 @@ static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, co
     if (buffer->mixed && !goes_as_bytes(op, buffer)) {
         return xc_fail(xcclUnsupported,
                        "the datatype of a reduction has absolute addresses in memory of several "
-                       "kinds, and this MPI is not GPU-aware");
+                       "kinds, and this MPI is not GPU-aware; reduce memory of one kind at a time");
     }
     if (goes_as_bytes(op, buffer)) {
         res = xm_scratch_take(&op->scratch, XM_POOL_HOST, (size_t)buffer->bytes, &span);

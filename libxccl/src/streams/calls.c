@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a function's arguments to what serves it; what is not of ours goes to MPI, if it has it. */
 #include "base/log.h"
+#include "streams/collective.h"
+#include "streams/message.h"
+#include "streams/stream_comm.h"
 #include "streams/streams.h"
 #include "transfers/rendezvous.h"
 

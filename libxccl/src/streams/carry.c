@@ -6,7 +6,7 @@
 #include "comms/wait.h"
 #include "paths/ccl.h"
 #include "paths/direct.h"
-#include "streams/streams.h"
+#include "streams/carry.h"
 
 enum { THREADS = 512, MOST_BLOCKS = 32 };
 
@@ -128,12 +128,10 @@ static void run_launch(struct xm_job *base)
  * thread calls it while this one lets MPI progress. Not in a capture, which may be this thread's
  * alone.
  */
-xcclResult_t xm_carry_ccl(const struct xm_enqueue *q, struct xm_enqueued *e)
+static xcclResult_t launch(const struct xm_enqueue *q, struct xm_enqueued *e)
 {
     struct launch_job job = {.job = {.run = run_launch}, .op = &e->op};
 
-    e->op.vendor = e->sc->xm->vendor;
-    e->op.path = &xm_path_ccl;
     bool may_block = xm_ccl_may_block(&e->op);
     if (q->capturing || !may_block) {
         return xm_ccl_enqueue(&e->op);
@@ -142,5 +140,18 @@ xcclResult_t xm_carry_ccl(const struct xm_enqueue *q, struct xm_enqueued *e)
     if ((res == xcclSuccess) && (job.result != xcclSuccess)) {
         res = xc_fail(job.result, "%s", job.detail);
     }
+    return res;
+}
+
+xcclResult_t xm_carry_ccl(const struct xm_enqueue *q, struct xm_enqueued *e)
+{
+    e->op.path = &xm_path_ccl;
+    e->op.vendor = xm_comm_hold_vendor(e->sc->xm);
+    if (e->op.vendor == NULL) { /* another thread broke the communicator */
+        return xc_fail(xcclInvalidUsage, "%s", e->sc->xm->reason);
+    }
+    xcclResult_t res = launch(q, e);
+    xm_vendor_release(e->op.vendor);
+    e->op.vendor = NULL;
     return res;
 }

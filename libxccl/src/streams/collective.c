@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An enqueued collective, from its arguments to the way that carries it. */
+#include "streams/collective.h"
 #include "base/log.h"
 #include "calls/facts.h"
 #include "calls/observed.h"
 #include "paths/direct.h"
-#include "streams/streams.h"
+#include "streams/carry.h"
+#include "streams/staged.h"
 
 enum way { STAGED, CCL, DIRECT, NOTHING };
 
@@ -56,7 +58,7 @@ static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
              (unsigned long long)op->facts.bytes, op->comm->size, xm_path_name(choice.path),
              (choice.reason != NULL) ? choice.reason : "");
     if (__builtin_expect(xm_observing, 0)) {
-        xm_seen_choice(op, &choice, available);
+        xm_seen_choice(op, rules, &choice, available);
     }
     return (choice.path == XM_PATH_DIRECT) ? DIRECT : (choice.path == XM_PATH_CCL) ? CCL : STAGED;
 }

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
-#include "streams/streams.h"
+#include "streams/enqueue.h"
 
 int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res)
 {

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "streams/streams.h"
+#include "streams/message.h"
+#include "streams/runner.h"
+#include "streams/staged.h"
 
 typedef int (*isend_c_fn)(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 typedef int (*irecv_c_fn)(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);

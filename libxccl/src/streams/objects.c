@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream objects, and what describes them: MPIX_Info_set_hex, MPIX_Stream_create and _free. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "streams/streams.h"
+#include "mpi/mpi.h"
+#include "streams/objects.h"
 
 /* Of a kind that MPICH never makes: its streams have no predefined ones. */
 enum { FIRST = 0x7c5c0000, MOST = 1024, TEXT_BYTES = 64, INFO_BYTES = 1024 };
@@ -126,8 +128,9 @@ static int keep(struct xm_stream *stream, int *handle_p)
     pthread_mutex_unlock(&lock);
     if (at < 0) {
         free(stream);
-        return raise_world(
-            xc_fail(xcclSystemError, "MPIX_Stream_create: more than %d streams", MOST));
+        return raise_world(xc_fail(
+            xcclSystemError,
+            "MPIX_Stream_create: more than %d streams; free those that are done with", MOST));
     }
     *handle_p = FIRST + at;
     return MPI_SUCCESS;
@@ -178,7 +181,9 @@ int xm_stream_create(const long *args)
         xcclResult_t res =
             has(info, "value", value, TEXT_BYTES)
                 ? fill(stream, type, value)
-                : xc_fail(xcclInvalidArgument, "MPIX_Stream_create: the info has no \"value\"");
+                : xc_fail(
+                      xcclInvalidArgument,
+                      "MPIX_Stream_create: the info has no \"value\"; set it by MPIX_Info_set_hex(info, \"value\", &stream, sizeof(stream))");
         if (res != xcclSuccess) {
             free(stream);
             return raise_world(res);
@@ -196,7 +201,9 @@ int xm_stream_free(const long *args)
         if (xm_mpi_functions[XM_FN_MPIX_Stream_free] != NULL) {
             return (int)xm_mpi_forward(XM_FN_MPIX_Stream_free, 0, args);
         }
-        return raise_world(xc_fail(xcclInvalidArgument, "MPIX_Stream_free: not a stream"));
+        return raise_world(
+            xc_fail(xcclInvalidArgument,
+                    "MPIX_Stream_free: not a stream; pass what MPIX_Stream_create gave, once"));
     }
     pthread_mutex_lock(&lock);
     freed[*handle - FIRST] = true;

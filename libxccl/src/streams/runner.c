@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "streams/streams.h"
+#include "streams/runner.h"
 
 /* So many looks in a row, then naps in between. */
 enum { EAGER_LOOKS = 2000, NAP_NS = 20000 };
@@ -163,7 +163,9 @@ xcclResult_t xm_runner_start(void)
     }
     pthread_mutex_unlock(&lock);
     return good ? xcclSuccess
-                : xc_fail(xcclSystemError, "no thread can be started for enqueued calls");
+                : xc_fail(xcclSystemError,
+                          "no thread can be started for enqueued calls; raise the limit of "
+                          "processes (ulimit -u)");
 }
 
 void xm_runner_stop(void)

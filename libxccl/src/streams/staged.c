@@ -8,7 +8,8 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
-#include "streams/streams.h"
+#include "streams/runner.h"
+#include "streams/staged.h"
 
 enum { LINE = 64 };
 

@@ -10,7 +10,10 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comms/agree.h"
 #include "comms/wait.h"
+#include "streams/runner.h"
+#include "streams/stream_comm.h"
 #include "streams/streams.h"
 
 static pthread_mutex_t        lock = PTHREAD_MUTEX_INITIALIZER;
@@ -294,7 +297,9 @@ static xcclResult_t drain(struct xm_stream_comm *sc)
     }
     res = stream->ops->capturing(stream->handle, &capturing);
     if ((res == xcclSuccess) && capturing) {
-        res = xc_fail(xcclInvalidUsage, "a communicator is freed while its stream is captured");
+        res =
+            xc_fail(xcclInvalidUsage,
+                    "a communicator is freed while its stream is captured; end the capture first");
     }
     if (res == xcclSuccess) {
         int mode = stream->ops->relax();

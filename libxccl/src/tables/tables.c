@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
 
@@ -37,16 +38,11 @@ static char             fault[1024];
 static struct made     *made;
 static struct retired  *retired;
 
-static const uint64_t fnv_begin = 14695981039346656037u, fnv_prime = 1099511628211u;
-
 static void digest(const char *text)
 {
-    uint64_t hash = (all.digest == 0) ? fnv_begin : all.digest;
+    uint64_t hash = xc_hash_text((all.digest == 0) ? XC_HASH_BEGIN : all.digest, text);
 
-    for (; *text != '\0'; text++) {
-        hash = (hash ^ (unsigned char)*text) * fnv_prime;
-    }
-    all.digest = (hash ^ 1) * fnv_prime; /* where one text ends matters */
+    all.digest = xc_hash_word(hash, 1); /* where one text ends matters */
 }
 
 static xcclResult_t add(enum xm_origin origin, struct xm_table *table)

@@ -19,6 +19,8 @@ enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 }; /* kept.c has tag 1 */
  * for which no kernel lingers, by a copy engine, which takes nothing from the program's kernels.
  */
 enum { KERNEL_BYTES = 32 << 20 };
+/* The kernel that lingers copies one after the other: of more, one launch for all takes less. */
+enum { FEW = 2 };
 /*
  * To unmap what was freed waits for the device's kernels, and one of those may wait for what the
  * sender does after its message has gone.
@@ -51,8 +53,8 @@ bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p)
     if (!xm_descriptor_is_open(d, &offer)) {
         return false;
     }
-    *bytes_p = (MPI_Count)d->bytes;
-    return true;
+    *bytes_p = (MPI_Count)offer->source.bytes;
+    return xm_descriptor_is_open(d, &offer); /* still */
 }
 
 static struct xm_part *part_of(struct xm_transfer *t)
@@ -83,6 +85,33 @@ static xcclResult_t land_packed(struct xm_transfer *t)
     return xcclSuccess;
 }
 
+xcclResult_t xm_rendezvous_pack_replaced(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    const struct xm_part *part = part_of(t);
+    const char           *base = (part != NULL) ? xm_part_base(part) : r->receive.buf;
+    int                   position = 0;
+
+    if (!r->looks || (r->landing == NULL) || (t->kinds[r->argument] != 'b')) {
+        return xcclSuccess;
+    }
+    return (xm_pmpi.Pack(base, (int)r->receive.count, r->receive.type, r->landing,
+                         (int)r->receive.bytes, &position, xm_rendezvous_self()) == MPI_SUCCESS)
+               ? xcclSuccess
+               : xc_fail(xcclInternalError, "MPI_Pack failed on what is to be replaced");
+}
+
+/* MPICH takes a message that ends within an element for one that is too long. Would a descriptor?
+ */
+static bool ends_within_element(const struct xm_rendezvous *r)
+{
+    const struct xm_layout *l = &r->receive.layout;
+    MPI_Count               element = (r->flat != NULL) ? r->flat->element : XM_ELEMENTS_DIFFER;
+
+    return !XM_OPENMPI && (XM_DESCRIPTOR_BYTES % l->size != 0) &&
+           ((element == XM_ELEMENTS_DIFFER) || (XM_DESCRIPTOR_BYTES % element != 0));
+}
+
 xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
@@ -111,10 +140,14 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
         }
     }
     /* What is replaced is read from there too; more bytes than an int counts stay as they are. */
-    bool packed = !b->plain && ((r->flat == NULL) || !r->flat->disjoint) &&
-                  (t->kinds[r->argument] == 'r') && (b->bytes <= INT32_MAX);
-    if (packed) {
+    bool fits = (b->bytes <= INT32_MAX), cut = ends_within_element(r);
+    bool odd = (t->kinds[r->argument] == 'r') && ((r->flat == NULL) || !r->flat->disjoint);
+    if (!b->plain && fits && (cut || odd)) {
         return land_packed(t);
+    }
+    if (b->plain && fits && cut) {
+        t->args[r->argument + 1] = (long)b->bytes;
+        t->args[r->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
     }
     r->base = (part != NULL) ? xm_part_base(part) : b->buf;
     return xcclSuccess;
@@ -132,7 +165,7 @@ static int device_for(const struct xc_device_ops *dev, const struct xm_rendezvou
     dev->count(&count);
     for (int i = 0; i < count; i++) {
         if ((dev->uuid_of(i, uuid) == xcclSuccess) &&
-            (memcmp(uuid, r->got.uuid, sizeof(uuid)) == 0)) {
+            (memcmp(uuid, r->from.uuid, sizeof(uuid)) == 0)) {
             return i;
         }
     }
@@ -143,7 +176,7 @@ static int device_for(const struct xc_device_ops *dev, const struct xm_rendezvou
 static char *packed_target(struct xm_rendezvous *r)
 {
     if (r->landing == NULL) {
-        r->landing = malloc((size_t)r->got.bytes);
+        r->landing = malloc((size_t)r->from.bytes);
         r->scatters = true;
     }
     return r->landing;
@@ -154,14 +187,14 @@ static xcclResult_t enqueue_bytes(struct xm_transfer *t, const struct xc_device_
 {
     struct xm_rendezvous *r = &t->rendezvous;
     struct xm_part       *part = part_of(t);
-    size_t                bytes = (size_t)r->got.bytes;
+    size_t                bytes = (size_t)r->from.bytes;
     bool                  on_device = (part != NULL) && (r->landing == NULL);
     char                 *to = r->receive.buf + r->receive.low;
 
     if (on_device && !r->receive.plain) {
         struct xm_copier copier = {part->copier.call, dev, stream, &part->scratch};
         struct xm_lane   lane = {&copier, &r->receive, (char *)(uintptr_t)from, false, true};
-        return xm_enqueue_bytes(&lane, (MPI_Count)r->got.bytes);
+        return xm_enqueue_bytes(&lane, (MPI_Count)r->from.bytes);
     }
     if (!r->receive.plain) {
         to = packed_target(r);
@@ -200,7 +233,7 @@ static bool is_reachable(const struct xc_device_ops *dev, const struct xm_rendez
     unsigned char uuid[XC_DEVICE_UUID_BYTES];
 
     return !is_own(r) || ((dev->uuid_of(device, uuid) == xcclSuccess) &&
-                          (memcmp(uuid, r->got.uuid, sizeof(uuid)) == 0));
+                          (memcmp(uuid, r->from.uuid, sizeof(uuid)) == 0));
 }
 
 /* By a kernel of ours; *over_p: it is over already. */
@@ -208,7 +241,7 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
                          const char *from, bool *over_p)
 {
     struct xm_rendezvous *r = &t->rendezvous;
-    size_t                bytes = (size_t)r->got.bytes;
+    size_t                bytes = (size_t)r->from.bytes;
     char                 *to = r->receive.buf + r->receive.low;
     bool                  several = are_several();
 
@@ -216,7 +249,8 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
         return false;
     }
     struct xm_kernels *k = xm_kernels_of(dev, device);
-    *over_p = (k != NULL) && xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);
+    bool               few = (xm_watched_receives() <= FEW);
+    *over_p = (k != NULL) && few && xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);
     return *over_p ||
            (several && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
 }
@@ -257,14 +291,14 @@ static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_
 static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops *dev, int device,
                                bool *over_p)
 {
-    const struct xm_descriptor *d = &t->rendezvous.got;
-    char                       *base = (char *)(uintptr_t)d->ipc.base;
+    const struct xm_rendezvous *r = &t->rendezvous;
+    char                       *base = (char *)(uintptr_t)r->from.ipc.base;
     xcclResult_t                res = xcclSuccess;
 
-    if (!is_own(&t->rendezvous)) {
-        res = xm_mapping_of(d->nonce, &d->ipc, dev, device, &base);
+    if (!is_own(r)) {
+        res = xm_mapping_of(r->got.nonce, &r->from.ipc, dev, device, &base);
     }
-    const char *from = (res == xcclSuccess) ? base + d->offset : NULL;
+    const char *from = (res == xcclSuccess) ? base + r->from.offset : NULL;
 
     *over_p = false;
     if ((res == xcclSuccess) && !start_kernel(t, dev, device, from, over_p)) {
@@ -306,7 +340,7 @@ static int unpack(const struct xm_buffer *b, char *base, const char *packed, siz
 static void scatter(struct xm_rendezvous *r)
 {
     if (r->scatters) {
-        xm_shape_scatter(r, r->landing, (size_t)r->got.bytes);
+        xm_shape_scatter(r, r->landing, (size_t)r->from.bytes);
         free(r->landing);
         r->landing = NULL;
         r->scatters = false;
@@ -317,7 +351,8 @@ xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes)
 {
     struct xm_rendezvous *r = &t->rendezvous;
     struct xm_part       *part = part_of(t);
-    MPI_Count             got = (r->fetch == XM_FETCH_OVER) ? r->came : bytes;
+    MPI_Count             all = t->whole ? r->receive.bytes : bytes;
+    MPI_Count             got = (r->fetch == XM_FETCH_OVER) ? r->came : all;
     char                 *base = (part != NULL) ? xm_part_base(part) : r->receive.buf;
 
     if ((r->landing == NULL) || (got <= 0) || (r->code != MPI_SUCCESS)) {
@@ -341,7 +376,7 @@ static void end_fetch(struct xm_rendezvous *r, const struct xc_device_ops *dev)
         r->event = NULL;
     }
     scatter(r);
-    r->came = (MPI_Count)r->got.bytes;
+    r->came = (MPI_Count)r->from.bytes;
     set_stage(r, XM_FETCH_OVER);
     xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_DONE);
     xm_offer_move(r->offer, r->got.number, XM_OFFER_SERVED, XM_OFFER_DONE);
@@ -393,7 +428,7 @@ void xm_fetch_start(struct xm_transfer *t)
 
     const struct xc_device_ops *dev = xc_device_active();
     r->came_ns = xm_now_ns();
-    if (r->got.bytes > (uint64_t)r->receive.bytes) {
+    if (r->from.bytes > (uint64_t)r->receive.bytes) {
         r->code = MPI_ERR_TRUNCATE;
         end_fetch(r, dev);
     } else if (is_direct(t) && !is_own(r) && xm_push_ask(r, dev, are_several())) {
@@ -436,7 +471,7 @@ static void fetch_served(struct xm_transfer *t)
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", r->got.pid, r->offer->fd);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
-        from = mmap(NULL, (size_t)r->got.bytes, PROT_READ, MAP_SHARED, file, 0);
+        from = mmap(NULL, (size_t)r->from.bytes, PROT_READ, MAP_SHARED, file, 0);
         close(file);
     }
     if (from == MAP_FAILED) {
@@ -444,10 +479,10 @@ static void fetch_served(struct xm_transfer *t)
             r, xc_fail(xcclSystemError,
                        "a message of %llu bytes that process %d serves cannot be read; set "
                        "XCCL_P2P=staged",
-                       (unsigned long long)r->got.bytes, r->got.pid));
+                       (unsigned long long)r->from.bytes, r->got.pid));
     } else {
         xm_rendezvous_fail(r, copy_served(t, from));
-        munmap(from, (size_t)r->got.bytes);
+        munmap(from, (size_t)r->from.bytes);
     }
     end_fetch(r, xc_device_active());
 }

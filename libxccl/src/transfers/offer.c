@@ -164,46 +164,47 @@ static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *
     return (res == xcclSuccess) ? xm_stream_wait(dev, stream) : res;
 }
 
-static bool describe(struct xm_rendezvous *r, const struct xc_device_ops *dev,
-                     const struct xm_buffer *b)
+static bool find_source(struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                        const struct xm_buffer *b, struct xm_sent *source)
 {
-    struct xm_descriptor *d = &r->out;
-    void                 *saved;
+    void *saved;
 
-    memset(d, 0, sizeof(*d));
+    memset(source, 0, sizeof(*source));
     if (dev->enter(b->mem.device, &saved) != xcclSuccess) {
         return false;
     }
-    bool good = (dev->uuid_of(b->mem.device, d->uuid) == xcclSuccess) &&
-                (xm_mailbox_find(r->peer, (uint64_t)b->bytes, d->uuid) != NULL) &&
+    bool good = (dev->uuid_of(b->mem.device, source->uuid) == xcclSuccess) &&
+                (xm_mailbox_find(r->peer, (uint64_t)b->bytes, source->uuid) != NULL) &&
                 (settle(r, dev, b) == xcclSuccess) &&
-                (dev->ipc_export(r->sent, &d->ipc) == xcclSuccess);
+                (dev->ipc_export(r->sent, &source->ipc) == xcclSuccess);
     dev->leave(saved);
     if (good) {
-        d->magic = XM_DESCRIPTOR_MAGIC;
-        d->offset = (uint64_t)(uintptr_t)r->sent - d->ipc.base;
-        d->bytes = (uint64_t)b->bytes;
+        source->offset = (uint64_t)(uintptr_t)r->sent - source->ipc.base;
+        source->bytes = (uint64_t)b->bytes;
     }
     return good;
 }
 
-/* Number the descriptor. */
-static bool open_offer(struct xm_rendezvous *r)
+static bool open_offer(struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                       const struct xm_buffer *b)
 {
     struct xm_board_address mine;
+    struct xm_sent          source;
 
-    r->slot = xm_offer_take(&r->number);
+    r->slot = find_source(r, dev, b, &source) ? xm_offer_take(&source, &r->number) : -1;
     if (r->slot < 0) {
         return false;
     }
     xm_board_address_of(xm_board_own(), &mine);
+    memset(&r->out, 0, sizeof(r->out));
+    r->out.magic = XM_DESCRIPTOR_MAGIC;
     r->out.nonce = mine.nonce;
     r->out.pid = mine.pid;
     r->out.fd = mine.fd;
     r->out.slot = r->slot;
     r->out.number = r->number;
     r->out.check = xm_descriptor_check(&r->out);
-    r->offered = true;
+    __atomic_store_n(&r->offered, true, __ATOMIC_RELEASE);
     r->file = -1;
     r->pushed = NULL;
     return true;
@@ -236,7 +237,7 @@ bool xm_rendezvous_offer(struct xm_transfer *t)
     struct xm_rendezvous *r = &t->rendezvous;
     int                   part = find_offer(t, &r->peer);
 
-    if ((part < 0) || !describe(r, xc_device_active(), &t->parts[part].buffer) || !open_offer(r)) {
+    if ((part < 0) || !open_offer(r, xc_device_active(), &t->parts[part].buffer)) {
         return false;
     }
     /* MPI sends the descriptor instead of the bytes. */
@@ -273,8 +274,7 @@ bool xm_rendezvous_offer_start(struct xm_transfer *t)
     }
     int part = find_offer(t, &r->peer);
     r->failed = xcclSuccess;
-    bool offered =
-        (part >= 0) && describe(r, xc_device_active(), &t->parts[part].buffer) && open_offer(r);
+    bool offered = (part >= 0) && open_offer(r, xc_device_active(), &t->parts[part].buffer);
     xm_rendezvous_rest(t); /* unless it is offered */
     return offered;
 }
@@ -287,7 +287,7 @@ void xm_rendezvous_withdraw(struct xm_transfer *t)
         xm_offer_move(xm_offer_own(r->slot), r->number, XM_OFFER_OPEN, XM_OFFER_DONE)) {
         xm_offer_give(r->slot);
     }
-    r->offered = false;
+    __atomic_store_n(&r->offered, false, __ATOMIC_RELEASE);
 }
 
 /* The receiver cannot reach the memory: it gets the bytes in a file without a name. */
@@ -295,7 +295,7 @@ static xcclResult_t serve(struct xm_rendezvous *r)
 {
     const struct xc_device_ops *dev = xc_device_active();
     struct xm_offer            *offer = xm_offer_own(r->slot);
-    size_t                      bytes = (size_t)r->out.bytes;
+    size_t                      bytes = (size_t)offer->source.bytes;
     xcclStream_t                stream;
     void                       *saved, *at = MAP_FAILED;
     xcclResult_t                res;
@@ -343,15 +343,12 @@ bool xm_offer_advance(struct xm_rendezvous *r)
         state = xm_offer_state(xm_offer_own(r->slot));
     }
     switch (state) {
-    case XM_OFFER_OPEN:
-        xm_mailbox_looked();
-        return false;
     case XM_OFFER_DONE:
         xm_offer_give(r->slot);
         if (r->file >= 0) {
             close(r->file);
         }
-        r->offered = false;
+        __atomic_store_n(&r->offered, false, __ATOMIC_RELEASE);
         return true;
     case XM_OFFER_REFUSED:
         if (r->failed == xcclSuccess) {

@@ -32,18 +32,22 @@ static int  skips;   /* atomic: messages that are not asked for */
 static uint64_t patience(const struct xm_rendezvous *r)
 {
     return (xc_params()->p2p_push == XC_P2P_PUSH_ON) ? LONG_PATIENCE_NS
-                                                     : PATIENCE_NS + r->got.bytes / BYTES_PER_NS;
+                                                     : PATIENCE_NS + r->from.bytes / BYTES_PER_NS;
+}
+
+bool xm_push_depends(uint64_t bytes)
+{
+    return (bytes >= SEVERAL_FROM) && (xm_watched_receives() <= AT_ONCE);
 }
 
 static bool is_worth_it(const struct xm_rendezvous *r, bool several)
 {
-    uint64_t bytes = r->got.bytes;
+    uint64_t bytes = r->from.bytes;
 
     if (xc_params()->p2p_push != XC_P2P_PUSH_AUTO) {
         return xc_params()->p2p_push == XC_P2P_PUSH_ON;
     }
-    return several ? (bytes >= SEVERAL_FROM) && (xm_watched_receives() <= AT_ONCE)
-                   : (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
+    return several ? xm_push_depends(bytes) : (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
 }
 
 /* Has the sender looked lately at what it is asked? */
@@ -112,7 +116,7 @@ enum xm_push xm_push_look(struct xm_rendezvous *r)
     case XM_OFFER_TAKEN:
         return XM_PUSH_NOT;
     default: /* and the sender may have used the offer again */
-        xc_trace("%llu bytes were written by their sender", (unsigned long long)r->got.bytes);
+        xc_trace("%llu bytes were written by their sender", (unsigned long long)r->from.bytes);
         return XM_PUSH_DONE;
     }
 }
@@ -143,8 +147,9 @@ static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops 
     xcclResult_t res =
         xm_mapping_of(offer->target_nonce, &offer->target, dev, r->sent_device, &base);
     if (res == xcclSuccess) {
-        res = (r->out.bytes >= ALONE_TO) ? xm_next_copy_stream(dev, r->sent_device, &stream)
-                                         : xm_copy_stream(dev, r->sent_device, &stream);
+        res = (xm_offer_own(r->slot)->source.bytes >= ALONE_TO)
+                  ? xm_next_copy_stream(dev, r->sent_device, &stream)
+                  : xm_copy_stream(dev, r->sent_device, &stream);
     } else if (res != xcclInProgress) {
         __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
     }
@@ -152,7 +157,8 @@ static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops 
         res = xm_event_take(dev, r->sent_device, &r->pushed);
     }
     if (res == xcclSuccess) {
-        res = dev->copy_async(base + offer->target_offset, r->sent, (size_t)r->out.bytes, stream);
+        res = dev->copy_async(base + offer->target_offset, r->sent,
+                              (size_t)xm_offer_own(r->slot)->source.bytes, stream);
     }
     if (res == xcclSuccess) {
         res = dev->event_record(r->pushed, stream);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transfers/rendezvous.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/params.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
+#include "data/kernels.h"
 #include "transfers/transfer.h"
 
 static uint64_t looks_from;
@@ -72,14 +74,16 @@ void xm_rendezvous_finalize(void)
     }
 }
 
-/* FNV-1a of all that comes before the check itself. */
+/* As FNV-1a, of all words that come before the check itself; the shift lets high bits reach low. */
 uint64_t xm_descriptor_check(const struct xm_descriptor *d)
 {
-    const unsigned char *byte = (const unsigned char *)d;
-    uint64_t             hash = 14695981039346656037u;
+    uint64_t hash = 14695981039346656037u, word;
 
-    for (size_t i = 0; i < offsetof(struct xm_descriptor, check); i++) {
-        hash = (hash ^ byte[i]) * 1099511628211u;
+    _Static_assert(offsetof(struct xm_descriptor, check) % sizeof(word) == 0, "whole words");
+    for (size_t i = 0; i < offsetof(struct xm_descriptor, check); i += sizeof(word)) {
+        memcpy(&word, (const char *)d + i, sizeof(word));
+        hash = (hash ^ word) * 1099511628211u;
+        hash ^= hash >> 32;
     }
     return hash;
 }
@@ -103,17 +107,34 @@ static void leave(struct xm_rendezvous *r)
     __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
 }
 
+/* A message that nobody has come to yet, most of the time: known without keeping others out. */
+static bool is_unanswered(const struct xm_rendezvous *r)
+{
+    if (!__atomic_load_n(&r->offered, __ATOMIC_RELAXED)) {
+        return false;
+    }
+    enum xm_offer_state state = xm_offer_state(xm_offer_own(r->slot));
+    return (state == XM_OFFER_OPEN) || (state == XM_OFFER_TAKEN);
+}
+
+static bool advance(struct xm_transfer *t)
+{
+    bool fetched = xm_fetch_advance(t);
+    bool sent = !t->rendezvous.offered || xm_offer_advance(&t->rendezvous);
+
+    return fetched && sent;
+}
+
 bool xm_rendezvous_advance(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
-    if (!enter(r)) {
+    if ((!r->looks && is_unanswered(r)) || !enter(r)) {
         return false;
     }
-    bool fetched = xm_fetch_advance(t);
-    bool sent = !r->offered || xm_offer_advance(r);
+    bool over = advance(t);
     leave(r);
-    return fetched && sent;
+    return over;
 }
 
 /* The descriptor is complete in memory: take it. */
@@ -122,10 +143,12 @@ static bool take(struct xm_transfer *t, const struct xm_descriptor *d)
     struct xm_rendezvous *r = &t->rendezvous;
 
     if (!xm_descriptor_is_open(d, &r->offer) ||
+        (xm_watch_is_posting() && xm_push_depends(r->offer->source.bytes)) ||
         !xm_offer_move(r->offer, d->number, XM_OFFER_OPEN, XM_OFFER_TAKEN)) {
         return false;
     }
     r->got = *d;
+    r->from = r->offer->source;
     xm_fetch_start(t);
     return true;
 }
@@ -140,22 +163,56 @@ static void read_head(const struct xm_rendezvous *r, void *to, size_t bytes)
     }
 }
 
-void xm_rendezvous_glance(struct xm_transfer *t)
+static bool may_have_come(const struct xm_rendezvous *r)
+{
+    return r->looks && (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) == XM_FETCH_NONE);
+}
+
+static void glance(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
     struct xm_descriptor  d;
 
-    if (!r->looks || (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) != XM_FETCH_NONE) || !enter(r)) {
-        return;
-    }
-    if (r->fetch == XM_FETCH_NONE) {
+    if (may_have_come(r)) {
         read_head(r, &d.magic, sizeof(d.magic));
         if (d.magic == XM_DESCRIPTOR_MAGIC) {
-            read_head(r, &d, sizeof(d));
+            read_head(r, &d, XM_DESCRIPTOR_USED);
             take(t, &d);
         }
     }
-    leave(r);
+}
+
+void xm_rendezvous_glance(struct xm_transfer *t)
+{
+    if (may_have_come(&t->rendezvous) && enter(&t->rendezvous)) {
+        glance(t);
+        leave(&t->rendezvous);
+    }
+}
+
+bool xm_rendezvous_hold(struct xm_transfer *t)
+{
+    return enter(&t->rendezvous);
+}
+
+void xm_rendezvous_look(struct xm_transfer *const *held, int count)
+{
+    xm_kernel_copies_collect(true);
+    for (int i = 0; i < count; i++) {
+        glance(held[i]);
+    }
+    xm_kernel_copies_collect(false);
+    for (int i = 0; i < count; i++) {
+        advance(held[i]);
+        leave(&held[i]->rendezvous);
+    }
+}
+
+void xm_rendezvous_let_go(const struct xm_transfer *t)
+{
+    while (__atomic_load_n(&t->rendezvous.busy, __ATOMIC_ACQUIRE)) {
+        sched_yield();
+    }
 }
 
 bool xm_rendezvous_is_likely(const struct xm_transfer *t, int argument)
@@ -174,7 +231,8 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     struct xm_rendezvous *r = &t->rendezvous;
     struct xm_descriptor  d;
 
-    if (!r->looks || ((bytes != XM_DESCRIPTOR_BYTES) && (bytes != XM_WHOLE))) {
+    bool may_be = (bytes >= XM_DESCRIPTOR_USED) && (bytes <= XM_DESCRIPTOR_BYTES);
+    if (!r->looks || (!may_be && (bytes != XM_WHOLE))) {
         if (bytes >= XM_LAZY_BYTES) {
             __atomic_store_n(&came_staged, true, __ATOMIC_RELAXED);
         }
@@ -184,7 +242,7 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     }
     bool taken = (r->fetch != XM_FETCH_NONE);
     if (!taken) {
-        read_head(r, &d, sizeof(d));
+        read_head(r, &d, XM_DESCRIPTOR_USED);
         taken = take(t, &d);
     }
     if (taken) {
@@ -199,6 +257,7 @@ void xm_rendezvous_wait(struct xm_transfer *t)
     struct xm_wait wait = xm_wait_begin("for the receiver of a message from device memory");
 
     while (!xm_rendezvous_advance(t)) {
+        xm_mailbox_looked();
         if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
             xm_rendezvous_fail(&t->rendezvous,
                                xc_fail(xcclTimeout,

@@ -18,24 +18,26 @@
 
 #define XM_DESCRIPTOR_MAGIC 0x7863636c72647631u
 
-/* A multiple of every predefined type's size, so it ends where an element does. */
-enum { XM_DESCRIPTOR_BYTES = 240 };
+/*
+ * What is sent, and how much of it counts: MPICH loses the last bytes of a message if an element of
+ * the receive's type begins and does not end there. The longest has 32 bytes.
+ */
+enum { XM_DESCRIPTOR_BYTES = 80, XM_DESCRIPTOR_USED = 48 };
 
 /* Smaller pieces of pinned memory come from a pool soon. */
 enum { XM_LAZY_BYTES = 1 << 20 };
 
+/* Small: MPI has room for many of them before their receiver has looked. */
 struct xm_descriptor {
-    uint64_t      magic;
-    uint64_t      nonce, number; /* of the sender's board, and of the message */
-    int32_t       pid, fd, slot;
-    int32_t       spare;
-    uint64_t      bytes, offset; /* the message's, from the allocation's base */
-    struct xc_ipc ipc;
-    unsigned char uuid[XC_DEVICE_UUID_BYTES];
-    unsigned char room[72];
-    uint64_t      check; /* over all before it */
+    uint64_t magic;
+    uint64_t nonce, number; /* of the sender's board, and of the message */
+    int32_t  pid, fd, slot; /* of the process, its board and the offer there */
+    int32_t  spare;
+    uint64_t check; /* over all before it */
+    char     room[XM_DESCRIPTOR_BYTES - XM_DESCRIPTOR_USED];
 };
 _Static_assert(sizeof(struct xm_descriptor) == XM_DESCRIPTOR_BYTES, "as every receiver expects it");
+_Static_assert(offsetof(struct xm_descriptor, room) == XM_DESCRIPTOR_USED, "and as it is read");
 
 struct xm_transfer;
 
@@ -52,7 +54,7 @@ enum xm_fetch {
 /* What a message has of this. */
 struct xm_rendezvous {
     /* Of a send. */
-    bool              offered;
+    bool              offered; /* atomic */
     int               slot;
     uint64_t          number;
     int               peer; /* rank of MPI_COMM_WORLD */
@@ -76,6 +78,7 @@ struct xm_rendezvous {
     enum xm_fetch         fetch;    /* atomic: changed by the thread that is at it */
     uint64_t              came_ns;  /* when its descriptor came */
     struct xm_descriptor  got;
+    struct xm_sent        from;
     struct xm_offer      *offer;
     uint64_t              asked_ns; /* when the driver was asked for a copy */
     void                 *event;    /* the copy's, unless a kernel does it: */
@@ -135,12 +138,23 @@ bool xm_rendezvous_is_likely(const struct xm_transfer *t, int argument);
 
 /* A receive's arguments are final but for what is changed here: where would a descriptor come? */
 xcclResult_t xm_rendezvous_expect(struct xm_transfer *t);
+/* What such a receive replaces is sent from where the message comes: put it there. */
+xcclResult_t xm_rendezvous_pack_replaced(struct xm_transfer *t);
 /* MPI has received `bytes`. Was that a descriptor? Then it is being fetched. */
 bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes);
 /* The end of a receive that came into `landing`: `bytes` go to where they belong. */
 xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes);
 /* The same by looking at the memory alone, before MPI says that it is complete; by any thread. */
 void xm_rendezvous_glance(struct xm_transfer *t);
+/* Keep other threads from it until a look at it is over; false: one is at it. */
+bool xm_rendezvous_hold(struct xm_transfer *t);
+/*
+ * Both of those that are held: of the messages that have come, all are begun to be fetched
+ * together.
+ */
+void xm_rendezvous_look(struct xm_transfer *const *held, int count);
+/* Wait until nobody is at it. */
+void xm_rendezvous_let_go(const struct xm_transfer *t);
 /* Move what is under way; true once nothing is. Never waits for other ranks. Any thread. */
 bool xm_rendezvous_advance(struct xm_transfer *t);
 /* Until then. */
@@ -160,6 +174,8 @@ bool xm_offer_advance(struct xm_rendezvous *r);
 
 /* ---- push.c: the sender writes; likewise ---- */
 
+/* It may have to be known how many there are before anything is done about such a message. */
+bool xm_push_depends(uint64_t bytes);
 /* By the receiver of what it has taken: is the sender asked to? several: copies at once. */
 bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool several);
 /* NOT: it is the receiver's again. */
@@ -219,6 +235,10 @@ unsigned xm_watch_pause(void);
 void xm_watch_looked(void);
 /* It has looked at so many that are not over: and at others, if there are more. */
 void xm_watch_others(int looked);
+/* One was begun: many may be, before the first is waited for, and the link would be idle. */
+void xm_watch_posted(void);
+/* In there, on this thread: more may follow. */
+bool xm_watch_is_posting(void);
 void xm_watcher_end(void);
 
 #endif

@@ -5,6 +5,7 @@
  * sends whose message the receiver fetches: there a test takes MPI's request away, and the program
  * has a generalised one.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,50 @@ static int query(void *extra, MPI_Status *status)
     return (fetched && (r->code != MPI_SUCCESS)) ? r->code : t->code;
 }
 
+/* Programs begin and end many: the allocator takes as long as the rest of a call. */
+enum { MOST_SPARE = 256 };
+static pthread_mutex_t     spares_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_transfer *spares;
+static int                 num_spares;
+
+struct xm_transfer *xm_transfer_keep(const struct xm_transfer *t)
+{
+    pthread_mutex_lock(&spares_lock);
+    struct xm_transfer *kept = spares;
+    if (kept != NULL) {
+        spares = kept->next;
+        num_spares--;
+    }
+    pthread_mutex_unlock(&spares_lock);
+    if (kept == NULL) {
+        kept = malloc(sizeof(*kept));
+    }
+    if (kept == NULL) {
+        xc_fail(xcclSystemError, "out of memory for a request");
+        return NULL;
+    }
+    *kept = *t;
+    return kept;
+}
+
+static void give(struct xm_transfer *t)
+{
+    pthread_mutex_lock(&spares_lock);
+    bool keep = (num_spares < MOST_SPARE);
+    if (keep) {
+        t->next = spares;
+        spares = t;
+        num_spares++;
+    }
+    pthread_mutex_unlock(&spares_lock);
+    if (!keep) {
+        free(t);
+    }
+}
+
 static int release(void *extra)
 {
-    free(extra);
+    give(extra);
     return MPI_SUCCESS;
 }
 
@@ -81,7 +123,7 @@ void xm_transfer_discard(struct xm_transfer *t)
         xm_pmpi.Request_free(&t->inner); /* the program freed its own before it was over */
     }
     if (!t->generalised || (request == XM_HANDLE(MPI_REQUEST_NULL))) {
-        free(t);
+        give(t);
     } else if (!t->done) { /* it was not begun */
         xm_pmpi.Grequest_complete(request);
         xm_pmpi.Request_free(&request);
@@ -163,7 +205,6 @@ static bool needs_look(struct xm_transfer *t)
     if (!r->looks || !r->watched) {
         return true;
     }
-    xm_rendezvous_glance(t);
     if (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) != XM_FETCH_NONE) {
         return xm_rendezvous_advance(t);
     }
@@ -178,7 +219,6 @@ static bool poll(struct xm_transfer *t)
     if (t->done) {
         return true;
     }
-    xm_watch_looked();
     if (!t->over && !needs_look(t)) {
         return false;
     }

@@ -99,7 +99,9 @@ xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes);
 /* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
 void         xm_transfer_close(struct xm_transfer *t);
-/* The same of one from malloc(), which is freed; of a file, once the program has its status. */
+/* A copy that stays when the call has returned; NULL, with a failure: out of memory. */
+struct xm_transfer *xm_transfer_keep(const struct xm_transfer *t);
+/* Close what was kept, and give it back; of a file, once the program has its status. */
 void xm_transfer_discard(struct xm_transfer *t);
 
 /* Bytes that MPI wrote, as its status says. */

@@ -15,9 +15,9 @@
 enum { SHORT_NAP_NS = 50 * 1000, LONG_NAP_NS = 800 * 1000, NAPS_BEFORE_LONGER = 200 };
 /*
  * While the program's own threads look at transfers, so many naps without a look: two at it cost
- * each other more than they gain. But a program that waits for one may owe an answer to another.
+ * each other more than they gain. But a program that tests one may owe an answer to another.
  */
-enum { MOST_SKIPPED = 16 };
+enum { MOST_SKIPPED = 64 };
 /* With nothing to look after, so many long naps before it sleeps until it is woken. */
 enum { IDLE_NAPS = 2000 };
 /*
@@ -26,70 +26,107 @@ enum { IDLE_NAPS = 2000 };
  */
 enum { FEW_RECEIVES = 4, MOST_PAUSE = 16 };
 /* Who waits for some transfers looks at others for so long, so long after the last time. */
-enum { HELP_NS = 1500, HELP_PAUSE_NS = 1500 };
+enum { HELP_NS = 1500, HELP_PAUSE_NS = 1500, POST_PAUSE_NS = 8000 };
+/* Of so few all are best looked at together, when the program waits for them. */
+enum { FEW_POSTED = 16 };
+/* So many are looked at together. */
+enum { MOST_HELD = 32 };
 
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t      wanted = PTHREAD_COND_INITIALIZER;
 static struct xm_transfer *watched;
-static struct xm_transfer *helped;    /* the next to be looked at by who waits; NULL: the first */
-static uint64_t            helped_ns; /* atomic */
+static struct xm_transfer *next_looked;               /* NULL: the first */
+static uint64_t            helped_ns;                 /* atomic */
 static int                 num_watched, num_receives; /* atomic: of all, and of receives */
 static bool                running, asleep, ending;
 static unsigned            changes; /* of what is watched */
 static unsigned            looks;   /* atomic: by the program's threads */
 static struct xm_job       job;
+static __thread bool       posting;
 
 void xm_watch_looked(void)
 {
     __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
 }
 
-static void look_at(struct xm_transfer *t)
+/*
+ * Hold up to MOST_HELD transfers, so that nobody else is at them and they are not freed: those from
+ * where the last round ended, or of all the offered ones. The lock is not needed from then on.
+ */
+static int hold_some(struct xm_transfer *held[MOST_HELD], bool offered)
 {
-    xm_rendezvous_glance(t);
-    xm_rendezvous_advance(t);
+    int n = 0;
+
+    pthread_mutex_lock(&lock);
+    struct xm_transfer *t = (offered || (next_looked == NULL)) ? watched : next_looked;
+    for (; (t != NULL) && (n < MOST_HELD); t = t->rendezvous.after) {
+        bool wanted_one = !offered || __atomic_load_n(&t->rendezvous.offered, __ATOMIC_RELAXED);
+        if (wanted_one && xm_rendezvous_hold(t)) {
+            held[n++] = t;
+        }
+    }
+    next_looked = offered ? next_looked : t;
+    pthread_mutex_unlock(&lock);
+    return n;
 }
 
-static void look_at_all(void)
+/* True at the end of the list. */
+static bool look_at_some(void)
 {
-    for (struct xm_transfer *t = watched; t != NULL; t = t->rendezvous.after) {
-        look_at(t);
-    }
+    struct xm_transfer *held[MOST_HELD];
+    int                 n = hold_some(held, false);
+
+    xm_rendezvous_look(held, n);
+    return n < MOST_HELD;
 }
 
 /* Receivers wait for this process to write its messages to them. */
 static void write_asked(void)
 {
-    for (struct xm_transfer *t = watched; t != NULL; t = t->rendezvous.after) {
-        if (t->rendezvous.offered) {
-            xm_rendezvous_advance(t);
-        }
-    }
+    struct xm_transfer *held[MOST_HELD];
+    int                 n = hold_some(held, true);
+
+    xm_rendezvous_look(held, n);
 }
 
 /*
  * MPI_Irecv, MPI_Send, MPI_Wait: both ranks wait in MPI_Send until the other has fetched what it
  * was sent, and the thread below would come to that in its time only.
  */
-static void help(void)
+static void help_after(uint64_t pause_ns)
 {
-    uint64_t now = xm_now_ns();
-    int      left = __atomic_load_n(&num_watched, __ATOMIC_RELAXED);
+    static bool helping; /* atomic */
+    uint64_t    now = xm_now_ns();
 
-    if ((now - __atomic_load_n(&helped_ns, __ATOMIC_RELAXED) < HELP_PAUSE_NS) || xm_is_worker() ||
-        (pthread_mutex_trylock(&lock) != 0)) {
+    if ((now - __atomic_load_n(&helped_ns, __ATOMIC_RELAXED) < pause_ns) || xm_is_worker() ||
+        __atomic_exchange_n(&helping, true, __ATOMIC_ACQUIRE)) {
         return;
     }
     if (xm_push_attend()) {
         write_asked();
     }
-    while ((left-- > 0) && (watched != NULL) && (xm_now_ns() - now < HELP_NS)) {
-        struct xm_transfer *t = (helped != NULL) ? helped : watched;
-        helped = t->rendezvous.after;
-        look_at(t);
-    }
+    while (!look_at_some() && (xm_now_ns() - now < HELP_NS)) {}
     __atomic_store_n(&helped_ns, xm_now_ns(), __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&lock);
+    __atomic_store_n(&helping, false, __ATOMIC_RELEASE);
+}
+
+static void help(void)
+{
+    help_after(HELP_PAUSE_NS);
+}
+
+void xm_watch_posted(void)
+{
+    if (__atomic_load_n(&num_watched, __ATOMIC_RELAXED) > FEW_POSTED) {
+        posting = true;
+        help_after(POST_PAUSE_NS);
+        posting = false;
+    }
+}
+
+bool xm_watch_is_posting(void)
+{
+    return posting;
 }
 
 void xm_watch_others(int looked)
@@ -130,7 +167,9 @@ static void watch(struct xm_job *unused)
         skipped = (now != looked) ? skipped + 1 : MOST_SKIPPED;
         looked = now;
         if (skipped >= MOST_SKIPPED) {
-            look_at_all();
+            pthread_mutex_unlock(&lock);
+            while (!look_at_some()) {}
+            pthread_mutex_lock(&lock);
             skipped = 0;
         }
         pause_thread(quiet);
@@ -183,7 +222,7 @@ void xm_unwatch(struct xm_transfer *t)
         return;
     }
     pthread_mutex_lock(&lock);
-    helped = (helped == t) ? r->after : helped;
+    next_looked = (next_looked == t) ? r->after : next_looked;
     if (r->before != NULL) {
         r->before->rendezvous.after = r->after;
     } else {
@@ -198,6 +237,7 @@ void xm_unwatch(struct xm_transfer *t)
         __atomic_sub_fetch(&num_receives, 1, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&lock);
+    xm_rendezvous_let_go(t);
 }
 
 int xm_watched_receives(void)

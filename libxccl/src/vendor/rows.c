@@ -104,6 +104,11 @@ static const struct xc_vendor_row rows[XC_NUM_ROWS] = {
         },
 };
 
+bool xc_vendor_has_type(const struct xc_vendor_row *row, int version, xcclDataType_t type)
+{
+    return (row != NULL) && ((unsigned)type < xcclNumTypes) && (version >= row->type_since[type]);
+}
+
 const struct xc_vendor_row *xc_vendor_rows(void)
 {
     return rows;

@@ -40,6 +40,9 @@ struct xc_vendor_row {
     unsigned           only_moved; /* a bit for each type that is moved and never reduced */
 };
 
+/* Does this version of the library have the type? row: NULL where none is loaded. */
+bool xc_vendor_has_type(const struct xc_vendor_row *row, int version, xcclDataType_t type);
+
 /* Places of the rows in the table; the NCCL family comes first. */
 enum {
     XC_ROW_NCCL,

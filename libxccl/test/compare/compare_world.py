@@ -13,9 +13,10 @@ from types import SimpleNamespace
 
 TOP = Path(__file__).resolve().parents[3]
 TOOLS = TOP / "libxccl/tools"
-sys.path[:0] = [str(TOOLS / "compare"), str(TOOLS / "doctor")]
+sys.path[:0] = [str(TOOLS / "compare"), str(TOOLS / "common")]
 
-from xccl_compare.main import Tool, main  # noqa: E402
+from xccl_common.tool import Tool  # noqa: E402
+from xccl_compare.main import main  # noqa: E402
 
 # "orterun": what tells the doctor that it is Open MPI's.
 MPIRUN = """#!/bin/sh
@@ -54,6 +55,13 @@ run = {{
 with open(value("--json"), "w") as f:
     json.dump(run, f)
 """
+# What CMake fills in.
+SCRIPT = {
+    "XCCL_TOOL": "xccl-compare",
+    "XCCL_PACKAGE": "xccl_compare",
+    "PROJECT_VERSION": "0.1.0",
+    "XCCL_COMMIT": "abc123",
+}
 SCHEMA = json.loads((TOOLS / "compare/xccl-compare.schema.json").read_text())
 NO_UCC = "#!/bin/sh\necho mca:coll:tuned:version:mca:2.1.0\n"
 WITH_UCC = NO_UCC + "echo mca:coll:ucc:version:mca:2.1.0\n"
@@ -77,11 +85,13 @@ class World:
         share.mkdir(parents=True)
         (share / "sites").symlink_to(TOP / "site-configs")
         (share / "published").symlink_to(TOOLS / "compare/published")
-        (self.prefix / "lib/xccl").mkdir(parents=True)
-        for name in ("compare", "doctor"):
-            (self.prefix / "lib/xccl" / name).symlink_to(TOOLS / name)
-        text = (TOOLS / "compare/xccl-compare").read_text()
-        text = text.replace("@PROJECT_VERSION@", "0.1.0").replace("@XCCL_COMMIT@", "abc123")
+        modules = self.prefix / "lib/xccl/python"
+        modules.mkdir(parents=True)
+        for name in ("compare", "common"):
+            (modules / f"xccl_{name}").symlink_to(TOOLS / name / f"xccl_{name}")
+        text = (TOOLS / "python-tool").read_text()
+        for name, value in SCRIPT.items():
+            text = text.replace(f"@{name}@", value)
         program(self.prefix / "bin/xccl-compare", text)
         program(self.prefix / "bin/xccl-run", XCCL_RUN)
         program(self.prefix / "bin/xccl-perf", XCCL_PERF.format(python=sys.executable))
@@ -104,7 +114,8 @@ class World:
     def run(self, *words, status=0, **env):
         """The tool, in this process."""
         self.calls.write_text("")
-        tool = Tool("0.1.0", "abc123", str(self.prefix), str(self.prefix / "lib"))
+        prefix = str(self.prefix)
+        tool = Tool("xccl-compare", "0.1.0", "abc123", prefix, f"{prefix}/lib")
         out, err, before = io.StringIO(), io.StringIO(), dict(os.environ)
         handler = signal.getsignal(signal.SIGTERM)
         os.environ.clear()

@@ -186,6 +186,8 @@ def test_batch_script_of_a_launcher(world, words, nodes, ranks):
         (["--against", "a.json"], "--against needs two results"),
         (["--against", "/no/a.json", "/no/b.json"], "cannot read '/no/a.json': No such file"),
         (["--plot", "/no/a.json"], "cannot read '/no/a.json': No such file"),
+        (["--csv", "/no/a.json"], "cannot read '/no/a.json': No such file"),
+        (["--csv", "a.json", "--plot", "b.json"], "are two different things"),
         (["--published", "nobody", "--", "mpirun"], "unknown set of published figures 'nobody'"),
         (["--suite", "splits", "--", "mpirun", "-n", "4"], "leave '-n' out of the launcher"),
         (["--suite", "splits", "--ranks-per-node", "3", "--", "mpirun"], "even number of ranks"),

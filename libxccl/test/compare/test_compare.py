@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """xccl-compare from its first launch to its result: turns, resuming, failures, differences."""
 
+import csv
 import json
 import os
 import re
@@ -19,6 +20,29 @@ def routes_of(calls):
     return [
         "vendor" if "--vendor" in c else re.search(r"XCCL_ROUTE=(\S+)", c).group(1) for c in calls
     ]
+
+
+def test_csv(world):
+    """A row for each measurement, in the folder and from a result of before."""
+    world.measure("--no-plot")
+    text = (world.work / "xccl-compare/result.csv").read_text()
+    assert world.run("--csv", "xccl-compare/result.json").out == text
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [(r["variant"], r["bytes"]) for r in rows] == [
+        (e["variant"], str(e["bytes"])) for e in world.result()["results"]
+    ]
+    (one,) = [r for r in rows if (r["variant"], r["bytes"]) == ("xccl", "8")]
+    wanted = {"case": "job", "nodes": "1", "ranks": "4", "groups": "", "coll": "allreduce"}
+    wanted.update(path="xccl", verified="yes", launches="6")
+    assert {name: one[name] for name in wanted} == wanted
+    numbers = entry(world.result(), "xccl")
+    for name in ("us", "ratio"):
+        assert float(one[name]) == numbers[name]["value"]
+        assert float(one[f"{name}_low"]) == numbers[name]["low"]
+        assert float(one[f"{name}_high"]) == numbers[name]["high"]
+    assert float(one["busbw_gbs"]) == numbers["busbw_gbs"]
+    (base,) = [r for r in rows if (r["variant"], r["bytes"]) == ("vendor", "8")]
+    assert base["ratio"] == ""
 
 
 def test_result(world):

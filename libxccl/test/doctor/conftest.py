@@ -12,8 +12,11 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).resolve().parent / "samples"
-sys.path[:0] = [str(TOP / "libxccl/tools/doctor"), str(Path(__file__).resolve().parent)]
+TOOLS = TOP / "libxccl/tools"
+sys.path[:0] = [str(TOOLS / name) for name in ("doctor", "common")]
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from xccl_common.tool import Tool  # noqa: E402
 from xccl_doctor.main import main  # noqa: E402
 
 VENDOR = {"nvidia": "0x10de", "amd": "0x1002"}
@@ -164,7 +167,8 @@ def doctor(capsys, monkeypatch):
         for name, value in world.env.items():
             monkeypatch.setenv(name, value)
         words = ["--sysroot", str(world.root), "--json", *world.options, *options]
-        status = main(words, "0", str(world.prefix), str(world.prefix / "lib"))
+        prefix = str(world.prefix)
+        status = main(words, Tool("xccl-doctor", "0", "", prefix, f"{prefix}/lib"))
         return status, json.loads(capsys.readouterr().out)
 
     return look

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from planted import FAULTS
-from xccl_doctor import elf, registry
+from xccl_common import elf
+from xccl_doctor import registry
 
 TOP = Path(__file__).resolve().parents[3]
 SITES = sorted(

@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from xccl_common.tool import Tool
 from xccl_doctor import dumps, hang, registry, words
 from xccl_doctor.main import main
 
+NOWHERE = Tool("xccl-doctor", "0", "", "/nowhere", "/nowhere/lib")
 NOW = 1700000000.0
 SIZE = 4
 CALL = {
@@ -78,7 +80,7 @@ def look(tmp_path, capsys):
     """xccl-doctor --hang: {identifier: causes}, with the exit status checked."""
 
     def ask(folder=tmp_path):
-        status = main(["--hang", str(folder), "--json"], "0", "/nowhere", "/nowhere/lib")
+        status = main(["--hang", str(folder), "--json"], NOWHERE)
         found = json.loads(capsys.readouterr().out)
         severities = [one["severity"] for one in found["findings"]]
         assert severities == sorted(severities)  # errors before warnings
@@ -493,7 +495,7 @@ def test_hostile_values(job, capsys, tmp_path, values):
     job.all([0, 2], **{"state": "waiting", **values})
     job.write()
     start = time.monotonic()
-    assert main(["--hang", str(tmp_path)], "0", "/nowhere", "/nowhere/lib") in (0, 1, 3)
+    assert main(["--hang", str(tmp_path)], NOWHERE) in (0, 1, 3)
     printed = capsys.readouterr().out
     assert time.monotonic() - start < 5
     assert printed.isascii() and "\x1b" not in printed
@@ -537,7 +539,7 @@ def test_wrong_folders(job, tmp_path, capsys):
         "without --run and --log": ["--hang", str(tmp_path), "--log", "x"],
     }
     for message, options in words_of.items():
-        assert main(options, "0", "/nowhere", "/nowhere/lib") == 2
+        assert main(options, NOWHERE) == 2
         printed = capsys.readouterr()
         assert message in printed.err and printed.out == ""
 
@@ -547,7 +549,7 @@ def test_text(job, tmp_path, capsys):
     job.add(0, **BCAST)
     job.all([1, 2, 3])
     job.write(skip=[3])
-    assert main(["--hang", str(tmp_path)], "0", "/nowhere", "/nowhere/lib") == 1
+    assert main(["--hang", str(tmp_path)], NOWHERE) == 1
     printed = capsys.readouterr().out
     assert printed.startswith("  files of 3 of 4 ranks")
     assert printed.index("ERROR [hang-call] rank 0 called") < printed.index(

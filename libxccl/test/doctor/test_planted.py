@@ -3,6 +3,7 @@
 
 import pytest
 from planted import FAULTS, env, mpirun
+from xccl_common.tool import Tool
 from xccl_doctor.main import main
 
 NAMES = [f"{i}-{fault.id}" for i, fault in enumerate(FAULTS)]
@@ -90,7 +91,8 @@ def test_the_launcher_of_run_is_the_one_that_counts(world, monkeypatch, capsys):
     mpirun("HYDRA build details", "/opt/mpich/bin")(made)
     monkeypatch.setattr("os.environ", {**made.env, "PATH": "/opt/none"})
     words = ["--sysroot", str(made.root), "--timeout", "5", "--run", "--", "/opt/mpich/bin/mpirun"]
-    status = main(words, "0", str(made.prefix), str(made.prefix / "lib"))
+    tool = Tool("xccl-doctor", "0", "", str(made.prefix), str(made.prefix / "lib"))
+    status = main(words, tool)
     assert status == 1
     assert "[mpirun-other] " in capsys.readouterr().out
 

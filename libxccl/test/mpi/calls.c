@@ -1,32 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "calls.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "reference.h"
 
-/*
- * A PMPI function of the MPI library itself: the interposer takes over some of these names too, so
- * that a plain call of PMPI_Allreduce would not be a reference.
- */
-static void *real(const char *name)
-{
-    static void *library = NULL;
-    Dl_info      info;
-    void        *address = dlsym(RTLD_DEFAULT, "PMPI_Comm_size"); /* which it does not take */
-
-    if ((library == NULL) && (address != NULL) && (dladdr(address, &info) != 0)) {
-        library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    }
-    address = (library != NULL) ? dlsym(library, name) : NULL;
-    if (address == NULL) {
-        fprintf(stderr, "calls: the MPI library has no %s\n", name);
-        exit(70);
-    }
-    return address;
-}
-
-#define REAL(name) ((__typeof__(&PMPI_##name))real("PMPI_" #name))
+#define REAL(name) ((__typeof__(&PMPI_##name))mt_reference("PMPI_" #name))
 #define CALL(name, ...) (reference ? REAL(name)(__VA_ARGS__) : MPI_##name(__VA_ARGS__))
 
 struct ints {

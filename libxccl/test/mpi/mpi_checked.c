@@ -6,7 +6,6 @@
  *   mpi_checked RUNTIME forms|large|repeated|burst|waiting|long
  * Paths are looked at by xccl_mpi_last_path(). An MPI whose sums wrap around has nothing done over.
  */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,16 +49,6 @@ struct what {
 };
 
 static uint64_t state = 4711; /* the same on all ranks */
-
-static const char *last_path(void)
-{
-    static const char *(*ask)(void);
-
-    if (ask == NULL) {
-        *(void **)&ask = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
-    }
-    return (ask != NULL) ? ask() : "none";
-}
 
 /* Does a sum of this type leave its range otherwise than by wrapping around? */
 static bool differs(const struct type *t)
@@ -260,7 +249,7 @@ static void one_call(struct memory *m, const struct what *w, const char *path)
     mt_put(m->out, MT_DEVICE, m->reference, m->bytes);
     int code = call(w, m->in, m->out);
     if ((path != NULL) && (mt_size() > 1)) {
-        mt_expect(strcmp(path, last_path()) == 0, "%s: path %s", text, last_path());
+        mt_expect_path(path, text);
     }
     int expected = reference_call(w, m->host, m->reference);
     mt_get(m->host_out, m->out, MT_DEVICE, m->bytes);
@@ -398,7 +387,7 @@ static void burst(void)
             call(&w, m.in, m.out);
         }
         call(&beyond, made.in, made.out);
-        mt_expect(strcmp(last_path(), right_path(&beyond)) == 0, "burst: path %s", last_path());
+        mt_expect_path(right_path(&beyond), "burst");
         expect_result(&m, &w, "before");
         expect_result(&made, &beyond, "last");
         if (is_new) {

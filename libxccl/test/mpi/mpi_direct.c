@@ -7,7 +7,6 @@
  * Paths are looked at by xccl_mpi_last_path(); XCCL_COMM_CREATE=first is taken for granted.
  */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,22 +22,6 @@ static char **words;
 static long word(int i, long fallback)
 {
     return (i < num_words) ? strtol(words[i], NULL, 10) : fallback;
-}
-
-static const char *last_path(void)
-{
-    static const char *(*ask)(void);
-
-    if (ask == NULL) {
-        *(void **)&ask = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
-    }
-    const char *path = (ask != NULL) ? ask() : NULL;
-    return (path != NULL) ? path : "none";
-}
-
-static void expect_path(const char *path, const char *what)
-{
-    mt_expect(strcmp(last_path(), path) == 0, "%s: path %s instead of %s", what, last_path(), path);
 }
 
 /* ---- nothing is left ---- */
@@ -83,7 +66,7 @@ static void one_life(struct mt_pair *pair, int i)
     }
     MPI_Comm_size(comm, &size);
     mt_pair_allreduce(pair, 1 + i % pair->count, comm, i);
-    expect_path("direct", "the first call of a communicator");
+    mt_expect_path("direct", "the first call of a communicator");
     MPI_Comm_free(&comm);
 }
 
@@ -127,7 +110,7 @@ static void crowd(void)
         for (int i = 0; i < MANY; i++) {
             MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
             mt_pair_allreduce(&pair, COUNT, comms[i], i);
-            direct[round] += (strcmp(last_path(), "direct") == 0);
+            direct[round] += (strcmp(mt_last_path(), "direct") == 0);
         }
         for (int i = 0; i < MANY; i++) {
             mt_pair_allreduce(&pair, 1 + i, comms[i], i);
@@ -150,7 +133,7 @@ static void renew(void)
 
     for (int i = 0; i < CALLS; i++) {
         mt_pair_allreduce(&pair, 1 + i * 31 % COUNT, MPI_COMM_WORLD, i);
-        direct += (strcmp(last_path(), "direct") == 0);
+        direct += (strcmp(mt_last_path(), "direct") == 0);
     }
     mt_expect(direct == CALLS, "%d of %d blocking calls were direct", direct, CALLS);
     direct = 0;
@@ -158,7 +141,7 @@ static void renew(void)
         MPI_Request request;
         mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, i);
         MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-        direct += (strcmp(last_path(), "direct") == 0);
+        direct += (strcmp(mt_last_path(), "direct") == 0);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         mt_pair_expect_sum(&pair, COUNT, mt_size(), i, "renewed without waiting");
         if (i % 8 == 0) {
@@ -191,7 +174,7 @@ static void same_bits_of(size_t count, int rounds)
     for (int round = 0; round < rounds; round++) {
         someones_nap(&state, round);
         MPI_Allreduce(in, out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-        expect_path("direct", "same bits");
+        mt_expect_path("direct", "same bits");
         mt_get(now, out, MT_DEVICE, bytes);
         if (round == 0) {
             memcpy(first, now, bytes);
@@ -244,7 +227,7 @@ static void reused(void)
         size_t more = (size_t)((round / 5 + mt_rank()) % 3) << 20;
         float *in = mt_alloc(MT_DEVICE, bytes + more), *out = mt_alloc(MT_DEVICE, bytes + more);
         expect_large(in, out, host, COUNT, round, "memory allocated again");
-        expect_path("direct", "memory allocated again");
+        mt_expect_path("direct", "memory allocated again");
         mt_free(MT_DEVICE, (round % 2 == 0) ? in : out);
         mt_free(MT_DEVICE, (round % 2 == 0) ? out : in);
     }
@@ -261,7 +244,7 @@ static void parts(void)
     for (int i = 0; i < 8; i++) {
         int at = 4 * (i * 7 + mt_rank() * 100);
         expect_large(all + at, all + at + COUNT + 64, host, COUNT, i, "parts of an allocation");
-        expect_path("direct", "parts of an allocation");
+        mt_expect_path("direct", "parts of an allocation");
     }
     for (int i = 0; i < 8; i++) {
         int at = (mt_rank() == 1) ? 1 : 0;
@@ -309,7 +292,7 @@ static void pools(void)
     for (int i = 0; has && (i < 4); i++) {
         expect_large(in, out, host, COUNT, i, "memory of a pool");
         expect_large(in, out, host, 1000, i, "memory of a pool");
-        expect_path("direct", "little of it");
+        mt_expect_path("direct", "little of it");
     }
     if (has) {
         give(in, NULL);
@@ -401,7 +384,7 @@ static void absent(void)
         PMPI_Barrier(others);          /* on a crowded machine one is late with its report */
         for (int i = 0; i < 20; i++) { /* the device is free again */
             mt_pair_allreduce(&pair, COUNT, others, i);
-            expect_path("direct", "after a failure");
+            mt_expect_path("direct", "after a failure");
         }
         MPI_Comm_free(&others);
     }
@@ -515,11 +498,11 @@ static void moved(void)
         fill_blocks(m.host, m.words, mt_size(), mt_rank(), m.round);
         mt_put(m.in, MT_DEVICE, m.host, (size_t)mt_size() * (size_t)m.words * sizeof(int));
         move_bcast(&m);
-        expect_path("direct", "blocks that move");
+        mt_expect_path("direct", "blocks that move");
         move_gather(&m, m.round % 2 == 1);
         move_scatter(&m, m.round % 2 == 1);
         move_all(&m, m.round % 2 == 1);
-        expect_path("direct", "blocks that move");
+        mt_expect_path("direct", "blocks that move");
     }
     mt_free(MT_DEVICE, m.in);
     mt_free(MT_DEVICE, m.out);
@@ -562,7 +545,7 @@ static void sum_up(int *in, int *out, int *host, int count, int round, bool in_p
     mt_put(in, MT_DEVICE, host, bytes);
     mt_put(out, MT_DEVICE, host, bytes);
     MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    expect_path("direct", "long sums");
+    mt_expect_path("direct", "long sums");
     mt_get(host, out, MT_DEVICE, bytes);
     expect_sums(host, count, round, in_place ? "in place" : "sums");
     mt_expect(host[count] == -7, "what lies behind the sums was touched");

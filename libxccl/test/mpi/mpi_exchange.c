@@ -5,7 +5,6 @@
  * Usage: mpi_exchange cuda|rocm|none CASE [PATH]
  * PATH: what xccl_mpi_last_message_path() is to say of the messages, where the case looks.
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,18 +125,6 @@ static const struct {
 };
 enum { EXCHANGES = sizeof(exchanges) / sizeof(exchanges[0]) };
 
-static void expect_path(const char *what)
-{
-    const char *(*last)(void);
-    void *address = dlsym(RTLD_DEFAULT, "xccl_mpi_last_message_path");
-
-    memcpy(&last, &address, sizeof(last));
-    if (path != NULL) {
-        const char *was = (last != NULL) ? last() : "without xccl";
-        mt_expect(strcmp(was, path) == 0, "%s: the path was %s, not %s", what, was, path);
-    }
-}
-
 /* Not all at once: a message that is longer than what MPI buffers would wait for its receive. */
 static void run_one(int e, int peer, enum mt_where from, enum mt_where to, int salt)
 {
@@ -196,7 +183,7 @@ static void case_self(void)
                 run_one(e, mt_rank(), pairs[p][0], pairs[p][1], 10 * e + i);
             }
             if ((pairs[p][0] == MT_DEVICE) && !exchanges[e].sends_blocking) {
-                expect_path(exchanges[e].name);
+                mt_expect_message_path(path, exchanges[e].name);
             }
         }
     }

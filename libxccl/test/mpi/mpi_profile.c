@@ -6,6 +6,7 @@
  *   mpi_profile none many         more kinds than the profile has rows
  */
 #include <dlfcn.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,7 @@ static void many(void)
 
 int main(int argc, char **argv)
 {
+    setlocale(LC_ALL, ""); /* as many programs do */
     mt_begin(&argc, &argv, true);
     if ((argc > 2) && (strcmp(argv[2], "many") == 0)) {
         many();

@@ -4,15 +4,15 @@
  * Usage: mpi_rendezvous cuda|rocm|none CASE [PATH]
  * PATH: what xccl_mpi_last_message_path() is to say of the sends, where the case looks.
  */
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
-enum { COUNT = 20000, ROWS = 40, COLUMNS = 500, TAG = 5, DESCRIPTOR = 240 };
+enum { COUNT = 20000, ROWS = 40, COLUMNS = 500, TAG = 5, DESCRIPTOR = 80 };
 
 static const char *path;
 
@@ -30,24 +30,6 @@ static void expect(const int *buffer, enum mt_where where, int count, int from, 
 static void expect_status(const MPI_Status *status, int tag, int count, const char *what)
 {
     mt_expect_status(status, 1 - mt_rank(), tag, count, what);
-}
-
-/* Did the last send of this rank go the way that is expected, if any is? */
-static void expect_path_of(const char *wanted, const char *what)
-{
-    const char *(*last)(void);
-    void *address = dlsym(RTLD_DEFAULT, "xccl_mpi_last_message_path");
-
-    memcpy(&last, &address, sizeof(last));
-    if (wanted != NULL) {
-        const char *was = (last != NULL) ? last() : "without xccl";
-        mt_expect(strcmp(was, wanted) == 0, "%s: the path was %s, not %s", what, was, wanted);
-    }
-}
-
-static void expect_path(const char *what)
-{
-    expect_path_of(path, what);
 }
 
 /* Both ranks know that the other one is ready to fetch only after they have met on device memory.
@@ -127,7 +109,7 @@ static void behind_barrier(make_type *sent, make_type *received, enum mt_where w
     if (mt_rank() == 0) {
         int *in = make(MT_DEVICE, COUNT, 3);
         MPI_Send(in, 1, st, 1, TAG, MPI_COMM_WORLD);
-        expect_path(what);
+        mt_expect_message_path(path, what);
         MPI_Barrier(MPI_COMM_WORLD);
         mt_free(MT_DEVICE, in);
     } else {
@@ -332,7 +314,7 @@ static void case_late(void)
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Send(in, COUNT - 5, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD);
-    expect_path("to a receive from before");
+    mt_expect_message_path(path, "to a receive from before");
     MPI_Wait(&request, &status);
     expect_status(&status, TAG, COUNT - 5, "a receive from before");
     expect(host, MT_HOST, COUNT - 5, 1 - mt_rank(), 9, "a receive from before");
@@ -349,7 +331,7 @@ static void case_reuse(void)
         if (mt_rank() == 0) {
             int *in = make(MT_DEVICE, COUNT, i);
             MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-            expect_path("memory that comes again");
+            mt_expect_message_path(path, "memory that comes again");
             mt_free(MT_DEVICE, in);
         } else {
             int *out = make(MT_DEVICE, 0, 0);
@@ -392,6 +374,41 @@ static void case_sizes(void)
     mt_free(MT_DEVICE, room);
     free(host);
     free(got);
+}
+
+/*
+ * Elements of a size of which no descriptor is a multiple: what MPI makes of a part of one must not
+ * matter.
+ */
+static void case_elements(void)
+{
+    enum { SIZE = 7, ELEMENTS = COUNT * 4 / SIZE };
+    static const enum mt_where wheres[] = {MT_HOST, MT_DEVICE};
+    const int                  lengths[] = {1, 1, 1};
+    const MPI_Aint             places[] = {0, 4, 6};
+    const MPI_Datatype         members[] = {MPI_INT, MPI_SHORT, MPI_CHAR};
+    MPI_Datatype               packed, type;
+    MPI_Status                 status;
+    int                        got = -1;
+
+    MPI_Type_create_struct(3, lengths, places, members, &packed);
+    MPI_Type_create_resized(packed, 0, SIZE, &type);
+    MPI_Type_commit(&type);
+    for (int w = 0; w < 2; w++) {
+        int *in = make(MT_DEVICE, COUNT, w), *out = make(wheres[w], 0, 0);
+        if (mt_rank() == 0) {
+            MPI_Send(in, ELEMENTS, type, 1, TAG, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(out, ELEMENTS, type, 0, TAG, MPI_COMM_WORLD, &status);
+            MPI_Get_count(&status, type, &got);
+            mt_expect(got == ELEMENTS, "%d elements instead of %d", got, ELEMENTS);
+            expect(out, wheres[w], ELEMENTS * SIZE / 4, 0, w, "elements of 7 bytes");
+        }
+        mt_free(MT_DEVICE, in);
+        mt_free(wheres[w], out);
+    }
+    MPI_Type_free(&packed);
+    MPI_Type_free(&type);
 }
 
 /* Memory that comes again, while a collective is under way that the sender comes to after its
@@ -487,7 +504,7 @@ static void start_sends(init_fn *init, MPI_Datatype type, int starts, MPI_Comm c
         } else {
             MPI_Startall(1, &request);
         }
-        expect_path("a persistent send");
+        mt_expect_message_path(path, "a persistent send");
         complete_in_form(i, &request, &status);
         MPI_Wait(&request, &status); /* is inactive */
     }
@@ -558,7 +575,7 @@ static void case_started(void)
         MPI_Comm_free(&comm);
         if (mt_rank() == 0) {
             MPI_Start(&request);
-            expect_path_of(((i == 2) && (path != NULL)) ? "mpi-staged" : path, "a start");
+            mt_expect_message_path(((i == 2) && (path != NULL)) ? "mpi-staged" : path, "a start");
             if (i == 0) {
                 MPI_Cancel(&request);
             }
@@ -655,6 +672,48 @@ static void case_many(void)
     free(requests);
 }
 
+/* A window of messages, all of which have come when they are waited for. */
+static void pass_window(const int *in, int *const *out, int messages, int length)
+{
+    MPI_Request requests[64];
+    int         host[8192];
+
+    for (int i = 0; i < messages; i++) {
+        if (mt_rank() == 0) {
+            MPI_Isend(in + i, length, MPI_INT, 1, i, MPI_COMM_WORLD, &requests[i]);
+        } else {
+            MPI_Irecv(out[i], length, MPI_INT, 0, i, MPI_COMM_WORLD, &requests[i]);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Waitall(messages, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; (mt_rank() == 1) && (i < messages); i++) {
+        mt_get(host, out[i], MT_DEVICE, sizeof(int) * (size_t)length);
+        mt_expect((host[0] == mt_value(0, 2, i)) &&
+                      (host[length - 1] == mt_value(0, 2, i + length - 1)),
+                  "message %d is wrong", i);
+    }
+}
+
+static void case_window(void)
+{
+    enum { MESSAGES = 40, LENGTH = 4200, WINDOWS = 12 };
+    int *in = make(MT_DEVICE, COUNT, 2), *out[MESSAGES];
+
+    for (int i = 0; i < MESSAGES; i++) {
+        out[i] = make(MT_DEVICE, 0, 0);
+    }
+    for (int w = 0; w < WINDOWS; w++) {
+        meet();
+        pass_window(in, out, MESSAGES, LENGTH);
+        usleep(20 * 1000); /* kernels are loaded meanwhile */
+    }
+    for (int i = 0; i < MESSAGES; i++) {
+        mt_free(MT_DEVICE, out[i]);
+    }
+    mt_free(MT_DEVICE, in);
+}
+
 /* One rank is without xccl, and has host memory alone. */
 static void case_alone(void)
 {
@@ -665,7 +724,7 @@ static void case_alone(void)
         int *in = make(MT_DEVICE, COUNT, 4);
         for (int i = 0; i < 3; i++) {
             MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-            expect_path("to a rank without xccl");
+            mt_expect_message_path(path, "to a rank without xccl");
         }
         mt_free(MT_DEVICE, in);
         return;
@@ -682,20 +741,14 @@ static void case_alone(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"barrier", case_barrier},
-        {"crossing", case_crossing},
-        {"probes", case_probes},
-        {"matched", case_matched},
-        {"late", case_late},
-        {"reuse", case_reuse},
-        {"sizes", case_sizes},
-        {"behind", case_behind},
-        {"persistent", case_persistent},
-        {"started", case_started},
-        {"many", case_many},
-        {"truncated", case_truncated},
-        {"alone", case_alone},
-        {NULL, NULL},
+        {"barrier", case_barrier}, {"crossing", case_crossing},
+        {"probes", case_probes},   {"matched", case_matched},
+        {"late", case_late},       {"reuse", case_reuse},
+        {"sizes", case_sizes},     {"elements", case_elements},
+        {"behind", case_behind},   {"persistent", case_persistent},
+        {"started", case_started}, {"many", case_many},
+        {"window", case_window},   {"truncated", case_truncated},
+        {"alone", case_alone},     {NULL, NULL},
     };
     bool open = (argc > 2) && (strcmp(argv[2], "late") != 0) && (strcmp(argv[2], "alone") != 0);
 

@@ -6,7 +6,6 @@
  *   mpi_streams RUNTIME CASE [PATH]
  * PATH: which one xccl_mpi_last_path() has to name, where it is said.
  */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@
 enum { ROOM = 1 << 16, REPLAYS = 20 };
 
 /* A stream with its communicator, and memory of either side. */
-struct seat {
+struct fixture {
     void       *stream;
     MPIX_Stream object;
     MPI_Comm    comm;
@@ -30,17 +29,6 @@ struct seat {
 };
 
 static const char *wanted_path;
-
-static void expect_path(const char *what)
-{
-    const char *(*ask)(void);
-
-    *(void **)&ask = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
-    if (wanted_path != NULL) {
-        mt_expect((ask != NULL) && (strcmp(ask(), wanted_path) == 0), "%s: path %s instead of %s",
-                  what, (ask != NULL) ? ask() : "none", wanted_path);
-    }
-}
 
 static MPIX_Stream object_of(void *stream)
 {
@@ -55,10 +43,10 @@ static MPIX_Stream object_of(void *stream)
     return object;
 }
 
-static struct seat seat_make(MPI_Comm comm)
+static struct fixture fixture_make(MPI_Comm comm)
 {
-    struct seat s = {.stream = ms_stream_make()};
-    MPIX_Stream found = MPIX_STREAM_NULL;
+    struct fixture s = {.stream = ms_stream_make()};
+    MPIX_Stream    found = MPIX_STREAM_NULL;
 
     s.object = object_of(s.stream);
     mt_expect(MPIX_Stream_comm_create(comm, s.object, &s.comm) == MPI_SUCCESS, "creation");
@@ -75,7 +63,7 @@ static struct seat seat_make(MPI_Comm comm)
     return s;
 }
 
-static void seat_free(struct seat *s)
+static void fixture_free(struct fixture *s)
 {
     MPI_Comm_free(&s->comm);
     MPIX_Stream_free(&s->object);
@@ -140,7 +128,7 @@ static const char *const names[CALLS] = {"allreduce", "bcast",    "reduce", "red
                                          "scan",      "exscan"};
 
 /* Whole numbers whose sums are exact in any order, as floats and as integers. */
-static void fill(struct seat *s, uint64_t seed)
+static void fill(struct fixture *s, uint64_t seed)
 {
     uint64_t state = seed * 977 + (unsigned)s->rank + 1;
     float   *in = (float *)(void *)s->host_in;
@@ -155,20 +143,20 @@ static void fill(struct seat *s, uint64_t seed)
     memcpy(s->host_out, s->model_out, ROOM);
 }
 
-static void before(struct seat *s)
+static void before(struct fixture *s)
 {
     ms_delay(s->stream);
     ms_copy(s->stream, s->in, s->host_in, ROOM);
     ms_copy(s->stream, s->out, s->host_out, ROOM);
 }
 
-static void after(struct seat *s)
+static void after(struct fixture *s)
 {
     ms_copy(s->stream, s->host_in, s->in, ROOM);
     ms_copy(s->stream, s->host_out, s->out, ROOM);
 }
 
-static void compare(const struct seat *s, int which, const struct shape *a, const char *how)
+static void compare(const struct fixture *s, int which, const struct shape *a, const char *how)
 {
     mt_expect((memcmp(s->host_out, s->model_out, ROOM) == 0) &&
                   (memcmp(s->host_in, s->model_in, ROOM) == 0),
@@ -176,12 +164,12 @@ static void compare(const struct seat *s, int which, const struct shape *a, cons
               a->in_place ? "in place" : "not in place", how);
 }
 
-static void one(struct seat *s, int which, const struct shape *a, uint64_t seed)
+static void one(struct fixture *s, int which, const struct shape *a, uint64_t seed)
 {
     fill(s, seed);
     before(s);
     mt_expect(call(which, a, s->in, s->out, s->comm, 1) == MPI_SUCCESS, "%s", names[which]);
-    expect_path(names[which]);
+    mt_expect_path(wanted_path, names[which]);
     after(s);
     call(which, a, s->model_in, s->model_out, MPI_COMM_WORLD, 0);
     ms_sync(s->stream);
@@ -193,8 +181,8 @@ static bool has_in_place(int which)
     return which != 1;
 }
 
-static void all_calls(struct seat *s, MPI_Datatype type, MPI_Op op, const int *counts, int num,
-                      void (*run)(struct seat *, int, const struct shape *, uint64_t))
+static void all_calls(struct fixture *s, MPI_Datatype type, MPI_Op op, const int *counts, int num,
+                      void (*run)(struct fixture *, int, const struct shape *, uint64_t))
 {
     uint64_t seed = 1;
 
@@ -211,7 +199,7 @@ static void all_calls(struct seat *s, MPI_Datatype type, MPI_Op op, const int *c
 static void collectives(void)
 {
     static const int counts[] = {1, 2, 777, 2048};
-    struct seat      s = seat_make(MPI_COMM_WORLD);
+    struct fixture   s = fixture_make(MPI_COMM_WORLD);
     MPI_Datatype     columns, moved;
 
     all_calls(&s, MPI_FLOAT, MPI_SUM, counts, 4, one);
@@ -237,13 +225,13 @@ static void collectives(void)
     for (int which = 0; which < CALLS; which++) {
         one(&s, which, &none, 5);
     }
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 /* ---- graphs ---- */
 
 /* Captured without having been called before, then replayed on new data each time. */
-static void replay(struct seat *s, int which, const struct shape *a, uint64_t seed)
+static void replay(struct fixture *s, int which, const struct shape *a, uint64_t seed)
 {
     ms_capture_begin(s->stream, (int)(seed % 3));
     before(s);
@@ -265,7 +253,7 @@ static void replay(struct seat *s, int which, const struct shape *a, uint64_t se
 }
 
 /* Several calls in one graph, launched many times without a look in between. */
-static void chain(struct seat *s)
+static void chain(struct fixture *s)
 {
     struct shape a = {100, 0, MPI_FLOAT, MPI_MAX, 1};
 
@@ -300,11 +288,11 @@ static void chain(struct seat *s)
 static void graphs(void)
 {
     static const int counts[] = {2, 1111};
-    struct seat      s = seat_make(MPI_COMM_WORLD);
+    struct fixture   s = fixture_make(MPI_COMM_WORLD);
 
     all_calls(&s, MPI_INT, MPI_SUM, counts, 2, replay);
     chain(&s);
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 /* ---- several streams and communicators ---- */
@@ -313,28 +301,28 @@ static void graphs(void)
 static void streams(void)
 {
     enum { MANY = 3, ROUNDS = 20 };
-    struct seat  seats[MANY];
-    struct shape a = {500, 0, MPI_FLOAT, MPI_SUM, 0};
+    struct fixture fixtures[MANY];
+    struct shape   a = {500, 0, MPI_FLOAT, MPI_SUM, 0};
 
     for (int i = 0; i < MANY; i++) {
-        seats[i] = seat_make(MPI_COMM_WORLD);
-        fill(&seats[i], 50 + (unsigned)i);
-        before(&seats[i]);
+        fixtures[i] = fixture_make(MPI_COMM_WORLD);
+        fill(&fixtures[i], 50 + (unsigned)i);
+        before(&fixtures[i]);
     }
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < MANY; i++) {
             /* A vendor's library connects in the first round, which waits for the other ranks. */
-            struct seat *s = &seats[(i + ((round > 0) ? mt_rank() : 0)) % MANY];
+            struct fixture *s = &fixtures[(i + ((round > 0) ? mt_rank() : 0)) % MANY];
             call(0, &a, s->in, s->out, s->comm, 1);
-            expect_path("one of several");
+            mt_expect_path(wanted_path, "one of several");
         }
     }
     for (int i = 0; i < MANY; i++) {
-        after(&seats[i]);
-        call(0, &a, seats[i].model_in, seats[i].model_out, MPI_COMM_WORLD, 0);
-        ms_sync(seats[i].stream);
-        compare(&seats[i], 0, &a, "on one of several streams");
-        seat_free(&seats[i]);
+        after(&fixtures[i]);
+        call(0, &a, fixtures[i].model_in, fixtures[i].model_out, MPI_COMM_WORLD, 0);
+        ms_sync(fixtures[i].stream);
+        compare(&fixtures[i], 0, &a, "on one of several streams");
+        fixture_free(&fixtures[i]);
     }
 }
 
@@ -344,7 +332,7 @@ static void streams(void)
  */
 static void numbers(void)
 {
-    struct seat s = seat_make(MPI_COMM_WORLD);
+    struct fixture s = fixture_make(MPI_COMM_WORLD);
 
     for (unsigned i = 0; i < 150; i++) {
         struct shape a = {(i % 20 == 3) ? 4000 : 1 + (int)(i % 5), 0, MPI_FLOAT, MPI_SUM, 0};
@@ -355,33 +343,33 @@ static void numbers(void)
         ms_copy(s.stream, s.in, s.host_in, ROOM);
         ms_copy(s.stream, s.out, s.host_out, ROOM);
         call(0, &a, s.in, s.out, s.comm, 1);
-        expect_path("numbers");
+        mt_expect_path(wanted_path, "numbers");
         after(&s);
         call(0, &a, s.model_in, s.model_out, MPI_COMM_WORLD, 0);
         ms_sync(s.stream);
         compare(&s, 0, &a, "by number");
     }
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 /* Communicators freed with work under way, and work that is left to MPI_Finalize. */
 static void leave(void)
 {
-    struct seat  s = seat_make(MPI_COMM_WORLD), last = seat_make(MPI_COMM_WORLD);
-    struct shape a = {100, 0, MPI_FLOAT, MPI_SUM, 0};
+    struct fixture s = fixture_make(MPI_COMM_WORLD), last = fixture_make(MPI_COMM_WORLD);
+    struct shape   a = {100, 0, MPI_FLOAT, MPI_SUM, 0};
 
     for (int i = 0; i < 20; i++) {
         fill(&s, (unsigned)i);
         before(&s);
         call(0, &a, s.in, s.out, s.comm, 1);
-        expect_path("one of many communicators");
+        mt_expect_path(wanted_path, "one of many communicators");
         after(&s);
         MPI_Comm_free(&s.comm);
         call(0, &a, s.model_in, s.model_out, MPI_COMM_WORLD, 0);
         compare(&s, 0, &a, "before the communicator is freed");
         MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
     }
-    seat_free(&s);
+    fixture_free(&s);
     fill(&last, 3);
     before(&last);
     call(0, &a, last.in, last.out, last.comm, 1);

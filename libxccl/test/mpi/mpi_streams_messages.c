@@ -15,7 +15,7 @@
 
 enum { COUNT = 5000, ROOM = 6000, ROUNDS = 4 };
 
-struct seat {
+struct fixture {
     void       *stream;
     MPIX_Stream object;
     MPI_Comm    comm;
@@ -46,9 +46,9 @@ static MPIX_Stream object_of(void *stream)
     return object;
 }
 
-static struct seat seat_make(void)
+static struct fixture fixture_make(void)
 {
-    struct seat s = {.stream = ms_stream_make()};
+    struct fixture s = {.stream = ms_stream_make()};
 
     s.object = object_of(s.stream);
     mt_expect(MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm) == MPI_SUCCESS,
@@ -60,7 +60,7 @@ static struct seat seat_make(void)
     return s;
 }
 
-static void seat_free(struct seat *s)
+static void fixture_free(struct fixture *s)
 {
     MPI_Comm_free(&s->comm);
     MPIX_Stream_free(&s->object);
@@ -72,7 +72,7 @@ static void seat_free(struct seat *s)
 }
 
 /* This rank's values, and the rest untouched; on both sides. */
-static void fill(struct seat *s, int salt)
+static void fill(struct fixture *s, int salt)
 {
     for (int i = 0; i < ROOM; i++) {
         s->from[i] = mt_value(mt_rank(), salt, i);
@@ -80,19 +80,20 @@ static void fill(struct seat *s, int salt)
     }
 }
 
-static void before(struct seat *s)
+static void before(struct fixture *s)
 {
     ms_delay(s->stream);
     ms_copy(s->stream, s->in, s->from, ROOM * sizeof(int));
     ms_copy(s->stream, s->out, s->to, ROOM * sizeof(int));
 }
 
-static void after(struct seat *s)
+static void after(struct fixture *s)
 {
     ms_copy(s->stream, s->to, s->out, ROOM * sizeof(int));
 }
 
-static void expect(const struct seat *s, int first, int count, int from, int salt, const char *what)
+static void expect(const struct fixture *s, int first, int count, int from, int salt,
+                   const char *what)
 {
     int wrong = 0;
 
@@ -104,7 +105,7 @@ static void expect(const struct seat *s, int first, int count, int from, int sal
 }
 
 /* Even ranks send first: a stream has one call after the other. */
-static void ring(struct seat *s, MPI_Status *status)
+static void ring(struct fixture *s, MPI_Status *status)
 {
     for (int turn = 0; turn < 2; turn++) {
         if (turn == mt_rank() % 2) {
@@ -118,7 +119,7 @@ static void ring(struct seat *s, MPI_Status *status)
     }
 }
 
-static void all_at_once(struct seat *s, MPI_Status statuses[2])
+static void all_at_once(struct fixture *s, MPI_Status statuses[2])
 {
     MPI_Request requests[2];
 
@@ -136,8 +137,8 @@ static void all_at_once(struct seat *s, MPI_Status statuses[2])
 
 static void order(void)
 {
-    struct seat s = seat_make();
-    MPI_Status  statuses[2], status;
+    struct fixture s = fixture_make();
+    MPI_Status     statuses[2], status;
 
     for (int i = 0; i < ROUNDS; i++) {
         fill(&s, i);
@@ -155,13 +156,13 @@ static void order(void)
         expect(&s, 0, COUNT, left(), 100 + i, "all at once");
         mt_expect_status(&statuses[0], left(), 4, COUNT, "all at once");
     }
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 static void graphs(void)
 {
-    struct seat s = seat_make();
-    MPI_Status  statuses[2], status;
+    struct fixture s = fixture_make();
+    MPI_Status     statuses[2], status;
 
     for (int mode = 0; mode < 3; mode++) {
         ms_capture_begin(s.stream, mode);
@@ -193,14 +194,14 @@ static void graphs(void)
             ms_graph_free(other);
         }
     }
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 /* Rank 0 receives from everybody, in whatever order they come, shorter than there is room. */
 static void wildcards(void)
 {
-    struct seat s = seat_make();
-    MPI_Status  status;
+    struct fixture s = fixture_make();
+    MPI_Status     status;
 
     for (int i = 0; i < ROUNDS; i++) {
         fill(&s, i);
@@ -221,11 +222,11 @@ static void wildcards(void)
         ms_sync(s.stream);
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 /* A type with holes, which the program frees before anything has begun, as MPI allows it. */
-static void columns(struct seat *s)
+static void columns(struct fixture *s)
 {
     enum { COLUMN = 300 };
     MPI_Datatype column;
@@ -251,7 +252,7 @@ static void columns(struct seat *s)
 }
 
 /* Enqueued on one side, ordinary on the other, from and to device memory: short and long. */
-static void ordinary(struct seat *s)
+static void ordinary(struct fixture *s)
 {
     MPI_Status status;
     int        count = -1;
@@ -276,7 +277,7 @@ static void ordinary(struct seat *s)
 }
 
 /* Host memory is used as it is; from nobody comes nothing. */
-static void on_host(struct seat *s)
+static void on_host(struct fixture *s)
 {
     int        *host = malloc(ROOM * sizeof(int));
     MPI_Request requests[2];
@@ -303,12 +304,12 @@ static void on_host(struct seat *s)
 
 static void mixed(void)
 {
-    struct seat s = seat_make();
+    struct fixture s = fixture_make();
 
     columns(&s);
     ordinary(&s);
     on_host(&s);
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 static int class_of(int code)
@@ -322,9 +323,9 @@ static int class_of(int code)
 /* A message that does not fit: its status says so, and the next call on the communicator. */
 static void truncation(void)
 {
-    struct seat s = seat_make();
-    MPI_Status  status = {.MPI_ERROR = MPI_SUCCESS};
-    bool        held;
+    struct fixture s = fixture_make();
+    MPI_Status     status = {.MPI_ERROR = MPI_SUCCESS};
+    bool           held;
 
     MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* that of requests in MPICH */
@@ -344,13 +345,13 @@ static void truncation(void)
     mt_expect(MPIX_Send_enqueue(s.in, -1, MPI_INT, right(), 1, s.comm) != MPI_SUCCESS,
               "a negative count");
     ms_sync(s.stream);
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 /* ---- what is refused ---- */
 
 /* Absolute addresses of a device and of the host. */
-static void two_memories(const struct seat *s)
+static void two_memories(const struct fixture *s)
 {
     int          on_host = 1, lengths[] = {1, 1};
     MPI_Aint     places[2];
@@ -369,10 +370,10 @@ static void two_memories(const struct seat *s)
 
 static void refused(void)
 {
-    MPIX_Stream bad = MPIX_STREAM_NULL, none = MPIX_STREAM_NULL;
-    MPI_Info    info;
-    MPI_Comm    lone;
-    struct seat s = seat_make();
+    MPIX_Stream    bad = MPIX_STREAM_NULL, none = MPIX_STREAM_NULL;
+    MPI_Info       info;
+    MPI_Comm       lone;
+    struct fixture s = fixture_make();
 
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
@@ -400,13 +401,13 @@ static void refused(void)
     lone = s.comm;
     mt_expect(MPI_Comm_free(&lone) != MPI_SUCCESS, "freed in a capture");
     ms_graph_free(ms_capture_end(s.stream));
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 /* Without threads in MPI what needs MPI is refused, the rest goes on. */
 static void threads(void)
 {
-    struct seat s = seat_make();
+    struct fixture s = fixture_make();
 
     MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
     mt_expect(MPIX_Send_enqueue(s.in, 1, MPI_INT, right(), 1, s.comm) != MPI_SUCCESS, "a send");
@@ -422,16 +423,16 @@ static void threads(void)
         }
         mt_expect(wrong == 0, "bcast: %d elements are wrong", wrong);
     }
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 /* More than the pinned memory that is allowed: earlier calls give theirs back. */
 static void staging(void)
 {
     enum { LONG = 200000, CALLS = 30 };
-    struct seat s = seat_make();
-    int        *large = mt_alloc(MT_DEVICE, LONG * sizeof(int));
-    int        *host = ms_pinned(LONG * sizeof(int));
+    struct fixture s = fixture_make();
+    int           *large = mt_alloc(MT_DEVICE, LONG * sizeof(int));
+    int           *host = ms_pinned(LONG * sizeof(int));
 
     for (int i = 0; i < LONG; i++) {
         host[i] = 1;
@@ -445,7 +446,7 @@ static void staging(void)
     ms_sync(s.stream);
     mt_free(MT_DEVICE, large);
     ms_pinned_free(host);
-    seat_free(&s);
+    fixture_free(&s);
 }
 
 int main(int argc, char **argv)

@@ -4,9 +4,13 @@
  *
  *   mpi_unequal RUNTIME type|operation|root|counts|pairs|collective
  * Rank 1 differs. The error comes back on every rank; no result is looked at.
+ *
+ *   mpi_unequal RUNTIME memory
+ * Rank 1 passes host memory, in a communicator that knows of device memory, and rank 2 is late.
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -48,18 +52,42 @@ static int unequal_call(const char *what, bool differs, void *send, void *recv)
                    : MPI_Allreduce(send, recv, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-int main(int argc, char **argv)
+/* Without XCCL_CHECK, and with the program's error handler: it may end the job. */
+static void unequal_memory(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    struct mt_pair mine = mt_pair_make((mt_rank() == 1) ? MT_HOST : MT_DEVICE, COUNT);
+
+    mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, 0);
+    if (mt_rank() == 2) {
+        sleep(2);
+    }
+    mt_pair_allreduce(&mine, COUNT, MPI_COMM_WORLD, 1);
+    mt_pair_free(&mine);
+    mt_pair_free(&pair);
+}
+
+static void unequal_arguments(const char *what)
 {
     char text[MPI_MAX_ERROR_STRING];
     int  length;
 
-    mt_begin(&argc, &argv, true);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     int code =
-        unequal_call(argv[2], mt_rank() == 1, mt_alloc(MT_DEVICE, ROOM), mt_alloc(MT_DEVICE, ROOM));
+        unequal_call(what, mt_rank() == 1, mt_alloc(MT_DEVICE, ROOM), mt_alloc(MT_DEVICE, ROOM));
     mt_expect(code != MPI_SUCCESS, "no error came");
     MPI_Error_string(code, text, &length);
     printf("rank %d: %s\n", mt_rank(), text);
+}
+
+int main(int argc, char **argv)
+{
+    mt_begin(&argc, &argv, true);
+    if (strcmp(argv[2], "memory") == 0) {
+        unequal_memory();
+    } else {
+        unequal_arguments(argv[2]);
+    }
     mt_summary();
     MPI_Finalize();
     return mt_status();

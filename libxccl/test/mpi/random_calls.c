@@ -4,7 +4,8 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "reference.h"
 
 /* The arguments of each kind of call; persistent ones are not in every MPI's header. */
 #define SIGNATURE(name, ...)                                                                       \
@@ -35,24 +36,6 @@ typedef int local_call(const void *, void *, int, MPI_Datatype, MPI_Op);
 static void *references[RX_NUM_COLLS];
 static void *inits[RX_NUM_COLLS];
 
-/* The MPI library's own: an interposer may have taken over the PMPI names too (see calls.c). */
-static void *in_library(const char *name)
-{
-    static void *library = NULL;
-    Dl_info      info;
-    void        *address = dlsym(RTLD_DEFAULT, "PMPI_Comm_size");
-
-    if ((library == NULL) && (address != NULL) && (dladdr(address, &info) != 0)) {
-        library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    }
-    address = (library != NULL) ? dlsym(library, name) : NULL;
-    if (address == NULL) {
-        fprintf(stderr, "mpi_random: the MPI library has no %s\n", name);
-        exit(70);
-    }
-    return address;
-}
-
 /* Open MPI 4.1 has the persistent ones as an extension. */
 static void *in_process(const char *name)
 {
@@ -71,7 +54,7 @@ static void *in_process(const char *name)
 bool rx_has_persistent(void)
 {
 #define LOOK_UP(NAME, name, iname)                                                                 \
-    references[RX_##NAME] = in_library("PMPI_" #name);                                             \
+    references[RX_##NAME] = mt_reference("PMPI_" #name);                                           \
     inits[RX_##NAME] = in_process(#name);
     static bool all = false;
 
@@ -80,7 +63,7 @@ bool rx_has_persistent(void)
     }
     all = true;
     RX_COLLS(LOOK_UP)
-    references[RX_REDUCE_LOCAL] = in_library("PMPI_Reduce_local");
+    references[RX_REDUCE_LOCAL] = mt_reference("PMPI_Reduce_local");
     for (int i = 0; i < RX_REDUCE_LOCAL; i++) {
         all = all && (inits[i] != NULL);
     }

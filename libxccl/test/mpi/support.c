@@ -161,6 +161,41 @@ void mt_expect_status(const MPI_Status *status, int from, int tag, int count, co
               status->MPI_TAG, status->MPI_SOURCE, count, tag, from);
 }
 
+static const char *ask_xccl(const char *name)
+{
+    const char *(*ask)(void);
+
+    *(void **)&ask = dlsym(RTLD_DEFAULT, name);
+    const char *path = (ask != NULL) ? ask() : NULL;
+    return (path != NULL) ? path : "none";
+}
+
+const char *mt_last_path(void)
+{
+    return ask_xccl("xccl_mpi_last_path");
+}
+
+const char *mt_last_message_path(void)
+{
+    return ask_xccl("xccl_mpi_last_message_path");
+}
+
+static void expect_path(const char *was, const char *wanted, const char *what)
+{
+    mt_expect((wanted == NULL) || (strcmp(was, wanted) == 0), "%s: path %s instead of %s", what,
+              was, wanted);
+}
+
+void mt_expect_path(const char *wanted, const char *what)
+{
+    expect_path(mt_last_path(), wanted, what);
+}
+
+void mt_expect_message_path(const char *wanted, const char *what)
+{
+    expect_path(mt_last_message_path(), wanted, what);
+}
+
 struct mt_pair mt_pair_make(enum mt_where where, int count)
 {
     size_t         bytes = sizeof(float) * (size_t)count;

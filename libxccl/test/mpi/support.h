@@ -56,6 +56,14 @@ void mt_ints_expect(const int *buffer, enum mt_where where, int room, int count,
 /* Does it tell of so many integers? */
 void mt_expect_status(const MPI_Status *status, int from, int tag, int count, const char *what);
 
+/* The path of this thread's last collective, or message, as xccl says; "none" without xccl. */
+const char *mt_last_path(void);
+const char *mt_last_message_path(void);
+
+/* Was it this one? NULL: any is right. */
+void mt_expect_path(const char *wanted, const char *what);
+void mt_expect_message_path(const char *wanted, const char *what);
+
 /* Two buffers of floats, and host memory to fill and read them through. */
 struct mt_pair {
     enum mt_where where;

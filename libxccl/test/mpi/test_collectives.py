@@ -164,3 +164,9 @@ def test_threads(family, ranks, path):
     if "SKIP" in result.out:
         pytest.skip(result.out.strip())
     result.good()
+
+
+@pytest.mark.release_only
+def test_short_threads(openmpi):
+    """A thread that ends leaves no memory behind."""
+    openmpi.run(1, "mpi_short_threads cuda", timeout=60).good()

@@ -115,6 +115,14 @@ def test_unequal_memory(openmpi):
     assert len(result.lines(r"rank \d: round 0: class \d+: .*rank 1")) == 2, result.out
 
 
+def test_unequal_memory_is_named(openmpi):
+    """Where the others would wait for ever for a rank that went to MPI, they say so."""
+    env = {"XCCL_DIRECT": "on", "XCCL_TUNE": "*:*:*:*:direct"}
+    result = openmpi.run(3, "mpi_unequal cuda memory", env=env, timeout=30)
+    assert result.status != 0 and not result.timed_out, result.out
+    assert result.lines("rank 1 passes host memory to allreduce, and rank [02] device memory")
+
+
 def test_ranks_in_containers_of_their_own(openmpi):
     """As Apptainer starts them where it is not setuid root: no rank reaches another's memory."""
     command = [shutil.which("unshare") or "unshare", "-U", "-r"]

@@ -5,7 +5,7 @@ import pytest
 
 # The first bytes of a container of several devices' code.
 MAGIC = {"cuda": bytes.fromhex("50ed55ba"), "hip": b"__CLANG_OFFLOAD_BUNDLE__"}
-KERNELS = [b"xk_copy", b"xk_pack", b"xk_linger", b"xk_exchange", b"xk_mapped"]
+KERNELS = [b"xk_batch", b"xk_pack", b"xk_linger", b"xk_exchange", b"xk_mapped"]
 
 
 @pytest.mark.parametrize("runtime", sorted(MAGIC))

@@ -53,6 +53,16 @@ def test_without_mpi(build, name, bind_now):
     assert run(build, command, True, **more) == run(build, command, False, **more)
 
 
+@pytest.mark.release_only
+def test_stays_when_it_is_closed(build):
+    """A program may close a plugin that was linked with it; MPI's callbacks are still ours."""
+    path = str(build.stage / "lib/libxccl-mpi.so")
+    code = f"import _ctypes; _ctypes.dlclose(_ctypes.dlopen({path!r}, 2)); "
+    code += "print(open('/proc/self/maps').read())"
+    status, out, err = run(build, [shutil.which("python3"), "-c", code], False)
+    assert (status, err) == (0, "") and "libxccl-mpi.so" in out
+
+
 def test_nothing_is_loaded(build):
     """In a program without MPI neither libxccl nor a library of a vendor's nor MPI appears."""
     status, out, err = run(build, ["cat", "/proc/self/maps"], True)

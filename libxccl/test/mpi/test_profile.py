@@ -2,6 +2,8 @@
 """XCCL_PROFILE: the numbers of calls that a program is known to make, merged over its ranks."""
 
 import json
+import shutil
+import subprocess
 
 import jsonschema
 import pytest
@@ -55,6 +57,19 @@ def test_host(mpi, tmp_path):
     check_host_rows(written, 4)
     assert {row["memory"] for row in written["rows"]} <= {"host", None}
     assert written["run_seconds_most"] <= written["run_seconds"] < 60 * 4
+
+
+@pytest.mark.release_only
+def test_locale_of_the_program(openmpi, tmp_path):
+    """Numbers have points, also where the program's language writes commas."""
+    name = "de_DE.UTF-8"
+    command = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / name)]
+    if not shutil.which("localedef") or subprocess.run(command, check=False).returncode != 0:
+        pytest.skip("localedef makes no German locale here (apt install locales)")
+    env = {"LC_ALL": name, "LOCPATH": str(tmp_path)}
+    result, written = profile(openmpi, tmp_path, 2, "mpi_profile none known", sim=None, env=env)
+    check_host_rows(written, 2)
+    assert result.lines(r"\d\.\d{3} s from MPI_Init to MPI_Finalize")
 
 
 def test_device(family, tmp_path):

@@ -10,6 +10,7 @@ CASES = [
     "matched",
     "late",
     "reuse",
+    "elements",
     "behind",
     "persistent",
     "started",
@@ -55,6 +56,14 @@ def test_self(mpi, linger):
     """Messages of a rank to itself stay on the device as well."""
     env = {"XCCL_DIRECT_LINGER": linger}
     mpi.run(1, "mpi_exchange cuda self fetched", sim="cuda:2", timeout=TIMEOUT, env=env).good()
+
+
+def test_window(mpi):
+    """Of messages that have come, several are fetched by one kernel."""
+    env = {"XCCL_LOG": "trace", "XCCL_DIRECT_LINGER": "off"}
+    result = go(mpi, "window", env=env)
+    together = [int(line.split()[-1]) for line in result.lines("copies by one kernel: [0-9]+")]
+    assert together and max(together) > 1, together
 
 
 def test_written_by_the_sender(mpi):

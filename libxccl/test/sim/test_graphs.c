@@ -83,23 +83,24 @@ static void by_hand(const struct world *world)
     CUdeviceptr        device;
     CUgraph            graph;
     CUgraphExec        first, second;
-    struct xk_copy     copy = {.bytes = 4, .value = 1};
-    void              *list[] = {&copy};
+    struct xk_batch    copies = {{{.bytes = 4, .value = 1, .blocks = 1}}};
+    struct xk_copy    *copy = &copies.copy[0];
+    void              *list[] = {&copies};
     struct kernel_node params;
     volatile uint32_t *words;
 
     (void)world;
     CHECK(image != NULL);
     CHECK_EQ(cuModuleLoadData(&module, image->image), CUDA_SUCCESS);
-    CHECK_EQ(cuModuleGetFunction(&function, module, "xk_copy"), CUDA_SUCCESS);
+    CHECK_EQ(cuModuleGetFunction(&function, module, "xk_batch"), CUDA_SUCCESS);
     CHECK_EQ(cuMemAlloc_v2(&device, BYTES), CUDA_SUCCESS);
     CHECK_EQ(cuMemsetD8_v2(device, 0, BYTES), CUDA_SUCCESS);
     CHECK_EQ(cuMemHostAlloc(&host, BYTES, 0), CUDA_SUCCESS);
     words = host;
-    copy.from = (uint64_t)(uintptr_t)host;
-    copy.to = (uint64_t)(uintptr_t)host + 4;
-    copy.finished = (uint32_t *)device;
-    copy.done = (uint32_t *)host + 2;
+    copy->from = (uint64_t)(uintptr_t)host;
+    copy->to = (uint64_t)(uintptr_t)host + 4;
+    copy->finished = (uint32_t *)device;
+    copy->done = (uint32_t *)host + 2;
     words[0] = 17;
     params = copy_node(function, list);
     CHECK_EQ(cuGraphCreate(&graph, 1), CUDA_ERROR_INVALID_VALUE);
@@ -109,10 +110,10 @@ static void by_hand(const struct world *world)
     CHECK_EQ(cuGraphInstantiateWithFlags(&second, graph, 0), CUDA_SUCCESS);
     CHECK_EQ(cuGraphUpload(first, stream), CUDA_SUCCESS);
     for (uint32_t i = 2; i < 5; i++) {
-        copy.value = i;
+        copy->value = i;
         words[0] = 100 + i;
         CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(first, node, &params), CUDA_SUCCESS);
-        copy.value = 99; /* taken over when it was set */
+        copy->value = 99; /* taken over when it was set */
         CHECK_EQ(cuGraphLaunch(first, stream), CUDA_SUCCESS);
         CHECK_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
         CHECK_EQ(words[1], 100 + i);

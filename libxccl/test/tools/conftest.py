@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(TOP / "libxccl/tools/common"))
 
 
 class Ended:

@@ -101,6 +101,24 @@ static void test_reuse(size_t bytes)
     CHECK(made <= 2, "%d allocations for calls of %zu bytes", made, bytes);
 }
 
+/* Idle memory of other sizes, as much as is kept at most, does not keep what comes later out. */
+static void test_left_behind(void)
+{
+    enum { BLOCKS = 8 };
+    struct xm_scratch scratch[BLOCKS];
+    void             *ptr = NULL;
+
+    for (int i = 0; i < BLOCKS; i++) {
+        xm_scratch_begin(&scratch[i], &device, 0);
+        CHECK(xm_scratch_take(&scratch[i], XM_POOL_DEVICE, 32 << 20, &ptr) == xcclSuccess, "one");
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        xm_scratch_end(&scratch[i]);
+    }
+    test_reuse(60 << 20);
+    CHECK(outstanding < (size_t)1 << 30, "%zu bytes are kept", outstanding);
+}
+
 int main(void)
 {
     static const size_t sizes[] = {1, 4, 1000, 16384, 65536, 65537, 1 << 20, (64 << 20) + 1};
@@ -111,6 +129,7 @@ int main(void)
         test_reuse(sizes[i]);
     }
     CHECK(host_allocs == device_allocs, "the pools are alike");
+    test_left_behind();
     int before = host_allocs;
     call(4, 1);
     CHECK(host_allocs == before + 1, "memory of one device is not given to another");

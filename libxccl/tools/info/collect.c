@@ -119,7 +119,7 @@ static void collect_ccls(struct info *info)
     }
 }
 
-void info_collect_config(struct info *info)
+static void collect_config(struct info *info)
 {
     const char *fault = xc_params_error();
     const char *unknown = xc_params_unknown();
@@ -143,7 +143,7 @@ void info_collect_config(struct info *info)
 void info_collect(struct info *info, bool with_ccl, bool with_devices)
 {
     info_collect_install(info);
-    info_collect_config(info);
+    collect_config(info);
     if (with_ccl) {
         collect_runtimes(info, with_devices);
         collect_ccls(info);

@@ -65,7 +65,6 @@ extern const char *const info_flavours[];
 
 /* collect.c; with_devices starts the device runtimes, with_ccl opens vendor libraries. */
 void info_collect(struct info *info, bool with_ccl, bool with_devices);
-void info_collect_config(struct info *info);
 /* install.c */
 void info_collect_install(struct info *info);
 /* What the direct path has on a runtime, once the installation is known. */

@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "base/params.h"
 #include "common/json_text.h"
+#include "common/sort.h"
 #include "perf/perf.h"
 
 /* What each rank tells rank 0 about where it is. */
@@ -231,13 +232,6 @@ bool perf_json_begin(struct perf_run *run)
     return true;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* One rank's calls: summary, and each of them if asked for. Sorts times. */
 static void put_rank(FILE *f, int rank, double *times, long iters, bool samples)
 {
@@ -254,7 +248,7 @@ static void put_rank(FILE *f, int rank, double *times, long iters, bool samples)
     for (long i = 0; i < iters; i++) {
         sum += times[i];
     }
-    qsort(times, (size_t)iters, sizeof(*times), compare_doubles);
+    sort_doubles(times, (size_t)iters);
     double median = (times[(iters - 1) / 2] + times[iters / 2]) / 2;
     fprintf(f, "\"min_us\": %.3f, \"avg_us\": %.3f, \"median_us\": %.3f, \"max_us\": %.3f}",
             times[0], sum / (double)iters, median, times[iters - 1]);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sort.h"
+
 struct tune_point *tune_point_at(struct tune_points *points, uint64_t bytes)
 {
     size_t at = 0;
@@ -37,18 +39,11 @@ void tune_points_free(struct tune_points *points)
     *points = (struct tune_points){0};
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The samples in order; returns how many. */
 static int sorted(const struct tune_samples *samples, double *us)
 {
     memcpy(us, samples->us, (size_t)samples->count * sizeof(us[0]));
-    qsort(us, (size_t)samples->count, sizeof(us[0]), by_value);
+    sort_doubles(us, (size_t)samples->count);
     return samples->count;
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/sort.h"
 #include "tune/tune.h"
 
 /* Paths are chosen by rows, collectives by tests: both count in the same order. */
@@ -146,13 +147,6 @@ static bool is_path(const char *name, enum xm_path_id path)
     return strncmp(name, xm_path_name(path), strlen(xm_path_name(path))) == 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Of all calls, the time of the rank that took longest; of those, the median. Rank 0. */
 static double median_of(const struct perf_run *run, const struct perf_result *result)
 {
@@ -167,7 +161,7 @@ static double median_of(const struct perf_run *run, const struct perf_result *re
             slowest[i] = (us > slowest[i]) ? us : slowest[i];
         }
     }
-    qsort(slowest, (size_t)result->iters, sizeof(*slowest), by_value);
+    sort_doubles(slowest, (size_t)result->iters);
     double median = slowest[result->iters / 2];
     free(slowest);
     return median;

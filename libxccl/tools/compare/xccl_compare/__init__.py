@@ -12,6 +12,7 @@ store      the folder of a comparison: what was asked for, and what has been mea
 measure    the launches, in turns
 result     what was measured, as one JSON file
 table      as a table
+as_csv     as comma-separated values
 plot       as pictures
 against    two results against each other
 published  figures of others

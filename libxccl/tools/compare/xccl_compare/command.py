@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of xccl-compare: its options, and what is wrong with them."""
 
-from xccl_doctor.command import Wrong, check_choice, parse
+from xccl_common.options import Wrong, check_choice, parse
 
 from . import words
 
 USAGE = """Usage: xccl-compare [options] -- launcher [arguments]
        xccl-compare --against OLD.json NEW.json
        xccl-compare --plot RESULT.json
+       xccl-compare --csv RESULT.json
 
 Runs the same measurement over every route that this site has, in turns, verified, and leaves a
-table, JSON and plots: xccl-compare -- mpirun -n 4
+table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
 
   --output FOLDER        where everything goes (xccl-compare, or xccl-compare-SUITE); the same
                          command goes on from what is there
@@ -30,12 +31,13 @@ table, JSON and plots: xccl-compare -- mpirun -n 4
   --sim FLAVOUR:N        simulated accelerators, as xccl-run's
   --timeout SECONDS      that one launch may take; 0: no limit (1800)
   --published NAME       figures to draw beside; a suite has its own; none
-  --no-plot              table and JSON only
+  --no-plot              no pictures
   --dry-run              print the commands, and run nothing
   --sbatch               print a batch script for this comparison, and run nothing
   --list                 print routes with what they lack here, suites, and published figures
   --against OLD NEW      say where two results differ, beyond the noise
   --plot RESULT          draw a result again
+  --csv RESULT           print a result as comma-separated values
   -h, --help             print this
   -V, --version          print the version
 
@@ -53,7 +55,7 @@ MOST_SIMULATED = 64  # as xccl-run
 WITH_VALUE = (
     *("--output", "--suite", "--routes", "--coll", "--min", "--max", "--factor", "--rounds"),
     *("--iters", "--with", "--osu", "--nodes", "--ranks-per-node", "--site", "--sim"),
-    *("--timeout", "--published", "--plot", "--against"),
+    *("--timeout", "--published", "--plot", "--csv", "--against"),
 )
 FLAGS = ("--no-plot", "--dry-run", "--sbatch", "--list", "--help", "--version")
 
@@ -110,7 +112,7 @@ def names(text, known, what):
 
 
 def check_together(given, launcher, suites):
-    modes = [o for o in ("--against", "--plot", "--list") if o in given]
+    modes = [o for o in ("--against", "--plot", "--csv", "--list") if o in given]
     if len(modes) > 1:
         raise Wrong(f"{modes[0]} and {modes[1]} are two different things: give one of them")
     if "--against" in given and launcher:

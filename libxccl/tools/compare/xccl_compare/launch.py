@@ -5,8 +5,8 @@ import os
 import re
 import shlex
 
-from xccl_doctor import launchers
-from xccl_doctor.command import Wrong
+from xccl_common import launchers
+from xccl_common.options import Wrong
 
 PLACES = re.compile(r"\{(nodes|ranks|ranks_per_node)\}")
 # How the launchers call the number of nodes and ranks, which a suite sets.

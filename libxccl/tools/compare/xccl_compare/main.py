@@ -6,17 +6,26 @@ import os
 import shutil
 import signal
 import sys
-from collections import namedtuple
 
-from xccl_doctor.command import Wrong, output_failed
+from xccl_common.options import Wrong
+from xccl_common.tool import FAILED, INTERRUPTED, OK, status_of
 
-from . import against, command, launch, measure, plot, published, site, store, suites, table
+from . import (
+    against,
+    as_csv,
+    command,
+    launch,
+    measure,
+    plot,
+    published,
+    site,
+    store,
+    suites,
+    table,
+)
 from . import result as results
 from .osu import Osu
 from .perf import Perf
-
-OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
-Tool = namedtuple("Tool", "version commit prefix libdir")
 
 
 def say(text=""):
@@ -91,8 +100,9 @@ def write(session, arguments, tool):
     text = "\n".join(table.whole(value, figures)) + "\n"
     store.write_text(session.store.path("result.json"), json.dumps(value, indent=1) + "\n")
     store.write_text(session.store.path("table.txt"), text)
+    store.write_text(session.store.path("result.csv"), as_csv.text(value))
     say(text)
-    written = ["result.json", "table.txt"]
+    written = ["result.json", "result.csv", "table.txt"]
     if value["results"] and "--no-plot" not in session.given:
         written += draw(value, figures, session.store.folder)
     say(f"in {session.store.folder}: {', '.join(written)}")
@@ -107,7 +117,7 @@ def draw(value, figures, folder):
     except plot.NoMatplotlib as error:
         again = f"xccl-compare --plot {os.path.join(folder, 'result.json')}"
         warn(
-            f"no plots: {error}. Table and JSON are complete; draw them here or elsewhere: {again}"
+            f"no plots: {error}. Table, JSON and CSV are complete; draw them here or elsewhere: {again}"
         )
         return []
 
@@ -189,30 +199,24 @@ def print_list(given, launcher, tool):
     return OK
 
 
+# What is done in place of a comparison.
+MODES = {
+    "--help": lambda *_: say(command.USAGE),
+    "--version": lambda given, launcher, tool: say(f"{tool.name} {tool.version}"),
+    "--against": lambda given, *_: compare_results(given["--against"]),
+    "--plot": lambda given, launcher, tool: draw_again(given, tool),
+    "--csv": lambda given, *_: say(as_csv.text(results.load(given["--csv"])).rstrip("\n")),
+    "--list": print_list,
+}
+
+
 def run(arguments, tool):
     given, launcher = command.read(arguments, sorted(suites.SUITES))
-    if "--help" in given:
-        say(command.USAGE)
-        return OK
-    if "--version" in given:
-        say(f"xccl-compare {tool.version}")
-        return OK
-    if "--against" in given:
-        return compare_results(given["--against"])
-    if "--plot" in given:
-        return draw_again(given, tool)
-    if "--list" in given:
-        return print_list(given, launcher, tool)
+    for option, work in MODES.items():
+        if option in given:
+            return work(given, launcher, tool) or OK
     return compare(given, launcher, arguments, tool)
 
 
 def main(arguments, tool):
-    try:
-        return run(arguments, tool)
-    except Wrong as wrong:
-        warn(wrong)
-        return WRONG_USE
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except OSError as error:
-        return output_failed("xccl-compare", error)
+    return status_of(tool.name, lambda: run(arguments, tool))

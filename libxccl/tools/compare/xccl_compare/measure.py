@@ -7,13 +7,12 @@ import sys
 import time
 from collections import namedtuple
 
-from xccl_doctor.main import telling_line
-from xccl_doctor.run import finish
+from xccl_common import process
+from xccl_common.failure import telling_line
 
 from . import launch, site, words
 from .perf import Broken
 
-OURS = ("xccl-perf: ", "xccl-run: ", "xccl-bind: ", "DATA VALIDATION ERROR: ")
 Launch = namedtuple("Launch", "case series variant round")
 Setting = namedtuple("Setting", "tool given launcher facts")
 
@@ -35,13 +34,6 @@ def turns(plan, rounds, left_out, first):
                 order = usable[start:] + usable[:start]
                 for variant in order[::-1] if number % 2 == 0 else order:
                     yield Launch(case, series, variant, number)
-
-
-def cause_of(text):
-    """The line that says why it failed."""
-    lines = [line.strip() for line in text.splitlines()]
-    own = [line for line in lines if line.startswith(OURS) and "warning" not in line]
-    return own[0] if own else telling_line(text)
 
 
 class Progress:
@@ -151,26 +143,21 @@ class Session:
 
     def start_one(self, command, output, limit, log):
         try:
-            process = subprocess.Popen(
+            status = process.run(
                 command,
+                limit,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         except OSError as error:
             raise Failed(f"{command[0]}: {error.strerror}") from error
-        try:
-            status = finish(process, limit)
-        except KeyboardInterrupt:
-            finish(process, 0)
-            raise
         if status is None:
             raise Failed(f"no end after {limit} s (--timeout)")
         if status != 0:
             with open(log, encoding="utf-8", errors="replace") as f:
-                raise Failed(f"{cause_of(f.read())} (status {status})")
+                raise Failed(f"{telling_line(f.read())} (status {status})")
 
     def note_failure(self, one, cause):
         log = self.store.run(self.name(one) + ".log")

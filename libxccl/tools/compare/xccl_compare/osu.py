@@ -4,7 +4,7 @@
 import os
 import re
 
-from xccl_doctor import launchers
+from xccl_common import launchers
 
 from .perf import PLAIN, TWICE, Broken
 

@@ -5,7 +5,7 @@ import glob
 import json
 import os
 
-from xccl_doctor.command import Wrong, check_choice
+from xccl_common.options import Wrong, check_choice
 
 SCHEMA = "xccl-published-1"
 

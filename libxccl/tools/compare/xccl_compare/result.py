@@ -7,7 +7,7 @@ import re
 import sys
 import time
 
-from xccl_doctor.command import Wrong
+from xccl_common.options import Wrong
 
 from . import launch, site, stats, words
 

@@ -6,8 +6,8 @@ import os
 import subprocess
 from types import SimpleNamespace
 
-from xccl_doctor import collect, launchers
-from xccl_doctor.command import Wrong, check_choice
+from xccl_common import launchers, machine
+from xccl_common.options import Wrong, check_choice
 
 NAMES = {"nccl": "NCCL", "rccl": "RCCL"}
 
@@ -24,7 +24,7 @@ def look(tool, env, site, launcher):
         app=None,
         launcher=launcher,
     )
-    facts = collect.collect(options)
+    facts = machine.collect(options)
     if site is not None:
         check_choice("site", site, sorted(facts.sites))
     if facts.site_name and facts.site is None and facts.sites:

@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 
-from xccl_doctor.command import Wrong
+from xccl_common.options import Wrong
 
 SCHEMA = "xccl-compare-plan-1"
 

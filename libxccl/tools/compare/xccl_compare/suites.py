@@ -3,7 +3,7 @@
 
 from collections import namedtuple
 
-from xccl_doctor.command import Wrong
+from xccl_common.options import Wrong
 
 from . import command
 

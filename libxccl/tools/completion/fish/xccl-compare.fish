@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by render.py from options.yaml; do not edit.
-complete -c xccl-compare -x -a '(__fish_complete_subcommand -- --output --suite --routes --coll --min --max --factor --rounds --iters --with --osu --nodes --ranks-per-node --site --sim --timeout --published --against --plot)'
+complete -c xccl-compare -x -a '(__fish_complete_subcommand -- --output --suite --routes --coll --min --max --factor --rounds --iters --with --osu --nodes --ranks-per-node --site --sim --timeout --published --against --plot --csv)'
 complete -c xccl-compare -l output -x -a '(__fish_complete_directories)' -d 'folder of the results'
 complete -c xccl-compare -l suite -x -a 'juwels-2022 crusher-2023 splits hybrid' -d 'runs of a published comparison'
 complete -c xccl-compare -l routes -x -a '(__fish_append , mpi ucc ucc-ccl xccl vendor)' -d 'routes'
@@ -24,5 +24,6 @@ complete -c xccl-compare -l sbatch -d 'print a job file'
 complete -c xccl-compare -l list -d 'list what a suite runs'
 complete -c xccl-compare -l against -r -F -d 'compare two results'
 complete -c xccl-compare -l plot -r -F -d 'draw a result'
+complete -c xccl-compare -l csv -r -F -d 'print a result as CSV'
 complete -c xccl-compare -l help -d 'show the help'
 complete -c xccl-compare -l version -d 'show the version'

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""xccl-doctor: collect facts, check them, say what was found.
+"""xccl-doctor: collect facts (xccl_common.machine), check them, say what was found.
 
 rows_*     every finding that there is, one row each
 registry   all of them, and how one is made
-collect    facts of this machine and environment, from files below a root
-elf        what a shared object needs, without loading it
-libraries  which file of a library would be loaded
-launchers  what started this process, what mpirun is, which MPI a program was built with
 run        the small job of --run
 logs       facts from the logs of a job
 dumps      files that the ranks of a job wrote, read and bounded

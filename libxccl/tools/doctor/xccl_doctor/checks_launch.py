@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Findings of launchers: the wrong MPI's, srun without PMIx, a lost LD_PRELOAD; and the site's variables."""
 
-from .collect import is_loaded
-from .launchers import NAMES, in_slurm_step
+from xccl_common.launchers import NAMES, in_slurm_step
+from xccl_common.machine import is_loaded
+
 from .registry import finding
 
 

@@ -3,6 +3,8 @@
 
 import os
 
+from xccl_common.failure import failure
+
 from . import logs
 from .checks_env import UCC_LISTS, ccl_name, hides, memory, ucc_setting
 from .checks_files import OLDEST_DRIVER, site_ranks
@@ -326,7 +328,7 @@ def check_run(_facts, log):
 def check_silent(_facts, log):
     """Nothing can be said of a log in which nothing speaks, unless it says that the job failed."""
     said = log.speaking or log.alone
-    if not said and logs.failure(log.text) is None:
+    if not said and failure(log.text) is None:
         yield finding("log-silent", lines=log.lines)
 
 

@@ -3,8 +3,9 @@
 
 import os
 
+from xccl_common.machine import is_loaded
+
 from .checks_env import ccl_name, over_cxi, to_int, uses_ccl
-from .collect import is_loaded
 from .registry import finding
 
 LIBFABRIC_NAMES = ("AWS Libfabric", "Libfabric", "OFI")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of xccl-doctor: its options, and what is wrong with them."""
 
-import difflib
 import os
-import sys
+
+from xccl_common.options import Wrong, check_choice, parse
 
 USAGE = """Usage: xccl-doctor [options]
        xccl-doctor [options] --run -- launcher [arguments]
@@ -39,66 +39,10 @@ WITH_VALUE = (
     "--explain",
 )
 FLAGS = ("--json", "--list", "--help", "--version", "--run")
-SHORT = {"-h": "--help", "-V": "--version"}
 
 
-class Wrong(Exception):
-    """What is wrong with the options."""
-
-
-def near(word, known, dashes=""):
-    """ "; did you mean 'that'?", or nothing. Dashes that all begin with make none alike."""
-    length = len(dashes)
-    found = difflib.get_close_matches(word[length:], [name[length:] for name in known], 1)
-    return f"; did you mean '{dashes}{found[0]}'?" if found else ""
-
-
-def flush():
-    """Here an output that takes no more can be told from other errors."""
-    if sys.stdout is not None:  # it is closed
-        sys.stdout.flush()
-
-
-def output_failed(tool, error):
-    """The exit status after an error in writing: of a full disk, or of a pager that has read enough."""
-    if not isinstance(error, BrokenPipeError):
-        what = error.filename or "the output"
-        print(f"{tool}: {what}: {error.strerror}", file=sys.stderr)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still kept for it is lost at exit
-    return 1
-
-
-def parse(words, with_value=WITH_VALUE, flags=FLAGS):
-    """Options by name, and the words behind "--"."""
-    given, rest = {}, list(words)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            break
-        word = SHORT.get(word, word)
-        name, equals, value = word.partition("=")
-        if name in with_value:
-            if not equals:
-                if not rest:
-                    raise Wrong(f"{name} needs a value")
-                value = rest.pop(0)
-            given[name] = value
-        elif word in flags:
-            given[word] = True
-        elif word.startswith("--"):
-            hint = near(name, sorted(flags + with_value), dashes="--") or "; see --help"
-            raise Wrong(f"unknown option '{word}'{hint}")
-        elif word.startswith("-") and word != "-":
-            raise Wrong(f"unknown option '{word}'; see --help")
-        else:
-            raise Wrong(f"unexpected argument '{word}'; a launcher goes behind '--', see --help")
-    return given, rest
-
-
-def check_choice(option, value, known):
-    if value not in known:
-        hint = near(value, known) or "; known: " + (", ".join(known) or "none is installed")
-        raise Wrong(f"unknown {option} '{value}'{hint}")
+def read(words):
+    return parse(words, WITH_VALUE, FLAGS)
 
 
 def check_options(given, launcher, sites):

@@ -144,46 +144,6 @@ class Connections:
             self.channels.append((int(channel.group(1)), int(channel.group(2)), channel.group(3)))
 
 
-# What a report, an informational line or a launcher's frame begins with, or is.
-NO_CAUSE = re.compile(
-    r"NCCL INFO|xccl-(?:run|perf|tune): (?: |host |node |warning\b)|xccl(?:\[\d+\])? (?:info|trace|warning): |^\W*$"
-)
-# Words of the program that failed itself; then what is only said of it. The first that is found counts.
-CAUSES = tuple(
-    re.compile(text)
-    for text in (
-        r"(?:^|[\s>])xccl(?:\[\d+\])? error: ",
-        r"(?:^|[\s>])xccl-(?:run|bind|perf|tune): ",
-        r"unable to launch|could not (?:access|execute)|not enough slots|attempt to run as root|^Traceback \(most recent call last\)|terminate called|[Ff]atal error in",
-        r"NCCL WARN",
-        r"\*\*\* An error occurred in |Signal: |Segmentation fault|Bus error|[Ff]loating point exception",
-        r"MPI_ABORT was invoked|BAD TERMINATION|DUE TO TIME LIMIT|oom-kill|Out Of Memory",
-        r"(?:srun|slurmstepd|prterun|mpirun|mpiexec)\b.*(?:error:|exited|noticed that|Exited with)",
-        r"Primary job +terminated|a non-zero exit code",
-    )
-)
-
-
-def failure(text, failed=False):
-    """The line that says best why a job failed; None if no line says that it failed.
-
-    failed: that it did is known; else a warning of NCCL alone is no failure.
-    """
-    lines = text.splitlines()
-    sure = [cause for cause in CAUSES if cause.pattern != "NCCL WARN"]
-    own = [line for line in lines if not NO_CAUSE.search(line)]
-    failed = failed or any(cause.search(line) for line in own for cause in sure)
-    for cause in CAUSES if failed else sure:
-        for number, line in enumerate(lines):
-            if not cause.search(line) or NO_CAUSE.search(line):
-                continue
-            # xccl-run puts the reason on a line of its own.
-            reason = lines[number + 1] if number + 1 < len(lines) else ""
-            more = [reason.strip()] if "xccl-run: " in line and reason.startswith(" " * 10) else []
-            return ": ".join([line.strip(), *more])
-    return None
-
-
 def ports(entries):
     """Names in lines like "[0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:10.0.0.1<0>"."""
     names = []

@@ -5,6 +5,11 @@ import os
 import sys
 from types import SimpleNamespace
 
+from xccl_common import elf, machine
+from xccl_common.failure import failure, telling_line
+from xccl_common.options import Wrong, near
+from xccl_common.tool import OK, status_of
+
 from . import (
     checks_env,
     checks_files,
@@ -12,30 +17,16 @@ from . import (
     checks_log,
     checks_net,
     checks_settings,
-    collect,
     command,
-    elf,
     hang,
     logs,
     registry,
     report,
     run,
 )
-from .command import Wrong
 
-OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 SEVERITY_STATUS = {registry.WARNING: 3, registry.ERROR: 1}
 REPEATED = ("run-failed", "job-failed", "xccl-said")  # said only if no other error explains it
-
-
-def telling_line(text):
-    """The line that says why it failed, else the first that speaks of an error, else the last."""
-    cause = logs.failure(text, failed=True)
-    if cause:
-        return cause
-    lines = [line.strip() for line in text.splitlines() if not logs.NO_CAUSE.search(line)]
-    telling = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["no output"]
-    return telling[0]
 
 
 def read_file(path):
@@ -49,15 +40,8 @@ def read_file(path):
         raise Wrong(f"--log: cannot read '{path}': {error.strerror}") from error
 
 
-def read_log(given, launcher, facts, options):
-    """(log facts or None, findings about the run itself)."""
-    if "--log" in given:
-        text = read_file(given["--log"])
-        line = logs.failure(text)
-        return logs.parse(text), [registry.finding("job-failed", line=line)] if line else []
-    if "--run" not in given:
-        return None, []
-    seconds = int(given.get("--timeout", 300))
+def run_job(seconds, launcher, facts, options):
+    """(log facts, findings about the run itself, where its output is kept or None)."""
     site = facts.site["name"] if facts.site else None
     words = run.command(options.prefix, launcher, site, options.env.get("XCCL_SIM"))
     ended = run.run(words, options.env, seconds)
@@ -66,13 +50,23 @@ def read_log(given, launcher, facts, options):
         interface = facts.env.get("NCCL_SOCKET_IFNAME", "hsn0").split(",")[0]
         found.append(registry.finding("run-hung", seconds=seconds, interface=interface))
     elif ended.status != 0:
-        line = telling_line(ended.text)
-        found.append(registry.finding("run-failed", status=ended.status, line=line, log=ended.log))
-    else:
-        os.unlink(ended.log)
+        line, log = telling_line(ended.text), ended.log or "there is none, the job printed nothing"
+        found.append(registry.finding("run-failed", status=ended.status, line=line, log=log))
     log = logs.parse(ended.text)
     log.expect_xccl = facts.route == "xccl" and ended.status == 0
-    return log, found
+    return log, found, ended.log
+
+
+def read_log(given, launcher, facts, options):
+    """(log facts or None, findings about the run itself, where its output is kept or None)."""
+    if "--log" in given:
+        text = read_file(given["--log"])
+        line = failure(text)
+        found = [registry.finding("job-failed", line=line)] if line else []
+        return logs.parse(text), found, None
+    if "--run" not in given:
+        return None, [], None
+    return run_job(int(given.get("--timeout", 300)), launcher, facts, options)
 
 
 def examine_hang(folder):
@@ -87,12 +81,13 @@ def examine_hang(folder):
 
 def collect_facts(given, options):
     try:
-        facts = collect.collect(options)
+        facts = machine.collect(options)
     except (OSError, elf.NotElf, elf.Damaged) as error:
         raise Wrong(
             f"--app: '{options.app}' is not a program that this machine runs; "
             "of a script, name the program that it starts"
         ) from error
+    facts.settings = checks_settings.collect(options.prefix, facts.shell_env)
     facts.log_given = "--log" in given
     return facts
 
@@ -116,9 +111,10 @@ def examine(given, launcher, options):
         for check in checks.CHECKS:
             found += check(facts)
     said = list(report.static_statements(facts))
-    log, about_run = read_log(given, launcher, facts, options)
+    log, about_run, kept = read_log(given, launcher, facts, options)
     if log is not None:
         said += checks_log.statements(facts, log)
+        said += [f"the job's output is kept in {kept}"] if kept else []
         for check in checks_log.CHECKS:
             found += check(facts, log)
         if about_run:  # a job that did not run says nothing, and why it did not is said
@@ -129,12 +125,12 @@ def examine(given, launcher, options):
     return said, report.looked_at(facts, log), ordered(found)
 
 
-def work(given, launcher, options, version):
+def work(given, launcher, options, tool):
     if "--help" in given:
         print(command.USAGE)
         return OK
     if "--version" in given:
-        print(f"xccl-doctor {version}")
+        print(f"{tool.name} {tool.version}")
         return OK
     if "--list" in given:
         report.print_list("--json" in given)
@@ -143,42 +139,35 @@ def work(given, launcher, options, version):
     if "--explain" in given:
         name = given["--explain"]
         if name not in registry.TABLE:
-            hint = command.near(name, sorted(registry.TABLE))
+            hint = near(name, sorted(registry.TABLE))
             raise Wrong(f"no finding '{name}'{hint or '; xccl-doctor --list prints all'}")
         report.explain(name, installed)
         return OK
-    command.check_options(given, launcher, collect.load_sites(options.prefix))
+    command.check_options(given, launcher, machine.load_sites(options.prefix))
     said, looked, found = examine(given, launcher, options)
     severities = {finding.severity for finding in found}
     worst = registry.ERROR if registry.ERROR in severities else registry.WARNING
     status = SEVERITY_STATUS[worst] if found else OK
     if "--json" in given:
-        report.print_json(version, status, said, looked, found)
+        report.print_json(tool.version, status, said, looked, found)
     else:
         report.print_text(said, *looked, found, installed)
     return status
 
 
-def main(words, version, prefix, libdir):
-    try:
-        given, launcher = command.parse(words)
+def main(words, tool):
+    def start():
+        given, launcher = command.read(words)
         options = SimpleNamespace(
             env=dict(os.environ),
-            prefix=prefix,
-            libdir=libdir,
+            prefix=tool.prefix,
+            libdir=tool.libdir,
             sysroot=given.get("--sysroot", "").rstrip("/"),
             site=given.get("--site"),
             route=given.get("--route"),
             app=given.get("--app"),
             launcher=launcher,
         )
-        status = work(given, launcher, options, version)
-        command.flush()
-        return status
-    except Wrong as wrong:
-        print(f"xccl-doctor: {wrong}", file=sys.stderr)
-        return WRONG_USE
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except OSError as error:
-        return command.output_failed("xccl-doctor", error)
+        return work(given, launcher, options, tool)
+
+    return status_of(tool.name, start)

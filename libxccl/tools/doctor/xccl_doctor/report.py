@@ -5,8 +5,9 @@ import json
 import os
 import re
 
+from xccl_common.launchers import NAMES
+
 from . import docs, registry
-from .launchers import NAMES
 
 # Variables that bear on how collectives run.
 OURS = re.compile(

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Start a small job with logs on, and keep what it prints."""
 
-import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 from types import SimpleNamespace
+
+from xccl_common import process
 
 # Logs that say which library, plugin, provider and port are used.
 LOGGING = {
@@ -31,60 +31,37 @@ def command(prefix, launcher, site, sim):
     return [*launcher, *run, os.path.join(prefix, "bin/xccl-perf"), *PROGRAM]
 
 
-def stop(process):
-    """End it with all that it started: politely first, so that a launcher ends its ranks."""
-    with contextlib.suppress(ProcessLookupError):  # it may have ended by itself meanwhile
-        os.killpg(process.pid, signal.SIGTERM)
+def start(words, env, log, seconds):
+    """Its status, or what keeps it from being started."""
     try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def finish(process, seconds):
-    """Its exit status; None if it had to be ended."""
-    try:
-        return process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        stop(process)
-        return None
-    except KeyboardInterrupt:  # a session of its own: the terminal does not interrupt it
-        stop(process)
-        raise
-
-
-def start(words, **how):
-    """A process in a session of its own. Ctrl-C is held back until there is a process to stop."""
-    interrupts = []
-    before = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
-    try:
-        process = subprocess.Popen(words, start_new_session=True, **how)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if interrupts:
-        stop(process)
-        raise KeyboardInterrupt
-    return process
+        return process.run(
+            words,
+            seconds,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        ), None
+    except OSError as error:
+        return 127, f"{words[0]}: {error.strerror}"
 
 
 def run(words, env, seconds):
-    """Status (None: it did not end), output of both kinds in order, and the file that keeps it."""
+    """Status (None: it had to be ended), output of both kinds in order, and the file that keeps it.
+
+    Only what a job printed that did not end well is kept.
+    """
     variables = dict(env, **{k: v for k, v in LOGGING.items() if k not in env})
-    with tempfile.NamedTemporaryFile(
-        mode="wb", prefix="xccl-doctor-", suffix=".log", delete=False
-    ) as log:
-        try:
-            process = start(
-                words,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        except OSError as error:
-            return SimpleNamespace(status=127, text=f"{words[0]}: {error.strerror}", log=log.name)
-        status = finish(process, seconds)
-        log.flush()
-    with open(log.name, errors="replace") as f:
-        return SimpleNamespace(status=status, text=f.read(), log=log.name)
+    handle, path = tempfile.mkstemp(prefix="xccl-doctor-", suffix=".log")
+    kept = False
+    try:
+        with os.fdopen(handle, "wb") as log:
+            status, refused = start(words, variables, log, seconds)
+        with open(path, errors="replace") as f:
+            text = f.read()
+        kept = status != 0 and bool(text)
+        text = refused or text
+        return SimpleNamespace(status=status, text=text, log=path if kept else None)
+    finally:
+        if not kept:
+            os.unlink(path)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
-"""Facts of this machine, environment and installation. Reads only; starts nothing but ldconfig and xccl-info."""
+"""Facts of this machine, environment and installation. Reads only; starts nothing but ldconfig."""
 
 import datetime
 import fnmatch
@@ -12,7 +12,7 @@ import subprocess
 import time
 from types import SimpleNamespace
 
-from . import checks_settings, launchers, libraries
+from . import launchers, libraries
 from .launchers import number
 
 VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
@@ -211,6 +211,7 @@ def collect(options):
     """
     env, root = dict(options.env), options.sysroot
     facts = SimpleNamespace(env=env, root=root, prefix=options.prefix, libdir=options.libdir)
+    facts.shell_env = env  # without what xccl-run sets at this site
     facts.sites = load_sites(options.prefix)
     seconds = int(number(env.get("SOURCE_DATE_EPOCH")) or time.time())
     facts.today = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
@@ -243,7 +244,6 @@ def collect(options):
     facts.search = libraries.Search(root, env, {} if root else ldconfig())
     libraries.collect(facts, SONAMES)
     read_parameter_files(facts)
-    facts.settings = checks_settings.collect(options.prefix, env)
     facts.app = options.app
     facts.app_family, facts.app_mpi = None, None
     if options.app:

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comms/cause.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+xcclResult_t xm_agreement_failed(const char *what)
+{
+    return xc_fail(xcclInternalError, "%s failed while the ranks of a communicator agreed", what);
+}
+
+void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own, char *text,
+                    size_t len)
+{
+    char detail[sizeof(xm->reason)] = "its messages say why";
+
+    if (who == xm->rank) {
+        snprintf(detail, sizeof(detail), "%s", own);
+        xc_info("no vendor communicator: %s", detail);
+    }
+    if (blocking) {
+        xm_pmpi.Bcast(detail, (int)sizeof(detail), XM_HANDLE(MPI_BYTE), who, xm->comm);
+    }
+    if (strncmp(detail, "rank", 4) == 0) {
+        snprintf(text, len, "%s", detail); /* it names the ranks itself */
+    } else {
+        snprintf(text, len, "rank %d: %s", who, detail);
+    }
+}
+
+void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
+{
+    static bool warned;
+
+    xm_comm_enter(xm, XM_COMM_FAILED, text);
+    if (xm->rank == speaker) {
+        bool first = !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
+        xc_log(first ? XC_LOG_WARN : XC_LOG_INFO,
+               "all %d ranks leave collectives on device memory to MPI: %s", xm->size, text);
+    }
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether the ranks of a communicator are on one node, and see each other's slots (slots.h). */
+#ifndef XM_COMMS_NODE_H
+#define XM_COMMS_NODE_H
+
+#include "comms/comm.h"
+
+/* In a blocking operation, once for a communicator: has every rank the slots of all? */
+xcclResult_t xm_node_agree(struct xm_comm *xm);
+/* The answer to that, however it was found: the same on all ranks, in the same operation. */
+void xm_node_apply(struct xm_comm *xm, bool all_see);
+
+/* Has any communicator slots? Then calls are counted in all cases. */
+bool xm_node_slots_in_use(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each rank says of itself at the first operation on device memory, and what all make of it.
+ */
+#ifndef XM_COMMS_PEER_INFO_H
+#define XM_COMMS_PEER_INFO_H
+
+#include "comms/comm.h"
+
+struct xm_peer_info;
+size_t xm_peer_info_bytes(void);
+void   xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                         struct xm_peer_info *mine);
+/* Judge what all ranks say of themselves, alike on every rank and in the same operation. */
+xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking);
+
+/* A number for what this rank's MPI does with integers; data/ sets it before the first call. */
+extern uint64_t (*xm_comm_arithmetic)(void);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comms/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comms/wait.h"
+
+static bool find_slots(struct xm_slots *slots, const struct xm_board_address *addresses)
+{
+    for (int i = 0; i < slots->count; i++) {
+        const struct xm_board_address *a = &addresses[i];
+        struct xm_board               *board = NULL;
+        if ((a->slot >= 0) && (a->host == addresses[slots->rank].host)) {
+            board = xm_board_open(a);
+        }
+        if (board == NULL) {
+            return false;
+        }
+        slots->boards[i] = board;
+        slots->of[i] = xm_board_slot(board, a->slot);
+        if (slots->of[i] == NULL) {
+            return false;
+        }
+    }
+    slots->mine = slots->of[slots->rank];
+    return true;
+}
+
+struct xm_slots *xm_slots_open(const struct xm_board_address *addresses, int count, int rank)
+{
+    struct xm_slots *slots = calloc(1, sizeof(*slots));
+
+    if (slots == NULL) {
+        return NULL;
+    }
+    slots->count = count;
+    slots->rank = rank;
+    slots->of = calloc((size_t)count, sizeof(struct xm_slot *));
+    slots->boards = calloc((size_t)count, sizeof(struct xm_board *));
+    if ((slots->of == NULL) || (slots->boards == NULL) || !find_slots(slots, addresses)) {
+        xm_slots_close(slots);
+        return NULL;
+    }
+    return slots;
+}
+
+void xm_slots_close(struct xm_slots *slots)
+{
+    if (slots != NULL) {
+        free(slots->of);
+        free(slots->boards);
+        free(slots);
+    }
+}
+
+void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_coll coll)
+{
+    uint64_t             number = ++slots->calls;
+    struct xm_seen_call *call = &slots->mine->calls[number % XM_SLOT_CALLS];
+
+    /* Whoever reads one of the new words sees that the call is being replaced, too. */
+    __atomic_store_n(&call->number, XM_SLOT_REPLACED, __ATOMIC_RELAXED);
+    __atomic_store_n(&call->memory, memory, __ATOMIC_RELEASE);
+    __atomic_store_n(&call->coll, coll, __ATOMIC_RELEASE);
+    __atomic_store_n(&call->number, number, __ATOMIC_RELEASE);
+}
+
+bool xm_slots_sum(struct xm_slots *slots, const int64_t *mine, int64_t *sum)
+{
+    uint64_t       number = ++slots->agreements;
+    int            at = (int)(number % 2);
+    struct xm_wait wait = xm_wait_begin("for the other ranks of a communicator to come to this "
+                                        "collective");
+
+    memcpy(slots->mine->agreements[at].terms, mine, sizeof(slots->mine->agreements[at].terms));
+    __atomic_store_n(&slots->mine->agreements[at].number, number, __ATOMIC_RELEASE);
+    memset(sum, 0, XM_SLOT_TERMS * sizeof(*sum));
+    for (int i = 0; i < slots->count; i++) {
+        const struct xm_slot *s = slots->of[i];
+        while (__atomic_load_n(&s->agreements[at].number, __ATOMIC_ACQUIRE) != number) {
+            if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
+                return false;
+            }
+        }
+        for (int t = 0; t < XM_SLOT_TERMS; t++) {
+            sum[t] += s->agreements[at].terms[t];
+        }
+    }
+    return true;
+}
+
+uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_shown buffers[2])
+{
+    uint64_t number = ++slots->shows;
+    int      at = (int)(number % 2);
+
+    memcpy(slots->mine->shows[at].buffers, buffers, sizeof(slots->mine->shows[at].buffers));
+    __atomic_store_n(&slots->mine->shows[at].number, number, __ATOMIC_RELEASE);
+    return number;
+}
+
+const struct xm_shown *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank)
+{
+    const struct xm_slot *s = slots->of[rank];
+    int                   at = (int)(number % 2);
+
+    return (__atomic_load_n(&s->shows[at].number, __ATOMIC_ACQUIRE) == number)
+               ? s->shows[at].buffers
+               : NULL;
+}
+
+void xm_slots_end(struct xm_slots *slots, uint64_t number, bool trouble)
+{
+    __atomic_store_n(&slots->mine->ended, 2 * number + trouble, __ATOMIC_RELEASE);
+}
+
+/* Nobody ends the next of these calls before all have come to it, and so have been here. */
+bool xm_slots_ended(const struct xm_slots *slots, uint64_t number, bool *trouble_p)
+{
+    bool trouble = false;
+
+    for (int i = 0; i < slots->count; i++) {
+        uint64_t ended = __atomic_load_n(&slots->of[i]->ended, __ATOMIC_ACQUIRE);
+        if (ended / 2 < number) {
+            return false;
+        }
+        trouble = trouble || (ended == 2 * number + 1);
+    }
+    *trouble_p = *trouble_p || trouble;
+    return true;
+}
+
+/* Is it there, and whole? A rank that is ahead by so many calls has another in its place. */
+static bool read_call(const struct xm_slot *slot, uint64_t number, struct xm_seen_call *read)
+{
+    const struct xm_seen_call *call = &slot->calls[number % XM_SLOT_CALLS];
+
+    if (__atomic_load_n(&call->number, __ATOMIC_ACQUIRE) != number) {
+        return false;
+    }
+    read->memory = __atomic_load_n(&call->memory, __ATOMIC_ACQUIRE);
+    read->coll = __atomic_load_n(&call->coll, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&call->number, __ATOMIC_RELAXED) == number;
+}
+
+int xm_slots_mismatch(const struct xm_slots *slots, uint64_t call, enum xm_coll coll,
+                      enum xm_coll *other_p)
+{
+    struct xm_seen_call made;
+
+    for (int i = 0; i < slots->count; i++) {
+        if (read_call(slots->of[i], call, &made) &&
+            ((made.memory == XM_ON_HOST) || (made.coll != coll))) {
+            *other_p = (enum xm_coll)made.coll;
+            return i;
+        }
+    }
+    return -1;
+}
+
+int xm_slots_absent(const struct xm_slots *slots, uint64_t call)
+{
+    for (int i = 0; i < slots->count; i++) {
+        const struct xm_slot *s = slots->of[i];
+        if (__atomic_load_n(&s->calls[call % XM_SLOT_CALLS].number, __ATOMIC_ACQUIRE) < call) {
+            return i;
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A communicator's slots on the boards of its ranks, which are all on one node: in its own a rank
+ * writes what it does, and it reads those of the others.
+ */
+#ifndef XM_COMMS_SLOTS_H
+#define XM_COMMS_SLOTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/collectives.h"
+#include "comms/board.h"
+#include "device/device.h"
+
+enum { XM_SLOT_TERMS = 6, XM_SLOT_CALLS = 16 };
+
+/* What memory a call was made with; XM_ON_ANY: its ranks need not agree on that. */
+enum xm_call_memory { XM_ON_ANY, XM_ON_HOST, XM_ON_DEVICE };
+
+/* A buffer as other processes can map it. */
+struct xm_shown {
+    uint64_t      nonce; /* of the process */
+    uint64_t      offset, bytes;
+    struct xc_ipc ipc;
+    uint32_t      state; /* enum xm_shown_state */
+    uint32_t      ready; /* nothing of this rank's that the device still does comes before */
+};
+/* NOT: it cannot be mapped. ODD: it lies so that kernels do not take it, this time. */
+enum xm_shown_state { XM_SHOWN_NOT, XM_SHOWN_ODD, XM_SHOWN_USABLE, XM_SHOWN_NONE };
+
+/* A call that a rank has come to. All atomic: later ones replace it while others read. */
+struct xm_seen_call {
+    uint64_t number; /* written first, as XM_SLOT_REPLACED, and last */
+    uint32_t memory, coll;
+};
+#define XM_SLOT_REPLACED UINT64_MAX
+
+/* One communicator's place on the board of one of its ranks. */
+struct xm_slot {
+    /* Call number n at n % XM_SLOT_CALLS. */
+    struct xm_seen_call calls[XM_SLOT_CALLS];
+    /* Agreement number n at n % 2: two are enough, since nobody begins n + 2 before all ended n. */
+    struct {
+        uint64_t number; /* atomic */
+        int64_t  terms[XM_SLOT_TERMS];
+    } agreements[2];
+    /* The buffers, in and out, of a call that the ranks serve on each other's memory. As above. */
+    struct {
+        uint64_t        number; /* atomic */
+        struct xm_shown buffers[2];
+    } shows[2];
+    uint64_t ended;   /* atomic: the last of these calls whose work this rank has seen done: twice
+                       * its number, and 1 more if it has to be done over */
+    uint64_t arrived; /* atomic: operations of the vendor's path that this rank has come to */
+    uint64_t direct;  /* atomic: the last of these that it enqueued without waiting for its turn */
+    uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
+} __attribute__((aligned(64)));
+
+/* A communicator's slots, in rank order. */
+struct xm_slots {
+    int               count, rank;
+    struct xm_slot   *mine;
+    struct xm_slot  **of;     /* of each rank */
+    struct xm_board **boards; /* of each rank */
+    uint64_t          calls, agreements, shows;
+};
+
+/* The slots of ranks that are all on this node; NULL if one cannot be reached. */
+struct xm_slots *xm_slots_open(const struct xm_board_address *addresses, int count, int rank);
+void             xm_slots_close(struct xm_slots *slots);
+
+/* Say that call number slots->calls + 1 comes, and count it. */
+void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_coll coll);
+
+/* Sum up terms over the ranks; they wait for each other, and MPI progresses meanwhile. */
+bool xm_slots_sum(struct xm_slots *slots, const int64_t *mine, int64_t *sum);
+
+/* Show this rank's buffers, as call number slots->shows + 1, and count it. */
+uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_shown buffers[2]);
+/* Those of a rank in that call; NULL: it has not come there. */
+const struct xm_shown *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank);
+/*
+ * Say that this rank's part of that call is done, and whether it has to be done over; and have all
+ * said so? Then *trouble_p is set if it has to be for any.
+ */
+void xm_slots_end(struct xm_slots *slots, uint64_t number, bool trouble);
+bool xm_slots_ended(const struct xm_slots *slots, uint64_t number, bool *trouble_p);
+
+/*
+ * A rank that made this call with host memory, or on another collective, while this one made it
+ * with a device's; -1: none that is known of.
+ */
+int xm_slots_mismatch(const struct xm_slots *slots, uint64_t call, enum xm_coll coll,
+                      enum xm_coll *other_p);
+
+/* The first rank that has not made this call; -1: all have. */
+int xm_slots_absent(const struct xm_slots *slots, uint64_t call);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies and series of reductions by kernels, each in a slot of its device. A launch takes the host
+ * 4 us (H200), more than many a copy: so copies that begin together share one.
+ */
+#include "base/log.h"
+#include "data/kernel_state.h"
+
+enum { POLLS_PER_LOOK = 4096 };
+/* More blocks do not make copies over NVLink faster, and take room from the program's kernels. */
+enum { BLOCK_BYTES = 64 << 10, MOST_BLOCKS = 16, MOST_TOGETHER = 128 };
+
+/* Copies that this thread has started and not launched. */
+static __thread struct {
+    bool               collecting;
+    struct xm_kernels *kernels;
+    unsigned           count;
+    int                slots[XK_BATCH];
+    struct xk_batch    what;
+} batch;
+
+static int take_slot(struct xm_kernels *k)
+{
+    uint64_t taken = __atomic_load_n(&k->taken, __ATOMIC_ACQUIRE);
+
+    while (taken != ~UINT64_C(0)) {
+        int slot = __builtin_ctzll(~taken);
+        if (__atomic_compare_exchange_n(&k->taken, &taken, taken | (UINT64_C(1) << slot), false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            return slot;
+        }
+    }
+    return -1;
+}
+
+static void give_slot(struct xm_kernels *k, int slot)
+{
+    __atomic_and_fetch(&k->taken, ~(UINT64_C(1) << slot), __ATOMIC_ACQ_REL);
+}
+
+/* ---- copies ---- */
+
+/* Share the blocks out; returns how many a row of the grid has. */
+static unsigned set_blocks(void)
+{
+    unsigned share = MOST_TOGETHER / batch.count, most = 1;
+
+    for (unsigned i = 0; i < batch.count; i++) {
+        struct xk_copy *c = &batch.what.copy[i];
+        uint64_t        blocks = (c->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+        blocks = (blocks < MOST_BLOCKS) ? blocks : MOST_BLOCKS;
+        blocks = (blocks < share) ? blocks : share;
+        c->blocks = (blocks > 0) ? (uint32_t)blocks : 1;
+        most = (c->blocks > most) ? c->blocks : most;
+    }
+    return most;
+}
+
+/* With the device entered. */
+static xcclResult_t launch(void)
+{
+    struct xm_kernels *k = batch.kernels;
+    const unsigned     grid[2] = {set_blocks(), batch.count};
+
+    xc_trace("copies by one kernel: %u", batch.count);
+    return k->dev->launch(k->copies, grid, XM_KERNEL_THREADS, &batch.what,
+                          k->streams[k->stream_of[batch.slots[0]]]);
+}
+
+void xm_kernel_copies_launch(void)
+{
+    struct xm_kernels *k = batch.kernels;
+    void              *saved;
+
+    if (batch.count == 0) {
+        return;
+    }
+    xcclResult_t res = k->dev->enter(k->device, &saved);
+    if (res == xcclSuccess) {
+        res = launch();
+        k->dev->leave(saved);
+    }
+    for (unsigned i = 0; (res != xcclSuccess) && (i < batch.count); i++) {
+        __atomic_store_n(&k->failed[batch.slots[i]], (int)res, __ATOMIC_RELEASE);
+    }
+    batch.count = 0;
+}
+
+void xm_kernel_copies_collect(bool collecting)
+{
+    xm_kernel_copies_launch();
+    batch.collecting = collecting;
+}
+
+bool xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size_t bytes,
+                          struct xm_kernel_copy *copy)
+{
+    int slot = take_slot(k);
+
+    if (slot < 0) {
+        return false;
+    }
+    if ((batch.kernels != k) || (batch.count == XK_BATCH)) {
+        xm_kernel_copies_launch();
+    }
+    uint32_t value = ++k->values[slot];
+    batch.kernels = k;
+    batch.slots[batch.count] = slot;
+    batch.what.copy[batch.count++] = (struct xk_copy){.to = (uint64_t)(uintptr_t)to,
+                                                      .from = (uint64_t)(uintptr_t)from,
+                                                      .bytes = bytes,
+                                                      .finished = &k->finished[slot],
+                                                      .done = &k->shared->done[slot],
+                                                      .value = value};
+    k->stream_of[slot] = (unsigned char)(batch.slots[0] % XM_KERNEL_STREAMS);
+    k->failed[slot] = xcclSuccess;
+    if (!batch.collecting) {
+        xcclResult_t res = launch();
+        batch.count = 0;
+        if (res != xcclSuccess) {
+            give_slot(k, slot);
+            return false;
+        }
+    }
+    *copy = (struct xm_kernel_copy){.kernels = k, .slot = slot, .value = value};
+    return true;
+}
+
+/* A kernel that failed says nothing; its launch and its stream do. */
+static xcclResult_t look(struct xm_kernel_copy *copy)
+{
+    struct xm_kernels *k = copy->kernels;
+    xcclResult_t res = (xcclResult_t)__atomic_load_n(&k->failed[copy->slot], __ATOMIC_ACQUIRE);
+
+    if (res != xcclSuccess) {
+        return xc_fail(res, "device %d: a copy could not be launched", k->device);
+    }
+    if ((++copy->polls % POLLS_PER_LOOK) != 0) {
+        return xcclInProgress;
+    }
+    res = k->dev->stream_query(k->streams[k->stream_of[copy->slot]]);
+    return (res == xcclSuccess) ? xcclInProgress : res;
+}
+
+xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy)
+{
+    struct xm_kernels *k = copy->kernels;
+    xcclResult_t       res = xcclSuccess;
+
+    if (__atomic_load_n(&k->shared->done[copy->slot], __ATOMIC_ACQUIRE) != copy->value) {
+        res = look(copy);
+        if (res == xcclInProgress) {
+            return res;
+        }
+    }
+    give_slot(k, copy->slot);
+    copy->kernels = NULL;
+    return res;
+}
+
+/* ---- reductions ---- */
+
+bool xm_kernel_series_begin(struct xm_kernels *k, struct xm_kernel_series *s)
+{
+    s->slot = take_slot(k);
+    s->kernels = (s->slot >= 0) ? k : NULL;
+    return s->kernels != NULL;
+}
+
+xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, struct xk_mapped *what,
+                                     unsigned blocks, xcclStream_t stream)
+{
+    struct xm_kernels *k = s->kernels;
+    const unsigned     grid[2] = {blocks, 1};
+
+    /* The end of the stream's work is known by other means: no copy takes this number for its own.
+     */
+    what->number = k->values[s->slot];
+    what->ranks = (struct xk_ranks){.abort = (uint64_t)(uintptr_t)k->shared->done};
+    what->finished = &k->finished[s->slot];
+    what->done = &k->shared->done[s->slot];
+    return k->dev->launch(k->mapped, grid, XM_KERNEL_THREADS, what, stream);
+}
+
+void xm_kernel_series_end(struct xm_kernel_series *s)
+{
+    if (s->kernels != NULL) {
+        give_slot(s->kernels, s->slot);
+        s->kernels = NULL;
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What kernels.c and kernel_copies.c keep of one device; nothing for others. */
+#ifndef XM_DATA_KERNEL_STATE_H
+#define XM_DATA_KERNEL_STATE_H
+
+#include "data/kernels.h"
+#include "data/lingering.h"
+
+enum { XM_KERNEL_SLOTS = 64, XM_KERNEL_STREAMS = 8, XM_KERNEL_THREADS = 512 };
+
+/* Host memory that kernels write to and read. */
+struct xm_kernel_shared {
+    uint32_t       done[XM_KERNEL_SLOTS];
+    struct xm_post post, attended; /* of the kernels that linger */
+};
+
+struct xm_kernels {
+    const struct xc_device_ops *dev;
+    int                         device;
+    int                         state; /* atomic */
+    uint32_t                    last;
+    void                       *copies, *pack, *linger, *exchange, *mapped, *enqueued, *await;
+    xcclStream_t                streams[XM_KERNEL_STREAMS];
+    struct xm_kernel_shared    *shared;
+    uint32_t                   *finished; /* device memory, one a slot */
+    struct xk_relay            *relays;   /* behind them, of the kernels that linger */
+    struct xm_lingering         lingering, attendant;
+
+    /* ---- kernel_copies.c ---- */
+    uint64_t      taken; /* atomic: slots in use */
+    uint32_t      values[XM_KERNEL_SLOTS];
+    int           failed[XM_KERNEL_SLOTS]; /* atomic: of a launch, else xcclSuccess */
+    unsigned char stream_of[XM_KERNEL_SLOTS];
+};
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The last operations of the process, for messages and for the file that xccl-doctor --hang reads.
+ */
+#ifndef XM_OPS_RECORD_H
+#define XM_OPS_RECORD_H
+
+#include "paths/path.h"
+
+extern const char xm_waiting[]; /* a state; the others end an operation */
+
+/* The record's number, from 1. */
+uint64_t xm_record_begin(const struct xm_op *op);
+/* Of a record that is no longer kept, and of none, which is 0, nothing is written. */
+void xm_record_state(uint64_t record, const char *state);
+/* "allreduce of 4096 bytes, number 7 of its communicator": what is waited for. */
+void xm_record_describe(void *op, char *buf, size_t len);
+/* The last operations of a communicator, newest first. */
+void xm_record_history(const struct xm_comm *xm, char *buf, size_t len);
+/* Write them all to a file, once for each reason. */
+void xm_records_dump(const char *reason);
+/* Dump on SIGUSR1, unless the program or the user has a use for it. */
+void xm_records_init(void);
+
+#endif

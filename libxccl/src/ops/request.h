@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that the program holds: of operations, of transfers, and persistent ones. */
+#ifndef XM_OPS_REQUEST_H
+#define XM_OPS_REQUEST_H
+
+#include "ops/op.h"
+#include "transfers/transfer.h"
+
+/* Number of requests of ours that the program holds; 0: every call on requests is MPI's alone. */
+int xm_requests_live(void);
+
+/* A request for an operation; the operation is freed with it. */
+int  xm_request_make(struct xm_op *op, MPI_Request *request);
+void xm_request_complete(struct xm_op *op);
+
+/* Keep a transfer until the program completes or frees its request. Returns an MPI code. */
+int xm_request_keep(struct xm_transfer *t);
+
+/* The program frees a communicator, which persistent requests of it may outlive. */
+void xm_requests_comm_freeing(MPI_Comm comm);
+
+/* Move transfers whose requests the program has freed; and wait for them, in MPI_Finalize. */
+void xm_requests_progress(void);
+void xm_requests_finalize(void);
+
+/* The program's call of a function on requests: MPI_Wait ... MPI_Startall. */
+int xm_request_call(enum xm_function function, int profiling, const long *args);
+
+#endif

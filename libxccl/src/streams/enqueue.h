@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all enqueued operations share. */
+#ifndef XM_STREAMS_ENQUEUE_H
+#define XM_STREAMS_ENQUEUE_H
+
+#include "streams/stream_comm.h"
+
+/* An operation that needs something until it is over. */
+struct xm_enqueued {
+    struct xm_op           op; /* a message has its buffer in the place of a collective's */
+    struct xm_stream_comm *sc;
+    struct xm_enqueued    *next; /* held or captured */
+    bool                   captured;
+    bool                   stays; /* it holds something until its event has happened */
+    void                  *event;
+
+    /* Staged: MPI's part. */
+    int (*post)(struct xm_enqueued *e); /* sets request; returns MPI's code */
+    void               *room;           /* pinned: the word, then the spans */
+    uint32_t           *word;           /* not 0 when MPI's part is over */
+    MPI_Request         request;
+    MPI_Datatype        types[2]; /* duplicates, as the program may free its own */
+    int                 num_types;
+    struct xm_enqueued *queued; /* next of the runner's */
+
+    /* A message. */
+    bool        message, receives;
+    int         peer, tag;
+    MPI_Request handle; /* the program's, of those that have one */
+    bool        over;   /* with the runner's lock: saved is what MPI said */
+    MPI_Status  saved;
+    MPI_Status *status; /* the program's, or NULL */
+};
+
+/* A call on the communicator's stream, from xm_enqueue_begin() to xm_enqueue_end(). */
+struct xm_enqueue {
+    struct xm_stream_comm *sc;
+    bool                   capturing;
+    int                    mode;
+    void                  *saved;
+};
+/* With the device entered, and free to allocate in a capture. A failure is raised. */
+int  xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q);
+void xm_enqueue_end(const struct xm_enqueue *q);
+/* A new one for this call; NULL: out of memory. */
+struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q);
+void                xm_enqueued_free(struct xm_enqueued *e);
+/* All of it is on the stream: keep what it holds as long as it is needed. */
+xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e);
+/* Free what is not needed any more; all: wait for it. */
+void xm_stream_comm_reap(struct xm_stream_comm *sc, bool all);
+/* Wait until the oldest operation that holds something is over, and free it. */
+xcclResult_t xm_stream_comm_wait_oldest(struct xm_stream_comm *sc);
+/* A failure of ours through the communicator's error handler. */
+int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res);
+
+#endif

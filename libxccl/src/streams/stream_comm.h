@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a communicator with a stream has beyond others. */
+#ifndef XM_STREAMS_STREAM_COMM_H
+#define XM_STREAMS_STREAM_COMM_H
+
+#include <pthread.h>
+
+#include "calls/calls.h"
+#include "direct/direct.h"
+#include "streams/objects.h"
+
+struct xm_enqueued;
+
+struct xm_stream_comm {
+    MPI_Comm               comm;
+    MPI_Comm               inner; /* of the same ranks, for enqueued collectives alone */
+    struct xm_comm        *xm;    /* of inner */
+    struct xm_stream      *stream;
+    int                    handle;  /* the stream's, for the program */
+    int                    without; /* a rank that has attached no device stream, or -1 */
+    bool                   threads; /* MPI may be called from the thread of staged operations */
+    struct xk_counter     *counter; /* of the direct path; NULL: there is none */
+    uint32_t               last;    /* number before 1, and */
+    uint32_t               sweep;   /* as in xk_enqueued */
+    pthread_mutex_t        lock;    /* of the following */
+    struct xm_enqueued    *held, **held_end; /* under way, in the order of the stream */
+    struct xm_enqueued    *captured;
+    int                    failed; /* MPI's code of an enqueued operation that failed, until told */
+    char                   failure[256];
+    struct xm_stream_comm *next;
+};
+
+struct xm_stream_comm *xm_stream_comm_of(MPI_Comm comm); /* NULL: it has no stream of ours */
+int                    xm_stream_comm_create(MPI_Comm comm, int handle, MPI_Comm *comm_p);
+/* Before MPI frees it: its enqueued work is over. Returns MPI's code. */
+int xm_stream_comm_freeing(MPI_Comm comm);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a rank reads of another's calls is whole, however far the other one is ahead. */
+#include "check.h"
+#include "comms/slots.h"
+#include "comms/wait.h"
+#include <pthread.h>
+
+enum { CALLS = 30000000 };
+
+static struct xm_slot   slot;
+static struct xm_slot  *all[] = {&slot};
+static struct xm_slots  slots = {.count = 1, .mine = &slot, .of = all};
+static uint64_t         made; /* atomic: calls, of all threads */
+static struct xm_slots *shared = &slots;
+
+/* There is no board here. */
+struct xm_board *xm_board_open(const struct xm_board_address *address)
+{
+    (void)address;
+    return NULL;
+}
+
+struct xm_slot *xm_board_slot(struct xm_board *board, int number)
+{
+    (void)board;
+    (void)number;
+    return NULL;
+}
+
+/* Nobody waits here. */
+struct xm_wait xm_wait_begin(const char *what)
+{
+    return (struct xm_wait){.what = what};
+}
+
+enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
+{
+    (void)wait;
+    return XM_WAIT_EXPIRED;
+}
+
+/* What takes the place of a call is another one. */
+static enum xm_coll coll_of(uint64_t number)
+{
+    return ((number / XM_SLOT_CALLS) % 2 == 0) ? XM_ALLREDUCE : XM_BCAST;
+}
+
+static enum xm_coll not_coll_of(uint64_t number)
+{
+    return (coll_of(number) == XM_BCAST) ? XM_ALLREDUCE : XM_BCAST;
+}
+
+static void *make_calls(void *unused)
+{
+    (void)unused;
+    for (uint64_t number = 1; number <= CALLS; number++) {
+        xm_slots_call(shared, XM_ON_DEVICE, coll_of(number));
+        __atomic_store_n(&made, number, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+static void test_far_ahead(void)
+{
+    pthread_t    other;
+    enum xm_coll found;
+    long         looks = 0, seen = 0, wrong = 0;
+
+    pthread_create(&other, NULL, make_calls, NULL);
+    for (uint64_t last = 0; last < CALLS; looks++) {
+        last = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
+        /* The oldest there is, which is replaced next. */
+        uint64_t number = (last >= XM_SLOT_CALLS) ? last - XM_SLOT_CALLS + 1 : last;
+        wrong += (number > 0) && (xm_slots_mismatch(shared, number, coll_of(number), &found) >= 0);
+        seen +=
+            (number > 0) && (xm_slots_mismatch(shared, number, not_coll_of(number), &found) == 0);
+    }
+    pthread_join(other, NULL);
+    CHECK(seen > 0, "no call was read in %ld looks", looks);
+    CHECK(wrong == 0, "%ld of %ld calls were read as others", wrong, looks);
+}
+
+static void test_one_call(void)
+{
+    enum xm_coll found = XM_BCAST;
+    uint64_t     number = slots.calls + 1;
+
+    CHECK(xm_slots_absent(&slots, number) == 0, "it has not come to that");
+    CHECK(xm_slots_mismatch(&slots, number, XM_BCAST, &found) == -1, "so nothing is known");
+    xm_slots_call(&slots, XM_ON_HOST, XM_ALLREDUCE);
+    CHECK(xm_slots_absent(&slots, number) == -1, "it has");
+    CHECK(xm_slots_mismatch(&slots, number, XM_ALLREDUCE, &found) == 0, "with host memory");
+    CHECK(found == XM_ALLREDUCE, "in the same collective");
+    xm_slots_call(&slots, XM_ON_ANY, XM_ALLREDUCE);
+    CHECK(xm_slots_mismatch(&slots, number + 1, XM_ALLREDUCE, &found) == -1, "any will do");
+    CHECK(xm_slots_mismatch(&slots, number + 1, XM_BCAST, &found) == 0, "another collective");
+    slot.calls[number % XM_SLOT_CALLS].number = XM_SLOT_REPLACED;
+    CHECK(xm_slots_mismatch(&slots, number, XM_BCAST, &found) == -1, "it is being replaced");
+    CHECK(xm_slots_absent(&slots, number) == -1, "so it has come there");
+}
+
+int main(void)
+{
+    test_one_call();
+    slots.calls = 0;
+    test_far_ahead();
+    return xt_done("calls of other ranks");
+}

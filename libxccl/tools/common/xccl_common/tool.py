@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A tool from its command line to its exit status."""
+
+import os
+import sys
+from collections import namedtuple
+
+from .options import Wrong
+
+OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+
+# commit: of the sources; "" where it is unknown. prefix, libdir: of the installation.
+Tool = namedtuple("Tool", "name version commit prefix libdir")
+
+
+def flush():
+    """Here an output that takes no more can be told from other errors."""
+    if sys.stdout is not None:  # it is closed
+        sys.stdout.flush()
+
+
+def output_failed(name, error):
+    """The exit status after an error in writing: of a full disk, or of a pager that has read enough."""
+    if not isinstance(error, BrokenPipeError):
+        what = error.filename or "the output"
+        print(f"{name}: {what}: {error.strerror}", file=sys.stderr)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still kept for it is lost at exit
+    return FAILED
+
+
+def status_of(name, work):
+    """Do the work of a tool of this name. What ends it early is no traceback."""
+    try:
+        status = work()
+        flush()
+        return status
+    except Wrong as wrong:
+        print(f"{name}: {wrong}", file=sys.stderr)
+        return WRONG_USE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        return output_failed(name, error)
