@@ -295,14 +295,17 @@ static int start_one(MPI_Request *request, int profiling)
 
 /*
  * Of a message that was matched already, or sent so that its receiver fetches it, nothing can be
- * cancelled; and MPI knows another request than the program's.
+ * cancelled; and MPI knows another request than the program's. But its end is local from here on.
  */
 static int cancel_request(int profiling, const long *args)
 {
-    const struct xm_entry *e = xm_entry_find(*(MPI_Request *)args[0]);
+    struct xm_entry *e = xm_entry_find(*(MPI_Request *)args[0]);
 
-    if ((e != NULL) && (e->transfer != NULL) && e->transfer->instead) {
-        return MPI_SUCCESS;
+    if ((e != NULL) && (e->transfer != NULL)) {
+        xm_rendezvous_cancel(e->transfer);
+        if (e->transfer->instead) {
+            return MPI_SUCCESS;
+        }
     }
     return (int)xm_mpi_forward(XM_FN_MPI_Cancel, profiling, args);
 }

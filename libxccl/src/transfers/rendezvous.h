@@ -126,6 +126,8 @@ bool xm_rendezvous_offer_start(struct xm_transfer *t);
 bool xm_rendezvous_will_offer(const struct xm_transfer *t);
 /* MPI refused the call: take the offer back. */
 void xm_rendezvous_withdraw(struct xm_transfer *t);
+/* MPI_Cancel of a send: its end needs nothing of the receiver from here on. */
+void xm_rendezvous_cancel(struct xm_transfer *t);
 
 /* If this is one of a message that can be fetched now, the bytes of the message. */
 bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p);
@@ -157,6 +159,15 @@ uint64_t xm_descriptor_check(const struct xm_descriptor *d);
 
 /* Is the message gone? */
 bool xm_offer_advance(struct xm_rendezvous *r);
+/* A copy of the bytes in a file without a name; -1 if there is no memory for it. */
+xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p);
+
+/* ---- left.c ---- */
+
+/* The program cancels the send: it is over without the receiver, who finds the bytes in a file. */
+void xm_offer_leave(struct xm_rendezvous *r);
+/* Close the files of messages that were received; last: wait for all that may still be. */
+void xm_offers_left(bool last);
 
 /* ---- push.c: the sender writes; likewise ---- */
 
@@ -179,8 +190,8 @@ xcclResult_t xm_question_ask(struct xm_rendezvous *r, const struct xc_device_ops
 
 /* A descriptor that nobody took yet, of a process of this node? */
 bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p);
-/* With the descriptor in r->got, and taken. */
-void xm_fetch_start(struct xm_transfer *t);
+/* With the descriptor in r->got, and taken. served: the bytes are in the sender's file already. */
+void xm_fetch_start(struct xm_transfer *t, bool served);
 /* Is nothing under way? */
 bool xm_fetch_advance(struct xm_transfer *t);
 
