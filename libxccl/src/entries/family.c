@@ -111,7 +111,8 @@ static int after_init(int res)
 /*
  * Here and not in a destructor: the vendor's library and the driver must still be alive. Staging
  * goes on, because MPI calls the program's delete callbacks first of all, and those may use
- * communicators.
+ * communicators; and because those of an MPI-4 session may be in use for longer. What they need of
+ * what is given back here is made again.
  */
 static int finalize(int profiling, const long *args)
 {
@@ -133,7 +134,7 @@ static int finalize(int profiling, const long *args)
         xm_memory_finalize();
         xm_workers_finalize();
         xm_tables_end();
-        xm_config = (struct xm_config){.faulty = true};
+        xm_comms_forget_rules();
     }
     return res;
 }
@@ -358,7 +359,7 @@ XCCL_EXPORT extern struct xm_family xccl_mpi_family;
 
 static int tune(const char *text)
 {
-    if (!is_started(false) || xm_config.faulty) {
+    if (!is_started(false) || xm_config.faulty || xm_comms_finalized()) {
         return xc_fail(xcclInvalidUsage,
                        "xcclTuneMPI: MPI is not initialised, or its end has begun");
     }
