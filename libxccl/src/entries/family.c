@@ -16,6 +16,7 @@
 #include "direct/direct.h"
 #include "entries/announce.h"
 #include "entries/entries.h"
+#include "entries/spawn.h"
 #include "ops/persistent.h"
 #include "streams/streams.h"
 #include "tables/tables.h"
@@ -228,6 +229,9 @@ static int other_function(enum xm_function function, int profiling, const long *
         return after_init((int)xm_mpi_forward(function, profiling, args));
     case XM_FN_MPI_Finalize:
         return finalize(profiling, args);
+    case XM_FN_MPI_Comm_spawn:
+    case XM_FN_MPI_Comm_spawn_multiple:
+        return xm_spawn(function, profiling, args);
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);

@@ -104,6 +104,9 @@
     X(Type_dup)                                                                                    \
     X(Type_contiguous)                                                                             \
     X(Type_commit)                                                                                 \
+    X(Info_create)                                                                                 \
+    X(Info_dup)                                                                                    \
+    X(Info_free)                                                                                   \
     X(Info_get)                                                                                    \
     X(Info_set)                                                                                    \
     X(Type_create_keyval)                                                                          \
