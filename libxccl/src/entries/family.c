@@ -288,6 +288,11 @@ static long transfer(enum xm_function function, int profiling, const long *args)
     if (__builtin_expect(xm_mpi_functions[function] == NULL, 0)) {
         return missing_transfer(function, profiling, args);
     }
+    if (xm_kept_has_threads() && xm_receive_matches(function, args)) {
+        int code = xm_receive_among_threads(function, profiling, args);
+        xm_requests_progress();
+        return code;
+    }
     bool synchronises = (xm_transfer_form(function) == 'Y');
     bool plain = !is_started(true) || (synchronises ? !(xm_transfers_begun() || xm_windows_any())
                                                     : xm_transfer_is_plain(function, args));

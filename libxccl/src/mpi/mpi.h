@@ -51,6 +51,7 @@
     X(Isend)                                                                                       \
     X(Irecv)                                                                                       \
     X(Mprobe)                                                                                      \
+    X(Iprobe)                                                                                      \
     X(Improbe)                                                                                     \
     X(Mrecv)                                                                                       \
     X(Comm_test_inter)                                                                             \

@@ -83,6 +83,7 @@ struct xm_rendezvous {
     MPI_Count             came; /* bytes, once fetch is over */
     bool                  kept; /* MPI says a wrong source and tag; these are right: */
     int                   source, tag;
+    MPI_Comm              comm; /* of a message that is kept */
     int                   code; /* MPI's: MPI_ERR_TRUNCATE if they did not fit */
     xcclResult_t          failed;
     char                  detail[256]; /* of that: any thread may have found it */
@@ -204,6 +205,19 @@ void xm_shape_scatter(const struct xm_rendezvous *r, const char *packed, size_t 
 
 /* Are there any? Then each receive has to look for its message here first. */
 bool xm_kept_any(void);
+/*
+ * Once messages are moved here while other threads receive, each receive looks here and is given to
+ * MPI, if it has to be, between these. Nothing waits for other ranks there. Leaving twice is once.
+ */
+void xm_kept_enter(void);
+void xm_kept_leave(void);
+bool xm_kept_by_threads(void);
+/* May threads do that? Then each receive that MPI is given otherwise is registered until it has it.
+ */
+bool xm_kept_has_threads(void);
+/* -1: it is to be given to MPI as above. */
+int  xm_kept_register(MPI_Comm comm, int source, int tag);
+void xm_kept_unregister(int slot);
 /* MPI_Probe, Iprobe, Mprobe, Improbe: a descriptor's message has the bytes of what it stands for.
  */
 int xm_kept_probe(enum xm_function function, int profiling, const long *args);
