@@ -50,6 +50,7 @@ def test_cancel(mpi):
     mpi.run(2, "mpi_cancel cuda", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+@pytest.mark.tsan
 def test_probing_threads(mpi):
     """What a thread takes out of MPI's queue to probe it, another one may be about to receive."""
     mpi.run(2, "mpi_probing cuda", sim="cuda:2", timeout=TIMEOUT).good()
