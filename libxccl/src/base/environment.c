@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/params.h"
+
 /*
  * In order of trust: those that start ranks through another launcher come before it. Under mpirun
  * in a Slurm job, Slurm's variables are those of Open MPI's daemon.
@@ -97,6 +99,57 @@ bool xc_job_name(char *buf, size_t len)
         }
     }
     return named;
+}
+
+static bool has_line(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = text; at != NULL; at = strchr(at, '\n')) {
+        at += (*at == '\n');
+        if ((strncmp(at, name, n) == 0) && (at[n] == '=')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A line of its own for a variable that is set; false if it has no room. */
+static bool add_line(const char *name, char *text, size_t len)
+{
+    const char *value = getenv(name);
+    size_t      at = strlen(text);
+
+    if ((value == NULL) || has_line(text, name)) {
+        return true;
+    }
+    if ((strchr(value, '\n') != NULL) || (at + strlen(name) + strlen(value) + 3 > len)) {
+        return false;
+    }
+    snprintf(text + at, len - at, "%s%s=%s", (at > 0) ? "\n" : "", name, value);
+    return true;
+}
+
+bool xc_environment_for_children(const char *library, char *text, size_t len)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    if ((preload == NULL) || (strstr(preload, library) == NULL)) {
+        return true;
+    }
+    bool   good = add_line("LD_PRELOAD", text, len);
+    size_t count;
+    if (getenv("XCCL_SIM") != NULL) {
+        add_line("XCCL_SIM", text, len);
+        add_line("LD_LIBRARY_PATH", text, len); /* to the simulation */
+    }
+    const struct xc_param_row *rows = xc_param_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(rows[i].read_by, "libxccl") != NULL) {
+            add_line(rows[i].name, text, len);
+        }
+    }
+    return good;
 }
 
 int xc_launcher_socket(void)

@@ -34,6 +34,13 @@ XC_SHARED bool xc_job_name(char *buf, size_t len);
 /* The socket to the launcher that this process began with, or -1. */
 XC_SHARED int xc_launcher_socket(void);
 
+/*
+ * Add "NAME=value" lines to a text: what preloads `library` into processes that this one starts,
+ * and its settings; names that are there already stay as they are. False if the preloading has no
+ * room. Nothing is added where `library` is not preloaded here.
+ */
+XC_SHARED bool xc_environment_for_children(const char *library, char *text, size_t len);
+
 /* The library of an attached tool that understands NVTX (Nsight Systems), or NULL. */
 XC_SHARED const char *xc_nvtx_library(void);
 /* Is a profiler of ROCm's attached? */

@@ -29,6 +29,11 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
  * not. *code_p: MPI's.
  */
 bool xm_kept_call(enum xm_function function, const long *args, int *code_p);
+/* Does it look for a message? MPI_Mrecv and its kin have theirs, and MPI_PROC_NULL sends none. */
+bool xm_receive_matches(enum xm_function function, const long *args);
+/* A receive that does, plain or not, in a program with threads: another one may keep its message.
+ */
+int xm_receive_among_threads(enum xm_function function, int profiling, const long *args);
 /* Receive a message that is kept: MPI_Mrecv or MPI_Imrecv, with the status from there. */
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
                              const struct xm_rendezvous *from);

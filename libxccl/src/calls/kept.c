@@ -42,10 +42,15 @@ static const struct shape *shape_of(enum xm_function function)
     return NULL;
 }
 
+static int forward(enum xm_function function, int profiling, const long *args)
+{
+    return xm_transfer_is_plain(function, args) ? (int)xm_mpi_forward(function, profiling, args)
+                                                : xm_transfer_call(function, profiling, args);
+}
+
 static int call(enum xm_function function, const long *args)
 {
-    return xm_transfer_is_plain(function, args) ? (int)xm_mpi_forward(function, 1, args)
-                                                : xm_transfer_call(function, 1, args);
+    return forward(function, 1, args);
 }
 
 /* What is replaced is sent from a copy, which lives until the request is over. */
@@ -147,6 +152,7 @@ bool xm_kept_call(enum xm_function function, const long *args, int *code_p)
     if (!xm_kept_match(comm, (int)args[s->source], (int)args[s->tag], &message, &from)) {
         return false;
     }
+    xm_kept_leave();
     if (s->sends) {
         *code_p = send_and_receive(s, args, comm, &message, &from);
         return true;
@@ -154,4 +160,70 @@ bool xm_kept_call(enum xm_function function, const long *args, int *code_p)
     const long receive[] = {args[0], args[1], args[2], (long)&message, args[6]};
     *code_p = xm_transfer_receive_kept(matched_form(s), receive, &from);
     return true;
+}
+
+/* MPI says what is wrong with the arguments, if anything is, before its message comes. */
+static int check(const struct shape *s, const long *args, MPI_Comm comm)
+{
+    MPI_Request none;
+    const long  irecv[] = {args[s->receive], args[s->receive + 1], args[s->receive + 2],
+                           MPI_PROC_NULL,    args[s->tag],         (long)comm,
+                           (long)&none};
+
+    int code = (int)xm_mpi_forward(s->large ? XM_FN_MPI_Irecv_c : XM_FN_MPI_Irecv, 1, irecv);
+    return (code == MPI_SUCCESS) ? xm_pmpi.Wait(&none, MPI_STATUS_IGNORE) : code;
+}
+
+/* Its message is matched first, and received then: no thread can take it in between. */
+static int by_threads(const struct shape *s, const long *args, MPI_Comm comm)
+{
+    MPI_Message message;
+    MPI_Request sent = XM_HANDLE(MPI_REQUEST_NULL);
+    char       *copy = NULL;
+
+    int code = check(s, args, comm);
+    if ((code == MPI_SUCCESS) && s->sends) {
+        code = send(s, args, comm, &copy, &sent);
+    }
+    if (code == MPI_SUCCESS) {
+        const long mprobe[] = {args[s->source], args[s->tag], (long)comm, (long)&message,
+                               (long)MPI_STATUS_IGNORE};
+        code = xm_kept_probe(XM_FN_MPI_Mprobe, 1, mprobe);
+    }
+    if (code == MPI_SUCCESS) {
+        const long mrecv[] = {args[s->receive], args[s->receive + 1], args[s->receive + 2],
+                              (long)&message, args[xm_mpi_arguments(s->function) - 1]};
+        code = call(s->large ? XM_FN_MPI_Mrecv_c : XM_FN_MPI_Mrecv, mrecv);
+    }
+    const long wait[] = {(long)&sent, (long)MPI_STATUS_IGNORE};
+    int        gone = s->sends ? xm_request_call(XM_FN_MPI_Wait, 1, wait) : MPI_SUCCESS;
+    free(copy);
+    return (code == MPI_SUCCESS) ? gone : code;
+}
+
+bool xm_receive_matches(enum xm_function function, const long *args)
+{
+    const struct shape *s = shape_of(function);
+
+    return (s != NULL) && ((int)args[s->source] != MPI_PROC_NULL);
+}
+
+int xm_receive_among_threads(enum xm_function function, int profiling, const long *args)
+{
+    const struct shape *s = shape_of(function);
+    MPI_Comm            comm = (MPI_Comm)(intptr_t)args[xm_transfer_argument(function, 'c')];
+    int                 slot = xm_kept_register(comm, (int)args[s->source], (int)args[s->tag]);
+    int                 code;
+
+    if (slot >= 0) {
+        code = forward(function, profiling, args);
+        xm_kept_unregister(slot);
+    } else if (!s->nonblocking) {
+        code = by_threads(s, args, comm);
+    } else {
+        xm_kept_enter();
+        code = forward(function, profiling, args);
+        xm_kept_leave();
+    }
+    return code;
 }

@@ -315,6 +315,7 @@ int xm_transfer_receive_kept(enum xm_function function, const long *args,
     t.rendezvous.kept = true;
     t.rendezvous.source = from->source;
     t.rendezvous.tag = from->tag;
+    t.rendezvous.comm = from->comm;
     return (t.form == 'B') ? blocking(&t, 1) : with_request(&t, 1);
 }
 

@@ -181,6 +181,11 @@ static xcclResult_t attach(MPI_Comm comm, struct xm_comm *xm)
     return xc_fail(xcclInternalError, "MPI_Comm_set_attr failed");
 }
 
+bool xm_comms_finalized(void)
+{
+    return __atomic_load_n(&finalized, __ATOMIC_ACQUIRE);
+}
+
 static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
 {
     struct xm_comm *xm = NULL;
@@ -189,7 +194,7 @@ static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
     if (res != xcclSuccess) {
         return res;
     }
-    if (__atomic_load_n(&finalized, __ATOMIC_ACQUIRE) || (is_freeing && (freeing == comm))) {
+    if (xm_comms_finalized() || (is_freeing && (freeing == comm))) {
         xm->state = XM_COMM_FAILED;
         snprintf(xm->reason, sizeof(xm->reason), "the communicator is being freed");
         *xm_p = xm; /* its only user is the call */

@@ -117,5 +117,7 @@ struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm);
 
 /* In MPI_Finalize, before PMPI's: no vendor communicator is used from here on. */
 void xm_comms_finalize(void);
+/* Is that so? */
+bool xm_comms_finalized(void);
 
 #endif

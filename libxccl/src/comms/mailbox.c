@@ -78,7 +78,8 @@ int xm_offer_take(const struct xm_sent *source, uint64_t *number_p)
         *number_p = ++last_number;
         m->offers[slot].fd = -1;
         m->offers[slot].source = *source;
-        __atomic_store_n(&m->offers[slot].state, *number_p * 8 + XM_OFFER_OPEN, __ATOMIC_RELEASE);
+        __atomic_store_n(&m->offers[slot].state, xm_offer_word(*number_p, XM_OFFER_OPEN),
+                         __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     return slot;
@@ -116,9 +117,9 @@ struct xm_offer *xm_offer_of(struct xm_board *board, int slot)
 bool xm_offer_move(struct xm_offer *offer, uint64_t number, enum xm_offer_state from,
                    enum xm_offer_state to)
 {
-    uint64_t expected = number * 8 + from;
+    uint64_t expected = xm_offer_word(number, from);
 
-    return __atomic_compare_exchange_n(&offer->state, &expected, number * 8 + to, false,
+    return __atomic_compare_exchange_n(&offer->state, &expected, xm_offer_word(number, to), false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
@@ -217,4 +218,13 @@ void xm_mailbox_refused(int world_rank)
     if (p != NULL) {
         p->refuses = true;
     }
+}
+
+bool xm_mailbox_is_closed(int world_rank)
+{
+    struct peer     *p = peer_of(world_rank);
+    struct xm_board *board = (p != NULL) ? __atomic_load_n(&p->board, __ATOMIC_ACQUIRE) : NULL;
+
+    return (board == NULL) ||
+           (__atomic_load_n(&xm_board_mailbox(board)->looks_from, __ATOMIC_ACQUIRE) == 0);
 }

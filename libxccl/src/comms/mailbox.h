@@ -16,7 +16,8 @@ enum { XM_OFFERS = 1024, XM_OFFER_DEVICES = 16 };
  * Open: nobody has it yet. Taken: the receiver fetches. Refused: the receiver cannot reach the
  * memory. Served: the bytes are in the sender's file `fd` instead. Asked: the receiver waits a
  * little for the sender to write them to the target. Pushing: it does. Done: fetched, written, or
- * of no use.
+ * of no use. Left: nobody has it yet, and its sender does not wait any longer: the bytes are in the
+ * file.
  */
 enum xm_offer_state {
     XM_OFFER_OPEN = 1,
@@ -25,7 +26,9 @@ enum xm_offer_state {
     XM_OFFER_SERVED,
     XM_OFFER_DONE,
     XM_OFFER_ASKED,
-    XM_OFFER_PUSHING
+    XM_OFFER_PUSHING,
+    XM_OFFER_LEFT,
+    XM_OFFER_STATES
 };
 
 /* Where a message's bytes are. */
@@ -36,7 +39,7 @@ struct xm_sent {
 };
 
 struct xm_offer {
-    uint64_t state; /* atomic: the message's number * 8 + enum xm_offer_state; 0: free */
+    uint64_t state; /* atomic: xm_offer_word() of the message; 0: free */
     int32_t  fd;
     int32_t  once; /* set before a refusal: the next message may be fetched again */
     /* The receiver's memory, where it asks for the bytes. Apart from the state, which both poll. */
@@ -89,9 +92,16 @@ static inline struct xm_mailbox *xm_offer_mailbox(struct xm_offer *offer, int sl
 /* This process looks at what it is asked now. Returns how often it was. */
 uint64_t xm_mailbox_looked(void);
 
+/* What an offer of message `number` holds in this state. */
+static inline uint64_t xm_offer_word(uint64_t number, enum xm_offer_state state)
+{
+    return number * XM_OFFER_STATES + state;
+}
+
 static inline enum xm_offer_state xm_offer_state(const struct xm_offer *offer)
 {
-    return (enum xm_offer_state)(__atomic_load_n(&offer->state, __ATOMIC_ACQUIRE) % 8);
+    return (enum xm_offer_state)(__atomic_load_n(&offer->state, __ATOMIC_ACQUIRE) %
+                                 XM_OFFER_STATES);
 }
 
 /* From one state to another, if message `number` is in it. */
@@ -106,5 +116,7 @@ struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
                                  const unsigned char uuid[XC_DEVICE_UUID_BYTES]);
 /* It turned out that it cannot. */
 void xm_mailbox_refused(int world_rank);
+/* Will a rank that was found receive nothing any more? */
+bool xm_mailbox_is_closed(int world_rank);
 
 #endif

@@ -19,6 +19,7 @@
 #include "direct/direct.h"
 #include "entries/announce.h"
 #include "entries/entries.h"
+#include "entries/spawn.h"
 #include "ops/persistent.h"
 #include "ops/record.h"
 #include "ops/request.h"
@@ -117,7 +118,8 @@ static int after_init(int res)
 /*
  * Here and not in a destructor: the vendor's library and the driver must still be alive. Staging
  * goes on, because MPI calls the program's delete callbacks first of all, and those may use
- * communicators.
+ * communicators; and because those of an MPI-4 session may be in use for longer. What they need of
+ * what is given back here is made again.
  */
 static int finalize(int profiling, const long *args)
 {
@@ -139,7 +141,7 @@ static int finalize(int profiling, const long *args)
         xm_memory_finalize();
         xm_workers_finalize();
         xm_tables_end();
-        xm_config = (struct xm_config){.faulty = true};
+        xm_comms_forget_rules();
     }
     return res;
 }
@@ -233,6 +235,9 @@ static int other_function(enum xm_function function, int profiling, const long *
         return after_init((int)xm_mpi_forward(function, profiling, args));
     case XM_FN_MPI_Finalize:
         return finalize(profiling, args);
+    case XM_FN_MPI_Comm_spawn:
+    case XM_FN_MPI_Comm_spawn_multiple:
+        return xm_spawn(function, profiling, args);
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
@@ -288,6 +293,11 @@ static long transfer(enum xm_function function, int profiling, const long *args)
 {
     if (__builtin_expect(xm_mpi_functions[function] == NULL, 0)) {
         return missing_transfer(function, profiling, args);
+    }
+    if (xm_kept_has_threads() && xm_receive_matches(function, args)) {
+        int code = xm_receive_among_threads(function, profiling, args);
+        xm_requests_progress();
+        return code;
     }
     bool synchronises = (xm_transfer_form(function) == 'Y');
     bool plain = !is_started(true) || (synchronises ? !(xm_transfers_begun() || xm_windows_any())
@@ -368,7 +378,7 @@ XCCL_EXPORT extern struct xm_family xccl_mpi_family;
 
 static int tune(const char *text)
 {
-    if (!is_started(false) || xm_config.faulty) {
+    if (!is_started(false) || xm_config.faulty || xm_comms_finalized()) {
         return xc_fail(
             xcclInvalidUsage,
             "xcclTuneMPI: MPI is not initialised, or its end has begun; call it between MPI_Init and MPI_Finalize");

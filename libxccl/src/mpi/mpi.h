@@ -51,6 +51,7 @@
     X(Isend)                                                                                       \
     X(Irecv)                                                                                       \
     X(Mprobe)                                                                                      \
+    X(Iprobe)                                                                                      \
     X(Improbe)                                                                                     \
     X(Mrecv)                                                                                       \
     X(Comm_test_inter)                                                                             \
@@ -104,6 +105,9 @@
     X(Type_dup)                                                                                    \
     X(Type_contiguous)                                                                             \
     X(Type_commit)                                                                                 \
+    X(Info_create)                                                                                 \
+    X(Info_dup)                                                                                    \
+    X(Info_free)                                                                                   \
     X(Info_get)                                                                                    \
     X(Info_set)                                                                                    \
     X(Type_create_keyval)                                                                          \

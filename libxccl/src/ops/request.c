@@ -205,6 +205,28 @@ static void follow(struct xm_entry *e, MPI_Request handle)
     }
 }
 
+/* Where threads take messages out of MPI's queue: see kept.c. */
+static int begin_receive(const struct xm_transfer *t)
+{
+    int slot = -1;
+
+    if (xm_kept_has_threads() && xm_transfer_receives(t->function)) {
+        slot = xm_kept_register(xm_transfer_comm(t), (int)t->args[3], (int)t->args[4]);
+        if (slot < 0) {
+            xm_kept_enter();
+        }
+    }
+    return slot;
+}
+
+static void end_receive(int slot)
+{
+    if (slot >= 0) {
+        xm_kept_unregister(slot);
+    }
+    xm_kept_leave();
+}
+
 static int start_transfer(struct xm_entry *e, MPI_Request *request, int profiling)
 {
     const long          args[] = {(long)request};
@@ -214,13 +236,16 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
     if (t->rendezvous.looks && (xm_rendezvous_expect(t) != xcclSuccess)) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, xc_last_detail());
     }
+    int slot = begin_receive(t);
     if (!xm_transfer_start_instead(t, &code)) {
         xcclResult_t res = xm_transfer_copy_in(t);
         if (res != xcclSuccess) {
+            end_receive(slot);
             return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
         }
         code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
     }
+    end_receive(slot);
     t->done = (code != MPI_SUCCESS);
     t->over = false;
     follow(e, *request);
@@ -295,14 +320,17 @@ static int start_one(MPI_Request *request, int profiling)
 
 /*
  * Of a message that was matched already, or sent so that its receiver fetches it, nothing can be
- * cancelled; and MPI knows another request than the program's.
+ * cancelled; and MPI knows another request than the program's. But its end is local from here on.
  */
 static int cancel_request(int profiling, const long *args)
 {
-    const struct xm_entry *e = xm_entry_find(*(MPI_Request *)args[0]);
+    struct xm_entry *e = xm_entry_find(*(MPI_Request *)args[0]);
 
-    if ((e != NULL) && (e->transfer != NULL) && e->transfer->instead) {
-        return MPI_SUCCESS;
+    if ((e != NULL) && (e->transfer != NULL)) {
+        xm_rendezvous_cancel(e->transfer);
+        if (e->transfer->instead) {
+            return MPI_SUCCESS;
+        }
     }
     return (int)xm_mpi_forward(XM_FN_MPI_Cancel, profiling, args);
 }

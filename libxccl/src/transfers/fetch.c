@@ -38,12 +38,13 @@ bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offe
     }
     struct xm_board *board = xm_board_open(&address);
     struct xm_offer *offer = (board != NULL) ? xm_offer_of(board, d->slot) : NULL;
-    if ((offer == NULL) ||
-        (__atomic_load_n(&offer->state, __ATOMIC_ACQUIRE) != d->number * 8 + XM_OFFER_OPEN)) {
+    if (offer == NULL) {
         return false;
     }
+    uint64_t word = __atomic_load_n(&offer->state, __ATOMIC_ACQUIRE);
     *offer_p = offer;
-    return true;
+    return (word == xm_offer_word(d->number, XM_OFFER_OPEN)) ||
+           (word == xm_offer_word(d->number, XM_OFFER_LEFT));
 }
 
 bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p)
@@ -422,7 +423,7 @@ static void map_and_copy(struct xm_transfer *t)
 }
 
 /* With the descriptor in r->got, and taken. */
-void xm_fetch_start(struct xm_transfer *t)
+void xm_fetch_start(struct xm_transfer *t, bool served)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
@@ -431,6 +432,8 @@ void xm_fetch_start(struct xm_transfer *t)
     if (r->from.bytes > (uint64_t)r->receive.bytes) {
         r->code = MPI_ERR_TRUNCATE;
         end_fetch(r, dev);
+    } else if (served) {
+        set_stage(r, XM_FETCH_REFUSED);
     } else if (is_direct(t) && !is_own(r) && xm_push_ask(r, dev, are_several())) {
         set_stage(r, XM_FETCH_PUSHED);
     } else {

@@ -7,6 +7,7 @@
  * messages of this process to itself with the same bytes. So each is received with MPI_Mrecv.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,10 +28,121 @@ struct kept {
     char         copy[XM_DESCRIPTOR_BYTES];
 };
 
+/*
+ * Between MPI's queue and ours a message is in neither. A thread that looked for it in ours, and
+ * then gave its receive to MPI, would wait for ever, or get a later one. So messages are moved, and
+ * receives that were not served from here are given to MPI, by one thread at a time.
+ */
+static pthread_mutex_t matching = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool   inside;
+static bool            moving; /* atomic: threads share communicators, and messages are moved */
+
+/*
+ * Receives that began before that and may not be MPI's yet. A message that fits one of them is left
+ * to it: were the receive MPI's, the message would not be in the queue. Not for ever: a receive in
+ * MPI_Sendrecv may have its message, and wait for something else.
+ */
+enum { RECEIVES = 64 };
+static struct receive { /* all atomic */
+    int      used;      /* 0: no, 1: it is being filled, 2: yes */
+    MPI_Comm comm;
+    int      source, tag;
+} receives[RECEIVES];
+static const uint64_t patience_ns = 1000000000;
+static uint64_t       moving_ns; /* since when; with `matching` held */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept    *first, **end = &first;
 static struct kept    *leaving; /* received, but perhaps not sent yet */
 static int             count;   /* atomic: of those that are kept or matched */
+
+bool xm_kept_by_threads(void)
+{
+    return __atomic_load_n(&moving, __ATOMIC_RELAXED);
+}
+
+void xm_kept_enter(void)
+{
+    if (!inside) {
+        pthread_mutex_lock(&matching);
+        inside = true;
+    }
+}
+
+void xm_kept_leave(void)
+{
+    if (inside) {
+        inside = false;
+        pthread_mutex_unlock(&matching);
+    }
+}
+
+bool xm_kept_has_threads(void)
+{
+    return __atomic_load_n(xm_rendezvous_watched(), __ATOMIC_RELAXED) == XM_WATCHED_ALL;
+}
+
+int xm_kept_register(MPI_Comm comm, int source, int tag)
+{
+    static __thread int next;
+
+    for (int i = 0; (i < RECEIVES) && !xm_kept_by_threads(); i++) {
+        int             slot = (next + i) % RECEIVES, unused = 0;
+        struct receive *r = &receives[slot];
+        if (!__atomic_compare_exchange_n(&r->used, &unused, 1, false, __ATOMIC_ACQUIRE,
+                                         __ATOMIC_RELAXED)) {
+            continue;
+        }
+        next = slot;
+        __atomic_store_n(&r->comm, comm, __ATOMIC_RELAXED);
+        __atomic_store_n(&r->source, source, __ATOMIC_RELAXED);
+        __atomic_store_n(&r->tag, tag, __ATOMIC_RELAXED);
+        __atomic_store_n(&r->used, 2, __ATOMIC_SEQ_CST);
+        if (!__atomic_load_n(&moving, __ATOMIC_SEQ_CST)) {
+            return slot;
+        }
+        xm_kept_unregister(slot);
+    }
+    return -1;
+}
+
+void xm_kept_unregister(int slot)
+{
+    __atomic_store_n(&receives[slot].used, 0, __ATOMIC_RELEASE);
+}
+
+static void begin_moving(void)
+{
+    if (xm_kept_has_threads() && !xm_kept_by_threads()) {
+        __atomic_store_n(&moving, true, __ATOMIC_SEQ_CST);
+        moving_ns = xm_now_ns();
+    }
+}
+
+static bool fits_receive(const struct receive *r, MPI_Comm comm, const MPI_Status *status)
+{
+    int source = __atomic_load_n(&r->source, __ATOMIC_RELAXED);
+    int tag = __atomic_load_n(&r->tag, __ATOMIC_RELAXED);
+
+    return (__atomic_load_n(&r->comm, __ATOMIC_RELAXED) == comm) &&
+           ((source == MPI_ANY_SOURCE) || (source == status->MPI_SOURCE)) &&
+           ((tag == MPI_ANY_TAG) || (tag == status->MPI_TAG));
+}
+
+/* Does a message fit a receive that is on its way to MPI? */
+static bool is_awaited(MPI_Comm comm, const MPI_Status *status)
+{
+    if (xm_now_ns() - moving_ns > patience_ns) {
+        return false;
+    }
+    for (int i = 0; i < RECEIVES; i++) {
+        const struct receive *r = &receives[i];
+        if ((__atomic_load_n(&r->used, __ATOMIC_SEQ_CST) == 2) && fits_receive(r, comm, status)) {
+            return true;
+        }
+    }
+    return false;
+}
 
 bool xm_kept_any(void)
 {
@@ -133,12 +245,21 @@ static int keep(MPI_Comm comm, MPI_Message message, const MPI_Status *status, st
 /* The message that was probed, and what came before it from its rank. */
 static int keep_all(MPI_Comm comm, const MPI_Status *probed)
 {
+    begin_moving();
     for (;;) {
         MPI_Message  message;
         MPI_Status   status;
         struct kept *k;
         int          flag = 0;
-        int code = xm_pmpi.Improbe(probed->MPI_SOURCE, MPI_ANY_TAG, comm, &flag, &message, &status);
+        int          tag = MPI_ANY_TAG, code = MPI_SUCCESS;
+        if (xm_kept_by_threads()) { /* the first is left there, or it is the one that is taken */
+            code = xm_pmpi.Iprobe(probed->MPI_SOURCE, tag, comm, &flag, &status);
+            if ((code != MPI_SUCCESS) || !flag || is_awaited(comm, &status)) {
+                return code;
+            }
+            tag = status.MPI_TAG;
+        }
+        code = xm_pmpi.Improbe(probed->MPI_SOURCE, tag, comm, &flag, &message, &status);
         if ((code != MPI_SUCCESS) || !flag) {
             return code; /* another thread has it */
         }
@@ -228,33 +349,60 @@ static int read_matched(MPI_Comm comm, const MPI_Status *status, const struct an
     return code;
 }
 
+/*
+ * One look: MPI's code, and whether that is the answer. Where threads share a communicator, another
+ * one may keep the message that a function of MPI's waits for, so those that wait look again.
+ */
+static int probe_once(enum xm_function function, int profiling, const long *args,
+                      const struct answer *a, bool *over_p)
+{
+    int         source = (int)args[0], flag = 1, at = xm_transfer_argument(function, 'S');
+    MPI_Comm    comm = (MPI_Comm)(intptr_t)args[2];
+    MPI_Status  own = {.MPI_SOURCE = MPI_ANY_SOURCE};
+    MPI_Status *status = (a->status != MPI_STATUS_IGNORE) ? a->status : &own;
+    bool        looks = xm_kept_has_threads() && (a->flag == NULL);
+    long        changed[XM_MAX_ARGUMENTS];
+    int         code;
+
+    *over_p = true;
+    if (xm_kept_any() && answer_from_kept(comm, source, (int)args[1], a)) {
+        return MPI_SUCCESS;
+    }
+    if (looks) {
+        code = (a->message != NULL)
+                   ? xm_pmpi.Improbe(source, (int)args[1], comm, &flag, a->message, status)
+                   : xm_pmpi.Iprobe(source, (int)args[1], comm, &flag, status);
+    } else {
+        memcpy(changed, args, (size_t)xm_mpi_arguments(function) * sizeof(long));
+        changed[at] = (long)status;
+        code = (int)xm_mpi_forward(function, profiling, changed);
+        flag = (a->flag != NULL) ? *a->flag : 1;
+    }
+    *over_p = flag || !looks;
+    if ((code != MPI_SUCCESS) || !flag || (source == MPI_PROC_NULL) ||
+        (xm_transfer_bytes(status) != XM_DESCRIPTOR_BYTES)) {
+        return code;
+    }
+    *over_p = (a->message != NULL);
+    return (a->message != NULL) ? read_matched(comm, status, a) : keep_all(comm, status);
+}
+
 int xm_kept_probe(enum xm_function function, int profiling, const long *args)
 {
-    int           source = (int)args[0], tag = (int)args[1];
-    MPI_Comm      comm = (MPI_Comm)(intptr_t)args[2];
     struct answer a = answer_of(function, args);
-    long          changed[XM_MAX_ARGUMENTS];
-    MPI_Status    own = {.MPI_SOURCE = MPI_ANY_SOURCE};
-    int           at = xm_transfer_argument(function, 'S');
+    bool          over = false;
+    int           code = MPI_SUCCESS;
 
     reap(false);
-    memcpy(changed, args, (size_t)xm_mpi_arguments(function) * sizeof(long));
-    MPI_Status *status = (a.status != MPI_STATUS_IGNORE) ? a.status : &own;
-    changed[at] = (long)status;
-    for (;;) {
-        if (xm_kept_any() && answer_from_kept(comm, source, tag, &a)) {
-            return MPI_SUCCESS;
-        }
-        int code = (int)xm_mpi_forward(function, profiling, changed);
-        if ((code != MPI_SUCCESS) || ((a.flag != NULL) && !*a.flag) || (source == MPI_PROC_NULL) ||
-            (xm_transfer_bytes(status) != XM_DESCRIPTOR_BYTES)) {
-            return code;
-        }
-        code = (a.message != NULL) ? read_matched(comm, status, &a) : keep_all(comm, status);
-        if ((code != MPI_SUCCESS) || (a.message != NULL)) {
-            return code;
+    while (!over && (code == MPI_SUCCESS)) {
+        xm_kept_enter();
+        code = probe_once(function, profiling, args, &a, &over);
+        xm_kept_leave();
+        if (!over) {
+            sched_yield();
         }
     }
+    return code;
 }
 
 /* The message that the program has matched, or the first that fits a receive. */
@@ -278,6 +426,7 @@ static bool take_wanted(const struct wanted *w, MPI_Message *message_p, struct x
             r->kept = true;
             r->source = k->source;
             r->tag = k->tag;
+            r->comm = k->comm;
             take(at);
         }
     }

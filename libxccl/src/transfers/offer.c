@@ -191,6 +191,7 @@ static bool open_offer(struct xm_rendezvous *r, const struct xc_device_ops *dev,
     struct xm_board_address mine;
     struct xm_sent          source;
 
+    xm_offers_left(false);
     r->slot = find_source(r, dev, b, &source) ? xm_offer_take(&source, &r->number) : -1;
     if (r->slot < 0) {
         return false;
@@ -290,31 +291,18 @@ void xm_rendezvous_withdraw(struct xm_transfer *t)
     __atomic_store_n(&r->offered, false, __ATOMIC_RELEASE);
 }
 
-/* The receiver cannot reach the memory: it gets the bytes in a file without a name. */
-static xcclResult_t serve(struct xm_rendezvous *r)
+xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p)
 {
     const struct xc_device_ops *dev = xc_device_active();
-    struct xm_offer            *offer = xm_offer_own(r->slot);
-    size_t                      bytes = (size_t)offer->source.bytes;
+    size_t                      bytes = (size_t)xm_offer_own(r->slot)->source.bytes;
+    int                         file = memfd_create("xccl-message", MFD_CLOEXEC);
     xcclStream_t                stream;
     void                       *saved, *at = MAP_FAILED;
-    xcclResult_t                res;
 
-    if (offer->once == 0) {
-        xm_mailbox_refused(r->peer);
+    if ((file >= 0) && (ftruncate(file, (off_t)bytes) == 0)) {
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
-    r->file = memfd_create("xccl-message", MFD_CLOEXEC);
-    if ((r->file >= 0) && (ftruncate(r->file, (off_t)bytes) == 0)) {
-        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->file, 0);
-    }
-    if (at == MAP_FAILED) {
-        xm_offer_move(offer, r->number, XM_OFFER_REFUSED, XM_OFFER_SERVED); /* by no file */
-        return xc_fail(xcclSystemError,
-                       "a message of %zu bytes cannot be fetched by its receiver, and there is no "
-                       "memory for a copy; set XCCL_P2P=staged",
-                       bytes);
-    }
-    res = dev->enter(r->sent_device, &saved);
+    xcclResult_t res = (at != MAP_FAILED) ? dev->enter(r->sent_device, &saved) : xcclSystemError;
     if (res == xcclSuccess) {
         res = xm_copy_stream(dev, r->sent_device, &stream);
         if (res == xcclSuccess) {
@@ -325,10 +313,33 @@ static xcclResult_t serve(struct xm_rendezvous *r)
         }
         dev->leave(saved);
     }
-    munmap(at, bytes);
-    offer->fd = (res == xcclSuccess) ? r->file : -1; /* then the receiver fails too */
-    xm_offer_move(offer, r->number, XM_OFFER_REFUSED, XM_OFFER_SERVED);
+    if (at != MAP_FAILED) {
+        munmap(at, bytes);
+    }
+    if ((res != xcclSuccess) && (file >= 0)) {
+        close(file);
+    }
+    *file_p = (res == xcclSuccess) ? file : -1;
     return res;
+}
+
+/* The receiver cannot reach the memory: it gets the bytes in a file without a name. */
+static xcclResult_t serve(struct xm_rendezvous *r)
+{
+    struct xm_offer *offer = xm_offer_own(r->slot);
+
+    if (offer->once == 0) {
+        xm_mailbox_refused(r->peer);
+    }
+    xcclResult_t res = xm_offer_to_file(r, &r->file);
+    offer->fd = r->file; /* without one the receiver fails too */
+    xm_offer_move(offer, r->number, XM_OFFER_REFUSED, XM_OFFER_SERVED);
+    return (res != xcclSystemError)
+               ? res
+               : xc_fail(xcclSystemError,
+                         "a message of %llu bytes cannot be fetched by its receiver, and there is "
+                         "no memory for a copy; set XCCL_P2P=staged",
+                         (unsigned long long)offer->source.bytes);
 }
 
 /* Is the message gone? */

@@ -101,7 +101,7 @@ enum xm_push xm_push_look(struct xm_rendezvous *r)
 {
     uint64_t state = __atomic_load_n(&r->offer->state, __ATOMIC_ACQUIRE);
 
-    switch (state - r->got.number * 8) {
+    switch (state - xm_offer_word(r->got.number, 0)) {
     case XM_OFFER_ASKED:
         if (has_patience(r)) {
             return XM_PUSH_WAITS;

@@ -66,6 +66,7 @@ void xm_rendezvous_finalize(void)
     if (looks_from > 0) {
         xm_kept_end();
         xm_mailbox_close();
+        xm_offers_left(true);
         xm_watcher_end();
         xm_mappings_close();
         xm_pmpi.Comm_free(&self);
@@ -137,20 +138,35 @@ bool xm_rendezvous_advance(struct xm_transfer *t)
     return over;
 }
 
+void xm_rendezvous_cancel(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    while (!enter(r)) { /* the watcher is at it, for microseconds */
+    }
+    if (r->offered) {
+        xm_offer_leave(r);
+    }
+    leave(r);
+}
+
 /* The descriptor is complete in memory: take it. */
 static bool take(struct xm_transfer *t, const struct xm_descriptor *d)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
     if (!xm_descriptor_is_open(d, &r->offer) ||
-        (xm_watch_is_posting() && xm_push_depends(r->offer->source.bytes)) ||
-        !xm_offer_move(r->offer, d->number, XM_OFFER_OPEN, XM_OFFER_TAKEN)) {
+        (xm_watch_is_posting() && xm_push_depends(r->offer->source.bytes))) {
         return false;
     }
-    r->got = *d;
-    r->from = r->offer->source;
-    xm_fetch_start(t);
-    return true;
+    bool taken = xm_offer_move(r->offer, d->number, XM_OFFER_OPEN, XM_OFFER_TAKEN);
+    bool left = !taken && xm_offer_move(r->offer, d->number, XM_OFFER_LEFT, XM_OFFER_SERVED);
+    if (taken || left) {
+        r->got = *d;
+        r->from = r->offer->source;
+        xm_fetch_start(t, left);
+    }
+    return taken || left;
 }
 
 /* The first bytes of what MPI receives, in order. */

@@ -86,6 +86,7 @@ struct xm_rendezvous {
     MPI_Count             came; /* bytes, once fetch is over */
     bool                  kept; /* MPI says a wrong source and tag; these are right: */
     int                   source, tag;
+    MPI_Comm              comm; /* of a message that is kept */
     int                   code; /* MPI's: MPI_ERR_TRUNCATE if they did not fit */
     xcclResult_t          failed;
     char                  detail[256]; /* of that: any thread may have found it */
@@ -129,6 +130,8 @@ bool xm_rendezvous_offer_start(struct xm_transfer *t);
 bool xm_rendezvous_will_offer(const struct xm_transfer *t);
 /* MPI refused the call: take the offer back. */
 void xm_rendezvous_withdraw(struct xm_transfer *t);
+/* MPI_Cancel of a send: its end needs nothing of the receiver from here on. */
+void xm_rendezvous_cancel(struct xm_transfer *t);
 
 /* If this is one of a message that can be fetched now, the bytes of the message. */
 bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p);
@@ -171,6 +174,15 @@ uint64_t xm_descriptor_check(const struct xm_descriptor *d);
 
 /* Is the message gone? */
 bool xm_offer_advance(struct xm_rendezvous *r);
+/* A copy of the bytes in a file without a name; -1 if there is no memory for it. */
+xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p);
+
+/* ---- left.c ---- */
+
+/* The program cancels the send: it is over without the receiver, who finds the bytes in a file. */
+void xm_offer_leave(struct xm_rendezvous *r);
+/* Close the files of messages that were received; last: wait for all that may still be. */
+void xm_offers_left(bool last);
 
 /* ---- push.c: the sender writes; likewise ---- */
 
@@ -195,8 +207,8 @@ xcclResult_t xm_question_ask(struct xm_rendezvous *r, const struct xc_device_ops
 
 /* A descriptor that nobody took yet, of a process of this node? */
 bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p);
-/* With the descriptor in r->got, and taken. */
-void xm_fetch_start(struct xm_transfer *t);
+/* With the descriptor in r->got, and taken. served: the bytes are in the sender's file already. */
+void xm_fetch_start(struct xm_transfer *t, bool served);
 /* Is nothing under way? */
 bool xm_fetch_advance(struct xm_transfer *t);
 
@@ -209,6 +221,19 @@ void xm_shape_scatter(const struct xm_rendezvous *r, const char *packed, size_t 
 
 /* Are there any? Then each receive has to look for its message here first. */
 bool xm_kept_any(void);
+/*
+ * Once messages are moved here while other threads receive, each receive looks here and is given to
+ * MPI, if it has to be, between these. Nothing waits for other ranks there. Leaving twice is once.
+ */
+void xm_kept_enter(void);
+void xm_kept_leave(void);
+bool xm_kept_by_threads(void);
+/* May threads do that? Then each receive that MPI is given otherwise is registered until it has it.
+ */
+bool xm_kept_has_threads(void);
+/* -1: it is to be given to MPI as above. */
+int  xm_kept_register(MPI_Comm comm, int source, int tag);
+void xm_kept_unregister(int slot);
 /* MPI_Probe, Iprobe, Mprobe, Improbe: a descriptor's message has the bytes of what it stands for.
  */
 int xm_kept_probe(enum xm_function function, int profiling, const long *args);

@@ -60,7 +60,10 @@ MPI_Comm xm_transfer_comm(const struct xm_transfer *t)
 {
     int at = xm_transfer_argument(t->function, 'c');
 
-    return (at >= 0) ? (MPI_Comm)(intptr_t)t->args[at] : XM_HANDLE(MPI_COMM_WORLD);
+    if (at >= 0) {
+        return (MPI_Comm)(intptr_t)t->args[at];
+    }
+    return t->rendezvous.kept ? t->rendezvous.comm : XM_HANDLE(MPI_COMM_WORLD);
 }
 
 int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char *text)
@@ -187,7 +190,7 @@ bool xm_transfer_is_plain(enum xm_function function, const long *args)
         xm_mailbox_announce(dev, xm_rendezvous_looks_from());
         if ((row_of(function)->form == 'Q') ||
             (xm_transfer_receives(function) &&
-             (xm_kept_any() || (row_of(function)->form == 'P')))) {
+             (xm_kept_any() || xm_kept_by_threads() || (row_of(function)->form == 'P')))) {
             return false;
         }
     }

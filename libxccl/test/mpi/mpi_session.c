@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that knows MPI-4 sessions only: there is no MPI_COMM_WORLD. Usage: mpi_session
- * cuda|none */
+/*
+ * MPI-4 sessions. Usage: mpi_session cuda|none alone|before|after
+ *   alone   the program knows sessions only: there is no MPI_COMM_WORLD
+ *   before  the session is open before MPI_Init
+ *   after   the session is in use after MPI_Finalize
+ */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <mpi.h>
 
@@ -43,7 +48,9 @@ static void expect(const int *buffer, int first, int step, const char *what)
     }
 }
 
-static void communicate(MPI_Comm comm, int *in, int *out)
+static int *in, *out;
+
+static void communicate(MPI_Comm comm)
 {
     int         next = (rank + 1) % size, previous = (rank + size - 1) % size;
     MPI_Request request;
@@ -65,31 +72,61 @@ static void communicate(MPI_Comm comm, int *in, int *out)
     }
 }
 
-int main(int argc, char **argv)
+static MPI_Comm open_session(MPI_Session *session)
 {
-    MPI_Session session;
-    MPI_Group   group;
-    MPI_Comm    comm;
-    int         all[2], mine[2];
+    MPI_Group group;
+    MPI_Comm  comm;
 
-    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, session);
+    MPI_Group_from_session_pset(*session, "mpi://WORLD", &group);
     MPI_Comm_create_from_group(group, "xccl", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
     MPI_Group_free(&group);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    mt_memory_open((argc > 1) ? argv[1] : "none", rank);
-    int *in = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
-    int *out = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
-    communicate(comm, in, out);
-    mt_free(MT_DEVICE, in);
-    mt_free(MT_DEVICE, out);
-    mine[0] = checks;
-    mine[1] = failures;
+    return comm;
+}
+
+static void open_memory(const char *runtime)
+{
+    mt_memory_open(runtime, rank);
+    in = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
+    out = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
+}
+
+static void summary(MPI_Comm comm)
+{
+    int all[2], mine[2] = {checks, failures};
+
     MPI_Reduce(mine, all, 2, MPI_INT, MPI_SUM, 0, comm);
     if (rank == 0) {
         printf("%d checks, %d failures\n", all[0], all[1]);
     }
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Session session;
+    const char *mode = (argc > 2) ? argv[2] : "alone";
+    bool        before = (strcmp(mode, "before") == 0), after = (strcmp(mode, "after") == 0);
+
+    if (after) {
+        MPI_Init(&argc, &argv);
+    }
+    MPI_Comm comm = open_session(&session);
+    open_memory((argc > 1) ? argv[1] : "none");
+    communicate(comm);
+    if (before) {
+        MPI_Init(&argc, &argv);
+    }
+    if (before || after) {
+        communicate(MPI_COMM_WORLD);
+        communicate(comm);
+        MPI_Finalize();
+    }
+    communicate(comm);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    summary(comm);
     MPI_Comm_free(&comm);
     MPI_Session_finalize(&session);
     return failures > 0;

@@ -1,29 +1,83 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process that starts one more by MPI_Comm_spawn, which is alone in its MPI_COMM_WORLD by right.
+/*
+ * A process that starts one more by MPI_Comm_spawn, which is alone in its MPI_COMM_WORLD by right.
+ * Usage: mpi_spawn [cuda|rocm [several]]
+ * With a runtime both give device memory to MPI; several: MPI_Comm_spawn_multiple starts the child.
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include <mpi.h>
+#include "support.h"
+
+enum { COUNT = 20000, TAG = 5 };
+
+/* Messages to the other process, and a sum over both. */
+static void communicate(MPI_Comm between, int other)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    int            salt = 3, *in, *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    MPI_Comm       both;
+
+    MPI_Intercomm_merge(between, other == 0, &both);
+    in = mt_ints_make(MT_DEVICE, COUNT, COUNT, salt); /* of rank 0: each is in its world */
+    for (int round = 0; round < 2; round++) {
+        MPI_Sendrecv(in, COUNT, MPI_INT, 0, TAG, out, COUNT, MPI_INT, 0, TAG, between,
+                     MPI_STATUS_IGNORE);
+        mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, 0, salt, "MPI_Sendrecv");
+        mt_pair_allreduce(&pair, COUNT, both, round);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    mt_pair_free(&pair);
+    MPI_Comm_free(&both);
+}
+
+static MPI_Comm start(char **argv, bool several)
+{
+    MPI_Comm child;
+    MPI_Info info = MPI_INFO_NULL;
+    int      one = 1;
+
+    if (several) {
+        MPI_Comm_spawn_multiple(1, &argv[0], (char **[]){&argv[1]}, &one, &info, 0, MPI_COMM_SELF,
+                                &child, MPI_ERRCODES_IGNORE);
+    } else {
+        MPI_Comm_spawn(argv[0], &argv[1], 1, info, 0, MPI_COMM_SELF, &child, MPI_ERRCODES_IGNORE);
+    }
+    return child;
+}
 
 int main(int argc, char **argv)
 {
+    bool     device = (argc > 1);
     MPI_Comm parent, child;
-    int      size, one = 1, sum = 0;
+    int      one = 1, sum = 0;
 
-    MPI_Init(&argc, &argv);
+    mt_begin(&argc, &argv, false);
     MPI_Comm_get_parent(&parent);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (device) {
+        mt_memory_open(mt_runtime(), (parent == MPI_COMM_NULL) ? 0 : 1);
+    }
     if (parent == MPI_COMM_NULL) {
-        MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &child,
-                       MPI_ERRCODES_IGNORE);
+        child = start(argv, argc > 2);
         MPI_Bcast(&one, 1, MPI_INT, MPI_ROOT, child);
+        if (device) {
+            communicate(child, 1);
+        }
         MPI_Comm_disconnect(&child);
         printf("spawned one\n");
     } else {
         MPI_Bcast(&sum, 1, MPI_INT, 0, parent);
+        if (device) {
+            communicate(parent, 0);
+        }
         MPI_Comm_disconnect(&parent);
-        printf("child: world of %d, got %d\n", size, sum);
+        printf("child: world of %d, got %d\n", mt_size(), sum);
+    }
+    if (device) {
+        mt_summary();
     }
     MPI_Finalize();
-    return 0;
+    return mt_status();
 }

@@ -4,7 +4,7 @@
 import subprocess
 
 import pytest
-from mpi_harness import CCL, execute, launcher
+from mpi_harness import CCL, execute, launcher, pick
 
 ACTIVE = r"^xccl\[0\] info: xccl \d+\.\d+\.\d+ is active: "
 ALONE = r"^xccl\[\d+\] warning: .* is alone in MPI_COMM_WORLD"
@@ -114,4 +114,15 @@ def test_spawned(openmpi):
     result = openmpi.run(1, "mpi_spawn", sim=None, timeout=60)
     assert result.status == 0, result.out
     assert result.lines("child: world of 1, got 1") and result.lines("spawned one")
+    assert not result.lines("warning"), result.out
+
+
+@pytest.mark.parametrize("several", ["", " several"])
+@pytest.mark.parametrize("name", ["openmpi", "openmpi5"])
+def test_spawned_on_device(mpis, name, several):
+    """A spawned process has the xccl of its parent, though mpirun knows nothing of it."""
+    mpi = pick(mpis, name)
+    result = mpi.run(1, f"mpi_spawn cuda{several}", sim="cuda:2", timeout=60)
+    result.good()
+    assert len(result.lines("[1-9][0-9]* checks, 0 failures")) == 2, result.out
     assert not result.lines("warning"), result.out

@@ -90,11 +90,12 @@ def test_attr_without_device(mpi, case):
     mpi.run(2, f"mpi_attr none {case}", sim=None, timeout=TIMEOUT).good()
 
 
-def test_session(mpi):
-    """Without MPI_Init, and so without MPI_COMM_WORLD."""
+@pytest.mark.parametrize("case", ["alone", "before", "after"])
+def test_session(mpi, case):
+    """Without MPI_Init, and so without MPI_COMM_WORLD; and with a world that begins or ends."""
     if mpi.family != "mpich":
         pytest.skip("of the tested MPIs only MPICH has sessions")
-    go(mpi, 3, "mpi_session")
+    go(mpi, 3, f"mpi_session {case}")
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -46,6 +46,17 @@ def test_by_a_kernel_that_stays(mpi, case):
     go(mpi, case, env={"XCCL_DIRECT_LINGER": "1000"})
 
 
+def test_cancel(mpi):
+    """A cancelled send is over without its receiver, which gets the message all the same."""
+    mpi.run(2, "mpi_cancel cuda", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.tsan
+def test_probing_threads(mpi):
+    """What a thread takes out of MPI's queue to probe it, another one may be about to receive."""
+    mpi.run(2, "mpi_probing cuda", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 def test_orders(mpi):
     """Who waits for its own send fetches meanwhile what it was sent."""
     mpi.run(2, "mpi_exchange cuda orders", sim="cuda:2", timeout=TIMEOUT).good()

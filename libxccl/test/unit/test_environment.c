@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which launcher started a process, from the variables that each of them sets. */
+/* Which launcher started a process, from the variables that each of them sets; and what those get
+ * that it starts itself. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/environment.h"
 #include "check.h"
@@ -86,10 +88,45 @@ static void test_odd_values(void)
     CHECK(READ(&l, "PMI_RANK=0", "PMI_SIZE=many") && (l.size == XC_UNKNOWN), "no size");
 }
 
+/* What a process with these variables gives to its children, who are to have `text` as well. */
+static bool give_with(const char *const *variables, char *text, size_t len)
+{
+    clearenv();
+    for (; *variables != NULL; variables++) {
+        putenv((char *)(size_t)*variables);
+    }
+    return xc_environment_for_children("libxccl-mpi.so", text, len);
+}
+
+#define GIVE(text, len, ...)                                                                       \
+    give_with((const char *const[]){__VA_ARGS__, NULL}, strcpy(children, text), len)
+
+static void test_children(void)
+{
+    char       children[256];
+    const char preload[] = "LD_PRELOAD=/x/libxccl-mpi.so";
+
+    CHECK(GIVE("", 256, "XCCL_LOG=info") && (children[0] == '\0'), "linked: %s", children);
+    CHECK(GIVE("", 256, "LD_PRELOAD=/x/tool.so", "XCCL_LOG=info") && (children[0] == '\0'),
+          "another one: %s", children);
+    GIVE("", 256, "XCCL_LOG=info", preload, "HOME=/", "XCCL_LOCAL_DEVICE=1", "LD_LIBRARY_PATH=/l");
+    CHECK(strcmp(children, "LD_PRELOAD=/x/libxccl-mpi.so\nXCCL_LOG=info") == 0, "%s", children);
+    GIVE("A=1\nXCCL_LOG=warn", 256, preload, "XCCL_LOG=info");
+    CHECK(strcmp(children, "A=1\nXCCL_LOG=warn\nLD_PRELOAD=/x/libxccl-mpi.so") == 0, "%s",
+          children);
+    GIVE("", 256, preload, "XCCL_SIM=cuda:2", "LD_LIBRARY_PATH=/l");
+    CHECK_HAS(children, "\nXCCL_SIM=cuda:2\nLD_LIBRARY_PATH=/l");
+    CHECK(GIVE("", sizeof(preload) + 5, preload, "XCCL_LOG=info") &&
+              (strcmp(children, preload) == 0),
+          "no room for more: %s", children);
+    CHECK(!GIVE("", sizeof(preload) - 1, preload), "no room");
+}
+
 int main(void)
 {
+    test_children();
     test_launchers();
     test_slurm();
     test_odd_values();
-    return xt_done("the launcher's variables");
+    return xt_done("variables of others");
 }
