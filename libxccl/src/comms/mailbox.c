@@ -13,8 +13,8 @@ static const uint64_t first_pause_ns = 1000000;
 
 /* What is known of each rank of MPI_COMM_WORLD. */
 struct peer {
-    struct xm_board *board; /* atomic; NULL: not found */
-    bool             refuses;
+    struct xm_board *board;   /* atomic; NULL: not found */
+    bool             refuses; /* atomic */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -195,7 +195,7 @@ struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
     struct peer     *p = is_rank(world_rank) ? peer_of(world_rank) : NULL;
     struct xm_board *board = (p != NULL) ? __atomic_load_n(&p->board, __ATOMIC_ACQUIRE) : NULL;
 
-    if ((board == NULL) || p->refuses) {
+    if ((board == NULL) || __atomic_load_n(&p->refuses, __ATOMIC_RELAXED)) {
         return NULL;
     }
     const struct xm_mailbox *m = xm_board_mailbox(board);
@@ -216,7 +216,7 @@ void xm_mailbox_refused(int world_rank)
     struct peer *p = peer_of(world_rank);
 
     if (p != NULL) {
-        p->refuses = true;
+        __atomic_store_n(&p->refuses, true, __ATOMIC_RELAXED);
     }
 }
 
