@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="3c4506b9f6972cc57d4307acc8898f8851508d3e7fc1f0b70dd7014a5bbaa586")
+    version("0.1.0", sha256="6cacef771092536b74433facf4bec3ace4791f1bfdbbdee8d06e1fb82685bfcd")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
