@@ -192,7 +192,7 @@ static void glance(struct xm_transfer *t)
     if (may_have_come(r)) {
         read_head(r, &d.magic, sizeof(d.magic));
         if (d.magic == XM_DESCRIPTOR_MAGIC) {
-            read_head(r, &d, XM_DESCRIPTOR_USED);
+            read_head(r, &d, sizeof(d));
             take(t, &d);
         }
     }
@@ -247,8 +247,7 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     struct xm_rendezvous *r = &t->rendezvous;
     struct xm_descriptor  d;
 
-    bool may_be = (bytes >= XM_DESCRIPTOR_USED) && (bytes <= XM_DESCRIPTOR_BYTES);
-    if (!r->looks || (!may_be && (bytes != XM_WHOLE))) {
+    if (!r->looks || ((bytes != XM_DESCRIPTOR_BYTES) && (bytes != XM_WHOLE))) {
         if (bytes >= XM_LAZY_BYTES) {
             __atomic_store_n(&came_staged, true, __ATOMIC_RELAXED);
         }
@@ -258,7 +257,7 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     }
     bool taken = (r->fetch != XM_FETCH_NONE);
     if (!taken) {
-        read_head(r, &d, XM_DESCRIPTOR_USED);
+        read_head(r, &d, sizeof(d));
         taken = take(t, &d);
     }
     if (taken) {

@@ -18,26 +18,24 @@
 
 #define XM_DESCRIPTOR_MAGIC 0x7863636c72647631u
 
-/*
- * What is sent, and how much of it counts: MPICH loses the last bytes of a message if an element of
- * the receive's type begins and does not end there. The longest has 32 bytes.
- */
-enum { XM_DESCRIPTOR_BYTES = 80, XM_DESCRIPTOR_USED = 48 };
+/* Small, and a multiple of most types' sizes: see ends_within_element(). */
+enum { XM_DESCRIPTOR_BYTES = 80 };
 
 /* Smaller pieces of pinned memory come from a pool soon. */
 enum { XM_LAZY_BYTES = 1 << 20 };
 
-/* Small: MPI has room for many of them before their receiver has looked. */
+/*
+ * Small: MPI has room for many of them before their receiver has looked. The check is last, and
+ * over all: whoever sees it whole in memory before MPI says so knows that MPI writes no more of it.
+ */
 struct xm_descriptor {
     uint64_t magic;
     uint64_t nonce, number; /* of the sender's board, and of the message */
     int32_t  pid, fd, slot; /* of the process, its board and the offer there */
-    int32_t  spare;
+    char     room[36];
     uint64_t check; /* over all before it */
-    char     room[XM_DESCRIPTOR_BYTES - XM_DESCRIPTOR_USED];
 };
 _Static_assert(sizeof(struct xm_descriptor) == XM_DESCRIPTOR_BYTES, "as every receiver expects it");
-_Static_assert(offsetof(struct xm_descriptor, room) == XM_DESCRIPTOR_USED, "and as it is read");
 
 struct xm_transfer;
 
