@@ -167,7 +167,7 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
 {
     bool all = t->whole || (strchr(t->kinds, 'w') != NULL);
 
-    if (t->instead && !t->rendezvous.looks) {
+    if (t->instead && !xm_transfer_receives(t->function)) {
         return; /* a descriptor is sent; the watcher may know already that its message is gone */
     }
     t->bytes = all ? XM_WHOLE : bytes_of(t, status);

@@ -672,6 +672,34 @@ static void case_many(void)
     free(requests);
 }
 
+/* A probe takes a short message out of MPI's queue, too, which a persistent request receives. */
+static void case_short(void)
+{
+    enum { SHORT = 12, SHORT_TAG = TAG + 1 };
+    int        *in = make(MT_DEVICE, COUNT, 1), *out = make(MT_DEVICE, 0, 0);
+    MPI_Request request;
+    MPI_Status  status;
+
+    meet();
+    if (mt_rank() == 0) {
+        MPI_Send(in, SHORT, MPI_INT, 1, SHORT_TAG, MPI_COMM_WORLD);
+        MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv_init(out, SHORT, MPI_INT, 0, SHORT_TAG, MPI_COMM_WORLD, &request);
+        MPI_Probe(0, TAG, MPI_COMM_WORLD, &status);
+        expect_status(&status, TAG, COUNT, "the probe");
+        MPI_Start(&request);
+        MPI_Wait(&request, &status);
+        expect_status(&status, SHORT_TAG, SHORT, "the short one");
+        expect(out, MT_DEVICE, SHORT, 0, 1, "the short one");
+        MPI_Request_free(&request);
+        MPI_Recv(out, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        expect(out, MT_DEVICE, COUNT, 0, 1, "the long one");
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 /* A window of messages, all of which have come when they are waited for. */
 static void pass_window(const int *in, int *const *out, int messages, int length)
 {
@@ -741,14 +769,23 @@ static void case_alone(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"barrier", case_barrier}, {"crossing", case_crossing},
-        {"probes", case_probes},   {"matched", case_matched},
-        {"late", case_late},       {"reuse", case_reuse},
-        {"sizes", case_sizes},     {"elements", case_elements},
-        {"behind", case_behind},   {"persistent", case_persistent},
-        {"started", case_started}, {"many", case_many},
-        {"window", case_window},   {"truncated", case_truncated},
-        {"alone", case_alone},     {NULL, NULL},
+        {"barrier", case_barrier},
+        {"crossing", case_crossing},
+        {"probes", case_probes},
+        {"matched", case_matched},
+        {"late", case_late},
+        {"reuse", case_reuse},
+        {"sizes", case_sizes},
+        {"elements", case_elements},
+        {"behind", case_behind},
+        {"persistent", case_persistent},
+        {"started", case_started},
+        {"many", case_many},
+        {"window", case_window},
+        {"short", case_short},
+        {"truncated", case_truncated},
+        {"alone", case_alone},
+        {NULL, NULL},
     };
     bool open = (argc > 2) && (strcmp(argv[2], "late") != 0) && (strcmp(argv[2], "alone") != 0);
 

@@ -15,6 +15,7 @@ CASES = [
     "persistent",
     "started",
     "many",
+    "short",
     "truncated",
 ]
 # Those whose sends are all fetched, and say so.
