@@ -26,8 +26,9 @@ static int query(void *extra, MPI_Status *status)
     const struct xm_transfer   *t = extra;
     const struct xm_rendezvous *r = &t->rendezvous;
     bool                        fetched = (r->fetch == XM_FETCH_OVER);
+    MPI_Count                   bytes = fetched ? r->came : t->bytes;
 
-    xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), fetched ? r->came : t->bytes);
+    xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), (bytes > 0) ? bytes : 0);
     xm_pmpi.Status_set_cancelled(status, 0);
     status->MPI_SOURCE = r->source;
     status->MPI_TAG = r->tag;
@@ -167,8 +168,8 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
 {
     bool all = t->whole || (strchr(t->kinds, 'w') != NULL);
 
-    if (t->instead && !xm_transfer_receives(t->function)) {
-        return; /* a descriptor is sent; the watcher may know already that its message is gone */
+    if ((strpbrk(t->kinds, "rb") == NULL) && !is_file(t)) {
+        return; /* it was sent: MPICH leaves the count of such a status as it was */
     }
     t->bytes = all ? XM_WHOLE : bytes_of(t, status);
     if (t->generalised && t->rendezvous.looks) {
