@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="6cacef771092536b74433facf4bec3ace4791f1bfdbbdee8d06e1fb82685bfcd")
+    version("0.1.0", sha256="ed0c535bcb9eddd928ed561b9837fd5977368f5268f41e0cca63e4c29910b9fd")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
