@@ -16,21 +16,6 @@ static int *make(enum mt_where where, int count, int salt)
     return mt_ints_make(where, COUNT, count, salt);
 }
 
-/* A rank knows that the other one is ready to fetch only after they have met on device memory. */
-static void meet(void)
-{
-    int *in = make(MT_DEVICE, COUNT, 0), *out = make(MT_DEVICE, 0, 0);
-    int  other = 1 - mt_rank();
-
-    for (int i = 0; i < 3; i++) {
-        MPI_Sendrecv(in, 100, MPI_INT, other, TAG, out, 100, MPI_INT, other, TAG, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE);
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
-    mt_free(MT_DEVICE, in);
-    mt_free(MT_DEVICE, out);
-}
-
 /* The send is over here, though nobody receives it yet; the buffer is the program's again. */
 static void cancel(MPI_Request *request, int *buffer, const char *what)
 {
@@ -154,7 +139,7 @@ static void cancelled_last(void)
 int main(int argc, char **argv)
 {
     mt_begin(&argc, &argv, true);
-    meet();
+    mt_meet_on_device();
     for (int i = 0; i < 20; i++) {
         cancelled_once((i % 2 == 0) ? MT_DEVICE : MT_HOST, (i % 3 == 0) ? SMALL : COUNT);
     }

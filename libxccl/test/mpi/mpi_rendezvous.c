@@ -32,22 +32,6 @@ static void expect_status(const MPI_Status *status, int tag, int count, const ch
     mt_expect_status(status, 1 - mt_rank(), tag, count, what);
 }
 
-/* Both ranks know that the other one is ready to fetch only after they have met on device memory.
- */
-static void meet(void)
-{
-    int *in = make(MT_DEVICE, COUNT, 0), *out = make(MT_DEVICE, 0, 0);
-    int  other = 1 - mt_rank();
-
-    for (int i = 0; i < 3; i++) {
-        MPI_Sendrecv(in, 100, MPI_INT, other, TAG, out, 100, MPI_INT, other, TAG, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE);
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
-    mt_free(MT_DEVICE, in);
-    mt_free(MT_DEVICE, out);
-}
-
 /* ---- programs in which the receiver sits in another call when the message comes ---- */
 
 typedef MPI_Datatype make_type(void);
@@ -127,7 +111,7 @@ static void behind_barrier(make_type *sent, make_type *received, enum mt_where w
 
 static void case_barrier(void)
 {
-    meet();
+    mt_meet_on_device();
     behind_barrier(type_plain, type_plain, MT_DEVICE, "plain to device memory");
     behind_barrier(type_plain, type_plain, MT_HOST, "plain to host memory");
     behind_barrier(type_plain, type_plain, MT_MANAGED, "plain to managed memory");
@@ -143,7 +127,7 @@ static void case_crossing(void)
     int  big = 1 << 20, other = 1 - mt_rank();
     int *host = calloc((size_t)big, sizeof(int));
 
-    meet();
+    mt_meet_on_device();
     if (mt_rank() == 0) {
         int *out = make(MT_DEVICE, 0, 0);
         MPI_Sendrecv(host, big, MPI_INT, other, TAG, out, COUNT, MPI_INT, other, TAG,
@@ -250,7 +234,7 @@ static void case_probes(void)
 {
     const int tags[] = {TAG, 4, 3, MPI_ANY_TAG}, firsts[] = {1, 2, 0, 0};
 
-    meet();
+    mt_meet_on_device();
     for (int form = 0; form < 8; form++) {
         if (mt_rank() == 0) {
             send_train();
@@ -270,7 +254,7 @@ static void case_matched(void)
     MPI_Status  status, statuses[TRAIN];
     int         flag;
 
-    meet();
+    mt_meet_on_device();
     if (mt_rank() == 0) {
         send_train();
         return;
@@ -326,7 +310,7 @@ static void case_late(void)
 /* Memory that is freed, and comes again with other contents. */
 static void case_reuse(void)
 {
-    meet();
+    mt_meet_on_device();
     for (int i = 0; i < 20; i++) {
         if (mt_rank() == 0) {
             int *in = make(MT_DEVICE, COUNT, i);
@@ -417,7 +401,7 @@ static void case_behind(void)
 {
     float *sum = mt_alloc(MT_DEVICE, sizeof(float));
 
-    meet();
+    mt_meet_on_device();
     MPI_Allreduce(MPI_IN_PLACE, sum, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); /* joins */
     for (int i = 0; i < 5; i++) {
         MPI_Request pending = MPI_REQUEST_NULL;
@@ -537,7 +521,7 @@ static void case_persistent(void)
 {
     init_fn *inits[] = {MPI_Send_init, MPI_Ssend_init, MPI_Rsend_init};
 
-    meet();
+    mt_meet_on_device();
     for (int i = 0; i < 6; i++) {
         bool         holes = (i >= 3);
         MPI_Datatype type = holes ? type_vector() : type_plain();
@@ -563,7 +547,7 @@ static void case_started(void)
     MPI_Request request;
     MPI_Status  status;
 
-    meet();
+    mt_meet_on_device();
     for (int i = 0; i < 3; i++) {
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         if (mt_rank() == 0) {
@@ -610,7 +594,7 @@ static void case_truncated(void)
     MPI_Comm    comm;
     int        *in = make(MT_DEVICE, COUNT, 1), *out = make(MT_DEVICE, 0, 0), class;
 
-    meet();
+    mt_meet_on_device();
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -649,7 +633,7 @@ static void case_many(void)
     int         *in = make(MT_DEVICE, COUNT, 2), *out = make(MT_DEVICE, 0, 0);
     int          wrong = 0;
 
-    meet();
+    mt_meet_on_device();
     if (mt_rank() == 0) {
         for (int i = 0; i < MESSAGES; i++) {
             MPI_Isend(in + i, LENGTH, MPI_INT, 1, TAG, MPI_COMM_WORLD, &requests[i]);
@@ -680,7 +664,7 @@ static void case_short(void)
     MPI_Request request;
     MPI_Status  status;
 
-    meet();
+    mt_meet_on_device();
     if (mt_rank() == 0) {
         MPI_Send(in, SHORT, MPI_INT, 1, SHORT_TAG, MPI_COMM_WORLD);
         MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
@@ -732,7 +716,7 @@ static void case_window(void)
         out[i] = make(MT_DEVICE, 0, 0);
     }
     for (int w = 0; w < WINDOWS; w++) {
-        meet();
+        mt_meet_on_device();
         pass_window(in, out, MESSAGES, LENGTH);
         usleep(20 * 1000); /* kernels are loaded meanwhile */
     }

@@ -151,6 +151,21 @@ void mt_ints_expect(const int *buffer, enum mt_where where, int room, int count,
     free(host);
 }
 
+void mt_meet_on_device(void)
+{
+    enum { COUNT = 100, TAG = 5 };
+    int *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 0), *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    int  other = 1 - mt_rank();
+
+    for (int i = 0; i < 3; i++) {
+        MPI_Sendrecv(in, COUNT, MPI_INT, other, TAG, out, COUNT, MPI_INT, other, TAG,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 void mt_expect_status(const MPI_Status *status, int from, int tag, int count, const char *what)
 {
     int got = -1;

@@ -53,6 +53,9 @@ int *mt_ints_make(enum mt_where where, int room, int count, int salt);
 void mt_ints_expect(const int *buffer, enum mt_where where, int room, int count, int from, int salt,
                     const char *what);
 
+/* Two ranks: each knows that the other one can fetch only after they have met on device memory. */
+void mt_meet_on_device(void);
+
 /* Does it tell of so many integers? */
 void mt_expect_status(const MPI_Status *status, int from, int tag, int count, const char *what);
 
