@@ -221,7 +221,7 @@ static const struct row rows[] = {
      0},
     {{"XCCL_TIMEOUT", "seconds, 0 to 604800", "0",
       "Time after which an operation that does not complete ends in an error; 0 waits for ever "
-      "and warns.",
+      "and warns. Time in which nobody looks does not count: the process is suspended, or computes.",
       "libxccl-mpi"},
      NUMBER,
      AT(timeout),

@@ -140,11 +140,7 @@ enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
     if ((wait->polls < POLLS_BEFORE_CLOCK) || (wait->polls < wait->quiet)) {
         return XM_WAIT_ON;
     }
-    uint64_t now = xm_now_ns();
-    if (wait->begun == 0) {
-        wait->begun = now;
-    }
-    uint64_t elapsed = now - wait->begun;
+    uint64_t elapsed = xc_attended_at(&wait->attended, xm_now_ns());
     if ((wait->limit != 0) && (elapsed > wait->limit)) {
         return XM_WAIT_EXPIRED;
     }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/attended.h"
 #include "comms/worker.h"
 #include "device/device.h"
 
@@ -31,11 +32,11 @@ struct xm_wait {
     void (*describe)(void *arg, char *buf, size_t len); /* or this writes it */
     void *arg;
     /* So many polls are made in a row first: what takes no longer than MPI's own calls do. */
-    unsigned quiet;
-    uint64_t polls;
-    uint64_t begun;     /* ns; 0 until the clock was needed */
-    uint64_t limit;     /* ns; 0: none */
-    uint64_t warn_next; /* ns since begun */
+    unsigned           quiet;
+    uint64_t           polls;
+    struct xc_attended attended;  /* from when the clock was needed */
+    uint64_t           limit;     /* ns attended; 0: none */
+    uint64_t           warn_next; /* ns attended */
 };
 
 /* Begin a wait of at most XCCL_TIMEOUT. */

@@ -340,7 +340,6 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
         return code;
     }
     xm_record_state(op->record, xm_waiting);
-    op->begun = (xc_params()->timeout > 0) ? xm_now_ns() : 0;
     int code = xm_request_make(op, request);
     if (code == MPI_SUCCESS) {
         add_pending(op);
@@ -350,6 +349,8 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
 
 void xm_ops_progress(void)
 {
+    const uint64_t limit = (uint64_t)xc_params()->timeout * 1000000000u;
+
     xm_requests_progress();
     /* One thread at a time is enough; and MPI allows no two to test one request. */
     if ((__atomic_load_n(&pending, __ATOMIC_ACQUIRE) == NULL) ||
@@ -362,8 +363,8 @@ void xm_ops_progress(void)
             xm_comm_advance(op->comm);
         }
         xcclResult_t res = op->path->progress(op);
-        if ((res == xcclInProgress) && (op->begun != 0) &&
-            (xm_now_ns() - op->begun > (uint64_t)xc_params()->timeout * 1000000000u)) {
+        if ((res == xcclInProgress) && (limit != 0) &&
+            (xc_attended_at(&op->attended, xm_now_ns()) > limit)) {
             res = expired(op);
         }
         if (res != xcclInProgress) {

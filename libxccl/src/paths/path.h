@@ -3,6 +3,7 @@
 #ifndef XM_PATHS_PATH_H
 #define XM_PATHS_PATH_H
 
+#include "base/attended.h"
 #include "comms/comm.h"
 #include "comms/order.h"
 #include "data/copy.h"
@@ -107,12 +108,12 @@ struct xm_op {
     int          code; /* MPI's, for the program */
 
     /* ops/ */
-    struct xm_op *next, *previous;
-    uint64_t      record;  /* number, for the history; 0: none */
-    MPI_Request   request; /* the program's */
-    int           done;    /* atomic: MPI knows that it is over */
-    int           holders; /* atomic: of this object, once it has a request */
-    uint64_t      begun;   /* ns; 0 without XCCL_TIMEOUT */
+    struct xm_op      *next, *previous;
+    uint64_t           record;   /* number, for the history; 0: none */
+    MPI_Request        request;  /* the program's */
+    int                done;     /* atomic: MPI knows that it is over */
+    int                holders;  /* atomic: of this object, once it has a request */
+    struct xc_attended attended; /* for XCCL_TIMEOUT, of one that is not waited for */
 
     int      observed;    /* row of the profile + 1, of one with a request; 0: not counted */
     uint64_t observed_ns; /* when it started */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -255,6 +256,20 @@ static void case_iallreduce(void)
     mt_pair_free(&pair);
 }
 
+/* For longer than XCCL_TIMEOUT the program looks after no request. */
+static void case_computes(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    request;
+
+    mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, 1);
+    MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+    sleep(2);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_pair_expect_sum(&pair, COUNT, mt_size(), 1, "MPI_Iallreduce beside two seconds of work");
+    mt_pair_free(&pair);
+}
+
 static void case_scan(void)
 {
     struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
@@ -446,6 +461,7 @@ int main(int argc, char **argv)
         {"allgatherv", case_allgatherv},
         {"mixed", case_mixed},
         {"iallreduce", case_iallreduce},
+        {"computes", case_computes},
         {"scan", case_scan},
         {"async", case_async},
         {"splits", case_splits},

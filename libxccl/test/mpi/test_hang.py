@@ -53,6 +53,12 @@ def test_case(mpi, case):
     go(mpi, 3 if case in ("mixed", "scan", "idup") else 2, f"mpi_hang {case}", env=env)
 
 
+def test_computing_is_no_hang(family):
+    """XCCL_TIMEOUT counts no time in which a program that began a collective did other work."""
+    env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_TIMEOUT": "1"}
+    go(family, 2, "mpi_hang computes", env=env)
+
+
 @pytest.mark.parametrize("create", ["auto", pytest.param("first", marks=pytest.mark.tsan)])
 @pytest.mark.parametrize("case", ["mpi_hang threads", "mpi_requests threads"])
 def test_one_queue(mpi, case, create):
