@@ -13,6 +13,7 @@ import time
 import jsonschema
 import pytest
 from compare_world import SCHEMA, entry, program
+from running_clock import communicate, now
 from xccl_compare import against, published, site, stats, table
 
 
@@ -132,11 +133,11 @@ def test_a_launcher_that_fails(world):
 
 def test_a_launch_that_does_not_end(world):
     program(world.bin / "mpirun", "#!/bin/sh\n# orterun\nsleep 60\n")
-    started = time.monotonic()
+    started = now()
     ended = world.measure(
         "--no-plot", "--rounds", "1", "--routes", "mpi", "--timeout", "1", status=1
     )
-    assert "no end after 1 s (--timeout)" in ended.err and time.monotonic() - started < 20
+    assert "no end after 1 s (--timeout)" in ended.err and now() - started < 20
 
 
 def test_stopped(world):
@@ -160,12 +161,12 @@ def test_stopped(world):
         text=True,
     )
     pids = world.work / "pids"
-    deadline = time.monotonic() + 30
+    deadline = now() + 30
     while not pids.exists() or len(pids.read_text().split()) < 2:
-        assert time.monotonic() < deadline
+        assert now() < deadline
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=30)
+    _, err = communicate(process, 30)
     assert process.returncode == 130 and "the same command goes on from here" in err
     assert not os.path.exists("/proc/" + pids.read_text().split()[1])
     assert len(world.result()["results"]) == 1 and not world.result()["complete"]

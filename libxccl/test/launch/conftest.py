@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from running_clock import communicate
 from slurm_cluster import Cluster, NoSlurm, check_possible
 from topologies import NODES, write_xml
 
@@ -54,7 +55,7 @@ class Tools:
             start_new_session=True,
         )
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = communicate(process, timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()

@@ -14,6 +14,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from running_clock import communicate, now
+
 NODES = ("xccl-n0", "xccl-n1")
 PROGRAMS = (
     "slurmctld",
@@ -168,8 +170,8 @@ class Cluster:
     def first_process(self):
         """PID of the first process in the namespaces, as seen from outside."""
         children = Path(f"/proc/{self.init.pid}/task/{self.init.pid}/children")
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
+        end = now() + START_SECONDS
+        while now() < end:
             pids = children.read_text().split()
             if pids:
                 return pids[0]
@@ -177,9 +179,9 @@ class Cluster:
         raise NoSlurm(f"the namespaces did not start\n{self.logs()}")
 
     def wait_idle(self):
-        end = time.monotonic() + START_SECONDS
+        end = now() + START_SECONDS
         state = ""
-        while time.monotonic() < end:
+        while now() < end:
             asked = self.run("sinfo", "-h", "-o", "%T %D", timeout=15)
             state = (asked.stdout + asked.stderr).strip()
             if state == f"idle {len(NODES)}":
@@ -207,7 +209,7 @@ class Cluster:
             start_new_session=True,
         )
         try:
-            out, err = process.communicate(timeout=timeout + 10)
+            out, err = communicate(process, timeout + 10)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()

@@ -25,7 +25,7 @@ import unittest
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[:2]]
 RECORD = "XCCL_TEST_RECORD"
 DEVICE = "--arrays-on-device"
 LEFT_OUT = ["-e", "test_spawn", "-e", "test_dynproc"]

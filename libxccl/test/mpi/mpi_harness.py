@@ -17,6 +17,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from running_clock import communicate, now
 
 TOP = Path(__file__).resolve().parents[3]
 SHARED_MEMORY = Path("/dev/shm")
@@ -47,7 +48,7 @@ GOODBYE_LOST = re.compile(rf"checks, 0 failures(?s:.*){ENDED_BADLY}")
 
 
 class Result:
-    """What a run printed and how it ended."""
+    """What a run printed, how it ended, and how many seconds it had (see running_clock)."""
 
     def __init__(self, status, out, seconds, timed_out):
         self.status, self.out, self.seconds, self.timed_out = status, out, seconds, timed_out
@@ -184,8 +185,8 @@ def in_use_elsewhere(name, mark):
 
 def wait_until_gone(find, seconds=5.0):
     """What find() still returns when the time is over."""
-    end = time.monotonic() + seconds
-    while (left := find()) and time.monotonic() < end:
+    end = now() + seconds
+    while (left := find()) and now() < end:
         time.sleep(0.05)
     return left
 
@@ -195,7 +196,7 @@ def execute(command, env, timeout, while_running=None):
     mark = f"{MARK}={uuid.uuid4().hex}"
     env = {**env, MARK: mark.split("=")[1]}
     before = shared_objects()
-    start = time.monotonic()
+    start = now()
     process = subprocess.Popen(
         [str(word) for word in command],
         env=env,
@@ -209,7 +210,7 @@ def execute(command, env, timeout, while_running=None):
     timed_out = False
     early = while_running(process) if while_running else ""
     try:
-        out, _ = process.communicate(timeout=timeout)
+        out, _ = communicate(process, timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
         os.killpg(process.pid, signal.SIGTERM)
@@ -217,7 +218,7 @@ def execute(command, env, timeout, while_running=None):
         for pid in marked_processes(mark):
             os.kill(pid, signal.SIGKILL)
         out, _ = process.communicate()
-    result = Result(process.returncode, early + out, time.monotonic() - start, timed_out)
+    result = Result(process.returncode, early + out, now() - start, timed_out)
     left = wait_until_gone(lambda: marked_processes(mark))
     for pid in left:
         os.kill(pid, signal.SIGKILL)

@@ -35,6 +35,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for running_clock
 from mpi_harness import ENDED_BADLY, Build, known_mpis
 
 HERE = Path(__file__).resolve().parent

@@ -3,6 +3,7 @@
 
 import pytest
 from mpi_harness import GOODBYE_LOST, Result, pick, start_failure
+from running_clock import RunningClock
 
 pytestmark = pytest.mark.release_only
 
@@ -46,3 +47,12 @@ def test_run_again_only_after_good_checks():
     assert GOODBYE_LOST.search(f"312 checks, 0 failures\n{crash}")
     assert not GOODBYE_LOST.search(f"312 checks, 1 failures\n{crash}")
     assert not GOODBYE_LOST.search(f"{crash}\n")
+
+
+def test_a_machine_that_stands_still():
+    """Steps of the clock's thread count as they are, half a minute between two as half a second."""
+    times = iter([10.0, 10.1, 10.3, 40.3, 40.4])
+    clock = RunningClock(clock=lambda: next(times), sleep=lambda _: None)
+    with pytest.raises(StopIteration):
+        clock._run()
+    assert clock._seconds == pytest.approx(0.1 + 0.2 + 0.5 + 0.1)

@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from running_clock import communicate
 
 TOP = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
@@ -75,7 +76,7 @@ class Stage:
             start_new_session=True,
         )
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = communicate(process, timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
