@@ -74,6 +74,9 @@ enum xs_error xs_copy_async(struct xs_stream *stream, void *dst, const void *src
     if ((real_dst == NULL) || (real_src == NULL)) {
         return XS_INVALID_VALUE;
     }
+    if (xs_fault(XS_FAULT_COPY, NULL)) {
+        return XS_OPERATING_SYSTEM;
+    }
     enum xs_error res =
         enqueue_copy(stream, real_dst, real_src, bytes, pageable(&from) && !pageable(&to));
     if ((res == XS_OK) && pageable(&to) && (xs_stream_capture(stream) == NULL)) {

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "data/kernels.h"
 
 /* MPI_Pack counts in int: larger blocks go in pieces of this many bytes at most. */
 enum { PACK_BYTES = 1 << 30 };
@@ -252,6 +253,34 @@ xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer
 
     lane.span = lane.out = true;
     return buffer->out ? xm_enqueue(&lane) : xcclSuccess;
+}
+
+static bool stage_quickly(const struct xm_copier *copier, const struct xm_buffer *b, char *span,
+                          MPI_Count bytes, bool out)
+{
+    char *mine = xm_buffer_at(b, b->low);
+
+    if (!b->plain || (span_of(b) != (size_t)b->bytes) || (bytes > XM_QUICK_BYTES) ||
+        (b->mem.kind != XC_MEM_DEVICE)) {
+        return false;
+    }
+    struct xm_kernels *k = xm_kernels_of(copier->dev, b->mem.device);
+    return (k != NULL) && copier->dev->mem_reachable(span) &&
+           xm_quick_copy(k, out ? XM_QUICK_IN : XM_QUICK_OUT, out ? mine : span, out ? span : mine,
+                         (size_t)bytes);
+}
+
+bool xm_stage_in_quickly(const struct xm_copier *copier, const struct xm_buffer *buffer, char *span)
+{
+    return stage_quickly(copier, buffer, span, buffer->bytes, false);
+}
+
+bool xm_stage_out_quickly(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                          char *span, MPI_Count bytes)
+{
+    bool all = (bytes < 0) || (bytes > buffer->bytes);
+
+    return stage_quickly(copier, buffer, span, all ? buffer->bytes : bytes, true);
 }
 
 /* The element as it is, with the first bytes of its data taken from `from`; on host memory. */

@@ -27,7 +27,16 @@ xcclResult_t xm_stage_in(const struct xm_copier *copier, const struct xm_buffer 
 xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer *buffer,
                           char *span);
 /*
- * The same for the first `bytes` bytes of data, in the order of the datatype; negative: for all.
+ * The same, but by the kernel that lingers on the device, which is waited for. False: nothing was
+ * done; it is for short stretches without holes. The program's own work on the memory is over.
+ * bytes: see below.
+ */
+bool xm_stage_in_quickly(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                         char *span);
+bool xm_stage_out_quickly(const struct xm_copier *copier, const struct xm_buffer *buffer,
+                          char *span, MPI_Count bytes);
+/*
+ * Stage out the first `bytes` bytes of data, in the order of the datatype; negative: for all.
  * May wait for copies if a derived type's element is there in part. The buffer is a single block.
  */
 xcclResult_t xm_stage_out_bytes(const struct xm_copier *copier, const struct xm_buffer *buffer,

@@ -18,6 +18,7 @@ enum { APART = 64 };
 struct staged_call {
     struct xm_call call;
     void          *send, *recv;
+    bool           enqueued; /* copies to them */
 };
 
 static bool is_reduction(enum xm_coll coll)
@@ -52,6 +53,23 @@ static xcclResult_t take_span(struct xm_op *op, const struct xm_buffer *buffer, 
     return res;
 }
 
+static xcclResult_t fill(struct xm_op *op, const struct xm_buffer *buffer, char *span,
+                         bool *enqueued_p)
+{
+    if (!buffer->in) {
+        return xcclSuccess;
+    }
+    if (goes_as_bytes(op, buffer)) {
+        *enqueued_p = true;
+        return xm_pack(&op->copier, buffer, span);
+    }
+    if (op->ordered && xm_stage_in_quickly(&op->copier, buffer, span)) {
+        return xcclSuccess;
+    }
+    *enqueued_p = true;
+    return xm_stage_in(&op->copier, buffer, span);
+}
+
 /*
  * Host memory for a device buffer; the pointer for MPI goes to *buf_p. Not `other`, the pointer of
  * the other buffer: behind displacements two pointers may be equal although the data lies apart,
@@ -76,13 +94,7 @@ static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, co
         *buf_p = (char *)span - buffer->low;
     }
     *span_p = span;
-    if (res != xcclSuccess) {
-        return res;
-    }
-    if (!goes_as_bytes(op, buffer)) {
-        return xm_stage_in(&op->copier, buffer, span);
-    }
-    return buffer->in ? xm_pack(&op->copier, buffer, span) : xcclSuccess;
+    return res;
 }
 
 static xcclResult_t copy_in(struct xm_op *op, struct staged_call *to)
@@ -95,17 +107,24 @@ static xcclResult_t copy_in(struct xm_op *op, struct staged_call *to)
     if (xm_on_device(send)) {
         res =
             replace(op, send, root ? NULL : to->recv, &op->send_span, root ? &to->recv : &to->send);
+        if (res == xcclSuccess) {
+            res = fill(op, send, op->send_span, &to->enqueued);
+        }
         if ((res == xcclSuccess) && goes_as_bytes(op, send)) {
             res = xm_call_as_bytes(&to->call, send, !root, &op->send_arrays);
         }
     }
     if ((res == xcclSuccess) && xm_on_device(recv)) {
         res = replace(op, recv, to->send, &op->recv_span, &to->recv);
+        if (res == xcclSuccess) {
+            res = fill(op, recv, op->recv_span, &to->enqueued);
+        }
         if ((res == xcclSuccess) && goes_as_bytes(op, recv)) {
             res = xm_call_as_bytes(&to->call, recv, false, &op->recv_arrays);
         }
     }
-    return (res == xcclSuccess) ? xm_stream_wait(op->dev, op->copier.stream) : res;
+    return ((res == xcclSuccess) && to->enqueued) ? xm_stream_wait(op->dev, op->copier.stream)
+                                                  : res;
 }
 
 static xcclResult_t begin(struct xm_op *op, struct staged_call *to)
@@ -127,7 +146,8 @@ static xcclResult_t begin(struct xm_op *op, struct staged_call *to)
 
 static xcclResult_t start(struct xm_op *op)
 {
-    struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
+    struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf,
+                             false};
     void              *saved;
 
     xcclResult_t res = op->dev->enter(op->device, &saved);
@@ -146,17 +166,19 @@ static xcclResult_t start(struct xm_op *op)
     return xcclSuccess;
 }
 
+/* The stage is XM_STAGE_OVER if nothing of it is enqueued. */
 static xcclResult_t copy_out(struct xm_op *op)
 {
-    void        *saved;
-    xcclResult_t res = op->dev->enter(op->device, &saved);
-
-    if (res != xcclSuccess) {
-        return res;
-    }
     const struct xm_buffer *recv = &op->buffers.recv;
+    xcclResult_t            res;
+
+    op->stage = XM_STAGE_COPY;
     if (goes_as_bytes(op, recv)) {
         res = recv->out ? xm_unpack(&op->copier, recv, op->recv_span) : xcclSuccess;
+    } else if (!recv->out || (op->ordered && xm_stage_out_quickly(&op->copier, recv, op->recv_span,
+                                                                  recv->bytes))) {
+        op->stage = XM_STAGE_OVER;
+        return xcclSuccess;
     } else {
         res = xm_stage_out(&op->copier, recv, op->recv_span);
     }
@@ -166,7 +188,18 @@ static xcclResult_t copy_out(struct xm_op *op)
             res = op->dev->event_record(op->event, op->copier.stream);
         }
     }
-    op->dev->leave(saved);
+    return res;
+}
+
+static xcclResult_t take_out(struct xm_op *op)
+{
+    void        *saved;
+    xcclResult_t res = op->dev->enter(op->device, &saved);
+
+    if (res == xcclSuccess) {
+        res = copy_out(op);
+        op->dev->leave(saved);
+    }
     return res;
 }
 
@@ -199,10 +232,9 @@ static xcclResult_t progress(struct xm_op *op)
         if ((op->code != MPI_SUCCESS) || (op->recv_span == NULL)) {
             return xcclSuccess;
         }
-        res = copy_out(op);
-        op->stage = XM_STAGE_COPY;
+        res = take_out(op);
     }
-    if (res == xcclSuccess) {
+    if ((res == xcclSuccess) && (op->stage != XM_STAGE_OVER)) {
         res = query(op);
     }
     return ((res == xcclSuccess) || (res == xcclInProgress)) ? res : xm_op_fail(op, res);

@@ -439,24 +439,16 @@ static xcclResult_t after_program(const struct xm_part *part)
 /* The first bytes of a part go to its span, or come from there: done, or is it to be enqueued? */
 static bool copy_quickly(const struct xm_part *part, MPI_Count bytes, bool out)
 {
-    const struct xm_buffer     *b = &part->buffer;
-    const struct xc_device_ops *dev = part->copier.dev;
-    char                       *mine = b->buf + b->low;
+    const struct xm_buffer *b = &part->buffer;
 
-    if (!b->plain || (bytes > XM_QUICK_BYTES) || !b->mem.synchronous ||
-        (b->mem.kind != XC_MEM_DEVICE)) {
-        return false;
-    }
-    struct xm_kernels *k = xm_kernels_of(dev, b->mem.device);
-    return (k != NULL) && dev->mem_reachable(part->span) &&
-           xm_quick_copy(k, out ? XM_QUICK_IN : XM_QUICK_OUT, out ? mine : part->span,
-                         out ? part->span : mine, (size_t)bytes);
+    return b->mem.synchronous && (out ? xm_stage_out_quickly(&part->copier, b, part->span, bytes)
+                                      : xm_stage_in_quickly(&part->copier, b, part->span));
 }
 
 static xcclResult_t part_in(struct xm_part *part, MPI_Count bytes)
 {
     (void)bytes;
-    if (!part->buffer.in || copy_quickly(part, part->buffer.bytes, false)) {
+    if (!part->buffer.in || copy_quickly(part, XM_WHOLE, false)) {
         return xcclSuccess;
     }
     xcclResult_t res = after_program(part);
@@ -478,10 +470,7 @@ xcclResult_t xm_transfer_copy_in(struct xm_transfer *t)
 
 static xcclResult_t part_out(struct xm_part *part, MPI_Count bytes)
 {
-    MPI_Count all = part->buffer.bytes;
-
-    if (!part->buffer.out || (bytes == 0) ||
-        copy_quickly(part, ((bytes < 0) || (bytes > all)) ? all : bytes, true)) {
+    if (!part->buffer.out || (bytes == 0) || copy_quickly(part, bytes, true)) {
         return xcclSuccess;
     }
     part->scratch.filled = true;

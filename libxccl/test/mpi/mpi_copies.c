@@ -22,7 +22,7 @@
 
 enum { MOST_BYTES = 1 << 18, DEVICE = 3 };
 
-static int  copies, rows_copies, launches;
+static int  copies, rows_copies, launches, quick;
 static bool with_kernels;
 
 /* ---- a device that is host memory ---- */
@@ -86,6 +86,16 @@ struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int number)
 
     mt_expect((dev == &device) && (number == DEVICE), "kernels of device %d", number);
     return with_kernels ? (struct xm_kernels *)(void *)&some : NULL;
+}
+
+bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
+                   size_t bytes)
+{
+    mt_expect((k != NULL) && (way != XM_QUICK_FETCH) && (bytes <= XM_QUICK_BYTES),
+              "a quick copy of %zu bytes", bytes);
+    quick++;
+    memcpy(to, from, bytes);
+    return true;
 }
 
 /* Fewer blocks than runs, and several for each of them. */
@@ -340,6 +350,50 @@ static void known_types(void)
     known("pairs", type, 100, 0, 1);
 }
 
+/* bytes: to be staged out. */
+static void quickly(const char *what, MPI_Datatype type, int count, MPI_Count bytes, bool expected)
+{
+    struct sample s = {.what = what};
+
+    MPI_Type_commit(&type);
+    mt_expect(begin(&s, type, count, true), "%s: is no good sample", what);
+    char *memory = mt_noise(s.span, 1), *kept = mt_noise(s.span, 1), *span = mt_noise(s.span, 4);
+    s.buffer.buf = memory - s.buffer.low;
+    quick = 0;
+    bool out = xm_stage_out_quickly(&s.copier, &s.buffer, span, bytes);
+    mt_expect((out == expected) && (quick == expected), "%s: staged out quickly: %d", what, out);
+    if (expected) {
+        memcpy(kept, span, (size_t)bytes);
+    }
+    mt_expect(memcmp(memory, kept, s.span) == 0, "%s: staged out quickly and wrongly", what);
+    bool in = xm_stage_in_quickly(&s.copier, &s.buffer, span);
+    mt_expect(in == (expected && (s.buffer.bytes <= XM_QUICK_BYTES)), "%s: staged in quickly: %d",
+              what, in);
+    mt_expect(!in || (memcmp(memory, span, s.span) == 0), "%s: staged in quickly and wrongly",
+              what);
+    free(memory);
+    free(kept);
+    free(span);
+    finish(&s);
+    MPI_Type_free(&type);
+}
+
+/* By the kernel that lingers: short stretches without holes. */
+static void known_quick(void)
+{
+    enum { MOST = XM_QUICK_BYTES / sizeof(double) };
+    MPI_Datatype type;
+
+    MPI_Type_contiguous(2, MPI_DOUBLE, &type);
+    quickly("as many as are quick", type, MOST / 2, XM_QUICK_BYTES, with_kernels);
+    MPI_Type_dup(MPI_DOUBLE, &type);
+    quickly("the first of many", type, 2 * MOST, 24, with_kernels);
+    MPI_Type_dup(MPI_DOUBLE, &type);
+    quickly("one too many", type, MOST + 1, XM_QUICK_BYTES + sizeof(double), false);
+    MPI_Type_vector(8, 1, 2, MPI_DOUBLE, &type);
+    quickly("with holes", type, 1, 64, false);
+}
+
 /* Far from each other in no order: as many copies as stretches, or over the host. */
 static void irregular(void)
 {
@@ -373,6 +427,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; i++) {
         with_kernels = (i == 1);
         known_types();
+        known_quick();
         irregular();
         ft_check_random(argv, check_random);
     }

@@ -151,6 +151,24 @@ def test_tune(openmpi, tune):
     assert bool(log_of(result, "ccl")) == ("ccl" in tune)
 
 
+def test_staged_by_a_kernel_that_stays(family):
+    """Most copies of short staged collectives are that kernel's: the runtime's 200th fails."""
+    env = {
+        "XCCL_TUNE": "*:*:*:*:mpi",
+        "XCCL_DIRECT_LINGER": "1000",
+        "XCCL_SIM_FAIL": "copy=200",
+    }
+    result = family.run(2, "mpi_loop cuda 200 return", env=env, timeout=60)
+    assert len(result.lines("all rounds good")) == 2, result.out
+
+
+def test_staged_copy_fails(openmpi):
+    """A copy that the device refuses is an error of the call that needs it."""
+    env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT_LINGER": "off", "XCCL_SIM_FAIL": "copy=7"}
+    result = openmpi.run(2, "mpi_loop cuda 20 return", env=env, timeout=60)
+    assert len(result.lines("round 3: class")) == 2 and "cuMemcpyAsync" in result.out, result.out
+
+
 def test_rendezvous(mpi):
     """A rank that waits in a collective still lets its earlier sends end."""
     mpi.run(2, "mpi_colls cuda dd rendezvous", timeout=60).good()

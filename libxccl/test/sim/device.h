@@ -18,6 +18,8 @@ void         dev_get(void *dst, const void *src, size_t bytes);
 dev_stream_t dev_stream(void);
 void         dev_stream_free(dev_stream_t stream);
 void         dev_sync(dev_stream_t stream);
-int          dev_idle(dev_stream_t stream); /* 1: nothing left to do */
+/* The runtime's result. */
+int dev_try_copy(void *dst, const void *src, size_t bytes, dev_stream_t stream);
+int dev_idle(dev_stream_t stream); /* 1: nothing left to do */
 
 #endif

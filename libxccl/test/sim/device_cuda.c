@@ -81,6 +81,11 @@ void dev_stream_free(dev_stream_t stream)
     CHECK_EQ(cuStreamDestroy_v2(stream), 0);
 }
 
+int dev_try_copy(void *dst, const void *src, size_t bytes, dev_stream_t stream)
+{
+    return cuMemcpyAsync((CUdeviceptr)dst, (CUdeviceptr)src, bytes, stream);
+}
+
 void dev_sync(dev_stream_t stream)
 {
     CHECK_EQ(cuStreamSynchronize(stream), 0);

@@ -8,6 +8,7 @@ int hipFree(void *ptr);
 int hipHostMalloc(void **ptr, size_t bytes, unsigned flags);
 int hipHostRegister(void *ptr, size_t bytes, unsigned flags);
 int hipMemcpy(void *dst, const void *src, size_t bytes, int kind);
+int hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, void *stream);
 int hipStreamCreateWithFlags(void **stream, unsigned flags);
 int hipStreamDestroy(void *stream);
 int hipStreamSynchronize(void *stream);
@@ -70,6 +71,11 @@ dev_stream_t dev_stream(void)
 void dev_stream_free(dev_stream_t stream)
 {
     CHECK_EQ(hipStreamDestroy(stream), 0);
+}
+
+int dev_try_copy(void *dst, const void *src, size_t bytes, dev_stream_t stream)
+{
+    return hipMemcpyAsync(dst, src, bytes, 4, stream);
 }
 
 void dev_sync(dev_stream_t stream)

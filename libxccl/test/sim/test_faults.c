@@ -217,6 +217,18 @@ static void alloc(const struct world *world)
     CHECK_EQ(dev_try_alloc(16, &ptr), 0);
 }
 
+static void copy(const struct world *world)
+{
+    dev_use(world->rank);
+    char        *from = dev_alloc(16), *to = dev_alloc(16);
+    dev_stream_t stream = dev_stream();
+
+    CHECK_EQ(dev_try_copy(to, from, 16, stream), 0);
+    CHECK_EQ(dev_try_copy(to, from, 16, stream), 304);
+    CHECK_EQ(dev_try_copy(to, from, 16, stream), 0);
+    dev_sync(stream);
+}
+
 int main(int argc, char **argv)
 {
     const struct test_case cases[] = {
@@ -231,6 +243,7 @@ int main(int argc, char **argv)
         {"killed_busy", killed_busy, 3, SIM, NULL, NULL, 2},
         {"deserted", deserted, 2, SIM, NULL, NULL, -1},
         {"alloc", alloc, 3, SIM, "alloc@1+2=2", NULL, -1},
+        {"copy", copy, 1, SIM, "copy=2", NULL, -1},
     };
 
     return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
