@@ -2,6 +2,7 @@
 """The files for CI systems follow their published schemas, and run the stages that ci/run has."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,35 @@ def test_schema_refuses(tmp_path):
     wrong = tmp_path / ".gitlab-ci.yml"
     wrong.write_text(GITLAB.read_text().replace("  before_script:", "  befor_script:"))
     assert validate("vendor.gitlab-ci", wrong).returncode == 1
+
+
+def render_templates(*arguments, top=TOP):
+    command = [sys.executable, top / "ci/render_templates.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_templates_of_gitlab():
+    """They ask what GitHub's forms ask."""
+    done = render_templates("--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (".github/ISSUE_TEMPLATE/bug.yml", "Machine, GPUs", "Machine, GPUs, network"),
+        (".github/pull_request_template.md", "How it was tested", "Tests"),
+        (".gitlab/issue_templates/Site.md", "~site", "~sites"),
+    ],
+)
+def test_templates_that_differ(tmp_path, path, old, new):
+    for folder in (".github", ".gitlab", "ci"):
+        shutil.copytree(TOP / folder, tmp_path / folder)
+    assert render_templates("--check", top=tmp_path).returncode == 0
+    changed = (tmp_path / path).read_text().replace(old, new)
+    (tmp_path / path).write_text(changed)
+    done = render_templates("--check", top=tmp_path)
+    assert done.returncode == 1 and "run ci/render_templates.py" in done.stdout
 
 
 def run(*arguments):

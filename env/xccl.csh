@@ -142,6 +142,8 @@ if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
             set _xccl_wanted = $_xccl_site:q
             source "$_xccl_dir/sites/detect.csh"
             set _xccl_error = "unknown site '$_xccl_wanted'; sites: $_xccl_sites"
+            set _xccl_try = `echo $_xccl_wanted:q $_xccl_sites | awk '{ for (n = length($1); n > 3; n--) for (i = 2; i <= NF; i++) if (index($i, substr($1, 1, n)) == 1) { print $i; exit } }'`
+            if ("$_xccl_try" != "") set _xccl_error = "$_xccl_error; did you mean '$_xccl_try'?"
         endif
     endif
 endif

@@ -143,6 +143,20 @@ function _xccl_arguments
     end
 end
 
+# A question with the site that begins like a mistyped one, or nothing.
+function _xccl_near -a stem
+    while test (string length -- $stem) -gt 3
+        for site in (string split ' ' -- $_xccl_sites)
+            if test (string sub -l (string length -- $stem) -- $site) = $stem
+                echo "; did you mean '$site'?"
+                return
+            end
+        end
+        set stem (string sub -l (math (string length -- $stem) - 1) -- $stem)
+    end
+    echo
+end
+
 # What is asked for: an argument, else the variable, else the site of the installation, else the site detected.
 function _xccl_request
     set -l default_site '@site@' # filled in at install
@@ -162,7 +176,7 @@ function _xccl_request
     end
     set -l file $_xccl_dir/sites/(string replace -a / . -- $_xccl_site).fish
     if test $_xccl_site = detect; or not test -r $file
-        _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites"
+        _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites"(_xccl_near $_xccl_site)
         return 1
     end
 end
@@ -236,7 +250,7 @@ end
 # What is only needed while this file runs goes again; while switched on, the function xccl_env stays.
 function _xccl_leave -a result
     functions -e _xccl_error _xccl_without _xccl_set _xccl_folder _xccl_path _xccl_unpath _xccl_restore _xccl_begin
-    functions -e _xccl_arguments _xccl_request _xccl_find_root _xccl_main _xccl_detect _xccl_leave _xccl_tell
+    functions -e _xccl_arguments _xccl_request _xccl_find_root _xccl_main _xccl_detect _xccl_leave _xccl_tell _xccl_near
     set -e _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_sites
     if set -q _XCCL_ENV_ON
         function xccl_env -d "Change or switch off the environment of xccl"

@@ -87,6 +87,20 @@ _xccl_arguments() {
     done
 }
 
+# Sets _xccl_hint to a question with the site that begins like a mistyped one, or to nothing.
+_xccl_near() {
+    _xccl_hint=
+    _xccl_stem=$1
+    while [ ${#_xccl_stem} -gt 3 ]; do
+        for _xccl_try in $_xccl_sites; do
+            case $_xccl_try in
+            "$_xccl_stem"*) _xccl_hint="; did you mean '$_xccl_try'?" && return 0 ;;
+            esac
+        done
+        _xccl_stem=${_xccl_stem%?}
+    done
+}
+
 # What is asked for: an argument, else the variable, else the site of the installation, else the site detected.
 _xccl_request() {
     : "${_xccl_site:=${XCCL_SITE-}}" "${_xccl_route:=${XCCL_ROUTE-}}"
@@ -107,7 +121,8 @@ _xccl_request() {
     if [ -z "$_xccl_known" ] || [ ! -r "$_xccl_known" ]; then
         # shellcheck source=/dev/null
         . "$_xccl_dir/sites/detect.sh"
-        _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites"
+        _xccl_near "$_xccl_site"
+        _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites$_xccl_hint"
         [ -n "$_xccl_called" ] || _xccl_error "(an argument of your own script? then: . xccl.sh --)"
         return 1
     fi
@@ -302,8 +317,9 @@ _xccl_leave() {
         unset -f xccl_env 2>/dev/null || :
     fi
     unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_try \
-        _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_sites _xccl_called
-    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_without _xccl_remember _xccl_set \
+        _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_sites _xccl_called \
+        _xccl_hint _xccl_stem
+    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_near _xccl_without _xccl_remember _xccl_set \
         _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_detect _xccl_leave \
         _xccl_list _xccl_status_text _xccl_help 2>/dev/null || :
 }

@@ -51,7 +51,7 @@ def said():
             yield from map(normal_c, c_strings(path.read_text(encoding="utf-8")))
     for path in (TOP / "modulefiles").rglob("*.lua"):
         yield from lua_messages(path.read_text(encoding="utf-8"))
-    for script in ("libxccl/tools/xccl-run", "env/xccl.sh"):
+    for script in ("libxccl/tools/xccl-run", "libxccl/tools/run/launch.sh", "env/xccl.sh"):
         for match in LITERAL.finditer((TOP / script).read_text(encoding="utf-8")):
             text = re.sub(r"\$(?:\w+|\{[^}]*\}|\([^)]*\))", ANY, match.group(1))
             yield f"xccl: {text}" if script.startswith("env") else text

@@ -12,7 +12,7 @@ xccl 0.1.0: MPI collectives on GPU buffers, on kernels of its own, NCCL or RCCL.
     module load xccl-auto                              preload it into every program: no xccl-run is needed
     module load xccl-site/<site>                       if this machine is not recognised; module avail xccl-site
 
-More: man xccl, and $XCCL_ROOT/share/doc/xccl
+More: man 7 xccl, and $XCCL_ROOT/share/doc/xccl
 ]])
 whatis("Name: xccl")
 whatis("Version: 0.1.0")
@@ -244,7 +244,7 @@ end
 -- what the tools complete in bash, and gone with them
 local completions = pathJoin(root, "share/bash-completion/completions")
 if myShellName() == "bash" and isFile(pathJoin(completions, "xccl-run")) then
-   for _, tool in ipairs({"xccl-run", "xccl-bind", "xccl-info", "xccl-perf", "xccl-doctor"}) do
+   for _, tool in ipairs({"xccl-run", "xccl-bind", "xccl-info", "xccl-perf", "xccl-tune", "xccl-compare", "xccl-doctor"}) do
       execute{cmd="[ ! -r '" .. pathJoin(completions, tool) .. "' ] || . '" .. pathJoin(completions, tool) .. "'",
               modeA={"load"}}
       execute{cmd="complete -r " .. tool .. " 2>/dev/null; unset -f _" .. tool:gsub("-", "_"), modeA={"unload"}}

@@ -127,6 +127,7 @@ def test_any_order_ends_where_it_began(shell, seed, prefix, sites, tmp_path):
     ("words", "told"),
     [
         (("atlantis",), "unknown site 'atlantis'; sites: alps dgx-a100"),
+        (("frontire",), "; did you mean 'frontier'?"),
         (("detect",), "unknown site 'detect'"),
         (("../sites/sim",), "unknown site '../sites/sim'"),
         (("sim", "--route", "nccl"), "there is no such route; routes: xccl ucc ucc-ccl mpi"),

@@ -262,12 +262,14 @@ def test_libraries_below_lib64(lmod, tmp_path):
 
 def test_the_tools_complete_in_bash(lmod, tmp_path):
     tree = install(tmp_path / "tree")
-    folder = tree / "share/bash-completion/completions"
-    shutil.copytree(TOP / "libxccl/tools/completion/bash", folder)
-    show = "!complete -p xccl-run; declare -F _xccl_run"
+    source = TOP / "libxccl/tools/completion/bash"
+    shutil.copytree(source, tree / "share/bash-completion/completions")
+    tools = sorted(path.name for path in source.iterdir())
+    show = f"!complete -p {' '.join(tools)}; declare -F _xccl_run"
     _, done = lmod("load xccl", show, "purge", f"{show} || echo gone", tree=tree, fail=True)
     lines = [line for line in done.stdout.splitlines() if not line.startswith("status")]
-    assert lines == ["complete -F _xccl_run xccl-run", "_xccl_run", "gone"]
+    complete = [f"complete -F _{tool.replace('-', '_')} {tool}" for tool in tools]
+    assert lines == [*complete, "_xccl_run", "gone"]
 
 
 def test_a_source_tree_is_refused(lmod, tmp_path):

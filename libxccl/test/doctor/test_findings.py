@@ -303,6 +303,14 @@ def test_exactly_that_is_found(doctor, world, name, site, broken):
     assert "{" not in finding["cause"] + finding["remedy"]
 
 
+def test_unknown_site_has_a_neighbour(doctor, world):
+    made = world("juwels-booster")
+    env(XCCL_SITE="juwels")(made)
+    (finding,) = doctor(made)[1]["findings"]
+    assert "XCCL_SITE=juwels" in finding["cause"]
+    assert finding["remedy"].endswith("; did you mean 'juwels-booster'?")
+
+
 def test_unbound_ranks_inside_a_step(doctor, world):
     made = world("juwels-booster")
     env(**STEP)(made)

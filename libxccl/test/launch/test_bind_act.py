@@ -181,8 +181,21 @@ def test_short_options(tools):
 def test_unknown_site(tools):
     ended = tools.run(tools.bin / "xccl-run", "--site", "nowhere", "true", env=rank(0))
     assert ended.returncode == 2
-    assert "nowhere" in ended.stderr
-    assert "juwels-booster" in ended.stderr
+    assert "--site: unknown site 'nowhere'; sites of this installation: alps " in ended.stderr
+    assert "did you mean" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["true", "mpirun"])
+@pytest.mark.parametrize("local", [{}, rank(0)])
+def test_unknown_site_of_the_environment(tools, tmp_path, command, local):
+    """Said before the launcher has started anything, too."""
+    (tmp_path / "mpirun").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    (tmp_path / "mpirun").chmod(0o755)
+    env = {**local, "XCCL_SITE": "frontire", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ended = tools.run(tools.bin / "xccl-run", command, env=env)
+    assert ended.returncode == 2 and not (tmp_path / "started").exists()
+    assert "XCCL_SITE: unknown site 'frontire'; sites of" in ended.stderr
+    assert ended.stderr.endswith("; did you mean 'frontier'?\n")
 
 
 def test_installation_without_sites(tools, tmp_path):

@@ -26,13 +26,17 @@ COLLS = [
     "gatherv",
     "scatter",
     "scatterv",
+    "scan",
+    "exscan",
 ]
+SCANS = COLLS[-2:]
 MSGS = ["latency", "bandwidth", "bibandwidth", "halo2d", "halo3d"]
 # nccl-tests: total bytes per bytes as defined here, and bus per algorithm bandwidth.
 VOLUME = {coll: lambda n: n for coll in COLLS}
-VOLUME.update({coll: lambda n: 1 for coll in ("allreduce", "bcast", "reduce")})
+VOLUME.update({coll: lambda n: 1 for coll in ("allreduce", "bcast", "reduce", *SCANS)})
 BUS = {coll: lambda n: (n - 1) / n for coll in COLLS}
-BUS.update({"allreduce": lambda n: 2 * (n - 1) / n, "bcast": lambda n: 1, "reduce": lambda n: 1})
+BUS.update({coll: lambda n: 1 for coll in ("bcast", "reduce", *SCANS)})
+BUS["allreduce"] = lambda n: 2 * (n - 1) / n
 
 
 def results(tmp_path, mpi, ranks, *arguments, **options):
@@ -67,7 +71,9 @@ def test_vendor(tmp_path, mpi):
     """Every collective by the vendor's library itself, verified, under a name of its own."""
     sizes = ["--min", "4", "--max", "4k", "--factor", "32"]
     written = results(tmp_path, mpi, 3, "--coll", "all", "--root", "2", *sizes, "--vendor")
-    assert list(dict.fromkeys(r["coll"] for r in written["results"])) == COLLS
+    assert (
+        list(dict.fromkeys(r["coll"] for r in written["results"])) == COLLS[:-2]
+    )  # it has no scans
     assert {r["path"] for r in written["results"]} == {"vendor"} == {written["route"]}
     assert all(r["verified"] for r in written["results"])
     assert written["ccl"]["name"] == "nccl"
@@ -102,6 +108,7 @@ def test_groups(tmp_path, any_mpi):
             marks=pytest.mark.thorough,
         ),
         (["--vendor", "--type", "cfloat"], "nccl has no sum of cfloat"),
+        (["--vendor", "--coll", "scan"], "nccl has no scan of float with sum"),
     ],
 )
 def test_refused_groups_and_vendor(any_mpi, words, message):

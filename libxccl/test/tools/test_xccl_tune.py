@@ -52,6 +52,39 @@ def test_every_mpi(mpi, tmp_path):
     assert {path for *_, path in rows(tmp_path / "t/nodes-1.table")} <= {"mpi", "ccl", "direct"}
 
 
+def test_scans(any_mpi, tmp_path):
+    """The direct path and MPI carry them, the vendor's library does not."""
+    ended = tune(any_mpi, 3, tmp_path / "t", "--coll", "scan,exscan", "--max", "8")
+    ended.good()
+    assert {(c, r) for c, _, r, _ in rows(tmp_path / "t/nodes-1.table")} == {
+        (coll, ranks) for coll in ("scan", "exscan") for ranks in "23"
+    }
+    points = [
+        point
+        for series in json.loads((tmp_path / "t/raw.json").read_text())["series"]
+        for point in series["points"]
+    ]
+    assert points and all(p["paths"]["direct"] and p["paths"]["mpi"] for p in points)
+    assert not any(p["paths"]["ccl"] for p in points)
+
+
+def test_measures_what_paths_differ_in(any_mpi):
+    """Every collective that another path than MPI's carries; one that is left out gets no rows."""
+    listed = (LIBXCCL / "src/base/collectives.h").read_text()
+    run = [any_mpi.stage.bin / "xccl-run", "--sim", "cuda:4", any_mpi.stage.bin / "xccl-info"]
+    carried = set()
+    for coll in re.findall(r"^ *(?:#define .*)?X\(\w+, (\w+), ", listed, re.M):
+        ended = any_mpi.stage.run(
+            *run, "--why", f"{coll}:1k:cuda:4", "--json", env={"XCCL_DIRECT": "on"}
+        )
+        paths = json.loads(ended.good().out)["paths"]
+        if paths["direct"]["available"] or paths["ccl"]["available"]:
+            carried.add(coll)
+    text = any_mpi.stage.tool("xccl-tune", "--help").good().out
+    named = re.search(r"\(default: all\): ([a-z_\s]+)\n  --min", text).group(1).split()
+    assert len(named) == 15 and set(named) == carried
+
+
 def test_table(tuned):
     """Every collective and communicator has rows, which the library reads."""
     mpi, folder, ended = tuned

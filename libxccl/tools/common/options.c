@@ -122,6 +122,6 @@ bool options_refuse_name(const char *option, const char *what, const char *word,
     }
     return (n.best != NULL) ? options_refuse("%s: unknown %s '%s'; did you mean '%s'?", option,
                                              what, text, n.best)
-                            : options_refuse("%s: unknown %s '%s'; xccl-perf --help lists them",
-                                             option, what, text);
+                            : options_refuse("%s: unknown %s '%s'; %s --help lists them", option,
+                                             what, text, parser.tool);
 }

@@ -17,6 +17,10 @@ static int call_reduction(const struct perf_run *run, const struct perf_case *pc
     case PERF_REDUCE_SCATTER:
         return MPI_Reduce_scatter(send, pc->recvbuf, pc->recvcounts, run->type->mpi, run->op->mpi,
                                   run->comm);
+    case PERF_SCAN:
+        return MPI_Scan(send, pc->recvbuf, count, run->type->mpi, run->op->mpi, run->comm);
+    case PERF_EXSCAN:
+        return MPI_Exscan(send, pc->recvbuf, count, run->type->mpi, run->op->mpi, run->comm);
     default:
         return MPI_Reduce_scatter_block(send, pc->recvbuf, count, run->type->mpi, run->op->mpi,
                                         run->comm);

@@ -27,6 +27,8 @@ enum perf_test {
     PERF_GATHERV,
     PERF_SCATTER,
     PERF_SCATTERV,
+    PERF_SCAN,
+    PERF_EXSCAN,
     PERF_LATENCY,
     PERF_BANDWIDTH,
     PERF_BIBANDWIDTH,
@@ -75,7 +77,7 @@ struct perf_options {
     double           factor;
     long             iters, warmup;
     double           max_time; /* seconds of timed calls per size; 0: no limit */
-    bool             in_place, check, barrier, force, samples;
+    bool             in_place, check, barrier, force, samples, all_colls;
     char             type_name[16], op_name[16];
     enum perf_memory memory[2];  /* of the first and of the second end of a pair */
     long             window;     /* messages; 0: the default */
@@ -119,7 +121,7 @@ enum { PERF_CHUNK_BYTES = 4 << 20 };
 /* Elements [offset, offset + count) of a buffer: from where their values come. */
 struct perf_segment {
     size_t offset, count;
-    bool   reduced; /* over all ranks; else a copy of one rank's input */
+    int    reduced; /* over so many ranks from 0 on; 0: a copy of one rank's input */
     int    rank;    /* whose input, unless reduced */
     size_t index;   /* first element in that input */
 };
@@ -185,10 +187,11 @@ bool                    perf_type_has_op(const struct perf_type *type, enum perf
 /* Elements first to first + n of rank's input, in the type's own representation. */
 void perf_values_make(const struct perf_run *run, const struct perf_case *pc, int rank,
                       size_t first, size_t n, void *out);
-/* First element, of n, in which got differs from the same positions reduced over all ranks by more
- * than the tolerance, or n. Adds to *wrong_p; fills the texts for the first that is wrong. */
-size_t perf_values_compare(const struct perf_run *run, const struct perf_case *pc, size_t first,
-                           size_t n, const void *got, struct perf_mismatch *mismatch);
+/* First element, of n, in which got differs from the same positions reduced over the first ranks by
+ * more than the tolerance, or n. Counts them in mismatch; fills its texts for the first that is
+ * wrong. */
+size_t perf_values_compare(const struct perf_run *run, const struct perf_case *pc, int ranks,
+                           size_t first, size_t n, const void *got, struct perf_mismatch *mismatch);
 /* One value as text. */
 void perf_value_text(const struct perf_type *type, const void *value, char *text, size_t len);
 

@@ -59,19 +59,36 @@ static size_t lay_out(int nranks, const size_t *counts, size_t gap, int *icounts
 static void expect(struct perf_case *pc, size_t offset, size_t count, int rank, size_t index)
 {
     if (count > 0) {
-        pc->result[pc->nresult++] =
-            (struct perf_segment){offset, count, rank < 0, (rank < 0) ? 0 : rank, index};
+        pc->result[pc->nresult++] = (struct perf_segment){offset, count, 0, rank, index};
     }
 }
 
 static void put_input(struct perf_case *pc, size_t offset, size_t count, int rank, size_t index)
 {
     if (count > 0) {
-        pc->input[pc->ninput++] = (struct perf_segment){offset, count, false, rank, index};
+        pc->input[pc->ninput++] = (struct perf_segment){offset, count, 0, rank, index};
     }
 }
 
-enum { REDUCED = -1 };
+static void expect_reduced(struct perf_case *pc, size_t count, int ranks, size_t index)
+{
+    if ((count > 0) && (ranks > 0)) {
+        pc->result[pc->nresult++] = (struct perf_segment){0, count, ranks, 0, index};
+    }
+}
+
+/* Whose input is in this rank's result: that of so many ranks, from 0 on. */
+static int reduced_ranks(const struct perf_run *run, const struct perf_case *pc)
+{
+    switch (pc->test) {
+    case PERF_SCAN:
+        return run->rank + 1;
+    case PERF_EXSCAN:
+        return run->rank;
+    default:
+        return run->nranks;
+    }
+}
 
 static void plan_reduction(const struct perf_run *run, struct perf_case *pc)
 {
@@ -83,13 +100,16 @@ static void plan_reduction(const struct perf_run *run, struct perf_case *pc)
     pc->send_elems = all;
     pc->recv_elems = gets ? pc->count : 0;
     if (gets) {
-        expect(pc, 0, pc->count, REDUCED, mine);
+        expect_reduced(pc, pc->count, reduced_ranks(run, pc), mine);
     }
     if (pc->in_place && gets) {
         pc->send_elems = 0;
         pc->recv_elems = all;
         put_input(pc, 0, all, run->rank, 0);
         pc->rest_untouched = !scatters; /* MPI leaves open what becomes of the other blocks */
+    }
+    if ((pc->test == PERF_EXSCAN) && (run->rank == 0)) {
+        pc->rest_untouched = false; /* MPI leaves open what becomes of the buffer */
     }
     for (int i = 0; i < run->nranks; i++) {
         pc->recvcounts[i] = (int)pc->count;

@@ -210,15 +210,16 @@ static void note(struct perf_mismatch *mismatch, const struct perf_type *type, c
     }
 }
 
-static size_t compare_integers(const struct perf_run *run, const struct perf_case *pc, size_t first,
-                               size_t n, const void *got, struct perf_mismatch *mismatch)
+static size_t compare_integers(const struct perf_run *run, const struct perf_case *pc, int ranks,
+                               size_t first, size_t n, const void *got,
+                               struct perf_mismatch *mismatch)
 {
     int64_t acc[BLOCK], next[BLOCK];
     char    text[64];
     size_t  size = run->type->size, found = n;
 
     draw_integers(run, pc, 0, first, n, acc);
-    for (int rank = 1; rank < run->nranks; rank++) {
+    for (int rank = 1; rank < ranks; rank++) {
         draw_integers(run, pc, rank, first, n, next);
         for (size_t i = 0; i < n; i++) {
             acc[i] = combine_integer(run, acc[i], next[i]);
@@ -284,8 +285,9 @@ static void expected_text(const struct perf_type *type, const double *value, dou
     }
 }
 
-static size_t compare_floats(const struct perf_run *run, const struct perf_case *pc, size_t first,
-                             size_t n, const void *got, struct perf_mismatch *mismatch)
+static size_t compare_floats(const struct perf_run *run, const struct perf_case *pc, int ranks,
+                             size_t first, size_t n, const void *got,
+                             struct perf_mismatch *mismatch)
 {
     double acc[2 * BLOCK], size[2 * BLOCK], next[2 * BLOCK];
     char   text[96];
@@ -296,12 +298,12 @@ static size_t compare_floats(const struct perf_run *run, const struct perf_case 
     for (size_t i = 0; i < lanes; i++) {
         size[i] = exact ? 0 : fabs(acc[i]);
     }
-    for (int rank = 1; rank < run->nranks; rank++) {
+    for (int rank = 1; rank < ranks; rank++) {
         draw_floats(run, pc, rank, first * per, lanes, next);
         combine_floats(run, lanes, acc, size, next);
     }
     for (size_t i = 0; i < lanes; i++) {
-        double tolerance = run->nranks * run->type->epsilon * size[i];
+        double tolerance = ranks * run->type->epsilon * size[i];
         /* Written so that a NaN is wrong. */
         if (!(fabs(lane_value(run->type, got, i) - acc[i]) <= tolerance)) {
             size_t element = i / per;
@@ -314,8 +316,8 @@ static size_t compare_floats(const struct perf_run *run, const struct perf_case 
     return found;
 }
 
-size_t perf_values_compare(const struct perf_run *run, const struct perf_case *pc, size_t first,
-                           size_t n, const void *got, struct perf_mismatch *mismatch)
+size_t perf_values_compare(const struct perf_run *run, const struct perf_case *pc, int ranks,
+                           size_t first, size_t n, const void *got, struct perf_mismatch *mismatch)
 {
     size_t found = n;
 
@@ -323,8 +325,8 @@ size_t perf_values_compare(const struct perf_run *run, const struct perf_case *p
         size_t      part = (n - done < BLOCK) ? n - done : BLOCK;
         const char *at = (const char *)got + done * run->type->size;
         size_t      i = is_integer(run->type)
-                            ? compare_integers(run, pc, first + done, part, at, mismatch)
-                            : compare_floats(run, pc, first + done, part, at, mismatch);
+                            ? compare_integers(run, pc, ranks, first + done, part, at, mismatch)
+                            : compare_floats(run, pc, ranks, first + done, part, at, mismatch);
         if ((i < part) && (found == n)) {
             found = done + i;
         }

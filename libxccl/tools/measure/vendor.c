@@ -14,7 +14,10 @@ struct perf_vendor {
     size_t                      *counts; /* sendcounts, sdispls, recvcounts, rdispls: nranks each */
 };
 
-static const enum xc_coll colls[PERF_NUM_COLLS] = {
+/* None of the libraries has scan and exscan. */
+enum { NUM_COLLS = PERF_SCAN };
+
+static const enum xc_coll colls[NUM_COLLS] = {
     [PERF_ALLREDUCE] = XC_ALLREDUCE,
     [PERF_BCAST] = XC_BROADCAST,
     [PERF_REDUCE] = XC_REDUCE,
@@ -66,7 +69,8 @@ static bool find_op(const struct perf_run *run, struct perf_vendor *v)
 static const char *unsupported(const struct perf_run *run, const struct perf_vendor *v)
 {
     for (int i = 0; i < PERF_NUM_COLLS; i++) {
-        if (((run->opt.tests & (1U << i)) != 0) && !v->ops->supports(colls[i], v->type, v->op)) {
+        bool asked = (run->opt.tests & (1U << i)) != 0;
+        if (asked && ((i >= NUM_COLLS) || !v->ops->supports(colls[i], v->type, v->op))) {
             return perf_test_name((enum perf_test)i);
         }
     }

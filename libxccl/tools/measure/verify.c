@@ -102,9 +102,10 @@ static bool check_chunk(const struct perf_run *run, const struct perf_case *pc, 
     if (!perf_memory_read(run, run->bounce, element(run, buf, at), part * run->type->size)) {
         return false;
     }
-    if ((segment != NULL) && segment->reduced) {
-        found = perf_values_compare(run, pc, segment->index + (at - segment->offset), part,
-                                    run->bounce, mismatch);
+    if ((segment != NULL) && (segment->reduced > 0)) {
+        found =
+            perf_values_compare(run, pc, segment->reduced, segment->index + (at - segment->offset),
+                                part, run->bounce, mismatch);
     } else {
         if (segment != NULL) {
             perf_values_make(run, pc, segment->rank, segment->index + (at - segment->offset), part,

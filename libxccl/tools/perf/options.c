@@ -24,7 +24,7 @@ static const char usage[] =
     "\n"
     "  --coll LIST       collectives, separated by commas, or all (default allreduce, without --msg):\n"
     "                    allreduce bcast reduce reduce_scatter reduce_scatter_block allgather\n"
-    "                    allgatherv alltoall alltoallv gather gatherv scatter scatterv\n"
+    "                    allgatherv alltoall alltoallv gather gatherv scatter scatterv scan exscan\n"
     "  --msg LIST        tests of messages, separated by commas, or all: latency bandwidth\n"
     "                    bibandwidth (ranks i and i + n/2 of n), halo2d halo3d (periodic grid)\n"
     "  --min SIZE        smallest size in bytes, suffix k, m or g (default 4)\n"
@@ -43,7 +43,8 @@ static const char usage[] =
     "  --device RUNTIME  auto, cuda or rocm (default auto)\n"
     "  --root RANK       of rooted collectives (default 0)\n"
     "  --groups LIST     collectives on communicators of these ranks, all at once: 0/1+2/3 or 0-7\n"
-    "  --vendor          call the vendor's library (NCCL, RCCL) itself, past MPI and xccl\n"
+    "  --vendor          call the vendor's library (NCCL, RCCL) itself, past MPI and xccl; it has no\n"
+    "                    scan and exscan, and all is without them\n"
     "  --window N        messages at once in bandwidth and bibandwidth (default 64, fewer where they\n"
     "                    would hold more than 256 MiB)\n"
     "  --faces KIND      of halo2d and halo3d: derived (types on the block) or contiguous (buffers\n"
@@ -190,6 +191,7 @@ static bool parse_name(const char *text, char *name, size_t len)
 enum {
     COLL_TESTS = (1 << PERF_NUM_COLLS) - 1,
     PAIR_TESTS = (1 << PERF_LATENCY) | (1 << PERF_BANDWIDTH) | (1 << PERF_BIBANDWIDTH),
+    VENDOR_TESTS = (1 << PERF_SCAN) - 1,
     HALO_TESTS = (1 << PERF_HALO2D) | (1 << PERF_HALO3D),
     WINDOW_TESTS = (1 << PERF_BANDWIDTH) | (1 << PERF_BIBANDWIDTH)
 };
@@ -292,6 +294,7 @@ static bool parse_option(struct perf_options *opt, int id, const char *value)
 {
     switch (id) {
     case COLL:
+        opt->all_colls = strcmp(value, "all") == 0;
         return parse_tests("--coll", "collective", value, COLL_TESTS, &opt->tests);
     case MSG:
         return parse_tests("--msg", "test of messages", value, PAIR_TESTS | HALO_TESTS,
@@ -417,6 +420,9 @@ int perf_options_parse(struct perf_options *opt, int argc, char **argv, bool spe
     }
     if (opt->tests == 0) {
         opt->tests = 1U << PERF_ALLREDUCE;
+    }
+    if (opt->vendor && opt->all_colls) {
+        opt->tests &= ~COLL_TESTS | VENDOR_TESTS;
     }
     return check_together(opt) ? 0 : 3;
 }

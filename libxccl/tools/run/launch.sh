@@ -46,12 +46,15 @@ compare_sizes() { # all, on this node
 find_site() {
     _xr_share=$_xr_prefix/share/xccl
     _xr_named=$_xr_site
+    _xr_asked=
     if [ -n "$_xr_site" ]; then
         XCCL_SITE=$_xr_site
         export XCCL_SITE
+        _xr_asked='--site: '
         explain XCCL_SITE "$_xr_site" "--site"
     elif [ -n "${XCCL_SITE-}" ]; then
         _xr_site=$XCCL_SITE
+        _xr_asked='XCCL_SITE: '
     elif [ -r "$_xr_share/env/sites/detect.sh" ]; then
         _xccl_site=
         # shellcheck source=env/sites/detect.sh
@@ -62,7 +65,7 @@ find_site() {
     _xr_site_dir=$_xr_share/sites/$_xr_site
     case $_xr_site in
         '') _xr_site_dir= ;;
-        */*) fail 2 "unknown site '$_xr_site'" ;;
+        */*) unknown_site ;;
         *) [ -d "$_xr_site_dir" ] || without_site ;;
     esac
 }
@@ -83,7 +86,9 @@ unknown_site() {
         _xr_site_dir=${_xr_site_dir%/}
         _xr_known="$_xr_known ${_xr_site_dir##*/}"
     done
-    fail 2 "unknown site '$_xr_site'; sites of this installation:${_xr_known:- none ($_xr_share/sites is empty)}"
+    # shellcheck disable=SC2086 # a list of names
+    find_near "$_xr_site" $_xr_known
+    fail 2 "${_xr_asked}unknown site '$_xr_site'; sites of this installation:${_xr_known:- none ($_xr_share/sites is empty)}$_xr_hint"
 }
 
 is_loaded() { # module
@@ -144,7 +149,8 @@ plan_launch() { # command
     elif [ -n "$_xr_bind$_xr_gpus$_xr_map$_xr_report" ] && [ $# -gt 0 ] && [ "$_xr_bind" != off ]; then
         fail 2 "no rank to bind here; put xccl-run behind the launcher: srun -n 8 xccl-run ./app"
     fi
-    [ -n "$_xr_rank$_xr_site" ] || return 0
+    # In front of a launcher a site does nothing, but the ranks would stop at one that is not there.
+    [ -n "$_xr_rank$_xr_site${XCCL_SITE-}" ] || return 0
     find_site
     [ -n "$_xr_rank" ] || return 0
     count_nodes

@@ -13,7 +13,7 @@ struct tune_list {
 };
 
 struct tune_options {
-    uint32_t           colls; /* a bit per enum xm_coll */
+    uint32_t           colls; /* a bit per enum perf_test */
     struct tune_limits limits;
     struct tune_list   nodes, per_node; /* empty: powers of two, and all there are */
     const char        *folder;

@@ -10,12 +10,25 @@
 #include "common/sort.h"
 #include "tune/tune.h"
 
-/* Paths are chosen by rows, collectives by tests: both count in the same order. */
+/* Paths are chosen by rows, collectives by tests: both count in the same order, but for alltoallw,
+ * which has no test. */
 _Static_assert(((int)PERF_ALLREDUCE == (int)XM_ALLREDUCE) &&
                    ((int)PERF_REDUCE_SCATTER_BLOCK == (int)XM_REDUCE_SCATTER_BLOCK) &&
                    ((int)PERF_ALLTOALLV == (int)XM_ALLTOALLV) &&
                    ((int)PERF_SCATTERV == (int)XM_SCATTERV),
                "tests are collectives");
+
+static enum xm_coll coll_of(enum perf_test test)
+{
+    switch (test) {
+    case PERF_SCAN:
+        return XM_SCAN;
+    case PERF_EXSCAN:
+        return XM_EXSCAN;
+    default:
+        return (enum xm_coll)test;
+    }
+}
 
 static volatile sig_atomic_t asked_to_stop;
 
@@ -276,8 +289,9 @@ static bool keep(struct tune_job *job, struct tune_shape shape, enum xm_coll col
 
 /* One collective on one communicator, on its ranks. */
 static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
-                                     struct tune_shape shape, enum xm_coll coll, size_t others)
+                                     struct tune_shape shape, enum perf_test test, size_t others)
 {
+    enum xm_coll      coll = coll_of(test);
     struct at_size    at = {.open = false};
     enum tune_outcome outcome = TUNE_FINISHED;
 
@@ -296,7 +310,7 @@ static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
             outcome = (order.stop && order.more) ? TUNE_STOPPED : TUNE_FINISHED;
             break;
         }
-        ok = measure(run, &at, (enum perf_test)coll, &order, &us);
+        ok = measure(run, &at, test, &order, &us);
         if (ok && (run->rank == 0)) {
             ok = keep(job, shape, coll, &order, us);
         }
@@ -322,7 +336,7 @@ static enum tune_outcome work_shape(struct tune_job *job, struct tune_shape shap
         for (int c = 0; (c < PERF_NUM_COLLS) && (outcome == TUNE_FINISHED); c++) {
             if (((job->opt.colls >> c) & 1) != 0) {
                 behind--;
-                outcome = work_series(job, &run, shape, (enum xm_coll)c, behind + shapes * all);
+                outcome = work_series(job, &run, shape, (enum perf_test)c, behind + shapes * all);
             }
         }
         MPI_Comm_free(&run.comm);

@@ -7,7 +7,7 @@ import subprocess
 from types import SimpleNamespace
 
 from xccl_common import launchers, machine
-from xccl_common.options import Wrong, check_choice
+from xccl_common.options import check_choice
 
 NAMES = {"nccl": "NCCL", "rccl": "RCCL"}
 
@@ -28,7 +28,7 @@ def look(tool, env, site, launcher):
     if site is not None:
         check_choice("site", site, sorted(facts.sites))
     if facts.site_name and facts.site is None and facts.sites:
-        raise Wrong(f"XCCL_SITE={facts.site_name}: this installation has no such site")
+        check_choice("site", facts.site_name, sorted(facts.sites))
     return facts
 
 

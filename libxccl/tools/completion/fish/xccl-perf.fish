@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by render.py from options.yaml; do not edit.
 complete -c xccl-perf -f
-complete -c xccl-perf -l coll -x -a '(__fish_append , all allreduce bcast reduce reduce_scatter reduce_scatter_block allgather allgatherv alltoall alltoallv gather gatherv scatter scatterv)' -d 'collectives'
+complete -c xccl-perf -l coll -x -a '(__fish_append , all allreduce bcast reduce reduce_scatter reduce_scatter_block allgather allgatherv alltoall alltoallv gather gatherv scatter scatterv scan exscan)' -d 'collectives'
 complete -c xccl-perf -l msg -x -a '(__fish_append , all latency bandwidth bibandwidth halo2d halo3d)' -d 'tests of messages'
 complete -c xccl-perf -l min -x -a '4 1k 64k 1m 4m 64m 256m 1g' -d 'smallest size'
 complete -c xccl-perf -l max -x -a '4 1k 64k 1m 4m 64m 256m 1g' -d 'largest size'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by render.py from options.yaml; do not edit.
 complete -c xccl-tune -l output -x -a '(__fish_complete_directories)' -d 'folder of the tables'
-complete -c xccl-tune -l coll -x -a '(__fish_append , all allreduce bcast reduce reduce_scatter reduce_scatter_block allgather allgatherv alltoall alltoallv gather gatherv scatter scatterv)' -d 'collectives'
+complete -c xccl-tune -l coll -x -a '(__fish_append , all allreduce bcast reduce reduce_scatter reduce_scatter_block allgather allgatherv alltoall alltoallv gather gatherv scatter scatterv scan exscan)' -d 'collectives'
 complete -c xccl-tune -l min -x -a '8 1k 64k 1m 4m 64m 256m 1g' -d 'smallest size'
 complete -c xccl-tune -l max -x -a '8 1k 64k 1m 4m 64m 256m 1g' -d 'largest size'
 complete -c xccl-tune -l factor -x -d 'between sizes that are always measured'

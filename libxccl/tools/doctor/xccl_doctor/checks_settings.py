@@ -7,6 +7,8 @@ import re
 import subprocess
 from types import SimpleNamespace
 
+from xccl_common.options import near
+
 from .registry import finding
 
 SAID = re.compile(r"^xccl-info: (warning: )?(.+)$", re.M)
@@ -63,7 +65,9 @@ def check_preload(facts):
 
 def check_site(facts):
     if facts.site_name and facts.sites and facts.site_name not in facts.sites:
-        yield finding("site-unknown", site=facts.site_name, sites=", ".join(sorted(facts.sites)))
+        sites = sorted(facts.sites)
+        hint = near(facts.site_name, sites)
+        yield finding("site-unknown", site=facts.site_name, sites=", ".join(sites) + hint)
 
 
 CHECKS = (check_settings, check_ccl, check_preload, check_site)
