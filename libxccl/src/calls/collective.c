@@ -172,13 +172,14 @@ static void log_choice(const struct xm_op *op, const struct xm_choice *choice, c
             xm_mem_name(facts->mem), facts->nranks, path, choice->reason);
 }
 
-/* MPI serves it; through host memory if it could not read the buffers. */
-static const struct xm_path *path_to_mpi(const struct xm_op *op)
+/* MPI serves it: on copies in host memory if it could not read the buffers, or as a row wants. */
+static const struct xm_path *path_to_mpi(const struct xm_op *op, bool on_copies)
 {
-    bool staged = xm_on_device(&op->buffers.send) || xm_on_device(&op->buffers.recv);
+    bool device = xm_on_device(&op->buffers.send) || xm_on_device(&op->buffers.recv);
 
-    return (staged && (op->dev != NULL) && !xm_mpi_gpu_aware(op->dev->name)) ? &xm_path_staged
-                                                                             : &xm_path_mpi;
+    return (device && (op->dev != NULL) && (on_copies || !xm_mpi_gpu_aware(op->dev->name)))
+               ? &xm_path_staged
+               : &xm_path_mpi;
 }
 
 /*
@@ -254,7 +255,7 @@ static int raise(struct xm_op *op, xcclResult_t res, const char *text)
 static unsigned available_paths(struct xm_op *op)
 {
     const char *vendor, *direct;
-    unsigned    available = 1u << XM_PATH_MPI;
+    unsigned    available = (1u << XM_PATH_MPI) | (1u << XM_PATH_STAGED);
 
     op->facts.obstacle = xm_facts_obstacle(op);
     if (op->facts.obstacle != NULL) {
@@ -277,9 +278,6 @@ static const struct xm_path *vendor_or_mpi(struct xm_op *op, struct xm_choice *c
 {
     struct xm_comm *xm = op->comm;
 
-    if (choice->path != XM_PATH_CCL) {
-        return path_to_mpi(op);
-    }
     enum xm_comm_state state = xm_comm_state_now(xm);
     if (state == XM_COMM_READY) {
         return &xm_path_ccl;
@@ -292,7 +290,19 @@ static const struct xm_path *vendor_or_mpi(struct xm_op *op, struct xm_choice *c
     } else if (xm->quiet) {
         choice->reason = "MPI_Comm_idup was called on the communicator";
     }
-    return path_to_mpi(op);
+    return path_to_mpi(op, false);
+}
+
+/* For an operation that the direct path may have to give up. */
+static const struct xm_path *path_without_direct(const struct xm_op    *op,
+                                                 const struct xm_rules *rules, unsigned available)
+{
+    struct xm_choice other = xm_decide(rules, available & ~(1u << XM_PATH_DIRECT), &op->facts);
+
+    if ((other.path == XM_PATH_CCL) && (xm_comm_state_now(op->comm) == XM_COMM_READY)) {
+        return &xm_path_ccl;
+    }
+    return path_to_mpi(op, other.path == XM_PATH_STAGED);
 }
 
 /* Device memory on all ranks: which path? Every rank comes to the same answer. */
@@ -313,7 +323,7 @@ static int serve_on_device(struct xm_op *op)
     }
     unsigned         available = available_paths(op);
     struct xm_choice choice = xm_decide(rules, available, &op->facts);
-    if (choice.path != XM_PATH_MPI) {
+    if ((choice.path == XM_PATH_CCL) || (choice.path == XM_PATH_DIRECT)) {
         if (xm_comm_state_now(xm) == XM_COMM_BROKEN) {
             return raise(op, xcclInvalidUsage, xm->reason);
         }
@@ -326,14 +336,12 @@ static int serve_on_device(struct xm_op *op)
     if (choice.path == XM_PATH_DIRECT) {
         path = &xm_path_direct;
         if (op->mapped || xm_direct_is_checked(op)) {
-            struct xm_choice other =
-                xm_decide(rules, available & ~(1u << XM_PATH_DIRECT), &op->facts);
-            op->otherwise = (other.path == XM_PATH_CCL) && (xm_comm_state_now(xm) == XM_COMM_READY)
-                                ? &xm_path_ccl
-                                : path_to_mpi(op);
+            op->otherwise = path_without_direct(op, rules, available);
         }
-    } else {
+    } else if (choice.path == XM_PATH_CCL) {
         path = vendor_or_mpi(op, &choice);
+    } else {
+        path = path_to_mpi(op, choice.path == XM_PATH_STAGED);
     }
     log_choice(op, &choice, path->name);
     if (__builtin_expect(xm_observing, 0)) {
@@ -344,7 +352,7 @@ static int serve_on_device(struct xm_op *op)
 
 static int leave_to_mpi(struct xm_op *op)
 {
-    const struct xm_path *path = path_to_mpi(op);
+    const struct xm_path *path = path_to_mpi(op, false);
 
     if ((op->call.form == XM_BLOCKING) && !op->invalid) {
         xm_comm_settle(op->comm);

@@ -25,7 +25,9 @@ enum xm_mem {
     XM_NUM_MEMS
 };
 
-enum xm_path_id { XM_PATH_MPI, XM_PATH_CCL, XM_PATH_DIRECT, XM_NUM_PATHS };
+/* STAGED: MPI on copies in host memory, also where it takes device memory; as MPI where it does
+ * not. */
+enum xm_path_id { XM_PATH_MPI, XM_PATH_CCL, XM_PATH_DIRECT, XM_PATH_STAGED, XM_NUM_PATHS };
 
 const char *xm_mem_name(enum xm_mem mem);
 const char *xm_path_name(enum xm_path_id path);

@@ -25,6 +25,7 @@ static const char *const path_names[XM_NUM_PATHS] = {
     [XM_PATH_MPI] = "mpi",
     [XM_PATH_CCL] = "ccl",
     [XM_PATH_DIRECT] = "direct",
+    [XM_PATH_STAGED] = "staged",
 };
 
 const char *xm_mem_name(enum xm_mem mem)
@@ -229,7 +230,7 @@ xcclResult_t xm_parse_row(const struct xm_place *place, struct xm_row *row)
                                  "lo-hi, as 2-8 or 2-inf, one number, or *");
     }
     if (xm_part_is(field[4], "*") || !parse_words(field[4], path_names, XM_NUM_PATHS, &path)) {
-        return xm_parse_complain(place, field[4], "path", "mpi, ccl, direct");
+        return xm_parse_complain(place, field[4], "path", "mpi, ccl, direct, staged");
     }
     row->path = (enum xm_path_id)__builtin_ctz(path);
     char line[16] = "";

@@ -8,7 +8,7 @@
  *   bytes  lo-hi, from lo and below hi; sizes take k, m, g (powers of 1024) and inf; or *
  *   mem    cuda, rocm, cuda_managed, rocm_managed, hpu, or *
  *   ranks  lo-hi, both included, or one number, or *
- *   path   mpi, ccl, direct
+ *   path   mpi, ccl, direct, staged
  * What "bytes" counts: allreduce, bcast, reduce: the vector; reduce_scatter(_block): what a rank
  * receives (on average); allgather(v), gather(v), scatter(v): a rank's part (on average);
  * alltoall(v): what goes from one rank to another (on average); all others: the vector, or a rank's

@@ -31,7 +31,7 @@ static int check(const struct xm_enqueued *e)
 static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
 {
     struct xm_op *op = &e->op;
-    unsigned      available = 1u << XM_PATH_MPI;
+    unsigned      available = (1u << XM_PATH_MPI) | (1u << XM_PATH_STAGED);
 
     op->facts.coll = op->call.coll;
     op->facts.nranks = op->comm->size;

@@ -50,6 +50,9 @@ static void change(void)
     mt_expect(tune("# direct\n*:*:*:*:direct\n") == xcclSuccess, "direct");
     expect_path(MPI_COMM_WORLD, "direct", "direct");
     expect_path(copy, "direct", "direct on the other");
+    mt_expect(tune("*:*:*:*:staged") == xcclSuccess, "staged");
+    expect_path(copy, "mpi-staged", "staged");
+    mt_expect(tune("*:*:*:*:direct") == xcclSuccess, "direct once more");
     mt_expect(tune("*:*:*:*:dirict") == xcclInvalidArgument, "a mistake");
     expect_path(copy, "direct", "a mistake changes nothing");
     mt_expect(tune("bcast:*:*:*:mpi#allreduce:0-1k:*:*:mpi#*:*:*:*:ccl") == xcclSuccess, "sizes");

@@ -72,6 +72,13 @@ def test_ranks_with_different_tables(family, table):
     assert len(warned) == 1 and warned[0].startswith("xccl[0] ")
 
 
+def test_staged_where_mpi_is_aware(family):
+    """A row asks for copies. MPI would touch the simulated device's memory, and crash."""
+    env = {"XCCL_TUNE": "*:*:*:*:staged", "XCCL_MPI_GPU_AWARE": "yes", **INFO}
+    lines = reasons(family.run(2, LOOP, env=env))
+    assert all("mpi-staged (XCCL_TUNE *:*:*:*:staged)" in line for line in lines), lines
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [("allreduce:*:*:*:warp", "line 3, column 17: path 'warp'")],

@@ -226,6 +226,18 @@ def test_why_without_a_network(stage, env, path, tables):
     assert len([one for one in asked if "no-network" in one["source"]]) == tables
 
 
+@pytest.mark.parametrize("aware", ["yes", "no"])
+def test_why_short_across_nodes(stage, aware):
+    env = {"XCCL_MPI_GPU_AWARE": aware, "NCCL_NET": "Socket"}
+    for call, path in (
+        ("allreduce:1k:cuda:8:2", "staged"),
+        ("allreduce:2k:cuda:8:2", "mpi" if aware == "yes" else "ccl"),
+    ):
+        written = why(stage, call, "--gpu", "NVIDIA H200", env=env)
+        assert written["path"] == path
+        assert written["reason"].startswith("40-several-nodes.table:") == (path == "staged")
+
+
 def test_why_with_a_plugin(stage, tmp_path):
     """A network plugin is found where the loader looks, and is not loaded."""
     (tmp_path / "libnccl-net.so").write_text("no shared object")

@@ -66,6 +66,8 @@ def test_scans(any_mpi, tmp_path):
     ]
     assert points and all(p["paths"]["direct"] and p["paths"]["mpi"] for p in points)
     assert not any(p["paths"]["ccl"] for p in points)
+    # MPI works on copies by itself here.
+    assert not any(p["paths"]["staged"] for p in points)
 
 
 def test_measures_what_paths_differ_in(any_mpi):
@@ -121,7 +123,7 @@ def test_raw(tuned):
         assert written == changes
         for point in series["points"]:
             paths = point["paths"]
-            assert set(paths) == {"mpi", "ccl", "direct"}
+            assert set(paths) == {"mpi", "ccl", "direct", "staged"}
             assert paths["mpi"] and paths["ccl"]  # each was forced, and served
             count += sum(len(path["samples"]) for path in paths.values() if path)
     assert count == len([line for line in samples(folder / "state") if " -1.000" not in line])

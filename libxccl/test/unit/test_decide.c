@@ -6,7 +6,7 @@
 #include "check.h"
 #include "decide/table.h"
 
-enum { ALL_PATHS = 7, NO_DIRECT = 3 };
+enum { ALL_PATHS = (1 << XM_NUM_PATHS) - 1, NO_DIRECT = 3 };
 
 static struct xm_table *parse(const char *text)
 {

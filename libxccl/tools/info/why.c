@@ -224,6 +224,9 @@ static void check_paths(struct why *why, const struct info *info)
             ? "MPI takes device memory (XCCL_MPI_GPU_AWARE=yes)"
             : "staged through host memory, unless MPI takes device memory, which "
               "is not known here");
+    say(&why->paths[XM_PATH_STAGED], true,
+        why->setting.gpu_aware ? "copies in host memory, on which MPI works"
+                               : "as mpi, where MPI does not take device memory");
     check_ccl(why, info);
     check_direct(why, info);
 }
