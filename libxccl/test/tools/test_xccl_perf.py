@@ -511,6 +511,15 @@ def test_json_that_cannot_be_written(stage):
     assert "/no/such/folder/x.json" in ended.err
 
 
+def test_json_that_is_a_folder(stage, tmp_path):
+    """Said before anything is measured, and nothing is left beside it."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    ended = stage.tool("xccl-perf", "--mem", "host", "--json", folder)
+    assert ended.status == 2 and f"'{folder}' is a folder" in ended.err
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_wrong_variable(stage):
     ended = stage.tool("xccl-perf", "--mem", "host", env={"XCCL_TIMEOUT": "soon"})
     assert ended.status == 2
