@@ -448,7 +448,7 @@ def test_seed_repeats_the_data(faulty):
         (["stray"], ["stray"]),
         (["--coll", "allreduce,bkast"], ["'bkast'; did you mean 'bcast'?"]),
         (["--msg", "latncy"], ["did you mean 'latency'?"]),
-        (["--coll", "swap"], ["'swap'; xccl-perf --help lists them"]),
+        (["--coll", "permute"], ["'permute'; xccl-perf --help lists them"]),
         (["--coll", ""], ["--coll"]),
         (["--coll", "latency"], ["--coll", "latency"]),
         (["--msg", "halo2d,allreduce"], ["--msg", "allreduce"]),
