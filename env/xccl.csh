@@ -99,6 +99,7 @@ if ("$_xccl_error" == "" && "$_xccl_say" != "") then
         echo "sites: $_xccl_sites"
         if ("$_xccl_site" == "") set _xccl_site = none
         echo "recognised here: $_xccl_site"
+        if ("$_xccl_default_site" != "" && "$_xccl_default_site" !~ @*) echo "site of this installation: $_xccl_default_site"
         echo "routes: xccl ucc ucc-ccl mpi"
         breaksw
     case --status:

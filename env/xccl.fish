@@ -205,6 +205,8 @@ function _xccl_tell
             _xccl_detect
             echo "sites: $_xccl_sites"
             echo "recognised here: "(test -n "$_xccl_site"; and echo $_xccl_site; or echo none)
+            set -l default_site '@site@' # filled in at install
+            string match -q '@*' -- $default_site; or test -z "$default_site"; or echo "site of this installation: $default_site"
             echo "routes: xccl ucc ucc-ccl mpi"
         case --status
             if not set -q _XCCL_ENV_ON

@@ -135,6 +135,10 @@ _xccl_list() {
     _xccl_detect || :
     echo "sites: $_xccl_sites"
     echo "recognised here: ${_xccl_site:-none}"
+    case $_xccl_default_site in
+    @* | '') ;;
+    *) echo "site of this installation: $_xccl_default_site" ;;
+    esac
     echo "routes: xccl ucc ucc-ccl mpi"
 }
 

@@ -432,3 +432,12 @@ def test_off_ends_where_the_list_lost_its_last_blank(posix, prefix, tmp_path):
     env = {"XCCL_SITE": "dgx-a100"} if posix.name == "dash" else {}
     posix.run(lines, tmp_path, env)
     assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
+
+
+def test_the_site_of_the_installation_is_listed(shell, prefix, tmp_path):
+    if shell.name == "dash":
+        pytest.skip("dash hands no arguments to a sourced file")
+    own = install(tmp_path / "own", "--site", "frontier")
+    done = shell.run(shell.xccl(own, "--list"), tmp_path)
+    assert "site of this installation: frontier\n" in done.stdout
+    assert "of this installation" not in shell.run(shell.xccl(prefix, "--list"), tmp_path).stdout

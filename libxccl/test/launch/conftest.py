@@ -16,6 +16,7 @@ from topologies import NODES, write_xml
 
 TOP = Path(__file__).resolve().parents[3]
 SITES = TOP / "site-configs"
+NO_DEVICES = Path(__file__).parent  # a root without /sys
 # Of other launchers, should the tests themselves run in a job.
 FOREIGN = ("XCCL_", "SLURM_", "OMPI_", "PMI", "PALS_", "FLUX_", "MPI_LOCAL", "HWLOC_", "MPICH_")
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "LD_PRELOAD")
@@ -69,8 +70,8 @@ class Tools:
         )
         return ended
 
-    def plan(self, *options, env=None, root="/nonexistent"):
-        """What xccl-bind would do; without --root it would look for real GPUs here."""
+    def plan(self, *options, env=None, root=NO_DEVICES):
+        """What xccl-bind would do; real GPUs of this machine are not looked for."""
         command = [self.bin / "xccl-bind", "--plan", "--root", root, *options]
         return json.loads(self.good(*command, env=env).stdout)
 

@@ -289,6 +289,8 @@ def test_launchers(tools, env, launcher):
         (["--topology", "rubbish"], 1, ["rubbish", "lstopo"]),
         (["--mask", "x"], 2, ["'x'", "0-7"]),
         (["--local-size", "0"], 2, ["'0'"]),
+        (["--local-size", "2", "--local-rank", "2"], 2, ["no local rank 2"]),
+        (["--root", "/no/root"], 2, ["/no/root"]),
         (["--what"], 2, ["--what"]),
     ],
 )

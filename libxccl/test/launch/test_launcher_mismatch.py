@@ -35,7 +35,7 @@ def program(tools):
 
 
 def notes(tools, env, *command):
-    bind = [tools.bin / "xccl-bind", "--plan", "--root", "/nonexistent", "--bind", "none", "--"]
+    bind = [tools.bin / "xccl-bind", "--plan", "--root", tools.bin, "--bind", "none", "--"]
     plan = json.loads(tools.good(*bind, *command, env=env).stdout)
     return {note["id"]: note["text"] for note in plan["notes"]}
 

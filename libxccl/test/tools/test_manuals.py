@@ -31,6 +31,12 @@ def test_references_lead_somewhere():
             assert (name, section) in known, f"{page.name}: {name}({section})"
 
 
+def test_overview_names_every_tool():
+    text = (TOOLS / "man/xccl.7").read_text(encoding="utf-8").replace("\\-", "-")
+    named = re.findall(r"^\.TP\n\.BR (xccl-\w+) \(1\)$", text, re.MULTILINE)
+    assert sorted(named) == sorted(page.stem for page in PAGES if page.suffix == ".1")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sound(page):
     if shutil.which("groff") is None:

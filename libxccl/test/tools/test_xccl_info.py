@@ -289,6 +289,7 @@ def test_why_has_an_obstacle(stage):
         ("*:64k:cuda:8", "one value"),
         ("allreduce:0-64k:cuda:8", "one value"),
         ("allreduce:64k:cuda:2-8", "one value"),
+        ("allreduce:64k:cuda:0", "ranks '0'"),
         ("allreduce:64k:cuda:8:0", "nodes is a number"),
         ("allreduce:64k:cuda:2:4", "more nodes than ranks"),
     ],

@@ -448,7 +448,7 @@ def test_seed_repeats_the_data(faulty):
         (["stray"], ["stray"]),
         (["--coll", "allreduce,bkast"], ["'bkast'; did you mean 'bcast'?"]),
         (["--msg", "latncy"], ["did you mean 'latency'?"]),
-        (["--coll", "swap"], ["'swap'; xccl-perf --help lists them"]),
+        (["--coll", "permute"], ["'permute'; xccl-perf --help lists them"]),
         (["--coll", ""], ["--coll"]),
         (["--coll", "latency"], ["--coll", "latency"]),
         (["--msg", "halo2d,allreduce"], ["--msg", "allreduce"]),
@@ -509,6 +509,15 @@ def test_json_that_cannot_be_written(stage):
     ended = stage.tool("xccl-perf", "--mem", "host", "--json", "/no/such/folder/x.json")
     assert ended.status == 2
     assert "/no/such/folder/x.json" in ended.err
+
+
+def test_json_that_is_a_folder(stage, tmp_path):
+    """Said before anything is measured, and nothing is left beside it."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    ended = stage.tool("xccl-perf", "--mem", "host", "--json", folder)
+    assert ended.status == 2 and f"'{folder}' is a folder" in ended.err
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_wrong_variable(stage):

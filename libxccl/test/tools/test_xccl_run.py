@@ -40,6 +40,10 @@ def seen(ended):
         (["--"], 2, ["no command"]),
         (["no-such-program"], 127, ["no-such-program", "PATH"]),
         (["/no/such/file"], 127, ["/no/such/file"]),
+        (["/proc/version"], 126, ["'/proc/version' may not be executed"]),
+        (["/proc"], 126, ["'/proc' is a folder"]),
+        (["--site", "", "true"], 2, ["--site: the name is missing"]),
+        (["--topology", "pack:1", "true"], 2, ["no rank to bind here"]),
     ],
 )
 def test_refusals(stage, arguments, status, words):

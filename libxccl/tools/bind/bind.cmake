@@ -13,7 +13,7 @@ else()
   message(STATUS "hwloc (>= 2.0, by pkg-config) not found: xccl-bind will bind by site maps only")
   list(APPEND XCCL_BIND_SOURCES bind/topology_none.c)
 endif()
-add_executable(xccl-bind ${XCCL_BIND_SOURCES} common/json_text.c common/options.c
+add_executable(xccl-bind ${XCCL_BIND_SOURCES} common/json_text.c common/options.c common/output.c
                          ${PROJECT_SOURCE_DIR}/src/base/nearest.c)
 target_include_directories(xccl-bind PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/bind
                                              ${PROJECT_SOURCE_DIR}/src)

@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bind.h"
 #include "common/options.h"
+#include "common/output.h"
 
 enum { STATUS_USAGE = 2 };
 
@@ -192,6 +194,11 @@ static void parse(int argc, char **argv, struct options *options)
         take_option(options, id, argv);
     }
     options->command = argv + optind;
+    struct stat root;
+    if ((options->root[0] != '\0') &&
+        ((stat(options->root, &root) != 0) || !S_ISDIR(root.st_mode))) {
+        fail(STATUS_USAGE, "--root: no folder '%s'", options->root);
+    }
     if (!options->plan && (options->command[0] == NULL)) {
         fail(STATUS_USAGE, "no command given; usage: xccl-bind [options] [--] command [arguments]");
     }
@@ -248,6 +255,10 @@ static void identify(const struct options *options, struct launch *launch)
         }
         launch->local_rank = 0;
     }
+    if ((options->local_size != NO_NUMBER) && (launch->local_rank >= options->local_size)) {
+        fail(STATUS_USAGE, "--local-size %d: there is no local rank %d then, they count from 0",
+             options->local_size, launch->local_rank);
+    }
     if (launch->local_rank >= MAX_RANKS) {
         fail(1, "local rank %d: more than %d ranks per node are not supported", launch->local_rank,
              MAX_RANKS);
@@ -272,6 +283,7 @@ int main(int argc, char **argv)
     struct cpus            allowed;
     struct note            notes[MAX_NOTES];
 
+    output_watch("xccl-bind");
     parse(argc, argv, &options);
     identify(&options, &launch);
     if ((options.map != NULL) && (options.bind != BIND_HWLOC) &&

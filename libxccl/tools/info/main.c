@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* xccl-info: what xccl is, what it found on this machine, and what this environment tells it. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/options.h"
+#include "common/output.h"
 #include "info.h"
 #include "info_build.h"
 #include "why.h"
@@ -158,6 +158,7 @@ int main(int argc, char **argv)
     static struct info info;
     struct options     options = {0};
 
+    output_watch("xccl-info");
     parse(&options, argc, argv);
     info_collect(&info, options.json || !(options.config || options.link),
                  options.devices || (options.why != NULL));
@@ -178,10 +179,6 @@ int main(int argc, char **argv)
         info_print_long(&info, options.devices);
     } else {
         info_print_short(&info, options.devices);
-    }
-    if ((fflush(stdout) != 0) || ferror(stdout)) {
-        fprintf(stderr, "xccl-info: the output: %s\n", strerror(errno));
-        return 1;
     }
     return (info.fault[0] == '\0') ? 0 : 1;
 }

@@ -61,8 +61,10 @@ static bool read_call(struct why *why, const char *spec, const char *row_text)
         why->facts = (struct xm_facts){(enum xm_coll)coll, (enum xm_mem)mem, row->bytes_low,
                                        (int)row->ranks_low, NULL};
     }
+    const char *what = (row->ranks_high == 0) ? "ranks '0', where there is one at least"
+                                              : "a range or * where one value is needed";
     xm_table_free(table);
-    return one || refuse(spec, "a range or * where one value is needed");
+    return one || refuse(spec, what);
 }
 
 static bool read_spec(struct why *why, const char *spec)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -176,8 +177,14 @@ static bool open_file(struct perf_run *run)
         run->json = stdout;
         return true;
     }
-    char *name = part_name(run);
+    char       *name = part_name(run);
+    struct stat there;
 
+    if ((stat(run->opt.json, &there) == 0) && S_ISDIR(there.st_mode)) {
+        fprintf(stderr, "xccl-perf: --json: '%s' is a folder; name a file\n", run->opt.json);
+        free(name);
+        return false;
+    }
     run->json = (name != NULL) ? fopen(name, "we") : NULL;
     if (run->json == NULL) {
         fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n",

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/params.h"
+#include "common/output.h"
 #include "perf/perf.h"
 
 enum { EXIT_WRONG = 1, EXIT_USAGE = 2 };
@@ -196,6 +197,7 @@ int main(int argc, char **argv)
 {
     struct perf_run run = {0};
 
+    output_watch("xccl-perf");
     /* --help and --version work without a launcher, so before MPI_Init. */
     int early = perf_options_parse(&run.opt, argc, argv, false);
     if (early == 1) {

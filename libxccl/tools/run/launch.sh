@@ -146,7 +146,7 @@ plan_launch() { # command
     _xr_rank=
     if is_rank "${1-}"; then
         _xr_rank=yes
-    elif [ -n "$_xr_bind$_xr_gpus$_xr_map$_xr_report" ] && [ $# -gt 0 ] && [ "$_xr_bind" != off ]; then
+    elif [ -n "$_xr_bind$_xr_gpus$_xr_map$_xr_topology$_xr_report" ] && [ $# -gt 0 ] && [ "$_xr_bind" != off ]; then
         fail 2 "no rank to bind here; put xccl-run behind the launcher: srun -n 8 xccl-run ./app"
     fi
     # In front of a launcher a site does nothing, but the ranks would stop at one that is not there.

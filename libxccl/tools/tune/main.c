@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "common/output.h"
 #include "tables/tables.h"
 #include "tune/tune.h"
 
@@ -273,6 +274,7 @@ int main(int argc, char **argv)
 {
     static struct tune_job job;
 
+    output_watch("xccl-tune");
     /* What needs no ranks works without a launcher, so before MPI_Init. */
     int early = tune_options_parse(&job.opt, argc, argv, false);
     if (early == 1) {
