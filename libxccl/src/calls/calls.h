@@ -22,6 +22,12 @@ bool xm_call_is_plain(enum xm_function function, const long *args);
 
 /* Serve a collective that is not plain, in any form. Returns an MPI error code. */
 int xm_collective(enum xm_function function, int profiling, const long *args);
+/*
+ * The path of an operation whose turn has come, and to put it on that path. xcclInProgress: this
+ * rank does not know yet. op->code: MPI refuses it.
+ */
+xcclResult_t xm_collective_choose(struct xm_op *op, const struct xm_path **path_p);
+void         xm_collective_take_path(struct xm_op *op, const struct xm_path *path);
 /* Serve a message, a file access or packing that is not plain (xm_transfer_is_plain()). */
 int xm_transfer_call(enum xm_function function, int profiling, const long *args);
 /*

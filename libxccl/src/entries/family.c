@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"
+#include "calls/later.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
 #include "comms/peer_info.h"
@@ -20,6 +21,7 @@
 #include "entries/announce.h"
 #include "entries/entries.h"
 #include "entries/spawn.h"
+#include "ops/freed.h"
 #include "ops/persistent.h"
 #include "ops/record.h"
 #include "ops/request.h"
@@ -128,6 +130,7 @@ static int finalize(int profiling, const long *args)
     if (ours) {
         xm_streams_finalize();
         xm_ops_finalize();
+        xm_freed_finalize();
         xm_rendezvous_finalize();
         xm_observe_finalize();
         xm_comms_finalize();
@@ -162,17 +165,16 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
         *comm = XM_HANDLE(MPI_COMM_NULL);
         return MPI_SUCCESS;
     }
+    if (function == XM_FN_MPI_Comm_free) {
+        return xm_freed_free(comm, profiling);
+    }
     struct xm_comm *xm = xm_comm_known(*comm);
     if (xm != NULL) {
         xm_ops_wait(xm);
         xm_comm_end_agreements(xm);
         xm_comm_unuse(xm);
     }
-    xm_comm_freeing(*comm);
-    res = (int)xm_mpi_forward(function, profiling, args);
-    xm_comm_freed();
-    xm_rendezvous_comm_freed();
-    return res;
+    return xm_freed_now(function, comm, profiling);
 }
 
 /* The later steps of Open MPI's mix up with other non-blocking collectives on the communicator. */
@@ -183,6 +185,7 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
 
     if (XM_OPENMPI && is_started(true) && (comm != XM_HANDLE(MPI_COMM_NULL)) &&
         (xm_comm_get(comm, &xm) == xcclSuccess)) {
+        xm_later_wait(xm); /* those before it do not know of it */
         xm->quiet = true;
         xm_comm_unuse(xm);
     }

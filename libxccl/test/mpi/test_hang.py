@@ -45,7 +45,7 @@ def test_pending_send(mpi, case, ranks):
     "case",
     [
         *("finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"),
-        *("ahead", "disconnect", "freed_early", "idup"),
+        *("ahead", "disconnect", "freed_early", "freed_first", "far_ahead", "idup"),
     ],
 )
 def test_case(mpi, case):
@@ -145,7 +145,7 @@ def test_rocm(family, command):
 
 REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
-    *(f"mpi_hang {case}" for case in ["ahead", "disconnect", "freed_early"]),
+    *(f"mpi_hang {case}" for case in ["ahead", "disconnect", "freed_early", "far_ahead"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
     "mpi_requests freed_types",
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
