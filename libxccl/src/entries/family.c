@@ -302,9 +302,9 @@ static long transfer(enum xm_function function, int profiling, const long *args)
         xm_requests_progress();
         return code;
     }
-    bool synchronises = (xm_transfer_form(function) == 'Y');
-    bool plain = !is_started(true) || (synchronises ? !(xm_transfers_begun() || xm_windows_any())
-                                                    : xm_transfer_is_plain(function, args));
+    bool on_window = (xm_transfer_form(function) >= 'Y');
+    bool plain = !is_started(true) || (on_window ? xm_window_call_is_plain(function)
+                                                 : xm_transfer_is_plain(function, args));
 
     long res = plain ? xm_mpi_forward(function, profiling, args)
                      : xm_transfer_call(function, profiling, args);
