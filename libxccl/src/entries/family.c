@@ -230,12 +230,22 @@ static int request_function(enum xm_function function, int profiling, const long
     return res;
 }
 
+/* Before MPI_Init, or after MPI_Finalize. */
+static long without_start(enum xm_function function, int profiling, const long *args)
+{
+    return (xm_mpi_functions[function] != NULL) ? xm_mpi_forward(function, profiling, args)
+                                                : MPI_ERR_OTHER;
+}
+
 static int other_function(enum xm_function function, int profiling, const long *args)
 {
     switch (function) {
     case XM_FN_MPI_Init:
     case XM_FN_MPI_Init_thread:
         return after_init((int)xm_mpi_forward(function, profiling, args));
+    case XM_FN_MPI_Session_init:
+        xm_mailbox_take_no_more();
+        return (int)without_start(function, profiling, args);
     case XM_FN_MPI_Finalize:
         return finalize(profiling, args);
     case XM_FN_MPI_Comm_spawn:
@@ -310,13 +320,6 @@ static long transfer(enum xm_function function, int profiling, const long *args)
                      : xm_transfer_call(function, profiling, args);
     xm_requests_progress(); /* this may have been the word that a freed receive is over */
     return res;
-}
-
-/* Before MPI_Init, or after MPI_Finalize. */
-static long without_start(enum xm_function function, int profiling, const long *args)
-{
-    return (xm_mpi_functions[function] != NULL) ? xm_mpi_forward(function, profiling, args)
-                                                : MPI_ERR_OTHER;
 }
 
 static long serve(enum xm_function function, int profiling, const long *args)

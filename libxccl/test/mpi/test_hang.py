@@ -90,7 +90,7 @@ def test_attr_without_device(mpi, case):
     mpi.run(2, f"mpi_attr none {case}", sim=None, timeout=TIMEOUT).good()
 
 
-@pytest.mark.parametrize("case", ["alone", "before", "after"])
+@pytest.mark.parametrize("case", ["alone", "before", "after", "across"])
 def test_session(mpi, case):
     """Without MPI_Init, and so without MPI_COMM_WORLD; and with a world that begins or ends."""
     if mpi.family != "mpich":
