@@ -22,6 +22,12 @@ bool xm_call_is_plain(enum xm_function function, const long *args);
 
 /* Serve a collective that is not plain, in any form. Returns an MPI error code. */
 int xm_collective(enum xm_function function, int profiling, const long *args);
+/*
+ * The path of an operation whose turn has come, and to put it on that path. xcclInProgress: this
+ * rank does not know yet. op->code: MPI refuses it.
+ */
+xcclResult_t xm_collective_choose(struct xm_op *op, const struct xm_path **path_p);
+void         xm_collective_take_path(struct xm_op *op, const struct xm_path *path);
 /* Serve a message, a file access or packing that is not plain (xm_transfer_is_plain()). */
 int xm_transfer_call(enum xm_function function, int profiling, const long *args);
 /*
@@ -37,14 +43,14 @@ int xm_receive_among_threads(enum xm_function function, int profiling, const lon
 /* Receive a message that is kept: MPI_Mrecv or MPI_Imrecv, with the status from there. */
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
                              const struct xm_rendezvous *from);
-/* MPI_Win_create on device memory, of which `t` has the arguments. */
-int xm_window_create(struct xm_transfer *t, int profiling);
-/* Are there such windows? */
+/* MPI_Win_create, on any memory: one rank's may be refused. */
+int xm_window_create(enum xm_function function, int profiling, const long *args);
+/* May a function that makes or synchronises a window go to MPI at once? */
+bool xm_window_call_is_plain(enum xm_function function);
+/* Are there windows on device memory? */
 bool xm_windows_any(void);
 /* A function that synchronises a window, frees it or asks for its attributes. */
 int xm_window_call(enum xm_function function, int profiling, const long *args);
-/* Are there accesses to windows, or split calls on files, that have begun on such memory? */
-bool xm_transfers_begun(void);
 
 /* Path of this thread's last transfer that was not plain: "mpi-staged", "fetched"; else "mpi". */
 const char *xm_last_message_path(void);

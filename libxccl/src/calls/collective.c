@@ -8,6 +8,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/facts.h"
+#include "calls/later.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
 #include "comms/creation.h"
@@ -80,14 +81,19 @@ static bool data_is_at_buffer(const struct xm_signature *s, const long *args)
 
 /*
  * Where devices are in use, a call on host memory is announced: a rank that passes device memory in
- * the same call would wait for this one, and can then say why.
+ * the same call would wait for this one, and can then say why. False: it has to come after others
+ * that have not begun.
  */
-static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
+static bool announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
 {
     struct xm_comm *xm;
 
     if ((comm == XM_HANDLE(MPI_COMM_NULL)) || (xm_comm_get(comm, &xm) != xcclSuccess)) {
-        return;
+        return true;
+    }
+    if (xm_later_any(xm)) {
+        xm_comm_unuse(xm);
+        return false;
     }
     if (blocking) {
         xm_comm_settle(xm);
@@ -97,6 +103,7 @@ static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
         xm_board_busy(xm->group, xm->calls, coll);
     }
     xm_comm_unuse(xm);
+    return true;
 }
 
 bool xm_call_is_plain(enum xm_function function, const long *args)
@@ -124,8 +131,9 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
             return false;
         }
     }
-    if ((dev != NULL) || xm_node_slots_in_use()) {
-        announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm]);
+    if (((dev != NULL) || xm_node_slots_in_use()) &&
+        !announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm])) {
+        return false;
     }
     last_path = "host";
     return true;
@@ -217,13 +225,18 @@ static bool is_ordered(const struct xm_op *op, const struct xm_buffer *buffer)
     return false;
 }
 
-static int carry(struct xm_op *op, const struct xm_path *path)
+void xm_collective_take_path(struct xm_op *op, const struct xm_path *path)
 {
     op->path = path;
     if (path != &xm_path_mpi) {
         bool send = is_ordered(op, &op->buffers.send), recv = is_ordered(op, &op->buffers.recv);
         op->ordered = send && recv;
     }
+}
+
+static int carry(struct xm_op *op, const struct xm_path *path)
+{
+    xm_collective_take_path(op, path);
     last_path = path->name;
     if (__builtin_expect(xm_observing, 0)) {
         xm_seen_op(op, path->name, path != &xm_path_mpi);
@@ -306,31 +319,28 @@ static const struct xm_path *path_without_direct(const struct xm_op    *op,
 }
 
 /* Device memory on all ranks: which path? Every rank comes to the same answer. */
-static int serve_on_device(struct xm_op *op)
+static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **path_p)
 {
-    struct xm_comm       *xm = op->comm;
-    const struct xm_path *path;
-
-    xm->device_calls++;
-    xcclResult_t res = xm_comm_agree(xm, op->call.form == XM_BLOCKING, op->dev, op->device);
-    if (res != xcclSuccess) {
-        return raise(op, res, xc_last_detail());
-    }
+    struct xm_comm        *xm = op->comm;
+    const struct xm_path  *path;
     const struct xm_rules *rules;
-    res = xm_rules_of(xm, &rules);
+
+    xcclResult_t res = xm_comm_agree(xm, op->call.form == XM_BLOCKING, op->dev, op->device);
+    if (res == xcclSuccess) {
+        res = xm_rules_of(xm, &rules);
+    }
     if (res != xcclSuccess) {
-        return raise(op, res, xc_last_detail());
+        return res;
     }
     unsigned         available = available_paths(op);
     struct xm_choice choice = xm_decide(rules, available, &op->facts);
     if ((choice.path == XM_PATH_CCL) || (choice.path == XM_PATH_DIRECT)) {
         if (xm_comm_state_now(xm) == XM_COMM_BROKEN) {
-            return raise(op, xcclInvalidUsage, xm->reason);
+            return xc_fail(xcclInvalidUsage, "%s", xm->reason);
         }
-        int code = check_committed(op);
-        if (code != MPI_SUCCESS) {
-            xm_op_free(op);
-            return code;
+        op->code = check_committed(op);
+        if (op->code != MPI_SUCCESS) {
+            return xcclSuccess;
         }
     }
     if (choice.path == XM_PATH_DIRECT) {
@@ -344,16 +354,15 @@ static int serve_on_device(struct xm_op *op)
         path = path_to_mpi(op, choice.path == XM_PATH_STAGED);
     }
     log_choice(op, &choice, path->name);
-    if (__builtin_expect(xm_observing, 0)) {
+    if (__builtin_expect(xm_observing, 0) && (op->later == 0)) {
         xm_seen_choice(op, rules, &choice, available);
     }
-    return carry(op, path);
+    *path_p = path;
+    return xcclSuccess;
 }
 
-static int leave_to_mpi(struct xm_op *op)
+static int leave_to_mpi(struct xm_op *op, const struct xm_path *path)
 {
-    const struct xm_path *path = path_to_mpi(op, false);
-
     if ((op->call.form == XM_BLOCKING) && !op->invalid) {
         xm_comm_settle(op->comm);
     }
@@ -364,6 +373,12 @@ static int leave_to_mpi(struct xm_op *op)
     return code;
 }
 
+/* xcclInProgress: not before they have begun. */
+static xcclResult_t after_others(struct xm_op *op)
+{
+    return xm_later_possible(op) ? xcclInProgress : xm_later_wait(op->comm);
+}
+
 static void place_of(struct xm_op *op, struct xm_place *place)
 {
     *place = (struct xm_place){op->comm->rank, op->comm->size, op->comm->size, op->comm->inter};
@@ -372,10 +387,44 @@ static void place_of(struct xm_op *op, struct xm_place *place)
     }
 }
 
+/* In its place among the calls of the communicator: is it on device memory of all ranks? */
+static xcclResult_t count(struct xm_op *op)
+{
+    bool symmetric = xm_coll_on_device(op->call.coll) && !xm_coll_needs_agreement(op->call.coll) &&
+                     (xc_params()->memory == XC_MEMORY_SAME) && !op->invalid && !op->comm->inter;
+    bool                device = symmetric && xm_facts_local(op);
+    enum xm_call_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
+
+    op->counted = true;
+    op->number = xm_comm_call(op->comm, device ? XM_ON_DEVICE : on_host, op->call.coll);
+    if (op->invalid) {
+        /* MPI says what is wrong with it; the others may be waiting to agree. */
+        op->buffers.send.used = op->buffers.recv.used = false;
+    }
+    xcclResult_t res = xm_facts_of(op, &op->concerns_device);
+    op->concerns_device = op->concerns_device && !op->invalid;
+    op->comm->device_calls += op->concerns_device;
+    return res;
+}
+
+xcclResult_t xm_collective_choose(struct xm_op *op, const struct xm_path **path_p)
+{
+    xcclResult_t res = op->counted ? xcclSuccess : count(op);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    if (op->concerns_device) {
+        return choose_on_device(op, path_p);
+    }
+    *path_p = path_to_mpi(op, false);
+    return xcclSuccess;
+}
+
 static int serve(const struct xm_call *call, struct xm_op *op)
 {
-    struct xm_place place;
-    bool            on_device;
+    const struct xm_path *path = NULL;
+    struct xm_place       place;
 
     op->call = *call;
     op->dev = xc_device_active();
@@ -387,21 +436,26 @@ static int serve(const struct xm_call *call, struct xm_op *op)
             return raise(op, res, xc_last_detail());
         }
     }
-    bool symmetric = xm_coll_on_device(call->coll) && !xm_coll_needs_agreement(call->coll) &&
-                     (xc_params()->memory == XC_MEMORY_SAME) && valid && !op->comm->inter;
-    bool                device = symmetric && xm_facts_local(op);
-    enum xm_call_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
-    op->number = xm_comm_call(op->comm, device ? XM_ON_DEVICE : on_host, call->coll);
-    if (!valid) {
-        /* MPI says what is wrong with it; the others may be waiting to agree. */
-        op->buffers.send.used = op->buffers.recv.used = false;
-        op->invalid = true;
+    op->invalid = !valid;
+    xcclResult_t res = xm_later_any(op->comm) ? after_others(op) : xcclSuccess;
+    if (res == xcclSuccess) {
+        res = xm_collective_choose(op, &path);
     }
-    xcclResult_t res = xm_facts_of(op, &on_device);
+    if ((res == xcclInProgress) && xm_later_possible(op)) {
+        return xm_later_begin(op);
+    }
+    if (res == xcclInProgress) {
+        res = xm_later_choose(op, &path);
+    }
     if (res != xcclSuccess) {
         return raise(op, res, xc_last_detail());
     }
-    return (valid && on_device) ? serve_on_device(op) : leave_to_mpi(op);
+    if (op->code != MPI_SUCCESS) {
+        int code = op->code;
+        xm_op_free(op);
+        return code;
+    }
+    return op->concerns_device ? carry(op, path) : leave_to_mpi(op, path);
 }
 
 /* A call, or one start of a persistent one, whose form is non-blocking then. */

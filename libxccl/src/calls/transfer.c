@@ -289,21 +289,11 @@ static int end_split(enum xm_function function, int profiling, const long *args)
 }
 
 /* Memory that MPI is to use for longer than a call. */
-static int refuse(struct xm_transfer *t, int profiling)
+static int refuse(const struct xm_transfer *t)
 {
-    bool created = (t->function == XM_FN_MPI_Win_create) || (t->function == XM_FN_MPI_Win_create_c);
-
-    if (created && (xc_params()->windows == XC_WINDOWS_SEPARATE)) {
-        return xm_window_create(t, profiling);
-    }
-    return xm_transfer_raise(
-        t, xcclUnsupported,
-        created ? "the memory of a window is a device's, and this MPI is not "
-                  "GPU-aware; use host memory (MPI_Win_allocate), a GPU-aware MPI, or "
-                  "XCCL_WINDOWS=separate, for programs that keep to MPI_WIN_SEPARATE"
-                : "the memory of a dynamic window, or of buffered sends, is a "
-                  "device's, and this MPI is not GPU-aware; use host memory, or a "
-                  "GPU-aware MPI");
+    return xm_transfer_raise(t, xcclUnsupported,
+                             "the memory of a dynamic window, or of buffered sends, is a device's, "
+                             "and this MPI is not GPU-aware; use host memory, or a GPU-aware MPI");
 }
 
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
@@ -331,6 +321,9 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     if (xm_transfer_form(function) == 'Y') {
         return synchronise(function, profiling, args);
     }
+    if (xm_transfer_form(function) == 'Z') {
+        return xm_window_create(function, profiling, args);
+    }
     if (xm_transfer_form(function) == 'Q') {
         return xm_kept_probe(function, profiling, args);
     }
@@ -349,7 +342,7 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     }
     switch (t.form) {
     case 'R':
-        return refuse(&t, profiling);
+        return refuse(&t);
     case 'B':
         return blocking(&t, profiling);
     case 'O':
@@ -360,7 +353,9 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     }
 }
 
-bool xm_transfers_begun(void)
+bool xm_window_call_is_plain(enum xm_function function)
 {
-    return (__atomic_load_n(&num_begun, __ATOMIC_ACQUIRE) > 0) || xm_accesses_any();
+    bool begun_any = (__atomic_load_n(&num_begun, __ATOMIC_ACQUIRE) > 0) || xm_accesses_any();
+
+    return (xm_transfer_form(function) != 'Z') && !begun_any && !xm_windows_any();
 }

@@ -5,10 +5,14 @@
  * do.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
+#include "base/params.h"
 #include "calls/calls.h"
+#include "calls/later.h"
 #include "transfers/shadow.h"
 
 struct window {
@@ -91,28 +95,131 @@ static void take_out(struct window *w)
     __atomic_sub_fetch(&number, 1, __ATOMIC_RELEASE);
 }
 
-int xm_window_create(struct xm_transfer *t, int profiling)
+/*
+ * Device memory that MPI cannot reach gets host memory in its place; *w_p stays NULL where the
+ * window is MPI's alone. t has the arguments.
+ */
+static xcclResult_t stand_in(struct xm_transfer *t, struct window **w_p)
 {
-    MPI_Comm       comm = xm_transfer_comm(t);
+    if (t->scattered) {
+        return xc_fail(xcclUnsupported, "the memory of a window is of several kinds, and this MPI "
+                                        "is not GPU-aware; use memory of one kind");
+    }
+    if (xc_params()->windows != XC_WINDOWS_SEPARATE) {
+        return xc_fail(xcclUnsupported,
+                       "the memory of a window is a device's, and this MPI is not "
+                       "GPU-aware; use host memory (MPI_Win_allocate), a GPU-aware MPI, or "
+                       "XCCL_WINDOWS=separate, for programs that keep to MPI_WIN_SEPARATE");
+    }
     struct window *w = calloc(1, sizeof(*w));
-
     if (w == NULL) {
-        return xm_raise(comm, xcclSystemError, "out of memory for a window");
+        return xc_fail(xcclSystemError, "out of memory for a window");
     }
     xcclResult_t res = xm_shadow_make(&t->parts[0].buffer, &w->shadow);
     if (res != xcclSuccess) {
         free(w);
-        return xm_raise(comm, res, xc_last_detail());
+        return res;
     }
     t->args[0] = (long)xm_shadow_public(w->shadow);
-    int code = (int)xm_mpi_forward(t->function, profiling, t->args);
-    if (code == MPI_SUCCESS) {
-        xm_pmpi.Comm_rank(comm, &w->rank);
-        w->win = *(MPI_Win *)t->args[5];
-        add(w);
-    } else {
+    *w_p = w;
+    return xcclSuccess;
+}
+
+static void free_window(struct window *w)
+{
+    if (w != NULL) {
         xm_shadow_free(w->shadow);
         free(w);
+    }
+}
+
+/*
+ * The first rank that cannot make its part of the window, or -1. Only ranks that have agreed on
+ * something before are known to have xccl all of them, and ask each other; else each knows of
+ * itself.
+ */
+static int first_failed(MPI_Comm comm, bool failed, bool *agreed_p)
+{
+    struct xm_comm *xm = xm_comm_known(comm);
+    int             rank = -1, size = 0, least;
+
+    xm_pmpi.Comm_rank(comm, &rank);
+    xm_pmpi.Comm_size(comm, &size);
+    if (xm != NULL) {
+        xm_later_wait(xm);
+    }
+    *agreed_p = (xm != NULL) && !xm->inter && (xm_comm_state_now(xm) != XM_COMM_NEW);
+    if (xm != NULL) {
+        xm_comm_unuse(xm);
+    }
+    int mine = failed ? rank : size;
+    if (!*agreed_p || (xm_pmpi.Allreduce(&mine, &least, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN),
+                                         comm) != MPI_SUCCESS)) {
+        least = mine;
+    }
+    return (least < size) ? least : -1;
+}
+
+/* Where the others do not know, they come to MPI's function: this rank has no memory there. */
+static void join_without_memory(enum xm_function function, const long *args)
+{
+    long changed[XM_MAX_ARGUMENTS];
+
+    memcpy(changed, args, sizeof(long) * (size_t)xm_mpi_arguments(function));
+    changed[0] = changed[1] = 0;
+    xm_mpi_forward(function, 1, changed);
+}
+
+static int raise_failed(enum xm_function function, const long *args, const char *why, int failed,
+                        bool agreed)
+{
+    char     text[400];
+    int      rank = -1;
+    MPI_Comm comm = (MPI_Comm)(intptr_t)args[4];
+
+    xm_pmpi.Comm_rank(comm, &rank);
+    if (!agreed) {
+        join_without_memory(function, args);
+    }
+    if (failed != rank) {
+        snprintf(text, sizeof(text),
+                 "no window was made: rank %d cannot make its part; the reason is in its output",
+                 failed);
+    } else {
+        snprintf(text, sizeof(text), "%s", why);
+    }
+    return xm_raise(comm, xcclUnsupported, text);
+}
+
+int xm_window_create(enum xm_function function, int profiling, const long *args)
+{
+    struct xm_transfer t;
+    struct window     *w = NULL;
+    char               why[400];
+    xcclResult_t       res = xcclSuccess;
+    bool               agreed;
+    MPI_Comm           comm = (MPI_Comm)(intptr_t)args[4];
+
+    if (xm_config.faulty || (comm == XM_HANDLE(MPI_COMM_NULL))) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    bool own = !xm_transfer_is_plain(function, args) && xm_transfer_read(&t, function, args);
+    if (own) {
+        res = stand_in(&t, &w);
+        snprintf(why, sizeof(why), "%s", xc_last_detail());
+    }
+    int failed = first_failed(comm, res != xcclSuccess, &agreed);
+    if (failed >= 0) {
+        free_window(w);
+        return raise_failed(function, args, why, failed, agreed);
+    }
+    int code = (int)xm_mpi_forward(function, profiling, own ? t.args : args);
+    if ((w != NULL) && (code == MPI_SUCCESS)) {
+        xm_pmpi.Comm_rank(comm, &w->rank);
+        w->win = *(MPI_Win *)args[5];
+        add(w);
+    } else {
+        free_window(w);
     }
     return code;
 }
@@ -174,7 +281,6 @@ int xm_window_call(enum xm_function function, int profiling, const long *args)
         add(w);
         return code;
     }
-    xm_shadow_free(w->shadow);
-    free(w);
+    free_window(w);
     return code;
 }

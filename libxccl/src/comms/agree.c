@@ -37,9 +37,9 @@
 const struct xm_join *xm_comm_join;
 
 /*
- * How many non-blocking operations a rank may be ahead of an agreement. The next one waits for the
- * other ranks, which MPI forbids: all ranks are to choose the same path, and this one does not know
- * yet what the others know. So it is more than a program has under way.
+ * How many non-blocking operations a rank may be ahead of an agreement. All ranks are to choose the
+ * same path, and this one does not know yet what the others know: so the next ones begin later
+ * (calls/later.h). It is more than most programs have under way.
  */
 enum { RUN_AHEAD = 1024 };
 
@@ -344,6 +344,22 @@ void xm_comm_end_agreements(struct xm_comm *xm)
     xm_creation_wait(xm);
 }
 
+/* Is the result of an agreement known, if one is under way? */
+static bool is_over(struct xm_comm *xm)
+{
+    int over = 1;
+
+    if (xm->checkin.kind != XM_CHECKIN_NONE) {
+        xm_pmpi.Test(&xm->checkin.request, &over, MPI_STATUS_IGNORE);
+    }
+    return over;
+}
+
+bool xm_comm_agreements_over(struct xm_comm *xm)
+{
+    return is_over(xm) && !xm_creation_exchanges(xm);
+}
+
 /* XCCL_COMM_CREATE=first: all ranks ask each other until all are done. */
 static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
 {
@@ -378,6 +394,9 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     xm_comm_advance(xm);
     if ((xm->checkin.kind != XM_CHECKIN_NONE) &&
         (blocking || (xm->device_calls >= xm->checkin.applies))) {
+        if (!blocking && !is_over(xm)) {
+            return xcclInProgress;
+        }
         res = finish_checkin(xm, blocking);
     }
     if (xm->quiet) {

@@ -22,6 +22,8 @@ void xm_comm_settle(struct xm_comm *xm);
  * to their end, whether it is still there or not.
  */
 void xm_comm_end_agreements(struct xm_comm *xm);
+/* Would that wait for nobody? */
+bool xm_comm_agreements_over(struct xm_comm *xm);
 
 /*
  * All that an agreement can make, at once: the direct path and, unless switched off, a vendor

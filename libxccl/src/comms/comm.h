@@ -77,6 +77,9 @@ struct xm_comm {
     uint64_t         ordered_calls; /* operations that others may have to wait for: order.h */
     uint64_t         order_id;      /* equal on all ranks, and of no other communicator */
 
+    /* Non-blocking operations that begin later than they were called (calls/later.h). */
+    uint64_t later, began_later; /* atomic: how many ever were, and how many of these have begun */
+
     bool quiet; /* nothing is agreed on any more: MPI duplicates it, or has done so */
 
     struct xm_comm *next; /* all of the process, for xm_comms_finalize() */

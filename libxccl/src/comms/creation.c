@@ -70,7 +70,7 @@ void xm_creation_end(struct xm_comm *xm)
     free(c);
 }
 
-static bool is_exchanging(struct xm_comm *xm)
+bool xm_creation_exchanges(struct xm_comm *xm)
 {
     int over = 1;
 
@@ -90,7 +90,7 @@ void xm_creation_wait(struct xm_comm *xm)
 {
     struct xm_wait wait = xm_wait_begin("for the other ranks to free a communicator");
 
-    while (is_exchanging(xm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {}
+    while (xm_creation_exchanges(xm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {}
 }
 
 /* Once vendor and detail are there: the communicator's threads look without a lock. */

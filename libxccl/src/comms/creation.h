@@ -30,6 +30,7 @@ void xm_creation_give_up(struct xm_comm *xm, const char *why);
 void xm_creation_end(struct xm_comm *xm);
 /* Until what the ranks exchange for it is there; all of them have posted their part, or will. */
 void xm_creation_wait(struct xm_comm *xm);
+bool xm_creation_exchanges(struct xm_comm *xm);
 /* So far; by any of the program's threads. */
 enum xm_outcome xm_creation_outcome(const struct xm_creation *c);
 

@@ -18,6 +18,8 @@ struct peer {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Of those who look for other processes, for milliseconds: the rest goes on meanwhile. */
+static pthread_mutex_t searching = PTHREAD_MUTEX_INITIALIZER;
 static bool            announced; /* atomic */
 static struct peer    *peers;     /* atomic */
 static int             num_peers;
@@ -51,6 +53,15 @@ void xm_mailbox_announce(const struct xc_device_ops *dev, uint64_t looks_from)
         __atomic_store_n(&m->looks_from, looks_from, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&announced, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+}
+
+void xm_mailbox_take_no_more(void)
+{
+    pthread_mutex_lock(&lock);
+    if (__atomic_exchange_n(&announced, true, __ATOMIC_ACQ_REL) && (own_mailbox() != NULL)) {
+        __atomic_store_n(&own_mailbox()->num_devices, 0, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -144,7 +155,7 @@ static void add_own(void)
     }
 }
 
-/* With the lock held. */
+/* With `searching` held. */
 static void search(void)
 {
     int size = 0;
@@ -171,10 +182,10 @@ static struct peer *peer_of(int world_rank)
     struct peer *p = __atomic_load_n(&peers, __ATOMIC_ACQUIRE);
 
     if ((p == NULL) || (__atomic_load_n(&p[world_rank].board, __ATOMIC_ACQUIRE) == NULL)) {
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&searching);
         search();
         p = peers;
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&searching);
     }
     return (p != NULL) ? &p[world_rank] : NULL;
 }
@@ -203,7 +214,8 @@ struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
     if ((from == 0) || (bytes < from)) {
         return NULL;
     }
-    for (uint32_t i = 0; i < m->num_devices; i++) {
+    uint32_t count = __atomic_load_n(&m->num_devices, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < count; i++) {
         if (memcmp(m->devices[i], uuid, XC_DEVICE_UUID_BYTES) == 0) {
             return board;
         }

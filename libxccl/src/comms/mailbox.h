@@ -71,7 +71,12 @@ struct xm_mailbox {
  */
 void xm_mailbox_announce(const struct xc_device_ops *dev, uint64_t looks_from);
 
-/* From here on it does not. */
+/*
+ * From here on others leave no more messages here: those of an MPI-4 session may be received after
+ * MPI_Finalize, when none is fetched.
+ */
+void xm_mailbox_take_no_more(void);
+/* From here on it does not fetch. */
 void xm_mailbox_close(void);
 
 /* Take a free offer and open it; -1: all are taken. */

@@ -193,3 +193,21 @@ bool xm_type_at(int i, MPI_Datatype *type_p)
     }
     return false;
 }
+
+const char *xm_op_name(MPI_Op op)
+{
+    static const char *const names[] = {"MPI_SUM",    "MPI_PROD",   "MPI_MAX",  "MPI_MIN",
+                                        "MPI_MAXLOC", "MPI_MINLOC", "MPI_BAND", "MPI_BOR",
+                                        "MPI_BXOR",   "MPI_LAND",   "MPI_LOR",  "MPI_LXOR"};
+    const MPI_Op ops[] = {XM_HANDLE(MPI_SUM),  XM_HANDLE(MPI_PROD),   XM_HANDLE(MPI_MAX),
+                          XM_HANDLE(MPI_MIN),  XM_HANDLE(MPI_MAXLOC), XM_HANDLE(MPI_MINLOC),
+                          XM_HANDLE(MPI_BAND), XM_HANDLE(MPI_BOR),    XM_HANDLE(MPI_BXOR),
+                          XM_HANDLE(MPI_LAND), XM_HANDLE(MPI_LOR),    XM_HANDLE(MPI_LXOR)};
+
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        if (op == ops[i]) {
+            return names[i];
+        }
+    }
+    return NULL;
+}

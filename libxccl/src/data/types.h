@@ -40,4 +40,7 @@ bool xm_type_at(int i, MPI_Datatype *type_p);
 /* Once, after xm_mpi_open(). */
 void xm_types_init(void);
 
+/* NULL: it is the program's own, or none. */
+const char *xm_op_name(MPI_Op op);
+
 #endif

@@ -323,7 +323,7 @@ DEFINE_EXTENSION(Barrier, 3)
     DISPATCH_EXPORT long name(L##arguments)                                                        \
     {                                                                                              \
         if (__builtin_expect(xc_anchor_is_last(anchor_place), 1) &&                                \
-            (libmpi_functions[fn] != NULL) &&                                                      \
+            (libmpi_functions[fn] != NULL) && ((form) != 'Z') &&                                   \
             (!RECEIVES(kinds) ||                                                                   \
              (__atomic_load_n(watched, __ATOMIC_RELAXED) < (int)WATCHED_FROM(form)))) {            \
             return ((long (*)(L##arguments))libmpi_functions[fn])(A##arguments);                   \

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"
+#include "calls/later.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
 #include "comms/peer_info.h"
@@ -20,6 +21,7 @@
 #include "entries/announce.h"
 #include "entries/entries.h"
 #include "entries/spawn.h"
+#include "ops/freed.h"
 #include "ops/persistent.h"
 #include "ops/record.h"
 #include "ops/request.h"
@@ -128,6 +130,7 @@ static int finalize(int profiling, const long *args)
     if (ours) {
         xm_streams_finalize();
         xm_ops_finalize();
+        xm_freed_finalize();
         xm_rendezvous_finalize();
         xm_observe_finalize();
         xm_comms_finalize();
@@ -162,17 +165,16 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
         *comm = XM_HANDLE(MPI_COMM_NULL);
         return MPI_SUCCESS;
     }
+    if (function == XM_FN_MPI_Comm_free) {
+        return xm_freed_free(comm, profiling);
+    }
     struct xm_comm *xm = xm_comm_known(*comm);
     if (xm != NULL) {
         xm_ops_wait(xm);
         xm_comm_end_agreements(xm);
         xm_comm_unuse(xm);
     }
-    xm_comm_freeing(*comm);
-    res = (int)xm_mpi_forward(function, profiling, args);
-    xm_comm_freed();
-    xm_rendezvous_comm_freed();
-    return res;
+    return xm_freed_now(function, comm, profiling);
 }
 
 /* The later steps of Open MPI's mix up with other non-blocking collectives on the communicator. */
@@ -183,6 +185,7 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
 
     if (XM_OPENMPI && is_started(true) && (comm != XM_HANDLE(MPI_COMM_NULL)) &&
         (xm_comm_get(comm, &xm) == xcclSuccess)) {
+        xm_later_wait(xm); /* those before it do not know of it */
         xm->quiet = true;
         xm_comm_unuse(xm);
     }
@@ -227,12 +230,22 @@ static int request_function(enum xm_function function, int profiling, const long
     return res;
 }
 
+/* Before MPI_Init, or after MPI_Finalize. */
+static long without_start(enum xm_function function, int profiling, const long *args)
+{
+    return (xm_mpi_functions[function] != NULL) ? xm_mpi_forward(function, profiling, args)
+                                                : MPI_ERR_OTHER;
+}
+
 static int other_function(enum xm_function function, int profiling, const long *args)
 {
     switch (function) {
     case XM_FN_MPI_Init:
     case XM_FN_MPI_Init_thread:
         return after_init((int)xm_mpi_forward(function, profiling, args));
+    case XM_FN_MPI_Session_init:
+        xm_mailbox_take_no_more();
+        return (int)without_start(function, profiling, args);
     case XM_FN_MPI_Finalize:
         return finalize(profiling, args);
     case XM_FN_MPI_Comm_spawn:
@@ -299,21 +312,14 @@ static long transfer(enum xm_function function, int profiling, const long *args)
         xm_requests_progress();
         return code;
     }
-    bool synchronises = (xm_transfer_form(function) == 'Y');
-    bool plain = !is_started(true) || (synchronises ? !(xm_transfers_begun() || xm_windows_any())
-                                                    : xm_transfer_is_plain(function, args));
+    bool on_window = (xm_transfer_form(function) >= 'Y');
+    bool plain = !is_started(true) || (on_window ? xm_window_call_is_plain(function)
+                                                 : xm_transfer_is_plain(function, args));
 
     long res = plain ? xm_mpi_forward(function, profiling, args)
                      : xm_transfer_call(function, profiling, args);
     xm_requests_progress(); /* this may have been the word that a freed receive is over */
     return res;
-}
-
-/* Before MPI_Init, or after MPI_Finalize. */
-static long without_start(enum xm_function function, int profiling, const long *args)
-{
-    return (xm_mpi_functions[function] != NULL) ? xm_mpi_forward(function, profiling, args)
-                                                : MPI_ERR_OTHER;
 }
 
 static long serve(enum xm_function function, int profiling, const long *args)

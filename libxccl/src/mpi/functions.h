@@ -14,7 +14,8 @@
 /* Those that carry no data: name, number of arguments. */
 #define XM_START_FUNCTIONS(X)                                                                      \
     X(MPI_Init, 2)                                                                                 \
-    X(MPI_Init_thread, 4)
+    X(MPI_Init_thread, 4)                                                                          \
+    X(MPI_Session_init, 3)
 
 #define XM_OTHER_FUNCTIONS(X)                                                                      \
     X(MPI_Finalize, 0)                                                                             \

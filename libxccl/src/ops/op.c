@@ -11,6 +11,7 @@
 #include "comms/creation.h"
 #include "comms/wait.h"
 #include "observe/profile.h"
+#include "ops/freed.h"
 #include "ops/record.h"
 #include "ops/request.h"
 
@@ -326,8 +327,14 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
     char text[1100];
 
     op->blocking = false;
+    xcclResult_t res = xm_request_make(op); /* first: what has begun needs one */
+    if (res != xcclSuccess) {
+        MPI_Comm comm = comm_to_raise_on(op);
+        xm_op_free(op);
+        return xm_raise(comm, res, xc_last_detail());
+    }
     op->record = xm_record_begin(op);
-    xcclResult_t res = op->path->start(op);
+    res = op->path->start(op);
     if ((res != xcclSuccess) || (op->code != MPI_SUCCESS)) {
         int code = op->code;
         end(op, res);
@@ -336,15 +343,13 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
             code = xm_raise(comm_to_raise_on(op), res, text);
         }
         op->path->release(op, true);
-        xm_op_free(op);
+        xm_request_drop(op);
         return code;
     }
     xm_record_state(op->record, xm_waiting);
-    int code = xm_request_make(op, request);
-    if (code == MPI_SUCCESS) {
-        add_pending(op);
-    }
-    return code;
+    *request = op->request;
+    add_pending(op);
+    return MPI_SUCCESS;
 }
 
 void xm_ops_progress(void)
@@ -352,6 +357,7 @@ void xm_ops_progress(void)
     const uint64_t limit = (uint64_t)xc_params()->timeout * 1000000000u;
 
     xm_requests_progress();
+    xm_freed_progress();
     /* One thread at a time is enough; and MPI allows no two to test one request. */
     if ((__atomic_load_n(&pending, __ATOMIC_ACQUIRE) == NULL) ||
         (pthread_mutex_trylock(&pending_lock) != 0)) {
@@ -375,7 +381,7 @@ void xm_ops_progress(void)
     pthread_mutex_unlock(&pending_lock);
 }
 
-static bool is_pending_on(const struct xm_comm *xm)
+bool xm_ops_pending_on(const struct xm_comm *xm)
 {
     pthread_mutex_lock(&pending_lock);
     const struct xm_op *op = pending;
@@ -388,9 +394,9 @@ static bool is_pending_on(const struct xm_comm *xm)
 
 void xm_ops_wait(const struct xm_comm *xm)
 {
-    struct xm_wait wait = xm_wait_begin("for operations of a communicator that is freed");
+    struct xm_wait wait = xm_wait_begin("for operations of a communicator that is disconnected");
 
-    while (is_pending_on(xm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
+    while (xm_ops_pending_on(xm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
         xm_ops_progress();
     }
 }

@@ -13,6 +13,7 @@
 
 #include "comms/comm.h"
 #include "ops/entry.h"
+#include "ops/freed.h"
 
 static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_entry *all;
@@ -145,8 +146,7 @@ static void leave(struct xm_entry *gone)
 
 void xm_persistent_free(struct xm_entry *e)
 {
-    MPI_Comm   comm = e->call.comm;
-    const long args[] = {(long)&comm};
+    MPI_Comm comm = e->call.comm;
 
     if (e->inner != XM_HANDLE(MPI_REQUEST_NULL)) {
         xm_pmpi.Request_free(&e->inner);
@@ -160,9 +160,6 @@ void xm_persistent_free(struct xm_entry *e)
         xm_pmpi.Type_free(&e->call.sendtype);
     }
     if (e->frees_comm) {
-        xm_comm_freeing(comm);
-        xm_mpi_forward(XM_FN_MPI_Comm_free, 0, args);
-        xm_comm_freed();
-        xm_rendezvous_comm_freed();
+        xm_freed_free(&comm, 0);
     }
 }

@@ -51,24 +51,6 @@ static char           host[64];
 static int            world_rank = -1, world_size;
 static char           folder[512];
 
-static const char *op_name(MPI_Op op)
-{
-    static const char *const names[] = {"MPI_SUM",    "MPI_PROD",   "MPI_MAX",  "MPI_MIN",
-                                        "MPI_MAXLOC", "MPI_MINLOC", "MPI_BAND", "MPI_BOR",
-                                        "MPI_BXOR",   "MPI_LAND",   "MPI_LOR",  "MPI_LXOR"};
-    const MPI_Op ops[] = {XM_HANDLE(MPI_SUM),  XM_HANDLE(MPI_PROD),   XM_HANDLE(MPI_MAX),
-                          XM_HANDLE(MPI_MIN),  XM_HANDLE(MPI_MAXLOC), XM_HANDLE(MPI_MINLOC),
-                          XM_HANDLE(MPI_BAND), XM_HANDLE(MPI_BOR),    XM_HANDLE(MPI_BXOR),
-                          XM_HANDLE(MPI_LAND), XM_HANDLE(MPI_LOR),    XM_HANDLE(MPI_LXOR)};
-
-    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-        if (op == ops[i]) {
-            return names[i];
-        }
-    }
-    return "user-defined";
-}
-
 uint64_t xm_record_begin(const struct xm_op *op)
 {
     const struct xm_call *call = &op->call;
@@ -87,7 +69,8 @@ uint64_t xm_record_begin(const struct xm_op *op)
     r->count = sends ? call->sendcount : call->recvcount;
     r->bytes = (int64_t)op->facts.bytes;
     r->type = xm_type_name(sends ? call->sendtype : call->recvtype);
-    r->op = (call->op != 0) ? op_name(call->op) : NULL;
+    const char *op_name = xm_op_name(call->op);
+    r->op = ((op_name == NULL) && (call->op != 0)) ? "user-defined" : op_name;
     r->root = call->root;
     r->memory = xm_mem_name(op->facts.mem);
     r->path = op->path->name;

@@ -156,24 +156,20 @@ static int cancel(void *extra, int complete)
     return MPI_SUCCESS;
 }
 
-int xm_request_make(struct xm_op *op, MPI_Request *request)
+xcclResult_t xm_request_make(struct xm_op *op)
 {
     struct xm_entry *e = calloc(1, sizeof(*e));
 
-    if (e == NULL) {
-        return MPI_ERR_OTHER;
-    }
-    int code = xm_pmpi.Grequest_start(query_operation, release, cancel, op, &op->request);
-    if (code != MPI_SUCCESS) {
+    if ((e == NULL) || (xm_pmpi.Grequest_start(query_operation, release, cancel, op,
+                                               &op->request) != MPI_SUCCESS)) {
         free(e);
-        return code;
+        return xc_fail(xcclSystemError, "out of memory for a request");
     }
     e->handle = op->request;
     e->op = op;
     op->holders = 2;
     xm_entry_add(e);
-    *request = op->request;
-    return MPI_SUCCESS;
+    return xcclSuccess;
 }
 
 /*
@@ -186,6 +182,14 @@ void xm_request_complete(struct xm_op *op)
     xm_pmpi.Grequest_complete(op->request);
     __atomic_store_n(&op->done, 1, __ATOMIC_RELEASE);
     let_go(op);
+}
+
+void xm_request_drop(struct xm_op *op)
+{
+    MPI_Request request = op->request;
+
+    xm_request_complete(op);
+    xm_pmpi.Request_free(&request);
 }
 
 /* Open MPI may give a persistent request another handle when it is started again. */

@@ -9,9 +9,11 @@
 /* Number of requests of ours that the program holds; 0: every call on requests is MPI's alone. */
 int xm_requests_live(void);
 
-/* A request for an operation; the operation is freed with it. */
-int  xm_request_make(struct xm_op *op, MPI_Request *request);
-void xm_request_complete(struct xm_op *op);
+/* A request for an operation, as op->request; the operation is freed with it. */
+xcclResult_t xm_request_make(struct xm_op *op);
+void         xm_request_complete(struct xm_op *op);
+/* Free one that the program never got, and its operation. */
+void xm_request_drop(struct xm_op *op);
 
 /* Keep a transfer until the program completes or frees its request. Returns an MPI code. */
 int xm_request_keep(struct xm_transfer *t);

@@ -50,6 +50,9 @@ struct xm_op {
     uint64_t                    number;  /* on the communicator's slots; 0: there are none */
     bool                        invalid; /* MPI is to refuse an argument of this rank's */
     bool                        vector;  /* one of the communicator's vector_calls */
+    bool                        counted; /* in its place among the calls of the communicator */
+    bool                        concerns_device; /* of all ranks alike */
+    uint64_t                    later; /* its place among those that begin later; 0: it did not */
 
     /* How it is carried. */
     const struct xm_path *path;

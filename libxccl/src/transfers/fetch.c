@@ -163,7 +163,9 @@ static int device_for(const struct xc_device_ops *dev, const struct xm_rendezvou
     if (r->receive.mem.kind == XC_MEM_DEVICE) {
         return r->receive.mem.device;
     }
-    dev->count(&count);
+    if (dev->count(&count) != xcclSuccess) {
+        return 0;
+    }
     for (int i = 0; i < count; i++) {
         if ((dev->uuid_of(i, uuid) == xcclSuccess) &&
             (memcmp(uuid, r->from.uuid, sizeof(uuid)) == 0)) {

@@ -111,16 +111,16 @@ bool xm_transfer_narrow(enum xm_function function, const long *args, enum xm_fun
     enum xm_function  narrow = (enum xm_function)((int)function - 1);
 
     if (!row->large || (xm_mpi_functions[narrow] == NULL)) {
-        xc_fail(xcclUnsupported, "this MPI does not have the function that was called");
+        xc_fail(xcclUnsupported, "this MPI does not have %s", xm_mpi_function_name(function));
         return false;
     }
     for (int i = 0; row->kinds[i] != '\0'; i++) {
         bool counts = (row->kinds[i] == 'n') || (row->kinds[i] == 'z');
         if (counts && ((args[i] > INT32_MAX) || (args[i] < INT32_MIN))) {
             xc_fail(xcclUnsupported,
-                    "a count of %ld does not fit this MPI, which has no functions with large "
-                    "counts",
-                    args[i]);
+                    "%s: a count of %ld does not fit this MPI, which has no functions with large "
+                    "counts; pass at most %d elements at a time, of a larger datatype",
+                    xm_mpi_function_name(function), args[i], INT32_MAX);
             return false;
         }
     }

@@ -448,6 +448,85 @@ static void case_freed_early(void)
     }
 }
 
+/* What another rank waits for before it begins a collective may come after MPI_Comm_free. */
+static void case_freed_first(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+
+    for (int round = 0; round < 3; round++) {
+        int         word = 0;
+        MPI_Comm    comm;
+        MPI_Request request;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        if (round > 0) {
+            mt_pair_allreduce(&pair, COUNT, comm, round);
+        }
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, round);
+        if (mt_rank() == 1) {
+            MPI_Recv(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+        MPI_Comm_free(&comm);
+        mt_expect(comm == MPI_COMM_NULL, "MPI_Comm_free left the communicator");
+        if (mt_rank() == 0) {
+            MPI_Send(&word, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "a freed communicator");
+    }
+    mt_pair_free(&pair);
+}
+
+/*
+ * More collectives than agreements reckon with, before any is completed: each rank begins with
+ * another communicator, and makes some on host memory in between.
+ */
+static void case_far_ahead(void)
+{
+    enum { MANY = 1500, COMMS = 2, ALL = COMMS * MANY, EVERY = 100 };
+    int          wrong = 0, *host = malloc(sizeof(int) * ALL);
+    int         *in = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
+    int         *out = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
+    int         *ones = malloc(sizeof(int) * 2 * ALL);
+    MPI_Request *requests = malloc(sizeof(*requests) * ALL);
+    MPI_Comm     comms[COMMS];
+
+    for (int i = 0; i < ALL; i++) {
+        host[i] = i * (mt_rank() + 1);
+        ones[i] = 1;
+    }
+    mt_put(in, MT_DEVICE, host, sizeof(int) * ALL);
+    for (int c = 0; c < COMMS; c++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[c]);
+    }
+    for (int i = 0; i < ALL; i++) {
+        int which = (i / MANY + mt_rank()) % COMMS, at = which * MANY + i % MANY;
+        if (at % EVERY == EVERY - 1) {
+            MPI_Iallreduce(&ones[at], &ones[ALL + at], 1, MPI_INT, MPI_SUM, comms[which],
+                           &requests[i]);
+        } else {
+            MPI_Iallreduce(&in[at], &out[at], 1, MPI_INT, MPI_SUM, comms[which], &requests[i]);
+        }
+    }
+    MPI_Waitall(ALL, requests, MPI_STATUSES_IGNORE);
+    mt_get(host, out, MT_DEVICE, sizeof(int) * ALL);
+    for (int i = 0; i < ALL; i++) {
+        bool on_host = (i % EVERY == EVERY - 1);
+        int  sum = on_host ? mt_size() : i * mt_size() * (mt_size() + 1) / 2;
+        wrong += (on_host ? ones[ALL + i] : host[i]) != sum;
+    }
+    mt_expect(wrong == 0, "%d of %d sums are wrong", wrong, (int)ALL);
+    for (int c = 0; c < COMMS; c++) {
+        MPI_Allreduce(in, out, MANY, MPI_INT, MPI_SUM, comms[c]);
+        MPI_Comm_free(&comms[c]);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(requests);
+    free(host);
+    free(ones);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
@@ -468,6 +547,8 @@ int main(int argc, char **argv)
         {"ahead", case_ahead},
         {"disconnect", case_disconnect},
         {"freed_early", case_freed_early},
+        {"freed_first", case_freed_first},
+        {"far_ahead", case_far_ahead},
         {"idup", case_idup},
         {NULL, NULL},
     };

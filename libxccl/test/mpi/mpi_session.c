@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI-4 sessions. Usage: mpi_session cuda|none alone|before|after
+ * MPI-4 sessions. Usage: mpi_session cuda|none alone|before|after|across
  *   alone   the program knows sessions only: there is no MPI_COMM_WORLD
  *   before  the session is open before MPI_Init
  *   after   the session is in use after MPI_Finalize
+ *   across  a message of the session's is sent before MPI_Finalize and received after it
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,24 @@ static void communicate(MPI_Comm comm)
     }
 }
 
+/* Both know by now that the other one can fetch. */
+static void send_across(MPI_Comm comm)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    communicate(MPI_COMM_WORLD);
+    fill(in, 5);
+    if (rank == 0) {
+        MPI_Isend(in, COUNT, MPI_INT, 1, 0, comm, &request);
+    }
+    MPI_Finalize();
+    if (rank == 1) {
+        MPI_Recv(out, COUNT, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE);
+        expect(out, 5, 1, "a message across MPI_Finalize");
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static MPI_Comm open_session(MPI_Session *session)
 {
     MPI_Group group;
@@ -108,8 +127,9 @@ int main(int argc, char **argv)
     MPI_Session session;
     const char *mode = (argc > 2) ? argv[2] : "alone";
     bool        before = (strcmp(mode, "before") == 0), after = (strcmp(mode, "after") == 0);
+    bool        across = (strcmp(mode, "across") == 0);
 
-    if (after) {
+    if (after || across) {
         MPI_Init(&argc, &argv);
     }
     MPI_Comm comm = open_session(&session);
@@ -122,6 +142,8 @@ int main(int argc, char **argv)
         communicate(MPI_COMM_WORLD);
         communicate(comm);
         MPI_Finalize();
+    } else if (across) {
+        send_across(comm);
     }
     communicate(comm);
     mt_free(MT_DEVICE, in);

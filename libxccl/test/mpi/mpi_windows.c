@@ -257,6 +257,49 @@ static void case_refused(void)
     mt_free(MT_DEVICE, memory);
 }
 
+static int create(MPI_Comm comm, void *memory, MPI_Win *win)
+{
+    int class = MPI_SUCCESS;
+
+    MPI_Error_class(
+        MPI_Win_create(memory, sizeof(int) * SLOTS, sizeof(int), MPI_INFO_NULL, comm, win), &class);
+    return class;
+}
+
+/*
+ * The memory of rank 0 alone is refused. Ranks that have agreed before all get the error; else the
+ * others get a window.
+ */
+static void case_refused_on_one(void)
+{
+    int      host[SLOTS], *memory = slots_of(0), *out = slots_of(0);
+    MPI_Comm comm;
+
+    for (int agreed = 0; agreed < 2; agreed++) {
+        MPI_Win win = MPI_WIN_NULL;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+        if (agreed) {
+            MPI_Allreduce(memory, out, SLOTS, MPI_INT, MPI_SUM, comm);
+        }
+        /* Open MPI 4.1 has none where the kernel does not copy between processes. */
+        bool has_none = (create(comm, host, &win) != MPI_SUCCESS);
+        if (!has_none) {
+            MPI_Win_free(&win);
+        }
+        int class = create(comm, (mt_rank() == 0) ? memory : host, &win);
+        bool refused = (strcmp(mt_runtime(), "none") != 0) && (agreed || (mt_rank() == 0));
+        mt_expect((class != MPI_SUCCESS) == (refused || has_none),
+                  "a window on device memory of rank 0: class %d", class);
+        if (win != MPI_WIN_NULL) {
+            MPI_Win_free(&win);
+        }
+        MPI_Comm_free(&comm);
+    }
+    mt_free(MT_DEVICE, memory);
+    mt_free(MT_DEVICE, out);
+}
+
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
@@ -266,6 +309,7 @@ int main(int argc, char **argv)
         {"requests", case_requests},
         {"created", case_created},
         {"refused", case_refused},
+        {"refused-on-one", case_refused_on_one},
         {NULL, NULL},
     };
 

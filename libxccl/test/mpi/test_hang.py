@@ -45,7 +45,7 @@ def test_pending_send(mpi, case, ranks):
     "case",
     [
         *("finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"),
-        *("ahead", "disconnect", "freed_early", "idup"),
+        *("ahead", "disconnect", "freed_early", "freed_first", "far_ahead", "idup"),
     ],
 )
 def test_case(mpi, case):
@@ -96,7 +96,7 @@ def test_attr_without_device(mpi, case):
     mpi.run(2, f"mpi_attr none {case}", sim=None, timeout=TIMEOUT).good()
 
 
-@pytest.mark.parametrize("case", ["alone", "before", "after"])
+@pytest.mark.parametrize("case", ["alone", "before", "after", "across"])
 def test_session(mpi, case):
     """Without MPI_Init, and so without MPI_COMM_WORLD; and with a world that begins or ends."""
     if mpi.family != "mpich":
@@ -151,7 +151,7 @@ def test_rocm(family, command):
 
 REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
-    *(f"mpi_hang {case}" for case in ["ahead", "disconnect", "freed_early"]),
+    *(f"mpi_hang {case}" for case in ["ahead", "disconnect", "freed_early", "far_ahead"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
     "mpi_requests freed_types",
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),

@@ -5,7 +5,7 @@ import pytest
 
 TIMEOUT = 60
 CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "scattered"]
-WINDOWS = ["fenced", "locked", "no-op", "requests", "refused"]
+WINDOWS = ["fenced", "locked", "no-op", "requests", "refused", "refused-on-one"]
 SEPARATE = ["fence", "post", "lock", "sync", "atomic", "end"]
 
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "calls/later.h"
+
+#include "base/log.h"
+#include "base/params.h"
+#include "calls/calls.h"
+#include "calls/facts.h"
+#include "calls/observed.h"
+#include "comms/wait.h"
+#include "data/types.h"
+
+static bool is_named(const struct xm_buffer *buffer)
+{
+    return !buffer->used || ((buffer->types == NULL) && !buffer->layout.derived);
+}
+
+bool xm_later_possible(const struct xm_op *op)
+{
+    return (op->call.form == XM_NONBLOCKING) && !op->invalid && is_named(&op->buffers.send) &&
+           is_named(&op->buffers.recv) && ((op->call.op == 0) || (xm_op_name(op->call.op) != NULL));
+}
+
+static xcclResult_t start(struct xm_op *op)
+{
+    (void)op;
+    return xcclSuccess;
+}
+
+/* Its turn has come: by the path that all ranks choose, or with the error that stands in its way.
+ */
+static xcclResult_t begin(struct xm_op *op)
+{
+    const struct xm_path *path = NULL;
+    xcclResult_t          res = xm_collective_choose(op, &path);
+
+    if (res == xcclInProgress) {
+        return res;
+    }
+    if ((res == xcclSuccess) && (op->code == MPI_SUCCESS)) {
+        xm_collective_take_path(op, path);
+        res = path->start(op);
+    } else if (res != xcclSuccess) {
+        xm_op_fail(op, res);
+    }
+    __atomic_add_fetch(&op->comm->began_later, 1, __ATOMIC_RELEASE);
+    return ((res == xcclSuccess) && (op->code == MPI_SUCCESS)) ? xcclInProgress : res;
+}
+
+static xcclResult_t progress(struct xm_op *op)
+{
+    bool next = (op->later == __atomic_load_n(&op->comm->began_later, __ATOMIC_ACQUIRE) + 1);
+
+    return next ? begin(op) : xcclInProgress;
+}
+
+static void release(struct xm_op *op, bool failed)
+{
+    (void)op;
+    (void)failed;
+}
+
+static const struct xm_path path_later = {"later", start, progress, release};
+
+int xm_later_begin(struct xm_op *op)
+{
+    op->path = &path_later;
+    op->later = __atomic_add_fetch(&op->comm->later, 1, __ATOMIC_RELAXED);
+    xm_set_last_path(path_later.name);
+    if (__builtin_expect(xm_observing, 0)) {
+        xm_facts_local(op);
+        xm_seen_op(op, path_later.name, true);
+    }
+    return xm_op_launch(op, op->call.request);
+}
+
+static struct xm_wait begin_waiting(void)
+{
+    return xm_wait_begin("for the other ranks of a communicator to come to earlier non-blocking "
+                         "collectives");
+}
+
+static xcclResult_t step(struct xm_wait *wait)
+{
+    xm_ops_progress();
+    return (xm_wait_step(wait) != XM_WAIT_EXPIRED)
+               ? xcclSuccess
+               : xc_fail(xcclTimeout,
+                         "not completed within %ld s (XCCL_TIMEOUT): a rank has not come to "
+                         "earlier non-blocking collectives",
+                         xc_params()->timeout);
+}
+
+xcclResult_t xm_later_wait(struct xm_comm *xm)
+{
+    struct xm_wait wait = begin_waiting();
+    xcclResult_t   res = xcclSuccess;
+
+    while (xm_later_any(xm) && (res == xcclSuccess)) {
+        res = step(&wait);
+    }
+    return res;
+}
+
+xcclResult_t xm_later_choose(struct xm_op *op, const struct xm_path **path_p)
+{
+    struct xm_wait wait = begin_waiting();
+    xcclResult_t   res;
+
+    while ((res = xm_collective_choose(op, path_p)) == xcclInProgress) {
+        res = step(&wait);
+        if (res != xcclSuccess) {
+            break;
+        }
+    }
+    return res;
+}

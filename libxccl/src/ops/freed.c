@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/freed.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "comms/agree.h"
+#include "comms/wait.h"
+#include "ops/op.h"
+#include "transfers/rendezvous.h"
+
+struct freed {
+    MPI_Comm        comm;
+    struct xm_comm *xm;
+    struct freed   *next;
+};
+
+/* Most are ready by then: so the program's delete callbacks are called in MPI_Comm_free. */
+static const uint64_t patience_ns = 20000000u;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct freed   *all; /* atomic */
+
+static bool is_ready(struct xm_comm *xm)
+{
+    return !xm_ops_pending_on(xm) && xm_comm_agreements_over(xm);
+}
+
+static bool is_ready_soon(struct xm_comm *xm)
+{
+    struct xm_wait wait = xm_wait_begin("for operations of a communicator that is freed");
+    bool           ready;
+
+    wait.limit = patience_ns;
+    while (!(ready = is_ready(xm)) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
+        xm_ops_progress();
+    }
+    return ready;
+}
+
+int xm_freed_now(enum xm_function function, MPI_Comm *comm, int profiling)
+{
+    const long args[] = {(long)comm};
+
+    xm_comm_freeing(*comm);
+    int code = (int)xm_mpi_forward(function, profiling, args);
+    xm_comm_freed();
+    xm_rendezvous_comm_freed();
+    return code;
+}
+
+static void keep(struct freed *f)
+{
+    pthread_mutex_lock(&lock);
+    f->next = all;
+    __atomic_store_n(&all, f, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+}
+
+int xm_freed_free(MPI_Comm *comm, int profiling)
+{
+    struct xm_comm *xm = xm_comm_known(*comm);
+    struct freed   *f = NULL;
+
+    xm_freed_progress();
+    if ((xm != NULL) && !is_ready_soon(xm)) {
+        f = malloc(sizeof(*f));
+    }
+    if (f == NULL) {
+        if (xm != NULL) {
+            xm_comm_unuse(xm);
+        }
+        return xm_freed_now(XM_FN_MPI_Comm_free, comm, profiling);
+    }
+    *f = (struct freed){*comm, xm, NULL};
+    keep(f);
+    *comm = XM_HANDLE(MPI_COMM_NULL);
+    return MPI_SUCCESS;
+}
+
+/* One that is ready, out of the list; any: whether it is or not. */
+static struct freed *take(bool any)
+{
+    struct freed **at = &all, *f;
+
+    pthread_mutex_lock(&lock);
+    while (((f = *at) != NULL) && !any && !is_ready(f->xm)) {
+        at = &f->next;
+    }
+    if (f != NULL) {
+        __atomic_store_n(at, f->next, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return f;
+}
+
+/* Without the lock: the program's delete callbacks may call MPI. */
+static void free_taken(struct freed *f)
+{
+    xm_comm_unuse(f->xm);
+    xm_freed_now(XM_FN_MPI_Comm_free, &f->comm, 0);
+    free(f);
+}
+
+void xm_freed_progress(void)
+{
+    static __thread bool inside;
+    struct freed        *f;
+
+    if ((__atomic_load_n(&all, __ATOMIC_ACQUIRE) == NULL) || inside) {
+        return;
+    }
+    inside = true;
+    while ((f = take(false)) != NULL) {
+        free_taken(f);
+    }
+    inside = false;
+}
+
+void xm_freed_finalize(void)
+{
+    struct freed *f;
+
+    while ((f = take(true)) != NULL) {
+        xm_comm_end_agreements(f->xm);
+        free_taken(f);
+    }
+}
