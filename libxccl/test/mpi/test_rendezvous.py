@@ -52,6 +52,11 @@ def test_cancel(mpi):
     mpi.run(2, "mpi_cancel cuda", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+def test_half_a_descriptor(mpi):
+    """A message is not taken before the last byte of its descriptor has come."""
+    mpi.run(2, "mpi_descriptor cuda", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.tsan
 def test_probing_threads(mpi):
     """What a thread takes out of MPI's queue to probe it, another one may be about to receive."""
