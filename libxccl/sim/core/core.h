@@ -99,6 +99,7 @@ enum xs_fault {
     XS_FAULT_KILL,  /* the process kills itself in the middle of the operation */
     XS_FAULT_IPC,   /* another process's memory cannot be mapped */
     XS_FAULT_ALLOC, /* device memory is exhausted */
+    XS_FAULT_GRAPH, /* a graph cannot be launched */
 };
 
 /*

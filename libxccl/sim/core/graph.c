@@ -324,6 +324,9 @@ enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
     if (xs_stream_capture(stream) != NULL) {
         return xs_capture_refuse(stream, XS_NOT_SUPPORTED); /* graphs in graphs */
     }
+    if (xs_fault(XS_FAULT_GRAPH, NULL)) {
+        return XS_OUT_OF_MEMORY;
+    }
     if (exec->last != NULL) {
         res = xs_stream_follow(stream, exec->last);
     }

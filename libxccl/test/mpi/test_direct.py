@@ -121,6 +121,15 @@ def test_bits(family, linger):
     assert not result.lines(".*kernels are launched one by one.*"), result.out
 
 
+@pytest.mark.parametrize("linger", LINGER)
+def test_graph_fails(openmpi, linger):
+    """A kernel whose graph cannot be launched is launched by itself."""
+    env = {"XCCL_SIM_FAIL": "graph", "XCCL_SIM_LOG": "info", "XCCL_DIRECT_LINGER": linger}
+    result = run(openmpi, 2, "mpi_direct bits", **env)
+    result.good()
+    assert result.lines("XCCL_SIM_FAIL strikes"), result.out
+
+
 def some(cases, often):
     """All of them, those often run and those that only `ci/test thorough` runs."""
     return [c if c in often else pytest.param(*c, marks=pytest.mark.thorough) for c in cases]
