@@ -198,6 +198,10 @@ def test_crowd(openmpi, ranks):
     run(openmpi, ranks, "mpi_direct crowd", XCCL_DIRECT_MEMORY="8").good()
 
 
+def test_counted(openmpi):
+    run(openmpi, 3, "mpi_direct counted").good()
+
+
 @pytest.mark.parametrize("linger", LINGER)
 def test_renewal(family, linger):
     """Operations' numbers come to their end: the ranks join anew, and the path goes on."""
