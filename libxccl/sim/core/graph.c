@@ -293,6 +293,7 @@ enum xs_error xs_graph_instantiate(struct xs_graph *graph, struct xs_exec **exec
     }
     __atomic_add_fetch(&graph->users, 1, __ATOMIC_RELAXED);
     *exec = (struct xs_exec){EXEC_MAGIC, graph, NULL, NULL};
+    xs_live(XS_LIVE_GRAPH, 1);
     *exec_p = exec;
     return XS_OK;
 }
@@ -351,6 +352,7 @@ enum xs_error xs_exec_destroy(struct xs_exec *exec)
     free(exec->set);
     graph_unuse(exec->graph);
     exec->magic = 0;
+    xs_live(XS_LIVE_GRAPH, -1);
     free(exec);
     return XS_OK;
 }
