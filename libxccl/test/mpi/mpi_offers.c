@@ -103,7 +103,7 @@ static void case_pieces(void)
 /* More than there are offers at a time: each is taken back. */
 static void case_refused(void)
 {
-    enum { SENDS = 1100, NO_TAG = -5 };
+    enum { SENDS = 1100, NO_TAG = -5, NO_RANK = 1 << 24 };
     MPI_Comm comm;
     int     *buf = mt_ints_make(MT_DEVICE, COUNT, (mt_rank() == 0) ? COUNT : 0, 1), taken = 0;
 
@@ -114,7 +114,10 @@ static void case_refused(void)
         for (int i = 0; i < SENDS; i++) {
             taken += (MPI_Send(buf, COUNT, MPI_INT, 1, NO_TAG, comm) == MPI_SUCCESS);
         }
-        mt_expect(taken == 0, "%d sends with a tag that is none", taken);
+        taken += (MPI_Send(buf, COUNT, MPI_INT, NO_RANK, TAG, comm) == MPI_SUCCESS);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        taken += (MPI_Send(buf, COUNT, MPI_INT, NO_RANK, TAG, MPI_COMM_WORLD) == MPI_SUCCESS);
+        mt_expect(taken == 0, "%d sends with a tag, or to a rank, that is none", taken);
         MPI_Send(buf, COUNT, MPI_INT, 1, TAG, comm);
         mt_expect_message_path(path, "after sends that MPI refused");
     } else {

@@ -23,7 +23,7 @@ WORKSPACE = {"events": 0, "streams": 3, "graphs": 4, "allocations": 2, "mappings
         ("mpi_rendezvous cuda started", {}, NOTHING),
         ("mpi_rendezvous cuda sizes", PUSHED, NOTHING),
         ("mpi_rendezvous cuda barrier", REFUSED, NOTHING),
-        ("mpi_cancel cuda", {}, {**NOTHING, "allocations": 1}),
+        ("mpi_cancel cuda", {}, NOTHING),
         ("mpi_requests cuda comms", CCL, WORKSPACE),
         ("mpi_requests cuda comms", STAGED, NOTHING),
         ("mpi_requests cuda comms", DIRECT, WORKSPACE),
