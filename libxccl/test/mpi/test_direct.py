@@ -320,6 +320,7 @@ def test_shared_device(openmpi):
     """Processes that take turns on a device would wait for each other's turns."""
     result = loop(openmpi, 3, sim="cuda:2")
     never_joined(result, 3, "rank 2: it shares its device", "mpi-staged")
+    assert result.lines("ranks 0 and 2 use the same device; give each rank"), result.out
 
 
 @pytest.mark.parametrize("fault", ["ipc", "ipc@1"])
