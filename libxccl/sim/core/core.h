@@ -85,6 +85,21 @@ XS_API const char *xs_config_error(void);
 enum xs_level { XS_LOG_NONE, XS_LOG_WARN, XS_LOG_INFO };
 XS_API void xs_log(enum xs_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* ---- live.c ---- */
+
+/* A mapping is of another process's memory. */
+enum xs_live {
+    XS_LIVE_EVENT,
+    XS_LIVE_STREAM,
+    XS_LIVE_GRAPH,
+    XS_LIVE_ALLOCATION,
+    XS_LIVE_MAPPING,
+    XS_NUM_LIVE
+};
+
+/* One more, or one less, of them. */
+void xs_live(enum xs_live what, int change);
+
 /* ---- fault.c: XCCL_SIM_FAIL ---- */
 
 enum xs_fault {
@@ -100,6 +115,7 @@ enum xs_fault {
     XS_FAULT_IPC,   /* another process's memory cannot be mapped */
     XS_FAULT_ALLOC, /* device memory is exhausted */
     XS_FAULT_COPY,  /* an asynchronous copy is refused */
+    XS_FAULT_GRAPH, /* a graph cannot be launched */
 };
 
 /*

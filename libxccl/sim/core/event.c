@@ -72,6 +72,7 @@ enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_even
     event->users = 1;
     event->captured = false;
     event->magic = EVENT_MAGIC;
+    xs_live(XS_LIVE_EVENT, 1);
     *event_p = event;
     return XS_OK;
 }
@@ -82,6 +83,7 @@ enum xs_error xs_event_destroy(struct xs_event *event)
         return XS_INVALID_HANDLE;
     }
     event->magic = 0;
+    xs_live(XS_LIVE_EVENT, -1);
     event_unuse(event);
     return XS_OK;
 }

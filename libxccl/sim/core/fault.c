@@ -2,7 +2,7 @@
 /*
  * XCCL_SIM_FAIL: rules `where[:what][@ranks][=n]` joined by commas.
  *
- *   where   load, symbol, init, op, async, hang, kill, alloc, copy, ipc
+ *   where   load, symbol, init, op, async, hang, kill, alloc, copy, ipc, graph
  *   what    symbol: its name; init: hang or alone; op, async, hang, kill: a collective or any
  *   ranks   r or r-s, joined by +; all when left out
  *   n       the n-th occurrence on that rank; every one when left out
@@ -36,11 +36,12 @@ struct where {
 };
 
 static const struct where wheres[] = {
-    {"load", XS_FAULT_LOAD, false},  {"symbol", XS_FAULT_SYMBOL, true},
-    {"init", XS_FAULT_INIT, false},  {"op", XS_FAULT_OP, true},
-    {"async", XS_FAULT_ASYNC, true}, {"hang", XS_FAULT_HANG, true},
-    {"kill", XS_FAULT_KILL, true},   {"alloc", XS_FAULT_ALLOC, false},
-    {"ipc", XS_FAULT_IPC, false},    {"copy", XS_FAULT_COPY, false},
+    {"load", XS_FAULT_LOAD, false},   {"symbol", XS_FAULT_SYMBOL, true},
+    {"init", XS_FAULT_INIT, false},   {"op", XS_FAULT_OP, true},
+    {"async", XS_FAULT_ASYNC, true},  {"hang", XS_FAULT_HANG, true},
+    {"kill", XS_FAULT_KILL, true},    {"alloc", XS_FAULT_ALLOC, false},
+    {"ipc", XS_FAULT_IPC, false},     {"copy", XS_FAULT_COPY, false},
+    {"graph", XS_FAULT_GRAPH, false},
 };
 
 static const char *const operations[] = {"allreduce", "bcast",    "reduce", "reduce_scatter",
@@ -164,7 +165,7 @@ static const char *parse_rule(char *token, int rank, struct rule *rule, bool *mi
         }
     }
     if (where == NULL) {
-        return "it begins with load, symbol, init, op, async, hang, kill, alloc, copy or ipc";
+        return "it begins with load, symbol, init, op, async, hang, kill, alloc, copy, ipc or graph";
     }
     rule->kind = where->kind;
     return check_what(rule, where, what);

@@ -293,6 +293,7 @@ enum xs_error xs_graph_instantiate(struct xs_graph *graph, struct xs_exec **exec
     }
     __atomic_add_fetch(&graph->users, 1, __ATOMIC_RELAXED);
     *exec = (struct xs_exec){EXEC_MAGIC, graph, NULL, NULL};
+    xs_live(XS_LIVE_GRAPH, 1);
     *exec_p = exec;
     return XS_OK;
 }
@@ -324,6 +325,9 @@ enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
     if (xs_stream_capture(stream) != NULL) {
         return xs_capture_refuse(stream, XS_NOT_SUPPORTED); /* graphs in graphs */
     }
+    if (xs_fault(XS_FAULT_GRAPH, NULL)) {
+        return XS_OUT_OF_MEMORY;
+    }
     if (exec->last != NULL) {
         res = xs_stream_follow(stream, exec->last);
     }
@@ -348,6 +352,7 @@ enum xs_error xs_exec_destroy(struct xs_exec *exec)
     free(exec->set);
     graph_unuse(exec->graph);
     exec->magic = 0;
+    xs_live(XS_LIVE_GRAPH, -1);
     free(exec);
     return XS_OK;
 }

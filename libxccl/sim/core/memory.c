@@ -98,6 +98,7 @@ static bool insert(const struct xs_range *range)
         table = bigger;
         room = more;
     }
+    xs_live(range->imported ? XS_LIVE_MAPPING : XS_LIVE_ALLOCATION, 1);
     memmove(&table[at + 1], &table[at], (count - at) * sizeof(*table));
     table[at] = *range;
     count++;
@@ -109,6 +110,7 @@ static void erase(const struct xs_range *range)
 {
     size_t at = (size_t)(range - table);
 
+    xs_live(range->imported ? XS_LIVE_MAPPING : XS_LIVE_ALLOCATION, -1);
     memmove(&table[at], &table[at + 1], (count - at - 1) * sizeof(*table));
     count--;
     changed();

@@ -99,6 +99,7 @@ enum xs_error xs_stream_create(struct xs_ctx *ctx, unsigned flags, int priority,
     stream->closing = false;
     stream->capture = NULL;
     stream->magic = STREAM_MAGIC;
+    xs_live(XS_LIVE_STREAM, 1);
     pthread_mutex_lock(&ctx->order);
     stream->next = ctx->streams;
     ctx->streams = stream;
@@ -369,6 +370,7 @@ void xs_stream_shut(struct xs_stream *stream)
     pthread_mutex_unlock(&ctx->order);
     pthread_mutex_lock(&stream->lock);
     stream->magic = 0;
+    xs_live(XS_LIVE_STREAM, -1);
     stream->closing = true;
     pthread_cond_signal(&stream->filled);
     pthread_mutex_unlock(&stream->lock);

@@ -379,8 +379,10 @@ static int ask_busy(const struct search *search, const struct header *h)
     uint64_t number = __atomic_load_n(&h->busy.number, __ATOMIC_ACQUIRE);
     uint64_t coll = __atomic_load_n(&h->busy.coll, __ATOMIC_ACQUIRE);
 
+    /* The next call may be of the same group: then its number differs, once its group is seen. */
     if ((group != search->group) || (number != search->number) ||
-        (__atomic_load_n(&h->busy.group, __ATOMIC_RELAXED) != group)) {
+        (__atomic_load_n(&h->busy.group, __ATOMIC_ACQUIRE) != group) ||
+        (__atomic_load_n(&h->busy.number, __ATOMIC_RELAXED) != number)) {
         return -1;
     }
     *search->coll_p = (enum xm_coll)coll;

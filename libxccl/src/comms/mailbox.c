@@ -151,7 +151,7 @@ static void add_own(void)
     int rank = 0;
 
     if ((peers != NULL) && (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank) == MPI_SUCCESS)) {
-        peers[rank].board = xm_board_own();
+        __atomic_store_n(&peers[rank].board, xm_board_own(), __ATOMIC_RELEASE);
     }
 }
 

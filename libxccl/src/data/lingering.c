@@ -340,6 +340,9 @@ xcclResult_t xm_linger_look(struct xm_lingering *l)
 void xm_lingering_end(struct xm_lingering *l)
 {
     l->dev->stream_sync(l->stream);
+    if (l->repeat != NULL) {
+        l->dev->repeat_destroy(l->repeat);
+    }
     l->dev->stream_destroy(l->stream);
     pthread_mutex_destroy(&l->lock);
 }

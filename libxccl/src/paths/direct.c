@@ -51,6 +51,9 @@ static void go(struct xm_turn *turn)
         const struct xc_device_ops *dev = op->dev;
         enqueue(op); /* the operation may be gone now */
         dev->leave(saved);
+    } else {
+        op->result = xm_op_fail(op, res);
+        __atomic_store_n(&op->launched, XM_LAUNCHED, __ATOMIC_RELEASE);
     }
     xm_order_enqueued();
 }

@@ -54,7 +54,8 @@ bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p)
     if (!xm_descriptor_is_open(d, &offer)) {
         return false;
     }
-    *bytes_p = (MPI_Count)offer->source.bytes;
+    /* Before the state is read again: else they may be a later message's. */
+    *bytes_p = (MPI_Count)__atomic_load_n(&offer->source.bytes, __ATOMIC_ACQUIRE);
     return xm_descriptor_is_open(d, &offer); /* still */
 }
 

@@ -9,7 +9,7 @@
 
 #include "support.h"
 
-enum { SMALL = 1100, COUNT = 20000, TAG = 5, LATER = 6, WORD = 7 };
+enum { SMALL = 1100, COUNT = 20000, TAG = 5, LATER = 6, WORD = 7, NEVER = 8 };
 
 static int *make(enum mt_where where, int count, int salt)
 {
@@ -120,7 +120,7 @@ static void cancelled_truncated(void)
     mt_free(MT_DEVICE, buf);
 }
 
-/* The sender comes to MPI_Finalize before its message is received. */
+/* The sender comes to MPI_Finalize before one message is received; the other one never is. */
 static void cancelled_last(void)
 {
     MPI_Request request;
@@ -129,11 +129,15 @@ static void cancelled_last(void)
     if (mt_rank() == 0) {
         MPI_Isend(buf, COUNT, MPI_INT, 1, LATER, MPI_COMM_WORLD, &request);
         cancel(&request, buf, "the last message");
+        MPI_Isend(buf, COUNT, MPI_INT, 1, NEVER, MPI_COMM_WORLD, &request);
+        cancel(&request, buf, "a message for nobody");
+        mt_free(MT_DEVICE, buf);
         return;
     }
     usleep(300 * 1000);
     MPI_Recv(buf, COUNT, MPI_INT, 0, LATER, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     mt_ints_expect(buf, MT_DEVICE, COUNT, COUNT, 0, 1, "the last message");
+    mt_free(MT_DEVICE, buf);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
  * Paths are looked at by xccl_mpi_last_path(); XCCL_COMM_CREATE=first is taken for granted.
  */
 #include <dirent.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,13 +74,15 @@ static void one_life(struct mt_pair *pair, int i)
 /* Communicators that come and go: each has the path at once, and leaves nothing behind. */
 static void churn(void)
 {
-    enum { COUNT = 100, SETTLED = 200, GROWTH_KIB = 4096 };
+    enum { COUNT = 100, SETTLED = 200, GROWTH_KIB = 4096, MOST_BYTES = 40 };
     struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
     long           lives = word(3, 3000), before = 0;
     int            files = 0, threads = 0;
+    size_t         heap = 0;
 
     for (int i = 0; i < lives; i++) {
         if (i == SETTLED) {
+            heap = mallinfo2().uordblks;
             files = entries_of("/proc/self/fd");
             threads = entries_of("/proc/self/task");
             before = resident_kib();
@@ -94,6 +97,10 @@ static void churn(void)
 #ifdef __SANITIZE_ADDRESS__
     grown = 0; /* it keeps what was freed: the release build measures */
 #endif
+    size_t left = mallinfo2().uordblks;
+    printf("rank %d: %zu bytes of the heap in use, %zu at the end\n", mt_rank(), heap, left);
+    mt_expect(left < heap + (size_t)(lives - SETTLED) * MOST_BYTES, "%zu bytes are left of %ld",
+              left - heap, lives);
     mt_expect(grown < GROWTH_KIB, "memory has grown by %ld KiB", grown);
     mt_pair_free(&pair);
 }
@@ -119,6 +126,31 @@ static void crowd(void)
     }
     mt_expect((direct[0] > 0) && (direct[0] < MANY), "%d of %d are direct", direct[0], MANY);
     mt_expect(direct[0] == direct[1], "%d at first, %d when they were freed", direct[0], direct[1]);
+    mt_pair_free(&pair);
+}
+
+/*
+ * Calls that alone know their counts, on a communicator that has seen no others: its ranks ask each
+ * other in some of them whether any has device memory.
+ */
+static void counted(void)
+{
+    enum { COUNT = 30, CALLS = 10, FIRST = 2, RANKS = 8 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT * RANKS);
+    int            counts[RANKS], displs[RANKS];
+    MPI_Comm       comm;
+
+    for (int i = 0; i < mt_size(); i++) {
+        counts[i] = COUNT;
+        displs[i] = i * COUNT;
+    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int call = 1; call <= CALLS; call++) {
+        MPI_Alltoallv(pair.in, counts, displs, MPI_FLOAT, pair.out, counts, displs, MPI_FLOAT,
+                      comm);
+        mt_expect_path((call < FIRST) ? "mpi-staged" : "direct", "a call with its own counts");
+    }
+    MPI_Comm_free(&comm);
     mt_pair_free(&pair);
 }
 
@@ -576,10 +608,10 @@ static void summed(void)
 }
 
 static const struct mt_named_case cases[] = {
-    {"churn", churn},   {"crowd", crowd},     {"renew", renew},     {"bits", bits},
-    {"parts", parts},   {"reused", reused},   {"managed", managed}, {"pending", pending},
-    {"absent", absent}, {"threads", threads}, {"pools", pools},     {"moved", moved},
-    {"summed", summed}, {NULL, NULL},
+    {"churn", churn},     {"crowd", crowd},   {"counted", counted}, {"renew", renew},
+    {"bits", bits},       {"parts", parts},   {"reused", reused},   {"managed", managed},
+    {"pending", pending}, {"absent", absent}, {"threads", threads}, {"pools", pools},
+    {"moved", moved},     {"summed", summed}, {NULL, NULL},
 };
 
 int main(int argc, char **argv)

@@ -366,9 +366,34 @@ static void case_orders(void)
     }
 }
 
+/* To start it while it is active is an error, and the start before it goes on. */
+static void case_twice(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    request;
+    MPI_Comm       comm;
+    int class = MPI_SUCCESS;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    init.allreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    for (int round = 0; round < 3; round++) {
+        mt_pair_fill(&pair, COUNT, comm, round);
+        MPI_Start(&request);
+        MPI_Error_class(MPI_Start(&request), &class);
+        mt_expect(class == MPI_ERR_REQUEST, "a second MPI_Start gives class %d", class);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "the first MPI_Start");
+    }
+    MPI_Request_free(&request);
+    MPI_Comm_free(&comm);
+    mt_pair_free(&pair);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {{"start", case_start},
+                                                 {"twice", case_twice},
                                                  {"startall", case_startall},
                                                  {"orders", case_orders},
                                                  {"freed", case_freed},

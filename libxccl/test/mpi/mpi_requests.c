@@ -466,6 +466,8 @@ static void look_at_messages(look_all *all, look_any *any, look_some *some)
     mt_expect((got == LARGE - 1) && (small == 17), "afterwards: %d elements, %d", got, small);
     any(REQUESTS, requests, &index, &flag, statuses);
     mt_expect(flag && (index == MPI_UNDEFINED), "any of null requests: %d", index);
+    some(REQUESTS, requests, &out, indices, statuses);
+    mt_expect(out == MPI_UNDEFINED, "some of null requests: %d", out);
     mt_free(MT_DEVICE, large);
 }
 

@@ -167,6 +167,13 @@ static void requests_in(struct window *w)
     MPI_Win_lock_all(0, w->win);
     MPI_Rget(got, SLOTS, MPI_INT, w->next, 0, SLOTS, MPI_INT, w->win, &request);
     MPI_Win_flush(w->next, w->win);
+    expect_slots(got, 4, "MPI_Rget and the first of two MPI_Win_flush");
+    fill(got, 8);
+    MPI_Win_flush(w->next, w->win);
+    expect_slots(got, 8, "MPI_Rget and the second MPI_Win_flush");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Rget(got, SLOTS, MPI_INT, w->next, 0, SLOTS, MPI_INT, w->win, &request);
+    MPI_Win_flush(w->next, w->win);
     expect_over(got, &request, "MPI_Rget and MPI_Win_flush");
     MPI_Rget(got, SLOTS, MPI_INT, w->next, 0, SLOTS, MPI_INT, w->win, &request);
     MPI_Win_flush_local_all(w->win);

@@ -121,6 +121,15 @@ def test_bits(family, linger):
     assert not result.lines(".*kernels are launched one by one.*"), result.out
 
 
+@pytest.mark.parametrize("linger", LINGER)
+def test_graph_fails(openmpi, linger):
+    """A kernel whose graph cannot be launched is launched by itself."""
+    env = {"XCCL_SIM_FAIL": "graph", "XCCL_SIM_LOG": "info", "XCCL_DIRECT_LINGER": linger}
+    result = run(openmpi, 2, "mpi_direct bits", **env)
+    result.good()
+    assert result.lines("XCCL_SIM_FAIL strikes"), result.out
+
+
 def some(cases, often):
     """All of them, those often run and those that only `ci/test thorough` runs."""
     return [c if c in often else pytest.param(*c, marks=pytest.mark.thorough) for c in cases]
@@ -187,6 +196,10 @@ def test_churn(openmpi, linger):
 def test_crowd(openmpi, ranks):
     """No room for all of them: some take another path, and room that was freed is used again."""
     run(openmpi, ranks, "mpi_direct crowd", XCCL_DIRECT_MEMORY="8").good()
+
+
+def test_counted(openmpi):
+    run(openmpi, 3, "mpi_direct counted").good()
 
 
 @pytest.mark.parametrize("linger", LINGER)
@@ -307,6 +320,7 @@ def test_shared_device(openmpi):
     """Processes that take turns on a device would wait for each other's turns."""
     result = loop(openmpi, 3, sim="cuda:2")
     never_joined(result, 3, "rank 2: it shares its device", "mpi-staged")
+    assert result.lines("ranks 0 and 2 use the same device; give each rank"), result.out
 
 
 @pytest.mark.parametrize("fault", ["ipc", "ipc@1"])

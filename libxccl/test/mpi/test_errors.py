@@ -66,6 +66,22 @@ def test_settings_of_host_programs(mpi):
     )
 
 
+@pytest.mark.parametrize("rank", [0, 2])
+def test_settings_that_differ(openmpi, rank):
+    """A variable that one rank has by itself is an error of all, and names that rank."""
+    own = f'[ "$OMPI_COMM_WORLD_RANK" != {rank} ] || export XCCL_SCRATCH=8; exec "$@"'
+    program = openmpi.program("mpi_loop")
+    result = openmpi.run_heard(
+        lambda r: len(r.lines(r"rank \d: round 0: class \d+: .*XCCL_SCRATCH on rank")) == 3,
+        3,
+        ["/bin/sh", "-c", own, "-", program, "cuda", "2", "return"],
+        timeout=30,
+    )
+    assert len(result.lines(f"XCCL_SCRATCH on rank {rank} differs from other ranks")) >= 3, (
+        result.out
+    )
+
+
 def test_unknown_variables(mpi):
     """A name that nobody knows is a warning of rank 0; what module systems set is not even that."""
     env = {"XCCL_TIMEOU": "5", "XCCL_OF_OUR_CENTRE": "1", "XCCL_HOME": "/opt", "XCCL_LIB": "/opt"}

@@ -130,7 +130,7 @@ def test_requests(mpi, case):
 FREED = ["freed_comm", "freed_op", "freed_array"]
 
 
-@pytest.mark.parametrize("case", ["start", "startall", "orders", "freed", *FREED])
+@pytest.mark.parametrize("case", ["start", "twice", "startall", "orders", "freed", *FREED])
 def test_persistent(mpi, case):
     go(mpi, 2, f"mpi_persistent {case}")
 

@@ -52,6 +52,25 @@ def test_cancel(mpi):
     mpi.run(2, "mpi_cancel cuda", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+def test_half_a_descriptor(mpi):
+    """A message is not taken before the last byte of its descriptor has come."""
+    mpi.run(2, "mpi_offers cuda pieces", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+def test_sends_that_mpi_refuses(family):
+    """Their offers are taken back: there are not that many."""
+    family.run(2, "mpi_offers cuda refused fetched", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize(("devices", "path"), [("0,1", "fetched"), ("$rank", "mpi-staged")])
+def test_devices_of_the_receiver(family, devices, path):
+    """Memory of a device that the receiver does not see is not offered to it."""
+    own = f"rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; export CUDA_VISIBLE_DEVICES={devices}"
+    command = ["/bin/sh", "-c", f'{own}; exec "$@"', "-", family.program("mpi_offers")]
+    command += ["cuda", "answered", path]
+    family.run(2, command, sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.tsan
 def test_probing_threads(mpi):
     """What a thread takes out of MPI's queue to probe it, another one may be about to receive."""

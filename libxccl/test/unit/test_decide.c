@@ -76,6 +76,7 @@ static void test_errors(void)
     refuse("allreduce:0-inf:gpu:2-8:ccl", 17, "gpu");
     refuse("allreduce:0-inf:cuda:2k-8:ccl", 22, "2k-8");
     refuse("allreduce:0-inf:cuda:8-2:ccl", 22, "8-2");
+    refuse("allreduce:0-inf:cuda:inf-inf:ccl", 22, "inf-inf");
     refuse("allreduce:0-inf:cuda:2-8:nccl", 26, "nccl");
     refuse("allreduce:0-inf:cuda:2-8:*", 26, "*");
     refuse("allreduce:0-inf:cuda:2-8: ccl", 26, " ccl");

@@ -111,6 +111,8 @@ static void test_taken(void)
     xm_ring_change(&small, first + XM_RING_RECORDS, FIRST, &value, 1);
     CHECK(xm_ring_read(&small, first + XM_RING_RECORDS, words) && (words[FIRST] == value),
           "changed");
+    small.slots[(first + XM_RING_RECORDS) % XM_RING_RECORDS].version |= 1;
+    CHECK(!xm_ring_read(&small, first + XM_RING_RECORDS, words), "it is being written");
     CHECK(!xm_ring_read(&small, 0, words), "there is no number 0");
     CHECK(!xm_ring_read(&small, first + 1000, words), "nor one that was not given");
 }

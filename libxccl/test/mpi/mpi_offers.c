@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a sender offers, where its receiver cannot have it yet, or never. Two ranks.
+ * Usage: mpi_offers cuda|rocm CASE [PATH]
+ * PATH: what xccl_mpi_last_message_path() is to say of a send.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support.h"
+
+enum { COUNT = 20000, DESCRIPTOR = 80, TAG = 5, LATER = 6, WORD = 7 };
+/* Naps between two looks at a receive are shorter. */
+enum { LOOKS_US = 20 * 1000 };
+
+static const char *path;
+
+/* ---- a descriptor that comes piece by piece, as a slow MPI library would write it ---- */
+
+/* How much of it is there when it is looked at: the message is taken with all of it, not before. */
+static const int pieces[] = {8, 36, 72, 79, DESCRIPTOR};
+enum { PIECES = sizeof(pieces) / sizeof(pieces[0]) };
+
+static void tell(int rank)
+{
+    int word = 1;
+
+    PMPI_Send(&word, 1, MPI_INT, rank, WORD, MPI_COMM_WORLD);
+}
+
+static void hear(int rank)
+{
+    int word;
+
+    PMPI_Recv(&word, 1, MPI_INT, rank, WORD, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void send_in_pieces(void)
+{
+    int        *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    char        raw[DESCRIPTOR];
+    MPI_Request request;
+
+    MPI_Isend(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+    for (int i = 0; i < PIECES - 1; i++) {
+        int over = 0;
+        hear(1);
+        MPI_Test(&request, &over, MPI_STATUS_IGNORE);
+        mt_expect(!over, "taken with %d of %d bytes of its descriptor", pieces[i], DESCRIPTOR);
+        tell(1);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    /* The receive that it came to is MPI's still. */
+    PMPI_Recv(raw, DESCRIPTOR, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    PMPI_Send(raw, DESCRIPTOR, MPI_BYTE, 1, LATER, MPI_COMM_WORLD);
+    mt_free(MT_DEVICE, in);
+}
+
+/* MPI itself has a true descriptor; it is written to where MPI has nothing to receive yet. */
+static void receive_in_pieces(void)
+{
+    int        *out = mt_ints_make(MT_HOST, COUNT, 0, 0), wrong = 0;
+    char        raw[DESCRIPTOR];
+    MPI_Status  status;
+    MPI_Request request;
+
+    PMPI_Recv(raw, DESCRIPTOR, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &status);
+    for (int i = 0; i < DESCRIPTOR; i++) {
+        ((char *)out)[i] = (char)~raw[i];
+    }
+    MPI_Irecv(out, COUNT, MPI_INT, 0, LATER, MPI_COMM_WORLD, &request);
+    for (int i = 0; i < PIECES; i++) {
+        memcpy(out, raw, (size_t)pieces[i]);
+        if (i < PIECES - 1) {
+            usleep(LOOKS_US);
+            tell(0);
+            hear(0);
+        }
+    }
+    PMPI_Send(raw, DESCRIPTOR, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+    MPI_Wait(&request, &status);
+    mt_expect_status(&status, 0, LATER, COUNT, "the receive");
+    for (int i = DESCRIPTOR / (int)sizeof(int); i < COUNT; i++) {
+        wrong += (out[i] != mt_value(0, 1, i));
+    }
+    mt_expect(wrong == 0, "%d of %d integers are wrong", wrong, COUNT);
+    mt_free(MT_HOST, out);
+}
+
+static void case_pieces(void)
+{
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        send_in_pieces();
+    } else {
+        receive_in_pieces();
+    }
+}
+
+/* ---- sends that MPI refuses ---- */
+
+/* More than there are offers at a time: each is taken back. */
+static void case_refused(void)
+{
+    enum { SENDS = 1100, NO_TAG = -5, NO_RANK = 1 << 24 };
+    MPI_Comm comm;
+    int     *buf = mt_ints_make(MT_DEVICE, COUNT, (mt_rank() == 0) ? COUNT : 0, 1), taken = 0;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        for (int i = 0; i < SENDS; i++) {
+            taken += (MPI_Send(buf, COUNT, MPI_INT, 1, NO_TAG, comm) == MPI_SUCCESS);
+        }
+        taken += (MPI_Send(buf, COUNT, MPI_INT, NO_RANK, TAG, comm) == MPI_SUCCESS);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        taken += (MPI_Send(buf, COUNT, MPI_INT, NO_RANK, TAG, MPI_COMM_WORLD) == MPI_SUCCESS);
+        mt_expect(taken == 0, "%d sends with a tag, or to a rank, that is none", taken);
+        MPI_Send(buf, COUNT, MPI_INT, 1, TAG, comm);
+        mt_expect_message_path(path, "after sends that MPI refused");
+    } else {
+        MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, comm, MPI_STATUS_IGNORE);
+        mt_ints_expect(buf, MT_DEVICE, COUNT, COUNT, 0, 1, "after sends that MPI refused");
+    }
+    MPI_Comm_free(&comm);
+    mt_free(MT_DEVICE, buf);
+}
+
+/* ---- a message and its answer, by whichever path ---- */
+
+static void case_answered(void)
+{
+    int *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1), *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+
+    mt_meet_on_device();
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn == mt_rank()) {
+            MPI_Send(in, COUNT, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD);
+            mt_expect_message_path(path, "to another device");
+        } else {
+            MPI_Recv(out, COUNT, MPI_INT, turn, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, turn, 1, "from another device");
+        }
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"pieces", case_pieces},
+        {"refused", case_refused},
+        {"answered", case_answered},
+        {NULL, NULL},
+    };
+
+    mt_begin(&argc, &argv, true);
+    path = (argc > 3) ? argv[3] : NULL;
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}
