@@ -32,16 +32,17 @@ static struct xm_wait begin(void)
 {
     struct xm_wait wait = xm_wait_begin("for the end of a test");
 
-    while (wait.begun == 0) {
+    while (wait.attended.looked == 0) {
         xm_wait_step(&wait);
     }
     return wait;
 }
 
-/* So many seconds later. */
+/* When it has been watched for so many seconds. */
 static enum xm_wait_verdict step(struct xm_wait *wait, uint64_t seconds)
 {
-    now_ns = wait->begun + seconds * 1000000000u;
+    now_ns = wait->attended.looked;
+    wait->attended.ns = seconds * 1000000000u;
     return xm_wait_step(wait);
 }
 
@@ -81,7 +82,9 @@ static void test_limit(FILE *log)
 {
     struct xm_wait wait = begin();
 
-    mt_expect(step(&wait, LIMIT - 1) != XM_WAIT_EXPIRED, "it ended before its time");
+    mt_expect(step(&wait, LIMIT - 2) != XM_WAIT_EXPIRED, "it ended before its time");
+    now_ns += HOUR * 1000000000ul; /* in which the process was suspended */
+    mt_expect(xm_wait_step(&wait) != XM_WAIT_EXPIRED, "it ended for time that nobody watched");
     mt_expect(step(&wait, LIMIT + 1) == XM_WAIT_EXPIRED, "it did not end");
     warnings(log, "waiting for");
 }
