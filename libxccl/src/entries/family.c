@@ -12,6 +12,7 @@
 #include "calls/later.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
+#include "comms/keyvals.h"
 #include "comms/peer_info.h"
 #include "comms/setting.h"
 #include "comms/wait.h"
@@ -197,6 +198,24 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
     return (int)xm_mpi_forward(XM_FN_MPI_Comm_idup, profiling, without_info);
 }
 
+static int create_keyval(int profiling, const long *args)
+{
+    int code = (int)xm_mpi_forward(XM_FN_MPI_Comm_create_keyval, profiling, args);
+
+    if (code == MPI_SUCCESS) {
+        xm_keyval_created(*(const int *)args[2]);
+    }
+    return code;
+}
+
+static int free_keyval(int profiling, const long *args)
+{
+    if (args[0] != 0) {
+        xm_keyval_freed(*(const int *)args[0]);
+    }
+    return (int)xm_mpi_forward(XM_FN_MPI_Comm_free_keyval, profiling, args);
+}
+
 static int free_op(int profiling, const long *args)
 {
     MPI_Op *op = (MPI_Op *)args[0];
@@ -254,6 +273,10 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
+    case XM_FN_MPI_Comm_create_keyval:
+        return create_keyval(profiling, args);
+    case XM_FN_MPI_Comm_free_keyval:
+        return free_keyval(profiling, args);
     case XM_FN_MPI_Comm_idup:
     case XM_FN_MPI_Comm_idup_with_info:
         return duplicate(function, profiling, args);

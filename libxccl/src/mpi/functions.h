@@ -49,6 +49,8 @@
     X(MPI_Win_get_attr, 4)                                                                         \
     X(MPI_Comm_spawn, 8)                                                                           \
     X(MPI_Comm_spawn_multiple, 9)                                                                  \
+    X(MPI_Comm_create_keyval, 4)                                                                   \
+    X(MPI_Comm_free_keyval, 1)                                                                     \
     X(MPI_Comm_free, 1)                                                                            \
     X(MPI_Comm_disconnect, 1)                                                                      \
     X(MPI_Comm_idup, 3)                                                                            \

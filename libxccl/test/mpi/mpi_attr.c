@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support.h"
 
@@ -73,6 +74,35 @@ static void with_callback(bool warm)
 static void case_dup_host(void)
 {
     with_callback(true);
+}
+
+/* A rank is late, while a collective on the communicator is under way on the others. */
+static void case_dup_pending(void)
+{
+    const struct timespec late = {0, 100 * 1000 * 1000};
+    MPI_Comm              comm;
+    MPI_Request           request;
+    int                   key;
+
+    on_device = true;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &key, NULL);
+    for (int round = 0; round < 2; round++) {
+        struct mt_pair own = mt_pair_make(MT_DEVICE, COUNT);
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_set_attr(comm, key, &calls);
+        mt_pair_fill(&own, COUNT, comm, round);
+        if (round == mt_rank()) {
+            nanosleep(&late, NULL);
+        }
+        MPI_Iallreduce(own.in, own.out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+        MPI_Comm_free(&comm);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&own, COUNT, mt_size(), round, "a freed communicator");
+        MPI_Barrier(MPI_COMM_WORLD);
+        mt_expect(calls == round + 1, "the callback ran %d times", calls);
+        mt_pair_free(&own);
+    }
+    MPI_Comm_free_keyval(&key);
 }
 
 static void case_dup_device(void)
@@ -211,6 +241,7 @@ int main(int argc, char **argv)
         {"dup_host", case_dup_host},
         {"dup_device", case_dup_device},
         {"dup_first", case_dup_first},
+        {"dup_pending", case_dup_pending},
         {"self_host", case_self_host},
         {"self_device", case_self_device},
         {"host_only", case_host_only},

@@ -76,7 +76,16 @@ def test_bounded_memory(mpi, case):
 
 @pytest.mark.parametrize(
     "case",
-    ["dup_host", "dup_device", "dup_first", "self_host", "self_device", "nodevice", "never"],
+    [
+        "dup_host",
+        "dup_device",
+        "dup_first",
+        "dup_pending",
+        "self_host",
+        "self_device",
+        "nodevice",
+        "never",
+    ],
 )
 def test_attr(mpi, case):
     """Collectives in delete callbacks; ranks without a device."""
