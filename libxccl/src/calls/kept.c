@@ -8,6 +8,7 @@
 
 #include "calls/calls.h"
 #include "ops/request.h"
+#include "transfers/kept.h"
 
 /* Where a function that receives has what, and what it sends before. */
 struct shape {

@@ -10,6 +10,9 @@
 #include "calls/calls.h"
 #include "calls/observed.h"
 #include "ops/request.h"
+#include "transfers/access.h"
+#include "transfers/kept.h"
+#include "transfers/watcher.h"
 
 /* Split calls on files, until they end, and accesses to windows, until these are synchronised. */
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;

@@ -29,6 +29,7 @@
 #include "streams/stream_comm.h"
 #include "streams/streams.h"
 #include "tables/tables.h"
+#include "transfers/kept.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool            started; /* atomic */

@@ -18,6 +18,8 @@
 #include "base/log.h"
 #include "comms/wait.h"
 #include "ops/entry.h"
+#include "transfers/kept.h"
+#include "transfers/watcher.h"
 
 enum { BUCKETS = 256 };
 

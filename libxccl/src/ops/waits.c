@@ -8,6 +8,7 @@
 #include "comms/wait.h"
 #include "data/kernels.h"
 #include "ops/entry.h"
+#include "transfers/watcher.h"
 
 /* What MPI's status of a message that was fetched is to say. */
 struct fix {

@@ -3,6 +3,8 @@
  * Accesses to windows that fetch something and have a request. What synchronises the window
  * completes them as well: then the program has their data, whenever it completes the requests.
  */
+#include "transfers/access.h"
+
 #include <pthread.h>
 #include <string.h>
 

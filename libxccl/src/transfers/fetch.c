@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rendezvous on the side of the receiver. */
+#include "transfers/fetch.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,11 @@
 #include "base/log.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
+#include "transfers/push.h"
+#include "transfers/question.h"
+#include "transfers/shape.h"
 #include "transfers/transfer.h"
+#include "transfers/watcher.h"
 
 enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 }; /* kept.c has tag 1 */
 

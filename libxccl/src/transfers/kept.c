@@ -6,6 +6,8 @@
  * here in their order: those that need not be read as matched messages of MPI's, the others as
  * messages of this process to itself with the same bytes. So each is received with MPI_Mrecv.
  */
+#include "transfers/kept.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

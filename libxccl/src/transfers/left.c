@@ -4,12 +4,15 @@
  * is received some time. A descriptor cannot be taken back: behind the receive that has it others
  * may have later messages. So the bytes are left in a file, and the send is over.
  */
+#include "transfers/left.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "transfers/offer.h"
 #include "transfers/rendezvous.h"
 
 struct left {

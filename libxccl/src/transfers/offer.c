@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rendezvous on the side of the sender. */
+#include "transfers/offer.h"
+
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "transfers/left.h"
+#include "transfers/push.h"
 #include "transfers/transfer.h"
 
 static bool may_offer(enum xm_function function)

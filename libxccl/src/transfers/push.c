@@ -6,10 +6,14 @@
  * if the sender does not come to that. The question and the answer take the most of 2 us, so
  * shorter messages gain nothing, nor do longer ones that come alone.
  */
+#include "transfers/push.h"
+
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "transfers/question.h"
 #include "transfers/transfer.h"
+#include "transfers/watcher.h"
 
 enum { ALONE_FROM = 512 << 10, ALONE_TO = 4 << 20, SEVERAL_FROM = 8 << 20 };
 /* Of more some would be read all the same, and that takes longer than if all were. 2 H200s. */

@@ -3,6 +3,8 @@
  * Is a copy over? The driver takes more than a microsecond for an answer, so where many are under
  * way it is not asked for each of them in every round.
  */
+#include "transfers/question.h"
+
 #include "comms/wait.h"
 #include "transfers/transfer.h"
 

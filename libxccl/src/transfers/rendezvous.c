@@ -11,7 +11,14 @@
 #include "comms/wait.h"
 #include "data/flatten.h"
 #include "data/kernels.h"
+#include "transfers/fetch.h"
+#include "transfers/kept.h"
+#include "transfers/left.h"
+#include "transfers/offer.h"
+#include "transfers/push.h"
+#include "transfers/shape.h"
 #include "transfers/transfer.h"
+#include "transfers/watcher.h"
 
 static uint64_t looks_from;
 static bool     came_staged; /* atomic: the last large message did */

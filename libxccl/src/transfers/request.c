@@ -12,7 +12,10 @@
 #include "base/log.h"
 #include "comms/wait.h"
 #include "observe/profile.h"
+#include "transfers/access.h"
+#include "transfers/kept.h"
 #include "transfers/transfer.h"
+#include "transfers/watcher.h"
 
 __thread const char *xm_transfer_last_path = "mpi";
 

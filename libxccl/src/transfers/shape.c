@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "transfers/shape.h"
+
 #include <string.h>
 
 #include "data/flatten.h"

@@ -9,6 +9,7 @@
 #include "comms/wait.h"
 #include "data/flatten.h"
 #include "data/kernels.h"
+#include "transfers/kept.h"
 
 struct row {
     const char *kinds;

@@ -4,11 +4,14 @@
  * sender must not wait for that. So a thread looks at what is open now and then. It never calls
  * MPI.
  */
+#include "transfers/watcher.h"
+
 #include <limits.h>
 #include <pthread.h>
 #include <time.h>
 
 #include "comms/wait.h"
+#include "transfers/push.h"
 #include "transfers/transfer.h"
 
 /* Naps are short while something happens, and longer the longer nothing does. */

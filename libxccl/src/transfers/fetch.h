@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiver's side of a message that is fetched, by the thread that is at the transfer. */
+#ifndef XM_TRANSFERS_FETCH_H
+#define XM_TRANSFERS_FETCH_H
+
+#include "transfers/rendezvous.h"
+
+/* A descriptor that nobody took yet, of a process of this node? */
+bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p);
+/* With the descriptor in r->got, and taken. served: the bytes are in the sender's file already. */
+void xm_fetch_start(struct xm_transfer *t, bool served);
+/* Is nothing under way? */
+bool xm_fetch_advance(struct xm_transfer *t);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sender's side of a message that is offered, by the thread that is at the transfer. */
+#ifndef XM_TRANSFERS_OFFER_H
+#define XM_TRANSFERS_OFFER_H
+
+#include "transfers/rendezvous.h"
+
+/* Is the message gone? */
+bool xm_offer_advance(struct xm_rendezvous *r);
+/* A copy of the bytes in a file without a name; -1 if there is no memory for it. */
+xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A thread for the time that the program spends elsewhere. */
+#ifndef XM_TRANSFERS_WATCHER_H
+#define XM_TRANSFERS_WATCHER_H
+
+#include "transfers/rendezvous.h"
+
+/* Look after a transfer until it is forgotten. */
+void xm_watch(struct xm_transfer *t);
+void xm_unwatch(struct xm_transfer *t);
+/* How many receives are there? */
+int xm_watched_receives(void);
+/* In every so many rounds over all receives MPI is asked for each of them. */
+unsigned xm_watch_pause(void);
+/* A thread of the program's looks after transfers itself just now. */
+void xm_watch_looked(void);
+/* It has looked at so many that are not over: and at others, if there are more. */
+void xm_watch_others(int looked);
+/* One was begun: many may be, before the first is waited for, and the link would be idle. */
+void xm_watch_posted(void);
+/* In there, on this thread: more may follow. */
+bool xm_watch_is_posting(void);
+void xm_watcher_end(void);
+
+#endif
