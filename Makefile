@@ -36,6 +36,7 @@ bench: ## measure what the library costs, as ratios within one run
 	@ci/bench
 
 install: ## build and install into PREFIX
+	@ci/install-tree --check --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 	@ci/bootstrap --check build
 	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(PREFIX)"
 	@cmake --install "$(BUILD)/install" --prefix "$(PREFIX)"

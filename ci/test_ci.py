@@ -97,6 +97,14 @@ def test_unknown_stage():
     assert "stage lint" not in done.stdout
 
 
+def test_unknown_check():
+    done = subprocess.run(
+        [TOP / "ci/lint", "spelling"], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 1 and "unknown check 'spelling'" in done.stderr
+    assert "shell_check" in done.stderr and "FAILED" not in done.stdout
+
+
 def test_scripts_exist():
     called = set(re.findall(r"(?<![\w/])((?:ci|docs|libxccl)/[\w./-]+)", RUN.read_text()))
     assert len(called) > 10

@@ -70,6 +70,8 @@ def test_installing_twice_is_installing_once(tmp_path):
         (("--site", "atlantis", "/tmp/x"), "unknown site 'atlantis'; sites: alps dgx-a100"),
         (("/tmp/it's here",), "allowed: letters, digits"),
         (("/tmp/a|b",), "allowed: letters, digits"),
+        (("",), "PREFIX is empty"),
+        (("--check", "/proc/version/x"), "nothing can be written to '/proc/version'"),
     ],
 )
 def test_what_it_refuses(arguments, told):
@@ -166,3 +168,24 @@ def test_documentation_examples_and_licence(tmp_path):
     for link in re.findall(r"\]\(([^):#]+)", (doc / "README.md").read_text(encoding="utf-8")):
         if not link.startswith(("CONTRIBUTING", "http")):
             assert (doc / link).exists(), link
+
+
+def test_checking_writes_nothing(tmp_path):
+    done = install_tree("--check", "--site", "sim", tmp_path / "a/b")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_make_install_refuses_before_it_builds(tmp_path):
+    command = [
+        "make",
+        "install",
+        f"PREFIX={tmp_path}/x",
+        "SITE=atlantis",
+        f"BUILD={tmp_path}/build",
+    ]
+    done = subprocess.run(
+        command, cwd=TOP, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2 and "unknown site 'atlantis'" in done.stderr
+    assert not list(tmp_path.iterdir())

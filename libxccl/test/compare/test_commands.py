@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What xccl-compare would start: for every launcher, route and suite; and what it refuses."""
 
+import io
 import re
+import sys
 from types import SimpleNamespace
 
 import pytest
 from compare_world import TOOLS, program
-from xccl_compare import command, site, suites
+from xccl_compare import command, measure, site, suites
 
 
 def dry(world, *words, **env):
@@ -225,3 +227,16 @@ def test_list(world):
     assert "routes here (JUWELS Booster):" in text
     assert re.search(r"^  ucc +Open MPI has no coll/ucc component", text, re.M)
     assert "crusher-2023" in text and "11 figures" in text
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_takes_one_line(monkeypatch):
+    """The line is cut to the terminal's width: of one that takes two, the first would stay."""
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    measure.Progress(3).say("[1/3] job, reduce_scatter_block, round 1")
+    assert sys.stderr.getvalue() == "\r\033[K[1/3] job, reduce_s"

@@ -193,7 +193,7 @@ CASES = [
     ("gtl-missing", "frontier", log("mpich-gtl.log")),
     ("mpich-slow-pointers", "dgx-a100", driver),
     ("ccl-missing", "juwels-booster", env(LD_LIBRARY_PATH="/opt/other")),
-    ("ccl-missing", "juwels-booster", env(XCCL_CCL_LIBRARY="/opt/none/libnccl.so.2")),
+    ("ccl-file-missing", "juwels-booster", env(XCCL_CCL_LIBRARY="/opt/none/libnccl.so.2")),
     ("ccl-version-slow", "juwels-booster", nccl_229),
     ("ccl-mismatch", "juwels-booster", log("nccl-mismatch.log")),
     ("interposer-missing", "frontier", no_interposer),

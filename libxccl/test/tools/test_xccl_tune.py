@@ -159,6 +159,15 @@ def test_resume(any_mpi, tmp_path):
     assert samples(state) == again and (folder / "raw.json").exists()
 
 
+def test_progress(any_mpi, tmp_path):
+    """Launchers put a pipe before the terminal: it is said on lines, as often as asked for."""
+    options = ["--coll", "bcast", "--max", "64"]
+    ended = tune(any_mpi, 2, tmp_path / "a", *options, "--progress", "0.000001").good()
+    lines = re.findall(r"^xccl-tune: bcast on 1 x 2 ranks, \w+, \w+; (\d+) mea", ended.err, re.M)
+    assert len(lines) > 2 and int(lines[-1]) <= int(lines[0])
+    assert "measurements" not in tune(any_mpi, 2, tmp_path / "b", *options).good().err
+
+
 def test_stop(any_mpi, tmp_path):
     """--minutes ends it after a measurement, with a status of its own and without tables."""
     folder = tmp_path / "t"

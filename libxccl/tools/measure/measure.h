@@ -316,7 +316,9 @@ bool perf_case_begin(const struct perf_run *run, enum perf_test test, size_t byt
 void perf_case_end(const struct perf_run *run, struct perf_case *pc);
 /* End the process if the case takes longer than --timeout; alarm(0) ends the watch. */
 void perf_watch(const struct perf_run *run, const struct perf_case *pc);
-/* On rank 0, where stderr is a terminal: in the place of the line before. */
+/* Is stderr one? Most launchers put a pipe between a rank and the terminal. */
+bool perf_on_terminal(void);
+/* On rank 0, where stderr is a terminal: in the place of the line before, cut to its width. */
 void perf_report_progress(const struct perf_run *run, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -102,16 +103,28 @@ void perf_case_end(const struct perf_run *run, struct perf_case *pc)
     perf_case_free(pc);
 }
 
+bool perf_on_terminal(void)
+{
+    return isatty(STDERR_FILENO) == 1;
+}
+
 void perf_report_progress(const struct perf_run *run, const char *fmt, ...)
 {
-    va_list args;
+    struct winsize window = {0};
+    char           text[256];
+    va_list        args;
 
-    if ((run->all_rank != 0) || (isatty(STDERR_FILENO) != 1)) {
+    if ((run->all_rank != 0) || !perf_on_terminal()) {
         return;
     }
-    fputs("\r\033[K", stderr);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    /* Of a line that takes two, the first would stay. */
+    if ((ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0) && (window.ws_col > 0) &&
+        (window.ws_col <= strlen(text))) {
+        text[window.ws_col - 1] = '\0';
+    }
+    fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
 }

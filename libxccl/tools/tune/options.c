@@ -32,6 +32,7 @@ static const char usage[] =
     "  --device RUNTIME        auto, cuda or rocm (default: auto)\n"
     "  --seed N                of the input (default: from the clock)\n"
     "  --timeout SECONDS       give up if a call does not return; 0: never (default: 300)\n"
+    "  --progress SECONDS      say where it stands so often, if not on a terminal; 0: never (default: 30)\n"
     "  --compare A B           say where two tables choose differently; needs no launcher\n"
     "  --check FILE            say what has changed here since a table was measured\n"
     "  -h, --help, -V, --version\n"
@@ -57,6 +58,7 @@ enum option_id {
     DEVICE,
     SEED,
     TIMEOUT,
+    PROGRESS,
     COMPARE,
     CHECK,
     HELP = 'h',
@@ -64,17 +66,29 @@ enum option_id {
 };
 
 static const struct option long_options[] = {
-    {"output", 1, NULL, OUTPUT},   {"coll", 1, NULL, COLL},
-    {"min", 1, NULL, MIN},         {"max", 1, NULL, MAX},
-    {"factor", 1, NULL, FACTOR},   {"resolution", 1, NULL, RESOLUTION},
-    {"nodes", 1, NULL, NODES},     {"ranks-per-node", 1, NULL, PER_NODE},
-    {"samples", 1, NULL, SAMPLES}, {"max-samples", 1, NULL, MAX_SAMPLES},
-    {"iters", 1, NULL, ITERS},     {"max-time", 1, NULL, MAX_TIME},
-    {"minutes", 1, NULL, MINUTES}, {"mem", 1, NULL, MEM},
-    {"device", 1, NULL, DEVICE},   {"seed", 1, NULL, SEED},
-    {"timeout", 1, NULL, TIMEOUT}, {"compare", 1, NULL, COMPARE},
-    {"check", 1, NULL, CHECK},     {"help", 0, NULL, HELP},
-    {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0},
+    {"output", 1, NULL, OUTPUT},
+    {"coll", 1, NULL, COLL},
+    {"min", 1, NULL, MIN},
+    {"max", 1, NULL, MAX},
+    {"factor", 1, NULL, FACTOR},
+    {"resolution", 1, NULL, RESOLUTION},
+    {"nodes", 1, NULL, NODES},
+    {"ranks-per-node", 1, NULL, PER_NODE},
+    {"samples", 1, NULL, SAMPLES},
+    {"max-samples", 1, NULL, MAX_SAMPLES},
+    {"iters", 1, NULL, ITERS},
+    {"max-time", 1, NULL, MAX_TIME},
+    {"minutes", 1, NULL, MINUTES},
+    {"mem", 1, NULL, MEM},
+    {"device", 1, NULL, DEVICE},
+    {"seed", 1, NULL, SEED},
+    {"timeout", 1, NULL, TIMEOUT},
+    {"compare", 1, NULL, COMPARE},
+    {"check", 1, NULL, CHECK},
+    {"progress", 1, NULL, PROGRESS},
+    {"help", 0, NULL, HELP},
+    {"version", 0, NULL, VERSION},
+    {NULL, 0, NULL, 0},
 };
 
 static bool parse_long(const char *name, const char *text, long low, long high, long *value_p)
@@ -214,6 +228,8 @@ static bool parse_limit(struct tune_options *opt, int id, const char *value)
         return parse_real("minutes", value, 0, 100000, &opt->minutes);
     case TIMEOUT:
         return parse_long("timeout", value, 0, 86400, &opt->timeout);
+    case PROGRESS:
+        return parse_real("progress", value, 0, 86400, &opt->progress);
     default:
         if (!parse_long("seed", value, 0, INT64_MAX, &seed)) {
             return false;
@@ -284,6 +300,7 @@ static void set_defaults(struct tune_options *opt)
         .memory = PERF_DEVICE,
         .device = "auto",
         .timeout = 300,
+        .progress = 30,
     };
     (void)add_coll("all", 3, &opt->colls);
 }

@@ -24,6 +24,7 @@ struct tune_options {
     const char        *device;
     uint64_t           seed;
     long               timeout;
+    double             progress;   /* seconds from line to line without a terminal; 0: no lines */
     const char        *compare[2]; /* files */
     const char        *check;      /* file */
 };
@@ -48,6 +49,7 @@ struct tune_job {
     FILE               *state; /* rank 0 */
     size_t              done;  /* measurements of this run */
     double              begun; /* seconds */
+    double              said;  /* when progress was printed last */
 };
 
 enum tune_outcome { TUNE_FINISHED, TUNE_STOPPED, TUNE_FAILED };

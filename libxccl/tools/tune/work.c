@@ -256,18 +256,24 @@ static size_t left_of(const struct tune_job *job, const struct tune_series *seri
            others * tune_left(&none, &job->opt.limits);
 }
 
-static void show_progress(const struct tune_job *job, const struct tune_series *series,
+static void show_progress(struct tune_job *job, const struct tune_series *series,
                           const struct order *order, size_t others)
 {
     size_t left = left_of(job, series, others);
     double each = (job->done > 0) ? (now() - job->begun) / (double)job->done : 0;
-    char   size[32];
+    char   size[32], text[160];
 
-    perf_report_progress(
-        &job->world, "%s on %d x %d ranks, %s, %s; %zu measurements or more left, about %.0f min",
-        xm_coll_name(series->coll), series->shape.nodes, series->shape.per_node,
-        tune_size_text(order->bytes, size, sizeof(size)),
-        xm_path_name((enum xm_path_id)order->path), left, (double)left * each / 60);
+    snprintf(text, sizeof(text),
+             "%s on %d x %d ranks, %s, %s; %zu measurements or more left, about %.0f min",
+             xm_coll_name(series->coll), series->shape.nodes, series->shape.per_node,
+             tune_size_text(order->bytes, size, sizeof(size)),
+             xm_path_name((enum xm_path_id)order->path), left, (double)left * each / 60);
+    if (perf_on_terminal()) {
+        perf_report_progress(&job->world, "%s", text);
+    } else if ((job->opt.progress > 0) && (now() - job->said >= job->opt.progress)) {
+        fprintf(stderr, "xccl-tune: %s\n", text);
+        job->said = now();
+    }
 }
 
 /* Rank 0: what comes next. */
@@ -373,6 +379,7 @@ enum tune_outcome tune_work(struct tune_job *job)
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     job->begun = now();
+    job->said = job->begun;
     int left = nodes.count * per_node.count;
     for (int n = 0; n < nodes.count; n++) {
         for (int p = 0; (p < per_node.count) && (outcome == TUNE_FINISHED); p++) {

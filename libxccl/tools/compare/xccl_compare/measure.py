@@ -2,6 +2,7 @@
 """The launches of a comparison, in turns."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -45,7 +46,9 @@ class Progress:
 
     def say(self, text):
         if self.shown:
-            sys.stderr.write(f"\r\033[K{text}")
+            # Of a line that takes two, the first would stay.
+            width = shutil.get_terminal_size().columns
+            sys.stderr.write(f"\r\033[K{text[: max(width - 1, 1)]}")
             sys.stderr.flush()
 
     def begin(self, one):

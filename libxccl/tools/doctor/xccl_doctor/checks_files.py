@@ -6,6 +6,7 @@ import os
 
 from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
 from .checks_net import LIBFABRIC_NAMES, given
+from .checks_settings import missing_library
 from .registry import finding
 
 SMALL_SHM = 256  # MiB
@@ -23,6 +24,8 @@ def check_ccl(facts):
     library = facts.ccl_library
     if not uses_ccl(facts):
         return
+    if library is None and missing_library(facts) and facts.route == "xccl":
+        return  # which is said already
     if library is None:
         yield finding(
             "ccl-missing",

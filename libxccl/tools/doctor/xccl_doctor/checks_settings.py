@@ -55,6 +55,18 @@ def check_ccl(facts):
         yield finding("ccl-refused", why=why)
 
 
+def missing_library(facts):
+    """What XCCL_CCL_LIBRARY names by its path, if that is not there; else None."""
+    named = facts.env.get("XCCL_CCL_LIBRARY", "")
+    return named if "/" in named and not os.path.exists(facts.root + named) else None
+
+
+def check_library_file(facts):
+    named = missing_library(facts)
+    if named and facts.route == "xccl":
+        yield finding("ccl-file-missing", file=named)
+
+
 def check_preload(facts):
     for word in re.split(r"[\s:]+", facts.env.get("LD_PRELOAD", "")):
         # A name without a slash is looked up, and $LIB and the like are the loader's.
@@ -70,4 +82,4 @@ def check_site(facts):
         yield finding("site-unknown", site=facts.site_name, sites=", ".join(sites) + hint)
 
 
-CHECKS = (check_settings, check_ccl, check_preload, check_site)
+CHECKS = (check_settings, check_ccl, check_library_file, check_preload, check_site)

@@ -84,7 +84,8 @@ TABLE = {
     "nonblocking-on-gpu": Row(
         ERROR,
         "Open MPI's non-blocking collectives (libnbc) touched GPU memory, which they cannot",
-        "use route xccl, or the blocking collective",
+        "use route xccl, with xccl-run directly before the program (a wrapper behind it may clear "
+        "LD_PRELOAD); or the blocking collective",
     ),
     # GPUs and their ranks
     "gpu-hidden": Row(
@@ -218,6 +219,11 @@ TABLE = {
         ERROR,
         "{file} was not found (looked in: {folders})",
         "load the module of {ccl}, or export XCCL_CCL_LIBRARY=/path/{wanted}",
+    ),
+    "ccl-file-missing": Row(
+        ERROR,
+        "XCCL_CCL_LIBRARY names {file}, which is not there: no vendor's library is used",
+        "correct the path; or unset the variable: the library that the loader finds is then used",
     ),
     "ccl-refused": Row(
         ERROR,
