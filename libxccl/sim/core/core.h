@@ -171,6 +171,7 @@ struct xs_range {
     unsigned char  *alias;  /* where the simulation may touch it */
     struct xs_place place;  /* of base; pid 0: not shareable (registered memory) */
     uint64_t        origin; /* imported: id where it was allocated */
+    const uint64_t *lives;  /* imported: atomic; this is not the origin any more once it is freed */
     uint32_t        block;  /* of a device: which block of memory lies at its base */
 };
 
@@ -204,7 +205,8 @@ void xs_mem_free_all(struct xs_ctx *ctx);
 
 /*
  * Where the simulation may touch [ptr, ptr + bytes): the alias of known memory, ptr itself of
- * memory that is not known, NULL where the range leaves its allocation.
+ * memory that is not known, NULL where the range leaves its allocation, or is of another process
+ * that has freed it.
  */
 XS_API void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_p);
 

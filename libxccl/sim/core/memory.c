@@ -31,6 +31,7 @@ struct arena {
     size_t         size;
     size_t         used;
     struct block  *blocks; /* of a device */
+    uint64_t      *ids;    /* atomic; behind the memory, for others: what begins at each place */
 };
 
 /* One a device, and a last one for pinned and managed memory. */
@@ -116,17 +117,24 @@ static void erase(const struct xs_range *range)
     changed();
 }
 
+/* Where the ids are in the file of an arena. */
+static size_t ids_at(size_t size)
+{
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 static enum xs_error arena_make(struct arena *arena, bool device)
 {
     size_t size = xs_config()->memory;
-    int    fd = xs_file_create(device ? "xccl-sim-device" : "xccl-sim-host", size);
+    size_t whole = ids_at(size) + (size / ALIGNMENT + 1) * sizeof(uint64_t);
+    int    fd = xs_file_create(device ? "xccl-sim-device" : "xccl-sim-host", whole);
     void  *alias;
     void  *visible;
 
     if (fd < 0) {
         return XS_OPERATING_SYSTEM;
     }
-    alias = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    alias = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (alias == MAP_FAILED) {
         close(fd);
         return XS_OPERATING_SYSTEM;
@@ -136,13 +144,14 @@ static enum xs_error arena_make(struct arena *arena, bool device)
         visible = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     }
     if (visible == MAP_FAILED) {
-        munmap(alias, size);
+        munmap(alias, whole);
         close(fd);
         return XS_OPERATING_SYSTEM;
     }
-    madvise(alias, size, MADV_DONTDUMP);
+    madvise(alias, whole, MADV_DONTDUMP);
     *arena = (struct arena){.fd = fd, .visible = visible, .alias = alias, .size = size};
     arena->blocks = device ? calloc(size / BLOCK + 1, sizeof(*arena->blocks)) : NULL;
+    arena->ids = (uint64_t *)(void *)(arena->alias + ids_at(size));
     return (!device || (arena->blocks != NULL)) ? XS_OK : XS_OUT_OF_MEMORY;
 }
 
@@ -203,6 +212,7 @@ static enum xs_error allocate(struct xs_range *range)
         return XS_OUT_OF_MEMORY;
     }
     arena->used += range->size;
+    __atomic_store_n(&arena->ids[offset / ALIGNMENT], range->id, __ATOMIC_RELEASE);
     return XS_OK;
 }
 
@@ -264,6 +274,7 @@ static void release(struct xs_range *range)
         struct arena *arena = (range->kind == XS_MEM_DEVICE) ? &arenas[range->device] : HOST_ARENA;
 
         arena->used -= range->size;
+        __atomic_store_n(&arena->ids[range->place.offset / ALIGNMENT], 0, __ATOMIC_RELEASE);
         count_blocks(arena, range, -1);
         give_back(arena, range);
     }
@@ -442,6 +453,10 @@ void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_p)
         return (void *)(uintptr_t)ptr;
     }
     *range_p = range;
+    /* Another process has freed it: on a device a stale mapping shows what was there before. */
+    if (range.imported && (__atomic_load_n(range.lives, __ATOMIC_ACQUIRE) != range.origin)) {
+        return NULL;
+    }
     size_t offset = (uintptr_t)ptr - range.base;
     return (bytes <= range.size - offset) ? range.alias + offset : NULL;
 }
@@ -453,6 +468,7 @@ struct ipc_handle {
     uint64_t        id;
     int32_t         node;
     uint32_t        block;
+    uint64_t        ids; /* where they are in the file */
 };
 _Static_assert(sizeof(struct ipc_handle) <= 64, "a handle has 64 bytes");
 
@@ -468,6 +484,7 @@ enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
     made.size = range.size;
     made.id = range.id;
     made.block = range.block;
+    made.ids = ids_at(arenas[range.device].size);
     memset(handle, 0, 64);
     memcpy(handle, &made, sizeof(made));
     return XS_OK;
@@ -538,6 +555,7 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     range.place = made.place;
     range.origin = made.id;
     range.block = made.block;
+    range.lives = (const uint64_t *)(const void *)(file + made.ids) + made.place.offset / ALIGNMENT;
     pthread_rwlock_wrlock(&lock);
     range.id = next_id++;
     bool good = insert(&range);

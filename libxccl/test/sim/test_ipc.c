@@ -44,7 +44,10 @@ static void ipc(const struct world *world)
     }
 }
 
-/* What was freed stays mapped until it is closed, and keeps new memory at its place away. */
+/*
+ * What was freed stays mapped until it is closed, and keeps new memory at its place away. It does
+ * not show what is there now.
+ */
 static void ipc_again(const struct world *world)
 {
     CUipcMemHandle handle;
@@ -74,7 +77,9 @@ static void ipc_again(const struct world *world)
     share_bytes(world, &handle, sizeof(handle));
     if (world->rank == 1) {
         CUdeviceptr again;
+        int         value = 0;
         CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, 1), CUDA_ERROR_ALREADY_MAPPED);
+        CHECK_EQ(cuMemcpyDtoH_v2(&value, opened[0], 4), CUDA_ERROR_INVALID_VALUE);
         CHECK_EQ(cuIpcCloseMemHandle(opened[0]), CUDA_SUCCESS);
         /* The other one lay in the same block. */
         CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, 1), CUDA_ERROR_ALREADY_MAPPED);
