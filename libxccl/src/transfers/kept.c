@@ -42,7 +42,8 @@ static bool            moving; /* atomic: threads share communicators, and messa
 /*
  * Receives that began before that and may not be MPI's yet. A message that fits one of them is left
  * to it: were the receive MPI's, the message would not be in the queue. Not for ever: a receive in
- * MPI_Sendrecv may have its message, and wait for something else.
+ * MPI_Sendrecv may have its message, and wait for something else. One that finds no place here
+ * looks for its message under the lock.
  */
 enum { RECEIVES = 64 };
 static struct receive { /* all atomic */
@@ -51,7 +52,9 @@ static struct receive { /* all atomic */
     int      source, tag;
 } receives[RECEIVES];
 static const uint64_t patience_ns = 1000000000;
-static uint64_t       moving_ns; /* since when; with `matching` held */
+/* A machine may stand still for longer than that: such a pause counts as one look. */
+static const uint64_t most_per_look_ns = 20000000;
+static uint64_t       waited_ns, looked_ns; /* with `matching` held */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept    *first, **end = &first;
@@ -117,7 +120,7 @@ static void begin_moving(void)
 {
     if (xm_kept_has_threads() && !xm_kept_by_threads()) {
         __atomic_store_n(&moving, true, __ATOMIC_SEQ_CST);
-        moving_ns = xm_now_ns();
+        looked_ns = xm_now_ns();
     }
 }
 
@@ -131,10 +134,19 @@ static bool fits_receive(const struct receive *r, MPI_Comm comm, const MPI_Statu
            ((tag == MPI_ANY_TAG) || (tag == status->MPI_TAG));
 }
 
+static bool is_patient(void)
+{
+    uint64_t now = xm_now_ns(), passed = now - looked_ns;
+
+    waited_ns += (passed < most_per_look_ns) ? passed : most_per_look_ns;
+    looked_ns = now;
+    return waited_ns < patience_ns;
+}
+
 /* Does a message fit a receive that is on its way to MPI? */
 static bool is_awaited(MPI_Comm comm, const MPI_Status *status)
 {
-    if (xm_now_ns() - moving_ns > patience_ns) {
+    if ((waited_ns >= patience_ns) || !is_patient()) {
         return false;
     }
     for (int i = 0; i < RECEIVES; i++) {
