@@ -9,6 +9,13 @@
 #include "comms/wait.h"
 #include "data/types.h"
 
+static int in_use; /* atomic */
+
+bool xm_later_in_use(void)
+{
+    return __atomic_load_n(&in_use, __ATOMIC_ACQUIRE) > 0;
+}
+
 static bool is_named(const struct xm_buffer *buffer)
 {
     return !buffer->used || ((buffer->types == NULL) && !buffer->layout.derived);
@@ -43,6 +50,7 @@ static xcclResult_t begin(struct xm_op *op)
         xm_op_fail(op, res);
     }
     __atomic_add_fetch(&op->comm->began_later, 1, __ATOMIC_RELEASE);
+    __atomic_sub_fetch(&in_use, 1, __ATOMIC_RELEASE);
     return ((res == xcclSuccess) && (op->code == MPI_SUCCESS)) ? xcclInProgress : res;
 }
 
@@ -64,6 +72,7 @@ static const struct xm_path path_later = {"later", start, progress, release};
 int xm_later_begin(struct xm_op *op)
 {
     op->path = &path_later;
+    __atomic_add_fetch(&in_use, 1, __ATOMIC_RELEASE);
     op->later = __atomic_add_fetch(&op->comm->later, 1, __ATOMIC_RELAXED);
     xm_set_last_path(path_later.name);
     if (__builtin_expect(xm_observing, 0)) {

@@ -10,6 +10,8 @@
 
 #include "ops/op.h"
 
+/* Are there any in the process? */
+bool xm_later_in_use(void);
 /* Are there any of this communicator? */
 static inline bool xm_later_any(const struct xm_comm *xm)
 {

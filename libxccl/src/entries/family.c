@@ -179,6 +179,22 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     return xm_freed_now(function, comm, profiling);
 }
 
+/*
+ * Open MPI agrees on what it makes of a communicator by non-blocking collectives on it: in the same
+ * place among others on every rank.
+ */
+static int make(enum xm_function function, int profiling, const long *args, int comm_argument)
+{
+    if (xm_later_in_use()) {
+        struct xm_comm *xm = xm_comm_known((MPI_Comm)(intptr_t)args[comm_argument]);
+        if (xm != NULL) {
+            xm_later_wait(xm);
+            xm_comm_unuse(xm);
+        }
+    }
+    return (int)xm_mpi_forward(function, profiling, args);
+}
+
 /* The later steps of Open MPI's mix up with other non-blocking collectives on the communicator. */
 static int duplicate(enum xm_function function, int profiling, const long *args)
 {
@@ -274,6 +290,11 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
+#define MAKE(name, arguments, comm)                                                                \
+    case XM_FN_##name:                                                                             \
+        return make(function, profiling, args, comm);
+        XM_MAKING_FUNCTIONS(MAKE)
+#undef MAKE
     case XM_FN_MPI_Comm_create_keyval:
         return create_keyval(profiling, args);
     case XM_FN_MPI_Comm_free_keyval:

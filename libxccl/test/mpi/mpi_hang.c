@@ -489,7 +489,7 @@ static void case_far_ahead(void)
     int         *out = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
     int         *ones = malloc(sizeof(int) * 2 * ALL);
     MPI_Request *requests = malloc(sizeof(*requests) * ALL);
-    MPI_Comm     comms[COMMS];
+    MPI_Comm     comms[COMMS], twin;
 
     for (int i = 0; i < ALL; i++) {
         host[i] = i * (mt_rank() + 1);
@@ -508,6 +508,9 @@ static void case_far_ahead(void)
             MPI_Iallreduce(&in[at], &out[at], 1, MPI_INT, MPI_SUM, comms[which], &requests[i]);
         }
     }
+    /* What else is made of the communicator, with all its ranks, comes after them everywhere. */
+    MPI_Comm_dup(comms[0], &twin);
+    MPI_Comm_free(&twin);
     MPI_Waitall(ALL, requests, MPI_STATUSES_IGNORE);
     mt_get(host, out, MT_DEVICE, sizeof(int) * ALL);
     for (int i = 0; i < ALL; i++) {
