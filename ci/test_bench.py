@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of ci/bench says which bars were met, missed and not measured, and ends as it says."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-REPORT = Path(__file__).resolve().parent / "bench-report"
+CI = Path(__file__).resolve().parent
+REPORT = CI / "bench-report"
 MET = "bar|process start|2|2.1|0.1|1|ms|met"
 MISSED = "bar|launch|1|13|12|10|ms|MISSED"
 SKIPPED = "bar|device memory|||||no GPU here|not measured"
@@ -39,3 +42,52 @@ def test_unknown_verdict(tmp_path, line):
     """A program that speaks another language than the table is not read as one that has met its bar."""
     done = report(tmp_path, MET, line)
     assert done.returncode == 2 and "line 2 is no bar" in done.stderr
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """ci/bench with programs that measure nothing: each prints the bar of $VERDICT, and ends with $STATUS."""
+    (tmp_path / "ci").mkdir()
+    for name in ("bench", "bench-report", "lib.sh"):
+        shutil.copy(CI / name, tmp_path / "ci")
+    programs = [tmp_path / "libxccl/bench/launch_overhead"]
+    for name in ("start_overhead", "host_overhead-openmpi", "message_overhead-openmpi"):
+        programs.append(tmp_path / "build/bench/build/bench" / name)
+    for program in programs:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text('#!/bin/sh\necho "bar|$0|1|2|1|5|us|$VERDICT"; exit $STATUS\n')
+        program.chmod(0o755)
+    (tmp_path / "ci/build").write_text("#!/bin/sh\n")
+    (tmp_path / "ci/build").chmod(0o755)
+    (tmp_path / "ci/mpi.sh").write_text(
+        "choose_mpi() { family=openmpi; }\n"
+        "count_devices() { devices=0; }\n"
+        'ranks() { for word; do [ ! -x "$word" ] || program=$word; done; "$program"; }\n'
+    )
+    return tmp_path
+
+
+def bench(tree, verdict, status):
+    env = {**os.environ, "VERDICT": verdict, "STATUS": str(status)}
+    env.pop("BUILD_DIR", None)
+    return subprocess.run(
+        [tree / "ci/bench"], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_all_met(tree):
+    done = bench(tree, "met", 0)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "bars: 6 met, 0 missed, 3 not measured" in done.stdout
+
+
+def test_one_missed(tree):
+    done = bench(tree, "MISSED", 1)
+    assert done.returncode == 1 and "a bar is missed" in done.stderr
+    assert "bars: 0 met, 6 missed, 3 not measured" in done.stdout
+
+
+def test_a_program_that_fails_has_missed_nothing(tree):
+    done = bench(tree, "met", 9)
+    assert done.returncode == 1 and "exit status 9 of: " in done.stderr
+    assert "a bar is missed" not in done.stderr

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from compare_world import TOOLS, program
+from xccl_common import machine
 from xccl_compare import command, measure, site, suites
 
 
@@ -240,3 +241,13 @@ def test_progress_takes_one_line(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     measure.Progress(3).say("[1/3] job, reduce_scatter_block, round 1")
     assert sys.stderr.getvalue() == "\r\033[K[1/3] job, reduce_s"
+
+
+def test_machine_without_gpus(world, monkeypatch):
+    """Said before anything is started: every launch would fail. A site's login node has none either."""
+    monkeypatch.setattr(machine, "collect_pci", lambda root: (None, []))
+    monkeypatch.setattr(machine, "matches", lambda *_: False)
+    words = ["--dry-run", "--", "mpirun", "-n", "2"]
+    assert "--sim cuda:2" in world.run(*words, XCCL_SITE="").err
+    assert "--sim" not in world.run(*words).err
+    assert "--sim" not in world.run("--sim", "cuda:2", *words, XCCL_SITE="").err

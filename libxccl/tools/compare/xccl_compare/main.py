@@ -144,6 +144,8 @@ def compare(given, launcher, arguments, tool):
     if found is None and "--dry-run" not in given:
         raise Wrong(f"'{launcher[0]}' was not found; check the spelling and PATH")
     print_commands(session, commands)
+    if facts.site is None and not facts.gpus and not facts.simulated:
+        warn("no GPU was found on this machine; to try the tool on simulated ones: --sim cuda:2")
     if "--dry-run" in given:
         return OK
     session.store.open(store.described(plan, program, launcher, given, tool))
