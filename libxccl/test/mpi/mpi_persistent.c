@@ -217,15 +217,17 @@ static void case_freed_op(void)
     struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
     MPI_Op         op, other_op;
     MPI_Datatype   type, other_type;
-    MPI_Request    request;
+    MPI_Request    request, first;
 
     MPI_Op_create(add_pairs, 1, &op);
     MPI_Type_contiguous(2, MPI_FLOAT, &type);
     MPI_Type_commit(&type);
+    init.allreduce(pair.in, pair.out, COUNT / 2, type, op, MPI_COMM_WORLD, MPI_INFO_NULL, &first);
     init.allreduce(pair.in, pair.out, COUNT / 2, type, op, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
     MPI_Op_free(&op);
     MPI_Type_free(&type);
     mt_expect((op == MPI_OP_NULL) && (type == MPI_DATATYPE_NULL), "a handle was left");
+    MPI_Request_free(&first); /* the other one needs them still */
     MPI_Op_create(spoil, 1, &other_op);
     MPI_Type_contiguous(3, MPI_DOUBLE, &other_type);
     MPI_Type_commit(&other_type);

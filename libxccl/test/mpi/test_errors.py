@@ -139,6 +139,13 @@ def test_unequal_memory_is_named(openmpi):
     assert result.lines("rank 1 passes host memory to allreduce, and rank [02] device memory")
 
 
+def test_unequal_collective_is_named(openmpi):
+    """So do ranks that wait for one that is in another collective, without XCCL_CHECK."""
+    env = {"XCCL_DIRECT": "on", "XCCL_TUNE": "*:*:*:*:direct"}
+    result = openmpi.run(3, "mpi_unequal cuda collective", env=env, timeout=30)
+    assert result.lines(r"rank 1 calls bcast where rank [02] calls allreduce"), result.out
+
+
 def test_ranks_in_containers_of_their_own(openmpi):
     """As Apptainer starts them where it is not setuid root: no rank reaches another's memory."""
     command = [shutil.which("unshare") or "unshare", "-U", "-r"]

@@ -20,6 +20,7 @@ WORKSPACE = {"events": 0, "streams": 3, "graphs": 4, "allocations": 2, "mappings
     ("command", "env", "most"),
     [
         ("mpi_rendezvous cuda many", {}, NOTHING),
+        ("mpi_rendezvous cuda barrier", {}, NOTHING),
         ("mpi_rendezvous cuda started", {}, NOTHING),
         ("mpi_rendezvous cuda sizes", PUSHED, NOTHING),
         ("mpi_rendezvous cuda barrier", REFUSED, NOTHING),

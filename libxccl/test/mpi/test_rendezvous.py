@@ -62,10 +62,17 @@ def test_sends_that_mpi_refuses(family):
     family.run(2, "mpi_offers cuda refused fetched", sim="cuda:2", timeout=TIMEOUT).good()
 
 
-@pytest.mark.parametrize(("devices", "path"), [("0,1", "fetched"), ("$rank", "mpi-staged")])
-def test_devices_of_the_receiver(family, devices, path):
-    """Memory of a device that the receiver does not see is not offered to it."""
-    own = f"rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; export CUDA_VISIBLE_DEVICES={devices}"
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0,1", "fetched"),
+        ("CUDA_VISIBLE_DEVICES=$rank", "mpi-staged"),
+        ("XCCL_RENDEZVOUS=$((240 + rank * 1000000))", "mpi-staged"),
+    ],
+)
+def test_receivers_that_cannot_fetch(family, settings, path):
+    """To a rank that does not see the device, or looks at longer messages only, bytes are sent."""
+    own = f"rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; export {settings}"
     command = ["/bin/sh", "-c", f'{own}; exec "$@"', "-", family.program("mpi_offers")]
     command += ["cuda", "answered", path]
     family.run(2, command, sim="cuda:2", timeout=TIMEOUT).good()

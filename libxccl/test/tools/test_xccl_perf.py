@@ -45,6 +45,7 @@ def results(tmp_path, mpi, ranks, *arguments, **options):
     mpi.perf(ranks, *QUICK, *arguments, "--json", file, **options).good()
     written = json.loads(file.read_text())
     jsonschema.validate(written, SCHEMA)
+    assert written["results"], "nothing was measured"
     assert not (tmp_path / "out.json.part").exists()
     return written
 

@@ -119,12 +119,32 @@ static void test_left_behind(void)
     CHECK(outstanding < (size_t)1 << 30, "%zu bytes are kept", outstanding);
 }
 
-int main(void)
+/* What a stream copies from later is never memory that is not pinned. */
+static void test_ordered(void)
+{
+    enum { BYTES = 5 << 20 }; /* more than XCCL_STAGING allows */
+    struct xm_scratch scratch;
+    void             *ptr = NULL;
+
+    xm_scratch_begin(&scratch, &device, 0);
+    CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, BYTES, &ptr) == xcclSuccess, "not pinned");
+    xm_scratch_end(&scratch);
+    xm_scratch_begin_ordered(&scratch, &device, 0);
+    CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, BYTES, &ptr) != xcclSuccess, "nor is this");
+    xm_scratch_end(&scratch);
+}
+
+int main(int argc, char **argv)
 {
     static const size_t sizes[] = {1, 4, 1000, 16384, 65536, 65537, 1 << 20, (64 << 20) + 1};
     struct xm_scratch   scratch;
     void               *ptr = NULL;
 
+    if ((argc > 2) && (strcmp(argv[2], "little") == 0)) {
+        setenv("XCCL_STAGING", "4", 1);
+        test_ordered();
+        return xt_done("scratch memory, of which little is pinned");
+    }
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         test_reuse(sizes[i]);
     }
