@@ -18,7 +18,7 @@
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 
-enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 }; /* kept.c has tag 1 */
+enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 /* kept.c has tag 1 */, MOST_REPEATS = 8 };
 
 /*
  * Several copies at once pass a link better by kernels up to here; those beyond, and a single one
@@ -379,13 +379,66 @@ static void set_stage(struct xm_rendezvous *r, enum xm_fetch stage)
     __atomic_store_n(&r->fetch, stage, __ATOMIC_RELEASE);
 }
 
-static void end_fetch(struct xm_rendezvous *r, const struct xc_device_ops *dev)
+static void end_copy(struct xm_rendezvous *r, const struct xc_device_ops *dev)
 {
     if (r->event != NULL) {
         xm_event_give(dev, device_for(dev, r), r->event);
         r->event = NULL;
     }
     scatter(r);
+}
+
+void xm_fetch_read_head(const struct xm_rendezvous *r, char *to, size_t bytes)
+{
+    if (r->landing != NULL) {
+        memcpy(to, r->landing, bytes);
+    } else {
+        xm_shape_gather(r, to, bytes);
+    }
+}
+
+bool xm_fetch_is_in_place(struct xm_transfer *t)
+{
+    return (t->rendezvous.landing != NULL) || (part_of(t) == NULL);
+}
+
+/*
+ * A descriptor may be whole in memory although MPI's memcpy is not over: it writes some bytes
+ * twice, and its thread may be held in between, while another thread sees the descriptor and
+ * fetches the message. Then it goes on, over the message. So what the message begins with is kept,
+ * and put there again when MPI has come out of memcpy. False: words of the descriptor are there, so
+ * MPI has gone on already.
+ */
+static bool keep_head(struct xm_rendezvous *r)
+{
+    uint64_t there[XM_DESCRIPTOR_BYTES / sizeof(uint64_t)],
+        came[XM_DESCRIPTOR_BYTES / sizeof(uint64_t)];
+
+    xm_fetch_read_head(r, r->head, sizeof(r->head));
+    memcpy(there, r->head, sizeof(there));
+    memcpy(came, &r->got, sizeof(came));
+    for (size_t i = 0; i < sizeof(came) / sizeof(came[0]); i++) {
+        if (there[i] == came[i]) {
+            return false;
+        }
+    }
+    r->head_kept = true;
+    return true;
+}
+
+void xm_fetch_put_head(struct xm_rendezvous *r)
+{
+    if (r->head_kept && (r->landing != NULL)) {
+        memcpy(r->landing, r->head, sizeof(r->head));
+    } else if (r->head_kept) {
+        xm_shape_scatter(r, r->head, sizeof(r->head));
+    }
+    r->head_kept = false;
+}
+
+static void end_fetch(struct xm_rendezvous *r, const struct xc_device_ops *dev)
+{
+    end_copy(r, dev);
     r->came = (MPI_Count)r->from.bytes;
     set_stage(r, XM_FETCH_OVER);
     xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_DONE);
@@ -438,6 +491,8 @@ void xm_fetch_start(struct xm_transfer *t, bool served)
 
     const struct xc_device_ops *dev = xc_device_active();
     r->came_ns = xm_now_ns();
+    r->head_kept = false;
+    r->repeats = 0;
     if (r->from.bytes > (uint64_t)r->receive.bytes) {
         r->code = MPI_ERR_TRUNCATE;
         end_fetch(r, dev);
@@ -494,9 +549,29 @@ static void fetch_served(struct xm_transfer *t)
                        (unsigned long long)r->from.bytes, r->got.pid));
     } else {
         xm_rendezvous_fail(r, copy_served(t, from));
+        if (r->early) {
+            memcpy(r->head, from, sizeof(r->head));
+            r->head_kept = true;
+        }
         munmap(from, (size_t)r->from.bytes);
     }
     end_fetch(r, xc_device_active());
+}
+
+/* It is over, or begins once more. */
+static bool finish_copy(struct xm_transfer *t, const struct xc_device_ops *dev)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    end_copy(r, dev);
+    if (r->early && (r->failed == xcclSuccess) && !keep_head(r) && (r->repeats++ < MOST_REPEATS)) {
+        r->came_ns = xm_now_ns();
+        set_stage(r, XM_FETCH_MAPPING);
+        map_and_copy(t);
+        return r->fetch == XM_FETCH_OVER;
+    }
+    end_fetch(r, dev);
+    return true;
 }
 
 bool xm_fetch_advance(struct xm_transfer *t)
@@ -529,8 +604,7 @@ bool xm_fetch_advance(struct xm_transfer *t)
         }
         __atomic_sub_fetch(&copying, 1, __ATOMIC_RELAXED);
         xm_rendezvous_fail(r, res);
-        end_fetch(r, dev);
-        return true;
+        return finish_copy(t, dev);
     case XM_FETCH_REFUSED:
         if (xm_offer_state(r->offer) != XM_OFFER_SERVED) {
             return false;

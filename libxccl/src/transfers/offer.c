@@ -201,7 +201,7 @@ static bool open_offer(struct xm_rendezvous *r, const struct xc_device_ops *dev,
         return false;
     }
     xm_board_address_of(xm_board_own(), &mine);
-    memset(&r->out, 0, sizeof(r->out));
+    memset(&r->out, XM_DESCRIPTOR_FILL, sizeof(r->out));
     r->out.magic = XM_DESCRIPTOR_MAGIC;
     r->out.nonce = mine.nonce;
     r->out.pid = mine.pid;

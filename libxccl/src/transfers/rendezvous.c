@@ -176,16 +176,6 @@ static bool take(struct xm_transfer *t, const struct xm_descriptor *d)
     return taken || left;
 }
 
-/* The first bytes of what MPI receives, in order. */
-static void read_head(const struct xm_rendezvous *r, void *to, size_t bytes)
-{
-    if (r->landing != NULL) {
-        memcpy(to, r->landing, bytes);
-    } else {
-        xm_shape_gather(r, to, bytes);
-    }
-}
-
 static bool may_have_come(const struct xm_rendezvous *r)
 {
     return r->looks && (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) == XM_FETCH_NONE);
@@ -197,9 +187,10 @@ static void glance(struct xm_transfer *t)
     struct xm_descriptor  d;
 
     if (may_have_come(r)) {
-        read_head(r, &d.magic, sizeof(d.magic));
+        xm_fetch_read_head(r, (char *)&d.magic, sizeof(d.magic));
         if (d.magic == XM_DESCRIPTOR_MAGIC) {
-            read_head(r, &d, sizeof(d));
+            xm_fetch_read_head(r, (char *)&d, sizeof(d));
+            r->early = xm_fetch_is_in_place(t);
             take(t, &d);
         }
     }
@@ -264,8 +255,11 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     }
     bool taken = (r->fetch != XM_FETCH_NONE);
     if (!taken) {
-        read_head(r, &d, sizeof(d));
+        xm_fetch_read_head(r, (char *)&d, sizeof(d));
+        r->early = false;
         taken = take(t, &d);
+    } else {
+        xm_fetch_put_head(r);
     }
     if (taken) {
         __atomic_store_n(&came_staged, false, __ATOMIC_RELAXED);

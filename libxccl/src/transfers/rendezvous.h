@@ -19,7 +19,7 @@
 #define XM_DESCRIPTOR_MAGIC 0x7863636c72647631u
 
 /* Small, and a multiple of most types' sizes: see ends_within_element(). */
-enum { XM_DESCRIPTOR_BYTES = 80 };
+enum { XM_DESCRIPTOR_BYTES = 80, XM_DESCRIPTOR_FILL = 0xa5 };
 
 /* Smaller pieces of pinned memory come from a pool soon. */
 enum { XM_LAZY_BYTES = 1 << 20 };
@@ -32,8 +32,8 @@ struct xm_descriptor {
     uint64_t magic;
     uint64_t nonce, number; /* of the sender's board, and of the message */
     int32_t  pid, fd, slot; /* of the process, its board and the offer there */
-    char     room[36];
-    uint64_t check; /* over all before it */
+    char     room[36];      /* filled: no word of the descriptor is 0 */
+    uint64_t check;         /* over all before it */
 };
 _Static_assert(sizeof(struct xm_descriptor) == XM_DESCRIPTOR_BYTES, "as every receiver expects it");
 
@@ -77,6 +77,10 @@ struct xm_rendezvous {
     uint64_t              came_ns;  /* when its descriptor came */
     struct xm_descriptor  got;
     struct xm_sent        from;
+    /* It was taken before MPI said so, from where the bytes go: see keep_head(). */
+    bool                  early;
+    int                   repeats;
+    bool                  head_kept;
     struct xm_offer      *offer;
     uint64_t              asked_ns; /* when the driver was asked for a copy */
     void                 *event;    /* the copy's, unless a kernel does it: */
@@ -93,7 +97,9 @@ struct xm_rendezvous {
     bool                watched;
     struct xm_transfer *before, *after; /* among those watched */
 
-    struct xm_descriptor out; /* last: it is not cleared */
+    /* Last: they are not cleared. */
+    struct xm_descriptor out;
+    char                 head[XM_DESCRIPTOR_BYTES]; /* of the message, with head_kept */
 };
 
 /* Once, with MPI initialised: from here on every receive is looked at that could hold a message. */

@@ -81,7 +81,8 @@ static void receive_in_pieces(void)
     PMPI_Send(raw, DESCRIPTOR, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
     MPI_Wait(&request, &status);
     mt_expect_status(&status, 0, LATER, COUNT, "the receive");
-    for (int i = DESCRIPTOR / (int)sizeof(int); i < COUNT; i++) {
+    /* MPI has written the descriptor once more, over the message. */
+    for (int i = 0; i < COUNT; i++) {
         wrong += (out[i] != mt_value(0, 1, i));
     }
     mt_expect(wrong == 0, "%d of %d integers are wrong", wrong, COUNT);
