@@ -388,7 +388,7 @@ static void end_copy(struct xm_rendezvous *r, const struct xc_device_ops *dev)
     scatter(r);
 }
 
-void xm_fetch_read_head(const struct xm_rendezvous *r, char *to, size_t bytes)
+void xm_fetch_read_head(const struct xm_rendezvous *r, void *to, size_t bytes)
 {
     if (r->landing != NULL) {
         memcpy(to, r->landing, bytes);

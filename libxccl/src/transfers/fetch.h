@@ -8,7 +8,7 @@
 /* A descriptor that nobody took yet, of a process of this node? */
 bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p);
 /* The first bytes of what MPI receives, in order. */
-void xm_fetch_read_head(const struct xm_rendezvous *r, char *to, size_t bytes);
+void xm_fetch_read_head(const struct xm_rendezvous *r, void *to, size_t bytes);
 /* Does the message go to where its descriptor came? */
 bool xm_fetch_is_in_place(struct xm_transfer *t);
 /*

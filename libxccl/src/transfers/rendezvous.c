@@ -187,9 +187,9 @@ static void glance(struct xm_transfer *t)
     struct xm_descriptor  d;
 
     if (may_have_come(r)) {
-        xm_fetch_read_head(r, (char *)&d.magic, sizeof(d.magic));
+        xm_fetch_read_head(r, &d.magic, sizeof(d.magic));
         if (d.magic == XM_DESCRIPTOR_MAGIC) {
-            xm_fetch_read_head(r, (char *)&d, sizeof(d));
+            xm_fetch_read_head(r, &d, sizeof(d));
             r->early = xm_fetch_is_in_place(t);
             take(t, &d);
         }
@@ -255,7 +255,7 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     }
     bool taken = (r->fetch != XM_FETCH_NONE);
     if (!taken) {
-        xm_fetch_read_head(r, (char *)&d, sizeof(d));
+        xm_fetch_read_head(r, &d, sizeof(d));
         r->early = false;
         taken = take(t, &d);
     } else {

@@ -4,6 +4,7 @@
  * Usage: mpi_offers cuda|rocm CASE [PATH]
  * PATH: what xccl_mpi_last_message_path() is to say of a send.
  */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,6 +100,39 @@ static void case_pieces(void)
     }
 }
 
+/* ---- a message that begins as its descriptor does ---- */
+
+/* It is fetched again some times, since MPI seems to write the descriptor still. */
+static void case_alike(void)
+{
+    static const uint64_t magic = 0x7863636c72647631u;
+    int                  *want = mt_ints_make(MT_HOST, COUNT, COUNT, 3);
+    MPI_Request           request;
+
+    memcpy(want, &magic, sizeof(magic));
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        int *in = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+        mt_put(in, MT_DEVICE, want, COUNT * sizeof(*want));
+        MPI_Isend(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+        tell(1);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_free(MT_DEVICE, in);
+    } else {
+        int *out = mt_ints_make(MT_HOST, COUNT, 0, 0);
+        MPI_Irecv(out, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, &request);
+        hear(0); /* in MPI, which writes the descriptor: another thread sees it */
+        usleep(LOOKS_US);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        for (int i = 2; i < COUNT; i++) {
+            want[i] = mt_value(0, 3, i);
+        }
+        mt_expect(memcmp(out, want, COUNT * sizeof(*want)) == 0, "a message like its descriptor");
+        mt_free(MT_HOST, out);
+    }
+    mt_free(MT_HOST, want);
+}
+
 /* ---- sends that MPI refuses ---- */
 
 /* More than there are offers at a time: each is taken back. */
@@ -152,10 +186,8 @@ static void case_answered(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"pieces", case_pieces},
-        {"refused", case_refused},
-        {"answered", case_answered},
-        {NULL, NULL},
+        {"pieces", case_pieces},     {"alike", case_alike}, {"refused", case_refused},
+        {"answered", case_answered}, {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -57,6 +57,10 @@ def test_half_a_descriptor(mpi):
     mpi.run(2, "mpi_offers cuda pieces", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+def test_like_a_descriptor(family):
+    family.run(2, "mpi_offers cuda alike", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 def test_sends_that_mpi_refuses(family):
     """Their offers are taken back: there are not that many."""
     family.run(2, "mpi_offers cuda refused fetched", sim="cuda:2", timeout=TIMEOUT).good()
