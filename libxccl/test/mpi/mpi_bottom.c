@@ -249,8 +249,5 @@ int main(int argc, char **argv)
 
     mt_begin(&argc, &argv, true);
     middle = ((argc > 3) && (strcmp(argv[3], "mixed") == 0)) ? MT_HOST : MT_DEVICE;
-    mt_run_case(cases, argc, argv);
-    mt_summary();
-    MPI_Finalize();
-    return mt_status();
+    return mt_run_to_end(cases, argc, argv);
 }

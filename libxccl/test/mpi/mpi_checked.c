@@ -447,8 +447,5 @@ int main(int argc, char **argv)
         printf("done over here: %d types\n",
                differs(&types[0]) + differs(&types[1]) + differs(&types[2]) + differs(&types[3]));
     }
-    mt_run_case(cases, argc, argv);
-    mt_summary();
-    MPI_Finalize();
-    return mt_status();
+    return mt_run_to_end(cases, argc, argv);
 }

@@ -192,8 +192,5 @@ int main(int argc, char **argv)
 
     mt_begin(&argc, &argv, true);
     path = (argc > 3) ? argv[3] : NULL;
-    mt_run_case(cases, argc, argv);
-    mt_summary();
-    MPI_Finalize();
-    return mt_status();
+    return mt_run_to_end(cases, argc, argv);
 }

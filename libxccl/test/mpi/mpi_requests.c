@@ -568,8 +568,5 @@ int main(int argc, char **argv)
     };
 
     mt_begin(&argc, &argv, true);
-    mt_run_case(cases, argc, argv);
-    mt_summary();
-    MPI_Finalize();
-    return mt_status();
+    return mt_run_to_end(cases, argc, argv);
 }

@@ -460,8 +460,5 @@ int main(int argc, char **argv)
                                                                 : MPI_THREAD_MULTIPLE,
                 &argc, &argv, true);
     ms_open();
-    mt_run_case(cases, argc, argv);
-    mt_summary();
-    MPI_Finalize();
-    return mt_status();
+    return mt_run_to_end(cases, argc, argv);
 }

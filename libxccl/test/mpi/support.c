@@ -303,6 +303,14 @@ void mt_run_case(const struct mt_named_case *cases, int argc, char **argv)
     MPI_Abort(MPI_COMM_WORLD, 64);
 }
 
+int mt_run_to_end(const struct mt_named_case *cases, int argc, char **argv)
+{
+    mt_run_case(cases, argc, argv);
+    mt_summary();
+    MPI_Finalize();
+    return mt_status();
+}
+
 void mt_in_threads(int threads, void *(*work)(void *argument), void *arguments, size_t each)
 {
     pthread_t made[MOST_THREADS];

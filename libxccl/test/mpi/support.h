@@ -97,6 +97,8 @@ struct mt_named_case {
 
 /* Run the case that the program's second argument names; exits with 64 if there is none. */
 void mt_run_case(const struct mt_named_case *cases, int argc, char **argv);
+/* The same, and MPI_Finalize; returns the program's exit status. */
+int mt_run_to_end(const struct mt_named_case *cases, int argc, char **argv);
 
 /* Run work in so many threads, each with an element of `arguments`, which are `each` bytes long. */
 void mt_in_threads(int threads, void *(*work)(void *argument), void *arguments, size_t each);
