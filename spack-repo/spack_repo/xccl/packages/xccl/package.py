@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="a6cfd9525c1c712238563664966029e64e3281130c13ea54912bd97b1202ef93")
+    version("0.1.0", sha256="967e61ef53bec691c9c16c04f75542a76d10dbfc3e8289ee1ecc3b20de64799e")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
