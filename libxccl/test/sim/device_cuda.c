@@ -13,6 +13,7 @@ int               cuMemFree_v2(CUdeviceptr ptr);
 int               cuMemHostAlloc(void **ptr, size_t bytes, unsigned flags);
 int               cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned flags);
 int               cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+int               cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, void *stream);
 int               cuStreamCreate(void **stream, unsigned flags);
 int               cuStreamDestroy_v2(void *stream);
 int               cuStreamSynchronize(void *stream);
