@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="967e61ef53bec691c9c16c04f75542a76d10dbfc3e8289ee1ecc3b20de64799e")
+    version("0.1.0", sha256="277858aa1f3c00ff60ee3dfccb521ceb39c9c4ec1807c957ce1c1dfd82adf828")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
