@@ -232,6 +232,7 @@ def test_why_short_across_nodes(stage, aware):
     for call, path in (
         ("allreduce:1k:cuda:8:2", "staged"),
         ("allreduce:2k:cuda:8:2", "mpi" if aware == "yes" else "ccl"),
+        ("alltoallv:1k:cuda:8:2", "mpi" if aware == "yes" else "ccl"),
     ):
         written = why(stage, call, "--gpu", "NVIDIA H200", env=env)
         assert written["path"] == path
