@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="277858aa1f3c00ff60ee3dfccb521ceb39c9c4ec1807c957ce1c1dfd82adf828")
+    version("0.1.0", sha256="a3bf96f26ed0923f4c2d476dc9e654541f30b7cd46b68bea89b3c14824cd3efa")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
