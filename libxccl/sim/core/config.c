@@ -200,6 +200,7 @@ static void read_strictness(void)
     read_choice("XCCL_SIM_SERIAL", "0", "1", &config.serial);
     read_choice("XCCL_SIM_ALLOC", "free", "wait", &config.alloc_waits);
     read_choice("XCCL_SIM_EARLY", "0", "1", &config.early);
+    read_choice("XCCL_SIM_GDRCOPY", "0", "1", &config.gdrcopy);
     read_choice("XCCL_SIM_DESTROY", "free", "wait", &config.destroy_waits);
     read_choice("XCCL_SIM_CONNECT", "eager", "block", &config.connect_blocks);
     read_number("XCCL_SIM_CONNECT_MS", 0, 60000, "milliseconds from 0 to 60000",
@@ -277,7 +278,7 @@ static void check_names(void)
         "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
         "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
         "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY",
-        "XCCL_SIM_NUMBERS"};
+        "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");
@@ -293,7 +294,7 @@ static void check_names(void)
             snprintf(error, sizeof(error),
                      "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
                      "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE, _DESTROY, _CONNECT, "
-                     "_CONNECT_MS, _LAUNCH_US, _SERIAL, _ALLOC, _EARLY, _NUMBERS are",
+                     "_CONNECT_MS, _LAUNCH_US, _SERIAL, _ALLOC, _EARLY, _NUMBERS, _GDRCOPY are",
                      (int)length, *entry);
         }
     }

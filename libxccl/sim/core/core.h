@@ -70,6 +70,7 @@ struct xs_config {
     int             numbers;     /* operations of the direct path are numbered up to this; 0: far */
     bool            serial;      /* collectives of one device run one after the other */
     bool            alloc_waits; /* allocating waits for the context's work */
+    bool            gdrcopy;     /* its driver is there */
     bool            early; /* synchronous fills and small copies may return before they are done */
 };
 
@@ -87,18 +88,19 @@ XS_API void xs_log(enum xs_level level, const char *fmt, ...) __attribute__((for
 
 /* ---- live.c ---- */
 
-/* A mapping is of another process's memory. */
+/* A mapping is of another process's memory, a pin of GDRCopy. */
 enum xs_live {
     XS_LIVE_EVENT,
     XS_LIVE_STREAM,
     XS_LIVE_GRAPH,
     XS_LIVE_ALLOCATION,
     XS_LIVE_MAPPING,
+    XS_LIVE_PIN,
     XS_NUM_LIVE
 };
 
 /* One more, or one less, of them. */
-void xs_live(enum xs_live what, int change);
+XS_API void xs_live(enum xs_live what, int change);
 
 /* ---- fault.c: XCCL_SIM_FAIL ---- */
 
@@ -116,6 +118,7 @@ enum xs_fault {
     XS_FAULT_ALLOC, /* device memory is exhausted */
     XS_FAULT_COPY,  /* an asynchronous copy is refused */
     XS_FAULT_GRAPH, /* a graph cannot be launched */
+    XS_FAULT_PIN,   /* GDRCopy cannot pin memory */
 };
 
 /*
@@ -193,6 +196,8 @@ XS_API enum xs_error xs_mem_free(void *ptr, enum xs_kind kind);
 XS_API enum xs_error xs_mem_register(struct xs_ctx *ctx, void *ptr, size_t bytes, unsigned flags);
 XS_API enum xs_error xs_mem_unregister(void *ptr);
 XS_API bool          xs_mem_find(const void *ptr, struct xs_range *range_p);
+/* The largest id of a range so far. */
+XS_API uint64_t xs_mem_newest(void);
 /* The addresses that all memory of a device lies in. */
 XS_API enum xs_error xs_mem_arena(int device, uintptr_t *base_p, size_t *bytes_p);
 XS_API void          xs_mem_info(int device, size_t *free_p, size_t *total_p);

@@ -2,7 +2,7 @@
 /*
  * XCCL_SIM_FAIL: rules `where[:what][@ranks][=n]` joined by commas.
  *
- *   where   load, symbol, init, op, async, hang, kill, alloc, copy, ipc, graph
+ *   where   load, symbol, init, op, async, hang, kill, alloc, copy, ipc, graph, pin
  *   what    symbol: its name; init: hang or alone; op, async, hang, kill: a collective or any
  *   ranks   r or r-s, joined by +; all when left out
  *   n       the n-th occurrence on that rank; every one when left out
@@ -41,7 +41,7 @@ static const struct where wheres[] = {
     {"async", XS_FAULT_ASYNC, true},  {"hang", XS_FAULT_HANG, true},
     {"kill", XS_FAULT_KILL, true},    {"alloc", XS_FAULT_ALLOC, false},
     {"ipc", XS_FAULT_IPC, false},     {"copy", XS_FAULT_COPY, false},
-    {"graph", XS_FAULT_GRAPH, false},
+    {"graph", XS_FAULT_GRAPH, false}, {"pin", XS_FAULT_PIN, false},
 };
 
 static const char *const operations[] = {"allreduce", "bcast",    "reduce", "reduce_scatter",

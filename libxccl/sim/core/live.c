@@ -16,7 +16,8 @@ static int count(enum xs_live what)
 
 __attribute__((destructor)) static void tell(void)
 {
-    xs_log(XS_LOG_INFO, "left: %d events, %d streams, %d graphs, %d allocations, %d mappings",
+    xs_log(XS_LOG_INFO,
+           "left: %d events, %d streams, %d graphs, %d allocations, %d mappings, %d pins",
            count(XS_LIVE_EVENT), count(XS_LIVE_STREAM), count(XS_LIVE_GRAPH),
-           count(XS_LIVE_ALLOCATION), count(XS_LIVE_MAPPING));
+           count(XS_LIVE_ALLOCATION), count(XS_LIVE_MAPPING), count(XS_LIVE_PIN));
 }

@@ -402,6 +402,14 @@ bool xs_mem_find(const void *ptr, struct xs_range *range_p)
     return range != NULL;
 }
 
+uint64_t xs_mem_newest(void)
+{
+    pthread_rwlock_rdlock(&lock);
+    uint64_t newest = next_id - 1;
+    pthread_rwlock_unlock(&lock);
+    return newest;
+}
+
 enum xs_error xs_mem_sync_memops(const void *ptr, bool on)
 {
     enum xs_error res = XS_OK;

@@ -195,6 +195,15 @@ static const struct row rows[] = {
      AT(direct_copies),
      16,
      1073741824},
+    {{"XCCL_GDRCOPY", "copies, 0 to 1000000", "0",
+      "After how many small copies of a page of device memory to map it by GDRCopy, so that the "
+      "processor copies there itself; 0: never. 300 is a good number where GDRCopy is installed; "
+      "nobody has measured it.",
+      "libxccl-mpi"},
+     NUMBER,
+     AT(gdrcopy),
+     0,
+     1000000},
     {{"XCCL_PROFILE", "0|1|FILE.json; %h is the host, %p the process", "0",
       "Count and time every call; in MPI_Finalize rank 0 prints a table, and writes the same to "
       "FILE.json. The same on all ranks.",

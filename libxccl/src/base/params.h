@@ -63,6 +63,7 @@ struct xc_params {
     long        direct_linger; /* us; 0: off, -1: auto */
     long        direct_memory; /* MiB */
     long        direct_copies; /* bytes */
+    long        gdrcopy;       /* copies of a page until it is mapped; 0: never */
     int         mpi_gpu_aware; /* enum xc_tristate */
 };
 

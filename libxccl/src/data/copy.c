@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "data/gdrcopy.h"
 #include "data/kernels.h"
 
 /* MPI_Pack counts in int: larger blocks go in pieces of this many bytes at most. */
@@ -264,7 +265,12 @@ static bool stage_quickly(const struct xm_copier *copier, const struct xm_buffer
         (b->mem.kind != XC_MEM_DEVICE)) {
         return false;
     }
-    struct xm_kernels *k = xm_kernels_of(copier->dev, b->mem.device);
+    int device = b->mem.device;
+    if (out ? xm_gdrcopy_in(copier->dev, device, mine, span, (size_t)bytes)
+            : xm_gdrcopy_out(copier->dev, device, span, mine, (size_t)bytes)) {
+        return true;
+    }
+    struct xm_kernels *k = xm_kernels_of(copier->dev, device);
     return (k != NULL) && copier->dev->mem_reachable(span) &&
            xm_quick_copy(k, out ? XM_QUICK_IN : XM_QUICK_OUT, out ? mine : span, out ? span : mine,
                          (size_t)bytes);

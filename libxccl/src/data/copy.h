@@ -27,9 +27,9 @@ xcclResult_t xm_stage_in(const struct xm_copier *copier, const struct xm_buffer 
 xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer *buffer,
                           char *span);
 /*
- * The same, but by the kernel that lingers on the device, which is waited for. False: nothing was
- * done; it is for short stretches without holes. The program's own work on the memory is over.
- * bytes: see below.
+ * The same, but by the processor or the kernel that lingers on the device, and waited for. False:
+ * nothing was done; it is for short stretches without holes. The program's own work on the memory
+ * is over. bytes: see below.
  */
 bool xm_stage_in_quickly(const struct xm_copier *copier, const struct xm_buffer *buffer,
                          char *span);

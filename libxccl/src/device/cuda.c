@@ -22,6 +22,9 @@ enum {
     CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE = 10,
+    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
     CU_MEMORYTYPE_DEVICE = 2,
     CU_MEMORYTYPE_UNIFIED = 4,
     CU_STREAM_NON_BLOCKING = 1,
@@ -529,6 +532,26 @@ static size_t cuda_mem_left(const void *ptr)
                : 0;
 }
 
+/* What cannot be shared between processes comes from a pool, or is mapped by the program itself. */
+static bool cuda_mem_allocation(const void *ptr, struct xc_allocation *allocation_p)
+{
+    unsigned long long id = 0;
+    size_t             bytes = 0;
+    CUdeviceptr        base = 0;
+    unsigned           shareable = 0;
+    int   attributes[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                          CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                          CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+    void *data[] = {&id, &base, &bytes, &shareable};
+
+    if ((cu.pointer_attributes(4, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) ||
+        (id == 0) || (shareable == 0)) {
+        return false;
+    }
+    *allocation_p = (struct xc_allocation){(uint64_t)base, bytes, id};
+    return true;
+}
+
 static xcclResult_t cuda_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
 {
     struct xc_ipc      made;
@@ -635,6 +658,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .host_alloc = cuda_host_alloc,
     .host_free = cuda_host_free,
     .mem_left = cuda_mem_left,
+    .mem_allocation = cuda_mem_allocation,
     .ipc_export = cuda_ipc_export,
     .ipc_open = cuda_ipc_open,
     .ipc_close = cuda_ipc_close,

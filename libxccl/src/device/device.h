@@ -39,6 +39,12 @@ struct xc_ipc {
     uint64_t id; /* the allocation's own, where the runtime numbers them: addresses come again */
 };
 
+/* Device memory as it was allocated. */
+struct xc_allocation {
+    uint64_t base, bytes;
+    uint64_t id; /* its own: addresses come again */
+};
+
 struct xc_device_ops {
     const char *name; /* "cuda", "rocm", "hpu": as in tuning tables */
 
@@ -48,6 +54,11 @@ struct xc_device_ops {
     struct xc_mem_info (*mem_query)(const void *ptr);
     /* Bytes from ptr to the end of its allocation; 0: not known, or host memory. */
     size_t (*mem_left)(const void *ptr);
+    /*
+     * The allocation of device memory at ptr; false: not known, or its addresses may come to mean
+     * other memory while it lives. NULL where the runtime does not tell one from the next.
+     */
+    bool (*mem_allocation)(const void *ptr, struct xc_allocation *allocation_p);
     /* Make the allocation at ptr synchronous, from the next copy on; false: it cannot be. */
     bool (*mem_make_synchronous)(const void *ptr);
 

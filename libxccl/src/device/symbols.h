@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/log.h"
+
 struct xc_symbol {
     const char *name;
     size_t      offset; /* of the function pointer in the table */
@@ -16,8 +18,9 @@ struct xc_symbol {
  * in the process already. The library stays open: its code may be running in other threads.
  * missing_p receives the name of the first symbol that is missing, or NULL if no file was found.
  */
-bool xc_symbols_open(const char *const *sonames, bool only_loaded, const struct xc_symbol *symbols,
-                     size_t count, void *table, const char **missing_p);
+XC_SHARED bool xc_symbols_open(const char *const *sonames, bool only_loaded,
+                               const struct xc_symbol *symbols, size_t count, void *table,
+                               const char **missing_p);
 
 /*
  * A number that changes whenever the process loads a shared object: a negative "is it loaded?"

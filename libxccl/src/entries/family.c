@@ -17,6 +17,7 @@
 #include "comms/setting.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
+#include "data/gdrcopy.h"
 #include "data/kernel_reduction.h"
 #include "direct/direct.h"
 #include "entries/announce.h"
@@ -143,6 +144,7 @@ static int finalize(int profiling, const long *args)
     int res = (int)xm_mpi_forward(XM_FN_MPI_Finalize, profiling, args);
     if (ours && (res == MPI_SUCCESS)) {
         xm_kernels_finalize();
+        xm_gdrcopy_finalize();
         xm_memory_finalize();
         xm_workers_finalize();
         xm_tables_end();

@@ -19,6 +19,7 @@ check() { # library, pattern of allowed names, a name that must be there
 }
 
 check "$1/cuda/libcuda.so.1" '^cu[A-Z]' cuMemAlloc_v2
+check "$1/cuda/libgdrapi.so.2" '^gdr_' gdr_open
 check "$1/cuda/libnccl.so.2" '^nccl[A-Z]' ncclAlltoAll
 check "$1/msccl/libnccl.so.2" '^(p?nccl|mscclLoad|mscclRun|mscclUnload)[A-Z]' mscclLoadAlgo
 check "$1/mscclpp/libmscclpp_nccl.so.0" '^nccl[A-Z]' ncclAllToAll
