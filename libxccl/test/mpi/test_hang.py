@@ -141,6 +141,17 @@ def test_legal(mpi, case):
     go(mpi, 3, f"mpi_legal {case}")
 
 
+@pytest.mark.parametrize("case", ["elsewhere", "own", "blocking"])
+def test_capture(mpi, case):
+    """Calls while a stream of the program's is captured: they succeed, and so does the capture."""
+    go(mpi, 2, f"mpi_capture {case}")
+
+
+@pytest.mark.parametrize("case", ["elsewhere", "blocking"])
+def test_capture_rocm(openmpi, case):
+    go(openmpi, 2, f"mpi_capture {case}", runtime="rocm")
+
+
 FREED = ["freed_comm", "freed_op", "freed_array"]
 
 
