@@ -22,6 +22,7 @@ enum {
     HIP_HOST_MALLOC_PORTABLE = 1,
     HIP_STREAM_CAPTURE_MODE_RELAXED = 2,
     HIP_MEMCPY_DEFAULT = 4,
+    HIP_POINTER_ATTRIBUTE_BUFFER_ID = 7,
     HIP_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
     HIP_FIRST_VERSION_6 = 60000000,
 };
@@ -53,6 +54,7 @@ struct hip_pointer_attributes {
     X(device_attribute, "hipDeviceGetAttribute", (int *, int, int))                                \
     X(pointer_attributes, "hipPointerGetAttributes",                                               \
       (struct hip_pointer_attributes *, const void *))                                             \
+    X(pointer_attribute, "hipPointerGetAttribute", (void *, int, void *))                          \
     X(peek_error, "hipPeekAtLastError", (void))                                                    \
     X(take_error, "hipGetLastError", (void))                                                       \
     X(stream_create, "hipStreamCreateWithFlags", (void **, unsigned))                              \
@@ -499,7 +501,6 @@ static xcclResult_t hip_host_free(void *ptr)
     return xcclSuccess;
 }
 
-/* HIP numbers no allocations; a handle holds enough to tell a new one at an old address. */
 static size_t hip_mem_left(const void *ptr)
 {
     void  *base;
@@ -510,16 +511,21 @@ static size_t hip_mem_left(const void *ptr)
                : 0;
 }
 
+/* Handles come again with an address. Where HIP does not number allocations, nothing is shared. */
 static xcclResult_t hip_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
 {
-    struct xc_ipc     made = {.id = 0};
-    hipIpcMemHandle_t handle;
-    void             *base;
-    size_t            bytes;
+    struct xc_ipc      made;
+    unsigned long long id = 0; /* HIP sets 32 bits of it */
+    hipIpcMemHandle_t  handle;
+    void              *base;
+    size_t             bytes;
 
     CHECK(hip.mem_range(&base, &bytes, (void *)(uintptr_t)ptr), "hipMemGetAddressRange");
     CHECK_RELAXED(hip.ipc_export(&handle, base), "hipIpcGetMemHandle");
+    CHECK(hip.pointer_attribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, (void *)(uintptr_t)ptr),
+          "hipPointerGetAttribute");
     memcpy(made.handle, handle.reserved, sizeof(made.handle));
+    made.id = id;
     made.base = (uint64_t)(uintptr_t)base;
     made.bytes = bytes;
     *ipc_p = made;
