@@ -47,6 +47,10 @@ enum xs_error xs_capture_add(struct xs_capture *capture, xs_work_fn *run, xs_cop
                              void *arg);
 /* The capture of a stream, or NULL; NULL ends it. Fails where it has one already. */
 XS_API struct xs_capture *xs_stream_capture(struct xs_stream *stream);
-enum xs_error xs_stream_set_capture(struct xs_stream *stream, struct xs_capture *capture);
+/* Of a question about its work: error, and a capture that it concerns is spoilt. */
+XS_API enum xs_error xs_stream_refuse_question(struct xs_stream *stream);
+/* As xs_capture_status(); of the legacy stream while a blocking one captures an error alone. */
+XS_API enum xs_error xs_stream_capture_status(struct xs_stream *stream, int *status);
+enum xs_error        xs_stream_set_capture(struct xs_stream *stream, struct xs_capture *capture);
 
 #endif

@@ -490,7 +490,8 @@ enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
     }
     made.place = range.place;
     made.size = range.size;
-    made.id = range.id;
+    /* HIP promises no other handle for what lies at the same place later. */
+    made.id = (xs_config()->flavour == XS_CUDA) ? range.id : 0;
     made.block = range.block;
     made.ids = ids_at(arenas[range.device].size);
     memset(handle, 0, 64);
@@ -561,9 +562,9 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     range.size = made.size;
     range.alias = file + made.place.offset;
     range.place = made.place;
-    range.origin = made.id;
     range.block = made.block;
     range.lives = (const uint64_t *)(const void *)(file + made.ids) + made.place.offset / ALIGNMENT;
+    range.origin = (made.id != 0) ? made.id : __atomic_load_n(range.lives, __ATOMIC_ACQUIRE);
     pthread_rwlock_wrlock(&lock);
     range.id = next_id++;
     bool good = insert(&range);

@@ -296,6 +296,34 @@ static enum xs_error refuse_implicit(const struct xs_stream *stream)
     return res;
 }
 
+enum xs_error xs_stream_refuse_question(struct xs_stream *stream)
+{
+    enum xs_error res = xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+
+    if (res == XS_OK) {
+        pthread_mutex_lock(&stream->ctx->order);
+        res = refuse_implicit(stream);
+        pthread_mutex_unlock(&stream->ctx->order);
+    }
+    return res;
+}
+
+enum xs_error xs_stream_capture_status(struct xs_stream *stream, int *status)
+{
+    struct xs_ctx *ctx = stream->ctx;
+    enum xs_error  res = XS_OK;
+
+    *status = xs_capture_status(stream);
+    pthread_mutex_lock(&ctx->order);
+    for (struct xs_stream *s = ctx->streams; (stream == ctx->legacy) && (s != NULL); s = s->next) {
+        if (blocking(s) && (xs_stream_capture(s) != NULL)) {
+            res = XS_CAPTURE_IMPLICIT;
+        }
+    }
+    pthread_mutex_unlock(&ctx->order);
+    return res;
+}
+
 enum xs_error xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, xs_copy_fn *copy,
                                 void *arg)
 {

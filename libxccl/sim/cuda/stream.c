@@ -40,7 +40,7 @@ int cuStreamQuery(CUstream handle)
     int               res = find(handle, &stream);
 
     if (res == XS_OK) {
-        res = (int)xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+        res = (int)xs_stream_refuse_question(stream);
     }
     if (res != XS_OK) {
         return res;
@@ -54,7 +54,7 @@ int cuStreamSynchronize(CUstream handle)
     int               res = find(handle, &stream);
 
     if (res == XS_OK) {
-        res = (int)xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+        res = (int)xs_stream_refuse_question(stream);
     }
     if (res == XS_OK) {
         xs_stream_sync(stream);
@@ -123,7 +123,7 @@ int cuStreamIsCapturing(CUstream handle, int *status)
     int               res = find(handle, &stream);
 
     if (res == XS_OK) {
-        *status = xs_capture_status(stream);
+        res = (int)xs_stream_capture_status(stream, status);
     }
     return res;
 }

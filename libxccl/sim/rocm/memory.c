@@ -191,6 +191,9 @@ int hipPointerGetAttribute(void *data, int attribute, void *ptr)
     case 2:
         *(unsigned *)data = (unsigned)type_of(&range);
         return XS_OK;
+    case 7:
+        *(unsigned *)data = (unsigned)range.id;
+        return XS_OK;
     case 8:
         *(int *)data = (range.kind == XS_MEM_MANAGED);
         return XS_OK;

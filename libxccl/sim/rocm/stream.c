@@ -40,7 +40,7 @@ int hipStreamQuery(hipStream_t handle)
     int               res = xs_hip_stream(handle, &stream);
 
     if (res == XS_OK) {
-        res = (int)xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+        res = (int)xs_stream_refuse_question(stream);
     }
     if (res == XS_OK) {
         res = xs_stream_idle(stream) ? XS_OK : XS_NOT_READY;
@@ -54,7 +54,7 @@ int hipStreamSynchronize(hipStream_t handle)
     int               res = xs_hip_stream(handle, &stream);
 
     if (res == XS_OK) {
-        res = (int)xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
+        res = (int)xs_stream_refuse_question(stream);
     }
     if (res == XS_OK) {
         xs_stream_sync(stream);
@@ -101,7 +101,7 @@ int hipStreamIsCapturing(hipStream_t handle, int *status)
     int               res = xs_hip_stream(handle, &stream);
 
     if (res == XS_OK) {
-        *status = xs_capture_status(stream);
+        res = (int)xs_stream_capture_status(stream, status);
     }
     return xs_hip_result(res);
 }

@@ -113,8 +113,6 @@ static struct layout *map(int fd)
 /* With the lock held. */
 static bool open_own(void)
 {
-    int initialized = 0;
-
     if (tried) {
         return own.at != NULL;
     }
@@ -142,7 +140,7 @@ static bool open_own(void)
     h->world_rank = -1;
     h->pid = own.pid;
     h->fd = own_fd;
-    if ((xm_pmpi.Initialized(&initialized) == MPI_SUCCESS) && initialized) {
+    if (xm_mpi_has_world()) {
         int rank = -1, size = 0;
         xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank);
         xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &size);

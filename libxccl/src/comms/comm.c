@@ -347,16 +347,29 @@ static struct xm_comm *next_to_shut(void)
     return xm;
 }
 
-/* Collectives in callbacks that MPI_Finalize calls later are staged. */
-void xm_comms_finalize(void)
+void xm_comms_shut(void)
 {
     struct xm_comm *xm;
 
-    __atomic_store_n(&finalized, true, __ATOMIC_RELEASE);
     while ((xm = next_to_shut()) != NULL) {
         shut(xm);
         xm_comm_unuse(xm);
     }
     xm_orphans_finalize();
     xm_vendors_finalize();
+}
+
+/* Collectives in callbacks that MPI_Finalize calls later are staged. */
+void xm_comms_finalize(void)
+{
+    __atomic_store_n(&finalized, true, __ATOMIC_RELEASE);
+    xm_comms_shut();
+}
+
+void xm_comms_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(&keyval, MPI_KEYVAL_INVALID, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL);
+    pthread_mutex_unlock(&lock);
 }

@@ -120,7 +120,11 @@ struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm);
 
 /* In MPI_Finalize, before PMPI's: no vendor communicator is used from here on. */
 void xm_comms_finalize(void);
-/* Is that so? */
+/* Before the last session of MPI's ends: those that are left are used no more. */
+void xm_comms_shut(void);
+/* MPI has ended with its last session, and our attribute's key with it. */
+void xm_comms_forget(void);
+/* Is MPI_Finalize under way, or over? */
 bool xm_comms_finalized(void);
 
 #endif

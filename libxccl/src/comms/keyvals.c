@@ -34,6 +34,14 @@ void xm_keyval_freed(int key)
     pthread_mutex_unlock(&lock);
 }
 
+void xm_keyvals_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    count = 0;
+    unknown = false;
+    pthread_mutex_unlock(&lock);
+}
+
 bool xm_keyvals_on(MPI_Comm comm)
 {
     int found = 0;

@@ -14,5 +14,7 @@ void xm_keyval_freed(int key);
 
 /* May there be an attribute of the program's on this communicator? */
 bool xm_keyvals_on(MPI_Comm comm);
+/* MPI has ended, and all keys with it. */
+void xm_keyvals_forget(void);
 
 #endif

@@ -376,12 +376,11 @@ int *xm_world_ranks(MPI_Comm comm, int size)
     MPI_Group mine = XM_HANDLE(MPI_GROUP_NULL), world = XM_HANDLE(MPI_GROUP_NULL);
     int      *from = malloc((size_t)size * sizeof(*from));
     int      *to = malloc((size_t)size * sizeof(*to));
-    int       initialized = 0;
     bool      good = false;
 
     /* With sessions alone there is no world to number the ranks by. */
-    if ((from == NULL) || (to == NULL) || (xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) ||
-        !initialized || (xm_pmpi.Comm_group(comm, &mine) != MPI_SUCCESS)) {
+    if ((from == NULL) || (to == NULL) || !xm_mpi_has_world() ||
+        (xm_pmpi.Comm_group(comm, &mine) != MPI_SUCCESS)) {
         goto free_arrays;
     }
     if (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_WORLD), &world) != MPI_SUCCESS) {

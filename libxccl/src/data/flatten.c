@@ -528,6 +528,11 @@ const struct xm_flat *xm_flat_get(MPI_Datatype type)
     return usable(flat);
 }
 
+void xm_flat_begin(void)
+{
+    __atomic_store_n(&closed, false, __ATOMIC_RELEASE);
+}
+
 void xm_flat_finalize(void)
 {
     __atomic_store_n(&closed, true, __ATOMIC_RELEASE);

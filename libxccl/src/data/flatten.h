@@ -36,6 +36,8 @@ const struct xm_flat *xm_flat_get(MPI_Datatype type);
 const struct xm_flat *xm_flat_hold(const struct xm_flat *flat);
 void                  xm_flat_put(const struct xm_flat *flat);
 
+/* MPI begins anew. */
+void xm_flat_begin(void);
 /* Before MPI_Finalize. Types are taken apart later too, and no attribute is left to. */
 void xm_flat_finalize(void);
 

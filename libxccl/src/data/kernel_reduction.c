@@ -157,10 +157,9 @@ static void look(void)
 {
     const MPI_Comm comms[2] = {XM_HANDLE(MPI_COMM_WORLD), XM_HANDLE(MPI_COMM_SELF)};
     MPI_Errhandler before[2];
-    int            initialized = 0;
 
     name_ops();
-    if ((xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || !initialized) {
+    if (!xm_mpi_has_world()) {
         fill_rows(false); /* sessions alone: no handler to set, so integers stay with MPI */
         return;
     }

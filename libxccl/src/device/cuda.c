@@ -31,6 +31,7 @@ enum {
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 };
 
 typedef int           CUresult;
@@ -81,6 +82,8 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                            \
     X(stream_query, "cuStreamQuery", (CUstream))                                                   \
     X(stream_sync, "cuStreamSynchronize", (CUstream))                                              \
+    X(stream_captures, "cuStreamIsCapturing", (CUstream, int *))                                   \
+    X(exchange_mode, "cuThreadExchangeStreamCaptureMode", (int *))                                 \
     X(stream_wait, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                             \
     X(event_create, "cuEventCreate", (CUevent *, unsigned))                                        \
     X(event_destroy, "cuEventDestroy_v2", (CUevent))                                               \
@@ -143,6 +146,31 @@ static xcclResult_t failed(CUresult res, const char *what)
         if (check_res != CUDA_SUCCESS) {                                                           \
             return failed(check_res, what);                                                        \
         }                                                                                          \
+    } while (0)
+
+/*
+ * While the program captures a stream, CUDA takes some calls of its thread, or of any thread, for
+ * mistakes: they fail, and the capture is lost. Ours touch nothing that is captured.
+ */
+static int relax(void)
+{
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    return (cu.exchange_mode(&mode) == CUDA_SUCCESS) ? mode : CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+static void restore(int mode)
+{
+    cu.exchange_mode(&mode);
+}
+
+/* CHECK() of a call that a capture may forbid. */
+#define CHECK_RELAXED(call, what)                                                                  \
+    do {                                                                                           \
+        int      check_mode = relax();                                                             \
+        CUresult relaxed_res = (call);                                                             \
+        restore(check_mode);                                                                       \
+        CHECK(relaxed_res, what);                                                                  \
     } while (0)
 
 /* Look for a libcuda that the program loaded, but only after it has loaded something new. */
@@ -296,7 +324,7 @@ static xcclResult_t primary_of(int device, CUcontext *ctx_p)
     CUcontext ctx = __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE);
     if (ctx == NULL) {
         CHECK(cu.device_get(&handle, device), "cuDeviceGet");
-        CHECK(cu.primary_retain(&ctx, handle), "cuDevicePrimaryCtxRetain");
+        CHECK_RELAXED(cu.primary_retain(&ctx, handle), "cuDevicePrimaryCtxRetain");
         /* Retained once more if two threads meet here: harmless, it is never released. */
         __atomic_store_n(&primary[device], ctx, __ATOMIC_RELEASE);
     }
@@ -373,7 +401,7 @@ static xcclResult_t cuda_bus_id_of(int device, char *buf, size_t len)
 
 static xcclResult_t cuda_stream_create(xcclStream_t *stream_p)
 {
-    CHECK(cu.stream_create((CUstream *)stream_p, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    CHECK_RELAXED(cu.stream_create((CUstream *)stream_p, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     return xcclSuccess;
 }
 
@@ -382,21 +410,23 @@ static xcclResult_t cuda_stream_create_urgent(xcclStream_t *stream_p)
     int least, greatest;
 
     CHECK(cu.stream_priorities(&least, &greatest), "cuCtxGetStreamPriorityRange");
-    CHECK(cu.stream_create_first((CUstream *)stream_p, CU_STREAM_NON_BLOCKING, greatest),
-          "cuStreamCreateWithPriority");
+    CHECK_RELAXED(cu.stream_create_first((CUstream *)stream_p, CU_STREAM_NON_BLOCKING, greatest),
+                  "cuStreamCreateWithPriority");
     return xcclSuccess;
 }
 
 static xcclResult_t cuda_stream_destroy(xcclStream_t stream)
 {
-    CHECK(cu.stream_destroy(stream), "cuStreamDestroy");
+    CHECK_RELAXED(cu.stream_destroy(stream), "cuStreamDestroy");
     return xcclSuccess;
 }
 
 static xcclResult_t cuda_stream_query(xcclStream_t stream)
 {
+    int      mode = relax();
     CUresult res = cu.stream_query(stream);
 
+    restore(mode);
     if (res == CUDA_ERROR_NOT_READY) {
         return xcclInProgress;
     }
@@ -406,15 +436,21 @@ static xcclResult_t cuda_stream_query(xcclStream_t stream)
 
 static xcclResult_t cuda_stream_sync(xcclStream_t stream)
 {
-    CHECK(cu.stream_sync(stream), "work on a stream");
+    CHECK_RELAXED(cu.stream_sync(stream), "work on a stream");
     return xcclSuccess;
 }
 
 static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
 {
-    CUevent  event;
-    CUresult res = cu.stream_query(NULL);
+    CUevent event;
+    int     captures;
 
+    /* Where a stream that blocks towards it is captured, any use of it would spoil that; to ask
+     * this does not. */
+    if (cu.stream_captures(NULL, &captures) != CUDA_SUCCESS) {
+        return xcclSuccess;
+    }
+    CUresult res = cu.stream_query(NULL);
     if (res != CUDA_ERROR_NOT_READY) { /* usually it is idle: one cheap question */
         CHECK(res, "work on the default stream");
         return xcclSuccess;
@@ -431,13 +467,13 @@ static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
 
 static xcclResult_t cuda_event_create(void **event_p)
 {
-    CHECK(cu.event_create(event_p, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    CHECK_RELAXED(cu.event_create(event_p, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     return xcclSuccess;
 }
 
 static xcclResult_t cuda_event_destroy(void *event)
 {
-    CHECK(cu.event_destroy(event), "cuEventDestroy");
+    CHECK_RELAXED(cu.event_destroy(event), "cuEventDestroy");
     return xcclSuccess;
 }
 
@@ -449,8 +485,10 @@ static xcclResult_t cuda_event_record(void *event, xcclStream_t stream)
 
 static xcclResult_t cuda_event_query(void *event)
 {
+    int      mode = relax();
     CUresult res = cu.event_query(event);
 
+    restore(mode);
     if (res == CUDA_ERROR_NOT_READY) {
         return xcclInProgress;
     }
@@ -499,26 +537,26 @@ static xcclResult_t cuda_mem_alloc(void **ptr_p, size_t bytes)
 {
     CUdeviceptr ptr = 0;
 
-    CHECK(cu.mem_alloc(&ptr, bytes), "cuMemAlloc");
+    CHECK_RELAXED(cu.mem_alloc(&ptr, bytes), "cuMemAlloc");
     *ptr_p = (void *)ptr;
     return xcclSuccess;
 }
 
 static xcclResult_t cuda_mem_free(void *ptr)
 {
-    CHECK(cu.mem_free((CUdeviceptr)ptr), "cuMemFree");
+    CHECK_RELAXED(cu.mem_free((CUdeviceptr)ptr), "cuMemFree");
     return xcclSuccess;
 }
 
 static xcclResult_t cuda_host_alloc(void **ptr_p, size_t bytes)
 {
-    CHECK(cu.host_alloc(ptr_p, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
+    CHECK_RELAXED(cu.host_alloc(ptr_p, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
     return xcclSuccess;
 }
 
 static xcclResult_t cuda_host_free(void *ptr)
 {
-    CHECK(cu.host_free(ptr), "cuMemFreeHost");
+    CHECK_RELAXED(cu.host_free(ptr), "cuMemFreeHost");
     return xcclSuccess;
 }
 
@@ -563,7 +601,7 @@ static xcclResult_t cuda_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
     void              *data = &id;
 
     CHECK(cu.mem_range(&base, &bytes, (CUdeviceptr)ptr), "cuMemGetAddressRange");
-    CHECK(cu.ipc_export(&handle, base), "cuIpcGetMemHandle");
+    CHECK_RELAXED(cu.ipc_export(&handle, base), "cuIpcGetMemHandle");
     CHECK(cu.pointer_attributes(1, &attribute, &data, (CUdeviceptr)ptr), "cuPointerGetAttributes");
     memcpy(made.handle, handle.reserved, sizeof(made.handle));
     made.base = (uint64_t)base;
@@ -579,7 +617,9 @@ static xcclResult_t cuda_ipc_open(const struct xc_ipc *ipc, void **base_p)
     CUdeviceptr    base = 0;
 
     memcpy(handle.reserved, ipc->handle, sizeof(handle.reserved));
+    int      mode = relax();
     CUresult res = cu.ipc_open(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    restore(mode);
     if (res == CUDA_ERROR_ALREADY_MAPPED) {
         return xcclInProgress;
     }
@@ -590,7 +630,7 @@ static xcclResult_t cuda_ipc_open(const struct xc_ipc *ipc, void **base_p)
 
 static xcclResult_t cuda_ipc_close(void *base)
 {
-    CHECK(cu.ipc_close((CUdeviceptr)base), "cuIpcCloseMemHandle");
+    CHECK_RELAXED(cu.ipc_close((CUdeviceptr)base), "cuIpcCloseMemHandle");
     return xcclSuccess;
 }
 
@@ -607,7 +647,7 @@ static bool cuda_mem_reachable(const void *ptr)
 
 static xcclResult_t cuda_module_load(void **module_p, const void *image)
 {
-    CHECK(cu.module_load(module_p, image), "cuModuleLoadData");
+    CHECK_RELAXED(cu.module_load(module_p, image), "cuModuleLoadData");
     return xcclSuccess;
 }
 

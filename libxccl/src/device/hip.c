@@ -20,7 +20,9 @@ enum {
     HIP_STREAM_NON_BLOCKING = 1,
     HIP_EVENT_DISABLE_TIMING = 2,
     HIP_HOST_MALLOC_PORTABLE = 1,
+    HIP_STREAM_CAPTURE_MODE_RELAXED = 2,
     HIP_MEMCPY_DEFAULT = 4,
+    HIP_POINTER_ATTRIBUTE_BUFFER_ID = 7,
     HIP_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
     HIP_FIRST_VERSION_6 = 60000000,
 };
@@ -52,6 +54,7 @@ struct hip_pointer_attributes {
     X(device_attribute, "hipDeviceGetAttribute", (int *, int, int))                                \
     X(pointer_attributes, "hipPointerGetAttributes",                                               \
       (struct hip_pointer_attributes *, const void *))                                             \
+    X(pointer_attribute, "hipPointerGetAttribute", (void *, int, void *))                          \
     X(peek_error, "hipPeekAtLastError", (void))                                                    \
     X(take_error, "hipGetLastError", (void))                                                       \
     X(stream_create, "hipStreamCreateWithFlags", (void **, unsigned))                              \
@@ -60,6 +63,8 @@ struct hip_pointer_attributes {
     X(stream_destroy, "hipStreamDestroy", (void *))                                                \
     X(stream_query, "hipStreamQuery", (void *))                                                    \
     X(stream_sync, "hipStreamSynchronize", (void *))                                               \
+    X(stream_captures, "hipStreamIsCapturing", (void *, int *))                                    \
+    X(exchange_mode, "hipThreadExchangeStreamCaptureMode", (int *))                                \
     X(stream_wait, "hipStreamWaitEvent", (void *, void *, unsigned))                               \
     X(event_create, "hipEventCreateWithFlags", (void **, unsigned))                                \
     X(event_destroy, "hipEventDestroy", (void *))                                                  \
@@ -121,6 +126,31 @@ static xcclResult_t failed(hipError_t res, const char *what)
         if (check_res != HIP_SUCCESS) {                                                            \
             return failed(check_res, what);                                                        \
         }                                                                                          \
+    } while (0)
+
+/*
+ * While the program captures a stream, HIP takes some calls of its thread, or of any thread, for
+ * mistakes: they fail, and the capture is lost. Ours touch nothing that is captured.
+ */
+static int relax(void)
+{
+    int mode = HIP_STREAM_CAPTURE_MODE_RELAXED;
+
+    return (hip.exchange_mode(&mode) == HIP_SUCCESS) ? mode : HIP_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+static void restore(int mode)
+{
+    hip.exchange_mode(&mode);
+}
+
+/* CHECK() of a call that a capture may forbid. */
+#define CHECK_RELAXED(call, what)                                                                  \
+    do {                                                                                           \
+        int        check_mode = relax();                                                           \
+        hipError_t relaxed_res = (call);                                                           \
+        restore(check_mode);                                                                       \
+        CHECK(relaxed_res, what);                                                                  \
     } while (0)
 
 /* With the lock held. */
@@ -317,7 +347,7 @@ static xcclResult_t hip_bus_id_of(int device, char *buf, size_t len)
 
 static xcclResult_t hip_stream_create(xcclStream_t *stream_p)
 {
-    CHECK(hip.stream_create(stream_p, HIP_STREAM_NON_BLOCKING), "hipStreamCreate");
+    CHECK_RELAXED(hip.stream_create(stream_p, HIP_STREAM_NON_BLOCKING), "hipStreamCreate");
     return xcclSuccess;
 }
 
@@ -326,14 +356,14 @@ static xcclResult_t hip_stream_create_urgent(xcclStream_t *stream_p)
     int least, greatest;
 
     CHECK(hip.stream_priorities(&least, &greatest), "hipDeviceGetStreamPriorityRange");
-    CHECK(hip.stream_create_first(stream_p, HIP_STREAM_NON_BLOCKING, greatest),
-          "hipStreamCreateWithPriority");
+    CHECK_RELAXED(hip.stream_create_first(stream_p, HIP_STREAM_NON_BLOCKING, greatest),
+                  "hipStreamCreateWithPriority");
     return xcclSuccess;
 }
 
 static xcclResult_t hip_stream_destroy(xcclStream_t stream)
 {
-    CHECK(hip.stream_destroy(stream), "hipStreamDestroy");
+    CHECK_RELAXED(hip.stream_destroy(stream), "hipStreamDestroy");
     return xcclSuccess;
 }
 
@@ -350,20 +380,31 @@ static xcclResult_t query_result(hipError_t res, const char *what)
 
 static xcclResult_t hip_stream_query(xcclStream_t stream)
 {
-    return query_result(hip.stream_query(stream), "work on a stream");
+    int        mode = relax();
+    hipError_t res = hip.stream_query(stream);
+
+    restore(mode);
+    return query_result(res, "work on a stream");
 }
 
 static xcclResult_t hip_stream_sync(xcclStream_t stream)
 {
-    CHECK(hip.stream_sync(stream), "work on a stream");
+    CHECK_RELAXED(hip.stream_sync(stream), "work on a stream");
     return xcclSuccess;
 }
 
 static xcclResult_t hip_stream_after_default(xcclStream_t stream)
 {
-    void        *event;
-    xcclResult_t idle = query_result(hip.stream_query(NULL), "work on the default stream");
+    void *event;
+    int   captures;
 
+    /* Where a stream that blocks towards it is captured, any use of it would spoil that; to ask
+     * this does not. */
+    if (hip.stream_captures(NULL, &captures) != HIP_SUCCESS) {
+        hip.take_error();
+        return xcclSuccess;
+    }
+    xcclResult_t idle = query_result(hip.stream_query(NULL), "work on the default stream");
     if (idle != xcclInProgress) { /* usually it is idle: one cheap question */
         return idle;
     }
@@ -379,13 +420,13 @@ static xcclResult_t hip_stream_after_default(xcclStream_t stream)
 
 static xcclResult_t hip_event_create(void **event_p)
 {
-    CHECK(hip.event_create(event_p, HIP_EVENT_DISABLE_TIMING), "hipEventCreate");
+    CHECK_RELAXED(hip.event_create(event_p, HIP_EVENT_DISABLE_TIMING), "hipEventCreate");
     return xcclSuccess;
 }
 
 static xcclResult_t hip_event_destroy(void *event)
 {
-    CHECK(hip.event_destroy(event), "hipEventDestroy");
+    CHECK_RELAXED(hip.event_destroy(event), "hipEventDestroy");
     return xcclSuccess;
 }
 
@@ -397,7 +438,11 @@ static xcclResult_t hip_event_record(void *event, xcclStream_t stream)
 
 static xcclResult_t hip_event_query(void *event)
 {
-    return query_result(hip.event_query(event), "work before an event");
+    int        mode = relax();
+    hipError_t res = hip.event_query(event);
+
+    restore(mode);
+    return query_result(res, "work before an event");
 }
 
 static xcclResult_t hip_copy_async(void *dst, const void *src, size_t bytes, xcclStream_t stream)
@@ -434,29 +479,28 @@ static xcclResult_t hip_set_async(void *dst, int byte, size_t bytes, xcclStream_
 
 static xcclResult_t hip_mem_alloc(void **ptr_p, size_t bytes)
 {
-    CHECK(hip.mem_alloc(ptr_p, bytes), "hipMalloc");
+    CHECK_RELAXED(hip.mem_alloc(ptr_p, bytes), "hipMalloc");
     return xcclSuccess;
 }
 
 static xcclResult_t hip_mem_free(void *ptr)
 {
-    CHECK(hip.mem_free(ptr), "hipFree");
+    CHECK_RELAXED(hip.mem_free(ptr), "hipFree");
     return xcclSuccess;
 }
 
 static xcclResult_t hip_host_alloc(void **ptr_p, size_t bytes)
 {
-    CHECK(hip.host_alloc(ptr_p, bytes, HIP_HOST_MALLOC_PORTABLE), "hipHostMalloc");
+    CHECK_RELAXED(hip.host_alloc(ptr_p, bytes, HIP_HOST_MALLOC_PORTABLE), "hipHostMalloc");
     return xcclSuccess;
 }
 
 static xcclResult_t hip_host_free(void *ptr)
 {
-    CHECK(hip.host_free(ptr), "hipHostFree");
+    CHECK_RELAXED(hip.host_free(ptr), "hipHostFree");
     return xcclSuccess;
 }
 
-/* HIP numbers no allocations; a handle holds enough to tell a new one at an old address. */
 static size_t hip_mem_left(const void *ptr)
 {
     void  *base;
@@ -467,16 +511,21 @@ static size_t hip_mem_left(const void *ptr)
                : 0;
 }
 
+/* Handles come again with an address. Where HIP does not number allocations, nothing is shared. */
 static xcclResult_t hip_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
 {
-    struct xc_ipc     made = {.id = 0};
-    hipIpcMemHandle_t handle;
-    void             *base;
-    size_t            bytes;
+    struct xc_ipc      made;
+    unsigned long long id = 0; /* HIP sets 32 bits of it */
+    hipIpcMemHandle_t  handle;
+    void              *base;
+    size_t             bytes;
 
     CHECK(hip.mem_range(&base, &bytes, (void *)(uintptr_t)ptr), "hipMemGetAddressRange");
-    CHECK(hip.ipc_export(&handle, base), "hipIpcGetMemHandle");
+    CHECK_RELAXED(hip.ipc_export(&handle, base), "hipIpcGetMemHandle");
+    CHECK(hip.pointer_attribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, (void *)(uintptr_t)ptr),
+          "hipPointerGetAttribute");
     memcpy(made.handle, handle.reserved, sizeof(made.handle));
+    made.id = id;
     made.base = (uint64_t)(uintptr_t)base;
     made.bytes = bytes;
     *ipc_p = made;
@@ -489,14 +538,15 @@ static xcclResult_t hip_ipc_open(const struct xc_ipc *ipc, void **base_p)
     void             *base = NULL;
 
     memcpy(handle.reserved, ipc->handle, sizeof(handle.reserved));
-    CHECK(hip.ipc_open(&base, handle, HIP_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "hipIpcOpenMemHandle");
+    CHECK_RELAXED(hip.ipc_open(&base, handle, HIP_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                  "hipIpcOpenMemHandle");
     *base_p = base;
     return xcclSuccess;
 }
 
 static xcclResult_t hip_ipc_close(void *base)
 {
-    CHECK(hip.ipc_close(base), "hipIpcCloseMemHandle");
+    CHECK_RELAXED(hip.ipc_close(base), "hipIpcCloseMemHandle");
     return xcclSuccess;
 }
 
@@ -516,7 +566,7 @@ static bool hip_mem_reachable(const void *ptr)
 
 static xcclResult_t hip_module_load(void **module_p, const void *image)
 {
-    CHECK(hip.module_load(module_p, image), "hipModuleLoadData");
+    CHECK_RELAXED(hip.module_load(module_p, image), "hipModuleLoadData");
     return xcclSuccess;
 }
 

@@ -22,6 +22,7 @@
 #include "direct/direct.h"
 #include "entries/announce.h"
 #include "entries/entries.h"
+#include "entries/session.h"
 #include "entries/spawn.h"
 #include "ops/freed.h"
 #include "ops/persistent.h"
@@ -142,6 +143,9 @@ static int finalize(int profiling, const long *args)
         xm_progress_finalize();
     }
     int res = (int)xm_mpi_forward(XM_FN_MPI_Finalize, profiling, args);
+    if (res == MPI_SUCCESS) {
+        xm_session_world_ended();
+    }
     if (ours && (res == MPI_SUCCESS)) {
         xm_kernels_finalize();
         xm_gdrcopy_finalize();
@@ -275,6 +279,17 @@ static long without_start(enum xm_function function, int profiling, const long *
                                                 : MPI_ERR_OTHER;
 }
 
+static int session(enum xm_function function, int profiling, const long *args)
+{
+    bool ours = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
+
+    if (xm_mpi_functions[function] == NULL) {
+        return MPI_ERR_OTHER;
+    }
+    return (function == XM_FN_MPI_Session_init) ? xm_session_init(profiling, args, ours)
+                                                : xm_session_finalize(profiling, args, ours);
+}
+
 static int other_function(enum xm_function function, int profiling, const long *args)
 {
     switch (function) {
@@ -282,8 +297,8 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Init_thread:
         return after_init((int)xm_mpi_forward(function, profiling, args));
     case XM_FN_MPI_Session_init:
-        xm_mailbox_take_no_more();
-        return (int)without_start(function, profiling, args);
+    case XM_FN_MPI_Session_finalize:
+        return session(function, profiling, args);
     case XM_FN_MPI_Finalize:
         return finalize(profiling, args);
     case XM_FN_MPI_Comm_spawn:

@@ -36,6 +36,14 @@ static int code_of(xcclResult_t res)
     return codes[res];
 }
 
+void xm_errors_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    have_class = false;
+    memset(codes, 0, sizeof(codes));
+    pthread_mutex_unlock(&lock);
+}
+
 int xm_error_code(xcclResult_t res, const char *text)
 {
     char line[TEXT_BYTES];

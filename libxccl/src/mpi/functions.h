@@ -19,6 +19,7 @@
 
 #define XM_OTHER_FUNCTIONS(X)                                                                      \
     X(MPI_Finalize, 0)                                                                             \
+    X(MPI_Session_finalize, 1)                                                                     \
     X(MPI_Wait, 2)                                                                                 \
     X(MPI_Waitall, 3)                                                                              \
     X(MPI_Waitany, 4)                                                                              \

@@ -116,6 +116,14 @@ long xm_mpi_forward(enum xm_function function, int profiling, const long *args)
     return res;
 }
 
+bool xm_mpi_has_world(void)
+{
+    int initialized = 0, finalized = 0;
+
+    return (xm_pmpi.Initialized(&initialized) == MPI_SUCCESS) && initialized &&
+           (xm_pmpi.Finalized(&finalized) == MPI_SUCCESS) && !finalized;
+}
+
 /* Asked once: the answer does not change, and dlsym() is slow. */
 static bool ask_gpu_aware(const char *runtime)
 {

@@ -197,6 +197,9 @@ void xm_mpi_name(char *buf, size_t len);
 /* Does the MPI library take buffers of this device runtime ("cuda", "rocm") itself? */
 bool xm_mpi_gpu_aware(const char *runtime);
 
+/* Is there MPI_COMM_WORLD: between MPI_Init and MPI_Finalize? */
+bool xm_mpi_has_world(void);
+
 /*
  * Report a failure to the program through the communicator's error handler; returns the MPI code.
  */
@@ -206,5 +209,7 @@ int xm_raise_on_window(MPI_Win window, xcclResult_t res, const char *text);
 int xm_raise_on_file(MPI_File file, xcclResult_t res, const char *text);
 /* The MPI code of a failure, with text as its string; for requests, which report it later. */
 int xm_error_code(xcclResult_t res, const char *text);
+/* MPI has ended, and its codes with it. */
+void xm_errors_forget(void);
 
 #endif

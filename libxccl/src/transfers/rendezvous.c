@@ -33,11 +33,11 @@ uint64_t xm_rendezvous_looks_from(void)
 void xm_rendezvous_init(void)
 {
     MPI_Group group;
-    int       level = MPI_THREAD_SINGLE, initialized = 0;
+    int       level = MPI_THREAD_SINGLE;
 
     self = XM_HANDLE(MPI_COMM_NULL);
     /* With sessions alone there is no world to find the ranks of a node by. */
-    if ((xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || !initialized) {
+    if (!xm_mpi_has_world()) {
         return;
     }
     if ((xc_params()->p2p != XC_P2P_AUTO) || xm_mpi_gpu_aware("cuda") || xm_mpi_gpu_aware("rocm") ||

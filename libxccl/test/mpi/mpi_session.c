@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI-4 sessions. Usage: mpi_session cuda|none alone|before|after|across
+ * MPI-4 sessions. Usage: mpi_session cuda|none alone|again|before|after|across
  *   alone   the program knows sessions only: there is no MPI_COMM_WORLD
+ *   again   the same, and others are opened after the last one was finalised
  *   before  the session is open before MPI_Init
  *   after   the session is in use after MPI_Finalize
  *   across  a message of the session's is sent before MPI_Finalize and received after it
@@ -122,6 +123,20 @@ static void summary(MPI_Comm comm)
     }
 }
 
+/* After the last one MPI is at its end, and begins anew. */
+static MPI_Comm open_others(MPI_Comm comm, MPI_Session *session)
+{
+    enum { TIMES = 3 };
+
+    for (int i = 0; i < TIMES; i++) {
+        MPI_Comm_free(&comm);
+        MPI_Session_finalize(session);
+        comm = open_session(session);
+        communicate(comm);
+    }
+    return comm;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Session session;
@@ -135,6 +150,9 @@ int main(int argc, char **argv)
     MPI_Comm comm = open_session(&session);
     open_memory((argc > 1) ? argv[1] : "none");
     communicate(comm);
+    if (strcmp(mode, "again") == 0) {
+        comm = open_others(comm, &session);
+    }
     if (before) {
         MPI_Init(&argc, &argv);
     }

@@ -59,12 +59,22 @@ void ms_open(void)
     BIND(graph_destroy, "cuGraphDestroy", "hipGraphDestroy");
 }
 
-void *ms_stream_make(void)
+static void *make(unsigned flags)
 {
     void *stream = NULL;
 
-    must(api.stream_create(&stream, 1), "making a stream");
+    must(api.stream_create(&stream, flags), "making a stream");
     return stream;
+}
+
+void *ms_stream_make(void)
+{
+    return make(1);
+}
+
+void *ms_blocking_stream_make(void)
+{
+    return make(0);
 }
 
 void ms_stream_free(void *stream)

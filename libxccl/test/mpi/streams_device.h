@@ -10,6 +10,8 @@
 void ms_open(void);
 
 void *ms_stream_make(void);
+/* One that blocks towards the default stream. */
+void *ms_blocking_stream_make(void);
 void  ms_stream_free(void *stream);
 void  ms_sync(void *stream);
 /* Copies between pinned and device memory, in the order of the stream. */

@@ -182,6 +182,33 @@ static void forbidden(const struct world *world)
     CHECK_EQ(cuEventDestroy_v2(event), CUDA_SUCCESS);
 }
 
+/* While a blocking stream captures, the legacy one may be asked for nothing but that. */
+static void legacy(const struct world *world)
+{
+    CUstream stream = start(0), apart = start(CU_STREAM_NON_BLOCKING);
+    CUgraph  graph;
+    int      status = -1, mode = RELAXED;
+
+    (void)world;
+    CHECK_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamIsCapturing(NULL, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamQuery(NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    spoilt(stream);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamSynchronize(NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    spoilt(stream);
+    CHECK_EQ(cuStreamBeginCapture_v2(apart, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamIsCapturing(NULL, &status), CUDA_SUCCESS);
+    CHECK_EQ(status, 0);
+    CHECK_EQ(cuStreamQuery(NULL), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamEndCapture(apart, &graph), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
 static CUstream shared;
 
 /* Another thread's calls count for a capture of mode global; only its own thread ends one. */
@@ -226,6 +253,7 @@ int main(int argc, char **argv)
         {"replay", replay, 1, "cuda:1", NULL, NULL, -1},
         {"by_hand", by_hand, 1, "cuda:1", NULL, NULL, -1},
         {"forbidden", forbidden, 1, "cuda:1", NULL, NULL, -1},
+        {"legacy", legacy, 1, "cuda:1", NULL, NULL, -1},
         {"threads", threads, 1, "cuda:1", NULL, NULL, -1},
     };
 

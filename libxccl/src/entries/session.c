@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "entries/session.h"
+
+#include "comms/comm.h"
+#include "comms/keyvals.h"
+#include "comms/mailbox.h"
+#include "comms/wait.h"
+#include "data/buffer.h"
+#include "data/flatten.h"
+#include "ops/freed.h"
+#include "ops/op.h"
+
+static int open_sessions; /* atomic */
+
+/* All that needs MPI, and would not be there any more when it begins anew. */
+static void let_go(void)
+{
+    xm_ops_finalize();
+    xm_freed_finalize();
+    xm_comms_shut();
+    xm_buffers_free_types();
+    xm_flat_finalize();
+    xm_progress_finalize();
+}
+
+static void forget(void)
+{
+    xm_comms_forget();
+    xm_keyvals_forget();
+    xm_errors_forget();
+}
+
+int xm_session_init(int profiling, const long *args, bool started)
+{
+    xm_mailbox_take_no_more();
+    int res = (int)xm_mpi_forward(XM_FN_MPI_Session_init, profiling, args);
+    if (res != MPI_SUCCESS) {
+        return res;
+    }
+    bool first = (__atomic_fetch_add(&open_sessions, 1, __ATOMIC_ACQ_REL) == 0);
+    if (first && started && !xm_mpi_has_world()) {
+        xm_flat_begin();
+        xm_progress_init();
+    }
+    return res;
+}
+
+int xm_session_finalize(int profiling, const long *args, bool started)
+{
+    bool last = (__atomic_sub_fetch(&open_sessions, 1, __ATOMIC_ACQ_REL) == 0);
+    bool ends = last && !xm_mpi_has_world();
+
+    if (ends && started) {
+        let_go();
+    }
+    int res = (int)xm_mpi_forward(XM_FN_MPI_Session_finalize, profiling, args);
+    if (ends && (res == MPI_SUCCESS)) {
+        forget();
+    }
+    return res;
+}
+
+void xm_session_world_ended(void)
+{
+    if (__atomic_load_n(&open_sessions, __ATOMIC_ACQUIRE) == 0) {
+        forget();
+    }
+}
