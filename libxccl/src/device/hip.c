@@ -174,19 +174,22 @@ static bool open_library(bool only_loaded, const char **missing_p)
 }
 
 /*
- * ROCm's own runtime is in many processes that will never use it (UCX loads it where it is
- * installed), and asking it anything there starts it, at best in vain. Without the kernel's node it
- * has no device.
+ * ROCm's own HIP is in many processes that will never use it, and asking it anything there starts it,
+ * at best in vain. Without the kernel's node it has no device. Another implementation of HIP may need
+ * no node; it does not depend on ROCm's runtime, which may be here without HIP, for UCX.
  */
 static bool has_no_device(void)
 {
-    void *hsa = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    bool rocm = false;
 
-    if (hsa == NULL) {
-        return false; /* another implementation of HIP, which may need no node */
+    for (const char *const *name = sonames; !rocm && (*name != NULL); name++) {
+        void *hip_library = dlopen(*name, RTLD_LAZY | RTLD_NOLOAD);
+        if (hip_library != NULL) {
+            rocm = (dlsym(hip_library, "hsa_init") != NULL); /* also of what it depends on */
+            dlclose(hip_library);
+        }
     }
-    dlclose(hsa);
-    return access("/dev/kfd", F_OK) != 0;
+    return rocm && (access("/dev/kfd", F_OK) != 0);
 }
 
 /*

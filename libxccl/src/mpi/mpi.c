@@ -124,9 +124,31 @@ bool xm_mpi_has_world(void)
            (xm_pmpi.Finalized(&finalized) == MPI_SUCCESS) && !finalized;
 }
 
+/* In MPICH 3.4 MPIX_Query_cuda_support() ends the process by a wrong assertion. It only asks this
+ * one, which can go when nobody uses MPICH 3.4 any longer. */
+static bool ask_mpich(const char *runtime, bool *answer_p)
+{
+    enum { CUDA = 0 }; /* MPIX_GPU_SUPPORT_CUDA; for others MPICH 3.4 fails */
+    int (*query)(int, int *);
+    void *address = xm_mpi_symbol("MPIX_GPU_query_support");
+    int   yes = 0;
+
+    if ((address == NULL) || (strcmp(runtime, "cuda") != 0)) {
+        return false;
+    }
+    memcpy(&query, &address, sizeof(query));
+    *answer_p = (query(CUDA, &yes) == 0) && (yes != 0);
+    return true;
+}
+
 /* Asked once: the answer does not change, and dlsym() is slow. */
 static bool ask_gpu_aware(const char *runtime)
 {
+    bool answer;
+
+    if (ask_mpich(runtime, &answer)) {
+        return answer;
+    }
     /* Open MPI and MPICH spell the question the same, except for AMD. */
     const char *const cuda[] = {"MPIX_Query_cuda_support", NULL};
     const char *const rocm[] = {"MPIX_Query_rocm_support", "MPIX_Query_hip_support", NULL};

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results: every collective on every kind of memory is what PMPI gives on host copies."""
 
+import subprocess
+
 import pytest
 from mpi_harness import CCL, PATHS, pick, share
 
@@ -67,6 +69,16 @@ def test_rocm(family, section):
     result = family.run(2, f"mpi_colls rocm dd {section}", sim="rocm:4", env=env)
     result.good()
     assert log_of(result, "ccl" if share(family) is CCL else "direct")
+
+
+def test_rocm_beside_its_runtime(openmpi, tmp_path):
+    """UCX loads ROCm's runtime where it is installed. That does not make a HIP of others one without devices."""
+    runtime = tmp_path / "libhsa-runtime64.so.1"
+    command = ["cc", "-shared", "-x", "c", "-", "-o", runtime, f"-Wl,-soname={runtime.name}"]
+    subprocess.run(command, input="int hsa_init(void) { return 1; }", text=True, check=True)
+    preload = f"LD_PRELOAD={openmpi.build.preload(openmpi.build.interposer, runtime)}"
+    words = ["/usr/bin/env", preload, openmpi.program("mpi_colls"), "rocm", "dd", "odd"]
+    openmpi.run(2, words, sim="rocm:4", preload=False).good()
 
 
 @pytest.mark.parametrize("library", ["msccl", "mscclpp"])

@@ -111,3 +111,24 @@ def test_host_program(mpi, sim):
 def test_preloaded_twice(openmpi):
     """Linked and preloaded at once: what a site's module and a user's flags do together."""
     openmpi.run(2, "mpi_colls_linked cuda dd comms").good()
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize(
+    "command",
+    [["mpi_colls-mpich", "cuda", "dd", "repeat"], ["xccl-perf", "--max", "64", "--max-time", "0.1"]],
+)
+def test_mpich_3_4_is_not_asked_what_ends_it(mpich, command):
+    """Through the interposer, and by xccl-perf alone, which then refuses device memory."""
+    build = mpich.build
+    perf = command[0] == "xccl-perf"
+    libraries = [] if perf else [build.interposer]
+    libraries += [build.programs / "libmpich_34.so", build.mpich_idle]
+    program = (build.stage / "bin" if perf else build.programs) / command[0]
+    words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}", program, *command[1:]]
+    result = mpich.run(1, words, preload=False)
+    assert result.lines("MPIX_GPU_query_support of type 0")
+    if perf:
+        assert "this MPI does not say that it takes cuda device memory" in result.out
+    else:
+        result.good()

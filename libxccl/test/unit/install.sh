@@ -7,7 +7,34 @@ build=$1 cc=$2 version=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cmake --install "$build" --prefix "$work/first" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+install() {
+    cmake --install "$build" --prefix "$work/first" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+}
+
+# Over an older installation, which had more files, in a prefix that others use as well.
+check_replacement() {
+    record=$work/first/share/xccl/manifest/library
+    (cd "$work/first" && xargs ls -d <share/xccl/manifest/library >/dev/null) || exit 1
+    cp "$record" "$work/record"
+    mkdir -p "$work/first/lib/xccl/gone"
+    for file in lib/libxccl.so.0.0.1 lib/xccl/gone/one share/xccl/of-the-tree ../outside; do
+        echo "$file" >>"$record"
+        echo old >"$work/first/$file"
+    done
+    echo share/xccl/of-the-tree >"$work/first/share/xccl/manifest/tree"
+    echo own >"$work/first/lib/of-others"
+    install
+    cmp "$record" "$work/record" || exit 1
+    [ ! -e "$work/first/lib/libxccl.so.0.0.1" ] && [ ! -e "$work/first/lib/xccl/gone" ] ||
+        { echo "files of the older installation were left" >&2; exit 1; }
+    for file in lib/of-others share/xccl/of-the-tree ../outside; do
+        [ -e "$work/first/$file" ] || { echo "$file was removed, which is not the library's" >&2; exit 1; }
+    done
+    grep -q 'left alone.*\.\./outside' "$work/log" || { echo "the wrong line of the record was not told" >&2; exit 1; }
+}
+
+install
+check_replacement
 mv "$work/first" "$work/moved"
 cat >"$work/main.c" <<'END'
 #include <xccl/xccl.h>

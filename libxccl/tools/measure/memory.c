@@ -252,7 +252,13 @@ static bool mpi_takes_device_memory(const char *runtime)
         {"rocm", "MPIX_Query_rocm_support"},
         {"rocm", "MPIX_Query_hip_support"},
     };
+    /* MPICH 3.4 ends the process when it is asked by the first of them. */
+    int (*mpich)(int, int *) = (int (*)(int, int *))dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support");
 
+    if ((mpich != NULL) && (strcmp(runtime, "cuda") == 0)) {
+        int yes = 0;
+        return (mpich(0, &yes) == 0) && (yes != 0); /* 0: MPIX_GPU_SUPPORT_CUDA */
+    }
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         if (strcmp(queries[i].runtime, runtime) == 0) {
             int (*query)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, queries[i].symbol);

@@ -23,7 +23,7 @@ def is_srun(words):
 
 def number(words, names):
     """What one of these options of the launcher says: -n 8, -n8 or --ntasks=8. None: nothing."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""]):
         found = re.fullmatch(rf"(?:{names})(?:=?(\d+))?", word)
         value = (found.group(1) or following) if found else ""
         if value.isdigit() and int(value) > 0:
