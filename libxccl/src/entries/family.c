@@ -243,7 +243,8 @@ static int free_op(int profiling, const long *args)
 {
     MPI_Op *op = (MPI_Op *)args[0];
 
-    if ((op != NULL) && (xm_persistent_requests() > 0) && xm_persistent_keeps_op(*op)) {
+    if ((op != NULL) && (((xm_persistent_requests() > 0) && xm_persistent_keeps_op(*op)) ||
+                         (xm_later_in_use() && xm_later_keeps_op(*op)))) {
         *op = XM_HANDLE(MPI_OP_NULL);
         return MPI_SUCCESS;
     }
@@ -254,7 +255,8 @@ static int free_type(int profiling, const long *args)
 {
     MPI_Datatype *type = (MPI_Datatype *)args[0];
 
-    if ((type != NULL) && (xm_persistent_requests() > 0) && xm_persistent_keeps_type(*type)) {
+    if ((type != NULL) && (((xm_persistent_requests() > 0) && xm_persistent_keeps_type(*type)) ||
+                           (xm_later_in_use() && xm_later_keeps_type(*type)))) {
         *type = XM_HANDLE(MPI_DATATYPE_NULL);
         return MPI_SUCCESS;
     }
