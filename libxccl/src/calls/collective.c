@@ -8,6 +8,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/facts.h"
+#include "calls/handles.h"
 #include "calls/later.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
@@ -441,7 +442,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     if (res == xcclSuccess) {
         res = xm_collective_choose(op, &path);
     }
-    if ((res == xcclInProgress) && xm_later_possible(op)) {
+    if ((res == xcclInProgress) && xm_later_possible(op) && xm_handles_keep(op)) {
         return xm_later_begin(op);
     }
     if (res == xcclInProgress) {

@@ -19,13 +19,10 @@ static inline bool xm_later_any(const struct xm_comm *xm)
            __atomic_load_n(&xm->began_later, __ATOMIC_ACQUIRE);
 }
 
-/* May the operation be one? Not with a datatype for each block: it waits for the others. */
+/* May the operation be one? */
 bool xm_later_possible(const struct xm_op *op);
-/* Make it one. Returns MPI's code. */
+/* Make it one, whose handles are kept (handles.h). Returns MPI's code. */
 int xm_later_begin(struct xm_op *op);
-/* The program frees this. Does one that has not begun need it? Then it is freed when it has. */
-bool xm_later_keeps_op(MPI_Op op);
-bool xm_later_keeps_type(MPI_Datatype type);
 /* Wait for the others, and choose the path. */
 xcclResult_t xm_later_choose(struct xm_op *op, const struct xm_path **path_p);
 /* Wait until all have begun: before a blocking call, which may wait for the others. */

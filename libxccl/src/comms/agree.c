@@ -39,9 +39,10 @@ const struct xm_join *xm_comm_join;
 /*
  * How many non-blocking operations a rank may be ahead of an agreement. All ranks are to choose the
  * same path, and this one does not know yet what the others know: so the next ones begin later
- * (calls/later.h). It is more than most programs have under way.
+ * (calls/later.h). Few enough for programs without blocking collectives to come to the fast paths
+ * soon; more than most programs have under way.
  */
-enum { RUN_AHEAD = 1024 };
+enum { RUN_AHEAD = 64 };
 
 /* Between two looks for a rank that passes host memory. */
 static const uint64_t look_ns = 300000000u;

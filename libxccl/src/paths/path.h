@@ -54,9 +54,9 @@ struct xm_op {
     bool                        concerns_device; /* of all ranks alike */
     uint64_t                    later; /* its place among those that begin later; 0: it did not */
 
-    /* calls/later.c: while it has not begun; and what is to be freed when it has. */
-    struct xm_op *waits_beside;
-    bool          waits, frees_op, frees_sendtype, frees_recvtype;
+    /* calls/handles.c: while it has not begun. */
+    struct xm_op *handles_next;
+    bool          keeps_handles;
 
     /* How it is carried. */
     const struct xm_path *path;

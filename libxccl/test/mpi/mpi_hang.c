@@ -485,8 +485,8 @@ static void add(void *in, void *inout, int *count, MPI_Datatype *type)
     }
 }
 
-/* By an operation and a datatype of the program's, which are freed while nothing has begun. */
-static void reduce_by_own(const int *in, int *out, MPI_Comm comm, MPI_Request *request)
+/* Two by an operation and a datatype of the program's, which are freed while none has begun. */
+static void reduce_by_own(const int *in, int *out, MPI_Comm comm, MPI_Request *requests)
 {
     MPI_Datatype type;
     MPI_Op       op;
@@ -494,9 +494,27 @@ static void reduce_by_own(const int *in, int *out, MPI_Comm comm, MPI_Request *r
     MPI_Type_contiguous(1, MPI_INT, &type);
     MPI_Type_commit(&type);
     MPI_Op_create(add, 1, &op);
-    MPI_Iallreduce(in, out, 1, type, op, comm, request);
+    MPI_Iallreduce(&in[0], &out[0], 1, type, op, comm, &requests[0]);
+    MPI_Iallreduce(&in[1], &out[1], 1, type, op, comm, &requests[1]);
     MPI_Op_free(&op);
     MPI_Type_free(&type);
+}
+
+/* With a datatype for each of two blocks; the array of them stays, and they do not. */
+static void exchange_by_own(const int *in, int *out, MPI_Datatype types[2], MPI_Comm comm,
+                            MPI_Request *request)
+{
+    static const int one[] = {1, 1}, same[] = {0, 0}, apart[] = {0, sizeof(int)};
+    MPI_Datatype     made[2];
+
+    for (int i = 0; i < 2; i++) {
+        MPI_Type_contiguous(1, MPI_INT, &made[i]);
+        MPI_Type_commit(&made[i]);
+        types[i] = made[i];
+    }
+    MPI_Ialltoallw(in, one, same, types, out, one, apart, types, comm, request);
+    MPI_Type_free(&made[0]);
+    MPI_Type_free(&made[1]);
 }
 
 /*
@@ -505,11 +523,13 @@ static void reduce_by_own(const int *in, int *out, MPI_Comm comm, MPI_Request *r
  */
 static void case_far_ahead(void)
 {
-    enum { MANY = 1500, COMMS = 2, ALL = COMMS * MANY, EVERY = 100 };
-    int          wrong = 0, *host = malloc(sizeof(int) * ALL);
-    int         *in = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
-    int         *out = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
-    int         *ones = malloc(sizeof(int) * 2 * ALL);
+    enum { MANY = 1500, COMMS = 2, ALL = COMMS * MANY, EVERY = 100, EXCHANGE = 50 };
+    int  wrong = 0, *host = malloc(sizeof(int) * ALL);
+    int *in = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
+    int *out = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
+    int *ones = malloc(sizeof(int) * 2 * ALL), *exchanged = malloc(sizeof(int) * 2 * ALL);
+    int *both = mt_alloc(MT_DEVICE, sizeof(int) * 2 * ALL);
+    MPI_Datatype(*types)[2] = malloc(sizeof(*types) * ALL);
     MPI_Request *requests = malloc(sizeof(*requests) * ALL);
     MPI_Comm     comms[COMMS], twin;
 
@@ -528,6 +548,9 @@ static void case_far_ahead(void)
                            &requests[i]);
         } else if (at % EVERY == 0) {
             reduce_by_own(&in[at], &out[at], comms[which], &requests[i]);
+            i++;
+        } else if ((at % EVERY == EXCHANGE) && (mt_size() == 2)) {
+            exchange_by_own(&in[at], &both[2 * at], types[at], comms[which], &requests[i]);
         } else {
             MPI_Iallreduce(&in[at], &out[at], 1, MPI_INT, MPI_SUM, comms[which], &requests[i]);
         }
@@ -537,19 +560,27 @@ static void case_far_ahead(void)
     MPI_Comm_free(&twin);
     MPI_Waitall(ALL, requests, MPI_STATUSES_IGNORE);
     mt_get(host, out, MT_DEVICE, sizeof(int) * ALL);
+    mt_get(exchanged, both, MT_DEVICE, sizeof(int) * 2 * ALL);
     for (int i = 0; i < ALL; i++) {
         bool on_host = (i % EVERY == EVERY - 1);
         int  sum = on_host ? mt_size() : i * mt_size() * (mt_size() + 1) / 2;
-        wrong += (on_host ? ones[ALL + i] : host[i]) != sum;
+        if ((i % EVERY == EXCHANGE) && (mt_size() == 2)) {
+            wrong += (exchanged[2 * i] != i) || (exchanged[2 * i + 1] != 2 * i);
+        } else {
+            wrong += (on_host ? ones[ALL + i] : host[i]) != sum;
+        }
     }
-    mt_expect(wrong == 0, "%d of %d sums are wrong", wrong, (int)ALL);
+    mt_expect(wrong == 0, "%d of %d results are wrong", wrong, (int)ALL);
     for (int c = 0; c < COMMS; c++) {
         MPI_Allreduce(in, out, MANY, MPI_INT, MPI_SUM, comms[c]);
         MPI_Comm_free(&comms[c]);
     }
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
+    mt_free(MT_DEVICE, both);
     free(requests);
+    free(types);
+    free(exchanged);
     free(host);
     free(ones);
 }

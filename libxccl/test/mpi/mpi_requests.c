@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support.h"
 
@@ -70,6 +71,28 @@ static void case_rounds(void)
     start(&pair, MPI_COMM_WORLD, 1, &last);
     MPI_Wait(&last, MPI_STATUS_IGNORE);
     mt_pair_expect_sum(&pair, COUNT, mt_size(), 1, "after many rounds");
+    mt_pair_free(&pair);
+}
+
+/* A program without blocking collectives comes to the direct path soon, and every rank at once. */
+static void case_soon(void)
+{
+    enum { ROUNDS = 1000 };
+    const struct timespec nap = {0, 1000 * 1000};
+    struct mt_pair        pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Comm              comm;
+    int                   round;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (round = 0; (round < ROUNDS) && (strcmp(mt_last_path(), "direct") != 0); round++) {
+        MPI_Request request;
+        start(&pair, comm, round, &request);
+        nanosleep(&nap, NULL);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "non-blocking ones alone");
+    }
+    mt_expect(round < ROUNDS, "no direct path after %d non-blocking collectives", round);
+    MPI_Comm_free(&comm);
     mt_pair_free(&pair);
 }
 
@@ -557,6 +580,7 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {
         {"comms", case_comms},
         {"rounds", case_rounds},
+        {"soon", case_soon},
         {"orders", case_orders},
         {"threads", case_threads},
         {"broken", case_broken},

@@ -198,6 +198,11 @@ def test_crowd(openmpi, ranks):
     run(openmpi, ranks, "mpi_direct crowd", XCCL_DIRECT_MEMORY="8").good()
 
 
+def test_soon(family):
+    """Without a blocking collective, too."""
+    run(family, 2, "mpi_requests soon").good()
+
+
 def test_counted(openmpi):
     run(openmpi, 3, "mpi_direct counted").good()
 
