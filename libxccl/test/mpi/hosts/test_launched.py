@@ -114,3 +114,38 @@ def test_binding_on_each_host(openmpi, nodes):
     result = across.run("2+1", [*run, program, "cuda", "5"], timeout=TIMEOUT, preload=False)
     assert result.status == 0 and len(result.lines("all rounds good")) == 3, result.out
     assert result.lines("h0") and result.lines("h1"), result.out
+
+
+@pytest.mark.thorough
+def test_tuning(openmpi, nodes):
+    """xccl-tune writes a table for the number of nodes."""
+    across = HostsMpi(openmpi, nodes)
+    folder = across.hosts.folder / "tables"
+    tune = [openmpi.build.stage / "bin/xccl-tune", "--output", folder, "--coll", "allreduce"]
+    few = [
+        "--max",
+        "64",
+        "--samples",
+        "2",
+        "--max-samples",
+        "2",
+        "--iters",
+        "3",
+        "--device",
+        "cuda",
+    ]
+    result = across.run("1+1", [*tune, *few], timeout=TIMEOUT)
+    assert result.status == 0 and "nodes = 2" in (folder / "nodes-2.table").read_text(), result.out
+
+
+@pytest.mark.thorough
+def test_comparison(openmpi, nodes):
+    """xccl-compare hands each route's variables to all hosts, and counts them."""
+    across = HostsMpi(openmpi, nodes)
+    front, settings = across.front("1+1")
+    compare = [openmpi.build.stage / "bin/xccl-compare", "--sim", "cuda:4", "--routes", "mpi,xccl"]
+    few = ["--coll", "allreduce", "--min", "1k", "--max", "1k", "--rounds", "1", "--no-plot"]
+    where = ["--output", across.hosts.folder / "comparison", "--nodes", "2", "--"]
+    result = across.hosts.run("h0", *compare, *few, *where, *front, env=settings, timeout=TIMEOUT)
+    assert result.status == 0, result.out
+    assert result.lines("hosts: h0, h1") and result.lines("2 ranks on 2 nodes"), result.out

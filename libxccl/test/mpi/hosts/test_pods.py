@@ -96,3 +96,16 @@ def test_shared_memory(openmpi, start_hosts, shm):
     )
     result.good()
     assert path(loop(openmpi, start_hosts(host), "2")) == "direct"
+
+
+@pytest.mark.thorough
+def test_dumps_of_pods(openmpi, start_hosts):
+    """Two hosts of one name write into one folder: a file for each rank."""
+    pod = Host(boot="shared", hostname="pod")
+    hosts = start_hosts(pod, pod)
+    folder = hosts.folder / "dumps"
+    folder.mkdir()
+    env = {"XCCL_SIM_FAIL": "hang:allreduce@1=3", "XCCL_TIMEOUT": "2", "XCCL_DUMP_DIR": folder}
+    HostsMpi(openmpi, hosts).run("1+1", "mpi_loop cuda 6 return", env=env, timeout=TIMEOUT)
+    ranks = [re.match(r"xccl-ops\.pod\.\d+\.(\d)\.json$", path.name) for path in folder.iterdir()]
+    assert {rank and rank.group(1) for rank in ranks} == {"0", "1"}, ranks
