@@ -147,7 +147,7 @@ def test_transfers(across, case):
 @pytest.mark.parametrize("case", ["fenced", "locked", "requests", "refused", "refused-on-one"])
 def test_windows(across, case):
     if across.family == "openmpi" and not case.startswith("refused"):
-        pytest.skip("Open MPI has no windows over TCP in programs with threads")
+        pytest.skip("neither version of Open MPI makes windows over TCP")
     go(across, "1+1", f"mpi_windows cuda {case}")
 
 
