@@ -95,8 +95,17 @@ def check_possible(build):
     missing = [name for name in PROGRAMS if shutil.which(name, path=search_path()) is None]
     if missing:
         raise NoHosts(f"not installed: {', '.join(missing)} (Debian: iproute2, util-linux)")
-    if subprocess.run(["unshare", "--net", "--pid", "--fork", "true"], check=False).returncode:
-        raise NoHosts("this container allows no namespaces")
+    needed = "ip link add xbridge type bridge && mount -t tmpfs tmpfs /tmp"
+    spaces = ["--net", "--uts", "--ipc", "--pid", "--mount", "--fork", "--mount-proc"]
+    tried = subprocess.run(
+        ["unshare", *spaces, "sh", "-c", needed],
+        env=dict(os.environ, PATH=search_path()),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if tried.returncode:
+        raise NoHosts(f"this machine allows no namespaces with a bridge: {tried.stderr.strip()}")
 
 
 class Hosts:
