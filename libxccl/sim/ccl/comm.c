@@ -158,8 +158,8 @@ static enum xs_result meet(struct xs_comm *comm)
 {
     struct xs_slot *slot = &comm->region->slots[comm->rank];
 
-    slot->pid = getpid();
-    slot->start = xs_process_start(getpid());
+    slot->pid = xs_process_number();
+    slot->start = xs_process_start(xs_process_number());
     slot->node = xs_config()->node;
     slot->bus = xs_device_bus(comm->device);
     slot->version = xs_config()->ccl_version;

@@ -70,7 +70,8 @@ enum xs_result xs_region_make(struct xs_id *id)
     if (getrandom(&id->nonce, sizeof(id->nonce), 0) != (ssize_t)sizeof(id->nonce)) {
         id->nonce = (uint64_t)(uintptr_t)head ^ (uint64_t)clock();
     }
-    id->place = (struct xs_place){getpid(), fd, xs_process_start(getpid()), 0};
+    id->place =
+        (struct xs_place){xs_process_number(), fd, xs_process_start(xs_process_number()), 0};
     head->nonce = id->nonce;
     __atomic_store_n(&head->magic, REGION_MAGIC, __ATOMIC_RELEASE);
     munmap(head, sizeof(*head));

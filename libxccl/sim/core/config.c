@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/core.h"
 
@@ -29,6 +31,7 @@ static const struct {
 
 static struct xs_config config = {.size = 1,
                                   .nodes = 1,
+                                  .proc = "/proc",
                                   .memory = DEFAULT_MEMORY,
                                   .hip_major = 6,
                                   .destroy_waits = true,
@@ -278,7 +281,7 @@ static void check_names(void)
         "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
         "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
         "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY",
-        "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY"};
+        "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");
@@ -294,10 +297,30 @@ static void check_names(void)
             snprintf(error, sizeof(error),
                      "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
                      "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE, _DESTROY, _CONNECT, "
-                     "_CONNECT_MS, _LAUNCH_US, _SERIAL, _ALLOC, _EARLY, _NUMBERS, _GDRCOPY are",
+                     "_CONNECT_MS, _LAUNCH_US, _SERIAL, _ALLOC, _EARLY, _NUMBERS, _GDRCOPY, "
+                     "_PROC are",
                      (int)length, *entry);
         }
     }
+}
+
+/* Ranks that see each other only there are on nodes of their own, one for each PID namespace. */
+static void read_proc(void)
+{
+    const char *text = getenv("XCCL_SIM_PROC");
+    struct stat ours;
+    char        self[PATH_MAX];
+
+    if (text == NULL) {
+        return;
+    }
+    snprintf(self, sizeof(self), "%s/self", text);
+    if ((access(self, F_OK) != 0) || (stat("/proc/self/ns/pid", &ours) != 0)) {
+        complain("XCCL_SIM_PROC", text, "a folder like /proc, with the processes of all ranks");
+        return;
+    }
+    config.proc = text;
+    config.node = (int)(ours.st_ino & INT_MAX);
 }
 
 static void check_log(void)
@@ -326,6 +349,7 @@ static void load(void)
         config.ccl_version = flavours[0].version;
     }
     config.node = (int)((long)config.rank * config.nodes / config.size);
+    read_proc();
 
     const char *wrong = xs_fault_setup(getenv("XCCL_SIM_FAIL"), config.rank);
     if ((wrong != NULL) && (error[0] == '\0')) {

@@ -61,6 +61,7 @@ struct xs_config {
     int             size;
     int             nodes;
     int             node;           /* of this process */
+    const char     *proc;           /* where the processes of all ranks are seen */
     int             ccl_version;    /* to report: the flavour's own, or what was asked for */
     int             hip_major;      /* ROCm release whose ABI libamdhip64 speaks */
     bool            destroy_waits;  /* destroying a communicator waits for the node's ranks */
@@ -146,6 +147,8 @@ struct xs_place {
     uint64_t offset;
 };
 
+/* This process's number, as the other ranks see it. */
+XS_API int xs_process_number(void);
 /* Start time of a process; 0 when it is gone (or a zombie). */
 XS_API uint64_t xs_process_start(int pid);
 /* A descriptor out of the way of the program's, without a name in any file system; -1: failed. */

@@ -204,7 +204,8 @@ static enum xs_error allocate(struct xs_range *range)
     }
     size_t offset = range->base - (uintptr_t)arena->visible;
     range->alias = arena->alias + offset;
-    range->place = (struct xs_place){getpid(), arena->fd, xs_process_start(getpid()), offset};
+    range->place = (struct xs_place){xs_process_number(), arena->fd,
+                                     xs_process_start(xs_process_number()), offset};
     range->id = next_id++;
     range->block = count_blocks(arena, range, 1);
     if (!insert(range)) {
@@ -539,7 +540,7 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     if (made.node != xs_config()->node) {
         return XS_MAP_FAILED; /* a pretend one, whose host memory is this one's all the same */
     }
-    if (made.place.pid == getpid()) {
+    if (made.place.pid == xs_process_number()) {
         return XS_INVALID_CONTEXT; /* as the runtimes say of the process that made the handle */
     }
     pthread_rwlock_rdlock(&lock);

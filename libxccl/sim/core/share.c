@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory shared between processes without a name anywhere: files of memfd_create(), which others
- * open through /proc/<pid>/fd. They vanish with the last process that has them.
+ * open through /proc/<pid>/fd. They vanish with the last process that has them. XCCL_SIM_PROC names
+ * another /proc, for ranks that do not see each other in theirs.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +21,11 @@
 
 static uint64_t read_start(int pid)
 {
-    char path[48];
+    char path[PATH_MAX];
     char text[1024];
 
     /* Of its first thread: qemu makes up a process's own /proc/<pid>/stat, without this number. */
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, pid);
+    snprintf(path, sizeof(path), "%s/%d/task/%d/stat", xs_config()->proc, pid, pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return 0;
@@ -46,22 +48,38 @@ static uint64_t read_start(int pid)
     return (p == NULL) ? 0 : strtoull(p, NULL, 10) + 1; /* 0 is taken */
 }
 
-/* This process's own is asked for often, and changes with a fork only. */
+/* What is asked often of this process itself, and changes with a fork only. */
+static struct {
+    uint64_t start;  /* atomic */
+    int      number; /* atomic: in XCCL_SIM_PROC */
+    int      pid;    /* atomic; set last */
+} own;
+
+static void know_own(void)
+{
+    int  pid = getpid();
+    char path[PATH_MAX], text[16] = "";
+
+    if (__atomic_load_n(&own.pid, __ATOMIC_ACQUIRE) == pid) {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/self", xs_config()->proc);
+    int number = (readlink(path, text, sizeof(text) - 1) > 0) ? atoi(text) : pid;
+    __atomic_store_n(&own.number, number, __ATOMIC_RELAXED);
+    __atomic_store_n(&own.start, read_start(number), __ATOMIC_RELAXED);
+    __atomic_store_n(&own.pid, pid, __ATOMIC_RELEASE);
+}
+
+int xs_process_number(void)
+{
+    know_own();
+    return __atomic_load_n(&own.number, __ATOMIC_RELAXED);
+}
+
 uint64_t xs_process_start(int pid)
 {
-    static struct {
-        uint64_t start;
-        int      pid; /* atomic; set last */
-    } own;
-
-    if (pid != getpid()) {
-        return read_start(pid);
-    }
-    if (__atomic_load_n(&own.pid, __ATOMIC_ACQUIRE) != pid) {
-        __atomic_store_n(&own.start, read_start(pid), __ATOMIC_RELAXED);
-        __atomic_store_n(&own.pid, pid, __ATOMIC_RELEASE);
-    }
-    return __atomic_load_n(&own.start, __ATOMIC_RELAXED);
+    return (pid == xs_process_number()) ? __atomic_load_n(&own.start, __ATOMIC_RELAXED)
+                                        : read_start(pid);
 }
 
 int xs_file_create(const char *label, uint64_t size)
@@ -85,13 +103,13 @@ int xs_file_create(const char *label, uint64_t size)
 
 int xs_file_open(int pid, uint64_t start, int fd)
 {
-    char path[64];
+    char path[PATH_MAX];
 
     if (xs_process_start(pid) != start) {
         errno = ESRCH;
         return -1;
     }
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+    snprintf(path, sizeof(path), "%s/%d/fd/%d", xs_config()->proc, pid, fd);
     return open(path, O_RDWR | O_CLOEXEC);
 }
 

@@ -273,9 +273,13 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look
 {
     struct suspicion s = {0, 0, -1};
     xcclResult_t     res;
-    struct xm_wait   wait = xm_wait_begin("for the other ranks of a communicator to come to this "
-                                            "collective");
-    int              over = 0;
+    struct xm_wait   wait = xm_wait_begin(
+        (xm->checkin.kind == XM_CHECKIN_PEER_INFO)
+            ? "for the other ranks of a communicator to come to this collective; a rank that runs "
+                "without xccl never does: start the program as mpirun ... xccl-run ./app, so that "
+                "xccl is on all hosts"
+            : "for the other ranks of a communicator to come to this collective");
+    int over = 0;
 
     for (;;) {
         if (xm_pmpi.Test(request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
@@ -287,8 +291,8 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look
         switch (xm_wait_step(&wait)) {
         case XM_WAIT_EXPIRED:
             return xc_fail(xcclTimeout,
-                           "not completed within %ld s (XCCL_TIMEOUT): a rank may be missing, dead "
-                           "or in another call",
+                           "not completed within %ld s (XCCL_TIMEOUT): a rank may be missing, "
+                           "dead, in another call or without xccl",
                            xc_params()->timeout);
         case XM_WAIT_LOOK:
             res = look ? look_for_mixed(xm, &s) : xcclSuccess;

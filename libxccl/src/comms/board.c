@@ -62,20 +62,45 @@ static bool             writing; /* atomic: a thread is at own's busy */
 static bool             taken[SLOTS];
 static struct xm_board *boards; /* of others, mapped once and kept */
 
-/* Boot ids differ between machines, and between containers that do not share /proc they fail. */
-static uint64_t host_number(void)
+/* By its boot id; sandboxes may have none, then the machine is known by its name. */
+static uint64_t machine_number(void)
 {
-    char text[64] = "";
-    int  fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    char    text[256] = "";
+    int     fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = -1;
 
     if (fd >= 0) {
-        ssize_t n = read(fd, text, sizeof(text) - 1);
-        text[(n > 0) ? n : 0] = '\0';
+        n = read(fd, text, sizeof(text) - 1);
         close(fd);
     }
+    if (n > 0) {
+        text[n] = '\0';
+    } else if (gethostname(text, sizeof(text) - 1) != 0) {
+        text[0] = '\0';
+    }
+    return xc_hash_text(XC_HASH_BEGIN, text);
+}
+
+/* Process numbers mean something within one PID namespace only. */
+static uint64_t node_number(uint64_t machine)
+{
     struct stat ns = {0};
-    stat("/proc/self/ns/pid", &ns); /* process numbers mean something within one of these only */
-    return xc_hash_text(xc_hash_word(XC_HASH_BEGIN, (uint64_t)ns.st_ino), text);
+
+    stat("/proc/self/ns/pid", &ns);
+    return xc_hash_word(machine, (uint64_t)ns.st_ino);
+}
+
+/* This process in /proc, which may be that of another PID namespace. */
+static int process_number(void)
+{
+    char    text[16];
+    ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
+
+    if (n <= 0) {
+        return getpid();
+    }
+    text[n] = '\0';
+    return atoi(text);
 }
 
 /*
@@ -133,7 +158,7 @@ static bool open_own(void)
     if (getrandom(&own.nonce, sizeof(own.nonce), 0) != (ssize_t)sizeof(own.nonce)) {
         own.nonce = xm_now_ns() ^ ((uint64_t)getpid() << 32);
     }
-    own.pid = getpid();
+    own.pid = process_number();
     struct header *h = &at->header;
     h->nonce = own.nonce;
     h->job = job_number();
@@ -168,7 +193,8 @@ void xm_board_take(struct xm_board_address *address)
 {
     memset(address, 0, sizeof(*address));
     address->slot = -1;
-    address->host = host_number();
+    address->machine = machine_number();
+    address->node = node_number(address->machine);
     pthread_mutex_lock(&lock);
     for (int i = 0; open_own() && (i < SLOTS) && (address->slot < 0); i++) {
         if (!taken[i]) {
@@ -178,7 +204,7 @@ void xm_board_take(struct xm_board_address *address)
         }
     }
     address->nonce = own.nonce;
-    address->pid = getpid();
+    address->pid = own.pid;
     address->fd = own_fd;
     pthread_mutex_unlock(&lock);
 }
@@ -192,10 +218,34 @@ void xm_board_give(int slot)
     }
 }
 
+/* Is a descriptor of a process its board? To open anything else of another program might disturb
+ * it. */
+static struct layout *open_board_of(const char *pid, const char *fd)
+{
+    char    path[300], target[64];
+    int     n = snprintf(path, sizeof(path), "/proc/%.16s/fd/%.16s", pid, fd);
+    ssize_t length = (n > 0) ? readlink(path, target, sizeof(target) - 1) : -1;
+
+    if (length <= 0) {
+        return NULL;
+    }
+    target[length] = '\0';
+    if (strncmp(target, "/memfd:" BOARD_NAME " ", strlen("/memfd:" BOARD_NAME " ")) != 0) {
+        return NULL;
+    }
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) {
+        return NULL;
+    }
+    struct layout *at = map(file);
+    close(file);
+    return at;
+}
+
 /* With the lock held: the board of a process, mapped now or before. */
 static struct xm_board *find_board(const struct xm_board_address *address)
 {
-    char path[64];
+    char pid[16], fd[16];
 
     if (address->nonce == own.nonce) {
         return &own;
@@ -205,14 +255,10 @@ static struct xm_board *find_board(const struct xm_board_address *address)
             return b;
         }
     }
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", address->pid, address->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
-        return NULL;
-    }
-    struct layout   *at = map(fd);
+    snprintf(pid, sizeof(pid), "%d", address->pid);
+    snprintf(fd, sizeof(fd), "%d", address->fd);
+    struct layout   *at = open_board_of(pid, fd);
     struct xm_board *b = calloc(1, sizeof(*b));
-    close(fd);
     if ((at == NULL) || (b == NULL) || (at->header.nonce != address->nonce)) {
         if (at != NULL) {
             munmap(at, sizeof(*at));
@@ -287,29 +333,6 @@ void xm_board_idle(void)
     if (__builtin_expect(__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) != NULL, 0)) {
         __atomic_store_n(&own.at->header.busy.group, 0, __ATOMIC_RELEASE);
     }
-}
-
-/* Is a descriptor of a process its board? */
-static struct layout *open_board_of(const char *pid, const char *fd)
-{
-    char    path[300], target[64];
-    int     n = snprintf(path, sizeof(path), "/proc/%.16s/fd/%.16s", pid, fd);
-    ssize_t length = (n > 0) ? readlink(path, target, sizeof(target) - 1) : -1;
-
-    if (length <= 0) {
-        return NULL;
-    }
-    target[length] = '\0';
-    if (strncmp(target, "/memfd:" BOARD_NAME " ", strlen("/memfd:" BOARD_NAME " ")) != 0) {
-        return NULL;
-    }
-    int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file < 0) {
-        return NULL;
-    }
-    struct layout *at = map(file);
-    close(file);
-    return at;
 }
 
 /* Something is asked of the boards of this job's other processes, until one answers. */

@@ -14,7 +14,8 @@
 
 /* How another process finds it. */
 struct xm_board_address {
-    uint64_t host;          /* this boot of this machine */
+    uint64_t machine;       /* since it was started; containers on it have the same */
+    uint64_t node;          /* what of it sees the same processes: a container, or all of it */
     uint64_t nonce;         /* of the process */
     int32_t  pid, fd, slot; /* slot -1: none */
 };

@@ -164,7 +164,7 @@ static xcclResult_t apply_setting(struct xm_comm *xm, const struct xm_peer_info 
         return xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);
     }
     for (int i = 0; i < xm->size; i++) {
-        hosts[i] = all[i].board.host;
+        hosts[i] = all[i].board.node;
     }
     xm_setting_agree(xm, hosts, setting_of, all);
     if (all[0].result == xcclSuccess) {
@@ -175,6 +175,26 @@ static xcclResult_t apply_setting(struct xm_comm *xm, const struct xm_peer_info 
     return xcclSuccess;
 }
 
+/* Containers of one machine that do not see each other's processes are nodes of their own. */
+static void tell_apart(const struct xm_comm *xm, const struct xm_peer_info *all)
+{
+    int other = 0;
+
+    for (int i = 1; i < xm->size; i++) {
+        if (all[i].board.machine != all[0].board.machine) {
+            return;
+        }
+        other = ((other == 0) && (all[i].board.node != all[0].board.node)) ? i : other;
+    }
+    if ((other > 0) && (xm->rank == 0)) {
+        xc_info("no direct path on %d ranks: rank %d is on the machine of rank 0, but in another "
+                "container, whose processes rank 0 does not see; start all ranks of a machine in "
+                "one container, or give its containers the host's PID namespace (hostPID, "
+                "--pid=host)",
+                xm->size, other);
+    }
+}
+
 /* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
 static void find_node(struct xm_comm *xm, const struct xm_peer_info *all)
 {
@@ -183,7 +203,7 @@ static void find_node(struct xm_comm *xm, const struct xm_peer_info *all)
     xm->one_node = (addresses != NULL) && (xm->size > 1);
     for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
         addresses[i] = all[i].board;
-        xm->one_node = xm->one_node && (all[i].board.host == all[0].board.host);
+        xm->one_node = xm->one_node && (all[i].board.node == all[0].board.node);
     }
     if (xm->one_node) {
         xm->slots = xm_slots_open(addresses, xm->size, xm->rank);
@@ -210,6 +230,7 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
         snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
     }
     find_node(xm, all);
+    tell_apart(xm, all);
     xm->order_id = order_id(&all[0]);
     xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
     xm_comm_enter(xm, XM_COMM_KNOWN, NULL);

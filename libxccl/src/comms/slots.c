@@ -11,7 +11,7 @@ static bool find_slots(struct xm_slots *slots, const struct xm_board_address *ad
     for (int i = 0; i < slots->count; i++) {
         const struct xm_board_address *a = &addresses[i];
         struct xm_board               *board = NULL;
-        if ((a->slot >= 0) && (a->host == addresses[slots->rank].host)) {
+        if ((a->slot >= 0) && (a->node == addresses[slots->rank].node)) {
             board = xm_board_open(a);
         }
         if (board == NULL) {

@@ -173,8 +173,8 @@ static enum xm_joining verdict(struct xm_comm *xm, const struct says *all)
     for (int i = 0; i < xm->size; i++) {
         if (all[i].slots == 0) {
             return never(xm, i,
-                         "it does not see the memory of all processes of the node (containers: "
-                         "they need one user namespace, apptainer exec --sharens)");
+                         "it does not see the memory of all processes of the node: they are "
+                         "another user's, or need one user namespace (apptainer exec --sharens)");
         }
         if (all[i].state == XM_ARENA_NEVER) {
             return never(xm, i, all[i].why);

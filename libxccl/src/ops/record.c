@@ -188,7 +188,8 @@ static void dump(const char *reason)
     uint64_t        last = xm_ring_last(&ring);
     union words     w;
 
-    snprintf(whole, sizeof(whole), "%s/xccl-ops.%s.%d.json", folder, host, (int)getpid());
+    snprintf(whole, sizeof(whole), "%s/xccl-ops.%s.%d.%d.json", folder, host, (int)getpid(),
+             world_rank); /* containers may have one name, and the same process numbers */
     snprintf(path, sizeof(path), "%s.part", whole);
     int fd = xc_file_open(path, false);
     if (fd < 0) {

@@ -240,6 +240,13 @@ class Mpi:
     def program(self, name):
         return self.build.programs / f"{name}-{self.family}"
 
+    def front(self, ranks):
+        """The launcher and its options, and what it wants in the environment."""
+        return launcher(self.family, self.mpiexec, ranks)
+
+    def execute(self, front, command, env, timeout, while_running):
+        return execute([*front, *command], env, timeout, while_running)
+
     def run(self, ranks, command, **options):
         """Run a command, or a program of the tests by its name, on so many ranks.
 
@@ -252,7 +259,7 @@ class Mpi:
             words[0] = self.program(words[0])
         elif self.build.emulator:
             pytest.skip(f"only the tests' own programs are emulated, not {words[0]}")
-        front, settings = launcher(self.family, self.mpiexec, ranks)
+        front, settings = self.front(ranks)
         env = {**self.build.environment(sim), **settings}
         for folder in filter(None, [self.library_path, options.get("library_path")]):
             env["LD_LIBRARY_PATH"] = ":".join(
@@ -266,8 +273,9 @@ class Mpi:
             inner += ["-E"] if self.build.emulator else []
             inner.append(f"LD_PRELOAD={self.build.preload(*libraries)}")
         for _ in range(2):
-            result = execute(
-                [*front, *inner, *words],
+            result = self.execute(
+                front,
+                [*inner, *words],
                 env,
                 options.get("timeout", 120) * (EMULATED if self.build.emulator else 1),
                 options.get("while_running"),

@@ -156,6 +156,6 @@ def test_ranks_in_containers_of_their_own(openmpi):
     result = openmpi.run(2, [*command, program, "cuda", "dd", "counts"], env=env)
     result.good()
     assert result.lines(
-        "no direct path on 2 ranks: .*one user namespace, apptainer exec --sharens"
+        "no direct path on 2 ranks: .*one user namespace .apptainer exec --sharens"
     )
     assert result.lines("cannot be reached: it is another user's, or in a container")

@@ -150,6 +150,48 @@ def test_users_route_stays(stage):
     assert variables["XCCL_ROUTE"] == "mpi"
 
 
+def launched(stage, folder, name, *arguments, env=None):
+    """The variables and arguments that a launcher of this name gets."""
+    launcher = folder / name
+    launcher.write_text('#!/bin/sh\nenv -0\nprintf "ARGUMENTS=%s\\0" "$*"\n')
+    launcher.chmod(0o755)
+    run = [stage.bin / "xccl-run", "--route", "mpi", launcher, *arguments]
+    return seen(stage.run(*run, env={"XCCL_LOG": "info", **(env or {})}))
+
+
+LIST = "OMPI_MCA_mca_base_env_list"
+
+
+@pytest.mark.parametrize("theirs", ["", "theirs;XCCL_LOG=warn"])
+def test_launcher_hands_on_variables(stage, tmp_path, theirs):
+    """Open MPI hands ranks on other hosts nothing but what it is told to."""
+    env = {LIST: theirs} if theirs else {}
+    variables = launched(stage, tmp_path, "mpirun", "-n", "2", "./app", "-x", "3", env=env)
+    names = variables[LIST].split(";")
+    assert {"LD_PRELOAD", "XCCL_ROUTE"} <= set(names)
+    assert [name for name in names if name.startswith("XCCL_LOG")] == [
+        "XCCL_LOG=warn" if theirs else "XCCL_LOG"
+    ]
+    assert ("theirs" in names) == bool(theirs)
+    assert variables["ARGUMENTS"] == "-n 2 ./app -x 3"
+
+
+def test_launcher_with_variables_of_the_user(stage, tmp_path):
+    """Open MPI 4.1 takes its list, or options, but not both."""
+    variables = launched(stage, tmp_path, "mpirun", "-x", "XCCL_LOG", "-n", "2", "./app")
+    assert LIST not in variables
+    words = variables["ARGUMENTS"].split()
+    assert words[-5:] == ["-x", "XCCL_LOG", "-n", "2", "./app"]
+    named = words[1:-5:2]
+    assert set(words[:-5:2]) == {"-x"} and {"LD_PRELOAD", "XCCL_ROUTE"} <= set(named)
+    assert "XCCL_LOG" not in named
+
+
+def test_other_launchers_hand_on_all(stage, tmp_path):
+    variables = launched(stage, tmp_path, "srun", "-n", "2", "./app")
+    assert LIST not in variables and variables["ARGUMENTS"] == "-n 2 ./app"
+
+
 def test_explain(stage):
     ended = stage.tool("xccl-run", "--explain", "--route", "mpi", "--sim", "cuda:2").good()
     for name in ("LD_PRELOAD", "XCCL_ROUTE", "XCCL_SIM", "LD_LIBRARY_PATH"):

@@ -172,3 +172,61 @@ exec_bound() { # command
         ${_xr_gpus:+--gpus "$_xr_gpus"} ${_xr_site:+--site "$_xr_site"} ${_xr_map:+--map "$_xr_map"} \
         ${_xr_topology:+--topology "$_xr_topology"} ${_xr_report:+--report} ${_xr_explain:+--explain} -- "$@"
 }
+
+# Sets _xr_given to the variables that the user hands to all ranks: Open MPI's -x NAME or -x NAME=VALUE.
+find_given() { # arguments of the launcher
+    _xr_given=
+    while [ $# -ge 2 ]; do
+        _xr_name=${2%%=*}
+        case $1:$_xr_name in
+            -x: | -x:[0-9]* | -x:*[!A-Za-z0-9_]*) ;;
+            -x:*) _xr_given="$_xr_given $_xr_name" ;;
+        esac
+        shift
+    done
+}
+
+# Sets _xr_names to what xccl needs on every host: what xccl-run has set, and the user's settings of xccl.
+list_needed() {
+    _xr_names=LD_PRELOAD
+    [ -z "$_xr_sim" ] ||
+        _xr_names="$_xr_names LD_LIBRARY_PATH ${CCL_PLUGIN+CCL_PLUGIN} ${MSCCLPP_NCCL_LIB_PATH+MSCCLPP_NCCL_LIB_PATH}"
+    while read -r _xr_line; do
+        case $_xr_line in
+            "export XCCL_"*=* | "declare -x XCCL_"*=* | "typeset -x XCCL_"*=*)
+                _xr_name=${_xr_line%%=*}
+                _xr_names="$_xr_names ${_xr_name##* }" ;;
+        esac
+    done <<END
+$(export -p)
+END
+}
+
+# Open MPI hands ranks on other hosts nothing of this environment but what it is told to; others hand on all
+# of it. Sets _xr_forward to options for the launcher where the user has such: 4.1 does not take both ways.
+forward_variables() { # launcher and its arguments
+    _xr_forward=
+    case ${1##*/} in
+        mpirun | mpiexec | mpirun.openmpi | mpiexec.openmpi | orterun | prterun) ;;
+        *) return 0 ;;
+    esac
+    shift
+    find_given "$@"
+    list_needed
+    _xr_list=${OMPI_MCA_mca_base_env_list-}
+    for _xr_name in $_xr_names; do
+        case " $_xr_given :;$_xr_list;" in
+            *" $_xr_name "* | *";$_xr_name;"* | *";$_xr_name="*) continue ;;
+        esac
+        _xr_forward="$_xr_forward -x $_xr_name"
+        _xr_list=$_xr_list${_xr_list:+;}$_xr_name
+    done
+    if [ -n "$_xr_given" ]; then
+        explain "${_xr_forward# }" "" "ranks on other hosts get these variables, too"
+        return 0
+    fi
+    _xr_forward=
+    OMPI_MCA_mca_base_env_list=$_xr_list
+    export OMPI_MCA_mca_base_env_list
+    explain OMPI_MCA_mca_base_env_list "$_xr_list" "Open MPI hands these variables to ranks on other hosts, too"
+}

@@ -34,7 +34,7 @@ under the mpirun of another MPI every process says that it is rank 0 of 1.
 On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`).
 `xccl-run` itself warns of those findings that a rank sees, under the same identifiers.
 
-With `--hang` it reads only the files `xccl-ops.<host>.<pid>.json` in the folder, which the ranks of a job wrote on
+With `--hang` it reads only the files `xccl-ops.<host>.<pid>.<rank>.json` in the folder, which the ranks of a job wrote on
 SIGUSR1, on an error or on a time-out, and says nothing about this machine; it runs anywhere, for example on the login
 node. It compares what the ranks called, by communicator and number of the collective: which rank called something
 else, who waits for whom since when, and which rank has not entered what the others wait in. Roots are ranks of the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files xccl-ops.<host>.<pid>.json of the ranks of a job: read, checked, bounded.
+"""Files xccl-ops.<host>.<pid>.<rank>.json of the ranks of a job: read, checked, bounded.
 
 Whoever wrote them may have died while writing, so nothing in them is trusted.
 """
