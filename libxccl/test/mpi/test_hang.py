@@ -45,12 +45,13 @@ def test_pending_send(mpi, case, ranks):
     "case",
     [
         *("finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"),
-        *("ahead", "disconnect", "freed_early", "freed_first", "far_ahead", "idup"),
+        *("ahead", "disconnect", "freed_early", "freed_first", "far_ahead", "group", "idup"),
     ],
 )
 def test_case(mpi, case):
     env = {"XCCL_MEMORY": "mixed"} if case == "mixed" else None
-    go(mpi, 3 if case in ("mixed", "scan", "idup") else 2, f"mpi_hang {case}", env=env)
+    ranks = 3 if case in ("mixed", "scan", "idup", "group") else 2
+    go(mpi, ranks, f"mpi_hang {case}", env=env)
 
 
 def test_computing_is_no_hang(family):
