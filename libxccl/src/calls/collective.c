@@ -326,7 +326,8 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     const struct xm_path  *path;
     const struct xm_rules *rules;
 
-    xcclResult_t res = xm_comm_agree(xm, op->call.form == XM_BLOCKING, op->dev, op->device);
+    xcclResult_t res =
+        xm_comm_agree(xm, op->call.coll, op->call.form == XM_BLOCKING, op->dev, op->device);
     if (res == xcclSuccess) {
         res = xm_rules_of(xm, &rules);
     }

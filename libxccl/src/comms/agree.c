@@ -268,19 +268,34 @@ static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s
         rank, xm_coll_name(coll), mine);
 }
 
+static const char *asks_for(const struct xm_comm *xm)
+{
+    return (xm->asks_for != NULL) ? xm->asks_for : "what this call makes";
+}
+
+static void describe(void *arg, char *buf, size_t len)
+{
+    const struct xm_comm *xm = arg;
+    bool                  first = (xm->checkin.kind == XM_CHECKIN_PEER_INFO);
+
+    snprintf(buf, len,
+             "for the other ranks to come to %s, number %llu of its communicator of %d ranks%s",
+             asks_for(xm), (unsigned long long)xm->device_calls, xm->size,
+             first ? "; a rank that runs without xccl never does: start the program as mpirun ... "
+                     "xccl-run ./app, so that xccl is on all hosts"
+                   : "");
+}
+
 /* look: for ranks that pass host memory. */
 static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look)
 {
     struct suspicion s = {0, 0, -1};
     xcclResult_t     res;
-    struct xm_wait   wait = xm_wait_begin(
-        (xm->checkin.kind == XM_CHECKIN_PEER_INFO)
-            ? "for the other ranks of a communicator to come to this collective; a rank that runs "
-                "without xccl never does: start the program as mpirun ... xccl-run ./app, so that "
-                "xccl is on all hosts"
-            : "for the other ranks of a communicator to come to this collective");
-    int over = 0;
+    struct xm_wait   wait = xm_wait_begin(NULL);
+    int              over = 0;
 
+    wait.describe = describe;
+    wait.arg = xm;
     for (;;) {
         if (xm_pmpi.Test(request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
             return xm_agreement_failed("an agreement");
@@ -290,10 +305,12 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look
         }
         switch (xm_wait_step(&wait)) {
         case XM_WAIT_EXPIRED:
-            return xc_fail(xcclTimeout,
-                           "not completed within %ld s (XCCL_TIMEOUT): a rank may be missing, "
-                           "dead, in another call or without xccl",
-                           xc_params()->timeout);
+            return xc_fail(
+                xcclTimeout,
+                "not completed within %ld s (XCCL_TIMEOUT): a rank may be missing, dead, "
+                "without xccl, or in another call than %s, number %llu of its "
+                "communicator of %d ranks",
+                xc_params()->timeout, asks_for(xm), (unsigned long long)xm->device_calls, xm->size);
         case XM_WAIT_LOOK:
             res = look ? look_for_mixed(xm, &s) : xcclSuccess;
             if (res != xcclSuccess) {
@@ -440,8 +457,8 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     return res;
 }
 
-xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_device_ops *dev,
-                           int device)
+xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
+                           const struct xc_device_ops *dev, int device)
 {
     enum xm_comm_state state = xm_comm_state_now(xm);
     bool               asks_slots = (state != XM_COMM_NEW) && xm->one_node && blocking;
@@ -461,6 +478,7 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_de
         (settled && (xm->checkin.kind == XM_CHECKIN_NONE) && !joins(xm))) {
         return xcclSuccess;
     }
+    xm->asks_for = xm_coll_name(coll);
     return agree(xm, blocking, create, dev, device);
 }
 
@@ -469,6 +487,7 @@ xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *d
     bool offered = (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
 
     xm->device_calls++;
+    xm->asks_for = NULL;
     return agree(xm, true, offered, dev, device);
 }
 

@@ -10,8 +10,8 @@
  * have agreed on by now, and ask for more. Every rank calls it for the same operations. blocking:
  * may it wait for the other ranks to come to this operation? A failure is equal on all ranks.
  */
-xcclResult_t xm_comm_agree(struct xm_comm *xm, bool blocking, const struct xc_device_ops *dev,
-                           int device);
+xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
+                           const struct xc_device_ops *dev, int device);
 
 /* In a blocking collective on host memory: take in what the ranks were asked before. */
 void xm_comm_settle(struct xm_comm *xm);

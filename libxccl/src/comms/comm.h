@@ -52,6 +52,7 @@ struct xm_comm {
     char                reason[640];     /* of FAILED and BROKEN; a message and paths fit */
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
     struct xm_checkin   checkin;
+    const char         *asks_for;     /* the collective in which ranks agree; NULL: none */
     uint64_t            next_checkin; /* operation that asks again whether the making is over */
     uint64_t            create_begun; /* operation at which it began */
     struct xm_creation *creation;     /* of CREATING (creation.h) */

@@ -61,7 +61,8 @@
 
 /*
  * Those that make something of a communicator, with all of its ranks: name, number of arguments,
- * which of them it is.
+ * which of them it is. Not MPI_Comm_create_group: ranks outside of the group need not come to
+ * anything before it returns, and it makes no collective on the communicator.
  */
 #define XM_MAKING_FUNCTIONS(X)                                                                     \
     X(MPI_Comm_dup, 2, 0)                                                                          \

@@ -175,7 +175,8 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
         return; /* it was sent: MPICH leaves the count of such a status as it was */
     }
     t->bytes = all ? XM_WHOLE : bytes_of(t, status);
-    if (t->generalised && t->rendezvous.looks) {
+    t->cancelled = t->once && was_cancelled(status);
+    if ((t->generalised && t->rendezvous.looks) || t->once) {
         t->rendezvous.source = status->MPI_SOURCE;
         t->rendezvous.tag = status->MPI_TAG;
     }
@@ -325,6 +326,7 @@ static bool start_offered(struct xm_transfer *t, int *code_p)
 
 bool xm_transfer_start_instead(struct xm_transfer *t, int *code_p)
 {
+    t->once = t->cancelled = false;
     t->instead = start_kept(t, code_p) || start_offered(t, code_p);
     return t->instead;
 }

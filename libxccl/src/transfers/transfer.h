@@ -50,6 +50,8 @@ struct xm_transfer {
     /* MPI's own, behind a generalised one or a persistent one that was not started. */
     MPI_Request         inner;
     bool                instead;   /* of a persistent one: it was not, this time */
+    bool                once;      /* and a request that is none took its place (once.h) */
+    bool                cancelled; /* which was cancelled */
     bool                comm_gone; /* the program has freed its communicator */
     MPI_Count           bytes;     /* what MPI received, read or wrote */
     int                 code;      /* and how that ended */

@@ -585,6 +585,41 @@ static void case_far_ahead(void)
     free(ones);
 }
 
+/* Rank 0 is far ahead of the last one, which waits until a communicator without it is made. */
+static void case_group(void)
+{
+    enum { MANY = 1500 };
+    int         *in = mt_ints_make(MT_DEVICE, MANY, MANY, 0), word = 0;
+    int         *out = mt_ints_make(MT_DEVICE, MANY, 0, 0), end = mt_size() - 1;
+    MPI_Request *requests = malloc(sizeof(*requests) * MANY);
+    MPI_Group    world, group;
+    MPI_Comm     comm;
+
+    if (mt_rank() == end) {
+        MPI_Recv(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < MANY; i++) {
+        MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &requests[i]);
+    }
+    if (mt_rank() < end) {
+        MPI_Comm_group(MPI_COMM_WORLD, &world);
+        MPI_Group_excl(world, 1, &end, &group);
+        MPI_Comm_create_group(MPI_COMM_WORLD, group, 1, &comm);
+        MPI_Barrier(comm);
+        if (mt_rank() == 0) {
+            MPI_Send(&word, 1, MPI_INT, end, 0, MPI_COMM_WORLD);
+        }
+        MPI_Comm_free(&comm);
+        MPI_Group_free(&group);
+        MPI_Group_free(&world);
+    }
+    MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+    mt_ints_expect(out, MT_DEVICE, MANY, MANY, 0, 0, "MPI_Iallreduce");
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(requests);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
@@ -607,6 +642,7 @@ int main(int argc, char **argv)
         {"freed_early", case_freed_early},
         {"freed_first", case_freed_first},
         {"far_ahead", case_far_ahead},
+        {"group", case_group},
         {"idup", case_idup},
         {NULL, NULL},
     };

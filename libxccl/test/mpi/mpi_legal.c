@@ -137,6 +137,88 @@ static void case_kinds(void)
     }
 }
 
+/* ---- persistent messages, started again and again ---- */
+
+/* Both are over, by one kind of call; their statuses. */
+static void complete_both(int way, MPI_Request requests[2], MPI_Status statuses[2])
+{
+    int        flag = 0, which, count, both[2];
+    MPI_Status some[2];
+
+    switch (way) {
+    case 0:
+        MPI_Waitall(2, requests, statuses);
+        break;
+    case 1:
+        while (!flag) {
+            MPI_Testall(2, requests, &flag, statuses);
+        }
+        break;
+    case 2:
+        MPI_Wait(&requests[0], &statuses[0]);
+        MPI_Wait(&requests[1], &statuses[1]);
+        break;
+    case 3:
+        for (int i = 0; i < 2; i++) {
+            MPI_Waitany(2, requests, &which, some);
+            statuses[which] = some[0];
+        }
+        break;
+    default:
+        for (int over = 0; over < 2; over += count) {
+            MPI_Waitsome(2, requests, &count, both, some);
+            for (int i = 0; i < count; i++) {
+                statuses[both[i]] = some[i];
+            }
+        }
+    }
+}
+
+static void expect_inactive(MPI_Request requests[2], const char *what)
+{
+    int flag = 0, which = 0;
+
+    MPI_Testany(2, requests, &which, &flag, MPI_STATUS_IGNORE);
+    mt_expect(flag && (which == MPI_UNDEFINED), "%s: request %d is active", what, which);
+}
+
+static void start_again_and_again(int count)
+{
+    enum { WAYS = 5 };
+    int        *in = mt_ints_make(MT_DEVICE, count, count, 1), cancelled;
+    int        *out = mt_ints_make(MT_DEVICE, count, 0, 0);
+    MPI_Request requests[2];
+    MPI_Status  statuses[2];
+
+    MPI_Recv_init(out, count, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Ssend_init(in, count / 2, MPI_INT, next_rank(), TAG, MPI_COMM_WORLD, &requests[1]);
+    for (int way = 0; way < WAYS; way++) {
+        MPI_Startall(2, requests);
+        complete_both(way, requests, statuses);
+        mt_expect_status(&statuses[0], last_rank(), TAG, count / 2, "a receive started again");
+        mt_ints_expect(out, MT_DEVICE, count, count / 2, last_rank(), 1, "one started again");
+        expect_inactive(requests, "after its end");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Start(&requests[0]);
+    MPI_Cancel(&requests[0]);
+    MPI_Wait(&requests[0], &statuses[0]);
+    MPI_Test_cancelled(&statuses[0], &cancelled);
+    mt_expect(cancelled, "a persistent receive is not cancelled");
+    expect_inactive(requests, "after its cancelling");
+    MPI_Barrier(MPI_COMM_WORLD); /* or it would have met what is sent next */
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+static void case_started(void)
+{
+    start_again_and_again(10);
+    start_again_and_again(COUNT);
+}
+
 /* ---- sparse exchange: synchronous sends, probes and a barrier ---- */
 
 enum { MOST = 64 };
@@ -292,11 +374,8 @@ static void case_fork(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"kinds", case_kinds},
-        {"sparse", case_sparse},
-        {"devices", case_devices},
-        {"fork", case_fork},
-        {NULL, NULL},
+        {"kinds", case_kinds},     {"started", case_started}, {"sparse", case_sparse},
+        {"devices", case_devices}, {"fork", case_fork},       {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -5,6 +5,9 @@
  *   mpi_unequal RUNTIME type|operation|root|counts|pairs|collective
  * Rank 1 differs. The error comes back on every rank; no result is looked at.
  *
+ *   mpi_unequal RUNTIME first
+ * Rank 1 is in another call when the others come to their first collective.
+ *
  *   mpi_unequal RUNTIME memory
  * Rank 1 passes host memory, in a communicator that knows of device memory, and rank 2 is late.
  */
@@ -67,6 +70,17 @@ static void unequal_memory(void)
     mt_pair_free(&pair);
 }
 
+static void unequal_first(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    int            never;
+
+    if (mt_rank() == 1) {
+        MPI_Recv(&never, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, 0);
+}
+
 static void unequal_arguments(const char *what)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -90,6 +104,8 @@ int main(int argc, char **argv)
     mt_begin(&argc, &argv, true);
     if (strcmp(argv[2], "memory") == 0) {
         unequal_memory();
+    } else if (strcmp(argv[2], "first") == 0) {
+        unequal_first();
     } else {
         unequal_arguments(argv[2]);
     }

@@ -146,6 +146,14 @@ def test_unequal_collective_is_named(openmpi):
     assert result.lines(r"rank 1 calls bcast where rank [02] calls allreduce"), result.out
 
 
+def test_first_collective_is_named(openmpi):
+    """Before the ranks see each other's calls they say which one they wait in."""
+    line = "another call than allreduce, number 1 of its communicator of 2 ranks"
+    openmpi.run_heard(
+        lambda r: r.lines(line), 2, "mpi_unequal cuda first", env={"XCCL_TIMEOUT": "1"}, timeout=30
+    )
+
+
 def test_ranks_in_containers_of_their_own(openmpi):
     """As Apptainer starts them where it is not setuid root: no rank reaches another's memory."""
     command = [shutil.which("unshare") or "unshare", "-U", "-r"]

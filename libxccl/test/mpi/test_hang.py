@@ -45,12 +45,13 @@ def test_pending_send(mpi, case, ranks):
     "case",
     [
         *("finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"),
-        *("ahead", "disconnect", "freed_early", "freed_first", "far_ahead", "idup"),
+        *("ahead", "disconnect", "freed_early", "freed_first", "far_ahead", "group", "idup"),
     ],
 )
 def test_case(mpi, case):
     env = {"XCCL_MEMORY": "mixed"} if case == "mixed" else None
-    go(mpi, 3 if case in ("mixed", "scan", "idup") else 2, f"mpi_hang {case}", env=env)
+    ranks = 3 if case in ("mixed", "scan", "idup", "group") else 2
+    go(mpi, ranks, f"mpi_hang {case}", env=env)
 
 
 def test_computing_is_no_hang(family):
@@ -145,7 +146,7 @@ def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
 
 
-@pytest.mark.parametrize("case", ["kinds", "sparse", "devices", "fork"])
+@pytest.mark.parametrize("case", ["kinds", "started", "sparse", "devices", "fork"])
 def test_legal(mpi, case):
     go(mpi, 3, f"mpi_legal {case}")
 
@@ -187,7 +188,7 @@ REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
     *(f"mpi_hang {case}" for case in ["ahead", "disconnect", "freed_early", "far_ahead"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
-    *(f"mpi_legal {case}" for case in ["kinds", "sparse", "devices", "fork"]),
+    *(f"mpi_legal {case}" for case in ["kinds", "started", "sparse", "devices", "fork"]),
     "mpi_requests freed_types",
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
     *(f"mpi_bottom {case} apart" for case in ["messages", "collectives"]),
