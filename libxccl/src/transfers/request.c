@@ -14,6 +14,7 @@
 #include "observe/profile.h"
 #include "transfers/access.h"
 #include "transfers/kept.h"
+#include "transfers/look.h"
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 
@@ -150,7 +151,16 @@ static int look(struct xm_transfer *t, int *flag, MPI_Status *status)
     if (t->generalised || t->instead) {
         return xm_pmpi.Test(&t->inner, flag, status);
     }
-    return xm_pmpi.Request_get_status(t->request, flag, status);
+    if (t->form != 'P') {
+        return xm_pmpi.Request_get_status(t->request, flag, status);
+    }
+    MPI_Request stand_in = XM_HANDLE(MPI_REQUEST_NULL);
+    int         code = xm_look_at_persistent(t->request, flag, status, &stand_in);
+    if (stand_in != XM_HANDLE(MPI_REQUEST_NULL)) {
+        t->inner = stand_in;
+        t->ended = t->instead = true;
+    }
+    return code;
 }
 
 static bool was_cancelled(const MPI_Status *status)
@@ -250,7 +260,7 @@ static bool poll(struct xm_transfer *t)
     if (t->form == 'P') {
         xm_rendezvous_rest(t);
     }
-    if (t->instead) {
+    if (t->instead && !t->ended) {
         /* The program's request was not started: this one stands for it where it is waited for. */
         xm_pmpi.Irecv(NULL, 0, XM_HANDLE(MPI_BYTE), MPI_PROC_NULL, 0, XM_HANDLE(MPI_COMM_WORLD),
                       &t->inner);
@@ -326,7 +336,7 @@ static bool start_offered(struct xm_transfer *t, int *code_p)
 
 bool xm_transfer_start_instead(struct xm_transfer *t, int *code_p)
 {
-    t->once = t->cancelled = false;
+    t->ended = false;
     t->instead = start_kept(t, code_p) || start_offered(t, code_p);
     return t->instead;
 }

@@ -47,11 +47,10 @@ struct xm_transfer {
     /* Of those with a request. */
     MPI_Request request; /* the program's */
     bool        generalised;
-    /* MPI's own, behind a generalised one or a persistent one that was not started. */
+    /* MPI's own, behind a generalised one or a persistent one that is not active. */
     MPI_Request         inner;
     bool                instead;   /* of a persistent one: it was not, this time */
-    bool                once;      /* and a request that is none took its place (once.h) */
-    bool                cancelled; /* which was cancelled */
+    bool                ended;     /* of a persistent one: it was, and a look has completed it */
     bool                comm_gone; /* the program has freed its communicator */
     MPI_Count           bytes;     /* what MPI received, read or wrote */
     int                 code;      /* and how that ended */

@@ -243,8 +243,8 @@ static void exchange_blocking(struct mg_worker *w, struct mg_side *recv)
     mg_done(w, recv, (wanted == &status) ? &status : NULL);
 }
 
-/* In MPICH 4.0.2 these leave the status empty, and crash with UCX. */
-#if (MPI_VERSION >= 4) && !(defined(MPICH_NUMVERSION) && (MPICH_NUMVERSION < 40100000))
+/* In MPICH 4.0.2, 4.2.0 and 4.2.1 these leave the status empty, and crash with UCX. */
+#if (MPI_VERSION >= 4) && !(defined(MPICH_NUMVERSION) && (MPICH_NUMVERSION < 40202000))
 bool mg_has_isendrecv(void)
 {
     return true;

@@ -218,7 +218,9 @@ def execute(command, env, timeout, while_running=None):
         for pid in marked_processes(mark):
             os.kill(pid, signal.SIGKILL)
         out, _ = process.communicate()
-    result = Result(process.returncode, early + out, now() - start, timed_out)
+    # Open MPI 5.0.7 ends what it says of an abort with a NUL, in front of another rank's next line.
+    out = (early + out).replace("\0", "")
+    result = Result(process.returncode, out, now() - start, timed_out)
     left = wait_until_gone(lambda: marked_processes(mark))
     for pid in left:
         os.kill(pid, signal.SIGKILL)

@@ -116,7 +116,10 @@ def test_preloaded_twice(openmpi):
 @pytest.mark.release_only
 @pytest.mark.parametrize(
     "command",
-    [["mpi_colls-mpich", "cuda", "dd", "repeat"], ["xccl-perf", "--max", "64", "--max-time", "0.1"]],
+    [
+        ["mpi_colls-mpich", "cuda", "dd", "repeat"],
+        ["xccl-perf", "--max", "64", "--max-time", "0.1"],
+    ],
 )
 def test_mpich_3_4_is_not_asked_what_ends_it(mpich, command):
     """Through the interposer, and by xccl-perf alone, which then refuses device memory."""
@@ -132,3 +135,13 @@ def test_mpich_3_4_is_not_asked_what_ends_it(mpich, command):
         assert "this MPI does not say that it takes cuda device memory" in result.out
     else:
         result.good()
+
+
+@pytest.mark.release_only
+def test_mpich_4_2_completes_what_is_looked_at(mpich):
+    """A persistent request whose look MPI completes is the program's to complete, with its status."""
+    build = mpich.build
+    libraries = [build.interposer, build.programs / "libmpich_42.so", build.mpich_idle]
+    words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
+    words += [mpich.program("mpi_legal"), "cuda", "kinds"]
+    mpich.run(3, words, preload=False).good()

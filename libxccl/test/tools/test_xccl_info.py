@@ -314,8 +314,11 @@ def test_a_table_with_a_mistake(stage, table, rows, words):
 
 
 def test_output_that_takes_no_more(stage):
-    ended = stage.run("sh", "-c", f"exec {stage.bin}/xccl-info --long >/dev/full")
+    """Where the output is longer than a buffer, glibc 2.41 has forgotten the reason at the end."""
+    ended = stage.run("sh", "-c", f"exec {stage.bin}/xccl-info --version >/dev/full")
     assert (ended.status, ended.err) == (1, "xccl-info: the output: No space left on device\n")
+    ended = stage.run("sh", "-c", f"exec {stage.bin}/xccl-info --long >/dev/full")
+    assert ended.status == 1 and ended.err.startswith("xccl-info: the output: ")
 
 
 def test_link(mpi, tmp_path):
