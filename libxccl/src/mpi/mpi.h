@@ -83,7 +83,6 @@
     X(Test)                                                                                        \
     X(Wait)                                                                                        \
     X(Request_free)                                                                                \
-    X(Cancel)                                                                                      \
     X(Request_get_status)                                                                          \
     X(Grequest_start)                                                                              \
     X(Grequest_complete)                                                                           \

@@ -19,7 +19,6 @@
 #include "comms/wait.h"
 #include "ops/entry.h"
 #include "transfers/kept.h"
-#include "transfers/once.h"
 #include "transfers/watcher.h"
 
 enum { BUCKETS = 256 };
@@ -250,10 +249,7 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
             end_receive(slot);
             return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
         }
-        t->once = t->instead = xm_once_start(t, &code);
-        if (!t->once) {
-            code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
-        }
+        code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
     }
     end_receive(slot);
     t->done = (code != MPI_SUCCESS);
@@ -338,9 +334,6 @@ static int cancel_request(int profiling, const long *args)
 
     if ((e != NULL) && (e->transfer != NULL)) {
         xm_rendezvous_cancel(e->transfer);
-        if (e->transfer->once && (e->transfer->inner != XM_HANDLE(MPI_REQUEST_NULL))) {
-            return xm_pmpi.Cancel(&e->transfer->inner);
-        }
         if (e->transfer->instead) {
             return MPI_SUCCESS;
         }

@@ -15,7 +15,6 @@ struct fix {
     bool      used;
     MPI_Count bytes; /* XM_WHOLE: MPI knows */
     int       code;
-    bool      cancelled;
     MPI_Comm  comm;
     bool      instead; /* of a persistent request, another one than the program's */
     bool      kept;    /* then MPI does not know these: */
@@ -81,18 +80,12 @@ static struct fix fix_of(const struct xm_transfer *t)
     bool                        fetched = (r->fetch == XM_FETCH_OVER);
     MPI_Count                   bytes = fetched ? r->came : XM_WHOLE;
 
-    if ((r->kept || t->once) && t->instead && !fetched) {
+    if (r->kept && t->instead && !fetched) {
         bytes = t->bytes; /* of another request than MPI will complete */
     }
-    return (struct fix){.used = true,
-                        .bytes = bytes,
-                        .code = fetched ? r->code : (t->once ? t->code : MPI_SUCCESS),
-                        .cancelled = t->cancelled,
-                        .comm = xm_transfer_comm(t),
-                        .instead = t->instead,
-                        .kept = r->kept || t->once,
-                        .source = r->source,
-                        .tag = r->tag};
+    return (struct fix){
+        true,      bytes, fetched ? r->code : MPI_SUCCESS, xm_transfer_comm(t), t->instead, r->kept,
+        r->source, r->tag};
 }
 
 /* What MPI completes for a transfer that is over. */
@@ -261,7 +254,7 @@ static void settle(const struct array *a, int i)
     if ((e != NULL) && (e->transfer != NULL) && (e->transfer->form == 'P')) {
         e->transfer->rendezvous.fetch = XM_FETCH_NONE;
         e->transfer->rendezvous.kept = false;
-        e->transfer->instead = e->transfer->once = false;
+        e->transfer->instead = false;
     }
 }
 
@@ -273,9 +266,6 @@ static void fix_status(const struct fix *f, MPI_Status *status)
     if (f->kept) {
         status->MPI_SOURCE = f->source;
         status->MPI_TAG = f->tag;
-    }
-    if (f->cancelled) {
-        xm_pmpi.Status_set_cancelled(status, 1);
     }
 }
 

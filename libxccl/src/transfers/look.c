@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Request_get_status() of MPICH 4.2.0 and 4.2.1 completes a persistent request. What is called
- * to complete it then finds it inactive: there is no status, and MPI_Waitsome() does not see it.
- * All this can go when nobody uses these two.
+ * MPI_Request_get_status() of MPICH 4.2 to 5.0 completes a persistent request. What is called to
+ * complete it then finds it inactive: there is no status, and MPI_Waitsome() does not see it. All
+ * this can go when nobody uses these.
  */
 #include "transfers/look.h"
 

@@ -185,8 +185,7 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
         return; /* it was sent: MPICH leaves the count of such a status as it was */
     }
     t->bytes = all ? XM_WHOLE : bytes_of(t, status);
-    t->cancelled = t->once && was_cancelled(status);
-    if ((t->generalised && t->rendezvous.looks) || t->once) {
+    if (t->generalised && t->rendezvous.looks) {
         t->rendezvous.source = status->MPI_SOURCE;
         t->rendezvous.tag = status->MPI_TAG;
     }
