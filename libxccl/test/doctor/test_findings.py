@@ -233,6 +233,7 @@ CASES = [
     ("site-nic", "dgx-a100", other_ports),
     ("memlock", "dgx-a100", lambda w: w.limits(65536)),
     ("shm-small", "juwels-booster", lambda w: w.shm(65536)),
+    ("ranks-apart", "juwels-booster", log("xccl-pods.log")),
     ("ran-by-mpi", "juwels-booster", log("xccl-gave-up.log")),
     ("crash-at-end", "juwels-booster", log("destroy-segfault.log")),
 ]

@@ -239,6 +239,11 @@ def check_gpus(facts, log):
             return
 
 
+def check_containers(_facts, log):
+    for why in log.apart[:1]:
+        yield finding("ranks-apart", why=why)
+
+
 def check_ccl(facts, log):
     versions = sorted({version for _, version in log.ccl_versions})
     if log.mismatch or len(versions) > 1:
@@ -340,6 +345,7 @@ CHECKS = (
     check_network,
     check_ports,
     check_gpus,
+    check_containers,
     check_ccl,
     check_ucc,
     check_mpich,

@@ -40,6 +40,7 @@ LISTS = (
     ("no_network", r"network (.+?) not found"),
     ("no_network_started", r"NCCL WARN (Failed to initialize any NET plugin)"),
     ("same_device", r"ranks (\d+ and \d+) use the same device"),
+    ("apart", r"no direct path on \d+ ranks: (rank \d+ is on the machine of rank \d+, but in another container|rank \d+: it does not see the memory of all processes)"),
     ("one_node", r"((?:not configured for single node|cxi.*[Nn]o VNI|Failed to .*VNI).*)"),
     ("mismatch", r"Mismatched NCCL version detected *: *(.*)"),
     ("duplicate", r"Duplicate GPU detected *: *(.*)"),

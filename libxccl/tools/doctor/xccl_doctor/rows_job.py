@@ -66,6 +66,13 @@ TABLE = {
         "/dev/shm holds {size} MiB, which is little for {ranks} ranks",
         "in a container: --shm-size=1g or --ipc=host",
     ),
+    "ranks-apart": Row(
+        WARNING,
+        "ranks of one machine do not reach each other's memory, so collectives and messages take "
+        "slower paths: {why}",
+        "start all ranks of a machine as one user in one container (apptainer exec --sharens), or "
+        "give its containers the host's PID namespace (hostPID: true, docker run --pid=host)",
+    ),
     "ran-by-mpi": Row(
         WARNING,
         "every rank left collectives on GPU memory to MPI: {why}",
