@@ -129,6 +129,19 @@ def proofs(data, known):
     return rows
 
 
+def systems(data):
+    """On which systems the tests ran; by hand, as the rows say when and what."""
+    rows = [
+        "## Systems",
+        "",
+        "| system | tools and MPIs | what ran | result |",
+        "|---|---|---|---|",
+    ]
+    for row in data["systems"]:
+        rows.append(f"| {row['name']} | {row['with']} | {row['ran']} | {row['result']} |")
+    return [*rows, "", "More of these runs: [results](results.md#other-systems).", ""]
+
+
 def page():
     data = read()
     known, tried = axes(data), cells(data)
@@ -148,7 +161,7 @@ def page():
     lines += ["## All other sites", "", f"No cell was tried at: {others}.", ""]
     lines += ["What the tests do for each of them, without a device:", ""]
     lines += [f"- {row['what']} {', '.join(map(link, row['proof']))}" for row in data["sites"]]
-    lines += ["", "## Proofs", "", *proofs(data, known)]
+    lines += ["", *systems(data), "## Proofs", "", *proofs(data, known)]
     lines += [
         "",
         "oneCCL serves the C API only; `api.collectives.oneccl.real` runs the real library on host",

@@ -72,15 +72,34 @@ static int progress(enum xm_function function, int profiling, const long *args)
     return not_ours(function, profiling, args);
 }
 
+/* Has any rank a stream of ours? Where MPI has streams too, a rank without one cannot know. */
+static int agree_ours(MPI_Comm comm, bool *ours)
+{
+    int mine = *ours, any = mine, inter = 0;
+    int code = xm_pmpi.Comm_test_inter(comm, &inter);
+
+    if ((code == MPI_SUCCESS) && !inter) {
+        code = xm_pmpi.Allreduce(&mine, &any, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX), comm);
+    }
+    *ours = (any != 0);
+    return code;
+}
+
 static int create_comm(int profiling, const long *args)
 {
-    int handle = (int)args[1];
+    int  handle = (int)args[1], code = MPI_SUCCESS;
+    bool ours = (xm_stream_of(handle) != NULL);
 
-    if ((xm_stream_of(handle) == NULL) &&
-        ((handle != XM_STREAM_NULL) || (xm_mpi_functions[XM_FN_MPIX_Stream_comm_create] != NULL))) {
-        return not_ours(XM_FN_MPIX_Stream_comm_create, profiling, args);
+    if (xm_mpi_functions[XM_FN_MPIX_Stream_comm_create] == NULL) {
+        ours = ours || (handle == XM_STREAM_NULL);
+    } else {
+        code = agree_ours(comm_at(args, 0), &ours);
     }
-    return xm_stream_comm_create(comm_at(args, 0), handle, (MPI_Comm *)args[2]);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    return ours ? xm_stream_comm_create(comm_at(args, 0), handle, (MPI_Comm *)args[2])
+                : not_ours(XM_FN_MPIX_Stream_comm_create, profiling, args);
 }
 
 static int wait_all(const long *args)

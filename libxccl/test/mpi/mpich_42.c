@@ -82,3 +82,12 @@ int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
     }
     return code;
 }
+
+int PMPIX_Stream_comm_create(MPI_Comm comm, int stream, MPI_Comm *newcomm);
+
+int PMPIX_Stream_comm_create(MPI_Comm comm, int stream, MPI_Comm *newcomm)
+{
+    NEXT(MPI_Comm_dup);
+    (void)stream;
+    return next(comm, newcomm);
+}

@@ -145,3 +145,12 @@ def test_mpich_4_2_completes_what_is_looked_at(mpich):
     words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
     words += [mpich.program("mpi_legal"), "cuda", "kinds"]
     mpich.run(3, words, preload=False).good()
+
+
+@pytest.mark.release_only
+def test_streams_beside_those_of_mpi(mpich):
+    """A rank without a stream may not take MPI's way to a communicator while the others take xccl's."""
+    build = mpich.build
+    libraries = build.preload(build.programs / "libmpich_42.so", build.mpich_idle)
+    words = ["/usr/bin/env", f"LD_PRELOAD={libraries}", mpich.program("mpi_streams_messages")]
+    mpich.run(2, [*words, "cuda", "refused"], preload=False, timeout=30).good()
