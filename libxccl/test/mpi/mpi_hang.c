@@ -517,72 +517,130 @@ static void exchange_by_own(const int *in, int *out, MPI_Datatype types[2], MPI_
     MPI_Type_free(&made[1]);
 }
 
+enum { AHEAD = 1500, AHEAD_COMMS = 2, AHEAD_ALL = AHEAD_COMMS * AHEAD };
+
+/* What many collectives on two communicators work on. */
+struct far {
+    int *in, *out, *both; /* on the device; both: of exchanges */
+    int *ones, *host, *exchanged;
+    MPI_Datatype (*types)[2];
+    MPI_Request *requests;
+    MPI_Comm     comms[AHEAD_COMMS];
+};
+
+/* Of every hundred: two by the program's own operation, an exchange, and one on host memory. */
+static enum { FAR_SUM, FAR_OWN, FAR_EXCHANGE, FAR_HOST } far_kind(int at)
+{
+    switch (at % 100) {
+    case 0:
+        return FAR_OWN;
+    case 50:
+        return (mt_size() == 2) ? FAR_EXCHANGE : FAR_SUM;
+    case 99:
+        return FAR_HOST;
+    default:
+        return FAR_SUM;
+    }
+}
+
+static void far_make(struct far *f)
+{
+    const size_t bytes = sizeof(int) * AHEAD_ALL;
+
+    *f = (struct far){.in = mt_alloc(MT_DEVICE, bytes),
+                      .out = mt_alloc(MT_DEVICE, bytes),
+                      .both = mt_alloc(MT_DEVICE, 2 * bytes),
+                      .ones = malloc(2 * bytes),
+                      .host = malloc(bytes),
+                      .exchanged = malloc(2 * bytes),
+                      .types = malloc(sizeof(*f->types) * AHEAD_ALL),
+                      .requests = malloc(sizeof(*f->requests) * AHEAD_ALL)};
+    for (int i = 0; i < AHEAD_ALL; i++) {
+        f->host[i] = i * (mt_rank() + 1);
+        f->ones[i] = 1;
+    }
+    mt_put(f->in, MT_DEVICE, f->host, bytes);
+    for (int c = 0; c < AHEAD_COMMS; c++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &f->comms[c]);
+    }
+}
+
+static void far_start(struct far *f)
+{
+    for (int i = 0; i < AHEAD_ALL; i++) {
+        int      which = (i / AHEAD + mt_rank()) % AHEAD_COMMS, at = which * AHEAD + i % AHEAD;
+        MPI_Comm comm = f->comms[which];
+        switch (far_kind(at)) {
+        case FAR_HOST:
+            MPI_Iallreduce(&f->ones[at], &f->ones[AHEAD_ALL + at], 1, MPI_INT, MPI_SUM, comm,
+                           &f->requests[i]);
+            break;
+        case FAR_OWN:
+            reduce_by_own(&f->in[at], &f->out[at], comm, &f->requests[i++]);
+            break;
+        case FAR_EXCHANGE:
+            exchange_by_own(&f->in[at], &f->both[2 * at], f->types[at], comm, &f->requests[i]);
+            break;
+        default:
+            MPI_Iallreduce(&f->in[at], &f->out[at], 1, MPI_INT, MPI_SUM, comm, &f->requests[i]);
+        }
+    }
+}
+
+static void far_expect(struct far *f)
+{
+    int wrong = 0;
+
+    mt_get(f->host, f->out, MT_DEVICE, sizeof(int) * AHEAD_ALL);
+    mt_get(f->exchanged, f->both, MT_DEVICE, sizeof(int) * 2 * AHEAD_ALL);
+    for (int i = 0; i < AHEAD_ALL; i++) {
+        switch (far_kind(i)) {
+        case FAR_HOST:
+            wrong += (f->ones[AHEAD_ALL + i] != mt_size());
+            break;
+        case FAR_EXCHANGE:
+            wrong += (f->exchanged[2 * i] != i) || (f->exchanged[2 * i + 1] != 2 * i);
+            break;
+        default:
+            wrong += (f->host[i] != i * mt_size() * (mt_size() + 1) / 2);
+        }
+    }
+    mt_expect(wrong == 0, "%d of %d results are wrong", wrong, (int)AHEAD_ALL);
+}
+
+static void far_free(struct far *f)
+{
+    mt_free(MT_DEVICE, f->in);
+    mt_free(MT_DEVICE, f->out);
+    mt_free(MT_DEVICE, f->both);
+    free(f->requests);
+    free(f->types);
+    free(f->exchanged);
+    free(f->host);
+    free(f->ones);
+}
+
 /*
  * More collectives than agreements reckon with, before any is completed: each rank begins with
  * another communicator, and makes some on host memory in between.
  */
 static void case_far_ahead(void)
 {
-    enum { MANY = 1500, COMMS = 2, ALL = COMMS * MANY, EVERY = 100, EXCHANGE = 50 };
-    int  wrong = 0, *host = malloc(sizeof(int) * ALL);
-    int *in = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
-    int *out = mt_alloc(MT_DEVICE, sizeof(int) * ALL);
-    int *ones = malloc(sizeof(int) * 2 * ALL), *exchanged = malloc(sizeof(int) * 2 * ALL);
-    int *both = mt_alloc(MT_DEVICE, sizeof(int) * 2 * ALL);
-    MPI_Datatype(*types)[2] = malloc(sizeof(*types) * ALL);
-    MPI_Request *requests = malloc(sizeof(*requests) * ALL);
-    MPI_Comm     comms[COMMS], twin;
+    struct far f;
+    MPI_Comm   twin;
 
-    for (int i = 0; i < ALL; i++) {
-        host[i] = i * (mt_rank() + 1);
-        ones[i] = 1;
-    }
-    mt_put(in, MT_DEVICE, host, sizeof(int) * ALL);
-    for (int c = 0; c < COMMS; c++) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &comms[c]);
-    }
-    for (int i = 0; i < ALL; i++) {
-        int which = (i / MANY + mt_rank()) % COMMS, at = which * MANY + i % MANY;
-        if (at % EVERY == EVERY - 1) {
-            MPI_Iallreduce(&ones[at], &ones[ALL + at], 1, MPI_INT, MPI_SUM, comms[which],
-                           &requests[i]);
-        } else if (at % EVERY == 0) {
-            reduce_by_own(&in[at], &out[at], comms[which], &requests[i]);
-            i++;
-        } else if ((at % EVERY == EXCHANGE) && (mt_size() == 2)) {
-            exchange_by_own(&in[at], &both[2 * at], types[at], comms[which], &requests[i]);
-        } else {
-            MPI_Iallreduce(&in[at], &out[at], 1, MPI_INT, MPI_SUM, comms[which], &requests[i]);
-        }
-    }
+    far_make(&f);
+    far_start(&f);
     /* What else is made of the communicator, with all its ranks, comes after them everywhere. */
-    MPI_Comm_dup(comms[0], &twin);
+    MPI_Comm_dup(f.comms[0], &twin);
     MPI_Comm_free(&twin);
-    MPI_Waitall(ALL, requests, MPI_STATUSES_IGNORE);
-    mt_get(host, out, MT_DEVICE, sizeof(int) * ALL);
-    mt_get(exchanged, both, MT_DEVICE, sizeof(int) * 2 * ALL);
-    for (int i = 0; i < ALL; i++) {
-        bool on_host = (i % EVERY == EVERY - 1);
-        int  sum = on_host ? mt_size() : i * mt_size() * (mt_size() + 1) / 2;
-        if ((i % EVERY == EXCHANGE) && (mt_size() == 2)) {
-            wrong += (exchanged[2 * i] != i) || (exchanged[2 * i + 1] != 2 * i);
-        } else {
-            wrong += (on_host ? ones[ALL + i] : host[i]) != sum;
-        }
+    MPI_Waitall(AHEAD_ALL, f.requests, MPI_STATUSES_IGNORE);
+    far_expect(&f);
+    for (int c = 0; c < AHEAD_COMMS; c++) {
+        MPI_Allreduce(f.in, f.out, AHEAD, MPI_INT, MPI_SUM, f.comms[c]);
+        MPI_Comm_free(&f.comms[c]);
     }
-    mt_expect(wrong == 0, "%d of %d results are wrong", wrong, (int)ALL);
-    for (int c = 0; c < COMMS; c++) {
-        MPI_Allreduce(in, out, MANY, MPI_INT, MPI_SUM, comms[c]);
-        MPI_Comm_free(&comms[c]);
-    }
-    mt_free(MT_DEVICE, in);
-    mt_free(MT_DEVICE, out);
-    mt_free(MT_DEVICE, both);
-    free(requests);
-    free(types);
-    free(exchanged);
-    free(host);
-    free(ones);
+    far_free(&f);
 }
 
 /* Rank 0 is far ahead of the last one, which waits until a communicator without it is made. */
