@@ -82,9 +82,13 @@ def test_what_an_older_installation_left_is_removed(tmp_path):
 def test_the_record_names_every_file(tmp_path):
     prefix = tmp_path / "prefix"
     assert install_tree("--quiet", prefix).returncode == 0
-    there = {str(f.relative_to(prefix)) for f in prefix.rglob("*") if f.is_symlink() or f.is_file()}
+    there = {
+        str(f.relative_to(prefix)) for f in prefix.rglob("*") if f.is_symlink() or f.is_file()
+    }
     record = prefix / "share/xccl/manifest/tree"
-    assert set(record.read_text(encoding="utf-8").split()) == there - {str(record.relative_to(prefix))}
+    assert set(record.read_text(encoding="utf-8").split()) == there - {
+        str(record.relative_to(prefix))
+    }
 
 
 @pytest.mark.parametrize(

@@ -144,9 +144,9 @@ static bool open_library(bool only_loaded, const char **missing_p)
 }
 
 /*
- * ROCm's own HIP is in many processes that will never use it, and asking it anything there starts it,
- * at best in vain. Without the kernel's node it has no device. Another implementation of HIP may need
- * no node; it does not depend on ROCm's runtime, which may be here without HIP, for UCX.
+ * ROCm's own HIP is in many processes that will never use it, and asking it anything there starts
+ * it, at best in vain. Without the kernel's node it has no device. Another implementation of HIP
+ * may need no node; it does not depend on ROCm's runtime, which may be here without HIP, for UCX.
  */
 static bool has_no_device(void)
 {

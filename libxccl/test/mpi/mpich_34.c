@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Preloaded into ranks of MPICH by the tests: the questions about GPUs as in MPICH 3.4, whose
- * MPIX_Query_cuda_support() ends the process. It is linked with MPICH and has its PMPI_Init(), so that
- * the interposer takes it for the MPI library.
+ * MPIX_Query_cuda_support() ends the process. It is linked with MPICH and has its PMPI_Init(), so
+ * that the interposer takes it for the MPI library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

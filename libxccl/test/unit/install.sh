@@ -25,8 +25,9 @@ check_replacement() {
     echo own >"$work/first/lib/of-others"
     install
     cmp "$record" "$work/record" || exit 1
-    [ ! -e "$work/first/lib/libxccl.so.0.0.1" ] && [ ! -e "$work/first/lib/xccl/gone" ] ||
-        { echo "files of the older installation were left" >&2; exit 1; }
+    for file in lib/libxccl.so.0.0.1 lib/xccl/gone; do
+        [ ! -e "$work/first/$file" ] || { echo "$file of the older installation was left" >&2; exit 1; }
+    done
     for file in lib/of-others share/xccl/of-the-tree ../outside; do
         [ -e "$work/first/$file" ] || { echo "$file was removed, which is not the library's" >&2; exit 1; }
     done
