@@ -172,10 +172,10 @@ static void take_some(struct mg_worker *w, const struct range *r, int count, con
     }
 }
 
-/* MPICH 4.2.0 and 4.2.1 complete a persistent request that is looked at. */
+/* MPICH 4.2 to 5.0 complete a persistent request that is looked at. */
 static bool completes_by_looking(const struct mg_worker *w, int slot)
 {
-#if defined MPICH_NUMVERSION && (MPICH_NUMVERSION >= 40200000) && (MPICH_NUMVERSION < 40202000)
+#if defined MPICH_NUMVERSION && (MPICH_NUMVERSION >= 40200000)
     return is_active(w, slot) && (w->owners[slot]->form == MG_PERSISTENT);
 #else
     (void)w;

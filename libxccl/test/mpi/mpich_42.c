@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preloaded into ranks of MPICH by the tests: MPI_Request_get_status() as in MPICH 4.2.0 and 4.2.1,
+ * Preloaded into ranks of MPICH by the tests: MPI_Request_get_status() as in MPICH 4.2 to 5.0,
  * which completes a persistent request. It is linked with MPICH and has its PMPI_Init(), so that
  * the interposer takes it for the MPI library.
  */
