@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="a3bf96f26ed0923f4c2d476dc9e654541f30b7cd46b68bea89b3c14824cd3efa")
+    version("0.1.0", sha256="262ad618db6c87b96cff7fcfbfe08de02ca87ae552396a894b330b2f597928b0")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
