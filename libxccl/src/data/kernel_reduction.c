@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -116,6 +117,16 @@ static void try_out(struct row *row, MPI_Count size, bool signed_first, enum xm_
     row->as[op] = (uint8_t)as;
 }
 
+/* MPICH 5.0 ends the process, by a wrong assertion, when truth values of Fortran are reduced. */
+static bool ends_at_logicals(void)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int  n = 0, major = 0;
+
+    return !XM_OPENMPI && (xm_pmpi.Get_library_version(text, &n) == MPI_SUCCESS) &&
+           (sscanf(text, "MPICH Version: %d", &major) == 1) && (major >= 5);
+}
+
 /* The type as each operation has it. can_try: else what needs it stays with MPI. */
 static void fill_row(struct row *row, bool can_try)
 {
@@ -126,6 +137,7 @@ static void fill_row(struct row *row, bool can_try)
     (void)xm_type_named(row->type, &nature, &size);
     struct special what = special_of(xm_type_name(row->type), nature, size);
     row->tried = (what.type == XK_NUM_TYPES) && (what.ops != 0);
+    can_try = can_try && ((what.values != XM_LOGICALS) || !ends_at_logicals());
     row->element = row->tried ? (size_t)size : xk_type_bytes(what.type);
     bool usable = xm_layout_of(row->type, &layout) && (layout.lb == 0) &&
                   (layout.extent == (MPI_Count)row->element) && (!row->tried || can_try);

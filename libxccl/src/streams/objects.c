@@ -87,21 +87,40 @@ static int digit_of(char c)
                                         : -1;
 }
 
+/* "[n]", as MPICH 4.3 and later write n bytes that are zero; NULL: it is not that. */
+static const char *decode_zeros(const char *text, size_t *count_p)
+{
+    char         *end;
+    unsigned long count = (text[0] == '[') ? strtoul(text + 1, &end, 10) : 0;
+
+    if ((count == 0) || (count > INFO_BYTES) || (end[0] != ']')) {
+        return NULL;
+    }
+    *count_p = count;
+    return end + 1;
+}
+
 static bool decode(const char *text, void *value, size_t bytes)
 {
     unsigned char *to = value;
+    size_t         at = 0, zeros = 0;
 
-    if (strlen(text) != 2 * bytes) {
-        return false;
-    }
-    for (size_t i = 0; i < bytes; i++) {
-        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
-        if ((high < 0) || (low < 0)) {
+    memset(to, 0, bytes);
+    while (text[0] != '\0') {
+        const char *rest = decode_zeros(text, &zeros);
+        int         high = digit_of(text[0]), low = digit_of(text[1]);
+        if (rest != NULL) {
+            text = rest;
+            at += zeros;
+            continue;
+        }
+        if ((high < 0) || (low < 0) || (at >= bytes)) {
             return false;
         }
-        to[i] = (unsigned char)(high << 4 | low);
+        to[at++] = (unsigned char)(high << 4 | low);
+        text += 2;
     }
-    return true;
+    return at == bytes;
 }
 
 static bool has(MPI_Info info, const char *key, char *text, int len)

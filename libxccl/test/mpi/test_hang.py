@@ -114,15 +114,6 @@ def test_session(mpi, case):
     go(mpi, 3, f"mpi_session {case}")
 
 
-def test_session_again(mpich):
-    """MPI ends with its last session, and begins anew."""
-    command = "mpi_session none again"
-    alone = mpich.run(3, command, sim=None, preload=False, timeout=TIMEOUT)
-    if alone.status != 0:
-        pytest.skip("this MPICH by itself crashes in a session after the last one (4.0 does)")
-    go(mpich, 3, "mpi_session again")
-
-
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_displs(mpi, ranks):
     go(mpi, ranks, "mpi_displs")

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPICH 4.3, by the ABI that it shares with 4.0: what it does otherwise, and a little of everything."""
+
+import pytest
+from mpi_harness import pick
+
+pytestmark = pytest.mark.release_only
+SEED = 20261123
+
+
+@pytest.fixture
+def newer(mpis):
+    return pick(mpis, "mpich43")
+
+
+def run(mpi, ranks, command, **env):
+    mpi.run(ranks, command, env=env, timeout=60).good()
+
+
+def test_session_again(newer):
+    """MPI ends with its last session, and begins anew. MPICH 4.0 by itself crashes there."""
+    run(newer, 3, "mpi_session cuda again")
+
+
+@pytest.mark.parametrize("case", ["kinds", "started"])
+def test_persistent(newer, case):
+    """Whoever looks at a persistent request has completed it; mpich_42.c plays that on MPICH 4.0."""
+    run(newer, 3, f"mpi_legal cuda {case}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mpi_streams cuda streams", "mpi_streams_messages cuda order", "mpi_hang cuda group"],
+)
+def test_streams(newer, command):
+    """MPICH has streams of its own, whose MPIX_Info_set_hex() compresses bytes that are zero."""
+    run(newer, 2, command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"mpi_random cuda {SEED} 100",
+        "mpi_rendezvous cuda sizes",
+        "mpi_transfers cuda sends",
+        "mpi_requests cuda mixture",
+        "mpi_hang cuda far_ahead",
+    ],
+)
+def test_programs(newer, command):
+    run(newer, 3 if "mixture" in command else 2, command)
