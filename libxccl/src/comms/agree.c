@@ -276,14 +276,20 @@ static const char *asks_for(const struct xm_comm *xm)
 static void describe(void *arg, char *buf, size_t len)
 {
     const struct xm_comm *xm = arg;
-    bool                  first = (xm->checkin.kind == XM_CHECKIN_PEER_INFO);
+    unsigned long long    number = xm->device_calls;
 
-    snprintf(buf, len,
-             "for the other ranks to come to %s, number %llu of its communicator of %d ranks%s",
-             asks_for(xm), (unsigned long long)xm->device_calls, xm->size,
-             first ? "; a rank that runs without xccl never does: start the program as mpirun ... "
-                     "xccl-run ./app, so that xccl is on all hosts"
-                   : "");
+    if (xm->checkin.kind == XM_CHECKIN_PEER_INFO) {
+        snprintf(
+            buf, len,
+            "for the other ranks to come to %s, number %llu of its communicator of %d ranks; a "
+            "rank that runs without xccl never does: start the program as mpirun ... xccl-run "
+            "./app, so that xccl is on all hosts",
+            asks_for(xm), number, xm->size);
+    } else {
+        snprintf(buf, len,
+                 "for the other ranks to come to %s, number %llu of its communicator of %d ranks",
+                 asks_for(xm), number, xm->size);
+    }
 }
 
 /* look: for ranks that pass host memory. */

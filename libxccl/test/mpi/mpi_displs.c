@@ -188,6 +188,10 @@ static void every_distance(void)
     for (int page = -PAGES; page <= PAGES; page++) {
         MPI_Request request;
         intptr_t    distance = (intptr_t)page * PAGE;
+        void       *passed = (void *)((uintptr_t)out - (uintptr_t)distance);
+        if ((passed == in) && (strcmp(mt_runtime(), "none") == 0)) {
+            continue; /* Open MPI 4.1 by itself takes that for MPI_IN_PLACE */
+        }
         for (int i = 0; i < ranks; i++) {
             counts[i] = 1;
             packed[i] = i;
@@ -195,8 +199,8 @@ static void every_distance(void)
             host[i] = value(mt_rank(), i, page);
         }
         mt_put(in, MT_DEVICE, host, sizeof(int) * (size_t)ranks);
-        MPI_Ialltoallv(in, counts, packed, MPI_INT, (void *)((uintptr_t)out - (uintptr_t)distance),
-                       counts, displs, MPI_INT, MPI_COMM_WORLD, &request);
+        MPI_Ialltoallv(in, counts, packed, MPI_INT, passed, counts, displs, MPI_INT, MPI_COMM_WORLD,
+                       &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         mt_get(host, out, MT_DEVICE, sizeof(int) * (size_t)ranks);
         for (int i = 0; i < ranks; i++) {
