@@ -319,6 +319,9 @@ void xm_seen_op(struct xm_op *op, const char *path, bool completes)
     current->known = (op->facts.bytes > 0);
     current->bytes = op->facts.bytes;
     current->ranks = (op->comm != NULL) ? op->comm->size : 1;
+    if (!current->known && (op->comm != NULL) && !op->comm->inter) {
+        current->bytes = bytes_of(&op->call, current->ranks); /* nothing was to be agreed on */
+    }
     current->memory = (on_device && (op->dev != NULL)) ? xm_mem_name(op->facts.mem) : "host";
     current->path = path;
     range_of_path(path);

@@ -103,6 +103,14 @@ def test_device(family, tmp_path):
     assert result.lines(r"^Waiting and testing")
 
 
+def test_nothing_agreed_on(openmpi, tmp_path):
+    """A non-blocking call of which the ranks agree on nothing has its own bytes."""
+    env = {"XCCL_MEMORY": "mixed"}
+    _, written = profile(openmpi, tmp_path, 2, "mpi_profile cuda known", env=env)
+    (row,) = rows(written, "MPI_Iallreduce", memory="cuda")
+    assert (row["calls"], row["bytes"], row["path"]) == (6, 6 * 4000, "mpi-staged")
+
+
 def test_other_route(openmpi, tmp_path):
     """On route mpi the tables still say what they would have chosen; nobody looked if it can."""
     env = {"XCCL_ROUTE": "mpi"}
