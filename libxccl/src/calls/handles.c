@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "data/arrays.h"
 #include "data/types.h"
 
 /* What the program has freed and an operation needs. */
@@ -88,33 +88,11 @@ static bool has_own(const struct xm_buffer *buffer)
     return (buffer->types != NULL) || buffer->layout.derived;
 }
 
-static bool own_types(struct xm_call *call, struct xm_buffer *buffer, char kind)
-{
-    const char *kinds = xm_signatures[call->coll].kinds;
-
-    if ((buffer->types == NULL) || (buffer->blocks == 0)) {
-        return true;
-    }
-    if (buffer->own == NULL) {
-        size_t bytes = (size_t)buffer->blocks * sizeof(*buffer->own);
-        buffer->own = malloc(bytes);
-        if (buffer->own == NULL) {
-            return false;
-        }
-        memcpy(buffer->own, buffer->types, bytes);
-        buffer->types = buffer->own;
-    }
-    *((kind == 'U') ? &call->sendtypes : &call->recvtypes) = buffer->own;
-    call->args[strchr(kinds, kind) - kinds] = (long)buffer->own;
-    return true;
-}
-
 bool xm_handles_keep(struct xm_op *op)
 {
     bool named = (op->call.op == 0) || (xm_op_name(op->call.op) != NULL);
 
-    if (!own_types(&op->call, &op->buffers.send, 'U') ||
-        !own_types(&op->call, &op->buffers.recv, 'V')) {
+    if (!xm_arrays_keep(&op->call, &op->buffers, op->comm->size)) {
         return false;
     }
     if (named && !has_own(&op->buffers.send) && !has_own(&op->buffers.recv)) {

@@ -10,8 +10,7 @@
 #include "ops/op.h"
 
 /*
- * Keep those of an operation. The array of types becomes the operation's own: a Fortran binding
- * gives up the one that it makes when the call returns. False: out of memory.
+ * Keep those of an operation, and its arrays (data/arrays.h). False: out of memory.
  */
 bool xm_handles_keep(struct xm_op *op);
 /* It has begun, or never will. */

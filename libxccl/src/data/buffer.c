@@ -346,6 +346,8 @@ void xm_buffers_free(struct xm_buffers *buffers)
 {
     xm_buffer_free(&buffers->send);
     xm_buffer_free(&buffers->recv);
+    free(buffers->arrays);
+    buffers->arrays = NULL;
 }
 
 /* Who this rank is in a rooted collective, on either kind of communicator. */

@@ -54,6 +54,7 @@ struct xm_buffers {
     struct xm_buffer send;
     struct xm_buffer recv;
     bool             in_place; /* MPI_IN_PLACE was given on this rank */
+    void            *arrays;   /* of the call, kept by data/arrays.h; NULL: not kept */
 };
 
 /*

@@ -10,6 +10,7 @@
 #include "base/params.h"
 #include "comms/creation.h"
 #include "comms/wait.h"
+#include "data/arrays.h"
 #include "observe/profile.h"
 #include "ops/freed.h"
 #include "ops/record.h"
@@ -327,7 +328,13 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
     char text[1100];
 
     op->blocking = false;
-    xcclResult_t res = xm_request_make(op); /* first: what has begun needs one */
+    xcclResult_t res = xcclSuccess;
+    if (!xm_arrays_keep(&op->call, &op->buffers, op->comm->size)) {
+        res = xc_fail(xcclSystemError, "out of memory for the arrays of a call");
+    }
+    if (res == xcclSuccess) {
+        res = xm_request_make(op); /* first: what has begun needs one */
+    }
     if (res != xcclSuccess) {
         MPI_Comm comm = comm_to_raise_on(op);
         xm_op_free(op);

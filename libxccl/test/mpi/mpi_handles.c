@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A derived datatype that the program frees while a call on device memory still needs it, which MPI
- * allows, and others that may take its handle. mpi_f08 does so itself for sections of arrays.
+ * allows, and others that may take its handle. mpi_f08 does so itself for sections of arrays. And
+ * arrays that it uses again while the call is under way, which MPI does not allow but stands.
  * Usage: mpi_handles cuda|rocm|none CASE [FOLDER]
  */
 #include <stdio.h>
@@ -158,16 +159,101 @@ static void case_collective(void)
     expect(out);
 }
 
+enum { RANKS = 4 };
+
+/* What a call has as arrays: a block of each rank, which goes to the second half of a buffer. */
+struct arrays {
+    int          counts[RANKS], from[RANKS], to[RANKS], from_byte[RANKS], to_byte[RANKS];
+    MPI_Datatype types[RANKS];
+};
+
+static void fill(struct arrays *a, int block)
+{
+    for (int i = 0; i < RANKS; i++) {
+        a->counts[i] = block;
+        a->from[i] = i * block;
+        a->to[i] = COUNT + i * block;
+        a->from_byte[i] = a->from[i] * (int)sizeof(int);
+        a->to_byte[i] = a->to[i] * (int)sizeof(int);
+        a->types[i] = MPI_INT;
+    }
+}
+
+enum vector_call { ALLTOALLV, ALLTOALLW, ALLGATHERV, GATHERV, SCATTERV, REDUCE_SCATTER, CALLS };
+
+static void start(enum vector_call which, const int *in, int *out, int block,
+                  const struct arrays *a, MPI_Request *request)
+{
+    MPI_Comm comm = MPI_COMM_WORLD;
+    int     *half = out + COUNT;
+
+    switch (which) {
+    case ALLTOALLV:
+        MPI_Ialltoallv(in, a->counts, a->from, MPI_INT, out, a->counts, a->to, MPI_INT, comm,
+                       request);
+        break;
+    case ALLTOALLW:
+        MPI_Ialltoallw(in, a->counts, a->from_byte, a->types, out, a->counts, a->to_byte, a->types,
+                       comm, request);
+        break;
+    case ALLGATHERV:
+        MPI_Iallgatherv(in, block, MPI_INT, out, a->counts, a->to, MPI_INT, comm, request);
+        break;
+    case GATHERV:
+        MPI_Igatherv(in, block, MPI_INT, out, a->counts, a->to, MPI_INT, 0, comm, request);
+        break;
+    case SCATTERV:
+        MPI_Iscatterv(in, a->counts, a->from, MPI_INT, half, block, MPI_INT, 0, comm, request);
+        break;
+    default:
+        MPI_Ireduce_scatter(in, half, a->counts, MPI_INT, MPI_SUM, comm, request);
+        break;
+    }
+}
+
+/* Number i of the second half. Every rank passes 1, 2, 3, ... */
+static int expected(enum vector_call which, int i, int block)
+{
+    bool one = (which == SCATTERV) || (which == REDUCE_SCATTER);
+    int  mine = mt_rank() * block + i % block + 1;
+
+    if (((which == GATHERV) && (mt_rank() != 0)) || (i >= (one ? 1 : mt_size()) * block)) {
+        return MT_UNTOUCHED;
+    }
+    if ((which == ALLGATHERV) || (which == GATHERV)) {
+        return i % block + 1;
+    }
+    return (which == REDUCE_SCATTER) ? mine * mt_size() : mine;
+}
+
+static void case_arrays(void)
+{
+    int block = COUNT / RANKS;
+
+    for (enum vector_call which = 0; which < CALLS; which++) {
+        int          *in = make(true), *out = make(false), host[ROOM], wrong = 0;
+        struct arrays a;
+        MPI_Request   request;
+
+        fill(&a, block);
+        start(which, in, out, block, &a, &request);
+        memset(&a, 1, sizeof(a));
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_get(host, out, MT_DEVICE, sizeof(host));
+        for (int i = 0; i < ROOM; i++) {
+            wrong += host[i] != ((i < COUNT) ? MT_UNTOUCHED : expected(which, i - COUNT, block));
+        }
+        mt_expect(wrong == 0, "call %d: %d of %d integers are wrong", (int)which, wrong, ROOM);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"receive", case_receive},
-        {"persistent", case_persistent},
-        {"window", case_window},
-        {"file", case_file},
-        {"split", case_split},
-        {"collective", case_collective},
-        {NULL, NULL},
+        {"receive", case_receive}, {"persistent", case_persistent},
+        {"window", case_window},   {"file", case_file},
+        {"split", case_split},     {"collective", case_collective},
+        {"arrays", case_arrays},   {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

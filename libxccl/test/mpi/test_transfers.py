@@ -2,6 +2,7 @@
 """Messages, files and packing with buffers in device memory, under MPIs that know no devices."""
 
 import pytest
+from mpi_harness import PATHS
 
 TIMEOUT = 60
 CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "scattered"]
@@ -106,16 +107,28 @@ HANDLES = ["receive", "persistent", "window", "file", "split", "collective"]
 
 
 @pytest.mark.parametrize("case", HANDLES)
-def test_freed_types(family, case, tmp_path):
+def test_handles(family, case, tmp_path):
     """A derived datatype may be freed while a call needs it."""
     family.run(1, f"mpi_handles cuda {case} {tmp_path}", timeout=TIMEOUT).good()
 
 
 @pytest.mark.parametrize("case", HANDLES)
-def test_freed_types_reference(family, case, tmp_path):
+def test_handles_reference(family, case, tmp_path):
     """On host memory and without xccl the program itself is right."""
     command = f"mpi_handles none {case} {tmp_path}"
     family.run(1, command, sim=None, preload=False, timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("path", [*PATHS, "staged"])
+def test_arrays_used_again(family, path):
+    """Counts, displacements and types may be used again while a call needs them: MPI stands it."""
+    env = PATHS.get(path, {"XCCL_TUNE": "*:*:*:*:staged"})
+    family.run(3, "mpi_handles cuda arrays", env=env, timeout=TIMEOUT).good()
+
+
+def test_arrays_used_again_reference(openmpi):
+    """On host memory and without xccl; MPICH itself would look at them later."""
+    openmpi.run(3, "mpi_handles none arrays", sim=None, preload=False, timeout=TIMEOUT).good()
 
 
 @pytest.mark.parametrize("case", [*CASES, "files"])
