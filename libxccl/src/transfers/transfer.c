@@ -174,6 +174,19 @@ static bool is_plain_yet(enum xm_function function, const long *args)
            !is_looked_at(function, args, size);
 }
 
+static bool may_be_on_device(const struct xc_device_ops *dev, const void *buf, bool *asked_p)
+{
+    if (buf == NULL) { /* no answer: it may be MPI_BOTTOM, with the addresses in the datatype */
+        xm_buffer_forget();
+        return true;
+    }
+    if (xc_mem_surely_host(buf)) {
+        return false;
+    }
+    *asked_p = true;
+    return xm_buffer_ask(dev, buf).kind == XC_MEM_DEVICE;
+}
+
 bool xm_transfer_is_plain(enum xm_function function, const long *args)
 {
     const struct xc_device_ops *dev = xc_device_active();
@@ -192,19 +205,20 @@ bool xm_transfer_is_plain(enum xm_function function, const long *args)
         if ((row_of(function)->form == 'Q') ||
             (xm_transfer_receives(function) &&
              (xm_kept_any() || xm_kept_by_threads() || (row_of(function)->form == 'P')))) {
+            xm_buffer_forget();
             return false;
         }
     }
+    bool asked = false;
     for (int i = 0; kinds[i] != '\0'; i++) {
-        const void *buf = (const void *)args[i];
-        /* NULL is no answer: it may be MPI_BOTTOM, with the addresses in the datatype. */
-        if (is_buffer(kinds[i]) &&
-            ((buf == NULL) ||
-             (!xc_mem_surely_host(buf) && (xm_buffer_ask(dev, buf).kind == XC_MEM_DEVICE)))) {
+        if (is_buffer(kinds[i]) && may_be_on_device(dev, (const void *)args[i], &asked)) {
             return false;
         }
         if ((kinds[i] == 't') && (!xm_type_named((MPI_Datatype)(intptr_t)args[i], &nature, &size) ||
                                   is_looked_at(function, args, size))) {
+            if (!asked) {
+                xm_buffer_forget();
+            }
             return false;
         }
     }

@@ -137,7 +137,7 @@ def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
 
 
-@pytest.mark.parametrize("case", ["kinds", "started", "sparse", "devices", "fork"])
+@pytest.mark.parametrize("case", ["kinds", "started", "sparse", "devices", "again", "fork"])
 def test_legal(mpi, case):
     go(mpi, 3, f"mpi_legal {case}")
 
@@ -179,7 +179,7 @@ REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
     *(f"mpi_hang {case}" for case in ["ahead", "disconnect", "freed_early", "far_ahead"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
-    *(f"mpi_legal {case}" for case in ["kinds", "started", "sparse", "devices", "fork"]),
+    *(f"mpi_legal {case}" for case in ["kinds", "started", "sparse", "devices", "again", "fork"]),
     "mpi_requests freed_types",
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
     *(f"mpi_bottom {case} apart" for case in ["messages", "collectives"]),
