@@ -24,6 +24,12 @@ struct xm_part {
     bool              packed; /* MPI sends or receives bytes, which the device packs */
 };
 
+/*
+ * Where the data of a partition is: where it belongs, which it also is before the first start; or
+ * in host memory, once MPI has it.
+ */
+enum xm_delivery { XM_DELIVERED, XM_BEING_COPIED, XM_STAGED };
+
 /* What stands for the buffer's address, given span. With MPI_BOTTOM it is no address of memory. */
 static inline char *xm_part_base(const struct xm_part *part)
 {
@@ -42,7 +48,7 @@ struct xm_transfer {
     /* Of partitioned ones. */
     int       partitions; /* 0: it is none */
     MPI_Count per_partition;
-    bool     *arrived; /* which of them the program has got already */
+    int      *delivery; /* where the data of each is, enum xm_delivery; atomic */
 
     /* Of those with a request. */
     MPI_Request request; /* the program's */
