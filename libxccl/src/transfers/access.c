@@ -78,7 +78,8 @@ xcclResult_t xm_accesses_synchronised(long window, int rank)
         if (!t->done && xm_access_is(t, window, rank)) {
             res = xm_transfer_copy_out(t, XM_WHOLE);
             t->bytes = XM_WHOLE;
-            t->over = t->done = true;
+            t->over = true;
+            __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
         }
     }
     pthread_mutex_unlock(&lock);

@@ -230,7 +230,7 @@ static bool poll(struct xm_transfer *t)
     MPI_Status status;
     int        flag = 0;
 
-    if (t->done) {
+    if (__atomic_load_n(&t->done, __ATOMIC_ACQUIRE)) {
         return true;
     }
     if (!t->over && !needs_look(t)) {
@@ -252,7 +252,6 @@ static bool poll(struct xm_transfer *t)
     if (!xm_rendezvous_advance(t)) {
         return false;
     }
-    t->done = true;
     if (t->rendezvous.fetch == XM_FETCH_OVER) {
         xm_transfer_last_path = "fetched";
     }
@@ -272,12 +271,26 @@ static bool poll(struct xm_transfer *t)
     if (t->generalised) {
         xm_pmpi.Grequest_complete(t->request);
     }
+    __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
     return true;
 }
 
 bool xm_transfer_poll(struct xm_transfer *t)
 {
     return t->access ? xm_access_poll(t, poll) : poll(t);
+}
+
+bool xm_transfer_poll_among_threads(struct xm_transfer *t)
+{
+    if (__atomic_load_n(&t->done, __ATOMIC_ACQUIRE)) {
+        return true;
+    }
+    if (__atomic_exchange_n(&t->polled, true, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    bool done = xm_transfer_poll(t);
+    __atomic_store_n(&t->polled, false, __ATOMIC_RELEASE);
+    return done;
 }
 
 /* Start a persistent receive whose message is kept. */

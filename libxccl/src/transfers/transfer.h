@@ -62,6 +62,7 @@ struct xm_transfer {
     int                 code;      /* and how that ended */
     bool                whole;     /* MPI does not say how much it received */
     bool                done;      /* MPI is ready with it and the data is where it belongs */
+    bool                polled;    /* atomic: one of several threads is at it */
     bool                over;      /* MPI is ready with it */
     unsigned            polls;
     struct xm_transfer *next;
@@ -142,5 +143,7 @@ bool xm_transfer_start_instead(struct xm_transfer *t, int *code_p);
 
 /* Look whether MPI is ready with the request, and finish. Never waits for other ranks. */
 bool xm_transfer_poll(struct xm_transfer *t);
+/* For MPI_Request_get_status, which several threads may call for one request. */
+bool xm_transfer_poll_among_threads(struct xm_transfer *t);
 
 #endif
