@@ -98,7 +98,6 @@ int xm_transfer_post(struct xm_transfer *t, int profiling)
     int at = xm_transfer_argument(t->function, 'q');
     int code = MPI_SUCCESS;
 
-    xm_access_begin(t);
     t->inner = XM_HANDLE(MPI_REQUEST_NULL);
     /* MPI may be ready with a descriptor at once, and then gives all such sends one handle. */
     t->generalised = is_file(t) || t->rendezvous.offered;
@@ -112,7 +111,11 @@ int xm_transfer_post(struct xm_transfer *t, int profiling)
     if (code != MPI_SUCCESS) {
         return code;
     }
-    return (int)xm_mpi_forward(t->function, profiling, t->args);
+    code = (int)xm_mpi_forward(t->function, profiling, t->args);
+    if (code == MPI_SUCCESS) {
+        xm_access_begin(t);
+    }
+    return code;
 }
 
 void xm_transfer_discard(struct xm_transfer *t)

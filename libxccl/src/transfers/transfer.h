@@ -68,6 +68,7 @@ struct xm_transfer {
     struct xm_transfer *next;
     bool                access;   /* to a window, of which something comes back */
     struct xm_transfer *beside;   /* the next of those */
+    uint64_t            number;   /* of an access, once MPI has it: access.h */
     int                 observed; /* as of an operation (paths/path.h) */
     uint64_t            observed_ns;
 

@@ -5,7 +5,10 @@ import pytest
 
 TIMEOUT = 60
 CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "scattered"]
-WINDOWS = ["fenced", "locked", "no-op", "requests", "refused", "refused-on-one"]
+WINDOWS = [
+    *("fenced", "locked", "no-op", "requests", "refused", "refused-on-one"),
+    pytest.param("threads", marks=pytest.mark.tsan),
+]
 SEPARATE = ["fence", "post", "lock", "sync", "atomic", "end"]
 
 
