@@ -107,6 +107,13 @@ static bool announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
     return true;
 }
 
+/* Not plain, and its buffers are still to be asked for. */
+static bool not_asked(void)
+{
+    xm_buffer_forget();
+    return false;
+}
+
 bool xm_call_is_plain(enum xm_function function, const long *args)
 {
     enum xm_coll               coll = xm_function_coll(function);
@@ -117,19 +124,24 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
     /* In a blocking one a rank does not know what the others pass: calls are counted. */
     if (xm_config.check || (counted && (form == XM_BLOCKING)) ||
         (xm_mpi_functions[function] == NULL)) {
-        return false;
+        return not_asked();
     }
     const struct xc_device_ops *dev = xc_device_active();
     if ((dev != NULL) && (form == XM_PERSISTENT)) {
-        return false;
+        return not_asked();
     }
     if (dev != NULL) {
         const void *send = (s->sendbuf >= 0) ? (const void *)args[s->sendbuf] : MPI_IN_PLACE;
         const void *recv = (s->recvbuf >= 0) ? (const void *)args[s->recvbuf] : MPI_IN_PLACE;
         /* NULL is no answer: it may be MPI_BOTTOM, with the addresses in the datatype. */
-        if ((send == NULL) || (recv == NULL) || !both_host(dev, send, recv) ||
-            !data_is_at_buffer(s, args)) {
+        if ((send == NULL) || (recv == NULL)) {
+            return not_asked();
+        }
+        if (!both_host(dev, send, recv)) {
             return false;
+        }
+        if (!data_is_at_buffer(s, args)) {
+            return not_asked();
         }
     }
     if (((dev != NULL) || xm_node_slots_in_use()) &&
@@ -487,6 +499,7 @@ static int start_persistent(const struct xm_call *call, MPI_Request *request)
     once.function = xm_function_of(call->coll, XM_NONBLOCKING, call->large);
     once.request = request;
     once.args[xm_mpi_arguments(once.function) - 1] = (long)request;
+    xm_buffer_forget();
     return run(&once);
 }
 

@@ -207,6 +207,7 @@ static int begin(struct xm_transfer *t, int profiling)
         return code;
     }
     pthread_mutex_lock(&lock);
+    kept->number = xm_access_next();
     kept->next = begun;
     begun = kept;
     __atomic_add_fetch(&num_begun, 1, __ATOMIC_RELEASE);
@@ -225,16 +226,16 @@ static bool is_file(const struct xm_transfer *t, long file)
            ((MPI_File)(intptr_t)argument(t, 'h') == (MPI_File)(intptr_t)file);
 }
 
-/* The first of a file or window, the latter to a rank of it, or to any (rank < 0). */
-static struct xm_transfer *take_begun(char kind, long handle, int rank)
+/* The first of a file; or of a window, to a rank of it, or to any (rank < 0), up to a number. */
+static struct xm_transfer *take_begun(char kind, long handle, int rank, uint64_t most)
 {
     struct xm_transfer **at = &begun, *t;
 
     pthread_mutex_lock(&lock);
     for (; (t = *at) != NULL; at = &t->next) {
-        if ((kind == 'w') ? xm_access_is(t, handle, rank) : is_file(t, handle)) {
+        if ((kind == 'w') ? ((t->number <= most) && xm_access_is(t, handle, rank))
+                          : is_file(t, handle)) {
             *at = t->next;
-            __atomic_sub_fetch(&num_begun, 1, __ATOMIC_RELEASE);
             break;
         }
     }
@@ -242,34 +243,58 @@ static struct xm_transfer *take_begun(char kind, long handle, int rank)
     return t;
 }
 
-/* MPI is done with the origin buffers of accesses: now the program gets what they fetched. */
+/* What was taken is where it belongs: from here on calls need not look for it. */
+static void end_begun(struct xm_transfer *t)
+{
+    xm_transfer_discard(t);
+    __atomic_sub_fetch(&num_begun, 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * MPI is done with the origin buffers of accesses: now the program gets what they fetched. One
+ * thread at a time: another one that has synchronised the same window waits for it here.
+ */
+static xcclResult_t deliver(long window, int rank, uint64_t most)
+{
+    static pthread_mutex_t delivering = PTHREAD_MUTEX_INITIALIZER;
+    struct xm_transfer    *t;
+    xcclResult_t           res = xcclSuccess;
+
+    pthread_mutex_lock(&delivering);
+    while ((res == xcclSuccess) && ((t = take_begun('w', window, rank, most)) != NULL)) {
+        res = xm_transfer_copy_out(t, XM_WHOLE);
+        if (res == xcclSuccess) { /* else the device may still be using what it holds */
+            end_begun(t);
+        }
+    }
+    if ((res == xcclSuccess) && xm_accesses_any()) {
+        res = xm_accesses_synchronised(window, rank, most);
+    }
+    pthread_mutex_unlock(&delivering);
+    return res;
+}
+
+/* Accesses that other threads begin meanwhile are not synchronised by this call. */
 static int synchronise(enum xm_function function, int profiling, const long *args)
 {
-    int                 at = xm_transfer_argument(function, 'k');
-    int                 rank = (at < 0) ? -1 : (int)args[at];
-    long                window = args[xm_transfer_argument(function, 'w')];
-    int                 code = xm_window_call(function, profiling, args);
-    struct xm_transfer *t;
+    int      at = xm_transfer_argument(function, 'k');
+    int      rank = (at < 0) ? -1 : (int)args[at];
+    long     window = args[xm_transfer_argument(function, 'w')];
+    uint64_t most = xm_access_last();
+    int      code = xm_window_call(function, profiling, args);
 
-    while ((code == MPI_SUCCESS) && ((t = take_begun('w', window, rank)) != NULL)) {
-        xcclResult_t res = xm_transfer_copy_out(t, XM_WHOLE);
-        if (res != xcclSuccess) {
-            return raise(t, res);
-        }
-        xm_transfer_discard(t);
+    if (code != MPI_SUCCESS) {
+        return code;
     }
-    if ((code == MPI_SUCCESS) && xm_accesses_any()) {
-        xcclResult_t res = xm_accesses_synchronised(window, rank);
-        code = (res == xcclSuccess)
-                   ? code
-                   : xm_raise_on_window((MPI_Win)(intptr_t)window, res, xc_last_detail());
-    }
-    return code;
+    xcclResult_t res = deliver(window, rank, most);
+    return (res == xcclSuccess)
+               ? code
+               : xm_raise_on_window((MPI_Win)(intptr_t)window, res, xc_last_detail());
 }
 
 static int end_split(enum xm_function function, int profiling, const long *args)
 {
-    struct xm_transfer *t = take_begun('h', args[xm_transfer_argument(function, 'h')], -1);
+    struct xm_transfer *t = take_begun('h', args[xm_transfer_argument(function, 'h')], -1, 0);
     struct xm_transfer  call = {.function = function};
     MPI_Count           bytes;
     MPI_Status          status;
@@ -287,7 +312,7 @@ static int end_split(enum xm_function function, int profiling, const long *args)
             return raise(t, res);
         }
     }
-    xm_transfer_discard(t);
+    end_begun(t);
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include "comms/board.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include "comms/mailbox.h"
 #include "comms/order.h"
 #include "comms/slots.h"
+#include "comms/spare.h"
 #include "comms/wait.h"
 #include "mpi/mpi.h"
 
@@ -128,7 +130,11 @@ static struct layout *map(int fd)
 {
     struct stat status;
 
-    if ((fstat(fd, &status) != 0) || ((size_t)status.st_size != sizeof(struct layout))) {
+    if (fstat(fd, &status) != 0) {
+        return NULL;
+    }
+    if ((size_t)status.st_size != sizeof(struct layout)) {
+        errno = ENOENT; /* another version's */
         return NULL;
     }
     void *at = mmap(NULL, sizeof(struct layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -148,6 +154,9 @@ static bool open_own(void)
     }
     own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* out of the way of the program's files */
     close(fd);
+    if (own_fd >= 0) {
+        xm_spare_keep(own_fd);
+    }
     if ((own_fd < 0) || (ftruncate(own_fd, (off_t)sizeof(struct layout)) != 0)) {
         return false;
     }
@@ -218,27 +227,31 @@ void xm_board_give(int slot)
     }
 }
 
-/* Is a descriptor of a process its board? To open anything else of another program might disturb
- * it. */
+/*
+ * Is a descriptor of a process its board? To open anything else of another program might disturb
+ * it. NULL, with errno: ENOENT where there is none.
+ */
 static struct layout *open_board_of(const char *pid, const char *fd)
 {
-    char    path[300], target[64];
+    char    path[300], target[64] = "";
     int     n = snprintf(path, sizeof(path), "/proc/%.16s/fd/%.16s", pid, fd);
     ssize_t length = (n > 0) ? readlink(path, target, sizeof(target) - 1) : -1;
 
-    if (length <= 0) {
+    if (length < 0) {
         return NULL;
     }
-    target[length] = '\0';
     if (strncmp(target, "/memfd:" BOARD_NAME " ", strlen("/memfd:" BOARD_NAME " ")) != 0) {
+        errno = ENOENT;
         return NULL;
     }
-    int file = open(path, O_RDWR | O_CLOEXEC);
+    int file = xm_spare_open(path, O_RDWR);
     if (file < 0) {
         return NULL;
     }
     struct layout *at = map(file);
-    close(file);
+    int            why = errno;
+    xm_spare_close(file);
+    errno = why;
     return at;
 }
 
@@ -257,12 +270,14 @@ static struct xm_board *find_board(const struct xm_board_address *address)
     }
     snprintf(pid, sizeof(pid), "%d", address->pid);
     snprintf(fd, sizeof(fd), "%d", address->fd);
-    struct layout   *at = open_board_of(pid, fd);
+    struct layout *at = open_board_of(pid, fd);
+    if (at == NULL) {
+        return NULL;
+    }
     struct xm_board *b = calloc(1, sizeof(*b));
-    if ((at == NULL) || (b == NULL) || (at->header.nonce != address->nonce)) {
-        if (at != NULL) {
-            munmap(at, sizeof(*at));
-        }
+    if ((b == NULL) || (at->header.nonce != address->nonce)) {
+        munmap(at, sizeof(*at));
+        errno = (b == NULL) ? ENOMEM : ENOENT;
         free(b);
         return NULL;
     }
@@ -300,7 +315,9 @@ struct xm_board *xm_board_open(const struct xm_board_address *address)
 {
     pthread_mutex_lock(&lock);
     struct xm_board *board = find_board(address);
+    int              why = errno;
     pthread_mutex_unlock(&lock);
+    errno = why;
     return board;
 }
 

@@ -29,7 +29,10 @@ struct xm_slot;    /* slots.h */
 
 /* This process's own; NULL: it cannot have one. */
 struct xm_board *xm_board_own(void);
-/* That of another process of this node, mapped once and kept; NULL: it cannot be reached. */
+/*
+ * That of another process of this node, mapped once and kept. NULL, with errno: it cannot be
+ * reached, or is not there (ENOENT).
+ */
 struct xm_board *xm_board_open(const struct xm_board_address *address);
 void xm_board_address_of(const struct xm_board *board, struct xm_board_address *address_p);
 int  xm_board_pid(const struct xm_board *board);

@@ -50,6 +50,11 @@ struct xc_mem_info xm_buffer_ask(const struct xc_device_ops *dev, const void *pt
     return asked.info;
 }
 
+void xm_buffer_forget(void)
+{
+    asked.ptr = NULL;
+}
+
 static struct xc_mem_info memory_at(const void *ptr)
 {
     if ((asked.ptr == ptr) && (ptr != NULL)) {

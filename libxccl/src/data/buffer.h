@@ -85,6 +85,11 @@ void xm_buffer_part(const struct xm_buffer *all, MPI_Count first, MPI_Count coun
  * address, which is that of the same call.
  */
 struct xc_mem_info xm_buffer_ask(const struct xc_device_ops *dev, const void *ptr);
+/*
+ * A call that does not ask: an answer that is left from an earlier one is not for it. Memory may
+ * have been freed and allocated since.
+ */
+void xm_buffer_forget(void);
 
 struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *buffer, int i);
 /* Run number i of its type, which was taken apart, for all elements of the block. */

@@ -178,17 +178,32 @@ static const char *file_of(function_t function)
     return ((address != NULL) && (dladdr(address, &info) != 0)) ? info.dli_fname : "";
 }
 
+/* The file of another copy of this library in a part of the search order, or NULL. */
+static const char *copy_in(void *part)
+{
+    Dl_info own, other;
+    void   *address = dlsym(part, "xccl_mpi_last_path");
+
+    return ((address != NULL) && (dladdr(address, &other) != 0) &&
+            (dladdr((void *)&ready, &own) != 0) && (other.dli_fbase != own.dli_fbase))
+               ? other.dli_fname
+               : NULL;
+}
+
 /*
  * What a tool behind us has of each function: the next one in the search order, unless that is the
- * MPI library's own or an alias of it, which the PMPI name reaches without another look.
+ * MPI library's own or an alias of it, which the PMPI name reaches without another look; or that of
+ * a copy of us.
  */
-static void find_next(function_t next[XM_NUM_FUNCTIONS])
+static void find_next(function_t next[XM_NUM_FUNCTIONS], const char *copy)
 {
     for (int i = 0; i < XM_NUM_FUNCTIONS; i++) {
-        function_t found = lookup(RTLD_NEXT, functions[i].name + 1);
+        function_t  found = lookup(RTLD_NEXT, functions[i].name + 1);
+        const char *file = file_of(found);
 
         if ((found == NULL) || (libmpi_functions[i] == NULL) ||
-            (strcmp(file_of(found), file_of(libmpi_functions[i])) == 0)) {
+            (strcmp(file, file_of(libmpi_functions[i])) == 0) ||
+            ((copy != NULL) && (strcmp(file, copy) == 0))) {
             found = NULL;
         }
         next[i] = found;
@@ -196,24 +211,37 @@ static void find_next(function_t next[XM_NUM_FUNCTIONS])
     }
 }
 
+static void set_up_family(void *libmpi)
+{
+    function_t  next[XM_NUM_FUNCTIONS];
+    const char *copy = copy_in(RTLD_NEXT);
+
+    if (copy != NULL) {
+        fprintf(stderr,
+                "xccl warning: %s is loaded as well, and serves nothing; take one of the two out "
+                "of LD_PRELOAD\n",
+                copy);
+    }
+    find_next(next, copy);
+    family = open_family(family_of(libmpi));
+    if ((family != NULL) && (family->open(libmpi, next) != 0)) {
+        family = NULL;
+    }
+    if ((family != NULL) && !tool_behind && !family->observes) {
+        watched = family->watched();
+        anchor_place = family->anchor();
+    }
+}
+
 static void set_up(void)
 {
-    function_t next[XM_NUM_FUNCTIONS];
-    void      *libmpi = find_mpi();
+    void *libmpi = find_mpi();
 
-    if (libmpi != NULL) {
-        for (int i = 0; i < XM_NUM_FUNCTIONS; i++) {
-            libmpi_functions[i] = lookup_own(libmpi, (enum xm_function)i);
-        }
-        find_next(next);
-        family = open_family(family_of(libmpi));
-        if ((family != NULL) && (family->open(libmpi, next) != 0)) {
-            family = NULL;
-        }
-        if ((family != NULL) && !tool_behind && !family->observes) {
-            watched = family->watched();
-            anchor_place = family->anchor();
-        }
+    for (int i = 0; (libmpi != NULL) && (i < XM_NUM_FUNCTIONS); i++) {
+        libmpi_functions[i] = lookup_own(libmpi, (enum xm_function)i);
+    }
+    if ((libmpi != NULL) && (copy_in(RTLD_DEFAULT) == NULL)) { /* else that one serves */
+        set_up_family(libmpi);
     }
     __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
 }

@@ -390,7 +390,7 @@ static long transfer(enum xm_function function, int profiling, const long *args)
 static long serve(enum xm_function function, int profiling, const long *args)
 {
     if (__builtin_expect(xm_mpi_is_forwarded(), 0)) {
-        return xm_invoke(xm_mpi_functions[function], xm_mpi_arguments(function), args);
+        return xm_mpi_go_on(function, args);
     }
     if (xm_is_stream_function(function)) {
         return is_started(false) ? xm_stream_call(function, profiling, args)

@@ -116,6 +116,16 @@ long xm_mpi_forward(enum xm_function function, int profiling, const long *args)
     return res;
 }
 
+long xm_mpi_go_on(enum xm_function function, const long *args)
+{
+    int before = forwarded;
+
+    forwarded = 0;
+    long res = xm_invoke(xm_mpi_functions[function], functions[function].arguments, args);
+    forwarded = before;
+    return res;
+}
+
 bool xm_mpi_has_world(void)
 {
     int initialized = 0, finalized = 0;

@@ -180,6 +180,8 @@ extern xm_function_t xm_mpi_functions[XM_NUM_FUNCTIONS];
 long xm_mpi_forward(enum xm_function function, int profiling, const long *args);
 /* Are we called from such a tool, on the way back? Then the call goes straight to the library. */
 bool xm_mpi_is_forwarded(void);
+/* So it does here. The program's callbacks, which the library may call, are served again. */
+long xm_mpi_go_on(enum xm_function function, const long *args);
 /* "MPI_Allreduce". */
 const char *xm_mpi_function_name(enum xm_function function);
 /* Number of arguments of a function. */

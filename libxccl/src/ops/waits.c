@@ -30,6 +30,7 @@ struct array {
         *entries; /* of persistent collectives and transfers, or NULL; with a copy only */
     struct fix *fixes;   /* of each request; with a copy only */
     bool        ours;    /* is any of them an operation's or a transfer's? */
+    bool        looks;   /* the call completes none, and other threads may look at them too */
     int         hidden;  /* transfers that are not over */
 };
 
@@ -122,7 +123,7 @@ static void hide_transfers(struct array *a)
     for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
         struct xm_transfer *t = transfer_at(a, i);
         if (t != NULL) {
-            bool over = xm_transfer_poll(t);
+            bool over = a->looks ? xm_transfer_poll_among_threads(t) : xm_transfer_poll(t);
             a->used[i] = over ? visible(t, a->given[i]) : XM_HANDLE(MPI_REQUEST_NULL);
             a->hidden += over ? 0 : 1;
             if (!over) {
@@ -131,7 +132,7 @@ static void hide_transfers(struct array *a)
             bool fix = (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept || t->instead;
             if (fix && !t->generalised) {
                 a->fixes[i] = fix_of(t);
-            } else if (t->form != 'P') {
+            } else if ((t->form != 'P') && !a->looks) {
                 xm_entry_forget(a->entries[i]);
                 a->entries[i] = NULL;
             }
@@ -515,6 +516,7 @@ int xm_wait_or_test(enum xm_function function, int profiling, const long *args, 
     if (!open_array(&a, count, requests)) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for requests");
     }
+    a.looks = (function == XM_FN_MPI_Request_get_status);
     int code = wait_or_test(function, profiling, args, &a);
     close_array(&a);
     return code;

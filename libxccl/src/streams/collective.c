@@ -100,6 +100,7 @@ static int serve(const struct xm_enqueue *q, struct xm_enqueued *e)
     struct xm_comm       *xm = e->sc->xm;
     const struct xm_place place = {xm->rank, xm->size, xm->size, false};
 
+    xm_buffer_forget();
     if (!xm_buffers_of(&e->op.call, &place, &e->op.buffers)) {
         struct xm_call call = e->op.call;
         call.form = XM_BLOCKING; /* MPI says what is wrong with it, on this communicator */

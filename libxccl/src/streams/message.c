@@ -52,6 +52,7 @@ static bool read_message(struct xm_enqueued *e, const long *args, bool large)
     struct xm_buffer *b = e->receives ? &e->op.buffers.recv : &e->op.buffers.send;
     MPI_Count         count = large ? (MPI_Count)args[1] : (int)args[1];
 
+    xm_buffer_forget();
     e->op.call.comm = e->sc->comm;
     e->peer = (int)args[3];
     e->tag = (int)args[4];

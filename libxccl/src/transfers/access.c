@@ -14,6 +14,17 @@
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_transfer *accesses;
 static int                 number; /* atomic */
+static uint64_t            last;   /* atomic */
+
+uint64_t xm_access_next(void)
+{
+    return __atomic_add_fetch(&last, 1, __ATOMIC_ACQ_REL);
+}
+
+uint64_t xm_access_last(void)
+{
+    return __atomic_load_n(&last, __ATOMIC_ACQUIRE);
+}
 
 void xm_access_begin(struct xm_transfer *t)
 {
@@ -22,6 +33,7 @@ void xm_access_begin(struct xm_transfer *t)
     }
     if (t->access) {
         pthread_mutex_lock(&lock);
+        t->number = xm_access_next();
         t->beside = accesses;
         accesses = t;
         __atomic_add_fetch(&number, 1, __ATOMIC_RELEASE);
@@ -69,16 +81,17 @@ bool xm_access_is(const struct xm_transfer *t, long window, int rank)
     return same && ((rank < 0) || ((int)t->args[xm_transfer_argument(t->function, 'k')] == rank));
 }
 
-xcclResult_t xm_accesses_synchronised(long window, int rank)
+xcclResult_t xm_accesses_synchronised(long window, int rank, uint64_t most)
 {
     xcclResult_t res = xcclSuccess;
 
     pthread_mutex_lock(&lock);
     for (struct xm_transfer *t = accesses; (t != NULL) && (res == xcclSuccess); t = t->beside) {
-        if (!t->done && xm_access_is(t, window, rank)) {
+        if (!t->done && (t->number <= most) && xm_access_is(t, window, rank)) {
             res = xm_transfer_copy_out(t, XM_WHOLE);
             t->bytes = XM_WHOLE;
-            t->over = t->done = true;
+            t->over = true;
+            __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
         }
     }
     pthread_mutex_unlock(&lock);

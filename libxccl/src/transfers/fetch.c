@@ -2,6 +2,7 @@
 /* Rendezvous on the side of the receiver. */
 #include "transfers/fetch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "comms/spare.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
 #include "transfers/push.h"
@@ -34,15 +36,29 @@ enum { FEW = 2 };
 enum { MAPPING_NS = 10 * 1000 * 1000 };
 static int copying; /* atomic: copies under way */
 
-/* A descriptor that nobody took yet, of a process of this node? */
-bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p)
+static struct xm_board *board_of(const struct xm_descriptor *d)
 {
     struct xm_board_address address = {.nonce = d->nonce, .pid = d->pid, .fd = d->fd, .slot = -1};
 
     if ((d->magic != XM_DESCRIPTOR_MAGIC) || (d->check != xm_descriptor_check(d))) {
-        return false;
+        errno = ENOENT;
+        return NULL;
     }
-    struct xm_board *board = xm_board_open(&address);
+    return xm_board_open(&address);
+}
+
+bool xm_descriptor_is_hidden(const struct xm_descriptor *d, int *why_p)
+{
+    struct xm_board *board = board_of(d);
+
+    *why_p = errno;
+    return (board == NULL) && (*why_p != ENOENT);
+}
+
+/* A descriptor that nobody took yet, of a process of this node? */
+bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p)
+{
+    struct xm_board *board = board_of(d);
     struct xm_offer *offer = (board != NULL) ? xm_offer_of(board, d->slot) : NULL;
     if (offer == NULL) {
         return false;
@@ -536,10 +552,10 @@ static void fetch_served(struct xm_transfer *t)
     char                  path[64];
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", r->got.pid, r->offer->fd);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = xm_spare_open(path, O_RDONLY);
     if (file >= 0) {
         from = mmap(NULL, (size_t)r->from.bytes, PROT_READ, MAP_SHARED, file, 0);
-        close(file);
+        xm_spare_close(file);
     }
     if (from == MAP_FAILED) {
         xm_rendezvous_fail(

@@ -7,6 +7,8 @@
 
 /* A descriptor that nobody took yet, of a process of this node? */
 bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p);
+/* One of a process that is there, but cannot be reached? *why_p: an errno. */
+bool xm_descriptor_is_hidden(const struct xm_descriptor *d, int *why_p);
 /* The first bytes of what MPI receives, in order. */
 void xm_fetch_read_head(const struct xm_rendezvous *r, void *to, size_t bytes);
 /* Does the message go to where its descriptor came? */

@@ -240,6 +240,23 @@ bool xm_rendezvous_is_likely(const struct xm_transfer *t, int argument)
            (r->receive.bytes >= XM_LAZY_BYTES) && !__atomic_load_n(&came_staged, __ATOMIC_RELAXED);
 }
 
+/* A descriptor, but its process cannot be reached: an error, and not a message of its bytes. */
+static bool give_up(struct xm_rendezvous *r, const struct xm_descriptor *d)
+{
+    int why;
+
+    if (!xm_descriptor_is_hidden(d, &why)) {
+        return false;
+    }
+    xm_rendezvous_fail(r, xc_fail(xcclSystemError,
+                                  "a message from device memory of process %d cannot be fetched: "
+                                  "its board is out of reach (%s); set XCCL_P2P=staged",
+                                  d->pid, strerror(why)));
+    r->came = XM_DESCRIPTOR_BYTES;
+    r->fetch = XM_FETCH_OVER;
+    return true;
+}
+
 bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
 {
     struct xm_rendezvous *r = &t->rendezvous;
@@ -257,7 +274,7 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     if (!taken) {
         xm_fetch_read_head(r, &d, sizeof(d));
         r->early = false;
-        taken = take(t, &d);
+        taken = take(t, &d) || give_up(r, &d);
     } else {
         xm_fetch_put_head(r);
     }

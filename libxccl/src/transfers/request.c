@@ -98,7 +98,6 @@ int xm_transfer_post(struct xm_transfer *t, int profiling)
     int at = xm_transfer_argument(t->function, 'q');
     int code = MPI_SUCCESS;
 
-    xm_access_begin(t);
     t->inner = XM_HANDLE(MPI_REQUEST_NULL);
     /* MPI may be ready with a descriptor at once, and then gives all such sends one handle. */
     t->generalised = is_file(t) || t->rendezvous.offered;
@@ -112,7 +111,11 @@ int xm_transfer_post(struct xm_transfer *t, int profiling)
     if (code != MPI_SUCCESS) {
         return code;
     }
-    return (int)xm_mpi_forward(t->function, profiling, t->args);
+    code = (int)xm_mpi_forward(t->function, profiling, t->args);
+    if (code == MPI_SUCCESS) {
+        xm_access_begin(t);
+    }
+    return code;
 }
 
 void xm_transfer_discard(struct xm_transfer *t)
@@ -230,7 +233,7 @@ static bool poll(struct xm_transfer *t)
     MPI_Status status;
     int        flag = 0;
 
-    if (t->done) {
+    if (__atomic_load_n(&t->done, __ATOMIC_ACQUIRE)) {
         return true;
     }
     if (!t->over && !needs_look(t)) {
@@ -252,7 +255,6 @@ static bool poll(struct xm_transfer *t)
     if (!xm_rendezvous_advance(t)) {
         return false;
     }
-    t->done = true;
     if (t->rendezvous.fetch == XM_FETCH_OVER) {
         xm_transfer_last_path = "fetched";
     }
@@ -272,12 +274,26 @@ static bool poll(struct xm_transfer *t)
     if (t->generalised) {
         xm_pmpi.Grequest_complete(t->request);
     }
+    __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
     return true;
 }
 
 bool xm_transfer_poll(struct xm_transfer *t)
 {
     return t->access ? xm_access_poll(t, poll) : poll(t);
+}
+
+bool xm_transfer_poll_among_threads(struct xm_transfer *t)
+{
+    if (__atomic_load_n(&t->done, __ATOMIC_ACQUIRE)) {
+        return true;
+    }
+    if (__atomic_exchange_n(&t->polled, true, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    bool done = xm_transfer_poll(t);
+    __atomic_store_n(&t->polled, false, __ATOMIC_RELEASE);
+    return done;
 }
 
 /* Start a persistent receive whose message is kept. */

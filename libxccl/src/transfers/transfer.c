@@ -174,6 +174,19 @@ static bool is_plain_yet(enum xm_function function, const long *args)
            !is_looked_at(function, args, size);
 }
 
+static bool may_be_on_device(const struct xc_device_ops *dev, const void *buf, bool *asked_p)
+{
+    if (buf == NULL) { /* no answer: it may be MPI_BOTTOM, with the addresses in the datatype */
+        xm_buffer_forget();
+        return true;
+    }
+    if (xc_mem_surely_host(buf)) {
+        return false;
+    }
+    *asked_p = true;
+    return xm_buffer_ask(dev, buf).kind == XC_MEM_DEVICE;
+}
+
 bool xm_transfer_is_plain(enum xm_function function, const long *args)
 {
     const struct xc_device_ops *dev = xc_device_active();
@@ -192,19 +205,20 @@ bool xm_transfer_is_plain(enum xm_function function, const long *args)
         if ((row_of(function)->form == 'Q') ||
             (xm_transfer_receives(function) &&
              (xm_kept_any() || xm_kept_by_threads() || (row_of(function)->form == 'P')))) {
+            xm_buffer_forget();
             return false;
         }
     }
+    bool asked = false;
     for (int i = 0; kinds[i] != '\0'; i++) {
-        const void *buf = (const void *)args[i];
-        /* NULL is no answer: it may be MPI_BOTTOM, with the addresses in the datatype. */
-        if (is_buffer(kinds[i]) &&
-            ((buf == NULL) ||
-             (!xc_mem_surely_host(buf) && (xm_buffer_ask(dev, buf).kind == XC_MEM_DEVICE)))) {
+        if (is_buffer(kinds[i]) && may_be_on_device(dev, (const void *)args[i], &asked)) {
             return false;
         }
         if ((kinds[i] == 't') && (!xm_type_named((MPI_Datatype)(intptr_t)args[i], &nature, &size) ||
                                   is_looked_at(function, args, size))) {
+            if (!asked) {
+                xm_buffer_forget();
+            }
             return false;
         }
     }
@@ -410,8 +424,8 @@ xcclResult_t xm_transfer_open(struct xm_transfer *t)
     xcclResult_t res = each_part(t, nothing, 0);
 
     if ((res == xcclSuccess) && (t->partitions > 0)) {
-        t->arrived = calloc((size_t)t->partitions, sizeof(*t->arrived));
-        res = (t->arrived != NULL) ? res : xc_fail(xcclSystemError, "out of memory for a request");
+        t->delivery = calloc((size_t)t->partitions, sizeof(*t->delivery));
+        res = (t->delivery != NULL) ? res : xc_fail(xcclSystemError, "out of memory for a request");
     }
     for (int i = 0; (i < t->num_parts) && (res == xcclSuccess); i++) {
         const struct xm_part *part = &t->parts[i];
@@ -463,7 +477,9 @@ static xcclResult_t part_in(struct xm_part *part, MPI_Count bytes)
 xcclResult_t xm_transfer_copy_in(struct xm_transfer *t)
 {
     if (t->partitions > 0) { /* in MPI_Pready */
-        memset(t->arrived, 0, (size_t)t->partitions * sizeof(*t->arrived));
+        for (int i = 0; i < t->partitions; i++) {
+            t->delivery[i] = XM_STAGED;
+        }
         return xcclSuccess;
     }
     return each_part(t, part_in, XM_WHOLE);
@@ -512,11 +528,34 @@ xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes)
     return res;
 }
 
+/* With the device entered. Several threads may be at it: each has scratch memory of its own. */
+static xcclResult_t copy_some(const struct xm_part *part, const struct xm_buffer *some, char *span,
+                              bool out)
+{
+    struct xm_scratch scratch;
+    struct xm_copier  copier = part->copier;
+    xcclResult_t      res = after_program(part);
+
+    xm_scratch_begin(&scratch, copier.dev, some->mem.device);
+    copier.scratch = &scratch;
+    if (res == xcclSuccess) {
+        res = out ? xm_stage_out(&copier, some, span) : xm_stage_in(&copier, some, span);
+    }
+    if (res == xcclSuccess) {
+        res = xm_stream_wait(copier.dev, copier.stream);
+    }
+    if (res == xcclSuccess) {
+        xm_scratch_end(&scratch);
+    }
+    return res;
+}
+
 /* Partitioned transfers have one buffer. */
 static xcclResult_t copy_partitions(struct xm_transfer *t, int low, int high, bool out)
 {
-    struct xm_part             *part = &t->parts[0];
-    struct xm_buffer           *all = &part->buffer, some = {.used = false};
+    const struct xm_part       *part = &t->parts[0];
+    const struct xm_buffer     *all = &part->buffer;
+    struct xm_buffer            some = {.used = false};
     const struct xc_device_ops *dev = part->copier.dev;
     MPI_Aint                    begin = (MPI_Aint)(low * t->per_partition * all->layout.extent);
     void                       *saved;
@@ -525,20 +564,11 @@ static xcclResult_t copy_partitions(struct xm_transfer *t, int low, int high, bo
     if (!some.used) {
         return xcclSuccess;
     }
-    char        *span = part->span + (begin + some.low - all->low);
     xcclResult_t res = dev->enter(all->mem.device, &saved);
-    if (res != xcclSuccess) {
-        return res;
-    }
-    res = after_program(part);
     if (res == xcclSuccess) {
-        res = out ? xm_stage_out(&part->copier, &some, span)
-                  : xm_stage_in(&part->copier, &some, span);
+        res = copy_some(part, &some, part->span + (begin + some.low - all->low), out);
+        dev->leave(saved);
     }
-    if (res == xcclSuccess) {
-        res = xm_stream_wait(dev, part->copier.stream);
-    }
-    dev->leave(saved);
     return res;
 }
 
@@ -551,18 +581,28 @@ xcclResult_t xm_transfer_partitions_in(struct xm_transfer *t, int low, int high)
 
 xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition)
 {
-    if ((partition < 0) || (partition >= t->partitions) || !t->parts[0].buffer.out ||
-        __atomic_exchange_n(&t->arrived[partition], true, __ATOMIC_ACQ_REL)) {
+    if ((partition < 0) || (partition >= t->partitions) || !t->parts[0].buffer.out) {
         return xcclSuccess;
     }
-    return copy_partitions(t, partition, partition, true);
+    int           *delivery = &t->delivery[partition], staged = XM_STAGED;
+    struct xm_wait wait = xm_wait_begin("for another thread's copy of a partition");
+    if (!__atomic_compare_exchange_n(delivery, &staged, XM_BEING_COPIED, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_ACQUIRE)) {
+        while (__atomic_load_n(delivery, __ATOMIC_ACQUIRE) == XM_BEING_COPIED) {
+            xm_wait_step(&wait);
+        }
+        return xcclSuccess;
+    }
+    xcclResult_t res = copy_partitions(t, partition, partition, true);
+    __atomic_store_n(delivery, XM_DELIVERED, __ATOMIC_RELEASE);
+    return res;
 }
 
 void xm_transfer_close(struct xm_transfer *t)
 {
     xm_rendezvous_close(t);
-    free(t->arrived);
-    t->arrived = NULL;
+    free(t->delivery);
+    t->delivery = NULL;
     for (int i = 0; i < t->num_parts; i++) {
         if (t->parts[i].open) {
             xm_scratch_end(&t->parts[i].scratch);

@@ -24,6 +24,12 @@ struct xm_part {
     bool              packed; /* MPI sends or receives bytes, which the device packs */
 };
 
+/*
+ * Where the data of a partition is: where it belongs, which it also is before the first start; or
+ * in host memory, once MPI has it.
+ */
+enum xm_delivery { XM_DELIVERED, XM_BEING_COPIED, XM_STAGED };
+
 /* What stands for the buffer's address, given span. With MPI_BOTTOM it is no address of memory. */
 static inline char *xm_part_base(const struct xm_part *part)
 {
@@ -42,7 +48,7 @@ struct xm_transfer {
     /* Of partitioned ones. */
     int       partitions; /* 0: it is none */
     MPI_Count per_partition;
-    bool     *arrived; /* which of them the program has got already */
+    int      *delivery; /* where the data of each is, enum xm_delivery; atomic */
 
     /* Of those with a request. */
     MPI_Request request; /* the program's */
@@ -56,11 +62,13 @@ struct xm_transfer {
     int                 code;      /* and how that ended */
     bool                whole;     /* MPI does not say how much it received */
     bool                done;      /* MPI is ready with it and the data is where it belongs */
+    bool                polled;    /* atomic: one of several threads is at it */
     bool                over;      /* MPI is ready with it */
     unsigned            polls;
     struct xm_transfer *next;
     bool                access;   /* to a window, of which something comes back */
     struct xm_transfer *beside;   /* the next of those */
+    uint64_t            number;   /* of an access, once MPI has it: access.h */
     int                 observed; /* as of an operation (paths/path.h) */
     uint64_t            observed_ns;
 
@@ -136,5 +144,7 @@ bool xm_transfer_start_instead(struct xm_transfer *t, int *code_p);
 
 /* Look whether MPI is ready with the request, and finish. Never waits for other ranks. */
 bool xm_transfer_poll(struct xm_transfer *t);
+/* For MPI_Request_get_status, which several threads may call for one request. */
+bool xm_transfer_poll_among_threads(struct xm_transfer *t);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What real programs do besides: requests of every kind in one array, sparse exchanges whose
- * receivers do not know of them, several devices in one process, children.
+ * receivers do not know of them, several devices in one process, memory that comes again, children.
  * Usage: mpi_legal cuda|rocm|none CASE
  */
 #include <stdlib.h>
@@ -335,6 +335,83 @@ static void case_devices(void)
     }
 }
 
+/* ---- memory that is freed, and comes again at the same address ---- */
+
+/* A call without data may name what was freed. It says nothing about what comes there later. */
+static int *make_again(bool named_by_collective)
+{
+    int *gone = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+
+    mt_free(MT_DEVICE, gone);
+    if (named_by_collective) {
+        MPI_Allreduce(MPI_IN_PLACE, gone, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(gone, 0, MPI_INT, MPI_PROC_NULL, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    int *again = mt_ints_make(MT_DEVICE, COUNT, COUNT, 0);
+    mt_expect((again == gone) || (mt_runtime()[0] == 'n'), "the address did not come again");
+    return again;
+}
+
+static void gather_all(const int *in)
+{
+    enum { MOST_RANKS = 8 };
+    int counts[MOST_RANKS], displs[MOST_RANKS];
+    int all = COUNT * mt_size(), *out = mt_ints_make(MT_DEVICE, all, 0, 0);
+
+    for (int i = 0; i < mt_size(); i++) {
+        counts[i] = COUNT;
+        displs[i] = COUNT * i;
+    }
+    MPI_Gatherv(in, COUNT, MPI_INT, out, counts, displs, MPI_INT, 0, MPI_COMM_WORLD);
+    if (mt_rank() == 0) {
+        expect_all(out, COUNT, 0);
+    }
+    mt_free(MT_DEVICE, out);
+}
+
+static void send_persistent(const int *in)
+{
+    int        *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    MPI_Request request;
+
+    MPI_Send_init(in, COUNT, MPI_INT, next_rank(), TAG, MPI_COMM_WORLD, &request);
+    MPI_Start(&request);
+    MPI_Recv(out, COUNT, MPI_INT, last_rank(), TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, last_rank(), 0, "MPI_Send_init");
+    mt_free(MT_DEVICE, out);
+}
+
+static void receive_persistent(int *out)
+{
+    int        *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    MPI_Request request;
+
+    MPI_Recv_init(out, COUNT, MPI_INT, last_rank(), TAG, MPI_COMM_WORLD, &request);
+    MPI_Start(&request);
+    MPI_Send(in, COUNT, MPI_INT, next_rank(), TAG, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, last_rank(), 1, "MPI_Recv_init");
+    mt_free(MT_DEVICE, in);
+}
+
+static void case_again(void)
+{
+    for (int round = 0; round < 4; round++) {
+        int *buffer = make_again(round % 2 == 0);
+        if (round / 2 == 0) {
+            gather_all(buffer);
+            send_persistent(buffer);
+        } else {
+            receive_persistent(buffer);
+        }
+        mt_free(MT_DEVICE, buffer);
+    }
+}
+
 /* ---- children ---- */
 
 /* They end in every way, while messages and collectives of the parent are under way. */
@@ -374,8 +451,13 @@ static void case_fork(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"kinds", case_kinds},     {"started", case_started}, {"sparse", case_sparse},
-        {"devices", case_devices}, {"fork", case_fork},       {NULL, NULL},
+        {"kinds", case_kinds},
+        {"started", case_started},
+        {"sparse", case_sparse},
+        {"devices", case_devices},
+        {"again", case_again},
+        {"fork", case_fork},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

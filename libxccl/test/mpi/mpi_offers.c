@@ -4,9 +4,11 @@
  * Usage: mpi_offers cuda|rocm CASE [PATH]
  * PATH: what xccl_mpi_last_message_path() is to say of a send.
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -183,11 +185,53 @@ static void case_answered(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* ---- a receiver that can open few files, or none ---- */
+
+/* All that it may have are open, or more. */
+static void use_up_files(rlim_t most)
+{
+    struct rlimit limit = {most, most};
+
+    setrlimit(RLIMIT_NOFILE, &limit);
+    while (open("/dev/null", O_RDONLY) >= 0) {}
+}
+
+static void receive_without_files(rlim_t most)
+{
+    int *buf = mt_ints_make(MT_DEVICE, COUNT, (mt_rank() == 0) ? COUNT : 0, 1);
+
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        MPI_Send(buf, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        mt_expect_message_path("fetched", "to a rank without files");
+    } else {
+        use_up_files(most);
+        MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_ints_expect(buf, MT_DEVICE, COUNT, COUNT, 0, 1, "to a rank without files");
+    }
+    mt_free(MT_DEVICE, buf);
+}
+
+static void case_files(void)
+{
+    receive_without_files(300);
+}
+
+static void case_hidden(void)
+{
+    receive_without_files(3);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"pieces", case_pieces},     {"alike", case_alike}, {"refused", case_refused},
-        {"answered", case_answered}, {NULL, NULL},
+        {"pieces", case_pieces},
+        {"alike", case_alike},
+        {"refused", case_refused},
+        {"answered", case_answered},
+        {"files", case_files},
+        {"hidden", case_hidden},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

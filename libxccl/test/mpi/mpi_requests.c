@@ -575,20 +575,70 @@ static void case_freed_types(void)
     mt_free(MT_DEVICE, data);
 }
 
+/* ---- several threads look at a request, and none completes it ---- */
+
+enum { LOOKERS = 3, LOOKED_AT = 10 };
+
+struct looked_at {
+    MPI_Request request;
+    const int  *out; /* NULL: it is sent */
+    int         count, salt;
+};
+
+static void *look(void *argument)
+{
+    const struct looked_at *l = argument;
+    MPI_Status              status;
+    int                     flag = 0, last = 0, from = 1 - mt_rank();
+
+    mt_memory_enter();
+    while (!flag) {
+        MPI_Request_get_status(l->request, &flag, &status);
+    }
+    if (l->out != NULL) {
+        mt_get(&last, l->out + l->count - 1, MT_DEVICE, sizeof(last));
+        mt_expect(last == mt_value(from, l->salt, l->count - 1), "the message is not there yet");
+        mt_expect_status(&status, from, TAG, l->count, "MPI_Request_get_status");
+    }
+    return NULL;
+}
+
+static void look_at_message(int count, int salt)
+{
+    int        *in = mt_ints_make(MT_DEVICE, count, count, salt), to = 1 - mt_rank();
+    int        *out = mt_ints_make(MT_DEVICE, count, 0, 0);
+    MPI_Request requests[2];
+
+    MPI_Irecv(out, count, MPI_INT, to, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(in, count, MPI_INT, to, TAG, MPI_COMM_WORLD, &requests[1]);
+    for (int i = 0; i < 2; i++) {
+        struct looked_at l = {requests[i], (i == 0) ? out : NULL, count, salt};
+        mt_in_threads(LOOKERS, look, &l, 0);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    mt_ints_expect(out, MT_DEVICE, count, count, to, salt, "a message that threads look at");
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* Short ones are staged, and long ones fetched. */
+static void case_looked_at(void)
+{
+    for (int i = 0; i < LOOKED_AT; i++) {
+        look_at_message(100, i);
+        look_at_message(LARGE, i);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"comms", case_comms},
-        {"rounds", case_rounds},
-        {"soon", case_soon},
-        {"orders", case_orders},
-        {"threads", case_threads},
-        {"broken", case_broken},
-        {"mixture", case_mixture},
-        {"freed", case_freed},
-        {"statuses", case_statuses},
-        {"freed_types", case_freed_types},
-        {NULL, NULL},
+        {"comms", case_comms},         {"rounds", case_rounds},
+        {"soon", case_soon},           {"orders", case_orders},
+        {"threads", case_threads},     {"broken", case_broken},
+        {"mixture", case_mixture},     {"freed", case_freed},
+        {"statuses", case_statuses},   {"freed_types", case_freed_types},
+        {"looked_at", case_looked_at}, {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

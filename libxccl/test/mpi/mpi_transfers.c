@@ -407,57 +407,6 @@ static void case_packing(void)
     mt_free(MT_DEVICE, out);
 }
 
-/* ---- partitioned messages ---- */
-
-#if MPI_VERSION >= 4
-static void pass_partitions(MPI_Request requests[2])
-{
-    int list[] = {5, 3};
-    int flag = 0;
-
-    MPI_Startall(2, requests);
-    MPI_Pready(4, requests[0]);
-    MPI_Pready_range(0, 2, requests[0]);
-    MPI_Pready_list(2, list, requests[0]);
-    while (!flag) {
-        MPI_Parrived(requests[1], 1, &flag);
-    }
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-}
-
-static void case_partitions(void)
-{
-    enum { PARTITIONS = 6, EACH = COUNT / PARTITIONS, ALL = PARTITIONS * EACH };
-    int         next = (mt_rank() + 1) % mt_size(), last = (mt_rank() + mt_size() - 1) % mt_size();
-    int        *in = make(ALL, 1), *out = make(0, 0);
-    MPI_Request requests[2];
-
-    MPI_Psend_init(in, PARTITIONS, EACH, MPI_INT, next, TAG, MPI_COMM_WORLD, MPI_INFO_NULL,
-                   &requests[0]);
-    MPI_Precv_init(out, PARTITIONS, EACH, MPI_INT, last, TAG, MPI_COMM_WORLD, MPI_INFO_NULL,
-                   &requests[1]);
-    for (int round = 0; round < 3; round++) {
-        int *host = malloc(sizeof(int) * ALL);
-        for (int i = 0; i < ALL; i++) {
-            host[i] = mt_value(mt_rank(), round, i);
-        }
-        mt_put(in, MT_DEVICE, host, sizeof(int) * ALL);
-        free(host);
-        pass_partitions(requests);
-        expect(out, ALL, last, round, "a partitioned message");
-    }
-    MPI_Request_free(&requests[0]);
-    MPI_Request_free(&requests[1]);
-    mt_free(MT_DEVICE, in);
-    mt_free(MT_DEVICE, out);
-}
-#else
-static void case_partitions(void)
-{
-    printf("SKIP: this MPI has no partitioned messages\n");
-}
-#endif
-
 /* ---- files ---- */
 
 static MPI_Offset here(void)
@@ -641,10 +590,17 @@ static void case_files(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"sends", case_sends},           {"receives", case_receives}, {"partial", case_partial},
-        {"large", case_large},           {"order", case_order},       {"errors", case_errors},
-        {"scattered", case_scattered},   {"freed", case_freed},       {"packing", case_packing},
-        {"partitions", case_partitions}, {"files", case_files},       {NULL, NULL},
+        {"sends", case_sends},
+        {"receives", case_receives},
+        {"partial", case_partial},
+        {"large", case_large},
+        {"order", case_order},
+        {"errors", case_errors},
+        {"scattered", case_scattered},
+        {"freed", case_freed},
+        {"packing", case_packing},
+        {"files", case_files},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

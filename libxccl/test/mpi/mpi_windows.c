@@ -307,6 +307,68 @@ static void case_refused_on_one(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* ---- threads that flush while others begin ---- */
+
+enum { FLUSHERS = 3, FLUSHES = 150, LONG = 20000, SHORT = 64 };
+
+struct flusher {
+    MPI_Win win;
+    int     number, next;
+};
+
+static void fetch(const struct flusher *f, int round, int *out, int count)
+{
+    MPI_Request request;
+
+    if (round % 2 == 0) {
+        MPI_Get(out, count, MPI_INT, f->next, 0, count, MPI_INT, f->win);
+        MPI_Win_flush(f->next, f->win);
+        return;
+    }
+    MPI_Rget(out, count, MPI_INT, f->next, 0, count, MPI_INT, f->win, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void *flush_often(void *argument)
+{
+    const struct flusher *f = argument;
+    int                   count = (f->number == 0) ? LONG : SHORT, ends[2], wrong = 0;
+
+    mt_memory_enter();
+    for (int i = 0; i < FLUSHES; i++) {
+        int *out = mt_ints_make(MT_DEVICE, count, 0, 0);
+        fetch(f, i, out, count);
+        mt_get(&ends[0], out, MT_DEVICE, sizeof(ends[0]));
+        mt_get(&ends[1], out + count - 1, MT_DEVICE, sizeof(ends[1]));
+        wrong +=
+            (ends[0] != mt_value(f->next, 0, 0)) || (ends[1] != mt_value(f->next, 0, count - 1));
+        mt_free(MT_DEVICE, out);
+    }
+    mt_expect(wrong == 0, "%d of %d times the data is not there after a flush", wrong, FLUSHES);
+    return NULL;
+}
+
+static void case_threads(void)
+{
+    struct flusher flushers[FLUSHERS];
+    MPI_Win        win;
+    int           *memory;
+
+    MPI_Win_allocate(sizeof(int) * LONG, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < LONG; i++) {
+        memory[i] = mt_value(mt_rank(), 0, i);
+    }
+    MPI_Win_sync(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < FLUSHERS; i++) {
+        flushers[i] = (struct flusher){win, i, (mt_rank() + 1) % mt_size()};
+    }
+    mt_in_threads(FLUSHERS, flush_often, flushers, sizeof(flushers[0]));
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+}
+
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
@@ -317,6 +379,7 @@ int main(int argc, char **argv)
         {"created", case_created},
         {"refused", case_refused},
         {"refused-on-one", case_refused_on_one},
+        {"threads", case_threads},
         {NULL, NULL},
     };
 

@@ -131,13 +131,17 @@ def test_bottom(mpi, case, memory):
 
 
 @pytest.mark.parametrize(
-    "case", ["comms", "orders", "threads", "mixture", "freed", "statuses", "freed_types"]
+    "case",
+    [
+        *("comms", "orders", "threads", "mixture", "freed", "statuses", "freed_types"),
+        pytest.param("looked_at", marks=pytest.mark.tsan),
+    ],
 )
 def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
 
 
-@pytest.mark.parametrize("case", ["kinds", "started", "sparse", "devices", "fork"])
+@pytest.mark.parametrize("case", ["kinds", "started", "sparse", "devices", "again", "fork"])
 def test_legal(mpi, case):
     go(mpi, 3, f"mpi_legal {case}")
 
@@ -179,8 +183,9 @@ REFERENCE = [
     *(f"mpi_hang {case}" for case in [*PENDING, *TIGHT, "finalize", "mixed", "scan", "threads"]),
     *(f"mpi_hang {case}" for case in ["ahead", "disconnect", "freed_early", "far_ahead"]),
     *(f"mpi_requests {case}" for case in ["comms", "orders", "threads", "mixture", "freed"]),
-    *(f"mpi_legal {case}" for case in ["kinds", "started", "sparse", "devices", "fork"]),
+    *(f"mpi_legal {case}" for case in ["kinds", "started", "sparse", "devices", "again", "fork"]),
     "mpi_requests freed_types",
+    "mpi_requests looked_at",
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
     *(f"mpi_bottom {case} apart" for case in ["messages", "collectives"]),
     *("mpi_displs", "mpi_holes", "mpi_attr dup_host", "mpi_attr self_host"),

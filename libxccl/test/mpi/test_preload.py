@@ -113,6 +113,18 @@ def test_preloaded_twice(openmpi):
     openmpi.run(2, "mpi_colls_linked cuda dd comms").good()
 
 
+def test_two_copies(mpi, tmp_path):
+    """A site's and a user's own: the first one serves, and the other one is named."""
+    copy = tmp_path / "libxccl-mpi.so"
+    shutil.copy(mpi.build.interposer, copy)
+    shutil.copytree(mpi.build.interposer.parent / "xccl", tmp_path / "xccl")
+    preload = mpi.build.preload(mpi.build.interposer, copy)
+    words = [shutil.which("env"), f"LD_PRELOAD={preload}", mpi.program("mpi_requests")]
+    result = mpi.run(3, [*words, "cuda", "mixture"], preload=False, timeout=60)
+    result.good()
+    assert f"{copy} is loaded as well" in result.out
+
+
 @pytest.mark.release_only
 @pytest.mark.parametrize(
     "command",

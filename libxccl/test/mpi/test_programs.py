@@ -103,18 +103,32 @@ def test_arithmetic(mpi):
         assert re.search(known, line), line
 
 
-def test_tools_in_line(openmpi, tmp_path):
-    """A profiling tool sees every call once, preloaded in front of xccl or behind it."""
-    tool = tmp_path / "tool.c"
-    tool.write_text(
+@pytest.fixture
+def tool(openmpi, tmp_path):
+    """A profiling tool for Open MPI, which says in MPI_Finalize how many calls it saw."""
+    source = tmp_path / "tool.c"
+    source.write_text(
         "#include <mpi.h>\n#include <stdio.h>\nstatic int calls;\n"
         "int MPI_Allreduce(const void *s, void *r, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c)\n"
         "{ calls++; return PMPI_Allreduce(s, r, n, t, o, c); }\n"
+        "int MPI_Comm_free(MPI_Comm *c) { return PMPI_Comm_free(c); }\n"
         'int MPI_Finalize(void) { printf("tool saw %d\\n", calls); return PMPI_Finalize(); }\n'
     )
     library = tmp_path / "libtool.so"
     mpicc = openmpi.build.families["openmpi"]["mpicc"]
-    subprocess.run([mpicc, "-shared", "-fPIC", "-o", library, tool], check=True)
+    subprocess.run([mpicc, "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+def test_callbacks_behind_tools(openmpi, tool):
+    """MPI calls a function of the program's while a tool behind xccl has the call."""
+    preload = openmpi.build.preload(openmpi.build.interposer, tool)
+    words = [shutil.which("env"), f"LD_PRELOAD={preload}", openmpi.program("mpi_attr")]
+    openmpi.run(2, [*words, "cuda", "dup_device"], preload=False, timeout=60).good()
+
+
+def test_tools_in_line(openmpi, tool):
+    """A profiling tool sees every call once, preloaded in front of xccl or behind it."""
     program = openmpi.program("mpi_host")
     xccl = openmpi.build.interposer
 
@@ -125,7 +139,7 @@ def test_tools_in_line(openmpi, tmp_path):
         assert result.status == 0, result.out
         return sorted(result.lines("tool saw"))
 
-    expected = seen(library)
+    expected = seen(tool)
     assert len(expected) == 2 and "saw 0" not in expected[0]
-    assert seen(xccl, library) == expected, "behind xccl"
-    assert seen(library, xccl) == expected, "in front of xccl"
+    assert seen(xccl, tool) == expected, "behind xccl"
+    assert seen(tool, xccl) == expected, "in front of xccl"

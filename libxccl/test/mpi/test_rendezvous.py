@@ -82,6 +82,22 @@ def test_receivers_that_cannot_fetch(family, settings, path):
     family.run(2, command, sim="cuda:2", timeout=TIMEOUT).good()
 
 
+def test_no_files_left(mpi):
+    """A receiver that has opened all files it may have still reaches the sender."""
+    mpi.run(2, "mpi_offers cuda files", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+def test_senders_out_of_reach(openmpi):
+    """A descriptor is never taken for the message that it stands for."""
+    openmpi.run_heard(
+        lambda result: "its board is out of reach" in result.out,
+        2,
+        "mpi_offers cuda hidden",
+        sim="cuda:2",
+        timeout=TIMEOUT,
+    )
+
+
 @pytest.mark.tsan
 def test_probing_threads(mpi):
     """What a thread takes out of MPI's queue to probe it, another one may be about to receive."""

@@ -6,7 +6,10 @@ from mpi_harness import PATHS
 
 TIMEOUT = 60
 CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "scattered"]
-WINDOWS = ["fenced", "locked", "no-op", "requests", "refused", "refused-on-one"]
+WINDOWS = [
+    *("fenced", "locked", "no-op", "requests", "refused", "refused-on-one"),
+    pytest.param("threads", marks=pytest.mark.tsan),
+]
 SEPARATE = ["fence", "post", "lock", "sync", "atomic", "end"]
 
 
@@ -78,10 +81,11 @@ def test_created_windows(mpich, runtime):
 
 
 @pytest.mark.parametrize("runtime", ["cuda", "none"])
-def test_partitions(mpich, runtime):
+@pytest.mark.parametrize("case", ["ring", pytest.param("threads", marks=pytest.mark.tsan)])
+def test_partitions(mpich, case, runtime):
     """Open MPI 4.1 has no such messages."""
     devices = {"sim": "cuda:4"} if runtime == "cuda" else {"sim": None, "preload": False}
-    mpich.run(2, command("partitions", ".", runtime), timeout=TIMEOUT, **devices).good()
+    mpich.run(2, f"mpi_partitions {runtime} {case}", timeout=TIMEOUT, **devices).good()
 
 
 @pytest.mark.parametrize("case", ["sends", "order", "files"])
