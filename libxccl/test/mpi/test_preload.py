@@ -159,6 +159,19 @@ def test_mpich_5_is_not_asked_what_ends_it(mpich):
 
 
 @pytest.mark.release_only
+def test_ranks_whose_mpis_reduce_differently(mpich):
+    """The ranks take one path for integers, though each MPI alone would allow another."""
+    build = mpich.build
+    preload = build.preload(build.interposer, build.programs / "libmpich_50.so", build.mpich_idle)
+    other = build.preload(build.interposer, build.mpich_idle)
+    choose = f'[ "$PMI_RANK" = 0 ] && export LD_PRELOAD={preload} || export LD_PRELOAD={other}'
+    words = ["/bin/sh", "-c", f'{choose}; exec "$@"', "-", mpich.program("mpi_integers"), "cuda"]
+    result = mpich.run(2, words, preload=False, env={**DIRECT, "XCCL_LOG": "info"})
+    result.good()
+    assert result.lines("the ranks' MPIs reduce integers differently"), result.out
+
+
+@pytest.mark.release_only
 def test_streams_beside_those_of_mpi(mpich):
     """A rank without a stream may not take MPI's way to a communicator while the others take xccl's."""
     build = mpich.build
