@@ -162,7 +162,7 @@ static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct 
     xcclResult_t res = dev->ipc_open(ipc, &base);
 
     if (res == xcclInProgress) {
-        return (drop_stale(nonce, ipc, dev) || any_going(nonce, dev))
+        return drop_stale(nonce, ipc, dev)
                    ? res
                    : xc_fail(xcclUnhandledCudaError,
                              "memory of another process cannot be mapped: something else is mapped "

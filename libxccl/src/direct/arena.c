@@ -122,6 +122,22 @@ static xcclResult_t allocate(struct xm_arena *a)
     return (res == xcclSuccess) ? a->dev->ipc_export(a->base, &a->ipc) : res;
 }
 
+/* With the device entered: what nobody can map is of no use. */
+static void free_all(struct xm_arena *a)
+{
+    while (a->num_queues > 0) {
+        xm_kernel_queue_destroy(a->kernels, &a->queues[--a->num_queues]);
+    }
+    if (a->words != NULL) {
+        a->dev->host_free(a->words);
+    }
+    if (a->base != NULL) {
+        a->dev->mem_free(a->base);
+    }
+    free(a->taken);
+    free(a->last);
+}
+
 static void make(struct xm_job *job)
 {
     struct xm_arena *a = (struct xm_arena *)((char *)job - offsetof(struct xm_arena, job));
@@ -133,9 +149,12 @@ static void make(struct xm_job *job)
     }
     if (res == xcclSuccess) {
         res = allocate(a);
+        if (res != xcclSuccess) {
+            snprintf(a->reason, sizeof(a->reason), "%s", xc_last_detail());
+            free_all(a);
+        }
         a->dev->leave(saved);
-    }
-    if (res != xcclSuccess) {
+    } else {
         snprintf(a->reason, sizeof(a->reason), "%s", xc_last_detail());
     }
     __atomic_store_n(&a->state, (res == xcclSuccess) ? XM_ARENA_READY : XM_ARENA_NEVER,
@@ -416,6 +435,9 @@ static xcclResult_t open_one(struct xm_arena *a, const struct xm_arena_peer *pee
         a->opened[a->num_opened++] = (struct opened){peer->key, base};
     }
     pthread_mutex_unlock(&a->lock);
+    if (!room) {
+        a->dev->ipc_close(base);
+    }
     return room ? xcclSuccess : xc_fail(xcclSystemError, "too many processes to map");
 }
 

@@ -215,11 +215,11 @@ int xm_enqueue_wait(MPI_Request *request, MPI_Status *status)
     if (code != MPI_SUCCESS) {
         return code;
     }
-    take_request(*request);
     if (q.capturing != e->captured) {
         code = xm_raise(e->sc->comm, xcclInvalidUsage,
                         "MPIX_Wait_enqueue: an operation and its wait go into the same graph");
     } else {
+        take_request(*request);
         xm_runner_status(e, status);
         xm_pmpi.Grequest_complete(e->handle);
         xm_pmpi.Request_free(&e->handle);

@@ -66,10 +66,10 @@ int xm_info_set_hex(const long *args)
     int                  bytes = (int)args[3];
     char                 text[INFO_BYTES];
 
-    if ((value == NULL) || (key == NULL) || (bytes < 0) || (2 * bytes >= INFO_BYTES)) {
+    if ((value == NULL) || (key == NULL) || (bytes < 0) || (bytes > (INFO_BYTES - 1) / 2)) {
         return raise_world(xc_fail(xcclInvalidArgument,
                                    "MPIX_Info_set_hex: expected a value of at most %d bytes",
-                                   INFO_BYTES / 2 - 1));
+                                   (INFO_BYTES - 1) / 2));
     }
     for (int i = 0; i < bytes; i++) {
         text[2 * i] = digits[value[i] >> 4];
@@ -140,7 +140,6 @@ static int keep(struct xm_stream *stream, int *handle_p)
     for (int i = 0; (i < MOST) && (at < 0); i++) {
         if (streams[i] == NULL) {
             streams[i] = stream;
-            freed[i] = false;
             at = i;
         }
     }

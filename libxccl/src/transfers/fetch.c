@@ -281,6 +281,17 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
            (several && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
 }
 
+/* The program's own fills of the buffer from before are not to win over the message. */
+static xcclResult_t after_program(const struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                                  xcclStream_t stream)
+{
+    if ((r->receive.mem.kind != XC_MEM_DEVICE) || r->receive.mem.synchronous) {
+        return xcclSuccess;
+    }
+    dev->mem_make_synchronous(r->receive.buf + r->receive.low);
+    return dev->stream_after_default(stream);
+}
+
 /* Enqueue the copy of the sender's bytes; r->event is when they are there. */
 static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_ops *dev,
                                   int device, const char *from)
@@ -293,11 +304,8 @@ static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_
     xcclResult_t res =
         turns ? xm_next_copy_stream(dev, device, &stream) : xm_copy_stream(dev, device, &stream);
 
-    if ((res == xcclSuccess) && (r->receive.mem.kind == XC_MEM_DEVICE) &&
-        !r->receive.mem.synchronous) {
-        /* The program's own fills of the buffer from before are not to win over the message. */
-        dev->mem_make_synchronous(r->receive.buf + r->receive.low);
-        res = dev->stream_after_default(stream);
+    if (res == xcclSuccess) {
+        res = after_program(r, dev, stream);
     }
     if (res == xcclSuccess) {
         res = xm_event_take(dev, device, &r->event);
@@ -535,6 +543,9 @@ static xcclResult_t copy_served(struct xm_transfer *t, const char *from)
         return res;
     }
     res = xm_copy_stream(dev, device, &stream);
+    if (res == xcclSuccess) {
+        res = after_program(&t->rendezvous, dev, stream);
+    }
     if (res == xcclSuccess) {
         res = enqueue_bytes(t, dev, stream, from);
     }

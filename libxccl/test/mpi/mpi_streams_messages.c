@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xccl/mpix.h>
 
@@ -257,6 +258,12 @@ static void ordinary(struct fixture *s)
     MPI_Status status;
     int        count = -1;
 
+    /* The ranks know of each other that they fetch. What is enqueued does not. */
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Sendrecv(s->in, COUNT, MPI_INT, right(), 6, s->out, COUNT, MPI_INT, left(), 6,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        usleep(2000);
+    }
     for (int n = 10; n <= COUNT; n += COUNT - 10) {
         fill(s, n);
         before(s);
@@ -368,6 +375,28 @@ static void two_memories(const struct fixture *s)
     MPI_Type_free(&both);
 }
 
+/* What is waited for in the wrong graph can still be waited for. */
+static void other_graph(struct fixture *s)
+{
+    MPI_Request requests[2];
+
+    fill(s, 3);
+    before(s);
+    MPIX_Irecv_enqueue(s->out, ROOM, MPI_INT, left(), 5, s->comm, &requests[0]);
+    MPIX_Isend_enqueue(s->in, COUNT, MPI_INT, right(), 5, s->comm, &requests[1]);
+    ms_capture_begin(s->stream, 0);
+    for (int i = 0; i < 2; i++) {
+        mt_expect(MPIX_Wait_enqueue(&requests[i], MPI_STATUS_IGNORE) != MPI_SUCCESS, "a graph");
+    }
+    ms_graph_free(ms_capture_end(s->stream));
+    for (int i = 0; i < 2; i++) {
+        mt_expect(MPIX_Wait_enqueue(&requests[i], MPI_STATUS_IGNORE) == MPI_SUCCESS, "no graph");
+    }
+    after(s);
+    ms_sync(s->stream);
+    expect(s, 0, COUNT, left(), 3, "after a wait that was refused");
+}
+
 static void refused(void)
 {
     MPIX_Stream    bad = MPIX_STREAM_NULL, none = MPIX_STREAM_NULL;
@@ -396,6 +425,7 @@ static void refused(void)
               "a message without a stream");
     MPI_Comm_free(&lone);
 
+    other_graph(&s);
     /* Not while its stream is captured. */
     ms_capture_begin(s.stream, 0);
     lone = s.comm;
@@ -426,7 +456,7 @@ static void threads(void)
     fixture_free(&s);
 }
 
-/* More than the pinned memory that is allowed: earlier calls give theirs back. */
+/* More than the pinned memory that is allowed: earlier calls give theirs back, a graph does not. */
 static void staging(void)
 {
     enum { LONG = 200000, CALLS = 30 };
@@ -437,13 +467,20 @@ static void staging(void)
     for (int i = 0; i < LONG; i++) {
         host[i] = 1;
     }
-    ms_delay(s.stream);
-    ms_copy(s.stream, large, host, LONG * sizeof(int));
-    for (int i = 0; i < CALLS; i++) {
-        mt_expect(MPIX_Bcast_enqueue(large, LONG, MPI_INT, i % mt_size(), s.comm) == MPI_SUCCESS,
-                  "bcast %d", i);
+    ms_capture_begin(s.stream, 0);
+    mt_expect(MPIX_Bcast_enqueue(large, LONG, MPI_INT, 0, s.comm) == MPI_SUCCESS, "in a graph");
+    void *graph = ms_capture_end(s.stream);
+    for (int round = 0; round < 2; round++) {
+        ms_delay(s.stream);
+        ms_copy(s.stream, large, host, LONG * sizeof(int));
+        for (int i = 0; i < CALLS; i++) {
+            mt_expect(MPIX_Bcast_enqueue(large, LONG, MPI_INT, i % mt_size(), s.comm) ==
+                          MPI_SUCCESS,
+                      "round %d, bcast %d", round, i);
+        }
+        ms_sync(s.stream); /* then nothing is under way */
     }
-    ms_sync(s.stream);
+    ms_graph_free(graph);
     mt_free(MT_DEVICE, large);
     ms_pinned_free(host);
     fixture_free(&s);

@@ -210,7 +210,8 @@ def test_counted(openmpi):
 @pytest.mark.parametrize("linger", LINGER)
 def test_renewal(family, linger):
     """Operations' numbers come to their end: the ranks join anew, and the path goes on."""
-    env = {"XCCL_SIM_NUMBERS": "40", "XCCL_DIRECT_LINGER": linger}
+    # Little memory: what was joined before must have been left.
+    env = {"XCCL_SIM_NUMBERS": "40", "XCCL_DIRECT_LINGER": linger, "XCCL_DIRECT_MEMORY": "16"}
     run(family, 2, "mpi_direct renew", **env).good()
 
 

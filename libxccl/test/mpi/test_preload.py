@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from mpi_harness import DIRECT
 
 pytestmark = pytest.mark.both_families
 
@@ -157,6 +158,29 @@ def test_mpich_4_2_completes_what_is_looked_at(mpich):
     words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
     words += [mpich.program("mpi_legal"), "cuda", "kinds"]
     mpich.run(3, words, preload=False).good()
+
+
+@pytest.mark.release_only
+def test_mpich_5_is_not_asked_what_ends_it(mpich):
+    """What its reductions are to our kernels is tried out, but not with truth values of Fortran."""
+    build = mpich.build
+    libraries = [build.interposer, build.programs / "libmpich_50.so", build.mpich_idle]
+    words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
+    words += [mpich.program("mpi_integers"), "cuda"]
+    mpich.run(2, words, preload=False, env=DIRECT).good()
+
+
+@pytest.mark.release_only
+def test_ranks_whose_mpis_reduce_differently(mpich):
+    """The ranks take one path for integers, though each MPI alone would allow another."""
+    build = mpich.build
+    preload = build.preload(build.interposer, build.programs / "libmpich_50.so", build.mpich_idle)
+    other = build.preload(build.interposer, build.mpich_idle)
+    choose = f'[ "$PMI_RANK" = 0 ] && export LD_PRELOAD={preload} || export LD_PRELOAD={other}'
+    words = ["/bin/sh", "-c", f'{choose}; exec "$@"', "-", mpich.program("mpi_integers"), "cuda"]
+    result = mpich.run(2, words, preload=False, env={**DIRECT, "XCCL_LOG": "info"})
+    result.good()
+    assert result.lines("the ranks' MPIs reduce integers differently"), result.out
 
 
 @pytest.mark.release_only

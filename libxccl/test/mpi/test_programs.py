@@ -75,9 +75,16 @@ def test_large_counts(family, ranks, runtime):
 @pytest.mark.parametrize("route", ["xccl", "mpi"])
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 def test_order(family, runtime, route):
-    """A collective reads what was copied before it, though the copy returned too early."""
+    """A call reads what was copied before it, and writes after it, though the copy returned too early."""
     env = {"XCCL_ROUTE": route, "XCCL_SIM_EARLY": "1"}
     family.run(2, f"mpi_order {runtime}", sim=f"{runtime}:2", env=env).good()
+
+
+@pytest.mark.parametrize("runtime", ["cuda", pytest.param("rocm", marks=pytest.mark.thorough)])
+def test_order_served(openmpi, runtime):
+    """Also where the sender has to put a message into a file."""
+    env = {"XCCL_SIM_FAIL": "ipc", "XCCL_SIM_EARLY": "1"}
+    openmpi.run(2, f"mpi_order {runtime}", sim=f"{runtime}:2", env=env).good()
 
 
 @pytest.mark.parametrize(("ranks", "path"), [(2, "direct"), (3, "ccl")])

@@ -154,9 +154,11 @@ def test_refused_and_truncated(mpich):
     go(mpich, "truncated", expected="", env={"XCCL_SIM_FAIL": "ipc"})
 
 
-def test_beside_a_rank_without_xccl(mpi):
-    """A process that does not look for descriptors is sent none."""
-    bare = '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || unset LD_PRELOAD; exec "$@"'
+@pytest.mark.parametrize(("case", "ranks"), [("alone mpi-staged", 2), ("reordered", 3)])
+def test_beside_a_rank_without_xccl(mpi, case, ranks):
+    """A process that does not look for descriptors is sent none, whatever its rank."""
+    last = str(ranks - 1)
+    bare = f'[ "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" != {last} ] || unset LD_PRELOAD; exec "$@"'
     program = mpi.program("mpi_rendezvous")
-    command = ["/bin/sh", "-c", bare, "-", program, "cuda", "alone", "mpi-staged"]
-    mpi.run(2, command, sim="cuda:2", timeout=TIMEOUT).good()
+    command = ["/bin/sh", "-c", bare, "-", program, "cuda", *case.split()]
+    mpi.run(ranks, command, sim="cuda:2", timeout=TIMEOUT).good()

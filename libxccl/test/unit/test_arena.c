@@ -4,114 +4,12 @@
  * operations go up in memory that is used again, and begin anew where it was cleared. On host
  * memory that stands for a device's.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "check.h"
-#include "comms/wait.h"
-#include "direct/arena.h"
+#include "host_arena.h"
 
-enum { LAST = 1000, MIB = 1 << 20, UNIT = 64 << 10 };
+enum { MIB = 1 << 20, UNIT = 64 << 10 };
 
-static int      queues, cleared;
 static uint64_t random_state = 20261122;
-
-/* Jobs are done at once, and kernels are there. */
-xcclResult_t xm_worker_start(struct xm_job *job)
-{
-    job->run(job);
-    return xcclSuccess;
-}
-
-struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
-{
-    static int kernels;
-
-    (void)dev;
-    (void)device;
-    return (struct xm_kernels *)(void *)&kernels;
-}
-
-bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
-{
-    (void)dev;
-    (void)device;
-    return false;
-}
-
-uint32_t xm_kernels_last_number(const struct xm_kernels *k)
-{
-    (void)k;
-    return LAST;
-}
-
-uint64_t xm_now_ns(void)
-{
-    return 0;
-}
-
-static xcclResult_t enter(int device, void **saved_p)
-{
-    *saved_p = NULL;
-    return (device == 0) ? xcclSuccess : xcclSystemError;
-}
-
-static void leave(void *saved)
-{
-    (void)saved;
-}
-
-xcclResult_t xm_kernel_queue_create(struct xm_kernels *k, struct xm_kernel_queue *q)
-{
-    (void)k;
-    *q = (struct xm_kernel_queue){.stream = (xcclStream_t)malloc(1)};
-    queues++;
-    return xcclSuccess;
-}
-
-void xm_kernel_queue_destroy(struct xm_kernels *k, struct xm_kernel_queue *q)
-{
-    (void)k;
-    free((void *)q->stream);
-    queues--;
-}
-
-static xcclResult_t stream_sync(xcclStream_t stream)
-{
-    (void)stream;
-    return xcclSuccess;
-}
-
-static xcclResult_t set_async(void *to, int byte, size_t bytes, xcclStream_t stream)
-{
-    (void)stream;
-    memset(to, byte, bytes);
-    cleared++;
-    return xcclSuccess;
-}
-
-static xcclResult_t alloc(void **ptr_p, size_t bytes)
-{
-    *ptr_p = malloc(bytes);
-    return xcclSuccess;
-}
-
-static xcclResult_t ipc_export(const void *ptr, struct xc_ipc *ipc)
-{
-    *ipc = (struct xc_ipc){.base = (uint64_t)(uintptr_t)ptr};
-    return xcclSuccess;
-}
-
-static const struct xc_device_ops device = {
-    .name = "host",
-    .enter = enter,
-    .leave = leave,
-    .stream_sync = stream_sync,
-    .set_async = set_async,
-    .mem_alloc = alloc,
-    .host_alloc = alloc,
-    .ipc_export = ipc_export,
-};
 
 /* Sizes of every kind, taken and given in any order. Each has a byte of its own all over it. */
 static void test_workspaces(struct xm_arena *a)
@@ -207,12 +105,45 @@ static void test_queues(struct xm_arena *a)
     CHECK(queues <= before + 16, "%d queues at first, %d at the end", before, queues);
 }
 
+/* What others can never use is not kept. */
+static void test_not_shared(void)
+{
+    int                    blocks_before = blocks, queues_before = queues;
+    const struct xm_arena *a = xm_arena_of(&host_device, NOT_SHARED);
+
+    CHECK(xm_arena_state(a) == XM_ARENA_NEVER, "nobody could map it");
+    CHECK_HAS(xm_arena_reason(a), "it cannot be shared");
+    CHECK(blocks == blocks_before, "%d blocks of memory, %d before", blocks, blocks_before);
+    CHECK(queues == queues_before, "%d queues, %d before", queues, queues_before);
+}
+
+/* Arenas of others are mapped once, up to a number, and one that cannot be ends that. */
+static void test_opened(struct xm_arena *a)
+{
+    struct xm_arena_peer peers[XM_ARENA_OPENED + 1];
+    uint64_t             keys[XM_ARENA_OPENED];
+
+    for (uint64_t i = 0; i <= XM_ARENA_OPENED; i++) {
+        peers[i] = (struct xm_arena_peer){100 + i, {.base = 1000 + i}};
+    }
+    CHECK(xm_arena_opened(a, xm_arena_key(a)) == xm_arena_base(a), "its own is there");
+    CHECK(!xm_arena_open(a, peers, XM_ARENA_OPENED + 1), "more than there can be");
+    CHECK(xm_arena_open(a, peers, 2) && xm_arena_open(a, peers, 3), "one after the other");
+    CHECK((xm_arena_list_opened(a, keys) == 3) && (mapped == 3), "three: %d are mapped", mapped);
+    CHECK(xm_arena_opened(a, 101) == (char *)1001, "the second");
+    CHECK(xm_arena_opened(a, 103) == NULL, "the fourth is not");
+    CHECK(xm_arena_open(a, peers, XM_ARENA_OPENED) && !xm_arena_refused(a), "as many as can be");
+    CHECK(xm_arena_open(a, &peers[XM_ARENA_OPENED], 1) && xm_arena_refused(a), "one more");
+    CHECK(mapped == XM_ARENA_OPENED, "%d are mapped", mapped);
+    CHECK(xm_arena_list_opened(a, keys) == XM_ARENA_OPENED, "and known");
+}
+
 int main(void)
 {
     setenv("XCCL_DIRECT_MEMORY", "8", 1);
-    struct xm_arena *a = xm_arena_of(&device, 0), *none = xm_arena_of(&device, 1);
+    struct xm_arena *a = xm_arena_of(&host_device, 0), *none = xm_arena_of(&host_device, NO_DEVICE);
 
-    CHECK(xm_arena_of(&device, 0) == a, "one for a device");
+    CHECK(xm_arena_of(&host_device, 0) == a, "one for a device");
     CHECK((xm_arena_state(none) == XM_ARENA_NEVER), "none where the device cannot be entered");
     CHECK(xm_arena_state(a) == XM_ARENA_READY, "%s", xm_arena_reason(a));
     CHECK(xm_arena_bytes(a) == 8 * MIB, "%zu bytes", xm_arena_bytes(a));
@@ -220,5 +151,7 @@ int main(void)
     test_workspaces(a);
     test_words(a);
     test_queues(a);
+    test_not_shared();
+    test_opened(a);
     return xt_done("memory of the direct path");
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preloaded into ranks of MPICH by the tests: MPICH 5.0.0, whose MPI_Reduce_local() ends the process
+ * at truth values of Fortran. It is linked with MPICH and has its PMPI_Init(), so that the
+ * interposer takes it for the MPI library.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *next_function(const char *name)
+{
+    void *address = dlsym(RTLD_NEXT, name);
+
+    if (address == NULL) {
+        abort();
+    }
+    return address;
+}
+
+int PMPI_Init(int *argc, char ***argv)
+{
+    __typeof__(&PMPI_Init) next;
+    void                  *address = next_function("PMPI_Init");
+
+    memcpy(&next, &address, sizeof(next));
+    return next(argc, argv);
+}
+
+int PMPI_Get_library_version(char *version, int *resultlen)
+{
+    *resultlen = snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING, "MPICH Version:      5.0.0\n");
+    return MPI_SUCCESS;
+}
+
+int PMPI_Reduce_local(const void *inbuf, void *inoutbuf, int count, MPI_Datatype type, MPI_Op op)
+{
+    __typeof__(&PMPI_Reduce_local) next;
+    void                          *address = next_function("PMPI_Reduce_local");
+
+    if (type == MPI_LOGICAL) {
+        fprintf(stderr, "Assertion failed: MPI_LOGICAL\n");
+        abort();
+    }
+    memcpy(&next, &address, sizeof(next));
+    return next(inbuf, inoutbuf, count, type, op);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How ranks join the direct path, leave it and join anew: what they take they give back, and they
+ * number operations alike. Two ranks of one process, each with a device of its own.
+ */
+#include "check.h"
+#include "comms/agree.h"
+#include "comms/node.h"
+#include "direct/direct.h"
+#include "host_arena.h"
+
+enum { RANKS = 2, MIB = 1 << 20 };
+
+const struct xm_join *xm_comm_join;
+
+static struct xm_arena *arenas[RANKS];
+
+void xm_node_apply(struct xm_comm *xm, bool all_see)
+{
+    xm->slots_agreed = all_see;
+}
+
+/* A communicator as each rank has it. */
+struct pair {
+    struct xm_comm  xm[RANKS];
+    struct xm_slots slots;
+    int             devices[RANKS];
+};
+
+static void begin(struct pair *p)
+{
+    memset(p, 0, sizeof(*p));
+    for (int i = 0; i < RANKS; i++) {
+        p->xm[i] = (struct xm_comm){
+            .rank = i, .size = RANKS, .group = 1, .one_node = true, .slots = &p->slots};
+        p->devices[i] = i;
+    }
+}
+
+/* All say what they have, and judge that alike. */
+static enum xm_joining ask(struct pair *p)
+{
+    char           *words = calloc(RANKS, xm_comm_join->bytes);
+    enum xm_joining verdicts[RANKS];
+
+    for (int i = 0; i < RANKS; i++) {
+        CHECK(xm_comm_join->wanted(&p->xm[i]), "rank %d wants it", i);
+        xm_comm_join->fill(&p->xm[i], (p->devices[i] >= 0) ? &host_device : NULL, p->devices[i],
+                           words + (size_t)i * xm_comm_join->bytes);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        verdicts[i] = xm_comm_join->judge(&p->xm[i], words);
+    }
+    CHECK(verdicts[0] == verdicts[1], "%d, %d", (int)verdicts[0], (int)verdicts[1]);
+    for (int i = 0; i < RANKS; i++) {
+        CHECK((p->xm[i].direct != NULL) == (verdicts[i] == XM_JOINED), "what it has then");
+    }
+    free(words);
+    return verdicts[0];
+}
+
+static void part(struct pair *p)
+{
+    for (int i = 0; i < RANKS; i++) {
+        xm_comm_join->leave(&p->xm[i]);
+    }
+}
+
+/* The first time the ranks only map each other's memory. */
+static void test_first(void)
+{
+    struct pair p;
+
+    begin(&p);
+    CHECK(ask(&p) == XM_JOIN_LATER, "nothing is mapped yet");
+    CHECK(xm_arena_used(arenas[0]) == xm_arena_used(arenas[1]), "used alike");
+    CHECK(ask(&p) == XM_JOINED, "now it is");
+    CHECK(p.xm[0].slots_agreed, "and all see all slots");
+    for (int i = 0; i < RANKS; i++) {
+        const struct xm_direct *d = p.xm[i].direct;
+        CHECK(d->words->ranks.rank == (uint32_t)i, "rank %u", d->words->ranks.rank);
+        for (int k = 0; k < RANKS; k++) {
+            uint64_t at = (uint64_t)(uintptr_t)xm_arena_base(arenas[k]) + p.xm[k].direct->offset;
+            CHECK(d->words->ranks.workspace[k] == at, "rank %d's, as rank %d sees it", k, i);
+        }
+    }
+    part(&p);
+}
+
+/* Numbers go on where the last ones in the memory of any rank ended, for all ranks. */
+static void test_numbers(void)
+{
+    struct pair p;
+    uint64_t    offset;
+    uint32_t    first;
+
+    begin(&p);
+    CHECK(xm_arena_take(arenas[1], MIB, &offset, &first), "room");
+    xm_arena_give(arenas[1], offset, MIB, 300);
+    CHECK(ask(&p) == XM_JOINED, "joined");
+    for (int i = 0; i < RANKS; i++) {
+        struct xm_direct *d = p.xm[i].direct;
+        CHECK(xm_direct_done(d, 300) && !xm_direct_done(d, 301), "what came before is over");
+        CHECK(xm_direct_next(d) == 301, "rank %d: the first is %u", i, d->number);
+        CHECK(!xm_direct_alone(d, 302), "it is under way");
+        xm_direct_set_done(d, 301);
+        CHECK(xm_direct_alone(d, 302), "it is over");
+        CHECK((d->last == LAST) && !xm_comm_join->spent(&p.xm[i]), "the last is %u", d->last);
+        d->number = LAST - 1;
+        CHECK(!xm_comm_join->spent(&p.xm[i]), "one is left");
+        CHECK(xm_direct_next(d) == LAST, "that one");
+        CHECK(xm_comm_join->spent(&p.xm[i]), "then there are no more");
+    }
+    part(&p);
+    CHECK(ask(&p) == XM_JOINED, "anew");
+    CHECK(xm_direct_next(p.xm[0].direct) == 1, "from the first on, in memory that was cleared");
+    part(&p);
+}
+
+static int free_words(void)
+{
+    int at[XM_ARENA_WORDS], n = 0;
+
+    while ((n < XM_ARENA_WORDS) && ((at[n] = xm_arena_take_words(arenas[0])) >= 0)) {
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        xm_arena_give_words(arenas[0], at[i]);
+    }
+    return n;
+}
+
+/* However often they do, and where one of them has no room: all is given back. */
+static void test_given_back(void)
+{
+    enum { LIVES = 3 * XM_ARENA_WORDS };
+    struct pair p, others[8];
+    size_t      begun = xm_arena_used(arenas[0]);
+    int         joined = 0, queues_before, full = 0, words = free_words();
+
+    begin(&p);
+    for (int i = 0; i < LIVES; i++) {
+        joined += (ask(&p) == XM_JOINED);
+        part(&p);
+    }
+    CHECK(joined == LIVES, "%d of %d", joined, LIVES);
+    for (joined = 0; joined < 8; joined++) {
+        begin(&others[joined]);
+        if (ask(&others[joined]) != XM_JOINED) {
+            break;
+        }
+    }
+    CHECK((joined > 1) && (joined < 8), "room for %d", joined);
+    queues_before = queues;
+    for (int i = 0; i < LIVES; i++) {
+        full += (ask(&p) == XM_JOIN_FULL);
+    }
+    CHECK(full == LIVES, "then there is none");
+    part(&others[0]);
+    for (int i = 1; i < joined; i++) {
+        CHECK(ask(&p) == XM_JOINED, "%d: what was left is used again", i);
+        part(&p);
+        part(&others[i]);
+    }
+    CHECK(xm_arena_used(arenas[0]) == begun, "%zu bytes, %zu", begun, xm_arena_used(arenas[0]));
+    CHECK(free_words() == words, "words for %d, for %d", words, free_words());
+    CHECK(queues <= queues_before, "%d queues, %d", queues_before, queues);
+}
+
+/* The device may still use what was broken. */
+static void test_broken(void)
+{
+    struct pair p;
+    size_t      begun = xm_arena_used(arenas[0]);
+
+    begin(&p);
+    CHECK(ask(&p) == XM_JOINED, "joined");
+    size_t                  used = xm_arena_used(arenas[0]);
+    struct xm_direct       *held = xm_direct_hold(&p.xm[0]);
+    struct xm_arena_words  *words = held->words;
+    const struct xm_direct *other = p.xm[1].direct;
+    CHECK((held->number == other->number) && (words->abort == 0), "alike");
+    part(&p);
+    CHECK((p.xm[0].direct == NULL) && (xm_arena_used(arenas[0]) == used), "an operation has it");
+    xm_direct_break(held);
+    CHECK(words->abort != 0, "kernels give up");
+    xm_direct_release(held);
+    CHECK((xm_arena_used(arenas[0]) == used) && (used > begun), "it stays");
+    CHECK(xm_arena_used(arenas[1]) == begun, "not that of another rank");
+}
+
+static void never(struct pair *p, const char *why)
+{
+    CHECK(ask(p) == XM_JOIN_NEVER, "%s", why);
+    for (int i = 0; i < RANKS; i++) {
+        CHECK_HAS(p->xm[i].direct_reason, why);
+    }
+    CHECK(xm_arena_used(arenas[0]) == xm_arena_used(arenas[1]), "nothing is kept");
+}
+
+static void test_never(void)
+{
+    struct pair p;
+
+    begin(&p);
+    p.devices[1] = 0;
+    never(&p, "rank 1: it shares its device with another rank");
+    begin(&p);
+    p.xm[1].slots = NULL;
+    never(&p, "rank 1: it does not see the memory of all processes");
+    CHECK(!p.xm[0].slots_agreed, "nor may the others use theirs");
+    begin(&p);
+    p.devices[0] = -1;
+    never(&p, "rank 0: no device is in use");
+    begin(&p);
+    p.devices[1] = NO_DEVICE;
+    never(&p, "rank 1: ");
+}
+
+int main(void)
+{
+    setenv("XCCL_DIRECT_MEMORY", "16", 1);
+    for (int i = 0; i < RANKS; i++) {
+        arenas[i] = xm_arena_of(&host_device, i);
+        CHECK(xm_arena_state(arenas[i]) == XM_ARENA_READY, "%s", xm_arena_reason(arenas[i]));
+    }
+    xm_direct_init();
+    test_first();
+    test_numbers();
+    test_given_back();
+    test_never();
+    test_broken();
+    return xt_done("joining the direct path");
+}

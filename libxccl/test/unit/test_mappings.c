@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Other processes' memory is mapped once for each device of this process, unmapped when it was
+ * freed or when there are too many, and each mapping is closed once. On a driver that only counts.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "comms/worker.h"
+#include "data/mappings.h"
+
+enum { MOST = 256, JOBS = 2 * MOST, MANY = 4 * MOST };
+enum { MIB = 1 << 20 };
+
+static struct xm_job *jobs[JOBS];
+static int            num_jobs;
+static bool           no_threads;
+
+static int      entered = -1; /* the device; -1: none */
+static int      opens, closes, wrong;
+static uint64_t stale; /* what lies there is still mapped; 0: nothing is */
+static struct {
+    uint64_t base;
+    int      device;
+    bool     open;
+} opened[MANY];
+
+/* Threads do their work when the test says so. */
+xcclResult_t xm_worker_start(struct xm_job *job)
+{
+    if (no_threads) {
+        return xcclSystemError;
+    }
+    jobs[num_jobs++] = job;
+    return xcclSuccess;
+}
+
+static void run_jobs(void)
+{
+    for (int i = 0; i < num_jobs; i++) {
+        jobs[i]->run(jobs[i]);
+    }
+    num_jobs = 0;
+}
+
+static xcclResult_t enter(int device, void **saved_p)
+{
+    *saved_p = NULL;
+    entered = device;
+    return xcclSuccess;
+}
+
+static void leave(void *saved)
+{
+    (void)saved;
+    entered = -1;
+}
+
+static xcclResult_t ipc_open(const struct xc_ipc *ipc, void **ptr_p)
+{
+    if (ipc->base == stale) {
+        return xcclInProgress;
+    }
+    opened[opens].base = ipc->base;
+    opened[opens].device = entered;
+    opened[opens].open = true;
+    *ptr_p = &opened[opens];
+    opens++;
+    return xcclSuccess;
+}
+
+static xcclResult_t ipc_close(void *ptr)
+{
+    __typeof__(&opened[0]) o = ptr;
+
+    wrong += !o->open || (o->device != entered);
+    o->open = false;
+    closes++;
+    return xcclSuccess;
+}
+
+static const struct xc_device_ops dev = {.name = "counting",
+                                         .enter = enter,
+                                         .leave = leave,
+                                         .ipc_open = ipc_open,
+                                         .ipc_close = ipc_close};
+
+/* An allocation of another process; `id` tells it from what had the address before. */
+static struct xc_ipc memory(uint64_t base, uint64_t id)
+{
+    return (struct xc_ipc){.base = base, .bytes = MIB, .id = id};
+}
+
+static xcclResult_t ask(uint64_t nonce, struct xc_ipc ipc, int device, char **base_p)
+{
+    void *saved;
+
+    enter(device, &saved);
+    xcclResult_t res = xm_mapping_of(nonce, &ipc, &dev, device, base_p);
+    leave(saved);
+    return res;
+}
+
+/* Nothing is mapped, and all that was is closed. */
+static void begin_anew(void)
+{
+    run_jobs();
+    xm_mappings_close();
+    CHECK((opens == closes) && (wrong == 0), "%d opened, %d closed, %d wrongly", opens, closes,
+          wrong);
+    memset(opened, 0, sizeof(opened));
+    opens = closes = wrong = 0;
+    stale = 0;
+}
+
+static void test_kept(void)
+{
+    char *first = NULL, *again = NULL, *other = NULL;
+
+    CHECK(ask(1, memory(16 * MIB, 1), 0, &first) == xcclSuccess, "mapped");
+    CHECK((ask(1, memory(16 * MIB, 1), 0, &again) == xcclSuccess) && (again == first), "and kept");
+    CHECK(ask(1, memory(16 * MIB, 1), 1, &other) == xcclSuccess, "for another device");
+    CHECK((other != first) && (opens == 2), "it is mapped as well");
+    CHECK((ask(1, memory(16 * MIB, 1), 0, &again) == xcclSuccess) && (again == first), "both stay");
+    CHECK(ask(2, memory(16 * MIB, 1), 0, &other) == xcclSuccess, "another process's address");
+    CHECK((other != first) && (opens == 3), "is other memory");
+    CHECK(closes == 0, "nothing was freed");
+    begin_anew();
+}
+
+/* Another allocation lies where one was. */
+static void test_freed(void)
+{
+    char *first = NULL, *again = NULL, *other = NULL;
+
+    CHECK(ask(1, memory(16 * MIB, 1), 0, &first) == xcclSuccess, "mapped");
+    CHECK(ask(2, memory(32 * MIB, 1), 0, &other) == xcclSuccess, "that of another process");
+    CHECK(ask(1, memory(16 * MIB, 2), 0, &again) == xcclInProgress, "the old one goes first");
+    CHECK(ask(1, memory(64 * MIB, 1), 0, &again) == xcclInProgress,
+          "nothing of the process is mapped meanwhile: it may be where the old one is");
+    CHECK(ask(2, memory(64 * MIB, 1), 0, &other) == xcclSuccess, "but of another process");
+    CHECK((opens == 3) && (closes == 0), "%d opened, %d closed", opens, closes);
+    run_jobs();
+    CHECK(closes == 1, "it went");
+    CHECK((ask(1, memory(16 * MIB, 2), 0, &again) == xcclSuccess) && (again != first),
+          "the new one");
+    begin_anew();
+}
+
+/* The driver says that something is mapped at the place: what is near goes, else all. */
+static void test_in_the_way(void)
+{
+    char *at = NULL;
+
+    ask(1, memory(16 * MIB, 1), 0, &at);
+    ask(1, memory(17 * MIB, 1), 0, &at);
+    ask(1, memory(64 * MIB, 1), 0, &at);
+    ask(2, memory(16 * MIB, 1), 0, &at);
+    stale = 16 * MIB + MIB / 2;
+    CHECK(ask(1, memory(stale, 2), 0, &at) == xcclInProgress, "what is near goes");
+    run_jobs();
+    CHECK((closes == 2) && opened[2].open && opened[3].open, "and nothing else");
+    CHECK(ask(1, memory(stale, 2), 0, &at) == xcclInProgress, "it was not that, so all go");
+    run_jobs();
+    CHECK((closes == 3) && opened[3].open, "of this process");
+    CHECK(ask(1, memory(stale, 2), 0, &at) == xcclUnhandledCudaError, "none was");
+    begin_anew();
+}
+
+static void test_many(void)
+{
+    char *at = NULL, *first = NULL;
+
+    for (uint64_t i = 0; i < MOST; i++) {
+        ask(1, memory((i + 1) * 4 * MIB, 1), 0, (i == 0) ? &first : &at);
+    }
+    CHECK((ask(1, memory(4 * MIB, 1), 0, &at) == xcclSuccess) && (at == first), "used again");
+    CHECK(num_jobs == 0, "there is room for all");
+    CHECK(ask(1, memory((MOST + 1) * 4ull * MIB, 1), 0, &at) == xcclSuccess, "not for one more");
+    run_jobs();
+    CHECK((closes == 1) && !opened[1].open, "what was not used for longest goes");
+    no_threads = true;
+    CHECK(ask(1, memory((MOST + 2) * 4ull * MIB, 1), 0, &at) == xcclSuccess, "without threads too");
+    no_threads = false;
+    CHECK(ask(1, memory((MOST + 3) * 4ull * MIB, 1), 0, &at) == xcclSuccess, "then another goes");
+    run_jobs();
+    CHECK(closes == 2, "%d closed", closes);
+    closes++; /* one stayed, since no thread could be had */
+    begin_anew();
+}
+
+int main(void)
+{
+    test_kept();
+    test_freed();
+    test_in_the_way();
+    test_many();
+    return xt_done("mappings");
+}
