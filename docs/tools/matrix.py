@@ -142,6 +142,23 @@ def systems(data):
     return [*rows, "", "More of these runs: [results](results.md#other-systems).", ""]
 
 
+def by_abi(data):
+    """Which other libraries the tests ran with; by hand."""
+    rows = [
+        "## MPI libraries by their ABI",
+        "",
+        "| library | what ran | result |",
+        "|---|---|---|",
+    ]
+    rows += [f"| {row['name']} | {row['ran']} | {row['result']} |" for row in data["by_abi"]]
+    return [
+        *rows,
+        "",
+        "What failed, and why: [results](results.md#mpi-libraries-by-their-abi).",
+        "",
+    ]
+
+
 def page():
     data = read()
     known, tried = axes(data), cells(data)
@@ -161,7 +178,7 @@ def page():
     lines += ["## All other sites", "", f"No cell was tried at: {others}.", ""]
     lines += ["What the tests do for each of them, without a device:", ""]
     lines += [f"- {row['what']} {', '.join(map(link, row['proof']))}" for row in data["sites"]]
-    lines += ["", *systems(data), "## Proofs", "", *proofs(data, known)]
+    lines += ["", *systems(data), *by_abi(data), "## Proofs", "", *proofs(data, known)]
     lines += [
         "",
         "oneCCL serves the C API only; `api.collectives.oneccl.real` runs the real library on host",

@@ -59,6 +59,8 @@ function(_xccl_mpi_probe wrapper compile link family_var version_var error_var)
   file(WRITE "${folder}/family.c" "#include <mpi.h>
 #if defined(OMPI_MAJOR_VERSION)
 xccl_family openmpi OMPI_MAJOR_VERSION OMPI_MINOR_VERSION OMPI_RELEASE_VERSION
+#elif defined(I_MPI_VERSION)
+xccl_family mpich I_MPI_VERSION
 #elif defined(MPICH_VERSION)
 xccl_family mpich MPICH_VERSION
 #else

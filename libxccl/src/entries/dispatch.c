@@ -124,8 +124,25 @@ static void *find_mpi(void)
     return find_private();
 }
 
+/* MPI 5 asks this of a library at any time: the standard ABI's handles are neither family's, though
+ * its library may have symbols of one. */
+static bool has_standard_abi(void *libmpi)
+{
+    int (*version)(int *, int *);
+    void *address = dlsym(libmpi, "PMPI_Abi_get_version");
+    int   major = -1, minor = -1;
+
+    memcpy(&version, &address, sizeof(version));
+    return (version != NULL) && (version(&major, &minor) == 0) && (major > 0);
+}
+
 static const char *family_of(void *libmpi)
 {
+    if (has_standard_abi(libmpi)) {
+        fprintf(stderr, "xccl warning: calls go to MPI alone: the program uses MPI's standard ABI, "
+                        "which is not served; compile it with mpicc, not mpicc_abi\n");
+        return NULL;
+    }
     if (dlsym(libmpi, "ompi_mpi_comm_world") != NULL) {
         return "openmpi";
     }

