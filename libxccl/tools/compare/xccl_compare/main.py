@@ -4,9 +4,9 @@
 import json
 import os
 import shutil
-import signal
 import sys
 
+from xccl_common import process
 from xccl_common.options import Wrong
 from xccl_common.tool import FAILED, INTERRUPTED, OK, status_of
 
@@ -149,7 +149,7 @@ def compare(given, launcher, arguments, tool):
     if "--dry-run" in given:
         return OK
     session.store.open(store.described(plan, program, launcher, given, tool))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    process.heed_interrupts()
     try:
         if program.verifies_apart:
             session.probed = probe(session)
