@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The communicators of a run, and one measurement after the other on each. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +300,8 @@ static bool keep(struct tune_job *job, struct tune_shape shape, enum xm_coll col
 
     job->done++;
     if (!tune_state_write(job->state, shape, coll, &request, us)) {
-        fprintf(stderr, "xccl-tune: %s/state: cannot be written\n", job->opt.folder);
+        fprintf(stderr, "xccl-tune: %s/state: cannot be written: %s\n", job->opt.folder,
+                strerror(errno));
         return false;
     }
     if (!tune_sample_add(&job->store, shape, coll, &request, us)) {
