@@ -296,6 +296,21 @@ def test_broken_results(world, text, message):
         assert message in world.run(*words, status=2).err
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("cases", None), ("results", [{"case": "job"}]), ("results", {"us": 1})]
+)
+def test_damaged_results(world, key, value):
+    """Changed by hand, or by another program: it is no traceback."""
+    world.measure("--no-plot", "--rounds", "1")
+    result = {**world.result(), key: value}
+    (world.work / "a.json").write_text(json.dumps(result))
+    for words in (["--csv", "a.json"], ["--against", "a.json", "a.json"]):
+        ended = world.script(*words)
+        assert ended.returncode in (0, 2) and "Traceback" not in ended.stderr
+    said = world.run("--csv", "a.json", status=2).err
+    assert "--csv: the file is damaged, or was changed by hand: " in said
+
+
 def test_no_matplotlib(world):
     """Without it the tool says so; the rest is there."""
     ended = world.script("--max", "8", "--rounds", "1", "--", "mpirun")
