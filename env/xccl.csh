@@ -136,7 +136,7 @@ if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
     set _xccl_sites = ""
     if ("$_xccl_site" == "") then
         source "$_xccl_dir/sites/detect.csh"
-        if ("$_xccl_site" == "") set _xccl_error = "no site recognised here; name one of: $_xccl_sites"
+        if ("$_xccl_site" == "") set _xccl_error = "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs)"
     endif
     if ("$_xccl_error" == "") then
         if ("$_xccl_site" =~ */* || "$_xccl_site" == detect || ! -r "$_xccl_dir/sites/$_xccl_site.csh") then
@@ -160,8 +160,8 @@ if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
         if ($?XCCL_ROOT) then
             if (-d "$XCCL_ROOT/lib") set _xccl_root = $XCCL_ROOT:q
         endif
-        foreach _xccl_try (release install)
-            if ("$_xccl_root" == "" && -d "$_xccl_dir:h/build/$_xccl_try/stage/lib") set _xccl_root = "$_xccl_dir:h/build/$_xccl_try/stage"
+        foreach _xccl_try (release/stage install/stage demo/prefix)
+            if ("$_xccl_root" == "" && -d "$_xccl_dir:h/build/$_xccl_try/lib") set _xccl_root = "$_xccl_dir:h/build/$_xccl_try"
         end
         if ("$_xccl_root" == "") set _xccl_error = "nothing is built beside ${_xccl_dir}: run make demo, or set XCCL_ROOT to an installation"
     endif

@@ -170,7 +170,7 @@ function _xccl_request
     if test -z "$_xccl_site"
         _xccl_detect
         if test -z "$_xccl_site"
-            _xccl_error "no site recognised here; name one of: $_xccl_sites"
+            _xccl_error "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs)"
             return 1
         end
     end
@@ -187,7 +187,7 @@ function _xccl_find_root
         return
     end
     set -l checkout (string replace -r "/[^/]*\$" "" -- $_xccl_dir)
-    for root in $XCCL_ROOT $checkout/build/{release,install}/stage
+    for root in $XCCL_ROOT $checkout/build/{release/stage,install/stage,demo/prefix}
         if test -d $root/lib
             set -g _xccl_root $root
             return

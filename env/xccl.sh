@@ -54,7 +54,8 @@ _xccl_find_root() {
         return 0
         ;;
     esac
-    for _xccl_root in "${XCCL_ROOT-}" "${_xccl_dir%/*}/build/release/stage" "${_xccl_dir%/*}/build/install/stage"; do
+    _xccl_try=${_xccl_dir%/*}/build
+    for _xccl_root in "${XCCL_ROOT-}" "$_xccl_try/release/stage" "$_xccl_try/install/stage" "$_xccl_try/demo/prefix"; do
         [ -z "$_xccl_root" ] || [ ! -d "$_xccl_root/lib" ] || return 0
     done
     _xccl_error "nothing is built beside $_xccl_dir: run make demo, or set XCCL_ROOT to an installation"
@@ -112,7 +113,7 @@ _xccl_request() {
         # shellcheck source=/dev/null
         . "$_xccl_dir/sites/detect.sh"
         _xccl_detect
-        [ -n "$_xccl_site" ] || { _xccl_error "no site recognised here; name one of: $_xccl_sites"; return 1; }
+        [ -n "$_xccl_site" ] || { _xccl_error "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs)"; return 1; }
     fi
     case $_xccl_site in
     detect | *[!A-Za-z0-9._-]*) _xccl_known= ;;

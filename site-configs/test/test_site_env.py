@@ -369,6 +369,17 @@ def test_a_source_tree_without_a_build_says_so(shell, tmp_path):
     assert done.stdout == "status=1\n"
 
 
+def test_a_source_tree_finds_what_make_demo_built(shell, tmp_path):
+    checkout = tmp_path / "checkout"
+    shutil.copytree(TOP / "env", checkout / "env", symlinks=True)
+    (checkout / "build/demo/prefix/lib").mkdir(parents=True)
+    file = checkout / "env" / shell.script(TOP).name
+    lines = [f"cd {checkout}", shell.source(file, "sim"), shell.dump(tmp_path / "on")]
+    done = shell.run(lines, tmp_path, {"XCCL_SITE": "sim"})
+    assert done.stderr == ""
+    assert read_env(tmp_path / "on")["XCCL_ROOT"] == f"{checkout}/build/demo/prefix"
+
+
 def test_a_moved_installation_finds_itself(shell, prefix, tmp_path):
     if shell.name in ("dash", "tcsh"):
         pytest.skip(f"{shell.name} does not tell a sourced file where it lies")

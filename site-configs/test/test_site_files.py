@@ -116,7 +116,7 @@ PLANTED = [
         "frontier",
         "verified: documented\n  source: olcf-pytorch\n  name",
         "name",
-        "is missing; needed",
+        "are missing; needed",
     ),
     ("sim", "  runtime:\n", "  idle:\n    title: x\n  runtime:\n", "is named by no fact"),
     ("sim", "- {gpu: 3, numa: auto", "- {gpu: x, numa: auto", "allowed: a value of type integer"),
@@ -194,6 +194,27 @@ def test_no_site_switches_gpus_off_for_the_shell():
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(Fault, match="cannot be read"):
         read_yaml(tmp_path / "none.yaml")
+
+
+def test_all_missing_keys_are_named_once(tmp_path):
+    """With the path as it is, be it far from here; the folder stands for the file in it."""
+    (tmp_path / "site.yaml").write_text("name: x\nschema: 1\n", encoding="utf-8")
+    done = run(VALIDATE, tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"{tmp_path}/site.yaml:1: keys 'title', 'operator', ")
+    assert "'launch' are missing; needed: schema, " in line
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [(b"\xff", "no text in UTF-8"), (None, ": No such file")]
+)
+def test_a_file_that_cannot_be_read(tmp_path, content, told):
+    file = tmp_path / "site.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    done = run(VALIDATE, file)
+    assert (done.returncode, told in done.stderr, "Errno" in done.stderr) == (1, True, False)
 
 
 def test_a_wrong_routes_file_is_named(tmp_path):
@@ -298,11 +319,13 @@ def test_spack_is_told_of_an_mpi_only_where_the_site_fixes_one():
 def test_quick_starts_and_jobs_say_how_many():
     for site in SITES:
         page = (TOP / f"docs/sites/{site}.md").read_text(encoding="utf-8")
-        assert re.search(r"^srun -N 2 -n \d+ .*xccl-run \./app$", page, re.M), site
+        assert re.search(r"^srun -N 2 -n \d+ .*xccl-run \./app( +# .*)?$", page, re.M), site
         for job in (CONFIGS / site / "jobs").glob("*.sbatch"):
             text = job.read_text(encoding="utf-8")
             assert "#SBATCH --nodes=" in text
             assert "#SBATCH --ntasks-per-node=" in text
+            # A job that asks for no GPU gets none.
+            assert site == "sim" or "--gpus-per-node=" in text or "--gres=gpu:" in text, job
 
 
 def test_every_rendered_file_says_from_what():

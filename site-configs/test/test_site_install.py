@@ -174,6 +174,13 @@ def test_a_site_may_not_take_a_name_of_the_release(tmp_path):
     assert not out.exists()
 
 
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "out").write_text("a file is in the way", encoding="utf-8")
+    done, _ = render_own(tmp_path)
+    assert done.returncode == 1
+    assert re.search(rf"^render: cannot write '{tmp_path}/out/.*': Not a directory$", done.stderr)
+
+
 def test_it_says_what_to_do_next(tmp_path):
     prefix = tmp_path / "prefix"
     done = install_tree("--site", "frontier", prefix)

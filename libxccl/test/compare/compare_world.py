@@ -15,6 +15,7 @@ TOP = Path(__file__).resolve().parents[3]
 TOOLS = TOP / "libxccl/tools"
 sys.path[:0] = [str(TOOLS / "compare"), str(TOOLS / "common")]
 
+from xccl_common import process  # noqa: E402
 from xccl_common.tool import Tool  # noqa: E402
 from xccl_compare.main import main  # noqa: E402
 
@@ -117,7 +118,7 @@ class World:
         prefix = str(self.prefix)
         tool = Tool("xccl-compare", "0.1.0", "abc123", prefix, f"{prefix}/lib")
         out, err, before = io.StringIO(), io.StringIO(), dict(os.environ)
-        handler = signal.getsignal(signal.SIGTERM)
+        handlers = {one: signal.getsignal(one) for one in process.INTERRUPTS}
         os.environ.clear()
         os.environ.update({**self.env, "FAKE": json.dumps(self.fake), **env})
         here = os.getcwd()
@@ -129,7 +130,8 @@ class World:
             os.chdir(here)
             os.environ.clear()
             os.environ.update(before)
-            signal.signal(signal.SIGTERM, handler)
+            for one, handler in handlers.items():
+                signal.signal(one, handler)
         assert ended == status, out.getvalue() + err.getvalue()
         return SimpleNamespace(out=out.getvalue(), err=err.getvalue())
 

@@ -172,6 +172,7 @@ def test_batch_script_of_a_launcher(world, words, nodes, ranks):
         (["--suite", "juwels"], "did you mean 'juwels-2022'?"),
         (["--coll", "allredcue", "--", "mpirun"], "did you mean 'allreduce'?"),
         (["--min", "1q", "--", "mpirun"], "--min: invalid value '1q'"),
+        (["--output", "", "--", "mpirun"], "--output: the folder has no name"),
         (["--min", "1m", "--max", "4", "--", "mpirun"], "--min 1048576 is larger than --max 4"),
         (["--factor", "1", "--", "mpirun"], "--factor: invalid value '1'"),
         (
@@ -208,6 +209,13 @@ def test_refusals(world, words, message):
     ended = world.run(*words, status=2)
     assert message in ended.err and ended.err.count("xccl-compare: ") == 1
     assert "Traceback" not in ended.err
+
+
+def test_behind_a_launcher(world):
+    """mpirun xccl-compare -- mpirun: each process would start all the jobs."""
+    ended = world.run("--", "mpirun", status=2, OMPI_COMM_WORLD_SIZE="4")
+    assert "started this 4 times" in ended.err and not world.launched()
+    world.run("--no-plot", "--dry-run", "--", "mpirun", OMPI_COMM_WORLD_SIZE="1")
 
 
 def test_documented_everywhere(world):

@@ -2,6 +2,7 @@
 """xccl-compare from its first launch to its result: turns, resuming, failures, differences."""
 
 import csv
+import errno
 import json
 import os
 import re
@@ -100,7 +101,7 @@ def test_resumes(world):
 def test_another_plan_is_refused(world):
     world.measure("--no-plot", "--rounds", "1")
     ended = world.measure("--no-plot", "--coll", "bcast", status=2)
-    assert "was asked for differently (collectives)" in ended.err and not world.launched()
+    assert "was asked for differently (--coll)" in ended.err and not world.launched()
     (world.work / "xccl-compare/plan.json").write_text("{")
     assert "plan.json: cannot be read" in world.measure("--no-plot", status=2).err
 
@@ -140,8 +141,9 @@ def test_a_launch_that_does_not_end(world):
     assert "no end after 1 s (--timeout)" in ended.err and now() - started < 20
 
 
-def test_stopped(world):
-    """SIGTERM, as at the end of a job's time: what is there is written, and the launch ended."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_stopped(world, number):
+    """At the end of a job's time, or of a terminal: what is there is written, and the launch ended."""
     slow = "#!/bin/sh\n# orterun\necho $$ >>pids\n[ $(wc -l <pids) -lt 2 ] || exec sleep 60\n"
     program(world.bin / "mpirun", slow + 'while [ "$1" != env ]; do shift; done\nexec "$@"\n')
     process = subprocess.Popen(
@@ -165,7 +167,7 @@ def test_stopped(world):
     while not pids.exists() or len(pids.read_text().split()) < 2:
         assert now() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     _, err = communicate(process, 30)
     assert process.returncode == 130 and "the same command goes on from here" in err
     assert not os.path.exists("/proc/" + pids.read_text().split()[1])
@@ -179,6 +181,18 @@ def test_two_at_once(world):
     with open(world.work / "xccl-compare/lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "another xccl-compare works" in world.measure("--no-plot", status=2).err
+
+
+def test_file_system_without_locks(world, monkeypatch):
+    """Lustre, where it is mounted without flock."""
+    import fcntl
+
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    world.measure("--no-plot", "--rounds", "1")
+    assert world.result()["complete"]
 
 
 def test_groups(world):
@@ -280,6 +294,21 @@ def test_broken_results(world, text, message):
     (world.work / "a.json").write_text(text)
     for words in (["--against", "a.json", "a.json"], ["--plot", "a.json"]):
         assert message in world.run(*words, status=2).err
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("cases", None), ("results", [{"case": "job"}]), ("results", {"us": 1})]
+)
+def test_damaged_results(world, key, value):
+    """Changed by hand, or by another program: it is no traceback."""
+    world.measure("--no-plot", "--rounds", "1")
+    result = {**world.result(), key: value}
+    (world.work / "a.json").write_text(json.dumps(result))
+    for words in (["--csv", "a.json"], ["--against", "a.json", "a.json"]):
+        ended = world.script(*words)
+        assert ended.returncode in (0, 2) and "Traceback" not in ended.stderr
+    said = world.run("--csv", "a.json", status=2).err
+    assert "--csv: the file is damaged, or was changed by hand: " in said
 
 
 def test_no_matplotlib(world):

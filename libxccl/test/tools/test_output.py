@@ -28,3 +28,10 @@ def test_full_disk_of_the_script(stage, option):
     """The shell's own words, as nothing is forked for it; but no success."""
     ended = stage.run("/bin/sh", "-c", f'"$0" {option} >/dev/full', stage.bin / "xccl-run")
     assert ended.status == 1 and ended.err
+
+
+def test_locale_without_utf8(stage):
+    """Letters that the locale does not have are escaped. It is no traceback."""
+    env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = stage.tool("xccl-doctor", "--explain", "gtl-missing", env=env).good()
+    assert "load craype-accel-\\u2026 before" in ended.out

@@ -33,7 +33,7 @@ def started(monkeypatch):
         assert job.poll() is not None, "it stayed behind"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", process.INTERRUPTS)
 def test_interrupted_while_it_starts(started, number):
     """The job that was just being started does not stay behind, and handlers are as before."""
     before = [signal.getsignal(one) for one in process.INTERRUPTS]

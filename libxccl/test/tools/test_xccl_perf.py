@@ -2,6 +2,7 @@
 """xccl-perf: it verifies what it times, finds what is wrong, and writes what its schema says."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_groups(tmp_path, any_mpi):
     [
         (["--groups", "0/1+2"], "'0/1+2': the communicators differ in size"),
         pytest.param(["--groups", "0/0"], "a rank is named twice", marks=pytest.mark.thorough),
-        (["--groups", "0/7"], "it names a rank that there is not"),
+        (["--groups", "0/7"], "it names a rank that does not exist"),
         pytest.param(
             ["--groups", "0,1"], "expected '/' between ranks", marks=pytest.mark.thorough
         ),
@@ -509,7 +510,16 @@ def test_json_to_stdout(stage, tmp_path):
 def test_json_that_cannot_be_written(stage):
     ended = stage.tool("xccl-perf", "--mem", "host", "--json", "/no/such/folder/x.json")
     assert ended.status == 2
-    assert "/no/such/folder/x.json" in ended.err
+    assert "cannot write '/no/such/folder/x.json': No such file" in ended.err
+
+
+def test_json_on_a_full_disk(stage, tmp_path):
+    """Half a file is not left behind, and the reason is said."""
+    (tmp_path / "x.json.part").symlink_to("/dev/full")
+    ended = stage.tool("xccl-perf", "--mem", "host", *QUICK, "--json", tmp_path / "x.json")
+    assert ended.status == 1
+    assert f"cannot write '{tmp_path}/x.json': No space left on device" in ended.err
+    assert not os.listdir(tmp_path)
 
 
 def test_json_that_is_a_folder(stage, tmp_path):

@@ -42,7 +42,7 @@ def samples(state):
 @pytest.fixture(scope="module")
 def tuned(any_mpi, tmp_path_factory):
     """One run that the tests look at."""
-    folder = tmp_path_factory.mktemp("tuned") / "tables"
+    folder = tmp_path_factory.mktemp("tuned") / "my tables"
     ended = tune(any_mpi, 3, folder, "--coll", "allreduce,alltoallv").good()
     return any_mpi, folder, ended
 
@@ -91,7 +91,7 @@ def test_table(tuned):
     """Every collective and communicator has rows, which the library reads."""
     mpi, folder, ended = tuned
     table = folder / "nodes-1.table"
-    assert str(table) in ended.out and f"XCCL_TABLE={folder}" in ended.out
+    assert str(table) in ended.out and f"export XCCL_TABLE='{folder}'\n" in ended.out
     seen = {(coll, ranks) for coll, mem, ranks, _ in rows(table)}
     assert seen == {(coll, ranks) for coll in ("allreduce", "alltoallv") for ranks in "23"}
     assert {mem for _, mem, _, _ in rows(table)} == {"cuda"}
@@ -218,9 +218,10 @@ def test_refusals(any_mpi, arguments, words):
     [
         (["--nodes", "2"], "--nodes 2: this job has 1 node(s)"),
         (["--ranks-per-node", "2,3"], "--ranks-per-node 3: this job has 2 rank(s)"),
+        (["--ranks-per-node", "1"], "a communicator of one rank has nothing to measure"),
     ],
 )
-def test_too_much(any_mpi, tmp_path, arguments, words):
+def test_shapes_that_cannot_be(any_mpi, tmp_path, arguments, words):
     ended = tune(any_mpi, 2, tmp_path / "t", *arguments)
     assert ended.status == 2 and words in ended.err and not (tmp_path / "t").exists()
 

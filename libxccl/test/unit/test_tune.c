@@ -276,6 +276,24 @@ static void test_states(void)
     CHECK_HAS(text, "cannot be opened");
 }
 
+/* Two runs would mix their samples. */
+static void test_two_at_once(void)
+{
+    char              path[] = "/tmp/xccl-tune-XXXXXX", text[600];
+    struct tune_store store = {0};
+
+    close(mkstemp(path));
+    FILE *first = tune_state_open(path, "a key", &store, text, sizeof(text));
+    CHECK(first != NULL, "%s", text);
+    CHECK(tune_state_open(path, "a key", &store, text, sizeof(text)) == NULL, "both have it");
+    CHECK_HAS(text, "another xccl-tune works in this folder");
+    if (first != NULL) {
+        fclose(first);
+    }
+    unlink(path);
+    tune_store_free(&store);
+}
+
 static void compare(const char *a, const char *b, int wanted, const char *words)
 {
     struct xm_table *ta = NULL, *tb = NULL;
@@ -317,6 +335,7 @@ int main(void)
     test_one_path();
     test_resume();
     test_states();
+    test_two_at_once();
     test_compare();
     CHECK(tune_median(&odd) == 10, "median %g", tune_median(&odd));
     CHECK(tune_noise(&odd) == 0.5, "one odd sample is no noise: %g", tune_noise(&odd));

@@ -187,8 +187,8 @@ static bool open_file(struct perf_run *run)
     }
     run->json = (name != NULL) ? fopen(name, "we") : NULL;
     if (run->json == NULL) {
-        fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n",
-                (name != NULL) ? name : run->opt.json, strerror(errno));
+        fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n", run->opt.json,
+                strerror(errno));
     }
     free(name);
     return run->json != NULL;
@@ -338,18 +338,24 @@ static void put_ccl(FILE *f, bool used_ccl)
     fprintf(f, "},\n");
 }
 
-/* Under its own name once it is complete. */
+/* Under its own name once it is complete; what is not is removed. Keeps errno of what failed. */
 static bool close_file(struct perf_run *run)
 {
     bool whole = (ferror(run->json) == 0);
 
+    errno = 0; /* an earlier write may have failed, and its reason is gone then */
     if (perf_json_to_stdout(run)) {
         return (fflush(stdout) == 0) && whole;
     }
     char *name = part_name(run);
     bool  ok =
         (fclose(run->json) == 0) && whole && (name != NULL) && (rename(name, run->opt.json) == 0);
+    int why = errno;
+    if (!ok && (name != NULL)) {
+        (void)unlink(name);
+    }
     free(name);
+    errno = why;
     return ok;
 }
 
@@ -363,7 +369,7 @@ bool perf_json_end(struct perf_run *run, bool passed, bool used_ccl)
     bool ok = close_file(run);
     if (!ok) {
         fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n", run->opt.json,
-                strerror(errno));
+                (errno != 0) ? strerror(errno) : "not all of it could be written");
     }
     run->json = NULL;
     return ok;

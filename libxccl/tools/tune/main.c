@@ -74,10 +74,12 @@ static bool write_file(const char *path, bool (*write)(FILE *f, const void *arg)
         fprintf(stderr, "xccl-tune: %s: cannot be opened: %s\n", part, strerror(errno));
         return false;
     }
+    errno = 0; /* a write may fail long before this is told, and its reason is gone then */
     bool ok = write(f, arg);
     ok = (fclose(f) == 0) && ok && (rename(part, path) == 0);
     if (!ok) {
-        fprintf(stderr, "xccl-tune: %s: cannot be written\n", path);
+        fprintf(stderr, "xccl-tune: %s: cannot be written: %s\n", path,
+                (errno != 0) ? strerror(errno) : "not all of it could be written");
         unlink(part);
     }
     return ok;
@@ -113,6 +115,18 @@ static bool has_nodes(const struct tune_store *store, int nodes)
     return false;
 }
 
+/* In single quotes where a shell would take the name apart. */
+static void print_next_step(const char *folder)
+{
+    char       *whole = realpath(folder, NULL);
+    const char *name = (whole != NULL) ? whole : folder;
+    const char *quote = (strpbrk(name, " \t\"$`\\&;|<>()*?[]#~") != NULL) ? "'" : "";
+
+    printf("To use it, on all ranks: export XCCL_TABLE=%s%s%s\nSamples: %s/raw.json\n", quote, name,
+           quote, folder);
+    free(whole);
+}
+
 static bool write_tables(const struct tune_job *job)
 {
     char            path[4096], name[64];
@@ -138,10 +152,7 @@ static bool write_tables(const struct tune_job *job)
         printf("%s: %zu rows\n", path, table->count);
         xm_table_free(table);
     }
-    char *whole = realpath(job->opt.folder, NULL);
-    printf("To use it, on all ranks: export XCCL_TABLE=%s\nSamples: %s/raw.json\n",
-           (whole != NULL) ? whole : job->opt.folder, job->opt.folder);
-    free(whole);
+    print_next_step(job->opt.folder);
     return true;
 }
 
@@ -257,7 +268,7 @@ static int check(const struct tune_options *opt)
         return EXIT_USAGE;
     }
     if (xc_device_start(opt->device, &dev) != xcclSuccess) {
-        fprintf(stderr, "xccl-tune: no device: %s\n", xc_last_detail());
+        fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
         dev = NULL;
     }
     tune_origin_here(dev, 0, &here);

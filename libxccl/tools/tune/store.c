@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static const char magic[] = "xccl-tune state 1\n";
@@ -147,6 +148,13 @@ FILE *tune_state_open(const char *path, const char *key, struct tune_store *stor
     if (f == NULL) {
         snprintf(text, len, "it cannot be opened: %s", strerror(errno));
         return NULL;
+    }
+    /* A file system without locks (Lustre may be mounted so) keeps nobody apart. */
+    if ((flock(fileno(f), LOCK_EX | LOCK_NB) != 0) && (errno == EWOULDBLOCK)) {
+        snprintf(text, len,
+                 "another xccl-tune works in this folder; wait for it, or give another folder "
+                 "(--output)");
+        goto close;
     }
     if ((fseek(f, 0, SEEK_END) == 0) && (ftell(f) == 0)) {
         fprintf(f, "%s%s\n", magic, key);

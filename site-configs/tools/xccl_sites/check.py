@@ -86,8 +86,10 @@ def _sentences(error):
     ):
         yield from _unknown_keys(error)
     elif error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
-        yield f"key '{missing[0]}' is missing; needed: {', '.join(error.validator_value)}"
+        missing = [f"'{key}'" for key in error.validator_value if key not in error.instance]
+        what = "key {} is" if len(missing) == 1 else "keys {} are"
+        needed = ", ".join(error.validator_value)
+        yield f"{what.format(', '.join(missing))} missing; needed: {needed}"
     elif error.validator == "oneOf":
         yield "exactly one of 'value' and 'tune' is needed"
     else:
@@ -104,12 +106,17 @@ def schema_faults(file, value, lines, schema_name):
     schema = json.loads((SCHEMAS / schema_name).read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     errors = validator.iter_errors(value)
+    said = set()
     for found in sorted(errors, key=lambda e: list(map(str, e.absolute_path))):
         error = found
         if found.validator == "anyOf" and found.context:
             error = jsonschema.exceptions.best_match(found.context) or found
         path = tuple(error.absolute_path)
+        # There is an error for each missing key, and the first names them all.
         for sentence in _sentences(error):
+            if (path, sentence) in said:
+                continue
+            said.add((path, sentence))
             yield Fault(file, lines.get(path, 0), where_text(path), sentence)
 
 

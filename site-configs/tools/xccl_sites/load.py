@@ -12,6 +12,8 @@ class Fault(Exception):
 
     def __init__(self, path, line, where, text):
         path = os.path.relpath(path)
+        if path.startswith(".."):  # a long way up and down says nothing
+            path = os.path.abspath(path)
         place = f"{path}:{line}" if line else path
         super().__init__(f"{place}: {where}: {text}" if where else f"{place}: {text}")
 
@@ -64,8 +66,10 @@ def read_yaml(file):
     """Return (value, {path: line}); raise Fault when @p file is no YAML or repeats a key."""
     try:
         text = Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Fault(file, 0, "", f"cannot be read: {error}") from error
+    except OSError as error:
+        raise Fault(file, 0, "", f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Fault(file, 0, "", f"is no text in UTF-8 (byte {error.start})") from error
     try:
         node = yaml.compose(text, Loader=_Loader)
         _refuse_aliases(text, file)

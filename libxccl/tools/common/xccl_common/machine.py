@@ -116,7 +116,7 @@ def matches(detect, env, root):
 def load_sites(prefix):
     sites = {}
     for path in sorted(glob.glob(os.path.join(prefix, "share/xccl/sites/*/site.json"))):
-        with open(path) as f:
+        with open(path, encoding="utf-8") as f:
             site = json.load(f)
         sites[site["name"]] = site
     return sites

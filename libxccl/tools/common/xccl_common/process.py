@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 GRACE = 10  # seconds that a job has to end after SIGTERM
-INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def signal_all(process, number):
@@ -25,6 +25,13 @@ def stop(process):
         process.wait()
         if isinstance(error, KeyboardInterrupt):
             raise
+
+
+def heed_interrupts():
+    """Let each of them raise KeyboardInterrupt, but for those that nohup or a script has switched off."""
+    for number in INTERRUPTS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 @contextlib.contextmanager
@@ -50,8 +57,8 @@ def interrupts_held():
 def run(words, seconds, **how):
     """Its exit status; None if it had to be ended after these seconds (None: there is no limit).
 
-    The terminal does not interrupt it, because its session is its own: so Ctrl-C and SIGTERM end it
-    here. They are held back until there is a process to end.
+    The terminal does not interrupt it, because its session is its own: so Ctrl-C, SIGTERM and the end
+    of the terminal end it here. They are held back until there is a process to end.
     """
     with interrupts_held() as release:
         process = subprocess.Popen(words, start_new_session=True, **how)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A tool from its command line to its exit status."""
 
+import io
 import os
 import sys
 from collections import namedtuple
@@ -11,6 +12,17 @@ OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 # commit: of the sources; "" where it is unknown. prefix, libdir: of the installation.
 Tool = namedtuple("Tool", "name version commit prefix libdir")
+
+
+def print_anything():
+    """What the locale cannot write, or a file's name that is no text, is escaped: it is no error.
+
+    Until Python 3.7 is the oldest, whose streams can be told (reconfigure).
+    """
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and out.errors != "backslashreplace":
+        lines = out.line_buffering
+        sys.stdout = io.TextIOWrapper(out.detach(), out.encoding, "backslashreplace", None, lines)
 
 
 def flush():

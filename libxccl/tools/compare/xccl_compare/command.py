@@ -171,6 +171,8 @@ def read(arguments, suites):
         given["--against"] = (given["--against"], second)
     check_together(given, launcher, suites)
     check_values(given)
+    if given.get("--output") == "":
+        raise Wrong("--output: the folder has no name")
     if given.get("--min", 0) > given.get("--max", given.get("--min", 0)):
         raise Wrong("--min {} is larger than --max {}".format(given["--min"], given["--max"]))
     return given, launcher

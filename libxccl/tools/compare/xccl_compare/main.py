@@ -4,9 +4,9 @@
 import json
 import os
 import shutil
-import signal
 import sys
 
+from xccl_common import launchers, process
 from xccl_common.options import Wrong
 from xccl_common.tool import FAILED, INTERRUPTED, OK, status_of
 
@@ -123,6 +123,7 @@ def draw(value, figures, folder):
 
 
 def compare(given, launcher, arguments, tool):
+    launchers.check_alone(os.environ, "xccl-compare -- mpirun -n 4")
     facts = look(given, launcher, tool)
     plan = suites.make(given, ranks_per_node(given, facts))
     published.choose(tool.prefix, plan.published)
@@ -149,7 +150,7 @@ def compare(given, launcher, arguments, tool):
     if "--dry-run" in given:
         return OK
     session.store.open(store.described(plan, program, launcher, given, tool))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    process.heed_interrupts()
     try:
         if program.verifies_apart:
             session.probed = probe(session)
@@ -186,6 +187,10 @@ def draw_again(given, tool):
     return OK
 
 
+def print_csv(path):
+    say(as_csv.text(results.load(path)).rstrip("\n"))
+
+
 def print_list(given, launcher, tool):
     facts = look(given, launcher, tool)
     where = facts.site["title"] if facts.site else "no site recognised"
@@ -201,13 +206,22 @@ def print_list(given, launcher, tool):
     return OK
 
 
+def whole(option, work):
+    """Work on a result that was written before: what does not fit into it is the file's fault."""
+    try:
+        return work()
+    except (AttributeError, KeyError, TypeError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else error
+        raise Wrong(f"{option}: the file is damaged, or was changed by hand: {what}") from error
+
+
 # What is done in place of a comparison.
 MODES = {
     "--help": lambda *_: say(command.USAGE),
     "--version": lambda given, launcher, tool: say(f"{tool.name} {tool.version}"),
-    "--against": lambda given, *_: compare_results(given["--against"]),
-    "--plot": lambda given, launcher, tool: draw_again(given, tool),
-    "--csv": lambda given, *_: say(as_csv.text(results.load(given["--csv"])).rstrip("\n")),
+    "--against": lambda given, *_: whole("--against", lambda: compare_results(given["--against"])),
+    "--plot": lambda given, launcher, tool: whole("--plot", lambda: draw_again(given, tool)),
+    "--csv": lambda given, *_: whole("--csv", lambda: print_csv(given["--csv"])),
     "--list": print_list,
 }
 

@@ -13,6 +13,21 @@ import os
 from xccl_common.options import Wrong
 
 SCHEMA = "xccl-compare-plan-1"
+# What a plan holds, in the words of the command line, where they are not the same.
+ASKED = {
+    "version": "the version of xccl",
+    "commit": "the build of xccl",
+    "program": "--with",
+    "osu": "--osu",
+    "site": "--site",
+    "sim": "--sim",
+    "suite": "--suite",
+    "iters": "--iters",
+    "collectives": "--coll",
+    "cases": "nodes and ranks",
+    "variants": "--routes",
+    "series": "sizes",
+}
 
 
 def write_text(path, text):
@@ -55,11 +70,9 @@ class Store:
         try:
             os.makedirs(self.runs, exist_ok=True)
             self.lock = open(self.path("lock"), "w", encoding="utf-8")  # noqa: SIM115
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Wrong(f"another xccl-compare works in '{self.folder}'") from None
         except OSError as error:
             raise Wrong(f"--output: cannot use '{self.folder}': {error.strerror}") from error
+        self.take_lock()
         before = self.read_plan()
         if before is None:
             write_text(self.path("plan.json"), json.dumps(asked, indent=1) + "\n")
@@ -68,8 +81,20 @@ class Store:
         if other:
             raise Wrong(
                 f"'{self.folder}' holds a comparison that was asked for differently "
-                f"({', '.join(other)}): name another folder with --output, or repeat its command"
+                f"({', '.join(ASKED.get(key, key) for key in other)}): name another folder with "
+                "--output, or repeat its command"
             )
+
+    def take_lock(self):
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Wrong(
+                f"another xccl-compare works in '{self.folder}': wait for it, or name another "
+                "folder with --output"
+            ) from None
+        except OSError:
+            pass  # Lustre has no locks unless it is mounted with them: nobody keeps two apart then
 
     def read_plan(self):
         path = self.path("plan.json")
