@@ -10,21 +10,27 @@ enum { ALIGNMENT = 8 }; /* of what they hold, at most */
 struct array {
     const void **in_call, **in_buffer;
     size_t       bytes;
+    size_t       more; /* bytes behind it that MPI may look at, which are to be zero */
 };
 
-static size_t padded(size_t bytes)
+static size_t room_for(struct array array)
 {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (array.bytes + array.more + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* The types of a buffer that was taken apart are its own already. */
-static struct array types_of(const MPI_Datatype **in_call, struct xm_buffer *buffer)
+/* MPI gets the program's types. A buffer that was taken apart has what it needs of them. */
+static struct array types_of(struct xm_call *call, struct xm_buffer *buffer, bool sends)
 {
-    if ((buffer->own != NULL) || (buffer->types == NULL)) {
+    const MPI_Datatype **in_call = sends ? &call->sendtypes : &call->recvtypes;
+    const void         **in_buffer = (const void **)((buffer->own != NULL) ? NULL : &buffer->types);
+    size_t               n = (size_t)buffer->blocks;
+
+    if (buffer->types == NULL) {
         return (struct array){0};
     }
-    return (struct array){(const void **)in_call, (const void **)&buffer->types,
-                          (size_t)buffer->blocks * sizeof(MPI_Datatype)};
+    size_t looked_at = (size_t)xm_types_looked_at(call, sends, buffer->blocks);
+    return (struct array){(const void **)in_call, in_buffer, n * sizeof(MPI_Datatype),
+                          (looked_at - n) * sizeof(MPI_Datatype)};
 }
 
 /* The array that an argument is, by its kind. Where it means nothing its buffer has none. */
@@ -38,22 +44,22 @@ static struct array array_of(struct xm_call *call, struct xm_buffers *b, int ran
 
     switch (kind) {
     case 'N':
-        return (struct array){&call->sendcounts, &b->send.counts, sent * count};
+        return (struct array){&call->sendcounts, &b->send.counts, sent * count, 0};
     case 'd':
     case 'a':
-        return (struct array){&call->sdispls, &b->send.displs, sent * displ};
+        return (struct array){&call->sdispls, &b->send.displs, sent * displ, 0};
     case 'M':
         if (call->coll == XM_REDUCE_SCATTER) {
-            return (struct array){&call->recvcounts, NULL, (size_t)ranks * count};
+            return (struct array){&call->recvcounts, NULL, (size_t)ranks * count, 0};
         }
-        return (struct array){&call->recvcounts, &b->recv.counts, received * count};
+        return (struct array){&call->recvcounts, &b->recv.counts, received * count, 0};
     case 'D':
     case 'A':
-        return (struct array){&call->rdispls, &b->recv.displs, received * displ};
+        return (struct array){&call->rdispls, &b->recv.displs, received * displ, 0};
     case 'U':
-        return types_of(&call->sendtypes, &b->send);
+        return types_of(call, &b->send, true);
     case 'V':
-        return types_of(&call->recvtypes, &b->recv);
+        return types_of(call, &b->recv, false);
     default:
         return (struct array){0};
     }
@@ -69,22 +75,6 @@ static void put(struct array array, long *arg, char *room)
     }
 }
 
-/* What buffers have as their own goes to MPI, too. */
-static void show_own_types(struct xm_call *call, const struct xm_buffers *b)
-{
-    const char *kinds = xm_signatures[call->coll].kinds;
-
-    for (int i = 0; kinds[i] != '\0'; i++) {
-        if ((kinds[i] == 'U') && (b->send.own != NULL)) {
-            call->sendtypes = b->send.own;
-            call->args[i] = (long)b->send.own;
-        } else if ((kinds[i] == 'V') && (b->recv.own != NULL)) {
-            call->recvtypes = b->recv.own;
-            call->args[i] = (long)b->recv.own;
-        }
-    }
-}
-
 bool xm_arrays_keep(struct xm_call *call, struct xm_buffers *buffers, int ranks)
 {
     const char *kinds = xm_signatures[call->coll].kinds;
@@ -94,10 +84,10 @@ bool xm_arrays_keep(struct xm_call *call, struct xm_buffers *buffers, int ranks)
         return true;
     }
     for (int i = 0; kinds[i] != '\0'; i++) {
-        bytes += padded(array_of(call, buffers, ranks, kinds[i]).bytes);
+        bytes += room_for(array_of(call, buffers, ranks, kinds[i]));
     }
     if (bytes > 0) {
-        char *room = malloc(bytes);
+        char *room = calloc(1, bytes);
         if (room == NULL) {
             return false;
         }
@@ -106,10 +96,9 @@ bool xm_arrays_keep(struct xm_call *call, struct xm_buffers *buffers, int ranks)
             struct array array = array_of(call, buffers, ranks, kinds[i]);
             if (array.bytes > 0) {
                 put(array, &call->args[i], room);
-                room += padded(array.bytes);
+                room += room_for(array);
             }
         }
     }
-    show_own_types(call, buffers);
     return true;
 }

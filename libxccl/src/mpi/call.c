@@ -132,10 +132,40 @@ static int too_large(const struct xm_call *call)
     return MPI_ERR_COUNT;
 }
 
+/* On a communicator with a topology: how many this rank sends to, or receives from. */
+static int num_neighbors(MPI_Comm comm, int topology, bool sends)
+{
+    int n = 0, rank = 0, in = 0, out = 0, weighted;
+
+    if (topology == MPI_CART) {
+        xm_pmpi.Cartdim_get(comm, &n);
+        return 2 * n;
+    }
+    if (topology == MPI_GRAPH) {
+        xm_pmpi.Comm_rank(comm, &rank);
+        xm_pmpi.Graph_neighbors_count(comm, rank, &n);
+        return n;
+    }
+    xm_pmpi.Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    return sends ? out : in;
+}
+
+int xm_types_looked_at(const struct xm_call *call, bool sends, int n)
+{
+    int topology = MPI_UNDEFINED;
+
+    if (!XM_OPENMPI || (call->coll != XM_ALLTOALLW) ||
+        (xm_pmpi.Topo_test(call->comm, &topology) != MPI_SUCCESS) || (topology == MPI_UNDEFINED)) {
+        return n;
+    }
+    int neighbors = num_neighbors(call->comm, topology, sends);
+    return (neighbors > n) ? neighbors : n;
+}
+
 /* How many elements the arrays have on this rank; 0 where they mean nothing. */
 static int length_of_arrays(const struct xm_call *call, bool sends)
 {
-    int  n = 0, rank = 0, inter = 0, in = 0, out = 0, weighted;
+    int  n = 0, rank = 0, inter = 0;
     bool rooted = (call->coll == XM_GATHERV) || (call->coll == XM_SCATTERV);
 
     if ((xm_pmpi.Comm_size(call->comm, &n) != MPI_SUCCESS) ||
@@ -149,16 +179,7 @@ static int length_of_arrays(const struct xm_call *call, bool sends)
     if (call->coll >= XM_NEIGHBOR_ALLGATHER) {
         int status = MPI_UNDEFINED;
         xm_pmpi.Topo_test(call->comm, &status);
-        if (status == MPI_CART) {
-            xm_pmpi.Cartdim_get(call->comm, &n);
-            return 2 * n;
-        }
-        if (status == MPI_GRAPH) {
-            xm_pmpi.Graph_neighbors_count(call->comm, rank, &n);
-            return n;
-        }
-        xm_pmpi.Dist_graph_neighbors_count(call->comm, &in, &out, &weighted);
-        return sends ? out : in;
+        return num_neighbors(call->comm, status, sends);
     }
     if (inter && (call->coll != XM_REDUCE_SCATTER)) {
         xm_pmpi.Comm_remote_size(call->comm, &n);

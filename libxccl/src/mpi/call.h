@@ -61,6 +61,13 @@ int xm_call_mpi_with(const struct xm_call *call, const void *sendbuf, void *recv
 int xm_call_mpi_start(const struct xm_call *call, const void *sendbuf, void *recvbuf,
                       MPI_Request *request);
 
+/*
+ * How many elements MPI may look at in an array of n datatypes of a non-blocking call: on
+ * communicators with a topology Open MPI 4.1 takes MPI_Ialltoallw for a call to the neighbours. It
+ * passes over NULL.
+ */
+int xm_types_looked_at(const struct xm_call *call, bool sends, int n);
+
 static inline MPI_Count xm_count_at(const struct xm_call *call, const void *counts, int i)
 {
     return call->large ? ((const MPI_Count *)counts)[i] : ((const int *)counts)[i];

@@ -77,7 +77,8 @@ xcclResult_t xm_call_as_bytes(struct xm_call *call, const struct xm_buffer *buff
 {
     const char *kinds = xm_signatures[call->coll].kinds;
     size_t      n = (size_t)buffer->blocks, each = sizeof(MPI_Count);
-    char       *room = calloc(3 * n + 1, each);
+    size_t      types = (size_t)xm_types_looked_at(call, sends, buffer->blocks);
+    char       *room = calloc(2 * n + types + 1, each);
 
     _Static_assert((sizeof(MPI_Aint) <= sizeof(MPI_Count)) &&
                        (sizeof(MPI_Datatype) <= sizeof(MPI_Count)),
