@@ -44,6 +44,7 @@ def seen(ended):
         (["/proc"], 126, ["'/proc' is a folder"]),
         (["--site", "", "true"], 2, ["--site: the name is missing"]),
         (["--topology", "pack:1", "true"], 2, ["no rank to bind here"]),
+        (["--map", "/proc", "true"], 2, ["--map: '/proc' is a folder"]),
     ],
 )
 def test_refusals(stage, arguments, status, words):

@@ -89,10 +89,11 @@ bool site_map_read(const char *file, struct site_map *map_p)
     }
     fclose(f);
     if (!good) {
-        fprintf(stderr,
-                "xccl-bind: %s, line %d: not 'rank gpu numa cores siblings nic' with ranks from 0 "
-                "in order (cores as 0-7,16; auto where the machine is to be asked)\n",
-                file, number);
+        fprintf(
+            stderr,
+            "xccl-bind: %s, line %d: expected 'rank gpu numa cores siblings nic' with ranks from 0 "
+            "in order (cores as 0-7,16; auto where the machine is to be asked)\n",
+            file, number);
     }
     return good;
 }
