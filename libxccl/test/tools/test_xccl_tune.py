@@ -218,9 +218,10 @@ def test_refusals(any_mpi, arguments, words):
     [
         (["--nodes", "2"], "--nodes 2: this job has 1 node(s)"),
         (["--ranks-per-node", "2,3"], "--ranks-per-node 3: this job has 2 rank(s)"),
+        (["--ranks-per-node", "1"], "a communicator of one rank has nothing to measure"),
     ],
 )
-def test_too_much(any_mpi, tmp_path, arguments, words):
+def test_shapes_that_cannot_be(any_mpi, tmp_path, arguments, words):
     ended = tune(any_mpi, 2, tmp_path / "t", *arguments)
     assert ended.status == 2 and words in ended.err and not (tmp_path / "t").exists()
 

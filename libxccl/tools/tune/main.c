@@ -268,7 +268,7 @@ static int check(const struct tune_options *opt)
         return EXIT_USAGE;
     }
     if (xc_device_start(opt->device, &dev) != xcclSuccess) {
-        fprintf(stderr, "xccl-tune: no device: %s\n", xc_last_detail());
+        fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
         dev = NULL;
     }
     tune_origin_here(dev, 0, &here);

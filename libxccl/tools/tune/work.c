@@ -81,11 +81,35 @@ static bool has(const struct tune_job *job, const char *option, const struct tun
     return true;
 }
 
+/* The largest that was asked for, or all there are. */
+static int largest(const struct tune_list *asked, int most)
+{
+    int n = (asked->count > 0) ? asked->values[0] : most;
+
+    for (int i = 1; i < asked->count; i++) {
+        n = (asked->values[i] > n) ? asked->values[i] : n;
+    }
+    return n;
+}
+
+static bool has_pair(const struct tune_job *job)
+{
+    if (largest(&job->opt.nodes, job->nodes) * largest(&job->opt.per_node, job->per_node) > 1) {
+        return true;
+    }
+    if (job->world.rank == 0) {
+        fprintf(stderr, "xccl-tune: --nodes, --ranks-per-node: a communicator of one rank has "
+                        "nothing to measure; ask for two ranks or more\n");
+    }
+    return false;
+}
+
 bool tune_has_shapes(const struct tune_job *job)
 {
     return has(job, "nodes", &job->opt.nodes, job->nodes, "node(s)") &&
            has(job, "ranks-per-node", &job->opt.per_node, job->per_node,
-               "rank(s) on the node with the fewest");
+               "rank(s) on the node with the fewest") &&
+           has_pair(job);
 }
 
 /* Those that were asked for, or powers of two and all there are. */
