@@ -54,7 +54,7 @@ static const char *read_range(const char **text_p, struct places *p)
         return "a range runs backwards";
     }
     if (last >= p->nranks) {
-        return "it names a rank that there is not";
+        return "it names a rank that does not exist";
     }
     for (int rank = first; rank <= last; rank++) {
         if (p->group[rank] >= 0) {
