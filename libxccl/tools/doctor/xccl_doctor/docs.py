@@ -139,10 +139,15 @@ def plain(text):
     return re.sub(r"\{(\w+)\}", r"*\1*", text)
 
 
+def as_sentence(text):
+    """Names of software keep their small letter."""
+    return text if text.startswith(("xccl ", "coll/")) else text[0].upper() + text[1:]
+
+
 def section(name):
     row = TABLE[name]
     lines = [f'<a id="{name}"></a>', f"### {name} ({row.severity})", ""]
-    lines += [plain(row.cause)[0].upper() + plain(row.cause)[1:] + ".", ""]
+    lines += [as_sentence(plain(row.cause)) + ".", ""]
     lines += ["Do: " + plain(row.remedy) + "."]
     if name in SOURCES:
         lines += ["", f"Seen in: {SOURCES[name]}."]

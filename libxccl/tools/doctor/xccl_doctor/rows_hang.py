@@ -83,6 +83,6 @@ TABLE = {
     "hang-unreadable": Row(
         WARNING,
         "{file} was left out: {why}",
-        "go by the other files; one that ends in the middle is of a rank that died while writing",
+        "go by the other files; a file that is cut off is of a rank that died while writing",
     ),
 }

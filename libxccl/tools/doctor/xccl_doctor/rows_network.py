@@ -39,8 +39,8 @@ TABLE = {
     ),
     "net-leftover": Row(
         WARNING,
-        "{settings}: what one sets to try something; it takes from {ccl} what it would choose",
-        "unset {names}, unless it is meant",
+        "{settings}: left over from an experiment, it seems; {ccl} cannot choose by itself",
+        "unset {names}, unless you set it on purpose",
     ),
     "net-bootstrap": Row(
         WARNING,
