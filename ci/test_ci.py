@@ -36,6 +36,16 @@ def test_schema(schema, path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_demo_in_a_folder_that_cannot_be_preloaded(tmp_path):
+    """Said before anything is built."""
+    env = {"PATH": "/usr/bin:/bin", "BUILD_DIR": str(tmp_path / "my build")}
+    done = subprocess.run(
+        [TOP / "ci/demo"], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1 and "with a blank or a colon; build elsewhere" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_schema_refuses(tmp_path):
     """The check can fail: a job with a mistyped key is found."""
     wrong = tmp_path / ".gitlab-ci.yml"
