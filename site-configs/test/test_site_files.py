@@ -319,11 +319,13 @@ def test_spack_is_told_of_an_mpi_only_where_the_site_fixes_one():
 def test_quick_starts_and_jobs_say_how_many():
     for site in SITES:
         page = (TOP / f"docs/sites/{site}.md").read_text(encoding="utf-8")
-        assert re.search(r"^srun -N 2 -n \d+ .*xccl-run \./app$", page, re.M), site
+        assert re.search(r"^srun -N 2 -n \d+ .*xccl-run \./app( +# .*)?$", page, re.M), site
         for job in (CONFIGS / site / "jobs").glob("*.sbatch"):
             text = job.read_text(encoding="utf-8")
             assert "#SBATCH --nodes=" in text
             assert "#SBATCH --ntasks-per-node=" in text
+            # A job that asks for no GPU gets none.
+            assert site == "sim" or "--gpus-per-node=" in text or "--gres=gpu:" in text, job
 
 
 def test_every_rendered_file_says_from_what():
