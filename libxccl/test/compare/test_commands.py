@@ -211,6 +211,13 @@ def test_refusals(world, words, message):
     assert "Traceback" not in ended.err
 
 
+def test_behind_a_launcher(world):
+    """mpirun xccl-compare -- mpirun: each process would start all the jobs."""
+    ended = world.run("--", "mpirun", status=2, OMPI_COMM_WORLD_SIZE="4")
+    assert "started this 4 times" in ended.err and not world.launched()
+    world.run("--no-plot", "--dry-run", "--", "mpirun", OMPI_COMM_WORLD_SIZE="1")
+
+
 def test_documented_everywhere(world):
     manual = (TOOLS / "man/xccl-compare.1").read_text().replace("\\-", "-")
     completion = (TOOLS / "completion/bash/xccl-compare").read_text()

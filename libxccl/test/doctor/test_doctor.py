@@ -274,6 +274,12 @@ def test_a_rank_sees_the_wrong_launcher(stage, compile_library, tmp_path):
     assert "mpi-other-launcher" in found
 
 
+def test_run_behind_a_launcher(stage):
+    """Each of its processes would start a job."""
+    ended = run(stage, "--run", "--", "true", **SIMULATED, OMPI_COMM_WORLD_SIZE="4")
+    assert ended.returncode == 2 and "started this 4 times" in ended.stderr
+
+
 def test_run_that_fails(stage, tmp_path):
     env = {**SIMULATED, "TMPDIR": str(tmp_path)}  # where the log is kept
     ended = run(stage, "--json", "--run", "--", "sh", "-c", "echo no; exit 7", **env)

@@ -7,6 +7,7 @@ import re
 from types import SimpleNamespace
 
 from . import elf
+from .options import Wrong
 
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 FAMILY_OF_SONAME = {"libmpi.so.40": "openmpi", "libmpi.so.12": "mpich", "libmpich.so.12": "mpich"}
@@ -53,6 +54,16 @@ def started_by(env):
     if size is not None and ("MPI_LOCALNRANKS" in env or "HYDI_CONTROL_FD" in env):
         return SimpleNamespace(family="mpich", ranks=size)
     return None
+
+
+def check_alone(env, example):
+    """Raise Wrong in one of several processes of an mpirun: they would all start jobs of their own."""
+    around = started_by(env)
+    if around and around.ranks > 1:
+        raise Wrong(
+            f"a launcher started this {around.ranks} times, and it starts its launcher itself; "
+            f"run it once: {example}"
+        )
 
 
 def in_slurm_step(env):

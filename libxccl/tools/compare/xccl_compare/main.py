@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 
-from xccl_common import process
+from xccl_common import launchers, process
 from xccl_common.options import Wrong
 from xccl_common.tool import FAILED, INTERRUPTED, OK, status_of
 
@@ -123,6 +123,7 @@ def draw(value, figures, folder):
 
 
 def compare(given, launcher, arguments, tool):
+    launchers.check_alone(os.environ, "xccl-compare -- mpirun -n 4")
     facts = look(given, launcher, tool)
     plan = suites.make(given, ranks_per_node(given, facts))
     published.choose(tool.prefix, plan.published)

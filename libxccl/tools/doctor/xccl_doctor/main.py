@@ -5,7 +5,7 @@ import os
 import sys
 from types import SimpleNamespace
 
-from xccl_common import elf, machine
+from xccl_common import elf, launchers, machine
 from xccl_common.failure import failure, telling_line
 from xccl_common.options import Wrong, near
 from xccl_common.tool import OK, status_of
@@ -66,6 +66,7 @@ def read_log(given, launcher, facts, options):
         return logs.parse(text), found, None
     if "--run" not in given:
         return None, [], None
+    launchers.check_alone(options.env, "xccl-doctor --run -- mpirun -n 4")
     return run_job(int(given.get("--timeout", 300)), launcher, facts, options)
 
 
