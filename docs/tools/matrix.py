@@ -110,15 +110,19 @@ def table(data, site, tried):
     known = axes(data)
     rows = [f"| MPI | library | {' | '.join(known['installer'].values())} |"]
     rows += ["|---" * (2 + len(known["installer"])) + "|"]
-    left = []
+    left = {}
     for mpi, library in itertools.product(known["mpi"], known["library"]):
         found = [tried.get((mpi, library, installer, site)) for installer in known["installer"]]
         if any(found):
             words = " | ".join(map(cell, found))
             rows.append(f"| {known['mpi'][mpi]} | {known['library'][library]} | {words} |")
         else:
-            left.append(f"{known['mpi'][mpi]} with {known['library'][library]}")
-    return [*rows, "", f"Not tried here, by any installer: {'; '.join(left)}.", ""]
+            left.setdefault(known["mpi"][mpi], []).append(known["library"][library])
+    rows += ["", "Not tried here, by any installer:", ""]
+    for mpi, libraries in left.items():
+        whole = len(libraries) == len(known["library"])
+        rows.append(f"- {mpi} with {'any library' if whole else ', '.join(libraries)}")
+    return [*rows, ""]
 
 
 def proofs(data, known):
