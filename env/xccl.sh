@@ -102,6 +102,12 @@ _xccl_near() {
     done
 }
 
+_xccl_unrecognised() {
+    _xccl_error "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs)"
+    [ -n "$_xccl_called${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ] ||
+        _xccl_error "this shell hands no arguments to a sourced file: set XCCL_SITE first, as XCCL_SITE=generic-nvidia"
+}
+
 # What is asked for: an argument, else the variable, else the site of the installation, else the site detected.
 _xccl_request() {
     : "${_xccl_site:=${XCCL_SITE-}}" "${_xccl_route:=${XCCL_ROUTE-}}"
@@ -113,7 +119,7 @@ _xccl_request() {
         # shellcheck source=/dev/null
         . "$_xccl_dir/sites/detect.sh"
         _xccl_detect
-        [ -n "$_xccl_site" ] || { _xccl_error "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs)"; return 1; }
+        [ -n "$_xccl_site" ] || { _xccl_unrecognised; return 1; }
     fi
     case $_xccl_site in
     detect | *[!A-Za-z0-9._-]*) _xccl_known= ;;
@@ -285,6 +291,19 @@ _xccl_begin() {
     done
 }
 
+# Started as a program it would change a shell that ends at once: it ends here.
+_xccl_check_sourced() {
+    _xccl_try=${ZSH_EVAL_CONTEXT-$0}
+    [ -z "${BASH_VERSION-}" ] || eval '_xccl_try=${BASH_SOURCE[0]#"$0"}' # nothing is left of the same file
+    case ${BASH_VERSION+bash}${ZSH_VERSION+zsh}:$_xccl_try in
+    zsh:*:file*) return 0 ;;
+    bash: | zsh:toplevel:* | :*env/xccl.sh | :*env/xccl.ksh) ;;
+    *) return 0 ;;
+    esac
+    _xccl_error "this changes the shell that sources it: . xccl.sh (with a dot in front)"
+    exit 1
+}
+
 _xccl_main() {
     [ -z "${ZSH_VERSION-}" ] || emulate -L sh
     _xccl_site='' _xccl_route='' _xccl_off='' _xccl_say='' _xccl_refused='' IFS=' '
@@ -303,7 +322,7 @@ _xccl_main() {
         [ -z "${_XCCL_ENV_ON-}" ] || _xccl_restore
         return 0
     fi
-    _xccl_find && _xccl_request && _xccl_find_root || return 1
+    _xccl_check_sourced && _xccl_find && _xccl_request && _xccl_find_root || return 1
     : "${_xccl_route:=xccl}"
     [ "${_XCCL_ENV_ON-}|${_XCCL_ENV_ROOT-}" != "$_xccl_site $_xccl_route|$_xccl_root" ] || return 0
     # shellcheck source=/dev/null
@@ -324,8 +343,8 @@ _xccl_leave() {
     unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_try \
         _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_sites _xccl_called \
         _xccl_hint _xccl_stem
-    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_near _xccl_without _xccl_remember _xccl_set \
-        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_detect _xccl_leave \
+    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_remember _xccl_set \
+        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_check_sourced _xccl_detect _xccl_leave \
         _xccl_list _xccl_status_text _xccl_help 2>/dev/null || :
 }
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from site_shells import BY_NAME, SHELLS, difference, read_env
+from site_shells import BY_NAME, PATH, SHELLS, difference, read_env
 from site_tree import TOP, install
 
 POSIX = [shell for shell in SHELLS if shell.kind == "sh"]
@@ -307,6 +307,7 @@ def test_an_unknown_machine_is_told_the_sites(shell, prefix, tmp_path):
     done = shell.run([*lines, shell.dump(tmp_path / "b")], tmp_path)
     assert done.stdout == "status=1\n"
     assert "no site recognised here; name one of: alps dgx-a100" in done.stderr
+    assert ("set XCCL_SITE first" in done.stderr) == (shell.name == "dash")
     assert difference(read_env(tmp_path / "a"), read_env(tmp_path / "b")) == {}
 
 
@@ -367,6 +368,19 @@ def test_a_source_tree_without_a_build_says_so(shell, tmp_path):
     done = shell.run(lines, tmp_path, {"XCCL_SITE": "sim"})
     assert "nothing is built" in done.stderr
     assert done.stdout == "status=1\n"
+
+
+def test_started_as_a_program_it_says_so(posix, tmp_path):
+    """It could change nothing but itself. A script of the same name may source it."""
+    env = {"PATH": PATH, "XCCL_SITE": "sim", "XCCL_ROOT": str(install(tmp_path / "tree"))}
+    mine = tmp_path / "xccl.sh"
+    mine.write_text(f". {TOP}/env/xccl.sh --\n", encoding="utf-8")
+    told = "xccl: this changes the shell that sources it: . xccl.sh (with a dot in front)\n"
+    for file, wanted in ((TOP / "env/xccl.sh", (1, told)), (mine, (0, ""))):
+        done = subprocess.run(
+            [posix.program, file], env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stderr) == wanted
 
 
 def test_a_source_tree_finds_what_make_demo_built(shell, tmp_path):
