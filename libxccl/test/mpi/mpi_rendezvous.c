@@ -109,6 +109,28 @@ static void behind_barrier(make_type *sent, make_type *received, enum mt_where w
     MPI_Type_free(&rt);
 }
 
+/* What messages are served by when they cannot be fetched. */
+static void expect_no_files(void)
+{
+    char  link[64], text[512];
+    int   files = 0, maps = 0;
+    FILE *list = fopen("/proc/self/maps", "r");
+
+    while ((list != NULL) && (fgets(text, sizeof(text), list) != NULL)) {
+        maps += (strstr(text, "xccl-message") != NULL);
+    }
+    if (list != NULL) {
+        fclose(list);
+    }
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(link, text, sizeof(text) - 1);
+        text[(n > 0) ? n : 0] = '\0';
+        files += (strstr(text, "xccl-message") != NULL);
+    }
+    mt_expect((files == 0) && (maps == 0), "%d files of messages are open, %d mapped", files, maps);
+}
+
 static void case_barrier(void)
 {
     mt_meet_on_device();
@@ -119,6 +141,7 @@ static void case_barrier(void)
     behind_barrier(type_vector, type_vector, MT_HOST, "a vector to host memory");
     behind_barrier(type_vector, type_darray, MT_DEVICE, "a vector to a darray on the device");
     behind_barrier(type_vector, type_darray, MT_HOST, "a vector to a darray on the host");
+    expect_no_files();
 }
 
 /* What rank 0 receives must come before rank 1 takes what rank 0 sends. */
