@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a sender offers, where its receiver cannot have it yet, or never. Two ranks.
+ * What a sender offers, where its receiver cannot have it yet, or never. Two ranks; three if
+ * reordered.
  * Usage: mpi_offers cuda|rocm CASE [PATH]
  * PATH: what xccl_mpi_last_message_path() is to say of a send.
  */
@@ -222,6 +223,99 @@ static void case_hidden(void)
     receive_without_files(3);
 }
 
+/* ---- a rank that never fetches ---- */
+
+/* One rank is without xccl, and has host memory alone. */
+static void case_alone(void)
+{
+    MPI_Status status;
+
+    if (mt_rank() == 0) {
+        mt_memory_open(mt_runtime(), 0);
+        int *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 4);
+        for (int i = 0; i < 3; i++) {
+            MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+            mt_expect_message_path(path, "to a rank without xccl");
+        }
+        mt_free(MT_DEVICE, in);
+        return;
+    }
+    int *out = malloc(sizeof(int) * COUNT);
+    for (int i = 0; i < 3; i++) {
+        MPI_Recv(out, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, &status);
+        mt_expect_status(&status, 0, TAG, COUNT, "without xccl");
+        mt_ints_expect(out, MT_HOST, COUNT, COUNT, 0, 4, "without xccl");
+    }
+    free(out);
+}
+
+/* To rank 1 of a communicator, who is rank 1 or rank 2 of all: the one fetches, the other cannot.
+ */
+static void send_by(MPI_Comm comm, const int *in, int *out)
+{
+    int rank, one = 1, who = -1;
+
+    MPI_Comm_rank(comm, &rank);
+    if (rank == 1) {
+        MPI_Recv(out, COUNT, MPI_INT, 0, TAG, comm, MPI_STATUS_IGNORE);
+        mt_ints_expect(out, MT_HOST, COUNT, COUNT, 0, 4, "in another order");
+    } else if (mt_rank() == 0) {
+        MPI_Group ours, all;
+        MPI_Comm_group(comm, &ours);
+        MPI_Comm_group(MPI_COMM_WORLD, &all);
+        MPI_Group_translate_ranks(ours, 1, &one, all, &who);
+        MPI_Group_free(&ours);
+        MPI_Group_free(&all);
+        MPI_Send(in, COUNT, MPI_INT, 1, TAG, comm);
+        mt_expect_message_path((who == 1) ? "fetched" : "mpi-staged", "in another order");
+    }
+}
+
+static MPI_Comm make_order(bool swapped)
+{
+    MPI_Comm comm;
+
+    MPI_Comm_split(MPI_COMM_WORLD, 0, (swapped && (mt_rank() > 0)) ? 3 - mt_rank() : mt_rank(),
+                   &comm);
+    return comm;
+}
+
+/* Rank 2 is without xccl. Handles of communicators that were freed come again, for other ranks. */
+static void case_reordered(void)
+{
+    enum { ROUNDS = 6 };
+    int     *in = NULL, *out = malloc(sizeof(int) * COUNT);
+    MPI_Comm comms[2];
+
+    if (mt_rank() < 2) {
+        mt_memory_open(mt_runtime(), mt_rank());
+        in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 4);
+    }
+    if (mt_rank() == 1) { /* rank 0 hears that this one fetches */
+        MPI_Send(in, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+    } else if (mt_rank() == 0) {
+        MPI_Recv(out, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < 2; i++) {
+        comms[i] = make_order(i == 1);
+    }
+    for (int i = 0; i < 4; i++) {
+        send_by(comms[i % 2], in, out);
+    }
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_free(&comms[i]);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        comms[0] = make_order(round % 2 == 0);
+        send_by(comms[0], in, out);
+        MPI_Comm_free(&comms[0]);
+    }
+    if (in != NULL) {
+        mt_free(MT_DEVICE, in);
+    }
+    free(out);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
@@ -231,10 +325,14 @@ int main(int argc, char **argv)
         {"answered", case_answered},
         {"files", case_files},
         {"hidden", case_hidden},
+        {"alone", case_alone},
+        {"reordered", case_reordered},
         {NULL, NULL},
     };
+    bool bare =
+        (argc > 2) && ((strcmp(argv[2], "alone") == 0) || (strcmp(argv[2], "reordered") == 0));
 
-    mt_begin(&argc, &argv, true);
+    mt_begin(&argc, &argv, !bare);
     path = (argc > 3) ? argv[3] : NULL;
     return mt_run_to_end(cases, argc, argv);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large messages from device memory, which their receivers fetch: two ranks, three if reordered.
+ * Large messages from device memory, which their receivers fetch: two ranks.
  * Usage: mpi_rendezvous cuda|rocm|none CASE [PATH]
  * PATH: what xccl_mpi_last_message_path() is to say of the sends, where the case looks.
  */
@@ -109,6 +109,28 @@ static void behind_barrier(make_type *sent, make_type *received, enum mt_where w
     MPI_Type_free(&rt);
 }
 
+/* What messages are served by when they cannot be fetched. */
+static void expect_no_files(void)
+{
+    char  link[64], text[512];
+    int   files = 0, maps = 0;
+    FILE *list = fopen("/proc/self/maps", "r");
+
+    while ((list != NULL) && (fgets(text, sizeof(text), list) != NULL)) {
+        maps += (strstr(text, "xccl-message") != NULL);
+    }
+    if (list != NULL) {
+        fclose(list);
+    }
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(link, text, sizeof(text) - 1);
+        text[(n > 0) ? n : 0] = '\0';
+        files += (strstr(text, "xccl-message") != NULL);
+    }
+    mt_expect((files == 0) && (maps == 0), "%d files of messages are open, %d mapped", files, maps);
+}
+
 static void case_barrier(void)
 {
     mt_meet_on_device();
@@ -119,6 +141,7 @@ static void case_barrier(void)
     behind_barrier(type_vector, type_vector, MT_HOST, "a vector to host memory");
     behind_barrier(type_vector, type_darray, MT_DEVICE, "a vector to a darray on the device");
     behind_barrier(type_vector, type_darray, MT_HOST, "a vector to a darray on the host");
+    expect_no_files();
 }
 
 /* What rank 0 receives must come before rank 1 takes what rank 0 sends. */
@@ -726,97 +749,6 @@ static void case_window(void)
     mt_free(MT_DEVICE, in);
 }
 
-/* One rank is without xccl, and has host memory alone. */
-static void case_alone(void)
-{
-    MPI_Status status;
-
-    if (mt_rank() == 0) {
-        mt_memory_open(mt_runtime(), 0);
-        int *in = make(MT_DEVICE, COUNT, 4);
-        for (int i = 0; i < 3; i++) {
-            MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-            mt_expect_message_path(path, "to a rank without xccl");
-        }
-        mt_free(MT_DEVICE, in);
-        return;
-    }
-    int *out = malloc(sizeof(int) * COUNT);
-    for (int i = 0; i < 3; i++) {
-        MPI_Recv(out, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, &status);
-        expect_status(&status, TAG, COUNT, "without xccl");
-        expect(out, MT_HOST, COUNT, 0, 4, "without xccl");
-    }
-    free(out);
-}
-
-/* To rank 1 of a communicator, who is rank 1 or rank 2 of all: the one fetches, the other cannot.
- */
-static void send_by(MPI_Comm comm, const int *in, int *out)
-{
-    int rank, one = 1, who = -1;
-
-    MPI_Comm_rank(comm, &rank);
-    if (rank == 1) {
-        MPI_Recv(out, COUNT, MPI_INT, 0, TAG, comm, MPI_STATUS_IGNORE);
-        expect(out, MT_HOST, COUNT, 0, 4, "in another order");
-    } else if (mt_rank() == 0) {
-        MPI_Group ours, all;
-        MPI_Comm_group(comm, &ours);
-        MPI_Comm_group(MPI_COMM_WORLD, &all);
-        MPI_Group_translate_ranks(ours, 1, &one, all, &who);
-        MPI_Group_free(&ours);
-        MPI_Group_free(&all);
-        MPI_Send(in, COUNT, MPI_INT, 1, TAG, comm);
-        mt_expect_message_path((who == 1) ? "fetched" : "mpi-staged", "in another order");
-    }
-}
-
-static MPI_Comm make_order(bool swapped)
-{
-    MPI_Comm comm;
-
-    MPI_Comm_split(MPI_COMM_WORLD, 0, (swapped && (mt_rank() > 0)) ? 3 - mt_rank() : mt_rank(),
-                   &comm);
-    return comm;
-}
-
-/* Rank 2 is without xccl. Handles of communicators that were freed come again, for other ranks. */
-static void case_reordered(void)
-{
-    enum { ROUNDS = 6 };
-    int     *in = NULL, *out = malloc(sizeof(int) * COUNT);
-    MPI_Comm comms[2];
-
-    if (mt_rank() < 2) {
-        mt_memory_open(mt_runtime(), mt_rank());
-        in = make(MT_DEVICE, COUNT, 4);
-    }
-    if (mt_rank() == 1) { /* rank 0 hears that this one fetches */
-        MPI_Send(in, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD);
-    } else if (mt_rank() == 0) {
-        MPI_Recv(out, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    for (int i = 0; i < 2; i++) {
-        comms[i] = make_order(i == 1);
-    }
-    for (int i = 0; i < 4; i++) {
-        send_by(comms[i % 2], in, out);
-    }
-    for (int i = 0; i < 2; i++) {
-        MPI_Comm_free(&comms[i]);
-    }
-    for (int round = 0; round < ROUNDS; round++) {
-        comms[0] = make_order(round % 2 == 0);
-        send_by(comms[0], in, out);
-        MPI_Comm_free(&comms[0]);
-    }
-    if (in != NULL) {
-        mt_free(MT_DEVICE, in);
-    }
-    free(out);
-}
-
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
@@ -827,12 +759,9 @@ int main(int argc, char **argv)
         {"behind", case_behind},       {"persistent", case_persistent},
         {"started", case_started},     {"many", case_many},
         {"window", case_window},       {"short", case_short},
-        {"truncated", case_truncated}, {"alone", case_alone},
-        {"reordered", case_reordered}, {NULL, NULL},
+        {"truncated", case_truncated}, {NULL, NULL},
     };
-    const char *which = (argc > 2) ? argv[2] : "late";
-    bool        open = (strcmp(which, "late") != 0) && (strcmp(which, "alone") != 0) &&
-                (strcmp(which, "reordered") != 0);
+    bool open = (argc > 2) && (strcmp(argv[2], "late") != 0);
 
     mt_begin(&argc, &argv, open);
     path = (argc > 3) ? argv[3] : NULL;

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SIGUSR1 between a failed call and a look at errno: the handler, which opens and writes a file,
- * leaves no trace of that.
+ * leaves no trace of that. A handler that the program had before MPI_Init stays.
+ * Usage: mpi_signal none [own]
  */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "support.h"
 
+static volatile sig_atomic_t handled;
+
+static void on_signal(int number)
+{
+    (void)number;
+    handled++;
+}
+
 int main(int argc, char **argv)
 {
+    bool own = (argc > 2) && (strcmp(argv[2], "own") == 0);
+
+    if (own) {
+        signal(SIGUSR1, on_signal);
+    }
     mt_begin(&argc, &argv, false);
     errno = EXDEV;
     raise(SIGUSR1);
     int found = errno;
     mt_expect(found == EXDEV, "errno is %d after the signal, not %d", found, EXDEV);
+    mt_expect(handled == (own ? 1 : 0), "the program's handler ran %d times", (int)handled);
     mt_summary();
     MPI_Finalize();
     return mt_status();

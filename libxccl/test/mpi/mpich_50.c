@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preloaded into ranks of MPICH by the tests: MPICH 5.0.0, whose MPI_Reduce_local() ends the process
- * at truth values of Fortran. It is linked with MPICH and has its PMPI_Init(), so that the
+ * Preloaded into ranks of MPICH by the tests: MPICH 5.0.0, whose MPI_Reduce_local() ends the
+ * process at truth values of Fortran. It is linked with MPICH and has its PMPI_Init(), so that the
  * interposer takes it for the MPI library.
  */
 #define _GNU_SOURCE

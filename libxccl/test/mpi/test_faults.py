@@ -199,6 +199,13 @@ def test_signal_keeps_errno(openmpi, tmp_path):
     openmpi.run(1, "mpi_signal none", env=env, timeout=60).good()
 
 
+def test_signal_of_the_programs_own(openmpi, tmp_path):
+    """A program that handles the signal itself goes on doing that."""
+    env = {"XCCL_DUMP_DIR": str(tmp_path)}
+    openmpi.run(1, "mpi_signal none own", env=env, timeout=60).good()
+    assert not dumps_of(tmp_path)
+
+
 def test_hang_in_init(openmpi):
     """A communicator that is never made does not hold the job for ever either."""
     env = {**CCL, "XCCL_SIM_FAIL": "init:hang@1", "XCCL_TIMEOUT": "3"}

@@ -159,6 +159,6 @@ def test_beside_a_rank_without_xccl(mpi, case, ranks):
     """A process that does not look for descriptors is sent none, whatever its rank."""
     last = str(ranks - 1)
     bare = f'[ "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" != {last} ] || unset LD_PRELOAD; exec "$@"'
-    program = mpi.program("mpi_rendezvous")
+    program = mpi.program("mpi_offers")
     command = ["/bin/sh", "-c", bare, "-", program, "cuda", *case.split()]
     mpi.run(ranks, command, sim="cuda:2", timeout=TIMEOUT).good()

@@ -65,8 +65,26 @@ static void leave(void *saved)
     (void)saved;
 }
 
+static int events; /* that there are */
+
+static xcclResult_t event_create(void **event_p)
+{
+    *event_p = malloc(1);
+    events++;
+    return xcclSuccess;
+}
+
+static xcclResult_t event_destroy(void *event)
+{
+    free(event);
+    events--;
+    return xcclSuccess;
+}
+
 static const struct xc_device_ops device = {
     .name = "counting",
+    .event_create = event_create,
+    .event_destroy = event_destroy,
     .enter = enter,
     .leave = leave,
     .host_alloc = host_alloc,
@@ -134,6 +152,42 @@ static void test_ordered(void)
     xm_scratch_end(&scratch);
 }
 
+/* Little data does not hold a large block, which a call that needs it would have to allocate. */
+static void test_waste(void)
+{
+    enum { LARGE = 16 << 20 };
+    struct xm_scratch little;
+    void             *ptr = NULL;
+
+    call(LARGE, 2);
+    xm_scratch_begin(&little, &device, 2);
+    CHECK(xm_scratch_take(&little, XM_POOL_HOST, LARGE / 16, &ptr) == xcclSuccess, "little");
+    CHECK(*(size_t *)ptr < LARGE / 2, "%zu bytes for %d", *(size_t *)ptr, LARGE / 16);
+    xm_scratch_end(&little);
+}
+
+/* Idle events are used again, on their device; of many not all are kept. */
+static void test_events(void)
+{
+    enum { MANY = 1000 };
+    void *held[MANY], *other = NULL;
+
+    for (int i = 0; i < MANY; i++) {
+        CHECK(xm_event_take(&device, 0, &held[i]) == xcclSuccess, "event %d", i);
+    }
+    CHECK(events == MANY, "%d events", events);
+    for (int i = 0; i < MANY; i++) {
+        xm_event_give(&device, 0, held[i]);
+    }
+    int kept = events;
+    CHECK((kept > 0) && (kept < MANY / 2), "%d are kept", kept);
+    CHECK((xm_event_take(&device, 0, &held[0]) == xcclSuccess) && (events == kept), "one of them");
+    CHECK((xm_event_take(&device, 1, &other) == xcclSuccess) && (events == kept + 1),
+          "not for another device");
+    xm_event_give(&device, 0, held[0]);
+    xm_event_give(&device, 1, other);
+}
+
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {1, 4, 1000, 16384, 65536, 65537, 1 << 20, (64 << 20) + 1};
@@ -150,6 +204,8 @@ int main(int argc, char **argv)
     }
     CHECK(host_allocs == device_allocs, "the pools are alike");
     test_left_behind();
+    test_waste();
+    test_events();
     int before = host_allocs;
     call(4, 1);
     CHECK(host_allocs == before + 1, "memory of one device is not given to another");
@@ -166,5 +222,6 @@ int main(int argc, char **argv)
     xm_memory_finalize();
     CHECK((outstanding == 0) && (frees == host_allocs + device_allocs), "%zu bytes left",
           outstanding);
+    CHECK(events == 0, "%d events left", events);
     return xt_done("scratch memory");
 }
