@@ -259,7 +259,10 @@ class HostsMpi(Mpi):
     def placed(self, places):
         agent = self.hosts.folder / "agent"
         if self.family == "mpich":
-            return ["-launcher", "rsh", "-launcher-exec", agent, "-hosts", ",".join(places)]
+            # Intel MPI's Hydra takes the numbers of ranks from a file only.
+            file = self.hosts.folder / "places"
+            file.write_text("\n".join(places) + "\n")
+            return ["-launcher", "rsh", "-launcher-exec", agent, "-machinefile", file]
         option = (
             ["--prtemca", "plm_ssh_agent"]
             if self.name == "openmpi5"
