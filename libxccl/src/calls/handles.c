@@ -18,6 +18,12 @@ struct freed {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_op   *first, *last; /* in the order of their calls */
 static struct freed   *freed;
+static int             number; /* atomic: of the operations */
+
+bool xm_handles_any(void)
+{
+    return __atomic_load_n(&number, __ATOMIC_ACQUIRE) > 0;
+}
 
 static bool has_type(const MPI_Datatype *types, const struct xm_buffer *buffer, MPI_Datatype type)
 {
@@ -103,6 +109,7 @@ bool xm_handles_keep(struct xm_op *op)
     op->handles_next = NULL;
     *((last != NULL) ? &last->handles_next : &first) = op;
     last = op;
+    __atomic_add_fetch(&number, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
     return true;
 }
@@ -144,6 +151,7 @@ void xm_handles_let_go(struct xm_op *op)
     pthread_mutex_lock(&lock);
     op->keeps_handles = false;
     take_out(op);
+    __atomic_sub_fetch(&number, 1, __ATOMIC_RELEASE);
     struct freed *f = take_freed(op);
     pthread_mutex_unlock(&lock);
     while (f != NULL) {

@@ -158,13 +158,13 @@ static int make_request(struct xm_transfer *t, int profiling)
     MPI_Request *request = (MPI_Request *)t->args[at];
     bool         persistent = (t->form == 'P');
 
+    t->done = persistent; /* until it is started; from the next line on other threads may set it */
     int code = xm_transfer_post(t, profiling);
     if (code != MPI_SUCCESS) {
         xm_transfer_discard(t);
         return code;
     }
     *request = t->request;
-    t->done = persistent; /* until it is started */
     if (is_over_at_once(t)) {
         xm_transfer_discard(t);
         return code;

@@ -245,7 +245,7 @@ static int free_op(int profiling, const long *args)
     MPI_Op *op = (MPI_Op *)args[0];
 
     if ((op != NULL) && (((xm_persistent_requests() > 0) && xm_persistent_keeps_op(*op)) ||
-                         (xm_later_in_use() && xm_handles_keep_op(*op)))) {
+                         (xm_handles_any() && xm_handles_keep_op(*op)))) {
         *op = XM_HANDLE(MPI_OP_NULL);
         return MPI_SUCCESS;
     }
@@ -257,7 +257,7 @@ static int free_type(int profiling, const long *args)
     MPI_Datatype *type = (MPI_Datatype *)args[0];
 
     if ((type != NULL) && (((xm_persistent_requests() > 0) && xm_persistent_keeps_type(*type)) ||
-                           (xm_later_in_use() && xm_handles_keep_type(*type)))) {
+                           (xm_handles_any() && xm_handles_keep_type(*type)))) {
         *type = XM_HANDLE(MPI_DATATYPE_NULL);
         return MPI_SUCCESS;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting for requests and testing them, ours and MPI's own mixed. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +118,9 @@ static void hide_transfers(struct array *a)
 {
     a->hidden = 0;
     if (a->entries != NULL) {
-        begin_fetches(a);
+        if (!a->looks) {
+            begin_fetches(a);
+        }
         xm_watch_looked();
     }
     for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
@@ -334,13 +337,19 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
     return code;
 }
 
-/* MPI_Request_get_status: it has the request itself as an argument, which may be another by now. */
+/*
+ * MPI_Request_get_status: it has the request itself as an argument, which may be another by now.
+ * Of a generalised one, MPI asks for the status in every look, and keeps it in one place.
+ */
 static int look(const struct array *a, const long *args, int profiling)
 {
+    static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
     const enum xm_function function = XM_FN_MPI_Request_get_status;
     const long             now[] = {(long)a->used[0], args[1], args[2]};
-    int                    code = (int)xm_mpi_forward(function, profiling, now);
 
+    pthread_mutex_lock(&looking);
+    int code = (int)xm_mpi_forward(function, profiling, now);
+    pthread_mutex_unlock(&looking);
     return (a->entries != NULL) ? fix_statuses(function, a, now, code) : code;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "calls/handles.h"
 #include "comms/wait.h"
 #include "streams/enqueue.h"
 
@@ -83,6 +84,7 @@ struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q)
 
 void xm_enqueued_free(struct xm_enqueued *e)
 {
+    xm_handles_let_go(&e->op);
     xm_event_give(e->op.dev, e->op.home, e->event);
     xm_scratch_end(&e->op.scratch);
     for (int i = 0; i < e->num_types; i++) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "calls/handles.h"
 #include "comms/wait.h"
 #include "streams/runner.h"
 #include "streams/staged.h"
@@ -159,12 +160,25 @@ static xcclResult_t keep_types(struct xm_enqueued *e)
     return res;
 }
 
+/* An operation of the program's, until this one is given back. */
+static xcclResult_t keep_op(struct xm_enqueued *e)
+{
+    MPI_Op op = e->op.call.op;
+
+    return ((op == 0) || (xm_op_name(op) != NULL) || xm_handles_keep(&e->op))
+               ? xcclSuccess
+               : xc_fail(xcclSystemError, "out of memory for an operation");
+}
+
 xcclResult_t xm_staged_collective(struct xm_enqueued *e)
 {
     xcclResult_t res = xm_staged_possible(e->sc);
 
     if (res == xcclSuccess) {
         res = keep_types(e);
+    }
+    if (res == xcclSuccess) {
+        res = keep_op(e);
     }
     if (res == xcclSuccess) {
         res = xm_staged_prepare(e);

@@ -396,11 +396,65 @@ static void leave(void)
     call(0, &a, last.in, last.out, last.comm, 1);
 }
 
+/* ---- an operation of the program's that is freed before MPI comes to it ---- */
+
+static void add(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    const int *from = in;
+    int       *to = inout;
+
+    (void)type;
+    for (int i = 0; i < *count; i++) {
+        to[i] += from[i];
+    }
+}
+
+static void spoil(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void)in;
+    (void)type;
+    memset(inout, 0, sizeof(int) * (size_t)*count);
+}
+
+/* Another one may get its handle. */
+static void freed_op(void)
+{
+    enum { COUNT = 100, ROUNDS = 5 };
+    struct fixture s = fixture_make(MPI_COMM_WORLD);
+
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Op own, other;
+        bool   held;
+        int   *values = (int *)(void *)s.host_in, sum;
+        for (int i = 0; i < COUNT; i++) {
+            values[i] = s.rank + round;
+        }
+        MPI_Op_create(add, 1, &own);
+        ms_hold(s.stream, &held);
+        ms_copy(s.stream, s.in, s.host_in, sizeof(int) * COUNT);
+        MPIX_Allreduce_enqueue(s.in, s.out, COUNT, MPI_INT, own, s.comm);
+        MPI_Op_free(&own);
+        mt_expect(own == MPI_OP_NULL, "MPI_Op_free");
+        MPI_Op_create(spoil, 1, &other);
+        ms_copy(s.stream, s.host_out, s.out, sizeof(int) * COUNT);
+        ms_let_go(&held);
+        ms_sync(s.stream);
+        MPI_Op_free(&other);
+        memcpy(&sum, s.host_out + sizeof(int) * (COUNT - 1), sizeof(sum));
+        mt_expect(sum == s.size * (s.size - 1) / 2 + s.size * round, "the sum is %d", sum);
+    }
+    fixture_free(&s);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {
-        {"collectives", collectives}, {"graphs", graphs}, {"streams", streams},
-        {"numbers", numbers},         {"leave", leave},   {NULL, NULL}};
+    static const struct mt_named_case cases[] = {{"collectives", collectives},
+                                                 {"graphs", graphs},
+                                                 {"streams", streams},
+                                                 {"numbers", numbers},
+                                                 {"leave", leave},
+                                                 {"freed_op", freed_op},
+                                                 {NULL, NULL}};
 
     mt_begin(&argc, &argv, true);
     ms_open();

@@ -49,6 +49,11 @@ def test_numbers(openmpi, ranks):
     run(openmpi, ranks, "numbers", "direct", XCCL_SIM_NUMBERS="20").good()
 
 
+def test_freed_operation(family):
+    """The program frees its operation while the stream has not come to the call."""
+    run(family, 2, "freed_op", None).good()
+
+
 def test_leave(family):
     """Communicators are freed, and MPI is finalised, with work under way."""
     run(family, 2, "leave", "direct" if family.name == "openmpi" else "mpi-staged").good()
