@@ -110,7 +110,7 @@ static bool returns_early(const struct xs_range *to, const struct xs_range *from
     return (from->kind == XS_MEM_DEVICE) && !from->sync_memops;
 }
 
-enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t bytes)
+enum xs_error xs_copy(struct xs_ctx *ctx, void *handle, void *dst, const void *src, size_t bytes)
 {
     struct xs_stream *stream;
     struct xs_range   from;
@@ -121,7 +121,7 @@ enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t byt
     }
     enum xs_error res = xs_capture_guard();
     if (res == XS_OK) {
-        res = xs_stream_get(ctx, NULL, &stream);
+        res = xs_stream_get(ctx, handle, &stream);
     }
     if (res != XS_OK) {
         return res;

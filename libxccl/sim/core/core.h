@@ -222,6 +222,9 @@ XS_API void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_
 
 struct xs_stream;
 
+/* The handle of a thread's default stream, here one for all threads. */
+#define XS_STREAM_PER_THREAD ((void *)2)
+
 struct xs_ctx {
     uint32_t          magic;
     int               device;
@@ -305,7 +308,8 @@ XS_API enum xs_error xs_event_wait(struct xs_stream *stream, struct xs_event *ev
 
 /* ---- copy.c: what the runtimes' memory calls do, waiting as long as those wait ---- */
 
-XS_API enum xs_error xs_copy(struct xs_ctx *ctx, void *dst, const void *src, size_t bytes);
+XS_API enum xs_error xs_copy(struct xs_ctx *ctx, void *handle, void *dst, const void *src,
+                             size_t bytes);
 XS_API enum xs_error xs_copy_async(struct xs_stream *stream, void *dst, const void *src,
                                    size_t bytes);
 /* Rows of `width` bytes; more than XS_MAX_PITCH bytes between two of them are an invalid value. */

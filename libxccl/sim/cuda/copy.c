@@ -5,7 +5,7 @@
 int cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
     CU_NEED_CTX(ctx);
-    return (int)xs_copy(ctx, (void *)dst, (const void *)src, bytes);
+    return (int)xs_copy(ctx, NULL, (void *)dst, (const void *)src, bytes);
 }
 
 int cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream handle)
@@ -38,6 +38,25 @@ int cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
     CU_NEED_INIT;
     return ((bytes > 0) && !on_device(src)) ? XS_INVALID_VALUE
                                             : cuMemcpy((CUdeviceptr)dst, src, bytes);
+}
+
+/* What programs call that are compiled with --default-stream per-thread. */
+static int copy_per_thread(CUdeviceptr on_a_device, void *dst, const void *src, size_t bytes)
+{
+    CU_NEED_CTX(ctx);
+    return ((bytes > 0) && !on_device(on_a_device))
+               ? XS_INVALID_VALUE
+               : (int)xs_copy(ctx, XS_STREAM_PER_THREAD, dst, src, bytes);
+}
+
+int cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t bytes)
+{
+    return copy_per_thread(dst, (void *)dst, src, bytes);
+}
+
+int cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t bytes)
+{
+    return copy_per_thread(src, dst, (const void *)src, bytes);
 }
 
 int cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)

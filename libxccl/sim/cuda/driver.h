@@ -139,6 +139,8 @@ XS_API int cuIpcCloseMemHandle(CUdeviceptr ptr);
 XS_API int cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 XS_API int cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 XS_API int cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes);
+XS_API int cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t bytes);
+XS_API int cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t bytes);
 XS_API int cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes);
 XS_API int cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 XS_API int cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream);

@@ -81,6 +81,7 @@ XS_API int hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *ptr);
 XS_API int hipIpcOpenMemHandle(void **ptr, hipIpcMemHandle_t handle, unsigned flags);
 XS_API int hipIpcCloseMemHandle(void *ptr);
 XS_API int hipMemcpy(void *dst, const void *src, size_t bytes, int kind);
+XS_API int hipMemcpy_spt(void *dst, const void *src, size_t bytes, int kind);
 XS_API int hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, hipStream_t stream);
 XS_API int hipMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
                        size_t height, int kind);

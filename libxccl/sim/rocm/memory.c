@@ -251,7 +251,7 @@ static int check_kind(const void *dst, const void *src, int kind)
     return XS_OK;
 }
 
-int hipMemcpy(void *dst, const void *src, size_t bytes, int kind)
+static int copy_on(void *handle, void *dst, const void *src, size_t bytes, int kind)
 {
     struct xs_ctx *ctx;
     int            res = check_kind(dst, src, kind);
@@ -259,7 +259,18 @@ int hipMemcpy(void *dst, const void *src, size_t bytes, int kind)
     if (res == XS_OK) {
         res = xs_hip_ctx(&ctx);
     }
-    return xs_hip_result((res != XS_OK) ? res : (int)xs_copy(ctx, dst, src, bytes));
+    return xs_hip_result((res != XS_OK) ? res : (int)xs_copy(ctx, handle, dst, src, bytes));
+}
+
+int hipMemcpy(void *dst, const void *src, size_t bytes, int kind)
+{
+    return copy_on(NULL, dst, src, bytes, kind);
+}
+
+/* What programs call that are compiled with -fgpu-default-stream=per-thread. */
+int hipMemcpy_spt(void *dst, const void *src, size_t bytes, int kind)
+{
+    return copy_on(XS_STREAM_PER_THREAD, dst, src, bytes, kind);
 }
 
 int hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, hipStream_t handle)

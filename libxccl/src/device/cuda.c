@@ -32,13 +32,15 @@ enum {
     CU_MEMHOSTALLOC_PORTABLE = 1,
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+    CU_STREAM_CAPTURE_STATUS_NONE = 0,
 };
 
-typedef int           CUresult;
-typedef int           CUdevice;
-typedef void         *CUcontext;
-typedef uintptr_t     CUdeviceptr;
-typedef void         *CUstream;
+typedef int       CUresult;
+typedef int       CUdevice;
+typedef void     *CUcontext;
+typedef uintptr_t CUdeviceptr;
+typedef void     *CUstream;
+#define CU_STREAM_PER_THREAD ((CUstream)2)
 typedef void         *CUevent;
 typedef unsigned char CUuuid[16];
 typedef struct {
@@ -440,29 +442,39 @@ static xcclResult_t cuda_stream_sync(xcclStream_t stream)
     return xcclSuccess;
 }
 
-static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
+/* One of the default streams. */
+static xcclResult_t after(xcclStream_t stream, CUstream before)
 {
     CUevent event;
-    int     captures;
+    int     captures = CU_STREAM_CAPTURE_STATUS_NONE;
 
-    /* Where a stream that blocks towards it is captured, any use of it would spoil that; to ask
-     * this does not. */
-    if (cu.stream_captures(NULL, &captures) != CUDA_SUCCESS) {
+    /* Where it is captured, or one that blocks towards it is, any use of it would spoil that; to
+     * ask this does not. */
+    if ((cu.stream_captures(before, &captures) != CUDA_SUCCESS) ||
+        (captures != CU_STREAM_CAPTURE_STATUS_NONE)) {
         return xcclSuccess;
     }
-    CUresult res = cu.stream_query(NULL);
+    CUresult res = cu.stream_query(before);
     if (res != CUDA_ERROR_NOT_READY) { /* usually it is idle: one cheap question */
         CHECK(res, "work on the default stream");
         return xcclSuccess;
     }
     CHECK(cu.event_create(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-    res = cu.event_record(event, NULL);
+    res = cu.event_record(event, before);
     if (res == CUDA_SUCCESS) {
         res = cu.stream_wait(stream, event, 0);
     }
     cu.event_destroy(event); /* the driver keeps it until it has happened */
     CHECK(res, "waiting for the default stream");
     return xcclSuccess;
+}
+
+/* The second is the calling thread's own, for programs with --default-stream per-thread. */
+static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
+{
+    xcclResult_t res = after(stream, NULL);
+
+    return (res == xcclSuccess) ? after(stream, CU_STREAM_PER_THREAD) : res;
 }
 
 static xcclResult_t cuda_event_create(void **event_p)

@@ -21,6 +21,7 @@ enum {
     HIP_EVENT_DISABLE_TIMING = 2,
     HIP_HOST_MALLOC_PORTABLE = 1,
     HIP_STREAM_CAPTURE_MODE_RELAXED = 2,
+    HIP_STREAM_CAPTURE_STATUS_NONE = 0,
     HIP_MEMCPY_DEFAULT = 4,
     HIP_POINTER_ATTRIBUTE_BUFFER_ID = 7,
     HIP_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
@@ -33,6 +34,8 @@ typedef struct {
 } hipIpcMemHandle_t;
 
 /* The same layout in every release; the meaning of `type` changed with ROCm 6. */
+#define HIP_STREAM_PER_THREAD ((void *)2)
+
 struct hip_pointer_attributes {
     int      type;
     int      device;
@@ -396,29 +399,41 @@ static xcclResult_t hip_stream_sync(xcclStream_t stream)
     return xcclSuccess;
 }
 
-static xcclResult_t hip_stream_after_default(xcclStream_t stream)
+/* One of the default streams. */
+static xcclResult_t after(xcclStream_t stream, void *before)
 {
     void *event;
-    int   captures;
+    int   captures = HIP_STREAM_CAPTURE_STATUS_NONE;
 
-    /* Where a stream that blocks towards it is captured, any use of it would spoil that; to ask
-     * this does not. */
-    if (hip.stream_captures(NULL, &captures) != HIP_SUCCESS) {
+    /* Where it is captured, or one that blocks towards it is, any use of it would spoil that; to
+     * ask this does not. */
+    if (hip.stream_captures(before, &captures) != HIP_SUCCESS) {
         hip.take_error();
         return xcclSuccess;
     }
-    xcclResult_t idle = query_result(hip.stream_query(NULL), "work on the default stream");
+    if (captures != HIP_STREAM_CAPTURE_STATUS_NONE) {
+        return xcclSuccess;
+    }
+    xcclResult_t idle = query_result(hip.stream_query(before), "work on the default stream");
     if (idle != xcclInProgress) { /* usually it is idle: one cheap question */
         return idle;
     }
     CHECK(hip.event_create(&event, HIP_EVENT_DISABLE_TIMING), "hipEventCreate");
-    hipError_t res = hip.event_record(event, NULL);
+    hipError_t res = hip.event_record(event, before);
     if (res == HIP_SUCCESS) {
         res = hip.stream_wait(stream, event, 0);
     }
     hip.event_destroy(event); /* the runtime keeps it until it has happened */
     CHECK(res, "waiting for the default stream");
     return xcclSuccess;
+}
+
+/* The second is the calling thread's own, for programs with a default stream for each thread. */
+static xcclResult_t hip_stream_after_default(xcclStream_t stream)
+{
+    xcclResult_t res = after(stream, NULL);
+
+    return (res == xcclSuccess) ? after(stream, HIP_STREAM_PER_THREAD) : res;
 }
 
 static xcclResult_t hip_event_create(void **event_p)

@@ -60,9 +60,11 @@ static void *symbol(void *library, const char *name)
     return address;
 }
 
+static void *library; /* of the runtime */
+
 #define BIND(field, name) (*(void **)&api.field = symbol(library, name))
 
-static void bind_cuda(void *library)
+static void bind_cuda(void)
 {
     BIND(init, "cuInit");
     BIND(get_count, "cuDeviceGetCount");
@@ -76,7 +78,7 @@ static void bind_cuda(void *library)
     *(void **)&api.alloc_managed = dlsym(library, "cuMemAllocManaged");
 }
 
-static void bind_hip(void *library)
+static void bind_hip(void)
 {
     BIND(init, "hipInit");
     BIND(get_count, "hipGetDeviceCount");
@@ -139,8 +141,8 @@ static void open_hpu(void)
         {"synStreamSynchronize", &syn.stream_sync},
     };
     unsigned acquired = 0;
-    void    *library = dlopen("libSynapse.so", RTLD_NOW | RTLD_GLOBAL);
 
+    library = dlopen("libSynapse.so", RTLD_NOW | RTLD_GLOBAL);
     require(library == NULL, "opening libSynapse.so");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         void *address = symbol(library, rows[i].name);
@@ -181,12 +183,12 @@ void mt_memory_open(const char *runtime, int local_rank)
         open_hpu();
         return;
     }
-    void *library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+    library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
     if (library == NULL) {
         fprintf(stderr, "memory: %s\n", dlerror());
         exit(70);
     }
-    cuda ? bind_cuda(library) : bind_hip(library);
+    cuda ? bind_cuda() : bind_hip();
     require(api.init(0), "initialising the runtime");
     require(api.get_count(&count), "counting devices");
     require(count < 1, "finding a device");
@@ -197,6 +199,17 @@ void mt_memory_open(const char *runtime, int local_rank)
         device = local_rank % count;
     }
     mt_memory_enter();
+}
+
+/* As in a program that was compiled for it. */
+void mt_copy_per_thread(void)
+{
+    if (api.copy != NULL) {
+        BIND(copy, "hipMemcpy_spt");
+    } else {
+        BIND(copy_to, "cuMemcpyHtoD_v2_ptds");
+        BIND(copy_from, "cuMemcpyDtoH_v2_ptds");
+    }
 }
 
 void *mt_alloc(enum mt_where where, size_t bytes)

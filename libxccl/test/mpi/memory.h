@@ -15,6 +15,9 @@ enum mt_where { MT_HOST, MT_DEVICE, MT_MANAGED };
  */
 void mt_memory_open(const char *runtime, int local_rank);
 
+/* From here on mt_put() and mt_get() copy on the thread's own default stream. */
+void mt_copy_per_thread(void);
+
 /* Make the device of mt_memory_open() current in another thread. */
 void mt_memory_enter(void);
 

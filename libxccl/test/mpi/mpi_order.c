@@ -4,7 +4,7 @@
  * after what the call writes, even where the runtime's synchronous calls return before their bytes
  * have arrived, as they do on a GPU for copies from pageable memory and for fills (here:
  * XCCL_SIM_EARLY=1). In memory seen for the first time and in memory seen before.
- * Usage: mpi_order cuda|rocm
+ * Usage: mpi_order cuda|rocm [per-thread]
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -111,6 +111,9 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     mt_memory_open((argc > 1) ? argv[1] : "cuda", rank);
+    if (argc > 2) {
+        mt_copy_per_thread();
+    }
     collectives();
     for (int count = COUNT; count > 0; count /= 30) { /* 20000 bytes, 664, 20 */
         messages(MT_DEVICE, count);

@@ -80,6 +80,13 @@ def test_order(family, runtime, route):
     family.run(2, f"mpi_order {runtime}", sim=f"{runtime}:2", env=env).good()
 
 
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+def test_order_per_thread(openmpi, runtime):
+    """Also where the program was compiled for a default stream of each thread."""
+    env = {"XCCL_SIM_EARLY": "1"}
+    openmpi.run(2, f"mpi_order {runtime} per-thread", sim=f"{runtime}:2", env=env).good()
+
+
 @pytest.mark.parametrize("runtime", ["cuda", pytest.param("rocm", marks=pytest.mark.thorough)])
 def test_order_served(openmpi, runtime):
     """Also where the sender has to put a message into a file."""
