@@ -289,6 +289,7 @@ XS_API enum xs_error xs_stream_get(struct xs_ctx *ctx, void *handle, struct xs_s
 XS_API enum xs_error xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, xs_copy_fn *copy,
                                        void *arg);
 XS_API bool          xs_stream_idle(struct xs_stream *stream);
+XS_API bool          xs_stream_done(struct xs_stream *stream);
 XS_API void          xs_stream_sync(struct xs_stream *stream);
 XS_API struct xs_ctx *xs_stream_ctx(const struct xs_stream *stream);
 XS_API unsigned       xs_stream_flags(const struct xs_stream *stream);

@@ -350,6 +350,15 @@ enum xs_error xs_stream_follow(struct xs_stream *stream, struct xs_stream *other
     return (stream == other) ? XS_OK : follow(stream, other);
 }
 
+/*
+ * Is the stream's own work over? Of the legacy one CUDA does not say whether the answer counts what
+ * blocking streams have, so nobody may rely on that.
+ */
+bool xs_stream_done(struct xs_stream *stream)
+{
+    return pending(stream) == 0;
+}
+
 /* Would new work on stream begin at once? */
 bool xs_stream_idle(struct xs_stream *stream)
 {

@@ -45,7 +45,7 @@ int cuStreamQuery(CUstream handle)
     if (res != XS_OK) {
         return res;
     }
-    return xs_stream_idle(stream) ? XS_OK : XS_NOT_READY;
+    return xs_stream_done(stream) ? XS_OK : XS_NOT_READY;
 }
 
 int cuStreamSynchronize(CUstream handle)

@@ -43,7 +43,7 @@ int hipStreamQuery(hipStream_t handle)
         res = (int)xs_stream_refuse_question(stream);
     }
     if (res == XS_OK) {
-        res = xs_stream_idle(stream) ? XS_OK : XS_NOT_READY;
+        res = xs_stream_done(stream) ? XS_OK : XS_NOT_READY;
     }
     return xs_hip_result(res);
 }
