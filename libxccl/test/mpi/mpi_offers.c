@@ -319,15 +319,9 @@ static void case_reordered(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"pieces", case_pieces},
-        {"alike", case_alike},
-        {"refused", case_refused},
-        {"answered", case_answered},
-        {"files", case_files},
-        {"hidden", case_hidden},
-        {"alone", case_alone},
-        {"reordered", case_reordered},
-        {NULL, NULL},
+        {"pieces", case_pieces},     {"alike", case_alike},         {"refused", case_refused},
+        {"answered", case_answered}, {"files", case_files},         {"hidden", case_hidden},
+        {"alone", case_alone},       {"reordered", case_reordered}, {NULL, NULL},
     };
     bool bare =
         (argc > 2) && ((strcmp(argv[2], "alone") == 0) || (strcmp(argv[2], "reordered") == 0));
