@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="4e271a219bb77d2d89ef056e953aa9902ee77f3d957c27e9baa3a5ae67e9dff2")
+    version("0.1.0", sha256="79e1c346bbbf20b43af653ce8b6ffd3d6f7d54011a82dccc2c7661d2e52b2c99")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
