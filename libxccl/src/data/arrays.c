@@ -6,11 +6,11 @@
 
 enum { ALIGNMENT = 8 }; /* of what they hold, at most */
 
-/* Where a call has one, and its buffer; NULL: nowhere. */
+/* One of a call's. The pointers to it, of whatever type, are in the call and in its buffer. */
 struct array {
-    const void **in_call, **in_buffer;
-    size_t       bytes;
-    size_t       more; /* bytes behind it that MPI may look at, which are to be zero */
+    void  *in_call, *in_buffer; /* where; NULL: nowhere */
+    size_t bytes;
+    size_t more; /* bytes behind it that MPI may look at, which are to be zero */
 };
 
 static size_t room_for(struct array array)
@@ -22,14 +22,14 @@ static size_t room_for(struct array array)
 static struct array types_of(struct xm_call *call, struct xm_buffer *buffer, bool sends)
 {
     const MPI_Datatype **in_call = sends ? &call->sendtypes : &call->recvtypes;
-    const void         **in_buffer = (const void **)((buffer->own != NULL) ? NULL : &buffer->types);
+    const MPI_Datatype **in_buffer = (buffer->own != NULL) ? NULL : &buffer->types;
     size_t               n = (size_t)buffer->blocks;
 
     if (buffer->types == NULL) {
         return (struct array){0};
     }
     size_t looked_at = (size_t)xm_types_looked_at(call, sends, buffer->blocks);
-    return (struct array){(const void **)in_call, in_buffer, n * sizeof(MPI_Datatype),
+    return (struct array){in_call, in_buffer, n * sizeof(MPI_Datatype),
                           (looked_at - n) * sizeof(MPI_Datatype)};
 }
 
@@ -67,12 +67,15 @@ static struct array array_of(struct xm_call *call, struct xm_buffers *b, int ran
 
 static void put(struct array array, long *arg, char *room)
 {
-    memcpy(room, *array.in_call, array.bytes);
-    *array.in_call = room;
-    *arg = (long)room;
+    const void *given;
+
+    memcpy(&given, array.in_call, sizeof(given));
+    memcpy(room, given, array.bytes);
+    memcpy(array.in_call, &room, sizeof(room));
     if (array.in_buffer != NULL) {
-        *array.in_buffer = room;
+        memcpy(array.in_buffer, &room, sizeof(room));
     }
+    *arg = (long)room;
 }
 
 bool xm_arrays_keep(struct xm_call *call, struct xm_buffers *buffers, int ranks)

@@ -26,8 +26,10 @@ struct block {
 static const size_t keep_bytes = (size_t)256 << 20;
 /* Of these only addresses are taken. */
 static const size_t keep_lazy_bytes = (size_t)4 << 30;
-/* Less is not worth an allocation of its own. */
+/* Less is not worth an allocation of its own. A block of this size is for any smaller one. */
 static const size_t least_bytes = (size_t)1 << 16;
+/* But of pinned memory there is little, and each of many small messages under way has a block. */
+static const size_t least_pinned = (size_t)1 << 12;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block   *idle;
@@ -72,7 +74,18 @@ static bool is_best(struct block *const *at, size_t bytes)
     return (at != NULL) && ((*at)->bytes / 2 < bytes);
 }
 
-/* The smallest idle block that fits without wasting more than three quarters of it. */
+static size_t least_of(enum xm_pool pool)
+{
+    return (pool == XM_POOL_HOST) ? least_pinned : least_bytes;
+}
+
+/* Has it room for so much, without wasting more than three quarters of what counts? */
+static bool fits(const struct block *b, size_t bytes)
+{
+    return (b->bytes >= bytes) && ((b->bytes <= least_bytes) || (b->bytes / 4 <= bytes));
+}
+
+/* The smallest idle block that fits. */
 static struct block *reuse(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes)
 {
     struct block **best = NULL;
@@ -80,7 +93,7 @@ static struct block *reuse(const struct xm_scratch *scratch, enum xm_pool pool, 
     for (struct block **at = &idle; (*at != NULL) && !is_best(best, bytes); at = &(*at)->next) {
         struct block *b = *at;
         if ((b->dev == scratch->dev) && (b->device == scratch->device) && (b->pool == pool) &&
-            (b->bytes >= bytes) && (b->bytes / 4 <= bytes) && !(scratch->ordered && b->pageable) &&
+            fits(b, bytes) && !(scratch->ordered && b->pageable) &&
             ((best == NULL) || (b->bytes < (*best)->bytes))) {
             best = at;
         }
@@ -155,10 +168,10 @@ static bool may_pin(size_t bytes)
 
     for (int attempt = 0; attempt < 2; attempt++) {
         pthread_mutex_lock(&lock);
-        bool fits = (bytes <= most) && (pinned <= most - bytes);
-        pinned += fits ? bytes : 0;
+        bool within = (bytes <= most) && (pinned <= most - bytes);
+        pinned += within ? bytes : 0;
         pthread_mutex_unlock(&lock);
-        if (fits) {
+        if (within) {
             return true;
         }
         drop_idle_pinned();
@@ -221,7 +234,7 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     b->device = scratch->device;
     b->pool = pool;
     /* Sizes in powers of two fit more calls; large ones would waste too much. */
-    b->bytes = (bytes > keep_bytes / 4) ? bytes : least_bytes;
+    b->bytes = (bytes > keep_bytes / 4) ? bytes : least_of(pool);
     while (b->bytes < bytes) {
         b->bytes *= 2;
     }
@@ -260,7 +273,7 @@ xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size
         return xc_fail(xcclInternalError, "a call took more than %d scratch blocks",
                        XM_SCRATCH_MAX);
     }
-    bytes = (bytes > least_bytes) ? bytes : least_bytes; /* as allocate() makes them */
+    bytes = (bytes > least_of(pool)) ? bytes : least_of(pool); /* as allocate() makes them */
     pthread_mutex_lock(&lock);
     struct block *b = reuse(scratch, pool, bytes);
     pthread_mutex_unlock(&lock);
