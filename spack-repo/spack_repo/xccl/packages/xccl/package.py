@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="79e1c346bbbf20b43af653ce8b6ffd3d6f7d54011a82dccc2c7661d2e52b2c99")
+    version("0.1.0", sha256="bb6c37707b50d6b46b3a5c1b8d67c7f8a259b4375050a3da31970c37f4e91d94")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
