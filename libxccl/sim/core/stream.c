@@ -435,6 +435,7 @@ static enum xs_error default_stream(struct xs_ctx *ctx, struct xs_stream **slot,
     if (stream == NULL) {
         res = xs_stream_create(ctx, 0, 0, &stream);
         if (res == XS_OK) {
+            xs_live(XS_LIVE_STREAM, -1); /* nobody can destroy it */
             __atomic_store_n(slot, stream, __ATOMIC_RELEASE);
         }
     }

@@ -10,10 +10,9 @@ STAGED = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "off"}
 PUSHED = {"XCCL_P2P_PUSH": "on"}
 REFUSED = {"XCCL_SIM_FAIL": "ipc"}
 COPIED = {**DIRECT, "XCCL_DIRECT_COPIES": "16"}
-# The default stream is the program's.
-NOTHING = {"events": 0, "streams": 1, "graphs": 0, "allocations": 0, "mappings": 0}
+NOTHING = {"events": 0, "streams": 0, "graphs": 0, "allocations": 0, "mappings": 0}
 # Communicators give it back, and it stays: memory and words, and two streams with two graphs each.
-WORKSPACE = {"events": 0, "streams": 3, "graphs": 4, "allocations": 2, "mappings": 1}
+WORKSPACE = {"events": 0, "streams": 2, "graphs": 4, "allocations": 2, "mappings": 1}
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,9 @@ class Stage:
             OMPI_MCA_mpi_yield_when_idle="1",
             OMPI_MCA_btl_vader_single_copy_mechanism="none",
             MPIR_CVAR_POLLS_BEFORE_YIELD="1",
+            # Each process of Open MPI starts what it finds; the sanitizer cannot have OpenCL, which
+            # brings the library of C++.
+            HWLOC_COMPONENTS="-cuda,-nvml,-opencl,-gl,-rsmi,-levelzero",
             # What a failed run says, rank 0 has said before it ends: mpirun need not wait two
             # seconds for the others.
             OMPI_MCA_odls_base_sigkill_timeout="0",
