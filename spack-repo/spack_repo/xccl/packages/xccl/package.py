@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="bb6c37707b50d6b46b3a5c1b8d67c7f8a259b4375050a3da31970c37f4e91d94")
+    version("0.1.0", sha256="0bc8cbd8e11d5871e408ca748e424ca67313761df65ddc2f184d47c5cc041316")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
