@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="0bc8cbd8e11d5871e408ca748e424ca67313761df65ddc2f184d47c5cc041316")
+    version("0.1.0", sha256="bf1a093fecf91f58572d248f30b04b98ee6c671150d1772cbdb09e97b510070a")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
