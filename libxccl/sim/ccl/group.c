@@ -121,24 +121,6 @@ static void run_tasks(void *arg)
     end(comm, began);
 }
 
-/*
- * A launch takes a different time on each rank: in threads that launch on two streams at once, the
- * order is anyone's guess. XCCL_SIM_LAUNCH_US makes that the rule instead of the exception.
- */
-static void take_time(void)
-{
-    static uint64_t launches;
-    int             most = xs_config()->launch_us;
-
-    if (most > 0) {
-        uint64_t              n = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
-        uint64_t              hash = (n * 64 + (uint64_t)xs_config()->rank) * 0x9e3779b97f4a7c15u;
-        int                   us = (int)((hash >> 32) % ((uint64_t)most + 1));
-        const struct timespec time = {us / 1000000, (long)(us % 1000000) * 1000};
-        nanosleep(&time, NULL);
-    }
-}
-
 /* What one launch of a graph runs; in the order of the launches. */
 static void *copy_tasks(const void *arg)
 {
@@ -184,7 +166,7 @@ static enum xs_result issue(struct xs_task *tasks)
     struct xs_stream *stream = tasks->stream;
     enum xs_error     res = XS_OK;
 
-    take_time();
+    xs_launch_takes_time();
     if (xs_stream_capture(stream) != NULL) {
         return capture(tasks);
     }

@@ -194,6 +194,22 @@ static void read_choice(const char *name, const char *no, const char *yes, bool 
     *value_p = (strcmp(text, yes) == 0);
 }
 
+/* MPS is CUDA's. */
+static void read_mps(void)
+{
+    const char *folder = getenv("XCCL_SIM_MPS");
+    struct stat s;
+
+    if (folder == NULL) {
+        return;
+    }
+    if ((stat(folder, &s) != 0) || !S_ISDIR(s.st_mode)) {
+        complain("XCCL_SIM_MPS", folder, "a folder that all processes share");
+    } else if (config.flavour != XS_ROCM) {
+        config.mps = folder;
+    }
+}
+
 /* How strict the simulation is; see docs/develop/simulation.md. */
 static void read_strictness(void)
 {
@@ -204,6 +220,7 @@ static void read_strictness(void)
     read_choice("XCCL_SIM_ALLOC", "free", "wait", &config.alloc_waits);
     read_choice("XCCL_SIM_EARLY", "0", "1", &config.early);
     read_choice("XCCL_SIM_GDRCOPY", "0", "1", &config.gdrcopy);
+    read_mps();
     read_choice("XCCL_SIM_DESTROY", "free", "wait", &config.destroy_waits);
     read_choice("XCCL_SIM_CONNECT", "eager", "block", &config.connect_blocks);
     read_number("XCCL_SIM_CONNECT_MS", 0, 60000, "milliseconds from 0 to 60000",
@@ -281,7 +298,7 @@ static void check_names(void)
         "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
         "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
         "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY",
-        "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC"};
+        "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC",    "XCCL_SIM_MPS"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");
@@ -298,7 +315,7 @@ static void check_names(void)
                      "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
                      "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE, _DESTROY, _CONNECT, "
                      "_CONNECT_MS, _LAUNCH_US, _SERIAL, _ALLOC, _EARLY, _NUMBERS, _GDRCOPY, "
-                     "_PROC are",
+                     "_PROC, _MPS are",
                      (int)length, *entry);
         }
     }

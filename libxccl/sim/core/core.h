@@ -72,6 +72,7 @@ struct xs_config {
     bool            serial;      /* collectives of one device run one after the other */
     bool            alloc_waits; /* allocating waits for the context's work */
     bool            gdrcopy;     /* its driver is there */
+    const char     *mps;         /* folder of those that share devices at once; NULL: none do */
     bool            early; /* synchronous fills and small copies may return before they are done */
 };
 
@@ -81,6 +82,15 @@ XS_API const struct xs_config *xs_config(void);
 /* First fault of the variables as a sentence, or NULL. It is printed once by whoever starts first.
  */
 XS_API const char *xs_config_error(void);
+
+/* ---- places.c: XCCL_SIM_MPS ---- */
+
+/* Blocks of all processes' kernels that a device has room for. */
+enum { XS_PLACES = 32 };
+
+/* Room for a kernel's blocks; without XCCL_SIM_MPS there always is. Waits for it. */
+void xs_places_take(int device, unsigned blocks);
+void xs_places_give(int device, unsigned blocks);
 
 /* ---- log.c ---- */
 
@@ -344,6 +354,7 @@ struct xs_kernel {
     size_t      bytes; /* of the one structure that it takes */
     void (*run)(const void *arguments, const unsigned block[2], const unsigned grid[2]);
     bool together; /* its blocks wait for each other, which a device with room for all allows */
+    bool (*waits)(const void *arguments); /* for other kernels; NULL: never */
 };
 
 #define XS_IMAGE_MAGIC "XCCLSIM"
@@ -355,6 +366,8 @@ struct xs_image {
 XS_API enum xs_error xs_image_check(const void *image);
 XS_API enum xs_error xs_image_kernel(const void *image, const char *name,
                                      const struct xs_kernel **kernel_p);
+/* XCCL_SIM_LAUNCH_US, in the calling thread. */
+XS_API void          xs_launch_takes_time(void);
 XS_API enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
                                const unsigned grid[2], unsigned threads, const void *arguments);
 /* For kernels: where they may touch memory, which ends the process if a device could not. */

@@ -319,6 +319,7 @@ enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
 {
     enum xs_error res = XS_OK;
 
+    xs_launch_takes_time();
     if ((exec == NULL) || (exec->magic != EXEC_MAGIC)) {
         return XS_INVALID_VALUE;
     }

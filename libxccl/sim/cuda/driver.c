@@ -105,7 +105,7 @@ static const struct {
     {12, 65536},     /* MAX_REGISTERS_PER_BLOCK */
     {13, 1000000},   /* CLOCK_RATE */
     {15, 1},         /* GPU_OVERLAP */
-    {16, 32},        /* MULTIPROCESSOR_COUNT */
+    {16, XS_PLACES}, /* MULTIPROCESSOR_COUNT: each has room for a block */
     {18, 0},         /* INTEGRATED */
     {19, 1},         /* CAN_MAP_HOST_MEMORY */
     {20, 0},         /* COMPUTE_MODE */
@@ -133,6 +133,7 @@ static const struct {
 };
 
 #define ATTRIBUTE_PCI_BUS_ID 33
+#define ATTRIBUTE_MPS_ENABLED 133
 #define ATTRIBUTE_LAST 141
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
@@ -146,6 +147,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
         return XS_INVALID_VALUE;
     }
     *value = (attribute == ATTRIBUTE_PCI_BUS_ID) ? xs_device_bus(device) : 0;
+    if (attribute == ATTRIBUTE_MPS_ENABLED) {
+        *value = (xs_config()->mps != NULL);
+    }
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
         if (attributes[i].attribute == attribute) {
             *value = attributes[i].value;

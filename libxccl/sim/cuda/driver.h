@@ -220,6 +220,8 @@ XS_API int cuModuleLoadDataEx(void **module, const void *image, unsigned count, 
                               void **values);
 XS_API int cuModuleUnload(void *module);
 XS_API int cuModuleGetFunction(void **function, void *module, const char *name);
+XS_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                       size_t shared);
 XS_API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                           CUstream stream, void **arguments, void **extra);

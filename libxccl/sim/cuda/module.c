@@ -44,6 +44,18 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
     return (int)xs_image_kernel(module, name, (const struct xs_kernel **)function);
 }
 
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                size_t shared)
+{
+    (void)shared;
+    CU_NEED_CTX(ctx);
+    if ((blocks == NULL) || (function == NULL) || (threads < 1)) {
+        return XS_INVALID_VALUE;
+    }
+    *blocks = (threads <= 1024) ? 1 : 0;
+    return XS_OK;
+}
+
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                    CUstream handle, void **arguments, void **extra)

@@ -46,15 +46,26 @@ static void run_numbered_mapped(const void *arguments, const unsigned block[2],
     run_mapped(arguments, block, grid);
 }
 
+static bool always(const void *arguments)
+{
+    (void)arguments;
+    return true;
+}
+
+static bool if_it_meets(const void *arguments)
+{
+    return ((const struct xk_mapped *)arguments)->meets != 0;
+}
+
 static const struct xs_kernel kernels[] = {
-    {"xk_batch", sizeof(struct xk_batch), run_batch, false},
-    {"xk_pack", sizeof(struct xk_pack), run_pack, false},
-    {"xk_linger", sizeof(struct xk_linger), run_linger, true},
-    {"xk_exchange", sizeof(struct xk_exchange), run_numbered_exchange, false},
-    {"xk_mapped", sizeof(struct xk_mapped), run_numbered_mapped, false},
-    {"xk_enqueued", sizeof(struct xk_enqueued), run_enqueued, false},
-    {"xk_await", sizeof(struct xk_await), run_await, false},
-    {NULL, 0, NULL, false},
+    {"xk_batch", sizeof(struct xk_batch), run_batch, false, NULL},
+    {"xk_pack", sizeof(struct xk_pack), run_pack, false, NULL},
+    {"xk_linger", sizeof(struct xk_linger), run_linger, true, always},
+    {"xk_exchange", sizeof(struct xk_exchange), run_numbered_exchange, false, always},
+    {"xk_mapped", sizeof(struct xk_mapped), run_numbered_mapped, false, if_it_meets},
+    {"xk_enqueued", sizeof(struct xk_enqueued), run_enqueued, false, always},
+    {"xk_await", sizeof(struct xk_await), run_await, false, always},
+    {NULL, 0, NULL, false, NULL},
 };
 static const struct xs_image image = {XS_IMAGE_MAGIC, kernels};
 

@@ -295,7 +295,10 @@ static unsigned available_paths(struct xm_op *op)
                       (op->comm->one_node || op->comm->slots_agreed);
         op->facts.obstacle = missed ? direct : vendor;
     }
-    return available | (unsigned)(vendor == NULL) << XM_PATH_CCL |
+    /* A row that wants the vendor's library is left out where it never comes, and kernels do. */
+    bool never = (direct == NULL) &&
+                 ((op->comm->state == XM_COMM_FAILED) || xm_direct_shares_devices(op->comm));
+    return available | (unsigned)((vendor == NULL) && !never) << XM_PATH_CCL |
            (unsigned)(direct == NULL) << XM_PATH_DIRECT;
 }
 

@@ -22,7 +22,9 @@ static struct xm_turn **waiting_end = &waiting;
 static bool             served; /* a thread looks after them */
 static struct xm_job    service;
 static bool             enqueuing; /* atomic: one whose turn came is not on its stream yet */
-static bool             one_queue, several_threads;
+static bool (*running)(void);      /* is the one that is enqueued alone over? */
+static bool one_queue, several_threads;
+static bool shared; /* atomic */
 
 void xm_queue_init(struct xm_queue *queue)
 {
@@ -43,12 +45,10 @@ static void lock_queue(struct xm_queue *queue)
     }
 }
 
-static bool all_have_come(const struct xm_turn *turn)
+bool xm_order_all_came(const struct xm_slots *slots, uint64_t number)
 {
-    const struct xm_slots *slots = turn->slots;
-
     for (int i = 0; i < slots->count; i++) {
-        if (__atomic_load_n(&slots->of[i]->arrived, __ATOMIC_ACQUIRE) < turn->number) {
+        if (__atomic_load_n(&slots->of[i]->arrived, __ATOMIC_ACQUIRE) < number) {
             return false;
         }
     }
@@ -158,20 +158,32 @@ static struct xm_turn *take(uint64_t communicator, uint64_t number)
     return NULL;
 }
 
+/* With the lock held. */
+static void look_at_running(void)
+{
+    if ((running != NULL) && running()) {
+        running = NULL;
+    }
+}
+
 /*
  * With the lock held. One at a time: a thread may enqueue it, where it may have to connect first,
  * and what comes after must not overtake it on the device.
  */
 static void go_in_order(struct xm_queue *queue)
 {
-    while (!__atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE) &&
+    look_at_running();
+    while (!__atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE) && (running == NULL) &&
            (queue->begin < __atomic_load_n(&queue->end, __ATOMIC_ACQUIRE))) {
-        uint64_t        at = queue->begin % XM_QUEUE_ENTRIES;
+        uint64_t at = queue->begin % XM_QUEUE_ENTRIES;
+        /* Before it is taken out: a call that finds none waiting may be enqueued at once. */
+        __atomic_store_n(&enqueuing, true, __ATOMIC_RELEASE);
         struct xm_turn *turn = take(queue->entries[at].communicator, queue->entries[at].number);
         __atomic_store_n(&queue->begin, queue->begin + 1, __ATOMIC_RELEASE);
         if (turn != NULL) {
-            __atomic_store_n(&enqueuing, true, __ATOMIC_RELEASE);
             turn->go(turn);
+        } else {
+            __atomic_store_n(&enqueuing, false, __ATOMIC_RELEASE);
         }
     }
 }
@@ -197,6 +209,21 @@ void xm_order_enqueued(void)
     __atomic_store_n(&enqueuing, false, __ATOMIC_RELEASE);
 }
 
+void xm_order_enqueued_until(bool (*over)(void))
+{
+    running = over;
+    xm_order_enqueued();
+}
+
+bool xm_order_idle(void)
+{
+    pthread_mutex_lock(&lock);
+    look_at_running();
+    bool idle = (running == NULL) && (waiting == NULL);
+    pthread_mutex_unlock(&lock);
+    return idle;
+}
+
 static void look_at_device(void)
 {
     int level = MPI_THREAD_SINGLE;
@@ -206,13 +233,20 @@ static void look_at_device(void)
         (xm_pmpi.Query_thread(&level) == MPI_SUCCESS) && (level == MPI_THREAD_MULTIPLE);
 }
 
+void xm_order_share(void)
+{
+    __atomic_store_n(&shared, true, __ATOMIC_RELAXED);
+}
+
 bool xm_order_wanted_direct(bool blocking)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, look_at_device);
-    return (one_queue && (!blocking || several_threads)) ||
-           (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) != NULL);
+    bool in_turn = one_queue || __atomic_load_n(&shared, __ATOMIC_RELAXED);
+    return (in_turn && (!blocking || several_threads)) ||
+           (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) != NULL) ||
+           __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
 }
 
 bool xm_order_wanted(bool blocking)
@@ -230,7 +264,7 @@ void xm_order_poll(void)
     for (const struct xm_turn *turn = waiting; turn != NULL; turn = turn->next) {
         bool ordered =
             __atomic_load_n(&turn->slots->of[0]->ordered, __ATOMIC_ACQUIRE) >= turn->number;
-        if (!ordered && all_have_come(turn)) {
+        if (!ordered && xm_order_all_came(turn->slots, turn->number)) {
             put_in_order(turn);
         }
     }

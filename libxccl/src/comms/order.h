@@ -58,16 +58,32 @@ bool xm_order_wanted(bool blocking);
 bool xm_order_wanted_direct(bool blocking);
 
 /*
+ * From now on, kernels of several processes wait for each other on one device: they take turns as
+ * on a device with one queue.
+ */
+void xm_order_share(void);
+
+/*
  * Say that this rank has come to operation number of a communicator. turn: to be enqueued when its
  * turn comes; NULL: the caller does it at once, as xm_order_wanted() told it.
  */
 void xm_order_arrive(struct xm_slots *slots, uint64_t number, struct xm_turn *turn);
+
+/* Have all ranks come to it? */
+bool xm_order_all_came(const struct xm_slots *slots, uint64_t number);
 
 /* It failed meanwhile. False: its turn has come, and go was called or is about to be. */
 bool xm_order_withdraw(struct xm_turn *turn);
 
 /* The operation whose turn came is on its stream: the next may go. */
 void xm_order_enqueued(void);
+/*
+ * From go(), instead: the next may go once this is over. That is asked until it is so, by whatever
+ * thread, since the program may be in a call that lets no operation progress.
+ */
+void xm_order_enqueued_until(bool (*over)(void));
+/* Is it over, and does none wait for its turn? */
+bool xm_order_idle(void);
 
 /* Let those go whose turn has come. Never waits; called while waiting, and by a thread. */
 void xm_order_poll(void);

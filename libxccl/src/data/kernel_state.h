@@ -19,6 +19,7 @@ struct xm_kernels {
     int                         device;
     int                         state; /* atomic */
     uint32_t                    last;
+    unsigned                    room; /* blocks, where other processes' kernels run too; or 0 */
     void                       *copies, *pack, *linger, *exchange, *mapped, *enqueued, *await;
     xcclStream_t                streams[XM_KERNEL_STREAMS];
     struct xm_kernel_shared    *shared;

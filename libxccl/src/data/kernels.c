@@ -144,12 +144,32 @@ static xcclResult_t launch_once(struct xm_kernels *k)
     return (res == xcclSuccess) ? k->dev->stream_sync(k->streams[0]) : res;
 }
 
+/* By the kernel that takes the most room. */
+static xcclResult_t measure_room(struct xm_kernels *k)
+{
+    void *const functions[] = {k->exchange, k->mapped, k->linger};
+    int         count = 0;
+
+    if ((k->dev->runs_processes_at_once == NULL) || !k->dev->runs_processes_at_once(k->device)) {
+        return xcclSuccess;
+    }
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        xcclResult_t res =
+            k->dev->blocks_at_once(k->device, functions[i], XM_KERNEL_THREADS, &count);
+        if (res != xcclSuccess) {
+            return res;
+        }
+        k->room = ((i == 0) || ((unsigned)count < k->room)) ? (unsigned)count : k->room;
+    }
+    return xcclSuccess;
+}
+
 /* To linger for calls that have work for them; the same on equal devices. */
 static unsigned many_blocks(const struct xm_kernels *k)
 {
     int processors = 0;
 
-    if ((k->dev->multiprocessors_of(k->device, &processors) != xcclSuccess) ||
+    if ((k->room > 0) || (k->dev->multiprocessors_of(k->device, &processors) != xcclSuccess) ||
         (processors < SHARE * FEW_BLOCKS)) {
         return FEW_BLOCKS;
     }
@@ -199,6 +219,7 @@ static void load(struct xm_job *base)
     free(job);
     if (res == xcclSuccess) {
         res = load_functions(k);
+        res = (res == xcclSuccess) ? measure_room(k) : res;
         res = (res == xcclSuccess) ? load_memory(k) : res;
         k->dev->leave(saved);
     }
@@ -336,6 +357,11 @@ xcclResult_t xm_kernel_await(struct xm_kernels *k, const uint32_t *word, uint32_
     const struct xk_await what = {.word = word, .least = least};
 
     return k->dev->launch(k->await, one, 1, &what, stream);
+}
+
+unsigned xm_kernels_room(const struct xm_kernels *k)
+{
+    return k->room;
 }
 
 uint32_t xm_kernels_last_number(const struct xm_kernels *k)

@@ -72,6 +72,11 @@ xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *
 /* Let a stream wait until a word of pinned host memory is at least a value. */
 xcclResult_t xm_kernel_await(struct xm_kernels *k, const uint32_t *word, uint32_t least,
                              xcclStream_t stream);
+/*
+ * Blocks of kernels that wait for other ranks which the device has room for, where it runs kernels
+ * of other processes beside ours; 0: it gives processes turns.
+ */
+unsigned xm_kernels_room(const struct xm_kernels *k);
 /* The largest number of an operation. */
 uint32_t xm_kernels_last_number(const struct xm_kernels *k);
 /* The kernel that lingers for collectives: they wait for other ranks, and copies must not. */

@@ -71,6 +71,8 @@ struct xc_device_ops {
     xcclResult_t (*uuid_of)(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]);
     xcclResult_t (*bus_id_of)(int device, char *buf, size_t len); /* "0000:18:00.0" */
     xcclResult_t (*multiprocessors_of)(int device, int *count_p);
+    /* Do kernels of several processes run on it at once (MPS)? NULL: it gives them turns. */
+    bool (*runs_processes_at_once)(int device);
 
     /* Work on the device entered. Streams are non-blocking towards the default stream. */
     xcclResult_t (*stream_create)(xcclStream_t *stream_p);
@@ -110,6 +112,8 @@ struct xc_device_ops {
     /* An image that the runtime's compiler made; fails where it has nothing for this device. */
     xcclResult_t (*module_load)(void **module_p, const void *image);
     xcclResult_t (*module_function)(void **function_p, void *module, const char *name);
+    /* Blocks of so many threads that an idle device has room for. NULL: it is not known. */
+    xcclResult_t (*blocks_at_once)(int device, void *function, unsigned threads, int *count_p);
     /* grid: blocks along x and y. arguments: the one structure that the kernel takes. */
     xcclResult_t (*launch)(void *function, const unsigned grid[2], unsigned threads,
                            const void *arguments, xcclStream_t stream);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "direct/direct.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/params.h"
 #include "comms/agree.h"
 #include "comms/node.h"
+#include "comms/order.h"
 
 /* What a rank says of itself. */
 struct says {
@@ -20,6 +22,7 @@ struct says {
     uint32_t      first; /* least number of an operation in its workspace */
     uint32_t      last;  /* and the largest */
     int32_t       num_opened;
+    int32_t       crowd; /* ranks that may share its device at once; 0: it gives them turns */
     uint64_t      key, offset;
     struct xc_ipc ipc;
     uint64_t      opened[XM_ARENA_OPENED];
@@ -30,6 +33,35 @@ struct says {
 _Static_assert(offsetof(struct xm_arena_words, trouble) ==
                    offsetof(struct xm_arena_words, done) + sizeof(uint32_t),
                "as the kernels write it");
+
+/* Of several communicators' devices, where they have been seen all; 0: they have not. */
+static int known_crowd; /* atomic */
+
+/* Ranks of a device that are reckoned with until they are known, and at most. */
+enum { MOST_CROWDED = 16 };
+enum { KERNELS_OF_A_RANK = 2, JOBS = 2 };
+
+/* Processes that the launcher started with this one; 0: it does not say. */
+static int job_size(void)
+{
+    struct xc_launch launch;
+
+    return (xc_launch_read(&launch) && !launch.at_least && (launch.size > 0)) ? launch.size : 0;
+}
+
+static int crowd_of(const struct xc_device_ops *dev, int device)
+{
+    int known = __atomic_load_n(&known_crowd, __ATOMIC_RELAXED), size = job_size();
+
+    bool at_once = (dev->runs_processes_at_once != NULL) && dev->runs_processes_at_once(device);
+    if (!at_once && (xc_params()->direct != XC_DIRECT_ON)) {
+        return 0;
+    }
+    if (known > 0) {
+        return known;
+    }
+    return ((size > 0) && (size < MOST_CROWDED)) ? size : MOST_CROWDED;
+}
 
 static bool wanted(const struct xm_comm *xm)
 {
@@ -117,6 +149,7 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
         snprintf(mine->why, sizeof(mine->why), "%s", why);
         return;
     }
+    mine->crowd = crowd_of(dev, device);
     if (dev->uuid_of(device, mine->uuid) == xcclSuccess) {
         a = xm_arena_of(dev, device);
     }
@@ -154,7 +187,10 @@ static bool has_opened(const struct says *s, uint64_t key)
     return s->key == key;
 }
 
-/* Processes that share a device take turns on it, and would wait for each other's turns. */
+/*
+ * Processes that share a device without MPS take turns on it, and would wait for each other's
+ * turns: 2.4 ms for 8 bytes on an H200.
+ */
 static int shares_device(const struct says *all, int size, int i)
 {
     for (int j = 0; (j < i) && (j < size); j++) {
@@ -179,8 +215,9 @@ static enum xm_joining verdict(struct xm_comm *xm, const struct says *all)
         if (all[i].state == XM_ARENA_NEVER) {
             return never(xm, i, all[i].why);
         }
-        if (shares_device(all, xm->size, i) >= 0) {
-            return never(xm, i, "it shares its device with another rank");
+        int j = shares_device(all, xm->size, i);
+        if ((j >= 0) && (all[i].crowd == 0 || all[j].crowd == 0)) {
+            return never(xm, i, "it shares its device with another rank, and MPS does not run");
         }
         if (all[i].state != XM_ARENA_READY) {
             res = XM_JOIN_LATER;
@@ -215,7 +252,7 @@ static void open_others(struct xm_direct *d, const struct says *all, int size)
 
 static void give_back(struct xm_direct *d, uint32_t size)
 {
-    if (!d->broken) {
+    if (!xm_direct_is_broken(d)) {
         xm_arena_give(d->arena, d->offset, xk_workspace_bytes(size), d->number);
         xm_arena_give_words(d->arena, d->at);
         if (d->queue.stream != NULL) {
@@ -223,6 +260,51 @@ static void give_back(struct xm_direct *d, uint32_t size)
         }
     }
     free(d);
+}
+
+/* The largest number of ranks on one device, among those of the communicator. */
+static int most_on_a_device(const struct xm_comm *xm, const struct says *all)
+{
+    int most = 1;
+
+    for (int i = 0; i < xm->size; i++) {
+        int n = 0;
+        for (int j = 0; j < xm->size; j++) {
+            n += (memcmp(all[i].uuid, all[j].uuid, sizeof(all[i].uuid)) == 0);
+        }
+        most = (n > most) ? n : most;
+    }
+    return most;
+}
+
+/*
+ * How many blocks each rank's kernels may have, so that all find room. Two kernels of a rank may
+ * wait at once, one of them lingering; and another job may be on the device.
+ */
+static void divide_device(struct xm_comm *xm, const struct says *all)
+{
+    struct xm_direct *d = xm->direct;
+    unsigned          room = xm_kernels_room(d->kernels);
+    int               most = most_on_a_device(xm, all), crowd = 0;
+
+    if (xm->size == job_size()) {
+        crowd = most;
+        __atomic_store_n(&known_crowd, crowd, __ATOMIC_RELAXED);
+    }
+    for (int i = 0; (i < xm->size) && (xm->size != job_size()); i++) {
+        crowd = (all[i].crowd > crowd) ? all[i].crowd : crowd;
+    }
+    d->doubled = (most > 1);
+    d->shared = (crowd > 1);
+    d->most_blocks = UINT_MAX;
+    if (d->shared) {
+        unsigned each = room / (KERNELS_OF_A_RANK * JOBS * (unsigned)crowd);
+        d->most_blocks = (room == 0) ? UINT_MAX : (each > 0) ? each : 1;
+        xm_order_share();
+        xc_info("up to %d ranks share a device that has room for %u blocks: kernels that wait for "
+                "others have at most %u",
+                crowd, room, d->most_blocks);
+    }
 }
 
 static void settle(struct xm_comm *xm, const struct says *all)
@@ -243,6 +325,7 @@ static void settle(struct xm_comm *xm, const struct says *all)
     d->number = first - 1;
     d->last = last;
     d->words->done = first - 1;
+    divide_device(xm, all);
 }
 
 static xcclResult_t take_queue(struct xm_direct *d)
@@ -306,10 +389,15 @@ void xm_direct_init(void)
     xm_comm_join = &join;
 }
 
+void xm_direct_keep(struct xm_direct *d)
+{
+    __atomic_add_fetch(&d->users, 1, __ATOMIC_RELAXED);
+}
+
 struct xm_direct *xm_direct_hold(struct xm_comm *xm)
 {
     if (xm->direct != NULL) {
-        __atomic_add_fetch(&xm->direct->users, 1, __ATOMIC_RELAXED);
+        xm_direct_keep(xm->direct);
     }
     return xm->direct;
 }
@@ -321,10 +409,20 @@ void xm_direct_release(struct xm_direct *d)
     }
 }
 
+bool xm_direct_shares_devices(const struct xm_comm *xm)
+{
+    return (xm->direct != NULL) && xm->direct->doubled;
+}
+
 void xm_direct_break(struct xm_direct *d)
 {
-    d->broken = true;
+    __atomic_store_n(&d->broken, true, __ATOMIC_RELEASE);
     __atomic_store_n(&d->words->abort, 1, __ATOMIC_RELEASE);
+}
+
+bool xm_direct_is_broken(const struct xm_direct *d)
+{
+    return __atomic_load_n(&d->broken, __ATOMIC_ACQUIRE);
 }
 
 uint32_t xm_direct_next(struct xm_direct *d)

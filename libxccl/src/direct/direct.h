@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The direct path of one communicator: its ranks are on one node, each with a device of its own,
- * and every device reaches the workspaces of the others. Joining takes one exchange of what the
- * ranks have (comms/agree.h), and no vendor library.
+ * The direct path of one communicator: its ranks are on one node, and every device reaches the
+ * workspaces of the others. Joining takes one exchange of what the ranks have (comms/agree.h), and
+ * no vendor library.
+ *
+ * Ranks may share a device under MPS, which runs their kernels at the same time. Kernels that wait
+ * for each other must all find room then: so they have few blocks, each process enqueues one of
+ * them at a time, and only when all ranks have come.
  */
 #ifndef XM_DIRECT_DIRECT_H
 #define XM_DIRECT_DIRECT_H
@@ -20,13 +24,16 @@ struct xm_direct {
     int                         at;     /* of its words */
     struct xm_arena_words      *words;
     uint32_t                   *finished;
-    struct xm_kernel_queue      queue;      /* its stream is NULL: it has none */
-    uint32_t                    serial;     /* of no other communicator of this process */
-    uint32_t                    number;     /* of the last operation */
-    uint32_t                    last;       /* and of the last one that there can be */
-    uint32_t                    unmappable; /* calls whose buffers could not be mapped */
-    bool                        broken;     /* its memory may still be used: it is not given back */
-    int                         users;      /* atomic: the communicator and operations */
+    struct xm_kernel_queue      queue;       /* its stream is NULL: it has none */
+    uint32_t                    serial;      /* of no other communicator of this process */
+    uint32_t                    number;      /* of the last operation */
+    uint32_t                    last;        /* and of the last one that there can be */
+    uint32_t                    unmappable;  /* calls whose buffers could not be mapped */
+    bool                        shared;      /* may ranks share devices? The same on all */
+    bool                        doubled;     /* do ranks of this communicator? */
+    unsigned                    most_blocks; /* of a kernel that waits for other ranks */
+    bool                        broken; /* its memory may still be used: it is not given back */
+    int                         users;  /* atomic: the communicator and operations */
 };
 
 /* Before the first call. */
@@ -35,8 +42,13 @@ void xm_direct_init(void);
 /* That of a joined communicator, to be released; NULL: it has none any more. */
 struct xm_direct *xm_direct_hold(struct xm_comm *xm);
 void              xm_direct_release(struct xm_direct *d);
+/* Held once more. */
+void xm_direct_keep(struct xm_direct *d);
+/* Do some of its ranks use one device? The vendor's library refuses that. */
+bool xm_direct_shares_devices(const struct xm_comm *xm);
 /* An operation failed: kernels that wait give up. */
 void xm_direct_break(struct xm_direct *d);
+bool xm_direct_is_broken(const struct xm_direct *d);
 
 /* The number of the next operation, in the order of the calls. */
 uint32_t xm_direct_next(struct xm_direct *d);

@@ -40,13 +40,35 @@ static void enqueue(struct xm_op *op)
     __atomic_store_n(&op->launched, XM_LAUNCHED, __ATOMIC_RELEASE);
 }
 
+/* The operation that was enqueued in its turn, on a device that ranks share. */
+static struct {
+    struct xm_direct *direct;
+    uint32_t          number;
+} alone;
+
+static bool alone_is_over(void)
+{
+    bool over = xm_direct_done(alone.direct, alone.number) || xm_direct_is_broken(alone.direct);
+
+    if (over) {
+        xm_direct_release(alone.direct);
+    }
+    return over;
+}
+
 /* From whatever thread comes first to see that it is the operation's turn. */
 static void go(struct xm_turn *turn)
 {
     struct xm_op *op = (struct xm_op *)((char *)turn - offsetof(struct xm_op, turn));
+    bool          shared = op->direct->shared;
     void         *saved;
     xcclResult_t  res = op->dev->enter(op->home, &saved);
 
+    if (shared) {
+        alone.direct = op->direct;
+        alone.number = op->number_there;
+        xm_direct_keep(alone.direct);
+    }
     if (res == xcclSuccess) {
         const struct xc_device_ops *dev = op->dev;
         enqueue(op); /* the operation may be gone now */
@@ -55,19 +77,26 @@ static void go(struct xm_turn *turn)
         op->result = xm_op_fail(op, res);
         __atomic_store_n(&op->launched, XM_LAUNCHED, __ATOMIC_RELEASE);
     }
-    xm_order_enqueued();
+    if (shared) {
+        xm_order_enqueued_until(alone_is_over);
+    } else {
+        xm_order_enqueued();
+    }
 }
 
 static void launch_in_turn(struct xm_op *op)
 {
     struct xm_comm *xm = op->comm;
     bool            gated = xm_order_wanted_direct(op->blocking);
+    bool            comes = !gated && op->direct->shared;
 
     xm->ordered_calls++;
     op->in_turn = gated;
     op->turn = (struct xm_turn){xm->slots, xm->order_id, xm->ordered_calls, go, NULL};
     xm_order_arrive(xm->slots, xm->ordered_calls, gated ? &op->turn : NULL);
-    if (!gated) {
+    if (comes) {
+        op->stage = XM_STAGE_COME;
+    } else if (!gated) {
         enqueue(op);
     }
 }
@@ -214,6 +243,12 @@ static xcclResult_t progress_entered(struct xm_op *op)
         }
     } else if (op->stage == XM_STAGE_PART) {
         res = all_done(op);
+    } else if (op->stage == XM_STAGE_COME) {
+        res = xcclInProgress;
+        if (xm_order_all_came(op->comm->slots, op->turn.number)) {
+            op->stage = XM_STAGE_WORK;
+            enqueue(op);
+        }
     } else {
         res = query(op);
         if ((res == xcclSuccess) && (op->stage == XM_STAGE_WORK)) {
@@ -300,6 +335,9 @@ static void release(struct xm_op *op, bool failed)
         xm_usable_free(op);
         xm_scratch_end(&op->scratch);
         xm_event_give(op->dev, op->home, op->event);
+    }
+    if (op->in_turn && op->direct->shared) {
+        (void)xm_order_idle(); /* it may hold the communicator's last share in the device */
     }
     if (op->entered) {
         op->dev->leave(op->saved);

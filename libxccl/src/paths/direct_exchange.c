@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Small collectives through the workspaces. */
+#include "comms/order.h"
 #include "data/lingering.h"
 #include "paths/direct.h"
 
@@ -20,6 +21,11 @@ static unsigned blocks_for(uint64_t bytes)
     uint64_t blocks = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
 
     return (blocks < 1) ? 1 : (blocks < MOST_BLOCKS) ? (unsigned)blocks : MOST_BLOCKS;
+}
+
+static unsigned at_most(unsigned blocks, unsigned most)
+{
+    return (blocks < most) ? blocks : most;
 }
 
 static unsigned blocks_told(const struct xm_op *op, uint64_t bytes)
@@ -78,16 +84,21 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
     for (int i = 0; i < op->comm->size; i++) {
         what.parts[i] = xm_direct_part(op, form, i);
     }
-    return xm_kernel_exchange(d->kernels, &what, blocks_for(op->block_bytes),
-                              threads_for(op->block_bytes), &d->queue,
-                              xm_direct_alone(d, op->number_there));
+    return xm_kernel_exchange(
+        d->kernels, &what, at_most(blocks_for(op->block_bytes), d->most_blocks),
+        threads_for(op->block_bytes), &d->queue, xm_direct_alone(d, op->number_there));
 }
 
-/* Nothing is to be waited for on the stream, and no operation before this one is under way. */
+/*
+ * Nothing is to be waited for on the stream, and no operation before this one is under way. Under
+ * MPS a process has so few queues that a kernel in its turn may stand behind the one that lingers:
+ * that must not wait for what waits for the other.
+ */
 bool xm_direct_may_tell(const struct xm_op *op)
 {
     return op->blocking && op->ordered && !op->in_turn && !op->send.packed && !op->recv.packed &&
-           xm_direct_alone(op->direct, op->number_there);
+           xm_direct_alone(op->direct, op->number_there) &&
+           (!op->direct->shared || xm_order_idle());
 }
 
 xcclResult_t xm_direct_exchange(struct xm_op *op, bool told)

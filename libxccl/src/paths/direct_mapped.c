@@ -12,7 +12,7 @@
 
 enum { IN, OUT, ALIGNED = 16 };
 /* Of a rank's buffer. Longer ones are as fast by a launch with more blocks than linger. */
-enum { TOLD_BYTES = 4 << 20, TOLD_BLOCKS = 16 };
+enum { TOLD_BYTES = 4 << 20, TOLD_BYTES_SHARED = 256 << 10, TOLD_BLOCKS = 16 };
 
 /*
  * What the kernels need to know of a buffer's place. These kernels are launched at once: where they
@@ -292,6 +292,7 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
 {
     struct xm_direct     *d = op->direct;
     struct xm_direct_form form;
+    unsigned              blocks = blocks_for(op->block_bytes);
     struct xk_mapped      m = {.ranks = d->words->ranks,
                                .number = op->number_there,
                                .meets = op->meets,
@@ -310,11 +311,14 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
             return res;
         }
     }
-    if (told && (op->block_bytes <= TOLD_BYTES) && xm_direct_may_tell(op) && tell(op, &m)) {
+    if (told && (op->block_bytes <= (d->shared ? TOLD_BYTES_SHARED : TOLD_BYTES)) &&
+        xm_direct_may_tell(op) && tell(op, &m)) {
         op->told = true;
         return xcclSuccess;
     }
-    return xm_kernel_mapped(d->kernels, &m, blocks_for(op->block_bytes), &d->queue,
+    /* Those that do not meet wait for nobody. */
+    blocks = (op->meets && (d->most_blocks < blocks)) ? d->most_blocks : blocks;
+    return xm_kernel_mapped(d->kernels, &m, blocks, &d->queue,
                             xm_direct_alone(d, op->number_there));
 }
 

@@ -62,7 +62,8 @@ struct xm_op {
     const struct xm_path *path;
     enum {
         XM_STAGE_NEW,
-        XM_STAGE_MEET,
+        XM_STAGE_MEET, /* until all have shown their buffers */
+        XM_STAGE_COME, /* until all have come, on a device that they share */
         XM_STAGE_WORK,
         XM_STAGE_PART,
         XM_STAGE_COPY,

@@ -177,7 +177,9 @@ static xcclResult_t prepare(struct xm_stream_comm *sc)
         return res;
     }
     res = xm_comm_agree_now(sc->xm, stream->dev, stream->device);
-    if ((res == xcclSuccess) && (sc->xm->direct_state == XM_DIRECT_JOINED)) {
+    /* Where ranks share a device, kernels in streams of the program's may not find room. */
+    if ((res == xcclSuccess) && (sc->xm->direct_state == XM_DIRECT_JOINED) &&
+        !sc->xm->direct->shared) {
         res = set_counter(sc);
     }
     stream->dev->leave(saved);

@@ -325,8 +325,69 @@ def test_only_on_request(openmpi, runtime, env, reason):
 def test_shared_device(openmpi):
     """Processes that take turns on a device would wait for each other's turns."""
     result = loop(openmpi, 3, sim="cuda:2")
-    never_joined(result, 3, "rank 2: it shares its device", "mpi-staged")
+    never_joined(result, 3, "rank 2: it shares its device.*MPS does not run", "mpi-staged")
     assert result.lines("ranks 0 and 2 use the same device; give each rank"), result.out
+
+
+def shared(mpi, ranks, command, folder, **env):
+    """Ranks on one device whose kernels run at the same time, as far as there is room for them."""
+    words = command.split()
+    words.insert(1, "cuda")
+    env = {**DIRECT, "XCCL_SIM_MPS": str(folder), "XCCL_LOG": "info", **env}
+    return mpi.run(ranks, " ".join(words), sim="cuda:1", env=env, timeout=100)
+
+
+@pytest.mark.parametrize("linger", LINGER)
+@pytest.mark.parametrize("sections", ["counts", pytest.param("large", marks=pytest.mark.thorough)])
+def test_shared_at_once(family, sections, linger, tmp_path):
+    words = f"mpi_colls dd {sections}"
+    result = shared(family, 2, words, tmp_path, XCCL_DIRECT_LINGER=linger)
+    result.good()
+    assert result.lines("up to 2 ranks share a device that has room for 32 blocks"), result.out
+    assert {path for _, _, path, _ in choices(result)} >= {"direct"}, result.out
+    assert not result.lines("leave collectives on device memory to MPI"), result.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mpi_direct threads", "mpi_requests orders", "mpi_requests comms", "mpi_hang threads"],
+)
+def test_shared_orders(family, command, tmp_path):
+    """One kernel of each rank at a time: those of all communicators would find no room."""
+    shared(family, 2, command, tmp_path, XCCL_LOG="warn").good()
+
+
+# A launch takes so long that other calls come meanwhile.
+SLOW = {"XCCL_SIM_LAUNCH_US": "1000"}
+
+
+def test_shared_random(openmpi, tmp_path):
+    go_random(openmpi, 4, devices=1, env={**DIRECT, **SLOW, "XCCL_SIM_MPS": str(tmp_path)})
+
+
+def test_one_queue_random(openmpi):
+    go_random(openmpi, 4, env={**DIRECT, **SLOW, **ONE_QUEUE})
+
+
+def test_shared_on_request(openmpi):
+    """Slow where a device gives processes turns, and right."""
+    result = loop(openmpi, 2, sim="cuda:1", env={**DIRECT, "XCCL_DIRECT": "on"})
+    assert {choice[2] for choice in choices(result)} == {"direct"}, result.out
+
+
+def test_shared_long_reduce(openmpi, tmp_path):
+    """A row for the vendor's library, which refuses such ranks, is left out."""
+    env = {"XCCL_TUNE": "reduce:*:*:*:ccl#*:*:*:*:direct", "XCCL_LOG": "info"}
+    env["XCCL_SIM_MPS"] = str(tmp_path)
+    result = openmpi.run(2, "mpi_colls cuda dd counts", sim="cuda:1", env=env, timeout=60)
+    result.good()
+    assert "ccl" not in {path for _, _, path, _ in choices(result)}, result.out
+    assert "direct" in {path for coll, _, path, _ in choices(result) if coll == "reduce"}
+
+
+def test_shared_streams(openmpi, tmp_path):
+    """Kernels in the program's own streams may not wait for others there."""
+    shared(openmpi, 2, "mpi_streams collectives", tmp_path).good()
 
 
 @pytest.mark.parametrize("fault", ["ipc", "ipc@1"])

@@ -20,11 +20,11 @@ def seed():
     return str(random.randrange(1 << 31)) if wanted == "random" else wanted
 
 
-def go(mpi, ranks, options="", runtime="cuda", env=None):
+def go(mpi, ranks, options="", runtime="cuda", *, env=None, devices=4):
     command = f"mpi_random {runtime} {seed()} {CALLS} {options}"
     print(command)
     none = runtime == "none"
-    sim = None if none else f"{runtime}:4"
+    sim = None if none else f"{runtime}:{devices}"
     env = {**share(mpi), **(env or {})}
     return mpi.run(ranks, command, sim=sim, preload=not none, env=env, timeout=TIMEOUT).good()
 

@@ -37,6 +37,22 @@ bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
     return false;
 }
 
+/* Blocks that a device has room for, and whether it runs several processes at once. */
+static unsigned room;
+static bool     at_once;
+
+unsigned xm_kernels_room(const struct xm_kernels *k)
+{
+    (void)k;
+    return at_once ? room : 0;
+}
+
+static bool runs_processes_at_once(int device)
+{
+    (void)device;
+    return at_once;
+}
+
 uint32_t xm_kernels_last_number(const struct xm_kernels *k)
 {
     (void)k;
@@ -131,6 +147,7 @@ static xcclResult_t uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]
 }
 
 static const struct xc_device_ops host_device = {
+    .runs_processes_at_once = runs_processes_at_once,
     .name = "host",
     .enter = host_enter,
     .leave = host_leave,

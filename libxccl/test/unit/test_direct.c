@@ -6,6 +6,7 @@
 #include "check.h"
 #include "comms/agree.h"
 #include "comms/node.h"
+#include "comms/order.h"
 #include "direct/direct.h"
 #include "host_arena.h"
 
@@ -14,6 +15,13 @@ enum { RANKS = 2, MIB = 1 << 20 };
 const struct xm_join *xm_comm_join;
 
 static struct xm_arena *arenas[RANKS];
+
+static int shares; /* how often the order of operations heard that a device is shared */
+
+void xm_order_share(void)
+{
+    shares++;
+}
 
 void xm_node_apply(struct xm_comm *xm, bool all_see)
 {
@@ -204,7 +212,7 @@ static void test_never(void)
 
     begin(&p);
     p.devices[1] = 0;
-    never(&p, "rank 1: it shares its device with another rank");
+    never(&p, "rank 1: it shares its device with another rank, and MPS does not run");
     begin(&p);
     p.xm[1].slots = NULL;
     never(&p, "rank 1: it does not see the memory of all processes");
@@ -215,6 +223,52 @@ static void test_never(void)
     begin(&p);
     p.devices[1] = NO_DEVICE;
     never(&p, "rank 1: ");
+}
+
+/* A job of as many ranks as the communicator, or of more. */
+static void share(struct pair *p, const char *job, unsigned most)
+{
+    int before = shares;
+
+    setenv("OMPI_COMM_WORLD_SIZE", job, 1);
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    begin(p);
+    p->devices[1] = 0;
+    CHECK(ask(p) == XM_JOINED, "under MPS");
+    CHECK(shares == before + RANKS, "the order of operations hears of it");
+    for (int i = 0; i < RANKS; i++) {
+        CHECK(p->xm[i].direct->shared, "rank %d", i);
+        CHECK(p->xm[i].direct->most_blocks == most, "%u blocks, not %u",
+              p->xm[i].direct->most_blocks, most);
+        xm_comm_join->leave(&p->xm[i]);
+    }
+}
+
+/* All kernels that may wait at once find room, also those of ranks that nobody knows of yet. */
+static void test_shared(void)
+{
+    struct pair p;
+
+    at_once = true;
+    room = 128;
+    share(&p, "6", 128 / 4 / 6);
+    share(&p, "100", 128 / 4 / 16);
+    room = 20;
+    share(&p, "100", 1);
+    room = 128;
+    share(&p, "2", 128 / 4 / 2);
+    share(&p, "100", 128 / 4 / 2); /* all are known now */
+    begin(&p);
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    CHECK(ask(&p) == XM_JOINED, "each on a device of its own");
+    CHECK(!p.xm[0].direct->shared && (p.xm[0].direct->most_blocks == UINT_MAX),
+          "they need no room");
+    for (int i = 0; i < RANKS; i++) {
+        xm_comm_join->leave(&p.xm[i]);
+    }
+    at_once = false;
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    unsetenv("OMPI_COMM_WORLD_RANK");
 }
 
 int main(void)
@@ -229,6 +283,7 @@ int main(void)
     test_numbers();
     test_given_back();
     test_never();
+    test_shared();
     test_broken();
     return xt_done("joining the direct path");
 }

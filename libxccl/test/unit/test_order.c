@@ -68,8 +68,20 @@ xcclResult_t xm_worker_start(struct xm_job *job)
     return xcclSuccess;
 }
 
+static bool at_last, over;
+
+static bool is_over(void)
+{
+    return over;
+}
+
 static void go(struct xm_turn *turn)
 {
+    /* One that is called now may not overtake it. */
+    CHECK(xm_order_wanted_direct(true), "it is not on its stream yet");
+    if (at_last) {
+        xm_order_enqueued_until(is_over);
+    }
     gone[num_gone++] = (int)(turn - turns);
 }
 
@@ -209,6 +221,28 @@ static void test_at_once(void)
     xm_order_enqueued();
 }
 
+/* Where ranks share a device, the next goes when the one before is over, whoever sees that. */
+static void test_one_by_one(void)
+{
+    begin_anew(1, 2);
+    CHECK(!xm_order_wanted_direct(false), "no device is shared");
+    xm_order_share();
+    CHECK(xm_order_wanted_direct(false) && !xm_order_wanted_direct(true), "other calls may follow");
+    at_last = true;
+    over = false;
+    for (int i = 0; i < COMMS; i++) {
+        arrive(i, i, 1);
+        other_arrives(i, 1);
+    }
+    xm_order_poll();
+    xm_order_poll();
+    CHECK((num_gone == 1) && !xm_order_idle(), "the second waits for the end of the first");
+    over = true;
+    xm_order_poll();
+    CHECK((num_gone == 2) && xm_order_idle(), "which was seen");
+    at_last = false;
+}
+
 /* All ranks take locks in one order, whatever the order of their ranks. */
 static void test_locks(void)
 {
@@ -271,6 +305,7 @@ int main(void)
         test_full(comm);
     }
     test_at_once();
+    test_one_by_one();
     test_locks();
     test_death();
     return xt_done("order of operations");

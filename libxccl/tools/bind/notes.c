@@ -41,17 +41,22 @@ static void check_sharing(const struct launch *launch, const struct machine *mac
     int  ranks = launch->local_size;
     bool mps =
         (getenv("CUDA_MPS_PIPE_DIRECTORY") != NULL) || (access("/tmp/nvidia-mps", F_OK) == 0);
-    const char *how =
-        mps ? ". MPS runs here: it lets MPI ranks share a GPU, NCCL and RCCL still refuse it" : "";
+    const char *how = mps ? ". MPS runs here: it lets ranks share a GPU" : "";
 
     if ((ranks == NO_NUMBER) || (machine->ngpus == 0)) {
         return;
     }
-    if (ranks > machine->ngpus) {
+    if ((ranks > machine->ngpus) && mps) {
         add(list, "ranks-over-gpus",
-            "%d ranks share the %d GPUs of this node, and NCCL and RCCL take one rank per GPU%s; start at "
-            "most %d ranks per node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1)",
-            ranks, machine->ngpus, how, machine->ngpus);
+            "%d ranks share the %d GPUs of this node under MPS: kernels of xccl's own carry collectives "
+            "of up to 8 ranks on a node, and others go through the host; NCCL and RCCL take one rank per "
+            "GPU",
+            ranks, machine->ngpus);
+    } else if (ranks > machine->ngpus) {
+        add(list, "ranks-over-gpus",
+            "%d ranks share the %d GPUs of this node, and NCCL and RCCL take one rank per GPU; start at "
+            "most %d ranks per node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1), or MPS",
+            ranks, machine->ngpus, machine->ngpus);
     } else if ((visible->count > 0) && (ranks > visible->count) && !visible_per_task(visible)) {
         add(list, "gpu-shared",
             "%d ranks see only %d of this node's %d GPUs (%s), so several would use one%s; ask for a GPU "

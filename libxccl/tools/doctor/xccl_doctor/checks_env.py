@@ -152,7 +152,9 @@ def check_sharing(facts):
             yield finding("gpu-hidden", visible=seen, job=job or gpus)
             return
     if ranks > gpus:
-        mps = ", and MPS lets MPI share them" if "CUDA_MPS_PIPE_DIRECTORY" in env else ""
+        mps = ""
+        if "CUDA_MPS_PIPE_DIRECTORY" in env:
+            mps = ", shared under MPS by kernels of xccl's own (up to 8 ranks of a node)"
         yield finding("ranks-over-gpus", ranks=ranks, gpus=gpus, mps=mps)
     elif ranks > visible:
         remedy = f"ask for one GPU per rank: --gpus-per-node={ranks}"

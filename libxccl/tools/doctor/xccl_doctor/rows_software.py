@@ -104,7 +104,8 @@ TABLE = {
     "ranks-over-gpus": Row(
         WARNING,
         "{ranks} ranks per node, but {gpus} GPUs{mps}: NCCL and RCCL take one rank per GPU",
-        "start at most {gpus} ranks per node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1)",
+        "start at most {gpus} ranks per node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1), "
+        "or MPS",
     ),
     "gpu-duplicate": Row(
         ERROR,
