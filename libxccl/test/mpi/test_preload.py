@@ -129,9 +129,17 @@ def test_two_copies(mpi, tmp_path):
 @pytest.mark.parametrize(
     ("family", "version", "said"),
     [
-        ("left out", "1", "the program uses MPI's standard ABI, and this xccl was built without it"),
+        (
+            "left out",
+            "1",
+            "the program uses MPI's standard ABI, and this xccl was built without it",
+        ),
         ("built", "1", "the MPI library lacks PMPI_"),
-        ("built", "2", "the MPI library has version 2.0 of MPI's standard ABI, and xccl was built"),
+        (
+            "built",
+            "2",
+            "the MPI library has version 2.0 of MPI's standard ABI, and xccl was built",
+        ),
     ],
 )
 def test_standard_abi(build, tmp_path, family, version, said):
