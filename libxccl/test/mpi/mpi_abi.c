@@ -2,7 +2,8 @@
 /*
  * What MPI's standard ABI has otherwise than the ABIs of Open MPI and MPICH, on device memory.
  *
- *   mpi_abi RUNTIME
+ *   mpi_abi RUNTIME [PATH]
+ * PATH: which one a collective on device memory has to take.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -85,6 +86,43 @@ static void check_status(size_t count)
     mt_free(MT_DEVICE, receive);
 }
 
+/* Predefined types that xccl knows no more of than MPI says. An MPI need not have all of them. */
+static void check_types(void)
+{
+    const MPI_Datatype types[] = {MPI_LOGICAL1,  MPI_LOGICAL4,  MPI_LOGICAL8,
+                                  MPI_LOGICAL16, MPI_INTEGER16, MPI_REAL2,
+                                  MPI_COMPLEX4,  MPI_COMPLEX32, MPI_REAL16};
+    enum { FEW = 100, MOST_BYTES = 32 };
+    int  left = (mt_rank() + mt_size() - 1) % mt_size(), right = (mt_rank() + 1) % mt_size();
+    char sent[FEW * MOST_BYTES], came[FEW * MOST_BYTES];
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        int bytes = 0;
+        if ((MPI_Type_size(types[i], &bytes) != MPI_SUCCESS) || (bytes <= 0)) {
+            continue;
+        }
+        size_t all = (size_t)FEW * (size_t)bytes;
+        char  *out = mt_alloc(MT_DEVICE, all), *in = mt_alloc(MT_DEVICE, all);
+        mt_fill_noise(sent, all, (uint64_t)(mt_rank() + 1));
+        mt_put(out, MT_DEVICE, sent, all);
+        int code = MPI_Sendrecv(out, FEW, types[i], right, TAG, in, FEW, types[i], left, TAG,
+                                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_fill_noise(sent, all, (uint64_t)(left + 1));
+        mt_get(came, in, MT_DEVICE, all);
+        mt_expect((code == MPI_SUCCESS) && (memcmp(sent, came, all) == 0), "a message of type %p",
+                  (void *)types[i]);
+        code = MPI_Bcast(out, FEW, types[i], 0, MPI_COMM_WORLD);
+        mt_fill_noise(sent, all, 1);
+        mt_get(came, out, MT_DEVICE, all);
+        mt_expect((code == MPI_SUCCESS) && (memcmp(sent, came, all) == 0), "MPI_Bcast of type %p",
+                  (void *)types[i]);
+        mt_free(MT_DEVICE, out);
+        mt_free(MT_DEVICE, in);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 /* Classes and codes are other numbers than in MPICH's ABI. */
 static void check_errors(void)
 {
@@ -99,13 +137,26 @@ static void check_errors(void)
     mt_free(MT_DEVICE, buffer);
 }
 
+static void check_path(const char *wanted)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+
+    mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, 3);
+    mt_expect_path(wanted, "MPI_Allreduce");
+    mt_pair_alltoall(&pair, COUNT / mt_size(), MPI_COMM_WORLD);
+    mt_expect_path(wanted, "MPI_Alltoall");
+    mt_pair_free(&pair);
+}
+
 int main(int argc, char **argv)
 {
     mt_begin(&argc, &argv, true);
     check_version();
+    check_path((argc > 2) ? argv[2] : NULL);
     check_handles();
     check_status(7);
     check_status(COUNT);
+    check_types();
     check_errors();
     mt_summary();
     MPI_Finalize();
