@@ -141,6 +141,10 @@ foreach(_name IN LISTS _xccl_mpi_asked)
   find_program(_xccl_wrapper NAMES "${_name}")
   set(_wrapper "${_xccl_wrapper}")
   unset(_xccl_wrapper CACHE) # NO_CACHE would need CMake 3.21
+  # Where the build tool configures again: ci/build has a PATH of its own for this one.
+  if(NOT _wrapper AND _name STREQUAL "mpicc_abi" AND EXISTS "${XCCL_MPICC_mpiabi}")
+    set(_wrapper "${XCCL_MPICC_mpiabi}")
+  endif()
   set(_error "")
   if(NOT _wrapper)
     set(_error "no such program")

@@ -96,7 +96,7 @@ static void check_types(void)
     int  left = (mt_rank() + mt_size() - 1) % mt_size(), right = (mt_rank() + 1) % mt_size();
     char sent[FEW * MOST_BYTES], came[FEW * MOST_BYTES];
 
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         int bytes = 0;
         if ((MPI_Type_size(types[i], &bytes) != MPI_SUCCESS) || (bytes <= 0)) {
@@ -120,7 +120,7 @@ static void check_types(void)
         mt_free(MT_DEVICE, out);
         mt_free(MT_DEVICE, in);
     }
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
 /* Classes and codes are other numbers than in MPICH's ABI. */
