@@ -5,7 +5,7 @@
 # The first family that xccl was built for and whose launcher is there: $family, $launcher.
 choose_mpi() { # build folder, family or empty
     family=
-    for candidate in ${2:-openmpi mpich}; do
+    for candidate in ${2:-openmpi mpich mpiabi}; do
         launcher=$(sed -n "s/^XCCL_MPIEXEC_$candidate:[A-Z]*=//p" "$1/CMakeCache.txt")
         if [ -n "$launcher" ] && [ -x "$launcher" ]; then
             family=$candidate

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Which MPI families can be built for, one entry a family.
 #
-# In:   XCCL_MPICC                 compiler wrappers; empty: mpicc, mpicc.openmpi, mpicc.mpich on PATH
-# Out:  XCCL_MPI_FAMILIES          subset of openmpi;mpich, in the order found
-#       XCCL_MPI_VERSION_<family>  "4.1.4"
+# In:   XCCL_MPICC                 compiler wrappers; empty: mpicc, mpicc.openmpi, mpicc.mpich, mpicc_abi on PATH
+# Out:  XCCL_MPI_FAMILIES          subset of openmpi;mpich;mpiabi, in the order found
+#       XCCL_MPI_VERSION_<family>  "4.1.4"; of mpiabi, MPI's standard ABI, its own: "1.0"
 #       XCCL_MPICC_<family>        the wrapper
 #       XCCL_MPIEXEC_<family>      the launcher beside the wrapper, or empty
 #       xccl_mpi_hdr_<family>      target: how to find mpi.h, nothing to link
 #       xccl_mpi_link_<family>     target: the same and the MPI library
 #
-# The wrappers are asked for their flags (-show, which both families know) rather than used as the
-# compiler, so that one CMake run builds for both families. FindMPI finds one MPI only.
+# The wrappers are asked for their flags (-show, which all families know) rather than used as the
+# compiler, so that one CMake run builds for all families. FindMPI finds one MPI only.
 
 # Flags of a wrapper as two lists, or an error text.
 function(_xccl_mpi_flags wrapper compile_var link_var error_var)
@@ -52,7 +52,8 @@ function(_xccl_mpi_flags wrapper compile_var link_var error_var)
   set(${error_var} "" PARENT_SCOPE)
 endfunction()
 
-# Family and version from the macros of its mpi.h, and proof that a program links.
+# Family and version from the macros of its mpi.h, and proof that a program links. The standard ABI is
+# told by its handle first: the header may come with macros of the MPI that has it.
 function(_xccl_mpi_probe wrapper compile link family_var version_var error_var)
   string(MD5 key "${wrapper} ${compile} ${link}")
   set(folder "${CMAKE_BINARY_DIR}/CMakeFiles/xccl_mpi/${key}")
@@ -66,6 +67,9 @@ xccl_family mpich MPICH_VERSION
 #else
 xccl_family other
 #endif
+#ifdef MPI_ABI_VERSION
+xccl_abi MPI_ABI_VERSION MPI_ABI_SUBVERSION MPI_COMM_WORLD
+#endif
 ")
   execute_process(COMMAND ${CMAKE_C_COMPILER} -E -P ${compile} "${folder}/family.c"
     OUTPUT_VARIABLE text ERROR_VARIABLE complaint RESULT_VARIABLE status)
@@ -75,8 +79,12 @@ xccl_family other
   endif()
   set(family "${CMAKE_MATCH_1}")
   string(REPLACE " " "." version "${CMAKE_MATCH_2}")
+  if(text MATCHES "xccl_abi ([0-9]+) ([0-9]+) [^\n]*0x0*101[^0-9a-fA-F]")
+    set(family "mpiabi")
+    set(version "${CMAKE_MATCH_1}.${CMAKE_MATCH_2}")
+  endif()
   if(family STREQUAL "other")
-    set(${error_var} "its mpi.h is neither Open MPI's nor MPICH's" PARENT_SCOPE)
+    set(${error_var} "its mpi.h is neither Open MPI's nor MPICH's, nor that of MPI's standard ABI" PARENT_SCOPE)
     return()
   endif()
   file(WRITE "${folder}/link.c"
@@ -93,13 +101,13 @@ xccl_family other
   set(${error_var} "" PARENT_SCOPE)
 endfunction()
 
-# The launcher that belongs to a wrapper: same folder, same suffix.
+# The launcher that belongs to a wrapper: same folder, same suffix, but for the ABI's.
 function(_xccl_mpi_launcher wrapper result_var)
   get_filename_component(folder "${wrapper}" DIRECTORY)
   get_filename_component(name "${wrapper}" NAME)
   set(${result_var} "" PARENT_SCOPE)
   foreach(launcher IN ITEMS mpirun mpiexec)
-    string(REGEX REPLACE "^mpi[a-z]*" "${launcher}" candidate "${name}")
+    string(REGEX REPLACE "^mpi[a-z]*(_abi)?" "${launcher}" candidate "${name}")
     if(EXISTS "${folder}/${candidate}")
       set(${result_var} "${folder}/${candidate}" PARENT_SCOPE)
       return()
@@ -110,6 +118,9 @@ endfunction()
 function(_xccl_mpi_targets family compile link)
   add_library(xccl_mpi_hdr_${family} INTERFACE IMPORTED GLOBAL)
   target_compile_options(xccl_mpi_hdr_${family} INTERFACE ${compile})
+  if(family STREQUAL "mpiabi")
+    target_compile_definitions(xccl_mpi_hdr_${family} INTERFACE XCCL_MPI_STANDARD_ABI)
+  endif()
   set(libraries ${link})
   list(FILTER libraries INCLUDE REGEX "^-l|[.](so|a)([.0-9]*)$")
   list(REMOVE_ITEM link ${libraries})
@@ -124,12 +135,16 @@ set(XCCL_MPI_FAMILIES "")
 set(_xccl_mpi_asked "${XCCL_MPICC}")
 if(NOT _xccl_mpi_asked)
   # mpicc first: with a module loaded it is the MPI that the user chose.
-  set(_xccl_mpi_asked mpicc mpicc.openmpi mpicc.mpich)
+  set(_xccl_mpi_asked mpicc mpicc.openmpi mpicc.mpich mpicc_abi)
 endif()
 foreach(_name IN LISTS _xccl_mpi_asked)
   find_program(_xccl_wrapper NAMES "${_name}")
   set(_wrapper "${_xccl_wrapper}")
   unset(_xccl_wrapper CACHE) # NO_CACHE would need CMake 3.21
+  # Where the build tool configures again: ci/build has a PATH of its own for this one.
+  if(NOT _wrapper AND _name STREQUAL "mpicc_abi" AND EXISTS "${XCCL_MPICC_mpiabi}")
+    set(_wrapper "${XCCL_MPICC_mpiabi}")
+  endif()
   set(_error "")
   if(NOT _wrapper)
     set(_error "no such program")

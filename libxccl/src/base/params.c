@@ -255,7 +255,7 @@ static const struct row rows[] = {
      0,
      0,
      0},
-    {{"XCCL_MPI", "openmpi|mpich", "",
+    {{"XCCL_MPI", "openmpi|mpich|mpiabi", "",
       "MPI family that xccl-perf and xccl-tune are to be run with.", "xccl-perf, xccl-tune"},
      FOREIGN,
      0,

@@ -148,18 +148,18 @@ static xcclResult_t launch_once(struct xm_kernels *k)
 static xcclResult_t measure_room(struct xm_kernels *k)
 {
     void *const functions[] = {k->exchange, k->mapped, k->linger};
-    int         count = 0;
+    int         blocks = 0;
 
     if ((k->dev->runs_processes_at_once == NULL) || !k->dev->runs_processes_at_once(k->device)) {
         return xcclSuccess;
     }
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         xcclResult_t res =
-            k->dev->blocks_at_once(k->device, functions[i], XM_KERNEL_THREADS, &count);
+            k->dev->blocks_at_once(k->device, functions[i], XM_KERNEL_THREADS, &blocks);
         if (res != xcclSuccess) {
             return res;
         }
-        k->room = ((i == 0) || ((unsigned)count < k->room)) ? (unsigned)count : k->room;
+        k->room = ((i == 0) || ((unsigned)blocks < k->room)) ? (unsigned)blocks : k->room;
     }
     return xcclSuccess;
 }

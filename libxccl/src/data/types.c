@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "data/types.h"
 
+#include <string.h>
+
 #include "data/flatten.h"
 
 /* name in mpi.h, Open MPI's variable, nature; the first ones are looked at first. */
@@ -91,9 +93,52 @@ static bool ask_layout(MPI_Datatype type, struct xm_layout *layout)
            (layout->size != MPI_UNDEFINED);
 }
 
+/* Types of other languages and kinds, which an MPI need not have. */
+static bool is_optional(const char *name)
+{
+    static const char *const begins[] = {"MPI_CXX_",
+                                         "MPI_CHARACTER",
+                                         "MPI_LOGICAL",
+                                         "MPI_INTEGER",
+                                         "MPI_REAL",
+                                         "MPI_DOUBLE_PRECISION",
+                                         "MPI_COMPLEX",
+                                         "MPI_DOUBLE_COMPLEX",
+                                         "MPI_2INTEGER",
+                                         "MPI_2REAL",
+                                         "MPI_2DOUBLE_PRECISION"};
+
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * In the standard ABI a type that MPI does not have is no null type: only a question about it
+ * tells, by an error of MPI_COMM_SELF, which must not end the program. Without MPI_COMM_SELF nobody
+ * asks: such a type is then treated as one that is not known.
+ */
+static bool may_ask(const struct named *n, bool has_world)
+{
+    return !XM_STANDARD_ABI || has_world || !is_optional(n->name);
+}
+
+static bool hold_errors(bool has_world, MPI_Errhandler *before)
+{
+    return XM_STANDARD_ABI && has_world &&
+           (xm_pmpi.Comm_get_errhandler(XM_HANDLE(MPI_COMM_SELF), before) == MPI_SUCCESS) &&
+           (xm_pmpi.Comm_set_errhandler(XM_HANDLE(MPI_COMM_SELF), XM_HANDLE(MPI_ERRORS_RETURN)) ==
+            MPI_SUCCESS);
+}
+
 void xm_types_init(void)
 {
-    int i = 0;
+    MPI_Errhandler before;
+    bool           has_world = xm_mpi_has_world();
+    int            i = 0;
 
     /* A type that this MPI does not have stays the null type, and is never met. */
 #if XM_OPENMPI
@@ -103,14 +148,19 @@ void xm_types_init(void)
 #endif
     XM_TYPES(XM_SET)
 #undef XM_SET
+    bool held = hold_errors(has_world, &before);
     for (i = 0; i < NUM_NAMED; i++) {
         struct named *n = &named_types[i];
-        if ((n->type == 0) || (n->type == XM_HANDLE(MPI_DATATYPE_NULL)) ||
+        if ((n->type == 0) || (n->type == XM_HANDLE(MPI_DATATYPE_NULL)) || !may_ask(n, has_world) ||
             !ask_layout(n->type, &n->layout)) {
             n->type = XM_HANDLE(MPI_DATATYPE_NULL);
             continue;
         }
         n->layout.plain = (n->nature != XM_HOLES) && (n->layout.size == n->layout.extent);
+    }
+    if (held) {
+        xm_pmpi.Comm_set_errhandler(XM_HANDLE(MPI_COMM_SELF), before);
+        xm_pmpi.Errhandler_free(&before);
     }
 }
 

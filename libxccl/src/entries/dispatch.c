@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "entries/entries.h"
 
@@ -86,7 +87,38 @@ static int take_name(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* The loaded object that defines PMPI_Init itself: for libraries outside the global scope. */
+/* The object that defines what a handle finds: a plugin's finds its dependencies' names too. */
+static void *open_owner(void *handle, const char *name)
+{
+    Dl_info info;
+    void   *address = dlsym(handle, name);
+
+    return ((address != NULL) && (dladdr(address, &info) != 0))
+               ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) /* stays loaded */
+               : NULL;
+}
+
+/*
+ * For libraries outside the global scope: what the object that called us is linked with. Two may be
+ * there, one with MPICH's ABI and one with the standard's, as where a tool looked into the first
+ * one.
+ */
+static void *find_of_caller(const void *caller)
+{
+    Dl_info info;
+    void   *handle = ((caller != NULL) && (dladdr(caller, &info) != 0))
+                         ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                         : NULL;
+    void   *found = NULL;
+
+    if (handle != NULL) {
+        found = open_owner(handle, "PMPI_Init");
+        dlclose(handle);
+    }
+    return found;
+}
+
+/* The loaded object that defines PMPI_Init itself. */
 static void *find_private(void)
 {
     struct names names = {NULL, 0};
@@ -96,12 +128,7 @@ static void *find_private(void)
     for (size_t i = 0; i < names.count; i++) {
         void *handle = (found == NULL) ? dlopen(names.list[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
         if (handle != NULL) {
-            Dl_info info;
-            void   *address = dlsym(handle, "PMPI_Init");
-            /* A plugin's handle finds its dependencies' names too. */
-            if ((address != NULL) && (dladdr(address, &info) != 0)) {
-                found = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* stays loaded */
-            }
+            found = open_owner(handle, "PMPI_Init");
             dlclose(handle);
         }
         free(names.list[i]);
@@ -110,8 +137,8 @@ static void *find_private(void)
     return found;
 }
 
-/* The MPI library of this process. */
-static void *find_mpi(void)
+/* The MPI library of this process: the one that its calls would bind to without us. */
+static void *find_mpi(const void *caller)
 {
     Dl_info info;
     void   *address = dlsym(RTLD_DEFAULT, "PMPI_Init");
@@ -121,11 +148,14 @@ static void *find_mpi(void)
         /* NULL when MPI is linked statically into the program. */
         return (handle != NULL) ? handle : dlopen(NULL, RTLD_LAZY);
     }
-    return find_private();
+    void *found = find_of_caller(caller);
+    return (found != NULL) ? found : find_private();
 }
 
-/* MPI 5 asks this of a library at any time: the standard ABI's handles are neither family's, though
- * its library may have symbols of one. */
+/*
+ * MPI 5 asks this of a library at any time. The standard ABI's handles are no other family's,
+ * though its library may have symbols of one; and a library with an ABI of its own says -1.
+ */
 static bool has_standard_abi(void *libmpi)
 {
     int (*version)(int *, int *);
@@ -136,12 +166,12 @@ static bool has_standard_abi(void *libmpi)
     return (version != NULL) && (version(&major, &minor) == 0) && (major > 0);
 }
 
+#define STANDARD_ABI "mpiabi"
+
 static const char *family_of(void *libmpi)
 {
     if (has_standard_abi(libmpi)) {
-        fprintf(stderr, "xccl warning: calls go to MPI alone: the program uses MPI's standard ABI, "
-                        "which is not served; compile it with mpicc, not mpicc_abi\n");
-        return NULL;
+        return STANDARD_ABI;
     }
     if (dlsym(libmpi, "ompi_mpi_comm_world") != NULL) {
         return "openmpi";
@@ -172,6 +202,12 @@ static const struct xm_family *open_family(const char *name)
         return NULL;
     }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if ((handle == NULL) && (strcmp(name, STANDARD_ABI) == 0) && (access(path, F_OK) != 0)) {
+        fprintf(stderr, "xccl warning: calls go to MPI alone: the program uses MPI's standard ABI, "
+                        "and this xccl was built without it; build xccl with mpicc_abi on PATH, or "
+                        "compile the program with mpicc, not mpicc_abi\n");
+        return NULL;
+    }
     if (handle == NULL) {
         fprintf(stderr, "xccl warning: calls go to MPI alone: %s\n", dlerror());
         return NULL;
@@ -250,9 +286,12 @@ static void set_up_family(void *libmpi)
     }
 }
 
+/* Of the first call into us: an address in the object that made it. */
+static __thread const void *first_caller;
+
 static void set_up(void)
 {
-    void *libmpi = find_mpi();
+    void *libmpi = find_mpi(first_caller);
 
     for (int i = 0; (libmpi != NULL) && (i < XM_NUM_FUNCTIONS); i++) {
         libmpi_functions[i] = lookup_own(libmpi, (enum xm_function)i);
@@ -263,14 +302,16 @@ static void set_up(void)
     __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
 }
 
-static inline void need_set_up(void)
+static inline void need_set_up(const void *from)
 {
     if (__builtin_expect(!__atomic_load_n(&ready, __ATOMIC_ACQUIRE), 0)) {
+        first_caller = from;
         pthread_once(&once, set_up);
     }
 }
 
-/* MPI_ERR_OTHER in both families; only for a function that this MPI does not have. */
+/* MPI_ERR_OTHER, but MPI_ERR_INTERN in MPICH's family; only for a function that this MPI does not
+ * have. */
 static long no_function(enum xm_function function)
 {
     fprintf(stderr, "xccl error: no MPI library in this process has %s\n",
@@ -278,9 +319,9 @@ static long no_function(enum xm_function function)
     return 16;
 }
 
-static long serve(enum xm_function function, int profiling, const long *args)
+static long serve(enum xm_function function, int profiling, const long *args, const void *from)
 {
-    need_set_up();
+    need_set_up(from);
     if (__builtin_expect(family != NULL, 1)) {
         return family->call(function, profiling, args);
     }
@@ -319,12 +360,14 @@ static long serve(enum xm_function function, int profiling, const long *args)
 #define A12 A11, l
 #define A13 A12, m
 
+#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
+
 #define DEFINE_AS(name, fn, profiling, arguments)                                                  \
     DISPATCH_EXPORT long name(L##arguments);                                                       \
     DISPATCH_EXPORT long name(L##arguments)                                                        \
     {                                                                                              \
         const long args[] = {A##arguments};                                                        \
-        return serve(fn, profiling, args);                                                         \
+        return serve(fn, profiling, args, CALLER);                                                 \
     }
 
 #define DEFINE(name, arguments) DEFINE_AS(name, XM_FN_##name, 0, arguments)
@@ -374,7 +417,7 @@ DEFINE_EXTENSION(Barrier, 3)
             return ((long (*)(L##arguments))libmpi_functions[fn])(A##arguments);                   \
         }                                                                                          \
         const long args[] = {A##arguments};                                                        \
-        return serve(fn, profiling, args);                                                         \
+        return serve(fn, profiling, args, CALLER);                                                 \
     }
 #define DEFINE_ONE(name, n, form, kinds)                                                           \
     DEFINE_TRANSFER(MPI_##name, XM_FN_MPI_##name, 0, n, form, kinds)                               \
@@ -402,7 +445,7 @@ XM_ENQUEUED_MESSAGES(DEFINE_MESSAGE)
 DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm);
 DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm)
 {
-    need_set_up();
+    need_set_up(CALLER);
     if (family == NULL) {
         fprintf(stderr, "xccl error: xcclCommInitMPI: no MPI library in this process is served\n");
         return 16;
@@ -413,7 +456,7 @@ DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm)
 DISPATCH_EXPORT int xcclTuneMPI(const char *rows);
 DISPATCH_EXPORT int xcclTuneMPI(const char *rows)
 {
-    need_set_up();
+    need_set_up(CALLER);
     if (family == NULL) {
         fprintf(stderr, "xccl error: xcclTuneMPI: no MPI library in this process is served\n");
         return 16;
@@ -425,7 +468,7 @@ DISPATCH_EXPORT int xcclTuneMPI(const char *rows)
 DISPATCH_EXPORT const char *xccl_mpi_last_path(void);
 DISPATCH_EXPORT const char *xccl_mpi_last_path(void)
 {
-    need_set_up();
+    need_set_up(CALLER);
     return (family != NULL) ? family->last_path() : NULL;
 }
 
@@ -436,6 +479,6 @@ DISPATCH_EXPORT const char *xccl_mpi_last_path(void)
 DISPATCH_EXPORT const char *xccl_mpi_last_message_path(void);
 DISPATCH_EXPORT const char *xccl_mpi_last_message_path(void)
 {
-    need_set_up();
+    need_set_up(CALLER);
     return (family != NULL) ? family->last_message_path() : NULL;
 }

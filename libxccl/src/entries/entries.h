@@ -14,7 +14,7 @@ enum { XM_FAMILY_ABI = 7 };
 
 struct xm_family {
     unsigned    abi;
-    const char *name; /* "openmpi", "mpich" */
+    const char *name; /* "openmpi", "mpich", "mpiabi" */
     /*
      * Learn which library to call. next: of each function the one that a tool behind us has
      * (preloaded after us, or linked), or NULL. Returns 0; else the family's file cannot serve this

@@ -208,7 +208,7 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
     struct xm_comm *xm;
     MPI_Comm        comm = (MPI_Comm)(intptr_t)args[0];
 
-    if (XM_OPENMPI && is_started(true) && (comm != XM_HANDLE(MPI_COMM_NULL)) &&
+    if (xm_mpi_is_openmpi() && is_started(true) && (comm != XM_HANDLE(MPI_COMM_NULL)) &&
         (xm_comm_get(comm, &xm) == xcclSuccess)) {
         xm_later_wait(xm); /* those before it do not know of it */
         xm->quiet = true;
@@ -478,7 +478,7 @@ static int open_mpi(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
 
 struct xm_family xccl_mpi_family = {
     .abi = XM_FAMILY_ABI,
-    .name = XM_OPENMPI ? "openmpi" : "mpich",
+    .name = XM_FAMILY_NAME,
     .open = open_mpi,
     .call = serve,
     .comm_init_mpi = comm_init_mpi,

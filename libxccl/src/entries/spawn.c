@@ -65,7 +65,8 @@ int xm_spawn(enum xm_function function, int profiling, const long *args)
     MPI_Info one = (MPI_Info)(intptr_t)args[3];
     long     changed[XM_MAX_ARGUMENTS];
 
-    if (!XM_OPENMPI || (count <= 0) || !is_root((int)args[at], (MPI_Comm)(intptr_t)args[at + 1])) {
+    if (!xm_mpi_is_openmpi() || (count <= 0) ||
+        !is_root((int)args[at], (MPI_Comm)(intptr_t)args[at + 1])) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
     const MPI_Info *given = several ? (const MPI_Info *)args[4] : &one;

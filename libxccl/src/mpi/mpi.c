@@ -66,9 +66,39 @@ static void fill(void *field, const char *name)
     memcpy(field, &address, sizeof(address));
 }
 
+#if XM_STANDARD_ABI
+/* Versions with one first number understand each other; handles and statuses of others may differ.
+ */
+static xcclResult_t check_abi(void)
+{
+    int (*version)(int *, int *) = NULL;
+    int major = -1, minor = -1;
+
+    fill(&version, "PMPI_Abi_get_version");
+    if ((version == NULL) || (version(&major, &minor) != MPI_SUCCESS) ||
+        (major != MPI_ABI_VERSION)) {
+        return xc_fail(
+            xcclUnsupported,
+            "the MPI library has version %d.%d of MPI's standard ABI, and xccl was built "
+            "with %d.%d; build it with the mpicc_abi of that library",
+            major, minor, MPI_ABI_VERSION, MPI_ABI_SUBVERSION);
+    }
+    return xcclSuccess;
+}
+#else
+static xcclResult_t check_abi(void)
+{
+    return xcclSuccess; /* the family was known by what only its ABI has */
+}
+#endif
+
 xcclResult_t xm_mpi_open(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
 {
     mpi_library = libmpi;
+    xcclResult_t res = check_abi();
+    if (res != xcclSuccess) {
+        return res;
+    }
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
         if (xm_mpi_symbol(needed[i].name) == NULL) {
             return xc_fail(xcclUnsupported,
@@ -193,6 +223,24 @@ bool xm_mpi_gpu_aware(const char *runtime)
     return __atomic_load_n(answer, __ATOMIC_RELAXED) == 2;
 }
 
+bool xm_mpi_is_openmpi(void)
+{
+#if XM_STANDARD_ABI
+    static int known; /* atomic; 0: not asked yet, 1: no, 2: yes */
+    char       text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
+    int        n = 0;
+
+    if (__atomic_load_n(&known, __ATOMIC_RELAXED) == 0) {
+        bool yes = (xm_pmpi.Get_library_version(text, &n) == MPI_SUCCESS) &&
+                   (strncmp(text, "Open MPI", strlen("Open MPI")) == 0);
+        __atomic_store_n(&known, yes ? 2 : 1, __ATOMIC_RELAXED);
+    }
+    return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
+#else
+    return XM_OPENMPI;
+#endif
+}
+
 /* Each stretch of blanks becomes one; none at the ends. */
 static void squeeze(char *text)
 {
@@ -244,7 +292,10 @@ void xm_mpi_name(char *buf, size_t len)
     int  n = 0;
 
     if ((xm_pmpi.Get_library_version(text, &n) != MPI_SUCCESS) || (text[0] == '\0')) {
-        snprintf(buf, len, "%s", XM_OPENMPI ? "an Open MPI" : "an MPICH");
+        snprintf(buf, len, "%s",
+                 XM_STANDARD_ABI ? "an MPI"
+                 : XM_OPENMPI    ? "an Open MPI"
+                                 : "an MPICH");
         return;
     }
     shorten_version(text, buf, len);

@@ -17,10 +17,22 @@
 
 #include "mpi/functions.h"
 
-#if defined(OMPI_MAJOR_VERSION)
+/*
+ * The family by its ABI, whoever made the library. The build says which mpi.h is the standard
+ * ABI's; its library may be any MPI's.
+ */
+#if defined(XCCL_MPI_STANDARD_ABI)
+#define XM_OPENMPI 0
+#define XM_STANDARD_ABI 1
+#define XM_FAMILY_NAME "mpiabi"
+#elif defined(OMPI_MAJOR_VERSION)
 #define XM_OPENMPI 1
+#define XM_STANDARD_ABI 0
+#define XM_FAMILY_NAME "openmpi"
 #else
 #define XM_OPENMPI 0
+#define XM_STANDARD_ABI 0
+#define XM_FAMILY_NAME "mpich"
 #endif
 
 /* Functions that xccl calls for itself: always the library's own, past any tool. */
@@ -195,6 +207,10 @@ void *xm_mpi_variable(const char *name);
 
 /* "Open MPI v4.1.4", "MPICH 4.0.2": as the library calls itself, shortened. */
 void xm_mpi_name(char *buf, size_t len);
+
+/* Is the library Open MPI, whose ways some calls take into account? Any may have the standard ABI.
+ */
+bool xm_mpi_is_openmpi(void);
 
 /* Does the MPI library take buffers of this device runtime ("cuda", "rocm") itself? */
 bool xm_mpi_gpu_aware(const char *runtime);

@@ -76,13 +76,42 @@ def test_a_program_inside_the_wrong_launcher(doctor, world, compile_library):
     )
 
 
-def test_a_program_whose_mpi_is_not_found(doctor, world, compile_library):
+@pytest.mark.parametrize("needed", ["libmpi.so.12", "libmpi_abi.so.1"])
+def test_a_program_whose_mpi_is_not_found(doctor, world, compile_library, needed):
     made = world("dgx-a100")
+    made.write(made.prefix / "lib/xccl/libxccl-mpi-mpiabi.so", "")
     program = made.root / "app"
-    compile_library(program, ["libmpi.so.12"])
+    compile_library(program, [needed])
     (finding,) = doctor(made, "--app", str(program))[1]["findings"]
     assert finding["id"] == "library-broken"
-    assert "libmpi.so.12" in finding["cause"]
+    assert needed in finding["cause"]
+
+
+@pytest.mark.parametrize("served", [True, False])
+@pytest.mark.parametrize("launcher", ["HYDRA build", "libopen-rte.so"])
+def test_a_program_of_the_standard_abi(doctor, world, compile_library, launcher, served):
+    """Its library may be any MPI's, so each launcher may be right; xccl may have been built without it."""
+    made = world("dgx-a100")
+    if served:
+        made.write(made.prefix / "lib/xccl/libxccl-mpi-mpiabi.so", "")
+    program = made.root / "app"
+    compile_library(program, ["libmpi_abi.so.1"])
+    made.library("libmpi_abi.so.1")
+    mpirun(launcher)(made)
+    found = doctor(made, "--app", str(program))[1]
+    assert ids(found) == ([] if served else ["interposer-missing"])
+    assert f"{program} is built with MPI's standard ABI" in " ".join(found["facts"])
+
+
+def test_the_standard_abi_beside_another(doctor, world):
+    """The MPI found is the other one; a library with the standard ABI alone is none of the site's MPIs."""
+    made = world("dgx-a100")
+    made.library("libmpi_abi.so.1")
+    assert "MPI: openmpi," in " ".join(doctor(made)[1]["facts"])
+    made.remove("opt/lib/libmpi.so.40")
+    made.write(made.prefix / "lib/xccl/libxccl-mpi-mpiabi.so", "")
+    found = doctor(made)[1]
+    assert ids(found) == [] and "MPI: mpiabi," in " ".join(found["facts"])
 
 
 def test_the_launcher_of_run_is_the_one_that_counts(world, monkeypatch, capsys):

@@ -60,6 +60,8 @@ def test_mismatch(tools, program, family, env, names):
         ("mpich", {**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "1"}),  # nobody is missed
         ("mpich", SRUN),  # it speaks to several MPIs
         ("openmpi", SRUN),
+        ("mpiabi", OPEN_MPI),  # its library may be any MPI's
+        ("mpiabi", HYDRA),
     ],
 )
 def test_match(tools, program, family, env):

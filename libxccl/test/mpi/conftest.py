@@ -42,3 +42,11 @@ def openmpi(mpis):
 @pytest.fixture
 def mpich(mpis):
     return pick(mpis, "mpich")
+
+
+@pytest.fixture
+def own_abi(mpich):
+    """MPICH by its own ABI, for what stands in for other versions of that."""
+    if mpich.family != "mpich":
+        pytest.skip("the stand-ins have MPICH's own ABI")
+    return mpich

@@ -243,8 +243,12 @@ static void exchange_blocking(struct mg_worker *w, struct mg_side *recv)
     mg_done(w, recv, (wanted == &status) ? &status : NULL);
 }
 
-/* In MPICH 4.0.2, 4.2.0 and 4.2.1 these leave the status empty, and crash with UCX. */
-#if (MPI_VERSION >= 4) && !(defined(MPICH_NUMVERSION) && (MPICH_NUMVERSION < 40202000))
+/*
+ * In MPICH 4.0.2, 4.2.0 and 4.2.1 these leave the status empty, and crash with UCX. In MPICH 5.0.2
+ * with the standard ABI the status is that of another call.
+ */
+#if (MPI_VERSION >= 4) && !(defined(MPICH_NUMVERSION) && (MPICH_NUMVERSION < 40202000)) &&         \
+    !defined(XCCL_MPI_STANDARD_ABI)
 bool mg_has_isendrecv(void)
 {
     return true;

@@ -158,10 +158,14 @@ def library_path(mpi):
 
 
 def is_installed(mpi):
-    """Has this MPI an mpi4py? One wheel serves all that have the ABI of Open MPI or of MPICH."""
+    """Has this MPI an mpi4py? One wheel serves all that have the ABI of Open MPI or of MPICH.
+
+    It has no module for the standard ABI.
+    """
     folder = library_path(mpi)
     found = importlib.util.find_spec("mpi4py") is not None
-    return found and (folder is None or Path(folder, "libmpi.so.12").exists())
+    known = found and mpi.family != "mpiabi"
+    return known and (folder is None or Path(folder, "libmpi.so.12").exists())
 
 
 def run_suite(mpi, ranks, options, device=False, windows=False, **how):

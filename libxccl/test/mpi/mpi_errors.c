@@ -142,6 +142,11 @@ static bool mpi_crashes(const struct wrong *wrong, enum mt_coll coll, bool large
 {
 #ifdef MPICH_VERSION /* seen in 4.0.2 */
     (void)large;
+#if MPICH_NUMVERSION >= 50000000 /* seen in 5.0.2 */
+    if ((wrong->spoil == null_type) || (wrong->spoil == uncommitted_type)) {
+        return true;
+    }
+#endif
     return (wrong->spoil == negative_count) &&
            ((coll == MT_ALLREDUCE) || (coll == MT_REDUCE) || (coll == MT_REDUCE_SCATTER_BLOCK));
 #else /* seen in Open MPI 4.1.4 */

@@ -136,9 +136,13 @@ class Build:
         return env
 
 
+# Families whose libraries here are MPICH's: its own ABI, and MPI 5's standard one.
+OF_MPICH = ("mpich", "mpiabi")
+
+
 def launcher(family, mpiexec, ranks):
     """The command in front of the program. Ranks outnumber the cores here, so none may spin."""
-    if family == "mpich":
+    if family in OF_MPICH:
         return [mpiexec, "-n", str(ranks)], {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
     return [mpiexec, "--oversubscribe", "--bind-to", "none", "-n", str(ranks)], {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -238,6 +242,7 @@ class Mpi:
     def __init__(self, build, name, family, mpiexec, library_path=None):
         self.build, self.name, self.family = build, name, family
         self.mpiexec, self.library_path = mpiexec, library_path
+        self.is_mpich = family in OF_MPICH
 
     def program(self, name):
         return self.build.programs / f"{name}-{self.family}"
@@ -269,7 +274,7 @@ class Mpi:
             )
         env.update(options.get("env") or {})
         inner = [*self.build.fixed_addresses(), *(self.build.emulator or ["env"])]
-        libraries = [self.build.mpich_idle] if self.family == "mpich" else []
+        libraries = [self.build.mpich_idle] if self.is_mpich else []
         libraries += [self.build.interposer] if options.get("preload", True) else []
         if libraries:
             inner += ["-E"] if self.build.emulator else []
@@ -308,6 +313,7 @@ class Mpi:
 OTHERS = {
     "openmpi": ("XCCL_TEST_OPENMPI", "libmpi.so.40", "mpirun"),
     "mpich": ("XCCL_TEST_MPICH", "libmpich.so.12", "mpiexec.hydra"),
+    "mpiabi": ("XCCL_TEST_MPIABI", "libmpi_abi.so.1", "mpiexec.hydra"),
 }
 
 
@@ -323,7 +329,10 @@ def replacement(build, family):
 
 
 def known_mpis(build):
-    """Every MPI with a launcher, by name. Newer ones take the place of older libraries, by their ABI."""
+    """Every MPI with a launcher, by name. Newer ones take the place of older libraries, by their ABI.
+
+    A library with the standard ABI that is named takes MPICH's place, with programs of its own.
+    """
     mpis = {
         family: replacement(build, family) or Mpi(build, family, family, facts["mpiexec"])
         for family, facts in build.families.items()
@@ -336,6 +345,8 @@ def known_mpis(build):
             mpis[name] = Mpi(build, name, family, str(mpirun), str(wheel / "lib"))
     if replacement(build, "mpich"):
         mpis["mpich43"] = mpis["mpich"]
+    if "mpiabi" in mpis and replacement(build, "mpiabi"):
+        mpis["mpich"] = mpis["mpich43"] = mpis["mpiabi"]
     return mpis
 
 

@@ -16,7 +16,7 @@ def test_active(mpi):
     result = mpi.run(2, "mpi_host", env={"XCCL_LOG": "info"}, timeout=60)
     assert result.status == 0, result.out
     (line,) = result.lines(r"info: .* is active")
-    name = r"(MPICH|Intel\(R\) MPI Library)" if mpi.family == "mpich" else "Open MPI"
+    name = r"(MPICH|Intel\(R\) MPI Library)" if mpi.is_mpich else "Open MPI"
     assert re.search(f"is active: {name} v?[0-9].*, 2 ranks; ", line)
     assert "paths for device memory: direct, ccl, mpi; a vendor library is looked for" in line
     assert len(result.lines("sum right, 0 vendor files mapped")) == 2

@@ -217,7 +217,7 @@ def test_hang_in_init(openmpi):
 def ends_badly(mpi, command, **options):
     """The job ends in time, and not well. Hydra of MPICH 4.2.1 says nothing of a rank that was killed in one of
     seven jobs, also without xccl: its status is then that of another of four runs."""
-    for _ in range(4 if mpi.family == "mpich" else 1):
+    for _ in range(4 if mpi.is_mpich else 1):
         result = mpi.run(2, command, timeout=60, **options)
         assert not result.timed_out, result.out
         assert result.seconds < 20

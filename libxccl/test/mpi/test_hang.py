@@ -16,7 +16,7 @@ TIGHT = {"hostroot": ("48m", 4), "allgatherv": ("56m", 4)}
 
 
 def skip_if_mpi_hangs(mpi, case):
-    if case.endswith("send_finalize") and mpi.family == "mpich":
+    if case.endswith("send_finalize") and mpi.is_mpich:
         pytest.skip("MPICH 4.0.2 by itself waits for ever in this MPI_Finalize")
 
 
@@ -109,7 +109,7 @@ def test_attr_without_device(mpi, case):
 @pytest.mark.parametrize("case", ["alone", "before", "after", "across"])
 def test_session(mpi, case):
     """Without MPI_Init, and so without MPI_COMM_WORLD; and with a world that begins or ends."""
-    if mpi.family != "mpich":
+    if not mpi.is_mpich:
         pytest.skip("of the tested MPIs only MPICH has sessions")
     go(mpi, 3, f"mpi_session {case}")
 

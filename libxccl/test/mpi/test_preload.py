@@ -126,16 +126,40 @@ def test_two_copies(mpi, tmp_path):
     assert f"{copy} is loaded as well" in result.out
 
 
-def test_standard_abi(build):
-    """Handles of MPI 5's standard ABI reach its library whole, and the user hears that xccl is idle."""
-    status, out, err = run(build, [build.programs / "mpi_standard_abi"], True)
+@pytest.mark.parametrize(
+    ("family", "version", "said"),
+    [
+        (
+            "left out",
+            "1",
+            "the program uses MPI's standard ABI, and this xccl was built without it",
+        ),
+        ("built", "1", "the MPI library lacks PMPI_"),
+        (
+            "built",
+            "2",
+            "the MPI library has version 2.0 of MPI's standard ABI, and xccl was built",
+        ),
+    ],
+)
+def test_standard_abi(build, tmp_path, family, version, said):
+    """Handles of MPI 5's standard ABI reach its library whole, and the user hears why xccl is idle."""
+    files = "xccl/libxccl-mpi-mpiabi.so"
+    if family == "built" and not (build.stage / "lib" / files).exists():
+        pytest.skip("xccl was built without the standard ABI: there was no mpicc_abi")
+    shutil.copytree(build.stage / "lib", tmp_path / "lib", symlinks=True)
+    if family == "left out":
+        (tmp_path / "lib" / files).unlink(missing_ok=True)
+    preload = build.preload(tmp_path / "lib/libxccl-mpi.so")
+    more = {"STANDARD_ABI_VERSION": version, "LD_PRELOAD": preload}
+    status, out, err = run(build, [build.programs / "mpi_standard_abi"], False, **more)
     assert status == 0, err
     assert out.splitlines() == [
         "MPI_Barrier of 0x123456789abc",
         "MPI_Bcast of 1 of 0x248 from 0 in 0x123456789abc",
     ]
     (line,) = err.splitlines()
-    assert "calls go to MPI alone: the program uses MPI's standard ABI" in line
+    assert f"calls go to MPI alone: {said}" in line
 
 
 @pytest.mark.release_only
@@ -146,15 +170,15 @@ def test_standard_abi(build):
         ["xccl-perf", "--max", "64", "--max-time", "0.1"],
     ],
 )
-def test_mpich_3_4_is_not_asked_what_ends_it(mpich, command):
+def test_mpich_3_4_is_not_asked_what_ends_it(own_abi, command):
     """Through the interposer, and by xccl-perf alone, which then refuses device memory."""
-    build = mpich.build
+    build = own_abi.build
     perf = command[0] == "xccl-perf"
     libraries = [] if perf else [build.interposer]
     libraries += [build.programs / "libmpich_34.so", build.mpich_idle]
     program = (build.stage / "bin" if perf else build.programs) / command[0]
     words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}", program, *command[1:]]
-    result = mpich.run(1, words, preload=False)
+    result = own_abi.run(1, words, preload=False)
     assert result.lines("MPIX_GPU_query_support of type 0")
     if perf:
         assert "this MPI does not say that it takes cuda device memory" in result.out
@@ -163,42 +187,42 @@ def test_mpich_3_4_is_not_asked_what_ends_it(mpich, command):
 
 
 @pytest.mark.release_only
-def test_mpich_4_2_completes_what_is_looked_at(mpich):
+def test_mpich_4_2_completes_what_is_looked_at(own_abi):
     """A persistent request whose look MPI completes is the program's to complete, with its status."""
-    build = mpich.build
+    build = own_abi.build
     libraries = [build.interposer, build.programs / "libmpich_42.so", build.mpich_idle]
     words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
-    words += [mpich.program("mpi_legal"), "cuda", "kinds"]
-    mpich.run(3, words, preload=False).good()
+    words += [own_abi.program("mpi_legal"), "cuda", "kinds"]
+    own_abi.run(3, words, preload=False).good()
 
 
 @pytest.mark.release_only
-def test_mpich_5_is_not_asked_what_ends_it(mpich):
+def test_mpich_5_is_not_asked_what_ends_it(own_abi):
     """What its reductions are to our kernels is tried out, but not with truth values of Fortran."""
-    build = mpich.build
+    build = own_abi.build
     libraries = [build.interposer, build.programs / "libmpich_50.so", build.mpich_idle]
     words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
-    words += [mpich.program("mpi_integers"), "cuda"]
-    mpich.run(2, words, preload=False, env=DIRECT).good()
+    words += [own_abi.program("mpi_integers"), "cuda"]
+    own_abi.run(2, words, preload=False, env=DIRECT).good()
 
 
 @pytest.mark.release_only
-def test_ranks_whose_mpis_reduce_differently(mpich):
+def test_ranks_whose_mpis_reduce_differently(own_abi):
     """The ranks take one path for integers, though each MPI alone would allow another."""
-    build = mpich.build
+    build = own_abi.build
     preload = build.preload(build.interposer, build.programs / "libmpich_50.so", build.mpich_idle)
     other = build.preload(build.interposer, build.mpich_idle)
     choose = f'[ "$PMI_RANK" = 0 ] && export LD_PRELOAD={preload} || export LD_PRELOAD={other}'
-    words = ["/bin/sh", "-c", f'{choose}; exec "$@"', "-", mpich.program("mpi_integers"), "cuda"]
-    result = mpich.run(2, words, preload=False, env={**DIRECT, "XCCL_LOG": "info"})
+    words = ["/bin/sh", "-c", f'{choose}; exec "$@"', "-", own_abi.program("mpi_integers"), "cuda"]
+    result = own_abi.run(2, words, preload=False, env={**DIRECT, "XCCL_LOG": "info"})
     result.good()
     assert result.lines("the ranks' MPIs reduce integers differently"), result.out
 
 
 @pytest.mark.release_only
-def test_streams_beside_those_of_mpi(mpich):
+def test_streams_beside_those_of_mpi(own_abi):
     """A rank without a stream may not take MPI's way to a communicator while the others take xccl's."""
-    build = mpich.build
+    build = own_abi.build
     libraries = build.preload(build.programs / "libmpich_42.so", build.mpich_idle)
-    words = ["/usr/bin/env", f"LD_PRELOAD={libraries}", mpich.program("mpi_streams_messages")]
-    mpich.run(2, [*words, "cuda", "refused"], preload=False, timeout=30).good()
+    words = ["/usr/bin/env", f"LD_PRELOAD={libraries}", own_abi.program("mpi_streams_messages")]
+    own_abi.run(2, [*words, "cuda", "refused"], preload=False, timeout=30).good()

@@ -60,7 +60,7 @@ def test_refused_windows(mpich):
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", SEPARATE)
 def test_separate_windows_thorough(mpi, case):
-    separate(mpi, case, ranks=3 if mpi.family == "mpich" else 2)  # Open MPI takes a minute
+    separate(mpi, case, ranks=3 if mpi.is_mpich else 2)  # Open MPI takes a minute
     separate(mpi, case, runtime="rocm")
     separate(mpi, case, runtime="none")
 

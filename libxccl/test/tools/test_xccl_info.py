@@ -42,6 +42,10 @@ def test_installation(stage):
     assert written["version"] == (LIBXCCL / "VERSION").read_text().strip()
     assert written["installation"]["prefix"] == str(stage.folder)
     assert Path(written["installation"]["interposer"]) == stage.interposer
+    built = sorted(stage.folder.glob("lib/xccl/libxccl-mpi-*.so"))
+    assert sorted(mpi["interposer"] for mpi in written["installation"]["mpi"]) == list(
+        map(str, built)
+    )
     for mpi in written["installation"]["mpi"]:
         assert Path(mpi["interposer"]).exists() and Path(mpi["perf"]).exists()
 

@@ -598,11 +598,26 @@ class TestWrapper:
             ({"XCCL_MPI": "openmpi", "PMI_RANK": "0"}, "openmpi"),
         ],
     )
-    def test_both_built(self, make, env, family):
-        assert make("openmpi", "mpich")(**env).good().out == f"{family} a b\n"
+    @pytest.mark.parametrize("more", [(), ("mpiabi",)])
+    def test_both_built(self, make, env, family, more):
+        assert make("openmpi", "mpich", *more)(**env).good().out == f"{family} a b\n"
 
-    def test_only_one_built(self, make):
-        assert make("mpich")().good().out == "mpich a b\n"
+    @pytest.mark.parametrize("family", ["mpich", "mpiabi"])
+    def test_only_one_built(self, make, family):
+        assert make(family)().good().out == f"{family} a b\n"
+
+    def test_standard_abi(self, make):
+        """Its library may be that of any launcher; beside others it has to be asked for."""
+        both = make("mpich", "mpiabi")
+        assert both().good().out == "mpich a b\n"
+        assert both(PMI_RANK="0").good().out == "mpich a b\n"
+        assert both(PMI_RANK="0", XCCL_MPI="mpiabi").good().out == "mpiabi a b\n"
+
+    @pytest.mark.parametrize("variable", ["PMI_RANK", "OMPI_COMM_WORLD_RANK"])
+    def test_standard_abi_alone(self, make, variable):
+        run = make("mpiabi")
+        assert run(**{variable: "0"}).good().out == "mpiabi a b\n"
+        assert run(XCCL_MPI="mpich").status == 1
 
     def test_not_built(self, make):
         ended = make("mpich")(OMPI_COMM_WORLD_RANK="0")
@@ -615,4 +630,4 @@ class TestWrapper:
 
     def test_bad_choice(self, make):
         ended = make("openmpi")(XCCL_MPI="lam")
-        assert (ended.status, "openmpi or mpich" in ended.err) == (2, True)
+        assert (ended.status, "openmpi, mpich or mpiabi" in ended.err) == (2, True)

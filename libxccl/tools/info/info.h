@@ -11,7 +11,7 @@
 #include "tables/tables.h"
 #include "vendor/vendor.h"
 
-enum { INFO_MAX_FAMILIES = 2, INFO_MAX_RUNTIMES = 3, INFO_MAX_DEVICES = 64, INFO_MAX_SIMS = 8 };
+enum { INFO_MAX_FAMILIES = 3, INFO_MAX_RUNTIMES = 3, INFO_MAX_DEVICES = 64, INFO_MAX_SIMS = 8 };
 
 /* An MPI family: what was built for it. */
 struct info_mpi {

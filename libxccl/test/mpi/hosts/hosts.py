@@ -258,7 +258,7 @@ class HostsMpi(Mpi):
 
     def placed(self, places):
         agent = self.hosts.folder / "agent"
-        if self.family == "mpich":
+        if self.is_mpich:
             # Intel MPI's Hydra takes the numbers of ranks from a file only.
             file = self.hosts.folder / "places"
             file.write_text("\n".join(places) + "\n")

@@ -64,7 +64,7 @@ def good(result):
 )
 def test_xccl_run_in_front(across):
     env = {"XCCL_LOG": "info"}
-    if across.family == "mpich":  # whose waiting ranks have to sleep
+    if across.is_mpich:  # whose waiting ranks have to sleep
         env["LD_PRELOAD"] = across.build.mpich_idle
     good(in_front(across, env=env))
 

@@ -79,7 +79,7 @@ def test_messages_forms(across, env):
 @pytest.mark.parametrize("section", ["counts", "large", "types", "comms"])
 def test_collectives(across, section):
     # MPICH 4.0.2 reduces wrongly on reversed communicators where nodes have unlike numbers of ranks.
-    layout = "2+2" if across.family == "mpich" and section == "comms" else "3+1"
+    layout = "2+2" if across.is_mpich and section == "comms" else "3+1"
     go(across, layout, f"mpi_colls cuda dd {section}")
 
 
@@ -128,7 +128,7 @@ def test_attr(across, case):
 @pytest.mark.parametrize("case", ["collectives", "graphs"])
 def test_streams(across, case):
     # MPICH takes MPI_IN_PLACE for an address in a large MPI_Reduce of three ranks.
-    layout = "1+1" if across.family == "mpich" else "2+1"
+    layout = "1+1" if across.is_mpich else "2+1"
     command = f"mpi_streams cuda {case}"
     go(across, layout, command, preload=False)
     go(across, layout, f"{command} mpi-staged", preload=False, env=STAGED)

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 from . import elf
 from .options import Wrong
 
-NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+# The standard ABI is a family of its own, whose library may be any MPI's.
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "mpiabi": "MPI's standard ABI"}
 FAMILY_OF_SONAME = {"libmpi.so.40": "openmpi", "libmpi.so.12": "mpich", "libmpich.so.12": "mpich"}
+STANDARD_SONAME = re.compile(r"^libmpi_abi\.so(\.\d+)?$")
 CRAY_SONAME = re.compile(r"^libmpi_\w+\.so\.12$")  # libmpi_gnu_123.so.12, libmpi_cray.so.12
 # Words of the launchers' own files, for one that goes by the name mpirun or mpiexec.
 WORDS = (
@@ -107,6 +109,13 @@ def collect_mpirun(root, env, launcher=()):
     return None
 
 
+def family_of_soname(name):
+    """The family of an MPI library by its name; None: it is no MPI's."""
+    if STANDARD_SONAME.match(name):
+        return "mpiabi"
+    return FAMILY_OF_SONAME.get(name) or ("mpich" if CRAY_SONAME.match(name) else None)
+
+
 def family_of_application(path, search):
     """(family or None, path of its MPI or None) of a program. Raises OSError, elf.NotElf, elf.Damaged."""
     todo, seen = [path], set()
@@ -117,7 +126,7 @@ def family_of_application(path, search):
         own = [f.replace("$ORIGIN", os.path.dirname(os.path.realpath(current))) for f in own]
         for name in needed:
             found, _ = search.find(name, own)
-            family = FAMILY_OF_SONAME.get(name) or ("mpich" if CRAY_SONAME.match(name) else None)
+            family = family_of_soname(name)
             if family is not None:
                 return family, found
             # Fortran's and C++'s part of MPI needs the C part; nothing else is looked into.

@@ -159,6 +159,7 @@ def collect(facts, sonames):
             break
     facts.mpi = None
     known = (
+        ("libmpi_abi.so.1", "mpiabi"),
         ("libmpi.so.40", "openmpi"),
         ("libmpi.so.12", "mpich"),
         ("libmpich.so.12", "mpich"),
@@ -166,8 +167,10 @@ def collect(facts, sonames):
     )
     for name, family in known:
         path, why = search.find(name)
-        # One that a module put on the path is meant, whatever the system has beside it.
-        if path and (facts.mpi is None or why == "LD_LIBRARY_PATH"):
+        # One that a module put on the path is meant, whatever the system has beside it. The standard ABI's
+        # library lies beside another of the same MPI, which most programs use.
+        beside = facts.mpi and facts.mpi.family == "mpiabi" and facts.mpi.why != "LD_LIBRARY_PATH"
+        if path and (facts.mpi is None or beside or why == "LD_LIBRARY_PATH"):
             facts.mpi = SimpleNamespace(path=path, why=why, family=family)
     facts.ucc = collect_ucc(facts)
     found = glob.glob(os.path.join(facts.libdir, "xccl/libxccl-mpi-*.so"))

@@ -4,6 +4,8 @@
 import datetime
 import os
 
+from xccl_common.launchers import NAMES
+
 from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
 from .checks_net import LIBFABRIC_NAMES, given
 from .checks_settings import missing_library
@@ -97,9 +99,10 @@ def check_plugin(facts):
 
 
 def check_mpi(facts):
-    if facts.route == "xccl" and facts.mpi and facts.mpi.family not in facts.families:
+    family = facts.app_family or (facts.mpi and facts.mpi.family)
+    if facts.route == "xccl" and family and family not in facts.families:
         folder = os.path.join(facts.libdir, "xccl")
-        yield finding("interposer-missing", family=facts.mpi.family, folder=folder)
+        yield finding("interposer-missing", family=family, folder=folder)
     hpcx = facts.env.get("HPCX_DIR")
     if hpcx and facts.mpi and not facts.mpi.path.startswith(facts.root + hpcx):
         yield finding("hpcx-mixed", hpcx=hpcx, mpi=os.path.dirname(facts.mpi.path))
@@ -170,18 +173,17 @@ def check_site_age(facts):
         )
 
 
-FAMILY = {"openmpi": "Open MPI", "mpich": "MPICH"}
-
-
 def check_site_mpi(facts):
     site, mpi = facts.site, facts.mpi
-    if site is None or mpi is None or site["mpi"]["family"] in ("any", mpi.family):
+    if site is None or mpi is None or mpi.family == "mpiabi":  # which any MPI may have
+        return
+    if site["mpi"]["family"] in ("any", mpi.family):
         return
     yield finding(
         "site-mpi",
         site=site["name"],
-        wanted=FAMILY[site["mpi"]["family"]],
-        found=FAMILY[mpi.family],
+        wanted=NAMES[site["mpi"]["family"]],
+        found=NAMES[mpi.family],
         path=mpi.path,
     )
 

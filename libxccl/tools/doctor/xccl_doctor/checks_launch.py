@@ -8,7 +8,12 @@ from .registry import finding
 
 
 def family_of_job(facts):
-    """(family, what says so) of the MPI that the program uses."""
+    """(family, what says so) of the MPI that the program uses; None where any launcher may be right."""
+    family, what = family_of_program(facts)
+    return (None, None) if family == "mpiabi" else (family, what)
+
+
+def family_of_program(facts):
     if facts.app_family is not None:
         return facts.app_family, f"{facts.app} needs"
     if facts.mpi is not None:
@@ -76,7 +81,8 @@ def in_rank(facts):
 
 def check_app(facts):
     if facts.app is not None and facts.app_family is not None and facts.app_mpi is None:
-        missing = "libmpi.so.40" if facts.app_family == "openmpi" else "libmpi.so.12"
+        missing = {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12", "mpiabi": "libmpi_abi.so.1"}
+        missing = missing[facts.app_family]
         yield finding("library-broken", file=facts.app, missing=missing)
 
 
