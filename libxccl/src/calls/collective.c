@@ -458,7 +458,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     if (res == xcclSuccess) {
         res = xm_collective_choose(op, &path);
     }
-    if ((res == xcclInProgress) && xm_later_possible(op) && xm_handles_keep(op)) {
+    if ((res == xcclInProgress) && xm_later_possible(op)) {
         return xm_later_begin(op);
     }
     if (res == xcclInProgress) {

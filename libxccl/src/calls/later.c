@@ -22,9 +22,14 @@ bool xm_later_possible(const struct xm_op *op)
     return (op->call.form == XM_NONBLOCKING) && !op->invalid;
 }
 
+/* When it has a request: from here on it is sure to come to its turn. */
 static xcclResult_t start(struct xm_op *op)
 {
-    (void)op;
+    if (!xm_handles_keep(op)) {
+        return xc_fail(xcclSystemError, "out of memory for a call that begins later");
+    }
+    __atomic_add_fetch(&in_use, 1, __ATOMIC_RELEASE);
+    op->later = __atomic_add_fetch(&op->comm->later, 1, __ATOMIC_RELAXED);
     return xcclSuccess;
 }
 
@@ -68,8 +73,6 @@ static const struct xm_path path_later = {"later", start, progress, release};
 int xm_later_begin(struct xm_op *op)
 {
     op->path = &path_later;
-    __atomic_add_fetch(&in_use, 1, __ATOMIC_RELEASE);
-    op->later = __atomic_add_fetch(&op->comm->later, 1, __ATOMIC_RELAXED);
     xm_set_last_path(path_later.name);
     if (__builtin_expect(xm_observing, 0)) {
         xm_facts_local(op);
