@@ -228,6 +228,8 @@ CASES = [
     ("ccl-refused", "juwels-booster", says(why="/x (found by: XCCL_CCL_LIBRARY) has no symbol")),
     ("preload-missing", "juwels-booster", env(LD_PRELOAD="libfoo.so:/opt/gone.so /opt/none.so")),
     ("site-unknown", "juwels-booster", env(XCCL_SITE="juwels")),
+    ("sim-unknown", "juwels-booster", env(XCCL_SIM="cude:4")),
+    ("sim-unknown", "juwels-booster", env(XCCL_SIM="cuda:65")),
     ("site-gpus", "juwels-booster", lambda w: w.remove(w.gpu(3))),
     ("site-numa", "juwels-booster", gpu_numa),
     ("site-nic", "dgx-a100", other_ports),

@@ -19,6 +19,11 @@ TABLE = {
         "XCCL_SITE={site} is no site of this installation",
         "name one of these, or unset it: {sites}",
     ),
+    "sim-unknown": Row(
+        ERROR,
+        "XCCL_SIM={value} names no simulation, so no device is offered{hint}",
+        "set one of {allowed}, with N devices from 1 to {most}; or unset it",
+    ),
     "site-gpus": Row(
         WARNING,
         "site {site} says {wanted} GPUs per node; this machine has {found}",
