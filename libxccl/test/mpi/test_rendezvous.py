@@ -98,6 +98,13 @@ def test_senders_out_of_reach(openmpi):
     )
 
 
+def test_messages_out_of_reach(family):
+    """The sender of such a message learns that its receiver has none of it."""
+    result = family.run(2, "mpi_offers cuda lost", sim="cuda:2", timeout=20)
+    result.good()
+    assert len(result.lines("rank 1 of MPI_COMM_WORLD cannot fetch a message")) == 2, result.out
+
+
 @pytest.mark.tsan
 def test_probing_threads(mpi):
     """What a thread takes out of MPI's queue to probe it, another one may be about to receive."""
