@@ -142,6 +142,15 @@ static struct layout *map(int fd)
     return (at == MAP_FAILED) ? NULL : at;
 }
 
+static bool without_board(const char *what)
+{
+    xc_warn("no board for the other ranks of this node: %s: %s; messages and collectives on device "
+            "memory are staged or left to the vendor's library; raise the limits of the process "
+            "(ulimit -n for open files, ulimit -v and the container's for memory)",
+            what, strerror(errno));
+    return false;
+}
+
 /* With the lock held. */
 static bool open_own(void)
 {
@@ -151,19 +160,21 @@ static bool open_own(void)
     tried = true;
     int fd = memfd_create(BOARD_NAME, MFD_CLOEXEC);
     if (fd < 0) {
-        return false;
+        return without_board("memfd_create");
     }
     own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* out of the way of the program's files */
-    close(fd);
     if (own_fd >= 0) {
-        xm_spare_keep(own_fd);
+        close(fd);
+    } else {
+        own_fd = fd; /* it may not have so many */
     }
-    if ((own_fd < 0) || (ftruncate(own_fd, (off_t)sizeof(struct layout)) != 0)) {
-        return false;
+    xm_spare_keep(own_fd);
+    if (ftruncate(own_fd, (off_t)sizeof(struct layout)) != 0) {
+        return without_board("ftruncate");
     }
     struct layout *at = map(own_fd);
     if (at == NULL) {
-        return false;
+        return without_board("mmap");
     }
     if (getrandom(&own.nonce, sizeof(own.nonce), 0) != (ssize_t)sizeof(own.nonce)) {
         own.nonce = xm_now_ns() ^ ((uint64_t)getpid() << 32);

@@ -234,6 +234,7 @@ CASES = [
     ("site-numa", "juwels-booster", gpu_numa),
     ("site-nic", "dgx-a100", other_ports),
     ("memlock", "dgx-a100", lambda w: w.limits(65536)),
+    ("open-files", "dgx-a100", lambda w: w.open_files(64)),
     ("shm-small", "juwels-booster", lambda w: w.shm(65536)),
     ("ranks-apart", "juwels-booster", log("xccl-pods.log")),
     ("ran-by-mpi", "juwels-booster", log("xccl-gave-up.log")),

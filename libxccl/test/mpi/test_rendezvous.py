@@ -71,6 +71,7 @@ def test_sends_that_mpi_refuses(family):
     [
         ("CUDA_VISIBLE_DEVICES=0,1", "fetched"),
         ("CUDA_VISIBLE_DEVICES=$rank", "mpi-staged"),
+        ("few; ulimit -n 64", "fetched"),
         ("XCCL_RENDEZVOUS=$((240 + rank * 1000000))", "mpi-staged"),
     ],
 )
