@@ -7,6 +7,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "calls/facts.h"
+#include "calls/later.h"
+#include "comms/agree.h"
 
 enum { SAMPLES = 10 };
 
@@ -275,8 +277,15 @@ xcclResult_t xm_check_call(struct xm_op *op, bool valid)
     if (op->comm->inter) {
         return xcclSuccess;
     }
+    /* What the ranks have asked each other before comes first, and what waits for that. */
+    xcclResult_t res = xm_later_any(op->comm) ? xm_later_wait(op->comm) : xcclSuccess;
+    op->comm->asks_for = xm_coll_name(op->call.coll);
+    res = (res == xcclSuccess) ? xm_comm_compare(op->comm) : res;
+    if (res != xcclSuccess) {
+        return res;
+    }
     take_sample(op, valid, &mine);
-    xcclResult_t res = compare(op->comm, &mine, NUM_CHECKED, &all, &rank, &what);
+    res = compare(op->comm, &mine, NUM_CHECKED, &all, &rank, &what);
     if ((res == xcclSuccess) && (rank >= 0)) {
         int other = (rank == 0) ? op->comm->size - 1 : 0;
         while (all[other].values[what] == all[rank].values[what]) {

@@ -6,6 +6,7 @@
 #include "backends/backend.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "comms/agree.h"
 #include "tables/tables.h"
 
 bool xm_coll_needs_agreement(enum xm_coll coll)
@@ -293,12 +294,10 @@ static xcclResult_t track_vector_calls(struct xm_op *op)
         return xcclSuccess;
     }
     mine = xm->vector_on_device;
-    if (xm_pmpi.Allreduce(&mine, &any, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX), xm->comm) !=
-        MPI_SUCCESS) {
-        return xc_fail(xcclInternalError, "MPI_Allreduce failed while ranks agreed on a path");
-    }
-    xm->tracked = (any != 0);
-    return xcclSuccess;
+    xm->asks_for = xm_coll_name(op->call.coll);
+    xcclResult_t res = xm_comm_greatest(xm, mine, &any);
+    xm->tracked = (res == xcclSuccess) && (any != 0);
+    return res;
 }
 
 xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
@@ -325,6 +324,10 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
         *on_device_p = touches_device(op);
         op->facts.bytes = (uint64_t)(op->buffers.send.bytes + op->buffers.recv.bytes);
     } else if (asks || mixed) {
+        if ((res == xcclSuccess) && ask(op)) {
+            op->comm->asks_for = xm_coll_name(op->call.coll);
+            res = mixed ? xm_comm_compare(op->comm) : xcclSuccess;
+        }
         if ((res == xcclSuccess) && ask(op)) {
             res = agreed_facts(op, on_device_p);
         }

@@ -92,6 +92,25 @@ static xcclResult_t post_peer_info(struct xm_comm *xm, const struct xc_device_op
     return xcclSuccess;
 }
 
+static xcclResult_t post_variables(struct xm_comm *xm)
+{
+    int          bytes = (int)xm_peer_info_bytes();
+    xcclResult_t res = make_room(xm, xm_peer_info_bytes(), xm_peer_info_bytes() * (size_t)xm->size);
+
+    if (res != xcclSuccess) {
+        return res;
+    }
+    xm_peer_info_fill_variables(xm->checkin.mine);
+    if (xm_pmpi.Iallgather(xm->checkin.mine, bytes, XM_HANDLE(MPI_BYTE), xm->checkin.all, bytes,
+                           XM_HANDLE(MPI_BYTE), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
+        end_checkin(xm);
+        return xm_agreement_failed("MPI_Iallgather");
+    }
+    xm->checkin.kind = XM_CHECKIN_VARIABLES;
+    xm->checkin.applies = xm->device_calls + RUN_AHEAD;
+    return xcclSuccess;
+}
+
 static xcclResult_t post_status(struct xm_comm *xm)
 {
     xcclResult_t res =
@@ -244,15 +263,10 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
 static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s)
 {
     enum xm_coll coll = XM_NUM_COLLS;
-    uint64_t     now = xm_now_ns();
 
-    if (s->begun == 0) {
-        s->begun = s->last = now;
-    }
-    if ((xm->group == 0) || (now - s->last < look_ns)) {
+    if (xm->group == 0) {
         return xcclSuccess;
     }
-    s->last = now;
     int rank = xm_board_find_busy(xm->group, xm->calls, &coll);
     if ((rank < 0) || (rank != s->rank)) {
         s->rank = rank;
@@ -268,6 +282,40 @@ static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s
         rank, xm_coll_name(coll), mine);
 }
 
+/* One that runs with other variables does not ask what this one asks, or at another time. */
+static xcclResult_t look_for_unlike(const struct xm_comm *xm)
+{
+    const char *name = NULL;
+    int        *ranks = xm_world_ranks(xm->comm, xm->size);
+    int         rank = (ranks != NULL) ? xm_board_find_unlike(ranks, xm->size, &name) : -1;
+
+    free(ranks);
+    if (rank < 0) {
+        return xcclSuccess;
+    }
+    int mine = -1;
+    xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &mine);
+    return xc_fail(xcclInvalidUsage,
+                   "%s on rank %d of MPI_COMM_WORLD differs from rank %d; pass it to all of them "
+                   "(mpirun -x %s, srun --export=ALL)",
+                   name, rank, mine, name);
+}
+
+static xcclResult_t look_for_cause(const struct xm_comm *xm, struct suspicion *s)
+{
+    uint64_t now = xm_now_ns();
+
+    if (s->begun == 0) {
+        s->begun = s->last = now;
+    }
+    if (now - s->last < look_ns) {
+        return xcclSuccess;
+    }
+    s->last = now;
+    xcclResult_t res = xm->compared ? xcclSuccess : look_for_unlike(xm);
+    return (res == xcclSuccess) ? look_for_mixed(xm, s) : res;
+}
+
 static const char *asks_for(const struct xm_comm *xm)
 {
     return (xm->asks_for != NULL) ? xm->asks_for : "what this call makes";
@@ -278,7 +326,14 @@ static void describe(void *arg, char *buf, size_t len)
     const struct xm_comm *xm = arg;
     unsigned long long    number = xm->device_calls;
 
-    if (xm->checkin.kind == XM_CHECKIN_PEER_INFO) {
+    if (!xm->compared && ((xc_params()->check != 0) || (xc_params()->memory == XC_MEMORY_MIXED))) {
+        snprintf(
+            buf, len,
+            "for the other ranks to come to %s, number %llu of its communicator of %d ranks; a "
+            "rank that runs without xccl, or without %s, never does",
+            asks_for(xm), number, xm->size,
+            (xc_params()->check != 0) ? "XCCL_CHECK=1" : "XCCL_MEMORY=mixed");
+    } else if (xm->checkin.kind == XM_CHECKIN_PEER_INFO) {
         snprintf(
             buf, len,
             "for the other ranks to come to %s, number %llu of its communicator of %d ranks; a "
@@ -292,7 +347,7 @@ static void describe(void *arg, char *buf, size_t len)
     }
 }
 
-/* look: for ranks that pass host memory. */
+/* look: for ranks that never come. */
 static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look)
 {
     struct suspicion s = {0, 0, -1};
@@ -318,7 +373,7 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look
                 "communicator of %d ranks",
                 xc_params()->timeout, asks_for(xm), (unsigned long long)xm->device_calls, xm->size);
         case XM_WAIT_LOOK:
-            res = look ? look_for_mixed(xm, &s) : xcclSuccess;
+            res = look ? look_for_cause(xm, &s) : xcclSuccess;
             if (res != xcclSuccess) {
                 return res;
             }
@@ -334,6 +389,9 @@ static xcclResult_t apply_checkin(struct xm_comm *xm, bool blocking)
     xcclResult_t res;
 
     switch (xm->checkin.kind) {
+    case XM_CHECKIN_VARIABLES:
+        res = xm_peer_info_compare(xm, xm->checkin.all);
+        break;
     case XM_CHECKIN_PEER_INFO:
         res = xm_peer_info_apply(xm, xm->checkin.all, blocking);
         break;
@@ -353,6 +411,53 @@ static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
     xcclResult_t res = wait_for(xm, &xm->checkin.request, true);
 
     return (res == xcclSuccess) ? apply_checkin(xm, blocking) : res; /* MPI may still write to it */
+}
+
+xcclResult_t xm_comm_compare(struct xm_comm *xm)
+{
+    xcclResult_t res = xcclSuccess;
+
+    if (xm->compared || xm->quiet || xm->inter || (xm->size == 1)) {
+        return res;
+    }
+    if (xm->checkin.kind == XM_CHECKIN_NONE) {
+        res = post_variables(xm);
+    }
+    return (res == xcclSuccess) ? finish_checkin(xm, true) : res;
+}
+
+xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p)
+{
+    MPI_Request request;
+
+    if (xm->quiet) {
+        return (xm_pmpi.Allreduce(&mine, all_p, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX),
+                                  xm->comm) == MPI_SUCCESS)
+                   ? xcclSuccess
+                   : xm_agreement_failed("MPI_Allreduce");
+    }
+    int *said = malloc(sizeof(*said)), *all = malloc(sizeof(*all));
+    if ((said == NULL) || (all == NULL)) {
+        free(said);
+        free(all);
+        return xc_fail(xcclSystemError, "out of memory for an agreement");
+    }
+    *said = mine;
+    if (xm_pmpi.Iallreduce(said, all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX), xm->comm,
+                           &request) != MPI_SUCCESS) {
+        free(said);
+        free(all);
+        return xm_agreement_failed("MPI_Iallreduce");
+    }
+    xcclResult_t res = wait_for(xm, &request, true);
+    if (res != xcclSuccess) {
+        xm_orphans_add(request, said, all); /* MPI may still write to it */
+        return res;
+    }
+    *all_p = *all;
+    free(said);
+    free(all);
+    return xcclSuccess;
 }
 
 void xm_comm_settle(struct xm_comm *xm)

@@ -13,6 +13,17 @@
 xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
                            const struct xc_device_ops *dev, int device);
 
+/*
+ * Before this rank asks the others anything because of a variable of its own, in a blocking
+ * collective: do all run with the same? A communicator pays for it once.
+ */
+xcclResult_t xm_comm_compare(struct xm_comm *xm);
+/*
+ * The greatest of what the ranks say, in a blocking collective. One that runs with another variable
+ * may never come: unlike in MPI's own call, that is found out.
+ */
+xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p);
+
 /* In a blocking collective on host memory: take in what the ranks were asked before. */
 void xm_comm_settle(struct xm_comm *xm);
 

@@ -34,8 +34,9 @@
 enum { SLOTS = 256 };
 
 struct header {
-    uint64_t magic, nonce, job;
-    int32_t  world_rank, world_size, pid, fd;
+    uint64_t            magic, nonce, job;
+    int32_t             world_rank, world_size, pid, fd;
+    struct xm_variables variables; /* set before magic */
     struct {
         uint64_t group; /* 0: not in a call, or being written */
         uint64_t number, coll;
@@ -141,6 +142,15 @@ static struct layout *map(int fd)
     return (at == MAP_FAILED) ? NULL : at;
 }
 
+static bool without_board(const char *what)
+{
+    xc_warn("no board for the other ranks of this node: %s: %s; messages and collectives on device "
+            "memory are staged or left to the vendor's library; raise the limits of the process "
+            "(ulimit -n for open files, ulimit -v and the container's for memory)",
+            what, strerror(errno));
+    return false;
+}
+
 /* With the lock held. */
 static bool open_own(void)
 {
@@ -150,19 +160,21 @@ static bool open_own(void)
     tried = true;
     int fd = memfd_create(BOARD_NAME, MFD_CLOEXEC);
     if (fd < 0) {
-        return false;
+        return without_board("memfd_create");
     }
     own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* out of the way of the program's files */
-    close(fd);
     if (own_fd >= 0) {
-        xm_spare_keep(own_fd);
+        close(fd);
+    } else {
+        own_fd = fd; /* it may not have so many */
     }
-    if ((own_fd < 0) || (ftruncate(own_fd, (off_t)sizeof(struct layout)) != 0)) {
-        return false;
+    xm_spare_keep(own_fd);
+    if (ftruncate(own_fd, (off_t)sizeof(struct layout)) != 0) {
+        return without_board("ftruncate");
     }
     struct layout *at = map(own_fd);
     if (at == NULL) {
-        return false;
+        return without_board("mmap");
     }
     if (getrandom(&own.nonce, sizeof(own.nonce), 0) != (ssize_t)sizeof(own.nonce)) {
         own.nonce = xm_now_ns() ^ ((uint64_t)getpid() << 32);
@@ -174,6 +186,7 @@ static bool open_own(void)
     h->world_rank = -1;
     h->pid = own.pid;
     h->fd = own_fd;
+    xm_variables_fill(&h->variables);
     if (xm_mpi_has_world()) {
         int rank = -1, size = 0;
         xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank);
@@ -431,6 +444,34 @@ static int ask_busy(const struct search *search, const struct header *h)
 int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
 {
     struct search search = {ask_busy, group, number, coll_p, NULL, NULL};
+
+    return look_at_all(&search);
+}
+
+struct unlike {
+    const int   *ranks;
+    int          n;
+    const char **name_p;
+};
+
+static int ask_unlike(const struct search *search, const struct header *h)
+{
+    const struct unlike *u = search->arg;
+    const char          *name = xm_variables_differ(&h->variables, &own.at->header.variables);
+
+    for (int i = 0; (i < u->n) && (name != NULL); i++) {
+        if (u->ranks[i] == h->world_rank) {
+            *u->name_p = name;
+            return h->world_rank;
+        }
+    }
+    return -1;
+}
+
+int xm_board_find_unlike(const int *world_ranks, int n, const char **name_p)
+{
+    struct unlike unlike = {world_ranks, n, name_p};
+    struct search search = {ask_unlike, 0, 0, NULL, NULL, &unlike};
 
     return look_at_all(&search);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/collectives.h"
+#include "comms/variables.h"
 
 /* How another process finds it. */
 struct xm_board_address {
@@ -44,6 +45,12 @@ struct xm_slot *xm_board_slot(struct xm_board *board, int slot);
 /* Each process of this MPI_COMM_WORLD on this node that has a board, but this one. Milliseconds. */
 typedef void xm_board_seen(void *arg, int world_rank, const struct xm_board_address *address);
 void         xm_board_each(xm_board_seen *seen, void *arg);
+
+/*
+ * One of these ranks of MPI_COMM_WORLD that is on this node and runs with another variable than
+ * this process, and its name; or -1. Milliseconds.
+ */
+int xm_board_find_unlike(const int *world_ranks, int n, const char **name_p);
 
 /* Take a slot for a communicator and say where it is; without a board the address says so. */
 void xm_board_take(struct xm_board_address *address);

@@ -23,7 +23,13 @@ enum xm_comm_state {
 
 /* A non-blocking agreement under way; see agree.c. */
 struct xm_checkin {
-    enum { XM_CHECKIN_NONE, XM_CHECKIN_PEER_INFO, XM_CHECKIN_STATUS, XM_CHECKIN_JOIN } kind;
+    enum {
+        XM_CHECKIN_NONE,
+        XM_CHECKIN_VARIABLES,
+        XM_CHECKIN_PEER_INFO,
+        XM_CHECKIN_STATUS,
+        XM_CHECKIN_JOIN
+    } kind;
     MPI_Request request;
     uint64_t    applies; /* from this operation on its result counts */
     void       *mine;
@@ -51,6 +57,7 @@ struct xm_comm {
     enum xm_comm_state  state;           /* atomic: any thread may break it */
     char                reason[640];     /* of FAILED and BROKEN; a message and paths fit */
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
+    bool                compared;        /* all ranks run with the same variables */
     struct xm_checkin   checkin;
     const char         *asks_for;     /* the collective in which ranks agree; NULL: none */
     uint64_t            next_checkin; /* operation that asks again whether the making is over */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "comms/wait.h"
 #include "mpi/mpi.h"
 
@@ -221,6 +222,44 @@ struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
         }
     }
     return NULL;
+}
+
+static uint64_t lost_word(uint64_t nonce, uint64_t number)
+{
+    return xc_hash_word(xc_hash_word(XC_HASH_BEGIN, nonce), number);
+}
+
+void xm_mailbox_lose(uint64_t nonce, uint64_t number)
+{
+    pthread_mutex_lock(&lock);
+    struct xm_mailbox *m = own_mailbox();
+    if (m != NULL) {
+        uint64_t n = m->num_lost;
+        __atomic_store_n(&m->lost[n % XM_OFFERS], lost_word(nonce, number), __ATOMIC_RELAXED);
+        __atomic_store_n(&m->num_lost, n + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool xm_mailbox_has_lost(int world_rank, uint64_t number)
+{
+    struct peer     *p = peer_of(world_rank);
+    struct xm_board *board = (p != NULL) ? __atomic_load_n(&p->board, __ATOMIC_ACQUIRE) : NULL;
+    const struct xm_mailbox *m = (board != NULL) ? xm_board_mailbox(board) : NULL;
+    uint64_t                 n = (m != NULL) ? __atomic_load_n(&m->num_lost, __ATOMIC_ACQUIRE) : 0;
+    struct xm_board_address  own;
+
+    if (n == 0) {
+        return false;
+    }
+    xm_board_address_of(xm_board_own(), &own);
+    uint64_t word = lost_word(own.nonce, number);
+    for (uint64_t i = 0; (i < n) && (i < XM_OFFERS); i++) {
+        if (__atomic_load_n(&m->lost[i], __ATOMIC_RELAXED) == word) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void xm_mailbox_refused(int world_rank)

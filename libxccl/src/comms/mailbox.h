@@ -61,7 +61,13 @@ struct xm_mailbox {
     /* Atomic: how often this process was asked to write a message. */
     uint64_t asks __attribute__((aligned(64)));
     /* Atomic: when a thread of it looked last at what it is asked. */
-    uint64_t        looked_ns __attribute__((aligned(64)));
+    uint64_t looked_ns __attribute__((aligned(64)));
+    /*
+     * Atomic: the messages that came and cannot be fetched, since this process does not reach the
+     * sender's board: so the sender learns it here. The last ones, by a number for each.
+     */
+    uint64_t        num_lost __attribute__((aligned(64)));
+    uint64_t        lost[XM_OFFERS];
     struct xm_offer offers[XM_OFFERS];
 };
 
@@ -119,6 +125,10 @@ bool xm_offer_move(struct xm_offer *offer, uint64_t number, enum xm_offer_state 
  */
 struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
                                  const unsigned char uuid[XC_DEVICE_UUID_BYTES]);
+/* A message of a process, by its board and number, came and cannot be fetched: say so here. */
+void xm_mailbox_lose(uint64_t nonce, uint64_t number);
+/* Did a rank that was found say so of message `number` of this process? */
+bool xm_mailbox_has_lost(int world_rank, uint64_t number);
 /* It turned out that it cannot. */
 void xm_mailbox_refused(int world_rank);
 /* Will a rank that was found receive nothing any more? */

@@ -13,19 +13,17 @@
 #include "comms/creation.h"
 #include "comms/peer_info.h"
 #include "comms/setting.h"
+#include "comms/variables.h"
 #include "device/device.h"
 
 uint64_t (*xm_comm_arithmetic)(void);
 
 static int numbered; /* atomic: communicators agreed on */
 
-/* Variables that must be equal on all ranks. */
-enum { ROUTE, CCL, TUNE, CHECK, MEMORY, CREATE, SCRATCH, DIRECT, NUM_VARIABLES };
-
 struct xm_peer_info {
-    uint64_t variables[NUM_VARIABLES];
-    uint64_t arithmetic; /* what MPI does with integers here */
-    uint64_t idle;       /* id of a vendor communicator of these ranks that could be used again */
+    struct xm_variables variables;  /* first: all that counts in a comparison of these */
+    uint64_t            arithmetic; /* what MPI does with integers here */
+    uint64_t idle; /* id of a vendor communicator of these ranks that could be used again */
     uint64_t cost_us;
     int      world_rank;
     int      number; /* a communicator's, on the rank that is its first */
@@ -48,14 +46,7 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     const char             *name = "";
 
     memset(mine, 0, sizeof(*mine));
-    mine->variables[ROUTE] = (uint64_t)p->route;
-    mine->variables[CCL] = (uint64_t)p->ccl;
-    mine->variables[TUNE] = xc_hash_text(XC_HASH_BEGIN, p->tune);
-    mine->variables[CHECK] = (uint64_t)p->check;
-    mine->variables[MEMORY] = (uint64_t)p->memory;
-    mine->variables[CREATE] = (uint64_t)p->comm_create;
-    mine->variables[SCRATCH] = (uint64_t)p->scratch;
-    mine->variables[DIRECT] = (uint64_t)p->direct;
+    xm_variables_fill(&mine->variables);
     mine->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
     mine->cost_us = xm_creation_measured_us();
     mine->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
@@ -84,14 +75,10 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
  * differently and wait for each other. */
 static xcclResult_t judge_variables(const struct xm_peer_info *all, int size)
 {
-    static const char *const names[NUM_VARIABLES] = {
-        "XCCL_ROUTE",  "XCCL_CCL",         "XCCL_TUNE",    "XCCL_CHECK",
-        "XCCL_MEMORY", "XCCL_COMM_CREATE", "XCCL_SCRATCH", "XCCL_DIRECT"};
-
-    for (int v = 0; v < NUM_VARIABLES; v++) {
+    for (int v = 0; v < XM_NUM_VARIABLES; v++) {
         int like_first = 0, differs = -1;
         for (int r = 0; r < size; r++) {
-            if (all[r].variables[v] == all[0].variables[v]) {
+            if (all[r].variables.values[v] == all[0].variables.values[v]) {
                 like_first++;
             } else if (differs < 0) {
                 differs = r;
@@ -101,7 +88,8 @@ static xcclResult_t judge_variables(const struct xm_peer_info *all, int size)
             return xc_fail(xcclInvalidUsage,
                            "%s on rank %d differs from other ranks; pass it to all of them (mpirun "
                            "-x %s, srun --export=ALL)",
-                           names[v], (2 * like_first < size) ? 0 : differs, names[v]);
+                           xm_variable_name(v), (2 * like_first < size) ? 0 : differs,
+                           xm_variable_name(v));
         }
     }
     return xcclSuccess;
@@ -211,10 +199,23 @@ static void find_node(struct xm_comm *xm, const struct xm_peer_info *all)
     free(addresses);
 }
 
+void xm_peer_info_fill_variables(struct xm_peer_info *mine)
+{
+    xm_variables_fill(&mine->variables);
+}
+
+xcclResult_t xm_peer_info_compare(struct xm_comm *xm, const struct xm_peer_info *all)
+{
+    xcclResult_t res = judge_variables(all, xm->size);
+
+    xm->compared = (res == xcclSuccess);
+    return res;
+}
+
 xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking)
 {
     uint64_t     cost = 0;
-    xcclResult_t res = judge_variables(all, xm->size);
+    xcclResult_t res = xm_peer_info_compare(xm, all);
 
     if (res == xcclSuccess) {
         res = apply_setting(xm, all);

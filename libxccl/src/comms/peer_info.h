@@ -10,6 +10,12 @@ struct xm_peer_info;
 size_t xm_peer_info_bytes(void);
 void   xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
                          struct xm_peer_info *mine);
+/*
+ * The variables alone, of a rank that asks the others before anything else: another rank may be at
+ * its first operation on device memory, and say all.
+ */
+void         xm_peer_info_fill_variables(struct xm_peer_info *mine);
+xcclResult_t xm_peer_info_compare(struct xm_comm *xm, const struct xm_peer_info *all);
 /* Judge what all ranks say of themselves, alike on every rank and in the same operation. */
 xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking);
 

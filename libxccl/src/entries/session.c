@@ -9,12 +9,14 @@
 #include "data/flatten.h"
 #include "ops/freed.h"
 #include "ops/op.h"
+#include "streams/streams.h"
 
 static int open_sessions; /* atomic */
 
 /* All that needs MPI, and would not be there any more when it begins anew. */
 static void let_go(void)
 {
+    xm_streams_finalize();
     xm_ops_finalize();
     xm_freed_finalize();
     xm_comms_shut();

@@ -123,11 +123,11 @@ static bool fits(MPI_Count value)
 }
 
 /* MPI's own error for it, through the communicator's error handler. */
-static int too_large(const struct xm_call *call)
+static int too_large(const struct xm_call *call, enum xm_function function)
 {
-    xc_error("%s with large counts: a count or displacement is above %d, and this MPI has no "
-             "function for it",
-             xm_coll_name(call->coll), INT_MAX);
+    xc_error("%s: a count or displacement is no int (-%d to %d), and this MPI has no function for "
+             "large counts",
+             xm_mpi_function_name(function), INT_MAX, INT_MAX);
     xm_pmpi.Comm_call_errhandler(call->comm, MPI_ERR_COUNT);
     return MPI_ERR_COUNT;
 }
@@ -268,14 +268,14 @@ static int make(const struct xm_call *call, enum xm_form form, const long *args)
         return (int)xm_mpi_forward(function, call->profiling, args);
     }
     if (!call->large) {
-        xc_error("this MPI has no function for %s in this form", xm_coll_name(call->coll));
+        xc_error("this MPI has no %s", xm_mpi_function_name(function));
         xm_pmpi.Comm_call_errhandler(call->comm, MPI_ERR_OTHER);
         return MPI_ERR_OTHER;
     }
     memcpy(narrowed.args, args, sizeof(narrowed.args));
     int res = narrow(call, &narrowed) ? (int)xm_mpi_forward(xm_function_of(call->coll, form, 0),
                                                             call->profiling, narrowed.args)
-                                      : too_large(call);
+                                      : too_large(call, function);
     release(&narrowed, form);
     return res;
 }

@@ -98,7 +98,7 @@ xcclResult_t xm_call_as_bytes(struct xm_call *call, const struct xm_buffer *buff
             xcclUnsupported,
             "%s with absolute addresses in its datatypes and more than %d bytes: use the "
             "function with large counts",
-            xm_coll_name(call->coll), INT_MAX);
+            xm_mpi_function_name(call->function), INT_MAX);
     }
     *arrays_p = room;
     return xcclSuccess;

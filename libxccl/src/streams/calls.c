@@ -109,8 +109,9 @@ static int wait_all(const long *args)
     int          first = MPI_SUCCESS;
 
     for (int i = 0; i < (int)args[0]; i++) {
-        int code = xm_enqueue_wait(
-            &requests[i], (statuses == MPI_STATUSES_IGNORE) ? MPI_STATUS_IGNORE : &statuses[i]);
+        int code =
+            xm_enqueue_wait(XM_FN_MPIX_Waitall_enqueue, &requests[i],
+                            (statuses == MPI_STATUSES_IGNORE) ? MPI_STATUS_IGNORE : &statuses[i]);
         first = (first == MPI_SUCCESS) ? code : first;
     }
     return first;
@@ -138,13 +139,13 @@ static int enqueue(enum xm_function function, const long *args)
     switch (function) {
 #define XM_COLL(name, capitals, n)                                                                 \
     case XM_FN_MPIX_##name##_enqueue:                                                              \
-        return xm_enqueue_collective(XM_##capitals, false, args);                                  \
+        return xm_enqueue_collective(function, XM_##capitals, false, args);                        \
     case XM_FN_MPIX_##name##_enqueue_c:                                                            \
-        return xm_enqueue_collective(XM_##capitals, true, args);
+        return xm_enqueue_collective(function, XM_##capitals, true, args);
         XM_ENQUEUED_COLLECTIVES(XM_COLL)
 #undef XM_COLL
     case XM_FN_MPIX_Barrier_enqueue:
-        return xm_enqueue_collective(XM_BARRIER, false, args);
+        return xm_enqueue_collective(function, XM_BARRIER, false, args);
     default:
         return xm_enqueue_message(function, args);
     }
@@ -162,7 +163,7 @@ static int wait_call(enum xm_function function, int profiling, const long *args)
         }
     }
     return (function == XM_FN_MPIX_Wait_enqueue)
-               ? xm_enqueue_wait((MPI_Request *)args[0], (MPI_Status *)args[1])
+               ? xm_enqueue_wait(function, (MPI_Request *)args[0], (MPI_Status *)args[1])
                : wait_all(args);
 }
 

@@ -104,6 +104,7 @@ static int serve(const struct xm_enqueue *q, struct xm_enqueued *e)
     if (!xm_buffers_of(&e->op.call, &place, &e->op.buffers)) {
         struct xm_call call = e->op.call;
         call.form = XM_BLOCKING; /* MPI says what is wrong with it, on this communicator */
+        call.comm = e->sc->comm;
         call.args[xm_signatures[call.coll].comm] = (long)(intptr_t)e->sc->comm;
         xm_enqueued_free(e);
         return xm_call_mpi(&call);
@@ -130,16 +131,16 @@ static int serve(const struct xm_enqueue *q, struct xm_enqueued *e)
     return (res == xcclSuccess) ? MPI_SUCCESS : xm_enqueue_raise(q->sc, res);
 }
 
-int xm_enqueue_collective(enum xm_coll coll, bool large, const long *args)
+int xm_enqueue_collective(enum xm_function function, enum xm_coll coll, bool large,
+                          const long *args)
 {
     MPI_Comm               comm = (MPI_Comm)(intptr_t)args[xm_signatures[coll].comm];
     struct xm_stream_comm *sc = xm_stream_comm_of(comm);
     struct xm_enqueue      q;
 
     if (sc->without >= 0) {
-        xc_fail(xcclInvalidUsage,
-                "MPIX_%s_enqueue: rank %d has attached no device stream to this communicator",
-                xm_coll_name(coll), sc->without);
+        xc_fail(xcclInvalidUsage, "%s: rank %d has attached no device stream to this communicator",
+                xm_mpi_function_name(function), sc->without);
         return xm_enqueue_raise(sc, xcclInvalidUsage);
     }
     int code = xm_enqueue_begin(sc, &q);

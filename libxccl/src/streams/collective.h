@@ -4,6 +4,7 @@
 
 #include "calls/calls.h"
 
-int xm_enqueue_collective(enum xm_coll coll, bool large, const long *args);
+int xm_enqueue_collective(enum xm_function function, enum xm_coll coll, bool large,
+                          const long *args);
 
 #endif

@@ -5,6 +5,7 @@
  * enqueued; it is over when that is.
  */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -67,15 +68,19 @@ static bool read_message(struct xm_enqueued *e, const long *args, bool large)
 }
 
 /* MPI's own error for arguments that it must refuse. */
-static int refuse(const struct xm_enqueued *e, const long *args)
+static int refuse(const struct xm_enqueued *e, const long *args, bool large)
 {
-    MPI_Request request;
+    MPI_Request  request;
+    MPI_Datatype type = (MPI_Datatype)(intptr_t)args[2];
+    int          count = (int)args[1];
 
-    return e->receives
-               ? xm_pmpi.Irecv((void *)args[0], (int)args[1], (MPI_Datatype)(intptr_t)args[2],
-                               (int)args[3], (int)args[4], e->sc->comm, &request)
-               : xm_pmpi.Isend((const void *)args[0], (int)args[1], (MPI_Datatype)(intptr_t)args[2],
-                               (int)args[3], (int)args[4], e->sc->comm, &request);
+    if (large) { /* cut to an int, a wrong count may be a right one */
+        count = (args[1] < 0) ? -1 : (args[1] > INT_MAX) ? INT_MAX : (int)args[1];
+    }
+    return e->receives ? xm_pmpi.Irecv((void *)args[0], count, type, (int)args[3], (int)args[4],
+                                       e->sc->comm, &request)
+                       : xm_pmpi.Isend((const void *)args[0], count, type, (int)args[3],
+                                       (int)args[4], e->sc->comm, &request);
 }
 
 static xcclResult_t keep_type(struct xm_enqueued *e)
@@ -198,8 +203,10 @@ static int finish_message(const struct xm_enqueue *q, struct xm_enqueued *e)
     return (res == xcclSuccess) ? MPI_SUCCESS : xm_enqueue_raise(q->sc, res);
 }
 
-int xm_enqueue_wait(MPI_Request *request, MPI_Status *status)
+int xm_enqueue_wait(enum xm_function function, MPI_Request *request, MPI_Status *status)
 {
+    char text[160];
+
     struct xm_enqueue q;
 
     if (*request == XM_HANDLE(MPI_REQUEST_NULL)) {
@@ -207,17 +214,19 @@ int xm_enqueue_wait(MPI_Request *request, MPI_Status *status)
     }
     struct xm_enqueued *e = look_up(*request);
     if (e == NULL) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument,
-                        "MPIX_Wait_enqueue: not a request of MPIX_Isend_enqueue or "
-                        "MPIX_Irecv_enqueue");
+        snprintf(text, sizeof(text),
+                 "%s: not a request of MPIX_Isend_enqueue or MPIX_Irecv_enqueue",
+                 xm_mpi_function_name(function));
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, text);
     }
     int code = xm_enqueue_begin(e->sc, &q);
     if (code != MPI_SUCCESS) {
         return code;
     }
     if (q.capturing != e->captured) {
-        code = xm_raise(e->sc->comm, xcclInvalidUsage,
-                        "MPIX_Wait_enqueue: an operation and its wait go into the same graph");
+        snprintf(text, sizeof(text), "%s: an operation and its wait go into the same graph",
+                 xm_mpi_function_name(function));
+        code = xm_raise(e->sc->comm, xcclInvalidUsage, text);
     } else {
         take_request(*request);
         xm_runner_status(e, status);
@@ -236,7 +245,7 @@ static int serve(const struct xm_enqueue *q, struct xm_enqueued *e, const long *
                  bool waits)
 {
     if (!read_message(e, args, large)) {
-        int code = refuse(e, args);
+        int code = refuse(e, args, large);
         xm_enqueued_free(e);
         return code;
     }

@@ -5,8 +5,8 @@
 #include "calls/calls.h"
 
 int xm_enqueue_message(enum xm_function function, const long *args);
-/* Of MPIX_Wait_enqueue; the request is the program's no more. */
-int  xm_enqueue_wait(MPI_Request *request, MPI_Status *status);
+/* Of MPIX_Wait_enqueue, or of MPIX_Waitall_enqueue; the request is the program's no more. */
+int  xm_enqueue_wait(enum xm_function function, MPI_Request *request, MPI_Status *status);
 bool xm_enqueue_has_request(MPI_Request request);
 
 #endif

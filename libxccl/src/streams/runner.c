@@ -178,4 +178,7 @@ void xm_runner_stop(void)
     if (was) {
         pthread_join(thread, NULL);
     }
+    pthread_mutex_lock(&lock);
+    running = leaving = false; /* MPI may begin anew with another session */
+    pthread_mutex_unlock(&lock);
 }

@@ -346,9 +346,14 @@ void xm_streams_finalize(void)
         }
         extract(sc);
         if (sc->xm != NULL) {
-            xm_comm_unuse(sc->xm); /* the communicator itself goes with MPI */
+            xm_comm_unuse(sc->xm);
             sc->xm = NULL;
         }
+        sc->inner =
+            XM_HANDLE(MPI_COMM_NULL); /* it goes with MPI, as the communicator itself does */
+        if ((sc->held == NULL) && (sc->captured == NULL)) {
+            destroy(sc);
+        } /* else graphs, or what could not be waited for, may still use it */
     }
     xm_runner_stop();
 }

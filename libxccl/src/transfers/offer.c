@@ -212,6 +212,8 @@ static bool open_offer(struct xm_rendezvous *r, const struct xc_device_ops *dev,
     __atomic_store_n(&r->offered, true, __ATOMIC_RELEASE);
     r->file = -1;
     r->pushed = NULL;
+    r->polls = 0;
+    r->lost = false;
     return true;
 }
 
@@ -346,6 +348,34 @@ static xcclResult_t serve(struct xm_rendezvous *r)
                          (unsigned long long)offer->source.bytes);
 }
 
+bool xm_offer_is_lost(struct xm_rendezvous *r)
+{
+    enum { POLLS_PER_LOOK = 256 };
+    uint32_t polls = __atomic_load_n(&r->polls, __ATOMIC_RELAXED) + 1;
+
+    __atomic_store_n(&r->polls, polls, __ATOMIC_RELAXED);
+    if (((polls % POLLS_PER_LOOK) == 0) && xm_mailbox_has_lost(r->peer, r->number)) {
+        __atomic_store_n(&r->lost, true, __ATOMIC_RELAXED);
+    }
+    return __atomic_load_n(&r->lost, __ATOMIC_RELAXED);
+}
+
+/* MPI has matched it with a receive that got nothing: neither side has the message. */
+static void lose(struct xm_rendezvous *r)
+{
+    unsigned long long bytes = xm_offer_own(r->slot)->source.bytes;
+
+    xm_rendezvous_fail(r, xc_fail(xcclSystemError,
+                                  "rank %d of MPI_COMM_WORLD cannot fetch a message of %llu bytes "
+                                  "from device memory: it does not reach this process's board; set "
+                                  "XCCL_P2P=staged",
+                                  r->peer, bytes));
+    if (xm_offer_move(xm_offer_own(r->slot), r->number, XM_OFFER_OPEN, XM_OFFER_DONE)) {
+        xm_offer_give(r->slot);
+    }
+    __atomic_store_n(&r->offered, false, __ATOMIC_RELEASE);
+}
+
 /* Is the message gone? */
 bool xm_offer_advance(struct xm_rendezvous *r)
 {
@@ -358,6 +388,12 @@ bool xm_offer_advance(struct xm_rendezvous *r)
         state = xm_offer_state(xm_offer_own(r->slot));
     }
     switch (state) {
+    case XM_OFFER_OPEN:
+        if (!xm_offer_is_lost(r)) {
+            return false;
+        }
+        lose(r);
+        return true;
     case XM_OFFER_DONE:
         xm_offer_give(r->slot);
         if (r->file >= 0) {

@@ -5,6 +5,8 @@
 
 #include "transfers/rendezvous.h"
 
+/* Did the receiver of an open one say that it cannot fetch it? Looked for now and then. */
+bool xm_offer_is_lost(struct xm_rendezvous *r);
 /* Is the message gone? */
 bool xm_offer_advance(struct xm_rendezvous *r);
 /* A copy of the bytes in a file without a name; -1 if there is no memory for it. */

@@ -137,7 +137,7 @@ bool xm_rendezvous_advance(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
-    if ((!r->looks && is_unanswered(r)) || !enter(r)) {
+    if ((!r->looks && is_unanswered(r) && !xm_offer_is_lost(r)) || !enter(r)) {
         return false;
     }
     bool over = advance(t);
@@ -252,6 +252,7 @@ static bool give_up(struct xm_rendezvous *r, const struct xm_descriptor *d)
                                   "a message from device memory of process %d cannot be fetched: "
                                   "its board is out of reach (%s); set XCCL_P2P=staged",
                                   d->pid, strerror(why)));
+    xm_mailbox_lose(d->nonce, d->number);
     r->came = XM_DESCRIPTOR_BYTES;
     r->fetch = XM_FETCH_OVER;
     return true;

@@ -62,6 +62,8 @@ struct xm_rendezvous {
     struct xm_scratch scratch;
     int               file;   /* that the bytes are served from, or -1 */
     void             *pushed; /* event of the copy to the receiver, or NULL */
+    uint32_t          polls;  /* atomic: while nobody has come to it */
+    bool              lost;   /* atomic: whom it came to cannot fetch it */
 
     /* Of a receive. */
     bool             looks;

@@ -107,6 +107,9 @@ class World:
     def limits(self, memlock):
         self.file("proc/self/limits", f"Max locked memory         {memlock}   {memlock}   bytes\n")
 
+    def open_files(self, most):
+        self.file("proc/self/limits", f"Max open files            {most}   {most}   files\n")
+
     def shm(self, kib):
         self.file("proc/mounts", f"tmpfs /dev/shm tmpfs rw,nosuid,nodev,size={kib}k 0 0\n")
 

@@ -140,6 +140,9 @@ def test_version_help_list(stage):
         ("XCCL_TABLE", "/no/table", "xccl-setting", "XCCL_TABLE: /no/table cannot be opened"),
         ("XCCL_TABEL", "x", "xccl-unknown", "did you mean XCCL_TABLE?"),
         ("XCCL_CCL_LIBRARY", "libm.so.6", "ccl-refused", "has no symbol ncclGetVersion"),
+        ("XCCL_P2PP", "mpi", "xccl-unknown", "did you mean XCCL_P2P?"),
+        ("XCCL_CCL_LIBRARY", "/no/libnccl.so.2", "ccl-file-missing", "/no/libnccl.so.2"),
+        ("XCCL_SITE", "juwels-boster", "site-unknown", "XCCL_SITE=juwels-boster"),
         ("LD_PRELOAD", "/no/libxccl-mpi.so", "preload-missing", "/no/libxccl-mpi.so"),
     ],
 )

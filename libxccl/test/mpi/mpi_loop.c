@@ -2,11 +2,13 @@
 /*
  * Allreduces in a loop, for the tests of faults: says after which call an error came, and which.
  *
- *   mpi_loop RUNTIME ROUNDS [return|fatal [unequal]]
- * unequal: rank 1 passes host memory where the others pass device memory. Every result is compared.
+ *   mpi_loop RUNTIME ROUNDS [return|fatal [unequal|host|counts]]
+ * unequal: rank 1 passes host memory where the others pass device memory; host: all ranks pass host
+ * memory; counts: so they do, in alltoallv. Every result is compared.
  * Exit status: 0 all rounds good, 3 an error came and was returned, 4 a wrong result; fatal leaves
  * it to MPI what happens.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +23,29 @@ enum { COUNT = 5000, BYTES = COUNT * sizeof(float) };
 static int           rank;
 static int           size;
 static enum mt_where where = MT_DEVICE;
+static bool          counts; /* each has its own for every pair of ranks */
+
+/* Every rank gets what rank 0 sends. */
+static int exchange_of(int round, int *send, int *recv)
+{
+    int n[2][64] = {{0}}, at[64] = {0};
+
+    for (int i = 0; i < size; i++) {
+        n[0][i] = (rank == 0);
+        n[1][i] = (i == 0);
+    }
+    *send = round;
+    *recv = -1;
+    int code = MPI_Alltoallv(send, n[0], at, MPI_INT, recv, n[1], at, MPI_INT, MPI_COMM_WORLD);
+    return ((code == MPI_SUCCESS) && (*recv != round)) ? -1 : code;
+}
 
 /* One round; MPI's code, or -1 when the result is wrong. */
 static int round_of(int round, float *host, void *send, void *recv)
 {
+    if (counts) {
+        return exchange_of(round, send, recv);
+    }
     for (int i = 0; i < COUNT; i++) {
         host[i] = (float)(rank + round + i % 7);
     }
@@ -66,14 +87,17 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc < 3) {
-        fprintf(stderr, "usage: mpi_loop cuda|rocm|none ROUNDS [return|fatal]\n");
+        fprintf(stderr,
+                "usage: mpi_loop cuda|rocm|none ROUNDS [return|fatal [unequal|host|counts]]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     if ((argc < 4) || (strcmp(argv[3], "return") == 0)) {
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     }
     mt_memory_open(argv[1], rank);
-    where = ((argc > 4) && (rank == 1)) ? MT_HOST : MT_DEVICE;
+    counts = (argc > 4) && (strcmp(argv[4], "counts") == 0);
+    bool all = counts || ((argc > 4) && (strcmp(argv[4], "host") == 0));
+    where = (all || ((argc > 4) && (rank == 1))) ? MT_HOST : MT_DEVICE;
     void *send = mt_alloc(where, BYTES);
     void *recv = mt_alloc(where, BYTES);
     printf("rank %d: pid %d\n", rank, (int)getpid());

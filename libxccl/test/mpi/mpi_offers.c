@@ -191,10 +191,22 @@ static void case_answered(void)
 /* All that it may have are open, or more. */
 static void use_up_files(rlim_t most)
 {
-    struct rlimit limit = {most, most};
+    struct rlimit limit;
 
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = most;
     setrlimit(RLIMIT_NOFILE, &limit);
     while (open("/dev/null", O_RDONLY) >= 0) {}
+}
+
+/* MPI_Finalize opens some. */
+static void allow_files(void)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static void receive_without_files(rlim_t most)
@@ -221,6 +233,44 @@ static void case_files(void)
 static void case_hidden(void)
 {
     receive_without_files(3);
+}
+
+static int errors;
+
+static void count_error(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    errors++;
+}
+
+/* Both ends learn it, and go on: the sender is in a blocking call, or tests a request. */
+static void case_lost(void)
+{
+    int           *buf = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1), over = 0;
+    MPI_Errhandler counts;
+
+    MPI_Comm_create_errhandler(count_error, &counts);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, counts);
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        MPI_Request request;
+        MPI_Send(buf, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        mt_expect(errors == 1, "%d errors of MPI_Send", errors);
+        MPI_Isend(buf, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+        while (!over) {
+            MPI_Test(&request, &over, MPI_STATUS_IGNORE);
+        }
+    } else {
+        use_up_files(3);
+        for (int i = 0; i < 2; i++) {
+            MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        allow_files();
+    }
+    mt_expect(errors == 2, "%d errors of two messages", errors);
+    MPI_Errhandler_free(&counts);
+    mt_free(MT_DEVICE, buf);
 }
 
 /* ---- a rank that never fetches ---- */
@@ -319,9 +369,11 @@ static void case_reordered(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"pieces", case_pieces},     {"alike", case_alike},         {"refused", case_refused},
-        {"answered", case_answered}, {"files", case_files},         {"hidden", case_hidden},
-        {"alone", case_alone},       {"reordered", case_reordered}, {NULL, NULL},
+        {"pieces", case_pieces},   {"alike", case_alike},
+        {"refused", case_refused}, {"answered", case_answered},
+        {"files", case_files},     {"hidden", case_hidden},
+        {"alone", case_alone},     {"reordered", case_reordered},
+        {"lost", case_lost},       {NULL, NULL},
     };
     bool bare =
         (argc > 2) && ((strcmp(argv[2], "alone") == 0) || (strcmp(argv[2], "reordered") == 0));

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI-4 sessions. Usage: mpi_session cuda|none alone|again|before|after|across
+ * MPI-4 sessions. Usage: mpi_session cuda|none alone|again|streams|before|after|across
  *   alone   the program knows sessions only: there is no MPI_COMM_WORLD
  *   again   the same, and others are opened after the last one was finalised
+ *   streams the same, and streams were attached to communicators that are never freed
  *   before  the session is open before MPI_Init
  *   after   the session is in use after MPI_Finalize
  *   across  a message of the session's is sent before MPI_Finalize and received after it
  */
+#include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,15 +126,73 @@ static void summary(MPI_Comm comm)
     }
 }
 
+/* MPICH 4.0 has none of these functions: xccl's are found by their names. */
+static void *function(const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+
+    if (found == NULL) {
+        fprintf(stderr, "no %s\n", name);
+        MPI_Abort(MPI_COMM_SELF, 2);
+    }
+    return found;
+}
+
+/* A communicator with the device's default stream, which is left to the end of MPI. */
+static void attach_stream(MPI_Comm comm)
+{
+    int (*set_hex)(MPI_Info, const char *, const void *, int);
+    int (*create)(MPI_Info, int *);
+    int (*attach)(MPI_Comm, int, MPI_Comm *);
+    void    *stream = NULL;
+    int      handle;
+    MPI_Info info;
+    MPI_Comm made;
+
+    *(void **)&set_hex = function("MPIX_Info_set_hex");
+    *(void **)&create = function("MPIX_Stream_create");
+    *(void **)&attach = function("MPIX_Stream_comm_create");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "type", "cudaStream_t");
+    set_hex(info, "value", &stream, sizeof(stream));
+    checks++;
+    failures +=
+        (create(info, &handle) != MPI_SUCCESS) || (attach(comm, handle, &made) != MPI_SUCCESS);
+    MPI_Info_free(&info);
+}
+
+/* Communicators that have the handles of such ones, of before, have no stream that goes with them.
+ */
+static void make_and_free(MPI_Comm comm)
+{
+    enum { SOME = 4 };
+    MPI_Comm comms[SOME];
+
+    for (int i = 0; i < SOME; i++) {
+        MPI_Comm_dup(comm, &comms[i]);
+    }
+    for (int i = 0; i < SOME; i++) {
+        communicate(comms[i]);
+        checks++;
+        failures += (MPI_Comm_free(&comms[i]) != MPI_SUCCESS);
+    }
+}
+
 /* After the last one MPI is at its end, and begins anew. */
-static MPI_Comm open_others(MPI_Comm comm, MPI_Session *session)
+static MPI_Comm open_others(MPI_Comm comm, MPI_Session *session, bool streams)
 {
     enum { TIMES = 3 };
 
     for (int i = 0; i < TIMES; i++) {
+        if (streams) {
+            attach_stream(comm);
+        }
         MPI_Comm_free(&comm);
         MPI_Session_finalize(session);
         comm = open_session(session);
+        if (streams) {
+            make_and_free(comm);
+        }
         communicate(comm);
     }
     return comm;
@@ -150,8 +211,9 @@ int main(int argc, char **argv)
     MPI_Comm comm = open_session(&session);
     open_memory((argc > 1) ? argv[1] : "none");
     communicate(comm);
-    if (strcmp(mode, "again") == 0) {
-        comm = open_others(comm, &session);
+    bool streams = (strcmp(mode, "streams") == 0);
+    if (streams || (strcmp(mode, "again") == 0)) {
+        comm = open_others(comm, &session, streams);
     }
     if (before) {
         MPI_Init(&argc, &argv);

@@ -4,6 +4,7 @@
  *
  *   mpi_streams_messages RUNTIME CASE
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -397,6 +398,27 @@ static void other_graph(struct fixture *s)
     expect(s, 0, COUNT, left(), 3, "after a wait that was refused");
 }
 
+/* What is 1 where it is cut to an int. */
+static void few(const struct fixture *s)
+{
+    const MPI_Count count = 2 * (MPI_Count)INT_MIN + 1;
+    MPI_Request     request = MPI_REQUEST_NULL;
+
+    mt_expect(MPIX_Send_enqueue_c(s->in, count, MPI_INT, right(), 9, s->comm) != MPI_SUCCESS,
+              "a send of few");
+    mt_expect(MPIX_Irecv_enqueue_c(s->to, count, MPI_INT, left(), 9, s->comm, &request) !=
+                  MPI_SUCCESS,
+              "a receive of few");
+    mt_expect(MPIX_Bcast_enqueue_c(s->in, count, MPI_INT, 0, s->comm) != MPI_SUCCESS,
+              "a broadcast of few");
+    mt_expect(MPIX_Waitall_enqueue(1, &request, MPI_STATUSES_IGNORE) == MPI_SUCCESS, "nothing");
+    /* A request of MPI's own. */
+    PMPI_Irecv(s->to, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &request);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    mt_expect(MPIX_Waitall_enqueue(1, &request, MPI_STATUSES_IGNORE) != MPI_SUCCESS, "no stream's");
+    PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void refused(void)
 {
     MPIX_Stream    bad = MPIX_STREAM_NULL, none = MPIX_STREAM_NULL;
@@ -416,6 +438,7 @@ static void refused(void)
     MPI_Info_free(&info);
     mt_expect(MPIX_Barrier_enqueue(MPI_COMM_WORLD) != MPI_SUCCESS, "no stream");
     two_memories(&s);
+    few(&s);
 
     /* Rank 1 attaches none: messages go, collectives are refused on all ranks. */
     MPIX_Stream_comm_create(MPI_COMM_WORLD, (mt_rank() == 1) ? none : s.object, &lone);

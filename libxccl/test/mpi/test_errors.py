@@ -82,6 +82,32 @@ def test_settings_that_differ(openmpi, rank):
     )
 
 
+@pytest.mark.parametrize(
+    ("setting", "memory"),
+    [
+        ("XCCL_CHECK=1", ""),
+        ("XCCL_CHECK=1", "host"),
+        ("XCCL_MEMORY=mixed", ""),
+        ("XCCL_MEMORY=mixed", "host"),
+        ("XCCL_ROUTE=mpi", "counts"),
+        ("XCCL_CCL_NATIVE=off", ""),
+        ("XCCL_DIRECT_COPIES=16", ""),
+    ],
+)
+def test_settings_of_one_rank(family, setting, memory):
+    """A variable that makes one rank ask the others, or take another path, ends in an error too."""
+    name = setting.split("=", maxsplit=1)[0]
+    rank = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
+    own = f'[ "{rank}" != 1 ] || export {setting}; exec "$@"'
+    program = family.program("mpi_loop")
+    family.run_heard(
+        lambda r: r.lines(rf"error: {name} on rank \d (of MPI_COMM_WORLD )?differs"),
+        3,
+        ["/bin/sh", "-c", own, "-", program, "cuda", "3", "fatal", memory],
+        timeout=20,
+    )
+
+
 def test_unknown_variables(mpi):
     """A name that nobody knows is a warning of rank 0; what module systems set is not even that."""
     env = {"XCCL_TIMEOU": "5", "XCCL_OF_OUR_CENTRE": "1", "XCCL_HOME": "/opt", "XCCL_LIB": "/opt"}

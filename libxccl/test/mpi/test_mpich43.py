@@ -22,6 +22,11 @@ def test_session_again(newer):
     run(newer, 3, "mpi_session cuda again")
 
 
+def test_session_with_streams(newer):
+    """A communicator with a stream ends with MPI: the next one with its handle has none."""
+    run(newer, 2, "mpi_session cuda streams")
+
+
 @pytest.mark.parametrize("case", ["kinds", "started"])
 def test_persistent(newer, case):
     """Whoever looks at a persistent request has completed it; mpich_42.c plays that on MPICH 4.0."""

@@ -71,6 +71,7 @@ def test_sends_that_mpi_refuses(family):
     [
         ("CUDA_VISIBLE_DEVICES=0,1", "fetched"),
         ("CUDA_VISIBLE_DEVICES=$rank", "mpi-staged"),
+        ("few; ulimit -n 64", "fetched"),
         ("XCCL_RENDEZVOUS=$((240 + rank * 1000000))", "mpi-staged"),
     ],
 )
@@ -96,6 +97,13 @@ def test_senders_out_of_reach(openmpi):
         sim="cuda:2",
         timeout=TIMEOUT,
     )
+
+
+def test_messages_out_of_reach(family):
+    """The sender of such a message learns that its receiver has none of it."""
+    result = family.run(2, "mpi_offers cuda lost", sim="cuda:2", timeout=20)
+    result.good()
+    assert len(result.lines("rank 1 of MPI_COMM_WORLD cannot fetch a message")) == 2, result.out
 
 
 @pytest.mark.tsan

@@ -135,6 +135,43 @@ def test_faults_of_the_configuration(stage, env, words, options):
         assert json.loads(ended.out)["fault"] in ended.err
 
 
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        ("XCCL_CCL_LIBRARY=/no/such/libnccl.so.2", "no such file"),
+        ("XCCL_SITE=juwels-boster", "did you mean juwels-booster?"),
+        ("XCCL_SITE=of-nobody", "no such site in "),
+        ("XCCL_SIM=cude:4", "it takes cuda:N, "),
+        ("XCCL_SIM=cuda", "it takes cuda:N, "),
+        ("XCCL_SIM=cuda:65", "from 1 to 64"),
+        ("XCCL_SIM=cuda:4x", "from 1 to 64"),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["-c"], ["--json"]])
+def test_what_variables_name_is_not_there(stage, variable, words, options):
+    """No job ends by it, but none does what was meant: an error of the tool that is to tell."""
+    name, value = variable.split("=")
+    ended = stage.tool("xccl-info", *options, env={name: value})
+    assert ended.status == 1
+    (line,) = [line for line in ended.err.splitlines() if line.startswith("xccl-info: ")]
+    assert line.startswith(f"xccl-info: {variable}: ") and words in line
+    if "--json" in options:
+        written = json.loads(ended.out)
+        assert written["fault"] is None and written["missing"] in line
+
+
+def test_a_library_that_is_another(stage):
+    """A file that is there, and cannot serve, is named as well."""
+    ended = stage.tool("xccl-info", env={"XCCL_CCL_LIBRARY": "libm.so.6"})
+    assert ended.status == 1
+    assert "(found by: XCCL_CCL_LIBRARY)" in ended.err and "libm.so.6" in ended.err
+
+
+def test_a_site_and_a_simulation_that_are_there(stage):
+    env = {"XCCL_SITE": "juwels-booster", "XCCL_SIM": "rocm:64"}
+    assert not stage.tool("xccl-info", "-c", env=env).good().err
+
+
 @pytest.mark.parametrize("options", [[], ["-c"], ["--json"]])
 def test_unknown_variables(stage, options):
     """A warning, once; the rest is as without them."""
@@ -376,7 +413,8 @@ def test_short(stage):
 
 
 def test_short_without_a_library(stage):
-    named = stage.tool("xccl-info", env={"XCCL_CCL_LIBRARY": "/no/such/libnccl.so.2"}).good()
+    named = stage.tool("xccl-info", env={"XCCL_CCL_LIBRARY": "/no/such/libnccl.so.2"})
+    assert named.status == 1
     assert "  library      none: nccl: cannot load /no/such/libnccl.so.2" in named.out
 
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -255,6 +256,43 @@ static void test_slots(void)
     CHECK(xm_board_slot(xm_board_own(), 9)->arrived == 0, "emptied");
 }
 
+/* In a process of its own: what it says comes to its standard error. Returns how that begins. */
+static void run_with_files(int most, char *said, size_t len)
+{
+    int pipes[2];
+
+    CHECK(pipe(pipes) == 0, "a pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit limit = {(rlim_t)most, (rlim_t)most};
+        dup2(pipes[1], STDERR_FILENO);
+        setrlimit(RLIMIT_NOFILE, &limit);
+        while ((most < 64) && (open("/dev/null", O_RDONLY) >= 0)) {}
+        _exit((xm_board_own() != NULL) ? 0 : 3 + (xm_board_own() != NULL));
+    }
+    close(pipes[1]);
+    ssize_t n = read(pipes[0], said, len - 1);
+    said[(n > 0) ? n : 0] = '\0';
+    close(pipes[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WEXITSTATUS(status) == ((most < 64) ? 3 : 0), "%d files: status %d", most,
+          WEXITSTATUS(status));
+}
+
+/* Few files are enough; where there is none left, it says so once, and how to mend it. */
+static void test_few_files(void)
+{
+    char said[1024];
+
+    run_with_files(64, said, sizeof(said));
+    CHECK(said[0] == '\0', "a board within 64 files: %s", said);
+    run_with_files(20, said, sizeof(said));
+    char *first = strstr(said, "no board for the other ranks of this node: memfd_create: ");
+    CHECK((first != NULL) && (strstr(first + 1, "no board") == NULL), "it is said once: %s", said);
+    CHECK(strstr(said, "ulimit -n") != NULL, "and what to do: %s", said);
+}
+
 int main(void)
 {
     xm_pmpi.Comm_rank = comm_rank;
@@ -266,6 +304,7 @@ int main(void)
                             start(3, SIZE - 1, "job")};
     struct rank *peer = &ranks[0];
 
+    test_few_files();
     CHECK(xm_board_own() != NULL, "a board");
     test_job(peer);
     test_opened(peer);

@@ -37,6 +37,11 @@ struct xm_mailbox *xm_board_mailbox(struct xm_board *board)
     return &board->mailbox;
 }
 
+void xm_board_address_of(const struct xm_board *board, struct xm_board_address *address_p)
+{
+    *address_p = (struct xm_board_address){.nonce = (uint64_t)(board - boards)};
+}
+
 struct xm_board *xm_board_open(const struct xm_board_address *address)
 {
     return &boards[address->nonce];
@@ -109,6 +114,18 @@ static void test_announced(void)
     CHECK(!fetches(OWN, LOOKS_FROM, XM_OFFER_DEVICES + 1), "nor from there");
     xm_mailbox_announce(&dev, 1);
     CHECK(m->looks_from == LOOKS_FROM, "it says so once");
+}
+
+/* Of this process to itself: own and other mailbox are one. */
+static void test_lost(void)
+{
+    CHECK(!xm_mailbox_has_lost(OWN, 1), "nothing is lost");
+    for (uint64_t number = 1; number <= XM_OFFERS; number++) {
+        xm_mailbox_lose(OWN, number);
+    }
+    xm_mailbox_lose(OWN + 1, XM_OFFERS + 1);
+    CHECK(xm_mailbox_has_lost(OWN, 2) && xm_mailbox_has_lost(OWN, XM_OFFERS), "all of these are");
+    CHECK(!xm_mailbox_has_lost(OWN, XM_OFFERS + 1), "that is another process's");
 }
 
 static void announce(int rank)
@@ -190,6 +207,7 @@ int main(void)
     xm_pmpi.Comm_size = comm_size;
     xm_pmpi.Comm_rank = comm_rank;
     test_announced();
+    test_lost();
     test_searches();
     test_refused();
     test_offers();

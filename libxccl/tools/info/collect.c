@@ -148,6 +148,7 @@ void info_collect(struct info *info, bool with_ccl, bool with_devices)
         collect_runtimes(info, with_devices);
         collect_ccls(info);
     }
+    info_find_missing(info);
 }
 
 bool info_ccl_has_type(const struct info_ccl *ccl, int type)

@@ -58,6 +58,7 @@ struct info {
     const struct xm_tables      *tables;
     char                         fault[1024];   /* of the configuration, "" if none */
     char                         unknown[1024]; /* variables that nobody reads, "" if none */
+    char missing[2048]; /* what variables name and is not there, "" if none */
 };
 
 /* install.c: the flavours of the simulation; NULL-terminated. */
@@ -69,6 +70,8 @@ void info_collect(struct info *info, bool with_ccl, bool with_devices);
 void info_collect_install(struct info *info);
 /* What the direct path has on a runtime, once the installation is known. */
 void info_find_kernels(const struct info *info, struct info_runtime *runtime);
+/* missing.c; after the library has been looked for, if it is */
+void info_find_missing(struct info *info);
 /* short.c */
 void info_print_short(const struct info *info, bool with_devices);
 /* Why info->library is NULL, in one sentence. */

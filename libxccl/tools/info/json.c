@@ -221,5 +221,7 @@ void info_print_json(const struct info *info, bool with_devices)
     path_field("fault", info->fault);
     printf(",\n  ");
     path_field("unknown", info->unknown);
+    printf(",\n  ");
+    path_field("missing", info->missing);
     printf("\n}\n");
 }

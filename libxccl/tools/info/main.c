@@ -27,8 +27,8 @@ static const char usage[] =
     "  --json         everything, or with --why that, as JSON\n"
     "  -h, --help, -V, --version\n"
     "\n"
-    "Exit status: 0; 1 with a message if the configuration is at fault or a part is missing; 2 for\n"
-    "a wrong option.\n";
+    "Exit status: 0; 1 with a message if the configuration is at fault, if a variable names a\n"
+    "library, site or simulation that is not there, or if a part is missing; 2 for a wrong option.\n";
 
 enum option_id { LINK = 256, WHY, GPU, JSON, HELP = 'h', VERSION = 'V' };
 
@@ -148,6 +148,9 @@ static void say_what_is_wrong(const struct info *info)
     if (info->fault[0] != '\0') {
         fprintf(stderr, "xccl-info: %s\n", info->fault);
     }
+    if (info->missing[0] != '\0') {
+        fprintf(stderr, "xccl-info: %s\n", info->missing);
+    }
     if (info->unknown[0] != '\0') {
         fprintf(stderr, "xccl-info: warning: %s\n", info->unknown);
     }
@@ -180,5 +183,5 @@ int main(int argc, char **argv)
     } else {
         info_print_short(&info, options.devices);
     }
-    return (info.fault[0] == '\0') ? 0 : 1;
+    return ((info.fault[0] == '\0') && (info.missing[0] == '\0')) ? 0 : 1;
 }

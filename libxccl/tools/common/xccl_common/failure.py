@@ -4,24 +4,51 @@
 
 import re
 
+from xccl_common.lines import Lines
+
 # What a report, an informational line or a launcher's frame begins with, or is.
 NO_CAUSE = re.compile(
     r"NCCL INFO|xccl-(?:run|perf|tune): (?: |host |node |warning\b)|xccl(?:\[\d+\])? (?:info|trace|warning): |^\W*$"
 )
 # Words of the program that failed itself; then what is only said of it. The first that is found counts.
+# Each with the texts of which such a line holds one.
 CAUSES = tuple(
-    re.compile(text)
-    for text in (
-        r"(?:^|[\s>])xccl(?:\[\d+\])? error: ",
-        r"(?:^|[\s>])xccl-(?:run|bind|perf|tune): |^DATA VALIDATION ERROR: ",
-        r"unable to launch|could not (?:access|execute)|not enough slots|attempt to run as root|^Traceback \(most recent call last\)|terminate called|[Ff]atal error in",
-        r"NCCL WARN",
-        r"\*\*\* An error occurred in |Signal: |Segmentation fault|Bus error|[Ff]loating point exception",
-        r"MPI_ABORT was invoked|BAD TERMINATION|DUE TO TIME LIMIT|oom-kill|Out Of Memory",
-        r"(?:srun|slurmstepd|prterun|mpirun|mpiexec)\b.*(?:error:|exited|noticed that|Exited with)",
-        r"Primary job +terminated|a non-zero exit code",
+    (texts, re.compile(expression))
+    for texts, expression in (
+        ((" error: ",), r"(?:^|[\s>])xccl(?:\[\d+\])? error: "),
+        (
+            ("xccl-run: ", "xccl-bind: ", "xccl-perf: ", "xccl-tune: ", "DATA VALIDATION ERROR: "),
+            r"(?:^|[\s>])xccl-(?:run|bind|perf|tune): |^DATA VALIDATION ERROR: ",
+        ),
+        (
+            ("unable to launch", "could not access", "could not execute", "not enough slots", "attempt to run as root", "Traceback", "terminate called", "atal error in"),
+            r"unable to launch|could not (?:access|execute)|not enough slots|attempt to run as root|^Traceback \(most recent call last\)|terminate called|[Ff]atal error in",
+        ),
+        (("NCCL WARN",), r"NCCL WARN"),
+        (
+            ("*** An error occurred in ", "Signal: ", "Segmentation fault", "Bus error", "loating point exception"),
+            r"\*\*\* An error occurred in |Signal: |Segmentation fault|Bus error|[Ff]loating point exception",
+        ),
+        (
+            ("MPI_ABORT was invoked", "BAD TERMINATION", "DUE TO TIME LIMIT", "oom-kill", "Out Of Memory"),
+            r"MPI_ABORT was invoked|BAD TERMINATION|DUE TO TIME LIMIT|oom-kill|Out Of Memory",
+        ),
+        (
+            ("error:", "exited", "noticed that", "Exited with"),
+            r"(?:srun|slurmstepd|prterun|mpirun|mpiexec)\b.*(?:error:|exited|noticed that|Exited with)",
+        ),
+        (("Primary job", "a non-zero exit code"), r"Primary job +terminated|a non-zero exit code"),
     )
-)
+)  # fmt: skip
+
+
+def first_line(lines, cause):
+    """The number of the first line that names this cause, or None."""
+    texts, expression = cause
+    for number, line in lines.having(texts):
+        if expression.search(line) and not NO_CAUSE.search(line):
+            return number
+    return None
 
 
 def failure(text, failed=False):
@@ -29,17 +56,21 @@ def failure(text, failed=False):
 
     failed: that it did is known; else a warning of NCCL alone is no failure.
     """
-    lines = text.splitlines()
-    sure = [cause for cause in CAUSES if cause.pattern != "NCCL WARN"]
-    own = [line for line in lines if not NO_CAUSE.search(line)]
-    failed = failed or any(cause.search(line) for line in own for cause in sure)
-    for cause in CAUSES if failed else sure:
-        for number, line in enumerate(lines):
-            if not cause.search(line) or NO_CAUSE.search(line):
-                continue
+    lines = Lines(text)
+    numbers = [first_line(lines, cause) for cause in CAUSES]
+    sure = [
+        number
+        for number, (_, expression) in zip(numbers, CAUSES)
+        if number is not None and expression.pattern != "NCCL WARN"
+    ]
+    if not sure and not failed:
+        return None
+    for number in numbers:
+        if number is not None:
+            line, after = lines.all[number], lines.all[number + 1 : number + 2]
             # xccl-run puts the reason on a line of its own.
-            reason = lines[number + 1] if number + 1 < len(lines) else ""
-            more = [reason.strip()] if "xccl-run: " in line and reason.startswith(" " * 10) else []
+            reason = after[0] if after and after[0].startswith(" " * 10) else ""
+            more = [reason.strip()] if reason and "xccl-run: " in line else []
             return ": ".join([line.strip(), *more])
     return None
 
@@ -49,6 +80,11 @@ def telling_line(text):
     cause = failure(text, failed=True)
     if cause:
         return cause
-    lines = [line.strip() for line in text.splitlines() if not NO_CAUSE.search(line)]
-    telling = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["no output"]
-    return telling[0]
+    lines = text.splitlines()
+    for line in lines:
+        if "error" in line.lower() and not NO_CAUSE.search(line):
+            return line.strip()
+    for line in reversed(lines):
+        if not NO_CAUSE.search(line):
+            return line.strip()
+    return "no output"

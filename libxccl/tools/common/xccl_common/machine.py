@@ -80,6 +80,12 @@ def collect_limits(root):
     return memlock, stat.f_blocks * stat.f_frsize // (1 << 20)
 
 
+def collect_open_files(root):
+    """How many files a process may have open; None where nothing says so, or for no limit."""
+    found = re.search(r"^Max open files +(\d+)", read_text(root + "/proc/self/limits"), re.M)
+    return int(found.group(1)) if found else None
+
+
 def count_cpus(text):
     """Processors in a list like "0-3,8"."""
     count = 0
@@ -237,6 +243,7 @@ def collect(options):
     facts.interfaces = sorted(os.path.basename(p) for p in glob.glob(root + "/sys/class/net/*"))
     facts.driver = collect_driver(root)
     facts.memlock, facts.shm = collect_limits(root)
+    facts.open_files = collect_open_files(root)
     facts.cores, facts.cores_allowed, facts.cores_online = collect_cores(root)
     if facts.simulated:  # as xccl-run --sim does
         folder = os.path.join(options.libdir, "xccl/sim", env["XCCL_SIM"].partition(":")[0])

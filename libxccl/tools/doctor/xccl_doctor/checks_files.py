@@ -12,6 +12,7 @@ from .checks_settings import missing_library
 from .registry import finding
 
 SMALL_SHM = 256  # MiB
+FEW_FILES = 256  # for ranks of one node, each with a few files of the others
 
 
 def check_library(facts, path):
@@ -213,6 +214,8 @@ def check_limits(facts):
         yield finding("memlock", limit=facts.memlock)
     if facts.shm is not None and facts.shm < SMALL_SHM:
         yield finding("shm-small", size=facts.shm, ranks=facts.ranks_per_node or "several")
+    if facts.open_files is not None and facts.open_files < FEW_FILES:
+        yield finding("open-files", limit=facts.open_files)
 
 
 CHECKS = (

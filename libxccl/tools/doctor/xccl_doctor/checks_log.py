@@ -332,7 +332,7 @@ def check_run(_facts, log):
 
 def check_silent(_facts, log):
     """Nothing can be said of a log in which nothing speaks, unless it says that the job failed."""
-    said = log.speaking or log.alone
+    said = log.speaks or log.alone
     if not said and failure(log.text) is None:
         yield finding("log-silent", lines=log.lines)
 

@@ -13,6 +13,8 @@ from .registry import finding
 
 SAID = re.compile(r"^xccl-info: (warning: )?(.+)$", re.M)
 SECONDS = 30
+FLAVOURS = ("cuda", "rocm", "msccl", "mscclpp", "oneccl", "hpu")
+MOST_DEVICES = 64  # that one process simulates
 
 
 def collect(prefix, env):
@@ -30,14 +32,15 @@ def collect(prefix, env):
             timeout=SECONDS,
             check=False,
         )
-        used = json.loads(done.stdout.decode("utf-8", "replace")).get("in_use", {})
+        written = json.loads(done.stdout.decode("utf-8", "replace"))
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return none
     said = SAID.findall(done.stderr.decode("utf-8", "replace"))
     return SimpleNamespace(
-        errors=[text for warning, text in said if not warning],
+        # What is not there, each check finds by itself: MPI_Init does not refuse it.
+        errors=[text for warning, text in said if not warning and text != written.get("missing")],
         warnings=[text for warning, text in said if warning],
-        refused=used.get("why_not"),
+        refused=written.get("in_use", {}).get("why_not"),
     )
 
 
@@ -82,4 +85,22 @@ def check_site(facts):
         yield finding("site-unknown", site=facts.site_name, sites=", ".join(sites) + hint)
 
 
-CHECKS = (check_settings, check_ccl, check_library_file, check_preload, check_site)
+def check_simulation(facts):
+    """As the simulation reads it: else it offers no device."""
+    value = facts.env.get("XCCL_SIM", "")
+    kind, _, number = value.partition(":")
+    whole = re.match(r"[0-9]{1,9}$", number)
+    if value and (kind not in FLAVOURS or not whole or not 1 <= int(number) <= MOST_DEVICES):
+        allowed = ", ".join(f"{flavour}:N" for flavour in FLAVOURS)
+        hint = near(kind, FLAVOURS)
+        yield finding("sim-unknown", value=value, allowed=allowed, most=MOST_DEVICES, hint=hint)
+
+
+CHECKS = (
+    check_settings,
+    check_ccl,
+    check_library_file,
+    check_preload,
+    check_site,
+    check_simulation,
+)

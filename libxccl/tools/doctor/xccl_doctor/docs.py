@@ -130,7 +130,20 @@ GROUPS = (
     ("Ranks of a job that hangs", ("hang-",)),
     (
         "Site, limits and the job itself",
-        ("site-", "no-gpu", "memlock", "shm-", "ran-", "crash-", "job-", "log-", "xccl-", "run-"),
+        (
+            "site-",
+            "sim-",
+            "open-",
+            "no-gpu",
+            "memlock",
+            "shm-",
+            "ran-",
+            "crash-",
+            "job-",
+            "log-",
+            "xccl-",
+            "run-",
+        ),
     ),
 )
 

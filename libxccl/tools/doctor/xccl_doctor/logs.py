@@ -10,59 +10,62 @@ import re
 from collections import OrderedDict
 from types import SimpleNamespace
 
-# What is read off a line: field of the facts, expression. The first group is kept, each value once.
+from xccl_common.lines import Lines
+
+# What is read off a line: field of the facts, texts of which such a line holds one, expression. The
+# first group is kept, each value once.
 LISTS = (
-    ("ccl_versions", r"\b([NR]CCL) version *:? *([0-9.]+\d)"),
-    ("xccl_library", r"xccl\[\d+\] info: using (\w+) ([\d.]+) from (\S+)"),
-    ("xccl_paths", r"xccl\[\d+\] info: (\w+) of .*? ranks: ([\w-]+)"),
-    ("xccl_warned", r"xccl(?:\[\d+\])? warning: (?!all \d+ ranks leave collectives)(.*)"),
-    ("xccl_gave_up", r"xccl\[\d+\] warning: all \d+ ranks leave collectives on device memory to MPI: (.*)"),
-    ("plugin", r"NET/OFI (?:Initializing|Using) (aws-ofi-[nr]ccl) ([\w.]+)"),
-    ("libfabric", r"NET/OFI Using Libfabric version ([\d.]+)"),
-    ("provider", r"NET/OFI Selected [Pp]rovider is ([\w;-]+)(?:, fabric is \S+)? \(found (\d+) nics"),
-    ("no_plugin", r"NET/Plugin *: *(?:dlerror=.* )?(?:No plugin found \(([\w./-]+)\)|Could not find:? *(.+?)(?:\. Using.*)?\.? *$)"),
-    ("plugin_loaded", r"NET/Plugin *: *Loaded net plugin (.+?) \((v\d+)\)"),
-    ("plugin_symbol", r"(?:NET/Plugin *: *(Failed to find ncclNetPlugin(?:_v\d+)? symbol.*?)|(External network plugin \S+ is unsupported))\.? *$"),
-    ("plugin_refused", r"NET/Plugin *: *(?:Plugin load returned \d+ : |dlerror=|lib\S+\.so[\d.]*: (?=.*(?:not found|cannot open|undefined symbol)))(.+?)(?: No plugin found.*|\.)? *$"),
-    ("ofi_failed", r"NET/OFI (No eligible providers were found|Unable to find a protocol that worked.*|.*[Ii]nitialization failed.*)"),
-    ("ib_none", r"NET/IB *: (No device found)"),
-    ("no_interface", r"((?:Bootstrap|NET/Socket) *: [Nn]o (?:socket )?interface found.*)"),
-    ("set_by_env", r"\b(NCCL_\w+) set (?:by environment )?to (\S.*?)\.? *$"),
-    ("cuda_driver", r"cudaDriverVersion (\d+)"),
-    ("ccl_cuda", r"(NCCL) version ([\d.]+)\+cuda([\d.]+)"),
-    ("driver_insufficient", r"(CUDA driver version is insufficient for CUDA runtime version)"),
-    ("no_pmi", r"(appears to have been direct launched using)"),
-    ("bound", r"xccl-run: host \S+ rank (\d+) local"),
-    ("network", r"Using network (.+?) *$"),
-    ("bootstrap", r"Bootstrap *: Using ([\w.-]+):"),
-    ("socket_ports", r"NET/Socket *: Using (.*)"),
-    ("ib_ports", r"NET/IB *: Using (.*)"),
-    ("no_network", r"network (.+?) not found"),
-    ("no_network_started", r"NCCL WARN (Failed to initialize any NET plugin)"),
-    ("same_device", r"ranks (\d+ and \d+) use the same device"),
-    ("apart", r"no direct path on \d+ ranks: (rank \d+ is on the machine of rank \d+, but in another container|rank \d+: it does not see the memory of all processes)"),
-    ("one_node", r"((?:not configured for single node|cxi.*[Nn]o VNI|Failed to .*VNI).*)"),
-    ("mismatch", r"Mismatched NCCL version detected *: *(.*)"),
-    ("duplicate", r"Duplicate GPU detected *: *(.*)"),
-    ("multiple", r"(Multiple Ranks are using the same GPU.*)"),
-    ("init_total", r"ncclCommInitRank\w*: rank \d+ nranks (\d+) total ([\d.]+)"),
-    ("ucc_fallback", r"coll (\w+) is not supported for (TL_\w+), fallback (TL_\w+)"),
-    ("ucc_cuda", r"(?:Cuda|Rocm): \{[^}]*\}:(TL_\w+)"),
-    ("ucc_trace", r"coll_init: .*?(?:cuda|rocm).*?\{(TL_\w+)\}"),
-    ("ucc_not_selected", r"(mca_coll_ucc_save_coll_handlers failed.*)"),
-    ("ucc_mlx5", r"((?:TL_MLX5|tl_mlx5)\S* .*(?:ERROR|WARN|[Ff]ailed).*)"),
-    ("gtl", r"(GPU_SUPPORT_ENABLED is requested, but GTL library is not linked)"),
-    ("nic_numa", r"Unable to use a NIC_POLICY of '(\w+)'\. (.*?)\.? *(?:\(rc=|$)"),
-    ("cxil_map", r"(cxil_map: write error.*)"),
-    ("cxi_full", r"(.*(?:Flow control triggered|LE resources? not|CQ overrun|EQ overflow|Cassini Event Queue overflow).*)"),
-    ("memhooks", r"((?:.*memhooks.*(?:deadlock|not be used)).*)"),
-    ("ib_timeout", r"(NET/IB *: Got completion .*(?:status=12|error 12).*)"),
-    ("run_notes", r"xccl-run: warning \[([\w-]+)\]: (.*)"),
-    ("not_bound", r"xccl-run: host (\S+) rank \d+ local (\d+) cores (\S+) .*\(cores left as they are"),
-    ("crash", r"(ncclComm(?:Destroy|Free)|ncclCommAbort|libnbc|mca_coll_libnbc\w*)\b"),
-    ("signal", r"Signal: (Segmentation fault|Bus error|Aborted)"),
+    ("ccl_versions", ("CCL version",), r"\b([NR]CCL) version *:? *([0-9.]+\d)"),
+    ("xccl_library", (" info: using ",), r"xccl\[\d+\] info: using (\w+) ([\d.]+) from (\S+)"),
+    ("xccl_paths", (" ranks: ",), r"xccl\[\d+\] info: (\w+) of .*? ranks: ([\w-]+)"),
+    ("xccl_warned", (" warning: ",), r"xccl(?:\[\d+\])? warning: (?!all \d+ ranks leave collectives)(.*)"),
+    ("xccl_gave_up", (" ranks leave collectives on device memory to MPI: ",), r"xccl\[\d+\] warning: all \d+ ranks leave collectives on device memory to MPI: (.*)"),
+    ("plugin", ("NET/OFI ",), r"NET/OFI (?:Initializing|Using) (aws-ofi-[nr]ccl) ([\w.]+)"),
+    ("libfabric", ("NET/OFI Using Libfabric version ",), r"NET/OFI Using Libfabric version ([\d.]+)"),
+    ("provider", ("NET/OFI Selected ",), r"NET/OFI Selected [Pp]rovider is ([\w;-]+)(?:, fabric is \S+)? \(found (\d+) nics"),
+    ("no_plugin", ("NET/Plugin",), r"NET/Plugin *: *(?:dlerror=.* )?(?:No plugin found \(([\w./-]+)\)|Could not find:? *(.+?)(?:\. Using.*)?\.? *$)"),
+    ("plugin_loaded", ("NET/Plugin",), r"NET/Plugin *: *Loaded net plugin (.+?) \((v\d+)\)"),
+    ("plugin_symbol", ("Failed to find ncclNetPlugin", "External network plugin "), r"(?:NET/Plugin *: *(Failed to find ncclNetPlugin(?:_v\d+)? symbol.*?)|(External network plugin \S+ is unsupported))\.? *$"),
+    ("plugin_refused", ("NET/Plugin",), r"NET/Plugin *: *(?:Plugin load returned \d+ : |dlerror=|lib\S+\.so[\d.]*: (?=.*(?:not found|cannot open|undefined symbol)))(.+?)(?: No plugin found.*|\.)? *$"),
+    ("ofi_failed", ("NET/OFI ",), r"NET/OFI (No eligible providers were found|Unable to find a protocol that worked.*|.*[Ii]nitialization failed.*)"),
+    ("ib_none", ("No device found",), r"NET/IB *: (No device found)"),
+    ("no_interface", ("interface found",), r"((?:Bootstrap|NET/Socket) *: [Nn]o (?:socket )?interface found.*)"),
+    ("set_by_env", ("NCCL_",), r"\b(NCCL_\w+) set (?:by environment )?to (\S.*?)\.? *$"),
+    ("cuda_driver", ("cudaDriverVersion ",), r"cudaDriverVersion (\d+)"),
+    ("ccl_cuda", ("+cuda",), r"(NCCL) version ([\d.]+)\+cuda([\d.]+)"),
+    ("driver_insufficient", ("CUDA driver version is insufficient",), r"(CUDA driver version is insufficient for CUDA runtime version)"),
+    ("no_pmi", ("direct launched using",), r"(appears to have been direct launched using)"),
+    ("bound", ("xccl-run: host ",), r"xccl-run: host \S+ rank (\d+) local"),
+    ("network", ("Using network ",), r"Using network (.+?) *$"),
+    ("bootstrap", ("Bootstrap",), r"Bootstrap *: Using ([\w.-]+):"),
+    ("socket_ports", ("NET/Socket",), r"NET/Socket *: Using (.*)"),
+    ("ib_ports", ("NET/IB",), r"NET/IB *: Using (.*)"),
+    ("no_network", (" not found",), r"network (.+?) not found"),
+    ("no_network_started", ("Failed to initialize any NET plugin",), r"NCCL WARN (Failed to initialize any NET plugin)"),
+    ("same_device", (" use the same device",), r"ranks (\d+ and \d+) use the same device"),
+    ("apart", ("no direct path on ",), r"no direct path on \d+ ranks: (rank \d+ is on the machine of rank \d+, but in another container|rank \d+: it does not see the memory of all processes)"),
+    ("one_node", ("not configured for single node", "VNI"), r"((?:not configured for single node|cxi.*[Nn]o VNI|Failed to .*VNI).*)"),
+    ("mismatch", ("Mismatched NCCL version",), r"Mismatched NCCL version detected *: *(.*)"),
+    ("duplicate", ("Duplicate GPU",), r"Duplicate GPU detected *: *(.*)"),
+    ("multiple", ("Multiple Ranks are using",), r"(Multiple Ranks are using the same GPU.*)"),
+    ("init_total", ("ncclCommInitRank",), r"ncclCommInitRank\w*: rank \d+ nranks (\d+) total ([\d.]+)"),
+    ("ucc_fallback", (" is not supported for ",), r"coll (\w+) is not supported for (TL_\w+), fallback (TL_\w+)"),
+    ("ucc_cuda", ("Cuda: {", "Rocm: {"), r"(?:Cuda|Rocm): \{[^}]*\}:(TL_\w+)"),
+    ("ucc_trace", ("coll_init: ",), r"coll_init: .*?(?:cuda|rocm).*?\{(TL_\w+)\}"),
+    ("ucc_not_selected", ("mca_coll_ucc_save_coll_handlers",), r"(mca_coll_ucc_save_coll_handlers failed.*)"),
+    ("ucc_mlx5", ("TL_MLX5", "tl_mlx5"), r"((?:TL_MLX5|tl_mlx5)\S* .*(?:ERROR|WARN|[Ff]ailed).*)"),
+    ("gtl", ("GTL library",), r"(GPU_SUPPORT_ENABLED is requested, but GTL library is not linked)"),
+    ("nic_numa", ("NIC_POLICY",), r"Unable to use a NIC_POLICY of '(\w+)'\. (.*?)\.? *(?:\(rc=|$)"),
+    ("cxil_map", ("cxil_map: ",), r"(cxil_map: write error.*)"),
+    ("cxi_full", ("Flow control triggered", "LE resource", "CQ overrun", "EQ overflow", "Event Queue overflow"), r"(.*(?:Flow control triggered|LE resources? not|CQ overrun|EQ overflow|Cassini Event Queue overflow).*)"),
+    ("memhooks", ("memhooks",), r"((?:.*memhooks.*(?:deadlock|not be used)).*)"),
+    ("ib_timeout", ("Got completion ",), r"(NET/IB *: Got completion .*(?:status=12|error 12).*)"),
+    ("run_notes", ("xccl-run: warning [",), r"xccl-run: warning \[([\w-]+)\]: (.*)"),
+    ("not_bound", ("(cores left as they are",), r"xccl-run: host (\S+) rank \d+ local (\d+) cores (\S+) .*\(cores left as they are"),
+    ("crash", ("ncclCommDestroy", "ncclCommFree", "ncclCommAbort", "libnbc"), r"(ncclComm(?:Destroy|Free)|ncclCommAbort|libnbc|mca_coll_libnbc\w*)\b"),
+    ("signal", ("Signal: ",), r"Signal: (Segmentation fault|Bus error|Aborted)"),
 )  # fmt: skip
-EXPRESSIONS = [(name, re.compile(text)) for name, text in LISTS]
+EXPRESSIONS = [(name, texts, re.compile(text)) for name, texts, text in LISTS]
 
 # "host:pid:tid [device] NCCL INFO ..." with or without the rank that srun -l puts in front.
 PREFIX = re.compile(r"(?:^|\s)([\w.-]+):(\d+):\d+ \[\d+\] NCCL (?:INFO|WARN) (.*)")
@@ -72,9 +75,24 @@ CHANNEL = re.compile(r"Channel [\d/]+ *: (\d+)\[\w+\] -> (\d+)\[\w+\] (?:\[\w+\]
 
 # A process that says that it is alone: xccl-perf's head, and what programs print of themselves.
 ALONE = re.compile(r"# xccl-perf \S+ 1 rank\(s\), (.+)|\b[Rr]ank\s+0\s+(?:of|out of|/)\s+1\b")
+ALONE_HINT = re.compile(r"ank\s+0\s")  # quick to look for: it begins with letters
+# Texts of which a line that tells of ranks' places and connections holds one.
+CONNECTED = ("busId", " via ")
+XCCL_SPEAKS = re.compile(r"\bxccl\[\d+\] ")
 # A line from which something can be known.
 SPEAKS = re.compile(
     r"[NR]?CCL (?:INFO|WARN)|\bUCC\b|TL_[A-Z]+|\bxccl(?:-run|-perf|\[\d+\])|libfabric:|MPICH|\bcoll[:_]ucc"
+)
+SPEAKING = (
+    "CCL INFO",
+    "CCL WARN",
+    "UCC",
+    "TL_",
+    "xccl",
+    "libfabric:",
+    "MPICH",
+    "coll:ucc",
+    "coll_ucc",
 )
 
 
@@ -89,36 +107,48 @@ class LogFacts(SimpleNamespace):
         return dict(self.set_by_env).get(name)
 
 
-def parse(text):
-    """All that is known of a log."""
-    found = OrderedDict((name, OrderedDict()) for name, _ in LISTS)
-    seen = Connections()
-    lines, speaking, alone = text.splitlines(), 0, []
-    for line in lines:
-        if ALONE.search(line):
-            alone.append(ALONE.search(line).group(1))
-        speaking += bool(SPEAKS.search(line))
-        for name, expression in EXPRESSIONS:
+def read_lists(lines):
+    """Each field of the facts that is a list, with its values in the order of the lines."""
+    for name, texts, expression in EXPRESSIONS:
+        found = OrderedDict()
+        for _, line in lines.having(texts):
             match = expression.search(line)
             if match:
                 groups = tuple(group for group in match.groups() if group is not None)
-                found[name][groups[0] if len(groups) == 1 else groups] = True
+                found[groups[0] if len(groups) == 1 else groups] = True
+        yield name, list(found)
+
+
+def read_alone(lines):
+    """What each process that is alone says that it measures, or None."""
+    for _, line in lines.having(("# xccl-perf ", "ank")):
+        alone = ALONE.search(line) if "# xccl-perf " in line or ALONE_HINT.search(line) else None
+        if alone:
+            yield alone.group(1)
+
+
+def parse(text):
+    """All that is known of a log."""
+    lines, seen = Lines(text), Connections()
+    for _, line in lines.having(CONNECTED):
         prefix = PREFIX.search(line)
         if prefix:
             seen.add(*prefix.groups())
+    found = dict(read_lists(lines))
     facts = LogFacts(
         text=text,
         expect_xccl=False,  # True for a job that was to log what xccl does
-        lines=len(lines),
-        speaking=speaking + sum(map(len, found.values())),
-        alone=alone,
-        xccl_speaks=bool(re.search(r"\bxccl\[\d+\] ", text)),
+        lines=len(lines.all),
+        speaks=any(found.values())
+        or any(SPEAKS.search(line) for _, line in lines.having(SPEAKING)),
+        alone=list(read_alone(lines)),
+        xccl_speaks=any(XCCL_SPEAKS.search(line) for _, line in lines.having(("xccl[",))),
         hosts=seen.hosts,
         devices=seen.devices,
         channels=seen.channels,
     )
     for name, values in found.items():
-        setattr(facts, name, list(values))
+        setattr(facts, name, values)
     return facts
 
 

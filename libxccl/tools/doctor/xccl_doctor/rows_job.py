@@ -19,6 +19,17 @@ TABLE = {
         "XCCL_SITE={site} is no site of this installation",
         "name one of these, or unset it: {sites}",
     ),
+    "open-files": Row(
+        WARNING,
+        "a process may have {limit} files open: MPI, the vendor's library and xccl open one for each rank of a node "
+        "and more; without any left, device memory is staged",
+        "raise the limit in the job (ulimit -n 4096), or have the administrators do so",
+    ),
+    "sim-unknown": Row(
+        ERROR,
+        "XCCL_SIM={value} names no simulation, so no device is offered{hint}",
+        "set one of {allowed}, with N devices from 1 to {most}; or unset it",
+    ),
     "site-gpus": Row(
         WARNING,
         "site {site} says {wanted} GPUs per node; this machine has {found}",
