@@ -72,6 +72,7 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(device_bus_id, "cuDeviceGetPCIBusId", (char *, int, CUdevice))                               \
     X(device_attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                            \
     X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                         \
+    X(primary_state, "cuDevicePrimaryCtxGetState", (CUdevice, unsigned *, int *))                  \
     X(ctx_get, "cuCtxGetCurrent", (CUcontext *))                                                   \
     X(ctx_device, "cuCtxGetDevice", (CUdevice *))                                                  \
     X(ctx_push, "cuCtxPushCurrent_v2", (CUcontext))                                                \
@@ -132,6 +133,34 @@ static unsigned long long seen_generation;
 static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext          primary[MAX_DEVICES]; /* retained; NULL until used */
 
+/* Of the primary contexts, all atomic. A handle stays the same over a reset. */
+static struct {
+    unsigned long long id;     /* when it was retained */
+    bool               gone;   /* since then, and not retained anew */
+    unsigned           resets; /* how often it was */
+} contexts[MAX_DEVICES];
+
+/* Drivers before 12.0 lack it. */
+static struct {
+    CUresult (*ctx_id)(CUcontext, unsigned long long *);
+} optional;
+static const struct xc_symbol optional_symbols[] = {{"cuCtxGetId", 0}};
+
+/* With the lock held: all that there is of the library. */
+static bool open_driver(bool only_loaded, const char **missing_p)
+{
+    const char *unused;
+
+    if (!xc_symbols_open(sonames, only_loaded, symbols, sizeof(symbols) / sizeof(symbols[0]), &cu,
+                         missing_p)) {
+        return false;
+    }
+    if (!xc_symbols_open(sonames, true, optional_symbols, 1, &optional, &unused)) {
+        optional.ctx_id = NULL;
+    }
+    return true;
+}
+
 static xcclResult_t failed(CUresult res, const char *what)
 {
     const char *text = NULL;
@@ -188,8 +217,7 @@ static bool find_loaded(void)
     pthread_mutex_lock(&lock);
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != UNKNOWN) {
         found = true;
-    } else if (xc_symbols_open(sonames, true, symbols, sizeof(symbols) / sizeof(symbols[0]), &cu,
-                               &missing)) {
+    } else if (open_driver(true, &missing)) {
         __atomic_store_n(&state, LOADED, __ATOMIC_RELEASE);
         found = true;
     } else {
@@ -237,9 +265,7 @@ xcclResult_t xc_cuda_start(void)
     int         count = 0;
 
     pthread_mutex_lock(&lock);
-    if ((__atomic_load_n(&state, __ATOMIC_ACQUIRE) == UNKNOWN) &&
-        !xc_symbols_open(sonames, false, symbols, sizeof(symbols) / sizeof(symbols[0]), &cu,
-                         &missing)) {
+    if ((__atomic_load_n(&state, __ATOMIC_ACQUIRE) == UNKNOWN) && !open_driver(false, &missing)) {
         pthread_mutex_unlock(&lock);
         if (missing != NULL) {
             return xc_fail(xcclLibraryNotFound, "libcuda.so.1 lacks %s: the driver is too old",
@@ -257,6 +283,39 @@ xcclResult_t xc_cuda_start(void)
     }
     __atomic_store_n(&state, INITIALISED, __ATOMIC_RELEASE);
     return xcclSuccess;
+}
+
+/* That of the context now; 0: it is not in use. Without ids only that can be told. */
+static unsigned long long id_of(int device, CUcontext ctx)
+{
+    unsigned long long id = 0;
+    unsigned           flags;
+    int                active = 0;
+    CUdevice           handle;
+
+    if (optional.ctx_id != NULL) {
+        return (optional.ctx_id(ctx, &id) == CUDA_SUCCESS) ? id : 0;
+    }
+    return ((cu.device_get(&handle, device) == CUDA_SUCCESS) &&
+            (cu.primary_state(handle, &flags, &active) == CUDA_SUCCESS) && (active != 0))
+               ? 1
+               : 0;
+}
+
+static unsigned cuda_resets(int device, bool look)
+{
+    if ((device < 0) || (device >= MAX_DEVICES)) {
+        return 0;
+    }
+    CUcontext ctx = __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE);
+    bool      known = (ctx != NULL) && !__atomic_load_n(&contexts[device].gone, __ATOMIC_ACQUIRE);
+    if (look && known &&
+        (id_of(device, ctx) != __atomic_load_n(&contexts[device].id, __ATOMIC_ACQUIRE)) &&
+        !__atomic_exchange_n(&contexts[device].gone, true, __ATOMIC_ACQ_REL)) {
+        xc_info("the program has reset device %d", device);
+        __atomic_add_fetch(&contexts[device].resets, 1, __ATOMIC_ACQ_REL);
+    }
+    return __atomic_load_n(&contexts[device].resets, __ATOMIC_ACQUIRE);
 }
 
 static struct xc_mem_info cuda_mem_query(const void *ptr)
@@ -279,6 +338,7 @@ static struct xc_mem_info cuda_mem_query(const void *ptr)
         info.kind = XC_MEM_DEVICE;
         info.device = ordinal;
         info.synchronous = (synchronous != 0);
+        cuda_resets(ordinal, true); /* before anything of ours there is used for it */
     }
     return info;
 }
@@ -323,12 +383,15 @@ static xcclResult_t primary_of(int device, CUcontext *ctx_p)
     if ((device < 0) || (device >= MAX_DEVICES)) {
         return xc_fail(xcclInvalidArgument, "device %d is out of range", device);
     }
+    cuda_resets(device, true);
     CUcontext ctx = __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE);
-    if (ctx == NULL) {
+    if ((ctx == NULL) || __atomic_load_n(&contexts[device].gone, __ATOMIC_ACQUIRE)) {
         CHECK(cu.device_get(&handle, device), "cuDeviceGet");
         CHECK_RELAXED(cu.primary_retain(&ctx, handle), "cuDevicePrimaryCtxRetain");
         /* Retained once more if two threads meet here: harmless, it is never released. */
+        __atomic_store_n(&contexts[device].id, id_of(device, ctx), __ATOMIC_RELEASE);
         __atomic_store_n(&primary[device], ctx, __ATOMIC_RELEASE);
+        __atomic_store_n(&contexts[device].gone, false, __ATOMIC_RELEASE);
     }
     *ctx_p = ctx;
     return xcclSuccess;
@@ -684,6 +747,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .active = cuda_active,
     .mem_query = cuda_mem_query,
     .mem_make_synchronous = cuda_mem_make_synchronous,
+    .resets = cuda_resets,
     .count = cuda_count,
     .current = cuda_current,
     .enter = cuda_enter,

@@ -16,6 +16,7 @@ struct xm_direct {
     struct xm_kernels          *kernels;
     const struct xc_device_ops *dev;
     int                         device;
+    uint32_t                    size;   /* ranks of the communicator */
     uint64_t                    offset; /* of the workspace in the arena */
     int                         at;     /* of its words */
     struct xm_arena_words      *words;
@@ -35,6 +36,8 @@ void xm_direct_init(void);
 /* That of a joined communicator, to be released; NULL: it has none any more. */
 struct xm_direct *xm_direct_hold(struct xm_comm *xm);
 void              xm_direct_release(struct xm_direct *d);
+/* Has the program reset the device since? Then none of its memory may be touched. */
+bool xm_direct_lost(const struct xm_direct *d);
 /* An operation failed: kernels that wait give up. */
 void xm_direct_break(struct xm_direct *d);
 

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory that programs map themselves, devices that they reset, and contexts of their own."""
+
+import pytest
+from mpi_harness import PATHS
+
+STAGED = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "off"}
+WAYS = {**PATHS, "staged": STAGED}
+# Each pair of a path and a runtime at least once, and all paths with CUDA.
+SERVED = [("cuda", "direct"), ("cuda", "ccl"), ("cuda", "staged"), ("rocm", "direct")]
+
+
+def go(mpi, program, case, runtime, way, env=None):
+    """Run one case on two ranks; the limit is what turns a hang into a failure."""
+    env = {**WAYS[way], **(env or {})}
+    return mpi.run(2, f"{program} {runtime} {case}", sim=f"{runtime}:2", env=env, timeout=60)
+
+
+@pytest.mark.parametrize(("runtime", "way"), SERVED)
+@pytest.mark.parametrize(
+    "case", ["crossing", "mixed", "remapped", "grown", "persistent", "exported", "packed"]
+)
+def test_mapped(openmpi, case, runtime, way):
+    """A buffer crosses mappings, whose memory changes; no other process can open it."""
+    go(openmpi, "mpi_virtual", case, runtime, way).good()
+
+
+@pytest.mark.parametrize("case", ["crossing", "remapped"])
+def test_mapped_mpich(mpich, case):
+    go(mpich, "mpi_virtual", case, "cuda", "direct").good()
+
+
+@pytest.mark.parametrize(("runtime", "way"), SERVED)
+@pytest.mark.parametrize("case", ["end", "end_again", "end_alone", "messages", "collectives"])
+def test_reset(openmpi, case, runtime, way):
+    """What xccl kept on the device is gone with all the rest, and is made anew."""
+    go(openmpi, "mpi_reset", case, runtime, way).good()
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+@pytest.mark.parametrize("case", ["early", "messages_alone", "packing", "persistent"])
+def test_reset_messages(openmpi, case, runtime):
+    go(openmpi, "mpi_reset", case, runtime, "direct").good()
+
+
+@pytest.mark.parametrize("case", ["end", "end_alone", "collectives"])
+def test_reset_mpich(mpich, case):
+    go(mpich, "mpi_reset", case, "cuda", "direct").good()
+
+
+@pytest.mark.parametrize("case", ["context", "thread"])
+@pytest.mark.parametrize("way", ["direct", "ccl", "staged"])
+def test_contexts(family, case, way):
+    """A context of the program's own that ends before MPI does; a thread that has none."""
+    go(family, "mpi_reset", case, "cuda", way).good()
