@@ -10,10 +10,11 @@ WAYS = {**PATHS, "staged": STAGED}
 SERVED = [("cuda", "direct"), ("cuda", "ccl"), ("cuda", "staged"), ("rocm", "direct")]
 
 
-def go(mpi, program, case, runtime, way, env=None):
+def go(mpi, command, runtime, way):
     """Run one case on two ranks; the limit is what turns a hang into a failure."""
-    env = {**WAYS[way], **(env or {})}
-    return mpi.run(2, f"{program} {runtime} {case}", sim=f"{runtime}:2", env=env, timeout=60)
+    program, case = command.split()
+    command = f"{program} {runtime} {case}"
+    return mpi.run(2, command, sim=f"{runtime}:2", env=WAYS[way], timeout=60)
 
 
 @pytest.mark.parametrize(("runtime", "way"), SERVED)
@@ -22,34 +23,34 @@ def go(mpi, program, case, runtime, way, env=None):
 )
 def test_mapped(openmpi, case, runtime, way):
     """A buffer crosses mappings, whose memory changes; no other process can open it."""
-    go(openmpi, "mpi_virtual", case, runtime, way).good()
+    go(openmpi, f"mpi_virtual {case}", runtime, way).good()
 
 
 @pytest.mark.parametrize("case", ["crossing", "remapped"])
 def test_mapped_mpich(mpich, case):
-    go(mpich, "mpi_virtual", case, "cuda", "direct").good()
+    go(mpich, f"mpi_virtual {case}", "cuda", "direct").good()
 
 
 @pytest.mark.parametrize(("runtime", "way"), SERVED)
 @pytest.mark.parametrize("case", ["end", "end_again", "end_alone", "messages", "collectives"])
 def test_reset(openmpi, case, runtime, way):
     """What xccl kept on the device is gone with all the rest, and is made anew."""
-    go(openmpi, "mpi_reset", case, runtime, way).good()
+    go(openmpi, f"mpi_reset {case}", runtime, way).good()
 
 
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 @pytest.mark.parametrize("case", ["early", "messages_alone", "packing", "persistent"])
 def test_reset_messages(openmpi, case, runtime):
-    go(openmpi, "mpi_reset", case, runtime, "direct").good()
+    go(openmpi, f"mpi_reset {case}", runtime, "direct").good()
 
 
 @pytest.mark.parametrize("case", ["end", "end_alone", "collectives"])
 def test_reset_mpich(mpich, case):
-    go(mpich, "mpi_reset", case, "cuda", "direct").good()
+    go(mpich, f"mpi_reset {case}", "cuda", "direct").good()
 
 
 @pytest.mark.parametrize("case", ["context", "thread"])
 @pytest.mark.parametrize("way", ["direct", "ccl", "staged"])
 def test_contexts(family, case, way):
     """A context of the program's own that ends before MPI does; a thread that has none."""
-    go(family, "mpi_reset", case, "cuda", way).good()
+    go(family, f"mpi_reset {case}", "cuda", way).good()
