@@ -181,7 +181,7 @@ static int answer_mapped(const struct xs_range *range, int attribute, void *data
     switch (attribute) {
     case ATTRIBUTE_DEVICE_POINTER:
         return (range->access != 0) ? -1 : XS_INVALID_VALUE;
-    case ATTRIBUTE_SYNC_MEMOPS: /* though it cannot be set */
+    case ATTRIBUTE_SYNC_MEMOPS: /* though it cannot be set, and copies return early */
         *(unsigned *)data = 1;
         return XS_OK;
     case ATTRIBUTE_IS_IPC_CAPABLE:

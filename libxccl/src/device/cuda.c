@@ -322,13 +322,14 @@ static struct xc_mem_info cuda_mem_query(const void *ptr)
 {
     /* One call for all: newer drivers are slow on single queries of host pointers. */
     int      attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
-    unsigned type = 0, managed = 0, synchronous = 0;
+                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                             CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+    unsigned type = 0, managed = 0, synchronous = 0, shareable = 0;
     int      ordinal = -1;
-    void    *data[] = {&type, &managed, &ordinal, &synchronous};
+    void    *data[] = {&type, &managed, &ordinal, &synchronous, &shareable};
 
     struct xc_mem_info info = {XC_MEM_HOST, -1, false};
-    if (cu.pointer_attributes(4, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
+    if (cu.pointer_attributes(5, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
         return info;
     }
     if (managed != 0) {
@@ -337,7 +338,8 @@ static struct xc_mem_info cuda_mem_query(const void *ptr)
     } else if (type == CU_MEMORYTYPE_DEVICE) {
         info.kind = XC_MEM_DEVICE;
         info.device = ordinal;
-        info.synchronous = (synchronous != 0);
+        /* Memory that the program mapped itself says so, too, but is not (driver 13.0, H200). */
+        info.synchronous = (synchronous != 0) && (shareable != 0);
         cuda_resets(ordinal, true); /* before anything of ours there is used for it */
     }
     return info;

@@ -96,7 +96,7 @@ static void steps(const struct world *world)
     CHECK_EQ(ask(CU_POINTER_ATTRIBUTE_RANGE_SIZE, at + CHUNK), CHUNKS * CHUNK);
     CHECK_EQ(ask(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at), 0);
     CHECK_EQ(ask(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at), 1);
-    CHECK_EQ(ask(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at), 1);
+    CHECK_EQ(ask(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at), 1); /* not that it were so: see early() */
     CHECK_EQ(ask(CU_POINTER_ATTRIBUTE_CONTEXT, at), 0);
     CHECK(ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, at) !=
           ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, at + CHUNK));
@@ -198,6 +198,24 @@ static void exported(const struct world *world)
     CHECK_EQ(value, 5);
 }
 
+/* It says that synchronous calls are over when they return, and they are not. */
+static void early(const struct world *world)
+{
+    CUdeviceptr at;
+    bool        busy = false;
+
+    (void)world;
+    start();
+    at = reserve();
+    map(at, true);
+    for (int i = 0; (i < 50) && !busy; i++) {
+        CHECK_EQ(cuMemsetD8_v2(at, 1, 100), CUDA_SUCCESS);
+        busy = (cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY);
+        CHECK_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    }
+    CHECK(busy);
+}
+
 static int signal_of(void (*touch)(void *), void *what)
 {
     int   status = 0;
@@ -284,6 +302,7 @@ int main(int argc, char **argv)
         {"crossing", crossing, 1, "cuda:1", NULL, NULL, -1},
         {"rules", rules, 1, "cuda:1", NULL, NULL, -1},
         {"exported", exported, 1, "cuda:1", NULL, NULL, -1},
+        {"early", early, 1, "cuda:1", NULL, "XCCL_SIM_EARLY=1", -1},
         {"reset", reset, 1, "cuda:1", NULL, NULL, -1},
     };
 
