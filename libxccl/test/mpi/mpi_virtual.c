@@ -109,7 +109,7 @@ static int last_rank(void)
 static void fill(int *at, int count, int salt)
 {
     size_t bytes = sizeof(int) * (size_t)count;
-    int   *host = malloc(bytes);
+    int   *host = calloc(1, bytes);
 
     for (int i = 0; i < count; i++) {
         host[i] = mt_value(mt_rank(), salt, i);
@@ -143,7 +143,7 @@ static void ring(int *in, int *out, int count, int salt, const char *what)
 static void reduce(int *in, int *out, int count, int salt, const char *what)
 {
     size_t      bytes = sizeof(int) * (size_t)count;
-    int        *host = malloc(bytes);
+    int        *host = calloc(1, bytes);
     int         wrong = 0;
     MPI_Request request;
 
@@ -374,13 +374,30 @@ static void packed(void)
     heap_free(to, CHUNKS);
 }
 
+/* A window over mappings, whose next rank puts into it (XCCL_WINDOWS=separate). */
+static void window(void)
+{
+    char   *heap = heap_of(CHUNKS);
+    int    *memory = at_the_seam(heap), *origin = mt_ints_make(MT_DEVICE, SHORT, SHORT, 3);
+    MPI_Win win;
+
+    fill(memory, SHORT, 1);
+    MPI_Win_create(memory, SHORT * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_fence(0, win);
+    MPI_Put(origin, SHORT, MPI_INT, next_rank(), 0, SHORT, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    expect(memory, SHORT, last_rank(), 3, "window");
+    MPI_Win_free(&win);
+    mt_free(MT_DEVICE, origin);
+    heap_free(heap, CHUNKS);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"crossing", crossing},     {"mixed", mixed},
-        {"remapped", remapped},     {"grown", grown},
-        {"persistent", persistent}, {"exported", exported},
-        {"packed", packed},         {NULL, NULL},
+        {"crossing", crossing}, {"mixed", mixed},           {"remapped", remapped},
+        {"grown", grown},       {"persistent", persistent}, {"exported", exported},
+        {"packed", packed},     {"window", window},         {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

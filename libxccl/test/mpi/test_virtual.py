@@ -12,11 +12,12 @@ EARLY = {"XCCL_SIM_EARLY": "1"}
 SERVED = [("cuda", "direct"), ("cuda", "ccl"), ("cuda", "staged"), ("rocm", "direct")]
 
 
-def go(mpi, command, runtime, way):
+def go(mpi, command, runtime, way, **settings):
     """Run one case on two ranks; the limit is what turns a hang into a failure."""
     program, case = command.split()
     command = f"{program} {runtime} {case}"
-    return mpi.run(2, command, sim=f"{runtime}:2", env={**WAYS[way], **EARLY}, timeout=60)
+    env = {**WAYS[way], **EARLY, **settings}
+    return mpi.run(2, command, sim=f"{runtime}:2", env=env, timeout=60)
 
 
 @pytest.mark.parametrize(("runtime", "way"), SERVED)
@@ -31,6 +32,10 @@ def test_mapped(openmpi, case, runtime, way):
 @pytest.mark.parametrize("case", ["crossing", "remapped"])
 def test_mapped_mpich(mpich, case):
     go(mpich, f"mpi_virtual {case}", "cuda", "direct").good()
+
+
+def test_mapped_window(mpich):
+    go(mpich, "mpi_virtual window", "cuda", "staged", XCCL_WINDOWS="separate").good()
 
 
 @pytest.mark.parametrize(("runtime", "way"), SERVED)
@@ -49,6 +54,12 @@ def test_reset_messages(openmpi, case, runtime):
 @pytest.mark.parametrize("case", ["end", "end_alone", "collectives"])
 def test_reset_mpich(mpich, case):
     go(mpich, f"mpi_reset {case}", "cuda", "direct").good()
+
+
+@pytest.mark.parametrize("way", ["direct", "ccl", "staged"])
+def test_reset_streams(openmpi, way):
+    """A stream of the program's is gone, and with it what was attached to it."""
+    go(openmpi, "mpi_streams reset", "cuda", way).good()
 
 
 @pytest.mark.parametrize("case", ["context", "thread"])
