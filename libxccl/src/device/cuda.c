@@ -399,6 +399,9 @@ static xcclResult_t primary_of(int device, CUcontext *ctx_p)
     return xcclSuccess;
 }
 
+/* Of this thread while it is in a primary one: the program's, which has default streams, too. */
+static __thread CUcontext beneath;
+
 static xcclResult_t cuda_enter(int device, void **saved_p)
 {
     CUcontext want = NULL, now = NULL;
@@ -413,6 +416,7 @@ static xcclResult_t cuda_enter(int device, void **saved_p)
         return xcclSuccess;
     }
     CHECK(cu.ctx_push(want), "cuCtxPushCurrent");
+    beneath = now;
     *saved_p = want;
     return xcclSuccess;
 }
@@ -423,6 +427,7 @@ static void cuda_leave(void *saved)
 
     if (saved != NULL) {
         cu.ctx_pop(&popped);
+        beneath = NULL;
     }
 }
 
@@ -535,11 +540,24 @@ static xcclResult_t after(xcclStream_t stream, CUstream before)
 }
 
 /* The second is the calling thread's own, for programs with --default-stream per-thread. */
-static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
+static xcclResult_t after_both(xcclStream_t stream)
 {
     xcclResult_t res = after(stream, NULL);
 
     return (res == xcclSuccess) ? after(stream, CU_STREAM_PER_THREAD) : res;
+}
+
+/* A program with a context of its own copies in that one. */
+static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
+{
+    CUcontext    popped;
+    xcclResult_t res = after_both(stream);
+
+    if ((res == xcclSuccess) && (beneath != NULL) && (cu.ctx_push(beneath) == CUDA_SUCCESS)) {
+        res = after_both(stream);
+        cu.ctx_pop(&popped);
+    }
+    return res;
 }
 
 static xcclResult_t cuda_event_create(void **event_p)
