@@ -40,6 +40,7 @@ struct xs_stream {
 
 /* Destroyed streams are used again, never freed: a stale handle can be told from a good one. */
 static struct xs_stream *unused;
+static struct xs_stream *orphans; /* whose contexts are gone */
 static uint64_t          next_id = 3; /* 1 and 2 name default streams */
 static pthread_mutex_t   unused_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -418,8 +419,12 @@ void xs_stream_shut(struct xs_stream *stream)
 void xs_stream_orphan(struct xs_stream *stream)
 {
     stream->orphan = true;
-    __atomic_add_fetch(&stream->users, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&stream->users, 1, __ATOMIC_RELAXED); /* by the list */
     xs_stream_shut(stream);
+    pthread_mutex_lock(&unused_lock);
+    stream->next = orphans;
+    orphans = stream;
+    pthread_mutex_unlock(&unused_lock);
 }
 
 enum xs_error xs_stream_destroy(struct xs_stream *stream)

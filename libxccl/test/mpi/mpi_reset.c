@@ -10,7 +10,7 @@
 
 #include "support.h"
 
-enum { TAG = 7, SMALL = 100, LARGE = 300000, ROUNDS = 6, MANY = 40 };
+enum { TAG = 7, SMALL = 100, LARGE = 300000, ROUNDS = 4, MANY = 20 };
 static const int sizes[] = {1, SMALL, LARGE};
 
 static int next_rank(void)

@@ -11,7 +11,7 @@
 
 #include "support.h"
 
-enum { TAG = 7, CHUNKS = 4, SHORT = 1000, ROUNDS = 4, MANY = 40 };
+enum { TAG = 7, CHUNKS = 4, SHORT = 1000, ROUNDS = 4, MANY = 20 };
 
 /* CUmemAllocationProp and CUmemAccessDesc; HIP's are the same. */
 struct location {
