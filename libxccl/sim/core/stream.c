@@ -40,7 +40,7 @@ struct xs_stream {
 
 /* Destroyed streams are used again, never freed: a stale handle can be told from a good one. */
 static struct xs_stream *unused;
-static struct xs_stream *orphans; /* whose contexts are gone */
+static struct xs_stream *orphans;     /* whose contexts are gone */
 static uint64_t          next_id = 3; /* 1 and 2 name default streams */
 static pthread_mutex_t   unused_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -140,11 +140,9 @@ static struct {
     unsigned           resets; /* how often it was */
 } contexts[MAX_DEVICES];
 
-/* Drivers before 12.0 lack it. */
-static struct {
-    CUresult (*ctx_id)(CUcontext, unsigned long long *);
-} optional;
-static const struct xc_symbol optional_symbols[] = {{"cuCtxGetId", 0}};
+/* NULL in drivers before 12.0. */
+static CUresult (*ctx_id)(CUcontext, unsigned long long *);
+static const struct xc_symbol id_symbol[] = {{"cuCtxGetId", 0}};
 
 /* With the lock held: all that there is of the library. */
 static bool open_driver(bool only_loaded, const char **missing_p)
@@ -155,9 +153,7 @@ static bool open_driver(bool only_loaded, const char **missing_p)
                          missing_p)) {
         return false;
     }
-    if (!xc_symbols_open(sonames, true, optional_symbols, 1, &optional, &unused)) {
-        optional.ctx_id = NULL;
-    }
+    xc_symbols_open(sonames, true, id_symbol, 1, &ctx_id, &unused);
     return true;
 }
 
@@ -291,15 +287,11 @@ static unsigned long long id_of(int device, CUcontext ctx)
     unsigned long long id = 0;
     unsigned           flags;
     int                active = 0;
-    CUdevice           handle;
 
-    if (optional.ctx_id != NULL) {
-        return (optional.ctx_id(ctx, &id) == CUDA_SUCCESS) ? id : 0;
+    if (ctx_id != NULL) {
+        return (ctx_id(ctx, &id) == CUDA_SUCCESS) ? id : 0;
     }
-    return ((cu.device_get(&handle, device) == CUDA_SUCCESS) &&
-            (cu.primary_state(handle, &flags, &active) == CUDA_SUCCESS) && (active != 0))
-               ? 1
-               : 0;
+    return (cu.primary_state(device, &flags, &active) == CUDA_SUCCESS) && (active != 0);
 }
 
 static unsigned cuda_resets(int device, bool look)
