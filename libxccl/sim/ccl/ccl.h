@@ -173,6 +173,7 @@ struct xs_comm {
     int               rank;
     int               nranks;
     struct xs_ctx    *ctx;
+    uint64_t          ctx_id; /* after a reset the context is another one */
     int               device;
     bool              blocking;
     struct xs_region *region;

@@ -110,8 +110,7 @@ static enum xs_result find_memory(const struct xs_task *task, const char *which,
                           "cannot reach it",
                           name, which, ptr);
     }
-    if ((range.kind == XS_MEM_DEVICE) && (range.device != comm->device) &&
-        !xs_peer_enabled(comm->ctx, range.device)) {
+    if (!xs_mem_reaches(&range, comm->ctx)) {
         return xs_problem(XS_INVALID_ARGUMENT,
                           "%s : %s allocated on device %d mismatchs with NCCL device %d", name,
                           which, range.device, comm->device);

@@ -95,6 +95,7 @@ static struct xs_comm *comm_new(struct xs_ctx *ctx, bool blocking)
     pthread_mutex_init(&comm->lock, NULL);
     pthread_cond_init(&comm->changed, NULL);
     comm->ctx = ctx;
+    comm->ctx_id = ctx->id;
     comm->device = ctx->device;
     comm->blocking = blocking;
     comm->state = XS_IN_PROGRESS;

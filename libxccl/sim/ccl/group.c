@@ -280,6 +280,10 @@ static enum xs_result prepare(struct xs_task *task, void *stream)
     if (task->comm->finalized) {
         return xs_problem(XS_INVALID_USAGE, "%s : the communicator was finalized", name);
     }
+    if (task->comm->ctx->id != task->comm->ctx_id) {
+        xs_orphan_used(task->comm->ctx, "a communicator");
+        return xs_problem(XS_DEVICE_ERROR, "%s : the device was reset", name);
+    }
     if (xs_stream_get(task->comm->ctx, stream, &task->stream) != XS_OK) {
         return xs_problem(XS_DEVICE_ERROR, "%s : invalid stream %p", name, stream);
     }

@@ -104,6 +104,12 @@ static enum xs_result leave(struct xs_comm *comm, bool abort)
 {
     bool made;
 
+    if (!xs_ctx_valid(comm->ctx) || (comm->ctx->id != comm->ctx_id)) {
+        /* It frees streams and memory of its own, which are gone. */
+        xs_orphan_used(comm->ctx, "a communicator");
+        return xs_problem(XS_DEVICE_ERROR, "the communicator's device was reset");
+    }
+
     if (!abort) {
         join_maker(comm);
     }

@@ -62,8 +62,9 @@ static void ctx_close(struct xs_ctx *ctx)
 {
     xs_ctx_sync(ctx);
     while (ctx->streams != NULL) {
-        xs_stream_shut(ctx->streams);
+        xs_stream_orphan(ctx->streams);
     }
+    xs_events_orphan(ctx);
     xs_mem_free_all(ctx);
     ctx->legacy = NULL;
     ctx->shared = NULL;
@@ -190,14 +191,32 @@ bool xs_ctx_valid(const struct xs_ctx *ctx)
     return known;
 }
 
+enum xs_error xs_orphan_used(const struct xs_ctx *ctx, const char *what)
+{
+    if ((xs_config()->flavour == XS_CUDA) && xs_ctx_valid(ctx)) {
+        fprintf(stderr,
+                "simulated accelerator: %s of before a reset is used after it: a segmentation "
+                "fault\n",
+                what);
+        abort();
+    }
+    return XS_CONTEXT_IS_DESTROYED;
+}
+
 struct xs_ctx *xs_ctx_current(void)
 {
     return (depth > 0) ? stack[depth - 1] : NULL;
 }
 
+bool xs_ctx_known(const struct xs_ctx *ctx)
+{
+    return ((ctx >= primaries) && (ctx < primaries + XS_MAX_DEVICES) && (ctx->id != 0)) ||
+           xs_ctx_valid(ctx);
+}
+
 enum xs_error xs_ctx_push(struct xs_ctx *ctx)
 {
-    if (!xs_ctx_valid(ctx)) {
+    if (!xs_ctx_known(ctx)) {
         return XS_INVALID_CONTEXT;
     }
     if (depth == STACK_DEPTH) {
@@ -221,7 +240,7 @@ enum xs_error xs_ctx_pop(struct xs_ctx **ctx_p)
 
 enum xs_error xs_ctx_set(struct xs_ctx *ctx)
 {
-    if ((ctx != NULL) && !xs_ctx_valid(ctx)) {
+    if ((ctx != NULL) && !xs_ctx_known(ctx)) {
         return XS_INVALID_CONTEXT;
     }
     if (depth > 0) {

@@ -173,6 +173,8 @@ XS_API unsigned char *xs_place_map(const struct xs_place *place);
 enum xs_kind { XS_MEM_HOST, XS_MEM_REGISTERED, XS_MEM_DEVICE, XS_MEM_MANAGED };
 
 struct xs_ctx;
+struct xs_reservation;
+struct xs_backing; /* physical memory */
 
 struct xs_range {
     uintptr_t       base; /* as the program sees it */
@@ -189,6 +191,10 @@ struct xs_range {
     uint64_t        origin; /* imported: id where it was allocated */
     const uint64_t *lives;  /* imported: atomic; this is not the origin any more once it is freed */
     uint32_t        block;  /* of a device: which block of memory lies at its base */
+    /* Of virtual memory management, one mapping: the addresses that it lies in, else NULL. */
+    struct xs_reservation *reservation;
+    struct xs_backing     *backing; /* of a mapping: its memory */
+    uint64_t               access;  /* of a mapping: devices that may touch it */
 };
 
 /* As the runtimes' allocations, which wait for the context's work where XCCL_SIM_ALLOC=wait. */
@@ -224,9 +230,63 @@ void xs_mem_free_all(struct xs_ctx *ctx);
 /*
  * Where the simulation may touch [ptr, ptr + bytes): the alias of known memory, ptr itself of
  * memory that is not known, NULL where the range leaves its allocation, or is of another process
- * that has freed it.
+ * that has freed it. It may cross from one mapping of a reservation to the next.
  */
 XS_API void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_p);
+/* May kernels of ctx touch it? */
+XS_API bool xs_mem_reaches(const struct xs_range *range, const struct xs_ctx *ctx);
+
+/* ---- virtual.c: addresses, memory and access to it, each by itself ---- */
+
+/* Of both runtimes. */
+enum { XS_ALLOCATION_PINNED = 1, XS_LOCATION_DEVICE = 1, XS_HANDLE_POSIX_FD = 1 };
+enum { XS_ACCESS_NONE = 0, XS_ACCESS_READ = 1, XS_ACCESS_READ_WRITE = 3 };
+#define XS_GRANULARITY ((size_t)2 << 20)
+
+/* CUmemLocation, CUmemAllocationProp and CUmemAccessDesc; HIP's are the same. */
+struct xs_location {
+    int type;
+    int id;
+};
+struct xs_allocation_prop {
+    int                type;
+    int                handle_types;
+    struct xs_location location;
+    void              *win32;
+    struct {
+        unsigned char  compression;
+        unsigned char  rdma;
+        unsigned short usage;
+        unsigned char  reserved[4];
+    } flags;
+};
+struct xs_access_desc {
+    struct xs_location location;
+    int                flags;
+};
+
+XS_API enum xs_error xs_virtual_granularity(const struct xs_allocation_prop *prop, int option,
+                                            size_t *bytes_p);
+XS_API enum xs_error xs_virtual_reserve(size_t bytes, size_t alignment, void **ptr_p);
+XS_API enum xs_error xs_virtual_unreserve(void *ptr, size_t bytes);
+XS_API enum xs_error xs_virtual_create(size_t bytes, const struct xs_allocation_prop *prop,
+                                       struct xs_backing **backing_p);
+XS_API enum xs_error xs_virtual_release(struct xs_backing *backing);
+XS_API enum xs_error xs_virtual_map(void *ptr, size_t bytes, size_t offset,
+                                    struct xs_backing *backing);
+XS_API enum xs_error xs_virtual_unmap(void *ptr, size_t bytes);
+XS_API enum xs_error xs_virtual_set_access(void *ptr, size_t bytes,
+                                           const struct xs_access_desc *descs, size_t count);
+XS_API enum xs_error xs_virtual_get_access(const void *ptr, const struct xs_location *location,
+                                           unsigned long long *flags_p);
+XS_API enum xs_error xs_virtual_retain(const void *ptr, struct xs_backing **backing_p);
+XS_API enum xs_error xs_virtual_properties(struct xs_backing         *backing,
+                                           struct xs_allocation_prop *prop_p);
+XS_API enum xs_error xs_virtual_export(struct xs_backing *backing, int handle_type, int *fd_p);
+XS_API enum xs_error xs_virtual_import(int fd, int handle_type, struct xs_backing **backing_p);
+/* The addresses that a mapping lies in, and handle types of its memory. */
+XS_API void xs_virtual_describe(const struct xs_range *range, uintptr_t *base_p, size_t *bytes_p,
+                                int *handle_types_p);
 
 /* ---- context.c: devices and contexts ---- */
 
@@ -256,14 +316,16 @@ XS_API bool          xs_initialised(void);
 /* HIP starts at any call and uses the first device's primary context by itself. */
 XS_API enum xs_error xs_init_implicit(void);
 
-XS_API enum xs_error  xs_primary_retain(int device, struct xs_ctx **ctx_p);
-XS_API enum xs_error  xs_primary_release(int device);
-XS_API enum xs_error  xs_primary_reset(int device);
-XS_API enum xs_error  xs_primary_state(int device, unsigned *flags_p, int *active_p);
-XS_API enum xs_error  xs_primary_flags(int device, unsigned flags);
-XS_API enum xs_error  xs_ctx_create(int device, unsigned flags, struct xs_ctx **ctx_p);
-XS_API enum xs_error  xs_ctx_destroy(struct xs_ctx *ctx);
-XS_API bool           xs_ctx_valid(const struct xs_ctx *ctx);
+XS_API enum xs_error xs_primary_retain(int device, struct xs_ctx **ctx_p);
+XS_API enum xs_error xs_primary_release(int device);
+XS_API enum xs_error xs_primary_reset(int device);
+XS_API enum xs_error xs_primary_state(int device, unsigned *flags_p, int *active_p);
+XS_API enum xs_error xs_primary_flags(int device, unsigned flags);
+XS_API enum xs_error xs_ctx_create(int device, unsigned flags, struct xs_ctx **ctx_p);
+XS_API enum xs_error xs_ctx_destroy(struct xs_ctx *ctx);
+XS_API bool          xs_ctx_valid(const struct xs_ctx *ctx);
+/* Also a primary one that was reset: it may be current. */
+XS_API bool           xs_ctx_known(const struct xs_ctx *ctx);
 XS_API struct xs_ctx *xs_ctx_current(void); /* NULL: none */
 XS_API enum xs_error  xs_ctx_push(struct xs_ctx *ctx);
 XS_API enum xs_error  xs_ctx_pop(struct xs_ctx **ctx_p);
@@ -308,8 +370,17 @@ XS_API uint64_t       xs_stream_id(const struct xs_stream *stream);
 /* Order stream behind what other has now. */
 XS_API enum xs_error xs_stream_follow(struct xs_stream *stream, struct xs_stream *other);
 void                 xs_stream_shut(struct xs_stream *stream);
+/* Its context is gone: its handle stays known, and is never given out again. */
+void xs_stream_orphan(struct xs_stream *stream);
 
 XS_API enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_event **event_p);
+/* All of a context that goes. */
+void xs_events_orphan(const struct xs_ctx *ctx);
+/*
+ * What a handle of a context that is gone is answered. Where the context is there anew CUDA's
+ * driver touches memory that is not: the process ends.
+ */
+enum xs_error        xs_orphan_used(const struct xs_ctx *ctx, const char *what);
 XS_API enum xs_error xs_event_destroy(struct xs_event *event);
 XS_API enum xs_error xs_event_record(struct xs_event *event, struct xs_stream *stream);
 XS_API enum xs_error xs_event_query(struct xs_event *event);

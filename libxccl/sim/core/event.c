@@ -15,6 +15,7 @@ struct xs_event {
     unsigned         flags;
     struct xs_ctx   *ctx;
     struct xs_event *next; /* unused ones */
+    struct xs_event *also; /* all that were ever made */
     pthread_mutex_t  lock;
     pthread_cond_t   done_more;
     uint64_t         recorded;
@@ -22,10 +23,24 @@ struct xs_event {
     double           when; /* ms, of the last one done */
     int              users;
     bool             captured; /* last recorded in a stream that captures */
+    bool             orphan;   /* its context is gone */
 };
 
 static struct xs_event *unused; /* kept for ever, as streams are */
+static struct xs_event *all;
 static pthread_mutex_t  unused_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_event(const struct xs_event *event)
+{
+    return (event != NULL) && (event->magic == EVENT_MAGIC);
+}
+
+/* Of a handle that names none. */
+static enum xs_error no_event(const struct xs_event *event)
+{
+    return ((event != NULL) && event->orphan) ? xs_orphan_used(event->ctx, "an event")
+                                              : XS_INVALID_HANDLE;
+}
 
 static void event_unuse(struct xs_event *event)
 {
@@ -64,6 +79,10 @@ enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_even
         }
         pthread_mutex_init(&event->lock, NULL);
         pthread_cond_init(&event->done_more, NULL);
+        pthread_mutex_lock(&unused_lock);
+        event->also = all;
+        all = event;
+        pthread_mutex_unlock(&unused_lock);
     }
     event->flags = flags;
     event->ctx = ctx;
@@ -79,13 +98,26 @@ enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_even
 
 enum xs_error xs_event_destroy(struct xs_event *event)
 {
-    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
-        return XS_INVALID_HANDLE;
+    if (!is_event(event)) {
+        return no_event(event);
     }
     event->magic = 0;
     xs_live(XS_LIVE_EVENT, -1);
     event_unuse(event);
     return XS_OK;
+}
+
+void xs_events_orphan(const struct xs_ctx *ctx)
+{
+    pthread_mutex_lock(&unused_lock);
+    for (struct xs_event *event = all; event != NULL; event = event->also) {
+        if ((event->ctx == ctx) && (event->magic == EVENT_MAGIC)) {
+            event->magic = 0;
+            event->orphan = true; /* and never used again */
+            xs_live(XS_LIVE_EVENT, -1);
+        }
+    }
+    pthread_mutex_unlock(&unused_lock);
 }
 
 struct event_work {
@@ -149,8 +181,8 @@ static enum xs_error enqueue(struct xs_stream *stream, xs_work_fn *run, struct x
 
 enum xs_error xs_event_record(struct xs_event *event, struct xs_stream *stream)
 {
-    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
-        return XS_INVALID_HANDLE;
+    if (!is_event(event)) {
+        return no_event(event);
     }
     if (event->ctx->device != xs_stream_ctx(stream)->device) {
         return XS_INVALID_HANDLE; /* an event belongs to its context's device */
@@ -175,8 +207,8 @@ static uint64_t last_record(struct xs_event *event)
 
 enum xs_error xs_event_query(struct xs_event *event)
 {
-    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
-        return XS_INVALID_HANDLE;
+    if (!is_event(event)) {
+        return no_event(event);
     }
     enum xs_error res = event->captured ? XS_CAPTURED_EVENT : xs_capture_guard();
     if (res != XS_OK) {
@@ -190,8 +222,8 @@ enum xs_error xs_event_query(struct xs_event *event)
 
 enum xs_error xs_event_sync(struct xs_event *event)
 {
-    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
-        return XS_INVALID_HANDLE;
+    if (!is_event(event)) {
+        return no_event(event);
     }
     enum xs_error res = event->captured ? XS_CAPTURED_EVENT : xs_capture_guard();
     if (res != XS_OK) {
@@ -203,8 +235,8 @@ enum xs_error xs_event_sync(struct xs_event *event)
 
 enum xs_error xs_event_wait(struct xs_stream *stream, struct xs_event *event)
 {
-    if ((event == NULL) || (event->magic != EVENT_MAGIC)) {
-        return XS_INVALID_HANDLE;
+    if (!is_event(event)) {
+        return no_event(event);
     }
     bool captures = (xs_stream_capture(stream) != NULL);
     if (captures || event->captured) {
@@ -223,8 +255,8 @@ enum xs_error xs_event_elapsed(struct xs_event *from, struct xs_event *to, float
     double                 when[2];
 
     for (int i = 0; i < 2; i++) {
-        if ((both[i] == NULL) || (both[i]->magic != EVENT_MAGIC) ||
-            ((both[i]->flags & EVENT_DISABLE_TIMING) != 0) || (last_record(both[i]) == 0)) {
+        if (!is_event(both[i]) || ((both[i]->flags & EVENT_DISABLE_TIMING) != 0) ||
+            (last_record(both[i]) == 0)) {
             return XS_INVALID_HANDLE;
         }
         if (xs_event_query(both[i]) != XS_OK) {

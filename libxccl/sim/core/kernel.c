@@ -268,10 +268,7 @@ uint64_t xs_kernel_place(uint64_t address, uint64_t bytes)
         return address;
     }
     void *place = xs_mem_touch((const void *)(uintptr_t)address, bytes, &range);
-    bool  reached =
-        (place != NULL) && (range.base != 0) &&
-        ((range.kind != XS_MEM_DEVICE) || range.imported ||
-         (range.device == running->ctx->device) || xs_peer_enabled(running->ctx, range.device));
+    bool  reached = (place != NULL) && (range.base != 0) && xs_mem_reaches(&range, running->ctx);
     if (!reached) {
         fprintf(
             stderr,

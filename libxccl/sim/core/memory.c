@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/graph.h"
+#include "core/ranges.h"
 
 #define ALIGNMENT 512
 #define PUNCH_FROM ((size_t)16 << 20) /* smaller blocks keep their pages: faults are slow */
@@ -30,6 +31,7 @@ struct arena {
     unsigned char *alias;
     size_t         size;
     size_t         used;
+    bool           closed; /* some of its pages cannot be touched: their contexts are gone */
     struct block  *blocks; /* of a device */
     uint64_t      *ids;    /* atomic; behind the memory, for others: what begins at each place */
 };
@@ -41,7 +43,7 @@ static size_t           count;
 static size_t           room;
 static uint64_t         next_id = 1;
 static uint64_t         changes = 1; /* of the table; written with the lock held, read without */
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* xs_ranges_lock() for virtual.c */
 
 /* What a thread found last: a kernel touches the same ranges again and again. */
 static __thread struct {
@@ -149,7 +151,9 @@ static enum xs_error arena_make(struct arena *arena, bool device)
         return XS_OPERATING_SYSTEM;
     }
     madvise(alias, whole, MADV_DONTDUMP);
-    *arena = (struct arena){.fd = fd, .visible = visible, .alias = alias, .size = size};
+    size_t used = arena->used; /* by what is not in it */
+    *arena =
+        (struct arena){.fd = fd, .visible = visible, .alias = alias, .size = size, .used = used};
     arena->blocks = device ? calloc(size / BLOCK + 1, sizeof(*arena->blocks)) : NULL;
     arena->ids = (uint64_t *)(void *)(arena->alias + ids_at(size));
     return (!device || (arena->blocks != NULL)) ? XS_OK : XS_OUT_OF_MEMORY;
@@ -170,18 +174,25 @@ static uint32_t count_blocks(const struct arena *arena, const struct xs_range *r
     return (arena->blocks != NULL) ? arena->blocks[first].renewed : 0;
 }
 
+/* Pinned memory has pages of its own, which its context takes along. */
+static size_t alignment_in(const struct arena *arena)
+{
+    return (arena == HOST_ARENA) ? (size_t)sysconf(_SC_PAGESIZE) : ALIGNMENT;
+}
+
 /* First gap of at least bytes; 0: none. */
 static uintptr_t first_fit(const struct arena *arena, size_t bytes)
 {
     uintptr_t base = (uintptr_t)arena->visible;
     uintptr_t end = base + arena->size;
     uintptr_t at = base;
+    size_t    align = alignment_in(arena);
 
     for (size_t i = behind(base - 1); (i < count) && (table[i].base < end); i++) {
-        if (table[i].base - at >= bytes) {
+        if ((table[i].base >= at) && (table[i].base - at >= bytes)) {
             return at;
         }
-        at = (table[i].base + table[i].size + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
+        at = (table[i].base + table[i].size + align - 1) & ~(uintptr_t)(align - 1);
     }
     return ((at < end) && (end - at >= bytes)) ? at : 0;
 }
@@ -211,6 +222,9 @@ static enum xs_error allocate(struct xs_range *range)
     if (!insert(range)) {
         count_blocks(arena, range, -1);
         return XS_OUT_OF_MEMORY;
+    }
+    if (arena->closed) {
+        mprotect((void *)range->base, range->size, PROT_READ | PROT_WRITE);
     }
     arena->used += range->size;
     __atomic_store_n(&arena->ids[offset / ALIGNMENT], range->id, __ATOMIC_RELEASE);
@@ -253,6 +267,60 @@ enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, 
     return xs_mem_take(ctx, kind, bytes, flags, ptr_p);
 }
 
+/* ---- for virtual.c ---- */
+
+void xs_ranges_lock(void)
+{
+    pthread_rwlock_wrlock(&lock);
+}
+
+void xs_ranges_unlock(void)
+{
+    pthread_rwlock_unlock(&lock);
+}
+
+struct xs_range *xs_ranges_find(const void *ptr)
+{
+    return find(ptr);
+}
+
+struct xs_range *xs_ranges_next(uintptr_t address)
+{
+    size_t i = behind(address - 1);
+
+    return (i < count) ? &table[i] : NULL;
+}
+
+bool xs_ranges_add(struct xs_range *range)
+{
+    range->id = next_id++;
+    return insert(range);
+}
+
+void xs_ranges_remove(const struct xs_range *range)
+{
+    erase(range);
+}
+
+void xs_ranges_changed(void)
+{
+    changed();
+}
+
+bool xs_ranges_use(int device, size_t bytes)
+{
+    bool fits = (bytes <= xs_config()->memory) &&
+                (arenas[device].used <= (size_t)xs_config()->memory - bytes);
+
+    arenas[device].used += fits ? bytes : 0;
+    return fits;
+}
+
+void xs_ranges_unuse(int device, size_t bytes)
+{
+    arenas[device].used -= bytes;
+}
+
 /* Give whole pages inside a freed block back to the system. */
 static void give_back(const struct arena *arena, const struct xs_range *range)
 {
@@ -289,6 +357,7 @@ enum xs_error xs_mem_release(void *ptr, enum xs_kind kind)
     pthread_rwlock_wrlock(&lock);
     struct xs_range *range = find(ptr);
     if ((range != NULL) && (range->base == (uintptr_t)ptr) && !range->imported &&
+        (range->reservation == NULL) &&
         ((range->kind == kind) || ((kind == XS_MEM_DEVICE) && (range->kind == XS_MEM_MANAGED)))) {
         release(range);
         res = XS_OK;
@@ -305,10 +374,19 @@ enum xs_error xs_mem_free(void *ptr, enum xs_kind kind)
     if (res != XS_OK) {
         return res;
     }
-    if (xs_mem_find(ptr, &range) && (range.base == (uintptr_t)ptr)) {
+    if (xs_mem_find(ptr, &range) && (range.base == (uintptr_t)ptr) && (range.ctx != NULL)) {
         xs_ctx_sync(range.ctx);
     }
     return xs_mem_release(ptr, kind);
+}
+
+/* Nobody can touch pinned memory of a context that is gone. */
+static void close_pages(const struct xs_range *range)
+{
+    if (!range->imported && ((range->kind == XS_MEM_HOST) || (range->kind == XS_MEM_MANAGED))) {
+        HOST_ARENA->closed = true;
+        mprotect((void *)range->base, range->size, PROT_NONE);
+    }
 }
 
 void xs_mem_free_all(struct xs_ctx *ctx)
@@ -316,6 +394,7 @@ void xs_mem_free_all(struct xs_ctx *ctx)
     pthread_rwlock_wrlock(&lock);
     for (size_t i = count; i-- > 0;) {
         if (table[i].ctx == ctx) {
+            close_pages(&table[i]);
             release(&table[i]);
         }
     }
@@ -419,7 +498,7 @@ enum xs_error xs_mem_sync_memops(const void *ptr, bool on)
     struct xs_range *range = find(ptr);
     if ((range == NULL) || (range->kind != XS_MEM_DEVICE)) {
         res = XS_INVALID_VALUE;
-    } else if ((range->flags & XS_MEM_POOL) != 0) {
+    } else if (((range->flags & XS_MEM_POOL) != 0) || (range->reservation != NULL)) {
         res = XS_NOT_SUPPORTED;
     } else {
         range->sync_memops = on;
@@ -452,6 +531,28 @@ void xs_mem_info(int device, size_t *free_p, size_t *total_p)
     pthread_rwlock_unlock(&lock);
 }
 
+/* Mappings that follow each other, each open to a device. Their aliases follow each other too. */
+static bool touches_all(const void *ptr, size_t bytes)
+{
+    uintptr_t                    at = (uintptr_t)ptr;
+    uintptr_t                    end = at + bytes;
+    const struct xs_reservation *reservation = NULL;
+
+    pthread_rwlock_rdlock(&lock);
+    while (at < end) {
+        const struct xs_range *range = find((const void *)at);
+
+        if ((range == NULL) || (range->access == 0) ||
+            ((reservation != NULL) && (range->reservation != reservation))) {
+            break;
+        }
+        reservation = range->reservation;
+        at = range->base + range->size;
+    }
+    pthread_rwlock_unlock(&lock);
+    return at >= end;
+}
+
 void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_p)
 {
     struct xs_range range;
@@ -467,7 +568,22 @@ void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_p)
         return NULL;
     }
     size_t offset = (uintptr_t)ptr - range.base;
-    return (bytes <= range.size - offset) ? range.alias + offset : NULL;
+    bool   inside = (bytes <= range.size - offset);
+    if (range.reservation != NULL) {
+        inside = inside ? (range.access != 0) : touches_all(ptr, bytes);
+    }
+    return inside ? range.alias + offset : NULL;
+}
+
+bool xs_mem_reaches(const struct xs_range *range, const struct xs_ctx *ctx)
+{
+    if ((range->kind != XS_MEM_DEVICE) || range->imported) {
+        return true;
+    }
+    if (range->reservation != NULL) {
+        return ((range->access >> ctx->device) & 1) != 0;
+    }
+    return (range->device == ctx->device) || xs_peer_enabled(ctx, range->device);
 }
 
 struct ipc_handle {
@@ -486,7 +602,8 @@ enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
     struct xs_range   range;
     struct ipc_handle made = {.magic = IPC_MAGIC, .node = xs_config()->node};
 
-    if (!xs_mem_find(ptr, &range) || (range.kind != XS_MEM_DEVICE) || range.imported) {
+    if (!xs_mem_find(ptr, &range) || (range.kind != XS_MEM_DEVICE) || range.imported ||
+        (range.reservation != NULL)) {
         return XS_INVALID_VALUE;
     }
     made.place = range.place;

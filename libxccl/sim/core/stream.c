@@ -34,11 +34,13 @@ struct xs_stream {
     int                users; /* the program, the thread, waits of other streams */
     bool               running;
     bool               closing;
+    bool               orphan;  /* its context is gone */
     struct xs_capture *capture; /* atomic; NULL: it does not capture */
 };
 
 /* Destroyed streams are used again, never freed: a stale handle can be told from a good one. */
 static struct xs_stream *unused;
+static struct xs_stream *orphans;     /* whose contexts are gone */
 static uint64_t          next_id = 3; /* 1 and 2 name default streams */
 static pthread_mutex_t   unused_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -414,6 +416,17 @@ void xs_stream_shut(struct xs_stream *stream)
     stream_unuse(stream);
 }
 
+void xs_stream_orphan(struct xs_stream *stream)
+{
+    stream->orphan = true;
+    __atomic_add_fetch(&stream->users, 1, __ATOMIC_RELAXED); /* by the list */
+    xs_stream_shut(stream);
+    pthread_mutex_lock(&unused_lock);
+    stream->next = orphans;
+    orphans = stream;
+    pthread_mutex_unlock(&unused_lock);
+}
+
 enum xs_error xs_stream_destroy(struct xs_stream *stream)
 {
     if ((stream->magic != STREAM_MAGIC) || (stream == stream->ctx->legacy) ||
@@ -450,13 +463,13 @@ enum xs_error xs_stream_get(struct xs_ctx *ctx, void *handle, struct xs_stream *
     uintptr_t         number = (uintptr_t)handle;
 
     if (number <= 2) {
-        if (ctx == NULL) {
-            return XS_INVALID_CONTEXT;
+        if (!xs_ctx_valid(ctx)) {
+            return (ctx == NULL) ? XS_INVALID_CONTEXT : XS_CONTEXT_IS_DESTROYED;
         }
         return default_stream(ctx, (number < 2) ? &ctx->legacy : &ctx->shared, stream_p);
     }
     if (stream->magic != STREAM_MAGIC) {
-        return XS_INVALID_HANDLE;
+        return stream->orphan ? xs_orphan_used(stream->ctx, "a stream") : XS_INVALID_HANDLE;
     }
     *stream_p = stream;
     return XS_OK;

@@ -129,7 +129,7 @@ int cuCtxGetId(CUcontext ctx, unsigned long long *id)
         ctx = xs_ctx_current();
     }
     if (!xs_ctx_valid(ctx)) {
-        return XS_INVALID_CONTEXT;
+        return ((ctx != NULL) && xs_ctx_known(ctx)) ? XS_CONTEXT_IS_DESTROYED : XS_INVALID_CONTEXT;
     }
     if (id == NULL) {
         return XS_INVALID_VALUE;

@@ -135,6 +135,31 @@ XS_API int cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr);
 XS_API int cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned flags);
 XS_API int cuIpcCloseMemHandle(CUdeviceptr ptr);
 
+/* virtual.c */
+typedef unsigned long long CUmemGenericAllocationHandle;
+XS_API int cuMemGetAllocationGranularity(size_t *bytes, const struct xs_allocation_prop *prop,
+                                         int option);
+XS_API int cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment, CUdeviceptr wish,
+                               unsigned long long flags);
+XS_API int cuMemAddressFree(CUdeviceptr ptr, size_t bytes);
+XS_API int cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                       const struct xs_allocation_prop *prop, unsigned long long flags);
+XS_API int cuMemRelease(CUmemGenericAllocationHandle handle);
+XS_API int cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
+                    CUmemGenericAllocationHandle handle, unsigned long long flags);
+XS_API int cuMemUnmap(CUdeviceptr ptr, size_t bytes);
+XS_API int cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const struct xs_access_desc *descs,
+                          size_t count);
+XS_API int cuMemGetAccess(unsigned long long *flags, const struct xs_location *location,
+                          CUdeviceptr ptr);
+XS_API int cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *ptr);
+XS_API int cuMemGetAllocationPropertiesFromHandle(struct xs_allocation_prop   *prop,
+                                                  CUmemGenericAllocationHandle handle);
+XS_API int cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                        int type, unsigned long long flags);
+XS_API int cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
+                                          int type);
+
 /* copy.c */
 XS_API int cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 XS_API int cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);

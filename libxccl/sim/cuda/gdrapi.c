@@ -107,7 +107,8 @@ static bool find_in(uintptr_t base, size_t size, struct xs_range *range_p)
 
     for (uintptr_t at = base; at < base + size; at += STEP) {
         if (xs_mem_find((const void *)at, range_p) && (range_p->kind == XS_MEM_DEVICE) &&
-            !range_p->imported && ((range_p->flags & XS_MEM_POOL) == 0)) {
+            (range_p->reservation == NULL) && !range_p->imported &&
+            ((range_p->flags & XS_MEM_POOL) == 0)) {
             return true;
         }
     }

@@ -70,7 +70,8 @@ int cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
     if (res != XS_OK) {
         return (int)res;
     }
-    if (!xs_mem_find((void *)ptr, &range) || (range.base != ptr) || (range.kind != XS_MEM_DEVICE)) {
+    if (!xs_mem_find((void *)ptr, &range) || (range.base != ptr) || (range.kind != XS_MEM_DEVICE) ||
+        (range.reservation != NULL)) {
         return XS_INVALID_VALUE;
     }
     return (int)xs_call_async(stream, free_later, (void *)ptr);
@@ -90,7 +91,7 @@ int cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
     struct xs_range range;
 
     CU_NEED_CTX(ctx);
-    if (!xs_mem_find((void *)ptr, &range)) {
+    if (!xs_mem_find((void *)ptr, &range) || ((range.reservation != NULL) && (range.access == 0))) {
         return XS_NOT_FOUND;
     }
     if (base != NULL) {
@@ -166,8 +167,50 @@ int cuMemHostUnregister(void *ptr)
     return (int)xs_mem_unregister(ptr);
 }
 
+/* What differs where the program has mapped the memory itself; -1: nothing. */
+static int answer_mapped(const struct xs_range *range, int attribute, void *data)
+{
+    uintptr_t base;
+    size_t    bytes;
+    int       handle_types;
+
+    if (range->reservation == NULL) {
+        return -1;
+    }
+    xs_virtual_describe(range, &base, &bytes, &handle_types);
+    switch (attribute) {
+    case ATTRIBUTE_DEVICE_POINTER:
+        return (range->access != 0) ? -1 : XS_INVALID_VALUE;
+    case ATTRIBUTE_SYNC_MEMOPS: /* though it cannot be set, and copies return early */
+        *(unsigned *)data = 1;
+        return XS_OK;
+    case ATTRIBUTE_IS_IPC_CAPABLE:
+        *(unsigned *)data = 0;
+        return XS_OK;
+    case ATTRIBUTE_RANGE_START: /* not of this mapping alone */
+        *(CUdeviceptr *)data = base;
+        return XS_OK;
+    case ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)data = bytes;
+        return XS_OK;
+    case ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        *(unsigned long long *)data = (unsigned)handle_types;
+        return XS_OK;
+    case ATTRIBUTE_ACCESS_FLAGS:
+        *(unsigned *)data = (range->access != 0) ? XS_ACCESS_READ_WRITE : XS_ACCESS_NONE;
+        return XS_OK;
+    default:
+        return -1;
+    }
+}
+
 static int answer(const struct xs_range *range, int attribute, CUdeviceptr ptr, void *data)
 {
+    int res = answer_mapped(range, attribute, data);
+
+    if (res >= 0) {
+        return res;
+    }
     switch (attribute) {
     case ATTRIBUTE_CONTEXT:
         *(CUcontext *)data = range->ctx;

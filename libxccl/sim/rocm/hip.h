@@ -105,6 +105,31 @@ XS_API int hipMemsetAsync(void *dst, int value, size_t bytes, hipStream_t stream
 XS_API int hipMemsetD8Async(void *dst, unsigned char value, size_t count, hipStream_t stream);
 XS_API int hipMemsetD32Async(void *dst, int value, size_t count, hipStream_t stream);
 
+/* virtual.c */
+typedef struct xs_backing *hipMemGenericAllocationHandle_t;
+XS_API int hipMemGetAllocationGranularity(size_t *bytes, const struct xs_allocation_prop *prop,
+                                          int option);
+XS_API int hipMemAddressReserve(void **ptr, size_t bytes, size_t alignment, void *wish,
+                                unsigned long long flags);
+XS_API int hipMemAddressFree(void *ptr, size_t bytes);
+XS_API int hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes,
+                        const struct xs_allocation_prop *prop, unsigned long long flags);
+XS_API int hipMemRelease(hipMemGenericAllocationHandle_t handle);
+XS_API int hipMemMap(void *ptr, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
+                     unsigned long long flags);
+XS_API int hipMemUnmap(void *ptr, size_t bytes);
+XS_API int hipMemSetAccess(void *ptr, size_t bytes, const struct xs_access_desc *descs,
+                           size_t count);
+XS_API int hipMemGetAccess(unsigned long long *flags, const struct xs_location *location,
+                           void *ptr);
+XS_API int hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *ptr);
+XS_API int hipMemGetAllocationPropertiesFromHandle(struct xs_allocation_prop      *prop,
+                                                   hipMemGenericAllocationHandle_t handle);
+XS_API int hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocationHandle_t handle,
+                                         int type, unsigned long long flags);
+XS_API int hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shareable,
+                                           int type);
+
 /* stream.c */
 XS_API int hipStreamCreate(hipStream_t *stream);
 XS_API int hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags);

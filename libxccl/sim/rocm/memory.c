@@ -59,7 +59,7 @@ int hipFreeAsync(void *ptr, hipStream_t handle)
     int               res = xs_hip_stream(handle, &stream);
 
     if ((res == XS_OK) && (!xs_mem_find(ptr, &range) || (range.base != (uintptr_t)ptr) ||
-                           (range.kind != XS_MEM_DEVICE))) {
+                           (range.kind != XS_MEM_DEVICE) || (range.reservation != NULL))) {
         res = XS_INVALID_VALUE;
     }
     return xs_hip_result((res != XS_OK) ? res : (int)xs_call_async(stream, free_later, ptr));

@@ -334,6 +334,32 @@ static const struct xm_path *path_without_direct(const struct xm_op    *op,
     return path_to_mpi(op, other.path == XM_PATH_STAGED);
 }
 
+/*
+ * What the communicator has on the device is gone if the program has reset that. The other ranks
+ * may not have done so, and would wait for this one on a path that it cannot take any more.
+ */
+static void look_for_reset(struct xm_comm *xm)
+{
+    struct xm_vendor *vendor = xm_comm_hold_vendor(xm);
+    int               device = -1;
+
+    if (vendor != NULL) {
+        device = xm_vendor_lost(vendor) ? vendor->device : -1;
+        xm_vendor_release(vendor);
+    }
+    if ((xm->direct != NULL) && xm_direct_lost(xm->direct)) {
+        device = xm->direct->device;
+    }
+    if (device >= 0) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "the program has reset device %d (as cudaDeviceReset does), and with it what the "
+                 "communicator had there; go on with a duplicate of the communicator",
+                 device);
+        xm_comm_break(xm, text);
+    }
+}
+
 /* Device memory on all ranks: which path? Every rank comes to the same answer. */
 static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **path_p)
 {
@@ -341,6 +367,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     const struct xm_path  *path;
     const struct xm_rules *rules;
 
+    look_for_reset(xm);
     xcclResult_t res =
         xm_comm_agree(xm, op->call.coll, op->call.form == XM_BLOCKING, op->dev, op->device);
     if (res == xcclSuccess) {

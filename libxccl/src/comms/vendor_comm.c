@@ -44,6 +44,7 @@ static struct xm_vendor *vendor_new(const struct xm_vendor_job *job, xcclComm_t 
     v->xcomm = xcomm;
     v->dev = job->dev;
     v->device = job->device;
+    v->resets = xc_device_resets(job->dev, job->device, false);
     v->id = number_of(&job->id);
     v->nranks = job->nranks;
     v->rank = job->rank;
@@ -256,7 +257,7 @@ static void run_destroy(struct xm_job *base)
     struct xm_vendor   *v = d->vendor;
     void               *saved;
 
-    if (v->dev->enter(v->device, &saved) == xcclSuccess) {
+    if (xc_device_enter_kept(v->dev, v->device, v->resets, &saved)) {
         if (v->xcomm != NULL) {
             d->abort ? xcclCommAbort(v->xcomm) : xcclCommDestroy(v->xcomm);
         }
@@ -334,6 +335,11 @@ void xm_vendor_break(struct xm_vendor *v)
     __atomic_store_n(&v->broken, true, __ATOMIC_RELAXED);
 }
 
+bool xm_vendor_lost(const struct xm_vendor *v)
+{
+    return xc_device_resets(v->dev, v->device, true) != v->resets;
+}
+
 uint64_t xm_vendor_idle(const int *world_ranks, int nranks)
 {
     uint64_t id = 0;
@@ -343,7 +349,7 @@ uint64_t xm_vendor_idle(const int *world_ranks, int nranks)
     }
     pthread_mutex_lock(&pool_lock);
     for (struct xm_vendor *v = pool; (v != NULL) && (id == 0); v = v->next) {
-        if ((v->nranks == nranks) &&
+        if ((v->nranks == nranks) && !xm_vendor_lost(v) &&
             (memcmp(v->world_ranks, world_ranks, (size_t)nranks * sizeof(int)) == 0)) {
             id = v->id;
         }

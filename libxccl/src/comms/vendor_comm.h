@@ -17,6 +17,7 @@ struct xm_vendor {
     xcclComm_t                  xcomm;
     const struct xc_device_ops *dev;
     int                         device;
+    unsigned                    resets; /* of the device before it was made */
     xcclStream_t                stream;
     uint64_t                    id; /* equal on all its ranks, never 0 */
     int                         nranks, rank;
@@ -77,6 +78,8 @@ int xm_vendors_in_use(void);
 void xm_vendor_hold(struct xm_vendor *vendor);
 /* The last one puts it into the pool, or destroys it if it is broken. */
 void xm_vendor_release(struct xm_vendor *vendor);
+/* Has the program reset the device since? Then not even abort is possible. */
+bool xm_vendor_lost(const struct xm_vendor *vendor);
 /* It is never used again, and aborted on a thread. */
 void xm_vendor_break(struct xm_vendor *vendor);
 

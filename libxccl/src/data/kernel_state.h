@@ -17,7 +17,8 @@ struct xm_kernel_shared {
 struct xm_kernels {
     const struct xc_device_ops *dev;
     int                         device;
-    int                         state; /* atomic */
+    unsigned                    resets; /* of the device before they were loaded */
+    int                         state;  /* atomic */
     uint32_t                    last;
     unsigned                    room; /* blocks, where other processes' kernels run too; or 0 */
     void                       *copies, *pack, *linger, *exchange, *mapped, *enqueued, *await;

@@ -229,19 +229,33 @@ static void load(struct xm_job *base)
     __atomic_store_n(&k->state, (res == xcclSuccess) ? READY : FAILED, __ATOMIC_RELEASE);
 }
 
+/* Those of before a reset are gone with all that they had. */
+static struct xm_kernels *find(const struct xc_device_ops *dev, int device)
+{
+    unsigned resets = xc_device_resets(dev, device, false);
+
+    for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
+        if ((all[i].dev == dev) && (all[i].device == device) && (all[i].resets == resets)) {
+            return &all[i];
+        }
+    }
+    return NULL;
+}
+
 static void begin_loading(const struct xc_device_ops *dev, int device)
 {
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < count; i++) {
-        if ((all[i].dev == dev) && (all[i].device == device)) {
-            pthread_mutex_unlock(&lock);
-            return;
-        }
+    if (find(dev, device) != NULL) {
+        pthread_mutex_unlock(&lock);
+        return;
     }
     struct load_job *job = calloc(1, sizeof(*job));
     if ((count < MAX_DEVICES) && (job != NULL)) {
         struct xm_kernels *k = &all[count];
-        *k = (struct xm_kernels){.dev = dev, .device = device, .state = LOADING};
+        *k = (struct xm_kernels){.dev = dev,
+                                 .device = device,
+                                 .resets = xc_device_resets(dev, device, false),
+                                 .state = LOADING};
         job->kernels = k;
         job->job.run = load;
         if (xm_worker_start(&job->job) == xcclSuccess) {
@@ -260,10 +274,9 @@ struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
     if (xc_params()->direct == XC_DIRECT_OFF) {
         return NULL;
     }
-    for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
-        if ((all[i].dev == dev) && (all[i].device == device)) {
-            return (__atomic_load_n(&all[i].state, __ATOMIC_ACQUIRE) == READY) ? &all[i] : NULL;
-        }
+    struct xm_kernels *k = find(dev, device);
+    if (k != NULL) {
+        return (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == READY) ? k : NULL;
     }
     begin_loading(dev, device);
     return NULL;
@@ -271,12 +284,14 @@ struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
 
 bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
 {
-    for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
-        if ((all[i].dev == dev) && (all[i].device == device)) {
-            return __atomic_load_n(&all[i].state, __ATOMIC_ACQUIRE) == FAILED;
-        }
+    const struct xm_kernels *k = find(dev, device);
+
+    if (k != NULL) {
+        return __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == FAILED;
     }
-    return xc_params()->direct == XC_DIRECT_OFF;
+    /* After so many resets there is no room for more. */
+    return (xc_params()->direct == XC_DIRECT_OFF) ||
+           (__atomic_load_n(&count, __ATOMIC_ACQUIRE) == MAX_DEVICES);
 }
 
 /* ---- the direct path ---- */
@@ -407,7 +422,7 @@ void xm_kernels_finalize(void)
         struct xm_kernels *k = &all[i];
         /* What is still being loaded is left to the end of the process. */
         if ((__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != READY) ||
-            (k->dev->enter(k->device, &saved) != xcclSuccess)) {
+            !xc_device_enter_kept(k->dev, k->device, k->resets, &saved)) {
             continue;
         }
         xm_lingering_end(&k->lingering);

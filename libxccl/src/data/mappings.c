@@ -16,6 +16,7 @@ struct mapping {
     const struct xc_device_ops *dev;
     int                         device; /* that it is mapped for */
     uint64_t                    nonce;  /* of the process */
+    unsigned                    resets; /* of the device before */
     struct xc_ipc               ipc;
     void                       *base;
     struct mapping             *next; /* used longer ago; or being unmapped as well */
@@ -30,7 +31,7 @@ static void close_mapping(const struct mapping *m)
 {
     void *saved;
 
-    if (m->dev->enter(m->device, &saved) == xcclSuccess) {
+    if (xc_device_enter_kept(m->dev, m->device, m->resets, &saved)) {
         m->dev->ipc_close(m->base);
         m->dev->leave(saved);
     }
@@ -120,6 +121,22 @@ static bool drop_stale(uint64_t nonce, const struct xc_ipc *ipc, const struct xc
     return dropped;
 }
 
+/* With the lock held: what a reset of the device has unmapped. */
+static void forget_lost(const struct xc_device_ops *dev, int device)
+{
+    unsigned resets = xc_device_resets(dev, device, false);
+
+    for (struct mapping **at = &mappings; *at != NULL;) {
+        struct mapping *m = *at;
+        if ((m->dev == dev) && (m->device == device) && (m->resets != resets)) {
+            take_out(at);
+            free(m);
+        } else {
+            at = &m->next;
+        }
+    }
+}
+
 /* With the lock held; the mapping becomes the first. What was freed at this address goes. */
 static struct mapping *find(uint64_t nonce, const struct xc_ipc *ipc,
                             const struct xc_device_ops *dev, int device)
@@ -177,8 +194,13 @@ static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct 
         return xc_fail(xcclSystemError, "out of memory");
     }
     make_room();
-    *m = (struct mapping){
-        .dev = dev, .device = device, .nonce = nonce, .ipc = *ipc, .base = base, .next = mappings};
+    *m = (struct mapping){.dev = dev,
+                          .device = device,
+                          .nonce = nonce,
+                          .resets = xc_device_resets(dev, device, false),
+                          .ipc = *ipc,
+                          .base = base,
+                          .next = mappings};
     mappings = m;
     num_mappings++;
     *mapping_p = m;
@@ -191,6 +213,7 @@ xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
     xcclResult_t res = xcclSuccess;
 
     pthread_mutex_lock(&lock);
+    forget_lost(dev, device);
     struct mapping *m = find(nonce, ipc, dev, device);
     if ((m == NULL) && any_going(nonce, dev)) {
         res = xcclInProgress; /* most likely that is where it would be */

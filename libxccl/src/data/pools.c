@@ -18,6 +18,7 @@ struct block {
     size_t                      bytes;
     void                       *ptr;
     bool                        pageable; /* there was no pinned memory */
+    unsigned                    resets;   /* of the device before it was made */
     struct block               *next;
 };
 
@@ -40,6 +41,7 @@ enum { STREAMS_OF_DEVICE = 2, MAX_STREAMS = 64 * STREAMS_OF_DEVICE };
 static struct {
     const struct xc_device_ops *dev;
     int                         device, which;
+    unsigned                    resets; /* of the device before it was made; so of events */
     xcclStream_t                stream;
 } streams[MAX_STREAMS];
 static int num_streams;
@@ -48,6 +50,7 @@ enum { MAX_EVENTS = 256 };
 static struct idle_event {
     const struct xc_device_ops *dev;
     int                         device;
+    unsigned                    resets;
     void                       *event;
 } events[MAX_EVENTS];
 static int num_events;
@@ -85,11 +88,36 @@ static bool fits(const struct block *b, size_t bytes)
     return (b->bytes >= bytes) && ((b->bytes <= least_bytes) || (b->bytes / 4 <= bytes));
 }
 
+static bool is_drivers(const struct block *b)
+{
+    return (b->pool != XM_POOL_LAZY) && !b->pageable;
+}
+
+/* With the lock held. What the program's reset of the device took along is not the driver's. */
+static void forget_lost(const struct xm_scratch *scratch)
+{
+    unsigned now = xc_device_resets(scratch->dev, scratch->device, false);
+
+    for (struct block **at = &idle; *at != NULL;) {
+        struct block *b = *at;
+        if ((b->dev == scratch->dev) && (b->device == scratch->device) && is_drivers(b) &&
+            (b->resets != now)) {
+            *at = b->next;
+            idle_bytes[b->pool] -= b->bytes;
+            pinned -= (b->pool == XM_POOL_HOST) ? b->bytes : 0;
+            free(b);
+        } else {
+            at = &b->next;
+        }
+    }
+}
+
 /* The smallest idle block that fits. */
 static struct block *reuse(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes)
 {
     struct block **best = NULL;
 
+    forget_lost(scratch);
     for (struct block **at = &idle; (*at != NULL) && !is_best(best, bytes); at = &(*at)->next) {
         struct block *b = *at;
         if ((b->dev == scratch->dev) && (b->device == scratch->device) && (b->pool == pool) &&
@@ -123,6 +151,7 @@ static void run_allocate(struct xm_job *job)
 
     call->result = b->dev->enter(b->device, &saved);
     if (call->result == xcclSuccess) {
+        b->resets = xc_device_resets(b->dev, b->device, false);
         call->result = (b->pool == XM_POOL_HOST) ? b->dev->host_alloc(&b->ptr, b->bytes)
                                                  : b->dev->mem_alloc(&b->ptr, b->bytes);
         b->dev->leave(saved);
@@ -296,7 +325,7 @@ static void free_block(struct block *b)
         munmap(b->ptr, b->bytes);
     } else if (b->pageable) {
         free(b->ptr);
-    } else if (b->dev->enter(b->device, &saved) == xcclSuccess) {
+    } else if (xc_device_enter_kept(b->dev, b->device, b->resets, &saved)) {
         if (b->pool == XM_POOL_HOST) {
             b->dev->host_free(b->ptr);
         } else {
@@ -318,8 +347,7 @@ static void run_free(struct xm_job *job)
 
 static void free_block_later(struct block *b)
 {
-    bool                drivers = (b->pool != XM_POOL_LAZY) && !b->pageable;
-    struct driver_call *call = drivers ? calloc(1, sizeof(*call)) : NULL;
+    struct driver_call *call = is_drivers(b) ? calloc(1, sizeof(*call)) : NULL;
 
     if (call != NULL) {
         call->job.run = run_free;
@@ -396,6 +424,7 @@ static xcclResult_t copy_stream(const struct xc_device_ops *dev, int device, int
                                 xcclStream_t *stream_p)
 {
     xcclResult_t res = xcclSuccess;
+    unsigned     resets = xc_device_resets(dev, device, false);
 
     pthread_mutex_lock(&lock);
     int i = 0;
@@ -406,13 +435,14 @@ static xcclResult_t copy_stream(const struct xc_device_ops *dev, int device, int
     if (i == MAX_STREAMS) {
         res = xc_fail(xcclInternalError, "more than %d devices in one process",
                       MAX_STREAMS / STREAMS_OF_DEVICE);
-    } else if (i == num_streams) {
+    } else if ((i == num_streams) || (streams[i].resets != resets)) {
         res = dev->stream_create(&streams[i].stream);
         if (res == xcclSuccess) {
             streams[i].dev = dev;
             streams[i].device = device;
             streams[i].which = which;
-            num_streams++;
+            streams[i].resets = resets;
+            num_streams += (i == num_streams);
         }
     }
     if (res == xcclSuccess) {
@@ -439,12 +469,13 @@ xcclResult_t xm_next_copy_stream(const struct xc_device_ops *dev, int device,
 
 xcclResult_t xm_event_take(const struct xc_device_ops *dev, int device, void **event_p)
 {
-    void *event = NULL;
+    void    *event = NULL;
+    unsigned resets = xc_device_resets(dev, device, false);
 
     pthread_mutex_lock(&lock);
     for (int i = num_events - 1; (i >= 0) && (event == NULL); i--) {
         if ((events[i].dev == dev) && (events[i].device == device)) {
-            event = events[i].event;
+            event = (events[i].resets == resets) ? events[i].event : NULL;
             events[i] = events[--num_events];
         }
     }
@@ -458,14 +489,15 @@ xcclResult_t xm_event_take(const struct xc_device_ops *dev, int device, void **e
 
 void xm_event_give(const struct xc_device_ops *dev, int device, void *event)
 {
-    bool kept = false;
+    bool     kept = false;
+    unsigned resets = xc_device_resets(dev, device, false);
 
     if (event == NULL) {
         return;
     }
     pthread_mutex_lock(&lock);
     if (num_events < MAX_EVENTS) {
-        events[num_events++] = (struct idle_event){dev, device, event};
+        events[num_events++] = (struct idle_event){dev, device, resets, event};
         kept = true;
     }
     pthread_mutex_unlock(&lock);
@@ -480,7 +512,7 @@ void xm_memory_finalize(void)
 
     while (num_events > 0) {
         struct idle_event *e = &events[--num_events];
-        if (e->dev->enter(e->device, &saved) == xcclSuccess) {
+        if (xc_device_enter_kept(e->dev, e->device, e->resets, &saved)) {
             e->dev->event_destroy(e->event);
             e->dev->leave(saved);
         }
@@ -493,7 +525,7 @@ void xm_memory_finalize(void)
     }
     memset(idle_bytes, 0, sizeof(idle_bytes));
     for (int i = 0; i < num_streams; i++) {
-        if (streams[i].dev->enter(streams[i].device, &saved) == xcclSuccess) {
+        if (xc_device_enter_kept(streams[i].dev, streams[i].device, streams[i].resets, &saved)) {
             streams[i].dev->stream_destroy(streams[i].stream);
             streams[i].dev->leave(saved);
         }

@@ -72,6 +72,7 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(device_bus_id, "cuDeviceGetPCIBusId", (char *, int, CUdevice))                               \
     X(device_attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                            \
     X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                         \
+    X(primary_state, "cuDevicePrimaryCtxGetState", (CUdevice, unsigned *, int *))                  \
     X(ctx_get, "cuCtxGetCurrent", (CUcontext *))                                                   \
     X(ctx_device, "cuCtxGetDevice", (CUdevice *))                                                  \
     X(ctx_push, "cuCtxPushCurrent_v2", (CUcontext))                                                \
@@ -133,6 +134,30 @@ static unsigned long long seen_generation;
 static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext          primary[MAX_DEVICES]; /* retained; NULL until used */
 
+/* Of the primary contexts, all atomic. A handle stays the same over a reset. */
+static struct {
+    unsigned long long id;     /* when it was retained */
+    bool               gone;   /* since then, and not retained anew */
+    unsigned           resets; /* how often it was */
+} contexts[MAX_DEVICES];
+
+/* NULL in drivers before 12.0. */
+static CUresult (*ctx_id)(CUcontext, unsigned long long *);
+static const struct xc_symbol id_symbol[] = {{"cuCtxGetId", 0}};
+
+/* With the lock held: all that there is of the library. */
+static bool open_driver(bool only_loaded, const char **missing_p)
+{
+    const char *unused;
+
+    if (!xc_symbols_open(sonames, only_loaded, symbols, sizeof(symbols) / sizeof(symbols[0]), &cu,
+                         missing_p)) {
+        return false;
+    }
+    xc_symbols_open(sonames, true, id_symbol, 1, &ctx_id, &unused);
+    return true;
+}
+
 static xcclResult_t failed(CUresult res, const char *what)
 {
     const char *text = NULL;
@@ -189,8 +214,7 @@ static bool find_loaded(void)
     pthread_mutex_lock(&lock);
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != UNKNOWN) {
         found = true;
-    } else if (xc_symbols_open(sonames, true, symbols, sizeof(symbols) / sizeof(symbols[0]), &cu,
-                               &missing)) {
+    } else if (open_driver(true, &missing)) {
         __atomic_store_n(&state, LOADED, __ATOMIC_RELEASE);
         found = true;
     } else {
@@ -238,9 +262,7 @@ xcclResult_t xc_cuda_start(void)
     int         count = 0;
 
     pthread_mutex_lock(&lock);
-    if ((__atomic_load_n(&state, __ATOMIC_ACQUIRE) == UNKNOWN) &&
-        !xc_symbols_open(sonames, false, symbols, sizeof(symbols) / sizeof(symbols[0]), &cu,
-                         &missing)) {
+    if ((__atomic_load_n(&state, __ATOMIC_ACQUIRE) == UNKNOWN) && !open_driver(false, &missing)) {
         pthread_mutex_unlock(&lock);
         if (missing != NULL) {
             return xc_fail(xcclLibraryNotFound, "libcuda.so.1 lacks %s: the driver is too old",
@@ -260,17 +282,47 @@ xcclResult_t xc_cuda_start(void)
     return xcclSuccess;
 }
 
+/* That of the context now; 0: it is not in use. Without ids only that can be told. */
+static unsigned long long id_of(int device, CUcontext ctx)
+{
+    unsigned long long id = 0;
+    unsigned           flags;
+    int                active = 0;
+
+    if (ctx_id != NULL) {
+        return (ctx_id(ctx, &id) == CUDA_SUCCESS) ? id : 0;
+    }
+    return (cu.primary_state(device, &flags, &active) == CUDA_SUCCESS) && (active != 0);
+}
+
+static unsigned cuda_resets(int device, bool look)
+{
+    if ((device < 0) || (device >= MAX_DEVICES)) {
+        return 0;
+    }
+    CUcontext ctx = __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE);
+    bool      known = (ctx != NULL) && !__atomic_load_n(&contexts[device].gone, __ATOMIC_ACQUIRE);
+    if (look && known &&
+        (id_of(device, ctx) != __atomic_load_n(&contexts[device].id, __ATOMIC_ACQUIRE)) &&
+        !__atomic_exchange_n(&contexts[device].gone, true, __ATOMIC_ACQ_REL)) {
+        xc_info("the program has reset device %d", device);
+        __atomic_add_fetch(&contexts[device].resets, 1, __ATOMIC_ACQ_REL);
+    }
+    return __atomic_load_n(&contexts[device].resets, __ATOMIC_ACQUIRE);
+}
+
 static struct xc_mem_info cuda_mem_query(const void *ptr)
 {
     /* One call for all: newer drivers are slow on single queries of host pointers. */
     int      attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
-    unsigned type = 0, managed = 0, synchronous = 0;
+                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                             CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+    unsigned type = 0, managed = 0, synchronous = 0, shareable = 0;
     int      ordinal = -1;
-    void    *data[] = {&type, &managed, &ordinal, &synchronous};
+    void    *data[] = {&type, &managed, &ordinal, &synchronous, &shareable};
 
     struct xc_mem_info info = {XC_MEM_HOST, -1, false};
-    if (cu.pointer_attributes(4, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
+    if (cu.pointer_attributes(5, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
         return info;
     }
     if (managed != 0) {
@@ -279,7 +331,9 @@ static struct xc_mem_info cuda_mem_query(const void *ptr)
     } else if (type == CU_MEMORYTYPE_DEVICE) {
         info.kind = XC_MEM_DEVICE;
         info.device = ordinal;
-        info.synchronous = (synchronous != 0);
+        /* Memory that the program mapped itself says so, too, but is not (driver 13.0, H200). */
+        info.synchronous = (synchronous != 0) && (shareable != 0);
+        cuda_resets(ordinal, true); /* before anything of ours there is used for it */
     }
     return info;
 }
@@ -324,16 +378,22 @@ static xcclResult_t primary_of(int device, CUcontext *ctx_p)
     if ((device < 0) || (device >= MAX_DEVICES)) {
         return xc_fail(xcclInvalidArgument, "device %d is out of range", device);
     }
+    cuda_resets(device, true);
     CUcontext ctx = __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE);
-    if (ctx == NULL) {
+    if ((ctx == NULL) || __atomic_load_n(&contexts[device].gone, __ATOMIC_ACQUIRE)) {
         CHECK(cu.device_get(&handle, device), "cuDeviceGet");
         CHECK_RELAXED(cu.primary_retain(&ctx, handle), "cuDevicePrimaryCtxRetain");
         /* Retained once more if two threads meet here: harmless, it is never released. */
+        __atomic_store_n(&contexts[device].id, id_of(device, ctx), __ATOMIC_RELEASE);
         __atomic_store_n(&primary[device], ctx, __ATOMIC_RELEASE);
+        __atomic_store_n(&contexts[device].gone, false, __ATOMIC_RELEASE);
     }
     *ctx_p = ctx;
     return xcclSuccess;
 }
+
+/* Of this thread while it is in a primary one: the program's, which has default streams, too. */
+static __thread CUcontext beneath;
 
 static xcclResult_t cuda_enter(int device, void **saved_p)
 {
@@ -349,6 +409,7 @@ static xcclResult_t cuda_enter(int device, void **saved_p)
         return xcclSuccess;
     }
     CHECK(cu.ctx_push(want), "cuCtxPushCurrent");
+    beneath = now;
     *saved_p = want;
     return xcclSuccess;
 }
@@ -359,6 +420,7 @@ static void cuda_leave(void *saved)
 
     if (saved != NULL) {
         cu.ctx_pop(&popped);
+        beneath = NULL;
     }
 }
 
@@ -484,11 +546,24 @@ static xcclResult_t after(xcclStream_t stream, CUstream before)
 }
 
 /* The second is the calling thread's own, for programs with --default-stream per-thread. */
-static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
+static xcclResult_t after_both(xcclStream_t stream)
 {
     xcclResult_t res = after(stream, NULL);
 
     return (res == xcclSuccess) ? after(stream, CU_STREAM_PER_THREAD) : res;
+}
+
+/* A program with a context of its own copies in that one. */
+static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
+{
+    CUcontext    popped;
+    xcclResult_t res = after_both(stream);
+
+    if ((res == xcclSuccess) && (beneath != NULL) && (cu.ctx_push(beneath) == CUDA_SUCCESS)) {
+        res = after_both(stream);
+        cu.ctx_pop(&popped);
+    }
+    return res;
 }
 
 static xcclResult_t cuda_event_create(void **event_p)
@@ -709,6 +784,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .active = cuda_active,
     .mem_query = cuda_mem_query,
     .mem_make_synchronous = cuda_mem_make_synchronous,
+    .resets = cuda_resets,
     .count = cuda_count,
     .current = cuda_current,
     .enter = cuda_enter,

@@ -62,9 +62,17 @@ struct xc_device_ops {
     /* Make the allocation at ptr synchronous, from the next copy on; false: it cannot be. */
     bool (*mem_make_synchronous)(const void *ptr);
 
+    /*
+     * How often the program was found to have reset a device (cudaDeviceReset): each time all
+     * streams, events, memory, modules and mappings that this process had there were gone. Not even
+     * their handles may be used. look: ask the runtime; else only what is known. What holds such a
+     * thing remembers the number of when it was made. NULL: no device can be reset.
+     */
+    unsigned (*resets)(int device, bool look);
+
     xcclResult_t (*count)(int *count_p);
     xcclResult_t (*current)(int *device_p); /* of the calling thread; -1: none is */
-    /* Make device current for this thread until leave(saved). */
+    /* Make device current for this thread until leave(saved). It finds out about a reset. */
     xcclResult_t (*enter)(int device, void **saved_p);
     void (*leave)(void *saved);
     xcclResult_t (*name_of)(int device, char *buf, size_t len);
@@ -137,6 +145,23 @@ XC_SHARED const struct xc_device_ops *xc_device_active(void);
  * folders where it would be found? Takes a millisecond; nothing is loaded.
  */
 XC_SHARED bool xc_device_possible(void);
+
+/* Its resets(), or 0. */
+static inline unsigned xc_device_resets(const struct xc_device_ops *dev, int device, bool look)
+{
+    return (dev->resets != NULL) ? dev->resets(device, look) : 0;
+}
+
+/*
+ * enter(), to free or to destroy what was made after so many resets. False: it is gone already;
+ * then a device that is not in use any more is left alone.
+ */
+static inline bool xc_device_enter_kept(const struct xc_device_ops *dev, int device,
+                                        unsigned resets, void **saved_p)
+{
+    return (xc_device_resets(dev, device, true) == resets) &&
+           (dev->enter(device, saved_p) == xcclSuccess);
+}
 
 /* By name, active or not; NULL if unknown. For tools that start a runtime on purpose. */
 const struct xc_device_ops *xc_device_by_name(const char *name);

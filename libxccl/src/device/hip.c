@@ -116,6 +116,28 @@ static unsigned long long seen_generation;
 static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
 static bool               old_memory_types; /* numbering before ROCm 6 */
 
+enum { MAX_DEVICES = 64 };
+/*
+ * HIP has no name for what a device's reset ends. Memory of ours is the sign: it has a number that
+ * no other memory gets, and is gone after a reset. With the lock held.
+ */
+static struct {
+    void        *ptr; /* NULL: none is allocated */
+    unsigned     id;
+    xcclStream_t stream; /* it was allocated for the sake of this stream, and goes with it */
+    unsigned     resets; /* atomic */
+} signs[MAX_DEVICES];
+
+/* In the order of a stream, and so without waiting for others. */
+static struct {
+    hipError_t (*alloc)(void **, size_t, void *);
+    hipError_t (*free)(void *, void *);
+} pool;
+static const struct xc_symbol pool_symbols[] = {
+    {"hipMallocAsync", offsetof(__typeof__(pool), alloc)},
+    {"hipFreeAsync", offsetof(__typeof__(pool), free)},
+};
+
 static xcclResult_t failed(hipError_t res, const char *what)
 {
     hip.take_error(); /* the program must not find our failure as its own */
@@ -168,6 +190,11 @@ static bool open_library(bool only_loaded, const char **missing_p)
                          missing_p) ||
         !xc_symbols_open(sonames, true, text_symbol, 1, &error_string, missing_p)) {
         return false;
+    }
+    const char *unused;
+    if (!xc_symbols_open(sonames, true, pool_symbols,
+                         sizeof(pool_symbols) / sizeof(pool_symbols[0]), &pool, &unused)) {
+        pool.alloc = NULL;
     }
     if (hip.runtime_version(&version) == HIP_SUCCESS) {
         old_memory_types = (version < HIP_FIRST_VERSION_6);
@@ -251,6 +278,114 @@ xcclResult_t xc_hip_start(void)
     return xcclSuccess;
 }
 
+static unsigned id_of(void *ptr)
+{
+    unsigned   id = 0;
+    hipError_t before = hip.peek_error();
+
+    if (hip.pointer_attribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, ptr) != HIP_SUCCESS) {
+        if (before == HIP_SUCCESS) {
+            hip.take_error();
+        }
+        return 0;
+    }
+    return id;
+}
+
+static unsigned hip_resets(int device, bool look)
+{
+    if ((device < 0) || (device >= MAX_DEVICES)) {
+        return 0;
+    }
+    if (look) {
+        pthread_mutex_lock(&lock);
+        if ((signs[device].ptr != NULL) && (id_of(signs[device].ptr) != signs[device].id)) {
+            xc_info("the program has reset device %d", device);
+            signs[device].ptr = NULL;
+            __atomic_add_fetch(&signs[device].resets, 1, __ATOMIC_ACQ_REL);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return __atomic_load_n(&signs[device].resets, __ATOMIC_ACQUIRE);
+}
+
+/* The device entered; -1: it has no sign. */
+static int device_of_sign(void)
+{
+    int device;
+
+    return ((hip.device_get(&device) == HIP_SUCCESS) && (device >= 0) && (device < MAX_DEVICES))
+               ? device
+               : -1;
+}
+
+/* New memory of ours. False: there is a sign already. */
+static bool take_for_sign(void *ptr, xcclStream_t stream)
+{
+    int      device = device_of_sign();
+    unsigned id = (device >= 0) ? id_of(ptr) : 0;
+    bool     taken = false;
+
+    if (id == 0) {
+        return false;
+    }
+    pthread_mutex_lock(&lock);
+    if (signs[device].ptr == NULL) {
+        signs[device].ptr = ptr;
+        signs[device].id = id;
+        signs[device].stream = stream;
+        taken = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+/* A stream may be all that there is of ours. */
+static void give_sign_to(xcclStream_t stream)
+{
+    int   device = device_of_sign();
+    void *ptr = NULL;
+
+    if ((device < 0) || (pool.alloc == NULL) ||
+        (__atomic_load_n(&signs[device].ptr, __ATOMIC_RELAXED) != NULL)) {
+        return;
+    }
+    int mode = relax();
+    if (pool.alloc(&ptr, 1, stream) != HIP_SUCCESS) {
+        hip.take_error();
+    } else if (!take_for_sign(ptr, stream)) {
+        pool.free(ptr, stream);
+    }
+    restore(mode);
+}
+
+static void take_sign_from(xcclStream_t stream)
+{
+    void *ptr = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        if ((signs[i].ptr != NULL) && (signs[i].stream == stream)) {
+            ptr = signs[i].ptr;
+            signs[i].ptr = NULL;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if ((ptr != NULL) && (pool.free(ptr, stream) != HIP_SUCCESS)) {
+        hip.take_error();
+    }
+}
+
+/* It is to be freed: the next one will be the sign. */
+static void leave_sign(const void *ptr)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        signs[i].ptr = (signs[i].ptr == ptr) ? NULL : signs[i].ptr;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static struct xc_mem_info hip_mem_query(const void *ptr)
 {
     struct hip_pointer_attributes attr = {0};
@@ -270,6 +405,7 @@ static struct xc_mem_info hip_mem_query(const void *ptr)
     } else if (attr.type == device_type) {
         info.kind = XC_MEM_DEVICE;
         info.device = attr.device;
+        hip_resets(attr.device, true); /* before anything of ours there is used for it */
     }
     return info;
 }
@@ -304,6 +440,7 @@ static xcclResult_t hip_enter(int device, void **saved_p)
 {
     int now;
 
+    hip_resets(device, true);
     CHECK(hip.device_get(&now), "hipGetDevice");
     if (now == device) {
         *saved_p = NULL;
@@ -354,6 +491,7 @@ static xcclResult_t hip_bus_id_of(int device, char *buf, size_t len)
 static xcclResult_t hip_stream_create(xcclStream_t *stream_p)
 {
     CHECK_RELAXED(hip.stream_create(stream_p, HIP_STREAM_NON_BLOCKING), "hipStreamCreate");
+    give_sign_to(*stream_p);
     return xcclSuccess;
 }
 
@@ -369,6 +507,7 @@ static xcclResult_t hip_stream_create_urgent(xcclStream_t *stream_p)
 
 static xcclResult_t hip_stream_destroy(xcclStream_t stream)
 {
+    take_sign_from(stream);
     CHECK_RELAXED(hip.stream_destroy(stream), "hipStreamDestroy");
     return xcclSuccess;
 }
@@ -498,11 +637,13 @@ static xcclResult_t hip_set_async(void *dst, int byte, size_t bytes, xcclStream_
 static xcclResult_t hip_mem_alloc(void **ptr_p, size_t bytes)
 {
     CHECK_RELAXED(hip.mem_alloc(ptr_p, bytes), "hipMalloc");
+    take_for_sign(*ptr_p, NULL);
     return xcclSuccess;
 }
 
 static xcclResult_t hip_mem_free(void *ptr)
 {
+    leave_sign(ptr);
     CHECK_RELAXED(hip.mem_free(ptr), "hipFree");
     return xcclSuccess;
 }
@@ -510,11 +651,13 @@ static xcclResult_t hip_mem_free(void *ptr)
 static xcclResult_t hip_host_alloc(void **ptr_p, size_t bytes)
 {
     CHECK_RELAXED(hip.host_alloc(ptr_p, bytes, HIP_HOST_MALLOC_PORTABLE), "hipHostMalloc");
+    take_for_sign(*ptr_p, NULL);
     return xcclSuccess;
 }
 
 static xcclResult_t hip_host_free(void *ptr)
 {
+    leave_sign(ptr);
     CHECK_RELAXED(hip.host_free(ptr), "hipHostFree");
     return xcclSuccess;
 }
@@ -609,6 +752,7 @@ const struct xc_device_ops xc_hip_ops = {
     .active = hip_active,
     .mem_query = hip_mem_query,
     .mem_make_synchronous = hip_mem_make_synchronous,
+    .resets = hip_resets,
     .count = hip_count,
     .current = hip_current,
     .enter = hip_enter,

@@ -28,7 +28,8 @@ struct opened {
 struct xm_arena {
     const struct xc_device_ops *dev;
     int                         device;
-    int                         state; /* enum xm_arena_state, atomic */
+    unsigned                    resets; /* of the device before it was made */
+    int                         state;  /* enum xm_arena_state, atomic */
     struct xm_job               job;
     char                        reason[256];
     struct xm_kernels          *kernels;
@@ -161,10 +162,14 @@ static void make(struct xm_job *job)
                      __ATOMIC_RELEASE);
 }
 
+/* One of before a reset is gone. */
 static struct xm_arena *find(const struct xc_device_ops *dev, int device)
 {
+    unsigned resets = xc_device_resets(dev, device, false);
+
     for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
-        if ((arenas[i].dev == dev) && (arenas[i].device == device)) {
+        if ((arenas[i].dev == dev) && (arenas[i].device == device) &&
+            (arenas[i].resets == resets)) {
             return &arenas[i];
         }
     }
@@ -182,7 +187,10 @@ struct xm_arena *xm_arena_of(const struct xc_device_ops *dev, int device)
     a = find(dev, device);
     if ((a == NULL) && (count < MAX_ARENAS)) {
         a = &arenas[count];
-        *a = (struct xm_arena){.dev = dev, .device = device, .state = XM_ARENA_LATER};
+        *a = (struct xm_arena){.dev = dev,
+                               .device = device,
+                               .resets = xc_device_resets(dev, device, false),
+                               .state = XM_ARENA_LATER};
         pthread_mutex_init(&a->lock, NULL);
         a->job.run = make;
         if (xm_worker_start(&a->job) != xcclSuccess) {
@@ -213,6 +221,11 @@ struct xm_kernels *xm_arena_kernels(const struct xm_arena *a)
 const struct xc_ipc *xm_arena_ipc(const struct xm_arena *a)
 {
     return &a->ipc;
+}
+
+bool xm_arena_lost(const struct xm_arena *a)
+{
+    return xc_device_resets(a->dev, a->device, true) != a->resets;
 }
 
 char *xm_arena_base(const struct xm_arena *a)
@@ -271,9 +284,9 @@ static void clear_and_give(struct xm_job *job)
     struct xm_arena       *a = j->arena;
     struct xm_kernel_queue q;
     void                  *saved;
-    xcclResult_t           res = a->dev->enter(a->device, &saved);
+    xcclResult_t           res = xcclInternalError;
 
-    if (res == xcclSuccess) {
+    if (xc_device_enter_kept(a->dev, a->device, a->resets, &saved)) {
         res = xm_arena_take_queue(a, &q);
         if (res == xcclSuccess) {
             res = a->dev->set_async(a->base + j->offset, 0, j->bytes, q.stream);
@@ -377,7 +390,7 @@ void xm_arena_give_queue(struct xm_arena *a, struct xm_kernel_queue *q)
         a->queues[a->num_queues++] = *q;
     }
     pthread_mutex_unlock(&a->lock);
-    if (!keep && (a->dev->enter(a->device, &saved) == xcclSuccess)) {
+    if (!keep && xc_device_enter_kept(a->dev, a->device, a->resets, &saved)) {
         xm_kernel_queue_destroy(a->kernels, q);
         a->dev->leave(saved);
     }

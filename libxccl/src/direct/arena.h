@@ -33,6 +33,9 @@ enum xm_arena_state xm_arena_state(const struct xm_arena *a);
 /* Why it is NEVER. */
 const char *xm_arena_reason(const struct xm_arena *a);
 
+/* Has the program reset the device since? Then none of its memory may be touched. */
+bool xm_arena_lost(const struct xm_arena *a);
+
 /* Of a READY one. */
 struct xm_kernels   *xm_arena_kernels(const struct xm_arena *a);
 const struct xc_ipc *xm_arena_ipc(const struct xm_arena *a);

@@ -70,7 +70,8 @@ static bool wanted(const struct xm_comm *xm)
            (xm->one_node || xm->slots_agreed);
 }
 
-static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_ops *dev, int device)
+static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_ops *dev, int device,
+                                    uint32_t size)
 {
     static uint32_t   serial; /* atomic */
     struct xm_direct *d = calloc(1, sizeof(*d));
@@ -80,6 +81,7 @@ static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_o
                                 .kernels = xm_arena_kernels(a),
                                 .dev = dev,
                                 .device = device,
+                                .size = size,
                                 .serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED),
                                 .users = 1};
     }
@@ -90,7 +92,7 @@ static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_o
 static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
                                  const struct xc_device_ops *dev, int device, struct says *mine)
 {
-    struct xm_direct *d = new_direct(a, dev, device);
+    struct xm_direct *d = new_direct(a, dev, device, (uint32_t)xm->size);
     size_t            bytes = xk_workspace_bytes((uint32_t)xm->size);
 
     if (d == NULL) {
@@ -252,7 +254,7 @@ static void open_others(struct xm_direct *d, const struct says *all, int size)
 
 static void give_back(struct xm_direct *d, uint32_t size)
 {
-    if (!xm_direct_is_broken(d)) {
+    if (!xm_direct_is_broken(d) && !xm_direct_lost(d)) {
         xm_arena_give(d->arena, d->offset, xk_workspace_bytes(size), d->number);
         xm_arena_give_words(d->arena, d->at);
         if (d->queue.stream != NULL) {
@@ -405,7 +407,7 @@ struct xm_direct *xm_direct_hold(struct xm_comm *xm)
 void xm_direct_release(struct xm_direct *d)
 {
     if (__atomic_sub_fetch(&d->users, 1, __ATOMIC_ACQ_REL) == 0) {
-        give_back(d, d->words->ranks.size);
+        give_back(d, d->size);
     }
 }
 
@@ -414,10 +416,17 @@ bool xm_direct_shares_devices(const struct xm_comm *xm)
     return (xm->direct != NULL) && xm->direct->doubled;
 }
 
+bool xm_direct_lost(const struct xm_direct *d)
+{
+    return xm_arena_lost(d->arena);
+}
+
 void xm_direct_break(struct xm_direct *d)
 {
     __atomic_store_n(&d->broken, true, __ATOMIC_RELEASE);
-    __atomic_store_n(&d->words->abort, 1, __ATOMIC_RELEASE);
+    if (!xm_direct_lost(d)) {
+        __atomic_store_n(&d->words->abort, 1, __ATOMIC_RELEASE);
+    }
 }
 
 bool xm_direct_is_broken(const struct xm_direct *d)

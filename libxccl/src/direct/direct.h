@@ -20,6 +20,7 @@ struct xm_direct {
     struct xm_kernels          *kernels;
     const struct xc_device_ops *dev;
     int                         device;
+    uint32_t                    size;   /* ranks of the communicator */
     uint64_t                    offset; /* of the workspace in the arena */
     int                         at;     /* of its words */
     struct xm_arena_words      *words;
@@ -46,6 +47,8 @@ void              xm_direct_release(struct xm_direct *d);
 void xm_direct_keep(struct xm_direct *d);
 /* Do some of its ranks use one device? The vendor's library refuses that. */
 bool xm_direct_shares_devices(const struct xm_comm *xm);
+/* Has the program reset the device since? Then none of its memory may be touched. */
+bool xm_direct_lost(const struct xm_direct *d);
 /* An operation failed: kernels that wait give up. */
 void xm_direct_break(struct xm_direct *d);
 bool xm_direct_is_broken(const struct xm_direct *d);

@@ -48,7 +48,8 @@ static struct {
 
 static bool alone_is_over(void)
 {
-    bool over = xm_direct_done(alone.direct, alone.number) || xm_direct_is_broken(alone.direct);
+    bool over = xm_direct_lost(alone.direct) || xm_direct_is_broken(alone.direct) ||
+                xm_direct_done(alone.direct, alone.number);
 
     if (over) {
         xm_direct_release(alone.direct);

@@ -39,6 +39,11 @@ int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q)
     if (code != MPI_SUCCESS) {
         return code;
     }
+    if (xc_device_resets(stream->dev, stream->device, true) != stream->resets) {
+        return xm_raise(sc->comm, xcclInvalidUsage,
+                        "the program has reset the device of the stream (as cudaDeviceReset does), "
+                        "which is gone with it; make a stream and a communicator anew");
+    }
     xcclResult_t res = stream->dev->enter(stream->device, &q->saved);
     if (res != xcclSuccess) {
         return xm_enqueue_raise(sc, res);

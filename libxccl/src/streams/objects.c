@@ -174,7 +174,9 @@ static xcclResult_t fill(struct xm_stream *stream, const char *type, const char 
     if (stream->ops == NULL) {
         return xcclUnsupported; /* with its detail */
     }
-    return stream->ops->device(stream->handle, &stream->device);
+    xcclResult_t res = stream->ops->device(stream->handle, &stream->device);
+    stream->resets = xc_device_resets(stream->dev, stream->device, true);
+    return res;
 }
 
 int xm_stream_create(const long *args)

@@ -14,6 +14,7 @@ struct xm_stream {
     const struct xc_device_ops *dev;
     const struct xc_stream_ops *ops;
     int                         device;
+    unsigned                    resets; /* of the device before it was made */
     xcclStream_t                handle;
 };
 

@@ -293,6 +293,9 @@ static xcclResult_t drain(struct xm_stream_comm *sc)
     if ((stream->dev == NULL) || (sc->xm == NULL)) {
         return xcclSuccess;
     }
+    if (xc_device_resets(stream->dev, stream->device, true) != stream->resets) {
+        return xcclSuccess; /* the program has reset the device: nothing is left of either */
+    }
     xcclResult_t res = stream->dev->enter(stream->device, &saved);
     if (res != xcclSuccess) {
         return res;

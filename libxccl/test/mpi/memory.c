@@ -15,6 +15,8 @@ struct runtime {
     int (*device_get)(int *, int);                  /* CUDA */
     int (*context_retain)(void **, int);            /* CUDA */
     int (*context_set)(void *);                     /* CUDA */
+    int (*reset)(int);                              /* CUDA */
+    int (*reset_current)(void);                     /* HIP */
     int (*copy)(void *, const void *, size_t, int); /* HIP: 1 to the device, 2 from it */
     int (*copy_to)(uint64_t, const void *, size_t); /* CUDA */
     int (*copy_from)(void *, uint64_t, size_t);     /* CUDA */
@@ -199,6 +201,21 @@ void mt_memory_open(const char *runtime, int local_rank)
         device = local_rank % count;
     }
     mt_memory_enter();
+}
+
+void mt_memory_reset(bool again)
+{
+    if (api.set_device != NULL) {
+        BIND(reset_current, "hipDeviceReset");
+        require(api.reset_current(), "hipDeviceReset");
+    } else if (context != NULL) {
+        BIND(reset, "cuDevicePrimaryCtxReset_v2");
+        require(api.reset(device), "cuDevicePrimaryCtxReset");
+    }
+    if (again && (context != NULL)) {
+        require(api.context_retain(&context, device), "cuDevicePrimaryCtxRetain");
+        require(api.context_set(context), "cuCtxSetCurrent");
+    }
 }
 
 /* As in a program that was compiled for it. */

@@ -21,6 +21,12 @@ void mt_copy_per_thread(void);
 /* Make the device of mt_memory_open() current in another thread. */
 void mt_memory_enter(void);
 
+/*
+ * Reset the device: all that the process has there is gone. again: and begin to use it anew, as the
+ * program's next call of the runtime would.
+ */
+void mt_memory_reset(bool again);
+
 void *mt_alloc(enum mt_where where, size_t bytes);
 void  mt_free(enum mt_where where, void *ptr);
 void  mt_put(void *dst, enum mt_where where, const void *src, size_t bytes);

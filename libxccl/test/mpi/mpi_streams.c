@@ -446,6 +446,42 @@ static void freed_op(void)
     fixture_free(&s);
 }
 
+/* An enqueued call on the device's stream; its text if it fails. */
+static int enqueue_one(struct fixture *s, char text[MPI_MAX_ERROR_STRING])
+{
+    int length = 0;
+    int code = MPIX_Allreduce_enqueue(s->in, s->out, 1, MPI_INT, MPI_SUM, s->comm);
+
+    if (code != MPI_SUCCESS) {
+        MPI_Error_string(code, text, &length);
+    }
+    text[length] = '\0';
+    return code;
+}
+
+/* The device is reset: the stream is gone, and its communicator says so. Others are made anew. */
+static void reset(void)
+{
+    char text[MPI_MAX_ERROR_STRING];
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int round = 0; round < 2; round++) {
+        struct fixture s = fixture_make(MPI_COMM_WORLD);
+
+        MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+        mt_expect(enqueue_one(&s, text) == MPI_SUCCESS, "before the reset: %s", text);
+        ms_sync(s.stream);
+        MPI_Barrier(MPI_COMM_WORLD);
+        mt_memory_reset(true);
+        mt_expect((enqueue_one(&s, text) != MPI_SUCCESS) && (strstr(text, "reset") != NULL),
+                  "after the reset: %s", text);
+        mt_expect(MPI_Comm_free(&s.comm) == MPI_SUCCESS, "freeing the communicator");
+        mt_expect(MPIX_Stream_free(&s.object) == MPI_SUCCESS, "freeing the stream");
+        free(s.model_in);
+        free(s.model_out);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {{"collectives", collectives},
@@ -454,6 +490,7 @@ int main(int argc, char **argv)
                                                  {"numbers", numbers},
                                                  {"leave", leave},
                                                  {"freed_op", freed_op},
+                                                 {"reset", reset},
                                                  {NULL, NULL}};
 
     mt_begin(&argc, &argv, true);

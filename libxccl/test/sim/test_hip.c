@@ -46,6 +46,16 @@ int         hipEventQuery(void *event);
 int         hipEventDestroy(void *event);
 int         hipModuleLoadData(void **module, const void *image);
 const char *hipGetErrorName(int error);
+int         hipDeviceReset(void);
+int         hipMemAddressReserve(void **ptr, size_t bytes, size_t alignment, void *wish,
+                                 unsigned long long flags);
+int         hipMemCreate(void **handle, size_t bytes, const void *prop, unsigned long long flags);
+int hipMemMap(void *ptr, size_t bytes, size_t offset, void *handle, unsigned long long flags);
+int hipMemSetAccess(void *ptr, size_t bytes, const void *descs, size_t count);
+int hipMemUnmap(void *ptr, size_t bytes);
+int hipMemRelease(void *handle);
+int hipMemAddressFree(void *ptr, size_t bytes);
+int hipIpcGetMemHandle(void *handle, void *ptr);
 
 int hipMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
                 size_t height, int kind);
@@ -235,6 +245,65 @@ static void streams(const struct world *world)
     CHECK_EQ(hipModuleLoadData(&stream, "x"), 209); /* no kernel image for this device */
 }
 
+/* hipMemAllocationProp and hipMemAccessDesc. */
+static const struct {
+    int   type, handles, location, device;
+    void *win32;
+    char  flags[8];
+} prop = {1, 1, 1, 0, NULL, {0}};
+static const struct {
+    int location, device, flags;
+} desc = {1, 0, 3};
+
+/* Memory that is mapped in two steps, and a copy that crosses them. */
+static void mapped(const struct world *world)
+{
+    enum { CHUNK = 2 << 20 };
+    hipPointerAttribute_t attributes;
+    char                 *at, ipc[64], from[100], to[100] = {0};
+    void                 *handle;
+
+    (void)world;
+    memset(from, 3, sizeof(from));
+    CHECK_EQ(hipMemAddressReserve((void **)&at, 2 * CHUNK, 0, NULL, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(hipMemCreate(&handle, CHUNK, &prop, 0), 0);
+        CHECK_EQ(hipMemMap(at + i * CHUNK, CHUNK, 0, handle, 0), 0);
+        CHECK_EQ(hipMemRelease(handle), 0);
+        CHECK_EQ(hipMemcpy(at + i * CHUNK, from, 1, TO_DEVICE), 1); /* access comes next */
+        CHECK_EQ(hipMemSetAccess(at + i * CHUNK, CHUNK, &desc, 1), 0);
+    }
+    CHECK_EQ(hipMemcpy(at + CHUNK - 50, from, 100, TO_DEVICE), 0);
+    CHECK_EQ(hipMemcpy(to, at + CHUNK - 50, 100, TO_HOST), 0);
+    CHECK(memcmp(from, to, 100) == 0);
+    CHECK_EQ(hipPointerGetAttributes(&attributes, at + CHUNK), 0);
+    CHECK_EQ(attributes.type, 2);
+    CHECK_EQ(hipIpcGetMemHandle(ipc, at), 1);
+    CHECK_EQ(hipFree(at), 1);
+    CHECK_EQ(hipMemAddressFree(at, 2 * CHUNK), 1);
+    CHECK_EQ(hipMemUnmap(at, 2 * CHUNK), 0);
+    CHECK_EQ(hipMemAddressFree(at, 2 * CHUNK), 0);
+}
+
+/* The device goes on, and nothing of before is there. */
+static void reset(const struct world *world)
+{
+    void *ptr, *stream, *event;
+    char  byte = 1;
+
+    (void)world;
+    CHECK_EQ(hipMalloc(&ptr, 100), 0);
+    CHECK_EQ(hipStreamCreateWithFlags(&stream, 1), 0);
+    CHECK_EQ(hipEventCreateWithFlags(&event, 2), 0);
+    CHECK_EQ(hipEventRecord(event, stream), 0);
+    CHECK_EQ(hipDeviceReset(), 0);
+    CHECK_EQ(hipStreamQuery(stream), 709);
+    CHECK_EQ(hipEventQuery(event), 709);
+    CHECK_EQ(hipFree(ptr), 1);
+    CHECK_EQ(hipMalloc(&ptr, 100), 0);
+    CHECK_EQ(hipMemcpy(ptr, &byte, 1, TO_DEVICE), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct test_case cases[] = {
@@ -245,6 +314,8 @@ int main(int argc, char **argv)
         {"pointers_6", pointers_6, 1, "rocm:2", NULL, NULL, -1},
         {"pointers_5", pointers_5, 1, "rocm:2", NULL, "XCCL_SIM_HIP=5", -1},
         {"streams", streams, 1, "rocm:1", NULL, NULL, -1},
+        {"mapped", mapped, 1, "rocm:1", NULL, NULL, -1},
+        {"reset", reset, 1, "rocm:1", NULL, NULL, -1},
     };
 
     return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));

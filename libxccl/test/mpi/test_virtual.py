@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory that programs map themselves, devices that they reset, and contexts of their own."""
+
+import pytest
+from mpi_harness import PATHS
+
+STAGED = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "off"}
+WAYS = {**PATHS, "staged": STAGED}
+# A copy that has returned may still be on its way, and such memory says that it is not.
+EARLY = {"XCCL_SIM_EARLY": "1"}
+# Each pair of a path and a runtime at least once, and all paths with CUDA.
+SERVED = [("cuda", "direct"), ("cuda", "ccl"), ("cuda", "staged"), ("rocm", "direct")]
+
+
+def go(mpi, command, runtime, way, **settings):
+    """Run one case on two ranks; the limit is what turns a hang into a failure."""
+    program, case = command.split()
+    command = f"{program} {runtime} {case}"
+    env = {**WAYS[way], **EARLY, **settings}
+    return mpi.run(2, command, sim=f"{runtime}:2", env=env, timeout=60)
+
+
+@pytest.mark.parametrize(("runtime", "way"), SERVED)
+@pytest.mark.parametrize("case", ["crossing", "remapped"])
+def test_mapped(openmpi, case, runtime, way):
+    """A buffer crosses mappings, whose memory changes; no other process can open it."""
+    go(openmpi, f"mpi_virtual {case}", runtime, way).good()
+
+
+@pytest.mark.parametrize("case", ["mixed", "grown", "persistent", "exported", "packed"])
+def test_mapped_otherwise(openmpi, case):
+    go(openmpi, f"mpi_virtual {case}", "cuda", "direct").good()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("runtime", "way"), SERVED[1:])
+@pytest.mark.parametrize("case", ["mixed", "grown", "persistent", "exported", "packed"])
+def test_mapped_thorough(openmpi, case, runtime, way):
+    go(openmpi, f"mpi_virtual {case}", runtime, way).good()
+
+
+def test_mapped_mpich(mpich):
+    go(mpich, "mpi_virtual remapped", "cuda", "direct").good()
+
+
+def test_mapped_window(mpich):
+    go(mpich, "mpi_virtual window", "cuda", "staged", XCCL_WINDOWS="separate").good()
+
+
+@pytest.mark.parametrize(("runtime", "way"), SERVED)
+@pytest.mark.parametrize("case", ["end", "end_again", "messages", "collectives"])
+def test_reset(openmpi, case, runtime, way):
+    """What xccl kept on the device is gone with all the rest, and is made anew."""
+    go(openmpi, f"mpi_reset {case}", runtime, way).good()
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+@pytest.mark.parametrize("case", ["early", "messages_alone", "packing", "persistent"])
+def test_reset_messages(openmpi, case, runtime):
+    go(openmpi, f"mpi_reset {case}", runtime, "direct").good()
+
+
+@pytest.mark.parametrize("case", ["end", "collectives"])
+def test_reset_mpich(mpich, case):
+    go(mpich, f"mpi_reset {case}", "cuda", "direct").good()
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+def test_reset_alone(openmpi, runtime):
+    """The others end as always; a vendor's library that waits for all ranks is left after 20 s."""
+    go(openmpi, "mpi_reset end_alone", runtime, "ccl", XCCL_SIM_DESTROY="free").good()
+
+
+@pytest.mark.parametrize("way", ["direct", "ccl", "staged"])
+def test_reset_streams(openmpi, way):
+    """A stream of the program's is gone, and with it what was attached to it."""
+    go(openmpi, "mpi_streams reset", "cuda", way).good()
+
+
+@pytest.mark.parametrize(
+    ("case", "way"),
+    [("context", "direct"), ("context", "ccl"), ("context", "staged"), ("thread", "direct")],
+)
+def test_contexts(openmpi, case, way):
+    """A context of the program's own that ends before MPI does; a thread that has none."""
+    go(openmpi, f"mpi_reset {case}", "cuda", way).good()
+
+
+def test_contexts_mpich(mpich):
+    go(mpich, "mpi_reset context", "cuda", "direct").good()
