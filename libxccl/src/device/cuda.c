@@ -70,7 +70,6 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(device_name, "cuDeviceGetName", (char *, int, CUdevice))                                     \
     X(device_uuid, "cuDeviceGetUuid", (unsigned char *, CUdevice))                                 \
     X(device_bus_id, "cuDeviceGetPCIBusId", (char *, int, CUdevice))                               \
-    X(device_attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                            \
     X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                         \
     X(primary_state, "cuDevicePrimaryCtxGetState", (CUdevice, unsigned *, int *))                  \
     X(ctx_get, "cuCtxGetCurrent", (CUcontext *))                                                   \
@@ -105,7 +104,6 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(ipc_close, "cuIpcCloseMemHandle", (CUdeviceptr))                                             \
     X(module_load, "cuModuleLoadData", (void **, const void *))                                    \
     X(module_function, "cuModuleGetFunction", (void **, void *, const char *))                     \
-    X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int *, void *, int, size_t))      \
     X(launch, "cuLaunchKernel",                                                                    \
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,     \
        void **, void **))                                                                          \
@@ -444,30 +442,6 @@ static xcclResult_t cuda_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_B
     return xcclSuccess;
 }
 
-static xcclResult_t cuda_multiprocessors_of(int device, int *count_p)
-{
-    enum { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16 };
-    CUdevice handle;
-
-    CHECK(cu.device_get(&handle, device), "cuDeviceGet");
-    CHECK(cu.device_attribute(count_p, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, handle),
-          "cuDeviceGetAttribute");
-    return xcclSuccess;
-}
-
-/* Drivers before that of CUDA 12.1 do not know the question, and say no. */
-static bool cuda_runs_processes_at_once(int device)
-{
-    enum { CU_DEVICE_ATTRIBUTE_MPS_ENABLED = 133 };
-    CUdevice handle;
-    int      enabled = 0;
-
-    return (cu.device_get(&handle, device) == CUDA_SUCCESS) &&
-           (cu.device_attribute(&enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, handle) ==
-            CUDA_SUCCESS) &&
-           (enabled != 0);
-}
-
 static xcclResult_t cuda_bus_id_of(int device, char *buf, size_t len)
 {
     CUdevice handle;
@@ -758,17 +732,6 @@ static xcclResult_t cuda_module_function(void **function_p, void *module, const 
     return xcclSuccess;
 }
 
-static xcclResult_t cuda_blocks_at_once(int device, void *function, unsigned threads, int *count_p)
-{
-    int each = 0, processors = 0;
-
-    CHECK(cu.occupancy(&each, function, (int)threads, 0),
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    xcclResult_t res = cuda_multiprocessors_of(device, &processors);
-    *count_p = each * processors;
-    return res;
-}
-
 static xcclResult_t cuda_launch(void *function, const unsigned grid[2], unsigned threads,
                                 const void *arguments, xcclStream_t stream)
 {
@@ -792,8 +755,8 @@ const struct xc_device_ops xc_cuda_ops = {
     .name_of = cuda_name_of,
     .uuid_of = cuda_uuid_of,
     .bus_id_of = cuda_bus_id_of,
-    .multiprocessors_of = cuda_multiprocessors_of,
-    .runs_processes_at_once = cuda_runs_processes_at_once,
+    .multiprocessors_of = xc_cuda_multiprocessors_of,
+    .runs_processes_at_once = xc_cuda_runs_processes_at_once,
     .stream_create = cuda_stream_create,
     .stream_create_urgent = cuda_stream_create_urgent,
     .stream_destroy = cuda_stream_destroy,
@@ -819,7 +782,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .mem_reachable = cuda_mem_reachable,
     .module_load = cuda_module_load,
     .module_function = cuda_module_function,
-    .blocks_at_once = cuda_blocks_at_once,
+    .blocks_at_once = xc_cuda_blocks_at_once,
     .launch = cuda_launch,
     .repeat_create = xc_cuda_repeat_create,
     .repeat_launch = xc_cuda_repeat_launch,

@@ -24,6 +24,11 @@ xcclResult_t xc_cuda_repeat_launch(void *repeat, const unsigned grid[2], unsigne
                                    const void *arguments);
 void         xc_cuda_repeat_destroy(void *repeat);
 
+/* cuda_room.c */
+xcclResult_t xc_cuda_multiprocessors_of(int device, int *count_p);
+bool         xc_cuda_runs_processes_at_once(int device);
+xcclResult_t xc_cuda_blocks_at_once(int device, void *function, unsigned threads, int *count_p);
+
 /* Open and initialise on purpose; fail where there is no device. */
 xcclResult_t xc_cuda_start(void);
 xcclResult_t xc_hip_start(void);
