@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="bf1a093fecf91f58572d248f30b04b98ee6c671150d1772cbdb09e97b510070a")
+    version("0.1.0", sha256="48bedc9bcc7d40d54234e72d77916987f672deb82389aa8a36599d429d457c15")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
