@@ -296,8 +296,7 @@ static unsigned available_paths(struct xm_op *op)
         op->facts.obstacle = missed ? direct : vendor;
     }
     /* A row that wants the vendor's library is left out where it never comes, and kernels do. */
-    bool never = (direct == NULL) &&
-                 ((op->comm->state == XM_COMM_FAILED) || xm_direct_shares_devices(op->comm));
+    bool never = (direct == NULL) && ((op->comm->state == XM_COMM_FAILED) || op->comm->doubled);
     return available | (unsigned)((vendor == NULL) && !never) << XM_PATH_CCL |
            (unsigned)(direct == NULL) << XM_PATH_DIRECT;
 }

@@ -36,11 +36,10 @@ void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
 
     xm_comm_enter(xm, XM_COMM_FAILED, text);
     if (xm->rank == speaker) {
-        bool carried = (xm->direct_state == XM_DIRECT_JOINED); /* by kernels of our own */
-        bool first = !carried && !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
+        bool first = !xm->doubled && !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
         xc_log(first ? XC_LOG_WARN : XC_LOG_INFO,
-               carried ? "all %d ranks do without the vendor's library: %s"
-                       : "all %d ranks leave collectives on device memory to MPI: %s",
+               xm->doubled ? "all %d ranks do without the vendor's library: %s"
+                           : "all %d ranks leave collectives on device memory to MPI: %s",
                xm->size, text);
     }
 }

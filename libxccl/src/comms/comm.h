@@ -74,7 +74,8 @@ struct xm_comm {
     enum { XM_DIRECT_UNKNOWN, XM_DIRECT_JOINED, XM_DIRECT_NEVER } direct_state;
     struct xm_direct *direct;
     bool              direct_full; /* there was no room the last time */
-    uint64_t          next_join;   /* operation that asks again */
+    bool              doubled;   /* some ranks share a device, and kernels of our own serve them */
+    uint64_t          next_join; /* operation that asks again */
     char              direct_reason[160];
 
     /* The ranks' slots on their boards, where all are on one node (slots.h); else NULL. */

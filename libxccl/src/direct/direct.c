@@ -296,7 +296,7 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
     for (int i = 0; (i < xm->size) && (xm->size != job_size()); i++) {
         crowd = (all[i].crowd > crowd) ? all[i].crowd : crowd;
     }
-    d->doubled = (most > 1);
+    xm->doubled = (most > 1);
     d->shared = (crowd > 1);
     d->most_blocks = UINT_MAX;
     if (d->shared) {
@@ -409,11 +409,6 @@ void xm_direct_release(struct xm_direct *d)
     if (__atomic_sub_fetch(&d->users, 1, __ATOMIC_ACQ_REL) == 0) {
         give_back(d, d->size);
     }
-}
-
-bool xm_direct_shares_devices(const struct xm_comm *xm)
-{
-    return (xm->direct != NULL) && xm->direct->doubled;
 }
 
 bool xm_direct_lost(const struct xm_direct *d)

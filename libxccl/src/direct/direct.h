@@ -31,7 +31,6 @@ struct xm_direct {
     uint32_t                    last;        /* and of the last one that there can be */
     uint32_t                    unmappable;  /* calls whose buffers could not be mapped */
     bool                        shared;      /* may ranks share devices? The same on all */
-    bool                        doubled;     /* do ranks of this communicator? */
     unsigned                    most_blocks; /* of a kernel that waits for other ranks */
     bool                        broken; /* its memory may still be used: it is not given back */
     int                         users;  /* atomic: the communicator and operations */
@@ -45,8 +44,6 @@ struct xm_direct *xm_direct_hold(struct xm_comm *xm);
 void              xm_direct_release(struct xm_direct *d);
 /* Held once more. */
 void xm_direct_keep(struct xm_direct *d);
-/* Do some of its ranks use one device? The vendor's library refuses that. */
-bool xm_direct_shares_devices(const struct xm_comm *xm);
 /* Has the program reset the device since? Then none of its memory may be touched. */
 bool xm_direct_lost(const struct xm_direct *d);
 /* An operation failed: kernels that wait give up. */
