@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="48bedc9bcc7d40d54234e72d77916987f672deb82389aa8a36599d429d457c15")
+    version("0.1.0", sha256="f6b7d5e301b0a8b89a35b02a0ca697b2934a9c570e79e0439cfc99323ee1bfa2")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
