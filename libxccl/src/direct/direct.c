@@ -22,7 +22,7 @@ struct says {
     uint32_t      first; /* least number of an operation in its workspace */
     uint32_t      last;  /* and the largest */
     int32_t       num_opened;
-    int32_t       crowd; /* ranks that may share its device at once; 0: it gives them turns */
+    int32_t       crowd; /* ranks that may share its device at once; 0: none may; or IN_TURNS */
     uint64_t      key, offset;
     struct xc_ipc ipc;
     uint64_t      opened[XM_ARENA_OPENED];
@@ -38,7 +38,7 @@ _Static_assert(offsetof(struct xm_arena_words, trouble) ==
 static int known_crowd; /* atomic */
 
 /* Ranks of a device that are reckoned with until they are known, and at most. */
-enum { MOST_CROWDED = 16 };
+enum { MOST_CROWDED = 16, IN_TURNS = -1 };
 enum { KERNELS_OF_A_RANK = 2, JOBS = 2 };
 
 /* Processes that the launcher started with this one; 0: it does not say. */
@@ -54,8 +54,8 @@ static int crowd_of(const struct xc_device_ops *dev, int device)
     int known = __atomic_load_n(&known_crowd, __ATOMIC_RELAXED), size = job_size();
 
     bool at_once = (dev->runs_processes_at_once != NULL) && dev->runs_processes_at_once(device);
-    if (!at_once && (xc_params()->direct != XC_DIRECT_ON)) {
-        return 0;
+    if (!at_once) {
+        return (xc_params()->direct == XC_DIRECT_ON) ? IN_TURNS : 0;
     }
     if (known > 0) {
         return known;
@@ -287,10 +287,9 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
 {
     struct xm_direct *d = xm->direct;
     unsigned          room = xm_kernels_room(d->kernels);
-    int               most = most_on_a_device(xm, all), crowd = 0;
+    int               most = most_on_a_device(xm, all), crowd = most;
 
     if (xm->size == job_size()) {
-        crowd = most;
         __atomic_store_n(&known_crowd, crowd, __ATOMIC_RELAXED);
     }
     for (int i = 0; (i < xm->size) && (xm->size != job_size()); i++) {
