@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="f6b7d5e301b0a8b89a35b02a0ca697b2934a9c570e79e0439cfc99323ee1bfa2")
+    version("0.1.0", sha256="ce6cf055ddaa33cb226862bb7a8fef46d71f5de148d2bb9a29796c9b33c41cd8")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
