@@ -265,6 +265,9 @@ struct fill_work {
 
 static void fill(const struct fill_work *work)
 {
+    if ((work->value == 0) && xs_mem_clear(work->dst, work->width * work->count)) {
+        return;
+    }
     if (work->width == 1) {
         memset(work->dst, (int)work->value, work->count);
         return;

@@ -233,6 +233,11 @@ void xs_mem_free_all(struct xs_ctx *ctx);
  * that has freed it. It may cross from one mapping of a reservation to the next.
  */
 XS_API void *xs_mem_touch(const void *ptr, size_t bytes, struct xs_range *range_p);
+/*
+ * Make what xs_mem_touch() returned zero by giving its pages back, which costs nothing until they
+ * are used: so a large workspace does. False: it is too short for that, or not of this process.
+ */
+bool xs_mem_clear(void *alias, size_t bytes);
 /* May kernels of ctx touch it? */
 XS_API bool xs_mem_reaches(const struct xs_range *range, const struct xs_ctx *ctx);
 

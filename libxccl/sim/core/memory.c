@@ -334,6 +334,34 @@ static void give_back(const struct arena *arena, const struct xs_range *range)
     }
 }
 
+static bool clear(const struct arena *arena, size_t offset, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), end = offset + bytes;
+    size_t first = (offset + page - 1) & ~(page - 1), last = end & ~(page - 1);
+
+    if (fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first,
+                  (off_t)(last - first)) != 0) {
+        return false;
+    }
+    memset(arena->alias + offset, 0, first - offset);
+    memset(arena->alias + last, 0, end - last);
+    return true;
+}
+
+bool xs_mem_clear(void *alias, size_t bytes)
+{
+    bool done = false;
+
+    pthread_rwlock_rdlock(&lock);
+    for (int i = 0; (bytes >= PUNCH_FROM) && !done && (i <= XS_MAX_DEVICES); i++) {
+        size_t offset = (uintptr_t)alias - (uintptr_t)arenas[i].alias;
+        done = (arenas[i].alias != NULL) && (offset < arenas[i].size) &&
+               clear(&arenas[i], offset, bytes);
+    }
+    pthread_rwlock_unlock(&lock);
+    return done;
+}
+
 static void release(struct xs_range *range)
 {
     if (range->imported) {

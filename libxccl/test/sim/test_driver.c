@@ -187,6 +187,25 @@ static void copies(const struct world *world)
     CHECK_EQ(cuMemcpyHtoD_v2(a, from, 8), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A large workspace is cleared by giving its pages back; what is beside it stays. */
+static void cleared(const struct world *world)
+{
+    enum { BYTES = (20 << 20) + 5000, FROM = 100, COUNT = (20 << 20) + 777 };
+    static unsigned char to[BYTES];
+    CUdeviceptr          ptr;
+
+    (void)world;
+    start(0);
+    CHECK_EQ(cuMemAlloc_v2(&ptr, BYTES), CUDA_SUCCESS);
+    CHECK_EQ(cuMemsetD8_v2(ptr, 0x5a, BYTES), CUDA_SUCCESS);
+    CHECK_EQ(cuMemsetD8_v2(ptr + FROM, 0, COUNT), CUDA_SUCCESS);
+    CHECK_EQ(cuMemcpyDtoH_v2(to, ptr, BYTES), CUDA_SUCCESS);
+    for (int i = 0; i < BYTES; i++) {
+        CHECK_EQ(to[i], ((i >= FROM) && (i < FROM + COUNT)) ? 0 : 0x5a);
+    }
+    CHECK_EQ(cuMemFree_v2(ptr), CUDA_SUCCESS);
+}
+
 /* Rows of 3 bytes, 10 apart on the device and 4 apart on the host. */
 static void rows(const struct world *world)
 {
@@ -719,6 +738,7 @@ int main(int argc, char **argv)
         {"node_uuids", node_uuids, 4, "cuda:2", NULL, "XCCL_SIM_NODES=2", -1},
         {"contexts", contexts, 1, "cuda:2", NULL, NULL, -1},
         {"copies", copies, 1, "cuda:1", NULL, NULL, -1},
+        {"cleared", cleared, 1, "cuda:1", NULL, NULL, -1},
         {"rows", rows, 1, "cuda:1", NULL, NULL, -1},
         {"bad_rows", bad_rows, 1, "cuda:1", NULL, NULL, -1},
         {"allocations", allocations, 1, "cuda:1", NULL, "XCCL_SIM_MEMORY=64m", -1},
