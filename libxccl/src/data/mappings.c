@@ -121,29 +121,20 @@ static bool drop_stale(uint64_t nonce, const struct xc_ipc *ipc, const struct xc
     return dropped;
 }
 
-/* With the lock held: what a reset of the device has unmapped. */
-static void forget_lost(const struct xc_device_ops *dev, int device)
+/* With the lock held; the mapping becomes the first. What was freed at this address goes. */
+static struct mapping *find(uint64_t nonce, const struct xc_ipc *ipc,
+                            const struct xc_device_ops *dev, int device)
 {
     unsigned resets = xc_device_resets(dev, device, false);
 
     for (struct mapping **at = &mappings; *at != NULL;) {
         struct mapping *m = *at;
         if ((m->dev == dev) && (m->device == device) && (m->resets != resets)) {
-            take_out(at);
-            free(m);
-        } else {
-            at = &m->next;
+            free(take_out(at)); /* a reset of the device has unmapped it */
+            continue;
         }
-    }
-}
-
-/* With the lock held; the mapping becomes the first. What was freed at this address goes. */
-static struct mapping *find(uint64_t nonce, const struct xc_ipc *ipc,
-                            const struct xc_device_ops *dev, int device)
-{
-    for (struct mapping **at = &mappings; *at != NULL; at = &(*at)->next) {
-        struct mapping *m = *at;
         if (!is_of(m, nonce, dev) || (m->device != device) || (m->ipc.base != ipc->base)) {
+            at = &m->next;
             continue;
         }
         if (memcmp(&m->ipc, ipc, sizeof(m->ipc)) != 0) {
@@ -213,7 +204,6 @@ xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
     xcclResult_t res = xcclSuccess;
 
     pthread_mutex_lock(&lock);
-    forget_lost(dev, device);
     struct mapping *m = find(nonce, ipc, dev, device);
     if ((m == NULL) && any_going(nonce, dev)) {
         res = xcclInProgress; /* most likely that is where it would be */

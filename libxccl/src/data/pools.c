@@ -4,23 +4,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
-
-struct block {
-    const struct xc_device_ops *dev;
-    int                         device;
-    enum xm_pool                pool;
-    size_t                      bytes;
-    void                       *ptr;
-    bool                        pageable; /* there was no pinned memory */
-    unsigned                    resets;   /* of the device before it was made */
-    struct block               *next;
-};
+#include "data/idle.h"
 
 /* Idle blocks beyond this many bytes a pool are freed rather than kept: it is the program's memory.
  */
@@ -33,8 +22,6 @@ static const size_t least_bytes = (size_t)1 << 16;
 static const size_t least_pinned = (size_t)1 << 12;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct block   *idle;
-static size_t          idle_bytes[XM_NUM_POOLS];
 static size_t          pinned; /* bytes of pinned memory, idle or in use */
 
 enum { STREAMS_OF_DEVICE = 2, MAX_STREAMS = 64 * STREAMS_OF_DEVICE };
@@ -71,83 +58,59 @@ void xm_scratch_begin_ordered(struct xm_scratch *scratch, const struct xc_device
     scratch->ordered = true;
 }
 
-/* Blocks come in powers of two, but for the largest: then none is smaller and fits. */
-static bool is_best(struct block *const *at, size_t bytes)
-{
-    return (at != NULL) && ((*at)->bytes / 2 < bytes);
-}
-
 static size_t least_of(enum xm_pool pool)
 {
     return (pool == XM_POOL_HOST) ? least_pinned : least_bytes;
 }
 
-/* Has it room for so much, without wasting more than three quarters of what counts? */
-static bool fits(const struct block *b, size_t bytes)
+/* A block has room for so much, without wasting more than three quarters of what counts. */
+static size_t most_for(size_t bytes)
 {
-    return (b->bytes >= bytes) && ((b->bytes <= least_bytes) || (b->bytes / 4 <= bytes));
-}
+    size_t most = (bytes < SIZE_MAX / 4) ? 4 * bytes + 3 : SIZE_MAX;
 
-static bool is_drivers(const struct block *b)
-{
-    return (b->pool != XM_POOL_LAZY) && !b->pageable;
+    return (most > least_bytes) ? most : least_bytes;
 }
 
 /* With the lock held. What the program's reset of the device took along is not the driver's. */
-static void forget_lost(const struct xm_scratch *scratch)
+static void forget_lost(const struct xc_device_ops *dev, int device, unsigned resets)
 {
-    unsigned now = xc_device_resets(scratch->dev, scratch->device, false);
+    enum { DEVICES = 64 };
+    static unsigned            forgotten[DEVICES]; /* resets that this was done for */
+    struct xm_block_of_memory *b;
 
-    for (struct block **at = &idle; *at != NULL;) {
-        struct block *b = *at;
-        if ((b->dev == scratch->dev) && (b->device == scratch->device) && is_drivers(b) &&
-            (b->resets != now)) {
-            *at = b->next;
-            idle_bytes[b->pool] -= b->bytes;
-            pinned -= (b->pool == XM_POOL_HOST) ? b->bytes : 0;
-            free(b);
-        } else {
-            at = &b->next;
-        }
+    if ((device < 0) || (device >= DEVICES) || (forgotten[device] == resets)) {
+        return;
+    }
+    forgotten[device] = resets;
+    while ((b = xm_idle_take_lost(dev, device, resets)) != NULL) {
+        pinned -= (b->pool == XM_POOL_HOST) ? b->bytes : 0;
+        free(b);
     }
 }
 
-/* The smallest idle block that fits. */
-static struct block *reuse(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes)
+static struct xm_block_of_memory *reuse(const struct xm_scratch *scratch, enum xm_pool pool,
+                                        size_t bytes)
 {
-    struct block **best = NULL;
+    unsigned resets = xc_device_resets(scratch->dev, scratch->device, false);
 
-    forget_lost(scratch);
-    for (struct block **at = &idle; (*at != NULL) && !is_best(best, bytes); at = &(*at)->next) {
-        struct block *b = *at;
-        if ((b->dev == scratch->dev) && (b->device == scratch->device) && (b->pool == pool) &&
-            fits(b, bytes) && !(scratch->ordered && b->pageable) &&
-            ((best == NULL) || (b->bytes < (*best)->bytes))) {
-            best = at;
-        }
-    }
-    if (best == NULL) {
-        return NULL;
-    }
-    struct block *found = *best;
-    *best = found->next;
-    idle_bytes[pool] -= found->bytes;
-    return found;
+    forget_lost(scratch->dev, scratch->device, resets);
+    return xm_idle_take(scratch->dev, scratch->device, resets, pool, bytes, most_for(bytes),
+                        scratch->ordered);
 }
 
 /* One call of the driver's, on a thread. */
 struct driver_call {
-    struct xm_job job;
-    struct block *block;
-    xcclResult_t  result;
-    char          detail[256];
+    struct xm_job              job;
+    struct xm_block_of_memory *block;
+    xcclResult_t               result;
+    char                       detail[256];
 };
 
 static void run_allocate(struct xm_job *job)
 {
-    struct driver_call *call = (struct driver_call *)job;
-    struct block       *b = call->block;
-    void               *saved;
+    struct driver_call        *call = (struct driver_call *)job;
+    struct xm_block_of_memory *b = call->block;
+    void                      *saved;
 
     call->result = b->dev->enter(b->device, &saved);
     if (call->result == xcclSuccess) {
@@ -161,32 +124,40 @@ static void run_allocate(struct xm_job *job)
     }
 }
 
-static void free_block_later(struct block *b);
+static void free_block_later(struct xm_block_of_memory *b);
+
+static void free_all(struct xm_block_of_memory *dropped)
+{
+    while (dropped != NULL) {
+        struct xm_block_of_memory *b = dropped;
+        dropped = b->older;
+        free_block_later(b);
+    }
+}
+
+static void push(struct xm_block_of_memory *b, struct xm_block_of_memory **list)
+{
+    b->older = *list;
+    *list = b;
+}
 
 /* Idle pinned blocks give way to one of a size that they do not fit. */
 static void drop_idle_pinned(void)
 {
-    struct block *dropped = NULL;
+    struct xm_block_of_memory *dropped = NULL, *kept = NULL, *b;
 
     pthread_mutex_lock(&lock);
-    for (struct block **at = &idle; *at != NULL;) {
-        struct block *b = *at;
-        if ((b->pool == XM_POOL_HOST) && !b->pageable) {
-            *at = b->next;
-            b->next = dropped;
-            dropped = b;
-            idle_bytes[XM_POOL_HOST] -= b->bytes;
-            pinned -= b->bytes;
-        } else {
-            at = &b->next;
-        }
+    while ((b = xm_idle_take_oldest(XM_POOL_HOST)) != NULL) {
+        push(b, b->pageable ? &kept : &dropped);
+        pinned -= b->pageable ? 0 : b->bytes;
+    }
+    while (kept != NULL) {
+        b = kept;
+        kept = b->older;
+        xm_idle_add(b);
     }
     pthread_mutex_unlock(&lock);
-    while (dropped != NULL) {
-        struct block *b = dropped;
-        dropped = b->next;
-        free_block_later(b);
-    }
+    free_all(dropped);
 }
 
 /* Does so much more pinned memory stay within XCCL_STAGING? It is counted then. */
@@ -221,7 +192,7 @@ static void unpin(size_t bytes)
 }
 
 /* By the driver, on a thread. */
-static xcclResult_t ask_driver(struct block *b, bool here)
+static xcclResult_t ask_driver(struct xm_block_of_memory *b, bool here)
 {
     struct driver_call call = {.job = {.run = run_allocate}, .block = b};
     xcclResult_t       res = xcclSuccess;
@@ -238,7 +209,7 @@ static xcclResult_t ask_driver(struct block *b, bool here)
 }
 
 /* One page of it is written to: without huge ones, or that would clear 2 MiB. */
-static xcclResult_t map_lazily(struct block *b)
+static xcclResult_t map_lazily(struct xm_block_of_memory *b)
 {
     void *at = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -252,9 +223,9 @@ static xcclResult_t map_lazily(struct block *b)
 }
 
 static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
-                             struct block **block_p)
+                             struct xm_block_of_memory **block_p)
 {
-    struct block *b = calloc(1, sizeof(*b));
+    struct xm_block_of_memory *b = calloc(1, sizeof(*b));
 
     if (b == NULL) {
         return xc_fail(xcclSystemError, "out of memory");
@@ -304,7 +275,7 @@ xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size
     }
     bytes = (bytes > least_of(pool)) ? bytes : least_of(pool); /* as allocate() makes them */
     pthread_mutex_lock(&lock);
-    struct block *b = reuse(scratch, pool, bytes);
+    struct xm_block_of_memory *b = reuse(scratch, pool, bytes);
     pthread_mutex_unlock(&lock);
     if (b == NULL) {
         xcclResult_t res = allocate(scratch, pool, bytes, &b);
@@ -317,7 +288,7 @@ xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size
     return xcclSuccess;
 }
 
-static void free_block(struct block *b)
+static void free_block(struct xm_block_of_memory *b)
 {
     void *saved;
 
@@ -345,9 +316,9 @@ static void run_free(struct xm_job *job)
     free(call);
 }
 
-static void free_block_later(struct block *b)
+static void free_block_later(struct xm_block_of_memory *b)
 {
-    struct driver_call *call = is_drivers(b) ? calloc(1, sizeof(*call)) : NULL;
+    struct driver_call *call = xm_block_is_drivers(b) ? calloc(1, sizeof(*call)) : NULL;
 
     if (call != NULL) {
         call->job.run = run_free;
@@ -360,64 +331,45 @@ static void free_block_later(struct block *b)
     free_block(b);
 }
 
-/* With the lock held: the block of this pool that has been idle for longest. */
-static struct block *take_oldest(enum xm_pool pool)
-{
-    struct block **oldest = NULL;
-
-    for (struct block **at = &idle; *at != NULL; at = &(*at)->next) {
-        oldest = ((*at)->pool == pool) ? at : oldest;
-    }
-    if (oldest == NULL) {
-        return NULL;
-    }
-    struct block *b = *oldest;
-    *oldest = b->next;
-    idle_bytes[pool] -= b->bytes;
-    return b;
-}
-
 /*
  * It is idle from now on. What has been so for long, of sizes that the program has left behind,
  * makes room: *dropped_p.
  */
-static void retire(struct block *b, bool filled, struct block **dropped_p)
+static void retire(struct xm_block_of_memory *b, bool filled, struct xm_block_of_memory **dropped_p)
 {
     bool   lazy = (b->pool == XM_POOL_LAZY);
     size_t most = lazy ? keep_lazy_bytes : keep_bytes;
+    bool lost = xm_block_is_drivers(b) && (xc_device_resets(b->dev, b->device, false) != b->resets);
 
-    if ((b->bytes <= most) && !(lazy && filled)) {
-        b->next = idle;
-        idle = b;
-        idle_bytes[b->pool] += b->bytes;
-        b = (idle_bytes[b->pool] > most) ? take_oldest(b->pool) : NULL;
+    if ((b->bytes <= most) && !(lazy && filled) && !lost) {
+        enum xm_pool pool = b->pool;
+        xm_idle_add(b);
+        b = (xm_idle_bytes(pool) > most) ? xm_idle_take_oldest(pool) : NULL;
     }
     while (b != NULL) {
         enum xm_pool pool = b->pool;
         if ((pool == XM_POOL_HOST) && !b->pageable) {
             pinned -= b->bytes;
         }
-        b->next = *dropped_p;
-        *dropped_p = b;
-        b = (idle_bytes[pool] > most) ? take_oldest(pool) : NULL;
+        push(b, dropped_p);
+        b = (xm_idle_bytes(pool) > most) ? xm_idle_take_oldest(pool) : NULL;
     }
 }
 
 void xm_scratch_end(struct xm_scratch *scratch)
 {
-    struct block *dropped = NULL;
+    struct xm_block_of_memory *dropped = NULL;
 
+    if (scratch->count == 0) {
+        return;
+    }
     pthread_mutex_lock(&lock);
     for (int i = 0; i < scratch->count; i++) {
         retire(scratch->blocks[i], scratch->filled, &dropped);
     }
     pthread_mutex_unlock(&lock);
     scratch->count = 0;
-    while (dropped != NULL) {
-        struct block *b = dropped;
-        dropped = b->next;
-        free_block_later(b);
-    }
+    free_all(dropped);
 }
 
 static xcclResult_t copy_stream(const struct xc_device_ops *dev, int device, int which,
@@ -518,12 +470,12 @@ void xm_memory_finalize(void)
         }
     }
 
-    while (idle != NULL) {
-        struct block *b = idle;
-        idle = b->next;
-        free_block(b);
+    for (int pool = 0; pool < XM_NUM_POOLS; pool++) {
+        struct xm_block_of_memory *b;
+        while ((b = xm_idle_take_oldest((enum xm_pool)pool)) != NULL) {
+            free_block(b);
+        }
     }
-    memset(idle_bytes, 0, sizeof(idle_bytes));
     for (int i = 0; i < num_streams; i++) {
         if (xc_device_enter_kept(streams[i].dev, streams[i].device, streams[i].resets, &saved)) {
             streams[i].dev->stream_destroy(streams[i].stream);

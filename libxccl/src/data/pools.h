@@ -20,7 +20,7 @@ struct xm_scratch {
     int                         count;
     bool                        filled;  /* what was for nothing holds memory now: it is not kept */
     bool                        ordered; /* see xm_scratch_begin_ordered() */
-    void                       *blocks[XM_SCRATCH_MAX]; /* struct block of pools.c */
+    void                       *blocks[XM_SCRATCH_MAX]; /* struct xm_block_of_memory */
 };
 
 void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *dev, int device);
