@@ -295,12 +295,12 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
     for (int i = 0; (i < xm->size) && (xm->size != job_size()); i++) {
         crowd = (all[i].crowd > crowd) ? all[i].crowd : crowd;
     }
+    unsigned each = room / (KERNELS_OF_A_RANK * JOBS * (unsigned)crowd);
     xm->doubled = (most > 1);
     d->shared = (crowd > 1);
-    d->most_blocks = UINT_MAX;
+    /* Where processes run at once, another job may be there even if these have devices each. */
+    d->most_blocks = (room == 0) ? UINT_MAX : (each > 0) ? each : 1;
     if (d->shared) {
-        unsigned each = room / (KERNELS_OF_A_RANK * JOBS * (unsigned)crowd);
-        d->most_blocks = (room == 0) ? UINT_MAX : (each > 0) ? each : 1;
         xm_order_share();
         xc_info("up to %d ranks share a device that has room for %u blocks: kernels that wait for "
                 "others have at most %u",

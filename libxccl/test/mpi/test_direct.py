@@ -3,6 +3,7 @@
 
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mpi_harness import DIRECT
@@ -98,6 +99,7 @@ def test_types(openmpi, ranks, sections):
     all_direct(result, ["MPI does not define", "this MPI carries out", "lack", "without a kernel"])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("linger", LINGER)
 @pytest.mark.parametrize("section", ["repeat", "comms"])
 def test_lingering(family, section, linger):
@@ -113,6 +115,7 @@ def test_random(openmpi, linger):
     go_random(openmpi, 3, env={**DIRECT, "XCCL_DIRECT_LINGER": linger})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("linger", LINGER)
 def test_bits(family, linger):
     """The same bits on all ranks and in every run, whoever comes first."""
@@ -150,6 +153,7 @@ def test_checked_sums(openmpi, ranks, linger):
     openmpi.run(ranks, "mpi_checked cuda forms", sim="cuda:6", env=env, timeout=120).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["forms", "large", "repeated", "burst", "waiting"])
 def test_small_integers(family, case):
     """Also where MPI's sums wrap around, and nothing has to be checked."""
@@ -207,6 +211,7 @@ def test_counted(openmpi):
     run(openmpi, 3, "mpi_direct counted").good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("linger", LINGER)
 def test_renewal(family, linger):
     """Operations' numbers come to their end: the ranks join anew, and the path goes on."""
@@ -220,6 +225,7 @@ def test_renewal_of_many(openmpi):
     openmpi.run(3, "mpi_colls cuda dd comms counts", env=env).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 @pytest.mark.parametrize("case", ["parts", "reused", "managed", "pools", "pending"])
 def test_mapped(openmpi, case, runtime):
@@ -263,6 +269,7 @@ def test_memory(openmpi, memory):
     openmpi.run(2, f"mpi_colls cuda {memory} counts large", env=env).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("env", [{}, ONE_QUEUE], ids=["queues", "one_queue"])
 @pytest.mark.parametrize(
     "command",
@@ -348,6 +355,7 @@ def test_shared_at_once(family, sections, linger, tmp_path):
     assert not result.lines("leave collectives on device memory to MPI"), result.out
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "command",
     ["mpi_direct threads", "mpi_requests orders", "mpi_requests comms", "mpi_hang threads"],
@@ -367,6 +375,24 @@ def test_shared_random(openmpi, tmp_path):
 
 def test_one_queue_random(openmpi):
     go_random(openmpi, 4, env={**DIRECT, **SLOW, **ONE_QUEUE})
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize("devices", [1, 2])
+def test_two_jobs(openmpi, build, devices, tmp_path):
+    """Kernels that wait for those of their own job find room beside those of another's, which do so as
+    well: also where each job has a device for each of its ranks."""
+    env = {**DIRECT, "XCCL_SIM_MPS": str(tmp_path), "XCCL_DIRECT_LINGER": "off"}
+    words = ["--coll", "allreduce", "--min", "256k", "--max", "256k", "--iters", "1000"]
+
+    def job(_):
+        command = [str(build.stage / "bin/xccl-perf"), *words, "--max-time", "0"]
+        return openmpi.run(2, command, sim=f"cuda:{devices}", env=env, timeout=40)
+
+    with ThreadPoolExecutor(2) as pool:
+        for result in pool.map(job, range(2)):
+            assert result.status == 0, result.out
+            assert result.lines(r" 262144 +65536 direct .* ok$"), result.out
 
 
 def test_shared_on_request(openmpi):
