@@ -46,20 +46,63 @@ def crowded(item):
     return item.get_closest_marker("release_only") or ranks > 2 or "openmpi5" in values.values()
 
 
+def sanitized():
+    cache = BUILD / "CMakeCache.txt"
+    return cache.exists() and re.search(r"^XCCL_SANITIZE:[A-Z]+=ON$", cache.read_text(), re.M)
+
+
 def left_out_by():
     """What decides on the tests that this build needs not; None for one that runs all."""
-    cache, programs = BUILD / "CMakeCache.txt", BUILD / "test/mpi/mpi-tests.json"
-    if cache.exists() and re.search(r"^XCCL_SANITIZE:[A-Z]+=ON$", cache.read_text(), re.M):
+    programs = BUILD / "test/mpi/mpi-tests.json"
+    if sanitized():
         return needless
     if programs.exists() and json.loads(programs.read_text()).get("emulator"):
         return crowded
     return None
 
 
+def covering(variations):
+    """Few variations of a test that have every value of each of its parameters among them."""
+    left, seen, chosen = list(variations), set(), []
+    while left:
+        best = max(left, key=lambda item: len(values_of(item) - seen))
+        if chosen and values_of(best) <= seen:
+            break
+        chosen.append(best)
+        seen |= values_of(best)
+        left.remove(best)
+    return chosen
+
+
+def values_of(item):
+    callspec = getattr(item, "callspec", None)
+    return {(name, repr(value)) for name, value in callspec.params.items()} if callspec else set()
+
+
+def needless_variations(config, items):
+    """Of the tests marked so, and under AddressSanitizer of all, those beyond one of each value.
+
+    ci/test thorough runs all of them.
+    """
+    if "not thorough" not in config.option.markexpr:
+        return set()
+    everywhere, tests = sanitized(), {}
+    for item in items:
+        sampled = everywhere or item.get_closest_marker("each_value")
+        if sampled and not item.get_closest_marker("thorough"):
+            tests.setdefault(item.nodeid.split("[")[0], []).append(item)
+    return {
+        item
+        for variations in tests.values()
+        for item in set(variations) - set(covering(variations))
+    }
+
+
 def pytest_collection_modifyitems(config, items):
     """Under AddressSanitizer and emulators a test takes ten times as long: not all are run."""
-    leave_out = left_out_by()
-    if leave_out:
-        left_out = [item for item in items if leave_out(item)]
-        items[:] = [item for item in items if not leave_out(item)]
-        config.hook.pytest_deselected(items=left_out)
+    leave_out = left_out_by() or (lambda item: False)
+    left_out = {item for item in items if leave_out(item)}
+    left_out |= needless_variations(config, [item for item in items if item not in left_out])
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]

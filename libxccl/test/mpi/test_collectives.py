@@ -34,6 +34,7 @@ def log_of(result, path):
     return result.lines(rf"xccl\[0\] info: \w+ of .* ranks: {path} ")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("name", "section", "ranks", "path"), EVERY)
 def test_device(mpis, name, section, ranks, path):
     """Device memory, by the vendor's library or by kernels of our own."""
@@ -44,6 +45,7 @@ def test_device(mpis, name, section, ranks, path):
         assert log_of(result, path), f"nothing took the path {path}:\n{result.out}"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("memory", ["hh", "hd", "dh", "mm", "md"])
 @pytest.mark.parametrize("section", ["counts", "derived", "comms"])
 @pytest.mark.parametrize("name", ["openmpi", pytest.param("mpich", marks=pytest.mark.thorough)])
@@ -53,6 +55,7 @@ def test_memory(mpis, name, section, memory):
     mpi.run(2, f"mpi_colls cuda {memory} {section}", env=share(mpi)).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("section", ["types", "counts", "derived", "comms", "user_ops"])
 def test_route_mpi(family, section):
     """The route mpi stages device memory through the host, and nothing goes to the vendor."""
@@ -63,6 +66,7 @@ def test_route_mpi(family, section):
     assert not log_of(result, "(ccl|direct)")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("section", ["types", "counts", "comms", "odd"])
 def test_rocm(family, section):
     env = {**share(family), "XCCL_LOG": "info"}
@@ -126,6 +130,7 @@ def test_oneccl_is_refused(openmpi):
     assert log_of(result, "mpi-staged") and not log_of(result, "ccl")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("section", ["counts", "derived", "comms"])
 def test_check(family, section):
     """XCCL_CHECK=1 finds nothing wrong with a right program."""
@@ -133,6 +138,7 @@ def test_check(family, section):
     family.run(2, f"mpi_colls cuda dd {section}", env=env).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("section", ["types", "counts", "comms"])
 def test_linked(family, section):
     """Linked in front of MPI instead of preloaded."""
@@ -187,6 +193,7 @@ def test_rendezvous(mpi):
     mpi.run(2, "mpi_colls cuda dd rendezvous", timeout=60).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("path", ["ccl", "direct"])
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.tsan), 4])
 def test_threads(family, ranks, path):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("memory", ["host", "device"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_classes(family, memory, ranks):
@@ -82,6 +83,7 @@ def test_settings_that_differ(openmpi, rank):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("setting", "memory"),
     [

@@ -28,6 +28,7 @@ def falls_back(result, ranks, cause):
     assert re.search(cause, warnings_of(result)[0]), result.out
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("fault", ["init@1", "init", "init@0"])
 def test_init_fails(family, fault):
     """One rank, or all, cannot make a communicator: all use MPI."""
@@ -41,6 +42,7 @@ def test_library_cannot_be_loaded(family, rank):
     falls_back(family.run(2, "mpi_loop cuda 5", env=env, timeout=60), 2, "libnccl")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rank", ["@0", "@1", ""])
 def test_symbol_missing(family, rank):
     env = {**CCL, "XCCL_SIM_FAIL": f"symbol:ncclAllReduce{rank}"}
@@ -103,6 +105,7 @@ def test_versions_differ(openmpi):
     assert "22803" in warnings_of(result)[0], result.out
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("number", [46, 59, 72])
 def test_error_with_threads(family, number):
     """One thread's communicator breaks while both look after all operations; the other's goes on."""
@@ -110,6 +113,7 @@ def test_error_with_threads(family, number):
     family.run(2, "mpi_requests cuda broken", env=env, timeout=60).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["async", "op"])
 def test_error_in_an_operation(mpi, kind):
     """An error of the library in mid-flight is an MPI error on every rank, with its history."""
@@ -255,6 +259,7 @@ def test_kill_from_outside(mpi):
     kill_from_outside(mpi, CCL)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("linger", ["500", "off"])
 def test_kill_from_outside_direct(family, linger):
     """And while kernels of our own wait for each other."""

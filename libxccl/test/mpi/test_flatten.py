@@ -12,6 +12,7 @@ TYPES = 4000
 TIMEOUT = 60
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("program", ["mpi_flatten", "mpi_copies"])
 def test_types(mpi, program):
     command = f"{program} none {seed()} {TYPES}"

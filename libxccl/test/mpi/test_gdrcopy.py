@@ -38,6 +38,7 @@ def copies_of(result):
     return [tuple(map(int, found)) for found in re.findall(line, result.out)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", CASES)
 def test_cases(family, case):
     result = run(family, case, 2, THERE)

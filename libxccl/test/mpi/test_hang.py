@@ -33,6 +33,7 @@ def go(mpi, ranks, command, runtime="cuda", env=None):
     return mpi.run(ranks, " ".join(words), sim=sim, env=env, timeout=TIMEOUT).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("case", PENDING)
 def test_pending_send(mpi, case, ranks):
@@ -60,6 +61,7 @@ def test_computing_is_no_hang(family):
     go(family, 2, "mpi_hang computes", env=env)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("create", ["auto", pytest.param("first", marks=pytest.mark.tsan)])
 @pytest.mark.parametrize("case", ["mpi_hang threads", "mpi_requests threads"])
 def test_one_queue(mpi, case, create):
@@ -75,6 +77,7 @@ def test_bounded_memory(mpi, case):
     go(mpi, ranks, f"mpi_hang {case}", env={"XCCL_SIM_MEMORY": memory, "XCCL_SCRATCH": "8"})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "case",
     [
@@ -106,6 +109,7 @@ def test_attr_without_device(mpi, case):
     mpi.run(2, f"mpi_attr none {case}", sim=None, timeout=TIMEOUT).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["alone", "before", "after", "across"])
 def test_session(mpi, case):
     """Without MPI_Init, and so without MPI_COMM_WORLD; and with a world that begins or ends."""
@@ -114,6 +118,7 @@ def test_session(mpi, case):
     go(mpi, 3, f"mpi_session {case}")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_displs(mpi, ranks):
     go(mpi, ranks, "mpi_displs")
@@ -123,6 +128,7 @@ def test_holes(mpi):
     go(mpi, 2, "mpi_holes")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["messages", "collectives"])
 @pytest.mark.parametrize("memory", ["apart", "mixed"])
 def test_bottom(mpi, case, memory):
@@ -130,6 +136,7 @@ def test_bottom(mpi, case, memory):
     go(mpi, 3, f"mpi_bottom {case} {memory}")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "case",
     [
@@ -141,11 +148,13 @@ def test_requests(mpi, case):
     go(mpi, 3 if case == "mixture" else 2, f"mpi_requests {case}")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["kinds", "started", "sparse", "devices", "again", "fork"])
 def test_legal(mpi, case):
     go(mpi, 3, f"mpi_legal {case}")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["elsewhere", "own", "blocking"])
 def test_capture(mpi, case):
     """Calls while a stream of the program's is captured: they succeed, and so does the capture."""
@@ -160,6 +169,7 @@ def test_capture_rocm(openmpi, case):
 FREED = ["freed_comm", "freed_op", "freed_array"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["start", "twice", "startall", "orders", "freed", *FREED])
 def test_persistent(mpi, case):
     go(mpi, 2, f"mpi_persistent {case}")
@@ -192,6 +202,7 @@ REFERENCE = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.release_only
 @pytest.mark.parametrize("command", REFERENCE)
 def test_reference(family, command):

@@ -19,6 +19,7 @@ def go(mpi, ranks, options="", runtime="cuda", env=None):
     return mpi.run(ranks, command, sim=sim, preload=not none, timeout=TIMEOUT, env=env).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_messages(mpi, ranks):
     go(mpi, ranks)
@@ -39,6 +40,7 @@ def test_threads_written_by_senders(family):
     go(family, 2, "--threads 2", env={"XCCL_RENDEZVOUS": "240", "XCCL_P2P_PUSH": "on"})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("least", ["240", "2000"])
 def test_short_ones_fetched(mpi, least):
     """Far more of the messages stay in device memory until they are fetched."""

@@ -35,6 +35,7 @@ def suite_mpi(python_mpi):
     return python_mpi
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("ranks", "path"),
     [(1, "ccl"), *((n, path) for n in (2, 4) for path in ("ccl", "direct", "mpi-staged"))],
@@ -54,6 +55,7 @@ def test_device_arrays(python_mpi, ranks, path):
         assert result.lines(rf"allreduce of .* in cuda on {ranks} ranks: {path} "), result.out
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_own_suite(suite_mpi, ranks):
     """Every test of mpi4py's ends as it does without xccl."""
@@ -64,6 +66,7 @@ def test_own_suite(suite_mpi, ranks):
     assert not mpi4py_suite.differences(without, with_xccl), preloaded.out
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("part", "names", "fewest"),
     [

@@ -167,6 +167,7 @@ def test_wrong_value(openmpi, value):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("who", ["first", "others"])
 def test_on_some_ranks_only(mpi, who):
     """A launcher that hands the variable to some ranks: the job ends, and says what is missing."""

@@ -11,6 +11,7 @@ from test_collectives import log_of
 from test_random import seed
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("runtime", "ranks"), [("cuda", 2), ("cuda", 5), ("rocm", 2)])
 def test_allgatherv(family, ranks, runtime):
     env = {**share(family), "XCCL_LOG": "info"}
@@ -41,6 +42,7 @@ def test_fortran(family, ranks):
     assert log_of(result, "(ccl|direct)" if ranks > 1 else "mpi-staged")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("face", ["mpifh", "mpi", "f08"])
 @pytest.mark.parametrize(
     ("runtime", "ranks"), [("cuda", 1), ("cuda", 2), ("cuda", 3), ("rocm", 2), ("none", 2)]
@@ -65,6 +67,7 @@ def test_fortran_sections(mpich, tmp_path):
     mpich.run(2, f"mpi_fortran_messages_f08 cuda {tmp_path} sections", timeout=60).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_large_counts(family, ranks, runtime):
@@ -72,6 +75,7 @@ def test_large_counts(family, ranks, runtime):
     family.run(ranks, f"mpi_large {runtime}", sim=f"{runtime}:4").good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("route", ["xccl", "mpi"])
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 def test_order(family, runtime, route):

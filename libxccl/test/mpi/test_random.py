@@ -29,6 +29,7 @@ def go(mpi, ranks, options="", runtime="cuda", *, env=None, devices=4):
     return mpi.run(ranks, command, sim=sim, preload=not none, env=env, timeout=TIMEOUT).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_random(mpi, ranks):
     go(mpi, ranks)

@@ -32,6 +32,7 @@ def go(mpi, case, expected="fetched", runtime="cuda", env=None):
     return result
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", CASES)
 def test_rendezvous(mpi, case):
     go(mpi, case)
@@ -42,6 +43,7 @@ def test_rocm(openmpi, case):
     go(openmpi, case, runtime="rocm")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["crossing", "probes", "reuse", "sizes"])
 def test_by_a_kernel_that_stays(mpi, case):
     go(mpi, case, env={"XCCL_DIRECT_LINGER": "1000"})
@@ -151,6 +153,7 @@ def test_staged(openmpi, case):
     go(openmpi, case, expected="mpi-staged", env={"XCCL_P2P": "staged"})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["barrier", "crossing", "probes", "matched"])
 def test_refused(mpi, case):
     """The receiver cannot map the sender's memory: it gets the first messages another way."""

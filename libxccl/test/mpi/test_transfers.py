@@ -17,11 +17,13 @@ def command(case, folder, runtime="cuda"):
     return f"mpi_transfers {runtime} {case} {folder}"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", [*CASES, "files"])
 def test_transfers(mpi, case, tmp_path):
     mpi.run(2, command(case, tmp_path), timeout=TIMEOUT).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", WINDOWS)
 def test_windows(mpi, case):
     mpi.run(2, f"mpi_windows cuda {case}", timeout=TIMEOUT).good()
@@ -135,6 +137,7 @@ def test_arrays_used_again_reference(openmpi):
     openmpi.run(3, "mpi_handles none arrays", sim=None, preload=False, timeout=TIMEOUT).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", [*CASES, "files"])
 def test_reference(family, case, tmp_path):
     """On host memory and without xccl the program itself is right."""

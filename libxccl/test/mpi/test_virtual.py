@@ -20,6 +20,7 @@ def go(mpi, command, runtime, way, **settings):
     return mpi.run(2, command, sim=f"{runtime}:2", env=env, timeout=60)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("runtime", "way"), SERVED)
 @pytest.mark.parametrize("case", ["crossing", "remapped"])
 def test_mapped(openmpi, case, runtime, way):
@@ -47,6 +48,7 @@ def test_mapped_window(mpich):
     go(mpich, "mpi_virtual window", "cuda", "staged", XCCL_WINDOWS="separate").good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("runtime", "way"), SERVED)
 @pytest.mark.parametrize("case", ["end", "end_again", "messages", "collectives"])
 def test_reset(openmpi, case, runtime, way):
@@ -54,6 +56,7 @@ def test_reset(openmpi, case, runtime, way):
     go(openmpi, f"mpi_reset {case}", runtime, way).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 @pytest.mark.parametrize("case", ["early", "messages_alone", "packing", "persistent"])
 def test_reset_messages(openmpi, case, runtime):

@@ -56,6 +56,7 @@ def exact(size):
     return ["--min", str(size), "--max", str(size)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("place", [[], ["--in-place"]])
 def test_all_collectives(tmp_path, mpi, ranks, place):
@@ -131,6 +132,7 @@ def test_factors(tmp_path, mpi):
         assert r["avg_us"] == pytest.approx(sum(ranks) / 2, abs=2e-3)
 
 
+@pytest.mark.each_value
 @pytest.mark.release_only
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("faces", ["derived", "contiguous"])
@@ -275,6 +277,7 @@ def test_types_and_operations(tmp_path, any_mpi, kind):
         results(tmp_path, any_mpi, 3, *colls, *sizes, "--type", kind, "--op", op, run=None)
 
 
+@pytest.mark.each_value
 @pytest.mark.release_only
 @pytest.mark.parametrize(
     ("route", "path"), [("xccl", "ccl"), ("xccl", "direct"), ("mpi", "mpi-staged")]
@@ -360,6 +363,7 @@ def test_fault_on_device_memory_is_found(faulty, mpi):
     assert f"element 255: got {poison}, expected" in ended.err
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("msg", "fault", "where", "wrong"),
     [

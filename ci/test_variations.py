@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ci/test leaves out of tests with many variations: combinations of values, and no value."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[1]
+# Prints each test that would be run: its name, and each parameter's value.
+PLUGIN = """
+import json, re
+
+def pytest_collection_finish(session):
+    for item in session.items:
+        callspec = getattr(item, "callspec", None)
+        params = callspec.params if callspec else {}
+        params = {k: re.sub(" at 0x[0-9a-f]+", "", repr(v)) for k, v in params.items()}
+        marks = [mark.name for mark in item.iter_markers()]
+        print("item", json.dumps([item.nodeid.split("[")[0], params, marks]))
+"""
+
+
+def collect(tmp_path, expression, build):
+    (tmp_path / "printing.py").write_text(PLUGIN)
+    command = [sys.executable, "-m", "pytest", "-p", "printing", "--collect-only", "-q"]
+    command += ["-m", expression, "libxccl/test"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "XCCL_TEST_BUILD": str(build)}
+    env["PYTHONHASHSEED"] = "0"  # sets are printed alike
+    done = subprocess.run(
+        command, cwd=TOP, env=env, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [
+        json.loads(line.split(" ", 1)[1])
+        for line in done.stdout.splitlines()
+        if line.startswith("item ")
+    ]
+
+
+def values(items):
+    return {(name, key, value) for name, params, _ in items for key, value in params.items()}
+
+
+@pytest.fixture
+def everything(tmp_path):
+    """Without what ci/test thorough alone has."""
+    items = collect(tmp_path, "", tmp_path)
+    return [item for item in items if "thorough" not in item[2]]
+
+
+def test_release_has_every_value(tmp_path, everything):
+    quick = collect(tmp_path, "not thorough", tmp_path)
+    assert values(quick) == values(everything)
+    assert {name for name, _, _ in quick} == {name for name, _, _ in everything}
+    assert len(quick) < len(everything)
+    unmarked = [item for item in everything if "each_value" not in item[2]]
+    assert len([item for item in quick if "each_value" not in item[2]]) == len(unmarked)
+
+
+def test_sanitizers_have_every_value(tmp_path, everything):
+    """Of all that such a build is to run."""
+    (tmp_path / "CMakeCache.txt").write_text("XCCL_SANITIZE:BOOL=ON\n")
+    quick = collect(tmp_path, "not thorough", tmp_path)
+    wanted = [
+        (name, params, marks)
+        for name, params, marks in everything
+        if "release_only" not in marks
+        and ("both_families" in marks or not {"'mpich'", "'openmpi5'"} & set(params.values()))
+    ]
+    assert values(quick) == values(wanted)
+    assert {name for name, _, _ in quick} == {name for name, _, _ in wanted}
