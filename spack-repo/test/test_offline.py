@@ -49,10 +49,11 @@ def bundle(tarball, tmp_path_factory):
 
 @pytest.fixture
 def quick_compilers(tmp_path):
-    """A PATH with a hipcc that compiles nothing and a cc that does not optimise: both take minutes."""
+    """A PATH with one MPI, a hipcc that compiles nothing, a cc that does not optimise: in seconds."""
     folder = tmp_path / "compilers"
     folder.mkdir()
-    scripts = {"hipcc": "exit 1", "cc": f'exec {shutil.which("cc")} "$@" -O0'}
+    scripts = dict.fromkeys(["hipcc", "nvcc", "mpicc.mpich", "mpicc_abi"], "exit 1")
+    scripts["cc"] = f'exec {shutil.which("cc")} "$@" -O0'
     for name, command in scripts.items():
         (folder / name).write_text(f"#!/bin/sh\n{command}\n")
         (folder / name).chmod(0o755)
