@@ -26,6 +26,7 @@ def test_fatal(mpi):
     assert "came back" not in result.out
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("setting", "named"),
     [

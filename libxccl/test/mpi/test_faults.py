@@ -174,6 +174,7 @@ def test_dump_of_a_time_out(openmpi, tmp_path):
     assert said.returncode in (1, 3) and "MPI_Allreduce" in said.stdout, said.stdout + said.stderr
 
 
+@pytest.mark.release_only
 def test_dump_on_a_signal(openmpi, tmp_path):
     """SIGUSR1 writes the file, and the job goes on to its end."""
 

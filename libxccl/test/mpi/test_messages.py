@@ -29,17 +29,20 @@ def test_threads(mpi):
     go(mpi, 2, "--threads 2")
 
 
+@pytest.mark.release_only
 @pytest.mark.tsan
 def test_threads_short_ones_fetched(family):
     go(family, 2, "--threads 2", env={"XCCL_RENDEZVOUS": "240"})
 
 
+@pytest.mark.release_only
 @pytest.mark.tsan
 def test_threads_written_by_senders(family):
     """The senders write all that goes from device to device, where they come to it in time."""
     go(family, 2, "--threads 2", env={"XCCL_RENDEZVOUS": "240", "XCCL_P2P_PUSH": "on"})
 
 
+@pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("least", ["240", "2000"])
 def test_short_ones_fetched(mpi, least):
@@ -70,6 +73,7 @@ def test_without_kernels(openmpi):
     go(openmpi, 2, env={"XCCL_DIRECT": "off"})
 
 
+@pytest.mark.release_only
 def test_hpu(openmpi):
     """Gaudi's memory cannot be mapped by another process: all messages are staged."""
     go(openmpi, 2, runtime="hpu")

@@ -55,7 +55,14 @@ def test_device_arrays(python_mpi, ranks, path):
         assert result.lines(rf"allreduce of .* in cuda on {ranks} ranks: {path} "), result.out
 
 
-@pytest.mark.each_value
+@pytest.mark.parametrize(
+    "python_mpi",
+    [
+        "openmpi",
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("openmpi5", "mpich")),
+    ],
+    indirect=True,
+)
 @pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_own_suite(suite_mpi, ranks):
     """Every test of mpi4py's ends as it does without xccl."""

@@ -11,6 +11,7 @@ from test_collectives import log_of
 from test_random import seed
 
 
+@pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize(("runtime", "ranks"), [("cuda", 2), ("cuda", 5), ("rocm", 2)])
 def test_allgatherv(family, ranks, runtime):

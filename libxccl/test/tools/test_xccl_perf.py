@@ -447,6 +447,7 @@ def test_seed_repeats_the_data(faulty):
     assert values("7") != values("8")
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
