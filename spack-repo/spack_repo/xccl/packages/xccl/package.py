@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="ce6cf055ddaa33cb226862bb7a8fef46d71f5de148d2bb9a29796c9b33c41cd8")
+    version("0.1.0", sha256="ec9214ade76ae9b7d0e04d91049ee64334249fd588e89c270f81fb30f26012a4")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
