@@ -60,8 +60,8 @@ struct xm_block_of_memory *xm_idle_take(const struct xc_device_ops *dev, int dev
                                         unsigned resets, enum xm_pool pool, size_t bytes,
                                         size_t most, bool pinned)
 {
-    for (int class = class_of(bytes); class <= class_of(most); class ++) {
-        struct xm_block_of_memory *b = lines[pool][class].youngest;
+    for (int level = class_of(bytes); level <= class_of(most); level++) {
+        struct xm_block_of_memory *b = lines[pool][level].youngest;
         for (; b != NULL; b = b->older) {
             if ((b->dev == dev) && (b->device == device) && (b->bytes >= bytes) &&
                 (b->bytes <= most) && !(pinned && b->pageable) &&
@@ -91,8 +91,8 @@ struct xm_block_of_memory *xm_idle_take_oldest(enum xm_pool pool)
 {
     struct xm_block_of_memory *oldest = NULL;
 
-    for (int class = 0; class < CLASSES; class ++) {
-        struct xm_block_of_memory *b = lines[pool][class].oldest;
+    for (int level = 0; level < CLASSES; level++) {
+        struct xm_block_of_memory *b = lines[pool][level].oldest;
         oldest = ((b != NULL) && ((oldest == NULL) || (b->since < oldest->since))) ? b : oldest;
     }
     return (oldest != NULL) ? take(oldest) : NULL;
