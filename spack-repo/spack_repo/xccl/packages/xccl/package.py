@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="ec9214ade76ae9b7d0e04d91049ee64334249fd588e89c270f81fb30f26012a4")
+    version("0.1.0", sha256="f072ad5d759d585f8a174fdc9d0fd8cd0f27fb074bb76229d1da47cff5ca7226")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
