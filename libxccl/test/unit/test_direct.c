@@ -261,12 +261,19 @@ static void test_shared(void)
     begin(&p);
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     CHECK(ask(&p) == XM_JOINED, "each on a device of its own");
-    CHECK(!p.xm[0].direct->shared && (p.xm[0].direct->most_blocks == UINT_MAX),
-          "they need no room");
+    CHECK(!p.xm[0].direct->shared && (p.xm[0].direct->most_blocks == 128 / 4),
+          "room is left for another job");
     for (int i = 0; i < RANKS; i++) {
         xm_comm_join->leave(&p.xm[i]);
     }
     at_once = false;
+    room = 0;
+    begin(&p);
+    CHECK(ask(&p) == XM_JOINED, "where processes take turns");
+    CHECK(p.xm[0].direct->most_blocks == UINT_MAX, "none has to be left");
+    for (int i = 0; i < RANKS; i++) {
+        xm_comm_join->leave(&p.xm[i]);
+    }
     unsetenv("OMPI_COMM_WORLD_SIZE");
     unsetenv("OMPI_COMM_WORLD_RANK");
 }
