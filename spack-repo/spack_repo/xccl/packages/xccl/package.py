@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="f072ad5d759d585f8a174fdc9d0fd8cd0f27fb074bb76229d1da47cff5ca7226")
+    version("0.1.0", sha256="1b63dd55969dafb7ec23694ecced132fa31264f3ddb4f4d384eeb619c701ff4f")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
