@@ -60,6 +60,7 @@ def quick_compilers(tmp_path):
     return f"{folder}:{os.environ['PATH']}"
 
 
+@pytest.mark.thorough
 def test_plain(bundle, tmp_path, quick_compilers):
     command = [bundle / "install", "plain", tmp_path / "p", "--site", "sim"]
     run([*CUT_OFF, *command], PATH=quick_compilers)

@@ -173,10 +173,7 @@ def test_small_integers(family, case):
             for ranks in (3, 4, 6)
             for linger in LINGER
         ],
-        [
-            *(("large", 3, "500"), ("repeated", 4, "off")),
-            *(("burst", 3, "off"), ("burst", 6, "500")),
-        ],
+        [("large", 3, "500"), ("repeated", 4, "off"), ("burst", 6, "500")],
     ),
 )
 def test_checked_mapped(openmpi, case, ranks, linger):
@@ -267,7 +264,9 @@ def test_mapped_mixed(openmpi, case):
 
 
 @pytest.mark.release_only
-@pytest.mark.parametrize("memory", ["hd", "dh", "mm", "md"])
+@pytest.mark.parametrize(
+    "memory", ["hd", "mm", *(pytest.param(m, marks=pytest.mark.thorough) for m in ("dh", "md"))]
+)
 def test_memory(openmpi, memory):
     """Host and managed memory on some sides, in calls short and long."""
     env = {**DIRECT, "XCCL_MEMORY": "mixed"}

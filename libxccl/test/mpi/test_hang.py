@@ -70,6 +70,7 @@ def test_one_queue(mpi, case, create):
     go(mpi, 2, case, env={**env, "XCCL_COMM_CREATE": create})
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("case", TIGHT)
 def test_bounded_memory(mpi, case):
     """There is no device memory for a second copy of everything."""

@@ -15,6 +15,7 @@ NOTHING = {"events": 0, "streams": 0, "graphs": 0, "allocations": 0, "mappings":
 WORKSPACE = {"events": 0, "streams": 2, "graphs": 4, "allocations": 2, "mappings": 1}
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("command", "env", "most"),
     [

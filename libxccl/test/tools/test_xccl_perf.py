@@ -235,6 +235,7 @@ def test_bandwidths_of_messages(tmp_path, any_mpi, ranks):
     assert sides == [(166**2, 4 * 166), (30**3, 4 * 30**2)]
 
 
+@pytest.mark.release_only
 def test_window(tmp_path, any_mpi):
     """64 messages, or what 256 MiB hold."""
     for size, messages in (("4", 64), ("16m", 16)):
@@ -261,7 +262,12 @@ def test_samples(tmp_path, mpi):
 
 @pytest.mark.release_only
 @pytest.mark.parametrize(
-    "kind", ["int8", "uint16", "int64", "float", "double", "cfloat", "cdouble"]
+    "kind",
+    [
+        *("int8", "float", "cdouble"),
+        *(pytest.param(k, marks=pytest.mark.thorough) for k in ("uint16", "int64", "double")),
+        pytest.param("cfloat", marks=pytest.mark.thorough),
+    ],
 )
 def test_types_and_operations(tmp_path, any_mpi, kind):
     """The reference itself: against MPI's own reductions on host memory, on three ranks."""
