@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="1b63dd55969dafb7ec23694ecced132fa31264f3ddb4f4d384eeb619c701ff4f")
+    version("0.1.0", sha256="f2bf7271188a3e409ce44a4dbe7b368393a449fb347978f2a92f1e442dac0ca0")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
