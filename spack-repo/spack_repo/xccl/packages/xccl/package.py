@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="f2bf7271188a3e409ce44a4dbe7b368393a449fb347978f2a92f1e442dac0ca0")
+    version("0.1.0", sha256="8fd1538066c78ed6f677ed26a991fa3afe602a2d2386ece224b38cefec256dda")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
