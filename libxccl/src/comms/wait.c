@@ -13,6 +13,7 @@
 /*
  * The short end decides latency, the long end how much a waiting rank takes from others on its
  * core: pure polling first, then the core is offered at each poll, then short naps.
+ * Naps come only while nothing moves (base/calm.h).
  */
 enum {
     POLLS_PER_PROGRESS = 8,
@@ -150,7 +151,11 @@ enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
     if (elapsed > NAP_AFTER_NS) {
         struct timespec nap = {0, NAP_NS};
         xm_progress_all();
-        nanosleep(&nap, NULL);
+        if (xc_is_calm(&wait->calm, xm_now_ns())) {
+            nanosleep(&nap, NULL);
+        } else {
+            sched_yield();
+        }
         return ((wait->polls % (POLLS_PER_LOOK / 64)) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
     }
     if (elapsed > YIELD_AFTER_NS) {

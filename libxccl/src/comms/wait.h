@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/attended.h"
+#include "base/calm.h"
 #include "comms/worker.h"
 #include "device/device.h"
 
@@ -34,6 +35,7 @@ struct xm_wait {
     /* So many polls are made in a row first: what takes no longer than MPI's own calls do. */
     unsigned           quiet;
     uint64_t           polls;
+    struct xc_calm     calm;
     struct xc_attended attended;  /* from when the clock was needed */
     uint64_t           limit;     /* ns attended; 0: none */
     uint64_t           warn_next; /* ns attended */
