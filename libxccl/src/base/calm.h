@@ -4,7 +4,8 @@
  * by polls alone, a few KiB in each: 256 MiB took 7 s where a nap followed every poll. A poll that
  * moves something takes longer than one that does not, so there is no nap while their times differ.
  * Both ends may nap: each polls for longer than a nap takes before it does, so that it sees what
- * the other one sends after its own.
+ * the other one sends after its own. A thread that shares its core naps soon: the others may be who
+ * it waits for, and what its polls take says little there.
  */
 #ifndef XC_BASE_CALM_H
 #define XC_BASE_CALM_H
@@ -17,40 +18,44 @@ enum {
     XC_CALM_NAPS = 100,      /* after so many naps in a row so few: */
     XC_CALM_FEW_NS = 10 * 1000,
     XC_CALM_MOVES_NS = 1500, /* by so much polls that move nothing may differ */
+    XC_CALM_SHARED = 2,      /* so many times as long as they took: other threads want the core */
 };
 
 struct xc_calm {
-    uint64_t begun_ns;    /* of the polls that are looked at together; 0: none yet */
-    uint64_t last_ns;     /* end of the last one */
-    uint64_t least, most; /* ns that one of them took */
-    unsigned naps;        /* in a row */
+    uint64_t used_ns, at_ns;       /* at the end of the last poll: processor and clock; 0: none */
+    uint64_t polled_ns, passed_ns; /* of the polls that are looked at together */
+    uint64_t least, most;          /* ns of the processor that one of them took */
+    unsigned naps;                 /* in a row */
 };
 
-/* After a poll: true if it is time for a nap. Begins with all zeros. */
-static inline bool xc_is_calm(struct xc_calm *c, uint64_t now)
+/*
+ * After a poll, with the time that this thread has used the processor so far, and the time: is it
+ * time for a nap? Begins with all zeros.
+ */
+static inline bool xc_is_calm(struct xc_calm *c, uint64_t used_ns, uint64_t at_ns)
 {
-    uint64_t took = now - c->last_ns;
-    bool     first = (c->begun_ns == 0);
+    struct xc_calm last = *c;
 
-    c->last_ns = now;
-    if (first) { /* the nap before it is no part of a poll */
-        c->begun_ns = now;
-        c->least = UINT64_MAX;
-        c->most = 0;
+    c->used_ns = used_ns;
+    c->at_ns = at_ns;
+    if (last.at_ns == 0) { /* the nap before it is no part of a poll */
         return false;
     }
-    c->least = (took < c->least) ? took : c->least;
+    uint64_t took = used_ns - last.used_ns;
+    c->least = ((c->polled_ns == 0) || (took < c->least)) ? took : c->least;
     c->most = (took > c->most) ? took : c->most;
-    if (c->most - c->least > XC_CALM_MOVES_NS) {
-        c->begun_ns = 0;
-        c->naps = 0;
+    c->polled_ns += took;
+    c->passed_ns += at_ns - last.at_ns;
+    bool shared = (c->passed_ns > XC_CALM_SHARED * c->polled_ns + XC_CALM_FEW_NS);
+    if (!shared && (c->most - c->least > XC_CALM_MOVES_NS)) {
+        *c = (struct xc_calm){.used_ns = used_ns, .at_ns = at_ns};
         return false;
     }
-    if (now - c->begun_ns < ((c->naps < XC_CALM_NAPS) ? XC_CALM_NS : XC_CALM_FEW_NS)) {
+    bool few = shared || (c->naps >= XC_CALM_NAPS);
+    if (c->polled_ns < (few ? XC_CALM_FEW_NS : XC_CALM_NS)) {
         return false;
     }
-    c->begun_ns = 0;
-    c->naps++;
+    *c = (struct xc_calm){.naps = c->naps + 1};
     return true;
 }
 

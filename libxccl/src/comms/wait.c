@@ -132,6 +132,27 @@ static void warn(struct xm_wait *wait, uint64_t elapsed)
     wait->warn_next = 2 * elapsed;
 }
 
+/* Of the processor by this thread. */
+static uint64_t used_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * second + (uint64_t)t.tv_nsec;
+}
+
+/* After the poll of a long wait. */
+static void rest(struct xm_wait *wait)
+{
+    const struct timespec nap = {0, NAP_NS};
+
+    if (xc_is_calm(&wait->calm, used_ns(), xm_now_ns())) {
+        nanosleep(&nap, NULL);
+    } else {
+        sched_yield();
+    }
+}
+
 enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
 {
     wait->polls++;
@@ -149,13 +170,8 @@ enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
         warn(wait, elapsed);
     }
     if (elapsed > NAP_AFTER_NS) {
-        struct timespec nap = {0, NAP_NS};
         xm_progress_all();
-        if (xc_is_calm(&wait->calm, xm_now_ns())) {
-            nanosleep(&nap, NULL);
-        } else {
-            sched_yield();
-        }
+        rest(wait);
         return ((wait->polls % (POLLS_PER_LOOK / 64)) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
     }
     if (elapsed > YIELD_AFTER_NS) {

@@ -4,16 +4,25 @@
 #include "base/calm.h"
 #include "check.h"
 
-/* So many polls of so many ns; every `often`th moves something, and takes `longer`. */
-static unsigned naps_of(struct xc_calm *calm, uint64_t *now, int polls, int often, uint64_t longer)
+static uint64_t used = 1, now = 1;
+
+/*
+ * So many polls; every `often`th moves something, and takes `longer`. Other threads have the core
+ * for `away` ns each time.
+ */
+static unsigned naps_of(struct xc_calm *calm, int polls, int often, uint64_t longer, uint64_t away)
 {
     unsigned naps = 0;
 
     for (int i = 0; i < polls; i++) {
-        *now += 600 + (uint64_t)(i % 3) * 100 + (((often > 0) && (i % often == 0)) ? longer : 0);
-        if (xc_is_calm(calm, *now)) {
+        bool     moves = (often > 0) && (i % often == 0);
+        uint64_t took = 600 + (uint64_t)(i % 3) * 100 + (moves ? longer : 0);
+        used += took;
+        now += took + away;
+        if (xc_is_calm(calm, used, now)) {
             naps++;
-            *now += 110 * 1000;
+            used += 3000;
+            now += 110 * 1000;
         }
     }
     return naps;
@@ -21,16 +30,17 @@ static unsigned naps_of(struct xc_calm *calm, uint64_t *now, int polls, int ofte
 
 int main(void)
 {
-    enum { POLLS = 100000, IN_CALM = XC_CALM_NS / 700 };
+    enum { POLLS = 100000, IN_CALM = XC_CALM_NS / 700, FEW = XC_CALM_FEW_NS / 700 };
     struct xc_calm calm = {0};
-    uint64_t       now = 1;
 
-    CHECK(naps_of(&calm, &now, IN_CALM - 10, 0, 0) == 0, "a nap at once");
-    CHECK(naps_of(&calm, &now, 20, 0, 0) == 1, "no nap when nothing moved");
-    unsigned naps = naps_of(&calm, &now, POLLS, 0, 0);
+    CHECK(naps_of(&calm, IN_CALM - 10, 0, 0, 100) == 0, "a nap at once");
+    CHECK(naps_of(&calm, 20, 0, 0, 100) == 1, "no nap when nothing moved");
+    unsigned naps = naps_of(&calm, POLLS, 0, 0, 100);
     CHECK(naps > POLLS / IN_CALM * 5, "%u naps of a long wait", naps);
-    naps = naps_of(&calm, &now, POLLS, 100, 3000);
+    naps = naps_of(&calm, POLLS, 100, 3000, 100);
     CHECK(naps <= 10, "%u naps while something moves", naps);
-    CHECK(naps_of(&calm, &now, 2 * IN_CALM, 0, 0) > 0, "no nap after it");
+    CHECK(naps_of(&calm, 2 * IN_CALM, 0, 0, 100) > 0, "no nap after it");
+    naps = naps_of(&calm, POLLS, 3, 3000, 20000);
+    CHECK(naps > POLLS / FEW / 2, "%u naps on a core that others want", naps);
     return xt_done("naps");
 }
