@@ -9,7 +9,7 @@
 #include "core/graph.h"
 
 /* Blocks of a grid that run at once; of others one after the other, as where a device is full. */
-enum { MOST_TOGETHER = 16 };
+enum { MOST_TOGETHER = 32 };
 
 struct launch {
     const struct xs_kernel *kernel;
@@ -296,10 +296,19 @@ uint64_t xs_kernel_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A device has cores to spare for a kernel that polls; this machine may not. */
+/*
+ * A device has cores to spare for a kernel that polls; this machine may not. So it naps, for longer
+ * while a thread does nothing else: the blocks of a kernel would keep each other from the cores.
+ */
 void xs_kernel_pause(void)
 {
-    const struct timespec nap = {0, 5000};
+    enum { SHORT_NS = 5000, LONG_NS = 50000, BUSY_NS = 20000 };
+    static __thread uint64_t last_ns;
+    static __thread long     ns;
+    uint64_t                 now = xs_kernel_now_ns();
 
+    ns = (now - last_ns > BUSY_NS) ? SHORT_NS : (2 * ns < LONG_NS) ? 2 * ns : LONG_NS;
+    const struct timespec nap = {0, ns};
     nanosleep(&nap, NULL);
+    last_ns = xs_kernel_now_ns();
 }

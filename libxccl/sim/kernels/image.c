@@ -28,6 +28,7 @@ RUN(pack)
 RUN(linger)
 RUN(exchange)
 RUN(mapped)
+RUN(rounds)
 RUN(enqueued)
 RUN(await)
 #undef RUN
@@ -44,6 +45,13 @@ static void run_numbered_mapped(const void *arguments, const unsigned block[2],
 {
     check_number(((const struct xk_mapped *)arguments)->number);
     run_mapped(arguments, block, grid);
+}
+
+static void run_numbered_rounds(const void *arguments, const unsigned block[2],
+                                const unsigned grid[2])
+{
+    check_number(((const struct xk_rounds *)arguments)->number);
+    run_rounds(arguments, block, grid);
 }
 
 static bool always(const void *arguments)
@@ -63,6 +71,7 @@ static const struct xs_kernel kernels[] = {
     {"xk_linger", sizeof(struct xk_linger), run_linger, true, always},
     {"xk_exchange", sizeof(struct xk_exchange), run_numbered_exchange, false, always},
     {"xk_mapped", sizeof(struct xk_mapped), run_numbered_mapped, false, if_it_meets},
+    {"xk_rounds", sizeof(struct xk_rounds), run_numbered_rounds, true, always},
     {"xk_enqueued", sizeof(struct xk_enqueued), run_enqueued, false, always},
     {"xk_await", sizeof(struct xk_await), run_await, false, always},
     {NULL, 0, NULL, false, NULL},

@@ -25,6 +25,7 @@ static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
 #define XK_PAUSE() xs_kernel_pause()
 #define __shared__ static __thread
 #define __syncthreads() ((void)0)
+#define __syncthreads_and(all) (all)
 #define XK_SYNC_WARP() ((void)0)
 #define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)

@@ -301,15 +301,12 @@ static unsigned available_paths(struct xm_op *op)
            (unsigned)(direct == NULL) << XM_PATH_DIRECT;
 }
 
-/* The vendor's path, or MPI while there is no communicator of its library. */
-static const struct xm_path *vendor_or_mpi(struct xm_op *op, struct xm_choice *choice)
+/* MPI, while there is no communicator of the vendor's library. */
+static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state state,
+                                           struct xm_choice *choice)
 {
     struct xm_comm *xm = op->comm;
 
-    enum xm_comm_state state = xm_comm_state_now(xm);
-    if (state == XM_COMM_READY) {
-        return &xm_path_ccl;
-    }
     xm_comm_saved(xm, xm_facts_saving_us(&op->facts), op->dev, op->device);
     choice->path = XM_PATH_MPI;
     choice->reason = "a vendor communicator has not paid for itself yet";
@@ -319,6 +316,34 @@ static const struct xm_path *vendor_or_mpi(struct xm_op *op, struct xm_choice *c
         choice->reason = "MPI_Comm_idup was called on the communicator";
     }
     return path_to_mpi(op, false);
+}
+
+/*
+ * Chosen is the vendor's library, or the direct path in rounds, which carry twice the bytes. The
+ * library carries it once it can, where the tables have it for such calls; until then the direct
+ * path, where they have that; else MPI.
+ */
+static const struct xm_path *vendor_once_ready(struct xm_op *op, const struct xm_rules *rules,
+                                               unsigned available, struct xm_choice *choice)
+{
+    enum xm_comm_state state = xm_comm_state_now(op->comm);
+    struct xm_choice   other = xm_decide(rules, available & ~(1u << choice->path), &op->facts);
+    bool               direct = (choice->path == XM_PATH_DIRECT);
+
+    if (direct && (other.path != XM_PATH_CCL)) {
+        return &xm_path_direct;
+    }
+    if (state == XM_COMM_READY) {
+        *choice = direct ? other : *choice;
+        return &xm_path_ccl;
+    }
+    if (!direct && (other.path != XM_PATH_DIRECT)) {
+        return mpi_meanwhile(op, state, choice);
+    }
+    *choice = direct ? *choice : other;
+    xm_comm_saved(op->comm, xm_facts_saving_over_direct_us(&op->facts, op->rounds > 0), op->dev,
+                  op->device);
+    return &xm_path_direct;
 }
 
 /* For an operation that the direct path may have to give up. */
@@ -386,15 +411,15 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
             return xcclSuccess;
         }
     }
-    if (choice.path == XM_PATH_DIRECT) {
+    if ((choice.path == XM_PATH_CCL) || ((choice.path == XM_PATH_DIRECT) && (op->rounds > 0))) {
+        path = vendor_once_ready(op, rules, available, &choice);
+    } else if (choice.path == XM_PATH_DIRECT) {
         path = &xm_path_direct;
-        if (op->mapped || xm_direct_is_checked(op)) {
-            op->otherwise = path_without_direct(op, rules, available);
-        }
-    } else if (choice.path == XM_PATH_CCL) {
-        path = vendor_or_mpi(op, &choice);
     } else {
         path = path_to_mpi(op, choice.path == XM_PATH_STAGED);
+    }
+    if ((path == &xm_path_direct) && (op->mapped || xm_direct_is_checked(op))) {
+        op->otherwise = path_without_direct(op, rules, available);
     }
     log_choice(op, &choice, path->name);
     if (__builtin_expect(xm_observing, 0) && (op->later == 0)) {

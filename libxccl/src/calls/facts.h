@@ -35,6 +35,8 @@ bool xm_facts_local(struct xm_op *op);
 
 /* How many microseconds the vendor's path would save, roughly; by facts equal on all ranks. */
 double xm_facts_saving_us(const struct xm_facts *facts);
+/* The same of a call that the direct path carries meanwhile, maybe in rounds. */
+double xm_facts_saving_over_direct_us(const struct xm_facts *facts, bool in_rounds);
 
 /* XCCL_CHECK=1: compare what MPI or this library takes to be equal; collective at every call. */
 xcclResult_t xm_check_call(struct xm_op *op, bool valid);

@@ -21,12 +21,12 @@ struct xm_kernels {
     int                         state;  /* atomic */
     uint32_t                    last;
     unsigned                    room; /* blocks, where other processes' kernels run too; or 0 */
-    void                       *copies, *pack, *linger, *exchange, *mapped, *enqueued, *await;
-    xcclStream_t                streams[XM_KERNEL_STREAMS];
-    struct xm_kernel_shared    *shared;
-    uint32_t                   *finished; /* device memory, one a slot */
-    struct xk_relay            *relays;   /* behind them, of the kernels that linger */
-    struct xm_lingering         lingering, attendant;
+    void                    *copies, *pack, *linger, *exchange, *mapped, *rounds, *enqueued, *await;
+    xcclStream_t             streams[XM_KERNEL_STREAMS];
+    struct xm_kernel_shared *shared;
+    uint32_t                *finished; /* device memory, one a slot */
+    struct xk_relay         *relays;   /* behind them, of the kernels that linger */
+    struct xm_lingering      lingering, attendant;
 
     /* ---- kernel_copies.c ---- */
     uint64_t      taken; /* atomic: slots in use */

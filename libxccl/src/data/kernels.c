@@ -82,10 +82,10 @@ static xcclResult_t load_functions(struct xm_kernels *k)
     const struct {
         void      **function_p;
         const char *name;
-    } functions[] = {{&k->copies, "xk_batch"},  {&k->pack, "xk_pack"},
-                     {&k->linger, "xk_linger"}, {&k->exchange, "xk_exchange"},
-                     {&k->mapped, "xk_mapped"}, {&k->enqueued, "xk_enqueued"},
-                     {&k->await, "xk_await"}};
+    } functions[] = {{&k->copies, "xk_batch"},      {&k->pack, "xk_pack"},
+                     {&k->linger, "xk_linger"},     {&k->exchange, "xk_exchange"},
+                     {&k->mapped, "xk_mapped"},     {&k->rounds, "xk_rounds"},
+                     {&k->enqueued, "xk_enqueued"}, {&k->await, "xk_await"}};
     const struct xk_image *image = NULL;
     void                  *module = NULL;
 
@@ -123,6 +123,11 @@ static xcclResult_t launch_once(struct xm_kernels *k)
     struct xk_exchange    exchange = {
            .ranks = alone, .what = XK_NO_REDUCTION, .finished = k->finished, .done = k->shared->done};
     struct xk_mapped mapped = {.ranks = alone, .finished = k->finished, .done = k->shared->done};
+    struct xk_rounds rounds = {.ranks = alone,
+                               .number = 1,
+                               .what = XK_NO_REDUCTION,
+                               .finished = k->finished,
+                               .done = k->shared->done};
 
     const struct xm_kernel_queue queue = {.stream = k->streams[0]};
     xcclResult_t res = k->dev->launch(k->copies, one, XM_KERNEL_THREADS, &copies, k->streams[0]);
@@ -136,6 +141,9 @@ static xcclResult_t launch_once(struct xm_kernels *k)
         res = xm_kernel_mapped(k, &mapped, 1, &queue, false);
     }
     if (res == xcclSuccess) {
+        res = xm_kernel_rounds(k, &rounds, 1, &queue);
+    }
+    if (res == xcclSuccess) {
         res = launch_enqueued_once(k, &alone);
     }
     if (res == xcclSuccess) {
@@ -147,7 +155,7 @@ static xcclResult_t launch_once(struct xm_kernels *k)
 /* By the kernel that takes the most room. */
 static xcclResult_t measure_room(struct xm_kernels *k)
 {
-    void *const functions[] = {k->exchange, k->mapped, k->linger};
+    void *const functions[] = {k->exchange, k->mapped, k->rounds, k->linger};
     int         blocks = 0;
 
     if ((k->dev->runs_processes_at_once == NULL) || !k->dev->runs_processes_at_once(k->device)) {
@@ -355,6 +363,12 @@ xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what
 {
     return launch(k, k->mapped, alone ? q->mapped : NULL, blocks, XM_KERNEL_THREADS, what,
                   q->stream);
+}
+
+xcclResult_t xm_kernel_rounds(struct xm_kernels *k, const struct xk_rounds *what, unsigned blocks,
+                              const struct xm_kernel_queue *q)
+{
+    return launch(k, k->rounds, NULL, blocks, XM_KERNEL_THREADS, what, q->stream);
 }
 
 xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,

@@ -67,6 +67,8 @@ xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *
                                 bool alone);
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
                               const struct xm_kernel_queue *q, bool alone);
+xcclResult_t xm_kernel_rounds(struct xm_kernels *k, const struct xk_rounds *what, unsigned blocks,
+                              const struct xm_kernel_queue *q);
 xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,
                                 unsigned blocks, unsigned threads, xcclStream_t stream);
 /* Let a stream wait until a word of pinned host memory is at least a value. */

@@ -428,9 +428,10 @@ bool xm_direct_is_broken(const struct xm_direct *d)
     return __atomic_load_n(&d->broken, __ATOMIC_ACQUIRE);
 }
 
-uint32_t xm_direct_next(struct xm_direct *d)
+uint32_t xm_direct_next(struct xm_direct *d, uint32_t numbers)
 {
-    return ++d->number;
+    d->number += numbers;
+    return d->number;
 }
 
 void xm_direct_unused(struct xm_direct *d)

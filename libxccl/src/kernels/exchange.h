@@ -555,17 +555,21 @@ XK_DEVICE int take(const struct xk_exchange *a, uint64_t thread, uint64_t thread
     }
 }
 
-/* By all threads of the grid. What is written is seen by others once the host has been told. */
-XK_DEVICE void exchange(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
+/*
+ * By all threads of the grid. What is written is seen by others once the host has been told. False:
+ * the host has given up.
+ */
+XK_DEVICE int exchange(const struct xk_exchange *a, uint64_t thread, uint64_t threads)
 {
     if (blockIdx.x == 0) {
         put_headers(a);
     }
     put_data(a, thread, threads);
-    take(a, thread, threads);
+    int all = take(a, thread, threads);
     if (blockIdx.x == 0) {
-        take_headers(a);
+        all = take_headers(a) && all;
     }
+    return all;
 }
 
 /*
@@ -581,16 +585,16 @@ XK_DEVICE void settle(uint32_t elsewhere)
     }
 }
 
-/* In one thread, once all blocks have come here: true. */
-XK_DEVICE int is_last(uint32_t *finished, uint32_t blocks, uint32_t elsewhere)
+/* In one thread, once all blocks have come here: true. comings: of blocks, to anything so far. */
+XK_DEVICE int is_last(uint32_t *finished, uint32_t comings, uint32_t elsewhere)
 {
     __syncthreads();
     if (threadIdx.x != 0) {
         return 0;
     }
     settle(elsewhere);
-    if (blocks > 1) {
-        if (atomicAdd(finished, 1) != blocks - 1) {
+    if (comings > 1) {
+        if (atomicAdd(finished, 1) != comings - 1) {
             return 0;
         }
         *finished = 0;

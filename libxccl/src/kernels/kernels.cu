@@ -4,3 +4,4 @@
 #include "kernels/lingering.h"
 #include "kernels/mapped.h"
 #include "kernels/moving.h"
+#include "kernels/rounds.h"

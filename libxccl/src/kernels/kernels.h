@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 7
+#define XK_VERSION 8
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -141,6 +141,12 @@ struct xk_part {
     uint32_t send, receive; /* at most xk_slot_data() */
 };
 
+/* The same of blocks of any length. */
+struct xk_span {
+    uint64_t send_at, receive_at;
+    uint64_t send, receive;
+};
+
 /* In the place of a reduction: blocks go where they belong. */
 #define XK_NO_REDUCTION 0xffffu
 
@@ -168,6 +174,26 @@ XK_ANYWHERE uint32_t xk_meets(enum xk_form form, uint32_t what)
 {
     return (XK_OP_OF(what) == XK_SUM_CHECKED) && (form != XK_ALLREDUCE);
 }
+
+/*
+ * xk_rounds: blocks that are too long for a slot, a piece of each in every round. A round is an
+ * exchange with a number of its own. See rounds.h.
+ */
+struct xk_rounds {
+    struct xk_ranks ranks;
+    uint64_t        in, out;
+    struct xk_span  spans[XK_MAX_RANKS];
+    uint32_t        number; /* of the first round */
+    uint32_t        rounds;
+    uint32_t        piece;     /* bytes, a multiple of 16; at most xk_slot_data() */
+    uint32_t        what;      /* as in xk_exchange */
+    uint32_t        shared;    /* an allreduce: each rank adds a part, and sends it to all */
+    uint32_t        one_way;   /* some rank only sends, or only receives */
+    uint32_t        elsewhere; /* as in xk_exchange, and so on */
+    uint32_t        spare;
+    uint32_t       *finished;
+    uint32_t       *done;
+};
 
 /*
  * xk_enqueued: the same on a stream of the program's, see enqueued.h. The counter is device memory
@@ -199,10 +225,10 @@ struct xk_await {
 };
 
 /* The parts of a collective whose blocks have all the same size. Reductions: all in one block. */
-XK_ANYWHERE struct xk_part xk_part_of(enum xk_form form, uint32_t root, uint32_t rank,
-                                      uint32_t other, uint32_t bytes)
+XK_ANYWHERE struct xk_span xk_span_of(enum xk_form form, uint32_t root, uint32_t rank,
+                                      uint32_t other, uint64_t bytes)
 {
-    struct xk_part part = {0, 0, 0, 0};
+    struct xk_span span = {0, 0, 0, 0};
     uint32_t       sends = 1, receives = 1;
 
     switch (form) {
@@ -230,14 +256,22 @@ XK_ANYWHERE struct xk_part xk_part_of(enum xk_form form, uint32_t root, uint32_t
     default:
         break;
     }
-    part.send = (sends != 0) ? bytes : 0;
-    part.receive = (receives != 0) ? bytes : 0;
+    span.send = (sends != 0) ? bytes : 0;
+    span.receive = (receives != 0) ? bytes : 0;
     if ((form == XK_ALLTOALL) || (form == XK_SCATTER) || (form == XK_REDUCE_SCATTER)) {
-        part.send_at = (uint64_t)other * bytes;
+        span.send_at = other * bytes;
     }
     if ((form == XK_ALLGATHER) || (form == XK_ALLTOALL) || (form == XK_GATHER)) {
-        part.receive_at = (uint64_t)other * bytes;
+        span.receive_at = other * bytes;
     }
+    return span;
+}
+
+/* Of one that fits. */
+XK_ANYWHERE struct xk_part xk_part_of(const struct xk_span *s)
+{
+    struct xk_part part = {s->send_at, s->receive_at, (uint32_t)s->send, (uint32_t)s->receive};
+
     return part;
 }
 

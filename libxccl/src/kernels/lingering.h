@@ -248,8 +248,9 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_answers *
     }
     struct xk_exchange *a = &t->exchange;
     for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += blockDim.x) {
-        a->parts[k] =
-            xk_part_of((enum xk_form)xk_how_form(how), xk_how_root(how), a->ranks.rank, k, bytes);
+        struct xk_span s =
+            xk_span_of((enum xk_form)xk_how_form(how), xk_how_root(how), a->ranks.rank, k, bytes);
+        a->parts[k] = xk_part_of(&s);
     }
     if (threadIdx.x == 0) {
         a->in = in;

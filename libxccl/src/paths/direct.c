@@ -124,7 +124,7 @@ static xcclResult_t begin(struct xm_op *op)
     if (res != xcclSuccess) {
         return res;
     }
-    op->number_there = xm_direct_next(op->direct);
+    op->number_there = xm_direct_next(op->direct, (op->rounds > 0) ? op->rounds : 1);
     if (op->mapped) {
         op->stage = XM_STAGE_MEET;
         return xm_direct_show(op);
@@ -270,19 +270,21 @@ static void say_once(void)
 }
 
 /*
- * Some rank's memory cannot be mapped, and all see that: through the workspaces if it fits, else
- * another path, the same on all ranks. The latter too if some rank's part of a checked sum may have
- * left its range.
+ * Some rank's memory cannot be mapped, and all see that: through the workspaces, in rounds if it
+ * does not fit and the vendor's library is not there. Another path, the same on all ranks, if some
+ * rank's part of a checked sum may have left its range.
  */
 static xcclResult_t change_path(struct xm_op *op)
 {
-    bool fits = !op->in_trouble && (op->block_bytes <= xk_slot_data((uint32_t)op->comm->size));
+    bool fits = (op->block_bytes <= xk_slot_data((uint32_t)op->comm->size));
 
     if (op->in_trouble) {
         say_once();
     } else {
         xm_direct_unused(op->direct); /* slots take turns by it */
+        op->rounds = (fits || (op->otherwise == &xm_path_ccl)) ? 0 : xm_direct_rounds_of(op);
     }
+    bool stays = !op->in_trouble && (fits || (op->rounds > 0));
     op->path->release(op, false);
     op->direct = NULL;
     op->event = NULL;
@@ -290,7 +292,7 @@ static xcclResult_t change_path(struct xm_op *op)
     op->entered = false;
     op->stage = XM_STAGE_NEW;
     op->mapped = false;
-    op->path = fits ? &xm_path_direct : op->otherwise;
+    op->path = stays ? &xm_path_direct : op->otherwise;
     xcclResult_t res = op->path->start(op);
     return (res == xcclSuccess) ? xcclInProgress : res;
 }

@@ -17,7 +17,7 @@ struct xm_direct_form {
     uint32_t     root, what;
     uint64_t     bytes;
     uint64_t     in, out;
-    bool         parts; /* blocks of different sizes: as xm_direct_part() says */
+    bool         uneven; /* blocks of different sizes: as xm_direct_span() says */
 };
 /* May it turn out that MPI has to do it over? */
 static inline bool xm_direct_is_checked(const struct xm_op *op)
@@ -27,15 +27,22 @@ static inline bool xm_direct_is_checked(const struct xm_op *op)
 /* Of a reduction, what this rank gets. */
 uint64_t       xm_direct_result_bytes(const struct xm_op *op);
 void           xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form_p);
-struct xk_part xm_direct_part(const struct xm_op *op, const struct xm_direct_form *form, int other);
+struct xk_span xm_direct_span(const struct xm_op *op, const struct xm_direct_form *form, int other);
 
 /* direct_exchange.c: tell a kernel that lingers, or enqueue one. Everything is packed. */
 xcclResult_t xm_direct_exchange(struct xm_op *op, bool told); /* false: enqueue one */
+/* Is the result written to memory that is not the device's own? */
+bool xm_direct_elsewhere(const struct xm_op *op);
 /* Of a call whose buffers the kernels may use where they are. */
 bool xm_direct_may_tell(const struct xm_op *op);
 /* A command, but for what is said of the communicator. */
 bool xm_direct_tell(struct xm_op *op, uint32_t values[XK_ALL_WORDS]);
 void xm_direct_word(uint32_t *values, int low, uint64_t value);
+
+/* direct_rounds.c: blocks that are too long for that, piece by piece. */
+/* 0: it is too long for that as well. The same on all ranks. */
+uint32_t     xm_direct_rounds_of(const struct xm_op *op);
+xcclResult_t xm_direct_rounds(struct xm_op *op);
 
 /* direct_mapped.c: show this rank's buffers; then, once all have, enqueue it. */
 xcclResult_t xm_direct_show(struct xm_op *op);

@@ -216,7 +216,8 @@ const char *xm_direct_obstacle(struct xm_op *op)
     op->block_bytes = block_bytes(op);
     bool fits = (op->block_bytes <= xk_slot_data((uint32_t)xm->size));
     op->mapped = (op->block_bytes > most_exchanged(op)) && may_map(op);
-    if (!op->mapped && !fits) {
+    op->rounds = (op->mapped || fits) ? 0 : xm_direct_rounds_of(op);
+    if (!op->mapped && !fits && (op->rounds == 0)) {
         return "too large for the workspaces of the direct path";
     }
     return NULL;
@@ -234,7 +235,7 @@ void xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form)
                                     .root = has_root(op->call.coll) ? (uint32_t)op->call.root : 0,
                                     .what = op->direct_what,
                                     .bytes = op->block_bytes,
-                                    .parts = is_uneven(op)};
+                                    .uneven = is_uneven(op)};
     switch (op->call.coll) {
     case XM_BCAST:
         in = out = op->buffers.send.used ? in : out;
@@ -273,9 +274,9 @@ static uint64_t counted_before(const struct xm_op *op, int rank)
     return sum * (uint64_t)op->buffers.recv.layout.size;
 }
 
-static uint32_t counted(const struct xm_op *op, int rank)
+static uint64_t counted(const struct xm_op *op, int rank)
 {
-    return (uint32_t)(xm_count_at(&op->call, op->call.recvcounts, rank) *
+    return (uint64_t)(xm_count_at(&op->call, op->call.recvcounts, rank) *
                       op->buffers.recv.layout.size);
 }
 
@@ -293,63 +294,62 @@ uint64_t xm_direct_result_bytes(const struct xm_op *op)
     }
 }
 
-static void counted_block(const struct xm_usable *b, int other, uint64_t *at_p, uint32_t *bytes_p)
+static void counted_block(const struct xm_usable *b, int other, uint64_t *at_p, uint64_t *bytes_p)
 {
     if (b->counts != NULL) {
         *at_p = b->displs[other];
-        *bytes_p = (uint32_t)b->counts[other];
+        *bytes_p = b->counts[other];
     }
 }
 
 /* Of those whose counts only this rank and the other know. */
-static struct xk_part vector_part(const struct xm_op *op, int other)
+static struct xk_span vector_span(const struct xm_op *op, int other)
 {
     const struct xm_usable *send = op->buffers.in_place ? &op->recv : &op->send;
-    struct xk_part          part = {0, 0, 0, 0};
+    struct xk_span          span = {0, 0, 0, 0};
     int                     root = op->call.root, rank = op->comm->rank;
 
     if (op->call.coll == XM_ALLTOALLV) {
-        counted_block(send, other, &part.send_at, &part.send);
-        counted_block(&op->recv, other, &part.receive_at, &part.receive);
+        counted_block(send, other, &span.send_at, &span.send);
+        counted_block(&op->recv, other, &span.receive_at, &span.receive);
     } else if (op->call.coll == XM_GATHERV) {
         if (rank == root) {
-            counted_block(&op->recv, other, &part.receive_at, &part.receive);
-            part.send = (other == rank) ? part.receive : 0;
-            part.send_at = (op->buffers.in_place && (other == rank)) ? part.receive_at : 0;
+            counted_block(&op->recv, other, &span.receive_at, &span.receive);
+            span.send = (other == rank) ? span.receive : 0;
+            span.send_at = (op->buffers.in_place && (other == rank)) ? span.receive_at : 0;
         } else if (other == root) {
-            part.send = (uint32_t)op->buffers.send.bytes;
+            span.send = (uint64_t)op->buffers.send.bytes;
         }
     } else {
         if (rank == root) {
-            counted_block(&op->send, other, &part.send_at, &part.send);
+            counted_block(&op->send, other, &span.send_at, &span.send);
         }
         if ((other == root) && op->buffers.recv.used) {
-            part.receive = (uint32_t)op->buffers.recv.bytes;
+            span.receive = (uint64_t)op->buffers.recv.bytes;
         }
     }
-    return part;
+    return span;
 }
 
-struct xk_part xm_direct_part(const struct xm_op *op, const struct xm_direct_form *form, int other)
+struct xk_span xm_direct_span(const struct xm_op *op, const struct xm_direct_form *form, int other)
 {
-    struct xk_part part = {0, 0, 0, 0};
+    struct xk_span span = {0, 0, 0, 0};
     int            rank = op->comm->rank;
 
-    if (!form->parts) {
-        return xk_part_of(form->form, form->root, (uint32_t)rank, (uint32_t)other,
-                          (uint32_t)form->bytes);
+    if (!form->uneven) {
+        return xk_span_of(form->form, form->root, (uint32_t)rank, (uint32_t)other, form->bytes);
     }
     if ((op->call.coll != XM_ALLGATHERV) && (op->call.coll != XM_REDUCE_SCATTER)) {
-        return vector_part(op, other);
+        return vector_span(op, other);
     }
     if (op->call.coll == XM_ALLGATHERV) {
-        part.send = counted(op, rank);
-        part.receive = counted(op, other);
-        part.receive_at = op->recv.displs[other];
+        span.send = counted(op, rank);
+        span.receive = counted(op, other);
+        span.receive_at = op->recv.displs[other];
     } else {
-        part.send = counted(op, other);
-        part.send_at = counted_before(op, other);
-        part.receive = counted(op, rank);
+        span.send = counted(op, other);
+        span.send_at = counted_before(op, other);
+        span.receive = counted(op, rank);
     }
-    return part;
+    return span;
 }

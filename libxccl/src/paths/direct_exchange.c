@@ -33,8 +33,7 @@ static unsigned blocks_told(const struct xm_op *op, uint64_t bytes)
     return (bytes * (uint64_t)(op->comm->size - 1) <= ONE_BLOCKS_BYTES) ? 1 : blocks_for(bytes);
 }
 
-/* Is the result written to memory that is not the device's own? */
-static uint32_t elsewhere(const struct xm_op *op)
+bool xm_direct_elsewhere(const struct xm_op *op)
 {
     const struct xm_buffer *out = op->buffers.recv.used ? &op->buffers.recv : &op->buffers.send;
 
@@ -76,13 +75,14 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
                                .out = form->out,
                                .number = op->number_there,
                                .what = form->what,
-                               .elsewhere = elsewhere(op),
+                               .elsewhere = xm_direct_elsewhere(op),
                                .meets = xk_meets(form->form, form->what),
                                .finished = d->finished,
                                .done = &d->words->done};
 
     for (int i = 0; i < op->comm->size; i++) {
-        what.parts[i] = xm_direct_part(op, form, i);
+        struct xk_span span = xm_direct_span(op, form, i);
+        what.parts[i] = xk_part_of(&span);
     }
     return xm_kernel_exchange(
         d->kernels, &what, at_most(blocks_for(op->block_bytes), d->most_blocks),
@@ -105,8 +105,11 @@ xcclResult_t xm_direct_exchange(struct xm_op *op, bool told)
 {
     struct xm_direct_form form;
 
+    if (op->rounds > 0) {
+        return xm_direct_rounds(op);
+    }
     xm_direct_form_of(op, &form);
-    if (told && !form.parts && xm_direct_may_tell(op) && tell(op, &form)) {
+    if (told && !form.uneven && xm_direct_may_tell(op) && tell(op, &form)) {
         op->told = true;
         return xcclSuccess;
     }

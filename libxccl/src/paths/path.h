@@ -87,7 +87,8 @@ struct xm_op {
     struct xm_direct     *direct;
     uint64_t              block_bytes;  /* what goes from one rank to another, at most */
     uint32_t              direct_what;  /* reduction, or XK_NO_REDUCTION */
-    uint32_t              number_there; /* of the operation */
+    uint32_t              rounds;       /* that it takes; 0: it is one exchange, or mapped */
+    uint32_t              number_there; /* of the operation, or of its last round */
     bool                  told;         /* a kernel that lingers does it */
     bool                  again;        /* it has left instead: another is to be launched */
     bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */

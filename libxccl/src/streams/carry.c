@@ -77,7 +77,8 @@ static void fill_parts(const struct xm_op *op, struct xk_enqueued *what)
     what->what = form.what;
     for (int i = 0; i < op->comm->size; i++) {
         struct xk_part *part = &what->parts[i];
-        *part = xm_direct_part(op, &form, i);
+        struct xk_span  span = xm_direct_span(op, &form, i);
+        *part = xk_part_of(&span);
         what->most = larger(what->most, larger(part->send, part->receive));
         what->result = larger(what->result, part->receive);
     }

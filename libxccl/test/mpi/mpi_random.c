@@ -7,6 +7,7 @@
  *     --mixed      each rank draws the kind of memory for itself
  *     --threads K  so many threads, each with communicators and calls of its own
  *     --blocking   only blocking calls        --only NAME  only this collective, as "Gatherv"
+ *     --large      calls of megabytes
  *     --without WORD  a part of what is drawn, see RX_FEATURES
  *     --from N     skip the calls before N    --verbose    print every call before it is made
  *
@@ -410,6 +411,7 @@ static void read_options(int argc, char **argv)
         }
         rx_options.mixed = rx_options.mixed || (strcmp(argv[i], "--mixed") == 0);
         rx_options.blocking = rx_options.blocking || (strcmp(argv[i], "--blocking") == 0);
+        rx_options.large = rx_options.large || (strcmp(argv[i], "--large") == 0);
         rx_options.verbose = rx_options.verbose || (strcmp(argv[i], "--verbose") == 0);
     }
     rx_options.threads = (rx_options.threads < 1) ? 1 : rx_options.threads;

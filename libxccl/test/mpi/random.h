@@ -129,6 +129,7 @@ struct rx_options {
     int         only;     /* a collective, or -1 */
     bool        mixed;    /* each rank draws the kind of memory */
     bool        blocking; /* no other form */
+    bool        large;    /* a third of the calls has megabytes */
     bool        verbose;
     bool        without[RX_NUM_FEATURES];
 };

@@ -341,7 +341,9 @@ static bool has_holes(const struct mt_type *base)
     return (size_t)size != rx_type_get(base, 0)->size;
 }
 
-/* From none to a MiB; counted in units, of which there may be one block for each rank. */
+/*
+ * From none to a MiB, or to some, counted in units, of which there may be one block for each rank.
+ */
 static void draw_units(struct rx_call *c, uint64_t *state)
 {
     int    kind = rx_below(state, 1000);
@@ -352,6 +354,7 @@ static void draw_units(struct rx_call *c, uint64_t *state)
     size_t unit = size * (size_t)c->per_unit * (size_t)(blocks ? c->where.size : 1);
     size_t bytes = (kind < 940) ? 4096 : ((kind < 997) ? 100 << 10 : 1 << 20);
 
+    bytes = rx_options.large ? 6 << 20 : bytes;
     if ((bytes > MOST_OF_PAIRS) && (c->base != NULL) && has_holes(c->base)) {
         bytes = MOST_OF_PAIRS;
     }

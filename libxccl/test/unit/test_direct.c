@@ -109,19 +109,19 @@ static void test_numbers(void)
     for (int i = 0; i < RANKS; i++) {
         struct xm_direct *d = p.xm[i].direct;
         CHECK(xm_direct_done(d, 300) && !xm_direct_done(d, 301), "what came before is over");
-        CHECK(xm_direct_next(d) == 301, "rank %d: the first is %u", i, d->number);
+        CHECK(xm_direct_next(d, 1) == 301, "rank %d: the first is %u", i, d->number);
         CHECK(!xm_direct_alone(d, 302), "it is under way");
         xm_direct_set_done(d, 301);
         CHECK(xm_direct_alone(d, 302), "it is over");
         CHECK((d->last == LAST) && !xm_comm_join->spent(&p.xm[i]), "the last is %u", d->last);
         d->number = LAST - 1;
         CHECK(!xm_comm_join->spent(&p.xm[i]), "one is left");
-        CHECK(xm_direct_next(d) == LAST, "that one");
+        CHECK(xm_direct_next(d, 1) == LAST, "that one");
         CHECK(xm_comm_join->spent(&p.xm[i]), "then there are no more");
     }
     part(&p);
     CHECK(ask(&p) == XM_JOINED, "anew");
-    CHECK(xm_direct_next(p.xm[0].direct) == 1, "from the first on, in memory that was cleared");
+    CHECK(xm_direct_next(p.xm[0].direct, 1) == 1, "from the first on, in memory that was cleared");
     part(&p);
 }
 
