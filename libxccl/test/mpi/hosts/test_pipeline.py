@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages from device memory to ranks of other nodes, in pieces."""
+
+import json
+
+import pytest
+from hosts import HostsMpi
+from test_random import seed
+
+pytestmark = pytest.mark.release_only
+TIMEOUT = 60
+THREADS = {"XCCL_THREADS": "multiple"}
+PIECES = {**THREADS, "XCCL_PIPELINE": "65536", "XCCL_PIPELINE_PIECE": "16384"}
+SMALL = {**THREADS, "XCCL_PIPELINE": "4096", "XCCL_PIPELINE_PIECE": "4096"}
+TINY = {
+    **THREADS,
+    "XCCL_RENDEZVOUS": "240",
+    "XCCL_PIPELINE": "240",
+    "XCCL_PIPELINE_PIECE": "300",
+}
+CASES = ["sizes", "both_ways", "answer", "barrier", "memory", "freed", "truncated"]
+
+
+def go(across, layout, command, env):
+    result = across.run(layout, command, timeout=TIMEOUT, env=env)
+    result.good()
+    return result
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pipeline(across, case):
+    go(across, "1+1", f"mpi_pipeline cuda {case} pipelined", PIECES)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("barrier pipelined", "late pipelined", "persistent pipelined", "started pipelined"),
+        *("crossing", "probes", "matched", "elements", "behind", "many", "window", "truncated"),
+    ],
+)
+def test_as_on_a_node(across, case):
+    """The programs of messages that are fetched."""
+    go(across, "1+1", f"mpi_rendezvous cuda {case}", SMALL)
+
+
+@pytest.mark.parametrize("options", ["", "--threads 2"])
+def test_messages(across, options):
+    """Those of one node are fetched, the others come in pieces."""
+    go(across, "2+1", f"mpi_messages cuda {seed()} 20 {options}", TINY)
+
+
+def test_rocm(openmpi, nodes):
+    go_on = HostsMpi(openmpi, nodes)
+    result = go_on.run("1+1", "mpi_pipeline rocm sizes pipelined", sim="rocm:2", env=PIECES)
+    result.good()
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {},
+        {**PIECES, "XCCL_THREADS": "program"},
+        {**PIECES, "XCCL_PIPELINE": "off"},
+        {**PIECES, "XCCL_P2P": "staged"},
+    ],
+)
+def test_staged(across, env):
+    """Without MPI_THREAD_MULTIPLE, or where the user does not want them."""
+    go(across, "1+1", "mpi_pipeline cuda sizes mpi-staged", env)
+
+
+def test_rank_without_threads(across):
+    """Open MPI may be told to have fewer threads; the variable asks for all."""
+    result = across.run("1+1", "mpi_pipeline cuda sizes", env={**PIECES, "XCCL_LOG": "info"})
+    result.good()
+    assert not result.lines("cannot take messages in pieces"), result.out
+
+
+def test_little_pinned_memory(across):
+    go(across, "1+1", "mpi_pipeline cuda both_ways pipelined", {**PIECES, "XCCL_STAGING": "0"})
+
+
+def test_time_out(across):
+    """Nobody receives the message: an error, and not a wait without end."""
+    env = {**PIECES, "XCCL_TIMEOUT": "2"}
+    result = across.run("1+1", "mpi_pipeline cuda timeout", timeout=TIMEOUT, env=env)
+    assert not result.timed_out, result.out
+    assert result.lines("the receiver of a message from device memory did not fetch"), result.out
+
+
+def test_profile(across):
+    file = across.hosts.folder / "profile.json"
+    go(across, "1+1", "mpi_pipeline cuda answer", {**PIECES, "XCCL_PROFILE": str(file)})
+    rows = json.loads(file.read_text())["calls"]
+    assert "pipelined" in {row["path"] for row in rows}, rows
