@@ -30,8 +30,8 @@ static void send(enum mt_where where, int count, int salt)
     mt_free(where, in);
 }
 
-/* more: integers that the buffer has room for beyond the message. */
-static void receive(enum mt_where where, int count, int more, int salt)
+/* from: what the sender has it in. more: integers that the buffer has room for beyond. */
+static void receive(enum mt_where where, enum mt_where from, int count, int more, int salt)
 {
     int       *out = mt_ints_make(where, count + more, 0, 0);
     char       what[64];
@@ -40,7 +40,7 @@ static void receive(enum mt_where where, int count, int more, int salt)
     snprintf(what, sizeof(what), "%d integers into memory %d", count, (int)where);
     MPI_Recv(out, count + more, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
     if (where == MT_DEVICE) {
-        mt_expect_message_path(path_of(count), what);
+        mt_expect_message_path((from == MT_DEVICE) ? path_of(count) : "mpi-staged", what);
     }
     mt_expect_status(&status, 1 - mt_rank(), TAG, count, what);
     mt_ints_expect(out, where, count + more, count, 1 - mt_rank(), salt, what);
@@ -58,13 +58,12 @@ static void case_sizes(void)
     for (int i = 0; i < SIZES * WHERES * 2; i++) {
         int           count = bytes[i % SIZES] / INT;
         enum mt_where where = (enum mt_where)(i / SIZES % WHERES);
-        bool          from_host = (where == MT_HOST);
         if (i / (SIZES * WHERES) == mt_rank()) {
             send(MT_DEVICE, count, i);
-            receive(MT_DEVICE, count, 0, i);
+            receive(MT_DEVICE, where, count, 0, i);
         } else {
-            receive(where, count, i % 5, i);
-            send(from_host ? MT_DEVICE : where, count, i);
+            receive(where, MT_DEVICE, count, i % 5, i);
+            send(where, count, i);
         }
     }
 }
@@ -116,7 +115,7 @@ static void case_answer(void)
         mt_expect(word == 1, "the word is %d", word);
         mt_free(MT_DEVICE, in);
     } else {
-        receive(MT_DEVICE, COUNT, 0, 3);
+        receive(MT_DEVICE, MT_DEVICE, COUNT, 0, 3);
         MPI_Send(&one, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD);
     }
 }
@@ -149,7 +148,7 @@ static void case_barrier(void)
             mt_ints_expect(out, where, COUNT, COUNT, 0, i, "behind a barrier");
             mt_free(where, out);
         } else {
-            receive(where, COUNT, 1, i);
+            receive(where, MT_DEVICE, COUNT, 1, i);
             MPI_Barrier(MPI_COMM_WORLD);
         }
     }
@@ -222,7 +221,7 @@ static void case_freed(void)
         MPI_Request_free(&request);
         MPI_Recv(NULL, 0, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
-        receive(MT_DEVICE, COUNT, 0, 4);
+        receive(MT_DEVICE, MT_DEVICE, COUNT, 0, 4);
         MPI_Send(NULL, 0, MPI_INT, 0, TAG, MPI_COMM_WORLD);
     }
     mt_free(MT_DEVICE, buffer);

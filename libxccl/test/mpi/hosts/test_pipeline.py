@@ -92,5 +92,5 @@ def test_time_out(across):
 def test_profile(across):
     file = across.hosts.folder / "profile.json"
     go(across, "1+1", "mpi_pipeline cuda answer", {**PIECES, "XCCL_PROFILE": str(file)})
-    rows = json.loads(file.read_text())["calls"]
+    rows = json.loads(file.read_text())["rows"]
     assert "pipelined" in {row["path"] for row in rows}, rows
