@@ -70,11 +70,40 @@ def test_staged(across, env):
     go(across, "1+1", "mpi_pipeline cuda sizes mpi-staged", env)
 
 
-def test_rank_without_threads(across):
-    """Open MPI may be told to have fewer threads; the variable asks for all."""
+def test_all_take_them(across):
+    """The program asks for fewer threads; the variable asks for all."""
     result = across.run("1+1", "mpi_pipeline cuda sizes", env={**PIECES, "XCCL_LOG": "info"})
     result.good()
     assert not result.lines("cannot take messages in pieces"), result.out
+
+
+ON_SECOND = "case ${OMPI_COMM_WORLD_RANK-}${PMI_RANK-} in 1) %s ;; esac; exec %s"
+
+
+def on_second(mpi, change, command):
+    """The command, on rank 1 after a change of its environment."""
+    name, *words = command.split()
+    return ["/bin/sh", "-c", ON_SECOND % (change, " ".join([str(mpi.program(name)), *words]))]
+
+
+def test_rank_that_does_not_take_them(across):
+    command = on_second(across, "export XCCL_P2P=staged", f"mpi_messages cuda {seed()} 20")
+    go(across, "1+1+1", command, TINY)
+
+
+def test_rank_without_xccl(openmpi, nodes):
+    """By default nobody asks the others for anything."""
+    command = on_second(openmpi, "unset LD_PRELOAD", "mpi_pipeline none answer")
+    go(HostsMpi(openmpi, nodes), "1+1", command, {"XCCL_PIPELINE": "240"})
+
+
+def test_rank_without_xccl_is_missed(openmpi, nodes):
+    """The variable says that all have it: an error that names the cause."""
+    command = on_second(openmpi, "unset LD_PRELOAD", "mpi_pipeline none answer")
+    text = "not all ranks of MPI_COMM_WORLD run with xccl and XCCL_THREADS=multiple"
+    env = {**PIECES, "XCCL_TIMEOUT": "2"}
+    across = HostsMpi(openmpi, nodes)
+    across.run_heard(lambda r: r.lines(text), "1+1", command, env=env, timeout=TIMEOUT)
 
 
 def test_little_pinned_memory(across):
