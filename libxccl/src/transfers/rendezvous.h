@@ -6,7 +6,8 @@
  * has announced itself (comms/mailbox.h) looks at each receive that could hold such a message.
  *
  * Neither side owes the other anything inside MPI: what is left to do after the match goes through
- * memory that both share, and a thread does it while the program is elsewhere (watcher.c).
+ * memory that both share, and a thread does it while the program is elsewhere (watcher.c). Between
+ * nodes the bytes may follow in pieces (pieces.h): then that thread calls MPI, where it may.
  */
 #ifndef XM_TRANSFERS_RENDEZVOUS_H
 #define XM_TRANSFERS_RENDEZVOUS_H
