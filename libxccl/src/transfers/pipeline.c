@@ -16,8 +16,8 @@ enum { PLACES = 8 };
 enum { ANSWERS = TAGS }; /* the tag of answers */
 /* Between two questions for them. */
 static const uint64_t answers_pause_ns = 2000;
-/* XCCL_PIPELINE=auto: shorter ones gain nothing by two more messages of MPI's. */
-enum { LEAST_BYTES = 1 << 20 };
+/* XCCL_PIPELINE=auto: two pieces, or nothing overlaps. */
+enum { LEAST_BYTES = 2 << 20 };
 
 /* What a rank says. takes_from: it takes messages of so many bytes and more; 0: none. */
 struct said {
