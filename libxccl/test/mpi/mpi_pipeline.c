@@ -154,7 +154,32 @@ static void case_barrier(void)
     }
 }
 
-/* Memory of the process that is neither a file's nor shared, in KiB. */
+/* One after the other with one tag for their pieces, which MPI has before they are received. */
+static void case_tags(void)
+{
+    enum { MESSAGES = 60, COUNT = LEAST / INT, MORE = 40 };
+    MPI_Request requests[MESSAGES];
+    int        *out[MESSAGES], *in = mt_ints_make(MT_DEVICE, 2 * COUNT, 2 * COUNT, 8);
+
+    for (int i = 0; (i < MESSAGES) && (mt_rank() == 1); i++) {
+        out[i] = mt_ints_make(MT_DEVICE, 2 * COUNT, 0, 0);
+        MPI_Irecv(out[i], 2 * COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; (i < MESSAGES) && (mt_rank() == 0); i++) {
+        MPI_Send(in, COUNT + i * MORE, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+    }
+    if (mt_rank() == 1) {
+        MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < MESSAGES; i++) {
+            mt_ints_expect(out[i], MT_DEVICE, 2 * COUNT, COUNT + i * MORE, 0, 8, "one of many");
+            mt_free(MT_DEVICE, out[i]);
+        }
+    }
+    mt_free(MT_DEVICE, in);
+}
+
+/* Memory of the process that is not a file's, in KiB; pinned memory of the simulation is shared. */
 static long own_memory(void)
 {
     char  line[128];
@@ -162,8 +187,8 @@ static long own_memory(void)
     FILE *file = fopen("/proc/self/status", "r");
 
     while ((file != NULL) && (fgets(line, sizeof(line), file) != NULL)) {
-        if (strncmp(line, "RssAnon:", 8) == 0) {
-            kib = strtol(line + 8, NULL, 10);
+        if ((strncmp(line, "RssAnon:", 8) == 0) || (strncmp(line, "RssShmem:", 9) == 0)) {
+            kib += strtol(strchr(line, ':') + 1, NULL, 10);
         }
     }
     if (file != NULL) {
@@ -268,9 +293,11 @@ static void case_timeout(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"sizes", case_sizes},         {"both_ways", case_both_ways}, {"answer", case_answer},
-        {"barrier", case_barrier},     {"memory", case_memory},       {"freed", case_freed},
-        {"truncated", case_truncated}, {"timeout", case_timeout},     {NULL, NULL},
+        {"sizes", case_sizes},     {"both_ways", case_both_ways},
+        {"answer", case_answer},   {"barrier", case_barrier},
+        {"tags", case_tags},       {"memory", case_memory},
+        {"freed", case_freed},     {"truncated", case_truncated},
+        {"timeout", case_timeout}, {NULL, NULL},
     };
     int level = MPI_THREAD_SINGLE;
 

@@ -32,6 +32,12 @@ def test_pipeline(across, case):
     go(across, "1+1", f"mpi_pipeline cuda {case} pipelined", PIECES)
 
 
+def test_tags_come_again(across):
+    """Pieces so small that MPI has them before their receiver asks for them."""
+    env = {**PIECES, "XCCL_PIPELINE_PIECE": "4000"}
+    go(across, "1+1", "mpi_pipeline cuda tags pipelined", env)
+
+
 def test_bounded_memory(across):
     """A message has 1 MiB on each side while it is under way, and 200 are open."""
     env = {**PIECES, "XCCL_PIPELINE_PIECE": "262144"}
