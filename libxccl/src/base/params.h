@@ -25,6 +25,7 @@ enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI, XC_ROUTE_UCC, XC_ROUTE_UCC_CCL };
 enum xc_memory { XC_MEMORY_SAME, XC_MEMORY_MIXED };
 enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
 enum xc_p2p { XC_P2P_AUTO, XC_P2P_STAGED, XC_P2P_MPI };
+enum xc_threads { XC_THREADS_PROGRAM, XC_THREADS_MULTIPLE };
 enum xc_p2p_push { XC_P2P_PUSH_AUTO, XC_P2P_PUSH_ON, XC_P2P_PUSH_OFF };
 
 enum xc_ccl_native { XC_CCL_NATIVE_AUTO, XC_CCL_NATIVE_OFF };
@@ -35,36 +36,39 @@ enum xc_ranges { XC_RANGES_AUTO, XC_RANGES_OFF };
 enum xc_direct { XC_DIRECT_AUTO, XC_DIRECT_ON, XC_DIRECT_OFF };
 
 struct xc_params {
-    int         ccl;           /* enum xc_ccl */
-    const char *ccl_library;   /* path or NULL */
-    int         ccl_native;    /* enum xc_ccl_native */
-    int         route;         /* enum xc_route */
-    const char *tune;          /* text of XCCL_TUNE or NULL */
-    const char *table;         /* XCCL_TABLE or NULL */
-    const char *site;          /* XCCL_SITE or NULL */
-    int         log;           /* enum xc_log_level */
-    const char *log_file;      /* NULL: stderr; %h host, %p pid */
-    int         check;         /* bool */
-    int         memory;        /* enum xc_memory */
-    int         comm_create;   /* enum xc_create */
-    long        comm_pool;     /* idle vendor communicators kept */
-    long        scratch;       /* MiB of device memory that one collective may take */
-    long        staging;       /* MiB of pinned host memory that copies may take */
-    long        timeout;       /* seconds; 0: never */
-    int         profile;       /* bool */
-    const char *profile_file;  /* what the profile is written to as JSON, or NULL; %h, %p */
-    int         ranges;        /* enum xc_ranges */
-    const char *dump_dir;      /* where the last operations are written, or NULL */
-    int         p2p;           /* enum xc_p2p */
-    int         p2p_push;      /* enum xc_p2p_push */
-    long        rendezvous;    /* bytes */
-    int         windows;       /* enum xc_windows */
-    int         direct;        /* enum xc_direct */
-    long        direct_linger; /* us; 0: off, -1: auto */
-    long        direct_memory; /* MiB */
-    long        direct_copies; /* bytes */
-    long        gdrcopy;       /* copies of a page until it is mapped; 0: never */
-    int         mpi_gpu_aware; /* enum xc_tristate */
+    int         ccl;            /* enum xc_ccl */
+    const char *ccl_library;    /* path or NULL */
+    int         ccl_native;     /* enum xc_ccl_native */
+    int         route;          /* enum xc_route */
+    const char *tune;           /* text of XCCL_TUNE or NULL */
+    const char *table;          /* XCCL_TABLE or NULL */
+    const char *site;           /* XCCL_SITE or NULL */
+    int         log;            /* enum xc_log_level */
+    const char *log_file;       /* NULL: stderr; %h host, %p pid */
+    int         check;          /* bool */
+    int         memory;         /* enum xc_memory */
+    int         comm_create;    /* enum xc_create */
+    long        comm_pool;      /* idle vendor communicators kept */
+    long        scratch;        /* MiB of device memory that one collective may take */
+    long        staging;        /* MiB of pinned host memory that copies may take */
+    long        timeout;        /* seconds; 0: never */
+    int         profile;        /* bool */
+    const char *profile_file;   /* what the profile is written to as JSON, or NULL; %h, %p */
+    int         ranges;         /* enum xc_ranges */
+    const char *dump_dir;       /* where the last operations are written, or NULL */
+    int         p2p;            /* enum xc_p2p */
+    int         p2p_push;       /* enum xc_p2p_push */
+    long        rendezvous;     /* bytes */
+    int         threads;        /* enum xc_threads */
+    long        pipeline;       /* bytes; 0: off, -1: auto */
+    long        pipeline_piece; /* bytes */
+    int         windows;        /* enum xc_windows */
+    int         direct;         /* enum xc_direct */
+    long        direct_linger;  /* us; 0: off, -1: auto */
+    long        direct_memory;  /* MiB */
+    long        direct_copies;  /* bytes */
+    long        gdrcopy;        /* copies of a page until it is mapped; 0: never */
+    int         mpi_gpu_aware;  /* enum xc_tristate */
 };
 
 /*

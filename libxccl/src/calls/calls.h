@@ -52,7 +52,10 @@ bool xm_windows_any(void);
 /* A function that synchronises a window, frees it or asks for its attributes. */
 int xm_window_call(enum xm_function function, int profiling, const long *args);
 
-/* Path of this thread's last transfer that was not plain: "mpi-staged", "fetched"; else "mpi". */
+/*
+ * Path of this thread's last transfer that was not plain: "mpi-staged", "fetched", "pipelined";
+ * else "mpi".
+ */
 const char *xm_last_message_path(void);
 
 /* Path of this thread's last collective: "host", "mpi", "mpi-staged", "ccl". */

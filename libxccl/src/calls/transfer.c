@@ -40,7 +40,7 @@ static xcclResult_t prepare(struct xm_transfer *t)
     xcclResult_t res = xm_transfer_open(t);
 
     if (offered || (t->num_parts > 0)) {
-        xm_transfer_last_path = offered ? "fetched" : "mpi-staged";
+        xm_transfer_last_path = xm_rendezvous_path_out(&t->rendezvous);
     }
     if (res == xcclSuccess) {
         res = xm_transfer_copy_in(t);
@@ -90,13 +90,25 @@ static int finish_fetch(struct xm_transfer *t)
     if (r->fetch != XM_FETCH_OVER) {
         return MPI_SUCCESS;
     }
-    xm_transfer_last_path = "fetched";
+    xm_transfer_last_path = xm_rendezvous_path_in(r);
     xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), r->came);
     if (r->code != MPI_SUCCESS) {
         status->MPI_ERROR = r->code;
         xm_pmpi.Comm_call_errhandler(xm_transfer_comm(t), r->code);
     }
     return r->code;
+}
+
+/*
+ * What is received may have to come before MPI sends all that it has to, or the other way round:
+ * one may have to move while the program is in MPI for the other.
+ */
+static bool has_both_ways(const struct xm_transfer *t)
+{
+    const struct xm_rendezvous *r = &t->rendezvous;
+    bool sends = (strchr(t->kinds, 's') != NULL), receives = (strchr(t->kinds, 'r') != NULL);
+
+    return (t->form == 'B') && ((r->looks && sends) || (r->offered && r->in_pieces && receives));
 }
 
 static int blocking(struct xm_transfer *t, int profiling)
@@ -108,8 +120,8 @@ static int blocking(struct xm_transfer *t, int profiling)
     if (res != xcclSuccess) {
         return raise(t, res);
     }
-    if (t->rendezvous.looks && (t->form == 'B') && (strchr(t->kinds, 's') != NULL)) {
-        xm_watch(t); /* what is received may have to come before MPI sends all that it has to */
+    if (has_both_ways(t)) {
+        xm_watch(t);
     }
     int code = call_with_status(t, profiling, &status, &bytes);
     if (code != MPI_SUCCESS) {

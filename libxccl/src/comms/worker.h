@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads for what may block in the vendor's library or the driver. They never call MPI. A job
- * never waits behind another one: each running job has a thread of its own.
+ * Threads for what may block in the vendor's library or the driver. They do not call MPI, except
+ * for messages in pieces, where MPI lets all threads call it (transfers/pieces.h). A job never
+ * waits behind another one: each running job has a thread of its own.
  */
 #ifndef XM_COMMS_WORKER_H
 #define XM_COMMS_WORKER_H
@@ -26,7 +27,7 @@ static inline bool xm_job_done(const struct xm_job *job)
     return __atomic_load_n(&job->done, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Is the calling thread one of these? Then it must not call MPI. */
+/* Is the calling thread one of these? Then most of MPI is not for it. */
 bool xm_is_worker(void);
 
 /* Let idle threads end. Those that are blocked stay to the end of the process. */

@@ -473,8 +473,8 @@ DISPATCH_EXPORT const char *xccl_mpi_last_path(void)
 }
 
 /*
- * "fetched" or "mpi-staged" for this thread's last message, file access or packing on memory that
- * MPI cannot reach; "mpi" while there was none.
+ * "fetched", "pipelined" or "mpi-staged" for this thread's last message, file access or packing on
+ * memory that MPI cannot reach; "mpi" while there was none.
  */
 DISPATCH_EXPORT const char *xccl_mpi_last_message_path(void);
 DISPATCH_EXPORT const char *xccl_mpi_last_message_path(void)

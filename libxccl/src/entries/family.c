@@ -33,6 +33,7 @@
 #include "streams/streams.h"
 #include "tables/tables.h"
 #include "transfers/kept.h"
+#include "transfers/pipeline.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool            started; /* atomic */
@@ -117,9 +118,27 @@ static int after_init(int res)
         return res;
     }
     start_once(true, false);
-    return xm_config.faulty
-               ? xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, xc_last_detail())
-               : res;
+    if (xm_config.faulty) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, xc_last_detail());
+    }
+    xcclResult_t agreed =
+        (xc_params()->threads == XC_THREADS_MULTIPLE) ? xm_pipeline_agree() : xcclSuccess;
+    return (agreed == xcclSuccess) ? res
+                                   : xm_raise(XM_HANDLE(MPI_COMM_WORLD), agreed, xc_last_detail());
+}
+
+/* MPI_Init or MPI_Init_thread: (argc, argv), and (required, provided). */
+static int init(enum xm_function function, int profiling, const long *args)
+{
+    int  provided;
+    bool has_place = (function == XM_FN_MPI_Init_thread);
+    long more[] = {args[0], args[1], MPI_THREAD_MULTIPLE, (long)&provided};
+
+    if (xc_params()->threads != XC_THREADS_MULTIPLE) {
+        return after_init((int)xm_mpi_forward(function, profiling, args));
+    }
+    more[3] = has_place ? args[3] : more[3];
+    return after_init((int)xm_mpi_forward(XM_FN_MPI_Init_thread, profiling, more));
 }
 
 /*
@@ -298,7 +317,7 @@ static int other_function(enum xm_function function, int profiling, const long *
     switch (function) {
     case XM_FN_MPI_Init:
     case XM_FN_MPI_Init_thread:
-        return after_init((int)xm_mpi_forward(function, profiling, args));
+        return init(function, profiling, args);
     case XM_FN_MPI_Session_init:
     case XM_FN_MPI_Session_finalize:
         return session(function, profiling, args);

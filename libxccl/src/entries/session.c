@@ -10,6 +10,7 @@
 #include "ops/freed.h"
 #include "ops/op.h"
 #include "streams/streams.h"
+#include "transfers/pipeline.h"
 
 static int open_sessions; /* atomic */
 
@@ -35,6 +36,7 @@ static void forget(void)
 int xm_session_init(int profiling, const long *args, bool started)
 {
     xm_mailbox_take_no_more();
+    xm_pipeline_send_no_more();
     int res = (int)xm_mpi_forward(XM_FN_MPI_Session_init, profiling, args);
     if (res != MPI_SUCCESS) {
         return res;

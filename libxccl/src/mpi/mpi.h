@@ -61,6 +61,7 @@
     X(Comm_free)                                                                                   \
     X(Sendrecv)                                                                                    \
     X(Isend)                                                                                       \
+    X(Issend)                                                                                      \
     X(Irecv)                                                                                       \
     X(Mprobe)                                                                                      \
     X(Iprobe)                                                                                      \
@@ -94,6 +95,7 @@
     X(Dist_graph_neighbors_count)                                                                  \
     X(Test)                                                                                        \
     X(Wait)                                                                                        \
+    X(Cancel)                                                                                      \
     X(Request_free)                                                                                \
     X(Request_get_status)                                                                          \
     X(Grequest_start)                                                                              \

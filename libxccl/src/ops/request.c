@@ -256,7 +256,7 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
     t->over = false;
     follow(e, *request);
     if (t->num_parts > 0) {
-        xm_transfer_last_path = t->rendezvous.offered ? "fetched" : "mpi-staged";
+        xm_transfer_last_path = xm_rendezvous_path_out(&t->rendezvous);
     }
     if ((t->rendezvous.looks || t->rendezvous.offered) && !t->done) {
         xm_watch(t);
@@ -401,7 +401,8 @@ static bool poll_orphan(struct xm_transfer *t)
     while (!xm_transfer_poll(t)) {
         enum xm_fetch fetch = __atomic_load_n(&t->rendezvous.fetch, __ATOMIC_RELAXED);
         if (((fetch != XM_FETCH_PUSHED) && (fetch != XM_FETCH_MAPPING) &&
-             (fetch != XM_FETCH_COPYING) && (fetch != XM_FETCH_REFUSED)) ||
+             (fetch != XM_FETCH_COPYING) && (fetch != XM_FETCH_REFUSED) &&
+             (fetch != XM_FETCH_PIECES)) ||
             (xm_wait_step(&wait) == XM_WAIT_EXPIRED)) {
             return false;
         }

@@ -14,6 +14,8 @@
 #include "comms/spare.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
+#include "transfers/pieces.h"
+#include "transfers/pipeline.h"
 #include "transfers/push.h"
 #include "transfers/question.h"
 #include "transfers/shape.h"
@@ -73,6 +75,10 @@ bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p)
 {
     struct xm_offer *offer;
 
+    if (xm_pipeline_is_open(d)) {
+        *bytes_p = (MPI_Count)d->bytes;
+        return true;
+    }
     if (!xm_descriptor_is_open(d, &offer)) {
         return false;
     }
@@ -208,6 +214,21 @@ static char *packed_target(struct xm_rendezvous *r)
     return r->landing;
 }
 
+xcclResult_t xm_fetch_host_target(struct xm_transfer *t, char **to_p)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if ((r->landing == NULL) && (part_of(t) != NULL)) {
+        *to_p = NULL;
+        return xcclSuccess;
+    }
+    bool in_place = (r->landing == NULL) && r->receive.plain;
+    *to_p = in_place ? r->receive.buf + r->receive.low : packed_target(r);
+    return (*to_p != NULL) ? xcclSuccess
+                           : xc_fail(xcclSystemError, "out of memory for a message of %llu bytes",
+                                     (unsigned long long)r->from.bytes);
+}
+
 static xcclResult_t enqueue_bytes(struct xm_transfer *t, const struct xc_device_ops *dev,
                                   xcclStream_t stream, const char *from)
 {
@@ -282,8 +303,8 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
 }
 
 /* The program's own fills of the buffer from before are not to win over the message. */
-static xcclResult_t after_program(const struct xm_rendezvous *r, const struct xc_device_ops *dev,
-                                  xcclStream_t stream)
+xcclResult_t xm_fetch_after_program(const struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                                    xcclStream_t stream)
 {
     if ((r->receive.mem.kind != XC_MEM_DEVICE) || r->receive.mem.synchronous) {
         return xcclSuccess;
@@ -305,7 +326,7 @@ static xcclResult_t start_runtime(struct xm_transfer *t, const struct xc_device_
         turns ? xm_next_copy_stream(dev, device, &stream) : xm_copy_stream(dev, device, &stream);
 
     if (res == xcclSuccess) {
-        res = after_program(r, dev, stream);
+        res = xm_fetch_after_program(r, dev, stream);
     }
     if (res == xcclSuccess) {
         res = xm_event_take(dev, device, &r->event);
@@ -460,13 +481,15 @@ void xm_fetch_put_head(struct xm_rendezvous *r)
     r->head_kept = false;
 }
 
-static void end_fetch(struct xm_rendezvous *r, const struct xc_device_ops *dev)
+void xm_fetch_end(struct xm_rendezvous *r)
 {
-    end_copy(r, dev);
+    end_copy(r, xc_device_active());
     r->came = (MPI_Count)r->from.bytes;
     set_stage(r, XM_FETCH_OVER);
-    xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_DONE);
-    xm_offer_move(r->offer, r->got.number, XM_OFFER_SERVED, XM_OFFER_DONE);
+    if (!r->came_in_pieces) {
+        xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_DONE);
+        xm_offer_move(r->offer, r->got.number, XM_OFFER_SERVED, XM_OFFER_DONE);
+    }
 }
 
 /* The sender is asked for the bytes in host memory. */
@@ -502,7 +525,7 @@ static void map_and_copy(struct xm_transfer *t)
     if (res != xcclSuccess) {
         refuse(r, later);
     } else if (over) {
-        end_fetch(r, dev);
+        xm_fetch_end(r);
     } else {
         set_stage(r, XM_FETCH_COPYING);
     }
@@ -516,10 +539,11 @@ void xm_fetch_start(struct xm_transfer *t, bool served)
     const struct xc_device_ops *dev = xc_device_active();
     r->came_ns = xm_now_ns();
     r->head_kept = false;
+    r->came_in_pieces = false;
     r->repeats = 0;
     if (r->from.bytes > (uint64_t)r->receive.bytes) {
         r->code = MPI_ERR_TRUNCATE;
-        end_fetch(r, dev);
+        xm_fetch_end(r);
     } else if (served) {
         set_stage(r, XM_FETCH_REFUSED);
     } else if (is_direct(t) && !is_own(r) && xm_push_ask(r, dev, are_several())) {
@@ -530,8 +554,7 @@ void xm_fetch_start(struct xm_transfer *t, bool served)
     }
 }
 
-/* What the sender put into a file. */
-static xcclResult_t copy_served(struct xm_transfer *t, const char *from)
+xcclResult_t xm_fetch_copy(struct xm_transfer *t, const char *from)
 {
     const struct xc_device_ops *dev = xc_device_active();
     int                         device = device_for(dev, &t->rendezvous);
@@ -544,7 +567,7 @@ static xcclResult_t copy_served(struct xm_transfer *t, const char *from)
     }
     res = xm_copy_stream(dev, device, &stream);
     if (res == xcclSuccess) {
-        res = after_program(&t->rendezvous, dev, stream);
+        res = xm_fetch_after_program(&t->rendezvous, dev, stream);
     }
     if (res == xcclSuccess) {
         res = enqueue_bytes(t, dev, stream, from);
@@ -575,14 +598,14 @@ static void fetch_served(struct xm_transfer *t)
                        "XCCL_P2P=staged",
                        (unsigned long long)r->from.bytes, r->got.pid));
     } else {
-        xm_rendezvous_fail(r, copy_served(t, from));
+        xm_rendezvous_fail(r, xm_fetch_copy(t, from));
         if (r->early) {
             memcpy(r->head, from, sizeof(r->head));
             r->head_kept = true;
         }
         munmap(from, (size_t)r->from.bytes);
     }
-    end_fetch(r, xc_device_active());
+    xm_fetch_end(r);
 }
 
 /* It is over, or begins once more. */
@@ -597,7 +620,7 @@ static bool finish_copy(struct xm_transfer *t, const struct xc_device_ops *dev)
         map_and_copy(t);
         return r->fetch == XM_FETCH_OVER;
     }
-    end_fetch(r, dev);
+    xm_fetch_end(r);
     return true;
 }
 
@@ -613,7 +636,7 @@ bool xm_fetch_advance(struct xm_transfer *t)
         case XM_PUSH_WAITS:
             return false;
         case XM_PUSH_DONE:
-            end_fetch(r, dev);
+            xm_fetch_end(r);
             return true;
         default:
             set_stage(r, XM_FETCH_MAPPING);
@@ -638,6 +661,8 @@ bool xm_fetch_advance(struct xm_transfer *t)
         }
         fetch_served(t);
         return true;
+    case XM_FETCH_PIECES:
+        return xm_pieces_advance(t);
     default:
         return true;
     }

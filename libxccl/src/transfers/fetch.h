@@ -24,4 +24,13 @@ void xm_fetch_start(struct xm_transfer *t, bool served);
 /* Is nothing under way? */
 bool xm_fetch_advance(struct xm_transfer *t);
 
+/* Of a message that comes in pieces. Host memory that its bytes may come to; NULL: a device's. */
+xcclResult_t xm_fetch_host_target(struct xm_transfer *t, char **to_p);
+/* Before a copy to the program's memory on this stream, with the device entered. */
+xcclResult_t xm_fetch_after_program(const struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                                    xcclStream_t stream);
+/* Copy all of it, from host memory. */
+xcclResult_t xm_fetch_copy(struct xm_transfer *t, const char *from);
+void         xm_fetch_end(struct xm_rendezvous *r);
+
 #endif

@@ -9,8 +9,11 @@
 #include "base/log.h"
 #include "comms/wait.h"
 #include "transfers/left.h"
+#include "transfers/pieces.h"
+#include "transfers/pipeline.h"
 #include "transfers/push.h"
 #include "transfers/transfer.h"
+#include "transfers/watcher.h"
 
 static bool may_offer(enum xm_function function)
 {
@@ -165,7 +168,14 @@ static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *
     if ((res == xcclSuccess) && !b->plain) {
         res = pack(r, dev, b, stream);
     }
-    return (res == xcclSuccess) ? xm_stream_wait(dev, stream) : res;
+    if (res == xcclSuccess) {
+        res = xm_stream_wait(dev, stream);
+    }
+    if ((res != xcclSuccess) && r->packs) {
+        xm_scratch_end(&r->scratch);
+        r->packs = false;
+    }
+    return res;
 }
 
 static bool find_source(struct xm_rendezvous *r, const struct xc_device_ops *dev,
@@ -189,6 +199,22 @@ static bool find_source(struct xm_rendezvous *r, const struct xc_device_ops *dev
     return good;
 }
 
+/* To a rank that cannot fetch it. */
+static bool open_pieces(struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                        const struct xm_buffer *b)
+{
+    void *saved;
+
+    if (!xm_pipeline_takes(r->peer, (uint64_t)b->bytes) ||
+        (dev->enter(b->mem.device, &saved) != xcclSuccess)) {
+        return false;
+    }
+    /* Else it is packed already, or needs not be. */
+    xcclResult_t res = r->packs ? xcclSuccess : settle(r, dev, b);
+    dev->leave(saved);
+    return (res == xcclSuccess) && xm_pieces_offer(r, (uint64_t)b->bytes);
+}
+
 static bool open_offer(struct xm_rendezvous *r, const struct xc_device_ops *dev,
                        const struct xm_buffer *b)
 {
@@ -197,8 +223,9 @@ static bool open_offer(struct xm_rendezvous *r, const struct xc_device_ops *dev,
 
     xm_offers_left(false);
     r->slot = find_source(r, dev, b, &source) ? xm_offer_take(&source, &r->number) : -1;
+    r->in_pieces = false;
     if (r->slot < 0) {
-        return false;
+        return open_pieces(r, dev, b);
     }
     xm_board_address_of(xm_board_own(), &mine);
     memset(&r->out, XM_DESCRIPTOR_FILL, sizeof(r->out));
@@ -268,8 +295,10 @@ bool xm_rendezvous_will_offer(const struct xm_transfer *t)
         return false;
     }
     const struct xm_buffer *b = &t->parts[part].buffer;
-    return (b->bytes >= XM_LAZY_BYTES) && (dev->uuid_of(b->mem.device, uuid) == xcclSuccess) &&
-           (xm_mailbox_find(peer, (uint64_t)b->bytes, uuid) != NULL);
+    return (b->bytes >= XM_LAZY_BYTES) &&
+           (xm_pipeline_takes(peer, (uint64_t)b->bytes) ||
+            ((dev->uuid_of(b->mem.device, uuid) == xcclSuccess) &&
+             (xm_mailbox_find(peer, (uint64_t)b->bytes, uuid) != NULL)));
 }
 
 bool xm_rendezvous_offer_start(struct xm_transfer *t)
@@ -290,6 +319,10 @@ void xm_rendezvous_withdraw(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
+    if (r->offered && r->in_pieces) {
+        xm_unwatch(t);
+        xm_pieces_drop(r, strchr(t->kinds, 'r') != NULL); /* what is sent may have gone */
+    }
     if (r->offered &&
         xm_offer_move(xm_offer_own(r->slot), r->number, XM_OFFER_OPEN, XM_OFFER_DONE)) {
         xm_offer_give(r->slot);

@@ -15,6 +15,8 @@
 #include "transfers/kept.h"
 #include "transfers/left.h"
 #include "transfers/offer.h"
+#include "transfers/pieces.h"
+#include "transfers/pipeline.h"
 #include "transfers/push.h"
 #include "transfers/shape.h"
 #include "transfers/transfer.h"
@@ -75,10 +77,13 @@ void xm_rendezvous_finalize(void)
         xm_mailbox_close();
         xm_offers_left(true);
         xm_watcher_end();
+        xm_pipeline_end();
         xm_mappings_close();
         xm_pmpi.Comm_free(&self);
         __atomic_store_n(&watched, XM_WATCHED_NONE, __ATOMIC_RELEASE);
         looks_from = 0;
+    } else {
+        xm_pipeline_end();
     }
 }
 
@@ -105,6 +110,16 @@ void xm_rendezvous_fail(struct xm_rendezvous *r, xcclResult_t res)
     }
 }
 
+const char *xm_rendezvous_path_out(const struct xm_rendezvous *r)
+{
+    return !r->offered ? "mpi-staged" : r->in_pieces ? "pipelined" : "fetched";
+}
+
+const char *xm_rendezvous_path_in(const struct xm_rendezvous *r)
+{
+    return r->came_in_pieces ? "pipelined" : "fetched";
+}
+
 static bool enter(struct xm_rendezvous *r)
 {
     return __atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE) == 0;
@@ -118,7 +133,7 @@ static void leave(struct xm_rendezvous *r)
 /* A message that nobody has come to yet, most of the time: known without keeping others out. */
 static bool is_unanswered(const struct xm_rendezvous *r)
 {
-    if (!__atomic_load_n(&r->offered, __ATOMIC_RELAXED)) {
+    if (!__atomic_load_n(&r->offered, __ATOMIC_RELAXED) || r->in_pieces) {
         return false;
     }
     enum xm_offer_state state = xm_offer_state(xm_offer_own(r->slot));
@@ -128,7 +143,9 @@ static bool is_unanswered(const struct xm_rendezvous *r)
 static bool advance(struct xm_transfer *t)
 {
     bool fetched = xm_fetch_advance(t);
-    bool sent = !t->rendezvous.offered || xm_offer_advance(&t->rendezvous);
+    bool sent =
+        !t->rendezvous.offered || (t->rendezvous.in_pieces ? xm_pieces_send(&t->rendezvous)
+                                                           : xm_offer_advance(&t->rendezvous));
 
     return fetched && sent;
 }
@@ -151,7 +168,7 @@ void xm_rendezvous_cancel(struct xm_transfer *t)
 
     while (!enter(r)) { /* the watcher is at it, for microseconds */
     }
-    if (r->offered) {
+    if (r->offered && !r->in_pieces) {
         xm_offer_leave(r);
     }
     leave(r);
@@ -162,6 +179,11 @@ static bool take(struct xm_transfer *t, const struct xm_descriptor *d)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
+    if (xm_pipeline_take(d)) {
+        r->got = *d;
+        xm_pieces_receive(t);
+        return true;
+    }
     if (!xm_descriptor_is_open(d, &r->offer) ||
         (xm_watch_is_posting() && xm_push_depends(r->offer->source.bytes))) {
         return false;
@@ -188,7 +210,7 @@ static void glance(struct xm_transfer *t)
 
     if (may_have_come(r)) {
         xm_fetch_read_head(r, &d.magic, sizeof(d.magic));
-        if (d.magic == XM_DESCRIPTOR_MAGIC) {
+        if ((d.magic == XM_DESCRIPTOR_MAGIC) || (d.magic == XM_PIPELINE_MAGIC)) {
             xm_fetch_read_head(r, &d, sizeof(d));
             r->early = xm_fetch_is_in_place(t);
             take(t, &d);
@@ -288,16 +310,19 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
 
 void xm_rendezvous_wait(struct xm_transfer *t)
 {
-    struct xm_wait wait = xm_wait_begin("for the receiver of a message from device memory");
+    struct xm_wait wait = xm_wait_begin("for the other rank of a message from device memory");
 
     while (!xm_rendezvous_advance(t)) {
         xm_mailbox_looked();
         if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
-            xm_rendezvous_fail(&t->rendezvous,
-                               xc_fail(xcclTimeout,
-                                       "the receiver of a message from device memory did not "
-                                       "fetch it within %ld s (XCCL_TIMEOUT)",
-                                       xc_params()->timeout));
+            xm_rendezvous_fail(
+                &t->rendezvous,
+                xc_fail(xcclTimeout,
+                        "the %s of a message from device memory did not %s it "
+                        "within %ld s (XCCL_TIMEOUT)",
+                        (t->rendezvous.fetch == XM_FETCH_PIECES) ? "sender" : "receiver",
+                        (t->rendezvous.fetch == XM_FETCH_PIECES) ? "send" : "fetch",
+                        xc_params()->timeout));
             return;
         }
     }
@@ -318,6 +343,9 @@ void xm_rendezvous_close(struct xm_transfer *t)
     struct xm_rendezvous *r = &t->rendezvous;
 
     xm_unwatch(t);
+    if (r->offered && r->in_pieces) {
+        xm_pieces_drop(r, true);
+    }
     free(r->landing);
     r->landing = NULL;
     if (r->holds) {

@@ -6,7 +6,8 @@
  * has announced itself (comms/mailbox.h) looks at each receive that could hold such a message.
  *
  * Neither side owes the other anything inside MPI: what is left to do after the match goes through
- * memory that both share, and a thread does it while the program is elsewhere (watcher.c).
+ * memory that both share, and a thread does it while the program is elsewhere (watcher.c). Between
+ * nodes the bytes may follow in pieces (pieces.h): then that thread calls MPI, where it may.
  */
 #ifndef XM_TRANSFERS_RENDEZVOUS_H
 #define XM_TRANSFERS_RENDEZVOUS_H
@@ -32,12 +33,17 @@ struct xm_descriptor {
     uint64_t magic;
     uint64_t nonce, number; /* of the sender's board, and of the message */
     int32_t  pid, fd, slot; /* of the process, its board and the offer there */
-    char     room[36];      /* filled: no word of the descriptor is 0 */
-    uint64_t check;         /* over all before it */
+    char     room[4];       /* filled, like what is not used: no word of the descriptor is 0 */
+    /* Of a message that comes in pieces, with another magic; nonce: the job's, pid: the sender's
+     * rank of MPI_COMM_WORLD, slot: the tag. */
+    uint64_t bytes, piece;
+    char     more_room[16];
+    uint64_t check; /* over all before it */
 };
 _Static_assert(sizeof(struct xm_descriptor) == XM_DESCRIPTOR_BYTES, "as every receiver expects it");
 
 struct xm_transfer;
+struct xm_pieces; /* pieces.h */
 
 /* Stages of a receive. */
 enum xm_fetch {
@@ -46,6 +52,7 @@ enum xm_fetch {
     XM_FETCH_MAPPING, /* the sender's memory is to be mapped */
     XM_FETCH_COPYING,
     XM_FETCH_REFUSED,
+    XM_FETCH_PIECES, /* they are sent: pieces.h */
     XM_FETCH_OVER
 };
 
@@ -60,10 +67,12 @@ struct xm_rendezvous {
     int               sent_device;
     bool              packs; /* they are in this scratch: */
     struct xm_scratch scratch;
-    int               file;   /* that the bytes are served from, or -1 */
-    void             *pushed; /* event of the copy to the receiver, or NULL */
-    uint32_t          polls;  /* atomic: while nobody has come to it */
-    bool              lost;   /* atomic: whom it came to cannot fetch it */
+    int               file;      /* that the bytes are served from, or -1 */
+    void             *pushed;    /* event of the copy to the receiver, or NULL */
+    uint32_t          polls;     /* atomic: while nobody has come to it */
+    bool              lost;      /* atomic: whom it came to cannot fetch it */
+    bool              in_pieces; /* it was not offered, but goes so, while there is: */
+    struct xm_pieces *outgoing;
 
     /* Of a receive. */
     bool             looks;
@@ -87,6 +96,8 @@ struct xm_rendezvous {
     uint64_t              asked_ns; /* when the driver was asked for a copy */
     void                 *event;    /* the copy's, unless a kernel does it: */
     struct xm_kernel_copy by_kernel;
+    bool                  came_in_pieces; /* by: */
+    struct xm_pieces     *incoming;
     MPI_Count             came; /* bytes, once fetch is over */
     bool                  kept; /* MPI says a wrong source and tag; these are right: */
     int                   source, tag;
@@ -171,6 +182,10 @@ void xm_rendezvous_wait(struct xm_transfer *t);
 /* Give back what a start of a persistent one holds; all that it holds. */
 void xm_rendezvous_rest(struct xm_transfer *t);
 void xm_rendezvous_close(struct xm_transfer *t);
+
+/* How the message of a send was given to MPI, or that of a receive came, if not as its bytes. */
+const char *xm_rendezvous_path_out(const struct xm_rendezvous *r);
+const char *xm_rendezvous_path_in(const struct xm_rendezvous *r);
 
 /* What goes wrong; any thread may find it, and the program's reports it. */
 void     xm_rendezvous_fail(struct xm_rendezvous *r, xcclResult_t res);

@@ -256,7 +256,7 @@ static bool poll(struct xm_transfer *t)
         return false;
     }
     if (t->rendezvous.fetch == XM_FETCH_OVER) {
-        xm_transfer_last_path = "fetched";
+        xm_transfer_last_path = xm_rendezvous_path_in(&t->rendezvous);
     }
     if (t->form == 'P') {
         xm_rendezvous_rest(t);

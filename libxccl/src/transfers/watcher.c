@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI lets a program sit in any call of MPI while a message that it expects is on its way, and the
- * sender must not wait for that. So a thread looks at what is open now and then. It never calls
- * MPI.
+ * sender must not wait for that. So a thread looks at what is open now and then. It calls MPI for
+ * messages in pieces alone, and those there are only with MPI_THREAD_MULTIPLE.
  */
 #include "transfers/watcher.h"
 
@@ -44,8 +44,14 @@ static int                 num_watched, num_receives; /* atomic: of all, and of 
 static bool                running, asleep, ending;
 static unsigned            changes; /* of what is watched */
 static unsigned            looks;   /* atomic: by the program's threads */
+static unsigned            moves;   /* atomic: of pieces */
 static struct xm_job       job;
 static __thread bool       posting;
+
+void xm_watch_moved(void)
+{
+    __atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);
+}
 
 void xm_watch_looked(void)
 {
@@ -158,14 +164,17 @@ static void pause_thread(int quiet)
 
 static void watch(struct xm_job *unused)
 {
-    unsigned seen = 0, looked = 0;
+    unsigned seen = 0, looked = 0, moved = 0;
     int      quiet = 0, skipped = 0;
 
     (void)unused;
     pthread_mutex_lock(&lock);
     while (!ending) {
-        quiet = ((changes != seen) || (quiet == INT_MAX)) ? 0 : quiet + 1;
+        unsigned moving = __atomic_load_n(&moves, __ATOMIC_RELAXED);
+        bool     quieter = (changes == seen) && (moving == moved) && (quiet < INT_MAX);
+        quiet = quieter ? quiet + 1 : 0;
         seen = changes;
+        moved = moving;
         unsigned now = __atomic_load_n(&looks, __ATOMIC_RELAXED);
         skipped = (now != looked) ? skipped + 1 : MOST_SKIPPED;
         looked = now;

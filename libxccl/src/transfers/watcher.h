@@ -20,6 +20,8 @@ void xm_watch_others(int looked);
 void xm_watch_posted(void);
 /* In there, on this thread: more may follow. */
 bool xm_watch_is_posting(void);
+/* Something of a message that MPI carries in pieces has moved: more will soon. */
+void xm_watch_moved(void);
 void xm_watcher_end(void);
 
 #endif

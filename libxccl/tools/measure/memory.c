@@ -292,7 +292,7 @@ static int last_message_path(const char *const *paths, int count)
 
 const char *perf_memory_path(const struct perf_run *run, size_t bytes)
 {
-    static const char *const paths[] = {"mpi", "mpi-staged", "fetched"};
+    static const char *const paths[] = {"mpi", "mpi-staged", "fetched", "pipelined"};
     enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
     int         mine[PATHS] = {0}, all[PATHS] = {0};
     const char *last = perf_path_last(), *found = "host";
