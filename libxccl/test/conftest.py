@@ -34,9 +34,8 @@ def needless(item):
     marks = {mark.name for mark in item.iter_markers()}
     callspec = getattr(item, "callspec", None)
     values = list(callspec.params.values()) if callspec else []
-    # The parts of the library for the two families are one source, and Open MPI 5 has that of 4.1.
-    others = "mpich" in values or "openmpi5" in values
-    return "release_only" in marks or (others and "both_families" not in marks)
+    # The parts of the library for the families are one source, and Open MPI 5 has that of 4.1.
+    return "release_only" in marks or "mpich" in values or "openmpi5" in values
 
 
 def crowded(item):

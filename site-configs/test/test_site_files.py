@@ -249,10 +249,12 @@ def test_what_is_committed_is_what_is_rendered():
     ("change", "told"),
     [
         ("edit", "-_xccl_set MPICH_GPU_SUPPORT_ENABLED '0'"),
-        ("remove", "env/sites/frontier.sh"),
+        pytest.param("remove", "env/sites/frontier.sh", marks=pytest.mark.thorough),
         ("leave", "env/sites/atlantis.sh: made from nothing any more"),
         ("yaml", "+    _xccl_set NCCL_CROSS_NIC '0'"),
-        ("version", "modulefiles/xccl/9.9.9.lua (rendered)"),
+        pytest.param(
+            "version", "modulefiles/xccl/9.9.9.lua (rendered)", marks=pytest.mark.thorough
+        ),
     ],
 )
 def test_check_finds_every_difference(change, told, tmp_path):

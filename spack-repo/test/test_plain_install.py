@@ -151,6 +151,7 @@ def test_unknown_site_is_refused(tmp_path):
     assert not list(tmp_path.iterdir()), "something was installed all the same"
 
 
+@pytest.mark.thorough  # EasyBuild's tests build the tarball as well
 def test_tarball_builds_without_git(tarball, tmp_path):
     """The released tarball configures, builds and installs where git is neither used nor there."""
     with tarfile.open(tarball) as tar:

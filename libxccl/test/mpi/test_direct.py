@@ -173,7 +173,7 @@ def test_small_integers(family, case):
             for ranks in (3, 4, 6)
             for linger in LINGER
         ],
-        [("large", 3, "500"), ("repeated", 4, "off"), ("burst", 6, "500")],
+        [("large", 3, "500"), ("burst", 6, "500")],
     ),
 )
 def test_checked_mapped(openmpi, case, ranks, linger):

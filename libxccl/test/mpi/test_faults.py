@@ -191,7 +191,7 @@ def test_dump_on_a_signal(openmpi, tmp_path):
 
     env = {"XCCL_DUMP_DIR": str(tmp_path)}
     result = openmpi.run(
-        2, "mpi_loop cuda 30000 return", env=env, timeout=60, while_running=signal_rank_1
+        2, "mpi_loop cuda 8000 return", env=env, timeout=60, while_running=signal_rank_1
     )
     assert result.status == 0 and not result.timed_out, result.out
     (dump,) = dumps_of(tmp_path)
@@ -255,11 +255,13 @@ def kill_from_outside(mpi, path):
     ends_badly(mpi, "mpi_loop cuda 1000000 fatal", env=env, while_running=kill_rank_1)
 
 
+@pytest.mark.release_only
 def test_kill_from_outside(mpi):
     """The same at any moment."""
     kill_from_outside(mpi, CCL)
 
 
+@pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("linger", ["500", "off"])
 def test_kill_from_outside_direct(family, linger):

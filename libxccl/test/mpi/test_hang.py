@@ -8,6 +8,7 @@ import pytest
 from mpi_harness import share
 
 TIMEOUT = 40
+TRIES = 3
 # Of MPICH's transports only this one lets the sender of a large message drive the transfer.
 SENDER_DRIVES = {"UCX_TLS": "self,posix"}
 PENDING = ["free", "connect", "allreduce", "send_finalize"]
@@ -212,6 +213,11 @@ def test_reference(family, command):
     skip_if_mpi_crashes(family, command)
     words = command.split()
     words.insert(1, "none")
-    family.run(
-        2, " ".join(words), sim=None, preload=False, env=SENDER_DRIVES, timeout=TIMEOUT
-    ).good()
+    # On a crowded machine Open MPI 4.1.4's own MPI_Ialltoallv went wrong in one run of some hundred.
+    for left in reversed(range(TRIES)):
+        result = family.run(
+            2, " ".join(words), sim=None, preload=False, env=SENDER_DRIVES, timeout=TIMEOUT / TRIES
+        )
+        if left == 0 or (result.status == 0 and not result.timed_out):
+            break
+    result.good()

@@ -56,14 +56,17 @@ def test_interleaved_types(openmpi):
     openmpi.run(3, "mpi_messages cuda 760225 100", env=env, timeout=TIMEOUT).good()
 
 
+@pytest.mark.release_only
 def test_staged(mpi):
     go(mpi, 2, env={"XCCL_P2P": "staged"})
 
 
+@pytest.mark.release_only
 def test_small_ones_by_a_kernel_that_stays(mpi):
     go(mpi, 2, env={"XCCL_DIRECT_LINGER": "1000", "XCCL_RENDEZVOUS": "2000"})
 
 
+@pytest.mark.release_only
 def test_between_nodes(openmpi):
     """Ranks 0 and 1 are on one pretended node, and rank 2 on another: memory cannot be mapped."""
     go(openmpi, 3, env={"XCCL_SIM_NODES": "2"})
@@ -79,6 +82,7 @@ def test_hpu(openmpi):
     go(openmpi, 2, runtime="hpu")
 
 
+@pytest.mark.release_only
 def test_rocm(openmpi):
     go(openmpi, 2, runtime="rocm", env={"XCCL_DIRECT_LINGER": "500"})
 

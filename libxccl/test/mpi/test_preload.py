@@ -7,8 +7,6 @@ import subprocess
 import pytest
 from mpi_harness import DIRECT
 
-pytestmark = pytest.mark.both_families
-
 COMMANDS = {
     "true": ["/bin/true"],
     "false": ["/bin/false"],

@@ -85,6 +85,7 @@ def test_order(family, runtime, route):
     family.run(2, f"mpi_order {runtime}", sim=f"{runtime}:2", env=env).good()
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 def test_order_per_thread(openmpi, runtime):
     """Also where the program was compiled for a default stream of each thread."""

@@ -31,6 +31,7 @@ def test_random(family, ranks):
     assert max(go(family, ranks, 60, **ALONE)) > 2
 
 
+@pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("env", [ONE_QUEUE, {"XCCL_SIM_NUMBERS": "20"}], ids=["queue", "numbers"])
 def test_conditions(openmpi, env):
@@ -38,11 +39,13 @@ def test_conditions(openmpi, env):
     assert go(openmpi, 2, 60, **ALONE, **env)
 
 
+@pytest.mark.release_only
 def test_threads(openmpi):
     """Communicators of several threads take turns."""
     assert go(openmpi, 2, 60, "--threads 2", **ALONE)
 
 
+@pytest.mark.release_only
 def test_shared(openmpi, tmp_path):
     """Ranks that share a device, with little room for each."""
     assert go(openmpi, 3, 60, devices=1, **ALONE, **SLOW, XCCL_SIM_MPS=str(tmp_path))
@@ -51,6 +54,7 @@ def test_shared(openmpi, tmp_path):
 FIRST_CCL = "*:256k-inf:*:*:ccl#*:*:*:2-8:direct"
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("tables", [DIRECT["XCCL_TUNE"], FIRST_CCL], ids=["direct", "ccl"])
 @pytest.mark.parametrize(("create", "rounds"), [("auto", True), ("first", False)])
 def test_vendor(openmpi, create, rounds, tables):

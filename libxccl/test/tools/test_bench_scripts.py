@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.release_only  # nothing in it is compiled
+
 TOP = Path(__file__).resolve().parents[3]
 RENDER = TOP / "docs/benchmarks/render.py"
 BENCH = TOP / "libxccl/bench"

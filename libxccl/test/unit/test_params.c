@@ -96,7 +96,7 @@ static void test_faults(const char *self)
 /* All of them are named, however many; a wrong value beside them stays an error. */
 static void test_several(const char *self)
 {
-    static char names[40][32];
+    static char names[40][40];
     char       *env[42] = {(char *)(size_t) "XCCL_TIMOUT=1", (char *)(size_t) "XCCL_LOGS=2", NULL};
     char        out[2048];
 

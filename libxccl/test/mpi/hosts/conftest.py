@@ -35,3 +35,9 @@ def nodes(start_hosts):
 def across(mpi, nodes):
     """Every MPI in turn, on three nodes."""
     return HostsMpi(mpi, nodes)
+
+
+@pytest.fixture
+def across_openmpi(openmpi, nodes):
+    """Where one MPI tells all."""
+    return HostsMpi(openmpi, nodes)

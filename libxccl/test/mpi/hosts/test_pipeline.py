@@ -4,7 +4,6 @@
 import json
 
 import pytest
-from hosts import HostsMpi
 from test_random import seed
 
 pytestmark = pytest.mark.release_only
@@ -27,23 +26,25 @@ def go(across, layout, command, env):
     return result
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", CASES)
 def test_pipeline(across, case):
     go(across, "1+1", f"mpi_pipeline cuda {case} pipelined", PIECES)
 
 
-def test_tags_come_again(across):
+def test_tags_come_again(across_openmpi):
     """Pieces so small that MPI has them before their receiver asks for them."""
     env = {**PIECES, "XCCL_PIPELINE_PIECE": "4000"}
-    go(across, "1+1", "mpi_pipeline cuda tags pipelined", env)
+    go(across_openmpi, "1+1", "mpi_pipeline cuda tags pipelined", env)
 
 
-def test_bounded_memory(across):
+def test_bounded_memory(across_openmpi):
     """A message has 1 MiB on each side while it is under way, and 200 are open."""
     env = {**PIECES, "XCCL_PIPELINE_PIECE": "262144"}
-    go(across, "1+1", "mpi_pipeline cuda memory pipelined", env)
+    go(across_openmpi, "1+1", "mpi_pipeline cuda memory pipelined", env)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "case",
     [
@@ -56,18 +57,19 @@ def test_as_on_a_node(across, case):
     go(across, "1+1", f"mpi_rendezvous cuda {case}", SMALL)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("options", ["", "--threads 2"])
 def test_messages(across, options):
     """Those of one node are fetched, the others come in pieces."""
     go(across, "2+1", f"mpi_messages cuda {seed()} 20 {options}", TINY)
 
 
-def test_rocm(openmpi, nodes):
-    go_on = HostsMpi(openmpi, nodes)
-    result = go_on.run("1+1", "mpi_pipeline rocm sizes pipelined", sim="rocm:2", env=PIECES)
-    result.good()
+def test_rocm(across_openmpi):
+    words = "mpi_pipeline rocm sizes pipelined"
+    across_openmpi.run("1+1", words, sim="rocm:2", env=PIECES).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "env",
     [
@@ -82,9 +84,11 @@ def test_staged(across, env):
     go(across, "1+1", "mpi_pipeline cuda sizes mpi-staged", env)
 
 
-def test_all_take_them(across):
+def test_all_take_them(across_openmpi):
     """The program asks for fewer threads; the variable asks for all."""
-    result = across.run("1+1", "mpi_pipeline cuda sizes", env={**PIECES, "XCCL_LOG": "info"})
+    result = across_openmpi.run(
+        "1+1", "mpi_pipeline cuda sizes", env={**PIECES, "XCCL_LOG": "info"}
+    )
     result.good()
     assert not result.lines("cannot take messages in pieces"), result.out
 
@@ -98,40 +102,44 @@ def on_second(mpi, change, command):
     return ["/bin/sh", "-c", ON_SECOND % (change, " ".join([str(mpi.program(name)), *words]))]
 
 
-def test_rank_that_does_not_take_them(across):
-    command = on_second(across, "export XCCL_P2P=staged", f"mpi_messages cuda {seed()} 20")
-    go(across, "1+1+1", command, TINY)
+def test_rank_that_does_not_take_them(across_openmpi):
+    command = on_second(across_openmpi, "export XCCL_P2P=staged", f"mpi_messages cuda {seed()} 20")
+    go(across_openmpi, "1+1+1", command, TINY)
 
 
-def test_rank_without_xccl(openmpi, nodes):
+def test_rank_without_xccl(across_openmpi):
     """By default nobody asks the others for anything."""
-    command = on_second(openmpi, "unset LD_PRELOAD", "mpi_pipeline none answer")
-    go(HostsMpi(openmpi, nodes), "1+1", command, {"XCCL_PIPELINE": "240"})
+    command = on_second(across_openmpi, "unset LD_PRELOAD", "mpi_pipeline none answer")
+    go(across_openmpi, "1+1", command, {"XCCL_PIPELINE": "240"})
 
 
-def test_rank_without_xccl_is_missed(openmpi, nodes):
+def test_rank_without_xccl_is_missed(across_openmpi):
     """The variable says that all have it: an error that names the cause."""
-    command = on_second(openmpi, "unset LD_PRELOAD", "mpi_pipeline none answer")
+    command = on_second(across_openmpi, "unset LD_PRELOAD", "mpi_pipeline none answer")
     text = "not all ranks of MPI_COMM_WORLD run with xccl and XCCL_THREADS=multiple"
     env = {**PIECES, "XCCL_TIMEOUT": "2"}
-    across = HostsMpi(openmpi, nodes)
-    across.run_heard(lambda r: r.lines(text), "1+1", command, env=env, timeout=TIMEOUT)
+    across_openmpi.run_heard(lambda r: r.lines(text), "1+1", command, env=env, timeout=TIMEOUT)
 
 
-def test_little_pinned_memory(across):
-    go(across, "1+1", "mpi_pipeline cuda both_ways pipelined", {**PIECES, "XCCL_STAGING": "0"})
+def test_little_pinned_memory(across_openmpi):
+    go(
+        across_openmpi,
+        "1+1",
+        "mpi_pipeline cuda both_ways pipelined",
+        {**PIECES, "XCCL_STAGING": "0"},
+    )
 
 
-def test_time_out(across):
+def test_time_out(across_openmpi):
     """Nobody receives the message: an error, and not a wait without end."""
     env = {**PIECES, "XCCL_TIMEOUT": "2"}
-    result = across.run("1+1", "mpi_pipeline cuda timeout", timeout=TIMEOUT, env=env)
+    result = across_openmpi.run("1+1", "mpi_pipeline cuda timeout", timeout=TIMEOUT, env=env)
     assert not result.timed_out, result.out
     assert result.lines("the receiver of a message from device memory did not fetch"), result.out
 
 
-def test_profile(across):
-    file = across.hosts.folder / "profile.json"
-    go(across, "1+1", "mpi_pipeline cuda answer", {**PIECES, "XCCL_PROFILE": str(file)})
+def test_profile(across_openmpi):
+    file = across_openmpi.hosts.folder / "profile.json"
+    go(across_openmpi, "1+1", "mpi_pipeline cuda answer", {**PIECES, "XCCL_PROFILE": str(file)})
     rows = json.loads(file.read_text())["rows"]
     assert "pipelined" in {row["path"] for row in rows}, rows
