@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="8fd1538066c78ed6f677ed26a991fa3afe602a2d2386ece224b38cefec256dda")
+    version("0.1.0", sha256="15612649aa77d4001fa8f52e40e1e0a8d98bbc8f54cbb808e91f2e09231a8d96")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
