@@ -7,6 +7,9 @@ import signal
 import subprocess
 
 GRACE = 10  # seconds that a job has to end after SIGTERM
+# With a limit Python looks for the end now and then. Without one it sleeps in the system until the job
+# ends, and a signal that came just before that is noticed then.
+FOREVER = 1e8  # seconds
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -64,7 +67,7 @@ def run(words, seconds, **how):
         process = subprocess.Popen(words, start_new_session=True, **how)
         try:
             release()
-            return process.wait(timeout=seconds)
+            return process.wait(timeout=FOREVER if seconds is None else seconds)
         except subprocess.TimeoutExpired:
             stop(process)
             return None
