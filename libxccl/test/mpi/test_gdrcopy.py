@@ -74,6 +74,7 @@ def test_some_pages_refused(openmpi, fault):
     run(openmpi, "neighbours", 2, {**THERE, "XCCL_SIM_FAIL": fault})
 
 
+@pytest.mark.release_only
 def test_random(openmpi):
     """Random calls and messages are as right as without."""
     env = {**STAGED, **THERE, "XCCL_GDRCOPY": "1", "XCCL_LOG": "warn", "XCCL_SIM_LOG": "none"}

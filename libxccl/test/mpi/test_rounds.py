@@ -28,7 +28,7 @@ def test_random(family, ranks):
     """Every collective, form and place of buffers, with megabytes."""
     if family.build.sanitized and ranks > 2:
         pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
-    assert max(go(family, ranks, 60, **ALONE)) > 2
+    assert max(go(family, ranks, 40, **ALONE)) > 2
 
 
 @pytest.mark.release_only

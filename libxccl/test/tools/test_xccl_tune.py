@@ -142,6 +142,7 @@ def test_used(tuned):
     assert path.startswith(first)
 
 
+@pytest.mark.release_only
 def test_resume(any_mpi, tmp_path):
     """What was measured is kept, but for a line that was cut off; the rest is measured."""
     folder, state = tmp_path / "t", tmp_path / "t/state"
