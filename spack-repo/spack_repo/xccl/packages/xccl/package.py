@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="15612649aa77d4001fa8f52e40e1e0a8d98bbc8f54cbb808e91f2e09231a8d96")
+    version("0.1.0", sha256="865b067404774795f74944f386bc77e46cb1f3ab2add6eb1b3b6033b1b290f99")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
