@@ -277,5 +277,6 @@ class HostsMpi(Mpi):
         """
         assert while_running is None, "it would see the client's process only"
         settings = [f"{k}={v}" for k, v in env.items() if os.environ.get(k) != str(v)]
-        command = [command[0], *settings, *command[1:]]
+        at = len(self.build.fixed_addresses()) + 1
+        command = [*command[:at], *settings, *command[at:]]
         return self.hosts.run("h0", "env", *settings, *front, *command, timeout=timeout)
