@@ -72,7 +72,7 @@ def test_easybuild(bundle, easybuild, tmp_path):
     """EasyBuild itself comes from the bundle's wheels, and the sources from its source path."""
     name = Path(easybuild.BUILT.format(version=easybuild.version())).name
     command = [*CUT_OFF, bundle / "install", "easybuild", tmp_path / "e", name]
-    options = [f"--robot={easybuild.folder() / 'system'}", "--try-toolchain=gompi,system"]
+    options = [f"--robot={TOP / 'easyconfigs/system'}", "--try-toolchain=gompi,system"]
     options += ["--disable-map-toolchains", "--filter-deps=CMake,hwloc,pkgconf"]
     script = f'. {easybuild.LMOD_INIT}; exec "$@"'
     run(

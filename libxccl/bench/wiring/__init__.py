@@ -21,7 +21,7 @@ TALK = {
 }
 # Site and route are given as variables: not every shell hands arguments to a file that is sourced. Those that do would
 # hand over the command without the "--".
-ON_ROUTE = '. "$0" -- && exec "$@"'
+ON_ROUTE = '. "$1" -- && shift && exec "$@"'
 SHELL = shutil.which("bash") or "sh"
 
 
@@ -66,7 +66,7 @@ class Machine:
     def on(self, route, words, more=None):
         """Run words in the environment that env/xccl.sh makes: (status, output)."""
         environment, pairs = self.environment(route, more or {})
-        command = [SHELL, "-c", ON_ROUTE, str(self.script), "env", *pairs, *map(str, words)]
+        command = [SHELL, "-c", ON_ROUTE, SHELL, str(self.script), "env", *pairs, *map(str, words)]
         try:
             done = subprocess.run(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
