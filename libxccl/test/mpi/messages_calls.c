@@ -244,11 +244,10 @@ static void exchange_blocking(struct mg_worker *w, struct mg_side *recv)
 }
 
 /*
- * In MPICH 4.0.2, 4.2.0 and 4.2.1 these leave the status empty, and crash with UCX. In MPICH 5.0.2
- * with the standard ABI the status is that of another call.
+ * In MPICH 4.0.2, 4.2.0 and 4.2.1 these leave the status empty, and crash with UCX. In 4.3.2 and
+ * 5.0.2 it is that of another call.
  */
-#if (MPI_VERSION >= 4) && !(defined(MPICH_NUMVERSION) && (MPICH_NUMVERSION < 40202000)) &&         \
-    !defined(XCCL_MPI_STANDARD_ABI)
+#if (MPI_VERSION >= 4) && !defined(MPICH_NUMVERSION) && !defined(XCCL_MPI_STANDARD_ABI)
 bool mg_has_isendrecv(void)
 {
     return true;

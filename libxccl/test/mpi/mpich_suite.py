@@ -117,7 +117,9 @@ def dtp_arguments(folder, row, number, device):
         memory = [f"-origmem={origin}", f"-targetmem={target}", f"-resultmem={result}"]
     else:
         sender, receiver = PAIRS[number % len(PAIRS)]
-        args += [f"-sendcnt={count}", f"-recvcnt={count * (1 + number % 2)}"]
+        # The two sides of a partitioned message are of one size, by the standard.
+        received = count * (1 + number % 2) if folder == "pt2pt" else count
+        args += [f"-sendcnt={count}", f"-recvcnt={received}"]
         memory = [f"-sendmem={sender}", f"-recvmem={receiver}"]
     return args + (memory if device else [])
 
