@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="865b067404774795f74944f386bc77e46cb1f3ab2add6eb1b3b6033b1b290f99")
+    version("0.1.0", sha256="38fc9281985159a87eb683d540abc3a1637c4945b76c1b503325c6935209e9dc")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
