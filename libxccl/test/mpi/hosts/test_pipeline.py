@@ -4,6 +4,7 @@
 import json
 
 import pytest
+from hosts import HostsMpi
 from test_random import seed
 
 pytestmark = pytest.mark.release_only
@@ -63,6 +64,12 @@ def test_as_on_a_node(across, case):
 def test_messages(across, options):
     """Those of one node are fetched, the others come in pieces."""
     go(across, "2+1", f"mpi_messages cuda {seed()} 20 {options}", TINY)
+
+
+@pytest.mark.parametrize("case", ["before", "across"])
+def test_session(mpich, nodes, case):
+    """Sessions beside a world whose ranks have agreed on pieces."""
+    go(HostsMpi(mpich, nodes), "1+1+1", f"mpi_session cuda {case}", SMALL)
 
 
 def test_rocm(across_openmpi):
