@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="38fc9281985159a87eb683d540abc3a1637c4945b76c1b503325c6935209e9dc")
+    version("0.1.0", sha256="9b3e9cc722f83bf75ef29b68cd08aaf6ee374b39c4c819f7a241e7be6ee9043b")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
