@@ -43,6 +43,8 @@ VARIANTS = {
         ("cuda", "--threads 2", CCL),
         ("cuda", "--threads 2", DIRECT),
         ("cuda", "", {**DIRECT, "XCCL_SIM_NODES": "2"}),
+        ("cuda", "--large", CCL),
+        ("cuda", "--large", {**DIRECT, "XCCL_CCL": "none"}),
         ("rocm", "", CCL),
         ("rocm", "", DIRECT),
         ("hpu", "", CCL),
@@ -69,6 +71,7 @@ SIZES = {("calls", "release"): 600, ("calls", "asan"): 150}
 SIZES.update({("messages", "release"): 200, ("messages", "asan"): 50})
 GROWTH = 8  # the most by which a job is larger than one before: mostly that one was starting up
 CAUTION = 2  # how much smaller than others' a variant's first job is: it may be slower
+LARGE = 40  # times what others take: calls of megabytes
 LONGEST = 20  # seconds that a job is made for
 SHARE = 25  # and not more than this part of the campaign
 RANKS = (2, 3, 4, 5, 6)
@@ -128,6 +131,8 @@ class Job:
         self.command = [
             self.facts["families"]["openmpi"]["mpiexec"],
             *("--oversubscribe", "--bind-to", "none", "-n", str(self.ranks), "env"),
+            # mpirun, called by its path, puts its prefix's libraries first: a real driver may be there.
+            f"LD_LIBRARY_PATH={self.settings['LD_LIBRARY_PATH']}",
             "LD_PRELOAD=" + ":".join(filter(None, libraries)),
             *(program, runtime, str(self.seed), str(size), *options.split()),
         ]
@@ -271,10 +276,19 @@ class Campaign:
                 says = "; ".join(job.errors) or job.tail.strip()[-SAID:]
                 print(f"UNUSABLE: {build}: {job.why}: {says}", flush=True)
 
+    def is_large(self, kind, place):
+        return "--large" in self.arguments.chosen[kind][place][1]
+
     def next_size(self, kind, build, place):
         """What takes as long as asked for, by the jobs so far, and ends before the campaign."""
-        known = [n // CAUTION for (k, b, _), n in self.sizes.items() if (k, b) == (kind, build)]
-        size = self.sizes.get((kind, build, place), min(known, default=SIZES[kind, build]))
+        large = self.is_large(kind, place)
+        known = [
+            n // CAUTION
+            for (k, b, p), n in self.sizes.items()
+            if (k, b) == (kind, build) and self.is_large(k, p) == large
+        ]
+        first = min(known, default=SIZES[kind, build] // (LARGE if large else 1))
+        size = self.sizes.get((kind, build, place), first)
         room = ROOM * (self.left() - PATIENCE) / self.arguments.length
         return max(1, int(size * min(1, room)))
 

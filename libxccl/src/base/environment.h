@@ -58,7 +58,8 @@ void xc_network_variables_get(struct xc_network_variables *v);
  * GPU_MAX_HW_QUEUES asks the vendor's runtime for that?
  */
 XC_SHARED bool xc_one_hardware_queue(void);
-/* A variable that a vendor's library reads; NULL where it is not set or empty. */
+/* A variable that a vendor's library, or the simulation, reads; NULL where it is not set or empty.
+ */
 const char *xc_foreign_variable(const char *name);
 /* Has the user told the vendor's library not to reach the memory of other devices? */
 XC_SHARED bool xc_peers_disabled(void);

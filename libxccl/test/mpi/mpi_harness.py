@@ -276,9 +276,14 @@ class Mpi:
         inner = [*self.build.fixed_addresses(), *(self.build.emulator or ["env"])]
         libraries = [self.build.mpich_idle] if self.is_mpich else []
         libraries += [self.build.interposer] if options.get("preload", True) else []
+        # For the ranks alone. Open MPI's launcher, called by its path, puts its prefix's libraries
+        # first for them, and a real driver may be among those.
+        own = {"LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]} if "LD_LIBRARY_PATH" in env else {}
         if libraries:
+            own["LD_PRELOAD"] = self.build.preload(*libraries)
+        for name, value in own.items():
             inner += ["-E"] if self.build.emulator else []
-            inner.append(f"LD_PRELOAD={self.build.preload(*libraries)}")
+            inner.append(f"{name}={value}")
         for _ in range(2):
             result = self.execute(
                 front,

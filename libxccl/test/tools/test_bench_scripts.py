@@ -103,6 +103,10 @@ for word; do
     before=$word
 done
 echo "seed $seed"
+case "$*" in
+    *" LD_LIBRARY_PATH=/stage/lib/xccl/sim/"*) ;;
+    *) echo "the launcher may put real drivers first"; exit 1 ;;
+esac
 case "$broken $*" in
     "asan "*/asan/*) echo "ERROR: libasan.so cannot be preloaded: ignored."; exit 1 ;;
 esac
@@ -201,6 +205,21 @@ def test_campaign_makes_jobs_as_long_as_asked_for(campaign_module):
     assert sizes_of(campaign_module, 10, 5.0) == (200, 100)
     assert sizes_of(campaign_module, 10, 40.0) == (25, 12)
     assert sizes_of(campaign_module, 10, 0.1) == (800, 400)
+
+
+def test_campaign_begins_with_few_large_calls(campaign_module):
+    arguments = campaign_module.read_arguments([".", "--seconds", "1000"])
+    places = [
+        place
+        for place, (_, options, _) in enumerate(arguments.chosen["calls"])
+        if "--large" in options
+    ]
+    campaign = campaign_module.Campaign(arguments)
+    first = campaign.next_size("calls", "release", 0)
+    assert places and first > 100
+    campaign.sizes["calls", "release", places[0]] = 30
+    assert campaign.next_size("calls", "release", places[1]) == 15
+    assert campaign.next_size("calls", "release", 0) == first
 
 
 def test_campaign_out_of_time(campaign):
