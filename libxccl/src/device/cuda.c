@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "device/relaxed.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
 
@@ -31,7 +32,6 @@ enum {
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
-    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
 };
 
@@ -174,20 +174,21 @@ static xcclResult_t failed(CUresult res, const char *what)
         }                                                                                          \
     } while (0)
 
-/*
- * While the program captures a stream, CUDA takes some calls of its thread, or of any thread, for
- * mistakes: they fail, and the capture is lost. Ours touch nothing that is captured.
- */
+static __thread struct xc_relaxed relaxed;
+
+static int exchange(int mode)
+{
+    return (cu.exchange_mode(&mode) == CUDA_SUCCESS) ? mode : XC_MODE_RELAXED;
+}
+
 static int relax(void)
 {
-    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-    return (cu.exchange_mode(&mode) == CUDA_SUCCESS) ? mode : CU_STREAM_CAPTURE_MODE_RELAXED;
+    return xc_relax(&relaxed, exchange);
 }
 
 static void restore(int mode)
 {
-    cu.exchange_mode(&mode);
+    xc_relax_end(mode, exchange);
 }
 
 /* CHECK() of a call that a capture may forbid. */
@@ -402,13 +403,13 @@ static xcclResult_t cuda_enter(int device, void **saved_p)
         return res;
     }
     CHECK(cu.ctx_get(&now), "cuCtxGetCurrent");
-    if (now == want) {
-        *saved_p = NULL;
-        return xcclSuccess;
+    *saved_p = NULL;
+    if (now != want) {
+        CHECK(cu.ctx_push(want), "cuCtxPushCurrent");
+        beneath = now;
+        *saved_p = want;
     }
-    CHECK(cu.ctx_push(want), "cuCtxPushCurrent");
-    beneath = now;
-    *saved_p = want;
+    xc_relax_enter(&relaxed);
     return xcclSuccess;
 }
 
@@ -416,6 +417,7 @@ static void cuda_leave(void *saved)
 {
     CUcontext popped;
 
+    xc_relax_leave(&relaxed, exchange);
     if (saved != NULL) {
         cu.ctx_pop(&popped);
         beneath = NULL;

@@ -67,8 +67,21 @@ void mt_expect(bool good, const char *format, ...)
     pthread_mutex_unlock(&lock);
 }
 
+/* What the thread's calls of the runtime may do beside a capture is the program's to say. */
+static void expect_mode_of_captures(void)
+{
+    int (*exchange)(int *) =
+        mt_driver("cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode");
+    int mode = 0; /* global, as every thread begins */
+
+    if ((exchange != NULL) && ((exchange(&mode) != 0) || (mode != 0))) {
+        mt_expect(false, "this thread's mode of captures was left as %d", mode);
+    }
+}
+
 void mt_summary(void)
 {
+    expect_mode_of_captures();
     int mine[2] = {checks, failures};
     int all[2] = {0, 0};
 
