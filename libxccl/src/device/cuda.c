@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/relaxed.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
 
@@ -32,6 +31,7 @@ enum {
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
 };
 
@@ -174,21 +174,20 @@ static xcclResult_t failed(CUresult res, const char *what)
         }                                                                                          \
     } while (0)
 
-static __thread struct xc_relaxed relaxed;
-
-static int exchange(int mode)
-{
-    return (cu.exchange_mode(&mode) == CUDA_SUCCESS) ? mode : XC_MODE_RELAXED;
-}
-
+/*
+ * While the program captures a stream, CUDA takes some calls of its thread, or of any thread, for
+ * mistakes: they fail, and the capture is lost. Ours touch nothing that is captured.
+ */
 static int relax(void)
 {
-    return xc_relax(&relaxed, exchange);
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    return (cu.exchange_mode(&mode) == CUDA_SUCCESS) ? mode : CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
 static void restore(int mode)
 {
-    xc_relax_end(mode, exchange);
+    cu.exchange_mode(&mode);
 }
 
 /* CHECK() of a call that a capture may forbid. */
@@ -403,13 +402,13 @@ static xcclResult_t cuda_enter(int device, void **saved_p)
         return res;
     }
     CHECK(cu.ctx_get(&now), "cuCtxGetCurrent");
-    *saved_p = NULL;
-    if (now != want) {
-        CHECK(cu.ctx_push(want), "cuCtxPushCurrent");
-        beneath = now;
-        *saved_p = want;
+    if (now == want) {
+        *saved_p = NULL;
+        return xcclSuccess;
     }
-    xc_relax_enter(&relaxed);
+    CHECK(cu.ctx_push(want), "cuCtxPushCurrent");
+    beneath = now;
+    *saved_p = want;
     return xcclSuccess;
 }
 
@@ -417,7 +416,6 @@ static void cuda_leave(void *saved)
 {
     CUcontext popped;
 
-    xc_relax_leave(&relaxed, exchange);
     if (saved != NULL) {
         cu.ctx_pop(&popped);
         beneath = NULL;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "device/relaxed.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
 
@@ -21,6 +20,7 @@ enum {
     HIP_STREAM_NON_BLOCKING = 1,
     HIP_EVENT_DISABLE_TIMING = 2,
     HIP_HOST_MALLOC_PORTABLE = 1,
+    HIP_STREAM_CAPTURE_MODE_RELAXED = 2,
     HIP_STREAM_CAPTURE_STATUS_NONE = 0,
     HIP_MEMCPY_DEFAULT = 4,
     HIP_POINTER_ATTRIBUTE_BUFFER_ID = 7,
@@ -153,21 +153,20 @@ static xcclResult_t failed(hipError_t res, const char *what)
         }                                                                                          \
     } while (0)
 
-static __thread struct xc_relaxed relaxed;
-
-static int exchange(int mode)
-{
-    return (hip.exchange_mode(&mode) == HIP_SUCCESS) ? mode : XC_MODE_RELAXED;
-}
-
+/*
+ * While the program captures a stream, HIP takes some calls of its thread, or of any thread, for
+ * mistakes: they fail, and the capture is lost. Ours touch nothing that is captured.
+ */
 static int relax(void)
 {
-    return xc_relax(&relaxed, exchange);
+    int mode = HIP_STREAM_CAPTURE_MODE_RELAXED;
+
+    return (hip.exchange_mode(&mode) == HIP_SUCCESS) ? mode : HIP_STREAM_CAPTURE_MODE_RELAXED;
 }
 
 static void restore(int mode)
 {
-    xc_relax_end(mode, exchange);
+    hip.exchange_mode(&mode);
 }
 
 /* CHECK() of a call that a capture may forbid. */
@@ -443,18 +442,17 @@ static xcclResult_t hip_enter(int device, void **saved_p)
 
     hip_resets(device, true);
     CHECK(hip.device_get(&now), "hipGetDevice");
-    *saved_p = NULL;
-    if (now != device) {
-        CHECK(hip.device_set(device), "hipSetDevice");
-        *saved_p = (void *)((intptr_t)now + 1);
+    if (now == device) {
+        *saved_p = NULL;
+        return xcclSuccess;
     }
-    xc_relax_enter(&relaxed);
+    CHECK(hip.device_set(device), "hipSetDevice");
+    *saved_p = (void *)((intptr_t)now + 1);
     return xcclSuccess;
 }
 
 static void hip_leave(void *saved)
 {
-    xc_relax_leave(&relaxed, exchange);
     if (saved != NULL) {
         hip.device_set((int)((intptr_t)saved - 1));
     }
