@@ -83,6 +83,21 @@ void xm_pieces_free(struct xm_pieces *p)
     free(p);
 }
 
+void xm_pieces_fail(struct xm_rendezvous *r, struct xm_pieces *p, xcclResult_t res)
+{
+    if (!p->broken) {
+        xm_rendezvous_fail(r, res);
+    }
+    p->broken = true;
+}
+
+void xm_pieces_fail_in_mpi(struct xm_rendezvous *r, struct xm_pieces *p)
+{
+    xm_pieces_fail(
+        r, p,
+        xc_fail(xcclInternalError, "MPI failed on a message in pieces; set XCCL_PIPELINE=off"));
+}
+
 xcclResult_t xm_pieces_copy(struct xm_pieces *p, uint64_t i, void *to, const void *from,
                             size_t bytes)
 {
@@ -150,19 +165,6 @@ bool xm_pieces_offer(struct xm_rendezvous *r, uint64_t bytes)
     return true;
 }
 
-static void fail(struct xm_rendezvous *r, xcclResult_t res)
-{
-    if (!r->outgoing->broken) {
-        xm_rendezvous_fail(r, res);
-    }
-    r->outgoing->broken = true;
-}
-
-static void fail_in_mpi(struct xm_rendezvous *r)
-{
-    fail(r, xc_fail(xcclInternalError, "MPI failed on a message in pieces; set XCCL_PIPELINE=off"));
-}
-
 static void collect_gone(struct xm_rendezvous *r)
 {
     struct xm_pieces *p = r->outgoing;
@@ -171,7 +173,7 @@ static void collect_gone(struct xm_rendezvous *r)
     while ((p->third < p->second) && flag) {
         if (xm_pmpi.Test(&p->requests[p->third % p->at_once], &flag, MPI_STATUS_IGNORE) !=
             MPI_SUCCESS) {
-            fail_in_mpi(r);
+            xm_pieces_fail_in_mpi(r, r->outgoing);
             flag = 1;
         }
         p->third += flag ? 1 : 0;
@@ -204,10 +206,10 @@ static void send_copied(struct xm_rendezvous *r)
     while ((p->second < p->first) && xm_pieces_copied(p, p->second, &res)) {
         uint64_t i = p->second++;
         if (res != xcclSuccess) {
-            fail(r, res);
+            xm_pieces_fail(r, r->outgoing, res);
         }
         if (send_piece(p, i, p->broken ? 0 : (int)xm_pieces_bytes(p, i)) != MPI_SUCCESS) {
-            fail_in_mpi(r);
+            xm_pieces_fail_in_mpi(r, r->outgoing);
         }
     }
 }
@@ -224,7 +226,7 @@ static void copy_more(struct xm_rendezvous *r)
                                  r->sent + i * p->piece, xm_pieces_bytes(p, i));
         }
         if (res != xcclSuccess) {
-            fail(r, res);
+            xm_pieces_fail(r, r->outgoing, res);
         }
     }
 }

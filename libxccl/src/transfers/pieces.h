@@ -63,6 +63,9 @@ bool xm_pieces_place(struct xm_pieces *p, int device);
 void xm_pieces_free(struct xm_pieces *p);
 /* Bytes of piece number i, and where it begins. */
 size_t xm_pieces_bytes(const struct xm_pieces *p, uint64_t i);
+/* The message ends with the first failure; the pieces that are left go on, empty. */
+void xm_pieces_fail(struct xm_rendezvous *r, struct xm_pieces *p, xcclResult_t res);
+void xm_pieces_fail_in_mpi(struct xm_rendezvous *r, struct xm_pieces *p);
 /* Copy one, with an event; MPI says that a request is complete; so does an event. */
 xcclResult_t xm_pieces_copy(struct xm_pieces *p, uint64_t i, void *to, const void *from,
                             size_t bytes);

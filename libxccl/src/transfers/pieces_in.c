@@ -10,19 +10,6 @@
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 
-static void fail(struct xm_rendezvous *r, xcclResult_t res)
-{
-    if (!r->incoming->broken) {
-        xm_rendezvous_fail(r, res);
-    }
-    r->incoming->broken = true;
-}
-
-static void fail_in_mpi(struct xm_rendezvous *r)
-{
-    fail(r, xc_fail(xcclInternalError, "MPI failed on a message in pieces; set XCCL_PIPELINE=off"));
-}
-
 /* Bytes with holes between them on a device are collected in host memory, and scattered at last. */
 static xcclResult_t find_target(struct xm_transfer *t, struct xm_pieces *p)
 {
@@ -72,7 +59,7 @@ void xm_pieces_receive(struct xm_transfer *t)
     } else {
         xcclResult_t res = find_target(t, p);
         if (res != xcclSuccess) {
-            fail(r, res);
+            xm_pieces_fail(r, r->incoming, res);
             p->refused = true;
         }
     }
@@ -99,7 +86,7 @@ static void receive_more(struct xm_rendezvous *r)
                           p->tag, xm_pipeline_comm(),
                           &p->requests[i % p->at_once]) != MPI_SUCCESS) {
             p->requests[i % p->at_once] = XM_HANDLE(MPI_REQUEST_NULL);
-            fail_in_mpi(r);
+            xm_pieces_fail_in_mpi(r, r->incoming);
         }
     }
 }
@@ -146,7 +133,7 @@ static void deliver(struct xm_rendezvous *r, uint64_t i)
         keep_first(r);
     }
     if (res != xcclSuccess) {
-        fail(r, res);
+        xm_pieces_fail(r, r->incoming, res);
     }
 }
 
@@ -163,11 +150,13 @@ static void take_come(struct xm_rendezvous *r)
         }
         uint64_t i = p->second++;
         if (code != MPI_SUCCESS) {
-            fail_in_mpi(r);
+            xm_pieces_fail_in_mpi(r, r->incoming);
         } else if ((uint64_t)xm_transfer_bytes(&status) != xm_pieces_bytes(p, i)) {
-            fail(r, xc_fail(xcclSystemError,
-                            "rank %d of MPI_COMM_WORLD could not read a message from its device",
-                            p->peer));
+            xm_pieces_fail(
+                r, r->incoming,
+                xc_fail(xcclSystemError,
+                        "rank %d of MPI_COMM_WORLD could not read a message from its device",
+                        p->peer));
         }
         deliver(r, i);
     }
@@ -181,7 +170,7 @@ static void collect_copied(struct xm_rendezvous *r)
     while ((p->third < p->second) && ((p->to != NULL) || xm_pieces_copied(p, p->third, &res))) {
         p->third++;
         if (res != xcclSuccess) {
-            fail(r, res);
+            xm_pieces_fail(r, r->incoming, res);
         }
     }
 }
@@ -204,7 +193,7 @@ static bool answer(struct xm_rendezvous *r)
     p->answer = (struct xm_answer){p->number, p->tag, !p->refused};
     if (xm_pipeline_answer(&p->answer, p->peer, &p->answer_request) != MPI_SUCCESS) {
         p->answer_request = XM_HANDLE(MPI_REQUEST_NULL);
-        fail_in_mpi(r);
+        xm_pieces_fail_in_mpi(r, r->incoming);
     }
     return true;
 }
@@ -228,7 +217,7 @@ static void end(struct xm_transfer *t)
     if ((p->whole != NULL) && !p->refused && !p->broken) {
         xcclResult_t res = xm_fetch_copy(t, p->whole);
         if (res != xcclSuccess) {
-            fail(r, res);
+            xm_pieces_fail(r, r->incoming, res);
         }
     }
     xm_pieces_free(p);
