@@ -9,7 +9,8 @@
  *
  * In MPI_Finalize a rank of 4.0.2 disconnects from the others, and then reads from its launcher
  * until all have done so. Over TCP they need its answer for that, which it gives only while it
- * polls: one job of ten never ends. So this read polls. It can go with MPICH 4.0.
+ * polls: one job of ten never ends. So this read polls. It can go with MPICH 4.0. Only that
+ * thread's: one of UCX's own reads while the worker is destroyed.
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -24,8 +25,8 @@ unsigned ucp_worker_progress(void *worker);
 void    *ucp_disconnect_nb(void *endpoint);
 void     ucp_worker_destroy(void *worker);
 
-static void *polled;  /* atomic: the worker; NULL: there is none */
-static bool  leaving; /* atomic */
+static void         *polled; /* atomic: the worker; NULL: there is none */
+static __thread bool leaving;
 
 typedef unsigned progress_fn(void *worker);
 
@@ -66,7 +67,7 @@ void *ucp_disconnect_nb(void *endpoint)
 {
     void *(*real)(void *) = (void *(*)(void *))find("ucp_disconnect_nb");
 
-    __atomic_store_n(&leaving, true, __ATOMIC_RELAXED);
+    leaving = true;
     return real(endpoint);
 }
 
@@ -87,7 +88,7 @@ ssize_t read(int fd, void *buffer, size_t bytes)
     if (__atomic_load_n(&real, __ATOMIC_RELAXED) == NULL) {
         __atomic_store_n(&real, (ssize_t(*)(int, void *, size_t))find("read"), __ATOMIC_RELAXED);
     }
-    if (__atomic_load_n(&leaving, __ATOMIC_RELAXED)) {
+    if (leaving) {
         worker = __atomic_load_n(&polled, __ATOMIC_RELAXED);
     }
     while ((worker != NULL) && (poll(&file, 1, 1) == 0)) {
