@@ -22,6 +22,12 @@ def install_tree(*arguments, **env):
     )
 
 
+def put_xccl(prefix):
+    """What says that the library is installed in a prefix."""
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin/xccl-run").write_text("#!/bin/sh\n", encoding="utf-8")
+
+
 def test_nothing_is_left_to_fill_in(prefix):
     files = [file for file in (prefix / "share/xccl").rglob("*") if file.is_file()]
     assert len(files) > 100
@@ -43,6 +49,7 @@ def test_every_site_is_there_with_its_files(prefix, sites):
 
 
 def test_a_staged_install_names_the_final_place(tmp_path):
+    put_xccl(tmp_path / "opt/xccl")
     done = install_tree("/opt/xccl", DESTDIR=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     module = next((tmp_path / "opt/xccl/share/xccl/modulefiles/xccl").glob("*.lua"))
@@ -181,14 +188,30 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     assert re.search(rf"^render: cannot write '{tmp_path}/out/.*': Not a directory$", done.stderr)
 
 
+@pytest.mark.parametrize("destdir", [False, True])
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_a_prefix_without_the_library(tmp_path, quiet, destdir):
+    """The tree is there, and it is not said that xccl is."""
+    prefix, env = tmp_path / "prefix", {}
+    if destdir:
+        prefix, env = "/prefix", {"DESTDIR": str(tmp_path)}
+    done = install_tree(*quiet, prefix, **env)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"warning: {tmp_path}/prefix/bin/xccl-run is missing" in done.stderr
+    assert f"cmake --install BUILD --prefix {prefix}" in done.stderr
+    assert (tmp_path / "prefix/share/xccl/env/xccl.sh").is_file()
+
+
 def test_it_says_what_to_do_next(tmp_path):
     prefix = tmp_path / "prefix"
+    put_xccl(prefix)
     done = install_tree("--site", "frontier", prefix)
     for named in (f"{prefix}/bin/xccl-info", f"module use {prefix}/share/xccl/modulefiles",
                   f". {prefix}/share/xccl/env/xccl.sh frontier", "xccl-doctor"):  # fmt: skip
         assert named in done.stdout, named
     assert list((prefix / "share/xccl/sites/frontier/jobs").glob("*.sbatch"))
-    assert install_tree("--quiet", prefix).stdout == ""
+    again = install_tree("--quiet", prefix)
+    assert (again.stdout, again.stderr) == ("", "")
 
 
 def test_documentation_examples_and_licence(tmp_path):
