@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Add up JUnit reports: the slowest tests, the skips with their reasons, and one closing line.
 
-Usage: summary.py REPORT.xml ...; the exit status is 0 only if tests ran and none failed. A report
-that is missing or cannot be read counts as a failure: its tests never came to an end.
+Usage: summary.py REPORT.xml ...; the exit status is 0 only if tests ran and none failed.
+
+Beside each REPORT.xml lies REPORT.status with the exit status of what wrote it. These count as
+failures as well: a report that is missing, cannot be read or has no tests, a status that is missing,
+and one that tells of more than the failures in the report: the tests never came to an end.
 """
 
 import sys
@@ -10,6 +13,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 SLOWEST = 10
+# Exit statuses that say: all tests ran, and some failed.
+FAILURES = {"ctest": 8, "pytest": 1}
 
 
 def outcome(case):
@@ -29,7 +34,7 @@ def reason_in_output(case):
     return lines[-1] if lines else "no reason given"
 
 
-def read(path):
+def read_report(path):
     """All cases of one report as (name, outcome, reason, seconds)."""
     report = Path(path).stem
     try:
@@ -42,7 +47,26 @@ def read(path):
         if report.startswith("ctest"):
             name = case.get("name")
         cases.append((f"{report}: {name}", *outcome(case), float(case.get("time") or 0)))
-    return cases
+    return cases or [(f"{report}: no test was run", "failed", "", 0.0)]
+
+
+def wrong_status(path, cases):
+    """What the exit status says that the report does not; empty if nothing."""
+    try:
+        status = int(path.with_suffix(".status").read_text())
+    except (OSError, ValueError) as error:
+        return f"no exit status: {error}"
+    failed = any(outcome == "failed" for _, outcome, _, _ in cases)
+    if status == 0 or (failed and status == FAILURES.get(path.stem.split("-")[0])):
+        return ""
+    return f"exit status {status}" + ("" if failed else ", and no failure in the report")
+
+
+def read(path):
+    """All cases of one report, and one more where its exit status tells of another failure."""
+    cases = read_report(path)
+    wrong = wrong_status(Path(path), cases)
+    return [*cases, (f"{Path(path).stem}: {wrong}", "failed", "", 0.0)] if wrong else cases
 
 
 def show(cases):
