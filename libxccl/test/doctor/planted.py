@@ -11,6 +11,8 @@ NODES = "n1:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 
 NODES += "n2:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 1 nranks 2 cudaDev 0 busId 10\n"
 SOCKETS = "n1:1:1 [0] NCCL INFO Using network Socket\n" + NODES
 INFO = "n1:1:1 [0] NCCL INFO "
+NO_RCCL_NET = "NET/Plugin : No plugin found (librccl-net.so), using internal implementation\n"
+LOADER = "ERROR: ld.so: object '/opt/gone.so' from LD_PRELOAD cannot be preloaded {}\n"
 LIBFABRIC = INFO + "NET/OFI Initializing aws-ofi-nccl 1.19.2\n"
 
 
@@ -334,8 +336,59 @@ FAULTS = [
         log(INFO + "cudaDriverVersion 12040\n" + INFO + "NCCL version 2.28.3+cuda13.0\n"),
         log(INFO + "cudaDriverVersion 13000\n" + INFO + "NCCL version 2.28.3+cuda13.0\n"),
     ),
-    *planted("no-gpu", "generic-nvidia", gpus, log("xccl[0] info: hello\n"), "srun -n 1"),
+    *planted(
+        "driver-insufficient",
+        "dgx-a100",
+        log("CUDA error: CUDA driver version is insufficient for CUDA runtime version\n"),
+        log(INFO + "NCCL version 2.28.3+cuda12.4\n"),
+        "add --nv",
+    ),
+    *planted(
+        "driver-old",
+        "dgx-a100",
+        log(INFO + "NCCL version 2.28.3+cuda13.0\nCUDA driver version is insufficient for CUDA runtime version\n"),
+        log(INFO + "cudaDriverVersion 13000\n" + INFO + "NCCL version 2.28.3+cuda13.0\n"),
+    ),
+    *planted(
+        "driver-call",
+        "dgx-a100",
+        log("cudaMalloc: API call is not supported in the installed CUDA driver\n"),
+        log(INFO + "NCCL version 2.28.3+cuda12.4\n"),
+        "the driver API or HIP",
+    ),
+    *planted("no-gpu", "generic-nvidia", gpus, log("xccl[0] info: hello\n"),
+             "srun -N 1 -n 1 --gpus-per-node=1 xccl-doctor"),
+    *planted("no-gpu", "juwels-booster", gpus, log("xccl[0] info: hello\n"), "-n 1 --gres=gpu:4 xccl-doctor"),
+    *planted("no-gpu", "lumi-g", gpus, log("xccl[0] info: hello\n"), "-n 1 --gpus-per-node=8 xccl-doctor"),
+    # the loader
+    *planted(
+        "preload-missing",
+        "dgx-a100",
+        log(LOADER.format("(cannot open shared object file): ignored.")),
+        log("xccl[0] info: hello\n"),
+        "unset LD_PRELOAD",
+    ),
+    *planted(
+        "preload-missing",
+        "dgx-a100",
+        log(LOADER.format("(wrong ELF class: ELFCLASS32): ignored.")),
+        log("xccl[0] info: hello\n"),
+    ),
+    *planted("preload-missing", "dgx-a100", log(LOADER.format(": ignored.")), nothing),
     # the plugin
+    *planted(
+        "plugin-none",
+        "generic-amd",
+        log(INFO + NO_RCCL_NET),
+        log(INFO + NO_RCCL_NET + INFO + "Using network IB\n" + NODES),
+        "put the folder of aws-ofi-nccl's librccl-net.so on LD_LIBRARY_PATH",
+    ),
+    *planted(
+        "plugin-none",
+        "generic-nvidia",
+        log(INFO + "NET/Plugin: Could not find: libnccl-net.so\n" + NODES),
+        log(INFO + "NET/Plugin: Could not find: libnccl-net.so\n" + NODES.replace("n2", "n1").replace("20", "30")),
+    ),
     *planted(
         "net-name-unknown",
         "generic-nvidia",

@@ -16,7 +16,8 @@ def ids(found):
 def made_for(world, fault):
     made = world(fault.site)
     if fault.site.startswith("generic"):
-        made.file(made.gpu(0) + "/vendor", "0x10de\n")
+        vendor = {"generic-nvidia": "0x10de", "generic-amd": "0x1002"}[fault.site]
+        made.file(made.gpu(0) + "/vendor", f"{vendor}\n")
         made.file(made.gpu(0) + "/class", "0x030200\n")
     return made
 

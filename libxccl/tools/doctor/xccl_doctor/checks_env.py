@@ -21,8 +21,18 @@ def uses_ccl(facts):
     return facts.route in ("xccl", "ucc-ccl") and facts.ccl in ("nccl", "rccl")
 
 
+NAMES = {
+    "nccl": "NCCL",
+    "rccl": "RCCL",
+    "msccl": "MSCCL",
+    "mscclpp": "MSCCL++",
+    "oneccl": "oneCCL",
+    "hccl": "HCCL",
+}
+
+
 def ccl_name(facts):
-    return (facts.ccl or "the vendor's library").upper()
+    return NAMES.get(facts.ccl, "the vendor's library")
 
 
 def refusal(facts):

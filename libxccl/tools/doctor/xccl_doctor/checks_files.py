@@ -81,10 +81,6 @@ def check_plugin(facts):
         found = path[len(facts.root) :]
         yield finding("plugin-name", found=found, ccl=ccl_name(facts), file=wanted)
         return
-    module = (facts.site or {}).get("plugin", {}).get("module")
-    remedy = f"put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH"
-    if module:
-        remedy = f"module load {module} (else {remedy})"
     net = facts.env.get("NCCL_NET")
     effect = "fall back to TCP sockets, 8 to 22 times slower"
     if net in LIBFABRIC_NAMES:
@@ -95,8 +91,14 @@ def check_plugin(facts):
         file=wanted,
         folders=facts.search.listed(),
         effect=effect,
-        remedy=remedy,
+        remedy=plugin_remedy(facts, wanted),
     )
+
+
+def plugin_remedy(facts, wanted):
+    module = (facts.site or {}).get("plugin", {}).get("module")
+    remedy = f"put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH"
+    return f"module load {module} (else {remedy})" if module else remedy
 
 
 def check_mpi(facts):
@@ -194,7 +196,21 @@ def check_no_gpu(facts):
         return
     wanted = facts.site["hardware"]["gpu"].get("count") if facts.site else None
     site = " (site {} has {} on a node)".format(facts.site["name"], wanted) if wanted else ""
-    yield finding("no-gpu", site=site)
+    yield finding("no-gpu", site=site, options=gpu_options(facts.site))
+
+
+GPU_OPTIONS = ("--gpus", "--gres", "-G")
+
+
+def gpu_options(site):
+    """The words by which srun gets all GPUs of a node here; of a job, where srun takes them from it."""
+    launch = (site or {}).get("launch", {})
+    for words in (launch.get("srun", []), launch.get("sbatch", [])):
+        found = [word for word in words if word.startswith(GPU_OPTIONS)]
+        if found:
+            return " ".join(found)
+    count = site["hardware"]["gpu"].get("count") if site else None
+    return f"--gpus-per-node={count or 1}"
 
 
 def check_ports(facts):

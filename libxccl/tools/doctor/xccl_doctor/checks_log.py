@@ -6,20 +6,12 @@ import os
 from xccl_common.failure import failure
 
 from . import logs
-from .checks_env import UCC_LISTS, ccl_name, hides, memory, ucc_setting
-from .checks_files import OLDEST_DRIVER, site_ranks
+from .checks_env import NAMES, UCC_LISTS, ccl_name, hides, memory, ucc_setting
+from .checks_files import OLDEST_DRIVER, plugin_remedy, site_ranks
 from .checks_net import LIBFABRIC_NAMES, hca_remedy, interface_wanted
 from .registry import DOCS, TABLE, WARNING, Finding, finding, plain
 
 SLOW_START = 60  # seconds
-NAMES = {
-    "nccl": "NCCL",
-    "rccl": "RCCL",
-    "msccl": "MSCCL",
-    "mscclpp": "MSCCL++",
-    "oneccl": "oneCCL",
-    "hccl": "HCCL",
-}
 
 
 def library_name(facts, log):
@@ -27,6 +19,8 @@ def library_name(facts, log):
         return log.ccl_versions[0][0]
     if log.xccl_library:
         return NAMES.get(log.xccl_library[0][0], log.xccl_library[0][0])
+    if "librccl-net" in " ".join(log.no_plugin):  # a name that RCCL alone looks for
+        return "RCCL"
     return ccl_name(facts)
 
 
@@ -156,6 +150,18 @@ def why_sockets(facts, log):
     return finding("net-sockets", ccl=name, interfaces=interfaces, why=why, remedy=remedy)
 
 
+def check_no_plugin(facts, log):
+    """A plugin was not found, and no other line says over which network the job went."""
+    known = (log.network, log.provider, log.plugin_loaded, log.ib_ports, log.socket_ports)
+    missing = network_libraries(log)
+    if not missing or any(known) or log.no_network or log.no_network_started:
+        return
+    if (log.hosts and not many_hosts(log)) or {f.id for f in check_plugin(facts, log)}:
+        return
+    name, file = library_name(facts, log), missing[-1]
+    yield finding("plugin-none", ccl=name, file=file, remedy=plugin_remedy(facts, file))
+
+
 def check_interface(facts, log):
     value = log.setting("NCCL_SOCKET_IFNAME") or facts.env.get("NCCL_SOCKET_IFNAME")
     why = None
@@ -171,6 +177,10 @@ def check_interface(facts, log):
 
 def check_driver(facts, log):
     name = library_name(facts, log)
+    if log.driver_insufficient and not log.ccl_cuda:
+        yield finding("driver-insufficient")
+    if log.driver_call:
+        yield finding("driver-call")
     for _, own, cuda in log.ccl_cuda[:1]:
         major = int(cuda.split(".")[0])
         seen = [int(number) for number in log.cuda_driver]
@@ -179,6 +189,17 @@ def check_driver(facts, log):
             driver = f"one for CUDA {at // 1000}.{at % 1000 // 10}" if at else "older"
             least = OLDEST_DRIVER.get(major, "a newer one")
             yield finding("driver-old", ccl=f"{name} {own}", cuda=cuda, least=least, driver=driver)
+
+
+def check_preload(_facts, log):
+    """What the loader says of LD_PRELOAD; old ones give no reason."""
+    for told in log.preload_refused[:1]:
+        file, reason = (told, None) if isinstance(told, str) else told
+        if reason is None or reason.startswith("cannot open"):
+            why = "which is not there on a node of the job"
+        else:
+            why = f"which cannot be loaded ({reason})"
+        yield finding("preload-missing", file=file, why=why)
 
 
 def check_launcher(facts, log):
@@ -334,13 +355,16 @@ def check_silent(_facts, log):
     """Nothing can be said of a log in which nothing speaks, unless it says that the job failed."""
     said = log.speaks or log.alone
     if not said and failure(log.text) is None:
-        yield finding("log-silent", lines=log.lines)
+        lines = "1 line" if log.lines == 1 else f"{log.lines} lines"
+        yield finding("log-silent", lines=lines)
 
 
 CHECKS = (
     check_silent,
     check_launcher,
+    check_preload,
     check_plugin,
+    check_no_plugin,
     check_driver,
     check_network,
     check_ports,

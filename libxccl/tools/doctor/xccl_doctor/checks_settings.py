@@ -74,7 +74,7 @@ def check_preload(facts):
     for word in re.split(r"[\s:]+", facts.env.get("LD_PRELOAD", "")):
         # A name without a slash is looked up, and $LIB and the like are the loader's.
         if "/" in word and "$" not in word and not os.path.exists(facts.root + word):
-            yield finding("preload-missing", file=word)
+            yield finding("preload-missing", file=word, why="which is not there")
             return
 
 

@@ -34,6 +34,8 @@ LISTS = (
     ("cuda_driver", ("cudaDriverVersion ",), r"cudaDriverVersion (\d+)"),
     ("ccl_cuda", ("+cuda",), r"(NCCL) version ([\d.]+)\+cuda([\d.]+)"),
     ("driver_insufficient", ("CUDA driver version is insufficient",), r"(CUDA driver version is insufficient for CUDA runtime version)"),
+    ("driver_call", ("API call is not supported in",), r"(API call is not supported in the installed CUDA driver)"),
+    ("preload_refused", (" from LD_PRELOAD cannot be preloaded",), r"object '(.+?)' from LD_PRELOAD cannot be preloaded(?: \((.+?)\))?"),
     ("no_pmi", ("direct launched using",), r"(appears to have been direct launched using)"),
     ("bound", ("xccl-run: host ",), r"xccl-run: host \S+ rank (\d+) local"),
     ("network", ("Using network ",), r"Using network (.+?) *$"),

@@ -64,7 +64,7 @@ TABLE = {
         WARNING,
         "no GPU was found on this machine{site}, so nothing is known of GPUs, their library and "
         "their ranks",
-        "run it in a job (srun -n 1 xccl-doctor), or have it read the log of one (--log, --run)",
+        "run it in a job (srun -N 1 -n 1 {options} xccl-doctor), or have it read the log of one (--log, --run)",
     ),
     "memlock": Row(
         WARNING,
@@ -101,7 +101,7 @@ TABLE = {
     ),
     "log-silent": Row(
         WARNING,
-        "the log ({lines} lines) has no line of NCCL, RCCL, UCC, libfabric or xccl: nothing can be "
+        "the log ({lines}) has no line of NCCL, RCCL, UCC, libfabric or xccl: nothing can be "
         "said of that job",
         "run it again with NCCL_DEBUG=INFO XCCL_LOG=info UCC_LOG_LEVEL=INFO, or let xccl-doctor do "
         "so: --run",

@@ -85,8 +85,7 @@ TABLE = {
     "cxi-rendezvous": Row(
         WARNING,
         "FI_CXI_RDZV_PROTO=alt_read has no effect unless the job was started for it",
-        "add #SBATCH --network=disable_rdzv_get (or export SLURM_NETWORK=disable_rdzv_get "
-        "before sbatch)",
+        "start the job with --network=disable_rdzv_get (#SBATCH, salloc or srun)",
     ),
     "cxi-exhausted": Row(
         ERROR,

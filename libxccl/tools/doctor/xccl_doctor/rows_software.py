@@ -200,7 +200,7 @@ TABLE = {
     ),
     "preload-missing": Row(
         ERROR,
-        "LD_PRELOAD names {file}, which is not there; the loader goes on without it",
+        "LD_PRELOAD names {file}, {why}; the loader goes on without it",
         "unset LD_PRELOAD (xccl-run preloads xccl by itself), or correct the path",
     ),
     "preload-lost": Row(
@@ -215,6 +215,20 @@ TABLE = {
         "{ccl} was built with CUDA {cuda}, which needs NVIDIA's driver {least} or later; this is "
         "{driver}",
         "load an NCCL built with an older CUDA, or have the driver updated",
+    ),
+    "driver-insufficient": Row(
+        ERROR,
+        "a program or library needs a newer CUDA driver than a node of the job has, or it ran in a container "
+        "that does not see the driver",
+        "load an older CUDA (nvidia-smi names the newest one that the driver serves), or have the driver "
+        "updated; in a container, add --nv",
+    ),
+    "driver-call": Row(
+        ERROR,
+        "a program or library makes a call of CUDA's that the driver does not have: the driver is older than its CUDA, "
+        "or simulated (the simulated accelerator has CUDA's driver API only)",
+        "load an older CUDA, or have the driver updated; on the simulated accelerator, run a program that uses "
+        "the driver API or HIP, such as share/doc/xccl/docs/examples",
     ),
     "ccl-missing": Row(
         ERROR,
@@ -260,6 +274,12 @@ TABLE = {
         ERROR,
         "{ccl} has no network plugin ({file} was not found in: {folders}) and would {effect}",
         "{remedy}",
+    ),
+    "plugin-none": Row(
+        WARNING,
+        "{ccl} found no network plugin ({file}), and no line says over which network it went: over "
+        "Slingshot or EFA that is TCP, several times slower; InfiniBand needs no plugin",
+        "{remedy}; with NCCL_DEBUG=INFO the line 'Using network' names the network",
     ),
     "plugin-abi": Row(
         ERROR,
