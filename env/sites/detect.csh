@@ -153,5 +153,5 @@ if (-r /sys/class/dmi/id/product_name) then
         endsw
     endif
 endif
-if ("$_xccl_site" == "" && -e /dev/kfd) set _xccl_site = generic-amd
 if ("$_xccl_site" == "" && -e /proc/driver/nvidia/version) set _xccl_site = generic-nvidia
+if ("$_xccl_site" == "" && -e /dev/kfd) set _xccl_site = generic-amd

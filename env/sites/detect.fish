@@ -54,6 +54,6 @@ end
     string match -qr -- '^DGXH200.*$' $try; and set -g _xccl_site dgx-h100; and return
     string match -qr -- '^NVIDIA DGX H100.*$' $try; and set -g _xccl_site dgx-h100; and return
     string match -qr -- '^NVIDIA DGX H200.*$' $try; and set -g _xccl_site dgx-h100; and return
-    test -e /dev/kfd; and set -g _xccl_site generic-amd; and return
     test -e /proc/driver/nvidia/version; and set -g _xccl_site generic-nvidia; and return
+    test -e /dev/kfd; and set -g _xccl_site generic-amd; and return
 end

@@ -60,6 +60,6 @@ _xccl_detect() {
     DGXA100* | NVIDIA\ DGX\ A100*) _xccl_site=dgx-a100 && return 0 ;;
     DGXH100* | DGXH200* | NVIDIA\ DGX\ H100* | NVIDIA\ DGX\ H200*) _xccl_site=dgx-h100 && return 0 ;;
     esac
-    [ ! -e /dev/kfd ] || { _xccl_site=generic-amd && return 0; }
     [ ! -e /proc/driver/nvidia/version ] || { _xccl_site=generic-nvidia && return 0; }
+    [ ! -e /dev/kfd ] || { _xccl_site=generic-amd && return 0; }
 }

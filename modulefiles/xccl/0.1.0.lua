@@ -84,8 +84,8 @@ local detectors = { -- tried in this order: kind, what to look at, patterns, sit
    {"file", "/sys/class/dmi/id/product_name", "^DGXH200.*$", "dgx-h100"},
    {"file", "/sys/class/dmi/id/product_name", "^NVIDIA DGX H100.*$", "dgx-h100"},
    {"file", "/sys/class/dmi/id/product_name", "^NVIDIA DGX H200.*$", "dgx-h100"},
-   {"exists", "/dev/kfd", "", "generic-amd"},
    {"exists", "/proc/driver/nvidia/version", "", "generic-nvidia"},
+   {"exists", "/dev/kfd", "", "generic-amd"},
 }
 local mpi_modules = { -- module, family
    {"OpenMPI", "openmpi"},

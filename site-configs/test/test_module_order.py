@@ -71,6 +71,40 @@ def test_the_order_of_loading_does_not_matter(lmod, words, site):
     assert site == "" or left_over(seen[0], seen[2]) == {}  # Lmod unsets what was set and empty
 
 
+def test_settings_come_after_their_site(lmod):
+    """The one exception, and the error names the order that works."""
+    words = ["xccl-settings/alps", "xccl-site/alps", "xccl"]
+    seen, done = lmod(f"load {' '.join(words)}", fail=True, env=OWN)
+    assert "status=1" in done.stdout
+    assert "module load xccl-site/alps xccl xccl-settings/alps" in shown(done.stderr)
+    assert loaded(seen[1]) == []
+    seen, done = lmod(f"load {' '.join([*words[1:], words[0]])}", fail=True, env=OWN)
+    assert "status=0" in done.stdout
+    assert "xccl-settings/alps" in short(seen[1])
+
+
+def test_a_route_is_compared_with_an_mpi_that_is_loaded_before_it(lmod):
+    _, done = lmod("load mpich xccl xccl-route/ucc", "load xccl-route/ucc xccl mpich", fail=True)
+    assert done.stdout.split() == ["status=1", "status=0"]
+    assert "goes through Open MPI, but mpich is loaded" in shown(done.stderr)
+
+
+@pytest.mark.parametrize("site", ["juwels-booster", "frontier", "sim"])
+def test_settings_of_another_site_are_refused(lmod, site):
+    """Loading another site takes the place of the one before, but its settings would stay."""
+    other = "alps" if site == "frontier" else "frontier"
+    commands = [f"load xccl-site/{other} xccl xccl-settings/{other}", f"load xccl-site/{site}",
+                f"unload xccl-settings/{other}", f"load xccl-site/{site}", "purge"]  # fmt: skip
+    seen, done = lmod(*commands, fail=True, env=OWN)
+    assert [line[-1] for line in done.stdout.splitlines()] == ["0", "1", "0", "0", "0"]
+    assert f"module unload xccl-settings/{other}" in shown(done.stderr)
+    assert "xccl-site/" + other in short(seen[2]), "nothing has changed"
+    assert left_over(seen[1], seen[2]) == {}
+    assert seen[4]["XCCL_SITE"] == site
+    assert [name for name in seen[4] if name.startswith("FI_CXI_")] == []
+    assert left_over(seen[0], seen[5]) == {}
+
+
 def test_no_site_is_there_by_accident(lmod):
     """Neither by the name alone, nor where none is recognised."""
     seen, done = lmod("load xccl-site", fail=True, env={"XCCL_SITE": ""})

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from site_shells import BY_NAME, PATH, SHELLS, difference, read_env
-from site_tree import TOP, install
+from site_tree import TOP, install, moved_drivers
 
 POSIX = [shell for shell in SHELLS if shell.kind == "sh"]
 # a value for some variables that the scripts set, among them empty ones and what needs care
@@ -273,6 +273,21 @@ def test_detection(shell, env, site, prefix, tmp_path):
     lines = [*shell.xccl(prefix), shell.dump(tmp_path / "on")]
     shell.run(lines, tmp_path, env)
     assert read_env(tmp_path / "on")["XCCL_SITE"] == site
+
+
+def test_detection_by_drivers(shell, tmp_path):
+    """An NVIDIA machine whose processor has graphics of AMD is no AMD machine."""
+    prefix = install(tmp_path / "tree")
+    for file in (prefix / "share/xccl/env/sites").glob("detect.*"):
+        text = moved_drivers(file.read_text(encoding="utf-8"), tmp_path)
+        file.write_text(text, encoding="utf-8")
+    lines = [*shell.xccl(prefix), shell.dump(tmp_path / "on")]
+    (tmp_path / "kfd").touch()
+    shell.run(lines, tmp_path)
+    assert read_env(tmp_path / "on")["XCCL_SITE"] == "generic-amd"
+    (tmp_path / "nvidia").touch()
+    shell.run(lines, tmp_path)
+    assert read_env(tmp_path / "on")["XCCL_SITE"] == "generic-nvidia"
 
 
 def in_own_host(command, name):

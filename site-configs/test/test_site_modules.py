@@ -20,7 +20,7 @@ from site_lmod import (
     write_modules,
 )
 from site_shells import BY_NAME, SHELLS, difference, read_env
-from site_tree import TOP, install
+from site_tree import TOP, install, moved_drivers
 
 pytestmark = needs_lmod
 
@@ -151,6 +151,20 @@ def test_detection(env, site, lmod, sites):
     words = " ".join([*needs(sites, site), "xccl"])
     seen, _ = lmod(f"load {words}", env={"XCCL_SITE": "", **env})
     assert seen[1]["XCCL_SITE"] == site
+
+
+def test_detection_by_drivers(lmod, tmp_path):
+    """An NVIDIA machine whose processor has graphics of AMD is no AMD machine."""
+    tree = install(tmp_path / "tree")
+    file = tree / f"share/xccl/modulefiles/xccl/{VERSION}.lua"
+    file.write_text(moved_drivers(file.read_text(encoding="utf-8"), tmp_path), encoding="utf-8")
+    (tmp_path / "kfd").touch()
+    (tmp_path / "nvidia").touch()
+    seen, _ = lmod("load xccl", tree=tree, env={"XCCL_SITE": ""})
+    assert seen[1]["XCCL_SITE"] == "generic-nvidia"
+    (tmp_path / "nvidia").unlink()
+    seen, _ = lmod("load xccl", tree=tree, env={"XCCL_SITE": ""})
+    assert seen[1]["XCCL_SITE"] == "generic-amd"
 
 
 def test_a_search_path_of_man_that_needs_nothing_is_left_alone(lmod):
@@ -319,6 +333,26 @@ def test_the_plugin_module_of_a_site_is_used_where_it_is(lmod, tmp_path):
     assert manual[2]["NCCL_CROSS_NIC"] == "1"
     assert manual[2]["NCCL_SOCKET_IFNAME"] == "hsn0,hsn1,hsn2,hsn3"
     assert left_over(manual[1], manual[3]) == {}
+
+
+def test_the_plugin_module_of_a_site_may_need_what_comes_later(lmod, tmp_path):
+    """A runtime that is not loaded yet is a warning, also where the plugin's module insists on it."""
+    file = tmp_path / "olcf/rccl-net-plugin/1.0.lua"
+    file.parent.mkdir(parents=True)
+    file.write_text('prereq("rocm")\nsetenv("NCCL_NET_PLUGIN", "/opt/plugin")\n', encoding="utf-8")
+    commands = ["load cray-mpich xccl-site/frontier xccl", "load rocm", "load xccl-site/frontier",
+                "unload rccl-net-plugin", "load xccl-site/frontier", "purge"]  # fmt: skip
+    seen, done = lmod(*commands, extra=[tmp_path / "olcf"], env=OWN, fail=True)
+    assert done.stdout.splitlines() == ["status=0"] * len(commands)
+    assert "it comes after rocm or amd; load that, and then again" in shown(done.stderr)
+    for without in (seen[1], seen[2]):
+        assert "NCCL_NET_PLUGIN" not in without
+        assert without["NCCL_CROSS_NIC"] == "1", "the site's own value"
+    for within in (seen[3], seen[5]):
+        assert "rccl-net-plugin/1.0" in loaded(within)
+        assert within["NCCL_CROSS_NIC"] == OWN["NCCL_CROSS_NIC"], "the module sets these itself"
+    assert (seen[4].get("NCCL_NET_PLUGIN"), seen[4]["NCCL_CROSS_NIC"]) == (None, "2")
+    assert left_over(seen[0], seen[6]) == {}
 
 
 def test_network_settings_for_programs_without_a_wrapper(lmod, sites):

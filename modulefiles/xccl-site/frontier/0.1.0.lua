@@ -34,6 +34,12 @@ if mode() == "load" then
    if isloaded("xccl-route/ucc-ccl") then
       LmodError("route ucc-ccl cannot work on Frontier: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
    end
+   for _, other in ipairs({"alps", "isambard-ai", "lumi-g", "perlmutter"}) do
+      if isloaded("xccl-settings/" .. other) then
+         LmodError("xccl-settings/" .. other .. " is loaded, which holds network settings of another site than Frontier;\n" ..
+                   "unload it first:\n    module unload xccl-settings/" .. other)
+      end
+   end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "rccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", Frontier has rccl;\n" ..
@@ -48,7 +54,14 @@ local plugin
 if mode() == "unload" then
    plugin = os.getenv("_XCCL_SITE_PLUGIN") == "rccl-net-plugin"
 else
-   plugin = isloaded("rccl-net-plugin") or isAvail("rccl-net-plugin")
+   plugin = isloaded("rccl-net-plugin")
+   if not plugin and isAvail("rccl-net-plugin") then
+      -- it may refuse to load before these, and a module that is missing is a warning here, not an error
+      plugin = isloaded("rocm") or isloaded("amd")
+      if not plugin and mode() == "load" then
+         LmodMessage("xccl: warning: rccl-net-plugin is not loaded, because it comes after rocm or amd; load that, and then again\n    module load xccl-site/frontier")
+      end
+   end
 end
 setenv("_XCCL_SITE_PLUGIN", plugin and "rccl-net-plugin" or "none")
 if plugin then

@@ -22,6 +22,12 @@ if mode() == "load" then
    end
 end
 if mode() == "load" then
+   for _, other in ipairs({"alps", "frontier", "isambard-ai", "lumi-g", "perlmutter"}) do
+      if isloaded("xccl-settings/" .. other) then
+         LmodError("xccl-settings/" .. other .. " is loaded, which holds network settings of another site than Any machine with AMD GPUs;\n" ..
+                   "unload it first:\n    module unload xccl-settings/" .. other)
+      end
+   end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "rccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", Any machine with AMD GPUs has rccl;\n" ..

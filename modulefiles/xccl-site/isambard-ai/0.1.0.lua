@@ -31,6 +31,12 @@ if mode() == "load" then
    if isloaded("xccl-route/ucc-ccl") then
       LmodError("route ucc-ccl cannot work on Isambard-AI: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
    end
+   for _, other in ipairs({"alps", "frontier", "lumi-g", "perlmutter"}) do
+      if isloaded("xccl-settings/" .. other) then
+         LmodError("xccl-settings/" .. other .. " is loaded, which holds network settings of another site than Isambard-AI;\n" ..
+                   "unload it first:\n    module unload xccl-settings/" .. other)
+      end
+   end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", Isambard-AI has nccl;\n" ..

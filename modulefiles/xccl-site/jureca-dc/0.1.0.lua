@@ -28,6 +28,12 @@ if mode() == "load" then
    if not (isloaded("NCCL")) then
       LmodMessage("xccl: warning: NCCL is not loaded yet (NCCL); before you run, load it, for example\n    module load Stages/2025 GCC OpenMPI NCCL")
    end
+   for _, other in ipairs({"alps", "frontier", "isambard-ai", "lumi-g", "perlmutter"}) do
+      if isloaded("xccl-settings/" .. other) then
+         LmodError("xccl-settings/" .. other .. " is loaded, which holds network settings of another site than JURECA-DC (GPU nodes);\n" ..
+                   "unload it first:\n    module unload xccl-settings/" .. other)
+      end
+   end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", JURECA-DC (GPU nodes) has nccl;\n" ..

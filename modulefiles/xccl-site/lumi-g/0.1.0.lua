@@ -34,6 +34,12 @@ if mode() == "load" then
    if isloaded("xccl-route/ucc-ccl") then
       LmodError("route ucc-ccl cannot work on LUMI-G: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
    end
+   for _, other in ipairs({"alps", "frontier", "isambard-ai", "perlmutter"}) do
+      if isloaded("xccl-settings/" .. other) then
+         LmodError("xccl-settings/" .. other .. " is loaded, which holds network settings of another site than LUMI-G;\n" ..
+                   "unload it first:\n    module unload xccl-settings/" .. other)
+      end
+   end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "rccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", LUMI-G has rccl;\n" ..

@@ -34,6 +34,12 @@ if mode() == "load" then
    if isloaded("xccl-route/ucc-ccl") then
       LmodError("route ucc-ccl cannot work on Perlmutter: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
    end
+   for _, other in ipairs({"alps", "frontier", "isambard-ai", "lumi-g"}) do
+      if isloaded("xccl-settings/" .. other) then
+         LmodError("xccl-settings/" .. other .. " is loaded, which holds network settings of another site than Perlmutter;\n" ..
+                   "unload it first:\n    module unload xccl-settings/" .. other)
+      end
+   end
    local library = os.getenv("_XCCL_ROUTE_CCL")
    if library and library ~= "nccl" then
       LmodError("xccl-route/ucc-ccl was loaded for a site with " .. library .. ", Perlmutter has nccl;\n" ..

@@ -72,9 +72,41 @@ def mpi_needs(routes, site):
     return {module: of for module, of in known.items() if family in ("any", of)}
 
 
+def doctor_command(site):
+    """The command line that runs xccl-doctor where it sees the GPUs of a node."""
+    if site["hardware"]["gpu"]["vendor"] == "sim":
+        return "xccl-doctor"
+    wanted = ("--gpus-per-node", "--gres", "--network")
+    options = [o for o in site["launch"]["srun"] if o.split("=")[0] in wanted]
+    if "count" not in site["hardware"]["gpu"]:
+        options.insert(0, "--gpus-per-node=4")
+    return " ".join(["srun -N 1 -n 1", *options, "xccl-doctor"])
+
+
+def plugin_needs(site):
+    """[module] of which one has to be loaded before the site's plugin: what is required beside MPI."""
+    return [
+        module
+        for need in site.get("requires", [])
+        if need["what"] != "MPI"
+        for module in need["any_of"]
+    ]
+
+
+def others_settings(sites, site):
+    """[other site] that has network settings of its own, which must not stay beside those of @p site."""
+    return [s for s in sites if s["name"] != site["name"] and launch_variables(s)]
+
+
 def detectors(sites, kind):
     """[(site name, value of detect.<kind>)] in the order in which sites are tried."""
-    return [(site["name"], site["detect"][kind]) for site in sites if kind in site["detect"]]
+    # AMD's driver also serves the graphics of an APU, so its file may stand beside that of an NVIDIA GPU.
+    order = sorted(sites, key=lambda site: site["hardware"]["gpu"]["vendor"] == "amd")
+    return [
+        (site["name"], site["detect"][kind])
+        for site in (order if kind == "exists" else sites)
+        if kind in site["detect"]
+    ]
 
 
 def environment_patterns(sites):
