@@ -111,7 +111,7 @@ PLANTED = [
     ),
     ("frontier", "{route: ucc-ccl, ", "{route: rccl, ", "allowed: xccl, ucc, ucc-ccl, mpi"),
     ("frontier", "{route: ucc, ", "{route: xccl, ", "route 'xccl' is the default of every site"),
-    ("frontier", "--gpu-bind=none]", "gpu-bind none]", "allowed: an option such as --name=value"),
+    ("frontier", "--gpu-bind=none,", "gpu-bind none,", "allowed: an option such as --name=value"),
     (
         "frontier",
         "verified: documented\n  source: olcf-pytorch\n  name",
@@ -326,8 +326,33 @@ def test_quick_starts_and_jobs_say_how_many():
             text = job.read_text(encoding="utf-8")
             assert "#SBATCH --nodes=" in text
             assert "#SBATCH --ntasks-per-node=" in text
+            if site not in ("sim", "lumi-g"):  # LUMI's mask names the cores of whole nodes
+                assert "#SBATCH --cpus-per-task=" in text, job
             # A job that asks for no GPU gets none.
             assert site == "sim" or "--gpus-per-node=" in text or "--gres=gpu:" in text, job
+
+
+def quick_start(site):
+    """The lines of the first block of commands of a site's page."""
+    page = (TOP / f"docs/sites/{site}.md").read_text(encoding="utf-8")
+    return re.search(r"```sh\n(.*?)```", page, re.S)[1].splitlines()
+
+
+@pytest.mark.parametrize("site", [site for site in SITES if site != "sim"])
+def test_quick_starts_ask_for_what_a_rank_needs(site):
+    """GPUs, more than one core, and what the settings of the network expect of the job."""
+    facts = read_yaml(CONFIGS / site / "site.yaml")[0]
+    *_, run_line, doctor = quick_start(site)
+    for line in (run_line, doctor):
+        assert re.search(r" --(gpus-per-node=|gres=gpu:)\d", line), line
+    assert doctor.startswith("srun -N 1 -n 1 ") and doctor.endswith(" xccl-doctor")
+    values = {v["name"]: v["value"] for v in facts["variables"] if v.get("apply") != "never"}
+    cores = re.search(r" --(cpus-per-task=\d+|cpu-bind=mask_cpu:)", run_line)
+    assert cores, "Slurm gives a task one core where jobs share a node"
+    rendezvous = values.get("FI_CXI_RDZV_PROTO") == "alt_read"
+    if rendezvous and values["FI_CXI_RX_MATCH_MODE"] != "software":
+        for line in (run_line, doctor):
+            assert " --network=disable_rdzv_get " in line, line
 
 
 def test_every_rendered_file_says_from_what():
