@@ -48,9 +48,9 @@
     X(Ssend_init, 7, 'P', "snt..cq")                                                               \
     X(Rsend_init, 7, 'P', "snt..cq")                                                               \
     X(Recv_init, 7, 'P', "rnt..cq")                                                                \
-    X(Pack, 7, 'B', "sntbz..")                                                                     \
+    X(Pack, 7, 'B', "sntrz..")                                                                     \
     X(Unpack, 7, 'B', "sz.rnt.")                                                                   \
-    X(Pack_external, 7, 'B', ".sntby.")                                                            \
+    X(Pack_external, 7, 'B', ".sntry.")                                                            \
     X(Unpack_external, 7, 'B', ".sy.rnt")                                                          \
     X(Reduce_local, 5, 'B', "sbnt.")                                                               \
     X(File_read, 5, 'B', "hrntS")                                                                  \

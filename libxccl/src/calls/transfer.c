@@ -57,7 +57,11 @@ static int call_with_status(struct xm_transfer *t, int profiling, MPI_Status *ow
 
     *bytes_p = XM_WHOLE;
     if (at < 0) {
-        return (int)xm_mpi_forward(t->function, profiling, t->args);
+        int result = (int)xm_mpi_forward(t->function, profiling, t->args);
+        if (t->packed != NULL) {
+            *bytes_p = (t->function == XM_FN_MPI_Pack) ? t->packed->narrow : t->packed->wide;
+        }
+        return result;
     }
     if ((MPI_Status *)t->args[at] != MPI_STATUS_IGNORE) {
         status = (MPI_Status *)t->args[at];
@@ -93,7 +97,6 @@ static int finish_fetch(struct xm_transfer *t)
     xm_transfer_last_path = xm_rendezvous_path_in(r);
     xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), r->came);
     if (r->code != MPI_SUCCESS) {
-        status->MPI_ERROR = r->code;
         xm_pmpi.Comm_call_errhandler(xm_transfer_comm(t), r->code);
     }
     return r->code;
@@ -111,6 +114,34 @@ static bool has_both_ways(const struct xm_transfer *t)
     return (t->form == 'B') && ((r->looks && sends) || (r->offered && r->in_pieces && receives));
 }
 
+/*
+ * MPI_Sendrecv whose message to receive is too long: what it sends has gone, or goes, all the same.
+ * Other errors are of arguments, and found before anything is sent.
+ */
+static bool has_sent(const struct xm_transfer *t, int code)
+{
+    int class = MPI_SUCCESS;
+
+    xm_pmpi.Error_class(code, &class);
+    return t->rendezvous.offered && xm_transfer_receives(t->function) &&
+           (class == MPI_ERR_TRUNCATE);
+}
+
+/* A message that this process has sent to itself (kept.c) fails on a communicator of ours. */
+static int fail_kept(struct xm_transfer *t, int code)
+{
+    const struct xm_rendezvous *r = &t->rendezvous;
+    MPI_Status *status = (MPI_Status *)t->args[xm_transfer_argument(t->function, 'S')];
+
+    status->MPI_SOURCE = r->source;
+    status->MPI_TAG = r->tag;
+    /* MPICH calls the world's handler for every matched message. */
+    if (XM_OPENMPI || (r->comm != XM_HANDLE(MPI_COMM_WORLD))) {
+        xm_pmpi.Comm_call_errhandler(r->comm, code);
+    }
+    return code;
+}
+
 static int blocking(struct xm_transfer *t, int profiling)
 {
     MPI_Count    bytes;
@@ -124,8 +155,11 @@ static int blocking(struct xm_transfer *t, int profiling)
         xm_watch(t);
     }
     int code = call_with_status(t, profiling, &status, &bytes);
-    if (code != MPI_SUCCESS) {
+    if ((code != MPI_SUCCESS) && has_sent(t, code)) {
+        xm_rendezvous_wait(t);
+    } else if (code != MPI_SUCCESS) {
         xm_rendezvous_withdraw(t);
+        code = t->rendezvous.resent ? fail_kept(t, code) : code;
     } else if (!xm_rendezvous_received(t, bytes) && (t->rendezvous.landing == NULL)) {
         res = xm_transfer_copy_out(t, bytes);
         if (res != xcclSuccess) {
@@ -173,6 +207,7 @@ static int make_request(struct xm_transfer *t, int profiling)
     t->done = persistent; /* until it is started; from the next line on other threads may set it */
     int code = xm_transfer_post(t, profiling);
     if (code != MPI_SUCCESS) {
+        xm_rendezvous_withdraw(t);
         xm_transfer_discard(t);
         return code;
     }
@@ -336,6 +371,62 @@ static int refuse(const struct xm_transfer *t)
                              "and this MPI is not GPU-aware; use host memory, or a GPU-aware MPI");
 }
 
+static int refuse_scattered(struct xm_transfer *t)
+{
+    xm_transfer_close(t);
+    return xm_transfer_raise(
+        t, xcclUnsupported,
+        "the datatype has absolute addresses in memory of several kinds, of the "
+        "host and of devices, and this MPI is not GPU-aware; pass each by itself");
+}
+
+static MPI_Count position_at(const void *position, bool narrow)
+{
+    if (position == NULL) {
+        return -1;
+    }
+    return narrow ? *(const int *)position : *(const MPI_Count *)position;
+}
+
+/*
+ * MPI_Pack and MPI_Pack_external write from the position on alone. The rest of the buffer may be
+ * another thread's to pack into, or a message's that is received: MPI is given what lies behind the
+ * position as a buffer of its own, and the program gets those bytes that were packed.
+ */
+static int pack(enum xm_function function, int profiling, const long *args)
+{
+    bool               narrow = (function == XM_FN_MPI_Pack);
+    int                at = xm_transfer_argument(function, 'r');
+    void              *position = (void *)args[at + 2];
+    MPI_Count          room = narrow ? (int)args[at + 1] : (MPI_Count)args[at + 1];
+    MPI_Count          first = position_at(position, narrow);
+    union xm_position  packed = {.wide = 0};
+    long               behind[XM_MAX_ARGUMENTS];
+    struct xm_transfer t;
+
+    if ((first < 0) || (first > room)) {
+        return (int)xm_mpi_forward(function, profiling, args); /* which says what is wrong */
+    }
+    memcpy(behind, args, sizeof(long) * (size_t)xm_mpi_arguments(function));
+    behind[at] = args[at] + (long)first;
+    behind[at + 1] = (long)(room - first);
+    behind[at + 2] = (long)&packed;
+    if (xm_config.faulty || !xm_transfer_read(&t, function, behind)) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    if (t.scattered) {
+        return refuse_scattered(&t);
+    }
+    t.packed = &packed;
+    int code = blocking(&t, profiling);
+    if ((code == MPI_SUCCESS) && narrow) {
+        *(int *)position += packed.narrow;
+    } else if (code == MPI_SUCCESS) {
+        *(MPI_Count *)position += packed.wide;
+    }
+    return code;
+}
+
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
                              const struct xm_rendezvous *from)
 {
@@ -346,6 +437,7 @@ int xm_transfer_receive_kept(enum xm_function function, const long *args,
     t.rendezvous.source = from->source;
     t.rendezvous.tag = from->tag;
     t.rendezvous.comm = from->comm;
+    t.rendezvous.resent = from->resent;
     return (t.form == 'B') ? blocking(&t, 1) : with_request(&t, 1);
 }
 
@@ -367,6 +459,9 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     if (xm_transfer_form(function) == 'Q') {
         return xm_kept_probe(function, profiling, args);
     }
+    if (xm_transfer_packs(function)) {
+        return pack(function, profiling, args);
+    }
     if (xm_kept_any() && xm_transfer_receives(function) && xm_kept_call(function, args, &code)) {
         return code;
     }
@@ -374,11 +469,7 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
         return (int)xm_mpi_forward(function, profiling, args);
     }
     if (t.scattered) {
-        xm_transfer_close(&t);
-        return xm_transfer_raise(
-            &t, xcclUnsupported,
-            "the datatype has absolute addresses in memory of several kinds, of the "
-            "host and of devices, and this MPI is not GPU-aware; pass each by itself");
+        return refuse_scattered(&t);
     }
     switch (t.form) {
     case 'R':

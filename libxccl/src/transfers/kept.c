@@ -25,6 +25,7 @@ struct kept {
     MPI_Count    bytes;
     MPI_Message  message;
     bool         matched; /* the program has it */
+    bool         resent;  /* it came, and was sent to this process again */
     struct kept *next;
     MPI_Request  sent; /* of a message to this process */
     char         copy[XM_DESCRIPTOR_BYTES];
@@ -247,7 +248,8 @@ static int keep(MPI_Comm comm, MPI_Message message, const MPI_Status *status, st
     k->bytes = xm_transfer_bytes(status);
     k->message = message;
     k->sent = XM_HANDLE(MPI_REQUEST_NULL);
-    int code = (k->bytes == XM_DESCRIPTOR_BYTES) ? read_and_send(k) : MPI_SUCCESS;
+    k->resent = (k->bytes == XM_DESCRIPTOR_BYTES);
+    int code = k->resent ? read_and_send(k) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) {
         free(k);
         return code;
@@ -441,6 +443,7 @@ static bool take_wanted(const struct wanted *w, MPI_Message *message_p, struct x
             r->source = k->source;
             r->tag = k->tag;
             r->comm = k->comm;
+            r->resent = k->resent;
             take(at);
         }
     }

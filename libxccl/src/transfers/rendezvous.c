@@ -50,6 +50,8 @@ void xm_rendezvous_init(void)
     /* Not a duplicate: that would call the program's copy callbacks. */
     if (xm_pmpi.Comm_create(XM_HANDLE(MPI_COMM_SELF), group, &self) == MPI_SUCCESS) {
         looks_from = (uint64_t)xc_params()->rendezvous;
+        xm_pmpi.Comm_set_errhandler(self,
+                                    XM_HANDLE(MPI_ERRORS_RETURN)); /* raised on the program's */
     }
     xm_pmpi.Group_free(&group);
     xm_pmpi.Query_thread(&level);
@@ -101,11 +103,14 @@ uint64_t xm_descriptor_check(const struct xm_descriptor *d)
     return hash;
 }
 
-/* Any thread may find it; the program's reports it. */
+/*
+ * Any thread may find it; the program's reports it. The first one stays: in MPI_Sendrecv the other
+ * direction may go well afterwards.
+ */
 void xm_rendezvous_fail(struct xm_rendezvous *r, xcclResult_t res)
 {
-    r->failed = res;
-    if (res != xcclSuccess) {
+    if ((res != xcclSuccess) && (r->failed == xcclSuccess)) {
+        r->failed = res;
         snprintf(r->detail, sizeof(r->detail), "%s", xc_last_detail());
     }
 }

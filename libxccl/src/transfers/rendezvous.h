@@ -98,8 +98,9 @@ struct xm_rendezvous {
     struct xm_kernel_copy by_kernel;
     bool                  came_in_pieces; /* by: */
     struct xm_pieces     *incoming;
-    MPI_Count             came; /* bytes, once fetch is over */
-    bool                  kept; /* MPI says a wrong source and tag; these are right: */
+    MPI_Count             came;   /* bytes, once fetch is over */
+    bool                  kept;   /* MPI says a wrong source and tag; these are right: */
+    bool                  resent; /* such a message comes from this process itself */
     int                   source, tag;
     MPI_Comm              comm; /* of a message that is kept */
     int                   code; /* MPI's: MPI_ERR_TRUNCATE if they did not fit */

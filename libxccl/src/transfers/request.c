@@ -304,7 +304,8 @@ static bool start_kept(struct xm_transfer *t, int *code_p)
     MPI_Message      message;
 
     t->rendezvous.kept = false;
-    if (!xm_kept_any() || t->comm_gone || ((t->function != XM_FN_MPI_Recv_init) && !large) ||
+    /* Of a communicator that the program has freed, too: MPI keeps it, and its handle, for this. */
+    if (!xm_kept_any() || ((t->function != XM_FN_MPI_Recv_init) && !large) ||
         !xm_kept_match(xm_transfer_comm(t), (int)t->args[3], (int)t->args[4], &message,
                        &t->rendezvous)) {
         return false;

@@ -101,6 +101,12 @@ int xm_transfer_argument(enum xm_function function, char kind)
     return (at != NULL) ? (int)(at - kinds) : -1;
 }
 
+bool xm_transfer_packs(enum xm_function function)
+{
+    return (function == XM_FN_MPI_Pack) || (function == XM_FN_MPI_Pack_c) ||
+           (function == XM_FN_MPI_Pack_external) || (function == XM_FN_MPI_Pack_external_c);
+}
+
 char xm_transfer_form(enum xm_function function)
 {
     return row_of(function)->form;
@@ -248,7 +254,7 @@ static bool is_no_op(enum xm_function function, const long *args)
 /* MPI_Pack and MPI_Unpack of this machine's own representation. */
 static bool is_packing(const struct xm_transfer *t)
 {
-    return (strcmp(t->kinds, "sntbz..") == 0) || (strcmp(t->kinds, "sz.rnt.") == 0);
+    return (strcmp(t->kinds, "sntrz..") == 0) || (strcmp(t->kinds, "sz.rnt.") == 0);
 }
 
 /* Messages and what is packed may go as the bytes that they consist of. */
@@ -296,6 +302,14 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
     }
     r->first = r->end;
     r->count = 1;
+}
+
+/* Of a window: nothing is read or written, neither there nor here. */
+static bool accesses_nobody(const struct xm_transfer *t)
+{
+    int at = xm_transfer_argument(t->function, 'k');
+
+    return (at >= 0) && (t->form != 'Y') && ((int)t->args[at] == MPI_PROC_NULL);
 }
 
 bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const long *args)
@@ -346,7 +360,11 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     }
     /* Of a persistent receive the arguments are known each time that it is started. */
     bool again = (t->form == 'P') && xm_transfer_receives(function);
-    return r.valid && ((t->num_parts > 0) || t->rendezvous.looks || again || t->scattered);
+    bool good = r.valid && !accesses_nobody(t);
+    if (!good && (t->num_parts > 0)) {
+        xm_transfer_close(t);
+    }
+    return good && ((t->num_parts > 0) || t->rendezvous.looks || again || t->scattered);
 }
 
 /* ---- copies ---- */
@@ -585,7 +603,7 @@ xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition)
         return xcclSuccess;
     }
     int           *delivery = &t->delivery[partition], staged = XM_STAGED;
-    struct xm_wait wait = xm_wait_begin("for another thread's copy of a partition");
+    struct xm_wait wait = xm_wait_begin_for_ever("for another thread's copy of a partition");
     if (!__atomic_compare_exchange_n(delivery, &staged, XM_BEING_COPIED, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE)) {
         while (__atomic_load_n(delivery, __ATOMIC_ACQUIRE) == XM_BEING_COPIED) {

@@ -36,6 +36,12 @@ static inline char *xm_part_base(const struct xm_part *part)
     return (char *)((uintptr_t)part->span - (uintptr_t)part->buffer.low);
 }
 
+/* MPI_Pack counts in int, its other forms in MPI_Count or MPI_Aint. */
+union xm_position {
+    MPI_Count wide;
+    int       narrow;
+};
+
 struct xm_transfer {
     enum xm_function function;
     const char      *kinds; /* of the arguments; base/transfers.h */
@@ -44,6 +50,8 @@ struct xm_transfer {
     int              num_parts;
     struct xm_part   parts[XM_MAX_PARTS];
     bool             scattered; /* one buffer lies in memory of several kinds: it cannot be done */
+
+    const union xm_position *packed; /* of MPI_Pack: how much it has packed; else NULL */
 
     /* Of partitioned ones. */
     int       partitions; /* 0: it is none */
@@ -135,6 +143,8 @@ bool xm_transfer_narrow(enum xm_function function, const long *args, enum xm_fun
 
 /* Is this a function that receives a message? */
 bool xm_transfer_receives(enum xm_function function);
+/* MPI_Pack and its kin? */
+bool xm_transfer_packs(enum xm_function function);
 
 /*
  * Start a persistent request in another way than by MPI_Start: a receive whose message is kept

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Corners of messages, packing and windows: ranks that are nobody, messages that are too long,
+ * buffers of which a call writes a part. Two ranks.
+ * Usage: mpi_corners cuda|rocm|none CASE
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { LONG = 400000, COUNT = 4000, TAG = 5, LITTLE = 20 }; /* LITTLE: 80 bytes, as a descriptor */
+
+static int other(void)
+{
+    return 1 - mt_rank();
+}
+
+static int class_of(int code)
+{
+    int class = 0;
+
+    MPI_Error_class(code, &class);
+    return class;
+}
+
+/* ---- a window's rank that is nobody: nothing is written here either ---- */
+
+static void expect_untouched(int *buffer, const char *what)
+{
+    mt_ints_expect(buffer, MT_DEVICE, COUNT, COUNT, mt_rank(), 1, what);
+}
+
+static void case_nobody(void)
+{
+    int        *buffer = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    int        *origin = mt_ints_make(MT_DEVICE, COUNT, COUNT, 2);
+    int        *memory;
+    MPI_Win     window;
+    MPI_Request request;
+
+    MPI_Win_allocate(COUNT * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
+                     &window);
+    MPI_Win_fence(0, window);
+    MPI_Get(buffer, COUNT, MPI_INT, MPI_PROC_NULL, 0, COUNT, MPI_INT, window);
+    MPI_Put(origin, COUNT, MPI_INT, MPI_PROC_NULL, 0, COUNT, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    expect_untouched(buffer, "MPI_Get from nobody");
+    MPI_Win_lock_all(0, window);
+    MPI_Get_accumulate(origin, COUNT, MPI_INT, buffer, COUNT, MPI_INT, MPI_PROC_NULL, 0, COUNT,
+                       MPI_INT, MPI_SUM, window);
+    MPI_Fetch_and_op(origin, buffer, MPI_INT, MPI_PROC_NULL, 0, MPI_SUM, window);
+    MPI_Compare_and_swap(origin, origin + 1, buffer + 1, MPI_INT, MPI_PROC_NULL, 0, window);
+    MPI_Win_flush_all(window);
+    expect_untouched(buffer, "atomic accesses to nobody");
+    MPI_Rget(buffer, COUNT, MPI_INT, MPI_PROC_NULL, 0, COUNT, MPI_INT, window, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Win_unlock_all(window);
+    expect_untouched(buffer, "MPI_Rget from nobody");
+    MPI_Win_free(&window);
+    mt_free(MT_DEVICE, buffer);
+    mt_free(MT_DEVICE, origin);
+}
+
+/* ---- MPI_Sendrecv whose receive is too short: the other rank gets what is sent ---- */
+
+static void case_truncated(void)
+{
+    int       *in = mt_ints_make(MT_DEVICE, LONG, LONG, 1);
+    int       *out = mt_ints_make(MT_DEVICE, LONG, 0, 0);
+    MPI_Status status;
+
+    mt_meet_on_device();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (mt_rank() == 0) {
+        int code = MPI_Sendrecv(in, LONG, MPI_INT, 1, TAG, out, COUNT / 2, MPI_INT, 1, TAG,
+                                MPI_COMM_WORLD, &status);
+        mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "class %d of a message that is too long",
+                  class_of(code));
+    } else {
+        int *longer = calloc(COUNT, sizeof(int));
+        MPI_Send(longer, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+        int code = MPI_Recv(out, LONG, MPI_INT, 0, TAG, MPI_COMM_WORLD, &status);
+        mt_expect(code == MPI_SUCCESS, "the other direction ended with %d", code);
+        mt_expect_status(&status, 0, TAG, LONG, "of the other direction");
+        mt_ints_expect(out, MT_DEVICE, LONG, LONG, 0, 1, "the other direction");
+        free(longer);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* A call that ends one request leaves the status's error alone. */
+static void case_error_field(void)
+{
+    int       *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    int       *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    MPI_Status status;
+
+    mt_meet_on_device();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (mt_rank() == 0) {
+        MPI_Send(in, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+    } else {
+        status.MPI_ERROR = MT_UNTOUCHED;
+        int code = MPI_Recv(out, COUNT / 2, MPI_INT, 0, TAG, MPI_COMM_WORLD, &status);
+        mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "class %d", class_of(code));
+        mt_expect(status.MPI_ERROR == MT_UNTOUCHED, "MPI_ERROR became %d", status.MPI_ERROR);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* ---- packing writes between two positions alone ---- */
+
+/* A message comes to the first half of what is packed into. */
+static void case_packing(void)
+{
+    enum { ROUNDS = 8, PACKED = 6 };
+    int        *in = mt_ints_make(MT_DEVICE, LONG, LONG, 1), *both;
+    MPI_Request request;
+
+    mt_meet_on_device();
+    for (int round = 0; round < ROUNDS; round++) {
+        if (mt_rank() == 0) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Send(in, LONG, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+            continue;
+        }
+        both = mt_ints_make(MT_DEVICE, 2 * LONG, 0, 0);
+        MPI_Irecv(both, LONG, MPI_INT, 0, TAG, MPI_COMM_WORLD, &request);
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int i = 0; i < PACKED; i++) {
+            int position = LONG * (int)sizeof(int);
+            MPI_Pack(in, LONG, MPI_INT, both, 2 * LONG * (int)sizeof(int), &position,
+                     MPI_COMM_WORLD);
+            mt_expect(position == 2 * LONG * (int)sizeof(int), "packed to position %d", position);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_ints_expect(both, MT_DEVICE, LONG, LONG, 0, 1, "beside what is packed");
+        mt_ints_expect(both + LONG, MT_DEVICE, LONG, LONG, 1, 1, "what is packed");
+        mt_free(MT_DEVICE, both);
+    }
+    mt_free(MT_DEVICE, in);
+}
+
+/* In steps, with what lies around. */
+static void case_positions(void)
+{
+    enum { STEP = 7, ROOM = 30 };
+    int     *in = mt_ints_make(MT_DEVICE, ROOM, ROOM, 1);
+    int     *out = mt_ints_make(MT_DEVICE, ROOM, 0, 0);
+    int      position = 2 * (int)sizeof(int), bytes = 20 * (int)sizeof(int);
+    MPI_Aint place = 0;
+
+    MPI_Pack(in, STEP, MPI_INT, out, bytes, &position, MPI_COMM_WORLD);
+    MPI_Pack(in + STEP, STEP, MPI_INT, out, bytes, &position, MPI_COMM_WORLD);
+    mt_expect(position == 16 * (int)sizeof(int), "position %d", position);
+    int *host = malloc(ROOM * sizeof(int));
+    mt_get(host, out, MT_DEVICE, ROOM * sizeof(int));
+    for (int i = 0; i < ROOM; i++) {
+        int wanted = ((i < 2) || (i >= 16)) ? MT_UNTOUCHED : mt_value(mt_rank(), 1, i - 2);
+        mt_expect(host[i] == wanted, "element %d is %d, not %d", i, host[i], wanted);
+    }
+    free(host);
+    MPI_Pack_external("external32", in, STEP, MPI_INT, out, bytes, &place);
+    mt_expect(place == STEP * (MPI_Aint)sizeof(int), "external position %ld", (long)place);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* ---- messages that were probed ---- */
+
+/* A persistent receive gets one on a communicator that is freed by then. */
+static void receive_probed(int count)
+{
+    int        *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    int        *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    MPI_Comm    comm;
+    MPI_Request request;
+    MPI_Status  status;
+
+    mt_meet_on_device();
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (mt_rank() == 0) {
+        MPI_Isend(in, count, MPI_INT, 1, TAG, comm, &request);
+        MPI_Comm_free(&comm);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv_init(out, COUNT, MPI_INT, 0, TAG, comm, &request);
+        MPI_Probe(0, TAG, comm, &status);
+        MPI_Comm_free(&comm);
+        MPI_Start(&request);
+        MPI_Wait(&request, &status);
+        mt_expect_status(&status, 0, TAG, count, "of a probed message");
+        mt_ints_expect(out, MT_DEVICE, COUNT, count, 0, 1, "a probed message");
+        MPI_Request_free(&request);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+static void case_gone(void)
+{
+    receive_probed(COUNT);
+    receive_probed(LITTLE);
+}
+
+static void expect_too_long(int code, int tag, const MPI_Status *status, const char *how)
+{
+    mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "%s: class %d", how, class_of(code));
+    if (status != NULL) {
+        mt_expect((status->MPI_SOURCE == 0) && (status->MPI_TAG == tag), "%s: from %d, tag %d", how,
+                  status->MPI_SOURCE, status->MPI_TAG);
+    }
+}
+
+static int times_called;
+
+static void note(MPI_Comm *comm, int *code, ...)
+{
+    (void)code;
+    mt_expect(*comm == MPI_COMM_WORLD, "another communicator's handler");
+    times_called++;
+}
+
+/* One as long as a descriptor, received with too little room. */
+static void case_probed_too_long(void)
+{
+    int            buffer[LITTLE] = {0};
+    MPI_Message    message;
+    MPI_Request    request;
+    MPI_Status     status;
+    MPI_Errhandler handler;
+
+    mt_meet_on_device();
+    MPI_Comm_create_errhandler(note, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    if (mt_rank() == 0) {
+        for (int tag = 0; tag < 3; tag++) {
+            MPI_Send(buffer, LITTLE, MPI_INT, 1, tag, MPI_COMM_WORLD);
+        }
+    } else {
+        MPI_Probe(0, 0, MPI_COMM_WORLD, &status);
+        int code = MPI_Recv(buffer, 5, MPI_INT, 0, 0, MPI_COMM_WORLD, &status);
+        expect_too_long(code, 0, &status, "MPI_Recv");
+        mt_expect(times_called == 1, "the handler was called %d times", times_called);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        MPI_Mprobe(0, 1, MPI_COMM_WORLD, &message, &status);
+        expect_too_long(MPI_Mrecv(buffer, 5, MPI_INT, &message, &status), 1, &status, "MPI_Mrecv");
+        MPI_Probe(0, 2, MPI_COMM_WORLD, &status);
+        MPI_Irecv(buffer, 5, MPI_INT, 0, 2, MPI_COMM_WORLD, &request);
+        expect_too_long(MPI_Wait(&request, &status), 2, NULL, "MPI_Irecv");
+    }
+    MPI_Errhandler_free(&handler);
+}
+
+/* ---- sends that MPI refuses hold nothing back ---- */
+
+static void case_refused(void)
+{
+    enum { REFUSED = 3000 };
+    int        *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    int        *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    MPI_Request request;
+
+    mt_meet_on_device();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < REFUSED; i++) {
+        MPI_Isend(in, COUNT, MPI_INT, other(), -5, MPI_COMM_WORLD, &request);
+    }
+    MPI_Isend(in, COUNT, MPI_INT, other(), TAG, MPI_COMM_WORLD, &request);
+    mt_expect_message_path("fetched", "after sends that were refused");
+    MPI_Recv(out, COUNT, MPI_INT, other(), TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, other(), 1, "after sends that were refused");
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"nobody", case_nobody},
+        {"truncated", case_truncated},
+        {"error_field", case_error_field},
+        {"packing", case_packing},
+        {"positions", case_positions},
+        {"gone", case_gone},
+        {"probed_too_long", case_probed_too_long},
+        {"refused", case_refused},
+        {NULL, NULL},
+    };
+
+    mt_begin(&argc, &argv, true);
+    return mt_run_to_end(cases, argc, argv);
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Corners of messages, packing and windows, on device memory as on host memory."""
+
+import pytest
+
+CASES = ["nobody", "truncated", "error_field", "packing", "positions"]
+CASES += ["gone", "probed_too_long", "refused"]
+SETTINGS = {"auto": {}, "staged": {"XCCL_P2P": "staged"}, "little": {"XCCL_RENDEZVOUS": "240"}}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(family, case):
+    family.run(2, f"mpi_corners cuda {case}", timeout=60).good()
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize("setting", ["staged", "little"])
+@pytest.mark.parametrize("case", [c for c in CASES if c != "refused"])
+def test_settings(openmpi, case, setting):
+    openmpi.run(2, f"mpi_corners cuda {case}", env=SETTINGS[setting], timeout=60).good()
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize("case", [c for c in CASES if c != "refused"])
+def test_reference(family, case):
+    """On host memory and without xccl the program itself is right."""
+    family.run(2, f"mpi_corners none {case}", sim=None, preload=False, timeout=60).good()
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize("case", ["truncated", "packing"])
+def test_pieces(openmpi, case):
+    """To a rank of another node."""
+    env = {"XCCL_THREADS": "multiple", "XCCL_SIM_NODES": "2", "XCCL_PIPELINE": "65536"}
+    openmpi.run(2, f"mpi_corners cuda {case}", env=env, timeout=60).good()
