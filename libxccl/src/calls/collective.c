@@ -649,6 +649,7 @@ static int make_persistent(const struct xm_call *call)
         return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
     }
     if (!valid && (xm_mpi_functions[call->function] != NULL)) {
+        xm_held_free(&held);
         return xm_call_mpi(call); /* which says what is wrong with it */
     }
     return xm_request_persistent(&op.call, &held, start_persistent);

@@ -85,6 +85,7 @@ static xcclResult_t make(struct xm_vendor_job *job)
     }
     goto leave;
 free_vendor:
+    __atomic_sub_fetch(&in_use, 1, __ATOMIC_RELAXED);
     vendor_free(job->vendor);
     job->vendor = NULL;
 abort_comm:

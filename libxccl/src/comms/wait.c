@@ -117,6 +117,14 @@ struct xm_wait xm_wait_begin(const char *what)
     return wait;
 }
 
+struct xm_wait xm_wait_begin_for_ever(const char *what)
+{
+    struct xm_wait wait = xm_wait_begin(what);
+
+    wait.limit = 0;
+    return wait;
+}
+
 static void warn(struct xm_wait *wait, uint64_t elapsed)
 {
     char text[400];
@@ -182,13 +190,13 @@ enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
 
 xcclResult_t xm_offload(struct xm_job *job, const char *what)
 {
-    struct xm_wait wait = xm_wait_begin(what);
+    /* The job's memory is the caller's: there is no leaving it behind. */
+    struct xm_wait wait = xm_wait_begin_for_ever(what);
 
     if (xm_is_worker()) {
         job->run(job); /* may block here as well as there */
         return xcclSuccess;
     }
-    wait.limit = 0; /* the job's memory is the caller's: there is no leaving it behind */
     job->waited_for = true;
     xcclResult_t res = xm_worker_start(job);
     if (res != xcclSuccess) {

@@ -44,6 +44,9 @@ struct xm_wait {
 
 /* Begin a wait of at most XCCL_TIMEOUT. */
 struct xm_wait xm_wait_begin(const char *what);
+/* One that nothing ends but what it waits for: it warns, and leaves the core to others, all the
+ * same. */
+struct xm_wait xm_wait_begin_for_ever(const char *what);
 
 enum xm_wait_verdict {
     XM_WAIT_ON,     /* poll again */

@@ -202,7 +202,7 @@ static bool ask(struct xm_lingering *l, enum xm_quick way, void *to, const void 
 {
     const struct xk_answers *a = &l->post->answers;
     bool                     tells = (form_of(way, bytes) == XK_TELLS);
-    struct xm_wait           wait = xm_wait_begin("for a small copy on the device");
+    struct xm_wait           wait = xm_wait_begin_for_ever("for a small copy on the device");
     uint32_t                 read = 0;
 
     tell_copy(l, way, to, from, bytes);

@@ -349,7 +349,7 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
             write_failure(op, text, sizeof(text));
             code = xm_raise(comm_to_raise_on(op), res, text);
         }
-        op->path->release(op, true);
+        op->path->release(op, res != xcclSuccess); /* where MPI refused it, nothing has begun */
         xm_request_drop(op);
         return code;
     }

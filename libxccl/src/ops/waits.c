@@ -383,7 +383,7 @@ static bool operations_done(const struct array *a)
 /* Until all of ours among them are over; MPI waits for its own requests itself. */
 static void wait_for_ours(struct array *a)
 {
-    struct xm_wait wait = xm_wait_begin("for requests of calls on device memory");
+    struct xm_wait wait = xm_wait_begin_for_ever("for requests of calls on device memory");
 
     for (;;) {
         hide_transfers(a);
@@ -425,7 +425,7 @@ static int test_visible(enum xm_function function, struct array *a, const long *
 /* Call a function again and again until its flag is set. */
 static int repeat(enum xm_function function, struct array *a, const long *args, int *flag)
 {
-    struct xm_wait wait = xm_wait_begin("for one of several requests");
+    struct xm_wait wait = xm_wait_begin_for_ever("for one of several requests");
 
     for (;;) {
         xm_ops_progress();

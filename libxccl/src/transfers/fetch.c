@@ -653,7 +653,10 @@ bool xm_fetch_advance(struct xm_transfer *t)
             return false;
         }
         __atomic_sub_fetch(&copying, 1, __ATOMIC_RELAXED);
-        xm_rendezvous_fail(r, res);
+        if (res != xcclSuccess) {
+            xm_rendezvous_fail(r, res);
+            r->event = NULL; /* it may be gone with a reset of the device */
+        }
         return finish_copy(t, dev);
     case XM_FETCH_REFUSED:
         if (xm_offer_state(r->offer) != XM_OFFER_SERVED) {

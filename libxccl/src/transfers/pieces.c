@@ -132,7 +132,9 @@ bool xm_pieces_copied(struct xm_pieces *p, uint64_t i, xcclResult_t *res_p)
     if (*res_p == xcclInProgress) {
         return false;
     }
-    xm_event_give(dev, p->device, *event);
+    if (*res_p == xcclSuccess) { /* else it may be gone with a reset of the device */
+        xm_event_give(dev, p->device, *event);
+    }
     *event = NULL;
     return true;
 }
