@@ -251,6 +251,40 @@ def test_notes(juwels, size, env, found):
     assert ids(plan) == found
 
 
+RENDEZVOUS = {
+    "SLURM_JOB_ID": "1",
+    "SLURM_JOB_NUM_NODES": "2",
+    "SLURM_STEP_NUM_NODES": "2",
+    "SLURM_NTASKS": "8",
+    "SLURM_STEP_NUM_TASKS": "8",
+    "FI_CXI_RDZV_PROTO": "alt_read",
+    "FI_CXI_RX_MATCH_MODE": "hybrid",
+}
+
+
+@pytest.mark.parametrize(
+    ("env", "told"),
+    [
+        ({}, True),
+        ({"SLURM_NETWORK": "single_node_vni"}, True),
+        ({"SLURM_NETWORK": "job_vni,disable_rdzv_get"}, False),
+        ({"FI_CXI_RX_MATCH_MODE": "software"}, False),
+        ({"FI_CXI_RDZV_PROTO": "default"}, False),
+        ({"SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_NUM_NODES": "1", "SLURM_NTASKS": "4",
+          "SLURM_STEP_NUM_TASKS": "4"}, False),
+    ],
+)  # fmt: skip
+def test_a_rendezvous_that_needs_an_option_of_the_job(tools, topology, env, told):
+    """xccl-run itself sets the protocol at sites that want it, so it says what the job lacks."""
+    masks = ["18-23", "6-11", "42-47", "30-35"]
+    plan = tools.plan(
+        "--topology", topology("juwels-booster"), env=slurm_env(masks, **{**RENDEZVOUS, **env})
+    )
+    texts = [note["text"] for note in plan["notes"] if note["id"] == "cxi-rendezvous"]
+    assert len(texts) == told
+    assert all("--network=disable_rdzv_get; add it" in text for text in texts)
+
+
 def test_mps_is_named(tools, topology):
     env = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/mps"}
     plan = tools.plan("--topology", topology("juwels-booster"), "--local-size", 8, env=env)

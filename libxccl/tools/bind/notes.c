@@ -149,6 +149,11 @@ static bool is_one_core(const struct machine *machine, const struct cpus *cpus)
     return core != NO_NUMBER;
 }
 
+static bool on_several_nodes(const struct launch *launch)
+{
+    return (launch->nodes > 1) || ((launch->local_size > 0) && (launch->size > launch->local_size));
+}
+
 /* Between nodes the vendor's library moves data by a thread of its own, beside the rank that polls.
  */
 static void check_single_core(const struct launch *launch, const struct share *own,
@@ -156,10 +161,8 @@ static void check_single_core(const struct launch *launch, const struct share *o
                               struct list *list)
 {
     const struct cpus *cpus = own->bind ? &own->cpus : allowed;
-    bool               several_nodes =
-        (launch->nodes > 1) || ((launch->local_size > 0) && (launch->size > launch->local_size));
 
-    if (!several_nodes || (own->gpu == NO_NUMBER) || !is_one_core(machine, cpus)) {
+    if (!on_several_nodes(launch) || (own->gpu == NO_NUMBER) || !is_one_core(machine, cpus)) {
         return;
     }
     char text[64];
@@ -169,6 +172,21 @@ static void check_single_core(const struct launch *launch, const struct share *o
         "small calls between nodes take milliseconds; give each rank two cores or more (srun "
         "--cpus-per-task, mpirun --map-by slot:PE=2 or --bind-to none)",
         text);
+}
+
+/* The site's settings name this protocol, and only the job's own options make it take effect. */
+static void check_rendezvous(const struct launch *launch, struct list *list)
+{
+    const char *network = getenv("SLURM_NETWORK");
+    bool        asked = (network != NULL) && (strstr(network, "disable_rdzv_get") != NULL);
+
+    if (asked || !on_several_nodes(launch) || (getenv("SLURM_JOB_ID") == NULL) ||
+        !is("FI_CXI_RDZV_PROTO", "alt_read") || is("FI_CXI_RX_MATCH_MODE", "software")) {
+        return;
+    }
+    add(list, "cxi-rendezvous",
+        "FI_CXI_RDZV_PROTO=alt_read has no effect, since the job was started without "
+        "--network=disable_rdzv_get; add it to the options of sbatch, salloc or srun");
 }
 
 int notes_collect(const struct options *options, const struct launch *launch,
@@ -210,5 +228,6 @@ int notes_collect(const struct options *options, const struct launch *launch,
     }
     check_single_core(launch, own, machine, allowed, &list);
     check_mpich(machine, own, &list);
+    check_rendezvous(launch, &list);
     return list.count;
 }
