@@ -217,6 +217,8 @@ def why(stage, call, *arguments, sim="cuda:4", env=None):
     jsonschema.validate(written, WHY_SCHEMA)
     text = stage.run(*front, *options, env=env).good().out
     assert f"\nPath: {written['path']} ({written['reason']})\n" in text
+    network = f"; network of the library: {written['machine']['network']}\n"
+    assert (network in text) == (written["call"]["nodes"] > 1)  # on one node nothing goes over it
     for one in written["tables"]:
         assert f"\n  {one['source']}\n" in text
         for row in one["rows"]:
@@ -324,8 +326,8 @@ def test_why_has_an_obstacle(stage):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        ("allreduce", "number of fields"),
-        ("allreduce:64k:cuda:8:2:3", "number of fields"),
+        ("allreduce", "1 field given, 4 or 5 are needed"),
+        ("allreduce:64k:cuda:8:2:3", "6 fields given, 4 or 5 are needed"),
         ("allreduse:64k:cuda:8", "8: collective 'allreduse'; allowed: allreduce, "),
         ("allreduce:64x:cuda:8", "8: bytes '64x'; it takes"),
         ("*:64k:cuda:8", "one value"),

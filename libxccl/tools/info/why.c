@@ -82,7 +82,10 @@ static bool read_spec(struct why *why, const char *spec)
         colons += (*p == ':');
     }
     if ((colons != 3) && (colons != 4)) {
-        return refuse(spec, "it has another number of fields");
+        char what[64];
+        snprintf(what, sizeof(what), "%d field%s given, 4 or 5 are needed", colons + 1,
+                 (colons == 0) ? "" : "s");
+        return refuse(spec, what);
     }
     if (colons == 4) {
         char *last = strrchr(text, ':');
