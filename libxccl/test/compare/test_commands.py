@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from compare_world import TOOLS, program
+from compare_world import MPIRUN, TOOLS, program
 from xccl_common import machine
 from xccl_compare import command, measure, site, suites
 
@@ -209,6 +209,44 @@ def test_refusals(world, words, message):
     ended = world.run(*words, status=2)
     assert message in ended.err and ended.err.count("xccl-compare: ") == 1
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "dropped"),
+    [
+        ("mpirun -n 2 ./app", "./app"),
+        ("mpirun -n 2 xccl-run ./app -x 3", "xccl-run ./app -x 3"),
+        ("mpirun -np 2 --mca btl self,vader --oversubscribe ./app", "./app"),
+        ("srun -N2 -n8 --gpus-per-node=4 ./app", "./app"),
+        ("srun -N 1 -n 4 -l sleep 1", "sleep 1"),
+    ],
+)
+def test_a_program_behind_the_launcher(world, words, dropped):
+    """It would be run in place of what is measured, in every round."""
+    (world.work / "app").write_text("#!/bin/sh\n")
+    (world.work / "app").chmod(0o755)
+    ended = world.run("--", *words.split(), status=2)
+    assert f"xccl-compare: the launcher stands alone: drop '{dropped}'" in ended.err
+    assert not list(world.work.glob("xccl-compare*")) and world.calls.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "mpirun -n 2 --mca plm_rsh_agent /bin/sh",
+        "mpirun -n 2 -x PATH -H a,b --hostfile hosts",
+        "srun -p batch --task-prolog /bin/true -n4",
+        "srun -n 4 env A=b",
+        "srun -n 4 numactl --localalloc",
+        "flux run -n 4",
+    ],
+)
+def test_what_is_no_program_behind_the_launcher(world, words):
+    """Values of the launcher's options, wrappers, and launchers that are not known."""
+    program(world.bin / "flux", MPIRUN)
+    program(world.bin / "numactl", MPIRUN)
+    ended = world.run("--dry-run", "--", *words.split())
+    assert f"{words} env " in ended.out
 
 
 def test_behind_a_launcher(world):

@@ -55,6 +55,7 @@ def run(stage, *words, timeout=100, **more):
         (["--app", "/etc/hostname"], "is not a program that this machine runs"),
         (["--run"], "needs a launcher"),
         (["--", "srun"], "only be run with --run"),
+        (["--run", "--", "srun", "-n", "2", "sleep", "1"], "stands alone: drop 'sleep 1'"),
         (["--route", "fast"], "xccl, ucc, ucc-ccl, mpi"),
         (["--site", "atlantis"], "juwels-booster"),
         (["--timeout", "x"], "'x'"),

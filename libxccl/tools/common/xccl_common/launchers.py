@@ -23,6 +23,22 @@ WORDS = (
     (b"prterun", "openmpi"),
 )
 LOOKED_AT = 1 << 22
+LAUNCHER = re.compile(r"(srun|(mpirun|mpiexec)(\.\w+)?|orterun|prterun|prun|aprun|ibrun)$")
+# Their options without a value, and with two. Any other takes one, for all that is known here.
+ALONE = (
+    *("--oversubscribe", "--nooversubscribe", "--allow-run-as-root", "--report-bindings"),
+    *("--tag-output", "--display-map", "--use-hwthread-cpus", "--exclusive", "--exact"),
+    *("--overlap", "--overcommit", "--label", "--unbuffered", "--verbose", "--quiet"),
+    *("-oversubscribe", "-allow-run-as-root", "-l", "-v", "-K", "-Q", "-u", "-O", "-E"),
+)
+PAIRS = ("--mca", "-mca", "--gmca", "-gmca", "--prtemca", "--pmixmca", "--omca", "-env", "-genv")
+GLUED = re.compile(r"-[A-Za-z]\d+$")
+OURS = ("xccl-run", "xccl-perf")
+# Programs that start what follows, as a launcher does.
+WRAPPERS = (
+    *("apptainer", "singularity", "shifter", "sarus", "ch-run", "podman-hpc", "enroot"),
+    *("env", "nice", "numactl", "stdbuf", "taskset", "time", "timeout", "hwloc-bind"),
+)
 
 
 def number(text):
@@ -66,6 +82,39 @@ def check_alone(env, example):
             f"a launcher started this {around.ranks} times, and it starts its launcher itself; "
             f"run it once: {example}"
         )
+
+
+def values_of(option):
+    """Words behind this option of a launcher that belong to it."""
+    if "=" in option or option in ALONE or GLUED.match(option):
+        return 0
+    return 2 if option in PAIRS else 1
+
+
+def find_application(words, env):
+    """The place of the program that a launcher's words end with; None: it stands alone, or who knows."""
+    at = 1 if LAUNCHER.match(os.path.basename(words[0])) else len(words)
+    while at < len(words):
+        name = os.path.basename(words[at])
+        if words[at].startswith("-"):
+            at += values_of(words[at])
+        elif name in WRAPPERS:
+            return None
+        elif name in OURS:
+            return at
+        else:
+            path = find_program("", env, words[at])
+            if path is not None and not os.path.isdir(path):
+                return at
+        at += 1
+    return None
+
+
+def check_bare(words, env):
+    """Raise Wrong where a program follows the launcher: each launch would run it in place of the tool's."""
+    at = find_application(words, env)
+    if at is not None:
+        raise Wrong("the launcher stands alone: drop '{}'".format(" ".join(words[at:])))
 
 
 def in_slurm_step(env):

@@ -124,6 +124,7 @@ def draw(value, figures, folder):
 
 def compare(given, launcher, arguments, tool):
     launchers.check_alone(os.environ, "xccl-compare -- mpirun -n 4")
+    launchers.check_bare(launcher, os.environ)
     facts = look(given, launcher, tool)
     plan = suites.make(given, ranks_per_node(given, facts))
     published.choose(tool.prefix, plan.published)

@@ -67,6 +67,7 @@ def read_log(given, launcher, facts, options):
     if "--run" not in given:
         return None, [], None
     launchers.check_alone(options.env, "xccl-doctor --run -- mpirun -n 4")
+    launchers.check_bare(launcher, options.env)
     return run_job(int(given.get("--timeout", 300)), launcher, facts, options)
 
 
