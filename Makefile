@@ -38,7 +38,8 @@ bench: ## measure what the library costs, as ratios within one run
 install: ## build and install into PREFIX
 	@ci/install-tree --check --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 	@ci/bootstrap --check build
-	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(PREFIX)"
+	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(PREFIX)" \
+	    -DCMAKE_INSTALL_LIBDIR=lib
 	@cmake --install "$(BUILD)/install" --prefix "$(PREFIX)"
 	@ci/install-tree --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 

@@ -223,16 +223,37 @@ def test_documentation_examples_and_licence(tmp_path):
              "docs/examples/allreduce_cuda.c", "docs/sites/frontier.svg")  # fmt: skip
     for page in pages:
         assert (doc / page).read_bytes(), page
-    # The links of the README lead somewhere.
-    for link in re.findall(r"\]\(([^):#]+)", (doc / "README.md").read_text(encoding="utf-8")):
-        if not link.startswith(("CONTRIBUTING", "http")):
-            assert (doc / link).exists(), link
+
+
+def test_links_of_the_installed_documentation_lead_somewhere(prefix):
+    doc = prefix / "share/doc/xccl"
+    pages = list(doc.rglob("*.md"))
+    links = [
+        (page, link)
+        for page in pages
+        for link in re.findall(
+            r"""(?:\]\(|src="|srcset="|href=")([^)"#\s]+)""", page.read_text(encoding="utf-8")
+        )
+        if not re.match(r"[a-z]+:", link)
+    ]
+    assert len(pages) > 60 and len(links) > 200
+    dead = [f"{p.relative_to(doc)}: {link}" for p, link in links if not (p.parent / link).exists()]
+    assert dead == []
 
 
 def test_checking_writes_nothing(tmp_path):
     done = install_tree("--check", "--site", "sim", tmp_path / "a/b")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not list(tmp_path.iterdir())
+
+
+def test_make_install_puts_the_libraries_into_lib(tmp_path):
+    """Also where CMake's default is lib64: pages, modules and scripts name one place."""
+    command = ["make", "--dry-run", "install", f"PREFIX={tmp_path}/x", f"BUILD={tmp_path}/build"]
+    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=60, check=True)
+    page = (TOP / "docs/install/plain.md").read_text(encoding="utf-8")
+    for text in (done.stdout, page):
+        assert re.search(r"DCMAKE_INSTALL_PREFIX=\S+ (\\\n\s+)?-DCMAKE_INSTALL_LIBDIR=lib\n", text)
 
 
 def test_make_install_refuses_before_it_builds(tmp_path):
