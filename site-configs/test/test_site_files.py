@@ -318,6 +318,17 @@ def test_spack_is_told_of_an_mpi_only_where_the_site_fixes_one():
         assert paths == {"MODULEPATH": "{prefix}/share/xccl/packaged"}
 
 
+def test_spack_takes_a_cuda_that_the_pinned_nccl_knows():
+    """NCCL 2.22 and UCC 1.3 do not compile with the newest CUDA, which Spack would take."""
+    found = [
+        yaml.safe_load(file.read_text(encoding="utf-8"))["packages"]
+        for file in CONFIGS.glob("*/spack/**/packages.yaml")
+    ]
+    pinned = [packages for packages in found if "nccl" in packages]
+    assert len(pinned) >= 3
+    assert [packages for packages in pinned if "cuda" not in packages] == []
+
+
 def test_quick_starts_and_jobs_say_how_many():
     for site in SITES:
         page = (TOP / f"docs/sites/{site}.md").read_text(encoding="utf-8")

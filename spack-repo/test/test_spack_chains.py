@@ -109,6 +109,8 @@ def test_cuda_over_libfabric(cuda_ofi):
     for name in ("aws-ofi-nccl", "nccl-tests", "osu-micro-benchmarks", "xccl"):
         assert parameters(cuda_ofi, name)["cuda_arch"] == ["90"], name
     assert parameters(cuda_ofi, "osu-micro-benchmarks")["xccl"] is True
+    virtuals = [v for d in cuda_ofi["xccl"]["dependencies"] for v in d["parameters"]["virtuals"]]
+    assert {"c", "cxx"} <= set(virtuals), "nvcc compiles host code with a C++ compiler"
     assert "ucc" not in cuda_ofi
     assert "efa" in parameters(cuda_ofi, "libfabric")["fabrics"]
     assert parameters(cuda_ofi, "libfabric")["cuda"] is True

@@ -60,6 +60,9 @@ def test_infiniband(nodes, site):
     assert ucx[gpu] and openmpi[gpu] and "ucc" in openmpi["fabrics"]
     assert ucx["gdrcopy"] == (gpu == "cuda")
     assert parameters(found, "ucc")["nccl" if gpu == "cuda" else "rccl"]
+    pinned = SITES[site]["software"][0].get("packages", {})
+    if "CUDA" in pinned:
+        assert found["cuda"]["version"].startswith(pinned["CUDA"] + ".")
 
 
 @pytest.mark.parametrize("site", SLINGSHOT)

@@ -41,6 +41,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     )
 
     depends_on("c", type="build")
+    depends_on("cxx", type="build", when="+cuda")  # nvcc compiles host code with it
     depends_on("cmake@3.20:", type="build")
     depends_on("mpi", when="+mpi")
     depends_on("hwloc@2:", when="+hwloc")
