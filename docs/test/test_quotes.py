@@ -42,3 +42,27 @@ def test_variables_exist(variables):
     }
     assert len(pages) > 30
     assert not unknown
+
+
+def commands():
+    """(page, command) of every srun in a block of a hand-written page that starts ranks on GPUs."""
+    pages = [*DOCS.rglob("*.md"), TOP / "README.md"]
+    for page in (page for page in pages if page.parent != DOCS / "sites"):
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+            for line in block.splitlines():
+                if re.search(r"\bsrun\b.*--gpus-per-node", line) and "xccl-doctor" not in line:
+                    yield page.relative_to(TOP), line
+
+
+def test_commands_ask_for_cores():
+    """Where jobs share a node, Slurm gives a task one core unless it is asked for more."""
+    found = list(commands())
+    assert len(found) >= 6
+    assert [one for one in found if "--cpus-per-task=" not in one[1]] == []
+
+
+def test_signals_go_to_the_ranks():
+    """scancel's --batch takes no value, and means the batch script instead of the ranks."""
+    text = (DOCS / "use/troubleshooting.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"`scancel ([^`]*)`", text)
+    assert command == "--signal=USR1 <jobid>"
