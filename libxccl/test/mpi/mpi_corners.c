@@ -278,6 +278,27 @@ static void case_refused(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* Nor do collectives. */
+static void case_refused_collective(void)
+{
+    enum { REFUSED = 100 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, LONG);
+    MPI_Datatype   two;
+    MPI_Request    request;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Type_contiguous(2, MPI_FLOAT, &two);
+    MPI_Type_commit(&two);
+    for (int i = 0; i < REFUSED; i++) {
+        int code =
+            MPI_Iallreduce(pair.in, pair.out, LONG / 2, two, MPI_SUM, MPI_COMM_WORLD, &request);
+        mt_expect(code != MPI_SUCCESS, "a sum of pairs");
+    }
+    mt_pair_allreduce(&pair, LONG, MPI_COMM_WORLD, 1);
+    MPI_Type_free(&two);
+    mt_pair_free(&pair);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
@@ -289,6 +310,7 @@ int main(int argc, char **argv)
         {"gone", case_gone},
         {"probed_too_long", case_probed_too_long},
         {"refused", case_refused},
+        {"refused_collective", case_refused_collective},
         {NULL, NULL},
     };
 

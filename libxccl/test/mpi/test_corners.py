@@ -14,6 +14,15 @@ def test_case(family, case):
 
 
 @pytest.mark.release_only
+def test_refused_collective(openmpi):
+    """What MPI refuses gives its staging memory back."""
+    env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_STAGING": "16", "XCCL_LOG": "info"}
+    run = openmpi.run(2, "mpi_corners cuda refused_collective", env=env, timeout=60)
+    run.good()
+    assert not run.lines("XCCL_STAGING"), run.out
+
+
+@pytest.mark.release_only
 @pytest.mark.parametrize("setting", ["staged", "little"])
 @pytest.mark.parametrize("case", [c for c in CASES if c != "refused"])
 def test_settings(openmpi, case, setting):
