@@ -458,6 +458,7 @@ void xm_event_give(const struct xc_device_ops *dev, int device, void *event)
     }
 }
 
+/* Nothing of it is in use any more. */
 void xm_memory_finalize(void)
 {
     void *saved;
@@ -473,6 +474,7 @@ void xm_memory_finalize(void)
     for (int pool = 0; pool < XM_NUM_POOLS; pool++) {
         struct xm_block_of_memory *b;
         while ((b = xm_idle_take_oldest((enum xm_pool)pool)) != NULL) {
+            pinned -= ((pool == XM_POOL_HOST) && !b->pageable) ? b->bytes : 0;
             free_block(b);
         }
     }

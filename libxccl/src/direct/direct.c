@@ -88,6 +88,30 @@ static struct xm_direct *new_direct(struct xm_arena *a, const struct xc_device_o
     return d;
 }
 
+static xcclResult_t take_queue(struct xm_direct *d)
+{
+    void        *saved;
+    xcclResult_t res = d->dev->enter(d->device, &saved);
+
+    if (res == xcclSuccess) {
+        res = xm_arena_take_queue(d->arena, &d->queue);
+        d->dev->leave(saved);
+    }
+    return res;
+}
+
+static void give_back(struct xm_direct *d, uint32_t size)
+{
+    if (!xm_direct_is_broken(d) && !xm_direct_lost(d)) {
+        xm_arena_give(d->arena, d->offset, xk_workspace_bytes(size), d->number);
+        xm_arena_give_words(d->arena, d->at);
+        if (d->queue.stream != NULL) {
+            xm_arena_give_queue(d->arena, &d->queue);
+        }
+    }
+    free(d);
+}
+
 /* Take a workspace to offer; kept in xm->direct until the ranks have judged. */
 static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
                                  const struct xc_device_ops *dev, int device, struct says *mine)
@@ -110,6 +134,12 @@ static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
     d->words = xm_arena_words(a, d->at);
     d->finished = xm_arena_finished(a, d->at);
     d->number = mine->first - 1;
+    if (take_queue(d) != xcclSuccess) { /* without one no other rank can have this path either */
+        xc_warn("no stream for the direct path: %s", xc_last_detail());
+        give_back(d, (uint32_t)xm->size);
+        mine->full = 1;
+        return XM_ARENA_READY;
+    }
     xm->direct = d;
     mine->key = xm_arena_key(a);
     mine->offset = d->offset;
@@ -252,18 +282,6 @@ static void open_others(struct xm_direct *d, const struct says *all, int size)
     }
 }
 
-static void give_back(struct xm_direct *d, uint32_t size)
-{
-    if (!xm_direct_is_broken(d) && !xm_direct_lost(d)) {
-        xm_arena_give(d->arena, d->offset, xk_workspace_bytes(size), d->number);
-        xm_arena_give_words(d->arena, d->at);
-        if (d->queue.stream != NULL) {
-            xm_arena_give_queue(d->arena, &d->queue);
-        }
-    }
-    free(d);
-}
-
 /* The largest number of ranks on one device, among those of the communicator. */
 static int most_on_a_device(const struct xm_comm *xm, const struct says *all)
 {
@@ -329,18 +347,6 @@ static void settle(struct xm_comm *xm, const struct says *all)
     divide_device(xm, all);
 }
 
-static xcclResult_t take_queue(struct xm_direct *d)
-{
-    void        *saved;
-    xcclResult_t res = d->dev->enter(d->device, &saved);
-
-    if (res == xcclSuccess) {
-        res = xm_arena_take_queue(d->arena, &d->queue);
-        d->dev->leave(saved);
-    }
-    return res;
-}
-
 static enum xm_joining judge(struct xm_comm *xm, const void *words)
 {
     const struct says *all = words;
@@ -356,9 +362,6 @@ static enum xm_joining judge(struct xm_comm *xm, const void *words)
     }
     if (res == XM_JOINED) {
         settle(xm, all);
-        if (take_queue(xm->direct) != xcclSuccess) {
-            xc_warn("no stream for the direct path: %s", xc_last_detail());
-        }
         return res;
     }
     if (res == XM_JOIN_LATER) {

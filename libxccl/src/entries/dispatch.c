@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "entries/entries.h"
+#include "xccl/xccl.h"
 
 _Static_assert(sizeof(long) == sizeof(void *), "arguments are forwarded as longs");
 
@@ -448,7 +449,7 @@ DISPATCH_EXPORT int xcclCommInitMPI(void **comm_p, long mpi_comm)
     need_set_up(CALLER);
     if (family == NULL) {
         fprintf(stderr, "xccl error: xcclCommInitMPI: no MPI library in this process is served\n");
-        return 16;
+        return xcclUnsupported;
     }
     return family->comm_init_mpi(comm_p, mpi_comm);
 }
@@ -459,7 +460,7 @@ DISPATCH_EXPORT int xcclTuneMPI(const char *rows)
     need_set_up(CALLER);
     if (family == NULL) {
         fprintf(stderr, "xccl error: xcclTuneMPI: no MPI library in this process is served\n");
-        return 16;
+        return xcclUnsupported;
     }
     return family->tune(rows);
 }

@@ -144,8 +144,8 @@ static int init(enum xm_function function, int profiling, const long *args)
 /*
  * Here and not in a destructor: the vendor's library and the driver must still be alive. Staging
  * goes on, because MPI calls the program's delete callbacks first of all, and those may use
- * communicators; and because those of an MPI-4 session may be in use for longer. What they need of
- * what is given back here is made again.
+ * communicators. Those of an MPI-4 session may be in use for longer, by other threads, too: then
+ * memory and kernels are left to the end of the process.
  */
 static int finalize(int profiling, const long *args)
 {
@@ -166,7 +166,7 @@ static int finalize(int profiling, const long *args)
     if (res == MPI_SUCCESS) {
         xm_session_world_ended();
     }
-    if (ours && (res == MPI_SUCCESS)) {
+    if (ours && (res == MPI_SUCCESS) && !xm_session_any()) {
         xm_kernels_finalize();
         xm_gdrcopy_finalize();
         xm_memory_finalize();
@@ -442,9 +442,10 @@ static int comm_init_mpi(void **comm_p, long handle)
         return xc_fail(xcclInvalidArgument,
                        "xcclCommInitMPI: comm_p is NULL; pass the address of an xcclComm_t");
     }
-    if (!is_started(false)) {
+    if (!is_started(false) || xm_comms_finalized()) {
         return xc_fail(xcclInvalidUsage,
-                       "xcclCommInitMPI: MPI is not initialised; call MPI_Init first");
+                       "xcclCommInitMPI: MPI is not initialised, or its end has begun; call it "
+                       "between MPI_Init and MPI_Finalize");
     }
     if ((comm == XM_HANDLE(MPI_COMM_NULL)) ||
         (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) || inter) {

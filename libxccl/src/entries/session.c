@@ -64,9 +64,14 @@ int xm_session_finalize(int profiling, const long *args, bool started)
     return res;
 }
 
+bool xm_session_any(void)
+{
+    return __atomic_load_n(&open_sessions, __ATOMIC_ACQUIRE) > 0;
+}
+
 void xm_session_world_ended(void)
 {
-    if (__atomic_load_n(&open_sessions, __ATOMIC_ACQUIRE) == 0) {
+    if (!xm_session_any()) {
         forget();
     }
 }

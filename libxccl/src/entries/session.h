@@ -13,6 +13,8 @@
 /* started: is there anything of ours? */
 int xm_session_init(int profiling, const long *args, bool started);
 int xm_session_finalize(int profiling, const long *args, bool started);
+/* Is one open, perhaps in use by another thread? */
+bool xm_session_any(void);
 /* After MPI_Finalize. */
 void xm_session_world_ended(void);
 

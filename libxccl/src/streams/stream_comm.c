@@ -233,6 +233,9 @@ static xcclResult_t set_up(struct xm_stream_comm *sc)
     res = agree(sc, true);
     if (res == xcclSuccess) {
         res = prepare(sc);
+        if ((res == xcclSuccess) && sc->threads && (sc->without < 0)) {
+            res = xm_runner_start(); /* before the ranks agree that each has all it needs */
+        }
         char text[256];
         snprintf(text, sizeof(text), "%s", xc_last_detail());
         xcclResult_t others = agree(sc, res == xcclSuccess);
@@ -241,7 +244,7 @@ static xcclResult_t set_up(struct xm_stream_comm *sc)
         }
         res = others;
     }
-    return ((res == xcclSuccess) && sc->threads && (sc->without < 0)) ? xm_runner_start() : res;
+    return res;
 }
 
 int xm_stream_comm_create(MPI_Comm comm, int handle, MPI_Comm *comm_p)
