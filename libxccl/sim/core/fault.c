@@ -56,6 +56,20 @@ static const char *wrong(size_t number, const char *token, const char *why)
     return message;
 }
 
+static const char *unknown_where(void)
+{
+    static char  text[256] = "it begins with ";
+    const size_t count = sizeof(wheres) / sizeof(wheres[0]);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *between = (i == 0) ? "" : (i + 1 < count) ? ", " : " or ";
+        size_t      length = strlen(text);
+
+        snprintf(text + length, sizeof(text) - length, "%s%s", between, wheres[i].name);
+    }
+    return text;
+}
+
 static bool parse_unsigned(const char **p, unsigned long *value_p)
 {
     char *end;
@@ -165,7 +179,7 @@ static const char *parse_rule(char *token, int rank, struct rule *rule, bool *mi
         }
     }
     if (where == NULL) {
-        return "it begins with load, symbol, init, op, async, hang, kill, alloc, copy, ipc or graph";
+        return unknown_where();
     }
     rule->kind = where->kind;
     return check_what(rule, where, what);
