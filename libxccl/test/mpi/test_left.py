@@ -40,4 +40,5 @@ def test_left(openmpi, command, env, most):
     assert len(left) == 2, result.out
     for line in left:
         found = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z]+)", line)}
+        assert found.keys() >= {*NOTHING, "pins"}, line
         assert {name: n for name, n in found.items() if n > most.get(name, n)} == {}, line
