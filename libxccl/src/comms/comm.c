@@ -25,9 +25,8 @@ static __thread struct {
     struct xm_comm *xm;
 } last;
 
-/* The communicator that this thread is freeing. */
-static __thread MPI_Comm freeing;
-static __thread bool     is_freeing;
+/* Those that this thread is freeing, the last one first: a delete callback may free another one. */
+static __thread const struct xm_freeing *freeing;
 
 static void unlink_comm(struct xm_comm *xm)
 {
@@ -186,6 +185,16 @@ bool xm_comms_finalized(void)
     return __atomic_load_n(&finalized, __ATOMIC_ACQUIRE);
 }
 
+static bool is_freeing(MPI_Comm comm)
+{
+    const struct xm_freeing *f = freeing;
+
+    while ((f != NULL) && (f->comm != comm)) {
+        f = f->outer;
+    }
+    return f != NULL;
+}
+
 static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
 {
     struct xm_comm *xm = NULL;
@@ -194,7 +203,7 @@ static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
     if (res != xcclSuccess) {
         return res;
     }
-    if (xm_comms_finalized() || (is_freeing && (freeing == comm))) {
+    if (xm_comms_finalized() || is_freeing(comm)) {
         xm->state = XM_COMM_FAILED;
         snprintf(xm->reason, sizeof(xm->reason), "the communicator is being freed");
         *xm_p = xm; /* its only user is the call */
@@ -264,15 +273,15 @@ void xm_comms_forget_rules(void)
     pthread_mutex_unlock(&lock);
 }
 
-void xm_comm_freeing(MPI_Comm comm)
+void xm_comm_freeing(struct xm_freeing *frame, MPI_Comm comm)
 {
-    freeing = comm;
-    is_freeing = true;
+    *frame = (struct xm_freeing){comm, freeing};
+    freeing = frame;
 }
 
-void xm_comm_freed(void)
+void xm_comm_freed(const struct xm_freeing *frame)
 {
-    is_freeing = false;
+    freeing = frame->outer;
 }
 
 void xm_comm_break(struct xm_comm *xm, const char *reason)

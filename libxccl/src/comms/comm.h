@@ -106,9 +106,16 @@ struct xm_comm *xm_comm_known(MPI_Comm comm);
 void            xm_comm_use(struct xm_comm *xm);
 void            xm_comm_unuse(struct xm_comm *xm);
 
-/* Around MPI_Comm_free and MPI_Comm_disconnect: attributes set in between would stay for ever. */
-void xm_comm_freeing(MPI_Comm comm);
-void xm_comm_freed(void);
+/*
+ * Around MPI_Comm_free and MPI_Comm_disconnect: attributes set in between would stay for ever. The
+ * frame is the caller's; a delete callback may free another communicator in between.
+ */
+struct xm_freeing {
+    MPI_Comm                 comm;
+    const struct xm_freeing *outer;
+};
+void xm_comm_freeing(struct xm_freeing *frame, MPI_Comm comm);
+void xm_comm_freed(const struct xm_freeing *frame);
 
 /*
  * Say on the board that a collective comes, and count it. memory: what this rank passes. Returns

@@ -44,11 +44,12 @@ static bool is_ready_soon(struct xm_comm *xm)
 
 int xm_freed_now(enum xm_function function, MPI_Comm *comm, int profiling)
 {
-    const long args[] = {(long)comm};
+    const long        args[] = {(long)comm};
+    struct xm_freeing frame;
 
-    xm_comm_freeing(*comm);
+    xm_comm_freeing(&frame, *comm);
     int code = (int)xm_mpi_forward(function, profiling, args);
-    xm_comm_freed();
+    xm_comm_freed(&frame);
     xm_rendezvous_comm_freed();
     return code;
 }

@@ -51,6 +51,37 @@ static int on_delete(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
+/* It frees another communicator, and then uses its own again. */
+static int on_nested_delete(MPI_Comm comm, int key, void *value, void *extra)
+{
+    MPI_Comm twin;
+
+    (void)key;
+    (void)value;
+    (void)extra;
+    calls++;
+    MPI_Comm_dup(comm, &twin);
+    MPI_Comm_free(&twin);
+    mt_pair_allreduce(&pair, COUNT, comm, 3);
+    MPI_Comm_dup(comm, &twin);
+    MPI_Comm_free(&twin);
+    return MPI_SUCCESS;
+}
+
+static void case_dup_nested(void)
+{
+    MPI_Comm comm;
+    int      key;
+
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_nested_delete, &key, NULL);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_attr(comm, key, &calls);
+    mt_pair_allreduce(&pair, COUNT, comm, 1);
+    MPI_Comm_free(&comm);
+    mt_expect(calls == 1, "the callback ran %d times", calls);
+    MPI_Comm_free_keyval(&key);
+}
+
 static void with_callback(bool warm)
 {
     MPI_Comm comm = MPI_COMM_SELF;
@@ -241,6 +272,7 @@ int main(int argc, char **argv)
         {"dup_host", case_dup_host},
         {"dup_device", case_dup_device},
         {"dup_first", case_dup_first},
+        {"dup_nested", case_dup_nested},
         {"dup_pending", case_dup_pending},
         {"self_host", case_self_host},
         {"self_device", case_self_device},

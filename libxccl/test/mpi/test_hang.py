@@ -87,6 +87,7 @@ def test_bounded_memory(mpi, case):
         "dup_device",
         "dup_first",
         "dup_pending",
+        "dup_nested",
         "self_host",
         "self_device",
         "nodevice",
