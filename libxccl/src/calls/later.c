@@ -33,6 +33,14 @@ static xcclResult_t start(struct xm_op *op)
     return xcclSuccess;
 }
 
+/* Those behind it need not wait for it any more. */
+static void leave(struct xm_op *op)
+{
+    op->begun = true;
+    __atomic_add_fetch(&op->comm->began_later, 1, __ATOMIC_RELEASE);
+    __atomic_sub_fetch(&in_use, 1, __ATOMIC_RELEASE);
+}
+
 /* Its turn has come: by the path that all ranks choose, or with the error that stands in its way.
  */
 static xcclResult_t begin(struct xm_op *op)
@@ -50,13 +58,15 @@ static xcclResult_t begin(struct xm_op *op)
         xm_op_fail(op, res);
     }
     xm_handles_let_go(op);
-    __atomic_add_fetch(&op->comm->began_later, 1, __ATOMIC_RELEASE);
-    __atomic_sub_fetch(&in_use, 1, __ATOMIC_RELEASE);
+    leave(op);
     return ((res == xcclSuccess) && (op->code == MPI_SUCCESS)) ? xcclInProgress : res;
 }
 
 static xcclResult_t progress(struct xm_op *op)
 {
+    if (op->comm->later_lost) {
+        return xm_op_fail(op, xc_fail(xcclInvalidUsage, "%s", op->comm->reason));
+    }
     bool next = (op->later == __atomic_load_n(&op->comm->began_later, __ATOMIC_ACQUIRE) + 1);
 
     return next ? begin(op) : xcclInProgress;
@@ -66,6 +76,12 @@ static void release(struct xm_op *op, bool failed)
 {
     (void)failed;
     xm_handles_let_go(op);
+    if ((op->later != 0) && !op->begun) {
+        /* Given up before its turn, while other ranks may carry it out: no path is equal now. */
+        op->comm->later_lost = true;
+        xm_comm_break(op->comm, op->detail);
+        leave(op);
+    }
 }
 
 static const struct xm_path path_later = {"later", start, progress, release};

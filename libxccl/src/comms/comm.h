@@ -88,6 +88,7 @@ struct xm_comm {
 
     /* Non-blocking operations that begin later than they were called (calls/later.h). */
     uint64_t later, began_later; /* atomic: how many ever were, and how many of these have begun */
+    bool     later_lost;         /* one was given up before its turn: those behind it never begin */
 
     bool quiet; /* nothing is agreed on any more: MPI duplicates it, or has done so */
 
