@@ -4,10 +4,9 @@
  *
  * Agreements are non-blocking collectives on the program's own communicator, posted inside
  * operations of the same number on every rank, so they stand in the same order everywhere. The
- * result of one counts from an operation on that is fixed when it is posted: at once if the
- * operation is a blocking one, which may wait for the others; else from the next blocking
- * collective on, be it on host memory, or many operations later: by that many a rank may run ahead
- * of the others without waiting.
+ * result of one counts at once if the operation is a blocking one, which may wait for the others;
+ * else from the next blocking collective on, be it on host memory, or from the operation on that
+ * the ranks settle by votes (votes.h): however far a rank is ahead of the others, it need not wait.
  *
  *   first operation on device memory      peer info: environment, library, idle
  *                                         vendor communicators
@@ -32,17 +31,10 @@
 #include "comms/node.h"
 #include "comms/orphans.h"
 #include "comms/peer_info.h"
+#include "comms/votes.h"
 #include "comms/wait.h"
 
 const struct xm_join *xm_comm_join;
-
-/*
- * How many non-blocking operations a rank may be ahead of an agreement. All ranks are to choose the
- * same path, and this one does not know yet what the others know: so the next ones begin later
- * (calls/later.h). Few enough for programs without blocking collectives to come to the fast paths
- * soon; more than most programs have under way.
- */
-enum { RUN_AHEAD = 64 };
 
 /* Between two looks for a rank that passes host memory. */
 static const uint64_t look_ns = 300000000u;
@@ -60,6 +52,7 @@ static void end_checkin(struct xm_comm *xm)
     free(xm->checkin.mine);
     free(xm->checkin.all);
     xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
+    xm_votes_end(xm);
 }
 
 static xcclResult_t make_room(struct xm_comm *xm, size_t mine, size_t all)
@@ -88,7 +81,7 @@ static xcclResult_t post_peer_info(struct xm_comm *xm, const struct xc_device_op
         return xm_agreement_failed("MPI_Iallgather");
     }
     xm->checkin.kind = XM_CHECKIN_PEER_INFO;
-    xm->checkin.applies = xm->device_calls + RUN_AHEAD;
+    xm_votes_begin(xm);
     return xcclSuccess;
 }
 
@@ -107,7 +100,7 @@ static xcclResult_t post_variables(struct xm_comm *xm)
         return xm_agreement_failed("MPI_Iallgather");
     }
     xm->checkin.kind = XM_CHECKIN_VARIABLES;
-    xm->checkin.applies = xm->device_calls + RUN_AHEAD;
+    xm_votes_begin(xm);
     return xcclSuccess;
 }
 
@@ -131,7 +124,7 @@ static xcclResult_t post_status(struct xm_comm *xm)
     }
     uint64_t since = xm->device_calls - xm->create_begun;
     xm->checkin.kind = XM_CHECKIN_STATUS;
-    xm->checkin.applies = xm->device_calls + RUN_AHEAD;
+    xm_votes_begin(xm);
     xm->next_checkin = xm->device_calls + 1 + since / 4;
     return xcclSuccess;
 }
@@ -152,7 +145,7 @@ static xcclResult_t post_join(struct xm_comm *xm, const struct xc_device_ops *de
         return xm_agreement_failed("MPI_Iallgather");
     }
     xm->checkin.kind = XM_CHECKIN_JOIN;
-    xm->checkin.applies = xm->device_calls + RUN_AHEAD;
+    xm_votes_begin(xm);
     xm->next_join = xm->device_calls + 1 + xm->device_calls / 4;
     return xcclSuccess;
 }
@@ -474,6 +467,7 @@ void xm_comm_end_agreements(struct xm_comm *xm)
     if (xm->checkin.kind != XM_CHECKIN_NONE) {
         wait_for(xm, &xm->checkin.request, false);
     }
+    xm_votes_wait(xm);
     xm_creation_wait(xm);
 }
 
@@ -490,7 +484,7 @@ static bool is_over(struct xm_comm *xm)
 
 bool xm_comm_agreements_over(struct xm_comm *xm)
 {
-    return is_over(xm) && !xm_creation_exchanges(xm);
+    return is_over(xm) && xm_votes_over(xm) && !xm_creation_exchanges(xm);
 }
 
 /* XCCL_COMM_CREATE=first: all ranks ask each other until all are done. */
@@ -519,18 +513,29 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
     return res;
 }
 
+/* Take in the result of an agreement, if it counts now. */
+static xcclResult_t take_in(struct xm_comm *xm, bool blocking)
+{
+    bool         due = blocking;
+    xcclResult_t res = xcclSuccess;
+
+    if (!blocking) {
+        res = xm_votes_in_operation(xm, is_over(xm), &due);
+    }
+    return ((res == xcclSuccess) && due) ? finish_checkin(xm, blocking) : res;
+}
+
 static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
                           const struct xc_device_ops *dev, int device)
 {
     xcclResult_t res = xcclSuccess;
 
     xm_comm_advance(xm);
-    if ((xm->checkin.kind != XM_CHECKIN_NONE) &&
-        (blocking || (xm->device_calls >= xm->checkin.applies))) {
-        if (!blocking && !is_over(xm)) {
-            return xcclInProgress;
-        }
-        res = finish_checkin(xm, blocking);
+    if (xm->checkin.kind != XM_CHECKIN_NONE) {
+        res = take_in(xm, blocking);
+    }
+    if (res == xcclInProgress) {
+        return res;
     }
     if (xm->quiet) {
         return res;
@@ -609,6 +614,7 @@ void xm_comm_forget(struct xm_comm *xm)
         xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
         xm_orphans_sweep();
     }
+    xm_votes_forget(xm);
     xm_creation_end(xm);
 }
 

@@ -31,7 +31,6 @@ struct xm_checkin {
         XM_CHECKIN_JOIN
     } kind;
     MPI_Request request;
-    uint64_t    applies; /* from this operation on its result counts */
     void       *mine;
     void       *all;
 };
@@ -59,6 +58,9 @@ struct xm_comm {
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
     bool                compared;        /* all ranks run with the same variables */
     struct xm_checkin   checkin;
+    struct xm_vote     *votes, *last_vote; /* in order; when its result counts: votes.h */
+    uint64_t            votes_since, next_vote;
+    int                 times_close;
     const char         *asks_for;     /* the collective in which ranks agree; NULL: none */
     uint64_t            next_checkin; /* operation that asks again whether the making is over */
     uint64_t            create_begun; /* operation at which it began */

@@ -373,6 +373,44 @@ static void case_ahead(void)
     }
 }
 
+/* One that is ahead is in a receive, which the other one sends once it has completed its own. */
+static void case_ahead_receive(void)
+{
+    enum { MANY = 200, SMALL = 50, ROUNDS = 3 };
+    struct mt_pair pairs[MANY];
+    MPI_Request    requests[MANY];
+    MPI_Comm       comm;
+    int            word = 0;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = mt_pair_make(MT_DEVICE, SMALL);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        usleep((mt_rank() == 1) ? 300000 : 0);
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_fill(&pairs[i], SMALL, MPI_COMM_WORLD, i);
+            MPI_Iallreduce(pairs[i].in, pairs[i].out, SMALL, MPI_FLOAT, MPI_SUM, comm,
+                           &requests[i]);
+        }
+        if (mt_rank() == 0) {
+            MPI_Recv(&word, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+        if (mt_rank() == 1) {
+            MPI_Send(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+        }
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_expect_sum(&pairs[i], SMALL, mt_size(), i, "a rank that is ahead");
+        }
+    }
+    MPI_Comm_free(&comm);
+    for (int i = 0; i < MANY; i++) {
+        mt_pair_free(&pairs[i]);
+    }
+}
+
 /* Nothing of xccl's may be under way on a communicator when MPI waits for its last user. */
 static void case_disconnect(void)
 {
@@ -700,6 +738,7 @@ int main(int argc, char **argv)
         {"freed_early", case_freed_early},
         {"freed_first", case_freed_first},
         {"far_ahead", case_far_ahead},
+        {"ahead_receive", case_ahead_receive},
         {"group", case_group},
         {"idup", case_idup},
         {NULL, NULL},

@@ -48,6 +48,7 @@ def test_pending_send(mpi, case, ranks):
     [
         *("finalize", "mixed", "iallreduce", "scan", "async", "splits", "threads"),
         *("ahead", "disconnect", "freed_early", "freed_first", "far_ahead", "group", "idup"),
+        "ahead_receive",
     ],
 )
 def test_case(mpi, case):
