@@ -122,14 +122,11 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
     bool counted = xm_coll_needs_agreement(coll) || (xc_params()->memory == XC_MEMORY_MIXED);
 
     /* In a blocking one a rank does not know what the others pass: calls are counted. */
-    if (xm_config.check || (counted && (form == XM_BLOCKING)) ||
+    if (xm_config.check || (form == XM_PERSISTENT) || (counted && (form == XM_BLOCKING)) ||
         (xm_mpi_functions[function] == NULL)) {
         return not_asked();
     }
     const struct xc_device_ops *dev = xc_device_active();
-    if ((dev != NULL) && (form == XM_PERSISTENT)) {
-        return not_asked();
-    }
     if (dev != NULL) {
         const void *send = (s->sendbuf >= 0) ? (const void *)args[s->sendbuf] : MPI_IN_PLACE;
         const void *recv = (s->recvbuf >= 0) ? (const void *)args[s->recvbuf] : MPI_IN_PLACE;
@@ -545,16 +542,26 @@ static int run(const struct xm_call *call)
     return serve(call, op);
 }
 
-static int start_persistent(const struct xm_call *call, MPI_Request *request)
+/* Errors are the program's communicator's, which is the one that it knows. */
+static int start_persistent(const struct xm_call *call, MPI_Comm comm, MPI_Request *request)
 {
     struct xm_call once = *call;
+    bool           apart = (comm != XM_HANDLE(MPI_COMM_NULL));
 
     once.form = XM_NONBLOCKING;
     once.function = xm_function_of(call->coll, XM_NONBLOCKING, call->large);
     once.request = request;
     once.args[xm_mpi_arguments(once.function) - 1] = (long)request;
+    if (apart) {
+        once.comm = comm;
+        once.args[xm_signatures[call->coll].comm] = (long)comm;
+    }
     xm_buffer_forget();
-    return run(&once);
+    int code = run(&once);
+    if (apart && (code != MPI_SUCCESS)) {
+        xm_pmpi.Comm_call_errhandler(call->comm, code);
+    }
+    return code;
 }
 
 /* An operation of the program's is told the type, and may want to know it again: that one is kept.
@@ -606,7 +613,7 @@ static void put_types(struct xm_call *call, const struct xm_held *held, int side
 /* The program may free a type before the request that was made with it. */
 static bool hold(struct xm_call *call, const struct xm_buffers *buffers, struct xm_held *held)
 {
-    *held = (struct xm_held){.length = {0, 0}};
+    *held = (struct xm_held){.length = {0, 0}, .comm = XM_HANDLE(MPI_COMM_NULL)};
     if (!holds_types(call)) {
         return true;
     }
@@ -619,40 +626,155 @@ static bool hold(struct xm_call *call, const struct xm_buffers *buffers, struct 
     return true;
 }
 
+/* The greatest of what all ranks say, those of an intercommunicator's other group too. */
+static xcclResult_t greatest(struct xm_comm *xm, int mine, int *all_p)
+{
+    int remote = 0, own = 0;
+
+    if (!xm->inter) {
+        return xm_comm_greatest(xm, mine, all_p);
+    }
+    if ((xm_pmpi.Allreduce(&mine, &remote, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX), xm->comm) !=
+         MPI_SUCCESS) ||
+        (xm_pmpi.Allreduce(&remote, &own, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX), xm->comm) !=
+         MPI_SUCCESS)) {
+        return xc_fail(xcclInternalError, "MPI_Allreduce failed");
+    }
+    *all_p = (remote > own) ? remote : own;
+    return xcclSuccess;
+}
+
 /*
- * Ours wherever the process uses a device, whatever this rank's memory: MPI's own persistent
- * collectives need not match non-blocking ones, which is what another rank starts for device
- * memory.
+ * Ours wherever any rank could come to use a device. MPI's own persistent collectives do not match
+ * non-blocking ones, so all ranks agree on that, once for a communicator: making a request may wait
+ * for them, and what a rank uses at that time says nothing of the starts.
  */
+static xcclResult_t is_ours(const struct xm_call *call, struct xm_comm *xm, bool *ours_p)
+{
+    bool mine = xm_config.check || (xm_mpi_functions[call->function] == NULL);
+    int  any = 0;
+
+    xcclResult_t res = xm_later_wait(xm);
+    if ((res == xcclSuccess) && (xm->persistent == XM_PERSISTENT_UNKNOWN)) {
+        xm->asks_for = xm_coll_name(call->coll);
+        res = greatest(xm, xc_device_possible(), &any);
+        if (res == xcclSuccess) {
+            xm->persistent = any ? XM_PERSISTENT_OURS : XM_PERSISTENT_MPIS;
+        }
+    }
+    *ours_p = mine || (xm->persistent == XM_PERSISTENT_OURS);
+    return res;
+}
+
+/*
+ * Starts come in any order, which may differ between ranks: so each request has a communicator of
+ * its own. Not a duplicate, which would call the program's copy callbacks; but collectives with
+ * neighbours need its topology.
+ */
+static int make_apart(const struct xm_call *call, const struct xm_comm *xm, MPI_Comm *comm_p)
+{
+    MPI_Group group;
+    int       code;
+
+    *comm_p = XM_HANDLE(MPI_COMM_NULL);
+    /* After MPI_Comm_idup Open MPI makes none in the same place on all ranks. */
+    if (((xm->size == 1) && !xm->inter) || xm->quiet) {
+        return MPI_SUCCESS;
+    }
+    if (call->coll >= XM_NEIGHBOR_ALLGATHER) {
+        code = xm_pmpi.Comm_dup(call->comm, comm_p);
+    } else {
+        code = xm_pmpi.Comm_group(call->comm, &group);
+        if (code == MPI_SUCCESS) {
+            code = xm_pmpi.Comm_create(call->comm, group, comm_p);
+            xm_pmpi.Group_free(&group);
+        }
+    }
+    return (code == MPI_SUCCESS)
+               ? xm_pmpi.Comm_set_errhandler(*comm_p, XM_HANDLE(MPI_ERRORS_RETURN))
+               : code;
+}
+
+/* Starts must not wait for other ranks, so these agree now on what the fast paths need. */
+static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm, bool valid)
+{
+    struct xm_comm *xm;
+    bool            may = xm_coll_on_device(op->call.coll) && !op->comm->inter &&
+               !xm_coll_needs_agreement(op->call.coll) && (xc_params()->memory == XC_MEMORY_SAME);
+    int all = 0;
+
+    if (!may || (comm == XM_HANDLE(MPI_COMM_NULL))) {
+        return xcclSuccess;
+    }
+    xcclResult_t res = xm_comm_get(comm, &xm);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    op->comm = xm;
+    op->dev = xc_device_active();
+    bool elsewhere = !valid || (op->dev == NULL) || !xm_facts_local(op);
+    res = xm_comm_greatest(xm, elsewhere, &all);
+    if ((res == xcclSuccess) && (all == 0)) {
+        xm->device_calls++;
+        res = xm_comm_agree(xm, op->call.coll, true, op->dev, op->device);
+    }
+    xm_comm_unuse(xm);
+    return res;
+}
+
+/* With all ranks' agreement that it is ours. */
+static int make_ours(struct xm_op *op, struct xm_comm *xm)
+{
+    struct xm_place place;
+    struct xm_held  held;
+    MPI_Comm        apart;
+
+    op->comm = xm;
+    place_of(op, &place);
+    bool valid = xm_buffers_of(&op->call, &place, &op->buffers);
+    int  code = make_apart(&op->call, xm, &apart);
+    if (code != MPI_SUCCESS) {
+        xm_buffers_free(&op->buffers);
+        return code;
+    }
+    xcclResult_t res = prepare_apart(op, apart, valid);
+    if (!valid) {
+        op->buffers.send.used = op->buffers.recv.used = false;
+    }
+    bool held_all = hold(&op->call, &op->buffers, &held);
+    xm_buffers_free(&op->buffers);
+    held.comm = apart;
+    if ((res != xcclSuccess) || !held_all) {
+        xm_held_free(&held);
+        return xm_raise(op->call.comm, held_all ? res : xcclSystemError,
+                        held_all ? xc_last_detail() : "out of memory for a request");
+    }
+    if (!valid && (xm_mpi_functions[op->call.function] != NULL)) {
+        xm_held_free(&held);
+        return xm_call_mpi(&op->call); /* which says what is wrong with it */
+    }
+    return xm_request_persistent(&op->call, &held, start_persistent);
+}
+
 static int make_persistent(const struct xm_call *call)
 {
-    struct xm_buffers buffers;
-    struct xm_comm   *xm;
-    struct xm_place   place;
-    struct xm_op      op = {.call = *call};
-    struct xm_held    held;
+    struct xm_comm *xm;
+    struct xm_op    op = {.call = *call};
+    bool            ours;
+    int             code;
 
     if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
         (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
         return xm_call_mpi(call);
     }
-    op.comm = xm;
-    place_of(&op, &place);
-    bool valid = xm_buffers_of(call, &place, &buffers);
+    xcclResult_t res = is_ours(call, xm, &ours);
+    if (res != xcclSuccess) {
+        code = xm_raise(call->comm, res, xc_last_detail());
+    } else {
+        code = ours ? make_ours(&op, xm) : xm_call_mpi(call);
+    }
     xm_comm_unuse(xm);
-    if (!valid) {
-        buffers.send.used = buffers.recv.used = false;
-    }
-    bool held_all = hold(&op.call, &buffers, &held);
-    xm_buffers_free(&buffers);
-    if (!held_all) {
-        return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
-    }
-    if (!valid && (xm_mpi_functions[call->function] != NULL)) {
-        xm_held_free(&held);
-        return xm_call_mpi(call); /* which says what is wrong with it */
-    }
-    return xm_request_persistent(&op.call, &held, start_persistent);
+    return code;
 }
 
 int xm_collective(enum xm_function function, int profiling, const long *args)

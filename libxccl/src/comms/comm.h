@@ -92,6 +92,9 @@ struct xm_comm {
     uint64_t later, began_later; /* atomic: how many ever were, and how many of these have begun */
     bool     later_lost;         /* one was given up before its turn: those behind it never begin */
 
+    /* Persistent collectives: whose requests are they? Equal on all ranks once they have agreed. */
+    enum { XM_PERSISTENT_UNKNOWN, XM_PERSISTENT_OURS, XM_PERSISTENT_MPIS } persistent;
+
     bool quiet; /* nothing is agreed on any more: MPI duplicates it, or has done so */
 
     struct xm_comm *next; /* all of the process, for xm_comms_finalize() */

@@ -14,7 +14,7 @@ struct xm_entry {
     struct xm_op       *op;
     struct xm_transfer *transfer;
     struct xm_call      call;
-    int (*start)(const struct xm_call *call, MPI_Request *request);
+    int (*start)(const struct xm_call *call, MPI_Comm comm, MPI_Request *request);
     MPI_Request      inner;      /* of the operation started last, or MPI_REQUEST_NULL */
     struct xm_held   held;       /* of the call, freed with it */
     bool             frees_comm; /* the program has freed the communicator of the call */

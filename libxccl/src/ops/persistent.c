@@ -31,10 +31,14 @@ void xm_held_free(struct xm_held *held)
         free(held->own[side]);
         held->length[side] = 0;
     }
+    if (held->comm != XM_HANDLE(MPI_COMM_NULL)) {
+        xm_freed_free(&held->comm, 0);
+    }
 }
 
 int xm_request_persistent(const struct xm_call *call, struct xm_held *held,
-                          int (*start)(const struct xm_call *call, MPI_Request *request))
+                          int (*start)(const struct xm_call *call, MPI_Comm comm,
+                                       MPI_Request *request))
 {
     struct xm_entry *e = calloc(1, sizeof(*e));
 

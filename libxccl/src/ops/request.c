@@ -321,7 +321,7 @@ static int start_one(MPI_Request *request, int profiling)
         xm_pmpi.Comm_call_errhandler(e->call.comm, MPI_ERR_REQUEST);
         return MPI_ERR_REQUEST;
     }
-    return e->start(&e->call, &e->inner);
+    return e->start(&e->call, e->held.comm, &e->inner);
 }
 
 /*
