@@ -14,6 +14,7 @@
 #include "comms/agree.h"
 #include "comms/creation.h"
 #include "comms/node.h"
+#include "comms/topology.h"
 #include "ops/persistent.h"
 #include "paths/direct.h"
 
@@ -681,14 +682,15 @@ static int make_apart(const struct xm_call *call, const struct xm_comm *xm, MPI_
     if (((xm->size == 1) && !xm->inter) || xm->quiet) {
         return MPI_SUCCESS;
     }
-    if (call->coll >= XM_NEIGHBOR_ALLGATHER) {
-        code = xm_pmpi.Comm_dup(call->comm, comm_p);
-    } else {
-        code = xm_pmpi.Comm_group(call->comm, &group);
-        if (code == MPI_SUCCESS) {
-            code = xm_pmpi.Comm_create(call->comm, group, comm_p);
-            xm_pmpi.Group_free(&group);
-        }
+    code = xm_pmpi.Comm_group(call->comm, &group);
+    if (code == MPI_SUCCESS) {
+        code = xm_pmpi.Comm_create(call->comm, group, comm_p);
+        xm_pmpi.Group_free(&group);
+    }
+    if ((code == MPI_SUCCESS) && (call->coll >= XM_NEIGHBOR_ALLGATHER)) {
+        MPI_Comm plain = *comm_p;
+        code = xm_topology_copy(call->comm, plain, comm_p);
+        xm_pmpi.Comm_free(&plain);
     }
     return (code == MPI_SUCCESS)
                ? xm_pmpi.Comm_set_errhandler(*comm_p, XM_HANDLE(MPI_ERRORS_RETURN))

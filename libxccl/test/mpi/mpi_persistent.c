@@ -368,6 +368,86 @@ static void case_orders(void)
     }
 }
 
+/* Several on one communicator, started in an order of its own on each rank, before or after others.
+ */
+static void start_anyhow(enum mt_where memory, bool together)
+{
+    enum { MANY = 3 };
+    struct mt_pair pairs[MANY], other = mt_pair_make(memory, COUNT);
+    MPI_Request    requests[MANY], cast;
+    int            back = mt_rank() % 2;
+
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = mt_pair_make(memory, COUNT);
+        init.allreduce(pairs[i].in, pairs[i].out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                       MPI_INFO_NULL, &requests[together && back ? MANY - 1 - i : i]);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_fill(&pairs[i], COUNT, MPI_COMM_WORLD, round + 7 * i);
+        }
+        if (back) {
+            MPI_Ibcast(other.in, COUNT, MPI_FLOAT, 0, MPI_COMM_WORLD, &cast);
+        }
+        if (together) {
+            MPI_Startall(MANY, requests);
+        }
+        for (int i = 0; !together && (i < MANY); i++) {
+            MPI_Start(&requests[(i + mt_rank() + round) % MANY]);
+        }
+        if (!back) {
+            MPI_Ibcast(other.in, COUNT, MPI_FLOAT, 0, MPI_COMM_WORLD, &cast);
+        }
+        MPI_Wait(&cast, MPI_STATUS_IGNORE);
+        MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_expect_sum(&pairs[i], COUNT, mt_size(), round + 7 * i, "starts in any order");
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        MPI_Request_free(&requests[back ? MANY - 1 - i : i]);
+        mt_pair_free(&pairs[i]);
+    }
+    mt_pair_free(&other);
+}
+
+static void case_anyhow(void)
+{
+    start_anyhow(MT_DEVICE, false);
+    start_anyhow(MT_DEVICE, true);
+}
+
+static void case_anyhow_host(void)
+{
+    start_anyhow(MT_HOST, false);
+    start_anyhow(MT_HOST, true);
+}
+
+/* Made and freed again and again, in another order on odd ranks: more than MPI has communicators.
+ */
+static void case_again(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    requests[2];
+
+    for (int round = 0; round < 1500; round++) {
+        int back = (mt_rank() + round) % 2;
+        for (int i = 0; i < 2; i++) {
+            init.allreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                           MPI_INFO_NULL, &requests[i]);
+        }
+        if (round % 100 == 0) {
+            mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, round);
+            MPI_Start(&requests[1]);
+            MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+            mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "requests made again");
+        }
+        MPI_Request_free(&requests[back]);
+        MPI_Request_free(&requests[1 - back]);
+    }
+    mt_pair_free(&pair);
+}
+
 /* To start it while it is active is an error, and the start before it goes on. */
 static void case_twice(void)
 {
@@ -398,6 +478,9 @@ int main(int argc, char **argv)
                                                  {"twice", case_twice},
                                                  {"startall", case_startall},
                                                  {"orders", case_orders},
+                                                 {"anyhow", case_anyhow},
+                                                 {"anyhow_host", case_anyhow_host},
+                                                 {"again", case_again},
                                                  {"freed", case_freed},
                                                  {"freed_comm", case_freed_comm},
                                                  {"freed_op", case_freed_op},

@@ -179,6 +179,16 @@ def test_persistent(mpi, case):
     go(mpi, 2, f"mpi_persistent {case}")
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("path", ["direct", "ccl", "staged", None])
+@pytest.mark.parametrize("case", ["anyhow", "anyhow_host", "again"])
+def test_persistent_order(mpi, case, path, ranks):
+    """A request finds its partners by the order in which requests were made, not started."""
+    env = {"XCCL_TUNE": f"*:*:*:*:{path}#*:*:*:*:mpi"} if path else {}
+    go(mpi, ranks, f"mpi_persistent {case}", env=env)
+
+
 @pytest.mark.release_only
 @pytest.mark.parametrize("case", FREED)
 def test_persistent_reference(mpich, case):

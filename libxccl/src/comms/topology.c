@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comms/topology.h"
+
+#include <stdlib.h>
+
+/* MPI's function of this name; what a call needs is a prototype, which is that of its declaration.
+ */
+#define FIND(name) ((__typeof__(&PMPI_##name))find("PMPI_" #name))
+
+static xm_function_t find(const char *name)
+{
+    xm_function_t found;
+
+    *(void **)&found = xm_mpi_symbol(name);
+    return found;
+}
+
+static int copy_grid(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
+{
+    int dims = 0;
+
+    xm_pmpi.Cartdim_get(from, &dims);
+    int *room = calloc(3 * (size_t)dims + 1, sizeof(*room));
+    if (room == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    int *periods = room + dims, *place = room + 2 * dims;
+    int  code = FIND(Cart_get)(from, dims, room, periods, place);
+    if (code == MPI_SUCCESS) {
+        code = FIND(Cart_create)(plain, dims, room, periods, 0, comm_p);
+    }
+    free(room);
+    return code;
+}
+
+static int copy_graph(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
+{
+    int nodes = 0, edges = 0;
+
+    int  code = FIND(Graphdims_get)(from, &nodes, &edges);
+    int *index = calloc((size_t)nodes + (size_t)edges + 1, sizeof(*index));
+    if (index == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    if (code == MPI_SUCCESS) {
+        code = FIND(Graph_get)(from, nodes, edges, index, index + nodes);
+    }
+    if (code == MPI_SUCCESS) {
+        code = FIND(Graph_create)(plain, nodes, index, index + nodes, 0, comm_p);
+    }
+    free(index);
+    return code;
+}
+
+/* Each rank says its own neighbours. Weights are for placing ranks, which is done. */
+static int copy_distributed(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
+{
+    int in = 0, out = 0, weighted = 0;
+
+    xm_pmpi.Dist_graph_neighbors_count(from, &in, &out, &weighted);
+    int *sources = calloc(2 * ((size_t)in + (size_t)out) + 1, sizeof(*sources));
+    if (sources == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    int *targets = sources + in, *weights = targets + out;
+    int  code = FIND(Dist_graph_neighbors)(from, in, sources, weights, out, targets, weights + in);
+    for (int i = 0; i < in + out; i++) {
+        weights[i] = 1;
+    }
+    if (code == MPI_SUCCESS) {
+        code = FIND(Dist_graph_create_adjacent)(plain, in, sources, weights, out, targets,
+                                                weights + in, XM_HANDLE(MPI_INFO_NULL), 0, comm_p);
+    }
+    free(sources);
+    return code;
+}
+
+int xm_topology_copy(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
+{
+    int kind = MPI_UNDEFINED;
+
+    int code = xm_pmpi.Topo_test(from, &kind);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    switch (kind) {
+    case MPI_CART:
+        return copy_grid(from, plain, comm_p);
+    case MPI_GRAPH:
+        return copy_graph(from, plain, comm_p);
+    case MPI_DIST_GRAPH:
+        return copy_distributed(from, plain, comm_p);
+    default:
+        xm_pmpi.Comm_call_errhandler(from, MPI_ERR_TOPOLOGY);
+        return MPI_ERR_TOPOLOGY;
+    }
+}

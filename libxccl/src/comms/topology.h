@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The neighbours of a communicator's ranks. */
+#ifndef XM_COMMS_TOPOLOGY_H
+#define XM_COMMS_TOPOLOGY_H
+
+#include "mpi/mpi.h"
+
+/*
+ * A communicator of the same ranks as plain, with the topology of from; collective. It has no
+ * attributes, unlike a duplicate. Returns MPI's code.
+ */
+int xm_topology_copy(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p);
+
+#endif
