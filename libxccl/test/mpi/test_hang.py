@@ -185,6 +185,7 @@ def test_persistent(mpi, case):
 @pytest.mark.parametrize("case", ["anyhow", "anyhow_host", "again"])
 def test_persistent_order(mpi, case, path, ranks):
     """A request finds its partners by the order in which requests were made, not started."""
+    ranks = 2 if case == "again" else ranks  # MPICH makes communicators slowly on few cores
     env = {"XCCL_TUNE": f"*:*:*:*:{path}#*:*:*:*:mpi"} if path else {}
     go(mpi, ranks, f"mpi_persistent {case}", env=env)
 
