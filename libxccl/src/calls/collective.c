@@ -687,7 +687,8 @@ static int make_apart(const struct xm_call *call, const struct xm_comm *xm, MPI_
         code = xm_pmpi.Comm_create(call->comm, group, comm_p);
         xm_pmpi.Group_free(&group);
     }
-    if ((code == MPI_SUCCESS) && (call->coll >= XM_NEIGHBOR_ALLGATHER)) {
+    if ((code == MPI_SUCCESS) && (call->coll >= XM_NEIGHBOR_ALLGATHER) &&
+        (call->coll != XM_BARRIER)) {
         MPI_Comm plain = *comm_p;
         code = xm_topology_copy(call->comm, plain, comm_p);
         xm_pmpi.Comm_free(&plain);
