@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What each rank would get, on machines that are not here: xccl-bind --plan."""
 
+import os
+
 import pytest
 from topologies import NODES
 
@@ -260,25 +262,37 @@ RENDEZVOUS = {
     "FI_CXI_RDZV_PROTO": "alt_read",
     "FI_CXI_RX_MATCH_MODE": "hybrid",
 }
+STEP = "StepId=1.0 UserId=0 State=RUNNING Nodes=2 Name=x Network={} TRES=cpu=1"
 
 
 @pytest.mark.parametrize(
-    ("env", "told"),
+    ("env", "says", "told"),
     [
-        ({}, True),
-        ({"SLURM_NETWORK": "single_node_vni"}, True),
-        ({"SLURM_NETWORK": "job_vni,disable_rdzv_get"}, False),
-        ({"FI_CXI_RX_MATCH_MODE": "software"}, False),
-        ({"FI_CXI_RDZV_PROTO": "default"}, False),
+        ({}, STEP.format("(null)"), True),
+        ({}, STEP.format("disable_rdzv_get"), False),
+        ({}, STEP.format("job_vni,disable_rdzv_get"), False),
+        ({}, "", False),
+        ({}, None, False),
+        ({"SLURM_NETWORK": "single_node_vni"}, STEP.format("single_node_vni"), True),
+        ({"SLURM_NETWORK": "job_vni,disable_rdzv_get"}, STEP.format("(null)"), False),
+        ({"FI_CXI_RX_MATCH_MODE": "software"}, STEP.format("(null)"), False),
+        ({"FI_CXI_RDZV_PROTO": "default"}, STEP.format("(null)"), False),
+        ({"SLURM_PROCID": "1", "SLURM_LOCALID": "1"}, STEP.format("(null)"), False),
         ({"SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_NUM_NODES": "1", "SLURM_NTASKS": "4",
-          "SLURM_STEP_NUM_TASKS": "4"}, False),
+          "SLURM_STEP_NUM_TASKS": "4"}, STEP.format("(null)"), False),
     ],
 )  # fmt: skip
-def test_a_rendezvous_that_needs_an_option_of_the_job(tools, topology, env, told):
+def test_a_rendezvous_that_needs_an_option_of_the_job(tools, topology, tmp_path, env, says, told):
     """xccl-run itself sets the protocol at sites that want it, so it says what the job lacks."""
+    if says is not None:
+        scontrol = tmp_path / "scontrol"
+        scontrol.write_text(f"#!/bin/sh\n[ \"$*\" = '--oneliner show step 1.0' ] && echo '{says}'\n")
+        scontrol.chmod(0o755)
     masks = ["18-23", "6-11", "42-47", "30-35"]
+    more = {**RENDEZVOUS, "PATH": f"{tmp_path}:{os.environ['PATH']}", **env}
+    local_rank = int(env.get("SLURM_LOCALID", 0))
     plan = tools.plan(
-        "--topology", topology("juwels-booster"), env=slurm_env(masks, **{**RENDEZVOUS, **env})
+        "--topology", topology("juwels-booster"), env=slurm_env(masks, local_rank, **more)
     )
     texts = [note["text"] for note in plan["notes"] if note["id"] == "cxi-rendezvous"]
     assert len(texts) == told

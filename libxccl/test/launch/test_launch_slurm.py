@@ -79,6 +79,8 @@ def test_every_rank_lands_on_the_map(launch, wide_slurm, topology, site):
     srun = ["-N2", "-n8", "--ntasks-per-node=4", f"--gpus-per-node={SIM[site].split(':')[1]}"]
     if site == "juwels-booster":
         srun[-1] = "--gpus-per-node=4"
+    if site == "frontier":
+        srun.append("--network=disable_rdzv_get")  # what its job scripts ask for
     ended, ranks = launch(wide_slurm, srun, options, env={"MPICH_GPU_SUPPORT_ENABLED": "1"})
     assert sorted(ranks) == list(range(8))
     for rank, env in ranks.items():
@@ -97,6 +99,18 @@ def test_every_rank_lands_on_the_map(launch, wide_slurm, topology, site):
     # Eight ranks on two cores that others may use, too: how long they wait is not the question.
     warnings = [line for line in ended.stderr.splitlines() if "warning" in line]
     assert [line for line in warnings if "warning: waiting for" not in line] == []
+
+
+@pytest.mark.parametrize("network", [None, "job_vni", "disable_rdzv_get"])
+def test_an_option_that_only_slurm_knows(launch, wide_slurm, topology, network):
+    """srun's --network is in no variable. One rank asks Slurm, and complains where it lacks."""
+    options = ["--sim", SIM["frontier"], "--site", "frontier", "--topology", topology("frontier")]
+    srun = ["-N2", "-n4", "--ntasks-per-node=2", "--gpus-per-node=8"]
+    srun += [f"--network={network}"] if network else []
+    ended, ranks = launch(wide_slurm, srun, options, program=["true"])
+    assert [env.get("SLURM_NETWORK") for env in ranks.values()] == [None] * 4
+    told = [line for line in ended.stderr.splitlines() if "[cxi-rendezvous]" in line]
+    assert [line.split(":")[0] for line in told] == ([] if network == "disable_rdzv_get" else ["0"])
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")

@@ -125,6 +125,9 @@ void launch_read(struct launch *launch_p);
 enum mpi { MPI_UNKNOWN, MPI_OPENMPI, MPI_MPICH };
 enum mpi program_mpi(const char *command);
 
+/* slurm.c: the value of --network of this step; false where Slurm does not say. Asks the controller. */
+bool slurm_step_network(char *text, size_t length);
+
 /* sitemap.c: false with a message on stderr. */
 bool site_map_read(const char *file, struct site_map *map_p);
 

@@ -174,19 +174,27 @@ static void check_single_core(const struct launch *launch, const struct share *o
         text);
 }
 
-/* The site's settings name this protocol, and only the job's own options make it take effect. */
+/*
+ * The site's settings name this protocol, and only the job's own options make it take effect.
+ * SLURM_NETWORK tells of sbatch and salloc, but not of srun: one rank asks Slurm before it
+ * complains.
+ */
 static void check_rendezvous(const struct launch *launch, struct list *list)
 {
-    const char *network = getenv("SLURM_NETWORK");
-    bool        asked = (network != NULL) && (strstr(network, "disable_rdzv_get") != NULL);
+    static const char option[] = "disable_rdzv_get";
+    const char       *network = getenv("SLURM_NETWORK");
+    char              text[256];
 
-    if (asked || !on_several_nodes(launch) || (getenv("SLURM_JOB_ID") == NULL) ||
-        !is("FI_CXI_RDZV_PROTO", "alt_read") || is("FI_CXI_RX_MATCH_MODE", "software")) {
+    if ((launch->rank != 0) || !on_several_nodes(launch) || !is("FI_CXI_RDZV_PROTO", "alt_read") ||
+        is("FI_CXI_RX_MATCH_MODE", "software") ||
+        ((network != NULL) && (strstr(network, option) != NULL)) ||
+        !slurm_step_network(text, sizeof(text)) || (strstr(text, option) != NULL)) {
         return;
     }
     add(list, "cxi-rendezvous",
         "FI_CXI_RDZV_PROTO=alt_read has no effect, since the job was started without "
-        "--network=disable_rdzv_get; add it to the options of sbatch, salloc or srun");
+        "--network=%s; add it to the options of sbatch, salloc or srun",
+        option);
 }
 
 int notes_collect(const struct options *options, const struct launch *launch,

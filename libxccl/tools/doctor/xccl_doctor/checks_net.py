@@ -92,6 +92,7 @@ def check_cxi(facts):
         env.get("FI_CXI_RDZV_PROTO") == "alt_read"
         and env.get("FI_CXI_RX_MATCH_MODE") != "software"
         and "SLURM_JOB_ID" in env
+        and "SLURM_STEP_ID" not in env  # of srun's own option no variable tells
         and "disable_rdzv_get" not in env.get("SLURM_NETWORK", "")
     ):
         yield finding("cxi-rendezvous")

@@ -85,7 +85,7 @@ TABLE = {
     "cxi-rendezvous": Row(
         WARNING,
         "FI_CXI_RDZV_PROTO=alt_read has no effect unless the job was started for it",
-        "start the job with --network=disable_rdzv_get (#SBATCH, salloc or srun)",
+        "start the job, or each srun in it, with --network=disable_rdzv_get (#SBATCH, salloc or srun)",
     ),
     "cxi-exhausted": Row(
         ERROR,
