@@ -320,9 +320,13 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
     d->most_blocks = (room == 0) ? UINT_MAX : (each > 0) ? each : 1;
     if (d->shared) {
         xm_order_share();
-        xc_info("up to %d ranks share a device that has room for %u blocks: kernels that wait for "
-                "others have at most %u",
-                crowd, room, d->most_blocks);
+        if (room > 0) {
+            xc_info("up to %d ranks share a device that has room for %u blocks: kernels that wait "
+                    "for others have at most %u",
+                    crowd, room, d->most_blocks);
+        } else {
+            xc_info("up to %d ranks share a device", crowd);
+        }
     }
 }
 
