@@ -22,6 +22,15 @@ bool xm_call_is_plain(enum xm_function function, const long *args);
 
 /* Serve a collective that is not plain, in any form. Returns an MPI error code. */
 int xm_collective(enum xm_function function, int profiling, const long *args);
+/* One that makes no request that is started later; and one that does (persistent.c). */
+int xm_collective_run(const struct xm_call *call);
+int xm_collective_init(const struct xm_call *call);
+/* Where this rank stands on the communicator of op. */
+void xm_collective_place(const struct xm_op *op, struct xm_place *place);
+/* MPI's path: on copies in host memory if it could not read the buffers, or as a row wants. */
+const struct xm_path *xm_collective_path_to_mpi(const struct xm_op *op, bool on_copies);
+/* Start an operation on that path: wait for its end, or give the program a request. MPI's code. */
+int xm_collective_carry(struct xm_op *op, const struct xm_path *path);
 /*
  * The path of an operation whose turn has come, and to put it on that path. xcclInProgress: this
  * rank does not know yet. op->code: MPI refuses it.

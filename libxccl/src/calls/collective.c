@@ -14,8 +14,6 @@
 #include "comms/agree.h"
 #include "comms/creation.h"
 #include "comms/node.h"
-#include "comms/topology.h"
-#include "ops/persistent.h"
 #include "paths/direct.h"
 
 struct xm_config xm_config;
@@ -191,8 +189,7 @@ static void log_choice(const struct xm_op *op, const struct xm_choice *choice, c
             xm_mem_name(facts->mem), facts->nranks, path, choice->reason);
 }
 
-/* MPI serves it: on copies in host memory if it could not read the buffers, or as a row wants. */
-static const struct xm_path *path_to_mpi(const struct xm_op *op, bool on_copies)
+const struct xm_path *xm_collective_path_to_mpi(const struct xm_op *op, bool on_copies)
 {
     bool device = xm_on_device(&op->buffers.send) || xm_on_device(&op->buffers.recv);
 
@@ -245,7 +242,7 @@ void xm_collective_take_path(struct xm_op *op, const struct xm_path *path)
     }
 }
 
-static int carry(struct xm_op *op, const struct xm_path *path)
+int xm_collective_carry(struct xm_op *op, const struct xm_path *path)
 {
     xm_collective_take_path(op, path);
     last_path = path->name;
@@ -313,7 +310,7 @@ static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state 
     } else if (xm->quiet) {
         choice->reason = "MPI_Comm_idup was called on the communicator";
     }
-    return path_to_mpi(op, false);
+    return xm_collective_path_to_mpi(op, false);
 }
 
 /*
@@ -353,7 +350,7 @@ static const struct xm_path *path_without_direct(const struct xm_op    *op,
     if ((other.path == XM_PATH_CCL) && (xm_comm_state_now(op->comm) == XM_COMM_READY)) {
         return &xm_path_ccl;
     }
-    return path_to_mpi(op, other.path == XM_PATH_STAGED);
+    return xm_collective_path_to_mpi(op, other.path == XM_PATH_STAGED);
 }
 
 /*
@@ -414,7 +411,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     } else if (choice.path == XM_PATH_DIRECT) {
         path = &xm_path_direct;
     } else {
-        path = path_to_mpi(op, choice.path == XM_PATH_STAGED);
+        path = xm_collective_path_to_mpi(op, choice.path == XM_PATH_STAGED);
     }
     if ((path == &xm_path_direct) && (op->mapped || xm_direct_is_checked(op))) {
         op->otherwise = path_without_direct(op, rules, available);
@@ -432,7 +429,7 @@ static int leave_to_mpi(struct xm_op *op, const struct xm_path *path)
     if ((op->call.form == XM_BLOCKING) && !op->invalid) {
         xm_comm_settle(op->comm);
     }
-    int code = carry(op, path);
+    int code = xm_collective_carry(op, path);
     if (path == &xm_path_mpi) {
         last_path = "host";
     }
@@ -445,7 +442,7 @@ static xcclResult_t after_others(struct xm_op *op)
     return xm_later_possible(op) ? xcclInProgress : xm_later_wait(op->comm);
 }
 
-static void place_of(struct xm_op *op, struct xm_place *place)
+void xm_collective_place(const struct xm_op *op, struct xm_place *place)
 {
     *place = (struct xm_place){op->comm->rank, op->comm->size, op->comm->size, op->comm->inter};
     if (place->inter) {
@@ -483,7 +480,7 @@ xcclResult_t xm_collective_choose(struct xm_op *op, const struct xm_path **path_
     if (op->concerns_device) {
         return choose_on_device(op, path_p);
     }
-    *path_p = path_to_mpi(op, false);
+    *path_p = xm_collective_path_to_mpi(op, false);
     return xcclSuccess;
 }
 
@@ -494,7 +491,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
 
     op->call = *call;
     op->dev = xc_device_active();
-    place_of(op, &place);
+    xm_collective_place(op, &place);
     bool valid = xm_buffers_of(&op->call, &place, &op->buffers);
     if (xm_config.check && (call->form == XM_BLOCKING)) {
         xcclResult_t res = xm_check_call(op, valid);
@@ -521,11 +518,10 @@ static int serve(const struct xm_call *call, struct xm_op *op)
         xm_op_free(op);
         return code;
     }
-    return op->concerns_device ? carry(op, path) : leave_to_mpi(op, path);
+    return op->concerns_device ? xm_collective_carry(op, path) : leave_to_mpi(op, path);
 }
 
-/* A call, or one start of a persistent one, whose form is non-blocking then. */
-static int run(const struct xm_call *call)
+int xm_collective_run(const struct xm_call *call)
 {
     struct xm_comm *xm;
 
@@ -543,247 +539,10 @@ static int run(const struct xm_call *call)
     return serve(call, op);
 }
 
-/* Errors are the program's communicator's, which is the one that it knows. */
-static int start_persistent(const struct xm_call *call, MPI_Comm comm, MPI_Request *request)
-{
-    struct xm_call once = *call;
-    bool           apart = (comm != XM_HANDLE(MPI_COMM_NULL));
-
-    once.form = XM_NONBLOCKING;
-    once.function = xm_function_of(call->coll, XM_NONBLOCKING, call->large);
-    once.request = request;
-    once.args[xm_mpi_arguments(once.function) - 1] = (long)request;
-    if (apart) {
-        once.comm = comm;
-        once.args[xm_signatures[call->coll].comm] = (long)comm;
-    }
-    xm_buffer_forget();
-    int code = run(&once);
-    if (apart && (code != MPI_SUCCESS)) {
-        xm_pmpi.Comm_call_errhandler(call->comm, code);
-    }
-    return code;
-}
-
-/* An operation of the program's is told the type, and may want to know it again: that one is kept.
- */
-static bool holds_types(const struct xm_call *call)
-{
-    return strchr(xm_signatures[call->coll].kinds, 'o') == NULL;
-}
-
-/* The types of a buffer's blocks, derived ones as types of the request's own. */
-static bool hold_types(const struct xm_call *call, const struct xm_buffer *buffer, int side,
-                       struct xm_held *held)
-{
-    int n = buffer->used ? ((buffer->types != NULL) ? buffer->blocks : 1) : 0;
-
-    held->types[side] = calloc((size_t)n + 1, sizeof(MPI_Datatype));
-    held->own[side] = calloc((size_t)n + 1, sizeof(bool));
-    if ((held->types[side] == NULL) || (held->own[side] == NULL)) {
-        return false;
-    }
-    held->length[side] = n;
-    for (int i = 0; i < n; i++) {
-        struct xm_block block = xm_block_at(call, buffer, i);
-        MPI_Datatype   *same = &held->types[side][i];
-        held->own[side][i] = block.layout->derived &&
-                             (xm_pmpi.Type_contiguous(1, block.type, same) == MPI_SUCCESS) &&
-                             (xm_pmpi.Type_commit(same) == MPI_SUCCESS);
-        *same = held->own[side][i] ? *same : block.type;
-    }
-    return true;
-}
-
-/* One type, or the array of them, of the send buffer or of the receive buffer. */
-static void put_types(struct xm_call *call, const struct xm_held *held, int side, bool sends)
-{
-    const char *kinds = xm_signatures[call->coll].kinds;
-
-    for (int i = 0; (held->length[side] > 0) && (kinds[i] != '\0'); i++) {
-        if (kinds[i] == (sends ? 't' : 'u')) {
-            *(sends ? &call->sendtype : &call->recvtype) = held->types[side][0];
-            call->args[i] = (long)held->types[side][0];
-        } else if (kinds[i] == (sends ? 'U' : 'V')) {
-            *(sends ? &call->sendtypes : &call->recvtypes) = held->types[side];
-            call->args[i] = (long)held->types[side];
-        }
-    }
-}
-
-/* The program may free a type before the request that was made with it. */
-static bool hold(struct xm_call *call, const struct xm_buffers *buffers, struct xm_held *held)
-{
-    *held = (struct xm_held){.length = {0, 0}, .comm = XM_HANDLE(MPI_COMM_NULL)};
-    if (!holds_types(call)) {
-        return true;
-    }
-    if (!hold_types(call, &buffers->send, 0, held) || !hold_types(call, &buffers->recv, 1, held)) {
-        xm_held_free(held);
-        return false;
-    }
-    put_types(call, held, 0, call->coll != XM_BCAST);
-    put_types(call, held, 1, false);
-    return true;
-}
-
-/* The greatest of what all ranks say, those of an intercommunicator's other group too. */
-static xcclResult_t greatest(struct xm_comm *xm, int mine, int *all_p)
-{
-    int remote = 0, own = 0;
-
-    if (!xm->inter) {
-        return xm_comm_greatest(xm, mine, all_p);
-    }
-    if ((xm_pmpi.Allreduce(&mine, &remote, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX), xm->comm) !=
-         MPI_SUCCESS) ||
-        (xm_pmpi.Allreduce(&remote, &own, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX), xm->comm) !=
-         MPI_SUCCESS)) {
-        return xc_fail(xcclInternalError, "MPI_Allreduce failed");
-    }
-    *all_p = (remote > own) ? remote : own;
-    return xcclSuccess;
-}
-
-/*
- * Ours wherever any rank could come to use a device. MPI's own persistent collectives do not match
- * non-blocking ones, so all ranks agree on that, once for a communicator: making a request may wait
- * for them, and what a rank uses at that time says nothing of the starts.
- */
-static xcclResult_t is_ours(const struct xm_call *call, struct xm_comm *xm, bool *ours_p)
-{
-    bool mine = xm_config.check || (xm_mpi_functions[call->function] == NULL);
-    int  any = 0;
-
-    xcclResult_t res = xm_later_wait(xm);
-    if ((res == xcclSuccess) && (xm->persistent == XM_PERSISTENT_UNKNOWN)) {
-        xm->asks_for = xm_coll_name(call->coll);
-        res = greatest(xm, xc_device_possible(), &any);
-        if (res == xcclSuccess) {
-            xm->persistent = any ? XM_PERSISTENT_OURS : XM_PERSISTENT_MPIS;
-        }
-    }
-    *ours_p = mine || (xm->persistent == XM_PERSISTENT_OURS);
-    return res;
-}
-
-/*
- * Starts come in any order, which may differ between ranks: so each request has a communicator of
- * its own. Not a duplicate, which would call the program's copy callbacks; but collectives with
- * neighbours need its topology.
- */
-static int make_apart(const struct xm_call *call, const struct xm_comm *xm, MPI_Comm *comm_p)
-{
-    MPI_Group group;
-    int       code;
-
-    *comm_p = XM_HANDLE(MPI_COMM_NULL);
-    /* After MPI_Comm_idup Open MPI makes none in the same place on all ranks. */
-    if (((xm->size == 1) && !xm->inter) || xm->quiet) {
-        return MPI_SUCCESS;
-    }
-    code = xm_pmpi.Comm_group(call->comm, &group);
-    if (code == MPI_SUCCESS) {
-        code = xm_pmpi.Comm_create(call->comm, group, comm_p);
-        xm_pmpi.Group_free(&group);
-    }
-    if ((code == MPI_SUCCESS) && (call->coll >= XM_NEIGHBOR_ALLGATHER) &&
-        (call->coll != XM_BARRIER)) {
-        MPI_Comm plain = *comm_p;
-        code = xm_topology_copy(call->comm, plain, comm_p);
-        xm_pmpi.Comm_free(&plain);
-    }
-    return (code == MPI_SUCCESS)
-               ? xm_pmpi.Comm_set_errhandler(*comm_p, XM_HANDLE(MPI_ERRORS_RETURN))
-               : code;
-}
-
-/* Starts must not wait for other ranks, so these agree now on what the fast paths need. */
-static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm, bool valid)
-{
-    struct xm_comm *xm;
-    bool            may = xm_coll_on_device(op->call.coll) && !op->comm->inter &&
-               !xm_coll_needs_agreement(op->call.coll) && (xc_params()->memory == XC_MEMORY_SAME);
-    int all = 0;
-
-    if (!may || (comm == XM_HANDLE(MPI_COMM_NULL))) {
-        return xcclSuccess;
-    }
-    xcclResult_t res = xm_comm_get(comm, &xm);
-    if (res != xcclSuccess) {
-        return res;
-    }
-    op->comm = xm;
-    op->dev = xc_device_active();
-    bool elsewhere = !valid || (op->dev == NULL) || !xm_facts_local(op);
-    res = xm_comm_greatest(xm, elsewhere, &all);
-    if ((res == xcclSuccess) && (all == 0)) {
-        xm->device_calls++;
-        res = xm_comm_agree(xm, op->call.coll, true, op->dev, op->device);
-    }
-    xm_comm_unuse(xm);
-    return res;
-}
-
-/* With all ranks' agreement that it is ours. */
-static int make_ours(struct xm_op *op, struct xm_comm *xm)
-{
-    struct xm_place place;
-    struct xm_held  held;
-    MPI_Comm        apart;
-
-    op->comm = xm;
-    place_of(op, &place);
-    bool valid = xm_buffers_of(&op->call, &place, &op->buffers);
-    int  code = make_apart(&op->call, xm, &apart);
-    if (code != MPI_SUCCESS) {
-        xm_buffers_free(&op->buffers);
-        return code;
-    }
-    xcclResult_t res = prepare_apart(op, apart, valid);
-    if (!valid) {
-        op->buffers.send.used = op->buffers.recv.used = false;
-    }
-    bool held_all = hold(&op->call, &op->buffers, &held);
-    xm_buffers_free(&op->buffers);
-    held.comm = apart;
-    if ((res != xcclSuccess) || !held_all) {
-        xm_held_free(&held);
-        return xm_raise(op->call.comm, held_all ? res : xcclSystemError,
-                        held_all ? xc_last_detail() : "out of memory for a request");
-    }
-    if (!valid && (xm_mpi_functions[op->call.function] != NULL)) {
-        xm_held_free(&held);
-        return xm_call_mpi(&op->call); /* which says what is wrong with it */
-    }
-    return xm_request_persistent(&op->call, &held, start_persistent);
-}
-
-static int make_persistent(const struct xm_call *call)
-{
-    struct xm_comm *xm;
-    struct xm_op    op = {.call = *call};
-    bool            ours;
-    int             code;
-
-    if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
-        (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
-        return xm_call_mpi(call);
-    }
-    xcclResult_t res = is_ours(call, xm, &ours);
-    if (res != xcclSuccess) {
-        code = xm_raise(call->comm, res, xc_last_detail());
-    } else {
-        code = ours ? make_ours(&op, xm) : xm_call_mpi(call);
-    }
-    xm_comm_unuse(xm);
-    return code;
-}
-
 int xm_collective(enum xm_function function, int profiling, const long *args)
 {
     struct xm_call call;
 
     xm_call_read(function, profiling, args, &call);
-    return (call.form == XM_PERSISTENT) ? make_persistent(&call) : run(&call);
+    return (call.form == XM_PERSISTENT) ? xm_collective_init(&call) : xm_collective_run(&call);
 }

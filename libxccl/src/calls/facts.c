@@ -113,7 +113,7 @@ static bool any_in(const struct xm_op *op, enum xc_mem_kind kind)
            (op->buffers.recv.used && (op->buffers.recv.mem.kind == kind));
 }
 
-static bool touches_device(const struct xm_op *op)
+bool xm_touches_device(const struct xm_op *op)
 {
     return any_in(op, XC_MEM_DEVICE) || any_in(op, XC_MEM_MANAGED);
 }
@@ -127,7 +127,7 @@ _Static_assert((int)NUM_TERMS == (int)XM_SLOT_TERMS, "an agreement fits a slot")
 static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
 {
     int64_t mine[NUM_TERMS] = {0};
-    bool    device = touches_device(op);
+    bool    device = xm_touches_device(op);
 
     mine[INVALID] = op->invalid;
     mine[ON_DEVICE] = device;
@@ -260,6 +260,7 @@ const char *xm_facts_vendor_obstacle(const struct xm_op *op)
 
 bool xm_facts_local(struct xm_op *op)
 {
+    op->device = device_of(op);
     return symmetric_facts(op);
 }
 
@@ -286,7 +287,7 @@ static xcclResult_t track_vector_calls(struct xm_op *op)
         (xc_params()->route != XC_ROUTE_XCCL)) {
         return xcclSuccess;
     }
-    xm->vector_on_device = xm->vector_on_device || touches_device(op);
+    xm->vector_on_device = xm->vector_on_device || xm_touches_device(op);
     op->vector = true; /* counted once it went well: MPI may refuse it on this rank alone */
     uint64_t n = xm->vector_calls + 1;
     bool     asks = ((n & (n - 1)) == 0) && ((__builtin_ctzll(n) & 1) == 1);
@@ -321,7 +322,7 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
         res = track_vector_calls(op);
     }
     if ((asks || mixed) && (op->comm->size == 1)) {
-        *on_device_p = touches_device(op);
+        *on_device_p = xm_touches_device(op);
         op->facts.bytes = (uint64_t)(op->buffers.send.bytes + op->buffers.recv.bytes);
     } else if (asks || mixed) {
         if ((res == xcclSuccess) && ask(op)) {

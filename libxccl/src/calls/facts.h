@@ -30,8 +30,10 @@ const char *xm_facts_vendor_obstacle(const struct xm_op *op);
 /* The rules in force on a communicator: the same on all its ranks. */
 xcclResult_t xm_rules_of(struct xm_comm *xm, const struct xm_rules **rules_p);
 
-/* The facts of one rank alone, without asking anybody: for XCCL_CHECK. */
+/* The facts of one rank alone and its device, without asking anybody: is it on device memory? */
 bool xm_facts_local(struct xm_op *op);
+/* Is any of this rank's data in memory of a device? */
+bool xm_touches_device(const struct xm_op *op);
 
 /* How many microseconds the vendor's path would save, roughly; by facts equal on all ranks. */
 double xm_facts_saving_us(const struct xm_facts *facts);

@@ -419,13 +419,12 @@ xcclResult_t xm_comm_compare(struct xm_comm *xm)
     return (res == xcclSuccess) ? finish_checkin(xm, true) : res;
 }
 
-xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p)
+static xcclResult_t combine(struct xm_comm *xm, int mine, MPI_Op op, int *all_p)
 {
     MPI_Request request;
 
     if (xm->quiet) {
-        return (xm_pmpi.Allreduce(&mine, all_p, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX),
-                                  xm->comm) == MPI_SUCCESS)
+        return (xm_pmpi.Allreduce(&mine, all_p, 1, XM_HANDLE(MPI_INT), op, xm->comm) == MPI_SUCCESS)
                    ? xcclSuccess
                    : xm_agreement_failed("MPI_Allreduce");
     }
@@ -436,8 +435,8 @@ xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p)
         return xc_fail(xcclSystemError, "out of memory for an agreement");
     }
     *said = mine;
-    if (xm_pmpi.Iallreduce(said, all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MAX), xm->comm,
-                           &request) != MPI_SUCCESS) {
+    if (xm_pmpi.Iallreduce(said, all, 1, XM_HANDLE(MPI_INT), op, xm->comm, &request) !=
+        MPI_SUCCESS) {
         free(said);
         free(all);
         return xm_agreement_failed("MPI_Iallreduce");
@@ -451,6 +450,16 @@ xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p)
     free(said);
     free(all);
     return xcclSuccess;
+}
+
+xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p)
+{
+    return combine(xm, mine, XM_HANDLE(MPI_MAX), all_p);
+}
+
+xcclResult_t xm_comm_any(struct xm_comm *xm, int mine, int *all_p)
+{
+    return combine(xm, mine, XM_HANDLE(MPI_BOR), all_p);
 }
 
 void xm_comm_settle(struct xm_comm *xm)

@@ -23,6 +23,8 @@ xcclResult_t xm_comm_compare(struct xm_comm *xm);
  * may never come: unlike in MPI's own call, that is found out.
  */
 xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p);
+/* The same of bits: those that any rank says. */
+xcclResult_t xm_comm_any(struct xm_comm *xm, int mine, int *all_p);
 
 /* In a blocking collective on host memory: take in what the ranks were asked before. */
 void xm_comm_settle(struct xm_comm *xm);

@@ -92,7 +92,7 @@ struct xm_comm {
     uint64_t later, began_later; /* atomic: how many ever were, and how many of these have begun */
     bool     later_lost;         /* one was given up before its turn: those behind it never begin */
 
-    /* Persistent collectives: whose requests are they? Equal on all ranks once they have agreed. */
+    /* Persistent collectives: could any rank use a device? Else they are MPI's. Agreed on once. */
     enum { XM_PERSISTENT_UNKNOWN, XM_PERSISTENT_OURS, XM_PERSISTENT_MPIS } persistent;
 
     bool quiet; /* nothing is agreed on any more: MPI duplicates it, or has done so */

@@ -306,13 +306,25 @@ int xm_call_mpi_with(const struct xm_call *call, const void *sendbuf, void *recv
     return make(call, XM_BLOCKING, args);
 }
 
-int xm_call_mpi_start(const struct xm_call *call, const void *sendbuf, void *recvbuf,
-                      MPI_Request *request)
+static int make_request(const struct xm_call *call, enum xm_form form, const void *sendbuf,
+                        void *recvbuf, MPI_Request *request)
 {
     long args[XM_MAX_ARGUMENTS];
-    int  n = xm_mpi_arguments(xm_function_of(call->coll, XM_NONBLOCKING, 0));
+    int  n = xm_mpi_arguments(xm_function_of(call->coll, form, 0));
 
     set_buffers(call, sendbuf, recvbuf, args);
     args[n - 1] = (long)request;
-    return make(call, XM_NONBLOCKING, args);
+    return make(call, form, args);
+}
+
+int xm_call_mpi_start(const struct xm_call *call, const void *sendbuf, void *recvbuf,
+                      MPI_Request *request)
+{
+    return make_request(call, XM_NONBLOCKING, sendbuf, recvbuf, request);
+}
+
+int xm_call_mpi_init(const struct xm_call *call, const void *sendbuf, void *recvbuf,
+                     MPI_Request *request)
+{
+    return make_request(call, XM_PERSISTENT, sendbuf, recvbuf, request);
 }

@@ -61,6 +61,10 @@ int xm_call_mpi_with(const struct xm_call *call, const void *sendbuf, void *recv
 int xm_call_mpi_start(const struct xm_call *call, const void *sendbuf, void *recvbuf,
                       MPI_Request *request);
 
+/* The same of a persistent call. */
+int xm_call_mpi_init(const struct xm_call *call, const void *sendbuf, void *recvbuf,
+                     MPI_Request *request);
+
 /*
  * How many elements MPI may look at in an array of n datatypes of a non-blocking call: on
  * communicators with a topology Open MPI 4.1 takes MPI_Ialltoallw for a call to the neighbours. It

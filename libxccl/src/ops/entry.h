@@ -10,17 +10,17 @@
 /* What is known of a request that the program holds: an operation's, a transfer's, or neither:
  * a persistent collective. */
 struct xm_entry {
-    MPI_Request         handle;
-    struct xm_op       *op;
-    struct xm_transfer *transfer;
-    struct xm_call      call;
-    int (*start)(const struct xm_call *call, MPI_Comm comm, MPI_Request *request);
-    MPI_Request      inner;      /* of the operation started last, or MPI_REQUEST_NULL */
-    struct xm_held   held;       /* of the call, freed with it */
-    bool             frees_comm; /* the program has freed the communicator of the call */
-    bool             frees_op, frees_type;
-    struct xm_entry *beside; /* the next persistent collective */
-    struct xm_entry *next;
+    MPI_Request          handle;
+    struct xm_op        *op;
+    struct xm_transfer  *transfer;
+    struct xm_call       call;
+    xm_persistent_start *start;
+    MPI_Request          inner;      /* of the operation started last, or MPI_REQUEST_NULL */
+    struct xm_held       held;       /* of the call, freed with it */
+    bool                 frees_comm; /* the program has freed the communicator of the call */
+    bool                 frees_op, frees_type;
+    struct xm_entry     *beside; /* the next persistent collective */
+    struct xm_entry     *next;
 };
 
 static inline bool xm_entry_is_persistent(const struct xm_entry *e)

@@ -5,27 +5,36 @@
 #include "mpi/call.h"
 
 struct xm_entry;
+struct xm_standing;
 
-/* Types of a persistent collective, of each block, in place of those that the program may free. */
+/* What a persistent collective needs until it is freed. */
 struct xm_held {
+    /* Types of each block, in place of those that the program may free. */
     MPI_Datatype *types[2]; /* of the send buffer, and of the receive buffer */
     bool         *own[2];   /* is it the request's? The others are predefined */
     int           length[2];
-    MPI_Comm      comm; /* on which it is started, or MPI_COMM_NULL: the program's */
+    /* What it is started on: a communicator of its own or MPI_COMM_NULL, a request of MPI's or
+     * NULL. */
+    MPI_Comm            comm;
+    struct xm_standing *standing;
 };
 void xm_held_free(struct xm_held *held);
 
-/* A persistent request for call, which holds `held` from here on; start begins an operation for a
- * copy of it. */
+/* Begin an operation for one start of call. */
+typedef int xm_persistent_start(const struct xm_call *call, const struct xm_held *held,
+                                MPI_Request *request);
+/* A persistent request for call, which holds `held` from here on. */
 int xm_request_persistent(const struct xm_call *call, struct xm_held *held,
-                          int (*start)(const struct xm_call *call, MPI_Comm comm,
-                                       MPI_Request *request));
+                          xm_persistent_start *start);
 
 /* What the program's MPI_Request_free does besides MPI's. */
 void xm_persistent_free(struct xm_entry *e);
 
-/* Number of persistent collectives that the program holds. */
+/* Number of persistent collectives that the program holds; of them, with communicators of their
+ * own.
+ */
 int xm_persistent_requests(void);
+int xm_persistent_apart(void);
 
 /* The program frees this. Does a persistent collective need it? Then it is freed with that one. */
 bool xm_persistent_keeps_comm(MPI_Comm comm);

@@ -5,8 +5,8 @@
  * program waits.
  *
  * MPI has no generalised persistent requests. So a persistent one is known to the program by a
- * persistent request of MPI's that is never started (a send to nobody), and each time it is started
- * it has an operation's request behind it, which takes its place in the calls that wait and test.
+ * persistent request of MPI's that is never started (a send), and each time it is started it has an
+ * operation's request behind it, which takes its place in the calls that wait and test.
  *
  * That of a transfer is MPI's own. In calls that wait and test it is hidden until its data is where
  * it belongs; then MPI completes it, with its own status.
@@ -321,7 +321,7 @@ static int start_one(MPI_Request *request, int profiling)
         xm_pmpi.Comm_call_errhandler(e->call.comm, MPI_ERR_REQUEST);
         return MPI_ERR_REQUEST;
     }
-    return e->start(&e->call, e->held.comm, &e->inner);
+    return e->start(&e->call, &e->held, &e->inner);
 }
 
 /*

@@ -13,6 +13,7 @@
 
 struct xm_path;
 struct xm_direct;
+struct xm_standing;
 
 /* A buffer as a path on the device takes it: packed or plain memory of that device. */
 struct xm_usable {
@@ -76,6 +77,7 @@ struct xm_op {
     MPI_Request       inner; /* staged: MPI's own request */
     char             *send_span, *recv_span;     /* staged: host memory of each buffer */
     void             *send_arrays, *recv_arrays; /* and arguments of MPI's, if that is bytes */
+    const struct xm_standing *standing; /* staged: what to start instead, or NULL (staged.h) */
 
     /* ccl and direct */
     void            *saved;  /* what was current before, of one that is entered */

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "comms/wait.h"
 #include "paths/as_bytes.h"
-#include "paths/path.h"
+#include "paths/staged.h"
 
 enum { APART = 64 };
 
@@ -18,7 +18,6 @@ enum { APART = 64 };
 struct staged_call {
     struct xm_call call;
     void          *send, *recv;
-    bool           enqueued; /* copies to them */
 };
 
 static bool is_reduction(enum xm_coll coll)
@@ -97,7 +96,8 @@ static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, co
     return res;
 }
 
-static xcclResult_t copy_in(struct xm_op *op, struct staged_call *to)
+/* Host memory for both buffers, and the call as MPI gets it. */
+static xcclResult_t replace_both(struct xm_op *op, struct staged_call *to)
 {
     const struct xm_buffer *send = &op->buffers.send, *recv = &op->buffers.recv;
     /* The root of a broadcast has one buffer only, and sends it. */
@@ -107,24 +107,31 @@ static xcclResult_t copy_in(struct xm_op *op, struct staged_call *to)
     if (xm_on_device(send)) {
         res =
             replace(op, send, root ? NULL : to->recv, &op->send_span, root ? &to->recv : &to->send);
-        if (res == xcclSuccess) {
-            res = fill(op, send, op->send_span, &to->enqueued);
-        }
         if ((res == xcclSuccess) && goes_as_bytes(op, send)) {
             res = xm_call_as_bytes(&to->call, send, !root, &op->send_arrays);
         }
     }
     if ((res == xcclSuccess) && xm_on_device(recv)) {
         res = replace(op, recv, to->send, &op->recv_span, &to->recv);
-        if (res == xcclSuccess) {
-            res = fill(op, recv, op->recv_span, &to->enqueued);
-        }
         if ((res == xcclSuccess) && goes_as_bytes(op, recv)) {
             res = xm_call_as_bytes(&to->call, recv, false, &op->recv_arrays);
         }
     }
-    return ((res == xcclSuccess) && to->enqueued) ? xm_stream_wait(op->dev, op->copier.stream)
-                                                  : res;
+    return res;
+}
+
+static xcclResult_t copy_in(struct xm_op *op)
+{
+    bool         enqueued = false;
+    xcclResult_t res = xcclSuccess;
+
+    if (op->send_span != NULL) {
+        res = fill(op, &op->buffers.send, op->send_span, &enqueued);
+    }
+    if ((res == xcclSuccess) && (op->recv_span != NULL)) {
+        res = fill(op, &op->buffers.recv, op->recv_span, &enqueued);
+    }
+    return ((res == xcclSuccess) && enqueued) ? xm_stream_wait(op->dev, op->copier.stream) : res;
 }
 
 static xcclResult_t begin(struct xm_op *op, struct staged_call *to)
@@ -141,13 +148,29 @@ static xcclResult_t begin(struct xm_op *op, struct staged_call *to)
             return res;
         }
     }
-    return copy_in(op, to);
+    if (op->standing != NULL) {
+        op->send_span = op->standing->send_span;
+        op->recv_span = op->standing->recv_span;
+    } else {
+        res = replace_both(op, to);
+    }
+    return (res == xcclSuccess) ? copy_in(op) : res;
+}
+
+static int call_mpi(struct xm_op *op, const struct staged_call *to)
+{
+    if (op->standing != NULL) {
+        op->inner = op->standing->request;
+        return xm_pmpi.Start(&op->inner);
+    }
+    op->inner = XM_HANDLE(MPI_REQUEST_NULL);
+    return op->blocking ? xm_call_mpi_with(&to->call, to->send, to->recv)
+                        : xm_call_mpi_start(&to->call, to->send, to->recv, &op->inner);
 }
 
 static xcclResult_t start(struct xm_op *op)
 {
-    struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf,
-                             false};
+    struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
     void              *saved;
 
     xcclResult_t res = op->dev->enter(op->device, &saved);
@@ -159,9 +182,7 @@ static xcclResult_t start(struct xm_op *op)
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
     }
-    op->inner = XM_HANDLE(MPI_REQUEST_NULL);
-    op->code = op->blocking ? xm_call_mpi_with(&to.call, to.send, to.recv)
-                            : xm_call_mpi_start(&to.call, to.send, to.recv, &op->inner);
+    op->code = call_mpi(op, &to);
     op->stage = XM_STAGE_WORK;
     return xcclSuccess;
 }
@@ -248,6 +269,61 @@ static void release(struct xm_op *op, bool failed)
         free(op->send_arrays);
         free(op->recv_arrays);
     }
+}
+
+/* With the device entered. */
+static xcclResult_t make_standing(struct xm_op *op, struct xm_standing *standing, int *code_p)
+{
+    struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
+
+    xm_scratch_begin(&op->scratch, op->dev, op->device);
+    xcclResult_t res = replace_both(op, &to);
+    *standing = (struct xm_standing){XM_HANDLE(MPI_REQUEST_NULL),
+                                     op->scratch,
+                                     op->send_span,
+                                     op->recv_span,
+                                     op->send_arrays,
+                                     op->recv_arrays};
+    if (res == xcclSuccess) {
+        *code_p = xm_call_mpi_init(&to.call, to.send, to.recv, &standing->request);
+    }
+    return res;
+}
+
+xcclResult_t xm_standing_make(struct xm_op *op, struct xm_standing **standing_p, int *code_p)
+{
+    struct xm_standing *standing = calloc(1, sizeof(*standing));
+    void               *saved;
+
+    if (standing == NULL) {
+        return xc_fail(xcclSystemError, "out of memory for a request");
+    }
+    standing->request = XM_HANDLE(MPI_REQUEST_NULL);
+    xcclResult_t res = op->dev->enter(op->device, &saved);
+    if (res == xcclSuccess) {
+        res = make_standing(op, standing, code_p);
+        op->dev->leave(saved);
+    }
+    if ((res != xcclSuccess) || (*code_p != MPI_SUCCESS)) {
+        xm_standing_free(standing);
+        return res;
+    }
+    *standing_p = standing;
+    return xcclSuccess;
+}
+
+void xm_standing_free(struct xm_standing *standing)
+{
+    if (standing == NULL) {
+        return;
+    }
+    if (standing->request != XM_HANDLE(MPI_REQUEST_NULL)) {
+        xm_pmpi.Request_free(&standing->request);
+    }
+    xm_scratch_end(&standing->scratch);
+    free(standing->send_arrays);
+    free(standing->recv_arrays);
+    free(standing);
 }
 
 const struct xm_path xm_path_staged = {"mpi-staged", start, progress, release};

@@ -448,6 +448,55 @@ static void case_again(void)
     mt_pair_free(&pair);
 }
 
+/* More requests at once than have communicators of their own, and than MPICH has communicators. */
+static void start_many(enum mt_where memory, int many)
+{
+    MPI_Request   *requests = calloc((size_t)many, sizeof(MPI_Request));
+    struct mt_pair pair = mt_pair_make(memory, many);
+    float         *in = pair.in, *out = pair.out;
+    int            back = mt_rank() % 2;
+
+    for (int i = 0; i < many; i++) {
+        init.allreduce(in + i, out + i, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[i]);
+    }
+    for (int round = 0; round < 3; round++) {
+        mt_pair_fill(&pair, many, MPI_COMM_WORLD, round);
+        for (int i = 0; i < many; i++) {
+            MPI_Start(&requests[back ? many - 1 - i : i]);
+        }
+        MPI_Waitall(many, requests, MPI_STATUSES_IGNORE);
+        mt_pair_expect_sum(&pair, many, mt_size(), round, "one of many requests");
+    }
+    for (int i = 0; i < many; i++) {
+        MPI_Request_free(&requests[back ? many - 1 - i : i]);
+    }
+    mt_pair_free(&pair);
+    free(requests);
+}
+
+static void case_many(void)
+{
+    start_many(MT_DEVICE, 300);
+}
+
+static void case_many_host(void)
+{
+    start_many(MT_HOST, 3000);
+}
+
+/* MPI_Comm_idup on the communicator is no reason for an order. */
+static void case_idup(void)
+{
+    MPI_Request request;
+    MPI_Comm    comm;
+
+    MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    start_anyhow(MT_DEVICE, false);
+    MPI_Comm_free(&comm);
+}
+
 /* To start it while it is active is an error, and the start before it goes on. */
 static void case_twice(void)
 {
@@ -481,6 +530,9 @@ int main(int argc, char **argv)
                                                  {"anyhow", case_anyhow},
                                                  {"anyhow_host", case_anyhow_host},
                                                  {"again", case_again},
+                                                 {"many", case_many},
+                                                 {"many_host", case_many_host},
+                                                 {"idup", case_idup},
                                                  {"freed", case_freed},
                                                  {"freed_comm", case_freed_comm},
                                                  {"freed_op", case_freed_op},

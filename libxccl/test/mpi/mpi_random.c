@@ -8,6 +8,7 @@
  *     --threads K  so many threads, each with communicators and calls of its own
  *     --blocking   only blocking calls        --only NAME  only this collective, as "Gatherv"
  *     --large      calls of megabytes
+ *     --crowd      beside more persistent requests than have communicators of their own
  *     --without WORD  a part of what is drawn, see RX_FEATURES
  *     --from N     skip the calls before N    --verbose    print every call before it is made
  *
@@ -23,7 +24,14 @@
 
 #include "random.h"
 
-enum { MOST_PRINTED = 10, MOST_THREADS = 8, ARENA = 24 << 20, NUM_WHERES = 3, RENEW = 60 };
+enum {
+    MOST_PRINTED = 10,
+    MOST_THREADS = 8,
+    ARENA = 24 << 20,
+    NUM_WHERES = 3,
+    RENEW = 60,
+    CROWD = 256 /* MOST_APART of calls/persistent.c */
+};
 
 /* MPICH 4.0.2 copies a rank's own part when a persistent call is made, not when it is started. */
 #ifdef MPICH_VERSION
@@ -412,6 +420,7 @@ static void read_options(int argc, char **argv)
         rx_options.mixed = rx_options.mixed || (strcmp(argv[i], "--mixed") == 0);
         rx_options.blocking = rx_options.blocking || (strcmp(argv[i], "--blocking") == 0);
         rx_options.large = rx_options.large || (strcmp(argv[i], "--large") == 0);
+        rx_options.crowd = rx_options.crowd || (strcmp(argv[i], "--crowd") == 0);
         rx_options.verbose = rx_options.verbose || (strcmp(argv[i], "--verbose") == 0);
     }
     rx_options.threads = (rx_options.threads < 1) ? 1 : rx_options.threads;
@@ -434,6 +443,19 @@ static void run_workers(void)
     for (int i = 0; i < rx_options.threads; i++) {
         MPI_Comm_free(&workers[i].parent);
     }
+}
+
+static void run_in_a_crowd(void)
+{
+    MPI_Request requests[CROWD];
+    void       *memory = mt_alloc(MT_DEVICE, sizeof(int));
+
+    rx_crowd_make(memory, CROWD, requests);
+    run_workers();
+    for (int i = 0; i < CROWD; i++) {
+        MPI_Request_free(&requests[i]);
+    }
+    mt_free(MT_DEVICE, memory);
 }
 
 /* Open MPI 4.1 loads what it needs for topologies at the first one, and not safely for threads. */
@@ -471,7 +493,11 @@ int main(int argc, char **argv)
     if (!rx_has_persistent() && (world_rank == 0)) {
         printf("without persistent collectives: this MPI has not all of them\n");
     }
-    run_workers();
+    if (rx_options.crowd) {
+        run_in_a_crowd();
+    } else {
+        run_workers();
+    }
     rx_types_free();
     mine[0] = checks;
     mine[1] = failures;

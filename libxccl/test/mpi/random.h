@@ -130,6 +130,7 @@ struct rx_options {
     bool        mixed;    /* each rank draws the kind of memory */
     bool        blocking; /* no other form */
     bool        large;    /* a third of the calls has megabytes */
+    bool        crowd;    /* beside many persistent requests */
     bool        verbose;
     bool        without[RX_NUM_FEATURES];
 };
@@ -159,6 +160,8 @@ void        rx_describe(const struct rx_call *call, char *text, size_t size);
 int  rx_make(const struct rx_call *call, enum rx_mode mode, char *send, char *recv,
              MPI_Request *request);
 bool rx_has_persistent(void);
+/* So many persistent broadcasts of an integer, which nobody starts. */
+void rx_crowd_make(void *memory, int count, MPI_Request *requests);
 
 /* random_comms.c */
 void rx_comm_make(struct rx_comm *comm, int slot, MPI_Comm parent, uint64_t seed);

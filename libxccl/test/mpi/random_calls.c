@@ -70,6 +70,14 @@ bool rx_has_persistent(void)
     return all;
 }
 
+void rx_crowd_make(void *memory, int count, MPI_Request *requests)
+{
+    for (int i = 0; i < count; i++) {
+        ((bcast_init *)inits[RX_BCAST])(memory, 1, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+                                        &requests[i]);
+    }
+}
+
 /* One row of the switch: the collective, its kind of arguments, and they themselves. */
 #define ROW(NAME, name, iname, kind, ...)                                                          \
     case RX_##NAME:                                                                                \

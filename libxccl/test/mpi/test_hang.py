@@ -179,6 +179,17 @@ def test_persistent(mpi, case):
     go(mpi, 2, f"mpi_persistent {case}")
 
 
+@pytest.mark.release_only
+@pytest.mark.parametrize("case", ["many", "many_host", "idup"])
+def test_many_persistent(mpi, case):
+    """More than have communicators of their own: through host memory. MPI's own: any number."""
+    command = f"mpi_persistent cuda {case}"
+    result = mpi.run(2, command, sim="cuda:4", env=share(mpi), timeout=TIMEOUT)
+    result.good()
+    told = "persistent collectives on device memory at once"
+    assert len(result.lines(told)) == (case == "many")
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("path", ["direct", "ccl", "staged", None])

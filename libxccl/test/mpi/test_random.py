@@ -44,6 +44,11 @@ def test_mixed(mpi):
     go(mpi, 2, "--mixed", env={"XCCL_MEMORY": "mixed"})
 
 
+def test_crowd(mpi):
+    """So many persistent requests that those of the calls are MPI's, on copies."""
+    go(mpi, 2, "--crowd")
+
+
 @pytest.mark.tsan
 def test_threads(mpi):
     go(mpi, 2, "--threads 2")

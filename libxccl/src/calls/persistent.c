@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Persistent collectives. Each start is an operation of its own. Ranks may start their requests in
+ * different orders, and MPI matches them by the order in which they were made. So all ranks agree,
+ * when they make one, on who carries its starts:
+ *
+ *   host memory on all ranks      MPI's own request
+ *   device memory on any rank     non-blocking collectives on a communicator of the request's own
+ *   too many such communicators   MPI's own request on host memory, which the data is copied to and
+ *                                 from: MPI has a limited number of communicators
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "calls/calls.h"
+#include "calls/facts.h"
+#include "calls/later.h"
+#include "comms/agree.h"
+#include "comms/topology.h"
+#include "ops/persistent.h"
+#include "paths/staged.h"
+
+/* Requests of a process with communicators of their own: MPICH has 2048 in all. */
+enum { MOST_APART = 256 };
+
+/* What a rank says of a request that is being made. */
+enum {
+    SAYS_DEVICE = 1,    /* some of its data is device memory */
+    SAYS_ELSEWHERE = 2, /* it is not all that the fast paths want */
+    SAYS_CROWDED = 4,   /* it has many requests with communicators of their own */
+    SAYS_INVALID = 8    /* MPI is to refuse an argument, so nothing will be started */
+};
+
+/* Errors are the program's communicator's, which is the one that it knows. */
+static int start_apart(const struct xm_call *call, const struct xm_held *held, MPI_Request *request)
+{
+    struct xm_call once = *call;
+    bool           apart = (held->comm != XM_HANDLE(MPI_COMM_NULL));
+
+    once.form = XM_NONBLOCKING;
+    once.function = xm_function_of(call->coll, XM_NONBLOCKING, call->large);
+    once.request = request;
+    once.args[xm_mpi_arguments(once.function) - 1] = (long)request;
+    if (apart) {
+        once.comm = held->comm;
+        once.args[xm_signatures[call->coll].comm] = (long)held->comm;
+    }
+    xm_buffer_forget();
+    int code = xm_collective_run(&once);
+    if (apart && (code != MPI_SUCCESS)) {
+        xm_pmpi.Comm_call_errhandler(call->comm, code);
+    }
+    return code;
+}
+
+/* An operation for one call of this rank's, whose buffers are known; NULL: an error was raised. */
+static struct xm_op *operation_of(const struct xm_call *call, bool *valid_p, int *code_p)
+{
+    struct xm_comm *xm;
+    struct xm_place place;
+
+    if (xm_comm_get(call->comm, &xm) != xcclSuccess) {
+        *code_p = xm_raise(call->comm, xcclInternalError, xc_last_detail());
+        return NULL;
+    }
+    struct xm_op *op = xm_op_new();
+    if (op == NULL) {
+        xm_comm_unuse(xm);
+        *code_p = xm_raise(call->comm, xcclSystemError, "out of memory for an operation");
+        return NULL;
+    }
+    op->call = *call;
+    op->comm = xm;
+    op->dev = xc_device_active();
+    xm_collective_place(op, &place);
+    *valid_p = xm_buffers_of(&op->call, &place, &op->buffers);
+    xm_facts_local(op); /* its device */
+    return op;
+}
+
+/* MPI's own request does it, on copies. It is not counted: its place is that of the request. */
+static int start_standing(const struct xm_call *call, const struct xm_held *held,
+                          MPI_Request *request)
+{
+    bool           valid;
+    int            code;
+    struct xm_call once = *call;
+
+    once.form = XM_NONBLOCKING;
+    once.request = request;
+    xm_buffer_forget();
+    struct xm_op *op = operation_of(&once, &valid, &code);
+    if (op == NULL) {
+        return code;
+    }
+    op->standing = held->standing;
+    return xm_collective_carry(op, &xm_path_staged);
+}
+
+/* An operation of the program's is told the type, and may want to know it again: that one is kept.
+ */
+static bool holds_types(const struct xm_call *call)
+{
+    return strchr(xm_signatures[call->coll].kinds, 'o') == NULL;
+}
+
+/* The types of a buffer's blocks, derived ones as types of the request's own. */
+static bool hold_types(const struct xm_call *call, const struct xm_buffer *buffer, int side,
+                       struct xm_held *held)
+{
+    int n = buffer->used ? ((buffer->types != NULL) ? buffer->blocks : 1) : 0;
+
+    held->types[side] = calloc((size_t)n + 1, sizeof(MPI_Datatype));
+    held->own[side] = calloc((size_t)n + 1, sizeof(bool));
+    if ((held->types[side] == NULL) || (held->own[side] == NULL)) {
+        return false;
+    }
+    held->length[side] = n;
+    for (int i = 0; i < n; i++) {
+        struct xm_block block = xm_block_at(call, buffer, i);
+        MPI_Datatype   *same = &held->types[side][i];
+        held->own[side][i] = block.layout->derived &&
+                             (xm_pmpi.Type_contiguous(1, block.type, same) == MPI_SUCCESS) &&
+                             (xm_pmpi.Type_commit(same) == MPI_SUCCESS);
+        *same = held->own[side][i] ? *same : block.type;
+    }
+    return true;
+}
+
+/* One type, or the array of them, of the send buffer or of the receive buffer. */
+static void put_types(struct xm_call *call, const struct xm_held *held, int side, bool sends)
+{
+    const char *kinds = xm_signatures[call->coll].kinds;
+
+    for (int i = 0; (held->length[side] > 0) && (kinds[i] != '\0'); i++) {
+        if (kinds[i] == (sends ? 't' : 'u')) {
+            *(sends ? &call->sendtype : &call->recvtype) = held->types[side][0];
+            call->args[i] = (long)held->types[side][0];
+        } else if (kinds[i] == (sends ? 'U' : 'V')) {
+            *(sends ? &call->sendtypes : &call->recvtypes) = held->types[side];
+            call->args[i] = (long)held->types[side];
+        }
+    }
+}
+
+/* The program may free a type before the request that was made with it. */
+static bool hold(struct xm_call *call, const struct xm_buffers *buffers, struct xm_held *held)
+{
+    if (!holds_types(call)) {
+        return true;
+    }
+    if (!hold_types(call, &buffers->send, 0, held) || !hold_types(call, &buffers->recv, 1, held)) {
+        return false;
+    }
+    put_types(call, held, 0, call->coll != XM_BCAST);
+    put_types(call, held, 1, false);
+    return true;
+}
+
+/* All that any rank says, in bits, those of an intercommunicator's other group too. */
+static xcclResult_t all_say(struct xm_comm *xm, int mine, int *all_p)
+{
+    int remote = 0, own = 0;
+
+    if (!xm->inter) {
+        return xm_comm_any(xm, mine, all_p);
+    }
+    if ((xm_pmpi.Allreduce(&mine, &remote, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_BOR), xm->comm) !=
+         MPI_SUCCESS) ||
+        (xm_pmpi.Allreduce(&remote, &own, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_BOR), xm->comm) !=
+         MPI_SUCCESS)) {
+        return xc_fail(xcclInternalError, "MPI_Allreduce failed");
+    }
+    *all_p = remote | own;
+    return xcclSuccess;
+}
+
+/* MPI's request, as far as this MPI has such. */
+static bool mpi_has(const struct xm_call *call)
+{
+    return xm_mpi_functions[call->function] != NULL;
+}
+
+/*
+ * Can MPI start it again with other data in the same memory? MPICH 4.0 gathers the root's own part
+ * when the request is made. Until MPICH 4.1.
+ */
+static bool mpi_repeats(const struct xm_call *call)
+{
+    return mpi_has(call) && (XM_OPENMPI || XM_STANDARD_ABI || (call->coll != XM_GATHER));
+}
+
+/*
+ * Could any rank come to use a device? They agree on that once for a communicator, so that a
+ * program without devices pays nothing; making a request may wait for others.
+ */
+static xcclResult_t concerns_devices(const struct xm_call *call, struct xm_comm *xm, bool *yes_p)
+{
+    int any = 0;
+
+    xcclResult_t res = xm_later_wait(xm);
+    if ((res == xcclSuccess) && (xm->persistent == XM_PERSISTENT_UNKNOWN)) {
+        xm->asks_for = xm_coll_name(call->coll);
+        res = all_say(xm, xc_device_possible(), &any);
+        if (res == xcclSuccess) {
+            xm->persistent = any ? XM_PERSISTENT_OURS : XM_PERSISTENT_MPIS;
+        }
+    }
+    *yes_p = !mpi_has(call) || (xm->persistent == XM_PERSISTENT_OURS);
+    return res;
+}
+
+/*
+ * Not a duplicate, which would call the program's copy callbacks; but collectives with neighbours
+ * need its topology.
+ */
+static int make_apart(const struct xm_call *call, MPI_Comm *comm_p)
+{
+    MPI_Group group;
+
+    int code = xm_pmpi.Comm_group(call->comm, &group);
+    if (code == MPI_SUCCESS) {
+        code = xm_pmpi.Comm_create(call->comm, group, comm_p);
+        xm_pmpi.Group_free(&group);
+    }
+    if ((code == MPI_SUCCESS) && (call->coll >= XM_NEIGHBOR_ALLGATHER) &&
+        (call->coll != XM_BARRIER)) {
+        MPI_Comm plain = *comm_p;
+        code = xm_topology_copy(call->comm, plain, comm_p);
+        xm_pmpi.Comm_free(&plain);
+    }
+    return (code == MPI_SUCCESS)
+               ? xm_pmpi.Comm_set_errhandler(*comm_p, XM_HANDLE(MPI_ERRORS_RETURN))
+               : code;
+}
+
+/* Starts must not wait for other ranks, so these agree now on what the fast paths need. */
+static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm)
+{
+    struct xm_comm *xm;
+
+    xcclResult_t res = xm_comm_get(comm, &xm);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    xm->device_calls++;
+    res = xm_comm_agree(xm, op->call.coll, true, op->dev, op->device);
+    xm_comm_unuse(xm);
+    return res;
+}
+
+static int give_up(const struct xm_call *call, struct xm_held *held, xcclResult_t res,
+                   const char *text)
+{
+    xm_held_free(held);
+    return xm_raise(call->comm, res, text);
+}
+
+/* Its starts are non-blocking collectives, on a communicator of the request's own if they can be.
+ */
+static int init_apart(struct xm_op *op, int all)
+{
+    struct xm_held  held = {.comm = XM_HANDLE(MPI_COMM_NULL)};
+    struct xm_comm *xm = op->comm;
+    bool            alone = (xm->size == 1) && !xm->inter;
+    bool            fast = xm_coll_on_device(op->call.coll) && !xm->inter &&
+                !xm_coll_needs_agreement(op->call.coll) && (xc_params()->memory == XC_MEMORY_SAME);
+    int          code = MPI_SUCCESS;
+    xcclResult_t res = xcclSuccess;
+
+    /* After MPI_Comm_idup Open MPI makes none in the same place on all ranks. */
+    if (!alone && !xm->quiet) {
+        code = make_apart(&op->call, &held.comm);
+        if (code != MPI_SUCCESS) {
+            return code;
+        }
+        res = (fast && !(all & SAYS_ELSEWHERE)) ? prepare_apart(op, held.comm) : xcclSuccess;
+    }
+    if (res != xcclSuccess) {
+        return give_up(&op->call, &held, res, xc_last_detail());
+    }
+    if (!hold(&op->call, &op->buffers, &held)) {
+        return give_up(&op->call, &held, xcclSystemError, "out of memory for a request");
+    }
+    return xm_request_persistent(&op->call, &held, start_apart);
+}
+
+/* Its starts are those of MPI's own request, on copies where this rank's data is device memory. */
+static int init_standing(struct xm_op *op)
+{
+    struct xm_held held = {.comm = XM_HANDLE(MPI_COMM_NULL)};
+
+    if (xm_collective_path_to_mpi(op, false) == &xm_path_mpi) {
+        return xm_call_mpi(&op->call);
+    }
+    if (!hold(&op->call, &op->buffers, &held)) {
+        return give_up(&op->call, &held, xcclSystemError, "out of memory for a request");
+    }
+    int          code = MPI_SUCCESS;
+    xcclResult_t res = xm_standing_make(op, &held.standing, &code);
+    if (res != xcclSuccess) {
+        return give_up(&op->call, &held, res, xc_last_detail());
+    }
+    if (code != MPI_SUCCESS) {
+        xm_held_free(&held);
+        return code; /* MPI has raised it */
+    }
+    return xm_request_persistent(&op->call, &held, start_standing);
+}
+
+static int what_to_say(struct xm_op *op, bool valid)
+{
+    int says = (xm_persistent_apart() >= MOST_APART) ? SAYS_CROWDED : 0;
+
+    if (!valid) {
+        return SAYS_INVALID;
+    }
+    says |= xm_touches_device(op) ? SAYS_DEVICE : 0;
+    return says | (((op->dev == NULL) || !xm_facts_local(op)) ? SAYS_ELSEWHERE : 0);
+}
+
+static void warn_of_crowd(const struct xm_comm *xm)
+{
+    static bool said; /* atomic */
+
+    if ((xm->rank == 0) && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+        xc_warn("more than %d persistent collectives on device memory at once: those beyond are "
+                "staged through host memory; free the requests that are no longer needed",
+                MOST_APART);
+    }
+}
+
+/* Any rank could use a device. */
+static int init_agreed(struct xm_op *op, bool valid)
+{
+    struct xm_comm *xm = op->comm;
+    int             all = 0;
+
+    xm->asks_for = xm_coll_name(op->call.coll);
+    xcclResult_t res = all_say(xm, what_to_say(op, valid), &all);
+    if (res != xcclSuccess) {
+        return xm_raise(op->call.comm, res, xc_last_detail());
+    }
+    if (mpi_has(&op->call) && (!valid || !(all & SAYS_DEVICE))) {
+        return xm_call_mpi(&op->call); /* which says what is wrong with it, if anything is */
+    }
+    bool invalid = (all & SAYS_INVALID) && mpi_has(&op->call);
+    if (invalid || (mpi_repeats(&op->call) && ((all & SAYS_CROWDED) || xm->quiet))) {
+        if (all & SAYS_CROWDED) {
+            warn_of_crowd(xm);
+        }
+        return init_standing(op);
+    }
+    if (!valid) {
+        op->buffers.send.used = op->buffers.recv.used = false;
+    }
+    return init_apart(op, all);
+}
+
+int xm_collective_init(const struct xm_call *call)
+{
+    struct xm_comm *xm;
+    bool            ours, valid;
+    int             code;
+
+    if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
+        (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
+        return xm_call_mpi(call);
+    }
+    xcclResult_t res = concerns_devices(call, xm, &ours);
+    xm_comm_unuse(xm);
+    if (res != xcclSuccess) {
+        return xm_raise(call->comm, res, xc_last_detail());
+    }
+    if (!ours) {
+        return xm_call_mpi(call);
+    }
+    struct xm_op *op = operation_of(call, &valid, &code);
+    if (op == NULL) {
+        return code;
+    }
+    code = init_agreed(op, valid);
+    xm_op_free(op);
+    return code;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A persistent request of MPI's on host memory that stands for buffers of a device. An operation of
+ * xm_path_staged that has one copies to that memory, starts the request, and copies back.
+ */
+#ifndef XM_PATHS_STAGED_H
+#define XM_PATHS_STAGED_H
+
+#include "paths/path.h"
+
+struct xm_standing {
+    MPI_Request       request;
+    struct xm_scratch scratch;                   /* holds the memory of the spans */
+    char             *send_span, *recv_span;     /* as those of an operation */
+    void             *send_arrays, *recv_arrays; /* likewise */
+};
+
+/*
+ * Make one for the persistent call of op, whose buffers and device are known. *code_p: MPI's, where
+ * it refuses the call; then there is none.
+ */
+xcclResult_t xm_standing_make(struct xm_op *op, struct xm_standing **standing_p, int *code_p);
+void         xm_standing_free(struct xm_standing *standing); /* NULL too */
+
+#endif
