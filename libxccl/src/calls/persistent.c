@@ -22,8 +22,11 @@
 #include "ops/persistent.h"
 #include "paths/staged.h"
 
-/* Requests of a process with communicators of their own: MPICH has 2048 in all. */
-enum { MOST_APART = 256 };
+/*
+ * Requests of a process with communicators of their own. These use what there is little of: slots
+ * (256), memory of the direct path, the vendor's communicators, and MPICH has 2048 in all.
+ */
+enum { MOST_APART = 64 };
 
 /* What a rank says of a request that is being made. */
 enum {
@@ -258,6 +261,13 @@ static int give_up(const struct xm_call *call, struct xm_held *held, xcclResult_
     return xm_raise(call->comm, res, text);
 }
 
+/* May a path other than MPI's carry it? */
+static bool is_fast(const struct xm_op *op)
+{
+    return xm_coll_on_device(op->call.coll) && !op->comm->inter &&
+           !xm_coll_needs_agreement(op->call.coll) && (xc_params()->memory == XC_MEMORY_SAME);
+}
+
 /* Its starts are non-blocking collectives, on a communicator of the request's own if they can be.
  */
 static int init_apart(struct xm_op *op, int all)
@@ -265,10 +275,8 @@ static int init_apart(struct xm_op *op, int all)
     struct xm_held  held = {.comm = XM_HANDLE(MPI_COMM_NULL)};
     struct xm_comm *xm = op->comm;
     bool            alone = (xm->size == 1) && !xm->inter;
-    bool            fast = xm_coll_on_device(op->call.coll) && !xm->inter &&
-                !xm_coll_needs_agreement(op->call.coll) && (xc_params()->memory == XC_MEMORY_SAME);
-    int          code = MPI_SUCCESS;
-    xcclResult_t res = xcclSuccess;
+    int             code = MPI_SUCCESS;
+    xcclResult_t    res = xcclSuccess;
 
     /* After MPI_Comm_idup Open MPI makes none in the same place on all ranks. */
     if (!alone && !xm->quiet) {
@@ -276,7 +284,7 @@ static int init_apart(struct xm_op *op, int all)
         if (code != MPI_SUCCESS) {
             return code;
         }
-        res = (fast && !(all & SAYS_ELSEWHERE)) ? prepare_apart(op, held.comm) : xcclSuccess;
+        res = (is_fast(op) && !(all & SAYS_ELSEWHERE)) ? prepare_apart(op, held.comm) : xcclSuccess;
     }
     if (res != xcclSuccess) {
         return give_up(&op->call, &held, res, xc_last_detail());
@@ -321,11 +329,12 @@ static int what_to_say(struct xm_op *op, bool valid)
     return says | (((op->dev == NULL) || !xm_facts_local(op)) ? SAYS_ELSEWHERE : 0);
 }
 
-static void warn_of_crowd(const struct xm_comm *xm)
+static void warn_of_crowd(const struct xm_op *op)
 {
     static bool said; /* atomic */
 
-    if ((xm->rank == 0) && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+    if ((op->comm->rank == 0) && is_fast(op) &&
+        !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
         xc_warn("more than %d persistent collectives on device memory at once: those beyond are "
                 "staged through host memory; free the requests that are no longer needed",
                 MOST_APART);
@@ -349,7 +358,7 @@ static int init_agreed(struct xm_op *op, bool valid)
     bool invalid = (all & SAYS_INVALID) && mpi_has(&op->call);
     if (invalid || (mpi_repeats(&op->call) && ((all & SAYS_CROWDED) || xm->quiet))) {
         if (all & SAYS_CROWDED) {
-            warn_of_crowd(xm);
+            warn_of_crowd(op);
         }
         return init_standing(op);
     }

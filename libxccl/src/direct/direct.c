@@ -14,10 +14,13 @@
 #include "comms/node.h"
 #include "comms/order.h"
 
+/* HIDDEN: another rank's. NONE: it has none itself. */
+enum { SLOTS_HIDDEN, SLOTS_NONE, SLOTS_ALL };
+
 /* What a rank says of itself. */
 struct says {
     int32_t       state; /* enum xm_arena_state */
-    int32_t       slots; /* does it see all slots? */
+    int32_t       slots; /* does it see those of all ranks? */
     int32_t       full;  /* has it no room for another communicator? */
     uint32_t      first; /* least number of an operation in its workspace */
     uint32_t      last;  /* and the largest */
@@ -170,7 +173,7 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
     struct xm_arena *a = NULL;
 
     memset(mine, 0, sizeof(*mine));
-    mine->slots = (xm->slots != NULL);
+    mine->slots = (xm->slots != NULL) ? SLOTS_ALL : (xm->slot < 0) ? SLOTS_NONE : SLOTS_HIDDEN;
     mine->state = XM_ARENA_NEVER;
     if ((dev == NULL) || (device < 0)) {
         snprintf(mine->why, sizeof(mine->why), "no device is in use");
@@ -233,16 +236,29 @@ static int shares_device(const struct says *all, int size, int i)
     return -1;
 }
 
+/* A rank without a slot is why all others do not see it. */
+static enum xm_joining never_without_slots(struct xm_comm *xm, const struct says *all, int rank)
+{
+    for (int i = 0; i < xm->size; i++) {
+        if (all[i].slots == SLOTS_NONE) {
+            return never(xm, i,
+                         "256 of its communicators use device memory already, or it has no shared "
+                         "memory; free communicators");
+        }
+    }
+    return never(xm, rank,
+                 "it does not see the memory of all processes of the node: they are "
+                 "another user's, or need one user namespace (apptainer exec --sharens)");
+}
+
 /* The first verdict that any rank's words ask for, and the same on all. */
 static enum xm_joining verdict(struct xm_comm *xm, const struct says *all)
 {
     enum xm_joining res = XM_JOINED;
 
     for (int i = 0; i < xm->size; i++) {
-        if (all[i].slots == 0) {
-            return never(xm, i,
-                         "it does not see the memory of all processes of the node: they are "
-                         "another user's, or need one user namespace (apptainer exec --sharens)");
+        if (all[i].slots != SLOTS_ALL) {
+            return never_without_slots(xm, all, i);
         }
         if (all[i].state == XM_ARENA_NEVER) {
             return never(xm, i, all[i].why);
@@ -358,7 +374,7 @@ static enum xm_joining judge(struct xm_comm *xm, const void *words)
     bool               all_see = true;
 
     for (int i = 0; i < xm->size; i++) {
-        all_see = all_see && (all[i].slots != 0);
+        all_see = all_see && (all[i].slots == SLOTS_ALL);
     }
     xm_node_apply(xm, all_see);
     if (xm->direct == NULL) {

@@ -477,7 +477,7 @@ static void start_many(enum mt_where memory, int many)
 
 static void case_many(void)
 {
-    start_many(MT_DEVICE, 300);
+    start_many(MT_DEVICE, 100);
 }
 
 static void case_many_host(void)

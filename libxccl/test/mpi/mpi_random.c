@@ -30,7 +30,7 @@ enum {
     ARENA = 24 << 20,
     NUM_WHERES = 3,
     RENEW = 60,
-    CROWD = 256 /* MOST_APART of calls/persistent.c */
+    CROWD = 64 /* MOST_APART of calls/persistent.c */
 };
 
 /* MPICH 4.0.2 copies a rank's own part when a persistent call is made, not when it is started. */

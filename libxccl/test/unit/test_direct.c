@@ -218,6 +218,10 @@ static void test_never(void)
     never(&p, "rank 1: it does not see the memory of all processes");
     CHECK(!p.xm[0].slots_agreed, "nor may the others use theirs");
     begin(&p);
+    p.xm[0].slots = p.xm[1].slots = NULL;
+    p.xm[1].slot = -1;
+    never(&p, "rank 1: 256 of its communicators use device memory already");
+    begin(&p);
     p.devices[0] = -1;
     never(&p, "rank 0: no device is in use");
     begin(&p);
