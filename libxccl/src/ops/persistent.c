@@ -48,7 +48,7 @@ int xm_request_persistent(const struct xm_call *call, struct xm_held *held,
         xm_held_free(held);
         return xm_raise(call->comm, xcclSystemError, "out of memory for a request");
     }
-    /* To a rank: MPICH 4.0.2 loses count of its persistent collectives when one to nobody is freed. */
+    /* To a rank: when one to nobody is freed, MPICH 4.0 forgets persistent collectives. */
     int code = xm_pmpi.Send_init(NULL, 0, XM_HANDLE(MPI_BYTE), 0, 0, call->comm, &e->handle);
     if (code != MPI_SUCCESS) {
         xm_held_free(held);

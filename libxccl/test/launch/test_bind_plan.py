@@ -265,6 +265,25 @@ RENDEZVOUS = {
 STEP = "StepId=1.0 UserId=0 State=RUNNING Nodes=2 Name=x Network={} TRES=cpu=1"
 
 
+@pytest.fixture
+def rendezvous(tools, topology, tmp_path):
+    """The warnings of a rank of a job over Slingshot, where Slurm says this of its step."""
+
+    def texts(env, says):
+        if says is not None:
+            scontrol = tmp_path / "scontrol"
+            asked = "--oneliner show step 1.0"
+            scontrol.write_text(f"#!/bin/sh\n[ \"$*\" = '{asked}' ] && echo '{says}'\n")
+            scontrol.chmod(0o755)
+        masks = ["18-23", "6-11", "42-47", "30-35"]
+        more = {**RENDEZVOUS, "PATH": f"{tmp_path}:{os.environ['PATH']}", **env}
+        variables = slurm_env(masks, int(env.get("SLURM_LOCALID", 0)), **more)
+        plan = tools.plan("--topology", topology("juwels-booster"), env=variables)
+        return [note["text"] for note in plan["notes"] if note["id"] == "cxi-rendezvous"]
+
+    return texts
+
+
 @pytest.mark.parametrize(
     ("env", "says", "told"),
     [
@@ -282,19 +301,9 @@ STEP = "StepId=1.0 UserId=0 State=RUNNING Nodes=2 Name=x Network={} TRES=cpu=1"
           "SLURM_STEP_NUM_TASKS": "4"}, STEP.format("(null)"), False),
     ],
 )  # fmt: skip
-def test_a_rendezvous_that_needs_an_option_of_the_job(tools, topology, tmp_path, env, says, told):
+def test_a_rendezvous_that_needs_an_option_of_the_job(rendezvous, env, says, told):
     """xccl-run itself sets the protocol at sites that want it, so it says what the job lacks."""
-    if says is not None:
-        scontrol = tmp_path / "scontrol"
-        scontrol.write_text(f"#!/bin/sh\n[ \"$*\" = '--oneliner show step 1.0' ] && echo '{says}'\n")
-        scontrol.chmod(0o755)
-    masks = ["18-23", "6-11", "42-47", "30-35"]
-    more = {**RENDEZVOUS, "PATH": f"{tmp_path}:{os.environ['PATH']}", **env}
-    local_rank = int(env.get("SLURM_LOCALID", 0))
-    plan = tools.plan(
-        "--topology", topology("juwels-booster"), env=slurm_env(masks, local_rank, **more)
-    )
-    texts = [note["text"] for note in plan["notes"] if note["id"] == "cxi-rendezvous"]
+    texts = rendezvous(env, says)
     assert len(texts) == told
     assert all("--network=disable_rdzv_get; add it" in text for text in texts)
 

@@ -110,7 +110,9 @@ def test_an_option_that_only_slurm_knows(launch, wide_slurm, topology, network):
     ended, ranks = launch(wide_slurm, srun, options, program=["true"])
     assert [env.get("SLURM_NETWORK") for env in ranks.values()] == [None] * 4
     told = [line for line in ended.stderr.splitlines() if "[cxi-rendezvous]" in line]
-    assert [line.split(":")[0] for line in told] == ([] if network == "disable_rdzv_get" else ["0"])
+    assert [line.split(":")[0] for line in told] == (
+        [] if network == "disable_rdzv_get" else ["0"]
+    )
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")

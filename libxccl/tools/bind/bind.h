@@ -125,7 +125,7 @@ void launch_read(struct launch *launch_p);
 enum mpi { MPI_UNKNOWN, MPI_OPENMPI, MPI_MPICH };
 enum mpi program_mpi(const char *command);
 
-/* slurm.c: the value of --network of this step; false where Slurm does not say. Asks the controller. */
+/* slurm.c: --network of this step, as the controller says; false where it does not. */
 bool slurm_step_network(char *text, size_t length);
 
 /* sitemap.c: false with a message on stderr. */
