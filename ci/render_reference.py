@@ -20,6 +20,37 @@ Each is read once, at the first call. A value that is not allowed is an error th
 variable. Rank 0 warns of any other name that begins with `XCCL_`. Names that module systems set are
 silent: `XCCL_DIR`, `XCCL_HOME`, `XCCL_BASE`, `XCCL_INC`, `XCCL_INCLUDE`, `XCCL_LIB`, `XCCL_BIN` and
 `XCCL_VERSION`. `xccl-info -c` prints the values in force and where they come from.
+"""
+
+# What a reader looks for, in the order in which it is needed.
+GROUPS = {
+    "See what happens": ("LOG", "LOG_FILE", "PROFILE", "RANGES"),
+    "Find errors and hangs": ("CHECK", "TIMEOUT", "DUMP_DIR"),
+    "Choose the path of collectives": ("ROUTE", "TUNE", "TABLE", "MEMORY", "MPI_GPU_AWARE"),
+    "The vendor's library": ("CCL", "CCL_LIBRARY", "CCL_NATIVE", "COMM_CREATE", "COMM_POOL"),
+    "Kernels and memory": (
+        "DIRECT",
+        "DIRECT_LINGER",
+        "DIRECT_MEMORY",
+        "DIRECT_COPIES",
+        "GDRCOPY",
+        "SCRATCH",
+        "STAGING",
+    ),
+    "Messages, files, windows": (
+        "P2P",
+        "P2P_PUSH",
+        "RENDEZVOUS",
+        "THREADS",
+        "PIPELINE",
+        "PIPELINE_PIECE",
+        "WINDOWS",
+    ),
+    "Set by modules, scripts and tools": ("SITE", "ROOT", "LOCAL_DEVICE", "MPI", "SIM"),
+}
+
+TABLE = """
+## {}
 
 | variable | takes | default | meaning |
 |---|---|---|---|
@@ -39,7 +70,13 @@ def row(variable):
 
 def main():
     page = Path(sys.argv[1])
-    text = HEAD + "".join(map(row, json.load(sys.stdin)["configuration"]))
+    variables = {one["name"]: one for one in json.load(sys.stdin)["configuration"]}
+    text = HEAD
+    for title, names in GROUPS.items():
+        text += TABLE.format(title) + "".join(row(variables.pop(f"XCCL_{name}")) for name in names)
+    if variables:
+        print(f"{__file__}: variables of no group: {', '.join(variables)}")
+        return 1
     if sys.argv[2:] != ["--check"]:
         page.write_text(text)
     elif not page.exists() or page.read_text() != text:

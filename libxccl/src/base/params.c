@@ -43,8 +43,8 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_CCL_NATIVE", "auto|off", "auto",
-      "Whether alltoall, alltoallv, gather and scatter are the vendor library's own calls where it "
-      "has them; off: always composed of sends and receives. The same on all ranks.",
+      "How the vendor's library carries alltoall, alltoallv, gather and scatter. auto: by its own "
+      "call where it has one; off: by sends and receives. The same on all ranks.",
       "libxccl"},
      CHOICE,
      AT(ccl_native),
@@ -63,15 +63,16 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_ROUTE", "xccl|mpi|ucc|ucc-ccl", "xccl",
-      "Chain that serves collectives; all but xccl leave every call to MPI (device buffers are "
-      "staged where MPI is not GPU-aware).",
+      "Which software carries collectives. All but xccl leave every call to MPI; device buffers are "
+      "staged where MPI is not GPU-aware.",
       "libxccl-mpi"},
      CHOICE,
      AT(route),
      0,
      0},
-    {{"XCCL_TUNE", "coll:bytes:mem:ranks:path tokens joined by #", "",
-      "Paths that take precedence over the tuning table, first match first.", "libxccl-mpi"},
+    {{"XCCL_TUNE", "rows coll:bytes:mem:ranks:path, joined by #", "",
+      "Rows that are asked before the tuning tables; the first that matches a call decides.",
+      "libxccl-mpi"},
      TEXT,
      AT(tune),
      0,
@@ -85,30 +86,32 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_CHECK", "0|1", "0",
-      "Verify on every call that all ranks agree; an error names the rank that does not.",
+      "1: compare the arguments of all ranks in every blocking collective; an error names the rank "
+      "that differs. For debugging: it costs time.",
       "libxccl-mpi"},
      NUMBER,
      AT(check),
      0,
      1},
     {{"XCCL_MEMORY", "same|mixed", "same",
-      "Whether all ranks of a collective pass the same kind of memory; with mixed they agree in "
-      "every blocking call, and non-blocking ones are staged.",
+      "same: all ranks of a collective pass the same kind of memory. mixed: they may differ; the ranks "
+      "agree in every blocking call, and non-blocking ones are staged.",
       "libxccl-mpi"},
      CHOICE,
      AT(memory),
      0,
      0},
     {{"XCCL_COMM_CREATE", "auto|first", "auto",
-      "When to make a vendor communicator: once the calls so far would have repaid it, or at the "
-      "first blocking call on device memory.",
+      "When to make a vendor communicator. auto: once the calls so far would have repaid it; first: at "
+      "the first blocking call on device memory, which waits for it.",
       "libxccl-mpi"},
      CHOICE,
      AT(comm_create),
      0,
      0},
     {{"XCCL_COMM_POOL", "number, 0 to 1024", "8",
-      "Vendor communicators to keep when theirs is freed, for the next one with the same ranks.",
+      "How many vendor communicators to keep after their MPI communicator was freed, for the next one "
+      "with the same ranks.",
       "libxccl-mpi"},
      NUMBER,
      AT(comm_pool),
@@ -130,16 +133,17 @@ static const struct row rows[] = {
      0,
      1048576},
     {{"XCCL_P2P", "auto|staged|mpi", "auto",
-      "How messages, files, windows and packing reach device memory where MPI does not: fetched from "
-      "it where possible, else staged through host memory; always staged; or left to MPI.",
+      "How messages, files, windows and packing reach device memory. auto: where MPI is not GPU-aware, "
+      "messages are fetched where possible, and all else is staged; staged: always staged; mpi: left "
+      "to MPI.",
       "libxccl-mpi"},
      CHOICE,
      AT(p2p),
      0,
      0},
     {{"XCCL_P2P_PUSH", "auto|on|off", "auto",
-      "Whether the sender of a long message writes it to the receiver's device memory instead of the "
-      "receiver reading it; auto: where the sender waits for that; on: the receiver gives the "
+      "Whether the sender writes a large message to the receiver's device memory, instead of the "
+      "receiver reading it. auto: if the sender waits in a call just then; on: the receiver gives the "
       "sender 100 ms, for tests.",
       "libxccl-mpi"},
      CHOICE,
@@ -147,8 +151,8 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_RENDEZVOUS", "bytes, 240 to 1073741824", "4096",
-      "Messages of so many bytes and more stay in device memory until the receiver, on the same "
-      "node, fetches them; shorter ones are staged. The same on all ranks of a node.",
+      "From this size on a message to a rank of the same node stays in device memory until the "
+      "receiver fetches it; shorter ones are staged. The same on all ranks of a node.",
       "libxccl-mpi"},
      NUMBER,
      AT(rendezvous),
@@ -164,40 +168,41 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_PIPELINE", "auto|off|bytes, 240 to 1073741824", "auto",
-      "With XCCL_THREADS=multiple: messages from device memory of so many bytes and more go to ranks "
-      "of other nodes in pieces, of which some are copied while MPI carries others; auto: 2097152.",
+      "With XCCL_THREADS=multiple: from this size on a message from device memory goes to a rank of "
+      "another node in pieces; some are copied while MPI carries others. auto: 2097152.",
       "libxccl-mpi"},
      TIME,
      AT(pipeline),
      240,
      1073741824},
     {{"XCCL_PIPELINE_PIECE", "bytes, 240 to 67108864", "1048576",
-      "Size of these pieces. A message has four of them in pinned host memory on each side.",
+      "Size of a piece of XCCL_PIPELINE. A message has four of them in pinned host memory on each "
+      "side.",
       "libxccl-mpi"},
      NUMBER,
      AT(pipeline_piece),
      240,
      67108864},
     {{"XCCL_WINDOWS", "refuse|separate", "refuse",
-      "What becomes of a window on device memory where MPI is not GPU-aware: refused; or the "
-      "separate memory model, with a copy in host memory that is synchronised as MPI_WIN_SEPARATE says.",
+      "What MPI_Win_create does with device memory where MPI is not GPU-aware. refuse: an error; "
+      "separate: MPI works on a copy in host memory, for programs that keep to MPI_WIN_SEPARATE.",
       "libxccl-mpi"},
      CHOICE,
      AT(windows),
      0,
      0},
     {{"XCCL_DIRECT", "auto|on|off", "auto",
-      "Whether kernels of xccl's own copy, pack and carry collectives on one node, where "
-      "libxccl-direct-cuda.so or -hip.so is installed; auto: no collectives on ROCm, where nobody "
-      "has tried that, nor with NCCL_P2P_DISABLE.",
+      "Whether kernels of xccl's own copy, pack and carry collectives on one node. They need "
+      "libxccl-direct-cuda.so or -hip.so. auto: on, but no collectives on ROCm, where nobody has tried "
+      "that, nor with NCCL_P2P_DISABLE.",
       "libxccl-mpi"},
      CHOICE,
      AT(direct),
      0,
      0},
     {{"XCCL_DIRECT_LINGER", "auto|off|microseconds, 1 to 1000", "auto",
-      "How long a kernel stays on the device after small copies and collectives that follow each "
-      "other closely, to carry out the next without a launch; auto: 50 on CUDA, off on ROCm.",
+      "How long a kernel stays on the device after a small copy or collective, to carry out the next "
+      "one without a launch. auto: 50 on CUDA, off on ROCm.",
       "libxccl-mpi"},
      TIME,
      AT(direct_linger),
@@ -212,17 +217,18 @@ static const struct row rows[] = {
      8,
      4096},
     {{"XCCL_DIRECT_COPIES", "bytes, 16 to 1073741824", "262144",
-      "From how many bytes on collectives without a reduction between two ranks are carried by copy "
-      "engines instead of kernels; allreduce from 256 times as many on, with kernels that add.",
+      "From this size on copy engines carry bcast, gather and scatter between two ranks, instead of "
+      "kernels. Where a rank copies a block of its own too, as in alltoall: from 8 times this size on; "
+      "allreduce: from 256 times, with kernels that add.",
       "libxccl-mpi"},
      NUMBER,
      AT(direct_copies),
      16,
      1073741824},
     {{"XCCL_GDRCOPY", "copies, 0 to 1000000", "0",
-      "After how many small copies of a page of device memory to map it by GDRCopy, so that the "
-      "processor copies there itself; 0: never. 300 is a good number where GDRCopy is installed; "
-      "nobody has measured it.",
+      "After how many small copies of a page of device memory to map the page by GDRCopy, so that the "
+      "processor copies there itself; 0: never. Where GDRCopy is installed, try 300; nobody has "
+      "measured it.",
       "libxccl-mpi"},
      NUMBER,
      AT(gdrcopy),
@@ -237,7 +243,7 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_RANGES", "auto|off", "auto",
-      "Whether an attached profiler is told of each call: ranges of NVTX (Nsight Systems) or roctx "
+      "Whether each call is a range in an attached profiler: NVTX (Nsight Systems) or roctx "
       "(rocprof).",
       "libxccl-mpi"},
      CHOICE,
@@ -245,23 +251,24 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_DUMP_DIR", "path", "",
-      "Folder that a rank writes its last operations to on SIGUSR1, an error or a time-out; "
-      "without it, the current folder, and nothing on an error.",
+      "Folder to which a rank writes its last operations on SIGUSR1, an error or a time-out. Not set: "
+      "the current folder on SIGUSR1, and nothing on an error or a time-out.",
       "libxccl-mpi"},
      TEXT,
      AT(dump_dir),
      0,
      0},
     {{"XCCL_TIMEOUT", "seconds, 0 to 604800", "0",
-      "Time after which an operation that does not complete ends in an error; 0 waits for ever "
-      "and warns. Time in which nobody looks does not count: the process is suspended, or computes.",
+      "Time after which an operation that does not complete ends in an error; 0: it waits for ever, "
+      "and warns. Time in which the process is suspended, or computes between two calls, does not "
+      "count.",
       "libxccl-mpi"},
      NUMBER,
      AT(timeout),
      0,
      604800},
     {{"XCCL_MPI_GPU_AWARE", "auto|yes|no", "auto",
-      "Whether MPI takes device buffers itself; if not they are staged through host memory.",
+      "Whether MPI takes device buffers itself; if not, they are staged through host memory.",
       "libxccl-mpi"},
      CHOICE,
      AT(mpi_gpu_aware),

@@ -230,8 +230,9 @@ static void check_paths(struct why *why, const struct info *info)
             : "staged through host memory, unless MPI takes device memory, which "
               "is not known here");
     say(&why->paths[XM_PATH_STAGED], true,
-        why->setting.gpu_aware ? "copies in host memory, on which MPI works"
-                               : "as mpi, where MPI does not take device memory");
+        why->setting.gpu_aware
+            ? "copies in host memory, on which MPI works"
+            : "MPI on copies in host memory; the same as mpi where MPI does not take device memory");
     check_ccl(why, info);
     check_direct(why, info);
 }

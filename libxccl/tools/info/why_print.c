@@ -56,7 +56,8 @@ void why_print(const struct why *why)
     printf("%s of %llu bytes in %s memory on %d rank%s, %d node%s\n", xm_coll_name(why->facts.coll),
            (unsigned long long)why->facts.bytes, xm_mem_name(why->facts.mem), s->nranks,
            (s->nranks == 1) ? "" : "s", s->nodes, (s->nodes == 1) ? "" : "s");
-    printf("  device: %s; library: %s", (s->gpu[0] != '\0') ? s->gpu : "not known",
+    printf("  device: %s; library: %s",
+           (s->gpu[0] != '\0') ? s->gpu : "not known (--gpu MODEL names one)",
            (s->ccl[0] != '\0') ? s->ccl : "none");
     if (s->nodes > 1) { /* on one node nothing goes over it */
         printf("; network of the library: %s", s->fabric ? "fabric" : "tcp");
