@@ -177,6 +177,8 @@ def test_nothing_to_look_at_is_said(stage, tmp_path):
     assert "no GPU was found on this machine" in ended.stdout
     assert "not there to look at: GPUs (none on this machine)" in ended.stdout
     assert "nothing found" not in ended.stdout
+    ended = run(stage, "--app", "/bin/true", **SIMULATED)
+    assert "an MPI of /bin/true (it is linked with none:" in ended.stdout
     ended = run(stage, "--log", "/dev/null", **SIMULATED)
     assert ended.returncode == 3
     assert "[log-silent] the log (0 lines)" in ended.stdout

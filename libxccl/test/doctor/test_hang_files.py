@@ -534,7 +534,7 @@ def test_many_operations_are_bounded(job, look, monkeypatch):
 
 def test_wrong_folders(job, tmp_path, capsys):
     words_of = {
-        "no file xccl-ops": ["--hang", str(tmp_path)],
+        "scancel --signal=USR1": ["--hang", str(tmp_path)],
         "No such file": ["--hang", str(tmp_path / "none")],
         "--hang needs a value": ["--hang"],
         "without --run and --log": ["--hang", str(tmp_path), "--log", "x"],

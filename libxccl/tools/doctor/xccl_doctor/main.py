@@ -76,7 +76,10 @@ def examine_hang(folder):
     try:
         return hang.examine(folder)
     except hang.Empty:
-        raise Wrong(f"--hang: no file xccl-ops.*.json in '{folder}'") from None
+        raise Wrong(
+            f"--hang: no file xccl-ops.*.json in '{folder}'; ranks write them to their current folder, or to "
+            "XCCL_DUMP_DIR, on SIGUSR1: scancel --signal=USR1 JOBID, or kill -USR1 PID of each rank"
+        ) from None
     except OSError as error:
         raise Wrong(f"--hang: cannot read '{folder}': {error.strerror}") from error
 

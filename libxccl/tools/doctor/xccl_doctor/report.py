@@ -44,6 +44,13 @@ def looked_at(facts, log):
         (facts.gpus, f"{len(facts.gpus)} GPUs", "GPUs (none on this machine)"),
         (facts.ccl_library, "the vendor's library", "the vendor's library (none found)"),
         (facts.mpi, "the MPI library", "an MPI library (none found)"),
+        (
+            facts.app_family,
+            "the program's MPI",
+            f"an MPI of {facts.app} (it is linked with none: name the program itself, not a script)"
+            if facts.app
+            else None,
+        ),
         (facts.nics["ib"] + facts.nics["cxi"], "network ports", None),
         (facts.ucc, "UCC", "UCC (none found)" if facts.route.startswith("ucc") else None),
         (facts.site, "the site's description", "a site's description (none recognised)"),
