@@ -16,36 +16,63 @@ INTRO = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
 xccl-doctor                              # environment, libraries, site, limits: reads only
 xccl-doctor --run -- srun -N2 -n8        # also runs xccl-perf for a few seconds and reads its logs
 xccl-doctor --log job.out                # reads the log of an earlier job (NCCL_DEBUG=INFO, XCCL_LOG=info)
-xccl-doctor --app ./app                  # is the mpirun on PATH, or around this process, of the program's MPI
+xccl-doctor --app ./app                  # does the program's MPI fit the mpirun on PATH, or the launcher of this process
 xccl-doctor --hang folder                # lines up the files of the ranks of a job that hangs or failed
 ```
 
-Run it in the job, with the modules of the job loaded: what it sees is what the ranks get. First it states facts
-("RCCL uses aws-ofi-nccl 1.19.2 over cxi on 4 NICs"), then what it found: an identifier, the cause, what to do about
-it, and the place on this page. The last lines name what was looked at, and what was not there to look at: a login node without
-GPUs tells little of a job. Exit status: 0 nothing found wrong, 1 errors, 2 wrong use, 3 warnings and no error. `--json`
-prints the same for programs, `--list` all findings, `--explain ID` one of them. This page is installed as
-`share/doc/xccl/doctor.md`.
+Run it in the job, with the modules of the job loaded: then it sees what the ranks get. A login node without GPUs tells
+little of a job.
 
-It reads the environment, `~/.openmpi/mca-params.conf` and Open MPI's own file of that name, the `ucc.conf` that UCC would
-read, the libraries that would be loaded, sysfs and limits; `xccl-info` tells it of xccl's own variables and tables. `--app PROGRAM` also reads which MPI a program was built with:
-under the mpirun of another MPI every process says that it is rank 0 of 1.
+It prints, in this order:
 
-On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`).
-`xccl-run` itself warns of those findings that a rank sees, under the same identifiers.
+1. facts, such as "RCCL uses aws-ofi-nccl 1.19.2 over cxi on 4 NICs";
+2. findings: an identifier, the cause, what to do, and the place on this page;
+3. what it looked at, and what was not there to look at.
 
-With `--hang` it reads only the files `xccl-ops.<host>.<pid>.<rank>.json` in the folder, which the ranks of a job wrote on
-SIGUSR1, on an error or on a time-out, and says nothing about this machine; it runs anywhere, for example on the login
-node. It compares what the ranks called, by communicator and number of the collective: which rank called something
-else, who waits for whom since when, and which rank has not entered what the others wait in. Roots are ranks of the
-communicator, all other ranks are those of MPI_COMM_WORLD; times are local ones. Files that are broken or of an older
-run are named and left out. A file holds the last operations only, so the first difference may be older than the files.
+Exit status: 0 nothing found wrong, 1 errors, 2 wrong use, 3 warnings and no error. `--json` prints the same for programs,
+`--list` all findings, `--explain ID` one of them. This page is installed as `share/doc/xccl/doctor.md`. Words *in italics*
+differ from case to case.
 
-Not found here, because no job shows them: GPU-aware MPI in flight beside a program's own NCCL calls (they can deadlock:
-use one of the two at a time), several communicators on one device at once
-(`module load xccl-settings/many-comms`), and types or operations that UCC passes on silently (`XCCL_LOG=info` says so
-on route `xccl`).
+## What it reads
+
+- the environment, sysfs and limits, and the libraries that would be loaded;
+- `~/.openmpi/mca-params.conf`, Open MPI's own file of that name, and the `ucc.conf` that UCC would read;
+- xccl's variables and tables, by `xccl-info`;
+- with `--app PROGRAM`, which MPI the program was built with. Under the mpirun of another MPI every process is rank 0 of 1.
+
+On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`). `xccl-run` itself warns of
+those findings that a rank sees, under the same identifiers.
+
+## A job that hangs: --hang
+
+Send SIGUSR1 to all ranks (`scancel --signal=USR1 <jobid>`): each writes a file `xccl-ops.<host>.<pid>.<rank>.json`. With
+`XCCL_DUMP_DIR` an error or a time-out does so, too. `--hang` reads only these files, so it runs anywhere, for example on the login node. It
+compares what the ranks called, by communicator and number of the collective. It says which rank called something else, who
+waits for whom since when, and which rank has not entered what the others wait in.
+
+- Roots are ranks of the communicator. All other ranks are those of MPI_COMM_WORLD. Times are local ones.
+- Files that are broken or of an older run are named and left out.
+- A file holds the last operations only, so the first difference may be older than the files.
+
+## What it cannot find
+
+- GPU-aware MPI beside the program's own NCCL calls. They can deadlock: use one of the two at a time.
+- Several communicators on one device at once: `module load xccl-settings/many-comms`.
+- Types or operations that UCC hands on silently. On route `xccl` `XCCL_LOG=info` names them.
 """
+
+# In place of causes that are made of the job's own names: what such a finding means.
+MEANING = {
+    "hang-call": "ranks of a communicator call different collectives",
+    "hang-count": "ranks pass different counts to a collective",
+    "hang-memory": "ranks pass different kinds of memory to a collective",
+    "hang-op": "ranks pass different operations to a reduction",
+    "hang-path": "ranks take different paths for a collective",
+    "hang-root": "ranks pass different roots to a collective",
+    "hang-type": "ranks pass different datatypes to a collective",
+    "hang-unsure": "ranks wait in a collective that another rank has not entered, but that rank may still come",
+    "hang-waiting": "ranks wait in a collective that another rank has not entered",
+}
 
 # Where each was seen or is documented.
 SOURCES = {
@@ -160,7 +187,7 @@ def as_sentence(text):
 def section(name):
     row = TABLE[name]
     lines = [f'<a id="{name}"></a>', f"### {name} ({row.severity})", ""]
-    lines += [as_sentence(plain(row.cause)) + ".", ""]
+    lines += [as_sentence(MEANING.get(name) or plain(row.cause)) + ".", ""]
     lines += ["Do: " + plain(row.remedy) + "."]
     if name in SOURCES:
         lines += ["", f"Seen in: {SOURCES[name]}."]

@@ -23,7 +23,7 @@ TABLE = {
     "hang-count": Row(
         ERROR,
         "{this}, collective {sequence} of communicator {comm}, {others}{more}",
-        "pass the same amount on every rank, or use the call that ends in v",
+        "pass the same count on every rank, or use the call with a count for each rank (MPI_Gatherv and the like)",
     ),
     "hang-type": Row(
         ERROR,
@@ -33,7 +33,7 @@ TABLE = {
     "hang-memory": Row(
         WARNING,
         "{this}, collective {sequence} of communicator {comm}, {others}{more}",
-        "MPI allows it, and it is slow at best: pass the same kind of memory on every rank",
+        "pass the same kind of memory on every rank, or set XCCL_MEMORY=mixed on all of them, which is slower",
     ),
     "hang-path": Row(
         ERROR,

@@ -109,7 +109,7 @@ TABLE = {
     "xccl-said": Row(
         WARNING,
         "xccl warned: {line}",
-        "the line says what to do; docs/use/paths.md says how xccl chooses",
+        "do what the line says; the page on troubleshooting (share/doc/xccl/docs/use/troubleshooting.md) explains it",
     ),
     "run-hung": Row(
         ERROR,

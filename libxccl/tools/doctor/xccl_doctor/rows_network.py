@@ -39,7 +39,7 @@ TABLE = {
     ),
     "net-leftover": Row(
         WARNING,
-        "{settings}: left over from an experiment, it seems; {ccl} cannot choose by itself",
+        "with {settings} {ccl} cannot choose by itself; such settings are usually left over from an experiment",
         "unset {names}, unless you set it on purpose",
     ),
     "net-bootstrap": Row(

@@ -248,7 +248,7 @@ TABLE = {
     "ccl-version-slow": Row(
         WARNING,
         "NCCL {version} is about 10 us slower than 2.28 for small messages on a node",
-        "use NCCL 2.28 or 2.30, or XCCL_TUNE with a larger threshold",
+        "use NCCL 2.28 or 2.30, or have another path carry small calls (XCCL_TUNE)",
     ),
     "ccl-mismatch": Row(
         ERROR,
