@@ -52,7 +52,7 @@ GROUPS = {
 TABLE = """
 ## {}
 
-| variable | takes | default | meaning |
+| variable | meaning | takes | default |
 |---|---|---|---|
 """
 
@@ -63,8 +63,8 @@ def row(variable):
 
     fallback = f"`{variable['default']}`" if variable["default"] else "none"
     return (
-        f"| `{variable['name']}` | {cell(variable['allowed'])} | {fallback} "
-        f"| {cell(variable['meaning'])} |\n"
+        f"| `{variable['name']}` | {cell(variable['meaning'])} "
+        f"| {cell(variable['allowed'])} | {fallback} |\n"
     )
 
 
