@@ -10,15 +10,17 @@ from .registry import TABLE
 
 INTRO = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
 <!-- Written by libxccl/tools/doctor/xccl_doctor/docs.py from registry.py; do not edit. -->
-# xccl-doctor: what is wired to what, and what is wrong
+# xccl-doctor: find what is wrong
 
 ```sh
-xccl-doctor                              # environment, libraries, site, limits: reads only
-xccl-doctor --run -- srun -N2 -n8        # also runs xccl-perf for a few seconds and reads its logs
-xccl-doctor --log job.out                # reads the log of an earlier job (NCCL_DEBUG=INFO, XCCL_LOG=info)
-xccl-doctor --app ./app                  # does the program's MPI fit the mpirun on PATH, or the launcher of this process
-xccl-doctor --hang folder                # lines up the files of the ranks of a job that hangs or failed
+xccl-doctor                         # environment, libraries, site, limits
+xccl-doctor --run -- srun -N2 -n8   # also a job of a few seconds, and its logs
+xccl-doctor --log job.out           # the log of an earlier job
+xccl-doctor --app ./app             # does the program's MPI fit the launcher?
+xccl-doctor --hang folder           # files of the ranks of a job that hangs
 ```
+
+The log of an earlier job says most if the job ran with `NCCL_DEBUG=INFO XCCL_LOG=info`.
 
 Run it in the job, with the modules of the job loaded: then it sees what the ranks get. A login node without GPUs tells
 little of a job.
@@ -38,7 +40,8 @@ differ from case to case.
 - the environment, sysfs and limits, and the libraries that would be loaded;
 - `~/.openmpi/mca-params.conf`, Open MPI's own file of that name, and the `ucc.conf` that UCC would read;
 - xccl's variables and tables, by `xccl-info`;
-- with `--app PROGRAM`, which MPI the program was built with. Under the mpirun of another MPI every process is rank 0 of 1.
+- with `--app PROGRAM`, which MPI the program was built with. It is compared with the launcher of this process, or with the mpirun on `PATH`. Under the
+  mpirun of another MPI every process is rank 0 of 1.
 
 On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`). `xccl-run` itself warns of
 those findings that a rank sees, under the same identifiers.
