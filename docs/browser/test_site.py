@@ -28,6 +28,12 @@ STICKS_OUT = """() => {
 }"""
 
 
+# A width may ask for another picture. One that is still under way when the next page is opened would count as a
+# failed request of that page.
+PICTURES = """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))).then(
+    () => Promise.all([...document.images].map(image => image.decode().catch(() => null))))"""
+
+
 class Watch:
     """Everything that a page asks for, and everything that it complains about."""
 
@@ -63,6 +69,7 @@ def test_page(tab, site, name):
     wide = {}
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 900})
+        tab.evaluate(PICTURES)
         found = tab.evaluate(STICKS_OUT)
         if found:
             wide[width] = found
