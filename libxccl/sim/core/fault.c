@@ -27,7 +27,7 @@ struct rule {
 /* Only those of this rank. */
 static struct rule rules[MAX_RULES];
 static size_t      rule_count;
-static char        message[512];
+static char        message[640];
 
 struct where {
     const char   *name;
