@@ -43,6 +43,7 @@ VARIANTS = {
         ("cuda", "--threads 2", CCL),
         ("cuda", "--threads 2", DIRECT),
         ("cuda", "", {**DIRECT, "XCCL_SIM_NODES": "2"}),
+        ("cuda", "--crowd", DIRECT),
         ("cuda", "--large", CCL),
         ("cuda", "--large", {**DIRECT, "XCCL_CCL": "none"}),
         ("rocm", "", CCL),
