@@ -262,8 +262,9 @@ class Campaign:
 
     def try_builds(self):
         """A build whose programs cannot even start gets no jobs."""
+        kind = "messages" if self.arguments.chosen["messages"] else "calls"
         for build in BUILDS:
-            job = Job(0, "messages", build, 1, self.arguments, seed=1)
+            job = Job(0, kind, build, 1, self.arguments, seed=1)
             job.start(self.arguments.folder)
             try:
                 job.process.wait(FIRST_LIMIT)

@@ -157,6 +157,13 @@ def test_campaign(campaign):
     assert summary["failed"] == summary["cut_off"] == []
 
 
+def test_campaign_of_some_variants(campaign):
+    options = ("--seconds", 60, "--calls", 200, "--messages", 0, "--variants", "crowd")
+    ended, summary = campaign(500, *options)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert [name.split(" XCCL_")[0] for name in summary["variants"]] == ["mpi_random cuda --crowd"]
+
+
 def test_campaign_that_finds_something(campaign):
     options = ("--seconds", 60, "--calls", 1000, "--messages", 0, "--timeout", 1)
     ended, summary = campaign(100, *options)
