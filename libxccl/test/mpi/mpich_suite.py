@@ -387,7 +387,7 @@ def main():
     parser.add_argument("--mpi", default="openmpi,mpich", help="openmpi, openmpi5, mpich")
     parser.add_argument("--dirs", default=",".join(FOLDERS))
     parser.add_argument("--modes", default="plain,xccl", help=", ".join(MODES))
-    parser.add_argument("--only", default="", help="a pattern of the rows to run")
+    parser.add_argument("--only", default="", help="a pattern of the rows to run, as coll/bcast")
     parser.add_argument("--ranks", type=int, default=5, help="most ranks; more are cut to it")
     parser.add_argument("--jobs", type=int, default=2, help="tests at a time")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a test")
@@ -413,6 +413,8 @@ def main():
         chosen.folder = Path(folder)
         found = compare([mpis[name] for name in chosen.mpi.split(",") if name in mpis], chosen)
     counts = [modes for f in found for modes in f["counts"].values()]
+    if not counts:
+        print("mpich-suite: nothing was run: no row of --dirs, with its folder, has --only in it")
     passed = all(
         any(c[mode].get("passed") for c in counts if mode in c) for mode in modes_of(chosen)
     )
