@@ -142,18 +142,39 @@ static int fail_kept(struct xm_transfer *t, int code)
     return code;
 }
 
-static int blocking(struct xm_transfer *t, int profiling)
+/*
+ * A program's error handler may leave MPI's function by longjmp(). From a call that is watched it
+ * must not, for that would leave the watcher with memory of a stack that is gone: it is kept from
+ * MPI until the call is over here. With several threads another one may be in a call on the same
+ * communicator, whose errors are the handler's as well; and there MPICH does not survive a jump.
+ */
+static MPI_Errhandler put_handler_off(const struct xm_transfer *t)
+{
+    MPI_Comm       comm = xm_transfer_comm(t);
+    MPI_Errhandler handler = XM_HANDLE(MPI_ERRORS_RETURN);
+
+    if (xm_kept_has_threads() || (comm == XM_HANDLE(MPI_COMM_NULL)) ||
+        (xm_pmpi.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) ||
+        (handler == XM_HANDLE(MPI_ERRORS_RETURN)) || (handler == XM_HANDLE(MPI_ERRORS_ARE_FATAL))) {
+        return XM_HANDLE(MPI_ERRORS_RETURN);
+    }
+    xm_pmpi.Comm_set_errhandler(comm, XM_HANDLE(MPI_ERRORS_RETURN));
+    return handler;
+}
+
+static void put_handler_back(MPI_Comm comm, MPI_Errhandler *handler)
+{
+    xm_pmpi.Comm_set_errhandler(comm, *handler);
+    xm_pmpi.Errhandler_free(handler);
+}
+
+/* From MPI's call on. */
+static int carry_out(struct xm_transfer *t, int profiling)
 {
     MPI_Count    bytes;
     MPI_Status   status;
-    xcclResult_t res = prepare(t);
+    xcclResult_t res;
 
-    if (res != xcclSuccess) {
-        return raise(t, res);
-    }
-    if (has_both_ways(t)) {
-        xm_watch(t);
-    }
     int code = call_with_status(t, profiling, &status, &bytes);
     if ((code != MPI_SUCCESS) && has_sent(t, code)) {
         xm_rendezvous_wait(t);
@@ -174,6 +195,32 @@ static int blocking(struct xm_transfer *t, int profiling)
     }
     xm_transfer_close(t);
     return code;
+}
+
+static int carry_out_watched(struct xm_transfer *t, int profiling)
+{
+    MPI_Comm       comm = xm_transfer_comm(t);
+    MPI_Errhandler handler = put_handler_off(t);
+
+    xm_watch(t);
+    int code = carry_out(t, profiling);
+    if (handler != XM_HANDLE(MPI_ERRORS_RETURN)) {
+        put_handler_back(comm, &handler);
+        if (code != MPI_SUCCESS) {
+            xm_pmpi.Comm_call_errhandler(comm, code);
+        }
+    }
+    return code;
+}
+
+static int blocking(struct xm_transfer *t, int profiling)
+{
+    xcclResult_t res = prepare(t);
+
+    if (res != xcclSuccess) {
+        return raise(t, res);
+    }
+    return has_both_ways(t) ? carry_out_watched(t, profiling) : carry_out(t, profiling);
 }
 
 /* One of many messages to be received: a look later on serves all of them. */

@@ -166,6 +166,7 @@ extern struct xm_pmpi xm_pmpi;
     X(MPI_Request, MPI_REQUEST_NULL, ompi_request_null)                                            \
     X(MPI_Message, MPI_MESSAGE_NULL, ompi_message_null)                                            \
     X(MPI_Message, MPI_MESSAGE_NO_PROC, ompi_message_no_proc)                                      \
+    X(MPI_Errhandler, MPI_ERRORS_ARE_FATAL, ompi_mpi_errors_are_fatal)                             \
     X(MPI_Errhandler, MPI_ERRORS_RETURN, ompi_mpi_errors_return)
 
 struct xm_handles {

@@ -4,6 +4,7 @@
  * buffers of which a call writes a part. Two ranks.
  * Usage: mpi_corners cuda|rocm|none CASE
  */
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,6 +300,64 @@ static void case_refused_collective(void)
     mt_pair_free(&pair);
 }
 
+/* ---- an error handler that does not return ---- */
+
+static jmp_buf        after_error;
+static volatile int   jumps;
+static MPI_Errhandler jumping;
+
+static void jump(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    jumps++;
+    longjmp(after_error, 1);
+}
+
+/* To the other rank, and from a rank that there is not, or with room for less than it sends. */
+static void fail_both_ways(MPI_Comm comm, const int *in, int *out, bool too_long)
+{
+    if (setjmp(after_error) == 0) {
+        MPI_Sendrecv(in, COUNT, MPI_INT, other(), TAG, out, too_long ? COUNT / 2 : COUNT, MPI_INT,
+                     too_long ? other() : 99, TAG, comm, MPI_STATUS_IGNORE);
+        mt_expect(false, "MPI_Sendrecv returned");
+    }
+}
+
+/* What the calls held is looked after no more: later ones look at all that is under way. */
+static void case_jumping(void)
+{
+    enum { TIMES = 3 };
+    int           *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    int           *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    MPI_Comm       comm;
+    MPI_Errhandler found;
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+
+    mt_meet_on_device();
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_create_errhandler(jump, &jumping);
+    MPI_Comm_set_errhandler(comm, jumping);
+    for (volatile int i = 0; i < TIMES; i++) {
+        fail_both_ways(comm, in, out, false);
+        fail_both_ways(comm, in, out, true);
+        MPI_Barrier(MPI_COMM_WORLD);
+        mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, i);
+    }
+    mt_expect(jumps == 2 * TIMES, "the handler was called %d times, not %d", jumps, 2 * TIMES);
+    MPI_Comm_get_errhandler(comm, &found);
+    mt_expect(found == jumping, "the communicator has another error handler");
+    MPI_Errhandler_free(&found);
+    MPI_Sendrecv(in, COUNT, MPI_INT, other(), TAG, out, COUNT, MPI_INT, other(), TAG, comm,
+                 MPI_STATUS_IGNORE);
+    mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, other(), 1, "after errors");
+    MPI_Errhandler_free(&jumping);
+    MPI_Comm_free(&comm);
+    mt_pair_free(&pair);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
@@ -311,9 +370,12 @@ int main(int argc, char **argv)
         {"probed_too_long", case_probed_too_long},
         {"refused", case_refused},
         {"refused_collective", case_refused_collective},
+        {"jumping", case_jumping},
         {NULL, NULL},
     };
 
-    mt_begin(&argc, &argv, true);
+    /* Whoever jumps out of MPICH's functions leaves the lock of its threads behind. */
+    bool alone = (argc > 2) && (strcmp(argv[2], "jumping") == 0);
+    mt_begin_at(alone ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE, &argc, &argv, true);
     return mt_run_to_end(cases, argc, argv);
 }
