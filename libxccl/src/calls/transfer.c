@@ -154,8 +154,11 @@ static MPI_Errhandler put_handler_off(const struct xm_transfer *t)
     MPI_Errhandler handler = XM_HANDLE(MPI_ERRORS_RETURN);
 
     if (xm_kept_has_threads() || (comm == XM_HANDLE(MPI_COMM_NULL)) ||
-        (xm_pmpi.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) ||
-        (handler == XM_HANDLE(MPI_ERRORS_RETURN)) || (handler == XM_HANDLE(MPI_ERRORS_ARE_FATAL))) {
+        (xm_pmpi.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS)) {
+        return XM_HANDLE(MPI_ERRORS_RETURN);
+    }
+    if ((handler == XM_HANDLE(MPI_ERRORS_RETURN)) || (handler == XM_HANDLE(MPI_ERRORS_ARE_FATAL))) {
+        xm_pmpi.Errhandler_free(&handler); /* Open MPI counts those who ask for it */
         return XM_HANDLE(MPI_ERRORS_RETURN);
     }
     xm_pmpi.Comm_set_errhandler(comm, XM_HANDLE(MPI_ERRORS_RETURN));
