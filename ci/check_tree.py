@@ -172,8 +172,21 @@ def problems_of(path):
         yield from check_getenv(path, code)
 
 
+def check_test_names(paths):
+    """pytest takes the files of folders that are no packages by their names alone."""
+    seen = {}
+    for path in paths:
+        name = Path(path).name
+        if re.fullmatch(r"test_\w+\.py", name):
+            first = seen.setdefault(name, path)
+            if first != path:
+                yield f"{path}:1: the same name as {first}, which pytest takes for the same module"
+
+
 def main():
-    problems = [problem for path in tracked() for problem in problems_of(path)]
+    paths = tracked()
+    problems = [problem for path in paths for problem in problems_of(path)]
+    problems += check_test_names(paths)
     for problem in problems:
         print(problem)
     return 1 if problems else 0
