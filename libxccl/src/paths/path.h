@@ -71,13 +71,13 @@ struct xm_op {
         XM_STAGE_COPY,
         XM_STAGE_OVER
     } stage;
-    struct xm_scratch scratch;
-    struct xm_copier  copier;
-    void             *event; /* what is waited for on the device; NULL: all that the stream has */
-    MPI_Request       inner; /* staged: MPI's own request */
-    char             *send_span, *recv_span;     /* staged: host memory of each buffer */
-    void             *send_arrays, *recv_arrays; /* and arguments of MPI's, if that is bytes */
-    const struct xm_standing *standing; /* staged: what to start instead, or NULL (staged.h) */
+    struct xm_scratch   scratch;
+    struct xm_copier    copier;
+    void               *event; /* what is waited for on the device; NULL: all that the stream has */
+    MPI_Request         inner; /* staged: MPI's own request */
+    char               *send_span, *recv_span;     /* staged: host memory of each buffer */
+    void               *send_arrays, *recv_arrays; /* and arguments of MPI's, if that is bytes */
+    struct xm_standing *standing; /* staged: what to start instead, or NULL (staged.h) */
 
     /* ccl and direct */
     void            *saved;  /* what was current before, of one that is entered */

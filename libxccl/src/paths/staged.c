@@ -173,6 +173,11 @@ static xcclResult_t start(struct xm_op *op)
     struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
     void              *saved;
 
+    if ((op->standing != NULL) && op->standing->lost) {
+        return xm_op_fail(op, xc_fail(xcclInvalidUsage,
+                                      "an earlier start of the persistent request has not "
+                                      "completed; free the request, and make it anew"));
+    }
     xcclResult_t res = op->dev->enter(op->device, &saved);
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
@@ -268,6 +273,10 @@ static void release(struct xm_op *op, bool failed)
         xm_event_give(op->dev, op->device, op->event);
         free(op->send_arrays);
         free(op->recv_arrays);
+    } else if (op->standing != NULL) {
+        int over = 1;
+        xm_pmpi.Test(&op->standing->request, &over, MPI_STATUS_IGNORE);
+        op->standing->lost = !over;
     }
 }
 
@@ -283,7 +292,8 @@ static xcclResult_t make_standing(struct xm_op *op, struct xm_standing *standing
                                      op->send_span,
                                      op->recv_span,
                                      op->send_arrays,
-                                     op->recv_arrays};
+                                     op->recv_arrays,
+                                     false};
     if (res == xcclSuccess) {
         *code_p = xm_call_mpi_init(&to.call, to.send, to.recv, &standing->request);
     }
@@ -314,8 +324,8 @@ xcclResult_t xm_standing_make(struct xm_op *op, struct xm_standing **standing_p,
 
 void xm_standing_free(struct xm_standing *standing)
 {
-    if (standing == NULL) {
-        return;
+    if ((standing == NULL) || standing->lost) {
+        return; /* where MPI still writes to the memory, that stays; MPICH crashes if it is freed */
     }
     if (standing->request != XM_HANDLE(MPI_REQUEST_NULL)) {
         xm_pmpi.Request_free(&standing->request);

@@ -521,6 +521,50 @@ static void case_twice(void)
     mt_pair_free(&pair);
 }
 
+/*
+ * Rank 0 gives up a request that MPI carries on host memory, by XCCL_TIMEOUT, and goes on. Rank 1
+ * is late, and gets what rank 0 had started with.
+ */
+static void case_late(void)
+{
+    enum { MANY = 66, LAST = MANY - 1, OTHERS = 8 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT), other = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    requests[MANY], request;
+    int            word = 0;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < MANY; i++) {
+        init.allreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[i]);
+    }
+    mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, 5);
+    if (mt_rank() == 0) {
+        MPI_Start(&requests[LAST]);
+        mt_expect(MPI_Wait(&requests[LAST], MPI_STATUS_IGNORE) != MPI_SUCCESS, "no time-out");
+        mt_expect(MPI_Start(&requests[LAST]) != MPI_SUCCESS, "what was given up starts again");
+        MPI_Request_free(&requests[LAST]);
+        for (int i = 0; i < OTHERS; i++) { /* they take any memory that was given back */
+            mt_pair_fill(&other, COUNT, MPI_COMM_SELF, i);
+            MPI_Iallreduce(other.in, other.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_SELF, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        MPI_Send(&word, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        MPI_Recv(&word, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Start(&requests[LAST]);
+        MPI_Wait(&requests[LAST], MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), 5, "a late start");
+        MPI_Request_free(&requests[LAST]);
+        MPI_Send(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+    }
+    for (int i = 0; i < LAST; i++) {
+        MPI_Request_free(&requests[i]);
+    }
+    mt_pair_free(&pair);
+    mt_pair_free(&other);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {{"start", case_start},
@@ -533,6 +577,7 @@ int main(int argc, char **argv)
                                                  {"many", case_many},
                                                  {"many_host", case_many_host},
                                                  {"idup", case_idup},
+                                                 {"late", case_late},
                                                  {"freed", case_freed},
                                                  {"freed_comm", case_freed_comm},
                                                  {"freed_op", case_freed_op},

@@ -190,6 +190,11 @@ def test_many_persistent(mpi, case):
     assert len(result.lines(told)) == (case == "many")
 
 
+def test_late_persistent(mpi):
+    """What XCCL_TIMEOUT gave up is MPI's until the other rank comes."""
+    go(mpi, 2, "mpi_persistent late", env={"XCCL_TIMEOUT": "1"})
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("path", ["direct", "ccl", "staged", None])
