@@ -13,6 +13,7 @@
 struct freed {
     MPI_Comm        comm;
     struct xm_comm *xm;
+    int             profiling; /* by the name that the program used */
     struct freed   *next;
 };
 
@@ -77,7 +78,7 @@ int xm_freed_free(MPI_Comm *comm, int profiling)
         }
         return xm_freed_now(XM_FN_MPI_Comm_free, comm, profiling);
     }
-    *f = (struct freed){*comm, xm, NULL};
+    *f = (struct freed){*comm, xm, profiling, NULL};
     keep(f);
     *comm = XM_HANDLE(MPI_COMM_NULL);
     return MPI_SUCCESS;
@@ -103,7 +104,7 @@ static struct freed *take(bool any)
 static void free_taken(struct freed *f)
 {
     xm_comm_unuse(f->xm);
-    xm_freed_now(XM_FN_MPI_Comm_free, &f->comm, 0);
+    xm_freed_now(XM_FN_MPI_Comm_free, &f->comm, f->profiling);
     free(f);
 }
 

@@ -34,7 +34,7 @@ void xm_held_free(struct xm_held *held)
         held->length[side] = 0;
     }
     if (held->comm != XM_HANDLE(MPI_COMM_NULL)) {
-        xm_freed_free(&held->comm, 0);
+        xm_freed_free(&held->comm, 1); /* a tool does not know it */
     }
     xm_standing_free(held->standing);
 }

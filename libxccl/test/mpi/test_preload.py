@@ -195,6 +195,21 @@ def test_mpich_4_2_completes_what_is_looked_at(own_abi):
 
 
 @pytest.mark.release_only
+@pytest.mark.parametrize("case, freed", [("anyhow", 0), ("freed_comm", 5)])
+def test_tools_see_no_communicator_of_xccl(mpi, case, freed):
+    """Persistent collectives have communicators of their own, which no tool saw being made."""
+    build = mpi.build
+    libraries = [build.interposer, build.programs / "libcounting_tool.so"]
+    libraries += [build.mpich_idle] if mpi.is_mpich else []
+    words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
+    words += [mpi.program("mpi_persistent"), "cuda", case]
+    result = mpi.run(2, words, sim="cuda:4", preload=False)
+    result.good()
+    told = result.lines("tool: .* communicators were freed")
+    assert told == [f"tool: {freed} communicators were freed"] * (2 if freed else 0)
+
+
+@pytest.mark.release_only
 def test_mpich_5_is_not_asked_what_ends_it(own_abi):
     """What its reductions are to our kernels is tried out, but not with truth values of Fortran."""
     build = own_abi.build
