@@ -188,11 +188,12 @@ static bool mpi_has(const struct xm_call *call)
 
 /*
  * Can MPI start it again with other data in the same memory? MPICH 4.0 gathers the root's own part
- * when the request is made. Until MPICH 4.1.
+ * when the request is made, in allgather between two groups too. Until MPICH 4.1.
  */
-static bool mpi_repeats(const struct xm_call *call)
+static bool mpi_repeats(const struct xm_call *call, bool inter)
 {
-    return mpi_has(call) && (XM_OPENMPI || XM_STANDARD_ABI || (call->coll != XM_GATHER));
+    return mpi_has(call) &&
+           (XM_OPENMPI || XM_STANDARD_ABI || (!inter && (call->coll != XM_GATHER)));
 }
 
 /*
@@ -356,7 +357,7 @@ static int init_agreed(struct xm_op *op, bool valid)
         return xm_call_mpi(&op->call); /* which says what is wrong with it, if anything is */
     }
     bool invalid = (all & SAYS_INVALID) && mpi_has(&op->call);
-    if (invalid || (mpi_repeats(&op->call) && ((all & SAYS_CROWDED) || xm->quiet))) {
+    if (invalid || (mpi_repeats(&op->call, xm->inter) && ((all & SAYS_CROWDED) || xm->quiet))) {
         if (all & SAYS_CROWDED) {
             warn_of_crowd(op);
         }

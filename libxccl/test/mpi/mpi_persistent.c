@@ -24,7 +24,8 @@ typedef int allreduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_
 typedef int bcast_init(void *, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
 typedef int alltoall_init(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm,
                           MPI_Info, MPI_Request *);
-typedef int barrier_init(MPI_Comm, MPI_Info, MPI_Request *);
+typedef alltoall_init allgather_init;
+typedef int           barrier_init(MPI_Comm, MPI_Info, MPI_Request *);
 typedef int alltoallw_init(const void *, const int *, const int *, const MPI_Datatype *, void *,
                            const int *, const int *, const MPI_Datatype *, MPI_Comm, MPI_Info,
                            MPI_Request *);
@@ -521,6 +522,50 @@ static void case_twice(void)
     mt_pair_free(&pair);
 }
 
+/* Between two groups, more than have communicators of their own, and in another order in each. */
+static void case_inter(void)
+{
+    enum { MANY = 70, PART = 10 };
+    int             odd = mt_rank() % 2, ranks = (mt_size() + odd) / 2;
+    struct mt_pair  pairs[MANY];
+    MPI_Request     requests[MANY];
+    MPI_Comm        half, comm;
+    allgather_init *make;
+
+    *(void **)&make = find("MPI_Allgather_init");
+    MPI_Comm_split(MPI_COMM_WORLD, odd, mt_rank(), &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - odd, TAG, &comm);
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = mt_pair_make(MT_DEVICE, PART * mt_size());
+        make(pairs[i].in, PART, MPI_FLOAT, pairs[i].out, PART, MPI_FLOAT, comm, MPI_INFO_NULL,
+             &requests[i]);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_fill(&pairs[i], PART, MPI_COMM_WORLD, round + i);
+        }
+        for (int i = 0; i < MANY; i++) {
+            MPI_Start(&requests[odd ? MANY - 1 - i : i]);
+        }
+        MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < MANY; i++) {
+            int wrong = 0;
+            mt_get(pairs[i].host, pairs[i].out, MT_DEVICE, sizeof(float) * (size_t)(PART * ranks));
+            for (int k = 0; k < PART * ranks; k++) {
+                int from = 2 * (k / PART) + 1 - odd;
+                wrong += pairs[i].host[k] != (float)(from + k % PART + round + i);
+            }
+            mt_expect(wrong == 0, "request %d between groups: %d elements are wrong", i, wrong);
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        MPI_Request_free(&requests[i]);
+        mt_pair_free(&pairs[i]);
+    }
+    MPI_Comm_free(&comm);
+    MPI_Comm_free(&half);
+}
+
 /*
  * Rank 0 gives up a request that MPI carries on host memory, by XCCL_TIMEOUT, and goes on. Rank 1
  * is late, and gets what rank 0 had started with.
@@ -577,6 +622,7 @@ int main(int argc, char **argv)
                                                  {"many", case_many},
                                                  {"many_host", case_many_host},
                                                  {"idup", case_idup},
+                                                 {"inter", case_inter},
                                                  {"late", case_late},
                                                  {"freed", case_freed},
                                                  {"freed_comm", case_freed_comm},

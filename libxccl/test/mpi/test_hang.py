@@ -190,6 +190,11 @@ def test_many_persistent(mpi, case):
     assert len(result.lines(told)) == (case == "many")
 
 
+@pytest.mark.release_only
+def test_persistent_between_groups(mpi):
+    go(mpi, 4, "mpi_persistent inter")
+
+
 def test_late_persistent(mpi):
     """What XCCL_TIMEOUT gave up is MPI's until the other rank comes."""
     go(mpi, 2, "mpi_persistent late", env={"XCCL_TIMEOUT": "1"})
