@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="72c694c9f92d8d0773654626f9963bcceef3bce845b0d7cf0f1169ee343d8cb2")
+    version("0.1.0", sha256="bead9a2df829458ed1987e17fbb2373833d4ac4174d5f56407e932c243b4cd6e")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
