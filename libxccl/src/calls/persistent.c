@@ -6,8 +6,8 @@
  *
  *   host memory on all ranks      MPI's own request
  *   device memory on any rank     non-blocking collectives on a communicator of the request's own
- *   too many such communicators   MPI's own request on host memory, which the data is copied to and
- *                                 from: MPI has a limited number of communicators
+ *   too many such communicators,  MPI's own request on host memory, which the data is copied to and
+ *   or host memory on others      from: MPI has a limited number of communicators
  */
 #include <stdlib.h>
 #include <string.h>
@@ -357,7 +357,9 @@ static int init_agreed(struct xm_op *op, bool valid)
         return xm_call_mpi(&op->call); /* which says what is wrong with it, if anything is */
     }
     bool invalid = (all & SAYS_INVALID) && mpi_has(&op->call);
-    if (invalid || (mpi_repeats(&op->call, xm->inter) && ((all & SAYS_CROWDED) || xm->quiet))) {
+    bool unlike = (all & SAYS_ELSEWHERE) && is_fast(op); /* its ranks would take different paths */
+    bool apart = !(all & SAYS_CROWDED) && !xm->quiet && !unlike;
+    if (invalid || (mpi_repeats(&op->call, xm->inter) && !apart)) {
         if (all & SAYS_CROWDED) {
             warn_of_crowd(op);
         }

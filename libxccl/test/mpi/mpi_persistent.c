@@ -522,6 +522,36 @@ static void case_twice(void)
     mt_pair_free(&pair);
 }
 
+/* Some ranks pass host memory: which the ranks know when the request is made. */
+static void case_unlike(void)
+{
+    enum { MANY = 3 };
+    struct mt_pair pairs[MANY];
+    MPI_Request    requests[MANY];
+
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = mt_pair_make((mt_rank() + i) % 2 ? MT_HOST : MT_DEVICE, COUNT);
+        init.allreduce(pairs[i].in, pairs[i].out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                       MPI_INFO_NULL, &requests[i]);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_fill(&pairs[i], COUNT, MPI_COMM_WORLD, round + 3 * i);
+        }
+        for (int i = 0; i < MANY; i++) {
+            MPI_Start(&requests[(i + mt_rank() + round) % MANY]);
+        }
+        MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < MANY; i++) {
+            mt_pair_expect_sum(&pairs[i], COUNT, mt_size(), round + 3 * i, "unlike memory");
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        MPI_Request_free(&requests[i]);
+        mt_pair_free(&pairs[i]);
+    }
+}
+
 /* Between two groups, more than have communicators of their own, and in another order in each. */
 static void case_inter(void)
 {
@@ -622,6 +652,7 @@ int main(int argc, char **argv)
                                                  {"many", case_many},
                                                  {"many_host", case_many_host},
                                                  {"idup", case_idup},
+                                                 {"unlike", case_unlike},
                                                  {"inter", case_inter},
                                                  {"late", case_late},
                                                  {"freed", case_freed},

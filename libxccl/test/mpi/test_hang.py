@@ -190,6 +190,11 @@ def test_many_persistent(mpi, case):
     assert len(result.lines(told)) == (case == "many")
 
 
+def test_persistent_in_unlike_memory(mpi):
+    """Persistent requests need not have one kind of memory on all ranks."""
+    go(mpi, 3, "mpi_persistent unlike")
+
+
 @pytest.mark.release_only
 def test_persistent_between_groups(mpi):
     go(mpi, 4, "mpi_persistent inter")
