@@ -28,6 +28,7 @@ from running_clock import now
 
 PROGRAMS = ("unshare", "setpriv", "ip", "mount")
 START_SECONDS = 30
+SET = ("OMPI_", "PRTE_", "MPIR_", "HWLOC_", "XCCL_")
 MARK = "XCCL_TEST_HOSTS"
 # One that every user may run, as the tests' own may not be.
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or sys.executable
@@ -276,7 +277,10 @@ class HostsMpi(Mpi):
         Launchers forward some variables and not others, so it is in the command.
         """
         assert while_running is None, "it would see the client's process only"
-        settings = [f"{k}={v}" for k, v in env.items() if os.environ.get(k) != str(v)]
+        # What the tests set may be set in their environment, too: root often has Open MPI's consent.
+        settings = [
+            f"{k}={v}" for k, v in env.items() if os.environ.get(k) != str(v) or k.startswith(SET)
+        ]
         at = len(self.build.fixed_addresses()) + 1
         command = [*command[:at], *settings, *command[at:]]
         return self.hosts.run("h0", "env", *settings, *front, *command, timeout=timeout)
