@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="b774e9afb276358a662e8dd64164bcb5dda5f57cc6f0bd7e523e6cad38164951")
+    version("0.1.0", sha256="4632517e6462e631f5fe421cc7d46a4bbf013503f1f93b4e335366ba07295122")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
