@@ -308,7 +308,7 @@ static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state 
     if (state == XM_COMM_FAILED) {
         choice->reason = xm->reason;
     } else if (xm->quiet) {
-        choice->reason = "MPI_Comm_idup was called on the communicator";
+        choice->reason = "MPI_Comm_idup was called on it, or its ranks have unlike memory";
     }
     return xm_collective_path_to_mpi(op, false);
 }

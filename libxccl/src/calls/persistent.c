@@ -255,6 +255,20 @@ static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm)
     return res;
 }
 
+/* Ranks in host memory do not take part in agreements: MPI carries all starts, for each as it is.
+ */
+static xcclResult_t leave_apart_to_mpi(MPI_Comm comm)
+{
+    struct xm_comm *xm;
+
+    xcclResult_t res = xm_comm_get(comm, &xm);
+    if (res == xcclSuccess) {
+        xm->quiet = true;
+        xm_comm_unuse(xm);
+    }
+    return res;
+}
+
 static int give_up(const struct xm_call *call, struct xm_held *held, xcclResult_t res,
                    const char *text)
 {
@@ -285,7 +299,10 @@ static int init_apart(struct xm_op *op, int all)
         if (code != MPI_SUCCESS) {
             return code;
         }
-        res = (is_fast(op) && !(all & SAYS_ELSEWHERE)) ? prepare_apart(op, held.comm) : xcclSuccess;
+        if (is_fast(op)) {
+            res = (all & SAYS_ELSEWHERE) ? leave_apart_to_mpi(held.comm)
+                                         : prepare_apart(op, held.comm);
+        }
     }
     if (res != xcclSuccess) {
         return give_up(&op->call, &held, res, xc_last_detail());

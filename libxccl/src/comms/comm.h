@@ -95,7 +95,8 @@ struct xm_comm {
     /* Persistent collectives: could any rank use a device? Else they are MPI's. Agreed on once. */
     enum { XM_PERSISTENT_UNKNOWN, XM_PERSISTENT_OURS, XM_PERSISTENT_MPIS } persistent;
 
-    bool quiet; /* nothing is agreed on any more: MPI duplicates it, or has done so */
+    /* Nothing is agreed on: MPI duplicates it or did, or its ranks have unlike memory. */
+    bool quiet;
 
     struct xm_comm *next; /* all of the process, for xm_comms_finalize() */
     struct xm_comm *previous;
