@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="4632517e6462e631f5fe421cc7d46a4bbf013503f1f93b4e335366ba07295122")
+    version("0.1.0", sha256="d1f1c62ae0e943f3b63cd48f81bc90a604d2c2103187a83dba183c4bfbb863a9")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
