@@ -41,10 +41,11 @@ def share(mpi):
 
 # Open MPI 4.1.4 ends a rank so now and then on a machine under load, in MPI_Finalize, without xccl as
 # well (1 of 400 jobs): orte_finalize unloads components while its progress thread still has events for
-# them, which then jumps to where the code was. Where all checks are good, such a job is run again in
-# view of everybody. This can go with Open MPI 4.1.
-ENDED_BADLY = r"(exiting improperly|exited on signal 11)"
-GOODBYE_LOST = re.compile(rf"checks, 0 failures(?s:.*){ENDED_BADLY}")
+# them, which then jumps to where the code was; AddressSanitizer says so in its own way. Where all checks
+# are good, such a job is run again in view of everybody. This can go with Open MPI 4.1.
+JUMPED = r"SEGV on unknown address (?P<place>0x[0-9a-f]+) \(pc (?P=place) [^)]*T[1-9]"
+ENDED_BADLY = rf"(exiting improperly|exited on signal 11|{JUMPED})"
+GOODBYE_LOST = re.compile(rf"(checks, 0 failures|sum right)(?s:.*){ENDED_BADLY}")
 
 
 class Result:

@@ -59,6 +59,12 @@ def test_run_again_only_after_good_checks():
     assert GOODBYE_LOST.search(f"312 checks, 0 failures\n{crash}")
     assert not GOODBYE_LOST.search(f"312 checks, 1 failures\n{crash}")
     assert not GOODBYE_LOST.search(f"{crash}\n")
+    segv = "AddressSanitizer: SEGV on unknown address 0x7f23ced1bc5c (pc {} bp 0x61 sp 0x7f {})"
+    jumped, read = (segv.format(pc, "T1") for pc in ("0x7f23ced1bc5c", "0x7f23ced1bc50"))
+    assert GOODBYE_LOST.search(f"rank 0: sum right\n{jumped}")
+    assert not GOODBYE_LOST.search(f"rank 0: sum right\n{read}")
+    assert not GOODBYE_LOST.search(f"rank 0: sum right\n{jumped.replace('T1', 'T0')}")
+    assert not GOODBYE_LOST.search(f"rank 0: sum wrong\n{jumped}")
 
 
 def test_a_machine_that_stands_still():
