@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="d1f1c62ae0e943f3b63cd48f81bc90a604d2c2103187a83dba183c4bfbb863a9")
+    version("0.1.0", sha256="971f45bb289323004330bc57e60324c0bdafbf262969dbbdc66d7afb67d9d8dc")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
