@@ -146,7 +146,7 @@ static xcclResult_t post_join(struct xm_comm *xm, const struct xc_device_ops *de
     }
     xm->checkin.kind = XM_CHECKIN_JOIN;
     xm_votes_begin(xm);
-    xm->next_join = xm->device_calls + 1 + xm->device_calls / 4;
+    xm->next_join = xm->device_calls + 1 + (xm->device_calls - xm->join_begun) / 4;
     return xcclSuccess;
 }
 
@@ -190,6 +190,7 @@ static void leave_if_spent(struct xm_comm *xm)
         xm_comm_join->leave(xm);
         xm->direct_state = XM_DIRECT_UNKNOWN;
         xm->next_join = 0;
+        xm->join_begun = xm->device_calls;
     }
 }
 

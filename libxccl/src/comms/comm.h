@@ -77,7 +77,8 @@ struct xm_comm {
     struct xm_direct *direct;
     bool              direct_full; /* there was no room the last time */
     bool              doubled;   /* some ranks share a device, and kernels of our own serve them */
-    uint64_t          next_join; /* operation that asks again */
+    uint64_t          next_join;  /* operation that asks again */
+    uint64_t          join_begun; /* operation at which it asked first, or again after leaving */
     char              direct_reason[160];
 
     /* The ranks' slots on their boards, where all are on one node (slots.h); else NULL. */

@@ -48,6 +48,7 @@ struct xm_arena {
     int                    num_queues;
     struct opened          opened[XM_ARENA_OPENED];
     int                    num_opened;
+    int                    num_clearing; /* workspaces that are cleared, and free then */
     bool                   opening, refused;
 };
 
@@ -245,12 +246,14 @@ static size_t units_of(size_t bytes)
     return (bytes + UNIT - 1) / UNIT;
 }
 
-bool xm_arena_take(struct xm_arena *a, size_t bytes, uint64_t *offset_p, uint32_t *first_p)
+enum xm_arena_room xm_arena_take(struct xm_arena *a, size_t bytes, uint64_t *offset_p,
+                                 uint32_t *first_p)
 {
     size_t all = a->bytes / UNIT, n = units_of(bytes), run = 0;
     bool   found = false;
 
     pthread_mutex_lock(&a->lock);
+    enum xm_arena_room without = (a->num_clearing > 0) ? XM_ARENA_ROOM_SOON : XM_ARENA_NO_ROOM;
     for (size_t i = 0; (i < all) && !found; i++) {
         run = a->taken[i] ? 0 : run + 1;
         if (run == n) {
@@ -267,7 +270,14 @@ bool xm_arena_take(struct xm_arena *a, size_t bytes, uint64_t *offset_p, uint32_
         }
     }
     pthread_mutex_unlock(&a->lock);
-    return found;
+    return found ? XM_ARENA_ROOM : without;
+}
+
+static void count_clearing(struct xm_arena *a, int by)
+{
+    pthread_mutex_lock(&a->lock);
+    a->num_clearing += by;
+    pthread_mutex_unlock(&a->lock);
 }
 
 /* Numbers have come far: with the memory cleared they begin anew. */
@@ -300,6 +310,7 @@ static void clear_and_give(struct xm_job *job)
     if (res == xcclSuccess) {
         xm_arena_give(a, j->offset, j->bytes, 0);
     } /* else it stays taken */
+    count_clearing(a, -1);
     free(j);
 }
 
@@ -311,7 +322,9 @@ static bool clear_first(struct xm_arena *a, uint64_t offset, size_t bytes)
         return false;
     }
     *j = (struct clear_job){{.run = clear_and_give}, a, offset, bytes};
+    count_clearing(a, 1);
     if (xm_worker_start(&j->job) != xcclSuccess) {
+        count_clearing(a, -1);
         free(j);
         return false;
     }

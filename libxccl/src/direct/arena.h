@@ -24,6 +24,8 @@ struct xm_arena_words {
 } __attribute__((aligned(128)));
 
 enum xm_arena_state { XM_ARENA_LATER, XM_ARENA_READY, XM_ARENA_NEVER };
+/* SOON: once what was given back is cleared. */
+enum xm_arena_room { XM_ARENA_NO_ROOM, XM_ARENA_ROOM_SOON, XM_ARENA_ROOM };
 
 struct xm_arena;
 
@@ -49,7 +51,8 @@ size_t   xm_arena_used(const struct xm_arena *a);
  * A workspace. *first_p: numbers of operations begin there, since what others have written into
  * this memory bears smaller ones.
  */
-bool xm_arena_take(struct xm_arena *a, size_t bytes, uint64_t *offset_p, uint32_t *first_p);
+enum xm_arena_room xm_arena_take(struct xm_arena *a, size_t bytes, uint64_t *offset_p,
+                                 uint32_t *first_p);
 /* last: the number of the last operation in it. */
 void xm_arena_give(struct xm_arena *a, uint64_t offset, size_t bytes, uint32_t last);
 

@@ -125,14 +125,18 @@ static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
     if (d == NULL) {
         return XM_ARENA_LATER;
     }
+    enum xm_arena_room room = XM_ARENA_NO_ROOM;
     d->at = xm_arena_take_words(a);
-    if ((d->at < 0) || !xm_arena_take(a, bytes, &d->offset, &mine->first)) {
+    if (d->at >= 0) {
+        room = xm_arena_take(a, bytes, &d->offset, &mine->first);
+    }
+    if (room != XM_ARENA_ROOM) {
         if (d->at >= 0) {
             xm_arena_give_words(a, d->at);
         }
         free(d);
-        mine->full = 1;
-        return XM_ARENA_READY;
+        mine->full = (room == XM_ARENA_NO_ROOM);
+        return mine->full ? XM_ARENA_READY : XM_ARENA_LATER;
     }
     d->words = xm_arena_words(a, d->at);
     d->finished = xm_arena_finished(a, d->at);

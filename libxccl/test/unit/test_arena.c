@@ -36,7 +36,7 @@ static void test_workspaces(struct xm_arena *a)
             continue;
         }
         size_t bytes = 1 + (random_state >> 40) % (10 * UNIT);
-        if (!xm_arena_take(a, bytes, &held[i].offset, &held[i].first)) {
+        if (xm_arena_take(a, bytes, &held[i].offset, &held[i].first) != XM_ARENA_ROOM) {
             refused++;
             continue;
         }
@@ -61,15 +61,35 @@ static void test_numbers(struct xm_arena *a)
     uint32_t first;
     int      before = cleared;
 
-    CHECK(xm_arena_take(a, UNIT, &offset, &first), "room for one");
+    CHECK(xm_arena_take(a, UNIT, &offset, &first) == XM_ARENA_ROOM, "room for one");
     xm_arena_give(a, offset, UNIT, 400);
-    CHECK(xm_arena_take(a, 2 * UNIT, &whole, &first), "room for two");
+    CHECK(xm_arena_take(a, 2 * UNIT, &whole, &first) == XM_ARENA_ROOM, "room for two");
     CHECK((whole == offset) && (first == 401), "first %u after 400", first);
     CHECK(cleared == before, "nothing is cleared before numbers have come far");
     xm_arena_base(a)[whole] = 1;
     xm_arena_give(a, whole, 2 * UNIT, LAST / 2 + 1);
     CHECK((cleared == before + 1) && (xm_arena_base(a)[whole] == 0), "then it is");
-    CHECK(xm_arena_take(a, UNIT, &offset, &first) && (first == 1), "and begins with %u", first);
+    CHECK((xm_arena_take(a, UNIT, &offset, &first) == XM_ARENA_ROOM) && (first == 1),
+          "and begins with %u", first);
+    xm_arena_give(a, offset, UNIT, 1);
+}
+
+/* A full arena says whether room is on its way. */
+static void test_room_soon(struct xm_arena *a)
+{
+    size_t   all = xm_arena_bytes(a) - xm_arena_used(a);
+    uint64_t offset;
+    uint32_t first;
+
+    CHECK(xm_arena_take(a, all, &offset, &first) == XM_ARENA_ROOM, "all of it");
+    CHECK(xm_arena_take(a, UNIT, &offset, &first) == XM_ARENA_NO_ROOM, "nobody gives any back");
+    hold_jobs = true;
+    xm_arena_give(a, UNIT, all, LAST);
+    CHECK(xm_arena_take(a, UNIT, &offset, &first) == XM_ARENA_ROOM_SOON, "it is not cleared yet");
+    hold_jobs = false;
+    held_job->run(held_job);
+    held_job = NULL;
+    CHECK(xm_arena_take(a, UNIT, &offset, &first) == XM_ARENA_ROOM, "now it is");
     xm_arena_give(a, offset, UNIT, 1);
 }
 
@@ -148,6 +168,7 @@ int main(void)
     CHECK(xm_arena_state(a) == XM_ARENA_READY, "%s", xm_arena_reason(a));
     CHECK(xm_arena_bytes(a) == 8 * MIB, "%zu bytes", xm_arena_bytes(a));
     test_numbers(a);
+    test_room_soon(a);
     test_workspaces(a);
     test_words(a);
     test_queues(a);

@@ -103,7 +103,7 @@ static void test_numbers(void)
     uint32_t    first;
 
     begin(&p);
-    CHECK(xm_arena_take(arenas[1], MIB, &offset, &first), "room");
+    CHECK(xm_arena_take(arenas[1], MIB, &offset, &first) == XM_ARENA_ROOM, "room");
     xm_arena_give(arenas[1], offset, MIB, 300);
     CHECK(ask(&p) == XM_JOINED, "joined");
     for (int i = 0; i < RANKS; i++) {
