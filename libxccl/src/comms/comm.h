@@ -76,7 +76,7 @@ struct xm_comm {
     enum { XM_DIRECT_UNKNOWN, XM_DIRECT_JOINED, XM_DIRECT_NEVER } direct_state;
     struct xm_direct *direct;
     bool              direct_full; /* there was no room the last time */
-    bool              doubled;   /* some ranks share a device, and kernels of our own serve them */
+    bool              doubled;    /* some ranks share a device, and kernels of our own serve them */
     uint64_t          next_join;  /* operation that asks again */
     uint64_t          join_begun; /* operation at which it asked first, or again after leaving */
     char              direct_reason[160];
