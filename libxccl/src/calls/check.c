@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "calls/facts.h"
-#include "calls/later.h"
 #include "comms/agree.h"
 
 enum { SAMPLES = 10 };
@@ -277,10 +276,8 @@ xcclResult_t xm_check_call(struct xm_op *op, bool valid)
     if (op->comm->inter) {
         return xcclSuccess;
     }
-    /* What the ranks have asked each other before comes first, and what waits for that. */
-    xcclResult_t res = xm_later_any(op->comm) ? xm_later_wait(op->comm) : xcclSuccess;
     op->comm->asks_for = xm_coll_name(op->call.coll);
-    res = (res == xcclSuccess) ? xm_comm_compare(op->comm) : res;
+    xcclResult_t res = xm_comm_compare(op->comm);
     if (res != xcclSuccess) {
         return res;
     }

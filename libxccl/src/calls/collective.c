@@ -9,7 +9,6 @@
 #include "calls/calls.h"
 #include "calls/facts.h"
 #include "calls/handles.h"
-#include "calls/later.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
 #include "comms/creation.h"
@@ -81,19 +80,14 @@ static bool data_is_at_buffer(const struct xm_signature *s, const long *args)
 
 /*
  * Where devices are in use, a call on host memory is announced: a rank that passes device memory in
- * the same call would wait for this one, and can then say why. False: it has to come after others
- * that have not begun.
+ * the same call would wait for this one, and can then say why.
  */
-static bool announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
+static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
 {
     struct xm_comm *xm;
 
     if ((comm == XM_HANDLE(MPI_COMM_NULL)) || (xm_comm_get(comm, &xm) != xcclSuccess)) {
-        return true;
-    }
-    if (xm_later_any(xm)) {
-        xm_comm_unuse(xm);
-        return false;
+        return;
     }
     if (blocking) {
         xm_comm_settle(xm);
@@ -103,7 +97,6 @@ static bool announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
         xm_board_busy(xm->group, xm->calls, coll);
     }
     xm_comm_unuse(xm);
-    return true;
 }
 
 /* Not plain, and its buffers are still to be asked for. */
@@ -140,9 +133,8 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
             return not_asked();
         }
     }
-    if (((dev != NULL) || xm_node_slots_in_use()) &&
-        !announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm])) {
-        return false;
+    if ((dev != NULL) || xm_node_slots_in_use()) {
+        announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm]);
     }
     last_path = "host";
     return true;
@@ -417,7 +409,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
         op->otherwise = path_without_direct(op, rules, available);
     }
     log_choice(op, &choice, path->name);
-    if (__builtin_expect(xm_observing, 0) && (op->later == 0)) {
+    if (__builtin_expect(xm_observing, 0)) {
         xm_seen_choice(op, rules, &choice, available);
     }
     *path_p = path;
@@ -434,12 +426,6 @@ static int leave_to_mpi(struct xm_op *op, const struct xm_path *path)
         last_path = "host";
     }
     return code;
-}
-
-/* xcclInProgress: not before they have begun. */
-static xcclResult_t after_others(struct xm_op *op)
-{
-    return xm_later_possible(op) ? xcclInProgress : xm_later_wait(op->comm);
 }
 
 void xm_collective_place(const struct xm_op *op, struct xm_place *place)
@@ -500,16 +486,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
         }
     }
     op->invalid = !valid;
-    xcclResult_t res = xm_later_any(op->comm) ? after_others(op) : xcclSuccess;
-    if (res == xcclSuccess) {
-        res = xm_collective_choose(op, &path);
-    }
-    if ((res == xcclInProgress) && xm_later_possible(op)) {
-        return xm_later_begin(op);
-    }
-    if (res == xcclInProgress) {
-        res = xm_later_choose(op, &path);
-    }
+    xcclResult_t res = xm_collective_choose(op, &path);
     if (res != xcclSuccess) {
         return raise(op, res, xc_last_detail());
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datatypes and operations of the program's in non-blocking collectives that have not begun, and
- * operations in enqueued ones. The program may free them as soon as its call has returned: then
- * they are freed when all that need them have begun. From there on MPI, or the path, holds them.
+ * Datatypes and operations of the program's in enqueued collectives. The program may free them as
+ * soon as its call has returned: then they are freed when all that need them have begun. From there
+ * on MPI, or the path, holds them.
  */
 #ifndef XM_CALLS_HANDLES_H
 #define XM_CALLS_HANDLES_H

@@ -16,7 +16,6 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/facts.h"
-#include "calls/later.h"
 #include "comms/agree.h"
 #include "comms/topology.h"
 #include "ops/persistent.h"
@@ -202,10 +201,10 @@ static bool mpi_repeats(const struct xm_call *call, bool inter)
  */
 static xcclResult_t concerns_devices(const struct xm_call *call, struct xm_comm *xm, bool *yes_p)
 {
-    int any = 0;
+    xcclResult_t res = xcclSuccess;
+    int          any = 0;
 
-    xcclResult_t res = xm_later_wait(xm);
-    if ((res == xcclSuccess) && (xm->persistent == XM_PERSISTENT_UNKNOWN)) {
+    if ((xm->persistent == XM_PERSISTENT_UNKNOWN)) {
         xm->asks_for = xm_coll_name(call->coll);
         res = all_say(xm, xc_device_possible(), &any);
         if (res == xcclSuccess) {
@@ -240,6 +239,20 @@ static int make_apart(const struct xm_call *call, MPI_Comm *comm_p)
                : code;
 }
 
+/* Does every rank need data of every other, so that none completes it before all have begun? */
+static bool is_lockstep(const struct xm_op *op)
+{
+    switch (op->call.coll) {
+    case XM_ALLREDUCE:
+    case XM_ALLGATHER:
+    case XM_ALLTOALL:
+    case XM_REDUCE_SCATTER_BLOCK:
+        return op->buffers.recv.bytes > 0;
+    default:
+        return false;
+    }
+}
+
 /* Starts must not wait for other ranks, so these agree now on what the fast paths need. */
 static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm)
 {
@@ -250,6 +263,7 @@ static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm)
         return res;
     }
     xm->device_calls++;
+    xm->lockstep = is_lockstep(op);
     res = xm_comm_agree(xm, op->call.coll, true, op->dev, op->device);
     xm_comm_unuse(xm);
     return res;

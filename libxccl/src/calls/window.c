@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"
-#include "calls/later.h"
 #include "transfers/shadow.h"
 
 struct window {
@@ -145,9 +144,6 @@ static int first_failed(MPI_Comm comm, bool failed, bool *agreed_p)
 
     xm_pmpi.Comm_rank(comm, &rank);
     xm_pmpi.Comm_size(comm, &size);
-    if (xm != NULL) {
-        xm_later_wait(xm);
-    }
     *agreed_p = (xm != NULL) && !xm->inter && (xm_comm_state_now(xm) != XM_COMM_NEW);
     if (xm != NULL) {
         xm_comm_unuse(xm);

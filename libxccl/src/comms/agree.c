@@ -5,8 +5,8 @@
  * Agreements are non-blocking collectives on the program's own communicator, posted inside
  * operations of the same number on every rank, so they stand in the same order everywhere. The
  * result of one counts at once if the operation is a blocking one, which may wait for the others;
- * else from the next blocking collective on, be it on host memory, or from the operation on that
- * the ranks settle by votes (votes.h): however far a rank is ahead of the others, it need not wait.
+ * else from the next blocking collective on, be it on host memory, or, on one node, from the
+ * operation on that cutover.h settles: however far a rank is ahead of the others, it need not wait.
  *
  *   first operation on device memory      peer info: environment, library, idle
  *                                         vendor communicators
@@ -28,10 +28,10 @@
 #include "comms/agree.h"
 #include "comms/cause.h"
 #include "comms/creation.h"
+#include "comms/cutover.h"
 #include "comms/node.h"
 #include "comms/orphans.h"
 #include "comms/peer_info.h"
-#include "comms/votes.h"
 #include "comms/wait.h"
 
 const struct xm_join *xm_comm_join;
@@ -52,7 +52,6 @@ static void end_checkin(struct xm_comm *xm)
     free(xm->checkin.mine);
     free(xm->checkin.all);
     xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
-    xm_votes_end(xm);
 }
 
 static xcclResult_t make_room(struct xm_comm *xm, size_t mine, size_t all)
@@ -81,7 +80,7 @@ static xcclResult_t post_peer_info(struct xm_comm *xm, const struct xc_device_op
         return xm_agreement_failed("MPI_Iallgather");
     }
     xm->checkin.kind = XM_CHECKIN_PEER_INFO;
-    xm_votes_begin(xm);
+    xm_cutover_begin(xm);
     return xcclSuccess;
 }
 
@@ -100,7 +99,7 @@ static xcclResult_t post_variables(struct xm_comm *xm)
         return xm_agreement_failed("MPI_Iallgather");
     }
     xm->checkin.kind = XM_CHECKIN_VARIABLES;
-    xm_votes_begin(xm);
+    xm_cutover_begin(xm);
     return xcclSuccess;
 }
 
@@ -124,7 +123,7 @@ static xcclResult_t post_status(struct xm_comm *xm)
     }
     uint64_t since = xm->device_calls - xm->create_begun;
     xm->checkin.kind = XM_CHECKIN_STATUS;
-    xm_votes_begin(xm);
+    xm_cutover_begin(xm);
     xm->next_checkin = xm->device_calls + 1 + since / 4;
     return xcclSuccess;
 }
@@ -145,7 +144,7 @@ static xcclResult_t post_join(struct xm_comm *xm, const struct xc_device_ops *de
         return xm_agreement_failed("MPI_Iallgather");
     }
     xm->checkin.kind = XM_CHECKIN_JOIN;
-    xm_votes_begin(xm);
+    xm_cutover_begin(xm);
     xm->next_join = xm->device_calls + 1 + (xm->device_calls - xm->join_begun) / 4;
     return xcclSuccess;
 }
@@ -477,7 +476,6 @@ void xm_comm_end_agreements(struct xm_comm *xm)
     if (xm->checkin.kind != XM_CHECKIN_NONE) {
         wait_for(xm, &xm->checkin.request, false);
     }
-    xm_votes_wait(xm);
     xm_creation_wait(xm);
 }
 
@@ -494,7 +492,7 @@ static bool is_over(struct xm_comm *xm)
 
 bool xm_comm_agreements_over(struct xm_comm *xm)
 {
-    return is_over(xm) && xm_votes_over(xm) && !xm_creation_exchanges(xm);
+    return is_over(xm) && !xm_creation_exchanges(xm);
 }
 
 /* XCCL_COMM_CREATE=first: all ranks ask each other until all are done. */
@@ -523,16 +521,25 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
     return res;
 }
 
-/* Take in the result of an agreement, if it counts now. */
-static xcclResult_t take_in(struct xm_comm *xm, bool blocking)
+/* The slots, as soon as this rank knows where they are. */
+static void find_slots(struct xm_comm *xm)
 {
-    bool         due = blocking;
-    xcclResult_t res = xcclSuccess;
-
-    if (!blocking) {
-        res = xm_votes_in_operation(xm, is_over(xm), &due);
+    if ((xm->checkin.kind == XM_CHECKIN_PEER_INFO) && is_over(xm)) {
+        xm_peer_info_place(xm, xm->checkin.all);
     }
-    return ((res == xcclSuccess) && due) ? finish_checkin(xm, blocking) : res;
+}
+
+/*
+ * Does the result of an agreement count from this operation on? In lockstep all ranks have posted
+ * it, since they have come to the operation before this one: it is waited for.
+ */
+static bool is_due(struct xm_comm *xm, bool blocking)
+{
+    if (blocking || xm->lockstep) {
+        return true;
+    }
+    find_slots(xm);
+    return is_over(xm) && xm_cutover_due(xm);
 }
 
 static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
@@ -541,11 +548,8 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     xcclResult_t res = xcclSuccess;
 
     xm_comm_advance(xm);
-    if (xm->checkin.kind != XM_CHECKIN_NONE) {
-        res = take_in(xm, blocking);
-    }
-    if (res == xcclInProgress) {
-        return res;
+    if ((xm->checkin.kind != XM_CHECKIN_NONE) && is_due(xm, blocking)) {
+        res = finish_checkin(xm, blocking);
     }
     if (xm->quiet) {
         return res;
@@ -619,12 +623,12 @@ xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *d
 
 void xm_comm_forget(struct xm_comm *xm)
 {
+    find_slots(xm); /* to say that this rank leaves them */
     if (xm->checkin.kind != XM_CHECKIN_NONE) {
         xm_orphans_add(xm->checkin.request, xm->checkin.mine, xm->checkin.all);
         xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
         xm_orphans_sweep();
     }
-    xm_votes_forget(xm);
     xm_creation_end(xm);
 }
 

@@ -57,8 +57,11 @@ void xm_comm_unuse(struct xm_comm *xm)
     if (xm->direct != NULL) {
         xm_comm_join->leave(xm);
     }
-    xm_slots_close(xm->slots);
-    xm_board_give(xm->slot);
+    if (xm->slots != NULL) {
+        xm_slots_leave(xm->slots);
+        xm_slots_close(xm->slots);
+    }
+    xm_board_give(xm->slot, (xm->neighbours && (xm->rank == 0)) ? xm->size : 0);
     free(xm);
 }
 

@@ -58,15 +58,15 @@ struct xm_comm {
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
     bool                compared;        /* all ranks run with the same variables */
     struct xm_checkin   checkin;
-    struct xm_vote     *votes, *last_vote; /* in order; when its result counts: votes.h */
-    uint64_t            votes_since, next_vote;
-    int                 times_close;
-    const char         *asks_for;     /* the collective in which ranks agree; NULL: none */
-    uint64_t            next_checkin; /* operation that asks again whether the making is over */
-    uint64_t            create_begun; /* operation at which it began */
-    struct xm_creation *creation;     /* of CREATING (creation.h) */
-    double              saved_us;     /* what the vendor's path would have saved so far */
-    struct xm_vendor   *vendor;       /* of READY */
+    uint64_t            agreement;       /* its number; all of a communicator's are counted */
+    uint64_t            agreement_begun; /* operation in which it was posted */
+    bool                said_to_know;    /* by this rank, that it knows the result: cutover.h */
+    const char         *asks_for;        /* the collective in which ranks agree; NULL: none */
+    uint64_t            next_checkin;    /* operation that asks again whether the making is over */
+    uint64_t            create_begun;    /* operation at which it began */
+    struct xm_creation *creation;        /* of CREATING (creation.h) */
+    double              saved_us;        /* what the vendor's path would have saved so far */
+    struct xm_vendor   *vendor;          /* of READY */
 
     struct xm_setting      setting; /* what tuning tables are chosen by */
     const struct xm_rules *rules; /* atomic: any thread may change the tables; in force here; NULL:
@@ -83,18 +83,19 @@ struct xm_comm {
 
     /* The ranks' slots on their boards, where all are on one node (slots.h); else NULL. */
     struct xm_slots *slots;
+    bool             placed;        /* it is known whether all are on one node */
+    bool             neighbours;    /* they are, and all have a slot */
     bool             one_node;      /* all are, but have not agreed on that yet (node.h) */
     bool             slots_agreed;  /* all ranks have them all */
     int              slot;          /* own one, or -1 */
     uint64_t         ordered_calls; /* operations that others may have to wait for: order.h */
     uint64_t         order_id;      /* equal on all ranks, and of no other communicator */
 
-    /* Non-blocking operations that begin later than they were called (calls/later.h). */
-    uint64_t later, began_later; /* atomic: how many ever were, and how many of these have begun */
-    bool     later_lost;         /* one was given up before its turn: those behind it never begin */
-
     /* Persistent collectives: could any rank use a device? Else they are MPI's. Agreed on once. */
     enum { XM_PERSISTENT_UNKNOWN, XM_PERSISTENT_OURS, XM_PERSISTENT_MPIS } persistent;
+
+    /* Of a persistent request: when one start is completed, all ranks have come to it. */
+    bool lockstep;
 
     /* Nothing is agreed on: MPI duplicates it or did, or its ranks have unlike memory. */
     bool quiet;

@@ -183,20 +183,41 @@ static void tell_apart(const struct xm_comm *xm, const struct xm_peer_info *all)
     }
 }
 
-/* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
-static void find_node(struct xm_comm *xm, const struct xm_peer_info *all)
+static bool all_on_one_node(const struct xm_comm *xm, const struct xm_peer_info *all)
 {
-    struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
+    bool one = (xm->size > 1);
 
-    xm->one_node = (addresses != NULL) && (xm->size > 1);
-    for (int i = 0; (i < xm->size) && (addresses != NULL); i++) {
-        addresses[i] = all[i].board;
-        xm->one_node = xm->one_node && (all[i].board.node == all[0].board.node);
+    for (int i = 0; i < xm->size; i++) {
+        one = one && (all[i].board.node == all[0].board.node);
     }
-    if (xm->one_node) {
+    return one;
+}
+
+void xm_peer_info_place(struct xm_comm *xm, const struct xm_peer_info *all)
+{
+    if (xm->placed) {
+        return;
+    }
+    xm->placed = true;
+    struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
+    xm->neighbours = all_on_one_node(xm, all);
+    for (int i = 0; i < xm->size; i++) {
+        xm->neighbours = xm->neighbours && (all[i].board.slot >= 0);
+        if (addresses != NULL) {
+            addresses[i] = all[i].board;
+        }
+    }
+    if (xm->neighbours && (addresses != NULL)) {
         xm->slots = xm_slots_open(addresses, xm->size, xm->rank);
     }
     free(addresses);
+}
+
+/* Whether all are on one node every rank sees; whether it reached all of them, they agree later. */
+static void find_node(struct xm_comm *xm, const struct xm_peer_info *all)
+{
+    xm_peer_info_place(xm, all);
+    xm->one_node = all_on_one_node(xm, all);
 }
 
 void xm_peer_info_fill_variables(struct xm_peer_info *mine)

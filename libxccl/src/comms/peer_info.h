@@ -16,6 +16,8 @@ void   xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, in
  */
 void         xm_peer_info_fill_variables(struct xm_peer_info *mine);
 xcclResult_t xm_peer_info_compare(struct xm_comm *xm, const struct xm_peer_info *all);
+/* Where the ranks are, and their slots: as soon as all is known, before it counts. Done once. */
+void xm_peer_info_place(struct xm_comm *xm, const struct xm_peer_info *all);
 /* Judge what all ranks say of themselves, alike on every rank and in the same operation. */
 xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking);
 

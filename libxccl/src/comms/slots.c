@@ -54,6 +54,11 @@ void xm_slots_close(struct xm_slots *slots)
     }
 }
 
+void xm_slots_leave(struct xm_slots *slots)
+{
+    __atomic_add_fetch(&slots->of[0]->left, 1, __ATOMIC_ACQ_REL);
+}
+
 void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_coll coll)
 {
     uint64_t             number = ++slots->calls;

@@ -431,8 +431,6 @@ XM_TRANSFERS_WITH_COUNTS(DEFINE_TWO)
 XM_TRANSFERS_WITHOUT_COUNTS(DEFINE_ONE)
 XM_START_FUNCTIONS(DEFINE)
 XM_OTHER_FUNCTIONS(DEFINE_BOTH)
-#define DEFINE_MAKING(name, n, comm) DEFINE_BOTH(name, n)
-XM_MAKING_FUNCTIONS(DEFINE_MAKING)
 
 #define DEFINE_MESSAGE(name, n)                                                                    \
     DEFINE_BOTH(MPIX_##name##_enqueue, n)                                                          \

@@ -10,7 +10,6 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/handles.h"
-#include "calls/later.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
 #include "comms/keyvals.h"
@@ -205,22 +204,6 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     return xm_freed_now(function, comm, profiling);
 }
 
-/*
- * Open MPI agrees on what it makes of a communicator by non-blocking collectives on it: in the same
- * place among others on every rank.
- */
-static int make(enum xm_function function, int profiling, const long *args, int comm_argument)
-{
-    if (xm_later_in_use()) {
-        struct xm_comm *xm = xm_comm_known((MPI_Comm)(intptr_t)args[comm_argument]);
-        if (xm != NULL) {
-            xm_later_wait(xm);
-            xm_comm_unuse(xm);
-        }
-    }
-    return (int)xm_mpi_forward(function, profiling, args);
-}
-
 /* The later steps of Open MPI's mix up with other non-blocking collectives on the communicator. */
 static int duplicate(enum xm_function function, int profiling, const long *args)
 {
@@ -229,7 +212,6 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
 
     if (xm_mpi_is_openmpi() && is_started(true) && (comm != XM_HANDLE(MPI_COMM_NULL)) &&
         (xm_comm_get(comm, &xm) == xcclSuccess)) {
-        xm_later_wait(xm); /* those before it do not know of it */
         xm->quiet = true;
         xm_comm_unuse(xm);
     }
@@ -329,11 +311,6 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Comm_free:
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
-#define MAKE(name, arguments, comm)                                                                \
-    case XM_FN_##name:                                                                             \
-        return make(function, profiling, args, comm);
-        XM_MAKING_FUNCTIONS(MAKE)
-#undef MAKE
     case XM_FN_MPI_Comm_create_keyval:
         return create_keyval(profiling, args);
     case XM_FN_MPI_Comm_free_keyval:

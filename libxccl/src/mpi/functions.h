@@ -59,31 +59,6 @@
     X(MPI_Op_free, 1)                                                                              \
     X(MPI_Type_free, 1)
 
-/*
- * Those that make something of a communicator, with all of its ranks: name, number of arguments,
- * which of them it is. Not MPI_Comm_create_group: ranks outside of the group need not come to
- * anything before it returns, and it makes no collective on the communicator.
- */
-#define XM_MAKING_FUNCTIONS(X)                                                                     \
-    X(MPI_Comm_dup, 2, 0)                                                                          \
-    X(MPI_Comm_dup_with_info, 3, 0)                                                                \
-    X(MPI_Comm_split, 4, 0)                                                                        \
-    X(MPI_Comm_split_type, 5, 0)                                                                   \
-    X(MPI_Comm_create, 3, 0)                                                                       \
-    X(MPI_Cart_create, 6, 0)                                                                       \
-    X(MPI_Cart_sub, 3, 0)                                                                          \
-    X(MPI_Graph_create, 6, 0)                                                                      \
-    X(MPI_Dist_graph_create, 9, 0)                                                                 \
-    X(MPI_Dist_graph_create_adjacent, 10, 0)                                                       \
-    X(MPI_Intercomm_create, 6, 0)                                                                  \
-    X(MPI_Intercomm_merge, 3, 0)                                                                   \
-    X(MPI_Comm_accept, 5, 3)                                                                       \
-    X(MPI_Comm_connect, 5, 3)                                                                      \
-    X(MPI_Win_allocate, 6, 3)                                                                      \
-    X(MPI_Win_allocate_shared, 6, 3)                                                               \
-    X(MPI_Win_create_dynamic, 3, 1)                                                                \
-    X(MPI_File_open, 5, 0)
-
 /* Blocking, non-blocking, persistent. */
 enum xm_form { XM_BLOCKING, XM_NONBLOCKING, XM_PERSISTENT, XM_NUM_FORMS };
 
@@ -101,19 +76,16 @@ enum xm_function {
 #undef XM_TWO
 #undef XM_ONE
 #define XM_ONE(name, arguments) XM_FN_##name,
-#define XM_MAKING(name, arguments, comm) XM_FN_##name,
-            XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE) XM_MAKING_FUNCTIONS(XM_MAKING)
-                XM_STREAM_FUNCTIONS(XM_ONE)
-#undef XM_MAKING
+            XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE) XM_STREAM_FUNCTIONS(XM_ONE)
 #undef XM_ONE
 /* Each of these has two functions again. */
 #define XM_COLL(name, capitals, arguments)                                                         \
     XM_FN_MPIX_##name##_enqueue, XM_FN_MPIX_##name##_enqueue_c,
 #define XM_MESSAGE(name, arguments) XM_FN_MPIX_##name##_enqueue, XM_FN_MPIX_##name##_enqueue_c,
-                    XM_ENQUEUED_COLLECTIVES(XM_COLL) XM_ENQUEUED_MESSAGES(XM_MESSAGE)
+                XM_ENQUEUED_COLLECTIVES(XM_COLL) XM_ENQUEUED_MESSAGES(XM_MESSAGE)
 #undef XM_COLL
 #undef XM_MESSAGE
-                        XM_NUM_FUNCTIONS
+                    XM_NUM_FUNCTIONS
 };
 
 enum {
@@ -175,7 +147,6 @@ struct xm_function_row {
     [XM_FN_MPI_##name] = {"PMPI_" #name, n}, [XM_FN_MPI_##name##_c] = {"PMPI_" #name "_c", n},
 #define XM_ROW_ONE(name, n, form, kinds) [XM_FN_MPI_##name] = {"PMPI_" #name, n},
 #define XM_ROW_OTHER(name, arguments) [XM_FN_##name] = {"P" #name, arguments},
-#define XM_ROW_MAKING(name, arguments, comm) XM_ROW_OTHER(name, arguments)
 #define XM_ROW_MESSAGE(name, n)                                                                    \
     [XM_FN_MPIX_##name##_enqueue] = {"PMPIX_" #name "_enqueue", n},                                \
     [XM_FN_MPIX_##name##_enqueue_c] = {"PMPIX_" #name "_enqueue_c", n},
@@ -186,7 +157,6 @@ struct xm_function_row {
     XM_TRANSFERS_WITHOUT_COUNTS(XM_ROW_ONE)                                                        \
     XM_START_FUNCTIONS(XM_ROW_OTHER)                                                               \
     XM_OTHER_FUNCTIONS(XM_ROW_OTHER)                                                               \
-    XM_MAKING_FUNCTIONS(XM_ROW_MAKING)                                                             \
     XM_STREAM_FUNCTIONS(XM_ROW_OTHER)                                                              \
     XM_ENQUEUED_COLLECTIVES(XM_ROW_ENQUEUED)                                                       \
     XM_ENQUEUED_MESSAGES(XM_ROW_MESSAGE)

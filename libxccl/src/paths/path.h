@@ -53,8 +53,6 @@ struct xm_op {
     bool                        vector;  /* one of the communicator's vector_calls */
     bool                        counted; /* in its place among the calls of the communicator */
     bool                        concerns_device; /* of all ranks alike */
-    uint64_t                    later; /* its place among those that begin later; 0: it did not */
-    bool                        begun; /* of those: it has, or was given up */
 
     /* calls/handles.c: while it has not begun. */
     struct xm_op *handles_next;

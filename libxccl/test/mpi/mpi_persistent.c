@@ -451,6 +451,29 @@ static void case_again(void)
     mt_pair_free(&pair);
 }
 
+/* Its starts come to the vendor's library with no blocking collective between them. */
+static void case_changes(void)
+{
+    enum { LARGE = 1 << 23, MOST = 400 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, LARGE);
+    MPI_Request    request;
+    bool           changed = false;
+
+    mt_pair_fill(&pair, LARGE, MPI_COMM_WORLD, 3);
+    init.allreduce(pair.in, pair.out, LARGE, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &request);
+    for (int round = 0; (round < MOST) && !changed; round++) {
+        MPI_Start(&request);
+        changed = (strcmp(mt_last_path(), "ccl") == 0);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    mt_expect(changed, "%d starts of %d bytes, none by the vendor's library", (int)MOST,
+              (int)LARGE * (int)sizeof(float));
+    mt_pair_expect_sum(&pair, LARGE, mt_size(), 3, "by the vendor's library");
+    MPI_Request_free(&request);
+    mt_pair_free(&pair);
+}
+
 /* More requests at once than have communicators of their own, and than MPICH has communicators. */
 static void start_many(enum mt_where memory, int many)
 {
@@ -679,6 +702,7 @@ int main(int argc, char **argv)
                                                  {"anyhow", case_anyhow},
                                                  {"anyhow_host", case_anyhow_host},
                                                  {"again", case_again},
+                                                 {"changes", case_changes},
                                                  {"many", case_many},
                                                  {"many_host", case_many_host},
                                                  {"idup", case_idup},

@@ -57,6 +57,14 @@ def test_case(mpi, case):
     go(mpi, ranks, f"mpi_hang {case}", env=env)
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("case", ["barrier", "receive"])
+def test_drift(mpi, case, ranks):
+    """A rank runs ahead just when the ranks change over, and needs the others elsewhere first."""
+    go(mpi, ranks, f"mpi_drift {case}")
+
+
 def test_computing_is_no_hang(family):
     """XCCL_TIMEOUT counts no time in which a program that began a collective did other work."""
     env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_TIMEOUT": "1"}

@@ -249,11 +249,30 @@ static void test_slots(void)
         n++;
     }
     CHECK(n == SLOTS, "%d slots", n);
-    xm_board_give(-1);
-    xm_board_give(9);
+    xm_board_give(-1, 0);
+    xm_board_give(9, 0);
     xm_board_take(&address);
     CHECK(address.slot == 9, "slot %d", address.slot);
     CHECK(xm_board_slot(xm_board_own(), 9)->arrived == 0, "emptied");
+}
+
+/* What other ranks still look at is not taken again before they have left it. With all taken. */
+static void test_left_slots(void)
+{
+    struct xm_board_address address;
+    struct xm_slot         *slot = xm_board_slot(xm_board_own(), 7);
+
+    for (int round = 0; round < 2; round++) {
+        slot->left = 1;
+        xm_board_give(7, 2);
+        xm_board_take(&address);
+        CHECK(address.slot == -1, "slot %d, which another rank looks at", address.slot);
+        slot->left++;
+        xm_board_take(&address);
+        CHECK((address.slot == 7) && (slot->left == 0), "slot %d, which nobody does", address.slot);
+    }
+    xm_board_take(&address);
+    CHECK(address.slot == -1, "slot %d is taken", address.slot);
 }
 
 /* In a process of its own: what it says comes to its standard error. Returns how that begins. */
@@ -312,6 +331,7 @@ int main(void)
     test_short();
     test_other_files();
     test_slots();
+    test_left_slots();
     for (int i = 0; i < 3; i++) {
         stop(&ranks[i]);
     }

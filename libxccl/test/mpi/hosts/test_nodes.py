@@ -110,6 +110,21 @@ def test_hang(across, case):
     go(across, "1+1", f"mpi_hang cuda {case}")
 
 
+@pytest.mark.parametrize("case", ["barrier", pytest.param("receive", marks=pytest.mark.thorough)])
+def test_drift(across, case):
+    """Between nodes no rank changes over where it might have to wait for the others."""
+    go(across, "1+1", f"mpi_drift cuda {case}")
+
+
+@pytest.mark.parametrize(
+    "mpi", [pytest.param("openmpi", marks=pytest.mark.thorough), "mpich"], indirect=True
+)
+def test_persistent_changes(across):
+    """Where a start tells that all ranks have come to the one before, it may wait for them."""
+    env = {"XCCL_COMM_CREATE": "auto", "XCCL_TUNE": "*:*:*:*:ccl"}
+    go(across, "1+1", "mpi_persistent cuda changes", env=env)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", ["scan", "idup"])
 def test_hang_of_three(across, case):
