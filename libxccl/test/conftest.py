@@ -10,6 +10,8 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
 # hwloc's look at PCI devices reads the list of all their names into a block that grows with each
 # name. AddressSanitizer copies it every time: a second of every rank.
 os.environ.setdefault("HWLOC_COMPONENTS", "-pci")
@@ -27,6 +29,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 BUILD = Path(os.environ.get("XCCL_TEST_BUILD", Path(__file__).parents[2] / "build/release"))
+
+
+@pytest.fixture
+def heeds_hangups():
+    """Under nohup the tests themselves go on when the terminal is gone; what they test must not."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def needless(item):

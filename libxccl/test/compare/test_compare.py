@@ -142,7 +142,7 @@ def test_a_launch_that_does_not_end(world):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_stopped(world, number):
+def test_stopped(world, heeds_hangups, number):
     """At the end of a job's time, or of a terminal: what is there is written, and the launch ended."""
     slow = "#!/bin/sh\n# orterun\necho $$ >>pids\n[ $(wc -l <pids) -lt 2 ] || exec sleep 60\n"
     program(world.bin / "mpirun", slow + 'while [ "$1" != env ]; do shift; done\nexec "$@"\n')

@@ -34,7 +34,7 @@ def started(monkeypatch):
 
 
 @pytest.mark.parametrize("number", process.INTERRUPTS)
-def test_interrupted_while_it_starts(started, number):
+def test_interrupted_while_it_starts(heeds_hangups, started, number):
     """The job that was just being started does not stay behind, and handlers are as before."""
     before = [signal.getsignal(one) for one in process.INTERRUPTS]
     started[1].append(number)
