@@ -632,32 +632,42 @@ void xm_comm_forget(struct xm_comm *xm)
     xm_creation_end(xm);
 }
 
+/* The vendor's communicator becomes the program's. */
+static xcclComm_t take_communicator(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
+{
+    struct xm_vendor *vendor = xm->vendor;
+    xcclComm_t        made = vendor->xcomm;
+    void             *saved;
+
+    vendor->xcomm = NULL;
+    vendor->broken = true;
+    if (dev->enter(device, &saved) == xcclSuccess) {
+        dev->stream_destroy(vendor->stream);
+        vendor->stream = NULL;
+        dev->leave(saved);
+    }
+    xm_vendor_release(vendor);
+    return made;
+}
+
 xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int device,
                             xcclComm_t *xcomm_p)
 {
-    struct xm_comm xm = {.comm = comm, .users = 1, .device_calls = 1};
-    void          *saved;
+    struct xm_comm xm = {.comm = comm, .users = 1, .device_calls = 1, .slot = -1};
 
     xm_pmpi.Comm_rank(comm, &xm.rank);
     xm_pmpi.Comm_size(comm, &xm.size);
     xcclResult_t res = agree(&xm, true, true, dev, device);
     if (xm.state == XM_COMM_READY) {
-        struct xm_vendor *vendor = xm.vendor;
-        *xcomm_p = vendor->xcomm; /* from here on the program's */
-        vendor->xcomm = NULL;
-        vendor->broken = true;
-        if (dev->enter(device, &saved) == xcclSuccess) {
-            dev->stream_destroy(vendor->stream);
-            vendor->stream = NULL;
-            dev->leave(saved);
+        *xcomm_p = take_communicator(&xm, dev, device);
+        res = xcclSuccess;
+    } else {
+        if (res == xcclSuccess) {
+            res = xc_fail((xm.state == XM_COMM_KNOWN) ? xcclInvalidUsage : xcclRemoteError, "%s",
+                          xm.reason);
         }
-        xm_vendor_release(vendor);
-        return xcclSuccess;
+        xm_comm_forget(&xm);
     }
-    if (res == xcclSuccess) {
-        res = xc_fail((xm.state == XM_COMM_KNOWN) ? xcclInvalidUsage : xcclRemoteError, "%s",
-                      xm.reason);
-    }
-    xm_comm_forget(&xm);
+    xm_comm_leave_slots(&xm);
     return res;
 }

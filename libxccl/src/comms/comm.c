@@ -45,6 +45,15 @@ void xm_comm_use(struct xm_comm *xm)
     __atomic_add_fetch(&xm->users, 1, __ATOMIC_RELAXED);
 }
 
+void xm_comm_leave_slots(struct xm_comm *xm)
+{
+    if (xm->slots != NULL) {
+        xm_slots_leave(xm->slots);
+        xm_slots_close(xm->slots);
+    }
+    xm_board_give(xm->slot, (xm->neighbours && (xm->rank == 0)) ? xm->size : 0);
+}
+
 void xm_comm_unuse(struct xm_comm *xm)
 {
     if (__atomic_sub_fetch(&xm->users, 1, __ATOMIC_ACQ_REL) > 0) {
@@ -57,11 +66,7 @@ void xm_comm_unuse(struct xm_comm *xm)
     if (xm->direct != NULL) {
         xm_comm_join->leave(xm);
     }
-    if (xm->slots != NULL) {
-        xm_slots_leave(xm->slots);
-        xm_slots_close(xm->slots);
-    }
-    xm_board_give(xm->slot, (xm->neighbours && (xm->rank == 0)) ? xm->size : 0);
+    xm_comm_leave_slots(xm);
     free(xm);
 }
 

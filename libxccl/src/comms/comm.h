@@ -114,6 +114,8 @@ xcclResult_t xm_comm_get(MPI_Comm comm, struct xm_comm **xm_p);
 struct xm_comm *xm_comm_known(MPI_Comm comm);
 void            xm_comm_use(struct xm_comm *xm);
 void            xm_comm_unuse(struct xm_comm *xm);
+/* The end of what it has on the boards of its ranks' processes. */
+void xm_comm_leave_slots(struct xm_comm *xm);
 
 /*
  * Around MPI_Comm_free and MPI_Comm_disconnect: attributes set in between would stay for ever. The

@@ -11,7 +11,8 @@
 
 #include "memory.h"
 
-enum { COUNT = 1021 };
+/* MANY: more than a process has slots for communicators. */
+enum { COUNT = 1021, MANY = 300 };
 
 static int rank, nranks, checks, failures;
 
@@ -49,6 +50,19 @@ static void allreduce(MPI_Comm mpi_comm, xcclComm_t comm)
     mt_free(MT_DEVICE, buf);
 }
 
+/* The program's own collectives are served as well. */
+static void allreduce_by_mpi(void)
+{
+    float mine = (float)rank, sum;
+    void *buf = mt_alloc(MT_DEVICE, 2 * sizeof(float));
+
+    mt_put(buf, MT_DEVICE, &mine, sizeof(mine));
+    MPI_Allreduce(buf, (float *)buf + 1, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    mt_get(&sum, (float *)buf + 1, MT_DEVICE, sizeof(sum));
+    check(sum == (float)(nranks * (nranks - 1) / 2), "the sum of MPI_Allreduce");
+    mt_free(MT_DEVICE, buf);
+}
+
 int main(int argc, char **argv)
 {
     xcclComm_t comm = NULL, kept = NULL;
@@ -63,6 +77,9 @@ int main(int argc, char **argv)
     check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == xcclInvalidUsage, "without a device");
     check(strstr(xcclGetLastError(NULL), "rank 0: no device is in use") != NULL, "the reason");
     check(comm == NULL, "the output is left alone");
+    for (int i = 0; i < MANY; i++) {
+        xcclCommInitMPI(&comm, MPI_COMM_WORLD); /* nothing of it stays */
+    }
     mt_memory_open((argc > 1) ? argv[1] : "cuda", rank);
     check(xcclCommInitMPI(NULL, MPI_COMM_WORLD) == xcclInvalidArgument, "nowhere to put it");
     check(xcclCommInitMPI(&comm, MPI_COMM_NULL) == xcclInvalidArgument, "the null communicator");
@@ -73,6 +90,7 @@ int main(int argc, char **argv)
     check(xcclCommInitMPI(&kept, half) == xcclSuccess, "half of it, backwards");
     allreduce(half, kept);
     MPI_Comm_free(&half);
+    allreduce_by_mpi();
     check(xcclCommDestroy(comm) == xcclSuccess, "destroy");
     check(xcclCommDestroy(kept) == xcclSuccess, "destroy what outlived its MPI communicator");
 

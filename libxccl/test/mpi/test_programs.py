@@ -24,7 +24,10 @@ def test_allgatherv(family, ranks, runtime):
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_face(family, ranks):
     """xccl_mpi.h, in a program that is linked with both libraries."""
-    family.run(ranks, "mpi_face cuda", sim="cuda:4", preload=False).good()
+    env = {**PATHS["direct"], "XCCL_LOG": "info"}
+    result = family.run(ranks, "mpi_face cuda", sim="cuda:4", preload=False, env=env)
+    result.good()
+    assert bool(result.lines(f"allreduce .* on {ranks} ranks: direct")) == (ranks > 1), result.out
 
 
 def need_fortran(mpi, program):
