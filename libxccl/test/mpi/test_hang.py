@@ -6,6 +6,7 @@ Every case ends by itself within seconds; the time limit is what turns a hang in
 
 import pytest
 from mpi_harness import share
+from test_random import seed
 
 TIMEOUT = 40
 TRIES = 3
@@ -63,6 +64,16 @@ def test_case(mpi, case):
 def test_drift(mpi, case, ranks):
     """A rank runs ahead just when the ranks change over, and needs the others elsewhere first."""
     go(mpi, ranks, f"mpi_drift {case}")
+
+
+@pytest.mark.release_only
+def test_vendor_without_a_blocking_call(family):
+    env = {"XCCL_TUNE": "*:*:*:*:ccl", "XCCL_COMM_CREATE": "auto", "XCCL_DIRECT": "off"}
+    go(family, 2, "mpi_drift vendor", env=env)
+
+
+def test_drift_anyhow(mpi):
+    go(mpi, 3, f"mpi_drift random {seed()} 50")
 
 
 def test_computing_is_no_hang(family):
