@@ -17,6 +17,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from openmpi_goodbye import ENDED_BADLY
 from running_clock import communicate, now
 
 TOP = Path(__file__).resolve().parents[3]
@@ -39,12 +40,7 @@ def share(mpi):
     return DIRECT if mpi.name == "openmpi" else CCL
 
 
-# Open MPI 4.1.4 ends a rank so now and then on a machine under load, in MPI_Finalize, without xccl as
-# well (1 of 400 jobs): orte_finalize unloads components while its progress thread still has events for
-# them, which then jumps to where the code was; AddressSanitizer says so in its own way. Where all checks
-# are good, such a job is run again in view of everybody. This can go with Open MPI 4.1.
-JUMPED = r"SEGV on unknown address (?P<place>0x[0-9a-f]+) \(pc (?P=place) [^)]*T[1-9]"
-ENDED_BADLY = rf"(exiting improperly|exited on signal 11|{JUMPED})"
+# Where all checks are good, such a job is run again.
 GOODBYE_LOST = re.compile(rf"(checks, 0 failures|sum right)(?s:.*){ENDED_BADLY}")
 
 

@@ -36,7 +36,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for running_clock
-from mpi_harness import ENDED_BADLY, Build, known_mpis
+from mpi_harness import Build, known_mpis
+from openmpi_goodbye import ENDED_BADLY
 
 HERE = Path(__file__).resolve().parent
 FOLDERS = ["coll", "comm", "attr", "errors/coll", "errors/comm", "init", "topo", "threads/comm"]

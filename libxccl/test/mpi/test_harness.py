@@ -3,6 +3,7 @@
 
 import pytest
 from mpi_harness import GOODBYE_LOST, Result, pick, replacement, start_failure
+from openmpi_goodbye import crashed
 from running_clock import RunningClock
 
 pytestmark = pytest.mark.release_only
@@ -65,6 +66,8 @@ def test_run_again_only_after_good_checks():
     assert not GOODBYE_LOST.search(f"rank 0: sum right\n{read}")
     assert not GOODBYE_LOST.search(f"rank 0: sum right\n{jumped.replace('T1', 'T0')}")
     assert not GOODBYE_LOST.search(f"rank 0: sum wrong\n{jumped}")
+    assert crashed(crash) and crashed(jumped) and not crashed(read)
+    assert not crashed(f"{jumped}\n#1 0x7f23 (libxccl-mpi-openmpi.so+0x1f)")
 
 
 def test_a_machine_that_stands_still():

@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from openmpi_goodbye import crashed
 from running_clock import communicate
 
 TOP = Path(__file__).resolve().parents[3]
@@ -105,9 +106,7 @@ class Mpi:
             preload = ":".join(filter(None, [env.get("LD_PRELOAD"), str(idle)]))
             options["env"] = {**env, "LD_PRELOAD": preload}
         ended = self.stage.run(*self.command(ranks), *command, **options)
-        crashed = "exited on signal 11" in ended.err and "libxccl" not in ended.err
-        if self.family == "openmpi" and crashed:
-            # Open MPI 4.1's own, and rare: see ENDED_BADLY in mpi_harness.py. A backtrace through xccl is ours.
+        if self.family == "openmpi" and ended.status != 0 and crashed(ended.err):
             warnings.warn(f"a rank of {command} crashed: {ended.out}\n{ended.err}", stacklevel=2)
             ended = self.stage.run(*self.command(ranks), *command, **options)
         return ended
