@@ -31,12 +31,6 @@ void xm_collective_place(const struct xm_op *op, struct xm_place *place);
 const struct xm_path *xm_collective_path_to_mpi(const struct xm_op *op, bool on_copies);
 /* Start an operation on that path: wait for its end, or give the program a request. MPI's code. */
 int xm_collective_carry(struct xm_op *op, const struct xm_path *path);
-/*
- * The path of an operation whose turn has come, and to put it on that path. xcclInProgress: this
- * rank does not know yet. op->code: MPI refuses it.
- */
-xcclResult_t xm_collective_choose(struct xm_op *op, const struct xm_path **path_p);
-void         xm_collective_take_path(struct xm_op *op, const struct xm_path *path);
 /* Serve a message, a file access or packing that is not plain (xm_transfer_is_plain()). */
 int xm_transfer_call(enum xm_function function, int profiling, const long *args);
 /*

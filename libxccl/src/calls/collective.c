@@ -89,10 +89,11 @@ static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
     if ((comm == XM_HANDLE(MPI_COMM_NULL)) || (xm_comm_get(comm, &xm) != xcclSuccess)) {
         return;
     }
+    /* Counted before what is agreed on counts, as in a call that is served (leave_to_mpi()). */
+    xm_comm_call(xm, xm_coll_on_device(coll) ? XM_ON_HOST : XM_ON_ANY, coll);
     if (blocking) {
         xm_comm_settle(xm);
     }
-    xm_comm_call(xm, xm_coll_on_device(coll) ? XM_ON_HOST : XM_ON_ANY, coll);
     if (xm->group != 0) {
         xm_board_busy(xm->group, xm->calls, coll);
     }
@@ -225,7 +226,7 @@ static bool is_ordered(const struct xm_op *op, const struct xm_buffer *buffer)
     return false;
 }
 
-void xm_collective_take_path(struct xm_op *op, const struct xm_path *path)
+static void take_path(struct xm_op *op, const struct xm_path *path)
 {
     op->path = path;
     if (path != &xm_path_mpi) {
@@ -236,7 +237,7 @@ void xm_collective_take_path(struct xm_op *op, const struct xm_path *path)
 
 int xm_collective_carry(struct xm_op *op, const struct xm_path *path)
 {
-    xm_collective_take_path(op, path);
+    take_path(op, path);
     last_path = path->name;
     if (__builtin_expect(xm_observing, 0)) {
         xm_seen_op(op, path->name, path != &xm_path_mpi);
@@ -444,7 +445,6 @@ static xcclResult_t count(struct xm_op *op)
     bool                device = symmetric && xm_facts_local(op);
     enum xm_call_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
 
-    op->counted = true;
     op->number = xm_comm_call(op->comm, device ? XM_ON_DEVICE : on_host, op->call.coll);
     if (op->invalid) {
         /* MPI says what is wrong with it; the others may be waiting to agree. */
@@ -456,9 +456,10 @@ static xcclResult_t count(struct xm_op *op)
     return res;
 }
 
-xcclResult_t xm_collective_choose(struct xm_op *op, const struct xm_path **path_p)
+/* op->code: MPI refuses it. */
+static xcclResult_t choose(struct xm_op *op, const struct xm_path **path_p)
 {
-    xcclResult_t res = op->counted ? xcclSuccess : count(op);
+    xcclResult_t res = count(op);
 
     if (res != xcclSuccess) {
         return res;
@@ -486,7 +487,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
         }
     }
     op->invalid = !valid;
-    xcclResult_t res = xm_collective_choose(op, &path);
+    xcclResult_t res = choose(op, &path);
     if (res != xcclSuccess) {
         return raise(op, res, xc_last_detail());
     }

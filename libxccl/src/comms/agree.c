@@ -7,6 +7,7 @@
  * result of one counts at once if the operation is a blocking one, which may wait for the others;
  * else from the next blocking collective on, be it on host memory, or, on one node, from the
  * operation on that cutover.h settles: however far a rank is ahead of the others, it need not wait.
+ * Starts of some persistent requests need neither (is_due()).
  *
  *   first operation on device memory      peer info: environment, library, idle
  *                                         vendor communicators
@@ -530,16 +531,17 @@ static void find_slots(struct xm_comm *xm)
 }
 
 /*
- * Does the result of an agreement count from this operation on? In lockstep all ranks have posted
- * it, since they have come to the operation before this one: it is waited for.
+ * Does the result of an agreement count from this operation on? Across nodes the ranks of a request
+ * in lockstep have all posted it, since they have come to the operation before this one: so it is
+ * waited for, which takes no more than that MPI makes progress on them.
  */
 static bool is_due(struct xm_comm *xm, bool blocking)
 {
-    if (blocking || xm->lockstep) {
+    if (blocking || (xm->size == 1)) {
         return true;
     }
     find_slots(xm);
-    return is_over(xm) && xm_cutover_due(xm);
+    return (xm->lockstep && !xm->neighbours) || (is_over(xm) && xm_cutover_due(xm));
 }
 
 static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,

@@ -54,9 +54,8 @@ xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int 
 /*
  * How the direct path, which lies above, joins the ranks of a communicator: each says what it has
  * (fill), and all judge alike what all said, in the same operation. LATER and FULL: asked again
- * some operations later; where
- * FULL, what others use must be freed before. spent: they have to join anew.
- * leave: what they have joined is left, or the communicator is gone.
+ * some operations later; where FULL, what others use must be freed before. spent: they have to join
+ * anew. leave: what they have joined is left, or the communicator is gone.
  */
 enum xm_joining { XM_JOINED, XM_JOIN_LATER, XM_JOIN_FULL, XM_JOIN_NEVER };
 struct xm_join {

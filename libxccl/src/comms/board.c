@@ -63,8 +63,8 @@ static int              own_fd = -1;
 static bool             tried;
 static bool             writing; /* atomic: a thread is at own's busy */
 static bool             taken[SLOTS];
-static int              looked_at[SLOTS]; /* given back; free when so many ranks have left it */
-static struct xm_board *boards;           /* of others, mapped once and kept */
+static int              read_by[SLOTS]; /* given back; free when so many ranks have left it */
+static struct xm_board *boards;         /* of others, mapped once and kept */
 
 /* By its boot id; sandboxes may have none, then the machine is known by its name. */
 static uint64_t machine_number(void)
@@ -212,12 +212,12 @@ static bool have_own(void)
     return have;
 }
 
-/* With the lock held. The first rank's slot is of use to those that are behind it (cutover.h). */
+/* With the lock held. One that was given back is of use to the ranks that are behind this one. */
 static bool is_free(int slot)
 {
     uint64_t left = __atomic_load_n(&own.at->slots[slot].left, __ATOMIC_ACQUIRE);
 
-    return !taken[slot] || ((looked_at[slot] > 0) && (left >= (uint64_t)looked_at[slot]));
+    return !taken[slot] || ((read_by[slot] > 0) && (left >= (uint64_t)read_by[slot]));
 }
 
 void xm_board_take(struct xm_board_address *address)
@@ -230,7 +230,7 @@ void xm_board_take(struct xm_board_address *address)
     for (int i = 0; open_own() && (i < SLOTS) && (address->slot < 0); i++) {
         if (is_free(i)) {
             taken[i] = true;
-            looked_at[i] = 0;
+            read_by[i] = 0;
             memset(&own.at->slots[i], 0, sizeof(own.at->slots[i]));
             address->slot = i;
         }
@@ -241,12 +241,12 @@ void xm_board_take(struct xm_board_address *address)
     pthread_mutex_unlock(&lock);
 }
 
-void xm_board_give(int slot, int others)
+void xm_board_give(int slot, int readers)
 {
     if (slot >= 0) {
         pthread_mutex_lock(&lock);
-        taken[slot] = (others > 0);
-        looked_at[slot] = others;
+        taken[slot] = (readers > 0);
+        read_by[slot] = readers;
         pthread_mutex_unlock(&lock);
     }
 }

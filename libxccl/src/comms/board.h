@@ -54,8 +54,8 @@ int xm_board_find_unlike(const int *world_ranks, int n, const char **name_p);
 
 /* Take a slot for a communicator and say where it is; without a board the address says so. */
 void xm_board_take(struct xm_board_address *address);
-/* others: it is taken again when so many ranks have left it (slots.h). */
-void xm_board_give(int slot, int others);
+/* readers: it is taken again when so many ranks have left it (slots.h). */
+void xm_board_give(int slot, int readers);
 
 /*
  * What this process does on host memory, for ranks of a communicator that have not agreed on

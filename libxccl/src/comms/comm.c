@@ -45,13 +45,29 @@ void xm_comm_use(struct xm_comm *xm)
     __atomic_add_fetch(&xm->users, 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * Which ranks look at this one's slot? Once they have agreed that they have them all, all of them.
+ * Before, at the first rank's alone, each that has come to know where it is: if this rank does not
+ * know whether they have, it takes it that they do.
+ */
+static bool is_read_by_all(const struct xm_comm *xm)
+{
+    return xm->slots_agreed || ((xm->rank == 0) && (xm->neighbours || !xm->placed));
+}
+
 void xm_comm_leave_slots(struct xm_comm *xm)
 {
     if (xm->slots != NULL) {
         xm_slots_leave(xm->slots);
         xm_slots_close(xm->slots);
+    } else if (xm->first != NULL) {
+        __atomic_add_fetch(&xm->first->left, 1, __ATOMIC_ACQ_REL);
     }
-    xm_board_give(xm->slot, (xm->neighbours && (xm->rank == 0)) ? xm->size : 0);
+    xm_board_give(xm->slot, is_read_by_all(xm) ? xm->size : 0);
+    xm->slots = NULL;
+    xm->first = NULL;
+    xm->slot = -1;
+    xm->placed = xm->neighbours = xm->one_node = xm->slots_agreed = false;
 }
 
 void xm_comm_unuse(struct xm_comm *xm)

@@ -83,6 +83,7 @@ struct xm_comm {
 
     /* The ranks' slots on their boards, where all are on one node (slots.h); else NULL. */
     struct xm_slots *slots;
+    struct xm_slot  *first;         /* the first rank's, where this rank has not got them all */
     bool             placed;        /* it is known whether all are on one node */
     bool             neighbours;    /* they are, and all have a slot */
     bool             one_node;      /* all are, but have not agreed on that yet (node.h) */

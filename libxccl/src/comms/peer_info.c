@@ -210,6 +210,10 @@ void xm_peer_info_place(struct xm_comm *xm, const struct xm_peer_info *all)
     if (xm->neighbours && (addresses != NULL)) {
         xm->slots = xm_slots_open(addresses, xm->size, xm->rank);
     }
+    if (xm->neighbours && (xm->slots == NULL)) {
+        struct xm_board *board = xm_board_open(&all[0].board); /* to say that this rank leaves it */
+        xm->first = (board != NULL) ? xm_board_slot(board, all[0].board.slot) : NULL;
+    }
     free(addresses);
 }
 
@@ -242,6 +246,8 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
         res = apply_setting(xm, all);
     }
     if (res != xcclSuccess) {
+        xm_peer_info_place(xm, all);
+        xm_comm_leave_slots(xm); /* the next operation asks anew */
         return res;
     }
     for (int i = 0; i < xm->size; i++) {

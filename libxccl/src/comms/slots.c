@@ -56,7 +56,9 @@ void xm_slots_close(struct xm_slots *slots)
 
 void xm_slots_leave(struct xm_slots *slots)
 {
-    __atomic_add_fetch(&slots->of[0]->left, 1, __ATOMIC_ACQ_REL);
+    for (int i = 0; i < slots->count; i++) {
+        __atomic_add_fetch(&slots->of[i]->left, 1, __ATOMIC_ACQ_REL);
+    }
 }
 
 void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_coll coll)

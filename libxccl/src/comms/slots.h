@@ -56,7 +56,7 @@ struct xm_slot {
     uint64_t direct;  /* atomic: the last of these that it enqueued without waiting for its turn */
     uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
     uint64_t cutovers[2]; /* atomic, first rank's: cutover.h */
-    uint64_t left;        /* atomic, first rank's: ranks that will not look at its slot again */
+    uint64_t left;        /* atomic: ranks that will not look at this slot again */
 } __attribute__((aligned(64)));
 
 /* A communicator's slots, in rank order. */
@@ -71,7 +71,7 @@ struct xm_slots {
 /* The slots of ranks that are all on this node; NULL if one cannot be reached. */
 struct xm_slots *xm_slots_open(const struct xm_board_address *addresses, int count, int rank);
 void             xm_slots_close(struct xm_slots *slots);
-/* This rank will not look at those of the others again; before they are closed. */
+/* This rank will not look at any of them again; before they are closed. */
 void xm_slots_leave(struct xm_slots *slots);
 
 /* Say that call number slots->calls + 1 comes, and count it. */

@@ -51,7 +51,6 @@ struct xm_op {
     uint64_t                    number;  /* on the communicator's slots; 0: there are none */
     bool                        invalid; /* MPI is to refuse an argument of this rank's */
     bool                        vector;  /* one of the communicator's vector_calls */
-    bool                        counted; /* in its place among the calls of the communicator */
     bool                        concerns_device; /* of all ranks alike */
 
     /* calls/handles.c: while it has not begun. */

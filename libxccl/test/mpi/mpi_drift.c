@@ -7,9 +7,12 @@
  * And the same in random places: bursts of collectives on several communicators, barriers on host
  * memory while they are pending, and naps, which differ by rank.
  *
- * Or they come to the vendor's library by non-blocking collectives alone.
+ * vendor: they come to the vendor's library by non-blocking collectives alone.
+ * reused_short, reused_large: a rank frees a communicator, and makes use of another one without
+ * those that are still in the last call on it.
+ * settled: collectives on host memory that only some ranks have to look at closely.
  *
- * Usage: mpi_drift cuda|rocm barrier|receive|vendor, or random SEED BURSTS
+ * Usage: mpi_drift cuda|rocm CASE, or random SEED BURSTS
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -216,13 +219,75 @@ static void vendor(void)
     mt_pair_free(&pair);
 }
 
+/* With its own communicator this rank takes what it has given back of the common one. */
+static void reused(int count, bool agrees)
+{
+    enum { ROUNDS = 60, FEW = 1024, BEFORE = 4, SHORT_NAP = 3000 };
+    int     *in = mt_ints_make(MT_DEVICE, count, count, 1);
+    int     *out = mt_ints_make(MT_DEVICE, count, 0, 0), *parts = calloc(mt_size(), sizeof(int));
+    MPI_Comm comm, own;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_dup(MPI_COMM_SELF, &own);
+        for (int i = 0; i < BEFORE; i++) {
+            MPI_Allreduce(in, out, count, MPI_INT, MPI_MIN, comm);
+        }
+        mt_ints_expect(out, MT_DEVICE, count, count, 0, 1, "the common one");
+        MPI_Barrier(MPI_COMM_WORLD);
+        usleep((mt_rank() == 1) ? SHORT_NAP : 0);
+        if (agrees) {
+            MPI_Alltoallv(in, parts, parts, MPI_INT, out, parts, parts, MPI_INT, comm);
+        } else {
+            MPI_Allreduce(in, out, count, MPI_INT, MPI_MIN, comm);
+        }
+        MPI_Comm_free(&comm);
+        MPI_Allreduce(in, out, FEW, MPI_INT, MPI_MIN, own);
+        MPI_Comm_free(&own);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(parts);
+}
+
+static void reused_short(void)
+{
+    reused(1024, true);
+}
+
+static void reused_large(void)
+{
+    reused(1 << 18, false);
+}
+
+/* Without a receive buffer xccl has to look whether there is data elsewhere. */
+static void settled(void)
+{
+    enum { FEW = 1024, ROUNDS = 8, LONG_NAP = 1500000 };
+    int *in = mt_ints_make(MT_DEVICE, FEW, FEW, 1), *out = mt_ints_make(MT_DEVICE, FEW, 0, 0);
+    int  one = 1, sum = 0;
+    MPI_Request request;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Iallreduce(in, out, FEW, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Reduce(&one, (mt_rank() == 0) ? &sum : NULL, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    }
+    usleep((mt_rank() == 0) ? LONG_NAP : 0); /* the others come to look for what keeps it */
+    MPI_Allreduce(in, out, FEW, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    mt_ints_expect(out, MT_DEVICE, FEW, FEW, 0, 1, "the last");
+    mt_expect((mt_rank() > 0) || (sum == mt_size()), "on host memory");
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {{"barrier", barrier},
-                                                 {"receive", receive},
-                                                 {"random", random_bursts},
-                                                 {"vendor", vendor},
-                                                 {NULL, NULL}};
+    static const struct mt_named_case cases[] = {
+        {"barrier", barrier},           {"receive", receive},
+        {"random", random_bursts},      {"vendor", vendor},
+        {"reused_short", reused_short}, {"reused_large", reused_large},
+        {"settled", settled},           {NULL, NULL}};
 
     num_words = argc;
     words = argv;

@@ -5,7 +5,7 @@ Every case ends by itself within seconds; the time limit is what turns a hang in
 """
 
 import pytest
-from mpi_harness import share
+from mpi_harness import PATHS, share
 from test_random import seed
 
 TIMEOUT = 40
@@ -70,6 +70,11 @@ def test_drift(mpi, case, ranks):
 def test_vendor_without_a_blocking_call(family):
     env = {"XCCL_TUNE": "*:*:*:*:ccl", "XCCL_COMM_CREATE": "auto", "XCCL_DIRECT": "off"}
     go(family, 2, "mpi_drift vendor", env=env)
+
+
+@pytest.mark.parametrize("case", ["reused_short", "reused_large", "settled"])
+def test_drift_of_few(family, case):
+    go(family, 2, f"mpi_drift {case}", env=PATHS["direct"])
 
 
 def test_drift_anyhow(mpi):
