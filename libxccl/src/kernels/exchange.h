@@ -43,7 +43,21 @@ XK_DEVICE uint64_t meeting_of(const struct xk_ranks *r, uint32_t owner)
 XK_DEVICE uint64_t meeting_word(const struct xk_ranks *r, uint32_t owner, uint32_t line,
                                 uint32_t writer)
 {
-    return meeting_of(r, owner) + line * XK_MEETING_LINE + writer * 4;
+    return meeting_of(r, owner) + line * XK_MEETING_LINE + writer * 8;
+}
+
+/*
+ * The number is where words of a slot have theirs, too: another communicator's data, which may lie
+ * here, is never taken for it.
+ */
+XK_DEVICE void meeting_put(uint64_t at, uint32_t number, uint32_t trouble)
+{
+    *(volatile uint64_t *)at = trouble | (uint64_t)number << 32;
+}
+
+XK_DEVICE int meeting_is(uint64_t word, uint32_t number)
+{
+    return (uint32_t)(word >> 32) == number;
 }
 
 /* ---- units of 16 bytes of the program's memory, of any alignment ---- */
@@ -428,7 +442,7 @@ XK_DEVICE int take_blocks(const struct xk_exchange *a, uint64_t thread, uint64_t
 /* A checked sum may have left its range: the thread that is the last of this rank looks for it. */
 XK_DEVICE void notice(const struct xk_ranks *r, uint32_t number)
 {
-    *(volatile uint32_t *)(meeting_of(r, r->rank) + XK_TROUBLE_AT) = number;
+    meeting_put(meeting_of(r, r->rank) + XK_TROUBLE_AT, number, XK_TROUBLE);
 }
 
 /* Units of the result of two ranks, several at once. */
@@ -613,14 +627,14 @@ XK_DEVICE uint32_t all_go(const struct xk_ranks *r, uint32_t number, uint32_t tr
     uint32_t polls = 0, there = 0, any = 0;
 
     for (uint32_t k = 0; k < r->size; k++) {
-        *(volatile uint32_t *)meeting_word(r, k, 1, r->rank) = number | trouble;
+        meeting_put(meeting_word(r, k, 1, r->rank), number, trouble);
     }
     while (there != r->size) {
         there = any = 0;
         for (uint32_t k = 0; k < r->size; k++) {
-            uint32_t word = load_4((const uint32_t *)meeting_word(r, r->rank, 1, k));
-            there += ((word & ~XK_TROUBLE) == number);
-            any |= word & XK_TROUBLE;
+            uint64_t word = load_8((const uint64_t *)meeting_word(r, r->rank, 1, k));
+            there += (uint32_t)meeting_is(word, number);
+            any |= (uint32_t)word & XK_TROUBLE;
         }
         if ((there != r->size) && gives_up(r->abort, &polls)) {
             return 0;
@@ -639,7 +653,7 @@ XK_DEVICE uint32_t ends_in_trouble(const struct xk_ranks *r, uint32_t number, ui
     uint32_t own = 0;
 
     if ((XK_OP_OF(what) == XK_SUM_CHECKED) &&
-        (load_4((const uint32_t *)(meeting_of(r, r->rank) + XK_TROUBLE_AT)) == number)) {
+        meeting_is(load_8((const uint64_t *)(meeting_of(r, r->rank) + XK_TROUBLE_AT)), number)) {
         own = XK_TROUBLE;
     }
     return meets ? all_go(r, number, own) : own;

@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 8
+#define XK_VERSION 9
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -79,7 +79,9 @@ struct xk_pack {
  * operation's number there is a slot for each rank that writes: a header of 16 bytes, and from
  * XK_SLOT_HEADER on words of 16 bytes, of which 8 are data. Behind the slots are the words by which
  * the ranks of a mapped kernel meet: a line for their coming and one for their going, and in that
- * the rank's own word for a checked sum that may have left its range.
+ * the rank's own word for a checked sum that may have left its range. They are of 8 bytes, with the
+ * number in the upper half, as in each half of a slot's word: so in all of an arena data lies where
+ * no number does, whatever the sizes of the communicators that had the memory before.
  */
 enum {
     XK_MAX_RANKS = 8,

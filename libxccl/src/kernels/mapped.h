@@ -27,10 +27,10 @@ XK_DEVICE int all_have_come(const struct xk_ranks *r, uint32_t number)
         if (XK_MEETS_WITH_CARE) {
             __threadfence_system();
         }
-        *(volatile uint32_t *)meeting_word(r, k, 0, r->rank) = number;
+        meeting_put(meeting_word(r, k, 0, r->rank), number, 0);
     }
     for (uint32_t k = threadIdx.x; (k < r->size) && all; k += blockDim.x) {
-        while (load_4((const uint32_t *)meeting_word(r, r->rank, 0, k)) != number) {
+        while (!meeting_is(load_8((const uint64_t *)meeting_word(r, r->rank, 0, k)), number)) {
             if (gives_up(r->abort, &polls)) {
                 all = 0;
                 break;

@@ -204,6 +204,13 @@ def test_crowd(openmpi, ranks):
     run(openmpi, ranks, "mpi_direct crowd", XCCL_DIRECT_MEMORY="8").good()
 
 
+# The number of the operation that the value of the program's data stands for, and one beside it.
+@pytest.mark.parametrize("case", ["trouble 30", "meeting 10", "meeting 11"])
+def test_stale(family, case):
+    """Data of an earlier communicator lies where another one's words are; 11 and 30 are its numbers."""
+    run(family, 3, f"mpi_stale {case}").good()
+
+
 def test_soon(family):
     """Without a blocking collective, too."""
     run(family, 2, "mpi_requests soon").good()

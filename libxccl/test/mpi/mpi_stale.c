@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a communicator leaves in the memory of the direct path means nothing to the next one there,
+ * though the program's data was such that it may look like the number of an operation.
+ *
+ * Usage: mpi_stale cuda|rocm trouble|meeting VALUE, on three ranks
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { FEW = 64, MANY = 1 << 18, CALLS = 4, LATE_US = 200000 };
+
+static int value;
+
+/* Of the first `size` ranks, in this order, by these alone. */
+static MPI_Comm among(int size, const int *order, int tag)
+{
+    MPI_Group world, group;
+    MPI_Comm  comm;
+
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, size, order, &group);
+    MPI_Comm_create_group(MPI_COMM_WORLD, group, tag, &comm);
+    MPI_Group_free(&group);
+    MPI_Group_free(&world);
+    return comm;
+}
+
+/* Two ranks write it to where the words of a communicator of three will be. */
+static void leave_values(const int *order)
+{
+    int  values[FEW];
+    int *in = mt_alloc(MT_DEVICE, sizeof(values)), *out = mt_alloc(MT_DEVICE, 2 * sizeof(values));
+
+    for (int i = 0; i < FEW; i++) {
+        values[i] = value;
+    }
+    mt_put(in, MT_DEVICE, values, sizeof(values));
+    if (mt_rank() < 2) {
+        MPI_Comm comm = among(2, order, 1);
+        for (int i = 0; i < CALLS; i++) {
+            MPI_Allgather(in, FEW, MPI_INT, out, FEW, MPI_INT, comm);
+        }
+        mt_expect(strcmp(mt_last_path(), "direct") == 0, "by way of %s", mt_last_path());
+        MPI_Comm_free(&comm);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* Far inside their range: no sum may be made over by MPI, which all ranks would have to join. */
+static void trouble(void)
+{
+    enum { BEYOND = 10 };
+    signed char values[FEW];
+    void       *in = mt_alloc(MT_DEVICE, FEW), *out = mt_alloc(MT_DEVICE, FEW);
+
+    leave_values((const int[]){0, 1});
+    MPI_Comm comm = among(3, (const int[]){0, 1, 2}, 2);
+    for (int call = 0; call < value + BEYOND; call++) {
+        int wrong = 0;
+        memset(values, call % 20 + mt_rank(), sizeof(values));
+        mt_put(in, MT_DEVICE, values, sizeof(values));
+        MPI_Allreduce(in, out, FEW, MPI_SIGNED_CHAR, MPI_SUM, comm);
+        mt_get(values, out, MT_DEVICE, sizeof(values));
+        for (int i = 0; i < FEW; i++) {
+            wrong += (values[i] != 3 * (call % 20) + 3);
+        }
+        mt_expect(wrong == 0, "call %d: %d sums are wrong", call, wrong);
+    }
+    MPI_Comm_free(&comm);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* Kernels on the ranks' own memory, which meet: the last rank is late. */
+static void meeting(void)
+{
+    int *few = mt_ints_make(MT_DEVICE, FEW, FEW, 1), *least = mt_ints_make(MT_DEVICE, FEW, 0, 0);
+
+    leave_values((const int[]){0, 1});
+    leave_values((const int[]){1, 0});
+    MPI_Comm comm = among(3, (const int[]){0, 1, 2}, 2);
+    MPI_Allreduce(few, least, FEW, MPI_INT, MPI_MIN, comm);
+    for (int call = 0; call < 2; call++) {
+        MPI_Request request;
+        int        *in = mt_ints_make(MT_DEVICE, MANY, MANY, call);
+        int        *out = mt_ints_make(MT_DEVICE, MANY, 0, 0);
+        MPI_Iallreduce(few, least, FEW, MPI_INT, MPI_MIN, comm, &request);
+        MPI_Allreduce(in, out, MANY, MPI_INT, MPI_MIN, comm);
+        mt_ints_expect(out, MT_DEVICE, MANY, MANY, 0, call, "the least");
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_free(MT_DEVICE, in);
+        mt_free(MT_DEVICE, out);
+    }
+    mt_ints_expect(least, MT_DEVICE, FEW, FEW, 0, 1, "the least of few");
+    MPI_Comm_free(&comm);
+    mt_free(MT_DEVICE, few);
+    mt_free(MT_DEVICE, least);
+}
+
+/* Its kernels are: before anything of the device is there. */
+static void make_last_rank_late(void)
+{
+    const char *hydra = getenv("PMI_RANK"), *orte = getenv("OMPI_COMM_WORLD_RANK");
+    const char *rank = (hydra != NULL) ? hydra : orte;
+
+    if ((rank != NULL) && (atoi(rank) == 2)) {
+        char text[16];
+        snprintf(text, sizeof(text), "%d", LATE_US);
+        setenv("XCCL_SIM_LAUNCH_US", text, 1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"trouble", trouble}, {"meeting", meeting}, {NULL, NULL}};
+
+    value = (argc > 3) ? atoi(argv[3]) : 1;
+    if ((argc > 2) && (strcmp(argv[2], "meeting") == 0)) {
+        make_last_rank_late();
+    }
+    mt_begin(&argc, &argv, true);
+    return mt_run_to_end(cases, argc, argv);
+}
