@@ -79,10 +79,10 @@ static bool data_is_at_buffer(const struct xm_signature *s, const long *args)
 }
 
 /*
- * Where devices are in use, a call on host memory is announced: a rank that passes device memory in
- * the same call would wait for this one, and can then say why.
+ * Where devices could be used, a call on host memory is counted, and where they are, announced: a
+ * rank that passes device memory in the same call would wait for this one, and can then say why.
  */
-static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
+static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm, bool uses_device)
 {
     struct xm_comm *xm;
 
@@ -94,10 +94,23 @@ static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm)
     if (blocking) {
         xm_comm_settle(xm);
     }
-    if (xm->group != 0) {
+    if (uses_device && (xm->group != 0)) {
         xm_board_busy(xm->group, xm->calls, coll);
     }
     xm_comm_unuse(xm);
+}
+
+/* Asked once: a rank counts its calls from the first on, whenever it comes to use its device. */
+static bool could_come(void)
+{
+    static int answer = -1; /* atomic */
+    int        known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
+
+    if (__builtin_expect(known < 0, 0)) {
+        known = xc_device_possible();
+        __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
+    }
+    return known != 0;
 }
 
 /* Not plain, and its buffers are still to be asked for. */
@@ -134,8 +147,9 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
             return not_asked();
         }
     }
-    if ((dev != NULL) || xm_node_slots_in_use()) {
-        announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm]);
+    if ((dev != NULL) || could_come() || xm_node_slots_in_use()) {
+        announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm],
+                 (dev != NULL) || xm_node_slots_in_use());
     }
     last_path = "host";
     return true;
@@ -419,10 +433,20 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
 
 static int leave_to_mpi(struct xm_op *op, const struct xm_path *path)
 {
-    if ((op->call.form == XM_BLOCKING) && !op->invalid) {
+    bool blocking = (op->call.form == XM_BLOCKING) && !op->invalid;
+    bool says = blocking && (op->dev != NULL) && (op->comm->group != 0) &&
+                xm_coll_on_device(op->call.coll) && !xm_touches_device(op);
+
+    if (blocking) {
         xm_comm_settle(op->comm);
     }
+    if (says) { /* as announce() does */
+        xm_board_busy(op->comm->group, op->comm->calls, op->call.coll);
+    }
     int code = xm_collective_carry(op, path);
+    if (says) {
+        xm_board_idle();
+    }
     if (path == &xm_path_mpi) {
         last_path = "host";
     }

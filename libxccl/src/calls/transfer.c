@@ -104,14 +104,15 @@ static int finish_fetch(struct xm_transfer *t)
 
 /*
  * What is received may have to come before MPI sends all that it has to, or the other way round:
- * one may have to move while the program is in MPI for the other.
+ * one may have to move while the program is in MPI for the other. An offer that the receiver cannot
+ * map needs its sender, too.
  */
 static bool has_both_ways(const struct xm_transfer *t)
 {
     const struct xm_rendezvous *r = &t->rendezvous;
-    bool sends = (strchr(t->kinds, 's') != NULL), receives = (strchr(t->kinds, 'r') != NULL);
+    bool sends = (strpbrk(t->kinds, "sb") != NULL), receives = (strchr(t->kinds, 'r') != NULL);
 
-    return (t->form == 'B') && ((r->looks && sends) || (r->offered && r->in_pieces && receives));
+    return (t->form == 'B') && ((r->looks && sends) || (r->offered && receives));
 }
 
 /*

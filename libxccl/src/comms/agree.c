@@ -258,10 +258,12 @@ static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s
 {
     enum xm_coll coll = XM_NUM_COLLS;
 
-    if (xm->group == 0) {
+    /* A group is no communicator: a rank may be in a call of the same number of a duplicate. */
+    if ((xm->group == 0) || (xm->asks_for == NULL) || !xm_comm_only_of_group(xm)) {
         return xcclSuccess;
     }
     int rank = xm_board_find_busy(xm->group, xm->calls, &coll);
+    rank = ((rank >= 0) && (strcmp(xm_coll_name(coll), xm->asks_for) == 0)) ? rank : -1;
     if ((rank < 0) || (rank != s->rank)) {
         s->rank = rank;
         return xcclSuccess;

@@ -402,10 +402,15 @@ DEFINE_BOTH(MPI_Barrier, 1)
 DEFINE_BOTH(MPI_Ibarrier, 2)
 DEFINE_BOTH(MPI_Barrier_init, 3)
 DEFINE_EXTENSION(Barrier, 3)
-/* A receive of a message, and from which value of watched on it is ours; folded by the compiler. */
-#define RECEIVES(kinds)                                                                            \
-    ((__builtin_strpbrk(kinds, "rb") != NULL) && (__builtin_strpbrk(kinds, "hw") == NULL))
-#define WATCHED_FROM(form) (((form) == 'B') ? XM_WATCHED_ALL : XM_WATCHED_NONBLOCKING)
+/*
+ * A receive of a message, or a probe, and from which value of watched on it is ours; folded by the
+ * compiler.
+ */
+#define RECEIVES(form, kinds)                                                                      \
+    (((form) == 'Q') ||                                                                            \
+     ((__builtin_strpbrk(kinds, "rb") != NULL) && (__builtin_strpbrk(kinds, "hw") == NULL)))
+#define WATCHED_FROM(form)                                                                         \
+    ((((form) == 'B') || ((form) == 'Q')) ? XM_WATCHED_ALL : XM_WATCHED_NONBLOCKING)
 
 #define DEFINE_TRANSFER(name, fn, profiling, arguments, form, kinds)                               \
     DISPATCH_EXPORT long name(L##arguments);                                                       \
@@ -413,7 +418,7 @@ DEFINE_EXTENSION(Barrier, 3)
     {                                                                                              \
         if (__builtin_expect(xc_anchor_is_last(anchor_place), 1) &&                                \
             (libmpi_functions[fn] != NULL) && ((form) != 'Z') &&                                   \
-            (!RECEIVES(kinds) ||                                                                   \
+            (!RECEIVES(form, kinds) ||                                                             \
              (__atomic_load_n(watched, __ATOMIC_RELAXED) < (int)WATCHED_FROM(form)))) {            \
             return ((long (*)(L##arguments))libmpi_functions[fn])(A##arguments);                   \
         }                                                                                          \

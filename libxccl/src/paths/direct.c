@@ -126,6 +126,7 @@ static xcclResult_t begin(struct xm_op *op)
     }
     op->number_there = xm_direct_next(op->direct, (op->rounds > 0) ? op->rounds : 1);
     if (op->mapped) {
+        op->hidden = op->hidden || ((op->call.coll == XM_REDUCE_SCATTER) && op->buffers.in_place);
         op->stage = XM_STAGE_MEET;
         return xm_direct_show(op);
     }

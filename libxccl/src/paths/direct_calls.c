@@ -111,13 +111,14 @@ static uint64_t largest_part(const struct xm_op *op)
 
 /*
  * In place a rank's result may cover data that other threads of the kernel have not sent yet; the
- * first block's are sent by the thread that writes there.
+ * first block's are sent by the thread that writes there. Any rank may be in place, and only that
+ * one knows: MPI does not ask it of all.
  */
 static bool overwrites(const struct xm_op *op)
 {
     const struct xm_call *call = &op->call;
 
-    for (int i = 1; op->buffers.in_place && (i < op->comm->size); i++) {
+    for (int i = 1; i < op->comm->size; i++) {
         if (xm_count_at(call, call->recvcounts, i) > xm_count_at(call, call->recvcounts, 0)) {
             return true;
         }
@@ -176,6 +177,7 @@ static bool may_map(const struct xm_op *op)
     case XM_ALLTOALL:
         return !in_place; /* others still read what would be written */
     case XM_REDUCE_SCATTER:
+        return op->block_bytes % ALIGNED == 0; /* those in place hide their buffers */
     case XM_REDUCE_SCATTER_BLOCK:
         return !in_place && (op->block_bytes % ALIGNED == 0);
     default:
@@ -211,7 +213,7 @@ const char *xm_direct_obstacle(struct xm_op *op)
         return reason;
     }
     if ((op->call.coll == XM_REDUCE_SCATTER) && overwrites(op)) {
-        return "blocks of different sizes in place";
+        return "blocks of different sizes, in place on some ranks maybe";
     }
     op->block_bytes = block_bytes(op);
     bool fits = (op->block_bytes <= xk_slot_data((uint32_t)xm->size));

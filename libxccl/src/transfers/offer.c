@@ -319,8 +319,10 @@ void xm_rendezvous_withdraw(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
-    if (r->offered && r->in_pieces) {
+    if (r->offered) { /* else the watcher might give the offer back, too */
         xm_unwatch(t);
+    }
+    if (r->offered && r->in_pieces) {
         xm_pieces_drop(r, strchr(t->kinds, 'r') != NULL); /* what is sent may have gone */
     }
     if (r->offered &&

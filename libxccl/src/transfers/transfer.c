@@ -169,7 +169,11 @@ static bool is_plain_yet(enum xm_function function, const long *args)
     enum xm_nature nature;
     MPI_Count      size;
 
-    if ((at >= 0) && (xm_rendezvous_looks_from() > 0) && (row_of(function)->form == 'P')) {
+    if (row_of(function)->form == 'Q') { /* while it waits another thread may begin to use one */
+        return !xm_kept_has_threads();
+    }
+    if ((at >= 0) && (xm_rendezvous_looks_from() > 0) &&
+        ((row_of(function)->form == 'P') || xm_kept_any() || xm_kept_by_threads())) {
         return false;
     }
     if ((at < 0) || (xm_rendezvous_looks_from() == 0) ||

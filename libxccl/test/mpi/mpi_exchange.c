@@ -189,12 +189,59 @@ static void case_self(void)
     }
 }
 
+enum { LARGE = 1 << 20 };
+
+/* Rank 0 sends and receives in one call, and rank 1 in two: its send comes first. */
+static void replace(enum mt_where where)
+{
+    int *in = mt_ints_make((mt_rank() == 0) ? where : MT_DEVICE, LARGE, LARGE, 1);
+    int *out = mt_ints_make(MT_DEVICE, LARGE, 0, 0), peer = 1 - mt_rank();
+
+    if (mt_rank() == 0) {
+        MPI_Sendrecv_replace(in, LARGE, MPI_INT, peer, TAG, peer, TAG, MPI_COMM_WORLD,
+                             MPI_STATUS_IGNORE);
+        mt_ints_expect(in, where, LARGE, LARGE, peer, 1, "MPI_Sendrecv_replace");
+    } else {
+        MPI_Send(in, LARGE, MPI_INT, peer, TAG, MPI_COMM_WORLD);
+        MPI_Recv(out, LARGE, MPI_INT, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_ints_expect(out, MT_DEVICE, LARGE, LARGE, peer, 1, "MPI_Recv");
+    }
+    mt_free((mt_rank() == 0) ? where : MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+static void case_replace(void)
+{
+    mt_meet_on_device();
+    replace(MT_DEVICE);
+    replace(MT_HOST);
+}
+
+/* What rank 0 receives comes once its large message has been received. */
+static void case_answer(void)
+{
+    int *in = mt_ints_make(MT_DEVICE, LARGE, LARGE, 1), *out = mt_ints_make(MT_DEVICE, LARGE, 0, 0);
+    int  answer = mt_rank();
+
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        MPI_Sendrecv(in, LARGE, MPI_INT, 1, TAG, &answer, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        mt_expect(answer == 1, "the answer is %d", answer);
+    } else {
+        MPI_Recv(out, LARGE, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&answer, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+        mt_ints_expect(out, MT_DEVICE, LARGE, LARGE, 0, 1, "MPI_Recv");
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"orders", case_orders},
-        {"self", case_self},
-        {NULL, NULL},
+        {"orders", case_orders}, {"self", case_self}, {"replace", case_replace},
+        {"answer", case_answer}, {NULL, NULL},
     };
 
     own_thread = pthread_self();

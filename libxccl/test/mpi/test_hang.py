@@ -77,6 +77,15 @@ def test_drift_of_few(family, case):
     go(family, 2, f"mpi_drift {case}", env=PATHS["direct"])
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("path", ["direct", "auto"])
+@pytest.mark.parametrize("case", ["late_device", "two_comms", "in_place"])
+def test_local(family, case, path):
+    """What MPI lets differ between ranks."""
+    env = {"XCCL_COMM_CREATE": "auto"} if path == "auto" else PATHS["direct"]
+    go(family, 3, f"mpi_local {case}", env=env)
+
+
 def test_drift_anyhow(mpi):
     go(mpi, 3, f"mpi_drift random {seed()} 50")
 

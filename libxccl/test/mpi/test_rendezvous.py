@@ -114,6 +114,21 @@ def test_probing_threads(mpi):
     mpi.run(2, "mpi_probing cuda", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize("case", ["probe", "mprobe"])
+def test_late_probe(family, case):
+    """A thread comes to use a device while another one waits in a probe."""
+    family.run(2, f"mpi_late_probe cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("case", ["replace", "answer"])
+@pytest.mark.parametrize("mapped", [True, False])
+def test_both_ways_at_once(family, case, mapped):
+    """A call that sends and receives serves its sender's part while it waits for the other one."""
+    env = {} if mapped else {"XCCL_SIM_FAIL": "ipc"}
+    family.run(2, f"mpi_exchange cuda {case}", sim="cuda:2", timeout=TIMEOUT, env=env).good()
+
+
 def test_orders(mpi):
     """Who waits for its own send fetches meanwhile what it was sent."""
     mpi.run(2, "mpi_exchange cuda orders", sim="cuda:2", timeout=TIMEOUT).good()
