@@ -102,7 +102,7 @@ static void launch_in_turn(struct xm_op *op)
     }
 }
 
-/* What MPI may have to do over finds its inputs as they were. */
+/* What MPI may have to do over finds its inputs as they were; or the kernel itself does. */
 static xcclResult_t spare_inputs(struct xm_op *op)
 {
     xcclResult_t res = xm_usable_set_apart(op, (size_t)xm_direct_result_bytes(op));
@@ -118,7 +118,7 @@ static xcclResult_t begin(struct xm_op *op)
 {
     xcclResult_t res = xm_usable_begin(op);
 
-    if ((res == xcclSuccess) && xm_direct_is_checked(op)) {
+    if ((res == xcclSuccess) && (xm_direct_is_checked(op) || xm_direct_overwrites(op))) {
         res = spare_inputs(op);
     }
     if (res != xcclSuccess) {

@@ -25,7 +25,9 @@ static inline bool xm_direct_is_checked(const struct xm_op *op)
     return XK_OP_OF(op->direct_what) == XK_SUM_CHECKED;
 }
 /* Of a reduction, what this rank gets. */
-uint64_t       xm_direct_result_bytes(const struct xm_op *op);
+uint64_t xm_direct_result_bytes(const struct xm_op *op);
+/* Would it be written over inputs of this rank that are still to be sent? */
+bool           xm_direct_overwrites(const struct xm_op *op);
 void           xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form_p);
 struct xk_span xm_direct_span(const struct xm_op *op, const struct xm_direct_form *form, int other);
 

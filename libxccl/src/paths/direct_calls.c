@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What each collective is to the kernels, and which of them they carry. */
+#include "base/params.h"
 #include "data/kernel_reduction.h"
 #include "paths/direct.h"
 
@@ -110,15 +111,14 @@ static uint64_t largest_part(const struct xm_op *op)
 }
 
 /*
- * In place a rank's result may cover data that other threads of the kernel have not sent yet; the
- * first block's are sent by the thread that writes there. Any rank may be in place, and only that
- * one knows: MPI does not ask it of all.
+ * Where a block is larger than the first one, a rank's result may cover data that other threads of
+ * the kernel have not sent yet; the first block's are sent by the thread that writes there.
  */
-static bool overwrites(const struct xm_op *op)
+static bool covers_others(const struct xm_op *op)
 {
     const struct xm_call *call = &op->call;
 
-    for (int i = 1; i < op->comm->size; i++) {
+    for (int i = 1; (op->call.coll == XM_REDUCE_SCATTER) && (i < op->comm->size); i++) {
         if (xm_count_at(call, call->recvcounts, i) > xm_count_at(call, call->recvcounts, 0)) {
             return true;
         }
@@ -212,8 +212,8 @@ const char *xm_direct_obstacle(struct xm_op *op)
     if (reason != NULL) {
         return reason;
     }
-    if ((op->call.coll == XM_REDUCE_SCATTER) && overwrites(op)) {
-        return "blocks of different sizes, in place on some ranks maybe";
+    if (covers_others(op) && (largest_part(op) > (uint64_t)xc_params()->scratch << 20)) {
+        return "blocks of different sizes, with no room for copies (XCCL_SCRATCH)";
     }
     op->block_bytes = block_bytes(op);
     bool fits = (op->block_bytes <= xk_slot_data((uint32_t)xm->size));
@@ -280,6 +280,12 @@ static uint64_t counted(const struct xm_op *op, int rank)
 {
     return (uint64_t)(xm_count_at(&op->call, op->call.recvcounts, rank) *
                       op->buffers.recv.layout.size);
+}
+
+/* Only a rank in place knows that it is: MPI does not ask it of all. */
+bool xm_direct_overwrites(const struct xm_op *op)
+{
+    return op->buffers.in_place && covers_others(op);
 }
 
 uint64_t xm_direct_result_bytes(const struct xm_op *op)

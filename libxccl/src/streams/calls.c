@@ -154,13 +154,16 @@ static int enqueue(enum xm_function function, const long *args)
 /* Requests of MPICH's streams are not ours. */
 static int wait_call(enum xm_function function, int profiling, const long *args)
 {
-    if (xm_mpi_functions[function] != NULL) {
-        const MPI_Request *first =
-            (const MPI_Request *)args[(function == XM_FN_MPIX_Wait_enqueue) ? 0 : 1];
-        bool some = (function == XM_FN_MPIX_Wait_enqueue) || ((int)args[0] > 0);
-        if (some && !xm_enqueue_has_request(*first)) {
-            return (int)xm_mpi_forward(function, profiling, args);
-        }
+    bool               one = (function == XM_FN_MPIX_Wait_enqueue);
+    const MPI_Request *requests = (const MPI_Request *)args[one ? 0 : 1];
+    bool               theirs = false;
+
+    for (int i = 0; i < (one ? 1 : (int)args[0]); i++) {
+        theirs = theirs || ((requests[i] != XM_HANDLE(MPI_REQUEST_NULL)) &&
+                            !xm_enqueue_has_request(requests[i]));
+    }
+    if (theirs && (xm_mpi_functions[function] != NULL)) {
+        return (int)xm_mpi_forward(function, profiling, args);
     }
     return (function == XM_FN_MPIX_Wait_enqueue)
                ? xm_enqueue_wait(function, (MPI_Request *)args[0], (MPI_Status *)args[1])

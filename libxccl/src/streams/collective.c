@@ -2,6 +2,7 @@
 /* An enqueued collective, from its arguments to the way that carries it. */
 #include "streams/collective.h"
 #include "base/log.h"
+#include "base/params.h"
 #include "calls/facts.h"
 #include "calls/observed.h"
 #include "paths/direct.h"
@@ -43,7 +44,7 @@ static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
     if (op->facts.bytes == 0) {
         return NOTHING;
     }
-    if (!on_device) {
+    if (!on_device || (xc_params()->memory == XC_MEMORY_MIXED)) { /* as others that do not wait */
         return STAGED;
     }
     op->facts.obstacle = xm_facts_obstacle(op);

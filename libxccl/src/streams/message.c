@@ -87,7 +87,7 @@ static xcclResult_t keep_type(struct xm_enqueued *e)
 {
     struct xm_buffer *b = e->receives ? &e->op.buffers.recv : &e->op.buffers.send;
 
-    if (!b->layout.derived) {
+    if (!b->layout.derived || b->layout.held) { /* held: it is our own already, until the end */
         return xcclSuccess;
     }
     if (xm_pmpi.Type_dup(b->type, &e->types[0]) != MPI_SUCCESS) {

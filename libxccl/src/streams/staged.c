@@ -37,6 +37,10 @@ static xcclResult_t keep_type(struct xm_enqueued *e, struct xm_buffer *b, MPI_Da
     if (!b->layout.derived || !b->used) {
         return xcclSuccess;
     }
+    if (b->layout.held) { /* it is our own already, until the end */
+        *type = b->type;
+        return xcclSuccess;
+    }
     if (xm_pmpi.Type_dup(b->type, &e->types[e->num_types]) != MPI_SUCCESS) {
         return xc_fail(xcclInternalError, "MPI_Type_dup failed");
     }

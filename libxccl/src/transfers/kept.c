@@ -365,6 +365,12 @@ static int read_matched(MPI_Comm comm, const MPI_Status *status, const struct an
     return code;
 }
 
+/* Those of streams: what is enqueued on them is received by MPI alone. */
+static bool has_no_offers(MPI_Comm comm)
+{
+    return (xm_rendezvous_excludes != NULL) && xm_rendezvous_excludes(comm);
+}
+
 /*
  * One look: MPI's code, and whether that is the answer. Where threads share a communicator, another
  * one may keep the message that a function of MPI's waits for, so those that wait look again.
@@ -396,7 +402,7 @@ static int probe_once(enum xm_function function, int profiling, const long *args
     }
     *over_p = flag || !looks;
     if ((code != MPI_SUCCESS) || !flag || (source == MPI_PROC_NULL) ||
-        (xm_transfer_bytes(status) != XM_DESCRIPTOR_BYTES)) {
+        (xm_transfer_bytes(status) != XM_DESCRIPTOR_BYTES) || has_no_offers(comm)) {
         return code;
     }
     *over_p = (a->message != NULL);

@@ -509,12 +509,106 @@ static void staging(void)
     fixture_free(&s);
 }
 
+/* A type that xccl cannot take apart, freed at once, and others made in its place. */
+static void scattered(void)
+{
+    enum { ALL = 4000, TIMES = 30, MORE = 8, TAG = 3 };
+    const int      sizes[] = {ALL}, ways[] = {MPI_DISTRIBUTE_CYCLIC};
+    const int      parts[] = {MPI_DISTRIBUTE_DFLT_DARG}, grid[] = {2};
+    struct fixture s = fixture_make();
+
+    for (int k = 0; k < TIMES; k++) {
+        MPI_Datatype type, more[MORE];
+        int          wrong = 0, size;
+        MPI_Type_create_darray(2, 0, 1, sizes, ways, parts, grid, MPI_ORDER_C, MPI_INT, &type);
+        MPI_Type_commit(&type);
+        for (int i = 0; i < ALL; i++) {
+            s.from[i] = (mt_rank() == 0) ? i + k : MT_UNTOUCHED;
+        }
+        ms_copy(s.stream, s.in, s.from, ALL * sizeof(int));
+        if (mt_rank() == 0) {
+            MPIX_Send_enqueue(s.in, 1, type, 1, TAG, s.comm);
+        } else {
+            MPIX_Recv_enqueue(s.in, 1, type, 0, TAG, s.comm, MPI_STATUS_IGNORE);
+        }
+        MPI_Type_free(&type);
+        ms_copy(s.stream, s.to, s.in, ALL * sizeof(int));
+        ms_sync(s.stream);
+        for (int i = 0; i < MORE; i++) {
+            MPI_Type_contiguous(i + 2, MPI_INT, &more[i]);
+            MPI_Type_commit(&more[i]);
+        }
+        for (int i = 0; i < MORE; i++) {
+            MPI_Type_size(more[i], &size);
+            wrong += (size != (int)sizeof(int) * (i + 2));
+            MPI_Type_free(&more[i]);
+        }
+        mt_expect(wrong == 0, "round %d: %d types are others", k, wrong);
+        for (int i = 0; (i < ALL) && (mt_rank() == 1); i++) {
+            wrong += (s.to[i] != ((i % 2 == 0) ? i + k : MT_UNTOUCHED));
+        }
+        mt_expect(wrong == 0, "round %d: %d integers are wrong", k, wrong);
+    }
+    fixture_free(&s);
+}
+
+/* A message as long as a descriptor of xccl's is probed, and received by the stream. */
+static void probed(void)
+{
+    enum { BYTES = 80, TAG = 5 };
+    struct fixture s = fixture_make();
+
+    mt_meet_on_device();
+    for (int i = 0; i < ROOM; i++) {
+        s.from[i] = (mt_rank() == 0) ? i : MT_UNTOUCHED;
+    }
+    ms_copy(s.stream, s.in, s.from, ROOM * sizeof(int));
+    if (mt_rank() == 0) {
+        MPIX_Send_enqueue(s.in, BYTES, MPI_BYTE, 1, TAG, s.comm);
+    } else {
+        MPI_Status status;
+        int        bytes = -1;
+        MPI_Probe(0, TAG, s.comm, &status);
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        mt_expect(bytes == BYTES, "probed %d bytes", bytes);
+        MPIX_Recv_enqueue(s.in, BYTES, MPI_BYTE, 0, TAG, s.comm, MPI_STATUS_IGNORE);
+    }
+    ms_copy(s.stream, s.to, s.in, ROOM * sizeof(int));
+    ms_sync(s.stream);
+    int last = BYTES / (int)sizeof(int) - 1;
+    mt_expect((s.to[last] == last) && ((mt_rank() == 0) || (s.to[last + 1] == MT_UNTOUCHED)),
+              "received %d, %d", s.to[last], s.to[last + 1]);
+    fixture_free(&s);
+}
+
+/* XCCL_MEMORY=mixed: device memory on one rank, and host memory on the other. */
+static void unlike(void)
+{
+    struct fixture s = fixture_make();
+    bool           device = (mt_rank() == 0);
+
+    for (int i = 0; i < COUNT; i++) {
+        s.from[i] = i + mt_rank();
+        s.to[i] = MT_UNTOUCHED;
+    }
+    ms_copy(s.stream, s.in, s.from, COUNT * sizeof(int));
+    MPIX_Allreduce_enqueue(device ? s.in : s.from, device ? s.out : s.to, COUNT, MPI_INT, MPI_MIN,
+                           s.comm);
+    if (device) {
+        ms_copy(s.stream, s.to, s.out, COUNT * sizeof(int));
+    }
+    ms_sync(s.stream);
+    mt_expect((s.to[0] == 0) && (s.to[COUNT - 1] == COUNT - 1), "%d, %d", s.to[0], s.to[COUNT - 1]);
+    fixture_free(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
         {"order", order},     {"graphs", graphs},         {"wildcards", wildcards},
         {"mixed", mixed},     {"truncation", truncation}, {"refused", refused},
-        {"threads", threads}, {"staging", staging},       {NULL, NULL}};
+        {"threads", threads}, {"staging", staging},       {"scattered", scattered},
+        {"probed", probed},   {"unlike", unlike},         {NULL, NULL}};
 
     mt_begin_at((argc > 2) && (strcmp(argv[2], "threads") == 0) ? MPI_THREAD_FUNNELED
                                                                 : MPI_THREAD_MULTIPLE,

@@ -86,6 +86,10 @@ def test_local(family, case, path):
     go(family, 3, f"mpi_local {case}", env=env)
 
 
+def test_in_place_on_one_rank(family):
+    go(family, 3, "mpi_local in_place_large", env=PATHS["direct"])
+
+
 def test_drift_anyhow(mpi):
     go(mpi, 3, f"mpi_drift random {seed()} 50")
 

@@ -70,9 +70,13 @@ def messages(mpi, ranks, case, runtime="cuda", **env):
     )
 
 
-@pytest.mark.parametrize("case", ["order", "graphs", "mixed"])
+@pytest.mark.parametrize("case", ["order", "graphs", "mixed", "scattered", "probed"])
 def test_messages(family, case):
     messages(family, 2, case).good()
+
+
+def test_unlike_memory(family):
+    messages(family, 2, "unlike", XCCL_MEMORY="mixed", XCCL_DIRECT="on").good()
 
 
 def test_messages_rocm(openmpi):
