@@ -204,7 +204,7 @@ static xcclResult_t concerns_devices(const struct xm_call *call, struct xm_comm 
     xcclResult_t res = xcclSuccess;
     int          any = 0;
 
-    if ((xm->persistent == XM_PERSISTENT_UNKNOWN)) {
+    if (xm->persistent == XM_PERSISTENT_UNKNOWN) {
         xm->asks_for = xm_coll_name(call->coll);
         res = all_say(xm, xc_device_possible(), &any);
         if (res == xcclSuccess) {

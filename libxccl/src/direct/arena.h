@@ -49,7 +49,7 @@ size_t   xm_arena_used(const struct xm_arena *a);
 
 /*
  * A workspace. *first_p: numbers of operations begin there, since what others have written into
- * this memory bears smaller ones.
+ * this memory bears smaller ones, in the places where numbers are (kernels.h).
  */
 enum xm_arena_room xm_arena_take(struct xm_arena *a, size_t bytes, uint64_t *offset_p,
                                  uint32_t *first_p);
