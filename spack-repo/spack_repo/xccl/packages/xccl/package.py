@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="9e42c0f5f5297360620e3833c93e42710f1c94e973a2d38e4bb027309f2e85f6")
+    version("0.1.0", sha256="531064b9de37e0de8a0c0c602201f89af53c45b2ed6e35206ba3580d1def7657")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
