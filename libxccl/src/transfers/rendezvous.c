@@ -130,6 +130,18 @@ static bool enter(struct xm_rendezvous *r)
     return __atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE) == 0;
 }
 
+/* The watcher may be at it, for microseconds; or longer, where this thread has taken its core. */
+static void enter_soon(struct xm_rendezvous *r)
+{
+    enum { SPINS = 200 };
+
+    for (int i = 0; !enter(r); i++) {
+        if (i >= SPINS) {
+            sched_yield();
+        }
+    }
+}
+
 static void leave(struct xm_rendezvous *r)
 {
     __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
@@ -171,8 +183,7 @@ void xm_rendezvous_cancel(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
-    while (!enter(r)) { /* the watcher is at it, for microseconds */
-    }
+    enter_soon(r);
     if (r->offered && !r->in_pieces) {
         xm_offer_leave(r);
     }
@@ -296,8 +307,7 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
         }
         return false;
     }
-    while (!enter(r)) { /* the watcher is at it, for microseconds */
-    }
+    enter_soon(r);
     bool taken = (r->fetch != XM_FETCH_NONE);
     if (!taken) {
         xm_fetch_read_head(r, &d, sizeof(d));

@@ -61,8 +61,9 @@ void xm_watch_looked(void)
 /*
  * Hold up to MOST_HELD transfers, so that nobody else is at them and they are not freed: those from
  * where the last round ended, or of all the offered ones. The lock is not needed from then on.
+ * *end_p: there are no more behind them.
  */
-static int hold_some(struct xm_transfer *held[MOST_HELD], bool offered)
+static int hold_some(struct xm_transfer *held[MOST_HELD], bool offered, bool *end_p)
 {
     int n = 0;
 
@@ -75,6 +76,7 @@ static int hold_some(struct xm_transfer *held[MOST_HELD], bool offered)
         }
     }
     next_looked = offered ? next_looked : t;
+    *end_p = (t == NULL);
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -83,17 +85,19 @@ static int hold_some(struct xm_transfer *held[MOST_HELD], bool offered)
 static bool look_at_some(void)
 {
     struct xm_transfer *held[MOST_HELD];
-    int                 n = hold_some(held, false);
+    bool                end;
+    int                 n = hold_some(held, false, &end);
 
     xm_rendezvous_look(held, n);
-    return n < MOST_HELD;
+    return end;
 }
 
 /* Receivers wait for this process to write its messages to them. */
 static void write_asked(void)
 {
     struct xm_transfer *held[MOST_HELD];
-    int                 n = hold_some(held, true);
+    bool                end;
+    int                 n = hold_some(held, true, &end);
 
     xm_rendezvous_look(held, n);
 }

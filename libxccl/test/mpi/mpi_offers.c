@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -366,14 +367,65 @@ static void case_reordered(void)
     free(out);
 }
 
+/* What the other threads of the process take of a core while this one sleeps. */
+static void sleep_beside(const char *what)
+{
+    const struct timespec nap = {0, 300 * 1000 * 1000};
+    struct timespec       from, to;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    nanosleep(&nap, NULL);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    double share = ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) /
+                   (double)nap.tv_nsec;
+    mt_expect(share < 0.5, "%s are looked at by %.0f %% of a core", what, 100 * share);
+}
+
+/* As many messages as are looked at together, once and twice, and some other number of them. */
+static void case_many(void)
+{
+    enum { MOST = 64, FEW = 2000 };
+    static const int counts[] = {MOST / 2, MOST, MOST - 5};
+    MPI_Request      requests[MOST];
+    int             *data = mt_alloc(MT_DEVICE, sizeof(int) * FEW * MOST);
+
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        for (int i = 0; (mt_rank() == 0) && (i < counts[k]); i++) {
+            MPI_Isend(data + i * FEW, FEW, MPI_INT, 1, TAG, MPI_COMM_WORLD, &requests[i]);
+        }
+        sleep_beside("sends");
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int i = 0; (mt_rank() == 1) && (i < counts[k]); i++) {
+            MPI_Irecv(data + i * FEW, FEW, MPI_INT, 0, TAG, MPI_COMM_WORLD, &requests[i]);
+        }
+        MPI_Waitall(counts[k], requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; (mt_rank() == 1) && (i < counts[k]); i++) {
+            MPI_Irecv(data + i * FEW, FEW, MPI_INT, 0, TAG, MPI_COMM_WORLD, &requests[i]);
+        }
+        sleep_beside("receives");
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int i = 0; (mt_rank() == 0) && (i < counts[k]); i++) {
+            MPI_Isend(data + i * FEW, FEW, MPI_INT, 1, TAG, MPI_COMM_WORLD, &requests[i]);
+        }
+        MPI_Waitall(counts[k], requests, MPI_STATUSES_IGNORE);
+    }
+    mt_free(MT_DEVICE, data);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"pieces", case_pieces},   {"alike", case_alike},
-        {"refused", case_refused}, {"answered", case_answered},
-        {"files", case_files},     {"hidden", case_hidden},
-        {"alone", case_alone},     {"reordered", case_reordered},
-        {"lost", case_lost},       {NULL, NULL},
+        {"pieces", case_pieces},
+        {"alike", case_alike},
+        {"refused", case_refused},
+        {"answered", case_answered},
+        {"files", case_files},
+        {"hidden", case_hidden},
+        {"alone", case_alone},
+        {"reordered", case_reordered},
+        {"lost", case_lost},
+        {"many", case_many},
+        {NULL, NULL},
     };
     bool bare =
         (argc > 2) && ((strcmp(argv[2], "alone") == 0) || (strcmp(argv[2], "reordered") == 0));

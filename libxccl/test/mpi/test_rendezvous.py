@@ -108,6 +108,11 @@ def test_messages_out_of_reach(family):
     assert len(result.lines("rank 1 of MPI_COMM_WORLD cannot fetch a message")) == 2, result.out
 
 
+def test_many_pending(family):
+    """They cost the program little of its core while nothing happens to them."""
+    family.run(2, "mpi_offers cuda many", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.tsan
 def test_probing_threads(mpi):
     """What a thread takes out of MPI's queue to probe it, another one may be about to receive."""
