@@ -237,9 +237,14 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
         xm_share_cause(xm, who, blocking, xm->creation->detail, text, sizeof(text));
         xm_comm_enter(xm, XM_COMM_KNOWN, text);
         xm->saved_us = -((cost > 0) ? cost : xm_creation_first_guess_us);
+        xm_creation_unused(xm);
         xm_creation_end(xm);
         break;
+    case XM_REFUSED:
     case XM_FAILED:
+        if (outcome == XM_REFUSED) {
+            xm_creation_unused(xm);
+        }
         xm_share_cause(xm, who, blocking, xm->creation->detail, text, sizeof(text));
         xm_creation_end(xm);
         xm_comm_fail(xm, blocking ? 0 : who, text);
@@ -546,7 +551,9 @@ static bool is_due(struct xm_comm *xm, bool blocking)
     return (xm->lockstep && !xm->neighbours) || (is_over(xm) && xm_cutover_due(xm));
 }
 
-static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
+/* at_once: the direct path, and with vendor a vendor communicator, are waited for where that
+ * blocks. */
+static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool at_once, bool vendor,
                           const struct xc_device_ops *dev, int device)
 {
     xcclResult_t res = xcclSuccess;
@@ -567,12 +574,12 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     }
     if ((res == xcclSuccess) && (xm->checkin.kind == XM_CHECKIN_NONE) && joins(xm) &&
         (xm->device_calls >= xm->next_join)) {
-        res = (create && blocking) ? join_now(xm, dev, device) : post_join(xm, dev, device);
+        res = (at_once && blocking) ? join_now(xm, dev, device) : post_join(xm, dev, device);
         if ((res == xcclSuccess) && blocking && (xm->checkin.kind != XM_CHECKIN_NONE)) {
             res = finish_checkin(xm, true);
         }
     }
-    if ((res == xcclSuccess) && create && (xm->checkin.kind == XM_CHECKIN_NONE) &&
+    if ((res == xcclSuccess) && at_once && vendor && (xm->checkin.kind == XM_CHECKIN_NONE) &&
         ((xm_comm_state_now(xm) == XM_COMM_KNOWN) || (xm_comm_state_now(xm) == XM_COMM_CREATING))) {
         if (blocking) {
             return create_now(xm, dev, device);
@@ -591,13 +598,18 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool create,
     return res;
 }
 
+/* The vendor's library. */
+static bool is_offered(void)
+{
+    return (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
+}
+
 xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
                            const struct xc_device_ops *dev, int device)
 {
     enum xm_comm_state state = xm_comm_state_now(xm);
     bool               asks_slots = (state != XM_COMM_NEW) && xm->one_node && blocking;
-    bool offered = (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
-    bool create = offered && (xc_params()->comm_create == XC_CREATE_FIRST);
+    bool               at_once = (xc_params()->comm_create == XC_CREATE_FIRST);
 
     if (asks_slots) {
         xcclResult_t res = xm_node_agree(xm);
@@ -613,16 +625,14 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
         return xcclSuccess;
     }
     xm->asks_for = xm_coll_name(coll);
-    return agree(xm, blocking, create, dev, device);
+    return agree(xm, blocking, at_once, is_offered(), dev, device);
 }
 
 xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
 {
-    bool offered = (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
-
     xm->device_calls++;
     xm->asks_for = NULL;
-    return agree(xm, true, offered, dev, device);
+    return agree(xm, true, true, is_offered(), dev, device);
 }
 
 void xm_comm_forget(struct xm_comm *xm)
@@ -661,7 +671,7 @@ xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int 
 
     xm_pmpi.Comm_rank(comm, &xm.rank);
     xm_pmpi.Comm_size(comm, &xm.size);
-    xcclResult_t res = agree(&xm, true, true, dev, device);
+    xcclResult_t res = agree(&xm, true, true, true, dev, device);
     if (xm.state == XM_COMM_READY) {
         *xcomm_p = take_communicator(&xm, dev, device);
         res = xcclSuccess;

@@ -35,6 +35,35 @@ struct id_message {
     xcclUniqueId id;
 };
 
+/*
+ * An id that no rank has joined by; NULL: none. For one that nobody joins by, the vendor's library
+ * keeps a thread and sockets to the end of the process: so it is kept for the next communicator.
+ */
+static struct id_message *spare_id; /* atomic */
+
+static void take_id(struct id_message *message)
+{
+    struct id_message *spare = __atomic_exchange_n(&spare_id, NULL, __ATOMIC_ACQ_REL);
+
+    if (spare != NULL) {
+        *message = *spare;
+        free(spare);
+    } else {
+        message->result = (int)xcclGetUniqueId(&message->id);
+    }
+}
+
+void xm_creation_unused(struct xm_comm *xm)
+{
+    const struct xm_creation *c = xm->creation;
+    struct id_message        *spare = c->has_id ? malloc(sizeof(*spare)) : NULL;
+
+    if (spare != NULL) {
+        *spare = *c->message;
+        free(__atomic_exchange_n(&spare_id, spare, __ATOMIC_ACQ_REL));
+    }
+}
+
 uint64_t xm_creation_measured_us(void)
 {
     return __atomic_load_n(&measured_us, __ATOMIC_RELAXED);
@@ -131,7 +160,7 @@ static void judge_devices(struct xm_creation *c, int size)
                          "ranks %d and %d use the same device; give each rank a device of its own "
                          "(cudaSetDevice or hipSetDevice with the local rank, or xccl-run)",
                          j, i);
-                conclude(c, XM_FAILED);
+                conclude(c, XM_REFUSED);
                 return;
             }
         }
@@ -248,7 +277,8 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
     c->device = device;
     c->outcome = XM_PENDING;
     if (xm->rank == 0) {
-        c->message->result = (int)xcclGetUniqueId(&c->message->id);
+        take_id(c->message);
+        c->has_id = (c->message->result == (int)xcclSuccess);
     }
     c->mine->has_device =
         (dev != NULL) && (device >= 0) && (dev->uuid_of(device, c->mine->uuid) == xcclSuccess);

@@ -5,13 +5,18 @@
 
 #include "comms/comm.h"
 
-/* Outcomes in the order in which they prevail: the least of all ranks' is everybody's. */
-enum xm_outcome { XM_FAILED, XM_RETRY, XM_PENDING, XM_DONE };
+/*
+ * Outcomes in the order in which they prevail: the least of all ranks' is everybody's. XM_REFUSED
+ * and XM_RETRY come of the ranks' devices, which all ranks see alike: where one of them prevails no
+ * rank has joined.
+ */
+enum xm_outcome { XM_FAILED, XM_REFUSED, XM_RETRY, XM_PENDING, XM_DONE };
 
 struct xm_creation {
     MPI_Request                 id_request, where_request;
     struct id_message          *message;
     struct where               *mine, *all;
+    bool                        has_id; /* this rank has given the message its id */
     const struct xc_device_ops *dev;
     int                         device;
     struct xm_vendor_job       *job;
@@ -28,6 +33,8 @@ void xm_creation_reuse(struct xm_comm *xm, uint64_t id);
 /* XM_FAILED, unless it has an outcome already. */
 void xm_creation_give_up(struct xm_comm *xm, const char *why);
 void xm_creation_end(struct xm_comm *xm);
+/* No rank has joined by its id, and none will: it is for the next one. */
+void xm_creation_unused(struct xm_comm *xm);
 /* Until what the ranks exchange for it is there; all of them have posted their part, or will. */
 void xm_creation_wait(struct xm_comm *xm);
 bool xm_creation_exchanges(struct xm_comm *xm);

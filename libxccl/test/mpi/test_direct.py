@@ -198,6 +198,13 @@ def test_churn(openmpi, linger):
     run(openmpi, 2, f"mpi_direct churn {lives}", XCCL_DIRECT_LINGER=linger, XCCL_LOG="warn").good()
 
 
+@pytest.mark.parametrize("ccl", ["auto", "none"])
+def test_churn_shared(openmpi, tmp_path, ccl):
+    """The vendor's library is asked each time, and has a device for one rank alone."""
+    env = {**DIRECT, "XCCL_SIM_MPS": str(tmp_path), "XCCL_CCL": ccl}
+    openmpi.run(2, "mpi_direct cuda churn 600", sim="cuda:1", env=env, timeout=120).good()
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_crowd(openmpi, ranks):
     """No room for all of them: some take another path, and room that was freed is used again."""
