@@ -25,6 +25,8 @@ enum {
 };
 
 static const uint64_t second = 1000000000u;
+/* Loading kernels takes some 0.1 s, more where many processes share a device. */
+static const uint64_t settle_ns = 5000000000u;
 /* The first warning of a wait; each later one comes after twice the time. */
 static const uint64_t warn_after = 30;
 
@@ -206,6 +208,25 @@ xcclResult_t xm_offload(struct xm_job *job, const char *what)
         xm_wait_step(&wait);
     }
     return xcclSuccess;
+}
+
+void xm_settle_jobs(void)
+{
+    static bool    given_up; /* atomic */
+    struct xm_wait wait = xm_wait_begin_for_ever("for kernels and memory of a device to be ready");
+
+    if (xm_is_worker() || __atomic_load_n(&given_up, __ATOMIC_RELAXED)) {
+        return;
+    }
+    wait.limit = settle_ns;
+    while (__atomic_load_n(&xm_jobs_settling, __ATOMIC_ACQUIRE) > 0) {
+        if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
+            xc_info("kernels are not loaded after %llu s: calls do not wait for it any more",
+                    (unsigned long long)(settle_ns / second));
+            __atomic_store_n(&given_up, true, __ATOMIC_RELAXED);
+            return;
+        }
+    }
 }
 
 xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream)

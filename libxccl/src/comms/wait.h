@@ -63,6 +63,21 @@ uint64_t xm_now_ns(void);
 /* Run a job on a thread of its own while this one lets MPI progress. */
 xcclResult_t xm_offload(struct xm_job *job, const char *what);
 
+/*
+ * Before a call on device memory returns: wait for what its thread began to make on the device, and
+ * others will use. So nothing of ours uses the device when the program has no call under way, and
+ * it may reset the device then. Where the device does not let that come to an end, because a kernel
+ * waits there for what the program does after the call, this gives up, for good.
+ */
+void xm_settle_jobs(void);
+
+static inline void xm_settle(void)
+{
+    if (__builtin_expect(__atomic_load_n(&xm_jobs_settling, __ATOMIC_ACQUIRE) > 0, 0)) {
+        xm_settle_jobs();
+    }
+}
+
 /* Wait for all that stream has. */
 xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream);
 

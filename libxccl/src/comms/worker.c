@@ -14,6 +14,8 @@ static int             queued, idle;
 static unsigned        ending; /* threads made before this count may end */
 static unsigned        generation;
 
+int xm_jobs_settling;
+
 static __thread bool is_worker;
 
 bool xm_is_worker(void)
@@ -40,9 +42,12 @@ static struct xm_job *take(unsigned born)
 
 static void run(struct xm_job *job)
 {
-    bool waited_for = job->waited_for;
+    bool waited_for = job->waited_for, settles = job->settles;
 
     job->run(job);
+    if (settles) {
+        __atomic_sub_fetch(&xm_jobs_settling, 1, __ATOMIC_RELEASE);
+    }
     if (waited_for) {
         __atomic_store_n(&job->done, 1, __ATOMIC_RELEASE);
     }
@@ -87,6 +92,7 @@ xcclResult_t xm_worker_start(struct xm_job *job)
         started = start_thread();
     }
     if (started) {
+        __atomic_add_fetch(&xm_jobs_settling, job->settles ? 1 : 0, __ATOMIC_RELAXED);
         job->next = queue; /* any order: each gets a thread at once */
         queue = job;
         queued++;

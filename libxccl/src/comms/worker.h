@@ -16,6 +16,7 @@ struct xm_job {
     void (*run)(struct xm_job *job); /* may free the job if nobody waits for it */
     struct xm_job *next;
     bool           waited_for; /* set by the caller: done is set after run() */
+    bool           settles;    /* set by the caller: it is one of those that calls end after */
     int            done;       /* atomic */
 };
 
@@ -26,6 +27,9 @@ static inline bool xm_job_done(const struct xm_job *job)
 {
     return __atomic_load_n(&job->done, __ATOMIC_ACQUIRE) != 0;
 }
+
+/* How many of those that calls end after are under way (atomic): see xm_settle(). */
+extern int xm_jobs_settling;
 
 /* Is the calling thread one of these? Then most of MPI is not for it. */
 bool xm_is_worker(void);

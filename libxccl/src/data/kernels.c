@@ -265,7 +265,7 @@ static void begin_loading(const struct xc_device_ops *dev, int device)
                                  .resets = xc_device_resets(dev, device, false),
                                  .state = LOADING};
         job->kernels = k;
-        job->job.run = load;
+        job->job = (struct xm_job){.run = load, .settles = true};
         if (xm_worker_start(&job->job) == xcclSuccess) {
             job = NULL;
         } else {

@@ -193,7 +193,7 @@ struct xm_arena *xm_arena_of(const struct xc_device_ops *dev, int device)
                                .resets = xc_device_resets(dev, device, false),
                                .state = XM_ARENA_LATER};
         pthread_mutex_init(&a->lock, NULL);
-        a->job.run = make;
+        a->job = (struct xm_job){.run = make, .settles = true};
         if (xm_worker_start(&a->job) != xcclSuccess) {
             snprintf(a->reason, sizeof(a->reason), "%s", xc_last_detail());
             a->state = XM_ARENA_NEVER;
@@ -321,7 +321,7 @@ static bool clear_first(struct xm_arena *a, uint64_t offset, size_t bytes)
     if (j == NULL) {
         return false;
     }
-    *j = (struct clear_job){{.run = clear_and_give}, a, offset, bytes};
+    *j = (struct clear_job){{.run = clear_and_give, .settles = true}, a, offset, bytes};
     count_clearing(a, 1);
     if (xm_worker_start(&j->job) != xcclSuccess) {
         count_clearing(a, -1);
@@ -504,7 +504,7 @@ bool xm_arena_open(struct xm_arena *a, const struct xm_arena_peer *peers, int n)
         free(j);
         return false;
     }
-    j->job.run = open_all;
+    j->job = (struct xm_job){.run = open_all, .settles = true};
     j->arena = a;
     j->count = n;
     memcpy(j->peers, peers, (size_t)n * sizeof(*peers));

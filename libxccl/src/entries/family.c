@@ -273,6 +273,7 @@ static int request_function(enum xm_function function, int profiling, const long
     }
     int res = xm_request_call(function, profiling, args);
     xm_requests_progress();
+    xm_settle();
     return res;
 }
 
@@ -379,7 +380,14 @@ static long transfer(enum xm_function function, int profiling, const long *args)
 
     long res = plain ? xm_mpi_forward(function, profiling, args)
                      : xm_transfer_call(function, profiling, args);
+    xm_settle();
     xm_requests_progress(); /* this may have been the word that a freed receive is over */
+    return res;
+}
+
+static long settled(long res)
+{
+    xm_settle();
     return res;
 }
 
@@ -389,7 +397,7 @@ static long serve(enum xm_function function, int profiling, const long *args)
         return xm_mpi_go_on(function, args);
     }
     if (xm_is_stream_function(function)) {
-        return is_started(false) ? xm_stream_call(function, profiling, args)
+        return is_started(false) ? settled(xm_stream_call(function, profiling, args))
                                  : without_start(function, profiling, args);
     }
     if (xm_is_transfer(function)) {
@@ -406,7 +414,7 @@ static long serve(enum xm_function function, int profiling, const long *args)
         xm_board_idle();
         return res;
     }
-    return xm_collective(function, profiling, args);
+    return settled(xm_collective(function, profiling, args));
 }
 
 static int comm_init_mpi(void **comm_p, long handle)

@@ -63,6 +63,14 @@ def test_reset_messages(openmpi, case, runtime):
     go(openmpi, f"mpi_reset {case}", runtime, "direct").good()
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+@pytest.mark.parametrize("case", ["packing", "early"])
+def test_reset_soon(openmpi, case, runtime):
+    """Right after the first call, while a thread would load kernels."""
+    go(openmpi, f"mpi_reset {case}", runtime, "direct", XCCL_SIM_LAUNCH_US="200000").good()
+
+
 @pytest.mark.parametrize("case", ["end", "collectives"])
 def test_reset_mpich(mpich, case):
     go(mpich, f"mpi_reset {case}", "cuda", "direct").good()
