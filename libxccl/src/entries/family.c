@@ -183,16 +183,17 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     if ((comm == NULL) || !__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
-    int res = xm_stream_comm_freeing(*comm);
+    bool freed = (function == XM_FN_MPI_Comm_free), kept = false;
+    int  res = xm_stream_comm_freeing(*comm, freed ? &kept : NULL);
     if (res != MPI_SUCCESS) {
         return res;
     }
     xm_requests_comm_freeing(*comm);
-    if ((function == XM_FN_MPI_Comm_free) && xm_persistent_keeps_comm(*comm)) {
+    if (kept || (freed && xm_persistent_keeps_comm(*comm))) {
         *comm = XM_HANDLE(MPI_COMM_NULL);
         return MPI_SUCCESS;
     }
-    if (function == XM_FN_MPI_Comm_free) {
+    if (freed) {
         return xm_freed_free(comm, profiling);
     }
     struct xm_comm *xm = xm_comm_known(*comm);

@@ -27,24 +27,6 @@ static MPI_Comm comm_at(const long *args, int i)
 }
 
 /* A communicator of one stream of ours is what MPIX_Stream_comm_create makes. */
-static int create_multiplex(int profiling, const long *args)
-{
-    const int *handles = (const int *)args[2];
-    int        count = (int)args[1];
-
-    if ((count == 1) && (xm_stream_of(handles[0]) != NULL)) {
-        return xm_stream_comm_create(comm_at(args, 0), handles[0], (MPI_Comm *)args[3]);
-    }
-    for (int i = 0; i < count; i++) {
-        if (xm_stream_of(handles[i]) != NULL) {
-            return xm_raise(comm_at(args, 0), xcclUnsupported,
-                            "MPIX_Stream_comm_create_multiplex: a device stream goes to a "
-                            "communicator of its own; use MPIX_Stream_comm_create");
-        }
-    }
-    return not_ours(XM_FN_MPIX_Stream_comm_create_multiplex, profiling, args);
-}
-
 static int get_stream(int profiling, const long *args)
 {
     const struct xm_stream_comm *sc = xm_stream_comm_of(comm_at(args, 0));
@@ -100,6 +82,34 @@ static int create_comm(int profiling, const long *args)
     }
     return ours ? xm_stream_comm_create(comm_at(args, 0), handle, (MPI_Comm *)args[2])
                 : not_ours(XM_FN_MPIX_Stream_comm_create, profiling, args);
+}
+
+/* The ranks that have a device stream may be some of them alone: all go the same way. */
+static int create_multiplex(int profiling, const long *args)
+{
+    const int *handles = (const int *)args[2];
+    MPI_Comm   comm = comm_at(args, 0);
+    int        count = (int)args[1], handle = (count == 1) ? handles[0] : (int)XM_STREAM_NULL;
+    bool       several = false, ours = false;
+
+    for (int i = 0; i < count; i++) {
+        ours = ours || (xm_stream_of(handles[i]) != NULL);
+    }
+    several = ours && (count > 1);
+    int code = agree_ours(comm, &ours);
+    if ((code == MPI_SUCCESS) && ours) {
+        code = agree_ours(comm, &several);
+    }
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    if (several) {
+        return xm_raise(comm, xcclUnsupported,
+                        "MPIX_Stream_comm_create_multiplex: a device stream goes to a "
+                        "communicator of its own; use MPIX_Stream_comm_create");
+    }
+    return ours ? xm_stream_comm_create(comm, handle, (MPI_Comm *)args[3])
+                : not_ours(XM_FN_MPIX_Stream_comm_create_multiplex, profiling, args);
 }
 
 static int wait_all(const long *args)
@@ -170,6 +180,16 @@ static int wait_call(enum xm_function function, int profiling, const long *args)
                : wait_all(args);
 }
 
+static int free_stream(const long *args)
+{
+    const struct xm_stream *stream = xm_stream_of(*(const int *)args[0]);
+
+    if (stream != NULL) {
+        xm_stream_comms_let_go(stream); /* the program may destroy the device's stream next */
+    }
+    return xm_stream_free(args);
+}
+
 long xm_stream_call(enum xm_function function, int profiling, const long *args)
 {
     switch (function) {
@@ -179,7 +199,7 @@ long xm_stream_call(enum xm_function function, int profiling, const long *args)
     case XM_FN_MPIX_Stream_create:
         return xm_stream_create(args);
     case XM_FN_MPIX_Stream_free:
-        return xm_stream_free(args);
+        return free_stream(args);
     case XM_FN_MPIX_Stream_comm_create:
         return create_comm(profiling, args);
     case XM_FN_MPIX_Stream_comm_create_multiplex:

@@ -151,6 +151,7 @@ static int give_request(struct xm_enqueued *e, MPI_Request *request)
 
     if (code == MPI_SUCCESS) {
         *request = e->handle;
+        __atomic_add_fetch(&e->sc->open, 1, __ATOMIC_RELEASE);
         pthread_mutex_lock(&lock);
         e->next = requested;
         requested = e;
@@ -205,9 +206,9 @@ static int finish_message(const struct xm_enqueue *q, struct xm_enqueued *e)
 
 int xm_enqueue_wait(enum xm_function function, MPI_Request *request, MPI_Status *status)
 {
-    char text[160];
-
+    char              text[160];
     struct xm_enqueue q;
+    bool              taken = false;
 
     if (*request == XM_HANDLE(MPI_REQUEST_NULL)) {
         return xm_pmpi.Wait(request, status);
@@ -219,14 +220,15 @@ int xm_enqueue_wait(enum xm_function function, MPI_Request *request, MPI_Status 
                  xm_mpi_function_name(function));
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, text);
     }
-    int code = xm_enqueue_begin(e->sc, &q);
+    struct xm_stream_comm *sc = e->sc;
+    int                    code = xm_enqueue_begin(sc, &q);
     if (code != MPI_SUCCESS) {
         return code;
     }
     if (q.capturing != e->captured) {
         snprintf(text, sizeof(text), "%s: an operation and its wait go into the same graph",
                  xm_mpi_function_name(function));
-        code = xm_raise(e->sc->comm, xcclInvalidUsage, text);
+        code = xm_raise(sc->comm, xcclInvalidUsage, text);
     } else {
         take_request(*request);
         xm_runner_status(e, status);
@@ -234,8 +236,12 @@ int xm_enqueue_wait(enum xm_function function, MPI_Request *request, MPI_Status 
         xm_pmpi.Request_free(&e->handle);
         *request = XM_HANDLE(MPI_REQUEST_NULL);
         code = finish_message(&q, e);
+        taken = true;
     }
     xm_enqueue_end(&q);
+    if (taken) {
+        __atomic_sub_fetch(&sc->open, 1, __ATOMIC_RELEASE);
+    }
     return code;
 }
 

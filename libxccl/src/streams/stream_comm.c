@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "comms/agree.h"
 #include "comms/wait.h"
+#include "ops/freed.h"
+#include "ops/persistent.h"
 #include "streams/runner.h"
 #include "streams/stream_comm.h"
 #include "streams/streams.h"
@@ -26,7 +28,7 @@ struct xm_stream_comm *xm_stream_comm_of(MPI_Comm comm)
     }
     pthread_mutex_lock(&lock);
     struct xm_stream_comm *sc = all;
-    while ((sc != NULL) && (sc->comm != comm)) {
+    while ((sc != NULL) && ((sc->comm != comm) || sc->freed)) {
         sc = sc->next;
     }
     pthread_mutex_unlock(&lock);
@@ -259,6 +261,7 @@ int xm_stream_comm_create(MPI_Comm comm, int handle, MPI_Comm *comm_p)
         return xm_raise(comm, xcclUnsupported,
                         "MPIX_Stream_comm_create: streams go to intracommunicators");
     }
+    xm_stream_comms_let_go(NULL);
     struct xm_stream_comm *sc = new_comm(handle);
     if (sc == NULL) {
         return xm_raise(comm, xcclSystemError, "out of memory for a communicator");
@@ -326,11 +329,76 @@ static xcclResult_t drain(struct xm_stream_comm *sc)
     return res;
 }
 
-int xm_stream_comm_freeing(MPI_Comm comm)
+static bool is_idle(const struct xm_stream_comm *sc)
+{
+    const struct xm_stream *stream = sc->stream;
+    bool                    capturing = false;
+    void                   *saved;
+
+    if ((stream->dev == NULL) ||
+        (xc_device_resets(stream->dev, stream->device, true) != stream->resets)) {
+        return true;
+    }
+    if (stream->dev->enter(stream->device, &saved) != xcclSuccess) {
+        return false;
+    }
+    bool idle = (stream->ops->capturing(stream->handle, &capturing) == xcclSuccess) && !capturing &&
+                (stream->dev->stream_query(stream->handle) == xcclSuccess);
+    stream->dev->leave(saved);
+    return idle;
+}
+
+static struct xm_stream_comm *find_left(const struct xm_stream *stream)
+{
+    pthread_mutex_lock(&lock);
+    struct xm_stream_comm *sc = all;
+    while ((sc != NULL) && (!sc->freed || (__atomic_load_n(&sc->open, __ATOMIC_ACQUIRE) > 0) ||
+                            ((stream != NULL) ? (sc->stream != stream) : !is_idle(sc)))) {
+        sc = sc->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return sc;
+}
+
+void xm_stream_comms_let_go(const struct xm_stream *stream)
+{
+    struct xm_stream_comm *sc;
+
+    while ((sc = find_left(stream)) != NULL) {
+        MPI_Comm comm = sc->comm;
+        if (drain(sc) != xcclSuccess) {
+            xc_warn("a communicator that was freed is kept: %s", xc_last_detail());
+            return;
+        }
+        extract(sc);
+        destroy(sc);
+        if (!xm_persistent_keeps_comm(comm)) {
+            xm_freed_free(&comm, 0);
+        }
+    }
+}
+
+int xm_stream_comm_freeing(MPI_Comm comm, bool *kept_p)
 {
     struct xm_stream_comm *sc = xm_stream_comm_of(comm);
 
     if (sc == NULL) {
+        return MPI_SUCCESS;
+    }
+    int open = __atomic_load_n(&sc->open, __ATOMIC_ACQUIRE);
+    if ((open > 0) && (kept_p == NULL)) {
+        char text[200];
+        snprintf(text, sizeof(text),
+                 "MPI_Comm_disconnect: %d requests of MPIX_Isend_enqueue or MPIX_Irecv_enqueue are "
+                 "open on the communicator; call MPIX_Wait_enqueue for each first",
+                 open);
+        return xm_raise(comm, xcclInvalidUsage, text);
+    }
+    if (open > 0) {
+        pthread_mutex_lock(&lock);
+        sc->freed = true;
+        pthread_mutex_unlock(&lock);
+        *kept_p = true;
         return MPI_SUCCESS;
     }
     xcclResult_t res = drain(sc);

@@ -22,6 +22,8 @@ struct xm_stream_comm {
     struct xk_counter     *counter; /* of the direct path; NULL: there is none */
     uint32_t               last;    /* number before 1, and */
     uint32_t               sweep;   /* as in xk_enqueued */
+    int                    open;    /* atomic: requests that were not waited for yet */
+    bool                   freed;   /* by the program; the list's lock */
     pthread_mutex_t        lock;    /* of the following */
     struct xm_enqueued    *held, **held_end; /* under way, in the order of the stream */
     struct xm_enqueued    *captured;
@@ -32,7 +34,14 @@ struct xm_stream_comm {
 
 struct xm_stream_comm *xm_stream_comm_of(MPI_Comm comm); /* NULL: it has no stream of ours */
 int                    xm_stream_comm_create(MPI_Comm comm, int handle, MPI_Comm *comm_p);
-/* Before MPI frees it: its enqueued work is over. Returns MPI's code. */
-int xm_stream_comm_freeing(MPI_Comm comm);
+/*
+ * Before MPI frees it: its enqueued work is over. Returns MPI's code. *kept_p: MPI frees it later,
+ * since requests on it are open. Where that is no choice, as in MPI_Comm_disconnect, kept_p is NULL
+ * and it is an error.
+ */
+int xm_stream_comm_freeing(MPI_Comm comm, bool *kept_p);
+/* Free those that were kept and have no open request now: of a stream, or all whose stream is idle.
+ */
+void xm_stream_comms_let_go(const struct xm_stream *stream);
 
 #endif

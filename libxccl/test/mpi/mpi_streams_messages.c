@@ -602,13 +602,65 @@ static void unlike(void)
     fixture_free(&s);
 }
 
+/* MPI lets a communicator be freed while requests on it are open. */
+static void left_open(void)
+{
+    enum { TIMES = 5 };
+    struct fixture s = fixture_make();
+    MPI_Request    requests[2];
+
+    for (int i = 0; i < TIMES; i++) {
+        fill(&s, i);
+        before(&s);
+        MPIX_Irecv_enqueue(s.out, COUNT, MPI_INT, left(), 4, s.comm, &requests[0]);
+        MPIX_Isend_enqueue(s.in, COUNT, MPI_INT, right(), 4, s.comm, &requests[1]);
+        mt_expect(MPI_Comm_free(&s.comm) == MPI_SUCCESS, "MPI_Comm_free");
+        mt_expect(s.comm == MPI_COMM_NULL, "the handle is not null");
+        if (i % 2 == 0) { /* another one that may come to lie in its place */
+            MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
+            MPI_Barrier(s.comm);
+        }
+        mt_expect(MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS, "waits");
+        after(&s);
+        ms_sync(s.stream);
+        expect(&s, 0, COUNT, left(), i, "after the communicator");
+        if (i % 2 == 1) {
+            MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
+        }
+    }
+    fixture_free(&s);
+}
+
+/* A device stream on one rank, none on the other; and two on one. */
+static void multiplex(void)
+{
+    struct fixture s = fixture_make();
+    MPI_Comm       comm = MPI_COMM_NULL;
+    int            none = MPIX_STREAM_NULL, two[2] = {s.object, s.object};
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int code = MPIX_Stream_comm_create_multiplex(MPI_COMM_WORLD, 1,
+                                                 (mt_rank() == 0) ? &s.object : &none, &comm);
+    mt_expect(code == MPI_SUCCESS, "a device stream on one rank");
+    if (code == MPI_SUCCESS) {
+        MPI_Barrier(comm);
+        MPI_Comm_free(&comm);
+    }
+    code = MPIX_Stream_comm_create_multiplex(MPI_COMM_WORLD, (mt_rank() == 0) ? 2 : 1, two, &comm);
+    mt_expect(code != MPI_SUCCESS, "two device streams on one rank");
+    fixture_free(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"order", order},     {"graphs", graphs},         {"wildcards", wildcards},
-        {"mixed", mixed},     {"truncation", truncation}, {"refused", refused},
-        {"threads", threads}, {"staging", staging},       {"scattered", scattered},
-        {"probed", probed},   {"unlike", unlike},         {NULL, NULL}};
+        {"order", order},           {"graphs", graphs},
+        {"wildcards", wildcards},   {"mixed", mixed},
+        {"truncation", truncation}, {"refused", refused},
+        {"threads", threads},       {"staging", staging},
+        {"scattered", scattered},   {"probed", probed},
+        {"unlike", unlike},         {"left_open", left_open},
+        {"multiplex", multiplex},   {NULL, NULL}};
 
     mt_begin_at((argc > 2) && (strcmp(argv[2], "threads") == 0) ? MPI_THREAD_FUNNELED
                                                                 : MPI_THREAD_MULTIPLE,
