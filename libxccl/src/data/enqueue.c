@@ -211,26 +211,30 @@ static struct xk_run *room_for_runs(const struct xm_copier *c, size_t count)
     return room;
 }
 
+static struct xk_pack pack_of(const struct xm_lane *lane, const struct xm_block *block)
+{
+    return (struct xk_pack){.memory = (uint64_t)(uintptr_t)lane->buffer->buf,
+                            .packed = (uint64_t)(uintptr_t)lane->other,
+                            .out = lane->out,
+                            .count = (uint32_t)block->layout->flat->runs.count};
+}
+
 /* False: not by a kernel, and nothing is enqueued. */
 static bool enqueue_kernel(const struct visit *v, const struct xm_block *block)
 {
     const struct xm_lane *lane = v->lane;
     struct xm_kernels    *k = worth_a_kernel(block) ? kernels_for(lane) : NULL;
-    size_t                count = block->layout->flat->runs.count;
-    struct xk_pack        what = {.memory = (uint64_t)(uintptr_t)lane->buffer->buf,
-                                  .packed = (uint64_t)(uintptr_t)lane->other,
-                                  .out = lane->out,
-                                  .count = (uint32_t)count};
+    struct xk_pack        what = pack_of(lane, block);
     struct xk_run        *runs = what.few;
 
-    if ((k != NULL) && (count > XK_FEW_RUNS)) {
-        runs = room_for_runs(lane->copier, count);
+    if ((k != NULL) && (what.count > XK_FEW_RUNS)) {
+        runs = room_for_runs(lane->copier, what.count);
         what.runs = runs;
     }
     if ((k == NULL) || (runs == NULL)) {
         return false;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < what.count; i++) {
         runs[i] = for_device(lane, block, i, v->packed);
     }
     return xm_kernel_pack(k, &what, lane->copier->stream) == xcclSuccess;
@@ -436,6 +440,29 @@ xcclResult_t xm_enqueue(const struct xm_lane *lane)
     }
     xcclResult_t last = flush(&v);
     return (res != xcclSuccess) ? res : last;
+}
+
+bool xm_move_quickly(const struct xm_lane *lane, bool elsewhere)
+{
+    const struct xm_buffer *b = lane->buffer;
+
+    if ((b->blocks != 1) || b->absolute) {
+        return false;
+    }
+    struct xm_block block = xm_block_at(lane->copier->call, b, 0);
+    if (is_empty(&block) || block.layout->plain || (block.layout->flat == NULL) ||
+        (block.layout->flat->runs.count > XK_FEW_RUNS)) {
+        return false;
+    }
+    struct xm_kernels *k = kernels_for(lane);
+    if (k == NULL) {
+        return false;
+    }
+    struct xk_pack what = pack_of(lane, &block);
+    for (uint32_t i = 0; i < what.count; i++) {
+        what.few[i] = for_device(lane, &block, i, 0);
+    }
+    return xm_quick_pack(k, &what, elsewhere);
 }
 
 xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes)

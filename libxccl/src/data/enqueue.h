@@ -35,6 +35,14 @@ xcclResult_t xm_enqueue_bytes(const struct xm_lane *lane, MPI_Count bytes);
 /* The same for the first bytes of the buffer's first element. Likewise. */
 xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes);
 
+/*
+ * The same as xm_enqueue(), but by the kernel that lingers on the device, and waited for. False:
+ * nothing was done; it is for few stretches with holes between them. The program's own work on the
+ * memory is over. elsewhere: others than this device are to see what is written. Where it goes to
+ * the buffer, that is xm_ordered().
+ */
+bool xm_move_quickly(const struct xm_lane *lane, bool elsewhere);
+
 struct xm_cost {
     size_t calls;  /* of the device's runtime */
     size_t rows;   /* stretches in all of them */

@@ -428,6 +428,17 @@ bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void
     return (bytes <= most) && xm_linger_copy(&k->lingering, way, to, from, (uint32_t)bytes);
 }
 
+bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewhere)
+{
+    uint64_t units = 0;
+
+    for (uint32_t i = 0; (what->runs == NULL) && (i < what->count); i++) {
+        units += what->few[i].bytes / what->few[i].unit * what->few[i].stretches;
+    }
+    return (what->runs == NULL) && (units <= XM_QUICK_UNITS) &&
+           xm_linger_pack(&k->lingering, what, elsewhere);
+}
+
 void xm_kernels_finalize(void)
 {
     void *saved;

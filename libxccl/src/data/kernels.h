@@ -103,6 +103,13 @@ enum { XM_QUICK_BYTES = 32 << 10, XM_QUICK_FETCH_BYTES = 64 << 10 };
 bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
                    size_t bytes);
 
+/*
+ * The same for what xm_kernel_pack() does by its few runs, which move at most so many units.
+ * elsewhere: others than this device are to see what was written.
+ */
+enum { XM_QUICK_UNITS = 4096 };
+bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewhere);
+
 /* In MPI_Finalize, when nothing is under way any more. */
 void xm_kernels_finalize(void);
 

@@ -147,24 +147,50 @@ static enum xk_copies form_of(enum xm_quick way, uint32_t bytes)
     return ((way == XM_QUICK_IN) && (bytes <= XK_TAKES_BYTES)) ? XK_TAKES : XK_COPIES;
 }
 
-static void tell_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
-                      uint32_t bytes)
+/* What is asked of the kernel, and waited for. */
+struct copy {
+    uint32_t              values[XK_WORDS];
+    char                 *told_to; /* NULL, or where bytes of the answers go: */
+    uint32_t              bytes;
+    const struct xk_pack *runs; /* NULL: it is none of those */
+};
+
+static void describe(enum xm_quick way, void *to, const void *from, uint32_t bytes, struct copy *c)
 {
     uint64_t       t = (uint64_t)(uintptr_t)to, f = (uint64_t)(uintptr_t)from;
     enum xk_copies form = form_of(way, bytes);
-    uint32_t       values[XK_WORDS] = {
-        [XK_IN_LOW] = (uint32_t)f,
-        [XK_IN_HIGH] = (uint32_t)(f >> 32),
-        [XK_OUT_LOW] = (uint32_t)t,
-        [XK_OUT_HIGH] = (uint32_t)(t >> 32),
-        [XK_BYTES] = bytes,
-        [XK_HOW] = xk_how(form, 0, 1, (way == XM_QUICK_OUT) && (form == XK_COPIES), 0)};
 
+    *c = (struct copy){
+        .values = {[XK_IN_LOW] = (uint32_t)f,
+                   [XK_IN_HIGH] = (uint32_t)(f >> 32),
+                   [XK_OUT_LOW] = (uint32_t)t,
+                   [XK_OUT_HIGH] = (uint32_t)(t >> 32),
+                   [XK_BYTES] = bytes,
+                   [XK_HOW] = xk_how(form, 0, 1, (way == XM_QUICK_OUT) && (form == XK_COPIES),
+                                     XK_BY_BYTES)},
+        .told_to = (form == XK_TELLS) ? to : NULL,
+        .bytes = bytes};
     for (uint32_t at = 0; (form == XK_TAKES) && (at < bytes); at += 4) {
-        memcpy(&values[xk_taken_at(at / 4)], (const char *)from + at,
+        memcpy(&c->values[xk_taken_at(at / 4)], (const char *)from + at,
                (bytes - at < 4) ? bytes - at : 4);
     }
-    tell(l, values);
+}
+
+static void describe_runs(const struct xm_lingering *l, const struct xk_pack *what, bool elsewhere,
+                          struct copy *c)
+{
+    uint64_t runs = (uint64_t)(uintptr_t)l->post->runs;
+
+    *c = (struct copy){.values = {[XK_IN_LOW] = (uint32_t)what->memory,
+                                  [XK_IN_HIGH] = (uint32_t)(what->memory >> 32),
+                                  [XK_OUT_LOW] = (uint32_t)what->packed,
+                                  [XK_OUT_HIGH] = (uint32_t)(what->packed >> 32),
+                                  [XK_BYTES] = what->count,
+                                  [XK_HOW] = xk_how(XK_COPIES, 0, 1, elsewhere,
+                                                    what->out ? XK_BY_RUNS_BACK : XK_BY_RUNS),
+                                  [XK_RANKS_LOW] = (uint32_t)runs,
+                                  [XK_RANKS_HIGH] = (uint32_t)(runs >> 32)},
+                       .runs = what};
 }
 
 /* Bytes of an answer that have not come yet; those that have are in their place. */
@@ -183,36 +209,36 @@ static uint32_t read_told(const struct xm_lingering *l, char *to, uint32_t done,
 }
 
 /* Is the last command carried out? *read_p: of an answer's bytes, those that have come. */
-static bool is_done(const struct xm_lingering *l, bool tells, char *to, uint32_t bytes,
-                    uint32_t *read_p)
+static bool is_done(const struct xm_lingering *l, const struct copy *c, uint32_t *read_p)
 {
-    if (!tells) {
+    if (c->told_to == NULL) {
         return answer(&l->post->answers.done) == l->number;
     }
-    *read_p = read_told(l, to, *read_p, bytes);
-    return *read_p == bytes;
+    *read_p = read_told(l, c->told_to, *read_p, c->bytes);
+    return *read_p == c->bytes;
 }
 
 /*
  * The kernel says that it is done before it says that it is gone, and looks at no command after
  * that: so one that it is gone without having done was never begun, nor will be.
  */
-static bool ask(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
-                uint32_t bytes)
+static bool ask(struct xm_lingering *l, const struct copy *c)
 {
     const struct xk_answers *a = &l->post->answers;
-    bool                     tells = (form_of(way, bytes) == XK_TELLS);
     struct xm_wait           wait = xm_wait_begin_for_ever("for a small copy on the device");
     uint32_t                 read = 0;
 
-    tell_copy(l, way, to, from, bytes);
+    if (c->runs != NULL) { /* the command says that they are there */
+        memcpy(l->post->runs, c->runs->few, c->runs->count * sizeof(l->post->runs[0]));
+    }
+    tell(l, c->values);
     for (unsigned spins = 0;; spins++) {
-        if (is_done(l, tells, to, bytes, &read)) {
+        if (is_done(l, c, &read)) {
             return true;
         }
         if (answer(&a->gone) == l->epoch) {
             account(l);
-            return is_done(l, tells, to, bytes, &read);
+            return is_done(l, c, &read);
         }
         if (spins > SPINS) { /* the device works for another process, or has failed */
             xcclResult_t res = l->dev->stream_query(l->stream);
@@ -226,8 +252,7 @@ static bool ask(struct xm_lingering *l, enum xm_quick way, void *to, const void 
     }
 }
 
-bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
-                    uint32_t bytes)
+static bool carry_out(struct xm_lingering *l, const struct copy *c)
 {
     const struct xk_answers *a = &l->post->answers;
     bool                     copied = false;
@@ -242,12 +267,29 @@ bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const v
         account(l);
     }
     if (l->launched && (answer(&a->alive) == l->epoch)) {
-        copied = ask(l, way, to, from, bytes);
+        copied = ask(l, c);
     } else if (!l->launched && close && (l->idle_ns > 0) && worth_trying(l)) {
         l->launched = (launch(l, l->idle_ns, l->few, NULL, true) == xcclSuccess);
     }
     pthread_mutex_unlock(&l->lock);
     return copied;
+}
+
+bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
+                    uint32_t bytes)
+{
+    struct copy c;
+
+    describe(way, to, from, bytes, &c);
+    return carry_out(l, &c);
+}
+
+bool xm_linger_pack(struct xm_lingering *l, const struct xk_pack *what, bool elsewhere)
+{
+    struct copy c;
+
+    describe_runs(l, what, elsewhere, &c);
+    return carry_out(l, &c);
 }
 
 /* A command that nobody waits for is over, or will never be begun. */

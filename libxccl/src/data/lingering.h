@@ -25,6 +25,7 @@
 struct xm_post {
     struct xk_command command __attribute__((aligned(64)));
     struct xk_answers answers __attribute__((aligned(64)));
+    struct xk_run     runs[XK_FEW_RUNS] __attribute__((aligned(64))); /* of the command */
 };
 
 struct xm_lingering {
@@ -59,6 +60,8 @@ xcclResult_t xm_linger_once(struct xm_lingering *l);
 /* As xm_quick_copy(). */
 bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
                     uint32_t bytes);
+/* As xm_quick_pack(). */
+bool xm_linger_pack(struct xm_lingering *l, const struct xk_pack *what, bool elsewhere);
 
 /*
  * Have a command carried out, and go on: the kernel is told, or is launched with it if the last

@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 9
+#define XK_VERSION 10
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -307,10 +307,9 @@ enum {
     XK_IN_HIGH, /* mapped: sources | targets << 8 | turn << 16 | meets << 24 */
     XK_OUT_LOW, /* to; mapped: bytes */
     XK_OUT_HIGH,
-    XK_BYTES, /* at most 4 GiB less 1 */
-    XK_HOW,   /* xk_how() */
-    /* No more of a copy. */
-    XK_RANKS_LOW,
+    XK_BYTES,     /* at most 4 GiB less 1 */
+    XK_HOW,       /* xk_how() */
+    XK_RANKS_LOW, /* of a copy by runs: where those are, XK_BYTES of them. No more of a copy. */
     XK_RANKS_HIGH,
     XK_NUMBER,
     XK_SERIAL, /* tells apart what was there before from what is there now */
@@ -326,6 +325,8 @@ enum {
  * for the bus another time.
  */
 enum xk_copies { XK_MAPPED = XK_NUM_FORMS, XK_COPIES, XK_LEAVE, XK_TELLS, XK_TAKES };
+/* What XK_COPIES does: a stretch, or what xk_pack does by few runs, from memory IN and to it. */
+enum xk_by { XK_BY_BYTES, XK_BY_RUNS, XK_BY_RUNS_BACK };
 /* At 1 KiB the words take as long as a copy and a fence. 2 H200s. */
 enum { XK_TELLS_BYTES = 256, XK_TAKES_BYTES = 24 };
 /* Which word of a command has 4 bytes of XK_TAKES. */

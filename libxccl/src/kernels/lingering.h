@@ -10,11 +10,14 @@ enum { XK_AGAIN, XK_TOLD, XK_LEAVES };
 /* What a block has in common. */
 struct xk_told {
     struct xk_exchange exchange;
-    struct xk_mapped   mapped; /* with the ranks of the exchange */
-    uint64_t           ranks;  /* where those came from, */
-    uint32_t           serial; /* and which ones */
-    uint32_t           values[XK_ALL_WORDS];
-    uint32_t           number, verdict;
+    union {                      /* of one command at a time */
+        struct xk_mapped mapped; /* with the ranks of the exchange */
+        struct xk_run    run;
+    };
+    uint64_t ranks;  /* where those came from, */
+    uint32_t serial; /* and which ones */
+    uint32_t values[XK_ALL_WORDS];
+    uint32_t number, verdict;
 };
 
 XK_DEVICE uint64_t told_address(const struct xk_told *t, uint32_t low)
@@ -214,13 +217,34 @@ XK_DEVICE void take_bytes(const struct xk_told *t)
     }
 }
 
+/* Runs that the host has just written: none is read by way of a cache. */
+XK_DEVICE void carry_out_runs(struct xk_told *t)
+{
+    uint32_t        count = t->values[XK_BYTES];
+    uint32_t        back = (xk_how_what(t->values[XK_HOW]) == XK_BY_RUNS_BACK);
+    uint64_t        in = told_address(t, XK_IN_LOW), out = told_address(t, XK_OUT_LOW);
+    const uint64_t *words =
+        (const uint64_t *)XK_PLACE(told_address(t, XK_RANKS_LOW), count * sizeof(struct xk_run));
+
+    for (uint32_t n = 0; n < count; n++) {
+        __syncthreads(); /* nobody is at the one before it any more */
+        for (uint32_t w = threadIdx.x; w < sizeof(t->run) / 8; w += blockDim.x) {
+            ((uint64_t *)&t->run)[w] = load_8(&words[n * (sizeof(t->run) / 8) + w]);
+        }
+        __syncthreads();
+        move_run(&t->run, in, out, back, threadIdx.x, blockDim.x);
+    }
+}
+
 /* What has nothing to do with other ranks. False: it is something else. */
-XK_DEVICE int carry_out_copy(const struct xk_told *t, struct xk_answers *answers)
+XK_DEVICE int carry_out_copy(struct xk_told *t, struct xk_answers *answers)
 {
     uint32_t form = xk_how_form(t->values[XK_HOW]), bytes = t->values[XK_BYTES];
     uint64_t in = told_address(t, XK_IN_LOW), out = told_address(t, XK_OUT_LOW);
 
-    if (form == XK_COPIES) {
+    if ((form == XK_COPIES) && (xk_how_what(t->values[XK_HOW]) != XK_BY_BYTES)) {
+        carry_out_runs(t);
+    } else if (form == XK_COPIES) {
         move_bytes(XK_PLACE(out, bytes), XK_PLACE(in, bytes), bytes, threadIdx.x, blockDim.x);
     } else if (form == XK_TELLS) {
         tell_bytes(t, answers);

@@ -84,6 +84,36 @@ XK_DEVICE void place_of(const struct xk_run *r, uint64_t i, int64_t *offset_p, u
     *packed_p = packed;
 }
 
+/* A run between memory and packed data; this thread's part of what `threads` of them share. */
+XK_DEVICE void move_run(const struct xk_run *r, uint64_t memory, uint64_t packed, uint32_t out,
+                        uint64_t thread, uint64_t threads)
+{
+    uint64_t units = r->bytes / r->unit, total = units * r->stretches;
+
+    for (uint64_t i = thread; i < total; i += threads) {
+        uint64_t stretch, within, place;
+        int64_t  offset;
+        if (units == 1) {
+            stretch = i;
+            within = 0;
+        } else if ((total >> 32) == 0) {
+            stretch = (uint32_t)i / (uint32_t)units;
+            within = (i - stretch * units) * r->unit;
+        } else {
+            stretch = i / units;
+            within = (i - stretch * units) * r->unit;
+        }
+        place_of(r, stretch, &offset, &place);
+        uint64_t mine = XK_PLACE(memory + (uint64_t)offset + within, r->unit);
+        uint64_t other = XK_PLACE(packed + place + within, r->unit);
+        if (out != 0) {
+            move_unit(mine, other, r->unit);
+        } else {
+            move_unit(other, mine, r->unit);
+        }
+    }
+}
+
 XK_KERNEL(xk_pack)(XK_ARGUMENT struct xk_pack a)
 {
     const struct xk_run *runs = a.few;
@@ -100,29 +130,7 @@ XK_KERNEL(xk_pack)(XK_ARGUMENT struct xk_pack a)
             ((uint64_t *)&r)[w] = ((const uint64_t *)&runs[n])[w];
         }
         __syncthreads();
-        uint64_t units = r.bytes / r.unit, total = units * r.stretches;
-        for (uint64_t i = thread; i < total; i += threads) {
-            uint64_t stretch, within, packed;
-            int64_t  offset;
-            if (units == 1) {
-                stretch = i;
-                within = 0;
-            } else if ((total >> 32) == 0) {
-                stretch = (uint32_t)i / (uint32_t)units;
-                within = (i - stretch * units) * r.unit;
-            } else {
-                stretch = i / units;
-                within = (i - stretch * units) * r.unit;
-            }
-            place_of(&r, stretch, &offset, &packed);
-            uint64_t mine = XK_PLACE(a.memory + (uint64_t)offset + within, r.unit);
-            uint64_t other = XK_PLACE(a.packed + packed + within, r.unit);
-            if (a.out != 0) {
-                move_unit(mine, other, r.unit);
-            } else {
-                move_unit(other, mine, r.unit);
-            }
-        }
+        move_run(&r, a.memory, a.packed, a.out, thread, threads);
     }
 }
 

@@ -283,6 +283,22 @@ static bool is_reachable(const struct xc_device_ops *dev, const struct xm_rendez
                           (memcmp(uuid, r->from.uuid, sizeof(uuid)) == 0));
 }
 
+/* To where a type wants the bytes on the device; false: nothing was done. */
+static bool scatter_quickly(struct xm_transfer *t, const struct xc_device_ops *dev,
+                            const char *from)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+    struct xm_part       *part = part_of(t);
+
+    if ((part == NULL) || (r->landing != NULL) || r->receive.plain || !r->receive.mem.synchronous ||
+        ((MPI_Count)r->from.bytes != r->receive.bytes)) {
+        return false;
+    }
+    struct xm_copier copier = {part->copier.call, dev, NULL, &part->scratch};
+    struct xm_lane   lane = {&copier, &r->receive, (char *)(uintptr_t)from, false, true};
+    return xm_move_quickly(&lane, false);
+}
+
 /* By a kernel of ours; *over_p: it is over already. */
 static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev, int device,
                          const char *from, bool *over_p)
@@ -292,8 +308,12 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
     char                 *to = r->receive.buf + r->receive.low;
     bool                  several = are_several();
 
-    if (!is_direct(t) || (bytes == 0) || (bytes > KERNEL_BYTES) || !is_reachable(dev, r, device)) {
+    if ((bytes == 0) || (bytes > KERNEL_BYTES) || !is_reachable(dev, r, device)) {
         return false;
+    }
+    if (!is_direct(t)) {
+        *over_p = scatter_quickly(t, dev, from);
+        return *over_p;
     }
     struct xm_kernels *k = xm_kernels_of(dev, device);
     bool               few = (xm_watched_receives() <= FEW);

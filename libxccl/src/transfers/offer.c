@@ -128,7 +128,7 @@ static int part_to_offer(const struct xm_transfer *t)
 
 /* What has holes is packed on the device. With the device entered. */
 static xcclResult_t pack(struct xm_rendezvous *r, const struct xc_device_ops *dev,
-                         const struct xm_buffer *b, xcclStream_t stream)
+                         const struct xm_buffer *b, xcclStream_t stream, bool *over_p)
 {
     static struct xm_call nowhere;
     struct xm_copier      copier = {&nowhere, dev, stream, &r->scratch};
@@ -139,7 +139,9 @@ static xcclResult_t pack(struct xm_rendezvous *r, const struct xc_device_ops *de
     r->packs = true;
     xcclResult_t res = xm_scratch_take(&r->scratch, XM_POOL_DEVICE, (size_t)b->bytes, &packed);
     if (res == xcclSuccess) {
-        res = xm_pack(&copier, b, packed);
+        struct xm_lane lane = {&copier, b, packed, false, false};
+        *over_p = b->mem.synchronous && xm_move_quickly(&lane, true);
+        res = *over_p ? res : xm_pack(&copier, b, packed);
         r->sent = packed;
     }
     return res;
@@ -154,6 +156,7 @@ static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *
 {
     xcclStream_t stream;
     xcclResult_t res = xcclSuccess;
+    bool         over = false;
 
     r->sent = b->buf + b->low;
     r->sent_device = b->mem.device;
@@ -166,9 +169,9 @@ static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *
         res = dev->stream_after_default(stream);
     }
     if ((res == xcclSuccess) && !b->plain) {
-        res = pack(r, dev, b, stream);
+        res = pack(r, dev, b, stream, &over);
     }
-    if (res == xcclSuccess) {
+    if ((res == xcclSuccess) && !over) {
         res = xm_stream_wait(dev, stream);
     }
     if ((res != xcclSuccess) && r->packs) {

@@ -477,7 +477,12 @@ static xcclResult_t after_program(const struct xm_part *part)
 static bool copy_quickly(const struct xm_part *part, MPI_Count bytes, bool out)
 {
     const struct xm_buffer *b = &part->buffer;
+    struct xm_lane          lane = {&part->copier, b, part->span, false, out};
 
+    if (part->packed && !b->plain) {
+        bool all = !out || (bytes < 0) || (bytes >= b->bytes);
+        return all && b->mem.synchronous && xm_move_quickly(&lane, !out);
+    }
     return b->mem.synchronous && (out ? xm_stage_out_quickly(&part->copier, b, part->span, bytes)
                                       : xm_stage_in_quickly(&part->copier, b, part->span));
 }

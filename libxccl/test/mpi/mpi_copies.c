@@ -23,7 +23,7 @@
 
 enum { MOST_BYTES = 1 << 18, DEVICE = 3 };
 
-static int  copies, rows_copies, launches, quick;
+static int  copies, rows_copies, launches, quick, moved;
 static bool with_kernels;
 
 /* ---- a device that is host memory ---- */
@@ -127,6 +127,24 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
         }
     }
     return xcclSuccess;
+}
+
+/* As the kernel that lingers does when it is told to. */
+bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewhere)
+{
+    struct xk_told t = {.values = {[XK_BYTES] = what->count,
+                                   [XK_HOW] = xk_how(XK_COPIES, 0, 1, elsewhere,
+                                                     what->out ? XK_BY_RUNS_BACK : XK_BY_RUNS)}};
+    const uint64_t addresses[] = {what->memory, what->packed, (uint64_t)(uintptr_t)what->few};
+    const int      places[] = {XK_IN_LOW, XK_OUT_LOW, XK_RANKS_LOW};
+
+    mt_expect((k != NULL) && (what->runs == NULL), "a quick pack of %u runs", what->count);
+    for (int i = 0; i < 3; i++) {
+        t.values[places[i]] = (uint32_t)addresses[i];
+        t.values[places[i] + 1] = (uint32_t)(addresses[i] >> 32);
+    }
+    quick++;
+    return carry_out_copy(&t, NULL);
 }
 
 xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream)
@@ -278,6 +296,34 @@ static void check_out(struct sample *s, MPI_Count bytes)
     free(fresh);
 }
 
+/* By the kernel that lingers, which does not have all of them. */
+static void check_quickly(struct sample *s, bool ordered)
+{
+    size_t         bytes = (size_t)s->buffer.bytes;
+    char          *memory = mt_noise(s->span, 1), *packed = packed_by_mpi(s, memory);
+    char          *got = mt_noise(bytes, 2), *fresh = mt_noise(bytes, 3), *want;
+    struct xm_lane lane = {&s->copier, &s->buffer, got, false, false};
+
+    s->buffer.buf = memory - s->buffer.low;
+    if (xm_move_quickly(&lane, true)) {
+        mt_expect(memcmp(got, packed, bytes) == 0, "%s: packed quickly and wrongly", s->what);
+        moved++;
+    }
+    want = mt_noise(s->span, 1);
+    unpacked_by_mpi(s, want, fresh);
+    lane.other = fresh;
+    lane.out = true;
+    if (ordered && xm_move_quickly(&lane, false)) {
+        mt_expect(memcmp(memory, want, s->span) == 0, "%s: unpacked quickly and wrongly", s->what);
+        moved++;
+    }
+    free(memory);
+    free(packed);
+    free(got);
+    free(fresh);
+    free(want);
+}
+
 static void check_type(MPI_Datatype type, int count, const char *what, uint64_t salt, bool apart)
 {
     struct sample s = {.what = what};
@@ -290,6 +336,7 @@ static void check_type(MPI_Datatype type, int count, const char *what, uint64_t 
         check_unpack(&s);
         check_in(&s);
         check_out(&s, s.buffer.bytes);
+        check_quickly(&s, ordered && apart);
         if (ordered) {
             check_out(&s, (MPI_Count)(mt_next(&salt) % (uint64_t)(s.buffer.bytes + 1)));
         }
@@ -336,6 +383,9 @@ static void known(const char *what, MPI_Datatype type, int count, int single, in
     expect_calls(&s, "packing", check_pack, single, rows);
     expect_calls(&s, "unpacking", check_unpack, single, rows);
     expect_calls(&s, "staging out", check_out_all, single, rows);
+    moved = 0;
+    check_quickly(&s, true);
+    mt_expect(moved == (with_kernels ? 2 : 0), "%s: moved quickly %d times", what, moved);
     finish(&s);
     MPI_Type_free(&type);
 }
