@@ -109,6 +109,15 @@ static const struct row rows[] = {
      AT(comm_create),
      0,
      0},
+    {{"XCCL_LAUNCH", "now|met", "now",
+      "When a non-blocking collective is put on the device. now: in the call; met: once all ranks of "
+      "the node have called it, so that the device never waits for another rank. With "
+      "MPI_THREAD_MULTIPLE blocking ones as well.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(launch),
+     0,
+     0},
     {{"XCCL_COMM_POOL", "number, 0 to 1024", "8",
       "How many vendor communicators to keep after their MPI communicator was freed, for the next one "
       "with the same ranks.",

@@ -66,6 +66,13 @@ void xm_mailbox_take_no_more(void)
     pthread_mutex_unlock(&lock);
 }
 
+bool xm_mailbox_is_announced(void)
+{
+    const struct xm_mailbox *m = own_mailbox();
+
+    return (m != NULL) && (__atomic_load_n(&m->looks_from, __ATOMIC_ACQUIRE) != 0);
+}
+
 void xm_mailbox_close(void)
 {
     struct xm_mailbox *m = own_mailbox();

@@ -82,6 +82,8 @@ void xm_mailbox_announce(const struct xc_device_ops *dev, uint64_t looks_from);
  * MPI_Finalize, when none is fetched.
  */
 void xm_mailbox_take_no_more(void);
+/* May other ranks send descriptors instead of messages to this one? */
+bool xm_mailbox_is_announced(void);
 /* From here on it does not fetch. */
 void xm_mailbox_close(void);
 

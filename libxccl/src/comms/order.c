@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/environment.h"
+#include "base/params.h"
 #include "comms/board.h"
 #include "comms/slots.h"
 #include "comms/vendor_comm.h"
@@ -14,7 +15,7 @@
 #include "mpi/mpi.h"
 
 /* How long the thread looks often, and how long it sleeps between looks afterwards. */
-enum { LOOKS_BEFORE_NAP = 2000, NAP_NS = 50 * 1000 };
+enum { LOOKS_BEFORE_NAP = 2000, NAP_NS = 50 * 1000, NAPS_BEFORE_LONGER = 200, MOST_DOUBLINGS = 4 };
 
 static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_turn  *waiting; /* atomic; in the order of the calls */
@@ -243,7 +244,8 @@ bool xm_order_wanted_direct(bool blocking)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, look_at_device);
-    bool in_turn = one_queue || __atomic_load_n(&shared, __ATOMIC_RELAXED);
+    bool in_turn = one_queue || __atomic_load_n(&shared, __ATOMIC_RELAXED) ||
+                   (xc_params()->launch == XC_LAUNCH_MET);
     return (in_turn && (!blocking || several_threads)) ||
            (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) != NULL) ||
            __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
@@ -254,14 +256,14 @@ bool xm_order_wanted(bool blocking)
     return (xm_vendors_in_use() > 1) || xm_order_wanted_direct(blocking);
 }
 
-void xm_order_poll(void)
+static void poll_turns(bool scans)
 {
     if ((__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == NULL) ||
         (pthread_mutex_trylock(&lock) != 0)) {
         return;
     }
     struct xm_board *own = xm_board_own(); /* it has one: others wait by slots on it */
-    for (const struct xm_turn *turn = waiting; turn != NULL; turn = turn->next) {
+    for (const struct xm_turn *turn = waiting; scans && (turn != NULL); turn = turn->next) {
         bool ordered =
             __atomic_load_n(&turn->slots->of[0]->ordered, __ATOMIC_ACQUIRE) >= turn->number;
         if (!ordered && xm_order_all_came(turn->slots, turn->number)) {
@@ -272,11 +274,22 @@ void xm_order_poll(void)
     pthread_mutex_unlock(&lock);
 }
 
+void xm_order_poll(void)
+{
+    poll_turns(true);
+}
+
+void xm_order_poll_for(const struct xm_turn *turn, bool blocking)
+{
+    poll_turns(blocking || (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == turn));
+}
+
 /* For non-blocking calls, whose program may not come back for long. */
 static void serve(struct xm_job *job)
 {
-    const struct timespec nap = {0, NAP_NS};
     unsigned              looks = 0;
+    struct xm_turn      **seen = NULL;
+    const struct xm_turn *front = NULL;
 
     (void)job;
     for (;;) {
@@ -287,10 +300,18 @@ static void serve(struct xm_job *job)
             pthread_mutex_unlock(&lock);
             return;
         }
+        if ((seen != waiting_end) || (front != waiting)) { /* something has moved */
+            looks = (looks < LOOKS_BEFORE_NAP) ? looks : LOOKS_BEFORE_NAP;
+            seen = waiting_end;
+            front = waiting;
+        }
         pthread_mutex_unlock(&lock);
         if (++looks < LOOKS_BEFORE_NAP) {
             sched_yield();
         } else {
+            unsigned longer = (looks - LOOKS_BEFORE_NAP) / NAPS_BEFORE_LONGER;
+            longer = (longer < MOST_DOUBLINGS) ? longer : MOST_DOUBLINGS;
+            const struct timespec nap = {0, (long)NAP_NS << longer};
             nanosleep(&nap, NULL);
         }
     }

@@ -87,5 +87,10 @@ bool xm_order_idle(void);
 
 /* Let those go whose turn has come. Never waits; called while waiting, and by a thread. */
 void xm_order_poll(void);
+/*
+ * For one operation that waits: of many that do, the first in the list looks after all of them, or
+ * else each look at all would be at the square of their number.
+ */
+void xm_order_poll_for(const struct xm_turn *turn, bool blocking);
 
 #endif

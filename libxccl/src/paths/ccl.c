@@ -269,7 +269,7 @@ static xcclResult_t progress(struct xm_op *op)
     void *saved;
 
     if (__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE) == XM_LAUNCH_WAITS) {
-        xm_order_poll();
+        xm_order_poll_for(&op->turn, op->blocking);
         return ((++op->polls % 1024) == 0) && (async_error(op) != xcclSuccess)
                    ? xm_op_fail(op, xcclRemoteError)
                    : xcclInProgress;

@@ -304,7 +304,7 @@ static xcclResult_t progress(struct xm_op *op)
 
     if ((op->stage == XM_STAGE_WORK) &&
         (__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE) == XM_LAUNCH_WAITS)) {
-        xm_order_poll();
+        xm_order_poll_for(&op->turn, op->blocking);
         return xcclInProgress;
     }
     if (op->result != xcclSuccess) {

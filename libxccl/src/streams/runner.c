@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "streams/runner.h"
 
-/* So many looks in a row, then naps in between. */
-enum { EAGER_LOOKS = 2000, NAP_NS = 20000 };
+/* So many looks in a row, then naps in between: longer ones where nothing moves. */
+enum { EAGER_LOOKS = 2000, NAP_NS = 20000, NAPS_BEFORE_LONGER = 500, MOST_DOUBLINGS = 4 };
 
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t      handed = PTHREAD_COND_INITIALIZER;
@@ -106,10 +106,17 @@ static bool look(void)
     return moved;
 }
 
+static void nap(unsigned naps)
+{
+    unsigned              longer = naps / NAPS_BEFORE_LONGER;
+    const struct timespec time = {0, (long)NAP_NS
+                                         << ((longer < MOST_DOUBLINGS) ? longer : MOST_DOUBLINGS)};
+
+    nanosleep(&time, NULL);
+}
+
 static struct xm_enqueued *take(unsigned *looks_p, bool *leave_p)
 {
-    const struct timespec nap = {0, NAP_NS};
-
     pthread_mutex_lock(&lock);
     while ((queue == NULL) && (active == NULL) && !leaving) {
         pthread_cond_wait(&handed, &lock);
@@ -121,7 +128,7 @@ static struct xm_enqueued *take(unsigned *looks_p, bool *leave_p)
     *leave_p = leaving && (taken == NULL);
     pthread_mutex_unlock(&lock);
     if ((taken == NULL) && !*leave_p && (++*looks_p > EAGER_LOOKS)) {
-        nanosleep(&nap, NULL);
+        nap(*looks_p - EAGER_LOOKS);
     }
     return taken;
 }

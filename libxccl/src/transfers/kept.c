@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/params.h"
+#include "comms/mailbox.h"
 #include "comms/wait.h"
 #include "transfers/rendezvous.h"
 #include "transfers/transfer.h"
@@ -371,6 +373,12 @@ static bool has_no_offers(MPI_Comm comm)
     return (xm_rendezvous_excludes != NULL) && xm_rendezvous_excludes(comm);
 }
 
+/* Nobody sends these to a process that fetches none and takes none in pieces. */
+static bool may_be_descriptor(void)
+{
+    return xm_mailbox_is_announced() || (xc_params()->threads == XC_THREADS_MULTIPLE);
+}
+
 /*
  * One look: MPI's code, and whether that is the answer. Where threads share a communicator, another
  * one may keep the message that a function of MPI's waits for, so those that wait look again.
@@ -402,7 +410,8 @@ static int probe_once(enum xm_function function, int profiling, const long *args
     }
     *over_p = flag || !looks;
     if ((code != MPI_SUCCESS) || !flag || (source == MPI_PROC_NULL) ||
-        (xm_transfer_bytes(status) != XM_DESCRIPTOR_BYTES) || has_no_offers(comm)) {
+        (xm_transfer_bytes(status) != XM_DESCRIPTOR_BYTES) || has_no_offers(comm) ||
+        !may_be_descriptor()) {
         return code;
     }
     *over_p = (a->message != NULL);

@@ -16,6 +16,8 @@
 
 /* Naps are short while something happens, and longer the longer nothing does. */
 enum { SHORT_NAP_NS = 50 * 1000, LONG_NAP_NS = 800 * 1000, NAPS_BEFORE_LONGER = 200 };
+/* Of very many transfers a round takes long: it naps for so many times as long, at most so long. */
+enum { NAPS_PER_ROUND = 8, MOST_NAP_NS = 20 * 1000 * 1000 };
 /*
  * While the program's own threads look at transfers, so many naps without a look: two at it cost
  * each other more than they gain. But a program that tests one may owe an answer to another.
@@ -149,12 +151,16 @@ void xm_watch_others(int looked)
     }
 }
 
-/* quiet: naps since anything changed. Naps cost the program no signal to wake the thread. */
-static void pause_thread(int quiet)
+/*
+ * quiet: naps since anything changed. least: ns, for what a round takes. Naps cost the program no
+ * signal to wake the thread.
+ */
+static void pause_thread(int quiet, uint64_t least)
 {
     int             doublings = quiet / NAPS_BEFORE_LONGER;
     long            longer = (long)SHORT_NAP_NS << ((doublings < 4) ? doublings : 4);
-    struct timespec nap = {0, (longer < LONG_NAP_NS) ? longer : LONG_NAP_NS};
+    long            most = (longer < LONG_NAP_NS) ? longer : LONG_NAP_NS;
+    struct timespec nap = {0, ((uint64_t)most > least) ? most : (long)least};
 
     while (!ending && (quiet >= IDLE_NAPS) && (watched == NULL)) {
         asleep = true;
@@ -166,10 +172,20 @@ static void pause_thread(int quiet)
     pthread_mutex_lock(&lock);
 }
 
+/* Of the processor: others may have had the core in between. */
+static uint64_t used_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void watch(struct xm_job *unused)
 {
     unsigned seen = 0, looked = 0, moved = 0;
     int      quiet = 0, skipped = 0;
+    uint64_t least = 0;
 
     (void)unused;
     pthread_mutex_lock(&lock);
@@ -184,11 +200,14 @@ static void watch(struct xm_job *unused)
         looked = now;
         if (skipped >= MOST_SKIPPED) {
             pthread_mutex_unlock(&lock);
+            uint64_t begun = used_ns();
             while (!look_at_some()) {}
+            least = NAPS_PER_ROUND * (used_ns() - begun);
+            least = (least < MOST_NAP_NS) ? least : MOST_NAP_NS;
             pthread_mutex_lock(&lock);
             skipped = 0;
         }
-        pause_thread(quiet);
+        pause_thread(quiet, least);
     }
     running = false;
     pthread_cond_broadcast(&wanted);

@@ -457,6 +457,47 @@ static void case_idup(void)
     mt_pair_free(&pair);
 }
 
+static void synchronize(void)
+{
+    int (*call)(void);
+
+    *(void **)&call = mt_driver("cuCtxSynchronize", "hipDeviceSynchronize");
+    mt_expect(call() == 0, "the device's work fails");
+}
+
+/*
+ * A collective is under way, and this rank waits for all of its device before it lets its peer go.
+ */
+static void case_device(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Comm       comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < 10; i++) {
+        MPI_Request request;
+        int         token = i;
+        void       *other = mt_alloc(MT_DEVICE, 1000);
+        mt_pair_fill(&pair, COUNT, comm, i);
+        if (mt_rank() == 1) {
+            MPI_Recv(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+        if (i % 2 == 0) {
+            synchronize();
+        }
+        mt_free(MT_DEVICE, other); /* that waits as well */
+        if (mt_rank() == 0) {
+            MPI_Send(&token, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), i, "beside the device's work");
+        mt_pair_allreduce(&pair, COUNT, comm, i); /* now its vendor communicator is there */
+    }
+    MPI_Comm_free(&comm);
+    mt_pair_free(&pair);
+}
+
 /* Communicators are freed while collectives on them are under way. */
 static void case_freed_early(void)
 {
@@ -741,6 +782,7 @@ int main(int argc, char **argv)
         {"ahead_receive", case_ahead_receive},
         {"group", case_group},
         {"idup", case_idup},
+        {"device", case_device},
         {NULL, NULL},
     };
 

@@ -59,6 +59,13 @@ def test_case(mpi, case):
 
 
 @pytest.mark.each_value
+@pytest.mark.parametrize("path", ["direct", "ccl"])
+def test_launched_when_met(family, path):
+    """The device waits for no other rank, so the program may wait for the device."""
+    go(family, 2, "mpi_hang device", env={**PATHS[path], "XCCL_LAUNCH": "met"})
+
+
+@pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("case", ["barrier", "receive"])
 def test_drift(mpi, case, ranks):
