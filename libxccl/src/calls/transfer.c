@@ -439,6 +439,24 @@ static MPI_Count position_at(const void *position, bool narrow)
     return narrow ? *(const int *)position : *(const MPI_Count *)position;
 }
 
+/* Not every MPI says what is wrong with it, and it cannot have device memory. */
+static int refuse_position(enum xm_function function, int profiling, const long *args)
+{
+    struct xm_transfer t;
+    char               text[160];
+
+    if (xm_config.faulty || !xm_transfer_read(&t, function, args)) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    MPI_Comm comm = xm_transfer_comm(&t);
+    xm_transfer_close(&t);
+    snprintf(text, sizeof(text),
+             "%s: the position lies outside of the packed buffer; begin with 0, and pass what the "
+             "last call gave",
+             xm_mpi_function_name(function));
+    return xm_raise(comm, xcclInvalidArgument, text);
+}
+
 /*
  * MPI_Pack and MPI_Pack_external write from the position on alone. The rest of the buffer may be
  * another thread's to pack into, or a message's that is received: MPI is given what lies behind the
@@ -456,7 +474,7 @@ static int pack(enum xm_function function, int profiling, const long *args)
     struct xm_transfer t;
 
     if ((first < 0) || (first > room)) {
-        return (int)xm_mpi_forward(function, profiling, args); /* which says what is wrong */
+        return refuse_position(function, profiling, args);
     }
     memcpy(behind, args, sizeof(long) * (size_t)xm_mpi_arguments(function));
     behind[at] = args[at] + (long)first;

@@ -316,6 +316,26 @@ static bool accesses_nobody(const struct xm_transfer *t)
     return (at >= 0) && (t->form != 'Y') && ((int)t->args[at] == MPI_PROC_NULL);
 }
 
+/*
+ * A type that was not committed: MPI is to see it and to say so, where the bytes would go without
+ * it. Packing no element looks at the type alone.
+ */
+static bool is_uncommitted(const struct xm_transfer *t)
+{
+    MPI_Comm self = xm_rendezvous_self();
+    char     none[1] = {0};
+    int      position = 0;
+
+    for (int i = 0; (i < t->num_parts) && (self != XM_HANDLE(MPI_COMM_NULL)); i++) {
+        const struct xm_buffer *b = &t->parts[i].buffer;
+        if (b->layout.derived &&
+            (xm_pmpi.Pack(none, 0, b->type, none, 0, &position, self) != MPI_SUCCESS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const long *args)
 {
     const struct row *row = row_of(function);
@@ -364,7 +384,7 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     }
     /* Of a persistent receive the arguments are known each time that it is started. */
     bool again = (t->form == 'P') && xm_transfer_receives(function);
-    bool good = r.valid && !accesses_nobody(t);
+    bool good = r.valid && !accesses_nobody(t) && !is_uncommitted(t);
     if (!good && (t->num_parts > 0)) {
         xm_transfer_close(t);
     }

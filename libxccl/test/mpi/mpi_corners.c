@@ -358,6 +358,53 @@ static void case_jumping(void)
     mt_free(MT_DEVICE, out);
 }
 
+static void expect_class(int code, int wanted, const char *what)
+{
+    int class = MPI_SUCCESS;
+
+    MPI_Error_class(code, &class);
+    mt_expect((wanted < 0) ? (code != MPI_SUCCESS) : (class == wanted), "%s: error class %d", what,
+              class);
+}
+
+/* MPI sees the type although only the bytes of a message go through it. */
+static void case_uncommitted(void)
+{
+    enum { ROWS = 1000, STRIDE = 4, MANY = ROWS * STRIDE };
+    MPI_Datatype type;
+    MPI_Request  request;
+    int         *data = mt_alloc(MT_DEVICE, sizeof(int) * MANY);
+    int          to = mt_rank();
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Type_vector(ROWS, 1, STRIDE, MPI_INT, &type);
+    expect_class(MPI_Send(data, 1, type, to, 1, MPI_COMM_WORLD), MPI_ERR_TYPE, "MPI_Send");
+    expect_class(MPI_Recv(data, 1, type, to, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_ERR_TYPE,
+                 "MPI_Recv");
+    expect_class(MPI_Isend(data, 1, type, to, 1, MPI_COMM_WORLD, &request), MPI_ERR_TYPE,
+                 "MPI_Isend");
+    expect_class(MPI_Irecv(data, 1, type, to, 1, MPI_COMM_WORLD, &request), MPI_ERR_TYPE,
+                 "MPI_Irecv");
+    expect_class(MPI_Recv_init(data, 1, type, to, 1, MPI_COMM_WORLD, &request), MPI_ERR_TYPE,
+                 "MPI_Recv_init");
+    MPI_Type_free(&type);
+    mt_free(MT_DEVICE, data);
+}
+
+/* A place outside of what is packed: an error, and no crash. */
+static void case_outside(void)
+{
+    enum { BYTES = 64 };
+    char *packed = mt_alloc(MT_DEVICE, BYTES);
+    int  *data = mt_alloc(MT_DEVICE, 2 * sizeof(int)), below = -4, above = BYTES + 1;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    expect_class(MPI_Pack(data, 2, MPI_INT, packed, BYTES, &below, MPI_COMM_WORLD), -1, "below");
+    expect_class(MPI_Pack(data, 2, MPI_INT, packed, BYTES, &above, MPI_COMM_WORLD), -1, "above");
+    mt_free(MT_DEVICE, packed);
+    mt_free(MT_DEVICE, data);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
@@ -371,6 +418,8 @@ int main(int argc, char **argv)
         {"refused", case_refused},
         {"refused_collective", case_refused_collective},
         {"jumping", case_jumping},
+        {"uncommitted", case_uncommitted},
+        {"outside", case_outside},
         {NULL, NULL},
     };
 

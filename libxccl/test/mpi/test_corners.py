@@ -14,6 +14,13 @@ def test_case(family, case):
 
 
 @pytest.mark.release_only
+@pytest.mark.parametrize("case", ["uncommitted", "outside"])
+def test_wrong_arguments(family, case):
+    """On host memory not every MPI says so: they are no part of CASES."""
+    family.run(2, f"mpi_corners cuda {case}", timeout=60).good()
+
+
+@pytest.mark.release_only
 def test_refused_collective(openmpi):
     """What MPI refuses gives its staging memory back."""
     env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_STAGING": "16", "XCCL_LOG": "info"}
