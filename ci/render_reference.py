@@ -33,6 +33,7 @@ GROUPS = {
         "DIRECT_LINGER",
         "DIRECT_MEMORY",
         "DIRECT_COPIES",
+        "LAUNCH",
         "GDRCOPY",
         "SCRATCH",
         "STAGING",

@@ -70,7 +70,9 @@ def messages(mpi, ranks, case, runtime="cuda", **env):
     )
 
 
-@pytest.mark.parametrize("case", ["order", "graphs", "mixed", "scattered", "probed", "left_open", "multiplex"])
+@pytest.mark.parametrize(
+    "case", ["order", "graphs", "mixed", "scattered", "probed", "left_open", "multiplex"]
+)
 def test_messages(family, case):
     messages(family, 2, case).good()
 
