@@ -324,21 +324,55 @@ static bool is_file(const struct xm_transfer *t, long file)
            ((MPI_File)(intptr_t)argument(t, 'h') == (MPI_File)(intptr_t)file);
 }
 
-/* The first of a file; or of a window, to a rank of it, or to any (rank < 0), up to a number. */
-static struct xm_transfer *take_begun(char kind, long handle, int rank, uint64_t most)
+static struct xm_transfer *take_split(long file)
 {
     struct xm_transfer **at = &begun, *t;
 
     pthread_mutex_lock(&lock);
-    for (; (t = *at) != NULL; at = &t->next) {
-        if ((kind == 'w') ? ((t->number <= most) && xm_access_is(t, handle, rank))
-                          : is_file(t, handle)) {
-            *at = t->next;
-            break;
-        }
+    while (((t = *at) != NULL) && !is_file(t, file)) {
+        at = &t->next;
+    }
+    if (t != NULL) {
+        *at = t->next;
     }
     pthread_mutex_unlock(&lock);
     return t;
+}
+
+/* All of a window, to a rank of it, or to any (rank < 0), up to a number: in one pass. */
+static struct xm_transfer *take_accesses(long window, int rank, uint64_t most)
+{
+    struct xm_transfer **at = &begun, *taken = NULL, **end = &taken, *t;
+
+    pthread_mutex_lock(&lock);
+    while ((t = *at) != NULL) {
+        if ((t->number <= most) && xm_access_is(t, window, rank)) {
+            *at = t->next;
+            *end = t;
+            end = &t->next;
+        } else {
+            at = &t->next;
+        }
+    }
+    *end = NULL;
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+static void put_back(struct xm_transfer *left)
+{
+    struct xm_transfer **end = &left;
+
+    if (left == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = begun;
+    begun = left;
+    pthread_mutex_unlock(&lock);
 }
 
 /* What was taken is where it belongs: from here on calls need not look for it. */
@@ -355,16 +389,19 @@ static void end_begun(struct xm_transfer *t)
 static xcclResult_t deliver(long window, int rank, uint64_t most)
 {
     static pthread_mutex_t delivering = PTHREAD_MUTEX_INITIALIZER;
-    struct xm_transfer    *t;
     xcclResult_t           res = xcclSuccess;
 
     pthread_mutex_lock(&delivering);
-    while ((res == xcclSuccess) && ((t = take_begun('w', window, rank, most)) != NULL)) {
+    struct xm_transfer *left = take_accesses(window, rank, most);
+    while ((res == xcclSuccess) && (left != NULL)) {
+        struct xm_transfer *t = left;
+        left = t->next;
         res = xm_transfer_copy_out(t, XM_WHOLE);
         if (res == xcclSuccess) { /* else the device may still be using what it holds */
             end_begun(t);
         }
     }
+    put_back(left);
     if ((res == xcclSuccess) && xm_accesses_any()) {
         res = xm_accesses_synchronised(window, rank, most);
     }
@@ -392,7 +429,7 @@ static int synchronise(enum xm_function function, int profiling, const long *arg
 
 static int end_split(enum xm_function function, int profiling, const long *args)
 {
-    struct xm_transfer *t = take_begun('h', args[xm_transfer_argument(function, 'h')], -1, 0);
+    struct xm_transfer *t = take_split(args[xm_transfer_argument(function, 'h')]);
     struct xm_transfer  call = {.function = function};
     MPI_Count           bytes;
     MPI_Status          status;
