@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -126,14 +127,25 @@ static void put_row(FILE *f, const struct xm_profile_row *row, const struct xm_p
             (unsigned long long)row->completions, (double)row->completion_ns / 1e9);
 }
 
+/* A FIFO or a device is written to itself, and one behind a link unless another user made that. */
+static bool is_stream(const char *path)
+{
+    struct stat named, there;
+
+    return (lstat(path, &named) == 0) && (stat(path, &there) == 0) && !S_ISREG(there.st_mode) &&
+           !S_ISDIR(there.st_mode) &&
+           (!S_ISLNK(named.st_mode) || (named.st_uid == 0) || (named.st_uid == geteuid()));
+}
+
 bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about *about,
                       const char *file)
 {
     char path[1024], part[1040];
 
     xc_expand_file_name(file, path, sizeof(path));
-    snprintf(part, sizeof(part), "%s.part", path);
-    int   fd = xc_file_open(part, false);
+    bool stream = is_stream(path);
+    snprintf(part, sizeof(part), "%s%s", path, stream ? "" : ".part");
+    int   fd = xc_file_open(part, stream);
     FILE *f = (fd >= 0) ? fdopen(fd, "w") : NULL;
     if (f == NULL) {
         xc_fail(xcclSystemError, "cannot write %s: %s", part, strerror(errno));
@@ -146,7 +158,7 @@ bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about 
     }
     fputs("\n ]}\n", f);
     bool good = (ferror(f) == 0);
-    if ((fclose(f) != 0) || !good || (rename(part, path) != 0)) {
+    if ((fclose(f) != 0) || !good || (!stream && (rename(part, path) != 0))) {
         xc_fail(xcclSystemError, "cannot write %s: %s", path, strerror(errno));
         return false;
     }

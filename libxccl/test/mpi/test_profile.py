@@ -2,6 +2,7 @@
 """XCCL_PROFILE: the numbers of calls that a program is known to make, merged over its ranks."""
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -57,6 +58,20 @@ def test_host(mpi, tmp_path):
     check_host_rows(written, 4)
     assert {row["memory"] for row in written["rows"]} <= {"host", None}
     assert written["run_seconds_most"] <= written["run_seconds"] < 60 * 4
+
+
+def test_fifo(openmpi, tmp_path):
+    """It stays one, also behind a link, and who reads it gets the profile."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    (tmp_path / "link.json").symlink_to(fifo)
+    with open(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as reader:
+        env = {"XCCL_PROFILE": str(tmp_path / "link.json")}
+        result = openmpi.run(1, "mpi_profile none known", sim=None, env=env, timeout=60)
+        assert result.status == 0, result.out
+        jsonschema.validate(json.loads(reader.read()), SCHEMA)
+    assert fifo.is_fifo() and (tmp_path / "link.json").is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["fifo", "link.json"]
 
 
 @pytest.mark.release_only

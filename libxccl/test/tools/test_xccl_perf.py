@@ -497,6 +497,7 @@ def test_seed_repeats_the_data(faulty):
         (["--root", "99999999999"], ["--root"]),
         (["--seed", "x"], ["--seed"]),
         (["--samples"], ["--json"]),
+        (["--json", ""], ["--json: the file has no name"]),
         (["--timeout"], ["--timeout needs a value"]),
         (["--max", "4g", "--min", "4g", "--type", "int8", "--mem", "host"], ["larger type"]),
     ],
@@ -531,6 +532,27 @@ def test_json_on_a_full_disk(stage, tmp_path):
     assert ended.status == 1
     assert f"cannot write '{tmp_path}/x.json': No space left on device" in ended.err
     assert not os.listdir(tmp_path)
+
+
+def test_json_into_a_fifo(stage, tmp_path):
+    """It stays one, as a device does, and who reads it gets all."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with open(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as reader:
+        stage.tool("xccl-perf", "--mem", "host", *QUICK, *exact(64), "--json", fifo).good()
+        jsonschema.validate(json.loads(reader.read()), SCHEMA)
+    assert fifo.is_fifo() and os.listdir(tmp_path) == ["fifo"]
+
+
+def test_json_through_a_link(stage, tmp_path):
+    """What a link leads to is written, and the link stays; also where nothing is there yet."""
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to("file")
+    for _ in range(2):
+        stage.tool("xccl-perf", "--mem", "host", *QUICK, *exact(64), "--json", link).good()
+        assert link.is_symlink() and not file.is_symlink()
+        jsonschema.validate(json.loads(file.read_text()), SCHEMA)
+    assert sorted(os.listdir(tmp_path)) == ["file", "link"]
 
 
 def test_json_that_is_a_folder(stage, tmp_path):

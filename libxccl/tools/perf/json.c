@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON file of a run; its shape is described by xccl-perf.schema.json. Only rank 0 writes, into
- * FILE.part, which takes its name when it is whole. */
+ * FILE.part, which takes its name when it is whole. A FIFO or a device is written to itself. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,16 +159,39 @@ bool perf_json_to_stdout(const struct perf_run *run)
     return (run->opt.json != NULL) && (strcmp(run->opt.json, "-") == 0);
 }
 
-/* FILE.part of this run; the caller frees. */
-static char *part_name(const struct perf_run *run)
-{
-    size_t len = strlen(run->opt.json) + sizeof(".part");
-    char  *name = malloc(len);
+/* Where the file goes, links resolved, and its part; NULL: the file itself is opened. */
+static char *target, *part;
 
-    if (name != NULL) {
-        snprintf(name, len, "%s.part", run->opt.json);
+static void forget_names(void)
+{
+    free(target);
+    free(part);
+    target = part = NULL;
+}
+
+/* Sets target and part. A link stays one: the file that it leads to is replaced. */
+static bool find_names(const char *file)
+{
+    struct stat there;
+    bool        exists = (stat(file, &there) == 0);
+
+    if (exists && S_ISDIR(there.st_mode)) {
+        fprintf(stderr, "xccl-perf: --json: '%s' is a folder; name a file\n", file);
+        return false;
     }
-    return name;
+    if (exists ? !S_ISREG(there.st_mode) : (lstat(file, &there) == 0)) {
+        return true; /* a FIFO, a device, or a link to a file that is still to be made */
+    }
+    target = exists ? realpath(file, NULL) : strdup(file);
+    size_t len = (target != NULL) ? strlen(target) + sizeof(".part") : 0;
+    part = (len > 0) ? malloc(len) : NULL;
+    if (part == NULL) {
+        fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n", file, strerror(errno));
+        forget_names();
+        return false;
+    }
+    snprintf(part, len, "%s.part", target);
+    return true;
 }
 
 static bool open_file(struct perf_run *run)
@@ -177,20 +200,15 @@ static bool open_file(struct perf_run *run)
         run->json = stdout;
         return true;
     }
-    char       *name = part_name(run);
-    struct stat there;
-
-    if ((stat(run->opt.json, &there) == 0) && S_ISDIR(there.st_mode)) {
-        fprintf(stderr, "xccl-perf: --json: '%s' is a folder; name a file\n", run->opt.json);
-        free(name);
+    if (!find_names(run->opt.json)) {
         return false;
     }
-    run->json = (name != NULL) ? fopen(name, "we") : NULL;
+    run->json = fopen((part != NULL) ? part : run->opt.json, "we");
     if (run->json == NULL) {
         fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n", run->opt.json,
                 strerror(errno));
+        forget_names();
     }
-    free(name);
     return run->json != NULL;
 }
 
@@ -347,14 +365,12 @@ static bool close_file(struct perf_run *run)
     if (perf_json_to_stdout(run)) {
         return (fflush(stdout) == 0) && whole;
     }
-    char *name = part_name(run);
-    bool  ok =
-        (fclose(run->json) == 0) && whole && (name != NULL) && (rename(name, run->opt.json) == 0);
-    int why = errno;
-    if (!ok && (name != NULL)) {
-        (void)unlink(name);
+    bool ok = (fclose(run->json) == 0) && whole && ((part == NULL) || (rename(part, target) == 0));
+    int  why = errno;
+    if (!ok && (part != NULL)) {
+        (void)unlink(part);
     }
-    free(name);
+    forget_names();
     errno = why;
     return ok;
 }

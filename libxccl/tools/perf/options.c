@@ -318,7 +318,7 @@ static bool parse_option(struct perf_options *opt, int id, const char *value)
         return parse_yes_no("--check", value, &opt->check);
     case JSON:
         opt->json = value;
-        return true;
+        return (value[0] != '\0') || options_refuse("--json: the file has no name; -: to stdout");
     case SAMPLES:
         opt->samples = true;
         return true;
