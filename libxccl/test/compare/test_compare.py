@@ -280,6 +280,22 @@ def test_other_software_is_said(two):
     )
 
 
+def test_missing_measurements(two):
+    """A route that no longer works is no good news, whatever the others do."""
+    world = two(1.1)
+    new = json.loads((world.work / "new.json").read_text())
+    new["results"] = [one for one in new["results"] if one["variant"] != "vendor"]
+    new["failures"] = [
+        {"variant": "vendor", "case": "job", "round": 2, "cause": "it hung", "log": "x.log"}
+    ]
+    (world.work / "new.json").write_text(json.dumps(new))
+    ended = world.run("--against", "old.json", "new.json", status=1)
+    assert "4 measurements in both: 2 slower" in ended.out
+    assert re.search(r"^missing in NEW: job, NCCL, allreduce: \S+ B, \S+ \S+$", ended.out, re.M)
+    assert ended.out.endswith("failed in NEW: job, NCCL, round 2: it hung\n")
+    assert "missing" not in world.run("--against", "new.json", "old.json").out
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -54,6 +54,21 @@ def changes(old, new):
             yield f"{what}: was {before}, is {after}"
 
 
+def missing(old, new):
+    """What OLD has and NEW has not, and launches of NEW that failed, in sentences."""
+    there = {key_of(entry) for entry in new["results"]}
+    lost = {}
+    for entry in old["results"]:
+        if key_of(entry) not in there:
+            lost.setdefault(key_of(entry)[:3], []).append(entry["bytes"])
+    for (case, variant, coll), sizes in lost.items():
+        texts = ", ".join(words.human(size) for size in sorted(sizes))
+        yield f"missing in NEW: {case}, {results.label(old, variant)}, {coll}: {texts}"
+    for failure in new.get("failures") or ():
+        route = results.label(new, failure["variant"])
+        yield "failed in NEW: {case}, {0}, round {round}: {cause}".format(route, **failure)
+
+
 def rows(new, found):
     yield ["case", "route", "collective", "size", "NEW / OLD", "95 % interval", "q", ""]
     for one in found:
@@ -74,8 +89,9 @@ def rows(new, found):
 def report(old, new, found):
     """(lines, exit status)."""
     out = [f"# {line}" for line in changes(old, new)]
+    lost = list(missing(old, new))
     if not found:
-        return [*out, "The two results have no measurement in common."], 1
+        return [*out, *lost, "The two results have no measurement in common."], 1
     out += list(table.lay_out(list(rows(new, found))))
     count = {
         word: sum(one.word == word for one in found)
@@ -98,4 +114,6 @@ def report(old, new, found):
     out.append(
         "Only noise between the launches of one run is known: nodes and days differ by more."
     )
+    if lost:
+        return [*out, "", *lost], 1
     return out, 3 if count["slower"] else 0

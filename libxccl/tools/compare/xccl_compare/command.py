@@ -41,8 +41,8 @@ table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
   -h, --help             print this
   -V, --version          print the version
 
-Exit status: 0; 1 if a route failed or gave a wrong result; 2 for wrong use; 3 if --against finds
-NEW slower somewhere."""
+Exit status: 0; 1 if a route failed or gave a wrong result, or --against finds measurements missing
+or launches that failed in NEW; 2 for wrong use; 3 if it misses nothing and NEW is slower somewhere."""
 
 ROUTES = ("mpi", "ucc", "ucc-ccl", "xccl", "vendor")
 COLLS = (
