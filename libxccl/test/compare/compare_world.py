@@ -47,7 +47,7 @@ while size <= int(value("--max")):
     size = int(size * float(value("--factor")))
 groups = value("--groups")
 run = {{
-    "schema": "xccl-perf-1", "mpi": "Open MPI v4.1.6, made up", "mpi_family": "openmpi", "passed": True,
+    "schema": "xccl-perf-1", "mpi": "Open MPI v4.1.6, made up", "mpi_family": "openmpi", "passed": not fake.get("bad"),
     "machine": {{"cpu": "made up", "cores": 1, "kernel": "Linux"}}, "simulated": None,
     "options": {{"type": "float", **({{"groups": groups}} if groups else {{}})}}, "results": rows,
     "ranks": [{{"rank": i, "host": f"node{{i // 4}}", "device_name": "Made up"}} for i in range(fake["ranks"])],

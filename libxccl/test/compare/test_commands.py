@@ -179,6 +179,8 @@ def test_batch_script_of_a_launcher(world, words, nodes, ranks):
             ["--rounds", "0", "--", "mpirun"],
             "--rounds: invalid value '0': expected an integer >= 1",
         ),
+        (["--rounds", "²", "--", "mpirun"], "--rounds: invalid value '²'"),
+        (["--sim", "cuda:²", "--", "mpirun"], "--sim: invalid value 'cuda:²'"),
         (["--site", "fronteir", "--", "mpirun"], "did you mean 'frontier'?"),
         (["--sim", "cuda:300", "--", "mpirun"], "N from 1 to 64"),
         (["-n", "4"], "unknown option '-n'"),

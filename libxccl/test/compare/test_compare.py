@@ -303,6 +303,7 @@ def test_missing_measurements(two):
         ('{"schema": "xccl-compare-1", "results": []', "is it cut off?"),
         ('{"schema": "xccl-perf-1"}', "no result of xccl-compare (schema xccl-perf-1"),
         ("[1]", "no result of xccl-compare"),
+        ("[" * 100000, "no result of xccl-compare (nested too deeply)"),
         ('{"schema": "xccl-compare-1"}', "'results' is missing"),
     ],
 )
@@ -325,6 +326,36 @@ def test_damaged_results(world, key, value):
         assert ended.returncode in (0, 2) and "Traceback" not in ended.stderr
     said = world.run("--csv", "a.json", status=2).err
     assert "--csv: the file is damaged, or was changed by hand: " in said
+
+
+def test_result_without_samples(two):
+    world = two(1.0)
+    old = json.loads((world.work / "old.json").read_text())
+    old["results"][0]["samples_us"] = {}
+    (world.work / "old.json").write_text(json.dumps(old))
+    said = world.run("--against", "old.json", "new.json", status=2).err
+    assert "--against: the file is damaged, or was changed by hand: " in said
+
+
+def test_full_disk(world):
+    """The file is named, and half of it is not left behind."""
+    folder = world.work / "xccl-compare"
+    folder.mkdir()
+    (folder / "result.json.part").symlink_to("/dev/full")
+    ended = world.script("--max", "8", "--rounds", "1", "--no-plot", "--", "mpirun")
+    named = "xccl-compare/result.json: cannot be written: No space left on device"
+    assert ended.returncode == 1 and ended.stderr.endswith(f"xccl-compare: {named}\n")
+    assert not [name for name in os.listdir(folder) if name.startswith("result.json")]
+
+
+def test_folder_whose_name_is_no_text(world):
+    """The table names it, as part of a cause."""
+    world.fake["bad"] = True
+    words = ["--max", "8", "--rounds", "1", "--no-plot", "--output", "c\udcff", "--", "mpirun"]
+    ended = world.script(*words)
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr, ended.stderr
+    text = (world.work / "c\udcff/table.txt").read_text()
+    assert r"c\udcff/runs/" in text and "no result of a run that passed" in text
 
 
 def test_no_matplotlib(world):

@@ -59,6 +59,7 @@ def run(stage, *words, timeout=100, **more):
         (["--route", "fast"], "xccl, ucc, ucc-ccl, mpi"),
         (["--site", "atlantis"], "juwels-booster"),
         (["--timeout", "x"], "'x'"),
+        (["--timeout", "²"], "--timeout: invalid value"),
         (["--timeout"], "needs a value"),
         (["-x"], "unknown option '-x'; see --help"),
         (["--log", "/no/log"], "/no/log"),

@@ -42,7 +42,8 @@ WRAPPERS = (
 
 
 def number(text):
-    return int(text) if text and text.isdigit() else None
+    """Its value, if it is plain digits: isdigit() takes others, too, of which int() makes nothing."""
+    return int(text) if text and re.match(r"[0-9]{1,18}\Z", text) else None
 
 
 def first_number(env, *names):

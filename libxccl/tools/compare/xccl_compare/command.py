@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of xccl-compare: its options, and what is wrong with them."""
 
+from xccl_common.launchers import number
 from xccl_common.options import Wrong, check_choice, parse
 
 from . import words
@@ -76,9 +77,10 @@ def split_second(arguments):
 
 def whole(given, option, default, least):
     text = given.get(option, str(default))
-    if not text.isdigit() or int(text) < least:
+    value = number(text)
+    if value is None or value < least:
         raise Wrong(f"{option}: invalid value '{text}': expected an integer >= {least}")
-    return int(text)
+    return value
 
 
 def size(given, option):
@@ -133,8 +135,8 @@ NUMBERS = (  # option, default (None: it has none), least
 
 
 def check_simulation(text):
-    flavour, _, number = text.partition(":")
-    if flavour not in FLAVOURS or not number.isdigit() or not 1 <= int(number) <= MOST_SIMULATED:
+    flavour, _, count = text.partition(":")
+    if flavour not in FLAVOURS or not 1 <= (number(count) or 0) <= MOST_SIMULATED:
         raise Wrong(
             f"--sim: invalid value '{text}': expected FLAVOUR:N, as cuda:4, with "
             f"N from 1 to {MOST_SIMULATED} and FLAVOUR one of {', '.join(FLAVOURS)}"

@@ -26,7 +26,7 @@ def number(words, names):
     for word, following in zip(words, [*words[1:], ""]):
         found = re.fullmatch(rf"(?:{names})(?:=?(\d+))?", word)
         value = (found.group(1) or following) if found else ""
-        if value.isdigit() and int(value) > 0:
+        if value.isdecimal() and int(value) > 0:
             return int(value)
     return None
 

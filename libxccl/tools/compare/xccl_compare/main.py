@@ -211,7 +211,7 @@ def whole(option, work):
     """Work on a result that was written before: what does not fit into it is the file's fault."""
     try:
         return work()
-    except (AttributeError, KeyError, TypeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else error
         raise Wrong(f"{option}: the file is damaged, or was changed by hand: {what}") from error
 

@@ -199,6 +199,8 @@ def load(path):
         raise Wrong(f"cannot read '{path}': {error.strerror}") from error
     except ValueError as error:
         raise Wrong(f"{path}: no JSON ({error}); is it cut off?") from error
+    except RecursionError as error:
+        raise Wrong(f"{path}: no result of xccl-compare (nested too deeply)") from error
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         found = value.get("schema") if isinstance(value, dict) else None
         raise Wrong(f"{path}: no result of xccl-compare (schema {found}, expected {SCHEMA})")

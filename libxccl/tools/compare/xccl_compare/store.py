@@ -6,6 +6,7 @@ runs/ID.json, .txt   what the launch left; under this name only when it is whole
 runs/ID.log          what it printed
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -31,11 +32,16 @@ ASKED = {
 
 
 def write_text(path, text):
-    """Whole, or not at all."""
+    """Whole, or not at all. A file's name that is no text is escaped in it."""
     part = path + ".part"
-    with open(part, "w", encoding="utf-8") as f:
-        f.write(text)
-    os.replace(part, path)
+    try:
+        with open(part, "w", encoding="utf-8", errors="backslashreplace") as f:
+            f.write(text)
+        os.replace(part, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.remove(part)
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", path) from error
 
 
 def described(plan, program, launcher, given, tool):
@@ -103,7 +109,7 @@ class Store:
                 plan = json.load(f)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, RecursionError, ValueError) as error:
             raise Wrong(
                 f"{path}: cannot be read ({error}); name another folder with --output"
             ) from error

@@ -56,7 +56,7 @@ def check_mpirun(facts):
 def check_pmi(facts):
     family, _ = family_of_job(facts)
     ranks = facts.env.get("SLURM_STEP_NUM_TASKS", facts.env.get("SLURM_NTASKS", "1"))
-    if family != "openmpi" or not in_slurm_step(facts.env) or not ranks.isdigit():
+    if family != "openmpi" or not in_slurm_step(facts.env) or not ranks.isdecimal():
         return
     known = any(name.startswith(("PMIX_", "PMI_", "OMPI_COMM_WORLD_")) for name in facts.env)
     if int(ranks) > 1 and not known:

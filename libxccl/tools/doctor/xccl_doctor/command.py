@@ -3,6 +3,7 @@
 
 import os
 
+from xccl_common.launchers import number
 from xccl_common.options import Wrong, check_choice, parse
 
 USAGE = """Usage: xccl-doctor [options]
@@ -57,7 +58,7 @@ def check_options(given, launcher, sites):
     check_choice("route", given.get("--route", "xccl"), ROUTES)
     if "--site" in given:
         check_choice("site", given["--site"], sorted(sites))
-    if not given.get("--timeout", "1").isdigit() or given.get("--timeout") == "0":
+    if not number(given.get("--timeout", "1")):
         text = given["--timeout"]
         raise Wrong(f"--timeout: invalid value '{text}': expected seconds, an integer >= 1")
     if "--sysroot" in given and not os.path.isdir(given["--sysroot"]):
