@@ -188,6 +188,31 @@ def test_launcher_with_variables_of_the_user(stage, tmp_path):
     assert "XCCL_LOG" not in named
 
 
+@pytest.mark.parametrize(
+    "front", ["", "--oversubscribe", "--mca btl self,tcp --np=2", "-n 1 ./a :"]
+)
+def test_launcher_with_an_option_of_the_program(stage, tmp_path, front):
+    """What stands behind the program's name says nothing to Open MPI."""
+    words = [*front.split(), "-n", "2", "./app", "-x", "foo"]
+    variables = launched(stage, tmp_path, "mpirun", *words)
+    assert variables["ARGUMENTS"] == " ".join(words) and "LD_PRELOAD" in variables[LIST]
+
+
+@pytest.mark.parametrize("front", ["--display-allocation", "--bind-to none", "-n 1 ./a :"])
+def test_launcher_with_variables_behind_other_options(stage, tmp_path, front):
+    variables = launched(stage, tmp_path, "mpirun", *front.split(), "-x", "XCCL_LOG", "./app")
+    assert variables["ARGUMENTS"].startswith("-x LD_PRELOAD") and LIST not in variables
+
+
+def test_launcher_with_a_list_of_the_user(stage, tmp_path):
+    """Open MPI 4.1 takes no options beside it, and only one list."""
+    variables = launched(stage, tmp_path, "mpirun", "-x", "A", "./app", env={LIST: "B"})
+    assert variables["ARGUMENTS"] == "-x A ./app" and "LD_PRELOAD" in variables[LIST]
+    words = "-mca mca_base_env_list A -x B ./app"
+    variables = launched(stage, tmp_path, "mpirun", *words.split())
+    assert variables["ARGUMENTS"] == words and LIST not in variables
+
+
 def test_other_launchers_hand_on_all(stage, tmp_path):
     variables = launched(stage, tmp_path, "srun", "-n", "2", "./app")
     assert LIST not in variables and variables["ARGUMENTS"] == "-n 2 ./app"

@@ -173,16 +173,49 @@ exec_bound() { # command
         ${_xr_topology:+--topology "$_xr_topology"} ${_xr_report:+--report} ${_xr_explain:+--explain} -- "$@"
 }
 
-# Sets _xr_given to the variables that the user hands to all ranks: Open MPI's -x NAME or -x NAME=VALUE.
+# Sets _xr_count to how many of these words make one option of Open MPI's mpirun with its values. An option that is not
+# known has one, unless another option follows.
+count_words() { # option, words behind it
+    _xr_count=2
+    case $1 in
+        --mca | -mca | --gmca | -gmca | --omca | --opalmca | --prtemca | --pmixmca) _xr_count=3 ;;
+        --*=*) _xr_count=1 ;;
+        --oversubscribe | --nooversubscribe | --allow-run-as-root | --report-bindings | --tag-output | --display-map | \
+            --use-hwthread-cpus | --nolocal | --verbose | --quiet | -oversubscribe | -nooversubscribe | \
+            -allow-run-as-root | -report-bindings | -tag-output | -display-map | -use-hwthread-cpus | -nolocal | -v | -q)
+            _xr_count=1 ;;
+        -x) ;;
+        *)
+            case ${2-} in
+                -*) _xr_count=1 ;;
+            esac ;;
+    esac
+    [ "$_xr_count" -le $# ] || _xr_count=$#
+}
+
+# Sets _xr_given to the variables that the user hands to all ranks: Open MPI's -x NAME or -x NAME=VALUE. Sets
+# _xr_their_list if a list of them stands on the command line.
 find_given() { # arguments of the launcher
-    _xr_given=
-    while [ $# -ge 2 ]; do
-        _xr_name=${2%%=*}
+    _xr_given='' _xr_their_list=''
+    while [ $# -gt 0 ]; do
+        case $1 in
+            :) shift && continue ;;
+            -*) ;;
+            *) # the program: its arguments are its own; behind a colon another one may follow
+                while [ $# -gt 0 ] && [ "$1" != : ]; do
+                    shift
+                done
+                continue ;;
+        esac
+        _xr_name=${2-}
+        _xr_name=${_xr_name%%=*}
         case $1:$_xr_name in
             -x: | -x:[0-9]* | -x:*[!A-Za-z0-9_]*) ;;
             -x:*) _xr_given="$_xr_given $_xr_name" ;;
+            *mca:mca_base_env_list) _xr_their_list=yes ;;
         esac
-        shift
+        count_words "$@"
+        shift "$_xr_count"
     done
 }
 
@@ -203,7 +236,7 @@ END
 }
 
 # Open MPI hands ranks on other hosts nothing of this environment but what it is told to; others hand on all
-# of it. Sets _xr_forward to options for the launcher where the user has such: 4.1 does not take both ways.
+# of it. Sets _xr_forward to options for the launcher where the user has such: 4.1 takes no options beside a list.
 forward_variables() { # launcher and its arguments
     _xr_forward=
     case ${1##*/} in
@@ -213,6 +246,10 @@ forward_variables() { # launcher and its arguments
     shift
     find_given "$@"
     list_needed
+    if [ -n "$_xr_their_list" ]; then
+        explain mca_base_env_list "on the command line" "left as it is; ranks on other hosts need these, too: $_xr_names"
+        return 0
+    fi
     _xr_list=${OMPI_MCA_mca_base_env_list-}
     for _xr_name in $_xr_names; do
         case " $_xr_given :;$_xr_list;" in
@@ -221,7 +258,7 @@ forward_variables() { # launcher and its arguments
         _xr_forward="$_xr_forward -x $_xr_name"
         _xr_list=$_xr_list${_xr_list:+;}$_xr_name
     done
-    if [ -n "$_xr_given" ]; then
+    if [ -n "$_xr_given" ] && [ -z "${OMPI_MCA_mca_base_env_list-}" ]; then
         explain "${_xr_forward# }" "" "ranks on other hosts get these variables, too"
         return 0
     fi
