@@ -119,6 +119,19 @@ def test_launcher_itself_is_not_bound(tools, tmp_path):
     assert "libxccl-mpi.so" in ended.stdout
 
 
+def test_a_program_for_another_machine(tools, tmp_path):
+    """It is not read as a shell script, as one without a first line #! is."""
+    program = tmp_path / "app"
+    program.write_bytes(b"\x7fELF\necho read by a shell\n")
+    program.chmod(0o755)
+    ended = tools.run(tools.bin / "xccl-run", "--sim", "cuda:2", program, env=rank(0))
+    assert (ended.returncode, ended.stdout) == (126, "")
+    assert f"'{program}': it is built for another machine" in ended.stderr
+    program.write_text("echo read by a shell\n")
+    ended = tools.good(tools.bin / "xccl-run", "--sim", "cuda:2", program, env=rank(0))
+    assert ended.stdout == "read by a shell\n"
+
+
 def test_no_bind(tools):
     assert "XCCL_LOCAL_DEVICE" not in inside(tools, "--no-bind", env=rank(1))
 

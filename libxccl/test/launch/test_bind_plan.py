@@ -341,9 +341,10 @@ def test_launchers(tools, env, launcher):
     [
         (["--bind", "near"], 2, ["near", "auto, site, hwloc, none"]),
         (["--gpus", "some"], 2, ["some", "all, first, only"]),
-        (["--map", "/no/map"], 1, ["/no/map"]),
-        (["--bind", "site"], 1, ["no map", "--bind hwloc"]),
-        (["--topology", "rubbish"], 1, ["rubbish", "lstopo"]),
+        (["--map", "/no/map"], 2, ["/no/map"]),
+        (["--bind", "site"], 2, ["no map", "--bind hwloc"]),
+        (["--topology", "rubbish"], 2, ["rubbish", "lstopo"]),
+        (["--topology", "/no/xml"], 2, ["cannot read '/no/xml': No such file"]),
         (["--mask", "x"], 2, ["'x'", "0-7"]),
         (["--local-size", "0"], 2, ["'0'"]),
         (["--local-size", "2", "--local-rank", "2"], 2, ["no local rank 2"]),
@@ -365,7 +366,7 @@ def test_refusals(tools, options, status, words):
 def test_broken_map(tools, tmp_path, line):
     (tmp_path / "map").write_text(f"# a comment\n{line}\n")
     ended = tools.run(tools.bin / "xccl-bind", "--plan", "--map", tmp_path / "map")
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "line 2" in ended.stderr
 
 

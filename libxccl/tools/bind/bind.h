@@ -9,6 +9,7 @@
 #ifndef XCCL_TOOLS_BIND_H
 #define XCCL_TOOLS_BIND_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -124,6 +125,8 @@ void launch_read(struct launch *launch_p);
 /* program.c: the family whose ABI a program's file is linked with; scripts and others: unknown. */
 enum mpi { MPI_UNKNOWN, MPI_OPENMPI, MPI_MPICH };
 enum mpi program_mpi(const char *command);
+/* True if it is no script, but made for a processor; then with its file's name. */
+bool program_is_elf(const char *command, char file_p[PATH_MAX]);
 
 /* slurm.c: --network of this step, as the controller says; false where it does not. */
 bool slurm_step_network(char *text, size_t length);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "bind.h"
@@ -267,6 +268,17 @@ static void identify(const struct options *options, struct launch *launch)
 
 static void become(char **command)
 {
+    char           file[PATH_MAX];
+    struct utsname here;
+
+    /* execvp would have a shell read what the system does not know. */
+    if (program_is_elf(command[0], file)) {
+        execv(file, command);
+        if ((errno == ENOEXEC) && (uname(&here) == 0)) {
+            fail(126, "cannot run '%s': it is built for another machine than this one (%s)",
+                 command[0], here.machine);
+        }
+    }
     execvp(command[0], command);
     int status = (errno == ENOENT) ? 127 : 126;
     fail(status, "cannot run '%s': %s", command[0], strerror(errno));
@@ -288,10 +300,10 @@ int main(int argc, char **argv)
     identify(&options, &launch);
     if ((options.map != NULL) && (options.bind != BIND_HWLOC) &&
         !site_map_read(options.map, &map)) {
-        return 1;
+        return STATUS_USAGE;
     }
     if ((options.bind == BIND_SITE) && (map.rows == 0)) {
-        fail(1, "--bind site: %s%s has no map of its ranks; use --bind hwloc",
+        fail(STATUS_USAGE, "--bind site: %s%s has no map of its ranks; use --bind hwloc",
              (options.site != NULL) ? "site " : "no site is known here: it",
              (options.site != NULL) ? options.site : "");
     }
@@ -299,7 +311,7 @@ int main(int argc, char **argv)
     if (!topology_wanted(&options, &map)) {
         nics_read(options.root, &machine);
     } else if (!topology_read(options.topology, &machine)) {
-        return 1;
+        return (options.topology != NULL) ? STATUS_USAGE : 1;
     }
     visible_read(&machine, &visible);
     find_allowed(&options, &machine, &launch, &allowed);

@@ -2,7 +2,6 @@
 /* Which MPI a program is linked with, by the libraries that its file names. */
 #include <elf.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -139,21 +138,42 @@ static enum mpi mpi_of_file(const char *path)
     return mpi;
 }
 
-enum mpi program_mpi(const char *command)
+/* The file that a command stands for; false if there is none. */
+static bool find_file(const char *command, char file_p[PATH_MAX])
 {
     const char *path = getenv("PATH");
-    char        file[PATH_MAX];
 
     if (strchr(command, '/') != NULL) {
-        return mpi_of_file(command);
+        return snprintf(file_p, PATH_MAX, "%s", command) < PATH_MAX;
     }
     while ((path != NULL) && (*path != '\0')) {
         size_t n = strcspn(path, ":");
-        int    written = snprintf(file, sizeof(file), "%.*s/%s", (int)n, path, command);
-        if ((written > 0) && (written < (int)sizeof(file)) && (access(file, X_OK) == 0)) {
-            return mpi_of_file(file);
+        int    written = snprintf(file_p, PATH_MAX, "%.*s/%s", (int)n, path, command);
+        if ((written > 0) && (written < PATH_MAX) && (access(file_p, X_OK) == 0)) {
+            return true;
         }
         path += n + ((path[n] == ':') ? 1 : 0);
     }
-    return MPI_UNKNOWN;
+    return false;
+}
+
+enum mpi program_mpi(const char *command)
+{
+    char file[PATH_MAX];
+
+    return find_file(command, file) ? mpi_of_file(file) : MPI_UNKNOWN;
+}
+
+bool program_is_elf(const char *command, char file_p[PATH_MAX])
+{
+    char magic[SELFMAG] = "";
+    int  fd = find_file(command, file_p) ? open(file_p, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+
+    if (fd < 0) {
+        return false;
+    }
+    bool elf = (read(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic)) &&
+               (memcmp(magic, ELFMAG, SELFMAG) == 0);
+    close(fd);
+    return elf;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the GPUs lie: cores, NUMA domain and NIC next to each, by hwloc. */
+#include <errno.h>
 #include <hwloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,12 @@ static bool load(const char *source, hwloc_topology_t *topology_p)
     }
     if (status != 0) {
         fprintf(stderr, "xccl-bind: hwloc cannot start\n");
+        return false;
+    }
+    /* A synthetic topology has no slash. */
+    if ((source != NULL) && (strchr(source, '/') != NULL) && (access(source, R_OK) != 0)) {
+        fprintf(stderr, "xccl-bind: --topology: cannot read '%s': %s\n", source, strerror(errno));
+        hwloc_topology_destroy(topology);
         return false;
     }
     if (source != NULL) {
