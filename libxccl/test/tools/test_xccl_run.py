@@ -39,6 +39,8 @@ def seen(ended):
         ([], 2, ["no command"]),
         (["--"], 2, ["no command"]),
         (["no-such-program"], 127, ["no-such-program", "PATH"]),
+        (["if"], 127, ["'if' was not found"]),
+        (["explain", "/"], 127, ["'explain' was not found"]),
         (["/no/such/file"], 127, ["/no/such/file"]),
         (["/proc/version"], 126, ["'/proc/version' may not be executed"]),
         (["/proc"], 126, ["'/proc' is a folder"]),
