@@ -195,7 +195,7 @@ if ($_xccl_restore) then
         case u:
             unsetenv $_xccl_name
             breaksw
-        case [EU]:
+        case [ELU]:
             set _xccl_entry = "$_XCCL_ENV_ROOT"
             if ($_xccl_name == PATH) set _xccl_entry = "$_XCCL_ENV_ROOT/bin"
             if ($_xccl_name == LD_LIBRARY_PATH) set _xccl_entry = "$_XCCL_ENV_ROOT/$_xccl_lib"
@@ -212,7 +212,7 @@ if ($_xccl_restore) then
                 # others put something in front: rare enough to let sed do it
                 set _xccl_old = "`echo $_xccl_old:q | sed -e 's|:${_xccl_entry}:|:|' -e 's|:${_xccl_entry}"'$'"||'`"
             endif
-            if ("$_xccl_old" == "" && $_xccl_kind == U) then
+            if (("$_xccl_old" == "" && $_xccl_kind == U) || $_xccl_kind == L) then
                 unsetenv $_xccl_name
             else
                 setenv $_xccl_name "$_xccl_old"
@@ -234,7 +234,7 @@ if ($_xccl_restore) then
     unalias xccl_env
 endif
 
-# Set it, remembering what was there: u unset, e set; U and E for search paths
+# Set it, remembering what was there: u unset, e set; U and E for search paths (sh: l, L, not exported)
 if ($_xccl_begin) then
     setenv _XCCL_ENV_ON "$_xccl_site $_xccl_route"
     setenv _XCCL_ENV_ROOT "$_xccl_root"

@@ -49,7 +49,8 @@ end
 function _xccl_path -a name entry
     contains -- $entry $$name; and return
     set -l kind U
-    set -q $name; and set kind E
+    set -q $name; and set kind L
+    set -qx $name; and set kind E
     set -gx _XCCL_ENV_VARS "$_XCCL_ENV_VARS$name:$kind "
     if test -z "$$name"
         set -gx --path $name $entry
@@ -65,6 +66,10 @@ function _xccl_unpath -a name kind
     end
     if test -z "$$name" -a $kind = U
         set -e $name
+    else if test $kind = L
+        set -l value $$name
+        set -e $name
+        set -g --path $name $value
     else
         set -gx --path $name $$name
     end
@@ -79,7 +84,7 @@ function _xccl_restore
         switch $part[2]
             case u
                 set -e $name
-            case E U
+            case E L U
                 _xccl_unpath $name $part[2]
             case l
                 set -e $name

@@ -9,8 +9,8 @@
 #
 # dash hands no arguments to a sourced file: set XCCL_SITE and XCCL_ROUTE before, or call xccl_env after. In a script
 # that has arguments of its own, bash, zsh and ksh would hand over those: source it as ". env/xccl.sh --" there.
-# Nothing is forked unless a variable that is to be set has a value already; the environment remembers what was
-# there in _XCCL_OLD_<name>, so that a child shell can switch off, too.
+# Nothing is forked unless a variable or search path (but PATH) that is to be set has a value already; the environment
+# remembers what was there in _XCCL_OLD_<name>, so that a child shell can switch off, too.
 
 _xccl_prefix='@prefix@' # filled in at install
 _xccl_default_site='@site@'
@@ -179,17 +179,35 @@ _xccl_without() { # true where module $1 is not loaded
     esac
 }
 
+# Sets _xccl_exported to the names of the environment, each between blanks: values may hold anything, also such a name.
+_xccl_list_exported() {
+    while read -r _xccl_line; do
+        _xccl_line=${_xccl_line%%=*}
+        case $_xccl_line in
+        "export "* | "declare -"* | "typeset -"*) _xccl_exported="$_xccl_exported ${_xccl_line##* }" ;;
+        esac
+    done <<EOF
+$(export -p)
+EOF
+    _xccl_exported="$_xccl_exported "
+}
+
+_xccl_is_exported() {
+    [ -n "$_xccl_exported" ] || _xccl_list_exported
+    case $_xccl_exported in
+    *" $1 "*) return 0 ;;
+    esac
+    return 1
+}
+
 # Remember how variable $1 is: u unset, e in the environment, l set in this shell only.
 _xccl_remember() {
     eval "_xccl_kind=\${$1+set}"
     if [ -z "$_xccl_kind" ]; then
         _xccl_kind=u
     else
-        : "${_xccl_exported:=$(export -p)}"
-        case $_xccl_exported in
-        *" $1="*) _xccl_kind=e ;;
-        *) _xccl_kind=l ;;
-        esac
+        _xccl_kind=l
+        ! _xccl_is_exported "$1" || _xccl_kind=e
         eval "_XCCL_OLD_$1=\$$1"
         export "_XCCL_OLD_${1?}"
     fi
@@ -203,7 +221,7 @@ _xccl_set() { # name value
     export "${1?}"
 }
 
-# Put folder $2 in front of the search path $1, unless it is there; E, U, L as above.
+# Put folder $2 in front of the search path $1, unless it is there; E, U, L as e, u, l above.
 _xccl_path() {
     eval "_xccl_old=\${$1-}"
     case ":$_xccl_old:" in
@@ -214,6 +232,7 @@ _xccl_path() {
         _xccl_kind=U
     else
         _xccl_kind=E
+        [ "$1" = PATH ] || _xccl_is_exported "$1" || _xccl_kind=L
     fi
     _XCCL_ENV_VARS="${_XCCL_ENV_VARS-}$1:$_xccl_kind "
     export _XCCL_ENV_VARS
@@ -244,6 +263,7 @@ _xccl_unpath() { # name kind: take our folder out of a search path, wherever oth
     if [ -z "$_xccl_old" ] && [ "$2" = U ]; then
         unset "$1"
     else
+        [ "$2" != L ] || unset "$1"
         eval "$1=\$_xccl_old"
     fi
 }
@@ -260,7 +280,7 @@ _xccl_restore() {
         esac
         case $_xccl_kind in
         u) unset "$_xccl_name" ;;
-        [EU]) _xccl_unpath "$_xccl_name" "$_xccl_kind" ;;
+        [ELU]) _xccl_unpath "$_xccl_name" "$_xccl_kind" ;;
         *)
             eval "_xccl_old=\${_XCCL_OLD_$_xccl_name-}"
             [ "$_xccl_kind" = e ] || unset "$_xccl_name"
@@ -341,9 +361,9 @@ _xccl_leave() {
         unset -f xccl_env 2>/dev/null || :
     fi
     unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_try \
-        _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_sites _xccl_called \
+        _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_line _xccl_sites _xccl_called \
         _xccl_hint _xccl_stem
-    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_remember _xccl_set \
+    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_list_exported _xccl_is_exported _xccl_remember _xccl_set \
         _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_check_sourced _xccl_detect _xccl_leave \
         _xccl_list _xccl_status_text _xccl_help 2>/dev/null || :
 }

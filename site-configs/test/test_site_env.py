@@ -201,13 +201,30 @@ def test_a_variable_that_was_not_exported_is_not_exported_after(posix, prefix, t
     assert not {"NCCL_IB_HCA", "UCC_TLS"} & set(read_env(tmp_path / "off"))
 
 
+def test_a_search_path_that_was_not_exported_is_not_exported_after(posix, prefix, tmp_path):
+    lines = ["LD_LIBRARY_PATH=/mine", "MANPATH=", *posix.xccl(prefix, "dgx-a100")]
+    lines += [posix.dump(tmp_path / "on"), "xccl_env off", posix.dump(tmp_path / "off")]
+    done = posix.run([*lines, 'echo "$LD_LIBRARY_PATH,${MANPATH-unset}"'], tmp_path)
+    assert done.stdout == "/mine,\n"
+    assert read_env(tmp_path / "on")["LD_LIBRARY_PATH"] == f"{prefix}/lib:/mine"
+    assert not {"LD_LIBRARY_PATH", "MANPATH"} & set(read_env(tmp_path / "off"))
+
+
+def test_a_name_within_a_value_is_no_variable(posix, prefix, tmp_path):
+    env = {"OTHER": "x\ny NCCL_IB_HCA=1 export NCCL_IB_HCA=1 "}
+    lines = ["NCCL_IB_HCA=mine", *posix.xccl(prefix, "dgx-a100"), "xccl_env off"]
+    done = posix.run([*lines, posix.dump(tmp_path / "off"), 'echo "$NCCL_IB_HCA"'], tmp_path, env)
+    assert done.stdout == "mine\n" and "NCCL_IB_HCA" not in read_env(tmp_path / "off")
+
+
 def test_the_same_in_fish(prefix, tmp_path):
     fish = BY_NAME["fish"]
     fish.need()
-    lines = ["set -g NCCL_IB_HCA mine", *fish.xccl(prefix, "dgx-a100"), "xccl_env off"]
-    done = fish.run([*lines, fish.dump(tmp_path / "off"), "echo $NCCL_IB_HCA"], tmp_path)
-    assert done.stdout == "mine\n"
-    assert "NCCL_IB_HCA" not in read_env(tmp_path / "off")
+    lines = ["set -g NCCL_IB_HCA mine", "set -g LD_LIBRARY_PATH /a /b"]
+    lines += [*fish.xccl(prefix, "dgx-a100"), "xccl_env off", fish.dump(tmp_path / "off")]
+    done = fish.run([*lines, 'echo "$NCCL_IB_HCA $LD_LIBRARY_PATH"'], tmp_path)
+    assert done.stdout == "mine /a:/b\n"
+    assert not {"NCCL_IB_HCA", "LD_LIBRARY_PATH"} & set(read_env(tmp_path / "off"))
 
 
 def test_nothing_of_the_shell_itself_is_left(posix, prefix, tmp_path):
