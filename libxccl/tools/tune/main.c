@@ -116,14 +116,28 @@ static bool has_nodes(const struct tune_store *store, int nodes)
 }
 
 /* In single quotes where a shell would take the name apart. */
+static void print_for_shell(const char *name)
+{
+    const char *quote = (strpbrk(name, " \t\n\"'$`\\&;|<>()*?[]#~") != NULL) ? "'" : "";
+
+    fputs(quote, stdout);
+    for (const char *c = name; *c != '\0'; c++) {
+        if (*c == '\'') {
+            fputs("'\\''", stdout);
+        } else {
+            putchar(*c);
+        }
+    }
+    fputs(quote, stdout);
+}
+
 static void print_next_step(const char *folder)
 {
-    char       *whole = realpath(folder, NULL);
-    const char *name = (whole != NULL) ? whole : folder;
-    const char *quote = (strpbrk(name, " \t\"$`\\&;|<>()*?[]#~") != NULL) ? "'" : "";
+    char *whole = realpath(folder, NULL);
 
-    printf("To use it, on all ranks: export XCCL_TABLE=%s%s%s\nSamples: %s/raw.json\n", quote, name,
-           quote, folder);
+    printf("To use it, on all ranks: export XCCL_TABLE=");
+    print_for_shell((whole != NULL) ? whole : folder);
+    printf("\nSamples: %s/raw.json\n", folder);
     free(whole);
 }
 
