@@ -176,6 +176,8 @@ CASES = [
     ("gpu-shared", "dgx-h100", log("nccl-2.28-one-gpu.log")),
     ("gpu-peer-lost", "dgx-h100", log("nccl-2.28-p2p-off.log")),
     ("gpu-peer-lost", "dgx-h100", log("nccl-2.28-sockets-on-a-node.log")),
+    ("gpu-invisible", "dgx-h100", env(CUDA_VISIBLE_DEVICES="")),
+    ("gpu-invisible", "frontier", env(ROCR_VISIBLE_DEVICES="-1")),
     ("visible-double", "frontier", env(ROCR_VISIBLE_DEVICES="4,5", HIP_VISIBLE_DEVICES="4,5")),
     ("visible-double", "frontier", env(ROCR_VISIBLE_DEVICES="3", CUDA_VISIBLE_DEVICES="3")),
     ("cores-outside", "frontier", log("xccl-run-notes.log")),

@@ -240,6 +240,8 @@ def test_amd_filters_twice(tools, topology, site_map):
         (8, {}, ["ranks-over-gpus"]),
         (4, {"CUDA_VISIBLE_DEVICES": "0"}, ["gpu-shared"]),
         (4, {"CUDA_VISIBLE_DEVICES": "0", "SLURM_GPUS_ON_NODE": "1"}, ["gpu-shared"]),
+        (4, {"CUDA_VISIBLE_DEVICES": ""}, ["gpu-invisible"]),
+        (4, {"CUDA_VISIBLE_DEVICES": "9,0"}, ["gpu-invisible"]),
         (4, {"MPICH_SMP_SINGLE_COPY_MODE": "NONE"}, ["single-copy-none"]),
         (1, {"MPICH_OFI_NIC_POLICY": "NUMA"}, ["nic-policy"]),
         (4, {"MPICH_OFI_NIC_POLICY": "NUMA"}, []),

@@ -511,6 +511,12 @@ def test_refusals(stage, arguments, words):
         assert word in ended.err
 
 
+def test_hidden_devices(mpi):
+    """Whoever finds no GPU reads which variable may hide them."""
+    ended = mpi.perf(1, *QUICK, env={"CUDA_VISIBLE_DEVICES": ""})
+    assert ended.status != 0 and "(CUDA_VISIBLE_DEVICES='' hides" in ended.out + ended.err
+
+
 def test_json_to_stdout(stage, tmp_path):
     """Nothing else stands there, so that it can be piped; the table goes to stderr."""
     words = ["--mem", "host", *QUICK, *exact(64), "--json", "-"]

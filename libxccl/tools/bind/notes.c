@@ -66,6 +66,17 @@ static void check_sharing(const struct launch *launch, const struct machine *mac
     }
 }
 
+static void check_invisible(const struct machine *machine, const struct visible *visible,
+                            struct list *list)
+{
+    if ((machine->ngpus > 0) && (visible->count == 0) && (visible->variable != NULL)) {
+        add(list, "gpu-invisible",
+            "%s='%s' names none of this node's %d GPUs, so that the program sees none; unset it, or "
+            "name GPUs by their numbers, as 0,1",
+            visible->variable, getenv(visible->variable), machine->ngpus);
+    }
+}
+
 static void check_hidden(const struct machine *machine, const struct visible *visible,
                          const struct plan *plan, struct list *list)
 {
@@ -209,6 +220,7 @@ int notes_collect(const struct options *options, const struct launch *launch,
     check_launcher(options, launch, &list);
     check_sharing(launch, machine, visible, &list);
     check_hidden(machine, visible, plan, &list);
+    check_invisible(machine, visible, &list);
     if (visible->foreign) {
         add(&list, "visible-double",
             "ROCR_VISIBLE_DEVICES=%s and %s=%s are both set: the second counts in what the first "

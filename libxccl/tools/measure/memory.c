@@ -81,6 +81,22 @@ static void share_runtime(struct perf_run *run)
     run->runtime = (all == 0) ? NULL : ((all == 1) ? "cuda" : "rocm");
 }
 
+/* Adds the variable that may hide devices, with its value, to the end of a text. */
+static void add_visible(char *text, size_t len)
+{
+    static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                        "HIP_VISIBLE_DEVICES"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL) {
+            size_t used = strlen(text);
+            snprintf(text + used, len - used, " (%s='%s' hides the devices that it does not name)",
+                     names[i], value);
+        }
+    }
+}
+
 static bool start(struct perf_run *run)
 {
     void *saved;
@@ -97,10 +113,12 @@ static bool start(struct perf_run *run)
     if (xc_device_start(run->opt.device, &run->dev) != xcclSuccess) {
         run->dev = NULL;
         if ((run->local_rank == 0) || speaks_for_devices(run)) { /* the same on all of a host */
+            char hidden[512] = "";
+            add_visible(hidden, sizeof(hidden));
             fprintf(stderr,
-                    "%s: rank %d: %s; run it on a node with GPUs, or simulate some: xccl-run --sim "
-                    "cuda:4\n",
-                    run->tool, run->rank, xc_last_detail());
+                    "%s: rank %d: %s%s; run it on a node with GPUs, or simulate some: xccl-run "
+                    "--sim cuda:4\n",
+                    run->tool, run->rank, xc_last_detail(), hidden);
         }
         return false;
     }

@@ -136,6 +136,18 @@ VISIBILITY = {
 }
 
 
+def check_invisible(facts):
+    """Such a list ends at what is no GPU: one that begins with that names none."""
+    for name in VISIBILITY.get(facts.vendor, ()):
+        value = facts.env.get(name)
+        first = (value or "").split(",")[0]
+        place = to_int(first, -1)
+        known = first.startswith(("GPU-", "MIG-")) or 0 <= place < len(facts.gpus)
+        if value is not None and facts.gpus and not known:
+            yield finding("gpu-invisible", variable=name, value=value, gpus=len(facts.gpus))
+            return
+
+
 def visible_gpus(facts):
     """(the variable that leaves fewest, how many it leaves); None and all without any."""
     counts = [(len(facts.gpus), None)]
@@ -231,6 +243,7 @@ def check_start(facts):
 CHECKS = (
     check_ucc,
     check_visibility,
+    check_invisible,
     check_sharing,
     check_slurm,
     check_mpich,

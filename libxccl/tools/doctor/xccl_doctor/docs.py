@@ -95,6 +95,7 @@ SOURCES = {
     "nonblocking-on-gpu": "Open MPI issues 9845 and 12045, documentation on CUDA",
     "gpu-hidden": "D. Rogers on RCCL allreduce (9.6 instead of 107 GB/s); NCCL issue 1066; LUMI training, Slurm",
     "gpu-shared": "NCCL issues 103, 231 and 418",
+    "gpu-invisible": "CUDA programming guide, CUDA_VISIBLE_DEVICES; Slurm sets NoDevFiles without --gpus",
     "ranks-over-gpus": "NCCL issue 418; NCCL 2.30.3, src/init.cc",
     "gpu-duplicate": "NCCL issue 418; UCC user guide, known issues; CSCS documentation (GH200)",
     "gpu-peer-lost": "NCCL issue 1066; nccl-tests issue 300",

@@ -101,6 +101,11 @@ TABLE = {
         "{ranks} ranks of a node see {visible} of its GPUs, so several use one",
         "{remedy}",
     ),
+    "gpu-invisible": Row(
+        WARNING,
+        "{variable}='{value}' names none of the {gpus} GPUs here, so that programs see none",
+        "unset {variable}, or name GPUs by their numbers, as 0,1",
+    ),
     "ranks-over-gpus": Row(
         WARNING,
         "{ranks} ranks per node, but {gpus} GPUs{mps}: NCCL and RCCL take one rank per GPU",
