@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="531064b9de37e0de8a0c0c602201f89af53c45b2ed6e35206ba3580d1def7657")
+    version("0.1.0", sha256="34e1358bcb8c0aef233e78b60446ccc737d8160efd84db38001997fef7bf25da")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
