@@ -55,9 +55,13 @@ def test_first_use(family):
 def test_first_calls_without_a_vendor_library(openmpi):
     """XCCL_CCL=none leaves the direct path: what the first calls wait for is named."""
     env = {"XCCL_LOG": "info", "XCCL_CCL": "none", "XCCL_DIRECT": "auto"}
-    result = openmpi.run(2, "mpi_loop cuda 5 return", env=env, timeout=60)
+    command = "mpi_loop cuda 5 return"
+    result = openmpi.run(2, command, env={**env, "XCCL_COMM_CREATE": "auto"}, timeout=60)
     (line,) = result.lines(r"^xccl\[0\] info: allreduce of .* mpi-staged ")
     assert line.endswith("mpi-staged (the direct path is not joined yet)")
+    result = openmpi.run(2, command, env={**env, "XCCL_COMM_CREATE": "first"}, timeout=60)
+    assert not result.lines(r"^xccl\[0\] info: allreduce of .* mpi-staged "), result.out
+    assert result.lines(r"^xccl\[0\] info: allreduce of .* direct"), result.out
 
 
 def run_under(program, other, ranks, preload=True):
