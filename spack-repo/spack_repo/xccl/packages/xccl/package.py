@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="34e1358bcb8c0aef233e78b60446ccc737d8160efd84db38001997fef7bf25da")
+    version("0.1.0", sha256="3555645826d6391eac153b37f759308c6f51e533c5a08303addd1b22e0a1ceb7")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
