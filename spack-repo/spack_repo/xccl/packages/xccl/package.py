@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="3555645826d6391eac153b37f759308c6f51e533c5a08303addd1b22e0a1ceb7")
+    version("0.1.0", sha256="ba2c3c8a67a4942382288ef34894e35df678f17c27d29f18f916a9776a58eb65")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
