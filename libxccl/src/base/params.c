@@ -109,10 +109,10 @@ static const struct row rows[] = {
      AT(comm_create),
      0,
      0},
-    {{"XCCL_LAUNCH", "now|met", "now",
+    {{"XCCL_LAUNCH", "now|met|always", "met",
       "When a non-blocking collective is put on the device. now: in the call; met: once all ranks of "
-      "the node have called it, so that the device never waits for another rank. With "
-      "MPI_THREAD_MULTIPLE blocking ones as well.",
+      "the node have called it, so that the device never waits for another rank. always: blocking ones "
+      "as well, in a program with MPI_THREAD_MULTIPLE.",
       "libxccl-mpi"},
      CHOICE,
      AT(launch),

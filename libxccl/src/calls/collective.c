@@ -348,7 +348,10 @@ static const struct xm_path *vendor_once_ready(struct xm_op *op, const struct xm
     return &xm_path_direct;
 }
 
-/* For an operation that the direct path may have to give up. */
+/*
+ * For an operation that the direct path may have to give up. Of one that is not blocking it is not
+ * known whether it goes in rounds instead, so what the library would save is reckoned as if it did.
+ */
 static const struct xm_path *path_without_direct(const struct xm_op    *op,
                                                  const struct xm_rules *rules, unsigned available)
 {
@@ -356,6 +359,10 @@ static const struct xm_path *path_without_direct(const struct xm_op    *op,
 
     if ((other.path == XM_PATH_CCL) && (xm_comm_state_now(op->comm) == XM_COMM_READY)) {
         return &xm_path_ccl;
+    }
+    if ((other.path == XM_PATH_CCL) && (op->instead > 0)) {
+        xm_comm_saved(op->comm, xm_facts_saving_over_direct_us(&op->facts, true), op->dev,
+                      op->device);
     }
     return xm_collective_path_to_mpi(op, other.path == XM_PATH_STAGED);
 }

@@ -16,6 +16,10 @@
 
 /* How long the thread looks often, and how long it sleeps between looks afterwards. */
 enum { LOOKS_BEFORE_NAP = 2000, NAP_NS = 50 * 1000, NAPS_BEFORE_LONGER = 200, MOST_DOUBLINGS = 4 };
+/* How often it looks for another operation when all have gone: to wake it takes microseconds. */
+enum { LOOKS_BEFORE_END = 200 };
+/* Ranks that are sorted without asking for memory. */
+enum { FEW_RANKS = 16 };
 
 static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_turn  *waiting; /* atomic; in the order of the calls */
@@ -106,7 +110,8 @@ static void put_in_order(const struct xm_turn *turn)
     struct xm_slots  *slots = turn->slots;
     struct xm_slot   *first = slots->of[0];
     size_t            n = (size_t)slots->count;
-    struct xm_board **sorted = malloc(n * sizeof(*sorted));
+    struct xm_board  *few[FEW_RANKS];
+    struct xm_board **sorted = (n <= FEW_RANKS) ? few : malloc(n * sizeof(*sorted));
     bool              room = true;
 
     if (sorted == NULL) {
@@ -135,7 +140,9 @@ static void put_in_order(const struct xm_turn *turn)
     for (size_t i = n; i > 0; i--) {
         pthread_mutex_unlock(&xm_board_queue(sorted[i - 1])->lock);
     }
-    free(sorted);
+    if (sorted != few) {
+        free(sorted);
+    }
 }
 
 static void unlink_turn(struct xm_turn **at)
@@ -159,6 +166,34 @@ static struct xm_turn *take(uint64_t communicator, uint64_t number)
     return NULL;
 }
 
+static void put_back(struct xm_turn *turn)
+{
+    turn->next = waiting;
+    if (waiting == NULL) {
+        waiting_end = &turn->next;
+    }
+    __atomic_store_n(&waiting, turn, __ATOMIC_RELEASE);
+}
+
+/*
+ * With the lock held. In the order of the calls: an arrival says that all before it have come, too.
+ */
+static void come(struct xm_turn *turn)
+{
+    struct xm_slots *slots = turn->slots;
+
+    if ((slots->mine->arrived >= turn->number) ||
+        ((slots->coming != 0) && (slots->coming != turn->number))) {
+        return;
+    }
+    if ((turn->come != NULL) && !turn->come(turn)) {
+        slots->coming = turn->number;
+        return;
+    }
+    slots->coming = (turn->number < slots->last_coming) ? turn->number + 1 : 0;
+    __atomic_store_n(&slots->mine->arrived, turn->number, __ATOMIC_RELEASE);
+}
+
 /* With the lock held. */
 static void look_at_running(void)
 {
@@ -180,13 +215,31 @@ static void go_in_order(struct xm_queue *queue)
         /* Before it is taken out: a call that finds none waiting may be enqueued at once. */
         __atomic_store_n(&enqueuing, true, __ATOMIC_RELEASE);
         struct xm_turn *turn = take(queue->entries[at].communicator, queue->entries[at].number);
+        if ((turn != NULL) && !turn->go(turn)) {
+            put_back(turn);
+            __atomic_store_n(&enqueuing, false, __ATOMIC_RELEASE);
+            return;
+        }
         __atomic_store_n(&queue->begin, queue->begin + 1, __ATOMIC_RELEASE);
-        if (turn != NULL) {
-            turn->go(turn);
-        } else {
+        if (turn == NULL) {
             __atomic_store_n(&enqueuing, false, __ATOMIC_RELEASE);
         }
     }
+}
+
+bool xm_order_behind(const struct xm_slots *slots)
+{
+    if (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&lock);
+    bool only = (waiting != NULL);
+    for (const struct xm_turn *turn = waiting; only && (turn != NULL); turn = turn->next) {
+        only = (turn->slots == slots);
+    }
+    bool behind = only || (slots->coming != 0);
+    pthread_mutex_unlock(&lock);
+    return behind;
 }
 
 bool xm_order_withdraw(struct xm_turn *turn)
@@ -200,6 +253,8 @@ bool xm_order_withdraw(struct xm_turn *turn)
     bool found = (*at != NULL);
     if (found) {
         unlink_turn(at);
+        turn->come = NULL; /* what comes after it is not held up */
+        come(turn);
     }
     pthread_mutex_unlock(&lock);
     return found;
@@ -245,8 +300,9 @@ bool xm_order_wanted_direct(bool blocking)
 
     pthread_once(&once, look_at_device);
     bool in_turn = one_queue || __atomic_load_n(&shared, __ATOMIC_RELAXED) ||
-                   (xc_params()->launch == XC_LAUNCH_MET);
+                   (xc_params()->launch == XC_LAUNCH_ALWAYS_MET);
     return (in_turn && (!blocking || several_threads)) ||
+           (!blocking && (xc_params()->launch == XC_LAUNCH_MET)) ||
            (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) != NULL) ||
            __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
 }
@@ -263,7 +319,8 @@ static void poll_turns(bool scans)
         return;
     }
     struct xm_board *own = xm_board_own(); /* it has one: others wait by slots on it */
-    for (const struct xm_turn *turn = waiting; scans && (turn != NULL); turn = turn->next) {
+    for (struct xm_turn *turn = waiting; scans && (turn != NULL); turn = turn->next) {
+        come(turn);
         bool ordered =
             __atomic_load_n(&turn->slots->of[0]->ordered, __ATOMIC_ACQUIRE) >= turn->number;
         if (!ordered && xm_order_all_came(turn->slots, turn->number)) {
@@ -287,7 +344,7 @@ void xm_order_poll_for(const struct xm_turn *turn, bool blocking)
 /* For non-blocking calls, whose program may not come back for long. */
 static void serve(struct xm_job *job)
 {
-    unsigned              looks = 0;
+    unsigned              looks = 0, idle = 0;
     struct xm_turn      **seen = NULL;
     const struct xm_turn *front = NULL;
 
@@ -295,7 +352,8 @@ static void serve(struct xm_job *job)
     for (;;) {
         xm_order_poll();
         pthread_mutex_lock(&lock);
-        if (waiting == NULL) {
+        idle = (waiting == NULL) ? idle + 1 : 0;
+        if (idle > LOOKS_BEFORE_END) {
             served = false;
             pthread_mutex_unlock(&lock);
             return;
@@ -306,7 +364,7 @@ static void serve(struct xm_job *job)
             front = waiting;
         }
         pthread_mutex_unlock(&lock);
-        if (++looks < LOOKS_BEFORE_NAP) {
+        if ((idle > 0) || (++looks < LOOKS_BEFORE_NAP)) {
             sched_yield();
         } else {
             unsigned longer = (looks - LOOKS_BEFORE_NAP) / NAPS_BEFORE_LONGER;
@@ -317,29 +375,39 @@ static void serve(struct xm_job *job)
     }
 }
 
+static void have_served(void)
+{
+    pthread_mutex_lock(&lock);
+    bool start = (waiting != NULL) && !served;
+    served = served || start;
+    pthread_mutex_unlock(&lock);
+    if (!start) {
+        return;
+    }
+    service.run = serve;
+    if (xm_worker_start(&service) != xcclSuccess) {
+        pthread_mutex_lock(&lock);
+        served = false; /* whoever waits looks after them */
+        pthread_mutex_unlock(&lock);
+    }
+}
+
 void xm_order_arrive(struct xm_slots *slots, uint64_t number, struct xm_turn *turn)
 {
-    bool start = false;
-
-    if (turn != NULL) {
-        turn->next = NULL;
-        pthread_mutex_lock(&lock);
-        __atomic_store_n(waiting_end, turn, __ATOMIC_RELEASE);
-        waiting_end = &turn->next;
-        start = !served;
-        served = true;
-        pthread_mutex_unlock(&lock);
-    } else {
+    if (turn == NULL) {
         /* Seen by whoever sees the arrival. */
         __atomic_store_n(&slots->mine->direct, number, __ATOMIC_RELAXED);
+        __atomic_store_n(&slots->mine->arrived, number, __ATOMIC_RELEASE);
+        return;
     }
-    __atomic_store_n(&slots->mine->arrived, number, __ATOMIC_RELEASE);
-    if (start) {
-        service.run = serve;
-        if (xm_worker_start(&service) != xcclSuccess) {
-            pthread_mutex_lock(&lock);
-            served = false; /* whoever waits looks after them */
-            pthread_mutex_unlock(&lock);
-        }
-    }
+    turn->next = NULL;
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(waiting_end, turn, __ATOMIC_RELEASE);
+    waiting_end = &turn->next;
+    slots->last_coming = number;
+    come(turn);
+    pthread_mutex_unlock(&lock);
+    /* Where all others have come before, it needs no thread. */
+    xm_order_poll_for(turn, false);
+    have_served();
 }

@@ -41,15 +41,21 @@ struct xm_queue {
 
 void xm_queue_init(struct xm_queue *queue);
 
-/* An operation that waits for its turn. */
+/* An operation that waits for its turn. Both functions are called from whatever thread. */
 struct xm_turn {
     struct xm_slots *slots;
     uint64_t         communicator, number;
-    void (*go)(struct xm_turn *turn); /* enqueue it, once, from whatever thread */
+    bool (*come)(struct xm_turn *turn); /* before others see it; false: ask again. NULL: nothing */
+    bool (*go)(struct xm_turn *turn);   /* enqueue it; false: ask again, before any other */
     struct xm_turn *next;
 };
 
-/* Is an operation to wait for its turn? blocking: nothing else of its thread runs meanwhile. */
+/*
+ * Is an operation to wait for its turn? blocking: nothing else of its thread runs meanwhile.
+ *
+ * By default non-blocking ones do (XCCL_LAUNCH=met): the program may wait for its whole device, as
+ * cudaFree() does, before it does what another rank needs to come.
+ */
 bool xm_order_wanted(bool blocking);
 /*
  * The same for kernels of our own: they leave room for others, so they wait only where the device
@@ -71,6 +77,12 @@ void xm_order_arrive(struct xm_slots *slots, uint64_t number, struct xm_turn *tu
 
 /* Have all ranks come to it? */
 bool xm_order_all_came(const struct xm_slots *slots, uint64_t number);
+
+/*
+ * Is a blocking call to begin behind those that wait? Where they are all its communicator's own,
+ * since they need none of this rank's calls but those before; and where one of these has not come.
+ */
+bool xm_order_behind(const struct xm_slots *slots);
 
 /* It failed meanwhile. False: its turn has come, and go was called or is about to be. */
 bool xm_order_withdraw(struct xm_turn *turn);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comms/slots.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,10 +98,21 @@ bool xm_slots_sum(struct xm_slots *slots, const int64_t *mine, int64_t *sum)
     return true;
 }
 
+bool xm_slots_may_show(const struct xm_slots *slots)
+{
+    for (int i = 0; (slots->shows >= XM_SLOT_SHOWS) && (i < slots->count); i++) {
+        uint64_t read = __atomic_load_n(&slots->of[i]->read, __ATOMIC_ACQUIRE);
+        if (read + XM_SLOT_SHOWS <= slots->shows) {
+            return false;
+        }
+    }
+    return true;
+}
+
 uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_shown buffers[2])
 {
     uint64_t number = ++slots->shows;
-    int      at = (int)(number % 2);
+    int      at = (int)(number % XM_SLOT_SHOWS);
 
     memcpy(slots->mine->shows[at].buffers, buffers, sizeof(slots->mine->shows[at].buffers));
     __atomic_store_n(&slots->mine->shows[at].number, number, __ATOMIC_RELEASE);
@@ -110,11 +122,25 @@ uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_shown buffers[2])
 const struct xm_shown *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank)
 {
     const struct xm_slot *s = slots->of[rank];
-    int                   at = (int)(number % 2);
+    int                   at = (int)(number % XM_SLOT_SHOWS);
 
     return (__atomic_load_n(&s->shows[at].number, __ATOMIC_ACQUIRE) == number)
                ? s->shows[at].buffers
                : NULL;
+}
+
+void xm_slots_read(struct xm_slots *slots, uint64_t number)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&lock);
+    uint64_t read = slots->mine->read;
+    slots->looked[number % XM_SLOT_SHOWS] |= (number > read); /* it may be said again */
+    while (slots->looked[(read + 1) % XM_SLOT_SHOWS]) {
+        slots->looked[++read % XM_SLOT_SHOWS] = false;
+    }
+    __atomic_store_n(&slots->mine->read, read, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
 }
 
 void xm_slots_end(struct xm_slots *slots, uint64_t number, bool trouble)

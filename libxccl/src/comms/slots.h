@@ -13,7 +13,7 @@
 #include "comms/board.h"
 #include "device/device.h"
 
-enum { XM_SLOT_TERMS = 6, XM_SLOT_CALLS = 16 };
+enum { XM_SLOT_TERMS = 6, XM_SLOT_CALLS = 16, XM_SLOT_SHOWS = 8 };
 
 /* What memory a call was made with; XM_ON_ANY: its ranks need not agree on that. */
 enum xm_call_memory { XM_ON_ANY, XM_ON_HOST, XM_ON_DEVICE };
@@ -45,11 +45,13 @@ struct xm_slot {
         uint64_t number; /* atomic */
         int64_t  terms[XM_SLOT_TERMS];
     } agreements[2];
-    /* The buffers, in and out, of a call that the ranks serve on each other's memory. As above. */
+    /* The buffers, in and out, of a call that the ranks serve on each other's memory: number n at
+     * n % XM_SLOT_SHOWS. */
     struct {
         uint64_t        number; /* atomic */
         struct xm_shown buffers[2];
-    } shows[2];
+    } shows[XM_SLOT_SHOWS];
+    uint64_t read;    /* atomic: up to there this rank has looked at all of them */
     uint64_t ended;   /* atomic: the last of these calls whose work this rank has seen done: twice
                        * its number, and 1 more if it has to be done over */
     uint64_t arrived; /* atomic: operations of the vendor's path that this rank has come to */
@@ -66,6 +68,9 @@ struct xm_slots {
     struct xm_slot  **of;     /* of each rank */
     struct xm_board **boards; /* of each rank */
     uint64_t          calls, agreements, shows;
+    bool              looked[XM_SLOT_SHOWS]; /* at those of call n: at n % XM_SLOT_SHOWS */
+    /* order.c: the first operation that has not come yet, or 0; and the last that is to come. */
+    uint64_t coming, last_coming;
 };
 
 /* The slots of ranks that are all on this node; NULL if one cannot be reached. */
@@ -80,10 +85,14 @@ void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_c
 /* Sum up terms over the ranks; they wait for each other, and MPI progresses meanwhile. */
 bool xm_slots_sum(struct xm_slots *slots, const int64_t *mine, int64_t *sum);
 
-/* Show this rank's buffers, as call number slots->shows + 1, and count it. */
+/* Is there room to show more? Not while a rank has still to look at what was shown there before. */
+bool xm_slots_may_show(const struct xm_slots *slots);
+/* Then: show this rank's buffers, as call number slots->shows + 1, and count it. */
 uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_shown buffers[2]);
 /* Those of a rank in that call; NULL: it has not come there. */
 const struct xm_shown *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank);
+/* This rank looks at those of that call no more. In any order, by any thread. */
+void xm_slots_read(struct xm_slots *slots, uint64_t number);
 /*
  * Say that this rank's part of that call is done, and whether it has to be done over; and have all
  * said so? Then *trouble_p is set if it has to be for any.

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { XM_NUM_VARIABLES = 10 };
+enum { XM_NUM_VARIABLES = 11 };
 
 struct xm_variables {
     uint64_t values[XM_NUM_VARIABLES]; /* or digests of them */

@@ -22,10 +22,11 @@ struct mapping {
     struct mapping             *next; /* used longer ago; or being unmapped as well */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct mapping *mappings;
-static int             num_mappings;
-static struct mapping *going; /* on a thread that unmaps them */
+static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t held = PTHREAD_RWLOCK_INITIALIZER; /* taken before the other one */
+static struct mapping  *mappings;
+static int              num_mappings;
+static struct mapping  *going; /* on a thread that unmaps them */
 
 static void close_mapping(const struct mapping *m)
 {
@@ -43,6 +44,9 @@ static void unmap(struct xm_job *job)
     struct mapping  *m = (struct mapping *)job;
     struct mapping **at = &going;
 
+    /* Who has looked it up enqueues what uses it before it goes. */
+    pthread_rwlock_wrlock(&held);
+    pthread_rwlock_unlock(&held);
     close_mapping(m);
     pthread_mutex_lock(&lock);
     while (*at != m) {
@@ -215,6 +219,16 @@ xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
     }
     pthread_mutex_unlock(&lock);
     return res;
+}
+
+void xm_mappings_hold(void)
+{
+    pthread_rwlock_rdlock(&held);
+}
+
+void xm_mappings_let_go(void)
+{
+    pthread_rwlock_unlock(&held);
 }
 
 void xm_mappings_close(void)

@@ -11,6 +11,14 @@
  */
 xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
                            const struct xc_device_ops *dev, int device, char **base_p);
-void         xm_mappings_close(void);
+
+/*
+ * What is looked up in between stays mapped until the last of these ends, so until what uses it has
+ * been enqueued. By any number of threads at once; none of it waits on another rank.
+ */
+void xm_mappings_hold(void);
+void xm_mappings_let_go(void);
+
+void xm_mappings_close(void);
 
 #endif

@@ -461,6 +461,11 @@ uint32_t xm_direct_next(struct xm_direct *d, uint32_t numbers)
     return d->number;
 }
 
+bool xm_direct_has_numbers(const struct xm_direct *d, uint32_t numbers)
+{
+    return d->last - d->number >= numbers;
+}
+
 void xm_direct_unused(struct xm_direct *d)
 {
     d->number--;

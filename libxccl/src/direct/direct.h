@@ -52,6 +52,8 @@ bool xm_direct_is_broken(const struct xm_direct *d);
 
 /* The number of the next operation, in the order of the calls; the last one, if it has several. */
 uint32_t xm_direct_next(struct xm_direct *d, uint32_t numbers);
+/* Are there so many before the communicator has to join anew? */
+bool xm_direct_has_numbers(const struct xm_direct *d, uint32_t numbers);
 /* The last number was not used, on any rank: the next operation gets it. */
 void xm_direct_unused(struct xm_direct *d);
 /* Has the host been told that this operation is over? */

@@ -161,7 +161,7 @@ static bool was_lost(struct xm_op *op)
 }
 
 /* From whatever thread comes first to see that it is the operation's turn. */
-static void go(struct xm_turn *turn)
+static bool go(struct xm_turn *turn)
 {
     struct xm_op               *op = (struct xm_op *)((char *)turn - offsetof(struct xm_op, turn));
     const struct xc_device_ops *dev = op->dev;
@@ -172,6 +172,16 @@ static void go(struct xm_turn *turn)
     if (entered) {
         dev->leave(saved);
     }
+    return true;
+}
+
+void xm_ccl_take_over(struct xm_op *op)
+{
+    op->taken = true;
+    op->stream = op->vendor->stream;
+    op->launch.run = launch;
+    op->may_block = xm_ccl_may_block(op);
+    xm_vendor_launch(op->vendor, &op->launch, op->may_block); /* the operation may be gone now */
 }
 
 static void launch_in_turn(struct xm_op *op)
@@ -182,7 +192,7 @@ static void launch_in_turn(struct xm_op *op)
 
     xm->ordered_calls++;
     op->in_turn = gated;
-    op->turn = (struct xm_turn){xm->slots, xm->order_id, xm->ordered_calls, go, NULL};
+    op->turn = (struct xm_turn){xm->slots, xm->order_id, xm->ordered_calls, NULL, go, NULL};
     if (on_board) {
         xm_order_arrive(xm->slots, xm->ordered_calls, gated ? &op->turn : NULL);
     }

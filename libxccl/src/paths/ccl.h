@@ -17,6 +17,12 @@ bool xm_ccl_in_pieces(const struct xm_op *op);
 /* May the library wait for other ranks in this call, since it has to connect? Remembered. */
 bool xm_ccl_may_block(struct xm_op *op);
 
+/*
+ * An operation of the direct path, which holds the vendor communicator since its start, and whose
+ * turn has come. From now on it is to progress and to end by this path's functions.
+ */
+void xm_ccl_take_over(struct xm_op *op);
+
 /* Enqueue the collective itself (ccl_calls.c, ccl_allgatherv.c, ccl_rooted.c). */
 xcclResult_t xm_ccl_enqueue(struct xm_op *op);
 xcclResult_t xm_ccl_allgatherv(struct xm_op *op);

@@ -6,6 +6,7 @@
  * but for the buffers of a large collective to be shown, and that is polled for.
  */
 #include "paths/direct.h"
+#include "paths/ccl.h"
 
 #include <string.h>
 
@@ -29,15 +30,31 @@ static void leave(const struct xm_op *op, void *saved)
     }
 }
 
-static void enqueue(struct xm_op *op)
-{
-    xcclResult_t res = xm_usable_pack(op);
+/* AGAIN: something has to be unmapped first. TAKEN: the vendor's library has it, and its order. */
+enum enqueued { ENQUEUED_AGAIN, ENQUEUED, ENQUEUED_TAKEN };
 
-    if (res == xcclSuccess) {
-        res = xm_direct_exchange(op, true);
+/* All ranks see the same of the buffers, and what cannot be mapped they all do otherwise. */
+static enum enqueued enqueue(struct xm_op *op)
+{
+    xcclResult_t res = op->mapped ? xm_direct_mapped(op, false) : xcclUnsupported;
+
+    if (res == xcclInProgress) {
+        return ENQUEUED_AGAIN;
+    }
+    if ((res == xcclUnsupported) && (op->vendor != NULL)) {
+        xm_direct_release(op->direct);
+        xm_ccl_take_over(op);
+        return ENQUEUED_TAKEN;
+    }
+    if (res == xcclUnsupported) {
+        op->mapped = false;
+        op->rounds += op->instead;
+        res = xm_usable_pack(op);
+        res = (res == xcclSuccess) ? xm_direct_exchange(op, true) : res;
     }
     op->result = (res == xcclSuccess) ? res : xm_op_fail(op, res);
     __atomic_store_n(&op->launched, XM_LAUNCHED, __ATOMIC_RELEASE);
+    return ENQUEUED;
 }
 
 /* The operation that was enqueued in its turn, on a device that ranks share. */
@@ -57,10 +74,30 @@ static bool alone_is_over(void)
     return over;
 }
 
-/* From whatever thread comes first to see that it is the operation's turn. */
-static void go(struct xm_turn *turn)
+static struct xm_op *op_of(struct xm_turn *turn)
 {
-    struct xm_op *op = (struct xm_op *)((char *)turn - offsetof(struct xm_op, turn));
+    return (struct xm_op *)((char *)turn - offsetof(struct xm_op, turn));
+}
+
+/* Whoever sees that this rank has come may look at its buffers. */
+static bool come(struct xm_turn *turn)
+{
+    struct xm_op *op = op_of(turn);
+    void         *saved;
+    xcclResult_t  res = op->dev->enter(op->home, &saved);
+
+    if (res == xcclSuccess) {
+        res = xm_direct_show(op);
+        op->dev->leave(saved);
+    }
+    return res == xcclSuccess;
+}
+
+/* From whatever thread comes first to see that it is the operation's turn. */
+static bool go(struct xm_turn *turn)
+{
+    struct xm_op *op = op_of(turn);
+    enum enqueued how = ENQUEUED;
     bool          shared = op->direct->shared;
     void         *saved;
     xcclResult_t  res = op->dev->enter(op->home, &saved);
@@ -72,17 +109,20 @@ static void go(struct xm_turn *turn)
     }
     if (res == xcclSuccess) {
         const struct xc_device_ops *dev = op->dev;
-        enqueue(op); /* the operation may be gone now */
+        how = enqueue(op); /* the operation may be gone now */
         dev->leave(saved);
     } else {
         op->result = xm_op_fail(op, res);
         __atomic_store_n(&op->launched, XM_LAUNCHED, __ATOMIC_RELEASE);
     }
-    if (shared) {
+    if (shared && (how == ENQUEUED)) {
         xm_order_enqueued_until(alone_is_over);
-    } else {
+    } else if (how == ENQUEUED) {
         xm_order_enqueued();
+    } else if (shared) {
+        xm_direct_release(alone.direct);
     }
+    return how != ENQUEUED_AGAIN;
 }
 
 static void launch_in_turn(struct xm_op *op)
@@ -93,12 +133,13 @@ static void launch_in_turn(struct xm_op *op)
 
     xm->ordered_calls++;
     op->in_turn = gated;
-    op->turn = (struct xm_turn){xm->slots, xm->order_id, xm->ordered_calls, go, NULL};
+    op->turn = (struct xm_turn){
+        xm->slots, xm->order_id, xm->ordered_calls, op->mapped ? come : NULL, go, NULL};
     xm_order_arrive(xm->slots, xm->ordered_calls, gated ? &op->turn : NULL);
     if (comes) {
         op->stage = XM_STAGE_COME;
     } else if (!gated) {
-        enqueue(op);
+        (void)enqueue(op);
     }
 }
 
@@ -114,6 +155,38 @@ static xcclResult_t spare_inputs(struct xm_op *op)
     return res;
 }
 
+/* Packed and shown; not yet, if it comes after others that are only waiting for their turn. */
+static xcclResult_t show_soon(struct xm_op *op)
+{
+    if (xm_order_behind(op->comm->slots)) {
+        xm_order_poll();
+        return xcclSuccess;
+    }
+    xcclResult_t res = xm_usable_pack(op);
+    if (res == xcclSuccess) {
+        res = xm_direct_show(op);
+    }
+    return (res == xcclInProgress) ? xcclSuccess : res;
+}
+
+/*
+ * For buffers that may turn out not to be mapped: what will take its place then. A mapped one has
+ * the last of its numbers, which is to be one that there is.
+ */
+static xcclResult_t prepare_instead(struct xm_op *op)
+{
+    if (!xm_direct_has_numbers(op->direct, op->instead)) {
+        op->mapped = false;
+        op->rounds = op->instead;
+        op->instead = 0;
+    } else if (op->otherwise == &xm_path_ccl) {
+        op->vendor = xm_comm_hold_vendor(op->comm);
+    }
+    return ((op->vendor == NULL) || op->ordered)
+               ? xcclSuccess
+               : op->dev->stream_after_default(op->vendor->stream);
+}
+
 static xcclResult_t begin(struct xm_op *op)
 {
     xcclResult_t res = xm_usable_begin(op);
@@ -124,15 +197,24 @@ static xcclResult_t begin(struct xm_op *op)
     if (res != xcclSuccess) {
         return res;
     }
-    op->number_there = xm_direct_next(op->direct, (op->rounds > 0) ? op->rounds : 1);
+    if (op->mapped && !op->blocking) {
+        res = prepare_instead(op);
+    }
+    if (res != xcclSuccess) {
+        return res;
+    }
+    uint32_t rounds = op->rounds + op->instead; /* one of them is 0 */
+    op->number_there = xm_direct_next(op->direct, (rounds > 0) ? rounds : 1);
     if (op->mapped) {
         op->hidden = op->hidden || ((op->call.coll == XM_REDUCE_SCATTER) && op->buffers.in_place);
+    }
+    if (op->mapped && op->blocking) {
         op->stage = XM_STAGE_MEET;
-        return xm_direct_show(op);
+        return show_soon(op);
     }
     op->stage = XM_STAGE_WORK;
     launch_in_turn(op);
-    return op->result;
+    return op->in_turn ? xcclSuccess : op->result;
 }
 
 static xcclResult_t start(struct xm_op *op)
@@ -235,7 +317,10 @@ static xcclResult_t progress_entered(struct xm_op *op)
 {
     xcclResult_t res;
 
-    if (op->stage == XM_STAGE_MEET) {
+    if ((op->stage == XM_STAGE_MEET) && (op->show == 0)) {
+        res = show_soon(op);
+        res = (res == xcclSuccess) ? xcclInProgress : res;
+    } else if (op->stage == XM_STAGE_MEET) {
         res = xm_direct_mapped(op, true);
         if (res == xcclSuccess) {
             xm_order_arrive(op->comm->slots, ++op->comm->ordered_calls, NULL);
@@ -249,7 +334,7 @@ static xcclResult_t progress_entered(struct xm_op *op)
         res = xcclInProgress;
         if (xm_order_all_came(op->comm->slots, op->turn.number)) {
             op->stage = XM_STAGE_WORK;
-            enqueue(op);
+            (void)enqueue(op);
         }
     } else {
         res = query(op);
@@ -307,6 +392,9 @@ static xcclResult_t progress(struct xm_op *op)
         xm_order_poll_for(&op->turn, op->blocking);
         return xcclInProgress;
     }
+    if (op->taken) {
+        return xm_path_ccl.progress(op);
+    }
     if (op->result != xcclSuccess) {
         return op->result; /* with its detail */
     }
@@ -324,13 +412,20 @@ static xcclResult_t progress(struct xm_op *op)
 
 static void release(struct xm_op *op, bool failed)
 {
+    if (failed && op->in_turn) {
+        xm_order_withdraw(&op->turn);
+    }
+    if (op->taken) {
+        xm_path_ccl.release(op, failed);
+        return;
+    }
+    if (op->vendor != NULL) {
+        xm_vendor_release(op->vendor);
+    }
     if (op->direct == NULL) {
         return;
     }
     if (failed) {
-        if (op->in_turn) {
-            xm_order_withdraw(&op->turn);
-        }
         if (op->told) {
             xm_linger_leave(xm_kernels_attendant(op->direct->kernels));
         }

@@ -47,8 +47,12 @@ uint32_t     xm_direct_rounds_of(const struct xm_op *op);
 xcclResult_t xm_direct_rounds(struct xm_op *op);
 
 /* direct_mapped.c: show this rank's buffers; then, once all have, enqueue it. */
+/* xcclInProgress: there is no room for that yet. */
 xcclResult_t xm_direct_show(struct xm_op *op);
-/* xcclInProgress: not all have. xcclUnsupported: some rank's memory cannot be mapped. */
+/*
+ * xcclInProgress: not all have, or something is being unmapped. xcclUnsupported: some rank's memory
+ * cannot be mapped.
+ */
 xcclResult_t xm_direct_mapped(struct xm_op *op, bool told); /* as xm_direct_exchange() */
 
 /* direct_copies.c: what is planned, by copy engines instead of a kernel. */

@@ -160,14 +160,24 @@ static uint64_t block_bytes(const struct xm_op *op)
     }
 }
 
-/* Everybody waits for the buffers of the others, which only a blocking call may do. */
+/*
+ * Everybody waits for the buffers of the others: in a blocking call, or where the call is enqueued
+ * once all have come. When others see that theirs cannot be mapped is no matter in a blocking one.
+ */
+static bool may_wait_for_buffers(const struct xm_op *op)
+{
+    enum { TRIES = 4 };
+
+    return (op->call.form == XM_BLOCKING) ? (op->comm->direct->unmappable < TRIES)
+                                          : (xc_params()->launch != XC_LAUNCH_NOW);
+}
+
 static bool may_map(const struct xm_op *op)
 {
-    enum { TRIES = 4, ALIGNED = 16 };
+    enum { ALIGNED = 16 };
     bool in_place = op->buffers.in_place;
 
-    if ((op->call.form != XM_BLOCKING) || (op->comm->direct->unmappable >= TRIES) ||
-        is_uneven(op)) {
+    if (!may_wait_for_buffers(op) || is_uneven(op)) {
         return false;
     }
     switch (op->call.coll) {
@@ -216,13 +226,15 @@ const char *xm_direct_obstacle(struct xm_op *op)
         return "blocks of different sizes, with no room for copies (XCCL_SCRATCH)";
     }
     op->block_bytes = block_bytes(op);
-    bool fits = (op->block_bytes <= xk_slot_data((uint32_t)xm->size));
-    op->mapped = (op->block_bytes > most_exchanged(op)) && may_map(op);
-    op->rounds = (op->mapped || fits) ? 0 : xm_direct_rounds_of(op);
-    if (!op->mapped && !fits && (op->rounds == 0)) {
-        return "too large for the workspaces of the direct path";
-    }
-    return NULL;
+    bool     fits = (op->block_bytes <= xk_slot_data((uint32_t)xm->size));
+    bool     blocking = (op->call.form == XM_BLOCKING);
+    uint32_t rounds = fits ? 0 : xm_direct_rounds_of(op);
+    uint64_t exchanged = blocking ? most_exchanged(op) : xk_slot_data((uint32_t)xm->size);
+    bool     unmapped = fits || (rounds > 0);
+    op->mapped = (op->block_bytes > exchanged) && may_map(op) && (blocking || unmapped);
+    op->rounds = op->mapped ? 0 : rounds;
+    op->instead = (op->mapped && !blocking) ? rounds : 0;
+    return (op->mapped || unmapped) ? NULL : "too large for the workspaces of the direct path";
 }
 
 void xm_direct_form_of(const struct xm_op *op, struct xm_direct_form *form)

@@ -13,10 +13,11 @@
 enum { IN, OUT, ALIGNED = 16 };
 /* Of a rank's buffer. Longer ones are as fast by a launch with more blocks than linger. */
 enum { TOLD_BYTES = 4 << 20, TOLD_BYTES_SHARED = 256 << 10, TOLD_BLOCKS = 16 };
+enum { BLOCKS_BESIDE = 32 };
 
 /*
- * What the kernels need to know of a buffer's place. These kernels are launched at once: where they
- * would have to wait for their turn, buffers count as unusable.
+ * What the kernels need to know of a buffer's place. Those of a blocking call are launched at once:
+ * where they would have to wait for their turn, buffers count as unusable.
  */
 static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint64_t nonce,
                  struct xm_shown *shown)
@@ -28,7 +29,8 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint6
     }
     shown->state = XM_SHOWN_ODD;
     shown->nonce = nonce;
-    if (op->hidden || (at % ALIGNED != 0) || xm_order_wanted_direct(true)) {
+    bool waits = op->blocking && xm_order_wanted_direct(true);
+    if (op->hidden || (at % ALIGNED != 0) || waits) {
         return;
     }
     shown->state = XM_SHOWN_NOT;
@@ -49,9 +51,8 @@ xcclResult_t xm_direct_show(struct xm_op *op)
     const struct xm_buffer  *in = (one && !b->send.used) ? &b->recv : &b->send;
     const struct xm_buffer  *out = (one && !b->recv.used) ? &b->send : &b->recv;
 
-    xcclResult_t res = xm_usable_pack(op);
-    if (res != xcclSuccess) {
-        return res;
+    if (!xm_slots_may_show(op->comm->slots)) {
+        return xcclInProgress;
     }
     xm_direct_form_of(op, &form);
     xm_board_address_of(xm_board_own(), &own);
@@ -265,13 +266,14 @@ static void plan(struct xm_op *op, const struct xm_direct_form *form, const stru
 }
 
 /* Enough to fill the links; more only take room. 2 H200s: from 16 on they all take the same time.
+ * The program's kernels may run beside one that it does not wait for.
  */
-static unsigned blocks_for(uint64_t bytes)
+static unsigned blocks_for(const struct xm_op *op)
 {
-    if (bytes <= (1 << 20)) {
-        return 16;
-    }
-    return (bytes <= (32 << 20)) ? 64 : 128;
+    uint64_t bytes = op->block_bytes;
+    unsigned blocks = (bytes <= (1 << 20)) ? 16 : (bytes <= (32 << 20)) ? 64 : 128;
+
+    return (op->blocking || (blocks < BLOCKS_BESIDE)) ? blocks : BLOCKS_BESIDE;
 }
 
 static bool tell(struct xm_op *op, const struct xk_mapped *m)
@@ -292,7 +294,7 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
 {
     struct xm_direct     *d = op->direct;
     struct xm_direct_form form;
-    unsigned              blocks = blocks_for(op->block_bytes);
+    unsigned              blocks = blocks_for(op);
     struct xk_mapped      m = {.ranks = d->words->ranks,
                                .number = op->number_there,
                                .meets = op->meets,
@@ -316,17 +318,44 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
         op->told = true;
         return xcclSuccess;
     }
+    if (!op->blocking) {
+        xc_trace("%llu bytes on the ranks' own buffers, all of which have come",
+                 (unsigned long long)op->block_bytes);
+    }
     /* Those that do not meet wait for nobody. */
     blocks = (op->meets && (d->most_blocks < blocks)) ? d->most_blocks : blocks;
     return xm_kernel_mapped(d->kernels, &m, blocks, &d->queue,
                             xm_direct_alone(d, op->number_there));
 }
 
+/* As xm_direct_mapped(), of what all have shown. */
+static xcclResult_t map_and_launch(struct xm_op *op, const struct xm_shown *const *shown, bool told)
+{
+    struct xm_direct_form form;
+    struct places         p;
+    xcclResult_t          res = xcclSuccess;
+
+    xm_direct_form_of(op, &form);
+    for (int i = 0; (res == xcclSuccess) && (i < op->comm->size); i++) {
+        int rank = (int)rank_at(op, (uint32_t)i);
+        res = place(op, &shown[rank][IN], rank, form.in, &p.in[i]);
+        if (res == xcclSuccess) {
+            res = place(op, &shown[rank][OUT], rank, form.out, &p.out[i]);
+        }
+    }
+    if (res != xcclSuccess) {
+        return res;
+    }
+    xm_slots_read(op->comm->slots, op->show);
+    if (!op->blocking) {
+        res = xm_usable_pack(op);
+    }
+    return (res == xcclSuccess) ? launch(op, &p, told) : res;
+}
+
 xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
 {
     const struct xm_shown *shown[XK_MAX_RANKS];
-    struct xm_direct_form  form;
-    struct places          p;
     xcclResult_t           res = xcclSuccess;
     bool                   all_can = true;
 
@@ -344,16 +373,12 @@ xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
         op->meets = op->meets || (shown[i][IN].ready == 0);
     }
     if (res != xcclSuccess) {
-        op->direct->unmappable += !all_can;
+        op->direct->unmappable += op->blocking && !all_can;
+        xm_slots_read(op->comm->slots, op->show);
         return res; /* once all have come: the same on all of them */
     }
-    xm_direct_form_of(op, &form);
-    for (int i = 0; (res == xcclSuccess) && (i < op->comm->size); i++) {
-        int rank = (int)rank_at(op, (uint32_t)i);
-        res = place(op, &shown[rank][IN], rank, form.in, &p.in[i]);
-        if (res == xcclSuccess) {
-            res = place(op, &shown[rank][OUT], rank, form.out, &p.out[i]);
-        }
-    }
-    return (res == xcclSuccess) ? launch(op, &p, told) : res;
+    xm_mappings_hold();
+    res = map_and_launch(op, shown, told);
+    xm_mappings_let_go();
+    return res;
 }

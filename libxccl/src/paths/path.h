@@ -85,14 +85,15 @@ struct xm_op {
 
     /* direct */
     struct xm_direct     *direct;
-    uint64_t              block_bytes;  /* what goes from one rank to another, at most */
-    uint32_t              direct_what;  /* reduction, or XK_NO_REDUCTION */
-    uint32_t              rounds;       /* that it takes; 0: it is one exchange, or mapped */
-    uint32_t              number_there; /* of the operation, or of its last round */
-    bool                  told;         /* a kernel that lingers does it */
-    bool                  again;        /* it has left instead: another is to be launched */
-    bool                  mapped;       /* on the ranks' own buffers: shown as number `show` */
-    uint64_t              show;
+    uint64_t              block_bytes; /* what goes from one rank to another, at most */
+    uint32_t              direct_what; /* reduction, or XK_NO_REDUCTION */
+    uint32_t              rounds;      /* that it takes; 0: it is one exchange, or mapped */
+    uint32_t              instead; /* of a mapped one that is not blocking: as rounds, if need be */
+    uint32_t              number_there;    /* of the operation, or of its last round */
+    bool                  told;            /* a kernel that lingers does it */
+    bool                  again;           /* it has left instead: another is to be launched */
+    bool                  mapped;          /* on the ranks' own buffers: shown as number `show` */
+    uint64_t              show;            /* 0: not yet */
     bool                  meets;           /* the kernels do, and not the hosts */
     bool                  by_copies;       /* copy engines do it, and what is under way: */
     void                 *pushed;          /* the event of what goes to the other rank, or NULL */
@@ -110,6 +111,7 @@ struct xm_op {
     bool              may_block, in_turn;
     int               launched; /* atomic, enum xm_launched */
     bool              lost;     /* that is LOST: what it holds stays held */
+    bool              taken;    /* from the direct path, whose path it has */
     unsigned          polls;
 
     /* How it ended. */

@@ -370,6 +370,7 @@ static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops
     char                       *base = (char *)(uintptr_t)r->from.ipc.base;
     xcclResult_t                res = xcclSuccess;
 
+    xm_mappings_hold();
     if (!is_own(r)) {
         res = xm_mapping_of(r->got.nonce, &r->from.ipc, dev, device, &base);
     }
@@ -379,6 +380,7 @@ static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops
     if ((res == xcclSuccess) && !start_kernel(t, dev, device, from, over_p)) {
         res = start_runtime(t, dev, device, from);
     }
+    xm_mappings_let_go();
     if ((res == xcclSuccess) && !*over_p) {
         __atomic_add_fetch(&copying, 1, __ATOMIC_RELAXED);
     }

@@ -139,7 +139,7 @@ bool xm_push_attend(void)
     return __atomic_exchange_n(&seen, asks, __ATOMIC_RELAXED) != asks;
 }
 
-static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops *dev)
+static xcclResult_t enqueue_held(struct xm_rendezvous *r, const struct xc_device_ops *dev)
 {
     const struct xm_offer *offer = xm_offer_own(r->slot);
     char                  *base = NULL;
@@ -170,6 +170,14 @@ static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops 
     if (res == xcclSuccess) {
         xm_question_begin(r);
     }
+    return res;
+}
+
+static xcclResult_t enqueue(struct xm_rendezvous *r, const struct xc_device_ops *dev)
+{
+    xm_mappings_hold();
+    xcclResult_t res = enqueue_held(r, dev);
+    xm_mappings_let_go();
     return res;
 }
 

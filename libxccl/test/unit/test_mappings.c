@@ -3,8 +3,10 @@
  * Other processes' memory is mapped once for each device of this process, unmapped when it was
  * freed or when there are too many, and each mapping is closed once. On a driver that only counts.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "comms/worker.h"
@@ -190,8 +192,34 @@ static void test_many(void)
     begin_anew();
 }
 
+static void *run_them(void *unused)
+{
+    (void)unused;
+    run_jobs();
+    return NULL;
+}
+
+/* What somebody is about to use is not unmapped under it. */
+static void test_held(void)
+{
+    char     *at = NULL;
+    pthread_t thread;
+
+    xm_mappings_hold();
+    CHECK(ask(1, memory(16 * MIB, 1), 0, &at) == xcclSuccess, "looked up");
+    CHECK(ask(1, memory(16 * MIB, 2), 0, &at) == xcclInProgress, "by others it is to go");
+    pthread_create(&thread, NULL, run_them, NULL);
+    usleep(20000);
+    CHECK(__atomic_load_n(&closes, __ATOMIC_ACQUIRE) == 0, "not yet");
+    xm_mappings_let_go();
+    pthread_join(thread, NULL);
+    CHECK(closes == 1, "now it has gone");
+    begin_anew();
+}
+
 int main(void)
 {
+    test_held();
     test_kept();
     test_freed();
     test_in_the_way();

@@ -68,21 +68,31 @@ xcclResult_t xm_worker_start(struct xm_job *job)
     return xcclSuccess;
 }
 
-static bool at_last, over;
+static bool at_last, over, may_come, may_go = true;
 
 static bool is_over(void)
 {
     return over;
 }
 
-static void go(struct xm_turn *turn)
+static bool come(struct xm_turn *turn)
+{
+    CHECK(turn->slots->mine->arrived < turn->number, "nobody has seen it");
+    return may_come;
+}
+
+static bool go(struct xm_turn *turn)
 {
     /* One that is called now may not overtake it. */
     CHECK(xm_order_wanted_direct(true), "it is not on its stream yet");
+    if (!may_go) {
+        return false;
+    }
     if (at_last) {
         xm_order_enqueued_until(is_over);
     }
     gone[num_gone++] = (int)(turn - turns);
+    return true;
 }
 
 /* The second communicator has its ranks in the other order. */
@@ -109,13 +119,19 @@ static void begin_anew(int own_pid, int other_pid)
     }
 }
 
-static void arrive(int turn, int comm, uint64_t number)
+static void arrive_prepared(int turn, int comm, uint64_t number, bool (*prepare)(struct xm_turn *))
 {
     turns[turn] = (struct xm_turn){.slots = &comms[comm].slots,
                                    .communicator = (uint64_t)comm + 1,
                                    .number = number,
+                                   .come = prepare,
                                    .go = go};
     xm_order_arrive(&comms[comm].slots, number, &turns[turn]);
+}
+
+static void arrive(int turn, int comm, uint64_t number)
+{
+    arrive_prepared(turn, comm, number, NULL);
 }
 
 static void other_arrives(int comm, uint64_t number)
@@ -147,6 +163,70 @@ static void test_turns(void)
     CHECK((num_gone == 2) && (gone[1] == 0), "which is on its stream now");
     xm_order_enqueued();
     CHECK(!xm_order_withdraw(&turns[0]), "too late");
+}
+
+/* What has to be done before others see it holds up what comes after it, on its communicator. */
+static void test_prepared(void)
+{
+    const uint64_t *arrived = &comms[0].slot[OWN].arrived;
+
+    begin_anew(1, 2);
+    CHECK(!xm_order_behind(&comms[0].slots), "none waits");
+    may_come = false;
+    other_arrives(0, 3);
+    arrive_prepared(0, 0, 1, come);
+    arrive(1, 0, 2);
+    arrive(2, 1, 1);
+    xm_order_poll();
+    CHECK((*arrived == 0) && (comms[1].slot[OWN].arrived == 1),
+          "the other communicator's has come");
+    CHECK(xm_order_behind(&comms[0].slots), "nor has what would come now");
+    CHECK(!xm_order_behind(&comms[1].slots), "that does not wait for calls elsewhere");
+    may_come = true;
+    xm_order_poll();
+    CHECK((*arrived == 2) && (num_gone == 1) && (gone[0] == 0), "both, and the first goes");
+    CHECK(!xm_order_behind(&comms[0].slots), "the other communicator's may need what comes now");
+    xm_order_enqueued();
+    other_arrives(1, 1);
+    xm_order_poll();
+    xm_order_enqueued();
+    xm_order_poll();
+    CHECK((num_gone == 3) && (gone[1] == 1) && (gone[2] == 2), "the others");
+    xm_order_enqueued();
+    may_come = false;
+    arrive_prepared(3, 0, 3, come);
+    CHECK(xm_order_withdraw(&turns[3]) && (*arrived == 3), "one that failed holds up none");
+}
+
+/* Where it cannot be enqueued yet, nothing overtakes it. */
+static void test_again(void)
+{
+    begin_anew(1, 2);
+    other_arrives(0, 1);
+    other_arrives(1, 1);
+    may_go = false;
+    arrive(0, 0, 1);
+    CHECK(xm_order_behind(&comms[0].slots), "it waits");
+    arrive(1, 1, 1);
+    xm_order_poll();
+    CHECK((num_gone == 0) && xm_order_wanted_direct(true), "neither went");
+    may_go = true;
+    xm_order_poll();
+    xm_order_enqueued();
+    xm_order_poll();
+    CHECK((num_gone == 2) && (gone[0] == 0) && (gone[1] == 1), "in their order");
+    xm_order_enqueued();
+    CHECK(!xm_order_wanted_direct(true), "none is left");
+}
+
+/* The last of all ranks needs nobody to look after it. */
+static void test_last(void)
+{
+    begin_anew(1, 2);
+    other_arrives(0, 1);
+    arrive(0, 0, 1);
+    CHECK(num_gone == 1, "it has gone");
+    xm_order_enqueued();
 }
 
 /* A place that another rank gave counts as well, and what failed meanwhile is skipped. */
@@ -248,9 +328,8 @@ static void test_locks(void)
 {
     begin_anew(2, 1);
     other_arrives(0, 1);
-    arrive(0, 0, 1);
     num_asked = 0;
-    xm_order_poll();
+    arrive(0, 0, 1);
     CHECK((asked[0] == &boards[OTHER]) && (asked[1] == &boards[OWN]), "by process");
     CHECK(num_gone == 1, "and it goes");
     xm_order_enqueued();
@@ -293,6 +372,7 @@ int main(void)
 {
     unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
     unsetenv("GPU_MAX_HW_QUEUES");
+    setenv("XCCL_LAUNCH", "now", 1);
     xm_pmpi.Query_thread = query_thread;
     boards = mmap(NULL, RANKS * sizeof(*boards), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                   -1, 0);
@@ -300,6 +380,9 @@ int main(void)
         return 1;
     }
     test_turns();
+    test_prepared();
+    test_again();
+    test_last();
     test_withdrawn();
     for (int comm = 0; comm < COMMS; comm++) {
         test_full(comm);

@@ -99,8 +99,41 @@ static void test_one_call(void)
     CHECK(xm_slots_absent(&slots, number) == -1, "so it has come there");
 }
 
+/* What was shown stays until all ranks have looked at it, in whatever order they do. */
+static void test_shows(void)
+{
+    static struct xm_slot both[2];
+    struct xm_slot       *of[] = {&both[0], &both[1]};
+    struct xm_slots       x = {.count = 2, .mine = &both[0], .of = of};
+    struct xm_shown       buffers[2] = {{0}};
+
+    for (uint64_t n = 1; n <= XM_SLOT_SHOWS; n++) {
+        CHECK(xm_slots_may_show(&x), "there is room for number %d", (int)n);
+        buffers[0].offset = n;
+        CHECK(xm_slots_show(&x, buffers) == n, "they are counted");
+        CHECK(xm_slots_shown(&x, n, 1) == NULL, "the other rank has not come to it");
+    }
+    CHECK(!xm_slots_may_show(&x), "nobody has looked");
+    both[1].read = 1;
+    xm_slots_read(&x, 2);
+    CHECK(!xm_slots_may_show(&x), "this rank has not looked at the first");
+    xm_slots_read(&x, 1);
+    CHECK((both[0].read == 2) && xm_slots_may_show(&x), "both have");
+    xm_slots_read(&x, 1);
+    xm_slots_read(&x, 2);
+    CHECK(xm_slots_show(&x, buffers) == XM_SLOT_SHOWS + 1, "one more");
+    CHECK(!xm_slots_may_show(&x), "the other has not looked at the second");
+    CHECK(xm_slots_shown(&x, 2, 0)->offset == 2, "which is still there");
+    CHECK(xm_slots_shown(&x, 1, 0) == NULL, "and the first is not");
+    for (uint64_t n = XM_SLOT_SHOWS; n > 2; n--) {
+        xm_slots_read(&x, n);
+    }
+    CHECK(both[0].read == XM_SLOT_SHOWS, "what is said again counts once: %d", (int)both[0].read);
+}
+
 int main(void)
 {
+    test_shows();
     test_one_call();
     slots.calls = 0;
     test_far_ahead();
