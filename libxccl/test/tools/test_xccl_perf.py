@@ -70,6 +70,27 @@ def test_all_collectives(tmp_path, mpi, ranks, place):
     assert written["passed"] is True
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("place", [[], ["--in-place"]])
+def test_nonblocking(tmp_path, mpi, place):
+    """The other form of every collective; and that the time is that of two calls."""
+    sizes = ["--min", "4", "--max", "20k", "--factor", "70"]
+    written = results(tmp_path, mpi, 3, "--coll", "all", "--nonblocking", *sizes, *place)
+    assert list(dict.fromkeys(r["coll"] for r in written["results"])) == COLLS
+    assert all(r["verified"] for r in written["results"])
+    options = written["options"]
+    assert options["nonblocking"] is True and options["work_us"] == 0
+
+
+@pytest.mark.release_only
+def test_work(tmp_path, any_mpi):
+    """What is computed beside it is no part of the time."""
+    calls = ["--coll", "alltoall", "--nonblocking", *exact(4), "--mem", "host", "--iters", "2"]
+    written = results(tmp_path, any_mpi, 2, *calls, "--work", "200000")
+    assert written["options"]["work_us"] == 200000
+    assert 0 <= written["results"][0]["min_us"] < 200000
+
+
 def test_vendor(tmp_path, mpi):
     """Every collective by the vendor's library itself, verified, under a name of its own."""
     sizes = ["--min", "4", "--max", "4k", "--factor", "32"]
@@ -497,6 +518,10 @@ def test_seed_repeats_the_data(faulty):
         (["--root", "99999999999"], ["--root"]),
         (["--seed", "x"], ["--seed"]),
         (["--samples"], ["--json"]),
+        (["--work", "10"], ["--work", "--nonblocking"]),
+        (["--work", "-1", "--nonblocking"], ["--work: invalid value '-1'"]),
+        (["--msg", "halo2d", "--nonblocking"], ["--nonblocking is for collectives"]),
+        (["--vendor", "--nonblocking"], ["--vendor"]),
         (["--json", ""], ["--json: the file has no name"]),
         (["--timeout"], ["--timeout needs a value"]),
         (["--max", "4g", "--min", "4g", "--type", "int8", "--mem", "host"], ["larger type"]),

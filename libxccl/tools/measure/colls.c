@@ -2,7 +2,13 @@
 /* The calls of the collectives. */
 #include "measure/measure.h"
 
-static int call_reduction(const struct perf_run *run, const struct perf_case *pc)
+/* One of two functions with the same arguments but for the request, which is NULL or not. */
+#define CALL(blocking, nonblocking, ...)                                                           \
+    ((request == NULL) ? MPI_##blocking(__VA_ARGS__, run->comm)                                    \
+                       : MPI_##nonblocking(__VA_ARGS__, run->comm, request))
+
+static int call_reduction(const struct perf_run *run, const struct perf_case *pc,
+                          MPI_Request *request)
 {
     bool        at_root = run->rank == run->opt.root;
     const void *send = pc->in_place ? MPI_IN_PLACE : pc->sendbuf;
@@ -10,24 +16,24 @@ static int call_reduction(const struct perf_run *run, const struct perf_case *pc
 
     switch (pc->test) {
     case PERF_ALLREDUCE:
-        return MPI_Allreduce(send, pc->recvbuf, count, run->type->mpi, run->op->mpi, run->comm);
+        return CALL(Allreduce, Iallreduce, send, pc->recvbuf, count, run->type->mpi, run->op->mpi);
     case PERF_REDUCE:
-        return MPI_Reduce(at_root ? send : pc->sendbuf, pc->recvbuf, count, run->type->mpi,
-                          run->op->mpi, run->opt.root, run->comm);
+        return CALL(Reduce, Ireduce, at_root ? send : pc->sendbuf, pc->recvbuf, count,
+                    run->type->mpi, run->op->mpi, run->opt.root);
     case PERF_REDUCE_SCATTER:
-        return MPI_Reduce_scatter(send, pc->recvbuf, pc->recvcounts, run->type->mpi, run->op->mpi,
-                                  run->comm);
+        return CALL(Reduce_scatter, Ireduce_scatter, send, pc->recvbuf, pc->recvcounts,
+                    run->type->mpi, run->op->mpi);
     case PERF_SCAN:
-        return MPI_Scan(send, pc->recvbuf, count, run->type->mpi, run->op->mpi, run->comm);
+        return CALL(Scan, Iscan, send, pc->recvbuf, count, run->type->mpi, run->op->mpi);
     case PERF_EXSCAN:
-        return MPI_Exscan(send, pc->recvbuf, count, run->type->mpi, run->op->mpi, run->comm);
+        return CALL(Exscan, Iexscan, send, pc->recvbuf, count, run->type->mpi, run->op->mpi);
     default:
-        return MPI_Reduce_scatter_block(send, pc->recvbuf, count, run->type->mpi, run->op->mpi,
-                                        run->comm);
+        return CALL(Reduce_scatter_block, Ireduce_scatter_block, send, pc->recvbuf, count,
+                    run->type->mpi, run->op->mpi);
     }
 }
 
-static int call_rooted(const struct perf_run *run, const struct perf_case *pc)
+static int call_rooted(const struct perf_run *run, const struct perf_case *pc, MPI_Request *request)
 {
     MPI_Datatype type = run->type->mpi;
     int          root = run->opt.root, count = (int)pc->count;
@@ -37,21 +43,22 @@ static int call_rooted(const struct perf_run *run, const struct perf_case *pc)
 
     switch (pc->test) {
     case PERF_BCAST:
-        return MPI_Bcast(pc->recvbuf, count, type, root, run->comm);
+        return CALL(Bcast, Ibcast, pc->recvbuf, count, type, root);
     case PERF_GATHER:
-        return MPI_Gather(send, count, type, pc->recvbuf, count, type, root, run->comm);
+        return CALL(Gather, Igather, send, count, type, pc->recvbuf, count, type, root);
     case PERF_GATHERV:
-        return MPI_Gatherv(send, pc->sendcounts[0], type, pc->recvbuf, pc->recvcounts, pc->rdispls,
-                           type, root, run->comm);
+        return CALL(Gatherv, Igatherv, send, pc->sendcounts[0], type, pc->recvbuf, pc->recvcounts,
+                    pc->rdispls, type, root);
     case PERF_SCATTER:
-        return MPI_Scatter(pc->sendbuf, count, type, recv, count, type, root, run->comm);
+        return CALL(Scatter, Iscatter, pc->sendbuf, count, type, recv, count, type, root);
     default:
-        return MPI_Scatterv(pc->sendbuf, pc->sendcounts, pc->sdispls, type, recv, pc->recvcounts[0],
-                            type, root, run->comm);
+        return CALL(Scatterv, Iscatterv, pc->sendbuf, pc->sendcounts, pc->sdispls, type, recv,
+                    pc->recvcounts[0], type, root);
     }
 }
 
-static int call_exchange(const struct perf_run *run, const struct perf_case *pc)
+static int call_exchange(const struct perf_run *run, const struct perf_case *pc,
+                         MPI_Request *request)
 {
     MPI_Datatype type = run->type->mpi;
     const void  *send = pc->in_place ? MPI_IN_PLACE : pc->sendbuf;
@@ -59,22 +66,43 @@ static int call_exchange(const struct perf_run *run, const struct perf_case *pc)
 
     switch (pc->test) {
     case PERF_ALLGATHER:
-        return MPI_Allgather(send, count, type, pc->recvbuf, count, type, run->comm);
+        return CALL(Allgather, Iallgather, send, count, type, pc->recvbuf, count, type);
     case PERF_ALLGATHERV:
-        return MPI_Allgatherv(send, pc->sendcounts[0], type, pc->recvbuf, pc->recvcounts,
-                              pc->rdispls, type, run->comm);
+        return CALL(Allgatherv, Iallgatherv, send, pc->sendcounts[0], type, pc->recvbuf,
+                    pc->recvcounts, pc->rdispls, type);
     case PERF_ALLTOALL:
-        return MPI_Alltoall(send, count, type, pc->recvbuf, count, type, run->comm);
+        return CALL(Alltoall, Ialltoall, send, count, type, pc->recvbuf, count, type);
     default:
-        return MPI_Alltoallv(send, pc->sendcounts, pc->sdispls, type, pc->recvbuf, pc->recvcounts,
-                             pc->rdispls, type, run->comm);
+        return CALL(Alltoallv, Ialltoallv, send, pc->sendcounts, pc->sdispls, type, pc->recvbuf,
+                    pc->recvcounts, pc->rdispls, type);
     }
+}
+
+static int call(const struct perf_run *run, const struct perf_case *pc, MPI_Request *request)
+{
+    if (perf_test_reduces(pc->test)) {
+        return call_reduction(run, pc, request);
+    }
+    return perf_test_rooted(pc->test) ? call_rooted(run, pc, request)
+                                      : call_exchange(run, pc, request);
+}
+
+int perf_coll_call_blocking(const struct perf_run *run, const struct perf_case *pc)
+{
+    return call(run, pc, NULL);
 }
 
 int perf_coll_call(const struct perf_run *run, const struct perf_case *pc)
 {
-    if (perf_test_reduces(pc->test)) {
-        return call_reduction(run, pc);
+    MPI_Request request;
+
+    if (!run->opt.nonblocking) {
+        return call(run, pc, NULL);
     }
-    return perf_test_rooted(pc->test) ? call_rooted(run, pc) : call_exchange(run, pc);
+    int code = call(run, pc, &request);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    perf_work(run->opt.work);
+    return MPI_Wait(&request, MPI_STATUS_IGNORE);
 }

@@ -58,7 +58,12 @@ double perf_case_time(const struct perf_run *run, const struct perf_case *pc)
     if (perf_case_call(run, pc) != MPI_SUCCESS) {
         return -1;
     }
-    return now_us() - start;
+    return now_us() - start - run->opt.work;
+}
+
+void perf_work(double us)
+{
+    for (double end = now_us() + us; now_us() < end;) {}
 }
 
 /* Calls that fit into max_time, from one that is timed here; the same number on all ranks. */

@@ -90,6 +90,8 @@ struct perf_options {
     uint64_t         seed;   /* 0: from the clock of rank 0 */
     const char      *groups; /* as text, or NULL */
     bool             vendor;
+    bool             nonblocking; /* collectives: the call, then MPI_Wait */
+    double           work;        /* in between, in µs on the processor; no part of the time */
 };
 
 /* What the whole run knows. */
@@ -217,6 +219,8 @@ void perf_case_bandwidth(const struct perf_run *run, const struct perf_case *pc,
 
 /* colls.c */
 int perf_coll_call(const struct perf_run *run, const struct perf_case *pc);
+/* Whatever --nonblocking says. */
+int perf_coll_call_blocking(const struct perf_run *run, const struct perf_case *pc);
 
 /* vendor.c */
 /* A communicator of the vendor's library over run->comm. Message printed on failure. */
@@ -298,8 +302,10 @@ bool perf_case_measure(const struct perf_run *run, const struct perf_case *pc,
                        struct perf_result *result);
 /* The path that all ranks took in their last call, or "mixed"; "vendor" past MPI. All together. */
 const char *perf_case_path(const struct perf_run *run, const struct perf_case *pc);
-/* One call, in µs; negative if MPI reports an error. */
-double      perf_case_time(const struct perf_run *run, const struct perf_case *pc);
+/* One call, in µs, without the work beside it; negative if MPI reports an error. */
+double perf_case_time(const struct perf_run *run, const struct perf_case *pc);
+/* Keep the processor busy for so long. */
+void        perf_work(double us);
 const char *perf_path_last(void);
 
 /* run.c */

@@ -146,6 +146,9 @@ static void put_options(FILE *f, const struct perf_run *run)
         fprintf(f, ", ");
         json_field(f, "groups", run->opt.groups);
     }
+    if (run->opt.nonblocking) {
+        fprintf(f, ", \"nonblocking\": true, \"work_us\": %g", run->opt.work);
+    }
     fprintf(f,
             ", \"in_place\": %s, \"root\": %d, \"check\": %s, \"barrier\": %s, \"iters\": %ld, "
             "\"warmup\": %ld, \"max_time\": %g, \"seed\": \"%llu\"},\n",

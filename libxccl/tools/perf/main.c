@@ -81,6 +81,10 @@ static bool run_case(struct perf_run *run, struct perf_case *pc, struct perf_res
 {
     perf_report_progress(run, "%s %zu bytes", perf_test_name(pc->test), pc->bytes);
     perf_watch(run, pc);
+    /* Some paths are for communicators that have had a blocking call, as most programs make. */
+    if (run->opt.nonblocking && (perf_coll_call_blocking(run, pc) != MPI_SUCCESS)) {
+        return false;
+    }
     if (!perf_agree(run, perf_case_fill(run, pc))) {
         return false;
     }

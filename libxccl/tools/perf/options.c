@@ -43,6 +43,9 @@ static const char usage[] =
     "  --device RUNTIME  auto, cuda or rocm (default auto)\n"
     "  --root RANK       of rooted collectives (default 0)\n"
     "  --groups LIST     collectives on communicators of these ranks, all at once: 0/1+2/3 or 0-7\n"
+    "  --nonblocking     the non-blocking form of collectives: the call, and MPI_Wait\n"
+    "  --work US         compute for so many microseconds in between; the times are without it, so\n"
+    "                    what is left is what the work does not hide (default 0)\n"
     "  --vendor          call the vendor's library (NCCL, RCCL) itself, past MPI and xccl; it has no\n"
     "                    scan and exscan, and all is without them\n"
     "  --window N        messages at once in bandwidth and bibandwidth (default 64, fewer where they\n"
@@ -87,6 +90,8 @@ enum option_id {
     FORCE,
     GROUPS,
     VENDOR,
+    NONBLOCKING,
+    WORK,
     HELP = 'h',
     VERSION = 'V',
 };
@@ -104,7 +109,8 @@ static const struct option long_options[] = {
     {"seed", 1, NULL, SEED},       {"json", 1, NULL, JSON},
     {"samples", 0, NULL, SAMPLES}, {"timeout", 1, NULL, TIMEOUT},
     {"force", 0, NULL, FORCE},     {"groups", 1, NULL, GROUPS},
-    {"vendor", 0, NULL, VENDOR},   {"help", 0, NULL, HELP},
+    {"vendor", 0, NULL, VENDOR},   {"nonblocking", 0, NULL, NONBLOCKING},
+    {"work", 1, NULL, WORK},       {"help", 0, NULL, HELP},
     {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0},
 };
 
@@ -283,6 +289,8 @@ static bool parse_number_option(struct perf_options *opt, int id, const char *va
         return true;
     case WINDOW:
         return parse_long("--window", value, 1, MAX_WINDOW, &opt->window);
+    case WORK:
+        return parse_double("--work", value, 0, &opt->work);
     case TIMEOUT:
         return parse_long("--timeout", value, 0, LONG_MAX, &opt->timeout);
     default:
@@ -331,6 +339,9 @@ static bool parse_option(struct perf_options *opt, int id, const char *value)
     case VENDOR:
         opt->vendor = true;
         return true;
+    case NONBLOCKING:
+        opt->nonblocking = true;
+        return true;
     default:
         return parse_number_option(opt, id, value);
     }
@@ -356,6 +367,12 @@ static bool check_together(const struct perf_options *opt)
     if (opt->vendor &&
         (opt->in_place || ((opt->tests & ~COLL_TESTS) != 0) || (opt->memory[0] != PERF_DEVICE))) {
         return options_refuse("--vendor is for collectives on device memory, and not --in-place");
+    }
+    if (opt->nonblocking && (opt->vendor || ((opt->tests & ~COLL_TESTS) != 0))) {
+        return options_refuse("--nonblocking is for collectives, and not for --msg or --vendor");
+    }
+    if ((opt->work > 0) && !opt->nonblocking) {
+        return options_refuse("--work has no meaning without --nonblocking");
     }
     if ((opt->memory[0] != opt->memory[1]) && ((opt->tests & ~PAIR_TESTS) != 0)) {
         return options_refuse("--mem: two kinds are for latency, bandwidth and bibandwidth alone");

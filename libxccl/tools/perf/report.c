@@ -57,6 +57,9 @@ void perf_report_header(const struct perf_run *run)
         fprintf(out, ", op %s, root %d%s", run->op->name, run->opt.root,
                 run->opt.in_place ? ", in place" : "");
     }
+    if (run->opt.nonblocking) {
+        fprintf(out, ", nonblocking beside %g us of work", run->opt.work);
+    }
     fprintf(out, ", seed %llu\n", (unsigned long long)run->opt.seed);
     fprintf(out,
             "# times: average of each rank over its calls; least, average, largest of the ranks\n");

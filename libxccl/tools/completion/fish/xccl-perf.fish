@@ -17,6 +17,8 @@ complete -c xccl-perf -l mem -x -a '(__fish_append , device host managed)' -d 'k
 complete -c xccl-perf -l device -x -a 'auto cuda rocm' -d 'device runtime'
 complete -c xccl-perf -l root -x -d 'root of the rooted collectives'
 complete -c xccl-perf -l groups -x -d 'communicators at once, as 0/1+2/3'
+complete -c xccl-perf -l nonblocking -d 'the non-blocking form of collectives'
+complete -c xccl-perf -l work -x -d 'work beside a non-blocking collective'
 complete -c xccl-perf -l vendor -d 'call the vendors library itself'
 complete -c xccl-perf -l window -x -d 'messages in flight'
 complete -c xccl-perf -l faces -x -a 'derived contiguous' -d 'faces of the halo exchange'
