@@ -32,7 +32,7 @@ _xccl_find() {
     fi
     case $_xccl_dir in
     /*/*) _xccl_dir=${_xccl_dir%/*} ;;
-    */*) _xccl_dir=$(CDPATH='' cd -- "${_xccl_dir%/*}" && pwd) ;; # without "." and ".."
+    */*) _xccl_dir=$(CDPATH='' cd -- "${_xccl_dir%/*}" >/dev/null && pwd) ;; # without "." and ".."
     ?*) _xccl_dir=$PWD ;;
     esac
     for _xccl_try in "$_xccl_dir" "${_XCCL_ENV_DIR-}" "$_xccl_prefix/share/xccl/env" \

@@ -445,6 +445,26 @@ def test_a_relative_path_is_made_a_plain_one(posix, prefix, tmp_path):
     assert read_env(tmp_path / "on")["XCCL_ROOT"] == str(prefix)
 
 
+@pytest.mark.parametrize(
+    ("name", "define"),
+    [
+        ("bash", 'cd() { builtin cd "$@" && pwd; }'),
+        ("zsh", 'cd() { builtin cd "$@" && pwd; }'),
+        ("zsh", "chpwd() { pwd; }"),
+    ],
+)
+def test_a_cd_that_lists_the_folder(name, define, prefix, tmp_path):
+    """Users have one; what it says is no part of the path of a moved installation."""
+    shell = BY_NAME[name]
+    shell.need()
+    shutil.copytree(prefix, tmp_path / "moved", symlinks=True)
+    (tmp_path / "work").mkdir()
+    lines = [f"cd {tmp_path}/work", define]
+    lines += [". ../moved/share/xccl/env/xccl.sh sim", shell.dump(tmp_path / "on")]
+    shell.run(lines, tmp_path)
+    assert read_env(tmp_path / "on")["XCCL_ROOT"] == str(tmp_path / "moved")
+
+
 def test_links_for_each_shell_are_the_one_file():
     for name in ("bash", "zsh", "ksh"):
         assert os.readlink(TOP / f"env/xccl.{name}") == "xccl.sh"
