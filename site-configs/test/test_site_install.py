@@ -11,10 +11,11 @@ import pytest
 from site_tree import TOP, install
 
 
-def install_tree(*arguments, **env):
+def install_tree(*arguments, cwd=None, **env):
     return subprocess.run(
         [TOP / "ci/install-tree", *arguments],
         env={**os.environ, **env},
+        cwd=cwd,
         capture_output=True,
         text=True,
         timeout=60,
@@ -54,6 +55,22 @@ def test_a_staged_install_names_the_final_place(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     module = next((tmp_path / "opt/xccl/share/xccl/modulefiles/xccl").glob("*.lua"))
     assert 'local root = "/opt/xccl"' in module.read_text(encoding="utf-8")
+
+
+def test_a_staging_folder_may_be_relative(tmp_path):
+    done = install_tree("--quiet", "/opt/xccl", cwd=tmp_path, DESTDIR="staged")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "staged/opt/xccl/share/xccl/env/xccl.sh").exists()
+
+
+@pytest.mark.parametrize("end", ["/", "//"])
+def test_a_slash_behind_the_prefix_is_none_within_paths(end, tmp_path):
+    """Completion writes it; dash and modules would have paths that other shells have not."""
+    put_xccl(tmp_path / "tree")
+    done = install_tree("--quiet", f"{tmp_path}/tree{end}")
+    assert (done.returncode, done.stderr) == (0, "")
+    script = (tmp_path / "tree/share/xccl/env/xccl.sh").read_text(encoding="utf-8")
+    assert f"_xccl_prefix='{tmp_path}/tree'" in script
 
 
 def test_installing_twice_is_installing_once(tmp_path):
@@ -108,6 +125,8 @@ def test_the_record_names_every_file(tmp_path):
         (("/tmp/a|b",), "allowed: letters, digits"),
         (("",), "PREFIX is empty"),
         (("--check", "/proc/version/x"), "nothing can be written to '/proc/version'"),
+        (("--libdir", "/usr/lib64", "/tmp/x"), "LIB '/usr/lib64' is no folder below PREFIX"),
+        (("--libdir", "lib|64", "/tmp/x"), "LIB 'lib|64' is no folder below PREFIX"),
     ],
 )
 def test_what_it_refuses(arguments, told):
