@@ -433,8 +433,12 @@ static int comm_init_mpi(void **comm_p, long handle)
                        "xcclCommInitMPI: MPI is not initialised, or its end has begun; call it "
                        "between MPI_Init and MPI_Finalize");
     }
-    if ((comm == XM_HANDLE(MPI_COMM_NULL)) ||
-        (xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) || inter) {
+    if (comm == XM_HANDLE(MPI_COMM_NULL)) {
+        return xc_fail(xcclInvalidArgument,
+                       "xcclCommInitMPI: mpi_comm is MPI_COMM_NULL; ranks that are not in the "
+                       "communicator do not call it");
+    }
+    if ((xm_pmpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) || inter) {
         return xc_fail(
             xcclInvalidArgument,
             "xcclCommInitMPI: not an intracommunicator; make one with MPI_Intercomm_merge");

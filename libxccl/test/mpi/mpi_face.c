@@ -83,6 +83,7 @@ int main(int argc, char **argv)
     mt_memory_open((argc > 1) ? argv[1] : "cuda", rank);
     check(xcclCommInitMPI(NULL, MPI_COMM_WORLD) == xcclInvalidArgument, "nowhere to put it");
     check(xcclCommInitMPI(&comm, MPI_COMM_NULL) == xcclInvalidArgument, "the null communicator");
+    check(strstr(xcclGetLastError(NULL), "MPI_COMM_NULL") != NULL, "which is named");
 
     check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == xcclSuccess, "the world");
     allreduce(MPI_COMM_WORLD, comm);
