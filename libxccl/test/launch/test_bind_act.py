@@ -235,6 +235,38 @@ def test_report(tools, topology):
     assert len(picture) == 4
 
 
+@needs_two
+@pytest.mark.parametrize("words", [["--bind", "auto"], ["--bind", "none"]])
+def test_cores_of_other_ranks_are_not_made_up(tools, two_cores, words):
+    """The launcher has bound each rank to a core of its own, and says so to that rank alone."""
+    taskset = ["taskset", "-c", str(ALLOWED[0])]
+    run = [tools.bin / "xccl-run", "--sim", "cuda:2", "--map", two_cores, *words, "--report"]
+    picture = [
+        line.split()[1:7]
+        for line in tools.good(*taskset, *run, "true", env=rank(0)).stderr.splitlines()
+        if "] --" in line
+    ]
+    assert [row[2] for row in picture] == [str(ALLOWED[0]), "?"]
+    assert picture[1][:2] == ["-", "-"], "no domain either"
+    plan = [tools.bin / "xccl-bind", "--plan", "--map", two_cores, *words]
+    own, other = json.loads(
+        tools.good(*taskset, *plan, env={**rank(0), "XCCL_SIM": "cuda:2"}).stdout
+    )["ranks"]
+    assert own["cores"] == str(ALLOWED[0])
+    assert (other["cores"], other["numa"], other["core_distance"]) == (None, None, "-")
+    assert ({own["gpu"], other["gpu"]}, other["bound"]) == ({0, 1}, False)
+    assert "launcher has bound" in other["how"]
+
+
+@needs_two
+def test_ranks_that_nobody_has_bound_are_drawn(tools, two_cores):
+    run = [tools.bin / "xccl-run", "--sim", "cuda:2", "--map", two_cores, "--report", "true"]
+    everywhere = ["taskset", "-c", "0-4095"]
+    ended = tools.good(*everywhere, *run, env=rank(0))
+    picture = [line.split()[3] for line in ended.stderr.splitlines() if "] --" in line]
+    assert picture == [str(core) for core in ALLOWED[:2]]
+
+
 @pytest.fixture
 def node_with_gpus(tmp_path):
     """A /proc and a /dev with four GPUs whose device files are real ones."""

@@ -162,6 +162,16 @@ def test_ranks_follow_their_masks(tools, topology, site_map):
         assert plan["notes"] == []
 
 
+def test_a_short_list_of_masks_begins_again(tools, topology, site_map):
+    """srun --cpu-bind=mask_cpu:A,B -n4: the third task gets the first mask."""
+    env = slurm_env(["6-11", "18-23"], SLURM_STEP_TASKS_PER_NODE="4")
+    plan = tools.plan(
+        "--map", site_map("juwels-booster"), "--topology", topology("juwels-booster"), env=env
+    )
+    cores = [cpus(rank["cores"]) for rank in plan["ranks"]]
+    assert cores == [cpus(text) for text in ("6-11", "18-23", "6-11", "18-23")]
+
+
 def test_far_masks_still_give_a_gpu_each(tools, topology, site_map):
     """All ranks on one domain: no two may share a GPU for being near the same."""
     masks = ["18-19", "20-21", "22-23", "66-71"]

@@ -68,6 +68,7 @@ struct machine {
     bool        known;       /* hwloc has told what is below */
     bool        this_system; /* false: a topology from a file; nothing can be bound by it */
     struct cpus all;
+    struct cpus offered; /* of these, what the system leaves to a process that nobody has bound */
     int         nnumas;
     struct numa numa[MAX_GPUS];
     short       core_of[CPUS_MAX]; /* number of the core that a PU belongs to */
@@ -99,10 +100,11 @@ struct visible {
 
 /* What one rank gets. */
 struct share {
-    int         gpu;    /* number in machine.gpu, or NO_NUMBER */
-    int         device; /* its number in the program */
-    bool        bind;   /* cpus is to be set */
-    struct cpus cpus;
+    int         gpu;        /* number in machine.gpu, or NO_NUMBER */
+    int         device;     /* its number in the program */
+    bool        bind;       /* cpus is to be set */
+    bool        cpus_known; /* false: of another rank, which its launcher has bound by itself */
+    struct cpus cpus;       /* empty if not known */
     int         numa;
     char        nic[NAME_LEN];
     const char *nic_distance;

@@ -88,7 +88,11 @@ static void read_slurm(struct launch *launch)
         }
         p += len + ((p[len] == ',') ? 1 : 0);
     }
-    launch->masks_known = (launch->local_size > 0) && (count >= launch->local_size);
+    launch->masks_known = (launch->local_size > 0) && (count > 0);
+    for (int task = count; launch->masks_known && (task < launch->local_size) && (task < MAX_RANKS);
+         task++) {
+        launch->masks[task] = launch->masks[task - count]; /* Slurm begins the list again */
+    }
 }
 
 void launch_read(struct launch *launch_p)

@@ -61,6 +61,14 @@ static const struct cpus *mask_of(const struct context *c, int rank)
     return (!own && c->launch->masks_known) ? &c->launch->masks[rank] : c->allowed;
 }
 
+/* Where the launcher has bound this rank, and tells nothing of the others, theirs are others. */
+static bool knows_mask(const struct context *c, int rank)
+{
+    return (rank == c->launch->local_rank) || c->launch->masks_known ||
+           (c->options->mask != NULL) ||
+           (c->machine->known && cpus_within(&c->machine->offered, c->allowed));
+}
+
 /* Part number `part` of `parts` of the cores in set, SMT siblings together; all if they are too
  * few. */
 static void split(const struct machine *machine, const struct cpus *set, int part, int parts,
@@ -131,7 +139,9 @@ static void choose_cores(const struct context *c, const struct plan *plan, int r
     struct cpus             wanted = mine->near;
     bool                    by_row = (mine->row != NO_NUMBER) && c->map->row[mine->row].cores_known;
 
-    share->cpus = *mask_of(c, rank);
+    if (!share->cpus_known) {
+        return;
+    }
     if (c->options->bind == BIND_NONE) {
         share->how = "cores left as they are (--bind none)";
     } else if (plan->lone) {
@@ -162,7 +172,7 @@ static void fill_share(const struct context *c, const struct plan *plan, int ran
     share->device = visible_device(c->machine, c->visible, mine->gpu, c->options->gpus);
     choose_cores(c, plan, rank, share);
     share->numa = (row != NULL) && share->bind ? row->numa : NO_NUMBER;
-    if (share->numa == NO_NUMBER) {
+    if ((share->numa == NO_NUMBER) && share->cpus_known) {
         share->numa = numa_of(c->machine, &share->cpus);
     }
     if ((row != NULL) && (row->nic[0] != '\0')) {
@@ -202,8 +212,12 @@ void plan_make(const struct options *options, const struct launch *launch,
         struct share *share = &plan_p->share[rank];
 
         *share = (struct share){.gpu = NO_NUMBER, .device = NO_NUMBER, .numa = NO_NUMBER};
-        share->cpus = *mask_of(&c, rank);
-        share->how = "no GPU found";
+        share->cpus_known = knows_mask(&c, rank);
+        share->how = "cores not known: the launcher has bound each rank, whose own line says where";
+        if (share->cpus_known) {
+            share->cpus = *mask_of(&c, rank);
+            share->how = "no GPU found";
+        }
         if (visible->opaque) {
             share->how = "cores left as they are: a slice of a GPU (MIG) has no known place";
             share->device = rank % visible->count;

@@ -34,7 +34,7 @@ static const char *core_distance(const struct machine *machine, const struct sha
 {
     const struct gpu *gpu = (share->gpu != NO_NUMBER) ? &machine->gpu[share->gpu] : NULL;
 
-    if ((gpu == NULL) || !gpu->near_known) {
+    if ((gpu == NULL) || !gpu->near_known || !share->cpus_known) {
         return share->bind ? "map" : "-";
     }
     if (cpus_within(&share->cpus, &gpu->near)) {
@@ -49,11 +49,32 @@ static const char *core_distance(const struct machine *machine, const struct sha
     return "socket";
 }
 
+static void print_rank(FILE *f, const struct machine *machine, const struct numa *numa,
+                       const struct share *share, int rank)
+{
+    char package[16], number[16], cores[CPUS_TEXT] = "?", gpu[16];
+
+    number_text((numa != NULL) ? numa->package : NO_NUMBER, package, sizeof(package));
+    number_text((numa != NULL) ? numa->number : NO_NUMBER, number, sizeof(number));
+    number_text(share->gpu, gpu, sizeof(gpu));
+    if (share->cpus_known) {
+        cpus_text(&share->cpus, cores, sizeof(cores));
+    }
+    fprintf(f, "xccl-run:   %7s %4s  %-24s [%3d] --%-4s-- (%2s) --%-4s-- <%s>\n", package, number,
+            cores, rank, core_distance(machine, share), gpu, name_or_dash(share->nic_distance),
+            name_or_dash(share->nic));
+}
+
+static bool is_in(const struct share *share, const struct numa *numa)
+{
+    return share->cpus_known && cpus_within(&share->cpus, &numa->cpus);
+}
+
 /* A row for each domain and the ranks in it; ranks that are in none, or in several, come last. */
 static void print_picture(FILE *f, const struct machine *machine, const struct plan *plan)
 {
     bool shown[MAX_RANKS] = {false};
-    char cores[CPUS_TEXT], gpu[16];
+    char cores[CPUS_TEXT];
 
     fprintf(f, "xccl-run:   package NUMA  cores                    local rank      GPU      NIC\n");
     for (int i = 0; i <= machine->nnumas; i++) {
@@ -62,18 +83,12 @@ static void print_picture(FILE *f, const struct machine *machine, const struct p
 
         for (int rank = 0; rank < plan->nranks; rank++) {
             const struct share *share = &plan->share[rank];
-            if (shown[rank] || ((numa != NULL) && !cpus_within(&share->cpus, &numa->cpus))) {
+            if (shown[rank] || ((numa != NULL) && !is_in(share, numa))) {
                 continue;
             }
             shown[rank] = true;
             empty = false;
-            cpus_text(&share->cpus, cores, sizeof(cores));
-            number_text(share->gpu, gpu, sizeof(gpu));
-            fprintf(f, "xccl-run:   %7d %4d  %-24s [%3d] --%-4s-- (%2s) --%-4s-- <%s>\n",
-                    (numa != NULL) ? numa->package : NO_NUMBER,
-                    (numa != NULL) ? numa->number : NO_NUMBER, cores, rank,
-                    core_distance(machine, share), gpu, name_or_dash(share->nic_distance),
-                    name_or_dash(share->nic));
+            print_rank(f, machine, numa, share, rank);
         }
         if (empty && (numa != NULL)) {
             cpus_text(&numa->cpus, cores, sizeof(cores));
@@ -160,7 +175,7 @@ static void json_share(FILE *f, const struct machine *machine, const struct shar
     fputs(", ", f);
     json_number(f, "device", share->device);
     fprintf(f, ", \"bound\": %s, ", share->bind ? "true" : "false");
-    json_field(f, "cores", cores);
+    json_field(f, "cores", share->cpus_known ? cores : NULL);
     fputs(", ", f);
     json_number(f, "numa", share->numa);
     fputs(", ", f);

@@ -132,6 +132,7 @@ static void read_cpus(hwloc_topology_t topology, struct machine *machine)
     int         cpu;
 
     to_cpus(hwloc_topology_get_topology_cpuset(topology), &machine->all);
+    to_cpus(hwloc_topology_get_allowed_cpuset(topology), &machine->offered);
     while (((obj = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, obj)) != NULL) &&
            (machine->nnumas < MAX_GPUS)) {
         if (hwloc_bitmap_iszero(obj->cpuset)) {
