@@ -136,20 +136,27 @@ def test_what_it_refuses(arguments, told):
     assert done.stdout == ""
 
 
-def render_own(folder, name="atlantis"):
-    """Render a site that lies outside of the repository; (ended process, folder of what was made)."""
+def write_own(folder, name):
+    """A site that lies outside of the repository."""
     text = (TOP / "site-configs/generic-amd/site.yaml").read_text(encoding="utf-8")
     text = text.replace("name: generic-amd", f"name: {name}")
     text = text.replace("exists: [/dev/kfd]", 'hostnames: ["atl*"]')
     (folder / name / "tables").mkdir(parents=True)
     (folder / name / "site.yaml").write_text(text, encoding="utf-8")
     (folder / name / "tables/one.table").write_text("# measured by nobody\n", encoding="utf-8")
-    command = [sys.executable, TOP / "site-configs/tools/render"]
-    done = subprocess.run(
-        [*command, "--site", folder / name, "--output", folder / "out"],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    return done, folder / "out"
+    return folder / name
+
+
+def render(out, *folders):
+    command = [sys.executable, TOP / "site-configs/tools/render", "--output", out]
+    for folder in folders:
+        command += ["--site", folder]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def render_own(folder, name="atlantis"):
+    """Render a site of one's own; (ended process, folder of what was made)."""
+    return render(folder / "out", write_own(folder, name)), folder / "out"
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +199,34 @@ def test_a_site_of_another_release_is_refused(own, tmp_path):
     assert not (tmp_path / "prefix").exists()
     done = install_tree("--sites", tmp_path, tmp_path / "prefix")
     assert (done.returncode, "holds no rendered site" in done.stderr) == (2, True)
+
+
+def test_a_centre_has_several_sites_of_its_own(tmp_path):
+    """One rendering knows all of them; those that it no longer makes are gone from its folder."""
+    folders = [write_own(tmp_path, name) for name in ("atlantis", "lyonesse")]
+    out = tmp_path / "o ut"
+    done = render(out, *folders)
+    assert done.returncode == 0, done.stderr
+    assert f"make install SITE=lyonesse SITES='{out}'" in done.stdout
+    detect = (out / "env/sites/detect.sh").read_text(encoding="utf-8")
+    assert "sim atlantis lyonesse'" in detect
+    assert (out / "site-configs/lyonesse/tables/one.table").is_file()
+    assert install_tree("--quiet", "--sites", out, tmp_path / "prefix").returncode == 0
+    module = next((out / "modulefiles/xccl-site/atlantis").glob("*.lua"))
+    module.rename(module.with_name("0.0.1.lua"))  # of an earlier release
+    assert render(out, folders[0]).returncode == 0
+    assert [file.name for file in module.parent.glob("*.lua")] == [module.name]
+    assert [file.name for file in out.glob("*/sites/lyonesse*")] == []
+    assert install_tree("--quiet", "--sites", out, tmp_path / "again").returncode == 0
+    assert not (tmp_path / "again/share/xccl/sites/lyonesse").exists()
+
+
+def test_rendered_sites_need_names_and_a_folder_of_their_own(tmp_path):
+    folder = write_own(tmp_path, "atlantis")
+    done = render(tmp_path / "out", folder, folder)
+    assert (done.returncode, "another folder has a site 'atlantis'" in done.stderr) == (1, True)
+    done = render(TOP, folder)
+    assert (done.returncode, "--output is the checkout itself" in done.stderr) == (2, True)
 
 
 def test_a_site_may_not_take_a_name_of_the_release(tmp_path):
