@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck shell=sh disable=SC2317,SC2154 # functions and variables are shared with the sourced files
+# shellcheck shell=sh disable=SC2317,SC2154,SC3044 # functions and variables are shared with the sourced files
 # The environment of xccl for sh, dash, bash, zsh and ksh. To be sourced:
 #
 #   . env/xccl.sh [site] [--route xccl|ucc|ucc-ccl|mpi]    the site is detected when not named
@@ -370,6 +370,11 @@ _xccl_leave() {
 
 _xccl_called=${_xccl_called-}
 _xccl_ifs=${IFS-unset}
+_xccl_nocase= # bash only: patterns below tell E from e
+if [ -n "${BASH_VERSION-}" ] && shopt -q nocasematch; then
+    _xccl_nocase=1
+    shopt -u nocasematch
+fi
 if _xccl_main "$@"; then
     _xccl_status=0
 else
@@ -377,8 +382,9 @@ else
 fi
 IFS=$_xccl_ifs
 [ "$_xccl_ifs" != unset ] || unset IFS
+[ -z "$_xccl_nocase" ] || shopt -s nocasematch
 _xccl_leave
-unset _xccl_ifs
+unset _xccl_ifs _xccl_nocase
 if [ "$_xccl_status" = 0 ]; then
     unset _xccl_status
 else

@@ -192,6 +192,18 @@ def test_odd_options_and_field_separators(posix, prefix, tmp_path):
     assert read_env(tmp_path / "on")["XCCL_SITE"] == "dgx-a100"
 
 
+def test_bash_that_takes_capitals_for_small_letters(prefix, tmp_path):
+    """shopt -s nocasematch: what was there comes back, and the option stays."""
+    bash = BY_NAME["bash"]
+    bash.need()
+    lines = ["shopt -s nocasematch", bash.dump(tmp_path / "before"), *bash.xccl(prefix, "sim")]
+    lines += ["LD_LIBRARY_PATH=/first:$LD_LIBRARY_PATH", "xccl_env --route ucc", "xccl_env off"]
+    lines += ["shopt -q nocasematch || exit 1", bash.dump(tmp_path / "after")]
+    bash.run(lines, tmp_path, STARTS["odd"])
+    changed = difference(read_env(tmp_path / "before"), read_env(tmp_path / "after"))
+    assert changed == {"LD_LIBRARY_PATH": (None, "/first")}
+
+
 def test_a_variable_that_was_not_exported_is_not_exported_after(posix, prefix, tmp_path):
     lines = ["NCCL_IB_HCA=mine", "UCC_TLS=", *posix.xccl(prefix, "dgx-a100", "--route", "ucc")]
     lines += [posix.dump(tmp_path / "on"), "xccl_env off", posix.dump(tmp_path / "off")]
