@@ -45,8 +45,9 @@ struct suspicion {
     int      rank;
 };
 
-/* {outcome and rank, negative cost, slots seen}: the least of each is what counts. */
+/* {outcome, rank and result, negative cost, slots seen}: the least of each is what counts. */
 enum { STATUS_OUTCOME, STATUS_COST, STATUS_SLOTS, STATUS_TERMS };
+enum { OUTCOME_SHIFT = 40, RANK_SHIFT = 8, RANK_MASK = 0x7fffffff, RESULT_MASK = 0xff };
 
 static void end_checkin(struct xm_comm *xm)
 {
@@ -104,6 +105,14 @@ static xcclResult_t post_variables(struct xm_comm *xm)
     return xcclSuccess;
 }
 
+static int64_t pack_outcome(const struct xm_comm *xm)
+{
+    enum xm_outcome outcome = xm_creation_outcome(xm->creation);
+    xcclResult_t    result = (outcome < XM_PENDING) ? xm->creation->result : xcclSuccess;
+
+    return ((int64_t)outcome << OUTCOME_SHIFT) | ((int64_t)xm->rank << RANK_SHIFT) | (int)result;
+}
+
 static xcclResult_t post_status(struct xm_comm *xm)
 {
     xcclResult_t res =
@@ -114,7 +123,7 @@ static xcclResult_t post_status(struct xm_comm *xm)
     }
     int64_t *mine = xm->checkin.mine;
     xm_comm_advance(xm);
-    mine[STATUS_OUTCOME] = ((int64_t)xm_creation_outcome(xm->creation) << 32) | xm->rank;
+    mine[STATUS_OUTCOME] = pack_outcome(xm);
     mine[STATUS_COST] = -(int64_t)xm_creation_measured_us();
     mine[STATUS_SLOTS] = (xm->slots != NULL);
     if (xm_pmpi.Iallreduce(mine, xm->checkin.all, STATUS_TERMS, XM_HANDLE(MPI_INT64_T),
@@ -216,8 +225,9 @@ static xcclResult_t join_now(struct xm_comm *xm, const struct xc_device_ops *dev
 static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
 {
     const int64_t  *all = xm->checkin.all;
-    enum xm_outcome outcome = (enum xm_outcome)(all[STATUS_OUTCOME] >> 32);
-    int             who = (int)(all[STATUS_OUTCOME] & 0xffffffff);
+    enum xm_outcome outcome = (enum xm_outcome)(all[STATUS_OUTCOME] >> OUTCOME_SHIFT);
+    int             who = (int)((all[STATUS_OUTCOME] >> RANK_SHIFT) & RANK_MASK);
+    xcclResult_t    result = (xcclResult_t)(all[STATUS_OUTCOME] & RESULT_MASK);
     double          cost = (double)-all[STATUS_COST];
     char            text[sizeof(xm->reason)];
 
@@ -236,6 +246,7 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
     case XM_RETRY:
         xm_share_cause(xm, who, blocking, xm->creation->detail, text, sizeof(text));
         xm_comm_enter(xm, XM_COMM_KNOWN, text);
+        xm->failure = result;
         xm->saved_us = -((cost > 0) ? cost : xm_creation_first_guess_us);
         xm_creation_unused(xm);
         xm_creation_end(xm);
@@ -247,7 +258,7 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
         }
         xm_share_cause(xm, who, blocking, xm->creation->detail, text, sizeof(text));
         xm_creation_end(xm);
-        xm_comm_fail(xm, blocking ? 0 : who, text);
+        xm_comm_fail(xm, result, blocking ? 0 : who, text);
         break;
     default:
         break;
@@ -515,7 +526,8 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
     while ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_CREATING)) {
         if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
             xm_creation_give_up(
-                xm, "the vendor's library did not make the communicator within XCCL_TIMEOUT");
+                xm, xcclTimeout,
+                "the vendor's library did not make the communicator within XCCL_TIMEOUT");
         }
         xm_comm_advance(xm);
         if (xm_creation_outcome(xm->creation) == XM_PENDING) {
@@ -677,7 +689,7 @@ xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int 
         res = xcclSuccess;
     } else {
         if (res == xcclSuccess) {
-            res = xc_fail((xm.state == XM_COMM_KNOWN) ? xcclInvalidUsage : xcclRemoteError, "%s",
+            res = xc_fail((xm.failure != xcclSuccess) ? xm.failure : xcclRemoteError, "%s",
                           xm.reason);
         }
         xm_comm_forget(&xm);

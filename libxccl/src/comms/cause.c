@@ -30,10 +30,11 @@ void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own,
     }
 }
 
-void xm_comm_fail(struct xm_comm *xm, int speaker, const char *text)
+void xm_comm_fail(struct xm_comm *xm, xcclResult_t result, int speaker, const char *text)
 {
     static bool warned;
 
+    xm->failure = result;
     xm_comm_enter(xm, XM_COMM_FAILED, text);
     if (xm->rank == speaker) {
         bool first = !xm->doubled && !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);

@@ -11,8 +11,11 @@
  */
 void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own, char *text,
                     size_t len);
-/* The vendor's path is not offered; the rank `speaker`, which knows the cause, warns. */
-void         xm_comm_fail(struct xm_comm *xm, int speaker, const char *text);
+/*
+ * The vendor's path is not offered; the rank `speaker`, which knows the cause, warns. The result is
+ * the same on all ranks.
+ */
+void         xm_comm_fail(struct xm_comm *xm, xcclResult_t result, int speaker, const char *text);
 xcclResult_t xm_agreement_failed(const char *what);
 
 #endif

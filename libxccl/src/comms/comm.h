@@ -55,6 +55,7 @@ struct xm_comm {
 
     enum xm_comm_state  state;           /* atomic: any thread may break it */
     char                reason[640];     /* of FAILED and BROKEN; a message and paths fit */
+    xcclResult_t        failure;         /* of the rank that reason names, on all ranks */
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
     bool                compared;        /* all ranks run with the same variables */
     struct xm_checkin   checkin;

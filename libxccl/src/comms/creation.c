@@ -31,8 +31,11 @@ struct where {
 };
 
 struct id_message {
-    int          result;
-    xcclUniqueId id;
+    int result;
+    union {
+        xcclUniqueId id;
+        char         cause[400]; /* where there is none */
+    };
 };
 
 /*
@@ -50,6 +53,9 @@ static void take_id(struct id_message *message)
         free(spare);
     } else {
         message->result = (int)xcclGetUniqueId(&message->id);
+        if (message->result != (int)xcclSuccess) {
+            snprintf(message->cause, sizeof(message->cause), "%s", xc_last_detail());
+        }
     }
 }
 
@@ -123,8 +129,9 @@ void xm_creation_wait(struct xm_comm *xm)
 }
 
 /* Once vendor and detail are there: the communicator's threads look without a lock. */
-static void conclude(struct xm_creation *c, enum xm_outcome outcome)
+static void conclude(struct xm_creation *c, enum xm_outcome outcome, xcclResult_t result)
 {
+    c->result = result;
     __atomic_store_n(&c->outcome, outcome, __ATOMIC_RELEASE);
 }
 
@@ -146,7 +153,7 @@ static void judge_devices(struct xm_creation *c, int size)
                 "rank %d: no device is in use; the buffers of this rank are empty and no device "
                 "was made current",
                 i);
-            conclude(c, XM_RETRY); /* it may have some next time */
+            conclude(c, XM_RETRY, xcclInvalidUsage); /* it may have some next time */
             return;
         }
     }
@@ -160,7 +167,7 @@ static void judge_devices(struct xm_creation *c, int size)
                          "ranks %d and %d use the same device; give each rank a device of its own "
                          "(cudaSetDevice or hipSetDevice with the local rank, or xccl-run)",
                          j, i);
-                conclude(c, XM_REFUSED);
+                conclude(c, XM_REFUSED, xcclInvalidUsage);
                 return;
             }
         }
@@ -177,13 +184,13 @@ static void begin_join(struct xm_comm *xm)
         return;
     }
     if (res != xcclSuccess) {
-        xc_fail(res, "rank 0 got no unique id from the vendor's library");
+        xc_fail(res, "rank 0 got no unique id from the vendor's library: %s", c->message->cause);
     } else {
         res = xm_vendor_begin(c->dev, c->device, xm->size, xm->rank, &c->message->id, &c->job);
     }
     if (res != xcclSuccess) {
         snprintf(c->detail, sizeof(c->detail), "%s", xc_last_detail());
-        conclude(c, XM_FAILED);
+        conclude(c, XM_FAILED, res);
     }
 }
 
@@ -209,7 +216,7 @@ static void advance(struct xm_comm *xm, struct xm_creation *c)
     c->job = NULL;
     c->made = (res == xcclSuccess);
     snprintf(c->detail, sizeof(c->detail), "%s", xc_last_detail());
-    conclude(c, (res == xcclSuccess) ? XM_DONE : XM_FAILED);
+    conclude(c, (res == xcclSuccess) ? XM_DONE : XM_FAILED, res);
     if (us > __atomic_load_n(&measured_us, __ATOMIC_RELAXED)) {
         __atomic_store_n(&measured_us, us, __ATOMIC_RELAXED);
     }
@@ -227,12 +234,12 @@ void xm_comm_advance(struct xm_comm *xm)
     pthread_mutex_unlock(&advancing);
 }
 
-void xm_creation_give_up(struct xm_comm *xm, const char *why)
+void xm_creation_give_up(struct xm_comm *xm, xcclResult_t result, const char *why)
 {
     pthread_mutex_lock(&advancing);
     if (xm->creation->outcome == XM_PENDING) {
         snprintf(xm->creation->detail, sizeof(xm->creation->detail), "%s", why);
-        conclude(xm->creation, XM_FAILED);
+        conclude(xm->creation, XM_FAILED, result);
     }
     pthread_mutex_unlock(&advancing);
 }
@@ -319,6 +326,7 @@ void xm_creation_reuse(struct xm_comm *xm, uint64_t id)
     }
     c->vendor = xm_vendor_reuse(id);
     c->outcome = (c->vendor != NULL) ? XM_DONE : XM_RETRY;
+    c->result = (c->vendor != NULL) ? xcclSuccess : xcclInvalidUsage;
     xm_comm_enter(xm, XM_COMM_CREATING, NULL);
     xm->create_begun = xm->device_calls;
     xm->next_checkin = xm->device_calls;

@@ -21,6 +21,7 @@ struct xm_creation {
     int                         device;
     struct xm_vendor_job       *job;
     enum xm_outcome             outcome; /* atomic; the rest below is of it */
+    xcclResult_t                result;  /* the failure; xcclSuccess for XM_PENDING and XM_DONE */
     struct xm_vendor           *vendor;
     bool                        made; /* vendor is new, not an idle one */
     char                        detail[512];
@@ -31,7 +32,7 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
 /* One that is over before it began: an idle vendor communicator is used again. */
 void xm_creation_reuse(struct xm_comm *xm, uint64_t id);
 /* XM_FAILED, unless it has an outcome already. */
-void xm_creation_give_up(struct xm_comm *xm, const char *why);
+void xm_creation_give_up(struct xm_comm *xm, xcclResult_t result, const char *why);
 void xm_creation_end(struct xm_comm *xm);
 /* No rank has joined by its id, and none will: it is for the next one. */
 void xm_creation_unused(struct xm_comm *xm);

@@ -103,7 +103,7 @@ static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_peer_inf
     for (int i = 0; i < xm->size; i++) {
         if (all[i].result != xcclSuccess) {
             xm_share_cause(xm, i, blocking, xm->reason, text, sizeof(text));
-            xm_comm_fail(xm, blocking ? 0 : i, text);
+            xm_comm_fail(xm, (xcclResult_t)all[i].result, blocking ? 0 : i, text);
             return xcclSuccess;
         }
     }
@@ -113,7 +113,7 @@ static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_peer_inf
                      "rank 0 loaded %s %d and rank %d loaded %s %d; load one library on all ranks, "
                      "for instance with XCCL_CCL_LIBRARY",
                      all[0].library, all[0].version, i, all[i].library, all[i].version);
-            xm_comm_fail(xm, 0, text);
+            xm_comm_fail(xm, xcclVersionMismatch, 0, text);
             return xcclSuccess;
         }
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * xcclCommInitMPI: a program that calls libxccl itself, on communicators made from MPI's. Linked
- * with both libraries. Usage: mpi_face cuda|rocm
+ * with both libraries. Usage: mpi_face cuda|rocm [same|none|differ]: why there can be no
+ * communicator
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,16 +64,55 @@ static void allreduce_by_mpi(void)
     mt_free(MT_DEVICE, buf);
 }
 
+/* All ranks get the code that xccl.h names, and the words of the rank that has the cause. */
+static void refused(const char *why)
+{
+    static const struct {
+        const char  *why, *words;
+        xcclResult_t result;
+    } rows[] = {
+        {"same", "ranks 0 and 1 use the same device", xcclInvalidUsage},
+        {"none", "rank 0 got no unique id from the vendor's library: XCCL_CCL=none",
+         xcclLibraryNotFound},
+        {"differ", "rank 0 loaded", xcclVersionMismatch},
+    };
+    xcclComm_t comm = NULL;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(rows[i].why, why) == 0) {
+            check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == rows[i].result, rows[i].why);
+            check(strstr(xcclGetLastError(NULL), rows[i].words) != NULL, rows[i].words);
+        }
+    }
+    check(comm == NULL, "none is given");
+}
+
+static int report(void)
+{
+    int sums[2] = {checks, failures}, all[2];
+
+    MPI_Reduce(sums, all, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0) {
+        printf("%d checks, %d failures\n", all[0], all[1]);
+    }
+    MPI_Finalize();
+    return (failures == 0) ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     xcclComm_t comm = NULL, kept = NULL;
     MPI_Comm   half;
-    int        sums[2], all[2];
 
     check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == xcclInvalidUsage, "before MPI_Init");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    if (argc > 2) {
+        mt_memory_open(argv[1], (strcmp(argv[2], "same") == 0) ? 0 : rank);
+        refused(argv[2]);
+        return report();
+    }
     /* No device yet: all ranks fail alike, and are told why. */
     check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == xcclInvalidUsage, "without a device");
     check(strstr(xcclGetLastError(NULL), "rank 0: no device is in use") != NULL, "the reason");
@@ -95,12 +135,5 @@ int main(int argc, char **argv)
     check(xcclCommDestroy(comm) == xcclSuccess, "destroy");
     check(xcclCommDestroy(kept) == xcclSuccess, "destroy what outlived its MPI communicator");
 
-    sums[0] = checks;
-    sums[1] = failures;
-    MPI_Reduce(sums, all, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank == 0) {
-        printf("%d checks, %d failures\n", all[0], all[1]);
-    }
-    MPI_Finalize();
-    return (failures == 0) ? 0 : 1;
+    return report();
 }

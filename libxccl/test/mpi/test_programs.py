@@ -30,6 +30,16 @@ def test_face(family, ranks):
     assert bool(result.lines(f"allreduce .* on {ranks} ranks: direct")) == (ranks > 1), result.out
 
 
+@pytest.mark.parametrize("why", ["same", "none", "differ"])
+def test_face_refused(openmpi, why):
+    """No communicator: each cause has the code that xccl.h gives it, on every rank."""
+    program = openmpi.program("mpi_face")
+    old = "test $OMPI_COMM_WORLD_RANK = 1 && export XCCL_SIM_VERSION=22304; "
+    command = f"{old if why == 'differ' else ''}exec {program} cuda {why}"
+    env = {"XCCL_CCL": "none"} if why == "none" else {}
+    openmpi.run(2, ["/bin/sh", "-c", command], env=env, preload=False, timeout=60).good()
+
+
 def need_fortran(mpi, program):
     if mpi.name == "openmpi5":
         pytest.skip("the wheel of Open MPI 5 has no Fortran libraries")
