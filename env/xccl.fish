@@ -59,6 +59,16 @@ function _xccl_path -a name entry
     end
 end
 
+# Set a variable back, unless the user's universal one of that value comes to light without it.
+function _xccl_give_back -a flags name
+    set -l value $argv[3..-1]
+    set -eg $name
+    if not set (string replace -- -g -qU $flags) $name
+        or test (string join : -- "" $$name) != (string join : -- "" $value)
+        set $flags $name $value
+    end
+end
+
 function _xccl_unpath -a name kind
     set -l entry (_xccl_folder $name $_XCCL_ENV_ROOT)
     if set -l at (contains -i -- $entry $$name)
@@ -71,7 +81,7 @@ function _xccl_unpath -a name kind
         set -e $name
         set -g --path $name $value
     else
-        set -gx --path $name $$name
+        _xccl_give_back -gx $name $$name
     end
 end
 
@@ -88,10 +98,10 @@ function _xccl_restore
                 _xccl_unpath $name $part[2]
             case l
                 set -e $name
-                set -g $name $$old
+                _xccl_give_back -g $name $$old
                 set -e $old
             case '*'
-                set -gx $name $$old
+                _xccl_give_back -gx $name $$old
                 set -e $old
         end
     end
@@ -256,7 +266,7 @@ end
 
 # What is only needed while this file runs goes again; while switched on, the function xccl_env stays.
 function _xccl_leave -a result
-    functions -e _xccl_error _xccl_without _xccl_set _xccl_folder _xccl_path _xccl_unpath _xccl_restore _xccl_begin
+    functions -e _xccl_error _xccl_without _xccl_set _xccl_folder _xccl_path _xccl_unpath _xccl_restore _xccl_begin _xccl_give_back
     functions -e _xccl_arguments _xccl_request _xccl_find_root _xccl_main _xccl_detect _xccl_leave _xccl_tell _xccl_near
     set -e _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_sites
     if set -q _XCCL_ENV_ON

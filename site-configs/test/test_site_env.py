@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from site_shells import BY_NAME, PATH, SHELLS, difference, read_env
+from site_shells import BY_NAME, PATH, SHELLS, Shell, difference, read_env
 from site_tree import TOP, install, moved_drivers
 
 POSIX = [shell for shell in SHELLS if shell.kind == "sh"]
@@ -455,6 +455,18 @@ def test_a_relative_path_is_made_a_plain_one(posix, prefix, tmp_path):
     lines = [f"cd {prefix.parent}", f". {env}/xccl.sh sim", posix.dump(tmp_path / "on")]
     posix.run(lines, tmp_path, {"CDPATH": "/usr"})
     assert read_env(tmp_path / "on")["XCCL_ROOT"] == str(prefix)
+
+
+def test_universal_variables_of_fish_are_not_shadowed(prefix, tmp_path):
+    """After off, what the user changes in all shells changes in this one, too."""
+    fish = Shell("fish", "fish", "fish")  # --no-config would leave it without them
+    fish.need()
+    lines = ["set -Ux UCC_TLS mine", "set -Ux LD_LIBRARY_PATH /a:/b", *fish.xccl(prefix, "sim")]
+    lines += ["xccl_env --route ucc", 'echo "$UCC_TLS"', "xccl_env off"]
+    lines += ["set -Ux UCC_TLS other", "set -Ux LD_LIBRARY_PATH /c", fish.dump(tmp_path / "off")]
+    assert fish.run(lines, tmp_path).stdout == "^nccl,rccl\n"
+    after = read_env(tmp_path / "off")
+    assert (after["UCC_TLS"], after["LD_LIBRARY_PATH"]) == ("other", "/c")
 
 
 @pytest.mark.parametrize(
