@@ -11,6 +11,9 @@
  * a persistent collective. */
 struct xm_entry {
     MPI_Request          handle;
+    struct xm_entry     *next;
+    bool                 mpi_first;  /* see xm_transfer_is_mpi_first() */
+    bool                 completing; /* in a call in which MPI may: the handle may be another's */
     struct xm_op        *op;
     struct xm_transfer  *transfer;
     struct xm_call       call;
@@ -20,7 +23,6 @@ struct xm_entry {
     bool                 frees_comm; /* the program has freed the communicator of the call */
     bool                 frees_op, frees_type;
     struct xm_entry     *beside; /* the next persistent collective */
-    struct xm_entry     *next;
 };
 
 static inline bool xm_entry_is_persistent(const struct xm_entry *e)
@@ -31,6 +33,16 @@ static inline bool xm_entry_is_persistent(const struct xm_entry *e)
 void xm_entry_add(struct xm_entry *e);
 /* NULL: it is none of ours. */
 struct xm_entry *xm_entry_find(MPI_Request handle);
+/* Is there one of any of these? */
+bool xm_entries_any(int count, const MPI_Request *handles);
+/* Those of several; completing: nobody else finds those from here on that MPI may complete first.
+ */
+void xm_entries_find(int count, const MPI_Request *handles, bool completing,
+                     struct xm_entry **entries);
+/* MPI has not completed them: they are found again. */
+void xm_entries_found_again(int count, struct xm_entry *const *entries);
+/* Of a transfer whose request MPI has completed. */
+void xm_entry_end(struct xm_entry *e);
 /* While MPI may complete a request its handle may become another thread's: out, and back. */
 struct xm_entry *xm_entry_take_out(MPI_Request handle);
 void             xm_entry_put_back(struct xm_entry *e);

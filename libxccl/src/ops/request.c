@@ -9,7 +9,9 @@
  * operation's request behind it, which takes its place in the calls that wait and test.
  *
  * That of a transfer is MPI's own. In calls that wait and test it is hidden until its data is where
- * it belongs; then MPI completes it, with its own status.
+ * it belongs; then MPI completes it, with its own status. Of many, MPI may complete a short one
+ * first: then the call that did so brings its data to where it belongs. To look at each would take
+ * far longer than MPI's own call does.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@
 #include "transfers/kept.h"
 #include "transfers/watcher.h"
 
-enum { BUCKETS = 256 };
+enum { BUCKET_BITS = 12, BUCKETS = 1 << BUCKET_BITS };
 
 static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_entry *table[BUCKETS];
@@ -42,7 +44,7 @@ static struct xm_entry **bucket_of(MPI_Request handle)
 {
     uint64_t hash = (uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u;
 
-    return &table[hash >> 56];
+    return &table[hash >> (64 - BUCKET_BITS)];
 }
 
 void xm_entry_add(struct xm_entry *e)
@@ -55,15 +57,76 @@ void xm_entry_add(struct xm_entry *e)
     __atomic_add_fetch(&live, 1, __ATOMIC_RELEASE);
 }
 
+/* With the lock held. */
+static struct xm_entry *find(MPI_Request handle)
+{
+    struct xm_entry *e = *bucket_of(handle);
+
+    while ((e != NULL) && ((e->handle != handle) || e->completing)) {
+        e = e->next;
+    }
+    return e;
+}
+
 struct xm_entry *xm_entry_find(MPI_Request handle)
 {
     pthread_mutex_lock(&lock);
-    struct xm_entry *e = *bucket_of(handle);
-    while ((e != NULL) && (e->handle != handle)) {
-        e = e->next;
-    }
+    struct xm_entry *e = find(handle);
     pthread_mutex_unlock(&lock);
     return e;
+}
+
+bool xm_entries_any(int count, const MPI_Request *handles)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; (i < count) && !any; i++) {
+        any = (find(handles[i]) != NULL);
+    }
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+void xm_entries_find(int count, const MPI_Request *handles, bool completing,
+                     struct xm_entry **entries)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < count; i++) {
+        entries[i] = find(handles[i]);
+        if (completing && (entries[i] != NULL) && entries[i]->mpi_first) {
+            entries[i]->completing = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void xm_entries_found_again(int count, struct xm_entry *const *entries)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < count; i++) {
+        if (entries[i] != NULL) {
+            entries[i]->completing = false;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* With the lock held. */
+static void unlink_entry(struct xm_entry *e)
+{
+    struct xm_entry **at = bucket_of(e->handle);
+
+    while (*at != e) {
+        at = &(*at)->next;
+    }
+    *at = e->next;
+}
+
+static void count_out(const struct xm_entry *e)
+{
+    __atomic_sub_fetch(&live, 1, __ATOMIC_RELEASE);
+    __atomic_sub_fetch(&transfers, (e->transfer != NULL), __ATOMIC_RELEASE);
 }
 
 void xm_entry_put_back(struct xm_entry *e)
@@ -75,20 +138,25 @@ void xm_entry_put_back(struct xm_entry *e)
 struct xm_entry *xm_entry_take_out(MPI_Request handle)
 {
     pthread_mutex_lock(&lock);
-    struct xm_entry **at = bucket_of(handle);
-    while ((*at != NULL) && ((*at)->handle != handle)) {
-        at = &(*at)->next;
-    }
-    struct xm_entry *e = *at;
+    struct xm_entry *e = find(handle);
     if (e != NULL) {
-        *at = e->next;
+        unlink_entry(e);
     }
     pthread_mutex_unlock(&lock);
     if (e != NULL) {
-        __atomic_sub_fetch(&live, 1, __ATOMIC_RELEASE);
-        __atomic_sub_fetch(&transfers, (e->transfer != NULL), __ATOMIC_RELEASE);
+        count_out(e);
     }
     return e;
+}
+
+void xm_entry_end(struct xm_entry *e)
+{
+    pthread_mutex_lock(&lock);
+    unlink_entry(e);
+    pthread_mutex_unlock(&lock);
+    count_out(e);
+    xm_transfer_discard(e->transfer);
+    free(e);
 }
 
 static void remove_entry(MPI_Request handle)
@@ -199,11 +267,7 @@ static void follow(struct xm_entry *e, MPI_Request handle)
 {
     if (handle != e->handle) {
         pthread_mutex_lock(&lock);
-        struct xm_entry **at = bucket_of(e->handle);
-        while (*at != e) {
-            at = &(*at)->next;
-        }
-        *at = e->next;
+        unlink_entry(e);
         e->handle = e->transfer->request = handle;
         e->next = *bucket_of(handle);
         *bucket_of(handle) = e;
@@ -456,6 +520,7 @@ int xm_request_keep(struct xm_transfer *t)
     }
     e->handle = t->request;
     e->transfer = t;
+    e->mpi_first = xm_transfer_is_mpi_first(t);
     xm_entry_put_back(e);
     return MPI_SUCCESS;
 }

@@ -13,7 +13,6 @@
 
 /* What MPI's status of a message that was fetched is to say. */
 struct fix {
-    bool      used;
     MPI_Count bytes; /* XM_WHOLE: MPI knows */
     int       code;
     MPI_Comm  comm;
@@ -22,58 +21,115 @@ struct fix {
     int       source, tag;
 };
 
+/* A request that MPI has completed first: see xm_transfer_is_mpi_first(). */
+struct ended {
+    int               at; /* in the array */
+    int               code;
+    const MPI_Status *status;
+};
+
 /* The requests of a call, as MPI is to see them. */
 struct array {
     int          count;
     MPI_Request *given; /* the program's */
-    MPI_Request *used;  /* given itself, or a copy */
-    struct xm_entry        *
-        *entries; /* of persistent collectives and transfers, or NULL; with a copy only */
-    struct fix *fixes;   /* of each request; with a copy only */
-    bool        ours;    /* is any of them an operation's or a transfer's? */
-    bool        looks;   /* the call completes none, and other threads may look at them too */
-    int         hidden;  /* transfers that are not over */
+    MPI_Request *used;  /* given itself, or a copy; all the others are there with a copy only: */
+    struct xm_entry **entries; /* of persistent collectives and transfers, or NULL */
+    bool             *fixed;   /* is one of these used? */
+    struct fix       *fixes;
+    struct ended     *ended;
+    int               num_ended;
+    MPI_Status       *statuses; /* for a program that wants none */
+    int              *hideable; /* transfers that MPI sees once they are over */
+    int               num_hideable;
+    bool              ours;  /* is any of them an operation's or a transfer's? */
+    bool              looks; /* the call completes none, and other threads may look at them too */
+    bool              mpi_first; /* the call may complete some that were not looked at */
+    bool              any_first; /* there are such */
+    int               hidden;    /* transfers that are not over */
 };
 
-static bool needs_copy(const struct array *a)
+/* So few are looked at one by one before MPI may complete any. */
+enum { FEW = 16 };
+/* In so many a message that is to be fetched is looked for each time. */
+enum { AT_ONCE = 64 };
+
+static void *carve(char **at, size_t bytes)
 {
-    if (xm_entries_hidden() == 0) {
-        return false;
-    }
-    for (int i = 0; i < a->count; i++) {
-        struct xm_entry *e = xm_entry_find(a->given[i]);
-        if ((e != NULL) && (e->op == NULL)) {
-            return true;
-        }
-    }
-    return false;
+    void *piece = *at;
+
+    *at += (bytes + 7) / 8 * 8;
+    return piece;
 }
 
-static bool make_copy(struct array *a)
+/* Of it little more is touched than the call needs. */
+static bool make_room(struct array *a)
 {
     size_t n = (size_t)a->count;
+    size_t each = sizeof(*a->entries) + sizeof(*a->fixed) + sizeof(*a->fixes) + sizeof(*a->ended) +
+                  sizeof(*a->statuses) + sizeof(*a->hideable) + sizeof(*a->used);
+    char *at = malloc(n * each + 7 * 8);
 
-    a->used = malloc(n * sizeof(*a->used));
-    a->entries = calloc(n, sizeof(struct xm_entry *));
-    a->fixes = calloc(n, sizeof(struct fix));
-    if ((a->used == NULL) || (a->entries == NULL) || (a->fixes == NULL)) {
-        free(a->used);
-        free(a->entries);
-        free(a->fixes);
+    if (at == NULL) {
         return false;
     }
-    for (int i = 0; i < a->count; i++) {
-        struct xm_entry *e = xm_entry_find(a->given[i]);
-        bool             known = (e != NULL) && (e->op == NULL);
-        a->entries[i] = known ? e : NULL;
-        a->used[i] = (known && xm_entry_is_persistent(e)) ? e->inner : a->given[i];
+    a->entries = carve(&at, n * sizeof(*a->entries));
+    a->fixes = carve(&at, n * sizeof(*a->fixes));
+    a->ended = carve(&at, n * sizeof(*a->ended));
+    a->statuses = carve(&at, n * sizeof(*a->statuses));
+    a->used = carve(&at, n * sizeof(*a->used));
+    a->hideable = carve(&at, n * sizeof(*a->hideable));
+    a->fixed = carve(&at, n * sizeof(*a->fixed));
+    memset(a->fixed, 0, n * sizeof(*a->fixed));
+    return true;
+}
+
+/* May MPI complete this one before it is looked at? */
+static bool is_mpi_first(const struct array *a, int i)
+{
+    return a->mpi_first && (a->entries[i] != NULL) && a->entries[i]->mpi_first;
+}
+
+/* Functions that complete what is over, and leave the others. */
+static bool completes_some(enum xm_function function)
+{
+    switch (function) {
+    case XM_FN_MPI_Test:
+    case XM_FN_MPI_Testany:
+    case XM_FN_MPI_Testsome:
+    case XM_FN_MPI_Waitany:
+    case XM_FN_MPI_Waitsome:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What MPI is to see of number i. True: the program's own request is not always right. */
+static bool sort_in(struct array *a, int i)
+{
+    struct xm_entry *e = a->entries[i];
+
+    a->used[i] = a->given[i];
+    if ((e == NULL) || (e->op != NULL)) {
+        a->entries[i] = NULL; /* MPI may free that of an operation */
+        a->ours = a->ours || (e != NULL);
+        return false;
+    }
+    if (xm_entry_is_persistent(e)) {
+        a->used[i] = e->inner;
+        a->ours = a->ours || (xm_entry_find(e->inner) != NULL);
+    } else if (is_mpi_first(a, i)) {
+        a->ours = a->any_first = true;
+    } else {
+        a->ours = true;
+        a->hideable[a->num_hideable++] = i;
     }
     return true;
 }
 
 static struct xm_transfer *transfer_at(const struct array *a, int i)
 {
-    return ((a->entries != NULL) && (a->entries[i] != NULL)) ? a->entries[i]->transfer : NULL;
+    return (a->entries[i] != NULL) ? a->entries[i]->transfer : NULL;
 }
 
 static struct fix fix_of(const struct xm_transfer *t)
@@ -86,8 +142,13 @@ static struct fix fix_of(const struct xm_transfer *t)
         bytes = t->bytes; /* of another request than MPI will complete */
     }
     return (struct fix){
-        true,      bytes, fetched ? r->code : MPI_SUCCESS, xm_transfer_comm(t), t->instead, r->kept,
-        r->source, r->tag};
+        bytes, fetched ? r->code : MPI_SUCCESS, xm_transfer_comm(t), t->instead, r->kept, r->source,
+        r->tag};
+}
+
+static bool needs_fix(const struct xm_transfer *t)
+{
+    return (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept || t->instead;
 }
 
 /* What MPI completes for a transfer that is over. */
@@ -96,34 +157,43 @@ static MPI_Request visible(const struct xm_transfer *t, MPI_Request given)
     return t->instead ? t->inner : given;
 }
 
-/* Of the messages that have come, all together. */
-static void begin_fetches(const struct array *a)
+static void glance(const struct array *a, int i)
 {
+    struct xm_transfer *t = transfer_at(a, i);
+
+    if ((t != NULL) && t->rendezvous.watched) {
+        xm_rendezvous_glance(t);
+    }
+}
+
+/* Of the messages that have come, all together; or of those that MPI is not to complete first. */
+static void begin_fetches(const struct array *a, bool all)
+{
+    int n = all ? a->count : a->num_hideable;
+
     xm_kernel_copies_collect(true);
-    for (int i = 0; i < a->count; i++) {
-        struct xm_transfer *t = transfer_at(a, i);
-        if ((t != NULL) && t->rendezvous.watched) {
-            xm_rendezvous_glance(t);
-        }
+    for (int k = 0; k < n; k++) {
+        glance(a, all ? k : a->hideable[k]);
     }
     xm_kernel_copies_collect(false);
 }
 
 /*
- * Look after the transfers; MPI sees those that are over. What is known of them goes before MPI
- * completes them: from then on another thread may be given the same handle. Persistent requests
- * stay, and those whose status MPI does not know.
+ * Look after the transfers but those that MPI may complete first; of these MPI sees those that are
+ * over. What is known of them goes before MPI completes them: from then on another thread may be
+ * given the same handle. Persistent requests stay, and those whose status MPI does not know.
  */
 static void hide_transfers(struct array *a)
 {
     a->hidden = 0;
     if (a->entries != NULL) {
         if (!a->looks) {
-            begin_fetches(a);
+            begin_fetches(a, (a->count <= AT_ONCE) || !a->any_first);
         }
         xm_watch_looked();
     }
-    for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
+    for (int k = 0; k < a->num_hideable; k++) {
+        int                 i = a->hideable[k];
         struct xm_transfer *t = transfer_at(a, i);
         if (t != NULL) {
             bool over = a->looks ? xm_transfer_poll_among_threads(t) : xm_transfer_poll(t);
@@ -132,9 +202,10 @@ static void hide_transfers(struct array *a)
             if (!over) {
                 continue; /* another thread may be fetching it */
             }
-            bool fix = (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept || t->instead;
+            bool fix = needs_fix(t);
             if (fix && !t->generalised) {
                 a->fixes[i] = fix_of(t);
+                a->fixed[i] = true;
             } else if ((t->form != 'P') && !a->looks) {
                 xm_entry_forget(a->entries[i]);
                 a->entries[i] = NULL;
@@ -147,18 +218,31 @@ static void hide_transfers(struct array *a)
     }
 }
 
-static bool open_array(struct array *a, int count, MPI_Request *requests)
+static bool open_array(struct array *a, enum xm_function function, int count, MPI_Request *requests)
 {
+    bool copy = false;
+
     *a = (struct array){.count = count, .given = requests, .used = requests};
     if ((count <= 0) || (requests == NULL)) {
         return true; /* MPI says what is wrong with it, if anything */
     }
-    if (needs_copy(a) && !make_copy(a)) {
+    a->looks = (function == XM_FN_MPI_Request_get_status);
+    a->mpi_first = completes_some(function) && ((count > FEW) || (xm_watched_receives() > FEW));
+    if ((xm_entries_hidden() == 0) || ((count == 1) && (xm_entry_find(requests[0]) == NULL))) {
+        a->ours = xm_entries_any(count, requests);
+        return true;
+    }
+    if (!make_room(a)) {
         return false;
     }
-    for (int i = 0; (i < count) && !a->ours; i++) {
-        struct xm_entry *e = xm_entry_find(a->used[i]);
-        a->ours = (e != NULL) && !xm_entry_is_persistent(e);
+    xm_entries_find(count, requests, a->mpi_first, a->entries);
+    for (int i = 0; i < count; i++) {
+        copy = sort_in(a, i) || copy;
+    }
+    if (!copy) {
+        free(a->entries);
+        a->entries = NULL;
+        a->used = requests;
     }
     return true;
 }
@@ -177,9 +261,10 @@ static void close_array(struct array *a)
             e->inner = a->used[i];
         }
     }
-    free(a->used);
-    free(a->entries);
-    free(a->fixes);
+    if (a->any_first) {
+        xm_entries_found_again(a->count, a->entries);
+    }
+    free(a->entries); /* and all the others with it */
 }
 
 /* ---- statuses of messages that were fetched ---- */
@@ -187,8 +272,9 @@ static void close_array(struct array *a)
 /* Those that MPI may complete now are nobody's until it has returned. */
 static void detach(struct array *a)
 {
-    for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
-        if (a->fixes[i].used && (a->entries[i]->transfer->form != 'P')) {
+    for (int k = 0; k < a->num_hideable; k++) {
+        int i = a->hideable[k];
+        if (a->fixed[i] && (a->entries[i]->transfer->form != 'P')) {
             xm_entry_take_out(a->given[i]);
         }
     }
@@ -196,9 +282,10 @@ static void detach(struct array *a)
 
 static void attach(struct array *a)
 {
-    for (int i = 0; (a->entries != NULL) && (i < a->count); i++) {
+    for (int k = 0; k < a->num_hideable; k++) {
+        int              i = a->hideable[k];
         struct xm_entry *e = a->entries[i];
-        if (!a->fixes[i].used) {
+        if (!a->fixed[i]) {
             continue;
         }
         if (e->transfer->form == 'P') {
@@ -209,10 +296,17 @@ static void attach(struct array *a)
             xm_transfer_discard(e->transfer);
             free(e);
             a->entries[i] = NULL;
+            a->fixed[i] = false;
         } else {
             xm_entry_put_back(e);
         }
     }
+    for (int k = 0; k < a->num_ended; k++) {
+        int i = a->ended[k].at;
+        xm_entry_end(a->entries[i]);
+        a->entries[i] = NULL;
+    }
+    a->num_ended = 0;
 }
 
 /* Which request each status of a call is of: -1 for all of them in turn. */
@@ -307,7 +401,7 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
     for (int k = 0; k < r.count; k++) {
         int               i = (r.indices != NULL) ? r.indices[k] : k;
         const struct fix *f = &a->fixes[i];
-        if (!f->used || !is_whole(&r, k, failed, ignored)) {
+        if (!a->fixed[i] || !is_whole(&r, k, failed, ignored)) {
             continue;
         }
         if (!ignored) {
@@ -325,9 +419,9 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
         return code;
     }
     for (int k = 0; several && !ignored && (k < r.count); k++) {
-        int own = a->fixes[(r.indices != NULL) ? r.indices[k] : k].code;
+        int i = (r.indices != NULL) ? r.indices[k] : k;
         if (is_whole(&r, k, failed, ignored)) {
-            r.statuses[k].MPI_ERROR = own;
+            r.statuses[k].MPI_ERROR = a->fixed[i] ? a->fixes[i].code : MPI_SUCCESS;
         }
     }
     if (!failed) { /* else MPI has called the handler */
@@ -353,18 +447,111 @@ static int look(const struct array *a, const long *args, int profiling)
     return (a->entries != NULL) ? fix_statuses(function, a, now, code) : code;
 }
 
+/* ---- requests that MPI has completed first ---- */
+
+/* MPI is to say how they ended also where the program does not want to know. */
+static void want_statuses(enum xm_function function, const struct array *a, long *args)
+{
+    int  at = (function == XM_FN_MPI_Test) ? 2 : 4;
+    bool ignored = ((MPI_Status *)args[at] == MPI_STATUS_IGNORE) ||
+                   ((MPI_Status *)args[at] == MPI_STATUSES_IGNORE);
+
+    if (a->any_first && ignored) {
+        args[at] = (long)a->statuses;
+    }
+}
+
+static void note_ended(struct array *a, int i, int code, const MPI_Status *status)
+{
+    if (is_mpi_first(a, i) && (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL))) {
+        a->ended[a->num_ended++] = (struct ended){i, code, status};
+    }
+}
+
+/* Where one failed, MPI may have freed more than it says. */
+static void find_ended(enum xm_function function, struct array *a, const long *args, int code)
+{
+    bool several = is_in_status(code);
+
+    if ((code != MPI_SUCCESS) && !several) {
+        for (int i = 0; i < a->count; i++) {
+            note_ended(a, i, code, NULL);
+        }
+        return;
+    }
+    struct results r = results_of(function, a, args);
+    for (int k = 0; k < r.count; k++) {
+        note_ended(a, r.indices[k], several ? r.statuses[k].MPI_ERROR : MPI_SUCCESS,
+                   &r.statuses[k]);
+    }
+}
+
+/* Fetch those messages of which a descriptor has come, and others that have come by now. */
+static void begin_ended(const struct array *a)
+{
+    bool fetches = false;
+
+    xm_kernel_copies_collect(true);
+    for (int k = 0; k < a->num_ended; k++) {
+        glance(a, a->ended[k].at);
+    }
+    xm_kernel_copies_collect(false);
+    for (int k = 0; (k < a->num_ended) && !fetches; k++) {
+        const struct xm_rendezvous *r = &transfer_at(a, a->ended[k].at)->rendezvous;
+        fetches = (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) != XM_FETCH_NONE);
+    }
+    if (fetches && (a->count > AT_ONCE)) {
+        begin_fetches(a, true);
+    }
+}
+
+static void finish_ended(enum xm_function function, struct array *a, const long *args, int code)
+{
+    find_ended(function, a, args, code);
+    if (a->num_ended == 0) {
+        if (a->hidden == 0) {
+            xm_mailbox_looked();
+            xm_watch_others((a->count <= AT_ONCE) ? a->count : 0);
+        }
+        return;
+    }
+    begin_ended(a);
+    for (int k = 0; k < a->num_ended; k++) {
+        const struct ended *ended = &a->ended[k];
+        xm_transfer_completed(a->entries[ended->at]->transfer, ended->code, ended->status);
+    }
+    for (int k = 0; k < a->num_ended; k++) {
+        int                 i = a->ended[k].at;
+        struct xm_transfer *t = a->entries[i]->transfer;
+        xm_transfer_finish(t);
+        a->fixed[i] = needs_fix(t);
+        if (a->fixed[i]) {
+            a->fixes[i] = fix_of(t);
+        }
+    }
+}
+
 /* Call MPI's function. */
 static int complete(enum xm_function function, struct array *a, const long *args, int profiling)
 {
+    long all[XM_MAX_ARGUMENTS];
+
     if (function == XM_FN_MPI_Request_get_status) {
         return look(a, args, profiling);
     }
     if (a->entries == NULL) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
+    memcpy(all, args, (size_t)xm_mpi_arguments(function) * sizeof(long));
+    if (a->any_first) {
+        want_statuses(function, a, all);
+    }
     detach(a);
-    int code = (int)xm_mpi_forward(function, profiling, args);
-    code = fix_statuses(function, a, args, code);
+    int code = (int)xm_mpi_forward(function, profiling, all);
+    if (a->any_first) {
+        finish_ended(function, a, all, code);
+    }
+    code = fix_statuses(function, a, all, code);
     attach(a);
     return code;
 }
@@ -522,10 +709,9 @@ int xm_wait_or_test(enum xm_function function, int profiling, const long *args, 
 {
     struct array a;
 
-    if (!open_array(&a, count, requests)) {
+    if (!open_array(&a, function, count, requests)) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for requests");
     }
-    a.looks = (function == XM_FN_MPI_Request_get_status);
     int code = wait_or_test(function, profiling, args, &a);
     close_array(&a);
     return code;

@@ -18,6 +18,9 @@
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 
+/* Messages of so many bytes at most are fetched in the call in which MPI has completed them. */
+enum { MOST_MPI_FIRST = 1 << 20 };
+
 __thread const char *xm_transfer_last_path = "mpi";
 
 static bool is_file(const struct xm_transfer *t)
@@ -228,33 +231,20 @@ static bool needs_look(struct xm_transfer *t)
     return (++t->polls % xm_watch_pause()) == 0;
 }
 
-static bool poll(struct xm_transfer *t)
+static void end_in_mpi(struct xm_transfer *t, int code, const MPI_Status *status)
 {
-    MPI_Status status;
-    int        flag = 0;
+    t->code = code;
+    t->over = true;
+    if (code == MPI_SUCCESS) {
+        receive(t, status);
+    } else {
+        xm_rendezvous_withdraw(t);
+    }
+}
 
-    if (__atomic_load_n(&t->done, __ATOMIC_ACQUIRE)) {
-        return true;
-    }
-    if (!t->over && !needs_look(t)) {
-        return false;
-    }
-    if (!t->over) {
-        /* Not MPI_Test: the request stays, for the call that the program makes to complete it. */
-        t->code = look(t, &flag, &status);
-        if ((t->code == MPI_SUCCESS) && !flag) {
-            return false;
-        }
-        t->over = true;
-        if (t->code == MPI_SUCCESS) {
-            receive(t, &status);
-        } else {
-            xm_rendezvous_withdraw(t);
-        }
-    }
-    if (!xm_rendezvous_advance(t)) {
-        return false;
-    }
+/* Nothing of it is under way any more. */
+static void finish(struct xm_transfer *t)
+{
     if (t->rendezvous.fetch == XM_FETCH_OVER) {
         xm_transfer_last_path = xm_rendezvous_path_in(&t->rendezvous);
     }
@@ -275,12 +265,66 @@ static bool poll(struct xm_transfer *t)
         xm_pmpi.Grequest_complete(t->request);
     }
     __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
+}
+
+static bool poll(struct xm_transfer *t)
+{
+    MPI_Status status;
+    int        flag = 0;
+
+    if (__atomic_load_n(&t->done, __ATOMIC_ACQUIRE)) {
+        return true;
+    }
+    if (!t->over && !needs_look(t)) {
+        return false;
+    }
+    if (!t->over) {
+        /* Not MPI_Test: the request stays, for the call that the program makes to complete it. */
+        t->code = look(t, &flag, &status);
+        if ((t->code == MPI_SUCCESS) && !flag) {
+            return false;
+        }
+        end_in_mpi(t, t->code, &status);
+    }
+    if (!xm_rendezvous_advance(t)) {
+        return false;
+    }
+    finish(t);
     return true;
 }
 
 bool xm_transfer_poll(struct xm_transfer *t)
 {
     return t->access ? xm_access_poll(t, poll) : poll(t);
+}
+
+bool xm_transfer_is_mpi_first(const struct xm_transfer *t)
+{
+    bool message = (strpbrk(t->kinds, "wh") == NULL);
+    bool large = t->rendezvous.looks && (t->rendezvous.receive.bytes > MOST_MPI_FIRST);
+
+    return (t->form == 'N') && message && !t->generalised && !t->access && !large;
+}
+
+void xm_transfer_completed(struct xm_transfer *t, int code, const MPI_Status *status)
+{
+    if (!t->done && !t->over) {
+        end_in_mpi(t, code, status);
+    }
+}
+
+void xm_transfer_finish(struct xm_transfer *t)
+{
+    struct xm_wait wait = xm_wait_begin_for_ever("for a copy of a message that has come");
+
+    if (t->done) {
+        return;
+    }
+    while (!xm_rendezvous_advance(t)) {
+        xm_mailbox_looked();
+        xm_wait_step(&wait);
+    }
+    finish(t);
 }
 
 bool xm_transfer_poll_among_threads(struct xm_transfer *t)

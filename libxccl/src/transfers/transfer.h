@@ -154,6 +154,14 @@ bool xm_transfer_start_instead(struct xm_transfer *t, int *code_p);
 
 /* Look whether MPI is ready with the request, and finish. Never waits for other ranks. */
 bool xm_transfer_poll(struct xm_transfer *t);
+/*
+ * May MPI complete the request before anybody has looked at it? What is left to do after that takes
+ * no longer than a short copy, so the call that completed it does that.
+ */
+bool xm_transfer_is_mpi_first(const struct xm_transfer *t);
+/* MPI has completed it, with this code and status; and the rest of it, which is waited for. */
+void xm_transfer_completed(struct xm_transfer *t, int code, const MPI_Status *status);
+void xm_transfer_finish(struct xm_transfer *t);
 /* For MPI_Request_get_status, which several threads may call for one request. */
 bool xm_transfer_poll_among_threads(struct xm_transfer *t);
 

@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="29c66089c582b10379e295c0b2c6d0c2b9ee07451f7a5c1ee4c12c5cac8af971")
+    version("0.1.0", sha256="c5a750363deeb85011d1866e55e0d91bec4d2d10d3005fbab27048922e11cd7f")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
