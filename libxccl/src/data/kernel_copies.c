@@ -5,6 +5,7 @@
  */
 #include "base/log.h"
 #include "data/kernel_state.h"
+#include "data/mappings.h"
 
 enum { POLLS_PER_LOOK = 4096 };
 /* More blocks do not make copies over NVLink faster, and take room from the program's kernels. */
@@ -89,6 +90,12 @@ void xm_kernel_copies_launch(void)
 void xm_kernel_copies_collect(bool collecting)
 {
     xm_kernel_copies_launch();
+    /* What is collected may read what is mapped: until it has been launched, that stays. */
+    if (collecting && !batch.collecting) {
+        xm_mappings_hold();
+    } else if (!collecting && batch.collecting) {
+        xm_mappings_let_go();
+    }
     batch.collecting = collecting;
 }
 

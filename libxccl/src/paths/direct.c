@@ -6,13 +6,13 @@
  * but for the buffers of a large collective to be shown, and that is polled for.
  */
 #include "paths/direct.h"
-#include "paths/ccl.h"
 
 #include <string.h>
 
 #include "base/log.h"
 #include "comms/wait.h"
 #include "data/lingering.h"
+#include "paths/ccl.h"
 
 /* A kernel that failed says nothing; its stream does, asked every so many polls. */
 enum { POLLS_PER_LOOK = 4096 };

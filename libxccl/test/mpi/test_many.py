@@ -31,7 +31,7 @@ def test_truncated(family):
 @pytest.mark.tsan
 def test_threads(family):
     """MPI gives a thread the handle of a request that another thread's call has completed."""
-    go(family, "threads", {"XCCL_P2P": "staged"})
+    go(family, "threads")
 
 
 @pytest.mark.release_only
