@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="2ff0d7bb1923e524d662df12f798c184f3a7f276ad09cd6f721db4820f3496ba")
+    version("0.1.0", sha256="fc89a178a6498fe15687c91fe6ba8af03a697310973bf25ff4bb4148898523df")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
