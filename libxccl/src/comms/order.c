@@ -20,11 +20,18 @@ enum { LOOKS_BEFORE_NAP = 2000, NAP_NS = 50 * 1000, NAPS_BEFORE_LONGER = 200, MO
 enum { LOOKS_BEFORE_END = 200 };
 /* Ranks that are sorted without asking for memory. */
 enum { FEW_RANKS = 16 };
+/* It leaves looking to a call that waits, until that has not looked for so many of its own looks:
+ * a thread with the device at hand launches microseconds sooner. */
+enum { LOOKS_LEFT_TO_CALLS = 16 };
+/* Tries before a thread sleeps for the lock: to wake it takes longer than most hold it. */
+enum { TRIES_BEFORE_SLEEP = 200 };
 
 static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_turn  *waiting; /* atomic; in the order of the calls */
 static struct xm_turn **waiting_end = &waiting;
-static bool             served; /* a thread looks after them */
+static bool             served; /* atomic: a thread looks after them */
+static unsigned         looked; /* atomic: looks of calls that wait */
+static unsigned         moves;  /* atomic: turns that came to wait or went */
 static struct xm_job    service;
 static bool             enqueuing; /* atomic: one whose turn came is not on its stream yet */
 static bool (*running)(void);      /* is the one that is enqueued alone over? */
@@ -42,12 +49,28 @@ void xm_queue_init(struct xm_queue *queue)
     pthread_mutexattr_destroy(&attr);
 }
 
-/* Who held it may have died: entries are appended as a whole, so the queue is whole. */
-static void lock_queue(struct xm_queue *queue)
+static void take_lock(void)
 {
-    if (pthread_mutex_lock(&queue->lock) == EOWNERDEAD) {
+    for (int i = 0; i < TRIES_BEFORE_SLEEP; i++) {
+        if (pthread_mutex_trylock(&lock) == 0) {
+            return;
+        }
+    }
+    pthread_mutex_lock(&lock);
+}
+
+/*
+ * Who held it may have died: entries are appended as a whole, so the queue is whole. False: another
+ * holds it, most likely for the same operation.
+ */
+static bool try_queue(struct xm_queue *queue)
+{
+    int res = pthread_mutex_trylock(&queue->lock);
+
+    if (res == EOWNERDEAD) {
         pthread_mutex_consistent(&queue->lock);
     }
+    return (res == 0) || (res == EOWNERDEAD);
 }
 
 bool xm_order_all_came(const struct xm_slots *slots, uint64_t number)
@@ -103,7 +126,8 @@ static bool has_room(const struct xm_queue *queue)
 /*
  * Give the operation its place in every queue, unless another rank has done so; and those before
  * it, which this rank may have enqueued at once while others wait for their turn. What finds a
- * queue full is left to the next look.
+ * queue full or held is left to the next look. As all take the locks in one order, one of those
+ * that find one held gets all.
  */
 static void put_in_order(const struct xm_turn *turn)
 {
@@ -112,7 +136,7 @@ static void put_in_order(const struct xm_turn *turn)
     size_t            n = (size_t)slots->count;
     struct xm_board  *few[FEW_RANKS];
     struct xm_board **sorted = (n <= FEW_RANKS) ? few : malloc(n * sizeof(*sorted));
-    bool              room = true;
+    size_t            locked = 0;
 
     if (sorted == NULL) {
         return; /* another rank will, or the next look */
@@ -121,10 +145,13 @@ static void put_in_order(const struct xm_turn *turn)
         sorted[i] = slots->boards[i];
     }
     qsort(sorted, n, sizeof(*sorted), by_process);
-    for (size_t i = 0; i < n; i++) {
-        lock_queue(xm_board_queue(sorted[i]));
+    while ((locked < n) && try_queue(xm_board_queue(sorted[locked]))) {
+        locked++;
     }
-    skip_direct(slots);
+    bool room = (locked == n);
+    if (room) {
+        skip_direct(slots);
+    }
     while (room && (first->ordered < turn->number)) {
         for (size_t i = 0; room && (i < n); i++) {
             room = has_room(xm_board_queue(slots->boards[i]));
@@ -137,8 +164,8 @@ static void put_in_order(const struct xm_turn *turn)
             __atomic_store_n(&first->ordered, first->ordered + 1, __ATOMIC_RELEASE);
         }
     }
-    for (size_t i = n; i > 0; i--) {
-        pthread_mutex_unlock(&xm_board_queue(sorted[i - 1])->lock);
+    while (locked > 0) {
+        pthread_mutex_unlock(&xm_board_queue(sorted[--locked])->lock);
     }
     if (sorted != few) {
         free(sorted);
@@ -151,6 +178,7 @@ static void unlink_turn(struct xm_turn **at)
     if (*at == NULL) {
         waiting_end = at;
     }
+    __atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);
 }
 
 /* Take the turn that an entry of the queue means out of those that wait; NULL: enqueued before. */
@@ -173,6 +201,7 @@ static void put_back(struct xm_turn *turn)
         waiting_end = &turn->next;
     }
     __atomic_store_n(&waiting, turn, __ATOMIC_RELEASE);
+    __atomic_sub_fetch(&moves, 1, __ATOMIC_RELAXED); /* nothing has moved */
 }
 
 /*
@@ -230,9 +259,9 @@ static void go_in_order(struct xm_queue *queue)
 bool xm_order_behind(const struct xm_slots *slots)
 {
     if (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == NULL) {
-        return false;
+        return __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
     }
-    pthread_mutex_lock(&lock);
+    take_lock();
     bool only = (waiting != NULL);
     for (const struct xm_turn *turn = waiting; only && (turn != NULL); turn = turn->next) {
         only = (turn->slots == slots);
@@ -246,7 +275,7 @@ bool xm_order_withdraw(struct xm_turn *turn)
 {
     struct xm_turn **at = &waiting;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     while ((*at != NULL) && (*at != turn)) {
         at = &(*at)->next;
     }
@@ -273,7 +302,7 @@ void xm_order_enqueued_until(bool (*over)(void))
 
 bool xm_order_idle(void)
 {
-    pthread_mutex_lock(&lock);
+    take_lock();
     look_at_running();
     bool idle = (running == NULL) && (waiting == NULL);
     pthread_mutex_unlock(&lock);
@@ -312,11 +341,12 @@ bool xm_order_wanted(bool blocking)
     return (xm_vendors_in_use() > 1) || xm_order_wanted_direct(blocking);
 }
 
-static void poll_turns(bool scans)
+/* False: another thread is at it. */
+static bool poll_turns(bool scans)
 {
     if ((__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == NULL) ||
         (pthread_mutex_trylock(&lock) != 0)) {
-        return;
+        return false;
     }
     struct xm_board *own = xm_board_own(); /* it has one: others wait by slots on it */
     for (struct xm_turn *turn = waiting; scans && (turn != NULL); turn = turn->next) {
@@ -329,66 +359,93 @@ static void poll_turns(bool scans)
     }
     go_in_order(xm_board_queue(own));
     pthread_mutex_unlock(&lock);
+    return true;
 }
 
 void xm_order_poll(void)
 {
-    poll_turns(true);
+    (void)poll_turns(true);
 }
 
 void xm_order_poll_for(const struct xm_turn *turn, bool blocking)
 {
-    poll_turns(blocking || (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == turn));
+    bool scans = blocking || (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == turn);
+
+    if (poll_turns(scans) && scans) {
+        __atomic_add_fetch(&looked, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Has none waited for a while, and does none now? */
+static bool has_ended(unsigned *idle)
+{
+    if (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) != NULL) {
+        *idle = 0;
+        return false;
+    }
+    if (++*idle <= LOOKS_BEFORE_END) {
+        return false;
+    }
+    take_lock();
+    bool ends = (waiting == NULL);
+    if (ends) {
+        __atomic_store_n(&served, false, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return ends;
+}
+
+/* Calls that wait have looked since it was asked last: for how many looks they are left to it. */
+static unsigned left_to_calls(unsigned *seen, bool naps, unsigned left)
+{
+    unsigned now = __atomic_load_n(&looked, __ATOMIC_RELAXED);
+    unsigned most = naps ? 1 : LOOKS_LEFT_TO_CALLS;
+
+    left = (now != *seen) ? most : left;
+    *seen = now;
+    return (left < most) ? left : most;
 }
 
 /* For non-blocking calls, whose program may not come back for long. */
 static void serve(struct xm_job *job)
 {
-    unsigned              looks = 0, idle = 0;
-    struct xm_turn      **seen = NULL;
-    const struct xm_turn *front = NULL;
+    unsigned looks = 0, idle = 0, left = 0, seen_looks = 0, seen_moves = 0;
 
     (void)job;
-    for (;;) {
-        xm_order_poll();
-        pthread_mutex_lock(&lock);
-        idle = (waiting == NULL) ? idle + 1 : 0;
-        if (idle > LOOKS_BEFORE_END) {
-            served = false;
-            pthread_mutex_unlock(&lock);
-            return;
-        }
-        if ((seen != waiting_end) || (front != waiting)) { /* something has moved */
-            looks = (looks < LOOKS_BEFORE_NAP) ? looks : LOOKS_BEFORE_NAP;
-            seen = waiting_end;
-            front = waiting;
-        }
-        pthread_mutex_unlock(&lock);
-        if ((idle > 0) || (++looks < LOOKS_BEFORE_NAP)) {
-            sched_yield();
+    while (!has_ended(&idle)) {
+        bool naps = (idle == 0) && (++looks >= LOOKS_BEFORE_NAP);
+        left = left_to_calls(&seen_looks, naps, left);
+        if (left > 0) {
+            left--;
         } else {
+            xm_order_poll();
+        }
+        unsigned now = __atomic_load_n(&moves, __ATOMIC_RELAXED);
+        if (seen_moves != now) {
+            looks = (looks < LOOKS_BEFORE_NAP) ? looks : LOOKS_BEFORE_NAP;
+            seen_moves = now;
+        }
+        if (naps) {
             unsigned longer = (looks - LOOKS_BEFORE_NAP) / NAPS_BEFORE_LONGER;
             longer = (longer < MOST_DOUBLINGS) ? longer : MOST_DOUBLINGS;
             const struct timespec nap = {0, (long)NAP_NS << longer};
             nanosleep(&nap, NULL);
+        } else {
+            sched_yield();
         }
     }
 }
 
+/* A thread that ends does so with the lock held, and has seen then what waits. */
 static void have_served(void)
 {
-    pthread_mutex_lock(&lock);
-    bool start = (waiting != NULL) && !served;
-    served = served || start;
-    pthread_mutex_unlock(&lock);
-    if (!start) {
+    if ((__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == NULL) ||
+        __atomic_exchange_n(&served, true, __ATOMIC_ACQ_REL)) {
         return;
     }
     service.run = serve;
     if (xm_worker_start(&service) != xcclSuccess) {
-        pthread_mutex_lock(&lock);
-        served = false; /* whoever waits looks after them */
-        pthread_mutex_unlock(&lock);
+        __atomic_store_n(&served, false, __ATOMIC_RELEASE); /* whoever waits looks after them */
     }
 }
 
@@ -401,9 +458,10 @@ void xm_order_arrive(struct xm_slots *slots, uint64_t number, struct xm_turn *tu
         return;
     }
     turn->next = NULL;
-    pthread_mutex_lock(&lock);
+    take_lock();
     __atomic_store_n(waiting_end, turn, __ATOMIC_RELEASE);
     waiting_end = &turn->next;
+    __atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);
     slots->last_coming = number;
     come(turn);
     pthread_mutex_unlock(&lock);

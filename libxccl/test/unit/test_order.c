@@ -192,10 +192,29 @@ static void test_prepared(void)
     xm_order_enqueued();
     xm_order_poll();
     CHECK((num_gone == 3) && (gone[1] == 1) && (gone[2] == 2), "the others");
+    CHECK(xm_order_behind(&comms[0].slots), "the last is not on its stream yet");
     xm_order_enqueued();
+    CHECK(!xm_order_behind(&comms[0].slots), "nothing comes before");
     may_come = false;
     arrive_prepared(3, 0, 3, come);
     CHECK(xm_order_withdraw(&turns[3]) && (*arrived == 3), "one that failed holds up none");
+}
+
+/* A queue that another process holds is left to the next look, and so are the others until then. */
+static void test_held(void)
+{
+    begin_anew(1, 2);
+    other_arrives(0, 1);
+    pthread_mutex_lock(&boards[OTHER].queue.lock);
+    arrive(0, 0, 1);
+    xm_order_poll();
+    CHECK((num_gone == 0) && (entries(OWN) == 0), "it has no place");
+    CHECK(pthread_mutex_trylock(&boards[OWN].queue.lock) == 0, "this process's is free");
+    pthread_mutex_unlock(&boards[OWN].queue.lock);
+    pthread_mutex_unlock(&boards[OTHER].queue.lock);
+    xm_order_poll();
+    CHECK(num_gone == 1, "now it has");
+    xm_order_enqueued();
 }
 
 /* Where it cannot be enqueued yet, nothing overtakes it. */
@@ -381,6 +400,7 @@ int main(void)
     }
     test_turns();
     test_prepared();
+    test_held();
     test_again();
     test_last();
     test_withdrawn();
