@@ -14,7 +14,7 @@
 
 enum { MAX_DEVICES = 64 };
 /* Each of them holds a multiprocessor while it lingers: many are at most a quarter of a device. */
-enum { FEW_BLOCKS = 4, MANY_BLOCKS = 32, SHARE = 4 };
+enum { FEW_BLOCKS = 4, MANY_BLOCKS = 32, COPY_BLOCKS = 16, SHARE = 4 };
 /* Enough for a GPU of today. */
 enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
 
@@ -184,6 +184,14 @@ static unsigned many_blocks(const struct xm_kernels *k)
     return (processors / SHARE < MANY_BLOCKS) ? (unsigned)(processors / SHARE) : MANY_BLOCKS;
 }
 
+/* More do not make a copy over NVLink faster. */
+static unsigned copy_blocks(const struct xm_kernels *k)
+{
+    unsigned many = many_blocks(k);
+
+    return (many < COPY_BLOCKS) ? many : COPY_BLOCKS;
+}
+
 static xcclResult_t load_memory(struct xm_kernels *k)
 {
     const struct xc_device_ops *dev = k->dev;
@@ -208,7 +216,8 @@ static xcclResult_t load_memory(struct xm_kernels *k)
         res = dev->set_async(finished, 0, DEVICE_BYTES, k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1, 1);
+        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1,
+                                copy_blocks(k));
     }
     if (res == xcclSuccess) {
         res = xm_lingering_init(&k->attendant, dev, k->linger, &k->shared->attended, k->relays + 1,
@@ -423,7 +432,9 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
 bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
                    size_t bytes)
 {
-    size_t most = (way == XM_QUICK_FETCH) ? XM_QUICK_FETCH_BYTES : XM_QUICK_BYTES;
+    size_t most = (way == XM_QUICK_FETCH_WIDE) ? XM_QUICK_WIDE_BYTES
+                  : (way == XM_QUICK_FETCH)    ? XM_QUICK_FETCH_BYTES
+                                               : XM_QUICK_BYTES;
 
     return (bytes <= most) && xm_linger_copy(&k->lingering, way, to, from, (uint32_t)bytes);
 }

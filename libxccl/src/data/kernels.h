@@ -90,10 +90,11 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
 
 /*
  * To host memory, from there to the device's own memory, and from another device to that. Copies of
- * at most so many bytes may be quick.
+ * at most so many bytes may be quick; those from another device by several blocks, if none else is
+ * under way.
  */
-enum xm_quick { XM_QUICK_OUT, XM_QUICK_IN, XM_QUICK_FETCH };
-enum { XM_QUICK_BYTES = 32 << 10, XM_QUICK_FETCH_BYTES = 64 << 10 };
+enum xm_quick { XM_QUICK_OUT, XM_QUICK_IN, XM_QUICK_FETCH, XM_QUICK_FETCH_WIDE };
+enum { XM_QUICK_BYTES = 32 << 10, XM_QUICK_FETCH_BYTES = 64 << 10, XM_QUICK_WIDE_BYTES = 4 << 20 };
 
 /*
  * Copy by the kernel that lingers on the device, and wait for it: that takes half the time of a

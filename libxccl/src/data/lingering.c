@@ -16,6 +16,7 @@ enum {
     SPINS = 4096,
     SAVED_NS = 3500, /* what a command saves against a launch; 2 H200s */
     MOST_WASTED = 10,
+    BYTES_PER_BLOCK = 16 << 10, /* of a copy */
     MOST_SMALL = 16,
 };
 
@@ -155,7 +156,15 @@ struct copy {
     const struct xk_pack *runs; /* NULL: it is none of those */
 };
 
-static void describe(enum xm_quick way, void *to, const void *from, uint32_t bytes, struct copy *c)
+static uint32_t blocks_for(const struct xm_lingering *l, enum xm_quick way, uint32_t bytes)
+{
+    uint32_t blocks = (way == XM_QUICK_FETCH_WIDE) ? bytes / BYTES_PER_BLOCK : 1;
+
+    return (blocks < 1) ? 1 : (blocks < l->many) ? blocks : l->many;
+}
+
+static void describe(const struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
+                     uint32_t bytes, struct copy *c)
 {
     uint64_t       t = (uint64_t)(uintptr_t)to, f = (uint64_t)(uintptr_t)from;
     enum xk_copies form = form_of(way, bytes);
@@ -166,8 +175,8 @@ static void describe(enum xm_quick way, void *to, const void *from, uint32_t byt
                    [XK_OUT_LOW] = (uint32_t)t,
                    [XK_OUT_HIGH] = (uint32_t)(t >> 32),
                    [XK_BYTES] = bytes,
-                   [XK_HOW] = xk_how(form, 0, 1, (way == XM_QUICK_OUT) && (form == XK_COPIES),
-                                     XK_BY_BYTES)},
+                   [XK_HOW] = xk_how(form, 0, blocks_for(l, way, bytes),
+                                     (way == XM_QUICK_OUT) && (form == XK_COPIES), XK_BY_BYTES)},
         .told_to = (form == XK_TELLS) ? to : NULL,
         .bytes = bytes};
     for (uint32_t at = 0; (form == XK_TAKES) && (at < bytes); at += 4) {
@@ -252,10 +261,22 @@ static bool ask(struct xm_lingering *l, const struct copy *c)
     }
 }
 
+/* Has it blocks that the command needs, and not for long blocks that none needs? */
+static bool has_the_right_width(struct xm_lingering *l, bool wide)
+{
+    if (wide) {
+        l->small = 0;
+        return l->blocks > l->few;
+    }
+    l->small += (l->blocks > l->few);
+    return l->small <= MOST_SMALL;
+}
+
 static bool carry_out(struct xm_lingering *l, const struct copy *c)
 {
     const struct xk_answers *a = &l->post->answers;
     bool                     copied = false;
+    bool                     wide = xk_how_blocks(c->values[XK_HOW]) > l->few;
 
     if ((l->idle_ns == 0) || (pthread_mutex_trylock(&l->lock) != 0)) {
         return false;
@@ -266,10 +287,13 @@ static bool carry_out(struct xm_lingering *l, const struct copy *c)
     if (l->launched && (answer(&a->gone) == l->epoch)) {
         account(l);
     }
-    if (l->launched && (answer(&a->alive) == l->epoch)) {
+    if (l->launched && (answer(&a->alive) == l->epoch) && has_the_right_width(l, wide)) {
         copied = ask(l, c);
+    } else if (l->launched && (answer(&a->alive) == l->epoch)) {
+        tell_to_leave(l);
+        l->launched = (launch(l, l->idle_ns, wide ? l->many : l->few, NULL, false) == xcclSuccess);
     } else if (!l->launched && close && (l->idle_ns > 0) && worth_trying(l)) {
-        l->launched = (launch(l, l->idle_ns, l->few, NULL, true) == xcclSuccess);
+        l->launched = (launch(l, l->idle_ns, wide ? l->many : l->few, NULL, true) == xcclSuccess);
     }
     pthread_mutex_unlock(&l->lock);
     return copied;
@@ -280,7 +304,7 @@ bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const v
 {
     struct copy c;
 
-    describe(way, to, from, bytes, &c);
+    describe(l, way, to, from, bytes, &c);
     return carry_out(l, &c);
 }
 
@@ -302,17 +326,6 @@ static void take_back(struct xm_lingering *l)
         l->left = false;
         __atomic_store_n(&l->busy, false, __ATOMIC_RELEASE);
     }
-}
-
-/* Has it blocks that the command needs, and not for long blocks that none needs? */
-static bool has_the_right_width(struct xm_lingering *l, bool wide)
-{
-    if (wide) {
-        l->small = 0;
-        return l->blocks > l->few;
-    }
-    l->small += (l->blocks > l->few);
-    return l->small <= MOST_SMALL;
 }
 
 bool xm_linger_tell(struct xm_lingering *l, const uint32_t values[XK_ALL_WORDS])

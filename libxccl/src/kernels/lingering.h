@@ -236,8 +236,9 @@ XK_DEVICE void carry_out_runs(struct xk_told *t)
     }
 }
 
-/* What has nothing to do with other ranks. False: it is something else. */
-XK_DEVICE int carry_out_copy(struct xk_told *t, struct xk_answers *answers)
+/* What has nothing to do with other ranks. False: it is something else. Only the copy of a stretch
+ * is work for several blocks. */
+XK_DEVICE int carry_out_copy(struct xk_told *t, uint32_t blocks, struct xk_answers *answers)
 {
     uint32_t form = xk_how_form(t->values[XK_HOW]), bytes = t->values[XK_BYTES];
     uint64_t in = told_address(t, XK_IN_LOW), out = told_address(t, XK_OUT_LOW);
@@ -245,7 +246,8 @@ XK_DEVICE int carry_out_copy(struct xk_told *t, struct xk_answers *answers)
     if ((form == XK_COPIES) && (xk_how_what(t->values[XK_HOW]) != XK_BY_BYTES)) {
         carry_out_runs(t);
     } else if (form == XK_COPIES) {
-        move_bytes(XK_PLACE(out, bytes), XK_PLACE(in, bytes), bytes, threadIdx.x, blockDim.x);
+        move_bytes(XK_PLACE(out, bytes), XK_PLACE(in, bytes), bytes,
+                   (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
     } else if (form == XK_TELLS) {
         tell_bytes(t, answers);
     } else if (form == XK_TAKES) {
@@ -262,7 +264,7 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_answers *
     uint64_t in = told_address(t, XK_IN_LOW), out = told_address(t, XK_OUT_LOW);
     uint32_t bytes = t->values[XK_BYTES];
 
-    if (carry_out_copy(t, answers)) {
+    if (carry_out_copy(t, blocks, answers)) {
         return;
     }
     know_ranks(t);

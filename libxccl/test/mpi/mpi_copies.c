@@ -144,7 +144,7 @@ bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewh
         t.values[places[i] + 1] = (uint32_t)(addresses[i] >> 32);
     }
     quick++;
-    return carry_out_copy(&t, NULL);
+    return carry_out_copy(&t, 1, NULL);
 }
 
 xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream)
