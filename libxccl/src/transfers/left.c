@@ -12,21 +12,35 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "comms/worker.h"
 #include "transfers/offer.h"
 #include "transfers/rendezvous.h"
 
+/* More than any MPI takes at once in shared memory: Open MPI 4 KiB, MPICH with UCX 8 KiB. */
+enum { FEW_BYTES = 16 << 10 };
+enum { LATE_NS = 5 * 1000 * 1000, POLLS_PER_LOOK = 64 };
+/* Each takes a file. */
+enum { MOST_LATE = 64 };
+/* Messages that are staged after one that was late; twice as many after the next, until none is. */
+enum { FIRST_STAGED = 256, MOST_DOUBLINGS = 6 };
+
 struct left {
     int          slot, peer, file;
+    bool         late;
     struct left *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct left    *all; /* atomic */
+static struct left    *all;            /* atomic */
+static int             num_late;       /* atomic: of them */
+static int             to_be_staged;   /* atomic */
+static unsigned        times_too_late; /* atomic */
 
-void xm_offer_leave(struct xm_rendezvous *r)
+static void leave(struct xm_rendezvous *r, bool late)
 {
     struct xm_offer *offer = xm_offer_own(r->slot);
     struct left     *l = malloc(sizeof(*l));
+    uint64_t         bytes = offer->source.bytes;
 
     if ((l == NULL) || (xm_offer_state(offer) != XM_OFFER_OPEN) ||
         (xm_offer_to_file(r, &l->file) != xcclSuccess)) {
@@ -35,17 +49,92 @@ void xm_offer_leave(struct xm_rendezvous *r)
     }
     l->slot = r->slot;
     l->peer = r->peer;
+    l->late = late;
     offer->fd = l->file;
     if (!xm_offer_move(offer, r->number, XM_OFFER_OPEN, XM_OFFER_LEFT)) {
         close(l->file); /* it is being fetched */
         free(l);
         return;
     }
+    xc_trace("a message of %llu bytes is left to its receiver", (unsigned long long)bytes);
+    __atomic_add_fetch(&num_late, late ? 1 : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&r->offered, false, __ATOMIC_RELEASE);
     pthread_mutex_lock(&lock);
     l->next = all;
     __atomic_store_n(&all, l, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
+}
+
+bool xm_offer_may_leave(enum xm_function function, uint64_t bytes)
+{
+    switch (function) {
+    case XM_FN_MPI_Ssend:
+    case XM_FN_MPI_Ssend_c:
+    case XM_FN_MPI_Issend:
+    case XM_FN_MPI_Issend_c:
+    case XM_FN_MPI_Ssend_init:
+    case XM_FN_MPI_Ssend_init_c:
+        return false; /* their end says that the receive has begun */
+    default:
+        return bytes <= FEW_BYTES;
+    }
+}
+
+bool xm_offers_come_late(uint64_t bytes)
+{
+    if ((bytes > FEW_BYTES) || (__atomic_load_n(&to_be_staged, __ATOMIC_RELAXED) <= 0)) {
+        return false;
+    }
+    __atomic_sub_fetch(&to_be_staged, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* The watcher waits for none. */
+bool xm_offer_is_late(struct xm_rendezvous *r)
+{
+    if (!r->may_leave || xm_is_worker() ||
+        ((__atomic_load_n(&r->polls, __ATOMIC_RELAXED) % POLLS_PER_LOOK) != 0) ||
+        (__atomic_load_n(&num_late, __ATOMIC_RELAXED) >= MOST_LATE)) {
+        return false;
+    }
+    uint64_t now = xm_now_ns(), since = __atomic_load_n(&r->waits_ns, __ATOMIC_RELAXED);
+    if (since == 0) {
+        __atomic_store_n(&r->waits_ns, now, __ATOMIC_RELAXED);
+    } else if (now - since > LATE_NS) {
+        __atomic_store_n(&r->late, true, __ATOMIC_RELAXED);
+    }
+    return __atomic_load_n(&r->late, __ATOMIC_RELAXED);
+}
+
+static void stage_for_a_while(void)
+{
+    if (__atomic_load_n(&to_be_staged, __ATOMIC_RELAXED) <= 0) { /* else they began together */
+        unsigned times = __atomic_load_n(&times_too_late, __ATOMIC_RELAXED);
+        __atomic_store_n(&to_be_staged, FIRST_STAGED << times, __ATOMIC_RELAXED);
+        times += (times < MOST_DOUBLINGS);
+        __atomic_store_n(&times_too_late, times, __ATOMIC_RELAXED);
+    }
+}
+
+void xm_offer_leave_late(struct xm_rendezvous *r)
+{
+    __atomic_store_n(&r->late, false, __ATOMIC_RELAXED);
+    leave(r, true);
+    if (!r->offered) {
+        stage_for_a_while();
+    }
+}
+
+void xm_offer_came_in_time(const struct xm_rendezvous *r)
+{
+    if (r->may_leave && (__atomic_load_n(&times_too_late, __ATOMIC_RELAXED) > 0)) {
+        __atomic_store_n(&times_too_late, 0, __ATOMIC_RELAXED);
+    }
+}
+
+void xm_offer_leave(struct xm_rendezvous *r)
+{
+    leave(r, false);
 }
 
 /* Was it received? Or will it never be: last. */
@@ -64,6 +153,7 @@ static void reap(bool last)
         if (is_over(l, last)) {
             xm_offer_give(l->slot);
             close(l->file);
+            __atomic_sub_fetch(&num_late, l->late ? 1 : 0, __ATOMIC_RELAXED);
             free(l);
         } else {
             l->next = kept;
@@ -79,7 +169,7 @@ void xm_offers_left(bool last)
     if (__atomic_load_n(&all, __ATOMIC_ACQUIRE) == NULL) {
         return;
     }
-    struct xm_wait wait = xm_wait_begin("for the receivers of messages that were cancelled");
+    struct xm_wait wait = xm_wait_begin("for the receivers of messages whose sends have ended");
     do {
         reap(last);
     } while (last && (__atomic_load_n(&all, __ATOMIC_ACQUIRE) != NULL) &&

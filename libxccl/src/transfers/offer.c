@@ -243,6 +243,8 @@ static bool open_offer(struct xm_rendezvous *r, const struct xc_device_ops *dev,
     r->file = -1;
     r->pushed = NULL;
     r->polls = 0;
+    r->may_leave = r->late = false;
+    r->waits_ns = 0;
     r->lost = false;
     return true;
 }
@@ -269,12 +271,24 @@ static int find_offer(const struct xm_transfer *t, int *peer_p)
     return ((part >= 0) && (*peer_p >= 0) && !cannot_be_met(t, *peer_p)) ? part : -1;
 }
 
+static bool open_unless_late(struct xm_transfer *t, int part)
+{
+    struct xm_rendezvous   *r = &t->rendezvous;
+    const struct xm_buffer *b = &t->parts[part].buffer;
+
+    if (xm_offers_come_late((uint64_t)b->bytes) || !open_offer(r, xc_device_active(), b)) {
+        return false;
+    }
+    r->may_leave = !r->in_pieces && xm_offer_may_leave(t->function, (uint64_t)b->bytes);
+    return true;
+}
+
 bool xm_rendezvous_offer(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
     int                   part = find_offer(t, &r->peer);
 
-    if ((part < 0) || !open_offer(r, xc_device_active(), &t->parts[part].buffer)) {
+    if ((part < 0) || !open_unless_late(t, part)) {
         return false;
     }
     /* MPI sends the descriptor instead of the bytes. */
@@ -313,7 +327,7 @@ bool xm_rendezvous_offer_start(struct xm_transfer *t)
     }
     int part = find_offer(t, &r->peer);
     r->failed = xcclSuccess;
-    bool offered = (part >= 0) && open_offer(r, xc_device_active(), &t->parts[part].buffer);
+    bool offered = (part >= 0) && open_unless_late(t, part);
     xm_rendezvous_rest(t); /* unless it is offered */
     return offered;
 }
@@ -427,12 +441,14 @@ bool xm_offer_advance(struct xm_rendezvous *r)
     }
     switch (state) {
     case XM_OFFER_OPEN:
-        if (!xm_offer_is_lost(r)) {
-            return false;
+        if (xm_offer_is_lost(r)) {
+            lose(r);
+        } else if (__atomic_load_n(&r->late, __ATOMIC_RELAXED) || xm_offer_is_late(r)) {
+            xm_offer_leave_late(r);
         }
-        lose(r);
-        return true;
+        return !r->offered;
     case XM_OFFER_DONE:
+        xm_offer_came_in_time(r);
         xm_offer_give(r->slot);
         if (r->file >= 0) {
             close(r->file);

@@ -171,7 +171,8 @@ bool xm_rendezvous_advance(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
-    if ((!r->looks && is_unanswered(r) && !xm_offer_is_lost(r)) || !enter(r)) {
+    if ((!r->looks && is_unanswered(r) && !xm_offer_is_lost(r) && !xm_offer_is_late(r)) ||
+        !enter(r)) {
         return false;
     }
     bool over = advance(t);

@@ -70,6 +70,9 @@ struct xm_rendezvous {
     int               file;      /* that the bytes are served from, or -1 */
     void             *pushed;    /* event of the copy to the receiver, or NULL */
     uint32_t          polls;     /* atomic: while nobody has come to it */
+    bool              may_leave; /* MPI might end the send before its receive: left.h */
+    bool              late;      /* atomic: and is to */
+    uint64_t          waits_ns;  /* atomic: since when a call waits for its end; 0: none does */
     bool              lost;      /* atomic: whom it came to cannot fetch it */
     bool              in_pieces; /* it was not offered, but goes so, while there is: */
     struct xm_pieces *outgoing;

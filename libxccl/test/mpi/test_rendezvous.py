@@ -49,6 +49,21 @@ def test_by_a_kernel_that_stays(mpi, case):
     go(mpi, case, env={"XCCL_DIRECT_LINGER": "1000"})
 
 
+@pytest.mark.release_only
+def test_by_several_blocks(mpi):
+    """A kernel that stays reads single messages of up to 4 MiB by several blocks."""
+    env = {"XCCL_DIRECT_LINGER": "1000", "XCCL_LOG": "trace"}
+    result = go(mpi, "middle", env=env)
+    assert result.lines("read by a kernel that was there"), result.out
+
+
+def test_sent_first(mpi):
+    """MPI takes a few bytes at once, and so a send of so few ends before its receiver comes."""
+    env = {"XCCL_RENDEZVOUS": "240", "XCCL_LOG": "trace"}
+    result = go(mpi, "unready", env=env)
+    assert result.lines("is left to its receiver"), result.out
+
+
 def test_cancel(mpi):
     """A cancelled send is over without its receiver, which gets the message all the same."""
     mpi.run(2, "mpi_cancel cuda", sim="cuda:2", timeout=TIMEOUT).good()
