@@ -27,6 +27,11 @@ static pthread_rwlock_t held = PTHREAD_RWLOCK_INITIALIZER; /* taken before the o
 static struct mapping  *mappings;
 static int              num_mappings;
 static struct mapping  *going; /* on a thread that unmaps them */
+/* The last one in whose place something was: what lay near has gone then. */
+static struct {
+    uint64_t      nonce;
+    struct xc_ipc ipc;
+} hindered;
 
 static void close_mapping(const struct mapping *m)
 {
@@ -105,14 +110,18 @@ static bool any_going(uint64_t nonce, const struct xc_device_ops *dev)
 
 /*
  * The driver says that something is mapped where this would be: its process has freed that, so
- * nothing uses it any more. If the nearest ones are not it, all of the process go. False: none was
- * there.
+ * nothing uses it any more. If the nearest ones are not it, all of the process go: also where there
+ * are near ones again, which the same call uses beside this. False: none was there.
  */
 static bool drop_stale(uint64_t nonce, const struct xc_ipc *ipc, const struct xc_device_ops *dev)
 {
     bool dropped = false;
+    bool again =
+        (hindered.nonce == nonce) && (memcmp(&hindered.ipc, ipc, sizeof(hindered.ipc)) == 0);
 
-    for (int near = 1; (near >= 0) && !dropped; near--) {
+    hindered.nonce = nonce;
+    hindered.ipc = *ipc;
+    for (int near = again ? 0 : 1; (near >= 0) && !dropped; near--) {
         for (struct mapping **at = &mappings; *at != NULL;) {
             if (is_of(*at, nonce, dev) && (!near || share_a_block(&(*at)->ipc, ipc))) {
                 drop(at);

@@ -170,6 +170,22 @@ static void test_in_the_way(void)
     begin_anew();
 }
 
+/* A call uses two buffers of one block, and what is in the way of one is not near: it goes. */
+static void test_beside(void)
+{
+    char *at = NULL;
+
+    ask(1, memory(64 * MIB, 1), 0, &at);
+    for (int i = 0; i < 2; i++) {
+        CHECK(ask(1, memory(16 * MIB, 3), 0, &at) == xcclSuccess, "the one, mapped each time");
+        stale = 17 * MIB;
+        CHECK(ask(1, memory(stale, 3), 0, &at) == xcclInProgress, "the other is not");
+        run_jobs();
+    }
+    CHECK(!opened[0].open, "what was in the way went");
+    begin_anew();
+}
+
 static void test_many(void)
 {
     char *at = NULL, *first = NULL;
@@ -223,6 +239,7 @@ int main(void)
     test_kept();
     test_freed();
     test_in_the_way();
+    test_beside();
     test_many();
     return xt_done("mappings");
 }
