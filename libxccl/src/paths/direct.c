@@ -170,17 +170,35 @@ static xcclResult_t show_soon(struct xm_op *op)
 }
 
 /*
+ * How many numbers the operation has. One that the vendor's library may carry instead leaves them
+ * unused: two, so that the slots go on to take turns. Else nothing keeps a rank from writing over
+ * what another still reads of the operation before.
+ */
+static uint32_t numbers_of(const struct xm_op *op)
+{
+    uint32_t rounds = op->rounds + op->instead; /* one of them is 0 */
+
+    if (op->mapped && !op->blocking && (op->otherwise == &xm_path_ccl)) {
+        return 2;
+    }
+    return (rounds > 0) ? rounds : 1;
+}
+
+/*
  * For buffers that may turn out not to be mapped: what will take its place then. A mapped one has
  * the last of its numbers, which is to be one that there is.
  */
 static xcclResult_t prepare_instead(struct xm_op *op)
 {
-    if (!xm_direct_has_numbers(op->direct, op->instead)) {
+    if (!xm_direct_has_numbers(op->direct, numbers_of(op))) {
         op->mapped = false;
         op->rounds = op->instead;
         op->instead = 0;
     } else if (op->otherwise == &xm_path_ccl) {
         op->vendor = xm_comm_hold_vendor(op->comm);
+        if (op->vendor == NULL) {
+            return xc_fail(xcclInvalidUsage, "%s", op->comm->reason);
+        }
     }
     return ((op->vendor == NULL) || op->ordered)
                ? xcclSuccess
@@ -203,8 +221,7 @@ static xcclResult_t begin(struct xm_op *op)
     if (res != xcclSuccess) {
         return res;
     }
-    uint32_t rounds = op->rounds + op->instead; /* one of them is 0 */
-    op->number_there = xm_direct_next(op->direct, (rounds > 0) ? rounds : 1);
+    op->number_there = xm_direct_next(op->direct, numbers_of(op));
     if (op->mapped) {
         op->hidden = op->hidden || ((op->call.coll == XM_REDUCE_SCATTER) && op->buffers.in_place);
     }

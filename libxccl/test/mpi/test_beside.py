@@ -38,6 +38,11 @@ def test_unusable(family, ccl):
     assert rounds == (2 * 8 if ccl == "none" else 0)
 
 
+def test_between(family):
+    """Small ones before and after those that the vendor's library carries in the end."""
+    assert go(family, 3, "between", **ENV) == (0, 0)
+
+
 def test_at_once(family):
     """Enqueued in the call, they cannot wait for others' buffers."""
     mapped, rounds = go(family, 2, "many", XCCL_LAUNCH="now", **ALONE)
