@@ -32,6 +32,7 @@ static struct xm_turn **waiting_end = &waiting;
 static bool             served; /* atomic: a thread looks after them */
 static unsigned         looked; /* atomic: looks of calls that wait */
 static unsigned         moves;  /* atomic: turns that came to wait or went */
+static unsigned         to_go;  /* atomic: turns that are not on their streams yet */
 static struct xm_job    service;
 static bool             enqueuing; /* atomic: one whose turn came is not on its stream yet */
 static bool (*running)(void);      /* is the one that is enqueued alone over? */
@@ -47,6 +48,15 @@ void xm_queue_init(struct xm_queue *queue)
     pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&queue->lock, &attr);
     pthread_mutexattr_destroy(&attr);
+}
+
+/*
+ * Without the lock this is the one word to ask: where one whose turn came is put back, it is in
+ * turn among those that wait and the one being enqueued, and may be missed in both.
+ */
+static bool any_to_go(void)
+{
+    return __atomic_load_n(&to_go, __ATOMIC_ACQUIRE) != 0;
 }
 
 static void take_lock(void)
@@ -241,7 +251,6 @@ static void go_in_order(struct xm_queue *queue)
     while (!__atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE) && (running == NULL) &&
            (queue->begin < __atomic_load_n(&queue->end, __ATOMIC_ACQUIRE))) {
         uint64_t at = queue->begin % XM_QUEUE_ENTRIES;
-        /* Before it is taken out: a call that finds none waiting may be enqueued at once. */
         __atomic_store_n(&enqueuing, true, __ATOMIC_RELEASE);
         struct xm_turn *turn = take(queue->entries[at].communicator, queue->entries[at].number);
         if ((turn != NULL) && !turn->go(turn)) {
@@ -258,11 +267,11 @@ static void go_in_order(struct xm_queue *queue)
 
 bool xm_order_behind(const struct xm_slots *slots)
 {
-    if (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == NULL) {
-        return __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
+    if (!any_to_go()) {
+        return false;
     }
     take_lock();
-    bool only = (waiting != NULL);
+    bool only = (waiting != NULL) || __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
     for (const struct xm_turn *turn = waiting; only && (turn != NULL); turn = turn->next) {
         only = (turn->slots == slots);
     }
@@ -282,6 +291,7 @@ bool xm_order_withdraw(struct xm_turn *turn)
     bool found = (*at != NULL);
     if (found) {
         unlink_turn(at);
+        __atomic_sub_fetch(&to_go, 1, __ATOMIC_RELEASE);
         turn->come = NULL; /* what comes after it is not held up */
         come(turn);
     }
@@ -291,6 +301,8 @@ bool xm_order_withdraw(struct xm_turn *turn)
 
 void xm_order_enqueued(void)
 {
+    /* Those that it says are none may be enqueued at once. */
+    __atomic_sub_fetch(&to_go, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&enqueuing, false, __ATOMIC_RELEASE);
 }
 
@@ -331,9 +343,7 @@ bool xm_order_wanted_direct(bool blocking)
     bool in_turn = one_queue || __atomic_load_n(&shared, __ATOMIC_RELAXED) ||
                    (xc_params()->launch == XC_LAUNCH_ALWAYS_MET);
     return (in_turn && (!blocking || several_threads)) ||
-           (!blocking && (xc_params()->launch == XC_LAUNCH_MET)) ||
-           (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) != NULL) ||
-           __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
+           (!blocking && (xc_params()->launch == XC_LAUNCH_MET)) || any_to_go();
 }
 
 bool xm_order_wanted(bool blocking)
@@ -439,8 +449,7 @@ static void serve(struct xm_job *job)
 /* A thread that ends does so with the lock held, and has seen then what waits. */
 static void have_served(void)
 {
-    if ((__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == NULL) ||
-        __atomic_exchange_n(&served, true, __ATOMIC_ACQ_REL)) {
+    if (!any_to_go() || __atomic_exchange_n(&served, true, __ATOMIC_ACQ_REL)) {
         return;
     }
     service.run = serve;
@@ -459,6 +468,7 @@ void xm_order_arrive(struct xm_slots *slots, uint64_t number, struct xm_turn *tu
     }
     turn->next = NULL;
     take_lock();
+    __atomic_add_fetch(&to_go, 1, __ATOMIC_RELAXED);
     __atomic_store_n(waiting_end, turn, __ATOMIC_RELEASE);
     waiting_end = &turn->next;
     __atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);

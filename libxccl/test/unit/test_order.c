@@ -238,6 +238,40 @@ static void test_again(void)
     CHECK(!xm_order_wanted_direct(true), "none is left");
 }
 
+static void *ask_again(void *unused)
+{
+    enum { LOOKS = 200000 };
+
+    for (int i = 0; i < LOOKS; i++) {
+        xm_order_poll();
+    }
+    __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+    return unused;
+}
+
+/* Nor does anything meanwhile, where another thread asks again and again. */
+static void test_meanwhile(void)
+{
+    pthread_t thread;
+    long      missed = 0, behind = 0;
+
+    begin_anew(1, 2);
+    other_arrives(0, 1);
+    may_go = over = false;
+    arrive(0, 0, 1);
+    CHECK(pthread_create(&thread, NULL, ask_again, NULL) == 0, "a thread");
+    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+        missed += !xm_order_wanted_direct(true);
+        behind += !xm_order_behind(&comms[0].slots);
+    }
+    pthread_join(thread, NULL);
+    CHECK((missed == 0) && (behind == 0), "it waits all the time: %ld, %ld", missed, behind);
+    may_go = true;
+    xm_order_poll();
+    xm_order_enqueued();
+    CHECK((num_gone == 1) && !xm_order_wanted_direct(true), "it went");
+}
+
 /* The last of all ranks needs nobody to look after it. */
 static void test_last(void)
 {
@@ -402,6 +436,7 @@ int main(void)
     test_prepared();
     test_held();
     test_again();
+    test_meanwhile();
     test_last();
     test_withdrawn();
     for (int comm = 0; comm < COMMS; comm++) {
