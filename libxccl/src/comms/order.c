@@ -229,8 +229,8 @@ static void come(struct xm_turn *turn)
         slots->coming = turn->number;
         return;
     }
-    slots->coming = (turn->number < slots->last_coming) ? turn->number + 1 : 0;
-    __atomic_store_n(&slots->mine->arrived, turn->number, __ATOMIC_RELEASE);
+    slots->coming = (turn->through < slots->last_coming) ? turn->through + 1 : 0;
+    __atomic_store_n(&slots->mine->arrived, turn->through, __ATOMIC_RELEASE);
 }
 
 /* With the lock held. */
@@ -280,6 +280,24 @@ bool xm_order_behind(const struct xm_slots *slots)
     return behind;
 }
 
+/* With the lock held. What comes after it is not held up. */
+static void come_withdrawn(struct xm_turn *turn)
+{
+    struct xm_slots *slots = turn->slots;
+
+    if ((slots->coming == 0) || (slots->coming == turn->number)) {
+        turn->come = NULL;
+        come(turn);
+        return;
+    }
+    /* The one before it, which has not come either, says it for both. */
+    for (struct xm_turn *before = waiting; before != NULL; before = before->next) {
+        if ((before->slots == slots) && (before->through + 1 == turn->number)) {
+            before->through = turn->through;
+        }
+    }
+}
+
 bool xm_order_withdraw(struct xm_turn *turn)
 {
     struct xm_turn **at = &waiting;
@@ -292,8 +310,7 @@ bool xm_order_withdraw(struct xm_turn *turn)
     if (found) {
         unlink_turn(at);
         __atomic_sub_fetch(&to_go, 1, __ATOMIC_RELEASE);
-        turn->come = NULL; /* what comes after it is not held up */
-        come(turn);
+        come_withdrawn(turn);
     }
     pthread_mutex_unlock(&lock);
     return found;
@@ -466,6 +483,7 @@ void xm_order_arrive(struct xm_slots *slots, uint64_t number, struct xm_turn *tu
         __atomic_store_n(&slots->mine->arrived, number, __ATOMIC_RELEASE);
         return;
     }
+    turn->through = number;
     turn->next = NULL;
     take_lock();
     __atomic_add_fetch(&to_go, 1, __ATOMIC_RELAXED);

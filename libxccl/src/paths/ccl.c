@@ -192,7 +192,7 @@ static void launch_in_turn(struct xm_op *op)
 
     xm->ordered_calls++;
     op->in_turn = gated;
-    op->turn = (struct xm_turn){xm->slots, xm->order_id, xm->ordered_calls, NULL, go, NULL};
+    op->turn = (struct xm_turn){xm->slots, xm->order_id, xm->ordered_calls, NULL, go, NULL, 0};
     if (on_board) {
         xm_order_arrive(xm->slots, xm->ordered_calls, gated ? &op->turn : NULL);
     }

@@ -198,6 +198,15 @@ static void test_prepared(void)
     may_come = false;
     arrive_prepared(3, 0, 3, come);
     CHECK(xm_order_withdraw(&turns[3]) && (*arrived == 3), "one that failed holds up none");
+    for (int i = 4; i < 7; i++) {
+        arrive_prepared(i, 0, (uint64_t)i, come);
+    }
+    CHECK(xm_order_withdraw(&turns[5]) && (*arrived == 3), "nor one behind another");
+    CHECK(xm_order_withdraw(&turns[6]) && (*arrived == 3), "nor the last");
+    may_come = true;
+    xm_order_poll();
+    CHECK((*arrived == 6) && !xm_order_withdraw(&turns[5]), "all have come: %d", (int)*arrived);
+    CHECK(xm_order_withdraw(&turns[4]) && !xm_order_behind(&comms[0].slots), "none is left");
 }
 
 /* A queue that another process holds is left to the next look, and so are the others until then. */
