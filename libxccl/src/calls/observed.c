@@ -21,8 +21,9 @@ struct seen {
     int              ranks;
     const char      *memory, *path, *reason, *other;
     bool             unsure;
-    int              row;    /* of an operation that is counted already, or -1 */
-    bool             ranged; /* a range with the name of the path is open */
+    bool             counted; /* the call is, by its operation */
+    int              row;     /* of that operation, or -1 where the profile has no room for it */
+    bool             ranged;  /* a range with the name of the path is open */
 };
 
 /* The call that this thread is in; what MPI or a tool calls meanwhile is part of it. */
@@ -217,7 +218,7 @@ static void count(struct seen *seen, const char *message_path, uint64_t ns)
 {
     const char *path = seen->path;
 
-    if (seen->row >= 0) {
+    if (seen->counted) {
         xm_profile_add(seen->row, 0, 0, ns);
         return;
     }
@@ -251,7 +252,7 @@ static long serve_message(enum xm_function f, int profiling, const long *args,
 long xm_observe(enum xm_function function, int profiling, const long *args,
                 long (*serve)(enum xm_function function, int profiling, const long *args))
 {
-    struct seen seen = {.function = function, .args = args, .row = -1};
+    struct seen seen = {.function = function, .args = args};
     const char *message_path = NULL;
 
     if ((current != NULL) || !is_observed(function)) {
@@ -337,7 +338,8 @@ void xm_seen_op(struct xm_op *op, const char *path, bool completes)
         op->observed = row + 1;
         op->observed_ns = xm_now_ns();
     }
-    current->row = in_wait ? -1 : row;
+    current->counted = !in_wait;
+    current->row = row;
     if (in_wait) {
         current->bytes = 0;
         current->ranks = 0;
@@ -358,6 +360,7 @@ void xm_seen_transfer(struct xm_transfer *t)
     xm_profile_add(row, 1, started.bytes, 0);
     t->observed = row + 1;
     t->observed_ns = xm_now_ns();
+    current->counted = true;
     current->row = row;
 }
 

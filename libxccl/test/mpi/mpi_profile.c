@@ -3,7 +3,7 @@
  * Calls of known numbers and sizes, for what XCCL_PROFILE says of them.
  *
  *   mpi_profile cuda|none known   a few kinds, some of them on one rank alone
- *   mpi_profile none many         more kinds than the profile has rows
+ *   mpi_profile cuda|none many    more kinds than the profile has rows
  */
 #include <dlfcn.h>
 #include <locale.h>
@@ -120,6 +120,30 @@ static void each(char *in, char *out, int n, MPI_Comm comm)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* 5 calls of one size on device memory, two of them counted where they start. */
+static void each_on_device(void *send, void *recv, int n)
+{
+    MPI_Request request;
+
+    MPI_Iallreduce(send, recv, n, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Isend(send, n, MPI_BYTE, 0, 0, MPI_COMM_SELF, &request);
+    MPI_Recv(recv, n, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* When no row is left. */
+static void many_on_device(void)
+{
+    void *send = mt_alloc(MT_DEVICE, MOST), *recv = mt_alloc(MT_DEVICE, MOST);
+
+    for (int power = 0; power < POWERS; power++) {
+        each_on_device(send, recv, 1 << power);
+    }
+    mt_free(MT_DEVICE, send);
+    mt_free(MT_DEVICE, recv);
+}
+
 /* In other orders on other ranks, so that each has kinds that another has no room for. */
 static void many(void)
 {
@@ -133,6 +157,9 @@ static void many(void)
     }
     free(in);
     free(out);
+    if (strcmp(mt_runtime(), "none") != 0) {
+        many_on_device();
+    }
 }
 
 int main(int argc, char **argv)
