@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The profile for programs; the shape is in xccl-profile.schema.json. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -144,11 +146,12 @@ bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about 
 
     xc_expand_file_name(file, path, sizeof(path));
     bool stream = is_stream(path);
-    snprintf(part, sizeof(part), "%s%s", path, stream ? "" : ".part");
-    int   fd = xc_file_open(part, stream);
+    /* Of its own: the jobs of a script, or a job and what it spawned, may end at the same time. */
+    snprintf(part, sizeof(part), "%s.XXXXXX.part", path);
+    int   fd = stream ? xc_file_open(path, true) : mkostemps(part, (int)strlen(".part"), O_CLOEXEC);
     FILE *f = (fd >= 0) ? fdopen(fd, "w") : NULL;
     if (f == NULL) {
-        xc_fail(xcclSystemError, "cannot write %s: %s", part, strerror(errno));
+        xc_fail(xcclSystemError, "cannot write %s: %s", path, strerror(errno));
         return false;
     }
     put_about(f, p, about);
@@ -160,6 +163,9 @@ bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about 
     bool good = (ferror(f) == 0);
     if ((fclose(f) != 0) || !good || (!stream && (rename(part, path) != 0))) {
         xc_fail(xcclSystemError, "cannot write %s: %s", path, strerror(errno));
+        if (!stream) {
+            unlink(part);
+        }
         return false;
     }
     return true;

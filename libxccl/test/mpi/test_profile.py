@@ -152,6 +152,17 @@ def test_more_kinds_than_rows_on_device(family, tmp_path):
     assert sum(row["calls"] for row in written["rows"]) + written["lost_calls"] == made
 
 
+def test_two_worlds_of_one_file(openmpi, tmp_path):
+    """A job and what it spawned end at the same time: the file is whole, of one of them."""
+    file = tmp_path / "profile.json"
+    for _ in range(4):
+        env = {"XCCL_PROFILE": str(file)}
+        result = openmpi.run(1, "mpi_spawn cuda", sim="cuda:2", env=env, timeout=60)
+        assert result.status == 0 and not result.lines("warning"), result.out
+        jsonschema.validate(json.loads(file.read_text()), SCHEMA)
+        assert os.listdir(tmp_path) == ["profile.json"]
+
+
 def test_table_alone(openmpi, tmp_path):
     """XCCL_PROFILE=1: a table where messages go, and no file."""
     log = tmp_path / "log"
@@ -175,6 +186,20 @@ def test_unwritable(openmpi, tmp_path):
     assert result.status == 0, result.out
     assert len(result.lines(r"warning: XCCL_PROFILE: cannot write .*: No such file")) == 1
     assert result.lines(TITLE)
+
+
+# No file may have a byte, as on a full disk; Open MPI has then no memory to share, and needs none.
+NO_SPACE = 'trap "" XFSZ; ulimit -f 0; exec "$@"'
+
+
+def test_no_space(openmpi, tmp_path):
+    """Nothing is left of a file that cannot be written."""
+    command = ["/bin/sh", "-c", NO_SPACE, "sh", openmpi.program("mpi_profile"), "none", "known"]
+    env = {"XCCL_PROFILE": str(tmp_path / "profile.json")}
+    result = openmpi.run(1, command, sim=None, env=env, timeout=60)
+    assert result.status == 0, result.out
+    assert len(result.lines(r"warning: XCCL_PROFILE: cannot write .*: File too large")) == 1
+    assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("value", ["yes", "", ".json"])
