@@ -164,16 +164,54 @@ static int write_record(const struct record *r, bool first, char *buf, size_t le
         (long long)r->started.tv_sec, r->started.tv_nsec / 1000, ended);
 }
 
-static void put(int fd, const char *text, int length)
+static bool put(int fd, const char *text, int length)
 {
     while (length > 0) {
         ssize_t n = write(fd, text, (size_t)length);
         if (n <= 0) {
-            return;
+            return false;
         }
         text += n;
         length -= (int)n;
     }
+    return true;
+}
+
+/* strerror() may take locks, and memory of the heap. */
+static const char *cause_of(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return "there is no such folder";
+    case EACCES:
+    case EPERM:
+        return "no permission";
+    case EROFS:
+        return "the file system is read-only";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "no space left";
+    case EMFILE:
+    case ENFILE:
+        return "too many open files";
+    default:
+        return "an error of the system";
+    }
+}
+
+/* Whoever sent the signal waits for the file. */
+static void say_failed(const char *path, int error)
+{
+    char text[1024];
+    int  n =
+        snprintf(text, sizeof(text),
+                 "xccl[%d] warning: cannot write %s: %s (errno %d); XCCL_DUMP_DIR names another "
+                 "folder\n",
+                 world_rank, path, cause_of(error), error);
+
+    put(STDERR_FILENO, text, n);
 }
 
 /*
@@ -193,25 +231,36 @@ static void dump(const char *reason)
     snprintf(path, sizeof(path), "%s.part", whole);
     int fd = xc_file_open(path, false);
     if (fd < 0) {
+        say_failed(whole, errno);
         return;
     }
     clock_gettime(CLOCK_REALTIME, &now);
-    int n = snprintf(text, sizeof(text),
-                     "{\"version\": 1, \"rank\": %d, \"size\": %d, \"host\": \"%s\", \"pid\": %d, "
-                     "\"reason\": \"%s\", \"time\": %lld.%06ld,\n \"operations\": [",
-                     world_rank, world_size, host, (int)getpid(), reason, (long long)now.tv_sec,
-                     now.tv_nsec / 1000);
-    put(fd, text, n);
-    for (uint64_t i = (last > XM_RING_RECORDS) ? last - XM_RING_RECORDS + 1 : 1; i <= last; i++) {
+    int  n = snprintf(text, sizeof(text),
+                      "{\"version\": 1, \"rank\": %d, \"size\": %d, \"host\": \"%s\", \"pid\": %d, "
+                       "\"reason\": \"%s\", \"time\": %lld.%06ld,\n \"operations\": [",
+                      world_rank, world_size, host, (int)getpid(), reason, (long long)now.tv_sec,
+                      now.tv_nsec / 1000);
+    bool good = put(fd, text, n);
+    for (uint64_t i = (last > XM_RING_RECORDS) ? last - XM_RING_RECORDS + 1 : 1;
+         good && (i <= last); i++) {
         if (xm_ring_read(&ring, i, w.word)) {
             n = write_record(&w.r, first, text, sizeof(text));
-            put(fd, text, (n < (int)sizeof(text)) ? n : (int)sizeof(text) - 1);
+            good = put(fd, text, (n < (int)sizeof(text)) ? n : (int)sizeof(text) - 1);
             first = false;
         }
     }
-    put(fd, "]}\n", 3);
-    close(fd);
-    rename(path, whole);
+    good = good && put(fd, "]}\n", 3);
+    int why = errno;
+    if ((close(fd) != 0) && good) { /* some file systems say so only here */
+        good = false;
+        why = errno;
+    }
+    if (good) {
+        rename(path, whole);
+    } else {
+        unlink(path);
+        say_failed(whole, why);
+    }
 }
 
 void xm_records_dump(const char *reason)

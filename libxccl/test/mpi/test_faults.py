@@ -212,9 +212,23 @@ def test_dump_on_a_signal(openmpi, tmp_path):
 
 
 def test_signal_keeps_errno(openmpi, tmp_path):
-    """Whatever the program was doing, also where the file cannot be written."""
+    """Whatever the program was doing, also where the file cannot be written: then that is said."""
     env = {"XCCL_DUMP_DIR": str(tmp_path / "missing")}
-    openmpi.run(1, "mpi_signal none", env=env, timeout=60).good()
+    result = openmpi.run(1, "mpi_signal none", env=env, timeout=60)
+    result.good()
+    assert result.lines(
+        r"xccl\[0\] warning: cannot write .*/xccl-ops\..*: there is no such folder"
+    )
+
+
+def test_signal_on_a_full_disk(openmpi, tmp_path):
+    """No file may have a byte: none is left that ends in the middle."""
+    shell = ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "sh"]
+    command = [*shell, openmpi.program("mpi_signal"), "none"]
+    result = openmpi.run(1, command, env={"XCCL_DUMP_DIR": str(tmp_path)}, timeout=60)
+    result.good()
+    assert result.lines(r"xccl\[0\] warning: cannot write .*/xccl-ops\..*: no space left")
+    assert not list(tmp_path.iterdir())
 
 
 def test_signal_of_the_programs_own(openmpi, tmp_path):
