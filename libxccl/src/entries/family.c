@@ -133,6 +133,7 @@ static int init(enum xm_function function, int profiling, const long *args)
     bool has_place = (function == XM_FN_MPI_Init_thread);
     long more[] = {args[0], args[1], MPI_THREAD_MULTIPLE, (long)&provided};
 
+    xm_records_before_mpi();
     if (xc_params()->threads != XC_THREADS_MULTIPLE) {
         return after_init((int)xm_mpi_forward(function, profiling, args));
     }

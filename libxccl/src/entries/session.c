@@ -9,6 +9,7 @@
 #include "data/flatten.h"
 #include "ops/freed.h"
 #include "ops/op.h"
+#include "ops/record.h"
 #include "streams/streams.h"
 #include "transfers/pipeline.h"
 
@@ -37,6 +38,7 @@ int xm_session_init(int profiling, const long *args, bool started)
 {
     xm_mailbox_take_no_more();
     xm_pipeline_send_no_more();
+    xm_records_before_mpi();
     int res = (int)xm_mpi_forward(XM_FN_MPI_Session_init, profiling, args);
     if (res != MPI_SUCCESS) {
         return res;

@@ -50,6 +50,8 @@ static struct xm_ring ring;
 static char           host[64];
 static int            world_rank = -1, world_size;
 static char           folder[512];
+static bool           was_free;    /* SIGUSR1 had its default before MPI began */
+static void (*of_mpi)(int number); /* what MPI set instead, or NULL */
 
 uint64_t xm_record_begin(const struct xm_op *op)
 {
@@ -275,15 +277,46 @@ static void on_signal(int number)
 {
     int before = errno;
 
-    (void)number;
     dump("SIGUSR1");
+    if (of_mpi != NULL) {
+        of_mpi(number);
+    }
     errno = before;
+}
+
+void xm_records_before_mpi(void)
+{
+    static bool      asked; /* MPI begins once, by MPI_Init or with a session */
+    struct sigaction now;
+
+    if (__atomic_exchange_n(&asked, true, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    was_free = (sigaction(SIGUSR1, NULL, &now) == 0) && (now.sa_handler == SIG_DFL);
+}
+
+/*
+ * Its default is to end the process; a handler of the program's stays. MPICH has one of its own,
+ * by which Hydra tells it that a process has failed: it is called after ours.
+ */
+static void take_signal(void)
+{
+    struct sigaction before, ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    if ((sigaction(SIGUSR1, NULL, &before) != 0) || ((before.sa_flags & SA_SIGINFO) != 0)) {
+        return;
+    }
+    if ((before.sa_handler != SIG_DFL) && was_free && (before.sa_handler != SIG_IGN)) {
+        of_mpi = before.sa_handler;
+    }
+    if ((before.sa_handler == SIG_DFL) || (of_mpi != NULL)) {
+        sigaction(SIGUSR1, &ours, NULL);
+    }
 }
 
 void xm_records_init(void)
 {
-    struct sigaction before, ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    const char      *dir = xc_params()->dump_dir;
+    const char *dir = xc_params()->dump_dir;
 
     snprintf(folder, sizeof(folder), "%s", (dir != NULL) ? dir : ".");
     if (gethostname(host, sizeof(host) - 1) != 0) {
@@ -292,8 +325,5 @@ void xm_records_init(void)
     host[strcspn(host, ".\"\\/")] = '\0';
     xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &world_rank);
     xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &world_size);
-    /* Its default is to end the process; a handler of the program's stays. */
-    if ((sigaction(SIGUSR1, NULL, &before) == 0) && (before.sa_handler == SIG_DFL)) {
-        sigaction(SIGUSR1, &ours, NULL);
-    }
+    take_signal();
 }
