@@ -35,7 +35,8 @@
 #include "transfers/pipeline.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool            started; /* atomic */
+static bool            started;   /* atomic */
+static bool            has_world; /* with the lock */
 
 /* The path of this library, which leads to the rest of the installation. */
 static const char *own_file(void)
@@ -45,17 +46,33 @@ static const char *own_file(void)
     return (dladdr((void *)&started, &info) != 0) ? info.dli_fname : NULL;
 }
 
+/* Is there an MPI_COMM_WORLD? Sessions do without, and a program may call MPI_Init after those. */
+static bool meet_world(int *rank_p)
+{
+    int initialized = 0;
+
+    if ((xm_pmpi.Initialized(&initialized) != MPI_SUCCESS) || !initialized ||
+        (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), rank_p) != MPI_SUCCESS)) {
+        return false;
+    }
+    xc_log_set_rank(*rank_p);
+    xm_records_init();
+    return true;
+}
+
+static void begin_world(void)
+{
+    xm_announce();
+    xm_observe_begin();
+}
+
 /* With MPI initialised. A fault of the environment is kept for MPI_Init to report. */
 static void start(void)
 {
     const struct xc_params *params = xc_params();
-    int                     rank = 0, initialized = 0;
+    int                     rank = 0;
 
-    if ((xm_pmpi.Initialized(&initialized) == MPI_SUCCESS) && initialized &&
-        (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank) == MPI_SUCCESS)) {
-        xc_log_set_rank(rank);
-        xm_records_init();
-    } /* else the program uses sessions alone */
+    has_world = meet_world(&rank);
     xc_params_warn(rank == 0);
     xm_call_init();
     xm_types_init();
@@ -73,9 +90,8 @@ static void start(void)
     } else if (xm_tables_begin(own_file()) != xcclSuccess) {
         xm_config.faulty = true;
     }
-    if (initialized) {
-        xm_announce();
-        xm_observe_begin();
+    if (has_world) {
+        begin_world();
     }
 }
 
@@ -96,6 +112,12 @@ static void start_once(bool report, bool data)
     if (first) {
         start();
         __atomic_store_n(&started, true, __ATOMIC_RELEASE);
+    } else if (initialized && !has_world) {
+        int rank;
+        has_world = meet_world(&rank);
+        if (has_world) {
+            begin_world();
+        }
     }
     pthread_mutex_unlock(&lock);
     if (first && xm_config.faulty && !report) {

@@ -231,6 +231,14 @@ def test_signal_on_a_full_disk(openmpi, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
+def test_signal_after_a_session(mpi, tmp_path):
+    """MPI_Init comes after calls on a session: from then on the signal ends nothing."""
+    env = {"XCCL_DUMP_DIR": str(tmp_path)}
+    mpi.run(2, "mpi_session cuda before raise", env=env, timeout=60).good()
+    assert sorted(dump["rank"] for dump in dumps_of(tmp_path)) == [0, 1]
+
+
 def test_signal_of_the_programs_own(family, tmp_path):
     """A program that handles the signal itself goes on doing that."""
     env = {"XCCL_DUMP_DIR": str(tmp_path)}

@@ -163,6 +163,17 @@ def test_two_worlds_of_one_file(openmpi, tmp_path):
         assert os.listdir(tmp_path) == ["profile.json"]
 
 
+def test_world_after_a_session(mpich, tmp_path):
+    """A program that used a session has a profile of what it called between MPI_Init and its end."""
+    file = tmp_path / "profile.json"
+    result = mpich.run(2, "mpi_session cuda before", env={"XCCL_PROFILE": str(file)}, timeout=60)
+    assert result.status == 0, result.out
+    written = json.loads(file.read_text())
+    jsonschema.validate(written, SCHEMA)
+    (start,) = rows(written, "MPI_Start")
+    assert start["calls"] == 2 * 2 * 3, start  # on two communicators, not on the three before
+
+
 def test_table_alone(openmpi, tmp_path):
     """XCCL_PROFILE=1: a table where messages go, and no file."""
     log = tmp_path / "log"
