@@ -350,7 +350,8 @@ static void describe(void *arg, char *buf, size_t len)
             buf, len,
             "for the other ranks to come to %s, number %llu of its communicator of %d ranks; a "
             "rank that runs without xccl never does: start the program as mpirun ... xccl-run "
-            "./app, so that xccl is on all hosts",
+            "./app, so that xccl is on all hosts; nor does one that passes host memory: that needs "
+            "XCCL_MEMORY=mixed",
             asks_for(xm), number, xm->size);
     } else {
         snprintf(buf, len,
@@ -381,8 +382,8 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look
             return xc_fail(
                 xcclTimeout,
                 "not completed within %ld s (XCCL_TIMEOUT): a rank may be missing, dead, "
-                "without xccl, or in another call than %s, number %llu of its "
-                "communicator of %d ranks",
+                "without xccl, in a call on host memory (which needs XCCL_MEMORY=mixed), or in "
+                "another call than %s, number %llu of its communicator of %d ranks",
                 xc_params()->timeout, asks_for(xm), (unsigned long long)xm->device_calls, xm->size);
         case XM_WAIT_LOOK:
             res = look ? look_for_cause(xm, &s) : xcclSuccess;

@@ -31,6 +31,18 @@ def test_rank_without_xccl(across):
     assert not result.lines("all rounds good")
 
 
+@pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)
+def test_host_memory_on_one_host(across):
+    """No rank sees what one of another host passes: the error names it among what may be."""
+    across.run_heard(
+        lambda r: r.lines("error: .* in a call on host memory .which needs XCCL_MEMORY=mixed"),
+        "1+1",
+        "mpi_loop cuda 5 fatal unequal",
+        env={"XCCL_TIMEOUT": "1"},
+        timeout=TIMEOUT,
+    )
+
+
 @pytest.mark.parametrize("mpi", [pytest.param("openmpi", marks=THOROUGH), "mpich"], indirect=True)
 def test_setting_on_one_host(across):
     program = [across.program("mpi_loop"), "cuda", "5", "fatal"]
