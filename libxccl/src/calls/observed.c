@@ -111,11 +111,14 @@ static uint64_t bytes_of(const struct xm_call *call, int ranks)
         return (uint64_t)call->recvcount * recv;
     case XM_ALLGATHER:
         return (uint64_t)call->recvcount * recv;
-    case XM_SCATTER:
-    case XM_SCATTERV:
-        /* In place at the root, which has no part to say the size of. */
-        return (call->recvbuf == MPI_IN_PLACE) ? 0 : (uint64_t)call->recvcount * recv;
+    case XM_SCATTER: /* in place at the root, which says how much each rank gets */
+        return (call->recvbuf == MPI_IN_PLACE) ? (uint64_t)call->sendcount * send
+                                               : (uint64_t)call->recvcount * recv;
     case XM_GATHER:
+        return (call->sendbuf == MPI_IN_PLACE) ? (uint64_t)call->recvcount * recv
+                                               : (uint64_t)call->sendcount * send;
+    case XM_SCATTERV: /* there it has no part to say the size of */
+        return (call->recvbuf == MPI_IN_PLACE) ? 0 : (uint64_t)call->recvcount * recv;
     case XM_GATHERV:
         return (call->sendbuf == MPI_IN_PLACE) ? 0 : (uint64_t)call->sendcount * send;
     case XM_ALLTOALL:

@@ -46,6 +46,9 @@ def check_host_rows(written, ranks):
     assert row["share"] == pytest.approx(row["seconds"] / written["run_seconds"], abs=1e-5)
     (row,) = rows(written, "MPI_Bcast")
     assert (row["calls"], row["ranks"], row["bytes"]) == (2 * ranks, ranks // 2, 2 * ranks * 100)
+    for call in ("MPI_Gather", "MPI_Scatter"):  # at the root, too, whose part is in place
+        (row,) = rows(written, call)
+        assert (row["calls"], row["bytes"]) == (ranks, ranks * 100), row
     (row,) = rows(written, "MPI_Sendrecv")
     assert (row["calls"], row["on_ranks"], row["bytes"], row["ranks"]) == (7, 1, 7 * 16, None)
     (row,) = rows(written, "MPI_Barrier")
