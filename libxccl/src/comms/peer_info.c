@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/backend.h"
+#include "base/environment.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
@@ -44,6 +45,7 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
 {
     const struct xc_params *p = xc_params();
     const char             *name = "";
+    struct xc_launch        launch;
 
     memset(mine, 0, sizeof(*mine));
     xm_variables_fill(&mine->variables);
@@ -51,7 +53,11 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     mine->cost_us = xm_creation_measured_us();
     mine->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
     int *ranks = xm_world_ranks(xm->comm, xm->size);
-    mine->world_rank = (ranks != NULL) ? ranks[xm->rank] : -1;
+    if (ranks != NULL) {
+        mine->world_rank = ranks[xm->rank];
+    } else { /* of a session, or with ranks of another world */
+        mine->world_rank = xc_launch_read(&launch) ? launch.rank : -1;
+    }
     mine->idle = xm_vendor_idle(ranks, xm->size);
     free(ranks);
     xm_board_take(&mine->board);

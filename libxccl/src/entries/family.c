@@ -73,6 +73,9 @@ static void start(void)
     int                     rank = 0;
 
     has_world = meet_world(&rank);
+    if (!has_world) {
+        xm_records_init(); /* a session's ranks may have to be asked what they wait in, too */
+    }
     xc_params_warn(rank == 0);
     xm_call_init();
     xm_types_init();

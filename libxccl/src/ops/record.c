@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/params.h"
@@ -303,7 +304,8 @@ static void take_signal(void)
 {
     struct sigaction before, ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
-    if ((sigaction(SIGUSR1, NULL, &before) != 0) || ((before.sa_flags & SA_SIGINFO) != 0)) {
+    if ((sigaction(SIGUSR1, NULL, &before) != 0) || ((before.sa_flags & SA_SIGINFO) != 0) ||
+        (before.sa_handler == on_signal)) {
         return;
     }
     if ((before.sa_handler != SIG_DFL) && was_free && (before.sa_handler != SIG_IGN)) {
@@ -316,14 +318,20 @@ static void take_signal(void)
 
 void xm_records_init(void)
 {
-    const char *dir = xc_params()->dump_dir;
+    struct xc_launch launch;
+    const char      *dir = xc_params()->dump_dir;
 
     snprintf(folder, sizeof(folder), "%s", (dir != NULL) ? dir : ".");
     if (gethostname(host, sizeof(host) - 1) != 0) {
         snprintf(host, sizeof(host), "unknown");
     }
     host[strcspn(host, ".\"\\/")] = '\0';
-    xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &world_rank);
-    xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &world_size);
+    if (xm_mpi_has_world()) {
+        xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &world_rank);
+        xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &world_size);
+    } else if (xc_launch_read(&launch)) { /* the rank that it would have there */
+        world_rank = launch.rank;
+        world_size = launch.size;
+    }
     take_signal();
 }

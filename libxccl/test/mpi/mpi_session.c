@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI-4 sessions. Usage: mpi_session cuda|none alone|again|streams|before [raise]|after|across
+ * MPI-4 sessions. Usage: mpi_session cuda|none alone|again|streams|before|after|across [raise]
  *   alone   the program knows sessions only: there is no MPI_COMM_WORLD
  *   again   the same, and others are opened after the last one was finalised
  *   streams the same, and streams were attached to communicators that are never freed
- *   before  the session is open before MPI_Init; raise: SIGUSR1 comes behind that
+ *   before  the session is open before MPI_Init
  *   after   the session is in use after MPI_Finalize
  *   across  a message of the session's is sent before MPI_Finalize and received after it
+ * raise: SIGUSR1 comes, behind MPI_Init if that is called before the session's end
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -219,7 +220,7 @@ int main(int argc, char **argv)
     if (before) {
         MPI_Init(&argc, &argv);
     }
-    if (before && (argc > 3)) {
+    if (argc > 3) {
         raise(SIGUSR1);
     }
     if (before || after) {

@@ -231,12 +231,15 @@ def test_signal_on_a_full_disk(openmpi, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("case", ["alone", "before"])
 @pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
-def test_signal_after_a_session(mpi, tmp_path):
-    """MPI_Init comes after calls on a session: from then on the signal ends nothing."""
+def test_signal_with_sessions(mpi, tmp_path, case):
+    """Without MPI_Init, and where that comes after calls on a session."""
     env = {"XCCL_DUMP_DIR": str(tmp_path)}
-    mpi.run(2, "mpi_session cuda before raise", env=env, timeout=60).good()
-    assert sorted(dump["rank"] for dump in dumps_of(tmp_path)) == [0, 1]
+    mpi.run(2, f"mpi_session cuda {case} raise", env=env, timeout=60).good()
+    dumps = dumps_of(tmp_path)
+    assert sorted((dump["rank"], dump["size"]) for dump in dumps) == [(0, 2), (1, 2)]
+    assert {dump["operations"][-1]["comm"].split(".")[0] for dump in dumps} == {"0"}, dumps
 
 
 def test_signal_of_the_programs_own(family, tmp_path):
