@@ -141,6 +141,7 @@ static int after_init(int res)
     if (res != MPI_SUCCESS) {
         return res;
     }
+    xm_records_mpi_began();
     start_once(true, false);
     if (xm_config.faulty) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, xc_last_detail());

@@ -43,6 +43,7 @@ int xm_session_init(int profiling, const long *args, bool started)
     if (res != MPI_SUCCESS) {
         return res;
     }
+    xm_records_mpi_began();
     bool first = (__atomic_fetch_add(&open_sessions, 1, __ATOMIC_ACQ_REL) == 0);
     if (first && started && !xm_mpi_has_world()) {
         xm_flat_begin();

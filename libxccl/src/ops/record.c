@@ -296,6 +296,17 @@ void xm_records_before_mpi(void)
     was_free = (sigaction(SIGUSR1, NULL, &now) == 0) && (now.sa_handler == SIG_DFL);
 }
 
+void xm_records_mpi_began(void)
+{
+    struct sigaction now;
+
+    if (was_free && (sigaction(SIGUSR1, NULL, &now) == 0) && ((now.sa_flags & SA_SIGINFO) == 0) &&
+        (now.sa_handler != SIG_DFL) && (now.sa_handler != SIG_IGN)) {
+        of_mpi = now.sa_handler;
+    }
+    was_free = false; /* one that is set from here on is the program's */
+}
+
 /*
  * Its default is to end the process; a handler of the program's stays. MPICH has one of its own,
  * by which Hydra tells it that a process has failed: it is called after ours.
@@ -304,14 +315,8 @@ static void take_signal(void)
 {
     struct sigaction before, ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
-    if ((sigaction(SIGUSR1, NULL, &before) != 0) || ((before.sa_flags & SA_SIGINFO) != 0) ||
-        (before.sa_handler == on_signal)) {
-        return;
-    }
-    if ((before.sa_handler != SIG_DFL) && was_free && (before.sa_handler != SIG_IGN)) {
-        of_mpi = before.sa_handler;
-    }
-    if ((before.sa_handler == SIG_DFL) || (of_mpi != NULL)) {
+    if ((sigaction(SIGUSR1, NULL, &before) == 0) &&
+        ((before.sa_handler == SIG_DFL) || ((of_mpi != NULL) && (before.sa_handler == of_mpi)))) {
         sigaction(SIGUSR1, &ours, NULL);
     }
 }

@@ -18,8 +18,9 @@ void xm_record_describe(void *op, char *buf, size_t len);
 void xm_record_history(const struct xm_comm *xm, char *buf, size_t len);
 /* Write them all to a file, once for each reason. */
 void xm_records_dump(const char *reason);
-/* Before MPI begins: it may set a handler of its own for the signal. */
+/* Around the call by which MPI begins: it may set a handler of its own for the signal. */
 void xm_records_before_mpi(void);
+void xm_records_mpi_began(void);
 /* Dump on SIGUSR1, unless the program or the user has a use for it. */
 void xm_records_init(void);
 
