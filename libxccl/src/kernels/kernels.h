@@ -369,11 +369,13 @@ struct xk_relay {
     uint64_t leave, spare;       /* the epoch of the kernel that is to end */
     uint32_t arrived;            /* blocks that have done their part */
     uint32_t ended;              /* number of the last command that all have done */
-    uint64_t room[3];            /* whole lines: several lie side by side */
+    uint32_t begun;              /* blocks that have */
+    uint32_t spare_word;
+    uint64_t room[2]; /* whole lines: several lie side by side */
 };
 /* Host memory that the device writes to. */
 struct xk_answers {
-    uint32_t alive;   /* becomes the kernel's epoch when it has begun */
+    uint32_t alive;   /* becomes the kernel's epoch when all its blocks have begun */
     uint32_t done;    /* number of the last command carried out */
     uint32_t trouble; /* and of one whose checked sum may have left its range, written first */
     uint32_t gone;    /* becomes the epoch when it looks at no command any more */

@@ -346,7 +346,9 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
 
     if (threadIdx.x == 0) {
         told.ranks = 0;
-        if (blockIdx.x == 0) {
+        /* A command for all blocks is not to wait for one that finds no room. */
+        if (atomicAdd(&relay->begun, 1) == gridDim.x - 1) {
+            relay->begun = 0;
             *(volatile uint32_t *)&answers->alive = a.epoch;
         }
     }
