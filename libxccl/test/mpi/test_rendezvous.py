@@ -53,14 +53,16 @@ def test_by_a_kernel_that_stays(mpi, case):
 def test_by_several_blocks(mpi):
     """A kernel that stays reads single messages of up to 4 MiB by several blocks."""
     env = {"XCCL_DIRECT_LINGER": "1000", "XCCL_LOG": "trace"}
-    result = go(mpi, "middle", env=env)
+    result = mpi.run(2, "mpi_single cuda middle", sim="cuda:2", timeout=TIMEOUT, env=env)
+    result.good()
     assert result.lines("read by a kernel that was there"), result.out
 
 
 def test_sent_first(mpi):
     """MPI takes a few bytes at once, and so a send of so few ends before its receiver comes."""
     env = {"XCCL_RENDEZVOUS": "240", "XCCL_LOG": "trace"}
-    result = go(mpi, "unready", env=env)
+    result = mpi.run(2, "mpi_single cuda unready", sim="cuda:2", timeout=TIMEOUT, env=env)
+    result.good()
     assert result.lines("is left to its receiver"), result.out
 
 
