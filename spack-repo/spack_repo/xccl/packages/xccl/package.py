@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="fc89a178a6498fe15687c91fe6ba8af03a697310973bf25ff4bb4148898523df")
+    version("0.1.0", sha256="1ef40a06e12565f201b6a96430955c71da50ea097792b9ce481bd75b1ffa82a9")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
