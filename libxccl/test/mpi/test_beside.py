@@ -58,3 +58,13 @@ def test_one_queue(openmpi):
 def test_shared(openmpi, tmp_path):
     """Ranks that share a device: one of their kernels at a time."""
     assert go(openmpi, 2, "many", devices=1, **ALONE, XCCL_SIM_MPS=str(tmp_path))[0] > 0
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("ccl", ["none", "auto"])
+@pytest.mark.parametrize(("ranks", "seed"), [(2, 7), (3, 2), (4, 11)])
+def test_drawn_orders(family, ranks, seed, ccl):
+    """Each rank begins and ends those of several communicators in an order of its own."""
+    env = {**ENV, "XCCL_CCL": ccl, "XCCL_LOG": "info"}
+    command = f"mpi_turns cuda {seed} 3"
+    family.run(ranks, command, sim="cuda:4", env=env, timeout=90).good()
