@@ -12,12 +12,15 @@
 
 /* What MPI_Finalize waits for the destruction, which needs the other ranks of the node. */
 static const uint64_t finalize_ns = 20000000000u;
+/* Making one takes a second; or for ever, where another rank did not begin to. */
+static const uint64_t making_ns = 5000000000u;
 
 static pthread_mutex_t   pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_vendor *pool; /* newest first */
 static int               pooled;
 static int               in_use;     /* atomic */
 static int               destroying; /* atomic: threads at it */
+static int               making;     /* atomic: the same */
 
 /* The unique id is random: its hash is as good as unique, and equal on all ranks. */
 static uint64_t number_of(const xcclUniqueId *id)
@@ -114,6 +117,7 @@ static void run_make(struct xm_job *base)
         }
         free(job);
     }
+    __atomic_sub_fetch(&making, 1, __ATOMIC_ACQ_REL);
 }
 
 xcclResult_t xm_vendor_begin(const struct xc_device_ops *dev, int device, int nranks, int rank,
@@ -130,8 +134,10 @@ xcclResult_t xm_vendor_begin(const struct xc_device_ops *dev, int device, int nr
     job->nranks = nranks;
     job->rank = rank;
     job->id = *id;
+    __atomic_add_fetch(&making, 1, __ATOMIC_ACQ_REL);
     xcclResult_t res = xm_worker_start(&job->job);
     if (res != xcclSuccess) {
+        __atomic_sub_fetch(&making, 1, __ATOMIC_ACQ_REL);
         free(job);
         return res;
     }
@@ -431,11 +437,17 @@ void xm_vendors_finalize(void)
         destroy(v);
     }
     wait.limit = 0;
+    /* The vendor's library crashes if the process ends while it makes a communicator. */
+    while ((__atomic_load_n(&making, __ATOMIC_ACQUIRE) > 0) && (xm_now_ns() - begun < making_ns)) {
+        xm_wait_step(&wait);
+    }
     while ((__atomic_load_n(&destroying, __ATOMIC_ACQUIRE) > 0) &&
            (xm_now_ns() - begun < finalize_ns)) {
         xm_wait_step(&wait);
     }
-    if (__atomic_load_n(&destroying, __ATOMIC_ACQUIRE) > 0) {
+    if (__atomic_load_n(&destroying, __ATOMIC_ACQUIRE) +
+            __atomic_load_n(&making, __ATOMIC_ACQUIRE) >
+        0) {
         xc_info("a communicator of the vendor's library was left to the end of the process");
     }
 }
