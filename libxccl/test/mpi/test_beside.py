@@ -5,7 +5,7 @@ where they cannot, however many are under way."""
 import re
 
 import pytest
-from mpi_harness import DIRECT
+from mpi_harness import CCL, DIRECT
 from test_direct import ONE_QUEUE
 
 ENV = {**DIRECT, "XCCL_LOG": "trace", "XCCL_COMM_CREATE": "first"}
@@ -58,6 +58,13 @@ def test_one_queue(openmpi):
 def test_shared(openmpi, tmp_path):
     """Ranks that share a device: one of their kernels at a time."""
     assert go(openmpi, 2, "many", devices=1, **ALONE, XCCL_SIM_MPS=str(tmp_path))[0] > 0
+
+
+@pytest.mark.parametrize("paths", [CCL, DIRECT])
+def test_brief(family, paths):
+    """The vendor's library crashes if the process ends while it makes a communicator."""
+    env = {**paths, "XCCL_COMM_CREATE": "first", "XCCL_SIM_CONNECT_MS": "2500"}
+    family.run(2, "mpi_turns cuda 5 2", sim="cuda:2", env=env, timeout=60).good()
 
 
 @pytest.mark.each_value
