@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="1ef40a06e12565f201b6a96430955c71da50ea097792b9ce481bd75b1ffa82a9")
+    version("0.1.0", sha256="55fde91c7afdd78c3125bc9aafac1dfdd0a594a764127c9383f8dc0c67dc18be")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
