@@ -267,7 +267,8 @@ static int make_request(struct xm_transfer *t, int profiling)
         xm_transfer_discard(t);
         return code;
     }
-    if (!t->done && (t->rendezvous.looks || t->rendezvous.offered)) {
+    if (!__atomic_load_n(&t->done, __ATOMIC_ACQUIRE) &&
+        (t->rendezvous.looks || t->rendezvous.offered)) {
         xm_watch(t);
         xm_watch_posted();
     }
