@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="2991f3a9f46722d64de916406a7464c99c872e4317b4db728518aa8f75bcfe2f")
+    version("0.1.0", sha256="733217afd987e15cf464432d7965b071ef3d20a4aedc54d6c497aa5333198b31")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
