@@ -13,7 +13,8 @@
 
 extern char **environ;
 
-/* TIME: "auto" is -1, "off" 0. PROFILE: 0, 1, or a file, which is another field then. */
+/* TIME: "auto" is -1, "off", where it is allowed, 0. PROFILE: 0, 1, or a file, which is another
+ * field then. */
 enum kind { CHOICE, TEXT, NUMBER, TIME, PROFILE, FOREIGN };
 
 /*
@@ -159,11 +160,12 @@ static const struct row rows[] = {
      AT(p2p_push),
      0,
      0},
-    {{"XCCL_RENDEZVOUS", "bytes, 240 to 1073741824", "4096",
+    {{"XCCL_RENDEZVOUS", "auto|bytes, 240 to 1073741824", "auto",
       "From this size on a message to a rank of the same node stays in device memory until the "
-      "receiver fetches it; shorter ones are staged. The same on all ranks of a node.",
+      "receiver fetches it; shorter ones are staged. auto: 256, but 4096 to a rank that began a "
+      "non-blocking receive of a size in between before it used a device.",
       "libxccl-mpi"},
-     NUMBER,
+     TIME,
      AT(rendezvous),
      240,
      1073741824},
@@ -380,7 +382,8 @@ static void set(const struct row *row, const char *value)
         }
     } else if ((row->kind == TIME) && (strcmp(value, "auto") == 0)) {
         *(long *)(void *)field = -1;
-    } else if ((row->kind == TIME) && (strcmp(value, "off") == 0)) {
+    } else if ((row->kind == TIME) && (strcmp(value, "off") == 0) &&
+               (strstr(row->pub.allowed, "off") != NULL)) {
         *(long *)(void *)field = 0;
     } else if ((row->kind == NUMBER) || (row->kind == TIME)) {
         char *end;

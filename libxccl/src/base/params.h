@@ -60,7 +60,7 @@ struct xc_params {
     const char *dump_dir;       /* where the last operations are written, or NULL */
     int         p2p;            /* enum xc_p2p */
     int         p2p_push;       /* enum xc_p2p_push */
-    long        rendezvous;     /* bytes */
+    long        rendezvous;     /* bytes; -1: auto */
     int         threads;        /* enum xc_threads */
     long        pipeline;       /* bytes; 0: off, -1: auto */
     long        pipeline_piece; /* bytes */

@@ -31,7 +31,7 @@ void xm_collective_place(const struct xm_op *op, struct xm_place *place);
 const struct xm_path *xm_collective_path_to_mpi(const struct xm_op *op, bool on_copies);
 /* Start an operation on that path: wait for its end, or give the program a request. MPI's code. */
 int xm_collective_carry(struct xm_op *op, const struct xm_path *path);
-/* Serve a message, a file access or packing that is not plain (xm_transfer_is_plain()). */
+/* A message, a file access, packing, or a call on a window; by MPI alone where nothing is to do. */
 int xm_transfer_call(enum xm_function function, int profiling, const long *args);
 /*
  * The same of a function that receives, if its message is kept (transfers/kept.c); false: it is
@@ -48,8 +48,6 @@ int xm_transfer_receive_kept(enum xm_function function, const long *args,
                              const struct xm_rendezvous *from);
 /* MPI_Win_create, on any memory: one rank's may be refused. */
 int xm_window_create(enum xm_function function, int profiling, const long *args);
-/* May a function that makes or synchronises a window go to MPI at once? */
-bool xm_window_call_is_plain(enum xm_function function);
 /* Are there windows on device memory? */
 bool xm_windows_any(void);
 /* A function that synchronises a window, frees it or asks for its attributes. */

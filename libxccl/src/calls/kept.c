@@ -43,15 +43,9 @@ static const struct shape *shape_of(enum xm_function function)
     return NULL;
 }
 
-static int forward(enum xm_function function, int profiling, const long *args)
-{
-    return xm_transfer_is_plain(function, args) ? (int)xm_mpi_forward(function, profiling, args)
-                                                : xm_transfer_call(function, profiling, args);
-}
-
 static int call(enum xm_function function, const long *args)
 {
-    return forward(function, 1, args);
+    return xm_transfer_call(function, 1, args);
 }
 
 /* What is replaced is sent from a copy, which lives until the request is over. */
@@ -217,13 +211,13 @@ int xm_receive_among_threads(enum xm_function function, int profiling, const lon
     int                 code;
 
     if (slot >= 0) {
-        code = forward(function, profiling, args);
+        code = xm_transfer_call(function, profiling, args);
         xm_kept_unregister(slot);
     } else if (!s->nonblocking) {
         code = by_threads(s, args, comm);
     } else {
         xm_kept_enter();
-        code = forward(function, profiling, args);
+        code = xm_transfer_call(function, profiling, args);
         xm_kept_leave();
     }
     return code;

@@ -172,14 +172,11 @@ static void put_handler_back(MPI_Comm comm, MPI_Errhandler *handler)
     xm_pmpi.Errhandler_free(handler);
 }
 
-/* From MPI's call on. */
-static int carry_out(struct xm_transfer *t, int profiling)
+/* From where MPI's call has ended. */
+static int complete(struct xm_transfer *t, int code, MPI_Count bytes)
 {
-    MPI_Count    bytes;
-    MPI_Status   status;
     xcclResult_t res;
 
-    int code = call_with_status(t, profiling, &status, &bytes);
     if ((code != MPI_SUCCESS) && has_sent(t, code)) {
         xm_rendezvous_wait(t);
     } else if (code != MPI_SUCCESS) {
@@ -199,6 +196,15 @@ static int carry_out(struct xm_transfer *t, int profiling)
     }
     xm_transfer_close(t);
     return code;
+}
+
+static int carry_out(struct xm_transfer *t, int profiling)
+{
+    MPI_Count  bytes;
+    MPI_Status status;
+    int        code = call_with_status(t, profiling, &status, &bytes);
+
+    return complete(t, code, bytes);
 }
 
 static int carry_out_watched(struct xm_transfer *t, int profiling)
@@ -534,6 +540,43 @@ static int pack(enum xm_function function, int profiling, const long *args)
     return code;
 }
 
+/* MPI_Recv has brought what looks like a descriptor, into host memory. */
+static int receive_offered(const long *args)
+{
+    struct xm_transfer t;
+
+    if (!xm_transfer_read(&t, XM_FN_MPI_Recv, args)) {
+        return MPI_SUCCESS;
+    }
+    xcclResult_t res = prepare(&t);
+    return (res == xcclSuccess) ? complete(&t, MPI_SUCCESS, XM_DESCRIPTOR_BYTES) : raise(&t, res);
+}
+
+/* Most messages to host memory come from there: they cost no more than a look at what came. */
+static int receive_looked(int profiling, const long *args)
+{
+    enum { BUFFER = 0, STATUS = 6, NUM = 7 };
+    MPI_Status own;
+    uint64_t   first;
+    long       with_status[NUM];
+
+    xm_buffer_forget(); /* until then it may be used for something else */
+    memcpy(with_status, args, sizeof(with_status));
+    if ((MPI_Status *)args[STATUS] == MPI_STATUS_IGNORE) {
+        with_status[STATUS] = (long)&own;
+    }
+    int code = (int)xm_mpi_forward(XM_FN_MPI_Recv, profiling, with_status);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    memcpy(&first, (const void *)args[BUFFER], sizeof(first));
+    if (!xm_descriptor_is_magic(first) ||
+        (xm_transfer_bytes((const MPI_Status *)with_status[STATUS]) != XM_DESCRIPTOR_BYTES)) {
+        return code;
+    }
+    return receive_offered(with_status);
+}
+
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
                              const struct xm_rendezvous *from)
 {
@@ -548,7 +591,7 @@ int xm_transfer_receive_kept(enum xm_function function, const long *args,
     return (t.form == 'B') ? blocking(&t, 1) : with_request(&t, 1);
 }
 
-int xm_transfer_call(enum xm_function function, int profiling, const long *args)
+static int serve(enum xm_function function, int profiling, const long *args)
 {
     struct xm_transfer t;
     int                code;
@@ -591,9 +634,57 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     }
 }
 
-bool xm_window_call_is_plain(enum xm_function function)
+/* Of a function that makes or synchronises a window. */
+static bool window_call_is_plain(enum xm_function function)
 {
     bool begun_any = (__atomic_load_n(&num_begun, __ATOMIC_ACQUIRE) > 0) || xm_accesses_any();
 
     return (xm_transfer_form(function) != 'Z') && !begun_any && !xm_windows_any();
+}
+
+static enum xm_way way_of(enum xm_function function, const long *args)
+{
+    if (xm_transfer_form(function) >= 'Y') {
+        return window_call_is_plain(function) ? XM_WAY_PLAIN : XM_WAY_OURS;
+    }
+    return xm_transfer_way(function, args);
+}
+
+/* The same of MPI_Irecv: a thread looks, too. MPI_PROC_NULL's requests are no one's own. */
+static int receive_looked_later(int profiling, const long *args)
+{
+    enum { SOURCE = 3, REQUEST = 6 };
+    struct xm_transfer *t = ((int)args[SOURCE] != MPI_PROC_NULL) ? xm_transfer_new() : NULL;
+
+    if (t == NULL) {
+        return serve(XM_FN_MPI_Irecv, profiling, args);
+    }
+    xm_transfer_read_looked(t, XM_FN_MPI_Irecv, args);
+    if (__builtin_expect(xm_observing, 0)) {
+        xm_seen_transfer(t);
+    }
+    int code = xm_transfer_post(t, profiling);
+    if (code != MPI_SUCCESS) {
+        xm_transfer_discard(t);
+        return code;
+    }
+    *(MPI_Request *)args[REQUEST] = t->request;
+    xm_watch(t);
+    xm_watch_posted();
+    return xm_request_keep(t);
+}
+
+int xm_transfer_call(enum xm_function function, int profiling, const long *args)
+{
+    enum xm_way way = xm_config.faulty ? XM_WAY_PLAIN : way_of(function, args);
+
+    switch (way) {
+    case XM_WAY_PLAIN:
+        return (int)xm_mpi_forward(function, profiling, args);
+    case XM_WAY_LOOKED:
+        return (function == XM_FN_MPI_Recv) ? receive_looked(profiling, args)
+                                            : receive_looked_later(profiling, args);
+    default:
+        return serve(function, profiling, args);
+    }
 }

@@ -199,7 +199,8 @@ int xm_window_create(enum xm_function function, int profiling, const long *args)
     if (xm_config.faulty || (comm == XM_HANDLE(MPI_COMM_NULL))) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
-    bool own = !xm_transfer_is_plain(function, args) && xm_transfer_read(&t, function, args);
+    bool own =
+        (xm_transfer_way(function, args) != XM_WAY_PLAIN) && xm_transfer_read(&t, function, args);
     if (own) {
         res = stand_in(&t, &w);
         snprintf(why, sizeof(why), "%s", xc_last_detail());

@@ -402,12 +402,8 @@ static long transfer(enum xm_function function, int profiling, const long *args)
         xm_requests_progress();
         return code;
     }
-    bool on_window = (xm_transfer_form(function) >= 'Y');
-    bool plain = !is_started(true) || (on_window ? xm_window_call_is_plain(function)
-                                                 : xm_transfer_is_plain(function, args));
-
-    long res = plain ? xm_mpi_forward(function, profiling, args)
-                     : xm_transfer_call(function, profiling, args);
+    long res = is_started(true) ? xm_transfer_call(function, profiling, args)
+                                : xm_mpi_forward(function, profiling, args);
     xm_settle();
     xm_requests_progress(); /* this may have been the word that a freed receive is over */
     return res;

@@ -7,12 +7,18 @@
 #include "ops/persistent.h"
 #include "ops/request.h"
 
+/*
+ * Which transfers a call lets MPI complete before they are looked at, those up to a value; and
+ * which one of them is. Simple: xm_transfer_read_looked(); short: xm_transfer_is_mpi_first().
+ */
+enum xm_first { XM_FIRST_NONE, XM_FIRST_SIMPLE, XM_FIRST_SHORT };
+
 /* What is known of a request that the program holds: an operation's, a transfer's, or neither:
  * a persistent collective. */
 struct xm_entry {
     MPI_Request          handle;
     struct xm_entry     *next;
-    bool                 mpi_first;  /* see xm_transfer_is_mpi_first() */
+    enum xm_first        first;
     bool                 completing; /* in a call in which MPI may: the handle may be another's */
     struct xm_op        *op;
     struct xm_transfer  *transfer;
@@ -30,14 +36,22 @@ static inline bool xm_entry_is_persistent(const struct xm_entry *e)
     return (e->op == NULL) && (e->transfer == NULL);
 }
 
+static inline bool xm_entry_is_first(const struct xm_entry *e, enum xm_first most)
+{
+    return (e->first != XM_FIRST_NONE) && (e->first <= most);
+}
+
+/* Empty; NULL: out of memory. */
+struct xm_entry *xm_entry_new(void);
+void             xm_entry_free(struct xm_entry *e);
+
 void xm_entry_add(struct xm_entry *e);
 /* NULL: it is none of ours. */
 struct xm_entry *xm_entry_find(MPI_Request handle);
 /* Is there one of any of these? */
 bool xm_entries_any(int count, const MPI_Request *handles);
-/* Those of several; completing: nobody else finds those from here on that MPI may complete first.
- */
-void xm_entries_find(int count, const MPI_Request *handles, bool completing,
+/* Those of several; nobody else finds those from here on that MPI may complete first. */
+void xm_entries_find(int count, const MPI_Request *handles, enum xm_first first,
                      struct xm_entry **entries);
 /* MPI has not completed them: they are found again. */
 void xm_entries_found_again(int count, struct xm_entry *const *entries);
@@ -51,6 +65,8 @@ void xm_entry_forget(struct xm_entry *e);
 
 /* Number of requests that MPI is not always to see: transfers and persistent collectives. */
 int xm_entries_hidden(void);
+/* Are there any but those of transfers? */
+bool xm_entries_more_than_transfers(void);
 
 /* ---- waits.c ---- */
 

@@ -42,7 +42,7 @@ void xm_held_free(struct xm_held *held)
 int xm_request_persistent(const struct xm_call *call, struct xm_held *held,
                           xm_persistent_start *start)
 {
-    struct xm_entry *e = calloc(1, sizeof(*e));
+    struct xm_entry *e = xm_entry_new();
 
     if (e == NULL) {
         xm_held_free(held);
@@ -52,7 +52,7 @@ int xm_request_persistent(const struct xm_call *call, struct xm_held *held,
     int code = xm_pmpi.Send_init(NULL, 0, XM_HANDLE(MPI_BYTE), 0, 0, call->comm, &e->handle);
     if (code != MPI_SUCCESS) {
         xm_held_free(held);
-        free(e);
+        xm_entry_free(e);
         return code;
     }
     e->call = *call;

@@ -35,6 +35,13 @@ int xm_entries_hidden(void)
     return xm_persistent_requests() + __atomic_load_n(&transfers, __ATOMIC_ACQUIRE);
 }
 
+/* While one is put in or out it may be counted as such. */
+bool xm_entries_more_than_transfers(void)
+{
+    return __atomic_load_n(&live, __ATOMIC_ACQUIRE) !=
+           __atomic_load_n(&transfers, __ATOMIC_ACQUIRE);
+}
+
 int xm_requests_live(void)
 {
     return __atomic_load_n(&live, __ATOMIC_ACQUIRE);
@@ -47,12 +54,65 @@ static struct xm_entry **bucket_of(MPI_Request handle)
     return &table[hash >> (64 - BUCKET_BITS)];
 }
 
+/* The allocator takes as long as the rest of a call. With the lock held. */
+enum { MOST_SPARE = 256 };
+static struct xm_entry *spares;
+static int              num_spares;
+
+static struct xm_entry *take_spare(void)
+{
+    struct xm_entry *e = spares;
+
+    if (e == NULL) {
+        return calloc(1, sizeof(*e));
+    }
+    spares = e->next;
+    num_spares--;
+    memset(e, 0, sizeof(*e));
+    return e;
+}
+
+static void give_spare(struct xm_entry *e)
+{
+    if (num_spares >= MOST_SPARE) {
+        free(e);
+        return;
+    }
+    e->next = spares;
+    spares = e;
+    num_spares++;
+}
+
+struct xm_entry *xm_entry_new(void)
+{
+    pthread_mutex_lock(&lock);
+    struct xm_entry *e = take_spare();
+    pthread_mutex_unlock(&lock);
+    return e;
+}
+
+void xm_entry_free(struct xm_entry *e)
+{
+    if (e != NULL) {
+        pthread_mutex_lock(&lock);
+        give_spare(e);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+/* With the lock held. */
+static void put_in(struct xm_entry *e)
+{
+    struct xm_entry **bucket = bucket_of(e->handle);
+
+    e->next = *bucket;
+    *bucket = e;
+}
+
 void xm_entry_add(struct xm_entry *e)
 {
     pthread_mutex_lock(&lock);
-    struct xm_entry **bucket = bucket_of(e->handle);
-    e->next = *bucket;
-    *bucket = e;
+    put_in(e);
     pthread_mutex_unlock(&lock);
     __atomic_add_fetch(&live, 1, __ATOMIC_RELEASE);
 }
@@ -88,14 +148,15 @@ bool xm_entries_any(int count, const MPI_Request *handles)
     return any;
 }
 
-void xm_entries_find(int count, const MPI_Request *handles, bool completing,
+void xm_entries_find(int count, const MPI_Request *handles, enum xm_first first,
                      struct xm_entry **entries)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < count; i++) {
         entries[i] = find(handles[i]);
-        if (completing && (entries[i] != NULL) && entries[i]->mpi_first) {
-            entries[i]->completing = true;
+        struct xm_entry *e = entries[i];
+        if ((e != NULL) && xm_entry_is_first(e, first)) {
+            e->completing = true;
         }
     }
     pthread_mutex_unlock(&lock);
@@ -151,17 +212,20 @@ struct xm_entry *xm_entry_take_out(MPI_Request handle)
 
 void xm_entry_end(struct xm_entry *e)
 {
+    struct xm_transfer *t = e->transfer;
+
     pthread_mutex_lock(&lock);
     unlink_entry(e);
+    give_spare(e);
     pthread_mutex_unlock(&lock);
-    count_out(e);
-    xm_transfer_discard(e->transfer);
-    free(e);
+    __atomic_sub_fetch(&live, 1, __ATOMIC_RELEASE);
+    __atomic_sub_fetch(&transfers, 1, __ATOMIC_RELEASE);
+    xm_transfer_discard(t);
 }
 
 static void remove_entry(MPI_Request handle)
 {
-    free(xm_entry_take_out(handle));
+    xm_entry_free(xm_entry_take_out(handle));
 }
 
 /* ---- an operation's ---- */
@@ -228,11 +292,11 @@ static int cancel(void *extra, int complete)
 
 xcclResult_t xm_request_make(struct xm_op *op)
 {
-    struct xm_entry *e = calloc(1, sizeof(*e));
+    struct xm_entry *e = xm_entry_new();
 
     if ((e == NULL) || (xm_pmpi.Grequest_start(query_operation, release, cancel, op,
                                                &op->request) != MPI_SUCCESS)) {
-        free(e);
+        xm_entry_free(e);
         return xc_fail(xcclSystemError, "out of memory for a request");
     }
     e->handle = op->request;
@@ -513,15 +577,24 @@ void xm_requests_finalize(void)
 
 int xm_request_keep(struct xm_transfer *t)
 {
-    struct xm_entry *e = calloc(1, sizeof(*e));
+    enum xm_first first = t->simple                     ? XM_FIRST_SIMPLE
+                          : xm_transfer_is_mpi_first(t) ? XM_FIRST_SHORT
+                                                        : XM_FIRST_NONE;
 
+    pthread_mutex_lock(&lock);
+    struct xm_entry *e = take_spare();
+    if (e != NULL) {
+        e->handle = t->request;
+        e->transfer = t;
+        e->first = first;
+        put_in(e);
+    }
+    pthread_mutex_unlock(&lock);
     if (e == NULL) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for a request");
     }
-    e->handle = t->request;
-    e->transfer = t;
-    e->mpi_first = xm_transfer_is_mpi_first(t);
-    xm_entry_put_back(e);
+    __atomic_add_fetch(&live, 1, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&transfers, 1, __ATOMIC_RELEASE);
     return MPI_SUCCESS;
 }
 

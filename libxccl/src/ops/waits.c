@@ -21,7 +21,7 @@ struct fix {
     int       source, tag;
 };
 
-/* A request that MPI has completed first: see xm_transfer_is_mpi_first(). */
+/* A request that MPI has completed first: see enum xm_first. */
 struct ended {
     int               at; /* in the array */
     int               code;
@@ -43,7 +43,7 @@ struct array {
     int               num_hideable;
     bool              ours;  /* is any of them an operation's or a transfer's? */
     bool              looks; /* the call completes none, and other threads may look at them too */
-    bool              mpi_first; /* the call may complete some that were not looked at */
+    enum xm_first     first; /* what MPI may complete before it was looked at */
     bool              any_first; /* there are such */
     int               hidden;    /* transfers that are not over */
 };
@@ -86,7 +86,7 @@ static bool make_room(struct array *a)
 /* May MPI complete this one before it is looked at? */
 static bool is_mpi_first(const struct array *a, int i)
 {
-    return a->mpi_first && (a->entries[i] != NULL) && a->entries[i]->mpi_first;
+    return (a->entries[i] != NULL) && xm_entry_is_first(a->entries[i], a->first);
 }
 
 /* Functions that complete what is over, and leave the others. */
@@ -227,7 +227,10 @@ static bool open_array(struct array *a, enum xm_function function, int count, MP
         return true; /* MPI says what is wrong with it, if anything */
     }
     a->looks = (function == XM_FN_MPI_Request_get_status);
-    a->mpi_first = completes_some(function) && ((count > FEW) || (xm_watched_receives() > FEW));
+    bool many = (count > FEW) || (xm_watched_receives() > FEW);
+    a->first = a->looks                             ? XM_FIRST_NONE
+               : (completes_some(function) && many) ? XM_FIRST_SHORT
+                                                    : XM_FIRST_SIMPLE;
     if ((xm_entries_hidden() == 0) || ((count == 1) && (xm_entry_find(requests[0]) == NULL))) {
         a->ours = xm_entries_any(count, requests);
         return true;
@@ -235,7 +238,7 @@ static bool open_array(struct array *a, enum xm_function function, int count, MP
     if (!make_room(a)) {
         return false;
     }
-    xm_entries_find(count, requests, a->mpi_first, a->entries);
+    xm_entries_find(count, requests, a->first, a->entries);
     for (int i = 0; i < count; i++) {
         copy = sort_in(a, i) || copy;
     }
@@ -294,7 +297,7 @@ static void attach(struct array *a)
             }
         } else if (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL)) {
             xm_transfer_discard(e->transfer);
-            free(e);
+            xm_entry_free(e);
             a->entries[i] = NULL;
             a->fixed[i] = false;
         } else {
@@ -449,10 +452,25 @@ static int look(const struct array *a, const long *args, int profiling)
 
 /* ---- requests that MPI has completed first ---- */
 
+static int status_argument(enum xm_function function)
+{
+    switch (function) {
+    case XM_FN_MPI_Wait:
+        return 1;
+    case XM_FN_MPI_Test:
+    case XM_FN_MPI_Waitall:
+        return 2;
+    case XM_FN_MPI_Testall:
+        return 3;
+    default: /* Testany, Testsome, which Waitany and Waitsome become */
+        return 4;
+    }
+}
+
 /* MPI is to say how they ended also where the program does not want to know. */
 static void want_statuses(enum xm_function function, const struct array *a, long *args)
 {
-    int  at = (function == XM_FN_MPI_Test) ? 2 : 4;
+    int  at = status_argument(function);
     bool ignored = ((MPI_Status *)args[at] == MPI_STATUS_IGNORE) ||
                    ((MPI_Status *)args[at] == MPI_STATUSES_IGNORE);
 
@@ -481,9 +499,28 @@ static void find_ended(enum xm_function function, struct array *a, const long *a
     }
     struct results r = results_of(function, a, args);
     for (int k = 0; k < r.count; k++) {
-        note_ended(a, r.indices[k], several ? r.statuses[k].MPI_ERROR : MPI_SUCCESS,
-                   &r.statuses[k]);
+        note_ended(a, (r.indices != NULL) ? r.indices[k] : k,
+                   several ? r.statuses[k].MPI_ERROR : MPI_SUCCESS, &r.statuses[k]);
     }
+}
+
+/* Of most short messages to host memory nothing is left to do: the others stay. */
+static void end_simple(struct array *a)
+{
+    int left = 0;
+
+    for (int k = 0; k < a->num_ended; k++) {
+        int              i = a->ended[k].at;
+        struct xm_entry *e = a->entries[i];
+        bool             good = (a->ended[k].code == MPI_SUCCESS);
+        if (good && xm_transfer_is_over_simply(e->transfer)) {
+            xm_entry_end(e);
+            a->entries[i] = NULL;
+        } else {
+            a->ended[left++] = a->ended[k];
+        }
+    }
+    a->num_ended = left;
 }
 
 /* Fetch those messages of which a descriptor has come, and others that have come by now. */
@@ -515,6 +552,7 @@ static void finish_ended(enum xm_function function, struct array *a, const long 
         }
         return;
     }
+    end_simple(a);
     begin_ended(a);
     for (int k = 0; k < a->num_ended; k++) {
         const struct ended *ended = &a->ended[k];
@@ -558,6 +596,9 @@ static int complete(enum xm_function function, struct array *a, const long *args
 
 static bool operations_done(const struct array *a)
 {
+    if (!xm_entries_more_than_transfers()) {
+        return true;
+    }
     for (int i = 0; i < a->count; i++) {
         struct xm_entry *e = xm_entry_find(a->used[i]);
         if ((e != NULL) && (e->op != NULL) && !__atomic_load_n(&e->op->done, __ATOMIC_ACQUIRE)) {

@@ -119,7 +119,7 @@ static int part_to_offer(const struct xm_transfer *t)
     for (int i = 0; i < t->num_parts; i++) {
         const struct xm_buffer *b = &t->parts[i].buffer;
         if ((t->kinds[t->parts[i].argument] == 's') && (b->plain || (b->layout.flat != NULL)) &&
-            (b->blocks == 1) && ((uint64_t)b->bytes >= xm_rendezvous_looks_from())) {
+            (b->blocks == 1) && ((uint64_t)b->bytes >= xm_rendezvous_least())) {
             return i;
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transfers/rendezvous.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +23,66 @@
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 
-static uint64_t looks_from;
-static bool     came_staged; /* atomic: the last large message did */
-static MPI_Comm self;        /* for bytes that MPI is to unpack */
-static int      watched;     /* atomic, enum xm_watched */
+/*
+ * XCCL_RENDEZVOUS=auto. To look for a message in a non-blocking receive costs a fraction of a
+ * microsecond, which a program without devices shall not pay for short ones. So this process looks
+ * from CAREFUL_BYTES until a device is in use; and from LEAST_BYTES from then on, unless a receive
+ * of a size in between has been passed over: a message might match that one.
+ */
+enum { LEAST_BYTES = 256, CAREFUL_BYTES = 4096 };
+static uint64_t looks_from, least; /* atomic; 0: none looks */
+static bool     passed_over;       /* atomic: a receive of at least `least` was not looked at */
+static bool     announced;         /* atomic */
+static bool     came_staged;       /* atomic: the last large message did */
+static MPI_Comm self;              /* for bytes that MPI is to unpack */
+static int      watched;           /* atomic, enum xm_watched */
 
 uint64_t xm_rendezvous_looks_from(void)
 {
-    return looks_from;
+    return __atomic_load_n(&looks_from, __ATOMIC_RELAXED);
+}
+
+uint64_t xm_rendezvous_least(void)
+{
+    return least;
+}
+
+/* Either the thread that announces this process sees passed_over, or this one sees looks_from. */
+bool xm_rendezvous_looks_at(uint64_t bytes)
+{
+    uint64_t from = __atomic_load_n(&looks_from, __ATOMIC_RELAXED);
+
+    if ((from == 0) || (bytes < least) || (bytes >= from)) {
+        return (from > 0) && (bytes >= from);
+    }
+    if (!__atomic_load_n(&passed_over, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&passed_over, true, __ATOMIC_SEQ_CST);
+    }
+    return bytes >= __atomic_load_n(&looks_from, __ATOMIC_SEQ_CST);
+}
+
+static void announce(const struct xc_device_ops *dev)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&lock);
+    if (!__atomic_load_n(&announced, __ATOMIC_RELAXED)) {
+        uint64_t careful = looks_from;
+        __atomic_store_n(&looks_from, least, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&passed_over, __ATOMIC_SEQ_CST)) {
+            __atomic_store_n(&looks_from, careful, __ATOMIC_SEQ_CST);
+        }
+        xm_mailbox_announce(dev, looks_from);
+        __atomic_store_n(&announced, true, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void xm_rendezvous_announce(const struct xc_device_ops *dev)
+{
+    if (!__atomic_load_n(&announced, __ATOMIC_ACQUIRE)) {
+        announce(dev);
+    }
 }
 
 void xm_rendezvous_init(void)
@@ -49,7 +102,9 @@ void xm_rendezvous_init(void)
     }
     /* Not a duplicate: that would call the program's copy callbacks. */
     if (xm_pmpi.Comm_create(XM_HANDLE(MPI_COMM_SELF), group, &self) == MPI_SUCCESS) {
-        looks_from = (uint64_t)xc_params()->rendezvous;
+        bool automatic = (xc_params()->rendezvous < 0);
+        least = automatic ? LEAST_BYTES : (uint64_t)xc_params()->rendezvous;
+        looks_from = automatic ? CAREFUL_BYTES : least;
         xm_pmpi.Comm_set_errhandler(self,
                                     XM_HANDLE(MPI_ERRORS_RETURN)); /* raised on the program's */
     }
@@ -215,6 +270,11 @@ static bool take(struct xm_transfer *t, const struct xm_descriptor *d)
     return taken || left;
 }
 
+bool xm_descriptor_is_magic(uint64_t first)
+{
+    return (first == XM_DESCRIPTOR_MAGIC) || (first == XM_PIPELINE_MAGIC);
+}
+
 static bool may_have_come(const struct xm_rendezvous *r)
 {
     return r->looks && (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) == XM_FETCH_NONE);
@@ -227,12 +287,24 @@ static void glance(struct xm_transfer *t)
 
     if (may_have_come(r)) {
         xm_fetch_read_head(r, &d.magic, sizeof(d.magic));
-        if ((d.magic == XM_DESCRIPTOR_MAGIC) || (d.magic == XM_PIPELINE_MAGIC)) {
+        if (xm_descriptor_is_magic(d.magic)) {
             xm_fetch_read_head(r, &d, sizeof(d));
             r->early = xm_fetch_is_in_place(t);
             take(t, &d);
         }
     }
+}
+
+/* Whoever takes a descriptor says so before its message comes over it. */
+bool xm_rendezvous_is_untouched(const struct xm_transfer *t)
+{
+    const struct xm_rendezvous *r = &t->rendezvous;
+    uint64_t                    first;
+
+    memcpy(&first, r->receive.buf, sizeof(first));
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return !xm_descriptor_is_magic(first) &&
+           (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) == XM_FETCH_NONE);
 }
 
 void xm_rendezvous_glance(struct xm_transfer *t)

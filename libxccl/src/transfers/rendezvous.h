@@ -108,7 +108,6 @@ struct xm_rendezvous {
     MPI_Comm              comm; /* of a message that is kept */
     int                   code; /* MPI's: MPI_ERR_TRUNCATE if they did not fit */
     xcclResult_t          failed;
-    char                  detail[256]; /* of that: any thread may have found it */
 
     int                 busy; /* atomic: a thread is at it */
     bool                watched;
@@ -117,6 +116,7 @@ struct xm_rendezvous {
     /* Last: they are not cleared. */
     struct xm_descriptor out;
     char                 head[XM_DESCRIPTOR_BYTES]; /* of the message, with head_kept */
+    char                 detail[256]; /* of what failed: any thread may have found it */
 };
 
 /* Once, with MPI initialised: from here on every receive is looked at that could hold a message. */
@@ -124,8 +124,14 @@ void xm_rendezvous_init(void);
 /* Messages are over; in MPI_Finalize. */
 void xm_rendezvous_finalize(void);
 
-/* Receives of so many bytes and more look for descriptors; 0: none does. */
+/* Receives of so many bytes and more look for descriptors; 0: none does. It may become less. */
 uint64_t xm_rendezvous_looks_from(void);
+/* Does a receive of so many bytes, which begins now? */
+bool xm_rendezvous_looks_at(uint64_t bytes);
+/* So many bytes and more are offered to who looks for them. */
+uint64_t xm_rendezvous_least(void);
+/* A device is in use: the other ranks may know that this process looks. */
+void xm_rendezvous_announce(const struct xc_device_ops *dev);
 /* A communicator of this process alone. */
 MPI_Comm xm_rendezvous_self(void);
 
@@ -154,6 +160,8 @@ void xm_rendezvous_withdraw(struct xm_transfer *t);
 /* MPI_Cancel of a send: its end needs nothing of the receiver from here on. */
 void xm_rendezvous_cancel(struct xm_transfer *t);
 
+/* Does a message that begins so look like a descriptor? */
+bool xm_descriptor_is_magic(uint64_t first);
 /* If this is one of a message that can be fetched now, the bytes of the message. */
 bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p);
 
@@ -168,6 +176,8 @@ xcclResult_t xm_rendezvous_pack_replaced(struct xm_transfer *t);
 bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes);
 /* The end of a receive that came into `landing`: `bytes` go to where they belong. */
 xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes);
+/* MPI has received into plain host memory: was that no descriptor, for sure? */
+bool xm_rendezvous_is_untouched(const struct xm_transfer *t);
 /* The same by looking at the memory alone, before MPI says that it is complete; by any thread. */
 void xm_rendezvous_glance(struct xm_transfer *t);
 /* Keep other threads from it until a look at it is over; false: one is at it. */

@@ -48,7 +48,7 @@ static pthread_mutex_t     spares_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_transfer *spares;
 static int                 num_spares;
 
-struct xm_transfer *xm_transfer_keep(const struct xm_transfer *t)
+struct xm_transfer *xm_transfer_new(void)
 {
     pthread_mutex_lock(&spares_lock);
     struct xm_transfer *kept = spares;
@@ -62,9 +62,19 @@ struct xm_transfer *xm_transfer_keep(const struct xm_transfer *t)
     }
     if (kept == NULL) {
         xc_fail(xcclSystemError, "out of memory for a request");
+    }
+    return kept;
+}
+
+struct xm_transfer *xm_transfer_keep(const struct xm_transfer *t)
+{
+    struct xm_transfer *kept = xm_transfer_new();
+
+    if (kept == NULL) {
         return NULL;
     }
-    *kept = *t;
+    memcpy(kept, t, offsetof(struct xm_transfer, rendezvous.out));
+    memcpy(kept->parts, t->parts, (size_t)t->num_parts * sizeof(t->parts[0]));
     return kept;
 }
 
@@ -304,6 +314,11 @@ bool xm_transfer_is_mpi_first(const struct xm_transfer *t)
     bool large = t->rendezvous.looks && (t->rendezvous.receive.bytes > MOST_MPI_FIRST);
 
     return (t->form == 'N') && message && !t->generalised && !t->access && !large;
+}
+
+bool xm_transfer_is_over_simply(const struct xm_transfer *t)
+{
+    return t->simple && !t->over && xm_rendezvous_is_untouched(t);
 }
 
 void xm_transfer_completed(struct xm_transfer *t, int code, const MPI_Status *status)

@@ -152,36 +152,11 @@ static bool is_looked_at(enum xm_function function, const long *args, MPI_Count 
 {
     int at = receive_of(function);
 
-    if ((at < 0) || (xm_rendezvous_looks_from() == 0)) {
+    if (at < 0) {
         return false;
     }
     MPI_Count count = row_of(function)->large ? (MPI_Count)args[at + 1] : (int)args[at + 1];
-    return (count > 0) && ((uint64_t)(count * size) >= xm_rendezvous_looks_from());
-}
-
-/*
- * Without a device so far. No message to be fetched comes here yet; but one may match a receive
- * that was begun before.
- */
-static bool is_plain_yet(enum xm_function function, const long *args)
-{
-    int            at = receive_of(function);
-    enum xm_nature nature;
-    MPI_Count      size;
-
-    if (row_of(function)->form == 'Q') { /* while it waits another thread may begin to use one */
-        return !xm_kept_has_threads();
-    }
-    if ((at >= 0) && (xm_rendezvous_looks_from() > 0) &&
-        ((row_of(function)->form == 'P') || xm_kept_any() || xm_kept_by_threads())) {
-        return false;
-    }
-    if ((at < 0) || (xm_rendezvous_looks_from() == 0) ||
-        ((row_of(function)->form == 'B') && (*xm_rendezvous_watched() < XM_WATCHED_ALL))) {
-        return true;
-    }
-    return xm_type_named((MPI_Datatype)(intptr_t)args[at + 2], &nature, &size) &&
-           !is_looked_at(function, args, size);
+    return (count > 0) && xm_rendezvous_looks_at((uint64_t)(count * size));
 }
 
 static bool may_be_on_device(const struct xc_device_ops *dev, const void *buf, bool *asked_p)
@@ -197,42 +172,86 @@ static bool may_be_on_device(const struct xc_device_ops *dev, const void *buf, b
     return xm_buffer_ask(dev, buf).kind == XC_MEM_DEVICE;
 }
 
-bool xm_transfer_is_plain(enum xm_function function, const long *args)
+/* Would a descriptor lie in such a buffer as it was sent, and would MPI take it for elements? */
+static bool is_even(enum xm_nature nature, MPI_Count size)
+{
+    return (nature != XM_HOLES) && (XM_DESCRIPTOR_BYTES % size == 0);
+}
+
+/* Of a call whose buffers are named so far, and none on a device. */
+static enum xm_way way_with_type(enum xm_function function, const long *args, MPI_Datatype type)
+{
+    enum xm_nature nature;
+    MPI_Count      size;
+
+    if (!xm_type_named(type, &nature, &size)) {
+        return XM_WAY_OURS;
+    }
+    if (!is_looked_at(function, args, size)) {
+        return XM_WAY_PLAIN;
+    }
+    bool simple = (function == XM_FN_MPI_Recv) || (function == XM_FN_MPI_Irecv);
+    return (simple && is_even(nature, size)) ? XM_WAY_LOOKED : XM_WAY_OURS;
+}
+
+/*
+ * Without a device so far. No message to be fetched comes here yet; but one may match a receive
+ * that was begun before.
+ */
+static enum xm_way way_without_device(enum xm_function function, const long *args)
+{
+    int at = receive_of(function);
+
+    if (row_of(function)->form == 'Q') { /* while it waits another thread may begin to use one */
+        return xm_kept_has_threads() ? XM_WAY_OURS : XM_WAY_PLAIN;
+    }
+    if ((at >= 0) && (xm_rendezvous_looks_from() > 0) &&
+        ((row_of(function)->form == 'P') || xm_kept_any() || xm_kept_by_threads())) {
+        return XM_WAY_OURS;
+    }
+    if ((at < 0) || (xm_rendezvous_looks_from() == 0) ||
+        ((row_of(function)->form == 'B') && (*xm_rendezvous_watched() < XM_WATCHED_ALL))) {
+        return XM_WAY_PLAIN;
+    }
+    return way_with_type(function, args, (MPI_Datatype)(intptr_t)args[at + 2]);
+}
+
+enum xm_way xm_transfer_way(enum xm_function function, const long *args)
 {
     const struct xc_device_ops *dev = xc_device_active();
     const char                 *kinds = row_of(function)->kinds;
-    enum xm_nature              nature;
-    MPI_Count                   size;
 
     if (dev == NULL) {
-        return is_plain_yet(function, args);
+        return way_without_device(function, args);
     }
     if (left_to_mpi(dev)) {
-        return true;
+        return XM_WAY_PLAIN;
     }
     if (xm_rendezvous_looks_from() > 0) {
-        xm_mailbox_announce(dev, xm_rendezvous_looks_from());
+        xm_rendezvous_announce(dev);
         if ((row_of(function)->form == 'Q') ||
             (xm_transfer_receives(function) &&
              (xm_kept_any() || xm_kept_by_threads() || (row_of(function)->form == 'P')))) {
             xm_buffer_forget();
-            return false;
+            return XM_WAY_OURS;
         }
     }
     bool asked = false;
     for (int i = 0; kinds[i] != '\0'; i++) {
         if (is_buffer(kinds[i]) && may_be_on_device(dev, (const void *)args[i], &asked)) {
-            return false;
+            return XM_WAY_OURS;
         }
-        if ((kinds[i] == 't') && (!xm_type_named((MPI_Datatype)(intptr_t)args[i], &nature, &size) ||
-                                  is_looked_at(function, args, size))) {
+        enum xm_way way = (kinds[i] == 't')
+                              ? way_with_type(function, args, (MPI_Datatype)(intptr_t)args[i])
+                              : XM_WAY_PLAIN;
+        if (way != XM_WAY_PLAIN) {
             if (!asked) {
                 xm_buffer_forget();
             }
-            return false;
+            return way;
         }
     }
-    return true;
+    return XM_WAY_PLAIN;
 }
 
 /* ---- reading the arguments ---- */
@@ -288,8 +307,8 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
             xm_buffer_single(&part.buffer, (const void *)t->args[part.argument], count, type);
         t->scattered = t->scattered || (r->valid && part.buffer.mixed && !may_go_packed(t, &part));
         if (r->valid && (part.argument == receive_of(t->function))) {
-            t->rendezvous.looks = (xm_rendezvous_looks_from() > 0) && part.buffer.used &&
-                                  ((uint64_t)part.buffer.bytes >= xm_rendezvous_looks_from());
+            t->rendezvous.looks =
+                part.buffer.used && xm_rendezvous_looks_at((uint64_t)part.buffer.bytes);
             t->rendezvous.receive = part.buffer;
             t->rendezvous.argument = part.argument;
         }
@@ -389,6 +408,26 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
         xm_transfer_close(t);
     }
     return good && ((t->num_parts > 0) || t->rendezvous.looks || again || t->scattered);
+}
+
+/* Longer messages, from device memory, are better fetched as soon as they come. */
+enum { SIMPLE_BYTES = 16 << 10 };
+
+void xm_transfer_read_looked(struct xm_transfer *t, enum xm_function function, const long *args)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    memset(t, 0, offsetof(struct xm_transfer, rendezvous.out));
+    t->function = function;
+    t->kinds = row_of(function)->kinds;
+    t->form = row_of(function)->form;
+    t->request = XM_HANDLE(MPI_REQUEST_NULL);
+    memcpy(t->args, args, sizeof(long) * strlen(t->kinds));
+    r->receive.out = true;
+    r->looks = xm_buffer_single(&r->receive, (const void *)args[0], (int)args[1],
+                                (MPI_Datatype)(intptr_t)args[2]);
+    xm_rendezvous_expect(t);
+    t->simple = (r->receive.bytes <= SIMPLE_BYTES);
 }
 
 /* ---- copies ---- */

@@ -48,7 +48,7 @@ struct xm_transfer {
     char             form;
     long             args[XM_MAX_ARGUMENTS]; /* the program's, with host memory for buffers */
     int              num_parts;
-    struct xm_part   parts[XM_MAX_PARTS];
+    bool             simple;    /* a short one of xm_transfer_read_looked() */
     bool             scattered; /* one buffer lies in memory of several kinds: it cannot be done */
 
     const union xm_position *packed; /* of MPI_Pack: how much it has packed; else NULL */
@@ -80,7 +80,9 @@ struct xm_transfer {
     int                 observed; /* as of an operation (paths/path.h) */
     uint64_t            observed_ns;
 
-    struct xm_rendezvous rendezvous; /* last: its end is not cleared */
+    /* Nothing is cleared, or kept, of the end of this and of parts that are not in use. */
+    struct xm_rendezvous rendezvous;
+    struct xm_part       parts[XM_MAX_PARTS];
 };
 
 /* How this thread's last one reached its memory: "mpi" while MPI did it alone. */
@@ -94,14 +96,24 @@ int xm_transfer_argument(enum xm_function function, char kind);
 /* 'B', 'N', 'P', 'O' or 'E' as in base/transfers.h. */
 char xm_transfer_form(enum xm_function function);
 
-/* May the call go to MPI at once? A few nanoseconds where no device is in use. */
-bool xm_transfer_is_plain(enum xm_function function, const long *args);
+/* Who carries a call out. */
+enum xm_way {
+    XM_WAY_PLAIN,  /* MPI alone */
+    XM_WAY_LOOKED, /* MPI; but MPI_Recv or MPI_Irecv into host memory may bring a descriptor */
+    XM_WAY_OURS
+};
+
+/* A few nanoseconds where no device is in use. */
+enum xm_way xm_transfer_way(enum xm_function function, const long *args);
 
 /*
  * Find the buffers that MPI cannot reach; false if there are none, or MPI has to refuse the
  * arguments. Nothing is held yet.
  */
 bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const long *args);
+
+/* The same of XM_WAY_LOOKED, which has no other buffer: as the call would be with nothing in it. */
+void xm_transfer_read_looked(struct xm_transfer *t, enum xm_function function, const long *args);
 
 /* Host memory for each part; the arguments point to it from here on. */
 xcclResult_t xm_transfer_open(struct xm_transfer *t);
@@ -116,7 +128,9 @@ xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes);
 /* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
 void         xm_transfer_close(struct xm_transfer *t);
-/* A copy that stays when the call has returned; NULL, with a failure: out of memory. */
+/* One that stays when the call has returned; NULL, with a failure: out of memory. */
+struct xm_transfer *xm_transfer_new(void);
+/* The same, a copy. */
 struct xm_transfer *xm_transfer_keep(const struct xm_transfer *t);
 /* Close what was kept, and give it back; of a file, once the program has its status. */
 void xm_transfer_discard(struct xm_transfer *t);
@@ -159,6 +173,8 @@ bool xm_transfer_poll(struct xm_transfer *t);
  * no longer than a short copy, so the call that completed it does that.
  */
 bool xm_transfer_is_mpi_first(const struct xm_transfer *t);
+/* MPI has completed it well. Was it a simple one, and no descriptor? Then all of it is over. */
+bool xm_transfer_is_over_simply(const struct xm_transfer *t);
 /* MPI has completed it, with this code and status; and the rest of it, which is waited for. */
 void xm_transfer_completed(struct xm_transfer *t, int code, const MPI_Status *status);
 void xm_transfer_finish(struct xm_transfer *t);

@@ -8,7 +8,7 @@
 
 #include "support.h"
 
-enum { TAG = 5 };
+enum { TAG = 6 /* another one than that of mt_meet_on_device() */ };
 
 /* ---- of a middle size ---- */
 
@@ -141,14 +141,145 @@ static void case_unready(void)
     mt_free(MT_DEVICE, in);
 }
 
+/* ---- short ones, which only who looks for them from the first on is offered ---- */
+
+enum { SHORT = 100, HERE = 0, THERE = 1 }; /* of integers */
+
+/* What comes to host memory, in each way that MPI has to say so. */
+static void receive_short(int *in, int way)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status  status;
+    int         over = 0, index = -1;
+
+    if (way > 0) {
+        MPI_Irecv(in, SHORT, MPI_INT, HERE, TAG, MPI_COMM_WORLD, &request);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    switch (way) {
+    case 0:
+        MPI_Recv(in, SHORT, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+        break;
+    case 1:
+        MPI_Wait(&request, &status);
+        break;
+    case 2:
+        MPI_Waitall(1, &request, &status);
+        break;
+    case 3:
+        while (!over) {
+            MPI_Test(&request, &over, &status);
+        }
+        break;
+    case 4:
+        MPI_Waitany(1, &request, &index, &status);
+        break;
+    case 5:
+        MPI_Waitsome(1, &request, &over, &index, &status);
+        break;
+    default:
+        while (!over) {
+            MPI_Testall(1, &request, &over, &status);
+        }
+        break;
+    }
+    mt_expect_status(&status, HERE, TAG, SHORT, "a short message");
+    mt_expect(request == MPI_REQUEST_NULL, "way %d: the request is still there", way);
+}
+
+static void exchange_short(int way, const char *path)
+{
+    int *out = mt_ints_make(MT_DEVICE, SHORT, SHORT, way), *in = mt_ints_make(MT_HOST, SHORT, 0, 0);
+
+    if (mt_rank() == HERE) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Ssend(out, SHORT, MPI_INT, THERE, TAG, MPI_COMM_WORLD);
+        mt_expect_message_path(path, "a short message");
+    } else {
+        receive_short(in, way);
+        mt_ints_expect(in, MT_HOST, SHORT, SHORT, HERE, way, "a short message");
+    }
+    mt_free(MT_DEVICE, out);
+    mt_free(MT_HOST, in);
+}
+
+static void case_short(void)
+{
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    for (int way = 0; way < 7; way++) {
+        exchange_short(way, "fetched");
+    }
+}
+
+/* A receive of that size has begun before the device was in use: that one looks for nothing. */
+static void case_passed_over(void)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int        *in = mt_ints_make(MT_HOST, SHORT, 0, 0);
+
+    if (mt_rank() == THERE) {
+        MPI_Irecv(in, SHORT, MPI_INT, HERE, TAG, MPI_COMM_WORLD, &request);
+    }
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    if (mt_rank() == HERE) {
+        int *out = mt_ints_make(MT_DEVICE, SHORT, SHORT, 9);
+        MPI_Send(out, SHORT, MPI_INT, THERE, TAG, MPI_COMM_WORLD);
+        mt_free(MT_DEVICE, out);
+    } else {
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_ints_expect(in, MT_HOST, SHORT, SHORT, HERE, 9, "an early receive");
+    }
+    mt_free(MT_HOST, in);
+    exchange_short(1, "mpi-staged");
+}
+
+/* Many, from memory of both kinds, waited for together. */
+static void case_mixed(void)
+{
+    enum { MESSAGES = 40, ROUNDS = 20 };
+    MPI_Request requests[MESSAGES];
+    MPI_Status  statuses[MESSAGES];
+    int        *in[MESSAGES], *out[MESSAGES];
+
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < MESSAGES; i++) {
+            enum mt_where where = ((i + round) % 3 == 0) ? MT_HOST : MT_DEVICE;
+            out[i] = mt_ints_make(where, SHORT, SHORT, i + round);
+            in[i] = mt_ints_make(MT_HOST, SHORT, 0, 0);
+        }
+        int count = 1 + (round * 7) % MESSAGES;
+        for (int i = 0; (i < count) && (mt_rank() == THERE); i++) {
+            MPI_Irecv(in[i], SHORT, MPI_INT, HERE, i, MPI_COMM_WORLD, &requests[i]);
+        }
+        for (int i = count; (i-- > 0) && (mt_rank() == HERE);) {
+            MPI_Isend(out[i], SHORT, MPI_INT, THERE, i, MPI_COMM_WORLD, &requests[i]);
+        }
+        MPI_Waitall(count, requests, (round % 2 == 0) ? MPI_STATUSES_IGNORE : statuses);
+        for (int i = 0; i < MESSAGES; i++) {
+            bool came = (i < count) && (mt_rank() == THERE);
+            if (came && (round % 2 == 1)) {
+                mt_expect_status(&statuses[i], HERE, i, SHORT, "one of many");
+            }
+            mt_ints_expect(in[i], MT_HOST, SHORT, came ? SHORT : 0, HERE, i + round, "one of many");
+            mt_free(((i + round) % 3 == 0) ? MT_HOST : MT_DEVICE, out[i]);
+            mt_free(MT_HOST, in[i]);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"unready", case_unready},
-        {"middle", case_middle},
-        {NULL, NULL},
+        {"unready", case_unready},         {"middle", case_middle}, {"short", case_short},
+        {"passed-over", case_passed_over}, {"mixed", case_mixed},   {NULL, NULL},
     };
 
-    mt_begin(&argc, &argv, true);
+    bool bare = (argc > 2) && (strcmp(argv[2], "unready") != 0) && (strcmp(argv[2], "middle") != 0);
+
+    mt_begin(&argc, &argv, !bare);
     return mt_run_to_end(cases, argc, argv);
 }

@@ -66,6 +66,12 @@ def test_sent_first(mpi):
     assert result.lines("is left to its receiver"), result.out
 
 
+@pytest.mark.parametrize("case", ["short", "passed-over", "mixed"])
+def test_short(mpi, case):
+    """Short messages are offered to who has looked for them in all receives that may be pending."""
+    mpi.run(2, f"mpi_single cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 def test_cancel(mpi):
     """A cancelled send is over without its receiver, which gets the message all the same."""
     mpi.run(2, "mpi_cancel cuda", sim="cuda:2", timeout=TIMEOUT).good()
