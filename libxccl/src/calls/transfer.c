@@ -245,7 +245,8 @@ static bool is_over_at_once(struct xm_transfer *t)
 {
     return (t->form != 'P') && !t->rendezvous.offered && !is_one_of_many(t) &&
            (xm_transfer_argument(t->function, 'h') < 0) && xm_transfer_poll(t) &&
-           (t->rendezvous.fetch == XM_FETCH_NONE) && !t->rendezvous.kept;
+           (t->rendezvous.fetch == XM_FETCH_NONE) && !t->rendezvous.kept &&
+           (t->wrong == MPI_SUCCESS);
 }
 
 /* With host memory, and for a non-blocking one the data, in place. */

@@ -20,6 +20,12 @@ def test_wrong_arguments(family, case):
     family.run(2, f"mpi_corners cuda {case}", timeout=60).good()
 
 
+def test_not_copied(family):
+    """A receive whose data does not get to the device ends with an error, said once."""
+    env = {"XCCL_SIM_FAIL": "copy@1", "XCCL_DIRECT": "off"}
+    family.run(2, "mpi_corners cuda not_copied", env=env, timeout=60).good()
+
+
 @pytest.mark.release_only
 def test_refused_collective(openmpi):
     """What MPI refuses gives its staging memory back."""
