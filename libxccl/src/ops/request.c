@@ -323,7 +323,7 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
     if (t->num_parts > 0) {
         xm_transfer_last_path = xm_rendezvous_path_out(&t->rendezvous);
     }
-    if ((t->rendezvous.looks || t->rendezvous.offered) && !t->done) {
+    if ((t->rendezvous.awaits || t->rendezvous.offered) && !t->done) {
         xm_watch(t);
     }
     return code;

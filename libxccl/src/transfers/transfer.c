@@ -288,8 +288,10 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
             xm_buffer_single(&part.buffer, (const void *)t->args[part.argument], count, type);
         t->scattered = t->scattered || (r->valid && part.buffer.mixed && !may_go_packed(t, &part));
         if (r->valid && (part.argument == receive_of(t->function))) {
-            t->rendezvous.looks = (xm_rendezvous_looks_from() > 0) && part.buffer.used &&
-                                  ((uint64_t)part.buffer.bytes >= xm_rendezvous_looks_from());
+            bool used = (xm_rendezvous_looks_from() > 0) && part.buffer.used;
+            t->rendezvous.looks = used && (part.buffer.bytes >= XM_DESCRIPTOR_BYTES);
+            t->rendezvous.awaits =
+                used && ((uint64_t)part.buffer.bytes >= xm_rendezvous_looks_from());
             t->rendezvous.receive = part.buffer;
             t->rendezvous.argument = part.argument;
         }

@@ -91,6 +91,47 @@ static void case_truncated(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* Room for a descriptor, and for less than any message that one stands for. */
+static int receive_shortly(int way, int *out, MPI_Datatype pairs, MPI_Status *status)
+{
+    MPI_Request request;
+
+    switch (way) {
+    case 0:
+        return MPI_Recv(out, 2 * LITTLE, MPI_INT, 0, TAG, MPI_COMM_WORLD, status);
+    case 1:
+        MPI_Irecv(out, LITTLE, MPI_INT, 0, TAG, MPI_COMM_WORLD, &request);
+        return MPI_Wait(&request, status);
+    case 2:
+        return MPI_Recv(out, 1, pairs, 0, TAG, MPI_COMM_WORLD, status);
+    default:
+        return MPI_Sendrecv(NULL, 0, MPI_INT, MPI_PROC_NULL, TAG, out, 2 * LITTLE, MPI_INT, 0, TAG,
+                            MPI_COMM_WORLD, status);
+    }
+}
+
+static void case_much_too_long(void)
+{
+    MPI_Status   status;
+    MPI_Datatype pairs;
+
+    mt_meet_on_device();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Type_vector(LITTLE, 2, 3, MPI_INT, &pairs);
+    MPI_Type_commit(&pairs);
+    for (int way = 0; way < 4; way++) {
+        int *buffer = mt_ints_make(MT_DEVICE, LONG, LONG, way);
+        if (mt_rank() == 0) { /* it ends: the receive has begun */
+            MPI_Ssend(buffer, (way % 2 == 0) ? LONG : COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        } else {
+            int code = receive_shortly(way, buffer, pairs, &status);
+            mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "way %d: class %d", way, class_of(code));
+        }
+        mt_free(MT_DEVICE, buffer);
+    }
+    MPI_Type_free(&pairs);
+}
+
 /* A call that ends one request leaves the status's error alone. */
 static void case_error_field(void)
 {
@@ -497,6 +538,7 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {
         {"nobody", case_nobody},
         {"truncated", case_truncated},
+        {"much_too_long", case_much_too_long},
         {"error_field", case_error_field},
         {"packing", case_packing},
         {"positions", case_positions},

@@ -3,7 +3,7 @@
 
 import pytest
 
-CASES = ["nobody", "truncated", "error_field", "packing", "positions"]
+CASES = ["nobody", "truncated", "much_too_long", "error_field", "packing", "positions"]
 CASES += ["gone", "probed_too_long", "refused", "jumping"]
 SETTINGS = {"auto": {}, "staged": {"XCCL_P2P": "staged"}, "little": {"XCCL_RENDEZVOUS": "240"}}
 
