@@ -411,8 +411,7 @@ void xm_requests_comm_freeing(MPI_Comm comm)
     pthread_mutex_lock(&lock);
     for (int i = 0; (i < BUCKETS) && (xm_requests_live() > 0); i++) {
         for (struct xm_entry *e = table[i]; e != NULL; e = e->next) {
-            if ((e->transfer != NULL) && (e->transfer->form == 'P') &&
-                (xm_transfer_comm(e->transfer) == comm)) {
+            if ((e->transfer != NULL) && (xm_transfer_comm(e->transfer) == comm)) {
                 e->transfer->comm_gone = true;
             }
         }

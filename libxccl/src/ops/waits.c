@@ -147,7 +147,7 @@ static struct fix fix_of(const struct xm_transfer *t)
                                 : fetched                 ? r->code
                                                           : MPI_SUCCESS,
                         .raised = (t->wrong != MPI_SUCCESS),
-                        .comm = xm_transfer_comm(t),
+                        .comm = t->comm_gone ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t),
                         .instead = t->instead,
                         .kept = r->kept,
                         .source = r->source,

@@ -132,6 +132,27 @@ static void case_much_too_long(void)
     MPI_Type_free(&pairs);
 }
 
+/* Too long for a receive whose communicator the program has freed meanwhile. */
+static void case_freed(void)
+{
+    MPI_Comm    comm;
+    MPI_Request request;
+    int        *buffer = mt_ints_make(MT_DEVICE, LONG, LONG, 0);
+
+    mt_meet_on_device();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (mt_rank() == 0) {
+        MPI_Isend(buffer, LONG, MPI_INT, 1, TAG, comm, &request);
+    } else {
+        MPI_Irecv(buffer, COUNT, MPI_INT, 0, TAG, comm, &request);
+    }
+    MPI_Comm_free(&comm);
+    int class = class_of(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    mt_expect(class == ((mt_rank() == 0) ? MPI_SUCCESS : MPI_ERR_TRUNCATE), "class %d", class);
+    mt_free(MT_DEVICE, buffer);
+}
+
 /* A call that ends one request leaves the status's error alone. */
 static void case_error_field(void)
 {
@@ -539,6 +560,7 @@ int main(int argc, char **argv)
         {"nobody", case_nobody},
         {"truncated", case_truncated},
         {"much_too_long", case_much_too_long},
+        {"freed", case_freed},
         {"error_field", case_error_field},
         {"packing", case_packing},
         {"positions", case_positions},

@@ -14,7 +14,7 @@ def test_case(family, case):
 
 
 @pytest.mark.release_only
-@pytest.mark.parametrize("case", ["uncommitted", "outside"])
+@pytest.mark.parametrize("case", ["uncommitted", "outside", "freed"])
 def test_wrong_arguments(family, case):
     """On host memory not every MPI says so: they are no part of CASES."""
     family.run(2, f"mpi_corners cuda {case}", timeout=60).good()
