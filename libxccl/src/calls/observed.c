@@ -359,7 +359,7 @@ void xm_seen_transfer(struct xm_transfer *t)
     struct seen started = *current;
     describe_transfer(&started);
     /* Whether what is received comes to be fetched is for the sender to say, later. */
-    int row = row_of(&started, t->rendezvous.looks ? NULL : xm_transfer_last_path);
+    int row = row_of(&started, t->rendezvous.awaits ? NULL : xm_transfer_last_path);
     xm_profile_add(row, 1, started.bytes, 0);
     t->observed = row + 1;
     t->observed_ns = xm_now_ns();

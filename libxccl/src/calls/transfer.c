@@ -112,7 +112,7 @@ static bool has_both_ways(const struct xm_transfer *t)
     const struct xm_rendezvous *r = &t->rendezvous;
     bool sends = (strpbrk(t->kinds, "sb") != NULL), receives = (strchr(t->kinds, 'r') != NULL);
 
-    return (t->form == 'B') && ((r->looks && sends) || (r->offered && receives));
+    return (t->form == 'B') && ((r->awaits && sends) || (r->offered && receives));
 }
 
 /*
@@ -238,7 +238,7 @@ static bool is_one_of_many(const struct xm_transfer *t)
 {
     bool receive = (t->function == XM_FN_MPI_Irecv) || (t->function == XM_FN_MPI_Irecv_c);
 
-    return receive && t->rendezvous.looks && (xm_watched_receives() > 0) &&
+    return receive && t->rendezvous.awaits && (xm_watched_receives() > 0) &&
            ((int)t->args[3] != MPI_PROC_NULL);
 }
 
@@ -251,7 +251,8 @@ static bool is_over_at_once(struct xm_transfer *t)
 {
     return (t->form != 'P') && !t->rendezvous.offered && !is_one_of_many(t) &&
            (xm_transfer_argument(t->function, 'h') < 0) && xm_transfer_poll(t) &&
-           (t->rendezvous.fetch == XM_FETCH_NONE) && !t->rendezvous.kept;
+           (t->rendezvous.fetch == XM_FETCH_NONE) && !t->rendezvous.kept &&
+           (t->wrong == MPI_SUCCESS);
 }
 
 /* With host memory, and for a non-blocking one the data, in place. */
@@ -274,7 +275,7 @@ static int make_request(struct xm_transfer *t, int profiling)
         return code;
     }
     if (!__atomic_load_n(&t->done, __ATOMIC_ACQUIRE) &&
-        (t->rendezvous.looks || t->rendezvous.offered)) {
+        (t->rendezvous.awaits || t->rendezvous.offered)) {
         xm_watch(t);
         xm_watch_posted();
     }

@@ -382,11 +382,12 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
     end_receive(slot);
     t->done = (code != MPI_SUCCESS);
     t->over = false;
+    t->wrong = MPI_SUCCESS;
     follow(e, *request);
     if (t->num_parts > 0) {
         xm_transfer_last_path = xm_rendezvous_path_out(&t->rendezvous);
     }
-    if ((t->rendezvous.looks || t->rendezvous.offered) && !t->done) {
+    if ((t->rendezvous.awaits || t->rendezvous.offered) && !t->done) {
         xm_watch(t);
     }
     return code;
@@ -474,8 +475,7 @@ void xm_requests_comm_freeing(MPI_Comm comm)
     pthread_mutex_lock(&lock);
     for (int i = 0; (i < BUCKETS) && (xm_requests_live() > 0); i++) {
         for (struct xm_entry *e = table[i]; e != NULL; e = e->next) {
-            if ((e->transfer != NULL) && (e->transfer->form == 'P') &&
-                (xm_transfer_comm(e->transfer) == comm)) {
+            if ((e->transfer != NULL) && (xm_transfer_comm(e->transfer) == comm)) {
                 e->transfer->comm_gone = true;
             }
         }
@@ -504,11 +504,20 @@ void xm_entry_forget(struct xm_entry *e)
     xm_transfer_discard(t);
 }
 
+/* No call completes its request, in which MPI would say what went wrong. */
+static void report_freed(const struct xm_transfer *t)
+{
+    if (t->generalised && (t->wrong != MPI_SUCCESS)) {
+        xm_pmpi.Comm_call_errhandler(XM_HANDLE(MPI_COMM_WORLD), t->wrong);
+    }
+}
+
 static int free_transfer(struct xm_entry *e, MPI_Request *request, int profiling, const long *args)
 {
     struct xm_transfer *t = e->transfer;
 
     if (xm_transfer_poll(t)) {
+        report_freed(t);
         xm_entry_forget(e);
         return (int)xm_mpi_forward(XM_FN_MPI_Request_free, profiling, args);
     }
@@ -553,6 +562,7 @@ void xm_requests_progress(void)
         left = t->next;
         if (poll_orphan(t)) {
             MPI_Request request = t->request;
+            report_freed(t);
             remove_entry(request);
             xm_transfer_discard(t);
             xm_pmpi.Request_free(&request);

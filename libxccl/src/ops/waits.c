@@ -15,6 +15,7 @@
 struct fix {
     MPI_Count bytes; /* XM_WHOLE: MPI knows */
     int       code;
+    bool      raised; /* that; else the communicator's handler is to be called: */
     MPI_Comm  comm;
     bool      instead; /* of a persistent request, another one than the program's */
     bool      kept;    /* then MPI does not know these: */
@@ -141,14 +142,22 @@ static struct fix fix_of(const struct xm_transfer *t)
     if (r->kept && t->instead && !fetched) {
         bytes = t->bytes; /* of another request than MPI will complete */
     }
-    return (struct fix){
-        bytes, fetched ? r->code : MPI_SUCCESS, xm_transfer_comm(t), t->instead, r->kept, r->source,
-        r->tag};
+    return (struct fix){.bytes = bytes,
+                        .code = (t->wrong != MPI_SUCCESS) ? t->wrong
+                                : fetched                 ? r->code
+                                                          : MPI_SUCCESS,
+                        .raised = (t->wrong != MPI_SUCCESS),
+                        .comm = t->comm_gone ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t),
+                        .instead = t->instead,
+                        .kept = r->kept,
+                        .source = r->source,
+                        .tag = r->tag};
 }
 
 static bool needs_fix(const struct xm_transfer *t)
 {
-    return (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept || t->instead;
+    return (t->rendezvous.fetch == XM_FETCH_OVER) || t->rendezvous.kept || t->instead ||
+           (t->wrong != MPI_SUCCESS);
 }
 
 /* What MPI completes for a transfer that is over. */
@@ -356,6 +365,7 @@ static void settle(const struct array *a, int i)
         e->transfer->rendezvous.fetch = XM_FETCH_NONE;
         e->transfer->rendezvous.kept = false;
         e->transfer->instead = false;
+        e->transfer->wrong = MPI_SUCCESS;
     }
 }
 
@@ -399,6 +409,7 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
     bool several = (function == XM_FN_MPI_Waitall) || (function == XM_FN_MPI_Testall) ||
                    (function == XM_FN_MPI_Testsome);
     int      wrong = MPI_SUCCESS;
+    bool     raised = true;
     MPI_Comm comm = XM_HANDLE(MPI_COMM_WORLD);
 
     for (int k = 0; k < r.count; k++) {
@@ -414,7 +425,8 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
             settle(a, i);
             if (f->code != MPI_SUCCESS) {
                 wrong = f->code;
-                comm = f->comm;
+                comm = f->raised ? comm : f->comm;
+                raised = raised && f->raised;
             }
         }
     }
@@ -429,6 +441,8 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
     }
     if (!failed) { /* else MPI has called the handler */
         code = several ? MPI_ERR_IN_STATUS : wrong;
+    }
+    if (!failed && !raised) {
         xm_pmpi.Comm_call_errhandler(comm, code);
     }
     return code;

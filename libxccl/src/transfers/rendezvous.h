@@ -78,7 +78,8 @@ struct xm_rendezvous {
     struct xm_pieces *outgoing;
 
     /* Of a receive. */
-    bool             looks;
+    bool             looks;  /* a descriptor finds room, */
+    bool             awaits; /* and so does a message that one stands for: else it is too long */
     struct xm_buffer receive;
     int              argument; /* that the buffer is */
     /* What MPI receives into, shaped as the buffer; NULL with `landing`. */

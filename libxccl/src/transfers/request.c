@@ -39,6 +39,9 @@ static int query(void *extra, MPI_Status *status)
     xm_pmpi.Status_set_cancelled(status, 0);
     status->MPI_SOURCE = r->source;
     status->MPI_TAG = r->tag;
+    if (t->wrong != MPI_SUCCESS) {
+        return t->wrong;
+    }
     return (fetched && (r->code != MPI_SUCCESS)) ? r->code : t->code;
 }
 
@@ -192,6 +195,20 @@ static MPI_Count bytes_of(const struct xm_transfer *t, const MPI_Status *status)
     return (!is_file(t) && was_cancelled(status)) ? 0 : xm_transfer_bytes(status);
 }
 
+/*
+ * The data is not where it belongs: the call that completes the request returns this. Of a
+ * generalised one MPI asks for it then, and calls the handler.
+ */
+static void fail(struct xm_transfer *t, xcclResult_t res, const char *text)
+{
+    if (t->generalised) {
+        xc_error("%s", text);
+        t->wrong = xm_error_code(res, text);
+    } else {
+        t->wrong = xm_transfer_raise(t, res, text);
+    }
+}
+
 /* MPI is ready with it: the data goes to where it belongs, or is fetched from here on. */
 static void receive(struct xm_transfer *t, const MPI_Status *status)
 {
@@ -213,14 +230,14 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
     }
     xcclResult_t res = xm_transfer_copy_out(t, t->bytes);
     if (res != xcclSuccess) {
-        xm_transfer_raise(t, res, xc_last_detail());
+        fail(t, res, xc_last_detail());
     }
 }
 
-static void report(const struct xm_transfer *t)
+static void report(struct xm_transfer *t)
 {
     if (t->rendezvous.failed != xcclSuccess) {
-        xm_transfer_raise(t, t->rendezvous.failed, t->rendezvous.detail);
+        fail(t, t->rendezvous.failed, t->rendezvous.detail);
     }
 }
 
@@ -268,7 +285,7 @@ static void finish(struct xm_transfer *t)
     }
     xm_unwatch(t);
     if ((t->code == MPI_SUCCESS) && (xm_rendezvous_unpack(t, t->bytes) != xcclSuccess)) {
-        xm_transfer_raise(t, xcclInternalError, xc_last_detail());
+        fail(t, xcclInternalError, xc_last_detail());
     }
     report(t);
     if (t->generalised) {

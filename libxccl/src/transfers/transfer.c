@@ -178,6 +178,13 @@ static bool is_even(enum xm_nature nature, MPI_Count size)
     return (nature != XM_HOLES) && (XM_DESCRIPTOR_BYTES % size == 0);
 }
 
+/* One may come for a message that is too long for the receive, too. */
+static bool holds_descriptor(MPI_Count count, MPI_Count size)
+{
+    return (xm_rendezvous_looks_from() > 0) && (count > 0) &&
+           (count * size >= XM_DESCRIPTOR_BYTES);
+}
+
 /* Of a call whose buffers are named so far, and none on a device. */
 static enum xm_way way_with_type(enum xm_function function, const long *args, MPI_Datatype type)
 {
@@ -187,11 +194,14 @@ static enum xm_way way_with_type(enum xm_function function, const long *args, MP
     if (!xm_type_named(type, &nature, &size)) {
         return XM_WAY_OURS;
     }
+    if ((function == XM_FN_MPI_Recv) && is_even(nature, size)) {
+        return holds_descriptor((int)args[1], size) ? XM_WAY_LOOKED : XM_WAY_PLAIN;
+    }
     if (!is_looked_at(function, args, size)) {
         return XM_WAY_PLAIN;
     }
-    bool simple = (function == XM_FN_MPI_Recv) || (function == XM_FN_MPI_Irecv);
-    return (simple && is_even(nature, size)) ? XM_WAY_LOOKED : XM_WAY_OURS;
+    bool simple = (function == XM_FN_MPI_Irecv) && is_even(nature, size);
+    return simple ? XM_WAY_LOOKED : XM_WAY_OURS;
 }
 
 /*
@@ -307,8 +317,9 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
             xm_buffer_single(&part.buffer, (const void *)t->args[part.argument], count, type);
         t->scattered = t->scattered || (r->valid && part.buffer.mixed && !may_go_packed(t, &part));
         if (r->valid && (part.argument == receive_of(t->function))) {
-            t->rendezvous.looks =
-                part.buffer.used && xm_rendezvous_looks_at((uint64_t)part.buffer.bytes);
+            bool used = (xm_rendezvous_looks_from() > 0) && part.buffer.used;
+            t->rendezvous.looks = used && (part.buffer.bytes >= XM_DESCRIPTOR_BYTES);
+            t->rendezvous.awaits = used && xm_rendezvous_looks_at((uint64_t)part.buffer.bytes);
             t->rendezvous.receive = part.buffer;
             t->rendezvous.argument = part.argument;
         }
@@ -424,8 +435,8 @@ void xm_transfer_read_looked(struct xm_transfer *t, enum xm_function function, c
     t->request = XM_HANDLE(MPI_REQUEST_NULL);
     memcpy(t->args, args, sizeof(long) * strlen(t->kinds));
     r->receive.out = true;
-    r->looks = xm_buffer_single(&r->receive, (const void *)args[0], (int)args[1],
-                                (MPI_Datatype)(intptr_t)args[2]);
+    r->looks = r->awaits = xm_buffer_single(&r->receive, (const void *)args[0], (int)args[1],
+                                            (MPI_Datatype)(intptr_t)args[2]);
     xm_rendezvous_expect(t);
     t->simple = (r->receive.bytes <= SIMPLE_BYTES);
 }

@@ -68,6 +68,7 @@ struct xm_transfer {
     bool                comm_gone; /* the program has freed its communicator */
     MPI_Count           bytes;     /* what MPI received, read or wrote */
     int                 code;      /* and how that ended */
+    int                 wrong;     /* MPI's code of what failed here */
     bool                whole;     /* MPI does not say how much it received */
     bool                done;      /* MPI is ready with it and the data is where it belongs */
     bool                polled;    /* atomic: one of several threads is at it */

@@ -240,7 +240,7 @@ void xm_watch(struct xm_transfer *t)
         watched->rendezvous.before = t;
     }
     watched = t;
-    if (t->rendezvous.looks) {
+    if (t->rendezvous.awaits) {
         __atomic_add_fetch(&num_receives, 1, __ATOMIC_RELAXED);
     }
     changes++;
@@ -268,7 +268,7 @@ void xm_unwatch(struct xm_transfer *t)
     }
     r->watched = false;
     __atomic_sub_fetch(&num_watched, 1, __ATOMIC_RELAXED);
-    if (r->looks) {
+    if (r->awaits) {
         __atomic_sub_fetch(&num_receives, 1, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&lock);

@@ -91,6 +91,71 @@ static void case_truncated(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* Room for a descriptor, and for less than any message that one stands for. */
+static int receive_shortly(int way, int *out, MPI_Datatype pairs, MPI_Status *status)
+{
+    MPI_Request request;
+    int         on_host[2 * LITTLE];
+
+    switch (way) {
+    case 0:
+        return MPI_Recv(out, 2 * LITTLE, MPI_INT, 0, TAG, MPI_COMM_WORLD, status);
+    case 1:
+        MPI_Irecv(out, LITTLE, MPI_INT, 0, TAG, MPI_COMM_WORLD, &request);
+        return MPI_Wait(&request, status);
+    case 2:
+        return MPI_Recv(out, 1, pairs, 0, TAG, MPI_COMM_WORLD, status);
+    case 3:
+        return MPI_Recv(on_host, 2 * LITTLE, MPI_INT, 0, TAG, MPI_COMM_WORLD, status);
+    default:
+        return MPI_Sendrecv(NULL, 0, MPI_INT, MPI_PROC_NULL, TAG, out, 2 * LITTLE, MPI_INT, 0, TAG,
+                            MPI_COMM_WORLD, status);
+    }
+}
+
+static void case_much_too_long(void)
+{
+    MPI_Status   status;
+    MPI_Datatype pairs;
+
+    mt_meet_on_device();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Type_vector(LITTLE, 2, 3, MPI_INT, &pairs);
+    MPI_Type_commit(&pairs);
+    for (int way = 0; way < 5; way++) {
+        int *buffer = mt_ints_make(MT_DEVICE, LONG, LONG, way);
+        if (mt_rank() == 0) { /* it ends: the receive has begun */
+            MPI_Ssend(buffer, (way % 2 == 0) ? LONG : COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        } else {
+            int code = receive_shortly(way, buffer, pairs, &status);
+            mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "way %d: class %d", way, class_of(code));
+        }
+        mt_free(MT_DEVICE, buffer);
+    }
+    MPI_Type_free(&pairs);
+}
+
+/* Too long for a receive whose communicator the program has freed meanwhile. */
+static void case_freed(void)
+{
+    MPI_Comm    comm;
+    MPI_Request request;
+    int        *buffer = mt_ints_make(MT_DEVICE, LONG, LONG, 0);
+
+    mt_meet_on_device();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (mt_rank() == 0) {
+        MPI_Isend(buffer, LONG, MPI_INT, 1, TAG, comm, &request);
+    } else {
+        MPI_Irecv(buffer, COUNT, MPI_INT, 0, TAG, comm, &request);
+    }
+    MPI_Comm_free(&comm);
+    int class = class_of(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    mt_expect(class == ((mt_rank() == 0) ? MPI_SUCCESS : MPI_ERR_TRUNCATE), "class %d", class);
+    mt_free(MT_DEVICE, buffer);
+}
+
 /* A call that ends one request leaves the status's error alone. */
 static void case_error_field(void)
 {
@@ -110,6 +175,93 @@ static void case_error_field(void)
     }
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
+}
+
+/* ---- what is received cannot be copied to the device: whoever completes the request says so ----
+ */
+
+static int handled;
+
+static void count_error(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    handled++;
+}
+
+enum { FEW = 500 }; /* so few that MPI sends them at once */
+enum { BY_WAIT, BY_WAITALL, BY_WAITANY, BY_TESTSOME, BY_START, AT_ONCE, NUM_WAYS };
+
+/* Several requests, of which only the first fails. */
+static int complete(int way, MPI_Request requests[2])
+{
+    MPI_Status statuses[2];
+    int        code = MPI_SUCCESS, index = 0, outcount = 0, indices[2];
+
+    switch (way) {
+    case BY_WAITALL:
+        code = MPI_Waitall(2, requests, statuses);
+        mt_expect(class_of(code) == MPI_ERR_IN_STATUS, "MPI_Waitall: class %d", class_of(code));
+        mt_expect(statuses[1].MPI_ERROR == MPI_SUCCESS, "the other request failed, too");
+        return statuses[0].MPI_ERROR;
+    case BY_WAITANY:
+        return MPI_Waitany(1, requests, &index, MPI_STATUS_IGNORE);
+    case BY_TESTSOME:
+        while ((code == MPI_SUCCESS) && (outcount == 0)) {
+            code = MPI_Testsome(1, requests, &outcount, indices, statuses);
+        }
+        return (class_of(code) == MPI_ERR_IN_STATUS) ? statuses[0].MPI_ERROR : MPI_SUCCESS;
+    default:
+        return MPI_Wait(requests, MPI_STATUS_IGNORE);
+    }
+}
+
+static void receive_in_vain(int way, int *out)
+{
+    MPI_Request requests[2];
+    int         word;
+
+    handled = 0;
+    if (way == BY_START) {
+        MPI_Recv_init(out, FEW, MPI_INT, 0, TAG, MPI_COMM_WORLD, &requests[0]);
+        MPI_Start(&requests[0]);
+    } else {
+        MPI_Irecv(out, FEW, MPI_INT, 0, TAG, MPI_COMM_WORLD, &requests[0]);
+    }
+    MPI_Irecv(&word, 1, MPI_INT, 0, TAG + 1, MPI_COMM_WORLD, &requests[1]);
+    int code = complete(way, requests);
+    mt_expect(code != MPI_SUCCESS, "way %d: the request ended well", way);
+    mt_expect(handled == 1, "way %d: the handler was called %d times", way, handled);
+    if (way == BY_START) { /* it is not active any more */
+        code = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        mt_expect(code == MPI_SUCCESS, "the error was said twice");
+        MPI_Request_free(&requests[0]);
+    }
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+}
+
+/* With XCCL_SIM_FAIL=copy@1, and no kernels to copy by. */
+static void case_not_copied(void)
+{
+    MPI_Errhandler handler;
+    int           *buffer = mt_ints_make((mt_rank() == 0) ? MT_HOST : MT_DEVICE, FEW, 0, 0);
+
+    MPI_Comm_create_errhandler(count_error, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    for (int way = 0; way < NUM_WAYS; way++) {
+        if (mt_rank() == 0) {
+            MPI_Send(buffer, FEW, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+            MPI_Send(&way, 1, MPI_INT, 1, TAG + 1, MPI_COMM_WORLD);
+        }
+        if (way == AT_ONCE) { /* it is there before its receive begins */
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        if (mt_rank() == 1) {
+            receive_in_vain(way, buffer);
+        }
+    }
+    MPI_Errhandler_free(&handler);
+    mt_free((mt_rank() == 0) ? MT_HOST : MT_DEVICE, buffer);
 }
 
 /* ---- packing writes between two positions alone ---- */
@@ -410,6 +562,8 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {
         {"nobody", case_nobody},
         {"truncated", case_truncated},
+        {"much_too_long", case_much_too_long},
+        {"freed", case_freed},
         {"error_field", case_error_field},
         {"packing", case_packing},
         {"positions", case_positions},
@@ -420,6 +574,7 @@ int main(int argc, char **argv)
         {"jumping", case_jumping},
         {"uncommitted", case_uncommitted},
         {"outside", case_outside},
+        {"not_copied", case_not_copied},
         {NULL, NULL},
     };
 

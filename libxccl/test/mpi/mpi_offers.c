@@ -41,6 +41,15 @@ static void hear(int rank)
     PMPI_Recv(&word, 1, MPI_INT, rank, WORD, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* A descriptor as it is, by a receive that looks for none. */
+static void receive_raw(char raw[DESCRIPTOR], int rank)
+{
+    MPI_Request request;
+
+    PMPI_Irecv(raw, DESCRIPTOR, MPI_BYTE, rank, TAG, MPI_COMM_WORLD, &request);
+    PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void send_in_pieces(void)
 {
     int        *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
@@ -57,7 +66,7 @@ static void send_in_pieces(void)
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     /* The receive that it came to is MPI's still. */
-    PMPI_Recv(raw, DESCRIPTOR, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    receive_raw(raw, 1);
     PMPI_Send(raw, DESCRIPTOR, MPI_BYTE, 1, LATER, MPI_COMM_WORLD);
     mt_free(MT_DEVICE, in);
 }
@@ -70,7 +79,7 @@ static void receive_in_pieces(void)
     MPI_Status  status;
     MPI_Request request;
 
-    PMPI_Recv(raw, DESCRIPTOR, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &status);
+    receive_raw(raw, 0);
     for (int i = 0; i < DESCRIPTOR; i++) {
         ((char *)out)[i] = (char)~raw[i];
     }

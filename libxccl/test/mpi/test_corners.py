@@ -3,7 +3,7 @@
 
 import pytest
 
-CASES = ["nobody", "truncated", "error_field", "packing", "positions"]
+CASES = ["nobody", "truncated", "much_too_long", "error_field", "packing", "positions"]
 CASES += ["gone", "probed_too_long", "refused", "jumping"]
 SETTINGS = {"auto": {}, "staged": {"XCCL_P2P": "staged"}, "little": {"XCCL_RENDEZVOUS": "240"}}
 
@@ -14,10 +14,16 @@ def test_case(family, case):
 
 
 @pytest.mark.release_only
-@pytest.mark.parametrize("case", ["uncommitted", "outside"])
+@pytest.mark.parametrize("case", ["uncommitted", "outside", "freed"])
 def test_wrong_arguments(family, case):
     """On host memory not every MPI says so: they are no part of CASES."""
     family.run(2, f"mpi_corners cuda {case}", timeout=60).good()
+
+
+def test_not_copied(family):
+    """A receive whose data does not get to the device ends with an error, said once."""
+    env = {"XCCL_SIM_FAIL": "copy@1", "XCCL_DIRECT": "off"}
+    family.run(2, "mpi_corners cuda not_copied", env=env, timeout=60).good()
 
 
 @pytest.mark.release_only
