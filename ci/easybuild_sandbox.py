@@ -69,9 +69,9 @@ def folder():
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     for name in ("home", "tmp", "sources/x/xccl", "compilers"):
         (path / name).mkdir(parents=True)
-    # The real one takes minutes for the kernels, which are tested with the library.
-    (path / "compilers/hipcc").write_text("#!/bin/sh\nexit 1\n")
-    (path / "compilers/hipcc").chmod(0o755)
+    for name in ("nvcc", "hipcc"):  # the machine's; they note that they were asked
+        (path / "compilers" / name).write_text(f"#!/bin/sh\necho {name} >>{path}/asked\nexit 1\n")
+        (path / "compilers" / name).chmod(0o755)
     return path
 
 

@@ -12,6 +12,10 @@
 # Nothing is forked unless a variable or search path (but PATH) that is to be set has a value already; the environment
 # remembers what was there in _XCCL_OLD_<name>, so that a child shell can switch off, too.
 
+_xccl_allexport= # IFS and the functions below stay out of the environment
+case $- in
+*a*) _xccl_allexport=1 && set +a ;;
+esac
 _xccl_prefix='@prefix@' # filled in at install
 _xccl_default_site='@site@'
 _xccl_lib='@lib@'
@@ -292,6 +296,17 @@ _xccl_restore() {
     unset _XCCL_ENV_VARS _XCCL_ENV_ON _XCCL_ENV_ROOT _XCCL_ENV_DIR
 }
 
+# Said before anything changes: halfway, the names and the settings of two sites would be mixed.
+_xccl_check_writable() {
+    for _xccl_name in XCCL_ROOT XCCL_SITE XCCL_ROUTE; do
+        eval "_xccl_kind=\${$_xccl_name+set}"
+        if [ -n "$_xccl_kind" ] && ! (unset "$_xccl_name") 2>/dev/null; then
+            _xccl_error "$_xccl_name is read-only in this shell; start another one, where it is not"
+            return 1
+        fi
+    done
+}
+
 # Called by the file of the site once it has accepted the route: from here on the environment changes.
 _xccl_begin() {
     [ -z "${_XCCL_ENV_ON-}" ] || _xccl_restore
@@ -345,6 +360,7 @@ _xccl_main() {
     _xccl_check_sourced && _xccl_find && _xccl_request && _xccl_find_root || return 1
     : "${_xccl_route:=xccl}"
     [ "${_XCCL_ENV_ON-}|${_XCCL_ENV_ROOT-}" != "$_xccl_site $_xccl_route|$_xccl_root" ] || return 0
+    _xccl_check_writable || return 1
     # shellcheck source=/dev/null
     . "$_xccl_known" || { _xccl_error "route '$_xccl_route' on site '$_xccl_site': $_xccl_refused"; return 1; }
 }
@@ -364,7 +380,7 @@ _xccl_leave() {
         _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_line _xccl_sites _xccl_called \
         _xccl_hint _xccl_stem
     unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_list_exported _xccl_is_exported _xccl_remember _xccl_set \
-        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_check_sourced _xccl_detect _xccl_leave \
+        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_check_sourced _xccl_check_writable _xccl_detect _xccl_leave \
         _xccl_list _xccl_status_text _xccl_help 2>/dev/null || :
 }
 
@@ -384,7 +400,8 @@ IFS=$_xccl_ifs
 [ "$_xccl_ifs" != unset ] || unset IFS
 [ -z "$_xccl_nocase" ] || shopt -s nocasematch
 _xccl_leave
-unset _xccl_ifs _xccl_nocase
+[ -z "$_xccl_allexport" ] || set -a
+unset _xccl_ifs _xccl_nocase _xccl_allexport
 if [ "$_xccl_status" = 0 ]; then
     unset _xccl_status
 else

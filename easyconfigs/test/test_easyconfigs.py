@@ -89,3 +89,18 @@ def test_built_for_the_toolchain_only(easybuild):
     easybuild.install()
     found = sorted(easybuild.folder().glob("prefix/software/xccl/*/lib/xccl/libxccl-mpi-*.so"))
     assert [path.name for path in found] == ["libxccl-mpi-openmpi.so"]
+    asked = easybuild.folder() / "asked"
+    assert not asked.exists(), f"compilers of the machine: {asked.read_text()}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in ALL if p.name.startswith("xccl-0")], ids=lambda p: p.stem
+)
+def test_kernels_by_dependencies_only(path):
+    """Another CUDA in /usr/local/cuda may refuse the toolchain's GCC, and the build would fail."""
+    text = path.read_text(encoding="utf-8")
+    for option, wanted in (
+        ("XCCL_NVCC", "('CUDA'," in text),
+        ("XCCL_HIPCC", re.search(r"'(rocm/[\d.]+', EXTERNAL_MODULE|RCCL',)|cpeGNU", text)),
+    ):
+        assert bool(re.search(rf"-D{option}=[ ']", text)) != bool(wanted), option

@@ -192,6 +192,32 @@ def test_odd_options_and_field_separators(posix, prefix, tmp_path):
     assert read_env(tmp_path / "on")["XCCL_SITE"] == "dgx-a100"
 
 
+def test_shells_that_export_all(posix, prefix, tmp_path):
+    """set -a: what is the script's own, IFS too, is no variable of the programs started after."""
+    lines = ["set -a", posix.dump(tmp_path / "before"), *posix.xccl(prefix, "dgx-a100")]
+    lines += [posix.dump(tmp_path / "on"), "xccl_env off", "unset XCCL_SITE"]  # dash's own
+    lines += [posix.dump(tmp_path / "off"), 'echo "$-" | tr -dc a']
+    assert posix.run(lines, tmp_path).stdout.strip() == "a", "the caller's own options changed"
+    on = read_env(tmp_path / "on")
+    assert [name for name in on if name == "IFS" or "xccl" in name] == []
+    assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "off")) == {}
+
+
+def test_a_name_that_is_read_only_is_refused(posix, prefix, tmp_path):
+    """Whole or not at all: no settings of one site under the name of another."""
+    lines = ["XCCL_ROUTE=mpi", "export XCCL_ROUTE", "readonly XCCL_ROUTE"]
+    lines += [posix.dump(tmp_path / "before"), "XCCL_SITE=frontier"]
+    lines += [f"{posix.source(posix.script(prefix))} || echo refused"]
+    lines += ["unset XCCL_SITE", posix.dump(tmp_path / "after")]
+    done = posix.run(lines, tmp_path)
+    assert done.stdout == "refused\n"
+    assert (
+        done.stderr
+        == "xccl: XCCL_ROUTE is read-only in this shell; start another one, where it is not\n"
+    )
+    assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
+
+
 def test_bash_that_takes_capitals_for_small_letters(prefix, tmp_path):
     """shopt -s nocasematch: what was there comes back, and the option stays."""
     bash = BY_NAME["bash"]

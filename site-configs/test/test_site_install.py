@@ -73,6 +73,17 @@ def test_a_slash_behind_the_prefix_is_none_within_paths(end, tmp_path):
     assert f"_xccl_prefix='{tmp_path}/tree'" in script
 
 
+@pytest.mark.parametrize("given", ["../tree", "./../here/.././tree", "../tree/."])
+def test_a_prefix_beside_the_checkout_outlives_it(given, tmp_path):
+    """Modules hold the prefix itself, not the way to it, which ends where the checkout is deleted."""
+    put_xccl(tmp_path / "tree")
+    (tmp_path / "here").mkdir()
+    done = install_tree("--quiet", given, cwd=tmp_path / "here")
+    assert (done.returncode, done.stderr) == (0, "")
+    module = next((tmp_path / "tree/share/xccl/modulefiles/xccl").glob("*.lua"))
+    assert f'local root = "{tmp_path}/tree"' in module.read_text(encoding="utf-8")
+
+
 def test_installing_twice_is_installing_once(tmp_path):
     prefix = install(tmp_path / "tree", "--site", "sim")
 
@@ -126,6 +137,7 @@ def test_the_record_names_every_file(tmp_path):
         (("",), "PREFIX is empty"),
         (("--check", "/proc/version/x"), "nothing can be written to '/proc/version'"),
         (("--libdir", "/usr/lib64", "/tmp/x"), "LIB '/usr/lib64' is no folder below PREFIX"),
+        (("--libdir", "../lib64", "/tmp/x"), "LIB '../lib64' is no folder below PREFIX"),
         (("--libdir", "lib|64", "/tmp/x"), "LIB 'lib|64' is no folder below PREFIX"),
     ],
 )

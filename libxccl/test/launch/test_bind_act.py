@@ -233,6 +233,9 @@ def test_report(tools, topology):
     )
     picture = [line for line in ended.stderr.splitlines() if "--PIX" in line]
     assert len(picture) == 4
+    assert f"node {host}: 4 ranks, 4 GPUs, site juwels-booster\n" in ended.stderr
+    run = [tools.bin / "xccl-run", "--sim", "cuda:1", "--report", "true"]
+    assert f"node {host}: 1 rank, 1 GPU, " in tools.good(*run, env=rank(0, 1)).stderr
 
 
 @needs_two

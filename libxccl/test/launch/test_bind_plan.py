@@ -354,6 +354,7 @@ def test_launchers(tools, env, launcher):
         (["--bind", "near"], 2, ["near", "auto, site, hwloc, none"]),
         (["--gpus", "some"], 2, ["some", "all, first, only"]),
         (["--map", "/no/map"], 2, ["/no/map"]),
+        (["--map", "/"], 2, ["cannot read the map '/': Is a directory"]),
         (["--bind", "site"], 2, ["no map", "--bind hwloc"]),
         (["--topology", "rubbish"], 2, ["rubbish", "lstopo"]),
         (["--topology", "/no/xml"], 2, ["cannot read '/no/xml': No such file"]),

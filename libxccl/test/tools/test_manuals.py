@@ -23,6 +23,14 @@ def test_every_tool_has_one():
     } == names
 
 
+def test_every_option_is_explained():
+    options = yaml.safe_load((TOOLS / "completion/options.yaml").read_text())
+    for tool, known in options["tools"].items():
+        text = (TOOLS / f"man/{tool}.1").read_text(encoding="utf-8").replace("\\-", "-")
+        named = set(re.findall(r"--[a-z-]+", text))
+        assert set(known["options"]) - named == set(), tool
+
+
 def test_references_lead_somewhere():
     known = {(page.stem, page.suffix[1:]) for page in PAGES}
     for page in PAGES:

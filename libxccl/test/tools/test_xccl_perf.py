@@ -542,6 +542,14 @@ def test_hidden_devices(mpi):
     assert ended.status != 0 and "(CUDA_VISIBLE_DEVICES='' hides" in ended.out + ended.err
 
 
+@pytest.mark.parametrize("sim", ["hpu:2", "oneccl:2"])
+def test_simulated_devices_of_another_kind(stage, sim):
+    """Whoever simulates already is not told to simulate, but what."""
+    ended = stage.tool("xccl-run", "--sim", sim, "--no-bind", stage.bin / "xccl-perf")
+    assert ended.status == 1 and f"; {sim} simulates none; " in ended.err
+    assert "--sim cuda:4" not in ended.err and "simulate cuda, rocm, msccl or mscclpp" in ended.err
+
+
 def test_json_to_stdout(stage, tmp_path):
     """Nothing else stands there, so that it can be piped; the table goes to stderr."""
     words = ["--mem", "host", *QUICK, *exact(64), "--json", "-"]
@@ -563,6 +571,13 @@ def test_json_on_a_full_disk(stage, tmp_path):
     assert ended.status == 1
     assert f"cannot write '{tmp_path}/x.json': No space left on device" in ended.err
     assert not os.listdir(tmp_path)
+
+
+def test_json_of_a_run_that_is_stopped(stage, tmp_path):
+    """Neither half a file nor a part is left, whoever ends it."""
+    words = ["--mem", "host", "--max-time", "60", "--iters", "100000000", "--timeout", "1"]
+    ended = stage.tool("xccl-perf", *words, "--json", tmp_path / "x.json")
+    assert ended.status == 124 and not os.listdir(tmp_path)
 
 
 def test_json_into_a_fifo(stage, tmp_path):

@@ -220,6 +220,16 @@ def test_other_launchers_hand_on_all(stage, tmp_path):
     assert LIST not in variables and variables["ARGUMENTS"] == "-n 2 ./app"
 
 
+@pytest.mark.parametrize("name", ["mpirun_rsh", "jsrun", "mpiexec.hydra"])
+def test_a_launcher_is_no_rank(stage, tmp_path, name):
+    """Not even where the job's step has the variables of one."""
+    env = {"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0", "SLURM_PROCID": "0"}
+    variables = launched(stage, tmp_path, name, "-n", "2", "./app", env=env)
+    assert variables["ARGUMENTS"] == "-n 2 ./app" and "XCCL_LOCAL_DEVICE" not in variables
+    ended = stage.tool("xccl-run", "--report", tmp_path / name, env=env)
+    assert ended.status == 2 and "behind the launcher" in ended.err
+
+
 def test_explain(stage):
     ended = stage.tool("xccl-run", "--explain", "--route", "mpi", "--sim", "cuda:2").good()
     for name in ("LD_PRELOAD", "XCCL_ROUTE", "XCCL_SIM", "LD_LIBRARY_PATH"):

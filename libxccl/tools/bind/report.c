@@ -121,8 +121,9 @@ void report_rank(const struct options *options, const struct launch *launch,
         host, rank, launch->local_rank, cores, numa, gpu, device, name_or_dash(share->nic),
         core_distance(machine, share), name_or_dash(share->nic_distance), share->how);
     if ((launch->local_rank == 0) && !plan->own_view) {
-        fprintf(f, "xccl-run: node %s: %d ranks, %d GPUs, %s%s\n", host, plan->nranks,
-                machine->ngpus, (options->site != NULL) ? "site " : "no site, ",
+        fprintf(f, "xccl-run: node %s: %d rank%s, %d GPU%s, %s%s\n", host, plan->nranks,
+                (plan->nranks == 1) ? "" : "s", machine->ngpus, (machine->ngpus == 1) ? "" : "s",
+                (options->site != NULL) ? "site " : "no site, ",
                 (options->site != NULL) ? options->site : topology_version());
         print_picture(f, machine, plan);
     }

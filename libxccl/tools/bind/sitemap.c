@@ -79,6 +79,7 @@ bool site_map_read(const char *file, struct site_map *map_p)
         fprintf(stderr, "xccl-bind: cannot read the map '%s': %s\n", file, strerror(errno));
         return false;
     }
+    errno = 0;
     while (good && (fgets(line, sizeof(line), f) != NULL)) {
         number++;
         if ((line[0] == '#') || (line[strspn(line, " \t\n")] == '\0')) {
@@ -87,7 +88,12 @@ bool site_map_read(const char *file, struct site_map *map_p)
         good = (map_p->rows < MAX_GPUS) && parse_row(line, map_p->rows, &map_p->row[map_p->rows]);
         map_p->rows++;
     }
+    int why = ferror(f) ? errno : 0; /* of a folder, for example */
     fclose(f);
+    if (why != 0) {
+        fprintf(stderr, "xccl-bind: cannot read the map '%s': %s\n", file, strerror(why));
+        return false;
+    }
     if (!good) {
         fprintf(
             stderr,

@@ -97,6 +97,21 @@ static void add_visible(char *text, size_t len)
     }
 }
 
+/* What to do where no device is found, for a user who may have simulated others. */
+static void add_remedy(char *text, size_t len)
+{
+    const char *sim = getenv("XCCL_SIM");
+
+    if ((sim != NULL) && ((strncmp(sim, "hpu:", 4) == 0) || (strncmp(sim, "oneccl:", 7) == 0))) {
+        snprintf(
+            text, len,
+            "%s simulates none; this tool measures on CUDA and ROCm: simulate cuda, rocm, msccl or mscclpp",
+            sim);
+    } else {
+        snprintf(text, len, "run it on a node with GPUs, or simulate some: xccl-run --sim cuda:4");
+    }
+}
+
 static bool start(struct perf_run *run)
 {
     void *saved;
@@ -113,12 +128,11 @@ static bool start(struct perf_run *run)
     if (xc_device_start(run->opt.device, &run->dev) != xcclSuccess) {
         run->dev = NULL;
         if ((run->local_rank == 0) || speaks_for_devices(run)) { /* the same on all of a host */
-            char hidden[512] = "";
+            char hidden[512] = "", remedy[256];
             add_visible(hidden, sizeof(hidden));
-            fprintf(stderr,
-                    "%s: rank %d: %s%s; run it on a node with GPUs, or simulate some: xccl-run "
-                    "--sim cuda:4\n",
-                    run->tool, run->rank, xc_last_detail(), hidden);
+            add_remedy(remedy, sizeof(remedy));
+            fprintf(stderr, "%s: rank %d: %s%s; %s\n", run->tool, run->rank, xc_last_detail(),
+                    hidden, remedy);
         }
         return false;
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON file of a run; its shape is described by xccl-perf.schema.json. Only rank 0 writes, into
- * FILE.part, which takes its name when it is whole. A FIFO or a device is written to itself. */
+ * memory, and at the end into FILE.part, which takes its name when it is whole: a run that is
+ * stopped, however, leaves nothing. A FIFO or a device is written to itself, as results come. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -164,12 +166,16 @@ bool perf_json_to_stdout(const struct perf_run *run)
 
 /* Where the file goes, links resolved, and its part; NULL: the file itself is opened. */
 static char *target, *part;
+/* What the part will hold. */
+static char  *text;
+static size_t text_len;
 
 static void forget_names(void)
 {
     free(target);
     free(part);
-    target = part = NULL;
+    free(text);
+    target = part = text = NULL;
 }
 
 /* Sets target and part. A link stays one: the file that it leads to is replaced. */
@@ -197,6 +203,25 @@ static bool find_names(const char *file)
     return true;
 }
 
+/* Asked before anything is measured. Leaves the folder as it is. */
+static bool may_write_part(void)
+{
+    int  fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool is_new = (fd >= 0);
+
+    if (!is_new && (errno == EEXIST)) {
+        fd = open(part, O_WRONLY | O_CLOEXEC);
+    }
+    if (fd < 0) {
+        return false;
+    }
+    close(fd);
+    if (is_new) {
+        (void)unlink(part);
+    }
+    return true;
+}
+
 static bool open_file(struct perf_run *run)
 {
     if (perf_json_to_stdout(run)) {
@@ -206,7 +231,11 @@ static bool open_file(struct perf_run *run)
     if (!find_names(run->opt.json)) {
         return false;
     }
-    run->json = fopen((part != NULL) ? part : run->opt.json, "we");
+    if (part == NULL) {
+        run->json = fopen(run->opt.json, "we");
+    } else {
+        run->json = may_write_part() ? open_memstream(&text, &text_len) : NULL;
+    }
     if (run->json == NULL) {
         fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n", run->opt.json,
                 strerror(errno));
@@ -359,7 +388,25 @@ static void put_ccl(FILE *f, bool used_ccl)
     fprintf(f, "},\n");
 }
 
-/* Under its own name once it is complete; what is not is removed. Keeps errno of what failed. */
+/* The text, under its own name once it is complete; what is not is removed. */
+static bool write_part(void)
+{
+    FILE *f = fopen(part, "we");
+
+    if (f == NULL) {
+        return false;
+    }
+    bool ok = (fwrite(text, 1, text_len, f) == text_len);
+    ok = (fclose(f) == 0) && ok && (rename(part, target) == 0);
+    if (!ok) {
+        int why = errno;
+        (void)unlink(part);
+        errno = why;
+    }
+    return ok;
+}
+
+/* Keeps errno of what failed. */
 static bool close_file(struct perf_run *run)
 {
     bool whole = (ferror(run->json) == 0);
@@ -368,11 +415,8 @@ static bool close_file(struct perf_run *run)
     if (perf_json_to_stdout(run)) {
         return (fflush(stdout) == 0) && whole;
     }
-    bool ok = (fclose(run->json) == 0) && whole && ((part == NULL) || (rename(part, target) == 0));
+    bool ok = (fclose(run->json) == 0) && whole && ((part == NULL) || write_part());
     int  why = errno;
-    if (!ok && (part != NULL)) {
-        (void)unlink(part);
-    }
     forget_names();
     errno = why;
     return ok;

@@ -7,7 +7,8 @@
 # True behind a launcher: this process is a rank. A batch script's own step has a local rank, too.
 is_rank() { # command
     case ${1##*/} in
-        srun | mpirun | mpiexec | mpiexec.* | mpirun.* | orterun | prterun | prun | aprun | jsrun | flux | ibrun)
+        srun | mpirun | mpiexec | mpiexec.* | mpirun.* | mpirun_rsh | orterun | prterun | prun | aprun | jsrun | \
+            flux | ibrun)
             return 1 ;;
     esac
     case ${OMPI_COMM_WORLD_LOCAL_RANK-}${MPI_LOCALRANKID-}${PALS_LOCAL_RANKID-}${FLUX_TASK_LOCAL_ID-}${PMIX_LOCAL_RANK-} in

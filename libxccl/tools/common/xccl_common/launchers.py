@@ -23,7 +23,9 @@ WORDS = (
     (b"prterun", "openmpi"),
 )
 LOOKED_AT = 1 << 22
-LAUNCHER = re.compile(r"(srun|(mpirun|mpiexec)(\.\w+)?|orterun|prterun|prun|aprun|ibrun)$")
+LAUNCHER = re.compile(
+    r"(srun|(mpirun|mpiexec)(\.\w+)?|mpirun_rsh|orterun|prterun|prun|aprun|jsrun|ibrun)$"
+)
 # Their options without a value, and with two. Any other takes one, for all that is known here.
 ALONE = (
     *("--oversubscribe", "--nooversubscribe", "--allow-run-as-root", "--report-bindings"),
