@@ -635,6 +635,31 @@ static int serve(enum xm_function function, int profiling, const long *args)
     }
 }
 
+/* Longer ones, from device memory, are better fetched as soon as they come. */
+static bool is_simple(const long *args)
+{
+    enum { MOST_BYTES = 16 << 10 };
+    enum xm_nature nature;
+    MPI_Count      size;
+
+    return !xm_observing && xm_type_named((MPI_Datatype)(intptr_t)args[2], &nature, &size) &&
+           ((int)args[1] * size <= MOST_BYTES);
+}
+
+/* The same of MPI_Irecv: a thread looks, too. MPI_PROC_NULL's requests are no one's own. */
+static int receive_looked_later(int profiling, const long *args)
+{
+    if ((int)args[3] == MPI_PROC_NULL) {
+        return (int)xm_mpi_forward(XM_FN_MPI_Irecv, profiling, args);
+    }
+    if (!is_simple(args)) {
+        return serve(XM_FN_MPI_Irecv, profiling, args);
+    }
+    xm_buffer_forget(); /* it may be used for something else before it is asked again */
+    int code = (int)xm_mpi_forward(XM_FN_MPI_Irecv, profiling, args);
+    return (code == MPI_SUCCESS) ? xm_request_keep_simple(args) : code;
+}
+
 /* Of a function that makes or synchronises a window. */
 static bool window_call_is_plain(enum xm_function function)
 {
@@ -649,30 +674,6 @@ static enum xm_way way_of(enum xm_function function, const long *args)
         return window_call_is_plain(function) ? XM_WAY_PLAIN : XM_WAY_OURS;
     }
     return xm_transfer_way(function, args);
-}
-
-/* The same of MPI_Irecv: a thread looks, too. MPI_PROC_NULL's requests are no one's own. */
-static int receive_looked_later(int profiling, const long *args)
-{
-    enum { SOURCE = 3, REQUEST = 6 };
-    struct xm_transfer *t = ((int)args[SOURCE] != MPI_PROC_NULL) ? xm_transfer_new() : NULL;
-
-    if (t == NULL) {
-        return serve(XM_FN_MPI_Irecv, profiling, args);
-    }
-    xm_transfer_read_looked(t, XM_FN_MPI_Irecv, args);
-    if (__builtin_expect(xm_observing, 0)) {
-        xm_seen_transfer(t);
-    }
-    int code = xm_transfer_post(t, profiling);
-    if (code != MPI_SUCCESS) {
-        xm_transfer_discard(t);
-        return code;
-    }
-    *(MPI_Request *)args[REQUEST] = t->request;
-    xm_watch(t);
-    xm_watch_posted();
-    return xm_request_keep(t);
 }
 
 int xm_transfer_call(enum xm_function function, int profiling, const long *args)

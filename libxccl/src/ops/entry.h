@@ -13,15 +13,23 @@
  */
 enum xm_first { XM_FIRST_NONE, XM_FIRST_SIMPLE, XM_FIRST_SHORT };
 
-/* What is known of a request that the program holds: an operation's, a transfer's, or neither:
- * a persistent collective. */
+/* Arguments of MPI_Irecv; of them, the communicator. The last is the request. */
+enum { XM_SIMPLE_ARGS = 7, XM_SIMPLE_COMM = 5 };
+
+/* What is known of a request that the program holds: an operation's, a transfer's, a receive that
+ * is nothing more (entries.c), or, of a persistent collective, none of these. */
 struct xm_entry {
-    MPI_Request          handle;
-    struct xm_entry     *next;
-    enum xm_first        first;
-    bool                 completing; /* in a call in which MPI may: the handle may be another's */
-    struct xm_op        *op;
-    struct xm_transfer  *transfer;
+    MPI_Request         handle;
+    struct xm_entry    *next;
+    enum xm_first       first;
+    bool                completing; /* in a call in which MPI may: the handle may be another's */
+    struct xm_op       *op;
+    struct xm_transfer *transfer; /* atomic: a simple receive may become one */
+    /* Of a receive that is nothing more: */
+    bool             comm_gone; /* the program has freed its communicator */
+    long             args[XM_SIMPLE_ARGS];
+    struct xm_entry *before, *after;
+    /* Of a persistent collective; cleared with that alone: */
     struct xm_call       call;
     xm_persistent_start *start;
     MPI_Request          inner;      /* of the operation started last, or MPI_REQUEST_NULL */
@@ -33,7 +41,7 @@ struct xm_entry {
 
 static inline bool xm_entry_is_persistent(const struct xm_entry *e)
 {
-    return (e->op == NULL) && (e->transfer == NULL);
+    return (e->op == NULL) && (e->transfer == NULL) && (e->first == XM_FIRST_NONE);
 }
 
 static inline bool xm_entry_is_first(const struct xm_entry *e, enum xm_first most)
@@ -46,7 +54,7 @@ struct xm_entry *xm_entry_new(void);
 void             xm_entry_free(struct xm_entry *e);
 
 void xm_entry_add(struct xm_entry *e);
-/* NULL: it is none of ours. */
+/* NULL: it is none of ours. A simple receive is a transfer from here on. */
 struct xm_entry *xm_entry_find(MPI_Request handle);
 /* Is there one of any of these? */
 bool xm_entries_any(int count, const MPI_Request *handles);
@@ -65,8 +73,12 @@ void xm_entry_forget(struct xm_entry *e);
 
 /* Number of requests that MPI is not always to see: transfers and persistent collectives. */
 int xm_entries_hidden(void);
-/* Are there any but those of transfers? */
-bool xm_entries_more_than_transfers(void);
+/* Are there any but those of transfers and simple receives? */
+bool xm_entries_of_more(void);
+/* MPI has completed a simple receive, with this code. True: that was all of it, and it is gone. */
+bool xm_entry_end_simply(struct xm_entry *e, int code);
+/* A persistent transfer has another handle from here on. */
+void xm_entry_follow(struct xm_entry *e, MPI_Request handle);
 
 /* ---- waits.c ---- */
 

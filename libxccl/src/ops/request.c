@@ -23,205 +23,7 @@
 #include "transfers/kept.h"
 #include "transfers/watcher.h"
 
-enum { BUCKET_BITS = 12, BUCKETS = 1 << BUCKET_BITS };
-
-static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xm_entry *table[BUCKETS];
-static int              live;      /* atomic: entries */
-static int              transfers; /* atomic: of them, transfers' */
-
-int xm_entries_hidden(void)
-{
-    return xm_persistent_requests() + __atomic_load_n(&transfers, __ATOMIC_ACQUIRE);
-}
-
-/* While one is put in or out it may be counted as such. */
-bool xm_entries_more_than_transfers(void)
-{
-    return __atomic_load_n(&live, __ATOMIC_ACQUIRE) !=
-           __atomic_load_n(&transfers, __ATOMIC_ACQUIRE);
-}
-
-int xm_requests_live(void)
-{
-    return __atomic_load_n(&live, __ATOMIC_ACQUIRE);
-}
-
-static struct xm_entry **bucket_of(MPI_Request handle)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u;
-
-    return &table[hash >> (64 - BUCKET_BITS)];
-}
-
-/* The allocator takes as long as the rest of a call. With the lock held. */
-enum { MOST_SPARE = 256 };
-static struct xm_entry *spares;
-static int              num_spares;
-
-static struct xm_entry *take_spare(void)
-{
-    struct xm_entry *e = spares;
-
-    if (e == NULL) {
-        return calloc(1, sizeof(*e));
-    }
-    spares = e->next;
-    num_spares--;
-    memset(e, 0, sizeof(*e));
-    return e;
-}
-
-static void give_spare(struct xm_entry *e)
-{
-    if (num_spares >= MOST_SPARE) {
-        free(e);
-        return;
-    }
-    e->next = spares;
-    spares = e;
-    num_spares++;
-}
-
-struct xm_entry *xm_entry_new(void)
-{
-    pthread_mutex_lock(&lock);
-    struct xm_entry *e = take_spare();
-    pthread_mutex_unlock(&lock);
-    return e;
-}
-
-void xm_entry_free(struct xm_entry *e)
-{
-    if (e != NULL) {
-        pthread_mutex_lock(&lock);
-        give_spare(e);
-        pthread_mutex_unlock(&lock);
-    }
-}
-
-/* With the lock held. */
-static void put_in(struct xm_entry *e)
-{
-    struct xm_entry **bucket = bucket_of(e->handle);
-
-    e->next = *bucket;
-    *bucket = e;
-}
-
-void xm_entry_add(struct xm_entry *e)
-{
-    pthread_mutex_lock(&lock);
-    put_in(e);
-    pthread_mutex_unlock(&lock);
-    __atomic_add_fetch(&live, 1, __ATOMIC_RELEASE);
-}
-
-/* With the lock held. */
-static struct xm_entry *find(MPI_Request handle)
-{
-    struct xm_entry *e = *bucket_of(handle);
-
-    while ((e != NULL) && ((e->handle != handle) || e->completing)) {
-        e = e->next;
-    }
-    return e;
-}
-
-struct xm_entry *xm_entry_find(MPI_Request handle)
-{
-    pthread_mutex_lock(&lock);
-    struct xm_entry *e = find(handle);
-    pthread_mutex_unlock(&lock);
-    return e;
-}
-
-bool xm_entries_any(int count, const MPI_Request *handles)
-{
-    bool any = false;
-
-    pthread_mutex_lock(&lock);
-    for (int i = 0; (i < count) && !any; i++) {
-        any = (find(handles[i]) != NULL);
-    }
-    pthread_mutex_unlock(&lock);
-    return any;
-}
-
-void xm_entries_find(int count, const MPI_Request *handles, enum xm_first first,
-                     struct xm_entry **entries)
-{
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < count; i++) {
-        entries[i] = find(handles[i]);
-        struct xm_entry *e = entries[i];
-        if ((e != NULL) && xm_entry_is_first(e, first)) {
-            e->completing = true;
-        }
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-void xm_entries_found_again(int count, struct xm_entry *const *entries)
-{
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < count; i++) {
-        if (entries[i] != NULL) {
-            entries[i]->completing = false;
-        }
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-/* With the lock held. */
-static void unlink_entry(struct xm_entry *e)
-{
-    struct xm_entry **at = bucket_of(e->handle);
-
-    while (*at != e) {
-        at = &(*at)->next;
-    }
-    *at = e->next;
-}
-
-static void count_out(const struct xm_entry *e)
-{
-    __atomic_sub_fetch(&live, 1, __ATOMIC_RELEASE);
-    __atomic_sub_fetch(&transfers, (e->transfer != NULL), __ATOMIC_RELEASE);
-}
-
-void xm_entry_put_back(struct xm_entry *e)
-{
-    xm_entry_add(e);
-    __atomic_add_fetch(&transfers, (e->transfer != NULL), __ATOMIC_RELEASE);
-}
-
-struct xm_entry *xm_entry_take_out(MPI_Request handle)
-{
-    pthread_mutex_lock(&lock);
-    struct xm_entry *e = find(handle);
-    if (e != NULL) {
-        unlink_entry(e);
-    }
-    pthread_mutex_unlock(&lock);
-    if (e != NULL) {
-        count_out(e);
-    }
-    return e;
-}
-
-void xm_entry_end(struct xm_entry *e)
-{
-    struct xm_transfer *t = e->transfer;
-
-    pthread_mutex_lock(&lock);
-    unlink_entry(e);
-    give_spare(e);
-    pthread_mutex_unlock(&lock);
-    __atomic_sub_fetch(&live, 1, __ATOMIC_RELEASE);
-    __atomic_sub_fetch(&transfers, 1, __ATOMIC_RELEASE);
-    xm_transfer_discard(t);
-}
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void remove_entry(MPI_Request handle)
 {
@@ -326,19 +128,6 @@ void xm_request_drop(struct xm_op *op)
     xm_pmpi.Request_free(&request);
 }
 
-/* Open MPI may give a persistent request another handle when it is started again. */
-static void follow(struct xm_entry *e, MPI_Request handle)
-{
-    if (handle != e->handle) {
-        pthread_mutex_lock(&lock);
-        unlink_entry(e);
-        e->handle = e->transfer->request = handle;
-        e->next = *bucket_of(handle);
-        *bucket_of(handle) = e;
-        pthread_mutex_unlock(&lock);
-    }
-}
-
 /* Where threads take messages out of MPI's queue: see kept.c. */
 static int begin_receive(const struct xm_transfer *t)
 {
@@ -383,7 +172,7 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
     t->done = (code != MPI_SUCCESS);
     t->over = false;
     t->wrong = MPI_SUCCESS;
-    follow(e, *request);
+    xm_entry_follow(e, *request);
     if (t->num_parts > 0) {
         xm_transfer_last_path = xm_rendezvous_path_out(&t->rendezvous);
     }
@@ -468,19 +257,6 @@ static int cancel_request(int profiling, const long *args)
         }
     }
     return (int)xm_mpi_forward(XM_FN_MPI_Cancel, profiling, args);
-}
-
-void xm_requests_comm_freeing(MPI_Comm comm)
-{
-    pthread_mutex_lock(&lock);
-    for (int i = 0; (i < BUCKETS) && (xm_requests_live() > 0); i++) {
-        for (struct xm_entry *e = table[i]; e != NULL; e = e->next) {
-            if ((e->transfer != NULL) && (xm_transfer_comm(e->transfer) == comm)) {
-                e->transfer->comm_gone = true;
-            }
-        }
-    }
-    pthread_mutex_unlock(&lock);
 }
 
 static int start_all(int count, MPI_Request requests[], int profiling)
@@ -583,29 +359,6 @@ void xm_requests_finalize(void)
            (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
         xm_requests_progress();
     }
-}
-
-int xm_request_keep(struct xm_transfer *t)
-{
-    enum xm_first first = t->simple                     ? XM_FIRST_SIMPLE
-                          : xm_transfer_is_mpi_first(t) ? XM_FIRST_SHORT
-                                                        : XM_FIRST_NONE;
-
-    pthread_mutex_lock(&lock);
-    struct xm_entry *e = take_spare();
-    if (e != NULL) {
-        e->handle = t->request;
-        e->transfer = t;
-        e->first = first;
-        put_in(e);
-    }
-    pthread_mutex_unlock(&lock);
-    if (e == NULL) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for a request");
-    }
-    __atomic_add_fetch(&live, 1, __ATOMIC_RELEASE);
-    __atomic_add_fetch(&transfers, 1, __ATOMIC_RELEASE);
-    return MPI_SUCCESS;
 }
 
 static int free_request(MPI_Request *request, int profiling, const long *args)

@@ -17,6 +17,8 @@ void xm_request_drop(struct xm_op *op);
 
 /* Keep a transfer until the program completes or frees its request. Returns an MPI code. */
 int xm_request_keep(struct xm_transfer *t);
+/* The same of an MPI_Irecv with XM_WAY_LOOKED and few bytes, which MPI has begun. */
+int xm_request_keep_simple(const long *args);
 
 /* The program frees a communicator, which persistent requests of it may outlive. */
 void xm_requests_comm_freeing(MPI_Comm comm);

@@ -130,7 +130,8 @@ static bool sort_in(struct array *a, int i)
 
 static struct xm_transfer *transfer_at(const struct array *a, int i)
 {
-    return (a->entries[i] != NULL) ? a->entries[i]->transfer : NULL;
+    return (a->entries[i] != NULL) ? __atomic_load_n(&a->entries[i]->transfer, __ATOMIC_ACQUIRE)
+                                   : NULL;
 }
 
 static struct fix fix_of(const struct xm_transfer *t)
@@ -240,7 +241,7 @@ static bool open_array(struct array *a, enum xm_function function, int count, MP
     a->first = a->looks                             ? XM_FIRST_NONE
                : (completes_some(function) && many) ? XM_FIRST_SHORT
                                                     : XM_FIRST_SIMPLE;
-    if ((xm_entries_hidden() == 0) || ((count == 1) && (xm_entry_find(requests[0]) == NULL))) {
+    if ((xm_entries_hidden() == 0) || ((count == 1) && !xm_entries_any(1, requests))) {
         a->ours = xm_entries_any(count, requests);
         return true;
     }
@@ -269,7 +270,7 @@ static void close_array(struct array *a)
         struct xm_entry *e = a->entries[i];
         if (e == NULL) {
             a->given[i] = a->used[i];
-        } else if (e->transfer == NULL) {
+        } else if (xm_entry_is_persistent(e)) {
             e->inner = a->used[i];
         }
     }
@@ -524,11 +525,9 @@ static void end_simple(struct array *a)
     int left = 0;
 
     for (int k = 0; k < a->num_ended; k++) {
-        int              i = a->ended[k].at;
-        struct xm_entry *e = a->entries[i];
-        bool             good = (a->ended[k].code == MPI_SUCCESS);
-        if (good && xm_transfer_is_over_simply(e->transfer)) {
-            xm_entry_end(e);
+        int i = a->ended[k].at;
+        if ((a->entries[i]->first == XM_FIRST_SIMPLE) &&
+            xm_entry_end_simply(a->entries[i], a->ended[k].code)) {
             a->entries[i] = NULL;
         } else {
             a->ended[left++] = a->ended[k];
@@ -610,7 +609,7 @@ static int complete(enum xm_function function, struct array *a, const long *args
 
 static bool operations_done(const struct array *a)
 {
-    if (!xm_entries_more_than_transfers()) {
+    if (!xm_entries_of_more()) {
         return true;
     }
     for (int i = 0; i < a->count; i++) {

@@ -181,8 +181,7 @@ static bool is_even(enum xm_nature nature, MPI_Count size)
 /* One may come for a message that is too long for the receive, too. */
 static bool holds_descriptor(MPI_Count count, MPI_Count size)
 {
-    return (xm_rendezvous_looks_from() > 0) && (count > 0) &&
-           (count * size >= XM_DESCRIPTOR_BYTES);
+    return (xm_rendezvous_looks_from() > 0) && (count > 0) && (count * size >= XM_DESCRIPTOR_BYTES);
 }
 
 /* Of a call whose buffers are named so far, and none on a device. */
@@ -421,9 +420,6 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     return good && ((t->num_parts > 0) || t->rendezvous.looks || again || t->scattered);
 }
 
-/* Longer messages, from device memory, are better fetched as soon as they come. */
-enum { SIMPLE_BYTES = 16 << 10 };
-
 void xm_transfer_read_looked(struct xm_transfer *t, enum xm_function function, const long *args)
 {
     struct xm_rendezvous *r = &t->rendezvous;
@@ -438,7 +434,7 @@ void xm_transfer_read_looked(struct xm_transfer *t, enum xm_function function, c
     r->looks = r->awaits = xm_buffer_single(&r->receive, (const void *)args[0], (int)args[1],
                                             (MPI_Datatype)(intptr_t)args[2]);
     xm_rendezvous_expect(t);
-    t->simple = (r->receive.bytes <= SIMPLE_BYTES);
+    t->simple = true;
 }
 
 /* ---- copies ---- */

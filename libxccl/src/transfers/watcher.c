@@ -50,6 +50,9 @@ static unsigned            moves;   /* atomic: of pieces */
 static struct xm_job       job;
 static __thread bool       posting;
 
+static const struct xm_watch_too *too;            /* atomic, or NULL */
+static bool                       resting = true; /* atomic: nobody looks until there is a reason */
+
 void xm_watch_moved(void)
 {
     __atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);
@@ -94,6 +97,22 @@ static bool look_at_some(void)
     return end;
 }
 
+static int count_too(void)
+{
+    const struct xm_watch_too *more = __atomic_load_n(&too, __ATOMIC_ACQUIRE);
+
+    return (more != NULL) ? more->count() : 0;
+}
+
+/* They come first: those that become transfers are looked at next. */
+static bool look_at_all_too(void)
+{
+    bool any = (count_too() > 0);
+
+    while (any && !too->look()) {}
+    return any;
+}
+
 /* Receivers wait for this process to write its messages to them. */
 static void write_asked(void)
 {
@@ -120,6 +139,7 @@ static void help_after(uint64_t pause_ns)
     if (xm_push_attend()) {
         write_asked();
     }
+    look_at_all_too();
     while (!look_at_some() && (xm_now_ns() - now < HELP_NS)) {}
     __atomic_store_n(&helped_ns, xm_now_ns(), __ATOMIC_RELAXED);
     __atomic_store_n(&helping, false, __ATOMIC_RELEASE);
@@ -164,9 +184,15 @@ static void pause_thread(int quiet, uint64_t least)
 
     while (!ending && (quiet >= IDLE_NAPS) && (watched == NULL)) {
         asleep = true;
+        /* Either this thread sees that there is one more, or who says so sees this. */
+        __atomic_store_n(&resting, true, __ATOMIC_SEQ_CST);
+        if (count_too() > 0) {
+            break;
+        }
         pthread_cond_wait(&wanted, &lock);
     }
     asleep = false;
+    __atomic_store_n(&resting, false, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     nanosleep(&nap, NULL);
     pthread_mutex_lock(&lock);
@@ -184,23 +210,27 @@ static uint64_t used_ns(void)
 static void watch(struct xm_job *unused)
 {
     unsigned seen = 0, looked = 0, moved = 0;
-    int      quiet = 0, skipped = 0;
+    int      quiet = 0, skipped = 0, counted = 0;
     uint64_t least = 0;
 
     (void)unused;
     pthread_mutex_lock(&lock);
     while (!ending) {
         unsigned moving = __atomic_load_n(&moves, __ATOMIC_RELAXED);
-        bool     quieter = (changes == seen) && (moving == moved) && (quiet < INT_MAX);
+        int      count = count_too();
+        bool     quieter =
+            (changes == seen) && (moving == moved) && (count == counted) && (quiet < INT_MAX);
         quiet = quieter ? quiet + 1 : 0;
         seen = changes;
         moved = moving;
+        counted = count;
         unsigned now = __atomic_load_n(&looks, __ATOMIC_RELAXED);
         skipped = (now != looked) ? skipped + 1 : MOST_SKIPPED;
         looked = now;
         if (skipped >= MOST_SKIPPED) {
             pthread_mutex_unlock(&lock);
             uint64_t begun = used_ns();
+            look_at_all_too();
             while (!look_at_some()) {}
             least = NAPS_PER_ROUND * (used_ns() - begun);
             least = (least < MOST_NAP_NS) ? least : MOST_NAP_NS;
@@ -223,6 +253,20 @@ static void wake(void)
         job = (struct xm_job){.run = watch, .waited_for = false};
         running = (xm_worker_start(&job) == xcclSuccess);
     }
+}
+
+void xm_watch_too(const struct xm_watch_too *more)
+{
+    bool known = (__atomic_load_n(&too, __ATOMIC_RELAXED) != NULL);
+
+    if (known && !__atomic_load_n(&resting, __ATOMIC_SEQ_CST)) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(&too, more, __ATOMIC_RELEASE);
+    __atomic_store_n(&xm_progress_beside, help, __ATOMIC_RELAXED);
+    wake();
+    pthread_mutex_unlock(&lock);
 }
 
 void xm_watch(struct xm_transfer *t)

@@ -22,6 +22,16 @@ void xm_watch_posted(void);
 bool xm_watch_is_posting(void);
 /* Something of a message that MPI carries in pieces has moved: more will soon. */
 void xm_watch_moved(void);
+/*
+ * Receives that are no transfers yet: how many there are, atomic and sequentially consistent; and a
+ * look at some, which makes transfers of those to which a descriptor has come. True at the end.
+ */
+struct xm_watch_too {
+    int (*count)(void);
+    bool (*look)(void);
+};
+/* One more is there: look after them, too. */
+void xm_watch_too(const struct xm_watch_too *more);
 void xm_watcher_end(void);
 
 #endif

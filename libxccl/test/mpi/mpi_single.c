@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -271,11 +272,96 @@ static void case_mixed(void)
     }
 }
 
+/* While its receiver waits in MPI for somebody who waits for its sender. Three ranks. */
+static void case_awaited(void)
+{
+    enum { THIRD = 2, ROUNDS = 20 };
+    int word = 0;
+
+    mt_memory_open(mt_runtime(), mt_rank());
+    int *out = mt_ints_make(MT_DEVICE, SHORT, SHORT, 4);
+    for (int i = 0; i < ROUNDS; i++) {
+        int        *in = mt_ints_make(MT_HOST, SHORT, 0, 0);
+        MPI_Request request;
+        switch (mt_rank()) {
+        case HERE:
+            MPI_Ssend(out, SHORT, MPI_INT, THERE, TAG, MPI_COMM_WORLD);
+            MPI_Send(&word, 1, MPI_INT, THIRD, TAG, MPI_COMM_WORLD);
+            break;
+        case THERE:
+            MPI_Irecv(in, SHORT, MPI_INT, HERE, TAG, MPI_COMM_WORLD, &request);
+            MPI_Recv(&word, 1, MPI_INT, THIRD, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            mt_ints_expect(in, MT_HOST, SHORT, SHORT, HERE, 4, "a message that is waited for");
+            break;
+        default:
+            MPI_Recv(&word, 1, MPI_INT, HERE, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(&word, 1, MPI_INT, THERE, TAG, MPI_COMM_WORLD);
+            break;
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        mt_free(MT_HOST, in);
+    }
+    mt_free(MT_DEVICE, out);
+}
+
+/* Other calls on the request of a receive than those that wait for it and test it. */
+static void ask_otherwise(int way, int *in)
+{
+    MPI_Request request;
+    MPI_Status  status;
+    int         over = 0;
+
+    MPI_Irecv(in, SHORT, MPI_INT, HERE, TAG + way, MPI_COMM_WORLD, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (way == 0) {
+        MPI_Request_free(&request);
+        for (double begun = MPI_Wtime();
+             (in[SHORT - 1] != mt_value(HERE, way, SHORT - 1)) && (MPI_Wtime() - begun < 5);) {
+            MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &over, MPI_STATUS_IGNORE);
+        }
+    } else if (way == 1) {
+        while (!over) {
+            MPI_Request_get_status(request, &over, &status);
+        }
+        mt_expect_status(&status, HERE, TAG + way, SHORT, "MPI_Request_get_status");
+        MPI_Wait(&request, &status);
+    } else {
+        MPI_Cancel(&request);
+        MPI_Wait(&request, &status);
+        MPI_Test_cancelled(&status, &over);
+        mt_expect(over, "the receive was not cancelled");
+        MPI_Recv(in, SHORT, MPI_INT, HERE, TAG + way, MPI_COMM_WORLD, &status);
+    }
+    mt_ints_expect(in, MT_HOST, SHORT, SHORT, HERE, way, "asked otherwise");
+}
+
+static void case_otherwise(void)
+{
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    for (int way = 0; way < 3; way++) {
+        int *out = mt_ints_make(MT_DEVICE, SHORT, SHORT, way);
+        int *in = mt_ints_make(MT_HOST, SHORT, 0, 0);
+        if (mt_rank() == HERE) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            usleep((way == 2) ? 100 * 1000 : 0); /* until the receive is cancelled */
+            MPI_Ssend(out, SHORT, MPI_INT, THERE, TAG + way, MPI_COMM_WORLD);
+        } else {
+            ask_otherwise(way, in);
+        }
+        mt_free(MT_DEVICE, out);
+        mt_free(MT_HOST, in);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"unready", case_unready},         {"middle", case_middle}, {"short", case_short},
-        {"passed-over", case_passed_over}, {"mixed", case_mixed},   {NULL, NULL},
+        {"unready", case_unready},     {"middle", case_middle},
+        {"short", case_short},         {"passed-over", case_passed_over},
+        {"mixed", case_mixed},         {"awaited", case_awaited},
+        {"otherwise", case_otherwise}, {NULL, NULL},
     };
 
     bool bare = (argc > 2) && (strcmp(argv[2], "unready") != 0) && (strcmp(argv[2], "middle") != 0);

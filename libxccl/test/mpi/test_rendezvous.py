@@ -66,10 +66,12 @@ def test_sent_first(mpi):
     assert result.lines("is left to its receiver"), result.out
 
 
-@pytest.mark.parametrize("case", ["short", "passed-over", "mixed"])
+@pytest.mark.tsan
+@pytest.mark.parametrize("case", ["short", "passed-over", "mixed", "awaited", "otherwise"])
 def test_short(mpi, case):
     """Short messages are offered to who has looked for them in all receives that may be pending."""
-    mpi.run(2, f"mpi_single cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+    ranks = 3 if case == "awaited" else 2
+    mpi.run(ranks, f"mpi_single cuda {case}", sim="cuda:3", timeout=TIMEOUT).good()
 
 
 def test_cancel(mpi):
