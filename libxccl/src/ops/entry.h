@@ -41,7 +41,7 @@ struct xm_entry {
 
 static inline bool xm_entry_is_persistent(const struct xm_entry *e)
 {
-    return (e->op == NULL) && (e->transfer == NULL) && (e->first == XM_FIRST_NONE);
+    return (e->first == XM_FIRST_NONE) && (e->op == NULL) && (e->transfer == NULL);
 }
 
 static inline bool xm_entry_is_first(const struct xm_entry *e, enum xm_first most)
