@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "decide/decide.h"
@@ -23,18 +24,7 @@ static void put_text(FILE *f, const char *text)
         fputs("null", f);
         return;
     }
-    fputc('"', f);
-    for (const char *p = text; *p != '\0'; p++) {
-        unsigned char c = (unsigned char)*p;
-        if ((c == '"') || (c == '\\')) {
-            fprintf(f, "\\%c", c);
-        } else if (c < ' ') {
-            fprintf(f, "\\u%04x", c);
-        } else {
-            fputc(c, f);
-        }
-    }
-    fputc('"', f);
+    xc_json_text(f, text);
 }
 
 static void put_field(FILE *f, const char *name, const char *text)
