@@ -222,12 +222,12 @@ int xm_request_keep_simple(const long *args)
             simples->before = e;
         }
         simples = e;
+        __atomic_add_fetch(&simple, 1, __ATOMIC_SEQ_CST);
     }
     pthread_mutex_unlock(&lock);
     if (e == NULL) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for a request");
     }
-    __atomic_add_fetch(&simple, 1, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&live, 1, __ATOMIC_RELEASE);
     xm_watch_too(&too);
     return MPI_SUCCESS;
@@ -240,7 +240,8 @@ bool xm_entry_end_simply(struct xm_entry *e, int code)
     pthread_mutex_lock(&lock);
     if (is_nothing_more(e) && (code == MPI_SUCCESS) && has_descriptor(e)) {
         make_transfer(e);
-    } else if (is_nothing_more(e)) {
+    }
+    if (is_nothing_more(e)) {
         unlist(e);
         unlink_entry(e);
         give_spare(e);

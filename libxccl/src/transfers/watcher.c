@@ -105,12 +105,13 @@ static int count_too(void)
 }
 
 /* They come first: those that become transfers are looked at next. */
-static bool look_at_all_too(void)
+static void look_too(bool all)
 {
-    bool any = (count_too() > 0);
+    bool more = (count_too() > 0);
 
-    while (any && !too->look()) {}
-    return any;
+    while (more) {
+        more = !too->look() && all;
+    }
 }
 
 /* Receivers wait for this process to write its messages to them. */
@@ -139,7 +140,7 @@ static void help_after(uint64_t pause_ns)
     if (xm_push_attend()) {
         write_asked();
     }
-    look_at_all_too();
+    look_too(false);
     while (!look_at_some() && (xm_now_ns() - now < HELP_NS)) {}
     __atomic_store_n(&helped_ns, xm_now_ns(), __ATOMIC_RELAXED);
     __atomic_store_n(&helping, false, __ATOMIC_RELEASE);
@@ -230,7 +231,7 @@ static void watch(struct xm_job *unused)
         if (skipped >= MOST_SKIPPED) {
             pthread_mutex_unlock(&lock);
             uint64_t begun = used_ns();
-            look_at_all_too();
+            look_too(true);
             while (!look_at_some()) {}
             least = NAPS_PER_ROUND * (used_ns() - begun);
             least = (least < MOST_NAP_NS) ? least : MOST_NAP_NS;
