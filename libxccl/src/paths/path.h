@@ -75,6 +75,7 @@ struct xm_op {
     char               *send_span, *recv_span;     /* staged: host memory of each buffer */
     void               *send_arrays, *recv_arrays; /* and arguments of MPI's, if that is bytes */
     struct xm_standing *standing; /* staged: what to start instead, or NULL (staged.h) */
+    xcclResult_t        missed;   /* staged: why MPI has been called without this rank's data */
 
     /* ccl and direct */
     void            *saved;  /* what was current before, of one that is entered */
