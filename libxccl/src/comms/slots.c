@@ -230,3 +230,16 @@ int xm_slots_missed(const struct xm_slots *slots, uint64_t call)
     }
     return -1;
 }
+
+void xm_slots_break(struct xm_slots *slots)
+{
+    uint64_t none = 0;
+
+    (void)__atomic_compare_exchange_n(&slots->of[0]->broken, &none, (uint64_t)slots->rank + 1,
+                                      false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+int xm_slots_broken(const struct xm_slots *slots)
+{
+    return (int)__atomic_load_n(&slots->of[0]->broken, __ATOMIC_ACQUIRE) - 1;
+}

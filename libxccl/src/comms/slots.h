@@ -60,6 +60,7 @@ struct xm_slot {
     uint64_t cutovers[2]; /* atomic, first rank's: cutover.h */
     uint64_t misses;      /* atomic, first rank's: counts those of xm_slots_say_missed() */
     uint64_t missed[XM_SLOT_MISSES]; /* atomic, first rank's: the last of them */
+    uint64_t broken;                 /* atomic, first rank's: 1 + who gave up first, or 0 */
     uint64_t left;                   /* atomic: ranks that will not look at this slot again */
 } __attribute__((aligned(64)));
 
@@ -115,6 +116,11 @@ int xm_slots_mismatch(const struct xm_slots *slots, uint64_t call, enum xm_coll 
  */
 void xm_slots_say_missed(struct xm_slots *slots, uint64_t call);
 int  xm_slots_missed(const struct xm_slots *slots, uint64_t call);
+
+/* Say that this rank completes no call of the communicator any more; and the first that said so,
+ * or -1. */
+void xm_slots_break(struct xm_slots *slots);
+int  xm_slots_broken(const struct xm_slots *slots);
 
 /* The first rank that has not made this call; -1: all have. */
 int xm_slots_absent(const struct xm_slots *slots, uint64_t call);

@@ -400,6 +400,20 @@ static xcclResult_t change_path(struct xm_op *op)
     return (res == xcclSuccess) ? xcclInProgress : res;
 }
 
+/* It waits for every rank, most likely: one that failed before it came to it never does. */
+static xcclResult_t look_for_broken(struct xm_op *op)
+{
+    int rank = xm_slots_broken(op->comm->slots);
+
+    if ((rank < 0) || (rank == op->comm->rank)) {
+        return xcclInProgress;
+    }
+    return xm_op_fail(op, xc_fail(xcclRemoteError,
+                                  "rank %d has given up the communicator, as an error of its own "
+                                  "says",
+                                  rank));
+}
+
 static xcclResult_t progress(struct xm_op *op)
 {
     void *saved;
@@ -407,7 +421,7 @@ static xcclResult_t progress(struct xm_op *op)
     if ((op->stage == XM_STAGE_WORK) &&
         (__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE) == XM_LAUNCH_WAITS)) {
         xm_order_poll_for(&op->turn, op->blocking);
-        return xcclInProgress;
+        return look_for_broken(op);
     }
     if (op->taken) {
         return xm_path_ccl.progress(op);
@@ -424,7 +438,10 @@ static xcclResult_t progress(struct xm_op *op)
     if ((res == xcclUnsupported) && ((op->stage == XM_STAGE_MEET) || op->in_trouble)) {
         return change_path(op);
     }
-    return ((res == xcclSuccess) || (res == xcclInProgress)) ? res : xm_op_fail(op, res);
+    if (res == xcclInProgress) {
+        return look_for_broken(op);
+    }
+    return (res == xcclSuccess) ? res : xm_op_fail(op, res);
 }
 
 static void release(struct xm_op *op, bool failed)
