@@ -8,6 +8,7 @@
  * next call would meet this one of the other ranks. It says so to those of its node, whose result
  * is wrong.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,6 +182,10 @@ static void say_missed(struct xm_op *op, xcclResult_t res)
     op->missed = xm_op_fail(op, res);
     if (is_numbered(op)) {
         xm_slots_say_missed(op->comm->slots, op->number);
+    } else if ((op->comm != NULL) && (op->comm->size > 1)) {
+        size_t n = strlen(op->detail);
+        snprintf(op->detail + n, sizeof(op->detail) - n,
+                 "; the other ranks cannot be told, and their results may be wrong");
     }
 }
 
