@@ -86,6 +86,7 @@ struct xm_op {
 
     /* direct */
     struct xm_direct     *direct;
+    uint64_t              broken_ns;   /* when it was first seen that another rank gave up; or 0 */
     uint64_t              block_bytes; /* what goes from one rank to another, at most */
     uint32_t              direct_what; /* reduction, or XK_NO_REDUCTION */
     uint32_t              rounds;      /* that it takes; 0: it is one exchange, or mapped */
