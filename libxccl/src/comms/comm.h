@@ -142,7 +142,8 @@ uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_co
 /* Other rules are in force: each communicator asks for its own anew. */
 void xm_comms_forget_rules(void);
 
-/* Give up an operation that will not complete; the communicator is BROKEN from here on. */
+/* Give up an operation that will not complete; the communicator is BROKEN from here on. The other
+ * ranks of a node are told. */
 void               xm_comm_break(struct xm_comm *xm, const char *reason);
 enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm);
 /* The next one, as the ranks have agreed, with its reason or NULL. One that is BROKEN stays so. */

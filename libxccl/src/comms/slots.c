@@ -202,3 +202,44 @@ int xm_slots_absent(const struct xm_slots *slots, uint64_t call)
     }
     return -1;
 }
+
+/* A miss: the call, and in its last bits the rank. */
+enum { MISS_RANK_BITS = 16 };
+
+void xm_slots_say_missed(struct xm_slots *slots, uint64_t call)
+{
+    struct xm_slot *first = slots->of[0];
+    uint64_t        at = __atomic_fetch_add(&first->misses, 1, __ATOMIC_ACQ_REL);
+
+    __atomic_store_n(&first->missed[at % XM_SLOT_MISSES],
+                     call << MISS_RANK_BITS | (uint64_t)slots->rank, __ATOMIC_RELEASE);
+}
+
+int xm_slots_missed(const struct xm_slots *slots, uint64_t call)
+{
+    const struct xm_slot *first = slots->of[0];
+
+    if (__atomic_load_n(&first->misses, __ATOMIC_ACQUIRE) == 0) {
+        return -1;
+    }
+    for (int i = 0; i < XM_SLOT_MISSES; i++) {
+        uint64_t miss = __atomic_load_n(&first->missed[i], __ATOMIC_ACQUIRE);
+        if (miss >> MISS_RANK_BITS == call) {
+            return (int)(miss & ((1u << MISS_RANK_BITS) - 1));
+        }
+    }
+    return -1;
+}
+
+void xm_slots_break(struct xm_slots *slots)
+{
+    uint64_t none = 0;
+
+    (void)__atomic_compare_exchange_n(&slots->of[0]->broken, &none, (uint64_t)slots->rank + 1,
+                                      false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+int xm_slots_broken(const struct xm_slots *slots)
+{
+    return (int)__atomic_load_n(&slots->of[0]->broken, __ATOMIC_ACQUIRE) - 1;
+}

@@ -13,7 +13,7 @@
 #include "comms/board.h"
 #include "device/device.h"
 
-enum { XM_SLOT_TERMS = 6, XM_SLOT_CALLS = 16, XM_SLOT_SHOWS = 8 };
+enum { XM_SLOT_TERMS = 6, XM_SLOT_CALLS = 16, XM_SLOT_SHOWS = 8, XM_SLOT_MISSES = 8 };
 
 /* What memory a call was made with; XM_ON_ANY: its ranks need not agree on that. */
 enum xm_call_memory { XM_ON_ANY, XM_ON_HOST, XM_ON_DEVICE };
@@ -58,7 +58,10 @@ struct xm_slot {
     uint64_t direct;  /* atomic: the last of these that it enqueued without waiting for its turn */
     uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
     uint64_t cutovers[2]; /* atomic, first rank's: cutover.h */
-    uint64_t left;        /* atomic: ranks that will not look at this slot again */
+    uint64_t misses;      /* atomic, first rank's: counts those of xm_slots_say_missed() */
+    uint64_t missed[XM_SLOT_MISSES]; /* atomic, first rank's: the last of them */
+    uint64_t broken;                 /* atomic, first rank's: 1 + who gave up first, or 0 */
+    uint64_t left;                   /* atomic: ranks that will not look at this slot again */
 } __attribute__((aligned(64)));
 
 /* A communicator's slots, in rank order. */
@@ -106,6 +109,18 @@ bool xm_slots_ended(const struct xm_slots *slots, uint64_t number, bool *trouble
  */
 int xm_slots_mismatch(const struct xm_slots *slots, uint64_t call, enum xm_coll coll,
                       enum xm_coll *other_p);
+
+/*
+ * Say that this rank takes part in this call without its data, before it does; and a rank that has
+ * said so, or -1.
+ */
+void xm_slots_say_missed(struct xm_slots *slots, uint64_t call);
+int  xm_slots_missed(const struct xm_slots *slots, uint64_t call);
+
+/* Say that this rank completes no call of the communicator any more; and the first that said so,
+ * or -1. */
+void xm_slots_break(struct xm_slots *slots);
+int  xm_slots_broken(const struct xm_slots *slots);
 
 /* The first rank that has not made this call; -1: all have. */
 int xm_slots_absent(const struct xm_slots *slots, uint64_t call);

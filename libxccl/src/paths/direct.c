@@ -17,6 +17,9 @@
 /* A kernel that failed says nothing; its stream does, asked every so many polls. */
 enum { POLLS_PER_LOOK = 4096 };
 
+/* How long an operation may go on when another rank has given up the communicator. */
+static const uint64_t grace_ns = 50000000u;
+
 static xcclResult_t enter(struct xm_op *op, void **saved_p)
 {
     *saved_p = NULL;
@@ -400,6 +403,30 @@ static xcclResult_t change_path(struct xm_op *op)
     return (res == xcclSuccess) ? xcclInProgress : res;
 }
 
+/*
+ * It waits for every rank, most likely: one that failed before it came to it never does. But what
+ * that rank did before it failed is let come to its end.
+ */
+static xcclResult_t look_for_broken(struct xm_op *op)
+{
+    int rank = xm_slots_broken(op->comm->slots);
+
+    if ((rank < 0) || (rank == op->comm->rank)) {
+        return xcclInProgress;
+    }
+    uint64_t now = xm_now_ns();
+    if (op->broken_ns == 0) {
+        op->broken_ns = now;
+    }
+    if (now - op->broken_ns < grace_ns) {
+        return xcclInProgress;
+    }
+    return xm_op_fail(op, xc_fail(xcclRemoteError,
+                                  "rank %d has given up the communicator, as an error of its own "
+                                  "says",
+                                  rank));
+}
+
 static xcclResult_t progress(struct xm_op *op)
 {
     void *saved;
@@ -407,7 +434,7 @@ static xcclResult_t progress(struct xm_op *op)
     if ((op->stage == XM_STAGE_WORK) &&
         (__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE) == XM_LAUNCH_WAITS)) {
         xm_order_poll_for(&op->turn, op->blocking);
-        return xcclInProgress;
+        return look_for_broken(op);
     }
     if (op->taken) {
         return xm_path_ccl.progress(op);
@@ -424,7 +451,10 @@ static xcclResult_t progress(struct xm_op *op)
     if ((res == xcclUnsupported) && ((op->stage == XM_STAGE_MEET) || op->in_trouble)) {
         return change_path(op);
     }
-    return ((res == xcclSuccess) || (res == xcclInProgress)) ? res : xm_op_fail(op, res);
+    if (res == xcclInProgress) {
+        return look_for_broken(op);
+    }
+    return (res == xcclSuccess) ? res : xm_op_fail(op, res);
 }
 
 static void release(struct xm_op *op, bool failed)

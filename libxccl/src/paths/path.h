@@ -75,6 +75,7 @@ struct xm_op {
     char               *send_span, *recv_span;     /* staged: host memory of each buffer */
     void               *send_arrays, *recv_arrays; /* and arguments of MPI's, if that is bytes */
     struct xm_standing *standing; /* staged: what to start instead, or NULL (staged.h) */
+    xcclResult_t        missed;   /* staged: why MPI has been called without this rank's data */
 
     /* ccl and direct */
     void            *saved;  /* what was current before, of one that is entered */
@@ -85,6 +86,7 @@ struct xm_op {
 
     /* direct */
     struct xm_direct     *direct;
+    uint64_t              broken_ns;   /* when it was first seen that another rank gave up; or 0 */
     uint64_t              block_bytes; /* what goes from one rank to another, at most */
     uint32_t              direct_what; /* reduction, or XK_NO_REDUCTION */
     uint32_t              rounds;      /* that it takes; 0: it is one exchange, or mapped */

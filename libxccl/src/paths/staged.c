@@ -3,7 +3,12 @@
  * MPI serves the call on copies in host memory, for an MPI that cannot read the device's. The
  * copies in are done when MPI is called, so that MPI sees calls in the program's order and needs
  * nothing more of this rank.
+ *
+ * A rank whose copies in fail calls MPI all the same, with whatever is in that memory: else its
+ * next call would meet this one of the other ranks. It says so to those of its node, whose result
+ * is wrong.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,27 +139,68 @@ static xcclResult_t copy_in(struct xm_op *op)
     return ((res == xcclSuccess) && enqueued) ? xm_stream_wait(op->dev, op->copier.stream) : res;
 }
 
-static xcclResult_t begin(struct xm_op *op, struct staged_call *to)
+static xcclResult_t take_memory(struct xm_op *op, struct staged_call *to)
 {
-    xm_scratch_begin(&op->scratch, op->dev, op->device);
-    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch};
-    xcclResult_t res = xm_copy_stream(op->dev, op->device, &op->copier.stream);
-    if (res != xcclSuccess) {
-        return res;
-    }
-    if (!op->ordered) {
-        res = op->dev->stream_after_default(op->copier.stream);
-        if (res != xcclSuccess) {
-            return res;
-        }
-    }
     if (op->standing != NULL) {
         op->send_span = op->standing->send_span;
         op->recv_span = op->standing->recv_span;
-    } else {
-        res = replace_both(op, to);
+        return xcclSuccess;
+    }
+    return replace_both(op, to);
+}
+
+static xcclResult_t bring_in(struct xm_op *op)
+{
+    xcclResult_t res = xm_copy_stream(op->dev, op->device, &op->copier.stream);
+
+    if ((res == xcclSuccess) && !op->ordered) {
+        res = op->dev->stream_after_default(op->copier.stream);
     }
     return (res == xcclSuccess) ? copy_in(op) : res;
+}
+
+/* *missed_p: MPI can be called, but this rank's data is not there. */
+static xcclResult_t begin(struct xm_op *op, struct staged_call *to, xcclResult_t *missed_p)
+{
+    xm_scratch_begin(&op->scratch, op->dev, op->device);
+    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch};
+    xcclResult_t res = take_memory(op, to);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    *missed_p = bring_in(op);
+    return xcclSuccess;
+}
+
+static bool is_numbered(const struct xm_op *op)
+{
+    return (op->comm != NULL) && (op->comm->slots != NULL) && (op->number != 0);
+}
+
+static void say_missed(struct xm_op *op, xcclResult_t res)
+{
+    op->missed = xm_op_fail(op, res);
+    if (is_numbered(op)) {
+        xm_slots_say_missed(op->comm->slots, op->number);
+    } else if ((op->comm != NULL) && (op->comm->size > 1)) {
+        size_t n = strlen(op->detail);
+        snprintf(op->detail + n, sizeof(op->detail) - n,
+                 "; the other ranks cannot be told, and their results may be wrong");
+    }
+}
+
+/* Once MPI is over. */
+static xcclResult_t look_for_missed(struct xm_op *op)
+{
+    int rank = is_numbered(op) ? xm_slots_missed(op->comm->slots, op->number) : -1;
+
+    if ((op->missed != xcclSuccess) || (rank < 0)) {
+        return op->missed;
+    }
+    return xm_op_fail(op, xc_fail(xcclRemoteError,
+                                  "rank %d could not copy its data to host memory, as an error of "
+                                  "its own says, so this result may be wrong",
+                                  rank));
 }
 
 static int call_mpi(struct xm_op *op, const struct staged_call *to)
@@ -171,6 +217,7 @@ static int call_mpi(struct xm_op *op, const struct staged_call *to)
 static xcclResult_t start(struct xm_op *op)
 {
     struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
+    xcclResult_t       missed = xcclSuccess;
     void              *saved;
 
     if ((op->standing != NULL) && op->standing->lost) {
@@ -182,10 +229,13 @@ static xcclResult_t start(struct xm_op *op)
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
     }
-    res = begin(op, &to);
+    res = begin(op, &to, &missed);
     op->dev->leave(saved);
     if (res != xcclSuccess) {
         return xm_op_fail(op, res);
+    }
+    if (missed != xcclSuccess) {
+        say_missed(op, missed);
     }
     op->code = call_mpi(op, &to);
     op->stage = XM_STAGE_WORK;
@@ -255,8 +305,9 @@ static xcclResult_t progress(struct xm_op *op)
         if (!over && (op->code == MPI_SUCCESS)) {
             return xcclInProgress;
         }
-        if ((op->code != MPI_SUCCESS) || (op->recv_span == NULL)) {
-            return xcclSuccess;
+        res = look_for_missed(op);
+        if ((res != xcclSuccess) || (op->code != MPI_SUCCESS) || (op->recv_span == NULL)) {
+            return res;
         }
         res = take_out(op);
     }

@@ -189,6 +189,26 @@ def test_staged_copy_fails(openmpi):
     assert len(result.lines("round 3: class")) == 2 and "cuMemcpyAsync" in result.out, result.out
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("number", [9, 10, 15, 20])
+@pytest.mark.parametrize("form", ["blocking", "nonblocking", "persistent"])
+def test_staged_copy_fails_on_one_rank(family, form, number):
+    """To host memory: an error on every rank. Back: on that one. All later calls are right."""
+    env = {
+        "XCCL_TUNE": "*:*:*:*:mpi",
+        "XCCL_DIRECT": "off",
+        "XCCL_SIM_FAIL": f"copy@1={number}",
+    }
+    family.run(3, f"mpi_missed cuda {form}", env=env, timeout=60).good()
+
+
+def test_staged_copy_fails_in_the_first_call(openmpi):
+    """The ranks have not agreed on a way to tell each other: the error says so."""
+    env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "off", "XCCL_SIM_FAIL": "copy@1=1"}
+    result = openmpi.run(2, "mpi_missed cuda blocking", env=env, timeout=60)
+    assert not result.timed_out and result.lines("other ranks cannot be told"), result.out
+
+
 def test_rendezvous(mpi):
     """A rank that waits in a collective still lets its earlier sends end."""
     mpi.run(2, "mpi_colls cuda dd rendezvous", timeout=60).good()

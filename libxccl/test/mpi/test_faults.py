@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mpi_harness import CCL, DIRECT
+from mpi_harness import CCL, DIRECT, PATHS
 from running_clock import now
 
 GOOD = r"rank \d: all rounds good"
@@ -130,6 +130,16 @@ def test_error_in_an_operation(mpi, kind):
 
     result = mpi.run_heard(both_told, 2, "mpi_loop cuda 6 return", env=env, timeout=60)
     assert "last operations of rank" in result.out
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("launch", ["now", "met"])
+@pytest.mark.parametrize("form", ["blocking", "nonblocking", "persistent"])
+@pytest.mark.parametrize("path", ["ccl", "direct"])
+def test_copy_fails_before_an_operation(openmpi, path, form, launch):
+    """One rank never comes to it: the others are told, and do not wait for it."""
+    env = {**PATHS[path], "XCCL_SIM_FAIL": "copy@1=1", "XCCL_LAUNCH": launch}
+    openmpi.run(3, f"mpi_missed cuda {form}_up", env=env, timeout=60).good()
 
 
 def test_error_is_fatal_by_default(mpi):
