@@ -39,6 +39,14 @@ static const struct link_map        *no_anchor;
 static const struct link_map *const *anchor_place = &no_anchor;
 static const int                     nothing = XM_WATCHED_NONE;
 static const int                    *watched = &nothing;
+
+static bool never(const long *args)
+{
+    (void)args;
+    return false;
+}
+
+static bool (*is_plain_receive)(const long *args) = never;
 static pthread_once_t                once = PTHREAD_ONCE_INIT;
 
 static const struct xm_function_row functions[XM_NUM_FUNCTIONS] = {XM_FUNCTION_ROWS};
@@ -283,6 +291,7 @@ static void set_up_family(void *libmpi)
     }
     if ((family != NULL) && !tool_behind && !family->observes) {
         watched = family->watched();
+        is_plain_receive = family->is_plain_receive;
         anchor_place = family->anchor();
     }
 }
@@ -423,6 +432,10 @@ DEFINE_EXTENSION(Barrier, 3)
             return ((long (*)(L##arguments))libmpi_functions[fn])(A##arguments);                   \
         }                                                                                          \
         const long args[] = {A##arguments};                                                        \
+        if (((fn) == XM_FN_MPI_Irecv) && xc_anchor_is_last(anchor_place) &&                        \
+            is_plain_receive(args)) {                                                              \
+            return ((long (*)(L##arguments))libmpi_functions[fn])(A##arguments);                   \
+        }                                                                                          \
         return serve(fn, profiling, args, CALLER);                                                 \
     }
 #define DEFINE_ONE(name, n, form, kinds)                                                           \

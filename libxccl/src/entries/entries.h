@@ -6,11 +6,13 @@
 #ifndef XM_ENTRIES_ENTRIES_H
 #define XM_ENTRIES_ENTRIES_H
 
+#include <stdbool.h>
+
 #include "device/anchor.h"
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 7 };
+enum { XM_FAMILY_ABI = 8 };
 
 struct xm_family {
     unsigned    abi;
@@ -34,6 +36,8 @@ struct xm_family {
     const struct link_map *const *(*anchor)(void);
     /* But receives of messages are ours even then: enum xm_watched, which changes once. */
     const int *(*watched)(void);
+    /* Except of a non-blocking receive with these arguments; asked while the anchor is the last. */
+    bool (*is_plain_receive)(const long *args);
     /* Every call is to come to call(): the user wants them counted. Set by open(). */
     int observes;
 };

@@ -520,4 +520,5 @@ struct xm_family xccl_mpi_family = {
     .last_message_path = xm_last_message_path,
     .anchor = xc_anchor_place,
     .watched = xm_rendezvous_watched,
+    .is_plain_receive = xm_transfer_is_plain_receive,
 };

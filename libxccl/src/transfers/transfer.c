@@ -159,6 +159,16 @@ static bool is_looked_at(enum xm_function function, const long *args, MPI_Count 
     return (count > 0) && xm_rendezvous_looks_at((uint64_t)(count * size));
 }
 
+bool xm_transfer_is_plain_receive(const long *args)
+{
+    enum xm_nature nature;
+    MPI_Count      size, count = (int)args[1];
+
+    return !xm_kept_any() && !xm_kept_by_threads() &&
+           xm_type_named((MPI_Datatype)(intptr_t)args[2], &nature, &size) && (count > 0) &&
+           !xm_rendezvous_looks_at((uint64_t)(count * size));
+}
+
 static bool may_be_on_device(const struct xc_device_ops *dev, const void *buf, bool *asked_p)
 {
     if (buf == NULL) { /* no answer: it may be MPI_BOTTOM, with the addresses in the datatype */

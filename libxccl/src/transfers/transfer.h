@@ -108,6 +108,12 @@ enum xm_way {
 enum xm_way xm_transfer_way(enum xm_function function, const long *args);
 
 /*
+ * Is MPI_Irecv with these arguments MPI's alone, while no device is in use? For the shortest way
+ * there; it may say no where xm_transfer_way() says XM_WAY_PLAIN.
+ */
+bool xm_transfer_is_plain_receive(const long *args);
+
+/*
  * Find the buffers that MPI cannot reach; false if there are none, or MPI has to refuse the
  * arguments. Nothing is held yet.
  */
