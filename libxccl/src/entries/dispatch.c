@@ -47,7 +47,7 @@ static bool never(const long *args)
 }
 
 static bool (*is_plain_receive)(const long *args) = never;
-static pthread_once_t                once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const struct xm_function_row functions[XM_NUM_FUNCTIONS] = {XM_FUNCTION_ROWS};
 
