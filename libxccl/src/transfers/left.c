@@ -91,9 +91,21 @@ bool xm_offers_come_late(uint64_t bytes)
     return true;
 }
 
-static uint64_t patience(const struct xm_rendezvous *r)
+/* Short ones one by one: their receiver may come meanwhile, and takes less time than a file. */
+static bool is_out_of_patience(const struct xm_rendezvous *r, uint64_t since, uint64_t now)
 {
-    return (xm_offer_own(r->slot)->source.bytes < SHORT_BYTES) ? SHORT_LATE_NS : LATE_NS;
+    static uint64_t last; /* atomic */
+
+    if (xm_offer_own(r->slot)->source.bytes >= SHORT_BYTES) {
+        return now - since > LATE_NS;
+    }
+    uint64_t before = __atomic_load_n(&last, __ATOMIC_RELAXED);
+    uint64_t begun = (since > before) ? since : before;
+    if ((now < begun) || (now - begun <= SHORT_LATE_NS)) {
+        return false;
+    }
+    __atomic_store_n(&last, now, __ATOMIC_RELAXED);
+    return true;
 }
 
 /* The watcher waits for none. */
@@ -107,7 +119,7 @@ bool xm_offer_is_late(struct xm_rendezvous *r)
     uint64_t now = xm_now_ns(), since = __atomic_load_n(&r->waits_ns, __ATOMIC_RELAXED);
     if (since == 0) {
         __atomic_store_n(&r->waits_ns, now, __ATOMIC_RELAXED);
-    } else if (now - since > patience(r)) {
+    } else if (is_out_of_patience(r, since, now)) {
         __atomic_store_n(&r->late, true, __ATOMIC_RELAXED);
     }
     return __atomic_load_n(&r->late, __ATOMIC_RELAXED);
