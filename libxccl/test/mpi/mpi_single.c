@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -355,13 +356,27 @@ static void case_otherwise(void)
     }
 }
 
+/* From nobody nothing comes, and there may be no memory to look at. */
+static void case_nobody(void)
+{
+    size_t     bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void      *buffer = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MPI_Status status;
+
+    MPI_Recv(buffer, SHORT, MPI_INT, MPI_PROC_NULL, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    MPI_Recv(buffer, SHORT, MPI_INT, MPI_PROC_NULL, TAG, MPI_COMM_WORLD, &status);
+    mt_expect_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0, "a message from nobody");
+    munmap(buffer, bytes);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"unready", case_unready},     {"middle", case_middle},
-        {"short", case_short},         {"passed-over", case_passed_over},
-        {"mixed", case_mixed},         {"awaited", case_awaited},
-        {"otherwise", case_otherwise}, {NULL, NULL},
+        {"unready", case_unready},         {"middle", case_middle}, {"short", case_short},
+        {"passed-over", case_passed_over}, {"mixed", case_mixed},   {"awaited", case_awaited},
+        {"otherwise", case_otherwise},     {"nobody", case_nobody}, {NULL, NULL},
     };
 
     bool bare = (argc > 2) && (strcmp(argv[2], "unready") != 0) && (strcmp(argv[2], "middle") != 0);
