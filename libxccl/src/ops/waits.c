@@ -329,7 +329,10 @@ struct results {
     MPI_Status *statuses;
 };
 
-static struct results results_of(enum xm_function function, const struct array *a, const long *args)
+/* failed: of several some, and MPI says of each how it ended, MPICH's MPI_Testall without a flag.
+ */
+static struct results results_of(enum xm_function function, const struct array *a, const long *args,
+                                 bool failed)
 {
     static const int first = 0;
     struct results   none = {NULL, 0, NULL};
@@ -343,7 +346,8 @@ static struct results results_of(enum xm_function function, const struct array *
     case XM_FN_MPI_Request_get_status:
         return *(int *)args[1] ? (struct results){&first, 1, (MPI_Status *)args[2]} : none;
     case XM_FN_MPI_Testall:
-        return *(int *)args[2] ? (struct results){NULL, a->count, (MPI_Status *)args[3]} : none;
+        return (*(int *)args[2] || failed) ? (struct results){NULL, a->count, (MPI_Status *)args[3]}
+                                           : none;
     case XM_FN_MPI_Testany:
         return (*(int *)args[3] && (*(int *)args[2] != MPI_UNDEFINED))
                    ? (struct results){(int *)args[2], 1, (MPI_Status *)args[4]}
@@ -405,7 +409,7 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
     if (failed && !is_in_status(code)) {
         return code;
     }
-    struct results r = results_of(function, a, args);
+    struct results r = results_of(function, a, args, failed);
     bool ignored = (r.statuses == MPI_STATUS_IGNORE) || (r.statuses == MPI_STATUSES_IGNORE);
     bool several = (function == XM_FN_MPI_Waitall) || (function == XM_FN_MPI_Testall) ||
                    (function == XM_FN_MPI_Testsome);
@@ -512,7 +516,7 @@ static void find_ended(enum xm_function function, struct array *a, const long *a
         }
         return;
     }
-    struct results r = results_of(function, a, args);
+    struct results r = results_of(function, a, args, several);
     for (int k = 0; k < r.count; k++) {
         note_ended(a, (r.indices != NULL) ? r.indices[k] : k,
                    several ? r.statuses[k].MPI_ERROR : MPI_SUCCESS, &r.statuses[k]);
