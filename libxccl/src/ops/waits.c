@@ -105,6 +105,12 @@ static bool completes_some(enum xm_function function)
     }
 }
 
+/* Functions that wait in MPI for all of what it may complete first. */
+static bool waits_in_mpi(enum xm_function function)
+{
+    return (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Waitall);
+}
+
 /* What MPI is to see of number i. True: the program's own request is not always right. */
 static bool sort_in(struct array *a, int i)
 {
@@ -213,6 +219,9 @@ static void hide_transfers(struct array *a)
                 continue; /* another thread may be fetching it */
             }
             bool fix = needs_fix(t);
+            if (t->simple && (t->rendezvous.fetch == XM_FETCH_OVER)) {
+                xm_entries_are_offered();
+            }
             if (fix && !t->generalised) {
                 a->fixes[i] = fix_of(t);
                 a->fixed[i] = true;
@@ -238,7 +247,8 @@ static bool open_array(struct array *a, enum xm_function function, int count, MP
     }
     a->looks = (function == XM_FN_MPI_Request_get_status);
     bool many = (count > FEW) || (xm_watched_receives() > FEW);
-    a->first = a->looks                             ? XM_FIRST_NONE
+    bool none = a->looks || (waits_in_mpi(function) && xm_entries_may_be_offered());
+    a->first = none                                 ? XM_FIRST_NONE
                : (completes_some(function) && many) ? XM_FIRST_SHORT
                                                     : XM_FIRST_SIMPLE;
     if ((xm_entries_hidden() == 0) || ((count == 1) && !xm_entries_any(1, requests))) {
@@ -565,7 +575,7 @@ static void finish_ended(enum xm_function function, struct array *a, const long 
     if (a->num_ended == 0) {
         if (a->hidden == 0) {
             xm_mailbox_looked();
-            xm_watch_others((a->count <= AT_ONCE) ? a->count : 0);
+            xm_watch_others((a->count <= AT_ONCE) && completes_some(function) ? a->count : 0);
         }
         return;
     }

@@ -430,14 +430,53 @@ static void case_too_long(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* Each is sent once the one before has been received, by who waits for all of them. */
+static void case_in_turn(void)
+{
+    enum { MESSAGES = 50, MOST_MS = 5 };
+    MPI_Request requests[MESSAGES];
+    int        *in[MESSAGES], over = 0;
+
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    int *out = mt_ints_make(MT_DEVICE, SHORT, SHORT, 8);
+    for (int i = 0; i < MESSAGES; i++) {
+        in[i] = mt_ints_make(MT_HOST, SHORT, 0, 0);
+        if (mt_rank() == THERE) {
+            MPI_Irecv(in[i], SHORT, MPI_INT, HERE, i, MPI_COMM_WORLD, &requests[i]);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun = MPI_Wtime();
+    for (int i = 0; (i < MESSAGES) && (mt_rank() == HERE); i++) {
+        MPI_Ssend(out, SHORT, MPI_INT, THERE, i, MPI_COMM_WORLD);
+    }
+    while ((mt_rank() == THERE) && !over) {
+        MPI_Testall(MESSAGES, requests, &over, MPI_STATUSES_IGNORE);
+    }
+    double ms = 1e3 * (MPI_Wtime() - begun) / MESSAGES;
+    mt_expect(ms < MOST_MS, "a message took %.1f ms", ms);
+    for (int i = 0; i < MESSAGES; i++) {
+        mt_ints_expect(in[i], MT_HOST, SHORT, (mt_rank() == THERE) ? SHORT : 0, HERE, 8, "in turn");
+        mt_free(MT_HOST, in[i]);
+    }
+    mt_free(MT_DEVICE, out);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"unready", case_unready},     {"middle", case_middle},
-        {"short", case_short},         {"passed-over", case_passed_over},
-        {"mixed", case_mixed},         {"awaited", case_awaited},
-        {"otherwise", case_otherwise}, {"nobody", case_nobody},
-        {"too-long", case_too_long},   {NULL, NULL},
+        {"unready", case_unready},
+        {"middle", case_middle},
+        {"short", case_short},
+        {"passed-over", case_passed_over},
+        {"mixed", case_mixed},
+        {"awaited", case_awaited},
+        {"otherwise", case_otherwise},
+        {"nobody", case_nobody},
+        {"too-long", case_too_long},
+        {"in-turn", case_in_turn},
+        {NULL, NULL},
     };
 
     bool bare = (argc > 2) && (strcmp(argv[2], "unready") != 0) && (strcmp(argv[2], "middle") != 0);

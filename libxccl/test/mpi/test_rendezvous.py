@@ -69,7 +69,7 @@ def test_sent_first(mpi):
 @pytest.mark.tsan
 @pytest.mark.parametrize(
     "case",
-    ["short", "passed-over", "mixed", "awaited", "otherwise", "nobody", "too-long"],
+    ["short", "passed-over", "mixed", "awaited", "otherwise", "nobody", "too-long", "in-turn"],
 )
 def test_short(mpi, case):
     """Short messages are offered to who has looked for them in all receives that may be pending."""
