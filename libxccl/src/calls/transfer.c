@@ -556,11 +556,14 @@ static int receive_offered(const long *args)
 /* Most messages to host memory come from there: they cost no more than a look at what came. */
 static int receive_looked(int profiling, const long *args)
 {
-    enum { BUFFER = 0, STATUS = 6, NUM = 7 };
+    enum { BUFFER = 0, SOURCE = 3, STATUS = 6, NUM = 7 };
     MPI_Status own;
     uint64_t   first;
     long       with_status[NUM];
 
+    if ((int)args[SOURCE] == MPI_PROC_NULL) { /* there may be no memory behind its buffer */
+        return (int)xm_mpi_forward(XM_FN_MPI_Recv, profiling, args);
+    }
     xm_buffer_forget(); /* until then it may be used for something else */
     memcpy(with_status, args, sizeof(with_status));
     if ((MPI_Status *)args[STATUS] == MPI_STATUS_IGNORE) {

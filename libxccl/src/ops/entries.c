@@ -23,6 +23,10 @@ static int              simple;    /* atomic: of them, those that are nothing mo
 static struct xm_entry *simples;   /* these */
 static struct xm_entry *next_look; /* NULL: the first */
 
+/* So many simple receives after one to which a descriptor came, one may come to, too. */
+enum { LIKELY = 256 };
+static int likely; /* atomic */
+
 int xm_entries_hidden(void)
 {
     return xm_persistent_requests() + __atomic_load_n(&transfers, __ATOMIC_ACQUIRE) +
@@ -174,6 +178,31 @@ static void make_transfer(struct xm_entry *e)
     __atomic_store_n(&e->transfer, t, __ATOMIC_RELEASE);
 }
 
+/* With the lock held. */
+static void count_unlikely(void)
+{
+    int now = __atomic_load_n(&likely, __ATOMIC_RELAXED);
+
+    if (now > 0) {
+        __atomic_store_n(&likely, now - 1, __ATOMIC_RELAXED);
+    }
+}
+
+void xm_entries_are_offered(void)
+{
+    if (__atomic_load_n(&likely, __ATOMIC_RELAXED) != LIKELY) {
+        __atomic_store_n(&likely, LIKELY, __ATOMIC_RELAXED);
+    }
+}
+
+bool xm_entries_may_be_offered(void)
+{
+    return (__atomic_load_n(&likely, __ATOMIC_RELAXED) > 0) &&
+           (__atomic_load_n(&simple, __ATOMIC_RELAXED) +
+                __atomic_load_n(&transfers, __ATOMIC_RELAXED) >
+            1);
+}
+
 static bool has_descriptor(const struct xm_entry *e)
 {
     uint64_t first;
@@ -193,6 +222,7 @@ static bool look_at_some(void)
         struct xm_entry *after = e->after;
         if (has_descriptor(e)) {
             make_transfer(e);
+            xm_entries_are_offered();
         }
         e = after;
     }
@@ -240,8 +270,10 @@ bool xm_entry_end_simply(struct xm_entry *e, int code)
     pthread_mutex_lock(&lock);
     if (is_nothing_more(e) && (code == MPI_SUCCESS) && has_descriptor(e)) {
         make_transfer(e);
+        xm_entries_are_offered();
     }
     if (is_nothing_more(e)) {
+        count_unlikely();
         unlist(e);
         unlink_entry(e);
         give_spare(e);
@@ -266,6 +298,7 @@ static struct xm_entry *find_more(MPI_Request handle)
 
     if ((e != NULL) && is_nothing_more(e)) {
         make_transfer(e);
+        count_unlikely();
     }
     return e;
 }

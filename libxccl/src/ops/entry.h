@@ -71,6 +71,13 @@ void             xm_entry_put_back(struct xm_entry *e);
 /* A transfer that is over; its request is MPI's alone from here on. */
 void xm_entry_forget(struct xm_entry *e);
 
+/*
+ * A message to a simple receive has come as a descriptor. May more do so, to some of several? Then
+ * their senders may wait for one after the other, which takes long if this process waits in MPI.
+ */
+void xm_entries_are_offered(void);
+bool xm_entries_may_be_offered(void);
+
 /* Number of requests that MPI is not always to see: transfers and persistent collectives. */
 int xm_entries_hidden(void);
 /* Are there any but those of transfers and simple receives? */

@@ -105,6 +105,12 @@ static bool completes_some(enum xm_function function)
     }
 }
 
+/* Functions that wait in MPI for all of what it may complete first. */
+static bool waits_in_mpi(enum xm_function function)
+{
+    return (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Waitall);
+}
+
 /* What MPI is to see of number i. True: the program's own request is not always right. */
 static bool sort_in(struct array *a, int i)
 {
@@ -213,6 +219,9 @@ static void hide_transfers(struct array *a)
                 continue; /* another thread may be fetching it */
             }
             bool fix = needs_fix(t);
+            if (t->simple && (t->rendezvous.fetch == XM_FETCH_OVER)) {
+                xm_entries_are_offered();
+            }
             if (fix && !t->generalised) {
                 a->fixes[i] = fix_of(t);
                 a->fixed[i] = true;
@@ -238,7 +247,8 @@ static bool open_array(struct array *a, enum xm_function function, int count, MP
     }
     a->looks = (function == XM_FN_MPI_Request_get_status);
     bool many = (count > FEW) || (xm_watched_receives() > FEW);
-    a->first = a->looks                             ? XM_FIRST_NONE
+    bool none = a->looks || (waits_in_mpi(function) && xm_entries_may_be_offered());
+    a->first = none                                 ? XM_FIRST_NONE
                : (completes_some(function) && many) ? XM_FIRST_SHORT
                                                     : XM_FIRST_SIMPLE;
     if ((xm_entries_hidden() == 0) || ((count == 1) && !xm_entries_any(1, requests))) {
@@ -329,7 +339,10 @@ struct results {
     MPI_Status *statuses;
 };
 
-static struct results results_of(enum xm_function function, const struct array *a, const long *args)
+/* failed: of several some, and MPI says of each how it ended, MPICH's MPI_Testall without a flag.
+ */
+static struct results results_of(enum xm_function function, const struct array *a, const long *args,
+                                 bool failed)
 {
     static const int first = 0;
     struct results   none = {NULL, 0, NULL};
@@ -343,7 +356,8 @@ static struct results results_of(enum xm_function function, const struct array *
     case XM_FN_MPI_Request_get_status:
         return *(int *)args[1] ? (struct results){&first, 1, (MPI_Status *)args[2]} : none;
     case XM_FN_MPI_Testall:
-        return *(int *)args[2] ? (struct results){NULL, a->count, (MPI_Status *)args[3]} : none;
+        return (*(int *)args[2] || failed) ? (struct results){NULL, a->count, (MPI_Status *)args[3]}
+                                           : none;
     case XM_FN_MPI_Testany:
         return (*(int *)args[3] && (*(int *)args[2] != MPI_UNDEFINED))
                    ? (struct results){(int *)args[2], 1, (MPI_Status *)args[4]}
@@ -405,7 +419,7 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
     if (failed && !is_in_status(code)) {
         return code;
     }
-    struct results r = results_of(function, a, args);
+    struct results r = results_of(function, a, args, failed);
     bool ignored = (r.statuses == MPI_STATUS_IGNORE) || (r.statuses == MPI_STATUSES_IGNORE);
     bool several = (function == XM_FN_MPI_Waitall) || (function == XM_FN_MPI_Testall) ||
                    (function == XM_FN_MPI_Testsome);
@@ -512,7 +526,7 @@ static void find_ended(enum xm_function function, struct array *a, const long *a
         }
         return;
     }
-    struct results r = results_of(function, a, args);
+    struct results r = results_of(function, a, args, several);
     for (int k = 0; k < r.count; k++) {
         note_ended(a, (r.indices != NULL) ? r.indices[k] : k,
                    several ? r.statuses[k].MPI_ERROR : MPI_SUCCESS, &r.statuses[k]);
@@ -561,7 +575,7 @@ static void finish_ended(enum xm_function function, struct array *a, const long 
     if (a->num_ended == 0) {
         if (a->hidden == 0) {
             xm_mailbox_looked();
-            xm_watch_others((a->count <= AT_ONCE) ? a->count : 0);
+            xm_watch_others((a->count <= AT_ONCE) && completes_some(function) ? a->count : 0);
         }
         return;
     }

@@ -167,7 +167,7 @@ bool xm_watch_is_posting(void)
 
 void xm_watch_others(int looked)
 {
-    if (__atomic_load_n(&num_watched, __ATOMIC_RELAXED) > looked) {
+    if (__atomic_load_n(&num_watched, __ATOMIC_RELAXED) + count_too() > looked) {
         help();
     }
 }

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -355,13 +356,127 @@ static void case_otherwise(void)
     }
 }
 
+/* From nobody nothing comes, and there may be no memory to look at. */
+static void case_nobody(void)
+{
+    size_t     bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void      *buffer = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MPI_Status status;
+
+    MPI_Recv(buffer, SHORT, MPI_INT, MPI_PROC_NULL, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    MPI_Recv(buffer, SHORT, MPI_INT, MPI_PROC_NULL, TAG, MPI_COMM_WORLD, &status);
+    mt_expect_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0, "a message from nobody");
+    munmap(buffer, bytes);
+}
+
+/* MPI_Testall() until it has completed all of them; or, for a while, until one of them fails. */
+static void test_all(int count, MPI_Request *requests, bool failure)
+{
+    int over = 0, code = MPI_SUCCESS;
+
+    for (double begun = MPI_Wtime(); MPI_Wtime() - begun < (failure ? 0.05 : 5);) {
+        int left = 0;
+        code = MPI_Testall(count, requests, &over, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < count; i++) {
+            left += (requests[i] != MPI_REQUEST_NULL);
+        }
+        if ((left == 0) || (failure && (code != MPI_SUCCESS))) {
+            return;
+        }
+    }
+    mt_expect(failure, "MPI_Testall does not complete all");
+}
+
+/* One of several is too long: MPI may say so while others are to come, and has completed some. */
+static void case_too_long(void)
+{
+    enum { MESSAGES = 4 };
+    MPI_Request requests[MESSAGES];
+    int        *in[MESSAGES];
+
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int *out = mt_ints_make(MT_DEVICE, SHORT, SHORT, 3);
+    int *host = mt_ints_make(MT_HOST, 2 * SHORT, 2 * SHORT, 3);
+    for (int i = 0; i < MESSAGES; i++) {
+        in[i] = mt_ints_make(MT_HOST, SHORT, 0, 0);
+        if (mt_rank() == THERE) {
+            MPI_Irecv(in[i], SHORT, MPI_INT, HERE, i, MPI_COMM_WORLD, &requests[i]);
+        }
+    }
+    for (int i = 0; (i < MESSAGES) && (mt_rank() == HERE); i++) {
+        MPI_Send((i < 2) ? host : out, (i == 0) ? 2 * SHORT : SHORT, MPI_INT, THERE, i,
+                 MPI_COMM_WORLD);
+        if (i == 1) {
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+    }
+    if (mt_rank() == THERE) {
+        test_all(MESSAGES, requests, true);
+        MPI_Barrier(MPI_COMM_WORLD);
+        test_all(MESSAGES, requests, false);
+    }
+    for (int i = 0; i < MESSAGES; i++) {
+        bool whole = (i > 0) && (mt_rank() == THERE);
+        if (whole) {
+            mt_ints_expect(in[i], MT_HOST, SHORT, SHORT, HERE, 3, "beside one that is too long");
+        }
+        mt_free(MT_HOST, in[i]);
+    }
+    mt_free(MT_HOST, host);
+    mt_free(MT_DEVICE, out);
+}
+
+/* Each is sent once the one before has been received, by who waits for all of them. */
+static void case_in_turn(void)
+{
+    enum { MESSAGES = 50, MOST_MS = 5 };
+    MPI_Request requests[MESSAGES];
+    int        *in[MESSAGES], over = 0;
+
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    int *out = mt_ints_make(MT_DEVICE, SHORT, SHORT, 8);
+    for (int i = 0; i < MESSAGES; i++) {
+        in[i] = mt_ints_make(MT_HOST, SHORT, 0, 0);
+        if (mt_rank() == THERE) {
+            MPI_Irecv(in[i], SHORT, MPI_INT, HERE, i, MPI_COMM_WORLD, &requests[i]);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun = MPI_Wtime();
+    for (int i = 0; (i < MESSAGES) && (mt_rank() == HERE); i++) {
+        MPI_Ssend(out, SHORT, MPI_INT, THERE, i, MPI_COMM_WORLD);
+    }
+    while ((mt_rank() == THERE) && !over) {
+        MPI_Testall(MESSAGES, requests, &over, MPI_STATUSES_IGNORE);
+    }
+    double ms = 1e3 * (MPI_Wtime() - begun) / MESSAGES;
+    mt_expect(ms < MOST_MS, "a message took %.1f ms", ms);
+    for (int i = 0; i < MESSAGES; i++) {
+        mt_ints_expect(in[i], MT_HOST, SHORT, (mt_rank() == THERE) ? SHORT : 0, HERE, 8, "in turn");
+        mt_free(MT_HOST, in[i]);
+    }
+    mt_free(MT_DEVICE, out);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"unready", case_unready},     {"middle", case_middle},
-        {"short", case_short},         {"passed-over", case_passed_over},
-        {"mixed", case_mixed},         {"awaited", case_awaited},
-        {"otherwise", case_otherwise}, {NULL, NULL},
+        {"unready", case_unready},
+        {"middle", case_middle},
+        {"short", case_short},
+        {"passed-over", case_passed_over},
+        {"mixed", case_mixed},
+        {"awaited", case_awaited},
+        {"otherwise", case_otherwise},
+        {"nobody", case_nobody},
+        {"too-long", case_too_long},
+        {"in-turn", case_in_turn},
+        {NULL, NULL},
     };
 
     bool bare = (argc > 2) && (strcmp(argv[2], "unready") != 0) && (strcmp(argv[2], "middle") != 0);

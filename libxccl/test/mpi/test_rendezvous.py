@@ -67,7 +67,10 @@ def test_sent_first(mpi):
 
 
 @pytest.mark.tsan
-@pytest.mark.parametrize("case", ["short", "passed-over", "mixed", "awaited", "otherwise"])
+@pytest.mark.parametrize(
+    "case",
+    ["short", "passed-over", "mixed", "awaited", "otherwise", "nobody", "too-long", "in-turn"],
+)
 def test_short(mpi, case):
     """Short messages are offered to who has looked for them in all receives that may be pending."""
     ranks = 3 if case == "awaited" else 2
