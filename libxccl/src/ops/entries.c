@@ -41,6 +41,12 @@ bool xm_entries_of_more(void)
                __atomic_load_n(&simple, __ATOMIC_ACQUIRE);
 }
 
+bool xm_entries_are_simple(void)
+{
+    return (*xm_rendezvous_watched() < XM_WATCHED_ALL) &&
+           (__atomic_load_n(&live, __ATOMIC_ACQUIRE) == __atomic_load_n(&simple, __ATOMIC_ACQUIRE));
+}
+
 int xm_requests_live(void)
 {
     return __atomic_load_n(&live, __ATOMIC_ACQUIRE);
@@ -301,6 +307,14 @@ static struct xm_entry *find_more(MPI_Request handle)
         count_unlikely();
     }
     return e;
+}
+
+struct xm_entry *xm_entry_of_simple(MPI_Request handle)
+{
+    pthread_mutex_lock(&lock);
+    struct xm_entry *e = find(handle);
+    pthread_mutex_unlock(&lock);
+    return ((e != NULL) && (e->first == XM_FIRST_SIMPLE)) ? e : NULL;
 }
 
 struct xm_entry *xm_entry_find(MPI_Request handle)

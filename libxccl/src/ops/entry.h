@@ -80,6 +80,10 @@ bool xm_entries_may_be_offered(void);
 
 /* Number of requests that MPI is not always to see: transfers and persistent collectives. */
 int xm_entries_hidden(void);
+/* Are all of them simple receives, in a program without threads? */
+bool xm_entries_are_simple(void);
+/* That of a simple receive, as it is, or NULL. */
+struct xm_entry *xm_entry_of_simple(MPI_Request handle);
 /* Are there any but those of transfers and simple receives? */
 bool xm_entries_of_more(void);
 /* MPI has completed a simple receive, with this code. True: that was all of it, and it is gone. */

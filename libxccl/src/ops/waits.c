@@ -8,139 +8,19 @@
 #include "comms/mailbox.h"
 #include "comms/wait.h"
 #include "data/kernels.h"
-#include "ops/entry.h"
+#include "ops/array.h"
 #include "transfers/watcher.h"
 
-/* What MPI's status of a message that was fetched is to say. */
-struct fix {
-    MPI_Count bytes; /* XM_WHOLE: MPI knows */
-    int       code;
-    bool      raised; /* that; else the communicator's handler is to be called: */
-    MPI_Comm  comm;
-    bool      instead; /* of a persistent request, another one than the program's */
-    bool      kept;    /* then MPI does not know these: */
-    int       source, tag;
-};
-
-/* A request that MPI has completed first: see enum xm_first. */
-struct ended {
-    int               at; /* in the array */
-    int               code;
-    const MPI_Status *status;
-};
-
-/* The requests of a call, as MPI is to see them. */
-struct array {
-    int          count;
-    MPI_Request *given; /* the program's */
-    MPI_Request *used;  /* given itself, or a copy; all the others are there with a copy only: */
-    struct xm_entry **entries; /* of persistent collectives and transfers, or NULL */
-    bool             *fixed;   /* is one of these used? */
-    struct fix       *fixes;
-    struct ended     *ended;
-    int               num_ended;
-    MPI_Status       *statuses; /* for a program that wants none */
-    int              *hideable; /* transfers that MPI sees once they are over */
-    int               num_hideable;
-    bool              ours;  /* is any of them an operation's or a transfer's? */
-    bool              looks; /* the call completes none, and other threads may look at them too */
-    enum xm_first     first; /* what MPI may complete before it was looked at */
-    bool              any_first; /* there are such */
-    int               hidden;    /* transfers that are not over */
-};
-
-/* So few are looked at one by one before MPI may complete any. */
-enum { FEW = 16 };
 /* In so many a message that is to be fetched is looked for each time. */
 enum { AT_ONCE = 64 };
 
-static void *carve(char **at, size_t bytes)
-{
-    void *piece = *at;
-
-    *at += (bytes + 7) / 8 * 8;
-    return piece;
-}
-
-/* Of it little more is touched than the call needs. */
-static bool make_room(struct array *a)
-{
-    size_t n = (size_t)a->count;
-    size_t each = sizeof(*a->entries) + sizeof(*a->fixed) + sizeof(*a->fixes) + sizeof(*a->ended) +
-                  sizeof(*a->statuses) + sizeof(*a->hideable) + sizeof(*a->used);
-    char *at = malloc(n * each + 7 * 8);
-
-    if (at == NULL) {
-        return false;
-    }
-    a->entries = carve(&at, n * sizeof(*a->entries));
-    a->fixes = carve(&at, n * sizeof(*a->fixes));
-    a->ended = carve(&at, n * sizeof(*a->ended));
-    a->statuses = carve(&at, n * sizeof(*a->statuses));
-    a->used = carve(&at, n * sizeof(*a->used));
-    a->hideable = carve(&at, n * sizeof(*a->hideable));
-    a->fixed = carve(&at, n * sizeof(*a->fixed));
-    memset(a->fixed, 0, n * sizeof(*a->fixed));
-    return true;
-}
-
-/* May MPI complete this one before it is looked at? */
-static bool is_mpi_first(const struct array *a, int i)
-{
-    return (a->entries[i] != NULL) && xm_entry_is_first(a->entries[i], a->first);
-}
-
-/* Functions that complete what is over, and leave the others. */
-static bool completes_some(enum xm_function function)
-{
-    switch (function) {
-    case XM_FN_MPI_Test:
-    case XM_FN_MPI_Testany:
-    case XM_FN_MPI_Testsome:
-    case XM_FN_MPI_Waitany:
-    case XM_FN_MPI_Waitsome:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Functions that wait in MPI for all of what it may complete first. */
-static bool waits_in_mpi(enum xm_function function)
-{
-    return (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Waitall);
-}
-
-/* What MPI is to see of number i. True: the program's own request is not always right. */
-static bool sort_in(struct array *a, int i)
-{
-    struct xm_entry *e = a->entries[i];
-
-    a->used[i] = a->given[i];
-    if ((e == NULL) || (e->op != NULL)) {
-        a->entries[i] = NULL; /* MPI may free that of an operation */
-        a->ours = a->ours || (e != NULL);
-        return false;
-    }
-    if (xm_entry_is_persistent(e)) {
-        a->used[i] = e->inner;
-        a->ours = a->ours || (xm_entry_find(e->inner) != NULL);
-    } else if (is_mpi_first(a, i)) {
-        a->ours = a->any_first = true;
-    } else {
-        a->ours = true;
-        a->hideable[a->num_hideable++] = i;
-    }
-    return true;
-}
-
-static struct xm_transfer *transfer_at(const struct array *a, int i)
+static struct xm_transfer *transfer_at(const struct xm_array *a, int i)
 {
     return (a->entries[i] != NULL) ? __atomic_load_n(&a->entries[i]->transfer, __ATOMIC_ACQUIRE)
                                    : NULL;
 }
 
-static struct fix fix_of(const struct xm_transfer *t)
+static struct xm_fix fix_of(const struct xm_transfer *t)
 {
     const struct xm_rendezvous *r = &t->rendezvous;
     bool                        fetched = (r->fetch == XM_FETCH_OVER);
@@ -149,16 +29,16 @@ static struct fix fix_of(const struct xm_transfer *t)
     if (r->kept && t->instead && !fetched) {
         bytes = t->bytes; /* of another request than MPI will complete */
     }
-    return (struct fix){.bytes = bytes,
-                        .code = (t->wrong != MPI_SUCCESS) ? t->wrong
-                                : fetched                 ? r->code
-                                                          : MPI_SUCCESS,
-                        .raised = (t->wrong != MPI_SUCCESS),
-                        .comm = t->comm_gone ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t),
-                        .instead = t->instead,
-                        .kept = r->kept,
-                        .source = r->source,
-                        .tag = r->tag};
+    return (struct xm_fix){.bytes = bytes,
+                           .code = (t->wrong != MPI_SUCCESS) ? t->wrong
+                                   : fetched                 ? r->code
+                                                             : MPI_SUCCESS,
+                           .raised = (t->wrong != MPI_SUCCESS),
+                           .comm = t->comm_gone ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t),
+                           .instead = t->instead,
+                           .kept = r->kept,
+                           .source = r->source,
+                           .tag = r->tag};
 }
 
 static bool needs_fix(const struct xm_transfer *t)
@@ -173,7 +53,7 @@ static MPI_Request visible(const struct xm_transfer *t, MPI_Request given)
     return t->instead ? t->inner : given;
 }
 
-static void glance(const struct array *a, int i)
+static void glance(const struct xm_array *a, int i)
 {
     struct xm_transfer *t = transfer_at(a, i);
 
@@ -183,7 +63,7 @@ static void glance(const struct array *a, int i)
 }
 
 /* Of the messages that have come, all together; or of those that MPI is not to complete first. */
-static void begin_fetches(const struct array *a, bool all)
+static void begin_fetches(const struct xm_array *a, bool all)
 {
     int n = all ? a->count : a->num_hideable;
 
@@ -199,7 +79,7 @@ static void begin_fetches(const struct array *a, bool all)
  * over. What is known of them goes before MPI completes them: from then on another thread may be
  * given the same handle. Persistent requests stay, and those whose status MPI does not know.
  */
-static void hide_transfers(struct array *a)
+static void hide_transfers(struct xm_array *a)
 {
     a->hidden = 0;
     if (a->entries != NULL) {
@@ -237,63 +117,10 @@ static void hide_transfers(struct array *a)
     }
 }
 
-static bool open_array(struct array *a, enum xm_function function, int count, MPI_Request *requests)
-{
-    bool copy = false;
-
-    *a = (struct array){.count = count, .given = requests, .used = requests};
-    if ((count <= 0) || (requests == NULL)) {
-        return true; /* MPI says what is wrong with it, if anything */
-    }
-    a->looks = (function == XM_FN_MPI_Request_get_status);
-    bool many = (count > FEW) || (xm_watched_receives() > FEW);
-    bool none = a->looks || (waits_in_mpi(function) && xm_entries_may_be_offered());
-    a->first = none                                 ? XM_FIRST_NONE
-               : (completes_some(function) && many) ? XM_FIRST_SHORT
-                                                    : XM_FIRST_SIMPLE;
-    if ((xm_entries_hidden() == 0) || ((count == 1) && !xm_entries_any(1, requests))) {
-        a->ours = xm_entries_any(count, requests);
-        return true;
-    }
-    if (!make_room(a)) {
-        return false;
-    }
-    xm_entries_find(count, requests, a->first, a->entries);
-    for (int i = 0; i < count; i++) {
-        copy = sort_in(a, i) || copy;
-    }
-    if (!copy) {
-        free(a->entries);
-        a->entries = NULL;
-        a->used = requests;
-    }
-    return true;
-}
-
-/* What MPI has set to null is over: for a persistent request, until it is started again. */
-static void close_array(struct array *a)
-{
-    if (a->entries == NULL) {
-        return;
-    }
-    for (int i = 0; i < a->count; i++) {
-        struct xm_entry *e = a->entries[i];
-        if (e == NULL) {
-            a->given[i] = a->used[i];
-        } else if (xm_entry_is_persistent(e)) {
-            e->inner = a->used[i];
-        }
-    }
-    if (a->any_first) {
-        xm_entries_found_again(a->count, a->entries);
-    }
-    free(a->entries); /* and all the others with it */
-}
-
 /* ---- statuses of messages that were fetched ---- */
 
 /* Those that MPI may complete now are nobody's until it has returned. */
-static void detach(struct array *a)
+static void detach(struct xm_array *a)
 {
     for (int k = 0; k < a->num_hideable; k++) {
         int i = a->hideable[k];
@@ -303,7 +130,7 @@ static void detach(struct array *a)
     }
 }
 
-static void attach(struct array *a)
+static void attach(struct xm_array *a)
 {
     for (int k = 0; k < a->num_hideable; k++) {
         int              i = a->hideable[k];
@@ -341,8 +168,8 @@ struct results {
 
 /* failed: of several some, and MPI says of each how it ended, MPICH's MPI_Testall without a flag.
  */
-static struct results results_of(enum xm_function function, const struct array *a, const long *args,
-                                 bool failed)
+static struct results results_of(enum xm_function function, const struct xm_array *a,
+                                 const long *args, bool failed)
 {
     static const int first = 0;
     struct results   none = {NULL, 0, NULL};
@@ -372,7 +199,7 @@ static struct results results_of(enum xm_function function, const struct array *
 }
 
 /* A persistent request is inactive from here on, and says no more of this message. */
-static void settle(const struct array *a, int i)
+static void settle(const struct xm_array *a, int i)
 {
     struct xm_entry *e = a->entries[i];
 
@@ -384,7 +211,7 @@ static void settle(const struct array *a, int i)
     }
 }
 
-static void fix_status(const struct fix *f, MPI_Status *status)
+static void fix_status(const struct xm_fix *f, MPI_Status *status)
 {
     if (f->bytes >= 0) {
         xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), f->bytes);
@@ -412,7 +239,7 @@ static bool is_in_status(int code)
  * Complete what MPI says, also where some of several requests failed. Returns MPI's code, or that
  * of a message that did not fit.
  */
-static int fix_statuses(enum xm_function function, const struct array *a, const long *args,
+static int fix_statuses(enum xm_function function, const struct xm_array *a, const long *args,
                         int code)
 {
     bool failed = (code != MPI_SUCCESS);
@@ -428,8 +255,8 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
     MPI_Comm comm = XM_HANDLE(MPI_COMM_WORLD);
 
     for (int k = 0; k < r.count; k++) {
-        int               i = (r.indices != NULL) ? r.indices[k] : k;
-        const struct fix *f = &a->fixes[i];
+        int                  i = (r.indices != NULL) ? r.indices[k] : k;
+        const struct xm_fix *f = &a->fixes[i];
         if (!a->fixed[i] || !is_whole(&r, k, failed, ignored)) {
             continue;
         }
@@ -467,7 +294,7 @@ static int fix_statuses(enum xm_function function, const struct array *a, const 
  * MPI_Request_get_status: it has the request itself as an argument, which may be another by now.
  * Of a generalised one, MPI asks for the status in every look, and keeps it in one place.
  */
-static int look(const struct array *a, const long *args, int profiling)
+static int look(const struct xm_array *a, const long *args, int profiling)
 {
     static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
     const enum xm_function function = XM_FN_MPI_Request_get_status;
@@ -497,7 +324,7 @@ static int status_argument(enum xm_function function)
 }
 
 /* MPI is to say how they ended also where the program does not want to know. */
-static void want_statuses(enum xm_function function, const struct array *a, long *args)
+static void want_statuses(enum xm_function function, const struct xm_array *a, long *args)
 {
     int  at = status_argument(function);
     bool ignored = ((MPI_Status *)args[at] == MPI_STATUS_IGNORE) ||
@@ -508,15 +335,16 @@ static void want_statuses(enum xm_function function, const struct array *a, long
     }
 }
 
-static void note_ended(struct array *a, int i, int code, const MPI_Status *status)
+static void note_ended(struct xm_array *a, int i, int code, const MPI_Status *status)
 {
-    if (is_mpi_first(a, i) && (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL))) {
-        a->ended[a->num_ended++] = (struct ended){i, code, status};
+    xm_array_find_late(a, i);
+    if (xm_array_is_mpi_first(a, i) && (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL))) {
+        a->ended[a->num_ended++] = (struct xm_ended){i, code, status};
     }
 }
 
 /* Where one failed, MPI may have freed more than it says. */
-static void find_ended(enum xm_function function, struct array *a, const long *args, int code)
+static void find_ended(enum xm_function function, struct xm_array *a, const long *args, int code)
 {
     bool several = is_in_status(code);
 
@@ -534,7 +362,7 @@ static void find_ended(enum xm_function function, struct array *a, const long *a
 }
 
 /* Of most short messages to host memory nothing is left to do: the others stay. */
-static void end_simple(struct array *a)
+static void end_simple(struct xm_array *a)
 {
     int left = 0;
 
@@ -551,7 +379,7 @@ static void end_simple(struct array *a)
 }
 
 /* Fetch those messages of which a descriptor has come, and others that have come by now. */
-static void begin_ended(const struct array *a)
+static void begin_ended(const struct xm_array *a)
 {
     bool fetches = false;
 
@@ -569,20 +397,20 @@ static void begin_ended(const struct array *a)
     }
 }
 
-static void finish_ended(enum xm_function function, struct array *a, const long *args, int code)
+static void finish_ended(enum xm_function function, struct xm_array *a, const long *args, int code)
 {
     find_ended(function, a, args, code);
     if (a->num_ended == 0) {
         if (a->hidden == 0) {
             xm_mailbox_looked();
-            xm_watch_others((a->count <= AT_ONCE) && completes_some(function) ? a->count : 0);
+            xm_watch_others((a->count <= AT_ONCE) && xm_completes_some(function) ? a->count : 0);
         }
         return;
     }
     end_simple(a);
     begin_ended(a);
     for (int k = 0; k < a->num_ended; k++) {
-        const struct ended *ended = &a->ended[k];
+        const struct xm_ended *ended = &a->ended[k];
         xm_transfer_completed(a->entries[ended->at]->transfer, ended->code, ended->status);
     }
     for (int k = 0; k < a->num_ended; k++) {
@@ -597,7 +425,7 @@ static void finish_ended(enum xm_function function, struct array *a, const long 
 }
 
 /* Call MPI's function. */
-static int complete(enum xm_function function, struct array *a, const long *args, int profiling)
+static int complete(enum xm_function function, struct xm_array *a, const long *args, int profiling)
 {
     long all[XM_MAX_ARGUMENTS];
 
@@ -621,7 +449,7 @@ static int complete(enum xm_function function, struct array *a, const long *args
     return code;
 }
 
-static bool operations_done(const struct array *a)
+static bool operations_done(const struct xm_array *a)
 {
     if (!xm_entries_of_more()) {
         return true;
@@ -636,7 +464,7 @@ static bool operations_done(const struct array *a)
 }
 
 /* Until all of ours among them are over; MPI waits for its own requests itself. */
-static void wait_for_ours(struct array *a)
+static void wait_for_ours(struct xm_array *a)
 {
     struct xm_wait wait = xm_wait_begin_for_ever("for requests of calls on device memory");
 
@@ -651,7 +479,7 @@ static void wait_for_ours(struct array *a)
 }
 
 /* MPI found nothing that is active, because it did not see what is hidden. */
-static bool saw_nothing(enum xm_function function, const struct array *a, const long *args)
+static bool saw_nothing(enum xm_function function, const struct xm_array *a, const long *args)
 {
     if (a->hidden == 0) {
         return false;
@@ -667,7 +495,7 @@ static bool saw_nothing(enum xm_function function, const struct array *a, const 
 }
 
 /* A function that tests, among those that are over. flag: where it says that it found one. */
-static int test_visible(enum xm_function function, struct array *a, const long *args, int *flag)
+static int test_visible(enum xm_function function, struct xm_array *a, const long *args, int *flag)
 {
     hide_transfers(a);
     int code = complete(function, a, args, 1);
@@ -678,7 +506,7 @@ static int test_visible(enum xm_function function, struct array *a, const long *
 }
 
 /* Call a function again and again until its flag is set. */
-static int repeat(enum xm_function function, struct array *a, const long *args, int *flag)
+static int repeat(enum xm_function function, struct xm_array *a, const long *args, int *flag)
 {
     struct xm_wait wait = xm_wait_begin_for_ever("for one of several requests");
 
@@ -693,7 +521,7 @@ static int repeat(enum xm_function function, struct array *a, const long *args, 
 }
 
 /* (count, requests, index, status): the first that is over. */
-static int wait_any(struct array *a, const long *args)
+static int wait_any(struct xm_array *a, const long *args)
 {
     int  flag = 0;
     long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], (long)&flag, args[3]};
@@ -702,7 +530,7 @@ static int wait_any(struct array *a, const long *args)
 }
 
 /* (count, requests, outcount, indices, statuses): MPI_UNDEFINED if none is active. */
-static int wait_some(struct array *a, const long *args)
+static int wait_some(struct xm_array *a, const long *args)
 {
     long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], args[3], args[4]};
 
@@ -723,7 +551,7 @@ static int *flag_of(enum xm_function function, const long *args)
     }
 }
 
-static int test(enum xm_function function, int profiling, struct array *a, const long *args)
+static int test(enum xm_function function, int profiling, struct xm_array *a, const long *args)
 {
     bool several = (function == XM_FN_MPI_Testany) || (function == XM_FN_MPI_Testsome);
     int *flag = flag_of(function, args);
@@ -743,7 +571,8 @@ static int test(enum xm_function function, int profiling, struct array *a, const
     return complete(function, a, args, profiling);
 }
 
-static int wait_or_test(enum xm_function function, int profiling, const long *args, struct array *a)
+static int wait_or_test(enum xm_function function, int profiling, const long *args,
+                        struct xm_array *a)
 {
     long changed[XM_MAX_ARGUMENTS];
     bool single = (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Test) ||
@@ -775,12 +604,12 @@ static int wait_or_test(enum xm_function function, int profiling, const long *ar
 int xm_wait_or_test(enum xm_function function, int profiling, const long *args, int count,
                     MPI_Request *requests)
 {
-    struct array a;
+    struct xm_array a;
 
-    if (!open_array(&a, function, count, requests)) {
+    if (!xm_array_open(&a, function, count, requests)) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for requests");
     }
     int code = wait_or_test(function, profiling, args, &a);
-    close_array(&a);
+    xm_array_close(&a);
     return code;
 }
