@@ -26,7 +26,7 @@ CASES = {
 
 
 def run(family, case, copies, env):
-    env = {**STAGED, "XCCL_GDRCOPY": str(copies), **env}
+    env = {**STAGED, "XCCL_RENDEZVOUS": "4096", "XCCL_GDRCOPY": str(copies), **env}
     result = family.run(2, f"mpi_gdrcopy cuda {case}", sim="cuda:2", env=env, timeout=60)
     result.good()
     return result
