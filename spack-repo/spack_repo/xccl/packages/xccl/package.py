@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="5502af94c6b1a177b90c43e3d0ce0eb50fc4200d11bdaa4de712eed51f30cc52")
+    version("0.1.0", sha256="7829fdcb0a7428374819487c4b085e64a7153fb2d87907622a68ba52e7f11e97")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
