@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="7829fdcb0a7428374819487c4b085e64a7153fb2d87907622a68ba52e7f11e97")
+    version("0.1.0", sha256="5a76753f438de3990508792c01e20e0ed53bd39bedcf156feed6dd09b838b7ba")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
