@@ -11,7 +11,7 @@
  * That of a transfer is MPI's own. In calls that wait and test it is hidden until its data is where
  * it belongs; then MPI completes it, with its own status. Of many, MPI may complete a short one
  * first: then the call that did so brings its data to where it belongs. To look at each would take
- * far longer than MPI's own call does.
+ * far longer than MPI's own call does. What is known of each request is in entries.c.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 /* More than any MPI takes at once in shared memory: Open MPI 4 KiB, MPICH with UCX 8 KiB. */
 enum { FEW_BYTES = 16 << 10 };
 enum { LATE_NS = 5 * 1000 * 1000, POLLS_PER_LOOK = 64 };
-/* Every MPI takes fewer at once, and ranks that run ahead of their receivers count on that. */
+/* So few every MPI takes at once, and ranks that run ahead of their receivers count on that. */
 enum { SHORT_BYTES = 4096, SHORT_LATE_NS = 30 * 1000 };
 /* Each takes a file. */
 enum { MOST_LATE = 64 };
