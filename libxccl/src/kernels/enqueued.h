@@ -200,11 +200,7 @@ XK_DEVICE void enqueued_sweep(const struct xk_enqueued *a, uint32_t number)
 XK_DEVICE void enqueued_end(const struct xk_enqueued *a, struct xk_counter *counter,
                             uint32_t number)
 {
-#if defined(XK_SIMULATED)
-    uint32_t last = 1;
-#else
     __shared__ uint32_t last;
-#endif
 
     __syncthreads();
     if (gridDim.x > 1) {

@@ -18,7 +18,7 @@
 #include "kernels/arithmetic.h"
 
 /* A waiting thread looks for the host's word to give up every so many polls. */
-enum { XK_POLLS_PER_LOOK = 1 << 14, XK_AT_ONCE = 4 };
+enum { XK_POLLS_PER_LOOK = XK_POLLS, XK_AT_ONCE = 4 };
 
 /* Reductions that have code of their own: looking one up for each unit takes its time. */
 #define XK_OWN_CODE(X)                                                                             \

@@ -16,6 +16,7 @@
 #define XK_APART static __device__ __noinline__ /* a call, for what is rare */
 #define XK_PLACE(address, bytes) (address)
 #define XK_PAUSE()
+#define XK_POLLS (1 << 14)
 /* The lanes of a wave keep step: what one wrote has to be there, that is all. */
 #define XK_SYNC_WARP() (__threadfence_block(), __builtin_amdgcn_wave_barrier())
 #define XK_ARGUMENT const
@@ -48,6 +49,7 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 #define XK_APART static __device__ __noinline__ /* a call, for what is rare */
 #define XK_PLACE(address, bytes) (address)
 #define XK_PAUSE()
+#define XK_POLLS (1 << 14)
 #define XK_SYNC_WARP() __syncwarp()
 #define XK_MEETS_WITH_CARE 0
 #define XK_ARGUMENT const __grid_constant__ /* read where it is, not from a copy a thread */
