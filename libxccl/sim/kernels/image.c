@@ -43,7 +43,7 @@ static void run_numbered_exchange(const void *arguments, const unsigned block[2]
 static void run_numbered_mapped(const void *arguments, const unsigned block[2],
                                 const unsigned grid[2])
 {
-    check_number(((const struct xk_mapped *)arguments)->number);
+    check_number(((const struct xk_mapped *)arguments)->work.number);
     run_mapped(arguments, block, grid);
 }
 
@@ -62,7 +62,7 @@ static bool always(const void *arguments)
 
 static bool if_it_meets(const void *arguments)
 {
-    return ((const struct xk_mapped *)arguments)->meets != 0;
+    return ((const struct xk_mapped *)arguments)->work.meets != 0;
 }
 
 static const struct xs_kernel kernels[] = {

@@ -118,11 +118,32 @@ bool xm_touches_device(const struct xm_op *op)
     return any_in(op, XC_MEM_DEVICE) || any_in(op, XC_MEM_MANAGED);
 }
 
-/* One rank's part of an agreement; added up over the ranks. As many as a board has room for. */
-enum { ON_DEVICE, NOT_CUDA, ON_MANAGED, ON_HOST, INVALID, BYTES, NUM_TERMS };
+/* One rank's part of an agreement; added up over the ranks, but for the largest of its blocks. As
+ * many as a board has room for. */
+enum { ON_DEVICE, NOT_CUDA, ON_MANAGED, ON_HOST, INVALID, BYTES, LARGEST, NUM_TERMS };
 /* What a rank on Gaudi adds to NOT_CUDA: more than all ranks on ROCm together. */
 #define ON_HPU ((int64_t)1 << 32)
 _Static_assert((int)NUM_TERMS == (int)XM_SLOT_TERMS, "an agreement fits a slot");
+
+/* In bytes, of what this rank sends to each or, at a root, receives. */
+static int64_t largest_block(const struct xm_op *op)
+{
+    const struct xm_call    *call = &op->call;
+    const struct xm_buffers *b = &op->buffers;
+    bool sends = (call->coll == XM_SCATTERV) || ((call->coll == XM_ALLTOALLV) && !b->in_place);
+    const struct xm_buffer *of = sends ? &b->send : &b->recv;
+    const void             *counts = sends ? call->sendcounts : call->recvcounts;
+    MPI_Count               most = 0;
+
+    if (!of->used || (counts == NULL)) {
+        return 0;
+    }
+    for (int i = 0; i < op->comm->size; i++) {
+        MPI_Count count = xm_count_at(call, counts, i);
+        most = (count > most) ? count : most;
+    }
+    return (int64_t)(most * of->layout.size);
+}
 
 static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
 {
@@ -137,15 +158,17 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
     mine[ON_HOST] = !device && (op->buffers.send.used || op->buffers.recv.used);
     /* Every byte is counted once, where it arrives or, at the root alone, where it leaves. */
     mine[BYTES] = (op->call.coll == XM_SCATTERV) ? op->buffers.send.bytes : op->buffers.recv.bytes;
+    mine[LARGEST] = largest_block(op);
     if (op->comm->slots_agreed) {
-        return xm_slots_sum(op->comm->slots, mine, sum)
+        return xm_slots_agree(op->comm->slots, mine, sum)
                    ? xcclSuccess
                    : xc_fail(xcclTimeout,
                              "a rank has not come to the call within %ld s "
                              "(XCCL_TIMEOUT)",
                              xc_params()->timeout);
     }
-    if (xm_pmpi.Allreduce(mine, sum, NUM_TERMS, XM_HANDLE(MPI_INT64_T), XM_HANDLE(MPI_SUM),
+    sum[LARGEST] = INT64_MAX;
+    if (xm_pmpi.Allreduce(mine, sum, LARGEST, XM_HANDLE(MPI_INT64_T), XM_HANDLE(MPI_SUM),
                           op->comm->comm) != MPI_SUCCESS) {
         return xc_fail(xcclInternalError, "MPI_Allreduce failed while ranks agreed on a path");
     }
@@ -163,7 +186,7 @@ static xcclResult_t agreed_facts(struct xm_op *op, bool *on_device_p)
         return res;
     }
     /* With a wrong argument on any rank MPI gets the call, and says there what is wrong. */
-    op->total_bytes = (uint64_t)sum[BYTES];
+    op->largest_bytes = (uint64_t)((sum[LARGEST] < sum[BYTES]) ? sum[LARGEST] : sum[BYTES]);
     *on_device_p = (sum[ON_DEVICE] > 0) && (sum[INVALID] == 0);
     bool managed = (sum[ON_MANAGED] == sum[ON_DEVICE]);
     if (sum[NOT_CUDA] >= ON_HPU) {

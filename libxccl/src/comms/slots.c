@@ -74,7 +74,7 @@ void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_c
     __atomic_store_n(&call->number, number, __ATOMIC_RELEASE);
 }
 
-bool xm_slots_sum(struct xm_slots *slots, const int64_t *mine, int64_t *sum)
+bool xm_slots_agree(struct xm_slots *slots, const int64_t *mine, int64_t *all)
 {
     uint64_t       number = ++slots->agreements;
     int            at = (int)(number % 2);
@@ -83,7 +83,7 @@ bool xm_slots_sum(struct xm_slots *slots, const int64_t *mine, int64_t *sum)
 
     memcpy(slots->mine->agreements[at].terms, mine, sizeof(slots->mine->agreements[at].terms));
     __atomic_store_n(&slots->mine->agreements[at].number, number, __ATOMIC_RELEASE);
-    memset(sum, 0, XM_SLOT_TERMS * sizeof(*sum));
+    memset(all, 0, XM_SLOT_TERMS * sizeof(*all));
     for (int i = 0; i < slots->count; i++) {
         const struct xm_slot *s = slots->of[i];
         while (__atomic_load_n(&s->agreements[at].number, __ATOMIC_ACQUIRE) != number) {
@@ -91,8 +91,12 @@ bool xm_slots_sum(struct xm_slots *slots, const int64_t *mine, int64_t *sum)
                 return false;
             }
         }
-        for (int t = 0; t < XM_SLOT_TERMS; t++) {
-            sum[t] += s->agreements[at].terms[t];
+        const int64_t *terms = s->agreements[at].terms;
+        for (int t = 0; t < XM_SLOT_TERMS - 1; t++) {
+            all[t] += terms[t];
+        }
+        if (terms[XM_SLOT_TERMS - 1] > all[XM_SLOT_TERMS - 1]) {
+            all[XM_SLOT_TERMS - 1] = terms[XM_SLOT_TERMS - 1];
         }
     }
     return true;
@@ -109,24 +113,23 @@ bool xm_slots_may_show(const struct xm_slots *slots)
     return true;
 }
 
-uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_shown buffers[2])
+uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_show *show)
 {
     uint64_t number = ++slots->shows;
     int      at = (int)(number % XM_SLOT_SHOWS);
 
-    memcpy(slots->mine->shows[at].buffers, buffers, sizeof(slots->mine->shows[at].buffers));
+    slots->mine->shows[at].show = *show;
     __atomic_store_n(&slots->mine->shows[at].number, number, __ATOMIC_RELEASE);
     return number;
 }
 
-const struct xm_shown *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank)
+const struct xm_show *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank)
 {
     const struct xm_slot *s = slots->of[rank];
     int                   at = (int)(number % XM_SLOT_SHOWS);
 
-    return (__atomic_load_n(&s->shows[at].number, __ATOMIC_ACQUIRE) == number)
-               ? s->shows[at].buffers
-               : NULL;
+    return (__atomic_load_n(&s->shows[at].number, __ATOMIC_ACQUIRE) == number) ? &s->shows[at].show
+                                                                               : NULL;
 }
 
 void xm_slots_read(struct xm_slots *slots, uint64_t number)

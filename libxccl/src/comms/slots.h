@@ -13,7 +13,8 @@
 #include "comms/board.h"
 #include "device/device.h"
 
-enum { XM_SLOT_TERMS = 6, XM_SLOT_CALLS = 16, XM_SLOT_SHOWS = 8, XM_SLOT_MISSES = 8 };
+enum { XM_SLOT_TERMS = 7, XM_SLOT_CALLS = 16, XM_SLOT_SHOWS = 8, XM_SLOT_MISSES = 8 };
+enum { XM_SLOT_RANKS = 8 }; /* most that serve a call on each other's memory */
 
 /* What memory a call was made with; XM_ON_ANY: its ranks need not agree on that. */
 enum xm_call_memory { XM_ON_ANY, XM_ON_HOST, XM_ON_DEVICE };
@@ -36,6 +37,14 @@ struct xm_seen_call {
 };
 #define XM_SLOT_REPLACED UINT64_MAX
 
+/* What a rank shows for one call. */
+struct xm_show {
+    struct xm_shown buffers[2]; /* in and out */
+    /* Where its block of each rank lies in the buffer that others use, and how long it is: of
+     * collectives whose ranks have counts of their own. Bytes. */
+    uint64_t at[XM_SLOT_RANKS], length[XM_SLOT_RANKS];
+};
+
 /* One communicator's place on the board of one of its ranks. */
 struct xm_slot {
     /* Call number n at n % XM_SLOT_CALLS. */
@@ -45,11 +54,10 @@ struct xm_slot {
         uint64_t number; /* atomic */
         int64_t  terms[XM_SLOT_TERMS];
     } agreements[2];
-    /* The buffers, in and out, of a call that the ranks serve on each other's memory: number n at
-     * n % XM_SLOT_SHOWS. */
+    /* Of a call that the ranks serve on each other's memory: number n at n % XM_SLOT_SHOWS. */
     struct {
-        uint64_t        number; /* atomic */
-        struct xm_shown buffers[2];
+        uint64_t       number; /* atomic */
+        struct xm_show show;
     } shows[XM_SLOT_SHOWS];
     uint64_t read;    /* atomic: up to there this rank has looked at all of them */
     uint64_t ended;   /* atomic: the last of these calls whose work this rank has seen done: twice
@@ -85,15 +93,18 @@ void xm_slots_leave(struct xm_slots *slots);
 /* Say that call number slots->calls + 1 comes, and count it. */
 void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_coll coll);
 
-/* Sum up terms over the ranks; they wait for each other, and MPI progresses meanwhile. */
-bool xm_slots_sum(struct xm_slots *slots, const int64_t *mine, int64_t *sum);
+/*
+ * Sum up terms over the ranks, but of the last one take the largest; they wait for each other, and
+ * MPI progresses meanwhile.
+ */
+bool xm_slots_agree(struct xm_slots *slots, const int64_t *mine, int64_t *all);
 
 /* Is there room to show more? Not while a rank has still to look at what was shown there before. */
 bool xm_slots_may_show(const struct xm_slots *slots);
 /* Then: show this rank's buffers, as call number slots->shows + 1, and count it. */
-uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_shown buffers[2]);
-/* Those of a rank in that call; NULL: it has not come there. */
-const struct xm_shown *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank);
+uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_show *show);
+/* What a rank shows in that call; NULL: it has not come there. */
+const struct xm_show *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank);
 /* This rank looks at those of that call no more. In any order, by any thread. */
 void xm_slots_read(struct xm_slots *slots, uint64_t number);
 /*

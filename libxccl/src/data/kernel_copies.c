@@ -174,19 +174,20 @@ bool xm_kernel_series_begin(struct xm_kernels *k, struct xm_kernel_series *s)
     return s->kernels != NULL;
 }
 
-xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, struct xk_mapped *what,
+xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, const struct xk_work *work,
                                      unsigned blocks, xcclStream_t stream)
 {
     struct xm_kernels *k = s->kernels;
     const unsigned     grid[2] = {blocks, 1};
+    struct xk_mapped   what = {.ranks = {.abort = (uint64_t)(uintptr_t)k->shared->done},
+                               .work = *work,
+                               .finished = &k->finished[s->slot],
+                               .done = &k->shared->done[s->slot]};
 
     /* The end of the stream's work is known by other means: no copy takes this number for its own.
      */
-    what->number = k->values[s->slot];
-    what->ranks = (struct xk_ranks){.abort = (uint64_t)(uintptr_t)k->shared->done};
-    what->finished = &k->finished[s->slot];
-    what->done = &k->shared->done[s->slot];
-    return k->dev->launch(k->mapped, grid, XM_KERNEL_THREADS, what, stream);
+    what.work.number = k->values[s->slot];
+    return k->dev->launch(k->mapped, grid, XM_KERNEL_THREADS, &what, stream);
 }
 
 void xm_kernel_series_end(struct xm_kernel_series *s)

@@ -45,7 +45,7 @@ struct xm_kernel_series {
 /* False: too many are under way. */
 bool xm_kernel_series_begin(struct xm_kernels *k, struct xm_kernel_series *s);
 /* Enqueue one that meets nobody and is not checked; with the device entered. */
-xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, struct xk_mapped *what,
+xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, const struct xk_work *work,
                                      unsigned blocks, xcclStream_t stream);
 /* When all of them are over. */
 void xm_kernel_series_end(struct xm_kernel_series *s);

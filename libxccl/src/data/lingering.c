@@ -119,7 +119,7 @@ static bool worth_trying(struct xm_lingering *l)
 /* The first words say that all are there. */
 static void tell(struct xm_lingering *l, const uint32_t *values)
 {
-    bool more = (xk_how_form(values[XK_HOW]) == XK_MAPPED);
+    bool more = (xk_how_says_more(values[XK_HOW]) != 0);
 
     l->number++;
     l->served++;

@@ -283,15 +283,19 @@ XK_ANYWHERE struct xk_part xk_part_of(const struct xk_span *s)
  * and targets are in an order of each rank's own, so that not all are at the same rank at once; a
  * reduction's begin with rank `turn`, and are added in the order of the ranks.
  */
+struct xk_work {
+    uint64_t from[XK_MAX_RANKS], to[XK_MAX_RANKS];
+    uint64_t bytes;                 /* of each; or, where source i goes to target i: */
+    uint64_t lengths[XK_MAX_RANKS]; /* of source i */
+    uint32_t sources, targets;      /* targets 0: source i goes to target i */
+    uint32_t turn;
+    uint32_t number;
+    uint32_t what;
+    uint32_t meets;
+};
 struct xk_mapped {
     struct xk_ranks ranks;
-    uint64_t        from[XK_MAX_RANKS], to[XK_MAX_RANKS];
-    uint64_t        bytes;            /* of each */
-    uint32_t        sources, targets; /* targets 0: source i goes to target i */
-    uint32_t        turn;
-    uint32_t        number;
-    uint32_t        what;
-    uint32_t        meets;
+    struct xk_work  work;
     uint32_t       *finished;
     uint32_t       *done; /* and behind it, as in xk_exchange */
 };
@@ -314,10 +318,14 @@ enum {
     XK_NUMBER,
     XK_SERIAL, /* tells apart what was there before from what is there now */
     XK_WORDS,  /* even */
-    /* Mapped: low and high of each address. */
+    /* Mapped: low and high of each address; the lengths. */
     XK_FROM = XK_WORDS,
     XK_TO = XK_FROM + 2 * XK_MAX_RANKS,
-    XK_ALL_WORDS = XK_TO + 2 * XK_MAX_RANKS
+    XK_LENGTHS = XK_TO + 2 * XK_MAX_RANKS,
+    XK_ALL_WORDS = XK_LENGTHS + XK_MAX_RANKS,
+    /* With XK_PARTS: a struct xk_part for each rank, its offsets below 4 GiB, in four words. */
+    XK_PART = XK_WORDS,
+    XK_PART_WORDS = 4
 };
 /*
  * In the place of a form. XK_TELLS: a few bytes of device memory come back in the answers.
@@ -334,6 +342,8 @@ XK_ANYWHERE uint32_t xk_taken_at(uint32_t i)
 {
     return (i < 2) ? XK_IN_LOW + i : XK_RANKS_LOW + i - 2;
 }
+/* In the place of a root's last bit: an exchange whose parts are told one by one. */
+enum { XK_PARTS = 8 };
 XK_ANYWHERE uint32_t xk_how(uint32_t form, uint32_t root, uint32_t blocks, uint32_t elsewhere,
                             uint32_t what)
 {
@@ -345,7 +355,16 @@ XK_ANYWHERE uint32_t xk_how_form(uint32_t how)
 }
 XK_ANYWHERE uint32_t xk_how_root(uint32_t how)
 {
-    return (how >> 4) & 0xf;
+    return (how >> 4) & (XK_PARTS - 1);
+}
+XK_ANYWHERE uint32_t xk_how_has_parts(uint32_t how)
+{
+    return (how >> 4) & XK_PARTS;
+}
+/* Does a command have more than XK_WORDS words? */
+XK_ANYWHERE uint32_t xk_how_says_more(uint32_t how)
+{
+    return (xk_how_form(how) == XK_MAPPED) || (xk_how_has_parts(how) != 0);
 }
 /* That it is for, if the kernel has as many. */
 XK_ANYWHERE uint32_t xk_how_blocks(uint32_t how)
@@ -371,7 +390,7 @@ struct xk_relay {
     uint32_t ended;              /* number of the last command that all have done */
     uint32_t begun;              /* blocks that have */
     uint32_t spare_word;
-    uint64_t room[2]; /* whole lines: several lie side by side */
+    uint64_t room[10]; /* whole lines: several lie side by side */
 };
 /* Host memory that the device writes to. */
 struct xk_answers {

@@ -10,9 +10,9 @@ enum { XK_AGAIN, XK_TOLD, XK_LEAVES };
 /* What a block has in common. */
 struct xk_told {
     struct xk_exchange exchange;
-    union {                      /* of one command at a time */
-        struct xk_mapped mapped; /* with the ranks of the exchange */
-        struct xk_run    run;
+    union { /* of one command at a time */
+        struct xk_work work;
+        struct xk_run  run;
     };
     uint64_t ranks;  /* where those came from, */
     uint32_t serial; /* and which ones */
@@ -48,7 +48,7 @@ XK_DEVICE int are_whole(const struct xk_16 *words, uint32_t from, uint32_t to, u
 
 XK_DEVICE int says_more(const struct xk_16 *words)
 {
-    return xk_how_form((uint32_t)words[XK_HOW / 2].y) == XK_MAPPED;
+    return (int)xk_how_says_more((uint32_t)words[XK_HOW / 2].y);
 }
 
 XK_DEVICE void keep_words(const struct xk_16 *words, struct xk_told *t)
@@ -129,7 +129,7 @@ XK_DEVICE uint32_t blocks_of(const struct xk_told *t)
 /* Tell the other blocks. */
 XK_DEVICE void relay_words(uint64_t relay, const struct xk_told *t)
 {
-    uint32_t more = (xk_how_form(t->values[XK_HOW]) == XK_MAPPED);
+    uint32_t more = xk_how_says_more(t->values[XK_HOW]);
 
     for (uint32_t i = threadIdx.x; i < (more ? XK_ALL_WORDS / 2 : XK_WORDS / 2); i += blockDim.x) {
         struct xk_16 w = {t->values[2 * i] | (uint64_t)t->number << 32,
@@ -160,11 +160,12 @@ XK_DEVICE void know_ranks(struct xk_told *t)
 
 XK_DEVICE void carry_out_mapped(struct xk_told *t, uint32_t blocks)
 {
-    struct xk_mapped *a = &t->mapped;
+    struct xk_work *a = &t->work;
 
     for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += blockDim.x) {
         a->from[k] = told_address(t, XK_FROM + 2 * k);
         a->to[k] = told_address(t, XK_TO + 2 * k);
+        a->lengths[k] = t->values[XK_LENGTHS + k];
     }
     if (threadIdx.x == 0) {
         a->bytes = told_address(t, XK_OUT_LOW);
@@ -177,9 +178,9 @@ XK_DEVICE void carry_out_mapped(struct xk_told *t, uint32_t blocks)
     }
     __syncthreads();
 #if defined(XK_SIMULATED)
-    struct xk_mapped placed = *a;
-    struct xk_ranks  ranks = t->exchange.ranks;
-    place_mapped(&placed);
+    struct xk_work  placed = *a;
+    struct xk_ranks ranks = t->exchange.ranks;
+    place_work(&placed);
     place_ranks(&ranks);
     work_mapped(&ranks, &placed, blocks);
 #else
@@ -274,8 +275,12 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_answers *
     }
     struct xk_exchange *a = &t->exchange;
     for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += blockDim.x) {
-        struct xk_span s =
-            xk_span_of((enum xk_form)xk_how_form(how), xk_how_root(how), a->ranks.rank, k, bytes);
+        const uint32_t *w = &t->values[XK_PART + XK_PART_WORDS * k];
+        struct xk_span  s = {w[0], w[1], w[2], w[3]};
+        if (!xk_how_has_parts(how)) {
+            s = xk_span_of((enum xk_form)xk_how_form(how), xk_how_root(how), a->ranks.rank, k,
+                           bytes);
+        }
         a->parts[k] = xk_part_of(&s);
     }
     if (threadIdx.x == 0) {
@@ -296,7 +301,7 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_answers *
 XK_DEVICE uint32_t told_trouble(const struct xk_told *t)
 {
     uint32_t form = xk_how_form(t->values[XK_HOW]), what = xk_how_what(t->values[XK_HOW]);
-    uint32_t meets = (form == XK_MAPPED) ? t->mapped.meets : xk_meets((enum xk_form)form, what);
+    uint32_t meets = (form == XK_MAPPED) ? t->work.meets : xk_meets((enum xk_form)form, what);
 
     if ((form == XK_COPIES) || (form == XK_TELLS) || (form == XK_TAKES)) {
         return 0;

@@ -67,7 +67,7 @@ XK_DEVICE void turn_back(struct xk_16 *v, uint32_t n, uint32_t turn)
  * rounds, n, the number of sources, and what are constants, but for the type of a checked sum; all
  * loads are on the way at once. Returns whether that may have left its range.
  */
-XK_DEVICE int reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t rounds,
+XK_DEVICE int reduce_rounds(const struct xk_work *a, uint64_t at, uint64_t step, uint32_t rounds,
                             uint32_t n, uint32_t what)
 {
     struct xk_16 v[XK_ROUNDS][4];
@@ -104,7 +104,7 @@ XK_DEVICE int reduce_rounds(const struct xk_mapped *a, uint64_t at, uint64_t ste
 }
 
 /* All whole units; where the rest begins. */
-XK_DEVICE uint64_t reduce_hot(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t n,
+XK_DEVICE uint64_t reduce_hot(const struct xk_work *a, uint64_t at, uint64_t step, uint32_t n,
                               uint32_t what, int *left)
 {
     uint64_t all = XK_ROUNDS * step;
@@ -119,7 +119,7 @@ XK_DEVICE uint64_t reduce_hot(const struct xk_mapped *a, uint64_t at, uint64_t s
 }
 
 /* Any number of sources, one unit at a time; and the end, which may be part of one. */
-XK_DEVICE int reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes, uint32_t what)
+XK_DEVICE int reduce_one(const struct xk_work *a, uint64_t at, uint32_t bytes, uint32_t what)
 {
     struct xk_16 v[XK_MAX_RANKS] = {{0, 0}}, result;
     uint32_t     at_source = (a->sources - a->turn) % a->sources; /* rank 0's */
@@ -151,7 +151,7 @@ XK_DEVICE int reduce_one(const struct xk_mapped *a, uint64_t at, uint32_t bytes,
     return left;
 }
 
-XK_DEVICE int reduce_rest(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t what)
+XK_DEVICE int reduce_rest(const struct xk_work *a, uint64_t at, uint64_t step, uint32_t what)
 {
     int left = 0;
 
@@ -162,7 +162,7 @@ XK_DEVICE int reduce_rest(const struct xk_mapped *a, uint64_t at, uint64_t step,
     return left;
 }
 
-XK_DEVICE uint64_t reduce_many(const struct xk_mapped *a, uint64_t at, uint64_t step, uint32_t what,
+XK_DEVICE uint64_t reduce_many(const struct xk_work *a, uint64_t at, uint64_t step, uint32_t what,
                                int *left)
 {
     return (a->sources == 2)   ? reduce_hot(a, at, step, 2, what, left)
@@ -171,7 +171,7 @@ XK_DEVICE uint64_t reduce_many(const struct xk_mapped *a, uint64_t at, uint64_t 
 }
 
 /* Returns whether a checked sum may have left its range. */
-XK_DEVICE int reduce_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t threads)
+XK_DEVICE int reduce_mapped(const struct xk_work *a, uint64_t thread, uint64_t threads)
 {
     uint64_t step = threads * 16, at = thread * 16;
     uint32_t what = a->what;
@@ -203,29 +203,29 @@ XK_DEVICE int reduce_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t
 
 /* ---- copies ---- */
 
-XK_DEVICE void fetch_mapped(const struct xk_mapped *a, uint64_t thread, uint64_t threads)
+XK_DEVICE void fetch_mapped(const struct xk_work *a, uint64_t thread, uint64_t threads)
 {
     for (uint32_t k = 0; k < a->sources; k++) {
         if (a->from[k] != a->to[k]) {
-            move_bytes(a->to[k], a->from[k], a->bytes, thread, threads);
+            move_bytes(a->to[k], a->from[k], a->lengths[k], thread, threads);
         }
     }
 }
 
 #if defined(XK_SIMULATED)
-XK_DEVICE void place_mapped(struct xk_mapped *a)
+XK_DEVICE void place_work(struct xk_work *a)
 {
     for (uint32_t k = 0; k < a->sources; k++) {
-        a->from[k] = XK_PLACE(a->from[k], a->bytes);
+        a->from[k] = XK_PLACE(a->from[k], (a->targets == 0) ? a->lengths[k] : a->bytes);
     }
     for (uint32_t k = 0; k < ((a->targets == 0) ? a->sources : a->targets); k++) {
-        a->to[k] = XK_PLACE(a->to[k], a->bytes);
+        a->to[k] = XK_PLACE(a->to[k], (a->targets == 0) ? a->lengths[k] : a->bytes);
     }
 }
 #endif
 
 /* By all threads of so many blocks. False: the host has given up. */
-XK_DEVICE int work_mapped(const struct xk_ranks *r, const struct xk_mapped *a, uint32_t blocks)
+XK_DEVICE int work_mapped(const struct xk_ranks *r, const struct xk_work *a, uint32_t blocks)
 {
     uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     uint64_t threads = (uint64_t)blocks * blockDim.x;
@@ -245,16 +245,17 @@ XK_KERNEL(xk_mapped)(XK_ARGUMENT struct xk_mapped given)
 {
 #if defined(XK_SIMULATED)
     struct xk_mapped a = given;
-    place_mapped(&a);
+    place_work(&a.work);
     place_ranks(&a.ranks);
 #else
     const struct xk_mapped &a = given;
 #endif
 
-    work_mapped(&a.ranks, &a, gridDim.x);
+    work_mapped(&a.ranks, &a.work, gridDim.x);
     if (is_last((uint32_t *)XK_PLACE((uint64_t)a.finished, 4), gridDim.x, 1)) {
         uint32_t *done = (uint32_t *)XK_PLACE((uint64_t)a.done, 8);
-        tell_host(done, done + 1, a.number, ends_in_trouble(&a.ranks, a.number, a.what, a.meets));
+        tell_host(done, done + 1, a.work.number,
+                  ends_in_trouble(&a.ranks, a.work.number, a.work.what, a.work.meets));
     }
 }
 

@@ -6,36 +6,97 @@
 #include "kernels/kernels.h"
 #include "kernels/portable.h"
 
+enum { XK_MOVES = 4 }; /* loads on their way at once: the distance to the other device is long */
+
+/* Aligned units of 16 bytes. */
+XK_DEVICE void move_units(uint64_t to, uint64_t from, uint64_t units, uint64_t thread,
+                          uint64_t threads)
+{
+    uint64_t i = thread;
+
+    for (; i + (XK_MOVES - 1) * threads < units; i += XK_MOVES * threads) {
+        struct xk_16 v[XK_MOVES];
+        XK_UNROLL
+        for (uint32_t k = 0; k < XK_MOVES; k++) {
+            v[k] = load_16((const void *)(from + 16 * (i + k * threads)));
+        }
+        XK_UNROLL
+        for (uint32_t k = 0; k < XK_MOVES; k++) {
+            store_16(to + 16 * (i + k * threads), v[k]);
+        }
+    }
+    for (; i < units; i += threads) {
+        store_16(to + 16 * i, load_16((const void *)(from + 16 * i)));
+    }
+}
+
+/* 8 bytes from any address, out of the aligned words that hold them. */
+XK_DEVICE uint64_t joined(uint64_t low, uint64_t high, uint32_t shift)
+{
+    return (shift == 0) ? low : low >> shift | high << (64 - shift);
+}
+
+/* Words of 8 bytes, aligned where they go. Where they come from they may lie anyhow. */
+XK_DEVICE void move_words(uint64_t to, uint64_t from, uint64_t words, uint64_t thread,
+                          uint64_t threads)
+{
+    uint32_t        shift = (uint32_t)(from & 7) * 8;
+    const uint64_t *source = (const uint64_t *)(from - (from & 7));
+    uint64_t        i = thread;
+
+    for (; i + (XK_MOVES - 1) * threads < words; i += XK_MOVES * threads) {
+        uint64_t low[XK_MOVES], high[XK_MOVES];
+        XK_UNROLL
+        for (uint32_t k = 0; k < XK_MOVES; k++) {
+            low[k] = load_8(&source[i + k * threads]);
+            high[k] = (shift != 0) ? load_8(&source[i + k * threads + 1]) : 0;
+        }
+        XK_UNROLL
+        for (uint32_t k = 0; k < XK_MOVES; k++) {
+            ((uint64_t *)to)[i + k * threads] = joined(low[k], high[k], shift);
+        }
+    }
+    for (; i < words; i += threads) {
+        uint64_t high = (shift != 0) ? load_8(&source[i + 1]) : 0;
+        ((uint64_t *)to)[i] = joined(load_8(&source[i]), high, shift);
+    }
+}
+
+/* Addresses that are not both aligned: units or words, between bytes at either end. */
+XK_APART void move_odd(uint64_t to, uint64_t from, uint64_t bytes, uint64_t thread,
+                       uint64_t threads)
+{
+    uint32_t alike = (((to ^ from) & 15) == 0), size = alike ? 16 : 8;
+    uint64_t head = (size - (to & (size - 1))) & (size - 1), body = 0;
+
+    if (bytes >= head + 3 * size) {
+        body = (bytes - head) / size;
+    }
+    if ((body > 0) && alike) {
+        move_units(to + head, from + head, body, thread, threads);
+    } else if (body > 0) {
+        /* A word is made of two, which are not to begin before the source, nor to end behind it. */
+        uint64_t early = (((from + head) & 7) > head);
+        head += early * size;
+        body -= early + 1;
+        move_words(to + head, from + head, body, thread, threads);
+    }
+    for (uint64_t i = thread; i < bytes - body * size; i += threads) {
+        uint64_t at = (i < head) ? i : i + body * size;
+        move_unit(to + at, from + at, 1);
+    }
+}
+
 /* Bytes of a command: this thread's part of what `threads` of them share. */
 XK_DEVICE void move_bytes(uint64_t to, uint64_t from, uint64_t bytes, uint64_t thread,
                           uint64_t threads)
 {
-    uint64_t done = 0;
-
-    if (((to | from) & 15) == 0) {
-        uint64_t words = bytes / 16, i = thread;
-        /* Four loads on their way at once: the distance to the other device is long. */
-        for (; i + 3 * threads < words; i += 4 * threads) {
-            struct xk_16 a = load_16((const void *)(from + 16 * i));
-            struct xk_16 b = load_16((const void *)(from + 16 * (i + threads)));
-            struct xk_16 c = load_16((const void *)(from + 16 * (i + 2 * threads)));
-            struct xk_16 d = load_16((const void *)(from + 16 * (i + 3 * threads)));
-            store_16(to + 16 * i, a);
-            store_16(to + 16 * (i + threads), b);
-            store_16(to + 16 * (i + 2 * threads), c);
-            store_16(to + 16 * (i + 3 * threads), d);
-        }
-        for (; i < words; i += threads) {
-            store_16(to + 16 * i, load_16((const void *)(from + 16 * i)));
-        }
-        done = words * 16;
-    } else if (((to | from) & 3) == 0) {
-        for (uint64_t i = thread; i < bytes / 4; i += threads) {
-            move_unit(to + 4 * i, from + 4 * i, 4);
-        }
-        done = bytes / 4 * 4;
+    if (((to | from) & 15) != 0) {
+        move_odd(to, from, bytes, thread, threads);
+        return;
     }
-    for (uint64_t i = done + thread; i < bytes; i += threads) {
+    move_units(to, from, bytes / 16, thread, threads);
+    for (uint64_t i = bytes / 16 * 16 + thread; i < bytes; i += threads) {
         move_unit(to + i, from + i, 1);
     }
 }

@@ -56,15 +56,15 @@ xcclResult_t xm_direct_show(struct xm_op *op);
 xcclResult_t xm_direct_mapped(struct xm_op *op, bool told); /* as xm_direct_exchange() */
 
 /* direct_copies.c: what is planned, by copy engines instead of a kernel. */
-bool xm_direct_copies_well(const struct xm_op *op, const struct xk_mapped *m);
-/* own: where this rank's results go. */
-xcclResult_t xm_direct_copy(struct xm_op *op, const struct xk_mapped *m, uint64_t own);
+bool xm_direct_copies_well(const struct xm_op *op, const struct xk_work *m);
+/* stay: a bit for each target that is this rank's own. */
+xcclResult_t xm_direct_copy(struct xm_op *op, const struct xk_work *m, uint32_t stay);
 xcclResult_t xm_direct_query_copies(struct xm_op *op);
 
 /* direct_pipeline.c: a reduction, by copy engines and kernels. */
-bool xm_direct_pipelines_well(const struct xm_op *op, const struct xk_mapped *m);
+bool xm_direct_pipelines_well(const struct xm_op *op, const struct xk_work *m);
 /* xcclUnsupported: there is not the memory for it, and nothing was done. */
-xcclResult_t xm_direct_pipeline(struct xm_op *op, const struct xk_mapped *m);
+xcclResult_t xm_direct_pipeline(struct xm_op *op, const struct xk_work *m);
 xcclResult_t xm_direct_query_pipeline(struct xm_op *op);
 
 #endif

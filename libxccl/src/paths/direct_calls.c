@@ -141,7 +141,7 @@ static uint64_t block_bytes(const struct xm_op *op)
     case XM_ALLTOALLV:
     case XM_GATHERV:
     case XM_SCATTERV:
-        return op->total_bytes;
+        return op->largest_bytes;
     case XM_ALLREDUCE:
     case XM_REDUCE:
     case XM_SCAN:
@@ -172,12 +172,24 @@ static bool may_wait_for_buffers(const struct xm_op *op)
                                           : (xc_params()->launch != XC_LAUNCH_NOW);
 }
 
+/* Does every part of the vector begin where kernels can take it up? */
+static bool parts_are_aligned(const struct xm_op *op, uint64_t unit)
+{
+    for (int i = 0; i < op->comm->size - 1; i++) {
+        MPI_Count count = xm_count_at(&op->call, op->call.recvcounts, i);
+        if ((uint64_t)(count * op->buffers.recv.layout.size) % unit != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool may_map(const struct xm_op *op)
 {
     enum { ALIGNED = 16 };
     bool in_place = op->buffers.in_place;
 
-    if (!may_wait_for_buffers(op) || is_uneven(op)) {
+    if (!may_wait_for_buffers(op)) {
         return false;
     }
     switch (op->call.coll) {
@@ -185,9 +197,10 @@ static bool may_map(const struct xm_op *op)
     case XM_EXSCAN:
         return false;
     case XM_ALLTOALL:
+    case XM_ALLTOALLV:
         return !in_place; /* others still read what would be written */
     case XM_REDUCE_SCATTER:
-        return op->block_bytes % ALIGNED == 0; /* those in place hide their buffers */
+        return parts_are_aligned(op, ALIGNED); /* those in place hide their buffers */
     case XM_REDUCE_SCATTER_BLOCK:
         return !in_place && (op->block_bytes % ALIGNED == 0);
     default:
@@ -202,8 +215,10 @@ static bool may_map(const struct xm_op *op)
 static uint64_t most_exchanged(const struct xm_op *op)
 {
     uint64_t fit = xk_slot_data((uint32_t)op->comm->size);
+    bool     to_one = (op->call.coll == XM_REDUCE) || (op->call.coll == XM_GATHER) ||
+                  (op->call.coll == XM_GATHERV);
 
-    return ((op->call.coll == XM_REDUCE) || (op->call.coll == XM_GATHER)) ? fit : fit / 2;
+    return to_one ? fit : fit / 2;
 }
 
 const char *xm_direct_obstacle(struct xm_op *op)

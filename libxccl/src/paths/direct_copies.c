@@ -11,22 +11,27 @@
  */
 enum { SEVERAL = 8 }; /* with a kernel for this rank's own block */
 
-static uint64_t target_of(const struct xk_mapped *m, uint32_t i)
+static uint64_t target_of(const struct xk_work *m, uint32_t i)
 {
     return m->to[i];
 }
 
-static uint64_t source_of(const struct xk_mapped *m, uint32_t i)
+static uint64_t source_of(const struct xk_work *m, uint32_t i)
 {
     return m->from[(m->targets == 0) ? i : 0];
 }
 
-static uint32_t copies_of(const struct xk_mapped *m)
+static size_t length_of(const struct xk_work *m, uint32_t i)
+{
+    return (size_t)((m->targets == 0) ? m->lengths[i] : m->bytes);
+}
+
+static uint32_t copies_of(const struct xk_work *m)
 {
     return (m->targets == 0) ? m->sources : m->targets;
 }
 
-bool xm_direct_copies_well(const struct xm_op *op, const struct xk_mapped *m)
+bool xm_direct_copies_well(const struct xm_op *op, const struct xk_work *m)
 {
     uint32_t n = 0;
 
@@ -58,22 +63,21 @@ static xcclResult_t keep(struct xm_op *op, void *to, const void *from, size_t by
                : push(op, to, from, bytes);
 }
 
-xcclResult_t xm_direct_copy(struct xm_op *op, const struct xk_mapped *m, uint64_t own)
+xcclResult_t xm_direct_copy(struct xm_op *op, const struct xk_work *m, uint32_t stay)
 {
-    const uint64_t mine = own + (uint64_t)op->comm->rank * m->bytes;
-    xcclResult_t   res = xcclSuccess;
+    xcclResult_t res = xcclSuccess;
 
     op->by_copies = true;
-    for (uint32_t i = (m->bytes > 0) ? copies_of(m) : 0; (res == xcclSuccess) && (i-- > 0);) {
+    for (uint32_t i = copies_of(m); (res == xcclSuccess) && (i-- > 0);) {
         void       *to = (void *)(uintptr_t)target_of(m, i);
         const void *from = (const void *)(uintptr_t)source_of(m, i);
-        bool        stays = (target_of(m, i) == own) || (target_of(m, i) == mine);
-        if (to != from) {
-            res =
-                stays ? keep(op, to, from, (size_t)m->bytes) : push(op, to, from, (size_t)m->bytes);
+        size_t      bytes = length_of(m, i);
+        if ((to != from) && (bytes > 0)) {
+            bool stays = ((stay >> i) & 1) != 0;
+            res = stays ? keep(op, to, from, bytes) : push(op, to, from, bytes);
+            xc_trace("%zu bytes by %s", bytes, stays ? "a kernel" : "a copy engine");
         }
     }
-    xc_trace("%llu bytes by a copy engine", (unsigned long long)m->bytes);
     return res;
 }
 

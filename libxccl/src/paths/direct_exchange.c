@@ -56,12 +56,34 @@ bool xm_direct_tell(struct xm_op *op, uint32_t values[XK_ALL_WORDS])
     return xm_linger_tell(xm_kernels_attendant(d->kernels), values);
 }
 
+/* Blocks of different sizes. False: one lies too far from its buffer's begin for a command. */
+static bool add_parts(const struct xm_op *op, const struct xm_direct_form *form, uint32_t *values)
+{
+    for (int i = 0; i < op->comm->size; i++) {
+        struct xk_span span = xm_direct_span(op, form, i);
+        uint32_t      *part = &values[XK_PART + XK_PART_WORDS * i];
+        if ((span.send_at > UINT32_MAX) || (span.receive_at > UINT32_MAX)) {
+            return false;
+        }
+        part[0] = (uint32_t)span.send_at;
+        part[1] = (uint32_t)span.receive_at;
+        part[2] = (uint32_t)span.send;
+        part[3] = (uint32_t)span.receive;
+    }
+    return true;
+}
+
 static bool tell(struct xm_op *op, const struct xm_direct_form *form)
 {
-    uint32_t values[XK_ALL_WORDS] = {
-        [XK_BYTES] = (uint32_t)form->bytes,
-        [XK_HOW] = xk_how(form->form, form->root, blocks_told(op, form->bytes), 0, form->what)};
+    uint32_t root = form->uneven ? XK_PARTS : form->root;
+    uint32_t values[XK_ALL_WORDS] = {[XK_BYTES] = (uint32_t)form->bytes,
+                                     [XK_HOW] =
+                                         xk_how(form->form, root, blocks_told(op, form->bytes),
+                                                xm_direct_elsewhere(op), form->what)};
 
+    if (form->uneven && !add_parts(op, form, values)) {
+        return false;
+    }
     xm_direct_word(values, XK_IN_LOW, form->in);
     xm_direct_word(values, XK_OUT_LOW, form->out);
     return xm_direct_tell(op, values);
@@ -109,7 +131,7 @@ xcclResult_t xm_direct_exchange(struct xm_op *op, bool told)
         return xm_direct_rounds(op);
     }
     xm_direct_form_of(op, &form);
-    if (told && !form.uneven && xm_direct_may_tell(op) && tell(op, &form)) {
+    if (told && xm_direct_may_tell(op) && tell(op, &form)) {
         op->told = true;
         return xcclSuccess;
     }

@@ -15,14 +15,21 @@ enum { IN, OUT, ALIGNED = 16 };
 enum { TOLD_BYTES = 4 << 20, TOLD_BYTES_SHARED = 256 << 10, TOLD_BLOCKS = 16 };
 enum { BLOCKS_BESIDE = 32 };
 
+/* Kernels copy from and to any address, but for what they add up or write to several. */
+static bool lies_well(const struct xm_direct_form *form, uint64_t at)
+{
+    bool any = (form->what == XK_NO_REDUCTION) && (form->form != XK_BCAST);
+
+    return any || (at % ALIGNED == 0);
+}
+
 /*
  * What the kernels need to know of a buffer's place. Those of a blocking call are launched at once:
  * where they would have to wait for their turn, buffers count as unusable.
  */
-static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint64_t nonce,
-                 struct xm_shown *shown)
+static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, bool well,
+                 uint64_t nonce, struct xm_shown *shown)
 {
-    memset(shown, 0, sizeof(*shown));
     shown->state = XM_SHOWN_NONE;
     if (!b->used) {
         return;
@@ -30,7 +37,7 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint6
     shown->state = XM_SHOWN_ODD;
     shown->nonce = nonce;
     bool waits = op->blocking && xm_order_wanted_direct(true);
-    if (op->hidden || (at % ALIGNED != 0) || waits) {
+    if (op->hidden || !well || waits) {
         return;
     }
     shown->state = XM_SHOWN_NOT;
@@ -41,10 +48,23 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, uint6
     }
 }
 
+/* Blocks that only this rank knows: those that others write to, or fetch from a root. */
+static void show_blocks(const struct xm_op *op, const struct xm_direct_form *form,
+                        struct xm_show *shown)
+{
+    bool fetched = (form->form == XK_SCATTER) && (op->call.root == op->comm->rank);
+
+    for (int i = 0; i < op->comm->size; i++) {
+        struct xk_span span = xm_direct_span(op, form, i);
+        shown->at[i] = fetched ? span.send_at : span.receive_at;
+        shown->length[i] = fetched ? span.send : span.receive;
+    }
+}
+
 xcclResult_t xm_direct_show(struct xm_op *op)
 {
     struct xm_direct_form    form;
-    struct xm_shown          both[2];
+    struct xm_show           shown = {0};
     struct xm_board_address  own;
     const struct xm_buffers *b = &op->buffers;
     bool                     one = b->in_place || (op->call.coll == XM_BCAST);
@@ -56,10 +76,13 @@ xcclResult_t xm_direct_show(struct xm_op *op)
     }
     xm_direct_form_of(op, &form);
     xm_board_address_of(xm_board_own(), &own);
-    show(op, in, form.in, own.nonce, &both[IN]);
-    show(op, out, form.out, own.nonce, &both[OUT]);
-    both[IN].ready = xm_direct_may_tell(op);
-    op->show = xm_slots_show(op->comm->slots, both);
+    show(op, in, form.in, lies_well(&form, form.in), own.nonce, &shown.buffers[IN]);
+    show(op, out, form.out, lies_well(&form, form.out), own.nonce, &shown.buffers[OUT]);
+    shown.buffers[IN].ready = xm_direct_may_tell(op);
+    if (form.uneven) {
+        show_blocks(op, &form, &shown);
+    }
+    op->show = xm_slots_show(op->comm->slots, &shown);
     return xcclSuccess;
 }
 
@@ -86,9 +109,18 @@ static uint64_t shard(uint64_t bytes, uint64_t n, uint64_t i)
     return (at < bytes) ? at : bytes;
 }
 
+_Static_assert((int)XM_SLOT_RANKS == (int)XK_MAX_RANKS, "a block of each rank can be shown");
+
 /* Of all ranks, beginning with this one's: so that not all are at the same rank at once. */
 struct places {
-    uint64_t in[XK_MAX_RANKS], out[XK_MAX_RANKS];
+    uint64_t              in[XK_MAX_RANKS], out[XK_MAX_RANKS];
+    const struct xm_show *shown[XK_MAX_RANKS];
+};
+
+/* What is to be done, and a bit for each target that is this rank's own. */
+struct plan {
+    struct xk_work work;
+    uint32_t       own;
 };
 
 static uint32_t rank_at(const struct xm_op *op, uint32_t place)
@@ -126,18 +158,25 @@ static void own_stretch(const struct xm_op *op, const struct xm_direct_form *for
 
 /* A part of the vector, reduced from all into all, or into the root's. */
 static void plan_reduction(struct xm_op *op, const struct xm_direct_form *form,
-                           const struct places *p, struct xk_mapped *m)
+                           const struct places *p, struct plan *plan)
 {
-    uint32_t n = (uint32_t)op->comm->size, rank = (uint32_t)op->comm->rank;
+    struct xk_work *m = &plan->work;
+    uint32_t        n = (uint32_t)op->comm->size, rank = (uint32_t)op->comm->rank;
     bool     scatters = (form->form == XK_REDUCE_SCATTER), rooted = (form->form == XK_REDUCE);
     uint64_t from = 0, to = 0;
 
-    own_stretch(op, form, rooted && (n > 2), &from, &to);
+    if (scatters) {
+        struct xk_span span = xm_direct_span(op, form, op->comm->rank);
+        from = span.send_at;
+        to = from + span.receive;
+    } else {
+        own_stretch(op, form, rooted && (n > 2), &from, &to);
+    }
     m->sources = n;
     m->turn = rank;
-    m->bytes = scatters ? form->bytes : to - from;
+    m->bytes = to - from;
     for (uint32_t i = 0; i < n; i++) {
-        m->from[i] = p->in[i] + (scatters ? rank * form->bytes : from);
+        m->from[i] = p->in[i] + from;
     }
     m->targets = 1;
     if (scatters) {
@@ -154,10 +193,11 @@ static void plan_reduction(struct xm_op *op, const struct xm_direct_form *form,
 
 /* A part of the root's vector into everybody's; of two ranks the root writes, which is faster. */
 static void plan_bcast(struct xm_op *op, const struct xm_direct_form *form, const struct places *p,
-                       struct xk_mapped *m)
+                       struct plan *plan)
 {
-    uint32_t root = place_of(op, form->root);
-    uint64_t from = 0, to = 0;
+    struct xk_work *m = &plan->work;
+    uint32_t        root = place_of(op, form->root);
+    uint64_t        from = 0, to = 0;
 
     if (op->comm->size > 2) {
         own_stretch(op, form, true, &from, &to);
@@ -169,99 +209,141 @@ static void plan_bcast(struct xm_op *op, const struct xm_direct_form *form, cons
     m->bytes = to - from;
     for (uint32_t i = 0; i < (uint32_t)op->comm->size; i++) {
         if (i != root) {
+            plan->own |= (uint32_t)(i == 0) << m->targets;
             m->to[m->targets++] = p->out[i] + from;
         }
     }
 }
 
-/* Everybody writes its block to the root: writing is faster than reading. 4 H200s: 360 GB/s, 300.
- */
-static void plan_gather(struct xm_op *op, const struct xm_direct_form *form, const struct places *p,
-                        struct xk_mapped *m)
+static void add_copy(struct plan *plan, uint64_t from, uint64_t to, uint64_t bytes, bool own)
 {
-    m->sources = 1;
-    m->from[0] = form->in;
-    m->to[0] = p->out[place_of(op, form->root)] + (uint64_t)op->comm->rank * form->bytes;
-    m->bytes = form->bytes;
+    struct xk_work *m = &plan->work;
+
+    if (bytes > 0) {
+        m->from[m->sources] = from;
+        m->to[m->sources] = to;
+        m->lengths[m->sources] = bytes;
+        plan->own |= (uint32_t)own << m->sources;
+        m->sources++;
+    }
+}
+
+/* Where this rank's block lies in the buffer of the rank at a place, which has shown that. */
+static xcclResult_t find_block(const struct xm_op *op, const struct xm_direct_form *form,
+                               const struct places *p, uint32_t place, uint64_t bytes,
+                               uint64_t *at_p)
+{
+    const struct xm_show *shown = p->shown[rank_at(op, place)];
+    int                   rank = op->comm->rank;
+
+    *at_p = (uint64_t)rank * form->bytes;
+    if (!form->uneven) {
+        return xcclSuccess;
+    }
+    *at_p = shown->at[rank];
+    return (shown->length[rank] == bytes)
+               ? xcclSuccess
+               : xc_fail(xcclInvalidArgument,
+                         "rank %d has counts for %llu bytes between it and rank %d, which has "
+                         "counts for %llu",
+                         rank, (unsigned long long)bytes, (int)rank_at(op, place),
+                         (unsigned long long)shown->length[rank]);
+}
+
+/*
+ * Everybody writes its block to each, or to the root: writing is faster than reading. 4 H200s: 360
+ * GB/s, 300.
+ */
+static xcclResult_t plan_writes(struct xm_op *op, const struct xm_direct_form *form,
+                                const struct places *p, struct plan *plan)
+{
+    xcclResult_t res = xcclSuccess;
+
+    for (uint32_t i = 0; (res == xcclSuccess) && (i < (uint32_t)op->comm->size); i++) {
+        struct xk_span span = xm_direct_span(op, form, (int)rank_at(op, i));
+        uint64_t       at = 0;
+        if (span.send == 0) {
+            continue;
+        }
+        res = find_block(op, form, p, i, span.send, &at);
+        add_copy(plan, form->in + span.send_at, p->out[i] + at, span.send, i == 0);
+    }
+    return res;
 }
 
 /*
  * Everybody fetches its block: the root's kernel alone would not fill its links. Of two ranks the
  * root writes, as above.
  */
-static void plan_scatter(struct xm_op *op, const struct xm_direct_form *form,
-                         const struct places *p, struct xk_mapped *m)
+static xcclResult_t plan_scatter(struct xm_op *op, const struct xm_direct_form *form,
+                                 const struct places *p, struct plan *plan)
 {
-    bool two = (op->comm->size == 2), roots = ((uint32_t)op->comm->rank == form->root);
+    bool         two = (op->comm->size == 2), roots = (op->call.root == op->comm->rank);
+    uint32_t     root = place_of(op, (uint32_t)op->call.root);
+    xcclResult_t res = xcclSuccess;
+    uint64_t     at = 0;
 
-    m->bytes = form->bytes;
-    if (two && roots) {
-        m->sources = 2;
-        for (uint32_t i = 0; i < 2; i++) {
-            m->from[i] = form->in + rank_at(op, i) * form->bytes;
-            m->to[i] = p->out[i];
-        }
-    } else if (!two) {
-        m->sources = 1;
-        m->from[0] = p->in[place_of(op, form->root)] + (uint64_t)op->comm->rank * form->bytes;
-        m->to[0] = p->out[0];
+    if (!two || roots) {
+        struct xk_span own = xm_direct_span(op, form, op->call.root);
+        res = roots ? xcclSuccess : find_block(op, form, p, root, own.receive, &at);
+        at = roots ? own.send_at : at;
+        add_copy(plan, p->in[root] + at, p->out[0], own.receive, true);
     }
+    if (two && roots) {
+        struct xk_span span = xm_direct_span(op, form, 1 - op->comm->rank);
+        if (span.send > 0) {
+            res = find_block(op, form, p, 1, span.send, &at);
+            add_copy(plan, form->in + span.send_at, p->out[1], span.send, false);
+        }
+    }
+    return res;
 }
 
 /* A rank's block to everybody: read once, unless blocks lie so that they are better copied. */
-static void plan_allgather(struct xm_op *op, const struct xm_direct_form *form,
-                           const struct places *p, struct xk_mapped *m)
+static xcclResult_t plan_allgather(struct xm_op *op, const struct xm_direct_form *form,
+                                   const struct places *p, struct plan *plan)
 {
-    uint64_t mine = (uint64_t)op->comm->rank * form->bytes;
-    uint32_t count = 0;
+    struct xk_work *m = &plan->work;
+    uint64_t        all = 0;
+    uint32_t        count = 0, own = 0;
+    xcclResult_t    res = plan_writes(op, form, p, plan);
 
-    m->bytes = form->bytes;
-    for (uint32_t i = 0; i < (uint32_t)op->comm->size; i++) {
-        if (p->out[i] + mine != form->in) {
-            m->from[count] = form->in;
-            m->to[count++] = p->out[i] + mine;
+    for (uint32_t i = 0; i < m->sources; i++) {
+        if (m->to[i] != m->from[i]) {
+            own |= ((plan->own >> i) & 1) << count;
+            m->from[count] = m->from[i];
+            m->lengths[count] = m->lengths[i];
+            m->to[count++] = m->to[i];
+            all |= m->from[i] | m->to[i];
         }
     }
-    m->sources = (mine % ALIGNED == 0) ? 1 : count;
-    m->targets = (mine % ALIGNED == 0) ? count : 0;
-}
-
-/* A block to each. */
-static void plan_alltoall(struct xm_op *op, const struct xm_direct_form *form,
-                          const struct places *p, struct xk_mapped *m)
-{
-    uint64_t bytes = form->bytes;
-
-    m->sources = (uint32_t)op->comm->size;
-    m->bytes = bytes;
-    for (uint32_t i = 0; i < m->sources; i++) {
-        m->from[i] = form->in + rank_at(op, i) * bytes;
-        m->to[i] = p->out[i] + (uint64_t)op->comm->rank * bytes;
+    plan->own = own;
+    m->sources = count;
+    if ((count > 0) && (all % ALIGNED == 0)) {
+        m->bytes = m->lengths[0];
+        m->sources = 1;
+        m->targets = count;
     }
+    return res;
 }
 
-static void plan(struct xm_op *op, const struct xm_direct_form *form, const struct places *p,
-                 struct xk_mapped *m)
+static xcclResult_t make_plan(struct xm_op *op, const struct xm_direct_form *form,
+                              const struct places *p, struct plan *plan)
 {
     switch (form->form) {
     case XK_BCAST:
-        plan_bcast(op, form, p, m);
-        break;
-    case XK_GATHER:
-        plan_gather(op, form, p, m);
-        break;
+        plan_bcast(op, form, p, plan);
+        return xcclSuccess;
     case XK_SCATTER:
-        plan_scatter(op, form, p, m);
-        break;
+        return plan_scatter(op, form, p, plan);
     case XK_ALLGATHER:
-        plan_allgather(op, form, p, m);
-        break;
+        return plan_allgather(op, form, p, plan);
+    case XK_GATHER:
     case XK_ALLTOALL:
-        plan_alltoall(op, form, p, m);
-        break;
+        return plan_writes(op, form, p, plan);
     default:
-        plan_reduction(op, form, p, m);
-        break;
+        plan_reduction(op, form, p, plan);
+        return xcclSuccess;
     }
 }
 
@@ -276,7 +358,7 @@ static unsigned blocks_for(const struct xm_op *op)
     return (op->blocking || (blocks < BLOCKS_BESIDE)) ? blocks : BLOCKS_BESIDE;
 }
 
-static bool tell(struct xm_op *op, const struct xk_mapped *m)
+static bool tell(struct xm_op *op, const struct xk_work *m)
 {
     uint32_t values[XK_ALL_WORDS] = {[XK_HOW] = xk_how(XK_MAPPED, 0, TOLD_BLOCKS, 0, m->what),
                                      [XK_IN_HIGH] = m->sources | m->targets << 8 | m->turn << 16 |
@@ -286,6 +368,7 @@ static bool tell(struct xm_op *op, const struct xk_mapped *m)
     for (int i = 0; i < XK_MAX_RANKS; i++) {
         xm_direct_word(values, XK_FROM + 2 * i, m->from[i]);
         xm_direct_word(values, XK_TO + 2 * i, m->to[i]);
+        values[XK_LENGTHS + i] = (uint32_t)m->lengths[i];
     }
     return xm_direct_tell(op, values);
 }
@@ -295,26 +378,26 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
     struct xm_direct     *d = op->direct;
     struct xm_direct_form form;
     unsigned              blocks = blocks_for(op);
-    struct xk_mapped      m = {.ranks = d->words->ranks,
-                               .number = op->number_there,
-                               .meets = op->meets,
-                               .finished = d->finished,
-                               .done = &d->words->done};
+    struct plan           plan = {.work = {.number = op->number_there, .meets = op->meets}};
+    struct xk_work       *m = &plan.work;
 
     xm_direct_form_of(op, &form);
-    m.what = form.what;
-    plan(op, &form, p, &m);
-    if (xm_direct_copies_well(op, &m)) {
-        return xm_direct_copy(op, &m, p->out[0]);
+    m->what = form.what;
+    xcclResult_t res = make_plan(op, &form, p, &plan);
+    if (res != xcclSuccess) {
+        return res;
     }
-    if (xm_direct_pipelines_well(op, &m)) {
-        xcclResult_t res = xm_direct_pipeline(op, &m);
+    if (xm_direct_copies_well(op, m)) {
+        return xm_direct_copy(op, m, plan.own);
+    }
+    if (xm_direct_pipelines_well(op, m)) {
+        res = xm_direct_pipeline(op, m);
         if (res != xcclUnsupported) {
             return res;
         }
     }
     if (told && (op->block_bytes <= (d->shared ? TOLD_BYTES_SHARED : TOLD_BYTES)) &&
-        xm_direct_may_tell(op) && tell(op, &m)) {
+        xm_direct_may_tell(op) && tell(op, m)) {
         op->told = true;
         return xcclSuccess;
     }
@@ -324,53 +407,51 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
     }
     /* Those that do not meet wait for nobody. */
     blocks = (op->meets && (d->most_blocks < blocks)) ? d->most_blocks : blocks;
-    return xm_kernel_mapped(d->kernels, &m, blocks, &d->queue,
+    const struct xk_mapped what = {
+        .ranks = d->words->ranks, .work = *m, .finished = d->finished, .done = &d->words->done};
+    return xm_kernel_mapped(d->kernels, &what, blocks, &d->queue,
                             xm_direct_alone(d, op->number_there));
 }
 
 /* As xm_direct_mapped(), of what all have shown. */
-static xcclResult_t map_and_launch(struct xm_op *op, const struct xm_shown *const *shown, bool told)
+static xcclResult_t map_and_launch(struct xm_op *op, struct places *p, bool told)
 {
     struct xm_direct_form form;
-    struct places         p;
     xcclResult_t          res = xcclSuccess;
 
     xm_direct_form_of(op, &form);
     for (int i = 0; (res == xcclSuccess) && (i < op->comm->size); i++) {
-        int rank = (int)rank_at(op, (uint32_t)i);
-        res = place(op, &shown[rank][IN], rank, form.in, &p.in[i]);
+        int                    rank = (int)rank_at(op, (uint32_t)i);
+        const struct xm_shown *buffers = p->shown[rank]->buffers;
+        res = place(op, &buffers[IN], rank, form.in, &p->in[i]);
         if (res == xcclSuccess) {
-            res = place(op, &shown[rank][OUT], rank, form.out, &p.out[i]);
+            res = place(op, &buffers[OUT], rank, form.out, &p->out[i]);
         }
     }
-    if (res != xcclSuccess) {
-        return res;
-    }
-    xm_slots_read(op->comm->slots, op->show);
-    if (!op->blocking) {
+    if ((res == xcclSuccess) && !op->blocking) {
         res = xm_usable_pack(op);
     }
-    return (res == xcclSuccess) ? launch(op, &p, told) : res;
+    return (res == xcclSuccess) ? launch(op, p, told) : res;
 }
 
 xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
 {
-    const struct xm_shown *shown[XK_MAX_RANKS];
-    xcclResult_t           res = xcclSuccess;
-    bool                   all_can = true;
+    struct places p;
+    xcclResult_t  res = xcclSuccess;
+    bool          all_can = true;
 
     op->meets = false;
     for (int i = 0; i < op->comm->size; i++) {
-        shown[i] = xm_slots_shown(op->comm->slots, op->show, i);
-        if (shown[i] == NULL) {
+        p.shown[i] = xm_slots_shown(op->comm->slots, op->show, i);
+        if (p.shown[i] == NULL) {
             return xcclInProgress;
         }
-        if ((shown[i][IN].state <= XM_SHOWN_ODD) || (shown[i][OUT].state <= XM_SHOWN_ODD)) {
+        const struct xm_shown *in = &p.shown[i]->buffers[IN], *out = &p.shown[i]->buffers[OUT];
+        if ((in->state <= XM_SHOWN_ODD) || (out->state <= XM_SHOWN_ODD)) {
             res = xcclUnsupported;
         }
-        all_can = all_can && (shown[i][IN].state != XM_SHOWN_NOT) &&
-                  (shown[i][OUT].state != XM_SHOWN_NOT);
-        op->meets = op->meets || (shown[i][IN].ready == 0);
+        all_can = all_can && (in->state != XM_SHOWN_NOT) && (out->state != XM_SHOWN_NOT);
+        op->meets = op->meets || (in->ready == 0);
     }
     if (res != xcclSuccess) {
         op->direct->unmappable += op->blocking && !all_can;
@@ -378,7 +459,10 @@ xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
         return res; /* once all have come: the same on all of them */
     }
     xm_mappings_hold();
-    res = map_and_launch(op, shown, told);
+    res = map_and_launch(op, &p, told);
     xm_mappings_let_go();
+    if (res != xcclInProgress) {
+        xm_slots_read(op->comm->slots, op->show);
+    }
     return res;
 }

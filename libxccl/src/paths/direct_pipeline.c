@@ -16,7 +16,7 @@
 enum { LEAST = 256, PIECE = 128 };
 enum { ALIGNED = 16, BLOCKS = 64 };
 
-bool xm_direct_pipelines_well(const struct xm_op *op, const struct xk_mapped *m)
+bool xm_direct_pipelines_well(const struct xm_op *op, const struct xk_work *m)
 {
     return !op->meets && (op->comm->size == 2) && (m->targets == 2) &&
            (m->what != XK_NO_REDUCTION) && !xm_direct_is_checked(op) &&
@@ -63,11 +63,11 @@ static void close_pipe(struct xm_op *op, struct xm_pipe *pipe)
 }
 
 /* Fetch the other's, add to it this rank's, and bring it the sums. */
-static xcclResult_t enqueue_piece(struct xm_op *op, struct xm_pipe *pipe, const struct xk_mapped *m,
+static xcclResult_t enqueue_piece(struct xm_op *op, struct xm_pipe *pipe, const struct xk_work *m,
                                   uint64_t at, uint64_t fetched, uint64_t bytes)
 {
     const struct xc_device_ops *dev = op->dev;
-    struct xk_mapped            sum = {.from = {m->from[0] + at, fetched},
+    const struct xk_work        sum = {.from = {m->from[0] + at, fetched},
                                        .to = {m->to[0] + at},
                                        .bytes = bytes,
                                        .sources = 2,
@@ -89,7 +89,7 @@ static xcclResult_t enqueue_piece(struct xm_op *op, struct xm_pipe *pipe, const 
 }
 
 /* In place what is fetched has no room in the result. Of a failure nothing is kept. */
-static xcclResult_t prepare(struct xm_op *op, const struct xk_mapped *m, uint64_t piece,
+static xcclResult_t prepare(struct xm_op *op, const struct xk_work *m, uint64_t piece,
                             char **room_p)
 {
     void        *room = NULL;
@@ -108,7 +108,7 @@ static xcclResult_t prepare(struct xm_op *op, const struct xk_mapped *m, uint64_
     return (res == xcclSuccess) ? res : xcclUnsupported;
 }
 
-xcclResult_t xm_direct_pipeline(struct xm_op *op, const struct xk_mapped *m)
+xcclResult_t xm_direct_pipeline(struct xm_op *op, const struct xk_work *m)
 {
     uint64_t     piece = piece_of(m->bytes), at = 0;
     char        *room = NULL;

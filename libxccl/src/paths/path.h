@@ -40,7 +40,7 @@ struct xm_op {
     struct xm_comm             *comm; /* NULL: of no communicator (reduce_local) */
     struct xm_buffers           buffers;
     struct xm_facts             facts;
-    uint64_t                    total_bytes;  /* of all ranks, where they have been asked */
+    uint64_t                    largest_bytes; /* of any block, where ranks have been asked */
     struct xm_reduction         reduction;    /* valid for reductions, unless: */
     const char                 *no_reduction; /* why they are MPI's alone (a static text) */
     const struct xc_device_ops *dev;          /* runtime of this rank; NULL if none is active */

@@ -273,6 +273,35 @@ def test_moved_among_three(openmpi):
     run(openmpi, 3, "mpi_direct moved").good()
 
 
+VECTORS = {"XCCL_COMM_CREATE": "first", "XCCL_LOG": "trace"}
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("linger", LINGER)
+@pytest.mark.parametrize("case", ["drawn", "long"])
+def test_vectors(family, case, ranks, linger):
+    """Blocks of any length at any place, short ones told to the kernel that lingers."""
+    env = {**VECTORS, "XCCL_DIRECT_LINGER": linger}
+    run(family, ranks, f"mpi_vectors {case} direct", **env).good()
+
+
+@pytest.mark.parametrize("least", ["16", "16777216"])
+def test_vectors_moved(openmpi, least):
+    """Between two ranks by copy engines, from so many bytes on."""
+    env = {**VECTORS, "XCCL_DIRECT_COPIES": least}
+    result = run(openmpi, 2, "mpi_vectors long direct", **env)
+    result.good()
+    assert bool(result.lines("[0-9]+ bytes by a copy engine")) == (least == "16"), result.out
+
+
+def test_vectors_mismatch(family):
+    """Counts that do not fit together are named, on the rank that would write too much."""
+    result = run(family, 2, "mpi_vectors mismatch", **VECTORS)
+    result.good()
+    assert re.search(r"rank 0 has counts for \d+ bytes between it and rank 1", result.out)
+
+
 @pytest.mark.parametrize("case", ["parts", "reused"])
 def test_mapped_mixed(openmpi, case):
     run(openmpi, 2, f"mpi_direct {case}", XCCL_MEMORY="mixed").good()

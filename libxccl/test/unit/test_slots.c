@@ -99,18 +99,41 @@ static void test_one_call(void)
     CHECK(xm_slots_absent(&slots, number) == -1, "so it has come there");
 }
 
+/* The other rank has come before this one does. */
+static void test_agreement(void)
+{
+    static struct xm_slot both[2];
+    struct xm_slot       *of[] = {&both[0], &both[1]};
+    struct xm_slots       x = {.count = 2, .mine = &both[0], .of = of};
+    int64_t               mine[XM_SLOT_TERMS], agreed[XM_SLOT_TERMS];
+
+    for (int t = 0; t < XM_SLOT_TERMS; t++) {
+        mine[t] = t + 1;
+        both[1].agreements[1].terms[t] = both[1].agreements[0].terms[t] = 10 * (t + 1);
+    }
+    both[1].agreements[1].number = 1;
+    CHECK(xm_slots_agree(&x, mine, agreed), "both have come");
+    CHECK((agreed[0] == 11) && (agreed[XM_SLOT_TERMS - 2] == 11 * (XM_SLOT_TERMS - 1)), "sums");
+    CHECK(agreed[XM_SLOT_TERMS - 1] == 10 * XM_SLOT_TERMS, "the largest: the other rank's");
+    mine[XM_SLOT_TERMS - 1] = 1000;
+    both[1].agreements[0].number = 2;
+    CHECK(xm_slots_agree(&x, mine, agreed), "again");
+    CHECK(agreed[XM_SLOT_TERMS - 1] == 1000, "the largest: this one's");
+}
+
 /* What was shown stays until all ranks have looked at it, in whatever order they do. */
 static void test_shows(void)
 {
     static struct xm_slot both[2];
     struct xm_slot       *of[] = {&both[0], &both[1]};
     struct xm_slots       x = {.count = 2, .mine = &both[0], .of = of};
-    struct xm_shown       buffers[2] = {{0}};
+    static struct xm_show show;
 
     for (uint64_t n = 1; n <= XM_SLOT_SHOWS; n++) {
         CHECK(xm_slots_may_show(&x), "there is room for number %d", (int)n);
-        buffers[0].offset = n;
-        CHECK(xm_slots_show(&x, buffers) == n, "they are counted");
+        show.buffers[0].offset = n;
+        show.at[1] = 10 * n;
+        CHECK(xm_slots_show(&x, &show) == n, "they are counted");
         CHECK(xm_slots_shown(&x, n, 1) == NULL, "the other rank has not come to it");
     }
     CHECK(!xm_slots_may_show(&x), "nobody has looked");
@@ -121,9 +144,11 @@ static void test_shows(void)
     CHECK((both[0].read == 2) && xm_slots_may_show(&x), "both have");
     xm_slots_read(&x, 1);
     xm_slots_read(&x, 2);
-    CHECK(xm_slots_show(&x, buffers) == XM_SLOT_SHOWS + 1, "one more");
+    CHECK(xm_slots_show(&x, &show) == XM_SLOT_SHOWS + 1, "one more");
     CHECK(!xm_slots_may_show(&x), "the other has not looked at the second");
-    CHECK(xm_slots_shown(&x, 2, 0)->offset == 2, "which is still there");
+    CHECK((xm_slots_shown(&x, 2, 0)->buffers[0].offset == 2) &&
+              (xm_slots_shown(&x, 2, 0)->at[1] == 20),
+          "which is still there");
     CHECK(xm_slots_shown(&x, 1, 0) == NULL, "and the first is not");
     for (uint64_t n = XM_SLOT_SHOWS; n > 2; n--) {
         xm_slots_read(&x, n);
@@ -133,6 +158,7 @@ static void test_shows(void)
 
 int main(void)
 {
+    test_agreement();
     test_shows();
     test_one_call();
     slots.calls = 0;

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives whose blocks have counts and places of their own: short and long ones, that begin at
+ * any byte, in any order, with gaps between them, and on each rank another way. Every byte is
+ * compared, those of the gaps too.
+ * Usage: mpi_vectors cuda|rocm|none drawn|long|mismatch [PATH that they take]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { MOST_RANKS = 8, ROUNDS = 40, WARM_UP = 10, LONG_BYTES = 3 << 20 };
+/* The second time nothing of the program's is left on the device, and a kernel may linger. */
+enum { TIMES = 2 };
+
+static const char *expected_path;
+static MPI_Comm    comm; /* of all ranks: one may be given up */
+
+/* Blocks of bytes in one buffer. */
+struct layout {
+    int            counts[MOST_RANKS], displs[MOST_RANKS];
+    size_t         bytes;
+    unsigned char *host, *device;
+};
+
+static uint64_t mine; /* each rank's own generator, and one that is alike on all */
+static uint64_t common;
+
+static int draw(uint64_t *state, int below)
+{
+    return (int)(mt_next(state) % (uint64_t)below);
+}
+
+static unsigned char value(int from, int to, int i)
+{
+    return (unsigned char)(from * 31 + to * 7 + i * 3 + (i >> 8) + 1);
+}
+
+/* The blocks in any order, some bytes apart, at multiples of `unit` from an address like that. */
+static struct layout lay_out(const int *counts, int unit)
+{
+    struct layout l = {.bytes = 64};
+    int           order[MOST_RANKS];
+
+    for (int i = 0; i < mt_size(); i++) {
+        order[i] = i;
+    }
+    for (int i = mt_size() - 1; i > 0; i--) {
+        int k = draw(&mine, i + 1), keep = order[i];
+        order[i] = order[k];
+        order[k] = keep;
+    }
+    int at = unit * draw(&mine, 4);
+    for (int i = 0; i < mt_size(); i++) {
+        l.counts[order[i]] = counts[order[i]];
+        l.displs[order[i]] = at;
+        at += counts[order[i]] + unit * draw(&mine, 5);
+    }
+    l.bytes += (size_t)at;
+    l.host = malloc(l.bytes);
+    l.device = mt_alloc(MT_DEVICE, l.bytes);
+    return l;
+}
+
+static void let_go(struct layout *l)
+{
+    free(l->host);
+    mt_free(MT_DEVICE, l->device);
+}
+
+static void clear(struct layout *l)
+{
+    memset(l->host, 0xee, l->bytes);
+    mt_put(l->device, MT_DEVICE, l->host, l->bytes);
+}
+
+/* What this rank has for each, or block `only` alone. */
+static void fill(struct layout *l, int only)
+{
+    memset(l->host, 0xee, l->bytes);
+    for (int to = 0; to < mt_size(); to++) {
+        for (int i = 0; ((only < 0) || (to == only)) && (i < l->counts[to]); i++) {
+            l->host[l->displs[to] + i] = value(mt_rank(), (only < 0) ? to : 0, i);
+        }
+    }
+    mt_put(l->device, MT_DEVICE, l->host, l->bytes);
+}
+
+/* to: whom each block was for. */
+static void expect(struct layout *l, int to, const char *what)
+{
+    unsigned char *wanted = malloc(l->bytes);
+
+    memset(wanted, 0xee, l->bytes);
+    for (int from = 0; from < mt_size(); from++) {
+        for (int i = 0; i < l->counts[from]; i++) {
+            wanted[l->displs[from] + i] = value(from, to, i);
+        }
+    }
+    mt_get(l->host, l->device, MT_DEVICE, l->bytes);
+    size_t wrong = 0, first = 0;
+    for (size_t i = l->bytes; i-- > 0;) {
+        if (l->host[i] != wanted[i]) {
+            wrong++;
+            first = i;
+        }
+    }
+    mt_expect(wrong == 0, "%s: %zu of %zu bytes are wrong, the first at %zu", what, wrong, l->bytes,
+              first);
+    free(wanted);
+}
+
+static bool any(const int *counts)
+{
+    for (int i = 0; i < mt_size(); i++) {
+        if (counts[i] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_path(bool has_data, const char *what)
+{
+    if (has_data) {
+        mt_expect_path(expected_path, what);
+    }
+}
+
+static void alltoallv(int counts[MOST_RANKS][MOST_RANKS], int unit)
+{
+    int  received[MOST_RANKS];
+    bool has_data = false;
+
+    for (int i = 0; i < mt_size(); i++) {
+        received[i] = counts[i][mt_rank()];
+        has_data = has_data || any(counts[i]);
+    }
+    struct layout in = lay_out(counts[mt_rank()], unit), out = lay_out(received, unit);
+    fill(&in, -1);
+    clear(&out);
+    for (int i = 0; i < TIMES; i++) {
+        MPI_Alltoallv(in.device, in.counts, in.displs, MPI_BYTE, out.device, out.counts, out.displs,
+                      MPI_BYTE, comm);
+    }
+    expect(&out, mt_rank(), "MPI_Alltoallv");
+    on_path(has_data, "MPI_Alltoallv");
+    let_go(&in);
+    let_go(&out);
+}
+
+static void allgatherv(const int *counts, int unit, bool in_place)
+{
+    struct layout out = lay_out(counts, unit);
+    int           own[MOST_RANKS] = {0};
+
+    own[0] = counts[mt_rank()];
+    struct layout in = lay_out(own, unit);
+    fill(&in, 0);
+    if (in_place) {
+        fill(&out, mt_rank());
+    } else {
+        clear(&out);
+    }
+    const void *from = in_place ? MPI_IN_PLACE : in.device + in.displs[0];
+    if (draw(&common, 3) == 0) {
+        MPI_Request request;
+        MPI_Iallgatherv(from, own[0], MPI_BYTE, out.device, out.counts, out.displs, MPI_BYTE, comm,
+                        &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        for (int i = 0; i < TIMES; i++) {
+            MPI_Allgatherv(from, own[0], MPI_BYTE, out.device, out.counts, out.displs, MPI_BYTE,
+                           comm);
+        }
+        on_path(any(counts), "MPI_Allgatherv");
+    }
+    expect(&out, 0, in_place ? "MPI_Allgatherv in place" : "MPI_Allgatherv");
+    let_go(&in);
+    let_go(&out);
+}
+
+static void gatherv(const int *counts, int unit, int root, bool in_place)
+{
+    struct layout out = lay_out(counts, unit);
+    int           own[MOST_RANKS] = {0};
+
+    own[0] = counts[mt_rank()];
+    struct layout in = lay_out(own, unit);
+    in_place = in_place && (mt_rank() == root);
+    fill(&in, 0);
+    if (in_place) {
+        fill(&out, root);
+    } else {
+        clear(&out);
+    }
+    for (int i = 0; i < TIMES; i++) {
+        MPI_Gatherv(in_place ? MPI_IN_PLACE : in.device + in.displs[0], own[0], MPI_BYTE,
+                    out.device, out.counts, out.displs, MPI_BYTE, root, comm);
+    }
+    if (mt_rank() == root) {
+        expect(&out, 0, in_place ? "MPI_Gatherv in place" : "MPI_Gatherv");
+    }
+    on_path(any(counts), "MPI_Gatherv");
+    let_go(&in);
+    let_go(&out);
+}
+
+static void scatterv(const int *counts, int unit, int root, bool in_place)
+{
+    struct layout in = lay_out(counts, unit);
+    int           own[MOST_RANKS] = {0};
+
+    own[0] = counts[mt_rank()];
+    struct layout out = lay_out(own, unit);
+    in_place = in_place && (mt_rank() == root);
+    fill(&in, -1);
+    clear(&out);
+    for (int i = 0; i < TIMES; i++) {
+        MPI_Scatterv(in.device, in.counts, in.displs, MPI_BYTE,
+                     in_place ? MPI_IN_PLACE : out.device + out.displs[0], own[0], MPI_BYTE, root,
+                     comm);
+    }
+    if (!in_place) {
+        int wrong = 0;
+        mt_get(out.host, out.device, MT_DEVICE, out.bytes);
+        for (int i = 0; i < own[0]; i++) {
+            wrong += (out.host[out.displs[0] + i] != value(root, mt_rank(), i));
+        }
+        mt_expect(wrong == 0, "MPI_Scatterv: %d of %d bytes are wrong", wrong, own[0]);
+    }
+    on_path(any(counts), "MPI_Scatterv");
+    let_go(&in);
+    let_go(&out);
+}
+
+/* Of integers: counts are numbers of them. Kernels do not take up long parts anywhere. */
+static void reduce_scatter(const int *counts)
+{
+    int  all = 0, before = 0, wrong = 0;
+    bool aligned = true;
+
+    for (int i = 0; i < mt_size(); i++) {
+        aligned = aligned && (counts[i] % 4 == 0);
+        before += (i < mt_rank()) ? counts[i] : 0;
+        all += counts[i];
+    }
+    size_t bytes = sizeof(int) * (size_t)(all + 1);
+    int   *host = malloc(bytes);
+    int   *in = mt_alloc(MT_DEVICE, bytes), *out = mt_alloc(MT_DEVICE, bytes);
+    for (int i = 0; i < all; i++) {
+        host[i] = mt_value(mt_rank(), 3, i);
+    }
+    mt_put(in, MT_DEVICE, host, bytes);
+    MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, comm);
+    mt_get(host, out, MT_DEVICE, bytes);
+    for (int i = 0; i < counts[mt_rank()]; i++) {
+        int sum = 0;
+        for (int r = 0; r < mt_size(); r++) {
+            sum += mt_value(r, 3, before + i);
+        }
+        wrong += (host[i] != sum);
+    }
+    mt_expect(wrong == 0, "MPI_Reduce_scatter: %d of %d elements are wrong", wrong,
+              counts[mt_rank()]);
+    on_path(aligned && any(counts), "MPI_Reduce_scatter");
+    free(host);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+static void draw_counts(int counts[MOST_RANKS][MOST_RANKS], int most, int unit)
+{
+    for (int from = 0; from < mt_size(); from++) {
+        for (int to = 0; to < mt_size(); to++) {
+            bool none = (draw(&common, 4) == 0);
+            counts[from][to] = none ? 0 : unit * draw(&common, most / unit + 1);
+        }
+    }
+}
+
+/* The ranks know only after some calls that these have device memory. */
+static void warm_up(void)
+{
+    const char *kept = expected_path;
+    int         counts[MOST_RANKS][MOST_RANKS];
+
+    expected_path = NULL;
+    for (int i = 0; i < WARM_UP; i++) {
+        draw_counts(counts, 100, 1);
+        allgatherv(counts[0], 1, false);
+        alltoallv(counts, 1);
+    }
+    expected_path = kept;
+}
+
+static void draw_round(int most, int unit)
+{
+    int counts[MOST_RANKS][MOST_RANKS], root = draw(&common, mt_size());
+
+    draw_counts(counts, most, unit);
+    alltoallv(counts, unit);
+    allgatherv(counts[0], unit, draw(&common, 2) == 0);
+    gatherv(counts[1 % mt_size()], unit, root, draw(&common, 2) == 0);
+    scatterv(counts[0], unit, root, draw(&common, 2) == 0);
+    reduce_scatter(counts[0]);
+}
+
+static void case_drawn(void)
+{
+    static const int most[] = {16, 300, 5000, 70000}, units[] = {1, 4, 8, 16};
+
+    warm_up();
+    for (int round = 0; round < ROUNDS; round++) {
+        draw_round(most[draw(&common, 4)], units[draw(&common, 4)]);
+    }
+}
+
+/* Much longer than the workspaces take. */
+static void case_long(void)
+{
+    static const int units[] = {1, 4, 8, 16};
+
+    warm_up();
+    for (int i = 0; i < 4; i++) {
+        draw_round(LONG_BYTES / mt_size(), units[i]);
+    }
+}
+
+/* Counts that do not fit together are an error, and nothing is written beyond a block. */
+static void case_mismatch(void)
+{
+    enum { MUCH = 2 << 20, LESS = MUCH - 16 };
+    int counts[MOST_RANKS] = {0}, displs[MOST_RANKS] = {0};
+
+    warm_up();
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    char *in = mt_alloc(MT_DEVICE, MUCH), *out = mt_alloc(MT_DEVICE, MUCH);
+    char *host = calloc(1, MUCH);
+    mt_put(out, MT_DEVICE, host, MUCH);
+    memset(host, 1, MUCH);
+    mt_put(in, MT_DEVICE, host, MUCH);
+    int received[MOST_RANKS] = {0};
+    counts[1] = (mt_rank() == 0) ? MUCH : 0;
+    received[0] = (mt_rank() == 1) ? LESS : 0;
+    int code = MPI_Alltoallv(in, counts, displs, MPI_BYTE, out, received, displs, MPI_BYTE, comm);
+    mt_expect(code != MPI_SUCCESS, "rank 0 sends more than rank 1 expects");
+    mt_get(host, out, MT_DEVICE, MUCH);
+    mt_expect(host[MUCH - 1] == 0, "a byte behind the block was written");
+    free(host);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"drawn", case_drawn}, {"long", case_long}, {"mismatch", case_mismatch}, {NULL, NULL}};
+
+    mt_begin(&argc, &argv, true);
+    expected_path = (argc > 3) ? argv[3] : NULL;
+    common = 12345;
+    mine = 99 + (uint64_t)mt_rank();
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    return mt_run_to_end(cases, argc, argv);
+}
