@@ -145,9 +145,9 @@ static struct layout *map(int fd)
 
 static bool without_board(const char *what)
 {
-    xc_warn("no board for the other ranks of this node: %s: %s; messages and collectives on device "
-            "memory are staged or left to the vendor's library; raise the limits of the process "
-            "(ulimit -n for open files, ulimit -v and the container's for memory)",
+    xc_warn("no memory shared with the other ranks of this node: %s: %s; messages and collectives "
+            "on device memory are staged or left to the vendor's library; raise the limits of the "
+            "process (ulimit -n for open files, ulimit -v and the container's for memory)",
             what, strerror(errno));
     return false;
 }

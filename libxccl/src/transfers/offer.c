@@ -419,8 +419,8 @@ static void lose(struct xm_rendezvous *r)
 
     xm_rendezvous_fail(r, xc_fail(xcclSystemError,
                                   "rank %d of MPI_COMM_WORLD cannot fetch a message of %llu bytes "
-                                  "from device memory: it does not reach this process's board; set "
-                                  "XCCL_P2P=staged",
+                                  "from device memory: it cannot open this process's shared "
+                                  "memory; set XCCL_P2P=staged",
                                   r->peer, bytes));
     if (xm_offer_move(xm_offer_own(r->slot), r->number, XM_OFFER_OPEN, XM_OFFER_DONE)) {
         xm_offer_give(r->slot);

@@ -361,7 +361,7 @@ static bool give_up(struct xm_rendezvous *r, const struct xm_descriptor *d)
     }
     xm_rendezvous_fail(r, xc_fail(xcclSystemError,
                                   "a message from device memory of process %d cannot be fetched: "
-                                  "its board is out of reach (%s); set XCCL_P2P=staged",
+                                  "its shared memory cannot be opened (%s); set XCCL_P2P=staged",
                                   d->pid, strerror(why)));
     xm_mailbox_lose(d->nonce, d->number);
     r->came = XM_DESCRIPTOR_BYTES;

@@ -121,7 +121,7 @@ def test_no_files_left(mpi):
 def test_senders_out_of_reach(openmpi):
     """A descriptor is never taken for the message that it stands for."""
     openmpi.run_heard(
-        lambda result: "its board is out of reach" in result.out,
+        lambda result: "its shared memory cannot be opened" in result.out,
         2,
         "mpi_offers cuda hidden",
         sim="cuda:2",

@@ -307,8 +307,8 @@ static void test_few_files(void)
     run_with_files(64, said, sizeof(said));
     CHECK(said[0] == '\0', "a board within 64 files: %s", said);
     run_with_files(20, said, sizeof(said));
-    char *first = strstr(said, "no board for the other ranks of this node: memfd_create: ");
-    CHECK((first != NULL) && (strstr(first + 1, "no board") == NULL), "it is said once: %s", said);
+    char *first = strstr(said, "no memory shared with the other ranks of this node: memfd_create");
+    CHECK((first != NULL) && (strstr(first + 1, "no memory") == NULL), "it is said once: %s", said);
     CHECK(strstr(said, "ulimit -n") != NULL, "and what to do: %s", said);
 }
 

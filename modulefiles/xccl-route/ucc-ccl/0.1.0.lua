@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Rendered by site-configs/tools/render from site-configs/routes.yaml; do not edit.
 help([[
-Route ucc-ccl of xccl: MPI to UCC to NCCL or RCCL.
+Route ucc-ccl of xccl: UCC under Open MPI, over NCCL or RCCL.
 Loading another xccl-route replaces this one. It is of release 0.1.0 of xccl.
 ]])
 whatis("Name: xccl-route/ucc-ccl")

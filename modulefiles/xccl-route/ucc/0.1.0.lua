@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Rendered by site-configs/tools/render from site-configs/routes.yaml; do not edit.
 help([[
-Route ucc of xccl: MPI to UCC with its own transports.
+Route ucc of xccl: UCC under Open MPI, with its own transports.
 Loading another xccl-route replaces this one. It is of release 0.1.0 of xccl.
 ]])
 whatis("Name: xccl-route/ucc")

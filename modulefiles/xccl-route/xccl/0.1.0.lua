@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Rendered by site-configs/tools/render from site-configs/routes.yaml; do not edit.
 help([[
-Route xccl of xccl: MPI to libxccl-mpi to a tuned choice of direct, ccl and mpi.
+Route xccl of xccl: xccl picks direct, ccl or mpi for each call.
 Loading another xccl-route replaces this one. It is of release 0.1.0 of xccl.
 ]])
 whatis("Name: xccl-route/xccl")

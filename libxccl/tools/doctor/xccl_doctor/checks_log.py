@@ -40,7 +40,7 @@ def network_statements(name, log):
 
 
 def statements(facts, log):
-    """What is wired to what, as sentences."""
+    """Which libraries, GPUs and NICs are used, as sentences."""
     name = library_name(facts, log)
     for library, version, path in log.xccl_library[:1]:
         yield f"xccl uses {NAMES.get(library, library)} {version} from {path}"

@@ -9,7 +9,7 @@ from xccl_common.options import Wrong, check_choice, parse
 USAGE = """Usage: xccl-doctor [options]
        xccl-doctor [options] --run -- launcher [arguments]
 
-Says what is wired to what, and what is wrong: an identifier, the cause, the remedy.
+Says which libraries, GPUs and NICs are used, and what is wrong: identifier, cause, remedy.
 
   --run -- LAUNCHER ...  also run a small job with logs on and read them: --run -- srun -N2 -n8
   --timeout SECONDS      time that the job may take (300)

@@ -101,7 +101,7 @@ SOURCES = {
     "gpu-peer-lost": "NCCL issue 1066; nccl-tests issue 300",
     "visible-double": "LUMI and OLCF documentation; Flux sets CUDA_VISIBLE_DEVICES as well",
     "cores-outside": "D. Rogers on RCCL allreduce",
-    "cores-single": "two pretended nodes on H200s: a broadcast of 8 bytes took 1.9 ms",
+    "cores-single": "two emulated nodes on H200s: a broadcast of 8 bytes took 1.9 ms",
     "not-bound": "OLCF, PyTorch on Frontier: 10 s became 10 min",
     "srun-cpus-per-task": "JSC, processor affinity",
     "nic-policy": "D. Rogers on RCCL allreduce; LUMI training; Frontier user guide",
