@@ -36,8 +36,9 @@ def rows(path):
 
 
 def samples(state):
-    """Lines of a state, without its head."""
-    return state.read_text().splitlines(keepends=True)[2:]
+    """Lines of a state, without its head, and without those that say what is measured to the end."""
+    lines = state.read_text().splitlines(keepends=True)[2:]
+    return [line for line in lines if not line.endswith(" whole\n")]
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +187,20 @@ def test_state_of_another_machine(any_mpi, tmp_path):
     tune(any_mpi, 2, folder, "--coll", "bcast", "--minutes", "0.0000001")
     ended = tune(any_mpi, 3, folder, "--coll", "bcast")
     assert ended.status == 2 and f"{folder}/state: it was begun with other" in ended.err
+
+
+def test_what_was_not_measured_to_the_end(any_mpi, tmp_path):
+    """One sample of a run that was stopped, which --coll leaves out now, makes no row."""
+    folder = tmp_path / "t"
+    tune(any_mpi, 2, folder, "--coll", "bcast,allgather", "--max", "8").good()
+    with (folder / "state").open("a") as state:
+        state.write("1 2 alltoall 4 mpi 12.000\n")
+    ended = tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "8").good()
+    assert {coll for coll, *_ in rows(folder / "nodes-1.table")} == {"bcast", "allgather"}
+    assert "alltoall on 1 x 2 ranks is not measured to the end, and left out" in ended.err
+    ended = tune(any_mpi, 2, folder, "--coll", "alltoall", "--max", "8").good()
+    assert "alltoall" in (folder / "nodes-1.table").read_text()
+    assert "left out" not in ended.err
 
 
 def test_wrong_result(faulty, mpi, tmp_path):

@@ -335,6 +335,23 @@ static bool keep(struct tune_job *job, struct tune_shape shape, enum xm_coll col
     return true;
 }
 
+/* Nothing of a series is left to measure. */
+static bool keep_whole(struct tune_job *job, struct tune_shape shape, enum xm_coll coll)
+{
+    struct tune_series *series = tune_series_of(&job->store, shape, coll);
+
+    if ((series == NULL) || series->whole) {
+        return series != NULL;
+    }
+    series->whole = true;
+    if (!tune_state_write_whole(job->state, series)) {
+        fprintf(stderr, "xccl-tune: %s/state: cannot be written: %s\n", job->opt.folder,
+                strerror(errno));
+        return false;
+    }
+    return true;
+}
+
 /* One collective on one communicator, on its ranks. */
 static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
                                      struct tune_shape shape, enum perf_test test, size_t others)
@@ -370,6 +387,9 @@ static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
     alarm(0);
     if (at.open) {
         perf_case_end(run, &at.pc);
+    }
+    if ((outcome == TUNE_FINISHED) && (run->rank == 0) && !keep_whole(job, shape, coll)) {
+        outcome = TUNE_FAILED; /* work_shape() tells the others */
     }
     return outcome;
 }
