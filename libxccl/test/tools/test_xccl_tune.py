@@ -213,6 +213,15 @@ def test_wrong_result(faulty, mpi, tmp_path):
     assert not samples(tmp_path / "t/state") and not list((tmp_path / "t").glob("*.table"))
 
 
+def test_path_that_changes(faulty, mpi, tmp_path):
+    """The time of another path is no sample of the one that was asked for."""
+    run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]
+    options = ["--output", tmp_path / "t", *QUICK, "--coll", "allreduce", "--max", "8"]
+    faulty("moves", *options, run=run, tool="xccl-tune").good()
+    kept = [line.split()[4:] for line in samples(tmp_path / "t/state")]
+    assert ["direct", "-1.000"] in kept and [path for path, _ in kept].count("direct") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -202,7 +202,7 @@ static double median_of(const struct perf_run *run, const struct perf_result *re
         }
     }
     sort_doubles(slowest, (size_t)result->iters);
-    double median = slowest[result->iters / 2];
+    double median = (slowest[(result->iters - 1) / 2] + slowest[result->iters / 2]) / 2;
     free(slowest);
     return median;
 }
@@ -263,7 +263,8 @@ static bool measure(const struct perf_run *run, struct at_size *at, enum perf_te
     if (carried) {
         at->verified |= 1u << path;
         bool ok = perf_case_measure(run, &at->pc, &result);
-        if (ok && (run->rank == 0)) {
+        /* A path may be left under way: its time would be that of another one. */
+        if (ok && (run->rank == 0) && is_path(result.path, path)) {
             *us_p = median_of(run, &result);
         }
         free(result.times);
