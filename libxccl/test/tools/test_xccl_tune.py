@@ -272,6 +272,10 @@ def test_compare(any_mpi, tmp_path):
     assert ended.status == 1 and ended.out == "bcast, cuda, 4 ranks, 64k-1m: ccl -> direct\n"
     same = any_mpi.stage.tool("xccl-tune", "--compare", a, a).good()
     assert same.out == "the same choices\n"
+    one, two = (table(tmp_path / str(n), "*:*:*:*:ccl", nodes=n, gpu="A*") for n in (1, 2))
+    ended = any_mpi.stage.tool("xccl-tune", "--compare", one, two)
+    assert ended.status == 1
+    assert ended.out == "nodes: another setting: the tables are for different communicators\n"
 
 
 def test_check(any_mpi, tmp_path):

@@ -130,6 +130,38 @@ static int compare_sizes(FILE *f, const struct xm_table *a, const struct xm_tabl
     return found;
 }
 
+static bool differ(const struct xm_range *a, const struct xm_range *b)
+{
+    return (a->low != b->low) || (a->high != b->high);
+}
+
+/* Settings that say for which communicators a table is. */
+static int compare_heads(FILE *f, const struct xm_head *a, const struct xm_head *b)
+{
+    const struct {
+        const char *name;
+        bool        differs;
+    } settings[] = {
+        {"gpu", strcmp(a->gpu, b->gpu) != 0},
+        {"ranks", differ(&a->ranks, &b->ranks)},
+        {"nodes", differ(&a->nodes, &b->nodes)},
+        {"ranks_per_node", differ(&a->per_node, &b->per_node)},
+        {"ccl", (strcmp(a->ccl, b->ccl) != 0) || differ(&a->ccl_version, &b->ccl_version)},
+        {"network", a->network != b->network},
+        {"mpi", a->mpi != b->mpi},
+    };
+    int found = 0;
+
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        if (settings[i].differs) {
+            fprintf(f, "%s: another setting: the tables are for different communicators\n",
+                    settings[i].name);
+            found++;
+        }
+    }
+    return found;
+}
+
 int tune_compare(FILE *f, const struct xm_table *a, const struct xm_table *b)
 {
     struct values sizes = {0}, ranks = {0};
@@ -137,7 +169,7 @@ int tune_compare(FILE *f, const struct xm_table *a, const struct xm_table *b)
     int           found = -1;
 
     if (gather(a, b, &sizes, &ranks)) {
-        found = 0;
+        found = compare_heads(f, &a->head, &b->head);
         for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
             for (int mem = 0; mem < XM_NUM_MEMS; mem++) {
                 for (size_t r = 0; r < ranks.count; r++) {
