@@ -2,6 +2,7 @@
 /* The head of a table's file: who measured it, and for which communicators it is. */
 #include <ctype.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -190,6 +191,11 @@ xcclResult_t xm_parse_setting(const struct xm_place *place, struct xm_head *head
             return xm_parse_complain(place, name, "second", "each key once");
         }
         *seen |= (uint32_t)1 << i;
+        if ((keys[i].kind == TEXT) && (value.len >= keys[i].size)) {
+            char most[64];
+            snprintf(most, sizeof(most), "a text of at most %zu bytes", keys[i].size - 1);
+            return xm_parse_complain(place, value, "value", most);
+        }
         return parse_value(&keys[i], value, head)
                    ? xcclSuccess
                    : xm_parse_complain(place, value, "value", keys[i].allowed);

@@ -38,6 +38,19 @@ const char *xm_path_name(enum xm_path_id path)
     return path_names[path];
 }
 
+/* Of a line without an end the message would have no room for what is allowed. */
+enum { MOST_QUOTED = 160 };
+
+static int quoted(struct xm_part part)
+{
+    return (part.len <= MOST_QUOTED) ? (int)part.len : MOST_QUOTED;
+}
+
+static const char *cut_mark(struct xm_part part)
+{
+    return (part.len <= MOST_QUOTED) ? "" : "...";
+}
+
 xcclResult_t xm_parse_complain(const struct xm_place *place, struct xm_part part, const char *what,
                                const char *allowed)
 {
@@ -48,12 +61,13 @@ xcclResult_t xm_parse_complain(const struct xm_place *place, struct xm_part part
         snprintf(line, sizeof(line), "line %d, ", place->line);
     }
     if (part.len == place->whole.len) {
-        return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s'; allowed: %s",
-                       place->source, line, column, what, (int)part.len, part.at, allowed);
+        return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s%s'; allowed: %s",
+                       place->source, line, column, what, quoted(part), part.at, cut_mark(part),
+                       allowed);
     }
-    return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s' in '%.*s'; allowed: %s",
-                   place->source, line, column, what, (int)part.len, part.at, (int)place->whole.len,
-                   place->whole.at, allowed);
+    return xc_fail(xcclInvalidArgument, "%s: %scolumn %zu: %s '%.*s%s' in '%.*s%s'; allowed: %s",
+                   place->source, line, column, what, quoted(part), part.at, cut_mark(part),
+                   quoted(place->whole), place->whole.at, cut_mark(place->whole), allowed);
 }
 
 bool xm_part_is(struct xm_part part, const char *word)

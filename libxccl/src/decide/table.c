@@ -96,8 +96,11 @@ static xcclResult_t parse_line(struct parser *p, struct xm_part line)
 
 static xcclResult_t parse_lines(struct parser *p, const char *text)
 {
-    struct xm_part rest = {text, strlen(text)}, line = {text, 0};
-    xcclResult_t   res = xcclSuccess;
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, which editors of Windows write */
+    bool              marked = p->file && (strncmp(text, mark, strlen(mark)) == 0);
+    const char       *begin = marked ? text + strlen(mark) : text;
+    struct xm_part    rest = {begin, strlen(begin)}, line = {begin, 0};
+    xcclResult_t      res = xcclSuccess;
 
     while ((res == xcclSuccess) && xm_part_cut(&rest, '\n', &line)) {
         p->place.line++;

@@ -79,6 +79,10 @@ xcclResult_t xm_table_files_in(const char *folder, char ***paths_p, size_t *coun
     int             n = scandir(folder, &entries, is_table, by_name);
     xcclResult_t    res = xcclSuccess;
 
+    if ((n < 0) && (errno != ENOENT) && (errno != ENOTDIR)) {
+        return xc_fail(xcclSystemError, "%s: the folder cannot be read: %s", folder,
+                       strerror(errno));
+    }
     n = (n > 0) ? n : 0;
     char **paths = calloc((size_t)n + 1, sizeof(*paths));
     for (int i = 0; i < n; i++) {

@@ -105,6 +105,14 @@ static xcclResult_t add_variable(const char *path)
     return res;
 }
 
+static void leave_out(void)
+{
+    if (fault[0] == '\0') {
+        snprintf(fault, sizeof(fault), "%s", xc_last_detail());
+    }
+    xc_warn("a tuning table is left out: %s", xc_last_detail());
+}
+
 /* An administrator's mistake does not end a job: the table is left out, on all ranks alike. */
 static void add_folder(enum xm_origin origin, const char *folder)
 {
@@ -112,14 +120,12 @@ static void add_folder(enum xm_origin origin, const char *folder)
     size_t count = 0;
 
     if (xm_table_files_in(folder, &paths, &count) != xcclSuccess) {
+        leave_out();
         return;
     }
     for (size_t i = 0; i < count; i++) {
         if (add_file(origin, paths[i]) != xcclSuccess) {
-            if (fault[0] == '\0') {
-                snprintf(fault, sizeof(fault), "%s", xc_last_detail());
-            }
-            xc_warn("a tuning table is left out: %s", xc_last_detail());
+            leave_out();
         }
     }
     xm_table_files_free(paths, count);

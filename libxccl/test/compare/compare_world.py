@@ -38,6 +38,7 @@ value = lambda name: words[words.index(name) + 1] if name in words else None
 route = "vendor" if "--vendor" in words else os.environ["XCCL_ROUTE"]
 fake = json.loads(os.environ["FAKE"])
 if fake.get("fail") == route:
+    print(fake.get("said", ""))
     sys.exit("xccl-perf: WRONG RESULT: allreduce, 8 bytes, rank 1")
 size, rows = int(value("--min")), []
 while size <= int(value("--max")):

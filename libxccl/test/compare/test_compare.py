@@ -124,6 +124,29 @@ def test_a_route_that_fails(world):
     assert routes_of(world.launched()) == ["vendor", "vendor"] and world.result()["complete"]
 
 
+@pytest.mark.parametrize("said", ["", "xccl error: cuMemcpy failed"])
+def test_wrong_after_it_was_right(world, said):
+    """Times of the rounds before are not shown as those of a route that computes rightly."""
+    world.measure("--no-plot", "--rounds", "2")
+    world.fake.update(fail="xccl", said=said)
+    ended = world.measure("--no-plot", "--rounds", "3", status=1)
+    assert {e["variant"] for e in world.result()["results"]} == {"mpi", "vendor"}
+    assert "xccl: failed: " in ended.out and "Every result was verified." in ended.out
+    del world.fake["fail"]
+    world.measure("--no-plot", "--rounds", "3")
+    assert len(entry(world.result(), "xccl")["samples_us"]) == 3
+
+
+def test_what_a_failed_launch_left(world):
+    """A launcher that ends well without having started anything is no second chance for it."""
+    perf = world.prefix / "bin/xccl-perf"
+    perf.write_text(perf.read_text() + "sys.exit(1)\n")
+    world.measure("--no-plot", "--rounds", "1", "--routes", "mpi", status=1)
+    program(world.bin / "mpirun", "#!/bin/sh\n# orterun\n")
+    ended = world.measure("--no-plot", "--rounds", "1", "--routes", "mpi", status=1)
+    assert "no result of xccl-perf" in ended.err and not world.result()["results"]
+
+
 def test_a_launcher_that_fails(world):
     ended = world.measure("--no-plot", "--rounds", "1", status=1, FAKE_REFUSE="yes")
     assert "mpirun: no slots left (status 1)" in ended.err and "Nothing was measured." in ended.out

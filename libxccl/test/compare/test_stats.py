@@ -2,7 +2,9 @@
 """The statistics of xccl-compare, against values by hand and by drawing lots."""
 
 import itertools
+import math
 import random
+import time
 
 import pytest
 from xccl_compare import stats
@@ -63,6 +65,17 @@ def test_interval_and_test_agree():
         assert (found.p <= 0.05) == (not found.low <= 1 <= found.high)
         rejected += number % 2 and found.p <= 0.05
     assert rejected <= 0.06 * runs / 2
+
+
+def test_many_rounds():
+    """Of 100 launches each: as the normal distribution has it, and without a wait for it."""
+    draw, started = random.Random(3), time.monotonic()
+    first = [draw.gauss(1, 0.1) for _ in range(100)]
+    second = [draw.gauss(1.03, 0.1) for _ in range(100)]
+    above = sum(b > a for a in first for b in second)
+    z = (abs(above - 5000) - 0.5) / math.sqrt(100 * 100 * 201 / 12)
+    assert stats.compare(first, second).p == pytest.approx(math.erfc(z / math.sqrt(2)), rel=0.05)
+    assert time.monotonic() - started < 20
 
 
 def test_three_rounds_tell_nothing():

@@ -195,6 +195,61 @@ FAULTS = [
         log(INFO + "Bootstrap: Using lo:127.0.0.1<0>\n" + NODES),
         log(INFO + "Bootstrap: Using lo:127.0.0.1<0>\n"),
     ),
+    # NCCL compares names of networks without regard to case
+    *planted(
+        "net-name-unknown",
+        "juwels-booster",
+        env(NCCL_NET="IBB"),
+        env(NCCL_NET="ib"),
+        "set NCCL_NET or NCCL_NET_PLUGIN, not both",
+    ),
+    *planted(
+        "net-leftover",
+        "juwels-booster",
+        env(NCCL_NET="socket"),
+        env(NCCL_NET="socket", SLURM_JOB_NUM_NODES="1"),
+        "unset NCCL_NET",
+    ),
+    # what the system gave too little of, as NCCL and libibverbs say it
+    *planted(
+        "shm-full",
+        "juwels-booster",
+        log(
+            "n1:1:1 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-Ub to 9637892 bytes\n"
+            "n1:1:1 [0] misc/shmutils.cc:113 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-Ub "
+            "(size 9637888), error: No space left on device (28)\n"
+        ),
+        log(INFO + "Channel 00 : 0[0] -> 1[1] via P2P/CUMEM\n"),
+        "--shm-size=1g",
+    ),
+    *planted(
+        "memlock",
+        "juwels-booster",
+        log(
+            "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.\n"
+            "    This will severely limit memory registrations.\n" + INFO + "Using network IB\n"
+        ),
+        log(INFO + "Using network IB\n"),
+        "ulimit -l unlimited",
+    ),
+    *planted(
+        "ib-timeout",
+        "juwels-booster",
+        log(
+            "n1:1:1 [0] NCCL WARN NET/IB: Got completion from peer 10.0.0.2<5> with status=IBV_WC_RETRY_EXC_ERR(12) "
+            "opcode=IBV_WC_SEND(0) reqSize=0 vendor_err=129 req_type=Send hca mlx5_5\n"
+        ),
+        log(INFO + "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>\n"),
+        "NCCL_IB_TIMEOUT=50",
+    ),
+    # what failed in the library, where no check knows it
+    *planted(
+        "ccl-said",
+        "juwels-booster",
+        log("n1:1:1 [0] NCCL WARN Cuda failure 802 'system not yet initialized'\n"),
+        log("n1:1:1 [0] NCCL WARN NUMA auto balancing enabled\n"),
+        "NCCL_DEBUG=INFO",
+    ),
     # what was left set
     *planted(
         "net-leftover",

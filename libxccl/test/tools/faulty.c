@@ -9,6 +9,7 @@
  * repeat rank 0 sends the first of its messages again instead of those after it (non-blocking)
  * corner, inside  rank 1 finds that element of its block written to (halo exchanges, host memory)
  * hang   rank 1 never comes back
+ * moves  an allreduce that took the direct path is the last that does
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -31,6 +32,19 @@ static int my_rank(void)
     return rank;
 }
 
+/* On all ranks alike: a call that took the direct path is the last that does. */
+static void leave_direct(void)
+{
+    const char *(*last)(void);
+    int (*tune)(const char *);
+
+    *(void **)&last = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path");
+    *(void **)&tune = dlsym(RTLD_DEFAULT, "xcclTuneMPI");
+    if ((last != NULL) && (tune != NULL) && (last() != NULL) && (strcmp(last(), "direct") == 0)) {
+        tune("*:*:*:*:ccl");
+    }
+}
+
 __attribute__((visibility("default"))) int
 MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
@@ -48,6 +62,8 @@ MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op
         memset((float *)recv + count / 2, 0xff, sizeof(float));
     } else if (fault_is("send") && (my_rank() == 0) && (count > 0)) {
         ((unsigned char *)(size_t)send)[0] ^= 1;
+    } else if (fault_is("moves")) {
+        leave_direct();
     }
     return status;
 }

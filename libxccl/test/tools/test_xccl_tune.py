@@ -36,8 +36,9 @@ def rows(path):
 
 
 def samples(state):
-    """Lines of a state, without its head."""
-    return state.read_text().splitlines(keepends=True)[2:]
+    """Lines of a state, without its head, and without those that say what is measured to the end."""
+    lines = state.read_text().splitlines(keepends=True)[2:]
+    return [line for line in lines if not line.endswith(" whole\n")]
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +189,20 @@ def test_state_of_another_machine(any_mpi, tmp_path):
     assert ended.status == 2 and f"{folder}/state: it was begun with other" in ended.err
 
 
+def test_what_was_not_measured_to_the_end(any_mpi, tmp_path):
+    """One sample of a run that was stopped, which --coll leaves out now, makes no row."""
+    folder = tmp_path / "t"
+    tune(any_mpi, 2, folder, "--coll", "bcast,allgather", "--max", "8").good()
+    with (folder / "state").open("a") as state:
+        state.write("1 2 alltoall 4 mpi 12.000\n")
+    ended = tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "8").good()
+    assert {coll for coll, *_ in rows(folder / "nodes-1.table")} == {"bcast", "allgather"}
+    assert "alltoall on 1 x 2 ranks is not measured to the end, and left out" in ended.err
+    ended = tune(any_mpi, 2, folder, "--coll", "alltoall", "--max", "8").good()
+    assert "alltoall" in (folder / "nodes-1.table").read_text()
+    assert "left out" not in ended.err
+
+
 def test_wrong_result(faulty, mpi, tmp_path):
     """A result that is wrong ends the run: no sample is kept of it, and no table is made."""
     run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]
@@ -196,6 +211,15 @@ def test_wrong_result(faulty, mpi, tmp_path):
     assert ended.status == 1
     assert "xccl-tune: WRONG RESULT: allreduce, 8 bytes" in ended.err
     assert not samples(tmp_path / "t/state") and not list((tmp_path / "t").glob("*.table"))
+
+
+def test_path_that_changes(faulty, mpi, tmp_path):
+    """The time of another path is no sample of the one that was asked for."""
+    run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]
+    options = ["--output", tmp_path / "t", *QUICK, "--coll", "allreduce", "--max", "8"]
+    faulty("moves", *options, run=run, tool="xccl-tune").good()
+    kept = [line.split()[4:] for line in samples(tmp_path / "t/state")]
+    assert ["direct", "-1.000"] in kept and [path for path, _ in kept].count("direct") == 1
 
 
 @pytest.mark.parametrize(
@@ -248,6 +272,10 @@ def test_compare(any_mpi, tmp_path):
     assert ended.status == 1 and ended.out == "bcast, cuda, 4 ranks, 64k-1m: ccl -> direct\n"
     same = any_mpi.stage.tool("xccl-tune", "--compare", a, a).good()
     assert same.out == "the same choices\n"
+    one, two = (table(tmp_path / str(n), "*:*:*:*:ccl", nodes=n, gpu="A*") for n in (1, 2))
+    ended = any_mpi.stage.tool("xccl-tune", "--compare", one, two)
+    assert ended.status == 1
+    assert ended.out == "nodes: another setting: the tables are for different communicators\n"
 
 
 def test_check(any_mpi, tmp_path):

@@ -363,9 +363,39 @@ static void test_bad_files(void)
     free(much);
     CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "too much");
     CHECK_HAS(xc_last_detail(), "longer than");
+    char *line = calloc(1, 5001);
+    memset(line, 'x', 5000);
+    make_file("/tmp", path + strlen("/tmp/"), line); /* what is allowed is said all the same */
+    CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "a long line");
+    CHECK_HAS(xc_last_detail(), "xxx...'; allowed: coll:bytes:mem:ranks:path, as allreduce");
+    memcpy(line, "where=", 6);
+    make_file("/tmp", path + strlen("/tmp/"), line);
+    CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "a long value");
+    CHECK_HAS(xc_last_detail(), "xxx...'; allowed: a text of at most 255 bytes");
+    free(line);
+    make_file("/tmp", path + strlen("/tmp/"), "\xef\xbb\xbf" HEAD "*:*:*:*:ccl\n");
+    CHECK(xm_table_file_parse(path, &t) == xcclSuccess, "%s", xc_last_detail());
+    xm_table_free(t);
     unlink(path);
     CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "none");
     CHECK_HAS(xc_last_detail(), "cannot be opened");
+}
+
+/* A folder that is not there holds nothing; one that cannot be read may hold something. */
+static void test_folders(void)
+{
+    char   name[400];
+    char **paths = NULL;
+    size_t count = 1;
+
+    CHECK(xm_table_files_in("/no/such/folder", &paths, &count) == xcclSuccess, "none");
+    CHECK(count == 0, "%zu files", count);
+    xm_table_files_free(paths, count);
+    memset(name, 'x', sizeof(name) - 1);
+    name[0] = '/';
+    name[sizeof(name) - 1] = '\0';
+    CHECK(xm_table_files_in(name, &paths, &count) == xcclSystemError, "a name that is too long");
+    CHECK_HAS(xc_last_detail(), "the folder cannot be read: ");
 }
 
 /* Which tables a process asks: of XCCL_TUNE and the built-in rows, and after a change of them. */
@@ -406,6 +436,7 @@ int main(int argc, char **argv)
     test_shipped(argv[2]);
     test_sites(argv[3]);
     test_bad_files();
+    test_folders();
     test_installed();
     test_in_force();
     return xt_done("table files");

@@ -39,6 +39,7 @@ static int run(struct tune_store *store, cost_fn *cost, int most, FILE *state)
     for (; n < most; n++) {
         struct tune_series *s = tune_series_of(store, shape, XM_ALLREDUCE);
         if (!tune_next(&s->points, &limits, &r)) {
+            s->whole = true;
             return n;
         }
         double us = cost(&r, tune_point_at(&s->points, r.bytes)->paths[r.path].count);
@@ -244,6 +245,31 @@ static void test_resume(void)
     tune_store_free(&whole);
 }
 
+/* Rows follow from what was measured to the end; a sample that follows takes the end back. */
+static void test_whole(void)
+{
+    char                      path[] = "/tmp/xccl-state-XXXXXX", text[600];
+    const struct tune_request request = {8, XM_PATH_CCL};
+
+    close(mkstemp(path));
+    for (int step = 0; step < 4; step++) {
+        struct tune_store store = {0};
+        FILE             *f = tune_state_open(path, "a key", &store, text, sizeof(text));
+        CHECK(f != NULL, "%s", text);
+        bool whole = (store.count == 1) && store.series[0].whole;
+        CHECK(whole == (step == 2), "step %d: whole %d", step, whole);
+        if (f != NULL) {
+            struct tune_series s = {.shape = shape, .coll = XM_ALLREDUCE};
+            CHECK((step == 1) ? tune_state_write_whole(f, &s)
+                              : tune_state_write(f, shape, XM_ALLREDUCE, &request, 1),
+                  "step %d: not written", step);
+            fclose(f);
+        }
+        tune_store_free(&store);
+    }
+    unlink(path);
+}
+
 static void refuse_state(const char *content, const char *words)
 {
     char              path[] = "/tmp/xccl-state-XXXXXX", text[600] = "", after[200] = "";
@@ -270,6 +296,8 @@ static void test_states(void)
                  "line 4");
     refuse_state("xccl-tune state 1\na key\n1 4 allreduce 8 ccl 1.0 2\n", "line 3");
     refuse_state("xccl-tune state 1\na key\n0 4 allreduce 8 ccl 1.0\n", "line 3");
+    refuse_state("xccl-tune state 1\na key\n1 4 allreduce wholesale\n", "line 3");
+    refuse_state("xccl-tune state 1\na key\n1 0 allreduce whole\n", "line 3");
     char              text[600];
     struct tune_store store = {0};
     CHECK(tune_state_open("/no/such/folder/state", "k", &store, text, sizeof(text)) == NULL, "?");
@@ -323,6 +351,14 @@ static void test_compare(void)
             "bcast, cuda, 8 ranks, 0-inf: no row -> ccl\n");
     compare("bcast:0-1000:cuda:4:ccl", "bcast:*:cuda:4:ccl", 1,
             "bcast, cuda, 4 ranks, 1000-inf: no row -> ccl\n");
+    /* Behind a range that both have, and between two of them. */
+    compare("bcast:*:cuda:2-8:ccl#bcast:*:cuda:*:mpi", "bcast:*:cuda:2-8:ccl#bcast:*:cuda:*:direct",
+            1, "bcast, cuda, 9-inf ranks, 0-inf: mpi -> direct\n");
+    compare("bcast:*:cuda:2:ccl#bcast:*:cuda:6:ccl#bcast:*:cuda:*:mpi",
+            "bcast:*:cuda:2:ccl#bcast:*:cuda:3-5:direct#bcast:*:cuda:6:ccl#bcast:*:cuda:*:mpi", 1,
+            "bcast, cuda, 3-5 ranks, 0-inf: mpi -> direct\n");
+    compare("bcast:*:cuda:2-8:ccl", "bcast:*:cuda:*:ccl", 1,
+            "bcast, cuda, 9-inf ranks, 0-inf: no row -> ccl\n");
 }
 
 int main(void)
@@ -334,6 +370,7 @@ int main(void)
     test_three();
     test_one_path();
     test_resume();
+    test_whole();
     test_states();
     test_two_at_once();
     test_compare();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where two tables choose differently: both are asked between all borders that either has. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,15 @@ static void add(struct values *v, uint64_t value)
     }
 }
 
-/* The sizes at which a choice may change, and the numbers of ranks: also one behind each range. */
+/* One rank has nothing to choose; of more than an int holds there are none. */
+static void add_ranks(struct values *v, uint64_t value)
+{
+    if ((value > 2) && (value <= INT_MAX)) {
+        add(v, value);
+    }
+}
+
+/* The sizes and the numbers of ranks at which a choice may change: those behind a range, too. */
 static bool gather(const struct xm_table *a, const struct xm_table *b, struct values *sizes,
                    struct values *ranks)
 {
@@ -51,13 +60,14 @@ static bool gather(const struct xm_table *a, const struct xm_table *b, struct va
         return false;
     }
     add(sizes, 0);
+    add(ranks, 2);
     for (int t = 0; t < 2; t++) {
         for (size_t i = 0; i < both[t]->count; i++) {
             const struct xm_row *row = &both[t]->rows[i];
             add(sizes, row->bytes_low);
             add(sizes, row->bytes_high);
-            add(ranks, (row->ranks_low > 1) ? row->ranks_low : 2);
-            add(ranks, (row->ranks_high > 1) ? row->ranks_high : 2);
+            add_ranks(ranks, row->ranks_low);
+            add_ranks(ranks, (row->ranks_high < INT_MAX) ? row->ranks_high + 1 : XM_INF);
         }
     }
     sort_once(sizes);
@@ -75,9 +85,25 @@ static const char *choice_of(const struct xm_table *table, const struct xm_facts
     return "no row";
 }
 
+/* "4 ranks", "9-inf ranks": from the number at this place to the next one at which choices change.
+ */
+static const char *ranks_text(const struct values *ranks, size_t i, char *buf, size_t len)
+{
+    uint64_t low = ranks->list[i];
+
+    if (i + 1 == ranks->count) {
+        snprintf(buf, len, "%" PRIu64 "-inf ranks", low);
+    } else if (ranks->list[i + 1] == low + 1) {
+        snprintf(buf, len, "%" PRIu64 " ranks", low);
+    } else {
+        snprintf(buf, len, "%" PRIu64 "-%" PRIu64 " ranks", low, ranks->list[i + 1] - 1);
+    }
+    return buf;
+}
+
 /* One collective, kind of memory and number of ranks. */
 static int compare_sizes(FILE *f, const struct xm_table *a, const struct xm_table *b,
-                         struct xm_facts facts, const struct values *sizes)
+                         struct xm_facts facts, const char *ranks, const struct values *sizes)
 {
     char        low[32], high[32];
     const char *left = NULL, *right = NULL;
@@ -92,8 +118,8 @@ static int compare_sizes(FILE *f, const struct xm_table *a, const struct xm_tabl
             continue;
         }
         if (left != right) {
-            fprintf(f, "%s, %s, %d ranks, %s-%s: %s -> %s\n", xm_coll_name(facts.coll),
-                    xm_mem_name(facts.mem), facts.nranks, tune_size_text(from, low, sizeof(low)),
+            fprintf(f, "%s, %s, %s, %s-%s: %s -> %s\n", xm_coll_name(facts.coll),
+                    xm_mem_name(facts.mem), ranks, tune_size_text(from, low, sizeof(low)),
                     tune_size_text(end ? XM_INF : facts.bytes, high, sizeof(high)), left, right);
             found++;
         }
@@ -104,19 +130,53 @@ static int compare_sizes(FILE *f, const struct xm_table *a, const struct xm_tabl
     return found;
 }
 
+static bool differ(const struct xm_range *a, const struct xm_range *b)
+{
+    return (a->low != b->low) || (a->high != b->high);
+}
+
+/* Settings that say for which communicators a table is. */
+static int compare_heads(FILE *f, const struct xm_head *a, const struct xm_head *b)
+{
+    const struct {
+        const char *name;
+        bool        differs;
+    } settings[] = {
+        {"gpu", strcmp(a->gpu, b->gpu) != 0},
+        {"ranks", differ(&a->ranks, &b->ranks)},
+        {"nodes", differ(&a->nodes, &b->nodes)},
+        {"ranks_per_node", differ(&a->per_node, &b->per_node)},
+        {"ccl", (strcmp(a->ccl, b->ccl) != 0) || differ(&a->ccl_version, &b->ccl_version)},
+        {"network", a->network != b->network},
+        {"mpi", a->mpi != b->mpi},
+    };
+    int found = 0;
+
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        if (settings[i].differs) {
+            fprintf(f, "%s: another setting: the tables are for different communicators\n",
+                    settings[i].name);
+            found++;
+        }
+    }
+    return found;
+}
+
 int tune_compare(FILE *f, const struct xm_table *a, const struct xm_table *b)
 {
     struct values sizes = {0}, ranks = {0};
+    char          text[64];
     int           found = -1;
 
     if (gather(a, b, &sizes, &ranks)) {
-        found = 0;
+        found = compare_heads(f, &a->head, &b->head);
         for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
             for (int mem = 0; mem < XM_NUM_MEMS; mem++) {
                 for (size_t r = 0; r < ranks.count; r++) {
                     struct xm_facts facts = {(enum xm_coll)coll, (enum xm_mem)mem, 0,
                                              (int)ranks.list[r], NULL};
-                    found += compare_sizes(f, a, b, facts, &sizes);
+                    found += compare_sizes(f, a, b, facts,
+                                           ranks_text(&ranks, r, text, sizeof(text)), &sizes);
                 }
             }
         }

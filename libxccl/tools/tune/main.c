@@ -108,7 +108,7 @@ static bool put_table(FILE *f, const void *arg)
 static bool has_nodes(const struct tune_store *store, int nodes)
 {
     for (size_t i = 0; i < store->count; i++) {
-        if ((store->series[i].shape.nodes == nodes) && (store->series[i].points.count > 0)) {
+        if ((store->series[i].shape.nodes == nodes) && store->series[i].whole) {
             return true;
         }
     }
@@ -141,6 +141,22 @@ static void print_next_step(const char *folder)
     free(whole);
 }
 
+/* What an earlier run of the folder began, and this one was not asked for. */
+static void say_left_out(const struct tune_store *store)
+{
+    for (size_t i = 0; i < store->count; i++) {
+        const struct tune_series *s = &store->series[i];
+        if (!s->whole && (s->points.count > 0)) {
+            fprintf(
+                stderr,
+                "xccl-tune: %s on %d x %d ranks is not measured to the end, and left out of the "
+                "table; to have it: --coll %s --nodes %d --ranks-per-node %d\n",
+                xm_coll_name(s->coll), s->shape.nodes, s->shape.per_node, xm_coll_name(s->coll),
+                s->shape.nodes, s->shape.per_node);
+        }
+    }
+}
+
 static bool write_tables(const struct tune_job *job)
 {
     char            path[4096], name[64];
@@ -166,6 +182,7 @@ static bool write_tables(const struct tune_job *job)
         printf("%s: %zu rows\n", path, table->count);
         xm_table_free(table);
     }
+    say_left_out(&job->store);
     print_next_step(job->opt.folder);
     return true;
 }

@@ -95,7 +95,7 @@ bool tune_table_write(FILE *f, const struct tune_store *store, int nodes,
     for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
         for (size_t i = 0; i < store->count; i++) {
             const struct tune_series *s = &store->series[i];
-            if (((int)s->coll != coll) || (s->shape.nodes != nodes) || (s->points.count == 0)) {
+            if (((int)s->coll != coll) || (s->shape.nodes != nodes) || !s->whole) {
                 continue;
             }
             if (!write_series(f, s, origin->memory)) {

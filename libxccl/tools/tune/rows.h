@@ -13,7 +13,10 @@ struct tune_origin {
     bool simulated;  /* nobody has measured it then */
 };
 
-/* The table of all communicators on so many nodes. False: nothing was measured, or no memory. */
+/*
+ * The table of all communicators on so many nodes, of series that are whole. False: there is none,
+ * or no memory.
+ */
 bool tune_table_write(FILE *f, const struct tune_store *store, int nodes,
                       const struct tune_origin *origin);
 
@@ -22,8 +25,8 @@ void tune_raw_write(FILE *f, const struct tune_store *store, const struct tune_o
                     const char *version);
 
 /*
- * Print where the choices of two tables differ, on numbers of ranks that either names. Returns how
- * many stretches do; negative: out of memory.
+ * Print where the choices of two tables differ, on two ranks and more, and the settings that say
+ * for which communicators they are. Returns how many do; negative: out of memory.
  */
 int tune_compare(FILE *f, const struct xm_table *a, const struct xm_table *b);
 

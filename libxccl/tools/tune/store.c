@@ -24,7 +24,7 @@ struct tune_series *tune_series_of(struct tune_store *store, struct tune_shape s
         return NULL;
     }
     store->series = more;
-    more[store->count] = (struct tune_series){shape, coll, {0}};
+    more[store->count] = (struct tune_series){shape, coll, {0}, false};
     return &more[store->count++];
 }
 
@@ -47,6 +47,7 @@ bool tune_sample_add(struct tune_store *store, struct tune_shape shape, enum xm_
     if (point == NULL) {
         return false;
     }
+    series->whole = false;
     struct tune_samples *s = &point->paths[request->path];
     if (us < 0) {
         s->missing = true;
@@ -61,6 +62,13 @@ bool tune_state_write(FILE *f, struct tune_shape shape, enum xm_coll coll,
 {
     fprintf(f, "%d %d %s %llu %s %.3f\n", shape.nodes, shape.per_node, xm_coll_name(coll),
             (unsigned long long)request->bytes, xm_path_name(request->path), us);
+    return (fflush(f) == 0) && (ferror(f) == 0);
+}
+
+bool tune_state_write_whole(FILE *f, const struct tune_series *series)
+{
+    fprintf(f, "%d %d %s whole\n", series->shape.nodes, series->shape.per_node,
+            xm_coll_name(series->coll));
     return (fflush(f) == 0) && (ferror(f) == 0);
 }
 
@@ -84,8 +92,30 @@ static const char *path_name(int i)
     return xm_path_name((enum xm_path_id)i);
 }
 
+/* A line that says that a series is whole. */
+static bool read_whole(const char *line, struct tune_store *store)
+{
+    struct tune_shape shape;
+    char              coll[32];
+    int               end = 0;
+
+    if ((sscanf(line, "%d %d %31s whole%n", &shape.nodes, &shape.per_node, coll, &end) != 3) ||
+        (end == 0) || (strcmp(line + end, "\n") != 0)) {
+        return false;
+    }
+    int c = find_name(coll, coll_name, XM_NUM_COLLS);
+    if ((c < 0) || (shape.nodes < 1) || (shape.per_node < 1)) {
+        return false;
+    }
+    struct tune_series *series = tune_series_of(store, shape, (enum xm_coll)c);
+    if (series != NULL) {
+        series->whole = true;
+    }
+    return series != NULL;
+}
+
 /* One sample's line. */
-static bool read_line(const char *line, struct tune_store *store)
+static bool read_sample(const char *line, struct tune_store *store)
 {
     struct tune_shape   shape;
     struct tune_request request;
@@ -128,7 +158,7 @@ static long read_lines(FILE *f, const char *key, struct tune_store *store, char 
                 return 0;
             }
         }
-        if ((n > 2) && whole && !read_line(line, store)) {
+        if ((n > 2) && whole && !read_sample(line, store) && !read_whole(line, store)) {
             snprintf(text, len, "line %d is no sample: %.100s", n, line);
             return 0;
         }

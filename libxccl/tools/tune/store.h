@@ -20,6 +20,7 @@ struct tune_series {
     struct tune_shape  shape;
     enum xm_coll       coll;
     struct tune_points points;
+    bool               whole; /* nothing was left to measure: only then do rows follow from it */
 };
 
 struct tune_store {
@@ -42,6 +43,9 @@ bool tune_sample_add(struct tune_store *store, struct tune_shape shape, enum xm_
  */
 bool tune_state_write(FILE *f, struct tune_shape shape, enum xm_coll coll,
                       const struct tune_request *request, double us);
+
+/* Write that nothing of a series is left to measure. A sample that follows takes it back. */
+bool tune_state_write_whole(FILE *f, const struct tune_series *series);
 
 /*
  * Begin a state file, or go on with one. key: a line that says what is measured (options, machine,

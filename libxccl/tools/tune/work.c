@@ -202,7 +202,7 @@ static double median_of(const struct perf_run *run, const struct perf_result *re
         }
     }
     sort_doubles(slowest, (size_t)result->iters);
-    double median = slowest[result->iters / 2];
+    double median = (slowest[(result->iters - 1) / 2] + slowest[result->iters / 2]) / 2;
     free(slowest);
     return median;
 }
@@ -263,7 +263,8 @@ static bool measure(const struct perf_run *run, struct at_size *at, enum perf_te
     if (carried) {
         at->verified |= 1u << path;
         bool ok = perf_case_measure(run, &at->pc, &result);
-        if (ok && (run->rank == 0)) {
+        /* A path may be left under way: its time would be that of another one. */
+        if (ok && (run->rank == 0) && is_path(result.path, path)) {
             *us_p = median_of(run, &result);
         }
         free(result.times);
@@ -335,6 +336,23 @@ static bool keep(struct tune_job *job, struct tune_shape shape, enum xm_coll col
     return true;
 }
 
+/* Nothing of a series is left to measure. */
+static bool keep_whole(struct tune_job *job, struct tune_shape shape, enum xm_coll coll)
+{
+    struct tune_series *series = tune_series_of(&job->store, shape, coll);
+
+    if ((series == NULL) || series->whole) {
+        return series != NULL;
+    }
+    series->whole = true;
+    if (!tune_state_write_whole(job->state, series)) {
+        fprintf(stderr, "xccl-tune: %s/state: cannot be written: %s\n", job->opt.folder,
+                strerror(errno));
+        return false;
+    }
+    return true;
+}
+
 /* One collective on one communicator, on its ranks. */
 static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
                                      struct tune_shape shape, enum perf_test test, size_t others)
@@ -370,6 +388,9 @@ static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
     alarm(0);
     if (at.open) {
         perf_case_end(run, &at.pc);
+    }
+    if ((outcome == TUNE_FINISHED) && (run->rank == 0) && !keep_whole(job, shape, coll)) {
+        outcome = TUNE_FAILED; /* work_shape() tells the others */
     }
     return outcome;
 }

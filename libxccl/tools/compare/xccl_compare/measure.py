@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The launches of a comparison, in turns."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,6 +17,10 @@ from .perf import Broken
 
 Launch = namedtuple("Launch", "case series variant round")
 Setting = namedtuple("Setting", "tool given launcher facts")
+
+
+# What xccl-perf and OSU's programs print of a result that is wrong.
+WRONG = ("WRONG RESULT: ", "DATA VALIDATION ERROR")
 
 
 class Failed(Exception):
@@ -71,6 +76,7 @@ class Session:
         self.plan, self.store, self.program = plan, store, program
         self.tool, self.given, self.launcher, self.facts = setting
         self.left_out, self.failures, self.runs = {}, [], {}
+        self.wrong = set()  # (case, variant) of launches that computed something wrong
         self.env = dict(self.facts.environment)
         self.probed = None  # what xccl-perf says of the machine, where the program says nothing
 
@@ -132,6 +138,8 @@ class Session:
         """Run it, and read what it left. Raises Failed."""
         log, new = self.store.run(self.name(one) + ".log"), self.target(one) + ".new"
         limit = self.given["--timeout"] or None
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(new)  # of a launch that failed: nobody shall take it for this one's
         with open(log, "wb") as output:
             for command in self.commands(one, new):
                 self.start_one(command, output, limit, log)
@@ -162,8 +170,18 @@ class Session:
             with open(log, encoding="utf-8", errors="replace") as f:
                 raise Failed(f"{telling_line(f.read())} (status {status})")
 
+    @staticmethod
+    def printed(log):
+        try:
+            with open(log, encoding="utf-8", errors="replace") as f:
+                return f.read()
+        except OSError:
+            return ""
+
     def note_failure(self, one, cause):
         log = self.store.run(self.name(one) + ".log")
+        if any(word in cause + self.printed(log) for word in WRONG):
+            self.wrong.add((one.case.name, one.variant.name))
         self.left_out[one.case.name, one.variant.name] = f"failed: {cause}"
         self.failures.append(
             {

@@ -62,6 +62,8 @@ def gather(session):
     """{(case, variant, coll, bytes): {round: row}}, and the rows of launches for verification."""
     timed, apart = {}, {}
     for one, rows, _ in session.runs.values():
+        if (one.case.name, one.variant.name) in session.wrong:
+            continue  # right before, wrong now: none of its times is worth to be shown
         for row in rows:
             key = (one.case.name, one.variant.name, row["coll"], row["bytes"])
             (apart if one.round == 0 else timed).setdefault(key, {})[one.round] = row

@@ -4,6 +4,7 @@
 import math
 from collections import namedtuple
 from functools import lru_cache
+from itertools import accumulate
 
 LEVEL = 0.95
 Interval = namedtuple("Interval", "value low high level")
@@ -41,18 +42,24 @@ def median_interval(values, level=LEVEL):
 
 
 @lru_cache(maxsize=None)
-def arrangements(n, m, u):
-    """Orders of n and m values in which exactly u pairs have the first's value above the other's."""
-    if u < 0 or u > n * m:
-        return 0
-    if n == 0 or m == 0:
-        return 1
-    return arrangements(n - 1, m, u - m) + arrangements(n, m - 1, u)
+def cumulated(n, m):
+    """[orders of n and m values in which at most u pairs have the first's value above the other's].
+
+    For exactly u they are the coefficients of the Gaussian binomial: the product of
+    (1 - q^(m + i)) / (1 - q^i) over i from 1 to n.
+    """
+    counts = [1] + [0] * (n * m)
+    for i in range(1, n + 1):
+        for u in range(n * m, m + i - 1, -1):
+            counts[u] -= counts[u - m - i]
+        for u in range(i, n * m + 1):
+            counts[u] += counts[u - i]
+    return list(accumulate(counts))
 
 
 def tail(n, m, u):
     """P(U <= u) where the two samples come from one distribution."""
-    return sum(arrangements(n, m, i) for i in range(math.floor(u) + 1)) / choose(n + m, n)
+    return cumulated(n, m)[min(math.floor(u), n * m)] / choose(n + m, n)
 
 
 def compare(first, second, level=LEVEL):

@@ -7,7 +7,7 @@ import os
 from xccl_common.launchers import NAMES
 
 from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
-from .checks_net import LIBFABRIC_NAMES, given
+from .checks_net import LIBFABRIC_NAMES, given, is_named
 from .checks_settings import missing_library
 from .registry import finding
 
@@ -72,7 +72,7 @@ def check_plugin(facts):
         yield from check_library(facts, facts.plugin.path)
         return
     asked = facts.env.get("NCCL_NET_PLUGIN", "none") != "none" and uses_ccl(facts)
-    if not asked and (not over_cxi(facts) or facts.env.get("NCCL_NET") == "Socket"):
+    if not asked and (not over_cxi(facts) or is_named(facts.env.get("NCCL_NET", ""), ("Socket",))):
         return
     other = "libnccl-net.so" if facts.ccl == "rccl" else "librccl-net.so"
     path, _ = facts.search.find(other)
@@ -81,9 +81,9 @@ def check_plugin(facts):
         found = path[len(facts.root) :]
         yield finding("plugin-name", found=found, ccl=ccl_name(facts), file=wanted)
         return
-    net = facts.env.get("NCCL_NET")
+    net = facts.env.get("NCCL_NET", "")
     effect = "fall back to TCP sockets, 8 to 22 times slower"
-    if net in LIBFABRIC_NAMES:
+    if is_named(net, LIBFABRIC_NAMES):
         effect = f"not start, because NCCL_NET={net} asks for it: xccl leaves collectives to MPI"
     yield finding(
         "plugin-missing",

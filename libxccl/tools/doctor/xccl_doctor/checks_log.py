@@ -8,7 +8,7 @@ from xccl_common.failure import failure
 from . import logs
 from .checks_env import NAMES, UCC_LISTS, ccl_name, hides, memory, ucc_setting
 from .checks_files import OLDEST_DRIVER, plugin_remedy, site_ranks
-from .checks_net import LIBFABRIC_NAMES, hca_remedy, interface_wanted
+from .checks_net import LIBFABRIC_NAMES, hca_remedy, interface_wanted, is_named
 from .registry import DOCS, TABLE, WARNING, Finding, finding, plain
 
 SLOW_START = 60  # seconds
@@ -106,7 +106,7 @@ def slingshot_of(facts):
 def check_network(facts, log):
     broken = {found.id for found in check_plugin(facts, log)}
     for network in log.no_network:
-        if (network in LIBFABRIC_NAMES and log.one_node) or broken:
+        if (is_named(network, LIBFABRIC_NAMES) and log.one_node) or broken:
             continue
         why = "no plugin of that name was loaded"
         yield finding("net-name-unknown", value=network, why=why)
@@ -135,7 +135,7 @@ def why_sockets(facts, log):
     module = (facts.site or {}).get("plugin", {}).get("module")
     remedy = f"module load {module}" if module else "put the plugin's folder on LD_LIBRARY_PATH"
     missing = network_libraries(log)
-    if (log.setting("NCCL_NET") or facts.env.get("NCCL_NET")) == "Socket":
+    if is_named(log.setting("NCCL_NET") or facts.env.get("NCCL_NET", ""), ("Socket",)):
         why, remedy = "NCCL_NET=Socket asks for it", "unset NCCL_NET"
     elif (log.setting("NCCL_IB_DISABLE") or facts.env.get("NCCL_IB_DISABLE")) == "1":
         why, remedy = "NCCL_IB_DISABLE=1 asks for it", "unset NCCL_IB_DISABLE"
@@ -282,6 +282,20 @@ def check_ccl(facts, log):
             yield finding("ran-by-mpi", why=why, remedy=remedy)
 
 
+def check_limits(facts, log):
+    """What the system gave too little of."""
+    for line in log.shm_full[-1:]:  # the last one says why
+        yield finding("shm-full", ccl=library_name(facts, log), line=line)
+    for limit in log.memlock[:1]:
+        yield finding("memlock", limit=int(limit) // 1024)
+
+
+def check_failed(facts, log):
+    """The library says that something failed, and no check knows it."""
+    for line in log.ccl_failed[:1]:
+        yield finding("ccl-said", ccl=library_name(facts, log), line=line.strip())
+
+
 def check_ucc(facts, log):
     for line in log.ucc_not_selected[:1]:
         yield finding("ucc-not-selected", line=line)
@@ -371,8 +385,10 @@ CHECKS = (
     check_gpus,
     check_containers,
     check_ccl,
+    check_limits,
     check_ucc,
     check_mpich,
     check_crash,
     check_run,
+    check_failed,
 )

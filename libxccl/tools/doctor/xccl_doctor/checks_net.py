@@ -10,6 +10,13 @@ from .registry import finding
 
 LIBFABRIC_NAMES = ("AWS Libfabric", "Libfabric", "OFI")
 BUILT_IN_NAMES = ("IB", "Socket")
+
+
+def is_named(value, names):
+    """NCCL compares the names of networks without regard to case."""
+    return value.lower() in (name.lower() for name in names)
+
+
 # What is set to try something, and the values that take something away (None: any).
 LEFTOVERS = {
     "NCCL_IB_DISABLE": ("1",),
@@ -31,14 +38,14 @@ def check_net_name(facts):
     net, plugin = env.get("NCCL_NET"), env.get("NCCL_NET_PLUGIN", "")
     if not net or not uses_ccl(facts):
         return
-    if facts.nodes == 1 and facts.nics["cxi"] and net in LIBFABRIC_NAMES:
+    if facts.nodes == 1 and facts.nics["cxi"] and is_named(net, LIBFABRIC_NAMES):
         # xccl-run replaces it where the site says so.
         if facts.route != "xccl" or not site_decides_net(facts):
             yield finding("net-on-one-node", value=net)
     elif renames(plugin, net):
         why = f"with NCCL_NET_PLUGIN={plugin} the plugin goes by another name"
         yield finding("net-name-unknown", value=net, why=why)
-    elif net not in LIBFABRIC_NAMES + BUILT_IN_NAMES and not plugin:
+    elif not is_named(net, LIBFABRIC_NAMES + BUILT_IN_NAMES) and not plugin:
         why = "it is neither built in (IB, Socket) nor a name of aws-ofi-nccl"
         yield finding("net-name-unknown", value=net, why=why)
 
@@ -47,8 +54,10 @@ def renames(plugin, net):
     """The plugin goes by another name than net where it is asked for by its new name, even in a path."""
     word = os.path.basename(plugin)
     if word in ("ofi", "libfabric"):
-        return net in LIBFABRIC_NAMES
-    return net == "AWS Libfabric" and word.endswith(("-net-ofi.so", "-net-libfabric.so"))
+        return is_named(net, LIBFABRIC_NAMES)
+    return is_named(net, LIBFABRIC_NAMES[:1]) and word.endswith(
+        ("-net-ofi.so", "-net-libfabric.so")
+    )
 
 
 def site_decides_net(facts):
@@ -196,8 +205,8 @@ def check_leftovers(facts):
             continue
         found.append((name, value))
     fast = facts.nics["ib"] or facts.nics["cxi"]
-    if facts.env.get("NCCL_NET") == "Socket" and fast and (facts.nodes or 1) > 1:
-        found.append(("NCCL_NET", "Socket"))
+    if is_named(facts.env.get("NCCL_NET", ""), ("Socket",)) and fast and (facts.nodes or 1) > 1:
+        found.append(("NCCL_NET", facts.env["NCCL_NET"]))
     if found:
         yield finding(
             "net-leftover",

@@ -27,6 +27,7 @@ from . import (
 
 SEVERITY_STATUS = {registry.WARNING: 3, registry.ERROR: 1}
 REPEATED = ("run-failed", "job-failed", "xccl-said")  # said only if no other error explains it
+UNEXPLAINED = "ccl-said"  # said only if there is nothing else to say
 
 
 def read_file(path):
@@ -126,6 +127,8 @@ def examine(given, launcher, options):
             found = [f for f in found if f.id != "log-silent"]
         explained = any(finding.severity == registry.ERROR for finding in found)
         found = [f for f in found + about_run if f.id not in REPEATED or not explained]
+        others = [f for f in found if f.id != UNEXPLAINED]
+        found = others or found
     found += checks_launch.check_site_variables(facts, found)
     return said, report.looked_at(facts, log), ordered(found)
 

@@ -77,6 +77,12 @@ TABLE = {
         "/dev/shm holds {size} MiB, which is little for {ranks} ranks",
         "in a container: --shm-size=1g or --ipc=host",
     ),
+    "shm-full": Row(
+        ERROR,
+        "{ccl} found no room in /dev/shm: {line}",
+        "in a container: --shm-size=1g or --ipc=host; else remove what jobs that died left there "
+        "(/dev/shm/nccl-*)",
+    ),
     "ranks-apart": Row(
         WARNING,
         "ranks of one machine do not reach each other's memory, so collectives and messages take "
@@ -105,6 +111,11 @@ TABLE = {
         "said of that job",
         "run it again with NCCL_DEBUG=INFO XCCL_LOG=info UCC_LOG_LEVEL=INFO, or let xccl-doctor do "
         "so: --run",
+    ),
+    "ccl-said": Row(
+        WARNING,
+        "{ccl} says that something failed: {line}",
+        "look at the log around that line; NCCL_DEBUG=INFO makes it say more",
     ),
     "xccl-said": Row(
         WARNING,
