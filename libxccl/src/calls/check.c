@@ -41,19 +41,15 @@ static bool find_difference(const struct sample *samples, int size, int count, i
 static xcclResult_t compare(struct xm_comm *xm, const struct sample *mine, int count,
                             struct sample **all_p, int *rank_p, int *value_p)
 {
-    struct sample *all = malloc((size_t)xm->size * sizeof(*all));
+    void        *all = NULL;
+    xcclResult_t res = xm_comm_collect(xm, mine, (int)sizeof(*mine), &all);
 
     *all_p = all;
     *rank_p = -1;
-    if (all == NULL) {
-        return xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);
+    if (res == xcclSuccess) {
+        find_difference(all, xm->size, count, rank_p, value_p);
     }
-    if (xm_pmpi.Allgather(mine, SAMPLES, XM_HANDLE(MPI_INT64_T), all, SAMPLES,
-                          XM_HANDLE(MPI_INT64_T), xm->comm) != MPI_SUCCESS) {
-        return xc_fail(xcclInternalError, "MPI_Allgather failed while ranks were compared");
-    }
-    find_difference(all, xm->size, count, rank_p, value_p);
-    return xcclSuccess;
+    return res;
 }
 
 enum { COLL, VALID, MEMORY, SIZE, ROOT, OPERATION, TYPE, COUNTS, NUM_CHECKED };

@@ -472,6 +472,48 @@ static xcclResult_t combine(struct xm_comm *xm, int mine, MPI_Op op, int *all_p)
     return xcclSuccess;
 }
 
+/* After MPI_Comm_idup, as combine() does. */
+static xcclResult_t collect_quietly(struct xm_comm *xm, const void *mine, int bytes, void *all)
+{
+    return (xm_pmpi.Allgather(mine, bytes, XM_HANDLE(MPI_BYTE), all, bytes, XM_HANDLE(MPI_BYTE),
+                              xm->comm) == MPI_SUCCESS)
+               ? xcclSuccess
+               : xm_agreement_failed("MPI_Allgather");
+}
+
+xcclResult_t xm_comm_collect(struct xm_comm *xm, const void *mine, int bytes, void **all_p)
+{
+    MPI_Request  request = XM_HANDLE(MPI_REQUEST_NULL);
+    void        *said = malloc((size_t)bytes), *all = malloc((size_t)bytes * (size_t)xm->size);
+    xcclResult_t res = xcclSuccess;
+
+    if ((said == NULL) || (all == NULL)) {
+        res = xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);
+        goto free_both;
+    }
+    memcpy(said, mine, (size_t)bytes);
+    if (xm->quiet) {
+        res = collect_quietly(xm, said, bytes, all);
+    } else if (xm_pmpi.Iallgather(said, bytes, XM_HANDLE(MPI_BYTE), all, bytes, XM_HANDLE(MPI_BYTE),
+                                  xm->comm, &request) != MPI_SUCCESS) {
+        res = xm_agreement_failed("MPI_Iallgather");
+    } else {
+        res = wait_for(xm, &request, false);
+        if (res != xcclSuccess) {
+            xm_orphans_add(request, said, all); /* MPI may still write to it */
+            return res;
+        }
+    }
+    if (res == xcclSuccess) {
+        *all_p = all;
+        all = NULL;
+    }
+free_both:
+    free(said);
+    free(all);
+    return res;
+}
+
 xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p)
 {
     return combine(xm, mine, XM_HANDLE(MPI_MAX), all_p);
@@ -611,6 +653,18 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool at_once, bool 
     return res;
 }
 
+/* Has every rank the slots of all? Once for a communicator whose ranks are on one node. */
+static xcclResult_t agree_on_slots(struct xm_comm *xm)
+{
+    int          all = 0;
+    xcclResult_t res = combine(xm, xm->slots != NULL, XM_HANDLE(MPI_MIN), &all);
+
+    if (res == xcclSuccess) {
+        xm_node_apply(xm, all != 0);
+    }
+    return res;
+}
+
 /* The vendor's library. */
 static bool is_offered(void)
 {
@@ -625,7 +679,8 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
     bool               at_once = (xc_params()->comm_create == XC_CREATE_FIRST);
 
     if (asks_slots) {
-        xcclResult_t res = xm_node_agree(xm);
+        xm->asks_for = xm_coll_name(coll);
+        xcclResult_t res = agree_on_slots(xm);
         if (res != xcclSuccess) {
             return res;
         }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comms/node.h"
 
-#include "base/log.h"
-#include "comms/cause.h"
-
 static bool in_use; /* atomic */
 
 bool xm_node_slots_in_use(void)
@@ -21,16 +18,4 @@ void xm_node_apply(struct xm_comm *xm, bool all_see)
     if (all_see) {
         __atomic_store_n(&in_use, true, __ATOMIC_RELEASE);
     }
-}
-
-xcclResult_t xm_node_agree(struct xm_comm *xm)
-{
-    int mine = (xm->slots != NULL), all = 0;
-
-    if (xm_pmpi.Allreduce(&mine, &all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), xm->comm) !=
-        MPI_SUCCESS) {
-        return xm_agreement_failed("MPI_Allreduce");
-    }
-    xm_node_apply(xm, all != 0);
-    return xcclSuccess;
 }

@@ -5,9 +5,8 @@
 
 #include "comms/comm.h"
 
-/* In a blocking operation, once for a communicator: has every rank the slots of all? */
-xcclResult_t xm_node_agree(struct xm_comm *xm);
-/* The answer to that, however it was found: the same on all ranks, in the same operation. */
+/* Has every rank the slots of all? However it was found: the same on all ranks, in one operation.
+ */
 void xm_node_apply(struct xm_comm *xm, bool all_see);
 
 /* Has any communicator slots? Then calls are counted in all cases. */

@@ -25,8 +25,8 @@ struct xm_vendor {
     bool                        broken;      /* an operation failed: never used again */
     int                         users;       /* atomic: the MPI communicator and operations */
 
-    uint64_t used[32]; /* kinds of call that the library has connected for: paths/ccl.c's bits */
-    uint8_t *peers;    /* a flag per rank: connected for send and receive */
+    uint64_t used[32]; /* atomic: kinds of call that it has connected for: paths/ccl.c's bits */
+    uint8_t *peers;    /* atomic: a flag per rank: connected for send and receive */
 
     pthread_mutex_t   lock; /* of the following */
     struct xm_launch *queue, **queue_end;

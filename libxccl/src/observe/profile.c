@@ -26,6 +26,7 @@ static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_profile *mine;
 static int16_t            slots[SLOTS]; /* row + 1, by hash of the key */
 static uint64_t           begun;
+static bool               spawned; /* by another world, whose file has the name that is set */
 
 static const char *const words[] = {
     "",          "host", "mpi",  "mpi-staged",   "ccl",          "direct", "fetched",
@@ -55,6 +56,10 @@ bool xm_profile_begin(void)
     }
     mine->ranks = 1;
     begun = xm_now_ns();
+    /* Asked now: the program may disconnect them. */
+    MPI_Comm parent = XM_HANDLE(MPI_COMM_NULL);
+    spawned =
+        (xm_pmpi.Comm_get_parent(&parent) == MPI_SUCCESS) && (parent != XM_HANDLE(MPI_COMM_NULL));
     return true;
 }
 
@@ -203,12 +208,12 @@ static uint64_t patience_ms(void)
     return 1000u * (uint64_t)((seconds > 0) ? seconds : PATIENCE_S);
 }
 
-static bool wait_for(MPI_Request *request)
+static bool wait_for(MPI_Request *request, uint64_t most_ms)
 {
     struct xm_wait wait = xm_wait_begin("for the other ranks' part of XCCL_PROFILE");
     int            over = 0;
 
-    wait.limit = patience_ms() * 1000000u;
+    wait.limit = most_ms * 1000000u;
     while ((xm_pmpi.Test(request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) && !over) {
         if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
             return false;
@@ -217,12 +222,23 @@ static bool wait_for(MPI_Request *request)
     return over;
 }
 
+static bool are_here(void)
+{
+    static int  here = 1, all; /* as long as MPI uses them */
+    MPI_Request request;
+
+    return (xm_pmpi.Iallreduce(&here, &all, 1, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN),
+                               XM_HANDLE(MPI_COMM_WORLD), &request) == MPI_SUCCESS) &&
+           wait_for(&request, patience_ms() / 2);
+}
+
 /*
- * Do all ranks come to this, soon enough? One whose launcher did not hand it XCCL_PROFILE (mpirun
- * does so on other nodes only with -x) never does. So this is non-blocking and has a limit; what is
- * left behind then is so small that MPI_Finalize waits for nobody to receive it. All who learn the
- * result draw the same conclusion: if they came within half the limit of each other, nobody has
- * given up.
+ * Do all ranks come to this, soon enough by their clocks? One whose launcher did not hand it
+ * XCCL_PROFILE (mpirun does so on other nodes only with -x) never does. So this is non-blocking and
+ * has a limit; what is left behind then is so small that MPI_Finalize waits for nobody to receive
+ * it. All who learn the result draw the same conclusion: if they came within half the limit of each
+ * other, nobody has given up. Else somebody may have, or the clocks of their nodes differ: who is
+ * still here has learned the result just now, so they ask each other again.
  */
 static bool all_come(void)
 {
@@ -235,7 +251,8 @@ static bool all_come(void)
     came[0] = -came[1];
     return (xm_pmpi.Iallreduce(came, all, 2, XM_HANDLE(MPI_INT64_T), XM_HANDLE(MPI_MAX),
                                XM_HANDLE(MPI_COMM_WORLD), &request) == MPI_SUCCESS) &&
-           wait_for(&request) && ((uint64_t)(all[1] + all[0]) <= patience_ms() / 2);
+           wait_for(&request, patience_ms()) &&
+           (((uint64_t)(all[1] + all[0]) <= patience_ms() / 2) || are_here());
 }
 
 static bool reduce(struct xm_profile *p, struct xm_profile *all)
@@ -250,7 +267,7 @@ static bool reduce(struct xm_profile *p, struct xm_profile *all)
         (xm_pmpi.Op_create(merge_op, 1, &op) != MPI_SUCCESS) ||
         (xm_pmpi.Ireduce(p, all, 1, type, op, 0, XM_HANDLE(MPI_COMM_WORLD), &request) !=
          MPI_SUCCESS) ||
-        !wait_for(&request)) {
+        !wait_for(&request, patience_ms())) {
         return false;
     }
     xm_pmpi.Op_free(&op);
@@ -272,7 +289,7 @@ static void close_table(struct xm_profile *p)
 static void write_all(struct xm_profile *p, int world)
 {
     char                    mpi[128];
-    struct xm_profile_about about = {mpi, program_invocation_short_name, world};
+    struct xm_profile_about about = {mpi, program_invocation_short_name, world, spawned};
     const char             *file = xc_params()->profile_file;
     locale_t                points = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     locale_t                before = (points != (locale_t)0) ? uselocale(points) : (locale_t)0;

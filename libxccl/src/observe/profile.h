@@ -70,7 +70,8 @@ void xm_profile_finalize(void);
 
 struct xm_profile_about {
     const char *mpi, *program;
-    int         world; /* ranks of MPI_COMM_WORLD; more than in the table: it is not of all */
+    int         world;   /* ranks of MPI_COMM_WORLD; more than in the table: it is not of all */
+    bool        spawned; /* by a world that has a file of its own */
 };
 
 void xm_profile_sort(struct xm_profile *p);

@@ -68,7 +68,7 @@ static void put_head(const struct xm_profile *p, const struct xm_profile_about *
     if ((int)p->ranks < about->world) {
         xc_log_line("THESE ARE THE CALLS OF RANK 0 ALONE: not all ranks came to MPI_Finalize "
                     "with it. Is XCCL_PROFILE set on all of them (mpirun hands it to other nodes "
-                    "with -x XCCL_PROFILE), and do they end within a minute of each other?");
+                    "with -x XCCL_PROFILE), and do they end within two minutes of each other?");
     }
 }
 

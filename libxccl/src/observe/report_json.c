@@ -129,13 +129,25 @@ static bool is_stream(const char *path)
            (!S_ISLNK(named.st_mode) || (named.st_uid == 0) || (named.st_uid == geteuid()));
 }
 
+/* Of a spawned world, whose parent may write to the same name: with its host and process. */
+static void name_apart(const char *file, char *pattern, size_t len)
+{
+    size_t stem = strlen(file) - strlen(".json"); /* as all of them end */
+
+    snprintf(pattern, len, "%.*s.%%h.%%p.json", (int)stem, file);
+}
+
 bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about *about,
                       const char *file)
 {
-    char path[1024], part[1040];
+    char path[1024], part[1040], apart[1024];
 
     xc_expand_file_name(file, path, sizeof(path));
     bool stream = is_stream(path);
+    if (about->spawned && !stream && (strstr(file, "%p") == NULL)) {
+        name_apart(file, apart, sizeof(apart));
+        xc_expand_file_name(apart, path, sizeof(path));
+    }
     /* Of its own: the jobs of a script, or a job and what it spawned, may end at the same time. */
     snprintf(part, sizeof(part), "%s.XXXXXX.part", path);
     int   fd = stream ? xc_file_open(path, true) : mkostemps(part, (int)strlen(".part"), O_CLOEXEC);

@@ -30,26 +30,32 @@ static void leave(const struct xm_op *op, void *saved)
 
 enum { CONNECTED_TO_SEND = 1, CONNECTED_TO_RECEIVE = 2 };
 
-/* Algorithms are chosen by the collective, its size, and the type and operation of a reduction. */
+/*
+ * What is known is atomic: an operation may be taken over on a thread, beside a call of the
+ * program's.
+ *
+ * Algorithms are chosen by the collective, its size, and the type and operation of a reduction.
+ */
 static bool new_algorithm(struct xm_op *op)
 {
     int class = xm_size_class(op->facts.bytes);
     uint64_t bit = 1ull << ((class < 64) ? class : 63);
 
-    if ((op->vendor->used[op->call.coll] & bit) != 0) {
-        return false;
-    }
-    op->vendor->used[op->call.coll] |= bit;
-    return true;
+    uint64_t *used = &op->vendor->used[op->call.coll];
+
+    return ((__atomic_load_n(used, __ATOMIC_RELAXED) & bit) == 0) &&
+           ((__atomic_fetch_or(used, bit, __ATOMIC_RELAXED) & bit) == 0);
 }
 
 static bool new_peer(struct xm_op *op, int peer, int directions)
 {
     uint8_t *known = &op->vendor->peers[peer];
-    bool     is_new = ((*known & directions) != directions);
+    int      before = __atomic_load_n(known, __ATOMIC_RELAXED);
 
-    *known = (uint8_t)(*known | directions);
-    return is_new;
+    if ((before & directions) != directions) {
+        before = __atomic_fetch_or(known, (uint8_t)directions, __ATOMIC_RELAXED);
+    }
+    return (before & directions) != directions;
 }
 
 static bool new_peers(struct xm_op *op)

@@ -172,16 +172,27 @@ static xcclResult_t begin(struct xm_op *op, struct staged_call *to, xcclResult_t
     return xcclSuccess;
 }
 
-static bool is_numbered(const struct xm_op *op)
+/*
+ * By which ranks of a node tell of a miss; 0: they cannot. Before they have agreed on their slots,
+ * blocking calls know those that are there, and all calls of the communicator are counted.
+ */
+static uint64_t number_of(const struct xm_op *op)
 {
-    return (op->comm != NULL) && (op->comm->slots != NULL) && (op->number != 0);
+    const uint64_t early = UINT64_C(1) << 47;
+
+    if ((op->comm == NULL) || (op->comm->slots == NULL)) {
+        return 0;
+    }
+    return ((op->number == 0) && op->blocking) ? (early | op->comm->calls) : op->number;
 }
 
 static void say_missed(struct xm_op *op, xcclResult_t res)
 {
+    uint64_t number = number_of(op);
+
     op->missed = xm_op_fail(op, res);
-    if (is_numbered(op)) {
-        xm_slots_say_missed(op->comm->slots, op->number);
+    if (number != 0) {
+        xm_slots_say_missed(op->comm->slots, number);
     } else if ((op->comm != NULL) && (op->comm->size > 1)) {
         size_t n = strlen(op->detail);
         snprintf(op->detail + n, sizeof(op->detail) - n,
@@ -192,7 +203,8 @@ static void say_missed(struct xm_op *op, xcclResult_t res)
 /* Once MPI is over. */
 static xcclResult_t look_for_missed(struct xm_op *op)
 {
-    int rank = is_numbered(op) ? xm_slots_missed(op->comm->slots, op->number) : -1;
+    uint64_t number = number_of(op);
+    int      rank = (number != 0) ? xm_slots_missed(op->comm->slots, number) : -1;
 
     if ((op->missed != xcclSuccess) || (rank < 0)) {
         return op->missed;

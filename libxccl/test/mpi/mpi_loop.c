@@ -2,9 +2,10 @@
 /*
  * Allreduces in a loop, for the tests of faults: says after which call an error came, and which.
  *
- *   mpi_loop RUNTIME ROUNDS [return|fatal [unequal|host|counts]]
+ *   mpi_loop RUNTIME ROUNDS [return|fatal [unequal|host|counts|absent]]
  * unequal: rank 1 passes host memory where the others pass device memory; host: all ranks pass host
- * memory; counts: so they do, in alltoallv. Every result is compared.
+ * memory; counts: so they do, in alltoallv; absent: rank 1 never comes to the last round. Every
+ * result is compared.
  * Exit status: 0 all rounds good, 3 an error came and was returned, 4 a wrong result; fatal leaves
  * it to MPI what happens.
  */
@@ -78,6 +79,13 @@ static int tell(int round, int code)
     return 3;
 }
 
+/* Until the job is aborted. */
+static int stay_away(void)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     float *host = malloc(BYTES);
@@ -87,8 +95,9 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc < 3) {
-        fprintf(stderr,
-                "usage: mpi_loop cuda|rocm|none ROUNDS [return|fatal [unequal|host|counts]]\n");
+        fprintf(
+            stderr,
+            "usage: mpi_loop cuda|rocm|none ROUNDS [return|fatal [unequal|host|counts|absent]]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     if ((argc < 4) || (strcmp(argv[3], "return") == 0)) {
@@ -97,19 +106,25 @@ int main(int argc, char **argv)
     mt_memory_open(argv[1], rank);
     counts = (argc > 4) && (strcmp(argv[4], "counts") == 0);
     bool all = counts || ((argc > 4) && (strcmp(argv[4], "host") == 0));
-    where = (all || ((argc > 4) && (rank == 1))) ? MT_HOST : MT_DEVICE;
+    bool absent = (argc > 4) && (strcmp(argv[4], "absent") == 0);
+    bool unequal = (argc > 4) && !absent && (rank == 1);
+    where = (all || unequal) ? MT_HOST : MT_DEVICE;
     void *send = mt_alloc(where, BYTES);
     void *recv = mt_alloc(where, BYTES);
     printf("rank %d: pid %d\n", rank, (int)getpid());
     fflush(stdout);
     for (int round = 0; (round < atoi(argv[2])) && (status == 0); round++) {
-        int code = round_of(round, host, send, recv);
+        bool away = absent && (rank == 1) && (round + 1 == atoi(argv[2]));
+        int  code = away ? stay_away() : round_of(round, host, send, recv);
         status = (code == -1) ? 4 : (code != MPI_SUCCESS) ? tell(round, code) : 0;
     }
     if (status == 0) {
         printf("rank %d: all rounds good\n", rank);
     }
     fflush(stdout);
+    if (absent) {
+        MPI_Abort(MPI_COMM_WORLD, 3); /* MPI_Finalize would wait for it */
+    }
     mt_free(where, send);
     mt_free(where, recv);
     free(host);

@@ -160,6 +160,26 @@ def test_hang(mpi):
     assert re.search(r"XCCL_TIMEOUT|3 s", result.out), result.out
 
 
+@pytest.mark.parametrize(
+    ("rounds", "env"),
+    [
+        # In the second call the ranks of a node agree on what they share.
+        (2, {"XCCL_CCL": "none", "XCCL_DIRECT": "off"}),
+        (3, {**CCL, "XCCL_CHECK": "1"}),
+    ],
+)
+def test_rank_that_does_not_come_to_an_agreement(family, rounds, env):
+    """What the ranks ask each other before an operation has an end, too."""
+    env = {**env, "XCCL_TIMEOUT": "2"}
+    family.run_heard(
+        lambda r: r.lines(r"rank 0: .* class \d+: .*XCCL_TIMEOUT"),
+        2,
+        f"mpi_loop cuda {rounds} return absent",
+        env=env,
+        timeout=30,
+    )
+
+
 def dumps_of(folder):
     return [json.loads(path.read_text()) for path in sorted(folder.glob("xccl-ops.*.json"))]
 

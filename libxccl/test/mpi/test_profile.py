@@ -3,7 +3,9 @@
 
 import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 
 import jsonschema
@@ -61,6 +63,12 @@ def test_host(mpi, tmp_path):
     check_host_rows(written, 4)
     assert {row["memory"] for row in written["rows"]} <= {"host", None}
     assert written["run_seconds_most"] <= written["run_seconds"] < 60 * 4
+
+
+def test_clocks_of_nodes_differ(family, tmp_path):
+    """Ranks that are all there are not missed because of their time of day."""
+    _, written = profile(family, tmp_path, 4, "mpi_profile none apart", sim=None)
+    check_host_rows(written, 4)
 
 
 def test_fifo(openmpi, tmp_path):
@@ -156,14 +164,20 @@ def test_more_kinds_than_rows_on_device(family, tmp_path):
 
 
 def test_two_worlds_of_one_file(openmpi, tmp_path):
-    """A job and what it spawned end at the same time: the file is whole, of one of them."""
-    file = tmp_path / "profile.json"
-    for _ in range(4):
-        env = {"XCCL_PROFILE": str(file)}
+    """A job and what it spawned end at the same time: what it spawned has a file of its own."""
+    for i in range(4):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        env = {"XCCL_PROFILE": str(folder / "profile.json")}
         result = openmpi.run(1, "mpi_spawn cuda", sim="cuda:2", env=env, timeout=60)
         assert result.status == 0 and not result.lines("warning"), result.out
-        jsonschema.validate(json.loads(file.read_text()), SCHEMA)
-        assert os.listdir(tmp_path) == ["profile.json"]
+        own, spawned = sorted(folder.iterdir(), key=lambda path: len(path.name))
+        assert own.name == "profile.json"
+        assert re.fullmatch(
+            rf"profile\.{re.escape(socket.gethostname())}\.\d+\.json", spawned.name
+        )
+        for path in (own, spawned):
+            jsonschema.validate(json.loads(path.read_text()), SCHEMA)
 
 
 def test_world_after_a_session(mpich, tmp_path):

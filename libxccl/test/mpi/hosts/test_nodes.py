@@ -187,6 +187,14 @@ def test_one_node_fails(across, fault, cause):
 
 
 @pytest.mark.thorough
+def test_staged_copy_fails_on_one_node(across_openmpi):
+    """Ranks of other nodes cannot be told: the error says so."""
+    env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_SIM_FAIL": "copy@1=1"}
+    result = across_openmpi.run("1+1", "mpi_missed cuda blocking", env=env, timeout=TIMEOUT)
+    assert not result.timed_out and result.lines("other ranks cannot be told"), result.out
+
+
+@pytest.mark.thorough
 def test_rank_of_another_node_dies(across):
     env = {"XCCL_SIM_FAIL": "kill:allreduce@1=3", "XCCL_TIMEOUT": "10"}
     result = across.run("1+1", "mpi_loop cuda 100000 fatal", env=env, timeout=TIMEOUT)

@@ -12,6 +12,7 @@ LONG = 10.0  # seconds that a collective which all have entered may take
 MAX_WAITS = 64
 MAX_SITUATIONS = 4
 STALE = "a file was written before the others waited"
+APART = "unless the clocks of their hosts differ"
 
 
 def longest(job, waiters):
@@ -109,7 +110,9 @@ def doubt(job, wait):
     starts = [op.started for op in wait.waiters.values() if op.started is not None]
     times = [job.dumps[rank].time for rank in wait.late]
     if starts and times and all(time is not None and time < min(starts) for time in times):
-        return STALE
+        here = {job.dumps[rank].host for rank in wait.waiters}
+        there = {job.dumps[rank].host for rank in wait.late}
+        return STALE if here & there else f"{STALE}, {APART}"
     if waited is not None and waited < SHORT:
         return f"the longest wait was {max(waited, 0):.1f} s"
     return None
