@@ -31,6 +31,7 @@
 #include "streams/stream_comm.h"
 #include "streams/streams.h"
 #include "tables/tables.h"
+#include "transfers/datarep.h"
 #include "transfers/kept.h"
 #include "transfers/pipeline.h"
 
@@ -360,6 +361,8 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Win_free:
     case XM_FN_MPI_Win_get_attr:
         return xm_window_call(function, profiling, args);
+    case XM_FN_MPI_File_set_view:
+        return xm_datarep_set_view(profiling, args);
     default:
         return request_function(function, profiling, args);
     }

@@ -48,6 +48,7 @@
     X(MPI_Win_sync, 1)                                                                             \
     X(MPI_Win_free, 1)                                                                             \
     X(MPI_Win_get_attr, 4)                                                                         \
+    X(MPI_File_set_view, 6)                                                                        \
     X(MPI_Comm_spawn, 8)                                                                           \
     X(MPI_Comm_spawn_multiple, 9)                                                                  \
     X(MPI_Comm_create_keyval, 4)                                                                   \

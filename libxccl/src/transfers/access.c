@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "data/types.h"
 #include "transfers/transfer.h"
 
 /* Held while one of them is looked at: another thread may be completing its request. */
@@ -26,8 +27,31 @@ uint64_t xm_access_last(void)
     return __atomic_load_n(&last, __ATOMIC_ACQUIRE);
 }
 
+/*
+ * MPICH 4.0 completes the request of an MPI_Rget before the data has come if a type has holes, here
+ * or at the target. Without the flush host memory would be given back that MPI is yet to write to.
+ * Until MPICH 5.0, which has the standard ABI.
+ */
+static bool completes_early(const struct xm_transfer *t)
+{
+    bool           gets = (t->function == XM_FN_MPI_Rget) || (t->function == XM_FN_MPI_Rget_c);
+    enum xm_nature nature;
+    MPI_Count      size;
+
+    if (XM_OPENMPI || XM_STANDARD_ABI || !gets) {
+        return false;
+    }
+    return !t->parts[0].buffer.plain ||
+           !xm_type_named((MPI_Datatype)(intptr_t)t->args[6], &nature, &size) ||
+           (nature == XM_HOLES);
+}
+
 void xm_access_begin(struct xm_transfer *t)
 {
+    if (completes_early(t)) {
+        const long flush[] = {t->args[3], t->args[7]};
+        xm_mpi_forward(XM_FN_MPI_Win_flush_local, 1, flush);
+    }
     for (int i = 0; (i < t->num_parts) && !t->access; i++) {
         t->access = t->parts[i].buffer.out && (strchr(t->kinds, 'w') != NULL);
     }

@@ -9,6 +9,7 @@
 #include "comms/wait.h"
 #include "data/flatten.h"
 #include "data/kernels.h"
+#include "transfers/datarep.h"
 #include "transfers/kept.h"
 
 struct row {
@@ -375,6 +376,19 @@ static bool is_uncommitted(const struct xm_transfer *t)
     return false;
 }
 
+/*
+ * From a file with another representation nobody says how many bytes of memory come: all of the
+ * buffer is sent back and forth.
+ */
+static void take_converted(struct xm_transfer *t)
+{
+    int at = xm_transfer_argument(t->function, 'h');
+
+    if ((at >= 0) && (t->num_parts == 1) && t->parts[0].buffer.out) {
+        t->parts[0].buffer.in = xm_datarep_converts((MPI_File)(intptr_t)t->args[at]);
+    }
+}
+
 bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const long *args)
 {
     const struct row *row = row_of(function);
@@ -424,7 +438,9 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     /* Of a persistent receive the arguments are known each time that it is started. */
     bool again = (t->form == 'P') && xm_transfer_receives(function);
     bool good = r.valid && !accesses_nobody(t) && !is_uncommitted(t);
-    if (!good && (t->num_parts > 0)) {
+    if (good) {
+        take_converted(t);
+    } else if (t->num_parts > 0) {
         xm_transfer_close(t);
     }
     return good && ((t->num_parts > 0) || t->rendezvous.looks || again || t->scattered);
@@ -618,10 +634,20 @@ xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes)
     return res;
 }
 
+/* Of a file, and copied in: see take_converted(). */
+static bool is_read_whole(const struct xm_transfer *t)
+{
+    return (t->num_parts == 1) && t->parts[0].buffer.in && t->parts[0].buffer.out &&
+           (xm_transfer_argument(t->function, 'h') >= 0);
+}
+
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes)
 {
     xcclResult_t res = xcclSuccess;
 
+    if (is_read_whole(t)) {
+        bytes = XM_WHOLE;
+    }
     if (t->partitions == 0) {
         return each_part(t, part_out, bytes);
     }

@@ -195,6 +195,43 @@ static void case_requests(void)
     requests_in(&w);
 }
 
+/* One in two integers, here and there; after a flush they are in the buffer. */
+static void get_every_second(const struct window *w, bool here, bool there)
+{
+    enum { COUNT = SLOTS / 2 };
+    int         *got = slots_of(UNTOUCHED), host[SLOTS], wrong = 0;
+    MPI_Datatype holes;
+    MPI_Request  request;
+
+    MPI_Type_vector(COUNT, 1, 2, MPI_INT, &holes);
+    MPI_Type_commit(&holes);
+    MPI_Win_lock(MPI_LOCK_SHARED, w->next, 0, w->win);
+    MPI_Rget(got, here ? 1 : COUNT, here ? holes : MPI_INT, w->next, 0, there ? 1 : COUNT,
+             there ? holes : MPI_INT, w->win, &request);
+    MPI_Win_flush_local(w->next, w->win);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_get(host, got, MT_DEVICE, sizeof(host));
+    for (int i = 0; i < SLOTS; i++) {
+        wrong += host[i] != ((here ? (i % 2 == 0) : (i < COUNT)) ? 5 : UNTOUCHED);
+    }
+    mt_expect(wrong == 0, "MPI_Rget with holes %d, %d: %d integers are wrong", here, there, wrong);
+    MPI_Win_unlock(w->next, w->win);
+    MPI_Type_free(&holes);
+    mt_free(MT_DEVICE, got);
+}
+
+static void case_holes(void)
+{
+    struct window w = open_window(5);
+
+    for (int i = 0; i < 20; i++) {
+        get_every_second(&w, true, false);
+        get_every_second(&w, false, true);
+        get_every_second(&w, true, true);
+    }
+    MPI_Win_free(&w.win);
+}
+
 /* A window of memory of the program's, which MPI may reach by messages alone. */
 static void case_created(void)
 {
@@ -372,15 +409,11 @@ static void case_threads(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"fenced", case_fenced},
-        {"locked", case_locked},
-        {"no-op", case_no_op},
-        {"requests", case_requests},
-        {"created", case_created},
-        {"refused", case_refused},
-        {"refused-on-one", case_refused_on_one},
-        {"threads", case_threads},
-        {NULL, NULL},
+        {"fenced", case_fenced},   {"locked", case_locked},
+        {"no-op", case_no_op},     {"requests", case_requests},
+        {"holes", case_holes},     {"created", case_created},
+        {"refused", case_refused}, {"refused-on-one", case_refused_on_one},
+        {"threads", case_threads}, {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

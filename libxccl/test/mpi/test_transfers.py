@@ -7,7 +7,7 @@ from mpi_harness import PATHS
 TIMEOUT = 60
 CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "scattered"]
 WINDOWS = [
-    *("fenced", "locked", "no-op", "requests", "refused", "refused-on-one"),
+    *("fenced", "locked", "no-op", "requests", "holes", "refused", "refused-on-one"),
     pytest.param("threads", marks=pytest.mark.tsan),
 ]
 SEPARATE = ["fence", "post", "lock", "sync", "atomic", "end"]
