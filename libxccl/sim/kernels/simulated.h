@@ -24,7 +24,8 @@ static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
 #define XK_MEETS_WITH_CARE 1
 #define XK_PAUSE() xs_kernel_pause()
 #define XK_POLLS 64 /* each takes far longer than a device's */
-#define __shared__ /* a block is one thread, and each variable is of one function alone */
+/* A block is one thread, and each variable is of one function alone. */
+#define __shared__
 #define __syncthreads() ((void)0)
 #define __syncthreads_and(all) (all)
 #define XK_SYNC_WARP() ((void)0)
