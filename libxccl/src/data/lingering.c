@@ -119,11 +119,9 @@ static bool worth_trying(struct xm_lingering *l)
 /* The first words say that all are there. */
 static void tell(struct xm_lingering *l, const uint32_t *values)
 {
-    bool more = (xk_how_says_more(values[XK_HOW]) != 0);
-
     l->number++;
     l->served++;
-    for (int i = more ? XK_ALL_WORDS - 1 : XK_WORDS - 1; i >= 0; i--) {
+    for (int i = (int)xk_words_of(values[XK_HOW], values[XK_BYTES]) - 1; i >= 0; i--) {
         __atomic_store_n(&l->post->command.word[i], values[i] | (uint64_t)l->number << 32,
                          __ATOMIC_RELEASE);
     }

@@ -311,22 +311,24 @@ enum {
     XK_IN_HIGH, /* mapped: sources | targets << 8 | turn << 16 | meets << 24 */
     XK_OUT_LOW, /* to; mapped: bytes */
     XK_OUT_HIGH,
-    XK_BYTES,     /* at most 4 GiB less 1 */
+    XK_BYTES,     /* at most 4 GiB less 1; or the number of records */
     XK_HOW,       /* xk_how() */
     XK_RANKS_LOW, /* of a copy by runs: where those are, XK_BYTES of them. No more of a copy. */
     XK_RANKS_HIGH,
     XK_NUMBER,
     XK_SERIAL, /* tells apart what was there before from what is there now */
     XK_WORDS,  /* even */
-    /* Mapped: low and high of each address; the lengths. */
-    XK_FROM = XK_WORDS,
-    XK_TO = XK_FROM + 2 * XK_MAX_RANKS,
-    XK_LENGTHS = XK_TO + 2 * XK_MAX_RANKS,
-    XK_ALL_WORDS = XK_LENGTHS + XK_MAX_RANKS,
-    /* With XK_PARTS: a struct xk_part for each rank, its offsets below 4 GiB, in four words. */
-    XK_PART = XK_WORDS,
-    XK_PART_WORDS = 4
+    /* Of some commands a record for each rank follows, see below. */
+    XK_RECORDS = XK_WORDS,
+    XK_RECORD = 5, /* words */
+    XK_ALL_WORDS = XK_RECORDS + XK_RECORD * XK_MAX_RANKS,
+    /* So many are looked at together, with the records of four ranks: one request on the bus. */
+    XK_LISTENED = 32
 };
+/* A record, mapped: low and high of two addresses, and how long source i is. */
+enum { XK_FROM, XK_TO = 2, XK_LENGTH = 4 };
+/* And with XK_PARTS: a struct xk_part, its offsets below 4 GiB. */
+enum { XK_SEND_AT, XK_SEND, XK_RECEIVE_AT, XK_RECEIVE };
 /*
  * In the place of a form. XK_TELLS: a few bytes of device memory come back in the answers.
  * XK_TAKES: very few are in the command and go to device memory of the kernel's own. Neither waits
@@ -361,10 +363,14 @@ XK_ANYWHERE uint32_t xk_how_has_parts(uint32_t how)
 {
     return (how >> 4) & XK_PARTS;
 }
-/* Does a command have more than XK_WORDS words? */
-XK_ANYWHERE uint32_t xk_how_says_more(uint32_t how)
+/* Words of a command, an even number. */
+XK_ANYWHERE uint32_t xk_words_of(uint32_t how, uint32_t records)
 {
-    return (xk_how_form(how) == XK_MAPPED) || (xk_how_has_parts(how) != 0);
+    if ((xk_how_form(how) != XK_MAPPED) && (xk_how_has_parts(how) == 0)) {
+        return XK_WORDS;
+    }
+    records = (records < XK_MAX_RANKS) ? records : XK_MAX_RANKS;
+    return XK_RECORDS + (XK_RECORD * records + 1) / 2 * 2;
 }
 /* That it is for, if the kernel has as many. */
 XK_ANYWHERE uint32_t xk_how_blocks(uint32_t how)

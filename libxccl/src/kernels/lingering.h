@@ -46,14 +46,15 @@ XK_DEVICE int are_whole(const struct xk_16 *words, uint32_t from, uint32_t to, u
     return whole;
 }
 
-XK_DEVICE int says_more(const struct xk_16 *words)
+/* So many there are, if the first ones are whole. */
+XK_DEVICE uint32_t units_of(const struct xk_16 *words)
 {
-    return (int)xk_how_says_more((uint32_t)words[XK_HOW / 2].y);
+    return xk_words_of((uint32_t)words[XK_HOW / 2].y, (uint32_t)words[XK_BYTES / 2].x) / 2;
 }
 
 XK_DEVICE void keep_words(const struct xk_16 *words, struct xk_told *t)
 {
-    uint32_t count = says_more(words) ? XK_ALL_WORDS / 2 : XK_WORDS / 2;
+    uint32_t count = units_of(words);
 
     for (uint32_t i = threadIdx.x; (t->verdict == XK_TOLD) && (i < count); i += blockDim.x) {
         t->values[2 * i] = (uint32_t)words[i].x;
@@ -61,12 +62,15 @@ XK_DEVICE void keep_words(const struct xk_16 *words, struct xk_told *t)
     }
 }
 
-/* The rest was written before the first words. */
-XK_DEVICE void load_rest(const char *command, struct xk_16 *words)
+/* What is not there yet. It was written before the first words. */
+XK_DEVICE void load_rest(const char *command, uint32_t last, struct xk_16 *words)
 {
-    XK_SYNC_WARP(); /* all have read the verdict */
-    if (says_more(words)) {
-        load_words(command, XK_WORDS / 2, XK_ALL_WORDS / 2, words);
+    uint32_t units = units_of(words);
+    int      there = (units <= XK_LISTENED / 2) && are_whole(words, XK_WORDS / 2, units, last);
+
+    XK_SYNC_WARP(); /* all have looked */
+    if (!there) {
+        load_words(command, XK_WORDS / 2, units, words);
     }
 }
 
@@ -75,7 +79,7 @@ XK_DEVICE void listen_to_host(const char *command, uint32_t last, uint64_t begun
                               const struct xk_linger *a, struct xk_16 *words, struct xk_told *t)
 {
     do {
-        load_words(command, 0, XK_WORDS / 2, words);
+        load_words(command, 0, XK_LISTENED / 2, words);
         if (threadIdx.x == 0) {
             uint64_t now = now_ns();
             t->number = (uint32_t)(words[0].x >> 32);
@@ -92,7 +96,7 @@ XK_DEVICE void listen_to_host(const char *command, uint32_t last, uint64_t begun
         }
     } while (t->verdict == XK_AGAIN);
     if (t->verdict == XK_TOLD) {
-        load_rest(command, words);
+        load_rest(command, last, words);
         keep_words(words, t);
     }
 }
@@ -104,9 +108,8 @@ XK_DEVICE void listen_to_first(const char *relay, uint32_t last, uint32_t epoch,
     do {
         load_words(relay, 0, XK_ALL_WORDS / 2 + 1, words);
         if (threadIdx.x == 0) {
-            uint32_t count = says_more(words) ? XK_ALL_WORDS / 2 : XK_WORDS / 2;
             t->number = (uint32_t)(words[0].x >> 32);
-            t->verdict = are_whole(words, 0, count, last)                 ? XK_TOLD
+            t->verdict = are_whole(words, 0, units_of(words), last)       ? XK_TOLD
                          : ((uint32_t)words[XK_ALL_WORDS / 2].x == epoch) ? XK_LEAVES
                                                                           : XK_AGAIN;
         }
@@ -129,9 +132,9 @@ XK_DEVICE uint32_t blocks_of(const struct xk_told *t)
 /* Tell the other blocks. */
 XK_DEVICE void relay_words(uint64_t relay, const struct xk_told *t)
 {
-    uint32_t more = xk_how_says_more(t->values[XK_HOW]);
+    uint32_t units = xk_words_of(t->values[XK_HOW], t->values[XK_BYTES]) / 2;
 
-    for (uint32_t i = threadIdx.x; i < (more ? XK_ALL_WORDS / 2 : XK_WORDS / 2); i += blockDim.x) {
+    for (uint32_t i = threadIdx.x; i < units; i += blockDim.x) {
         struct xk_16 w = {t->values[2 * i] | (uint64_t)t->number << 32,
                           t->values[2 * i + 1] | (uint64_t)t->number << 32};
         store_16_at_once(relay + 16 * i, w);
@@ -163,9 +166,10 @@ XK_DEVICE void carry_out_mapped(struct xk_told *t, uint32_t blocks)
     struct xk_work *a = &t->work;
 
     for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += blockDim.x) {
-        a->from[k] = told_address(t, XK_FROM + 2 * k);
-        a->to[k] = told_address(t, XK_TO + 2 * k);
-        a->lengths[k] = t->values[XK_LENGTHS + k];
+        uint32_t record = XK_RECORDS + XK_RECORD * k;
+        a->from[k] = told_address(t, record + XK_FROM);
+        a->to[k] = told_address(t, record + XK_TO);
+        a->lengths[k] = t->values[record + XK_LENGTH];
     }
     if (threadIdx.x == 0) {
         a->bytes = told_address(t, XK_OUT_LOW);
@@ -275,8 +279,8 @@ XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_answers *
     }
     struct xk_exchange *a = &t->exchange;
     for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += blockDim.x) {
-        const uint32_t *w = &t->values[XK_PART + XK_PART_WORDS * k];
-        struct xk_span  s = {w[0], w[1], w[2], w[3]};
+        const uint32_t *w = &t->values[XK_RECORDS + XK_RECORD * k];
+        struct xk_span  s = {w[XK_SEND_AT], w[XK_RECEIVE_AT], w[XK_SEND], w[XK_RECEIVE]};
         if (!xk_how_has_parts(how)) {
             s = xk_span_of((enum xk_form)xk_how_form(how), xk_how_root(how), a->ranks.rank, k,
                            bytes);
@@ -343,8 +347,8 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
     __shared__ struct xk_told told;
     uint32_t                  last = a.number, first = a.first;
     uint64_t                  begun = now_ns(), idle = begun;
-    const char               *command = (const char *)XK_PLACE((uint64_t)a.command, XK_WORDS * 8);
-    struct xk_answers        *answers =
+    const char        *command = (const char *)XK_PLACE((uint64_t)a.command, XK_LISTENED * 8);
+    struct xk_answers *answers =
         (struct xk_answers *)XK_PLACE((uint64_t)a.answers, sizeof(struct xk_answers));
     struct xk_relay *relay =
         (struct xk_relay *)XK_PLACE((uint64_t)a.relay, sizeof(struct xk_relay));

@@ -61,15 +61,16 @@ static bool add_parts(const struct xm_op *op, const struct xm_direct_form *form,
 {
     for (int i = 0; i < op->comm->size; i++) {
         struct xk_span span = xm_direct_span(op, form, i);
-        uint32_t      *part = &values[XK_PART + XK_PART_WORDS * i];
+        uint32_t      *record = &values[XK_RECORDS + XK_RECORD * i];
         if ((span.send_at > UINT32_MAX) || (span.receive_at > UINT32_MAX)) {
             return false;
         }
-        part[0] = (uint32_t)span.send_at;
-        part[1] = (uint32_t)span.receive_at;
-        part[2] = (uint32_t)span.send;
-        part[3] = (uint32_t)span.receive;
+        record[XK_SEND_AT] = (uint32_t)span.send_at;
+        record[XK_SEND] = (uint32_t)span.send;
+        record[XK_RECEIVE_AT] = (uint32_t)span.receive_at;
+        record[XK_RECEIVE] = (uint32_t)span.receive;
     }
+    values[XK_BYTES] = (uint32_t)op->comm->size;
     return true;
 }
 

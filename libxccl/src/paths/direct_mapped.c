@@ -360,15 +360,18 @@ static unsigned blocks_for(const struct xm_op *op)
 
 static bool tell(struct xm_op *op, const struct xk_work *m)
 {
-    uint32_t values[XK_ALL_WORDS] = {[XK_HOW] = xk_how(XK_MAPPED, 0, TOLD_BLOCKS, 0, m->what),
+    uint32_t records = (m->sources > m->targets) ? m->sources : m->targets;
+    uint32_t values[XK_ALL_WORDS] = {[XK_BYTES] = records,
+                                     [XK_HOW] = xk_how(XK_MAPPED, 0, TOLD_BLOCKS, 0, m->what),
                                      [XK_IN_HIGH] = m->sources | m->targets << 8 | m->turn << 16 |
                                                     m->meets << 24};
 
     xm_direct_word(values, XK_OUT_LOW, m->bytes);
-    for (int i = 0; i < XK_MAX_RANKS; i++) {
-        xm_direct_word(values, XK_FROM + 2 * i, m->from[i]);
-        xm_direct_word(values, XK_TO + 2 * i, m->to[i]);
-        values[XK_LENGTHS + i] = (uint32_t)m->lengths[i];
+    for (uint32_t i = 0; i < records; i++) {
+        int record = XK_RECORDS + XK_RECORD * (int)i;
+        xm_direct_word(values, record + XK_FROM, m->from[i]);
+        xm_direct_word(values, record + XK_TO, m->to[i]);
+        values[record + XK_LENGTH] = (uint32_t)m->lengths[i];
     }
     return xm_direct_tell(op, values);
 }

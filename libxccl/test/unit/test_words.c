@@ -116,8 +116,25 @@ static void test_commands(void)
     }
 }
 
+/* Of a command that says more of each rank. */
+static void test_records(void)
+{
+    uint32_t mapped = xk_how(XK_MAPPED, 0, 16, 0, 0),
+             parts = xk_how(XK_ALLTOALL, XK_PARTS, 1, 0, 0);
+    uint32_t plain = xk_how(XK_ALLTOALL, XK_PARTS - 1, 1, 0, 0);
+
+    CHECK(xk_words_of(plain, 5) == XK_WORDS, "%u words", xk_words_of(plain, 5));
+    CHECK(xk_words_of(parts, 2) == XK_WORDS + 10, "%u words", xk_words_of(parts, 2));
+    CHECK(xk_words_of(mapped, 3) == XK_WORDS + 16, "an even number: %u", xk_words_of(mapped, 3));
+    CHECK(xk_words_of(mapped, 4) <= XK_LISTENED, "those of four ranks come at once");
+    CHECK(xk_words_of(mapped, UINT32_MAX) == XK_ALL_WORDS,
+          "what is not whole yet may say anything");
+    CHECK((xk_how_root(plain) == XK_PARTS - 1) && (xk_how_root(parts) == 0), "roots");
+}
+
 int main(void)
 {
+    test_records();
     test_units();
     test_commands();
     return xt_done("words of a kernel");
