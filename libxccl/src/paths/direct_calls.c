@@ -211,7 +211,7 @@ static bool may_map(const struct xm_op *op)
 /*
  * Through the workspaces everything goes with a number beside it: twice the bytes, to each rank.
  * Only where one rank receives it all is that faster up to the last byte that fits (4 H200s), and
- * between two (2 H100s).
+ * in reductions of two (2 H100s).
  */
 static uint64_t most_exchanged(const struct xm_op *op)
 {
@@ -219,7 +219,7 @@ static uint64_t most_exchanged(const struct xm_op *op)
     bool     to_one = (op->call.coll == XM_REDUCE) || (op->call.coll == XM_GATHER) ||
                   (op->call.coll == XM_GATHERV);
 
-    return (to_one || (op->comm->size == 2)) ? fit : fit / 2;
+    return (to_one || ((op->comm->size == 2) && reduces(op->call.coll))) ? fit : fit / 2;
 }
 
 const char *xm_direct_obstacle(struct xm_op *op)
