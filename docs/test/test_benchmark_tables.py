@@ -100,6 +100,12 @@ BACK_TO_BACK = [
         "back-to-back-before-2",
         "back-to-back-engines-2",
     ),
+    (
+        "Two H100s (`h100-x2/direct/back-to-back-2.json`)",
+        "h100-x2",
+        "back-to-back-2",
+        "back-to-back-2",
+    ),
 ]
 
 
@@ -119,6 +125,27 @@ def test_back_to_back(words, folder, before, after):
             assert shows(time, row["mpi_us"]) and shows(ratio, row["ratio"]), (what, size, row)
             if before == after:
                 assert text.endswith("*") == (row["path"] == "ccl"), (what, size, row)
+
+
+WHEN = {"": "after", "before": "before", "NCCL": "ccl"}
+
+
+def test_vectors():
+    """Medians of the runs, of collectives with counts of each rank's own."""
+    (table,) = [
+        rows for text, rows in tables("direct.md") if "`h100-x2/direct/vectors.txt`" in text[-300:]
+    ]
+    times = {}
+    for line in (BENCHMARKS / "h100-x2/direct/vectors.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            coll, size, when, _, *runs = line.split()
+            times[coll, int(size), when] = statistics.median(float(run) for run in runs)
+    sizes = [size_of(text) for text in table[0][1:]]
+    for what, *shown in table[1:]:
+        coll, _, when = what.partition(", ")
+        for size, text in zip(sizes, shown):
+            real = times[coll, size, WHEN[when]]
+            assert shows(text, real), (what, size, real)
 
 
 STREAMS = {

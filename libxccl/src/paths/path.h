@@ -41,10 +41,10 @@ struct xm_op {
     struct xm_buffers           buffers;
     struct xm_facts             facts;
     uint64_t                    largest_bytes; /* of any block, where ranks have been asked */
-    struct xm_reduction         reduction;    /* valid for reductions, unless: */
-    const char                 *no_reduction; /* why they are MPI's alone (a static text) */
-    const struct xc_device_ops *dev;          /* runtime of this rank; NULL if none is active */
-    int                         device;       /* that the operation runs on; -1: none */
+    struct xm_reduction         reduction;     /* valid for reductions, unless: */
+    const char                 *no_reduction;  /* why they are MPI's alone (a static text) */
+    const struct xc_device_ops *dev;           /* runtime of this rank; NULL if none is active */
+    int                         device;        /* that the operation runs on; -1: none */
     bool                        ordered; /* nothing can be left of the default stream's copies */
     bool                        blocking;
     bool                        entered; /* the device is current until the end: no need to ask */
