@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="c9b410ae0ae0113096054a57ba2b94ad0cd9bd0d0302a2757068d1c9fe8ccaf8")
+    version("0.1.0", sha256="fc076a9b3f49a300140c3dcc836e7ed08a043571ed525c4fb2f0743b5ba08f74")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
