@@ -228,26 +228,34 @@ static void add_copy(struct plan *plan, uint64_t from, uint64_t to, uint64_t byt
     }
 }
 
-/* Where this rank's block lies in the buffer of the rank at a place, which has shown that. */
+static xcclResult_t counts_differ(int from, uint64_t sent, int to, uint64_t expected)
+{
+    return xc_fail(xcclInvalidArgument,
+                   "rank %d sends %llu bytes to rank %d, which has counts for %llu", from,
+                   (unsigned long long)sent, to, (unsigned long long)expected);
+}
+
+/*
+ * Where this rank's block of so many bytes lies in the buffer of the rank at a place, which has
+ * shown that. sends: to that rank, else from it.
+ */
 static xcclResult_t find_block(const struct xm_op *op, const struct xm_direct_form *form,
-                               const struct places *p, uint32_t place, uint64_t bytes,
+                               const struct places *p, uint32_t place, uint64_t bytes, bool sends,
                                uint64_t *at_p)
 {
-    const struct xm_show *shown = p->shown[rank_at(op, place)];
-    int                   rank = op->comm->rank;
+    int                   rank = op->comm->rank, other = (int)rank_at(op, place);
+    const struct xm_show *shown = p->shown[other];
 
     *at_p = (uint64_t)rank * form->bytes;
     if (!form->uneven) {
         return xcclSuccess;
     }
     *at_p = shown->at[rank];
-    return (shown->length[rank] == bytes)
-               ? xcclSuccess
-               : xc_fail(xcclInvalidArgument,
-                         "rank %d has counts for %llu bytes between it and rank %d, which has "
-                         "counts for %llu",
-                         rank, (unsigned long long)bytes, (int)rank_at(op, place),
-                         (unsigned long long)shown->length[rank]);
+    if (shown->length[rank] == bytes) {
+        return xcclSuccess;
+    }
+    return sends ? counts_differ(rank, bytes, other, shown->length[rank])
+                 : counts_differ(other, shown->length[rank], rank, bytes);
 }
 
 /*
@@ -265,7 +273,7 @@ static xcclResult_t plan_writes(struct xm_op *op, const struct xm_direct_form *f
         if (span.send == 0) {
             continue;
         }
-        res = find_block(op, form, p, i, span.send, &at);
+        res = find_block(op, form, p, i, span.send, true, &at);
         add_copy(plan, form->in + span.send_at, p->out[i] + at, span.send, i == 0);
     }
     return res;
@@ -285,14 +293,14 @@ static xcclResult_t plan_scatter(struct xm_op *op, const struct xm_direct_form *
 
     if (!two || roots) {
         struct xk_span own = xm_direct_span(op, form, op->call.root);
-        res = roots ? xcclSuccess : find_block(op, form, p, root, own.receive, &at);
+        res = roots ? xcclSuccess : find_block(op, form, p, root, own.receive, false, &at);
         at = roots ? own.send_at : at;
         add_copy(plan, p->in[root] + at, p->out[0], own.receive, true);
     }
     if (two && roots) {
         struct xk_span span = xm_direct_span(op, form, 1 - op->comm->rank);
         if (span.send > 0) {
-            res = find_block(op, form, p, 1, span.send, &at);
+            res = find_block(op, form, p, 1, span.send, true, &at);
             add_copy(plan, form->in + span.send_at, p->out[1], span.send, false);
         }
     }
