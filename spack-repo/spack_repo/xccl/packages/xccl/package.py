@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="fc076a9b3f49a300140c3dcc836e7ed08a043571ed525c4fb2f0743b5ba08f74")
+    version("0.1.0", sha256="f21f16dbeec152a348b88710733f1631bbfb9dac81ad8f44c6bad7ed843389fe")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
