@@ -240,7 +240,7 @@ FAULTS = [
             "opcode=IBV_WC_SEND(0) reqSize=0 vendor_err=129 req_type=Send hca mlx5_5\n"
         ),
         log(INFO + "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>\n"),
-        "NCCL_IB_TIMEOUT=50",
+        "NCCL_IB_TIMEOUT=22",
     ),
     # what failed in the library, where no check knows it
     *planted(

@@ -410,6 +410,14 @@ def test_shared_at_once(family, sections, linger, tmp_path):
     assert not result.lines("leave collectives on device memory to MPI"), result.out
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("linger", LINGER)
+@pytest.mark.parametrize("case", ["drawn", "long"])
+def test_shared_vectors(openmpi, case, linger, tmp_path):
+    env = {"XCCL_COMM_CREATE": "first", "XCCL_DIRECT_LINGER": linger}
+    shared(openmpi, 3, f"mpi_vectors {case} direct", tmp_path, **env).good()
+
+
 @pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize(

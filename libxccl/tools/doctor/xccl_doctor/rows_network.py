@@ -55,7 +55,7 @@ TABLE = {
     "ib-timeout": Row(
         ERROR,
         "an InfiniBand transfer timed out",
-        "export NCCL_IB_TIMEOUT=50 NCCL_IB_RETRY_CNT=10 UCX_RC_TIMEOUT=4s",
+        "export NCCL_IB_TIMEOUT=22 NCCL_IB_RETRY_CNT=7 UCX_RC_TIMEOUT=4s",
     ),
     "init-slow": Row(
         WARNING,
