@@ -242,6 +242,16 @@ FAULTS = [
         log(INFO + "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>\n"),
         "NCCL_IB_TIMEOUT=22",
     ),
+    *planted(
+        "ib-timeout",
+        "juwels-booster",
+        log(
+            "[1700000000.000000] [n1:1:0] ib_mlx5_log.c:177 UCX  ERROR Transport retry count exceeded on "
+            "mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)\n"
+        ),
+        log(INFO + "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>\n"),
+        "UCX_RC_TIMEOUT",
+    ),
     # what failed in the library, where no check knows it
     *planted(
         "ccl-said",

@@ -229,6 +229,20 @@ def version(text):
     return tuple(int(n) for n in re.findall(r"\d+", text or "")[:2])
 
 
+# What makes each launch wait for its end, and the values that do not.
+LAUNCH_BLOCKING = {
+    "nvidia": ("CUDA_LAUNCH_BLOCKING",),
+    "amd": ("HIP_LAUNCH_BLOCKING", "AMD_SERIALIZE_KERNEL"),
+}
+
+
+def check_blocking(facts):
+    for name in LAUNCH_BLOCKING.get(facts.vendor, ()):
+        value = facts.env.get(name, "")
+        if value not in ("", "0"):
+            yield finding("launch-blocking", variable=name, value=value)
+
+
 def check_start(facts):
     env = facts.env
     if env.get("CUDA_MODULE_LOADING") == "EAGER" and uses_ccl(facts) and facts.vendor == "nvidia":
@@ -247,5 +261,6 @@ CHECKS = (
     check_sharing,
     check_slurm,
     check_mpich,
+    check_blocking,
     check_start,
 )

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 from xccl_common.options import near
 
+from .checks_env import ccl_name, uses_ccl
 from .registry import finding
 
 SAID = re.compile(r"^xccl-info: (warning: )?(.+)$", re.M)
@@ -70,6 +71,17 @@ def check_library_file(facts):
         yield finding("ccl-file-missing", file=named)
 
 
+# Files that NCCL and RCCL read or load, where a path names them.
+NAMED_FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE", "NCCL_TUNER_PLUGIN")
+
+
+def check_named_files(facts):
+    for name in NAMED_FILES:
+        value = facts.env.get(name, "")
+        if uses_ccl(facts) and value.startswith("/") and not os.path.exists(facts.root + value):
+            yield finding("file-missing", variable=name, value=value, ccl=ccl_name(facts))
+
+
 def check_preload(facts):
     for word in re.split(r"[\s:]+", facts.env.get("LD_PRELOAD", "")):
         # A name without a slash is looked up, and $LIB and the like are the loader's.
@@ -100,6 +112,7 @@ CHECKS = (
     check_settings,
     check_ccl,
     check_library_file,
+    check_named_files,
     check_preload,
     check_site,
     check_simulation,

@@ -150,12 +150,12 @@ GROUPS = (
     ("MPI and its launcher", ("mpi-", "mpirun-", "preload-")),
     (
         "GPUs, cores and their ranks",
-        ("gpu-", "ranks-", "visible-", "cores-", "not-bound", "srun-"),
+        ("gpu-", "ranks-", "visible-", "cores-", "not-bound", "srun-", "launch-"),
     ),
     ("MPICH and Cray MPICH", ("nic-", "single-", "mpich-", "gtl-")),
     (
         "Libraries and plugins",
-        ("ccl-", "interposer-", "library-", "plugin-", "cray-", "cuda-", "driver-"),
+        ("ccl-", "interposer-", "library-", "plugin-", "cray-", "cuda-", "driver-", "file-"),
     ),
     ("Network", ("net-", "ib-", "init-", "mr-", "cxi-", "ll128")),
     ("Ranks of a job that hangs", ("hang-",)),

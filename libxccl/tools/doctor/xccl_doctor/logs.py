@@ -61,7 +61,7 @@ LISTS = (
     ("cxil_map", ("cxil_map: ",), r"(cxil_map: write error.*)"),
     ("cxi_full", ("Flow control triggered", "LE resource", "CQ overrun", "EQ overflow", "Event Queue overflow"), r"(.*(?:Flow control triggered|LE resources? not|CQ overrun|EQ overflow|Cassini Event Queue overflow).*)"),
     ("memhooks", ("memhooks",), r"((?:.*memhooks.*(?:deadlock|not be used)).*)"),
-    ("ib_timeout", ("Got completion ",), r"(NET/IB *: Got completion .*(?:status=(?:\w+\()?12\b|error 12).*)"),
+    ("ib_timeout", ("Got completion ", "ransport retry count exceeded"), r"(NET/IB *: Got completion .*(?:status=(?:\w+\()?12\b|error 12).*|UCX +ERROR .*[Tt]ransport retry count exceeded.*)"),
     ("shm_full", ("failed to extend", "Error while creating shared memory segment", "posix_fallocate failed"), r"NCCL WARN (Error: failed to extend /dev/shm/.*|Error while creating shared memory segment .*|Call to posix_fallocate failed.*)"),
     ("memlock", ("RLIMIT_MEMLOCK is ",), r"libibverbs: Warning: RLIMIT_MEMLOCK is (\d+) bytes"),
     ("ccl_failed", ("NCCL WARN ",), r"NCCL WARN (.*(?:fail|Fail|[Ee]rror).*)"),

@@ -240,6 +240,11 @@ TABLE = {
         "{file} was not found (looked in: {folders})",
         "load the module of {ccl}, or export XCCL_CCL_LIBRARY=/path/{wanted}",
     ),
+    "file-missing": Row(
+        WARNING,
+        "{variable}={value} names no file, so {ccl} goes on without it or ends",
+        "unset {variable}, or name a file that is there",
+    ),
     "ccl-file-missing": Row(
         ERROR,
         "XCCL_CCL_LIBRARY names {file}, which is not there: no vendor's library is used",
@@ -319,5 +324,10 @@ TABLE = {
         WARNING,
         "CUDA_MODULE_LOADING=EAGER loads every kernel of NCCL at start",
         "unset CUDA_MODULE_LOADING (LAZY is the default)",
+    ),
+    "launch-blocking": Row(
+        WARNING,
+        "{variable}={value} makes the program wait for every kernel and copy that it starts",
+        "unset {variable}: it is for debugging",
     ),
 }
