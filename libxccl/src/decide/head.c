@@ -50,6 +50,14 @@ void xm_head_init(struct xm_head *head)
                              .ccl_version = everything};
 }
 
+/* From 01 to most. */
+static bool two_digits(const char *at, int most)
+{
+    int number = 10 * (at[0] - '0') + at[1] - '0';
+
+    return (number >= 1) && (number <= most);
+}
+
 static bool is_date(struct xm_part part)
 {
     static const char form[] = "dddd-dd-dd";
@@ -60,7 +68,7 @@ static bool is_date(struct xm_part part)
             return xm_part_is(part, "nobody");
         }
     }
-    return part.len > 0;
+    return (part.len > 0) && two_digits(part.at + 5, 12) && two_digits(part.at + 8, 31);
 }
 
 static bool copy_text(struct xm_part part, char *text, size_t len)

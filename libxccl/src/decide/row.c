@@ -187,12 +187,16 @@ bool xm_parse_range(struct xm_part part, bool suffixes, uint64_t *low_p, uint64_
             return false;
         }
         *high_p = *low_p;
-        return true;
+    } else {
+        struct xm_part low = {part.at, (size_t)(dash - part.at)};
+        struct xm_part high = {dash + 1, part.len - low.len - 1};
+        if (!parse_number(low, suffixes, low_p) || !parse_number(high, suffixes, high_p)) {
+            return false;
+        }
     }
-    struct xm_part low = {part.at, (size_t)(dash - part.at)};
-    struct xm_part high = {dash + 1, part.len - low.len - 1};
-    return parse_number(low, suffixes, low_p) && parse_number(high, suffixes, high_p) &&
-           (*low_p <= *high_p) && (*low_p != XM_INF);
+    /* What nothing lies in is a mistake: no ranks and no nodes, or more than there can be. */
+    bool none = !suffixes && (*high_p == 0);
+    return (*low_p <= *high_p) && (*low_p != XM_INF) && !none;
 }
 
 static xcclResult_t parse_bytes(const struct xm_place *place, struct xm_part part,

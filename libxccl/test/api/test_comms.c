@@ -423,6 +423,7 @@ static int failing_init(const struct xt_rank *self)
     CHECK((self->rank == 1) || (rc == xcclRemoteError), "%d: %s", rc, detail());
     CHECK_HAS(detail(), "ncclCommInitRank failed");
     CHECK(comm == NULL, "the output was written");
+    xt_share(self, &id, sizeof(id)); /* the maker of the id is there until all have failed */
     return xt_failed;
 }
 
