@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="f21f16dbeec152a348b88710733f1631bbfb9dac81ad8f44c6bad7ed843389fe")
+    version("0.1.0", sha256="01803850fe695627f6549244c41e9802c81bde5efba90107d973d7b08edbe24d")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
