@@ -107,10 +107,11 @@ static int count_too(void)
 /* They come first: those that become transfers are looked at next. */
 static void look_too(bool all)
 {
-    bool more = (count_too() > 0);
+    const struct xm_watch_too *more = __atomic_load_n(&too, __ATOMIC_ACQUIRE);
+    bool                       goes_on = (more != NULL) && (more->count() > 0);
 
-    while (more) {
-        more = !too->look() && all;
+    while (goes_on) {
+        goes_on = !more->look() && all;
     }
 }
 
