@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="7d29a0ace150c21e603f4e892ff6345dd98f7ce0a7f925330b3827a928dd5adf")
+    version("0.1.0", sha256="4724b57dbcd67bd29e5336ad422cc8eeaea329804c698264478c99e19ef055c1")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
