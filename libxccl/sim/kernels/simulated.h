@@ -29,14 +29,27 @@ static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
 #define __syncthreads() ((void)0)
 #define __syncthreads_and(all) (all)
 #define XK_SYNC_WARP() ((void)0)
+#define XK_OF_FIRST_LANE(value) (value)
+#define XK_IN_ALL_LANES(is_so) (is_so)
 #define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define atomicAdd(p, n) __atomic_fetch_add(p, n, __ATOMIC_SEQ_CST)
+#define atomicInc(p, most) xk_atomic_inc(p, most)
 #define now_ns() xs_kernel_now_ns()
 
 struct xk_16 {
     uint64_t x, y;
 };
+
+/* As the devices have it: behind `most` comes 0. */
+XK_DEVICE uint32_t xk_atomic_inc(uint32_t *p, uint32_t most)
+{
+    uint32_t old = __atomic_load_n(p, __ATOMIC_RELAXED);
+
+    while (!__atomic_compare_exchange_n(p, &old, (old >= most) ? 0 : old + 1, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {}
+    return old;
+}
 
 /* The program's threads write meanwhile. */
 XK_DEVICE uint64_t load_8(const uint64_t *p)

@@ -608,10 +608,9 @@ XK_DEVICE int is_last(uint32_t *finished, uint32_t comings, uint32_t elsewhere)
     }
     settle(elsewhere);
     if (comings > 1) {
-        if (atomicAdd(finished, 1) != comings - 1) {
+        if (atomicInc(finished, comings - 1) != comings - 1) { /* the last one makes it 0 */
             return 0;
         }
-        *finished = 0;
         settle(elsewhere);
     }
     return 1;

@@ -25,33 +25,44 @@ XK_DEVICE uint64_t told_address(const struct xk_told *t, uint32_t low)
     return (uint64_t)t->values[low] | (uint64_t)t->values[low + 1] << 32;
 }
 
-/* One request on the bus: the lanes of a warp load a command side by side. */
+/* One request on the bus: the lanes of the first warp load words of a command side by side. */
 XK_DEVICE void load_words(const char *command, uint32_t from, uint32_t to, struct xk_16 *words)
 {
     for (uint32_t i = from + threadIdx.x; i < to; i += blockDim.x) {
         words[i] = load_16(command + 16 * i);
     }
-    XK_SYNC_WARP();
 }
 
-/* Words of the same command, and of a new one. */
-XK_DEVICE int are_whole(const struct xk_16 *words, uint32_t from, uint32_t to, uint32_t last)
+/* What the first words say it is. */
+XK_DEVICE uint32_t number_of(const struct xk_16 *words)
 {
-    uint32_t number = (uint32_t)(words[0].x >> 32);
-    int      whole = ((int32_t)(number - last) > 0);
+    return XK_OF_FIRST_LANE((uint32_t)(words[threadIdx.x].x >> 32));
+}
 
-    for (uint32_t i = from; i < to; i++) {
-        whole = whole && has_come(&words[i], number);
+/* Are words of this command there? Each lane looks at those that it loaded, and all know. */
+XK_DEVICE int have_come(const struct xk_16 *words, uint32_t from, uint32_t to, uint32_t number)
+{
+    int whole = 1;
+
+    for (uint32_t i = threadIdx.x; i < to; i += blockDim.x) {
+        whole = whole && ((i < from) || has_come(&words[i], number));
     }
-    return whole;
+    return XK_IN_ALL_LANES(whole);
+}
+
+XK_DEVICE int is_new(uint32_t number, uint32_t last)
+{
+    return (int32_t)(number - last) > 0;
 }
 
 /* So many there are, if the first ones are whole. */
 XK_DEVICE uint32_t units_of(const struct xk_16 *words)
 {
+    XK_SYNC_WARP(); /* two lanes have loaded what says so */
     return xk_words_of((uint32_t)words[XK_HOW / 2].y, (uint32_t)words[XK_BYTES / 2].x) / 2;
 }
 
+/* Each lane those that it loaded. */
 XK_DEVICE void keep_words(const struct xk_16 *words, uint32_t units, struct xk_told *t)
 {
     for (uint32_t i = threadIdx.x; i < units; i += blockDim.x) {
@@ -60,15 +71,12 @@ XK_DEVICE void keep_words(const struct xk_16 *words, uint32_t units, struct xk_t
     }
 }
 
-/* What is not there yet of a command with records. It was written before the first words. */
-XK_DEVICE void load_rest(const char *command, uint32_t looked, uint32_t units, uint32_t last,
-                         struct xk_16 *words)
+/* For the other warps. */
+XK_DEVICE void conclude(uint32_t number, uint32_t verdict, struct xk_told *t)
 {
-    int there = (units <= looked) && are_whole(words, XK_WORDS / 2, units, last);
-
-    XK_SYNC_WARP(); /* all have looked */
-    if (!there) {
-        load_words(command, XK_WORDS / 2, units, words);
+    if (threadIdx.x == 0) {
+        t->number = number;
+        t->verdict = verdict;
     }
 }
 
@@ -82,58 +90,61 @@ XK_DEVICE void listen_to_host(const char *command, uint32_t last, uint64_t begun
 {
     uint32_t before = xk_words_of(t->values[XK_HOW], t->values[XK_BYTES]);
     uint32_t looked = (before > XK_WORDS) ? XK_LISTENED / 2 : XK_WORDS / 2;
+    uint32_t number, leaves = 0;
 
-    do {
+    for (;;) {
         if (looked == XK_WORDS / 2) { /* a constant number of them */
             load_words(command, 0, XK_WORDS / 2, words);
         } else {
             load_words(command, 0, XK_LISTENED / 2, words);
         }
-        if (threadIdx.x == 0) {
-            uint64_t now = now_ns();
-            t->number = (uint32_t)(words[0].x >> 32);
-            t->verdict = are_whole(words, 0, XK_WORDS / 2, last) ? XK_TOLD : XK_AGAIN;
-            if ((t->verdict == XK_AGAIN) &&
-                ((now - idle > a->idle_ns) || (now - begun > a->life_ns))) {
-                t->verdict = XK_LEAVES;
-            }
+        number = number_of(words);
+        if (have_come(words, 0, XK_WORDS / 2, number) && is_new(number, last)) {
+            break;
         }
-        XK_SYNC_WARP();
-        if (t->verdict == XK_AGAIN) {
-            XK_SYNC_WARP(); /* all have read it */
-            XK_PAUSE();
+        uint64_t now = now_ns();
+        leaves =
+            XK_OF_FIRST_LANE((now - idle > a->idle_ns) || (now - begun > a->life_ns) ? 1u : 0u);
+        if (leaves) {
+            break;
         }
-    } while (t->verdict == XK_AGAIN);
-    if (t->verdict == XK_TOLD) {
+        XK_PAUSE();
+    }
+    if (!leaves) {
         uint32_t units = units_of(words);
-        if (units > XK_WORDS / 2) {
-            load_rest(command, looked, units, last, words);
+        /* The further words were written before the first ones. */
+        if ((units > XK_WORDS / 2) &&
+            ((units > looked) || !have_come(words, XK_WORDS / 2, units, number))) {
+            load_words(command, XK_WORDS / 2, units, words);
         }
         keep_words(words, units, t);
     }
+    conclude(number, leaves ? XK_LEAVES : XK_TOLD, t);
 }
 
 /* Wait for what the first block has to tell; by the first warp of another one. */
 XK_DEVICE void listen_to_first(const char *relay, uint32_t last, uint32_t epoch,
                                struct xk_16 *words, struct xk_told *t)
 {
+    uint32_t number, units, verdict = XK_AGAIN;
+
     do {
         load_words(relay, 0, XK_ALL_WORDS / 2 + 1, words);
-        if (threadIdx.x == 0) {
-            t->number = (uint32_t)(words[0].x >> 32);
-            t->verdict = are_whole(words, 0, units_of(words), last)       ? XK_TOLD
-                         : ((uint32_t)words[XK_ALL_WORDS / 2].x == epoch) ? XK_LEAVES
-                                                                          : XK_AGAIN;
-        }
-        XK_SYNC_WARP();
-        if (t->verdict == XK_AGAIN) {
-            XK_SYNC_WARP();
+        number = number_of(words);
+        units = units_of(words);
+        if (have_come(words, 0, units, number) && is_new(number, last)) {
+            verdict = XK_TOLD;
+        } else if ((uint32_t)words[XK_ALL_WORDS / 2].x == epoch) {
+            verdict = XK_LEAVES;
+        } else {
+            XK_SYNC_WARP(); /* all have looked */
             XK_PAUSE();
         }
-    } while (t->verdict == XK_AGAIN);
-    if (t->verdict == XK_TOLD) {
-        keep_words(words, units_of(words), t);
+    } while (verdict == XK_AGAIN);
+    if (verdict == XK_TOLD) {
+        keep_words(words, units, t);
     }
+    conclude(number, verdict, t);
 }
 
 XK_DEVICE uint32_t blocks_of(const struct xk_told *t)

@@ -114,8 +114,7 @@ XK_KERNEL(xk_batch)(XK_ARGUMENT struct xk_batch given)
     if (threadIdx.x == 0) {
         uint32_t *finished = (uint32_t *)XK_PLACE((uint64_t)a->finished, 4);
         __threadfence_system();
-        if (atomicAdd(finished, 1) == a->blocks - 1) {
-            *finished = 0;
+        if (atomicInc(finished, a->blocks - 1) == a->blocks - 1) { /* the last one makes it 0 */
             __threadfence_system();
             *(volatile uint32_t *)XK_PLACE((uint64_t)a->done, 4) = a->value;
         }

@@ -211,15 +211,18 @@ static bool may_map(const struct xm_op *op)
 /*
  * Through the workspaces everything goes with a number beside it: twice the bytes, to each rank.
  * Only where one rank receives it all is that faster up to the last byte that fits (4 H200s), and
- * in reductions of two (2 H100s).
+ * between two ranks in reductions (2 H100s) and, but for alltoallv, with lengths of each rank's own
+ * (2 H200s).
  */
 static uint64_t most_exchanged(const struct xm_op *op)
 {
     uint64_t fit = xk_slot_data((uint32_t)op->comm->size);
     bool     to_one = (op->call.coll == XM_REDUCE) || (op->call.coll == XM_GATHER) ||
                   (op->call.coll == XM_GATHERV);
+    bool one_each = is_uneven(op) && (op->call.coll != XM_ALLTOALLV); /* block, there or back */
+    bool between_two = (op->comm->size == 2) && (reduces(op->call.coll) || one_each);
 
-    return (to_one || ((op->comm->size == 2) && reduces(op->call.coll))) ? fit : fit / 2;
+    return (to_one || between_two) ? fit : fit / 2;
 }
 
 const char *xm_direct_obstacle(struct xm_op *op)

@@ -98,6 +98,13 @@ static void test_units(void)
     }
 }
 
+static bool is_a_new_one(const struct xk_16 *words, uint32_t to, uint32_t last)
+{
+    uint32_t number = number_of(words);
+
+    return have_come(words, 0, to, number) && is_new(number, last);
+}
+
 /* A command is one once each of its halves has the number of the first, and that is a new one. */
 static void test_commands(void)
 {
@@ -108,11 +115,11 @@ static void test_commands(void)
         for (int i = 0; i < WORDS; i++) {
             words[i] = (struct xk_16){half_of(i, NUMBER), half_of(i, NUMBER)};
         }
-        CHECK(are_whole(words, 0, WORDS, NUMBER - 1), "all of it is there");
-        CHECK(!are_whole(words, 0, WORDS, NUMBER), "the last one is not a new one");
+        CHECK(is_a_new_one(words, WORDS, NUMBER - 1), "all of it is there");
+        CHECK(!is_a_new_one(words, WORDS, NUMBER), "the last one is not a new one");
         uint64_t *half = (missing % 2 == 0) ? &words[missing / 2].x : &words[missing / 2].y;
         *half = half_of(missing, NUMBER - 1);
-        CHECK(!are_whole(words, 0, WORDS, NUMBER - 1), "half %d is the last one's", missing);
+        CHECK(!is_a_new_one(words, WORDS, NUMBER - 1), "half %d is the last one's", missing);
     }
 }
 
