@@ -29,7 +29,8 @@ static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
 #define __syncthreads() ((void)0)
 #define __syncthreads_and(all) (all)
 #define XK_SYNC_WARP() ((void)0)
-#define XK_OF_FIRST_LANE(value) (value)
+#define XK_LANES 1
+#define XK_OF_LANE(value, lane) (value)
 #define XK_IN_ALL_LANES(is_so) (is_so)
 #define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)

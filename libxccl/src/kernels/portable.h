@@ -19,7 +19,8 @@
 #define XK_POLLS (1 << 14)
 /* The lanes of a wave keep step: what one wrote has to be there, that is all. */
 #define XK_SYNC_WARP() (__threadfence_block(), __builtin_amdgcn_wave_barrier())
-#define XK_OF_FIRST_LANE(value) ((uint32_t)__shfl((int)(value), 0))
+#define XK_LANES 32 /* of a warp, and of a wave those that listen */
+#define XK_OF_LANE(value, lane) ((uint32_t)__shfl((int)(value), (int)(lane)))
 #define XK_IN_ALL_LANES(is_so) __all(is_so)
 #define XK_ARGUMENT const
 /* Nobody has looked at what the caches of these devices hold between kernels. */
@@ -53,7 +54,8 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 #define XK_PAUSE()
 #define XK_POLLS (1 << 14)
 #define XK_SYNC_WARP() __syncwarp()
-#define XK_OF_FIRST_LANE(value) __shfl_sync(0xffffffffu, value, 0)
+#define XK_LANES 32
+#define XK_OF_LANE(value, lane) __shfl_sync(0xffffffffu, value, (int)(lane))
 #define XK_IN_ALL_LANES(is_so) __all_sync(0xffffffffu, is_so)
 #define XK_MEETS_WITH_CARE 0
 #define XK_ARGUMENT const __grid_constant__ /* read where it is, not from a copy a thread */

@@ -98,28 +98,22 @@ static void test_units(void)
     }
 }
 
-static bool is_a_new_one(const struct xk_16 *words, uint32_t to, uint32_t last)
-{
-    uint32_t number = number_of(words);
-
-    return have_come(words, 0, to, number) && is_new(number, last);
-}
-
 /* A command is one once each of its halves has the number of the first, and that is a new one. */
 static void test_commands(void)
 {
     enum { WORDS = XK_WORDS / 2 };
-    struct xk_16 words[WORDS];
+    struct xk_units u;
 
     for (int missing = 0; missing < 2 * WORDS; missing++) {
         for (int i = 0; i < WORDS; i++) {
-            words[i] = (struct xk_16){half_of(i, NUMBER), half_of(i, NUMBER)};
+            u.own[i] = (struct xk_16){half_of(2 * i, NUMBER), half_of(2 * i + 1, NUMBER)};
         }
-        CHECK(is_a_new_one(words, WORDS, NUMBER - 1), "all of it is there");
-        CHECK(!is_a_new_one(words, WORDS, NUMBER), "the last one is not a new one");
-        uint64_t *half = (missing % 2 == 0) ? &words[missing / 2].x : &words[missing / 2].y;
+        CHECK(are_new(&u, WORDS, NUMBER - 1), "all of it is there");
+        CHECK(heard(&u, (uint32_t)missing) == 100 + (uint32_t)missing, "word %d", missing);
+        CHECK(!are_new(&u, WORDS, NUMBER), "the last one is not a new one");
+        uint64_t *half = (missing % 2 == 0) ? &u.own[missing / 2].x : &u.own[missing / 2].y;
         *half = half_of(missing, NUMBER - 1);
-        CHECK(!is_a_new_one(words, WORDS, NUMBER - 1), "half %d is the last one's", missing);
+        CHECK(!are_new(&u, WORDS, NUMBER - 1), "half %d is the last one's", missing);
     }
 }
 
