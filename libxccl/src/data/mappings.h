@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other processes' device memory, mapped once and kept. */
+/* Device memory of processes for each other: exported, and mapped once and kept. */
 #ifndef XM_DATA_MAPPINGS_H
 #define XM_DATA_MAPPINGS_H
 
 #include "device/device.h"
+
+/* How others map the allocation at ptr. What the runtime made of it is kept for as long as it
+ * lives. */
+xcclResult_t xm_export(const struct xc_device_ops *dev, const void *ptr, struct xc_ipc *ipc_p);
 
 /*
  * Where the allocation of a process lies for the device, which is entered. nonce: the process's.

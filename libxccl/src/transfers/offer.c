@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "data/mappings.h"
 #include "transfers/left.h"
 #include "transfers/pieces.h"
 #include "transfers/pipeline.h"
@@ -193,7 +194,7 @@ static bool find_source(struct xm_rendezvous *r, const struct xc_device_ops *dev
     bool good = (dev->uuid_of(b->mem.device, source->uuid) == xcclSuccess) &&
                 (xm_mailbox_find(r->peer, (uint64_t)b->bytes, source->uuid) != NULL) &&
                 (settle(r, dev, b) == xcclSuccess) &&
-                (dev->ipc_export(r->sent, &source->ipc) == xcclSuccess);
+                (xm_export(dev, r->sent, &source->ipc) == xcclSuccess);
     dev->leave(saved);
     if (good) {
         source->offset = (uint64_t)(uintptr_t)r->sent - source->ipc.base;

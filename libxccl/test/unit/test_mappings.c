@@ -82,7 +82,30 @@ static xcclResult_t ipc_close(void *ptr)
     return xcclSuccess;
 }
 
+/* This process's own memory: what lies at any address, and how often it was exported. */
+static struct xc_allocation own;
+static bool                 is_told;
+static int                  exports;
+
+static bool mem_allocation(const void *ptr, struct xc_allocation *allocation_p)
+{
+    (void)ptr;
+    *allocation_p = own;
+    return is_told;
+}
+
+static xcclResult_t ipc_export(const void *ptr, struct xc_ipc *ipc_p)
+{
+    (void)ptr;
+    exports++;
+    *ipc_p = (struct xc_ipc){.base = own.base, .bytes = own.bytes, .id = own.id};
+    ipc_p->handle[0] = (char)own.id;
+    return (own.id != 0) ? xcclSuccess : xcclUnsupported;
+}
+
 static const struct xc_device_ops dev = {.name = "counting",
+                                         .mem_allocation = mem_allocation,
+                                         .ipc_export = ipc_export,
                                          .enter = enter,
                                          .leave = leave,
                                          .ipc_open = ipc_open,
@@ -233,8 +256,32 @@ static void test_held(void)
     begin_anew();
 }
 
+static bool exported(uint64_t base, uint64_t id)
+{
+    struct xc_ipc ipc;
+
+    own = (struct xc_allocation){base, MIB, id};
+    return (xm_export(&dev, &own, &ipc) == xcclSuccess) && (ipc.base == base) && (ipc.id == id) &&
+           (ipc.handle[0] == (char)id);
+}
+
+/* Once for as long as it lives; another allocation may have its address, or its place here. */
+static void test_exported(void)
+{
+    is_told = true;
+    CHECK(exported(MIB, 5) && exported(MIB, 5) && (exports == 1), "%d exports of one", exports);
+    CHECK(exported(MIB, 6) && (exports == 2), "what has its address now");
+    CHECK(exported(MIB, 5) && (exports == 2), "the first one is still known");
+    CHECK(exported(2 * MIB, 5 + 16) && exported(MIB, 5) && (exports == 4), "another in its place");
+    CHECK(!exported(MIB, 0), "what cannot be exported");
+    is_told = false;
+    exports = 0;
+    CHECK(exported(MIB, 5) && exported(MIB, 5) && (exports == 2), "what may be other memory soon");
+}
+
 int main(void)
 {
+    test_exported();
     test_held();
     test_kept();
     test_freed();
