@@ -12,6 +12,7 @@
 #include "ops/request.h"
 #include "transfers/access.h"
 #include "transfers/kept.h"
+#include "transfers/push.h"
 #include "transfers/watcher.h"
 
 /* Split calls on files, until they end, and accesses to windows, until these are synchronised. */
@@ -233,13 +234,17 @@ static int blocking(struct xm_transfer *t, int profiling)
     return has_both_ways(t) ? carry_out_watched(t, profiling) : carry_out(t, profiling);
 }
 
-/* One of many messages to be received: a look later on serves all of them. */
-static bool is_one_of_many(const struct xm_transfer *t)
+/*
+ * One of many messages to be received: a look later on serves all of them. Or one that may be long:
+ * what the program sends besides is to be known before it is fetched.
+ */
+static bool is_for_later(const struct xm_transfer *t)
 {
     bool receive = (t->function == XM_FN_MPI_Irecv) || (t->function == XM_FN_MPI_Irecv_c);
+    bool many = (xm_watched_receives() > 0);
 
-    return receive && t->rendezvous.awaits && (xm_watched_receives() > 0) &&
-           ((int)t->args[3] != MPI_PROC_NULL);
+    return receive && t->rendezvous.awaits && ((int)t->args[3] != MPI_PROC_NULL) &&
+           (many || xm_push_depends((uint64_t)t->rendezvous.receive.bytes));
 }
 
 /*
@@ -249,7 +254,7 @@ static bool is_one_of_many(const struct xm_transfer *t)
  */
 static bool is_over_at_once(struct xm_transfer *t)
 {
-    return (t->form != 'P') && !t->rendezvous.offered && !is_one_of_many(t) &&
+    return (t->form != 'P') && !t->rendezvous.offered && !is_for_later(t) &&
            (xm_transfer_argument(t->function, 'h') < 0) && xm_transfer_poll(t) &&
            (t->rendezvous.fetch == XM_FETCH_NONE) && !t->rendezvous.kept &&
            (t->wrong == MPI_SUCCESS);

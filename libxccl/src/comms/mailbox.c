@@ -28,6 +28,7 @@ static uint64_t        next_search, pause_ns;
 static uint64_t        last_number;
 /* Those that were given back, the last of them first: its memory is still in a cache. */
 static int free_slots[XM_OFFERS], num_free, num_used; /* and of all, how many ever were taken */
+static int num_long;                                  /* atomic: taken, of long messages */
 
 static struct xm_mailbox *own_mailbox(void)
 {
@@ -99,6 +100,7 @@ int xm_offer_take(const struct xm_sent *source, uint64_t *number_p)
         m->offers[slot].source = *source;
         __atomic_store_n(&m->offers[slot].state, xm_offer_word(*number_p, XM_OFFER_OPEN),
                          __ATOMIC_RELEASE);
+        __atomic_add_fetch(&num_long, source->bytes >= XM_LONG_BYTES, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&lock);
     return slot;
@@ -118,9 +120,16 @@ uint64_t xm_mailbox_looked(void)
 void xm_offer_give(int slot)
 {
     pthread_mutex_lock(&lock);
-    __atomic_store_n(&own_mailbox()->offers[slot].state, 0, __ATOMIC_RELEASE);
+    struct xm_offer *offer = &own_mailbox()->offers[slot];
+    __atomic_sub_fetch(&num_long, offer->source.bytes >= XM_LONG_BYTES, __ATOMIC_RELAXED);
+    __atomic_store_n(&offer->state, 0, __ATOMIC_RELEASE);
     free_slots[num_free++] = slot;
     pthread_mutex_unlock(&lock);
+}
+
+bool xm_offers_any_long(void)
+{
+    return __atomic_load_n(&num_long, __ATOMIC_RELAXED) > 0;
 }
 
 struct xm_offer *xm_offer_own(int slot)

@@ -91,6 +91,9 @@ void xm_mailbox_close(void);
 int xm_offer_take(const struct xm_sent *source, uint64_t *number_p);
 /* Give it back, in any state. */
 void xm_offer_give(int slot);
+/* Is one of so many bytes taken? */
+enum { XM_LONG_BYTES = 8 << 20 };
+bool xm_offers_any_long(void);
 /* Of this process; of a board's process. NULL if there is no such slot. */
 struct xm_offer *xm_offer_own(int slot);
 struct xm_offer *xm_offer_of(struct xm_board *board, int slot);

@@ -149,6 +149,7 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
     struct xm_buffer     *b = &r->receive;
 
     r->fetch = XM_FETCH_NONE;
+    r->seen = false;
     r->came = XM_WHOLE;
     r->code = MPI_SUCCESS;
     r->failed = xcclSuccess;

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A copy engine that writes to another device takes 2.5 us less than one that reads from it, and
- * two that write in either direction fill the links better (2 H200s: 750 GB/s, and 700). So a
- * receiver whose sender looks at the message just now asks for it to be written, and reads it only
- * if the sender does not come to that. The question and the answer take the most of 2 us, so
- * shorter messages gain nothing, nor do longer ones that come alone.
+ * two that write in either direction fill the links better: 767 GB/s, and 730 where both read; if
+ * some read while others write, 600 (2 H200s). So a receiver whose sender looks at the message just
+ * now asks for it to be written, and reads it only if the sender does not come to that. The
+ * question and the answer take the most of 2 us, so shorter messages gain nothing, nor do long ones
+ * that go one way only.
  */
 #include "transfers/push.h"
 
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "data/mappings.h"
 #include "transfers/question.h"
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 
-enum { ALONE_FROM = 512 << 10, ALONE_TO = 4 << 20, SEVERAL_FROM = 8 << 20 };
-/* Of more some would be read all the same, and that takes longer than if all were. 2 H200s. */
-enum { AT_ONCE = 8 };
+enum { ALONE_FROM = 512 << 10, ALONE_TO = 4 << 20 };
 /*
  * A sender that looked so long ago has most likely other things to do. So has one that does not
  * answer for so long: then some messages are read before another is asked for. Of several it takes
  * long to look at all; and some that are read while others are written would share an engine.
  */
 enum { PATIENCE_NS = 20 * 1000, BYTES_PER_NS = 200, LONG_PATIENCE_NS = 100 * 1000 * 1000 };
+/* It has messages of this process to look at, too. */
+enum { BOTH_WAYS = 5 /* times as long */ };
 /* Who looks at what it is asked gets longer: it may have many others to write. */
 enum { BUSY_PATIENCE_NS = 20 * 1000 * 1000 };
 enum { SKIPS = 32 };
@@ -35,13 +37,16 @@ static int  skips;   /* atomic: messages that are not asked for */
 
 static uint64_t patience(const struct xm_rendezvous *r)
 {
-    return (xc_params()->p2p_push == XC_P2P_PUSH_ON) ? LONG_PATIENCE_NS
-                                                     : PATIENCE_NS + r->from.bytes / BYTES_PER_NS;
+    uint64_t times = (r->from.bytes >= XM_LONG_BYTES) ? BOTH_WAYS : 1;
+
+    return (xc_params()->p2p_push == XC_P2P_PUSH_ON)
+               ? LONG_PATIENCE_NS
+               : times * PATIENCE_NS + r->from.bytes / BYTES_PER_NS;
 }
 
 bool xm_push_depends(uint64_t bytes)
 {
-    return (bytes >= SEVERAL_FROM) && (xm_watched_receives() <= AT_ONCE);
+    return bytes >= XM_LONG_BYTES;
 }
 
 static bool is_worth_it(const struct xm_rendezvous *r, bool several)
@@ -51,7 +56,10 @@ static bool is_worth_it(const struct xm_rendezvous *r, bool several)
     if (xc_params()->p2p_push != XC_P2P_PUSH_AUTO) {
         return xc_params()->p2p_push == XC_P2P_PUSH_ON;
     }
-    return several ? xm_push_depends(bytes) : (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
+    if (bytes >= XM_LONG_BYTES) {
+        return xm_offers_any_long();
+    }
+    return !several && (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
 }
 
 /* Has the sender looked lately at what it is asked? */
@@ -88,7 +96,7 @@ bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool 
     struct xm_offer        *offer = r->offer;
 
     if (!is_worth_it(r, several) || !is_attended(r) ||
-        (dev->ipc_export(to, &offer->target) != xcclSuccess)) {
+        (xm_export(dev, to, &offer->target) != xcclSuccess)) {
         return false;
     }
     xm_board_address_of(xm_board_own(), &own);

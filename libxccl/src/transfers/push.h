@@ -5,7 +5,7 @@
 
 #include "transfers/rendezvous.h"
 
-/* It may have to be known how many there are before anything is done about such a message. */
+/* What the program still has to post may decide what is done about such a message. */
 bool xm_push_depends(uint64_t bytes);
 /* By the receiver of what it has taken: is the sender asked to? several: copies at once. */
 bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool several);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "comms/worker.h"
 #include "data/flatten.h"
 #include "data/kernels.h"
 #include "transfers/fetch.h"
@@ -256,8 +257,7 @@ static bool take(struct xm_transfer *t, const struct xm_descriptor *d)
         xm_pieces_receive(t);
         return true;
     }
-    if (!xm_descriptor_is_open(d, &r->offer) ||
-        (xm_watch_is_posting() && xm_push_depends(r->offer->source.bytes))) {
+    if (!xm_descriptor_is_open(d, &r->offer)) {
         return false;
     }
     bool taken = xm_offer_move(r->offer, d->number, XM_OFFER_OPEN, XM_OFFER_TAKEN);
@@ -275,6 +275,19 @@ bool xm_descriptor_is_magic(uint64_t first)
     return (first == XM_DESCRIPTOR_MAGIC) || (first == XM_PIPELINE_MAGIC);
 }
 
+/*
+ * What the program posts next may decide how a long message is copied: it is left for as long as
+ * that is under way, as far as this thread knows. The watcher comes again in its time.
+ */
+static bool is_left(struct xm_rendezvous *r, const struct xm_descriptor *d)
+{
+    bool first = xm_is_worker() && !r->seen;
+
+    r->seen = true;
+    return (first || xm_watch_is_posting()) && xm_descriptor_is_open(d, &r->offer) &&
+           xm_push_depends(r->offer->source.bytes);
+}
+
 static bool may_have_come(const struct xm_rendezvous *r)
 {
     return r->looks && (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) == XM_FETCH_NONE);
@@ -290,7 +303,9 @@ static void glance(struct xm_transfer *t)
         if (xm_descriptor_is_magic(d.magic)) {
             xm_fetch_read_head(r, &d, sizeof(d));
             r->early = xm_fetch_is_in_place(t);
-            take(t, &d);
+            if (!is_left(r, &d)) {
+                take(t, &d);
+            }
         }
     }
 }

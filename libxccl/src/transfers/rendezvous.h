@@ -94,6 +94,7 @@ struct xm_rendezvous {
     struct xm_sent        from;
     /* It was taken before MPI said so, from where the bytes go: see keep_head(). */
     bool                  early;
+    bool                  seen; /* and left: see is_left() */
     int                   repeats;
     bool                  head_kept;
     struct xm_offer      *offer;
