@@ -117,6 +117,15 @@ uint64_t xm_mailbox_looked(void)
     return __atomic_load_n(&m->asks, __ATOMIC_ACQUIRE);
 }
 
+void xm_mailbox_looks_for(uint64_t ns)
+{
+    struct xm_mailbox *m = own_mailbox();
+
+    if (m != NULL) {
+        __atomic_store_n(&m->looked_ns, xm_now_ns() + ns, __ATOMIC_RELAXED);
+    }
+}
+
 void xm_offer_give(int slot)
 {
     pthread_mutex_lock(&lock);

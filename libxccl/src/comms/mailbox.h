@@ -107,6 +107,8 @@ static inline struct xm_mailbox *xm_offer_mailbox(struct xm_offer *offer, int sl
 }
 /* This process looks at what it is asked now. Returns how often it was. */
 uint64_t xm_mailbox_looked(void);
+/* And is at what it was asked for so long, unless it says again that it looks. */
+void xm_mailbox_looks_for(uint64_t ns);
 
 /* What an offer of message `number` holds in this state. */
 static inline uint64_t xm_offer_word(uint64_t number, enum xm_offer_state state)

@@ -62,12 +62,13 @@ static bool is_worth_it(const struct xm_rendezvous *r, bool several)
     return !several && (bytes >= ALONE_FROM) && (bytes < ALONE_TO);
 }
 
-/* Has the sender looked lately at what it is asked? */
+/* Has the sender looked lately at what it is asked, or is it at that? */
 static bool is_looking(const struct xm_rendezvous *r)
 {
     const struct xm_mailbox *m = xm_offer_mailbox(r->offer, r->got.slot);
+    uint64_t                 looked = __atomic_load_n(&m->looked_ns, __ATOMIC_RELAXED);
 
-    return xm_now_ns() - __atomic_load_n(&m->looked_ns, __ATOMIC_RELAXED) < patience(r);
+    return (int64_t)(xm_now_ns() - looked) < (int64_t)patience(r);
 }
 
 static bool is_attended(const struct xm_rendezvous *r)
@@ -79,7 +80,8 @@ static bool is_attended(const struct xm_rendezvous *r)
         __atomic_sub_fetch(&skips, 1, __ATOMIC_RELAXED);
         return false;
     }
-    return is_looking(r);
+    /* One of many that is read while others are written costs more than to wait for the sender. */
+    return (r->from.bytes >= XM_LONG_BYTES) || is_looking(r);
 }
 
 static bool has_patience(const struct xm_rendezvous *r)
@@ -207,6 +209,7 @@ void xm_push_begin(struct xm_rendezvous *r)
     }
     xcclResult_t res = dev->enter(r->sent_device, &saved);
     if (res == xcclSuccess) {
+        xm_mailbox_looks_for(BUSY_PATIENCE_NS); /* to map the receiver's memory takes its time */
         res = enqueue(r, dev);
         dev->leave(saved);
         xm_mailbox_looked(); /* each takes microseconds */
