@@ -61,7 +61,10 @@ def head(name, runs):
     yield f"<!-- Made by render.py from the JSON in {name}/; do not edit. -->"
     yield f"# The vendor's library on {ranks} \N{MULTIPLICATION SIGN} {', '.join(devices)}"
     yield ""
-    yield f"[How to read this page](index.md#how-to-read-{name})."
+    yield (
+        f"[How to read this page](index.md#how-to-read-{name}). It has the vendor's library and MPI. "
+        "Kernels of xccl's own, which carry most of these calls now: [Now](direct.md#now)."
+    )
     yield ""
     yield f"- devices: {', '.join(devices)}{kind}; {first['machine']['cpu']}"
     mpi = first["mpi"].split(",")[0]

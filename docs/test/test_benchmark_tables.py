@@ -92,8 +92,18 @@ def test_routes():
 
 # What stands in front of the table, and the files of a row: those of "before", and the others.
 BACK_TO_BACK = [
-    ("Four GPUs (`back-to-back-4.json`)", "h200-x4", "back-to-back-4", "back-to-back-4"),
-    ("Two of them (`back-to-back-2.json`)", "h200-x4", "back-to-back-2", "back-to-back-2"),
+    (
+        "Four GPUs (`h200-x4/direct/back-to-back-4.json`)",
+        "h200-x4",
+        "back-to-back-4",
+        "back-to-back-4",
+    ),
+    (
+        "`h200-x2/direct/back-to-back-newest-2.json`",
+        "h200-x2",
+        "back-to-back-newest-2",
+        "back-to-back-newest-2",
+    ),
     (
         "`back-to-back-engines-2.json`",
         "h200-x2",
@@ -107,6 +117,30 @@ BACK_TO_BACK = [
         "back-to-back-2",
     ),
 ]
+
+
+# A row of the summary, and the file that it is from.
+NOW = {
+    "4 x H200": "h200-x4/direct/back-to-back-4.json",
+    "2 x H200": "h200-x2/direct/back-to-back-newest-2.json",
+    "2 x H100": "h100-x2/direct/back-to-back-2.json",
+}
+
+
+def test_now():
+    """The summary of allreduce says what the files say that it is from."""
+    table = next(rows for text, rows in tables("direct.md") if "## Now" in text)
+    sizes = [size_of(text) for text in table[0][1:]]
+    rows_of = {row[0].replace("\N{MULTIPLICATION SIGN}", "x"): row[1:] for row in table[1:]}
+    assert list(rows_of) == list(NOW)
+    for what, shown in rows_of.items():
+        rows = json.loads((BENCHMARKS / NOW[what]).read_text())["rows"]
+        real = {row["bytes"]: row for row in rows if row["collective"] == "allreduce"}
+        for size, text in zip(sizes, shown):
+            time, ratio = re.match(r"([\d.,]+) \(([\d.]+)\)", text).groups()
+            row = real[size]
+            assert shows(time, row["mpi_us"]) and shows(ratio, row["ratio"]), (what, size, row)
+            assert text.endswith("*") == (row["path"] == "ccl"), (what, size, row)
 
 
 @pytest.mark.parametrize(("words", "folder", "before", "after"), BACK_TO_BACK)
