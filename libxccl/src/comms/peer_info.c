@@ -77,28 +77,16 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     }
 }
 
+static const struct xm_variables *variables_of(const void *all, int rank)
+{
+    return &((const struct xm_peer_info *)all)[rank].variables;
+}
+
 /* An error on all ranks: a launcher that passes a variable to some of them makes the ranks choose
  * differently and wait for each other. */
 static xcclResult_t judge_variables(const struct xm_peer_info *all, int size)
 {
-    for (int v = 0; v < XM_NUM_VARIABLES; v++) {
-        int like_first = 0, differs = -1;
-        for (int r = 0; r < size; r++) {
-            if (all[r].variables.values[v] == all[0].variables.values[v]) {
-                like_first++;
-            } else if (differs < 0) {
-                differs = r;
-            }
-        }
-        if (differs >= 0) {
-            return xc_fail(xcclInvalidUsage,
-                           "%s on rank %d differs from other ranks; pass it to all of them (mpirun "
-                           "-x %s, srun --export=ALL)",
-                           xm_variable_name(v), (2 * like_first < size) ? 0 : differs,
-                           xm_variable_name(v));
-        }
-    }
-    return xcclSuccess;
+    return xm_variables_judge(variables_of, all, NULL, size);
 }
 
 static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_peer_info *all,
