@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What each rank says of itself, and what all make of it. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct xm_peer_info {
     uint64_t cost_us;
     int      world_rank;
     int      number; /* a communicator's, on the rank that is its first */
+    uint32_t spawned;
     struct xm_board_address board;
     struct xm_peer_setting  setting;
     int                     result; /* of this rank's look at the vendor's library */
@@ -52,6 +54,7 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     mine->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
     mine->cost_us = xm_creation_measured_us();
     mine->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
+    mine->spawned = xm_mpi_spawned();
     int *ranks = xm_world_ranks(xm->comm, xm->size);
     if (ranks != NULL) {
         mine->world_rank = ranks[xm->rank];
@@ -249,7 +252,10 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
         xm->integers_differ = xm->integers_differ || (all[i].arithmetic != all[0].arithmetic);
     }
     if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
-        snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
+        int n = snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
+        if (all[0].spawned != 0) {
+            snprintf(xm->id + n, sizeof(xm->id) - (size_t)n, ".%08" PRIx32, all[0].spawned);
+        }
     }
     find_node(xm, all);
     tell_apart(xm, all);
