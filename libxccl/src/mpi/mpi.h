@@ -110,6 +110,8 @@
     X(Start)                                                                                       \
     X(Pack)                                                                                        \
     X(Unpack)                                                                                      \
+    X(Pack_size)                                                                                   \
+    X(Pack_external_size)                                                                          \
     X(Type_size_x)                                                                                 \
     X(Type_get_extent_x)                                                                           \
     X(Type_get_true_extent_x)                                                                      \
