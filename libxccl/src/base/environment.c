@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/params.h"
 
 /*
@@ -79,6 +80,14 @@ bool xc_launch_read(struct xc_launch *launch_p)
         return true;
     }
     return false;
+}
+
+uint32_t xc_world_number(void)
+{
+    const char *name = getenv("PMIX_NAMESPACE");
+    uint32_t    number = (uint32_t)xc_hash_text(XC_HASH_BEGIN, name);
+
+    return (number != 0) ? number : 1;
 }
 
 bool xc_job_name(char *buf, size_t len)

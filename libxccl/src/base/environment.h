@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/log.h"
 
@@ -31,6 +32,10 @@ XC_SHARED bool xc_launch_read(struct xc_launch *launch_p);
 
 /* What the launcher calls this job, equal in all of its processes; false if it says nothing. */
 XC_SHARED bool xc_job_name(char *buf, size_t len);
+
+/* Of this process's MPI_COMM_WORLD, on all nodes; not 0. The same for all where nothing names it.
+ */
+XC_SHARED uint32_t xc_world_number(void);
 /* The socket to the launcher that this process began with, or -1. */
 XC_SHARED int xc_launcher_socket(void);
 

@@ -526,3 +526,19 @@ const char *xc_param_value(size_t i, bool *from_env_p)
     *from_env_p = (texts[i] != NULL);
     return (texts[i] != NULL) ? texts[i] : rows[i].pub.fallback;
 }
+
+void xc_param_text(const char *name, long number, char *buf, size_t len)
+{
+    int         i = find_row(name, strlen(name));
+    const char *word = ((i >= 0) && (rows[i].kind == CHOICE)) ? rows[i].pub.allowed : NULL;
+
+    for (long skip = number; (word != NULL) && (skip > 0); skip--) {
+        word = strchr(word, '|');
+        word = (word != NULL) ? word + 1 : NULL;
+    }
+    if (word != NULL) {
+        snprintf(buf, len, "%.*s", (int)(strchrnul(word, '|') - word), word);
+    } else {
+        snprintf(buf, len, "%ld", number);
+    }
+}

@@ -106,4 +106,7 @@ const struct xc_param_row *xc_param_rows(size_t *count_p);
 /* Value in force of row i as text; *from_env_p says whether the environment set it. */
 const char *xc_param_value(size_t i, bool *from_env_p);
 
+/* A number as in struct xc_params as a value of the variable: "8", or one of its words. */
+XC_SHARED void xc_param_text(const char *name, long number, char *buf, size_t len);
+
 #endif

@@ -477,6 +477,7 @@ static xcclResult_t count(struct xm_op *op)
     enum xm_call_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
 
     op->number = xm_comm_call(op->comm, device ? XM_ON_DEVICE : on_host, op->call.coll);
+    op->place = op->comm->calls;
     if (op->invalid) {
         /* MPI says what is wrong with it; the others may be waiting to agree. */
         op->buffers.send.used = op->buffers.recv.used = false;

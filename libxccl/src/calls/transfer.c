@@ -546,6 +546,43 @@ static int pack(enum xm_function function, int profiling, const long *args)
     return code;
 }
 
+/*
+ * MPI_Unpack and MPI_Unpack_external read some bytes from the position on, of a buffer that may
+ * hold much more: MPI is given no other ones, so that no other ones are copied to the host.
+ */
+static int unpack(enum xm_function function, int profiling, const long *args)
+{
+    bool               narrow = (function == XM_FN_MPI_Unpack);
+    int                at = xm_transfer_argument(function, 's');
+    void              *position = (void *)args[at + 2];
+    MPI_Count          end = narrow ? (int)args[at + 1] : (MPI_Count)args[at + 1];
+    MPI_Count          first = position_at(position, narrow);
+    bool               inside = (first >= 0) && (first < end); /* else MPI is to say so */
+    union xm_position  taken = {.wide = 0};
+    long               behind[XM_MAX_ARGUMENTS];
+    struct xm_transfer t;
+
+    memcpy(behind, args, sizeof(long) * (size_t)xm_mpi_arguments(function));
+    if (inside) {
+        behind[at] = args[at] + (long)first;
+        behind[at + 1] = (long)xm_transfer_most_unpacked(function, args, end - first);
+        behind[at + 2] = (long)&taken;
+    }
+    if (xm_config.faulty || !xm_transfer_read(&t, function, behind)) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    if (t.scattered) {
+        return refuse_scattered(&t);
+    }
+    int code = blocking(&t, profiling);
+    if (inside && (code == MPI_SUCCESS) && narrow) {
+        *(int *)position += taken.narrow;
+    } else if (inside && (code == MPI_SUCCESS)) {
+        *(MPI_Count *)position += taken.wide;
+    }
+    return code;
+}
+
 /* MPI_Recv has brought what looks like a descriptor, into host memory. */
 static int receive_offered(const long *args)
 {
@@ -620,6 +657,9 @@ static int serve(enum xm_function function, int profiling, const long *args)
     }
     if (xm_transfer_packs(function)) {
         return pack(function, profiling, args);
+    }
+    if (xm_transfer_unpacks(function)) {
+        return unpack(function, profiling, args);
     }
     if (xm_kept_any() && xm_transfer_receives(function) && xm_kept_call(function, args, &code)) {
         return code;

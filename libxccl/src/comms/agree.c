@@ -294,23 +294,25 @@ static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s
         rank, xm_coll_name(coll), mine);
 }
 
+static const struct xm_variables *variables_of(const void *all, int rank)
+{
+    return &((const struct xm_variables *)all)[rank];
+}
+
 /* One that runs with other variables does not ask what this one asks, or at another time. */
 static xcclResult_t look_for_unlike(const struct xm_comm *xm)
 {
-    const char *name = NULL;
-    int        *ranks = xm_world_ranks(xm->comm, xm->size);
-    int         rank = (ranks != NULL) ? xm_board_find_unlike(ranks, xm->size, &name) : -1;
+    xcclResult_t         res = xcclSuccess;
+    int                 *ranks = xm_world_ranks(xm->comm, xm->size);
+    struct xm_variables *all = calloc((size_t)xm->size, sizeof(*all));
 
-    free(ranks);
-    if (rank < 0) {
-        return xcclSuccess;
+    if ((ranks != NULL) && (all != NULL)) {
+        xm_board_variables(ranks, xm->size, all);
+        res = xm_variables_judge(variables_of, all, ranks, xm->size);
     }
-    int mine = -1;
-    xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &mine);
-    return xc_fail(xcclInvalidUsage,
-                   "%s on rank %d of MPI_COMM_WORLD differs from rank %d; pass it to all of them "
-                   "(mpirun -x %s, srun --export=ALL)",
-                   name, rank, mine, name);
+    free(all);
+    free(ranks);
+    return res;
 }
 
 static xcclResult_t look_for_cause(const struct xm_comm *xm, struct suspicion *s)

@@ -459,32 +459,37 @@ int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
     return look_at_all(&search);
 }
 
-struct unlike {
-    const int   *ranks;
-    int          n;
-    const char **name_p;
+struct asked {
+    const int           *ranks;
+    int                  n;
+    struct xm_variables *all;
 };
 
-static int ask_unlike(const struct search *search, const struct header *h)
+static void note_variables(const struct asked *asked, const struct header *h)
 {
-    const struct unlike *u = search->arg;
-    const char          *name = xm_variables_differ(&h->variables, &own.at->header.variables);
-
-    for (int i = 0; (i < u->n) && (name != NULL); i++) {
-        if (u->ranks[i] == h->world_rank) {
-            *u->name_p = name;
-            return h->world_rank;
+    for (int i = 0; i < asked->n; i++) {
+        if (asked->ranks[i] == h->world_rank) {
+            asked->all[i] = h->variables;
         }
     }
+}
+
+static int ask_variables(const struct search *search, const struct header *h)
+{
+    note_variables(search->arg, h);
     return -1;
 }
 
-int xm_board_find_unlike(const int *world_ranks, int n, const char **name_p)
+void xm_board_variables(const int *world_ranks, int n, struct xm_variables *all_p)
 {
-    struct unlike unlike = {world_ranks, n, name_p};
-    struct search search = {ask_unlike, 0, 0, NULL, NULL, &unlike};
+    struct asked  asked = {world_ranks, n, all_p};
+    struct search search = {ask_variables, 0, 0, NULL, NULL, &asked};
 
-    return look_at_all(&search);
+    memset(all_p, 0, (size_t)n * sizeof(*all_p));
+    if (have_own()) {
+        note_variables(&asked, &own.at->header);
+        look_at_all(&search);
+    }
 }
 
 static int ask_nothing(const struct search *search, const struct header *h)

@@ -46,11 +46,8 @@ struct xm_slot *xm_board_slot(struct xm_board *board, int slot);
 typedef void xm_board_seen(void *arg, int world_rank, const struct xm_board_address *address);
 void         xm_board_each(xm_board_seen *seen, void *arg);
 
-/*
- * One of these ranks of MPI_COMM_WORLD that is on this node and runs with another variable than
- * this process, and its name; or -1. Milliseconds.
- */
-int xm_board_find_unlike(const int *world_ranks, int n, const char **name_p);
+/* The variables of these ranks of MPI_COMM_WORLD, as far as they are on this node. Milliseconds. */
+void xm_board_variables(const int *world_ranks, int n, struct xm_variables *all_p);
 
 /* Take a slot for a communicator and say where it is; without a board the address says so. */
 void xm_board_take(struct xm_board_address *address);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comms/comm.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,8 +191,12 @@ static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
     }
     xm->inter = (inter != 0);
     xm_setting_begin(&xm->setting, xm->size);
-    snprintf(xm->id, sizeof(xm->id), "%s",
-             (comm == XM_HANDLE(MPI_COMM_WORLD)) ? "world" : "unknown");
+    if ((comm == XM_HANDLE(MPI_COMM_WORLD)) && (xm_mpi_spawned() != 0)) {
+        snprintf(xm->id, sizeof(xm->id), "world.%08" PRIx32, xm_mpi_spawned());
+    } else {
+        snprintf(xm->id, sizeof(xm->id), "%s",
+                 (comm == XM_HANDLE(MPI_COMM_WORLD)) ? "world" : "unknown");
+    }
     xm->group = number_group(xm);
     *xm_p = xm;
     return xcclSuccess;

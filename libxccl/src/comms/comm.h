@@ -40,10 +40,11 @@ struct xm_comm {
     int      rank;
     int      size;
     bool     inter;
-    char     id[32]; /* "world", or equal on all ranks once they have agreed */
-    bool     freed;  /* the program has freed it: only operations under way still use it */
-    bool     shut;   /* by MPI_Finalize */
-    int      users;  /* atomic: MPI's attribute, and operations */
+    char id[32]; /* "world", "world.5af3107a" where it was spawned, or equal on all ranks once they
+                    have agreed */
+    bool freed;  /* the program has freed it: only operations under way still use it */
+    bool shut;   /* by MPI_Finalize */
+    int  users;  /* atomic: MPI's attribute, and operations */
 
     /* Calls so far, counted alike on all ranks. */
     uint64_t calls;            /* all collectives, in processes that use a device */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What each rank says of itself, and what all make of it. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct xm_peer_info {
     uint64_t cost_us;
     int      world_rank;
     int      number; /* a communicator's, on the rank that is its first */
+    uint32_t spawned;
     struct xm_board_address board;
     struct xm_peer_setting  setting;
     int                     result; /* of this rank's look at the vendor's library */
@@ -52,6 +54,7 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     mine->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
     mine->cost_us = xm_creation_measured_us();
     mine->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
+    mine->spawned = xm_mpi_spawned();
     int *ranks = xm_world_ranks(xm->comm, xm->size);
     if (ranks != NULL) {
         mine->world_rank = ranks[xm->rank];
@@ -77,28 +80,16 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     }
 }
 
+static const struct xm_variables *variables_of(const void *all, int rank)
+{
+    return &((const struct xm_peer_info *)all)[rank].variables;
+}
+
 /* An error on all ranks: a launcher that passes a variable to some of them makes the ranks choose
  * differently and wait for each other. */
 static xcclResult_t judge_variables(const struct xm_peer_info *all, int size)
 {
-    for (int v = 0; v < XM_NUM_VARIABLES; v++) {
-        int like_first = 0, differs = -1;
-        for (int r = 0; r < size; r++) {
-            if (all[r].variables.values[v] == all[0].variables.values[v]) {
-                like_first++;
-            } else if (differs < 0) {
-                differs = r;
-            }
-        }
-        if (differs >= 0) {
-            return xc_fail(xcclInvalidUsage,
-                           "%s on rank %d differs from other ranks; pass it to all of them (mpirun "
-                           "-x %s, srun --export=ALL)",
-                           xm_variable_name(v), (2 * like_first < size) ? 0 : differs,
-                           xm_variable_name(v));
-        }
-    }
-    return xcclSuccess;
+    return xm_variables_judge(variables_of, all, NULL, size);
 }
 
 static xcclResult_t judge_libraries(struct xm_comm *xm, const struct xm_peer_info *all,
@@ -261,7 +252,10 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
         xm->integers_differ = xm->integers_differ || (all[i].arithmetic != all[0].arithmetic);
     }
     if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
-        snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
+        int n = snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
+        if (all[0].spawned != 0) {
+            snprintf(xm->id + n, sizeof(xm->id) - (size_t)n, ".%08" PRIx32, all[0].spawned);
+        }
     }
     find_node(xm, all);
     tell_apart(xm, all);

@@ -5,16 +5,27 @@
 
 #include <stdint.h>
 
+#include "base/log.h"
+
 enum { XM_NUM_VARIABLES = 11 };
 
+/* All zeros: not known. */
 struct xm_variables {
+    uint64_t known;
     uint64_t values[XM_NUM_VARIABLES]; /* or digests of them */
+    char     tune[48];                 /* the beginning of XCCL_TUNE, for messages */
 };
 
 /* This process's. */
-void        xm_variables_fill(struct xm_variables *mine);
-const char *xm_variable_name(int i);
-/* The name of the first that differs; NULL: none does. */
-const char *xm_variables_differ(const struct xm_variables *a, const struct xm_variables *b);
+void xm_variables_fill(struct xm_variables *mine);
+
+/*
+ * xcclInvalidUsage, with what to do, where two of n ranks that are known have unlike variables: the
+ * message names the rank that has another value than most, or both where there is no majority.
+ * world_ranks: their ranks in MPI_COMM_WORLD; NULL: they are named by their places.
+ */
+typedef const struct xm_variables *xm_variables_of(const void *all, int rank);
+xcclResult_t xm_variables_judge(xm_variables_of *of, const void *all, const int *world_ranks,
+                                int n);
 
 #endif

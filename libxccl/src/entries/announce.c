@@ -42,24 +42,16 @@ static void say_active(const char *mpi, int size)
             size, (size == 1) ? "" : "s", offer);
 }
 
-/* A process that MPI_Comm_spawn started is alone in its MPI_COMM_WORLD by right. */
-static bool is_spawned(void)
-{
-    MPI_Comm parent = XM_HANDLE(MPI_COMM_NULL);
-
-    return (xm_pmpi.Comm_get_parent(&parent) != MPI_SUCCESS) ||
-           (parent != XM_HANDLE(MPI_COMM_NULL));
-}
-
 /*
  * A launcher of another MPI, or an interface of srun's that this MPI does not speak, starts
- * processes that do not know of each other: each does the whole work, and nobody says a word.
+ * processes that do not know of each other: each does the whole work, and nobody says a word. A
+ * process that MPI_Comm_spawn started is alone in its MPI_COMM_WORLD by right.
  */
 static void warn_if_alone(const char *mpi, int size)
 {
     struct xc_launch launch;
 
-    if ((size != 1) || !xc_launch_read(&launch) || (launch.size <= 1) || is_spawned()) {
+    if ((size != 1) || !xc_launch_read(&launch) || (launch.size <= 1) || (xm_mpi_spawned() != 0)) {
         return;
     }
     int place = (launch.local_rank != XC_UNKNOWN) ? launch.local_rank : launch.rank;

@@ -57,6 +57,7 @@ static bool meet_world(int *rank_p)
         return false;
     }
     xc_log_set_rank(*rank_p);
+    xm_mpi_ask_spawned();
     xm_records_init();
     return true;
 }

@@ -8,13 +8,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/params.h"
 
 struct xm_pmpi    xm_pmpi;
 struct xm_handles xm_handles;
 
-static void *mpi_library;
+static void    *mpi_library;
+static uint32_t spawned;
 
 xm_function_t        xm_mpi_functions[XM_NUM_FUNCTIONS];
 static xm_function_t next_functions[XM_NUM_FUNCTIONS];
@@ -154,6 +156,20 @@ long xm_mpi_go_on(enum xm_function function, const long *args)
     long res = xm_invoke(xm_mpi_functions[function], functions[function].arguments, args);
     forwarded = before;
     return res;
+}
+
+void xm_mpi_ask_spawned(void)
+{
+    MPI_Comm parent = XM_HANDLE(MPI_COMM_NULL);
+
+    if ((xm_pmpi.Comm_get_parent(&parent) == MPI_SUCCESS) && (parent != XM_HANDLE(MPI_COMM_NULL))) {
+        spawned = xc_world_number();
+    }
+}
+
+uint32_t xm_mpi_spawned(void)
+{
+    return spawned;
 }
 
 bool xm_mpi_has_world(void)

@@ -10,6 +10,7 @@
 #define XM_MPI_MPI_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <mpi.h>
 
@@ -109,6 +110,8 @@
     X(Start)                                                                                       \
     X(Pack)                                                                                        \
     X(Unpack)                                                                                      \
+    X(Pack_size)                                                                                   \
+    X(Pack_external_size)                                                                          \
     X(Type_size_x)                                                                                 \
     X(Type_get_extent_x)                                                                           \
     X(Type_get_true_extent_x)                                                                      \
@@ -220,6 +223,14 @@ bool xm_mpi_gpu_aware(const char *runtime);
 
 /* Is there MPI_COMM_WORLD: between MPI_Init and MPI_Finalize? */
 bool xm_mpi_has_world(void);
+
+/*
+ * A number of this MPI_COMM_WORLD if another world has spawned it: the same on all of its ranks,
+ * and another than those of other worlds where the launcher names them. 0: none has. Asked of MPI
+ * when it has begun, since the program may leave its parents.
+ */
+void     xm_mpi_ask_spawned(void);
+uint32_t xm_mpi_spawned(void);
 
 /*
  * Report a failure to the program through the communicator's error handler; returns the MPI code.

@@ -26,7 +26,6 @@ static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_profile *mine;
 static int16_t            slots[SLOTS]; /* row + 1, by hash of the key */
 static uint64_t           begun;
-static bool               spawned; /* by another world, whose file has the name that is set */
 
 static const char *const words[] = {
     "",          "host", "mpi",  "mpi-staged",   "ccl",          "direct", "fetched",
@@ -56,10 +55,6 @@ bool xm_profile_begin(void)
     }
     mine->ranks = 1;
     begun = xm_now_ns();
-    /* Asked now: the program may disconnect them. */
-    MPI_Comm parent = XM_HANDLE(MPI_COMM_NULL);
-    spawned =
-        (xm_pmpi.Comm_get_parent(&parent) == MPI_SUCCESS) && (parent != XM_HANDLE(MPI_COMM_NULL));
     return true;
 }
 
@@ -289,6 +284,7 @@ static void close_table(struct xm_profile *p)
 static void write_all(struct xm_profile *p, int world)
 {
     char                    mpi[128];
+    bool                    spawned = (xm_mpi_spawned() != 0);
     struct xm_profile_about about = {mpi, program_invocation_short_name, world, spawned};
     const char             *file = xc_params()->profile_file;
     locale_t                points = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);

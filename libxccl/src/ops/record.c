@@ -2,6 +2,7 @@
 #include "ops/record.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ const char xm_waiting[] = "waiting";
 static struct xm_ring ring;
 static char           host[64];
 static int            world_rank = -1, world_size;
+static char           spawned[16] = "null"; /* as JSON: the number of a world that was spawned */
 static char           folder[512];
 static bool           was_free;    /* SIGUSR1 had its default before MPI began */
 static void (*of_mpi)(int number); /* what MPI set instead, or NULL */
@@ -239,10 +241,11 @@ static void dump(const char *reason)
     }
     clock_gettime(CLOCK_REALTIME, &now);
     int  n = snprintf(text, sizeof(text),
-                      "{\"version\": 1, \"rank\": %d, \"size\": %d, \"host\": \"%s\", \"pid\": %d, "
+                      "{\"version\": 1, \"rank\": %d, \"size\": %d, \"spawned\": %s, \"host\": "
+                       "\"%s\", \"pid\": %d, "
                        "\"reason\": \"%s\", \"time\": %lld.%06ld,\n \"operations\": [",
-                      world_rank, world_size, host, (int)getpid(), reason, (long long)now.tv_sec,
-                      now.tv_nsec / 1000);
+                      world_rank, world_size, spawned, host, (int)getpid(), reason,
+                      (long long)now.tv_sec, now.tv_nsec / 1000);
     bool good = put(fd, text, n);
     for (uint64_t i = (last > XM_RING_RECORDS) ? last - XM_RING_RECORDS + 1 : 1;
          good && (i <= last); i++) {
@@ -334,6 +337,9 @@ void xm_records_init(void)
     if (xm_mpi_has_world()) {
         xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &world_rank);
         xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &world_size);
+        if (xm_mpi_spawned() != 0) {
+            snprintf(spawned, sizeof(spawned), "\"%08" PRIx32 "\"", xm_mpi_spawned());
+        }
     } else if (xc_launch_read(&launch)) { /* the rank that it would have there */
         world_rank = launch.rank;
         world_size = launch.size;

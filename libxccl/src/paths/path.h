@@ -49,6 +49,7 @@ struct xm_op {
     bool                        blocking;
     bool                        entered; /* the device is current until the end: no need to ask */
     uint64_t                    number;  /* on the communicator's slots; 0: there are none */
+    uint64_t                    place;   /* among all calls of the communicator */
     bool                        invalid; /* MPI is to refuse an argument of this rank's */
     bool                        vector;  /* one of the communicator's vector_calls */
     bool                        concerns_device; /* of all ranks alike */

@@ -174,7 +174,7 @@ static xcclResult_t begin(struct xm_op *op, struct staged_call *to, xcclResult_t
 
 /*
  * By which ranks of a node tell of a miss; 0: they cannot. Before they have agreed on their slots,
- * blocking calls know those that are there, and all calls of the communicator are counted.
+ * each knows those that are there, and all calls of the communicator are counted.
  */
 static uint64_t number_of(const struct xm_op *op)
 {
@@ -183,7 +183,7 @@ static uint64_t number_of(const struct xm_op *op)
     if ((op->comm == NULL) || (op->comm->slots == NULL)) {
         return 0;
     }
-    return ((op->number == 0) && op->blocking) ? (early | op->comm->calls) : op->number;
+    return (op->number == 0) ? (early | op->place) : op->number;
 }
 
 static void say_missed(struct xm_op *op, xcclResult_t res)

@@ -108,6 +108,47 @@ bool xm_transfer_packs(enum xm_function function)
            (function == XM_FN_MPI_Pack_external) || (function == XM_FN_MPI_Pack_external_c);
 }
 
+bool xm_transfer_unpacks(enum xm_function function)
+{
+    return (function == XM_FN_MPI_Unpack) || (function == XM_FN_MPI_Unpack_c) ||
+           (function == XM_FN_MPI_Unpack_external) || (function == XM_FN_MPI_Unpack_external_c);
+}
+
+/* MPI counts these bytes in int, and not each of them says when there are too many. */
+static bool can_be_counted(MPI_Count count, MPI_Datatype type)
+{
+    enum { MOST = INT32_MAX / 4 };
+    MPI_Count size = -1;
+
+    return (count >= 0) && (count <= MOST) && (type != XM_HANDLE(MPI_DATATYPE_NULL)) &&
+           (xm_pmpi.Type_size_x(type, &size) == MPI_SUCCESS) && (size >= 0) &&
+           ((count == 0) || (size <= MOST / count));
+}
+
+MPI_Count xm_transfer_most_unpacked(enum xm_function function, const long *args, MPI_Count all)
+{
+    int          at = xm_transfer_argument(function, 'n');
+    bool         external = (row_of(function)->kinds[0] != 's');
+    MPI_Count    count = row_of(function)->large ? (MPI_Count)args[at] : (int)args[at];
+    MPI_Datatype type = (MPI_Datatype)(intptr_t)args[at + 1];
+    MPI_Comm     self = xm_rendezvous_self();
+    MPI_Aint     more = 0;
+    int          bytes = 0;
+
+    /* Whose failures are nobody's: MPI says itself what is wrong with the type. */
+    if ((self == XM_HANDLE(MPI_COMM_NULL)) || !can_be_counted(count, type) ||
+        (xm_pmpi.Pack_size((int)count, type, self, &bytes) != MPI_SUCCESS)) {
+        return all;
+    }
+    if (external && (xm_pmpi.Pack_external_size((const char *)args[0], (int)count, type, &more) !=
+                     MPI_SUCCESS)) {
+        return all;
+    }
+    /* Elements may be longer there, or shorter. */
+    MPI_Count most = (MPI_Count)bytes + more;
+    return (most < all) ? most : all;
+}
+
 char xm_transfer_form(enum xm_function function)
 {
     return row_of(function)->form;

@@ -166,6 +166,9 @@ bool xm_transfer_narrow(enum xm_function function, const long *args, enum xm_fun
 bool xm_transfer_receives(enum xm_function function);
 /* MPI_Pack and its kin? */
 bool xm_transfer_packs(enum xm_function function);
+/* Is this MPI_Unpack or one of its other forms? Then how many bytes it reads at most; or all. */
+bool      xm_transfer_unpacks(enum xm_function function);
+MPI_Count xm_transfer_most_unpacked(enum xm_function function, const long *args, MPI_Count all);
 
 /*
  * Start a persistent request in another way than by MPI_Start: a receive whose message is kept

@@ -39,7 +39,7 @@ route = "vendor" if "--vendor" in words else os.environ["XCCL_ROUTE"]
 fake = json.loads(os.environ["FAKE"])
 if fake.get("fail") == route:
     print(fake.get("said", ""))
-    sys.exit("xccl-perf: WRONG RESULT: allreduce, 8 bytes, rank 1")
+    sys.exit("xccl-perf: " + fake.get("error", "WRONG RESULT: allreduce, 8 bytes, rank 1"))
 size, rows = int(value("--min")), []
 while size <= int(value("--max")):
     us = fake["us"].get(route, 10.0) * (1 + size / 1e6)

@@ -119,9 +119,34 @@ def test_a_route_that_fails(world):
     assert {e["variant"] for e in result["results"]} == {"mpi", "xccl"}
     assert f"vendor: failed: {cause}" in ended.out
     assert os.path.exists(world.work / result["failures"][0]["log"])
+
+
+def test_a_route_that_fails_once(world):
+    """What failed without a wrong result is forgotten when it is measured."""
+    world.fake.update(fail="vendor", error="cuMemAlloc failed")
+    world.measure("--no-plot", "--rounds", "2", status=1)
     del world.fake["fail"]
     world.measure("--no-plot", "--rounds", "2")
     assert routes_of(world.launched()) == ["vendor", "vendor"] and world.result()["complete"]
+
+
+def test_a_result_that_is_wrong_once(world):
+    """It may be right at the next try: that is said, and fails, in this call and in all that follow."""
+    world.fake["fail"] = "xccl"
+    world.measure("--no-plot", "--rounds", "2", status=1)
+    del world.fake["fail"]
+    for _ in range(2):
+        ended = world.measure("--no-plot", "--rounds", "2", status=1)
+        result = world.result()
+        jsonschema.validate(result, SCHEMA)
+        (failure,) = result["failures"]
+        assert (failure["variant"], failure["round"]) == ("xccl", 1) and not result["complete"]
+        assert "WRONG RESULT: " in (world.work / failure["log"]).read_text()
+        assert f"xccl, job, round 1: {failure['cause']}; log: {failure['log']}" in ended.err
+        assert "Note: xccl, job, round 1 computed something wrong before it was right" in ended.out
+        assert len(entry(result, "xccl")["samples_us"]) == 2
+    (world.work / "xccl-compare/wrong.json").write_text("{")
+    assert "wrong.json: cannot be read" in world.measure("--no-plot", status=2).err
 
 
 @pytest.mark.parametrize("said", ["", "xccl error: cuMemcpy failed"])
@@ -133,7 +158,7 @@ def test_wrong_after_it_was_right(world, said):
     assert {e["variant"] for e in world.result()["results"]} == {"mpi", "vendor"}
     assert "xccl: failed: " in ended.out and "Every result was verified." in ended.out
     del world.fake["fail"]
-    world.measure("--no-plot", "--rounds", "3")
+    world.measure("--no-plot", "--rounds", "3", status=1)
     assert len(entry(world.result(), "xccl")["samples_us"]) == 3
 
 

@@ -113,6 +113,10 @@ class World:
     def shm(self, kib):
         self.file("proc/mounts", f"tmpfs /dev/shm tmpfs rw,nosuid,nodev,size={kib}k 0 0\n")
 
+    def process(self, number, env):
+        """Another process of the node, with its environment."""
+        self.file(f"proc/{number}/environ", "".join(f"{k}={v}\0" for k, v in env.items()))
+
     def library(self, name, text="", folder="opt/lib"):
         self.file(f"{folder}/{name}", text)
 

@@ -11,6 +11,11 @@ NODES = "n1:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 
 NODES += "n2:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 1 nranks 2 cudaDev 0 busId 10\n"
 SOCKETS = "n1:1:1 [0] NCCL INFO Using network Socket\n" + NODES
 INFO = "n1:1:1 [0] NCCL INFO "
+INITIALIZED = (
+    "n1:{1}:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank {0} nranks 2 cudaDev {2} busId {3}\n"
+)
+SHARED = "xccl-run: warning [gpu-shared]: 2 ranks see only 1 of this node's 8 GPUs (CUDA_VISIBLE_DEVICES), so "
+SHARED += "several would use one; ask for a GPU per rank, e.g. --gpus-per-node=2\n"
 NO_RCCL_NET = "NET/Plugin : No plugin found (librccl-net.so), using internal implementation\n"
 LOADER = "ERROR: ld.so: object '/opt/gone.so' from LD_PRELOAD cannot be preloaded {}\n"
 LIBFABRIC = INFO + "NET/OFI Initializing aws-ofi-nccl 1.19.2\n"
@@ -88,6 +93,38 @@ def mca_file(text, **values):
     def change(world):
         ucc(OMPI_MCA_coll_ucc_enable=None, **values)(world)
         world.file("home/user/.openmpi/mca-params.conf", text)
+
+    return change
+
+
+def by_mpirun(job, rank, size):
+    names = {"SIZE": size, "LOCAL_SIZE": size, "LOCAL_RANK": rank}
+    variables = {f"OMPI_COMM_WORLD_{name}": str(value) for name, value in names.items()}
+    return {"PMIX_NAMESPACE": job, **variables}
+
+
+def by_srun(job, rank, size):
+    step = {"SLURM_JOB_ID": job, "SLURM_STEP_ID": "0", "SLURM_NTASKS_PER_NODE": str(size)}
+    return {
+        **step,
+        "SLURM_LOCALID": str(rank),
+        "PMI_RANK": "0",
+        "XCCL_LOCAL_DEVICE": "0",
+        **PRELOAD,
+    }
+
+
+def ranks(launcher, variable, *values, **more):
+    """Seen from the last rank of a node: each has its own value, which a script sets for its program."""
+
+    def change(world):
+        for rank, value in enumerate(values):
+            own = launcher("1", rank, len(values))
+            world.process(1000 + 2 * rank, own)
+            world.process(1001 + 2 * rank, {**own, **more, variable: value})
+            other = launcher("2", rank + len(values), len(values))
+            world.process(2000 + rank, {**other, variable: "7"})
+        world.env.update(own, **more, **{variable: values[-1]})
 
     return change
 
@@ -386,6 +423,38 @@ FAULTS = [
         env(SLURM_NTASKS_PER_NODE="8", SLURM_GPUS_ON_NODE="8", HIP_VISIBLE_DEVICES="0"),
         env(SLURM_NTASKS_PER_NODE="8", HIP_VISIBLE_DEVICES="0,1,2,3,4,5,6,7"),
         "unset HIP_VISIBLE_DEVICES",
+    ),
+    *planted(
+        "gpu-shared",
+        "dgx-a100",
+        ranks(by_mpirun, "CUDA_VISIBLE_DEVICES", "0", "0", "0", "0"),
+        ranks(by_mpirun, "CUDA_VISIBLE_DEVICES", "0", "1", "2", "3"),
+        "unset CUDA_VISIBLE_DEVICES",
+    ),
+    *planted(
+        "gpu-shared",
+        "dgx-a100",
+        ranks(by_mpirun, "CUDA_VISIBLE_DEVICES", "GPU-1a", "GPU-2b", "GPU-1a", "GPU-2b"),
+        ranks(by_mpirun, "CUDA_VISIBLE_DEVICES", "GPU-1a", "GPU-2b", "GPU-3c", "GPU-4d"),
+    ),
+    *planted(
+        "gpu-shared",
+        "frontier",
+        ranks(by_srun, "ROCR_VISIBLE_DEVICES", "4", "4"),
+        ranks(by_srun, "ROCR_VISIBLE_DEVICES", "4", "5"),
+        "unset ROCR_VISIBLE_DEVICES",
+    ),
+    *planted(  # device 0 of each rank, which is another GPU
+        "gpu-shared",
+        "frontier",
+        ranks(by_srun, "ROCR_VISIBLE_DEVICES", "4", "4", HIP_VISIBLE_DEVICES="0"),
+        ranks(by_srun, "ROCR_VISIBLE_DEVICES", "4", "5", HIP_VISIBLE_DEVICES="0"),
+    ),
+    *planted(
+        "gpu-shared",
+        "dgx-a100",
+        log(SHARED + INITIALIZED.format(0, 1, 0, "10")),
+        log(SHARED + INITIALIZED.format(0, 1, 0, "10") + INITIALIZED.format(1, 2, 0, "20")),
     ),
     *planted("shm-small", "dgx-a100", mounts(1 << 24, 65536), mounts(65536, 1 << 24)),
     *planted(

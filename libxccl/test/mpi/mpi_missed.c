@@ -2,8 +2,9 @@
 /*
  * Allreduces of which a copy fails on rank 1, once.
  *
- *   mpi_missed cuda blocking|nonblocking|persistent
- * Staged: whoever gets a wrong result is told, and all that come later are right.
+ *   mpi_missed cuda blocking|nonblocking|persistent|nonblocking_alone|persistent_alone
+ * Staged: whoever gets a wrong result is told, and all that come later are right. alone: there are
+ * no blocking calls, in which the ranks would agree.
  *
  *   mpi_missed cuda blocking_up|nonblocking_up|persistent_up
  * On the device, from host memory: all ranks give up the communicator, and none waits for another.
@@ -73,15 +74,15 @@ static void rounds_of(int (*work)(void), int rounds, int *failed)
     }
 }
 
-/* First some blocking ones, in which the ranks come to know each other. */
-static void run(int (*work)(void))
+/* First some blocking ones, if any, in which the ranks come to know each other. */
+static void run(int (*work)(void), int meetings)
 {
     int failed = 0;
 
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_dup(MPI_COMM_WORLD, &apart);
     pair = mt_pair_make(MT_DEVICE, COUNT);
-    rounds_of(blocking, MEETINGS, &failed);
+    rounds_of(blocking, meetings, &failed);
     rounds_of(work, ROUNDS, &failed);
     if (mt_rank() == 1) {
         mt_expect(failed == 1, "%d calls failed", failed);
@@ -127,18 +128,30 @@ static void run_up(int (*work)(void))
 
 static void case_blocking(void)
 {
-    run(blocking);
+    run(blocking, MEETINGS);
 }
 
 static void case_nonblocking(void)
 {
-    run(nonblocking);
+    run(nonblocking, MEETINGS);
 }
 
 static void case_persistent(void)
 {
     kept = MPI_REQUEST_NULL;
-    run(persistent);
+    run(persistent, MEETINGS);
+    MPI_Request_free(&kept);
+}
+
+static void case_nonblocking_alone(void)
+{
+    run(nonblocking, 0);
+}
+
+static void case_persistent_alone(void)
+{
+    kept = MPI_REQUEST_NULL;
+    run(persistent, 0);
     MPI_Request_free(&kept);
 }
 
@@ -164,6 +177,8 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {{"blocking", case_blocking},
                                                  {"nonblocking", case_nonblocking},
                                                  {"persistent", case_persistent},
+                                                 {"nonblocking_alone", case_nonblocking_alone},
+                                                 {"persistent_alone", case_persistent_alone},
                                                  {"blocking_up", case_blocking_up},
                                                  {"nonblocking_up", case_nonblocking_up},
                                                  {"persistent_up", case_persistent_up},

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A process that starts one more by MPI_Comm_spawn, which is alone in its MPI_COMM_WORLD by right.
- * Usage: mpi_spawn [cuda|rocm [several]]
- * With a runtime both give device memory to MPI; several: MPI_Comm_spawn_multiple starts the child.
+ * Usage: mpi_spawn [cuda|rocm [several|dump]]
+ * With a runtime both give device memory to MPI; several: MPI_Comm_spawn_multiple starts the child;
+ * dump: each writes its last operations, among them one on its own world.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 enum { COUNT = 20000, TAG = 5 };
 
 /* Messages to the other process, and a sum over both. */
-static void communicate(MPI_Comm between, int other)
+static void communicate(MPI_Comm between, int other, bool dumps)
 {
     struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
     int            salt = 3, *in, *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
@@ -26,6 +28,10 @@ static void communicate(MPI_Comm between, int other)
                      MPI_STATUS_IGNORE);
         mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, 0, salt, "MPI_Sendrecv");
         mt_pair_allreduce(&pair, COUNT, both, round);
+    }
+    if (dumps) {
+        mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, 0);
+        raise(SIGUSR1);
     }
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
@@ -51,6 +57,7 @@ static MPI_Comm start(char **argv, bool several)
 int main(int argc, char **argv)
 {
     bool     device = (argc > 1);
+    bool     dumps = (argc > 2) && (strcmp(argv[2], "dump") == 0);
     MPI_Comm parent, child;
     int      one = 1, sum = 0;
 
@@ -60,17 +67,17 @@ int main(int argc, char **argv)
         mt_memory_open(mt_runtime(), (parent == MPI_COMM_NULL) ? 0 : 1);
     }
     if (parent == MPI_COMM_NULL) {
-        child = start(argv, argc > 2);
+        child = start(argv, (argc > 2) && !dumps);
         MPI_Bcast(&one, 1, MPI_INT, MPI_ROOT, child);
         if (device) {
-            communicate(child, 1);
+            communicate(child, 1, dumps);
         }
         MPI_Comm_disconnect(&child);
         printf("spawned one\n");
     } else {
         MPI_Bcast(&sum, 1, MPI_INT, 0, parent);
         if (device) {
-            communicate(parent, 0);
+            communicate(parent, 0, dumps);
         }
         MPI_Comm_disconnect(&parent);
         printf("child: world of %d, got %d\n", mt_size(), sum);

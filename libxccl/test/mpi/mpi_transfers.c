@@ -3,6 +3,7 @@
  * Messages, files and packing with buffers in device memory, each function on its own.
  * Usage: mpi_transfers cuda|rocm|none CASE [FOLDER]
  */
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,6 +408,47 @@ static void case_packing(void)
     mt_free(MT_DEVICE, out);
 }
 
+/*
+ * Of a packed buffer only what a call needs is copied to the host, and at most as much again: not
+ * even a size that is more than there is makes a difference, as it makes none to MPI.
+ */
+static void case_unpacking(void)
+{
+    enum { PIECES = 4, PIECE = COUNT / PIECES, ALL = PIECES * PIECE };
+    int         *in = make(COUNT, 1), *out = make(0, 0), *other = make(0, 0);
+    char        *packed = mt_alloc(MT_DEVICE, (ALL + PIECE) * sizeof(int));
+    int          position = 0;
+    MPI_Aint     at = 0;
+    MPI_Datatype pairs; /* the second half of them comes first */
+
+    MPI_Type_indexed(2, (int[]){PIECE / 2, PIECE / 2}, (int[]){PIECE / 2, 0}, MPI_INT, &pairs);
+    MPI_Type_commit(&pairs);
+    for (int i = 0; i < PIECES; i++) {
+        MPI_Pack(in + i * PIECE, 1, pairs, packed, ALL * sizeof(int), &position, MPI_COMM_WORLD);
+    }
+    position = 0;
+    for (int i = 0; i < PIECES; i++) {
+        MPI_Unpack(packed, INT_MAX, &position, out + i * PIECE, 1, pairs, MPI_COMM_WORLD);
+    }
+    mt_expect(position == ALL * (int)sizeof(int), "MPI_Unpack ends at %d", position);
+    expect(out, ALL, mt_rank(), 1, "MPI_Unpack in pieces");
+    for (int i = 0; i < PIECES; i++) {
+        MPI_Pack_external("external32", in + i * PIECE, PIECE, MPI_INT, packed, ALL * sizeof(int),
+                          &at);
+    }
+    at = 0;
+    for (int i = 0; i < PIECES; i++) {
+        MPI_Unpack_external("external32", packed, INT_MAX, &at, other + i * PIECE, PIECE, MPI_INT);
+    }
+    mt_expect(at == ALL * (MPI_Aint)sizeof(int), "MPI_Unpack_external ends at %ld", (long)at);
+    expect(other, ALL, mt_rank(), 1, "MPI_Unpack_external in pieces");
+    MPI_Type_free(&pairs);
+    mt_free(MT_DEVICE, packed);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    mt_free(MT_DEVICE, other);
+}
+
 /* ---- files ---- */
 
 static MPI_Offset here(void)
@@ -619,17 +661,10 @@ static void case_files(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"sends", case_sends},
-        {"receives", case_receives},
-        {"partial", case_partial},
-        {"large", case_large},
-        {"order", case_order},
-        {"errors", case_errors},
-        {"scattered", case_scattered},
-        {"freed", case_freed},
-        {"packing", case_packing},
-        {"files", case_files},
-        {NULL, NULL},
+        {"sends", case_sends},         {"receives", case_receives}, {"partial", case_partial},
+        {"large", case_large},         {"order", case_order},       {"errors", case_errors},
+        {"scattered", case_scattered}, {"freed", case_freed},       {"packing", case_packing},
+        {"unpacking", case_unpacking}, {"files", case_files},       {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

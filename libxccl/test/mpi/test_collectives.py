@@ -202,6 +202,19 @@ def test_staged_copy_fails_on_one_rank(family, form, number):
     family.run(3, f"mpi_missed cuda {form}", env=env, timeout=60).good()
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("number", [5, 9, 10])
+@pytest.mark.parametrize("form", ["nonblocking", "persistent"])
+def test_staged_copy_fails_without_blocking_calls(family, form, number):
+    """The ranks never agree that all can tell each other: once they know of each other, those that can do so."""
+    env = {
+        "XCCL_TUNE": "*:*:*:*:mpi",
+        "XCCL_DIRECT": "off",
+        "XCCL_SIM_FAIL": f"copy@1={number}",
+    }
+    family.run(3, f"mpi_missed cuda {form}_alone", env=env, timeout=60).good()
+
+
 def test_staged_copy_fails_in_the_first_call(openmpi):
     """The ranks have not agreed yet that all can tell each other: those that can do so."""
     env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "off", "XCCL_SIM_FAIL": "copy@1=1"}

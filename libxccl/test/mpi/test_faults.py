@@ -210,6 +210,24 @@ def test_dump_of_a_time_out(openmpi, tmp_path):
     assert said.returncode in (1, 3) and "MPI_Allreduce" in said.stdout, said.stdout + said.stderr
 
 
+def test_dumps_of_two_worlds(openmpi, tmp_path):
+    """What a program spawned has a world of its own, of the same size and ranks: they are told apart."""
+    env = {"XCCL_DUMP_DIR": str(tmp_path), "XCCL_COMM_CREATE": "first"}
+    result = openmpi.run(1, "mpi_spawn cuda dump", sim="cuda:2", env=env, timeout=60)
+    assert result.status == 0, result.out
+    own, spawned = sorted(dumps_of(tmp_path), key=lambda dump: dump["spawned"] or "")
+    worlds = [{op["comm"] for op in one["operations"]} for one in (own, spawned)]
+    assert own["spawned"] is None and "world" in worlds[0], worlds
+    assert f"world.{spawned['spawned']}" in worlds[1] and "world" not in worlds[1], worlds
+    both = worlds[0] & worlds[1]  # the communicator of both of them has one name
+    assert len(both) == 1 and not both.pop().startswith("world"), worlds
+    doctor = openmpi.build.stage / "bin/xccl-doctor"
+    said = subprocess.run(
+        [doctor, "--hang", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert "of a rank that has a newer one" not in said.stdout, said.stdout + said.stderr
+
+
 def hear_pid(process):
     """Wait until rank 1 says its number: all that was heard, and the number."""
     heard = ""

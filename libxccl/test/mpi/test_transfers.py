@@ -5,7 +5,17 @@ import pytest
 from mpi_harness import PATHS
 
 TIMEOUT = 60
-CASES = ["sends", "receives", "partial", "order", "errors", "freed", "packing", "scattered"]
+CASES = [
+    "sends",
+    "receives",
+    "partial",
+    "order",
+    "errors",
+    "freed",
+    "packing",
+    "unpacking",
+    "scattered",
+]
 WINDOWS = [
     *("fenced", "locked", "no-op", "requests", "holes", "refused", "refused-on-one"),
     pytest.param("threads", marks=pytest.mark.tsan),

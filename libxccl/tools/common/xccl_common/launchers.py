@@ -77,6 +77,54 @@ def started_by(env):
     return None
 
 
+# What names a job or a step of it, and each rank's number on its node.
+JOBS = (
+    ("PMIX_NAMESPACE",),
+    ("PALS_APID",),
+    ("FLUX_JOB_ID",),
+    ("SLURM_JOB_ID", "SLURM_STEP_ID"),
+    ("PMI_JOBID",),
+)
+LOCAL_RANKS = (
+    *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"),
+    *("FLUX_TASK_LOCAL_ID", "SLURM_LOCALID"),
+)
+
+
+def job_of(env):
+    for names in JOBS:
+        if all(name in env for name in names):
+            return tuple(env[name] for name in names)
+    return None
+
+
+def read_environment(path):
+    try:
+        with open(path, "rb") as f:
+            text = f.read().decode("utf-8", "surrogateescape")
+    except OSError:  # another user's, or gone
+        return {}
+    return dict(one.split("=", 1) for one in text.split("\0") if "=" in one)
+
+
+def neighbours(root, env):
+    """{local rank: environment} of the other ranks of this process's job on its node.
+
+    A rank may be several processes, as a script that sets variables for its program: the last counts.
+    """
+    job, own = job_of(env), first_number(env, *LOCAL_RANKS)
+    found = {}
+    if job is None or own is None:
+        return found
+    numbers = [number(os.path.basename(path)) for path in glob.glob(root + "/proc/[0-9]*")]
+    for process in sorted(filter(None, numbers)):
+        theirs = read_environment(f"{root}/proc/{process}/environ")
+        rank = first_number(theirs, *LOCAL_RANKS)
+        if job_of(theirs) == job and rank not in (None, own):
+            found[rank] = theirs
+    return found
+
+
 def check_alone(env, example):
     """Raise Wrong in one of several processes of an mpirun: they would all start jobs of their own."""
     around = started_by(env)

@@ -258,5 +258,6 @@ def collect(options):
             options.app, facts.search
         )
     facts.started_by = launchers.started_by(env)
+    facts.neighbours = launchers.neighbours(root, env)
     facts.mpirun = launchers.collect_mpirun(root, env, options.launcher)
     return facts

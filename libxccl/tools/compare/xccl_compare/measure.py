@@ -180,22 +180,31 @@ class Session:
 
     def note_failure(self, one, cause):
         log = self.store.run(self.name(one) + ".log")
-        if any(word in cause + self.printed(log) for word in WRONG):
+        failure = {
+            "case": one.case.name,
+            "variant": one.variant.name,
+            "series": one.series.name,
+            "round": one.round,
+            "cause": cause,
+            "log": log if os.path.exists(log) else self.target(one) + ".new",
+        }
+        if any(word in cause + self.printed(failure["log"]) for word in WRONG):
             self.wrong.add((one.case.name, one.variant.name))
+            failure = self.store.keep_wrong(failure)
         self.left_out[one.case.name, one.variant.name] = f"failed: {cause}"
-        self.failures.append(
-            {
-                "case": one.case.name,
-                "variant": one.variant.name,
-                "series": one.series.name,
-                "round": one.round,
-                "cause": cause,
-                "log": log if os.path.exists(log) else self.target(one) + ".new",
-            }
-        )
+        self.failures.append(failure)
+
+    def flaky(self):
+        """Failures of launches that computed something wrong, and were right when repeated."""
+        names = {
+            (o.case.name, o.variant.name, o.series.name, o.round) for o, *_ in self.runs.values()
+        }
+        keys = ("case", "variant", "series", "round")
+        return [one for one in self.failures if tuple(one[key] for key in keys) in names]
 
     def work(self):
         """All that is left to do; what fails is left out from there on, and the rest goes on."""
+        self.failures = self.store.read_wrong()
         todo = [one for one in self.launches() if not self.take_up(one)]
         progress = Progress(len(todo))
         try:

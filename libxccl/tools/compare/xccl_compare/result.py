@@ -132,6 +132,11 @@ def build(session, arguments):
         not session.program.validates(one.variant.route) for one, _, _ in session.runs.values()
     ):
         notes.append("OSU's programs for the vendor's library validate nothing")
+    for failure in session.flaky():
+        notes.append(
+            "{variant}, {case}, round {round} computed something wrong before it was right: do not "
+            "trust this route; {log} has what it said".format(**failure)
+        )
     timed, apart = gather(session)
     cases = [case_of(session, case) for case in session.plan.cases]
     n = {c["name"]: group_size(c) for c in cases}

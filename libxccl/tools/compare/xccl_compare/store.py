@@ -4,6 +4,8 @@
 plan.json            what was asked for; another plan needs another folder
 runs/ID.json, .txt   what the launch left; under this name only when it is whole and verified
 runs/ID.log          what it printed
+wrong.json           launches that computed something wrong, be they right when they are repeated
+runs/ID.wrongN.log   what such a launch printed
 """
 
 import contextlib
@@ -103,17 +105,38 @@ class Store:
             pass  # Lustre has no locks unless it is mounted with them: nobody keeps two apart then
 
     def read_plan(self):
-        path = self.path("plan.json")
+        plan = self.read("plan.json")
+        return plan if plan is None or isinstance(plan, dict) else {}
+
+    def read(self, name):
+        """What a file of JSON holds; None: there is none."""
+        path = self.path(name)
         try:
             with open(path, encoding="utf-8") as f:
-                plan = json.load(f)
+                return json.load(f)
         except FileNotFoundError:
             return None
         except (OSError, RecursionError, ValueError) as error:
             raise Wrong(
                 f"{path}: cannot be read ({error}); name another folder with --output"
             ) from error
-        return plan if isinstance(plan, dict) else {}
+
+    def read_wrong(self):
+        """Failures of earlier calls that were wrong results, as in result.json."""
+        return self.read("wrong.json") or []
+
+    def keep_wrong(self, failure):
+        """Keep the failure and its log, which the next try would write over; the failure as kept."""
+        kept, number = dict(failure), 1
+        if os.path.exists(failure["log"]):
+            stem = os.path.splitext(failure["log"])[0]
+            while os.path.exists(f"{stem}.wrong{number}.log"):
+                number += 1
+            kept["log"] = f"{stem}.wrong{number}.log"
+            os.replace(failure["log"], kept["log"])
+        every = [*self.read_wrong(), kept]
+        write_text(self.path("wrong.json"), json.dumps(every, indent=1) + "\n")
+        return kept
 
     def run(self, name):
         return os.path.join(self.runs, name)

@@ -3,6 +3,7 @@
 
 import re
 
+from .checks_launch import in_rank
 from .registry import finding
 
 ACCELERATOR_PRIORITY = 78
@@ -158,6 +159,22 @@ def visible_gpus(facts):
     return counts[0][1], counts[0][0]
 
 
+def gpus_of(facts, env):
+    """The GPUs that a rank with this environment sees: numbers on the node, or names as written."""
+    seen = list(range(len(facts.gpus)))
+    for name in VISIBILITY.get(facts.vendor, ()):
+        listed = [x for x in env.get(name, "").split(",") if x]
+        places = [(seen[int(x)] if to_int(x, len(seen)) < len(seen) else x) for x in listed]
+        seen = places or seen
+    return seen
+
+
+def gpus_of_ranks(facts):
+    """How many GPUs this process and the other ranks see together, of so many ranks."""
+    ranks = [facts.env, *facts.neighbours.values()]
+    return len({gpu for env in ranks for gpu in gpus_of(facts, env)}), len(ranks)
+
+
 def check_sharing(facts):
     env, ranks, gpus = facts.env, facts.ranks_per_node, len(facts.gpus)
     variable, visible = visible_gpus(facts)
@@ -179,6 +196,11 @@ def check_sharing(facts):
             mps = ", shared under MPS by kernels of xccl's own (up to 8 ranks of a node)"
         yield finding("ranks-over-gpus", ranks=ranks, gpus=gpus, mps=mps)
     elif ranks > visible:
+        if in_rank(facts):
+            # Each rank may have a list of its own, in which device 0 is another GPU.
+            visible, ranks = gpus_of_ranks(facts)
+            if ranks <= visible:
+                return
         remedy = f"ask for one GPU per rank: --gpus-per-node={ranks}"
         if variable is not None:
             remedy = f"unset {variable} ({env[variable]}), and {remedy}"

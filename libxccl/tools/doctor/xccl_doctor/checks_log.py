@@ -244,8 +244,12 @@ def site_interface(facts):
     return None
 
 
+def shared_devices(log):
+    return [place for place, processes in sorted(log.devices.items()) if len(processes) > 1]
+
+
 def check_gpus(facts, log):
-    shared = [place for place, processes in sorted(log.devices.items()) if len(processes) > 1]
+    shared = shared_devices(log)
     told = log.duplicate + log.multiple + [f"ranks {ranks}" for ranks in log.same_device]
     caused = {"gpu-shared", "ranks-over-gpus"} & {name for name, _ in log.run_notes}
     if (told or shared) and not caused:  # else check_run says why
@@ -349,7 +353,11 @@ def check_crash(_facts, log):
 def check_run(_facts, log):
     """What xccl-run said itself, in its own words; and ranks that it could not bind."""
     noted = {}
+    # xccl-run knows one rank's list of GPUs; where each has its own, the library shows it.
+    apart = len(log.devices) > 1 and not shared_devices(log)
     for name, text in log.run_notes:
+        if name == "gpu-shared" and apart:
+            continue
         if name in TABLE and name not in noted:
             cause, _, remedy = text.partition("; ")
             noted[name] = Finding(

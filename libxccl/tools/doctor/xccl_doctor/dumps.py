@@ -26,7 +26,7 @@ Operation = namedtuple(
     "Operation",
     "comm comm_size sequence call count type op root memory bytes path state started ended",
 )
-Dump = namedtuple("Dump", "name rank size host reason time operations skipped")
+Dump = namedtuple("Dump", "name rank size host reason time operations skipped spawned")
 
 
 class Unreadable(Exception):
@@ -150,6 +150,9 @@ def read(path, most):
         time=second(found.get("time")),
         operations=[one for one in made if one is not None],
         skipped=made.count(None),
+        spawned=word(
+            found.get("spawned")
+        ),  # the number of a world that another has spawned, or None
     )
 
 

@@ -40,7 +40,7 @@ class Job:
 
     def members(self, key):
         """(ranks known to belong to it, how many of its ranks no file tells of)."""
-        if key.size == self.size or key.comm == "world":
+        if key.size == self.size or key.comm.split(".")[0] == "world":
             return set(self.dumps), max(self.size - len(self.dumps), 0)
         seen = set(self.last[key])
         return seen, max(key.size - len(seen), 0)
@@ -51,13 +51,18 @@ class Job:
 
 
 def newest(dumps):
-    """(dumps of the newest run, one a rank; runs as (size, files, ranks named twice))."""
+    """(dumps of the newest run, one a rank; runs as (size, files, ranks named twice)).
+
+    What a program spawned is a run of its own.
+    """
     runs = {}
     for dump in sorted(dumps, key=lambda one: one.time or 0):
-        run = runs.setdefault(dump.size, {"ranks": {}, "time": 0, "twice": 0})
+        run = runs.setdefault(
+            (dump.size, dump.spawned or ""), {"ranks": {}, "time": 0, "twice": 0}
+        )
         run["twice"] += dump.rank in run["ranks"]
         run["ranks"][dump.rank] = dump
         run["time"] = dump.time or run["time"]
     chosen = max(runs.values(), key=lambda run: (run["time"], len(run["ranks"])))
-    counts = [(size, len(run["ranks"]), run["twice"]) for size, run in sorted(runs.items())]
+    counts = [(size, len(run["ranks"]), run["twice"]) for (size, _), run in sorted(runs.items())]
     return list(chosen["ranks"].values()), counts
