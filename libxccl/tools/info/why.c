@@ -188,25 +188,6 @@ static void check_ccl(struct why *why, const struct info *info)
     }
 }
 
-/* Is it longer than what ranks have room for, and made of blocks that may differ? Then it goes in
- * rounds, piece by piece. */
-static bool goes_in_rounds(const struct xm_facts *facts)
-{
-    uint64_t room = xk_slot_data((uint32_t)facts->nranks), ranks = (uint64_t)facts->nranks;
-
-    switch (facts->coll) {
-    case XM_ALLTOALLV: /* not every rank knows more than what all move together */
-        return facts->bytes > room / ranks / ranks;
-    case XM_GATHERV:
-    case XM_SCATTERV:
-        return facts->bytes > room / ranks;
-    case XM_ALLGATHERV:
-        return facts->bytes > room;
-    default:
-        return false;
-    }
-}
-
 static void check_direct(struct why *why, const struct info *info)
 {
     struct why_path           *path = &why->paths[XM_PATH_DIRECT];
@@ -230,12 +211,6 @@ static void check_direct(struct why *why, const struct info *info)
     } else if ((runtime->count > 0) && (runtime->count < why->facts.nranks)) {
         snprintf(path->text, sizeof(path->text),
                  "each rank takes a device of its own, and this node shows %d", runtime->count);
-    } else if (goes_in_rounds(&why->facts) && why->paths[XM_PATH_CCL].available) {
-        snprintf(path->text, sizeof(path->text),
-                 "if every device reaches the memory of the others; in rounds at this size, so ccl "
-                 "serves once a communicator of %s has paid for itself, if it is the next choice",
-                 info->library->name);
-        path->available = true;
     } else {
         say(path, true, "if every device reaches the memory of the others");
     }
