@@ -56,31 +56,73 @@ bool xm_direct_tell(struct xm_op *op, uint32_t values[XK_ALL_WORDS])
     return xm_linger_tell(xm_kernels_attendant(d->kernels), values);
 }
 
-/* Blocks of different sizes. False: one lies too far from its buffer's begin for a command. */
-static bool add_parts(const struct xm_op *op, const struct xm_direct_form *form, uint32_t *values)
+/* Are they what a command without records would say, of blocks of so many bytes? */
+static bool are_alike(const struct xm_op *op, const struct xm_direct_form *form,
+                      const struct xk_span *spans, uint32_t *bytes_p)
 {
+    uint64_t bytes = 0;
+
     for (int i = 0; i < op->comm->size; i++) {
-        struct xk_span span = xm_direct_span(op, form, i);
-        uint32_t      *record = &values[XK_RECORDS + XK_RECORD * i];
-        if ((span.send_at > UINT32_MAX) || (span.receive_at > UINT32_MAX)) {
+        bytes = (spans[i].send > bytes) ? spans[i].send : bytes;
+        bytes = (spans[i].receive > bytes) ? spans[i].receive : bytes;
+    }
+    for (int i = 0; i < op->comm->size; i++) {
+        const struct xk_span *s = &spans[i];
+        struct xk_span        e =
+            xk_span_of(form->form, form->root, (uint32_t)op->comm->rank, (uint32_t)i, bytes);
+        if ((s->send != e.send) || (s->receive != e.receive) ||
+            ((s->send > 0) && (s->send_at != e.send_at)) ||
+            ((s->receive > 0) && (s->receive_at != e.receive_at))) {
             return false;
         }
-        record[XK_SEND_AT] = (uint32_t)span.send_at;
-        record[XK_SEND] = (uint32_t)span.send;
-        record[XK_RECEIVE_AT] = (uint32_t)span.receive_at;
-        record[XK_RECEIVE] = (uint32_t)span.receive;
+    }
+    *bytes_p = (uint32_t)bytes;
+    return true;
+}
+
+/* False: a block lies too far from its buffer's begin for a command. */
+static bool add_records(const struct xm_op *op, const struct xk_span *spans, uint32_t *values)
+{
+    for (int i = 0; i < op->comm->size; i++) {
+        uint32_t *record = &values[XK_RECORDS + XK_RECORD * i];
+        if ((spans[i].send_at > UINT32_MAX) || (spans[i].receive_at > UINT32_MAX)) {
+            return false;
+        }
+        record[XK_SEND_AT] = (uint32_t)spans[i].send_at;
+        record[XK_SEND] = (uint32_t)spans[i].send;
+        record[XK_RECEIVE_AT] = (uint32_t)spans[i].receive_at;
+        record[XK_RECEIVE] = (uint32_t)spans[i].receive;
     }
     values[XK_BYTES] = (uint32_t)op->comm->size;
     return true;
 }
 
+/* With counts of each rank's own, which are the same for all, most of the time. */
+static bool add_parts(const struct xm_op *op, const struct xm_direct_form *form, uint32_t *values)
+{
+    struct xk_span spans[XK_MAX_RANKS];
+    uint32_t       root = form->root;
+
+    for (int i = 0; i < op->comm->size; i++) {
+        spans[i] = xm_direct_span(op, form, i);
+    }
+    if (!are_alike(op, form, spans, &values[XK_BYTES])) {
+        root = XK_PARTS;
+        if (!add_records(op, spans, values)) {
+            return false;
+        }
+    }
+    values[XK_HOW] =
+        xk_how(form->form, root, blocks_told(op, form->bytes), xm_direct_elsewhere(op), form->what);
+    return true;
+}
+
 static bool tell(struct xm_op *op, const struct xm_direct_form *form)
 {
-    uint32_t root = form->uneven ? XK_PARTS : form->root;
     uint32_t values[XK_ALL_WORDS] = {[XK_BYTES] = (uint32_t)form->bytes,
-                                     [XK_HOW] =
-                                         xk_how(form->form, root, blocks_told(op, form->bytes),
-                                                xm_direct_elsewhere(op), form->what)};
+                                     [XK_HOW] = xk_how(form->form, form->root,
+                                                       blocks_told(op, form->bytes),
+                                                       xm_direct_elsewhere(op), form->what)};
 
     if (form->uneven && !add_parts(op, form, values)) {
         return false;
