@@ -236,6 +236,39 @@ static void scatterv(const int *counts, int unit, int root, bool in_place)
     let_go(&out);
 }
 
+/* All blocks of a sender begin at the same place, and only their lengths differ. */
+static void from_one_place(int counts[MOST_RANKS][MOST_RANKS], int unit, int root)
+{
+    int        most[MOST_RANKS] = {0}, none[MOST_RANKS] = {0}, received[MOST_RANKS];
+    const int *sent = counts[mt_rank()], *roots = counts[root];
+    bool       has_data = false;
+
+    for (int i = 0; i < mt_size(); i++) {
+        most[0] = (sent[i] > most[0]) ? sent[i] : most[0];
+        received[i] = counts[i][mt_rank()];
+        has_data = has_data || any(counts[i]);
+    }
+    struct layout  in = lay_out(most, unit), out = lay_out(received, unit);
+    unsigned char *from = in.device + in.displs[0];
+    fill(&in, 0);
+    clear(&out);
+    for (int i = 0; i < TIMES; i++) {
+        MPI_Alltoallv(from, sent, none, MPI_BYTE, out.device, out.counts, out.displs, MPI_BYTE,
+                      comm);
+    }
+    expect(&out, 0, "MPI_Alltoallv from one place");
+    on_path(has_data, "MPI_Alltoallv from one place");
+    clear(&out);
+    for (int i = 0; i < mt_size(); i++) {
+        out.counts[i] = (i == root) ? roots[mt_rank()] : 0;
+    }
+    MPI_Scatterv(from, sent, none, MPI_BYTE, out.device + out.displs[root], out.counts[root],
+                 MPI_BYTE, root, comm);
+    expect(&out, 0, "MPI_Scatterv from one place");
+    let_go(&in);
+    let_go(&out);
+}
+
 /* Of integers: counts are numbers of them. Kernels do not take up long parts anywhere. */
 static void reduce_scatter(const int *counts)
 {
@@ -305,6 +338,7 @@ static void draw_round(int most, int unit)
     allgatherv(counts[0], unit, draw(&common, 2) == 0);
     gatherv(counts[1 % mt_size()], unit, root, draw(&common, 2) == 0);
     scatterv(counts[0], unit, root, draw(&common, 2) == 0);
+    from_one_place(counts, unit, root);
     reduce_scatter(counts[0]);
 }
 
