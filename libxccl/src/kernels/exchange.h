@@ -319,12 +319,13 @@ XK_DEVICE uint32_t units_there(uint64_t u, uint64_t step, uint32_t bytes)
     return mask;
 }
 
-/* At most one unit for each rank. */
+/* At most one unit for each rank; blocks that begin at the same place may differ in length. */
 XK_DEVICE void put_one(const struct xk_exchange *a, uint64_t u)
 {
     const struct xk_ranks *r = &a->ranks;
     struct xk_16           v = {0, 0};
     uint64_t               from = ~(uint64_t)0;
+    uint32_t               loaded = 0;
 
     for (uint32_t i = 1; i < r->size; i++) {
         uint32_t k = (r->rank + i < r->size) ? r->rank + i : r->rank + i - r->size;
@@ -332,8 +333,9 @@ XK_DEVICE void put_one(const struct xk_exchange *a, uint64_t u)
         if (u * 16 >= bytes) {
             continue;
         }
-        if (a->parts[k].send_at != from) {
+        if ((a->parts[k].send_at != from) || (bytes > loaded)) {
             from = a->parts[k].send_at;
+            loaded = bytes;
             v = load_unit(a->in + from + u * 16, bytes - (uint32_t)(u * 16));
         }
         uint64_t to = word_of(a, k, r->rank, u);
@@ -359,14 +361,16 @@ XK_DEVICE void put_data(const struct xk_exchange *a, uint64_t thread, uint64_t t
     for (uint64_t u = thread; u * 16 < most; u += XK_AT_ONCE * threads) {
         struct xk_16 v[XK_AT_ONCE] = {{0, 0}};
         uint64_t     from = ~(uint64_t)0;
+        uint32_t     loaded = 0;
         for (uint32_t i = 1; i < r->size; i++) {
             uint32_t k = (r->rank + i < r->size) ? r->rank + i : r->rank + i - r->size;
             uint32_t bytes = a->parts[k].send;
             if (u * 16 >= bytes) {
                 continue;
             }
-            if (a->parts[k].send_at != from) {
+            if ((a->parts[k].send_at != from) || (bytes > loaded)) {
                 from = a->parts[k].send_at;
+                loaded = bytes;
                 load_units(a->in + from, u, threads, bytes, v);
             }
             uint64_t to = word_of(a, k, r->rank, u);

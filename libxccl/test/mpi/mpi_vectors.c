@@ -27,6 +27,7 @@ struct layout {
 
 static uint64_t mine; /* each rank's own generator, and one that is alike on all */
 static uint64_t common;
+static bool     alike; /* blocks of one length, in order and side by side on some ranks */
 
 static int draw(uint64_t *state, int below)
 {
@@ -43,20 +44,21 @@ static struct layout lay_out(const int *counts, int unit)
 {
     struct layout l = {.bytes = 64};
     int           order[MOST_RANKS];
+    bool          plain = alike && (draw(&mine, 2) == 0);
 
     for (int i = 0; i < mt_size(); i++) {
         order[i] = i;
     }
-    for (int i = mt_size() - 1; i > 0; i--) {
+    for (int i = mt_size() - 1; !plain && (i > 0); i--) {
         int k = draw(&mine, i + 1), keep = order[i];
         order[i] = order[k];
         order[k] = keep;
     }
-    int at = unit * draw(&mine, 4);
+    int at = plain ? 0 : unit * draw(&mine, 4);
     for (int i = 0; i < mt_size(); i++) {
         l.counts[order[i]] = counts[order[i]];
         l.displs[order[i]] = at;
-        at += counts[order[i]] + unit * draw(&mine, 5);
+        at += counts[order[i]] + (plain ? 0 : unit * draw(&mine, 5));
     }
     l.bytes += (size_t)at;
     l.host = malloc(l.bytes);
@@ -236,6 +238,39 @@ static void scatterv(const int *counts, int unit, int root, bool in_place)
     let_go(&out);
 }
 
+/* All blocks of a sender begin at the same place, and only their lengths differ. */
+static void from_one_place(int counts[MOST_RANKS][MOST_RANKS], int unit, int root)
+{
+    int        most[MOST_RANKS] = {0}, none[MOST_RANKS] = {0}, received[MOST_RANKS];
+    const int *sent = counts[mt_rank()], *roots = counts[root];
+    bool       has_data = false;
+
+    for (int i = 0; i < mt_size(); i++) {
+        most[0] = (sent[i] > most[0]) ? sent[i] : most[0];
+        received[i] = counts[i][mt_rank()];
+        has_data = has_data || any(counts[i]);
+    }
+    struct layout  in = lay_out(most, unit), out = lay_out(received, unit);
+    unsigned char *from = in.device + in.displs[0];
+    fill(&in, 0);
+    clear(&out);
+    for (int i = 0; i < TIMES; i++) {
+        MPI_Alltoallv(from, sent, none, MPI_BYTE, out.device, out.counts, out.displs, MPI_BYTE,
+                      comm);
+    }
+    expect(&out, 0, "MPI_Alltoallv from one place");
+    on_path(has_data, "MPI_Alltoallv from one place");
+    clear(&out);
+    for (int i = 0; i < mt_size(); i++) {
+        out.counts[i] = (i == root) ? roots[mt_rank()] : 0;
+    }
+    MPI_Scatterv(from, sent, none, MPI_BYTE, out.device + out.displs[root], out.counts[root],
+                 MPI_BYTE, root, comm);
+    expect(&out, 0, "MPI_Scatterv from one place");
+    let_go(&in);
+    let_go(&out);
+}
+
 /* Of integers: counts are numbers of them. Kernels do not take up long parts anywhere. */
 static void reduce_scatter(const int *counts)
 {
@@ -273,10 +308,13 @@ static void reduce_scatter(const int *counts)
 
 static void draw_counts(int counts[MOST_RANKS][MOST_RANKS], int most, int unit)
 {
+    int one = unit * draw(&common, most / unit + 1);
+
     for (int from = 0; from < mt_size(); from++) {
         for (int to = 0; to < mt_size(); to++) {
             bool none = (draw(&common, 4) == 0);
-            counts[from][to] = none ? 0 : unit * draw(&common, most / unit + 1);
+            int  other = none ? 0 : unit * draw(&common, most / unit + 1);
+            counts[from][to] = alike ? one : other;
         }
     }
 }
@@ -300,11 +338,13 @@ static void draw_round(int most, int unit)
 {
     int counts[MOST_RANKS][MOST_RANKS], root = draw(&common, mt_size());
 
+    alike = (draw(&common, 4) == 0);
     draw_counts(counts, most, unit);
     alltoallv(counts, unit);
     allgatherv(counts[0], unit, draw(&common, 2) == 0);
     gatherv(counts[1 % mt_size()], unit, root, draw(&common, 2) == 0);
     scatterv(counts[0], unit, root, draw(&common, 2) == 0);
+    from_one_place(counts, unit, root);
     reduce_scatter(counts[0]);
 }
 
