@@ -184,6 +184,7 @@ static bool go(struct xm_turn *turn)
 void xm_ccl_take_over(struct xm_op *op)
 {
     op->taken = true;
+    op->apart = NULL; /* the result goes where it belongs */
     op->stream = op->vendor->stream;
     op->launch.run = launch;
     op->may_block = xm_ccl_may_block(op);

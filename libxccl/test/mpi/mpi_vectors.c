@@ -272,7 +272,7 @@ static void from_one_place(int counts[MOST_RANKS][MOST_RANKS], int unit, int roo
 }
 
 /* Of integers: counts are numbers of them. Kernels do not take up long parts anywhere. */
-static void reduce_scatter(const int *counts)
+static void reduce_scatter(const int *counts, bool in_place)
 {
     int  all = 0, before = 0, wrong = 0;
     bool aligned = true;
@@ -289,7 +289,15 @@ static void reduce_scatter(const int *counts)
         host[i] = mt_value(mt_rank(), 3, i);
     }
     mt_put(in, MT_DEVICE, host, bytes);
-    MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, comm);
+    if (in_place) {
+        MPI_Request request;
+        mt_put(out, MT_DEVICE, host, bytes);
+        MPI_Ireduce_scatter(MPI_IN_PLACE, out, counts, MPI_INT, MPI_SUM, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, comm);
+        on_path(aligned && any(counts), "MPI_Reduce_scatter");
+    }
     mt_get(host, out, MT_DEVICE, bytes);
     for (int i = 0; i < counts[mt_rank()]; i++) {
         int sum = 0;
@@ -298,9 +306,9 @@ static void reduce_scatter(const int *counts)
         }
         wrong += (host[i] != sum);
     }
-    mt_expect(wrong == 0, "MPI_Reduce_scatter: %d of %d elements are wrong", wrong,
+    mt_expect(wrong == 0, "%s: %d of %d elements are wrong",
+              in_place ? "MPI_Ireduce_scatter in place" : "MPI_Reduce_scatter", wrong,
               counts[mt_rank()]);
-    on_path(aligned && any(counts), "MPI_Reduce_scatter");
     free(host);
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
@@ -345,7 +353,8 @@ static void draw_round(int most, int unit)
     gatherv(counts[1 % mt_size()], unit, root, draw(&common, 2) == 0);
     scatterv(counts[0], unit, root, draw(&common, 2) == 0);
     from_one_place(counts, unit, root);
-    reduce_scatter(counts[0]);
+    reduce_scatter(counts[0], false);
+    reduce_scatter(counts[0], true);
 }
 
 static void case_drawn(void)

@@ -133,9 +133,37 @@ static void test_records(void)
     CHECK((xk_how_root(plain) == XK_PARTS - 1) && (xk_how_root(parts) == 0), "roots");
 }
 
+/* Few bytes from any address to any other, by the threads of a grid, one after the other. */
+static void test_moves(void)
+{
+    enum { MOST = 80, ROOM = MOST + 64, AT = 16 };
+    static unsigned char from[ROOM] __attribute__((aligned(16)));
+    static unsigned char to[ROOM] __attribute__((aligned(16)));
+
+    for (int i = 0; i < ROOM; i++) {
+        from[i] = (unsigned char)(i + 1);
+    }
+    for (uint32_t n = 0; n < 16 * 16 * MOST * 2; n++) {
+        uint32_t a = n % 16, b = n / 16 % 16, bytes = n / 256 % MOST, threads = 1 + n / 256 / MOST;
+        uint32_t wrong = 0;
+        memset(to, 0, sizeof(to));
+        for (uint32_t thread = 0; thread < threads; thread++) {
+            move_bytes((uint64_t)(uintptr_t)&to[AT + b], (uint64_t)(uintptr_t)&from[AT + a], bytes,
+                       thread, threads);
+        }
+        for (uint32_t i = 0; i < ROOM; i++) {
+            bool within = (i >= AT + b) && (i < AT + b + bytes);
+            wrong += (to[i] != (within ? from[i + a - b] : 0));
+        }
+        CHECK(wrong == 0, "%u bytes, from %u to %u, by %u threads: %u are wrong", bytes, a, b,
+              threads, wrong);
+    }
+}
+
 int main(void)
 {
     test_records();
+    test_moves();
     test_units();
     test_commands();
     return xt_done("words of a kernel");
