@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="4724b57dbcd67bd29e5336ad422cc8eeaea329804c698264478c99e19ef055c1")
+    version("0.1.0", sha256="accf77632f6b10d80d3a5906a81f4453b50437a5d839432828717c4a9c642a6e")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
