@@ -3,7 +3,7 @@
  * Collectives whose blocks have counts and places of their own: short and long ones, that begin at
  * any byte, in any order, with gaps between them, and on each rank another way. Every byte is
  * compared, those of the gaps too.
- * Usage: mpi_vectors cuda|rocm|none drawn|long|mismatch [PATH that they take]
+ * Usage: mpi_vectors cuda|rocm|none drawn|long|mismatch|fetched [PATH that they take]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +159,7 @@ static void allgatherv(const int *counts, int unit, bool in_place)
     int           own[MOST_RANKS] = {0};
 
     own[0] = counts[mt_rank()];
-    struct layout in = lay_out(own, unit);
+    struct layout in = lay_out(own, 1); /* where the others write may be aligned alone */
     fill(&in, 0);
     if (in_place) {
         fill(&out, mt_rank());
@@ -403,10 +403,32 @@ static void case_mismatch(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* The same where a rank fetches its block: of three ranks, from the root. */
+static void case_fetched(void)
+{
+    enum { MUCH = 2 << 20, LESS = MUCH - 16 };
+    int counts[MOST_RANKS], displs[MOST_RANKS] = {0};
+
+    warm_up();
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    char *in = mt_alloc(MT_DEVICE, MUCH), *out = mt_alloc(MT_DEVICE, MUCH);
+    for (int i = 0; i < mt_size(); i++) {
+        counts[i] = MUCH;
+    }
+    int received = (mt_rank() == mt_size() - 1) ? LESS : MUCH;
+    int code = MPI_Scatterv(in, counts, displs, MPI_BYTE, out, received, MPI_BYTE, 0, comm);
+    mt_expect(code != MPI_SUCCESS, "rank 0 sends more than the last rank expects");
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {
-        {"drawn", case_drawn}, {"long", case_long}, {"mismatch", case_mismatch}, {NULL, NULL}};
+    static const struct mt_named_case cases[] = {{"drawn", case_drawn},
+                                                 {"long", case_long},
+                                                 {"mismatch", case_mismatch},
+                                                 {"fetched", case_fetched},
+                                                 {NULL, NULL}};
 
     mt_begin(&argc, &argv, true);
     expected_path = (argc > 3) ? argv[3] : NULL;

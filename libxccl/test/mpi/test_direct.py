@@ -296,10 +296,14 @@ def test_vectors_moved(openmpi, least):
 
 
 def test_vectors_mismatch(family):
-    """Counts that do not fit together are named, on the rank that would write too much."""
+    """Counts that do not fit together are named, on the rank that would write, or fetch, too much."""
     result = run(family, 2, "mpi_vectors mismatch", **VECTORS)
     result.good()
     said = r"rank 0 sends 2097152 bytes to rank 1, which has counts for 2097136"
+    assert re.search(said, result.out), result.out
+    result = run(family, 3, "mpi_vectors fetched", **VECTORS)
+    result.good()
+    said = r"rank 0 sends 2097152 bytes to rank 2, which has counts for 2097136"
     assert re.search(said, result.out), result.out
 
 
