@@ -31,9 +31,15 @@ uint64_t xs_kernel_now_ns(void)
     return 0;
 }
 
+static void (*while_waiting)(void);
+
 void xs_kernel_pause(void)
 {
-    usleep(50);
+    if (while_waiting != NULL) {
+        while_waiting();
+    } else {
+        usleep(50);
+    }
 }
 
 /* A unit: two words of 16 bytes, and each half of them is written as a whole. */
@@ -117,6 +123,17 @@ static void test_commands(void)
     }
 }
 
+/* Numbers begin anew. */
+static void test_numbers(void)
+{
+    struct xk_units u = {{{0, 0}}};
+
+    u.own[0] = (struct xk_16){half_of(0, 2), half_of(1, 2)};
+    CHECK(are_new(&u, 1, UINT32_MAX - 1), "2 comes after 2^32 - 2");
+    u.own[0] = (struct xk_16){half_of(0, UINT32_MAX - 1), half_of(1, UINT32_MAX - 1)};
+    CHECK(!are_new(&u, 1, 2), "and is not before it");
+}
+
 /* Of a command that says more of each rank. */
 static void test_records(void)
 {
@@ -131,6 +148,139 @@ static void test_records(void)
     CHECK(xk_words_of(mapped, UINT32_MAX) == XK_ALL_WORDS,
           "what is not whole yet may say anything");
     CHECK((xk_how_root(plain) == XK_PARTS - 1) && (xk_how_root(parts) == 0), "roots");
+}
+
+/* What a block hears: values that say what they are, of a command with so many records. */
+static struct xk_told    told;
+static struct xk_command command __attribute__((aligned(16)));
+static struct xk_relay   relay __attribute__((aligned(16)));
+static uint32_t          said[XK_ALL_WORDS], units;
+
+static void say(uint64_t *words, uint32_t from, uint32_t to, uint32_t number)
+{
+    for (uint32_t i = from; i < to; i++) {
+        words[i] = said[i] | (uint64_t)number << 32;
+    }
+}
+
+static void make_command(uint32_t records)
+{
+    for (uint32_t i = 0; i < XK_ALL_WORDS; i++) {
+        said[i] = 1000 * records + i;
+    }
+    said[XK_HOW] = xk_how(XK_ALLTOALL, (records > 0) ? XK_PARTS : 0, 2, 0, 0);
+    said[XK_BYTES] = records;
+    units = xk_words_of(said[XK_HOW], records) / 2;
+}
+
+/* Of the communicator of the command before. */
+static void forget(void)
+{
+    memset(&told, 0, sizeof(told));
+    told.ranks = said[XK_RANKS_LOW] | (uint64_t)said[XK_RANKS_HIGH] << 32;
+    told.serial = said[XK_SERIAL];
+}
+
+static void expect_told(uint32_t number, const char *what)
+{
+    const struct xk_exchange *a = &told.exchange;
+
+    CHECK((told.verdict == XK_TOLD) && (told.number == number), "%s: %u of %u", what, told.verdict,
+          told.number);
+    CHECK(memcmp(told.values, said, 8 * (size_t)units) == 0, "%s: %u units", what, units);
+    CHECK((a->in == told_address(&told, XK_IN_LOW)) && (a->number == said[XK_NUMBER]),
+          "%s: made ready", what);
+    if (xk_how_has_parts(said[XK_HOW])) {
+        const uint32_t *record = &said[XK_RECORDS + XK_RECORD * (XK_MAX_RANKS - 1)];
+        CHECK(a->parts[XK_MAX_RANKS - 1].receive_at == record[XK_RECEIVE_AT], "%s: parts", what);
+    }
+}
+
+static void the_host_goes_on(void)
+{
+    say(command.word, XK_WORDS, 2 * units, NUMBER);
+    say(command.word, 0, XK_WORDS, NUMBER);
+}
+
+static void the_first_block_goes_on(void)
+{
+    say(relay.word, 0, 2 * units, NUMBER);
+}
+
+static void the_first_block_leaves(void)
+{
+    relay.leave = NUMBER;
+}
+
+/* Commands with records and without, each after one with and without; and the other blocks hear. */
+static void test_host_is_heard(void)
+{
+    const struct xk_stay stay = {.idle_ns = 1, .life_ns = 1};
+
+    for (uint32_t n = 0; n < 4; n++) {
+        uint32_t before[XK_ALL_WORDS];
+        make_command(((n & 1) != 0) ? XK_MAX_RANKS : 0);
+        memcpy(before, said, sizeof(before));
+        make_command(((n & 2) != 0) ? XK_MAX_RANKS : 0);
+        forget();
+        memcpy(told.values, before, sizeof(before));
+        say(command.word, 0, XK_ALL_WORDS, NUMBER - 1);
+        memset(&relay, 0, sizeof(relay));
+        while_waiting = the_host_goes_on;
+        gridDim.x = 2;
+        listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1, &stay,
+                       &told);
+        expect_told(NUMBER, "a command of the host's");
+        forget();
+        listen_to_first((const char *)&relay, NUMBER - 1, NUMBER, &told);
+        expect_told(NUMBER, "what the first block relays");
+    }
+    while_waiting = NULL;
+    gridDim.x = 1;
+    memset(&relay, 0, sizeof(relay));
+    listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1, &stay, &told);
+    CHECK(relay.word[0] == 0, "nobody is told where there is nobody");
+}
+
+static void hear_first(uint32_t missing)
+{
+    forget();
+    the_first_block_goes_on();
+    relay.word[missing] = said[missing] + 1;
+    listen_to_first((const char *)&relay, NUMBER - 1, NUMBER, &told);
+}
+
+/* What the first block tells is there when all of its words are; or it leaves. */
+static void test_first_is_heard(void)
+{
+    memset(&relay, 0, sizeof(relay));
+    make_command(XK_MAX_RANKS);
+    while_waiting = the_first_block_goes_on;
+    for (uint32_t missing = 0; missing < 2 * units; missing++) {
+        hear_first(missing);
+        expect_told(NUMBER, "what the first block says");
+    }
+    while_waiting = the_first_block_leaves;
+    hear_first(2 * units - 1);
+    CHECK(told.verdict == XK_LEAVES, "the first block has left: %u", told.verdict);
+    while_waiting = NULL;
+}
+
+/* A host that says to leave, and one that says nothing for too long. */
+static void test_end_is_heard(void)
+{
+    struct xk_stay stay = {.idle_ns = 1, .life_ns = 1};
+
+    make_command(0);
+    said[XK_HOW] = xk_how(XK_LEAVE, 0, 1, 0, 0);
+    forget();
+    say(command.word, 0, XK_WORDS, NUMBER);
+    listen_to_host((const char *)&command, 0, NUMBER - 1, &stay, &told);
+    CHECK(told.verdict == XK_LEAVES, "told to leave: %u", told.verdict);
+    forget();
+    stay.idle = (uint64_t)0 - 2; /* time has passed */
+    listen_to_host((const char *)&command, 0, NUMBER, &stay, &told);
+    CHECK(told.verdict == XK_LEAVES, "alone for too long: %u", told.verdict);
 }
 
 /* Few bytes from any address to any other, by the threads of a grid, one after the other. */
@@ -166,5 +316,9 @@ int main(void)
     test_moves();
     test_units();
     test_commands();
+    test_numbers();
+    test_host_is_heard();
+    test_first_is_heard();
+    test_end_is_heard();
     return xt_done("words of a kernel");
 }
