@@ -188,6 +188,17 @@ def test_written_by_the_sender(mpi):
     assert result.lines("[0-9]+ bytes were written by their sender"), result.out
 
 
+@pytest.mark.release_only
+@pytest.mark.parametrize(("ways", "written"), [("bibandwidth", True), ("bandwidth", False)])
+def test_long_both_ways(mpi, build, ways, written):
+    """Long messages are written by senders that receive such ones, and read from others."""
+    words = ["--msg", ways, "--min", "8m", "--max", "8m", "--max-time", "0.2"]
+    command = [str(build.stage / "bin/xccl-perf"), *words]
+    result = mpi.run(2, command, sim="cuda:2", env={"XCCL_LOG": "trace"}, timeout=TIMEOUT)
+    assert result.status == 0, result.out
+    assert bool(result.lines("8388608 bytes were written by their sender")) == written, result.out
+
+
 def test_write_refused(openmpi):
     """The sender cannot map the receiver's memory: the receiver fetches, or gets them served."""
     env = {"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace", "XCCL_SIM_FAIL": "ipc"}
