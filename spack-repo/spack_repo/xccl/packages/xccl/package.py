@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="e9c7068ee7a7c99f366a503ba7c96f60b02104e73a109ab5a380f66106b887e7")
+    version("0.1.0", sha256="85593a5740d37d20a6814f63755362fe736d554f5cf55e1d7090b44fce8fdb4b")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
