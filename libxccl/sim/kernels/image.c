@@ -16,28 +16,38 @@ static void check_number(uint32_t number)
     }
 }
 
-#define RUN(name)                                                                                  \
+#define RUN_WITH(name, arguments_of)                                                               \
     static void run_##name(const void *arguments, const unsigned block[2], const unsigned grid[2]) \
     {                                                                                              \
         blockIdx = (struct xk_index){block[0], block[1]};                                          \
         gridDim = (struct xk_index){grid[0], grid[1]};                                             \
-        xk_##name(*(const struct xk_##name *)arguments);                                           \
+        xk_##name(*(const struct xk_##arguments_of *)arguments);                                   \
     }
+#define RUN(name) RUN_WITH(name, name)
 RUN(batch)
 RUN(pack)
 RUN(linger)
 RUN(exchange)
+RUN_WITH(short, exchange)
 RUN(mapped)
 RUN(rounds)
 RUN(enqueued)
 RUN(await)
 #undef RUN
+#undef RUN_WITH
 
 static void run_numbered_exchange(const void *arguments, const unsigned block[2],
                                   const unsigned grid[2])
 {
     check_number(((const struct xk_exchange *)arguments)->number);
     run_exchange(arguments, block, grid);
+}
+
+static void run_numbered_short(const void *arguments, const unsigned block[2],
+                               const unsigned grid[2])
+{
+    check_number(((const struct xk_exchange *)arguments)->number);
+    run_short(arguments, block, grid);
 }
 
 static void run_numbered_mapped(const void *arguments, const unsigned block[2],
@@ -70,6 +80,7 @@ static const struct xs_kernel kernels[] = {
     {"xk_pack", sizeof(struct xk_pack), run_pack, false, NULL},
     {"xk_linger", sizeof(struct xk_linger), run_linger, true, always},
     {"xk_exchange", sizeof(struct xk_exchange), run_numbered_exchange, false, always},
+    {"xk_short", sizeof(struct xk_exchange), run_numbered_short, false, always},
     {"xk_mapped", sizeof(struct xk_mapped), run_numbered_mapped, false, if_it_meets},
     {"xk_rounds", sizeof(struct xk_rounds), run_numbered_rounds, true, always},
     {"xk_enqueued", sizeof(struct xk_enqueued), run_enqueued, false, always},

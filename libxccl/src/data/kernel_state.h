@@ -21,8 +21,8 @@ struct xm_kernels {
     int                         state;  /* atomic */
     uint32_t                    last;
     unsigned                    room; /* blocks, where other processes' kernels run too; or 0 */
-    void                    *copies, *pack, *linger, *exchange, *mapped, *rounds, *enqueued, *await;
-    xcclStream_t             streams[XM_KERNEL_STREAMS];
+    void        *copies, *pack, *linger, *exchange, *brief, *mapped, *rounds, *enqueued, *await;
+    xcclStream_t streams[XM_KERNEL_STREAMS];
     struct xm_kernel_shared *shared;
     uint32_t                *finished; /* device memory, one a slot */
     struct xk_relay         *relays;   /* behind them, of the kernels that linger */

@@ -82,10 +82,10 @@ static xcclResult_t load_functions(struct xm_kernels *k)
     const struct {
         void      **function_p;
         const char *name;
-    } functions[] = {{&k->copies, "xk_batch"},      {&k->pack, "xk_pack"},
-                     {&k->linger, "xk_linger"},     {&k->exchange, "xk_exchange"},
-                     {&k->mapped, "xk_mapped"},     {&k->rounds, "xk_rounds"},
-                     {&k->enqueued, "xk_enqueued"}, {&k->await, "xk_await"}};
+    } functions[] = {
+        {&k->copies, "xk_batch"},      {&k->pack, "xk_pack"},         {&k->linger, "xk_linger"},
+        {&k->exchange, "xk_exchange"}, {&k->brief, "xk_short"},       {&k->mapped, "xk_mapped"},
+        {&k->rounds, "xk_rounds"},     {&k->enqueued, "xk_enqueued"}, {&k->await, "xk_await"}};
     const struct xk_image *image = NULL;
     void                  *module = NULL;
 
@@ -135,7 +135,10 @@ static xcclResult_t launch_once(struct xm_kernels *k)
         res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_kernel_exchange(k, &exchange, 1, XM_KERNEL_THREADS, &queue, false);
+        res = k->dev->launch(k->exchange, one, XM_KERNEL_THREADS, &exchange, k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = xm_kernel_exchange(k, &exchange, 1, &queue, false);
     }
     if (res == xcclSuccess) {
         res = xm_kernel_mapped(k, &mapped, 1, &queue, false);
@@ -155,7 +158,7 @@ static xcclResult_t launch_once(struct xm_kernels *k)
 /* By the kernel that takes the most room. */
 static xcclResult_t measure_room(struct xm_kernels *k)
 {
-    void *const functions[] = {k->exchange, k->mapped, k->rounds, k->linger};
+    void *const functions[] = {k->exchange, k->brief, k->mapped, k->rounds, k->linger};
     int         blocks = 0;
 
     if ((k->dev->runs_processes_at_once == NULL) || !k->dev->runs_processes_at_once(k->device)) {
@@ -332,6 +335,7 @@ xcclResult_t xm_kernel_queue_create(struct xm_kernels *k, struct xm_kernel_queue
 
     if (res == xcclSuccess) {
         repeat(k, k->exchange, &exchange, q->stream, &q->exchange);
+        repeat(k, k->brief, &exchange, q->stream, &q->brief);
         repeat(k, k->mapped, &mapped, q->stream, &q->mapped);
     }
     return res;
@@ -341,6 +345,9 @@ void xm_kernel_queue_destroy(struct xm_kernels *k, struct xm_kernel_queue *q)
 {
     if (q->exchange != NULL) {
         k->dev->repeat_destroy(q->exchange);
+    }
+    if (q->brief != NULL) {
+        k->dev->repeat_destroy(q->brief);
     }
     if (q->mapped != NULL) {
         k->dev->repeat_destroy(q->mapped);
@@ -361,10 +368,13 @@ static xcclResult_t launch(struct xm_kernels *k, void *function, void *repeat, u
 }
 
 xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
-                                unsigned blocks, unsigned threads, const struct xm_kernel_queue *q,
-                                bool alone)
+                                unsigned blocks, const struct xm_kernel_queue *q, bool alone)
 {
-    return launch(k, k->exchange, alone ? q->exchange : NULL, blocks, threads, what, q->stream);
+    bool  brief = (xk_is_short(what->ranks.size, what->most, blocks) != 0);
+    void *again = brief ? q->brief : q->exchange;
+
+    return launch(k, brief ? k->brief : k->exchange, alone ? again : NULL, blocks,
+                  XM_KERNEL_THREADS, what, q->stream);
 }
 
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,

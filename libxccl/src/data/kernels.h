@@ -56,15 +56,14 @@ bool xm_kernels_failed(const struct xc_device_ops *dev, int device);
 /* A stream for kernels of the direct path, and what launches them faster; NULL: nothing does. */
 struct xm_kernel_queue {
     xcclStream_t stream;
-    void        *exchange, *mapped;
+    void        *exchange, *brief, *mapped;
 };
 xcclResult_t xm_kernel_queue_create(struct xm_kernels *k, struct xm_kernel_queue *q);
 void         xm_kernel_queue_destroy(struct xm_kernels *k, struct xm_kernel_queue *q);
 
 /* Enqueue it; with the device entered. alone: all that was enqueued there before is over. */
 xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
-                                unsigned blocks, unsigned threads, const struct xm_kernel_queue *q,
-                                bool alone);
+                                unsigned blocks, const struct xm_kernel_queue *q, bool alone);
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
                               const struct xm_kernel_queue *q, bool alone);
 xcclResult_t xm_kernel_rounds(struct xm_kernels *k, const struct xk_rounds *what, unsigned blocks,

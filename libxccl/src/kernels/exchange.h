@@ -705,6 +705,15 @@ XK_DEVICE void place_exchange(struct xk_exchange *a)
 }
 #endif
 
+XK_DEVICE void end_exchange(const struct xk_exchange *a)
+{
+    if (is_last((uint32_t *)XK_PLACE((uint64_t)a->finished, 4), gridDim.x, a->elsewhere)) {
+        uint32_t *done = (uint32_t *)XK_PLACE((uint64_t)a->done, 8);
+        tell_host(done, done + 1, a->number,
+                  ends_in_trouble(&a->ranks, a->number, a->what, a->meets));
+    }
+}
+
 XK_KERNEL(xk_exchange)(XK_ARGUMENT struct xk_exchange given)
 {
 #if defined(XK_SIMULATED)
@@ -715,10 +724,7 @@ XK_KERNEL(xk_exchange)(XK_ARGUMENT struct xk_exchange given)
 #endif
 
     exchange(&a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)gridDim.x * blockDim.x);
-    if (is_last((uint32_t *)XK_PLACE((uint64_t)a.finished, 4), gridDim.x, a.elsewhere)) {
-        uint32_t *done = (uint32_t *)XK_PLACE((uint64_t)a.done, 8);
-        tell_host(done, done + 1, a.number, ends_in_trouble(&a.ranks, a.number, a.what, a.meets));
-    }
+    end_exchange(&a);
 }
 
 #endif

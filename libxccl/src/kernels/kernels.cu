@@ -5,3 +5,4 @@
 #include "kernels/mapped.h"
 #include "kernels/moving.h"
 #include "kernels/rounds.h"
+#include "kernels/short.h"

@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 10
+#define XK_VERSION 11
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -154,7 +154,8 @@ struct xk_span {
 
 /*
  * xk_exchange: small messages. Every rank writes its data with the operation's number in every word
- * into the others' slots, and reads what has come into its own.
+ * into the others' slots, and reads what has come into its own. xk_short: the same of fewer
+ * bytes, see short.h.
  */
 struct xk_exchange {
     struct xk_ranks ranks;
@@ -164,9 +165,24 @@ struct xk_exchange {
     uint32_t        what;      /* reduction of what is received: to the first byte of out */
     uint32_t        elsewhere; /* out is no memory of this device's own */
     uint32_t        meets;     /* xk_meets() */
-    uint32_t       *finished;  /* as in struct xk_copy */
+    uint32_t        most;      /* bytes of the longest part, sent or received */
+    uint32_t        spare;
+    uint32_t       *finished; /* as in struct xk_copy */
     uint32_t       *done; /* and behind it the number of an operation in trouble, written first */
 };
+
+/*
+ * A pair is a unit of 16 bytes and a rank. Those of a chunk have a thread each, of so many. Four
+ * chunks a block, one after the other, take less than xk_exchange: 10.7 us instead of 12.5 for a
+ * reduce of 512 KiB. 2 H200s.
+ */
+enum { XK_PAIRS = 512, XK_MOST_CHUNKS = 4 };
+
+/* Is it for xk_short, by so many blocks? A block has several chunks one after the other. */
+XK_ANYWHERE int xk_is_short(uint32_t size, uint64_t most, uint32_t blocks)
+{
+    return most * size <= (uint64_t)blocks * XK_MOST_CHUNKS * XK_PAIRS * 16;
+}
 
 /*
  * Do the ranks of an exchange have to tell each other whether they have noticed that a checked sum

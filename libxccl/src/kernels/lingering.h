@@ -4,6 +4,7 @@
 #define XK_KERNELS_LINGERING_H
 
 #include "kernels/listening.h"
+#include "kernels/short.h"
 
 /* Every word says by itself that it is there: no fence is waited for. */
 XK_DEVICE void tell_bytes(const struct xk_told *t, struct xk_answers *answers)
@@ -86,7 +87,7 @@ XK_DEVICE void carry_out_mapped(const struct xk_told *t, uint32_t blocks)
 #endif
 }
 
-XK_DEVICE void carry_out_exchange(const struct xk_told *t, uint32_t blocks)
+XK_DEVICE void carry_out_exchange(const struct xk_told *t, uint32_t blocks, struct xk_16 *kept)
 {
     const struct xk_exchange *a = &t->exchange;
 
@@ -95,15 +96,20 @@ XK_DEVICE void carry_out_exchange(const struct xk_told *t, uint32_t blocks)
     place_exchange(&placed);
     a = &placed;
 #endif
-    exchange(a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
+    if (xk_is_short(a->ranks.size, a->most, blocks)) {
+        exchange_short(a, blocks, kept);
+    } else {
+        exchange(a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
+    }
 }
 
-XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_answers *answers)
+XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_16 *kept,
+                         struct xk_answers *answers)
 {
     uint32_t form = xk_how_form(t->values[XK_HOW]);
 
     if (form < XK_MAPPED) {
-        carry_out_exchange(t, blocks);
+        carry_out_exchange(t, blocks, kept);
     } else if (form == XK_MAPPED) {
         carry_out_mapped(t, blocks);
     } else {
@@ -153,6 +159,7 @@ XK_DEVICE void end_command(const struct xk_told *t, uint32_t blocks, struct xk_r
 XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
 {
     __shared__ struct xk_told told;
+    __shared__ struct xk_16   kept[XK_PAIRS];
     uint32_t                  last = a.number, first = a.first;
     struct xk_stay            stay = {now_ns(), 0, a.idle_ns, a.life_ns};
     const char        *command = (const char *)XK_PLACE((uint64_t)a.command, XK_LISTENED * 8);
@@ -190,7 +197,7 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
         last = told.number;
         uint32_t blocks = blocks_of(told.values[XK_HOW]);
         if (blockIdx.x < blocks) {
-            carry_out(&told, blocks, answers);
+            carry_out(&told, blocks, kept, answers);
             end_command(&told, blocks, relay, answers);
         }
         stay.idle = now_ns();

@@ -204,7 +204,7 @@ XK_DEVICE void prepare_mapped(struct xk_told *t)
 XK_DEVICE void prepare_exchange(struct xk_told *t)
 {
     struct xk_exchange *a = &t->exchange;
-    uint32_t            how = t->values[XK_HOW];
+    uint32_t            how = t->values[XK_HOW], most = 0;
 
     for (uint32_t k = threadIdx.x; k < XK_MAX_RANKS; k += XK_LANES) {
         const uint32_t *w = &t->values[XK_RECORDS + XK_RECORD * k];
@@ -214,8 +214,15 @@ XK_DEVICE void prepare_exchange(struct xk_told *t)
                            t->values[XK_BYTES]);
         }
         a->parts[k] = xk_part_of(&s);
+        most = (a->parts[k].send > most) ? a->parts[k].send : most;
+        most = (a->parts[k].receive > most) ? a->parts[k].receive : most;
+    }
+    for (uint32_t k = 1; (k < XK_MAX_RANKS) && (k < XK_LANES); k++) {
+        uint32_t other = XK_OF_LANE(most, k);
+        most = (threadIdx.x == 0) && (other > most) ? other : most;
     }
     if (threadIdx.x == 0) {
+        a->most = most;
         a->in = told_address(t, XK_IN_LOW);
         a->out = told_address(t, XK_OUT_LOW);
         a->number = t->values[XK_NUMBER];

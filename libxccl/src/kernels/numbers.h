@@ -11,6 +11,7 @@
 #if defined(__HIP__) || defined(__CUDACC__)
 
 #define XK_UNROLL _Pragma("unroll")
+#define XK_ROLLED _Pragma("unroll 1")
 
 XK_DEVICE float xk_float(uint32_t bits)
 {
@@ -37,6 +38,7 @@ XK_DEVICE uint64_t xk_double_bits(double value)
 #include <string.h>
 
 #define XK_UNROLL
+#define XK_ROLLED
 
 XK_DEVICE float xk_float(uint32_t bits)
 {
