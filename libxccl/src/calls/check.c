@@ -16,38 +16,60 @@ struct sample {
     int64_t values[SAMPLES];
 };
 
-/* The first (rank, value) that differs from most ranks; false if all agree. Same on every rank. */
-static bool find_difference(const struct sample *samples, int size, int count, int *rank_p,
-                            int *value_p)
+/* Where the ranks differ: a value, a rank that has another one than most, and one of these. */
+struct difference {
+    int rank; /* -1: all agree */
+    int most;
+    int value;
+};
+
+/* The first rank with the value that most ranks have: rank 0 may be the odd one. */
+static int find_most(const struct sample *samples, int size, int value)
 {
-    for (int v = 0; v < count; v++) {
-        int like_first = 0, differs = -1;
-        for (int r = 0; r < size; r++) {
-            if (samples[r].values[v] == samples[0].values[v]) {
-                like_first++;
-            } else if (differs < 0) {
-                differs = r;
-            }
+    int most = 0, ranks = 0;
+
+    /* Ends where fewer ranks are left than have one value already. */
+    for (int r = 0; r + ranks < size; r++) {
+        int alike = 0;
+        for (int other = r; other < size; other++) {
+            alike += (samples[other].values[value] == samples[r].values[value]) ? 1 : 0;
         }
-        if (differs >= 0) {
-            *rank_p = (2 * like_first < size) ? 0 : differs;
-            *value_p = v;
-            return true;
+        if (alike > ranks) {
+            ranks = alike;
+            most = r;
         }
     }
-    return false;
+    return most;
+}
+
+/* The first value in which ranks differ, and the first of the fewer. Same on every rank. */
+static void find_difference(const struct sample *samples, int size, int count,
+                            struct difference *found)
+{
+    found->rank = -1;
+    for (int v = 0; v < count; v++) {
+        for (int r = 1; r < size; r++) {
+            if (samples[r].values[v] == samples[0].values[v]) {
+                continue;
+            }
+            found->value = v;
+            found->most = find_most(samples, size, v);
+            found->rank = (found->most == 0) ? r : 0;
+            return;
+        }
+    }
 }
 
 static xcclResult_t compare(struct xm_comm *xm, const struct sample *mine, int count,
-                            struct sample **all_p, int *rank_p, int *value_p)
+                            struct sample **all_p, struct difference *found)
 {
     void        *all = NULL;
     xcclResult_t res = xm_comm_collect(xm, mine, (int)sizeof(*mine), &all);
 
     *all_p = all;
-    *rank_p = -1;
+    found->rank = -1;
     if (res == xcclSuccess) {
-        find_difference(all, xm->size, count, rank_p, value_p);
+        find_difference(all, xm->size, count, found);
     }
     return res;
 }
@@ -220,12 +242,12 @@ enum { PAIR_FROM, PAIR_SENT, PAIR_EXPECTED, PAIR_WRONG };
 /* The first pair in which one rank sends what the other does not expect. */
 static xcclResult_t check_pairs(struct xm_op *op)
 {
-    size_t         n = (size_t)op->comm->size;
-    int64_t       *sent = calloc(2 * n, sizeof(*sent));
-    struct sample  mine = {{0}};
-    struct sample *all = NULL;
-    int            rank, what;
-    xcclResult_t   res = xcclSuccess;
+    size_t            n = (size_t)op->comm->size;
+    int64_t          *sent = calloc(2 * n, sizeof(*sent));
+    struct sample     mine = {{0}};
+    struct sample    *all = NULL;
+    xcclResult_t      res = xcclSuccess;
+    struct difference none;
 
     if (sent == NULL) {
         return xc_fail(xcclSystemError, "out of memory for %zu ranks", n);
@@ -248,7 +270,7 @@ static xcclResult_t check_pairs(struct xm_op *op)
         }
     }
     free(sent);
-    res = compare(op->comm, &mine, 0, &all, &rank, &what);
+    res = compare(op->comm, &mine, 0, &all, &none);
     for (int r = 0; (r < op->comm->size) && (res == xcclSuccess); r++) {
         const int64_t *v = all[r].values;
         if (v[PAIR_WRONG]) {
@@ -264,10 +286,10 @@ static xcclResult_t check_pairs(struct xm_op *op)
 
 xcclResult_t xm_check_call(struct xm_op *op, bool valid)
 {
-    struct sample  mine;
-    struct sample *all;
-    int            rank, what;
-    char           his[64], ours[64];
+    struct sample     mine;
+    struct sample    *all;
+    struct difference found;
+    char              his[64], ours[64];
 
     if (op->comm->inter) {
         return xcclSuccess;
@@ -278,17 +300,14 @@ xcclResult_t xm_check_call(struct xm_op *op, bool valid)
         return res;
     }
     take_sample(op, valid, &mine);
-    res = compare(op->comm, &mine, NUM_CHECKED, &all, &rank, &what);
-    if ((res == xcclSuccess) && (rank >= 0)) {
-        int other = (rank == 0) ? op->comm->size - 1 : 0;
-        while (all[other].values[what] == all[rank].values[what]) {
-            other--; /* ends: some rank differs */
-        }
-        describe(&all[rank], what, his, sizeof(his));
-        describe(&all[other], what, ours, sizeof(ours));
+    res = compare(op->comm, &mine, NUM_CHECKED, &all, &found);
+    if ((res == xcclSuccess) && (found.rank >= 0)) {
+        describe(&all[found.rank], found.value, his, sizeof(his));
+        describe(&all[found.most], found.value, ours, sizeof(ours));
         res = xc_fail(xcclInvalidUsage,
                       "XCCL_CHECK: %s: %s differs between ranks: %s on rank %d, %s on rank %d",
-                      xm_coll_name(op->call.coll), checked_names[what], his, rank, ours, other);
+                      xm_coll_name(op->call.coll), checked_names[found.value], his, found.rank,
+                      ours, found.most);
     }
     free(all);
     return ((res == xcclSuccess) && valid && xm_coll_needs_agreement(op->call.coll))

@@ -5,6 +5,9 @@
  *   mpi_unequal RUNTIME type|operation|root|counts|pairs|collective
  * Rank 1 differs. The error comes back on every rank; no result is looked at.
  *
+ *   mpi_unequal RUNTIME roots DIGITS
+ * Each rank passes its own digit as the root.
+ *
  *   mpi_unequal RUNTIME first
  * Rank 1 is in another call when the others come to their first collective.
  *
@@ -20,6 +23,8 @@
 #include "support.h"
 
 enum { COUNT = 8, ROOM = 4096, MOST_RANKS = 8 };
+
+static const char *roots;
 
 static int unequal_call(const char *what, bool differs, void *send, void *recv)
 {
@@ -39,6 +44,9 @@ static int unequal_call(const char *what, bool differs, void *send, void *recv)
     }
     if (strcmp(what, "root") == 0) {
         return MPI_Bcast(send, COUNT, MPI_FLOAT, differs ? 1 : 0, MPI_COMM_WORLD);
+    }
+    if (strcmp(what, "roots") == 0) {
+        return MPI_Bcast(send, COUNT, MPI_FLOAT, roots[mt_rank()] - '0', MPI_COMM_WORLD);
     }
     if (strcmp(what, "counts") == 0) {
         counts[0] += differs ? 1 : 0; /* the sum stays: that is compared, too */
@@ -107,6 +115,7 @@ int main(int argc, char **argv)
     } else if (strcmp(argv[2], "first") == 0) {
         unequal_first();
     } else {
+        roots = argv[3];
         unequal_arguments(argv[2]);
     }
     mt_summary();

@@ -153,6 +153,22 @@ def test_unequal_arguments(openmpi, what, message):
     assert result.lines(f"error: XCCL_CHECK: .*{message}"), result.out
 
 
+@pytest.mark.parametrize(
+    ("roots", "message"),
+    [
+        ("1000", "1 on rank 0, 0 on rank 1"),
+        ("10002", "1 on rank 0, 0 on rank 1"),
+        ("11023", "0 on rank 2, 1 on rank 0"),
+    ],
+)
+def test_rank_of_the_fewer_is_named(openmpi, roots, message):
+    """Where most ranks pass one value, it is another rank that differs, be it rank 0."""
+    env = {"XCCL_CHECK": "1"}
+    result = openmpi.run(len(roots), f"mpi_unequal cuda roots {roots}", env=env, timeout=30)
+    result.good()
+    assert result.lines(f"error: XCCL_CHECK: bcast: the root differs .*: {message}"), result.out
+
+
 def test_unequal_memory(openmpi):
     """XCCL_CHECK=1 finds the rank whose buffer is of another kind, instead of a deadlock."""
     result = openmpi.run(2, "mpi_loop cuda 2 return unequal", env={"XCCL_CHECK": "1"}, timeout=30)
