@@ -146,18 +146,6 @@ static void launch_in_turn(struct xm_op *op)
     }
 }
 
-/* What MPI may have to do over finds its inputs as they were; or the kernel itself does. */
-static xcclResult_t spare_inputs(struct xm_op *op)
-{
-    xcclResult_t res = xm_usable_set_apart(op, (size_t)xm_direct_result_bytes(op));
-
-    if ((res != xcclSuccess) && op->mapped) {
-        op->hidden = true; /* no room for that, and all ranks will see it */
-        return xcclSuccess;
-    }
-    return res;
-}
-
 /* Packed and shown; not yet, if it comes after others that are only waiting for their turn. */
 static xcclResult_t show_soon(struct xm_op *op)
 {
@@ -208,18 +196,32 @@ static xcclResult_t prepare_instead(struct xm_op *op)
                : op->dev->stream_after_default(op->vendor->stream);
 }
 
+/*
+ * What MPI may have to do over finds its inputs as they were; or the kernel itself does. A rank
+ * without room for that hides its buffers, so that all ranks do otherwise: a blocking call begins
+ * anew, and the vendor's library has room of its own. Else the workspaces remain, where a kernel
+ * would write over what it has not sent yet: the operation fails, and all ranks hear of it.
+ */
+static xcclResult_t spare_inputs(struct xm_op *op)
+{
+    xcclResult_t res = xm_usable_set_apart(op, (size_t)xm_direct_result_bytes(op));
+
+    if ((res != xcclSuccess) && op->mapped && (op->blocking || (op->vendor != NULL))) {
+        op->hidden = true;
+        return xcclSuccess;
+    }
+    return res;
+}
+
 static xcclResult_t begin(struct xm_op *op)
 {
     xcclResult_t res = xm_usable_begin(op);
 
+    if ((res == xcclSuccess) && op->mapped && !op->blocking) {
+        res = prepare_instead(op);
+    }
     if ((res == xcclSuccess) && (xm_direct_is_checked(op) || xm_direct_overwrites(op))) {
         res = spare_inputs(op);
-    }
-    if (res != xcclSuccess) {
-        return res;
-    }
-    if (op->mapped && !op->blocking) {
-        res = prepare_instead(op);
     }
     if (res != xcclSuccess) {
         return res;

@@ -142,6 +142,29 @@ def test_copy_fails_before_an_operation(openmpi, path, form, launch):
     openmpi.run(3, f"mpi_missed cuda {form}_up", env=env, timeout=60).good()
 
 
+@pytest.mark.parametrize(
+    ("path", "case"),
+    [
+        ("direct", "unlike"),
+        ("direct", "unlike_blocking"),
+        ("ccl", "unlike"),
+        ("ccl", "alike_blocking"),
+        ("ccl", "block"),
+    ],
+)
+def test_no_memory_for_a_copy_in_place(openmpi, path, case):
+    """One rank cannot keep its inputs apart: none goes on as if it had."""
+    env = {**PATHS[path], "XCCL_COMM_CREATE": "first", "XCCL_SIM_MEMORY": "512m"}
+    if path == "direct":
+        env["XCCL_CCL"] = "none"
+    result = openmpi.run(
+        3, f"mpi_spare cuda {case}", env={**env, "XCCL_TIMEOUT": "10"}, timeout=60
+    )
+    result.good()
+    assert len(result.lines(r"xccl\[\d\] error: ")) == 3, result.out
+    assert result.lines(r"xccl\[1\] error: .*out of memory"), result.out
+
+
 def test_error_is_fatal_by_default(mpi):
     env = {**CCL, **HEARD, "XCCL_SIM_FAIL": "async:allreduce@1=3", "XCCL_TIMEOUT": "10"}
     result = mpi.run_heard(
