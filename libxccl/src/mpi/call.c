@@ -285,6 +285,40 @@ int xm_call_mpi(const struct xm_call *call)
     return make(call, call->form, call->args);
 }
 
+/* Makes the buffer begin at its only part. */
+static void begin_at_part(const struct xm_call *call, int buffer, int displs, MPI_Count extent,
+                          long *args)
+{
+    static const MPI_Count none; /* as an int and as an MPI_Aint, too */
+
+    args[buffer] += (long)xm_displ_at(call, (const void *)args[displs], 0) * (long)extent;
+    args[displs] = (long)&none;
+}
+
+/*
+ * On a communicator of one rank MPI_Allgatherv of MPICH 4.0.2 and MPI_Alltoallw of Open MPI 4.1 do
+ * not look at displacements. Before the copy of a program's buffer there may be no memory, so it
+ * begins where the data does, until nobody uses those any longer.
+ */
+static void begin_at_only_part(const struct xm_call *call, long *args)
+{
+    const struct xm_signature *s = &xm_signatures[call->coll];
+    bool                       gathers = (call->coll == XM_ALLGATHERV);
+    int                        size = 0, inter = 0;
+    MPI_Count                  lb, extent = 1;
+
+    if ((xm_pmpi.Comm_size(call->comm, &size) != MPI_SUCCESS) || (size != 1) ||
+        (xm_pmpi.Comm_test_inter(call->comm, &inter) != MPI_SUCCESS) || inter ||
+        (gathers && (xm_pmpi.Type_get_extent_x(HANDLE(MPI_Datatype, args[position(s, 'u')]), &lb,
+                                               &extent) != MPI_SUCCESS))) {
+        return;
+    }
+    begin_at_part(call, s->recvbuf, position(s, 'D'), extent, args);
+    if (!gathers && ((const void *)args[s->sendbuf] != MPI_IN_PLACE)) {
+        begin_at_part(call, s->sendbuf, position(s, 'd'), extent, args);
+    }
+}
+
 static void set_buffers(const struct xm_call *call, const void *sendbuf, void *recvbuf, long *args)
 {
     const struct xm_signature *s = &xm_signatures[call->coll];
@@ -295,6 +329,10 @@ static void set_buffers(const struct xm_call *call, const void *sendbuf, void *r
     }
     if (s->recvbuf >= 0) {
         args[s->recvbuf] = (long)recvbuf;
+    }
+    bool copies = (sendbuf != call->sendbuf) || (recvbuf != call->recvbuf);
+    if (copies && ((call->coll == XM_ALLGATHERV) || (call->coll == XM_ALLTOALLW))) {
+        begin_at_only_part(call, args);
     }
 }
 

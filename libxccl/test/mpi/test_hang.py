@@ -167,7 +167,7 @@ def test_session(mpi, case):
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_displs(mpi, ranks):
     go(mpi, ranks, "mpi_displs")
 
