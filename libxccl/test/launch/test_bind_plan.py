@@ -265,6 +265,28 @@ def test_notes(juwels, size, env, found):
     assert ids(plan) == found
 
 
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ('export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID\nexec "$@"\n', []),
+        ('CUDA_VISIBLE_DEVICES=$SLURM_LOCALID exec "$@"\n', []),
+        ("setenv CUDA_VISIBLE_DEVICES $SLURM_LOCALID\nexec $argv:q\n", []),
+        ('echo "on $CUDA_VISIBLE_DEVICES"; MY_CUDA_VISIBLE_DEVICES=1 exec "$@"\n', ["gpu-shared"]),
+        ('[ "$CUDA_VISIBLE_DEVICES" = 0 ] && exec "$@"\n', ["gpu-shared"]),
+    ],
+)
+def test_list_of_a_script_below(juwels, tmp_path, script, found):
+    """A script may give each rank a GPU of its own, whatever its list was before."""
+    file = tmp_path / "wrapper"
+    file.write_text("#!/bin/sh\n" + script)
+    file.chmod(0o755)
+    env = {"CUDA_VISIBLE_DEVICES": "0"}
+    for command in ([file, "./app"], ["/bin/sh", file, "./app"]):
+        assert ids(juwels("--local-size", 4, "--", *command, env=env)) == found
+    inline = ["/bin/sh", "-c", "exec env CUDA_VISIBLE_DEVICES=$SLURM_LOCALID ./app"]
+    assert ids(juwels("--local-size", 4, "--", *inline, env=env)) == []
+
+
 RENDEZVOUS = {
     "SLURM_JOB_ID": "1",
     "SLURM_JOB_NUM_NODES": "2",

@@ -129,6 +129,8 @@ enum mpi { MPI_UNKNOWN, MPI_OPENMPI, MPI_MPICH };
 enum mpi program_mpi(const char *command);
 /* True if it is no script, but made for a processor; then with its file's name. */
 bool program_is_elf(const char *command, char file_p[PATH_MAX]);
+/* Does one of these words, or a script that one names, give the variable a value? */
+bool program_sets(char *const *command, const char *variable);
 
 /* slurm.c: --network of this step, as the controller says; false where it does not. */
 bool slurm_step_network(char *text, size_t length);

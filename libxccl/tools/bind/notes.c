@@ -35,8 +35,23 @@ static bool is(const char *name, const char *value)
     return (text != NULL) && (strcmp(text, value) == 0);
 }
 
-static void check_sharing(const struct launch *launch, const struct machine *machine,
-                          const struct visible *visible, struct list *list)
+/* What a script below gives each rank of its own is not seen here. */
+static bool set_below(const struct options *options, const struct visible *visible)
+{
+    static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                        "HIP_VISIBLE_DEVICES"};
+
+    for (size_t i = 0; (visible->variable != NULL) && (i < sizeof(names) / sizeof(names[0])); i++) {
+        if (program_sets(options->command, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_sharing(const struct options *options, const struct launch *launch,
+                          const struct machine *machine, const struct visible *visible,
+                          struct list *list)
 {
     int  ranks = launch->local_size;
     bool mps =
@@ -57,7 +72,8 @@ static void check_sharing(const struct launch *launch, const struct machine *mac
             "%d ranks share the %d GPUs of this node, and NCCL and RCCL take one rank per GPU; start at "
             "most %d ranks per node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1), or MPS",
             ranks, machine->ngpus, machine->ngpus);
-    } else if ((visible->count > 0) && (ranks > visible->count) && !visible_per_task(visible)) {
+    } else if ((visible->count > 0) && (ranks > visible->count) && !visible_per_task(visible) &&
+               !set_below(options, visible)) {
         add(list, "gpu-shared",
             "%d ranks see only %d of this node's %d GPUs (%s), so several would use one%s; ask for a GPU "
             "per rank, e.g. --gpus-per-node=%d",
@@ -218,7 +234,7 @@ int notes_collect(const struct options *options, const struct launch *launch,
     const char         *per_task = getenv("SLURM_CPUS_PER_TASK");
 
     check_launcher(options, launch, &list);
-    check_sharing(launch, machine, visible, &list);
+    check_sharing(options, launch, machine, visible, &list);
     check_hidden(machine, visible, plan, &list);
     check_invisible(machine, visible, &list);
     if (visible->foreign) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which MPI a program is linked with, by the libraries that its file names. */
+/* What a program is by its file: which MPI it is linked with, and what a script sets. */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -176,4 +176,57 @@ bool program_is_elf(const char *command, char file_p[PATH_MAX])
                (memcmp(magic, ELFMAG, SELFMAG) == 0);
     close(fd);
     return elf;
+}
+
+/* NAME=..., or setenv NAME: in words of a shell, and not a longer name. */
+static bool text_sets(const char *text, const char *variable)
+{
+    static const char csh[] = "setenv ";
+    size_t            n = strlen(variable), before = strlen(csh);
+
+    for (const char *at = strstr(text, variable); at != NULL; at = strstr(at + n, variable)) {
+        bool begins = (at == text) || (strchr(" \t\n;&(\"'", at[-1]) != NULL);
+        bool by_csh = ((size_t)(at - text) >= before) && (strncmp(at - before, csh, before) == 0);
+        if (begins && ((at[n] == '=') || (by_csh && (strchr(" \t", at[n]) != NULL)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool file_sets(const char *path, const char *variable)
+{
+    static char text[64 << 10]; /* scripts are shorter */
+    struct stat status;
+    ssize_t     n = -1;
+    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0) {
+        return false;
+    }
+    if ((fstat(fd, &status) == 0) && S_ISREG(status.st_mode)) {
+        n = read(fd, text, sizeof(text) - 1);
+    }
+    close(fd);
+    text[(n > 0) ? n : 0] = '\0';
+    return (n > 0) && (strncmp(text, ELFMAG, SELFMAG) != 0) && text_sets(text, variable);
+}
+
+/* Up to the program itself, which is no script; a shell and env come before theirs. */
+bool program_sets(char *const *command, const char *variable)
+{
+    enum { MOST_WORDS = 16 };
+    char file[PATH_MAX];
+
+    for (int i = 0; (command[i] != NULL) && (i < MOST_WORDS); i++) {
+        if (text_sets(command[i], variable)) {
+            return true;
+        }
+        bool names = (i == 0) ? find_file(command[i], file)
+                              : (snprintf(file, sizeof(file), "%s", command[i]) < PATH_MAX);
+        if (names && file_sets(file, variable)) {
+            return true;
+        }
+    }
+    return false;
 }
