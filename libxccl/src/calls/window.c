@@ -236,12 +236,41 @@ static void get_attr(const struct window *w, const long *args)
     }
 }
 
+static bool returns_errors(MPI_Win win)
+{
+    MPI_Errhandler handler;
+
+    if (xm_pmpi.Win_get_errhandler(win, &handler) != MPI_SUCCESS) {
+        return false;
+    }
+    bool returns = (handler == XM_HANDLE(MPI_ERRORS_RETURN));
+    xm_pmpi.Errhandler_free(&handler); /* Open MPI counts those who ask for it */
+    return returns;
+}
+
+/*
+ * A freed window has no error handler any more: where the program wanted errors as codes, it gets
+ * one, and else MPI_COMM_WORLD's handler hears of it.
+ */
+static int raise_without_window(bool returns, xcclResult_t res, const char *text)
+{
+    if (!returns) {
+        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, text);
+    }
+    xc_error("%s", text);
+    return xm_error_code(res, text);
+}
+
+/* A rank whose copies fail calls MPI all the same: the others may wait for it there. */
 static int forward(const struct row *row, struct window *w, int profiling, const long *args)
 {
+    char         text[400] = "";
+    bool         frees = (row->function == XM_FN_MPI_Win_free);
+    bool         returns = frees && returns_errors(w->win);
     xcclResult_t res = row->before ? xm_shadow_exchange(w->shadow) : xcclSuccess;
 
     if (res != xcclSuccess) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+        snprintf(text, sizeof(text), "%s", xc_last_detail());
     }
     int code = (int)xm_mpi_forward(row->function, profiling, args);
     if (code != MPI_SUCCESS) {
@@ -251,10 +280,14 @@ static int forward(const struct row *row, struct window *w, int profiling, const
         get_attr(w, args);
     }
     bool over = (row->function != XM_FN_MPI_Win_test) || *(const int *)args[1];
-    if (row->after && over) {
+    if ((res == xcclSuccess) && row->after && over) {
         res = row->before ? xm_shadow_fetch(w->shadow) : xm_shadow_exchange(w->shadow);
+        snprintf(text, sizeof(text), "%s", (res != xcclSuccess) ? xc_last_detail() : "");
     }
-    return (res == xcclSuccess) ? code : xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+    if (res == xcclSuccess) {
+        return code;
+    }
+    return frees ? raise_without_window(returns, res, text) : xm_raise_on_window(w->win, res, text);
 }
 
 int xm_window_call(enum xm_function function, int profiling, const long *args)
@@ -274,10 +307,10 @@ int xm_window_call(enum xm_function function, int profiling, const long *args)
     }
     take_out(w);
     int code = forward(row, w, profiling, args);
-    if (code != MPI_SUCCESS) {
-        add(w);
-        return code;
+    if (*(const MPI_Win *)args[0] == w->win) {
+        add(w); /* MPI has kept it */
+    } else {
+        free_window(w);
     }
-    free_window(w);
     return code;
 }

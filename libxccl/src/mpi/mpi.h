@@ -81,6 +81,7 @@
     X(Comm_get_errhandler)                                                                         \
     X(Comm_set_errhandler)                                                                         \
     X(Comm_call_errhandler)                                                                        \
+    X(Win_get_errhandler)                                                                          \
     X(Win_call_errhandler)                                                                         \
     X(Errhandler_free)                                                                             \
     X(Error_class)                                                                                 \

@@ -4,6 +4,7 @@
  * synchronise. In each step ranks put, accumulate and store into disjoint parts of one window.
  * Usage: mpi_separate cuda|rocm|none CASE
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,12 +328,34 @@ static void case_refused(void)
     close_window();
 }
 
+/* A copy of rank 1 fails in one of the calls: an error of the window's, and nobody waits for it. */
+static void case_errors(void)
+{
+    enum { FENCES = 3 };
+    int told = 0;
+
+    open_window(MPI_COMM_WORLD);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    for (int i = 0; i < FENCES; i++) {
+        told += (MPI_Win_fence(0, win) != MPI_SUCCESS);
+    }
+    if (MPI_Win_free(&win) != MPI_SUCCESS) {
+        printf("rank %d: MPI_Win_free says so\n", mt_rank());
+        told++;
+    }
+    mt_expect(win == MPI_WIN_NULL, "the window is not freed");
+    mt_expect(told == ((mt_rank() == 1) ? 1 : 0), "%d errors", told);
+    MPI_Win_create(memory, sizeof(int) * COUNT, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_fence(0, win);
+    close_window();
+}
+
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"fence", case_fence},     {"post", case_post}, {"lock", case_lock},
-        {"sync", case_sync},       {"end", case_end},   {"atomic", case_atomic},
-        {"refused", case_refused}, {NULL, NULL},
+        {"fence", case_fence},     {"post", case_post},     {"lock", case_lock},
+        {"sync", case_sync},       {"end", case_end},       {"atomic", case_atomic},
+        {"refused", case_refused}, {"errors", case_errors}, {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -64,6 +64,16 @@ def test_separate_windows_by_openmpi(openmpi):
     separate(openmpi, "fence")
 
 
+@pytest.mark.parametrize(("number", "freeing"), [(3, 0), (8, 0), (10, 1)])
+def test_error_of_a_separate_window(mpich, number, freeing):
+    """The window's error handler has it, not that of MPI_COMM_WORLD."""
+    env = {"XCCL_WINDOWS": "separate", "XCCL_SIM_FAIL": f"copy@1={number}"}
+    result = mpich.run(2, "mpi_separate cuda errors", env=env, timeout=TIMEOUT)
+    result.good()
+    assert len(result.lines("rank 1: MPI_Win_free says so")) == freeing, result.out
+    assert len(result.lines(r"xccl\[1\] error: cuMemcpyAsync failed")) == 1, result.out
+
+
 def test_refused_windows(mpich):
     """Beyond XCCL_STAGING, and dynamic ones."""
     separate(mpich, "refused", env={"XCCL_STAGING": "3"})
