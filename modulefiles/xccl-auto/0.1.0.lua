@@ -5,7 +5,7 @@ Preloads the interposer of xccl into every program that is started from this she
 those who want no xccl-run in front of their program. Load it in a job script, not in your profile:
 
     module load xccl-auto
-    srun -N2 -n8 ./app
+    srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none ./app
 
 In programs without MPI it does nothing; it is gone after module unload xccl-auto. Binding to cores and NICs remains the business of xccl-run.
 ]])

@@ -4,8 +4,9 @@ help([[
 xccl 0.1.0: MPI collectives on GPU buffers, on kernels of its own, NCCL or RCCL. The program is not changed.
 
     module load xccl                                   load your MPI and CUDA or ROCm first
-    srun -N2 -n8 xccl-run ./app                        run with it
-    XCCL_LOG=info srun -N2 -n8 xccl-run ./app          see that it is active
+    srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run ./app
+                                                       run with it; --cpus-per-task: cores per GPU
+    export XCCL_LOG=info                               before it: see that it is active
     xccl-doctor                                        see what is wrong
 
     module load xccl-route/mpi                         to compare: MPI alone; also ucc, ucc-ccl, and xccl again

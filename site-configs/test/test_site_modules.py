@@ -373,7 +373,9 @@ def test_help_whatis_show_avail_and_spider_read_well(lmod):
     commands = ["help xccl", "whatis xccl", "show xccl-route/ucc", "-t avail", "spider xccl"]
     _, done = lmod(*commands, "-t spider", "help xccl-site/frontier", env={"LMOD_PAGER": "none"})
     text = done.stdout + done.stderr
-    assert "srun -N2 -n8 xccl-run ./app" in text
+    # With GPUs and cores, as a user can copy it: the README's.
+    command = "srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run ./app"
+    assert command in text and command in (TOP / "README.md").read_text()
     assert "Description: MPI collectives on GPU buffers through NCCL or RCCL" in text
     assert 'pushenv("OMPI_MCA_coll_ucc_priority","100")' in text
     for name in ("xccl-site/frontier", "xccl-route/ucc-ccl", "xccl-settings/debug/", "xccl-auto/"):
