@@ -384,6 +384,7 @@ static int init_agreed(struct xm_op *op, bool valid)
     if (res != xcclSuccess) {
         return xm_raise(op->call.comm, res, xc_last_detail());
     }
+    xm->persistent_calls++;
     if (mpi_has(&op->call) && (!valid || !(all & SAYS_DEVICE))) {
         return xm_call_mpi(&op->call); /* which says what is wrong with it, if anything is */
     }

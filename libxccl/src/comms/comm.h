@@ -49,6 +49,7 @@ struct xm_comm {
     /* Calls so far, counted alike on all ranks. */
     uint64_t calls;            /* all collectives, in processes that use a device */
     uint64_t group;            /* equal on the ranks of the same processes in the same order */
+    uint64_t persistent_calls; /* persistent collectives that were agreed on */
     uint64_t device_calls;     /* collectives whose memory is a device's by MPI's own symmetry */
     uint64_t vector_calls;     /* gatherv, scatterv, alltoallv */
     bool     vector_on_device; /* has this rank brought device memory to them? */

@@ -174,14 +174,21 @@ static xcclResult_t begin(struct xm_op *op, struct staged_call *to, xcclResult_t
 
 /*
  * By which ranks of a node tell of a miss; 0: they cannot. Before they have agreed on their slots,
- * each knows those that are there, and all calls of the communicator are counted.
+ * each knows those that are there, and all calls of the communicator are counted. Persistent
+ * requests of MPI's may be started in any order: the starts of each are counted by themselves.
  */
 static uint64_t number_of(const struct xm_op *op)
 {
-    const uint64_t early = UINT64_C(1) << 47;
+    enum { REQUEST_BITS = 20, START_BITS = 26 }; /* only the latest misses are kept */
+    const uint64_t early = UINT64_C(1) << 47, standing = UINT64_C(1) << 46;
 
     if ((op->comm == NULL) || (op->comm->slots == NULL)) {
         return 0;
+    }
+    if (op->standing != NULL) {
+        uint64_t request = op->standing->number & ((UINT64_C(1) << REQUEST_BITS) - 1);
+        uint64_t start = op->standing->starts & ((UINT64_C(1) << START_BITS) - 1);
+        return early | standing | (request << START_BITS) | start;
     }
     return (op->number == 0) ? (early | op->place) : op->number;
 }
@@ -232,6 +239,9 @@ static xcclResult_t start(struct xm_op *op)
     xcclResult_t       missed = xcclSuccess;
     void              *saved;
 
+    if (op->standing != NULL) {
+        op->standing->starts++;
+    }
     if ((op->standing != NULL) && op->standing->lost) {
         return xm_op_fail(op, xc_fail(xcclInvalidUsage,
                                       "an earlier start of the persistent request has not "
@@ -356,6 +366,8 @@ static xcclResult_t make_standing(struct xm_op *op, struct xm_standing *standing
                                      op->recv_span,
                                      op->send_arrays,
                                      op->recv_arrays,
+                                     op->comm->persistent_calls,
+                                     0,
                                      false};
     if (res == xcclSuccess) {
         *code_p = xm_call_mpi_init(&to.call, to.send, to.recv, &standing->request);

@@ -13,6 +13,7 @@ struct xm_standing {
     struct xm_scratch scratch;                   /* holds the memory of the spans */
     char             *send_span, *recv_span;     /* as those of an operation */
     void             *send_arrays, *recv_arrays; /* likewise */
+    uint64_t          number, starts; /* on its communicator, and of it: equal on all ranks */
     bool              lost; /* a start was given up, and MPI may still be at work on the memory */
 };
 

@@ -3,8 +3,10 @@
  * Allreduces of which a copy fails on rank 1, once.
  *
  *   mpi_missed cuda blocking|nonblocking|persistent|nonblocking_alone|persistent_alone
+ *   mpi_missed cuda persistent_crowded
  * Staged: whoever gets a wrong result is told, and all that come later are right. alone: there are
- * no blocking calls, in which the ranks would agree.
+ * no blocking calls, in which the ranks would agree. crowded: behind many persistent requests, so
+ * that MPI's own serves.
  *
  *   mpi_missed cuda blocking_up|nonblocking_up|persistent_up
  * On the device, from host memory: all ranks give up the communicator, and none waits for another.
@@ -13,7 +15,7 @@
 
 #include "support.h"
 
-enum { COUNT = 5000, ROUNDS = 8, MEETINGS = 3 };
+enum { COUNT = 5000, ROUNDS = 8, MEETINGS = 3, CROWD = 64 };
 
 typedef int allreduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
                            MPI_Request *);
@@ -155,6 +157,23 @@ static void case_persistent_alone(void)
     MPI_Request_free(&kept);
 }
 
+static void case_persistent_crowded(void)
+{
+    allreduce_init *init = (allreduce_init *)dlsym(RTLD_DEFAULT, "MPI_Allreduce_init");
+    MPI_Request     crowd[CROWD];
+    float          *in = mt_alloc(MT_DEVICE, sizeof(*in)), *out = mt_alloc(MT_DEVICE, sizeof(*out));
+
+    for (int i = 0; i < CROWD; i++) {
+        init(in, out, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &crowd[i]);
+    }
+    case_persistent();
+    for (int i = 0; i < CROWD; i++) {
+        MPI_Request_free(&crowd[i]);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 static void case_blocking_up(void)
 {
     run_up(blocking);
@@ -179,6 +198,7 @@ int main(int argc, char **argv)
                                                  {"persistent", case_persistent},
                                                  {"nonblocking_alone", case_nonblocking_alone},
                                                  {"persistent_alone", case_persistent_alone},
+                                                 {"persistent_crowded", case_persistent_crowded},
                                                  {"blocking_up", case_blocking_up},
                                                  {"nonblocking_up", case_nonblocking_up},
                                                  {"persistent_up", case_persistent_up},

@@ -215,6 +215,18 @@ def test_staged_copy_fails_without_blocking_calls(family, form, number):
     family.run(3, f"mpi_missed cuda {form}_alone", env=env, timeout=60).good()
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("number", [8, 9, 13, 18])
+def test_staged_copy_fails_in_a_request_of_mpi(family, number):
+    """Such requests may be started in any order: each start is told of its own misses alone."""
+    env = {
+        "XCCL_TUNE": "*:*:*:*:mpi",
+        "XCCL_DIRECT": "off",
+        "XCCL_SIM_FAIL": f"copy@1={number}",
+    }
+    family.run(3, "mpi_missed cuda persistent_crowded", env=env, timeout=60).good()
+
+
 def test_staged_copy_fails_in_the_first_call(openmpi):
     """The ranks have not agreed yet that all can tell each other: those that can do so."""
     env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "off", "XCCL_SIM_FAIL": "copy@1=1"}
