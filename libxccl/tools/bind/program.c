@@ -218,7 +218,7 @@ bool program_sets(char *const *command, const char *variable)
     enum { MOST_WORDS = 16 };
     char file[PATH_MAX];
 
-    for (int i = 0; (command[i] != NULL) && (i < MOST_WORDS); i++) {
+    for (int i = 0; (i < MOST_WORDS) && (command[i] != NULL); i++) {
         if (text_sets(command[i], variable)) {
             return true;
         }
