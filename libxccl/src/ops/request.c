@@ -169,7 +169,8 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
         code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
     }
     end_receive(slot);
-    t->done = (code != MPI_SUCCESS);
+    t->started = (code == MPI_SUCCESS);
+    t->done = !t->started;
     t->over = false;
     t->wrong = MPI_SUCCESS;
     xm_entry_follow(e, *request);

@@ -98,7 +98,7 @@ static void hide_transfers(struct xm_array *a)
             if (!over) {
                 continue; /* another thread may be fetching it */
             }
-            bool fix = needs_fix(t);
+            bool fix = needs_fix(t) || (t->form == 'P'); /* is it still there afterwards? */
             if (t->simple && (t->rendezvous.fetch == XM_FETCH_OVER)) {
                 xm_entries_are_offered();
             }
@@ -130,6 +130,20 @@ static void detach(struct xm_array *a)
     }
 }
 
+/* Open MPI frees persistent requests that end with an error: their handle may become another's. */
+static void attach_persistent(struct xm_array *a, int i)
+{
+    struct xm_entry *e = a->entries[i];
+
+    if (a->fixes[i].instead) {
+        e->transfer->inner = a->used[i];
+    } else if (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL)) {
+        xm_entry_end(e);
+        a->entries[i] = NULL;
+        a->fixed[i] = false;
+    }
+}
+
 static void attach(struct xm_array *a)
 {
     for (int k = 0; k < a->num_hideable; k++) {
@@ -139,9 +153,7 @@ static void attach(struct xm_array *a)
             continue;
         }
         if (e->transfer->form == 'P') {
-            if (a->fixes[i].instead) {
-                e->transfer->inner = a->used[i];
-            }
+            attach_persistent(a, i);
         } else if (a->used[i] == XM_HANDLE(MPI_REQUEST_NULL)) {
             xm_transfer_discard(e->transfer);
             xm_entry_free(e);
@@ -207,6 +219,7 @@ static void settle(const struct xm_array *a, int i)
         e->transfer->rendezvous.fetch = XM_FETCH_NONE;
         e->transfer->rendezvous.kept = false;
         e->transfer->instead = false;
+        e->transfer->started = false;
         e->transfer->wrong = MPI_SUCCESS;
     }
 }
@@ -424,6 +437,36 @@ static void finish_ended(enum xm_function function, struct xm_array *a, const lo
     }
 }
 
+/* A persistent receive that MPI has ended, and of which the program does not know; -1: none. */
+static int ended_at(const struct xm_array *a)
+{
+    for (int k = 0; XM_OPENMPI && (k < a->num_hideable); k++) {
+        int                       i = a->hideable[k];
+        const struct xm_transfer *t = transfer_at(a, i);
+        if ((t != NULL) && t->started && (a->used[i] == t->request) &&
+            xm_transfer_receives(t->function)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Open MPI's MPI_Testany says that a persistent request that failed ended well: MPI_Wait does not.
+ */
+static int forward(enum xm_function function, struct xm_array *a, const long *args, int profiling)
+{
+    int i = (function == XM_FN_MPI_Testany) ? ended_at(a) : -1;
+
+    if (i < 0) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    const long one[] = {(long)&a->used[i], args[4]};
+    *(int *)args[2] = i;
+    *(int *)args[3] = 1;
+    transfer_at(a, i)->started = false;
+    return (int)xm_mpi_forward(XM_FN_MPI_Wait, profiling, one);
+}
+
 /* Call MPI's function. */
 static int complete(enum xm_function function, struct xm_array *a, const long *args, int profiling)
 {
@@ -440,7 +483,7 @@ static int complete(enum xm_function function, struct xm_array *a, const long *a
         want_statuses(function, a, all);
     }
     detach(a);
-    int code = (int)xm_mpi_forward(function, profiling, all);
+    int code = forward(function, a, all, profiling);
     if (a->any_first) {
         finish_ended(function, a, all, code);
     }

@@ -65,6 +65,7 @@ struct xm_transfer {
     MPI_Request         inner;
     bool                instead;   /* of a persistent one: it was not, this time */
     bool                ended;     /* of a persistent one: it was, and a look has completed it */
+    bool                started;   /* a persistent one, and not completed since */
     bool                comm_gone; /* the program has freed its communicator */
     MPI_Count           bytes;     /* what MPI received, read or wrote */
     int                 code;      /* and how that ended */

@@ -91,6 +91,67 @@ static void case_truncated(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* What MPI says of a persistent receive whose message is too long. */
+static int wait_for_too_long(int way, MPI_Request *request)
+{
+    int        index = 0, outcount = 0, code;
+    MPI_Status status;
+
+    switch (way) {
+    case 0:
+        return MPI_Wait(request, MPI_STATUS_IGNORE);
+    case 1:
+        return MPI_Waitany(1, request, &index, &status);
+    default:
+        code = MPI_Waitsome(1, request, &outcount, &index, &status);
+        mt_expect(class_of(code) == MPI_ERR_IN_STATUS, "MPI_Waitsome: class %d", class_of(code));
+        return status.MPI_ERROR;
+    }
+}
+
+/*
+ * A persistent receive that is too short. Open MPI frees its request then, and gives the handle to
+ * another one soon.
+ */
+static void receive_too_long(int way)
+{
+    int *buffer = mt_ints_make(MT_DEVICE, LITTLE, LITTLE, 1);
+
+    if (mt_rank() == 0) {
+        MPI_Send(buffer, LITTLE, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+    } else {
+        MPI_Request request;
+        MPI_Recv_init(buffer, LITTLE / 2, MPI_INT, 0, TAG, MPI_COMM_WORLD, &request);
+        MPI_Start(&request);
+        int code = wait_for_too_long(way, &request);
+        mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "way %d: class %d", way, class_of(code));
+        if (request != MPI_REQUEST_NULL) {
+            MPI_Request_free(&request);
+        }
+    }
+    mt_free(MT_DEVICE, buffer);
+}
+
+static void case_truncated_again(void)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int way = 0; way < 3; way++) {
+        receive_too_long(way);
+    }
+    for (int salt = 2; salt < 6; salt++) {
+        int        *in = mt_ints_make(MT_DEVICE, LITTLE, LITTLE, salt);
+        int        *out = mt_ints_make(MT_DEVICE, LITTLE, 0, 0);
+        MPI_Request requests[2];
+        MPI_Irecv(out, LITTLE, MPI_INT, other(), TAG, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(in, LITTLE, MPI_INT, other(), TAG, MPI_COMM_WORLD, &requests[1]);
+        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        mt_ints_expect(out, MT_DEVICE, LITTLE, LITTLE, other(), salt, "a later message");
+        mt_free(MT_DEVICE, in);
+        mt_free(MT_DEVICE, out);
+    }
+}
+
 /* Room for a descriptor, and for less than any message that one stands for. */
 static int receive_shortly(int way, int *out, MPI_Datatype pairs, MPI_Status *status)
 {
@@ -562,6 +623,7 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {
         {"nobody", case_nobody},
         {"truncated", case_truncated},
+        {"truncated_again", case_truncated_again},
         {"much_too_long", case_much_too_long},
         {"freed", case_freed},
         {"error_field", case_error_field},

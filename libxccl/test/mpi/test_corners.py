@@ -4,7 +4,7 @@
 import pytest
 
 CASES = ["nobody", "truncated", "much_too_long", "error_field", "packing", "positions"]
-CASES += ["gone", "probed_too_long", "refused", "jumping"]
+CASES += ["truncated_again", "gone", "probed_too_long", "refused", "jumping"]
 SETTINGS = {"auto": {}, "staged": {"XCCL_P2P": "staged"}, "little": {"XCCL_RENDEZVOUS": "240"}}
 
 
