@@ -13,6 +13,7 @@ import yaml
 from site_tree import TOP
 from xccl_sites.check import age_warnings, check_all, check_site, cpu_list
 from xccl_sites.load import Fault, read_yaml
+from xccl_sites.model import detectors
 
 CONFIGS = TOP / "site-configs"
 RENDER = CONFIGS / "tools/render"
@@ -177,6 +178,40 @@ def test_old_facts_are_warned_of(routes):
     (warning,) = age_warnings([site], checked + year + datetime.timedelta(days=1))
     assert "frontier: its facts were last checked on" in warning
     assert site["maintainer"] in warning
+
+
+def copy_site(folder, detect):
+    """A copy of generic-nvidia under the name of @p folder, recognised by @p detect."""
+    text = (CONFIGS / "generic-nvidia/site.yaml").read_text(encoding="utf-8")
+    text = text.replace("name: generic-nvidia\n", f"name: {folder.name}\n")
+    folder.mkdir()
+    file = folder / "site.yaml"
+    file.write_text(
+        text.replace("exists: [/proc/driver/nvidia/version]", detect), encoding="utf-8"
+    )
+    return file
+
+
+def test_a_site_that_is_recognised_by_the_same_as_another_is_warned_of(tmp_path):
+    """A copied site whose detect nobody changed is never recognised."""
+    file = copy_site(tmp_path / "atlantis", "exists: [/proc/driver/nvidia/version]")
+    done = run(VALIDATE, file)
+    expected = "warning: atlantis: detect.exists: /proc/driver/nvidia/version stands in generic-nvidia, too"
+    assert (done.returncode, done.stdout) == (0, "")
+    assert expected in done.stderr
+    rendered = run(RENDER, "--site", file, "--output", tmp_path / "out")
+    assert rendered.returncode == 0 and expected in rendered.stderr
+    file = copy_site(tmp_path / "lemuria", "hostnames: ['jwb[0-9]*', 'lem*']")
+    done = run(VALIDATE, file)
+    assert "lemuria: detect.hostnames: jwb[0-9]* stands in juwels-booster, too" in done.stderr
+    assert "lem*" not in done.stderr
+
+
+def test_generic_sites_are_tried_last(routes, tmp_path):
+    """Their file is on every machine with such a GPU."""
+    own = check_site(copy_site(tmp_path / "zealandia", "exists: [/etc/zealandia]"), routes)[0]
+    names = [name for name, _ in detectors([*check_all(CONFIGS)[1], own], "exists")]
+    assert names == ["zealandia", "generic-nvidia", "generic-amd"]
 
 
 def test_no_site_switches_gpus_off_for_the_shell():

@@ -54,6 +54,31 @@ def age_warnings(sites, today):
             )
 
 
+def _detected_by(site):
+    """{what a site is recognised by}: (kind, variable or file, glob)."""
+    found = set()
+    for kind, value in site["detect"].items():
+        if isinstance(value, dict):
+            found |= {(kind, name, glob) for name, globs in value.items() for glob in globs}
+        elif isinstance(value, list):
+            found |= {(kind, "", glob) for glob in value}
+    return found
+
+
+def detection_warnings(sites, known):
+    """Sentences on @p sites that are recognised by the same as another one of @p known."""
+    for site in sites:
+        for other in known:
+            if site["name"] == other["name"]:
+                continue
+            for kind, name, glob in sorted(_detected_by(site) & _detected_by(other)):
+                what = ": ".join(filter(None, (f"detect.{kind}", name, glob)))
+                yield (
+                    f"{site['name']}: {what} stands in {other['name']}, too, and only the site that is tried first is "
+                    f"recognised; name what this machine alone has, or choose the site by name (XCCL_SITE)"
+                )
+
+
 def _allowed(error):
     """What would have been right, from the schema at the place of the error."""
     schema = error.schema

@@ -101,7 +101,14 @@ def others_settings(sites, site):
 def detectors(sites, kind):
     """[(site name, value of detect.<kind>)] in the order in which sites are tried."""
     # AMD's driver also serves the graphics of an APU, so its file may stand beside that of an NVIDIA GPU.
-    order = sorted(sites, key=lambda site: site["hardware"]["gpu"]["vendor"] == "amd")
+    # The generic sites come last: their file is on every machine with such a GPU.
+    order = sorted(
+        sites,
+        key=lambda site: (
+            site["name"].startswith("generic-"),
+            site["hardware"]["gpu"]["vendor"] == "amd",
+        ),
+    )
     return [
         (site["name"], site["detect"][kind])
         for site in (order if kind == "exists" else sites)
