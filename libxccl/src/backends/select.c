@@ -143,12 +143,18 @@ static void choose_once(void)
     pthread_mutex_unlock(&lock);
 }
 
-xcclResult_t xc_backend_get(const struct xc_backend_ops **ops_p, const struct xc_library **lib_p)
+/* NULL without a library; says nothing of it, since each call may ask. */
+static const struct xc_backend_ops *chosen_ops(void)
 {
     if (!atomic_load_explicit(&is_chosen, memory_order_acquire)) {
         choose_once();
     }
-    if (chosen.result != xcclSuccess) {
+    return (chosen.result == xcclSuccess) ? chosen.ops : NULL;
+}
+
+xcclResult_t xc_backend_get(const struct xc_backend_ops **ops_p, const struct xc_library **lib_p)
+{
+    if (chosen_ops() == NULL) {
         return xc_fail(chosen.result, "%s", chosen.detail);
     }
     *ops_p = chosen.ops;
@@ -190,10 +196,9 @@ void xc_backend_outlook(char *buf, size_t len)
 bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op)
 {
     static const enum xc_coll    colls[] = {XC_ALLREDUCE, XC_REDUCE, XC_REDUCE_SCATTER};
-    const struct xc_backend_ops *ops = NULL;
-    const struct xc_library     *lib;
+    const struct xc_backend_ops *ops = chosen_ops();
 
-    if (xc_backend_get(&ops, &lib) != xcclSuccess) {
+    if (ops == NULL) {
         return true;
     }
     for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++) {
@@ -206,10 +211,9 @@ bool xc_backend_reduces(xcclDataType_t type, xcclRedOp_t op)
 
 bool xc_backend_moves_bytes(void)
 {
-    const struct xc_backend_ops *ops = NULL;
-    const struct xc_library     *lib;
+    const struct xc_backend_ops *ops = chosen_ops();
 
-    return (xc_backend_get(&ops, &lib) != xcclSuccess) || ops->supports_type(xcclUint8);
+    return (ops == NULL) || ops->supports_type(xcclUint8);
 }
 
 xcclResult_t xc_backend_serves(const char *device)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comms/agree.h"
 
 xcclResult_t xm_agreement_failed(const char *what)
 {
@@ -30,6 +31,14 @@ void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own,
     }
 }
 
+/* Do kernels of our own carry its collectives, or may they once the ranks have agreed? */
+static bool may_be_direct(const struct xm_comm *xm)
+{
+    return (xm->direct_state == XM_DIRECT_JOINED) ||
+           ((xm->direct_state == XM_DIRECT_UNKNOWN) && (xm_comm_join != NULL) &&
+            xm_comm_join->wanted(xm));
+}
+
 void xm_comm_fail(struct xm_comm *xm, xcclResult_t result, int speaker, const char *text)
 {
     static bool warned;
@@ -39,8 +48,8 @@ void xm_comm_fail(struct xm_comm *xm, xcclResult_t result, int speaker, const ch
     if (xm->rank == speaker) {
         bool first = !xm->doubled && !__atomic_exchange_n(&warned, true, __ATOMIC_ACQ_REL);
         xc_log(first ? XC_LOG_WARN : XC_LOG_INFO,
-               xm->doubled ? "all %d ranks do without the vendor's library: %s"
-                           : "all %d ranks leave collectives on device memory to MPI: %s",
+               may_be_direct(xm) ? "all %d ranks do without the vendor's library: %s"
+                                 : "all %d ranks leave collectives on device memory to MPI: %s",
                xm->size, text);
     }
 }

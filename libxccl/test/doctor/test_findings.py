@@ -244,6 +244,7 @@ CASES = [
     ("shm-small", "juwels-booster", lambda w: w.shm(65536)),
     ("ranks-apart", "juwels-booster", log("xccl-pods.log")),
     ("ran-by-mpi", "juwels-booster", log("xccl-gave-up.log")),
+    ("ran-by-mpi", "juwels-booster", log("xccl-no-vendor.log")),
     ("crash-at-end", "juwels-booster", log("destroy-segfault.log")),
 ]
 

@@ -403,6 +403,17 @@ def shared(mpi, ranks, command, folder, **env):
     return mpi.run(ranks, " ".join(words), sim="cuda:1", env=env, timeout=100)
 
 
+def test_no_vendor_library(openmpi):
+    """On one node it is not needed: said once, and not that collectives go to MPI."""
+    env = {"XCCL_CCL_LIBRARY": "/nowhere/libnccl.so.2", "XCCL_LOG": "info"}
+    result = openmpi.run(2, "mpi_loop cuda 200", sim="cuda:2", env=env)
+    assert len(result.lines("all rounds good")) == 2, result.out
+    assert "direct" in {path for _, _, path, _ in choices(result)}, result.out
+    (warning,) = result.lines(" warning: ")
+    assert "all 2 ranks do without the vendor's library: rank 0: nccl: cannot load" in warning
+    assert len(result.lines("info: nccl: cannot load /nowhere/libnccl.so.2")) < 8, result.out
+
+
 @pytest.mark.parametrize("linger", LINGER)
 @pytest.mark.parametrize("sections", ["counts", pytest.param("large", marks=pytest.mark.thorough)])
 def test_shared_at_once(family, sections, linger, tmp_path):
@@ -411,7 +422,7 @@ def test_shared_at_once(family, sections, linger, tmp_path):
     result.good()
     assert result.lines("up to 2 ranks share a device that has room for 32 blocks"), result.out
     assert {path for _, _, path, _ in choices(result)} >= {"direct"}, result.out
-    assert not result.lines("leave collectives on device memory to MPI"), result.out
+    assert not result.lines("warning: all 2 ranks"), result.out
 
 
 @pytest.mark.each_value

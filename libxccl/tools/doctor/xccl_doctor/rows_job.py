@@ -92,7 +92,7 @@ TABLE = {
     ),
     "ran-by-mpi": Row(
         WARNING,
-        "every rank left collectives on GPU memory to MPI: {why}",
+        "no rank used the vendor's library for collectives on GPU memory: {why}",
         "{remedy}",
     ),
     "crash-at-end": Row(
