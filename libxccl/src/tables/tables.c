@@ -105,6 +105,18 @@ static xcclResult_t add_variable(const char *path)
     return res;
 }
 
+/* The same with the variable's name in every message. */
+static xcclResult_t add_named(const char *path)
+{
+    static const char name[] = "XCCL_TABLE: ";
+    xcclResult_t      res = add_variable(path);
+    const char       *detail = xc_last_detail();
+
+    return ((res == xcclSuccess) || (strncmp(detail, name, sizeof(name) - 1) == 0))
+               ? res
+               : xc_fail(res, "%s%s", name, detail);
+}
+
 static void leave_out(void)
 {
     if (fault[0] == '\0') {
@@ -185,7 +197,7 @@ xcclResult_t xm_tables_begin(const char *installed)
         res = add_text(XM_FROM_TUNE, "XCCL_TUNE", p->tune, false);
     }
     if ((res == xcclSuccess) && (p->table != NULL) && (strcmp(p->table, "none") != 0)) {
-        res = add_variable(p->table);
+        res = add_named(p->table);
     }
     if (res != xcclSuccess) {
         free_tables();

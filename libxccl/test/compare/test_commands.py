@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from compare_world import MPIRUN, TOOLS, program
-from xccl_common import machine
+from xccl_common import machine, options
 from xccl_compare import command, measure, site, suites
 
 
@@ -50,7 +50,11 @@ def test_reasons(world):
 
 
 def test_no_site():
-    facts = SimpleNamespace(site=None, ccl_file="libnccl.so.2", ccl_library="there")
+    facts = SimpleNamespace(site=None, ccl_file="libnccl.so.2", ccl_library="there", sites={})
+    assert "no sites are installed" in site.why_not(facts, "ucc")
+    with pytest.raises(options.Wrong, match="site 'sim': no sites are installed; make install"):
+        options.check_choice("site", "sim", facts.sites)
+    facts.sites = {"frontier": {}}
     assert "no site was recognised" in site.why_not(facts, "ucc")
     assert site.why_not(facts, "xccl") is site.why_not(facts, "vendor") is None
     assert "neither a GPU nor a site" in site.why_not(SimpleNamespace(ccl_file=None), "vendor")

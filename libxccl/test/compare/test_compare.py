@@ -319,12 +319,14 @@ def test_other_software_is_said(two):
     world = two(1.0)
     new = json.loads((world.work / "new.json").read_text())
     new["measured_with"]["ccl"]["version"] = 22809
+    new["site"] = None
     (world.work / "new.json").write_text(json.dumps(new))
     ended = world.run("--against", "old.json", "new.json")
     assert (
         "# software: was " in ended.out
         and "NCCL 2.28.3, is " in ended.out
         and "2.28.9" in ended.out
+        and "# site: was juwels-booster, is none" in ended.out
     )
 
 

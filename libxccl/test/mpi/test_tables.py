@@ -93,4 +93,4 @@ def test_mistake(openmpi, table, rows, words):
         env={"XCCL_TABLE": path},
         timeout=30,
     )
-    assert f"{path}: " in result.out and words in result.out
+    assert f"error: XCCL_TABLE: {path}: " in result.out and words in result.out

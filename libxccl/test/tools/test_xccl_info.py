@@ -361,7 +361,7 @@ def test_a_table_with_a_mistake(stage, table, rows, words):
     path = table(rows)
     ended = stage.tool("xccl-info", env={"XCCL_TABLE": str(path)})
     assert ended.status == 1
-    assert f"xccl-info: {path}: " in ended.err and words in ended.err
+    assert f"xccl-info: XCCL_TABLE: {path}: " in ended.err and words in ended.err
 
 
 def test_output_that_takes_no_more(stage):

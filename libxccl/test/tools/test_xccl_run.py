@@ -47,6 +47,7 @@ def seen(ended):
         (["--site", "", "true"], 2, ["--site: the name is missing"]),
         (["--topology", "pack:1", "true"], 2, ["no rank to bind here"]),
         (["--map", "/proc", "true"], 2, ["--map: '/proc' is a folder"]),
+        (["--map", "/dev/null", "true"], 2, ["'/dev/null' has no line of a rank", "local rank"]),
     ],
 )
 def test_refusals(stage, arguments, status, words):

@@ -189,6 +189,16 @@ def test_state_of_another_machine(any_mpi, tmp_path):
     assert ended.status == 2 and f"{folder}/state: it was begun with other" in ended.err
 
 
+def test_state_with_a_line_that_is_no_sample(any_mpi, tmp_path):
+    folder = tmp_path / "t"
+    tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "8").good()
+    with (folder / "state").open("a") as state:
+        state.write("rubbish\n")
+    ended = tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "8")
+    assert ended.status == 2
+    assert "is no sample: 'rubbish'; remove the line, or give another folder" in ended.err
+
+
 def test_what_was_not_measured_to_the_end(any_mpi, tmp_path):
     """One sample of a run that was stopped, which --coll leaves out now, makes no row."""
     folder = tmp_path / "t"

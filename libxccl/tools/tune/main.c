@@ -179,7 +179,7 @@ static bool write_tables(const struct tune_job *job)
             fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
             return false;
         }
-        printf("%s: %zu rows\n", path, table->count);
+        printf("%s: %zu row%s\n", path, table->count, (table->count == 1) ? "" : "s");
         xm_table_free(table);
     }
     say_left_out(&job->store);

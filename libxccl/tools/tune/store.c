@@ -159,7 +159,10 @@ static long read_lines(FILE *f, const char *key, struct tune_store *store, char 
             }
         }
         if ((n > 2) && whole && !read_sample(line, store) && !read_whole(line, store)) {
-            snprintf(text, len, "line %d is no sample: %.100s", n, line);
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(text, len,
+                     "line %d is no sample: '%.100s'; remove the line, or give another folder", n,
+                     line);
             return 0;
         }
         if (whole || (n == 2)) {

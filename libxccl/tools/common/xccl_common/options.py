@@ -45,6 +45,8 @@ def parse(words, with_value, flags):
 
 
 def check_choice(option, value, known):
+    if not known:
+        raise Wrong(f"{option} '{value}': no {option}s are installed; make install adds them")
     if value not in known:
-        hint = near(value, known) or "; known: " + (", ".join(known) or "none is installed")
+        hint = near(value, known) or "; known: " + ", ".join(known)
         raise Wrong(f"unknown {option} '{value}'{hint}")

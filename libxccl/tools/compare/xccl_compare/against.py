@@ -51,7 +51,7 @@ def changes(old, new):
     )
     for what, before, after in pairs:
         if before != after:
-            yield f"{what}: was {before}, is {after}"
+            yield f"{what}: was {before or 'none'}, is {after or 'none'}"
 
 
 def missing(old, new):

@@ -110,6 +110,8 @@ def why_not(facts, route):
         return why_not_vendor(facts)
     if route not in ("ucc", "ucc-ccl"):
         return None
+    if not facts.sites:
+        return "no sites are installed, whose variables it needs: make install adds them"
     if facts.site is None:
         return "no site was recognised, and its variables come from the site: give --site"
     refused = routes_of(facts)[route]["refused"]

@@ -2,6 +2,7 @@
 """What xccl-doctor does with its options: collect, check, report."""
 
 import os
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -69,6 +70,8 @@ def read_log(given, launcher, facts, options):
         return None, [], None
     launchers.check_alone(options.env, "xccl-doctor --run -- mpirun -n 4")
     launchers.check_bare(launcher, options.env)
+    if not options.sysroot and shutil.which(launcher[0], path=options.env.get("PATH")) is None:
+        raise Wrong(f"--run: '{launcher[0]}' was not found; check the spelling and PATH")
     return run_job(int(given.get("--timeout", 300)), launcher, facts, options)
 
 
