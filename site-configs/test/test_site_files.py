@@ -45,6 +45,12 @@ def test_the_sites_of_this_repository_are_sound():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_an_unknown_option_is_no_file():
+    done = run(VALIDATE, "--nonsense")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "validate: unknown option '--nonsense'; see --help\n"
+
+
 # site, what is replaced, by what, and what the message must hold; {line} is where it was planted
 PLANTED = [
     ("frontier", "name: frontier\n", "name: fronteir\n", "name: is 'fronteir', but the folder is"),
