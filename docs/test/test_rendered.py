@@ -81,3 +81,10 @@ def test_links_outside_of_the_site(page):
     missing = [target for target in found if "://" not in target and not (TOP / target).exists()]
     assert found
     assert not missing
+
+
+def test_tuning_tables_are_listed():
+    """Each table that is installed has a line on the page about tuning, and no other has one."""
+    page = (TOP / "docs/use/tuning.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\d+-[\w-]+\.table)` \|", page, re.M)
+    assert listed == sorted(file.name for file in (TOP / "libxccl/tables").glob("*.table"))
