@@ -104,3 +104,12 @@ def test_kernels_by_dependencies_only(path):
         ("XCCL_HIPCC", re.search(r"'(rocm/[\d.]+', EXTERNAL_MODULE|RCCL',)|cpeGNU", text)),
     ):
         assert bool(re.search(rf"-D{option}=[ ']", text)) != bool(wanted), option
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in ALL if p.name.startswith("xccl-0")], ids=lambda p: p.stem
+)
+def test_module_help_says_how_to_run(path):
+    """`module help xccl` is where users look, by whichever way xccl was installed."""
+    usage = re.search(r'^usage = """(.*?)"""$', path.read_text(encoding="utf-8"), re.S | re.M)
+    assert usage and "xccl-run ./app" in usage[1] and "xccl-doctor" in usage[1]
