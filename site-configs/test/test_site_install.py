@@ -129,8 +129,9 @@ def test_the_record_names_every_file(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "usage: ci/install-tree"),
-        (("--sit", "sim", "/tmp/x"), "usage: ci/install-tree"),
+        ((), "one PREFIX is needed, 0 are given\nusage: ci/install-tree"),
+        (("--sit", "sim", "/tmp/x"), "unknown option '--sit'\nusage: ci/install-tree"),
+        (("--site",), "--site needs a value\nusage: ci/install-tree"),
         (("--site", "atlantis", "/tmp/x"), "unknown site 'atlantis'; sites: alps dgx-a100"),
         (("/tmp/it's here",), "allowed: letters, digits"),
         (("/tmp/a|b",), "allowed: letters, digits"),

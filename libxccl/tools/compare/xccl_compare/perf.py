@@ -70,6 +70,11 @@ class Perf:
                 key: run[key] for key in ("mpi", "mpi_family", "machine", "ranks", "simulated")
             }
             facts["ccl"], facts["type"] = run["ccl"], run["options"]["type"]
+        except FileNotFoundError as error:
+            raise Broken(
+                f"{path}: no result of xccl-perf: it was not written; "
+                "does the launcher start the program that follows it?"
+            ) from error
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise Broken(
                 f"{path}: no result of xccl-perf ({type(error).__name__}: {error})"
