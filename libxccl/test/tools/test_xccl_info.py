@@ -248,6 +248,13 @@ def test_why_long_blocks(stage, call):
     assert direct["why"] == "if every device reaches the memory of the others"
 
 
+def test_why_names_the_library_for_this_memory(stage):
+    """Also where the machine has the other vendor's runtime."""
+    for memory, other in (("cuda", "rccl"), ("rocm", "nccl")):
+        ended = stage.tool("xccl-info", "--why", f"allreduce:64k:{memory}:8")
+        assert f"no {other} library" not in ended.out, ended.out
+
+
 def test_why_on_another_model(stage):
     written = why(stage, "reduce:8m:cuda:4", "--gpu", "NVIDIA H200")
     (one,) = [one for one in written["tables"] if one["source"].endswith("h200-x4.table")]

@@ -163,6 +163,20 @@ static void say(struct why_path *path, bool available, const char *text)
     snprintf(path->text, sizeof(path->text), "%.639s", text);
 }
 
+/* Of the libraries for this memory, the first; the machine may have another vendor's runtime. */
+static const char *no_library(const struct why *why, const struct info *info)
+{
+    const char *device = runtime_of(why, info)->name;
+    bool        named = (xc_params()->ccl != XC_CCL_AUTO) || (xc_params()->ccl_library != NULL);
+
+    for (size_t i = 0; !named && (why->facts.mem != XM_MEM_HPU) && (i < info->nccls); i++) {
+        if (!info->ccls[i].found && (strcmp(info->ccls[i].row->device, device) == 0)) {
+            return info->ccls[i].why;
+        }
+    }
+    return info_why_no_library(info);
+}
+
 static void check_ccl(struct why *why, const struct info *info)
 {
     struct why_path *path = &why->paths[XM_PATH_CCL];
@@ -173,7 +187,7 @@ static void check_ccl(struct why *why, const struct info *info)
     } else if (!carried_by_ccl(why->facts.coll)) {
         say(path, false, "a collective that the vendors' libraries lack");
     } else if (info->library == NULL) {
-        say(path, false, info_why_no_library(info));
+        say(path, false, no_library(why, info));
     } else if (cuda != (strcmp(info->library->name, "nccl") == 0) &&
                (strcmp(info->library->name, "msccl") != 0)) {
         snprintf(path->text, sizeof(path->text), "%s does not work on this memory",
