@@ -175,6 +175,7 @@ def test_batch_script_of_a_launcher(world, words, nodes, ranks):
         (["--routes", "xcl"], "did you mean 'xccl'?"),
         (["--suite", "juwels"], "did you mean 'juwels-2022'?"),
         (["--coll", "allredcue", "--", "mpirun"], "did you mean 'allreduce'?"),
+        (["--coll", "bcast,scan", "--", "mpirun"], "have no scan; xccl-perf --coll scan measures"),
         (["--min", "1q", "--", "mpirun"], "--min: invalid value '1q'"),
         (["--output", "", "--", "mpirun"], "--output: the folder has no name"),
         (["--min", "1m", "--max", "4", "--", "mpirun"], "--min 1048576 is larger than --max 4"),

@@ -19,7 +19,7 @@ table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
   --suite NAME           juwels-2022, crusher-2023, splits or hybrid: a published experiment. It sets
                          nodes and ranks itself: xccl-compare --suite splits -- srun --gpus-per-node=8
   --routes LIST          of mpi, ucc, ucc-ccl, xccl and vendor (the vendor's library itself); all
-  --coll LIST            collectives, as xccl-perf's (allreduce)
+  --coll LIST            collectives, as xccl-perf's without scan and exscan (allreduce)
   --min SIZE, --max SIZE from and to this size (8, 64m)
   --factor F             from one size to the next (4)
   --rounds N             launches of each route (6; below six there are no 95 % intervals)
@@ -113,6 +113,15 @@ def names(text, known, what):
     return list(dict.fromkeys(chosen))
 
 
+def check_compared(text):
+    """xccl-perf measures two collectives that not every route has."""
+    for name in text.split(","):
+        if name in ("scan", "exscan"):
+            raise Wrong(
+                f"--coll: the vendors' libraries have no {name}; xccl-perf --coll {name} measures it"
+            )
+
+
 def check_together(given, launcher, suites):
     modes = [o for o in ("--against", "--plot", "--csv", "--list") if o in given]
     if len(modes) > 1:
@@ -148,6 +157,7 @@ def check_values(given):
     check_choice("program for --with", given.get("--with", "xccl-perf"), PROGRAMS)
     if "--osu" in given and given.get("--with") != "osu":
         raise Wrong("--osu says where OSU's programs lie: give --with osu, too")
+    check_compared(given.get("--coll", ""))
     for option, known, what in (("--routes", ROUTES, "route"), ("--coll", COLLS, "collective")):
         if option in given:
             given[option] = names(given[option], known, what)
