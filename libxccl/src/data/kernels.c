@@ -103,10 +103,9 @@ static xcclResult_t load_functions(struct xm_kernels *k)
 
 static xcclResult_t launch_enqueued_once(struct xm_kernels *k, const struct xk_ranks *alone)
 {
-    struct xk_enqueued what = {.ranks = *alone,
-                               .what = XK_NO_REDUCTION,
+    struct xk_enqueued what = {.exchange = {.ranks = *alone, .what = XK_NO_REDUCTION},
                                .counter = (struct xk_counter *)(void *)(k->relays + 2)};
-    xcclResult_t       res = xm_kernel_enqueued(k, &what, 1, 32, k->streams[0]);
+    xcclResult_t       res = xm_kernel_enqueued(k, &what, 1, k->streams[0]);
 
     return (res == xcclSuccess) ? xm_kernel_await(k, k->shared->done, 0, k->streams[0]) : res;
 }
@@ -391,11 +390,11 @@ xcclResult_t xm_kernel_rounds(struct xm_kernels *k, const struct xk_rounds *what
 }
 
 xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,
-                                unsigned blocks, unsigned threads, xcclStream_t stream)
+                                unsigned blocks, xcclStream_t stream)
 {
     const unsigned grid[2] = {blocks, 1};
 
-    return k->dev->launch(k->enqueued, grid, threads, what, stream);
+    return k->dev->launch(k->enqueued, grid, XM_KERNEL_THREADS, what, stream);
 }
 
 xcclResult_t xm_kernel_await(struct xm_kernels *k, const uint32_t *word, uint32_t least,

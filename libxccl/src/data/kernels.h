@@ -69,7 +69,7 @@ xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what
 xcclResult_t xm_kernel_rounds(struct xm_kernels *k, const struct xk_rounds *what, unsigned blocks,
                               const struct xm_kernel_queue *q);
 xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,
-                                unsigned blocks, unsigned threads, xcclStream_t stream);
+                                unsigned blocks, xcclStream_t stream);
 /* Let a stream wait until a word of pinned host memory is at least a value. */
 xcclResult_t xm_kernel_await(struct xm_kernels *k, const uint32_t *word, uint32_t least,
                              xcclStream_t stream);

@@ -97,7 +97,7 @@ XK_DEVICE void carry_out_exchange(const struct xk_told *t, uint32_t blocks, stru
     a = &placed;
 #endif
     if (xk_is_short(a->ranks.size, a->most, blocks)) {
-        exchange_short(a, blocks, kept);
+        exchange_short(a, a->number, blocks, kept);
     } else {
         exchange(a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
     }

@@ -30,26 +30,27 @@ XK_DEVICE uint32_t rank_after(const struct xk_ranks *r, uint32_t i)
     return (k < r->size) ? k : k - r->size;
 }
 
-XK_DEVICE void put_pair(const struct xk_exchange *a, uint32_t k, uint32_t u)
+XK_DEVICE void put_pair(const struct xk_exchange *a, uint32_t number, uint32_t k, uint32_t u)
 {
     const struct xk_ranks *r = &a->ranks;
-    uint64_t               slot = slot_of(r, k, r->rank, a->number);
+    uint64_t               slot = slot_of(r, k, r->rank, number);
     uint32_t               bytes = a->parts[k].send;
 
     if (u * 16 < bytes) {
         struct xk_16 v = load_unit(a->in + a->parts[k].send_at + u * 16, bytes - u * 16);
         slot += XK_SLOT_HEADER + (uint64_t)u * 32;
-        put_word(slot, v.x, a->number);
-        put_word(slot + 16, v.y, a->number);
+        put_word(slot, v.x, number);
+        put_word(slot + 16, v.y, number);
     } else if ((bytes == 0) && (u == 0)) {
-        put_word(slot, 0, a->number);
+        put_word(slot, 0, number);
     }
 }
 
 /* Unit u of rank k, or its header, where there is one. False: the host has given up. */
-XK_DEVICE int take_words(const struct xk_exchange *a, uint32_t k, uint32_t u, struct xk_16 *v)
+XK_DEVICE int take_words(const struct xk_exchange *a, uint32_t number, uint32_t k, uint32_t u,
+                         struct xk_16 *v)
 {
-    uint64_t at = slot_of(&a->ranks, a->ranks.rank, k, a->number), behind = 0;
+    uint64_t at = slot_of(&a->ranks, a->ranks.rank, k, number), behind = 0;
     uint32_t bytes = a->parts[k].receive, polls = 0;
 
     if (u * 16 < bytes) {
@@ -60,7 +61,7 @@ XK_DEVICE int take_words(const struct xk_exchange *a, uint32_t k, uint32_t u, st
     }
     for (;;) {
         struct xk_16 x = load_16((const void *)at), y = load_16((const void *)(at + behind));
-        if (has_come(&x, a->number) && has_come(&y, a->number)) {
+        if (has_come(&x, number) && has_come(&y, number)) {
             v->x = data_of(&x);
             v->y = data_of(&y);
             return 1;
@@ -72,7 +73,8 @@ XK_DEVICE int take_words(const struct xk_exchange *a, uint32_t k, uint32_t u, st
 }
 
 /* Where it goes: to its place, or to be added. */
-XK_DEVICE int take_pair(const struct xk_exchange *a, uint32_t k, uint32_t u, struct xk_16 *kept)
+XK_DEVICE int take_pair(const struct xk_exchange *a, uint32_t number, uint32_t k, uint32_t u,
+                        struct xk_16 *kept)
 {
     const struct xk_part *p = &a->parts[k];
     uint32_t              reduces = (a->what != XK_NO_REDUCTION), there = (u * 16 < p->receive);
@@ -80,7 +82,7 @@ XK_DEVICE int take_pair(const struct xk_exchange *a, uint32_t k, uint32_t u, str
     struct xk_16          v = {0, 0};
 
     if (k != a->ranks.rank) {
-        if (!take_words(a, k, u, &v)) {
+        if (!take_words(a, number, k, u, &v)) {
             return 0;
         }
     } else if (there) {
@@ -98,18 +100,18 @@ XK_DEVICE int take_pair(const struct xk_exchange *a, uint32_t k, uint32_t u, str
     return 1;
 }
 
-XK_DEVICE void store_sum(const struct xk_exchange *a, uint32_t u, uint32_t bytes, uint32_t what,
-                         const struct xk_sum *sum)
+XK_DEVICE void store_sum(const struct xk_exchange *a, uint32_t number, uint32_t u, uint32_t bytes,
+                         uint32_t what, const struct xk_sum *sum)
 {
     store_unit(a->out + u * 16, xk_sum_end(sum, what), bytes - u * 16);
     if (xk_sum_overflowed(sum, what)) {
-        notice(&a->ranks, a->number);
+        notice(&a->ranks, number);
     }
 }
 
 /* What the threads of a chunk have taken, in the order of the ranks: the same bits in every run. */
-XK_DEVICE void reduce_kept(const struct xk_exchange *a, uint32_t first, uint32_t shift,
-                           const struct xk_16 *kept, uint32_t what)
+XK_DEVICE void reduce_kept(const struct xk_exchange *a, uint32_t number, uint32_t first,
+                           uint32_t shift, const struct xk_16 *kept, uint32_t what)
 {
     for (uint32_t t = threadIdx.x; (t >> shift) == 0; t += blockDim.x) {
         struct xk_sum sum = {{0}};
@@ -127,13 +129,13 @@ XK_DEVICE void reduce_kept(const struct xk_exchange *a, uint32_t first, uint32_t
             bytes = a->parts[k].receive;
         }
         if (bytes != 0) {
-            store_sum(a, first + t, bytes, what, &sum);
+            store_sum(a, number, first + t, bytes, what, &sum);
         }
     }
 }
 
 /* Between two ranks the thread that waits for a unit adds its own: no other is waited for. */
-XK_DEVICE int reduce_of_two(const struct xk_exchange *a, uint32_t u, uint32_t what)
+XK_DEVICE int reduce_of_two(const struct xk_exchange *a, uint32_t number, uint32_t u, uint32_t what)
 {
     uint32_t     rank = a->ranks.rank, other = 1 - rank;
     uint32_t     own = a->parts[rank].receive, others = a->parts[other].receive;
@@ -142,7 +144,7 @@ XK_DEVICE int reduce_of_two(const struct xk_exchange *a, uint32_t u, uint32_t wh
     if (u * 16 < own) {
         v = load_unit(a->in + a->parts[rank].send_at + u * 16, own - u * 16);
     }
-    if (!take_words(a, other, u, &w)) {
+    if (!take_words(a, number, other, u, &w)) {
         return 0;
     }
     uint32_t bytes = (own != 0) ? own : others;
@@ -153,45 +155,46 @@ XK_DEVICE int reduce_of_two(const struct xk_exchange *a, uint32_t u, uint32_t wh
         if ((own != 0) && (others != 0)) {
             xk_sum_add(&sum, first ? w : v, what);
         }
-        store_sum(a, u, bytes, what, &sum);
+        store_sum(a, number, u, bytes, what, &sum);
     }
     return 1;
 }
 
 /* What goes over another's input is put by the thread that writes there, before. */
-XK_DEVICE int reduce_two_ranks(const struct xk_exchange *a, uint32_t blocks, uint32_t what)
+XK_DEVICE int reduce_two_ranks(const struct xk_exchange *a, uint32_t number, uint32_t blocks,
+                               uint32_t what)
 {
     uint32_t first = blockIdx.x * blockDim.x + threadIdx.x, step = blocks * blockDim.x;
     int      all = 1;
 
     for (uint32_t u = first; (u * 16 < a->most) || (u == 0); u += step) {
-        put_pair(a, 1 - a->ranks.rank, u);
+        put_pair(a, number, 1 - a->ranks.rank, u);
     }
     for (uint32_t u = first; (u * 16 < a->most) || (u == 0); u += step) {
-        all = reduce_of_two(a, u, what) && all;
+        all = reduce_of_two(a, number, u, what) && all;
     }
     return all;
 }
 
-XK_DEVICE int take_chunk(const struct xk_exchange *a, uint32_t first, uint32_t shift,
-                         struct xk_16 *kept)
+XK_DEVICE int take_chunk(const struct xk_exchange *a, uint32_t number, uint32_t first,
+                         uint32_t shift, struct xk_16 *kept)
 {
     int all = 1;
 
     for (uint32_t t = threadIdx.x; (t >> shift) < a->ranks.size; t += blockDim.x) {
         uint32_t k = rank_after(&a->ranks, t >> shift), u = t & ((1u << shift) - 1);
-        all = take_pair(a, k, first + u, &kept[k << shift | u]) && all;
+        all = take_pair(a, number, k, first + u, &kept[k << shift | u]) && all;
     }
     return all;
 }
 
-XK_DEVICE int reduce_chunk(const struct xk_exchange *a, uint32_t first, uint32_t shift,
-                           struct xk_16 *kept, uint32_t what)
+XK_DEVICE int reduce_chunk(const struct xk_exchange *a, uint32_t number, uint32_t first,
+                           uint32_t shift, struct xk_16 *kept, uint32_t what)
 {
-    int all = take_chunk(a, first, shift, kept);
+    int all = take_chunk(a, number, first, shift, kept);
 
     __syncthreads();
-    reduce_kept(a, first, shift, kept, what);
+    reduce_kept(a, number, first, shift, kept, what);
     __syncthreads(); /* nobody keeps more before */
     return all;
 }
@@ -201,7 +204,8 @@ XK_DEVICE int reduce_chunk(const struct xk_exchange *a, uint32_t first, uint32_t
  * All is put before anything is waited for: a result may go over input of this block's, not of
  * another's. False: the host has given up.
  */
-XK_DEVICE int exchange_short(const struct xk_exchange *a, uint32_t blocks, struct xk_16 *kept)
+XK_DEVICE int exchange_short(const struct xk_exchange *a, uint32_t number, uint32_t blocks,
+                             struct xk_16 *kept)
 {
     uint32_t shift = chunk_shift(a->ranks.size), chunks = chunks_of(a->most, shift);
     int      all = 1;
@@ -210,17 +214,17 @@ XK_DEVICE int exchange_short(const struct xk_exchange *a, uint32_t blocks, struc
         switch (a->what) {
 #define XK_CASE(what)                                                                              \
     case what:                                                                                     \
-        return reduce_two_ranks(a, blocks, what);
+        return reduce_two_ranks(a, number, blocks, what);
             XK_OWN_CODE(XK_CASE)
 #undef XK_CASE
         default:
-            return reduce_two_ranks(a, blocks, a->what);
+            return reduce_two_ranks(a, number, blocks, a->what);
         }
     }
     for (uint32_t c = blockIdx.x; c < chunks; c += blocks) {
         for (uint32_t t = threadIdx.x; (t >> shift) < a->ranks.size; t += blockDim.x) {
             if ((t >> shift) != 0) {
-                put_pair(a, rank_after(&a->ranks, t >> shift),
+                put_pair(a, number, rank_after(&a->ranks, t >> shift),
                          (c << shift) + (t & ((1u << shift) - 1)));
             }
         }
@@ -228,16 +232,16 @@ XK_DEVICE int exchange_short(const struct xk_exchange *a, uint32_t blocks, struc
     for (uint32_t c = blockIdx.x; c < chunks; c += blocks) {
         switch (a->what) {
         case XK_NO_REDUCTION:
-            all = take_chunk(a, c << shift, shift, kept) && all;
+            all = take_chunk(a, number, c << shift, shift, kept) && all;
             break;
 #define XK_CASE(what)                                                                              \
     case what:                                                                                     \
-        all = reduce_chunk(a, c << shift, shift, kept, what) && all;                               \
+        all = reduce_chunk(a, number, c << shift, shift, kept, what) && all;                       \
         break;
             XK_OWN_CODE(XK_CASE)
 #undef XK_CASE
         default:
-            all = reduce_chunk(a, c << shift, shift, kept, a->what) && all;
+            all = reduce_chunk(a, number, c << shift, shift, kept, a->what) && all;
             break;
         }
     }
@@ -254,7 +258,7 @@ XK_KERNEL(xk_short)(XK_ARGUMENT struct xk_exchange given)
     const struct xk_exchange &a = given;
 #endif
 
-    exchange_short(&a, gridDim.x, kept);
+    exchange_short(&a, a.number, gridDim.x, kept);
     end_exchange(&a);
 }
 

@@ -4,16 +4,9 @@
 #include "data/lingering.h"
 #include "paths/direct.h"
 
-enum { CHUNK_BYTES = XK_PAIRS * 16, MOST_BLOCKS = 32 };
-/*
- * A chunk each, while there are blocks. With two chunks each a kernel that lingers takes up to 0.9
- * us longer from 16 KiB on, though fewer blocks have to be told. 2 H200s.
- */
 static unsigned blocks_for(const struct xm_op *op, uint64_t bytes)
 {
-    uint64_t blocks = (bytes * (uint64_t)op->comm->size + CHUNK_BYTES - 1) / CHUNK_BYTES;
-
-    return (blocks < 1) ? 1 : (blocks < MOST_BLOCKS) ? (unsigned)blocks : MOST_BLOCKS;
+    return xk_short_blocks((uint32_t)op->comm->size, bytes);
 }
 
 static unsigned at_most(unsigned blocks, unsigned most)

@@ -8,8 +8,6 @@
 #include "paths/direct.h"
 #include "streams/carry.h"
 
-enum { THREADS = 512, MOST_BLOCKS = 32 };
-
 /* ---- buffers: plain memory of this device, or a packed copy ---- */
 
 static xcclResult_t make_usable(struct xm_enqueued *e, struct xm_usable *u,
@@ -65,7 +63,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return (a > b) ? a : b;
 }
 
-static void fill_parts(const struct xm_op *op, struct xk_enqueued *what)
+static void fill_parts(const struct xm_op *op, struct xk_exchange *what)
 {
     struct xm_direct_form form = {.form = XK_BARRIER, .what = XK_NO_REDUCTION};
 
@@ -80,7 +78,6 @@ static void fill_parts(const struct xm_op *op, struct xk_enqueued *what)
         struct xk_span  span = xm_direct_span(op, &form, i);
         *part = xk_part_of(&span);
         what->most = larger(what->most, larger(part->send, part->receive));
-        what->result = larger(what->result, part->receive);
     }
 }
 
@@ -88,16 +85,16 @@ xcclResult_t xm_carry_direct(struct xm_enqueued *e)
 {
     const struct xm_stream_comm *sc = e->sc;
     struct xm_direct            *d = sc->xm->direct;
-    struct xk_enqueued           what = {
-                  .ranks = d->words->ranks, .last = sc->last, .sweep = sc->sweep, .counter = sc->counter};
+    struct xk_enqueued           what = {.exchange.ranks = d->words->ranks,
+                                         .last = sc->last,
+                                         .sweep = sc->sweep,
+                                         .counter = sc->counter};
     /* By what is equal on all ranks: block b of one waits for what block b of another writes. */
-    uint64_t units = (e->op.block_bytes + 15) / 16;
-    uint64_t threads = (units + 31) / 32 * 32, blocks = (units + THREADS - 1) / THREADS;
+    unsigned blocks = xk_short_blocks(d->words->ranks.size, e->op.block_bytes);
 
-    fill_parts(&e->op, &what);
-    threads = (threads < 32) ? 32 : (threads < THREADS) ? threads : THREADS;
-    blocks = (blocks < 1) ? 1 : (blocks < MOST_BLOCKS) ? blocks : MOST_BLOCKS;
-    return xm_kernel_enqueued(d->kernels, &what, (unsigned)blocks, (unsigned)threads, e->op.stream);
+    blocks = (blocks < d->most_blocks) ? blocks : d->most_blocks;
+    fill_parts(&e->op, &what.exchange);
+    return xm_kernel_enqueued(d->kernels, &what, blocks, e->op.stream);
 }
 
 /* ---- the vendor's library ---- */
