@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="34820f084ed4584e84a2380e6a1349e5e4799453c6c2932b284a7544386162f6")
+    version("0.1.0", sha256="dd708ff73b8c7801a809e26b309595e98b575fa6f45bf3e0800fa9b8e8ace9b4")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
