@@ -77,11 +77,9 @@ XK_DEVICE void carry_out_copy(struct xk_told *t, uint32_t blocks, struct xk_answ
 XK_DEVICE void carry_out_mapped(const struct xk_told *t, uint32_t blocks)
 {
 #if defined(XK_SIMULATED)
-    struct xk_work  placed = t->work;
     struct xk_ranks ranks = t->exchange.ranks;
-    place_work(&placed);
     place_ranks(&ranks);
-    work_mapped(&ranks, &placed, blocks);
+    work_mapped(&ranks, &t->work, blocks);
 #else
     work_mapped(&t->exchange.ranks, &t->work, blocks);
 #endif

@@ -225,14 +225,21 @@ XK_DEVICE void place_work(struct xk_work *a)
 #endif
 
 /* By all threads of so many blocks. False: the host has given up. */
-XK_DEVICE int work_mapped(const struct xk_ranks *r, const struct xk_work *a, uint32_t blocks)
+XK_DEVICE int work_mapped(const struct xk_ranks *r, const struct xk_work *given, uint32_t blocks)
 {
     uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     uint64_t threads = (uint64_t)blocks * blockDim.x;
 
-    if ((a->meets != 0) && !all_have_come(r, a->number)) {
-        return 0;
+    if ((given->meets != 0) && !all_have_come(r, given->number)) {
+        return 0; /* without a look at buffers that others may have freed since */
     }
+#if defined(XK_SIMULATED)
+    struct xk_work placed = *given;
+    place_work(&placed);
+    const struct xk_work *a = &placed;
+#else
+    const struct xk_work *a = given;
+#endif
     if (a->targets == 0) {
         fetch_mapped(a, thread, threads);
     } else if (reduce_mapped(a, thread, threads)) {
@@ -245,7 +252,6 @@ XK_KERNEL(xk_mapped)(XK_ARGUMENT struct xk_mapped given)
 {
 #if defined(XK_SIMULATED)
     struct xk_mapped a = given;
-    place_work(&a.work);
     place_ranks(&a.ranks);
 #else
     const struct xk_mapped &a = given;
