@@ -446,6 +446,10 @@ XS_API enum xs_error xs_image_kernel(const void *image, const char *name,
 XS_API void          xs_launch_takes_time(void);
 XS_API enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
                                const unsigned grid[2], unsigned threads, const void *arguments);
+/* It waits itself for what the stream has before it. */
+XS_API enum xs_error xs_launch_early(struct xs_stream *stream, const struct xs_kernel *kernel,
+                                     const unsigned grid[2], unsigned threads,
+                                     const void *arguments);
 /* For kernels: where they may touch memory, which ends the process if a device could not. */
 XS_API uint64_t    xs_kernel_place(uint64_t address, uint64_t bytes);
 XS_API void        xs_kernel_misaligned(uint64_t address, uint64_t bytes);
@@ -455,6 +459,8 @@ static inline void xs_kernel_aligned(uint64_t address, uint64_t bytes)
         xs_kernel_misaligned(address, bytes);
     }
 }
+/* The kernel waits for what its stream has before it, which one launched early has to. */
+XS_API void     xs_kernel_waits(void);
 XS_API uint64_t xs_kernel_now_ns(void);
 XS_API void     xs_kernel_pause(void);
 

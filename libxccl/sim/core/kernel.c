@@ -15,11 +15,13 @@ struct launch {
     const struct xs_kernel *kernel;
     const struct xs_ctx    *ctx;
     unsigned                grid[2];
+    bool                    early;
     uint64_t                place;       /* in the device's only queue */
     char                    arguments[]; /* copied: the caller's are gone when it runs */
 };
 
 static __thread const struct launch *running;
+static __thread bool                 waited; /* the block has, for what its stream has before it */
 
 /* XCCL_SIM_SERIAL: kernels of a device run in the order of their launches. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,13 +58,30 @@ struct block {
     bool           begun;
 };
 
+/*
+ * Launched early it begins when all before it is over, as a device may have it too. But on a device
+ * without this nothing else makes it wait.
+ */
+static void carry_out(struct launch *l, const unsigned block[2])
+{
+    running = l;
+    waited = false;
+    l->kernel->run(l->arguments, block, l->grid);
+    if (l->early && !waited) {
+        fprintf(stderr,
+                "simulated accelerator: kernel %s was launched early and did not wait for what its "
+                "stream had before it\n",
+                l->kernel->name);
+        abort();
+    }
+    running = NULL;
+}
+
 static void *run_block(void *arg)
 {
     const struct block *b = arg;
 
-    running = b->launch;
-    b->launch->kernel->run(b->launch->arguments, b->at, b->launch->grid);
-    running = NULL;
+    carry_out(b->launch, b->at);
     return NULL;
 }
 
@@ -105,14 +124,11 @@ static void leave_place(const struct launch *l)
 
 static void run_in_turn(struct launch *l)
 {
-    running = l;
     for (unsigned y = 0; y < l->grid[1]; y++) {
         for (unsigned x = 0; x < l->grid[0]; x++) {
-            const unsigned block[2] = {x, y};
-            l->kernel->run(l->arguments, block, l->grid);
+            carry_out(l, (const unsigned[2]){x, y});
         }
     }
-    running = NULL;
 }
 
 /* Blocks that wait for nobody come and go one by one. */
@@ -188,6 +204,7 @@ static enum xs_error make(const struct xs_ctx *ctx, const struct xs_kernel *kern
     l->ctx = ctx;
     l->grid[0] = grid[0];
     l->grid[1] = grid[1];
+    l->early = false;
     memcpy(l->arguments, arguments, kernel->bytes);
     *launch_p = l;
     return XS_OK;
@@ -211,13 +228,15 @@ void xs_launch_takes_time(void)
     }
 }
 
-enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
-                        const unsigned grid[2], unsigned threads, const void *arguments)
+static enum xs_error launch(struct xs_stream *stream, const struct xs_kernel *kernel,
+                            const unsigned grid[2], unsigned threads, const void *arguments,
+                            bool early)
 {
     struct launch *l = NULL;
     enum xs_error  res = make(xs_stream_ctx(stream), kernel, grid, threads, arguments, &l);
 
     if (res == XS_OK) {
+        l->early = early;
         xs_launch_takes_time();
         res = enqueue(stream, l);
     }
@@ -225,6 +244,18 @@ enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel
         free(l);
     }
     return res;
+}
+
+enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
+                        const unsigned grid[2], unsigned threads, const void *arguments)
+{
+    return launch(stream, kernel, grid, threads, arguments, false);
+}
+
+enum xs_error xs_launch_early(struct xs_stream *stream, const struct xs_kernel *kernel,
+                              const unsigned grid[2], unsigned threads, const void *arguments)
+{
+    return launch(stream, kernel, grid, threads, arguments, true);
 }
 
 enum xs_error xs_graph_add_kernel(struct xs_graph *graph, void **node_p, const struct xs_ctx *ctx,
@@ -286,6 +317,11 @@ void xs_kernel_misaligned(uint64_t address, uint64_t bytes)
             "(error 716)\n",
             running->kernel->name, (unsigned long long)bytes, (unsigned long long)address);
     abort();
+}
+
+void xs_kernel_waits(void)
+{
+    waited = true;
 }
 
 uint64_t xs_kernel_now_ns(void)

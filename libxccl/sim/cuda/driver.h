@@ -52,6 +52,27 @@ typedef struct {
     void    *ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
+/* CUfunction_attribute and CUlaunchAttributeID: those that are known here. */
+enum {
+    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+};
+typedef struct {
+    int  id;
+    char pad[4];
+    union {
+        int  programmaticStreamSerializationAllowed;
+        char all[64];
+    } value;
+} CUlaunchAttribute;
+typedef struct {
+    unsigned           gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ;
+    unsigned           sharedMemBytes;
+    CUstream           hStream;
+    CUlaunchAttribute *attrs;
+    unsigned           numAttrs;
+} CUlaunchConfig;
+
 /* Every function's first line: the driver must have been initialised. */
 #define CU_NEED_INIT                                                                               \
     do {                                                                                           \
@@ -247,6 +268,9 @@ XS_API int cuModuleUnload(void *module);
 XS_API int cuModuleGetFunction(void **function, void *module, const char *name);
 XS_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
                                                        size_t shared);
+XS_API int cuFuncGetAttribute(int *value, int attribute, void *function);
+XS_API int cuLaunchKernelEx(const CUlaunchConfig *config, void *function, void **arguments,
+                            void **extra);
 XS_API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                           CUstream stream, void **arguments, void **extra);

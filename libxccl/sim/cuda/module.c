@@ -56,20 +56,62 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int
     return XS_OK;
 }
 
-int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                   CUstream handle, void **arguments, void **extra)
+/* As of a device of compute capability 9.0, and of a function compiled for it. */
+int cuFuncGetAttribute(int *value, int attribute, void *function)
 {
-    const unsigned    grid[2] = {grid_x, grid_y};
-    struct xs_stream *stream;
-
-    (void)shared;
     CU_NEED_CTX(ctx);
-    if ((function == NULL) || (arguments == NULL) || (extra != NULL) || (grid_z != 1) ||
-        (block_y != 1) || (block_z != 1)) {
+    if ((value == NULL) || (function == NULL)) {
         return XS_INVALID_VALUE;
     }
-    enum xs_error res = xs_stream_get(ctx, handle, &stream);
+    *value = 90;
+    return (attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION) ? XS_OK : XS_NOT_SUPPORTED;
+}
+
+static int launch(const CUlaunchConfig *config, void *function, void **arguments, void **extra,
+                  enum xs_error (*with)(struct xs_stream *, const struct xs_kernel *,
+                                        const unsigned[2], unsigned, const void *))
+{
+    const unsigned    grid[2] = {config->gridDimX, config->gridDimY};
+    struct xs_stream *stream;
+
+    CU_NEED_CTX(ctx);
+    if ((function == NULL) || (arguments == NULL) || (extra != NULL) || (config->gridDimZ != 1) ||
+        (config->blockDimY != 1) || (config->blockDimZ != 1)) {
+        return XS_INVALID_VALUE;
+    }
+    enum xs_error res = xs_stream_get(ctx, config->hStream, &stream);
     return (res != XS_OK) ? (int)res
-                          : (int)xs_launch(stream, function, grid, block_x, arguments[0]);
+                          : (int)with(stream, function, grid, config->blockDimX, arguments[0]);
+}
+
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                   CUstream stream, void **arguments, void **extra)
+{
+    const CUlaunchConfig config = {.gridDimX = grid_x,
+                                   .gridDimY = grid_y,
+                                   .gridDimZ = grid_z,
+                                   .blockDimX = block_x,
+                                   .blockDimY = block_y,
+                                   .blockDimZ = block_z,
+                                   .sharedMemBytes = shared,
+                                   .hStream = stream};
+
+    return launch(&config, function, arguments, extra, xs_launch);
+}
+
+int cuLaunchKernelEx(const CUlaunchConfig *config, void *function, void **arguments, void **extra)
+{
+    bool early = false;
+
+    if ((config == NULL) || ((config->attrs == NULL) && (config->numAttrs != 0))) {
+        return XS_INVALID_VALUE;
+    }
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+            return XS_NOT_SUPPORTED;
+        }
+        early = (config->attrs[i].value.programmaticStreamSerializationAllowed != 0);
+    }
+    return launch(config, function, arguments, extra, early ? xs_launch_early : xs_launch);
 }

@@ -20,7 +20,8 @@ struct xm_kernels {
     unsigned                    resets; /* of the device before they were loaded */
     int                         state;  /* atomic */
     uint32_t                    last;
-    unsigned                    room; /* blocks, where other processes' kernels run too; or 0 */
+    bool                        early; /* xk_enqueued may be launched early */
+    unsigned                    room;  /* blocks, where other processes' kernels run too; or 0 */
     void        *copies, *pack, *linger, *exchange, *brief, *mapped, *rounds, *enqueued, *await;
     xcclStream_t streams[XM_KERNEL_STREAMS];
     struct xm_kernel_shared *shared;

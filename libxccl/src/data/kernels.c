@@ -98,6 +98,8 @@ static xcclResult_t load_functions(struct xm_kernels *k)
          i++) {
         res = k->dev->module_function(functions[i].function_p, module, functions[i].name);
     }
+    k->early =
+        (res == xcclSuccess) && (k->dev->waits_itself != NULL) && k->dev->waits_itself(k->enqueued);
     return res;
 }
 
@@ -394,7 +396,8 @@ xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *
 {
     const unsigned grid[2] = {blocks, 1};
 
-    return k->dev->launch(k->enqueued, grid, XM_KERNEL_THREADS, what, stream);
+    return (k->early ? k->dev->launch_early : k->dev->launch)(k->enqueued, grid, XM_KERNEL_THREADS,
+                                                              what, stream);
 }
 
 xcclResult_t xm_kernel_await(struct xm_kernels *k, const uint32_t *word, uint32_t least,

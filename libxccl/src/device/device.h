@@ -126,6 +126,13 @@ struct xc_device_ops {
     xcclResult_t (*launch)(void *function, const unsigned grid[2], unsigned threads,
                            const void *arguments, xcclStream_t stream);
     /*
+     * A kernel that waits itself for what its stream has before it, at XK_AFTER_THE_STREAM(), may
+     * be launched early: it is on the device then when that ends. NULL, false: it does not wait.
+     */
+    bool (*waits_itself)(void *function);
+    xcclResult_t (*launch_early)(void *function, const unsigned grid[2], unsigned threads,
+                                 const void *arguments, xcclStream_t stream);
+    /*
      * A kernel to be launched again and again on a stream, each time when the last is over: faster
      * than by launch(), but to make it may take a while. arguments: any. NULL: there is no such
      * way.

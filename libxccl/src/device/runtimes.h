@@ -17,6 +17,11 @@ bool xc_hpu_loaded(void);
 /* Has the program initialised CUDA (as far as the last look found)? A load, no call. */
 bool xc_cuda_initialised(void);
 
+/* cuda_early.c */
+bool         xc_cuda_waits_itself(void *function);
+xcclResult_t xc_cuda_launch_early(void *function, const unsigned grid[2], unsigned threads,
+                                  const void *arguments, xcclStream_t stream);
+
 /* cuda_repeat.c */
 xcclResult_t xc_cuda_repeat_create(void **repeat_p, void *function, const void *arguments,
                                    xcclStream_t stream);

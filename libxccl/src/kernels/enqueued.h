@@ -72,8 +72,9 @@ XK_KERNEL(xk_enqueued)(XK_ARGUMENT struct xk_enqueued given)
 #endif
     struct xk_counter *counter =
         (struct xk_counter *)XK_PLACE((uint64_t)a.counter, sizeof(struct xk_counter));
-    uint32_t number = load_4(&counter->number);
 
+    XK_AFTER_THE_STREAM();
+    uint32_t number = load_4(&counter->number);
     exchange_short(&a.exchange, number, gridDim.x, kept);
     enqueued_end(&a, counter, number);
 }

@@ -23,6 +23,7 @@
 #define XK_OF_LANE(value, lane) ((uint32_t)__shfl((int)(value), (int)(lane)))
 #define XK_IN_ALL_LANES(is_so) __all(is_so)
 #define XK_ARGUMENT const
+#define XK_AFTER_THE_STREAM()
 /* Nobody has looked at what the caches of these devices hold between kernels. */
 #define XK_MEETS_WITH_CARE 1
 XK_DEVICE uint64_t now_ns(void)
@@ -57,6 +58,16 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 #define XK_LANES 32
 #define XK_OF_LANE(value, lane) __shfl_sync(0xffffffffu, value, (int)(lane))
 #define XK_IN_ALL_LANES(is_so) __all_sync(0xffffffffu, is_so)
+/*
+ * The kernel may have been launched early: what was enqueued before it is over behind this, and
+ * what is enqueued behind it may be on the device by then, not before: it takes room.
+ */
+#if __CUDA_ARCH__ >= 900
+#define XK_AFTER_THE_STREAM()                                                                      \
+    asm volatile("griddepcontrol.wait; griddepcontrol.launch_dependents;" ::: "memory")
+#else
+#define XK_AFTER_THE_STREAM()
+#endif
 #define XK_MEETS_WITH_CARE 0
 #define XK_ARGUMENT const __grid_constant__ /* read where it is, not from a copy a thread */
 /*
