@@ -303,6 +303,9 @@ enum xs_error xs_stream_refuse_question(struct xs_stream *stream)
     enum xs_error res = xs_capture_refuse(stream, XS_CAPTURE_UNSUPPORTED);
 
     if (res == XS_OK) {
+        res = xs_capture_guard();
+    }
+    if (res == XS_OK) {
         pthread_mutex_lock(&stream->ctx->order);
         res = refuse_implicit(stream);
         pthread_mutex_unlock(&stream->ctx->order);

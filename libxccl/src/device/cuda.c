@@ -531,12 +531,14 @@ static xcclResult_t after_both(xcclStream_t stream)
 static xcclResult_t cuda_stream_after_default(xcclStream_t stream)
 {
     CUcontext    popped;
+    int          mode = relax(); /* another stream's capture may forbid questions to any */
     xcclResult_t res = after_both(stream);
 
     if ((res == xcclSuccess) && (beneath != NULL) && (cu.ctx_push(beneath) == CUDA_SUCCESS)) {
         res = after_both(stream);
         cu.ctx_pop(&popped);
     }
+    restore(mode);
     return res;
 }
 

@@ -570,9 +570,14 @@ static xcclResult_t after(xcclStream_t stream, void *before)
 /* The second is the calling thread's own, for programs with a default stream for each thread. */
 static xcclResult_t hip_stream_after_default(xcclStream_t stream)
 {
+    int          mode = relax(); /* another stream's capture may forbid questions to any */
     xcclResult_t res = after(stream, NULL);
 
-    return (res == xcclSuccess) ? after(stream, HIP_STREAM_PER_THREAD) : res;
+    if (res == xcclSuccess) {
+        res = after(stream, HIP_STREAM_PER_THREAD);
+    }
+    restore(mode);
+    return res;
 }
 
 static xcclResult_t hip_event_create(void **event_p)
