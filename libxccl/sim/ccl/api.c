@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ccl/api.h"
+#include "core/graph.h"
 
 static const char *const texts[] = {
     "no error",
@@ -86,6 +87,18 @@ static enum xs_result read_config(const struct config *config, int *blocking_p)
     return XS_SUCCESS;
 }
 
+/* It allocates and waits, which a capture of the program's may forbid to the thread. */
+static enum xs_result refuse_captures(void)
+{
+    enum xs_error error = xs_capture_guard();
+
+    return (error == XS_OK) ? XS_SUCCESS
+                            : xs_problem(XS_DEVICE_ERROR,
+                                         "Cuda failure %d 'operation not permitted when stream is "
+                                         "capturing'",
+                                         (int)error);
+}
+
 int ncclCommInitRankConfig(struct xs_comm **comm, int nranks, ncclUniqueId id, int rank,
                            void *config)
 {
@@ -98,6 +111,10 @@ int ncclCommInitRankConfig(struct xs_comm **comm, int nranks, ncclUniqueId id, i
     }
     if (comm == NULL) {
         return xs_problem(XS_INVALID_ARGUMENT, "CommInitRank : newcomm argument is NULL");
+    }
+    res = refuse_captures();
+    if (res != XS_SUCCESS) {
+        return res;
     }
     memcpy(&made, &id, sizeof(made));
     return xs_comm_init(comm, nranks, &made, rank, blocking != 0);
@@ -147,6 +164,9 @@ int ncclCommDestroy(struct xs_comm *comm)
 {
     enum xs_result res = (comm == NULL) ? XS_SUCCESS : check_comm(comm, comm);
 
+    if ((comm != NULL) && (res == XS_SUCCESS)) {
+        res = refuse_captures();
+    }
     return ((comm == NULL) || (res != XS_SUCCESS)) ? res : xs_comm_destroy(comm);
 }
 
@@ -154,6 +174,9 @@ int ncclCommAbort(struct xs_comm *comm)
 {
     enum xs_result res = (comm == NULL) ? XS_SUCCESS : check_comm(comm, comm);
 
+    if ((comm != NULL) && (res == XS_SUCCESS)) {
+        res = refuse_captures();
+    }
     return ((comm == NULL) || (res != XS_SUCCESS)) ? res : xs_comm_abort(comm);
 }
 

@@ -73,7 +73,9 @@ static xcclResult_t make(struct xm_vendor_job *job)
     if (res != xcclSuccess) {
         return res;
     }
+    int mode = xc_device_relax(job->dev);
     res = xcclCommInitRank(&xcomm, job->nranks, job->id, job->rank);
+    xc_device_restore(job->dev, mode);
     if (res != xcclSuccess) {
         goto leave;
     }
@@ -266,7 +268,9 @@ static void run_destroy(struct xm_job *base)
 
     if (xc_device_enter_kept(v->dev, v->device, v->resets, &saved)) {
         if (v->xcomm != NULL) {
+            int mode = xc_device_relax(v->dev);
             d->abort ? xcclCommAbort(v->xcomm) : xcclCommDestroy(v->xcomm);
+            xc_device_restore(v->dev, mode);
         }
         /* Work that never completes would block the destruction of its stream. */
         if ((v->stream != NULL) && !d->abort) {

@@ -174,10 +174,7 @@ static xcclResult_t failed(CUresult res, const char *what)
         }                                                                                          \
     } while (0)
 
-/*
- * While the program captures a stream, CUDA takes some calls of its thread, or of any thread, for
- * mistakes: they fail, and the capture is lost. Ours touch nothing that is captured.
- */
+/* What is called so touches nothing that is captured. */
 static int relax(void)
 {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -754,6 +751,8 @@ const struct xc_device_ops xc_cuda_ops = {
     .current = cuda_current,
     .enter = cuda_enter,
     .leave = cuda_leave,
+    .relax = relax,
+    .restore = restore,
     .name_of = cuda_name_of,
     .uuid_of = cuda_uuid_of,
     .bus_id_of = cuda_bus_id_of,

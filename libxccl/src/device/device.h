@@ -75,6 +75,13 @@ struct xc_device_ops {
     /* Make device current for this thread until leave(saved). It finds out about a reset. */
     xcclResult_t (*enter)(int device, void **saved_p);
     void (*leave)(void *saved);
+    /*
+     * While the program captures a stream, runtimes take some calls of its thread, or of any
+     * thread, for mistakes: they fail, and the capture is lost. Let this thread make them until
+     * restore(what was returned). Functions here do so themselves. NULL: nothing is captured.
+     */
+    int (*relax)(void);
+    void (*restore)(int mode);
     xcclResult_t (*name_of)(int device, char *buf, size_t len);
     xcclResult_t (*uuid_of)(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]);
     xcclResult_t (*bus_id_of)(int device, char *buf, size_t len); /* "0000:18:00.0" */
@@ -157,6 +164,19 @@ XC_SHARED bool xc_device_possible(void);
 static inline unsigned xc_device_resets(const struct xc_device_ops *dev, int device, bool look)
 {
     return (dev->resets != NULL) ? dev->resets(device, look) : 0;
+}
+
+/* relax() and restore() of any device, around calls of a vendor's library. */
+static inline int xc_device_relax(const struct xc_device_ops *dev)
+{
+    return (dev->relax != NULL) ? dev->relax() : 0;
+}
+
+static inline void xc_device_restore(const struct xc_device_ops *dev, int mode)
+{
+    if (dev->restore != NULL) {
+        dev->restore(mode);
+    }
 }
 
 /*

@@ -153,10 +153,7 @@ static xcclResult_t failed(hipError_t res, const char *what)
         }                                                                                          \
     } while (0)
 
-/*
- * While the program captures a stream, HIP takes some calls of its thread, or of any thread, for
- * mistakes: they fail, and the capture is lost. Ours touch nothing that is captured.
- */
+/* What is called so touches nothing that is captured. */
 static int relax(void)
 {
     int mode = HIP_STREAM_CAPTURE_MODE_RELAXED;
@@ -762,6 +759,8 @@ const struct xc_device_ops xc_hip_ops = {
     .current = hip_current,
     .enter = hip_enter,
     .leave = hip_leave,
+    .relax = relax,
+    .restore = restore,
     .name_of = hip_name_of,
     .uuid_of = hip_uuid_of,
     .bus_id_of = hip_bus_id_of,

@@ -7,14 +7,13 @@
 
 #include "device/symbols.h"
 
-enum { SUCCESS = 0, MODE_RELAXED = 2, WAIT_AT_LEAST = 0, HIP_WAIT_AT_LEAST = 0 };
+enum { SUCCESS = 0, WAIT_AT_LEAST = 0, HIP_WAIT_AT_LEAST = 0 };
 
 typedef int (*wait_cuda_fn)(void *, uintptr_t, uint32_t, unsigned);
 typedef int (*wait_hip_fn)(void *, void *, uint32_t, unsigned, uint32_t);
 
 struct functions {
     int (*is_capturing)(void *, int *);
-    int (*exchange_mode)(int *);
     int (*host_func)(void *, void (*)(void *), void *);
     void (*wait)(void);                  /* wait_cuda_fn or wait_hip_fn */
     int (*stream_device)(void *, int *); /* HIP */
@@ -26,18 +25,13 @@ struct functions {
 
 #define ROW(field, name) {name, offsetof(struct functions, field)}
 static const struct xc_symbol cuda_symbols[] = {
-    ROW(is_capturing, "cuStreamIsCapturing"),
-    ROW(exchange_mode, "cuThreadExchangeStreamCaptureMode"),
-    ROW(host_func, "cuLaunchHostFunc"),
-    ROW(wait, "cuStreamWaitValue32_v2"),
-    ROW(stream_ctx, "cuStreamGetCtx"),
-    ROW(ctx_push, "cuCtxPushCurrent_v2"),
-    ROW(ctx_pop, "cuCtxPopCurrent_v2"),
+    ROW(is_capturing, "cuStreamIsCapturing"), ROW(host_func, "cuLaunchHostFunc"),
+    ROW(wait, "cuStreamWaitValue32_v2"),      ROW(stream_ctx, "cuStreamGetCtx"),
+    ROW(ctx_push, "cuCtxPushCurrent_v2"),     ROW(ctx_pop, "cuCtxPopCurrent_v2"),
     ROW(ctx_device, "cuCtxGetDevice"),
 };
 static const struct xc_symbol hip_symbols[] = {
     ROW(is_capturing, "hipStreamIsCapturing"),
-    ROW(exchange_mode, "hipThreadExchangeStreamCaptureMode"),
     ROW(host_func, "hipLaunchHostFunc"),
     ROW(wait, "hipStreamWaitValue32"),
     ROW(stream_device, "hipStreamGetDevice"),
@@ -92,18 +86,6 @@ static xcclResult_t capturing(xcclStream_t stream, bool *capturing_p)
     return result_of(res, "asking whether a stream captures");
 }
 
-static int relax(void)
-{
-    int mode = MODE_RELAXED;
-
-    return (fns.exchange_mode(&mode) == SUCCESS) ? mode : MODE_RELAXED;
-}
-
-static void restore(int mode)
-{
-    (void)fns.exchange_mode(&mode);
-}
-
 static xcclResult_t call(void (*fn)(void *), void *arg, xcclStream_t stream)
 {
     return result_of(fns.host_func(stream, fn, arg), "enqueueing a host function");
@@ -125,12 +107,8 @@ static xcclResult_t wait_for(const uint32_t *word, uint32_t least, xcclStream_t 
     return result_of(res, "enqueueing a wait for a word of host memory");
 }
 
-static const struct xc_stream_ops stream_ops = {.device = stream_device,
-                                                .capturing = capturing,
-                                                .relax = relax,
-                                                .restore = restore,
-                                                .call = call,
-                                                .wait = wait_for};
+static const struct xc_stream_ops stream_ops = {
+    .device = stream_device, .capturing = capturing, .call = call, .wait = wait_for};
 
 /* A process has one runtime that is active. */
 const struct xc_stream_ops *xc_streams_of(const struct xc_device_ops *dev)

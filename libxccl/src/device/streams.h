@@ -13,9 +13,6 @@ struct xc_stream_ops {
     xcclResult_t (*device)(xcclStream_t stream, int *device_p);
     /* Is its work captured into a graph? Then nothing may wait for it. */
     xcclResult_t (*capturing)(xcclStream_t stream, bool *capturing_p);
-    /* Let this thread make calls that captures forbid in general; and back. */
-    int (*relax)(void);
-    void (*restore)(int mode);
     /* Call fn in the order of the stream, from a thread of the runtime: it must not wait. */
     xcclResult_t (*call)(void (*fn)(void *), void *arg, xcclStream_t stream);
     /* Let the stream wait until a word of pinned host memory is at least `least`. */

@@ -128,8 +128,10 @@ static xcclResult_t enqueue(struct xm_op *op)
 static void launch(struct xm_launch *base)
 {
     struct xm_op *op = (struct xm_op *)((char *)base - offsetof(struct xm_op, launch));
+    int           mode = xc_device_relax(op->dev);
 
     op->result = enqueue(op);
+    xc_device_restore(op->dev, mode);
     if (op->result != xcclSuccess) {
         xm_op_fail(op, op->result);
     }

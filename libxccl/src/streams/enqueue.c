@@ -53,7 +53,7 @@ int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q)
         stream->dev->leave(q->saved);
         return xm_enqueue_raise(sc, res);
     }
-    q->mode = stream->ops->relax();
+    q->mode = xc_device_relax(stream->dev);
     xm_stream_comm_reap(sc, false);
     return MPI_SUCCESS;
 }
@@ -62,7 +62,7 @@ void xm_enqueue_end(const struct xm_enqueue *q)
 {
     const struct xm_stream *stream = q->sc->stream;
 
-    stream->ops->restore(q->mode);
+    xc_device_restore(stream->dev, q->mode);
     stream->dev->leave(q->saved);
 }
 

@@ -313,7 +313,7 @@ static xcclResult_t drain(struct xm_stream_comm *sc)
                     "a communicator is freed while its stream is captured; end the capture first");
     }
     if (res == xcclSuccess) {
-        int mode = stream->ops->relax();
+        int mode = xc_device_relax(stream->dev);
         res = xm_stream_wait(stream->dev, stream->handle);
         if ((res == xcclSuccess) && (sc->counter != NULL)) {
             res = settle_counter(sc);
@@ -323,7 +323,7 @@ static xcclResult_t drain(struct xm_stream_comm *sc)
         } else if (sc->xm->direct != NULL) {
             xm_direct_break(sc->xm->direct);
         }
-        stream->ops->restore(mode);
+        xc_device_restore(stream->dev, mode);
     }
     stream->dev->leave(saved);
     return res;

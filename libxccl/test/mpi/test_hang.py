@@ -209,9 +209,19 @@ def test_capture(mpi, case):
     go(mpi, 2, f"mpi_capture {case}")
 
 
+# A communicator of the vendor's library is made, connected and destroyed during the capture.
+VENDOR = {"XCCL_DIRECT": "off", "XCCL_TUNE": "*:*:*:*:ccl", "XCCL_COMM_CREATE": "first"}
+
+
+@pytest.mark.parametrize("case", ["elsewhere", "own", "blocking"])
+def test_capture_vendor(mpi, case):
+    go(mpi, 2, f"mpi_capture {case}", env=VENDOR)
+
+
+@pytest.mark.parametrize("env", [{}, VENDOR], ids=["default", "vendor"])
 @pytest.mark.parametrize("case", ["elsewhere", "blocking"])
-def test_capture_rocm(openmpi, case):
-    go(openmpi, 2, f"mpi_capture {case}", runtime="rocm")
+def test_capture_rocm(openmpi, case, env):
+    go(openmpi, 2, f"mpi_capture {case}", runtime="rocm", env=env)
 
 
 FREED = ["freed_comm", "freed_op", "freed_array"]
