@@ -214,5 +214,24 @@ CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuModuleLoad(void **module, const char *file);
 CUresult cuModuleLoadData(void **module, const void *image);
 CUresult cuModuleGetFunction(void **function, void *module, const char *name);
+enum { CU_FUNC_ATTRIBUTE_NUM_REGS = 4, CU_FUNC_ATTRIBUTE_PTX_VERSION = 5 };
+CUresult cuFuncGetAttribute(int *value, int attribute, void *function);
+/* CUlaunchAttribute and CUlaunchConfig. */
+enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+struct launch_attribute {
+    int id;
+    union {
+        int    number;
+        double all[8];
+    } value;
+};
+struct launch_config {
+    unsigned                 grid[3], block[3], shared;
+    CUstream                 stream;
+    struct launch_attribute *attributes;
+    unsigned                 count;
+};
+CUresult cuLaunchKernelEx(const struct launch_config *config, void *function, void **arguments,
+                          void **extra);
 
 #endif
