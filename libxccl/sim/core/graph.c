@@ -192,6 +192,21 @@ enum xs_error xs_capture_guard(void)
     return res;
 }
 
+enum xs_error xs_capture_guard_ctx(const struct xs_ctx *ctx)
+{
+    enum xs_error res = XS_OK;
+
+    pthread_mutex_lock(&lock);
+    for (struct xs_capture *c = captures; c != NULL; c = c->next) {
+        if (xs_stream_ctx(c->stream) == ctx) {
+            c->invalid = true;
+            res = XS_CAPTURE_UNSUPPORTED;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return res;
+}
+
 enum xs_error xs_capture_refuse(struct xs_stream *stream, enum xs_error error)
 {
     struct xs_capture *c = xs_stream_capture(stream);

@@ -18,6 +18,8 @@ XS_API int           xs_capture_status(struct xs_stream *stream);
 XS_API enum xs_error xs_capture_exchange(int *mode);
 /* Of calls that might disturb a capture: is the calling thread prohibited from them now? */
 XS_API enum xs_error xs_capture_guard(void);
+/* Of calls that wait for all work of a context: any capture there forbids them, in every mode. */
+XS_API enum xs_error xs_capture_guard_ctx(const struct xs_ctx *ctx);
 /* Of calls that a stream which captures cannot take: error, and the capture is spoilt. */
 XS_API enum xs_error xs_capture_refuse(struct xs_stream *stream, enum xs_error error);
 

@@ -166,7 +166,7 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest)
 int cuCtxSynchronize(void)
 {
     CU_NEED_CTX(ctx);
-    enum xs_error res = xs_capture_guard();
+    enum xs_error res = xs_capture_guard_ctx(ctx);
     return (int)((res == XS_OK) ? xs_ctx_sync(ctx) : res);
 }
 

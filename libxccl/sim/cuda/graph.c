@@ -82,7 +82,12 @@ int cuGraphGetNodes(CUgraph graph, void **nodes, size_t *count)
 
 int cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
+    enum xs_error res = xs_capture_guard();
+
     (void)flags;
+    if (res != XS_OK) {
+        return (int)res;
+    }
     return (exec == NULL) ? XS_INVALID_VALUE : (int)xs_graph_instantiate(graph, exec);
 }
 
@@ -96,7 +101,9 @@ int cuGraphLaunch(CUgraphExec exec, CUstream handle)
 
 int cuGraphExecDestroy(CUgraphExec exec)
 {
-    return (int)xs_exec_destroy(exec);
+    enum xs_error res = xs_capture_guard();
+
+    return (int)((res == XS_OK) ? xs_exec_destroy(exec) : res);
 }
 
 int cuGraphDestroy(CUgraph graph)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory, what a pointer is, and handles for other processes. */
+#include "core/graph.h"
 #include "cuda/driver.h"
 
 /* CUpointer_attribute */
@@ -326,7 +327,10 @@ int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr)
     if ((value == NULL) || (attribute != ATTRIBUTE_SYNC_MEMOPS)) {
         return XS_INVALID_VALUE;
     }
-    return (int)xs_mem_sync_memops((const void *)ptr, *(const unsigned *)value != 0);
+    enum xs_error res = xs_capture_guard();
+    return (int)((res == XS_OK)
+                     ? xs_mem_sync_memops((const void *)ptr, *(const unsigned *)value != 0)
+                     : res);
 }
 
 int cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)

@@ -337,8 +337,11 @@ static struct xc_mem_info cuda_mem_query(const void *ptr)
 static bool cuda_mem_make_synchronous(const void *ptr)
 {
     const unsigned yes = 1;
+    int            mode = relax();
+    CUresult       res = cu.pointer_set(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)ptr);
 
-    return cu.pointer_set(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)ptr) == CUDA_SUCCESS;
+    restore(mode);
+    return res == CUDA_SUCCESS;
 }
 
 static xcclResult_t cuda_count(int *count_p)

@@ -81,6 +81,7 @@ static xcclResult_t make(struct repeat *r, const void *arguments)
     const unsigned     one[2] = {1, 1};
     void              *list[] = {(void *)(uintptr_t)arguments};
     struct node_params params = params_of(r->function, one, 1, list);
+    int                mode = xc_device_relax(&xc_cuda_ops);
     CUresult           res = graph.create(&r->graph, 0);
 
     if (res == CUDA_SUCCESS) {
@@ -92,6 +93,7 @@ static xcclResult_t make(struct repeat *r, const void *arguments)
     if (res == CUDA_SUCCESS) {
         res = graph.upload(r->exec, r->stream);
     }
+    xc_device_restore(&xc_cuda_ops, mode);
     return (res == CUDA_SUCCESS)
                ? xcclSuccess
                : xc_fail(xcclUnhandledCudaError, "no graph for a kernel (CUDA error %d)", (int)res);
@@ -124,6 +126,7 @@ xcclResult_t xc_cuda_repeat_create(void **repeat_p, void *function, const void *
 void xc_cuda_repeat_destroy(void *repeat)
 {
     struct repeat *r = repeat;
+    int            mode = xc_device_relax(&xc_cuda_ops);
 
     if (r->exec != NULL) {
         graph.exec_destroy(r->exec);
@@ -131,6 +134,7 @@ void xc_cuda_repeat_destroy(void *repeat)
     if (r->graph != NULL) {
         graph.destroy(r->graph);
     }
+    xc_device_restore(&xc_cuda_ops, mode);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }

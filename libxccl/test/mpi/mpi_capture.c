@@ -5,6 +5,7 @@
  * Usage: mpi_capture cuda|rocm CASE
  */
 #include <pthread.h>
+#include <string.h>
 
 #include "streams_device.h"
 #include "support.h"
@@ -52,17 +53,34 @@ static void work_expect(struct work *w, const char *what)
     }
 }
 
-static void work_do(const struct work *w)
+/* Say which call it was that spoilt the capture. */
+static void look(void *stream, const char *call, int i)
+{
+    static bool lasted;
+
+    if ((strcmp(call, "nothing") == 0) || lasted) {
+        lasted = ms_capture_lasts(stream);
+        mt_expect(lasted, "%s of %d values spoilt the capture", call, sizes[i]);
+    }
+}
+
+static void work_do(const struct work *w, void *stream)
 {
     MPI_Request requests[CALLS];
 
+    look(stream, "nothing", 0);
     for (int i = 0; i < SIZES; i++) {
         const struct mt_pair *p = &w->pair[i];
         MPI_Allreduce(p->in, p->out, sizes[i], MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        look(stream, "MPI_Allreduce", i);
         MPI_Irecv(w->out[i], sizes[i], MPI_INT, last_rank(), TAG, MPI_COMM_WORLD, &requests[0]);
+        look(stream, "MPI_Irecv", i);
         MPI_Isend(w->in[i], sizes[i], MPI_INT, next_rank(), TAG, MPI_COMM_WORLD, &requests[1]);
+        look(stream, "MPI_Isend", i);
         MPI_Iallreduce(p->in, p->out, sizes[i], MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[2]);
+        look(stream, "MPI_Iallreduce", i);
         MPI_Waitall(CALLS, requests, MPI_STATUSES_IGNORE);
+        look(stream, "MPI_Waitall", i);
     }
 }
 
@@ -80,15 +98,16 @@ static void end(void *stream, const char *what)
 /* ---- another thread captures, and forbids all threads what might disturb it ---- */
 
 static pthread_barrier_t both;
+static void             *captured;
 
 static void *capture(void *unused)
 {
     mt_memory_enter();
-    void *stream = ms_stream_make();
-    ms_capture_begin(stream, GLOBAL);
+    captured = ms_stream_make();
+    ms_capture_begin(captured, GLOBAL);
     pthread_barrier_wait(&both);
     pthread_barrier_wait(&both);
-    end(stream, "in another thread");
+    end(captured, "in another thread");
     return unused;
 }
 
@@ -100,7 +119,7 @@ static void case_elsewhere(void)
     pthread_barrier_init(&both, NULL, 2);
     mt_expect(pthread_create(&thread, NULL, capture, NULL) == 0, "no thread");
     pthread_barrier_wait(&both);
-    work_do(&w);
+    work_do(&w, captured);
     pthread_barrier_wait(&both);
     pthread_join(thread, NULL);
     work_expect(&w, "another thread captures");
@@ -113,7 +132,7 @@ static void capture_here(void *stream, int mode, const char *what)
     struct work w = work_make();
 
     ms_capture_begin(stream, mode);
-    work_do(&w);
+    work_do(&w, stream);
     end(stream, what);
     work_expect(&w, what);
 }

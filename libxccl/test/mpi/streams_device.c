@@ -22,6 +22,7 @@ static struct {
     int (*pinned_free)(void *);
     int (*begin)(void *, int);
     int (*end)(void *, void **);
+    int (*is_capturing)(void *, int *);
     int (*instantiate_cuda)(void **, void *, unsigned long long);
     int (*instantiate_hip)(void **, void *, void *, char *, size_t);
     int (*launch)(void *, void *);
@@ -52,6 +53,7 @@ void ms_open(void)
     BIND(pinned_free, "cuMemFreeHost", "hipHostFree");
     BIND(begin, "cuStreamBeginCapture_v2", "hipStreamBeginCapture");
     BIND(end, "cuStreamEndCapture", "hipStreamEndCapture");
+    BIND(is_capturing, "cuStreamIsCapturing", "hipStreamIsCapturing");
     BIND(instantiate_cuda, "cuGraphInstantiateWithFlags", "hipGraphInstantiate");
     BIND(instantiate_hip, "cuGraphInstantiateWithFlags", "hipGraphInstantiate");
     BIND(launch, "cuGraphLaunch", "hipGraphLaunch");
@@ -143,6 +145,15 @@ void ms_pinned_free(void *ptr)
 void ms_capture_begin(void *stream, int mode)
 {
     must(api.begin(stream, mode), "beginning a capture");
+}
+
+bool ms_capture_lasts(void *stream)
+{
+    enum { ACTIVE = 1, INVALIDATED = 2 };
+    int status = INVALIDATED;
+
+    must(api.is_capturing(stream, &status), "asking for a capture");
+    return status == ACTIVE;
 }
 
 void *ms_capture_end(void *stream)

@@ -26,6 +26,8 @@ void  ms_pinned_free(void *ptr);
 
 /* mode: 0 global, 1 thread-local, 2 relaxed. */
 void ms_capture_begin(void *stream, int mode);
+/* False: it was spoilt. */
+bool ms_capture_lasts(void *stream);
 /* An executable graph; NULL: the capture was spoilt. */
 void *ms_capture_end(void *stream);
 void  ms_launch(void *graph, void *stream);

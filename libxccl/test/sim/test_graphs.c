@@ -182,6 +182,46 @@ static void forbidden(const struct world *world)
     CHECK_EQ(cuEventDestroy_v2(event), CUDA_SUCCESS);
 }
 
+/* Calls that a thread may make after it has asked for it, and one that it may not, as on H200s. */
+static void relaxed(const struct world *world)
+{
+    CUstream       stream = start(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr    device;
+    CUgraph        graph, empty;
+    CUgraphExec    exec;
+    const unsigned yes = 1;
+    int            mode = RELAXED;
+
+    (void)world;
+    CHECK_EQ(cuGraphCreate(&empty, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&device, BYTES), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device),
+             CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    spoilt(stream);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, empty, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    spoilt(stream);
+    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, empty, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphExecDestroy(exec), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    spoilt(stream);
+    CHECK_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, GLOBAL), CUDA_SUCCESS);
+    CHECK_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    CHECK_EQ(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, empty, 0), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamBeginCapture_v2(stream, RELAXED), CUDA_SUCCESS);
+    CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    spoilt(stream);
+    CHECK_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    CHECK_EQ(cuMemFree_v2(device), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphDestroy(empty), CUDA_SUCCESS);
+}
+
 /* While a blocking stream captures, the legacy one may be asked for nothing but that. */
 static void legacy(const struct world *world)
 {
@@ -253,6 +293,7 @@ int main(int argc, char **argv)
         {"replay", replay, 1, "cuda:1", NULL, NULL, -1},
         {"by_hand", by_hand, 1, "cuda:1", NULL, NULL, -1},
         {"forbidden", forbidden, 1, "cuda:1", NULL, NULL, -1},
+        {"relaxed", relaxed, 1, "cuda:1", NULL, NULL, -1},
         {"legacy", legacy, 1, "cuda:1", NULL, NULL, -1},
         {"threads", threads, 1, "cuda:1", NULL, NULL, -1},
     };
