@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="dd708ff73b8c7801a809e26b309595e98b575fa6f45bf3e0800fa9b8e8ace9b4")
+    version("0.1.0", sha256="b0f9c5a5d95edb80f5526ed2a302a5fe64b250ae3a8b03fd724c2387a4ac91ea")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
