@@ -5,7 +5,8 @@
  * data first.
  * Usage: XCCL_COMM_CREATE=first mpirun -n N xccl-run direct_ratio [--gap US] [--least BYTES]
  *        [--most BYTES] [--only NAME] [--time SECONDS] [json]
- * --gap: so many microseconds of host work between the calls, which are not timed.
+ * --gap: so many microseconds of host work between the calls, which are not timed. All ranks then
+ * begin at one time of the node's clock.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@
 #include "bench.h"
 #include "device.h"
 
-enum { ROUNDS = 11, SIZES = 64 };
+enum { ROUNDS = 11, SIZES = 64, MOST_CALLS = 500, LEAST_APART = 9 };
 
 struct options {
     double      gap_us, seconds;
@@ -30,28 +31,26 @@ struct row {
     char        path[16];
 };
 
-static void work_on_host(double us)
-{
-    double end = bench_now_ns() + us * 1e3;
-
-    while (bench_now_ns() < end) {}
-}
-
-/* us per call, the slowest rank's: as bench_time_calls(), but with host work in between. */
+/*
+ * Host work of so many us between the calls, which all ranks begin at one time of the node's clock:
+ * so what they would wait for each other is in neither call's time. us from then to the end of the
+ * slowest rank, the median of the calls.
+ */
 static double time_apart(const struct bench *b, bench_call_fn *call, size_t bytes, int calls,
                          double gap)
 {
-    double mine = 0, all = 0;
+    double took[MOST_CALLS];
 
     for (int i = 0; i < calls; i++) {
         PMPI_Barrier(MPI_COMM_WORLD);
-        work_on_host(gap);
-        double start = bench_now_ns();
+        double start = bench_now_ns() + gap * 1e3;
+        PMPI_Bcast(&start, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+        while (bench_now_ns() < start) {}
         call(b, bytes);
-        mine += (bench_now_ns() - start) / 1e3 / calls;
+        took[i] = (bench_now_ns() - start) / 1e3;
     }
-    PMPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return all;
+    PMPI_Allreduce(MPI_IN_PLACE, took, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return bench_median(took, calls);
 }
 
 static double time_calls(const struct bench *b, bench_call_fn *call, size_t bytes, int calls,
@@ -136,8 +135,9 @@ static void measure(const struct bench *b, const struct bench_collective *c, siz
     c->mpi(b, bytes);
     snprintf(row->path, sizeof(row->path), "%s", (last != NULL) ? last() : "no interposer");
     double once = time_calls(b, c->mpi, bytes, 3, o->gap_us) + o->gap_us;
+    int    least = (o->gap_us > 0) ? LEAST_APART : 2;
     int    calls = (int)(o->seconds * 1e6 / (2 * ROUNDS) / once);
-    calls = (calls < 2) ? 2 : (calls > 500) ? 500 : calls;
+    calls = (calls < least) ? least : (calls > MOST_CALLS) ? MOST_CALLS : calls;
     PMPI_Bcast(&calls, 1, MPI_INT, 0, MPI_COMM_WORLD);
     for (int i = 0; i < ROUNDS; i++) {
         if (i % 2 == 0) {

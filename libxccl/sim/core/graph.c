@@ -35,6 +35,7 @@ struct xs_exec {
     struct xs_graph  *graph;
     void            **set;  /* of nodes that were set anew, their args; or NULL */
     struct xs_stream *last; /* two launches do not overlap */
+    struct xs_event  *over; /* the last launch of one whose nodes were set anew; or NULL */
 };
 
 struct xs_capture {
@@ -307,7 +308,7 @@ enum xs_error xs_graph_instantiate(struct xs_graph *graph, struct xs_exec **exec
         return XS_OUT_OF_MEMORY;
     }
     __atomic_add_fetch(&graph->users, 1, __ATOMIC_RELAXED);
-    *exec = (struct xs_exec){EXEC_MAGIC, graph, NULL, NULL};
+    *exec = (struct xs_exec){.magic = EXEC_MAGIC, .graph = graph};
     xs_live(XS_LIVE_GRAPH, 1);
     *exec_p = exec;
     return XS_OK;
@@ -317,6 +318,9 @@ enum xs_error xs_exec_set(struct xs_exec *exec, const void *node, void *arg)
 {
     if ((exec == NULL) || (exec->magic != EXEC_MAGIC) || (node == NULL)) {
         return XS_INVALID_VALUE;
+    }
+    if (exec->over != NULL) { /* a device may wait for it, too */
+        xs_event_sync(exec->over);
     }
     if (exec->set == NULL) {
         exec->set = calloc(exec->graph->count, sizeof(*exec->set));
@@ -328,6 +332,17 @@ enum xs_error xs_exec_set(struct xs_exec *exec, const void *node, void *arg)
     free(exec->set[index]);
     exec->set[index] = arg;
     return XS_OK;
+}
+
+/* When may its nodes be set again? */
+static enum xs_error note_end(struct xs_exec *exec, struct xs_stream *stream)
+{
+    enum xs_error res = XS_OK;
+
+    if (exec->over == NULL) {
+        res = xs_event_create(xs_stream_ctx(stream), 0, &exec->over);
+    }
+    return (res == XS_OK) ? xs_event_record(exec->over, stream) : res;
 }
 
 enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
@@ -354,7 +369,7 @@ enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
         void       *arg = node->copy((made != NULL) ? made : node->arg);
         res = (arg == NULL) ? XS_OUT_OF_MEMORY : xs_stream_enqueue(stream, node->run, NULL, arg);
     }
-    return res;
+    return ((res == XS_OK) && (exec->set != NULL)) ? note_end(exec, stream) : res;
 }
 
 enum xs_error xs_exec_destroy(struct xs_exec *exec)
@@ -366,6 +381,9 @@ enum xs_error xs_exec_destroy(struct xs_exec *exec)
         free(exec->set[i]);
     }
     free(exec->set);
+    if (exec->over != NULL) {
+        xs_event_destroy(exec->over);
+    }
     graph_unuse(exec->graph);
     exec->magic = 0;
     xs_live(XS_LIVE_GRAPH, -1);

@@ -317,12 +317,12 @@ bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
 
 /* ---- the direct path ---- */
 
-static void repeat(struct xm_kernels *k, void *function, const void *arguments, xcclStream_t stream,
-                   void **repeat_p)
+static void repeat(struct xm_kernels *k, void *function, const void *arguments, size_t bytes,
+                   xcclStream_t stream, void **repeat_p)
 {
     *repeat_p = NULL;
     if ((k->dev->repeat_create != NULL) &&
-        (k->dev->repeat_create(repeat_p, function, arguments, stream) != xcclSuccess)) {
+        (k->dev->repeat_create(repeat_p, function, arguments, bytes, stream) != xcclSuccess)) {
         xc_info("kernels are launched one by one: %s", xc_last_detail());
         *repeat_p = NULL;
     }
@@ -335,9 +335,9 @@ xcclResult_t xm_kernel_queue_create(struct xm_kernels *k, struct xm_kernel_queue
     xcclResult_t                    res = k->dev->stream_create_urgent(&q->stream);
 
     if (res == xcclSuccess) {
-        repeat(k, k->exchange, &exchange, q->stream, &q->exchange);
-        repeat(k, k->brief, &exchange, q->stream, &q->brief);
-        repeat(k, k->mapped, &mapped, q->stream, &q->mapped);
+        repeat(k, k->exchange, &exchange, 0, q->stream, &q->exchange);
+        repeat(k, k->brief, &exchange, sizeof(exchange), q->stream, &q->brief);
+        repeat(k, k->mapped, &mapped, 0, q->stream, &q->mapped);
     }
     return res;
 }
@@ -358,37 +358,46 @@ void xm_kernel_queue_destroy(struct xm_kernels *k, struct xm_kernel_queue *q)
 
 /* To set what is launched again may wait until it is over, and that may wait for other ranks. */
 static xcclResult_t launch(struct xm_kernels *k, void *function, void *repeat, unsigned blocks,
-                           unsigned threads, const void *what, xcclStream_t stream)
+                           const void *what, const void *next, xcclStream_t stream)
 {
     const unsigned grid[2] = {blocks, 1};
 
-    if ((repeat != NULL) && (k->dev->repeat_launch(repeat, grid, threads, what) == xcclSuccess)) {
+    if ((repeat != NULL) &&
+        (k->dev->repeat_launch(repeat, grid, XM_KERNEL_THREADS, what, next) == xcclSuccess)) {
         return xcclSuccess;
     }
-    return k->dev->launch(function, grid, threads, what, stream);
+    return k->dev->launch(function, grid, XM_KERNEL_THREADS, what, stream);
+}
+
+/* Programs call the same on the same buffers: then only the number differs. */
+static xcclResult_t launch_short(struct xm_kernels *k, const struct xk_exchange *what,
+                                 unsigned blocks, void *repeat, xcclStream_t stream)
+{
+    struct xk_exchange next = *what;
+
+    next.number++;
+    return launch(k, k->brief, repeat, blocks, what, &next, stream);
 }
 
 xcclResult_t xm_kernel_exchange(struct xm_kernels *k, const struct xk_exchange *what,
                                 unsigned blocks, const struct xm_kernel_queue *q, bool alone)
 {
-    bool  brief = (xk_is_short(what->ranks.size, what->most, blocks) != 0);
-    void *again = brief ? q->brief : q->exchange;
-
-    return launch(k, brief ? k->brief : k->exchange, alone ? again : NULL, blocks,
-                  XM_KERNEL_THREADS, what, q->stream);
+    if (xk_is_short(what->ranks.size, what->most, blocks)) {
+        return launch_short(k, what, blocks, alone ? q->brief : NULL, q->stream);
+    }
+    return launch(k, k->exchange, alone ? q->exchange : NULL, blocks, what, NULL, q->stream);
 }
 
 xcclResult_t xm_kernel_mapped(struct xm_kernels *k, const struct xk_mapped *what, unsigned blocks,
                               const struct xm_kernel_queue *q, bool alone)
 {
-    return launch(k, k->mapped, alone ? q->mapped : NULL, blocks, XM_KERNEL_THREADS, what,
-                  q->stream);
+    return launch(k, k->mapped, alone ? q->mapped : NULL, blocks, what, NULL, q->stream);
 }
 
 xcclResult_t xm_kernel_rounds(struct xm_kernels *k, const struct xk_rounds *what, unsigned blocks,
                               const struct xm_kernel_queue *q)
 {
-    return launch(k, k->rounds, NULL, blocks, XM_KERNEL_THREADS, what, q->stream);
+    return launch(k, k->rounds, NULL, blocks, what, NULL, q->stream);
 }
 
 xcclResult_t xm_kernel_enqueued(struct xm_kernels *k, const struct xk_enqueued *what,

@@ -51,7 +51,7 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
     xcclResult_t                  res = dev->stream_create_urgent(&l->stream);
 
     if ((res == xcclSuccess) && (dev->repeat_create != NULL) &&
-        (dev->repeat_create(&l->repeat, function, &any, l->stream) != xcclSuccess)) {
+        (dev->repeat_create(&l->repeat, function, &any, 0, l->stream) != xcclSuccess)) {
         l->repeat = NULL;
     }
     return res;
@@ -79,7 +79,7 @@ static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, unsigned bl
         l->number++;
     }
     if (gone && (l->repeat != NULL) &&
-        (l->dev->repeat_launch(l->repeat, grid, THREADS, &what) == xcclSuccess)) {
+        (l->dev->repeat_launch(l->repeat, grid, THREADS, &what, NULL) == xcclSuccess)) {
         return xcclSuccess;
     }
     return l->dev->launch(l->function, grid, THREADS, &what, l->stream);

@@ -141,13 +141,14 @@ struct xc_device_ops {
                                  const void *arguments, xcclStream_t stream);
     /*
      * A kernel to be launched again and again on a stream, each time when the last is over: faster
-     * than by launch(), but to make it may take a while. arguments: any. NULL: there is no such
-     * way.
+     * than by launch(), but to make it may take a while. arguments: any, of so many bytes; bytes 0:
+     * no next launch is told of. NULL: there is no such way.
      */
     xcclResult_t (*repeat_create)(void **repeat_p, void *function, const void *arguments,
-                                  xcclStream_t stream);
+                                  size_t bytes, xcclStream_t stream);
+    /* next: what the next launch will most likely have, on the same grid; or NULL. */
     xcclResult_t (*repeat_launch)(void *repeat, const unsigned grid[2], unsigned threads,
-                                  const void *arguments);
+                                  const void *arguments, const void *next);
     void (*repeat_destroy)(void *repeat);
 };
 

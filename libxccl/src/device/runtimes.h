@@ -24,9 +24,9 @@ xcclResult_t xc_cuda_launch_early(void *function, const unsigned grid[2], unsign
 
 /* cuda_repeat.c */
 xcclResult_t xc_cuda_repeat_create(void **repeat_p, void *function, const void *arguments,
-                                   xcclStream_t stream);
+                                   size_t bytes, xcclStream_t stream);
 xcclResult_t xc_cuda_repeat_launch(void *repeat, const unsigned grid[2], unsigned threads,
-                                   const void *arguments);
+                                   const void *arguments, const void *next);
 void         xc_cuda_repeat_destroy(void *repeat);
 
 /* cuda_room.c */

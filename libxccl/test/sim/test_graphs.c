@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "driver_abi.h"
 #include "kernels/kernels.h"
@@ -26,6 +27,12 @@ static CUstream start(unsigned flags)
 static void count(void *arg)
 {
     atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void nap(void *arg)
+{
+    (void)arg;
+    usleep(50000);
 }
 
 static void replay(const struct world *world)
@@ -74,6 +81,20 @@ static struct kernel_node copy_node(void *function, void **arguments)
 }
 
 /* A graph made by hand; what is set anew counts for launches to come, and for one executable. */
+/* Another executable graph can be set while one runs; that one when it is over. */
+static void set_while_it_runs(CUgraphExec runs, CUgraphExec other, void *node,
+                              const struct kernel_node *params, CUstream stream,
+                              const volatile uint32_t *word)
+{
+    CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(runs, node, params), CUDA_SUCCESS);
+    CHECK_EQ(cuLaunchHostFunc(stream, nap, NULL), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphLaunch(runs, stream), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(other, node, params), CUDA_SUCCESS);
+    CHECK_EQ(*word, 1);
+    CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(runs, node, params), CUDA_SUCCESS);
+    CHECK_EQ(*word, 7);
+}
+
 static void by_hand(const struct world *world)
 {
     CUstream               stream = start(CU_STREAM_NON_BLOCKING);
@@ -122,6 +143,8 @@ static void by_hand(const struct world *world)
     CHECK_EQ(cuGraphLaunch(second, stream), CUDA_SUCCESS);
     CHECK_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
     CHECK_EQ(words[2], 1);
+    copy->value = 7;
+    set_while_it_runs(first, second, node, &params, stream, &words[2]);
     params.grid[2] = 0;
     CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(first, node, &params), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQ(cuGraphExecDestroy(first), CUDA_SUCCESS);
