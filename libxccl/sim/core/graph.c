@@ -35,7 +35,10 @@ struct xs_exec {
     struct xs_graph  *graph;
     void            **set;  /* of nodes that were set anew, their args; or NULL */
     struct xs_stream *last; /* two launches do not overlap */
-    struct xs_event  *over; /* the last launch of one whose nodes were set anew; or NULL */
+    int               users;
+    pthread_mutex_t   lock;
+    pthread_cond_t    over;
+    unsigned long     launched, ended;
 };
 
 struct xs_capture {
@@ -308,10 +311,22 @@ enum xs_error xs_graph_instantiate(struct xs_graph *graph, struct xs_exec **exec
         return XS_OUT_OF_MEMORY;
     }
     __atomic_add_fetch(&graph->users, 1, __ATOMIC_RELAXED);
-    *exec = (struct xs_exec){.magic = EXEC_MAGIC, .graph = graph};
+    *exec = (struct xs_exec){.magic = EXEC_MAGIC, .graph = graph, .users = 1};
+    pthread_mutex_init(&exec->lock, NULL);
+    pthread_cond_init(&exec->over, NULL);
     xs_live(XS_LIVE_GRAPH, 1);
     *exec_p = exec;
     return XS_OK;
+}
+
+/* No call that a capture forbids: the driver waits here, if it does, unasked. */
+static void wait_for_launches(struct xs_exec *exec)
+{
+    pthread_mutex_lock(&exec->lock);
+    while (exec->ended < exec->launched) {
+        pthread_cond_wait(&exec->over, &exec->lock);
+    }
+    pthread_mutex_unlock(&exec->lock);
 }
 
 enum xs_error xs_exec_set(struct xs_exec *exec, const void *node, void *arg)
@@ -319,9 +334,7 @@ enum xs_error xs_exec_set(struct xs_exec *exec, const void *node, void *arg)
     if ((exec == NULL) || (exec->magic != EXEC_MAGIC) || (node == NULL)) {
         return XS_INVALID_VALUE;
     }
-    if (exec->over != NULL) { /* a device may wait for it, too */
-        xs_event_sync(exec->over);
-    }
+    wait_for_launches(exec); /* a device may, too */
     if (exec->set == NULL) {
         exec->set = calloc(exec->graph->count, sizeof(*exec->set));
     }
@@ -334,15 +347,44 @@ enum xs_error xs_exec_set(struct xs_exec *exec, const void *node, void *arg)
     return XS_OK;
 }
 
+static void exec_unuse(struct xs_exec *exec)
+{
+    if (__atomic_sub_fetch(&exec->users, 1, __ATOMIC_ACQ_REL) > 0) {
+        return;
+    }
+    for (size_t i = 0; (exec->set != NULL) && (i < exec->graph->count); i++) {
+        free(exec->set[i]);
+    }
+    free(exec->set);
+    graph_unuse(exec->graph);
+    pthread_mutex_destroy(&exec->lock);
+    pthread_cond_destroy(&exec->over);
+    free(exec);
+}
+
+static void run_end(void *arg)
+{
+    struct xs_exec *exec = arg;
+
+    pthread_mutex_lock(&exec->lock);
+    exec->ended++;
+    pthread_cond_broadcast(&exec->over);
+    pthread_mutex_unlock(&exec->lock);
+    exec_unuse(exec);
+}
+
 /* When may its nodes be set again? */
 static enum xs_error note_end(struct xs_exec *exec, struct xs_stream *stream)
 {
-    enum xs_error res = XS_OK;
-
-    if (exec->over == NULL) {
-        res = xs_event_create(xs_stream_ctx(stream), 0, &exec->over);
+    pthread_mutex_lock(&exec->lock);
+    exec->launched++;
+    pthread_mutex_unlock(&exec->lock);
+    __atomic_add_fetch(&exec->users, 1, __ATOMIC_RELAXED);
+    enum xs_error res = xs_stream_enqueue(stream, run_end, NULL, exec);
+    if (res != XS_OK) {
+        run_end(exec);
     }
-    return (res == XS_OK) ? xs_event_record(exec->over, stream) : res;
+    return res;
 }
 
 enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
@@ -377,16 +419,8 @@ enum xs_error xs_exec_destroy(struct xs_exec *exec)
     if ((exec == NULL) || (exec->magic != EXEC_MAGIC)) {
         return XS_INVALID_VALUE;
     }
-    for (size_t i = 0; (exec->set != NULL) && (i < exec->graph->count); i++) {
-        free(exec->set[i]);
-    }
-    free(exec->set);
-    if (exec->over != NULL) {
-        xs_event_destroy(exec->over);
-    }
-    graph_unuse(exec->graph);
     exec->magic = 0;
     xs_live(XS_LIVE_GRAPH, -1);
-    free(exec);
+    exec_unuse(exec);
     return XS_OK;
 }

@@ -80,12 +80,18 @@ static struct kernel_node copy_node(void *function, void **arguments)
         .function = function, .grid = {1, 1, 1}, .block = {1, 1, 1}, .arguments = arguments};
 }
 
-/* A graph made by hand; what is set anew counts for launches to come, and for one executable. */
-/* Another executable graph can be set while one runs; that one when it is over. */
+/*
+ * Another executable graph can be set while one runs; that one when it is over. Nor does either
+ * spoil a capture on a stream that has nothing to do with them.
+ */
 static void set_while_it_runs(CUgraphExec runs, CUgraphExec other, void *node,
                               const struct kernel_node *params, CUstream stream,
                               const volatile uint32_t *word)
 {
+    CUstream captured = start(CU_STREAM_NON_BLOCKING);
+    CUgraph  graph;
+
+    CHECK_EQ(cuStreamBeginCapture_v2(captured, GLOBAL), CUDA_SUCCESS);
     CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(runs, node, params), CUDA_SUCCESS);
     CHECK_EQ(cuLaunchHostFunc(stream, nap, NULL), CUDA_SUCCESS);
     CHECK_EQ(cuGraphLaunch(runs, stream), CUDA_SUCCESS);
@@ -93,8 +99,11 @@ static void set_while_it_runs(CUgraphExec runs, CUgraphExec other, void *node,
     CHECK_EQ(*word, 1);
     CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(runs, node, params), CUDA_SUCCESS);
     CHECK_EQ(*word, 7);
+    CHECK_EQ(cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
+    CHECK_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
+/* A graph made by hand; what is set anew counts for launches to come, and for one executable. */
 static void by_hand(const struct world *world)
 {
     CUstream               stream = start(CU_STREAM_NON_BLOCKING);
