@@ -567,14 +567,15 @@ static int summand(int rank, int round, int i)
     return (rank + 1) * (i % 1009) + round * 31 + i % 7;
 }
 
-static void expect_sums(const int *sums, int count, int round, const char *what)
+/* from: of which element the first sum is. */
+static void expect_sums(const int *sums, int from, int count, int round, const char *what)
 {
     int wrong = 0, first = -1;
 
     for (int i = 0; i < count; i++) {
         int sum = 0;
         for (int r = 0; r < mt_size(); r++) {
-            sum += summand(r, round, i);
+            sum += summand(r, round, from + i);
         }
         if (sums[i] != sum) {
             first = (wrong++ == 0) ? i : first;
@@ -598,7 +599,7 @@ static void sum_up(int *in, int *out, int *host, int count, int round, bool in_p
     MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     mt_expect_path("direct", "long sums");
     mt_get(host, out, MT_DEVICE, bytes);
-    expect_sums(host, count, round, in_place ? "in place" : "sums");
+    expect_sums(host, 0, count, round, in_place ? "in place" : "sums");
     mt_expect(host[count] == -7, "what lies behind the sums was touched");
     mt_get(host, in, MT_DEVICE, bytes);
     for (int i = 0; i < count; i++) {
@@ -609,17 +610,120 @@ static void sum_up(int *in, int *out, int *host, int count, int round, bool in_p
     }
 }
 
+static void sum_for_root(int *in, int *out, int *host, int count, int round, bool in_place)
+{
+    size_t bytes = (size_t)count * sizeof(int);
+    int    root = round % mt_size();
+    bool   is_root = (mt_rank() == root);
+
+    for (int i = 0; i < count; i++) {
+        host[i] = summand(mt_rank(), round, i);
+    }
+    mt_put(in, MT_DEVICE, host, bytes);
+    mt_put(out, MT_DEVICE, host, bytes);
+    MPI_Reduce((in_place && is_root) ? MPI_IN_PLACE : in, is_root ? out : NULL, count, MPI_INT,
+               MPI_SUM, root, MPI_COMM_WORLD);
+    mt_expect_path("direct", "long sums for a root");
+    mt_get(host, out, MT_DEVICE, bytes);
+    if (is_root) {
+        expect_sums(host, 0, count, round, "for a root");
+    }
+}
+
+/* Parts of one length, or of several. */
+static void sum_parts(int *in, int *out, int *host, int count, int round, bool alike)
+{
+    int counts[16], from = 0, each = count / mt_size() / 4 * 4;
+
+    for (int i = 0; i < count; i++) {
+        host[i] = summand(mt_rank(), round, i);
+    }
+    mt_put(in, MT_DEVICE, host, (size_t)count * sizeof(int));
+    for (int i = 0; i < mt_size(); i++) {
+        counts[i] = each - (alike ? 0 : 4 * i);
+        from += (i < mt_rank()) ? counts[i] : 0;
+    }
+    if (alike) {
+        MPI_Reduce_scatter_block(in, out, each, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    } else {
+        MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }
+    mt_expect_path("direct", "long sums in parts");
+    mt_get(host, out, MT_DEVICE, (size_t)counts[mt_rank()] * sizeof(int));
+    expect_sums(host, from, counts[mt_rank()], round, alike ? "parts" : "parts of any length");
+}
+
+/* Small whole numbers: the same in any order, so that MPI's own result is the same. */
+static void fill_type(void *at, MPI_Datatype type, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int value = (mt_rank() * 7 + i * 3) % 23 + 1;
+        if (type == MPI_DOUBLE) {
+            ((double *)at)[i] = value;
+        } else if (type == MPI_C_FLOAT_COMPLEX) {
+            ((float *)at)[2 * i] = (float)value;
+            ((float *)at)[2 * i + 1] = (float)(value % 5);
+        } else if (type == MPI_SHORT) {
+            ((short *)at)[i] = (short)value;
+        } else if (type == MPI_2INT) {
+            ((int *)at)[2 * i] = value;
+            ((int *)at)[2 * i + 1] = mt_rank();
+        } else {
+            ((long *)at)[i] = value;
+        }
+    }
+}
+
+static void reduced(void)
+{
+    enum { COUNT = 200003, MOST = 16 };
+    const struct {
+        MPI_Datatype type;
+        MPI_Op       op;
+        const char  *name;
+    } all[] = {{MPI_DOUBLE, MPI_MAX, "MPI_DOUBLE, MPI_MAX"},
+               {MPI_DOUBLE, MPI_SUM, "MPI_DOUBLE, MPI_SUM"},
+               {MPI_C_FLOAT_COMPLEX, MPI_SUM, "MPI_C_FLOAT_COMPLEX, MPI_SUM"},
+               {MPI_SHORT, MPI_MIN, "MPI_SHORT, MPI_MIN"},
+               {MPI_2INT, MPI_MAXLOC, "MPI_2INT, MPI_MAXLOC"},
+               {MPI_LONG, MPI_BXOR, "MPI_LONG, MPI_BXOR"},
+               {MPI_LONG, MPI_SUM, "MPI_LONG, MPI_SUM"}};
+    char *host = malloc(2 * (size_t)COUNT * MOST), *expected = host + (size_t)COUNT * MOST;
+    void *in = mt_alloc(MT_DEVICE, (size_t)COUNT * MOST);
+    void *out = mt_alloc(MT_DEVICE, (size_t)COUNT * MOST);
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        int size;
+        MPI_Type_size(all[i].type, &size);
+        size_t bytes = (size_t)COUNT * (size_t)size;
+        fill_type(host, all[i].type, COUNT);
+        mt_put(in, MT_DEVICE, host, bytes);
+        MPI_Allreduce(host, expected, COUNT, all[i].type, all[i].op, MPI_COMM_WORLD);
+        MPI_Allreduce(in, out, COUNT, all[i].type, all[i].op, MPI_COMM_WORLD);
+        mt_expect_path("direct", all[i].name);
+        mt_get(host, out, MT_DEVICE, bytes);
+        mt_expect(memcmp(host, expected, bytes) == 0, "%s is not what MPI makes of it",
+                  all[i].name);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(host);
+}
+
+/* Among more than two ranks the longest are more than fits into the workspaces at once. */
 static void summed(void)
 {
-    enum { MOST = 700001, ROUNDS = 4 };
-    static const int counts[] = {MOST, MOST - 1, 200003, 150000};
-    int             *host = malloc((MOST + 1) * sizeof(int));
-    int             *in = mt_alloc(MT_DEVICE, (MOST + 1) * sizeof(int));
-    int             *out = mt_alloc(MT_DEVICE, (MOST + 1) * sizeof(int));
+    enum { MOST = 700001, MORE = 2400001, ROUNDS = 4 };
+    const int counts[] = {(mt_size() > 2) ? MORE : MOST, MOST - 1, 200003, 150000};
+    int      *host = malloc((MORE + 1) * sizeof(int));
+    int      *in = mt_alloc(MT_DEVICE, (MORE + 1) * sizeof(int));
+    int      *out = mt_alloc(MT_DEVICE, (MORE + 1) * sizeof(int));
 
     for (int round = 0; round < ROUNDS; round++) {
         sum_up(in, out, host, counts[round], round, false);
         sum_up(in, out, host, counts[round], round, true);
+        sum_for_root(in, out, host, counts[round], round, round % 2 == 1);
+        sum_parts(in, out, host, counts[round], round, round % 2 == 0);
     }
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
@@ -630,7 +734,7 @@ static const struct mt_named_case cases[] = {
     {"churn", churn},     {"crowd", crowd},   {"counted", counted}, {"renew", renew},
     {"bits", bits},       {"parts", parts},   {"reused", reused},   {"managed", managed},
     {"pending", pending}, {"absent", absent}, {"threads", threads}, {"pools", pools},
-    {"moved", moved},     {"summed", summed}, {NULL, NULL},
+    {"moved", moved},     {"summed", summed}, {"reduced", reduced}, {NULL, NULL},
 };
 
 int main(int argc, char **argv)

@@ -269,8 +269,16 @@ def test_summed(openmpi, least, pieces):
     assert all(0 < n <= pieces + 16 for n in found), found
 
 
-def test_moved_among_three(openmpi):
-    run(openmpi, 3, "mpi_direct moved").good()
+@pytest.mark.each_value
+@pytest.mark.parametrize(("ranks", "least"), [(3, "16"), (4, "16"), (8, "16"), (3, "16777216")])
+@pytest.mark.parametrize("case", ["moved", "summed", "reduced"])
+def test_among_more(openmpi, case, ranks, least):
+    """Long ones of more than two ranks by copy engines, where that is faster."""
+    env = {**DIRECT, "XCCL_DIRECT_COPIES": least, "XCCL_LOG": "trace"}
+    result = openmpi.run(ranks, f"mpi_direct cuda {case}", sim=f"cuda:{ranks}", env=env)
+    result.good()
+    said = "[0-9]+ bytes by " + ("a copy engine" if case == "moved" else "copy engines, added")
+    assert bool(result.lines(said)) == (least == "16"), result.out
 
 
 VECTORS = {"XCCL_COMM_CREATE": "first", "XCCL_LOG": "trace"}
