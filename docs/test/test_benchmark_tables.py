@@ -68,15 +68,32 @@ def compared(coll):
     return times
 
 
+def printed(coll):
+    """The same of a table that xccl-compare printed, of one launch each."""
+    times, routes = defaultdict(dict), None
+    text = (BENCHMARKS / f"h100-x4/compare/{coll}.txt").read_text()
+    for line in text.partition(f"\n{coll}, 4 ranks")[2].splitlines():
+        if line.strip().startswith("size "):
+            routes = re.findall(r"([\w-]+), \N{MICRO SIGN}s", line)
+        elif found := re.match(r"\s*(\d+ (?:B|KiB|MiB)) +(.*)", line):
+            for route, time in zip(routes, found.group(2).split()):
+                name = "nccl" if route == "vendor" else route
+                times[name][size_of(found.group(1))] = float(time.strip("?").replace(",", ""))
+    return times
+
+
 def test_routes():
     """Every time, and the ratio to the best other of the row."""
     seen = set()
     for before, (head, *rows) in tables("routes.md"):
         if head[0] != "size":
             continue
-        coll = re.findall(r"^### (\w+)", before, re.M)[-1]
-        times = compared(coll) if coll == "bcast" else osu(coll)
-        seen.add(coll)
+        of_two, of_four = (
+            re.findall(pattern, before, re.M) for pattern in (r"^### (\w+)", r"^\*\*(\w+)\*\*$")
+        )
+        coll = (of_four or of_two)[-1]
+        times = printed(coll) if of_four else compared(coll) if coll == "bcast" else osu(coll)
+        seen.add((coll, bool(of_four)))
         for size, *shown in rows:
             real = {
                 name: times[ROUTES.get(name, name)][size_of(size)]
@@ -87,7 +104,7 @@ def test_routes():
                 assert text == "-" or shows(text, real[name]), (coll, size, name, real[name])
             best = min(time for name, time in real.items() if name != "xccl")
             assert shows(shown[-1], real["xccl"] / best), (coll, size, real["xccl"] / best)
-    assert len(seen) == 7
+    assert len(seen) == 7 + 3
 
 
 # What stands in front of the table, and the files of a row: those of "before", and the others.
@@ -111,6 +128,12 @@ BACK_TO_BACK = [
         "back-to-back-engines-2",
     ),
     (
+        "`h100-x4/direct/back-to-back-4.json`",
+        "h100-x4",
+        "back-to-back-4",
+        "back-to-back-4",
+    ),
+    (
         "Two H100s (`h100-x2/direct/back-to-back-2.json`)",
         "h100-x2",
         "back-to-back-2",
@@ -122,6 +145,7 @@ BACK_TO_BACK = [
 # A row of the summary, and the file that it is from.
 NOW = {
     "4 x H200": "h200-x4/direct/back-to-back-4.json",
+    "4 x H100": "h100-x4/direct/back-to-back-4.json",
     "2 x H200": "h200-x2/direct/back-to-back-now-2.json",
     "2 x H100": "h100-x2/direct/back-to-back-2.json",
 }
@@ -137,6 +161,9 @@ def test_now():
         rows = json.loads((BENCHMARKS / NOW[what]).read_text())["rows"]
         real = {row["bytes"]: row for row in rows if row["collective"] == "allreduce"}
         for size, text in zip(sizes, shown):
+            if text == "-":
+                assert size not in real, (what, size)
+                continue
             time, ratio = re.match(r"([\d.,]+) \(([\d.]+)\)", text).groups()
             row = real[size]
             assert shows(time, row["mpi_us"]) and shows(ratio, row["ratio"]), (what, size, row)
