@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="b0f9c5a5d95edb80f5526ed2a302a5fe64b250ae3a8b03fd724c2387a4ac91ea")
+    version("0.1.0", sha256="7b6ef48efb6c8e95697cc4d018293aa09cb17484e20a94b4c3883a6246692572")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
