@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="7b6ef48efb6c8e95697cc4d018293aa09cb17484e20a94b4c3883a6246692572")
+    version("0.1.0", sha256="084b9552ac6ac6869b7432893f1b84be5489def7b92547acf37e2a67b983dd08")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
