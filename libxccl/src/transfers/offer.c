@@ -131,11 +131,10 @@ static int part_to_offer(const struct xm_transfer *t)
 static xcclResult_t pack(struct xm_rendezvous *r, const struct xc_device_ops *dev,
                          const struct xm_buffer *b, xcclStream_t stream, bool *over_p)
 {
-    static struct xm_call nowhere;
-    struct xm_copier      copier = {&nowhere, dev, stream, &r->scratch};
-    void                 *packed;
+    const struct xm_call nowhere = {.comm = xm_rendezvous_self()};
+    struct xm_copier     copier = {&nowhere, dev, stream, &r->scratch};
+    void                *packed;
 
-    nowhere.comm = xm_rendezvous_self();
     xm_scratch_begin(&r->scratch, dev, b->mem.device);
     r->packs = true;
     xcclResult_t res = xm_scratch_take(&r->scratch, XM_POOL_DEVICE, (size_t)b->bytes, &packed);
