@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="084b9552ac6ac6869b7432893f1b84be5489def7b92547acf37e2a67b983dd08")
+    version("0.1.0", sha256="fa0237b6305474144b7e525b79a21effaa182af5ce7f935d7e83666eafaf5bcd")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
