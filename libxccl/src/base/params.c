@@ -230,8 +230,8 @@ static const struct row rows[] = {
     {{"XCCL_DIRECT_COPIES", "bytes, 16 to 1073741824", "262144",
       "From this size on copy engines carry bcast, gather and scatter between two ranks, instead of "
       "kernels. Where a rank copies a block of its own too, as in alltoall: from 8 times this size on. "
-      "Among more ranks allgather, alltoall and gather: from 16 times. Allreduce: from 256 times, with "
-      "kernels that add.",
+      "Among more ranks allgather, alltoall and gather: from 16 times. Allreduce, with kernels that "
+      "add: from 256 times, among more than two ranks from 1024 times.",
       "libxccl-mpi"},
      NUMBER,
      AT(direct_copies),

@@ -12,7 +12,7 @@
 enum { SEVERAL = 8 }; /* with a kernel for this rank's own block */
 /*
  * Among more ranks, where each has a block for every other: one copy after the other, since several
- * at once get into each other's way. 16 MiB to each take 147 us, by kernels 166; 4 MiB 50 and 52.
+ * at once get into each other's way. 16 MiB to each take 150 us, by kernels 163; 4 MiB 51 and 53.
  * 4 H100s.
  */
 enum { AMONG_MORE = 16 };

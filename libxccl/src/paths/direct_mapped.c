@@ -10,7 +10,7 @@
 #include "data/mappings.h"
 #include "paths/direct.h"
 
-enum { IN, OUT, ALIGNED = 16 };
+enum { IN, OUT, ALIGNED = 16, LINE = 128 };
 /* Of a rank's buffer. Longer ones are as fast by a launch with more blocks than linger. */
 enum { TOLD_BYTES = 4 << 20, TOLD_BYTES_SHARED = 256 << 10, TOLD_BLOCKS = 16 };
 enum { BLOCKS_BESIDE = 32 };
@@ -101,9 +101,13 @@ static xcclResult_t place(struct xm_op *op, const struct xm_shown *shown, int ra
     return res;
 }
 
+/*
+ * In whole lines, if the buffers begin with one. Where warps read parts of two, an allreduce of 64
+ * MiB among three H100s took 311 us instead of 285.
+ */
 static uint64_t shard(uint64_t bytes, uint64_t n, uint64_t i)
 {
-    uint64_t units = (bytes + ALIGNED - 1) / ALIGNED, each = (units + n - 1) / n * ALIGNED;
+    uint64_t lines = (bytes + LINE - 1) / LINE, each = (lines + n - 1) / n * LINE;
     uint64_t at = i * each;
 
     return (at < bytes) ? at : bytes;

@@ -710,6 +710,43 @@ static void reduced(void)
     free(host);
 }
 
+/* No whole number, so that another order of adding gives other bits at some of the places. */
+static float fraction(int rank, int i)
+{
+    return (float)(i % 1009 + 1) / (float)(rank * rank + 3);
+}
+
+/* Whichever rank adds a part of a long vector, it adds in the order of the ranks. */
+static void ordered(void)
+{
+    enum { COUNT = 1000003, ROUNDS = 3 };
+    size_t bytes = COUNT * sizeof(float);
+    float *host = malloc(bytes);
+    void  *in = mt_alloc(MT_DEVICE, bytes), *out = mt_alloc(MT_DEVICE, bytes);
+
+    for (int i = 0; i < COUNT; i++) {
+        host[i] = fraction(mt_rank(), i);
+    }
+    mt_put(in, MT_DEVICE, host, bytes);
+    for (int round = 0; round < ROUNDS; round++) {
+        int wrong = 0;
+        MPI_Allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        mt_expect_path("direct", "sums in order");
+        mt_get(host, out, MT_DEVICE, bytes);
+        for (int i = 0; i < COUNT; i++) {
+            float expected = fraction(0, i);
+            for (int rank = 1; rank < mt_size(); rank++) {
+                expected += fraction(rank, i);
+            }
+            wrong += (host[i] != expected);
+        }
+        mt_expect(wrong == 0, "%d sums were not added in the order of the ranks", wrong);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    free(host);
+}
+
 /* Among more than two ranks the longest are more than fits into the workspaces at once. */
 static void summed(void)
 {
@@ -734,7 +771,8 @@ static const struct mt_named_case cases[] = {
     {"churn", churn},     {"crowd", crowd},   {"counted", counted}, {"renew", renew},
     {"bits", bits},       {"parts", parts},   {"reused", reused},   {"managed", managed},
     {"pending", pending}, {"absent", absent}, {"threads", threads}, {"pools", pools},
-    {"moved", moved},     {"summed", summed}, {"reduced", reduced}, {NULL, NULL},
+    {"moved", moved},     {"summed", summed}, {"reduced", reduced}, {"ordered", ordered},
+    {NULL, NULL},
 };
 
 int main(int argc, char **argv)

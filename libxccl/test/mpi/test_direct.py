@@ -270,8 +270,10 @@ def test_summed(openmpi, least, pieces):
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize(("ranks", "least"), [(3, "16"), (4, "16"), (8, "16"), (3, "16777216")])
-@pytest.mark.parametrize("case", ["moved", "summed", "reduced"])
+@pytest.mark.parametrize(
+    ("ranks", "least"), [(3, "16"), (4, "16"), (8, "16"), (3, "16777216"), (4, "16777216")]
+)
+@pytest.mark.parametrize("case", ["moved", "summed", "reduced", "ordered"])
 def test_among_more(openmpi, case, ranks, least):
     """Long ones of more than two ranks by copy engines, where that is faster."""
     env = {**DIRECT, "XCCL_DIRECT_COPIES": least, "XCCL_LOG": "trace"}
