@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="8ae9ce0fac946ed10aebc0b4274f75c8aa92dd5be0f8878da71e4f5bc07cf28c")
+    version("0.1.0", sha256="88912951a2b951b7328a5d18b9fb365c948177fe03b052a2587ff009f09ca836")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
