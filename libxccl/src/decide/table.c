@@ -13,10 +13,11 @@
  * H200s (docs/benchmarks/direct.md), where NCCL is faster for long reductions. The files of
  * libxccl/tables/ say it for these machines, and more cautiously for others.
  */
-static const char builtin[] = "reduce:128m-inf:*:2:ccl"
-                              "#reduce:96m-inf:*:4:ccl#reduce:6m-inf:*:3:ccl#reduce:6m-inf:*:5-8:ccl"
-                              "#allreduce:192m-inf:*:5-8:ccl"
-                              "#*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:1:mpi";
+static const char builtin[] =
+    "reduce:128m-inf:*:2:ccl"
+    "#reduce:96m-inf:*:4:ccl#reduce:6m-inf:*:3:ccl#reduce:6m-inf:*:5-8:ccl"
+    "#allreduce:192m-inf:*:5-8:ccl"
+    "#*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:1:mpi";
 
 const char *xm_table_builtin(void)
 {
