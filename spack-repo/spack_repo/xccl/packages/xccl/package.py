@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="88912951a2b951b7328a5d18b9fb365c948177fe03b052a2587ff009f09ca836")
+    version("0.1.0", sha256="4bcee9c72134cb447fd74d44d3f8986b158c93f78b484cdc795662af6a42b96e")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
