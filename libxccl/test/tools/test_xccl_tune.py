@@ -250,6 +250,14 @@ def test_refusals(any_mpi, arguments, words):
     assert ended.status == 2 and words in ended.err, ended.err
 
 
+@pytest.mark.parametrize("tool", ["xccl-tune", "xccl-perf"])
+def test_refused_without_mpi(stage, tool):
+    """Where no launcher started a rank, a mistake in its words is told before MPI_Init."""
+    fails = {"OMPI_MCA_pml": "none-such"}  # in MPI_Init
+    ended = stage.run(stage.bin / tool, "--nope", env=fails)
+    assert ended.status == 2 and f"{tool}: unknown option" in ended.err, ended.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/params.h"
 #include "common/output.h"
 #include "perf/perf.h"
@@ -199,14 +200,15 @@ static int run_all(struct perf_run *run)
 
 int main(int argc, char **argv)
 {
-    struct perf_run run = {0};
+    struct perf_run  run = {0};
+    struct xc_launch launch;
 
     output_watch("xccl-perf");
-    /* --help and --version work without a launcher, so before MPI_Init. */
+    /* What needs no ranks works without a launcher, and its faults are told, before MPI_Init. */
     int early = perf_options_parse(&run.opt, argc, argv, false);
-    if (early == 1) {
+    if ((early == 1) || ((early != 0) && !xc_launch_read(&launch))) {
         (void)perf_options_parse(&run.opt, argc, argv, true);
-        return 0;
+        return early - 1;
     }
     MPI_Init(&argc, &argv);
     run.tool = "xccl-perf";

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "common/output.h"
@@ -315,13 +316,14 @@ static int check(const struct tune_options *opt)
 int main(int argc, char **argv)
 {
     static struct tune_job job;
+    struct xc_launch       launch;
 
     output_watch("xccl-tune");
-    /* What needs no ranks works without a launcher, so before MPI_Init. */
+    /* What needs no ranks works without a launcher, and its faults are told, before MPI_Init. */
     int early = tune_options_parse(&job.opt, argc, argv, false);
-    if (early == 1) {
+    if ((early == 1) || ((early != 0) && !xc_launch_read(&launch))) {
         (void)tune_options_parse(&job.opt, argc, argv, true);
-        return 0;
+        return early - 1;
     }
     if ((early == 0) && (job.opt.compare[0] != NULL)) {
         return compare(job.opt.compare);
