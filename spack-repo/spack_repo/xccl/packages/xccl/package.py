@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="484a1daf46262a4811c42b869e11953eeb3904389f5b2002b73e9e52a8579198")
+    version("0.1.0", sha256="c6d94fd1df67c75c535359d875c4240eb8b38b1d11800857fb7611f3438efe9c")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
