@@ -25,7 +25,7 @@ PROGRAM = """#!/bin/sh
 # mpi_float
 case "$0 $*" in *osu_xccl_*" -c"* | *osu_xccl_*" -T"*) echo "Invalid Option" >&2; exit 1 ;; esac
 case $0 in *osu_xccl_*) us=20.00 name=XCCL-CUDA ;; *) us=10.00 name=MPI-CUDA ;; esac
-[ -z "$XCCL_LOG" ] || echo "xccl[0] info: allreduce of 4 B to 8 B in cuda on 4 ranks: direct (a table)" >&2
+[ -z "$XCCL_LOG" ] || echo "xccl[0] info: allreduce of 8 B to 16 B in cuda on 4 ranks: direct (a table)" >&2
 echo "# OSU $name Allreduce Latency Test v7.4"
 case "$*" in
 *" -c"*)
@@ -84,9 +84,25 @@ def test_paths():
     lines = (
         "xccl[0] info: bcast of 16 KiB to 32 KiB in cuda on 4 ranks: ccl (x)",
         "xccl[0] info: bcast of 8 B in cuda on 4 ranks: mpi-staged (x)",
+        "xccl[0] info: reduce_scatter of 4 B to 8 B in cuda on 3 ranks: direct (x)",
     )
     text = "\n".join(lines)
-    assert paths_of(text) == [("bcast", 16384, 32768, "ccl"), ("bcast", 8, 8, "mpi-staged")]
+    assert paths_of(text) == [
+        ("bcast", 16384, 32768, "ccl"),
+        ("bcast", 8, 9, "mpi-staged"),
+        ("reduce_scatter", 12, 24, "direct"),
+    ]
+
+
+def test_path_of_a_size(tmp_path):
+    """A size at a border is of the class that begins there; what the first calls took is no matter."""
+    words = "xccl[0] info: allreduce of {} in cuda on 4 ranks: {} (x)\n"
+    log = "".join(
+        words.format(*line)
+        for line in (("4 B to 8 B", "mpi"), ("8 B to 16 B", "mpi"), ("8 B to 16 B", "direct"))
+    )
+    rows = read(tmp_path, log + OLD.replace("1000000000", "8") + "4    1.00\n16    2.00\n")
+    assert {row["bytes"]: row["path"] for row in rows} == {4: "mpi", 8: "direct", 16: None}
 
 
 def test_bus_bandwidth():

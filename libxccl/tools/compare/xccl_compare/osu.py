@@ -17,21 +17,25 @@ TOTAL = (
     "reduce_scatter_block",
 )  # OSU's size is what a rank sends, of all blocks
 ROW = re.compile(r"^(\d+)\s+(\d+(?:\.\d+)?)\b(.*)$", re.M)
-PATH = re.compile(r"xccl\[\d+\] info: (\w+) of (.+?) in \w+ on \d+ ranks: ([\w-]+)")
+PATH = re.compile(r"xccl\[\d+\] info: (\w+) of (.+?) in \w+ on (\d+) ranks: ([\w-]+)")
 BOUNDS = re.compile(r"^([\d.]+) (B|KiB|MiB|GiB)(?: to ([\d.]+) (B|KiB|MiB|GiB))?$")
 SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def paths_of(log):
-    """[(collective, least, most, path)] from xccl's own log."""
+    """[(collective, least size, the size that is no more in it, path)] from xccl's own log.
+
+    The sizes are OSU's; xccl counts of the collectives in TOTAL what a rank receives.
+    """
     out = []
-    for coll, text, path in PATH.findall(log):
+    for coll, text, ranks, path in PATH.findall(log):
         found = BOUNDS.match(text)
         if found:
             low, unit, high, high_unit = found.groups()
+            times = int(ranks) if coll in TOTAL else 1
             least = float(low) * SIZES[unit]
-            most = float(high) * SIZES[high_unit] if high else least
-            out.append((coll, least, most, path))
+            end = float(high) * SIZES[high_unit] if high else least + 1
+            out.append((coll, least * times, end * times, path))
     return out
 
 
@@ -133,7 +137,8 @@ class Osu:
 
 def row_of(coll, size, us, rest, known):
     size = int(size)
-    path = next((p for c, low, high, p in known if c == coll and low <= size <= high), None)
+    # The last that was logged: the first calls of a communicator may have gone another way.
+    path = next((p for c, low, end, p in known[::-1] if c == coll and low <= size < end), None)
     verified = {"pass": True, "fail": False}.get((rest.split() or [""])[-1].lower())
     return {"coll": coll, "bytes": size, "us": float(us), "path": path, "verified": verified}
 
