@@ -430,10 +430,13 @@ static void case_too_long(void)
     mt_free(MT_DEVICE, out);
 }
 
-/* Each is sent once the one before has been received, by who waits for all of them. */
+/*
+ * Each is sent once the one before has been received, by who waits for all of them: in 57 ms and
+ * more if only the watcher looked.
+ */
 static void case_in_turn(void)
 {
-    enum { MESSAGES = 50, MOST_MS = 5 };
+    enum { MESSAGES = 50, MOST_MS = 25 };
     MPI_Request requests[MESSAGES];
     int        *in[MESSAGES], over = 0;
 
