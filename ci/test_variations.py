@@ -45,10 +45,11 @@ def values(items):
     return {(name, key, value) for name, params, _ in items for key, value in params.items()}
 
 
-@pytest.fixture
-def everything(tmp_path):
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
     """Without what ci/test thorough alone has."""
-    items = collect(tmp_path, "", tmp_path)
+    folder = tmp_path_factory.mktemp("everything")
+    items = collect(folder, "", folder)
     return [item for item in items if "thorough" not in item[2]]
 
 

@@ -58,7 +58,7 @@ def run(mpi, ranks, command, runtime="cuda", **env):
     ("ranks", "workspace"),
     [
         (2, 512 << 10),
-        (3, 256 << 10),
+        pytest.param(3, 256 << 10, marks=pytest.mark.thorough),
         pytest.param(4, 256 << 10, marks=pytest.mark.thorough),
     ],
 )

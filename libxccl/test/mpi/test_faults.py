@@ -320,6 +320,7 @@ def test_signal_of_the_programs_own(family, tmp_path):
     assert not dumps_of(tmp_path)
 
 
+@pytest.mark.release_only
 def test_hang_in_init(openmpi):
     """A communicator that is never made does not hold the job for ever either: all use MPI."""
     env = {**CCL, **HEARD, "XCCL_SIM_FAIL": "init:hang@1", "XCCL_TIMEOUT": "3"}

@@ -55,15 +55,8 @@ def test_device_arrays(python_mpi, ranks, path):
         assert result.lines(rf"allreduce of .* in cuda on {ranks} ranks: {path} "), result.out
 
 
-@pytest.mark.parametrize(
-    "python_mpi",
-    [
-        "openmpi",
-        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("openmpi5", "mpich")),
-    ],
-    indirect=True,
-)
-@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.thorough), 2])
+@pytest.mark.thorough
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_own_suite(suite_mpi, ranks):
     """Every test of mpi4py's ends as it does without xccl."""
     without, plain = mpi4py_suite.run_suite(suite_mpi, ranks, FAIR_PART, preload=False)

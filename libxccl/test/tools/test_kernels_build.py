@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.release_only  # nothing of the build is run
+
 LIBXCCL = Path(__file__).resolve().parents[2]
 KNOWN = ("75", "80", "90", "100")  # as of CUDA 13, which does not know 70
 
