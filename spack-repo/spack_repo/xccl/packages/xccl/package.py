@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="60e1b8596a9f7eeaa32e7e1be927683d84981126661c5e6cc6a4b04528de9454")
+    version("0.1.0", sha256="20160770fe2490799ce07ef6ab39539198cd13d495708b8880b96bff43c72e39")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
