@@ -334,10 +334,10 @@ void xm_comm_break(struct xm_comm *xm, const char *reason)
         snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
         __atomic_store_n(&xm->state, XM_COMM_BROKEN, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&breaking);
     if (xm->slots_agreed) {
-        xm_slots_break(xm->slots);
+        xm_slots_break(xm->slots, reason);
     }
+    pthread_mutex_unlock(&breaking);
     if (vendor != NULL) {
         xm_vendor_break(vendor);
         xm_vendor_release(vendor); /* aborted on a thread when its last operation lets go */

@@ -2,6 +2,7 @@
 #include "comms/slots.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,15 +235,22 @@ int xm_slots_missed(const struct xm_slots *slots, uint64_t call)
     return -1;
 }
 
-void xm_slots_break(struct xm_slots *slots)
+void xm_slots_break(struct xm_slots *slots, const char *why)
 {
     uint64_t none = 0;
 
+    if (__atomic_load_n(&slots->of[0]->broken, __ATOMIC_ACQUIRE) != 0) {
+        return; /* another rank may be reading this one's reason */
+    }
+    snprintf(slots->mine->why, sizeof(slots->mine->why), "%s", why);
     (void)__atomic_compare_exchange_n(&slots->of[0]->broken, &none, (uint64_t)slots->rank + 1,
                                       false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-int xm_slots_broken(const struct xm_slots *slots)
+int xm_slots_broken(const struct xm_slots *slots, const char **why_p)
 {
-    return (int)__atomic_load_n(&slots->of[0]->broken, __ATOMIC_ACQUIRE) - 1;
+    int rank = (int)__atomic_load_n(&slots->of[0]->broken, __ATOMIC_ACQUIRE) - 1;
+
+    *why_p = (rank >= 0) ? slots->of[rank]->why : NULL;
+    return rank;
 }

@@ -15,6 +15,7 @@
 
 enum { XM_SLOT_TERMS = 7, XM_SLOT_CALLS = 16, XM_SLOT_SHOWS = 8, XM_SLOT_MISSES = 8 };
 enum { XM_SLOT_RANKS = 8 }; /* most that serve a call on each other's memory */
+enum { XM_SLOT_WHY = 160 };
 
 /* What memory a call was made with; XM_ON_ANY: its ranks need not agree on that. */
 enum xm_call_memory { XM_ON_ANY, XM_ON_HOST, XM_ON_DEVICE };
@@ -69,6 +70,7 @@ struct xm_slot {
     uint64_t misses;      /* atomic, first rank's: counts those of xm_slots_say_missed() */
     uint64_t missed[XM_SLOT_MISSES]; /* atomic, first rank's: the last of them */
     uint64_t broken;                 /* atomic, first rank's: 1 + who gave up first, or 0 */
+    char     why[XM_SLOT_WHY];       /* this rank gave up; written before broken, and once */
     uint64_t left;                   /* atomic: ranks that will not look at this slot again */
 } __attribute__((aligned(64)));
 
@@ -128,10 +130,12 @@ int xm_slots_mismatch(const struct xm_slots *slots, uint64_t call, enum xm_coll 
 void xm_slots_say_missed(struct xm_slots *slots, uint64_t call);
 int  xm_slots_missed(const struct xm_slots *slots, uint64_t call);
 
-/* Say that this rank completes no call of the communicator any more; and the first that said so,
- * or -1. */
-void xm_slots_break(struct xm_slots *slots);
-int  xm_slots_broken(const struct xm_slots *slots);
+/*
+ * Say that this rank completes no call of the communicator any more, and why; one thread at a time.
+ * And the first that said so, with its reason, or -1.
+ */
+void xm_slots_break(struct xm_slots *slots, const char *why);
+int  xm_slots_broken(const struct xm_slots *slots, const char **why_p);
 
 /* The first rank that has not made this call; -1: all have. */
 int xm_slots_absent(const struct xm_slots *slots, uint64_t call);

@@ -411,7 +411,8 @@ static xcclResult_t change_path(struct xm_op *op)
  */
 static xcclResult_t look_for_broken(struct xm_op *op)
 {
-    int rank = xm_slots_broken(op->comm->slots);
+    const char *why;
+    int         rank = xm_slots_broken(op->comm->slots, &why);
 
     if ((rank < 0) || (rank == op->comm->rank)) {
         return xcclInProgress;
@@ -423,10 +424,8 @@ static xcclResult_t look_for_broken(struct xm_op *op)
     if (now - op->broken_ns < grace_ns) {
         return xcclInProgress;
     }
-    return xm_op_fail(op, xc_fail(xcclRemoteError,
-                                  "rank %d has given up the communicator, as an error of its own "
-                                  "says",
-                                  rank));
+    return xm_op_fail(
+        op, xc_fail(xcclRemoteError, "rank %d has given up the communicator: %s", rank, why));
 }
 
 static xcclResult_t progress(struct xm_op *op)

@@ -403,12 +403,14 @@ static int allreduce_anyhow(struct mt_pair *pair, int count, MPI_Comm comm, bool
 
 /*
  * The others get an error that says who is missing, and their device goes on. A call that does not
- * block (2) goes in rounds.
+ * block (2) goes in rounds. Rank 0 may come so many milliseconds after the others, and hears of it
+ * from one that gave up before.
  */
 static void absent(void)
 {
     enum { COUNT = 1000, LATE_S = 3 };
     int            large = (int)word(3, 0), count = (large != 0) ? 100000 : COUNT;
+    long           after_ms = word(4, 0);
     struct mt_pair pair = mt_pair_make(MT_DEVICE, 100000);
     MPI_Comm       comm, others;
     int            late = mt_size() - 1;
@@ -427,11 +429,15 @@ static void absent(void)
         char name[32];
         int  length;
         mt_pair_fill(&pair, count, comm, 1);
+        usleep((mt_rank() == 0) ? (useconds_t)(1000 * after_ms) : 0);
         int code = allreduce_anyhow(&pair, count, comm, large < 2);
         mt_expect(code != MPI_SUCCESS, "a rank is missing, and nobody noticed");
         MPI_Error_string(code, text, &length);
         snprintf(name, sizeof(name), "rank %d", late);
         mt_expect(strstr(text, name) != NULL, "it does not name rank %d: %s", late, text);
+        if ((after_ms > 0) && (mt_rank() == 0)) {
+            mt_expect(strstr(text, "given up") != NULL, "it is not another's: %s", text);
+        }
         PMPI_Barrier(others);          /* on a crowded machine one is late with its report */
         for (int i = 0; i < 20; i++) { /* the device is free again */
             mt_pair_allreduce(&pair, COUNT, others, i);

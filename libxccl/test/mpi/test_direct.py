@@ -364,6 +364,12 @@ def test_absent(openmpi, large, linger):
     run(openmpi, 3, f"mpi_direct absent {large}", **env).good()
 
 
+@pytest.mark.release_only
+def test_absent_told_by_another(openmpi):
+    """Who hears of it from a rank that has given up is told for whom that one waited."""
+    run(openmpi, 3, "mpi_direct absent 0 500", XCCL_TIMEOUT="1").good()
+
+
 def never_joined(result, ranks, reason, path="ccl"):
     """Right results by another path, and the reason is given once."""
     assert not result.timed_out and result.status == 0, result.out

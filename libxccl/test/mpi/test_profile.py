@@ -111,11 +111,12 @@ def test_device(family, tmp_path):
         (row,) = rows(written, call, memory="cuda")
         assert (row["calls"], row["completions"]) == (started, started), row
         assert row["completion_seconds"] > 0
-    (row,) = rows(written, "MPI_Isend", memory="cuda")
-    assert (row["calls"], row["completions"], row["bytes"]) == (4, 4, 4 * 16384), row
-    assert row["path"] in ("fetched", "mpi-staged")
-    (row,) = rows(written, "MPI_Recv", memory="cuda")
-    assert row["calls"] == 3
+    # Each by one path or the other: where the receiver comes late, the sender is not kept waiting.
+    sent = rows(written, "MPI_Isend", memory="cuda")
+    assert {row["path"] for row in sent} <= {"fetched", "mpi-staged"}
+    for name, expected in (("calls", 4), ("completions", 4), ("bytes", 4 * 16384)):
+        assert sum(row[name] for row in sent) == expected, sent
+    assert sum(row["calls"] for row in rows(written, "MPI_Recv", memory="cuda")) == 3
     (row,) = rows(written, "MPI_Irecv", memory="cuda")
     assert (row["calls"], row["completions"], row["path"]) == (1, 1, None), row
     assert rows(written, "MPI_Start")[0]["calls"] == 4

@@ -4,6 +4,7 @@
 #include "comms/slots.h"
 #include "comms/wait.h"
 #include <pthread.h>
+#include <string.h>
 
 enum { CALLS = 30000000 };
 
@@ -156,10 +157,31 @@ static void test_shows(void)
     CHECK(both[0].read == XM_SLOT_SHOWS, "what is said again counts once: %d", (int)both[0].read);
 }
 
+/* Who gave up first stays, and the reason is that rank's, cut where it is long. */
+static void test_broken(void)
+{
+    static struct xm_slot both[2];
+    struct xm_slot       *of[] = {&both[0], &both[1]};
+    struct xm_slots       first = {.count = 2, .rank = 1, .mine = &both[1], .of = of};
+    struct xm_slots       second = {.count = 2, .rank = 0, .mine = &both[0], .of = of};
+    char                  text[2 * XM_SLOT_WHY];
+    const char           *why;
+
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    CHECK((xm_slots_broken(&second, &why) == -1) && (why == NULL), "nobody has");
+    xm_slots_break(&first, text);
+    CHECK((xm_slots_broken(&second, &why) == 1) && (strlen(why) == XM_SLOT_WHY - 1), "rank 1 has");
+    xm_slots_break(&second, "because of rank 1");
+    xm_slots_break(&first, "again");
+    CHECK((xm_slots_broken(&first, &why) == 1) && (why[0] == 'x'), "it still has: %s", why);
+}
+
 int main(void)
 {
     test_agreement();
     test_shows();
+    test_broken();
     test_one_call();
     slots.calls = 0;
     test_far_ahead();
