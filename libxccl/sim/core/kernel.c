@@ -333,18 +333,21 @@ uint64_t xs_kernel_now_ns(void)
 }
 
 /*
- * A device has cores to spare for a kernel that polls; this machine may not. So it naps, for longer
- * while a thread does nothing else: the blocks of a kernel would keep each other from the cores.
+ * A device has cores to spare for a kernel that polls; this machine may not. So it naps, for a part
+ * of the time in which a thread has done nothing else: the blocks of a kernel would keep each other
+ * from the cores.
  */
 void xs_kernel_pause(void)
 {
-    enum { SHORT_NS = 5000, LONG_NS = 50000, BUSY_NS = 20000 };
-    static __thread uint64_t last_ns;
-    static __thread long     ns;
+    enum { LEAST_NS = 5000, MOST_NS = 1000000, BUSY_NS = 20000, PART = 8 };
+    static __thread uint64_t last_ns, since_ns;
     uint64_t                 now = xs_kernel_now_ns();
 
-    ns = (now - last_ns > BUSY_NS) ? SHORT_NS : (2 * ns < LONG_NS) ? 2 * ns : LONG_NS;
-    const struct timespec nap = {0, ns};
+    since_ns = (now - last_ns > BUSY_NS) ? now : since_ns;
+    uint64_t              part = (now - since_ns) / PART;
+    const struct timespec nap = {0, (part < LEAST_NS)  ? LEAST_NS
+                                    : (part < MOST_NS) ? (long)part
+                                                       : MOST_NS};
     nanosleep(&nap, NULL);
     last_ns = xs_kernel_now_ns();
 }
