@@ -19,6 +19,9 @@ os.environ.setdefault("HWLOC_COMPONENTS", "-pci")
 # 4.1), or wait 1 s for one to appear (the wheel of 5.0).
 os.environ.setdefault("OMPI_MCA_mtl", "^ofi,psm,psm2")
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")
+# PMIx's file in shared memory for what ranks ask each other is a tenth of a job's processor time,
+# and that of Open MPI 5 wants to be where ThreadSanitizer has its own memory.
+os.environ.setdefault("PMIX_MCA_gds", "hash")
 # Open MPI 5.0.7 with IPv6, as in Debian 13, finds no way from one process to another by TCP where an
 # interface has addresses of both kinds: it says so in every job, and spawned processes cannot talk.
 os.environ.setdefault("OMPI_MCA_btl_tcp_disable_family", "6")

@@ -20,6 +20,9 @@ enum {
     POLLS_BEFORE_CLOCK = 64,
     YIELD_AFTER_NS = 50 * 1000,
     NAP_AFTER_NS = 20 * 1000 * 1000,
+    SHARED_NAP_AFTER_NS = 1000 * 1000, /* on a core that others want: */
+    LOST_NS = 3000,                    /* they had it while it was offered, */
+    LOST_BEFORE_NAP = 4,               /* so many times in a row */
     NAP_NS = 50 * 1000,
     POLLS_PER_LOOK = 1024,
 };
@@ -163,6 +166,24 @@ static void rest(struct xm_wait *wait)
     }
 }
 
+/*
+ * Of a shorter one. Where many threads that wait share a core, they hand it to each other, and who
+ * has work to do gets its share of the turns only.
+ */
+static void offer_core(struct xm_wait *wait, uint64_t elapsed)
+{
+    const struct timespec nap = {0, NAP_NS};
+    uint64_t              before = xm_now_ns();
+
+    if ((elapsed > SHARED_NAP_AFTER_NS) && (wait->lost >= LOST_BEFORE_NAP)) {
+        nanosleep(&nap, NULL);
+        wait->lost = 0;
+        return;
+    }
+    sched_yield();
+    wait->lost = (xm_now_ns() - before > LOST_NS) ? wait->lost + 1 : 0;
+}
+
 enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
 {
     wait->polls++;
@@ -185,7 +206,7 @@ enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
         return ((wait->polls % (POLLS_PER_LOOK / 64)) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
     }
     if (elapsed > YIELD_AFTER_NS) {
-        sched_yield();
+        offer_core(wait, elapsed);
     }
     return ((wait->polls % POLLS_PER_LOOK) == 0) ? XM_WAIT_LOOK : XM_WAIT_ON;
 }

@@ -36,7 +36,7 @@ struct xm_wait {
     unsigned           quiet;
     uint64_t           polls;
     struct xc_calm     calm;
-    uint64_t           used_ns;   /* of the processor, before the poll */
+    unsigned           lost;      /* offers of the core that others took, in a row */
     struct xc_attended attended;  /* from when the clock was needed */
     uint64_t           limit;     /* ns attended; 0: none */
     uint64_t           warn_next; /* ns attended */

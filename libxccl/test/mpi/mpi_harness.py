@@ -128,8 +128,6 @@ class Build:
             )
             # UCX's hooks lock in a thread that has ended for the sanitizer, which crashes.
             env["UCX_MEM_EVENTS"] = "no"
-            # PMIx of Open MPI 5 wants shared memory where the sanitizer has its own.
-            env["PMIX_MCA_gds"] = "hash"
         return env
 
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A wait that takes hours, by a clock that this program sets: when it warns, and when it gives up.
+ * A wait that takes hours, by a clock that this program sets: when it warns, when it gives up, and
+ * when it naps.
  * src/comms/wait.c is compiled into this program; one rank, without xccl.
  * Usage: mpi_wait none
  */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 enum { LIMIT = 1000, HOUR = 3600 };
 
 static uint64_t now_ns; /* 0: the machine's own clock, as MPI needs it */
+static uint64_t yield_ns;
+static int      naps;
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
@@ -24,6 +28,22 @@ int clock_gettime(clockid_t clock, struct timespec *t)
         return (int)syscall(SYS_clock_gettime, clock, t);
     }
     *t = (struct timespec){(time_t)(now_ns / 1000000000u), (long)(now_ns % 1000000000u)};
+    return 0;
+}
+
+int sched_yield(void)
+{
+    now_ns += (now_ns != 0) ? yield_ns : 0;
+    return (now_ns != 0) ? 0 : (int)syscall(SYS_sched_yield);
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+    if (now_ns == 0) {
+        return (int)syscall(SYS_nanosleep, time, left);
+    }
+    naps++;
+    now_ns += (uint64_t)time->tv_nsec;
     return 0;
 }
 
@@ -104,6 +124,33 @@ static void test_looks(void)
     mt_expect(looks[1] == 64, "%d looks in 1024 naps", looks[1]);
 }
 
+/* Up to some time after its begin, where other threads take the core for so long each time. */
+static int naps_until(struct xm_wait *wait, uint64_t until_ns, uint64_t others_ns)
+{
+    int before = naps;
+
+    yield_ns = others_ns;
+    while (wait->attended.ns < until_ns) {
+        now_ns += 500;
+        xm_wait_step(wait);
+    }
+    return naps - before;
+}
+
+/* Where others want the core, sooner than where nobody does. */
+static void test_naps(void)
+{
+    enum { MS = 1000 * 1000, ALONE = 400, OTHERS = 8000 };
+    struct xm_wait wait = begin();
+
+    mt_expect(naps_until(&wait, 15 * MS, ALONE) == 0, "a nap after 15 ms on a core of its own");
+    wait = begin();
+    mt_expect(naps_until(&wait, MS - OTHERS, OTHERS) == 0, "a nap before a millisecond");
+    int count = naps_until(&wait, 10 * MS, OTHERS);
+    mt_expect(count > 50, "%d naps while others want the core", count);
+    mt_expect(naps_until(&wait, 15 * MS, ALONE) <= 1, "naps after they have gone");
+}
+
 int main(int argc, char **argv)
 {
     char name[64] = "/tmp/mpi_wait.XXXXXX", limit[16];
@@ -120,6 +167,7 @@ int main(int argc, char **argv)
         test_warnings(log);
         test_limit(log);
         test_looks();
+        test_naps();
         fclose(log);
         remove(name);
     }
