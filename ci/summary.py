@@ -6,6 +6,9 @@ Usage: summary.py REPORT.xml ...; the exit status is 0 only if tests ran and non
 Beside each REPORT.xml lies REPORT.status with the exit status of what wrote it. These count as
 failures as well: a report that is missing, cannot be read or has no tests, a status that is missing,
 and one that tells of more than the failures in the report: the tests never came to an end.
+
+REPORT-again.xml, if there is one, is of the tests that failed in REPORT.xml, run once more. One that
+passes there is unsteady, and no failure.
 """
 
 import sys
@@ -62,16 +65,35 @@ def wrong_status(path, cases):
     return f"exit status {status}" + ("" if failed else ", and no failure in the report")
 
 
+def passed_again(path):
+    """Names, as in the report at path, of those that failed there and then passed."""
+    again = path.with_name(f"{path.stem}-again.xml")
+    if not again.exists():
+        return set()
+    cases = read_report(again)
+    if wrong_status(again, cases):
+        return set()
+    names = {name for name, outcome, _, _ in cases if outcome == "passed"}
+    return {name.replace(again.stem, path.stem, 1) for name in names}
+
+
 def read(path):
     """All cases of one report, and one more where its exit status tells of another failure."""
+    path = Path(path)
     cases = read_report(path)
-    wrong = wrong_status(Path(path), cases)
-    return [*cases, (f"{Path(path).stem}: {wrong}", "failed", "", 0.0)] if wrong else cases
+    wrong = wrong_status(path, cases)
+    again = passed_again(path)
+    cases = [
+        (name, "unsteady" if outcome == "failed" and name in again else outcome, reason, seconds)
+        for name, outcome, reason, seconds in cases
+    ]
+    return [*cases, (f"{path.stem}: {wrong}", "failed", "", 0.0)] if wrong else cases
 
 
 def show(cases):
     """Print the summary and return the exit status."""
-    names = {kind: [c for c in cases if c[1] == kind] for kind in ("passed", "failed", "skipped")}
+    kinds = ("passed", "failed", "skipped", "unsteady")
+    names = {kind: [c for c in cases if c[1] == kind] for kind in kinds}
     print("\nSlowest:")
     for name, _, _, seconds in sorted(cases, key=lambda c: -c[3])[:SLOWEST]:
         print(f"  {seconds:7.1f} s  {name}")
@@ -83,7 +105,14 @@ def show(cases):
         print("\nFailed:")
         for name, *_ in names["failed"]:
             print(f"  {name}")
-    print("\n" + ", ".join(f"{len(names[kind])} {kind}" for kind in names))
+    if names["unsteady"]:
+        print(
+            "\nUnsteady, failed among others and then passed by themselves; see what they printed:"
+        )
+        for name, *_ in names["unsteady"]:
+            print(f"  {name}")
+    told = [kind for kind in kinds if names[kind] or kind != "unsteady"]
+    print("\n" + ", ".join(f"{len(names[kind])} {kind}" for kind in told))
     return 0 if names["passed"] and not names["failed"] else 1
 
 

@@ -18,7 +18,10 @@ EMPTY = "<testsuite/>"
 STAND_IN = """#!/bin/sh
 case $1 in *.py) exec "$PYTHON" "$@" ;; esac
 case $0 in *ctest) how=$CTEST ;; *) how=$PYTEST ;; esac
-case $* in *pytest-release-rest.xml*) how=${REST:-$how} ;; esac
+case $* in
+    *pytest-release-rest.xml*) how=${REST:-$how} ;;
+    *pytest-release-again.xml*) how=${AGAIN:-$how} ;;
+esac
 while [ $# -gt 1 ]; do
     case $1 in --output-junit | --junitxml) echo "${how#* }" >"$2" ;; esac
     shift
@@ -76,6 +79,27 @@ def tree(tmp_path):
 def test_statuses_and_empty_reports(tree, ctest, pytest_, rest, told):
     status, out = run(tree, "ci/test", "release", CTEST=ctest, PYTEST=pytest_, REST=rest)
     assert (status, told in out) == (0 if ", 0 failed" in told else 1, True), out
+
+
+@pytest.mark.parametrize(
+    ("failures", "again", "told"),
+    [
+        (1, f"0 {GOOD}", "2 passed, 0 failed, 0 skipped, 1 unsteady"),
+        (1, f"1 {BAD}", "2 passed, 1 failed, 0 skipped\n"),
+        (1, f"3 {GOOD}", "2 passed, 1 failed, 0 skipped\n"),  # an error inside pytest
+        (1, f"5 {EMPTY}", "2 passed, 1 failed, 0 skipped\n"),
+        (3, f"0 {GOOD}", "2 passed, 2 failed, 0 skipped, 1 unsteady"),  # the others were not run
+        (4, f"0 {GOOD}", "2 passed, 4 failed, 0 skipped\n"),
+    ],
+)
+def test_once_more(tree, failures, again, told):
+    """A few that fail are run again, and told apart from those that pass at once."""
+    names = ["one", "two", "three", "four"][:failures]
+    cases = "".join(f'<testcase name="{name}"><failure/></testcase>' for name in names)
+    bad, good = f"1 <testsuite>{cases}</testsuite>", f"0 {GOOD}"
+    status, out = run(tree, "ci/test", "release", CTEST=good, PYTEST=bad, REST=good, AGAIN=again)
+    assert (status, told in out) == (0 if ", 0 failed" in told else 1, True), out
+    assert ("Unsteady" in out) == ("unsteady" in told), out
 
 
 def test_status_of_what_runs_beside(tree):
