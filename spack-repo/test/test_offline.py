@@ -11,6 +11,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 CUT_OFF = ["unshare", "--net", "--"]
+# Making a bundle takes half a minute: ci/run package does it, and ci/test thorough.
+pytestmark = pytest.mark.thorough
 
 
 def run(command, timeout=400, **environment):
@@ -60,7 +62,6 @@ def quick_compilers(tmp_path):
     return f"{folder}:{os.environ['PATH']}"
 
 
-@pytest.mark.thorough
 def test_plain(bundle, tmp_path, quick_compilers):
     command = [bundle / "install", "plain", tmp_path / "p", "--site", "sim"]
     run([*CUT_OFF, *command], PATH=quick_compilers)

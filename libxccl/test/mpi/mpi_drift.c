@@ -13,6 +13,7 @@
  * settled: collectives on host memory that only some ranks have to look at closely.
  *
  * Usage: mpi_drift cuda|rocm CASE, or random SEED BURSTS
+ * barrier, receive: [FIRST STEP], which collectives a rank runs ahead after, up to 400.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -74,9 +75,10 @@ static void drift(int close, bool in_barrier)
 
 static void in_all_places(bool in_barrier)
 {
-    enum { FARTHEST = 400, STEP = 16 };
+    enum { FARTHEST = 400 };
+    int first = (num_words > 3) ? atoi(words[3]) : 0, step = (num_words > 4) ? atoi(words[4]) : 16;
 
-    for (int close = 0; close <= FARTHEST; close += STEP) {
+    for (int close = first; close <= FARTHEST; close += step) {
         drift(close, in_barrier);
     }
 }
@@ -222,7 +224,7 @@ static void vendor(void)
 /* With its own communicator this rank takes what it has given back of the common one. */
 static void reused(int count, bool agrees)
 {
-    enum { ROUNDS = 60, FEW = 1024, BEFORE = 4, SHORT_NAP = 3000 };
+    enum { ROUNDS = 30, FEW = 1024, BEFORE = 4, SHORT_NAP = 3000 };
     int     *in = mt_ints_make(MT_DEVICE, count, count, 1);
     int     *out = mt_ints_make(MT_DEVICE, count, 0, 0), *parts = calloc(mt_size(), sizeof(int));
     MPI_Comm comm, own;

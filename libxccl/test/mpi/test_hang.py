@@ -70,10 +70,20 @@ def test_launched_when_met(family, path):
 @pytest.mark.parametrize("case", ["barrier", "receive"])
 def test_drift(mpi, case, ranks):
     """A rank runs ahead just when the ranks change over, and needs the others elsewhere first."""
-    go(mpi, ranks, f"mpi_drift {case}")
+    step = 40
+    go(mpi, ranks, f"mpi_drift {case} {int(seed()) % step} {step}")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", ["barrier", "receive"])
+def test_drift_in_more_places(mpi, case):
+    go(mpi, 2, f"mpi_drift {case} 0 8")
 
 
 @pytest.mark.release_only
+@pytest.mark.parametrize(
+    "family", ["openmpi", pytest.param("mpich", marks=pytest.mark.thorough)], indirect=True
+)
 def test_vendor_without_a_blocking_call(family):
     env = {"XCCL_TUNE": "*:*:*:*:ccl", "XCCL_COMM_CREATE": "auto", "XCCL_DIRECT": "off"}
     go(family, 2, "mpi_drift vendor", env=env)

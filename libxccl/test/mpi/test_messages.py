@@ -7,7 +7,7 @@ The seed is printed; XCCL_TEST_SEED sets it as for the random collectives.
 import pytest
 from test_random import seed
 
-ROUNDS = 100
+ROUNDS = 60
 TIMEOUT = 60
 
 

@@ -13,7 +13,10 @@ from test_random import seed
 
 @pytest.mark.release_only
 @pytest.mark.each_value
-@pytest.mark.parametrize(("runtime", "ranks"), [("cuda", 2), ("cuda", 5), ("rocm", 2)])
+@pytest.mark.parametrize(
+    ("runtime", "ranks"),
+    [("cuda", 2), ("cuda", 5), pytest.param("rocm", 2, marks=pytest.mark.thorough)],
+)
 def test_allgatherv(family, ranks, runtime):
     env = {**share(family), "XCCL_LOG": "info"}
     result = family.run(ranks, f"mpi_allgatherv {runtime}", sim=f"{runtime}:{ranks}", env=env)
