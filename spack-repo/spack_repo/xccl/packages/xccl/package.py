@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="7d8e4f3cee77a2c18e4e0af139a242c0623fcf854419a0d332aa3d80d5a4529d")
+    version("0.1.0", sha256="30f3b2e962c7b5b08d5dbf55b6d313f6a33abbc551a0eb2ff331b9f38fe213cb")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
