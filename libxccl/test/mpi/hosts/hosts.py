@@ -28,7 +28,7 @@ from running_clock import now
 
 PROGRAMS = ("unshare", "setpriv", "ip", "mount")
 START_SECONDS = 30
-SET = ("OMPI_", "PRTE_", "MPIR_", "HWLOC_", "XCCL_")
+SET = ("OMPI_", "PRTE_", "PMIX_", "MPIR_", "HWLOC_", "XCCL_")
 MARK = "XCCL_TEST_HOSTS"
 # One that every user may run, as the tests' own may not be.
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or sys.executable
