@@ -24,11 +24,13 @@ def pytest_collection_finish(session):
 """
 
 
-def collect(tmp_path, expression, build):
+def collect(tmp_path, expression, build, **settings):
     (tmp_path / "printing.py").write_text(PLUGIN)
     command = [sys.executable, "-m", "pytest", "-p", "printing", "--collect-only", "-q"]
     command += ["-m", expression, "libxccl/test"]
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "XCCL_TEST_BUILD": str(build)}
+    env.pop("XCCL_TEST_BESIDE", None)
+    env.update(settings)
     env["PYTHONHASHSEED"] = "0"  # sets are printed alike
     done = subprocess.run(
         command, cwd=TOP, env=env, capture_output=True, text=True, timeout=100, check=False
@@ -53,8 +55,14 @@ def everything(tmp_path_factory):
     return [item for item in items if "thorough" not in item[2]]
 
 
-def test_release_has_every_value(tmp_path, everything):
-    quick = collect(tmp_path, "not thorough", tmp_path)
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("released")
+    return collect(folder, "not thorough", folder)
+
+
+def test_release_has_every_value(everything, released):
+    quick = released
     assert values(quick) == values(everything)
     assert {name for name, _, _ in quick} == {name for name, _, _ in everything}
     assert len(quick) < len(everything)
@@ -62,10 +70,16 @@ def test_release_has_every_value(tmp_path, everything):
     assert len([item for item in quick if "each_value" not in item[2]]) == len(unmarked)
 
 
-def test_sanitizers_have_every_value(tmp_path, everything):
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sanitized")
+    (folder / "CMakeCache.txt").write_text("XCCL_SANITIZE:BOOL=ON\n")
+    return collect(folder, "not thorough", folder)
+
+
+def test_sanitizers_have_every_value(everything, sanitized):
     """Of all that such a build is to run."""
-    (tmp_path / "CMakeCache.txt").write_text("XCCL_SANITIZE:BOOL=ON\n")
-    quick = collect(tmp_path, "not thorough", tmp_path)
+    quick = sanitized
     wanted = [
         (name, params, marks)
         for name, params, marks in everything
@@ -73,3 +87,20 @@ def test_sanitizers_have_every_value(tmp_path, everything):
     ]
     assert values(quick) == values(wanted)
     assert {name for name, _, _ in quick} == {name for name, _, _ in wanted}
+
+
+def exactly(item):
+    name, params, _ = item
+    return name, frozenset(params.items())
+
+
+def test_both_builds_together_miss_nothing(tmp_path, released, sanitized):
+    """Beside the sanitizers' run, release's leaves out some of Open MPI's that run there, and keeps MPICH's."""
+    beside = collect(tmp_path, "not thorough", tmp_path, XCCL_TEST_BESIDE="asan")
+    left_out = {exactly(item) for item in released} - {exactly(item) for item in beside}
+    assert len(left_out) > 100
+    assert left_out <= {exactly(item) for item in sanitized}
+    kept = {exactly(item) for item in beside}
+    for name, params in left_out:
+        twin = {(key, value.replace("'openmpi'", "'mpich'")) for key, value in params}
+        assert twin != params and (name, frozenset(twin)) in kept

@@ -91,17 +91,11 @@ def values_of(item):
     return {(name, repr(value)) for name, value in callspec.params.items()} if callspec else set()
 
 
-def needless_variations(config, items):
-    """Of the tests marked so, and under AddressSanitizer of all, those beyond one of each value.
-
-    ci/test thorough runs all of them.
-    """
-    if "not thorough" not in config.option.markexpr:
-        return set()
-    everywhere, tests = sanitized(), {}
+def beyond_each_value(items, sampled):
+    """Of the tests that sampled() tells, the variations beyond one of each value."""
+    tests = {}
     for item in items:
-        sampled = everywhere or item.get_closest_marker("each_value")
-        if sampled and not item.get_closest_marker("thorough"):
+        if sampled(item) and not item.get_closest_marker("thorough"):
             tests.setdefault(item.nodeid.split("[")[0], []).append(item)
     return {
         item
@@ -110,11 +104,51 @@ def needless_variations(config, items):
     }
 
 
+def variation(item, **others):
+    """Which test, with which values; others: what stands for a value that is named so."""
+    values = item.callspec.params.items() if hasattr(item, "callspec") else ()
+    named = frozenset((name, repr(others.get(str(value), value))) for name, value in values)
+    return item.nodeid.split("[")[0], named
+
+
+def run_elsewhere(items, chosen):
+    """What the sanitizers' build runs with Open MPI at the same time, and `chosen` has with MPICH.
+
+    Each behaviour is then seen with both families, and once by the sanitizers.
+    """
+    there = [
+        item for item in items if not needless(item) and not item.get_closest_marker("thorough")
+    ]
+    there = set(there) - beyond_each_value(there, lambda item: True)
+    here = {variation(item) for item in chosen}
+    return {
+        item
+        for item in there & set(chosen)
+        if variation(item, openmpi="mpich") != variation(item)
+        and variation(item, openmpi="mpich") in here
+    }
+
+
 def pytest_collection_modifyitems(config, items):
-    """Under AddressSanitizer and emulators a test takes ten times as long: not all are run."""
+    """Under AddressSanitizer and emulators a test takes ten times as long: not all are run.
+
+    ci/test thorough leaves none out. XCCL_TEST_BESIDE=asan: that build's run is beside this one.
+    """
     leave_out = left_out_by() or (lambda item: False)
     left_out = {item for item in items if leave_out(item)}
-    left_out |= needless_variations(config, [item for item in items if item not in left_out])
+    if "not thorough" in config.option.markexpr:
+        everywhere = sanitized()
+        kept = [item for item in items if item not in left_out]
+        left_out |= beyond_each_value(
+            kept, lambda item: everywhere or item.get_closest_marker("each_value")
+        )
+        if os.environ.get("XCCL_TEST_BESIDE") == "asan":
+            kept = [
+                item
+                for item in items
+                if item not in left_out and not item.get_closest_marker("thorough")
+            ]
+            left_out |= run_elsewhere(items, kept)
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]

@@ -64,8 +64,6 @@ def run(mpi, ranks, command, runtime="cuda", **env):
 )
 def test_borders(openmpi, ranks, workspace):
     """Sizes around every border, at every alignment, in place and not, roots that are not 0."""
-    if openmpi.build.sanitized and ranks > 2:
-        pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
     result = openmpi.run(
         ranks,
         "mpi_colls cuda dd borders",
@@ -83,11 +81,10 @@ def test_borders(openmpi, ranks, workspace):
     assert large >= SERVED - VECTOR - {"reduce_scatter", "allgatherv"}
 
 
+@pytest.mark.release_only
 @pytest.mark.thorough
 def test_borders_lingering(openmpi):
     """The same by kernels that stay, with few blocks and with many."""
-    if openmpi.build.sanitized:
-        pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
     env = {**DIRECT, "XCCL_DIRECT_LINGER": "1000"}
     openmpi.run(2, "mpi_colls cuda dd borders", sim="cuda:6", env=env, timeout=150).good()
 
@@ -153,8 +150,6 @@ def some(cases, often):
 )
 def test_checked_sums(openmpi, ranks, linger):
     """Sums that leave a small integer's range are MPI's to the last bit, and others direct."""
-    if openmpi.build.sanitized and ranks > 4:
-        pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
     env = {**DIRECT, "XCCL_DIRECT_LINGER": linger}
     openmpi.run(ranks, "mpi_checked cuda forms", sim="cuda:6", env=env, timeout=120).good()
 
@@ -182,8 +177,6 @@ def test_small_integers(family, case):
 )
 def test_checked_mapped(openmpi, case, ranks, linger):
     """On the ranks' own buffers, mixed with others, and by a kernel that lingers."""
-    if openmpi.build.sanitized and (ranks > 3 or case == "large"):
-        pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
     env = {**DIRECT, "XCCL_DIRECT_LINGER": linger}
     openmpi.run(ranks, f"mpi_checked cuda {case}", sim="cuda:6", env=env, timeout=200).good()
 

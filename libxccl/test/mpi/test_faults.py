@@ -275,7 +275,7 @@ def test_dump_on_a_signal(family, tmp_path):
 
     env = {"XCCL_DUMP_DIR": str(tmp_path)}
     result = family.run(
-        2, "mpi_loop cuda 8000 return", env=env, timeout=60, while_running=signal_rank_1
+        2, "mpi_loop cuda 4000 return", env=env, timeout=60, while_running=signal_rank_1
     )
     assert result.status == 0 and not result.timed_out, result.out
     (dump,) = dumps_of(tmp_path)

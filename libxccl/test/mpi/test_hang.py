@@ -108,7 +108,7 @@ def test_in_place_on_one_rank(family):
 
 
 def test_drift_anyhow(mpi):
-    go(mpi, 3, f"mpi_drift random {seed()} 50")
+    go(mpi, 3, f"mpi_drift random {seed()} 25")
 
 
 def test_computing_is_no_hang(family):

@@ -190,10 +190,11 @@ def test_written_by_the_sender(mpi):
 
 
 @pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize(("ways", "written"), [("bibandwidth", True), ("bandwidth", False)])
 def test_long_both_ways(mpi, build, ways, written):
     """Long messages are written by senders that receive such ones, and read from others."""
-    words = ["--msg", ways, "--min", "8m", "--max", "8m", "--max-time", "0.2"]
+    words = ["--msg", ways, "--min", "8m", "--max", "8m", "--window", "8", "--max-time", "0.1"]
     command = [str(build.stage / "bin/xccl-perf"), *words]
     wrote = False
     for _ in range(MOST_TRIES if written else 1):

@@ -23,11 +23,16 @@ def go(mpi, ranks, calls, options="", devices=4, **env):
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        2,
+        pytest.param(3, marks=pytest.mark.release_only),
+        pytest.param(4, marks=[pytest.mark.release_only, pytest.mark.thorough]),
+    ],
+)
 def test_random(family, ranks):
-    """Every collective, form and place of buffers, with megabytes."""
-    if family.build.sanitized and ranks > 2:
-        pytest.skip("the release build runs it; with AddressSanitizer it takes minutes")
+    """Every collective, form and place of buffers, with megabytes; by AddressSanitizer for minutes."""
     assert max(go(family, ranks, 40, **ALONE)) > 2
 
 

@@ -20,10 +20,9 @@ def test_collectives(openmpi, case, path):
     run(openmpi, 3, case, path).good()
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(("case", "path"), [("collectives", "mpi-staged"), ("graphs", "direct")])
 def test_collectives_mpich(mpich, case, path):
-    if mpich.build.sanitized:
-        pytest.skip("the release build runs it")
     run(mpich, 2, case, path).good()
 
 

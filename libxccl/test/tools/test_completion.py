@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+# Nothing here is compiled: the sanitizers have nothing to find.
+pytestmark = pytest.mark.release_only
+
 COMPLETION = Path(__file__).resolve().parents[2] / "tools/completion"
 TOOLS = yaml.safe_load((COMPLETION / "options.yaml").read_text())["tools"]
 # A word to complete behind a tool, and what must be among the answers.

@@ -11,6 +11,9 @@ from xccl_common import process
 from xccl_common.options import Wrong
 from xccl_common.tool import FAILED, INTERRUPTED, OK, WRONG_USE, status_of
 
+# Nothing here is compiled: the sanitizers have nothing to find.
+pytestmark = pytest.mark.release_only
+
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
 
 
