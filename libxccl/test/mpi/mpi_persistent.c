@@ -454,7 +454,7 @@ static void case_again(void)
 /* Its starts come to the vendor's library with no blocking collective between them. */
 static void case_changes(void)
 {
-    enum { LARGE = 1 << 23, MOST = 400 };
+    enum { LARGE = 1 << 21, MOST = 400 };
     struct mt_pair pair = mt_pair_make(MT_DEVICE, LARGE);
     MPI_Request    request;
     bool           changed = false;
