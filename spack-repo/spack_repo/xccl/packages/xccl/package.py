@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="7d8a266b01714ae722648cbb7dd2a9b09e4b7b3816fab7b30c9a71299d5e109b")
+    version("0.1.0", sha256="77507fb8ad8549de0d22342a4ecc08ce58bbf26a4848c8e6e07e0df6875f317e")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
