@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="77507fb8ad8549de0d22342a4ecc08ce58bbf26a4848c8e6e07e0df6875f317e")
+    version("0.1.0", sha256="36e34e574ebac82f8b25f15d3c6bf340b319b200728b58c3499d8186ccc86a36")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
