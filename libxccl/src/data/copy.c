@@ -256,13 +256,18 @@ xcclResult_t xm_stage_out(const struct xm_copier *copier, const struct xm_buffer
     return buffer->out ? xm_enqueue(&lane) : xcclSuccess;
 }
 
+static bool is_quick(const struct xm_buffer *b, MPI_Count bytes)
+{
+    return b->plain && (span_of(b) == (size_t)b->bytes) && (bytes <= XM_QUICK_BYTES) &&
+           (b->mem.kind == XC_MEM_DEVICE);
+}
+
 static bool stage_quickly(const struct xm_copier *copier, const struct xm_buffer *b, char *span,
                           MPI_Count bytes, bool out)
 {
     char *mine = xm_buffer_at(b, b->low);
 
-    if (!b->plain || (span_of(b) != (size_t)b->bytes) || (bytes > XM_QUICK_BYTES) ||
-        (b->mem.kind != XC_MEM_DEVICE)) {
+    if (!is_quick(b, bytes)) {
         return false;
     }
     int device = b->mem.device;
@@ -281,12 +286,32 @@ bool xm_stage_in_quickly(const struct xm_copier *copier, const struct xm_buffer 
     return stage_quickly(copier, buffer, span, buffer->bytes, false);
 }
 
+static MPI_Count bytes_of(const struct xm_buffer *b, MPI_Count bytes)
+{
+    return ((bytes < 0) || (bytes > b->bytes)) ? b->bytes : bytes;
+}
+
 bool xm_stage_out_quickly(const struct xm_copier *copier, const struct xm_buffer *buffer,
                           char *span, MPI_Count bytes)
 {
-    bool all = (bytes < 0) || (bytes > buffer->bytes);
+    return stage_quickly(copier, buffer, span, bytes_of(buffer, bytes), true);
+}
 
-    return stage_quickly(copier, buffer, span, all ? buffer->bytes : bytes, true);
+bool xm_stage_out_start(const struct xm_copier *copier, const struct xm_buffer *buffer, char *span,
+                        MPI_Count bytes, struct xm_kernel_copy *copy)
+{
+    int device = buffer->mem.device;
+
+    bytes = bytes_of(buffer, bytes);
+    if ((bytes == 0) || !is_quick(buffer, bytes)) {
+        return false;
+    }
+    struct xm_kernels *k = xm_kernels_of(copier->dev, device);
+    if ((k == NULL) || !xm_kernels_linger(k) || !copier->dev->mem_reachable(span)) {
+        return false;
+    }
+    xm_kernel_copies_wait();
+    return xm_kernel_copy_start(k, xm_buffer_at(buffer, buffer->low), span, (size_t)bytes, copy);
 }
 
 /* The element as it is, with the first bytes of its data taken from `from`; on host memory. */

@@ -4,6 +4,7 @@
 #define XM_DATA_COPY_H
 
 #include "data/enqueue.h"
+#include "data/kernels.h"
 
 /*
  * The buffer's data, block after block without gaps, into packed (memory of the scratch's device).
@@ -35,6 +36,12 @@ bool xm_stage_in_quickly(const struct xm_copier *copier, const struct xm_buffer 
                          char *span);
 bool xm_stage_out_quickly(const struct xm_copier *copier, const struct xm_buffer *buffer,
                           char *span, MPI_Count bytes);
+/*
+ * The same, but it is one of several copies that begin together: *copy is over later. Only where a
+ * kernel lingers that has them carried out at once, most likely.
+ */
+bool xm_stage_out_start(const struct xm_copier *copier, const struct xm_buffer *buffer, char *span,
+                        MPI_Count bytes, struct xm_kernel_copy *copy);
 /*
  * Stage out the first `bytes` bytes of data, in the order of the datatype; negative: for all.
  * May wait for copies if a derived type's element is there in part. The buffer is a single block.

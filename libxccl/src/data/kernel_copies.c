@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies and series of reductions by kernels, each in a slot of its device. A launch takes the host
- * 4 us (H200), more than many a copy: so copies that begin together share one.
+ * 4 to 6 us (H200), more than many a copy: so copies that begin together share one, or a command to
+ * the kernel that lingers.
  */
 #include "base/log.h"
 #include "data/kernel_state.h"
@@ -10,12 +11,20 @@
 enum { POLLS_PER_LOOK = 4096 };
 /* More blocks do not make copies over NVLink faster, and take room from the program's kernels. */
 enum { BLOCK_BYTES = 64 << 10, MOST_BLOCKS = 16, MOST_TOGETHER = 128 };
+/* For more in all the host does not wait; and of long ones of many none waits for others. */
+enum { QUICK_BYTES = 1 << 20, LONG_BYTES = 64 << 10 };
+
+static const uint64_t most_together[] = {[XM_COLLECT_FEW] = QUICK_BYTES,
+                                         [XM_COLLECT_MANY] = UINT64_MAX,
+                                         [XM_COLLECT_SHORT] = LONG_BYTES};
 
 /* Copies that this thread has started and not launched. */
 static __thread struct {
-    bool               collecting;
+    enum xm_collect    how;
+    bool               waited_for; /* by the host, whatever it has to do besides */
     struct xm_kernels *kernels;
     unsigned           count;
+    uint64_t           bytes;
     int                slots[XK_BATCH];
     struct xk_batch    what;
 } batch;
@@ -68,35 +77,82 @@ static xcclResult_t launch(void)
                           k->streams[k->stream_of[batch.slots[0]]]);
 }
 
-void xm_kernel_copies_launch(void)
+/* By the kernel that lingers, and they are over. */
+static bool carry_out(void)
+{
+    struct xm_kernels    *k = batch.kernels;
+    const struct xk_copy *copies = batch.what.copy;
+    uint64_t              bytes = batch.bytes;
+
+    if (((batch.how != XM_COLLECT_FEW) && !batch.waited_for) || (batch.count > XK_MAX_RANKS) ||
+        (bytes >= QUICK_BYTES)) {
+        return false;
+    }
+    enum xm_quick way = (bytes > XM_QUICK_FETCH_BYTES) ? XM_QUICK_FETCH_WIDE : XM_QUICK_FETCH;
+    bool          over = (batch.count > 1)
+                             ? xm_linger_copies(&k->lingering, copies, batch.count)
+                             : xm_linger_copy(&k->lingering, way, (void *)(uintptr_t)copies->to,
+                                              (const void *)(uintptr_t)copies->from, (uint32_t)bytes);
+    for (unsigned i = 0; over && (i < batch.count); i++) {
+        __atomic_store_n(&k->shared->done[batch.slots[i]], copies[i].value, __ATOMIC_RELEASE);
+    }
+    if (over) {
+        xc_trace("copies by a kernel that was there: %u", batch.count);
+    }
+    return over;
+}
+
+static void reset(void)
+{
+    batch.count = 0;
+    batch.bytes = 0;
+    batch.waited_for = false;
+}
+
+static bool begin_collected(void)
 {
     struct xm_kernels *k = batch.kernels;
     void              *saved;
+    bool               over = false;
 
     if (batch.count == 0) {
-        return;
+        return false;
     }
     xcclResult_t res = k->dev->enter(k->device, &saved);
     if (res == xcclSuccess) {
-        res = launch();
+        over = carry_out();
+        res = over ? xcclSuccess : launch();
         k->dev->leave(saved);
     }
     for (unsigned i = 0; (res != xcclSuccess) && (i < batch.count); i++) {
         __atomic_store_n(&k->failed[batch.slots[i]], (int)res, __ATOMIC_RELEASE);
     }
-    batch.count = 0;
+    reset();
+    return over;
 }
 
-void xm_kernel_copies_collect(bool collecting)
+bool xm_kernel_copies_are_collected(void)
 {
-    xm_kernel_copies_launch();
+    return batch.how != XM_COLLECT_NONE;
+}
+
+bool xm_kernel_copies_collect(enum xm_collect how)
+{
+    bool over = begin_collected();
+
     /* What is collected may read what is mapped: until it has been launched, that stays. */
-    if (collecting && !batch.collecting) {
+    if ((how != XM_COLLECT_NONE) && (batch.how == XM_COLLECT_NONE)) {
         xm_mappings_hold();
-    } else if (!collecting && batch.collecting) {
+    } else if ((how == XM_COLLECT_NONE) && (batch.how != XM_COLLECT_NONE)) {
         xm_mappings_let_go();
     }
-    batch.collecting = collecting;
+    batch.how = how;
+    return over;
+}
+
+void xm_kernel_copies_wait(void)
+{
+    batch.waited_for = true;
 }
 
 bool xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size_t bytes,
@@ -108,7 +164,7 @@ bool xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size
         return false;
     }
     if ((batch.kernels != k) || (batch.count == XK_BATCH)) {
-        xm_kernel_copies_launch();
+        begin_collected();
     }
     uint32_t value = ++k->values[slot];
     batch.kernels = k;
@@ -121,15 +177,20 @@ bool xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size
                                                       .value = value};
     k->stream_of[slot] = (unsigned char)(batch.slots[0] % XM_KERNEL_STREAMS);
     k->failed[slot] = xcclSuccess;
-    if (!batch.collecting) {
+    batch.bytes += bytes;
+    if (batch.how == XM_COLLECT_NONE) {
         xcclResult_t res = launch();
-        batch.count = 0;
+        reset();
         if (res != xcclSuccess) {
             give_slot(k, slot);
             return false;
         }
     }
     *copy = (struct xm_kernel_copy){.kernels = k, .slot = slot, .value = value};
+    bool whole = batch.waited_for && (batch.count == XK_MAX_RANKS); /* one command's */
+    if (whole || (batch.bytes >= most_together[batch.how])) {
+        begin_collected();
+    }
     return true;
 }
 

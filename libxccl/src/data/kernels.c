@@ -460,6 +460,11 @@ bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void
     return (bytes <= most) && xm_linger_copy(&k->lingering, way, to, from, (uint32_t)bytes);
 }
 
+bool xm_kernels_linger(struct xm_kernels *k)
+{
+    return xm_linger_is_there(&k->lingering);
+}
+
 bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewhere)
 {
     uint64_t units = 0;

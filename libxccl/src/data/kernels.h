@@ -30,12 +30,16 @@ bool         xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *fr
                                   struct xm_kernel_copy *copy);
 xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy);
 /*
- * From true until false the copies that this thread starts wait for a launch together. Nothing in
- * between may wait for them, or for other ranks.
+ * From here until XM_COLLECT_NONE the copies that this thread starts begin together. Nothing in
+ * between may wait for them, or for other ranks. Where they are few the host has nothing else to
+ * do, and may wait for them instead of launching them. XM_COLLECT_SHORT: of many, but long ones are
+ * launched without the others. Returns whether some are over already.
  */
-void xm_kernel_copies_collect(bool collecting);
-/* Launch those that it has collected so far. */
-void xm_kernel_copies_launch(void);
+enum xm_collect { XM_COLLECT_NONE, XM_COLLECT_FEW, XM_COLLECT_MANY, XM_COLLECT_SHORT };
+bool xm_kernel_copies_collect(enum xm_collect how);
+bool xm_kernel_copies_are_collected(void);
+/* The one that begins next may be waited for in any case. */
+void xm_kernel_copies_wait(void);
 
 /* Reductions on a stream of the caller's, one after the other. */
 struct xm_kernel_series {
@@ -102,6 +106,9 @@ enum { XM_QUICK_BYTES = 32 << 10, XM_QUICK_FETCH_BYTES = 64 << 10, XM_QUICK_WIDE
  */
 bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
                    size_t bytes);
+
+/* Is that kernel there now? */
+bool xm_kernels_linger(struct xm_kernels *k);
 
 /*
  * The same for what xm_kernel_pack() does by its few runs, which move at most so many units.

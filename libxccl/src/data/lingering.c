@@ -148,7 +148,7 @@ static enum xk_copies form_of(enum xm_quick way, uint32_t bytes)
 
 /* What is asked of the kernel, and waited for. */
 struct copy {
-    uint32_t              values[XK_WORDS];
+    uint32_t              values[XK_ALL_WORDS];
     char                 *told_to; /* NULL, or where bytes of the answers go: */
     uint32_t              bytes;
     const struct xk_pack *runs; /* NULL: it is none of those */
@@ -181,6 +181,26 @@ static void describe(const struct xm_lingering *l, enum xm_quick way, void *to, 
         memcpy(&c->values[xk_taken_at(at / 4)], (const char *)from + at,
                (bytes - at < 4) ? bytes - at : 4);
     }
+}
+
+static void describe_records(const struct xm_lingering *l, const struct xk_copy *copies,
+                             uint32_t count, struct copy *c)
+{
+    uint64_t bytes = 0;
+
+    *c = (struct copy){.values = {[XK_IN_HIGH] = count, [XK_BYTES] = count}};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t *record = &c->values[XK_RECORDS + XK_RECORD * i];
+        record[XK_FROM] = (uint32_t)copies[i].from;
+        record[XK_FROM + 1] = (uint32_t)(copies[i].from >> 32);
+        record[XK_TO] = (uint32_t)copies[i].to;
+        record[XK_TO + 1] = (uint32_t)(copies[i].to >> 32);
+        record[XK_LENGTH] = (uint32_t)copies[i].bytes;
+        bytes += copies[i].bytes;
+    }
+    enum xm_quick way = (bytes > XM_QUICK_FETCH_BYTES) ? XM_QUICK_FETCH_WIDE : XM_QUICK_FETCH;
+    c->values[XK_HOW] =
+        xk_how(XK_COPIES, XK_PARTS, blocks_for(l, way, (uint32_t)bytes), 0, XK_BY_RECORDS);
 }
 
 static void describe_runs(const struct xm_lingering *l, const struct xk_pack *what, bool elsewhere,
@@ -303,6 +323,25 @@ bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const v
     struct copy c;
 
     describe(l, way, to, from, bytes, &c);
+    return carry_out(l, &c);
+}
+
+bool xm_linger_is_there(struct xm_lingering *l)
+{
+    if ((l->idle_ns == 0) || (pthread_mutex_trylock(&l->lock) != 0)) {
+        return false;
+    }
+    bool there = l->launched && (answer(&l->post->answers.alive) == l->epoch) &&
+                 (answer(&l->post->answers.gone) != l->epoch);
+    pthread_mutex_unlock(&l->lock);
+    return there;
+}
+
+bool xm_linger_copies(struct xm_lingering *l, const struct xk_copy *copies, unsigned count)
+{
+    struct copy c;
+
+    describe_records(l, copies, count, &c);
     return carry_out(l, &c);
 }
 

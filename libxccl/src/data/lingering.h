@@ -60,6 +60,10 @@ xcclResult_t xm_linger_once(struct xm_lingering *l);
 /* As xm_quick_copy(). */
 bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const void *from,
                     uint32_t bytes);
+/* Would a command be carried out at once? */
+bool xm_linger_is_there(struct xm_lingering *l);
+/* Several that are not to leave the device, at most XK_MAX_RANKS, of XM_QUICK_WIDE_BYTES in all. */
+bool xm_linger_copies(struct xm_lingering *l, const struct xk_copy *copies, unsigned count);
 /* As xm_quick_pack(). */
 bool xm_linger_pack(struct xm_lingering *l, const struct xk_pack *what, bool elsewhere);
 

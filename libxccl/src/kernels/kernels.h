@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 12
+#define XK_VERSION 13
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -359,8 +359,11 @@ enum { XK_SEND_AT, XK_SEND, XK_RECEIVE_AT, XK_RECEIVE };
  * for the bus another time.
  */
 enum xk_copies { XK_MAPPED = XK_NUM_FORMS, XK_COPIES, XK_LEAVE, XK_TELLS, XK_TAKES };
-/* What XK_COPIES does: a stretch, or what xk_pack does by few runs, from memory IN and to it. */
-enum xk_by { XK_BY_BYTES, XK_BY_RUNS, XK_BY_RUNS_BACK };
+/*
+ * What XK_COPIES does: a stretch; what xk_pack does by few runs, from memory IN and to it; or, with
+ * XK_PARTS, several stretches, XK_BYTES of them, with a record each as of mapped ones.
+ */
+enum xk_by { XK_BY_BYTES, XK_BY_RUNS, XK_BY_RUNS_BACK, XK_BY_RECORDS };
 /* At 1 KiB the words take as long as a copy and a fence. 2 H200s. */
 enum { XK_TELLS_BYTES = 256, XK_TAKES_BYTES = 24 };
 /* Which word of a command has 4 bytes of XK_TAKES. */

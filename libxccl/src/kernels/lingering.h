@@ -55,8 +55,33 @@ XK_DEVICE void carry_out_runs(struct xk_told *t)
     }
 }
 
-/* What has nothing to do with other ranks. Only the copy of a stretch is work for several blocks.
- */
+/* Which of `threads` this one is for copy k of n: each begins with other warps. */
+XK_DEVICE uint32_t thread_of_copy(uint32_t thread, uint32_t threads, uint32_t k, uint32_t n)
+{
+    uint32_t first = k * (threads / n / XK_LANES * XK_LANES);
+
+    return (thread >= first) ? thread - first : thread + threads - first;
+}
+
+/* So short ones are all on their way together. */
+XK_APART void carry_out_records(const struct xk_work *given, uint32_t blocks)
+{
+    uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, threads = blocks * blockDim.x;
+#if defined(XK_SIMULATED)
+    struct xk_work placed = *given;
+    place_work(&placed);
+    const struct xk_work *a = &placed;
+#else
+    const struct xk_work *a = given;
+#endif
+
+    for (uint32_t k = 0; k < a->sources; k++) {
+        move_bytes(a->to[k], a->from[k], a->lengths[k],
+                   thread_of_copy(thread, threads, k, a->sources), threads);
+    }
+}
+
+/* What has nothing to do with other ranks. By runs it is no work for several blocks. */
 XK_DEVICE void carry_out_copy(struct xk_told *t, uint32_t blocks, struct xk_answers *answers)
 {
     uint32_t form = xk_how_form(t->values[XK_HOW]), bytes = t->values[XK_BYTES];
@@ -66,6 +91,8 @@ XK_DEVICE void carry_out_copy(struct xk_told *t, uint32_t blocks, struct xk_answ
         tell_bytes(t, answers);
     } else if (form == XK_TAKES) {
         take_bytes(t);
+    } else if (xk_how_what(t->values[XK_HOW]) == XK_BY_RECORDS) {
+        carry_out_records(&t->work, blocks);
     } else if (xk_how_what(t->values[XK_HOW]) != XK_BY_BYTES) {
         carry_out_runs(t);
     } else {

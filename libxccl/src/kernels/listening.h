@@ -240,13 +240,18 @@ XK_DEVICE void conclude(uint32_t number, uint32_t verdict, struct xk_told *t)
         t->number = number;
         t->verdict = ((verdict == XK_TOLD) && (form == XK_LEAVE)) ? XK_LEAVES : verdict;
     }
-    if ((verdict == XK_TOLD) && (form <= XK_MAPPED)) {
+    if (verdict != XK_TOLD) {
+        return;
+    }
+    if (form <= XK_MAPPED) {
         know_ranks(t);
         if (form == XK_MAPPED) {
             prepare_mapped(t);
         } else {
             prepare_exchange(t);
         }
+    } else if (xk_how_has_parts(t->values[XK_HOW])) { /* XK_BY_RECORDS */
+        prepare_mapped(t);
     }
 }
 

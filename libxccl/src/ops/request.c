@@ -316,7 +316,7 @@ static bool poll_orphan(struct xm_transfer *t)
         enum xm_fetch fetch = __atomic_load_n(&t->rendezvous.fetch, __ATOMIC_RELAXED);
         if (((fetch != XM_FETCH_PUSHED) && (fetch != XM_FETCH_MAPPING) &&
              (fetch != XM_FETCH_COPYING) && (fetch != XM_FETCH_REFUSED) &&
-             (fetch != XM_FETCH_PIECES)) ||
+             (fetch != XM_FETCH_PIECES) && (fetch != XM_FETCH_LANDING)) ||
             (xm_wait_step(&wait) == XM_WAIT_EXPIRED)) {
             return false;
         }

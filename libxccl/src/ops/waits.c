@@ -62,54 +62,79 @@ static void glance(const struct xm_array *a, int i)
     }
 }
 
-/* Of the messages that have come, all together; or of those that MPI is not to complete first. */
+/* The messages that have come; or those that MPI is not to complete first. */
 static void begin_fetches(const struct xm_array *a, bool all)
 {
     int n = all ? a->count : a->num_hideable;
 
-    xm_kernel_copies_collect(true);
     for (int k = 0; k < n; k++) {
         glance(a, all ? k : a->hideable[k]);
     }
-    xm_kernel_copies_collect(false);
+}
+
+static bool poll(const struct xm_array *a, struct xm_transfer *t)
+{
+    return a->looks ? xm_transfer_poll_among_threads(t) : xm_transfer_poll(t);
 }
 
 /*
- * Look after the transfers but those that MPI may complete first; of these MPI sees those that are
- * over. What is known of them goes before MPI completes them: from then on another thread may be
- * given the same handle. Persistent requests stay, and those whose status MPI does not know.
+ * What is known of one that is over goes before MPI completes it: from then on another thread may
+ * be given the same handle. Persistent requests stay, and those whose status MPI does not know.
  */
-static void hide_transfers(struct xm_array *a)
+static void show(struct xm_array *a, int i, const struct xm_transfer *t)
+{
+    bool fix = needs_fix(t) || (t->form == 'P'); /* is it still there afterwards? */
+
+    a->used[i] = visible(t, a->given[i]);
+    if (t->simple && (t->rendezvous.fetch == XM_FETCH_OVER)) {
+        xm_entries_are_offered();
+    }
+    if (fix && !t->generalised) {
+        a->fixes[i] = fix_of(t);
+        a->fixed[i] = true;
+    } else if ((t->form != 'P') && !a->looks) {
+        xm_entry_forget(a->entries[i]);
+        a->entries[i] = NULL;
+    }
+}
+
+/* MPI sees those that are over. */
+static void look_after(struct xm_array *a)
 {
     a->hidden = 0;
-    if (a->entries != NULL) {
-        if (!a->looks) {
-            begin_fetches(a, (a->count <= AT_ONCE) || !a->any_first);
-        }
-        xm_watch_looked();
-    }
     for (int k = 0; k < a->num_hideable; k++) {
         int                 i = a->hideable[k];
         struct xm_transfer *t = transfer_at(a, i);
-        if (t != NULL) {
-            bool over = a->looks ? xm_transfer_poll_among_threads(t) : xm_transfer_poll(t);
-            a->used[i] = over ? visible(t, a->given[i]) : XM_HANDLE(MPI_REQUEST_NULL);
-            a->hidden += over ? 0 : 1;
-            if (!over) {
-                continue; /* another thread may be fetching it */
-            }
-            bool fix = needs_fix(t) || (t->form == 'P'); /* is it still there afterwards? */
-            if (t->simple && (t->rendezvous.fetch == XM_FETCH_OVER)) {
-                xm_entries_are_offered();
-            }
-            if (fix && !t->generalised) {
-                a->fixes[i] = fix_of(t);
-                a->fixed[i] = true;
-            } else if ((t->form != 'P') && !a->looks) {
-                xm_entry_forget(a->entries[i]);
-                a->entries[i] = NULL;
+        if ((t != NULL) && poll(a, t)) {
+            show(a, i, t);
+        } else if (t != NULL) { /* another thread may be fetching it */
+            a->used[i] = XM_HANDLE(MPI_REQUEST_NULL);
+            a->hidden++;
+        }
+    }
+}
+
+/*
+ * Look after the transfers but those that MPI may complete first. Copies that begin are collected;
+ * where they are over at once, so are their messages.
+ */
+static void hide_transfers(struct xm_array *a)
+{
+    bool many = (a->num_hideable > XM_FEW_TRANSFERS);
+
+    xm_kernel_copies_collect(many ? XM_COLLECT_MANY : XM_COLLECT_FEW);
+    if (a->entries != NULL) {
+        if (!a->looks) {
+            begin_fetches(a, (a->count <= AT_ONCE) || !a->any_first);
+            if (many) { /* what has come does not wait for the others */
+                xm_kernel_copies_collect(XM_COLLECT_SHORT);
             }
         }
+        xm_watch_looked();
+    }
+    look_after(a);
+    if (xm_kernel_copies_collect(XM_COLLECT_NONE)) {
+        look_after(a);
     }
     if (a->hidden > 0) {
         xm_mailbox_looked();
@@ -396,11 +421,9 @@ static void begin_ended(const struct xm_array *a)
 {
     bool fetches = false;
 
-    xm_kernel_copies_collect(true);
     for (int k = 0; k < a->num_ended; k++) {
         glance(a, a->ended[k].at);
     }
-    xm_kernel_copies_collect(false);
     for (int k = 0; (k < a->num_ended) && !fetches; k++) {
         const struct xm_rendezvous *r = &transfer_at(a, a->ended[k].at)->rendezvous;
         fetches = (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) != XM_FETCH_NONE);
@@ -421,11 +444,17 @@ static void finish_ended(enum xm_function function, struct xm_array *a, const lo
         return;
     }
     end_simple(a);
+    bool many = (a->num_ended > XM_FEW_TRANSFERS);
+    xm_kernel_copies_collect(many ? XM_COLLECT_MANY : XM_COLLECT_FEW);
     begin_ended(a);
+    if (many) {
+        xm_kernel_copies_collect(XM_COLLECT_SHORT);
+    }
     for (int k = 0; k < a->num_ended; k++) {
         const struct xm_ended *ended = &a->ended[k];
         xm_transfer_completed(a->entries[ended->at]->transfer, ended->code, ended->status);
     }
+    xm_kernel_copies_collect(XM_COLLECT_NONE);
     for (int k = 0; k < a->num_ended; k++) {
         int                 i = a->ended[k].at;
         struct xm_transfer *t = a->entries[i]->transfer;

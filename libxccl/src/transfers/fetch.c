@@ -30,7 +30,10 @@ enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 /* kept.c has tag 1 */, MOST_REPEATS
  * for which no kernel lingers, by a copy engine, which takes nothing from the program's kernels.
  */
 enum { KERNEL_BYTES = 32 << 20 };
-/* The kernel that lingers copies one after the other: of more, one launch for all takes less. */
+/*
+ * Where copies are not collected the kernel that lingers carries out one after the other: of more,
+ * one launch for all takes less.
+ */
 enum { FEW = 2 };
 /*
  * To unmap what was freed waits for the device's kernels, and one of those may wait for what the
@@ -318,10 +321,12 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
         return *over_p;
     }
     struct xm_kernels *k = xm_kernels_of(dev, device);
-    bool               few = (xm_watched_receives() <= FEW);
+    bool               collected = xm_kernel_copies_are_collected();
+    bool               few = !collected && (xm_watched_receives() <= FEW);
+    bool               together = several || (collected && (bytes <= XM_QUICK_FETCH_BYTES));
     *over_p = (k != NULL) && few && xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);
     return *over_p ||
-           (several && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
+           (together && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
 }
 
 /* The program's own fills of the buffer from before are not to win over the message. */
@@ -724,6 +729,14 @@ bool xm_fetch_advance(struct xm_transfer *t)
         return true;
     case XM_FETCH_PIECES:
         return xm_pieces_advance(t);
+    case XM_FETCH_LANDING:
+        res = xm_kernel_copy_query(&r->by_kernel);
+        if (res == xcclInProgress) {
+            return false;
+        }
+        xm_rendezvous_fail(r, res);
+        set_stage(r, XM_FETCH_NONE);
+        return true;
     default:
         return true;
     }

@@ -337,11 +337,11 @@ bool xm_rendezvous_hold(struct xm_transfer *t)
 
 void xm_rendezvous_look(struct xm_transfer *const *held, int count)
 {
-    xm_kernel_copies_collect(true);
+    xm_kernel_copies_collect((count > XM_FEW_TRANSFERS) ? XM_COLLECT_MANY : XM_COLLECT_FEW);
     for (int i = 0; i < count; i++) {
         glance(held[i]);
     }
-    xm_kernel_copies_collect(false);
+    xm_kernel_copies_collect(XM_COLLECT_NONE);
     for (int i = 0; i < count; i++) {
         advance(held[i]);
         leave(&held[i]->rendezvous);
@@ -417,10 +417,27 @@ void xm_rendezvous_wait(struct xm_transfer *t)
 
     while (!xm_rendezvous_advance(t)) {
         xm_mailbox_looked();
+bool xm_rendezvous_land(struct xm_transfer *t, MPI_Count bytes)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if (!xm_kernel_copies_are_collected() || (xc_params()->gdrcopy > 0)) {
+        return false;
+    }
+    enter_soon(r);
+    bool lands = (r->fetch == XM_FETCH_NONE) && xm_transfer_land(t, bytes, &r->by_kernel);
+    if (lands) {
+        __atomic_store_n(&r->fetch, XM_FETCH_LANDING, __ATOMIC_RELEASE);
+    }
+    leave(r);
+    return lands;
+}
+
         if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
             xm_rendezvous_fail(
                 &t->rendezvous,
                 xc_fail(xcclTimeout,
+    xm_kernel_copies_collect(XM_COLLECT_NONE); /* MPI's handler may have left what did */
                         "the %s of a message from device memory did not %s it "
                         "within %ld s (XCCL_TIMEOUT)",
                         (t->rendezvous.fetch == XM_FETCH_PIECES) ? "sender" : "receiver",

@@ -22,6 +22,9 @@
 /* Small, and a multiple of most types' sizes: see ends_within_element(). */
 enum { XM_DESCRIPTOR_BYTES = 80, XM_DESCRIPTOR_FILL = 0xa5 };
 
+/* To look after more takes longer than a launch. */
+enum { XM_FEW_TRANSFERS = 16 };
+
 /* Smaller pieces of pinned memory come from a pool soon. */
 enum { XM_LAZY_BYTES = 1 << 20 };
 
@@ -52,7 +55,8 @@ enum xm_fetch {
     XM_FETCH_MAPPING, /* the sender's memory is to be mapped */
     XM_FETCH_COPYING,
     XM_FETCH_REFUSED,
-    XM_FETCH_PIECES, /* they are sent: pieces.h */
+    XM_FETCH_PIECES,  /* they are sent: pieces.h */
+    XM_FETCH_LANDING, /* nothing of this: it came to host memory, and is copied to the device */
     XM_FETCH_OVER
 };
 
@@ -98,9 +102,9 @@ struct xm_rendezvous {
     int                   repeats;
     bool                  head_kept;
     struct xm_offer      *offer;
-    uint64_t              asked_ns; /* when the driver was asked for a copy */
-    void                 *event;    /* the copy's, unless a kernel does it: */
-    struct xm_kernel_copy by_kernel;
+    uint64_t              asked_ns;       /* when the driver was asked for a copy */
+    void                 *event;          /* the copy's, unless a kernel does it: */
+    struct xm_kernel_copy by_kernel;      /* also while it lands */
     bool                  came_in_pieces; /* by: */
     struct xm_pieces     *incoming;
     MPI_Count             came;   /* bytes, once fetch is over */
@@ -176,6 +180,8 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t);
 xcclResult_t xm_rendezvous_pack_replaced(struct xm_transfer *t);
 /* MPI has received `bytes`. Was that a descriptor? Then it is being fetched. */
 bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes);
+/* It came staged, and a copy to where it belongs may begin together with others. */
+bool xm_rendezvous_land(struct xm_transfer *t, MPI_Count bytes);
 /* The end of a receive that came into `landing`: `bytes` go to where they belong. */
 xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes);
 /* MPI has received into plain host memory: was that no descriptor, for sure? */

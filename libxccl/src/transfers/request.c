@@ -228,6 +228,9 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
     if (t->rendezvous.landing != NULL) {
         return; /* it is unpacked at the end */
     }
+    if (xm_rendezvous_land(t, t->bytes)) {
+        return;
+    }
     xcclResult_t res = xm_transfer_copy_out(t, t->bytes);
     if (res != xcclSuccess) {
         fail(t, res, xc_last_detail());
@@ -352,6 +355,7 @@ void xm_transfer_finish(struct xm_transfer *t)
     if (t->done) {
         return;
     }
+    xm_kernel_copies_collect(XM_COLLECT_NONE);
     while (!xm_rendezvous_advance(t)) {
         xm_mailbox_looked();
         xm_wait_step(&wait);

@@ -73,6 +73,7 @@ int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char 
     int window = xm_transfer_argument(t->function, 'w');
     int file = xm_transfer_argument(t->function, 'h');
 
+    xm_kernel_copies_collect(XM_COLLECT_NONE); /* the program's handler may not come back */
     if (window >= 0) {
         return xm_raise_on_window((MPI_Win)(intptr_t)t->args[window], res, text);
     }
@@ -696,6 +697,15 @@ xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes)
         res = xm_transfer_partition_out(t, i);
     }
     return res;
+}
+
+bool xm_transfer_land(struct xm_transfer *t, MPI_Count bytes, struct xm_kernel_copy *copy)
+{
+    const struct xm_part *part = &t->parts[0];
+
+    return (t->num_parts == 1) && (t->partitions == 0) && !is_read_whole(t) && part->open &&
+           part->buffer.out && part->buffer.mem.synchronous &&
+           xm_stage_out_start(&part->copier, &part->buffer, part->span, bytes, copy);
 }
 
 /* With the device entered. Several threads may be at it: each has scratch memory of its own. */

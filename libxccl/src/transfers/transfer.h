@@ -135,7 +135,9 @@ xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition);
 xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes);
 /* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
-void         xm_transfer_close(struct xm_transfer *t);
+/* The same of a single short buffer, together with other copies that are collected, if it may. */
+bool xm_transfer_land(struct xm_transfer *t, MPI_Count bytes, struct xm_kernel_copy *copy);
+void xm_transfer_close(struct xm_transfer *t);
 /* One that stays when the call has returned; NULL, with a failure: out of memory. */
 struct xm_transfer *xm_transfer_new(void);
 /* The same, a copy. */

@@ -237,11 +237,47 @@ static void case_answer(void)
     mt_free(MT_DEVICE, out);
 }
 
+enum { FACES = 6, FACE = 750, SHORT_FACE = 25 };
+
+static void exchange_faces(const int *in, int *out, int peer, int count)
+{
+    MPI_Request requests[2 * FACES];
+
+    for (int i = 0; i < FACES; i++) {
+        MPI_Irecv(out + i * count, count, MPI_INT, peer, TAG + i, MPI_COMM_WORLD, &requests[i]);
+    }
+    for (int i = 0; i < FACES; i++) {
+        MPI_Isend(in + i * count, count, MPI_INT, peer, TAG + i, MPI_COMM_WORLD,
+                  &requests[FACES + i]);
+    }
+    MPI_Waitall(2 * FACES, requests, MPI_STATUSES_IGNORE);
+}
+
+/* As in a halo exchange: messages that are fetched, and some so short that they are staged. */
+static void case_faces(void)
+{
+    const int counts[] = {FACE, SHORT_FACE}, peer = 1 - mt_rank();
+
+    for (int round = 0; round < ROUNDS; round++) {
+        int  salt = 3 * round;
+        int *in = mt_ints_make(MT_DEVICE, FACES * FACE, FACES * FACE, salt);
+        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+            int *out = mt_ints_make(MT_DEVICE, FACES * FACE, 0, 0);
+            for (int again = 0; again < 4; again++) {
+                exchange_faces(in, out, peer, counts[c]);
+            }
+            mt_ints_expect(out, MT_DEVICE, FACES * FACE, FACES * counts[c], peer, salt, "faces");
+            mt_free(MT_DEVICE, out);
+        }
+        mt_free(MT_DEVICE, in);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"orders", case_orders}, {"self", case_self}, {"replace", case_replace},
-        {"answer", case_answer}, {NULL, NULL},
+        {"orders", case_orders}, {"self", case_self},   {"replace", case_replace},
+        {"answer", case_answer}, {"faces", case_faces}, {NULL, NULL},
     };
 
     own_thread = pthread_self();

@@ -195,6 +195,17 @@ def test_written_by_the_sender(mpi):
 def test_long_both_ways(mpi, build, ways, written):
     """Long messages are written by senders that receive such ones, and read from others."""
     words = ["--msg", ways, "--min", "8m", "--max", "8m", "--window", "8", "--max-time", "0.1"]
+@pytest.mark.tsan
+def test_faces(mpi):
+    """Copies that begin together are one command to the kernel that stays."""
+    env = {"XCCL_LOG": "trace", "XCCL_DIRECT_LINGER": "1000"}
+    result = mpi.run(2, "mpi_exchange cuda faces", sim="cuda:2", timeout=TIMEOUT, env=env)
+    result.good()
+    lines = result.lines("copies by a kernel that was there: [0-9]+")
+    together = [int(line.split()[-1]) for line in lines]
+    assert together and max(together) > 1, together
+
+
     command = [str(build.stage / "bin/xccl-perf"), *words]
     wrote = False
     for _ in range(MOST_TRIES if written else 1):

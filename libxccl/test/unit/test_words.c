@@ -310,8 +310,81 @@ static void test_moves(void)
     }
 }
 
+/* Copies that come together: all threads have their part of each, and short ones threads apart. */
+static void test_threads_of_copies(void)
+{
+    static unsigned char seen[2048];
+
+    for (uint32_t threads = 1; threads <= sizeof(seen); threads *= 2) {
+        for (uint32_t n = 2; n <= XK_MAX_RANKS; n++) {
+            uint32_t twice = 0, shared = 0, each = threads / n / XK_LANES * XK_LANES;
+            memset(seen, 0, sizeof(seen));
+            for (uint32_t k = 0; k < n; k++) {
+                for (uint32_t t = 0; t < threads; t++) {
+                    uint32_t at = thread_of_copy(t, threads, k, n);
+                    twice += (at >= threads) || ((seen[at] & 1) != 0);
+                    seen[at % threads] |= 1;
+                    shared += (at < each) && ((seen[t] & 2) != 0);
+                    seen[t] |= (at < each) ? 2 : 0;
+                }
+                for (uint32_t t = 0; t < threads; t++) {
+                    seen[t] &= 2;
+                }
+            }
+            CHECK((twice == 0) && (shared == 0), "%u copies by %u threads: %u twice, %u shared", n,
+                  threads, twice, shared);
+        }
+    }
+}
+
+/* Such a command, heard and carried out: lengths and places of all kinds. */
+static void test_copies_by_records(void)
+{
+    enum { MOST = 300, ROOM = XK_MAX_RANKS * (MOST + 16) };
+    static unsigned char from[ROOM], to[ROOM], want[ROOM];
+    const struct xk_stay stay = {.idle_ns = 1, .life_ns = 1};
+
+    for (uint32_t count = 2; count <= XK_MAX_RANKS; count++) {
+        memset(said, 0, sizeof(said));
+        memset(to, 0, sizeof(to));
+        memset(want, 0, sizeof(want));
+        said[XK_IN_HIGH] = said[XK_BYTES] = count;
+        said[XK_HOW] = xk_how(XK_COPIES, XK_PARTS, 3, 0, XK_BY_RECORDS);
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t length = (i == 1) ? 0 : (count * 97 + i * 41) % MOST, at = i * (MOST + 16);
+            uint64_t f = (uint64_t)(uintptr_t)&from[at + i],
+                     t = (uint64_t)(uintptr_t)&to[at + count];
+            uint32_t *record = &said[XK_RECORDS + XK_RECORD * i];
+            record[XK_FROM] = (uint32_t)f;
+            record[XK_FROM + 1] = (uint32_t)(f >> 32);
+            record[XK_TO] = (uint32_t)t;
+            record[XK_TO + 1] = (uint32_t)(t >> 32);
+            record[XK_LENGTH] = length;
+            for (uint32_t k = 0; k < length; k++) {
+                from[at + i + k] = want[at + count + k] = (unsigned char)(count + i + 7 * k);
+            }
+        }
+        units = xk_words_of(said[XK_HOW], count) / 2;
+        CHECK(2 * units >= XK_RECORDS + XK_RECORD * count, "%u units for %u", units, count);
+        memset(&told, 0, sizeof(told));
+        say(command.word, 0, XK_ALL_WORDS, NUMBER - 1);
+        the_host_goes_on();
+        gridDim.x = 3;
+        listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1, &stay,
+                       &told);
+        for (blockIdx.x = 0; blockIdx.x < 3; blockIdx.x++) {
+            carry_out_copy(&told, 3, NULL);
+        }
+        blockIdx.x = 0;
+        CHECK(memcmp(to, want, sizeof(to)) == 0, "%u copies: other bytes", count);
+    }
+    gridDim.x = 1;
+}
+
 int main(void)
 {
+    test_threads_of_copies();
+    test_copies_by_records();
     test_records();
     test_moves();
     test_units();
