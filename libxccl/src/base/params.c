@@ -160,14 +160,14 @@ static const struct row rows[] = {
      AT(p2p_push),
      0,
      0},
-    {{"XCCL_RENDEZVOUS", "auto|bytes, 240 to 1073741824", "auto",
+    {{"XCCL_RENDEZVOUS", "auto|bytes, 80 to 1073741824", "auto",
       "From this size on a message to a rank of the same node stays in device memory until the "
-      "receiver fetches it; shorter ones are staged. auto: 256, but 4096 to a rank that began a "
-      "non-blocking receive of a size in between before it used a device.",
+      "receiver fetches it; shorter ones are staged. auto: 80, but 256 or 4096 to a rank that began "
+      "a non-blocking receive of a size in between before it used a device.",
       "libxccl-mpi"},
      TIME,
      AT(rendezvous),
-     240,
+     80,
      1073741824},
     {{"XCCL_THREADS", "program|multiple", "program",
       "Whether xccl asks MPI for MPI_THREAD_MULTIPLE in MPI_Init, so that a thread of its own can move "

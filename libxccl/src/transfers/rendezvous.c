@@ -27,16 +27,19 @@
 /*
  * XCCL_RENDEZVOUS=auto. To look for a message in a non-blocking receive costs a fraction of a
  * microsecond, which a program without devices shall not pay for short ones. So this process looks
- * from CAREFUL_BYTES until a device is in use; and from LEAST_BYTES from then on, unless a receive
- * of a size in between has been passed over: a message might match that one.
+ * from CAREFUL_BYTES until a device is in use; and from then on from the size of a descriptor,
+ * unless a receive of a size in between has been passed over: a message might match that one. Many
+ * programs begin such receives of a few bytes before they use a device: then it looks from
+ * MIDDLE_BYTES.
  */
-enum { LEAST_BYTES = 256, CAREFUL_BYTES = 4096 };
+enum { LEAST_BYTES = XM_DESCRIPTOR_BYTES, MIDDLE_BYTES = 256, CAREFUL_BYTES = 4096 };
+enum { PASSED_SHORT = 1, PASSED_MIDDLE = 2 };
 static uint64_t looks_from, least; /* atomic; 0: none looks */
-static bool     passed_over;       /* atomic: a receive of at least `least` was not looked at */
-static bool     announced;         /* atomic */
-static bool     came_staged;       /* atomic: the last large message did */
-static MPI_Comm self;              /* for bytes that MPI is to unpack */
-static int      watched;           /* atomic, enum xm_watched */
+static int      passed_over; /* atomic: receives of at least `least` that were not looked at */
+static bool     announced;   /* atomic */
+static bool     came_staged; /* atomic: the last large message did */
+static MPI_Comm self;        /* for bytes that MPI is to unpack */
+static int      watched;     /* atomic, enum xm_watched */
 
 uint64_t xm_rendezvous_looks_from(void)
 {
@@ -56,8 +59,9 @@ bool xm_rendezvous_looks_at(uint64_t bytes)
     if ((from == 0) || (bytes < least) || (bytes >= from)) {
         return (from > 0) && (bytes >= from);
     }
-    if (!__atomic_load_n(&passed_over, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&passed_over, true, __ATOMIC_SEQ_CST);
+    int which = (bytes < MIDDLE_BYTES) ? PASSED_SHORT : PASSED_MIDDLE;
+    if ((__atomic_load_n(&passed_over, __ATOMIC_RELAXED) & which) == 0) {
+        __atomic_fetch_or(&passed_over, which, __ATOMIC_SEQ_CST);
     }
     return bytes >= __atomic_load_n(&looks_from, __ATOMIC_SEQ_CST);
 }
@@ -70,8 +74,10 @@ static void announce(const struct xc_device_ops *dev)
     if (!__atomic_load_n(&announced, __ATOMIC_RELAXED)) {
         uint64_t careful = looks_from;
         __atomic_store_n(&looks_from, least, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&passed_over, __ATOMIC_SEQ_CST)) {
-            __atomic_store_n(&looks_from, careful, __ATOMIC_SEQ_CST);
+        int passed = __atomic_load_n(&passed_over, __ATOMIC_SEQ_CST);
+        if (passed != 0) {
+            uint64_t middle = ((passed & PASSED_MIDDLE) != 0) ? careful : MIDDLE_BYTES;
+            __atomic_store_n(&looks_from, middle, __ATOMIC_SEQ_CST);
         }
         xm_mailbox_announce(dev, looks_from);
         __atomic_store_n(&announced, true, __ATOMIC_RELEASE);
@@ -411,12 +417,6 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     return taken;
 }
 
-void xm_rendezvous_wait(struct xm_transfer *t)
-{
-    struct xm_wait wait = xm_wait_begin("for the other rank of a message from device memory");
-
-    while (!xm_rendezvous_advance(t)) {
-        xm_mailbox_looked();
 bool xm_rendezvous_land(struct xm_transfer *t, MPI_Count bytes)
 {
     struct xm_rendezvous *r = &t->rendezvous;
@@ -433,11 +433,17 @@ bool xm_rendezvous_land(struct xm_transfer *t, MPI_Count bytes)
     return lands;
 }
 
+void xm_rendezvous_wait(struct xm_transfer *t)
+{
+    struct xm_wait wait = xm_wait_begin("for the other rank of a message from device memory");
+
+    xm_kernel_copies_collect(XM_COLLECT_NONE); /* MPI's handler may have left what did */
+    while (!xm_rendezvous_advance(t)) {
+        xm_mailbox_looked();
         if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
             xm_rendezvous_fail(
                 &t->rendezvous,
                 xc_fail(xcclTimeout,
-    xm_kernel_copies_collect(XM_COLLECT_NONE); /* MPI's handler may have left what did */
                         "the %s of a message from device memory did not %s it "
                         "within %ld s (XCCL_TIMEOUT)",
                         (t->rendezvous.fetch == XM_FETCH_PIECES) ? "sender" : "receiver",

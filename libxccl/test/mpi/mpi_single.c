@@ -237,6 +237,31 @@ static void case_passed_over(void)
     exchange_short(1, "mpi-staged");
 }
 
+/* One of a size between: longer messages are fetched all the same, and so short ones are not. */
+static void case_short_passed_over(void)
+{
+    enum { LITTLE = 25 };
+    MPI_Request request = MPI_REQUEST_NULL;
+    int        *in = mt_ints_make(MT_HOST, LITTLE, 0, 0);
+
+    if (mt_rank() == THERE) {
+        MPI_Irecv(in, LITTLE, MPI_INT, HERE, TAG, MPI_COMM_WORLD, &request);
+    }
+    mt_memory_open(mt_runtime(), mt_rank());
+    mt_meet_on_device();
+    if (mt_rank() == HERE) {
+        int *out = mt_ints_make(MT_DEVICE, LITTLE, LITTLE, 9);
+        MPI_Send(out, LITTLE, MPI_INT, THERE, TAG, MPI_COMM_WORLD);
+        mt_expect_message_path("mpi-staged", "a message to an early receive");
+        mt_free(MT_DEVICE, out);
+    } else {
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_ints_expect(in, MT_HOST, LITTLE, LITTLE, HERE, 9, "an early receive");
+    }
+    mt_free(MT_HOST, in);
+    exchange_short(1, "fetched");
+}
+
 /* Many, from memory of both kinds, waited for together. */
 static void case_mixed(void)
 {
@@ -473,6 +498,7 @@ int main(int argc, char **argv)
         {"middle", case_middle},
         {"short", case_short},
         {"passed-over", case_passed_over},
+        {"short-passed-over", case_short_passed_over},
         {"mixed", case_mixed},
         {"awaited", case_awaited},
         {"otherwise", case_otherwise},
