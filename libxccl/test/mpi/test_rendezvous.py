@@ -195,7 +195,6 @@ def test_window(mpi):
     assert together and max(together) > 1, together
 
 
-@pytest.mark.tsan
 def test_faces(mpi):
     """Copies that begin together are one command to the kernel that stays."""
     env = {"XCCL_LOG": "trace", "XCCL_DIRECT_LINGER": "1000"}
