@@ -33,12 +33,23 @@ static struct {
     struct xc_ipc ipc;
 } hindered;
 
-xcclResult_t xm_export(const struct xc_device_ops *dev, const void *ptr, struct xc_ipc *ipc_p)
+static bool holds(const struct xc_ipc *ipc, uint64_t at)
+{
+    return (at >= ipc->base) && (at - ipc->base < ipc->bytes);
+}
+
+xcclResult_t xm_export(const struct xc_device_ops *dev, const void *ptr, uint64_t known,
+                       struct xc_ipc *ipc_p)
 {
     enum { KEPT = 16 };
     static __thread struct xc_ipc kept[KEPT];
     struct xc_allocation          a;
+    const struct xc_ipc          *same = &kept[known % KEPT];
 
+    if ((known != 0) && (same->id == known) && holds(same, (uint64_t)(uintptr_t)ptr)) {
+        *ipc_p = *same;
+        return xcclSuccess;
+    }
     if ((dev->mem_allocation == NULL) || !dev->mem_allocation(ptr, &a)) {
         return dev->ipc_export(ptr, ipc_p);
     }

@@ -5,9 +5,12 @@
 
 #include "device/device.h"
 
-/* How others map the allocation at ptr. What the runtime made of it is kept for as long as it
- * lives. */
-xcclResult_t xm_export(const struct xc_device_ops *dev, const void *ptr, struct xc_ipc *ipc_p);
+/*
+ * How others map the allocation at ptr. What the runtime made of it is kept for as long as it
+ * lives. known: its number (struct xc_mem_info), of a query in this call of MPI's; or 0: ask.
+ */
+xcclResult_t xm_export(const struct xc_device_ops *dev, const void *ptr, uint64_t known,
+                       struct xc_ipc *ipc_p);
 
 /*
  * Where the allocation of a process lies for the device, which is entered. nonce: the process's.

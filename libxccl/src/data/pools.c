@@ -33,6 +33,18 @@ static struct {
 } streams[MAX_STREAMS];
 static int num_streams;
 
+/* With the lock held; num_streams: there is none. */
+static int find_stream(const struct xc_device_ops *dev, int device, int which)
+{
+    int i = 0;
+
+    while ((i < num_streams) && ((streams[i].dev != dev) || (streams[i].device != device) ||
+                                 (streams[i].which != which))) {
+        i++;
+    }
+    return i;
+}
+
 enum { MAX_EVENTS = 256 };
 static struct idle_event {
     const struct xc_device_ops *dev;
@@ -266,6 +278,28 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     return xcclSuccess;
 }
 
+bool xm_scratch_reuse(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes, void **ptr_p,
+                      xcclStream_t *stream_p)
+{
+    struct xm_block_of_memory *b = NULL;
+
+    bytes = (bytes > least_of(pool)) ? bytes : least_of(pool);
+    unsigned resets = xc_device_resets(scratch->dev, scratch->device, false);
+    pthread_mutex_lock(&lock);
+    int i = find_stream(scratch->dev, scratch->device, 0);
+    if ((i < num_streams) && (streams[i].resets == resets)) {
+        *stream_p = streams[i].stream;
+        b = reuse(scratch, pool, bytes);
+    }
+    pthread_mutex_unlock(&lock);
+    if (b == NULL) {
+        return false;
+    }
+    scratch->blocks[scratch->count++] = b;
+    *ptr_p = b->ptr;
+    return true;
+}
+
 xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
                              void **ptr_p)
 {
@@ -379,11 +413,7 @@ static xcclResult_t copy_stream(const struct xc_device_ops *dev, int device, int
     unsigned     resets = xc_device_resets(dev, device, false);
 
     pthread_mutex_lock(&lock);
-    int i = 0;
-    while ((i < num_streams) && ((streams[i].dev != dev) || (streams[i].device != device) ||
-                                 (streams[i].which != which))) {
-        i++;
-    }
+    int i = find_stream(dev, device, which);
     if (i == MAX_STREAMS) {
         res = xc_fail(xcclInternalError, "more than %d devices in one process",
                       MAX_STREAMS / STREAMS_OF_DEVICE);

@@ -37,7 +37,13 @@ void xm_scratch_begin_ordered(struct xm_scratch *scratch, const struct xc_device
  */
 xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
                              void **ptr_p);
-void         xm_scratch_end(struct xm_scratch *scratch);
+/*
+ * The same, and the device's first copy stream, without a call of the driver's; the device needs
+ * not be entered. False: nothing was taken; ask for both.
+ */
+bool xm_scratch_reuse(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes, void **ptr_p,
+                      xcclStream_t *stream_p);
+void xm_scratch_end(struct xm_scratch *scratch);
 
 /* A stream of the device for copies of calls that have no communicator; with the device entered. */
 xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStream_t *stream_p);

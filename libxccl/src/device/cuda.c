@@ -309,15 +309,19 @@ static unsigned cuda_resets(int device, bool look)
 static struct xc_mem_info cuda_mem_query(const void *ptr)
 {
     /* One call for all: newer drivers are slow on single queries of host pointers. */
-    int      attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
-                             CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
-    unsigned type = 0, managed = 0, synchronous = 0, shareable = 0;
-    int      ordinal = -1;
-    void    *data[] = {&type, &managed, &ordinal, &synchronous, &shareable};
+    int                attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                       CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                       CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                       CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                       CU_POINTER_ATTRIBUTE_BUFFER_ID};
+    unsigned           type = 0, managed = 0, synchronous = 0, shareable = 0;
+    int                ordinal = -1;
+    unsigned long long id = 0;
+    void              *data[] = {&type, &managed, &ordinal, &synchronous, &shareable, &id};
 
-    struct xc_mem_info info = {XC_MEM_HOST, -1, false};
-    if (cu.pointer_attributes(5, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
+    struct xc_mem_info info = {.kind = XC_MEM_HOST, .device = -1};
+    if (cu.pointer_attributes(6, attributes, data, (CUdeviceptr)ptr) != CUDA_SUCCESS) {
         return info;
     }
     if (managed != 0) {
@@ -328,6 +332,7 @@ static struct xc_mem_info cuda_mem_query(const void *ptr)
         info.device = ordinal;
         /* Memory that the program mapped itself says so, too, but is not (driver 13.0, H200). */
         info.synchronous = (synchronous != 0) && (shareable != 0);
+        info.allocation = (shareable != 0) ? id : 0;
         cuda_resets(ordinal, true); /* before anything of ours there is used for it */
     }
     return info;
@@ -431,14 +436,28 @@ static xcclResult_t cuda_name_of(int device, char *buf, size_t len)
     return xcclSuccess;
 }
 
+/* Each message says it. */
 static xcclResult_t cuda_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES])
 {
+    static struct {
+        bool          known; /* atomic */
+        unsigned char uuid[XC_DEVICE_UUID_BYTES];
+    } devices[MAX_DEVICES];
     CUdevice handle;
     CUuuid   id;
+    bool     kept = (device >= 0) && (device < MAX_DEVICES);
 
+    if (kept && __atomic_load_n(&devices[device].known, __ATOMIC_ACQUIRE)) {
+        memcpy(uuid, devices[device].uuid, XC_DEVICE_UUID_BYTES);
+        return xcclSuccess;
+    }
     CHECK(cu.device_get(&handle, device), "cuDeviceGet");
     CHECK(cu.device_uuid(id, handle), "cuDeviceGetUuid");
     memcpy(uuid, id, XC_DEVICE_UUID_BYTES);
+    if (kept) { /* two threads write the same */
+        memcpy(devices[device].uuid, id, XC_DEVICE_UUID_BYTES);
+        __atomic_store_n(&devices[device].known, true, __ATOMIC_RELEASE);
+    }
     return xcclSuccess;
 }
 

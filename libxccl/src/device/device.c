@@ -120,7 +120,7 @@ xcclResult_t xc_device_start(const char *name, const struct xc_device_ops **ops_
 
 struct xc_mem_info xc_mem_query(const void *ptr)
 {
-    struct xc_mem_info info = {XC_MEM_HOST, -1, false};
+    struct xc_mem_info info = {.kind = XC_MEM_HOST, .device = -1};
 
     if (ptr == NULL) {
         return info;

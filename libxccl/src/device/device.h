@@ -27,7 +27,8 @@ struct xc_mem_info {
      * The runtime's own copies and fills of this memory are over when they return, so nothing that
      * the default stream was given before can still be writing it.
      */
-    bool synchronous;
+    bool     synchronous;
+    uint64_t allocation; /* its number, as of mem_allocation, if that tells it; or 0 */
 };
 
 #define XC_DEVICE_UUID_BYTES 16

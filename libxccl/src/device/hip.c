@@ -386,7 +386,7 @@ static void leave_sign(const void *ptr)
 static struct xc_mem_info hip_mem_query(const void *ptr)
 {
     struct hip_pointer_attributes attr = {0};
-    struct xc_mem_info            info = {XC_MEM_HOST, -1, false};
+    struct xc_mem_info            info = {.kind = XC_MEM_HOST, .device = -1};
     hipError_t                    before = hip.peek_error();
 
     if (hip.pointer_attributes(&attr, ptr) != HIP_SUCCESS) {

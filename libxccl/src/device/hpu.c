@@ -199,8 +199,8 @@ static bool on_device(const void *ptr)
 
 static struct xc_mem_info hpu_mem_query(const void *ptr)
 {
-    return on_device(ptr) ? (struct xc_mem_info){XC_MEM_DEVICE, (int)the_device, false}
-                          : (struct xc_mem_info){XC_MEM_HOST, -1, false};
+    return on_device(ptr) ? (struct xc_mem_info){.kind = XC_MEM_DEVICE, .device = (int)the_device}
+                          : (struct xc_mem_info){.kind = XC_MEM_HOST, .device = -1};
 }
 
 static bool hpu_mem_make_synchronous(const void *ptr)

@@ -41,7 +41,7 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, bool 
         return;
     }
     shown->state = XM_SHOWN_NOT;
-    if (xm_export(op->dev, (const void *)(uintptr_t)at, &shown->ipc) == xcclSuccess) {
+    if (xm_export(op->dev, (const void *)(uintptr_t)at, 0, &shown->ipc) == xcclSuccess) {
         shown->offset = at - shown->ipc.base;
         shown->bytes = (uint64_t)b->bytes;
         shown->state = XM_SHOWN_USABLE;

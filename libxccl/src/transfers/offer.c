@@ -190,10 +190,11 @@ static bool find_source(struct xm_rendezvous *r, const struct xc_device_ops *dev
     if (dev->enter(b->mem.device, &saved) != xcclSuccess) {
         return false;
     }
-    bool good = (dev->uuid_of(b->mem.device, source->uuid) == xcclSuccess) &&
+    uint64_t known = b->plain ? b->mem.allocation : 0; /* else it may be packed elsewhere */
+    bool     good = (dev->uuid_of(b->mem.device, source->uuid) == xcclSuccess) &&
                 (xm_mailbox_find(r->peer, (uint64_t)b->bytes, source->uuid) != NULL) &&
                 (settle(r, dev, b) == xcclSuccess) &&
-                (xm_export(dev, r->sent, &source->ipc) == xcclSuccess);
+                (xm_export(dev, r->sent, known, &source->ipc) == xcclSuccess);
     dev->leave(saved);
     if (good) {
         source->offset = (uint64_t)(uintptr_t)r->sent - source->ipc.base;
@@ -327,6 +328,9 @@ bool xm_rendezvous_offer_start(struct xm_transfer *t)
     }
     int part = find_offer(t, &r->peer);
     r->failed = xcclSuccess;
+    if (part >= 0) { /* since it was asked for, the program may have put other memory there */
+        t->parts[part].buffer.mem.allocation = 0;
+    }
     bool offered = (part >= 0) && open_unless_late(t, part);
     xm_rendezvous_rest(t); /* unless it is offered */
     return offered;

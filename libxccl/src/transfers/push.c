@@ -98,7 +98,7 @@ bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool 
     struct xm_offer        *offer = r->offer;
 
     if (!is_worth_it(r, several) || !is_attended(r) ||
-        (xm_export(dev, to, &offer->target) != xcclSuccess)) {
+        (xm_export(dev, to, 0, &offer->target) != xcclSuccess)) {
         return false;
     }
     xm_board_address_of(xm_board_own(), &own);

@@ -542,6 +542,28 @@ static xcclResult_t open_part(struct xm_transfer *t, struct xm_part *part,
     return res;
 }
 
+/* As most often, with what the last one had, and without a call of the driver's. */
+static bool reopen_part(struct xm_part *part, const struct xc_device_ops *dev)
+{
+    const struct xm_buffer *b = &part->buffer;
+    xcclStream_t            stream;
+    void                   *span;
+
+    if (part->open || !b->plain) {
+        return part->open;
+    }
+    xm_scratch_begin(&part->scratch, dev, b->mem.device);
+    if (!xm_scratch_reuse(&part->scratch, part->lazy ? XM_POOL_LAZY : XM_POOL_HOST,
+                          (size_t)(b->high - b->low), &span, &stream)) {
+        return false;
+    }
+    part->open = true;
+    part->copier = (struct xm_copier){&nowhere, dev, stream, &part->scratch};
+    part->packed = false;
+    part->span = span;
+    return true;
+}
+
 typedef xcclResult_t part_fn(struct xm_part *part, MPI_Count bytes);
 
 /* fn for each part, with its device entered. */
@@ -574,10 +596,14 @@ static xcclResult_t nothing(struct xm_part *part, MPI_Count bytes)
 
 xcclResult_t xm_transfer_open(struct xm_transfer *t)
 {
+    const struct xc_device_ops *dev = xc_device_active();
+    bool                        again = true;
+
     for (int i = 0; i < t->num_parts; i++) {
         t->parts[i].lazy = xm_rendezvous_is_likely(t, t->parts[i].argument);
+        again = reopen_part(&t->parts[i], dev) && again;
     }
-    xcclResult_t res = each_part(t, nothing, 0);
+    xcclResult_t res = again ? xcclSuccess : each_part(t, nothing, 0);
 
     if ((res == xcclSuccess) && (t->partitions > 0)) {
         t->delivery = calloc((size_t)t->partitions, sizeof(*t->delivery));
@@ -643,7 +669,11 @@ xcclResult_t xm_transfer_copy_in(struct xm_transfer *t)
         }
         return xcclSuccess;
     }
-    return each_part(t, part_in, XM_WHOLE);
+    bool any = false;
+    for (int i = 0; i < t->num_parts; i++) {
+        any = any || t->parts[i].buffer.in;
+    }
+    return any ? each_part(t, part_in, XM_WHOLE) : xcclSuccess; /* no call of the driver's */
 }
 
 static xcclResult_t part_out(struct xm_part *part, MPI_Count bytes)

@@ -261,8 +261,8 @@ static bool exported(uint64_t base, uint64_t id)
     struct xc_ipc ipc;
 
     own = (struct xc_allocation){base, MIB, id};
-    return (xm_export(&dev, &own, &ipc) == xcclSuccess) && (ipc.base == base) && (ipc.id == id) &&
-           (ipc.handle[0] == (char)id);
+    return (xm_export(&dev, &own, 0, &ipc) == xcclSuccess) && (ipc.base == base) &&
+           (ipc.id == id) && (ipc.handle[0] == (char)id);
 }
 
 /* Once for as long as it lives; another allocation may have its address, or its place here. */
@@ -279,9 +279,30 @@ static void test_exported(void)
     CHECK(exported(MIB, 5) && exported(MIB, 5) && (exports == 2), "what may be other memory soon");
 }
 
+/* Whose number a call knows already: without a question, if it is kept and holds the address. */
+static void test_exported_of_known(void)
+{
+    const void   *behind = (const void *)((uintptr_t)&own + MIB);
+    struct xc_ipc ipc;
+    int           before;
+
+    is_told = true;
+    CHECK(exported((uint64_t)(uintptr_t)&own, 7), "an allocation that holds what it is asked for");
+    before = exports;
+    is_told = false;
+    CHECK((xm_export(&dev, &own, 7, &ipc) == xcclSuccess) && (ipc.id == 7) && (exports == before),
+          "%d exports of what is known", exports - before);
+    CHECK((xm_export(&dev, &own, 7 + 16, &ipc) == xcclSuccess) && (exports == before + 1),
+          "another number of its place");
+    CHECK((xm_export(&dev, behind, 7, &ipc) == xcclSuccess) && (exports == before + 2),
+          "an address behind it");
+    exports = 0;
+}
+
 int main(void)
 {
     test_exported();
+    test_exported_of_known();
     test_held();
     test_kept();
     test_freed();

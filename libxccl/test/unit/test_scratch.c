@@ -81,8 +81,26 @@ static xcclResult_t event_destroy(void *event)
     return xcclSuccess;
 }
 
+static int streams;
+
+static xcclResult_t stream_create(xcclStream_t *stream_p)
+{
+    *stream_p = malloc(1);
+    streams++;
+    return xcclSuccess;
+}
+
+static xcclResult_t stream_destroy(xcclStream_t stream)
+{
+    free(stream);
+    streams--;
+    return xcclSuccess;
+}
+
 static const struct xc_device_ops device = {
     .name = "counting",
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .enter = enter,
@@ -185,6 +203,30 @@ static void test_small(void)
 }
 
 /* Idle events are used again, on their device; of many not all are kept. */
+/* What is there is taken without a call of the driver's; what is not, is not. */
+static void test_reuse_alone(void)
+{
+    enum { DEVICE = 3, BYTES = 5000 };
+    struct xm_scratch scratch;
+    xcclStream_t      stream = NULL, used = NULL;
+    void             *first = NULL, *ptr = NULL;
+
+    xm_scratch_begin(&scratch, &device, DEVICE);
+    CHECK(!xm_scratch_reuse(&scratch, XM_POOL_HOST, BYTES, &ptr, &used), "there is no stream");
+    CHECK(xm_copy_stream(&device, DEVICE, &stream) == xcclSuccess, "a stream");
+    CHECK(!xm_scratch_reuse(&scratch, XM_POOL_HOST, BYTES, &ptr, &used), "there is no memory");
+    CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, BYTES, &first) == xcclSuccess, "memory");
+    CHECK(!xm_scratch_reuse(&scratch, XM_POOL_HOST, BYTES, &ptr, &used), "it is in use");
+    xm_scratch_end(&scratch);
+    int before = host_allocs;
+    CHECK(xm_scratch_reuse(&scratch, XM_POOL_HOST, BYTES, &ptr, &used), "both are there");
+    CHECK((ptr == first) && (used == stream) && (host_allocs == before) && (streams == 1),
+          "the same ones");
+    xm_scratch_end(&scratch);
+    xm_scratch_begin(&scratch, &device, DEVICE + 1);
+    CHECK(!xm_scratch_reuse(&scratch, XM_POOL_HOST, BYTES, &ptr, &used), "another device's");
+}
+
 static void test_events(void)
 {
     enum { MANY = 1000 };
@@ -223,6 +265,7 @@ int main(int argc, char **argv)
     test_left_behind();
     test_waste();
     test_small();
+    test_reuse_alone();
     test_events();
     int before = host_allocs;
     call(4, 1);
