@@ -18,15 +18,20 @@ static const uint64_t most_together[] = {[XM_COLLECT_FEW] = QUICK_BYTES,
                                          [XM_COLLECT_MANY] = UINT64_MAX,
                                          [XM_COLLECT_SHORT] = LONG_BYTES};
 
-/* Copies that this thread has started and not launched. */
-static __thread struct {
-    enum xm_collect    how;
-    bool               waited_for; /* by the host, whatever it has to do besides */
+/* Copies that begin together. */
+struct together {
     struct xm_kernels *kernels;
     unsigned           count;
     uint64_t           bytes;
+    bool               waited_for; /* by the host, whatever it has to do besides */
     int                slots[XK_BATCH];
     struct xk_batch    what;
+};
+
+/* Those that this thread has started and not launched. */
+static __thread struct {
+    enum xm_collect how;
+    struct together them;
 } batch;
 
 static int take_slot(struct xm_kernels *k)
@@ -51,12 +56,12 @@ static void give_slot(struct xm_kernels *k, int slot)
 /* ---- copies ---- */
 
 /* Share the blocks out; returns how many a row of the grid has. */
-static unsigned set_blocks(void)
+static unsigned set_blocks(struct together *b)
 {
-    unsigned share = MOST_TOGETHER / batch.count, most = 1;
+    unsigned share = MOST_TOGETHER / b->count, most = 1;
 
-    for (unsigned i = 0; i < batch.count; i++) {
-        struct xk_copy *c = &batch.what.copy[i];
+    for (unsigned i = 0; i < b->count; i++) {
+        struct xk_copy *c = &b->what.copy[i];
         uint64_t        blocks = (c->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
         blocks = (blocks < MOST_BLOCKS) ? blocks : MOST_BLOCKS;
         blocks = (blocks < share) ? blocks : share;
@@ -67,80 +72,88 @@ static unsigned set_blocks(void)
 }
 
 /* With the device entered. */
-static xcclResult_t launch(void)
+static xcclResult_t launch(struct together *b)
 {
-    struct xm_kernels *k = batch.kernels;
-    const unsigned     grid[2] = {set_blocks(), batch.count};
+    struct xm_kernels *k = b->kernels;
+    const unsigned     grid[2] = {set_blocks(b), b->count};
 
-    xc_trace("copies by one kernel: %u", batch.count);
-    return k->dev->launch(k->copies, grid, XM_KERNEL_THREADS, &batch.what,
-                          k->streams[k->stream_of[batch.slots[0]]]);
+    xc_trace("copies by one kernel: %u", b->count);
+    return k->dev->launch(k->copies, grid, XM_KERNEL_THREADS, &b->what,
+                          k->streams[k->stream_of[b->slots[0]]]);
 }
 
 /* By the kernel that lingers, and they are over. */
-static bool carry_out(void)
+static bool carry_out(const struct together *b)
 {
-    struct xm_kernels    *k = batch.kernels;
-    const struct xk_copy *copies = batch.what.copy;
-    uint64_t              bytes = batch.bytes;
+    struct xm_kernels    *k = b->kernels;
+    const struct xk_copy *copies = b->what.copy;
 
-    if (((batch.how != XM_COLLECT_FEW) && !batch.waited_for) || (batch.count > XK_MAX_RANKS) ||
-        (bytes >= QUICK_BYTES)) {
+    if ((b->count > XK_MAX_RANKS) || (b->bytes >= QUICK_BYTES)) {
         return false;
     }
-    enum xm_quick way = (bytes > XM_QUICK_FETCH_BYTES) ? XM_QUICK_FETCH_WIDE : XM_QUICK_FETCH;
-    bool          over = (batch.count > 1)
-                             ? xm_linger_copies(&k->lingering, copies, batch.count)
+    enum xm_quick way = (b->bytes > XM_QUICK_FETCH_BYTES) ? XM_QUICK_FETCH_WIDE : XM_QUICK_FETCH;
+    bool          over = (b->count > 1)
+                             ? xm_linger_copies(&k->lingering, copies, b->count)
                              : xm_linger_copy(&k->lingering, way, (void *)(uintptr_t)copies->to,
-                                              (const void *)(uintptr_t)copies->from, (uint32_t)bytes);
-    for (unsigned i = 0; over && (i < batch.count); i++) {
-        __atomic_store_n(&k->shared->done[batch.slots[i]], copies[i].value, __ATOMIC_RELEASE);
+                                              (const void *)(uintptr_t)copies->from, (uint32_t)b->bytes);
+    for (unsigned i = 0; over && (i < b->count); i++) {
+        __atomic_store_n(&k->shared->done[b->slots[i]], copies[i].value, __ATOMIC_RELEASE);
     }
     if (over) {
-        xc_trace("copies by a kernel that was there: %u", batch.count);
+        xc_trace("copies by a kernel that was there: %u", b->count);
     }
     return over;
 }
 
-static void reset(void)
+static struct together take_collected(void)
 {
-    batch.count = 0;
-    batch.bytes = 0;
-    batch.waited_for = false;
+    struct together b = batch.them;
+
+    batch.them.count = 0;
+    batch.them.bytes = 0;
+    batch.them.waited_for = false;
+    return b;
 }
 
+/*
+ * Who waits for the kernel makes progress, and may come here again, for other copies: so these are
+ * taken out first. What they read stays mapped until they have been launched, or are over.
+ */
 static bool begin_collected(void)
 {
-    struct xm_kernels *k = batch.kernels;
-    void              *saved;
-    bool               over = false;
+    void *saved;
+    bool  over = false;
 
-    if (batch.count == 0) {
+    if (batch.them.count == 0) {
         return false;
     }
+    struct together    b = take_collected();
+    struct xm_kernels *k = b.kernels;
+    bool               quick = (batch.how == XM_COLLECT_FEW) || b.waited_for;
+    xm_mappings_hold();
     xcclResult_t res = k->dev->enter(k->device, &saved);
     if (res == xcclSuccess) {
-        over = carry_out();
-        res = over ? xcclSuccess : launch();
+        over = quick && carry_out(&b);
+        res = over ? xcclSuccess : launch(&b);
         k->dev->leave(saved);
     }
-    for (unsigned i = 0; (res != xcclSuccess) && (i < batch.count); i++) {
-        __atomic_store_n(&k->failed[batch.slots[i]], (int)res, __ATOMIC_RELEASE);
+    xm_mappings_let_go();
+    for (unsigned i = 0; (res != xcclSuccess) && (i < b.count); i++) {
+        __atomic_store_n(&k->failed[b.slots[i]], (int)res, __ATOMIC_RELEASE);
     }
-    reset();
     return over;
 }
 
-bool xm_kernel_copies_are_collected(void)
+enum xm_collect xm_kernel_copies_collected(void)
 {
-    return batch.how != XM_COLLECT_NONE;
+    return batch.how;
 }
 
 bool xm_kernel_copies_collect(enum xm_collect how)
 {
     bool over = begin_collected();
 
-    /* What is collected may read what is mapped: until it has been launched, that stays. */
+    /* What is collected may read what is mapped. */
     if ((how != XM_COLLECT_NONE) && (batch.how == XM_COLLECT_NONE)) {
         xm_mappings_hold();
     } else if ((how == XM_COLLECT_NONE) && (batch.how != XM_COLLECT_NONE)) {
@@ -152,43 +165,54 @@ bool xm_kernel_copies_collect(enum xm_collect how)
 
 void xm_kernel_copies_wait(void)
 {
-    batch.waited_for = true;
+    batch.them.waited_for = true;
+}
+
+/* With the device entered. */
+static bool launch_alone(void)
+{
+    struct together b = take_collected();
+
+    return launch(&b) == xcclSuccess;
 }
 
 bool xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size_t bytes,
                           struct xm_kernel_copy *copy)
 {
-    int slot = take_slot(k);
+    struct together *b = &batch.them;
+    int              slot = take_slot(k);
 
     if (slot < 0) {
         return false;
     }
-    if ((batch.kernels != k) || (batch.count == XK_BATCH)) {
+    if ((b->count > 0) && ((b->kernels != k) || (b->count == XK_BATCH))) {
+        bool wait = b->waited_for;
         begin_collected();
+        b->waited_for = wait;
     }
     uint32_t value = ++k->values[slot];
-    batch.kernels = k;
-    batch.slots[batch.count] = slot;
-    batch.what.copy[batch.count++] = (struct xk_copy){.to = (uint64_t)(uintptr_t)to,
-                                                      .from = (uint64_t)(uintptr_t)from,
-                                                      .bytes = bytes,
-                                                      .finished = &k->finished[slot],
-                                                      .done = &k->shared->done[slot],
-                                                      .value = value};
-    k->stream_of[slot] = (unsigned char)(batch.slots[0] % XM_KERNEL_STREAMS);
+    b->kernels = k;
+    b->slots[b->count] = slot;
+    b->what.copy[b->count++] = (struct xk_copy){.to = (uint64_t)(uintptr_t)to,
+                                                .from = (uint64_t)(uintptr_t)from,
+                                                .bytes = bytes,
+                                                .finished = &k->finished[slot],
+                                                .done = &k->shared->done[slot],
+                                                .value = value};
+    b->bytes += bytes;
+    k->stream_of[slot] = (unsigned char)(b->slots[0] % XM_KERNEL_STREAMS);
     k->failed[slot] = xcclSuccess;
-    batch.bytes += bytes;
+    *copy = (struct xm_kernel_copy){.kernels = k, .slot = slot, .value = value};
     if (batch.how == XM_COLLECT_NONE) {
-        xcclResult_t res = launch();
-        reset();
-        if (res != xcclSuccess) {
+        if (!launch_alone()) {
             give_slot(k, slot);
+            copy->kernels = NULL;
             return false;
         }
+        return true;
     }
-    *copy = (struct xm_kernel_copy){.kernels = k, .slot = slot, .value = value};
-    bool whole = batch.waited_for && (batch.count == XK_MAX_RANKS); /* one command's */
-    if (whole || (batch.bytes >= most_together[batch.how])) {
+    bool whole = b->waited_for && (b->count == XK_MAX_RANKS); /* one command's */
+    if (whole || (b->bytes >= most_together[batch.how])) {
         begin_collected();
     }
     return true;

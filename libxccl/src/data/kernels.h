@@ -37,7 +37,8 @@ xcclResult_t xm_kernel_copy_query(struct xm_kernel_copy *copy);
  */
 enum xm_collect { XM_COLLECT_NONE, XM_COLLECT_FEW, XM_COLLECT_MANY, XM_COLLECT_SHORT };
 bool xm_kernel_copies_collect(enum xm_collect how);
-bool xm_kernel_copies_are_collected(void);
+/* How this thread does at present. */
+enum xm_collect xm_kernel_copies_collected(void);
 /* The one that begins next may be waited for in any case. */
 void xm_kernel_copies_wait(void);
 

@@ -321,7 +321,7 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
         return *over_p;
     }
     struct xm_kernels *k = xm_kernels_of(dev, device);
-    bool               collected = xm_kernel_copies_are_collected();
+    bool               collected = (xm_kernel_copies_collected() != XM_COLLECT_NONE);
     bool               few = !collected && (xm_watched_receives() <= FEW);
     bool               together = several || (collected && (bytes <= XM_QUICK_FETCH_BYTES));
     *over_p = (k != NULL) && few && xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);

@@ -343,11 +343,13 @@ bool xm_rendezvous_hold(struct xm_transfer *t)
 
 void xm_rendezvous_look(struct xm_transfer *const *held, int count)
 {
+    enum xm_collect around = xm_kernel_copies_collected(); /* where a copy of that is waited for */
+
     xm_kernel_copies_collect((count > XM_FEW_TRANSFERS) ? XM_COLLECT_MANY : XM_COLLECT_FEW);
     for (int i = 0; i < count; i++) {
         glance(held[i]);
     }
-    xm_kernel_copies_collect(XM_COLLECT_NONE);
+    xm_kernel_copies_collect(around);
     for (int i = 0; i < count; i++) {
         advance(held[i]);
         leave(&held[i]->rendezvous);
@@ -421,7 +423,7 @@ bool xm_rendezvous_land(struct xm_transfer *t, MPI_Count bytes)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
-    if (!xm_kernel_copies_are_collected() || (xc_params()->gdrcopy > 0)) {
+    if ((xm_kernel_copies_collected() == XM_COLLECT_NONE) || (xc_params()->gdrcopy > 0)) {
         return false;
     }
     enter_soon(r);
