@@ -41,8 +41,7 @@ typedef void     *CUcontext;
 typedef uintptr_t CUdeviceptr;
 typedef void     *CUstream;
 #define CU_STREAM_PER_THREAD ((CUstream)2)
-typedef void         *CUevent;
-typedef unsigned char CUuuid[16];
+typedef void *CUevent;
 typedef struct {
     unsigned char reserved[64];
 } CUipcMemHandle;
@@ -67,9 +66,6 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(init, "cuInit", (unsigned))                                                                  \
     X(device_count, "cuDeviceGetCount", (int *))                                                   \
     X(device_get, "cuDeviceGet", (CUdevice *, int))                                                \
-    X(device_name, "cuDeviceGetName", (char *, int, CUdevice))                                     \
-    X(device_uuid, "cuDeviceGetUuid", (unsigned char *, CUdevice))                                 \
-    X(device_bus_id, "cuDeviceGetPCIBusId", (char *, int, CUdevice))                               \
     X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                         \
     X(primary_state, "cuDevicePrimaryCtxGetState", (CUdevice, unsigned *, int *))                  \
     X(ctx_get, "cuCtxGetCurrent", (CUcontext *))                                                   \
@@ -427,49 +423,6 @@ static void cuda_leave(void *saved)
     }
 }
 
-static xcclResult_t cuda_name_of(int device, char *buf, size_t len)
-{
-    CUdevice handle;
-
-    CHECK(cu.device_get(&handle, device), "cuDeviceGet");
-    CHECK(cu.device_name(buf, (int)len, handle), "cuDeviceGetName");
-    return xcclSuccess;
-}
-
-/* Each message says it. */
-static xcclResult_t cuda_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES])
-{
-    static struct {
-        bool          known; /* atomic */
-        unsigned char uuid[XC_DEVICE_UUID_BYTES];
-    } devices[MAX_DEVICES];
-    CUdevice handle;
-    CUuuid   id;
-    bool     kept = (device >= 0) && (device < MAX_DEVICES);
-
-    if (kept && __atomic_load_n(&devices[device].known, __ATOMIC_ACQUIRE)) {
-        memcpy(uuid, devices[device].uuid, XC_DEVICE_UUID_BYTES);
-        return xcclSuccess;
-    }
-    CHECK(cu.device_get(&handle, device), "cuDeviceGet");
-    CHECK(cu.device_uuid(id, handle), "cuDeviceGetUuid");
-    memcpy(uuid, id, XC_DEVICE_UUID_BYTES);
-    if (kept) { /* two threads write the same */
-        memcpy(devices[device].uuid, id, XC_DEVICE_UUID_BYTES);
-        __atomic_store_n(&devices[device].known, true, __ATOMIC_RELEASE);
-    }
-    return xcclSuccess;
-}
-
-static xcclResult_t cuda_bus_id_of(int device, char *buf, size_t len)
-{
-    CUdevice handle;
-
-    CHECK(cu.device_get(&handle, device), "cuDeviceGet");
-    CHECK(cu.device_bus_id(buf, (int)len, handle), "cuDeviceGetPCIBusId");
-    return xcclSuccess;
-}
-
 static xcclResult_t cuda_stream_create(xcclStream_t *stream_p)
 {
     CHECK_RELAXED(cu.stream_create((CUstream *)stream_p, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -775,9 +728,9 @@ const struct xc_device_ops xc_cuda_ops = {
     .leave = cuda_leave,
     .relax = relax,
     .restore = restore,
-    .name_of = cuda_name_of,
-    .uuid_of = cuda_uuid_of,
-    .bus_id_of = cuda_bus_id_of,
+    .name_of = xc_cuda_name_of,
+    .uuid_of = xc_cuda_uuid_of,
+    .bus_id_of = xc_cuda_bus_id_of,
     .multiprocessors_of = xc_cuda_multiprocessors_of,
     .runs_processes_at_once = xc_cuda_runs_processes_at_once,
     .stream_create = cuda_stream_create,

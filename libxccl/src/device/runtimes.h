@@ -29,6 +29,11 @@ xcclResult_t xc_cuda_repeat_launch(void *repeat, const unsigned grid[2], unsigne
                                    const void *arguments, const void *next);
 void         xc_cuda_repeat_destroy(void *repeat);
 
+/* cuda_names.c */
+xcclResult_t xc_cuda_name_of(int device, char *buf, size_t len);
+xcclResult_t xc_cuda_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]);
+xcclResult_t xc_cuda_bus_id_of(int device, char *buf, size_t len);
+
 /* cuda_room.c */
 xcclResult_t xc_cuda_multiprocessors_of(int device, int *count_p);
 bool         xc_cuda_runs_processes_at_once(int device);

@@ -131,7 +131,12 @@ xcclResult_t xm_transfer_copy_in(struct xm_transfer *t);
 xcclResult_t xm_transfer_partitions_in(struct xm_transfer *t, int low, int high);
 /* A partition that has arrived, to where it belongs, unless it is there. */
 xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition);
-/* The first bytes of one part, likewise; any device may be entered. */
+/*
+ * Let copies of a part wait for what the program has begun: a copy from pageable memory may return
+ * before its data arrived, see stream_after_default.
+ */
+xcclResult_t xm_part_after_program(const struct xm_part *part);
+/* The first bytes of one part, to where they belong; any device may be entered. */
 xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes);
 /* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
 xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
