@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="74081dd62cb90377e22c8f5187c000f8cb3236dedc2acb107930f59d293d336a")
+    version("0.1.0", sha256="d6bf967a8ba0f2a4d7709cb244fc26df26fe3a5d97a7c875dfd7059344938c1a")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
