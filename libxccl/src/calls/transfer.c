@@ -275,6 +275,7 @@ static int make_request(struct xm_transfer *t, int profiling)
         return code;
     }
     *request = t->request;
+    uint64_t bytes = xm_rendezvous_bytes(&t->rendezvous);
     if (is_over_at_once(t)) {
         xm_transfer_discard(t);
         return code;
@@ -282,7 +283,7 @@ static int make_request(struct xm_transfer *t, int profiling)
     if (!__atomic_load_n(&t->done, __ATOMIC_ACQUIRE) &&
         (t->rendezvous.awaits || t->rendezvous.offered)) {
         xm_watch(t);
-        xm_watch_posted();
+        xm_watch_posted(bytes);
     }
     return xm_request_keep(t);
 }

@@ -535,12 +535,28 @@ static bool operations_done(const struct xm_array *a)
     return true;
 }
 
+/* Many sends: MPI is asked for none of them again, and delivers nothing while nobody asks it. */
+static bool are_sends(const struct xm_array *a)
+{
+    for (int k = 0; k < a->num_hideable; k++) {
+        const struct xm_transfer *t = transfer_at(a, a->hideable[k]);
+        if ((t != NULL) && t->rendezvous.looks) {
+            return false;
+        }
+    }
+    return a->num_hideable > XM_FEW_TRANSFERS;
+}
+
 /* Until all of ours among them are over; MPI waits for its own requests itself. */
 static void wait_for_ours(struct xm_array *a)
 {
     struct xm_wait wait = xm_wait_begin_for_ever("for requests of calls on device memory");
+    bool           sends = are_sends(a);
 
     for (;;) {
+        if (sends) { /* receivers may wait for what came for others */
+            xm_progress();
+        }
         hide_transfers(a);
         if ((a->hidden == 0) && operations_done(a)) {
             return;

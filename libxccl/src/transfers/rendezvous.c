@@ -281,6 +281,14 @@ bool xm_descriptor_is_magic(uint64_t first)
     return (first == XM_DESCRIPTOR_MAGIC) || (first == XM_PIPELINE_MAGIC);
 }
 
+uint64_t xm_rendezvous_bytes(const struct xm_rendezvous *r)
+{
+    if (!r->offered) {
+        return r->awaits ? (uint64_t)r->receive.bytes : 0;
+    }
+    return r->in_pieces ? r->out.bytes : xm_offer_own(r->slot)->source.bytes;
+}
+
 /*
  * What the program posts next may decide how a long message is copied: it is left for as long as
  * that is under way, as far as this thread knows. The watcher comes again in its time.
@@ -290,8 +298,8 @@ static bool is_left(struct xm_rendezvous *r, const struct xm_descriptor *d)
     bool first = xm_is_worker() && !r->seen;
 
     r->seen = true;
-    return (first || xm_watch_is_posting()) && xm_descriptor_is_open(d, &r->offer) &&
-           xm_push_depends(r->offer->source.bytes);
+    return (first || xm_watch_is_posting()) && !xm_offers_any_long() &&
+           xm_descriptor_is_open(d, &r->offer) && xm_push_depends(r->offer->source.bytes);
 }
 
 static bool may_have_come(const struct xm_rendezvous *r)

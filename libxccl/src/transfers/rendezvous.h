@@ -199,6 +199,8 @@ void xm_rendezvous_look(struct xm_transfer *const *held, int count);
 void xm_rendezvous_let_go(const struct xm_transfer *t);
 /* Move what is under way; true once nothing is. Never waits for other ranks. Any thread. */
 bool xm_rendezvous_advance(struct xm_transfer *t);
+/* Of the message to be sent, or of the room for one; 0: MPI alone carries it. */
+uint64_t xm_rendezvous_bytes(const struct xm_rendezvous *r);
 /* Until then. */
 void xm_rendezvous_wait(struct xm_transfer *t);
 /* Give back what a start of a persistent one holds; all that it holds. */

@@ -32,8 +32,11 @@ enum { IDLE_NAPS = 2000 };
 enum { FEW_RECEIVES = 4, MOST_PAUSE = 16 };
 /* Who waits for some transfers looks at others for so long, so long after the last time. */
 enum { HELP_NS = 1500, HELP_PAUSE_NS = 1500, POST_PAUSE_NS = 8000 };
-/* Of so few all are best looked at together, when the program waits for them. */
-enum { FEW_POSTED = 16 };
+/*
+ * Of so few all are best looked at together, when the program waits for them. So are short ones,
+ * however many there are: copied together they take less than it costs to look in between.
+ */
+enum { FEW_POSTED = 16, POSTED_BYTES = 512 << 10 };
 /* So many are looked at together. */
 enum { MOST_HELD = 32 };
 
@@ -152,13 +155,18 @@ static void help(void)
     help_after(HELP_PAUSE_NS);
 }
 
-void xm_watch_posted(void)
+void xm_watch_posted(uint64_t bytes)
 {
-    if (__atomic_load_n(&num_watched, __ATOMIC_RELAXED) > FEW_POSTED) {
-        posting = true;
-        help_after(POST_PAUSE_NS);
-        posting = false;
+    uint64_t helped = __atomic_load_n(&helped_ns, __ATOMIC_RELAXED);
+
+    if ((bytes < POSTED_BYTES) || (xm_now_ns() - helped < POST_PAUSE_NS) ||
+        (__atomic_load_n(&num_watched, __ATOMIC_RELAXED) <= FEW_POSTED)) {
+        return;
     }
+    xm_progress(); /* what has come is not in memory before */
+    posting = true;
+    help_after(POST_PAUSE_NS);
+    posting = false;
 }
 
 bool xm_watch_is_posting(void)

@@ -16,8 +16,9 @@ unsigned xm_watch_pause(void);
 void xm_watch_looked(void);
 /* It has looked at so many that are not over: and at others, if there are more. */
 void xm_watch_others(int looked);
-/* One was begun: many may be, before the first is waited for, and the link would be idle. */
-void xm_watch_posted(void);
+/* One of so many bytes was begun: many may be, before the first is waited for, and the link would
+ * be idle. */
+void xm_watch_posted(uint64_t bytes);
 /* In there, on this thread: more may follow. */
 bool xm_watch_is_posting(void);
 /* Something of a message that MPI carries in pieces has moved: more will soon. */

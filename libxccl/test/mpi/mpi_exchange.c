@@ -3,12 +3,15 @@
  * Ranks that send and receive at once: in the order of calls in which halo exchanges do that, and
  * also to themselves, as on a periodic grid that is one rank wide.
  * Usage: mpi_exchange cuda|rocm|none CASE [PATH]
- * PATH: what xccl_mpi_last_message_path() is to say of the messages, where the case looks.
+ * PATH: what xccl_mpi_last_message_path() is to say of the messages, where the case looks; or a
+ * file that is not there yet.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -273,11 +276,78 @@ static void case_faces(void)
     }
 }
 
+/* ---- many are posted ---- */
+
+enum { MANY = 24, LONG = 1 << 18, SECONDS = 20, POLL_NS = 20 * 1000 };
+
+/* Without MPI. */
+static void poll_once(void)
+{
+    const struct timespec pause = {0, POLL_NS};
+
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+static bool has_come(const int *out, int peer)
+{
+    int value = 0;
+
+    mt_get(&value, out + LONG - 1, MT_DEVICE, sizeof(value));
+    return value == mt_value(peer, 0, LONG - 1);
+}
+
+/* Rank 1 says by the file that it has begun its sends, while rank 0 goes on with its own. */
+static void post_sends(const int *in, int peer, MPI_Request *requests)
+{
+    for (int i = 0; (mt_rank() == 0) && (access(path, F_OK) != 0) && (i < SECONDS * 50000); i++) {
+        poll_once();
+    }
+    for (int i = 0; i < MANY; i++) {
+        MPI_Isend(in, LONG, MPI_INT, peer, TAG + i, MPI_COMM_WORLD, &requests[i]);
+        poll_once();
+    }
+    if (mt_rank() == 1) {
+        FILE *file = fopen(path, "w");
+        mt_expect((file != NULL) && (fclose(file) == 0), "%s is written", path);
+    }
+}
+
+/* Long messages are fetched while the program begins others, before it waits for any. */
+static void case_posted(void)
+{
+    MPI_Request requests[2 * MANY];
+    int         peer = 1 - mt_rank(), *out[MANY];
+    int        *in = mt_ints_make(MT_DEVICE, LONG, LONG, 0);
+
+    mt_meet_on_device();
+    for (int i = 0; i < MANY; i++) {
+        out[i] = mt_ints_make(MT_DEVICE, LONG, 0, 0);
+        MPI_Irecv(out[i], LONG, MPI_INT, peer, TAG + i, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    post_sends(in, peer, requests + MANY);
+    for (int i = 0; (mt_rank() == 0) && !has_come(out[0], peer) && (i < SECONDS * 50000); i++) {
+        poll_once();
+    }
+    mt_expect((mt_rank() == 1) || has_come(out[0], peer), "the first has come before a wait");
+    MPI_Waitall(2 * MANY, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < MANY; i++) {
+        mt_ints_expect(out[i], MT_DEVICE, LONG, LONG, peer, 0, "posted");
+        mt_free(MT_DEVICE, out[i]);
+    }
+    mt_free(MT_DEVICE, in);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"orders", case_orders}, {"self", case_self},   {"replace", case_replace},
-        {"answer", case_answer}, {"faces", case_faces}, {NULL, NULL},
+        {"orders", case_orders},
+        {"self", case_self},
+        {"replace", case_replace},
+        {"answer", case_answer},
+        {"faces", case_faces},
+        {"posted", case_posted},
+        {NULL, NULL},
     };
 
     own_thread = pthread_self();

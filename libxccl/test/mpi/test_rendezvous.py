@@ -205,6 +205,12 @@ def test_faces(mpi):
     assert together and max(together) > 1, together
 
 
+def test_posted(mpi, tmp_path):
+    """Long messages begin to move while the program posts others, before it waits."""
+    words = f"mpi_exchange cuda posted {tmp_path}/sent"
+    mpi.run(2, words, sim="cuda:2", timeout=TIMEOUT).good()
+
+
 def test_written_by_the_sender(mpi):
     result = go(mpi, "sizes", env={"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace"})
     assert result.lines("[0-9]+ bytes were written by their sender"), result.out
