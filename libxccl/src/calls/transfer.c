@@ -235,16 +235,17 @@ static int blocking(struct xm_transfer *t, int profiling)
 }
 
 /*
- * One of many messages to be received: a look later on serves all of them. Or one that may be long:
- * what the program sends besides is to be known before it is fetched.
+ * One of many messages to be received: a look later on serves all of them. Or one to the device:
+ * who fetches it here keeps the other rank waiting for what the program sends next.
  */
 static bool is_for_later(const struct xm_transfer *t)
 {
     bool receive = (t->function == XM_FN_MPI_Irecv) || (t->function == XM_FN_MPI_Irecv_c);
     bool many = (xm_watched_receives() > 0);
+    bool device = (t->rendezvous.receive.mem.kind == XC_MEM_DEVICE);
 
     return receive && t->rendezvous.awaits && ((int)t->args[3] != MPI_PROC_NULL) &&
-           (many || xm_push_depends((uint64_t)t->rendezvous.receive.bytes));
+           (many || device || xm_push_depends((uint64_t)t->rendezvous.receive.bytes));
 }
 
 /*

@@ -535,7 +535,7 @@ static bool operations_done(const struct xm_array *a)
     return true;
 }
 
-/* Many sends: MPI is asked for none of them again, and delivers nothing while nobody asks it. */
+/* MPI is asked for none of them again, and delivers nothing while nobody asks it. */
 static bool are_sends(const struct xm_array *a)
 {
     for (int k = 0; k < a->num_hideable; k++) {
@@ -544,7 +544,7 @@ static bool are_sends(const struct xm_array *a)
             return false;
         }
     }
-    return a->num_hideable > XM_FEW_TRANSFERS;
+    return a->num_hideable > 0;
 }
 
 /* Until all of ours among them are over; MPI waits for its own requests itself. */
@@ -554,7 +554,7 @@ static void wait_for_ours(struct xm_array *a)
     bool           sends = are_sends(a);
 
     for (;;) {
-        if (sends) { /* receivers may wait for what came for others */
+        if (sends && (xm_watched_receives() > 0)) { /* their receivers may wait for this rank's */
             xm_progress();
         }
         hide_transfers(a);

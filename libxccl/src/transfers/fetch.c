@@ -29,7 +29,7 @@ enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 /* kept.c has tag 1 */, MOST_REPEATS
  * Several copies at once pass a link better by kernels up to here; those beyond, and a single one
  * for which no kernel lingers, by a copy engine, which takes nothing from the program's kernels.
  */
-enum { KERNEL_BYTES = 32 << 20 };
+enum { KERNEL_BYTES = 16 << 20 };
 /*
  * Where copies are not collected the kernel that lingers carries out one after the other: of more,
  * one launch for all takes less.
