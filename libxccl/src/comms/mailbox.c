@@ -249,6 +249,24 @@ struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
     return NULL;
 }
 
+void xm_mailbox_maps(bool begins)
+{
+    struct xm_mailbox *m = own_mailbox();
+
+    if (m != NULL) {
+        __atomic_add_fetch(&m->mapping, begins ? 1 : -1, __ATOMIC_RELAXED);
+    }
+}
+
+bool xm_mailbox_is_mapping(int world_rank)
+{
+    struct peer     *p = peer_of(world_rank);
+    struct xm_board *board = (p != NULL) ? __atomic_load_n(&p->board, __ATOMIC_ACQUIRE) : NULL;
+
+    return (board != NULL) &&
+           (__atomic_load_n(&xm_board_mailbox(board)->mapping, __ATOMIC_RELAXED) > 0);
+}
+
 static uint64_t lost_word(uint64_t nonce, uint64_t number)
 {
     return xc_hash_word(xc_hash_word(XC_HASH_BEGIN, nonce), number);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comms/mailbox.h"
 #include "comms/worker.h"
 #include "data/mappings.h"
 
@@ -211,9 +212,11 @@ static void make_room(void)
 static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct xc_device_ops *dev,
                          int device, struct mapping **mapping_p)
 {
-    void        *base;
-    xcclResult_t res = dev->ipc_open(ipc, &base);
+    void *base;
 
+    xm_mailbox_maps(true);
+    xcclResult_t res = dev->ipc_open(ipc, &base);
+    xm_mailbox_maps(false);
     if (res == xcclInProgress) {
         return drop_stale(nonce, ipc, dev)
                    ? res

@@ -117,7 +117,7 @@ bool xm_offer_is_late(struct xm_rendezvous *r)
         return false;
     }
     uint64_t now = xm_now_ns(), since = __atomic_load_n(&r->waits_ns, __ATOMIC_RELAXED);
-    if (since == 0) {
+    if ((since == 0) || xm_mailbox_is_mapping(r->peer)) {
         __atomic_store_n(&r->waits_ns, now, __ATOMIC_RELAXED);
     } else if (is_out_of_patience(r, since, now)) {
         __atomic_store_n(&r->late, true, __ATOMIC_RELAXED);

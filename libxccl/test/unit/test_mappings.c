@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "comms/mailbox.h"
 #include "comms/worker.h"
 #include "data/mappings.h"
 
@@ -27,6 +28,15 @@ static struct {
     int      device;
     bool     open;
 } opened[MANY];
+
+/* Others are told while memory is mapped, and that it is over. */
+static int mapping;
+
+void xm_mailbox_maps(bool begins)
+{
+    mapping += begins ? 1 : -1;
+    CHECK(mapping == (begins ? 1 : 0), "%d calls map memory", mapping);
+}
 
 /* Threads do their work when the test says so. */
 xcclResult_t xm_worker_start(struct xm_job *job)
@@ -65,6 +75,7 @@ static xcclResult_t ipc_open(const struct xc_ipc *ipc, void **ptr_p)
         return xcclInProgress;
     }
     opened[opens].base = ipc->base;
+    CHECK(mapping == 1, "others are not told");
     opened[opens].device = entered;
     opened[opens].open = true;
     *ptr_p = &opened[opens];
