@@ -228,7 +228,6 @@ static void read_strictness(void)
     read_number("XCCL_SIM_NUMBERS", 4, INT_MAX, "a number of operations from 4", &config.numbers);
     read_number("XCCL_SIM_LAUNCH_US", 0, 1000000, "microseconds from 0 to 1000000",
                 &config.launch_us);
-    read_number("XCCL_SIM_MAP_MS", 0, 60000, "milliseconds from 0 to 60000", &config.map_ms);
 }
 
 static void read_memory(void)
@@ -299,8 +298,7 @@ static void check_names(void)
         "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
         "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
         "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY",
-        "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC",    "XCCL_SIM_MPS",
-        "XCCL_SIM_MAP_MS"};
+        "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC",    "XCCL_SIM_MPS"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");
@@ -317,7 +315,7 @@ static void check_names(void)
                      "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
                      "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE, _DESTROY, _CONNECT, "
                      "_CONNECT_MS, _LAUNCH_US, _SERIAL, _ALLOC, _EARLY, _NUMBERS, _GDRCOPY, "
-                     "_PROC, _MPS, _MAP_MS are",
+                     "_PROC, _MPS are",
                      (int)length, *entry);
         }
     }

@@ -68,7 +68,6 @@ struct xs_config {
     bool            connect_blocks; /* the first use of an algorithm or peer waits for the others */
     int             connect_ms;     /* what creating a communicator takes */
     int             launch_us;      /* most that an operation's launch takes */
-    int             map_ms;         /* that mapping memory of another process takes */
     int             numbers;     /* operations of the direct path are numbered up to this; 0: far */
     bool            serial;      /* collectives of one device run one after the other */
     bool            alloc_waits; /* allocating waits for the context's work */

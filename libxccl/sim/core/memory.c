@@ -688,11 +688,6 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     if (made.place.pid == xs_process_number()) {
         return XS_INVALID_CONTEXT; /* as the runtimes say of the process that made the handle */
     }
-    if (xs_config()->map_ms > 0) {
-        int                   ms = xs_config()->map_ms;
-        const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000 * 1000};
-        nanosleep(&time, NULL);
-    }
     pthread_rwlock_rdlock(&lock);
     bool stale = is_mapped_still(&made);
     pthread_rwlock_unlock(&lock);

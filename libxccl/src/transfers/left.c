@@ -24,7 +24,7 @@ enum { SHORT_BYTES = 4096, SHORT_LATE_NS = 30 * 1000 };
 /* Each takes a file. */
 enum { MOST_LATE = 64 };
 /* Messages that are staged after one that was late; twice as many after the next, until none is. */
-enum { FIRST_STAGED = 256, MOST_DOUBLINGS = 6 };
+enum { FIRST_STAGED = 16, MOST_DOUBLINGS = 10 };
 
 struct left {
     int          slot, peer, file;

@@ -67,14 +67,6 @@ def test_sent_first(mpi):
     assert result.lines("is left to its receiver"), result.out
 
 
-def test_mapped(mpi):
-    """A receiver that maps memory is not late: its sender waits, and stages nothing after it."""
-    env = {"XCCL_SIM_MAP_MS": "40", "XCCL_LOG": "trace"}
-    result = mpi.run(2, "mpi_single cuda mapped", sim="cuda:2", timeout=TIMEOUT, env=env)
-    result.good()
-    assert not result.lines("is left to its receiver"), result.out
-
-
 @pytest.mark.tsan
 @pytest.mark.parametrize(
     "case",
