@@ -144,7 +144,7 @@ BACK_TO_BACK = [
 
 # A row of the summary, and the file that it is from.
 NOW = {
-    "4 x H200": "h200-x4/direct/back-to-back-now-4.json",
+    "4 x H200": "h200-x4/direct/allreduce-all-4.json",
     "4 x H100": "h100-x4/direct/back-to-back-4.json",
     "2 x H200": "h200-x2/direct/back-to-back-now-2.json",
     "2 x H100": "h100-x2/direct/back-to-back-2.json",

@@ -15,8 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libxccl/tools/comp
 from xccl_compare.words import human  # noqa: E402
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-DIRECT = "h200-x4/direct/back-to-back-4.json"
-LARGE = "h200-x4/direct/large-4.json"
+DIRECT = "h200-x4/direct/allreduce-all-4.json"
 STAGED = "h200-x4/perf-4-mpi.json"
 ROUTES = "h200-x2/compare/allreduce/result.json"
 # Below it the sizes hold what the first calls of a job set up.
@@ -63,7 +62,7 @@ def read(name):
 
 def ratios(field):
     """What direct_ratio measured of allreduce, by size: `field` is vendor_us, mpi_us or ratio."""
-    rows = read(DIRECT)["rows"] + read(LARGE)["rows"]
+    rows = read(DIRECT)["rows"]
     return {row["bytes"]: row[field] for row in rows if row["collective"] == "allreduce"}
 
 

@@ -258,7 +258,7 @@ def test_why_names_the_library_for_this_memory(stage):
 def test_why_on_another_model(stage):
     written = why(stage, "reduce:128m:cuda:4", "--gpu", "NVIDIA H200")
     (one,) = [one for one in written["tables"] if one["source"].endswith("h200-x4.table")]
-    assert one["asked"] and one["measured"] == "2026-11-22"
+    assert one["asked"] and one["measured"] == "2026-11-28"
     assert deciding(written) == ["reduce:96m-inf:cuda:4:ccl"] and written["path"] == "ccl"
     # Two nodes: this table is not asked, and the direct path does not carry it.
     written = why(stage, "reduce:128m:cuda:4:2", "--gpu", "NVIDIA H200")
