@@ -211,6 +211,12 @@ def test_posted(mpi, tmp_path):
     mpi.run(2, words, sim="cuda:2", timeout=TIMEOUT).good()
 
 
+def test_later(mpi):
+    """MPI_Irecv leaves a message that is there: the other rank may wait for the program's next call."""
+    env = {"XCCL_DIRECT_LINGER": "1000"}
+    mpi.run(2, "mpi_exchange cuda later", sim="cuda:2", timeout=TIMEOUT, env=env).good()
+
+
 def test_written_by_the_sender(mpi):
     result = go(mpi, "sizes", env={"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace"})
     assert result.lines("[0-9]+ bytes were written by their sender"), result.out
