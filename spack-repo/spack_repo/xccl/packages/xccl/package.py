@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="d6bf967a8ba0f2a4d7709cb244fc26df26fe3a5d97a7c875dfd7059344938c1a")
+    version("0.1.0", sha256="642e1efbc1f029b6a9525b4e470520c0cd4327fe7ef53e2b8775d0d4b9285a06")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
