@@ -12,6 +12,9 @@
 /* The first search for a rank that is not known; each later one after twice the time. */
 static const uint64_t first_pause_ns = 1000000;
 
+/* A kernel that waits for a send of another rank may hold up the driver, and with it a mapping. */
+static const int64_t most_mapping_ns = 50000000;
+
 /* What is known of each rank of MPI_COMM_WORLD. */
 struct peer {
     struct xm_board *board;   /* atomic; NULL: not found */
@@ -254,7 +257,7 @@ void xm_mailbox_maps(bool begins)
     struct xm_mailbox *m = own_mailbox();
 
     if (m != NULL) {
-        __atomic_add_fetch(&m->mapping, begins ? 1 : -1, __ATOMIC_RELAXED);
+        __atomic_store_n(&m->mapping_ns, begins ? xm_now_ns() : 0, __ATOMIC_RELAXED);
     }
 }
 
@@ -263,8 +266,11 @@ bool xm_mailbox_is_mapping(int world_rank)
     struct peer     *p = peer_of(world_rank);
     struct xm_board *board = (p != NULL) ? __atomic_load_n(&p->board, __ATOMIC_ACQUIRE) : NULL;
 
-    return (board != NULL) &&
-           (__atomic_load_n(&xm_board_mailbox(board)->mapping, __ATOMIC_RELAXED) > 0);
+    if (board == NULL) {
+        return false;
+    }
+    uint64_t begun = __atomic_load_n(&xm_board_mailbox(board)->mapping_ns, __ATOMIC_RELAXED);
+    return (begun != 0) && ((int64_t)(xm_now_ns() - begun) < most_mapping_ns);
 }
 
 static uint64_t lost_word(uint64_t nonce, uint64_t number)

@@ -57,8 +57,8 @@ struct xm_mailbox {
      */
     uint64_t      looks_from;
     uint32_t      num_devices; /* of those that it may map memory of; set before looks_from */
-    uint32_t      mapping;     /* atomic: threads of it that map memory just now */
     unsigned char devices[XM_OFFER_DEVICES][XC_DEVICE_UUID_BYTES];
+    uint64_t      mapping_ns; /* atomic: since when a thread of it maps memory; 0: none does */
     /* Atomic: how often this process was asked to write a message. */
     uint64_t asks __attribute__((aligned(64)));
     /* Atomic: when a thread of it looked last at what it is asked. */
@@ -106,9 +106,13 @@ static inline struct xm_mailbox *xm_offer_mailbox(struct xm_offer *offer, int sl
 
     return (struct xm_mailbox *)(void *)(offers - offsetof(struct xm_mailbox, offers));
 }
-/* A thread of this process begins to map memory, which takes milliseconds, or has done so. */
+/* A thread of this process begins to map memory, or has done so; one at a time. */
 void xm_mailbox_maps(bool begins);
-/* Does one of this rank of MPI_COMM_WORLD? Then it comes to nothing else meanwhile. */
+/*
+ * Does one of this rank of MPI_COMM_WORLD? Then it comes to nothing else meanwhile. It takes
+ * milliseconds: where it takes much longer something holds it up, and nobody is to count on its
+ * end.
+ */
 bool xm_mailbox_is_mapping(int world_rank);
 /* This process looks at what it is asked now. Returns how often it was. */
 uint64_t xm_mailbox_looked(void);

@@ -167,6 +167,22 @@ static void test_refused(void)
     CHECK(xm_mailbox_is_closed(2) && !xm_mailbox_is_closed(0), "now it does not");
 }
 
+/* Who maps memory is waited for, unless that takes far too long. */
+static void test_mapping(void)
+{
+    CHECK(!xm_mailbox_is_mapping(OWN) && !xm_mailbox_is_mapping(0), "none does");
+    xm_mailbox_maps(true);
+    now_ns += 49000000;
+    CHECK(xm_mailbox_is_mapping(OWN) && !xm_mailbox_is_mapping(0), "one does, for 49 ms");
+    now_ns += 2000000;
+    CHECK(!xm_mailbox_is_mapping(OWN), "after 50 ms something holds it up");
+    xm_mailbox_maps(false);
+    xm_mailbox_maps(true);
+    CHECK(xm_mailbox_is_mapping(OWN), "the next is waited for");
+    xm_mailbox_maps(false);
+    CHECK(!xm_mailbox_is_mapping(OWN), "and is over");
+}
+
 static void test_offers(void)
 {
     const struct xm_sent source = {.bytes = 5};
@@ -210,6 +226,7 @@ int main(void)
     test_lost();
     test_searches();
     test_refused();
+    test_mapping();
     test_offers();
     test_closed();
     return xt_done("mailbox");
