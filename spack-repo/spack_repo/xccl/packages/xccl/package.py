@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="642e1efbc1f029b6a9525b4e470520c0cd4327fe7ef53e2b8775d0d4b9285a06")
+    version("0.1.0", sha256="c310785be1a3a79937657766aaeef959168b0bbe3e39da1e4f4fff86099cfbc0")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
