@@ -91,14 +91,27 @@ static bool has_patience(const struct xm_rendezvous *r)
     return (waited < patience(r)) || ((waited < BUSY_PATIENCE_NS) && is_looking(r));
 }
 
+/* The thread that watches has entered no device of its own, and only there memory has a handle. */
+static bool export_target(const struct xc_device_ops *dev, const struct xm_rendezvous *r,
+                          const char *to)
+{
+    void *saved;
+
+    if (dev->enter(r->receive.mem.device, &saved) != xcclSuccess) {
+        return false;
+    }
+    xcclResult_t res = xm_export(dev, to, 0, &r->offer->target);
+    dev->leave(saved);
+    return res == xcclSuccess;
+}
+
 bool xm_push_ask(struct xm_rendezvous *r, const struct xc_device_ops *dev, bool several)
 {
     struct xm_board_address own;
     const char             *to = r->receive.buf + r->receive.low;
     struct xm_offer        *offer = r->offer;
 
-    if (!is_worth_it(r, several) || !is_attended(r) ||
-        (xm_export(dev, to, 0, &offer->target) != xcclSuccess)) {
+    if (!is_worth_it(r, several) || !is_attended(r) || !export_target(dev, r, to)) {
         return false;
     }
     xm_board_address_of(xm_board_own(), &own);

@@ -288,12 +288,12 @@ static void poll_once(void)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-static bool has_come(const int *out, int peer)
+static bool has_come(const int *out, int peer, int salt)
 {
     int value = 0;
 
     mt_get(&value, out + LONG - 1, MT_DEVICE, sizeof(value));
-    return value == mt_value(peer, 0, LONG - 1);
+    return value == mt_value(peer, salt, LONG - 1);
 }
 
 /* Rank 1 says by the file that it has begun its sends, while rank 0 goes on with its own. */
@@ -326,16 +326,51 @@ static void case_posted(void)
     }
     MPI_Barrier(MPI_COMM_WORLD);
     post_sends(in, peer, requests + MANY);
-    for (int i = 0; (mt_rank() == 0) && !has_come(out[0], peer) && (i < SECONDS * 50000); i++) {
+    for (int i = 0; (mt_rank() == 0) && !has_come(out[0], peer, 0) && (i < SECONDS * 50000); i++) {
         poll_once();
     }
-    mt_expect((mt_rank() == 1) || has_come(out[0], peer), "the first has come before a wait");
+    mt_expect((mt_rank() == 1) || has_come(out[0], peer, 0), "the first has come before a wait");
     MPI_Waitall(2 * MANY, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < MANY; i++) {
         mt_ints_expect(out[i], MT_DEVICE, LONG, LONG, peer, 0, "posted");
         mt_free(MT_DEVICE, out[i]);
     }
     mt_free(MT_DEVICE, in);
+}
+
+/*
+ * A receiver that is elsewhere has its thread ask the sender for the message, and the sender
+ * writes it: rank 1 waits, and rank 0 not before it is there.
+ */
+static void meet_elsewhere(int *out, int peer, int round)
+{
+    MPI_Request request;
+    int        *in = mt_ints_make(MT_DEVICE, LONG, LONG, round);
+
+    if (mt_rank() == 0) {
+        MPI_Irecv(out, LONG, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
+    } else {
+        MPI_Isend(in, LONG, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
+    }
+    MPI_Barrier(MPI_COMM_WORLD); /* the descriptor is there */
+    for (int i = 0; (mt_rank() == 0) && !has_come(out, peer, round) && (i < SECONDS * 50000); i++) {
+        poll_once();
+    }
+    mt_expect((mt_rank() == 1) || has_come(out, peer, round), "it has come before the wait");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_free(MT_DEVICE, in);
+}
+
+/* The first message to a buffer is copied in the order of the program's own work on it. */
+static void case_elsewhere(void)
+{
+    int *out = mt_ints_make(MT_DEVICE, LONG, 0, 0);
+
+    mt_meet_on_device();
+    for (int round = 1; round <= 3; round++) {
+        meet_elsewhere(out, 1 - mt_rank(), round);
+    }
+    mt_free(MT_DEVICE, out);
 }
 
 /*
@@ -358,7 +393,7 @@ static void case_later(void)
         MPI_Barrier(MPI_COMM_WORLD); /* MPI has the message then */
         if (mt_rank() == 0) {
             MPI_Irecv(out, LONG, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
-            left += !has_come(out, 1);
+            left += !has_come(out, 1, 0);
         }
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         mt_ints_expect(out, MT_DEVICE, LONG, (mt_rank() == 0) ? LONG : 0, 1, 0, "later");
@@ -372,9 +407,9 @@ static void case_later(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"orders", case_orders}, {"self", case_self},   {"replace", case_replace},
-        {"answer", case_answer}, {"faces", case_faces}, {"posted", case_posted},
-        {"later", case_later},   {NULL, NULL},
+        {"orders", case_orders}, {"self", case_self},           {"replace", case_replace},
+        {"answer", case_answer}, {"faces", case_faces},         {"posted", case_posted},
+        {"later", case_later},   {"elsewhere", case_elsewhere}, {NULL, NULL},
     };
 
     own_thread = pthread_self();

@@ -222,6 +222,14 @@ def test_written_by_the_sender(mpi):
     assert result.lines("[0-9]+ bytes were written by their sender"), result.out
 
 
+def test_written_while_the_receiver_is_elsewhere(mpi):
+    """The thread that asks for it has no device of its own."""
+    env = {"XCCL_P2P_PUSH": "on", "XCCL_LOG": "trace"}
+    result = mpi.run(2, "mpi_exchange cuda elsewhere", sim="cuda:2", env=env, timeout=TIMEOUT)
+    result.good()
+    assert result.lines("[0-9]+ bytes were written by their sender"), result.out
+
+
 @pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize(("ways", "written"), [("bibandwidth", True), ("bandwidth", False)])
