@@ -24,8 +24,11 @@ enum { ALONE_FROM = 512 << 10, ALONE_TO = 4 << 20 };
  * long to look at all; and some that are read while others are written would share an engine.
  */
 enum { PATIENCE_NS = 20 * 1000, BYTES_PER_NS = 200, LONG_PATIENCE_NS = 100 * 1000 * 1000 };
-/* It has messages of this process to look at, too. */
-enum { BOTH_WAYS = 5 /* times as long */ };
+/*
+ * The sender of a long one has messages of this process to look at, too, and may be posting a
+ * window of them: that alone takes 300 us.
+ */
+enum { BOTH_WAYS_NS = 1000 * 1000, BOTH_WAYS = 5 /* times as long */ };
 /* Who looks at what it is asked gets longer: it may have many others to write. */
 enum { BUSY_PATIENCE_NS = 20 * 1000 * 1000 };
 enum { SKIPS = 32 };
@@ -37,11 +40,13 @@ static int  skips;   /* atomic: messages that are not asked for */
 
 static uint64_t patience(const struct xm_rendezvous *r)
 {
-    uint64_t times = (r->from.bytes >= XM_LONG_BYTES) ? BOTH_WAYS : 1;
+    uint64_t takes = r->from.bytes / BYTES_PER_NS;
 
-    return (xc_params()->p2p_push == XC_P2P_PUSH_ON)
-               ? LONG_PATIENCE_NS
-               : times * PATIENCE_NS + r->from.bytes / BYTES_PER_NS;
+    if (xc_params()->p2p_push == XC_P2P_PUSH_ON) {
+        return LONG_PATIENCE_NS;
+    }
+    return (r->from.bytes >= XM_LONG_BYTES) ? BOTH_WAYS_NS + BOTH_WAYS * takes
+                                            : PATIENCE_NS + takes;
 }
 
 bool xm_push_depends(uint64_t bytes)
