@@ -433,8 +433,8 @@ static int synchronise(enum xm_function function, int profiling, const long *arg
     uint64_t most = xm_access_last();
     int      code = xm_window_call(function, profiling, args);
 
-    if (code != MPI_SUCCESS) {
-        return code;
+    if ((code != MPI_SUCCESS) || ((at >= 0) && (rank == MPI_PROC_NULL))) {
+        return code; /* of nobody: no access is over by that */
     }
     xcclResult_t res = deliver(window, rank, most);
     return (res == xcclSuccess)

@@ -171,7 +171,7 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
     end_receive(slot);
     t->started = (code == MPI_SUCCESS);
     t->done = !t->started;
-    t->over = false;
+    t->over = t->cancelled = false;
     t->wrong = MPI_SUCCESS;
     xm_entry_follow(e, *request);
     if (t->num_parts > 0) {
@@ -252,6 +252,7 @@ static int cancel_request(int profiling, const long *args)
     struct xm_entry *e = xm_entry_find(*(MPI_Request *)args[0]);
 
     if ((e != NULL) && (e->transfer != NULL)) {
+        e->transfer->cancelled = true;
         xm_rendezvous_cancel(e->transfer);
         if (e->transfer->instead) {
             return MPI_SUCCESS;
@@ -289,11 +290,23 @@ static void report_freed(const struct xm_transfer *t)
     }
 }
 
+/* The end of one that was cancelled needs no other rank, and then the buffer is the program's. */
+static bool is_over(struct xm_transfer *t)
+{
+    enum { MOST_POLLS = 1000 };
+    bool over = xm_transfer_poll(t);
+
+    for (int i = 0; !over && t->cancelled && (i < MOST_POLLS); i++) {
+        over = xm_transfer_poll(t);
+    }
+    return over;
+}
+
 static int free_transfer(struct xm_entry *e, MPI_Request *request, int profiling, const long *args)
 {
     struct xm_transfer *t = e->transfer;
 
-    if (xm_transfer_poll(t)) {
+    if (is_over(t)) {
         report_freed(t);
         xm_entry_forget(e);
         return (int)xm_mpi_forward(XM_FN_MPI_Request_free, profiling, args);

@@ -252,7 +252,7 @@ static bool needs_look(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
-    if (!r->looks || !r->watched) {
+    if (!r->looks || !r->watched || t->cancelled) {
         return true;
     }
     if (__atomic_load_n(&r->fetch, __ATOMIC_RELAXED) != XM_FETCH_NONE) {

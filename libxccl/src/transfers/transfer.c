@@ -352,6 +352,14 @@ static bool may_go_packed(const struct xm_transfer *t, const struct xm_part *par
            (b->layout.flat != NULL);
 }
 
+/* There may be no memory behind such a buffer. Messages that are matched already have come. */
+static bool receives_from_nobody(const struct xm_transfer *t, int argument)
+{
+    int source = argument + ((t->kinds[argument] == 'b') ? 5 : 3);
+
+    return (strchr(t->kinds, 'c') != NULL) && ((int)t->args[source] == MPI_PROC_NULL);
+}
+
 static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
 {
     struct xm_transfer *t = r->t;
@@ -369,7 +377,8 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
             xm_buffer_single(&part.buffer, (const void *)t->args[part.argument], count, type);
         t->scattered = t->scattered || (r->valid && part.buffer.mixed && !may_go_packed(t, &part));
         if (r->valid && (part.argument == receive_of(t->function))) {
-            bool used = (xm_rendezvous_looks_from() > 0) && part.buffer.used;
+            bool used = (xm_rendezvous_looks_from() > 0) && part.buffer.used &&
+                        !receives_from_nobody(t, part.argument);
             t->rendezvous.looks = used && (part.buffer.bytes >= XM_DESCRIPTOR_BYTES);
             t->rendezvous.awaits = used && xm_rendezvous_looks_at((uint64_t)part.buffer.bytes);
             t->rendezvous.receive = part.buffer;

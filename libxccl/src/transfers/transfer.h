@@ -67,6 +67,7 @@ struct xm_transfer {
     bool                ended;     /* of a persistent one: it was, and a look has completed it */
     bool                started;   /* a persistent one, and not completed since */
     bool                comm_gone; /* the program has freed its communicator */
+    bool                cancelled; /* the program has asked for that */
     MPI_Count           bytes;     /* what MPI received, read or wrote */
     int                 code;      /* and how that ended */
     int                 wrong;     /* MPI's code of what failed here */

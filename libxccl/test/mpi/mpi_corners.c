@@ -7,6 +7,8 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -30,6 +32,73 @@ static int class_of(int code)
 static void expect_untouched(int *buffer, const char *what)
 {
     mt_ints_expect(buffer, MT_DEVICE, COUNT, COUNT, mt_rank(), 1, what);
+}
+
+enum { NULL_ROUNDS = 20, NULL_RECEIVES = 40, NAP_US = 2000 };
+
+/* Nothing may be read or written there. */
+static void *no_memory(void)
+{
+    return mmap(NULL, COUNT * sizeof(int), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Where nothing is received from, such as past the border of a grid, there may be no memory. */
+static void case_no_memory(void)
+{
+    int         *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1), *none = no_memory();
+    int         *out = mt_ints_make(MT_DEVICE, COUNT, 0, 1), tag = 1;
+    MPI_Request  request;
+    MPI_Datatype holes;
+
+    MPI_Type_vector(COUNT / 2, 1, 2, MPI_INT, &holes);
+    MPI_Type_commit(&holes);
+    mt_meet_on_device();
+    MPI_Recv_init(none, 1, holes, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &request);
+    for (int i = 0; i < NULL_ROUNDS; i++) {
+        MPI_Start(&request);
+        MPI_Sendrecv_replace(none, COUNT, MPI_INT, MPI_PROC_NULL, tag, MPI_PROC_NULL, tag,
+                             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (mt_rank() == 0) {
+            MPI_Sendrecv(in, COUNT, MPI_INT, 1, tag, none, COUNT, MPI_INT, MPI_PROC_NULL, tag,
+                         MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else {
+            usleep(NAP_US); /* the other rank's thread looks meanwhile */
+            MPI_Recv(out, COUNT, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (mt_rank() == 1) {
+        mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, 0, 1, "beside nothing");
+    }
+    MPI_Request_free(&request);
+    MPI_Type_free(&holes);
+    munmap(none, COUNT * sizeof(int));
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+/* MPI_Request_free of a receive that is cancelled: from then on the buffer is the program's. */
+static void case_cancelled(void)
+{
+    enum { BYTES = 1 << 20 };
+    char       *buffer[NULL_RECEIVES];
+    MPI_Request request[NULL_RECEIVES];
+
+    mt_meet_on_device();
+    for (int round = 0; round < NULL_ROUNDS; round++) {
+        for (int i = 0; i < NULL_RECEIVES; i++) {
+            buffer[i] =
+                mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            MPI_Irecv(buffer[i], BYTES, MPI_BYTE, 1 - mt_rank(), i, MPI_COMM_WORLD, &request[i]);
+        }
+        for (int i = 0; i < NULL_RECEIVES; i++) {
+            MPI_Cancel(&request[i]);
+            MPI_Request_free(&request[i]);
+            munmap(buffer[i], BYTES);
+        }
+        usleep(NAP_US); /* this rank's thread must not look there any more */
+    }
+    mt_expect(request[0] == MPI_REQUEST_NULL, "the requests are freed");
 }
 
 static void case_nobody(void)
@@ -622,6 +691,8 @@ int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
         {"nobody", case_nobody},
+        {"no_memory", case_no_memory},
+        {"cancelled", case_cancelled},
         {"truncated", case_truncated},
         {"truncated_again", case_truncated_again},
         {"much_too_long", case_much_too_long},

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -121,6 +122,31 @@ static void case_locked(void)
     mt_free(MT_DEVICE, out);
     mt_free(MT_DEVICE, seven);
     mt_free(MT_DEVICE, fetched);
+}
+
+/* What is synchronised for MPI_PROC_NULL ends no access. Rank 0 is late to serve one. */
+static void case_flushed_nobody(void)
+{
+    enum { LONG = 200000, LATE_US = 300 * 1000 };
+    int *memory = mt_ints_make(MT_HOST, LONG, LONG, 1), *out = mt_ints_make(MT_DEVICE, LONG, 0, 0);
+    MPI_Win win;
+
+    MPI_Win_create(memory, LONG * (MPI_Aint)sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
+                   &win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mt_rank() == 0) {
+        usleep(LATE_US);
+    } else {
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+        MPI_Get(out, LONG, MPI_INT, 0, 0, LONG, MPI_INT, win);
+        MPI_Win_flush(MPI_PROC_NULL, win);
+        MPI_Win_unlock(0, win);
+        mt_ints_expect(out, MT_DEVICE, LONG, LONG, 0, 1, "MPI_Get");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_free(&win);
+    mt_free(MT_DEVICE, out);
+    mt_free(MT_HOST, memory);
 }
 
 /* With MPI_NO_OP the origin is ignored, whatever is passed for it. */
@@ -409,11 +435,17 @@ static void case_threads(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"fenced", case_fenced},   {"locked", case_locked},
-        {"no-op", case_no_op},     {"requests", case_requests},
-        {"holes", case_holes},     {"created", case_created},
-        {"refused", case_refused}, {"refused-on-one", case_refused_on_one},
-        {"threads", case_threads}, {NULL, NULL},
+        {"fenced", case_fenced},
+        {"locked", case_locked},
+        {"no-op", case_no_op},
+        {"requests", case_requests},
+        {"holes", case_holes},
+        {"created", case_created},
+        {"refused", case_refused},
+        {"refused-on-one", case_refused_on_one},
+        {"threads", case_threads},
+        {"flushed-nobody", case_flushed_nobody},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -5,6 +5,7 @@ import pytest
 
 CASES = ["nobody", "truncated", "much_too_long", "error_field", "packing", "positions"]
 CASES += ["truncated_again", "gone", "probed_too_long", "refused", "jumping"]
+CASES += ["no_memory", "cancelled"]
 SETTINGS = {"auto": {}, "staged": {"XCCL_P2P": "staged"}, "little": {"XCCL_RENDEZVOUS": "240"}}
 
 

@@ -95,6 +95,11 @@ def test_windows_reference(family, case):
     family.run(2, command, sim=None, preload=False, timeout=TIMEOUT).good()
 
 
+def test_flushed_nobody(mpich):
+    """Open MPI 4.1 ends accesses by that, even in host memory without xccl."""
+    mpich.run(2, "mpi_windows cuda flushed-nobody", timeout=TIMEOUT).good()
+
+
 @pytest.mark.parametrize("runtime", ["cuda", "none"])
 def test_created_windows(mpich, runtime):
     """Open MPI 4.1 has none where the kernel does not copy between processes."""
