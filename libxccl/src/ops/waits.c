@@ -24,21 +24,25 @@ static struct xm_fix fix_of(const struct xm_transfer *t)
 {
     const struct xm_rendezvous *r = &t->rendezvous;
     bool                        fetched = (r->fetch == XM_FETCH_OVER);
-    MPI_Count                   bytes = fetched ? r->came : XM_WHOLE;
+    struct xm_fix               fix = {.bytes = fetched ? r->came : XM_WHOLE,
+                                       .code = fetched ? r->code : MPI_SUCCESS,
+                                       .comm = t->comm_gone ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t),
+                                       .instead = t->instead,
+                                       .kept = r->kept,
+                                       .source = r->source,
+                                       .tag = r->tag};
 
-    if (r->kept && t->instead && !fetched) {
-        bytes = t->bytes; /* of another request than MPI will complete */
+    if (r->kept && t->instead && !fetched) { /* of another request than MPI will complete */
+        fix.bytes = t->bytes;
+        fix.code = t->code;
+        /* MPICH calls the world's handler for every message that was matched before. */
+        fix.raised = !XM_OPENMPI && (fix.comm == XM_HANDLE(MPI_COMM_WORLD));
     }
-    return (struct xm_fix){.bytes = bytes,
-                           .code = (t->wrong != MPI_SUCCESS) ? t->wrong
-                                   : fetched                 ? r->code
-                                                             : MPI_SUCCESS,
-                           .raised = (t->wrong != MPI_SUCCESS),
-                           .comm = t->comm_gone ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t),
-                           .instead = t->instead,
-                           .kept = r->kept,
-                           .source = r->source,
-                           .tag = r->tag};
+    if (t->wrong != MPI_SUCCESS) {
+        fix.code = t->wrong;
+        fix.raised = true;
+    }
+    return fix;
 }
 
 static bool needs_fix(const struct xm_transfer *t)

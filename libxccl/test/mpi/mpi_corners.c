@@ -507,6 +507,22 @@ static void note(MPI_Comm *comm, int *code, ...)
     times_called++;
 }
 
+/* The same by a persistent receive: the handler is called once more. */
+static void start_probed_too_long(int *buffer)
+{
+    enum { LAST = 3 };
+    MPI_Request request;
+    MPI_Status  status;
+    int         before = times_called;
+
+    MPI_Recv_init(buffer, 5, MPI_INT, 0, LAST, MPI_COMM_WORLD, &request);
+    MPI_Probe(0, LAST, MPI_COMM_WORLD, &status);
+    MPI_Start(&request);
+    expect_too_long(MPI_Wait(&request, &status), LAST, &status, "MPI_Start");
+    mt_expect(times_called == before + 1, "the handler was called %d times", times_called - before);
+    MPI_Request_free(&request);
+}
+
 /* One as long as a descriptor, received with too little room. */
 static void case_probed_too_long(void)
 {
@@ -520,7 +536,7 @@ static void case_probed_too_long(void)
     MPI_Comm_create_errhandler(note, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     if (mt_rank() == 0) {
-        for (int tag = 0; tag < 3; tag++) {
+        for (int tag = 0; tag < 4; tag++) {
             MPI_Send(buffer, LITTLE, MPI_INT, 1, tag, MPI_COMM_WORLD);
         }
     } else {
@@ -528,6 +544,7 @@ static void case_probed_too_long(void)
         int code = MPI_Recv(buffer, 5, MPI_INT, 0, 0, MPI_COMM_WORLD, &status);
         expect_too_long(code, 0, &status, "MPI_Recv");
         mt_expect(times_called == 1, "the handler was called %d times", times_called);
+        start_probed_too_long(buffer);
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         MPI_Mprobe(0, 1, MPI_COMM_WORLD, &message, &status);
         expect_too_long(MPI_Mrecv(buffer, 5, MPI_INT, &message, &status), 1, &status, "MPI_Mrecv");
