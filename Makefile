@@ -38,9 +38,9 @@ bench: ## measure what the library costs, as ratios within one run
 install: ## build and install into PREFIX
 	@ci/install-tree --check --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 	@ci/bootstrap --check build
-	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(PREFIX)" \
+	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))" \
 	    -DCMAKE_INSTALL_LIBDIR=lib
-	@cmake --install "$(BUILD)/install" --prefix "$(PREFIX)"
+	@cmake --install "$(BUILD)/install" --prefix "$(abspath $(PREFIX))"
 	@ci/install-tree --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 
 dist: ## make dist/xccl-<version>.tar.gz of the last commit; it builds without git

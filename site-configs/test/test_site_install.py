@@ -136,6 +136,7 @@ def test_the_record_names_every_file(tmp_path):
         (("/tmp/it's here",), "allowed: letters, digits"),
         (("/tmp/a|b",), "allowed: letters, digits"),
         (("",), "PREFIX is empty"),
+        (("~/xccl",), "PREFIX '~/xccl' begins with a ~ that no shell has replaced; write $HOME"),
         (("--check", "/proc/version/x"), "nothing can be written to '/proc/version'"),
         (("--libdir", "/usr/lib64", "/tmp/x"), "LIB '/usr/lib64' is no folder below PREFIX"),
         (("--libdir", "../lib64", "/tmp/x"), "LIB '../lib64' is no folder below PREFIX"),
@@ -200,6 +201,16 @@ def test_a_site_installs_its_own_site(own, tmp_path, way):
         env={"PATH": os.environ["PATH"]},
     )  # fmt: skip
     assert shown.stdout.split() == ["atlantis", str(prefix)], shown.stderr
+
+
+def test_a_site_that_is_not_named_again_is_removed_with_a_warning(own, tmp_path):
+    prefix = tmp_path / "tree"
+    put_xccl(prefix)
+    assert install_tree("--sites", own, prefix).returncode == 0
+    done = install_tree(prefix)
+    assert done.returncode == 0
+    assert "warning: sites that were installed before are removed: atlantis" in done.stderr
+    assert install_tree(prefix).stderr == ""
 
 
 def test_a_site_of_another_release_is_refused(own, tmp_path):
@@ -277,6 +288,10 @@ def test_it_says_what_to_do_next(tmp_path):
                   f". {prefix}/share/xccl/env/xccl.sh frontier", "xccl-doctor"):  # fmt: skip
         assert named in done.stdout, named
     assert list((prefix / "share/xccl/sites/frontier/jobs").glob("*.sbatch"))
+    assert "neither nvcc nor hipcc was found" in done.stdout
+    (prefix / "lib/xccl").mkdir(parents=True)
+    (prefix / "lib/xccl/libxccl-direct-cuda.so").touch()
+    assert "nvcc" not in install_tree(prefix).stdout
     again = install_tree("--quiet", prefix)
     assert (again.stdout, again.stderr) == ("", "")
 
@@ -321,6 +336,13 @@ def test_make_install_puts_the_libraries_into_lib(tmp_path):
     page = (TOP / "docs/install/plain.md").read_text(encoding="utf-8")
     for text in (done.stdout, page):
         assert re.search(r"DCMAKE_INSTALL_PREFIX=\S+ (\\\n\s+)?-DCMAKE_INSTALL_LIBDIR=lib\n", text)
+
+
+def test_make_install_takes_a_relative_prefix(tmp_path):
+    command = ["make", "--dry-run", "install", "PREFIX=some/where", f"BUILD={tmp_path}/build"]
+    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=60, check=True)
+    assert f'--prefix "{TOP}/some/where"' in done.stdout
+    assert f"-DCMAKE_INSTALL_PREFIX={TOP}/some/where" in done.stdout
 
 
 def test_make_install_refuses_before_it_builds(tmp_path):
