@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="c310785be1a3a79937657766aaeef959168b0bbe3e39da1e4f4fff86099cfbc0")
+    version("0.1.0", sha256="da3cb0837ce7f8ac1ec43563079b0428366570ae4be792ad06038c952d2a40d4")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
