@@ -13,6 +13,7 @@
 #include "comms/agree.h"
 #include "comms/creation.h"
 #include "comms/node.h"
+#include "ops/record.h"
 #include "paths/direct.h"
 
 struct xm_config xm_config;
@@ -263,6 +264,10 @@ int xm_collective_carry(struct xm_op *op, const struct xm_path *path)
         /* MPI's own request serves as it is. */
         int code =
             xm_call_mpi_start(&op->call, op->call.sendbuf, op->call.recvbuf, op->call.request);
+        if (op->record != 0) {
+            xm_record_agreed(op);
+            xm_record_state(op->record, (code == MPI_SUCCESS) ? "done" : "failed");
+        }
         xm_op_free(op);
         return code;
     }
@@ -275,6 +280,10 @@ static int raise(struct xm_op *op, xcclResult_t res, const char *text)
 
     snprintf(copy, sizeof(copy), "%s", text);
     MPI_Comm comm = op->call.comm;
+    if (op->record != 0) {
+        xm_record_state(op->record, "failed");
+        xm_records_failed(res);
+    }
     xm_op_free(op);
     return xm_raise(comm, res, copy);
 }
@@ -310,8 +319,12 @@ static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state 
     struct xm_comm *xm = op->comm;
 
     xm_comm_saved(xm, xm_facts_saving_us(&op->facts), op->dev, op->device);
+    bool pending = (xc_params()->direct != XC_DIRECT_OFF) &&
+                   (xm->direct_state != XM_DIRECT_JOINED) && (xm->direct_state != XM_DIRECT_NEVER);
+
     choice->path = XM_PATH_MPI;
-    choice->reason = "a vendor communicator has not paid for itself yet";
+    choice->reason = pending ? "a first call, before the direct path is ready"
+                             : "a vendor communicator has not paid for itself yet";
     if (state == XM_COMM_FAILED) {
         choice->reason = xm->reason;
     } else if (xm->quiet) {
@@ -401,6 +414,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     const struct xm_rules *rules;
 
     look_for_reset(xm);
+    op->record = xm_record_begin(op); /* the others may never come to agree on it */
     xcclResult_t res =
         xm_comm_agree(xm, op->call.coll, op->call.form == XM_BLOCKING, op->dev, op->device);
     if (res == xcclSuccess) {
@@ -525,6 +539,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     }
     if (op->code != MPI_SUCCESS) {
         int code = op->code;
+        xm_record_state(op->record, "failed");
         xm_op_free(op);
         return code;
     }

@@ -146,9 +146,7 @@ static void end_failed(struct xm_op *op, xcclResult_t res)
     if ((op->comm != NULL) && ((op->path == &xm_path_ccl) || (op->path == &xm_path_direct))) {
         xm_comm_break(op->comm, op->detail);
     }
-    if (xc_params()->dump_dir != NULL) {
-        xm_records_dump((res == xcclTimeout) ? "time-out" : "error");
-    }
+    xm_records_failed(res);
     op->result = res;
 }
 
@@ -253,13 +251,23 @@ static xcclResult_t wait_for(struct xm_op *op)
     return res;
 }
 
+/* It may have been recorded before its ranks agreed on a path. */
+static void record(struct xm_op *op)
+{
+    if (op->record == 0) {
+        op->record = xm_record_begin(op);
+    } else {
+        xm_record_agreed(op);
+    }
+}
+
 int xm_op_run(struct xm_op *op, const char **path_p)
 {
     char text[1100];
     int  code;
 
     op->blocking = true;
-    op->record = xm_record_begin(op);
+    record(op);
     xcclResult_t res = op->path->start(op);
     if (res == xcclSuccess) {
         xm_record_state(op->record, xm_waiting);
@@ -340,7 +348,7 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
         xm_op_free(op);
         return xm_raise(comm, res, xc_last_detail());
     }
-    op->record = xm_record_begin(op);
+    record(op);
     res = op->path->start(op);
     if ((res != xcclSuccess) || (op->code != MPI_SUCCESS)) {
         int code = op->code;

@@ -21,7 +21,6 @@ enum { HISTORY = 8 };
 /* Words are static texts: nothing is formatted until somebody reads them. */
 struct record {
     const struct xm_comm *comm; /* only compared: it may be gone */
-    char                  comm_id[32];
     int                   comm_rank, comm_size;
     uint64_t              sequence;
     enum xm_coll          coll;
@@ -31,8 +30,11 @@ struct record {
     const char           *op;
     int                   root;
     const char           *memory;
-    const char           *path;
-    struct timespec       started;
+    struct way {
+        char        comm_id[32];
+        const char *path;
+    } way; /* what the ranks may have to agree on */
+    struct timespec started;
     struct change {
         const char     *state;
         struct timespec ended; /* since the epoch; tv_sec 0: not yet */
@@ -45,6 +47,7 @@ union words {
 };
 _Static_assert(sizeof(union words) == sizeof(uint64_t) * XM_RING_WORDS, "a record fits");
 _Static_assert(sizeof(struct change) % sizeof(uint64_t) == 0, "it is some words of it");
+_Static_assert(sizeof(struct way) % sizeof(uint64_t) == 0, "and this");
 
 const char xm_waiting[] = "waiting";
 
@@ -56,15 +59,24 @@ static char           folder[512];
 static bool           was_free;    /* SIGUSR1 had its default before MPI began */
 static void (*of_mpi)(int number); /* what MPI set instead, or NULL */
 
+static struct way way_of(const struct xm_op *op)
+{
+    struct way way = {"none", (op->path != NULL) ? op->path->name : "agreement"};
+
+    if (op->comm != NULL) {
+        memcpy(way.comm_id, op->comm->id, sizeof(way.comm_id));
+    }
+    return way;
+}
+
 uint64_t xm_record_begin(const struct xm_op *op)
 {
     const struct xm_call *call = &op->call;
     bool                  sends = (call->sendtype != 0);
-    union words           w = {.r = {.comm = op->comm, .comm_id = "none", .comm_size = 1}};
+    union words           w = {.r = {.comm = op->comm, .comm_size = 1}};
     struct record        *r = &w.r;
 
     if (op->comm != NULL) {
-        memcpy(r->comm_id, op->comm->id, sizeof(r->comm_id));
         r->comm_rank = op->comm->rank;
         r->comm_size = op->comm->size;
         r->sequence = op->comm->device_calls;
@@ -78,7 +90,7 @@ uint64_t xm_record_begin(const struct xm_op *op)
     r->op = ((op_name == NULL) && (call->op != 0)) ? "user-defined" : op_name;
     r->root = call->root;
     r->memory = xm_mem_name(op->facts.mem);
-    r->path = op->path->name;
+    r->way = way_of(op);
     r->last.state = "started";
     clock_gettime(CLOCK_REALTIME_COARSE, &r->started);
     return xm_ring_add(&ring, w.word);
@@ -94,6 +106,16 @@ void xm_record_state(uint64_t record, const char *state)
     }
     memcpy(words, &last, sizeof(last));
     xm_ring_change(&ring, record, offsetof(struct record, last) / sizeof(uint64_t), words,
+                   sizeof(words) / sizeof(words[0]));
+}
+
+void xm_record_agreed(const struct xm_op *op)
+{
+    struct way way = way_of(op);
+    uint64_t   words[sizeof(way) / sizeof(uint64_t)];
+
+    memcpy(words, &way, sizeof(way));
+    xm_ring_change(&ring, op->record, offsetof(struct record, way) / sizeof(uint64_t), words,
                    sizeof(words) / sizeof(words[0]));
 }
 
@@ -163,10 +185,10 @@ static int write_record(const struct record *r, bool first, char *buf, size_t le
         "\"call\": \"%s\", \"count\": %lld, \"type\": %s, \"op\": %s, \"root\": %d, "
         "\"memory\": \"%s\", \"bytes\": %lld, \"path\": \"%s\", \"state\": \"%s\", "
         "\"started\": %lld.%06ld, \"ended\": %s}",
-        first ? "" : ",", r->comm_id, r->comm_rank, r->comm_size, (unsigned long long)r->sequence,
-        name, (long long)r->count, type, op, r->root, r->memory, (long long)r->bytes,
-        (strcmp(r->path, "mpi-staged") == 0) ? "staged" : r->path, r->last.state,
-        (long long)r->started.tv_sec, r->started.tv_nsec / 1000, ended);
+        first ? "" : ",", r->way.comm_id, r->comm_rank, r->comm_size,
+        (unsigned long long)r->sequence, name, (long long)r->count, type, op, r->root, r->memory,
+        (long long)r->bytes, (strcmp(r->way.path, "mpi-staged") == 0) ? "staged" : r->way.path,
+        r->last.state, (long long)r->started.tv_sec, r->started.tv_nsec / 1000, ended);
 }
 
 static bool put(int fd, const char *text, int length)
@@ -273,6 +295,13 @@ void xm_records_dump(const char *reason)
 {
     if (folder[0] != '\0') {
         dump(reason);
+    }
+}
+
+void xm_records_failed(xcclResult_t why)
+{
+    if (xc_params()->dump_dir != NULL) {
+        xm_records_dump((why == xcclTimeout) ? "time-out" : "error");
     }
 }
 

@@ -8,8 +8,10 @@
 
 extern const char xm_waiting[]; /* a state; the others end an operation */
 
-/* The record's number, from 1. */
+/* The record's number, from 1. The operation may have no path yet: its ranks agree on one. */
 uint64_t xm_record_begin(const struct xm_op *op);
+/* Now it has, and its communicator a name. */
+void xm_record_agreed(const struct xm_op *op);
 /* Of a record that is no longer kept, and of none, which is 0, nothing is written. */
 void xm_record_state(uint64_t record, const char *state);
 /* "allreduce of 4096 bytes, number 7 of its communicator": what is waited for. */
@@ -18,6 +20,8 @@ void xm_record_describe(void *op, char *buf, size_t len);
 void xm_record_history(const struct xm_comm *xm, char *buf, size_t len);
 /* Write them all to a file, once for each reason. */
 void xm_records_dump(const char *reason);
+/* An operation has: write them where the user wants them then. */
+void xm_records_failed(xcclResult_t why);
 /* Around the call by which MPI begins: it may set a handler of its own for the signal. */
 void xm_records_before_mpi(void);
 void xm_records_mpi_began(void);

@@ -181,6 +181,14 @@ def test_other_argument(job, look, name, values, cause):
     assert only(look(), name) == cause
 
 
+def test_no_path_yet(job, look):
+    """A rank that still agrees with the others on a path took no other one than they."""
+    job.all([0, 1, 3], **BCAST)
+    job.add(2, **{**BCAST, "path": "agreement"})
+    job.write()
+    assert "hang-path" not in look()
+
+
 @pytest.mark.parametrize(
     ("name", "values", "said"),
     [

@@ -233,6 +233,19 @@ def test_dump_of_a_time_out(openmpi, tmp_path):
     assert said.returncode in (1, 3) and "MPI_Allreduce" in said.stdout, said.stdout + said.stderr
 
 
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_dump_before_the_ranks_have_agreed(mpi, tmp_path, rounds):
+    """A rank that waits in the first calls of a communicator, for one that never comes, says so, too."""
+    env = {"XCCL_TIMEOUT": "2", "XCCL_DUMP_DIR": str(tmp_path)}
+    result = mpi.run(2, f"mpi_loop cuda {rounds} return absent", env=env, timeout=60)
+    (dump,) = dumps_of(tmp_path)
+    assert (dump["rank"], dump["reason"]) == (0, "time-out"), result.out
+    last = dump["operations"][-1]
+    assert (last["sequence"], last["call"]) == (rounds, "MPI_Allreduce"), dump
+    assert last["state"] == "failed", dump
+    assert (last["path"] == "agreement") or (rounds > 1), dump
+
+
 def test_dumps_of_two_worlds(openmpi, tmp_path):
     """What a program spawned has a world of its own, of the same size and ranks: they are told apart."""
     env = {"XCCL_DUMP_DIR": str(tmp_path), "XCCL_COMM_CREATE": "first"}
