@@ -54,6 +54,7 @@ compares what the ranks called, by communicator and number of the collective. It
 waits for whom since when, and which rank has not entered what the others wait in.
 
 - Roots are ranks of the communicator. All other ranks are those of MPI_COMM_WORLD. Times are local ones.
+- Path `agreement`: the ranks have not agreed on a path yet, as in the first calls of a communicator, which may also have no name yet (`unknown`).
 - Files that are broken or of an older run are named and left out.
 - A file holds the last operations only, so the first difference may be older than the files.
 
