@@ -49,10 +49,11 @@ int xm_freed_now(enum xm_function function, MPI_Comm *comm, int profiling)
     const long        args[] = {(long)comm};
     struct xm_freeing frame;
 
+    /* First: once MPI has freed it, another thread may be given its handle. */
+    xm_rendezvous_comm_freed();
     xm_comm_freeing(&frame, *comm);
     int code = (int)xm_mpi_forward(function, profiling, args);
     xm_comm_freed(&frame);
-    xm_rendezvous_comm_freed();
     return code;
 }
 
