@@ -43,9 +43,12 @@ bool xm_receive_matches(enum xm_function function, const long *args);
 /* A receive that does, plain or not, in a program with threads: another one may keep its message.
  */
 int xm_receive_among_threads(enum xm_function function, int profiling, const long *args);
-/* Receive a message that is kept: MPI_Mrecv or MPI_Imrecv, with the status from there. */
+/*
+ * Receive a message that is kept: MPI_Mrecv or MPI_Imrecv, with the status from there. companion:
+ * what belongs to the request, and goes with it; or NULL.
+ */
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
-                             const struct xm_rendezvous *from);
+                             const struct xm_rendezvous *from, struct xm_companion *companion);
 /* MPI_Win_create, on any memory: one rank's may be refused. */
 int xm_window_create(enum xm_function function, int profiling, const long *args);
 /* Are there windows on device memory? */

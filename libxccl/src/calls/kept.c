@@ -91,35 +91,84 @@ static int send(const struct shape *s, const long *args, MPI_Comm comm, char **c
     return call(s->large ? XM_FN_MPI_Isend_c : XM_FN_MPI_Isend, isend);
 }
 
-/*
- * The message is there, so receiving it waits for nobody. The request of a non-blocking function is
- * that of what it sends.
- */
+/* What MPI_Isendrecv sends, beside the request of what it receives. */
+struct sent {
+    struct xm_companion companion; /* first */
+    MPI_Request         request;
+    char               *copy;
+    bool                asking;
+};
+
+/* To ask may look after other requests, and so after the one that this belongs to. */
+static bool is_sent(struct xm_companion *c)
+{
+    struct sent *sent = (struct sent *)c;
+    int          flag = 0;
+    const long   test[] = {(long)&sent->request, (long)&flag, (long)MPI_STATUS_IGNORE};
+
+    if (sent->asking) {
+        return false;
+    }
+    sent->asking = true;
+    bool over = (xm_request_call(XM_FN_MPI_Test, 1, test) != MPI_SUCCESS) || flag;
+    sent->asking = false;
+    return over;
+}
+
+static void leave_sent(struct xm_companion *c)
+{
+    struct sent *sent = (struct sent *)c;
+    const long   request[] = {(long)&sent->request};
+
+    if (sent->request == XM_HANDLE(MPI_REQUEST_NULL)) {
+        free(sent->copy);
+    } else { /* the copy stays: nobody says when it was sent */
+        xm_request_call(XM_FN_MPI_Request_free, 1, request);
+    }
+    free(sent);
+}
+
+static int send_and_receive_later(const struct shape *s, const long *args, MPI_Comm comm,
+                                  MPI_Message *message, const struct xm_rendezvous *from)
+{
+    enum xm_function imrecv = s->large ? XM_FN_MPI_Imrecv_c : XM_FN_MPI_Imrecv;
+    struct sent     *sent = malloc(sizeof(*sent));
+
+    if (sent == NULL) {
+        return xm_raise(comm, xcclSystemError, "out of memory for a request");
+    }
+    *sent = (struct sent){{is_sent, leave_sent}, XM_HANDLE(MPI_REQUEST_NULL), NULL, false};
+    int code = send(s, args, comm, &sent->copy, &sent->request);
+    if (code != MPI_SUCCESS) {
+        free(sent->copy);
+        free(sent);
+        return code;
+    }
+    const long receive[] = {args[s->receive], args[s->receive + 1], args[s->receive + 2],
+                            (long)message, args[xm_mpi_arguments(s->function) - 1]};
+    return xm_transfer_receive_kept(imrecv, receive, from, &sent->companion);
+}
+
+/* The message is there, so receiving it waits for nobody. */
 static int send_and_receive(const struct shape *s, const long *args, MPI_Comm comm,
                             MPI_Message *message, const struct xm_rendezvous *from)
 {
     enum xm_function mrecv = s->large ? XM_FN_MPI_Mrecv_c : XM_FN_MPI_Mrecv;
-    int              last = xm_mpi_arguments(s->function) - 1;
-    MPI_Status      *status = s->nonblocking ? MPI_STATUS_IGNORE : (MPI_Status *)args[last];
-    MPI_Request      own = XM_HANDLE(MPI_REQUEST_NULL);
-    MPI_Request     *request = s->nonblocking ? (MPI_Request *)args[last] : &own;
+    MPI_Request      request = XM_HANDLE(MPI_REQUEST_NULL);
     char            *copy = NULL;
 
-    int code = send(s, args, comm, &copy, request);
+    int code = send(s, args, comm, &copy, &request);
     if (code != MPI_SUCCESS) {
         free(copy);
         return code;
     }
     const long receive[] = {args[s->receive], args[s->receive + 1], args[s->receive + 2],
-                            (long)message, (long)status};
-    code = xm_transfer_receive_kept(mrecv, receive, from);
-    if (!s->nonblocking) {
-        const long wait[] = {(long)request, (long)MPI_STATUS_IGNORE};
-        int        sent = xm_request_call(XM_FN_MPI_Wait, 1, wait);
-        free(copy);
-        code = (code == MPI_SUCCESS) ? sent : code;
-    }
-    return code; /* the copy of a non-blocking one stays: nobody says when it was sent */
+                            (long)message, args[xm_mpi_arguments(s->function) - 1]};
+    code = xm_transfer_receive_kept(mrecv, receive, from, NULL);
+    const long wait[] = {(long)&request, (long)MPI_STATUS_IGNORE};
+    int        sent = xm_request_call(XM_FN_MPI_Wait, 1, wait);
+    free(copy);
+    return (code == MPI_SUCCESS) ? sent : code;
 }
 
 static enum xm_function matched_form(const struct shape *s)
@@ -140,7 +189,7 @@ bool xm_kept_call(enum xm_function function, const long *args, int *code_p)
         /* MPI_Mrecv and its kin: (buffer, count, type, message, ...) */
         bool matched =
             (xm_transfer_form(function) != 'P') && xm_kept_matched(*(MPI_Message *)args[3], &from);
-        *code_p = matched ? xm_transfer_receive_kept(function, args, &from) : MPI_SUCCESS;
+        *code_p = matched ? xm_transfer_receive_kept(function, args, &from, NULL) : MPI_SUCCESS;
         return matched;
     }
     MPI_Comm comm = (MPI_Comm)(intptr_t)args[xm_transfer_argument(function, 'c')];
@@ -149,11 +198,12 @@ bool xm_kept_call(enum xm_function function, const long *args, int *code_p)
     }
     xm_kept_leave();
     if (s->sends) {
-        *code_p = send_and_receive(s, args, comm, &message, &from);
+        *code_p = s->nonblocking ? send_and_receive_later(s, args, comm, &message, &from)
+                                 : send_and_receive(s, args, comm, &message, &from);
         return true;
     }
     const long receive[] = {args[0], args[1], args[2], (long)&message, args[6]};
-    *code_p = xm_transfer_receive_kept(matched_form(s), receive, &from);
+    *code_p = xm_transfer_receive_kept(matched_form(s), receive, &from, NULL);
     return true;
 }
 

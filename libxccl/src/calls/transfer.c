@@ -626,11 +626,12 @@ static int receive_looked(int profiling, const long *args)
 }
 
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
-                             const struct xm_rendezvous *from)
+                             const struct xm_rendezvous *from, struct xm_companion *companion)
 {
     struct xm_transfer t;
 
     xm_transfer_read(&t, function, args);
+    t.companion = companion;
     t.rendezvous.kept = true;
     t.rendezvous.source = from->source;
     t.rendezvous.tag = from->tag;

@@ -143,6 +143,9 @@ void xm_transfer_discard(struct xm_transfer *t)
     }
     xm_access_end(t);
     xm_transfer_close(t);
+    if (t->companion != NULL) {
+        t->companion->leave(t->companion);
+    }
     if (t->instead && (t->inner != XM_HANDLE(MPI_REQUEST_NULL))) {
         xm_pmpi.Request_free(&t->inner); /* the program freed its own before it was over */
     }
@@ -297,6 +300,11 @@ static void finish(struct xm_transfer *t)
     __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
 }
 
+static bool is_companion_over(const struct xm_transfer *t)
+{
+    return (t->companion == NULL) || t->companion->over(t->companion);
+}
+
 static bool poll(struct xm_transfer *t)
 {
     MPI_Status status;
@@ -316,7 +324,7 @@ static bool poll(struct xm_transfer *t)
         }
         end_in_mpi(t, t->code, &status);
     }
-    if (!xm_rendezvous_advance(t)) {
+    if (!xm_rendezvous_advance(t) || !is_companion_over(t)) {
         return false;
     }
     finish(t);
@@ -333,7 +341,8 @@ bool xm_transfer_is_mpi_first(const struct xm_transfer *t)
     bool message = (strpbrk(t->kinds, "wh") == NULL);
     bool large = t->rendezvous.looks && (t->rendezvous.receive.bytes > MOST_MPI_FIRST);
 
-    return (t->form == 'N') && message && !t->generalised && !t->access && !large;
+    return (t->form == 'N') && message && !t->generalised && !t->access && !large &&
+           (t->companion == NULL);
 }
 
 bool xm_transfer_is_over_simply(const struct xm_transfer *t)

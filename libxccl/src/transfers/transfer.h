@@ -42,6 +42,12 @@ union xm_position {
     int       narrow;
 };
 
+/* Something that goes on beside a transfer, and belongs to its request. */
+struct xm_companion {
+    bool (*over)(struct xm_companion *c);
+    void (*leave)(struct xm_companion *c); /* nobody asks for it any more; frees this */
+};
+
 struct xm_transfer {
     enum xm_function function;
     const char      *kinds; /* of the arguments; base/transfers.h */
@@ -62,26 +68,28 @@ struct xm_transfer {
     MPI_Request request; /* the program's */
     bool        generalised;
     /* MPI's own, behind a generalised one or a persistent one that is not active. */
-    MPI_Request         inner;
-    bool                instead;   /* of a persistent one: it was not, this time */
-    bool                ended;     /* of a persistent one: it was, and a look has completed it */
-    bool                started;   /* a persistent one, and not completed since */
-    bool                comm_gone; /* the program has freed its communicator */
-    bool                cancelled; /* the program has asked for that */
-    MPI_Count           bytes;     /* what MPI received, read or wrote */
-    int                 code;      /* and how that ended */
-    int                 wrong;     /* MPI's code of what failed here */
-    bool                whole;     /* MPI does not say how much it received */
-    bool                done;      /* MPI is ready with it and the data is where it belongs */
-    bool                polled;    /* atomic: one of several threads is at it */
-    bool                over;      /* MPI is ready with it */
-    unsigned            polls;
-    struct xm_transfer *next;
-    bool                access;   /* to a window, of which something comes back */
-    struct xm_transfer *beside;   /* the next of those */
-    uint64_t            number;   /* of an access, once MPI has it: access.h */
-    int                 observed; /* as of an operation (paths/path.h) */
-    uint64_t            observed_ns;
+    MPI_Request inner;
+    bool        instead;   /* of a persistent one: it was not, this time */
+    bool        ended;     /* of a persistent one: it was, and a look has completed it */
+    bool        started;   /* a persistent one, and not completed since */
+    bool        comm_gone; /* the program has freed its communicator */
+    bool        cancelled; /* the program has asked for that */
+    MPI_Count   bytes;     /* what MPI received, read or wrote */
+    int         code;      /* and how that ended */
+    int         wrong;     /* MPI's code of what failed here */
+    bool        whole;     /* MPI does not say how much it received */
+    bool        done;      /* MPI is ready with it and the data is where it belongs */
+    bool        polled;    /* atomic: one of several threads is at it */
+    /* What else has to be over: of MPI_Isendrecv, what it sends (calls/kept.c). NULL: nothing. */
+    struct xm_companion *companion;
+    bool                 over; /* MPI is ready with it */
+    unsigned             polls;
+    struct xm_transfer  *next;
+    bool                 access;   /* to a window, of which something comes back */
+    struct xm_transfer  *beside;   /* the next of those */
+    uint64_t             number;   /* of an access, once MPI has it: access.h */
+    int                  observed; /* as of an operation (paths/path.h) */
+    uint64_t             observed_ns;
 
     /* Nothing is cleared, or kept, of the end of this and of parts that are not in use. */
     struct xm_rendezvous rendezvous;

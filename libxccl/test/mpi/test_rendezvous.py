@@ -165,6 +165,11 @@ def test_late_probe(family, case):
     family.run(2, f"mpi_late_probe cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+def test_sent_and_received_after_a_probe(mpich):
+    """Whose message MPI_Isendrecv has received, which Open MPI 4.1 lacks."""
+    mpich.run(2, "mpi_late_probe cuda isendrecv", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("case", ["replace", "answer"])
 @pytest.mark.parametrize("mapped", [True, False])
