@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/params.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,12 +9,19 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/quantity.h"
 
 extern char **environ;
 
-/* TIME: "auto" is -1, "off", where it is allowed, 0. PROFILE: 0, 1, or a file, which is another
- * field then. */
-enum kind { CHOICE, TEXT, NUMBER, TIME, PROFILE, FOREIGN };
+/*
+ * PROFILE: 0, 1, or a file, which is another field then. Those from NUMBER on are numbers of a
+ * unit; "auto", where it is allowed, is -1, and "off" 0.
+ */
+enum kind { CHOICE, TEXT, PROFILE, FOREIGN, NUMBER, BYTES, MIB, SECONDS, MICROSECONDS };
+_Static_assert((BYTES - NUMBER == (int)XC_UNIT_BYTE) && (MIB - NUMBER == (int)XC_UNIT_MIB) &&
+                   (SECONDS - NUMBER == (int)XC_UNIT_SECOND) &&
+                   (MICROSECONDS - NUMBER == (int)XC_UNIT_MICROSECOND),
+               "in the order of the units");
 
 /*
  * The one table of variables. FOREIGN rows are read elsewhere (scripts, the simulation): they are
@@ -27,6 +33,12 @@ struct row {
     size_t              offset; /* in struct xc_params */
     long                low, high;
 };
+
+/* What a size or a time takes besides a plain number. */
+#define OR_BYTES "; also with k, m or g"
+#define OR_MIB "; also with a unit, as 512m or 4g"
+#define OR_SECONDS "; also with a unit, as 90s, 10m or 2h"
+#define OR_MICROSECONDS "; also with a unit, as 50us"
 
 #define AT(field) offsetof(struct xc_params, field)
 
@@ -127,18 +139,18 @@ static const struct row rows[] = {
      AT(comm_pool),
      0,
      1024},
-    {{"XCCL_SCRATCH", "MiB, 1 to 1048576", "256",
+    {{"XCCL_SCRATCH", "MiB, 1 to 1048576" OR_MIB, "256",
       "Device memory that one collective may take for copies; longer ones go in pieces.",
       "libxccl-mpi"},
-     NUMBER,
+     MIB,
      AT(scratch),
      1,
      1048576},
-    {{"XCCL_STAGING", "MiB, 0 to 1048576", "4096",
+    {{"XCCL_STAGING", "MiB, 0 to 1048576" OR_MIB, "4096",
       "Pinned host memory that copies of device buffers may take in a process; beyond it they take "
       "ordinary memory.",
       "libxccl-mpi"},
-     NUMBER,
+     MIB,
      AT(staging),
      0,
      1048576},
@@ -160,12 +172,12 @@ static const struct row rows[] = {
      AT(p2p_push),
      0,
      0},
-    {{"XCCL_RENDEZVOUS", "auto|bytes, 80 to 1073741824", "auto",
+    {{"XCCL_RENDEZVOUS", "auto|bytes, 80 to 1073741824" OR_BYTES, "auto",
       "From this size on a message to a rank of the same node stays in device memory until the "
       "receiver fetches it; shorter ones are staged. auto: 80, but 256 or 4096 to a rank that began "
       "a non-blocking receive of a size in between before it used a device.",
       "libxccl-mpi"},
-     TIME,
+     BYTES,
      AT(rendezvous),
      80,
      1073741824},
@@ -178,19 +190,19 @@ static const struct row rows[] = {
      AT(threads),
      0,
      0},
-    {{"XCCL_PIPELINE", "auto|off|bytes, 240 to 1073741824", "auto",
+    {{"XCCL_PIPELINE", "auto|off|bytes, 240 to 1073741824" OR_BYTES, "auto",
       "With XCCL_THREADS=multiple: from this size on a message from device memory goes to a rank of "
       "another node in pieces; some are copied while MPI carries others. auto: 2097152.",
       "libxccl-mpi"},
-     TIME,
+     BYTES,
      AT(pipeline),
      240,
      1073741824},
-    {{"XCCL_PIPELINE_PIECE", "bytes, 240 to 67108864", "1048576",
+    {{"XCCL_PIPELINE_PIECE", "bytes, 240 to 67108864" OR_BYTES, "1048576",
       "Size of a piece of XCCL_PIPELINE. A message has four of them in pinned host memory on each "
       "side.",
       "libxccl-mpi"},
-     NUMBER,
+     BYTES,
      AT(pipeline_piece),
      240,
      67108864},
@@ -211,29 +223,29 @@ static const struct row rows[] = {
      AT(direct),
      0,
      0},
-    {{"XCCL_DIRECT_LINGER", "auto|off|microseconds, 1 to 1000", "auto",
+    {{"XCCL_DIRECT_LINGER", "auto|off|microseconds, 1 to 1000" OR_MICROSECONDS, "auto",
       "How long a kernel stays on the device after a small copy or collective, to carry out the next "
       "one without a launch. auto: 50 on CUDA, off on ROCm.",
       "libxccl-mpi"},
-     TIME,
+     MICROSECONDS,
      AT(direct_linger),
      1,
      1000},
-    {{"XCCL_DIRECT_MEMORY", "MiB, 8 to 4096", "128",
+    {{"XCCL_DIRECT_MEMORY", "MiB, 8 to 4096" OR_MIB, "128",
       "Device memory in which the ranks of a node write to each other for small collectives; it "
       "limits how many communicators have the direct path.",
       "libxccl-mpi"},
-     NUMBER,
+     MIB,
      AT(direct_memory),
      8,
      4096},
-    {{"XCCL_DIRECT_COPIES", "bytes, 16 to 1073741824", "262144",
+    {{"XCCL_DIRECT_COPIES", "bytes, 16 to 1073741824" OR_BYTES, "262144",
       "From this size on copy engines carry bcast, gather and scatter between two ranks, instead of "
       "kernels. Where a rank copies a block of its own too, as in alltoall: from 8 times this size on. "
       "Among more ranks allgather, alltoall and gather: from 16 times. Allreduce, with kernels that "
       "add: from 256 times, among more than two ranks from 1024 times.",
       "libxccl-mpi"},
-     NUMBER,
+     BYTES,
      AT(direct_copies),
      16,
      1073741824},
@@ -270,12 +282,12 @@ static const struct row rows[] = {
      AT(dump_dir),
      0,
      0},
-    {{"XCCL_TIMEOUT", "seconds, 0 to 604800", "0",
+    {{"XCCL_TIMEOUT", "seconds, 0 to 604800" OR_SECONDS, "0",
       "Time after which an operation that does not complete ends in an error; 0: it waits for ever, "
       "and warns. Time in which the process is suspended, or computes between two calls, does not "
       "count.",
       "libxccl-mpi"},
-     NUMBER,
+     SECONDS,
      AT(timeout),
      0,
      604800},
@@ -366,6 +378,26 @@ static void set_profile(const struct row *row, const char *value)
     }
 }
 
+static void set_number(const struct row *row, const char *value, void *field)
+{
+    bool has_auto = (strncmp(row->pub.allowed, "auto|", 5) == 0);
+    bool has_off = (strstr(row->pub.allowed, "|off|") != NULL);
+    long n;
+
+    if (has_auto && (strcmp(value, "auto") == 0)) {
+        *(long *)field = -1;
+    } else if (has_off && (strcmp(value, "off") == 0)) {
+        *(long *)field = 0;
+    } else if (!xc_quantity_read(value, (enum xc_unit)(row->kind - NUMBER), &n) || (n < row->low) ||
+               (n > row->high)) {
+        complain(row, value);
+    } else if (row->high == 1) {
+        *(int *)field = (int)n;
+    } else {
+        *(long *)field = n;
+    }
+}
+
 static void set(const struct row *row, const char *value)
 {
     char *field = (char *)&values + row->offset;
@@ -381,22 +413,8 @@ static void set(const struct row *row, const char *value)
         } else {
             complain(row, value);
         }
-    } else if ((row->kind == TIME) && (strcmp(value, "auto") == 0)) {
-        *(long *)(void *)field = -1;
-    } else if ((row->kind == TIME) && (strcmp(value, "off") == 0) &&
-               (strstr(row->pub.allowed, "off") != NULL)) {
-        *(long *)(void *)field = 0;
-    } else if ((row->kind == NUMBER) || (row->kind == TIME)) {
-        char *end;
-        errno = 0;
-        long n = strtol(value, &end, 10);
-        if ((end == value) || (*end != '\0') || (errno != 0) || (n < row->low) || (n > row->high)) {
-            complain(row, value);
-        } else if (row->high == 1) {
-            *(int *)(void *)field = (int)n;
-        } else {
-            *(long *)(void *)field = n;
-        }
+    } else if (row->kind != FOREIGN) {
+        set_number(row, value, field);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "base/quantity.h"
 #include "check.h"
 
 /* In a child whose environment is the given variables: print the error, the warning, or "fine". */
@@ -64,7 +65,17 @@ static void test_faults(const char *self)
     expect(self, "XCCL_LOG=", "XCCL_LOG= is not allowed");
     expect(self, "XCCL_LOG=WARN", "XCCL_LOG=WARN is not allowed");
     expect(self, "XCCL_TIMEOUT=-1", "XCCL_TIMEOUT=-1 is not allowed; it takes seconds");
-    expect(self, "XCCL_TIMEOUT=60s", "XCCL_TIMEOUT=60s is not allowed");
+    expect(self, "XCCL_TIMEOUT=60x",
+           "XCCL_TIMEOUT=60x is not allowed; it takes seconds, 0 to 604800; also with a unit, as "
+           "90s, 10m or 2h (default 0)");
+    expect(self, "XCCL_TIMEOUT=169h", "XCCL_TIMEOUT=169h is not allowed");
+    expect(self, "XCCL_CHECK=1k", "XCCL_CHECK=1k is not allowed");
+    expect(self, "XCCL_STAGING=4x", "it takes MiB, 0 to 1048576; also with a unit, as 512m or 4g");
+    expect(self, "XCCL_STAGING=1025k", "XCCL_STAGING=1025k is not allowed");
+    expect(self, "XCCL_RENDEZVOUS=k", "XCCL_RENDEZVOUS=k is not allowed");
+    expect(self, "XCCL_RENDEZVOUS=-4k", "XCCL_RENDEZVOUS=-4k is not allowed");
+    expect(self, "XCCL_RENDEZVOUS=9000000000g", "XCCL_RENDEZVOUS=9000000000g is not allowed");
+    expect(self, "XCCL_RENDEZVOUS=4 k", "it takes auto|bytes, 80 to 1073741824; also with k, m");
     expect(self, "XCCL_TIMEOUT=99999999999999999999", "is not allowed");
     expect(self, "XCCL_CHECK=2", "XCCL_CHECK=2 is not allowed; it takes 0|1 (default 0)");
     expect(self, "XCCL_CCL=Nccl", "XCCL_CCL=Nccl is not allowed");
@@ -114,6 +125,39 @@ static void test_several(const char *self)
     CHECK_HAS(out, "XCCL_OF_ANOTHER_KIND_0 is not a variable");
 }
 
+/* The number that a text means; -1 if it means none. */
+static void expect_quantity(const char *text, enum xc_unit unit, long expected)
+{
+    long value = -1;
+
+    CHECK(xc_quantity_read(text, unit, &value) == (expected >= 0), "%s", text);
+    CHECK(value == expected, "%s: %ld", text, value);
+}
+
+static void test_units(void)
+{
+    expect_quantity("80", XC_UNIT_BYTE, 80);
+    expect_quantity("64k", XC_UNIT_BYTE, 65536);
+    expect_quantity("64K", XC_UNIT_BYTE, 65536);
+    expect_quantity("1MiB", XC_UNIT_BYTE, 1048576);
+    expect_quantity("1g", XC_UNIT_BYTE, 1073741824);
+    expect_quantity("1kB", XC_UNIT_BYTE, -1);
+    expect_quantity("1.5k", XC_UNIT_BYTE, -1);
+    expect_quantity("512", XC_UNIT_MIB, 512);
+    expect_quantity("512m", XC_UNIT_MIB, 512);
+    expect_quantity("4GiB", XC_UNIT_MIB, 4096);
+    expect_quantity("2048k", XC_UNIT_MIB, 2);
+    expect_quantity("1k", XC_UNIT_MIB, -1);
+    expect_quantity("90s", XC_UNIT_SECOND, 90);
+    expect_quantity("10m", XC_UNIT_SECOND, 600);
+    expect_quantity("2h", XC_UNIT_SECOND, 7200);
+    expect_quantity("50us", XC_UNIT_MICROSECOND, 50);
+    expect_quantity("1ms", XC_UNIT_MICROSECOND, 1000);
+    expect_quantity("1s", XC_UNIT_MICROSECOND, -1);
+    expect_quantity("8", XC_UNIT_ONE, 8);
+    expect_quantity("8k", XC_UNIT_ONE, -1);
+}
+
 static void test_values(void)
 {
     size_t                     count;
@@ -121,7 +165,9 @@ static void test_values(void)
     const struct xc_param_row *rows = xc_param_rows(&count);
     const struct xc_params    *params = xc_params();
 
-    CHECK(params->timeout == 7, "timeout %ld", params->timeout);
+    CHECK(params->timeout == 420, "timeout %ld", params->timeout);
+    CHECK(params->staging == 1024, "staging %ld", params->staging);
+    CHECK(params->rendezvous == 16384, "rendezvous %ld", params->rendezvous);
     CHECK(params->ccl == XC_CCL_RCCL, "ccl %d", params->ccl);
     CHECK(params->route == XC_ROUTE_UCC_CCL, "route %d", params->route);
     CHECK(params->check == 1, "check %d", params->check);
@@ -132,6 +178,8 @@ static void test_values(void)
     for (size_t i = 0; i < count; i++) {
         const char *value = xc_param_value(i, &from_env);
         bool        set = (strcmp(rows[i].name, "XCCL_TIMEOUT") == 0) ||
+                   (strcmp(rows[i].name, "XCCL_STAGING") == 0) ||
+                   (strcmp(rows[i].name, "XCCL_RENDEZVOUS") == 0) ||
                    (strcmp(rows[i].name, "XCCL_CCL") == 0) ||
                    (strcmp(rows[i].name, "XCCL_ROUTE") == 0) ||
                    (strcmp(rows[i].name, "XCCL_CHECK") == 0);
@@ -150,7 +198,10 @@ int main(int argc, char **argv)
     clearenv();
     test_faults(argv[0]);
     test_several(argv[0]);
-    setenv("XCCL_TIMEOUT", "7", 1);
+    test_units();
+    setenv("XCCL_TIMEOUT", "7m", 1);
+    setenv("XCCL_STAGING", "1g", 1);
+    setenv("XCCL_RENDEZVOUS", "16KiB", 1);
     setenv("XCCL_CCL", "rccl", 1);
     setenv("XCCL_ROUTE", "ucc-ccl", 1);
     setenv("XCCL_CHECK", "1", 1);
