@@ -10,6 +10,7 @@
 #include "backends/hccl.h"
 #include "backends/ncclfamily.h"
 #include "backends/oneccl.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "device/device.h"
@@ -109,7 +110,7 @@ static xcclResult_t choose(void)
 {
     const struct xc_params *params = xc_params();
 
-    xc_params_warn(true);
+    xc_params_warn(xc_first_of_node());
     if (xc_params_error() != NULL) {
         return xc_fail(xcclInvalidUsage, "%s", xc_params_error());
     }

@@ -82,6 +82,17 @@ bool xc_launch_read(struct xc_launch *launch_p)
     return false;
 }
 
+bool xc_first_of_node(void)
+{
+    struct xc_launch launch;
+
+    if (!xc_launch_read(&launch)) {
+        return true;
+    }
+    int place = (launch.local_rank != XC_UNKNOWN) ? launch.local_rank : launch.rank;
+    return place <= 0;
+}
+
 uint32_t xc_world_number(void)
 {
     const char *name = getenv("PMIX_NAMESPACE");

@@ -30,6 +30,12 @@ struct xc_launch {
  */
 XC_SHARED bool xc_launch_read(struct xc_launch *launch_p);
 
+/*
+ * Of the processes of a node that find the same fault one is enough to say so: is this the first of
+ * its node, or of the job where no more is known? True where the launcher says nothing.
+ */
+XC_SHARED bool xc_first_of_node(void);
+
 /* What the launcher calls this job, equal in all of its processes; false if it says nothing. */
 XC_SHARED bool xc_job_name(char *buf, size_t len);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 
+#include "base/environment.h"
 #include "base/files.h"
 
 #include <errno.h>
@@ -56,7 +57,10 @@ void xc_log_setup(enum xc_log_level level, const char *file)
     int   fd = xc_file_open(path, true);
     FILE *stream = (fd >= 0) ? fdopen(fd, "a") : NULL;
     if (stream == NULL) {
-        xc_warn("XCCL_LOG_FILE: cannot open %s (%s); messages go to stderr", path, strerror(errno));
+        const char *cause = strerror(errno);
+        if (xc_first_of_node()) {
+            xc_warn("XCCL_LOG_FILE: cannot open %s (%s); messages go to stderr", path, cause);
+        }
         return;
     }
     setvbuf(stream, NULL, _IOLBF, 0);

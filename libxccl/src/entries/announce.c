@@ -51,12 +51,9 @@ static void warn_if_alone(const char *mpi, int size)
 {
     struct xc_launch launch;
 
-    if ((size != 1) || !xc_launch_read(&launch) || (launch.size <= 1) || (xm_mpi_spawned() != 0)) {
+    if ((size != 1) || !xc_launch_read(&launch) || (launch.size <= 1) || (xm_mpi_spawned() != 0) ||
+        !xc_first_of_node()) {
         return;
-    }
-    int place = (launch.local_rank != XC_UNKNOWN) ? launch.local_rank : launch.rank;
-    if (place > 0) {
-        return; /* the first of the node says it */
     }
     xc_warn("%s started %s%d processes (%s=%s), but this one is alone in MPI_COMM_WORLD: "
             "the program runs with %s, which does not understand this launcher; %s",

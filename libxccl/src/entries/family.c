@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include <xccl/xccl_mpi.h>
 
@@ -101,6 +102,23 @@ static void start(void)
 }
 
 /*
+ * A wrong setting is mostly that of all ranks: rank 0 says so, and the job ends. The others give it
+ * the time for that, and say it themselves where they are still there then: where rank 0's settings
+ * are right, or errors end no job.
+ */
+static int raise_fault(xcclResult_t res)
+{
+    const struct timespec patience = {2, 0};
+    int                   rank = 0;
+
+    if (xm_mpi_has_world() &&
+        (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank) == MPI_SUCCESS) && (rank > 0)) {
+        nanosleep(&patience, NULL);
+    }
+    return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+}
+
+/*
  * Fortran's MPI_Init may pass us by, and with sessions there is none: so any call that carries data
  * may be the first. One that comes before MPI is initialised goes to MPI, which objects.
  */
@@ -126,7 +144,7 @@ static void start_once(bool report, bool data)
     }
     pthread_mutex_unlock(&lock);
     if (first && xm_config.faulty && !report) {
-        xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, xc_last_detail());
+        raise_fault(xcclInvalidArgument);
     }
 }
 
@@ -146,12 +164,11 @@ static int after_init(int res)
     xm_records_mpi_began();
     start_once(true, false);
     if (xm_config.faulty) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclInvalidArgument, xc_last_detail());
+        return raise_fault(xcclInvalidArgument);
     }
     xcclResult_t agreed =
         (xc_params()->threads == XC_THREADS_MULTIPLE) ? xm_pipeline_agree() : xcclSuccess;
-    return (agreed == xcclSuccess) ? res
-                                   : xm_raise(XM_HANDLE(MPI_COMM_WORLD), agreed, xc_last_detail());
+    return (agreed == xcclSuccess) ? res : raise_fault(agreed);
 }
 
 /* MPI_Init or MPI_Init_thread: (argc, argv), and (required, provided). */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
@@ -122,7 +123,9 @@ static void leave_out(void)
     if (fault[0] == '\0') {
         snprintf(fault, sizeof(fault), "%s", xc_last_detail());
     }
-    xc_warn("a tuning table is left out: %s", xc_last_detail());
+    if (xc_first_of_node()) {
+        xc_warn("a tuning table is left out: %s", xc_last_detail());
+    }
 }
 
 /* An administrator's mistake does not end a job: the table is left out, on all ranks alike. */

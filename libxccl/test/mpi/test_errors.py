@@ -43,17 +43,39 @@ def test_fatal(mpi):
     ],
 )
 def test_settings(openmpi, setting, named):
-    """A wrong variable is an error that names it and, of a table, the column; on every rank."""
+    """A wrong variable is an error that names it and, of a table, the column; rank 0 says it."""
     name, value = setting.split("=", 1)
     result = openmpi.run_heard(
-        lambda r: len(r.lines(r"^xccl\[[01]\] error: .*XCCL_")) == 2,
-        2,
+        lambda r: r.lines(r"^xccl\[\d\] error: .*XCCL_"),
+        3,
         "mpi_loop cuda 2 return",
         env={name: value},
         timeout=30,
     )
-    assert named in result.out
+    (line,) = result.lines("^xccl")
+    assert line.startswith("xccl[0] error: ") and named in line, result.out
     assert not result.lines("all rounds good")
+
+
+def test_setting_of_one_rank_is_wrong(openmpi):
+    """It says so itself where rank 0 has nothing to say."""
+    own = '[ "$OMPI_COMM_WORLD_RANK" != 1 ] || export XCCL_CHECK=2; exec "$@"'
+    program = openmpi.program("mpi_loop")
+    openmpi.run_heard(
+        lambda r: r.lines(r"^xccl\[1\] error: XCCL_CHECK=2 is not allowed"),
+        2,
+        ["/bin/sh", "-c", own, "-", program, "cuda", "2", "return"],
+        timeout=30,
+    )
+
+
+def test_log_file_that_cannot_be_opened(family, tmp_path):
+    """One rank of the node says so."""
+    env = {"XCCL_LOG_FILE": str(tmp_path / "missing/log")}
+    result = family.run(3, "mpi_host", sim=None, env=env, timeout=30)
+    assert result.status == 0, result.out
+    (line,) = result.lines("xccl")
+    assert "XCCL_LOG_FILE: cannot open" in line
 
 
 def test_settings_of_host_programs(mpi):

@@ -45,6 +45,22 @@ static void test_launchers(void)
     CHECK(!READ(&l, "HOME=/"), "none");
 }
 
+static void test_first(void)
+{
+    struct xc_launch l;
+
+    READ(&l, "OMPI_COMM_WORLD_RANK=4", "OMPI_COMM_WORLD_LOCAL_RANK=0");
+    CHECK(xc_first_of_node(), "the first of the second node");
+    READ(&l, "OMPI_COMM_WORLD_RANK=5", "OMPI_COMM_WORLD_LOCAL_RANK=1");
+    CHECK(!xc_first_of_node(), "the second of it");
+    READ(&l, "PMI_RANK=1", "PMI_SIZE=2");
+    CHECK(!xc_first_of_node(), "no place on the node is known");
+    READ(&l, "PMI_RANK=0", "PMI_SIZE=2");
+    CHECK(xc_first_of_node(), "the first of the job");
+    READ(&l, "HOME=/");
+    CHECK(xc_first_of_node(), "no launcher");
+}
+
 static void test_slurm(void)
 {
     struct xc_launch l;
@@ -126,6 +142,7 @@ int main(void)
 {
     test_children();
     test_launchers();
+    test_first();
     test_slurm();
     test_odd_values();
     return xt_done("variables of others");
