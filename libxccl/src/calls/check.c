@@ -295,6 +295,7 @@ xcclResult_t xm_check_call(struct xm_op *op, bool valid)
         return xcclSuccess;
     }
     op->comm->asks_for = xm_coll_name(op->call.coll);
+    op->comm->asks_in = op->comm->device_calls + 1;
     xcclResult_t res = xm_comm_compare(op->comm);
     if (res != xcclSuccess) {
         return res;

@@ -280,10 +280,11 @@ static int raise(struct xm_op *op, xcclResult_t res, const char *text)
 
     snprintf(copy, sizeof(copy), "%s", text);
     MPI_Comm comm = op->call.comm;
-    if (op->record != 0) {
-        xm_record_state(op->record, "failed");
-        xm_records_failed(res);
+    if (op->record == 0) { /* the ranks asked each other something before it was counted */
+        op->record = xm_record_begin(op, false);
     }
+    xm_record_state(op->record, "failed");
+    xm_records_failed(res);
     xm_op_free(op);
     return xm_raise(comm, res, copy);
 }
@@ -414,7 +415,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     const struct xm_rules *rules;
 
     look_for_reset(xm);
-    op->record = xm_record_begin(op); /* the others may never come to agree on it */
+    op->record = xm_record_begin(op, true); /* the others may never come to agree on it */
     xcclResult_t res =
         xm_comm_agree(xm, op->call.coll, op->call.form == XM_BLOCKING, op->dev, op->device);
     if (res == xcclSuccess) {

@@ -160,12 +160,14 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
     mine[BYTES] = (op->call.coll == XM_SCATTERV) ? op->buffers.send.bytes : op->buffers.recv.bytes;
     mine[LARGEST] = largest_block(op);
     if (op->comm->slots_agreed) {
-        return xm_slots_agree(op->comm->slots, mine, sum)
+        int late = xm_slots_agree(op->comm->slots, mine, sum);
+        return (late < 0)
                    ? xcclSuccess
                    : xc_fail(xcclTimeout,
-                             "a rank has not come to the call within %ld s "
-                             "(XCCL_TIMEOUT)",
-                             xc_params()->timeout);
+                             "not completed within %ld s (XCCL_TIMEOUT): rank %d has not come to "
+                             "%s, number %llu of its communicator of %d ranks",
+                             xc_params()->timeout, late, xm_coll_name(op->call.coll),
+                             (unsigned long long)op->comm->device_calls + 1, op->comm->size);
     }
     sum[LARGEST] = INT64_MAX;
     if (xm_pmpi.Allreduce(mine, sum, LARGEST, XM_HANDLE(MPI_INT64_T), XM_HANDLE(MPI_SUM),
@@ -319,6 +321,7 @@ static xcclResult_t track_vector_calls(struct xm_op *op)
     }
     mine = xm->vector_on_device;
     xm->asks_for = xm_coll_name(op->call.coll);
+    xm->asks_in = xm->device_calls + 1;
     xcclResult_t res = xm_comm_greatest(xm, mine, &any);
     xm->tracked = (res == xcclSuccess) && (any != 0);
     return res;
@@ -350,6 +353,7 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
     } else if (asks || mixed) {
         if ((res == xcclSuccess) && ask(op)) {
             op->comm->asks_for = xm_coll_name(op->call.coll);
+            op->comm->asks_in = op->comm->device_calls + 1;
             res = mixed ? xm_comm_compare(op->comm) : xcclSuccess;
         }
         if ((res == xcclSuccess) && ask(op)) {

@@ -206,6 +206,7 @@ static xcclResult_t concerns_devices(const struct xm_call *call, struct xm_comm 
 
     if (xm->persistent == XM_PERSISTENT_UNKNOWN) {
         xm->asks_for = xm_coll_name(call->coll);
+        xm->asks_in = xm->device_calls + 1;
         res = all_say(xm, xc_device_possible(), &any);
         if (res == xcclSuccess) {
             xm->persistent = any ? XM_PERSISTENT_OURS : XM_PERSISTENT_MPIS;
@@ -380,6 +381,7 @@ static int init_agreed(struct xm_op *op, bool valid)
     int             all = 0;
 
     xm->asks_for = xm_coll_name(op->call.coll);
+    xm->asks_in = xm->device_calls + 1;
     xcclResult_t res = all_say(xm, what_to_say(op, valid), &all);
     if (res != xcclSuccess) {
         return xm_raise(op->call.comm, res, xc_last_detail());

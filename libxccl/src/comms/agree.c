@@ -338,7 +338,7 @@ static const char *asks_for(const struct xm_comm *xm)
 static void describe(void *arg, char *buf, size_t len)
 {
     const struct xm_comm *xm = arg;
-    unsigned long long    number = xm->device_calls;
+    unsigned long long    number = xm->asks_in;
 
     if (!xm->compared && ((xc_params()->check != 0) || (xc_params()->memory == XC_MEMORY_MIXED))) {
         snprintf(
@@ -386,7 +386,7 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look
                 "not completed within %ld s (XCCL_TIMEOUT): a rank may be missing, dead, "
                 "without xccl, in a call on host memory (which needs XCCL_MEMORY=mixed), or in "
                 "another call than %s, number %llu of its communicator of %d ranks",
-                xc_params()->timeout, asks_for(xm), (unsigned long long)xm->device_calls, xm->size);
+                xc_params()->timeout, asks_for(xm), (unsigned long long)xm->asks_in, xm->size);
         case XM_WAIT_LOOK:
             res = look ? look_for_cause(xm, &s) : xcclSuccess;
             if (res != xcclSuccess) {
@@ -682,6 +682,7 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
 
     if (asks_slots) {
         xm->asks_for = xm_coll_name(coll);
+        xm->asks_in = xm->device_calls;
         xcclResult_t res = agree_on_slots(xm);
         if (res != xcclSuccess) {
             return res;
@@ -695,6 +696,7 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
         return xcclSuccess;
     }
     xm->asks_for = xm_coll_name(coll);
+    xm->asks_in = xm->device_calls;
     return agree(xm, blocking, at_once, is_offered(), dev, device);
 }
 
@@ -702,6 +704,7 @@ xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *d
 {
     xm->device_calls++;
     xm->asks_for = NULL;
+    xm->asks_in = xm->device_calls;
     return agree(xm, true, true, is_offered(), dev, device);
 }
 

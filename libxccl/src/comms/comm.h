@@ -65,6 +65,7 @@ struct xm_comm {
     uint64_t            agreement_begun; /* operation in which it was posted */
     bool                said_to_know;    /* by this rank, that it knows the result: cutover.h */
     const char         *asks_for;        /* the collective in which ranks agree; NULL: none */
+    uint64_t            asks_in;         /* its number, also where it is not counted yet */
     uint64_t            next_checkin;    /* operation that asks again whether the making is over */
     uint64_t            create_begun;    /* operation at which it began */
     struct xm_creation *creation;        /* of CREATING (creation.h) */

@@ -75,7 +75,7 @@ void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_c
     __atomic_store_n(&call->number, number, __ATOMIC_RELEASE);
 }
 
-bool xm_slots_agree(struct xm_slots *slots, const int64_t *mine, int64_t *all)
+int xm_slots_agree(struct xm_slots *slots, const int64_t *mine, int64_t *all)
 {
     uint64_t       number = ++slots->agreements;
     int            at = (int)(number % 2);
@@ -89,7 +89,7 @@ bool xm_slots_agree(struct xm_slots *slots, const int64_t *mine, int64_t *all)
         const struct xm_slot *s = slots->of[i];
         while (__atomic_load_n(&s->agreements[at].number, __ATOMIC_ACQUIRE) != number) {
             if (xm_wait_step(&wait) == XM_WAIT_EXPIRED) {
-                return false;
+                return i;
             }
         }
         const int64_t *terms = s->agreements[at].terms;
@@ -100,7 +100,7 @@ bool xm_slots_agree(struct xm_slots *slots, const int64_t *mine, int64_t *all)
             all[XM_SLOT_TERMS - 1] = terms[XM_SLOT_TERMS - 1];
         }
     }
-    return true;
+    return -1;
 }
 
 bool xm_slots_may_show(const struct xm_slots *slots)
@@ -196,9 +196,9 @@ int xm_slots_mismatch(const struct xm_slots *slots, uint64_t call, enum xm_coll 
     return -1;
 }
 
-int xm_slots_absent(const struct xm_slots *slots, uint64_t call)
+int xm_slots_absent(const struct xm_slots *slots, uint64_t call, int from)
 {
-    for (int i = 0; i < slots->count; i++) {
+    for (int i = from; i < slots->count; i++) {
         const struct xm_slot *s = slots->of[i];
         if (__atomic_load_n(&s->calls[call % XM_SLOT_CALLS].number, __ATOMIC_ACQUIRE) < call) {
             return i;

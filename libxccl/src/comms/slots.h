@@ -97,9 +97,9 @@ void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_c
 
 /*
  * Sum up terms over the ranks, but of the last one take the largest; they wait for each other, and
- * MPI progresses meanwhile.
+ * MPI progresses meanwhile. A rank that has not come within XCCL_TIMEOUT, or -1.
  */
-bool xm_slots_agree(struct xm_slots *slots, const int64_t *mine, int64_t *all);
+int xm_slots_agree(struct xm_slots *slots, const int64_t *mine, int64_t *all);
 
 /* Is there room to show more? Not while a rank has still to look at what was shown there before. */
 bool xm_slots_may_show(const struct xm_slots *slots);
@@ -137,7 +137,7 @@ int  xm_slots_missed(const struct xm_slots *slots, uint64_t call);
 void xm_slots_break(struct xm_slots *slots, const char *why);
 int  xm_slots_broken(const struct xm_slots *slots, const char **why_p);
 
-/* The first rank that has not made this call; -1: all have. */
-int xm_slots_absent(const struct xm_slots *slots, uint64_t call);
+/* The first rank, from this one on, that has not made this call; -1: all have. */
+int xm_slots_absent(const struct xm_slots *slots, uint64_t call, int from);
 
 #endif

@@ -20,6 +20,7 @@ enum { MAX_IDLE = 64 };
 
 /* About 20 us on a GPU: small collectives are over by then. */
 enum { QUIET_POLLS = 128 };
+enum { MOST_NAMED = 8 }; /* of the ranks that a time-out waited for */
 
 /* How long an operation may take before the ranks' calls are compared. */
 static const uint64_t mismatch_ns = 500000000u;
@@ -171,22 +172,47 @@ static MPI_Comm comm_to_raise_on(const struct xm_op *op)
     return usable ? op->comm->comm : XM_HANDLE(MPI_COMM_WORLD);
 }
 
+/* "1", "1, 3 and others": the ranks that have not come to it; false where none is known of. */
+static bool absent_text(const struct xm_op *op, char *buf, size_t len)
+{
+    const struct xm_slots *slots = (op->comm != NULL) ? op->comm->slots : NULL;
+    int                    told = 0;
+    size_t                 n = 0;
+
+    if ((slots == NULL) || (op->number == 0)) {
+        return false;
+    }
+    for (int rank = xm_slots_absent(slots, op->number, 0); (rank >= 0) && (told <= MOST_NAMED);
+         rank = xm_slots_absent(slots, op->number, rank + 1), told++) {
+        if (told == MOST_NAMED) {
+            n += (size_t)snprintf(buf + n, len - n, " and others");
+        } else {
+            n += (size_t)snprintf(buf + n, len - n, "%s%d", (told > 0) ? ", " : "", rank);
+        }
+    }
+    return told > 0;
+}
+
 /* The ranks of a node see each other's calls. */
 static xcclResult_t expired(struct xm_op *op)
 {
-    bool known = (op->comm != NULL) && (op->comm->slots != NULL) && (op->number != 0);
-    int  rank = known ? xm_slots_absent(op->comm->slots, op->number) : -1;
+    char who[160], what[160];
 
-    if (rank >= 0) {
+    snprintf(what, sizeof(what), "%s, number %llu of its communicator of %d ranks",
+             xm_coll_name(op->call.coll), (unsigned long long)xm_record_sequence(op),
+             (op->comm != NULL) ? op->comm->size : 1);
+    if (absent_text(op, who, sizeof(who))) {
+        bool one = (strpbrk(who, ", ") == NULL);
         return xm_op_fail(op, xc_fail(xcclTimeout,
-                                      "not completed within %ld s (XCCL_TIMEOUT): rank %d has not "
-                                      "come to it",
-                                      xc_params()->timeout, rank));
+                                      "not completed within %ld s (XCCL_TIMEOUT): rank%s %s %s not "
+                                      "come to %s",
+                                      xc_params()->timeout, one ? "" : "s", who,
+                                      one ? "has" : "have", what));
     }
     return xm_op_fail(op, xc_fail(xcclTimeout,
                                   "not completed within %ld s (XCCL_TIMEOUT): a rank may be "
-                                  "missing, dead or in another call",
-                                  xc_params()->timeout));
+                                  "missing, dead or in another call than %s",
+                                  xc_params()->timeout, what));
 }
 
 /*
@@ -210,12 +236,12 @@ static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *begun_p)
         return xcclSuccess;
     }
     if (other != op->call.coll) {
-        return xm_op_fail(op,
-                          xc_fail(xcclInvalidUsage,
-                                  "rank %d calls %s where rank %d calls %s, as collective %llu of "
-                                  "the communicator",
-                                  rank, xm_coll_name(other), op->comm->rank,
-                                  xm_coll_name(op->call.coll), (unsigned long long)op->number));
+        return xm_op_fail(
+            op, xc_fail(xcclInvalidUsage,
+                        "rank %d calls %s where rank %d calls %s, as collective %llu of "
+                        "the communicator",
+                        rank, xm_coll_name(other), op->comm->rank, xm_coll_name(op->call.coll),
+                        (unsigned long long)xm_record_sequence(op)));
     }
     return xm_op_fail(op,
                       xc_fail(xcclInvalidUsage,
@@ -255,7 +281,7 @@ static xcclResult_t wait_for(struct xm_op *op)
 static void record(struct xm_op *op)
 {
     if (op->record == 0) {
-        op->record = xm_record_begin(op);
+        op->record = xm_record_begin(op, true);
     } else {
         xm_record_agreed(op);
     }

@@ -69,7 +69,7 @@ static struct way way_of(const struct xm_op *op)
     return way;
 }
 
-uint64_t xm_record_begin(const struct xm_op *op)
+uint64_t xm_record_begin(const struct xm_op *op, bool counted)
 {
     const struct xm_call *call = &op->call;
     bool                  sends = (call->sendtype != 0);
@@ -79,7 +79,7 @@ uint64_t xm_record_begin(const struct xm_op *op)
     if (op->comm != NULL) {
         r->comm_rank = op->comm->rank;
         r->comm_size = op->comm->size;
-        r->sequence = op->comm->device_calls;
+        r->sequence = op->comm->device_calls + !counted;
     }
     r->coll = call->coll;
     r->form = call->form;
@@ -119,14 +119,24 @@ void xm_record_agreed(const struct xm_op *op)
                    sizeof(words) / sizeof(words[0]));
 }
 
+uint64_t xm_record_sequence(const struct xm_op *op)
+{
+    union words w;
+
+    if ((op->record != 0) && xm_ring_read(&ring, op->record, w.word)) {
+        return w.r.sequence;
+    }
+    return (op->comm != NULL) ? op->comm->device_calls : 0; /* later ones took its place */
+}
+
 void xm_record_describe(void *arg, char *buf, size_t len)
 {
     const struct xm_op *op = arg;
 
     snprintf(buf, len, "%s of %llu bytes (%s), number %llu of %s communicator of %d ranks",
              xm_coll_name(op->call.coll), (unsigned long long)op->facts.bytes, op->path->name,
-             (unsigned long long)((op->comm != NULL) ? op->comm->device_calls : 0),
-             (op->comm != NULL) ? "its" : "no", (op->comm != NULL) ? op->comm->size : 1);
+             (unsigned long long)xm_record_sequence(op), (op->comm != NULL) ? "its" : "no",
+             (op->comm != NULL) ? op->comm->size : 1);
 }
 
 void xm_record_history(const struct xm_comm *xm, char *buf, size_t len)
@@ -142,10 +152,14 @@ void xm_record_history(const struct xm_comm *xm, char *buf, size_t len)
         if (!xm_ring_read(&ring, last - i, w.word) || (w.r.comm != xm)) {
             continue;
         }
+        bool failed = (strcmp(w.r.last.state, "failed") == 0);
+        bool ended = (w.r.last.ended.tv_sec != 0);
         n += (size_t)snprintf(buf + n, len - n, "%s#%llu %s of %lld bytes%s",
                               (told > 0) ? ", " : "", (unsigned long long)w.r.sequence,
                               xm_coll_name(w.r.coll), (long long)w.r.bytes,
-                              (w.r.last.ended.tv_sec != 0) ? "" : " (not completed)");
+                              failed  ? " (failed)"
+                              : ended ? ""
+                                      : " (not completed)");
         told++;
     }
 }

@@ -8,8 +8,13 @@
 
 extern const char xm_waiting[]; /* a state; the others end an operation */
 
-/* The record's number, from 1. The operation may have no path yet: its ranks agree on one. */
-uint64_t xm_record_begin(const struct xm_op *op);
+/*
+ * The record's number, from 1. The operation may have no path yet: its ranks agree on one. Nor need
+ * it be counted yet as one of its communicator.
+ */
+uint64_t xm_record_begin(const struct xm_op *op, bool counted);
+/* Its place among those of its communicator on device memory, as messages and files name it. */
+uint64_t xm_record_sequence(const struct xm_op *op);
 /* Now it has, and its communicator a name. */
 void xm_record_agreed(const struct xm_op *op);
 /* Of a record that is no longer kept, and of none, which is 0, nothing is written. */

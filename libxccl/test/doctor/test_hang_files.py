@@ -392,6 +392,30 @@ def test_failed_operation(job, look):
     assert "rank 2 wrote because of: error" in causes["facts"]
 
 
+def test_time_out(job, look):
+    """Not the ranks that waited are at fault, but the one that did not come."""
+    for rank in (0, 1, 3):
+        job.add(rank, state="failed", started=NOW - 5, ended=NOW - 4)
+        job.head[rank] = {"reason": "time-out"}
+    job.write()
+    causes = look()
+    assert only(causes, "hang-timeout") == (
+        "rank 2 has not entered it: its last operation there is 5 (done), and it is in no "
+        f"collective since {clock(NOW - 74.5)} (74 s); ranks 0, 1 and 3 waited in collective 6 (MPI_Allreduce) of "
+        f"communicator world for as long as XCCL_TIMEOUT says, until {clock(NOW - 4)}"
+    )
+    assert "hang-failed" not in causes
+
+
+def test_time_out_without_a_file_of_the_late_rank(job, look):
+    for rank in (0, 1, 3):
+        job.add(rank, state="failed", started=NOW - 5, ended=NOW - 4)
+        job.head[rank] = {"reason": "time-out"}
+    job.write(skip=[2])
+    (cause,) = look()["hang-timeout"]
+    assert cause.startswith("rank 2 left no file; ranks 0, 1 and 3 waited")
+
+
 def test_missing_files(job, look):
     job.write(skip=[1, 3])
     assert only(look(), "hang-missing").startswith("ranks 1 and 3 of 4 left no readable file in")
@@ -401,7 +425,7 @@ def test_wait_for_a_rank_without_a_file(job, look):
     job.all([0, 1, 2], state="waiting", started=NOW - 20)
     job.write(skip=[3])
     causes = look()
-    assert causes["hang-waiting"][0].endswith("; no file tells of 1 of its 4 ranks")
+    assert causes["hang-waiting"][0].endswith("; rank 3 left no file")
     assert "hang-missing" in causes
 
 

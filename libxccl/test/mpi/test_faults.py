@@ -189,18 +189,50 @@ def test_hang(mpi):
         # In the second call the ranks of a node agree on what they share.
         (2, {"XCCL_CCL": "none", "XCCL_DIRECT": "off"}),
         (3, {**CCL, "XCCL_CHECK": "1"}),
+        (1, {"XCCL_MEMORY": "mixed"}),
     ],
 )
 def test_rank_that_does_not_come_to_an_agreement(family, rounds, env):
     """What the ranks ask each other before an operation has an end, too."""
     env = {**env, "XCCL_TIMEOUT": "2"}
+    number = rf"allreduce, number {rounds} of its communicator of 2 ranks"
     family.run_heard(
-        lambda r: r.lines(r"rank 0: .* class \d+: .*XCCL_TIMEOUT"),
+        lambda r: r.lines(rf"rank 0: .* class \d+: .*XCCL_TIMEOUT.* {number}"),
         2,
         f"mpi_loop cuda {rounds} return absent",
         env=env,
         timeout=30,
     )
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        (
+            {},
+            r"rank 1 has not come to allreduce, number 6 of .*: #6 allreduce of 20000 bytes \(failed\)",
+        ),
+        ({"XCCL_MEMORY": "mixed"}, r"rank 1 has not come to allreduce, number 6 of"),
+    ],
+)
+def test_time_out_names_rank_and_number(openmpi, tmp_path, env, said):
+    """The message, the history in it, and the file: the same number; and xccl-doctor the same rank."""
+    env = {**env, "XCCL_TIMEOUT": "1", "XCCL_DUMP_DIR": str(tmp_path)}
+    openmpi.run_heard(
+        lambda r: r.lines(f"^xccl.0. error: .*{said}"),
+        3,
+        "mpi_loop cuda 6 return absent",
+        env=env,
+        timeout=30,
+    )
+    dump = next(dump for dump in dumps_of(tmp_path) if dump["rank"] == 0)
+    last = dump["operations"][-1]
+    assert (last["sequence"], last["state"]) == (6, "failed"), dump
+    doctor = openmpi.build.stage / "bin/xccl-doctor"
+    found = subprocess.run(
+        [doctor, "--hang", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert "[hang-timeout] rank 1 left no file" in found.stdout, found.stdout
 
 
 def dumps_of(folder):

@@ -45,6 +45,12 @@ TABLE = {
         "ranks wait for each other: {chain}",
         "call the collectives of communicators that share ranks in the same order on all of them",
     ),
+    "hang-timeout": Row(
+        ERROR,
+        "{late}; {ranks} waited in {place} for as long as XCCL_TIMEOUT says, until {time}",
+        "look at the ranks that have not entered it: what the job's output says of them last, and "
+        "their stack (gdb -p, py-spy) in a run without XCCL_TIMEOUT",
+    ),
     "hang-failed": Row(
         ERROR,
         "{ranks} failed in {place} at {time}",

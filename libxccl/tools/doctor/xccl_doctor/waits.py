@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from .job import Key
 from .registry import finding
-from .words import call_text, clock, place, rank_text, since, verb
+from .words import call_text, clock, count, gaps, place, rank_text, since, span_text, verb
 
 SHORT = 1.0  # seconds; ranks of a healthy job wait for each other, too
 LONG = 10.0  # seconds that a collective which all have entered may take
@@ -32,6 +32,16 @@ def first_waiter(job, waiters):
     return started, job.dumps[rank].time
 
 
+def add_late(job, wait):
+    """Which ranks have not entered it: those known, those whose files no longer tell, and others."""
+    members, wait.unknown = job.members(wait.key)
+    last = job.last[wait.key]
+    late = sorted(rank for rank in members if last.get(rank, 0) < wait.sequence)
+    wait.lost = [rank for rank in late if rank not in last and rank in job.cut]
+    wait.late = [rank for rank in late if rank in last or rank not in job.cut]
+    wait.op = wait.waiters[min(wait.waiters)]
+
+
 def collect(job):
     """Every collective that a rank waits in: waiters, late ranks; longest wait first."""
     table = {}
@@ -45,12 +55,7 @@ def collect(job):
             waits.append(wait)
     waits.sort(key=lambda wait: -(longest(job, wait.waiters) or 0))
     for wait in waits[:MAX_WAITS]:
-        members, wait.unknown = job.members(wait.key)
-        last = job.last[wait.key]
-        late = sorted(rank for rank in members if last.get(rank, 0) < wait.sequence)
-        wait.lost = [rank for rank in late if rank not in last and rank in job.cut]
-        wait.late = [rank for rank in late if rank in last or rank not in job.cut]
-        wait.op = wait.waiters[min(wait.waiters)]
+        add_late(job, wait)
     return waits[:MAX_WAITS]
 
 
@@ -99,7 +104,10 @@ def late_text(job, wait):
         its = verb(wait.lost, "its file holds", "their files hold")
         whether = f"whether {rank_text(wait.lost)} entered it is unknown"
         parts.append(f"{whether}: {its} only later operations of other communicators")
-    if wait.unknown:
+    missing = gaps(job.dumps, job.size) if wait.key.size == job.size else []
+    if wait.unknown and count(missing) == wait.unknown:
+        parts.append(f"{span_text(missing)} left no file")
+    elif wait.unknown:
         parts.append(f"no file tells of {wait.unknown} of its {wait.key.size} ranks")
     return "; ".join(parts)
 
@@ -215,7 +223,18 @@ def check_failed(job):
     def at(row):
         return min(op.ended or op.started or 0 for op in row.values())
 
-    for row in sorted(failed.values(), key=at)[:MAX_SITUATIONS]:
+    ordered = sorted(failed.items(), key=lambda item: at(item[1]))
+    for (comm, size, sequence), row in ordered[:MAX_SITUATIONS]:
         ranks = sorted(row)
-        when = clock(at(row)) if at(row) else "an unknown time"
-        yield finding("hang-failed", ranks=rank_text(ranks), place=place(row[ranks[0]]), time=when)
+        told = {
+            "ranks": rank_text(ranks),
+            "place": place(row[ranks[0]]),
+            "time": clock(at(row)) if at(row) else "an unknown time",
+        }
+        wait = SimpleNamespace(key=Key(comm, size), sequence=sequence, waiters=row)
+        add_late(job, wait)
+        timed_out = all(job.dumps[rank].reason == "time-out" for rank in ranks)
+        if timed_out and (wait.late or wait.lost or wait.unknown):
+            yield finding("hang-timeout", late=late_text(job, wait), **told)
+        else:
+            yield finding("hang-failed", **told)
