@@ -227,6 +227,7 @@ def test_refusals(world, words, message):
         ("srun -N2 -n8 --gpus-per-node=4 ./app", "./app"),
         ("srun -N 1 -n 4 -l sleep 1", "sleep 1"),
         ("mpirun_rsh -np 2 -hostfile hosts A=1 ./app", "./app"),
+        ("mpirun -n 2 numactl --localalloc python3 app.py", "python3 app.py"),
     ],
 )
 def test_a_program_behind_the_launcher(world, words, dropped):

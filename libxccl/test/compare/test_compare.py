@@ -181,6 +181,29 @@ def test_a_launcher_that_fails(world):
     assert "'/no/mpirun' was not found" in ended.err and not (world.work / "other").exists()
 
 
+def test_a_launcher_without_room(world):
+    """Its sentence is quoted whole, and it is asked once: the other routes need as much room."""
+    text = "There are not enough slots available in the system to satisfy the 7\\nslots that were"
+    script = (
+        f"#!/bin/sh\n# orterun\necho x >>asked\nprintf '{text} requested:\\n\\n  env\\n'\nexit 1\n"
+    )
+    program(world.bin / "mpirun", script)
+    ended = world.measure("--no-plot", "--rounds", "1", status=1)
+    assert "to satisfy the 7 slots that were requested (status 1)" in ended.err
+    assert (world.work / "asked").read_text().count("x") == 1
+    assert "not started: There are not enough slots" in ended.out
+
+
+@pytest.mark.parametrize("name", ["result.json", "table.txt"])
+def test_an_output_that_cannot_be_written(world, name):
+    """That is found out before anything is measured."""
+    (world.work / "other" / name).mkdir(parents=True)
+    words = ["--no-plot", "--rounds", "1", "--output", "other", "--", "mpirun", "-n", "2"]
+    ended = world.run(*words, status=2)
+    assert f"--output: cannot use 'other': {name} is a folder" in ended.err
+    assert not world.launched() and ended.out == ""
+
+
 def test_a_launch_that_does_not_end(world):
     program(world.bin / "mpirun", "#!/bin/sh\n# orterun\nsleep 60\n")
     started = now()

@@ -339,6 +339,18 @@ TELLING = [
     (f"{FRAME}\nmpirun was unable to launch the specified\n{FRAME}\n", "mpirun was unable"),
     (f"{FRAME}\nThere are not enough slots available\n\nfor launch.\n{FRAME}\n", "There are not"),
     (
+        f"{FRAME}\nThere are not enough slots available in the system to satisfy the 7\nslots that "
+        f"were requested by the application:\n\n  env\n\nEither request fewer.\n{FRAME}\n",
+        "There are not enough slots available in the system to satisfy the 7 slots that were "
+        "requested by the application",
+    ),
+    (
+        f"{FRAME}\nmpirun was unable to launch the specified application as it could not access\n"
+        f"or execute an executable:\n\nExecutable: ./app\n{FRAME}\n",
+        "mpirun was unable to launch the specified application as it could not access or execute "
+        "an executable",
+    ),
+    (
         f"mpirun has detected an attempt to run as root.\n\nat your own risk.\n{FRAME}\n",
         "mpirun has",
     ),

@@ -42,6 +42,13 @@ CAUSES = tuple(
 )  # fmt: skip
 
 
+# Of launchers, whose sentences may take several lines.
+LAUNCHERS = CAUSES[2]
+# A line that the next one goes on with: it has words, and does not end like a sentence or a title.
+BROKEN = re.compile(r"[a-z].*[^\s.:!?)]\s*$")
+MOST_LINES = 4
+
+
 def first_line(lines, cause):
     """The number of the first line that names this cause, or None."""
     texts, expression = cause
@@ -49,6 +56,16 @@ def first_line(lines, cause):
         if expression.search(line) and not NO_CAUSE.search(line):
             return number
     return None
+
+
+def sentence(lines, number):
+    """The sentence that a line begins or goes on with: launchers break theirs over several lines."""
+    first, last = number, number
+    while first > 0 and number - first < MOST_LINES and BROKEN.search(lines[first - 1]):
+        first -= 1
+    while last + 1 < len(lines) and last - number < MOST_LINES and BROKEN.search(lines[last]):
+        last += 1
+    return " ".join(line.strip() for line in lines[first : last + 1]).rstrip(" :")
 
 
 def failure(text, failed=False):
@@ -65,7 +82,9 @@ def failure(text, failed=False):
     ]
     if not sure and not failed:
         return None
-    for number in numbers:
+    for number, cause in zip(numbers, CAUSES):
+        if number is not None and cause is LAUNCHERS:
+            return sentence(lines.all, number)
         if number is not None:
             line, after = lines.all[number], lines.all[number + 1 : number + 2]
             # xccl-run puts the reason on a line of its own.

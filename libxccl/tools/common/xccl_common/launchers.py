@@ -142,6 +142,26 @@ def values_of(option):
     return 2 if option in PAIRS else 1
 
 
+def uses_mpi(path):
+    """Is that file a program that needs an MPI library?"""
+    try:
+        needed, _ = elf.read(path)
+    except (OSError, elf.NotElf, elf.Damaged):
+        return False
+    return any(family_of_soname(name) is not None for name in needed)
+
+
+def find_mpi_program(words, begin, env):
+    """The place of one among the words of wrappers, which are programs themselves; or None."""
+    for at in range(begin, len(words)):
+        path = find_program("", env, words[at])
+        if path is not None and not os.path.isdir(path) and uses_mpi(path):
+            return at
+        if re.match(r"python[\d.]*$", os.path.basename(words[at])):
+            return at
+    return None
+
+
 def find_application(words, env):
     """The place of the program that a launcher's words end with; None: it stands alone, or who knows."""
     at = 1 if LAUNCHER.match(os.path.basename(words[0])) else len(words)
@@ -150,7 +170,7 @@ def find_application(words, env):
         if words[at].startswith("-"):
             at += values_of(words[at])
         elif name in WRAPPERS:
-            return None
+            return find_mpi_program(words, at + 1, env)
         elif name in OURS:
             return at
         else:
@@ -165,7 +185,10 @@ def check_bare(words, env):
     """Raise Wrong where a program follows the launcher: each launch would run it in place of the tool's."""
     at = find_application(words, env)
     if at is not None:
-        raise Wrong("the launcher stands alone: drop '{}'".format(" ".join(words[at:])))
+        raise Wrong(
+            "the launcher stands alone: drop '{}'; this tool starts programs of its own there, and "
+            "measures no others".format(" ".join(words[at:]))
+        )
 
 
 def in_slurm_step(env):

@@ -145,12 +145,13 @@ def compare(given, launcher, arguments, tool):
     found = shutil.which(launcher[0], path=facts.environment.get("PATH"))
     if found is None and "--dry-run" not in given:
         raise Wrong(f"'{launcher[0]}' was not found; check the spelling and PATH")
+    if "--dry-run" not in given:
+        session.store.open(store.described(plan, program, launcher, given, tool))
     print_commands(session, commands)
     if facts.site is None and not facts.gpus and not facts.simulated:
         warn("no GPU was found on this machine; to try the tool on simulated ones: --sim cuda:2")
     if "--dry-run" in given:
         return OK
-    session.store.open(store.described(plan, program, launcher, given, tool))
     process.heed_interrupts()
     try:
         if program.verifies_apart:

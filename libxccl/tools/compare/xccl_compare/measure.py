@@ -23,6 +23,10 @@ Setting = namedtuple("Setting", "tool given launcher facts")
 WRONG = ("WRONG RESULT: ", "DATA VALIDATION ERROR")
 
 
+# What Open MPI says where the job has more ranks than there are cores.
+NO_ROOM = "not enough slots"
+
+
 class Failed(Exception):
     """Why a launch left nothing that can be used."""
 
@@ -192,6 +196,9 @@ class Session:
             self.wrong.add((one.case.name, one.variant.name))
             failure = self.store.keep_wrong(failure)
         self.left_out[one.case.name, one.variant.name] = f"failed: {cause}"
+        if NO_ROOM in cause:  # nor has the launcher for the other routes
+            for variant in self.plan.variants:
+                self.left_out.setdefault((one.case.name, variant.name), f"not started: {cause}")
         self.failures.append(failure)
 
     def flaky(self):

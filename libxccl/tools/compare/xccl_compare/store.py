@@ -9,13 +9,16 @@ runs/ID.wrongN.log   what such a launch printed
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import tempfile
 
 from xccl_common.options import Wrong
 
 SCHEMA = "xccl-compare-plan-1"
+WRITTEN = ("result.json", "result.csv", "table.txt", "runs/launch.log")
 # What a plan holds, in the words of the command line, where they are not the same.
 ASKED = {
     "version": "the version of xccl",
@@ -78,6 +81,8 @@ class Store:
         try:
             os.makedirs(self.runs, exist_ok=True)
             self.lock = open(self.path("lock"), "w", encoding="utf-8")  # noqa: SIM115
+            for name in WRITTEN:
+                self.check_writable(name)
         except OSError as error:
             raise Wrong(f"--output: cannot use '{self.folder}': {error.strerror}") from error
         self.take_lock()
@@ -92,6 +97,14 @@ class Store:
                 f"({', '.join(ASKED.get(key, key) for key in other)}): name another folder with "
                 "--output, or repeat its command"
             )
+
+    def check_writable(self, name):
+        """Of what is only written at the end: raise OSError now."""
+        path = self.path(name)
+        if os.path.isdir(path):
+            raise OSError(errno.EISDIR, f"{name} is a folder")
+        with tempfile.TemporaryFile(dir=os.path.dirname(path)):
+            pass
 
     def take_lock(self):
         try:
