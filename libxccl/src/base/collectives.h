@@ -6,6 +6,8 @@
 #ifndef XC_BASE_COLLECTIVES_H
 #define XC_BASE_COLLECTIVES_H
 
+#include <stdbool.h>
+
 /*
  * X(name, with a small first letter, in capitals; number of arguments of the blocking, the
  * non-blocking and the persistent form; the kind of each argument of the blocking form)
@@ -61,6 +63,12 @@ static inline const char *xm_coll_name(enum xm_coll coll)
     };
 
     return names[coll];
+}
+
+/* Can another path than MPI's carry it, on device memory? */
+static inline bool xm_coll_on_device(enum xm_coll coll)
+{
+    return (coll < XM_ALLTOALLW) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
 }
 
 #endif

@@ -5,7 +5,9 @@
 
 #include <stddef.h>
 
+#include "base/log.h"
+
 /* Letters to change, add or drop to get from typed to known; SIZE_MAX where known is too long. */
-size_t xc_edit_distance(const char *typed, const char *known);
+XC_SHARED size_t xc_edit_distance(const char *typed, const char *known);
 
 #endif

@@ -20,11 +20,6 @@ static bool has_vendor(enum xm_coll coll)
     return coll < XM_ALLTOALLW;
 }
 
-bool xm_coll_on_device(enum xm_coll coll)
-{
-    return has_vendor(coll) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
-}
-
 static bool is_reduction(enum xm_coll coll)
 {
     return (coll == XM_SCAN) || (coll == XM_EXSCAN) || (coll == XM_ALLREDUCE) ||

@@ -10,8 +10,6 @@
  * know? Counts differ by rank there, and buffers may be null.
  */
 bool xm_coll_needs_agreement(enum xm_coll coll);
-/* Can a path other than MPI carry it? */
-bool xm_coll_on_device(enum xm_coll coll);
 
 /*
  * Fill in the facts of op, whose buffers are known. *on_device_p: does the call concern device

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "decide/parse.h"
 
 static const char *const coll_names[XM_NUM_COLLS] = {
@@ -213,13 +214,46 @@ static xcclResult_t parse_bytes(const struct xm_place *place, struct xm_part par
     return xcclSuccess;
 }
 
+/* Those that a row can decide on, and the one that was most likely meant. */
+static void coll_words(struct xm_part part, char *buf, size_t len)
+{
+    char        typed[32];
+    size_t      n = 0, half = part.len / 2;
+    size_t      least = ((half < 3) ? half : 3) + 1; /* further away is not a likely slip */
+    const char *meant = NULL;
+
+    snprintf(typed, sizeof(typed), "%.*s", (int)((part.len < 31) ? part.len : 31), part.at);
+    for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
+        if (!xm_coll_on_device((enum xm_coll)coll)) {
+            continue;
+        }
+        size_t distance = xc_edit_distance(typed, coll_names[coll]);
+        n += (size_t)snprintf(buf + n, (n < len) ? len - n : 0, "%s, ", coll_names[coll]);
+        if (distance < least) {
+            least = distance;
+            meant = coll_names[coll];
+        }
+    }
+    snprintf(buf + n, (n < len) ? len - n : 0, "*%s%s%s", (meant != NULL) ? "; did you mean " : "",
+             (meant != NULL) ? meant : "", (meant != NULL) ? "?" : "");
+}
+
+static xcclResult_t parse_coll(const struct xm_place *place, struct xm_part part,
+                               struct xm_row *row)
+{
+    char words[400];
+    int  coll = xm_part_find(part, coll_names, XM_NUM_COLLS);
+
+    if (((coll >= 0) && !xm_coll_on_device((enum xm_coll)coll)) ||
+        !parse_words(part, coll_names, XM_NUM_COLLS, &row->colls)) {
+        coll_words(part, words, sizeof(words));
+        return xm_parse_complain(place, part, "collective", words);
+    }
+    return xcclSuccess;
+}
+
 xcclResult_t xm_parse_row(const struct xm_place *place, struct xm_row *row)
 {
-    static const char colls[] =
-#define XM_COLL_LISTED(name, small, capitals, n, ni, np, kinds) #small ", "
-        XM_COLLECTIVES(XM_COLL_LISTED)
-#undef XM_COLL_LISTED
-            "*";
     struct xm_part rest = place->whole;
     struct xm_part field[5], extra;
     uint32_t       path;
@@ -232,10 +266,10 @@ xcclResult_t xm_parse_row(const struct xm_place *place, struct xm_row *row)
         return xm_parse_complain(place, place->whole, "not five fields:",
                                  "coll:bytes:mem:ranks:path, as allreduce:64k-inf:cuda:2-inf:ccl");
     }
-    if (!parse_words(field[0], coll_names, XM_NUM_COLLS, &row->colls)) {
-        return xm_parse_complain(place, field[0], "collective", colls);
+    xcclResult_t res = parse_coll(place, field[0], row);
+    if (res == xcclSuccess) {
+        res = parse_bytes(place, field[1], row);
     }
-    xcclResult_t res = parse_bytes(place, field[1], row);
     if (res != xcclSuccess) {
         return res;
     }
