@@ -29,7 +29,7 @@
 #include "mpi/mpi.h"
 
 #define BOARD_NAME "xccl-board"
-#define BOARD_MAGIC 0x7863636c62647231u
+#define BOARD_MAGIC 0x7863636c62647232u
 
 enum { SLOTS = 256 };
 

@@ -100,6 +100,7 @@ int xm_offer_take(const struct xm_sent *source, uint64_t *number_p)
     if (slot >= 0) {
         *number_p = ++last_number;
         m->offers[slot].fd = -1;
+        m->offers[slot].at_in_file = 0;
         m->offers[slot].source = *source;
         __atomic_store_n(&m->offers[slot].state, xm_offer_word(*number_p, XM_OFFER_OPEN),
                          __ATOMIC_RELEASE);

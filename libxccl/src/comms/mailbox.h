@@ -14,10 +14,10 @@ enum { XM_OFFERS = 1024, XM_OFFER_DEVICES = 16 };
 /*
  * An offer is a message whose bytes stay with the sender until the receiver has fetched them.
  * Open: nobody has it yet. Taken: the receiver fetches. Refused: the receiver cannot reach the
- * memory. Served: the bytes are in the sender's file `fd` instead. Asked: the receiver waits a
- * little for the sender to write them to the target. Pushing: it does. Done: fetched, written, or
- * of no use. Left: nobody has it yet, and its sender does not wait any longer: the bytes are in the
- * file.
+ * memory. Served: the bytes are in the sender's file `fd` instead, at `at_in_file`. Asked: the
+ * receiver waits a little for the sender to write them to the target. Pushing: it does. Done:
+ * fetched, written, or of no use. Left: nobody has it yet, and its sender does not wait any longer:
+ * the bytes are in the file.
  */
 enum xm_offer_state {
     XM_OFFER_OPEN = 1,
@@ -42,6 +42,7 @@ struct xm_offer {
     uint64_t state; /* atomic: xm_offer_word() of the message; 0: free */
     int32_t  fd;
     int32_t  once; /* set before a refusal: the next message may be fetched again */
+    uint64_t at_in_file;
     /* The receiver's memory, where it asks for the bytes. Apart from the state, which both poll. */
     uint64_t      target_nonce __attribute__((aligned(64)));
     uint64_t      target_offset;

@@ -645,28 +645,32 @@ xcclResult_t xm_fetch_copy(struct xm_transfer *t, const char *from)
 static void fetch_served(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
-    void                 *from = MAP_FAILED;
+    size_t                page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t                skip = (size_t)r->offer->at_in_file % page;
+    size_t                length = skip + (size_t)r->from.bytes;
+    char                 *mapped = MAP_FAILED;
     char                  path[64];
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", r->got.pid, r->offer->fd);
     int file = xm_spare_open(path, O_RDONLY);
     if (file >= 0) {
-        from = mmap(NULL, (size_t)r->from.bytes, PROT_READ, MAP_SHARED, file, 0);
+        mapped =
+            mmap(NULL, length, PROT_READ, MAP_SHARED, file, (off_t)(r->offer->at_in_file - skip));
         xm_spare_close(file);
     }
-    if (from == MAP_FAILED) {
+    if (mapped == MAP_FAILED) {
         xm_rendezvous_fail(
             r, xc_fail(xcclSystemError,
                        "a message of %llu bytes that process %d serves cannot be read; set "
                        "XCCL_P2P=staged",
                        (unsigned long long)r->from.bytes, r->got.pid));
     } else {
-        xm_rendezvous_fail(r, xm_fetch_copy(t, from));
+        xm_rendezvous_fail(r, xm_fetch_copy(t, mapped + skip));
         if (r->early) {
-            memcpy(r->head, from, sizeof(r->head));
+            memcpy(r->head, mapped + skip, sizeof(r->head));
             r->head_kept = true;
         }
-        munmap(from, (size_t)r->from.bytes);
+        munmap(mapped, length);
     }
     xm_fetch_end(r);
 }

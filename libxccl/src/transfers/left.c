@@ -2,12 +2,15 @@
 /*
  * MPI_Cancel makes the end of a send independent of its receiver: MPI takes the message back, or it
  * is received some time. A descriptor cannot be taken back: behind the receive that has it others
- * may have later messages. So the bytes are left in a file, and the send is over.
+ * may have later messages. So the bytes are left in a file, and the send is over. Short ones, which
+ * are left without that, share one file, with room for as many as can be offered: there may be no
+ * other file to be had when they are late.
  */
 #include "transfers/left.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -21,45 +24,88 @@ enum { FEW_BYTES = 16 << 10 };
 enum { LATE_NS = 5 * 1000 * 1000, POLLS_PER_LOOK = 64 };
 /* So few every MPI takes at once, and ranks that run ahead of their receivers count on that. */
 enum { SHORT_BYTES = 4096, SHORT_LATE_NS = 30 * 1000 };
-/* Each takes a file. */
-enum { MOST_LATE = 64 };
+enum { ROOM_BYTES = XM_OFFERS * FEW_BYTES }; /* only what was written to takes memory */
 /* Messages that are staged after one that was late; twice as many after the next, until none is. */
 enum { FIRST_STAGED = 16, MOST_DOUBLINGS = 10 };
 
 struct left {
-    int          slot, peer, file;
-    bool         late;
+    int          slot, peer, file; /* file: -1, if it is in the room */
     struct left *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct left    *all;            /* atomic */
-static int             num_late;       /* atomic: of them */
 static int             to_be_staged;   /* atomic */
 static unsigned        times_too_late; /* atomic */
 
-static void leave(struct xm_rendezvous *r, bool late)
+static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;
+static char           *room; /* atomic; NULL: not there yet */
+static int             room_file;
+
+bool xm_offers_have_room(void)
+{
+    if (__atomic_load_n(&room, __ATOMIC_ACQUIRE) != NULL) {
+        return true;
+    }
+    pthread_mutex_lock(&room_lock);
+    int file = (room == NULL) ? memfd_create("xccl-messages", MFD_CLOEXEC) : -1;
+    if (file >= 0) {
+        void *at = MAP_FAILED;
+        if (ftruncate(file, ROOM_BYTES) == 0) {
+            at = mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        }
+        if (at != MAP_FAILED) {
+            room_file = file;
+            __atomic_store_n(&room, at, __ATOMIC_RELEASE);
+        } else {
+            close(file);
+        }
+    }
+    bool there = (room != NULL);
+    pthread_mutex_unlock(&room_lock);
+    return there;
+}
+
+/* *l, *offer: where the bytes are. */
+static bool put(const struct xm_rendezvous *r, struct left *l, struct xm_offer *offer)
+{
+    if ((offer->source.bytes > FEW_BYTES) || !xm_offers_have_room()) {
+        offer->at_in_file = 0;
+        bool good = (xm_offer_to_file(r, &l->file) == xcclSuccess);
+        offer->fd = l->file;
+        return good;
+    }
+    l->file = -1;
+    offer->fd = room_file;
+    offer->at_in_file = (uint64_t)r->slot * FEW_BYTES;
+    return xm_offer_copy_to(r, room + offer->at_in_file) == xcclSuccess;
+}
+
+static void close_file(const struct left *l)
+{
+    if (l->file >= 0) {
+        close(l->file);
+    }
+}
+
+static void leave(struct xm_rendezvous *r)
 {
     struct xm_offer *offer = xm_offer_own(r->slot);
     struct left     *l = malloc(sizeof(*l));
     uint64_t         bytes = offer->source.bytes;
 
-    if ((l == NULL) || (xm_offer_state(offer) != XM_OFFER_OPEN) ||
-        (xm_offer_to_file(r, &l->file) != xcclSuccess)) {
+    if ((l == NULL) || (xm_offer_state(offer) != XM_OFFER_OPEN) || !put(r, l, offer)) {
         free(l);
         return;
     }
     l->slot = r->slot;
     l->peer = r->peer;
-    l->late = late;
-    offer->fd = l->file;
     if (!xm_offer_move(offer, r->number, XM_OFFER_OPEN, XM_OFFER_LEFT)) {
-        close(l->file); /* it is being fetched */
+        close_file(l); /* it is being fetched */
         free(l);
         return;
     }
     xc_trace("a message of %llu bytes is left to its receiver", (unsigned long long)bytes);
-    __atomic_add_fetch(&num_late, late ? 1 : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&r->offered, false, __ATOMIC_RELEASE);
     pthread_mutex_lock(&lock);
     l->next = all;
@@ -112,8 +158,7 @@ static bool is_out_of_patience(const struct xm_rendezvous *r, uint64_t since, ui
 bool xm_offer_is_late(struct xm_rendezvous *r)
 {
     if (!r->may_leave || xm_is_worker() ||
-        ((__atomic_load_n(&r->polls, __ATOMIC_RELAXED) % POLLS_PER_LOOK) != 0) ||
-        (__atomic_load_n(&num_late, __ATOMIC_RELAXED) >= MOST_LATE)) {
+        ((__atomic_load_n(&r->polls, __ATOMIC_RELAXED) % POLLS_PER_LOOK) != 0)) {
         return false;
     }
     uint64_t now = xm_now_ns(), since = __atomic_load_n(&r->waits_ns, __ATOMIC_RELAXED);
@@ -138,7 +183,7 @@ static void stage_for_a_while(void)
 void xm_offer_leave_late(struct xm_rendezvous *r)
 {
     __atomic_store_n(&r->late, false, __ATOMIC_RELAXED);
-    leave(r, true);
+    leave(r);
     if (!r->offered) {
         stage_for_a_while();
     }
@@ -153,7 +198,7 @@ void xm_offer_came_in_time(const struct xm_rendezvous *r)
 
 void xm_offer_leave(struct xm_rendezvous *r)
 {
-    leave(r, false);
+    leave(r);
 }
 
 /* Was it received? Or will it never be: last. */
@@ -171,8 +216,7 @@ static void reap(bool last)
         next = l->next;
         if (is_over(l, last)) {
             xm_offer_give(l->slot);
-            close(l->file);
-            __atomic_sub_fetch(&num_late, l->late ? 1 : 0, __ATOMIC_RELAXED);
+            close_file(l);
             free(l);
         } else {
             l->next = kept;

@@ -22,7 +22,8 @@ bool xm_offer_is_late(struct xm_rendezvous *r);
 void xm_offer_leave_late(struct xm_rendezvous *r);
 /* Its receiver has it, in time. */
 void xm_offer_came_in_time(const struct xm_rendezvous *r);
-/* May it be, with so many bytes? */
+/* May it be, with so many bytes? Then there has to be room for it. */
+bool xm_offers_have_room(void);
 bool xm_offer_may_leave(enum xm_function function, uint64_t bytes);
 /* Close the files of messages that were received; last: wait for all that may still be. */
 void xm_offers_left(bool last);

@@ -277,10 +277,13 @@ static bool open_unless_late(struct xm_transfer *t, int part)
     struct xm_rendezvous   *r = &t->rendezvous;
     const struct xm_buffer *b = &t->parts[part].buffer;
 
-    if (xm_offers_come_late((uint64_t)b->bytes) || !open_offer(r, xc_device_active(), b)) {
+    bool may_leave = xm_offer_may_leave(t->function, (uint64_t)b->bytes);
+
+    if (xm_offers_come_late((uint64_t)b->bytes) || (may_leave && !xm_offers_have_room()) ||
+        !open_offer(r, xc_device_active(), b)) {
         return false;
     }
-    r->may_leave = !r->in_pieces && xm_offer_may_leave(t->function, (uint64_t)b->bytes);
+    r->may_leave = may_leave && !r->in_pieces;
     return true;
 }
 
@@ -353,28 +356,38 @@ void xm_rendezvous_withdraw(struct xm_transfer *t)
     __atomic_store_n(&r->offered, false, __ATOMIC_RELEASE);
 }
 
-xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p)
+xcclResult_t xm_offer_copy_to(const struct xm_rendezvous *r, void *at)
 {
     const struct xc_device_ops *dev = xc_device_active();
     size_t                      bytes = (size_t)xm_offer_own(r->slot)->source.bytes;
-    int                         file = memfd_create("xccl-message", MFD_CLOEXEC);
     xcclStream_t                stream;
-    void                       *saved, *at = MAP_FAILED;
+    void                       *saved;
+
+    xcclResult_t res = dev->enter(r->sent_device, &saved);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    res = xm_copy_stream(dev, r->sent_device, &stream);
+    if (res == xcclSuccess) {
+        res = dev->copy_async(at, r->sent, bytes, stream);
+    }
+    if (res == xcclSuccess) {
+        res = xm_stream_wait(dev, stream);
+    }
+    dev->leave(saved);
+    return res;
+}
+
+xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p)
+{
+    size_t bytes = (size_t)xm_offer_own(r->slot)->source.bytes;
+    int    file = memfd_create("xccl-message", MFD_CLOEXEC);
+    void  *at = MAP_FAILED;
 
     if ((file >= 0) && (ftruncate(file, (off_t)bytes) == 0)) {
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
-    xcclResult_t res = (at != MAP_FAILED) ? dev->enter(r->sent_device, &saved) : xcclSystemError;
-    if (res == xcclSuccess) {
-        res = xm_copy_stream(dev, r->sent_device, &stream);
-        if (res == xcclSuccess) {
-            res = dev->copy_async(at, r->sent, bytes, stream);
-        }
-        if (res == xcclSuccess) {
-            res = xm_stream_wait(dev, stream);
-        }
-        dev->leave(saved);
-    }
+    xcclResult_t res = (at != MAP_FAILED) ? xm_offer_copy_to(r, at) : xcclSystemError;
     if (at != MAP_FAILED) {
         munmap(at, bytes);
     }
@@ -395,6 +408,7 @@ static xcclResult_t serve(struct xm_rendezvous *r)
     }
     xcclResult_t res = xm_offer_to_file(r, &r->file);
     offer->fd = r->file; /* without one the receiver fails too */
+    offer->at_in_file = 0;
     xm_offer_move(offer, r->number, XM_OFFER_REFUSED, XM_OFFER_SERVED);
     return (res != xcclSystemError)
                ? res

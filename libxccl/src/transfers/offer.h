@@ -9,6 +9,8 @@
 bool xm_offer_is_lost(struct xm_rendezvous *r);
 /* Is the message gone? */
 bool xm_offer_advance(struct xm_rendezvous *r);
+/* A copy of the bytes, in host memory; returns when it is there. */
+xcclResult_t xm_offer_copy_to(const struct xm_rendezvous *r, void *at);
 /* A copy of the bytes in a file without a name; -1 if there is no memory for it. */
 xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p);
 

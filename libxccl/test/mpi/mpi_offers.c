@@ -421,9 +421,63 @@ static void case_many(void)
     mt_free(MT_DEVICE, data);
 }
 
+/* ---- ranks that count on MPI to take short messages at once ---- */
+
+enum { AHEAD = 200, SHORT = 250 };
+
+static void receive_those_ahead(const char *what)
+{
+    int *in = mt_ints_make(MT_DEVICE, SHORT, 0, 0);
+
+    for (int i = 0; i < AHEAD; i++) {
+        MPI_Recv(in, SHORT, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_ints_expect(in, MT_DEVICE, SHORT, SHORT, 1 - mt_rank(), i, what);
+    }
+    mt_free(MT_DEVICE, in);
+}
+
+/* More sends than one file each would do for end before anything is received. */
+static void send_ahead(void)
+{
+    MPI_Request requests[AHEAD];
+    int        *out[AHEAD];
+
+    mt_meet_on_device();
+    for (int i = 0; i < AHEAD; i++) {
+        out[i] = mt_ints_make(MT_DEVICE, SHORT, SHORT, i);
+        MPI_Isend(out[i], SHORT, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Waitall(AHEAD, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < AHEAD; i++) { /* what is sent is the program's again */
+        mt_free(MT_DEVICE, out[i]);
+    }
+    receive_those_ahead("sends that were waited for together");
+    for (int i = 0; i < AHEAD; i++) {
+        int *one = mt_ints_make(MT_DEVICE, SHORT, SHORT, i);
+        MPI_Send(one, SHORT, MPI_INT, 1 - mt_rank(), TAG, MPI_COMM_WORLD);
+        mt_free(MT_DEVICE, one);
+    }
+    receive_those_ahead("sends one after the other");
+}
+
+static void case_ahead(void)
+{
+    send_ahead();
+}
+
+static void case_ahead_without_files(void)
+{
+    mt_meet_on_device();
+    use_up_files(300);
+    send_ahead();
+    allow_files();
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
+        {"ahead", case_ahead},
+        {"ahead_without_files", case_ahead_without_files},
         {"pieces", case_pieces},
         {"alike", case_alike},
         {"refused", case_refused},

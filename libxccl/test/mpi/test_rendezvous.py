@@ -148,6 +148,12 @@ def test_messages_out_of_reach(family):
     assert len(result.lines("rank 1 of MPI_COMM_WORLD cannot fetch a message")) == 2, result.out
 
 
+@pytest.mark.parametrize("case", ["ahead", "ahead_without_files"])
+def test_ahead(mpi, case):
+    """Hundreds of short sends end before their receives begin, as MPI's own do."""
+    mpi.run(2, f"mpi_offers cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 def test_many_pending(family):
     """They cost the program little of its core while nothing happens to them."""
     family.run(2, "mpi_offers cuda many", sim="cuda:2", timeout=TIMEOUT).good()

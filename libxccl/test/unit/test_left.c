@@ -3,6 +3,8 @@
 #include "transfers/left.h"
 
 #include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "comms/mailbox.h"
@@ -63,6 +65,12 @@ xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p)
 {
     (void)r;
     *file_p = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return xcclSuccess;
+}
+
+xcclResult_t xm_offer_copy_to(const struct xm_rendezvous *r, void *at)
+{
+    memset(at, r->slot, offer.source.bytes);
     return xcclSuccess;
 }
 
@@ -168,10 +176,35 @@ static void check_staged(void)
     leave_one(FIRST_STAGED);
 }
 
+/* As many as can be offered are left at once, each in its own place of one file. */
+static void check_room(void)
+{
+    enum { BYTES = 16 << 10 };
+    struct xm_rendezvous r = begin(BYTES);
+    int                  file = -1;
+
+    for (int slot = XM_OFFERS - 1; slot >= 0; slot--) {
+        unsigned char ends[2];
+        r = begin(BYTES);
+        r.slot = slot;
+        xm_offer_leave_late(&r);
+        CHECK(!r.offered, "number %d is not left", slot);
+        CHECK((file < 0) || (offer.fd == file), "there is more than one file");
+        file = offer.fd;
+        off_t at = (off_t)offer.at_in_file;
+        CHECK((pread(file, ends, 1, at) == 1) && (pread(file, ends + 1, 1, at + BYTES - 1) == 1),
+              "number %d lies outside of the file", slot);
+        CHECK((ends[0] == slot % 256) && (ends[1] == slot % 256), "number %d is overwritten", slot);
+    }
+    offer.state = xm_offer_word(r.number, XM_OFFER_DONE);
+    xm_offers_left(false);
+}
+
 int main(void)
 {
     check_patience();
     check_mapping();
     check_staged();
+    check_room();
     return xt_done("sends that are left");
 }
