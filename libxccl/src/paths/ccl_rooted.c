@@ -93,7 +93,18 @@ static bool next_piece(struct xm_op *op, struct blocks *b, size_t from)
     return any;
 }
 
-/* Between the scratch and the root's host memory. */
+/* The root's own part of this piece. In place it lies among the others, and need not be moved. */
+static char *own_piece(const struct xm_op *op, const struct blocks *b, char *apart, size_t from)
+{
+    int rank = op->comm->rank;
+
+    if (!op->buffers.in_place) {
+        return apart + from;
+    }
+    return (b->reachable ? b->ptr : b->scratch) + b->piece_displs[rank];
+}
+
+/* Between the scratch and the root's memory, which the vendor's library cannot reach. */
 static xcclResult_t copy_piece(struct xm_op *op, const struct blocks *b, size_t from, bool out)
 {
     xcclResult_t res = xcclSuccess;
@@ -101,7 +112,8 @@ static xcclResult_t copy_piece(struct xm_op *op, const struct blocks *b, size_t 
     for (int i = 0; (i < op->comm->size) && (res == xcclSuccess); i++) {
         char *host = b->ptr + b->displs[i] + from;
         char *device = b->scratch + b->piece_displs[i];
-        if (b->piece_counts[i] > 0) {
+        bool  stays = op->buffers.in_place && (i == op->comm->rank);
+        if ((b->piece_counts[i] > 0) && !stays) {
             res = op->dev->copy_async(out ? host : device, out ? device : host, b->piece_counts[i],
                                       op->stream);
         }
@@ -109,17 +121,16 @@ static xcclResult_t copy_piece(struct xm_op *op, const struct blocks *b, size_t 
     return res;
 }
 
-static xcclResult_t gather_at_root(struct xm_op *op, const char *in)
+static xcclResult_t gather_at_root(struct xm_op *op, char *in)
 {
     struct blocks b = {0};
     xcclResult_t  res = cut(op, &op->recv, &b);
 
     for (size_t from = 0; (res == xcclSuccess) && next_piece(op, &b, from);
          from += xm_ccl_scratch_per_rank(op)) {
-        const char *own = op->buffers.in_place ? b.ptr + b.displs[op->comm->rank] : in;
-        char       *out = b.reachable ? b.ptr : b.scratch;
-        res = xcclGatherv(own + from, b.piece_counts[op->comm->rank], out, b.piece_counts,
-                          b.piece_displs, xcclUint8, op->call.root, op->vendor->xcomm, op->stream);
+        res = xcclGatherv(own_piece(op, &b, in, from), b.piece_counts[op->comm->rank],
+                          b.reachable ? b.ptr : b.scratch, b.piece_counts, b.piece_displs,
+                          xcclUint8, op->call.root, op->vendor->xcomm, op->stream);
         if ((res == xcclSuccess) && !b.reachable) {
             res = copy_piece(op, &b, from, true);
         }
@@ -135,14 +146,13 @@ static xcclResult_t scatter_at_root(struct xm_op *op, char *out)
 
     for (size_t from = 0; (res == xcclSuccess) && next_piece(op, &b, from);
          from += xm_ccl_scratch_per_rank(op)) {
-        char *own = op->buffers.in_place ? b.ptr + b.displs[op->comm->rank] : out;
         if (!b.reachable) {
             res = copy_piece(op, &b, from, false);
         }
         if (res == xcclSuccess) {
             res = xcclScatterv(b.reachable ? b.ptr : b.scratch, b.piece_counts, b.piece_displs,
-                               own + from, b.piece_counts[op->comm->rank], xcclUint8, op->call.root,
-                               op->vendor->xcomm, op->stream);
+                               own_piece(op, &b, out, from), b.piece_counts[op->comm->rank],
+                               xcclUint8, op->call.root, op->vendor->xcomm, op->stream);
         }
     }
     free(b.counts);
