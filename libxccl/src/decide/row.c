@@ -214,7 +214,10 @@ static xcclResult_t parse_bytes(const struct xm_place *place, struct xm_part par
     return xcclSuccess;
 }
 
-/* Those that a row can decide on, and the one that was most likely meant. */
+/*
+ * Those that a row can decide on, and the one that was most likely meant. The others are taken, and
+ * have no effect.
+ */
 static void coll_words(struct xm_part part, char *buf, size_t len)
 {
     char        typed[32];
@@ -242,10 +245,8 @@ static xcclResult_t parse_coll(const struct xm_place *place, struct xm_part part
                                struct xm_row *row)
 {
     char words[400];
-    int  coll = xm_part_find(part, coll_names, XM_NUM_COLLS);
 
-    if (((coll >= 0) && !xm_coll_on_device((enum xm_coll)coll)) ||
-        !parse_words(part, coll_names, XM_NUM_COLLS, &row->colls)) {
+    if (!parse_words(part, coll_names, XM_NUM_COLLS, &row->colls)) {
         coll_words(part, words, sizeof(words));
         return xm_parse_complain(place, part, "collective", words);
     }
