@@ -305,11 +305,13 @@ static const struct row rows[] = {
      AT(site),
      0,
      0},
-    {{"XCCL_LOCAL_DEVICE", "device number", "", "Device that belongs to this rank.", "xccl-run"},
-     FOREIGN,
+    {{"XCCL_LOCAL_DEVICE", "device number, 0 to 1023", "",
+      "Device that belongs to this rank, for the program; xccl-run sets it.",
+      "xccl-run, xccl-perf"}, /* nobody hands it on to processes that it starts */
+     NUMBER,
+     AT(local_device),
      0,
-     0,
-     0},
+     1023},
     {{"XCCL_MPI", "openmpi|mpich|mpiabi", "",
       "MPI family that xccl-perf and xccl-tune are to be run with.", "xccl-perf, xccl-tune"},
      FOREIGN,
@@ -384,6 +386,9 @@ static void set_number(const struct row *row, const char *value, void *field)
     bool has_off = (strstr(row->pub.allowed, "|off|") != NULL);
     long n;
 
+    if ((value[0] == '\0') && (row->pub.fallback[0] == '\0')) {
+        return; /* as not set */
+    }
     if (has_auto && (strcmp(value, "auto") == 0)) {
         *(long *)field = -1;
     } else if (has_off && (strcmp(value, "off") == 0)) {
@@ -474,6 +479,7 @@ static void note_unknown(const char *name, size_t len)
 
 static void load(void)
 {
+    values.local_device = -1;
     for (int i = 0; i < NUM_ROWS; i++) {
         if (rows[i].kind != FOREIGN) {
             set(&rows[i], rows[i].pub.fallback);

@@ -42,6 +42,23 @@ size_t xm_peer_info_bytes(void)
     return sizeof(struct xm_peer_info);
 }
 
+/* The program may have done without it, or have taken another device instead. */
+static void warn_of_local_device(const struct xc_device_ops *dev)
+{
+    static bool done; /* atomic */
+    long        wanted = xc_params()->local_device;
+    int         count = 0;
+
+    if ((wanted < 0) || (dev == NULL) || __atomic_exchange_n(&done, true, __ATOMIC_RELAXED)) {
+        return;
+    }
+    if ((dev->count(&count) == xcclSuccess) && (wanted >= count)) {
+        xc_warn("XCCL_LOCAL_DEVICE=%ld is none of the %d device%s that this process sees; "
+                "xccl-run --report shows them",
+                wanted, count, (count == 1) ? "" : "s");
+    }
+}
+
 void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
                        struct xm_peer_info *mine)
 {
@@ -50,6 +67,7 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     struct xc_launch        launch;
 
     memset(mine, 0, sizeof(*mine));
+    warn_of_local_device(dev);
     xm_variables_fill(&mine->variables);
     mine->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
     mine->cost_us = xm_creation_measured_us();

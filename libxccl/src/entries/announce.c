@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "entries/announce.h"
 
+#include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "backends/backend.h"
 #include "base/environment.h"
@@ -66,11 +70,60 @@ static void warn_if_alone(const char *mpi, int size)
                   "launcher's MPI");
 }
 
+/* Why a file cannot be made in this folder, or NULL. */
+static const char *folder_fault(const char *folder)
+{
+    struct stat facts;
+
+    if (stat(folder, &facts) != 0) {
+        return strerror(errno);
+    }
+    if (!S_ISDIR(facts.st_mode)) {
+        return strerror(ENOTDIR);
+    }
+    return (access(folder, W_OK | X_OK) != 0) ? strerror(errno) : NULL;
+}
+
+/* Each rank writes its own file there. */
+static void warn_of_dump_dir(void)
+{
+    const char *folder = xc_params()->dump_dir;
+    const char *fault = (folder != NULL) ? folder_fault(folder) : NULL;
+
+    if ((fault != NULL) && xc_first_of_node()) {
+        xc_warn("XCCL_DUMP_DIR=%s: %s; on an error or a time-out the last operations of the ranks "
+                "of this node are lost",
+                folder, fault);
+    }
+}
+
+/* Rank 0 writes it in MPI_Finalize. */
+static void warn_of_profile(void)
+{
+    char        path[1024], folder[1024];
+    struct stat facts;
+
+    if (xc_params()->profile_file == NULL) {
+        return;
+    }
+    xc_expand_file_name(xc_params()->profile_file, path, sizeof(path));
+    snprintf(folder, sizeof(folder), "%s", path);
+    const char *fault = folder_fault(dirname(folder));
+    if ((fault == NULL) && (stat(path, &facts) == 0) && S_ISDIR(facts.st_mode)) {
+        fault = strerror(EISDIR);
+    }
+    if (fault != NULL) {
+        xc_warn("XCCL_PROFILE=%s: %s; MPI_Finalize prints the table, but cannot write the file",
+                path, fault);
+    }
+}
+
 void xm_announce(void)
 {
     char mpi[128];
     int  size = 0, rank = 0;
 
+    warn_of_dump_dir();
     if ((xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &size) != MPI_SUCCESS) ||
         (xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank) != MPI_SUCCESS) || (rank != 0)) {
         return;
@@ -79,5 +132,6 @@ void xm_announce(void)
     if (xc_log_enabled(XC_LOG_INFO) && !xm_config.faulty) {
         say_active(mpi, size);
     }
+    warn_of_profile();
     warn_if_alone(mpi, size);
 }

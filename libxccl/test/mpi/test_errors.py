@@ -35,6 +35,7 @@ def test_fatal(mpi):
         ("XCCL_LOG=loud", "XCCL_LOG=loud"),
         ("XCCL_CCL=ncccl", "XCCL_CCL=ncccl"),
         ("XCCL_CHECK=2", "XCCL_CHECK=2"),
+        ("XCCL_LOCAL_DEVICE=x", "XCCL_LOCAL_DEVICE=x is not allowed"),
         ("XCCL_ROUTE=", "XCCL_ROUTE="),
         ("XCCL_TUNE=allreduce:0-64k:cuda:2-8:warp", "column 26"),
         ("XCCL_TUNE=*:*:*:*:mpi#alreduce:*:*:*:mpi", "column 13"),
@@ -67,6 +68,15 @@ def test_setting_of_one_rank_is_wrong(openmpi):
         ["/bin/sh", "-c", own, "-", program, "cuda", "2", "return"],
         timeout=30,
     )
+
+
+def test_local_device_that_is_not_there(openmpi):
+    env = {"XCCL_LOCAL_DEVICE": "7"}
+    result = openmpi.run(2, "mpi_loop cuda 4 return", sim="cuda:4", env=env, timeout=30)
+    assert result.status == 0, result.out
+    assert len(result.lines("warning: XCCL_LOCAL_DEVICE=7 is none of the 4 devices")) == 2
+    result = openmpi.run(2, "mpi_loop cuda 4 return", sim="cuda:8", env=env, timeout=30)
+    assert result.status == 0 and "XCCL_LOCAL_DEVICE" not in result.out, result.out
 
 
 def test_log_file_that_cannot_be_opened(family, tmp_path):

@@ -270,3 +270,24 @@ def test_enqueued(openmpi, tmp_path):
     found = rows(written, "MPIX_Allreduce_enqueue", ranks=2, memory="cuda")
     assert found and {row["path"] for row in found} <= {"ccl", "direct", "mpi-staged"}
     assert sum(row["bytes"] for row in found) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("XCCL_PROFILE", "missing/a.json", "No such file or directory"),
+        ("XCCL_PROFILE", "folder.json", "Is a directory"),
+        ("XCCL_DUMP_DIR", "missing", "No such file or directory"),
+        ("XCCL_DUMP_DIR", "file", "Not a directory"),
+    ],
+)
+def test_output_that_cannot_be_written(family, tmp_path, name, value, fault):
+    """MPI_Init says so, once, and not only the end of the job."""
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "file").write_text("")
+    env = {name: str(tmp_path / value)}
+    result = family.run(3, "mpi_host", sim=None, env=env, timeout=30)
+    assert result.status == 0, result.out
+    (line,) = result.lines(rf"warning: {name}={env[name]}: ")
+    assert fault in line, line
+    assert result.out.index(line) < result.out.index("sum right"), result.out

@@ -83,6 +83,11 @@ static void test_faults(const char *self)
     expect(self, "XCCL_PROFILE=.json", "is not allowed");
     expect(self, "XCCL_PROFILE=a.json", "fine");
     expect(self, "XCCL_RANGES=on", "XCCL_RANGES=on is not allowed; it takes auto|off");
+    expect(self, "XCCL_LOCAL_DEVICE=x",
+           "XCCL_LOCAL_DEVICE=x is not allowed; it takes device number, 0 to 1023");
+    expect(self, "XCCL_LOCAL_DEVICE=-1", "XCCL_LOCAL_DEVICE=-1 is not allowed");
+    expect(self, "XCCL_LOCAL_DEVICE=3", "fine");
+    expect(self, "XCCL_LOCAL_DEVICE=", "fine");
     expect(self, "XCCL_TIMOUT=3",
            "warning: XCCL_TIMOUT is not a variable of xccl and has no effect; did you mean "
            "XCCL_TIMEOUT?");
