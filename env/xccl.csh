@@ -136,7 +136,7 @@ if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
     set _xccl_sites = ""
     if ("$_xccl_site" == "") then
         source "$_xccl_dir/sites/detect.csh"
-        if ("$_xccl_site" == "") set _xccl_error = "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs)"
+        if ("$_xccl_site" == "") set _xccl_error = "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs); for example: source xccl.csh generic-nvidia"
     endif
     if ("$_xccl_error" == "") then
         if ("$_xccl_site" =~ */* || "$_xccl_site" == detect || ! -r "$_xccl_dir/sites/$_xccl_site.csh") then

@@ -185,7 +185,7 @@ function _xccl_request
     if test -z "$_xccl_site"
         _xccl_detect
         if test -z "$_xccl_site"
-            _xccl_error "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs)"
+            _xccl_error "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs); for example: source xccl.fish generic-nvidia"
             return 1
         end
     end

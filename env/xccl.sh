@@ -108,8 +108,13 @@ _xccl_near() {
 
 _xccl_unrecognised() {
     _xccl_error "no site recognised here; name one of: $_xccl_sites (generic-nvidia and generic-amd fit any machine with such GPUs)"
-    [ -n "$_xccl_called${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ] ||
+    if [ -n "$_xccl_called" ]; then
+        _xccl_error "for example: xccl_env generic-nvidia"
+    elif [ -n "${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ]; then
+        _xccl_error "for example: . $_xccl_dir/xccl.sh generic-nvidia"
+    else
         _xccl_error "this shell hands no arguments to a sourced file: set XCCL_SITE first, as XCCL_SITE=generic-nvidia"
+    fi
 }
 
 # What is asked for: an argument, else the variable, else the site of the installation, else the site detected.

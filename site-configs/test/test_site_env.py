@@ -377,6 +377,7 @@ def test_an_unknown_machine_is_told_the_sites(shell, prefix, tmp_path):
     done = shell.run([*lines, shell.dump(tmp_path / "b")], tmp_path)
     assert done.stdout == "status=1\n"
     assert "no site recognised here; name one of: alps dgx-a100" in done.stderr
+    assert "generic-nvidia" in done.stderr.split("GPUs)")[1], done.stderr
     assert ("set XCCL_SITE first" in done.stderr) == (shell.name == "dash")
     assert difference(read_env(tmp_path / "a"), read_env(tmp_path / "b")) == {}
 

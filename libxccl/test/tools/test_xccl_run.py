@@ -41,6 +41,8 @@ def seen(ended):
         (["--sim", "cuda:300", "true"], 2, ["'300'", "1 to 64"]),
         ([], 2, ["no command"]),
         (["--"], 2, ["no command"]),
+        (["--report"], 2, ["behind a launcher", "srun -n 8 xccl-run --report true"]),
+        (["--report", "--sim", "cuda:2"], 2, ["behind a launcher", "xccl-info shows"]),
         (["no-such-program"], 127, ["no-such-program", "PATH"]),
         (["if"], 127, ["'if' was not found"]),
         (["explain", "/"], 127, ["'explain' was not found"]),
