@@ -7,12 +7,12 @@ BUILD ?= build
 export BUILD_DIR := $(abspath $(BUILD))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench install dist clean
+.PHONY: help demo test lint docs bench install uninstall dist clean
 
 help: ## list the targets
 	@echo 'xccl: collectives of MPI programs on the vendor library. Usage: make <target>'
 	@sed -n 's/^\([a-z]*\):.*## /\1:/p' Makefile | while IFS=: read -r name text; do \
-	    printf '  %-8s %s\n' "$$name" "$$text"; done
+	    printf '  %-9s %s\n' "$$name" "$$text"; done
 	@echo 'Variables: PREFIX=$(PREFIX), SITE=$(SITE) (install, for one site only), SITES=$(SITES) (a folder with a site of your own), BUILD=$(BUILD) (where everything is built)'
 
 demo: ## build, install into a local prefix, run a benchmark on 4 ranks
@@ -42,6 +42,9 @@ install: ## build and install into PREFIX
 	    -DCMAKE_INSTALL_LIBDIR=lib
 	@cmake --install "$(BUILD)/install" --prefix "$(abspath $(PREFIX))"
 	@ci/install-tree --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
+
+uninstall: ## remove from PREFIX what make install put there
+	@libxccl/cmake/manifest.sh --remove "$(abspath $(DESTDIR)$(PREFIX))"
 
 dist: ## make dist/xccl-<version>.tar.gz of the last commit; it builds without git
 	@ci/dist

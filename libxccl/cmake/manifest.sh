@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Record the files of an installation, and remove those that the one before it had and this one has not.
 # usage: manifest.sh PREFIX PART <files, a path below PREFIX on each line
+#        manifest.sh --remove PREFIX: all parts, and the folders that are empty then
 #
 # A part is what one installer puts there: CMake the library, ci/install-tree the tree. Its record is
 # PREFIX/share/xccl/manifest/PART. A file that is in no record is never touched.
@@ -13,12 +14,38 @@ export LC_ALL
     echo "usage: manifest.sh PREFIX PART <list" >&2
     exit 2
 }
-prefix=$1 part=$2
+removes=no
+if [ "$1" = --remove ]; then
+    removes=yes
+    prefix=$2 part=
+else
+    prefix=$1 part=$2
+fi
 records=$prefix/share/xccl/manifest
+if [ "$removes" = yes ] && [ ! -d "$records" ]; then
+    echo "manifest: $records is missing: xccl is not installed there" >&2
+    exit 2
+fi
 mkdir -p "$records"
 new=$records/.$part.new
 kept=$records/.$part.kept
 trap 'rm -f "$new" "$kept"' EXIT
+
+# When all goes, so do the other folders that it leaves empty. Of a prefix that others use, as /usr/local, those stay that
+# a system has empty, too.
+remove_all_empty() { # folder below the prefix
+    folder=$1
+    while [ "$folder" != . ]; do
+        case $prefix/$folder in
+        */[xX]ccl*) ;; # a prefix of its own, or its own folder
+        */share/man) return 0 ;;
+        "$prefix"/*/*) ;;
+        *) return 0 ;;
+        esac
+        rmdir "$prefix/$folder" 2>/dev/null || return 0
+        folder=$(dirname "$folder")
+    done
+}
 
 # Folders of xccl's own go with their last file.
 remove_empty() { # folder below the prefix
@@ -38,10 +65,25 @@ remove() { # paths below the prefix, on standard input
         esac
         [ ! -d "$prefix/$file" ] || [ -L "$prefix/$file" ] || continue # not what was installed
         rm -f "$prefix/$file"
-        remove_empty "${file%/*}"
+        if [ "$removes" = yes ]; then
+            remove_all_empty "$(dirname "$file")"
+        else
+            remove_empty "${file%/*}"
+        fi
     done
 }
 
+if [ "$removes" = yes ]; then
+    cat "$records"/* | sort -u >"$new"
+    list=$(cat "$new")
+    rm -f "$new" "$records"/*
+    printf '%s\n' "$list" | remove
+    remove_all_empty share/xccl/manifest
+    case $prefix in
+    *[xX]ccl*) rmdir "$prefix" 2>/dev/null || : ;;
+    esac
+    exit 0
+fi
 sort -u >"$new"
 if [ -e "$records/$part" ]; then
     # A file may have gone over to another part.

@@ -114,6 +114,39 @@ def test_what_an_older_installation_left_is_removed(tmp_path):
     assert not (share / "modulefiles/xccl-site/frontier/.modulerc.lua").exists()
 
 
+def uninstall(prefix):
+    script = TOP / "libxccl/cmake/manifest.sh"
+    return subprocess.run(
+        [script, "--remove", prefix], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize("name", ["shared", "xccl"])
+def test_nothing_is_left_of_an_installation(name, tmp_path):
+    """Nor empty folders, but those of a prefix that others use, and files of others."""
+    prefix = tmp_path / name
+    assert install_tree("--quiet", prefix).returncode == 0
+    (prefix / "share/man/man1").mkdir(parents=True)
+    (prefix / "share/man/man1/xccl-run.1").write_text("text\n", encoding="utf-8")
+    (prefix / "share/xccl/manifest/library").write_text("share/man/man1/xccl-run.1\n")
+    done = uninstall(prefix)
+    assert (done.returncode, done.stderr) == (0, "")
+    left = {str(path.relative_to(prefix)) for path in prefix.rglob("*")}
+    assert left == ({"share", "share/man"} if name == "shared" else set())
+    assert prefix.exists() == (name == "shared")
+
+
+def test_an_uninstallation_leaves_what_it_does_not_know(tmp_path):
+    prefix = tmp_path / "xccl"
+    assert install_tree("--quiet", prefix).returncode == 0
+    (prefix / "share/xccl/sites/sim/notes").write_text("text\n", encoding="utf-8")
+    assert uninstall(prefix).returncode == 0
+    left = [str(path.relative_to(prefix)) for path in prefix.rglob("*") if path.is_file()]
+    assert left == ["share/xccl/sites/sim/notes"]
+    done = uninstall(prefix)
+    assert done.returncode == 2 and "xccl is not installed there" in done.stderr
+
+
 def test_the_record_names_every_file(tmp_path):
     prefix = tmp_path / "prefix"
     assert install_tree("--quiet", prefix).returncode == 0
