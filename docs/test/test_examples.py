@@ -26,7 +26,7 @@ def test_page_shows_them():
     """Each program is on the page, from its file; a formatter may not touch these lines."""
     page = (EXAMPLES / "index.md").read_text(encoding="utf-8")
     programs = [path.name for path in EXAMPLES.iterdir() if path.suffix in PROGRAMS]
-    assert len(programs) == 5
+    assert len(programs) == 6
     assert not [name for name in programs if f'\n--8<-- "docs/examples/{name}"\n' not in page]
 
 
@@ -120,17 +120,26 @@ def test_kokkos(build, mpi, tmp_path):
     check(mpi.run(RANKS, [program], env={"OMP_NUM_THREADS": "1"}))
 
 
-def test_cupy(mpi):
-    """With a stand-in for CuPy: mpi4py and the example are as they are."""
+def python(mpi, name, *folders):
+    """Run an example in Python: mpi4py and the example are as they are."""
     if not mpi4py_suite.is_installed(mpi):
         pytest.skip("mpi4py is not installed; ci/bootstrap test does it")
     env = mpi4py_suite.python_env(mpi)
-    folders = [STANDINS, TOP / "libxccl/test/mpi", env.get("PYTHONPATH")]
-    env = {**env, "PYTHONPATH": ":".join(map(str, filter(None, folders)))}
-    result = mpi.run(
+    path = [*folders, env.get("PYTHONPATH")]
+    env = {**env, "PYTHONPATH": ":".join(map(str, filter(None, path)))}
+    return mpi.run(
         RANKS,
-        [sys.executable, str(EXAMPLES / "allreduce_cupy.py")],
+        [sys.executable, str(EXAMPLES / name)],
         env=env,
         library_path=mpi4py_suite.library_path(mpi),
     )
-    check(result)
+
+
+def test_cupy(mpi):
+    """With a stand-in for CuPy."""
+    check(python(mpi, "allreduce_cupy.py", STANDINS, TOP / "libxccl/test/mpi"))
+
+
+def test_mpi4py(mpi):
+    """With nothing but mpi4py and the simulated driver."""
+    check(python(mpi, "allreduce_mpi4py.py"))
