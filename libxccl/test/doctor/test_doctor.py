@@ -160,9 +160,11 @@ def test_settings_of_its_own(stage, name, value, found, cause):
     assert (finding["id"], cause in finding["cause"]) == (found, True), finding["cause"]
 
 
-def test_the_page_is_installed_with_it(stage):
-    page = stage / "share/doc/xccl/doctor.md"
-    assert page.read_text() == docs.render()
+def test_the_pages_are_installed_with_it(stage):
+    folder = stage / "share/doc/xccl"
+    for path, text in docs.render().items():
+        assert (folder / path).read_text() == text
+    page = folder / "findings/ranks.md"
     assert f"see: {page}#gpu-hidden" in run(stage, "--explain", "gpu-hidden").stdout
 
 
@@ -222,7 +224,7 @@ def test_text_names_all_parts(stage, tmp_path):
     assert ended.returncode == 1
     assert "ERROR [gpu-duplicate] " in ended.stdout
     assert "\n  do: start ranks by xccl-run" in ended.stdout
-    assert f"\n  see: {stage}/share/doc/xccl/doctor.md#gpu-duplicate\n" in ended.stdout
+    assert f"\n  see: {stage}/share/doc/xccl/findings/ranks.md#gpu-duplicate\n" in ended.stdout
     assert "\nlooked at: " in ended.stdout
 
 
@@ -426,9 +428,16 @@ def test_run_that_hangs(stage, tmp_path):
 
 
 def test_documentation_is_of_this_registry():
-    """The page was written anew since the last change of a finding."""
-    assert (TOP / "docs/use/doctor.md").read_text() == docs.render(), docs.__doc__
-    anchors = re.findall(r'<a id="([\w-]+)"></a>', docs.render())
+    """The pages were written anew since the last change of a finding; none is left of before."""
+    pages = docs.render()
+    for path, text in pages.items():
+        assert (TOP / "docs/use" / path).read_text() == text, docs.__doc__
+    there = {f"findings/{path.name}" for path in (TOP / "docs/use/findings").glob("*.md")}
+    assert there == set(pages) - {"doctor.md"}
+    anchors = re.findall(r'<a id="([\w-]+)"></a>', "".join(pages.values()))
+    links = re.findall(r"\((findings/\w+\.md)#([\w-]+)\)", pages["doctor.md"])
+    assert all(f'<a id="{name}"></a>' in pages[path] for path, name in links)
+    assert sorted(name for _, name in links) == sorted(registry.TABLE)
     assert sorted(anchors) == sorted(registry.TABLE)
     assert set(docs.SOURCES) <= set(registry.TABLE)
 

@@ -310,7 +310,7 @@ def test_exactly_that_is_found(doctor, world, name, site, broken):
     assert ids(found) == [name], found["findings"]
     (finding,) = found["findings"]
     assert status == {"warning": 3, "error": 1}[finding["severity"]]
-    assert finding["anchor"] == f"docs/use/doctor.md#{name}"
+    assert finding["anchor"] == registry.anchor(name)
     assert "{" not in finding["cause"] + finding["remedy"]
 
 

@@ -9,7 +9,7 @@ from . import logs
 from .checks_env import NAMES, UCC_LISTS, ccl_name, hides, memory, ucc_setting
 from .checks_files import OLDEST_DRIVER, plugin_remedy, site_ranks
 from .checks_net import LIBFABRIC_NAMES, hca_remedy, interface_wanted, is_named
-from .registry import DOCS, TABLE, WARNING, Finding, finding, plain
+from .registry import TABLE, WARNING, Finding, anchor, finding, plain
 
 SLOW_START = 60  # seconds
 
@@ -361,7 +361,7 @@ def check_run(_facts, log):
         if name in TABLE and name not in noted:
             cause, _, remedy = text.partition("; ")
             noted[name] = Finding(
-                name, WARNING, cause, remedy or plain(TABLE[name].remedy), f"{DOCS}#{name}"
+                name, WARNING, cause, remedy or plain(TABLE[name].remedy), anchor(name)
             )
     yield from noted.values()
     said = [f"[{name}] {text}" for name, text in log.run_notes if name not in TABLE]

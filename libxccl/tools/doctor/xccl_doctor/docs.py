@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # ruff: noqa: E501
 
-"""docs/use/doctor.md from the registry: python3 -m xccl_doctor.docs >docs/use/doctor.md"""
+"""docs/use/doctor.md and findings/ beside it from the registry: python3 -m xccl_doctor.docs docs/use"""
 
 import re
 import sys
+from pathlib import Path
 
+from .areas import AREAS, FOLDER, area_of, place
 from .registry import TABLE
 
 INTRO = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
@@ -28,12 +30,12 @@ little of a job.
 It prints, in this order:
 
 1. facts, such as "RCCL uses aws-ofi-nccl 1.19.2 over cxi on 4 NICs";
-2. findings: an identifier, the cause, what to do, and the place on this page;
+2. findings: an identifier, the cause, what to do, and the page that says more;
 3. what it looked at, and what was not there to look at.
 
 Exit status: 0 nothing found wrong, 1 errors, 2 wrong use, 3 warnings and no error. `--json` prints the same for programs,
-`--list` all findings, `--explain ID` one of them. This page is installed as `share/doc/xccl/doctor.md`. Words *in italics*
-differ from case to case.
+`--list` all findings, `--explain ID` one of them. This page is installed as `share/doc/xccl/doctor.md`, and the
+[findings](#what-it-finds) beside it, in `findings`.
 
 ## What it reads
 
@@ -73,6 +75,7 @@ MEANING = {
     "hang-op": "ranks pass different operations to a reduction",
     "hang-path": "ranks take different paths for a collective",
     "hang-root": "ranks pass different roots to a collective",
+    "hang-timeout": "ranks waited in a collective for as long as XCCL_TIMEOUT says, and other ranks have not entered it",
     "hang-type": "ranks pass different datatypes to a collective",
     "hang-unsure": "ranks wait in a collective that another rank has not entered, but that rank may still come",
     "hang-waiting": "ranks wait in a collective that another rank has not entered",
@@ -146,39 +149,6 @@ SOURCES = {
     "run-hung": "OLCF; ALCF; rccl-tests issue 90",
 }
 
-GROUPS = (
-    ("Open MPI and UCC", ("ucc-", "hcoll-", "hpcx-", "nonblocking-")),
-    ("MPI and its launcher", ("mpi-", "mpirun-", "preload-")),
-    (
-        "GPUs, cores and their ranks",
-        ("gpu-", "ranks-", "visible-", "cores-", "not-bound", "srun-", "launch-"),
-    ),
-    ("MPICH and Cray MPICH", ("nic-", "single-", "mpich-", "gtl-")),
-    (
-        "Libraries and plugins",
-        ("ccl-", "interposer-", "library-", "plugin-", "cray-", "cuda-", "driver-", "file-"),
-    ),
-    ("Network", ("net-", "ib-", "init-", "mr-", "cxi-", "ll128")),
-    ("Ranks of a job that hangs", ("hang-",)),
-    (
-        "Site, limits and the job itself",
-        (
-            "site-",
-            "sim-",
-            "open-",
-            "no-gpu",
-            "memlock",
-            "shm-",
-            "ran-",
-            "crash-",
-            "job-",
-            "log-",
-            "xccl-",
-            "run-",
-        ),
-    ),
-)
-
 
 def plain(text):
     return re.sub(r"\{(\w+)\}", r"*\1*", text)
@@ -191,7 +161,7 @@ def as_sentence(text):
 
 def section(name):
     row = TABLE[name]
-    lines = [f'<a id="{name}"></a>', f"### {name} ({row.severity})", ""]
+    lines = [f'<a id="{name}"></a>', f"## {name} ({row.severity})", ""]
     lines += [as_sentence(MEANING.get(name) or plain(row.cause)) + ".", ""]
     lines += ["Do: " + plain(row.remedy) + "."]
     if name in SOURCES:
@@ -199,17 +169,43 @@ def section(name):
     return "\n".join(lines) + "\n"
 
 
+HEAD = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
+<!-- Written by libxccl/tools/doctor/xccl_doctor/docs.py from registry.py; do not edit. -->
+# Findings: {title}
+
+What [xccl-doctor](../doctor.md) finds in this area, and what to do. Words *in italics* differ from case to case.
+"""
+
+
+def names_of(page):
+    return [name for name in sorted(TABLE) if area_of(name) == page]
+
+
+def overview():
+    """The end of the page on the tool."""
+    lines = ["## What it finds", "", "| area | findings |", "|---|---|"]
+    for page, title, _ in AREAS:
+        found = ", ".join(f"[{name}]({place(name)})" for name in names_of(page))
+        lines.append(f"| [{title}]({FOLDER}/{page}.md) | {found} |")
+    return "\n".join(lines) + "\n"
+
+
 def render():
-    out = [INTRO]
-    left = sorted(TABLE)
-    for title, prefixes in GROUPS:
-        names = [name for name in left if name.startswith(prefixes)]
-        left = [name for name in left if name not in names]
-        out += [f"## {title}\n"] + [section(name) for name in names]
-    if left:
-        raise ValueError("findings of no group: {}".format(", ".join(left)))
-    return "\n".join(out)
+    """{path below docs/use: text}."""
+    pages = {"doctor.md": INTRO + "\n" + overview()}
+    for page, title, _ in AREAS:
+        parts = [HEAD.format(title=title)]
+        parts += [section(name) for name in names_of(page)]
+        pages[f"{FOLDER}/{page}.md"] = "\n".join(parts)
+    return pages
+
+
+def main(folder):
+    for path, text in render().items():
+        target = Path(folder, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(render())
+    main(sys.argv[1])

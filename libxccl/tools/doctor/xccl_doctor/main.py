@@ -146,7 +146,7 @@ def work(given, launcher, options, tool):
     if "--list" in given:
         report.print_list("--json" in given)
         return OK
-    installed = report.page(options.prefix)
+    installed = report.pages(options.prefix)
     if "--explain" in given:
         name = given["--explain"]
         if name not in registry.TABLE:

@@ -4,14 +4,14 @@
 import re
 from collections import namedtuple
 
-from . import rows_hang, rows_job, rows_network, rows_software
+from . import areas, rows_hang, rows_job, rows_network, rows_software
 from .rows import ERROR, WARNING
 
-__all__ = ["DOCS", "ERROR", "TABLE", "WARNING", "Finding", "finding", "plain"]
+__all__ = ["ERROR", "TABLE", "WARNING", "Finding", "anchor", "finding", "plain"]
 
 Finding = namedtuple("Finding", "id severity cause remedy anchor")
 
-DOCS = "docs/use/doctor.md"
+DOCS = "docs/use"
 
 TABLE = {}
 for _rows in (rows_software, rows_network, rows_job, rows_hang):
@@ -23,6 +23,11 @@ def plain(text):
     return re.sub(r"\{(\w+)\}", r"<\1>", text)
 
 
+def anchor(name):
+    """Where the documentation says more of it."""
+    return f"{DOCS}/{areas.place(name)}"
+
+
 def finding(name, **details):
     """The finding of that id with its texts filled in."""
     row = TABLE[name]
@@ -31,5 +36,5 @@ def finding(name, **details):
         row.severity,
         row.cause.format(**details),
         row.remedy.format(**details),
-        f"{DOCS}#{name}",
+        anchor(name),
     )

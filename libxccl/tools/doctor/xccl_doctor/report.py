@@ -7,7 +7,7 @@ import re
 
 from xccl_common.launchers import NAMES
 
-from . import docs, registry
+from . import areas, docs, registry
 
 # Variables that bear on how collectives run.
 OURS = re.compile(
@@ -68,10 +68,10 @@ def looked_at(facts, log):
     return seen, missing
 
 
-def page(prefix):
-    """The installed page of findings; None in an installation without."""
-    path = os.path.join(prefix, "share/doc/xccl/doctor.md")
-    return path if os.path.exists(path) else None
+def pages(prefix):
+    """The folder with the installed pages of findings; None in an installation without."""
+    folder = os.path.join(prefix, "share/doc/xccl")
+    return folder if os.path.isdir(os.path.join(folder, areas.FOLDER)) else None
 
 
 def print_text(said, seen, missing, found, installed):
@@ -80,7 +80,8 @@ def print_text(said, seen, missing, found, installed):
     for finding in found:
         print(f"\n{finding.severity.upper()} [{finding.id}] {finding.cause}")
         print(f"  do: {finding.remedy}")
-        where = f"{installed}#{finding.id}" if installed else f"xccl-doctor --explain {finding.id}"
+        place = areas.place(finding.id)
+        where = f"{installed}/{place}" if installed else f"xccl-doctor --explain {finding.id}"
         print(f"  see: {where}")
     if found:
         print()
@@ -124,4 +125,4 @@ def explain(name, installed):
     if name in docs.SOURCES:
         print(f"  seen in: {docs.SOURCES[name]}")
     if installed:
-        print(f"  see: {installed}#{name}")
+        print(f"  see: {installed}/{areas.place(name)}")
