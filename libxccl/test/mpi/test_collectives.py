@@ -255,3 +255,10 @@ def test_threads(family, ranks, path):
 def test_short_threads(openmpi):
     """A thread that ends leaves no memory behind."""
     openmpi.run(1, "mpi_short_threads cuda", timeout=60).good()
+
+
+@pytest.mark.parametrize("case", ["gather", "gatherv", "scatter", "scatterv"])
+def test_root_out_of_reach(family, case):
+    """In place, in pieces, with the root's buffer on another device than the communicator's."""
+    env = {**CCL, "XCCL_SCRATCH": "1"}
+    family.run(2, f"mpi_rooted cuda {case}", sim="cuda:4", env=env, timeout=60).good()
