@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="66d5ca2ef59883b5fc41bd3d18f446c43ca73875e7df0985ce280a5c38a44a65")
+    version("0.1.0", sha256="1c177905f9d5ddfb572825b50607e82e6b267c1efc812739485384ce1b447eef")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
