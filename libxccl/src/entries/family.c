@@ -22,6 +22,7 @@
 #include "data/kernel_reduction.h"
 #include "direct/direct.h"
 #include "entries/announce.h"
+#include "entries/ending.h"
 #include "entries/entries.h"
 #include "entries/session.h"
 #include "entries/spawn.h"
@@ -65,6 +66,7 @@ static bool meet_world(int *rank_p)
 
 static void begin_world(void)
 {
+    xm_ending_prepare();
     xm_announce();
     xm_observe_begin();
 }
@@ -184,42 +186,6 @@ static int init(enum xm_function function, int profiling, const long *args)
     }
     more[3] = has_place ? args[3] : more[3];
     return after_init((int)xm_mpi_forward(XM_FN_MPI_Init_thread, profiling, more));
-}
-
-/*
- * Here and not in a destructor: the vendor's library and the driver must still be alive. Staging
- * goes on, because MPI calls the program's delete callbacks first of all, and those may use
- * communicators. Those of an MPI-4 session may be in use for longer, by other threads, too: then
- * memory and kernels are left to the end of the process.
- */
-static int finalize(int profiling, const long *args)
-{
-    bool ours = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
-
-    if (ours) {
-        xm_streams_finalize();
-        xm_ops_finalize();
-        xm_freed_finalize();
-        xm_rendezvous_finalize();
-        xm_observe_finalize();
-        xm_comms_finalize();
-        xm_buffers_free_types();
-        xm_flat_finalize();
-        xm_progress_finalize();
-    }
-    int res = (int)xm_mpi_forward(XM_FN_MPI_Finalize, profiling, args);
-    if (res == MPI_SUCCESS) {
-        xm_session_world_ended();
-    }
-    if (ours && (res == MPI_SUCCESS) && !xm_session_any()) {
-        xm_kernels_finalize();
-        xm_gdrcopy_finalize();
-        xm_memory_finalize();
-        xm_workers_finalize();
-        xm_tables_end();
-        xm_comms_forget_rules();
-    }
-    return res;
 }
 
 static int free_comm(enum xm_function function, int profiling, const long *args)
@@ -352,7 +318,7 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Session_finalize:
         return session(function, profiling, args);
     case XM_FN_MPI_Finalize:
-        return finalize(profiling, args);
+        return xm_ending_finalize(profiling, args, __atomic_load_n(&started, __ATOMIC_ACQUIRE));
     case XM_FN_MPI_Comm_spawn:
     case XM_FN_MPI_Comm_spawn_multiple:
         return xm_spawn(function, profiling, args);

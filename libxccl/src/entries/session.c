@@ -10,6 +10,7 @@
 #include "ops/freed.h"
 #include "ops/op.h"
 #include "ops/record.h"
+#include "ops/request.h"
 #include "streams/streams.h"
 #include "transfers/pipeline.h"
 
@@ -20,6 +21,7 @@ static void let_go(void)
 {
     xm_streams_finalize();
     xm_ops_finalize();
+    xm_requests_finalize();
     xm_freed_finalize();
     xm_comms_shut();
     xm_buffers_free_types();

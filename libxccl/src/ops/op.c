@@ -450,5 +450,4 @@ void xm_ops_finalize(void)
            (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
         xm_ops_progress();
     }
-    xm_requests_finalize();
 }

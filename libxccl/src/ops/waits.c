@@ -618,7 +618,13 @@ static int wait_any(struct xm_array *a, const long *args)
     int  flag = 0;
     long test_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], (long)&flag, args[3]};
 
-    return repeat(XM_FN_MPI_Testany, a, test_args, &flag);
+    int code = repeat(XM_FN_MPI_Testany, a, test_args, &flag);
+    if ((code == MPI_SUCCESS) && (*(int *)args[2] == MPI_UNDEFINED)) {
+        /* None is active: MPICH 4.0 gives the status of that here only. */
+        const long wait_args[XM_MAX_ARGUMENTS] = {a->count, (long)a->used, args[2], args[3]};
+        code = (int)xm_mpi_forward(XM_FN_MPI_Waitany, 1, wait_args);
+    }
+    return code;
 }
 
 /* (count, requests, outcount, indices, statuses): MPI_UNDEFINED if none is active. */

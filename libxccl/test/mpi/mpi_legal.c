@@ -176,10 +176,15 @@ static void complete_both(int way, MPI_Request requests[2], MPI_Status statuses[
 
 static void expect_inactive(MPI_Request requests[2], const char *what)
 {
-    int flag = 0, which = 0;
+    int        flag = 0, which = 0;
+    MPI_Status status = {.MPI_SOURCE = 0, .MPI_TAG = 0};
 
     MPI_Testany(2, requests, &which, &flag, MPI_STATUS_IGNORE);
     mt_expect(flag && (which == MPI_UNDEFINED), "%s: request %d is active", what, which);
+    MPI_Waitany(2, requests, &which, &status);
+    mt_expect(which == MPI_UNDEFINED, "%s: MPI_Waitany gives request %d", what, which);
+    mt_expect((status.MPI_SOURCE == MPI_ANY_SOURCE) && (status.MPI_TAG == MPI_ANY_TAG),
+              "%s: the status of MPI_Waitany is not empty", what);
 }
 
 static void start_again_and_again(int count)

@@ -176,6 +176,12 @@ def test_sent_and_received_after_a_probe(mpich):
     mpich.run(2, "mpi_late_probe cuda isendrecv", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize("case", ["one", "both", "both_threads"])
+def test_received_in_finalize(mpi, case):
+    """A delete callback of MPI_COMM_SELF receives what was sent before MPI_Finalize."""
+    mpi.run(2, f"mpi_ending cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("case", ["replace", "answer"])
 @pytest.mark.parametrize("mapped", [True, False])
