@@ -49,6 +49,7 @@ GROUPS = {
         "PIPELINE",
         "PIPELINE_PIECE",
         "WINDOWS",
+        "GPU_QUERY",
     ),
     "Set by modules, scripts and tools": ("SITE", "ROOT", "LOCAL_DEVICE", "MPI", "SIM"),
 }

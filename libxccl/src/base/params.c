@@ -214,6 +214,14 @@ static const struct row rows[] = {
      AT(windows),
      0,
      0},
+    {{"XCCL_GPU_QUERY", "auto|mpi", "auto",
+      "What a program gets that asks whether MPI is GPU-aware (MPIX_Query_cuda_support and the like). "
+      "auto: yes, where xccl lets MPI's calls take device memory; mpi: MPI's own answer.",
+      "libxccl-mpi"},
+     CHOICE,
+     AT(gpu_query),
+     0,
+     0},
     {{"XCCL_DIRECT", "auto|on|off", "auto",
       "Whether kernels of xccl's own copy, pack and carry collectives on one node. They need "
       "libxccl-direct-cuda.so or -hip.so. auto: on, but no collectives on ROCm, where nobody has tried "

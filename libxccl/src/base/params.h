@@ -31,6 +31,7 @@ enum xc_p2p_push { XC_P2P_PUSH_AUTO, XC_P2P_PUSH_ON, XC_P2P_PUSH_OFF };
 
 enum xc_ccl_native { XC_CCL_NATIVE_AUTO, XC_CCL_NATIVE_OFF };
 enum xc_windows { XC_WINDOWS_REFUSE, XC_WINDOWS_SEPARATE };
+enum xc_gpu_query { XC_GPU_QUERY_AUTO, XC_GPU_QUERY_MPI };
 
 enum xc_ranges { XC_RANGES_AUTO, XC_RANGES_OFF };
 
@@ -65,6 +66,7 @@ struct xc_params {
     long        pipeline;       /* bytes; 0: off, -1: auto */
     long        pipeline_piece; /* bytes */
     int         windows;        /* enum xc_windows */
+    int         gpu_query;      /* enum xc_gpu_query */
     int         direct;         /* enum xc_direct */
     long        direct_linger;  /* us; 0: off, -1: auto */
     long        direct_memory;  /* MiB */

@@ -161,6 +161,8 @@ XC_SHARED const struct xc_device_ops *xc_device_active(void);
  * folders where it would be found? Takes a millisecond; nothing is loaded.
  */
 XC_SHARED bool xc_device_possible(void);
+/* And one of this runtime: "cuda" or "rocm". */
+XC_SHARED bool xc_device_possible_of(const char *runtime);
 
 /* Its resets(), or 0. */
 static inline unsigned xc_device_resets(const struct xc_device_ops *dev, int device, bool look)

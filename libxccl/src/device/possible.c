@@ -4,31 +4,42 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "device/device.h"
 
-static bool node_exists(void)
-{
-    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/kfd", "/dev/dxg",
-                                        "/dev/accel/accel0", "/dev/hl0"};
+struct place {
+    const char *runtime;
+    const char *nodes[3];
+    const char *libraries[5];
+};
 
-    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
-        if (access(nodes[i], F_OK) == 0) {
+/* /dev/dxg: a GPU of Windows, which may be either's. */
+static const struct place places[] = {
+    {"cuda", {"/dev/nvidiactl", "/dev/dxg"}, {"libcuda.so.1"}},
+    {"rocm",
+     {"/dev/kfd", "/dev/dxg"},
+     {"libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"}},
+    {"hpu", {"/dev/accel/accel0", "/dev/hl0"}, {"libSynapse.so"}},
+};
+
+static bool node_exists(const struct place *place)
+{
+    for (const char *const *node = place->nodes; *node != NULL; node++) {
+        if (access(*node, F_OK) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static bool folder_has_runtime(const char *folder)
+static bool folder_has(const char *folder, const struct place *place)
 {
-    static const char *const names[] = {"libcuda.so.1",     "libamdhip64.so",   "libamdhip64.so.5",
-                                        "libamdhip64.so.6", "libamdhip64.so.7", "libSynapse.so"};
-    char                     path[4096];
+    char path[4096];
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        int n = snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+    for (const char *const *name = place->libraries; *name != NULL; name++) {
+        int n = snprintf(path, sizeof(path), "%s/%s", folder, *name);
         if ((n > 0) && (n < (int)sizeof(path)) && (access(path, F_OK) == 0)) {
             return true;
         }
@@ -38,7 +49,7 @@ static bool folder_has_runtime(const char *folder)
 
 /* The folders that dlopen would look in: LD_LIBRARY_PATH as the process began with it, and
  * defaults. */
-static bool search_path_has_runtime(void)
+static bool search_path_has(const struct place *place)
 {
     Dl_serinfo  size;
     Dl_serinfo *info = NULL;
@@ -57,7 +68,7 @@ static bool search_path_has_runtime(void)
         goto out;
     }
     for (unsigned i = 0; (i < info->dls_cnt) && !found; i++) {
-        found = folder_has_runtime(info->dls_serpath[i].dls_name);
+        found = folder_has(info->dls_serpath[i].dls_name, place);
     }
 out:
     free(info);
@@ -67,7 +78,29 @@ out:
     return found;
 }
 
+bool xc_device_possible_of(const char *runtime)
+{
+    const struct xc_device_ops *active = xc_device_active();
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (strcmp(places[i].runtime, runtime) == 0) {
+            return ((active != NULL) && (strcmp(active->name, runtime) == 0)) ||
+                   node_exists(&places[i]) || search_path_has(&places[i]);
+        }
+    }
+    return false;
+}
+
 bool xc_device_possible(void)
 {
-    return node_exists() || (xc_device_active() != NULL) || search_path_has_runtime();
+    bool possible = false;
+
+    for (size_t i = 0; (i < sizeof(places) / sizeof(places[0])) && !possible; i++) {
+        possible = node_exists(&places[i]);
+    }
+    possible = possible || (xc_device_active() != NULL);
+    for (size_t i = 0; (i < sizeof(places) / sizeof(places[0])) && !possible; i++) {
+        possible = search_path_has(&places[i]);
+    }
+    return possible;
 }

@@ -29,6 +29,7 @@ _Static_assert(sizeof(long) == sizeof(void *), "arguments are forwarded as longs
 typedef void (*function_t)(void);
 
 static const struct xm_family *family;
+static void                   *mpi_handle;
 static function_t              libmpi_functions[XM_NUM_FUNCTIONS];
 static bool                    tool_behind; /* one of ours has a function of a tool behind it */
 static bool                    ready;       /* atomic: both are filled */
@@ -161,6 +162,17 @@ static void *find_mpi(const void *caller)
     return (found != NULL) ? found : find_private();
 }
 
+/* An MPI that is linked statically has a handle by which ours are found, too: NULL then. */
+static void *find_query(void *libmpi, const char *name)
+{
+    Dl_info own, other;
+    void   *address = (libmpi != NULL) ? dlsym(libmpi, name) : NULL;
+    bool    ours = (address != NULL) && (dladdr(address, &other) != 0) &&
+                (dladdr((void *)&ready, &own) != 0) && (other.dli_fbase == own.dli_fbase);
+
+    return ours ? NULL : address;
+}
+
 /*
  * MPI 5 asks this of a library at any time. The standard ABI's handles are no other family's,
  * though its library may have symbols of one; and a library with an ABI of its own says -1.
@@ -187,7 +199,7 @@ static const char *family_of(void *libmpi)
     }
     /* The ABI that MPICH shares with Cray MPICH, Intel MPI, MVAPICH and ParaStation MPI. */
     if ((dlsym(libmpi, "MPIR_F_NeedInit") != NULL) ||
-        (dlsym(libmpi, "MPIX_Query_cuda_support") != NULL) ||
+        (find_query(libmpi, "MPIX_Query_cuda_support") != NULL) ||
         (dlsym(libmpi, "MPIR_Dup_fn") != NULL) || (dlsym(libmpi, "MPIR_Err_create_code") != NULL)) {
         return "mpich";
     }
@@ -303,6 +315,7 @@ static void set_up(void)
 {
     void *libmpi = find_mpi(first_caller);
 
+    mpi_handle = libmpi;
     for (int i = 0; (libmpi != NULL) && (i < XM_NUM_FUNCTIONS); i++) {
         libmpi_functions[i] = lookup_own(libmpi, (enum xm_function)i);
     }
@@ -479,6 +492,55 @@ DISPATCH_EXPORT int xcclTuneMPI(const char *rows)
         return xcclUnsupported;
     }
     return family->tune(rows);
+}
+
+/*
+ * Programs ask these whether they may pass device memory, at any time. They are no functions of the
+ * standard: Open MPI has the first two, MPICH the first and the last two.
+ */
+static int query_support(const char *runtime, const char *name, const void *from)
+{
+    int (*query)(void);
+
+    need_set_up(from);
+    if ((family != NULL) && family->serves(runtime)) {
+        return 1;
+    }
+    void *address = find_query(mpi_handle, name);
+    memcpy(&query, &address, sizeof(query));
+    return (query != NULL) ? query() : 0;
+}
+
+#define DEFINE_QUERY(name, runtime)                                                                \
+    DISPATCH_EXPORT int name(void);                                                                \
+    DISPATCH_EXPORT int name(void)                                                                 \
+    {                                                                                              \
+        return query_support(runtime, #name, CALLER);                                              \
+    }
+
+DEFINE_QUERY(MPIX_Query_cuda_support, "cuda")
+DEFINE_QUERY(MPIX_Query_rocm_support, "rocm")
+DEFINE_QUERY(MPIX_Query_hip_support, "rocm")
+
+DISPATCH_EXPORT int MPIX_GPU_query_support(int gpu_type, int *is_supported);
+DISPATCH_EXPORT int MPIX_GPU_query_support(int gpu_type, int *is_supported)
+{
+    enum { CUDA = 0, HIP = 2 }; /* MPIX_GPU_SUPPORT_CUDA, ... */
+    const char *runtime = (gpu_type == CUDA) ? "cuda" : (gpu_type == HIP) ? "rocm" : NULL;
+    int (*query)(int, int *);
+
+    need_set_up(CALLER);
+    if ((runtime != NULL) && (family != NULL) && family->serves(runtime)) {
+        *is_supported = 1;
+        return 0;
+    }
+    void *address = find_query(mpi_handle, "MPIX_GPU_query_support");
+    memcpy(&query, &address, sizeof(query));
+    if (query != NULL) {
+        return query(gpu_type, is_supported);
+    }
+    *is_supported = 0;
+    return 0;
 }
 
 /* "mpi", "ccl", ... for the last collective of this thread; NULL in a process without MPI. */

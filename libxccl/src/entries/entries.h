@@ -12,7 +12,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 8 };
+enum { XM_FAMILY_ABI = 9 };
 
 struct xm_family {
     unsigned    abi;
@@ -30,6 +30,8 @@ struct xm_family {
     long (*call)(enum xm_function function, int profiling, const long *args);
     int (*comm_init_mpi)(void **comm_p, long mpi_comm);
     int (*tune)(const char *text);
+    /* Do MPI's calls take memory of such a device, "cuda" or "rocm", because of us? At any time. */
+    int (*serves)(const char *runtime);
     const char *(*last_path)(void);
     const char *(*last_message_path)(void);
     /* While this anchor is the last (device/anchor.h), transfers are MPI's alone. */

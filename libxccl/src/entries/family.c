@@ -481,6 +481,16 @@ static int tune(const char *text)
     return res;
 }
 
+/* Whether by messages in device memory or by staging is all the same to a program. */
+static int serves(const char *runtime)
+{
+    const struct xc_params *params = xc_params();
+
+    return (params->gpu_query == XC_GPU_QUERY_AUTO) && (xc_params_error() == NULL) &&
+           ((params->mpi_gpu_aware == XC_YES) || (params->p2p != XC_P2P_MPI)) &&
+           xc_device_possible_of(runtime);
+}
+
 static int open_mpi(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
 {
     if (xm_mpi_open(libmpi, next) != xcclSuccess) {
@@ -503,6 +513,7 @@ struct xm_family xccl_mpi_family = {
     .call = serve,
     .comm_init_mpi = comm_init_mpi,
     .tune = tune,
+    .serves = serves,
     .last_path = xm_last_path,
     .last_message_path = xm_last_message_path,
     .anchor = xc_anchor_place,

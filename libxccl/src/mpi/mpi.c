@@ -180,13 +180,26 @@ bool xm_mpi_has_world(void)
            (xm_pmpi.Finalized(&finalized) == MPI_SUCCESS) && !finalized;
 }
 
+/* Not libxccl-mpi.so's, which answers for us: one finds that beside an MPI that is linked
+ * statically. */
+static void *query_symbol(const char *name)
+{
+    Dl_info dispatch, found;
+    void   *ours = dlsym(RTLD_DEFAULT, "xccl_mpi_last_path"), *address = xm_mpi_symbol(name);
+
+    return ((address != NULL) && (ours != NULL) && (dladdr(ours, &dispatch) != 0) &&
+            (dladdr(address, &found) != 0) && (dispatch.dli_fbase == found.dli_fbase))
+               ? NULL
+               : address;
+}
+
 /* In MPICH 3.4 MPIX_Query_cuda_support() ends the process by a wrong assertion. It only asks this
  * one, which can go when nobody uses MPICH 3.4 any longer. */
 static bool ask_mpich(const char *runtime, bool *answer_p)
 {
     enum { CUDA = 0 }; /* MPIX_GPU_SUPPORT_CUDA; for others MPICH 3.4 fails */
     int (*query)(int, int *);
-    void *address = xm_mpi_symbol("MPIX_GPU_query_support");
+    void *address = query_symbol("MPIX_GPU_query_support");
     int   yes = 0;
 
     if ((address == NULL) || (strcmp(runtime, "cuda") != 0)) {
@@ -215,7 +228,7 @@ static bool ask_gpu_aware(const char *runtime)
                                                                     : none;
          *name != NULL; name++) {
         int (*query)(void);
-        void *address = xm_mpi_symbol(*name);
+        void *address = query_symbol(*name);
         memcpy(&query, &address, sizeof(query));
         if (query != NULL) {
             return query() == 1;

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What programs are told that ask whether MPI is GPU-aware, as many do before they pass device memory."""
+
+import pytest
+
+NO = {"cuda": 0, "rocm": 0, "hip": 0, "gpu0": 0, "gpu2": 0}
+CUDA = {**NO, "cuda": 1, "gpu0": 1}
+ROCM = {**NO, "rocm": 1, "hip": 1, "gpu2": 1}
+
+
+def answers(result, when="after"):
+    assert result.status == 0, result.out
+    (line,) = result.lines(f"{when}: ")
+    words = line.split()[1:]
+    return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("sim", "env", "expected"),
+    [
+        ("cuda:1", {}, CUDA),
+        ("rocm:1", {}, ROCM),
+        ("cuda:1", {"XCCL_P2P": "staged"}, CUDA),
+        ("cuda:1", {"XCCL_ROUTE": "mpi"}, CUDA),
+        ("cuda:1", {"XCCL_GPU_QUERY": "mpi"}, NO),
+        ("cuda:1", {"XCCL_P2P": "mpi"}, NO),
+        ("cuda:1", {"XCCL_P2P": "mpi", "XCCL_MPI_GPU_AWARE": "yes"}, CUDA),
+        (None, {}, NO),
+    ],
+)
+def test_query(family, sim, env, expected):
+    """Yes, where xccl makes it so for that kind of device; MPI's own answer otherwise."""
+    assert answers(family.run(1, "mpi_query", sim=sim, env=env, timeout=30)) == expected
+
+
+def test_before_mpi_begins(openmpi):
+    """Open MPI can be asked before MPI_Init."""
+    result = openmpi.run(1, "mpi_query early", sim="cuda:1", timeout=30)
+    assert answers(result, "before") == answers(result) == CUDA
+
+
+def test_without_xccl(family):
+    """What these tests compare with: neither MPI here is GPU-aware."""
+    found = answers(family.run(1, "mpi_query", sim="cuda:1", preload=False, timeout=30))
+    assert found["cuda"] == 0 and max(found.values()) == 0
