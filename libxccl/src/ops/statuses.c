@@ -12,6 +12,51 @@ static int look(MPI_Request request, int *flag, MPI_Status *status)
     return xm_request_call(XM_FN_MPI_Request_get_status, 1, args);
 }
 
+/* One of xccl's that is not started. */
+static bool is_at_rest(MPI_Request request)
+{
+    const struct xm_entry    *e = xm_entry_find(request);
+    const struct xm_transfer *t = (e != NULL) ? e->transfer : NULL;
+
+    if ((e == NULL) || (e->op != NULL)) {
+        return false;
+    }
+    return (t != NULL) ? (t->form == 'P') && !t->started && !t->ended
+                       : xm_entry_is_persistent(e) && (e->inner == XM_HANDLE(MPI_REQUEST_NULL));
+}
+
+/*
+ * One that is not active counts for nothing, and a look at it alone says that it is over. Of MPI's
+ * own its function tells which they are, or else their empty status.
+ */
+static int look_if_active(MPI_Request request, bool *active_p, int *flag, MPI_Status *status)
+{
+    MPI_Status own;
+    int        code, index = 0;
+
+    *flag = 0;
+    *active_p = false;
+    if (request == XM_HANDLE(MPI_REQUEST_NULL)) {
+        return MPI_SUCCESS;
+    }
+    if (xm_entries_any(1, &request)) {
+        *active_p = !is_at_rest(request);
+        return *active_p ? look(request, flag, status) : MPI_SUCCESS;
+    }
+    if (xm_mpi_functions[XM_FN_MPI_Request_get_status_any] != NULL) {
+        const long args[] = {1, (long)&request, (long)&index, (long)flag, (long)status};
+        code = (int)xm_mpi_forward(XM_FN_MPI_Request_get_status_any, 1, args);
+        *active_p = (code != MPI_SUCCESS) || !*flag || (index != MPI_UNDEFINED);
+    } else {
+        MPI_Status *said = (status != MPI_STATUS_IGNORE) ? status : &own;
+        code = look(request, flag, said);
+        *active_p = (code != MPI_SUCCESS) || !*flag || (said->MPI_SOURCE != MPI_ANY_SOURCE) ||
+                    (said->MPI_TAG != MPI_ANY_TAG);
+    }
+    *flag = *flag && *active_p;
+    return code;
+}
+
 /* (count, requests, flag, statuses) */
 static int look_at_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
@@ -29,49 +74,45 @@ static int look_at_all(int count, const MPI_Request *requests, int *flag, MPI_St
 static int look_at_any(int count, const MPI_Request *requests, int *index, int *flag,
                        MPI_Status *status)
 {
-    MPI_Request null = XM_HANDLE(MPI_REQUEST_NULL);
-    bool        active = false;
+    bool any = false;
 
     *index = MPI_UNDEFINED;
     *flag = 0;
     for (int i = 0; i < count; i++) {
-        if (requests[i] == null) {
-            continue;
-        }
-        active = true;
-        int code = look(requests[i], flag, status);
+        bool active;
+        int  code = look_if_active(requests[i], &active, flag, status);
         if ((code != MPI_SUCCESS) || *flag) {
             *index = i;
             return code;
         }
+        any = any || active;
     }
-    return active ? MPI_SUCCESS : look(null, flag, status);
+    return any ? MPI_SUCCESS : look(XM_HANDLE(MPI_REQUEST_NULL), flag, status);
 }
 
 /* (count, requests, outcount, indices, statuses) */
 static int look_at_some(int count, const MPI_Request *requests, int *outcount, int *indices,
                         MPI_Status *statuses)
 {
-    bool active = false;
+    bool any = false;
     int  found = 0;
 
     for (int i = 0; i < count; i++) {
-        int         flag = 0;
+        bool        active;
+        int         flag;
         MPI_Status *status =
             (statuses != MPI_STATUSES_IGNORE) ? &statuses[found] : MPI_STATUS_IGNORE;
-        if (requests[i] == XM_HANDLE(MPI_REQUEST_NULL)) {
-            continue;
-        }
-        active = true;
-        int code = look(requests[i], &flag, status);
+        int code = look_if_active(requests[i], &active, &flag, status);
         if (code != MPI_SUCCESS) {
+            *outcount = found;
             return code;
         }
+        any = any || active;
         if (flag) {
             indices[found++] = i;
         }
     }
-    *outcount = active ? found : MPI_UNDEFINED;
+    *outcount = any ? found : MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
 

@@ -494,6 +494,42 @@ static void look_at_messages(look_all *all, look_any *any, look_some *some)
     mt_free(MT_DEVICE, large);
 }
 
+/* Persistent ones that are not started count for nothing, of host memory and of a device's. */
+static void look_at_inactive(look_any *any, look_some *some)
+{
+    enum { REQUESTS = 5, OTHER_TAG = TAG + 1 };
+    MPI_Request requests[REQUESTS];
+    MPI_Status  statuses[REQUESTS];
+    int         host[2] = {1, 2}, flag = 0, index = 9, out = 9, indices[REQUESTS], self = mt_rank();
+    int        *device = mt_ints_make(MT_DEVICE, 2, 2, 1);
+
+    MPI_Send_init(&host[0], 1, MPI_INT, self, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Recv_init(&host[1], 1, MPI_INT, self, TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Send_init(&device[0], 1, MPI_INT, self, TAG, MPI_COMM_WORLD, &requests[2]);
+    MPI_Recv_init(&device[1], 1, MPI_INT, self, TAG, MPI_COMM_WORLD, &requests[3]);
+    any(4, requests, &index, &flag, &statuses[0]);
+    mt_expect(flag && (index == MPI_UNDEFINED), "any of inactive ones: %d", index);
+    mt_expect(statuses[0].MPI_TAG == MPI_ANY_TAG, "any of inactive ones: tag %d",
+              statuses[0].MPI_TAG);
+    some(4, requests, &out, indices, statuses);
+    mt_expect(out == MPI_UNDEFINED, "some of inactive ones: %d", out);
+    MPI_Irecv(&host[1], 1, MPI_INT, self, OTHER_TAG, MPI_COMM_WORLD, &requests[4]);
+    any(REQUESTS, requests, &index, &flag, &statuses[0]);
+    mt_expect(!flag && (index == MPI_UNDEFINED), "any beside inactive ones: %d", index);
+    some(REQUESTS, requests, &out, indices, statuses);
+    mt_expect(out == 0, "some beside inactive ones: %d", out);
+    MPI_Send(&host[0], 1, MPI_INT, self, OTHER_TAG, MPI_COMM_WORLD);
+    for (flag = 0; !flag;) {
+        any(REQUESTS, requests, &index, &flag, &statuses[0]);
+    }
+    mt_expect((index == 4) && (statuses[0].MPI_TAG == OTHER_TAG), "the active one: %d", index);
+    MPI_Wait(&requests[4], MPI_STATUS_IGNORE);
+    for (int i = 0; i < 4; i++) {
+        MPI_Request_free(&requests[i]);
+    }
+    mt_free(MT_DEVICE, device);
+}
+
 static void case_statuses(void)
 {
     look_all  *all = (look_all *)must_have("MPI_Request_get_status_all");
@@ -501,6 +537,7 @@ static void case_statuses(void)
     look_some *some = (look_some *)must_have("MPI_Request_get_status_some");
     int        small = 17;
 
+    look_at_inactive(any, some);
     if (mt_rank() == 0) {
         look_at_messages(all, any, some);
     } else if (mt_rank() == 1) {
