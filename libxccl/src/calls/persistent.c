@@ -216,19 +216,11 @@ static xcclResult_t concerns_devices(const struct xm_call *call, struct xm_comm 
     return res;
 }
 
-/*
- * Not a duplicate, which would call the program's copy callbacks; but collectives with neighbours
- * need its topology.
- */
+/* Collectives with neighbours need the topology. */
 static int make_apart(const struct xm_call *call, MPI_Comm *comm_p)
 {
-    MPI_Group group;
+    int code = xm_topology_plain(call->comm, comm_p);
 
-    int code = xm_pmpi.Comm_group(call->comm, &group);
-    if (code == MPI_SUCCESS) {
-        code = xm_pmpi.Comm_create(call->comm, group, comm_p);
-        xm_pmpi.Group_free(&group);
-    }
     if ((code == MPI_SUCCESS) && (call->coll >= XM_NEIGHBOR_ALLGATHER) &&
         (call->coll != XM_BARRIER)) {
         MPI_Comm plain = *comm_p;

@@ -15,6 +15,29 @@ static xm_function_t find(const char *name)
     return found;
 }
 
+/* MPICH 5.0 never returns from MPI_Comm_create on a grid that was made of a part of the ranks. */
+static bool must_split(MPI_Comm from)
+{
+    int inter = 0;
+
+    return XM_STANDARD_ABI && (xm_pmpi.Comm_test_inter(from, &inter) == MPI_SUCCESS) && !inter;
+}
+
+int xm_topology_plain(MPI_Comm from, MPI_Comm *plain_p)
+{
+    MPI_Group group;
+
+    if (must_split(from)) {
+        return FIND(Comm_split)(from, 0, 0, plain_p);
+    }
+    int code = xm_pmpi.Comm_group(from, &group);
+    if (code == MPI_SUCCESS) {
+        code = xm_pmpi.Comm_create(from, group, plain_p);
+        xm_pmpi.Group_free(&group);
+    }
+    return code;
+}
+
 static int copy_grid(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
 {
     int dims = 0;

@@ -6,6 +6,11 @@
 #include "mpi/mpi.h"
 
 /*
+ * A communicator of the same ranks in the same order, without topology and attributes; collective.
+ * Not a duplicate: that would call the program's copy callbacks. Returns MPI's code.
+ */
+int xm_topology_plain(MPI_Comm from, MPI_Comm *plain_p);
+/*
  * A communicator of the same ranks as plain, with the topology of from; collective. It has no
  * attributes, unlike a duplicate. Returns MPI's code.
  */

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "comms/agree.h"
+#include "comms/topology.h"
 #include "comms/wait.h"
 #include "ops/freed.h"
 #include "ops/persistent.h"
@@ -59,18 +60,13 @@ static void extract(struct xm_stream_comm *sc)
 /* Not another duplicate, which would call the program's copy callbacks again. */
 static xcclResult_t make_inner(struct xm_stream_comm *sc)
 {
-    MPI_Group group;
-    int       code = xm_pmpi.Comm_group(sc->comm, &group);
+    int code = xm_topology_plain(sc->comm, &sc->inner);
 
-    if (code == MPI_SUCCESS) {
-        code = xm_pmpi.Comm_create(sc->comm, group, &sc->inner);
-        xm_pmpi.Group_free(&group);
-    }
     if (code == MPI_SUCCESS) {
         code = xm_pmpi.Comm_set_errhandler(sc->inner, XM_HANDLE(MPI_ERRORS_RETURN));
     }
     return (code == MPI_SUCCESS) ? xm_comm_get(sc->inner, &sc->xm)
-                                 : xc_fail(xcclInternalError, "MPI_Comm_create failed");
+                                 : xc_fail(xcclInternalError, "MPI made no communicator");
 }
 
 /* What the least of all ranks has: a device stream, a thread that may call MPI, no failure. */

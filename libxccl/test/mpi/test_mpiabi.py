@@ -86,6 +86,11 @@ def test_persistent(standard, case):
     run(standard, 3, f"mpi_legal cuda {case}")
 
 
+def test_persistent_on_a_part(standard):
+    """MPICH 5.0 hangs in MPI_Comm_create on a grid that leaves ranks out: nobody is to call it."""
+    run(standard, 3, "mpi_persistent cuda grid")
+
+
 @pytest.mark.parametrize("case", ["alone", "before", "after", "across"])
 def test_session(standard, case):
     run(standard, 3, f"mpi_session cuda {case}")

@@ -693,6 +693,46 @@ static void case_late(void)
     mt_pair_free(&other);
 }
 
+/* On a grid that leaves the last rank out: its neighbours are needed, and its ranks alone. */
+static void case_grid(void)
+{
+    int            dims[] = {mt_size() - 1}, periods[] = {1};
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT),
+                   gathered = mt_pair_make(MT_DEVICE, 2 * COUNT);
+    allgather_init *neighbors;
+    MPI_Request     sum, gather;
+    MPI_Comm        grid;
+
+    *(void **)&neighbors = find("MPI_Neighbor_allgather_init");
+    MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &grid);
+    if (grid == MPI_COMM_NULL) {
+        return;
+    }
+    init.allreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, grid, MPI_INFO_NULL, &sum);
+    neighbors(pair.in, COUNT, MPI_FLOAT, gathered.out, COUNT, MPI_FLOAT, grid, MPI_INFO_NULL,
+              &gather);
+    for (int round = 0; round < 3; round++) {
+        mt_pair_fill(&pair, COUNT, grid, round);
+        MPI_Start(&sum);
+        MPI_Wait(&sum, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, dims[0], round, "on a grid");
+        MPI_Start(&gather);
+        MPI_Wait(&gather, MPI_STATUS_IGNORE);
+        mt_get(gathered.host, gathered.out, MT_DEVICE, sizeof(float) * 2 * COUNT);
+        mt_get(pair.host, pair.in, MT_DEVICE, sizeof(float) * COUNT);
+        int last = (mt_rank() + dims[0] - 1) % dims[0], wrong = 0;
+        for (int i = 0; i < COUNT; i++) {
+            wrong += gathered.host[i] != pair.host[i] + (float)(last - mt_rank());
+        }
+        mt_expect(wrong == 0, "%d elements of the neighbour are wrong", wrong);
+    }
+    MPI_Request_free(&sum);
+    MPI_Request_free(&gather);
+    MPI_Comm_free(&grid);
+    mt_pair_free(&pair);
+    mt_pair_free(&gathered);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {{"start", case_start},
@@ -709,6 +749,7 @@ int main(int argc, char **argv)
                                                  {"unlike", case_unlike},
                                                  {"inter", case_inter},
                                                  {"late", case_late},
+                                                 {"grid", case_grid},
                                                  {"freed", case_freed},
                                                  {"freed_comm", case_freed_comm},
                                                  {"freed_op", case_freed_op},
