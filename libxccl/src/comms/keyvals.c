@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comms/keyvals.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -42,11 +43,18 @@ void xm_keyvals_forget(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* Open MPI's functions for Fortran make keys without a function for C. */
+static bool has_other_makers(void)
+{
+    return XM_OPENMPI && (dlsym(RTLD_DEFAULT, "mpi_comm_create_keyval_") != NULL);
+}
+
 bool xm_keyvals_on(MPI_Comm comm)
 {
     int found = 0;
 
     pthread_mutex_lock(&lock);
+    unknown = unknown || has_other_makers();
     for (int i = 0; (i < count) && !found; i++) {
         void *value;
         if (xm_pmpi.Comm_get_attr(comm, keys[i], &value, &found) != MPI_SUCCESS) {

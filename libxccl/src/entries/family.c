@@ -236,9 +236,9 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
     return (int)xm_mpi_forward(XM_FN_MPI_Comm_idup, profiling, without_info);
 }
 
-static int create_keyval(int profiling, const long *args)
+static int create_keyval(enum xm_function function, int profiling, const long *args)
 {
-    int code = (int)xm_mpi_forward(XM_FN_MPI_Comm_create_keyval, profiling, args);
+    int code = (int)xm_mpi_forward(function, profiling, args);
 
     if (code == MPI_SUCCESS) {
         xm_keyval_created(*(const int *)args[2]);
@@ -246,12 +246,12 @@ static int create_keyval(int profiling, const long *args)
     return code;
 }
 
-static int free_keyval(int profiling, const long *args)
+static int free_keyval(enum xm_function function, int profiling, const long *args)
 {
     if (args[0] != 0) {
         xm_keyval_freed(*(const int *)args[0]);
     }
-    return (int)xm_mpi_forward(XM_FN_MPI_Comm_free_keyval, profiling, args);
+    return (int)xm_mpi_forward(function, profiling, args);
 }
 
 static int free_op(int profiling, const long *args)
@@ -326,9 +326,11 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Comm_disconnect:
         return free_comm(function, profiling, args);
     case XM_FN_MPI_Comm_create_keyval:
-        return create_keyval(profiling, args);
+    case XM_FN_MPI_Keyval_create:
+        return create_keyval(function, profiling, args);
     case XM_FN_MPI_Comm_free_keyval:
-        return free_keyval(profiling, args);
+    case XM_FN_MPI_Keyval_free:
+        return free_keyval(function, profiling, args);
     case XM_FN_MPI_Comm_idup:
     case XM_FN_MPI_Comm_idup_with_info:
         return duplicate(function, profiling, args);

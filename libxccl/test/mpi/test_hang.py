@@ -142,6 +142,7 @@ def test_bounded_memory(mpi, case):
         "dup_device",
         "dup_first",
         "dup_pending",
+        "dup_pending_old",
         "dup_nested",
         "self_host",
         "self_device",
@@ -257,6 +258,11 @@ def test_many_persistent(mpi, case):
 def test_persistent_in_unlike_memory(mpi):
     """Persistent requests need not have one kind of memory on all ranks."""
     go(mpi, 3, "mpi_persistent unlike")
+
+
+def test_persistent_on_a_part(mpi):
+    """The communicator is a grid that leaves a rank out."""
+    go(mpi, 3, "mpi_persistent grid")
 
 
 @pytest.mark.release_only

@@ -59,6 +59,12 @@ def test_fortran(family, ranks):
     assert log_of(result, "(ccl|direct)" if ranks > 1 else "mpi-staged")
 
 
+def test_fortran_keys(family):
+    """Attributes whose keys come from Fortran: MPI_Comm_free calls their callbacks before it ends."""
+    need_fortran(family, "mpi_fortran_keys")
+    family.run(2, "mpi_fortran_keys cuda", sim="cuda:2", timeout=60).good()
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("face", ["mpifh", "mpi", "f08"])
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
  * has no device; a wrong argument on one rank.
  * Usage: mpi_attr cuda|rocm|none CASE
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,15 +109,13 @@ static void case_dup_host(void)
 }
 
 /* A rank is late, while a collective on the communicator is under way on the others. */
-static void case_dup_pending(void)
+static void with_pending(int key)
 {
     const struct timespec late = {0, 100 * 1000 * 1000};
     MPI_Comm              comm;
     MPI_Request           request;
-    int                   key;
 
     on_device = true;
-    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &key, NULL);
     for (int round = 0; round < 2; round++) {
         struct mt_pair own = mt_pair_make(MT_DEVICE, COUNT);
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -133,7 +132,30 @@ static void case_dup_pending(void)
         mt_expect(calls == round + 1, "the callback ran %d times", calls);
         mt_pair_free(&own);
     }
+}
+
+static void case_dup_pending(void)
+{
+    int key;
+
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &key, NULL);
+    with_pending(key);
     MPI_Comm_free_keyval(&key);
+}
+
+/* The key comes from MPI-1's function, which an MPI need not have any more. */
+static void case_dup_pending_old(void)
+{
+    int (*create)(MPI_Comm_copy_attr_function *, MPI_Comm_delete_attr_function *, int *, void *);
+    void *address = dlsym(RTLD_DEFAULT, "MPI_Keyval_create");
+    int   key = MPI_KEYVAL_INVALID;
+
+    memcpy(&create, &address, sizeof(create));
+    if (create == NULL) {
+        create = MPI_Comm_create_keyval;
+    }
+    create(MPI_COMM_NULL_COPY_FN, on_delete, &key, NULL);
+    with_pending(key);
 }
 
 static void case_dup_device(void)
@@ -274,6 +296,7 @@ int main(int argc, char **argv)
         {"dup_first", case_dup_first},
         {"dup_nested", case_dup_nested},
         {"dup_pending", case_dup_pending},
+        {"dup_pending_old", case_dup_pending_old},
         {"self_host", case_self_host},
         {"self_device", case_self_device},
         {"host_only", case_host_only},
