@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Preloaded where there is nothing to do: not a word, not a library, not a changed exit status."""
 
+import re
+import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from mpi_harness import DIRECT
@@ -50,6 +53,26 @@ def test_without_mpi(build, name, bind_now):
         pytest.skip(f"{command[0]} is not installed")
     more = {"LD_BIND_NOW": "1"} if bind_now else {}
     assert run(build, command, True, **more) == run(build, command, False, **more)
+
+
+@pytest.fixture
+def in_front(family, tmp_path):
+    """A library that has xccl's functions in front of MPI's, made as docs/use/launch.md says."""
+    page = (Path(__file__).parents[3] / "docs/use/launch.md").read_text()
+    (command,) = re.findall(r"^mpicc -shared .*$", page, re.MULTILINE)
+    words = shlex.split(command.replace("$XCCL_ROOT", str(family.build.stage)))
+    words[0] = family.build.families[family.family]["mpicc"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    return tmp_path / "libmpi_xccl.so"
+
+
+@pytest.mark.release_only
+def test_mpi_that_the_program_opens(family, in_front):
+    """Its functions are asked of the library, past what is preloaded: so it is given another one."""
+    run = ["mpi_opened", "cuda", in_front]
+    result = family.run(2, run, sim="cuda:2", preload=False, env=DIRECT, timeout=60)
+    assert result.status == 0, result.out
+    assert len(result.lines("sum 1, path direct, GPU-aware 1")) == 2, result.out
 
 
 @pytest.mark.release_only
