@@ -215,7 +215,7 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_GPU_QUERY", "auto|mpi", "auto",
-      "What a program gets that asks whether MPI is GPU-aware (MPIX_Query_cuda_support and the like). "
+      "What a program gets that asks whether MPI is GPU-aware (MPIX_Query_cuda_support and the like, mpi_memory_alloc_kinds). "
       "auto: yes, where xccl lets MPI's calls take device memory; mpi: MPI's own answer.",
       "libxccl-mpi"},
      CHOICE,

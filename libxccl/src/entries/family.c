@@ -22,6 +22,7 @@
 #include "data/kernel_reduction.h"
 #include "direct/direct.h"
 #include "entries/announce.h"
+#include "entries/asked.h"
 #include "entries/ending.h"
 #include "entries/entries.h"
 #include "entries/session.h"
@@ -236,6 +237,12 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
     return (int)xm_mpi_forward(XM_FN_MPI_Comm_idup, profiling, without_info);
 }
 
+/* The standard ABI has no MPI_Keyval_create, which does the same as the other. */
+static enum xm_function of_mpi(enum xm_function function, enum xm_function same)
+{
+    return (xm_mpi_functions[function] != NULL) ? function : same;
+}
+
 static int create_keyval(enum xm_function function, int profiling, const long *args)
 {
     int code = (int)xm_mpi_forward(function, profiling, args);
@@ -327,10 +334,13 @@ static int other_function(enum xm_function function, int profiling, const long *
         return free_comm(function, profiling, args);
     case XM_FN_MPI_Comm_create_keyval:
     case XM_FN_MPI_Keyval_create:
-        return create_keyval(function, profiling, args);
+        return create_keyval(of_mpi(function, XM_FN_MPI_Comm_create_keyval), profiling, args);
     case XM_FN_MPI_Comm_free_keyval:
     case XM_FN_MPI_Keyval_free:
-        return free_keyval(function, profiling, args);
+        return free_keyval(of_mpi(function, XM_FN_MPI_Comm_free_keyval), profiling, args);
+    case XM_FN_MPI_Comm_get_info:
+    case XM_FN_MPI_Session_get_info:
+        return xm_asked_info(function, profiling, args);
     case XM_FN_MPI_Comm_idup:
     case XM_FN_MPI_Comm_idup_with_info:
         return duplicate(function, profiling, args);
@@ -483,16 +493,6 @@ static int tune(const char *text)
     return res;
 }
 
-/* Whether by messages in device memory or by staging is all the same to a program. */
-static int serves(const char *runtime)
-{
-    const struct xc_params *params = xc_params();
-
-    return (params->gpu_query == XC_GPU_QUERY_AUTO) && (xc_params_error() == NULL) &&
-           ((params->mpi_gpu_aware == XC_YES) || (params->p2p != XC_P2P_MPI)) &&
-           xc_device_possible_of(runtime);
-}
-
 static int open_mpi(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
 {
     if (xm_mpi_open(libmpi, next) != xcclSuccess) {
@@ -515,7 +515,7 @@ struct xm_family xccl_mpi_family = {
     .call = serve,
     .comm_init_mpi = comm_init_mpi,
     .tune = tune,
-    .serves = serves,
+    .serves = xm_asked_of,
     .last_path = xm_last_path,
     .last_message_path = xm_last_message_path,
     .anchor = xc_anchor_place,

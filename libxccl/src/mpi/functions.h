@@ -53,6 +53,8 @@
     X(MPI_Comm_spawn_multiple, 9)                                                                  \
     X(MPI_Comm_create_keyval, 4)                                                                   \
     X(MPI_Comm_free_keyval, 1)                                                                     \
+    X(MPI_Comm_get_info, 2)                                                                        \
+    X(MPI_Session_get_info, 2)                                                                     \
     X(MPI_Keyval_create, 4)                                                                        \
     X(MPI_Keyval_free, 1)                                                                          \
     X(MPI_Comm_free, 1)                                                                            \

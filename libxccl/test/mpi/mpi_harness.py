@@ -24,6 +24,8 @@ TOP = Path(__file__).resolve().parents[3]
 SHARED_MEMORY = Path("/dev/shm")
 MARK = "XCCL_TEST_RUN"
 # Which path collectives take, where it can carry them: without either, direct before ccl.
+# What xccl adds to MPI 4.1's kinds of memory.
+CUDA_KINDS = ",cuda,cuda:host,cuda:device,cuda:managed"
 CCL = {"XCCL_TUNE": "*:*:*:2-inf:ccl#*:*:*:*:mpi"}
 DIRECT = {
     "XCCL_TUNE": "*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:*:mpi",

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mpi_harness import PATHS, pick
+from mpi_harness import CUDA_KINDS, PATHS, pick
 
 pytestmark = pytest.mark.release_only
 SEED = 20261123
@@ -121,3 +121,10 @@ def test_from_inside(standard, program):
     """Types taken apart, and what kernels make of the operations, against this MPI's."""
     command = program.format(SEED)
     standard.run(1, command, sim=None, preload=False, timeout=60).good()
+
+
+@pytest.mark.parametrize(("query", "ours"), [("auto", CUDA_KINDS), ("mpi", "")])
+def test_kinds_of_memory(standard, query, ours):
+    """MPI 4.1's answer to whether it takes device memory; both of these know no kind but their own."""
+    result = standard.run(1, "mpi_query", sim="cuda:1", env={"XCCL_GPU_QUERY": query}, timeout=60)
+    assert result.lines(f"kinds: mpi,system{ours}$"), result.out

@@ -2,7 +2,7 @@
 """MPICH 4.3, by the ABI that it shares with 4.0: what it does otherwise, and a little of everything."""
 
 import pytest
-from mpi_harness import pick
+from mpi_harness import CUDA_KINDS, pick
 
 pytestmark = pytest.mark.release_only
 SEED = 20261123
@@ -54,3 +54,10 @@ def test_streams(newer, command):
 )
 def test_programs(newer, command):
     run(newer, 3 if "mixture" in command else 2, command)
+
+
+@pytest.mark.parametrize(("query", "ours"), [("auto", CUDA_KINDS), ("mpi", "")])
+def test_kinds_of_memory(newer, query, ours):
+    """MPI 4.1's answer to whether it takes device memory; both of these know no kind but their own."""
+    result = newer.run(1, "mpi_query", sim="cuda:1", env={"XCCL_GPU_QUERY": query}, timeout=60)
+    assert result.lines(f"kinds: mpi,system{ours}$"), result.out

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a program is told that asks whether MPI is GPU-aware: a line such as "after: cuda 1 rocm 0
- * hip 0 gpu0 1 gpu2 0". -1: MPI has no such function, or it fails. The functions are looked up, as
- * not every MPI has each. Usage: mpi_query [early]
+ * hip 0 gpu0 1 gpu2 0", and one with MPI 4.1's kinds of memory. -1: MPI has no such function, or it
+ * fails. The functions are looked up, as not every MPI has each. Usage: mpi_query [early]
  * early: before MPI_Init, too, where MPICH's own end the program.
  */
 #include <dlfcn.h>
@@ -38,6 +38,23 @@ static void say(const char *when)
     fflush(stdout);
 }
 
+/* What MPI 4.1 says of it: the kinds of memory that a communicator takes. */
+static void say_kinds(void)
+{
+    int (*get)(MPI_Info, const char *, int *, char *, int *);
+    char     text[512] = "";
+    int      length = sizeof(text) - 1, found = 0;
+    MPI_Info info;
+
+    *(void **)&get = dlsym(RTLD_DEFAULT, "MPI_Info_get_string");
+    MPI_Comm_get_info(MPI_COMM_WORLD, &info);
+    if (get != NULL) {
+        get(info, "mpi_memory_alloc_kinds", &length, text, &found);
+    }
+    printf("kinds: %s\n", found ? text : "none");
+    MPI_Info_free(&info);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) {
@@ -45,6 +62,7 @@ int main(int argc, char **argv)
     }
     MPI_Init(&argc, &argv);
     say("after");
+    say_kinds();
     MPI_Finalize();
     return 0;
 }
