@@ -235,3 +235,10 @@ bool xc_one_hardware_queue(void)
     }
     return false;
 }
+
+bool xc_hides_devices(const char *name)
+{
+    const char *value = getenv(name);
+
+    return (value != NULL) && ((value[0] == '\0') || (value[0] == '-'));
+}

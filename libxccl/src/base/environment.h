@@ -72,6 +72,8 @@ XC_SHARED bool xc_one_hardware_queue(void);
 /* A variable that a vendor's library, or the simulation, reads; NULL where it is not set or empty.
  */
 const char *xc_foreign_variable(const char *name);
+/* Does this variable, as CUDA_VISIBLE_DEVICES, hide all devices from the process? */
+bool xc_hides_devices(const char *name);
 /* Has the user told the vendor's library not to reach the memory of other devices? */
 XC_SHARED bool xc_peers_disabled(void);
 

@@ -127,6 +127,7 @@ struct xm_wait xm_wait_begin_for_ever(const char *what)
     struct xm_wait wait = xm_wait_begin(what);
 
     wait.limit = 0;
+    wait.for_ever = true;
     return wait;
 }
 
@@ -139,9 +140,17 @@ static void warn(struct xm_wait *wait, uint64_t elapsed)
     } else {
         snprintf(text, sizeof(text), "%s", wait->what);
     }
-    xc_warn("waiting for %llu s: %s; XCCL_TIMEOUT=<seconds> would end it with an error, SIGUSR1 "
+    if (wait->for_ever) {
+        xc_warn(
+            "waiting for %llu s: %s; XCCL_TIMEOUT=<seconds> ends waits for collectives, not for "
+            "messages, SIGUSR1 writes the last operations to a file",
+            (unsigned long long)(elapsed / second), text);
+    } else {
+        xc_warn(
+            "waiting for %llu s: %s; XCCL_TIMEOUT=<seconds> would end it with an error, SIGUSR1 "
             "writes the last operations to a file",
             (unsigned long long)(elapsed / second), text);
+    }
     wait->warn_next = 2 * elapsed;
 }
 

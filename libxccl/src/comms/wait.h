@@ -39,6 +39,7 @@ struct xm_wait {
     unsigned           lost;      /* offers of the core that others took, in a row */
     struct xc_attended attended;  /* from when the clock was needed */
     uint64_t           limit;     /* ns attended; 0: none */
+    bool               for_ever;  /* whatever XCCL_TIMEOUT says */
     uint64_t           warn_next; /* ns attended */
 };
 

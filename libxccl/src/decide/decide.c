@@ -90,7 +90,8 @@ struct xm_choice xm_decide(const struct xm_rules *rules, unsigned available,
             return (struct xm_choice){r->path, r->text};
         }
     }
-    return (struct xm_choice){XM_PATH_MPI, "no row of the tables matches"};
+    return (struct xm_choice){XM_PATH_MPI,
+                              "no matching row of the tables has a path that is there"};
 }
 
 int xm_size_class(uint64_t bytes)

@@ -7,22 +7,30 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "device/device.h"
 
 struct place {
     const char *runtime;
+    const char *visible[3]; /* variables that hide devices from the process */
     const char *nodes[3];
     const char *libraries[5];
 };
 
-/* /dev/dxg: a GPU of Windows, which may be either's. */
 static const struct place places[] = {
-    {"cuda", {"/dev/nvidiactl", "/dev/dxg"}, {"libcuda.so.1"}},
+    {"cuda", {"CUDA_VISIBLE_DEVICES"}, {"/dev/nvidiactl"}, {"libcuda.so.1"}},
     {"rocm",
-     {"/dev/kfd", "/dev/dxg"},
+     {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"},
+     {"/dev/kfd"},
      {"libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"}},
-    {"hpu", {"/dev/accel/accel0", "/dev/hl0"}, {"libSynapse.so"}},
+    {"hpu", {NULL}, {"/dev/accel/accel0", "/dev/hl0"}, {"libSynapse.so"}},
 };
+
+/* A GPU of Windows, which may be any vendor's. */
+static bool shared_node_exists(void)
+{
+    return access("/dev/dxg", F_OK) == 0;
+}
 
 static bool node_exists(const struct place *place)
 {
@@ -78,6 +86,24 @@ out:
     return found;
 }
 
+static bool is_hidden(const struct place *place)
+{
+    for (const char *const *name = place->visible; *name != NULL; name++) {
+        if (xc_hides_devices(*name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where the device itself does not tell: one of Windows, or a simulated one. */
+static bool library_tells(const struct place *place)
+{
+    return (shared_node_exists() || (xc_foreign_variable("XCCL_SIM") != NULL)) &&
+           search_path_has(place);
+}
+
+/* Loads nothing: it would start a driver that the program may want to start after a fork. */
 bool xc_device_possible_of(const char *runtime)
 {
     const struct xc_device_ops *active = xc_device_active();
@@ -85,7 +111,8 @@ bool xc_device_possible_of(const char *runtime)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         if (strcmp(places[i].runtime, runtime) == 0) {
             return ((active != NULL) && (strcmp(active->name, runtime) == 0)) ||
-                   node_exists(&places[i]) || search_path_has(&places[i]);
+                   (!is_hidden(&places[i]) &&
+                    (node_exists(&places[i]) || library_tells(&places[i])));
         }
     }
     return false;
@@ -93,7 +120,7 @@ bool xc_device_possible_of(const char *runtime)
 
 bool xc_device_possible(void)
 {
-    bool possible = false;
+    bool possible = shared_node_exists();
 
     for (size_t i = 0; (i < sizeof(places) / sizeof(places[0])) && !possible; i++) {
         possible = node_exists(&places[i]);

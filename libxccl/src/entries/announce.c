@@ -24,7 +24,7 @@ static void offer_text(char *buf, size_t len)
     char                     vendor[512];
 
     if (params->route != XC_ROUTE_XCCL) {
-        snprintf(buf, len, "every call goes to MPI (XCCL_ROUTE=%s)", routes[params->route]);
+        snprintf(buf, len, "every collective goes to MPI (XCCL_ROUTE=%s)", routes[params->route]);
         return;
     }
     if (!xc_device_possible()) {

@@ -113,6 +113,16 @@ def test_healthy_run(job, look):
     assert "ranks 0-3 wrote because of: SIGUSR1" in causes["facts"]
 
 
+def test_wait_in_no_collective(job, look):
+    """Messages are in no file: the reader is sent to the stacks."""
+    job.write()
+    said = "no rank waits in a collective of these files; ranks may wait for messages"
+    assert look()["facts"][-1].startswith(said)
+    job.add(0, state="started")
+    job.write()
+    assert not [fact for fact in look()["facts"] if fact.startswith(said)]
+
+
 def test_other_call(job, look):
     job.all([0, 1, 3])
     job.add(2, call="MPI_Reduce", root=0)

@@ -32,7 +32,7 @@ def test_silent_by_default(family):
     [
         ({"XCCL_CCL": "none"}, "direct, mpi; no vendor library (XCCL_CCL=none)"),
         ({"XCCL_DIRECT": "off"}, "paths for device memory: ccl, mpi;"),
-        ({"XCCL_ROUTE": "mpi"}, "every call goes to MPI (XCCL_ROUTE=mpi)"),
+        ({"XCCL_ROUTE": "mpi"}, "every collective goes to MPI (XCCL_ROUTE=mpi)"),
         ({"XCCL_CCL_LIBRARY": "/no/such.so"}, "XCCL_CCL_LIBRARY=/no/such.so cannot be read"),
     ],
 )

@@ -290,7 +290,9 @@ bool why_collect(struct why *why, const struct info *info, const char *spec, con
         available |= (unsigned)why->paths[p].available << p;
     }
     why->path = XM_PATH_MPI;
-    why->reason = (why->facts.obstacle != NULL) ? why->obstacle : "no row of the tables matches";
+    why->reason = (why->facts.obstacle != NULL)
+                      ? why->obstacle
+                      : "no matching row of the tables has a path that is there";
     why->tables = calloc(all->count + 1, sizeof(*why->tables));
     for (size_t i = 0; (why->tables != NULL) && (i < all->count); i++) {
         why->count++;

@@ -12,6 +12,10 @@ from .words import amount_text, arguments_text, clock, gaps, rank_text, span_tex
 MAX_GROUPS = 4
 MAX_FILES = 8
 MAX_FINDINGS = 40
+ELSEWHERE = (
+    "no rank waits in a collective of these files; ranks may wait for messages, which are not in "
+    "them: look at their stacks (gdb -p, py-spy)"
+)
 MAX_REASONS = 4
 
 # Counts of these may differ between ranks.
@@ -185,7 +189,7 @@ def statements(job):
     """What was read, as sentences."""
     hosts = len({dump.host for dump in job.dumps.values()})
     total = sum(len(dump.operations) for dump in job.dumps.values())
-    yield f"files of {len(job.dumps)} of {job.size} ranks on {hosts} hosts, {total} operations"
+    yield f"files of {len(job.dumps)} of {job.size} ranks on {hosts} host{'s' if hosts > 1 else ''}, {total} operations"
     times = [dump.time for dump in job.dumps.values() if dump.time is not None]
     if times:
         apart = max(times) - min(times)
@@ -217,6 +221,8 @@ def examine(folder):
     found += check_mixed(job, runs)
     found += about_files
     said = list(statements(job))
+    if not waiting:
+        said.append(ELSEWHERE)
     if len(found) > MAX_FINDINGS:
         said.append(f"{len(found) - MAX_FINDINGS} more findings are left out")
     found.sort(key=lambda one: one.severity != ERROR)
