@@ -7,7 +7,10 @@
 
 #include "base/log.h"
 
-/* Letters to change, add or drop to get from typed to known; SIZE_MAX where known is too long. */
+/*
+ * Letters to change, add or drop, and neighbours to swap, to get from typed to known, whatever
+ * their case; SIZE_MAX where known is too long.
+ */
 XC_SHARED size_t xc_edit_distance(const char *typed, const char *known);
 
 #endif

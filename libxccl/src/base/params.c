@@ -462,17 +462,29 @@ static bool is_known_elsewhere(const char *name, size_t len)
 }
 
 /* No reason to end a job: centres and users have variables of their own under this prefix. */
-static void note_unknown(const char *name, size_t len)
+/* The longest variable that the name goes on from, as XCCL_LOG_LEVEL does from XCCL_LOG. */
+static const char *beginning_of(const char *typed)
 {
-    char        typed[64];
-    size_t      best = 4; /* further away is not a likely slip */
-    const char *meant = NULL;
-    size_t      used = strlen(unknown), room = sizeof(unknown) - used;
+    const char *found = NULL;
+    size_t      longest = 0;
 
-    if (is_known_elsewhere(name, len)) {
-        return;
+    for (int i = 0; i < NUM_ROWS; i++) {
+        size_t n = strlen(rows[i].pub.name);
+        if ((n > longest) && (strncmp(typed, rows[i].pub.name, n) == 0) && (typed[n] == '_')) {
+            longest = n;
+            found = rows[i].pub.name;
+        }
     }
-    snprintf(typed, sizeof(typed), "%.*s", (int)((len < 60) ? len : 60), name);
+    return found;
+}
+
+/* What was most likely meant, or NULL: short names are near to many. */
+static const char *likely_meant(const char *typed)
+{
+    size_t      word = strlen(typed) - strlen("XCCL_");
+    size_t      best = 1 + ((word < 5) ? 1 : (word < 8) ? 2 : 3);
+    const char *meant = NULL;
+
     for (int i = 0; i < NUM_ROWS; i++) {
         size_t d = xc_edit_distance(typed, rows[i].pub.name);
         if (d < best) {
@@ -480,6 +492,19 @@ static void note_unknown(const char *name, size_t len)
             meant = rows[i].pub.name;
         }
     }
+    return (meant != NULL) ? meant : beginning_of(typed);
+}
+
+static void note_unknown(const char *name, size_t len)
+{
+    char   typed[64];
+    size_t used = strlen(unknown), room = sizeof(unknown) - used;
+
+    if (is_known_elsewhere(name, len)) {
+        return;
+    }
+    snprintf(typed, sizeof(typed), "%.*s", (int)((len < 60) ? len : 60), name);
+    const char *meant = likely_meant(typed);
     snprintf(unknown + used, room, "%s%s is not a variable of xccl and has no effect%s%s%s",
              (used > 0) ? "; " : "", typed, (meant != NULL) ? "; did you mean " : "",
              (meant != NULL) ? meant : "", (meant != NULL) ? "?" : " (xccl-info -c lists all)");

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -102,8 +103,14 @@ static void warn_if_other(const struct xc_vendor_search *search, const struct xc
 static xcclResult_t open_file(const char *path, enum xc_found_by found_by,
                               const struct xc_vendor_search *search, struct xc_vendor_lib *lib_p)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    struct stat st;
 
+    if ((stat(path, &st) == 0) && S_ISDIR(st.st_mode)) {
+        return xc_fail(xcclLibraryNotFound,
+                       "%s: %s (from %s) is a folder; name the library's file in it, such as %s/%s",
+                       search->name, path, xc_found_by_name(found_by), path, search->soname);
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         return xc_fail(
             xcclLibraryNotFound,

@@ -92,6 +92,11 @@ static void test_faults(const char *self)
            "warning: XCCL_TIMOUT is not a variable of xccl and has no effect; did you mean "
            "XCCL_TIMEOUT?");
     expect(self, "XCCL_TUNES=x", "did you mean XCCL_TUNE?");
+    expect(self, "XCCL_SMI=x", "did you mean XCCL_SIM?");
+    expect(self, "XCCL_log=x", "did you mean XCCL_LOG?");
+    expect(self, "XCCL_LOG_LEVEL=x", "did you mean XCCL_LOG?");
+    expect(self, "XCCL_DIRECT_COPY=x", "did you mean XCCL_DIRECT_COPIES?");
+    expect(self, "XCCL_ALGO=x", "XCCL_ALGO is not a variable of xccl and has no effect (xccl-info");
     expect(self, "XCCL_SOMETHING_ELSE=1",
            "warning: XCCL_SOMETHING_ELSE is not a variable of xccl and has no effect (xccl-info");
     /* What module systems set, and no slip of it. */

@@ -59,6 +59,7 @@ waits for whom since when, and which rank has not entered what the others wait i
 - Path `agreement`: the ranks have not agreed on a path yet, as in the first calls of a communicator, which may also have no name yet (`unknown`).
 - Files that are broken or of an older run are named and left out.
 - A file holds the last operations only, so the first difference may be older than the files.
+- Messages are in no file. Where no rank waits in a collective, look at the stacks of the ranks (`gdb -p <pid>`, `py-spy`).
 
 ## What it cannot find
 
@@ -183,10 +184,10 @@ def names_of(page):
 
 def overview():
     """The end of the page on the tool."""
-    lines = ["## What it finds", "", "| area | findings |", "|---|---|"]
+    lines = ["## What it finds", ""]
     for page, title, _ in AREAS:
         found = ", ".join(f"[{name}]({place(name)})" for name in names_of(page))
-        lines.append(f"| [{title}]({FOLDER}/{page}.md) | {found} |")
+        lines.append(f"- [{title}]({FOLDER}/{page}.md): {found}")
     return "\n".join(lines) + "\n"
 
 
