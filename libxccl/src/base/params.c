@@ -76,8 +76,8 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_ROUTE", "xccl|mpi|ucc|ucc-ccl", "xccl",
-      "Which software carries collectives. All but xccl leave every call to MPI; device buffers are "
-      "staged where MPI is not GPU-aware.",
+      "Which software carries collectives. All but xccl leave them to MPI. Where MPI is not GPU-aware, "
+      "device buffers are staged, and messages on a node are fetched all the same (XCCL_P2P).",
       "libxccl-mpi"},
      CHOICE,
      AT(route),
