@@ -105,7 +105,7 @@ static int on_comm_free(MPI_Comm comm, int key, void *value, void *extra)
 }
 
 /* A duplicate starts anew: it is another communicator to the vendor's library. */
-static int on_comm_copy(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
+int xm_comm_not_copied(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
 {
     (void)comm;
     (void)key;
@@ -124,7 +124,7 @@ static xcclResult_t make_keyval(void)
 
     pthread_mutex_lock(&lock);
     if (keyval == MPI_KEYVAL_INVALID) {
-        res = xm_pmpi.Comm_create_keyval(on_comm_copy, on_comm_free, &made, NULL);
+        res = xm_pmpi.Comm_create_keyval(xm_comm_not_copied, on_comm_free, &made, NULL);
         if (res == MPI_SUCCESS) {
             __atomic_store_n(&keyval, made, __ATOMIC_RELEASE);
         }

@@ -142,6 +142,10 @@ bool xm_comm_only_of_group(const struct xm_comm *xm);
  */
 uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_coll coll);
 
+/* The copy function of an attribute that duplicates do not have, as MPI_COMM_NULL_COPY_FN: that is
+ * a symbol of MPI's, and we are linked to none. */
+int xm_comm_not_copied(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag);
+
 /* Other rules are in force: each communicator asks for its own anew. */
 void xm_comms_forget_rules(void);
 

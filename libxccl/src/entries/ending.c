@@ -50,17 +50,6 @@ static int on_self_deleted(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-static int not_copied(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
-{
-    (void)comm;
-    (void)key;
-    (void)extra;
-    (void)in;
-    (void)out;
-    *flag = 0;
-    return MPI_SUCCESS;
-}
-
 /*
  * MPI deletes the attribute last that was set first. Messages in pieces need threads that call MPI,
  * which MPICH does not allow any more when it deletes attributes.
@@ -70,7 +59,8 @@ void xm_ending_prepare(void)
     int key = MPI_KEYVAL_INVALID;
 
     if ((xc_params()->threads == XC_THREADS_MULTIPLE) ||
-        (xm_pmpi.Comm_create_keyval(not_copied, on_self_deleted, &key, NULL) != MPI_SUCCESS)) {
+        (xm_pmpi.Comm_create_keyval(xm_comm_not_copied, on_self_deleted, &key, NULL) !=
+         MPI_SUCCESS)) {
         return;
     }
     last_is_ours = xm_pmpi.Comm_set_attr(XM_HANDLE(MPI_COMM_SELF), key, NULL) == MPI_SUCCESS;
