@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="400fde44c8218462ed4d0b9b4df9818909488363366e9667547a1dba697dd7a6")
+    version("0.1.0", sha256="16f962596a9bd7a5f915b117bfb00a301e9e29307b445f83d4d71d283fa13f98")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
