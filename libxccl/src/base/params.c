@@ -283,8 +283,9 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_DUMP_DIR", "path", "",
-      "Folder to which a rank writes its last operations on SIGUSR1, an error or a time-out. Not set: "
-      "the current folder on SIGUSR1, and nothing on an error or a time-out.",
+      "Folder to which a rank writes its last operations, and the calls that its threads are in, on "
+      "SIGUSR1, an error or a time-out. Calls on host memory are followed, too. Not set: the current "
+      "folder on SIGUSR1, and nothing on an error or a time-out.",
       "libxccl-mpi"},
      TEXT,
      AT(dump_dir),

@@ -9,6 +9,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
+#include "ops/inside.h"
 #include "ops/request.h"
 #include "transfers/access.h"
 #include "transfers/kept.h"
@@ -677,7 +678,10 @@ static int serve(enum xm_function function, int profiling, const long *args)
     case 'R':
         return refuse(&t);
     case 'B':
-        return blocking(&t, profiling);
+        xm_inside_enter(function, args);
+        code = blocking(&t, profiling);
+        xm_inside_leave();
+        return code;
     case 'O':
     case 'W':
         return begin(&t, profiling);

@@ -28,6 +28,7 @@
 #include "entries/session.h"
 #include "entries/spawn.h"
 #include "ops/freed.h"
+#include "ops/inside.h"
 #include "ops/persistent.h"
 #include "ops/record.h"
 #include "ops/request.h"
@@ -291,7 +292,14 @@ static int request_function(enum xm_function function, int profiling, const long
     if (__builtin_expect((xm_requests_live() == 0) && (xm_mpi_functions[function] != NULL), 1)) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
+    bool waits = (function >= XM_FN_MPI_Wait) && (function <= XM_FN_MPI_Waitsome);
+    if (waits) {
+        xm_inside_enter(function, args);
+    }
     int res = xm_request_call(function, profiling, args);
+    if (waits) {
+        xm_inside_leave();
+    }
     xm_requests_progress();
     xm_settle();
     return res;
@@ -477,6 +485,11 @@ static long observed(enum xm_function function, int profiling, const long *args)
     return xm_observe(function, profiling, args, serve);
 }
 
+static long followed(enum xm_function function, int profiling, const long *args)
+{
+    return xm_inside_follow(function, profiling, args, xm_observing ? observed : serve);
+}
+
 XCCL_EXPORT extern struct xm_family xccl_mpi_family;
 
 static int tune(const char *text)
@@ -500,9 +513,13 @@ static int open_mpi(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void))
         xc_warn("calls go to MPI alone: %s", xc_last_detail());
         return 1;
     }
+    /* Calls that nobody observes pay nothing for it: another function serves those that are. */
     if (xm_observe_open()) {
-        /* Calls that nobody observes pay nothing for it: another function serves those that are. */
         xccl_mpi_family.call = observed;
+        xccl_mpi_family.observes = 1;
+    }
+    if (xm_inside_is_asked_for()) {
+        xccl_mpi_family.call = followed;
         xccl_mpi_family.observes = 1;
     }
     return 0;

@@ -309,11 +309,18 @@ static struct xm_entry *find_more(MPI_Request handle)
     return e;
 }
 
-struct xm_entry *xm_entry_of_simple(MPI_Request handle)
+struct xm_entry *xm_entry_peek(MPI_Request handle)
 {
     pthread_mutex_lock(&lock);
     struct xm_entry *e = find(handle);
     pthread_mutex_unlock(&lock);
+    return e;
+}
+
+struct xm_entry *xm_entry_of_simple(MPI_Request handle)
+{
+    struct xm_entry *e = xm_entry_peek(handle);
+
     return ((e != NULL) && (e->first == XM_FIRST_SIMPLE)) ? e : NULL;
 }
 

@@ -56,6 +56,8 @@ void             xm_entry_free(struct xm_entry *e);
 void xm_entry_add(struct xm_entry *e);
 /* NULL: it is none of ours. A simple receive is a transfer from here on. */
 struct xm_entry *xm_entry_find(MPI_Request handle);
+/* NULL: it is none of ours. It stays what it is. */
+struct xm_entry *xm_entry_peek(MPI_Request handle);
 /* Is there one of any of these? */
 bool xm_entries_any(int count, const MPI_Request *handles);
 /* Those of several; nobody else finds those from here on that MPI may complete first. */

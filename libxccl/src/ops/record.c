@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "ops/inside.h"
 #include "ops/ring.h"
 
 enum { HISTORY = 8 };
@@ -255,6 +256,22 @@ static void say_failed(const char *path, int error)
     put(STDERR_FILENO, text, n);
 }
 
+/* What each thread is in, behind the operations, and the end of the file. */
+static bool put_calls(int fd, char *text, size_t size)
+{
+    static const char begin[] = "],\n \"calls\": [", end[] = "]}\n";
+    bool              good = put(fd, begin, sizeof(begin) - 1), first = true;
+
+    for (int i = 0, n = 0; good && (n >= 0); i++) {
+        n = xm_inside_write(i, text, size);
+        if ((n > 0) && (n < (int)size)) {
+            good = put(fd, first ? "\n  " : ",\n  ", first ? 3 : 4) && put(fd, text, n);
+            first = false;
+        }
+    }
+    return good && put(fd, end, sizeof(end) - 1);
+}
+
 /*
  * Also from a signal handler: open, write, rename and formatting of numbers and short texts, which
  * the C library does without locks or memory of the heap.
@@ -291,7 +308,7 @@ static void dump(const char *reason)
             first = false;
         }
     }
-    good = good && put(fd, "]}\n", 3);
+    good = good && put_calls(fd, text, sizeof(text));
     int why = errno;
     if ((close(fd) != 0) && good) { /* some file systems say so only here */
         good = false;

@@ -9,6 +9,7 @@
 #include "comms/wait.h"
 #include "data/kernels.h"
 #include "ops/array.h"
+#include "ops/inside.h"
 #include "transfers/watcher.h"
 
 /* In so many a message that is to be fetched is looked for each time. */
@@ -551,11 +552,30 @@ static bool are_sends(const struct xm_array *a)
     return a->num_hideable > 0;
 }
 
+static void describe(void *arg, char *buf, size_t len)
+{
+    const struct xm_array *a = arg;
+
+    xm_inside_waits(a->count, a->given, a->entries);
+    xm_inside_describe(buf, len);
+}
+
+/* Which are over changes: whoever asks for the file of a long wait is to know of the others. */
+static void step(struct xm_wait *wait, const struct xm_array *a)
+{
+    if (xm_wait_step(wait) == XM_WAIT_LOOK) {
+        xm_inside_waits(a->count, a->given, a->entries);
+    }
+}
+
 /* Until all of ours among them are over; MPI waits for its own requests itself. */
 static void wait_for_ours(struct xm_array *a)
 {
     struct xm_wait wait = xm_wait_begin_for_ever("for requests of calls on device memory");
     bool           sends = are_sends(a);
+
+    wait.describe = describe;
+    wait.arg = a;
 
     for (;;) {
         if (sends && (xm_watched_receives() > 0)) { /* their receivers may wait for this rank's */
@@ -566,7 +586,7 @@ static void wait_for_ours(struct xm_array *a)
             return;
         }
         xm_ops_progress();
-        xm_wait_step(&wait);
+        step(&wait, a);
     }
 }
 
@@ -602,13 +622,15 @@ static int repeat(enum xm_function function, struct xm_array *a, const long *arg
 {
     struct xm_wait wait = xm_wait_begin_for_ever("for one of several requests");
 
+    wait.describe = describe;
+    wait.arg = a;
     for (;;) {
         xm_ops_progress();
         int code = test_visible(function, a, args, flag);
         if ((code != MPI_SUCCESS) || *flag) {
             return code;
         }
-        xm_wait_step(&wait);
+        step(&wait, a);
     }
 }
 

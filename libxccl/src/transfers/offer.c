@@ -88,7 +88,7 @@ void xm_rendezvous_comm_freed(void)
     __atomic_add_fetch(&frees, 1, __ATOMIC_ACQ_REL);
 }
 
-static int world_rank(MPI_Comm comm, int rank)
+int xm_world_rank(MPI_Comm comm, int rank)
 {
     enum { KEPT = 32 };
     static __thread struct {
@@ -267,7 +267,7 @@ static int find_offer(const struct xm_transfer *t, int *peer_p)
     }
     int part = part_to_offer(t);
     if (part >= 0) {
-        *peer_p = world_rank(xm_transfer_comm(t), (int)t->args[t->parts[part].argument + 3]);
+        *peer_p = xm_world_rank(xm_transfer_comm(t), (int)t->args[t->parts[part].argument + 3]);
     }
     return ((part >= 0) && (*peer_p >= 0) && !cannot_be_met(t, *peer_p)) ? part : -1;
 }

@@ -5,6 +5,9 @@
 
 #include "transfers/rendezvous.h"
 
+/* The rank of MPI_COMM_WORLD that a rank of a communicator is, of its remote group if it has one;
+ * -1: none, or nobody's who may be asked. */
+int xm_world_rank(MPI_Comm comm, int rank);
 /* Did the receiver of an open one say that it cannot fetch it? Looked for now and then. */
 bool xm_offer_is_lost(struct xm_rendezvous *r);
 /* Is the message gone? */

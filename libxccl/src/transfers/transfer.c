@@ -48,6 +48,16 @@ static bool is_message(const struct row *row)
     return matched || ((strchr(row->kinds, 'c') != NULL) && (strchr(row->kinds, 'm') == NULL));
 }
 
+const char *xm_transfer_kinds(enum xm_function function)
+{
+    return row_of(function)->kinds;
+}
+
+bool xm_transfer_is_message(enum xm_function function)
+{
+    return is_message(row_of(function));
+}
+
 void xm_transfers_init(void)
 {
     nowhere.comm = XM_HANDLE(MPI_COMM_SELF);

@@ -104,6 +104,10 @@ void xm_transfers_init(void);
 
 /* Where this function has an argument of a kind, or -1. */
 int xm_transfer_argument(enum xm_function function, char kind);
+/* The kind of each argument, as in base/transfers.h. */
+const char *xm_transfer_kinds(enum xm_function function);
+/* Is this a message, and none in partitions? */
+bool xm_transfer_is_message(enum xm_function function);
 /* 'B', 'N', 'P', 'O' or 'E' as in base/transfers.h. */
 char xm_transfer_form(enum xm_function function);
 

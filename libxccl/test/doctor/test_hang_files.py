@@ -114,9 +114,9 @@ def test_healthy_run(job, look):
 
 
 def test_wait_in_no_collective(job, look):
-    """Messages are in no file: the reader is sent to the stacks."""
+    """Nor for a message: the reader is sent to XCCL_DUMP_DIR, and to the stacks."""
     job.write()
-    said = "no rank waits in a collective of these files; ranks may wait for messages"
+    said = "no rank waits in a collective of these files, or for a message"
     assert look()["facts"][-1].startswith(said)
     job.add(0, state="started")
     job.write()
@@ -352,6 +352,113 @@ def test_cycle_of_three(job, look):
     (cause,) = look()["hang-cycle"]
     assert cause.count("waits in") == 3
     assert cause.count("rank 1") == 1
+
+
+def call(name, *messages, **values):
+    return {"call": name, "since": NOW - 30, "requests": -1, "unknown": 0, **values} | {
+        "messages": list(messages)
+    }
+
+
+def message(rank, tag, **values):
+    return {"sends": False, "peer": rank, "rank": rank, "tag": tag, "comm": "world", **values}
+
+
+def test_wait_for_a_message(job, look):
+    job.head[0]["calls"] = [call("MPI_Recv", message(2, 7))]
+    job.head[2]["calls"] = [call("MPI_Barrier", since=NOW - 20)]
+    job.write()
+    causes = look()
+    assert only(causes, "hang-message") == (
+        f"rank 0 waits in MPI_Recv for a message from rank 2, tag 7, since {clock(NOW - 30)} (30 s); "
+        f"rank 2 is in MPI_Barrier since {clock(NOW - 20)} (20 s)"
+    )
+    assert causes["facts"][-1] == "in calls of MPI: MPI_Barrier (rank 2), MPI_Recv (rank 0)"
+
+
+def test_short_waits_for_messages(job, look):
+    """Ranks of a healthy job wait for messages, too."""
+    for rank in range(SIZE):
+        job.head[rank]["calls"] = [
+            call("MPI_Recv", message((rank + 1) % SIZE, 1), since=NOW - 0.1)
+        ]
+    job.write()
+    assert set(look()) == {"facts"}
+
+
+def test_waits_of_many_for_one_message_each(job, look):
+    """Those for the same rank and tag are one finding."""
+    for rank in (1, 2, 3):
+        job.head[rank]["calls"] = [call("MPI_Recv", message(0, 1))]
+    job.write(skip=[0])
+    causes = look()
+    (cause,) = causes["hang-message"]
+    assert cause.startswith("ranks 1-3 wait in MPI_Recv for a message from rank 0, tag 1, ")
+    assert cause.endswith("; rank 0 left no file")
+
+
+def test_any_of_several_is_enough(job, look):
+    waits = [message(1, 1), message(2, 1)]
+    job.head[0]["calls"] = [call("MPI_Waitany", *waits, requests=2)]
+    job.head[1]["calls"] = [call("MPI_Recv", message(0, 2))]
+    job.write()
+    cause = only(look(), "hang-message")
+    assert "rank 1 waits in MPI_Recv" in cause
+    assert (
+        "rank 0 is in MPI_Waitany of 2 requests (a message from rank 1, tag 1; a message from rank 2, "
+        "tag 1)" in cause
+    )
+
+
+def test_cycle_of_messages_and_a_collective(job, look):
+    job.add(0, state="waiting", started=NOW - 40)
+    job.head[1]["calls"] = [call("MPI_Recv", message(0, 5))]
+    job.all([2, 3], state="waiting", started=NOW - 40)
+    job.write()
+    causes = look()
+    assert causes["hang-cycle"] == [
+        "ranks wait for each other: rank 0 waits in collective 6 (MPI_Allreduce) of communicator "
+        "world for rank 1, which waits in MPI_Recv (a message from rank 0, tag 5) for rank 0"
+    ]
+    assert "hang-message" not in causes
+    (cause,) = causes["hang-waiting"]
+    assert "and it is in MPI_Recv (a message from rank 0, tag 5) since" in cause
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (message(0, 8, sends=True), ": the tags differ"),
+        (message(0, 7, sends=True, comm="self"), ": the communicators differ"),
+        (message(0, 7, sends=True), ""),
+        (message(0, -1, sends=True), ""),
+        (message(3, 8, sends=True), ""),
+    ],
+)
+def test_messages_that_do_not_match(job, look, other, said):
+    job.head[0]["calls"] = [call("MPI_Recv", message(1, 7))]
+    job.head[1]["calls"] = [call("MPI_Ssend", other)]
+    job.write()
+    causes = look()
+    ours = [cause for cause in causes.get("hang-message", []) if cause.startswith("rank 0 waits")]
+    assert bool(said) == any("differ" in cause for cause in ours), causes
+    assert all(said in cause for cause in ours), causes
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "none",
+        [{"call": 3}],
+        [{"call": "MPI_Recv", "messages": [{"sends": 1}]}],
+        [{"call": "MPI_Recv", "since": "x", "messages": "y"}],
+        [None] * 1000,
+    ],
+)
+def test_calls_that_are_not_as_written(job, look, calls):
+    job.head[0]["calls"] = calls
+    job.write()
+    assert set(look()) == {"facts"}
 
 
 def test_all_have_entered(job, look):

@@ -18,6 +18,7 @@ NAME = re.compile(r"^xccl-ops\..*\.json$")
 MAX_FILES = 1 << 16
 MAX_BYTES = 4 << 20  # of a file; some hundred operations are 0.2 MiB
 MAX_OPERATIONS = 1 << 20  # of all files together: some hundred MiB of memory
+MAX_CALLS = 64  # threads that are told of
 MAX_WORD = 64
 MAX_RANKS = 1 << 31
 LAST_SECOND = 253402300799  # of the year 9999
@@ -26,7 +27,11 @@ Operation = namedtuple(
     "Operation",
     "comm comm_size sequence call count type op root memory bytes path state started ended",
 )
-Dump = namedtuple("Dump", "name rank size host reason time operations skipped spawned")
+# The MPI call that a thread is in; messages: those that it waits for, requests: None if it waits for none.
+Call = namedtuple("Call", "call since requests unknown messages")
+# rank: of MPI_COMM_WORLD, or None; peer: of the communicator, or negative for any.
+Message = namedtuple("Message", "sends peer rank tag comm")
+Dump = namedtuple("Dump", "name rank size host reason time operations skipped spawned calls")
 
 
 class Unreadable(Exception):
@@ -81,6 +86,38 @@ def operation(entry):
     )
     needed = (made.comm, made.comm_size, made.sequence, made.call, made.state)
     return None if None in needed else made
+
+
+def message(entry):
+    """One message, or None."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("sends"), bool):
+        return None
+    peer, tag = (whole(entry.get(name), -MAX_RANKS, MAX_RANKS) for name in ("peer", "tag"))
+    rank = whole(entry.get("rank"), 0, MAX_RANKS)
+    if peer is None or tag is None:
+        return None
+    return Message(entry["sends"], peer, rank, tag, word(entry.get("comm")) or "other")
+
+
+def call(entry):
+    """The call of a thread, or None if it is not as xccl writes them."""
+    if not isinstance(entry, dict) or word(entry.get("call")) is None:
+        return None
+    entries = entry.get("messages")
+    made = [message(one) for one in entries[:MAX_CALLS]] if isinstance(entries, list) else []
+    return Call(
+        call=word(entry["call"]),
+        since=second(entry.get("since")),
+        requests=whole(entry.get("requests"), 0, MAX_RANKS),
+        unknown=whole(entry.get("unknown"), 0, MAX_RANKS) or 0,
+        messages=tuple(one for one in made if one is not None),
+    )
+
+
+def calls(entries):
+    """Files of before calls were followed have none."""
+    made = [call(entry) for entry in entries[:MAX_CALLS]] if isinstance(entries, list) else []
+    return [one for one in made if one is not None]
 
 
 def short_integer(text):
@@ -150,9 +187,9 @@ def read(path, most):
         time=second(found.get("time")),
         operations=[one for one in made if one is not None],
         skipped=made.count(None),
-        spawned=word(
-            found.get("spawned")
-        ),  # the number of a world that another has spawned, or None
+        # The number of a world that another has spawned, or None.
+        spawned=word(found.get("spawned")),
+        calls=calls(found.get("calls")),
     )
 
 

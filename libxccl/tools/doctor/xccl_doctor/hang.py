@@ -4,7 +4,7 @@
 import re
 from collections import namedtuple
 
-from . import dumps, waits
+from . import dumps, messages, waits
 from .job import Job, newest
 from .registry import ERROR, TABLE, finding
 from .words import amount_text, arguments_text, clock, gaps, rank_text, span_text
@@ -13,8 +13,9 @@ MAX_GROUPS = 4
 MAX_FILES = 8
 MAX_FINDINGS = 40
 ELSEWHERE = (
-    "no rank waits in a collective of these files; ranks may wait for messages, which are not in "
-    "them: look at their stacks (gdb -p, py-spy)"
+    "no rank waits in a collective of these files, or for a message; start the job with "
+    "XCCL_DUMP_DIR, so that the files have its calls on host memory, or look at the stacks of the "
+    "ranks (gdb -p, py-spy)"
 )
 MAX_REASONS = 4
 
@@ -199,6 +200,9 @@ def statements(job):
         reasons.setdefault(dump.reason, []).append(rank)
     for reason, ranks in sorted(reasons.items(), key=lambda row: len(row[1]))[:MAX_REASONS]:
         yield f"{rank_text(ranks)} wrote because of: {reason}"
+    calls = messages.statement(job)
+    if calls:
+        yield calls
 
 
 def examine(folder):
@@ -213,15 +217,18 @@ def examine(folder):
     job = Job(chosen)
     waiting = waits.collect(job)
     found, differing = compare(job)
-    found += waits.check_cycles(waiting)
+    for_messages = messages.collect(job)
+    told = []
+    found += waits.check_cycles([*waiting, *for_messages], told)
     found += waits.check_failed(job)
     found += waits.check_waiting(job, waiting)
+    found += messages.check_messages(job, for_messages, waiting, told)
     found += waits.check_stuck(job, waiting, differing)
     found += check_missing(job, folder)
     found += check_mixed(job, runs)
     found += about_files
     said = list(statements(job))
-    if not waiting:
+    if not waiting and not for_messages:
         said.append(ELSEWHERE)
     if len(found) > MAX_FINDINGS:
         said.append(f"{len(found) - MAX_FINDINGS} more findings are left out")

@@ -43,7 +43,8 @@ TABLE = {
     "hang-cycle": Row(
         ERROR,
         "ranks wait for each other: {chain}",
-        "call the collectives of communicators that share ranks in the same order on all of them",
+        "call the collectives of communicators that share ranks in the same order on all of them, "
+        "and receive what others have to send before they can go on (MPI_Sendrecv, MPI_Irecv)",
     ),
     "hang-timeout": Row(
         ERROR,
@@ -61,6 +62,12 @@ TABLE = {
         "{waiting} in collective {sequence} ({call}) of communicator {comm} {since}; {late}",
         "look at the ranks that have not entered it: their stack (gdb -p, py-spy) says where "
         "they are",
+    ),
+    "hang-message": Row(
+        ERROR,
+        "{waiting} in {call} for {message}, {since}; {other}",
+        "look for the other side of this message: it has to name the same communicator, the same "
+        "tag and the right rank, and come before what its rank waits in now",
     ),
     "hang-unsure": Row(
         WARNING,

@@ -3,6 +3,7 @@
 
 from types import SimpleNamespace
 
+from . import messages
 from .job import Key
 from .registry import finding
 from .words import call_text, clock, count, gaps, place, rank_text, since, span_text, verb
@@ -75,6 +76,9 @@ def elsewhere(job, key, rank):
     if blocked:
         op = blocked[-1]
         return f"waits in {place(op)}", since(op.started, dump.time)
+    what, when = messages.doing(job, rank)
+    if what:
+        return what, when
     if not dump.operations:
         return "is in no collective", ""
     op = dump.operations[-1]
@@ -190,22 +194,28 @@ def shortest_cycle(waits, start):
     return None
 
 
+def place_of(waiter):
+    return messages.call_text(waiter) if hasattr(waiter, "messages") else place(waiter)
+
+
 def cycle_text(steps):
     """ "rank 0 waits in ... for rank 1, which waits in ... for rank 0"."""
     rank = steps[-1][1]
     text = f"rank {rank}"
     for number, (wait, late) in enumerate(steps):
         text += ", which waits in " if number else " waits in "
-        text += f"{place(wait.waiters[rank])} for rank {late}"
+        text += f"{place_of(wait.waiters[rank])} for rank {late}"
         rank = late
     return text
 
 
-def check_cycles(waits):
+def check_cycles(waits, told):
+    """told: to which the waiters of each cycle are added."""
     left = list(waits)
     while left:
         steps = shortest_cycle(left, left[0])
         if steps:
+            told += [wait.waiters for wait, _ in steps]
             yield finding("hang-cycle", chain=cycle_text(steps))
         used = [wait for wait, _ in steps or []] or left[:1]
         left = [wait for wait in left if all(wait is not one for one in used)]

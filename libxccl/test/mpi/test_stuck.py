@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that wait for messages that never come: what their files, and xccl-doctor, say of it."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+SINCE = r"since \d\d:\d\d:\d\d \(\d\.\d s\)"
+SAID = {
+    "recv": [
+        rf"\[hang-message\] rank 0 waits in MPI_Recv for a message from rank 1, tag 7, {SINCE}; "
+        rf"rank 1 is in MPI_Barrier {SINCE}"
+    ],
+    "ring": [
+        r"\[hang-cycle\] .*: rank (0|1) waits in MPI_Recv \(a message from rank (1|0), tag 3\) for "
+    ],
+    "mixed": [
+        r"\[hang-cycle\] ranks wait for each other: rank 1 waits in collective 1 "
+        r"\(MPI_Allreduce\) of communicator world for rank 0, which waits in MPI_Recv "
+        r"\(a message from rank 1, tag 5\) for rank 1",
+        r"\[hang-waiting\] .* and it is in MPI_Recv \(a message from rank 1, tag 5\)",
+    ],
+    "waits": [
+        r"waits in MPI_Waitall of 4 requests \(a message from rank 1, tag 7; a message from "
+        r"any rank, tag 8; a message from rank 1, any tag\)",
+        r"waits in MPI_Probe \(a message from rank 0, tag 9\)",
+    ],
+    "send": [
+        r"rank 1 waits in MPI_Recv for a message from rank 0, tag 6, .*: the tags differ",
+        r"rank 0 waits in MPI_Ssend for a message to rank 1, tag 5, .*: the tags differ",
+    ],
+    "late": [r"\[hang-message\] rank 0 waits in MPI_Waitall for a message from rank 1, tag 2, "],
+}
+
+
+def go(family, case, folder, env):
+    """(files of the ranks, what xccl-doctor says of them)."""
+    command = f"mpi_stuck cuda {case} {folder}"
+    result = family.run(2, command, sim="cuda:2", env=env, timeout=60)
+    assert not result.timed_out, result.out
+    files = [json.loads(path.read_text()) for path in sorted(folder.glob("xccl-ops.*.json"))]
+    assert sorted(one["rank"] for one in files) == [0, 1], result.out
+    doctor = family.build.stage / "bin/xccl-doctor"
+    found = subprocess.run([doctor, "--hang", folder], capture_output=True, text=True, check=False)
+    return sorted(files, key=lambda one: one["rank"]), found
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_stuck(openmpi, tmp_path, case):
+    """With XCCL_DUMP_DIR every call is followed, those on host memory too."""
+    _, found = go(openmpi, case, tmp_path, {"XCCL_DUMP_DIR": str(tmp_path)})
+    assert found.returncode == 1, found.stdout + found.stderr
+    text = " ".join(found.stdout.split())
+    for said in SAID[case]:
+        assert re.search(said, text), found.stdout
+    assert "tag 1," not in text, found.stdout  # that message has come
+
+
+@pytest.mark.parametrize("case", ["late", "recv"])
+def test_stuck_without_a_folder(mpich, tmp_path, case):
+    """Then the calls on device memory are: where nothing is asked for, host memory pays nothing."""
+    files, found = go(mpich, case, tmp_path, {})
+    ((call,), others) = (one["calls"] for one in files)
+    assert call["call"] == {"late": "MPI_Waitall", "recv": "MPI_Recv"}[case], files
+    (message,) = call["messages"]
+    assert (message["rank"], message["tag"]) == (1, {"late": 2, "recv": 7}[case]), files
+    assert not others, files
+    assert "rank 1 is in no call of MPI that xccl followed" in found.stdout, found.stdout
