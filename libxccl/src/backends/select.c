@@ -132,11 +132,11 @@ static void choose_once(void)
     pthread_mutex_lock(&lock);
     if (!atomic_load_explicit(&is_chosen, memory_order_relaxed)) {
         chosen.result = choose();
-        if (chosen.result == xcclSuccess) {
+        if ((chosen.result == xcclSuccess) && xc_first_of_node()) {
             xc_info("using %s %s from %s (found by: %s)", chosen.lib.name,
                     xc_nccl_version_text(chosen.lib.version, version, sizeof(version)),
                     chosen.lib.path, chosen.lib.found_by);
-        } else {
+        } else if (chosen.result != xcclSuccess) {
             snprintf(chosen.detail, sizeof(chosen.detail), "%s", xc_last_detail());
         }
         atomic_store_explicit(&is_chosen, true, memory_order_release);

@@ -108,11 +108,12 @@ static bool holds_types(const struct xm_call *call)
     return strchr(xm_signatures[call->coll].kinds, 'o') == NULL;
 }
 
-/* The types of a buffer's blocks, derived ones as types of the request's own. */
+/* The types of a buffer's blocks, derived ones as types of the request's own: also of an empty one,
+ * whose type every start looks at. */
 static bool hold_types(const struct xm_call *call, const struct xm_buffer *buffer, int side,
                        struct xm_held *held)
 {
-    int n = buffer->used ? ((buffer->types != NULL) ? buffer->blocks : 1) : 0;
+    int n = (buffer->types != NULL) ? buffer->blocks : (buffer->blocks > 0);
 
     held->types[side] = calloc((size_t)n + 1, sizeof(MPI_Datatype));
     held->own[side] = calloc((size_t)n + 1, sizeof(bool));

@@ -288,7 +288,7 @@ static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s
     xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &mine);
     return xc_fail(
         xcclInvalidUsage,
-        "rank %d of MPI_COMM_WORLD passes host memory to %s, and rank %d device memory in "
+        "rank %d of MPI_COMM_WORLD passes host memory (or memory that it has freed) to %s, and rank %d device memory in "
         "the same call; pass the same kind of memory on all ranks, or set "
         "XCCL_MEMORY=mixed on all of them",
         rank, xm_coll_name(coll), mine);

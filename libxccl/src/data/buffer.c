@@ -198,6 +198,13 @@ static void take_apart(struct xm_buffer *b)
     }
 }
 
+void xm_buffer_take_apart(struct xm_buffer *b)
+{
+    if (b->used && !b->plain && (b->types == NULL) && (b->layout.flat == NULL) && !b->layout.held) {
+        take_type_apart(&b->type, &b->layout);
+    }
+}
+
 static void look_at(struct xm_buffer *b, MPI_Aint offset)
 {
     struct xc_mem_info mem = xc_mem_query(xm_buffer_at(b, offset));

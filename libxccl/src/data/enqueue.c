@@ -140,17 +140,22 @@ static xcclResult_t enqueue_run(const struct visit *v, const struct xm_run *run,
 
 _Static_assert((int)XM_LEVELS == (int)XK_LEVELS, "a run has the same levels on the device");
 
-/* Kernels run on the device entered, which is the scratch memory's. NULL is pinned memory to come.
+/*
+ * Kernels run on the device entered, which is the scratch memory's, and reach managed memory from
+ * each. NULL is pinned memory to come.
  */
 static struct xm_kernels *kernels_for(const struct xm_lane *lane)
 {
     const struct xm_copier *c = lane->copier;
     const struct xm_buffer *b = lane->buffer;
 
-    if ((b->mem.kind != XC_MEM_DEVICE) || b->mixed || (b->mem.device != c->scratch->device)) {
+    bool here = (b->mem.kind == XC_MEM_MANAGED) ||
+                ((b->mem.kind == XC_MEM_DEVICE) && (b->mem.device == c->scratch->device));
+
+    if (!here || b->mixed) {
         return NULL;
     }
-    struct xm_kernels *k = xm_kernels_of(c->dev, b->mem.device);
+    struct xm_kernels *k = xm_kernels_of(c->dev, c->scratch->device);
     bool               reachable = (lane->other == NULL) || c->dev->mem_reachable(lane->other);
     return ((k != NULL) && reachable) ? k : NULL;
 }

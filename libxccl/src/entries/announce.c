@@ -70,6 +70,21 @@ static void warn_if_alone(const char *mpi, int size)
                   "launcher's MPI");
 }
 
+/* Such an MPI ends the program where it touches device memory, and says nothing of why. */
+static void warn_of_awareness(const char *mpi)
+{
+    static const char *const runtimes[] = {"cuda", "rocm"};
+
+    for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
+        if ((xc_params()->mpi_gpu_aware == XC_YES) && xc_device_possible_of(runtimes[i]) &&
+            xm_mpi_denies_gpu_aware(runtimes[i])) {
+            xc_warn("XCCL_MPI_GPU_AWARE=yes, but %s says that it does not take device memory (%s): "
+                    "what is left to MPI would crash; unset it, or use a GPU-aware MPI",
+                    mpi, runtimes[i]);
+        }
+    }
+}
+
 /* Why a file cannot be made in this folder, or NULL. */
 static const char *folder_fault(const char *folder)
 {
@@ -132,6 +147,7 @@ void xm_announce(void)
     if (xc_log_enabled(XC_LOG_INFO) && !xm_config.faulty) {
         say_active(mpi, size);
     }
+    warn_of_awareness(mpi);
     warn_of_profile();
     warn_if_alone(mpi, size);
 }

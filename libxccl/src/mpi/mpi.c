@@ -210,13 +210,13 @@ static bool ask_mpich(const char *runtime, bool *answer_p)
     return true;
 }
 
-/* Asked once: the answer does not change, and dlsym() is slow. */
-static bool ask_gpu_aware(const char *runtime)
+/* MPI's own answer; XC_AUTO: it gives none. */
+static int ask_gpu_aware(const char *runtime)
 {
     bool answer;
 
     if (ask_mpich(runtime, &answer)) {
-        return answer;
+        return answer ? XC_YES : XC_NO;
     }
     /* Open MPI and MPICH spell the question the same, except for AMD. */
     const char *const cuda[] = {"MPIX_Query_cuda_support", NULL};
@@ -231,12 +231,18 @@ static bool ask_gpu_aware(const char *runtime)
         void *address = query_symbol(*name);
         memcpy(&query, &address, sizeof(query));
         if (query != NULL) {
-            return query() == 1;
+            return (query() == 1) ? XC_YES : XC_NO;
         }
     }
-    return false;
+    return XC_AUTO;
 }
 
+bool xm_mpi_denies_gpu_aware(const char *runtime)
+{
+    return ask_gpu_aware(runtime) == XC_NO;
+}
+
+/* Asked once: the answer does not change, and dlsym() is slow. */
 bool xm_mpi_gpu_aware(const char *runtime)
 {
     static int known[3]; /* atomic; 0: not asked yet, 1: no, 2: yes */
@@ -247,7 +253,7 @@ bool xm_mpi_gpu_aware(const char *runtime)
         return forced == XC_YES;
     }
     if (__atomic_load_n(answer, __ATOMIC_RELAXED) == 0) {
-        __atomic_store_n(answer, ask_gpu_aware(runtime) ? 2 : 1, __ATOMIC_RELAXED);
+        __atomic_store_n(answer, (ask_gpu_aware(runtime) == XC_YES) ? 2 : 1, __ATOMIC_RELAXED);
     }
     return __atomic_load_n(answer, __ATOMIC_RELAXED) == 2;
 }

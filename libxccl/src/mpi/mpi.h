@@ -221,6 +221,8 @@ bool xm_mpi_is_openmpi(void);
 
 /* Does the MPI library take buffers of this device runtime ("cuda", "rocm") itself? */
 bool xm_mpi_gpu_aware(const char *runtime);
+/* Does MPI itself say that it is not, whatever XCCL_MPI_GPU_AWARE says? */
+bool xm_mpi_denies_gpu_aware(const char *runtime);
 
 /* Is there MPI_COMM_WORLD: between MPI_Init and MPI_Finalize? */
 bool xm_mpi_has_world(void);

@@ -209,10 +209,11 @@ static xcclResult_t expired(struct xm_op *op)
                                       xc_params()->timeout, one ? "" : "s", who,
                                       one ? "has" : "have", what));
     }
-    return xm_op_fail(op, xc_fail(xcclTimeout,
-                                  "not completed within %ld s (XCCL_TIMEOUT): a rank may be "
-                                  "missing, dead or in another call than %s",
-                                  xc_params()->timeout, what));
+    return xm_op_fail(op,
+                      xc_fail(xcclTimeout,
+                              "not completed within %ld s (XCCL_TIMEOUT): a rank may be "
+                              "missing, dead, in another call than %s, or pass another count to it",
+                              xc_params()->timeout, what));
 }
 
 /*
@@ -243,12 +244,14 @@ static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *begun_p)
                         rank, xm_coll_name(other), op->comm->rank, xm_coll_name(op->call.coll),
                         (unsigned long long)xm_record_sequence(op)));
     }
-    return xm_op_fail(op,
-                      xc_fail(xcclInvalidUsage,
-                              "rank %d passes host memory to %s, and rank %d device memory in "
-                              "the same call; pass the same kind of memory on all ranks, or set "
-                              "XCCL_MEMORY=mixed on all of them",
-                              rank, xm_coll_name(op->call.coll), op->comm->rank));
+    return xm_op_fail(
+        op,
+        xc_fail(
+            xcclInvalidUsage,
+            "rank %d passes host memory (or memory that it has freed) to %s, and rank %d device memory in "
+            "the same call; pass the same kind of memory on all ranks, or set "
+            "XCCL_MEMORY=mixed on all of them",
+            rank, xm_coll_name(op->call.coll), op->comm->rank));
 }
 
 static xcclResult_t wait_for(struct xm_op *op)

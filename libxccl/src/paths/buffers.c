@@ -152,6 +152,18 @@ bool xm_copies_host_memory(const struct xm_op *op)
            (op->buffers.recv.used && (op->buffers.recv.mem.kind == XC_MEM_HOST));
 }
 
+/*
+ * The program may free a type as soon as a non-blocking call has returned. Where data is not
+ * unpacked on the device, from what the type was taken apart to, MPI unpacks it, by the type.
+ */
+static void keep_type(struct xm_op *op, struct xm_buffer *buffer)
+{
+    if (buffer->used && buffer->out && !buffer->plain && (op->call.form == XM_NONBLOCKING) &&
+        !xm_packs_well(&op->copier, buffer, true)) {
+        xm_buffer_hold_type(buffer);
+    }
+}
+
 xcclResult_t xm_usable_begin(struct xm_op *op)
 {
     xcclResult_t res = xcclSuccess;
@@ -168,5 +180,6 @@ xcclResult_t xm_usable_begin(struct xm_op *op)
     if ((res == xcclSuccess) && !op->ordered) {
         res = op->dev->stream_after_default(op->stream);
     }
+    keep_type(op, &op->buffers.recv);
     return (res == xcclSuccess) ? prepare_both(op) : res;
 }

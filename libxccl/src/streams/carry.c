@@ -10,6 +10,18 @@
 
 /* ---- buffers: plain memory of this device, or a packed copy ---- */
 
+/* Why this rank's data cannot be reached on the stream, or NULL. */
+static const char *fault_of(const struct xm_buffer *b)
+{
+    if ((b->mem.kind == XC_MEM_HOST) || b->mixed) {
+        return "an enqueued collective on device memory has a buffer in host memory on this rank: "
+               "pass device memory";
+    }
+    return (!b->plain && (b->layout.flat == NULL))
+               ? "an enqueued collective with a datatype in device memory that cannot be packed there"
+               : NULL;
+}
+
 static xcclResult_t make_usable(struct xm_enqueued *e, struct xm_usable *u,
                                 const struct xm_buffer *b)
 {
@@ -23,25 +35,24 @@ static xcclResult_t make_usable(struct xm_enqueued *e, struct xm_usable *u,
                       ((b->mem.kind == XC_MEM_DEVICE) && (b->mem.device == e->op.home))))) {
         return xcclSuccess;
     }
-    if ((b->mem.kind == XC_MEM_HOST) || b->mixed) {
-        return xc_fail(xcclUnsupported, "an enqueued collective on device memory has a buffer in "
-                                        "host memory on this rank: pass device memory");
-    }
-    if (!b->plain && (b->layout.flat == NULL)) {
-        return xc_fail(xcclUnsupported, "an enqueued collective with a datatype in device memory "
-                                        "that cannot be packed there");
-    }
+    const char  *fault = fault_of(b);
     xcclResult_t res = xm_scratch_take(&e->op.scratch, XM_POOL_DEVICE, (size_t)b->bytes, &packed);
     if (res != xcclSuccess) {
         return res;
     }
     u->packed = true;
     u->ptr = lane.other = packed;
+    if (fault != NULL) {
+        e->fault = fault;
+        return xcclSuccess;
+    }
     return b->in ? xm_enqueue(&lane) : xcclSuccess;
 }
 
 xcclResult_t xm_carry_pack(struct xm_enqueued *e)
 {
+    xm_buffer_take_apart(&e->op.buffers.send);
+    xm_buffer_take_apart(&e->op.buffers.recv);
     xcclResult_t res = make_usable(e, &e->op.send, &e->op.buffers.send);
 
     return (res == xcclSuccess) ? make_usable(e, &e->op.recv, &e->op.buffers.recv) : res;
@@ -53,6 +64,9 @@ xcclResult_t xm_carry_unpack(struct xm_enqueued *e)
     struct xm_lane          lane = {
                  .copier = &e->op.copier, .buffer = u->buffer, .other = u->ptr, .out = true};
 
+    if (e->fault != NULL) {
+        return xc_fail(xcclUnsupported, "%s", e->fault);
+    }
     return (u->packed && u->buffer->out) ? xm_enqueue(&lane) : xcclSuccess;
 }
 

@@ -52,7 +52,8 @@ static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
         const char *vendor = xm_facts_vendor_obstacle(op), *direct = xm_direct_obstacle(op);
         bool        ready = (xm_comm_state_now(op->comm) == XM_COMM_READY);
         available |= (unsigned)(ready && (vendor == NULL)) << XM_PATH_CCL;
-        available |= (unsigned)((e->sc->counter != NULL) && (direct == NULL) && (op->rounds == 0))
+        available |= (unsigned)((e->sc->counter != NULL) && (direct == NULL) && (op->rounds == 0) &&
+                                !op->mapped)
                      << XM_PATH_DIRECT;
     }
     struct xm_choice choice = xm_decide(rules, available, &op->facts);

@@ -13,6 +13,9 @@ struct xm_enqueued {
     bool                   captured;
     bool                   stays; /* it holds something until its event has happened */
     void                  *event;
+    /* Why this rank's own data has no part in it, or NULL. It takes part all the same, since the
+     * stream of the others would wait for it for ever, and then says so. */
+    const char *fault;
 
     /* Staged: MPI's part. */
     int (*post)(struct xm_enqueued *e); /* sets request; returns MPI's code */

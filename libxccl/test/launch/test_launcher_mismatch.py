@@ -3,6 +3,7 @@
 
 import json
 import shutil
+import subprocess
 
 import pytest
 
@@ -72,6 +73,19 @@ def test_what_has_no_mpi(tools):
     """A shell, a script and what is not there may start anything."""
     for command in ("sh", shutil.which("ldd") or "ldd", "/no/such/program"):
         assert "launcher-mismatch" not in notes(tools, OPEN_MPI, command)
+
+
+def test_static_program(tools, program, tmp_path):
+    """No loader reads LD_PRELOAD for it."""
+    source, file = tmp_path / "app.c", tmp_path / "app"
+    source.write_text("int main(void) { return 0; }\n")
+    made = subprocess.run(["cc", "-static", "-o", file, source], capture_output=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"nothing can be linked statically here: {made.stderr.decode()[-200:]}")
+    found = notes(tools, OPEN_MPI, file)
+    assert f"{file} is linked statically, so xccl cannot serve it" in found["program-static"]
+    for command in (program("openmpi"), "sh", "/no/such/program", source):
+        assert "program-static" not in notes(tools, OPEN_MPI, command)
 
 
 def test_by_its_name(tools, program, tmp_path):

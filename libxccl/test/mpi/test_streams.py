@@ -48,6 +48,22 @@ def test_numbers(openmpi, ranks):
     run(openmpi, ranks, "numbers", "direct", XCCL_SIM_NUMBERS="20").good()
 
 
+@pytest.mark.parametrize("env", [{}, CCL], ids=["default", "vendor"])
+def test_longer_than_a_slot(family, env):
+    """What does not fit the kernels' workspace takes another path."""
+    run(family, 2, "longer", None, **env).good()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_types_of_some_ranks(openmpi, path):
+    """In managed memory, and one that cannot be packed: nobody waits for a rank that fails."""
+    result = run(openmpi, 3, "types", None, **PATHS[path])
+    if path == "mpi-staged":  # there MPI packs
+        assert result.lines(r"rank 2 of 3: code 0 for a type"), result.out
+        return
+    result.good()
+
+
 def test_freed_operation(family):
     """The program frees its operation while the stream has not come to the call."""
     run(family, 2, "freed_op", None).good()

@@ -157,6 +157,21 @@ def test_arrays_used_again(family, path):
     family.run(3, "mpi_handles cuda arrays", env=env, timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_freed_before_mpi_unpacks(mpi, path):
+    """A type that is freed while its data, not unpacked on the device, is still to come."""
+    mpi.run(3, "mpi_handles cuda unpacked", env=PATHS[path], timeout=TIMEOUT).good()
+
+
+def test_freed_type_of_an_empty_part(mpi):
+    """A persistent collective in which a rank has no data, of a type that is freed."""
+    mpi.run(3, "mpi_handles cuda empty", timeout=TIMEOUT).good()
+
+
+def test_freed_before_mpi_unpacks_reference(openmpi):
+    openmpi.run(3, "mpi_handles none unpacked", sim=None, preload=False, timeout=TIMEOUT).good()
+
+
 def test_arrays_used_again_reference(openmpi):
     """On host memory and without xccl; MPICH itself would look at them later."""
     openmpi.run(3, "mpi_handles none arrays", sim=None, preload=False, timeout=TIMEOUT).good()

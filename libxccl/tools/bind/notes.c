@@ -158,6 +158,17 @@ static void check_launcher(const struct options *options, const struct launch *l
     }
 }
 
+/* The loader that reads LD_PRELOAD has no part in it. */
+static void check_static(const struct options *options, struct list *list)
+{
+    if ((options->command[0] != NULL) && program_is_static(options->command[0])) {
+        add(list, "program-static",
+            "%s is linked statically, so xccl cannot serve it: LD_PRELOAD has no effect on it; link it "
+            "dynamically (programs that it starts are served, if they are)",
+            options->command[0]);
+    }
+}
+
 static bool is_one_core(const struct machine *machine, const struct cpus *cpus)
 {
     int core = NO_NUMBER;
@@ -234,6 +245,7 @@ int notes_collect(const struct options *options, const struct launch *launch,
     const char         *per_task = getenv("SLURM_CPUS_PER_TASK");
 
     check_launcher(options, launch, &list);
+    check_static(options, &list);
     check_sharing(options, launch, machine, visible, &list);
     check_hidden(machine, visible, plan, &list);
     check_invisible(machine, visible, &list);

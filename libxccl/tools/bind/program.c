@@ -88,16 +88,25 @@ static enum mpi mpi_of_library(const char *name)
     return MPI_UNKNOWN;
 }
 
+static bool has_header(const struct image *image, uint32_t type, Elf64_Phdr *header_p)
+{
+    for (unsigned i = 0; program_header(image, i, header_p); i++) {
+        if (header_p->p_type == type) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum mpi mpi_of_image(const struct image *image)
 {
-    Elf64_Phdr dynamic = {.p_type = PT_NULL};
+    Elf64_Phdr dynamic;
     Elf64_Dyn  entry;
     uint64_t   strings = 0, table;
     enum mpi   found = MPI_UNKNOWN;
 
-    for (unsigned i = 0; program_header(image, i, &dynamic) && (dynamic.p_type != PT_DYNAMIC);
-         i++) {}
-    if ((dynamic.p_type != PT_DYNAMIC) || !holds(image, dynamic.p_offset, dynamic.p_filesz)) {
+    if (!has_header(image, PT_DYNAMIC, &dynamic) ||
+        !holds(image, dynamic.p_offset, dynamic.p_filesz)) {
         return MPI_UNKNOWN; /* linked statically */
     }
     uint64_t count = dynamic.p_filesz / sizeof(entry);
@@ -116,26 +125,34 @@ static enum mpi mpi_of_image(const struct image *image)
     return found;
 }
 
-static enum mpi mpi_of_file(const char *path)
+/* A program in memory, until it is closed; false if the file is none. */
+static bool open_program(const char *path, struct image *image_p)
 {
-    struct image image = {NULL, 0};
-    struct stat  status;
-    enum mpi     mpi = MPI_UNKNOWN;
-    int          fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0) {
-        return MPI_UNKNOWN;
+        return false;
     }
+    void *at = MAP_FAILED;
     if ((fstat(fd, &status) == 0) && S_ISREG(status.st_mode) && (status.st_size > 0)) {
-        void *at = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (at != MAP_FAILED) {
-            image = (struct image){at, (size_t)status.st_size};
-            mpi = is_elf(&image) ? mpi_of_image(&image) : MPI_UNKNOWN;
-            munmap(at, image.bytes);
-        }
+        at = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     }
     close(fd);
-    return mpi;
+    if (at == MAP_FAILED) {
+        return false;
+    }
+    *image_p = (struct image){at, (size_t)status.st_size};
+    if (!is_elf(image_p)) {
+        munmap(at, image_p->bytes);
+        return false;
+    }
+    return true;
+}
+
+static void close_program(const struct image *image)
+{
+    munmap((void *)image->at, image->bytes);
 }
 
 /* The file that a command stands for; false if there is none. */
@@ -159,9 +176,29 @@ static bool find_file(const char *command, char file_p[PATH_MAX])
 
 enum mpi program_mpi(const char *command)
 {
-    char file[PATH_MAX];
+    char         file[PATH_MAX];
+    struct image image;
 
-    return find_file(command, file) ? mpi_of_file(file) : MPI_UNKNOWN;
+    if (!find_file(command, file) || !open_program(file, &image)) {
+        return MPI_UNKNOWN;
+    }
+    enum mpi mpi = mpi_of_image(&image);
+    close_program(&image);
+    return mpi;
+}
+
+bool program_is_static(const char *command)
+{
+    char         file[PATH_MAX];
+    struct image image;
+    Elf64_Phdr   header;
+
+    if (!find_file(command, file) || !open_program(file, &image)) {
+        return false;
+    }
+    bool fixed = has_header(&image, PT_LOAD, &header) && !has_header(&image, PT_INTERP, &header);
+    close_program(&image);
+    return fixed;
 }
 
 bool program_is_elf(const char *command, char file_p[PATH_MAX])

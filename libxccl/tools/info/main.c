@@ -125,7 +125,7 @@ static int explain(const struct info *info, const struct options *options)
     if (options->json) {
         why_print_json(&why);
     } else {
-        why_print(&why);
+        why_print(&why, info->fault);
     }
     why_free(&why);
     return 0;

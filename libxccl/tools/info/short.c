@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/environment.h"
+
 #include "info.h"
 #include "info_build.h"
 
@@ -47,7 +49,12 @@ static void print_devices(const struct info *info, bool with_devices)
                    runtime->devices[n].bus_id, runtime->devices[n].uuid);
         }
     }
-    printf("%s\n", any ? "" : "no driver of a GPU here (looked for CUDA, ROCm and Gaudi)");
+    const char *sim = any ? NULL : xc_foreign_variable("XCCL_SIM");
+    printf("%s", any ? "" : "no driver of a GPU here (looked for CUDA, ROCm and Gaudi)");
+    if (sim != NULL) {
+        printf("; simulated ones (XCCL_SIM=%s) are seen by what xccl-run starts", sim);
+    }
+    printf("\n");
 }
 
 static void print_direct(const struct info *info)

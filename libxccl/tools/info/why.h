@@ -47,7 +47,8 @@ bool why_collect(struct why *why, const struct info *info, const char *spec, con
 void why_free(struct why *why);
 
 /* why_print.c */
-void why_print(const struct why *why);
+/* fault: of the configuration, with which no program starts; "": none. */
+void why_print(const struct why *why, const char *fault);
 void why_print_json(const struct why *why);
 
 #endif

@@ -49,7 +49,7 @@ static void print_table(const struct why_table *t)
     }
 }
 
-void why_print(const struct why *why)
+void why_print(const struct why *why, const char *fault)
 {
     const struct xm_setting *s = &why->setting;
 
@@ -71,6 +71,10 @@ void why_print(const struct why *why)
     printf("\nTables, in the order in which they are asked\n");
     for (size_t i = 0; i < why->count; i++) {
         print_table(&why->tables[i]);
+    }
+    if (fault[0] != '\0') {
+        printf("\nPath: none, MPI_Init fails: %s\n", fault);
+        return;
     }
     printf("\nPath: %s (%s)\n", xm_path_name(why->path), why->reason);
 }

@@ -5,6 +5,7 @@
  * arrays that it uses again while the call is under way, which MPI does not allow but stands.
  * Usage: mpi_handles cuda|rocm|none CASE [FOLDER]
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -159,6 +160,101 @@ static void case_collective(void)
     expect(out);
 }
 
+/* Where data is not unpacked on the device: managed memory, the host's, and a type that permutes.
+ */
+static void gather_to(enum mt_where where, MPI_Datatype type, bool permutes)
+{
+    int         *in = make(true), *out = mt_alloc(where, sizeof(int) * ROOM), host[ROOM], wrong = 0;
+    MPI_Request  request;
+    MPI_Datatype own = type;
+
+    for (int i = 0; i < ROOM; i++) {
+        host[i] = MT_UNTOUCHED;
+    }
+    mt_put(out, where, host, sizeof(host));
+    MPI_Igather(in, COUNT / 4, MPI_INT, out, 1, type, 0, MPI_COMM_WORLD, &request);
+    free_and_make_others(&own);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_get(host, out, where, sizeof(host));
+    for (int i = 0; (mt_rank() == 0) && (i < ROOM); i++) {
+        int at = i % (COUNT / 2), value = (permutes ? COUNT / 4 - 1 - at / 2 : at / 2) + 1;
+        wrong += host[i] != (((at % 2 == 0) && (i < mt_size() * COUNT / 2)) ? value : MT_UNTOUCHED);
+    }
+    mt_expect(wrong == 0, "memory %d, permuting %d: %d of %d integers are wrong", (int)where,
+              (int)permutes, wrong, ROOM);
+    mt_free(where, out);
+}
+
+/* COUNT / 4 integers with a hole behind each, in order or the last one first. */
+static MPI_Datatype ordered(bool permutes)
+{
+    int          at[COUNT / 4];
+    MPI_Datatype type, wide;
+
+    for (int i = 0; i < COUNT / 4; i++) {
+        at[i] = 2 * (permutes ? COUNT / 4 - 1 - i : i);
+    }
+    MPI_Type_create_indexed_block(COUNT / 4, 1, at, MPI_INT, &type);
+    MPI_Type_create_resized(type, 0, (COUNT / 2) * (MPI_Aint)sizeof(int), &wide);
+    MPI_Type_commit(&wide);
+    MPI_Type_free(&type);
+    return wide;
+}
+
+static void case_unpacked_by_mpi(void)
+{
+    for (int i = 0; i < 4; i++) {
+        gather_to(MT_MANAGED, ordered(false), false);
+        gather_to(MT_HOST, ordered(false), false);
+        gather_to(MT_DEVICE, ordered(true), true);
+        gather_to(MT_MANAGED, ordered(true), true);
+    }
+}
+
+typedef int gatherv_init(const void *, int, MPI_Datatype, void *, const int *, const int *,
+                         MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
+
+/* Open MPI 4.1 has it as an extension. */
+static gatherv_init *find_gatherv_init(void)
+{
+    void         *address = dlsym(RTLD_DEFAULT, "MPI_Gatherv_init");
+    gatherv_init *found;
+
+    address = (address != NULL) ? address : dlsym(RTLD_DEFAULT, "MPIX_Gatherv_init");
+    memcpy(&found, &address, sizeof(found));
+    return found;
+}
+
+/* The last rank gives nothing, of a type that is freed like the others' before the first start. */
+static void case_empty_part(void)
+{
+    enum { PART = 4, STARTS = 3, MOST_RANKS = 8 };
+    int          counts[MOST_RANKS] = {0}, at[MOST_RANKS] = {0}, host[ROOM], wrong = 0;
+    int          givers = mt_size() - 1, *in = make(true), *out = make(false);
+    MPI_Datatype type;
+    MPI_Request  request;
+
+    for (int i = 0; i < givers; i++) {
+        counts[i] = PART;
+        at[i] = PART * i;
+    }
+    MPI_Type_vector(2, 1, 2, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    find_gatherv_init()(in, (mt_rank() < givers) ? 2 : 0, type, out, counts, at, MPI_INT, 0,
+                        MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    free_and_make_others(&type);
+    for (int start = 0; start < STARTS; start++) {
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    mt_get(host, out, MT_DEVICE, sizeof(host));
+    for (int i = 0; (mt_rank() == 0) && (i < PART * givers); i++) {
+        wrong += host[i] != 1 + 3 * (i % PART / 2) + 2 * (i % 2);
+    }
+    mt_expect(wrong == 0, "a gather with an empty part: %d elements are wrong", wrong);
+    MPI_Request_free(&request);
+}
+
 enum { RANKS = 4, DIMENSIONS = 5 };
 
 /*
@@ -257,10 +353,11 @@ static void case_arrays(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"receive", case_receive}, {"persistent", case_persistent},
-        {"window", case_window},   {"file", case_file},
-        {"split", case_split},     {"collective", case_collective},
-        {"arrays", case_arrays},   {NULL, NULL},
+        {"receive", case_receive},  {"persistent", case_persistent},
+        {"window", case_window},    {"file", case_file},
+        {"split", case_split},      {"collective", case_collective},
+        {"arrays", case_arrays},    {"unpacked", case_unpacked_by_mpi},
+        {"empty", case_empty_part}, {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -347,6 +347,86 @@ static void streams(void)
     }
 }
 
+/* Longer than a slot of the kernels' own workspace: of every size, and into each other's. */
+static void longer(void)
+{
+    enum { MOST = 1 << 20 };
+    struct fixture s = fixture_make(MPI_COMM_WORLD);
+    int           *in = mt_alloc(MT_DEVICE, sizeof(int) * MOST), wrong = 0;
+    int *out = mt_alloc(MT_DEVICE, sizeof(int) * MOST), *host = malloc(sizeof(int) * MOST);
+
+    for (int count = 100000; count <= MOST; count += 237144) {
+        for (int i = 0; i < count; i++) {
+            host[i] = s.rank + i;
+        }
+        mt_put(in, MT_DEVICE, host, sizeof(int) * (size_t)count);
+        MPIX_Allreduce_enqueue(in, out, count, MPI_INT, MPI_SUM, s.comm);
+        MPIX_Bcast_enqueue(out, count, MPI_INT, 0, s.comm);
+        ms_sync(s.stream);
+        mt_get(host, out, MT_DEVICE, sizeof(int) * (size_t)count);
+        for (int i = 0; i < count; i++) {
+            wrong += host[i] != s.size * (s.size - 1) / 2 + s.size * i;
+        }
+        mt_expect(wrong == 0, "%d integers: %d are wrong", count, wrong);
+    }
+    free(host);
+    fixture_free(&s);
+}
+
+/* Two integers of three. */
+static MPI_Datatype with_holes(void)
+{
+    MPI_Datatype type;
+
+    MPI_Type_vector(2, 1, 2, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    return type;
+}
+
+/* One that nobody takes apart: two blocks of an array that is distributed over two processes. */
+static MPI_Datatype distributed(void)
+{
+    int          sizes[1] = {8}, how[1] = {MPI_DISTRIBUTE_CYCLIC}, blocks[1] = {1}, grid[1] = {2};
+    MPI_Datatype type;
+
+    MPI_Type_create_darray(2, 0, 1, sizes, how, blocks, grid, MPI_ORDER_C, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    return type;
+}
+
+/*
+ * A type in managed memory, where others have device memory; and one that cannot be packed on the
+ * stream, on one rank alone: that is an error there, and nobody else waits for it.
+ */
+static void types(void)
+{
+    enum { COUNT = 30 };
+    struct fixture s = fixture_make(MPI_COMM_WORLD);
+    bool           last = (s.rank == s.size - 1);
+    int         *memory = mt_alloc(last ? MT_MANAGED : MT_DEVICE, ROOM), host[3 * COUNT], wrong = 0;
+    MPI_Datatype type = with_holes(), other = distributed();
+
+    for (int i = 0; i < 3 * COUNT; i++) {
+        host[i] = (s.rank == 0) ? i : -1;
+    }
+    mt_put(memory, last ? MT_MANAGED : MT_DEVICE, host, sizeof(host));
+    MPIX_Bcast_enqueue(memory, COUNT, type, 0, s.comm);
+    ms_sync(s.stream);
+    mt_get(host, memory, last ? MT_MANAGED : MT_DEVICE, sizeof(host));
+    for (int i = 0; i < 3 * COUNT; i++) {
+        wrong += host[i] != (((i % 3 == 1) && (s.rank != 0)) ? -1 : i);
+    }
+    mt_expect(wrong == 0, "a type with holes: %d integers are wrong", wrong);
+    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    int code = MPIX_Bcast_enqueue(s.in, last ? 10 : 20, last ? other : type, 0, s.comm);
+    ms_sync(s.stream);
+    mt_expect((code != MPI_SUCCESS) == last, "rank %d of %d: code %d for a type", s.rank, s.size,
+              code);
+    MPI_Type_free(&type);
+    MPI_Type_free(&other);
+    fixture_free(&s);
+}
+
 /*
  * Numbers begin anew after 20 (XCCL_SIM_NUMBERS): a long vector leaves words behind that the next
  * one of the same number must not take for its own, while a rank is late.
@@ -487,6 +567,8 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {{"collectives", collectives},
                                                  {"graphs", graphs},
                                                  {"streams", streams},
+                                                 {"longer", longer},
+                                                 {"types", types},
                                                  {"numbers", numbers},
                                                  {"leave", leave},
                                                  {"freed_op", freed_op},
