@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support.h"
@@ -37,9 +38,25 @@ static MPI_Datatype holes(void)
     return type;
 }
 
+/* What was freed holds something else from here on: the C library gives it out again. */
+static void fill_what_was_freed(void)
+{
+    enum { FROM = 16, TO = 3000, STEP = 8, EACH = 3 };
+    static void *blocks[(TO - FROM) / STEP + 1][EACH];
+
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+        for (int k = 0; k < EACH; k++) {
+            free(blocks[i][k]);
+            blocks[i][k] = malloc(FROM + STEP * i);
+            memset(blocks[i][k], 0x5a, FROM + STEP * i);
+        }
+    }
+}
+
 static void free_and_make_others(MPI_Datatype *type)
 {
     MPI_Type_free(type);
+    fill_what_was_freed();
     for (int i = 0; i < 8; i++) {
         MPI_Datatype other;
         MPI_Type_contiguous(3, MPI_CHAR, &other);
@@ -160,54 +177,65 @@ static void case_collective(void)
     expect(out);
 }
 
-/* Where data is not unpacked on the device: managed memory, the host's, and a type that permutes.
- */
-static void gather_to(enum mt_where where, MPI_Datatype type, bool permutes)
-{
-    int         *in = make(true), *out = mt_alloc(where, sizeof(int) * ROOM), host[ROOM], wrong = 0;
-    MPI_Request  request;
-    MPI_Datatype own = type;
+enum { PIECE = 2000 }; /* integers that each rank gives, with a hole behind each */
 
-    for (int i = 0; i < ROOM; i++) {
-        host[i] = MT_UNTOUCHED;
-    }
-    mt_put(out, where, host, sizeof(host));
-    MPI_Igather(in, COUNT / 4, MPI_INT, out, 1, type, 0, MPI_COMM_WORLD, &request);
-    free_and_make_others(&own);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    mt_get(host, out, where, sizeof(host));
-    for (int i = 0; (mt_rank() == 0) && (i < ROOM); i++) {
-        int at = i % (COUNT / 2), value = (permutes ? COUNT / 4 - 1 - at / 2 : at / 2) + 1;
-        wrong += host[i] != (((at % 2 == 0) && (i < mt_size() * COUNT / 2)) ? value : MT_UNTOUCHED);
-    }
-    mt_expect(wrong == 0, "memory %d, permuting %d: %d of %d integers are wrong", (int)where,
-              (int)permutes, wrong, ROOM);
-    mt_free(where, out);
-}
-
-/* COUNT / 4 integers with a hole behind each, in order or the last one first. */
+/* In order, or the last one first. */
 static MPI_Datatype ordered(bool permutes)
 {
-    int          at[COUNT / 4];
+    int          at[PIECE];
     MPI_Datatype type, wide;
 
-    for (int i = 0; i < COUNT / 4; i++) {
-        at[i] = 2 * (permutes ? COUNT / 4 - 1 - i : i);
+    for (int i = 0; i < PIECE; i++) {
+        at[i] = 2 * (permutes ? PIECE - 1 - i : i);
     }
-    MPI_Type_create_indexed_block(COUNT / 4, 1, at, MPI_INT, &type);
-    MPI_Type_create_resized(type, 0, (COUNT / 2) * (MPI_Aint)sizeof(int), &wide);
+    MPI_Type_create_indexed_block(PIECE, 1, at, MPI_INT, &type);
+    MPI_Type_create_resized(type, 0, 2 * PIECE * (MPI_Aint)sizeof(int), &wide);
     MPI_Type_commit(&wide);
     MPI_Type_free(&type);
     return wide;
 }
 
+/* Where data is not unpacked on the device: managed memory, the host's, and a type that permutes.
+ */
+static void gather_to(enum mt_where where, bool permutes)
+{
+    int          room = 2 * PIECE * mt_size(), wrong = 0;
+    size_t       bytes = sizeof(int) * (size_t)room;
+    int         *host = malloc(bytes);
+    int         *in = mt_alloc(MT_DEVICE, bytes), *out = mt_alloc(where, bytes);
+    MPI_Datatype type = ordered(permutes);
+    MPI_Request  request;
+
+    for (int i = 0; i < room; i++) {
+        host[i] = i + 1;
+    }
+    mt_put(in, MT_DEVICE, host, bytes);
+    for (int i = 0; i < room; i++) {
+        host[i] = MT_UNTOUCHED;
+    }
+    mt_put(out, where, host, bytes);
+    MPI_Igather(in, PIECE, MPI_INT, out, 1, type, 0, MPI_COMM_WORLD, &request);
+    MPI_Type_free(&type);
+    fill_what_was_freed();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_get(host, out, where, bytes);
+    for (int i = 0; (mt_rank() == 0) && (i < room); i++) {
+        int at = i % (2 * PIECE) / 2, value = (permutes ? PIECE - 1 - at : at) + 1;
+        wrong += host[i] != ((i % 2 == 0) ? value : MT_UNTOUCHED);
+    }
+    mt_expect(wrong == 0, "memory %d, permuting %d: %d of %d integers are wrong", (int)where,
+              (int)permutes, wrong, room);
+    mt_free(where, out);
+    free(host);
+}
+
 static void case_unpacked_by_mpi(void)
 {
     for (int i = 0; i < 4; i++) {
-        gather_to(MT_MANAGED, ordered(false), false);
-        gather_to(MT_HOST, ordered(false), false);
-        gather_to(MT_DEVICE, ordered(true), true);
-        gather_to(MT_MANAGED, ordered(true), true);
+        gather_to(MT_MANAGED, false);
+        gather_to(MT_HOST, false);
+        gather_to(MT_DEVICE, true);
+        gather_to(MT_MANAGED, true);
     }
 }
 
@@ -242,7 +270,8 @@ static void case_empty_part(void)
     MPI_Type_commit(&type);
     find_gatherv_init()(in, (mt_rank() < givers) ? 2 : 0, type, out, counts, at, MPI_INT, 0,
                         MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-    free_and_make_others(&type);
+    MPI_Type_free(&type);
+    fill_what_was_freed();
     for (int start = 0; start < STARTS; start++) {
         MPI_Start(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
