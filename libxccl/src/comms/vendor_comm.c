@@ -59,6 +59,11 @@ static struct xm_vendor *vendor_new(const struct xm_vendor_job *job, xcclComm_t 
 static void vendor_free(struct xm_vendor *v)
 {
     pthread_mutex_destroy(&v->lock);
+    while (v->kinds != NULL) {
+        struct xm_vendor_kind *kind = v->kinds;
+        v->kinds = kind->next;
+        free(kind);
+    }
     free(v->world_ranks);
     free(v->peers);
     free(v);

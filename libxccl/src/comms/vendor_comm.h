@@ -13,6 +13,20 @@
 #include "device/device.h"
 #include "mpi/mpi.h"
 
+/* Sizes of calls, in bytes, within a power of two: the least and the most. */
+struct xm_vendor_sizes {
+    bool     any;
+    uint64_t least, most;
+};
+
+/* Of a kind of call, those that the communicator has connected for: paths/ccl_known.c. */
+enum { XM_VENDOR_SIZES = 48 };
+struct xm_vendor_kind {
+    struct xm_vendor_kind *next;
+    uint32_t               key;
+    struct xm_vendor_sizes sizes[XM_VENDOR_SIZES];
+};
+
 struct xm_vendor {
     xcclComm_t                  xcomm;
     const struct xc_device_ops *dev;
@@ -25,14 +39,14 @@ struct xm_vendor {
     bool                        broken;      /* an operation failed: never used again */
     int                         users;       /* atomic: the MPI communicator and operations */
 
-    uint64_t used[32]; /* atomic: kinds of call that it has connected for: paths/ccl.c's bits */
-    uint8_t *peers;    /* atomic: a flag per rank: connected for send and receive */
+    uint8_t *peers; /* atomic: a flag per rank: connected for send and receive */
 
-    pthread_mutex_t   lock; /* of the following */
-    struct xm_launch *queue, **queue_end;
-    struct xm_job     launcher;
-    bool              launching; /* a thread works on the queue, or is about to */
-    struct xm_vendor *next;      /* in the pool */
+    pthread_mutex_t        lock; /* of the following */
+    struct xm_vendor_kind *kinds;
+    struct xm_launch      *queue, **queue_end;
+    struct xm_job          launcher;
+    bool                   launching; /* a thread works on the queue, or is about to */
+    struct xm_vendor      *next;      /* in the pool */
 };
 
 /* Something to enqueue on the communicator, in the order of the calls. */

@@ -4,7 +4,8 @@
  *
  * It connects at the first use of an algorithm or of a peer, and waits for the other ranks
  * meanwhile. So a call of a kind that this communicator has not seen is enqueued on a thread, and
- * the caller lets MPI progress; calls of a kind known to be connected go to the stream at once.
+ * the caller lets MPI progress; calls of a kind known to be connected (ccl_known.c) go to the
+ * stream at once.
  */
 #include "paths/ccl.h"
 
@@ -25,88 +26,6 @@ static void leave(const struct xm_op *op, void *saved)
 {
     if (!op->entered) {
         op->dev->leave(saved);
-    }
-}
-
-enum { CONNECTED_TO_SEND = 1, CONNECTED_TO_RECEIVE = 2 };
-
-/*
- * What is known is atomic: an operation may be taken over on a thread, beside a call of the
- * program's.
- *
- * Algorithms are chosen by the collective, its size, and the type and operation of a reduction.
- */
-static bool new_algorithm(struct xm_op *op)
-{
-    int class = xm_size_class(op->facts.bytes);
-    uint64_t bit = 1ull << ((class < 64) ? class : 63);
-
-    uint64_t *used = &op->vendor->used[op->call.coll];
-
-    return ((__atomic_load_n(used, __ATOMIC_RELAXED) & bit) == 0) &&
-           ((__atomic_fetch_or(used, bit, __ATOMIC_RELAXED) & bit) == 0);
-}
-
-static bool new_peer(struct xm_op *op, int peer, int directions)
-{
-    uint8_t *known = &op->vendor->peers[peer];
-    int      before = __atomic_load_n(known, __ATOMIC_RELAXED);
-
-    if ((before & directions) != directions) {
-        before = __atomic_fetch_or(known, (uint8_t)directions, __ATOMIC_RELAXED);
-    }
-    return (before & directions) != directions;
-}
-
-static bool new_peers(struct xm_op *op)
-{
-    enum xm_coll coll = op->call.coll;
-    bool         is_new = false;
-    bool         gathers = (coll == XM_GATHER) || (coll == XM_GATHERV);
-    bool         rooted = gathers || (coll == XM_SCATTER) || (coll == XM_SCATTERV);
-    int          both = CONNECTED_TO_SEND | CONNECTED_TO_RECEIVE;
-
-    for (int i = 0; i < op->comm->size; i++) {
-        if (!rooted) {
-            is_new = new_peer(op, i, both) || is_new;
-        } else if (op->call.root == op->comm->rank) {
-            is_new = new_peer(op, i, gathers ? CONNECTED_TO_RECEIVE : CONNECTED_TO_SEND) || is_new;
-        } else if (i == op->call.root) {
-            is_new = new_peer(op, i, gathers ? CONNECTED_TO_SEND : CONNECTED_TO_RECEIVE) || is_new;
-        }
-    }
-    return is_new;
-}
-
-/* Blocks of alltoallv that are empty connect nobody: only pairs that exchange data count. */
-static bool new_pairs(struct xm_op *op)
-{
-    const struct xm_usable *send = op->buffers.in_place ? &op->recv : &op->send;
-    bool                    is_new = false;
-
-    for (int i = 0; i < op->comm->size; i++) {
-        int directions = ((send->counts[i] > 0) ? CONNECTED_TO_SEND : 0) |
-                         ((op->recv.counts[i] > 0) ? CONNECTED_TO_RECEIVE : 0);
-        is_new = new_peer(op, i, directions) || is_new;
-    }
-    return is_new;
-}
-
-bool xm_ccl_may_block(struct xm_op *op)
-{
-    bool host = xm_copies_host_memory(op);
-
-    switch (op->call.coll) {
-    case XM_ALLTOALLV:
-        return new_pairs(op) || host;
-    case XM_ALLTOALL:
-    case XM_GATHER:
-    case XM_GATHERV:
-    case XM_SCATTER:
-    case XM_SCATTERV:
-        return new_peers(op) || host;
-    default:
-        return new_algorithm(op) || host;
     }
 }
 

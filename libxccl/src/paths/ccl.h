@@ -17,6 +17,11 @@ bool xm_ccl_in_pieces(const struct xm_op *op);
 /* May the library wait for other ranks in this call, since it has to connect? Remembered. */
 bool xm_ccl_may_block(struct xm_op *op);
 
+/* Are all parts of an MPI_Reduce_scatter equal? */
+bool xm_ccl_parts_are_equal(const struct xm_op *op);
+/* Is an MPI_Allgatherv allgathers of pieces of so many bytes? Else each part is broadcast. */
+bool xm_ccl_gathers_parts(const struct xm_op *op, size_t *piece_p);
+
 /*
  * An operation of the direct path, which holds the vendor communicator since its start, and whose
  * turn has come. From now on it is to progress and to end by this path's functions.

@@ -110,7 +110,7 @@ static xcclResult_t through_slots(struct xm_op *op, size_t largest, size_t piece
     return res;
 }
 
-xcclResult_t xm_ccl_allgatherv(struct xm_op *op)
+bool xm_ccl_gathers_parts(const struct xm_op *op, size_t *piece_p)
 {
     struct parts parts = look_at_parts(op);
     size_t       n = (size_t)op->comm->size;
@@ -119,16 +119,27 @@ xcclResult_t xm_ccl_allgatherv(struct xm_op *op)
     size_t slot = (parts.largest + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 
     if (parts.equal && (parts.largest <= most)) {
-        if (lie_side_by_side(op, parts.largest)) {
-            return xcclAllGather(own_part(op), op->recv.ptr + op->recv.displs[0], parts.largest,
-                                 xcclUint8, op->vendor->xcomm, op->stream);
-        }
-        /* Other ranks may have them side by side and gather at once: so must this one. */
-        return through_slots(op, parts.largest, parts.largest);
+        *piece_p = parts.largest;
+        return true;
     }
     bool nearly_equal = (parts.largest <= parts.total / n + parts.total / n / 4);
-    if (nearly_equal && (parts.total / n >= LEAST_BYTES) && (n <= MOST_PARTS)) {
-        return through_slots(op, parts.largest, (slot < most) ? slot : most);
+    *piece_p = (slot < most) ? slot : most;
+    return nearly_equal && (parts.total / n >= LEAST_BYTES) && (n <= MOST_PARTS);
+}
+
+xcclResult_t xm_ccl_allgatherv(struct xm_op *op)
+{
+    struct parts parts = look_at_parts(op);
+    size_t       piece;
+
+    if (!xm_ccl_gathers_parts(op, &piece)) {
+        return broadcasts(op);
     }
-    return broadcasts(op);
+    /* Where other ranks do not have them so, those gather slots, which is the same to the library.
+     */
+    if (parts.equal && (piece == parts.largest) && lie_side_by_side(op, piece)) {
+        return xcclAllGather(own_part(op), op->recv.ptr + op->recv.displs[0], piece, xcclUint8,
+                             op->vendor->xcomm, op->stream);
+    }
+    return through_slots(op, parts.largest, piece);
 }

@@ -82,7 +82,7 @@ static xcclResult_t reduce_to_each(struct xm_op *op, const char *in, char *out)
     return (res != xcclSuccess) ? res : end;
 }
 
-static bool parts_are_equal(const struct xm_op *op)
+bool xm_ccl_parts_are_equal(const struct xm_op *op)
 {
     if (op->call.coll == XM_REDUCE_SCATTER_BLOCK) {
         return true;
@@ -114,9 +114,9 @@ static xcclResult_t reduce_scatter(struct xm_op *op)
         res = take_device(op, bytes, &out);
     }
     if (res == xcclSuccess) {
-        res = parts_are_equal(op) ? xcclReduceScatter(in, out, elements(op, own), r->type, r->op,
-                                                      comm_of(op), stream_of(op))
-                                  : reduce_to_each(op, in, out);
+        res = xm_ccl_parts_are_equal(op) ? xcclReduceScatter(in, out, elements(op, own), r->type,
+                                                             r->op, comm_of(op), stream_of(op))
+                                         : reduce_to_each(op, in, out);
     }
     if ((res == xcclSuccess) && in_place && (own > 0)) {
         res = op->dev->copy_async(op->recv.ptr, out, bytes, stream_of(op));

@@ -44,6 +44,13 @@ def test_pending_send(mpi, case, ranks):
     go(mpi, ranks, f"mpi_hang {case}", env=SENDER_DRIVES)
 
 
+@pytest.mark.parametrize("case", ["reduced", "gathered", "gather", "scatter", "sizes"])
+def test_connecting_anew(family, case):
+    """The vendor's library connects for a call that looks like one before, and a message is owed."""
+    env = {**SENDER_DRIVES, **VENDOR, "XCCL_COMM_CREATE": "first"}
+    go(family, 2, f"mpi_owed {case}", env=env)
+
+
 @pytest.mark.parametrize(
     "case",
     [
