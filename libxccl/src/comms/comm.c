@@ -409,7 +409,7 @@ void xm_comms_shut(void)
         xm_comm_unuse(xm);
     }
     xm_orphans_finalize();
-    xm_vendors_finalize();
+    xm_vendors_end();
 }
 
 /* Collectives in callbacks that MPI_Finalize calls later are staged. */

@@ -427,11 +427,8 @@ free_arrays:
     return to;
 }
 
-void xm_vendors_finalize(void)
+void xm_vendors_end(void)
 {
-    struct xm_wait wait = xm_wait_begin("for the end of the vendor's communicators");
-    uint64_t       begun = xm_now_ns();
-
     for (;;) {
         pthread_mutex_lock(&pool_lock);
         struct xm_vendor *v = pool;
@@ -445,6 +442,13 @@ void xm_vendors_finalize(void)
         }
         destroy(v);
     }
+}
+
+void xm_vendors_finalize(void)
+{
+    struct xm_wait wait = xm_wait_begin("for the end of the vendor's communicators");
+    uint64_t       begun = xm_now_ns();
+
     wait.limit = 0;
     /* The vendor's library crashes if the process ends while it makes a communicator. */
     while ((__atomic_load_n(&making, __ATOMIC_ACQUIRE) > 0) && (xm_now_ns() - begun < making_ns)) {

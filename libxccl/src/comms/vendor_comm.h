@@ -105,7 +105,9 @@ struct xm_vendor *xm_vendor_reuse(uint64_t id);
 /* World ranks of comm's ranks, to be freed; NULL if some rank is not in the world. */
 int *xm_world_ranks(MPI_Comm comm, int size);
 
-/* Destroy all idle ones, and wait for it a bounded time while MPI progresses. */
+/* Begin to destroy all idle ones, which ends when the other ranks do it as well. */
+void xm_vendors_end(void);
+/* Wait for that a bounded time, while MPI progresses. */
 void xm_vendors_finalize(void);
 
 #endif

@@ -109,7 +109,7 @@ static struct {
     size_t          count;
 } unused = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void forget_type(MPI_Datatype type)
+void xm_type_forget(MPI_Datatype type)
 {
     pthread_mutex_lock(&unused.lock);
     MPI_Datatype *more = realloc(unused.types, (unused.count + 1) * sizeof(*more));
@@ -150,7 +150,7 @@ static void hold(MPI_Datatype *type, struct xm_layout *layout)
 static void let_go(const MPI_Datatype *type, struct xm_layout *layout)
 {
     if (layout->held) {
-        forget_type(*type);
+        xm_type_forget(*type);
         layout->held = false;
     }
     xm_flat_put(layout->flat);

@@ -76,6 +76,8 @@ void xm_buffer_hold_type(struct xm_buffer *buffer);
 void xm_buffer_let_type_go(struct xm_buffer *buffer);
 /* What copies by the device need of its type. Of device memory that is known from the beginning. */
 void xm_buffer_take_apart(struct xm_buffer *buffer);
+/* A type of ours that nobody needs: one of the next calls frees it. */
+void xm_type_forget(MPI_Datatype type);
 /* Free the references that were let go. In MPI_Finalize, and now and then. */
 void xm_buffers_free_types(void);
 /* Some elements of a buffer with one block. It lives as long as that one, and is not freed. */

@@ -4,6 +4,7 @@
 #include "base/params.h"
 #include "calls/observed.h"
 #include "comms/comm.h"
+#include "comms/vendor_comm.h"
 #include "comms/wait.h"
 #include "comms/worker.h"
 #include "data/buffer.h"
@@ -44,7 +45,8 @@ static int on_self_deleted(MPI_Comm comm, int key, void *value, void *extra)
     (void)key;
     (void)value;
     (void)extra;
-    if (last_is_ours) {
+    if (last_is_ours && !messages_ended) {
+        xm_vendors_finalize();
         end_messages();
     }
     return MPI_SUCCESS;
@@ -82,6 +84,10 @@ static void end_before_mpi(void)
     }
     xm_watcher_end(); /* it may call MPI */
     xm_comms_finalize();
+    if (messages_ended) { /* else after the callbacks, in which another rank may wait for this one
+                           */
+        xm_vendors_finalize();
+    }
 }
 
 /*

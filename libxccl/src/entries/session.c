@@ -4,6 +4,7 @@
 #include "comms/comm.h"
 #include "comms/keyvals.h"
 #include "comms/mailbox.h"
+#include "comms/vendor_comm.h"
 #include "comms/wait.h"
 #include "data/buffer.h"
 #include "data/flatten.h"
@@ -24,6 +25,7 @@ static void let_go(void)
     xm_requests_finalize();
     xm_freed_finalize();
     xm_comms_shut();
+    xm_vendors_finalize();
     xm_buffers_free_types();
     xm_flat_finalize();
     xm_progress_finalize();

@@ -122,6 +122,7 @@
     X(Type_free)                                                                                   \
     X(Type_dup)                                                                                    \
     X(Type_contiguous)                                                                             \
+    X(Type_create_struct)                                                                          \
     X(Type_commit)                                                                                 \
     X(Info_create)                                                                                 \
     X(Info_dup)                                                                                    \

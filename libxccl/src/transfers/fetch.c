@@ -101,6 +101,25 @@ static struct xm_part *part_of(struct xm_transfer *t)
     return NULL;
 }
 
+/* So many bytes as one element, where an int does not count them; 0: it cannot be made. */
+static MPI_Datatype bytes_as_one(size_t bytes)
+{
+    enum { UNIT = 1 << 20 };
+    MPI_Datatype whole = 0, types[2] = {0, XM_HANDLE(MPI_BYTE)};
+    int          lengths[2] = {(int)(bytes / UNIT), (int)(bytes % UNIT)};
+    MPI_Aint     at[2] = {0, (MPI_Aint)(bytes - bytes % UNIT)};
+
+    if (xm_pmpi.Type_contiguous(UNIT, XM_HANDLE(MPI_BYTE), &types[0]) != MPI_SUCCESS) {
+        return 0;
+    }
+    if ((xm_pmpi.Type_create_struct(2, lengths, at, types, &whole) != MPI_SUCCESS) ||
+        (xm_pmpi.Type_commit(&whole) != MPI_SUCCESS)) {
+        whole = 0;
+    }
+    xm_pmpi.Type_free(&types[0]);
+    return whole;
+}
+
 /* A type that cannot be taken apart comes as bytes, and MPI unpacks it afterwards. */
 static xcclResult_t land_packed(struct xm_transfer *t)
 {
@@ -116,7 +135,16 @@ static xcclResult_t land_packed(struct xm_transfer *t)
     t->args[r->argument] = (long)r->landing;
     t->args[r->argument + 1] = (long)bytes;
     t->args[r->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
-    return xcclSuccess;
+    if (bytes <= INT32_MAX) {
+        return xcclSuccess;
+    }
+    if (r->many == 0) {
+        r->many = bytes_as_one(bytes);
+    }
+    t->args[r->argument + 1] = 1;
+    t->args[r->argument + 2] = (long)r->many;
+    return (r->many != 0) ? xcclSuccess
+                          : xc_fail(xcclSystemError, "MPI has no datatype of %zu bytes", bytes);
 }
 
 xcclResult_t xm_rendezvous_pack_replaced(struct xm_transfer *t)
@@ -126,8 +154,14 @@ xcclResult_t xm_rendezvous_pack_replaced(struct xm_transfer *t)
     const char           *base = (part != NULL) ? xm_part_base(part) : r->receive.buf;
     int                   position = 0;
 
-    if (!r->looks || (r->landing == NULL) || (t->kinds[r->argument] != 'b')) {
+    if (!r->looks || (r->landing == NULL) || ((t->kinds[r->argument] != 'b') && !t->whole)) {
         return xcclSuccess;
+    }
+    if (r->receive.bytes > INT32_MAX) {
+        return xc_fail(xcclUnsupported,
+                       "%s: more than %d bytes of a datatype that cannot be taken "
+                       "apart; pass less at a time",
+                       xm_mpi_function_name(t->function), INT32_MAX);
     }
     return (xm_pmpi.Pack(base, (int)r->receive.count, r->receive.type, r->landing,
                          (int)r->receive.bytes, &position, xm_rendezvous_self()) == MPI_SUCCESS)
@@ -174,10 +208,10 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
             }
         }
     }
-    /* What is replaced is read from there too; more bytes than an int counts stay as they are. */
+    /* What is replaced is read from there too. */
     bool fits = (b->bytes <= INT32_MAX), cut = ends_within_element(r);
-    bool odd = (t->kinds[r->argument] == 'r') && ((r->flat == NULL) || !r->flat->disjoint);
-    if (!b->plain && fits && (cut || odd)) {
+    bool odd = (r->flat == NULL) || ((t->kinds[r->argument] == 'r') && !r->flat->disjoint);
+    if (!b->plain && ((fits && cut) || odd)) {
         return land_packed(t);
     }
     if (b->plain && fits && cut) {

@@ -33,6 +33,13 @@ struct kept {
     char         copy[XM_DESCRIPTOR_BYTES];
 };
 
+/* The program may be given its memory to receive into, and a descriptor in it may still be open. */
+static void drop(struct kept *k)
+{
+    explicit_bzero(k->copy, sizeof(k->copy));
+    free(k);
+}
+
 /*
  * Between MPI's queue and ours a message is in neither. A thread that looked for it in ours, and
  * then gave its receive to MPI, would wait for ever, or get a later one. So messages are moved, and
@@ -204,7 +211,7 @@ static void reap(bool all)
         }
         if (flag) {
             *at = k->next;
-            free(k);
+            drop(k);
         } else {
             at = &k->next;
         }
@@ -253,7 +260,7 @@ static int keep(MPI_Comm comm, MPI_Message message, const MPI_Status *status, st
     k->resent = (k->bytes == XM_DESCRIPTOR_BYTES);
     int code = k->resent ? read_and_send(k) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) {
-        free(k);
+        drop(k);
         return code;
     }
     *kept_p = k;

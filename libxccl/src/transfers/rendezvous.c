@@ -484,6 +484,12 @@ void xm_rendezvous_close(struct xm_transfer *t)
     }
     free(r->landing);
     r->landing = NULL;
+    if (r->many != 0) {
+        xm_type_forget(r->many);
+        r->many = 0;
+    }
+    /* The program may receive where this was, and a descriptor that is still open would be read. */
+    r->out.magic = 0;
     if (r->holds) {
         xm_flat_put(r->flat);
         xm_buffer_let_type_go(&r->receive);

@@ -91,6 +91,7 @@ struct xm_rendezvous {
     const struct xm_flat *flat;    /* how, unless the buffer is plain; held with `holds` */
     bool                  holds;   /* that, or the type where there is none */
     char                 *landing; /* packed bytes instead, for a type that cannot be taken apart */
+    MPI_Datatype          many;    /* of more bytes than an int counts; or 0 */
     bool                  scatters; /* or for the time of a copy */
     enum xm_fetch         fetch;    /* atomic: changed by the thread that is at it */
     uint64_t              came_ns;  /* when its descriptor came */

@@ -221,7 +221,7 @@ static void receive(struct xm_transfer *t, const MPI_Status *status)
         return; /* it was sent: MPICH leaves the count of such a status as it was */
     }
     t->bytes = all ? XM_WHOLE : bytes_of(t, status);
-    if (t->generalised && t->rendezvous.looks) {
+    if (t->generalised && !t->rendezvous.kept && !is_file(t)) {
         t->rendezvous.source = status->MPI_SOURCE;
         t->rendezvous.tag = status->MPI_TAG;
     }

@@ -2,6 +2,7 @@
 """Messages that stay in device memory until their receivers fetch them."""
 
 import pytest
+from mpi_harness import PATHS, pick
 
 CASES = [
     "barrier",
@@ -176,10 +177,37 @@ def test_sent_and_received_after_a_probe(mpich):
     mpich.run(2, "mpi_late_probe cuda isendrecv", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize("case", ["replace", "left"])
+def test_types_that_mpi_unpacks(mpi, case):
+    """Nobody takes such a type apart: what comes as a descriptor is found all the same."""
+    mpi.run(2, f"mpi_whole_types cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("name", ["openmpi5", "mpich43"])
+def test_both_ways_at_once(mpis, name):
+    """MPI_Isendrecv: whose message came; MPICH's status says nothing of it, and not how much."""
+    case = "status" if name == "openmpi5" else "behind"
+    command = f"mpi_whole_types cuda {case}"
+    pick(mpis, name).run(2, command, sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.release_only
+def test_types_with_much_room(family):
+    """More than 2 GiB would find room, and a short message comes."""
+    family.run(2, "mpi_whole_types cuda room", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.parametrize("case", ["one", "both", "both_threads"])
 def test_received_in_finalize(mpi, case):
     """A delete callback of MPI_COMM_SELF receives what was sent before MPI_Finalize."""
     mpi.run(2, f"mpi_ending cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("path", ["direct", "ccl"])
+def test_sent_in_finalize(mpi, path):
+    """A callback sends what another rank waits for: no communicator of the vendor's delays it."""
+    env = {**PATHS[path], "XCCL_COMM_CREATE": "first"}
+    mpi.run(2, "mpi_ending cuda late", sim="cuda:2", env=env, timeout=TIMEOUT).good()
 
 
 @pytest.mark.each_value
