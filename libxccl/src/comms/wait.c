@@ -274,3 +274,20 @@ xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream
     }
     return res;
 }
+
+xcclResult_t xm_stream_wait_apart(const struct xc_device_ops *dev, xcclStream_t stream)
+{
+    uint64_t     begun = xm_now_ns();
+    xcclResult_t res;
+
+    while ((res = dev->stream_query(stream)) == xcclInProgress) {
+        uint64_t elapsed = xm_now_ns() - begun;
+        if (elapsed > second) {
+            return xm_stream_wait(dev, stream);
+        }
+        if (elapsed > YIELD_AFTER_NS) {
+            sched_yield();
+        }
+    }
+    return res;
+}

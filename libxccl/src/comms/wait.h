@@ -81,5 +81,7 @@ static inline void xm_settle(void)
 
 /* Wait for all that stream has. */
 xcclResult_t xm_stream_wait(const struct xc_device_ops *dev, xcclStream_t stream);
+/* The same where MPI is better left alone: it gets no progress in the first second. */
+xcclResult_t xm_stream_wait_apart(const struct xc_device_ops *dev, xcclStream_t stream);
 
 #endif

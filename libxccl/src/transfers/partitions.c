@@ -17,8 +17,13 @@ static xcclResult_t copy_some(const struct xm_part *part, const struct xm_buffer
     if (res == xcclSuccess) {
         res = out ? xm_stage_out(&copier, some, span) : xm_stage_in(&copier, some, span);
     }
+    /*
+     * Open MPI 5 loses count of the partitions of a send that is not all ready, if it progresses
+     * from the second start on (its issue 12328).
+     */
     if (res == xcclSuccess) {
-        res = xm_stream_wait(copier.dev, copier.stream);
+        res = out ? xm_stream_wait(copier.dev, copier.stream)
+                  : xm_stream_wait_apart(copier.dev, copier.stream);
     }
     if (res == xcclSuccess) {
         xm_scratch_end(&scratch);
