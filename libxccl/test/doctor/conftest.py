@@ -21,6 +21,7 @@ from xccl_doctor.main import main  # noqa: E402
 
 VENDOR = {"nvidia": "0x10de", "amd": "0x1002"}
 GPU_BUS = 0x10
+EMPTY_ELF = "\x7fELF\x02\x01" + "\0" * 58
 DAY = 1798761600  # 2027-01-01: the sites were checked within the year before
 LIBRARIES = {
     "nccl": ("libnccl.so.2", "libnccl.so.2.28.3"),
@@ -118,7 +119,8 @@ class World:
         self.file(f"proc/{number}/environ", "".join(f"{k}={v}\0" for k, v in env.items()))
 
     def library(self, name, text="", folder="opt/lib"):
-        self.file(f"{folder}/{name}", text)
+        """The header of an ELF file that needs nothing, and what it says of itself."""
+        self.file(f"{folder}/{name}", EMPTY_ELF + text)
 
     def make_software(self):
         family = self.site["mpi"]["family"]

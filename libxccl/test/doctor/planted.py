@@ -154,6 +154,10 @@ def plugin(world):
     world.library("libnccl-net-ofi.so")
 
 
+def another_file(world):
+    world.file("opt/lib/libnccl-net-ofi.so", "no library\n")
+
+
 def together(*changes):
     def change(world):
         for one in changes:
@@ -532,6 +536,13 @@ FAULTS = [
         together(
             plugin, env(NCCL_NET="Libfabric", NCCL_NET_PLUGIN="/opt/lib/libnccl-net-ofi.so")
         ),
+    ),
+    *planted(
+        "library-damaged",
+        "generic-nvidia",
+        together(another_file, env(NCCL_NET_PLUGIN="/opt/lib/libnccl-net-ofi.so")),
+        together(plugin, env(NCCL_NET_PLUGIN="/opt/lib/libnccl-net-ofi.so")),
+        "name another file",
     ),
     *planted(
         "plugin-abi",

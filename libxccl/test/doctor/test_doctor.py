@@ -147,6 +147,8 @@ def test_version_help_list(stage):
         ("XCCL_TABLE", "/no/table", "xccl-setting", "XCCL_TABLE: /no/table cannot be opened"),
         ("XCCL_TABEL", "x", "xccl-unknown", "did you mean XCCL_TABLE?"),
         ("XCCL_CCL_LIBRARY", "libm.so.6", "ccl-refused", "has no symbol ncclGetVersion"),
+        ("XCCL_CCL_LIBRARY", "/etc/passwd", "ccl-refused", "/etc/passwd: invalid ELF header"),
+        ("XCCL_CCL_LIBRARY", "/etc", "ccl-refused", "/etc (from XCCL_CCL_LIBRARY) is a folder"),
         ("XCCL_P2PP", "mpi", "xccl-unknown", "did you mean XCCL_P2P?"),
         ("XCCL_CCL_LIBRARY", "/no/libnccl.so.2", "ccl-file-missing", "/no/libnccl.so.2"),
         ("XCCL_SITE", "juwels-boster", "site-unknown", "XCCL_SITE=juwels-boster"),
@@ -156,8 +158,11 @@ def test_version_help_list(stage):
 def test_settings_of_its_own(stage, name, value, found, cause):
     """What the library itself would say of the environment, without a job."""
     ended = run(stage, "--json", **{**SIMULATED, name: value})
-    (finding,) = json.loads(ended.stdout)["findings"]
+    printed = json.loads(ended.stdout)
+    (finding,) = printed["findings"]
     assert (finding["id"], cause in finding["cause"]) == (found, True), finding["cause"]
+    refused = found in ("ccl-refused", "ccl-file-missing")
+    assert any(" is taken from " in fact for fact in printed["facts"]) is not refused
 
 
 def test_the_pages_are_installed_with_it(stage):
@@ -239,7 +244,7 @@ def test_text_names_all_parts(stage, tmp_path):
 def test_other_libraries(stage, flavour, ccl, file):
     """The file of the library that this environment chooses, where it would come from."""
     ended = run(stage, **{**SIMULATED, "XCCL_SIM": f"{flavour}:2", "XCCL_CCL": ccl})
-    assert f"{file} would be " in ended.stdout and f"/xccl/sim/{flavour}/{file}" in ended.stdout
+    assert f" is taken from {stage}/lib/xccl/sim/{flavour}/{file} (found by: " in ended.stdout
     assert "ccl-missing" not in ended.stdout
 
 

@@ -8,7 +8,11 @@ DT_NEEDED, DT_STRTAB, DT_RPATH, DT_RUNPATH = 1, 5, 15, 29
 
 
 class NotElf(Exception):
-    """No 64-bit little-endian ELF file."""
+    """No 64-bit little-endian ELF file; other_machine: an ELF file of another kind."""
+
+    def __init__(self, path, other_machine):
+        super().__init__(path)
+        self.other_machine = other_machine
 
 
 class Damaged(Exception):
@@ -24,7 +28,7 @@ def read(path):
     with open(path, "rb") as f:
         data = f.read()
     if data[:6] != b"\x7fELF\x02\x01":
-        raise NotElf(path)
+        raise NotElf(path, data[:4] == b"\x7fELF")
     try:
         return _read(data)
     except (struct.error, ValueError, IndexError, OverflowError) as error:

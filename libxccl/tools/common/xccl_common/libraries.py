@@ -64,7 +64,10 @@ class Search:
             needed, runpath = elf.read(path)
         except elf.Damaged:
             return [], [path]
-        except (OSError, elf.NotElf):
+        except elf.NotElf as error:
+            # One for another machine is passed over by the loader, which searches on.
+            return [], ([] if error.other_machine else [path])
+        except OSError:
             return [], []
         here = os.path.dirname(os.path.realpath(path))
         own = [f.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", here) for f in runpath]

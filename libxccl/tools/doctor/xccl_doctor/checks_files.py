@@ -8,7 +8,7 @@ from xccl_common.launchers import NAMES
 
 from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
 from .checks_net import LIBFABRIC_NAMES, given, is_named
-from .checks_settings import missing_library
+from .checks_settings import missing_library, refusal_of_library
 from .registry import finding
 
 SMALL_SHM = 256  # MiB
@@ -38,6 +38,8 @@ def check_ccl(facts):
             folders=facts.search.listed(),
         )
         return
+    if refusal_of_library(facts) is not None:
+        return  # which is said already
     yield from check_library(facts, library.path)
     if facts.ccl == "nccl" and version(library.version) == (2, 29):
         yield finding("ccl-version-slow", version=library.version)

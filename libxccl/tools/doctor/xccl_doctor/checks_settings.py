@@ -52,10 +52,25 @@ def check_settings(facts):
         yield finding("xccl-unknown", problem="; ".join(facts.settings.warnings))
 
 
-def check_ccl(facts):
-    """A file that is there, and is another library."""
+# Of the first kind it can be loaded, but is another library; of the second it cannot be loaded.
+REFUSED, UNLOADABLE = "(found by: XCCL_CCL_LIBRARY)", "(from XCCL_CCL_LIBRARY)"
+
+
+def refusal_of_library(facts):
+    """Why a file that is there, and that XCCL_CCL_LIBRARY names, is not used; else None."""
     why = facts.settings.refused or ""
-    if facts.ccl_library and facts.route == "xccl" and "(found by: XCCL_CCL_LIBRARY)" in why:
+    if facts.ccl_library is None or facts.route != "xccl":
+        return None
+    if REFUSED in why:
+        return why
+    if UNLOADABLE in why and not facts.search.unloadable(facts.ccl_library.path)[0]:
+        return why  # what it needs is there; else library-broken names what is missing
+    return None
+
+
+def check_ccl(facts):
+    why = refusal_of_library(facts)
+    if why is not None:
         yield finding("ccl-refused", why=why)
 
 

@@ -8,11 +8,24 @@ import re
 from xccl_common.launchers import NAMES
 
 from . import areas, docs, registry
+from .checks_env import ccl_name
+from .checks_settings import refusal_of_library
 
 # Variables that bear on how collectives run.
 OURS = re.compile(
     r"^(XCCL|NCCL|RCCL|UCC|UCX|OMPI|PMIX?|FI|MPICH|SLURM|CRAY|HSA)_|_VISIBLE_DEVICES$|^LD_(LIBRARY_PATH|PRELOAD)$"
 )
+
+
+def libraries_statements(facts):
+    """Which files are going to be loaded, and what says so."""
+    library, plugin = facts.ccl_library, facts.plugin
+    if library and refusal_of_library(facts) is None:
+        what = " ".join(filter(None, [ccl_name(facts), library.version]))
+        why = "XCCL_CCL_LIBRARY" if facts.env.get("XCCL_CCL_LIBRARY") else library.why
+        yield f"{what} is taken from {library.path} (found by: {why})"
+    if plugin:
+        yield f"the network plugin is taken from {plugin.path} (found by: {plugin.why})"
 
 
 def static_statements(facts):
@@ -22,11 +35,7 @@ def static_statements(facts):
     count = f"{len(facts.gpus)} {what}GPUs" if facts.gpus else "no GPU"
     ports = ", ".join(facts.nics["ib"] + facts.nics["cxi"]) or "none for InfiniBand or Slingshot"
     yield f"{count}; ports: {ports}"
-    for name, library in ((facts.ccl_file, facts.ccl_library), ("network plugin", facts.plugin)):
-        if library:
-            version = getattr(library, "version", None)
-            known = f" {version}" if version else ""
-            yield f"{name}{known} would be {library.path} ({library.why})"
+    yield from libraries_statements(facts)
     if facts.mpi:
         yield f"MPI: {facts.mpi.family}, {facts.mpi.path} ({facts.mpi.why})"
     if facts.app_family:

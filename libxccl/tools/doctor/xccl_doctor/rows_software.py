@@ -277,8 +277,8 @@ TABLE = {
     ),
     "library-damaged": Row(
         ERROR,
-        "{file} is truncated or damaged, so it cannot be loaded",
-        "install it again (a full disk or a copy that was cut leaves such files)",
+        "{file} is truncated, damaged or no library, so it cannot be loaded",
+        "name another file, or install it again (a full disk or a copy that was cut leaves such files)",
     ),
     "plugin-missing": Row(
         ERROR,
