@@ -165,6 +165,20 @@ def test_settings_of_its_own(stage, name, value, found, cause):
     assert any(" is taken from " in fact for fact in printed["facts"]) is not refused
 
 
+@pytest.mark.parametrize("level", ["warn", "none"])
+def test_a_table_of_the_site_with_a_mistake(stage, tmp_path, level):
+    """MPI_Init goes on without it."""
+    shutil.copytree(stage, tmp_path / "moved", symlinks=True)
+    shutil.copy(stage.parent / "CMakeCache.txt", tmp_path)
+    table = tmp_path / "moved/share/xccl/sites/sim/tables/10-mistake.table"
+    table.parent.mkdir(exist_ok=True)
+    table.write_text("garbage row\n")
+    ended = run(tmp_path / "moved", "--json", **SIMULATED, XCCL_SITE="sim", XCCL_LOG=level)
+    (finding,) = json.loads(ended.stdout)["findings"]
+    assert (ended.returncode, finding["id"]) == (3, "xccl-table")
+    assert finding["cause"].count(f"{table}: line 1") == 1
+
+
 def test_the_pages_are_installed_with_it(stage):
     folder = stage / "share/doc/xccl"
     for path, text in docs.render().items():

@@ -231,6 +231,7 @@ CASES = [
     ("ll128", "alps", slow_slingshot),
     ("xccl-setting", "juwels-booster", says("XCCL_LOG=loud is not allowed; it takes none|warn")),
     ("xccl-unknown", "juwels-booster", says("warning: XCCL_TUN is not a variable of xccl")),
+    ("xccl-table", "juwels-booster", says("/opt/share/xccl/sites/x/tables/10.table: line 1")),
     ("ccl-refused", "juwels-booster", says(why="/x (found by: XCCL_CCL_LIBRARY) has no symbol")),
     ("preload-missing", "juwels-booster", env(LD_PRELOAD="libfoo.so:/opt/gone.so /opt/none.so")),
     ("site-unknown", "juwels-booster", env(XCCL_SITE="juwels")),

@@ -13,6 +13,9 @@ from .checks_env import ccl_name, uses_ccl
 from .registry import finding
 
 SAID = re.compile(r"^xccl-info: (warning: )?(.+)$", re.M)
+# Tables of the installation; the fault of a variable begins with its name.
+LEFT_OUT = re.compile(r"^xccl warning: a tuning table is left out: (.+)$", re.M)
+IN_A_TABLE = re.compile(r"/")
 SECONDS = 30
 FLAVOURS = ("cuda", "rocm", "msccl", "mscclpp", "oneccl", "hpu")
 MOST_DEVICES = 64  # that one process simulates
@@ -20,7 +23,7 @@ MOST_DEVICES = 64  # that one process simulates
 
 def collect(prefix, env):
     """What xccl-info says of this environment: its parser is the one that MPI_Init uses."""
-    none = SimpleNamespace(errors=[], warnings=[], refused=None)
+    none = SimpleNamespace(errors=[], warnings=[], left_out=[], refused=None)
     # A preload that is broken would be complained of here, and a whole one takes no part.
     quiet = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
     try:
@@ -36,11 +39,16 @@ def collect(prefix, env):
         written = json.loads(done.stdout.decode("utf-8", "replace"))
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return none
-    said = SAID.findall(done.stderr.decode("utf-8", "replace"))
+    text = done.stderr.decode("utf-8", "replace")
+    said = SAID.findall(text)
+    # What is not there, each check finds by itself: MPI_Init does not refuse it.
+    wrong = [text for warning, text in said if not warning and text != written.get("missing")]
+    # XCCL_LOG may hide the warnings; the fault of the first table is there in any case.
+    left_out = [text for text in wrong if IN_A_TABLE.match(text)]
     return SimpleNamespace(
-        # What is not there, each check finds by itself: MPI_Init does not refuse it.
-        errors=[text for warning, text in said if not warning and text != written.get("missing")],
+        errors=[text for text in wrong if not IN_A_TABLE.match(text)],
         warnings=[text for warning, text in said if warning],
+        left_out=list(dict.fromkeys(left_out + LEFT_OUT.findall(text))),
         refused=written.get("in_use", {}).get("why_not"),
     )
 
@@ -50,6 +58,8 @@ def check_settings(facts):
         yield finding("xccl-setting", problem="; ".join(facts.settings.errors))
     if facts.settings.warnings:
         yield finding("xccl-unknown", problem="; ".join(facts.settings.warnings))
+    if facts.settings.left_out:
+        yield finding("xccl-table", problem="; ".join(facts.settings.left_out))
 
 
 # Of the first kind it can be loaded, but is another library; of the second it cannot be loaded.

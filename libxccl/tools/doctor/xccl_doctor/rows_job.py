@@ -14,6 +14,11 @@ TABLE = {
         "a variable is misspelt or left over: {problem}",
         "correct its name, or unset it",
     ),
+    "xccl-table": Row(
+        WARNING,
+        "a tuning table of the installation has a mistake, and is left out: {problem}",
+        "correct the table, or have the site's maintainer do so; until then jobs run without it, which may be slower",
+    ),
     "site-unknown": Row(
         ERROR,
         "XCCL_SITE={site} is no site of this installation",
