@@ -56,6 +56,10 @@ class World:
         """A file below the root."""
         self.write(self.root / path.lstrip("/"), text)
 
+    def link(self, path, target):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).symlink_to(target)
+
     def remove(self, path):
         target = self.root / path.lstrip("/")
         shutil.rmtree(target) if target.is_dir() else target.unlink()
@@ -125,7 +129,8 @@ class World:
     def make_software(self):
         family = self.site["mpi"]["family"]
         self.library("libmpi_gnu_123.so.12" if family == "mpich" else "libmpi.so.40")
-        self.library("libxccl-mpi.so")
+        self.write(self.prefix / "lib/libxccl-mpi.so", "")
+        self.link("opt/lib/libxccl-mpi.so", self.prefix / "lib/libxccl-mpi.so")
         ccl = self.site["ccl"]["library"]
         soname, name = LIBRARIES[ccl]
         self.library(name, "RCCL version : 2.22.3-HEAD\n")

@@ -154,6 +154,11 @@ def plugin(world):
     world.library("libnccl-net-ofi.so")
 
 
+def another_release(world):
+    world.library("libxccl-mpi.so", folder="opt/xccl-0.0.1/lib")
+    world.link("opt/xccl", world.prefix)
+
+
 def another_file(world):
     world.file("opt/lib/libnccl-net-ofi.so", "no library\n")
 
@@ -419,6 +424,27 @@ FAULTS = [
         "juwels-booster",
         env(LOADEDMODULES="xccl/0.1.0:xccl-auto/0.1.0"),
         env(LOADEDMODULES="xccl/0.1.0:xccl-auto/0.1.0", **PRELOAD),
+    ),
+    *planted(
+        "preload-other",
+        "juwels-booster",
+        together(another_release, env(LD_PRELOAD="/opt/xccl-0.0.1/lib/libxccl-mpi.so")),
+        together(another_release, env(LD_PRELOAD="/opt/xccl/lib/libxccl-mpi.so")),
+        "the xccl-doctor in its bin",
+    ),
+    *planted(
+        "xccl-root",
+        "juwels-booster",
+        together(another_release, env(XCCL_ROOT="/opt/xccl-0.0.1")),
+        together(another_release, env(XCCL_ROOT="/opt/xccl/")),
+        "unset XCCL_ROOT",
+    ),
+    *planted(
+        "xccl-root",
+        "juwels-booster",
+        env(XCCL_ROOT="/opt/none"),
+        together(lambda w: w.file("opt/view/lib/x"), lambda w: w.link("opt/view/lib/libxccl-mpi.so",
+                 w.prefix / "lib/libxccl-mpi.so"), env(XCCL_ROOT="/opt/view")),
     ),
     # GPUs
     *planted(

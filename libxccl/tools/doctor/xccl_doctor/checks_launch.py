@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Findings of launchers: the wrong MPI's, srun without PMIx, a lost LD_PRELOAD; and the site's variables."""
 
+import os
+import re
+
 from xccl_common.launchers import NAMES, in_slurm_step
 from xccl_common.machine import is_loaded
 
 from .registry import finding
+
+INTERPOSER = "libxccl-mpi.so"
 
 
 def family_of_job(facts):
@@ -65,7 +70,7 @@ def check_pmi(facts):
 
 def check_preload(facts):
     """An interposer that xccl-run or the module xccl-auto preloaded has to be there still."""
-    if facts.route != "xccl" or "libxccl-mpi.so" in facts.env.get("LD_PRELOAD", ""):
+    if facts.route != "xccl" or INTERPOSER in facts.env.get("LD_PRELOAD", ""):
         return
     what = "its LD_PRELOAD does not hold libxccl-mpi.so"
     if "XCCL_LOCAL_DEVICE" in facts.env and in_rank(facts):
@@ -73,6 +78,39 @@ def check_preload(facts):
     elif is_loaded(facts.env, "xccl-auto"):
         what = "LD_PRELOAD does not hold libxccl-mpi.so"
         yield finding("preload-lost", who="the module xccl-auto is loaded", what=what)
+
+
+def is_ours(facts, path):
+    """Is it the interposer of the installation that this tool belongs to?"""
+    try:
+        return os.path.samefile(path, os.path.join(facts.libdir, INTERPOSER))
+    except OSError:  # one of the two is not there
+        return False
+
+
+def check_other_preload(facts):
+    """The ranks would run with it, and all that is said here is of this installation."""
+    for word in re.split(r"[\s:]+", facts.env.get("LD_PRELOAD", "")):
+        path = facts.root + word
+        named = "/" in word and os.path.basename(word) == INTERPOSER
+        if named and os.path.exists(path) and not is_ours(facts, path):
+            yield finding("preload-other", file=word, prefix=facts.prefix)
+            return
+
+
+def check_root(facts):
+    """XCCL_ROOT, which modules and env/ set, names an installation: this one."""
+    named = facts.env.get("XCCL_ROOT", "")
+    folder = facts.root + named
+    # Of an installation without MPI only the folder can be compared; of a view only the files in it.
+    interposer = os.path.join(folder, os.path.basename(facts.libdir), INTERPOSER)
+    same = os.path.realpath(folder) == os.path.realpath(facts.prefix)
+    if not named or same or is_ours(facts, interposer):
+        return
+    why = "which is no folder: scripts that look there find no xccl"
+    if os.path.isdir(folder):
+        why = f"but this xccl-doctor belongs to {facts.prefix}: scripts that look there take another xccl"
+    yield finding("xccl-root", root=named, why=why)
 
 
 def in_rank(facts):
@@ -124,4 +162,12 @@ def quoted(variable):
     return "{}={}".format(variable["name"], f"'{value}'" if " " in value else value)
 
 
-CHECKS = (check_launcher, check_mpirun, check_pmi, check_preload, check_app)
+CHECKS = (
+    check_launcher,
+    check_mpirun,
+    check_pmi,
+    check_preload,
+    check_other_preload,
+    check_root,
+    check_app,
+)

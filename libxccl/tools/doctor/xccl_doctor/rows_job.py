@@ -14,6 +14,11 @@ TABLE = {
         "a variable is misspelt or left over: {problem}",
         "correct its name, or unset it",
     ),
+    "xccl-root": Row(
+        WARNING,
+        "XCCL_ROOT={root}, {why}",
+        "load one module of xccl only; or unset XCCL_ROOT, and source share/xccl/env/xccl.sh of the one you mean",
+    ),
     "xccl-table": Row(
         WARNING,
         "a tuning table of the installation has a mistake, and is left out: {problem}",

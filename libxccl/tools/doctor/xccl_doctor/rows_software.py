@@ -208,6 +208,13 @@ TABLE = {
         "LD_PRELOAD names {file}, {why}; the loader goes on without it",
         "unset LD_PRELOAD (xccl-run preloads xccl by itself), or correct the path",
     ),
+    "preload-other": Row(
+        WARNING,
+        "LD_PRELOAD names {file}, but this xccl-doctor belongs to another installation ({prefix}), so what it says of "
+        "xccl need not hold for programs with that preload",
+        "load one module of xccl only, or unset LD_PRELOAD (xccl-run preloads its own); to check that installation, "
+        "use the xccl-doctor in its bin",
+    ),
     "preload-lost": Row(
         ERROR,
         "{who}, but {what}: MPI's calls do not reach xccl",
