@@ -392,6 +392,14 @@ FAULTS = [
         log("# xccl-perf 0.1.0, 1 rank(s), MPICH Version: 4.0.2\n" * 2),
         log("# xccl-perf 0.1.0, 2 rank(s), MPICH Version: 4.0.2\n"),
     ),
+    *planted(  # with -n 1, as one starts this tool
+        "mpi-other-launcher",
+        "dgx-a100",
+        together(
+            mpich_found, env(OMPI_COMM_WORLD_SIZE="1", OMPI_COMM_WORLD_LOCAL_SIZE="1")
+        ),
+        env(OMPI_COMM_WORLD_SIZE="1", OMPI_COMM_WORLD_LOCAL_SIZE="1"),
+    ),
     *planted(
         "mpirun-other",
         "dgx-a100",

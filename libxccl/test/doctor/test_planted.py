@@ -64,15 +64,16 @@ def test_a_program_and_the_mpirun_on_path(  # noqa: PLR0917
     assert f"{program} is built with" in " ".join(found["facts"])
 
 
-def test_a_program_inside_the_wrong_launcher(doctor, world, compile_library):
+@pytest.mark.parametrize(("size", "started"), [("4", "4 ranks"), ("1", "this rank")])
+def test_a_program_inside_the_wrong_launcher(doctor, world, compile_library, size, started):
     made = world("dgx-a100")
     program = made.root / "app"
     compile_library(program, ["libmpi.so.40"])
-    env(PMI_SIZE="4", MPI_LOCALNRANKS="4")(made)
+    env(PMI_SIZE=size, MPI_LOCALNRANKS=size)(made)
     (finding,) = doctor(made, "--app", str(program))[1]["findings"]
     assert finding["id"] == "mpi-other-launcher"
     assert (
-        f"mpirun of MPICH started 4 ranks, and {program} is built with Open MPI"
+        f"mpirun of MPICH started {started}, and {program} is built with Open MPI"
         in finding["cause"]
     )
 

@@ -32,8 +32,9 @@ def check_launcher(facts):
     launcher = facts.started_by
     if family is None or not sure:
         return
-    if launcher is not None and launcher.family != family and launcher.ranks > 1:
-        what = f"mpirun of {NAMES[launcher.family]} started {launcher.ranks} ranks"
+    if launcher is not None and launcher.family != family:  # also where it started this tool alone
+        what = f"mpirun of {NAMES[launcher.family]} started "
+        what += "this rank" if launcher.ranks == 1 else f"{launcher.ranks} ranks"
         if facts.app_family is not None:
             what += f", and {facts.app} is built with {NAMES[family]}"
         else:
