@@ -159,6 +159,11 @@ def another_release(world):
     world.link("opt/xccl", world.prefix)
 
 
+def a_file(world):
+    """In place of a folder."""
+    world.file("opt/dumps", "no folder\n")
+
+
 def another_file(world):
     world.file("opt/lib/libnccl-net-ofi.so", "no library\n")
 
@@ -453,6 +458,26 @@ FAULTS = [
         env(XCCL_ROOT="/opt/none"),
         together(lambda w: w.file("opt/view/lib/x"), lambda w: w.link("opt/view/lib/libxccl-mpi.so",
                  w.prefix / "lib/libxccl-mpi.so"), env(XCCL_ROOT="/opt/view")),
+    ),
+    # what ranks write
+    *planted(
+        "xccl-unwritable",
+        "juwels-booster",
+        env(XCCL_LOG_FILE="/opt/logs/%h.%p.log"),
+        env(XCCL_LOG_FILE="/opt/%h.%p.log"),
+        "make the folder",
+    ),
+    *planted(
+        "xccl-unwritable",
+        "juwels-booster",
+        together(lambda w: w.file("opt/profile.json/x"), env(XCCL_PROFILE="/opt/profile.json")),
+        env(XCCL_PROFILE="/opt/lib/profile.json"),
+    ),
+    *planted(
+        "xccl-unwritable",
+        "juwels-booster",
+        together(a_file, env(XCCL_DUMP_DIR="/opt/dumps")),
+        together(a_file, env(XCCL_DUMP_DIR="/opt", XCCL_PROFILE="1")),
     ),
     # GPUs
     *planted(

@@ -149,6 +149,8 @@ def test_version_help_list(stage):
         ("XCCL_CCL_LIBRARY", "libm.so.6", "ccl-refused", "has no symbol ncclGetVersion"),
         ("XCCL_CCL_LIBRARY", "/etc/passwd", "ccl-refused", "/etc/passwd: invalid ELF header"),
         ("XCCL_CCL_LIBRARY", "/etc", "ccl-refused", "/etc (from XCCL_CCL_LIBRARY) is a folder"),
+        ("XCCL_LOG_FILE", "/no/x.log", "xccl-unwritable", "so messages go to stderr"),
+        ("XCCL_DUMP_DIR", "/no/x", "xccl-unwritable", "there is no folder /no/x"),
         ("XCCL_P2PP", "mpi", "xccl-unknown", "did you mean XCCL_P2P?"),
         ("XCCL_CCL_LIBRARY", "/no/libnccl.so.2", "ccl-file-missing", "/no/libnccl.so.2"),
         ("XCCL_SITE", "juwels-boster", "site-unknown", "XCCL_SITE=juwels-boster"),

@@ -78,6 +78,19 @@ def test_a_program_inside_the_wrong_launcher(doctor, world, compile_library, siz
     )
 
 
+def test_all_that_cannot_be_written(doctor, world, monkeypatch):
+    """In one finding; also where the file is there, and is another user's."""
+    made = world("dgx-a100")
+    made.file("opt/lib/ranks.log")
+    env(XCCL_LOG_FILE="/opt/lib/ranks.log", XCCL_DUMP_DIR="/opt", XCCL_PROFILE="/no/p.json")(made)
+    refused = [str(made.root / "opt"), str(made.root / "opt/lib/ranks.log")]
+    monkeypatch.setattr("os.access", lambda path, _mode: str(path) not in refused)
+    (finding,) = doctor(made)[1]["findings"]
+    assert finding["id"] == "xccl-unwritable"
+    assert finding["cause"].count("read-only, or this user may not write there") == 2
+    assert "XCCL_PROFILE=/no/p.json (there is no folder /no), so" in finding["cause"]
+
+
 @pytest.mark.parametrize("needed", ["libmpi.so.12", "libmpi_abi.so.1"])
 def test_a_program_whose_mpi_is_not_found(doctor, world, compile_library, needed):
     made = world("dgx-a100")

@@ -96,6 +96,49 @@ def check_library_file(facts):
         yield finding("ccl-file-missing", file=named)
 
 
+# What the ranks write, and what comes of it where they cannot.
+WRITTEN = (
+    ("XCCL_LOG_FILE", "messages go to stderr"),
+    ("XCCL_PROFILE", "MPI_Finalize prints the table, and writes no file"),
+    ("XCCL_DUMP_DIR", "the last operations of ranks that fail or hang are lost"),
+)
+
+
+def expanded(name):
+    """A file's name as xccl makes it: %h is the host, %p the process."""
+    return name.replace("%h", os.uname().nodename).replace("%p", str(os.getpid()))
+
+
+def unwritable(root, name, is_folder):
+    """Why no file of that name, or in that folder, can be written; None if it can."""
+    path = root + name if name.startswith("/") else os.path.abspath(name)
+    folder = path if is_folder else os.path.dirname(path)
+    if not os.path.isdir(folder):
+        shown = folder[len(root) :] if name.startswith("/") else folder
+        return f"{shown} is no folder" if os.path.exists(folder) else f"there is no folder {shown}"
+    if not is_folder and os.path.isdir(path):
+        return "that is a folder"
+    there = not is_folder and os.path.exists(path)
+    if os.access(path if there else folder, os.W_OK if there else os.W_OK | os.X_OK):
+        return None
+    return "it is read-only, or this user may not write there"
+
+
+def check_written(facts):
+    problems = []
+    for variable, effect in WRITTEN:
+        value = facts.env.get(variable, "")
+        if not value or facts.route != "xccl":
+            continue
+        if variable == "XCCL_PROFILE" and not value.endswith(".json"):
+            continue  # 0, 1, or what MPI_Init refuses
+        why = unwritable(facts.root, expanded(value), variable == "XCCL_DUMP_DIR")
+        if why is not None:
+            problems.append(f"{variable}={value} ({why}), so {effect}")
+    if problems:
+        yield finding("xccl-unwritable", problems="; ".join(problems))
+
+
 # Files that NCCL and RCCL read or load, where a path names them.
 NAMED_FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE", "NCCL_TUNER_PLUGIN")
 
@@ -137,6 +180,7 @@ CHECKS = (
     check_settings,
     check_ccl,
     check_library_file,
+    check_written,
     check_named_files,
     check_preload,
     check_site,

@@ -14,6 +14,11 @@ TABLE = {
         "a variable is misspelt or left over: {problem}",
         "correct its name, or unset it",
     ),
+    "xccl-unwritable": Row(
+        WARNING,
+        "what the environment asks for cannot be written: {problems}",
+        "make the folder, or name one that is there and writable on every node of the job",
+    ),
     "xccl-root": Row(
         WARNING,
         "XCCL_ROOT={root}, {why}",
