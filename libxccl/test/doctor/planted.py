@@ -597,6 +597,27 @@ FAULTS = [
         ),
     ),
     *planted(
+        "plugin-missing",
+        "dgx-a100",
+        env(NCCL_NET_PLUGIN="/opt/none/libnccl-net-ofi.so"),
+        together(plugin, env(NCCL_NET_PLUGIN="/opt/lib/libnccl-net-ofi.so")),
+        "correct the path in NCCL_NET_PLUGIN",
+    ),
+    *planted(
+        "plugin-missing",
+        "dgx-a100",
+        env(NCCL_NET_PLUGIN="libnccl-net-ofi.so"),
+        together(plugin, env(NCCL_NET_PLUGIN="libnccl-net-ofi.so")),
+        "put the folder of aws-ofi-nccl's libnccl-net-ofi.so on LD_LIBRARY_PATH",
+    ),
+    *planted(
+        "plugin-none",
+        "generic-nvidia",
+        log(INFO + "NET/Plugin: Could not find: /opt/none.so\n" + NODES),
+        log(INFO + "NET/Plugin: Could not find: /opt/none.so\n" + INFO + "Using network IB\n" + NODES),
+        "correct the path in NCCL_NET_PLUGIN",
+    ),
+    *planted(
         "library-damaged",
         "generic-nvidia",
         together(another_file, env(NCCL_NET_PLUGIN="/opt/lib/libnccl-net-ofi.so")),

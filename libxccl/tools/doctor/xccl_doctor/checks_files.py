@@ -85,19 +85,25 @@ def check_plugin(facts):
         return
     net = facts.env.get("NCCL_NET", "")
     effect = "fall back to TCP sockets, 8 to 22 times slower"
+    if facts.nics["ib"] and not over_cxi(facts):
+        effect = "use InfiniBand without one"
     if is_named(net, LIBFABRIC_NAMES):
         effect = f"not start, because NCCL_NET={net} asks for it: xccl leaves collectives to MPI"
+    why = f"{wanted} was not found in: {facts.search.listed()}"
+    if "/" in wanted:
+        why = f"NCCL_NET_PLUGIN names {wanted}, which is not there"
     yield finding(
         "plugin-missing",
         ccl=ccl_name(facts),
-        file=wanted,
-        folders=facts.search.listed(),
+        why=why,
         effect=effect,
         remedy=plugin_remedy(facts, wanted),
     )
 
 
 def plugin_remedy(facts, wanted):
+    if "/" in wanted:
+        return "correct the path in NCCL_NET_PLUGIN, or unset it: the plugin is then looked for by its usual name"
     module = (facts.site or {}).get("plugin", {}).get("module")
     remedy = f"put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH"
     return f"module load {module} (else {remedy})" if module else remedy

@@ -289,7 +289,7 @@ TABLE = {
     ),
     "plugin-missing": Row(
         ERROR,
-        "{ccl} has no network plugin ({file} was not found in: {folders}) and would {effect}",
+        "{ccl} has no network plugin ({why}) and would {effect}",
         "{remedy}",
     ),
     "plugin-none": Row(
