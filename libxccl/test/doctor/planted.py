@@ -89,6 +89,17 @@ def mounts(*sizes):
     return change
 
 
+def mounted(*lines):
+    """Below a large /dev/shm: what /proc/mounts says else."""
+
+    def change(world):
+        world.shm(1 << 24)
+        before = (world.root / "proc/mounts").read_text()
+        world.file("proc/mounts", before + "".join(f"{line} 0 0\n" for line in lines))
+
+    return change
+
+
 def mca_file(text, **values):
     def change(world):
         ucc(OMPI_MCA_coll_ucc_enable=None, **values)(world)
@@ -520,6 +531,27 @@ FAULTS = [
         log(SHARED + INITIALIZED.format(0, 1, 0, "10") + INITIALIZED.format(1, 2, 0, "20")),
     ),
     *planted("shm-small", "dgx-a100", mounts(1 << 24, 65536), mounts(65536, 1 << 24)),
+    *planted(
+        "shm-unusable",
+        "dgx-a100",
+        mounted("shm /dev/shm tmpfs ro,nosuid,size=16777216k"),
+        mounted("/dev/vda / ext4 ro,relatime", "shm /dev/shm tmpfs rw,errors=remount-ro", "x /tmp tmpfs rw"),
+        "--ipc=host",
+    ),
+    *planted(
+        "tmp-unusable",
+        "dgx-a100",
+        mounted("overlay / overlay ro,relatime", "shm /dev/shm tmpfs rw,nosuid"),
+        together(mounted("overlay / overlay ro,relatime", "shm /dev/shm tmpfs rw", "x /scratch lustre rw"),
+                 env(TMPDIR="/scratch/me")),
+        "export TMPDIR=FOLDER",
+    ),
+    *planted(
+        "tmp-unusable",
+        "dgx-a100",
+        together(mounted("x /scratch lustre ro"), env(TMPDIR="/scratch/me")),
+        together(mounted("x /scratch lustre ro", "y /tmp tmpfs rw"), env(TMPDIR="")),
+    ),
     *planted(
         "driver-old",
         "dgx-a100",

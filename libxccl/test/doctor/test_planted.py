@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults that are planted are named with the right advice; what only looks like them is not."""
 
+from types import SimpleNamespace
+
 import pytest
 from planted import FAULTS, env, mpirun
 from xccl_common.tool import Tool
@@ -76,6 +78,45 @@ def test_a_program_inside_the_wrong_launcher(doctor, world, compile_library, siz
         f"mpirun of MPICH started {started}, and {program} is built with Open MPI"
         in finding["cause"]
     )
+
+
+@pytest.mark.parametrize(
+    ("folder", "full", "name", "why"),
+    [
+        ("tmp", {"f_bfree": 10, "f_bavail": 10}, "tmp-unusable", "/tmp is full (0 MiB are free)"),
+        ("tmp", {"f_favail": 0}, "tmp-unusable", "/tmp is full (no more files can be made)"),
+        ("dev/shm", {"f_bfree": 999, "f_bavail": 999}, "shm-unusable", "full (4 MiB are free)"),
+        ("dev/shm", {"f_files": 0, "f_favail": 0}, None, None),
+    ],
+)
+def test_full_folders(doctor, world, monkeypatch, folder, full, name, why):  # noqa: PLR0917
+    """What a file system says that is full, and one that has no limit for files."""
+    made = world("dgx-a100")
+    for one in ("tmp", "dev/shm"):
+        made.file(f"{one}/x")
+    much = {"f_frsize": 4096, "f_files": 1 << 20, "f_favail": 1 << 19}
+    much.update(f_bfree=1 << 20, f_bavail=1 << 20)
+    little = str(made.root / folder)
+    monkeypatch.setattr(
+        "os.statvfs",
+        lambda path: SimpleNamespace(**(dict(much, **full) if path == little else much)),
+    )
+    found = doctor(made)[1]["findings"]
+    assert [finding["id"] for finding in found] == ([name] if name else [])
+    assert name is None or why in found[0]["cause"]
+
+
+def test_tmp_of_another_user(doctor, world, monkeypatch):
+    """Only Open MPI makes files there."""
+    made = world("dgx-a100")
+    made.file("tmp/x")
+    refused = str(made.root / "tmp")
+    monkeypatch.setattr("os.access", lambda path, _mode: str(path) != refused)
+    (finding,) = doctor(made)[1]["findings"]
+    assert finding["cause"].startswith("/tmp cannot be written to by this user: ")
+    made.library("libmpi.so.12")
+    made.remove("opt/lib/libmpi.so.40")
+    assert "tmp-unusable" not in ids(doctor(made)[1])
 
 
 def test_all_that_cannot_be_written(doctor, world, monkeypatch):

@@ -25,6 +25,7 @@ SONAMES = {
     "oneccl": "libccl.so.2",
     "hccl": "libSynapse.so",
 }
+LEAST_TMP, LEAST_SHM = 1, 16  # MiB; NCCL takes about 10 MiB of /dev/shm for two ranks
 SIMULATED = {"rocm": "amd", "hpu": "habana", "oneccl": None}
 
 
@@ -78,6 +79,45 @@ def collect_limits(root):
     except OSError:
         return memlock, None
     return memlock, stat.f_blocks * stat.f_frsize // (1 << 20)
+
+
+def temporary_folder(env):
+    """Where Open MPI makes the folder of a job."""
+    return next((env[name] for name in ("TMPDIR", "TEMP", "TMP") if env.get(name)), "/tmp")
+
+
+def is_read_only(root, folder):
+    """As it is mounted: what was mounted last in a place hides what was mounted there before."""
+    place, options = "", ""
+    mounts = read_text(root + "/proc/mounts")
+    for point, given in re.findall(r"^\S+ (\S+) \S+ (\S*)", mounts, re.M):
+        inside = folder == point or folder.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(place):
+            place, options = point, given
+    return "ro" in options.split(",")
+
+
+def free_space(path):
+    """(MiB, files) that this user may still make there."""
+    stat = os.statvfs(path)
+    blocks = stat.f_bfree if os.geteuid() == 0 else stat.f_bavail
+    files = stat.f_favail if stat.f_files else 1  # without a number there is no limit
+    return blocks * stat.f_frsize / (1 << 20), files
+
+
+def unusable(root, folder, least):
+    """Why no files of so many MiB can be made in a folder; None if they can, or where nothing tells."""
+    path = root + folder
+    if is_read_only(root, folder):
+        return "is on a read-only file system"
+    if not os.path.isdir(path):
+        return None if root else "is not there"
+    if not os.access(path, os.W_OK | os.X_OK):
+        return "cannot be written to by this user"
+    free, files = free_space(path)
+    if free < least:
+        return f"is full ({free:.0f} MiB are free)"
+    return None if files else "is full (no more files can be made)"
 
 
 def collect_open_files(root):
@@ -244,6 +284,9 @@ def collect(options):
     facts.driver = collect_driver(root)
     facts.memlock, facts.shm = collect_limits(root)
     facts.open_files = collect_open_files(root)
+    facts.tmp = temporary_folder(env)
+    facts.tmp_unusable = unusable(root, facts.tmp, LEAST_TMP)
+    facts.shm_unusable = unusable(root, "/dev/shm", LEAST_SHM)
     facts.cores, facts.cores_allowed, facts.cores_online = collect_cores(root)
     if facts.simulated:  # as xccl-run --sim does
         folder = os.path.join(options.libdir, "xccl/sim", env["XCCL_SIM"].partition(":")[0])

@@ -32,6 +32,7 @@ AREAS = (
             "no-gpu",
             "memlock",
             "shm-",
+            "tmp-",
             "ran-",
             "crash-",
             "job-",

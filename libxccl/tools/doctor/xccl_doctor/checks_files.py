@@ -236,10 +236,21 @@ def check_ports(facts):
 def check_limits(facts):
     if facts.nics["ib"] and facts.memlock is not None and facts.memlock < 1 << 20:
         yield finding("memlock", limit=facts.memlock)
-    if facts.shm is not None and facts.shm < SMALL_SHM:
+    if facts.shm is not None and facts.shm < SMALL_SHM and not facts.shm_unusable:
         yield finding("shm-small", size=facts.shm, ranks=facts.ranks_per_node or "several")
     if facts.open_files is not None and facts.open_files < FEW_FILES:
         yield finding("open-files", limit=facts.open_files)
+
+
+def check_folders(facts):
+    """That ranks write to. The log of another machine's job says nothing of those here."""
+    if facts.log_given:
+        return
+    if facts.shm_unusable:
+        yield finding("shm-unusable", why=facts.shm_unusable)
+    family = facts.app_family or (facts.mpi and facts.mpi.family)
+    if facts.tmp_unusable and family != "mpich":  # which makes no files
+        yield finding("tmp-unusable", folder=facts.tmp, why=facts.tmp_unusable)
 
 
 CHECKS = (
@@ -253,4 +264,5 @@ CHECKS = (
     check_no_gpu,
     check_ports,
     check_limits,
+    check_folders,
 )

@@ -39,7 +39,7 @@ Exit status: 0 nothing found wrong, 1 errors, 2 wrong use, 3 warnings and no err
 
 ## What it reads
 
-- the environment, sysfs and limits, and the libraries that would be loaded;
+- the environment, sysfs and limits, the folders that ranks write to (`/tmp` or `TMPDIR`, `/dev/shm`), and the libraries that would be loaded;
 - `~/.openmpi/mca-params.conf`, Open MPI's own file of that name, and the `ucc.conf` that UCC would read;
 - xccl's variables and tables, by `xccl-info`;
 - with `--app PROGRAM`, which MPI the program was built with. It is compared with the launcher of this process, or with the mpirun on `PATH`. Under the

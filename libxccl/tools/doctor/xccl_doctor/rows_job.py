@@ -98,6 +98,17 @@ TABLE = {
         "in a container: --shm-size=1g or --ipc=host; else remove what jobs that died left there "
         "(/dev/shm/nccl-*)",
     ),
+    "shm-unusable": Row(
+        ERROR,
+        "/dev/shm {why}: MPI, the vendor's library and xccl share memory between the ranks of a node "
+        "there, so that jobs fail or are slower",
+        "remove what jobs that died left there (ls -l /dev/shm); in a container: --ipc=host or --shm-size=1g",
+    ),
+    "tmp-unusable": Row(
+        ERROR,
+        "{folder} {why}: Open MPI makes the folder of a job there, and does not start without",
+        "make room there, or export TMPDIR=FOLDER with one that is writable on every node of the job",
+    ),
     "ranks-apart": Row(
         WARNING,
         "ranks of one machine do not reach each other's memory, so collectives and messages take "
