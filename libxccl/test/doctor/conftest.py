@@ -198,6 +198,21 @@ def stage():
 
 
 @pytest.fixture
+def compile_static(tmp_path):
+    """A program that needs no shared object; more: options, as of one that moves in memory."""
+
+    def build(target, *more):
+        compiler = shutil.which("cc")
+        if compiler is None:
+            pytest.skip("no C compiler")
+        source = tmp_path / "static.c"
+        source.write_text("void _start(void)\n{\n}\n")
+        subprocess.run([compiler, "-static", "-nostdlib", *more, "-o", target, source], check=True)
+
+    return build
+
+
+@pytest.fixture
 def compile_library(tmp_path):
     """A shared object that needs others."""
 

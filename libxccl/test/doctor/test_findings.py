@@ -444,6 +444,7 @@ def test_every_finding_has_a_case():
     elsewhere = {
         "library-broken",
         "library-damaged",
+        "program-static",
         "run-hung",
         "run-failed",
         "job-failed",

@@ -132,6 +132,20 @@ def test_all_that_cannot_be_written(doctor, world, monkeypatch):
     assert "XCCL_PROFILE=/no/p.json (there is no folder /no), so" in finding["cause"]
 
 
+@pytest.mark.parametrize("more", [[], ["-static-pie", "-fPIE"]])
+def test_a_static_program(doctor, world, compile_static, more):
+    made = world("dgx-a100")
+    program = made.root / "app"
+    compile_static(program, *more)
+    status, found = doctor(made, "--app", str(program))
+    (finding,) = found["findings"]
+    assert (status, finding["id"]) == (1, "program-static")
+    assert finding["cause"].startswith(f"{program} is linked statically")
+    assert f"an MPI of {program} (it is linked statically)" in found["not_there"]
+    made.env.update(XCCL_ROUTE="mpi")
+    assert ids(doctor(made, "--app", str(program))[1]) == []
+
+
 @pytest.mark.parametrize("needed", ["libmpi.so.12", "libmpi_abi.so.1"])
 def test_a_program_whose_mpi_is_not_found(doctor, world, compile_library, needed):
     made = world("dgx-a100")

@@ -3,7 +3,7 @@
 
 import struct
 
-PT_LOAD, PT_DYNAMIC = 1, 2
+PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 DT_NEEDED, DT_STRTAB, DT_RPATH, DT_RUNPATH = 1, 5, 15, 29
 
 
@@ -25,21 +25,41 @@ def _text(data, at):
 
 def read(path):
     """(needed, runpath): lists of names and of folders."""
+    return _of_file(path, _read)
+
+
+def is_static(path):
+    """A program that no loader starts: it needs no library, and nothing can be preloaded into it."""
+    return _of_file(path, _is_static)
+
+
+def _of_file(path, work):
     with open(path, "rb") as f:
         data = f.read()
     if data[:6] != b"\x7fELF\x02\x01":
         raise NotElf(path, data[:4] == b"\x7fELF")
     try:
-        return _read(data)
+        return work(data)
     except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise Damaged(path) from error
 
 
-def _read(data):
+def _segments(data):
+    """(kind, place in the file, address, length) of each."""
     offset, size, count = struct.unpack_from("<Q14xHH", data, 32)
-    loads, dynamic = [], None
     for i in range(count):
         kind, _, place, address, _, length = struct.unpack_from("<IIQQQQ", data, offset + i * size)
+        yield kind, place, address, length
+
+
+def _is_static(data):
+    loader = any(kind == PT_INTERP for kind, *_ in _segments(data))
+    return not loader and not _read(data)[0]
+
+
+def _read(data):
+    loads, dynamic = [], None
+    for kind, place, address, length in _segments(data):
         if kind == PT_LOAD:
             if place + length > len(data):
                 raise ValueError("a segment behind the end")

@@ -12,7 +12,7 @@ import subprocess
 import time
 from types import SimpleNamespace
 
-from . import launchers, libraries
+from . import elf, launchers, libraries
 from .launchers import number
 
 VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
@@ -295,8 +295,9 @@ def collect(options):
     libraries.collect(facts, SONAMES)
     read_parameter_files(facts)
     facts.app = options.app
-    facts.app_family, facts.app_mpi = None, None
+    facts.app_family, facts.app_mpi, facts.app_static = None, None, False
     if options.app:
+        facts.app_static = elf.is_static(options.app)
         facts.app_family, facts.app_mpi = launchers.family_of_application(
             options.app, facts.search
         )

@@ -8,7 +8,7 @@ FOLDER = "findings"  # beside doctor.md, in the documentation and where it is in
 # Page, title, what the names of its findings begin with. A name belongs to the first that fits.
 AREAS = (
     ("ucc", "Open MPI and UCC", ("ucc-", "hcoll-", "hpcx-", "nonblocking-")),
-    ("mpi", "MPI and its launcher", ("mpi-", "mpirun-", "preload-")),
+    ("mpi", "MPI and its launcher", ("mpi-", "mpirun-", "preload-", "program-")),
     (
         "ranks",
         "GPUs, cores and their ranks",

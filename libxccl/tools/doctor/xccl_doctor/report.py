@@ -42,6 +42,13 @@ def static_statements(facts):
         yield f"{facts.app} is built with {NAMES[facts.app_family]} ({facts.app_mpi or 'not found'})"
 
 
+def without_mpi(facts):
+    """Why nothing is known of the MPI of a program."""
+    if facts.app_static:
+        return f"an MPI of {facts.app} (it is linked statically)"
+    return f"an MPI of {facts.app} (it is linked with none: name the program itself, not a script)"
+
+
 def looked_at(facts, log):
     """(what there was to look at, what there was not), as short texts."""
     seen, missing = [], []
@@ -53,13 +60,7 @@ def looked_at(facts, log):
         (facts.gpus, f"{len(facts.gpus)} GPUs", "GPUs (none on this machine)"),
         (facts.ccl_library, "the vendor's library", "the vendor's library (none found)"),
         (facts.mpi, "the MPI library", "an MPI library (none found)"),
-        (
-            facts.app_family,
-            "the program's MPI",
-            f"an MPI of {facts.app} (it is linked with none: name the program itself, not a script)"
-            if facts.app
-            else None,
-        ),
+        (facts.app_family, "the program's MPI", without_mpi(facts) if facts.app else None),
         (facts.nics["ib"] + facts.nics["cxi"], "network ports", None),
         (facts.ucc, "UCC", "UCC (none found)" if facts.route.startswith("ucc") else None),
         (facts.site, "the site's description", "a site's description (none recognised)"),

@@ -203,6 +203,11 @@ TABLE = {
         "srun --mpi=pmix (srun --mpi=list shows what there is; SLURM_MPI_TYPE sets it), or start it "
         "with mpirun",
     ),
+    "program-static": Row(
+        ERROR,
+        "{program} is linked statically, so LD_PRELOAD does not reach it: MPI's calls do not reach xccl",
+        "link it with MPI's shared library: without -static (Cray's compilers: CRAYPE_LINK_TYPE=dynamic)",
+    ),
     "preload-missing": Row(
         ERROR,
         "LD_PRELOAD names {file}, {why}; the loader goes on without it",
