@@ -76,6 +76,15 @@ def program(path, text):
     return path
 
 
+def program_of_mpi(folder):
+    """of-mpi, which needs an MPI library; of a file's words nothing else tells that it is a program."""
+    empty = ["cc", "-shared", "-nostdlib", "-x", "c", "/dev/null"]
+    library = folder / "libmpi.so.40"
+    subprocess.run([*empty, "-o", library, f"-Wl,-soname,{library.name}"], check=True)
+    needs = ["-x", "none", "-Wl,--no-as-needed", library]
+    subprocess.run([*empty, *needs, "-o", folder / "of-mpi"], check=True)
+
+
 class World:
     """A prefix with the tool and what it starts, and a folder to work in."""
 

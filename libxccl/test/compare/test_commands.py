@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from compare_world import MPIRUN, TOOLS, program
+from compare_world import MPIRUN, TOOLS, program, program_of_mpi
 from xccl_common import machine, options
 from xccl_compare import command, measure, site, suites
 
@@ -228,14 +228,20 @@ def test_refusals(world, words, message):
         ("srun -N 1 -n 4 -l sleep 1", "sleep 1"),
         ("mpirun_rsh -np 2 -hostfile hosts A=1 ./app", "./app"),
         ("mpirun -n 2 numactl --localalloc python3 app.py", "python3 app.py"),
+        ("mpirun -n 2 ./none -x 3", "./none -x 3"),
+        ("mpirun -n 2 --nolocal ./app", "./app"),
+        ("srun -N2 --unheard-of -n 8 /scratch/none", "/scratch/none"),
+        ("mpirun -n 2 --unheard-of ./of-mpi", "./of-mpi"),
     ],
 )
 def test_a_program_behind_the_launcher(world, words, dropped):
     """It would be run in place of what is measured, in every round."""
     (world.work / "app").write_text("#!/bin/sh\n")
     (world.work / "app").chmod(0o755)
+    program_of_mpi(world.work)
     ended = world.run("--", *words.split(), status=2)
-    assert f"xccl-compare: the launcher stands alone: drop '{dropped}'" in ended.err
+    assert f"xccl-compare: the launcher stands alone: drop '{dropped}', and give" in ended.err
+    assert f"give '{words[: -len(dropped) - 1]}' only;" in ended.err
     assert not list(world.work.glob("xccl-compare*")) and world.calls.read_text() == ""
 
 
@@ -246,6 +252,12 @@ def test_a_program_behind_the_launcher(world, words, dropped):
         "mpirun -n 2 -x PATH -H a,b --hostfile hosts",
         "srun -p batch --task-prolog /bin/true -n4",
         "srun -n 4 env A=b",
+        "srun --unheard-of -D /scratch/none -n 4",
+        "srun --chdir /scratch/none -n 4",
+        "mpirun -n 2 --prefix /opt/none --unheard-of -wdir /scratch/none",
+        "mpirun_rsh -np 2 host1 host2 A=/scratch/none",
+        "mpiexec -n 2 -env A /scratch/none -genvall -rmk user",
+        "mpirun -n 2 --unheard-of /bin/true --mca rmaps_base_x -1",
         "srun -n 4 numactl --localalloc",
         "flux run -n 4",
     ],

@@ -32,6 +32,10 @@ ALONE = (
     *("--tag-output", "--display-map", "--use-hwthread-cpus", "--exclusive", "--exact"),
     *("--overlap", "--overcommit", "--label", "--unbuffered", "--verbose", "--quiet"),
     *("-oversubscribe", "-allow-run-as-root", "-l", "-v", "-K", "-Q", "-u", "-O", "-E"),
+    *("--nolocal", "--timestamp-output", "--display-allocation", "--merge-stderr-to-stdout"),
+    *("--pty", "--no-kill", "--kill-on-bad-exit", "--contiguous", "--spread-job"),
+    *("-k", "-nolocal", "-prepend-rank", "-print-rank-map"),
+    *("-genvall", "-genvnone", "-envall", "-envnone"),
 )
 PAIRS = ("--mca", "-mca", "--gmca", "-gmca", "--prtemca", "--pmixmca", "--omca", "-env", "-genv")
 GLUED = re.compile(r"-[A-Za-z]\d+$")
@@ -135,11 +139,19 @@ def check_alone(env, example):
         )
 
 
-def values_of(option):
-    """Words behind this option of a launcher that belong to it."""
+def values_of(words, at, env):
+    """Words behind an option of a launcher, words[at], that belong to it."""
+    option, following = words[at], words[at + 1 : at + 2]
     if "=" in option or option in ALONE or GLUED.match(option):
         return 0
-    return 2 if option in PAIRS else 1
+    if option in PAIRS:
+        return 2
+    # One that is not known may have no value: none is an option, or a program of MPI.
+    value = following[0] if following else ""
+    if re.match(r"-\D", value):
+        return 0
+    path = find_program("", env, value) if "/" in value else None
+    return 0 if path is not None and not os.path.isdir(path) and uses_mpi(path) else 1
 
 
 def uses_mpi(path):
@@ -168,7 +180,7 @@ def find_application(words, env):
     while at < len(words):
         name = os.path.basename(words[at])
         if words[at].startswith("-"):
-            at += values_of(words[at])
+            at += values_of(words, at, env)
         elif name in WRAPPERS:
             return find_mpi_program(words, at + 1, env)
         elif name in OURS:
@@ -177,6 +189,8 @@ def find_application(words, env):
             path = find_program("", env, words[at])
             if path is not None and not os.path.isdir(path):
                 return at
+            if path is None and "/" in words[at] and "=" not in words[at]:
+                return at  # one that is not there, or not on this machine
         at += 1
     return None
 
@@ -186,8 +200,8 @@ def check_bare(words, env):
     at = find_application(words, env)
     if at is not None:
         raise Wrong(
-            "the launcher stands alone: drop '{}'; this tool starts programs of its own there, and "
-            "measures no others".format(" ".join(words[at:]))
+            "the launcher stands alone: drop '{}', and give '{}' only; this tool starts programs of its own there, and "
+            "measures no others".format(" ".join(words[at:]), " ".join(words[:at]))
         )
 
 
