@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from compare_world import MPIRUN, TOOLS, program, program_of_mpi
+from compare_world import MPIRUN, TOOLS, TOP, program, program_of_mpi
 from xccl_common import machine, options
 from xccl_compare import command, measure, site, suites
 
@@ -149,7 +149,47 @@ def test_batch_script(world):
     text = world.run("--sbatch", "--suite", "juwels-2022", "--", "srun").out
     assert "#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=4\n" in text
     assert "#SBATCH --account=YOUR_PROJECT\n" in text and "module load NCCL\n" in text
-    assert text.endswith("/bin/xccl-compare --suite juwels-2022 -- srun\n")
+    assert "\nmodule purge\nmodule load Stages/2025\n" in text
+    options = "--cpus-per-task=12 --hint=nomultithread --gres=gpu:4"
+    assert text.endswith(f"/bin/xccl-compare --suite juwels-2022 -- srun {options}\n")
+
+
+@pytest.mark.parametrize(
+    ("site", "launcher", "whole"),
+    [
+        ("alps", "srun -N2", "srun --cpus-per-task=72 --gpus-per-node=4 --gpu-bind=none -N2"),
+        ("alps", "srun -c8 --gres gpu:2", "srun --gpu-bind=none -c8 --gres gpu:2"),
+        (
+            "alps",
+            "srun -G 2 --gpu-bind=closest",
+            "srun --cpus-per-task=72 -G 2 --gpu-bind=closest",
+        ),
+        ("alps", "mpirun -np 8", "mpirun -np 8"),
+        ("generic-amd", "srun -N2", "srun --gpu-bind=none -N2"),
+    ],
+)
+def test_batch_script_has_the_options_of_the_site(world, site, launcher, whole):
+    """Those that the launcher's words do not give otherwise."""
+    text = world.run("--sbatch", "--site", site, "--", *launcher.split()).out
+    assert text.endswith(f" -- {whole}\n")
+    assert ("#SBATCH --gpus-per-node=" in text) == (site == "generic-amd")
+
+
+def test_batch_script_loads_what_job_scripts_load(world):
+    share = world.prefix / "share/xccl/modulefiles"
+    (share / "xccl-site/frontier").mkdir(parents=True)
+    script = world.run("--sbatch", "--site", "frontier", "--", "srun", "-n8").out
+    job = (TOP / "site-configs/frontier/jobs/cpe-26.03.sbatch").read_text()
+    loads = re.compile(r"^(?:module|export LD_LIBRARY_PATH=).*", re.M)
+    theirs = [
+        line.replace("'@prefix@/share", f"{world.prefix}/share").rstrip("'")
+        for line in loads.findall(job)
+    ]
+    assert loads.findall(script) == theirs
+    assert script.count("module load xccl-site/frontier xccl\n") == 1
+    (share / "xccl-site/frontier").rmdir()
+    text = world.run("--sbatch", "--site", "frontier", "--", "srun", "-n8").out
+    assert "\nmodule load xccl\n" in text
 
 
 @pytest.mark.parametrize(

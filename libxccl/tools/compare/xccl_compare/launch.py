@@ -12,6 +12,7 @@ PLACES = re.compile(r"\{(nodes|ranks|ranks_per_node)\}")
 # How the launchers call the number of nodes and ranks, which a suite sets.
 COUNTS = re.compile(r"^(-[nN]\d*|-np|--ntasks|--nodes|--ntasks-per-node|-ppn|-c\d+x)(=.*)?$")
 SLURM_ONLY = ("--gpu-bind",)
+GPU_OPTIONS = ("--gpus", "--gpus-per-node", "--gpus-per-task", "--gres")
 NODES = r"-N|--nodes"
 RANKS = r"-n|-np|--ntasks"
 PER_NODE = r"--ntasks-per-node|-ppn"
@@ -104,7 +105,48 @@ def text(words):
     return " ".join(shlex.quote(word) for word in words)
 
 
-def batch_script(plan, facts, arguments, job):
+def meaning(option):
+    """What an option of srun is about: of the ways to ask for GPUs one is enough."""
+    name = option.split("=")[0]
+    name = {"-c": "--cpus-per-task", "-G": "--gpus", "-p": "--partition"}.get(name[:2], name)
+    return "--gpus" if name in GPU_OPTIONS else name
+
+
+def options_for_srun(site, given):
+    """Those of the site's job scripts, but for what the launcher's words say already."""
+    said = {meaning(word) for word in given if word.startswith("-")}
+    # Without a number of GPUs the user sets that of the cores, which SRUN_CPUS_PER_TASK hands on.
+    unsure = () if "count" in site["hardware"]["gpu"] else ("--cpus-per-task",)
+    options = site["launch"].get("srun", [])
+    return [word for word in options if meaning(word) not in (*said, *unsure)]
+
+
+def gpus_of_job(site, per_node):
+    """As in the site's job scripts: of a site that does not say how many a node has, one for each rank."""
+    gpu = site["hardware"]["gpu"] if site else {"vendor": "sim"}
+    known = "count" in gpu or gpu.get("vendor") == "sim"
+    return () if known else (f"#SBATCH --gpus-per-node={per_node}",)
+
+
+def modules_of(site, share):
+    """Lines that load what the site's job scripts load. share: the folder of xccl's modules."""
+    current = [s for s in site["software"] if not s.get("historic")] if site else []
+    software = current[0] if current else {}
+    modules = software.get("modules", [])
+    lines = ["module purge"] if modules else []
+    lines += [f"module load {module}" for module in modules]
+    if "libraries_first" in software:
+        first = "${{{}-}}".format(software["libraries_first"])
+        lines.append(f'export LD_LIBRARY_PATH="{first}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"')
+    if os.path.isdir(share):
+        of_site = f"xccl-site/{site['name']}" if site else ""
+        there = of_site and os.path.exists(os.path.join(share, of_site))
+        lines.append(f"module use {share}")
+        lines.append(f"module load {of_site} xccl" if there else "module load xccl")
+    return lines
+
+
+def batch_script(plan, facts, launcher, arguments, job):
     """A batch script for Slurm that runs this comparison. job: nodes and ranks of each."""
     said, per_node = job
     nodes = max((case.nodes or said for case in plan.cases), default=said)
@@ -117,16 +159,16 @@ def batch_script(plan, facts, arguments, job):
         f"#SBATCH --ntasks-per-node={per_node}",
         "#SBATCH --time=01:00:00",
         *(f"#SBATCH {option}" for option in (site["launch"]["sbatch"] if site else ())),
+        *gpus_of_job(site, per_node),
         "set -eu",
     ]
     cpus = site["launch"].get("cpus_per_task") if site else None
     if cpus:
         lines.insert(-1, f"#SBATCH --cpus-per-task={cpus}")
         lines.append(f"export SRUN_CPUS_PER_TASK=${{SLURM_CPUS_PER_TASK:-{cpus}}}")
-    current = [s for s in site["software"] if not s.get("historic")] if site else []
-    lines += [f"module load {module}" for module in (current[0]["modules"] if current else ())]
-    share = os.path.join(facts.prefix, "share/xccl/modulefiles")
-    if os.path.isdir(share):
-        lines += [f"module use {share}", "module load xccl"]
+    lines += modules_of(site, os.path.join(facts.prefix, "share/xccl/modulefiles"))
     program = os.path.join(facts.prefix, "bin/xccl-compare")
-    return "\n".join([*lines, text([program, *arguments])]) + "\n"
+    own = options_for_srun(site, launcher[1:]) if site and is_srun(launcher) else []
+    begin = len(arguments) - len(launcher) + 1  # the launcher's words are the last ones
+    words = [program, *arguments[:begin], *own, *arguments[begin:]]
+    return "\n".join([*lines, text(words)]) + "\n"

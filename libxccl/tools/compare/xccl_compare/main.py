@@ -131,7 +131,7 @@ def compare(given, launcher, arguments, tool):
     if "--sbatch" in given:
         kept = [word for word in arguments if word != "--sbatch"]
         job = launch.job_of(launcher, ranks_per_node(given, facts))
-        say(launch.batch_script(plan, facts, kept, job).rstrip("\n"))
+        say(launch.batch_script(plan, facts, launcher, kept, job).rstrip("\n"))
         return OK
     folder = given.get("--output", "xccl-compare" + (f"-{plan.suite}" if plan.suite else ""))
     program = program_of(given, tool, facts)
