@@ -106,6 +106,21 @@ def test_full_folders(doctor, world, monkeypatch, folder, full, name, why):  # n
     assert name is None or why in found[0]["cause"]
 
 
+def test_run_without_room_for_the_output(world, monkeypatch, capsys):
+    made = world("dgx-a100")
+    mpirun("libopen-rte.so", "/opt/mpi/bin")(made)
+    monkeypatch.setattr("os.environ", made.env)
+    refused = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+    monkeypatch.setattr("tempfile.mkstemp", lambda **_: (_ for _ in ()).throw(refused))
+    words = ["--sysroot", str(made.root), "--run", "--", "/opt/mpi/bin/mpirun"]
+    tool = Tool("xccl-doctor", "0", "", str(made.prefix), str(made.prefix / "lib"))
+    assert main(words, tool) == 2
+    assert (
+        "(No usable temporary directory found in ['/tmp']); export TMPDIR="
+        in capsys.readouterr().err
+    )
+
+
 def test_tmp_of_another_user(doctor, world, monkeypatch):
     """Only Open MPI makes files there."""
     made = world("dgx-a100")

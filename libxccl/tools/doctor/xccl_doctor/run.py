@@ -7,6 +7,7 @@ import tempfile
 from types import SimpleNamespace
 
 from xccl_common import process
+from xccl_common.options import Wrong
 
 # Logs that say which library, plugin, provider and port are used.
 LOGGING = {
@@ -52,7 +53,13 @@ def run(words, env, seconds):
     Only what a job printed that did not end well is kept.
     """
     variables = dict(env, **{k: v for k, v in LOGGING.items() if k not in env})
-    handle, path = tempfile.mkstemp(prefix="xccl-doctor-", suffix=".log")
+    try:
+        handle, path = tempfile.mkstemp(prefix="xccl-doctor-", suffix=".log")
+    except OSError as error:
+        raise Wrong(
+            f"--run: there is no room for the job's output ({error.strerror}); export TMPDIR=FOLDER with one that "
+            "is writable. Without --run, the findings of the environment are printed"
+        ) from error
     kept = False
     try:
         with os.fdopen(handle, "wb") as log:
