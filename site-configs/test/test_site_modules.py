@@ -113,6 +113,26 @@ def check_consistent(env, step):
     assert hca == names.get("xccl-site", "").startswith("dgx"), step
 
 
+@pytest.mark.parametrize(
+    ("shell", "own"),
+    [*((shell, None) for shell in SHELLS), *((BY_NAME["zsh"], o) for o in ("mlx5_9", "=mlx5_9"))],
+    ids=str,
+)
+def test_a_value_that_begins_with_an_equals_sign(shell, own, lmod, sites):
+    """zsh reads =word as the path of a command, and Lmod does not quote it: the value arrives all the same."""
+    value = {v["name"]: v["value"] for v in sites["dgx-a100"]["variables"]}["NCCL_IB_HCA"]
+    assert value.startswith("=")
+    commands = ["load xccl-site/dgx-a100 xccl", "load xccl-site/dgx-h100", "unload xccl", "purge"]
+    env = {"NCCL_IB_HCA": own} if own else {}
+    seen, done = lmod(*commands, "load xccl-site/dgx-a100", "purge", shell=shell.name, env=env)
+    assert "not found" not in done.stderr
+    assert (seen[1]["XCCL_SITE"], seen[1]["NCCL_IB_HCA"]) == ("dgx-a100", value)
+    assert seen[2]["NCCL_IB_HCA"].startswith("=mlx5_0,mlx5_3,")
+    assert left_over(seen[0], seen[4]) == {}
+    assert seen[5]["NCCL_IB_HCA"] == value
+    assert left_over(seen[0], seen[6]) == {}
+
+
 def test_save_and_restore(lmod):
     commands = ["load xccl xccl-settings/debug", "load xccl-route/ucc", "-q save one"]
     seen, _ = lmod(*commands, "purge", "-q restore one", "purge", env=OWN)

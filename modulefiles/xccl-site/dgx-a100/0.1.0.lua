@@ -35,7 +35,23 @@ if mode() == "load" then
    end
 end
 
+-- Lmod does not quote a leading =, and zsh takes such a word for the name of a command (until Lmod quotes it): in zsh the
+-- value has a blank in front on the way through Lmod, and so has one of the user's, which comes back at unload.
+local function push_equals(name, value)
+   if myShellName() ~= "zsh" or mode() == "show" then
+      pushenv(name, value)
+      return
+   end
+   local own = os.getenv(name) or ""
+   if mode() == "load" and own:find("^=") and not os.getenv("__LMOD_STACK_" .. name) then
+      pushenv(name, " " .. own)
+   end
+   pushenv(name, " " .. value)
+   execute{cmd="case ${" .. name .. "-} in ' ='*) export " .. name .. "=\"${" .. name .. "# }\" ;; esac",
+           modeA={"load", "unload"}}
+end
+
 pushenv("XCCL_SITE", "dgx-a100")
 -- the storage adapters mlx5_4 and mlx5_5 must not carry collectives ("=" makes NCCL match whole names) (NCCL
 -- issue 1505 (NUMA node of GPUs 4 and 5; storage adapters))
-pushenv("NCCL_IB_HCA", "=mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_6,mlx5_7,mlx5_8,mlx5_9")
+push_equals("NCCL_IB_HCA", "=mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_6,mlx5_7,mlx5_8,mlx5_9")

@@ -30,6 +30,11 @@ def _applied(site, scope):
             yield {**variable, "from": site["sources"][variable["source"]]["title"]}
 
 
+def push_function(variable):
+    """The Lua function that pushes @p variable; zsh takes a leading = from Lmod only in disguise."""
+    return "push_equals" if variable["value"].startswith("=") else "pushenv"
+
+
 def shell_variables(site):
     """Variables that modules and sourced scripts set on @p site, on every route."""
     return list(_applied(site, "shell"))

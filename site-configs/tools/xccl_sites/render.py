@@ -58,6 +58,7 @@ def _environment():
         lua=model.lua_pattern,
         case=model.case_pattern,
         regex=model.regex_pattern,
+        push=model.push_function,
         pieces=packaging.pieces,
         by_guard=_by_guard,
     )
