@@ -22,9 +22,15 @@ else
     prefix=$1 part=$2
 fi
 records=$prefix/share/xccl/manifest
-if [ "$removes" = yes ] && [ ! -d "$records" ]; then
-    echo "manifest: $records is missing: xccl is not installed there" >&2
-    exit 2
+if [ "$removes" = yes ]; then
+    fault=
+    [ -d "$records" ] || fault="is missing"
+    [ -n "$fault" ] || [ -n "$(ls "$records")" ] || fault="names no part"
+    if [ -n "$fault" ]; then
+        echo "manifest: $records $fault: xccl is not installed there; where an installation was interrupted, run it again" \
+            "(make install with the same PREFIX), and then this" >&2
+        exit 2
+    fi
 fi
 mkdir -p "$records"
 new=$records/.$part.new
@@ -74,10 +80,10 @@ remove() { # paths below the prefix, on standard input
 }
 
 if [ "$removes" = yes ]; then
+    # The records go last: what is interrupted can be run again.
     cat "$records"/* | sort -u >"$new"
-    list=$(cat "$new")
-    rm -f "$new" "$records"/*
-    printf '%s\n' "$list" | remove
+    remove <"$new"
+    rm -f "$records"/* "$records"/.*.new "$records"/.*.kept
     remove_all_empty share/xccl/manifest
     case $prefix in
     *[xX]ccl*) rmdir "$prefix" 2>/dev/null || : ;;

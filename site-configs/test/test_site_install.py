@@ -114,10 +114,15 @@ def test_what_an_older_installation_left_is_removed(tmp_path):
     assert not (share / "modulefiles/xccl-site/frontier/.modulerc.lua").exists()
 
 
-def uninstall(prefix):
+def uninstall(prefix, **options):
     script = TOP / "libxccl/cmake/manifest.sh"
     return subprocess.run(
-        [script, "--remove", prefix], capture_output=True, text=True, check=False, timeout=60
+        [script, "--remove", prefix],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **options,
     )
 
 
@@ -134,6 +139,36 @@ def test_nothing_is_left_of_an_installation(name, tmp_path):
     left = {str(path.relative_to(prefix)) for path in prefix.rglob("*")}
     assert left == ({"share", "share/man"} if name == "shared" else set())
     assert prefix.exists() == (name == "shared")
+
+
+def test_an_interrupted_uninstallation_is_run_again(tmp_path):
+    prefix = tmp_path / "xccl"
+    assert install_tree("--quiet", prefix).returncode == 0
+    rm = tmp_path / "bin/rm"
+    rm.parent.mkdir()
+    # The records can be removed, and nothing else.
+    rm.write_text(
+        f'#!/bin/sh\ncase $* in *manifest*) ;; *) [ ! -e "{prefix}/README" ] || exit 1 ;; esac\n'
+        'exec /bin/rm "$@"\n',
+        encoding="utf-8",
+    )
+    rm.chmod(0o755)
+    (prefix / "README").write_text("text\n", encoding="utf-8")
+    done = uninstall(prefix, env={**os.environ, "PATH": f"{rm.parent}:{os.environ['PATH']}"})
+    assert done.returncode != 0
+    (prefix / "README").unlink()
+    done = uninstall(prefix)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not prefix.exists()
+
+
+@pytest.mark.parametrize("records", ["share/xccl/manifest", "share/xccl"])
+def test_an_uninstallation_without_a_list(records, tmp_path):
+    """An installation that was interrupted has no list yet."""
+    (tmp_path / records).mkdir(parents=True)
+    done = uninstall(tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "an installation was interrupted, run it again (make install" in done.stderr
 
 
 def test_an_uninstallation_leaves_what_it_does_not_know(tmp_path):
