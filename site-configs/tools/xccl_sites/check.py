@@ -10,6 +10,7 @@ import jsonschema
 
 from . import model
 from .load import Fault, read_yaml, where_text
+from .tables import site_table_faults
 
 MAX_AGE = 365  # days after which a site's facts want a look
 SCHEMAS = Path(__file__).resolve().parents[2] / "schema"
@@ -361,14 +362,15 @@ def check_routes(file):
 
 
 def check_site(file, routes):
-    """Return (site, faults) of one site.yaml; faults name place, cause and what is allowed."""
+    """Return (site, faults) of one site.yaml and the tables beside it; faults name place, cause and what is allowed."""
     try:
         site, lines = read_yaml(file)
     except Fault as fault:
         return None, [fault]
     faults = list(schema_faults(file, site, lines, "site.schema.json"))
     faults += control_faults(file, site, lines)
-    return site, faults or _Site(file, site, lines, routes).run()
+    faults = faults or _Site(file, site, lines, routes).run()
+    return site, faults + site_table_faults(Path(file).parent)
 
 
 def check_all(top):
