@@ -95,6 +95,14 @@ def test_installing_twice_is_installing_once(tmp_path):
     assert contents() == first
 
 
+def test_the_site_of_an_installation_is_noted_for_the_tools(tmp_path):
+    prefix = install(tmp_path / "tree", "--site", "sim")
+    default = prefix / "share/xccl/sites/default"
+    assert default.read_text(encoding="utf-8") == "sim\n"
+    assert install_tree(prefix).returncode == 0
+    assert not default.exists()
+
+
 def test_what_an_older_installation_left_is_removed(tmp_path):
     """And nothing else: a prefix may be shared, and a site may have files of its own in it."""
     prefix = install(tmp_path / "tree", "--site", "sim")

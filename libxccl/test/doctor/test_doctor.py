@@ -10,9 +10,11 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from running_clock import communicate, now
+from xccl_common import machine
 from xccl_common.failure import telling_line
 from xccl_doctor import command, docs, registry
 
@@ -475,3 +477,28 @@ def test_no_newer_python_than_promised():
         for newer in ("dataclass", "capture_output", "text=True", "removeprefix"):
             assert newer not in text, f"{file.name}: {newer}"
         ast.parse(text, str(file), feature_version=(3, 6))
+
+
+def test_the_site_of_the_installation(world):
+    """Where no module was loaded, too; the simulation has a site of its own."""
+    here = world("juwels-booster")
+    del here.env["XCCL_SITE"]
+    sites = here.prefix / "share/xccl/sites"
+    sites.unlink()
+    sites.mkdir()
+    for site in ("frontier", "juwels-booster", "sim"):
+        (sites / site).symlink_to(TOP / "site-configs" / site)
+    (sites / "default").write_text("frontier\n")
+    nothing = SimpleNamespace(
+        env=here.env, sysroot=str(here.root), site=None, route=None, prefix=str(here.prefix),
+        libdir=str(here.prefix / "lib"), launcher=[], app=None,
+    )  # fmt: skip
+
+    def site():
+        return machine.collect(nothing).site["name"]
+
+    assert site() == "frontier"
+    here.env["XCCL_SITE"] = "juwels-booster"
+    assert site() == "juwels-booster"
+    here.env.update(XCCL_SITE="", XCCL_SIM="cuda:4")
+    assert site() == "sim"

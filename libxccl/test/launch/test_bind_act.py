@@ -222,6 +222,28 @@ def test_installation_without_sites(tools, tmp_path):
     assert ended.returncode == 2
 
 
+def test_the_site_of_the_installation(tools, tmp_path):
+    """As modules and scripts take it: without a module, and not where another is named, or on simulated devices."""
+    shutil.copytree(tools.bin, tmp_path / "bin")
+    shutil.copytree(tools.folder / "lib", tmp_path / "lib", symlinks=True)
+    sites = tmp_path / "share/xccl/sites"
+    for site in ("frontier", "sim"):
+        shutil.copytree(tools.folder / "share/xccl/sites" / site, sites / site)
+    (sites / "default").write_text("frontier\n")
+    command = [tmp_path / "bin/xccl-run", "--no-bind", "--explain"]
+    shown = ["sh", "-c", "echo $XCCL_SITE $FI_CXI_RX_MATCH_MODE"]
+    ended = tools.good(*command, *shown, env=rank(0, 4, 8))
+    assert ended.stdout == "frontier hybrid\n"
+    assert "XCCL_SITE=frontier\n          this installation was made for it" in ended.stderr
+    assert tools.good(*command, "--site", "sim", *shown, env=rank(0, 4, 8)).stdout == "sim\n"
+    env = {**rank(0, 4, 8), "XCCL_SITE": "sim"}
+    assert tools.good(*command, *shown, env=env).stdout == "sim\n"
+    assert tools.good(*command, "--sim", "rocm:4", *shown, env=rank(0, 4, 8)).stdout == "\n"
+    (sites / "default").write_text("nowhere\n")
+    ended = tools.run(*command, "true", env=rank(0))
+    assert ended.returncode == 2 and "sites/default: unknown site 'nowhere'" in ended.stderr
+
+
 def test_report(tools, topology):
     run = [tools.bin / "xccl-run", "--sim", "cuda:4", "--site", "juwels-booster"]
     run += ["--topology", topology("juwels-booster"), "--report", "true"]

@@ -43,6 +43,13 @@ compare_sizes() { # all, on this node
     esac
 }
 
+# Sets _xr_site to the site that the installation was made for (ci/install-tree --site), as modules and scripts take it.
+read_default_site() {
+    # The simulation has a site of its own.
+    [ -z "${XCCL_SIM-}" ] && [ -r "$_xr_share/sites/default" ] && read -r _xr_site <"$_xr_share/sites/default" &&
+        [ -n "$_xr_site" ]
+}
+
 # Sets _xr_site and _xr_site_dir; a site that was named has to be there, a detected one may not.
 find_site() {
     _xr_share=$_xr_prefix/share/xccl
@@ -56,6 +63,11 @@ find_site() {
     elif [ -n "${XCCL_SITE-}" ]; then
         _xr_site=$XCCL_SITE
         _xr_asked='XCCL_SITE: '
+    elif read_default_site; then
+        XCCL_SITE=$_xr_site
+        export XCCL_SITE
+        _xr_asked="$_xr_share/sites/default: "
+        explain XCCL_SITE "$_xr_site" "this installation was made for it"
     elif [ -r "$_xr_share/env/sites/detect.sh" ]; then
         _xccl_site=
         # shellcheck source=env/sites/detect.sh

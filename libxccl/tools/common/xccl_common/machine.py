@@ -168,6 +168,13 @@ def load_sites(prefix):
     return sites
 
 
+def default_site(prefix, env):
+    """The site that the installation was made for (ci/install-tree --site); the simulation has one of its own."""
+    return (
+        "" if env.get("XCCL_SIM") else read_text(os.path.join(prefix, "share/xccl/sites/default"))
+    )
+
+
 def choose_site(sites, name, env, root):
     """The site named, or the first that fits; generic ones come last. None if there is none."""
     if name:
@@ -261,7 +268,7 @@ def collect(options):
     facts.sites = load_sites(options.prefix)
     seconds = int(number(env.get("SOURCE_DATE_EPOCH")) or time.time())
     facts.today = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
-    facts.site_name = options.site or env.get("XCCL_SITE", "")
+    facts.site_name = options.site or env.get("XCCL_SITE") or default_site(options.prefix, env)
     facts.site = choose_site(facts.sites, facts.site_name, env, root)
     facts.route = options.route or env.get("XCCL_ROUTE") or "xccl"
     facts.nodes = launchers.nodes_of(env)

@@ -28,7 +28,7 @@ table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
   --osu FOLDER           where OSU's programs lie; else PATH
   --nodes N              nodes that there are, where the job's variables do not say it
   --ranks-per-node N     for --suite splits and crusher-2023; else the site's GPUs per node, or 8
-  --site NAME            instead of XCCL_SITE, or the site detected
+  --site NAME            instead of XCCL_SITE, the installation's own, or the site detected
   --sim FLAVOUR:N        simulated accelerators, as xccl-run's
   --timeout SECONDS      that one launch may take; 0: no limit (1800)
   --published NAME       figures to draw beside; a suite has its own; none

@@ -16,7 +16,7 @@ Says which libraries, GPUs and NICs are used, and what is wrong: identifier, cau
   --log FILE             read the log of an earlier job instead; - is standard input
   --hang FOLDER          line up the files xccl-ops.*.json of the ranks of a job that hangs
   --app PROGRAM          check it against the launcher: which MPI it was built with
-  --site NAME            instead of XCCL_SITE, or the site detected
+  --site NAME            instead of XCCL_SITE, the installation's own, or the site detected
   --route ROUTE          instead of XCCL_ROUTE (xccl, ucc, ucc-ccl, mpi)
   --sysroot FOLDER       read /proc, /sys and libraries below this folder
   --json                 print JSON
