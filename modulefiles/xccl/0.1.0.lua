@@ -177,6 +177,9 @@ local function load_site()
    end
    if site then
       of_this_release("xccl-site", site)
+   elseif mode() == "load" then
+      LmodMessage("xccl: no site is recognised on this host; where one of these fits, load it, as module load xccl-site/generic-nvidia\n    sites: " ..
+                  installed("xccl-site", sites))
    end
 end
 

@@ -187,6 +187,19 @@ def test_detection_by_drivers(lmod, tmp_path):
     assert seen[1]["XCCL_SITE"] == "generic-amd"
 
 
+def test_a_machine_that_is_not_recognised(lmod, tmp_path):
+    tree = install(tmp_path / "tree")
+    file = tree / f"share/xccl/modulefiles/xccl/{VERSION}.lua"
+    file.write_text(moved_drivers(file.read_text(encoding="utf-8"), tmp_path), encoding="utf-8")
+    seen, done = lmod("load xccl", "unload xccl", tree=tree, env={"XCCL_SITE": ""})
+    assert short(seen[1]) == ["xccl-route/xccl"]
+    text = shown(done.stderr)
+    assert text.count("no site is recognised on this host") == 1
+    assert "module load xccl-site/generic-nvidia" in text and "alps, dgx-a100" in text
+    _, done = lmod("load xccl-site/sim xccl", tree=tree, env={"XCCL_SITE": ""})
+    assert done.stderr == ""
+
+
 def test_a_search_path_of_man_that_needs_nothing_is_left_alone(lmod):
     seen, _ = lmod("load xccl", "unload xccl", env={"MANPATH": "/m:"})
     assert seen[1]["MANPATH"] == "/m:", "the empty part makes man look beside PATH"
