@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 
 import pytest
 from site_tree import TOP, install
@@ -224,6 +225,31 @@ def test_what_it_refuses(arguments, told):
     assert done.returncode == 2
     assert told in done.stderr
     assert done.stdout == ""
+
+
+def test_the_offline_installer_checks_before_it_builds(tmp_path):
+    tarball = tmp_path / "sources/x/xccl/xccl-0.tar.gz"
+    tarball.parent.mkdir(parents=True)
+    with tarfile.open(tarball, "w:gz") as tar:
+        for name in ("ci", "libxccl/VERSION", "site-configs"):
+            tar.add(TOP / name, f"xccl-0/{name}")
+    shutil.copy(TOP / "ci/offline-install", tmp_path / "install")
+    sums = subprocess.run(
+        ["sha256sum", "install"], cwd=tmp_path, capture_output=True, check=True, timeout=60
+    )
+    (tmp_path / "SHA256SUMS").write_bytes(sums.stdout)
+    cmake = tmp_path / "bin/cmake"
+    cmake.parent.mkdir()
+    cmake.write_text(f"#!/bin/sh\necho built >>{tmp_path}/built\n", encoding="utf-8")
+    cmake.chmod(0o755)
+    done = subprocess.run(
+        [tmp_path / "install", "plain", tmp_path / "prefix", "--site", "atlantis"],
+        env={**os.environ, "PATH": f"{cmake.parent}:{os.environ['PATH']}"},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "unknown site 'atlantis'; sites: alps" in done.stderr
+    assert not (tmp_path / "built").exists()
 
 
 def write_own(folder, name):
