@@ -234,6 +234,10 @@ end
 if mode() == "load" and root:find("^@") then
    LmodError("this module file is a source; install xccl (make install PREFIX=...) and use its share/xccl/modulefiles")
 end
+if mode() == "load" and not isDir(pathJoin(root, "share/xccl")) then
+   LmodError("xccl was installed in " .. root .. ", which is not there any more; where it was moved, write the modules again,\n" ..
+             "from the sources of xccl 0.1.0:\n    ci/install-tree PREFIX\nand give PREFIX/share/xccl/modulefiles to module use")
+end
 
 pushenv("XCCL_ROOT", root)
 prepend_path("PATH", pathJoin(root, "bin"))

@@ -327,6 +327,18 @@ def test_a_source_tree_is_refused(lmod, tmp_path):
     assert "install xccl (make install PREFIX=...)" in shown(done.stderr)
 
 
+def test_a_moved_installation_is_refused(lmod, tmp_path):
+    tree = install(tmp_path / "tree").rename(tmp_path / "moved")
+    seen, done = lmod("load xccl", fail=True, tree=tree)
+    assert "status=1" in done.stdout and loaded(seen[1]) == []
+    text = shown(done.stderr)
+    assert f"installed in {tmp_path}/tree, which is not there any more" in text
+    assert "ci/install-tree PREFIX" in text
+    subprocess.run([TOP / "ci/install-tree", tree], check=True, timeout=60)
+    seen, done = lmod("load xccl", tree=tree)
+    assert (seen[1]["XCCL_ROOT"], done.stderr) == (str(tree), "")
+
+
 def test_changing_the_vendor_under_a_route_that_depends_on_it(lmod):
     seen, done = lmod(
         "load xccl-site/generic-amd xccl xccl-route/ucc-ccl",
