@@ -152,7 +152,31 @@ PLANTED = [
         "switches GPU awareness off for every program of the shell",
     ),
     ("frontier", "maintainer: ", "maintained: ", "'maintainer' is missing"),
-]
+    ("dgx-a100", "    count: 8\n    names", "    count: 1\n    names", "is 1, but names has 8 of them"),
+    (
+        "dgx-a100",
+        "srun: [--cpus-per-task=16",
+        "srun: [--cpus-per-task=12",
+        "is '--cpus-per-task=12', but launch.cpus_per_task is 16; make them equal",
+    ),
+    (
+        "dgx-a100",
+        "cpus_per_task: 16\n  srun: [--cpus-per-task=16",
+        "cpus_per_task: 64\n  srun: [--cpus-per-task=64",
+        "is 64: 8 ranks of it need 512 CPUs, and a node has 256; allowed: 1 to 32",
+    ),
+    ("frontier", 'hostnames: ["', 'hostnames: ["*", "', "detect.hostnames[0]: '*' fits every"),
+    ("dgx-a100", 'products: ["', 'products: ["?*", "', "detect.products[0]: '?*' fits every"),
+    (
+        "lumi-g",
+        "SLURM_CLUSTER_NAME: [lumi",
+        "SLURM_CLUSTER_NAME: ['?*', lumi",
+        "detect.environment.SLURM_CLUSTER_NAME[0]: '?*' fits every machine",
+    ),
+    ("sim", '"?*"', '"*"', "detect.environment.XCCL_SIM[0]: '*' fits every machine"),
+    ("alps", ", siblings: auto", "", "with SMT 1 write siblings: auto"),
+    ("alps", "siblings: auto", "siblings: 0-31", "allowed with SMT 1: siblings: auto"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("site", "old", "new", "told"), PLANTED)
@@ -214,6 +238,29 @@ def test_a_site_that_is_recognised_by_the_same_as_another_is_warned_of(tmp_path)
     done = run(VALIDATE, file)
     assert "lemuria: detect.hostnames: jwb[0-9]* stands in juwels-booster, too" in done.stderr
     assert "lem*" not in done.stderr
+
+
+def test_a_title_that_another_site_has_is_warned_of(tmp_path):
+    file = copy_site(tmp_path / "atlantis", "exists: [/etc/atlantis]")
+    expected = "warning: atlantis: its title 'Any machine with NVIDIA GPUs' is that of generic-nvidia, too"
+    done = run(VALIDATE, file)
+    assert done.returncode == 0 and expected in done.stderr
+    rendered = run(RENDER, "--site", file, "--output", tmp_path / "out")
+    assert rendered.returncode == 0 and expected in rendered.stderr
+
+
+def test_a_rendered_site_has_a_folder_of_its_own(tmp_path):
+    file = copy_site(tmp_path / "atlantis", "exists: [/etc/atlantis]")
+    out = tmp_path / "out"
+    (out / ".git").mkdir(parents=True)
+    (out / "thesis").write_text("text", encoding="utf-8")
+    done = run(RENDER, "--site", file, "--output", out)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"render: {out} holds what render does not write: thesis; choose" in done.stderr
+    assert sorted(path.name for path in out.iterdir()) == [".git", "thesis"]
+    (out / "thesis").unlink()
+    assert run(RENDER, "--site", file, "--output", out).returncode == 0
+    assert run(RENDER, "--site", file, "--output", out).returncode == 0
 
 
 def test_generic_sites_are_tried_last(routes, tmp_path):

@@ -256,6 +256,7 @@ def write_own(folder, name):
     """A site that lies outside of the repository."""
     text = (TOP / "site-configs/generic-amd/site.yaml").read_text(encoding="utf-8")
     text = text.replace("name: generic-amd", f"name: {name}")
+    text = text.replace("title: Any machine with AMD GPUs", f"title: {name}")
     text = text.replace("exists: [/dev/kfd]", 'hostnames: ["atl*"]')
     (folder / name / "tables").mkdir(parents=True)
     (folder / name / "site.yaml").write_text(text, encoding="utf-8")

@@ -80,6 +80,17 @@ def detection_warnings(sites, known):
                 )
 
 
+def title_warnings(sites, known):
+    """Sentences on @p sites that have the title of another one of @p known."""
+    for site in sites:
+        for other in known:
+            if site["name"] != other["name"] and site["title"] == other["title"]:
+                yield (
+                    f"{site['name']}: its title '{site['title']}' is that of {other['name']}, too; lists and "
+                    "messages show the title"
+                )
+
+
 def _allowed(error):
     """What would have been right, from the schema at the place of the error."""
     schema = error.schema
@@ -115,7 +126,8 @@ def _sentences(error):
         missing = [f"'{key}'" for key in error.validator_value if key not in error.instance]
         what = "key {} is" if len(missing) == 1 else "keys {} are"
         needed = ", ".join(error.validator_value)
-        yield f"{what.format(', '.join(missing))} missing; needed: {needed}"
+        hint = "; with SMT 1 write siblings: auto" if "'siblings'" in missing else ""
+        yield f"{what.format(', '.join(missing))} missing; needed: {needed}{hint}"
     elif error.validator == "oneOf":
         yield "exactly one of 'value' and 'tune' is needed"
     else:
@@ -161,8 +173,11 @@ class _Site:
     def run(self):
         for step in (
             self.identity,
+            self.detection,
             self.sources,
+            self.adapters,
             self.ranks,
+            self.launch,
             self.variables,
             self.route_rules,
             self.requires,
@@ -187,6 +202,47 @@ class _Site:
             return
         if day > datetime.date.today() + datetime.timedelta(days=1):
             self.fault(["checked"], f"'{day}' lies in the future")
+
+    def detection(self):
+        for kind in ("environment", "files", "hostnames", "products"):
+            value = self.site["detect"].get(kind, {})
+            by_name = value.items() if isinstance(value, dict) else [(None, value)]
+            for name, globs in by_name:
+                for i, glob in enumerate(globs):
+                    # A job of Slurm has these with some value wherever it is.
+                    anything = glob.strip("*?" if (name or "SLURM_").startswith("SLURM_") else "*")
+                    if not anything or (kind == "files" and not glob.strip("*?")):
+                        path = ["detect", kind, *([name] if name else []), i]
+                        self.fault(
+                            path, f"'{glob}' fits every machine; allowed: what this one has"
+                        )
+
+    def adapters(self):
+        nic = self.site["hardware"]["nic"]
+        names, count = nic.get("names"), nic.get("count")
+        if names and count is not None and count != len(names):
+            self.fault(
+                ["hardware", "nic", "count"], f"is {count}, but names has {len(names)} of them"
+            )
+
+    def launch(self):
+        launch, hardware = self.site["launch"], self.site["hardware"]
+        cpus, node = launch.get("cpus_per_task"), hardware["node"]
+        for kind in ("srun", "sbatch"):
+            for i, option in enumerate(launch[kind]):
+                name, _, value = option.partition("=")
+                if name == "--cpus-per-task" and cpus is not None and value != str(cpus):
+                    self.fault(
+                        ["launch", kind, i],
+                        f"is '{option}', but launch.cpus_per_task is {cpus}; make them equal",
+                    )
+        gpus, threads = hardware["gpu"].get("count"), node.get("cores", 0) * node.get("smt", 1)
+        if cpus is not None and gpus and 0 < threads < cpus * gpus:
+            self.fault(
+                ["launch", "cpus_per_task"],
+                f"is {cpus}: {gpus} ranks of it need {cpus * gpus} CPUs, and a node has {threads}; "
+                f"allowed: 1 to {threads // gpus}",
+            )
 
     def sources(self):
         known, used = self.site["sources"], set()
@@ -259,6 +315,11 @@ class _Site:
             taken[cpu] = i
         if cores and max(cores) >= count:
             self.fault([*path, "cores"], f"names core {max(cores)}; allowed: 0 to {count - 1}")
+        if siblings and threads <= count:
+            self.fault(
+                [*path, "siblings"], f"is {rank['siblings']}; allowed with SMT 1: siblings: auto"
+            )
+            return
         if siblings and not (min(siblings) >= count and max(siblings) < threads):
             self.fault(
                 [*path, "siblings"], f"is {rank['siblings']}; allowed: {count} to {threads - 1}"
