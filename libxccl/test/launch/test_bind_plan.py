@@ -2,9 +2,12 @@
 """What each rank would get, on machines that are not here: xccl-bind --plan."""
 
 import os
+from pathlib import Path
 
 import pytest
 from topologies import NODES
+
+NO_DEVICES = Path(__file__).parent  # a root without /sys
 
 # (GPU, NUMA domain, cores, NIC) of local ranks 0, 1, ...: what the operators document.
 EXPECTED = {
@@ -93,8 +96,11 @@ def slurm_env(masks, local_rank=0, **more):
 @pytest.mark.parametrize("site", EXPECTED)
 def test_site_map(tools, topology, site_map, site):
     ranks = len(EXPECTED[site])
-    plan = tools.plan("--map", site_map(site), "--topology", topology(site), "--local-size", ranks)
+    options = ["--map", site_map(site), "--topology", topology(site), "--local-size", ranks]
+    plan = tools.plan(*options)
     assert rows(plan) == EXPECTED[site]
+    ended = tools.good(tools.bin / "xccl-bind", "--plan", "--root", NO_DEVICES, *options)
+    assert "this node has no" not in ended.stderr
     assert {r["core_distance"] for r in plan["ranks"]} == {"near"}
     assert {r["nic_distance"] for r in plan["ranks"]} <= {"PIX", "NODE"}
     assert [r["device"] for r in plan["ranks"]] == [r["gpu"] for r in plan["ranks"]]
@@ -396,13 +402,53 @@ def test_refusals(tools, options, status, words):
 
 
 @pytest.mark.parametrize(
-    "line", ["0 0 0", "1 0 0 0-3 - -", "0 x 0 0-3 - -", "0 0 0 3-0 - -", "0 0 0 0-3 ? -"]
+    "line",
+    [
+        "0 0 0",
+        "1 0 0 0-3 - -",
+        "0 x 0 0-3 - -",
+        "0 0 0 3-0 - -",
+        "0 0 0 0-3 ? -",
+        "0 0 0 0-3 - - mlx5_1",
+    ],
 )
 def test_broken_map(tools, tmp_path, line):
     (tmp_path / "map").write_text(f"# a comment\n{line}\n")
     ended = tools.run(tools.bin / "xccl-bind", "--plan", "--map", tmp_path / "map")
     assert ended.returncode == 2
     assert "line 2" in ended.stderr
+
+
+def test_an_empty_map(tools, tmp_path):
+    (tmp_path / "map").touch()
+    ended = tools.run(tools.bin / "xccl-bind", "--plan", "--map", tmp_path / "map")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert (
+        f"the map '{tmp_path}/map' is empty: expected a line for each local rank" in ended.stderr
+    )
+    (tmp_path / "map").write_text("# rank gpu numa cores siblings nic\n")
+    assert tools.good(tools.bin / "xccl-bind", "--plan", "--map", tmp_path / "map").stderr == ""
+
+
+def test_a_map_of_another_machine(tools, topology, tmp_path):
+    """Named with its line; what the node has is used."""
+    text = "# wrong\n0 0 0 0-3 - -\n1 9 8 46-50 94-99 -\n"
+    (tmp_path / "map").write_text(text)
+    bind = [tools.bin / "xccl-bind", "--plan", "--local-size", 2, "--map", tmp_path / "map"]
+    bind += ["--root", NO_DEVICES]
+    ended = tools.good(*bind, "--topology", topology("juwels-booster"))
+    told = f"xccl-run: warning: {tmp_path}/map, line 3: this node has no"
+    assert [line for line in ended.stderr.splitlines() if "warning: /" in line] == [
+        f"{told} GPU 9; it has 0 to 3",
+        f"{told} NUMA domain 8",
+        f"{told} core 96-99",
+    ]
+    (tmp_path / "map").write_text("0 0 99 4000 - -\n")
+    ended = tools.good(*bind)
+    assert "line 1: this node has no NUMA domain 99" in ended.stderr
+    assert "line 1: this node has no core 4000" in ended.stderr
+    ended = tools.good(*bind, env={"XCCL_SIM": "cuda:4"})
+    assert "this node has no" not in ended.stderr
 
 
 def test_every_site_has_a_node_here():

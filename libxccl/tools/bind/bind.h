@@ -76,6 +76,7 @@ struct machine {
 
 /* One line of a site's ranks.map. */
 struct map_row {
+    int         line;
     int         gpu, numa; /* NO_NUMBER: read from the machine */
     bool        cores_known;
     struct cpus cores; /* with their SMT siblings */
@@ -139,6 +140,9 @@ bool slurm_step_network(char *text, size_t length);
 
 /* sitemap.c: false with a message on stderr. */
 bool site_map_read(const char *file, struct site_map *map_p);
+/* A line for what the map names and the machine lacks; not of the simulation, on which any map may
+ * be tried. */
+void site_map_warn(const char *file, const struct site_map *map, const struct machine *machine);
 
 /* devices.c: the GPUs as their driver numbers them; with XCCL_SIM the simulated ones. */
 void devices_read(const char *root, struct machine *machine_p);

@@ -316,6 +316,9 @@ int main(int argc, char **argv)
     visible_read(&machine, &visible);
     find_allowed(&options, &machine, &launch, &allowed);
     plan_make(&options, &launch, &map, &machine, &visible, &allowed, &plan);
+    if ((launch.rank <= 0) || options.report) {
+        site_map_warn(options.map, &map, &machine);
+    }
     int nnotes = notes_collect(&options, &launch, &machine, &visible, &plan, &allowed, notes);
     if (options.plan) {
         report_plan(&options, &launch, &machine, &visible, &plan, notes, nnotes);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bind.h"
 
@@ -51,11 +52,11 @@ static bool parse_cores(const char *cores, const char *siblings, struct map_row 
 
 static bool parse_row(const char *line, int expected, struct map_row *row_p)
 {
-    char field[6][NAME_LEN];
+    char field[6][NAME_LEN], more[2];
     int  rank;
 
-    if (sscanf(line, "%63s %63s %63s %63s %63s %63s", field[0], field[1], field[2], field[3],
-               field[4], field[5]) != 6) {
+    if (sscanf(line, "%63s %63s %63s %63s %63s %63s %1s", field[0], field[1], field[2], field[3],
+               field[4], field[5], more) != 6) {
         return false;
     }
     if (!parse_number(field[0], &rank) || (rank != expected) ||
@@ -86,12 +87,21 @@ bool site_map_read(const char *file, struct site_map *map_p)
             continue;
         }
         good = (map_p->rows < MAX_GPUS) && parse_row(line, map_p->rows, &map_p->row[map_p->rows]);
-        map_p->rows++;
+        if (good) {
+            map_p->row[map_p->rows++].line = number;
+        }
     }
     int why = ferror(f) ? errno : 0; /* of a folder, for example */
     fclose(f);
     if (why != 0) {
         fprintf(stderr, "xccl-bind: cannot read the map '%s': %s\n", file, strerror(why));
+        return false;
+    }
+    if (number == 0) { /* of a site without rows the map has comments */
+        fprintf(stderr,
+                "xccl-bind: the map '%s' is empty: expected a line for each local rank, "
+                "'rank gpu numa cores siblings nic'\n",
+                file);
         return false;
     }
     if (!good) {
@@ -102,4 +112,67 @@ bool site_map_read(const char *file, struct site_map *map_p)
             file, number);
     }
     return good;
+}
+
+static void warn(const char *file, const struct map_row *row, const char *what, const char *which)
+{
+    fprintf(stderr, "xccl-run: warning: %s, line %d: this node has no %s %s\n", file, row->line,
+            what, which);
+}
+
+/* Of this machine hwloc may tell only what the job was given. */
+static bool has_numa(const struct machine *machine, int number)
+{
+    char folder[64];
+
+    if (machine->known && !machine->this_system) {
+        for (int i = 0; i < machine->nnumas; i++) {
+            if (machine->numa[i].number == number) {
+                return true;
+            }
+        }
+        return machine->nnumas == 0;
+    }
+    snprintf(folder, sizeof(folder), "/sys/devices/system/node/node%d", number);
+    return (access(folder, F_OK) == 0) || (access("/sys/devices/system/node/node0", F_OK) != 0);
+}
+
+static bool has_cpu(const struct machine *machine, int cpu)
+{
+    if (machine->known && !machine->this_system) {
+        return cpus_has(&machine->all, cpu);
+    }
+    return cpu < sysconf(_SC_NPROCESSORS_CONF);
+}
+
+static void warn_of_row(const char *file, const struct map_row *row, const struct machine *machine)
+{
+    struct cpus beyond;
+    char        which[64];
+
+    if ((machine->ngpus > 0) && (row->gpu >= machine->ngpus)) {
+        snprintf(which, sizeof(which), "%d; it has 0 to %d", row->gpu, machine->ngpus - 1);
+        warn(file, row, "GPU", which);
+    }
+    if ((row->numa != NO_NUMBER) && !has_numa(machine, row->numa)) {
+        snprintf(which, sizeof(which), "%d", row->numa);
+        warn(file, row, "NUMA domain", which);
+    }
+    cpus_clear(&beyond);
+    for (int cpu = 0; row->cores_known && (cpu < CPUS_MAX); cpu++) {
+        if (cpus_has(&row->cores, cpu) && !has_cpu(machine, cpu)) {
+            cpus_add(&beyond, cpu);
+        }
+    }
+    if (cpus_count(&beyond) > 0) {
+        cpus_text(&beyond, which, sizeof(which));
+        warn(file, row, "core", which);
+    }
+}
+
+void site_map_warn(const char *file, const struct site_map *map, const struct machine *machine)
+{
+    for (int row = 0; !machine->simulated && (row < map->rows); row++) {
+        warn_of_row(file, &map->row[row], machine);
+    }
 }
