@@ -65,6 +65,28 @@ def test_nothing_disagrees():
     assert status == 0, output
 
 
+def test_an_identity_is_needed_before_anything_is_written(copy, monkeypatch):
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, "/dev/null")
+    git(copy, "config", "user.useConfigOnly", "true")
+    git(copy, "config", "--unset", "user.email")
+    for words in ((NEXT,), ("--seal",)):
+        status, output = bump(copy, *words)
+        assert status == 1
+        assert "git does not know who commits: git config user.name NAME" in output
+        assert git(copy, "status", "--porcelain") == ""
+    git(copy, "config", "user.email", "t@example.org")
+
+
+def test_an_unpacked_tarball_has_nothing_to_check(tmp_path):
+    for name in ("bump-version", "tarball.py"):
+        (tmp_path / "ci").mkdir(exist_ok=True)
+        shutil.copy(TOP / "ci" / name, tmp_path / "ci" / name)
+    status, output = bump(tmp_path, "--check")
+    assert (status, len(output.splitlines())) == (1, 1)
+    assert "ci/release.json is missing, as in an unpacked tarball" in output
+
+
 @pytest.fixture(scope="module")
 def released(copy):
     """The repository after ci/release; its dist/ has what is published."""
