@@ -96,6 +96,28 @@ def test_installing_twice_is_installing_once(tmp_path):
     assert contents() == first
 
 
+@pytest.mark.parametrize(
+    ("site", "command"),
+    [
+        ("jupiter", "srun -N 2 -n 8 --cpus-per-task=72 --gres=gpu:4 --gpu-bind=none xccl-run"),
+        (
+            "dgx-h100",
+            "srun -N 2 -n 16 --cpus-per-task=14 --gpus-per-node=8 --gpu-bind=none --cpu-bind=none xccl-run",
+        ),
+        (
+            "generic-amd",
+            "srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run",
+        ),
+        ("", "srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run"),
+    ],
+)
+def test_what_to_do_next_is_of_the_site(site, command, tmp_path):
+    put_xccl(tmp_path / "tree")
+    done = install_tree("--site", site, tmp_path / "tree")
+    assert done.returncode == 0
+    assert f"check it in a job          {command} xccl-perf" in done.stdout
+
+
 def test_the_site_of_an_installation_is_noted_for_the_tools(tmp_path):
     prefix = install(tmp_path / "tree", "--site", "sim")
     default = prefix / "share/xccl/sites/default"
