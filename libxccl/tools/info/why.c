@@ -23,18 +23,22 @@ static int only_bit(uint32_t bits)
     return ((bits != 0) && ((bits & (bits - 1)) == 0)) ? __builtin_ctz(bits) : -1;
 }
 
-/* The parser of rows names a path that nobody wrote, and ranges, which are refused here. */
+/* The parser of rows names a path that nobody wrote, and allows ranges, which are refused here. */
 static void shorten(char *detail)
 {
-    char *row = strstr(detail, " in '");
-    char *allowed = (row != NULL) ? strstr(row, "; allowed: ") : NULL;
+    char       *row = strstr(detail, " in '");
+    const char *allowed = (row != NULL) ? strstr(row, "; allowed: ") : NULL;
 
     if (allowed == NULL) {
         return;
     }
-    bool names = (strstr(detail, ": collective ") != NULL) || (strstr(detail, ": memory ") != NULL);
-    memmove(row, names ? allowed : "", names ? strlen(allowed) + 1 : 1);
-    char *what = strchr(detail, ' '); /* behind "--why:" stands the column */
+    if (strstr(detail, ": bytes ") != NULL) {
+        allowed = "; allowed: one size, a number that may end in k, m or g";
+    } else if (strstr(detail, ": ranks ") != NULL) {
+        allowed = "; allowed: one number from 1 on";
+    }
+    memmove(row, allowed, strlen(allowed) + 1); /* shorter than the row's, which stood there */
+    char *what = strchr(detail, ' ');           /* behind "--why:" stands the column */
     what = (what != NULL) ? strstr(what, ": ") : NULL;
     if (what != NULL) {
         memmove(detail, what + 2, strlen(what + 2) + 1);
