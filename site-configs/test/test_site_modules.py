@@ -133,6 +133,16 @@ def test_a_value_that_begins_with_an_equals_sign(shell, own, lmod, sites):
     assert left_over(seen[0], seen[6]) == {}
 
 
+def test_a_value_of_the_user_that_begins_with_an_equals_sign(lmod, sites):
+    """Also where the site's own begins otherwise: zsh gets it back at unload."""
+    site = "lumi-g"
+    commands = [f"load xccl-site/{site}", f"unload xccl-site/{site}"]
+    seen, done = lmod(*commands, shell="zsh", env={"NCCL_SOCKET_IFNAME": "=eth0"})
+    assert "not found" not in done.stderr
+    assert seen[1]["NCCL_SOCKET_IFNAME"] == sites[site]["resolved"]["shell"]["NCCL_SOCKET_IFNAME"]
+    assert left_over(seen[0], seen[2]) == {}
+
+
 def test_save_and_restore(lmod):
     commands = ["load xccl xccl-settings/debug", "load xccl-route/ucc", "-q save one"]
     seen, _ = lmod(*commands, "purge", "-q restore one", "purge", env=OWN)

@@ -35,8 +35,8 @@ if mode() == "load" then
    end
 end
 
--- Lmod does not quote a leading =, and zsh takes such a word for the name of a command (until Lmod quotes it): in zsh the
--- value has a blank in front on the way through Lmod, and so has one of the user's, which comes back at unload.
+-- Lmod does not quote a leading =, and zsh takes such a word for the name of a command (until Lmod quotes it): in zsh such
+-- a value has a blank in front on the way through Lmod, and so has one of the user's, which comes back at unload.
 local function push_equals(name, value)
    if myShellName() ~= "zsh" or mode() == "show" then
       pushenv(name, value)
@@ -46,7 +46,7 @@ local function push_equals(name, value)
    if mode() == "load" and own:find("^=") and not os.getenv("__LMOD_STACK_" .. name) then
       pushenv(name, " " .. own)
    end
-   pushenv(name, " " .. value)
+   pushenv(name, value:find("^=") and " " .. value or value)
    execute{cmd="case ${" .. name .. "-} in ' ='*) export " .. name .. "=\"${" .. name .. "# }\" ;; esac",
            modeA={"load", "unload"}}
 end

@@ -47,6 +47,22 @@ if mode() == "load" then
    end
 end
 
+-- Lmod does not quote a leading =, and zsh takes such a word for the name of a command (until Lmod quotes it): in zsh such
+-- a value has a blank in front on the way through Lmod, and so has one of the user's, which comes back at unload.
+local function push_equals(name, value)
+   if myShellName() ~= "zsh" or mode() == "show" then
+      pushenv(name, value)
+      return
+   end
+   local own = os.getenv(name) or ""
+   if mode() == "load" and own:find("^=") and not os.getenv("__LMOD_STACK_" .. name) then
+      pushenv(name, " " .. own)
+   end
+   pushenv(name, value:find("^=") and " " .. value or value)
+   execute{cmd="case ${" .. name .. "-} in ' ='*) export " .. name .. "=\"${" .. name .. "# }\" ;; esac",
+           modeA={"load", "unload"}}
+end
+
 pushenv("XCCL_SITE", "frontier")
 
 -- rccl-net-plugin sets the variables of the plugin itself; what was true at load holds at unload
@@ -78,7 +94,7 @@ if not plugin then
    pushenv("NCCL_NET_GDR_LEVEL", "PHB")
    -- the bootstrap must not run over the management network (OLCF, PyTorch on Frontier (RCCL over Slingshot),
    -- as of 2026-07-22)
-   pushenv("NCCL_SOCKET_IFNAME", "hsn0,hsn1,hsn2,hsn3")
+   push_equals("NCCL_SOCKET_IFNAME", "hsn0,hsn1,hsn2,hsn3")
    -- GPUs of a node reach each other's memory (OLCF, PyTorch on Frontier (RCCL over Slingshot), as of
    -- 2026-07-22)
    pushenv("HSA_FORCE_FINE_GRAIN_PCIE", "1")

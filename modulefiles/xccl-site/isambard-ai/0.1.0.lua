@@ -44,9 +44,25 @@ if mode() == "load" then
    end
 end
 
+-- Lmod does not quote a leading =, and zsh takes such a word for the name of a command (until Lmod quotes it): in zsh such
+-- a value has a blank in front on the way through Lmod, and so has one of the user's, which comes back at unload.
+local function push_equals(name, value)
+   if myShellName() ~= "zsh" or mode() == "show" then
+      pushenv(name, value)
+      return
+   end
+   local own = os.getenv(name) or ""
+   if mode() == "load" and own:find("^=") and not os.getenv("__LMOD_STACK_" .. name) then
+      pushenv(name, " " .. own)
+   end
+   pushenv(name, value:find("^=") and " " .. value or value)
+   execute{cmd="case ${" .. name .. "-} in ' ='*) export " .. name .. "=\"${" .. name .. "# }\" ;; esac",
+           modeA={"load", "unload"}}
+end
+
 pushenv("XCCL_SITE", "isambard-ai")
 -- the bootstrap must not run over the management network (BriCS documentation, NCCL guide, env_vars.sh)
-pushenv("NCCL_SOCKET_IFNAME", "hsn")
+push_equals("NCCL_SOCKET_IFNAME", "hsn")
 -- GPU and port talk directly when they share a host bridge (BriCS documentation, NCCL guide, env_vars.sh)
 pushenv("NCCL_NET_GDR_LEVEL", "PHB")
 -- rings may use different ports on different nodes (BriCS documentation, NCCL guide, env_vars.sh)

@@ -47,6 +47,22 @@ if mode() == "load" then
    end
 end
 
+-- Lmod does not quote a leading =, and zsh takes such a word for the name of a command (until Lmod quotes it): in zsh such
+-- a value has a blank in front on the way through Lmod, and so has one of the user's, which comes back at unload.
+local function push_equals(name, value)
+   if myShellName() ~= "zsh" or mode() == "show" then
+      pushenv(name, value)
+      return
+   end
+   local own = os.getenv(name) or ""
+   if mode() == "load" and own:find("^=") and not os.getenv("__LMOD_STACK_" .. name) then
+      pushenv(name, " " .. own)
+   end
+   pushenv(name, value:find("^=") and " " .. value or value)
+   execute{cmd="case ${" .. name .. "-} in ' ='*) export " .. name .. "=\"${" .. name .. "# }\" ;; esac",
+           modeA={"load", "unload"}}
+end
+
 pushenv("XCCL_SITE", "lumi-g")
 -- Cray MPICH crashes on GPU buffers without it (LUMI user guide, distribution and binding)
 pushenv("MPICH_GPU_SUPPORT_ENABLED", "1")
@@ -54,6 +70,6 @@ pushenv("MPICH_GPU_SUPPORT_ENABLED", "1")
 -- 2026-04-22 (Slurm, binding))
 pushenv("MPICH_OFI_NIC_POLICY", "GPU")
 -- the bootstrap must not run over the management network (LUMI user guide, distribution and binding)
-pushenv("NCCL_SOCKET_IFNAME", "hsn0,hsn1,hsn2,hsn3")
+push_equals("NCCL_SOCKET_IFNAME", "hsn0,hsn1,hsn2,hsn3")
 -- GPU and port talk directly when they share a host bridge (LUMI user guide, distribution and binding)
 pushenv("NCCL_NET_GDR_LEVEL", "PHB")

@@ -30,9 +30,14 @@ def _applied(site, scope):
             yield {**variable, "from": site["sources"][variable["source"]]["title"]}
 
 
+# NCCL takes a leading = in these, so that a user's own value may have one.
+NAME_LISTS = ("NCCL_IB_HCA", "NCCL_SOCKET_IFNAME")
+
+
 def push_function(variable):
     """The Lua function that pushes @p variable; zsh takes a leading = from Lmod only in disguise."""
-    return "push_equals" if variable["value"].startswith("=") else "pushenv"
+    equals = variable["value"].startswith("=") or variable["name"] in NAME_LISTS
+    return "push_equals" if equals else "pushenv"
 
 
 def shell_variables(site):
