@@ -40,7 +40,9 @@ def test_query(family, sim, env, expected):
 def test_an_mpi_that_denies(openmpi):
     """The user says that MPI is GPU-aware, and MPI says that it is not: it would crash."""
     env = {"XCCL_MPI_GPU_AWARE": "yes"}
-    said = r"warning: XCCL_MPI_GPU_AWARE=yes, but Open MPI .* says .* \(cuda\): what is left to MPI"
+    said = (
+        r"warning: XCCL_MPI_GPU_AWARE=yes, but Open MPI .* says .* \(cuda\): what is left to MPI"
+    )
     result = openmpi.run(2, "mpi_query", sim="cuda:2", env=env, timeout=30)
     assert len(result.lines(said)) == 1, result.out
     assert not openmpi.run(1, "mpi_query", sim=None, env=env, timeout=30).lines("XCCL_MPI_GPU_AW")

@@ -184,7 +184,7 @@ def test_types_that_mpi_unpacks(mpi, case):
 
 
 @pytest.mark.parametrize("name", ["openmpi5", "mpich43"])
-def test_both_ways_at_once(mpis, name):
+def test_isendrecv_of_such_types(mpis, name):
     """MPI_Isendrecv: whose message came; MPICH's status says nothing of it, and not how much."""
     case = "status" if name == "openmpi5" else "behind"
     command = f"mpi_whole_types cuda {case}"

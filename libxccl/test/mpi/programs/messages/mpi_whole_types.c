@@ -252,8 +252,8 @@ static void case_status(void)
     MPI_Wait(&request, &status);
     mt_expect((status.MPI_SOURCE == MPI_PROC_NULL) && (status.MPI_TAG == MPI_ANY_TAG),
               "of nobody: source %d, tag %d", status.MPI_SOURCE, status.MPI_TAG);
-    find_isendrecv()(large, LONG, MPI_INT, peer, TAG, &word, 1, MPI_INT, MPI_ANY_SOURCE,
-                     MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+    find_isendrecv()(large, LONG, MPI_INT, peer, TAG, &word, 1, MPI_INT, MPI_ANY_SOURCE, TAG + 4,
+                     MPI_COMM_WORLD, &request);
     MPI_Send(&peer, 1, MPI_INT, peer, TAG + 4, MPI_COMM_WORLD);
     MPI_Recv(numbered(LONG, 0), LONG, MPI_INT, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Wait(&request, &status);
