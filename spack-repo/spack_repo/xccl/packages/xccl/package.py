@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="16f962596a9bd7a5f915b117bfb00a301e9e29307b445f83d4d71d283fa13f98")
+    version("0.1.0", sha256="dfc46a8fff1bbe1f7a203e84073c5b8c6cbc30e17744c136980c53f16c6421c5")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
