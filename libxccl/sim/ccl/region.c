@@ -238,8 +238,12 @@ void xs_look_for_dead(struct xs_comm *comm)
             return;
         }
     }
+    /* Between nodes a connection breaks. */
     for (int i = 0; i < comm->nranks; i++) {
-        if (__atomic_load_n(&comm->region->slots[i].life, __ATOMIC_ACQUIRE) == XS_ABORTED) {
+        bool told = xs_config()->abort_told ||
+                    (comm->region->slots[i].node != comm->region->slots[comm->rank].node);
+        if (told &&
+            (__atomic_load_n(&comm->region->slots[i].life, __ATOMIC_ACQUIRE) == XS_ABORTED)) {
             xs_comm_fail(comm, XS_REMOTE_ERROR, "rank %d aborted the communicator", i);
             return;
         }

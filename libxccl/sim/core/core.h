@@ -65,6 +65,7 @@ struct xs_config {
     int             ccl_version;    /* to report: the flavour's own, or what was asked for */
     int             hip_major;      /* ROCm release whose ABI libamdhip64 speaks */
     bool            destroy_waits;  /* destroying a communicator waits for the node's ranks */
+    bool            abort_told;     /* to the node's other ranks */
     bool            connect_blocks; /* the first use of an algorithm or peer waits for the others */
     int             connect_ms;     /* what creating a communicator takes */
     int             launch_us;      /* most that an operation's launch takes */

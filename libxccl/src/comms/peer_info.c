@@ -79,7 +79,7 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     } else { /* of a session, or with ranks of another world */
         mine->world_rank = xc_launch_read(&launch) ? launch.rank : -1;
     }
-    mine->idle = xm_vendor_idle(ranks, xm->size);
+    mine->idle = xm_vendor_idle(dev, device, ranks, xm->size);
     free(ranks);
     xm_board_take(&mine->board);
     xm->slot = mine->board.slot;

@@ -356,7 +356,8 @@ bool xm_vendor_lost(const struct xm_vendor *v)
     return xc_device_resets(v->dev, v->device, true) != v->resets;
 }
 
-uint64_t xm_vendor_idle(const int *world_ranks, int nranks)
+uint64_t xm_vendor_idle(const struct xc_device_ops *dev, int device, const int *world_ranks,
+                        int nranks)
 {
     uint64_t id = 0;
 
@@ -365,7 +366,8 @@ uint64_t xm_vendor_idle(const int *world_ranks, int nranks)
     }
     pthread_mutex_lock(&pool_lock);
     for (struct xm_vendor *v = pool; (v != NULL) && (id == 0); v = v->next) {
-        if ((v->nranks == nranks) && !xm_vendor_lost(v) &&
+        if ((v->nranks == nranks) && (v->dev == dev) && (v->device == device) &&
+            !xm_vendor_lost(v) &&
             (memcmp(v->world_ranks, world_ranks, (size_t)nranks * sizeof(int)) == 0)) {
             id = v->id;
         }

@@ -97,8 +97,9 @@ bool xm_vendor_lost(const struct xm_vendor *vendor);
 /* It is never used again, and aborted on a thread. */
 void xm_vendor_break(struct xm_vendor *vendor);
 
-/* The id of the newest idle one with these ranks on this device, or 0. */
-uint64_t xm_vendor_idle(const int *world_ranks, int nranks);
+/* The id of the newest idle one with these ranks, and with this one on this device, or 0. */
+uint64_t xm_vendor_idle(const struct xc_device_ops *dev, int device, const int *world_ranks,
+                        int nranks);
 /* Take that one out of the pool; NULL: another thread has taken it. */
 struct xm_vendor *xm_vendor_reuse(uint64_t id);
 

@@ -254,6 +254,33 @@ static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *begun_p)
             rank, xm_coll_name(op->call.coll), op->comm->rank));
 }
 
+/* How long an operation may go on when another rank has given up the communicator. */
+static const uint64_t grace_ns = 50000000u;
+
+/*
+ * It waits for every rank, most likely: one that failed before it came to it never does. But what
+ * that rank did before it failed is let come to its end.
+ */
+xcclResult_t xm_op_look_for_broken(struct xm_op *op)
+{
+    const struct xm_slots *slots = (op->comm != NULL) ? op->comm->slots : NULL;
+    const char            *why;
+    int                    rank = (slots != NULL) ? xm_slots_broken(slots, &why) : -1;
+
+    if ((rank < 0) || (rank == op->comm->rank)) {
+        return xcclInProgress;
+    }
+    uint64_t now = xm_now_ns();
+    if (op->broken_ns == 0) {
+        op->broken_ns = now;
+    }
+    if (now - op->broken_ns < grace_ns) {
+        return xcclInProgress;
+    }
+    return xm_op_fail(
+        op, xc_fail(xcclRemoteError, "rank %d has given up the communicator: %s", rank, why));
+}
+
 static xcclResult_t wait_for(struct xm_op *op)
 {
     struct xm_wait wait = xm_wait_begin("for a collective on device memory");

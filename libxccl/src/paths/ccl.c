@@ -178,6 +178,18 @@ static xcclResult_t async_error(const struct xm_op *op)
                    (detail[0] != '\0') ? ": " : "", detail);
 }
 
+/* Errors of the library show there alone; asking costs little, but not nothing. */
+static xcclResult_t look_for_failure(struct xm_op *op)
+{
+    enum { POLLS_PER_LOOK = 1024 };
+
+    if ((++op->polls % POLLS_PER_LOOK) != 0) {
+        return xcclInProgress;
+    }
+    return (async_error(op) != xcclSuccess) ? xm_op_fail(op, xcclRemoteError)
+                                            : xm_op_look_for_broken(op);
+}
+
 /* With the device entered. The vendor's work is over. */
 static xcclResult_t copy_back(struct xm_op *op)
 {
@@ -191,10 +203,7 @@ static xcclResult_t progress_entered(struct xm_op *op)
     xcclResult_t res = query(op);
 
     if (res == xcclInProgress) {
-        /* Errors of the library show here alone; asking costs little, but not nothing. */
-        return ((++op->polls % 1024) == 0) && (async_error(op) != xcclSuccess)
-                   ? xm_op_fail(op, xcclRemoteError)
-                   : res;
+        return look_for_failure(op);
     }
     if ((res == xcclSuccess) && (op->stage == XM_STAGE_WORK)) {
         res = copy_back(op);
@@ -208,9 +217,7 @@ static xcclResult_t progress(struct xm_op *op)
 
     if (__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE) == XM_LAUNCH_WAITS) {
         xm_order_poll_for(&op->turn, op->blocking);
-        return ((++op->polls % 1024) == 0) && (async_error(op) != xcclSuccess)
-                   ? xm_op_fail(op, xcclRemoteError)
-                   : xcclInProgress;
+        return look_for_failure(op);
     }
     if (op->result != xcclSuccess) {
         return op->result; /* with its detail */

@@ -17,9 +17,6 @@
 /* A kernel that failed says nothing; its stream does, asked every so many polls. */
 enum { POLLS_PER_LOOK = 4096 };
 
-/* How long an operation may go on when another rank has given up the communicator. */
-static const uint64_t grace_ns = 50000000u;
-
 static xcclResult_t enter(struct xm_op *op, void **saved_p)
 {
     *saved_p = NULL;
@@ -405,29 +402,6 @@ static xcclResult_t change_path(struct xm_op *op)
     return (res == xcclSuccess) ? xcclInProgress : res;
 }
 
-/*
- * It waits for every rank, most likely: one that failed before it came to it never does. But what
- * that rank did before it failed is let come to its end.
- */
-static xcclResult_t look_for_broken(struct xm_op *op)
-{
-    const char *why;
-    int         rank = xm_slots_broken(op->comm->slots, &why);
-
-    if ((rank < 0) || (rank == op->comm->rank)) {
-        return xcclInProgress;
-    }
-    uint64_t now = xm_now_ns();
-    if (op->broken_ns == 0) {
-        op->broken_ns = now;
-    }
-    if (now - op->broken_ns < grace_ns) {
-        return xcclInProgress;
-    }
-    return xm_op_fail(
-        op, xc_fail(xcclRemoteError, "rank %d has given up the communicator: %s", rank, why));
-}
-
 static xcclResult_t progress(struct xm_op *op)
 {
     void *saved;
@@ -435,7 +409,7 @@ static xcclResult_t progress(struct xm_op *op)
     if ((op->stage == XM_STAGE_WORK) &&
         (__atomic_load_n(&op->launched, __ATOMIC_ACQUIRE) == XM_LAUNCH_WAITS)) {
         xm_order_poll_for(&op->turn, op->blocking);
-        return look_for_broken(op);
+        return xm_op_look_for_broken(op);
     }
     if (op->taken) {
         return xm_path_ccl.progress(op);
@@ -453,7 +427,7 @@ static xcclResult_t progress(struct xm_op *op)
         return change_path(op);
     }
     if (res == xcclInProgress) {
-        return look_for_broken(op);
+        return xm_op_look_for_broken(op);
     }
     return (res == xcclSuccess) ? res : xm_op_fail(op, res);
 }

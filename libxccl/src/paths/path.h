@@ -84,10 +84,10 @@ struct xm_op {
     xcclStream_t     stream; /* and where */
     struct xm_turn   turn;   /* with several communicators in the process */
     struct xm_usable send, recv;
+    uint64_t         broken_ns; /* when it was first seen that another rank gave up; or 0 */
 
     /* direct */
     struct xm_direct     *direct;
-    uint64_t              broken_ns;   /* when it was first seen that another rank gave up; or 0 */
     uint64_t              block_bytes; /* what goes from one rank to another, at most */
     uint32_t              direct_what; /* reduction, or XK_NO_REDUCTION */
     uint32_t              rounds;      /* that it takes; 0: it is one exchange, or mapped */
@@ -155,5 +155,8 @@ extern const struct xm_path xm_path_direct; /* kernels of our own */
 
 /* Keep xc_last_detail() of a failure; returns it. */
 xcclResult_t xm_op_fail(struct xm_op *op, xcclResult_t res);
+/* Of one that waits for other ranks: has one on this node given up the communicator? It is not told
+ * by the vendor's library either. xcclInProgress: go on. */
+xcclResult_t xm_op_look_for_broken(struct xm_op *op);
 
 #endif
