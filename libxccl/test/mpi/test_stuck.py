@@ -13,9 +13,6 @@ SAID = {
         rf"\[hang-message\] rank 0 waits in MPI_Recv for a message from rank 1, tag 7, {SINCE}; "
         rf"rank 1 is in MPI_Barrier {SINCE}"
     ],
-    "ring": [
-        r"\[hang-cycle\] .*: rank (0|1) waits in MPI_Recv \(a message from rank (1|0), tag 3\) for "
-    ],
     "mixed": [
         r"\[hang-cycle\] ranks wait for each other: rank 1 waits in collective 1 "
         r"\(MPI_Allreduce\) of communicator world for rank 0, which waits in MPI_Recv "
