@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="dfc46a8fff1bbe1f7a203e84073c5b8c6cbc30e17744c136980c53f16c6421c5")
+    version("0.1.0", sha256="01c00b2beada7ade877ff41fdd6b7cff14d5b97624b2a7ba57c2243127cbf65a")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
