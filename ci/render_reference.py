@@ -36,6 +36,7 @@ GROUPS = {
         "DIRECT_LINGER",
         "DIRECT_MEMORY",
         "DIRECT_COPIES",
+        "DIRECT_TURNS",
         "LAUNCH",
         "GDRCOPY",
         "SCRATCH",

@@ -257,6 +257,15 @@ static const struct row rows[] = {
      AT(direct_copies),
      16,
      1073741824},
+    {{"XCCL_DIRECT_TURNS", "bytes, 1 to 1073741824" OR_BYTES, "1048576",
+      "From this size on, of what goes from one rank to another, the direct path carries blocking "
+      "collectives of ranks that share a device without MPS. Such a device gives its processes turns; "
+      "shorter calls are faster through host memory.",
+      "libxccl-mpi"},
+     BYTES,
+     AT(direct_turns),
+     1,
+     1073741824},
     {{"XCCL_GDRCOPY", "copies, 0 to 1000000", "0",
       "After how many small copies of a page of device memory to map the page by GDRCopy, so that the "
       "processor copies there itself; 0: never. Where GDRCopy is installed, try 300; nobody has "

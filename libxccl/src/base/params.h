@@ -71,6 +71,7 @@ struct xc_params {
     long        direct_linger;  /* us; 0: off, -1: auto */
     long        direct_memory;  /* MiB */
     long        direct_copies;  /* bytes */
+    long        direct_turns;   /* bytes */
     long        gdrcopy;        /* copies of a page until it is mapped; 0: never */
     int         mpi_gpu_aware;  /* enum xc_tristate */
     long        local_device;   /* the program is to use it; -1: nothing is said */

@@ -14,7 +14,7 @@ enum { TUNE = 2 };
 static const char *const names[XM_NUM_VARIABLES] = {
     "XCCL_ROUTE",  "XCCL_CCL",           "XCCL_TUNE",       "XCCL_CHECK",
     "XCCL_MEMORY", "XCCL_SCRATCH",       "XCCL_CCL_NATIVE", "XCCL_COMM_CREATE",
-    "XCCL_DIRECT", "XCCL_DIRECT_COPIES", "XCCL_LAUNCH"};
+    "XCCL_DIRECT", "XCCL_DIRECT_COPIES", "XCCL_LAUNCH",     "XCCL_DIRECT_TURNS"};
 
 void xm_variables_fill(struct xm_variables *mine)
 {
@@ -23,7 +23,7 @@ void xm_variables_fill(struct xm_variables *mine)
         (uint64_t)p->route,         (uint64_t)p->ccl,         xc_hash_text(XC_HASH_BEGIN, p->tune),
         (uint64_t)p->check,         (uint64_t)p->memory,      (uint64_t)p->scratch,
         (uint64_t)p->ccl_native,    (uint64_t)p->comm_create, (uint64_t)p->direct,
-        (uint64_t)p->direct_copies, (uint64_t)p->launch};
+        (uint64_t)p->direct_copies, (uint64_t)p->launch,      (uint64_t)p->direct_turns};
 
     for (int i = 0; i < XM_NUM_VARIABLES; i++) {
         mine->values[i] = values[i];

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-enum { XM_NUM_VARIABLES = 11 };
+enum { XM_NUM_VARIABLES = 12 };
 
 /* All zeros: not known. */
 struct xm_variables {

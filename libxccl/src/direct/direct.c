@@ -25,7 +25,7 @@ struct says {
     uint32_t      first; /* least number of an operation in its workspace */
     uint32_t      last;  /* and the largest */
     int32_t       num_opened;
-    int32_t       crowd; /* ranks that may share its device at once; 0: none may; or IN_TURNS */
+    int32_t       crowd; /* ranks that may share its device at once, or IN_TURNS */
     uint64_t      key, offset;
     struct xc_ipc ipc;
     uint64_t      opened[XM_ARENA_OPENED];
@@ -58,7 +58,7 @@ static int crowd_of(const struct xc_device_ops *dev, int device)
 
     bool at_once = (dev->runs_processes_at_once != NULL) && dev->runs_processes_at_once(device);
     if (!at_once) {
-        return (xc_params()->direct == XC_DIRECT_ON) ? IN_TURNS : 0;
+        return IN_TURNS;
     }
     if (known > 0) {
         return known;
@@ -226,20 +226,6 @@ static bool has_opened(const struct says *s, uint64_t key)
     return s->key == key;
 }
 
-/*
- * Processes that share a device without MPS take turns on it, and would wait for each other's
- * turns: 2.4 ms for 8 bytes on an H200.
- */
-static int shares_device(const struct says *all, int size, int i)
-{
-    for (int j = 0; (j < i) && (j < size); j++) {
-        if (memcmp(all[j].uuid, all[i].uuid, sizeof(all[i].uuid)) == 0) {
-            return j;
-        }
-    }
-    return -1;
-}
-
 /* A rank without a slot is why all others do not see it. */
 static enum xm_joining never_without_slots(struct xm_comm *xm, const struct says *all, int rank)
 {
@@ -266,10 +252,6 @@ static enum xm_joining verdict(struct xm_comm *xm, const struct says *all)
         }
         if (all[i].state == XM_ARENA_NEVER) {
             return never(xm, i, all[i].why);
-        }
-        int j = shares_device(all, xm->size, i);
-        if ((j >= 0) && (all[i].crowd == 0 || all[j].crowd == 0)) {
-            return never(xm, i, "it shares its device with another rank, and MPS does not run");
         }
         if (all[i].state != XM_ARENA_READY) {
             res = XM_JOIN_LATER;
@@ -302,16 +284,20 @@ static void open_others(struct xm_direct *d, const struct says *all, int size)
     }
 }
 
-/* The largest number of ranks on one device, among those of the communicator. */
-static int most_on_a_device(const struct xm_comm *xm, const struct says *all)
+/* The largest number of ranks on one device, among those of the communicator; do they take turns?
+ */
+static int most_on_a_device(const struct xm_comm *xm, const struct says *all, bool *in_turns_p)
 {
     int most = 1;
+
+    *in_turns_p = false;
 
     for (int i = 0; i < xm->size; i++) {
         int n = 0;
         for (int j = 0; j < xm->size; j++) {
             n += (memcmp(all[i].uuid, all[j].uuid, sizeof(all[i].uuid)) == 0);
         }
+        *in_turns_p = *in_turns_p || ((n > 1) && (all[i].crowd == IN_TURNS));
         most = (n > most) ? n : most;
     }
     return most;
@@ -325,7 +311,7 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
 {
     struct xm_direct *d = xm->direct;
     unsigned          room = xm_kernels_room(d->kernels);
-    int               most = most_on_a_device(xm, all), crowd = most;
+    int               most = most_on_a_device(xm, all, &d->in_turns), crowd = most;
 
     if (xm->size == job_size()) {
         __atomic_store_n(&known_crowd, crowd, __ATOMIC_RELAXED);
@@ -334,10 +320,17 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
         crowd = (all[i].crowd > crowd) ? all[i].crowd : crowd;
     }
     unsigned each = room / (KERNELS_OF_A_RANK * JOBS * (unsigned)crowd);
-    xm->doubled = (most > 1);
+    xm->doubled = (most > 1) && !d->in_turns;
     d->shared = (crowd > 1);
     /* Where processes run at once, another job may be there even if these have devices each. */
     d->most_blocks = (room == 0) ? UINT_MAX : (each > 0) ? each : 1;
+    if (d->in_turns) {
+        xc_info(
+            "ranks share a device that gives its processes turns: blocking collectives of %ld bytes "
+            "and more go between their buffers (XCCL_DIRECT_TURNS), others through host memory; "
+            "under MPS all would be fast",
+            xc_params()->direct_turns);
+    }
     if (d->shared) {
         xm_order_share();
         if (room > 0) {

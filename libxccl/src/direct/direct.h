@@ -7,6 +7,10 @@
  * Ranks may share a device under MPS, which runs their kernels at the same time. Kernels that wait
  * for each other must all find room then: so they have few blocks, each process enqueues one of
  * them at a time, and only when all ranks have come.
+ *
+ * Without MPS the device gives the processes turns, and a kernel that waits for another rank's
+ * holds its turn to the end. There the hosts meet instead, and only large calls are worth their
+ * turns.
  */
 #ifndef XM_DIRECT_DIRECT_H
 #define XM_DIRECT_DIRECT_H
@@ -31,6 +35,7 @@ struct xm_direct {
     uint32_t                    last;        /* and of the last one that there can be */
     uint32_t                    unmappable;  /* calls whose buffers could not be mapped */
     bool                        shared;      /* may ranks share devices? The same on all */
+    bool                        in_turns;    /* and some do without MPS? The same on all */
     unsigned                    most_blocks; /* of a kernel that waits for other ranks */
     bool                        broken; /* its memory may still be used: it is not given back */
     int                         users;  /* atomic: the communicator and operations */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/params.h"
 #include "comms/wait.h"
 #include "data/lingering.h"
 #include "paths/ccl.h"
@@ -143,6 +144,31 @@ static void launch_in_turn(struct xm_op *op)
     }
 }
 
+/* Where ranks take turns on a device, all of this one's work before the call is to be over. */
+static xcclResult_t come_to_rest(struct xm_op *op)
+{
+    xcclResult_t res = xcclSuccess;
+
+    if (op->rested) {
+        return xcclSuccess;
+    }
+    if (op->event == NULL) {
+        res = xm_event_take(op->dev, op->home, &op->event);
+        if (res == xcclSuccess) {
+            res = op->dev->event_record(op->event, op->stream);
+        }
+    }
+    if (res == xcclSuccess) {
+        res = op->dev->event_query(op->event);
+    }
+    if (res == xcclSuccess) {
+        xm_event_give(op->dev, op->home, op->event);
+        op->event = NULL;
+        op->rested = true;
+    }
+    return res;
+}
+
 /* Packed and shown; not yet, if it comes after others that are only waiting for their turn. */
 static xcclResult_t show_soon(struct xm_op *op)
 {
@@ -150,7 +176,10 @@ static xcclResult_t show_soon(struct xm_op *op)
         xm_order_poll();
         return xcclSuccess;
     }
-    xcclResult_t res = xm_usable_pack(op);
+    xcclResult_t res = ((op->event == NULL) && !op->rested) ? xm_usable_pack(op) : xcclSuccess;
+    if ((res == xcclSuccess) && op->direct->in_turns) {
+        res = come_to_rest(op);
+    }
     if (res == xcclSuccess) {
         res = xm_direct_show(op);
     }
@@ -389,12 +418,14 @@ static xcclResult_t change_path(struct xm_op *op)
         xm_direct_unused(op->direct); /* slots take turns by it */
         op->rounds = (fits || (op->otherwise == &xm_path_ccl)) ? 0 : xm_direct_rounds_of(op);
     }
-    bool stays = !op->in_trouble && (fits || (op->rounds > 0));
+    bool waits = op->direct->in_turns && (xc_params()->direct != XC_DIRECT_ON);
+    bool stays = !op->in_trouble && !waits && (fits || (op->rounds > 0));
     op->path->release(op, false);
     op->direct = NULL;
     op->event = NULL;
     op->apart = NULL;
     op->entered = false;
+    op->rested = false;
     op->stage = XM_STAGE_NEW;
     op->mapped = false;
     op->path = stays ? &xm_path_direct : op->otherwise;

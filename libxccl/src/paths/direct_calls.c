@@ -225,6 +225,15 @@ static uint64_t most_exchanged(const struct xm_op *op)
     return (to_one || between_two) ? fit : fit / 2;
 }
 
+/* Where ranks take turns on a device: nobody's kernel may wait for another's. */
+static bool is_worth_turns(const struct xm_op *op)
+{
+    bool alone = op->mapped && (op->call.form == XM_BLOCKING);
+
+    return (xc_params()->direct == XC_DIRECT_ON) ||
+           (alone && (op->block_bytes >= (uint64_t)xc_params()->direct_turns));
+}
+
 const char *xm_direct_obstacle(struct xm_op *op)
 {
     struct xm_comm *xm = op->comm;
@@ -253,6 +262,9 @@ const char *xm_direct_obstacle(struct xm_op *op)
     op->mapped = (op->block_bytes > exchanged) && may_map(op) && (blocking || unmapped);
     op->rounds = op->mapped ? 0 : rounds;
     op->instead = (op->mapped && !blocking) ? rounds : 0;
+    if (xm->direct->in_turns && !is_worth_turns(op)) {
+        return "ranks share a device, MPS does not run, and the call is a short or a non-blocking one";
+    }
     return (op->mapped || unmapped) ? NULL : "too large for the workspaces of the direct path";
 }
 

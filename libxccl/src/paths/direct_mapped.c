@@ -36,7 +36,7 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, bool 
     }
     shown->state = XM_SHOWN_ODD;
     shown->nonce = nonce;
-    bool waits = op->blocking && xm_order_wanted_direct(true);
+    bool waits = op->blocking && !op->direct->in_turns && xm_order_wanted_direct(true);
     if (op->hidden || !well || waits) {
         return;
     }
@@ -78,7 +78,7 @@ xcclResult_t xm_direct_show(struct xm_op *op)
     xm_board_address_of(xm_board_own(), &own);
     show(op, in, form.in, lies_well(&form, form.in), own.nonce, &shown.buffers[IN]);
     show(op, out, form.out, lies_well(&form, form.out), own.nonce, &shown.buffers[OUT]);
-    shown.buffers[IN].ready = xm_direct_may_tell(op);
+    shown.buffers[IN].ready = op->direct->in_turns || xm_direct_may_tell(op);
     if (form.uneven) {
         show_blocks(op, &form, &shown);
     }

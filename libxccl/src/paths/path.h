@@ -98,6 +98,7 @@ struct xm_op {
     bool                  mapped;          /* on the ranks' own buffers: shown as number `show` */
     uint64_t              show;            /* 0: not yet */
     bool                  meets;           /* the kernels do, and not the hosts */
+    bool                  rested;          /* what came before it on the device is over */
     bool                  by_copies;       /* copy engines do it, and what is under way: */
     void                 *pushed;          /* the event of what goes to the other rank, or NULL */
     struct xm_kernel_copy kept;            /* and what stays here */

@@ -412,11 +412,36 @@ def test_only_on_request(openmpi, runtime, env, reason):
             never_joined(result, 2, rf"rank 0: {reason}")
 
 
-def test_shared_device(openmpi):
-    """Processes that take turns on a device would wait for each other's turns."""
-    result = loop(openmpi, 3, sim="cuda:2")
-    never_joined(result, 3, "rank 2: it shares its device.*MPS does not run", "mpi-staged")
+# Ranks that take turns on a device, for want of MPS.
+TURNS = {"XCCL_TUNE": DIRECT["XCCL_TUNE"], "XCCL_LOG": "info"}
+
+
+def test_turns(openmpi):
+    """Short calls would wait for each other's turns; long ones go between the buffers."""
+    result = openmpi.run(3, "mpi_colls cuda dd large", sim="cuda:2", env=TURNS)
+    result.good()
+    seen = choices(result)
+    assert {path for _, _, path, _ in seen} == {"direct", "mpi-staged"}, result.out
+    assert all(size >= 1 << 20 for _, size, path, _ in seen if path == "direct"), result.out
     assert result.lines("ranks 0 and 2 use the same device; give each rank"), result.out
+    assert result.lines("info: ranks share a device that gives its processes turns"), result.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("mpi_direct cuda parts", "mpi_direct cuda reused", "mpi_direct cuda pending"),
+        *("mpi_vectors cuda long direct", "mpi_colls cuda dd counts"),
+    ],
+)
+def test_in_turns(openmpi, command):
+    """Of any length that is mapped at all, and where some rank's memory cannot be."""
+    env = {**TURNS, "XCCL_DIRECT_TURNS": "1", "XCCL_COMM_CREATE": "first"}
+    openmpi.run(3, command, sim="cuda:1", env=env).good()
+
+
+def test_turns_random(openmpi):
+    go_random(openmpi, 3, devices=1, env={**TURNS, "XCCL_DIRECT_TURNS": "1"})
 
 
 def shared(mpi, ranks, command, folder, **env):

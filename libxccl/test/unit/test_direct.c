@@ -211,9 +211,6 @@ static void test_never(void)
     struct pair p;
 
     begin(&p);
-    p.devices[1] = 0;
-    never(&p, "rank 1: it shares its device with another rank, and MPS does not run");
-    begin(&p);
     p.xm[1].slots = NULL;
     never(&p, "rank 1: it does not see the memory of all processes");
     CHECK(!p.xm[0].slots_agreed, "nor may the others use theirs");
@@ -227,6 +224,13 @@ static void test_never(void)
     begin(&p);
     p.devices[1] = NO_DEVICE;
     never(&p, "rank 1: ");
+}
+
+static void leave(struct pair *p)
+{
+    for (int i = 0; i < RANKS; i++) {
+        xm_comm_join->leave(&p->xm[i]);
+    }
 }
 
 /* A job of as many ranks as the communicator, or of more. */
@@ -267,19 +271,33 @@ static void test_shared(void)
     CHECK(ask(&p) == XM_JOINED, "each on a device of its own");
     CHECK(!p.xm[0].direct->shared && (p.xm[0].direct->most_blocks == 128 / 4),
           "room is left for another job");
-    for (int i = 0; i < RANKS; i++) {
-        xm_comm_join->leave(&p.xm[i]);
-    }
+    leave(&p);
     at_once = false;
     room = 0;
     begin(&p);
     CHECK(ask(&p) == XM_JOINED, "where processes take turns");
     CHECK(p.xm[0].direct->most_blocks == UINT_MAX, "none has to be left");
-    for (int i = 0; i < RANKS; i++) {
-        xm_comm_join->leave(&p.xm[i]);
-    }
+    leave(&p);
     unsetenv("OMPI_COMM_WORLD_SIZE");
     unsetenv("OMPI_COMM_WORLD_RANK");
+}
+
+/* Ranks that share a device without MPS: their kernels may not wait for each other. */
+static void test_in_turns(void)
+{
+    struct pair p;
+
+    begin(&p);
+    CHECK((ask(&p) == XM_JOINED) && !p.xm[0].direct->in_turns, "each on a device of its own");
+    leave(&p);
+    begin(&p);
+    p.devices[1] = 0;
+    CHECK(ask(&p) == XM_JOINED, "for what needs no kernels that wait");
+    for (int i = 0; i < RANKS; i++) {
+        CHECK(p.xm[i].direct->in_turns, "rank %d", i);
+        CHECK(!p.xm[i].doubled, "others are not carried");
+    }
+    leave(&p);
 }
 
 int main(void)
@@ -295,6 +313,7 @@ int main(void)
     test_given_back();
     test_never();
     test_shared();
+    test_in_turns();
     test_broken();
     return xt_done("joining the direct path");
 }
