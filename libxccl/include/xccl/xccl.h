@@ -319,7 +319,11 @@ XCCL_EXPORT xcclResult_t xcclRecv(void *recvbuff, size_t count, xcclDataType_t d
 
 /** @brief Begin a group: calls up to xcclGroupEnd() are issued as one. Groups nest. */
 XCCL_EXPORT xcclResult_t xcclGroupStart(void);
-/** @brief End a group. An error of any call in it is returned here too. */
+/**
+ * @brief End a group. An error of any call in it is returned here too.
+ * @note  A call that xccl itself refused, for an argument or for what the library lacks, is not
+ * part of the group; the other calls are enqueued all the same.
+ */
 XCCL_EXPORT xcclResult_t xcclGroupEnd(void);
 
 /**

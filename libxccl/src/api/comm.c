@@ -325,7 +325,7 @@ xcclResult_t xcclCommFinalize(xcclComm_t comm)
 {
     xcclResult_t rc = xc_comm_check(comm, "xcclCommFinalize");
 
-    return (rc == xcclSuccess) ? comm->ops->comm_finalize(comm->vendor) : rc;
+    return xc_group_note((rc == xcclSuccess) ? comm->ops->comm_finalize(comm->vendor) : rc);
 }
 
 /* Of several threads that want to end comm, one may. */
@@ -350,10 +350,10 @@ static xcclResult_t end(xcclComm_t comm, const char *call, bool abort)
 
 xcclResult_t xcclCommDestroy(xcclComm_t comm)
 {
-    return end(comm, "xcclCommDestroy", false);
+    return xc_group_note(end(comm, "xcclCommDestroy", false));
 }
 
 xcclResult_t xcclCommAbort(xcclComm_t comm)
 {
-    return end(comm, "xcclCommAbort", true);
+    return xc_group_note(end(comm, "xcclCommAbort", true));
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/comm.h"
+#include "api/group.h"
 #include "backends/backend.h"
 #include "base/log.h"
 
@@ -42,7 +43,7 @@ xcclResult_t xcclMemFree(void *ptr)
     return (rc == xcclSuccess) ? ops->mem_free(ptr) : rc;
 }
 
-xcclResult_t xcclCommWindowRegister(xcclComm_t comm, void *buff, size_t size, xcclWindow_t *win_p,
+static xcclResult_t window_register(xcclComm_t comm, void *buff, size_t size, xcclWindow_t *win_p,
                                     int winFlags)
 {
     static const char call[] = "xcclCommWindowRegister";
@@ -71,7 +72,13 @@ xcclResult_t xcclCommWindowRegister(xcclComm_t comm, void *buff, size_t size, xc
     return comm->ops->window_register(comm->vendor, buff, size, winFlags, (void **)win_p);
 }
 
-xcclResult_t xcclCommWindowDeregister(xcclComm_t comm, xcclWindow_t win)
+xcclResult_t xcclCommWindowRegister(xcclComm_t comm, void *buff, size_t size, xcclWindow_t *win_p,
+                                    int winFlags)
+{
+    return xc_group_note(window_register(comm, buff, size, win_p, winFlags));
+}
+
+static xcclResult_t window_deregister(xcclComm_t comm, xcclWindow_t win)
 {
     xcclResult_t rc = xc_comm_check(comm, "xcclCommWindowDeregister");
 
@@ -81,8 +88,13 @@ xcclResult_t xcclCommWindowDeregister(xcclComm_t comm, xcclWindow_t win)
     return comm->ops->window_deregister(comm->vendor, win);
 }
 
-xcclResult_t xcclRedOpCreatePreMulSum(xcclRedOp_t *op_p, void *scalar, xcclDataType_t datatype,
-                                      xcclScalarResidence_t residence, xcclComm_t comm)
+xcclResult_t xcclCommWindowDeregister(xcclComm_t comm, xcclWindow_t win)
+{
+    return xc_group_note(window_deregister(comm, win));
+}
+
+static xcclResult_t redop_create(xcclRedOp_t *op_p, void *scalar, xcclDataType_t datatype,
+                                 xcclScalarResidence_t residence, xcclComm_t comm)
 {
     static const char call[] = "xcclRedOpCreatePreMulSum";
     xcclResult_t      rc = xc_comm_check(comm, call);
@@ -108,7 +120,13 @@ xcclResult_t xcclRedOpCreatePreMulSum(xcclRedOp_t *op_p, void *scalar, xcclDataT
     return comm->ops->redop_create(op_p, scalar, datatype, residence, comm->vendor);
 }
 
-xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm)
+xcclResult_t xcclRedOpCreatePreMulSum(xcclRedOp_t *op_p, void *scalar, xcclDataType_t datatype,
+                                      xcclScalarResidence_t residence, xcclComm_t comm)
+{
+    return xc_group_note(redop_create(op_p, scalar, datatype, residence, comm));
+}
+
+static xcclResult_t redop_destroy(xcclRedOp_t op, xcclComm_t comm)
 {
     xcclResult_t rc = xc_comm_check(comm, "xcclRedOpDestroy");
 
@@ -121,4 +139,9 @@ xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm)
                        (xc_op_name(op) != NULL) ? xc_op_name(op) : "an operation below 0");
     }
     return comm->ops->redop_destroy(op, comm->vendor);
+}
+
+xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm)
+{
+    return xc_group_note(redop_destroy(op, comm));
 }

@@ -740,11 +740,22 @@ static xcclComm_t take_communicator(struct xm_comm *xm, const struct xc_device_o
 xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int device,
                             xcclComm_t *xcomm_p)
 {
-    struct xm_comm xm = {.comm = comm, .users = 1, .device_calls = 1, .slot = -1};
+    struct xm_comm  xm = {.comm = comm, .users = 1, .device_calls = 1, .slot = -1};
+    struct xm_comm *known = xm_comm_known(comm);
 
+    if ((known != NULL) && known->quiet) { /* on all ranks alike */
+        return xc_fail(xcclInvalidUsage,
+                       "MPI_Comm_idup was called on the communicator, and this "
+                       "MPI may mix it up with what the ranks would ask each "
+                       "other; pass one that MPI_Comm_dup or MPI_Comm_split made");
+    }
     xm_pmpi.Comm_rank(comm, &xm.rank);
     xm_pmpi.Comm_size(comm, &xm.size);
     xcclResult_t res = agree(&xm, true, true, true, dev, device);
+    if ((res == xcclSuccess) && (xm.state == XM_COMM_KNOWN)) {
+        /* Another thread has taken the spare one that all ranks had agreed on. */
+        res = create_now(&xm, dev, device);
+    }
     if (xm.state == XM_COMM_READY) {
         *xcomm_p = take_communicator(&xm, dev, device);
         res = xcclSuccess;

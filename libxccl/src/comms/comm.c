@@ -59,7 +59,7 @@ static bool is_read_by_all(const struct xm_comm *xm)
 void xm_comm_leave_slots(struct xm_comm *xm)
 {
     if (xm->slots != NULL) {
-        xm_slots_leave(xm->slots);
+        xm_slots_leave(xm->slots, xm->slots_agreed);
         xm_slots_close(xm->slots);
     } else if (xm->first != NULL) {
         __atomic_add_fetch(&xm->first->left, 1, __ATOMIC_ACQ_REL);

@@ -56,9 +56,11 @@ void xm_slots_close(struct xm_slots *slots)
     }
 }
 
-void xm_slots_leave(struct xm_slots *slots)
+void xm_slots_leave(struct xm_slots *slots, bool agreed)
 {
-    for (int i = 0; i < slots->count; i++) {
+    int read = agreed ? slots->count : 1;
+
+    for (int i = 0; i < read; i++) {
         __atomic_add_fetch(&slots->of[i]->left, 1, __ATOMIC_ACQ_REL);
     }
 }

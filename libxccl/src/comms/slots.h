@@ -89,8 +89,12 @@ struct xm_slots {
 /* The slots of ranks that are all on this node; NULL if one cannot be reached. */
 struct xm_slots *xm_slots_open(const struct xm_board_address *addresses, int count, int rank);
 void             xm_slots_close(struct xm_slots *slots);
-/* This rank will not look at any of them again; before they are closed. */
-void xm_slots_leave(struct xm_slots *slots);
+/*
+ * This rank will not look at any of them again; before they are closed. agreed: all ranks have
+ * them. If not, only the first rank's waits for that: another's may be of another communicator by
+ * now.
+ */
+void xm_slots_leave(struct xm_slots *slots, bool agreed);
 
 /* Say that call number slots->calls + 1 comes, and count it. */
 void xm_slots_call(struct xm_slots *slots, enum xm_call_memory memory, enum xm_coll coll);

@@ -94,6 +94,10 @@ static int windows(const struct xt_rank *self)
         rc = xcclCommWindowRegister(comm, memory + 8, BYTES, &win, XCCL_WIN_COLL_SYMMETRIC);
         CHECK(rc == xcclInvalidArgument, "no whole pages: %d", (int)rc);
     }
+    CHECK(xcclGroupStart() == xcclSuccess, "%s", detail());
+    rc = xcclCommWindowRegister(comm, NULL, BYTES, &win, XCCL_WIN_DEFAULT);
+    CHECK(rc == xcclInvalidArgument, "no memory: %d", (int)rc);
+    CHECK(xcclGroupEnd() == rc, "the end of the group says so, too");
     xt_put(memory, &value, sizeof(value));
     CHECK(xcclAllReduce(memory, memory, 1, xcclInt32, xcclSum, comm, stream) == xcclSuccess, "%s",
           detail());

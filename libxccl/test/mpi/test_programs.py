@@ -33,6 +33,11 @@ def test_face(family, ranks):
     assert bool(result.lines(f"allreduce .* on {ranks} ranks: direct")) == (ranks > 1), result.out
 
 
+def test_face_threads(family):
+    """Two threads make communicators where one is spare: neither is refused."""
+    family.run(2, "mpi_face cuda threads", sim="cuda:2", preload=False, timeout=60).good()
+
+
 @pytest.mark.parametrize("why", ["same", "none", "differ"])
 def test_face_refused(openmpi, why):
     """No communicator: each cause has the code that xccl.h gives it, on every rank."""

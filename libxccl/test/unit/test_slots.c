@@ -177,8 +177,23 @@ static void test_broken(void)
     CHECK((xm_slots_broken(&first, &why) == 1) && (why[0] == 'x'), "it still has: %s", why);
 }
 
+/* Until the ranks have agreed, one that has left may have given its slot to another communicator.
+ */
+static void test_left(void)
+{
+    static struct xm_slot ranks[3];
+    struct xm_slot       *of[] = {&ranks[0], &ranks[1], &ranks[2]};
+    struct xm_slots       three = {.count = 3, .mine = &ranks[1], .of = of};
+
+    xm_slots_leave(&three, false);
+    CHECK((ranks[0].left == 1) && (ranks[1].left == 0) && (ranks[2].left == 0), "the first alone");
+    xm_slots_leave(&three, true);
+    CHECK((ranks[0].left == 2) && (ranks[1].left == 1) && (ranks[2].left == 1), "all");
+}
+
 int main(void)
 {
+    test_left();
     test_agreement();
     test_shows();
     test_broken();

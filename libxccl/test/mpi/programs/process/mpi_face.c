@@ -2,8 +2,9 @@
 /*
  * xcclCommInitMPI: a program that calls libxccl itself, on communicators made from MPI's. Linked
  * with both libraries. Usage: mpi_face cuda|rocm [same|none|differ]: why there can be no
- * communicator
+ * communicator; [threads]: two threads make them at once, where one has been freed
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,52 @@ static void refused(const char *why)
     check(comm == NULL, "none is given");
 }
 
+struct maker {
+    pthread_t    thread;
+    MPI_Comm     from;
+    xcclResult_t result;
+};
+
+static void *make(void *arg)
+{
+    struct maker *m = arg;
+    xcclComm_t    comm = NULL;
+
+    mt_memory_enter();
+    m->result = xcclCommInitMPI(&comm, m->from);
+    if (comm != NULL) {
+        xcclCommDestroy(comm);
+    }
+    return NULL;
+}
+
+/* The one that was freed is spare, and both threads find it so: the other makes one of its own. */
+static void threads(void)
+{
+    enum { ROUNDS = 20, AT_ONCE = 2 };
+    struct maker makers[AT_ONCE];
+    char        *buf = mt_alloc(MT_DEVICE, 2 * sizeof(float));
+    MPI_Comm     spare;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &spare);
+        MPI_Allreduce(buf, buf + sizeof(float), 1, MPI_FLOAT, MPI_SUM, spare);
+        MPI_Comm_free(&spare);
+        for (int i = 0; i < AT_ONCE; i++) {
+            MPI_Comm_dup(MPI_COMM_WORLD, &makers[i].from);
+        }
+        for (int i = 0; i < AT_ONCE; i++) {
+            pthread_create(&makers[i].thread, NULL, make, &makers[i]);
+        }
+        for (int i = 0; i < AT_ONCE; i++) {
+            pthread_join(makers[i].thread, NULL);
+            check(makers[i].result == xcclSuccess, "made by one of two threads");
+            MPI_Comm_free(&makers[i].from);
+        }
+    }
+    mt_free(MT_DEVICE, buf);
+}
+
 static int report(void)
 {
     int sums[2] = {checks, failures}, all[2];
@@ -101,13 +148,20 @@ static int report(void)
 
 int main(int argc, char **argv)
 {
-    xcclComm_t comm = NULL, kept = NULL;
-    MPI_Comm   half;
+    xcclComm_t  comm = NULL, kept = NULL;
+    MPI_Comm    half, copy;
+    MPI_Request copying;
+    int         provided;
 
     check(xcclCommInitMPI(&comm, MPI_COMM_WORLD) == xcclInvalidUsage, "before MPI_Init");
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    if ((argc > 2) && (strcmp(argv[2], "threads") == 0)) {
+        mt_memory_open(argv[1], rank);
+        threads();
+        return report();
+    }
     if (argc > 2) {
         mt_memory_open(argv[1], (strcmp(argv[2], "same") == 0) ? 0 : rank);
         refused(argv[2]);
@@ -132,6 +186,16 @@ int main(int argc, char **argv)
     allreduce(half, kept);
     MPI_Comm_free(&half);
     allreduce_by_mpi();
+    MPI_Comm_idup(MPI_COMM_WORLD, &copy, &copying);
+    xcclComm_t   beside = NULL;
+    xcclResult_t said = xcclCommInitMPI(&beside, MPI_COMM_WORLD);
+    check((said == xcclSuccess) || (strstr(xcclGetLastError(NULL), "MPI_Comm_idup") != NULL),
+          "beside an MPI_Comm_idup, or why not");
+    MPI_Wait(&copying, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&copy);
+    if (beside != NULL) {
+        xcclCommDestroy(beside);
+    }
     check(xcclCommDestroy(comm) == xcclSuccess, "destroy");
     check(xcclCommDestroy(kept) == xcclSuccess, "destroy what outlived its MPI communicator");
 
