@@ -10,59 +10,81 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[1]
+# Collecting takes long: one collection, and what conftest.py leaves out of it for each kind of run.
 # Prints each test that would be run: its name, and each parameter's value.
 PLUGIN = """
-import json, re
+import json, os, re
+from pathlib import Path
+from types import SimpleNamespace
 
-def pytest_collection_finish(session):
-    for item in session.items:
+def told(kind, items):
+    for item in items:
         callspec = getattr(item, "callspec", None)
         params = callspec.params if callspec else {}
         params = {k: re.sub(" at 0x[0-9a-f]+", "", repr(v)) for k, v in params.items()}
         marks = [mark.name for mark in item.iter_markers()]
-        print("item", json.dumps([item.nodeid.split("[")[0], params, marks]))
+        print("item", json.dumps([kind, item.nodeid.split("[")[0], params, marks]))
+
+def pytest_collection_finish(session):
+    plugins = session.config.pluginmanager.get_plugins()
+    chooser = next(plugin for plugin in plugins if hasattr(plugin, "beyond_each_value"))
+    config = SimpleNamespace(
+        option=SimpleNamespace(markexpr="not thorough"),
+        hook=SimpleNamespace(pytest_deselected=lambda items: None),
+    )
+    everything = [item for item in session.items if not item.get_closest_marker("thorough")]
+    told("everything", everything)
+    for kind, build, beside in json.loads(os.environ["KINDS"]):
+        items = list(everything)
+        chooser.BUILD = Path(build)
+        os.environ["XCCL_TEST_BESIDE"] = beside
+        chooser.pytest_collection_modifyitems(config, items)
+        told(kind, items)
 """
 
 
-def collect(tmp_path, expression, build, **settings):
-    (tmp_path / "printing.py").write_text(PLUGIN)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The tests of each kind of run; everything: without what ci/test thorough alone has."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "printing.py").write_text(PLUGIN)
+    builds = {name: folder / name for name in ("release", "asan")}
+    for build in builds.values():
+        build.mkdir()
+    (builds["asan"] / "CMakeCache.txt").write_text("XCCL_SANITIZE:BOOL=ON\n")
+    kinds = [("released", "release", ""), ("sanitized", "asan", ""), ("beside", "release", "asan")]
     command = [sys.executable, "-m", "pytest", "-p", "printing", "--collect-only", "-q"]
-    command += ["-m", expression, "libxccl/test"]
-    env = {**os.environ, "PYTHONPATH": str(tmp_path), "XCCL_TEST_BUILD": str(build)}
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(folder),
+        "XCCL_TEST_BUILD": str(builds["release"]),
+        "KINDS": json.dumps([(kind, str(builds[build]), beside) for kind, build, beside in kinds]),
+    }
     env.pop("XCCL_TEST_BESIDE", None)
-    env.update(settings)
-    env["PYTHONHASHSEED"] = "0"  # sets are printed alike
     done = subprocess.run(
-        command, cwd=TOP, env=env, capture_output=True, text=True, timeout=100, check=False
+        [*command, "libxccl/test"],
+        cwd=TOP,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return [
-        json.loads(line.split(" ", 1)[1])
-        for line in done.stdout.splitlines()
-        if line.startswith("item ")
-    ]
+    found = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("item "):
+            kind, *item = json.loads(line.split(" ", 1)[1])
+            found.setdefault(kind, []).append(item)
+    return found
 
 
 def values(items):
     return {(name, key, value) for name, params, _ in items for key, value in params.items()}
 
 
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory):
-    """Without what ci/test thorough alone has."""
-    folder = tmp_path_factory.mktemp("everything")
-    items = collect(folder, "", folder)
-    return [item for item in items if "thorough" not in item[2]]
-
-
-@pytest.fixture(scope="module")
-def released(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("released")
-    return collect(folder, "not thorough", folder)
-
-
-def test_release_has_every_value(everything, released):
-    quick = released
+def test_release_has_every_value(runs):
+    quick, everything = runs["released"], runs["everything"]
     assert values(quick) == values(everything)
     assert {name for name, _, _ in quick} == {name for name, _, _ in everything}
     assert len(quick) < len(everything)
@@ -70,19 +92,12 @@ def test_release_has_every_value(everything, released):
     assert len([item for item in quick if "each_value" not in item[2]]) == len(unmarked)
 
 
-@pytest.fixture(scope="module")
-def sanitized(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sanitized")
-    (folder / "CMakeCache.txt").write_text("XCCL_SANITIZE:BOOL=ON\n")
-    return collect(folder, "not thorough", folder)
-
-
-def test_sanitizers_have_every_value(everything, sanitized):
+def test_sanitizers_have_every_value(runs):
     """Of all that such a build is to run."""
-    quick = sanitized
+    quick = runs["sanitized"]
     wanted = [
         (name, params, marks)
-        for name, params, marks in everything
+        for name, params, marks in runs["everything"]
         if "release_only" not in marks and not {"'mpich'", "'openmpi5'"} & set(params.values())
     ]
     assert values(quick) == values(wanted)
@@ -94,12 +109,12 @@ def exactly(item):
     return name, frozenset(params.items())
 
 
-def test_both_builds_together_miss_nothing(tmp_path, released, sanitized):
+def test_both_builds_together_miss_nothing(runs):
     """Beside the sanitizers' run, release's leaves out some of Open MPI's that run there, and keeps MPICH's."""
-    beside = collect(tmp_path, "not thorough", tmp_path, XCCL_TEST_BESIDE="asan")
-    left_out = {exactly(item) for item in released} - {exactly(item) for item in beside}
+    beside = runs["beside"]
+    left_out = {exactly(item) for item in runs["released"]} - {exactly(item) for item in beside}
     assert len(left_out) > 100
-    assert left_out <= {exactly(item) for item in sanitized}
+    assert left_out <= {exactly(item) for item in runs["sanitized"]}
     kept = {exactly(item) for item in beside}
     for name, params in left_out:
         twin = {(key, value.replace("'openmpi'", "'mpich'")) for key, value in params}

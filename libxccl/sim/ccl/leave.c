@@ -10,8 +10,6 @@
 
 #include "ccl/ccl.h"
 
-#define ABORT_PATIENCE_MS 5000
-
 /* A destroy or abort that waits for its group's end. */
 struct leaving {
     struct xs_comm *comm;
@@ -85,7 +83,7 @@ static void wait_for_node(struct xs_comm *comm, bool broken)
         uint32_t heard = __atomic_load_n(bell, __ATOMIC_ACQUIRE);
 
         if (xs_node_left(comm) || (!broken && !healthy(comm)) ||
-            (broken && (xs_now_ms() - begin >= ABORT_PATIENCE_MS))) {
+            (broken && (xs_now_ms() - begin >= (uint64_t)xs_config()->abort_ms))) {
             return;
         }
         xs_nap(comm, bell, heard);

@@ -223,6 +223,8 @@ static void read_strictness(void)
     read_mps();
     read_choice("XCCL_SIM_DESTROY", "free", "wait", &config.destroy_waits);
     read_choice("XCCL_SIM_ABORT", "silent", "told", &config.abort_told);
+    config.abort_ms = 5000;
+    read_number("XCCL_SIM_ABORT_MS", 0, 60000, "milliseconds from 0 to 60000", &config.abort_ms);
     read_choice("XCCL_SIM_CONNECT", "eager", "block", &config.connect_blocks);
     read_number("XCCL_SIM_CONNECT_MS", 0, 60000, "milliseconds from 0 to 60000",
                 &config.connect_ms);
@@ -300,7 +302,7 @@ static void check_names(void)
         "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
         "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY",
         "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC",    "XCCL_SIM_MPS",
-        "XCCL_SIM_ABORT"};
+        "XCCL_SIM_ABORT",     "XCCL_SIM_ABORT_MS"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");

@@ -66,6 +66,7 @@ struct xs_config {
     int             hip_major;      /* ROCm release whose ABI libamdhip64 speaks */
     bool            destroy_waits;  /* destroying a communicator waits for the node's ranks */
     bool            abort_told;     /* to the node's other ranks */
+    int             abort_ms;       /* what it waits for them, at most */
     bool            connect_blocks; /* the first use of an algorithm or peer waits for the others */
     int             connect_ms;     /* what creating a communicator takes */
     int             launch_us;      /* most that an operation's launch takes */

@@ -416,6 +416,7 @@ def test_only_on_request(openmpi, runtime, env, reason):
 TURNS = {"XCCL_TUNE": DIRECT["XCCL_TUNE"], "XCCL_LOG": "info"}
 
 
+@pytest.mark.release_only
 def test_turns(openmpi):
     """Short calls would wait for each other's turns; long ones go between the buffers."""
     result = openmpi.run(3, "mpi_colls cuda dd large", sim="cuda:2", env=TURNS)
@@ -427,6 +428,7 @@ def test_turns(openmpi):
     assert result.lines("info: ranks share a device that gives its processes turns"), result.out
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "command",
     [

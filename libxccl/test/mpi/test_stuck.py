@@ -44,6 +44,7 @@ def go(family, case, folder, env):
     return sorted(files, key=lambda one: one["rank"]), found
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("case", SAID)
 def test_stuck(openmpi, tmp_path, case):
     """With XCCL_DUMP_DIR every call is followed, those on host memory too."""

@@ -116,9 +116,8 @@ def test_drift(across, case):
     go(across, "1+1", f"mpi_drift cuda {case}")
 
 
-@pytest.mark.parametrize(
-    "mpi", [pytest.param("openmpi", marks=pytest.mark.thorough), "mpich"], indirect=True
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"], indirect=True)
 def test_persistent_changes(across):
     """Where a start tells that all ranks have come to the one before, it may wait for them."""
     env = {"XCCL_COMM_CREATE": "auto", "XCCL_TUNE": "*:*:*:*:ccl"}
