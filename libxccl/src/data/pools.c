@@ -110,13 +110,42 @@ static struct xm_block_of_memory *reuse(const struct xm_scratch *scratch, enum x
                         scratch->ordered);
 }
 
-/* One call of the driver's, on a thread. */
+/* One call of the driver's, on a thread; waits: it may wait for the device. */
 struct driver_call {
     struct xm_job              job;
     struct xm_block_of_memory *block;
+    bool                       waits;
     xcclResult_t               result;
     char                       detail[256];
 };
+
+static void free_block(struct xm_block_of_memory *b);
+
+/* Idle blocks of a device that is full. Freeing waits for what runs there. */
+static bool free_idle(void)
+{
+    struct xm_block_of_memory *idle = NULL, *b;
+
+    pthread_mutex_lock(&lock);
+    while ((b = xm_idle_take_oldest(XM_POOL_DEVICE)) != NULL) {
+        b->older = idle;
+        idle = b;
+    }
+    pthread_mutex_unlock(&lock);
+    bool any = (idle != NULL);
+    while (idle != NULL) {
+        b = idle;
+        idle = b->older;
+        free_block(b);
+    }
+    return any;
+}
+
+static xcclResult_t ask_for(struct xm_block_of_memory *b)
+{
+    return (b->pool == XM_POOL_HOST) ? b->dev->host_alloc(&b->ptr, b->bytes)
+                                     : b->dev->mem_alloc(&b->ptr, b->bytes);
+}
 
 static void run_allocate(struct xm_job *job)
 {
@@ -127,8 +156,10 @@ static void run_allocate(struct xm_job *job)
     call->result = b->dev->enter(b->device, &saved);
     if (call->result == xcclSuccess) {
         b->resets = xc_device_resets(b->dev, b->device, false);
-        call->result = (b->pool == XM_POOL_HOST) ? b->dev->host_alloc(&b->ptr, b->bytes)
-                                                 : b->dev->mem_alloc(&b->ptr, b->bytes);
+        call->result = ask_for(b);
+        if ((call->result != xcclSuccess) && call->waits && free_idle()) {
+            call->result = ask_for(b);
+        }
         b->dev->leave(saved);
     }
     if (call->result != xcclSuccess) {
@@ -206,8 +237,9 @@ static void unpin(size_t bytes)
 /* By the driver, on a thread. */
 static xcclResult_t ask_driver(struct xm_block_of_memory *b, bool here)
 {
-    struct driver_call call = {.job = {.run = run_allocate}, .block = b};
-    xcclResult_t       res = xcclSuccess;
+    struct driver_call call = {
+        .job = {.run = run_allocate}, .block = b, .waits = !here && (b->pool == XM_POOL_DEVICE)};
+    xcclResult_t res = xcclSuccess;
 
     if (here) {
         run_allocate(&call.job);

@@ -40,8 +40,13 @@ static xcclResult_t host_alloc(void **ptr_p, size_t bytes)
     return count_alloc(ptr_p, bytes, &host_allocs);
 }
 
+static size_t room; /* of the device; 0: it is never full */
+
 static xcclResult_t mem_alloc(void **ptr_p, size_t bytes)
 {
+    if ((room > 0) && (outstanding + bytes > room)) {
+        return xcclSystemError;
+    }
     return count_alloc(ptr_p, bytes, &device_allocs);
 }
 
@@ -248,6 +253,30 @@ static void test_events(void)
     xm_event_give(&device, 1, other);
 }
 
+/* A device that is full of idle blocks: they make room, and what is in use stays. */
+static void test_full(void)
+{
+    struct xm_scratch used, wanted;
+    void             *ptr = NULL;
+
+    call(32 << 20, 0);
+    call(4 << 20, 0);
+    xm_scratch_begin(&used, &device, 0);
+    CHECK(xm_scratch_take(&used, XM_POOL_DEVICE, 32 << 20, &ptr) == xcclSuccess, "in use");
+    CHECK(*(size_t *)ptr == 32 << 20, "%zu", *(size_t *)ptr);
+    xm_scratch_begin(&wanted, &device, 0);
+    room = outstanding;
+    void *other = NULL;
+    CHECK(xm_scratch_take(&wanted, XM_POOL_DEVICE, (size_t)1 << 40, &other) != xcclSuccess,
+          "too much in any case");
+    CHECK(xm_scratch_take(&wanted, XM_POOL_DEVICE, 1000, &other) == xcclSuccess,
+          "in the place of an idle one");
+    CHECK(*(size_t *)ptr == 32 << 20, "what is in use stays");
+    xm_scratch_end(&wanted);
+    xm_scratch_end(&used);
+    room = 0;
+}
+
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {1, 4, 1000, 16384, 65536, 65537, 1 << 20, (64 << 20) + 1};
@@ -284,5 +313,6 @@ int main(int argc, char **argv)
     CHECK((outstanding == 0) && (frees == host_allocs + device_allocs), "%zu bytes left",
           outstanding);
     CHECK(events == 0, "%d events left", events);
+    test_full();
     return xt_done("scratch memory");
 }
