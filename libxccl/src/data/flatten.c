@@ -453,7 +453,7 @@ void xm_flat_put(const struct xm_flat *flat)
     }
 }
 
-/* MPI calls this where the datatype goes, or its attribute is replaced. It takes no lock. */
+/* MPI calls this where the datatype goes. It takes no lock. */
 static int on_type_free(MPI_Datatype type, int key, void *value, void *extra)
 {
     (void)type;
@@ -503,6 +503,28 @@ static const struct xm_flat *usable(struct xm_flat *flat)
     return NULL;
 }
 
+/* Keep it with its type, unless another thread has meanwhile kept its own: then that one is given
+ * back. What is kept is never replaced, as that would free it while others are about to hold it. */
+static struct xm_flat *keep(MPI_Datatype type, int key, struct xm_flat *mine)
+{
+    static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+    struct xm_flat        *kept = mine;
+    void                  *value = NULL;
+    int                    found = 0;
+
+    pthread_mutex_lock(&keeping);
+    if ((xm_pmpi.Type_get_attr(type, key, &value, &found) == MPI_SUCCESS) && found) {
+        kept = (struct xm_flat *)(uintptr_t)xm_flat_hold(value);
+    } else if (xm_pmpi.Type_set_attr(type, key, mine) == MPI_SUCCESS) {
+        xm_flat_hold(mine);
+    }
+    pthread_mutex_unlock(&keeping);
+    if (kept != mine) {
+        xm_flat_put(mine);
+    }
+    return kept;
+}
+
 const struct xm_flat *xm_flat_get(MPI_Datatype type)
 {
     int             key = keyval_get(), found = 0;
@@ -519,13 +541,7 @@ const struct xm_flat *xm_flat_get(MPI_Datatype type)
         return usable((struct xm_flat *)(uintptr_t)xm_flat_hold(value));
     }
     flat = make(type);
-    if (flat != NULL) {
-        xm_flat_hold(flat);
-        if (xm_pmpi.Type_set_attr(type, key, flat) != MPI_SUCCESS) {
-            xm_flat_put(flat);
-        }
-    }
-    return usable(flat);
+    return usable((flat != NULL) ? keep(type, key, flat) : NULL);
 }
 
 void xm_flat_begin(void)

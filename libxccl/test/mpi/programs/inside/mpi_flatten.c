@@ -4,6 +4,7 @@
  * MPI_Pack and MPI_Unpack do with them: random types within types, and some known ones.
  * Usage: mpi_flatten none SEED TYPES
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,12 +267,60 @@ static void caching(void)
     xm_flat_put(first);
 }
 
+/* Several threads that use a type for the first time: what one has is not taken from it. */
+struct first_use {
+    MPI_Datatype          type;
+    pthread_barrier_t    *together;
+    const struct xm_flat *got;
+};
+
+static void *use_first(void *argument)
+{
+    struct first_use *use = argument;
+
+    pthread_barrier_wait(use->together);
+    use->got = xm_flat_get(use->type);
+    return NULL;
+}
+
+static void first_uses(void)
+{
+    enum { THREADS = 2, TYPES = 100, BLOCKS = 2000 };
+    static int        apart[BLOCKS];
+    pthread_barrier_t together;
+    int               level, twice = 0;
+
+    MPI_Query_thread(&level);
+    if (level < MPI_THREAD_MULTIPLE) {
+        return;
+    }
+    pthread_barrier_init(&together, NULL, THREADS);
+    for (int i = 0; i < BLOCKS; i++) {
+        apart[i] = i * 3 + i * i % 2;
+    }
+    for (int i = 0; i < TYPES; i++) {
+        struct first_use use[THREADS];
+        MPI_Type_create_indexed_block(BLOCKS, 1, apart, MPI_INT, &use[0].type);
+        use[0].together = &together;
+        use[1] = use[0];
+        mt_in_threads(THREADS, use_first, use, sizeof(use[0]));
+        twice += (use[0].got != use[1].got);
+        MPI_Type_free(&use[0].type);
+        mt_expect((use[0].got != NULL) && (use[1].got != NULL), "a thread got nothing");
+        xm_flat_put(use[0].got);
+        xm_flat_put(use[1].got);
+    }
+    mt_expect(twice == 0, "of %d types two threads have different ones kept", twice);
+    pthread_barrier_destroy(&together);
+}
+
 int main(int argc, char **argv)
 {
     ft_begin(argc, argv);
     known_types();
     absolute();
     ft_check_random(argv, check_random);
+    first_uses();
     caching();
     mt_summary();
     MPI_Finalize();
