@@ -438,15 +438,25 @@ static bool is_uncommitted(const struct xm_transfer *t)
 }
 
 /*
- * From a file with another representation nobody says how many bytes of memory come: all of the
- * buffer is sent back and forth.
+ * At the end of a file collective reads may count bytes that never came: MPICH's non-blocking ones
+ * do, and Open MPI's blocking ones.
  */
-static void take_converted(struct xm_transfer *t)
+static bool counts_too_much(const struct xm_transfer *t)
+{
+    return strstr(xm_mpi_function_name(t->function), "_all") != NULL;
+}
+
+/*
+ * Of these reads, and those from a file with another representation, nobody says how many bytes of
+ * memory come: all of the buffer is sent back and forth.
+ */
+static void take_uncounted(struct xm_transfer *t)
 {
     int at = xm_transfer_argument(t->function, 'h');
 
     if ((at >= 0) && (t->num_parts == 1) && t->parts[0].buffer.out) {
-        t->parts[0].buffer.in = xm_datarep_converts((MPI_File)(intptr_t)t->args[at]);
+        t->parts[0].buffer.in =
+            counts_too_much(t) || xm_datarep_converts((MPI_File)(intptr_t)t->args[at]);
     }
 }
 
@@ -500,7 +510,7 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
     bool again = (t->form == 'P') && xm_transfer_receives(function);
     bool good = r.valid && !accesses_nobody(t) && !is_uncommitted(t);
     if (good) {
-        take_converted(t);
+        take_uncounted(t);
     } else if (t->num_parts > 0) {
         xm_transfer_close(t);
     }
@@ -724,7 +734,7 @@ xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes)
     return res;
 }
 
-/* Of a file, and copied in: see take_converted(). */
+/* Of a file, and copied in: see take_uncounted(). */
 static bool is_read_whole(const struct xm_transfer *t)
 {
     return (t->num_parts == 1) && t->parts[0].buffer.in && t->parts[0].buffer.out &&

@@ -617,6 +617,36 @@ static void file_shared(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* Where a file ends collective reads leave the rest of the buffer alone, whatever MPI counts. */
+static void file_end(void)
+{
+    enum { FEW = 100 };
+    char        path[4096];
+    MPI_File    file;
+    MPI_Request request;
+    int        *in = make(COUNT, 4), *out = make(0, 0), *later = make(0, 0);
+
+    snprintf(path, sizeof(path), "%s/end-%d.tmp", folder, mt_rank());
+    MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &file);
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    MPI_File_write(file, in, COUNT, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_set_size(file, FEW * (MPI_Offset)sizeof(int));
+    MPI_File_seek(file, 0, MPI_SEEK_SET);
+    MPI_File_read_all(file, out, COUNT, MPI_INT, MPI_STATUS_IGNORE);
+    expect(out, FEW, mt_rank(), 4, "MPI_File_read_all at the end of a file");
+#ifndef OPEN_MPI /* there such a read does not end */
+    MPI_File_iread_at_all(file, 0, later, COUNT, MPI_INT, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(later, FEW, mt_rank(), 4, "MPI_File_iread_at_all at the end of a file");
+#endif
+    (void)request;
+    MPI_File_close(&file);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+    mt_free(MT_DEVICE, later);
+}
+
 /* Numbers that have half as many bytes in the file. MPICH 4.0 does not convert all of them. */
 static void file_external(void)
 {
@@ -655,6 +685,7 @@ static void case_files(void)
     file_request_at(iwrite_at, MPI_File_iread_at, "MPI_File_iwrite_at and MPI_File_iread_at", 6);
     file_split();
     file_shared();
+    file_end();
     file_external();
 }
 
