@@ -20,8 +20,8 @@ static int query(void *extra, MPI_Status *status)
     const struct ended *ended = extra;
     int                 error = status->MPI_ERROR; /* not for this function to set */
 
-    *status = ended->status;
-    status->MPI_ERROR = error;
+    *status = ended->status; /* MPICH 4.3's MPI_Waitsome() has an error from there alone */
+    status->MPI_ERROR = (ended->code != MPI_SUCCESS) ? ended->code : error;
     return ended->code;
 }
 
@@ -68,6 +68,22 @@ static bool is_inactive(MPI_Request request)
            is_empty(&status);
 }
 
+/* MPICH 4.0 would call the handler of MPI_COMM_WORLD once more for an error that it has said. */
+static bool is_inactive_in_silence(MPI_Request request)
+{
+    MPI_Comm       world = XM_HANDLE(MPI_COMM_WORLD);
+    MPI_Errhandler handler;
+
+    if (!xm_mpi_has_world() || (xm_pmpi.Comm_get_errhandler(world, &handler) != MPI_SUCCESS)) {
+        return is_inactive(request);
+    }
+    xm_pmpi.Comm_set_errhandler(world, XM_HANDLE(MPI_ERRORS_RETURN));
+    bool inactive = is_inactive(request);
+    xm_pmpi.Comm_set_errhandler(world, handler);
+    xm_pmpi.Errhandler_free(&handler);
+    return inactive;
+}
+
 /* Has the look that said this completed the request? MPI is asked until it is known. */
 static bool has_completed(MPI_Request request, const MPI_Status *said, int code)
 {
@@ -75,8 +91,10 @@ static bool has_completed(MPI_Request request, const MPI_Status *said, int code)
     static int habit; /* atomic */
     int        known = __atomic_load_n(&habit, __ATOMIC_RELAXED);
 
-    if ((known == UNKNOWN) && (code == MPI_SUCCESS) && !is_empty(said)) {
-        known = is_inactive(request) ? ALWAYS : NEVER;
+    if ((known == UNKNOWN) && !is_empty(said)) {
+        bool inactive =
+            (code == MPI_SUCCESS) ? is_inactive(request) : is_inactive_in_silence(request);
+        known = inactive ? ALWAYS : NEVER;
         __atomic_store_n(&habit, known, __ATOMIC_RELAXED);
     }
     return known == ALWAYS;

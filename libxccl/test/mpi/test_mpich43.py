@@ -33,6 +33,11 @@ def test_persistent(newer, case):
     run(newer, 3, f"mpi_legal cuda {case}")
 
 
+def test_too_long_for_a_persistent_receive(newer):
+    """The look that completed it is the one that has the error: it is said all the same."""
+    run(newer, 2, "mpi_corners cuda truncated_again")
+
+
 @pytest.mark.parametrize(
     "command",
     ["mpi_streams cuda streams", "mpi_streams_messages cuda order", "mpi_hang cuda group"],
