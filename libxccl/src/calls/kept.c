@@ -8,6 +8,7 @@
 
 #include "calls/calls.h"
 #include "ops/request.h"
+#include "transfers/fetch.h"
 #include "transfers/kept.h"
 
 /* Where a function that receives has what, and what it sends before. */
@@ -48,45 +49,103 @@ static int call(enum xm_function function, const long *args)
     return xm_transfer_call(function, 1, args);
 }
 
-/* What is replaced is sent from a copy, which lives until the request is over. */
-static int send_copy(const struct shape *s, const long *args, MPI_Comm comm, char **copy_p,
-                     MPI_Request *request)
-{
-    MPI_Count size = 0;
-    int       position = 0;
+/* What is to be replaced: elements, and the bytes of one as they are sent. */
+struct replaced {
+    MPI_Datatype type;
+    MPI_Count    count, size, lb, extent;
+};
 
-    if (xm_pmpi.Type_size_x((MPI_Datatype)(intptr_t)args[2], &size) != MPI_SUCCESS) {
-        return MPI_ERR_TYPE;
-    }
-    MPI_Count count = s->large ? (MPI_Count)args[1] : (int)args[1];
-    if (count * size > INT32_MAX) {
-        return MPI_ERR_COUNT;
-    }
-    *copy_p = malloc((size_t)(count * size) + 1);
-    if (*copy_p == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    const long pack[] = {args[0],
-                         (long)count,
-                         args[2],
-                         (long)*copy_p,
-                         (long)(count * size),
-                         (long)&position,
-                         (long)XM_HANDLE(MPI_COMM_SELF)};
-    int        code = call(XM_FN_MPI_Pack, pack);
-    return (code == MPI_SUCCESS) ? xm_pmpi.Isend(*copy_p, position, XM_HANDLE(MPI_PACKED),
-                                                 (int)args[3], (int)args[4], comm, request)
-                                 : code;
+static bool read_replaced(const struct shape *s, const long *args, struct replaced *r)
+{
+    r->type = (MPI_Datatype)(intptr_t)args[2];
+    r->count = s->large ? (MPI_Count)args[1] : (int)args[1];
+    return (r->count >= 0) && (xm_pmpi.Type_size_x(r->type, &r->size) == MPI_SUCCESS) &&
+           (xm_pmpi.Type_get_extent_x(r->type, &r->lb, &r->extent) == MPI_SUCCESS);
 }
 
-/* What the function sends: begun here. */
+/* MPI_Pack counts in int: it is called for pieces. */
+static int pack(const struct replaced *r, const char *from, char *to, MPI_Comm comm)
+{
+    enum { PIECE = 1 << 30 };
+    MPI_Count most = ((r->size > 0) && (r->size < PIECE)) ? PIECE / r->size : 1;
+    int       code = MPI_SUCCESS;
+
+    for (MPI_Count done = 0; (done < r->count) && (code == MPI_SUCCESS);) {
+        MPI_Count  n = (r->count - done < most) ? r->count - done : most;
+        int        position = 0;
+        const long args[] = {(long)(from + done * r->extent),
+                             (long)n,
+                             (long)r->type,
+                             (long)(to + done * r->size),
+                             (long)(n * r->size),
+                             (long)&position,
+                             (long)comm};
+        code = call(XM_FN_MPI_Pack, args);
+        done += n;
+    }
+    return code;
+}
+
+/* The program's handler may not come back. */
+static int refuse_copy(MPI_Comm comm, xcclResult_t res, const char *text)
+{
+    xm_kept_leave();
+    return xm_raise(comm, res, text);
+}
+
+/* What is replaced is sent from a copy, which lives until the request is over. */
+static int make_copy(const struct shape *s, const long *args, MPI_Comm comm, char **copy_p)
+{
+    struct replaced r;
+
+    if (!read_replaced(s, args, &r)) {
+        return refuse_copy(comm, xcclInvalidArgument,
+                           "the count or the datatype of what is to be replaced is invalid");
+    }
+    if (r.size > INT32_MAX) {
+        return refuse_copy(comm, xcclUnsupported,
+                           "one element of the datatype has more bytes than MPI_Pack counts; use a "
+                           "smaller one, and more of it");
+    }
+    *copy_p = malloc((size_t)(r.count * r.size) + 1);
+    if (*copy_p == NULL) {
+        return refuse_copy(comm, xcclSystemError, "out of memory for what is to be replaced");
+    }
+    return pack(&r, (const char *)args[0], *copy_p, comm);
+}
+
+static int send_copy(const struct shape *s, const long *args, MPI_Comm comm, const char *copy,
+                     MPI_Request *request)
+{
+    struct replaced r;
+    MPI_Datatype    type = XM_HANDLE(MPI_PACKED);
+
+    read_replaced(s, args, &r);
+    MPI_Count bytes = r.count * r.size;
+    bool      many = (bytes > INT32_MAX);
+    if (many) {
+        type = xm_bytes_as_one((size_t)bytes);
+    }
+    if (type == 0) {
+        return xm_raise(comm, xcclSystemError, "MPI has no datatype of so many bytes");
+    }
+    int code =
+        xm_pmpi.Isend(copy, many ? 1 : (int)bytes, type, (int)args[3], (int)args[4], comm, request);
+    if (many) {
+        xm_pmpi.Type_free(&type);
+    }
+    return code;
+}
+
+/* What the function sends: begun here. *copy_p: what is replaced, or NULL; the caller frees it. */
 static int send(const struct shape *s, const long *args, MPI_Comm comm, char **copy_p,
                 MPI_Request *request)
 {
     const long isend[] = {args[0], args[1], args[2], args[3], args[4], (long)comm, (long)request};
 
     if (s->replaces) {
-        return send_copy(s, args, comm, copy_p, request);
+        int code = (*copy_p == NULL) ? make_copy(s, args, comm, copy_p) : MPI_SUCCESS;
+        return (code == MPI_SUCCESS) ? send_copy(s, args, comm, *copy_p, request) : code;
     }
     return call(s->large ? XM_FN_MPI_Isend_c : XM_FN_MPI_Isend, isend);
 }
@@ -129,15 +188,17 @@ static void leave_sent(struct xm_companion *c)
 }
 
 static int send_and_receive_later(const struct shape *s, const long *args, MPI_Comm comm,
-                                  MPI_Message *message, const struct xm_rendezvous *from)
+                                  MPI_Message *message, const struct xm_rendezvous *from,
+                                  char *copy)
 {
     enum xm_function imrecv = s->large ? XM_FN_MPI_Imrecv_c : XM_FN_MPI_Imrecv;
     struct sent     *sent = malloc(sizeof(*sent));
 
     if (sent == NULL) {
+        free(copy);
         return xm_raise(comm, xcclSystemError, "out of memory for a request");
     }
-    *sent = (struct sent){{is_sent, leave_sent}, XM_HANDLE(MPI_REQUEST_NULL), NULL, false};
+    *sent = (struct sent){{is_sent, leave_sent}, XM_HANDLE(MPI_REQUEST_NULL), copy, false};
     int code = send(s, args, comm, &sent->copy, &sent->request);
     if (code != MPI_SUCCESS) {
         free(sent->copy);
@@ -151,11 +212,10 @@ static int send_and_receive_later(const struct shape *s, const long *args, MPI_C
 
 /* The message is there, so receiving it waits for nobody. */
 static int send_and_receive(const struct shape *s, const long *args, MPI_Comm comm,
-                            MPI_Message *message, const struct xm_rendezvous *from)
+                            MPI_Message *message, const struct xm_rendezvous *from, char *copy)
 {
     enum xm_function mrecv = s->large ? XM_FN_MPI_Mrecv_c : XM_FN_MPI_Mrecv;
     MPI_Request      request = XM_HANDLE(MPI_REQUEST_NULL);
-    char            *copy = NULL;
 
     int code = send(s, args, comm, &copy, &request);
     if (code != MPI_SUCCESS) {
@@ -193,13 +253,22 @@ bool xm_kept_call(enum xm_function function, const long *args, int *code_p)
         return matched;
     }
     MPI_Comm comm = (MPI_Comm)(intptr_t)args[xm_transfer_argument(function, 'c')];
+    char    *copy = NULL;
+    if (s->replaces && xm_kept_has(comm, (int)args[s->source], (int)args[s->tag])) {
+        *code_p = make_copy(s, args, comm, &copy);
+        if (*code_p != MPI_SUCCESS) { /* the message stays for another receive */
+            free(copy);
+            return true;
+        }
+    }
     if (!xm_kept_match(comm, (int)args[s->source], (int)args[s->tag], &message, &from)) {
+        free(copy);
         return false;
     }
     xm_kept_leave();
     if (s->sends) {
-        *code_p = s->nonblocking ? send_and_receive_later(s, args, comm, &message, &from)
-                                 : send_and_receive(s, args, comm, &message, &from);
+        *code_p = s->nonblocking ? send_and_receive_later(s, args, comm, &message, &from, copy)
+                                 : send_and_receive(s, args, comm, &message, &from, copy);
         return true;
     }
     const long receive[] = {args[0], args[1], args[2], (long)&message, args[6]};

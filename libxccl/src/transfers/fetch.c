@@ -101,8 +101,7 @@ static struct xm_part *part_of(struct xm_transfer *t)
     return NULL;
 }
 
-/* So many bytes as one element, where an int does not count them; 0: it cannot be made. */
-static MPI_Datatype bytes_as_one(size_t bytes)
+MPI_Datatype xm_bytes_as_one(size_t bytes)
 {
     enum { UNIT = 1 << 20 };
     MPI_Datatype whole = 0, types[2] = {0, XM_HANDLE(MPI_BYTE)};
@@ -139,7 +138,7 @@ static xcclResult_t land_packed(struct xm_transfer *t)
         return xcclSuccess;
     }
     if (r->many == 0) {
-        r->many = bytes_as_one(bytes);
+        r->many = xm_bytes_as_one(bytes);
     }
     t->args[r->argument + 1] = 1;
     t->args[r->argument + 2] = (long)r->many;

@@ -19,6 +19,9 @@ bool xm_fetch_is_in_place(struct xm_transfer *t);
  */
 void xm_fetch_put_head(struct xm_rendezvous *r);
 
+/* So many bytes as one element, where an int does not count them; 0: it cannot be made. */
+MPI_Datatype xm_bytes_as_one(size_t bytes);
+
 /* With the descriptor in r->got, and taken. served: the bytes are in the sender's file already. */
 void xm_fetch_start(struct xm_transfer *t, bool served);
 /* Is nothing under way? */

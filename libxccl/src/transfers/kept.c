@@ -481,6 +481,18 @@ bool xm_kept_match(MPI_Comm comm, int source, int tag, MPI_Message *message_p,
     return take_wanted(&w, message_p, r);
 }
 
+bool xm_kept_has(MPI_Comm comm, int source, int tag)
+{
+    const struct kept *k;
+
+    pthread_mutex_lock(&lock);
+    for (k = first; (k != NULL) && !fits(k, comm, source, tag);) {
+        k = k->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return k != NULL;
+}
+
 bool xm_kept_matched(MPI_Message message, struct xm_rendezvous *r)
 {
     struct wanted w = {.matched = &message};

@@ -31,6 +31,8 @@ bool xm_kept_match(MPI_Comm comm, int source, int tag, MPI_Message *message_p,
                    struct xm_rendezvous *r);
 /* The same of a message that the program has matched already. */
 bool xm_kept_matched(MPI_Message message, struct xm_rendezvous *r);
+/* Is one of this receive kept? Another thread may take it the next moment. */
+bool xm_kept_has(MPI_Comm comm, int source, int tag);
 void xm_kept_end(void);
 
 #endif

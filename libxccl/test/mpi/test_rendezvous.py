@@ -197,6 +197,14 @@ def test_types_with_much_room(family):
     family.run(2, "mpi_whole_types cuda room", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize(
+    "case", ["one_too_large", pytest.param("many", marks=pytest.mark.thorough)]
+)
+def test_replaced_after_a_probe(family, case):
+    """More than 2 GiB are sent from a copy; where there is none the message stays."""
+    family.run(2, f"mpi_whole_types cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.parametrize("case", ["one", "both", "both_threads"])
 def test_received_in_finalize(mpi, case):
     """A delete callback of MPI_COMM_SELF receives what was sent before MPI_Finalize."""

@@ -128,6 +128,76 @@ static void case_room(void)
     MPI_Type_free(&type);
 }
 
+static int handled;
+
+static void count_error(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    handled++;
+}
+
+/* MPI_Sendrecv_replace of more bytes than an int counts, by rank 0, of a message that was probed.
+ */
+static void replace_probed(MPI_Comm comm, int count, MPI_Datatype type, size_t bytes)
+{
+    enum { FEW = 20 };
+    int       *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    MPI_Status status;
+
+    if (mt_rank() == 1) {
+        MPI_Send(numbered(FEW, 1000), FEW, MPI_INT, 0, TAG, comm);
+    } else {
+        MPI_Probe(1, TAG, comm, &status);
+        int code =
+            MPI_Sendrecv_replace(room, count, type, MPI_PROC_NULL, TAG, 1, TAG, comm, &status);
+        mt_expect(handled == (code != MPI_SUCCESS), "the handler was called %d times", handled);
+        if (code != MPI_SUCCESS) { /* what cannot be done takes no message */
+            MPI_Iprobe(1, TAG, comm, &code, &status);
+            mt_expect(code, "the message is lost");
+            if (code) {
+                MPI_Recv(room, FEW, MPI_INT, 1, TAG, comm, &status);
+            }
+        }
+        mt_expect_status(&status, 1, TAG, FEW, "what was probed");
+        mt_expect(room[FEW - 1] == 1000 + FEW - 1, "what was probed: %d", room[FEW - 1]);
+    }
+    munmap(room, bytes);
+}
+
+static void replace_much(bool as_one)
+{
+    enum { MEGA = 1 << 20, MANY = 2100 };
+    MPI_Comm       comm;
+    MPI_Errhandler handler;
+    MPI_Datatype   mega, whole;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_create_errhandler(count_error, &handler);
+    MPI_Comm_set_errhandler(comm, handler);
+    MPI_Type_contiguous(MEGA, MPI_BYTE, &mega);
+    MPI_Type_contiguous(MANY, mega, &whole);
+    MPI_Type_commit(&mega);
+    MPI_Type_commit(&whole);
+    replace_probed(comm, as_one ? 1 : MANY, as_one ? whole : mega, (size_t)MEGA * MANY);
+    mt_expect(handled == (as_one && (mt_rank() == 0)), "%d calls failed", handled);
+    MPI_Type_free(&mega);
+    MPI_Type_free(&whole);
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_free(&comm);
+}
+
+static void case_one_too_large(void)
+{
+    replace_much(true);
+}
+
+static void case_many(void)
+{
+    replace_much(false);
+}
+
 /* Memory of the stack that a call has had for its own: what lies there that looks like its message?
  */
 static __attribute__((noinline)) int found_below(void)
@@ -263,11 +333,15 @@ static void case_status(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"replace", case_replace}, {"room", case_room},     {"left", case_left},
-        {"behind", case_behind},   {"status", case_status}, {NULL, NULL},
+        {"replace", case_replace}, {"room", case_room},
+        {"left", case_left},       {"behind", case_behind},
+        {"status", case_status},   {"one_too_large", case_one_too_large},
+        {"many", case_many},       {NULL, NULL},
     };
 
-    mt_begin(&argc, &argv, true);
+    /* Among threads a message is taken after the copy is made. */
+    bool alone = (argc > 2) && (strcmp(argv[2], "one_too_large") == 0);
+    mt_begin_at(alone ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &argc, &argv, true);
     mt_meet_on_device();
     return mt_run_to_end(cases, argc, argv);
 }
