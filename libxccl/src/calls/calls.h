@@ -49,6 +49,8 @@ int xm_receive_among_threads(enum xm_function function, int profiling, const lon
  */
 int xm_transfer_receive_kept(enum xm_function function, const long *args,
                              const struct xm_rendezvous *from, struct xm_companion *companion);
+/* A call that failed before MPI had it: if it is collective on a file, MPI has it without data. */
+void xm_file_come_with_nothing(const struct xm_transfer *t, int profiling);
 /* MPI_Win_create, on any memory: one rank's may be refused. */
 int xm_window_create(enum xm_function function, int profiling, const long *args);
 /* Are there windows on device memory? */

@@ -35,6 +35,16 @@ static int raise(const struct xm_transfer *t, xcclResult_t res)
     return xm_transfer_raise(t, res, text);
 }
 
+/* The same before MPI has the call. */
+static int refuse_unmade(const struct xm_transfer *t, int profiling, xcclResult_t res)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s", xc_last_detail());
+    xm_file_come_with_nothing(t, profiling);
+    return xm_transfer_raise(t, res, text);
+}
+
 /* What can be fetched stays where it is; the rest is staged. */
 static xcclResult_t prepare(struct xm_transfer *t)
 {
@@ -230,7 +240,7 @@ static int blocking(struct xm_transfer *t, int profiling)
     xcclResult_t res = prepare(t);
 
     if (res != xcclSuccess) {
-        return raise(t, res);
+        return refuse_unmade(t, profiling, res);
     }
     return has_both_ways(t) ? carry_out_watched(t, profiling) : carry_out(t, profiling);
 }
@@ -295,13 +305,14 @@ static int with_request(struct xm_transfer *t, int profiling)
     struct xm_transfer *kept = xm_transfer_keep(t);
 
     if (kept == NULL) {
-        return raise(t, xcclSystemError);
+        return refuse_unmade(t, profiling, xcclSystemError);
     }
     xcclResult_t res = (kept->form == 'P') ? xm_transfer_open(kept) : prepare(kept);
     if (__builtin_expect(xm_observing, 0) && (kept->form == 'N')) {
         xm_seen_transfer(kept);
     }
-    return (res == xcclSuccess) ? make_request(kept, profiling) : raise(kept, res);
+    return (res == xcclSuccess) ? make_request(kept, profiling)
+                                : refuse_unmade(kept, profiling, res);
 }
 
 static int begin(struct xm_transfer *t, int profiling)
@@ -309,11 +320,11 @@ static int begin(struct xm_transfer *t, int profiling)
     struct xm_transfer *kept = xm_transfer_keep(t);
 
     if (kept == NULL) {
-        return raise(t, xcclSystemError);
+        return refuse_unmade(t, profiling, xcclSystemError);
     }
     xcclResult_t res = prepare(kept);
     if (res != xcclSuccess) {
-        return raise(kept, res);
+        return refuse_unmade(kept, profiling, res);
     }
     int code = (int)xm_mpi_forward(kept->function, profiling, kept->args);
     if (code != MPI_SUCCESS) {
@@ -475,9 +486,10 @@ static int refuse(const struct xm_transfer *t)
                              "and this MPI is not GPU-aware; use host memory, or a GPU-aware MPI");
 }
 
-static int refuse_scattered(struct xm_transfer *t)
+static int refuse_scattered(struct xm_transfer *t, int profiling)
 {
     xm_transfer_close(t);
+    xm_file_come_with_nothing(t, profiling);
     return xm_transfer_raise(
         t, xcclUnsupported,
         "the datatype has absolute addresses in memory of several kinds, of the "
@@ -537,7 +549,7 @@ static int pack(enum xm_function function, int profiling, const long *args)
         return (int)xm_mpi_forward(function, profiling, args);
     }
     if (t.scattered) {
-        return refuse_scattered(&t);
+        return refuse_scattered(&t, profiling);
     }
     t.packed = &packed;
     int code = blocking(&t, profiling);
@@ -575,7 +587,7 @@ static int unpack(enum xm_function function, int profiling, const long *args)
         return (int)xm_mpi_forward(function, profiling, args);
     }
     if (t.scattered) {
-        return refuse_scattered(&t);
+        return refuse_scattered(&t, profiling);
     }
     int code = blocking(&t, profiling);
     if (inside && (code == MPI_SUCCESS) && narrow) {
@@ -672,7 +684,7 @@ static int serve(enum xm_function function, int profiling, const long *args)
         return (int)xm_mpi_forward(function, profiling, args);
     }
     if (t.scattered) {
-        return refuse_scattered(&t);
+        return refuse_scattered(&t, profiling);
     }
     switch (t.form) {
     case 'R':

@@ -301,6 +301,33 @@ static void case_errors(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* The ranks of a collective call on a file do not wait for one that is refused. */
+static void scattered_together(MPI_Datatype both, const int *on_device)
+{
+    bool         apart = (mt_rank() == 0), refused = apart && (strcmp(mt_runtime(), "none") != 0);
+    const void  *from = apart ? MPI_BOTTOM : on_device;
+    MPI_Datatype type = apart ? both : MPI_INT;
+    MPI_File     file;
+    char         name[600];
+
+    snprintf(name, sizeof(name), "%s/scattered", folder);
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &file);
+    int code = MPI_File_write_all(file, from, 1, type, MPI_STATUS_IGNORE);
+    mt_expect((code != MPI_SUCCESS) == refused, "MPI_File_write_all: %d", code);
+    code = MPI_File_write_ordered(file, from, 1, type, MPI_STATUS_IGNORE);
+    mt_expect((code != MPI_SUCCESS) == refused, "MPI_File_write_ordered: %d", code);
+    code = MPI_File_write_all_begin(file, from, 1, type);
+    mt_expect((code != MPI_SUCCESS) == refused, "MPI_File_write_all_begin: %d", code);
+    if (code == MPI_SUCCESS) {
+        MPI_File_write_all_end(file, from, MPI_STATUS_IGNORE);
+    }
+    code = MPI_File_write_all_begin(file, on_device, 1, MPI_INT); /* the last one is over */
+    mt_expect(code == MPI_SUCCESS, "MPI_File_write_all_begin after a refused one: %d", code);
+    MPI_File_write_all_end(file, on_device, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
 /* The same of a file, by its own error handler, which returns. */
 static void scattered_file(const int *on_device, const int *on_host)
 {
@@ -321,6 +348,7 @@ static void scattered_file(const int *on_device, const int *on_host)
                   (strcmp(mt_runtime(), "none") == 0),
               "writing two kinds of memory to a file is not refused");
     MPI_File_close(&file);
+    scattered_together(both, on_device);
     MPI_Type_free(&both);
 }
 
