@@ -59,9 +59,9 @@ static xcclResult_t convert(const struct xm_copier *copier, const struct xm_buff
             int bytes = (int)(n * block.layout->size);
             int position = 0;
             int res = pack ? xm_pmpi.Pack(from, n, block.type, packed + at, bytes, &position,
-                                          copier->call->comm)
+                                          xm_copier_comm(copier))
                            : xm_pmpi.Unpack(packed + at, bytes, &position, from, n, block.type,
-                                            copier->call->comm);
+                                            xm_copier_comm(copier));
             if ((res != MPI_SUCCESS) || (position != bytes)) {
                 return xc_fail(xcclInternalError, "%s failed on a buffer in device memory",
                                pack ? "MPI_Pack" : "MPI_Unpack");

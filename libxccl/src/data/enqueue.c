@@ -304,7 +304,7 @@ static bool mark_unpacked(const struct xm_copier *copier, const struct xm_block 
     if (ones != NULL) {
         memset(ones, 0xff, size);
         res = xm_pmpi.Unpack(ones, (int)size, &position, mask - block->layout->true_lb, 1,
-                             block->type, copier->call->comm);
+                             block->type, xm_copier_comm(copier));
     }
     free(ones);
     return res == MPI_SUCCESS;

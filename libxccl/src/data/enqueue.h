@@ -12,7 +12,13 @@ struct xm_copier {
     const struct xc_device_ops *dev;
     xcclStream_t                stream;
     struct xm_scratch          *scratch;
+    MPI_Comm                    comm; /* that MPI packs with; 0: the call's */
 };
+
+static inline MPI_Comm xm_copier_comm(const struct xm_copier *copier)
+{
+    return (copier->comm != 0) ? copier->comm : copier->call->comm;
+}
 
 /* A buffer, and memory that its data comes from or goes to. */
 struct xm_lane {

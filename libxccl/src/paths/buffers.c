@@ -169,7 +169,7 @@ xcclResult_t xm_usable_begin(struct xm_op *op)
     xcclResult_t res = xcclSuccess;
 
     xm_scratch_begin(&op->scratch, op->dev, op->home);
-    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch};
+    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch, 0};
     bool copies = !op->buffers.send.plain || !op->buffers.recv.plain || xm_copies_host_memory(op);
     if (copies) {
         res = xm_copy_stream(op->dev, op->home, &op->copier.stream);

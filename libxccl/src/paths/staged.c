@@ -163,7 +163,7 @@ static xcclResult_t bring_in(struct xm_op *op)
 static xcclResult_t begin(struct xm_op *op, struct staged_call *to, xcclResult_t *missed_p)
 {
     xm_scratch_begin(&op->scratch, op->dev, op->device);
-    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch};
+    op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch, 0};
     xcclResult_t res = take_memory(op, to);
     if (res != xcclSuccess) {
         return res;

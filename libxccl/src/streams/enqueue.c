@@ -83,7 +83,7 @@ struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q)
     e->op.stream = stream->handle;
     e->request = e->handle = XM_HANDLE(MPI_REQUEST_NULL);
     xm_scratch_begin_ordered(&e->op.scratch, stream->dev, stream->device);
-    e->op.copier = (struct xm_copier){&e->op.call, stream->dev, stream->handle, &e->op.scratch};
+    e->op.copier = (struct xm_copier){&e->op.call, stream->dev, stream->handle, &e->op.scratch, 0};
     return e;
 }
 

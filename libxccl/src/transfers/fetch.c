@@ -277,7 +277,8 @@ static xcclResult_t enqueue_bytes(struct xm_transfer *t, const struct xc_device_
     char                 *to = r->receive.buf + r->receive.low;
 
     if (on_device && !r->receive.plain) {
-        struct xm_copier copier = {part->copier.call, dev, stream, &part->scratch};
+        struct xm_copier copier = {part->copier.call, dev, stream, &part->scratch,
+                                   part->copier.comm};
         struct xm_lane   lane = {&copier, &r->receive, (char *)(uintptr_t)from, false, true};
         return xm_enqueue_bytes(&lane, (MPI_Count)r->from.bytes);
     }
@@ -332,7 +333,7 @@ static bool scatter_quickly(struct xm_transfer *t, const struct xc_device_ops *d
         ((MPI_Count)r->from.bytes != r->receive.bytes)) {
         return false;
     }
-    struct xm_copier copier = {part->copier.call, dev, NULL, &part->scratch};
+    struct xm_copier copier = {part->copier.call, dev, NULL, &part->scratch, part->copier.comm};
     struct xm_lane   lane = {&copier, &r->receive, (char *)(uintptr_t)from, false, true};
     return xm_move_quickly(&lane, false);
 }

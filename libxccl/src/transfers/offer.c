@@ -132,7 +132,7 @@ static xcclResult_t pack(struct xm_rendezvous *r, const struct xc_device_ops *de
                          const struct xm_buffer *b, xcclStream_t stream, bool *over_p)
 {
     const struct xm_call nowhere = {.comm = xm_rendezvous_self()};
-    struct xm_copier     copier = {&nowhere, dev, stream, &r->scratch};
+    struct xm_copier     copier = {&nowhere, dev, stream, &r->scratch, 0};
     void                *packed;
 
     xm_scratch_begin(&r->scratch, dev, b->mem.device);

@@ -32,8 +32,8 @@ static const struct row rows[XM_NUM_TRANSFER_FUNCTIONS] = {
 #undef ROW
 };
 
-/* For MPI_Pack and MPI_Unpack of derived types on this rank alone: they want a communicator. */
-static struct xm_call nowhere;
+/* Transfers have no arrays of counts or types. */
+static const struct xm_call nowhere;
 
 static const struct row *row_of(enum xm_function function)
 {
@@ -60,7 +60,6 @@ bool xm_transfer_is_message(enum xm_function function)
 
 void xm_transfers_init(void)
 {
-    nowhere.comm = XM_HANDLE(MPI_COMM_SELF);
     for (int i = 0; i < XM_NUM_TRANSFER_FUNCTIONS; i++) {
         size_t at = strcspn(rows[i].kinds, "rb");
         bool   receives = is_message(&rows[i]) && (rows[i].kinds[at] != '\0');
@@ -551,6 +550,15 @@ static bool goes_packed(const struct xm_transfer *t, const struct xm_part *part)
            xm_packs_well(&part->copier, &part->buffer, kind == 'r');
 }
 
+/* For MPI_Pack and MPI_Unpack on this rank alone. With sessions alone there is no MPI_COMM_SELF. */
+static MPI_Comm packing_comm(const struct xm_transfer *t)
+{
+    int at = xm_transfer_argument(t->function, 'c');
+
+    return ((at < 0) || xm_mpi_has_world()) ? XM_HANDLE(MPI_COMM_SELF)
+                                            : (MPI_Comm)(intptr_t)t->args[at];
+}
+
 static xcclResult_t open_part(struct xm_transfer *t, struct xm_part *part,
                               const struct xc_device_ops *dev)
 {
@@ -559,7 +567,7 @@ static xcclResult_t open_part(struct xm_transfer *t, struct xm_part *part,
 
     xm_scratch_begin(&part->scratch, dev, b->mem.device);
     part->open = true;
-    part->copier = (struct xm_copier){&nowhere, dev, NULL, &part->scratch};
+    part->copier = (struct xm_copier){&nowhere, dev, NULL, &part->scratch, packing_comm(t)};
     xcclResult_t res = xm_copy_stream(dev, b->mem.device, &part->copier.stream);
     if (res != xcclSuccess) {
         return res;
@@ -587,7 +595,8 @@ static bool reopen_part(struct xm_part *part, const struct xc_device_ops *dev)
         return false;
     }
     part->open = true;
-    part->copier = (struct xm_copier){&nowhere, dev, stream, &part->scratch};
+    part->copier =
+        (struct xm_copier){&nowhere, dev, stream, &part->scratch, XM_HANDLE(MPI_COMM_SELF)};
     part->packed = false;
     part->span = span;
     return true;

@@ -219,7 +219,7 @@ static bool begin(struct sample *s, MPI_Datatype type, int count, bool apart)
     s->span = (size_t)(s->buffer.high - s->buffer.low);
     s->call = (struct xm_call){.comm = MPI_COMM_SELF};
     xm_scratch_begin(&s->scratch, &device, DEVICE);
-    s->copier = (struct xm_copier){&s->call, &device, NULL, &s->scratch};
+    s->copier = (struct xm_copier){&s->call, &device, NULL, &s->scratch, 0};
     s->ordered = xm_ordered(&s->call, &s->buffer);
     return true;
 }

@@ -57,6 +57,33 @@ static void expect(const int *buffer, int first, int step, const char *what)
 
 static int *in, *out;
 
+/* Every second element: MPI alone can take such a type apart. */
+static void exchange_array(MPI_Comm comm)
+{
+    int          next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    int          all = COUNT, distribution = MPI_DISTRIBUTE_CYCLIC, one = 1, parts = 2;
+    int         *host = malloc(sizeof(int) * COUNT), wrong = 0;
+    MPI_Datatype type;
+
+    MPI_Type_create_darray(parts, 0, 1, &all, &distribution, &one, &parts, MPI_ORDER_C, MPI_INT,
+                           &type);
+    MPI_Type_commit(&type);
+    fill(in, 7);
+    fill(out, 0);
+    MPI_Sendrecv(in, 1, type, next, 0, out, 1, type, previous, 0, comm, MPI_STATUS_IGNORE);
+    mt_get(host, out, MT_DEVICE, sizeof(int) * COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        wrong += (host[i] != ((i % 2 == 0) ? previous + i + 7 : rank + i));
+    }
+    checks++;
+    failures += (wrong > 0);
+    if (wrong > 0) {
+        printf("FAIL rank %d: MPI_Type_create_darray: %d elements are wrong\n", rank, wrong);
+    }
+    free(host);
+    MPI_Type_free(&type);
+}
+
 static void communicate(MPI_Comm comm)
 {
     int         next = (rank + 1) % size, previous = (rank + size - 1) % size;
@@ -213,6 +240,7 @@ int main(int argc, char **argv)
     MPI_Comm comm = open_session(&session);
     open_memory((argc > 1) ? argv[1] : "none");
     communicate(comm);
+    exchange_array(comm);
     bool streams = (strcmp(mode, "streams") == 0);
     if (streams || (strcmp(mode, "again") == 0)) {
         comm = open_others(comm, &session, streams);
@@ -231,6 +259,9 @@ int main(int argc, char **argv)
         send_across(comm);
     }
     communicate(comm);
+    if (before || after || across) { /* MPICH 4.3 has no such types once it has begun anew */
+        exchange_array(comm);
+    }
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
     summary(comm);
