@@ -184,6 +184,18 @@ static void put_handler_back(MPI_Comm comm, MPI_Errhandler *handler)
     xm_pmpi.Errhandler_free(handler);
 }
 
+/* What is sent goes all the same: its receiver may have met the descriptor. */
+static int fail_to_receive(struct xm_transfer *t, xcclResult_t res)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s", xc_last_detail());
+    xm_rendezvous_wait(t);
+    xm_unwatch(t);
+    t->rendezvous.out.magic = 0;
+    return xm_transfer_raise(t, res, text);
+}
+
 /* From where MPI's call has ended. */
 static int complete(struct xm_transfer *t, int code, MPI_Count bytes)
 {
@@ -197,8 +209,7 @@ static int complete(struct xm_transfer *t, int code, MPI_Count bytes)
     } else if (!xm_rendezvous_received(t, bytes) && (t->rendezvous.landing == NULL)) {
         res = xm_transfer_copy_out(t, bytes);
         if (res != xcclSuccess) {
-            xm_unwatch(t);
-            return raise(t, res);
+            return fail_to_receive(t, res);
         }
     }
     if (code == MPI_SUCCESS) {

@@ -370,6 +370,33 @@ static void receive_in_vain(int way, int *out)
     MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
 }
 
+/* What is received beside a message that is fetched is lost; that message is not. */
+static void exchange_in_vain(void)
+{
+    enum { LATE_US = 200000 };
+    int *in = mt_ints_make(MT_DEVICE, LONG, LONG, 1), *out = mt_ints_make(MT_DEVICE, LONG, 0, 0);
+    int  host[FEW] = {0};
+
+    for (int i = 0; i < 3; i++) { /* rank 0 has used a device, and says so */
+        MPI_Sendrecv(host, 1, MPI_INT, other(), TAG, host + 1, 1, MPI_INT, other(), TAG,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (mt_rank() == 0) {
+        MPI_Send(host, FEW, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        usleep(LATE_US);
+        MPI_Recv(out, LONG, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_ints_expect(out, MT_DEVICE, LONG, LONG, 1, 1, "beside what was not copied");
+    } else {
+        int code = MPI_Sendrecv(in, LONG, MPI_INT, 0, TAG, out, FEW, MPI_INT, 0, TAG,
+                                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_expect(code != MPI_SUCCESS, "MPI_Sendrecv ended well");
+        mt_put(in, MT_DEVICE, host, sizeof(host));
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 /* With XCCL_SIM_FAIL=copy@1, and no kernels to copy by. */
 static void case_not_copied(void)
 {
@@ -390,6 +417,7 @@ static void case_not_copied(void)
             receive_in_vain(way, buffer);
         }
     }
+    exchange_in_vain();
     MPI_Errhandler_free(&handler);
     mt_free((mt_rank() == 0) ? MT_HOST : MT_DEVICE, buffer);
 }
