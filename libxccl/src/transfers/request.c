@@ -435,6 +435,7 @@ static bool start_offered(struct xm_transfer *t, int *code_p)
     *code_p = (int)xm_mpi_forward(started_once(t->function), 1, args);
     if (*code_p != MPI_SUCCESS) {
         xm_rendezvous_withdraw(t);
+        xm_rendezvous_rest(t);
     }
     return true;
 }
