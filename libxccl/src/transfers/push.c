@@ -194,6 +194,9 @@ static xcclResult_t enqueue_held(struct xm_rendezvous *r, const struct xc_device
     }
     if (res == xcclSuccess) {
         res = dev->event_record(r->pushed, stream);
+        if (res != xcclSuccess) { /* no copy is under way when the receiver reads it itself */
+            xm_stream_wait_apart(dev, stream);
+        }
     }
     if (res == xcclSuccess) {
         xm_question_begin(r);
