@@ -70,6 +70,21 @@ xcclResult_t xm_carry_unpack(struct xm_enqueued *e)
     return (u->packed && u->buffer->out) ? xm_enqueue(&lane) : xcclSuccess;
 }
 
+bool xm_carry_can_pack(struct xm_enqueued *e)
+{
+    xm_buffer_take_apart(&e->op.buffers.send);
+    xm_buffer_take_apart(&e->op.buffers.recv);
+    return (fault_of(&e->op.buffers.send) == NULL) && (fault_of(&e->op.buffers.recv) == NULL);
+}
+
+xcclResult_t xm_carry_copy(const struct xm_enqueued *e)
+{
+    const struct xm_op *op = &e->op;
+
+    return op->dev->copy_async(op->recv.ptr, op->send.ptr, (size_t)op->buffers.send.bytes,
+                               op->stream);
+}
+
 /* ---- direct ---- */
 
 static uint32_t larger(uint32_t a, uint32_t b)

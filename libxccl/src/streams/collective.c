@@ -9,7 +9,8 @@
 #include "streams/carry.h"
 #include "streams/staged.h"
 
-enum way { STAGED, CCL, DIRECT, NOTHING };
+/* COPY: the only rank's data, to itself. */
+enum way { STAGED, CCL, DIRECT, COPY, NOTHING };
 
 static int check_buffer(const struct xm_buffer *b, MPI_Comm comm)
 {
@@ -28,6 +29,23 @@ static int check(const struct xm_enqueued *e)
     return (code == MPI_SUCCESS) ? check_buffer(&e->op.buffers.recv, e->sc->comm) : code;
 }
 
+/* Of a communicator of one rank, which needs no other thread for it if it can be packed. */
+static enum way choose_alone(struct xm_enqueued *e)
+{
+    const struct xm_op *op = &e->op;
+    enum xm_coll        coll = op->call.coll;
+
+    if ((coll == XM_BARRIER) || (coll == XM_BCAST) || (coll == XM_EXSCAN) || op->buffers.in_place) {
+        return NOTHING;
+    }
+    (void)xm_facts_local(&e->op);
+    if (op->facts.bytes == 0) {
+        return NOTHING;
+    }
+    bool same = (op->buffers.send.bytes == op->buffers.recv.bytes); /* else MPI says so */
+    return (same && xm_carry_can_pack(e)) ? COPY : STAGED;
+}
+
 /* Which ways there are, by facts equal on all ranks. */
 static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
 {
@@ -36,6 +54,9 @@ static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
 
     op->facts.coll = op->call.coll;
     op->facts.nranks = op->comm->size;
+    if (op->comm->size == 1) {
+        return choose_alone(e);
+    }
     if (op->call.coll == XM_BARRIER) {
         op->direct_what = XK_NO_REDUCTION;
         return (e->sc->counter != NULL) ? DIRECT : STAGED;
@@ -69,9 +90,7 @@ static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
 static xcclResult_t carry(const struct xm_enqueue *q, struct xm_enqueued *e, enum way way)
 {
     if (__builtin_expect(xm_observing, 0)) {
-        xm_seen_enqueued(&e->op, (way == STAGED)   ? "mpi-staged"
-                                 : (way == DIRECT) ? "direct"
-                                                   : "ccl");
+        xm_seen_enqueued(&e->op, (way == STAGED) ? "mpi-staged" : (way == CCL) ? "ccl" : "direct");
     }
     if (way == STAGED) {
         xm_set_last_path("mpi-staged");
@@ -81,8 +100,10 @@ static xcclResult_t carry(const struct xm_enqueue *q, struct xm_enqueued *e, enu
     if (res != xcclSuccess) {
         return res;
     }
-    xm_set_last_path((way == DIRECT) ? "direct" : "ccl");
-    res = (way == DIRECT) ? xm_carry_direct(e) : xm_carry_ccl(q, e);
+    xm_set_last_path((way == CCL) ? "ccl" : "direct");
+    res = (way == DIRECT) ? xm_carry_direct(e)
+          : (way == COPY) ? xm_carry_copy(e)
+                          : xm_carry_ccl(q, e);
     return (res == xcclSuccess) ? xm_carry_unpack(e) : res;
 }
 

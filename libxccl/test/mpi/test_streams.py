@@ -20,6 +20,12 @@ def test_collectives(openmpi, case, path):
     run(openmpi, 3, case, path).good()
 
 
+@pytest.mark.parametrize("case", ["alone", "alone_graphs"])
+def test_one_rank(family, case):
+    """It gets its own data, without a thread that calls MPI."""
+    run(family, 1, case).good()
+
+
 @pytest.mark.release_only
 @pytest.mark.parametrize(("case", "path"), [("collectives", "mpi-staged"), ("graphs", "direct")])
 def test_collectives_mpich(mpich, case, path):
