@@ -265,6 +265,25 @@ xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
     return res;
 }
 
+bool xm_mappings_make_way(const struct xc_device_ops *dev, const struct xc_ipc *ipc)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&lock);
+    for (struct mapping **at = &mappings; *at != NULL;) {
+        if (((*at)->dev == dev) && share_a_block(&(*at)->ipc, ipc)) {
+            drop(at);
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    for (const struct mapping *m = going; (m != NULL) && !found; m = m->next) {
+        found = (m->dev == dev) && share_a_block(&m->ipc, ipc);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 void xm_mappings_hold(void)
 {
     pthread_rwlock_rdlock(&held);

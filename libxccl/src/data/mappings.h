@@ -20,6 +20,12 @@ xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
                            const struct xc_device_ops *dev, int device, char **base_p);
 
 /*
+ * Something is mapped where this would be: unmap what may lie there, on a thread. Whose it is does
+ * not matter: what is used again is mapped again. False: none of this is there.
+ */
+bool xm_mappings_make_way(const struct xc_device_ops *dev, const struct xc_ipc *ipc);
+
+/*
  * What is looked up in between stays mapped until the last of these ends, so until what uses it has
  * been enqueued. By any number of threads at once; none of it waits on another rank.
  */

@@ -12,6 +12,7 @@
 #include "base/params.h"
 #include "comms/wait.h"
 #include "comms/worker.h"
+#include "data/mappings.h"
 
 enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_QUEUES = 16 };
 /* The first unit holds the counters of the kernels' blocks. */
@@ -449,6 +450,12 @@ static xcclResult_t open_one(struct xm_arena *a, const struct xm_arena_peer *pee
     }
     xcclResult_t res = a->dev->ipc_open(&peer->ipc, &base);
     if (res == xcclInProgress) {
+        if (xm_mappings_make_way(a->dev, &peer->ipc)) {
+            return res;
+        }
+        res = a->dev->ipc_open(&peer->ipc, &base); /* it may have gone in between */
+    }
+    if (res == xcclInProgress) {
         return xc_fail(xcclUnhandledCudaError, "something that another process has freed is still "
                                                "mapped at the place of its workspace");
     }
@@ -480,12 +487,13 @@ static void open_all(struct xm_job *job)
         }
         a->dev->leave(saved);
     }
-    if (res != xcclSuccess) {
+    bool refused = (res != xcclSuccess) && (res != xcclInProgress); /* else the ranks join later */
+    if (refused) {
         xc_info("device %d: no direct path: %s", a->device, xc_last_detail());
     }
     pthread_mutex_lock(&a->lock);
     a->opening = false;
-    if (res != xcclSuccess) {
+    if (refused) {
         __atomic_store_n(&a->refused, true, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&a->lock);

@@ -214,6 +214,11 @@ def test_stale(family, case):
     run(family, 3, f"mpi_stale {case}").good()
 
 
+def test_mapped_before(openmpi):
+    """What lay in the place of the path's memory is still mapped by the other rank, which ends that."""
+    run(openmpi, 2, "mpi_stale arena", XCCL_DIRECT_MEMORY="32").good()
+
+
 def test_soon(family):
     """Without a blocking collective, too."""
     run(family, 2, "mpi_requests soon").good()

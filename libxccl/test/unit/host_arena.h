@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "comms/wait.h"
+#include "data/mappings.h"
 #include "direct/arena.h"
 
 /* Number of the last operation; a device whose memory nobody maps, and one that is not there. */
@@ -134,8 +135,21 @@ static xcclResult_t ipc_export(const void *ptr, struct xc_ipc *ipc)
                                                : xc_fail(xcclUnsupported, "it cannot be shared");
 }
 
+/* Something lies where this would be, and so many questions later it is unmapped. */
+static uint64_t in_the_way;
+static int      goes_after;
+
+bool xm_mappings_make_way(const struct xc_device_ops *dev, const struct xc_ipc *ipc)
+{
+    (void)dev;
+    return (ipc->base == in_the_way) && (goes_after-- > 0);
+}
+
 static xcclResult_t ipc_open(const struct xc_ipc *ipc, void **ptr_p)
 {
+    if ((ipc->base == in_the_way) && (goes_after > 0)) {
+        return xcclInProgress;
+    }
     *ptr_p = (void *)(uintptr_t)ipc->base;
     mapped += (ipc->base != 0);
     return (ipc->base != 0) ? xcclSuccess : xc_fail(xcclUnhandledCudaError, "out of reach");

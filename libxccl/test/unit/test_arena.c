@@ -158,6 +158,21 @@ static void test_opened(struct xm_arena *a)
     CHECK(xm_arena_list_opened(a, keys) == XM_ARENA_OPENED, "and known");
 }
 
+/* What lies in the place of another's arena is unmapped first. */
+static void test_in_the_way(struct xm_arena *a)
+{
+    struct xm_arena_peer peer = {90, {.base = 900}};
+
+    in_the_way = 900;
+    goes_after = 2;
+    CHECK(xm_arena_open(a, &peer, 1) && (xm_arena_opened(a, 90) == NULL), "it is still there");
+    CHECK(!xm_arena_refused(a), "but goes");
+    CHECK(xm_arena_open(a, &peer, 1) && xm_arena_open(a, &peer, 1), "later on");
+    CHECK((xm_arena_opened(a, 90) == (char *)900) && !xm_arena_refused(a), "it has gone");
+    in_the_way = 0;
+    mapped--;
+}
+
 int main(void)
 {
     setenv("XCCL_DIRECT_MEMORY", "8", 1);
@@ -173,6 +188,7 @@ int main(void)
     test_words(a);
     test_queues(a);
     test_not_shared();
+    test_in_the_way(xm_arena_of(&host_device, 1));
     test_opened(a);
     return xt_done("memory of the direct path");
 }

@@ -204,6 +204,23 @@ static void test_in_the_way(void)
     begin_anew();
 }
 
+/* Something else is to lie there, of whatever process: what overlaps goes. */
+static void test_way(void)
+{
+    struct xc_ipc large = {.base = 14 * MIB, .bytes = 8 * MIB, .id = 9};
+    char         *at = NULL;
+
+    ask(1, memory(16 * MIB, 1), 0, &at);
+    ask(2, memory(20 * MIB, 1), 1, &at);
+    ask(1, memory(64 * MIB, 1), 0, &at);
+    CHECK(xm_mappings_make_way(&dev, &large), "two go");
+    CHECK(xm_mappings_make_way(&dev, &large) && (num_jobs == 2), "they are on their way");
+    run_jobs();
+    CHECK((closes == 2) && opened[2].open, "%d have gone", closes);
+    CHECK(!xm_mappings_make_way(&dev, &large), "none is there");
+    begin_anew();
+}
+
 /* A call uses two buffers of one block, and what is in the way of one is not near: it goes. */
 static void test_beside(void)
 {
@@ -318,6 +335,7 @@ int main(void)
     test_kept();
     test_freed();
     test_in_the_way();
+    test_way();
     test_beside();
     test_many();
     return xt_done("mappings");

@@ -4,6 +4,7 @@
  * though the program's data was such that it may look like the number of an operation.
  *
  * Usage: mpi_stale cuda|rocm trouble|meeting VALUE, on three ranks
+ *        mpi_stale cuda|rocm arena, on two
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,33 @@ static void meeting(void)
     mt_free(MT_DEVICE, least);
 }
 
+/* The path's memory lies where messages were fetched from, out of buffers that are freed by now. */
+static void arena(void)
+{
+    enum { ROOM = 64 << 20, BYTES = 1 << 20, MESSAGES = 20, MOST = 500 };
+    char *buffer = mt_alloc(MT_DEVICE, ROOM);
+    int   me = mt_rank();
+
+    for (int i = 0; i < MESSAGES; i++) {
+        for (int from = 0; from < 2; from++) {
+            if (me == from) {
+                MPI_Send(buffer, BYTES, MPI_CHAR, 1 - me, 0, MPI_COMM_WORLD);
+            } else {
+                MPI_Recv(buffer, BYTES, MPI_CHAR, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            }
+        }
+    }
+    mt_expect_message_path("fetched", "a message of 1 MiB");
+    mt_free(MT_DEVICE, buffer);
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, FEW);
+    int            calls = 0;
+    do {
+        mt_pair_allreduce(&pair, FEW, MPI_COMM_WORLD, calls);
+    } while ((++calls < MOST) && (strcmp(mt_last_path(), "direct") != 0));
+    mt_expect_path("direct", "a call behind many");
+    mt_pair_free(&pair);
+}
+
 /* Its kernels are: before anything of the device is there. */
 static void make_last_rank_late(void)
 {
@@ -118,7 +146,7 @@ static void make_last_rank_late(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"trouble", trouble}, {"meeting", meeting}, {NULL, NULL}};
+        {"trouble", trouble}, {"meeting", meeting}, {"arena", arena}, {NULL, NULL}};
 
     value = (argc > 3) ? atoi(argv[3]) : 1;
     if ((argc > 2) && (strcmp(argv[2], "meeting") == 0)) {
