@@ -26,6 +26,7 @@ struct says {
     uint32_t      last;  /* and the largest */
     int32_t       num_opened;
     int32_t       crowd; /* ranks that may share its device at once, or IN_TURNS */
+    int32_t       job;   /* processes started with it, or 0 */
     uint64_t      key, offset;
     struct xc_ipc ipc;
     uint64_t      opened[XM_ARENA_OPENED];
@@ -189,6 +190,7 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
         return;
     }
     mine->crowd = crowd_of(dev, device);
+    mine->job = job_size();
     if (dev->uuid_of(device, mine->uuid) == xcclSuccess) {
         a = xm_arena_of(dev, device);
     }
@@ -303,6 +305,17 @@ static int most_on_a_device(const struct xm_comm *xm, const struct says *all, bo
     return most;
 }
 
+/* Are these all processes of the job? Spawned ones have another job than the ranks beside them. */
+static bool is_whole_job(const struct xm_comm *xm, const struct says *all)
+{
+    bool whole = true;
+
+    for (int i = 0; i < xm->size; i++) {
+        whole = whole && (all[i].job == xm->size);
+    }
+    return whole;
+}
+
 /*
  * How many blocks each rank's kernels may have, so that all find room. Two kernels of a rank may
  * wait at once, one of them lingering; and another job may be on the device.
@@ -313,10 +326,11 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
     unsigned          room = xm_kernels_room(d->kernels);
     int               most = most_on_a_device(xm, all, &d->in_turns), crowd = most;
 
-    if (xm->size == job_size()) {
+    bool whole = is_whole_job(xm, all);
+    if (whole) {
         __atomic_store_n(&known_crowd, crowd, __ATOMIC_RELAXED);
     }
-    for (int i = 0; (i < xm->size) && (xm->size != job_size()); i++) {
+    for (int i = 0; (i < xm->size) && !whole; i++) {
         crowd = (all[i].crowd > crowd) ? all[i].crowd : crowd;
     }
     unsigned each = room / (KERNELS_OF_A_RANK * JOBS * (unsigned)crowd);

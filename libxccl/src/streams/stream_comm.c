@@ -69,16 +69,20 @@ static xcclResult_t make_inner(struct xm_stream_comm *sc)
                                  : xc_fail(xcclInternalError, "MPI made no communicator");
 }
 
-/* What the least of all ranks has: a device stream, a thread that may call MPI, no failure. */
+/*
+ * What the least of all ranks has: a device stream, a thread that may call MPI, the direct path, no
+ * failure.
+ */
 static xcclResult_t agree(struct xm_stream_comm *sc, bool good)
 {
-    enum { STREAM, THREADS, GOOD, TERMS };
+    enum { STREAM, THREADS, COUNTER, GOOD, TERMS };
     int level = MPI_THREAD_SINGLE;
     int mine[TERMS], least[TERMS];
 
     xm_pmpi.Query_thread(&level);
     mine[STREAM] = (sc->stream->dev != NULL) ? sc->xm->size : sc->xm->rank;
     mine[THREADS] = (level == MPI_THREAD_MULTIPLE);
+    mine[COUNTER] = (sc->counter != NULL);
     mine[GOOD] = good;
     if (xm_pmpi.Allreduce(mine, least, TERMS, XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), sc->inner) !=
         MPI_SUCCESS) {
@@ -86,6 +90,9 @@ static xcclResult_t agree(struct xm_stream_comm *sc, bool good)
     }
     sc->without = (least[STREAM] < sc->xm->size) ? least[STREAM] : -1;
     sc->threads = (least[THREADS] != 0);
+    if (least[COUNTER] == 0) {
+        sc->counter = NULL;
+    }
     if (good && (least[GOOD] == 0)) {
         return xc_fail(xcclRemoteError, "another rank could not attach its stream");
     }

@@ -33,7 +33,15 @@ struct pair {
     struct xm_comm  xm[RANKS];
     struct xm_slots slots;
     int             devices[RANKS];
+    const char     *jobs[RANKS]; /* how many processes were started with it; NULL: as it is */
 };
+
+static void be_in_job(const struct pair *p, int rank)
+{
+    if (p->jobs[rank] != NULL) {
+        setenv("OMPI_COMM_WORLD_SIZE", p->jobs[rank], 1);
+    }
+}
 
 static void begin(struct pair *p)
 {
@@ -52,11 +60,13 @@ static enum xm_joining ask(struct pair *p)
     enum xm_joining verdicts[RANKS];
 
     for (int i = 0; i < RANKS; i++) {
+        be_in_job(p, i);
         CHECK(xm_comm_join->wanted(&p->xm[i]), "rank %d wants it", i);
         xm_comm_join->fill(&p->xm[i], (p->devices[i] >= 0) ? &host_device : NULL, p->devices[i],
                            words + (size_t)i * xm_comm_join->bytes);
     }
     for (int i = 0; i < RANKS; i++) {
+        be_in_job(p, i);
         verdicts[i] = xm_comm_join->judge(&p->xm[i], words);
     }
     CHECK(verdicts[0] == verdicts[1], "%d, %d", (int)verdicts[0], (int)verdicts[1]);
@@ -282,6 +292,30 @@ static void test_shared(void)
     unsetenv("OMPI_COMM_WORLD_RANK");
 }
 
+/* One of two ranks that were started together, and one that was spawned: neither knows who else is
+ * on their devices. */
+static void test_spawned(void)
+{
+    struct pair p;
+
+    at_once = true;
+    room = 128;
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    begin(&p);
+    p.jobs[0] = "2";
+    p.jobs[1] = "1";
+    CHECK(ask(&p) == XM_JOINED, "each on a device of its own");
+    for (int i = 0; i < RANKS; i++) {
+        CHECK(p.xm[i].direct->shared && (p.xm[i].direct->most_blocks == 128 / 4 / 2),
+              "rank %d: up to %u blocks", i, p.xm[i].direct->most_blocks);
+    }
+    leave(&p);
+    at_once = false;
+    room = 0;
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    unsetenv("OMPI_COMM_WORLD_RANK");
+}
+
 /* Ranks that share a device without MPS: their kernels may not wait for each other. */
 static void test_in_turns(void)
 {
@@ -312,6 +346,7 @@ int main(void)
     test_numbers();
     test_given_back();
     test_never();
+    test_spawned();
     test_shared();
     test_in_turns();
     test_broken();
