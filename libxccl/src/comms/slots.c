@@ -135,6 +135,34 @@ const struct xm_show *xm_slots_shown(const struct xm_slots *slots, uint64_t numb
                                                                                : NULL;
 }
 
+void xm_slots_say_mapped(struct xm_slots *slots, uint64_t number, bool mapped, uint32_t losses)
+{
+    int at = (int)(number % XM_SLOT_SHOWS);
+
+    slots->mine->maps[at].mapped = mapped;
+    slots->mine->maps[at].losses = losses;
+    __atomic_store_n(&slots->mine->maps[at].number, number, __ATOMIC_RELEASE);
+}
+
+/* Nobody says it of a later call in this place before all have read it here. */
+bool xm_slots_mapped(const struct xm_slots *slots, uint64_t number, bool *all_p,
+                     uint32_t losses[XM_SLOT_RANKS])
+{
+    int  at = (int)(number % XM_SLOT_SHOWS);
+    bool all = true;
+
+    for (int i = 0; i < slots->count; i++) {
+        const struct xm_slot *s = slots->of[i];
+        if (__atomic_load_n(&s->maps[at].number, __ATOMIC_ACQUIRE) != number) {
+            return false;
+        }
+        all = all && (s->maps[at].mapped != 0);
+        losses[i] = s->maps[at].losses;
+    }
+    *all_p = all;
+    return true;
+}
+
 void xm_slots_read(struct xm_slots *slots, uint64_t number)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -38,9 +38,15 @@ struct xm_seen_call {
 };
 #define XM_SLOT_REPLACED UINT64_MAX
 
+/* Have all others had this rank's buffers mapped before? NOTHING: it shows none. */
+enum xm_known { XM_UNKNOWN, XM_KNOWN, XM_NOTHING };
+
 /* What a rank shows for one call. */
 struct xm_show {
-    struct xm_shown buffers[2]; /* in and out */
+    struct xm_shown buffers[2];          /* in and out */
+    uint32_t        losses;              /* mappings that this rank has lost, ever */
+    uint32_t        known;               /* enum xm_known */
+    uint32_t        held[XM_SLOT_RANKS]; /* and each rank, when it had KNOWN ones mapped */
     /* Where its block of each rank lies in the buffer that others use, and how long it is: of
      * collectives whose ranks have counts of their own. Bytes. */
     uint64_t at[XM_SLOT_RANKS], length[XM_SLOT_RANKS];
@@ -60,6 +66,11 @@ struct xm_slot {
         uint64_t       number; /* atomic */
         struct xm_show show;
     } shows[XM_SLOT_SHOWS];
+    /* And whether this rank has mapped what it takes, and will not lose it before the call. */
+    struct {
+        uint64_t number; /* atomic */
+        uint32_t mapped, losses;
+    } maps[XM_SLOT_SHOWS];
     uint64_t read;    /* atomic: up to there this rank has looked at all of them */
     uint64_t ended;   /* atomic: the last of these calls whose work this rank has seen done: twice
                        * its number, and 1 more if it has to be done over */
@@ -111,6 +122,11 @@ bool xm_slots_may_show(const struct xm_slots *slots);
 uint64_t xm_slots_show(struct xm_slots *slots, const struct xm_show *show);
 /* What a rank shows in that call; NULL: it has not come there. */
 const struct xm_show *xm_slots_shown(const struct xm_slots *slots, uint64_t number, int rank);
+/* Say, once, whether this rank has mapped what all show in that call. */
+void xm_slots_say_mapped(struct xm_slots *slots, uint64_t number, bool mapped, uint32_t losses);
+/* False: not all have said. *all_p: all have it. */
+bool xm_slots_mapped(const struct xm_slots *slots, uint64_t number, bool *all_p,
+                     uint32_t losses[XM_SLOT_RANKS]);
 /* This rank looks at those of that call no more. In any order, by any thread. */
 void xm_slots_read(struct xm_slots *slots, uint64_t number);
 /*

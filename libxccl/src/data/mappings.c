@@ -28,6 +28,8 @@ static pthread_rwlock_t held = PTHREAD_RWLOCK_INITIALIZER; /* taken before the o
 static struct mapping  *mappings;
 static int              num_mappings;
 static struct mapping  *going; /* on a thread that unmaps them */
+static int              pins;
+static uint32_t         losses; /* of mappings, ever */
 /* The last one in whose place something was: what lay near has gone then. */
 static struct {
     uint64_t      nonce;
@@ -101,6 +103,7 @@ static struct mapping *take_out(struct mapping **at)
 
     *at = m->next;
     num_mappings--;
+    losses++;
     return m;
 }
 
@@ -198,15 +201,13 @@ static struct mapping *find(uint64_t nonce, const struct xc_ipc *ipc,
 /* The driver's copies from a mapping that goes were over when their receives were. */
 static void make_room(void)
 {
-    struct mapping **at = &mappings;
-
-    if (num_mappings < MAX_MAPPINGS) {
-        return;
+    while ((num_mappings >= MAX_MAPPINGS) && (pins == 0)) {
+        struct mapping **at = &mappings;
+        while ((*at)->next != NULL) {
+            at = &(*at)->next;
+        }
+        drop(at);
     }
-    while ((*at)->next != NULL) {
-        at = &(*at)->next;
-    }
-    drop(at);
 }
 
 static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct xc_device_ops *dev,
@@ -218,7 +219,7 @@ static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct 
     xcclResult_t res = dev->ipc_open(ipc, &base);
     xm_mailbox_maps(false);
     if (res == xcclInProgress) {
-        return drop_stale(nonce, ipc, dev)
+        return (pins > 0) || drop_stale(nonce, ipc, dev)
                    ? res
                    : xc_fail(xcclUnhandledCudaError,
                              "memory of another process cannot be mapped: something else is mapped "
@@ -265,13 +266,31 @@ xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
     return res;
 }
 
+uint32_t xm_mappings_pin(void)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t until_now = losses;
+    pins++;
+    pthread_mutex_unlock(&lock);
+    return until_now;
+}
+
+void xm_mappings_unpin(void)
+{
+    pthread_mutex_lock(&lock);
+    pins--;
+    pthread_mutex_unlock(&lock);
+}
+
 bool xm_mappings_make_way(const struct xc_device_ops *dev, const struct xc_ipc *ipc)
 {
     bool found = false;
 
     pthread_mutex_lock(&lock);
     for (struct mapping **at = &mappings; *at != NULL;) {
-        if (((*at)->dev == dev) && share_a_block(&(*at)->ipc, ipc)) {
+        bool there = ((*at)->dev == dev) && share_a_block(&(*at)->ipc, ipc);
+        found = found || there;
+        if (there && (pins == 0)) {
             drop(at);
         } else {
             at = &(*at)->next;

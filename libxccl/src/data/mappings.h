@@ -14,10 +14,18 @@ xcclResult_t xm_export(const struct xc_device_ops *dev, const void *ptr, uint64_
 
 /*
  * Where the allocation of a process lies for the device, which is entered. nonce: the process's.
- * xcclInProgress: what was freed at its place is being unmapped; ask again.
+ * xcclInProgress: what was freed at its place is being unmapped, or will be once nothing is pinned;
+ * ask again.
  */
 xcclResult_t xm_mapping_of(uint64_t nonce, const struct xc_ipc *ipc,
                            const struct xc_device_ops *dev, int device, char **base_p);
+
+/*
+ * From here to xm_mappings_unpin() nothing is unmapped that its process has not freed. How often
+ * any was unmapped up to now.
+ */
+uint32_t xm_mappings_pin(void);
+void     xm_mappings_unpin(void);
 
 /*
  * Something is mapped where this would be: unmap what may lie there, on a thread. Whose it is does

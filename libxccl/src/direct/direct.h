@@ -19,6 +19,13 @@
 #include "data/kernels.h"
 #include "direct/arena.h"
 
+/* A buffer that all other ranks had mapped, each when it had lost so many mappings. */
+struct xm_direct_held {
+    struct xc_ipc ipc;
+    uint32_t      losses[XK_MAX_RANKS];
+};
+enum { XM_DIRECT_HELD = 16 };
+
 struct xm_direct {
     struct xm_arena            *arena;
     struct xm_kernels          *kernels;
@@ -29,14 +36,16 @@ struct xm_direct {
     int                         at;     /* of its words */
     struct xm_arena_words      *words;
     uint32_t                   *finished;
-    struct xm_kernel_queue      queue;       /* its stream is NULL: it has none */
-    uint32_t                    serial;      /* of no other communicator of this process */
-    uint32_t                    number;      /* of the last operation */
-    uint32_t                    last;        /* and of the last one that there can be */
-    uint32_t                    unmappable;  /* calls whose buffers could not be mapped */
-    bool                        shared;      /* may ranks share devices? The same on all */
-    bool                        in_turns;    /* and some do without MPS? The same on all */
-    unsigned                    most_blocks; /* of a kernel that waits for other ranks */
+    struct xm_kernel_queue      queue;                /* its stream is NULL: it has none */
+    uint32_t                    serial;               /* of no other communicator of this process */
+    uint32_t                    number;               /* of the last operation */
+    uint32_t                    last;                 /* and of the last one that there can be */
+    struct xm_direct_held       held[XM_DIRECT_HELD]; /* the last ones; paths/direct_held.c */
+    uint32_t                    num_held;             /* ever */
+    uint32_t                    unmappable;           /* calls whose buffers could not be mapped */
+    bool                        shared;               /* may ranks share devices? The same on all */
+    bool                        in_turns;             /* and some do without MPS? The same on all */
+    unsigned                    most_blocks;          /* of a kernel that waits for other ranks */
     bool                        broken; /* its memory may still be used: it is not given back */
     int                         users;  /* atomic: the communicator and operations */
 };

@@ -465,6 +465,7 @@ static xcclResult_t progress(struct xm_op *op)
 
 static void release(struct xm_op *op, bool failed)
 {
+    xm_direct_unpin(op);
     if (failed && op->in_turn) {
         xm_order_withdraw(&op->turn);
     }

@@ -46,12 +46,23 @@ void xm_direct_word(uint32_t *values, int low, uint64_t value);
 uint32_t     xm_direct_rounds_of(const struct xm_op *op);
 xcclResult_t xm_direct_rounds(struct xm_op *op);
 
+/* direct_held.c: which buffers all ranks have mapped already. */
+/* Of what this rank shows; until xm_direct_unpin() it loses none that others may have. */
+void xm_direct_show_held(struct xm_op *op, struct xm_show *show);
+void xm_direct_pin(struct xm_op *op, uint32_t *losses_p);
+void xm_direct_unpin(struct xm_op *op);
+/* By what all show, so the same on all ranks. */
+bool xm_direct_all_held(const struct xm_op *op, const struct xm_show *const *shown);
+/* All have mapped what this rank has shown, and had lost so many mappings by then. */
+void xm_direct_keep_held(const struct xm_op *op, const struct xm_show *own,
+                         const uint32_t losses[XM_SLOT_RANKS]);
+
 /* direct_mapped.c: show this rank's buffers; then, once all have, enqueue it. */
 /* xcclInProgress: there is no room for that yet. */
 xcclResult_t xm_direct_show(struct xm_op *op);
 /*
- * xcclInProgress: not all have, or something is being unmapped. xcclUnsupported: some rank's memory
- * cannot be mapped.
+ * xcclInProgress: not all have, or not all have mapped it. xcclUnsupported: some rank's memory
+ * cannot be mapped, or not soon.
  */
 xcclResult_t xm_direct_mapped(struct xm_op *op, bool told); /* as xm_direct_exchange() */
 

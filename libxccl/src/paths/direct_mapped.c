@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comms/wait.h"
 #include "data/lingering.h"
 #include "data/mappings.h"
 #include "paths/direct.h"
@@ -14,6 +15,8 @@ enum { IN, OUT, ALIGNED = 16, LINE = 128 };
 /* Of a rank's buffer. Longer ones are as fast by a launch with more blocks than linger. */
 enum { TOLD_BYTES = 4 << 20, TOLD_BYTES_SHARED = 256 << 10, TOLD_BLOCKS = 16 };
 enum { BLOCKS_BESIDE = 32 };
+/* So long something may take to be unmapped, which most often takes less than a millisecond. */
+enum { UNMAPPING_NS = 50 * 1000 * 1000 };
 
 /* Kernels copy from and to any address, but for what they add up or write to several. */
 static bool lies_well(const struct xm_direct_form *form, uint64_t at)
@@ -82,6 +85,7 @@ xcclResult_t xm_direct_show(struct xm_op *op)
     if (form.uneven) {
         show_blocks(op, &form, &shown);
     }
+    xm_direct_show_held(op, &shown);
     op->show = xm_slots_show(op->comm->slots, &shown);
     return xcclSuccess;
 }
@@ -430,8 +434,7 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
                             xm_direct_alone(d, op->number_there));
 }
 
-/* As xm_direct_mapped(), of what all have shown. */
-static xcclResult_t map_and_launch(struct xm_op *op, struct places *p, bool told)
+static xcclResult_t map(struct xm_op *op, struct places *p)
 {
     struct xm_direct_form form;
     xcclResult_t          res = xcclSuccess;
@@ -444,6 +447,83 @@ static xcclResult_t map_and_launch(struct xm_op *op, struct places *p, bool told
         if (res == xcclSuccess) {
             res = place(op, &buffers[OUT], rank, form.out, &p->out[i]);
         }
+    }
+    return res;
+}
+
+/* Once more with all of it pinned: mapping the one may have cost the other. */
+static xcclResult_t map_and_pin(struct xm_op *op, struct places *p, uint32_t *losses_p)
+{
+    xm_direct_unpin(op);
+    xcclResult_t res = map(op, p);
+
+    if (res == xcclSuccess) {
+        xm_direct_pin(op, losses_p);
+        res = map(op, p);
+    }
+    if (res != xcclSuccess) {
+        xm_direct_unpin(op);
+    }
+    return res;
+}
+
+/*
+ * Say whether this rank can map what all have shown. It cannot wait for that: what lies there is
+ * unmapped when the device is idle, and a kernel on it may wait for a rank that waits here.
+ */
+static void say_mapped(struct xm_op *op, struct places *p)
+{
+    uint32_t     losses = 0;
+    xcclResult_t res = map_and_pin(op, p, &losses);
+
+    if (res == xcclInProgress) {
+        uint64_t now = xm_now_ns();
+        op->unmaps_ns = (op->unmaps_ns != 0) ? op->unmaps_ns : now;
+        if (now - op->unmaps_ns < UNMAPPING_NS) {
+            return;
+        }
+    }
+    if (res != xcclSuccess) {
+        xc_info("%llu bytes do not go between the ranks' buffers: %s",
+                (unsigned long long)op->block_bytes,
+                (res == xcclInProgress) ? "what was freed there is not unmapped yet"
+                                        : xc_last_detail());
+    }
+    xc_trace("%llu bytes between the ranks' buffers: %s", (unsigned long long)op->block_bytes,
+             (res == xcclSuccess) ? "mapped for the first time" : "not mapped");
+    op->said_mapped = true;
+    xm_slots_say_mapped(op->comm->slots, op->show, res == xcclSuccess, losses);
+}
+
+/* Whether they are mapped on all ranks, before any of them begins; as xm_direct_mapped(). */
+static xcclResult_t agree(struct xm_op *op, struct places *p)
+{
+    uint32_t losses[XM_SLOT_RANKS] = {0};
+
+    if (!op->said_mapped && xm_direct_all_held(op, p->shown)) {
+        op->all_mapped = true;
+        return xcclSuccess;
+    }
+    if (!op->said_mapped) {
+        say_mapped(op, p);
+    }
+    if (!xm_slots_mapped(op->comm->slots, op->show, &op->all_mapped, losses)) {
+        return xcclInProgress;
+    }
+    if (!op->all_mapped) {
+        return xcclUnsupported;
+    }
+    xm_direct_keep_held(op, p->shown[op->comm->rank], losses);
+    return xcclSuccess;
+}
+
+/* As xm_direct_mapped(), of what all have shown. */
+static xcclResult_t map_and_launch(struct xm_op *op, struct places *p, bool told)
+{
+    xcclResult_t res = op->all_mapped ? xcclSuccess : agree(op, p);
+
+    if (res == xcclSuccess) {
+        res = map(op, p);
     }
     if ((res == xcclSuccess) && !op->blocking) {
         res = xm_usable_pack(op);
@@ -472,6 +552,7 @@ xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
     }
     if (res != xcclSuccess) {
         op->direct->unmappable += op->blocking && !all_can;
+        xm_direct_unpin(op);
         xm_slots_read(op->comm->slots, op->show);
         return res; /* once all have come: the same on all of them */
     }
@@ -480,6 +561,9 @@ xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
     xm_mappings_let_go();
     if (res != xcclInProgress) {
         xm_slots_read(op->comm->slots, op->show);
+    }
+    if ((res != xcclInProgress) && !op->told) {
+        xm_direct_unpin(op);
     }
     return res;
 }

@@ -104,6 +104,10 @@ struct xm_op {
     struct xm_kernel_copy kept;            /* and what stays here */
     struct xm_pipe        pipes[XM_PIPES]; /* and what is fetched, added and brought */
     bool                  hidden;          /* this rank's buffers are not shown */
+    bool                  pinned;          /* it relies on what is mapped */
+    bool                  said_mapped;     /* whether this rank has mapped all, and */
+    bool                  all_mapped;      /* so have all ranks */
+    uint64_t              unmaps_ns;       /* since then something is to be unmapped first; or 0 */
     bool                  in_trouble;      /* a checked sum may have left its range, on some rank */
     const struct xm_path *otherwise;       /* if so, or if the buffers cannot be mapped */
     char                 *apart; /* a result that may not be written over its input yet, or NULL */

@@ -219,6 +219,20 @@ def test_mapped_before(openmpi):
     run(openmpi, 2, "mpi_stale arena", XCCL_DIRECT_MEMORY="32").good()
 
 
+@pytest.mark.parametrize("vendor", [{}, {"XCCL_CCL": "none"}], ids=["vendor", "alone"])
+@pytest.mark.parametrize("case", ["freed", "foreign"])
+def test_not_mapped_soon(openmpi, case, vendor):
+    """A rank that cannot map another's buffer, or not before the call, says so: all do otherwise."""
+    run(openmpi, 2, f"mpi_stale {case}", **vendor).good()
+
+
+def test_mapped_once(openmpi):
+    """The ranks ask each other whether all of it is mapped at the first call on it, not at others."""
+    result = run(openmpi, 3, "mpi_direct parts", XCCL_LOG="trace")
+    result.good()
+    assert len(result.lines("mapped for the first time")) == 3, result.out
+
+
 def test_soon(family):
     """Without a blocking collective, too."""
     run(family, 2, "mpi_requests soon").good()

@@ -221,6 +221,33 @@ static void test_way(void)
     begin_anew();
 }
 
+/* What somebody relies on stays, but for what was freed; and it is told whether any went before. */
+static void test_pinned(void)
+{
+    char    *at = NULL, *first = NULL;
+    uint32_t before = xm_mappings_pin();
+
+    for (uint64_t i = 0; i <= MOST; i++) {
+        ask(1, memory((i + 1) * 4 * MIB, 1), 0, (i == 0) ? &first : &at);
+    }
+    stale = 4 * MIB + MIB / 2;
+    CHECK(ask(1, memory(stale, 2), 0, &at) == xcclInProgress, "something is in the way");
+    struct xc_ipc large = {.base = 3 * MIB, .bytes = 8 * MIB, .id = 9};
+    CHECK(xm_mappings_make_way(&dev, &large) && (num_jobs == 0), "and stays");
+    CHECK((ask(1, memory(4 * MIB, 1), 0, &at) == xcclSuccess) && (at == first), "all are there");
+    CHECK(xm_mappings_pin() == before, "none went");
+    xm_mappings_unpin();
+    CHECK(ask(1, memory(4 * MIB, 2), 0, &at) == xcclInProgress, "but what was freed");
+    run_jobs();
+    CHECK((closes == 1) && (xm_mappings_pin() == before + 1), "went");
+    xm_mappings_unpin();
+    xm_mappings_unpin();
+    CHECK(ask(1, memory(stale, 2), 0, &at) == xcclInProgress, "what is in the way");
+    run_jobs();
+    CHECK(closes > 1, "goes now");
+    begin_anew();
+}
+
 /* A call uses two buffers of one block, and what is in the way of one is not near: it goes. */
 static void test_beside(void)
 {
@@ -336,6 +363,7 @@ int main(void)
     test_freed();
     test_in_the_way();
     test_way();
+    test_pinned();
     test_beside();
     test_many();
     return xt_done("mappings");

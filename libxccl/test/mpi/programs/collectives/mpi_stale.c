@@ -4,11 +4,13 @@
  * though the program's data was such that it may look like the number of an operation.
  *
  * Usage: mpi_stale cuda|rocm trouble|meeting VALUE, on three ranks
- *        mpi_stale cuda|rocm arena, on two
+ *        mpi_stale cuda|rocm arena|freed|foreign, on two
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support.h"
 
@@ -130,6 +132,114 @@ static void arena(void)
     mt_pair_free(&pair);
 }
 
+/* ---- large calls on memory that cannot be mapped, or not yet ---- */
+
+static struct mt_pair small;
+static MPI_Comm       beside;
+
+static void *call_beside(void *unused)
+{
+    (void)unused;
+    mt_memory_enter();
+    mt_pair_allreduce(&small, FEW, beside, 7);
+    return NULL;
+}
+
+/* So that the others have a kernel on their device that waits for this rank. */
+static void call_first(pthread_t *thread)
+{
+    const struct timespec nap = {0, 200000000};
+
+    pthread_create(thread, NULL, call_beside, NULL);
+    nanosleep(&nap, NULL);
+}
+
+static void large(bool blocking, struct mt_pair *pair, int salt)
+{
+    MPI_Request request;
+
+    if (blocking) {
+        mt_pair_allreduce(pair, pair->count, MPI_COMM_WORLD, salt);
+        return;
+    }
+    mt_pair_fill(pair, pair->count, MPI_COMM_WORLD, salt);
+    MPI_Iallreduce(pair->in, pair->out, pair->count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_pair_expect_sum(pair, pair->count, mt_size(), salt, "a large call that is not blocking");
+}
+
+/*
+ * Rank 1 has freed its buffers, and others have their addresses. What rank 0 has mapped there goes
+ * when its device is idle, and a kernel on that waits for a call that rank 1 makes later.
+ */
+static void freed(void)
+{
+    enum { ROUNDS = 4 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, MANY);
+    pthread_t      thread;
+
+    small = mt_pair_make(MT_DEVICE, FEW);
+    MPI_Comm_dup(MPI_COMM_WORLD, &beside);
+    for (int round = 0; round < ROUNDS; round++) {
+        bool blocking = (round % 2 == 0);
+        for (int i = 0; i < 3; i++) {
+            large(true, &pair, i);
+            mt_expect_path("direct", "a large call");
+            large(false, &pair, i);
+            mt_pair_allreduce(&small, FEW, beside, i);
+        }
+        if (mt_rank() == 1) {
+            mt_pair_free(&pair);
+            pair = mt_pair_make(MT_DEVICE, MANY);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (mt_rank() == 0) {
+            call_first(&thread);
+        }
+        large(blocking, &pair, 10);
+        if (mt_rank() == 0) {
+            pthread_join(thread, NULL);
+        } else {
+            call_beside(NULL);
+        }
+    }
+    MPI_Comm_free(&beside);
+    mt_pair_free(&small);
+    mt_pair_free(&pair);
+}
+
+/* As CUDA's own type. */
+struct handle {
+    char bytes[64];
+};
+
+/* Rank 0 itself has mapped what was at the address of rank 1's buffer before. */
+static void foreign(void)
+{
+    int (*get)(struct handle *, void *) = mt_driver("cuIpcGetMemHandle", "hipIpcGetMemHandle");
+    int (*open)(void **, struct handle, unsigned) =
+        mt_driver("cuIpcOpenMemHandle_v2", "hipIpcOpenMemHandle");
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, MANY);
+    struct handle  handle;
+
+    if (mt_rank() == 1) {
+        mt_expect(get(&handle, pair.in) == 0, "a handle");
+        MPI_Send(&handle, sizeof(handle), MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+        MPI_Barrier(MPI_COMM_WORLD);
+        mt_pair_free(&pair);
+        pair = mt_pair_make(MT_DEVICE, MANY);
+    } else {
+        void *at = NULL;
+        MPI_Recv(&handle, sizeof(handle), MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_expect(open(&at, handle, 1) == 0, "mapped by the program");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    for (int i = 0; i < 4; i++) {
+        large(i % 2 == 0, &pair, i);
+    }
+    mt_pair_free(&pair);
+}
+
 /* Its kernels are: before anything of the device is there. */
 static void make_last_rank_late(void)
 {
@@ -145,8 +255,9 @@ static void make_last_rank_late(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {
-        {"trouble", trouble}, {"meeting", meeting}, {"arena", arena}, {NULL, NULL}};
+    static const struct mt_named_case cases[] = {{"trouble", trouble}, {"meeting", meeting},
+                                                 {"arena", arena},     {"freed", freed},
+                                                 {"foreign", foreign}, {NULL, NULL}};
 
     value = (argc > 3) ? atoi(argv[3]) : 1;
     if ((argc > 2) && (strcmp(argv[2], "meeting") == 0)) {
