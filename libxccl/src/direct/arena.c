@@ -24,6 +24,7 @@ static const uint64_t load_ns = 30000000000u;
 struct opened {
     uint64_t key;
     char    *base;
+    int      users;
 };
 
 struct xm_arena {
@@ -436,17 +437,64 @@ int xm_arena_list_opened(struct xm_arena *a, uint64_t keys[XM_ARENA_OPENED])
     int n = a->num_opened;
     for (int i = 0; i < n; i++) {
         keys[i] = a->opened[i].key;
+        a->opened[i].users++;
     }
     pthread_mutex_unlock(&a->lock);
     return n;
 }
 
-static xcclResult_t open_one(struct xm_arena *a, const struct xm_arena_peer *peer)
+void xm_arena_let_go(struct xm_arena *a, uint64_t key)
+{
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; i < a->num_opened; i++) {
+        a->opened[i].users -= (a->opened[i].key == key);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+static bool is_wanted(const struct open_job *j, uint64_t key)
+{
+    bool wanted = false;
+
+    for (int i = 0; i < j->count; i++) {
+        wanted = wanted || (j->peers[i].key == key);
+    }
+    return wanted;
+}
+
+/* Of those that nobody uses, the one that was mapped first: its process may have ended. */
+static bool make_room(struct xm_arena *a, const struct open_job *j)
+{
+    struct opened gone = {0};
+
+    pthread_mutex_lock(&a->lock);
+    bool room = (a->num_opened < XM_ARENA_OPENED);
+    for (int i = 0; (i < a->num_opened) && !room; i++) {
+        if ((a->opened[i].users == 0) && !is_wanted(j, a->opened[i].key)) {
+            gone = a->opened[i];
+            a->num_opened--;
+            memmove(&a->opened[i], &a->opened[i + 1],
+                    (size_t)(a->num_opened - i) * sizeof(a->opened[0]));
+            room = true;
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (gone.base != NULL) {
+        a->dev->ipc_close(gone.base);
+    }
+    return room;
+}
+
+static xcclResult_t open_one(struct xm_arena *a, const struct open_job *j,
+                             const struct xm_arena_peer *peer)
 {
     void *base;
 
     if (xm_arena_opened(a, peer->key) != NULL) {
         return xcclSuccess;
+    }
+    if (!make_room(a, j)) {
+        return xcclInProgress; /* once a communicator is freed */
     }
     xcclResult_t res = a->dev->ipc_open(&peer->ipc, &base);
     if (res == xcclInProgress) {
@@ -462,16 +510,10 @@ static xcclResult_t open_one(struct xm_arena *a, const struct xm_arena_peer *pee
     if (res != xcclSuccess) {
         return res;
     }
-    pthread_mutex_lock(&a->lock);
-    bool room = (a->num_opened < XM_ARENA_OPENED);
-    if (room) {
-        a->opened[a->num_opened++] = (struct opened){peer->key, base};
-    }
+    pthread_mutex_lock(&a->lock); /* nobody else adds one */
+    a->opened[a->num_opened++] = (struct opened){peer->key, base, 0};
     pthread_mutex_unlock(&a->lock);
-    if (!room) {
-        a->dev->ipc_close(base);
-    }
-    return room ? xcclSuccess : xc_fail(xcclSystemError, "too many processes to map");
+    return xcclSuccess;
 }
 
 static void open_all(struct xm_job *job)
@@ -483,7 +525,7 @@ static void open_all(struct xm_job *job)
 
     if (res == xcclSuccess) {
         for (int i = 0; (res == xcclSuccess) && (i < j->count); i++) {
-            res = open_one(a, &j->peers[i]);
+            res = open_one(a, j, &j->peers[i]);
         }
         a->dev->leave(saved);
     }

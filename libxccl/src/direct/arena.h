@@ -68,9 +68,11 @@ void         xm_arena_give_queue(struct xm_arena *a, struct xm_kernel_queue *q);
 
 /* Where another process's arena is mapped; NULL: it is not. */
 char *xm_arena_opened(struct xm_arena *a, uint64_t key);
-/* Keys of all that are. */
-int xm_arena_list_opened(struct xm_arena *a, uint64_t keys[XM_ARENA_OPENED]);
-/* Map some by a thread, which is the only one. False: one is at work. */
+/* Keys of all that are. They stay until each is let go as often as it was listed. */
+int  xm_arena_list_opened(struct xm_arena *a, uint64_t keys[XM_ARENA_OPENED]);
+void xm_arena_let_go(struct xm_arena *a, uint64_t key);
+/* Map some by a thread, which is the only one, in the place of those that nobody uses. False: one
+ * is at work. */
 struct xm_arena_peer {
     uint64_t      key;
     struct xc_ipc ipc;

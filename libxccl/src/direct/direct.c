@@ -104,9 +104,29 @@ static xcclResult_t take_queue(struct xm_direct *d)
     return res;
 }
 
+/* Those that are no rank's: all, without any words of the ranks. */
+static void let_go(struct xm_direct *d, const struct says *all, int size)
+{
+    int kept = 0;
+
+    for (int i = 0; i < d->num_used; i++) {
+        bool needed = false;
+        for (int k = 0; k < size; k++) {
+            needed = needed || (all[k].key == d->used[i]);
+        }
+        if (needed) {
+            d->used[kept++] = d->used[i];
+        } else {
+            xm_arena_let_go(d->arena, d->used[i]);
+        }
+    }
+    d->num_used = kept;
+}
+
 static void give_back(struct xm_direct *d, uint32_t size)
 {
     if (!xm_direct_is_broken(d) && !xm_direct_lost(d)) {
+        let_go(d, NULL, 0);
         xm_arena_give(d->arena, d->offset, xk_workspace_bytes(size), d->number);
         xm_arena_give_words(d->arena, d->at);
         if (d->queue.stream != NULL) {
@@ -153,7 +173,8 @@ static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
     mine->offset = d->offset;
     mine->last = xm_kernels_last_number(d->kernels);
     mine->ipc = *xm_arena_ipc(a);
-    mine->num_opened = xm_arena_list_opened(a, mine->opened);
+    mine->num_opened = d->num_used = xm_arena_list_opened(a, d->used);
+    memcpy(mine->opened, d->used, sizeof(mine->opened));
     return XM_ARENA_READY;
 }
 
@@ -275,13 +296,15 @@ static void open_others(struct xm_direct *d, const struct says *all, int size)
 {
     struct xm_arena_peer peers[XK_MAX_RANKS];
     int                  n = 0;
+    bool                 all_there = true;
 
     for (int i = 0; i < size; i++) {
-        if ((all[i].state == XM_ARENA_READY) && (xm_arena_opened(d->arena, all[i].key) == NULL)) {
+        if (all[i].state == XM_ARENA_READY) {
+            all_there = all_there && (xm_arena_opened(d->arena, all[i].key) != NULL);
             peers[n++] = (struct xm_arena_peer){all[i].key, all[i].ipc};
         }
     }
-    if (n > 0) {
+    if (!all_there) {
         xm_arena_open(d->arena, peers, n);
     }
 }
@@ -369,6 +392,7 @@ static void settle(struct xm_comm *xm, const struct says *all)
         first = (all[i].first > first) ? all[i].first : first;
         last = (all[i].last < last) ? all[i].last : last;
     }
+    let_go(d, all, xm->size);
     r->rank = (uint32_t)xm->rank;
     r->size = (uint32_t)xm->size;
     r->abort = (uint64_t)(uintptr_t)&d->words->abort;

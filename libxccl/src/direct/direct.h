@@ -31,7 +31,9 @@ struct xm_direct {
     struct xm_kernels          *kernels;
     const struct xc_device_ops *dev;
     int                         device;
-    uint32_t                    size;   /* ranks of the communicator */
+    uint32_t                    size;                  /* ranks of the communicator */
+    uint64_t                    used[XM_ARENA_OPENED]; /* arenas of others, while it may use them */
+    int                         num_used;
     uint64_t                    offset; /* of the workspace in the arena */
     int                         at;     /* of its words */
     struct xm_arena_words      *words;

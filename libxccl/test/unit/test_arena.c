@@ -137,7 +137,10 @@ static void test_not_shared(void)
     CHECK(queues == queues_before, "%d queues, %d before", queues, queues_before);
 }
 
-/* Arenas of others are mapped once, up to a number, and one that cannot be ends that. */
+/*
+ * Arenas of others are mapped once, up to a number, then in the place of what nobody uses; and one
+ * that cannot be ends that.
+ */
 static void test_opened(struct xm_arena *a)
 {
     struct xm_arena_peer peers[XM_ARENA_OPENED + 1];
@@ -153,9 +156,21 @@ static void test_opened(struct xm_arena *a)
     CHECK(xm_arena_opened(a, 101) == (char *)1001, "the second");
     CHECK(xm_arena_opened(a, 103) == NULL, "the fourth is not");
     CHECK(xm_arena_open(a, peers, XM_ARENA_OPENED) && !xm_arena_refused(a), "as many as can be");
-    CHECK(xm_arena_open(a, &peers[XM_ARENA_OPENED], 1) && xm_arena_refused(a), "one more");
+    CHECK(xm_arena_open(a, &peers[XM_ARENA_OPENED], 1) && !xm_arena_refused(a), "one more");
+    CHECK((xm_arena_opened(a, 100 + XM_ARENA_OPENED) != NULL) && (xm_arena_opened(a, 103) == NULL),
+          "for the first of those that were not listed");
     CHECK(mapped == XM_ARENA_OPENED, "%d are mapped", mapped);
     CHECK(xm_arena_list_opened(a, keys) == XM_ARENA_OPENED, "and known");
+    CHECK(xm_arena_open(a, &peers[3], 1) && (xm_arena_opened(a, 103) == NULL), "all are in use");
+    xm_arena_let_go(a, 101);
+    CHECK(xm_arena_open(a, &peers[3], 1) && (xm_arena_opened(a, 103) == NULL), "listed twice");
+    xm_arena_let_go(a, 101);
+    CHECK(xm_arena_open(a, &peers[3], 1) && (xm_arena_opened(a, 103) != NULL), "nobody uses one");
+    CHECK((xm_arena_opened(a, 101) == NULL) && (mapped == XM_ARENA_OPENED), "%d", mapped);
+    CHECK(!xm_arena_refused(a), "room is no reason to give up");
+    xm_arena_let_go(a, 104);
+    CHECK(xm_arena_open(a, &(struct xm_arena_peer){.key = 1}, 1) && xm_arena_refused(a),
+          "out of reach");
 }
 
 /* What lies in the place of another's arena is unmapped first. */
