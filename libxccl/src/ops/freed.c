@@ -8,6 +8,7 @@
 #include "comms/keyvals.h"
 #include "comms/wait.h"
 #include "ops/op.h"
+#include "ops/pending.h"
 #include "transfers/rendezvous.h"
 
 struct freed {
@@ -25,7 +26,7 @@ static struct freed   *all; /* atomic */
 
 static bool is_ready(struct xm_comm *xm)
 {
-    return !xm_ops_pending_on(xm) && xm_comm_agreements_over(xm);
+    return !xm_pending_on(xm) && xm_comm_agreements_over(xm);
 }
 
 static bool is_ready_soon(struct xm_comm *xm)
@@ -33,6 +34,7 @@ static bool is_ready_soon(struct xm_comm *xm)
     struct xm_wait wait = xm_wait_begin("for operations of a communicator that is freed");
     bool           ready;
 
+    xm_pending_await(NULL, xm);
     /* The other ranks may be in the program's delete callback already, and wait for this one. */
     if (!xm_keyvals_on(xm->comm)) {
         bool ahead = (__atomic_load_n(&all, __ATOMIC_ACQUIRE) != NULL);

@@ -13,6 +13,7 @@
 #include "data/arrays.h"
 #include "observe/profile.h"
 #include "ops/freed.h"
+#include "ops/pending.h"
 #include "ops/record.h"
 #include "ops/request.h"
 
@@ -28,11 +29,6 @@ static const uint64_t mismatch_ns = 500000000u;
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_op   *idle;
 static int             num_idle;
-
-/* Those under way whose requests the program holds, in the order of their start. */
-static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xm_op   *pending; /* atomic */
-static struct xm_op   *pending_last;
 
 /* A thread's last one: most programs have one at a time. */
 static __thread struct xm_op *mine;
@@ -341,35 +337,7 @@ int xm_op_run(struct xm_op *op, const char **path_p)
     return code;
 }
 
-static void add_pending(struct xm_op *op)
-{
-    pthread_mutex_lock(&pending_lock);
-    op->next = NULL;
-    op->previous = pending_last;
-    if (pending_last != NULL) {
-        pending_last->next = op;
-    } else {
-        __atomic_store_n(&pending, op, __ATOMIC_RELEASE);
-    }
-    pending_last = op;
-    pthread_mutex_unlock(&pending_lock);
-}
-
-static void remove_pending(struct xm_op *op)
-{
-    if (op->previous != NULL) {
-        op->previous->next = op->next;
-    } else {
-        __atomic_store_n(&pending, op->next, __ATOMIC_RELEASE);
-    }
-    if (op->next != NULL) {
-        op->next->previous = op->previous;
-    } else {
-        pending_last = op->previous;
-    }
-}
-
-/* The request tells the program. A failure reaches it there, as MPI's own would. */
+/* The request is to tell the program. A failure reaches it there, as MPI's own would. */
 static void finish(struct xm_op *op, xcclResult_t res)
 {
     char text[1100];
@@ -384,7 +352,6 @@ static void finish(struct xm_op *op, xcclResult_t res)
     if (op->observed != 0) {
         xm_profile_completed(op->observed - 1, xm_now_ns() - op->observed_ns);
     }
-    xm_request_complete(op);
 }
 
 int xm_op_launch(struct xm_op *op, MPI_Request *request)
@@ -419,55 +386,74 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
     }
     xm_record_state(op->record, xm_waiting);
     *request = op->request;
-    add_pending(op);
+    xm_pending_add(op);
     return MPI_SUCCESS;
+}
+
+/* MPI tests its own request in these, and may call the program's error handler. */
+static bool may_call_handler(const struct xm_op *op)
+{
+    return (op->path == &xm_path_staged) || (op->path == &xm_path_mpi);
+}
+
+static xcclResult_t progress_claimed(struct xm_op *op)
+{
+    if (op->comm != NULL) {
+        xm_comm_advance(op->comm);
+    }
+    if (may_call_handler(op)) {
+        xm_pending_end_turn();
+    }
+    return op->path->progress(op);
+}
+
+static bool is_over(struct xm_op *op, xcclResult_t res)
+{
+    const uint64_t limit = (uint64_t)xc_params()->timeout * 1000000000u;
+
+    if ((res == xcclInProgress) && (limit != 0) &&
+        (xc_attended_at(&op->attended, xm_now_ns()) > limit)) {
+        res = expired(op);
+    }
+    if (res == xcclInProgress) {
+        return false;
+    }
+    finish(op, res);
+    return true;
 }
 
 void xm_ops_progress(void)
 {
-    const uint64_t limit = (uint64_t)xc_params()->timeout * 1000000000u;
+    struct xm_claim claim = {.frame = __builtin_frame_address(0)};
 
     xm_requests_progress();
     xm_freed_progress();
     /* One thread at a time is enough; and MPI allows no two to test one request. */
-    if ((__atomic_load_n(&pending, __ATOMIC_ACQUIRE) == NULL) ||
-        (pthread_mutex_trylock(&pending_lock) != 0)) {
+    if (!xm_pending_any() || !xm_pending_take_turn()) {
         return;
     }
-    for (struct xm_op *op = pending, *next; op != NULL; op = next) {
-        next = op->next;
-        if (op->comm != NULL) {
-            xm_comm_advance(op->comm);
+    bool found = xm_pending_claim_first(&claim);
+    while (found) {
+        struct xm_op *op = claim.op;
+        xcclResult_t  res = progress_claimed(op);
+        if (!xm_pending_is_claimed(&claim)) {
+            break;
         }
-        xcclResult_t res = op->path->progress(op);
-        if ((res == xcclInProgress) && (limit != 0) &&
-            (xc_attended_at(&op->attended, xm_now_ns()) > limit)) {
-            res = expired(op);
-        }
-        if (res != xcclInProgress) {
-            remove_pending(op);
-            finish(op, res);
+        bool over = is_over(op, res);
+        found = xm_pending_claim_next(&claim, over, !xm_pending_take_turn());
+        if (over) {
+            xm_request_complete(op);
         }
     }
-    pthread_mutex_unlock(&pending_lock);
-}
-
-bool xm_ops_pending_on(const struct xm_comm *xm)
-{
-    pthread_mutex_lock(&pending_lock);
-    const struct xm_op *op = pending;
-    while ((op != NULL) && (op->comm != xm)) {
-        op = op->next;
-    }
-    pthread_mutex_unlock(&pending_lock);
-    return op != NULL;
+    xm_pending_end_turn();
 }
 
 void xm_ops_wait(const struct xm_comm *xm)
 {
     struct xm_wait wait = xm_wait_begin("for operations of a communicator that is disconnected");
 
-    while (xm_ops_pending_on(xm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
+    xm_pending_await(NULL, xm);
+    while (xm_pending_on(xm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
         xm_ops_progress();
     }
 }
@@ -476,8 +462,8 @@ void xm_ops_finalize(void)
 {
     struct xm_wait wait = xm_wait_begin("for operations whose requests were never completed");
 
-    while ((__atomic_load_n(&pending, __ATOMIC_ACQUIRE) != NULL) &&
-           (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
+    xm_pending_await(NULL, NULL);
+    while (xm_pending_any() && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
         xm_ops_progress();
     }
 }

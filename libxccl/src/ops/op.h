@@ -27,8 +27,6 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request);
 /* Move operations under way, those that are over to their end. Never waits for other ranks. */
 void xm_ops_progress(void);
 
-/* Are there any of a communicator? */
-bool xm_ops_pending_on(const struct xm_comm *xm);
 /* Wait for those of a communicator that all ranks are about to disconnect. */
 void xm_ops_wait(const struct xm_comm *xm);
 

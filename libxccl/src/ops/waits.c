@@ -10,6 +10,7 @@
 #include "data/kernels.h"
 #include "ops/array.h"
 #include "ops/inside.h"
+#include "ops/pending.h"
 #include "transfers/watcher.h"
 
 /* In so many a message that is to be fetched is looked for each time. */
@@ -540,6 +541,17 @@ static bool operations_done(const struct xm_array *a)
     return true;
 }
 
+/* Those that an error handler has left, or that it waits for itself: see pending.h. */
+static void await_claimed(const struct xm_array *a)
+{
+    for (int i = 0; (i < a->count) && xm_pending_has_claims(); i++) {
+        struct xm_entry *e = xm_entry_find(a->used[i]);
+        if ((e != NULL) && (e->op != NULL)) {
+            xm_pending_await(e->op, NULL);
+        }
+    }
+}
+
 /* MPI is asked for none of them again, and delivers nothing while nobody asks it. */
 static bool are_sends(const struct xm_array *a)
 {
@@ -707,6 +719,7 @@ static int wait_or_test(enum xm_function function, int profiling, const long *ar
     if (!a->ours) {
         return (int)xm_mpi_forward(function, profiling, changed);
     }
+    await_claimed(a);
     switch (function) {
     case XM_FN_MPI_Waitany:
         return wait_any(a, changed);

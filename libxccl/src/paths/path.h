@@ -128,6 +128,9 @@ struct xm_op {
 
     /* ops/ */
     struct xm_op      *next, *previous;
+    const void        *claimer; /* atomic: the thread that progresses it, or NULL (pending.h) */
+    const void        *claim_frame;
+    uint64_t           claim;
     uint64_t           record;   /* number, for the history; 0: none */
     MPI_Request        request;  /* the program's */
     int                done;     /* atomic: MPI knows that it is over */

@@ -26,6 +26,12 @@ def test_fatal(mpi):
     assert "came back" not in result.out
 
 
+@pytest.mark.parametrize("case", ["frees", "starts", "jumps"])
+def test_handlers(mpi, case):
+    """The error handler of a non-blocking collective may call MPI, or leave by longjmp()."""
+    mpi.run(2, f"mpi_handlers cuda {case}", timeout=60).good()
+
+
 @pytest.mark.release_only
 @pytest.mark.parametrize(
     ("setting", "named"),

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Error handlers of non-blocking collectives that fail: what they may do.
+ * Usage: mpi_handlers cuda|rocm|none CASE
+ */
+#include <setjmp.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { COUNT = 4000, SHORT = 16 };
+
+static MPI_Comm       comm, other;
+static int            heard;
+static jmp_buf        before;
+static struct mt_pair pair;
+static void (*action)(void); /* of the communicator's handler */
+
+static void hear(MPI_Comm *failed, int *code, ...)
+{
+    (void)failed;
+    (void)code;
+    if ((heard++ == 0) && (action != NULL)) {
+        action();
+    }
+}
+
+/* Open MPI 4.1 does not know of such requests whose they are: their errors are the world's. */
+static void prepare(void (*what)(void))
+{
+    MPI_Errhandler own;
+
+    action = what;
+    pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Comm_dup(MPI_COMM_SELF, &other);
+    mt_pair_allreduce(&pair, COUNT, other, 1);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_create_errhandler(hear, &own);
+    MPI_Comm_set_errhandler(comm, own);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+}
+
+static void start(void *buffer, MPI_Request *request)
+{
+    MPI_Ibcast(buffer, (mt_rank() == 0) ? COUNT : SHORT, MPI_INT, 0, comm, request);
+}
+
+static void still_usable(void)
+{
+    MPI_Request request;
+
+    for (int i = 0; i < 2; i++) {
+        mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, i);
+        MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), i, "afterwards");
+    }
+}
+
+/* MPICH 4.3 calls the handler, and says that the call went well. */
+static bool mpi_returns_code(void)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int  length;
+
+    MPI_Get_library_version(version, &length);
+    return (strncmp(version, "MPICH", 5) != 0) || (strstr(version, "4.0.") != NULL);
+}
+
+static void with_action(void (*what)(void))
+{
+    int               *buffer = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    static MPI_Request request;
+
+    prepare(what);
+    if (setjmp(before) == 0) {
+        start(buffer, &request);
+        int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_expect((code != MPI_SUCCESS) == (mt_rank() != 0) || !mpi_returns_code(), "code %d",
+                  code);
+    } else if (request != MPI_REQUEST_NULL) {
+        int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_expect(code != MPI_SUCCESS, "the call that was left went well");
+    }
+    mt_expect((heard > 0) == (mt_rank() != 0), "the handler was called %d times", heard);
+    still_usable();
+}
+
+static void free_other(void)
+{
+    MPI_Comm_free(&other);
+}
+
+static void reduce_other(void)
+{
+    MPI_Request request;
+
+    MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_SELF, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void jump(void)
+{
+    longjmp(before, 1);
+}
+
+static void case_frees(void)
+{
+    with_action(free_other);
+}
+
+static void case_starts(void)
+{
+    with_action(reduce_other);
+}
+
+static void case_jumps(void)
+{
+    with_action(jump);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mt_named_case cases[] = {
+        {"frees", case_frees},
+        {"starts", case_starts},
+        {"jumps", case_jumps},
+        {NULL, NULL},
+    };
+
+    /* With threads MPICH takes no call in a handler, and none after a jump. */
+    mt_begin_at(MPI_THREAD_SINGLE, &argc, &argv, true);
+    return mt_run_to_end(cases, argc, argv);
+}
