@@ -11,6 +11,7 @@
 #include "ops/array.h"
 #include "ops/inside.h"
 #include "ops/pending.h"
+#include "ops/results.h"
 #include "transfers/watcher.h"
 
 /* In so many a message that is to be fetched is looked for each time. */
@@ -202,138 +203,6 @@ static void attach(struct xm_array *a)
     a->num_ended = 0;
 }
 
-/* Which request each status of a call is of: -1 for all of them in turn. */
-struct results {
-    const int  *indices;
-    int         count;
-    MPI_Status *statuses;
-};
-
-/* failed: of several some, and MPI says of each how it ended, MPICH's MPI_Testall without a flag.
- */
-static struct results results_of(enum xm_function function, const struct xm_array *a,
-                                 const long *args, bool failed)
-{
-    static const int first = 0;
-    struct results   none = {NULL, 0, NULL};
-
-    switch (function) {
-    case XM_FN_MPI_Wait:
-        return (struct results){&first, 1, (MPI_Status *)args[1]};
-    case XM_FN_MPI_Waitall:
-        return (struct results){NULL, a->count, (MPI_Status *)args[2]};
-    case XM_FN_MPI_Test:
-    case XM_FN_MPI_Request_get_status:
-        return *(int *)args[1] ? (struct results){&first, 1, (MPI_Status *)args[2]} : none;
-    case XM_FN_MPI_Testall:
-        return (*(int *)args[2] || failed) ? (struct results){NULL, a->count, (MPI_Status *)args[3]}
-                                           : none;
-    case XM_FN_MPI_Testany:
-        return (*(int *)args[3] && (*(int *)args[2] != MPI_UNDEFINED))
-                   ? (struct results){(int *)args[2], 1, (MPI_Status *)args[4]}
-                   : none;
-    case XM_FN_MPI_Testsome:
-        return (*(int *)args[2] != MPI_UNDEFINED)
-                   ? (struct results){(int *)args[3], *(int *)args[2], (MPI_Status *)args[4]}
-                   : none;
-    default:
-        return none;
-    }
-}
-
-/* A persistent request is inactive from here on, and says no more of this message. */
-static void settle(const struct xm_array *a, int i)
-{
-    struct xm_entry *e = a->entries[i];
-
-    if ((e != NULL) && (e->transfer != NULL) && (e->transfer->form == 'P')) {
-        e->transfer->rendezvous.fetch = XM_FETCH_NONE;
-        e->transfer->rendezvous.kept = false;
-        e->transfer->instead = false;
-        e->transfer->started = false;
-        e->transfer->wrong = MPI_SUCCESS;
-    }
-}
-
-static void fix_status(const struct xm_fix *f, MPI_Status *status)
-{
-    if (f->bytes >= 0) {
-        xm_pmpi.Status_set_elements_x(status, XM_HANDLE(MPI_BYTE), f->bytes);
-    }
-    if (f->kept) {
-        status->MPI_SOURCE = f->source;
-        status->MPI_TAG = f->tag;
-    }
-}
-
-/* Did MPI complete number k, when it says that some of several failed? */
-static bool is_whole(const struct results *r, int k, bool failed, bool ignored)
-{
-    return !failed || ignored || (r->statuses[k].MPI_ERROR == MPI_SUCCESS);
-}
-
-static bool is_in_status(int code)
-{
-    int class = MPI_SUCCESS;
-
-    return (xm_pmpi.Error_class(code, &class) == MPI_SUCCESS) && (class == MPI_ERR_IN_STATUS);
-}
-
-/*
- * Complete what MPI says, also where some of several requests failed. Returns MPI's code, or that
- * of a message that did not fit.
- */
-static int fix_statuses(enum xm_function function, const struct xm_array *a, const long *args,
-                        int code)
-{
-    bool failed = (code != MPI_SUCCESS);
-    if (failed && !is_in_status(code)) {
-        return code;
-    }
-    struct results r = results_of(function, a, args, failed);
-    bool ignored = (r.statuses == MPI_STATUS_IGNORE) || (r.statuses == MPI_STATUSES_IGNORE);
-    bool several = (function == XM_FN_MPI_Waitall) || (function == XM_FN_MPI_Testall) ||
-                   (function == XM_FN_MPI_Testsome);
-    int      wrong = MPI_SUCCESS;
-    bool     raised = true;
-    MPI_Comm comm = XM_HANDLE(MPI_COMM_WORLD);
-
-    for (int k = 0; k < r.count; k++) {
-        int                  i = (r.indices != NULL) ? r.indices[k] : k;
-        const struct xm_fix *f = &a->fixes[i];
-        if (!a->fixed[i] || !is_whole(&r, k, failed, ignored)) {
-            continue;
-        }
-        if (!ignored) {
-            fix_status(f, &r.statuses[k]);
-        }
-        if (function != XM_FN_MPI_Request_get_status) {
-            settle(a, i);
-            if (f->code != MPI_SUCCESS) {
-                wrong = f->code;
-                comm = f->raised ? comm : f->comm;
-                raised = raised && f->raised;
-            }
-        }
-    }
-    if (wrong == MPI_SUCCESS) {
-        return code;
-    }
-    for (int k = 0; several && !ignored && (k < r.count); k++) {
-        int i = (r.indices != NULL) ? r.indices[k] : k;
-        if (is_whole(&r, k, failed, ignored)) {
-            r.statuses[k].MPI_ERROR = a->fixed[i] ? a->fixes[i].code : MPI_SUCCESS;
-        }
-    }
-    if (!failed) { /* else MPI has called the handler */
-        code = several ? MPI_ERR_IN_STATUS : wrong;
-    }
-    if (!failed && !raised) {
-        xm_pmpi.Comm_call_errhandler(comm, code);
-    }
-    return code;
-}
-
 /*
  * MPI_Request_get_status: it has the request itself as an argument, which may be another by now.
  * Of a generalised one, MPI asks for the status in every look, and keeps it in one place.
@@ -347,7 +216,7 @@ static int look(const struct xm_array *a, const long *args, int profiling)
     pthread_mutex_lock(&looking);
     int code = (int)xm_mpi_forward(function, profiling, now);
     pthread_mutex_unlock(&looking);
-    return (a->entries != NULL) ? fix_statuses(function, a, now, code) : code;
+    return (a->entries != NULL) ? xm_results_fix(function, a, now, code) : code;
 }
 
 /* ---- requests that MPI has completed first ---- */
@@ -390,7 +259,7 @@ static void note_ended(struct xm_array *a, int i, int code, const MPI_Status *st
 /* Where one failed, MPI may have freed more than it says. */
 static void find_ended(enum xm_function function, struct xm_array *a, const long *args, int code)
 {
-    bool several = is_in_status(code);
+    bool several = xm_is_in_status(code);
 
     if ((code != MPI_SUCCESS) && !several) {
         for (int i = 0; i < a->count; i++) {
@@ -398,7 +267,7 @@ static void find_ended(enum xm_function function, struct xm_array *a, const long
         }
         return;
     }
-    struct results r = results_of(function, a, args, several);
+    struct xm_results r = xm_results_of(function, a, args, several);
     for (int k = 0; k < r.count; k++) {
         note_ended(a, (r.indices != NULL) ? r.indices[k] : k,
                    several ? r.statuses[k].MPI_ERROR : MPI_SUCCESS, &r.statuses[k]);
@@ -522,7 +391,7 @@ static int complete(enum xm_function function, struct xm_array *a, const long *a
     if (a->any_first) {
         finish_ended(function, a, all, code);
     }
-    code = fix_statuses(function, a, all, code);
+    code = xm_results_fix(function, a, all, code);
     attach(a);
     return code;
 }
