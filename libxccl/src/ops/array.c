@@ -22,13 +22,14 @@ static bool make_room(struct xm_array *a)
 {
     size_t n = (size_t)a->count;
     size_t each = sizeof(*a->entries) + sizeof(*a->fixed) + sizeof(*a->fixes) + sizeof(*a->ended) +
-                  sizeof(*a->statuses) + sizeof(*a->hideable) + sizeof(*a->used);
-    char *at = malloc(n * each + 7 * 8);
+                  sizeof(*a->statuses) + sizeof(*a->hideable) + sizeof(*a->used) + sizeof(*a->ops);
+    char *at = malloc(n * each + 8 * 8);
 
     if (at == NULL) {
         return false;
     }
     a->entries = carve(&at, n * sizeof(*a->entries));
+    a->ops = carve(&at, n * sizeof(*a->ops));
     a->fixes = carve(&at, n * sizeof(*a->fixes));
     a->ended = carve(&at, n * sizeof(*a->ended));
     a->statuses = carve(&at, n * sizeof(*a->statuses));
@@ -36,6 +37,7 @@ static bool make_room(struct xm_array *a)
     a->hideable = carve(&at, n * sizeof(*a->hideable));
     a->fixed = carve(&at, n * sizeof(*a->fixed));
     memset(a->fixed, 0, n * sizeof(*a->fixed));
+    memset(a->ops, 0, n * sizeof(*a->ops));
     return true;
 }
 
@@ -59,6 +61,27 @@ static bool waits_in_mpi(enum xm_function function)
     return (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Waitall);
 }
 
+static void note_op(struct xm_array *a, int i, const struct xm_entry *e)
+{
+    if (e != NULL) {
+        a->ours = a->any_op = true;
+        a->ops[i] = e->op;
+    }
+}
+
+int xm_array_find_op(const struct xm_array *a, const struct xm_op *op)
+{
+    int i = 0;
+
+    if ((a->count == 1) || (a->entries == NULL)) {
+        return a->count - 1;
+    }
+    while ((i < a->count) && (a->ops[i] != op)) {
+        i++;
+    }
+    return (i < a->count) ? i : -1;
+}
+
 /* What MPI is to see of number i. True: the program's own request is not always right. */
 static bool sort_in(struct xm_array *a, int i)
 {
@@ -67,12 +90,12 @@ static bool sort_in(struct xm_array *a, int i)
     a->used[i] = a->given[i];
     if ((e == NULL) || (e->op != NULL)) {
         a->entries[i] = NULL; /* MPI may free that of an operation */
-        a->ours = a->ours || (e != NULL);
+        note_op(a, i, e);
         return false;
     }
     if (xm_entry_is_persistent(e)) {
         a->used[i] = e->inner;
-        a->ours = a->ours || (xm_entry_find(e->inner) != NULL);
+        note_op(a, i, xm_entry_find(e->inner));
     } else if (xm_array_is_mpi_first(a, i)) {
         a->ours = a->any_first = true;
     } else {
@@ -119,7 +142,9 @@ bool xm_array_open(struct xm_array *a, enum xm_function function, int count, MPI
                                                        : XM_FIRST_SIMPLE;
     if ((xm_entries_hidden() == 0) || ((count == 1) && !xm_entries_any(1, requests))) {
         a->ours = xm_entries_any(count, requests);
-        return true;
+        if (!a->ours || (count == 1)) {
+            return true;
+        }
     }
     if (!make_room(a)) {
         return false;
@@ -133,9 +158,11 @@ bool xm_array_open(struct xm_array *a, enum xm_function function, int count, MPI
         copy = sort_in(a, i) || copy;
     }
     if (!copy) {
+        a->used = requests;
+    }
+    if (!copy && !a->any_op) {
         free(a->entries);
         a->entries = NULL;
-        a->used = requests;
     }
     return true;
 }

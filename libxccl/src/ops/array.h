@@ -28,20 +28,24 @@ struct xm_array {
     int          count;
     MPI_Request *given; /* the program's */
     MPI_Request *used;  /* given itself, or a copy; all the others are there with a copy only: */
-    struct xm_entry **entries; /* of persistent collectives and transfers, or NULL */
-    bool             *fixed;   /* is one of these used? */
-    struct xm_fix    *fixes;
-    struct xm_ended  *ended;
-    int               num_ended;
-    MPI_Status       *statuses; /* for a program that wants none */
-    int              *hideable; /* transfers that MPI sees once they are over */
-    int               num_hideable;
-    bool              ours;  /* is any of them an operation's or a transfer's? */
-    bool              looks; /* the call completes none, and other threads may look at them too */
-    enum xm_first     first; /* what MPI may complete before it was looked at */
-    bool              any_first; /* there are such */
-    bool              late;      /* entries are found when MPI has completed their requests */
-    int               hidden;    /* transfers that are not over */
+    struct xm_entry    **entries; /* of persistent collectives and transfers, or NULL */
+    const struct xm_op **ops;     /* that of each that is an operation's */
+    bool                *fixed;   /* is one of these used? */
+    struct xm_fix       *fixes;
+    struct xm_ended     *ended;
+    int                  num_ended;
+    MPI_Status          *statuses; /* for a program that wants none */
+    int                 *hideable; /* transfers that MPI sees once they are over */
+    int                  num_hideable;
+    bool                 ours; /* is any of them an operation's or a transfer's? */
+    bool          looks;       /* the call completes none, and other threads may look at them too */
+    enum xm_first first;       /* what MPI may complete before it was looked at */
+    bool          any_first;   /* there are such */
+    bool          any_op;
+    bool          late;   /* entries are found when MPI has completed their requests */
+    int           hidden; /* transfers that are not over */
+    bool          raises; /* a handler is to hear of the call's code: that of */
+    MPI_Comm      raises_on;
 };
 
 /* For a call of this function; false: out of memory. xm_array_close() afterwards, in any case. */
@@ -54,6 +58,9 @@ static inline bool xm_array_is_mpi_first(const struct xm_array *a, int i)
 {
     return (a->entries[i] != NULL) && xm_entry_is_first(a->entries[i], a->first);
 }
+
+/* Which of them was this operation's? -1: none. */
+int xm_array_find_op(const struct xm_array *a, const struct xm_op *op);
 
 /* MPI has completed number i, and it is looked for now, unless it was before. */
 void xm_array_find_late(struct xm_array *a, int i);

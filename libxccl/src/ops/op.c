@@ -161,7 +161,7 @@ static void end(struct xm_op *op, xcclResult_t res)
     op->stage = XM_STAGE_OVER;
 }
 
-static MPI_Comm comm_to_raise_on(const struct xm_op *op)
+MPI_Comm xm_op_comm_to_raise_on(const struct xm_op *op)
 {
     bool usable = (op->comm != NULL) && !op->comm->freed;
 
@@ -329,7 +329,7 @@ int xm_op_run(struct xm_op *op, const char **path_p)
     code = op->code;
     if (res != xcclSuccess) {
         write_failure(op, text, sizeof(text));
-        code = xm_raise(comm_to_raise_on(op), res, text);
+        code = xm_raise(xm_op_comm_to_raise_on(op), res, text);
     }
     op->path->release(op, res != xcclSuccess);
     *path_p = op->path->name;
@@ -343,7 +343,9 @@ static void finish(struct xm_op *op, xcclResult_t res)
     char text[1100];
 
     end(op, res);
+    op->raised = (op->code != MPI_SUCCESS); /* by MPI */
     if (res != xcclSuccess) {
+        op->raised = false;
         write_failure(op, text, sizeof(text));
         xc_error("%s", text);
         op->code = xm_error_code(res, text);
@@ -367,7 +369,7 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
         res = xm_request_make(op); /* first: what has begun needs one */
     }
     if (res != xcclSuccess) {
-        MPI_Comm comm = comm_to_raise_on(op);
+        MPI_Comm comm = xm_op_comm_to_raise_on(op);
         xm_op_free(op);
         return xm_raise(comm, res, xc_last_detail());
     }
@@ -378,7 +380,7 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
         end(op, res);
         if (res != xcclSuccess) {
             write_failure(op, text, sizeof(text));
-            code = xm_raise(comm_to_raise_on(op), res, text);
+            code = xm_raise(xm_op_comm_to_raise_on(op), res, text);
         }
         op->path->release(op, res != xcclSuccess); /* where MPI refused it, nothing has begun */
         xm_request_drop(op);

@@ -21,6 +21,9 @@ void xm_op_free(struct xm_op *op);
  */
 int xm_op_run(struct xm_op *op, const char **path_p);
 
+/* Whose error handler is called for it: its communicator's, unless the program has freed that. */
+MPI_Comm xm_op_comm_to_raise_on(const struct xm_op *op);
+
 /* Start, and give the program a request for the end. */
 int xm_op_launch(struct xm_op *op, MPI_Request *request);
 

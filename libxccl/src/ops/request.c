@@ -32,15 +32,36 @@ static void remove_entry(MPI_Request handle)
 
 /* ---- an operation's ---- */
 
+/* Those that failed, of the call of this thread that is to tell of them. */
+static __thread struct xm_op *failed;
+static __thread bool          listening;
+
+static void note_failed(struct xm_op *op)
+{
+    const struct xm_op *known = listening ? failed : op;
+
+    while ((known != NULL) && (known != op)) {
+        known = known->next;
+    }
+    if (known == NULL) {
+        __atomic_add_fetch(&op->holders, 1, __ATOMIC_RELAXED);
+        op->next = failed;
+        failed = op;
+    }
+}
+
 static int query_operation(void *extra, MPI_Status *status)
 {
-    const struct xm_op *op = extra;
+    struct xm_op *op = extra;
 
     xm_pmpi.Status_set_elements(status, XM_HANDLE(MPI_BYTE), 0);
     xm_pmpi.Status_set_cancelled(status, 0);
     status->MPI_SOURCE = MPI_UNDEFINED;
     status->MPI_TAG = MPI_UNDEFINED;
-    return op->code;
+    if (op->code != MPI_SUCCESS) {
+        note_failed(op);
+    }
+    return MPI_SUCCESS;
 }
 
 /* The program's request and the thread that completes it both hold the operation. */
@@ -49,6 +70,32 @@ static void let_go(struct xm_op *op)
     if (__atomic_sub_fetch(&op->holders, 1, __ATOMIC_ACQ_REL) == 0) {
         xm_op_free(op);
     }
+}
+
+void xm_request_told(struct xm_op *op)
+{
+    let_go(op);
+}
+
+struct xm_op *xm_requests_failed(void)
+{
+    struct xm_op *op = failed;
+
+    listening = false;
+    if (op != NULL) {
+        failed = op->next;
+    }
+    return op;
+}
+
+void xm_requests_listen(void)
+{
+    struct xm_op *op;
+
+    while ((op = xm_requests_failed()) != NULL) { /* of a call that a handler has left */
+        let_go(op);
+    }
+    listening = true;
 }
 
 /* Those that nobody holds. MPI calls this in its own functions, and MPICH takes no others then. */

@@ -15,6 +15,15 @@ void         xm_request_complete(struct xm_op *op);
 /* Free one that the program never got, and its operation. */
 void xm_request_drop(struct xm_op *op);
 
+/*
+ * Operations that failed end well for MPI, which would tell MPI_COMM_WORLD's handler of them. The
+ * call that completes their requests asks before MPI which ones this thread completes, and
+ * afterwards takes them one by one, until NULL; xm_request_told() gives one back.
+ */
+void          xm_requests_listen(void);
+struct xm_op *xm_requests_failed(void);
+void          xm_request_told(struct xm_op *op);
+
 /* Keep a transfer until the program completes or frees its request. Returns an MPI code. */
 int xm_request_keep(struct xm_transfer *t);
 /* The same of an MPI_Irecv with XM_WAY_LOOKED and few bytes, which MPI has begun. */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/results.h"
 
+static bool is_of_several(enum xm_function function)
+{
+    return (function == XM_FN_MPI_Waitall) || (function == XM_FN_MPI_Testall) ||
+           (function == XM_FN_MPI_Testsome);
+}
+
 struct xm_results xm_results_of(enum xm_function function, const struct xm_array *a,
                                 const long *args, bool failed)
 {
@@ -70,16 +76,15 @@ bool xm_is_in_status(int code)
     return (xm_pmpi.Error_class(code, &class) == MPI_SUCCESS) && (class == MPI_ERR_IN_STATUS);
 }
 
-int xm_results_fix(enum xm_function function, const struct xm_array *a, const long *args, int code)
+int xm_results_fix(enum xm_function function, struct xm_array *a, const long *args, int code)
 {
     bool failed = (code != MPI_SUCCESS);
     if (failed && !xm_is_in_status(code)) {
         return code;
     }
     struct xm_results r = xm_results_of(function, a, args, failed);
-    bool ignored = (r.statuses == MPI_STATUS_IGNORE) || (r.statuses == MPI_STATUSES_IGNORE);
-    bool several = (function == XM_FN_MPI_Waitall) || (function == XM_FN_MPI_Testall) ||
-                   (function == XM_FN_MPI_Testsome);
+    bool     ignored = (r.statuses == MPI_STATUS_IGNORE) || (r.statuses == MPI_STATUSES_IGNORE);
+    bool     several = is_of_several(function);
     int      wrong = MPI_SUCCESS;
     bool     raised = true;
     MPI_Comm comm = XM_HANDLE(MPI_COMM_WORLD);
@@ -115,7 +120,58 @@ int xm_results_fix(enum xm_function function, const struct xm_array *a, const lo
         code = several ? MPI_ERR_IN_STATUS : wrong;
     }
     if (!failed && !raised) {
-        xm_pmpi.Comm_call_errhandler(comm, code);
+        a->raises = true;
+        a->raises_on = comm;
     }
     return code;
+}
+
+/* The status of an operation that failed, which MPI holds for good. False: the call is of others.
+ */
+static bool mark(const struct xm_array *a, const struct xm_results *r, const struct xm_op *op,
+                 bool with_code)
+{
+    int at = xm_array_find_op(a, op);
+
+    for (int k = 0; k < r->count; k++) {
+        if (((r->indices != NULL) ? r->indices[k] : k) == at) {
+            if (with_code) {
+                r->statuses[k].MPI_ERROR = op->code;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With the first that failed. */
+static int tell(enum xm_function function, struct xm_array *a, const long *args, int code,
+                struct xm_op *op)
+{
+    bool              several = is_of_several(function);
+    bool              well = (code == MPI_SUCCESS);
+    struct xm_results r = xm_results_of(function, a, args, !well && xm_is_in_status(code));
+    bool              said = several && (r.statuses != MPI_STATUSES_IGNORE);
+
+    for (int k = 0; said && well && (k < r.count); k++) {
+        r.statuses[k].MPI_ERROR = MPI_SUCCESS;
+    }
+    for (; op != NULL; op = xm_requests_failed()) {
+        if (mark(a, &r, op, said) && well) {
+            code = several ? MPI_ERR_IN_STATUS : op->code;
+            if (!op->raised && !a->raises) {
+                a->raises = true;
+                a->raises_on = xm_op_comm_to_raise_on(op);
+            }
+        }
+        xm_request_told(op);
+    }
+    return code;
+}
+
+int xm_results_tell(enum xm_function function, struct xm_array *a, const long *args, int code)
+{
+    struct xm_op *op = xm_requests_failed();
+
+    return (op == NULL) ? code : tell(function, a, args, code, op);
 }

@@ -22,8 +22,10 @@ bool xm_is_in_status(int code);
 
 /*
  * Complete what MPI says, also where some of several requests failed. Returns MPI's code, or that
- * of a message that did not fit.
+ * of a message that did not fit; a->raises: the handler is still to hear of it.
  */
-int xm_results_fix(enum xm_function function, const struct xm_array *a, const long *args, int code);
+int xm_results_fix(enum xm_function function, struct xm_array *a, const long *args, int code);
+/* The same of operations that failed. */
+int xm_results_tell(enum xm_function function, struct xm_array *a, const long *args, int code);
 
 #endif

@@ -207,7 +207,7 @@ static void attach(struct xm_array *a)
  * MPI_Request_get_status: it has the request itself as an argument, which may be another by now.
  * Of a generalised one, MPI asks for the status in every look, and keeps it in one place.
  */
-static int look(const struct xm_array *a, const long *args, int profiling)
+static int look(struct xm_array *a, const long *args, int profiling)
 {
     static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
     const enum xm_function function = XM_FN_MPI_Request_get_status;
@@ -379,8 +379,10 @@ static int complete(enum xm_function function, struct xm_array *a, const long *a
     if (function == XM_FN_MPI_Request_get_status) {
         return look(a, args, profiling);
     }
+    xm_requests_listen();
     if (a->entries == NULL) {
-        return (int)xm_mpi_forward(function, profiling, args);
+        int code = (int)xm_mpi_forward(function, profiling, args);
+        return xm_results_tell(function, a, args, code);
     }
     memcpy(all, args, (size_t)xm_mpi_arguments(function) * sizeof(long));
     if (a->any_first) {
@@ -393,7 +395,7 @@ static int complete(enum xm_function function, struct xm_array *a, const long *a
     }
     code = xm_results_fix(function, a, all, code);
     attach(a);
-    return code;
+    return xm_results_tell(function, a, all, code);
 }
 
 static bool operations_done(const struct xm_array *a)
@@ -613,5 +615,8 @@ int xm_wait_or_test(enum xm_function function, int profiling, const long *args, 
     }
     int code = wait_or_test(function, profiling, args, &a);
     xm_array_close(&a);
+    if (a.raises) { /* last: the handler may not return */
+        xm_pmpi.Comm_call_errhandler(a.raises_on, code);
+    }
     return code;
 }

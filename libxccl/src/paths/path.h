@@ -124,7 +124,8 @@ struct xm_op {
 
     /* How it ended. */
     xcclResult_t result;
-    int          code; /* MPI's, for the program */
+    int          code;   /* MPI's, for the program */
+    bool         raised; /* of one with a request: a handler has had that code */
 
     /* ops/ */
     struct xm_op      *next, *previous;

@@ -26,10 +26,17 @@ def test_fatal(mpi):
     assert "came back" not in result.out
 
 
-@pytest.mark.parametrize("case", ["frees", "starts", "jumps"])
+@pytest.mark.parametrize("case", ["once", "frees", "starts", "jumps"])
 def test_handlers(mpi, case):
-    """The error handler of a non-blocking collective may call MPI, or leave by longjmp()."""
+    """Of a non-blocking collective one handler is called, which may call MPI, or leave by longjmp()."""
     mpi.run(2, f"mpi_handlers cuda {case}", timeout=60).good()
+
+
+@pytest.mark.parametrize("tune", ["*:*:*:*:ccl", "*:*:*:*:staged"])
+def test_handler_of_time_out(mpi, tune):
+    """A failure that xccl finds is its communicator's alone, once."""
+    env = {"XCCL_TIMEOUT": "1", "XCCL_TUNE": tune}
+    mpi.run(2, "mpi_handlers cuda expires", env=env, timeout=60).good()
 
 
 @pytest.mark.release_only

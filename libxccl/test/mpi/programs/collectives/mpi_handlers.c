@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Error handlers of non-blocking collectives that fail: what they may do.
+ * Error handlers of non-blocking collectives that fail: whose is called, and what it may do.
  * Usage: mpi_handlers cuda|rocm|none CASE
+ * A truncated MPI_Ibcast fails in MPI; with XCCL_TIMEOUT=1 an MPI_Iallreduce fails in xccl.
  */
 #include <setjmp.h>
 #include <string.h>
@@ -11,10 +12,17 @@
 enum { COUNT = 4000, SHORT = 16 };
 
 static MPI_Comm       comm, other;
-static int            heard;
+static int            heard, heard_world;
 static jmp_buf        before;
 static struct mt_pair pair;
 static void (*action)(void); /* of the communicator's handler */
+
+static void hear_world(MPI_Comm *failed, int *code, ...)
+{
+    (void)failed;
+    (void)code;
+    heard_world++;
+}
 
 static void hear(MPI_Comm *failed, int *code, ...)
 {
@@ -28,7 +36,7 @@ static void hear(MPI_Comm *failed, int *code, ...)
 /* Open MPI 4.1 does not know of such requests whose they are: their errors are the world's. */
 static void prepare(void (*what)(void))
 {
-    MPI_Errhandler own;
+    MPI_Errhandler own, world;
 
     action = what;
     pair = mt_pair_make(MT_DEVICE, COUNT);
@@ -37,7 +45,9 @@ static void prepare(void (*what)(void))
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_create_errhandler(hear, &own);
     MPI_Comm_set_errhandler(comm, own);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+    MPI_Comm_create_errhandler((what == NULL) ? hear_world : hear, &world);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, world);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, world);
 }
 
 static void start(void *buffer, MPI_Request *request)
@@ -67,6 +77,91 @@ static bool mpi_returns_code(void)
     return (strncmp(version, "MPICH", 5) != 0) || (strstr(version, "4.0.") != NULL);
 }
 
+static void expect_failed(int code, bool fails)
+{
+    mt_expect((code != MPI_SUCCESS) == fails || !mpi_returns_code(), "code %d", code);
+    mt_expect(heard + heard_world == fails, "handlers were called %d and, the world's, %d times",
+              heard, heard_world);
+}
+
+static void case_once(void)
+{
+    int        *buffer = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    MPI_Request request;
+
+    prepare(NULL);
+    start(buffer, &request);
+    expect_failed(MPI_Wait(&request, MPI_STATUS_IGNORE), mt_rank() != 0);
+    still_usable();
+}
+
+/* For one that ends well, and one that fails. */
+static void wait_for_both(MPI_Request requests[2], bool ignore)
+{
+    MPI_Status statuses[2];
+    int class;
+
+    heard = 0;
+    int code = MPI_Waitall(2, requests, ignore ? MPI_STATUSES_IGNORE : statuses);
+    MPI_Error_class(code, &class);
+    mt_expect(class == MPI_ERR_IN_STATUS, "class %d", class);
+    mt_expect((heard == 1) && (heard_world == 0), "handlers were called %d and %d times", heard,
+              heard_world);
+    if (!ignore) {
+        mt_expect(statuses[0].MPI_ERROR == MPI_SUCCESS, "the good one has an error");
+        mt_expect(statuses[1].MPI_ERROR != MPI_SUCCESS, "the one that failed has none");
+    }
+    mt_expect((requests[0] == MPI_REQUEST_NULL) && (requests[1] == MPI_REQUEST_NULL), "they stay");
+}
+
+static void expire(int kind)
+{
+    MPI_Request requests[2];
+    int         code, index;
+
+    heard = 0;
+    mt_pair_fill(&pair, COUNT, comm, 0);
+    MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comm, &requests[1]);
+    switch (kind) {
+    case 0:
+        code = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+        break;
+    case 1:
+        requests[0] = MPI_REQUEST_NULL;
+        code = MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
+        break;
+    default:
+        MPI_Ibarrier(MPI_COMM_SELF, &requests[0]);
+        wait_for_both(requests, kind == 2);
+        return;
+    }
+    mt_expect(code != MPI_SUCCESS, "it went well");
+    mt_expect((heard == 1) && (heard_world == 0), "handlers were called %d and %d times", heard,
+              heard_world);
+}
+
+/* The other ranks come to them when rank 0 has given up. */
+static void case_expires(void)
+{
+    enum { KINDS = 4 };
+    MPI_Comm    comms[KINDS];
+    MPI_Request request;
+
+    prepare(NULL);
+    for (int kind = 0; kind < KINDS; kind++) {
+        MPI_Comm_dup(comm, &comms[kind]);
+    }
+    for (int kind = 0; (kind < KINDS) && (mt_rank() == 0); kind++) {
+        comm = comms[kind];
+        expire(kind);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int kind = 0; (kind < KINDS) && (mt_rank() != 0); kind++) {
+        MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comms[kind], &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
 static void with_action(void (*what)(void))
 {
     int               *buffer = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
@@ -75,9 +170,7 @@ static void with_action(void (*what)(void))
     prepare(what);
     if (setjmp(before) == 0) {
         start(buffer, &request);
-        int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-        mt_expect((code != MPI_SUCCESS) == (mt_rank() != 0) || !mpi_returns_code(), "code %d",
-                  code);
+        expect_failed(MPI_Wait(&request, MPI_STATUS_IGNORE), mt_rank() != 0);
     } else if (request != MPI_REQUEST_NULL) {
         int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
         mt_expect(code != MPI_SUCCESS, "the call that was left went well");
@@ -122,10 +215,8 @@ static void case_jumps(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"frees", case_frees},
-        {"starts", case_starts},
-        {"jumps", case_jumps},
-        {NULL, NULL},
+        {"once", case_once},     {"expires", case_expires}, {"frees", case_frees},
+        {"starts", case_starts}, {"jumps", case_jumps},     {NULL, NULL},
     };
 
     /* With threads MPICH takes no call in a handler, and none after a jump. */
