@@ -48,6 +48,7 @@ static void settle(const struct xm_array *a, int i)
         e->transfer->rendezvous.kept = false;
         e->transfer->instead = false;
         e->transfer->started = false;
+        e->transfer->ended = false;
         e->transfer->wrong = MPI_SUCCESS;
     }
 }
@@ -76,9 +77,35 @@ bool xm_is_in_status(int code)
     return (xm_pmpi.Error_class(code, &class) == MPI_SUCCESS) && (class == MPI_ERR_IN_STATUS);
 }
 
+/* The one that failed, or, of several, those: they are over too. */
+static void settle_failed(enum xm_function function, const struct xm_array *a, const long *args,
+                          bool in_status)
+{
+    int  i = (function == XM_FN_MPI_Testany) ? *(const int *)args[2] : 0;
+    bool one = (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Test) ||
+               (function == XM_FN_MPI_Testany);
+
+    if (one && (i >= 0) && (i < a->count) && a->fixed[i]) {
+        settle(a, i);
+    }
+    struct xm_results r = {NULL, 0, NULL};
+    if (in_status) {
+        r = xm_results_of(function, a, args, true);
+    }
+    for (int k = 0; (r.statuses != MPI_STATUSES_IGNORE) && (k < r.count); k++) {
+        i = (r.indices != NULL) ? r.indices[k] : k;
+        if (a->fixed[i] && (r.statuses[k].MPI_ERROR != MPI_ERR_PENDING)) {
+            settle(a, i);
+        }
+    }
+}
+
 int xm_results_fix(enum xm_function function, struct xm_array *a, const long *args, int code)
 {
     bool failed = (code != MPI_SUCCESS);
+    if (failed) {
+        settle_failed(function, a, args, xm_is_in_status(code));
+    }
     if (failed && !xm_is_in_status(code)) {
         return code;
     }

@@ -206,7 +206,7 @@ def test_bottom(mpi, case, memory):
 @pytest.mark.parametrize(
     "case",
     [
-        *("comms", "orders", "threads", "mixture", "freed", "statuses", "freed_types"),
+        *("comms", "orders", "threads", "mixture", "freed", "statuses", "freed_types", "ended"),
         pytest.param("looked_at", marks=pytest.mark.tsan),
     ],
 )

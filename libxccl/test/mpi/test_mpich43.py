@@ -54,6 +54,7 @@ def test_streams(newer, command):
         "mpi_rendezvous cuda sizes",
         "mpi_transfers cuda sends",
         "mpi_requests cuda mixture",
+        "mpi_requests cuda ended",
         "mpi_hang cuda far_ahead",
     ],
 )
