@@ -49,6 +49,7 @@ static int look_if_active(MPI_Request request, bool *active_p, int *flag, MPI_St
         *active_p = (code != MPI_SUCCESS) || !*flag || (index != MPI_UNDEFINED);
     } else {
         MPI_Status *said = (status != MPI_STATUS_IGNORE) ? status : &own;
+        said->MPI_SOURCE = said->MPI_TAG = MPI_UNDEFINED; /* of a send MPICH 4.0 leaves them */
         code = look(request, flag, said);
         *active_p = (code != MPI_SUCCESS) || !*flag || (said->MPI_SOURCE != MPI_ANY_SOURCE) ||
                     (said->MPI_TAG != MPI_ANY_TAG);
