@@ -203,19 +203,36 @@ static void attach(struct xm_array *a)
     a->num_ended = 0;
 }
 
+/* Of a generalised one, MPI asks for the status in every look, and keeps it in one place. */
+static bool is_plain(const struct xm_array *a)
+{
+    const struct xm_transfer *t = (a->entries != NULL) ? transfer_at(a, 0) : NULL;
+
+    return (t != NULL) && !t->generalised && !t->instead;
+}
+
 /*
  * MPI_Request_get_status: it has the request itself as an argument, which may be another by now.
- * Of a generalised one, MPI asks for the status in every look, and keeps it in one place.
+ * MPI may call an error handler, which may look at another one, or never come back: whoever has the
+ * lock then has it already.
  */
 static int look(struct xm_array *a, const long *args, int profiling)
 {
     static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
+    static __thread bool   looks;
     const enum xm_function function = XM_FN_MPI_Request_get_status;
     const long             now[] = {(long)a->used[0], args[1], args[2]};
+    bool                   alone = !is_plain(a);
 
-    pthread_mutex_lock(&looking);
+    if (alone && !looks) {
+        pthread_mutex_lock(&looking);
+        looks = true;
+    }
     int code = (int)xm_mpi_forward(function, profiling, now);
-    pthread_mutex_unlock(&looking);
+    if (alone && looks) {
+        looks = false;
+        pthread_mutex_unlock(&looking);
+    }
     return (a->entries != NULL) ? xm_results_fix(function, a, now, code) : code;
 }
 

@@ -55,6 +55,7 @@ def test_streams(newer, command):
         "mpi_transfers cuda sends",
         "mpi_requests cuda mixture",
         "mpi_requests cuda ended",
+        "mpi_handlers cuda looks",
         "mpi_hang cuda far_ahead",
     ],
 )

@@ -6,6 +6,7 @@
  */
 #include <setjmp.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -16,6 +17,7 @@ static int            heard, heard_world;
 static jmp_buf        before;
 static struct mt_pair pair;
 static void (*action)(void); /* of the communicator's handler */
+static bool acting;
 
 static void hear_world(MPI_Comm *failed, int *code, ...)
 {
@@ -28,8 +30,11 @@ static void hear(MPI_Comm *failed, int *code, ...)
 {
     (void)failed;
     (void)code;
-    if ((heard++ == 0) && (action != NULL)) {
+    heard++;
+    if (!acting && (action != NULL)) {
+        acting = true;
         action();
+        acting = false;
     }
 }
 
@@ -181,7 +186,9 @@ static void with_action(void (*what)(void))
 
 static void free_other(void)
 {
-    MPI_Comm_free(&other);
+    if (other != MPI_COMM_NULL) {
+        MPI_Comm_free(&other);
+    }
 }
 
 static void reduce_other(void)
@@ -194,6 +201,7 @@ static void reduce_other(void)
 
 static void jump(void)
 {
+    acting = false;
     longjmp(before, 1);
 }
 
@@ -212,11 +220,52 @@ static void case_jumps(void)
     with_action(jump);
 }
 
+static MPI_Request long_one;
+
+static void look(void)
+{
+    int        flag;
+    MPI_Status status;
+
+    MPI_Request_get_status(long_one, &flag, &status);
+}
+
+/* Some MPIs report a truncated message in MPI_Request_get_status already, and some after it. */
+static void case_looks(void)
+{
+    int        *first = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+    int        *second = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    int         flag = 0, code = MPI_SUCCESS;
+    MPI_Request request;
+
+    prepare(look);
+    if (mt_rank() == 0) {
+        MPI_Irecv(first, SHORT / 4, MPI_INT, 1, 1, comm, &request);
+        MPI_Irecv(second, COUNT, MPI_INT, 1, 2, comm, &long_one);
+        MPI_Barrier(MPI_COMM_WORLD);
+        sleep(1); /* both messages have come */
+        while (!flag && (code == MPI_SUCCESS)) {
+            code = MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_expect(heard > 0, "no handler was called");
+        MPI_Wait(&long_one, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Isend(second, 4 * SHORT, MPI_INT, 0, 2, comm, &long_one);
+        MPI_Isend(second, SHORT / 2, MPI_INT, 0, 1, comm, &request);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Wait(&long_one, MPI_STATUS_IGNORE);
+    }
+    still_usable();
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"once", case_once},     {"expires", case_expires}, {"frees", case_frees},
-        {"starts", case_starts}, {"jumps", case_jumps},     {NULL, NULL},
+        {"looks", case_looks}, {"once", case_once},     {"expires", case_expires},
+        {"frees", case_frees}, {"starts", case_starts}, {"jumps", case_jumps},
+        {NULL, NULL},
     };
 
     /* With threads MPICH takes no call in a handler, and none after a jump. */
