@@ -26,8 +26,12 @@ struct seen {
     bool             ranged;  /* a range with the name of the path is open */
 };
 
-/* The call that this thread is in; what MPI or a tool calls meanwhile is part of it. */
+/* The call that this thread is in; what MPI or a tool calls meanwhile is part of it. An error
+ * handler may have left it by longjmp(): a call that is not further down the stack takes its place.
+ */
 static __thread struct seen *current;
+static __thread struct seen  the_seen;
+static __thread const void  *current_frame;
 
 /* ---- which calls ---- */
 
@@ -252,28 +256,39 @@ static long serve_message(enum xm_function f, int profiling, const long *args,
     return res;
 }
 
+static void end_ranges(void)
+{
+    if (the_seen.ranged) {
+        xm_range_pop();
+    }
+    xm_range_pop();
+}
+
 long xm_observe(enum xm_function function, int profiling, const long *args,
                 long (*serve)(enum xm_function function, int profiling, const long *args))
 {
-    struct seen seen = {.function = function, .args = args};
+    const void *frame = __builtin_frame_address(0);
     const char *message_path = NULL;
 
+    if ((current != NULL) && ((uintptr_t)frame >= (uintptr_t)current_frame)) {
+        end_ranges();
+        current = NULL;
+    }
     if ((current != NULL) || !is_observed(function)) {
         return serve(function, profiling, args);
     }
-    current = &seen;
+    the_seen = (struct seen){.function = function, .args = args};
+    current = &the_seen;
+    current_frame = frame;
     xm_range_push(xm_mpi_function_name(function));
     uint64_t begun = xm_now_ns();
     long     res = xm_is_transfer(function)
                        ? serve_message(function, profiling, args, serve, &message_path)
                        : serve(function, profiling, args);
     uint64_t ns = xm_now_ns() - begun;
-    if (seen.ranged) {
-        xm_range_pop();
-    }
-    xm_range_pop();
+    end_ranges();
     if (xm_profile_on() && ((int)res == MPI_SUCCESS)) {
-        count(&seen, message_path, ns);
+        count(&the_seen, message_path, ns);
     }
     current = NULL;
     return res;

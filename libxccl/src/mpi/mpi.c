@@ -21,8 +21,10 @@ static uint32_t spawned;
 xm_function_t        xm_mpi_functions[XM_NUM_FUNCTIONS];
 static xm_function_t next_functions[XM_NUM_FUNCTIONS];
 
-/* Calls of this thread that are inside a tool behind us. */
-static __thread int forwarded;
+/* Calls of this thread that are inside a tool behind us, and the last one's place on the stack: an
+ * error handler may have left it by longjmp(). */
+static __thread int         forwarded;
+static __thread const void *forwarded_frame;
 
 struct function {
     const char *name;
@@ -131,6 +133,9 @@ xcclResult_t xm_mpi_open(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void
 
 bool xm_mpi_is_forwarded(void)
 {
+    if ((forwarded > 0) && ((uintptr_t)__builtin_frame_address(0) >= (uintptr_t)forwarded_frame)) {
+        forwarded = 0;
+    }
     return forwarded > 0;
 }
 
@@ -142,9 +147,13 @@ long xm_mpi_forward(enum xm_function function, int profiling, const long *args)
         return xm_invoke(xm_mpi_functions[function], functions[function].arguments, args);
     }
     /* The tool goes on to PMPI_..., which is ours too: that call must not be served again. */
-    forwarded++;
+    int         before = forwarded;
+    const void *frame = forwarded_frame;
+    forwarded = before + 1;
+    forwarded_frame = __builtin_frame_address(0);
     long res = xm_invoke(next, functions[function].arguments, args);
-    forwarded--;
+    forwarded = before;
+    forwarded_frame = frame;
     return res;
 }
 

@@ -57,6 +57,15 @@ def check_host_rows(written, ranks):
     assert (row["calls"], row["bytes"]) == (ranks, 0)
 
 
+def test_jump(family, tmp_path):
+    """Calls count after an error handler has left one by longjmp()."""
+    file = tmp_path / "profile.json"
+    env = {"XCCL_PROFILE": str(file)}
+    family.run(2, "mpi_corners cuda jumping", env=env, timeout=60).good()
+    written = json.loads(file.read_text())
+    assert sum(row["calls"] for row in rows(written, "MPI_Allreduce", memory="cuda")) == 3 * 2
+
+
 def test_host(mpi, tmp_path):
     """Nothing of a device: rows of host memory, of one rank alone too."""
     _, written = profile(mpi, tmp_path, 4, "mpi_profile none known", sim=None)
