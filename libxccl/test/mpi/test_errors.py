@@ -26,7 +26,7 @@ def test_fatal(mpi):
     assert "came back" not in result.out
 
 
-@pytest.mark.parametrize("case", ["once", "frees", "starts", "jumps", "looks"])
+@pytest.mark.parametrize("case", ["once", "frees", "starts", "jumps", "looks", "waits"])
 def test_handlers(mpi, case):
     """Of a non-blocking collective one handler is called, which may call MPI, or leave by longjmp()."""
     mpi.run(2, f"mpi_handlers cuda {case}", timeout=60).good()

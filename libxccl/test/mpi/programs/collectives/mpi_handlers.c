@@ -260,12 +260,38 @@ static void case_looks(void)
     still_usable();
 }
 
+/* Of two messages that are fetched the second is too long: both requests are over. */
+static void case_waits(void)
+{
+    int               *first = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    int               *second = mt_ints_make(MT_DEVICE, COUNT, COUNT, 1);
+    static MPI_Request requests[2];
+
+    mt_meet_on_device();
+    prepare(jump);
+    if (mt_rank() == 0) {
+        MPI_Irecv(first, COUNT, MPI_INT, 1, 1, comm, &requests[0]);
+        MPI_Irecv(second, COUNT / 2, MPI_INT, 1, 2, comm, &requests[1]);
+        if (setjmp(before) == 0) {
+            MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        }
+        mt_expect(heard == 1, "the handler was called %d times", heard);
+        mt_expect(requests[0] == MPI_REQUEST_NULL, "the first request is still there");
+        mt_expect(requests[1] == MPI_REQUEST_NULL, "the second request is still there");
+    } else {
+        MPI_Isend(first, COUNT, MPI_INT, 0, 1, comm, &requests[0]);
+        MPI_Isend(second, COUNT, MPI_INT, 0, 2, comm, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    still_usable();
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"looks", case_looks}, {"once", case_once},     {"expires", case_expires},
-        {"frees", case_frees}, {"starts", case_starts}, {"jumps", case_jumps},
-        {NULL, NULL},
+        {"looks", case_looks},     {"waits", case_waits}, {"once", case_once},
+        {"expires", case_expires}, {"frees", case_frees}, {"starts", case_starts},
+        {"jumps", case_jumps},     {NULL, NULL},
     };
 
     /* With threads MPICH takes no call in a handler, and none after a jump. */
