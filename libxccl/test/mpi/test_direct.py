@@ -220,7 +220,7 @@ def test_mapped_before(openmpi):
 
 
 @pytest.mark.parametrize("vendor", [{}, {"XCCL_CCL": "none"}], ids=["vendor", "alone"])
-@pytest.mark.parametrize("case", ["freed", "foreign"])
+@pytest.mark.parametrize("case", ["fresh", "freed", "foreign"])
 def test_not_mapped_soon(openmpi, case, vendor):
     """A rank that cannot map another's buffer, or not before the call, says so: all do otherwise."""
     run(openmpi, 2, f"mpi_stale {case}", **vendor).good()

@@ -4,7 +4,7 @@
  * though the program's data was such that it may look like the number of an operation.
  *
  * Usage: mpi_stale cuda|rocm trouble|meeting VALUE, on three ranks
- *        mpi_stale cuda|rocm arena|freed|foreign, on two
+ *        mpi_stale cuda|rocm arena|fresh|freed|foreign, on two
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -172,7 +172,7 @@ static void large(bool blocking, struct mt_pair *pair, int salt)
  * Rank 1 has freed its buffers, and others have their addresses. What rank 0 has mapped there goes
  * when its device is idle, and a kernel on that waits for a call that rank 1 makes later.
  */
-static void freed(void)
+static void beside_another(bool frees)
 {
     enum { ROUNDS = 4 };
     struct mt_pair pair = mt_pair_make(MT_DEVICE, MANY);
@@ -188,7 +188,7 @@ static void freed(void)
             large(false, &pair, i);
             mt_pair_allreduce(&small, FEW, beside, i);
         }
-        if (mt_rank() == 1) {
+        if (frees && (mt_rank() == 1)) {
             mt_pair_free(&pair);
             pair = mt_pair_make(MT_DEVICE, MANY);
         }
@@ -206,6 +206,17 @@ static void freed(void)
     MPI_Comm_free(&beside);
     mt_pair_free(&small);
     mt_pair_free(&pair);
+}
+
+/* The same order of calls, and what is mapped stays. */
+static void fresh(void)
+{
+    beside_another(false);
+}
+
+static void freed(void)
+{
+    beside_another(true);
 }
 
 /* As CUDA's own type. */
@@ -255,9 +266,9 @@ static void make_last_rank_late(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {{"trouble", trouble}, {"meeting", meeting},
-                                                 {"arena", arena},     {"freed", freed},
-                                                 {"foreign", foreign}, {NULL, NULL}};
+    static const struct mt_named_case cases[] = {
+        {"trouble", trouble}, {"meeting", meeting}, {"arena", arena}, {"fresh", fresh},
+        {"freed", freed},     {"foreign", foreign}, {NULL, NULL}};
 
     value = (argc > 3) ? atoi(argv[3]) : 1;
     if ((argc > 2) && (strcmp(argv[2], "meeting") == 0)) {
