@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="df75bb52efba7ddf23cc17a06dd52e1962f613de24f978927410db179156e9f7")
+    version("0.1.0", sha256="7081a91ac0152813459c144ad6b9603e88826327bd0da0455c7c7db9deaec753")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
