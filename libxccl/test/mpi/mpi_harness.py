@@ -75,7 +75,6 @@ class Build:
         self.sanitized = facts["sanitized"]
         self.sanitizer = facts["sanitizer"]
         self.mpich_idle = facts["mpich_idle"]
-        self.openmpi_idle = facts["openmpi_idle"]
         self.emulator = facts["emulator"].split()
         self.checks_threads = "tsan" in Path(self.sanitizer).name
         self.families = facts["families"]
@@ -272,7 +271,7 @@ class Mpi:
             )
         env.update(options.get("env") or {})
         inner = [*self.build.fixed_addresses(), *(self.build.emulator or ["env"])]
-        libraries = [self.build.mpich_idle if self.is_mpich else self.build.openmpi_idle]
+        libraries = [self.build.mpich_idle] if self.is_mpich else []
         libraries += [self.build.interposer] if options.get("preload", True) else []
         # For the ranks alone. Open MPI's launcher, called by its path, puts its prefix's libraries
         # first for them, and a real driver may be among those.

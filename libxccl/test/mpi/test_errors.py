@@ -26,12 +26,14 @@ def test_fatal(mpi):
     assert "came back" not in result.out
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["once", "frees", "starts", "jumps", "looks", "waits"])
 def test_handlers(mpi, case):
     """Of a non-blocking collective one handler is called, which may call MPI, or leave by longjmp()."""
     mpi.run(2, f"mpi_handlers cuda {case}", timeout=60).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("tune", ["*:*:*:*:ccl", "*:*:*:*:staged"])
 def test_handler_of_time_out(mpi, tune):
     """A failure that xccl finds is its communicator's alone, once."""
