@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="4edc83c546691fc9b701f8f7482fae2e6379b812a3248680a3a66186c0f7bdc5")
+    version("0.1.0", sha256="bc95ed6909095b182c5cd2a54b808b247cd25eda0dfe2e9c7c72838872b5bab6")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
