@@ -170,6 +170,7 @@ static enum xs_result issue(struct xs_task *tasks)
     if (xs_stream_capture(stream) != NULL) {
         return capture(tasks);
     }
+    xs_stream_pass(stream);
     for (struct xs_task *t = tasks->next; (t != NULL) && (res == XS_OK); t = t->next) {
         res = xs_stream_follow(stream, t->stream);
     }

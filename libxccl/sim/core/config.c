@@ -218,6 +218,7 @@ static void read_strictness(void)
     config.serial = (config.flavour == XS_CUDA) && (queues != NULL) && (strcmp(queues, "1") == 0);
     read_choice("XCCL_SIM_SERIAL", "0", "1", &config.serial);
     read_choice("XCCL_SIM_ALLOC", "free", "wait", &config.alloc_waits);
+    read_choice("XCCL_SIM_FREE", "alone", "admit", &config.free_admits);
     read_choice("XCCL_SIM_EARLY", "0", "1", &config.early);
     read_choice("XCCL_SIM_GDRCOPY", "0", "1", &config.gdrcopy);
     read_mps();
@@ -300,9 +301,9 @@ static void check_names(void)
         "XCCL_SIM",           "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",    "XCCL_SIM_LOG",
         "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
         "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
-        "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_EARLY",
-        "XCCL_SIM_NUMBERS",   "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC",    "XCCL_SIM_MPS",
-        "XCCL_SIM_ABORT",     "XCCL_SIM_ABORT_MS"};
+        "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_FREE",
+        "XCCL_SIM_EARLY",     "XCCL_SIM_NUMBERS", "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC",
+        "XCCL_SIM_MPS",       "XCCL_SIM_ABORT",   "XCCL_SIM_ABORT_MS"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");

@@ -43,6 +43,7 @@ static enum xs_error enqueue_copy(struct xs_stream *stream, void *dst, const voi
         return XS_OUT_OF_MEMORY;
     }
     *copy = (struct copy_work){dst, src, bytes, NULL};
+    xs_stream_pass(stream);
     if (stage && (xs_stream_capture(stream) == NULL)) { /* a graph reads it when it runs */
         copy->staged = malloc(bytes);
         if (copy->staged == NULL) {
@@ -196,6 +197,7 @@ static enum xs_error enqueue_rows(struct xs_stream *stream, const struct xs_copy
         return res;
     }
     *work = (struct rows_work){*rows, NULL};
+    xs_stream_pass(stream);
     if (!stage || (xs_stream_capture(stream) != NULL) || stage_rows(work)) {
         res = xs_stream_enqueue(stream, run_rows, xs_copy_flat, work);
     }
@@ -312,6 +314,7 @@ enum xs_error xs_fill_async(struct xs_stream *stream, void *dst, uint32_t value,
         return XS_OUT_OF_MEMORY;
     }
     *work = (struct fill_work){dst, value, width, count};
+    xs_stream_pass(stream);
     res = xs_stream_enqueue(stream, run_fill, xs_copy_flat, work);
     if (res != XS_OK) {
         free(work);
@@ -360,6 +363,7 @@ enum xs_error xs_call_async(struct xs_stream *stream, void (*fn)(void *), void *
         return XS_OUT_OF_MEMORY;
     }
     *work = (struct call_work){fn, arg};
+    xs_stream_pass(stream);
     enum xs_error res = xs_stream_enqueue(stream, run_call, xs_copy_flat, work);
     if (res != XS_OK) {
         free(work);

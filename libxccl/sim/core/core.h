@@ -73,6 +73,7 @@ struct xs_config {
     int             numbers;     /* operations of the direct path are numbered up to this; 0: far */
     bool            serial;      /* collectives of one device run one after the other */
     bool            alloc_waits; /* allocating waits for the context's work */
+    bool            free_admits; /* what waits to free something lets others enqueue meanwhile */
     bool            gdrcopy;     /* its driver is there */
     const char     *mps;         /* folder of those that share devices at once; NULL: none do */
     bool            early; /* synchronous fills and small copies may return before they are done */
@@ -338,8 +339,16 @@ XS_API enum xs_error  xs_ctx_push(struct xs_ctx *ctx);
 XS_API enum xs_error  xs_ctx_pop(struct xs_ctx **ctx_p);
 XS_API enum xs_error  xs_ctx_set(struct xs_ctx *ctx); /* NULL: none */
 XS_API enum xs_error  xs_ctx_sync(struct xs_ctx *ctx);
-XS_API enum xs_error  xs_peer_enable(struct xs_ctx *ctx, int device, bool enable);
-XS_API bool           xs_peer_enabled(const struct xs_ctx *ctx, int device);
+/*
+ * Wait for the context's work, and let no thread enqueue any, nor make anything in the device's
+ * contexts, until the end (XCCL_SIM_FREE). Those call xs_ctx_pass() first, with no lock held that
+ * a stream's work takes.
+ */
+XS_API void          xs_ctx_sync_alone(struct xs_ctx *ctx);
+XS_API void          xs_ctx_sync_alone_end(const struct xs_ctx *ctx);
+XS_API void          xs_ctx_pass(const struct xs_ctx *ctx);
+XS_API enum xs_error xs_peer_enable(struct xs_ctx *ctx, int device, bool enable);
+XS_API bool          xs_peer_enabled(const struct xs_ctx *ctx, int device);
 
 XS_API void xs_device_uuid(int device, unsigned char uuid[16]);
 /* "0000:18:00.0"; bus numbers are the same on every pretend node. */
@@ -367,6 +376,7 @@ XS_API enum xs_error xs_stream_get(struct xs_ctx *ctx, void *handle, struct xs_s
 /* copy: of work that may be captured, or NULL. */
 XS_API enum xs_error xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, xs_copy_fn *copy,
                                        void *arg);
+XS_API void          xs_stream_pass(struct xs_stream *stream); /* xs_ctx_pass() */
 XS_API bool          xs_stream_idle(struct xs_stream *stream);
 XS_API bool          xs_stream_done(struct xs_stream *stream);
 XS_API void          xs_stream_sync(struct xs_stream *stream);

@@ -66,6 +66,7 @@ enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_even
     if ((flags & EVENT_INTERPROCESS) != 0) {
         return XS_NOT_SUPPORTED;
     }
+    xs_ctx_pass(ctx);
     pthread_mutex_lock(&unused_lock);
     event = unused;
     if (event != NULL) {
@@ -191,6 +192,7 @@ enum xs_error xs_event_record(struct xs_event *event, struct xs_stream *stream)
     if (event->captured) {
         return XS_OK; /* an edge of the graph, which is a line */
     }
+    xs_stream_pass(stream);
     pthread_mutex_lock(&event->lock);
     uint64_t number = ++event->recorded;
     pthread_mutex_unlock(&event->lock);

@@ -401,6 +401,7 @@ enum xs_error xs_graph_launch(struct xs_exec *exec, struct xs_stream *stream)
     if (xs_fault(XS_FAULT_GRAPH, NULL)) {
         return XS_OUT_OF_MEMORY;
     }
+    xs_stream_pass(stream);
     if (exec->last != NULL) {
         res = xs_stream_follow(stream, exec->last);
     }

@@ -238,6 +238,7 @@ static enum xs_error launch(struct xs_stream *stream, const struct xs_kernel *ke
     if (res == XS_OK) {
         l->early = early;
         xs_launch_takes_time();
+        xs_stream_pass(stream);
         res = enqueue(stream, l);
     }
     if (res != XS_OK) {

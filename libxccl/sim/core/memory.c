@@ -261,6 +261,7 @@ enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, 
     if (res != XS_OK) {
         return res;
     }
+    xs_ctx_pass(ctx);
     if (xs_config()->alloc_waits) {
         xs_ctx_sync(ctx);
     }
@@ -403,7 +404,10 @@ enum xs_error xs_mem_free(void *ptr, enum xs_kind kind)
         return res;
     }
     if (xs_mem_find(ptr, &range) && (range.base == (uintptr_t)ptr) && (range.ctx != NULL)) {
-        xs_ctx_sync(range.ctx);
+        xs_ctx_sync_alone(range.ctx);
+        res = xs_mem_release(ptr, kind);
+        xs_ctx_sync_alone_end(range.ctx);
+        return res;
     }
     return xs_mem_release(ptr, kind);
 }
@@ -455,7 +459,7 @@ enum xs_error xs_mem_register(struct xs_ctx *ctx, void *ptr, size_t bytes, unsig
     return res;
 }
 
-enum xs_error xs_mem_unregister(void *ptr)
+static enum xs_error forget_registered(const void *ptr)
 {
     enum xs_error res = XS_HOST_NOT_REGISTERED;
 
@@ -466,6 +470,19 @@ enum xs_error xs_mem_unregister(void *ptr)
         res = XS_OK;
     }
     pthread_rwlock_unlock(&lock);
+    return res;
+}
+
+enum xs_error xs_mem_unregister(void *ptr)
+{
+    struct xs_range range;
+
+    if (!xs_mem_find(ptr, &range) || (range.kind != XS_MEM_REGISTERED)) {
+        return XS_HOST_NOT_REGISTERED;
+    }
+    xs_ctx_sync_alone(range.ctx);
+    enum xs_error res = forget_registered(ptr);
+    xs_ctx_sync_alone_end(range.ctx);
     return res;
 }
 
@@ -723,15 +740,10 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     return XS_OK;
 }
 
-/* As the real driver does, it waits for all that the device is given. */
-enum xs_error xs_ipc_close(void *ptr)
+static enum xs_error close_import(const void *ptr)
 {
-    enum xs_error   res = XS_INVALID_VALUE;
-    struct xs_range closing;
+    enum xs_error res = XS_INVALID_VALUE;
 
-    if (xs_mem_find(ptr, &closing) && closing.imported) {
-        xs_ctx_sync(closing.ctx);
-    }
     pthread_rwlock_wrlock(&lock);
     struct xs_range *range = find(ptr);
     if ((range != NULL) && range->imported && (range->base == (uintptr_t)ptr)) {
@@ -739,5 +751,19 @@ enum xs_error xs_ipc_close(void *ptr)
         res = XS_OK;
     }
     pthread_rwlock_unlock(&lock);
+    return res;
+}
+
+/* As the real driver does, it waits for all that the device is given. */
+enum xs_error xs_ipc_close(void *ptr)
+{
+    struct xs_range closing;
+
+    if (!xs_mem_find(ptr, &closing) || !closing.imported) {
+        return XS_INVALID_VALUE;
+    }
+    xs_ctx_sync_alone(closing.ctx);
+    enum xs_error res = close_import(ptr);
+    xs_ctx_sync_alone_end(closing.ctx);
     return res;
 }

@@ -77,8 +77,8 @@ static struct xs_stream *stream_new(void)
     return stream;
 }
 
-enum xs_error xs_stream_create(struct xs_ctx *ctx, unsigned flags, int priority,
-                               struct xs_stream **stream_p)
+static enum xs_error create(struct xs_ctx *ctx, unsigned flags, int priority,
+                            struct xs_stream **stream_p)
 {
     struct xs_stream *stream;
 
@@ -108,6 +108,13 @@ enum xs_error xs_stream_create(struct xs_ctx *ctx, unsigned flags, int priority,
     pthread_mutex_unlock(&ctx->order);
     *stream_p = stream;
     return XS_OK;
+}
+
+enum xs_error xs_stream_create(struct xs_ctx *ctx, unsigned flags, int priority,
+                               struct xs_stream **stream_p)
+{
+    xs_ctx_pass(ctx);
+    return create(ctx, flags, priority, stream_p);
 }
 
 static void *stream_thread(void *arg)
@@ -350,6 +357,14 @@ enum xs_error xs_stream_enqueue(struct xs_stream *stream, xs_work_fn *work, xs_c
     return res;
 }
 
+/* What is captured is not enqueued yet. */
+void xs_stream_pass(struct xs_stream *stream)
+{
+    if (xs_stream_capture(stream) == NULL) {
+        xs_ctx_pass(stream->ctx);
+    }
+}
+
 enum xs_error xs_stream_follow(struct xs_stream *stream, struct xs_stream *other)
 {
     return (stream == other) ? XS_OK : follow(stream, other);
@@ -449,7 +464,7 @@ static enum xs_error default_stream(struct xs_ctx *ctx, struct xs_stream **slot,
     pthread_mutex_lock(&making);
     struct xs_stream *stream = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
     if (stream == NULL) {
-        res = xs_stream_create(ctx, 0, 0, &stream);
+        res = create(ctx, 0, 0, &stream);
         if (res == XS_OK) {
             xs_live(XS_LIVE_STREAM, -1); /* nobody can destroy it */
             __atomic_store_n(slot, stream, __ATOMIC_RELEASE);
@@ -522,4 +537,41 @@ enum xs_error xs_ctx_sync(struct xs_ctx *ctx)
     }
     free(waits);
     return XS_OK;
+}
+
+/* Threads that wait for a device and let no other enqueue. */
+static int             alone[XS_MAX_DEVICES]; /* atomic */
+static pthread_mutex_t alone_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  alone_over = PTHREAD_COND_INITIALIZER;
+
+void xs_ctx_sync_alone(struct xs_ctx *ctx)
+{
+    if (!xs_config()->free_admits) {
+        pthread_mutex_lock(&alone_lock);
+        __atomic_add_fetch(&alone[ctx->device], 1, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&alone_lock);
+    }
+    xs_ctx_sync(ctx);
+}
+
+void xs_ctx_sync_alone_end(const struct xs_ctx *ctx)
+{
+    if (!xs_config()->free_admits) {
+        pthread_mutex_lock(&alone_lock);
+        __atomic_sub_fetch(&alone[ctx->device], 1, __ATOMIC_RELEASE);
+        pthread_cond_broadcast(&alone_over);
+        pthread_mutex_unlock(&alone_lock);
+    }
+}
+
+void xs_ctx_pass(const struct xs_ctx *ctx)
+{
+    if (__atomic_load_n(&alone[ctx->device], __ATOMIC_ACQUIRE) == 0) {
+        return;
+    }
+    pthread_mutex_lock(&alone_lock);
+    while (__atomic_load_n(&alone[ctx->device], __ATOMIC_ACQUIRE) != 0) {
+        pthread_cond_wait(&alone_over, &alone_lock);
+    }
+    pthread_mutex_unlock(&alone_lock);
 }

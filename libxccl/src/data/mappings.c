@@ -6,6 +6,7 @@
 #include "comms/mailbox.h"
 #include "comms/worker.h"
 #include "data/mappings.h"
+#include "data/outstanding.h"
 
 /* More are not kept: each holds memory of another process that this one may have freed. */
 enum { MAX_MAPPINGS = 256 };
@@ -87,7 +88,9 @@ static void unmap(struct xm_job *job)
     /* Who has looked it up enqueues what uses it before it goes. */
     pthread_rwlock_wrlock(&held);
     pthread_rwlock_unlock(&held);
+    xm_alone_begin();
     close_mapping(m);
+    xm_alone_end();
     pthread_mutex_lock(&lock);
     while (*at != m) {
         at = &(*at)->next;

@@ -10,6 +10,7 @@
 #include "base/params.h"
 #include "comms/wait.h"
 #include "data/idle.h"
+#include "data/outstanding.h"
 
 /* Idle blocks beyond this many bytes a pool are freed rather than kept: it is the program's memory.
  */
@@ -378,7 +379,9 @@ static void run_free(struct xm_job *job)
 {
     struct driver_call *call = (struct driver_call *)job;
 
+    xm_alone_begin();
     free_block(call->block);
+    xm_alone_end();
     free(call);
 }
 

@@ -13,6 +13,7 @@
 #include "comms/wait.h"
 #include "comms/worker.h"
 #include "data/mappings.h"
+#include "data/outstanding.h"
 
 enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_QUEUES = 16 };
 /* The first unit holds the counters of the kernels' blocks. */
@@ -480,7 +481,9 @@ static bool make_room(struct xm_arena *a, const struct open_job *j)
     }
     pthread_mutex_unlock(&a->lock);
     if (gone.base != NULL) {
+        xm_alone_begin();
         a->dev->ipc_close(gone.base);
+        xm_alone_end();
     }
     return room;
 }

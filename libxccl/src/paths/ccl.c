@@ -49,6 +49,7 @@ static void launch(struct xm_launch *base)
     struct xm_op *op = (struct xm_op *)((char *)base - offsetof(struct xm_op, launch));
     int           mode = xc_device_relax(op->dev);
 
+    xm_op_waits(op);
     op->result = enqueue(op);
     xc_device_restore(op->dev, mode);
     if (op->result != xcclSuccess) {
@@ -58,6 +59,7 @@ static void launch(struct xm_launch *base)
     struct xm_vendor *vendor = op->vendor;
     /* Now the operation may be gone. */
     if (__atomic_exchange_n(&op->launched, XM_LAUNCHED, __ATOMIC_ACQ_REL) == XM_LAUNCH_LOST) {
+        xm_outstanding_end();
         xm_vendor_release(vendor);
     }
     if (in_turn) {
@@ -246,6 +248,7 @@ static void release(struct xm_op *op, bool failed)
     }
     op->lost = failed && was_lost(op);
     if (!op->lost) {
+        xm_op_waits_no_more(op);
         xm_vendor_release(op->vendor);
     }
 }

@@ -283,8 +283,10 @@ static xcclResult_t start(struct xm_op *op)
     return (res == xcclSuccess) ? res : xm_op_fail(op, res);
 }
 
+/* Nothing of it is on the device. */
 static xcclResult_t launch_again(struct xm_op *op)
 {
+    xm_op_waits_no_more(op);
     xcclResult_t res = op->mapped ? xm_direct_mapped(op, false) : xm_direct_exchange(op, false);
 
     op->again = (res == xcclInProgress); /* a mapping has to be made anew */
@@ -473,6 +475,7 @@ static void release(struct xm_op *op, bool failed)
         xm_path_ccl.release(op, failed);
         return;
     }
+    xm_op_waits_no_more(op);
     if (op->vendor != NULL) {
         xm_vendor_release(op->vendor);
     }

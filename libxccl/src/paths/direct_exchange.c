@@ -153,6 +153,7 @@ xcclResult_t xm_direct_exchange(struct xm_op *op, bool told)
 {
     struct xm_direct_form form;
 
+    xm_op_waits(op);
     if (op->rounds > 0) {
         return xm_direct_rounds(op);
     }

@@ -408,6 +408,7 @@ static xcclResult_t launch(struct xm_op *op, const struct places *p, bool told)
     if (res != xcclSuccess) {
         return res;
     }
+    xm_op_waits(op);
     if (xm_direct_copies_well(op, m)) {
         return xm_direct_copy(op, m, plan.own);
     }

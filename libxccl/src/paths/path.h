@@ -8,6 +8,7 @@
 #include "comms/order.h"
 #include "data/copy.h"
 #include "data/kernels.h"
+#include "data/outstanding.h"
 #include "data/reduction.h"
 #include "decide/decide.h"
 
@@ -47,6 +48,7 @@ struct xm_op {
     int                         device;        /* that the operation runs on; -1: none */
     bool                        ordered; /* nothing can be left of the default stream's copies */
     bool                        blocking;
+    bool                        waits;   /* on the device for others: counted as outstanding */
     bool                        entered; /* the device is current until the end: no need to ask */
     uint64_t                    number;  /* on the communicator's slots; 0: there are none */
     uint64_t                    place;   /* among all calls of the communicator */
@@ -156,6 +158,23 @@ struct xm_path {
     xcclResult_t (*progress)(struct xm_op *op);
     void (*release)(struct xm_op *op, bool failed);
 };
+
+/* It is about to be enqueued, and is over. */
+static inline void xm_op_waits(struct xm_op *op)
+{
+    if (!op->waits) {
+        xm_outstanding_begin();
+        op->waits = true;
+    }
+}
+
+static inline void xm_op_waits_no_more(struct xm_op *op)
+{
+    if (op->waits) {
+        op->waits = false;
+        xm_outstanding_end();
+    }
+}
 
 extern const struct xm_path xm_path_mpi;    /* MPI takes the buffers as they are */
 extern const struct xm_path xm_path_staged; /* MPI, on copies in host memory */

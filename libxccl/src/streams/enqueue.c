@@ -54,14 +54,28 @@ int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q)
         return xm_enqueue_raise(sc, res);
     }
     q->mode = xc_device_relax(stream->dev);
+    xm_outstanding_begin();
     xm_stream_comm_reap(sc, false);
     return MPI_SUCCESS;
+}
+
+/* What is captured is enqueued when the program launches the graph, which nobody sees. */
+static void track(struct xm_stream_comm *sc, bool capturing)
+{
+    struct xm_outstanding_stream *t = &sc->tracked;
+
+    if (!capturing && (t->event != NULL) &&
+        (t->dev->event_record(t->event, sc->stream->handle) == xcclSuccess)) {
+        __atomic_store_n(&t->recorded, true, __ATOMIC_RELEASE);
+    }
+    xm_outstanding_end();
 }
 
 void xm_enqueue_end(const struct xm_enqueue *q)
 {
     const struct xm_stream *stream = q->sc->stream;
 
+    track(q->sc, q->capturing);
     xc_device_restore(stream->dev, q->mode);
     stream->dev->leave(q->saved);
 }

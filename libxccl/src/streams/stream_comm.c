@@ -166,6 +166,31 @@ static void wait_for_kernels(const struct xm_stream *stream)
     }
 }
 
+/* With the device entered. Without an event what is enqueued there is not known to be under way. */
+static void track(struct xm_stream_comm *sc)
+{
+    const struct xm_stream       *stream = sc->stream;
+    struct xm_outstanding_stream *t = &sc->tracked;
+
+    *t = (struct xm_outstanding_stream){
+        .dev = stream->dev, .device = stream->device, .resets = stream->resets};
+    if (xm_event_take(t->dev, t->device, &t->event) == xcclSuccess) {
+        xm_outstanding_add(t);
+    }
+}
+
+static void track_no_more(struct xm_stream_comm *sc)
+{
+    struct xm_outstanding_stream *t = &sc->tracked;
+
+    if (t->event != NULL) {
+        xm_outstanding_remove(t);
+        if (xc_device_resets(t->dev, t->device, false) == t->resets) {
+            xm_event_give(t->dev, t->device, t->event);
+        }
+    }
+}
+
 static xcclResult_t prepare(struct xm_stream_comm *sc)
 {
     const struct xm_stream *stream = sc->stream;
@@ -181,6 +206,7 @@ static xcclResult_t prepare(struct xm_stream_comm *sc)
     if (res != xcclSuccess) {
         return res;
     }
+    track(sc);
     res = xm_comm_agree_now(sc->xm, stream->dev, stream->device);
     /* Where ranks share a device, kernels in streams of the program's may not find room. */
     if ((res == xcclSuccess) && (sc->xm->direct_state == XM_DIRECT_JOINED) &&
@@ -193,6 +219,7 @@ static xcclResult_t prepare(struct xm_stream_comm *sc)
 
 static void destroy(struct xm_stream_comm *sc)
 {
+    track_no_more(sc);
     xm_stream_unuse(sc->stream);
     if (sc->xm != NULL) {
         xm_comm_unuse(sc->xm);

@@ -6,27 +6,29 @@
 #include <pthread.h>
 
 #include "calls/calls.h"
+#include "data/outstanding.h"
 #include "direct/direct.h"
 #include "streams/objects.h"
 
 struct xm_enqueued;
 
 struct xm_stream_comm {
-    MPI_Comm               comm;
-    MPI_Comm               inner; /* of the same ranks, for enqueued collectives alone */
-    struct xm_comm        *xm;    /* of inner */
-    struct xm_stream      *stream;
-    int                    handle;  /* the stream's, for the program */
-    int                    without; /* a rank that has attached no device stream, or -1 */
-    bool                   threads; /* MPI may be called from the thread of staged operations */
-    struct xk_counter     *counter; /* of the direct path; NULL: there is none */
-    uint32_t               last;    /* number before 1, and */
-    uint32_t               sweep;   /* as in xk_enqueued */
-    int                    open;    /* atomic: requests that were not waited for yet */
-    bool                   freed;   /* by the program; the list's lock */
-    pthread_mutex_t        lock;    /* of the following */
-    struct xm_enqueued    *held, **held_end; /* under way, in the order of the stream */
-    struct xm_enqueued    *captured;
+    MPI_Comm           comm;
+    MPI_Comm           inner; /* of the same ranks, for enqueued collectives alone */
+    struct xm_comm    *xm;    /* of inner */
+    struct xm_stream  *stream;
+    int                handle;  /* the stream's, for the program */
+    int                without; /* a rank that has attached no device stream, or -1 */
+    bool               threads; /* MPI may be called from the thread of staged operations */
+    struct xk_counter *counter; /* of the direct path; NULL: there is none */
+    uint32_t           last;    /* number before 1, and */
+    uint32_t           sweep;   /* as in xk_enqueued */
+    struct xm_outstanding_stream tracked;
+    int                          open;  /* atomic: requests that were not waited for yet */
+    bool                         freed; /* by the program; the list's lock */
+    pthread_mutex_t              lock;  /* of the following */
+    struct xm_enqueued          *held, **held_end; /* under way, in the order of the stream */
+    struct xm_enqueued          *captured;
     int                    failed; /* MPI's code of an enqueued operation that failed, until told */
     char                   failure[256];
     struct xm_stream_comm *next;

@@ -75,6 +75,11 @@ def test_freed_operation(family):
     run(family, 2, "freed_op", None).good()
 
 
+def test_mapped_anew(openmpi):
+    """A kernel on the stream waits for another rank while memory is to be unmapped."""
+    run(openmpi, 2, "mapped_anew", None, **DIRECT).good()
+
+
 def test_leave(family):
     """Communicators are freed, and MPI is finalised, with work under way."""
     run(family, 2, "leave", "direct" if family.name == "openmpi" else "mpi-staged").good()

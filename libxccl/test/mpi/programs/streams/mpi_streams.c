@@ -562,9 +562,50 @@ static void reset(void)
     }
 }
 
+/*
+ * What lay where rank 1 has its large buffer now is to be unmapped by rank 0, which waits for the
+ * device; and there a kernel waits for a call that rank 1 makes behind the large one.
+ */
+static void mapped_anew(void)
+{
+    enum { MANY = 1 << 18, ROUNDS = 3, LARGE = 3, FEW = 16 };
+    struct fixture s = fixture_make(MPI_COMM_WORLD);
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, MANY);
+    int            sums[FEW];
+
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < LARGE; i++) {
+            mt_pair_allreduce(&pair, MANY, MPI_COMM_WORLD, i);
+            mt_expect_path("direct", "a large call");
+        }
+        if (s.rank == 1) {
+            mt_pair_free(&pair);
+            pair = mt_pair_make(MT_DEVICE, MANY);
+        }
+        for (int i = 0; i < FEW; i++) {
+            sums[i] = round + i;
+        }
+        mt_put(s.in, MT_DEVICE, sums, sizeof(sums));
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (s.rank == 0) {
+            MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm);
+        }
+        mt_pair_allreduce(&pair, MANY, MPI_COMM_WORLD, 10 + round);
+        if (s.rank != 0) {
+            MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm);
+        }
+        ms_sync(s.stream);
+        mt_get(sums, s.out, MT_DEVICE, sizeof(sums));
+        mt_expect(sums[FEW - 1] == s.size * (round + FEW - 1), "an enqueued sum");
+    }
+    mt_pair_free(&pair);
+    fixture_free(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {{"collectives", collectives},
+                                                 {"mapped_anew", mapped_anew},
                                                  {"graphs", graphs},
                                                  {"alone", collectives},
                                                  {"alone_graphs", graphs},
