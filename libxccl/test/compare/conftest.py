@@ -20,3 +20,9 @@ def plots():
     if not (folder / "matplotlib").is_dir():
         pytest.skip(f"no Matplotlib in {folder}; ci/bootstrap test installs it")
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def fonts(tmp_path_factory):
+    """Where Matplotlib notes, once, which fonts there are."""
+    return str(tmp_path_factory.mktemp("fonts"))

@@ -12,13 +12,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
-def drawn(world, plots):
+def drawn(world, plots, fonts):
     """Draws a result, and gives the text of each SVG by its name."""
 
     def draw(result):
         (world.work / "r.json").write_text(json.dumps(result))
         ended = world.script(
-            "--plot", "r.json", "--output", "plots", PYTHONPATH=plots, MPLCONFIGDIR=world.folder
+            "--plot", "r.json", "--output", "plots", PYTHONPATH=plots, MPLCONFIGDIR=fonts
         )
         assert ended.returncode == 0, ended.stderr
         folder = world.work / "plots"

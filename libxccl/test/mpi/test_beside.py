@@ -63,7 +63,7 @@ def test_shared(openmpi, tmp_path):
 @pytest.mark.parametrize("paths", [CCL, DIRECT])
 def test_brief(family, paths):
     """The vendor's library crashes if the process ends while it makes a communicator."""
-    env = {**paths, "XCCL_COMM_CREATE": "first", "XCCL_SIM_CONNECT_MS": "2500"}
+    env = {**paths, "XCCL_COMM_CREATE": "first", "XCCL_SIM_CONNECT_MS": "1500"}
     family.run(2, "mpi_turns cuda 5 2", sim="cuda:2", env=env, timeout=60).good()
 
 

@@ -36,6 +36,7 @@ def test_refused_collective(openmpi):
     assert not run.lines("XCCL_STAGING"), run.out
 
 
+@pytest.mark.each_value
 @pytest.mark.release_only
 @pytest.mark.parametrize("setting", ["staged", "little"])
 @pytest.mark.parametrize("case", [c for c in CASES if c != "refused"])

@@ -172,7 +172,7 @@ def test_small_integers(family, case):
             for ranks in (3, 4, 6)
             for linger in LINGER
         ],
-        [("repeated", 3, "500")],
+        [("repeated", 3, "off")],
     ),
 )
 def test_checked_mapped(openmpi, case, ranks, linger):

@@ -33,6 +33,7 @@ def test_handlers(mpi, case):
     mpi.run(2, f"mpi_handlers cuda {case}", timeout=60).good()
 
 
+@pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("tune", ["*:*:*:*:ccl", "*:*:*:*:staged"])
 def test_handler_of_time_out(mpi, tune):
@@ -247,6 +248,7 @@ def test_first_collective_is_named(openmpi):
     )
 
 
+@pytest.mark.release_only
 def test_ranks_in_containers_of_their_own(openmpi):
     """As Apptainer starts them where it is not setuid root: no rank reaches another's memory."""
     command = [shutil.which("unshare") or "unshare", "-U", "-r"]

@@ -189,6 +189,7 @@ def test_hang(mpi):
     assert re.search(r"XCCL_TIMEOUT|3 s", result.out), result.out
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("rounds", "env"),
     [
@@ -211,6 +212,7 @@ def test_rank_that_does_not_come_to_an_agreement(family, rounds, env):
     )
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("env", "said"),
     [

@@ -72,6 +72,7 @@ def test_launched_when_met(family, path):
     go(family, 2, "mpi_hang device", env=PATHS[path])
 
 
+@pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("case", ["barrier", "receive"])
@@ -96,6 +97,7 @@ def test_vendor_without_a_blocking_call(family):
     go(family, 2, "mpi_drift vendor", env=env)
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("case", ["reused_short", "reused_large", "settled"])
 def test_drift_of_few(family, case):
     go(family, 2, f"mpi_drift {case}", env=PATHS["direct"])
@@ -320,7 +322,7 @@ REFERENCE = [
 ]
 
 
-@pytest.mark.each_value
+@pytest.mark.thorough
 @pytest.mark.release_only
 @pytest.mark.parametrize("command", REFERENCE)
 def test_reference(family, command):

@@ -59,6 +59,7 @@ def test_shared(openmpi, tmp_path):
 FIRST_CCL = "*:256k-inf:*:*:ccl#*:*:*:2-8:direct"
 
 
+@pytest.mark.each_value
 @pytest.mark.release_only
 @pytest.mark.parametrize("tables", [DIRECT["XCCL_TUNE"], FIRST_CCL], ids=["direct", "ccl"])
 @pytest.mark.parametrize(("create", "rounds"), [("auto", True), ("first", False)])

@@ -60,6 +60,7 @@ def test_separate_windows(mpich, case):
     separate(mpich, case)
 
 
+@pytest.mark.release_only
 def test_separate_windows_by_openmpi(openmpi):
     separate(openmpi, "fence")
 

@@ -177,6 +177,7 @@ def test_all_messages(tmp_path, mpi, ranks, faces):
     assert (written["options"]["faces"], written["passed"]) == (faces, True)
 
 
+@pytest.mark.release_only
 def test_halo_of_every_kind(tmp_path, any_mpi):
     """A block that is larger than a chunk of the tool's, on each memory and with other types."""
     for options in (["--mem", "host"], ["--mem", "managed"], ["--type", "cdouble"]):

@@ -163,6 +163,7 @@ def test_resume(any_mpi, tmp_path):
     assert samples(state) == again and (folder / "raw.json").exists()
 
 
+@pytest.mark.release_only
 def test_progress(any_mpi, tmp_path):
     """Launchers put a pipe before the terminal: it is said on lines, as often as asked for."""
     options = ["--coll", "bcast", "--max", "64"]
@@ -172,6 +173,7 @@ def test_progress(any_mpi, tmp_path):
     assert "measurements" not in tune(any_mpi, 2, tmp_path / "b", *options).good().err
 
 
+@pytest.mark.release_only
 def test_stop(any_mpi, tmp_path):
     """--minutes ends it after a measurement, with a status of its own and without tables."""
     folder = tmp_path / "t"

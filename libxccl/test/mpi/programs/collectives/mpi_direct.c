@@ -251,8 +251,10 @@ static void expect_large(float *in, float *out, float *host, int count, int salt
     mt_expect(wrong == 0, "%s: %d of %d sums are wrong", what, wrong, count);
 }
 
-/* Buffers are freed, and others allocated, most often at the same address. */
-/* On a busy machine unmapping takes longer than the ranks wait for, and a call goes another way. */
+/*
+ * Buffers are freed, and others allocated, most often at the same address. On a busy machine
+ * unmapping takes longer than the ranks wait for, and a call goes another way.
+ */
 static void reused(void)
 {
     enum { COUNT = 100000, ROUNDS = 40 };
