@@ -36,10 +36,10 @@ def test_handlers(mpi, case):
 @pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("tune", ["*:*:*:*:ccl", "*:*:*:*:staged"])
-def test_handler_of_time_out(mpi, tune):
+def test_handler_of_time_out(family, tune):
     """A failure that xccl finds is its communicator's alone, once."""
     env = {"XCCL_TIMEOUT": "1", "XCCL_TUNE": tune}
-    mpi.run(2, "mpi_handlers cuda expires", env=env, timeout=60).good()
+    family.run(2, "mpi_handlers cuda expires", env=env, timeout=60).good()
 
 
 @pytest.mark.release_only

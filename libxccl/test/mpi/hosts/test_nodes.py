@@ -110,6 +110,7 @@ def test_hang(across, case):
     go(across, "1+1", f"mpi_hang cuda {case}")
 
 
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"], indirect=True)
 @pytest.mark.parametrize("case", ["barrier", pytest.param("receive", marks=pytest.mark.thorough)])
 def test_drift(across, case):
     """Between nodes no rank changes over where it might have to wait for the others."""
