@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import jsonschema
@@ -578,10 +579,31 @@ def test_json_on_a_full_disk(stage, tmp_path):
 
 
 def test_json_of_a_run_that_is_stopped(stage, tmp_path):
-    """Neither half a file nor a part is left, whoever ends it."""
+    """Before anything was measured: neither half a file nor a part is left, whoever ends it."""
     words = ["--mem", "host", "--max-time", "60", "--iters", "100000000", "--timeout", "1"]
     ended = stage.tool("xccl-perf", *words, "--json", tmp_path / "x.json")
     assert ended.status == 124 and not os.listdir(tmp_path)
+
+
+def test_json_of_the_sizes_before(stage, tmp_path):
+    """What was measured is there, whole, in a file that says that the run was stopped; the next run begins anew."""
+    words = ["--mem", "host", "--min", "8", "--factor", "2", "--iters", "20", "--coll", "bcast"]
+    command = [stage.bin / "xccl-perf", *words, "--max", "8g", "--json", tmp_path / "x.json"]
+    env = stage.environment()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as run:
+        for line in run.stdout:
+            if line.split()[0] == "64":
+                run.kill()
+    assert os.listdir(tmp_path) == ["x.json.part"]
+    stopped = json.loads((tmp_path / "x.json.part").read_text())
+    jsonschema.validate(stopped, SCHEMA)
+    assert [one["bytes"] for one in stopped["results"]][:3] == [8, 16, 32]
+    assert (stopped["passed"], stopped["stopped"]) == (False, True)
+    stage.tool("xccl-perf", *words, "--max", "16", "--json", tmp_path / "x.json").good()
+    assert os.listdir(tmp_path) == ["x.json"]
+    whole = json.loads((tmp_path / "x.json").read_text())
+    jsonschema.validate(whole, SCHEMA)
+    assert (len(whole["results"]), whole["passed"], "stopped" in whole) == (2, True, False)
 
 
 def test_json_into_a_fifo(stage, tmp_path):

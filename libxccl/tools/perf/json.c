@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The JSON file of a run; its shape is described by xccl-perf.schema.json. Only rank 0 writes, into
- * memory, and at the end into FILE.part, which takes its name when it is whole: a run that is
- * stopped, however, leaves nothing. A FIFO or a device is written to itself, as results come. */
+/*
+ * The JSON file of a run; its shape is described by xccl-perf.schema.json. Only rank 0 writes: into
+ * memory, and after each size into FILE.part, which takes its name when the run is over. What is
+ * left of one that is stopped has an end too, and says so. A FIFO or a device is written to itself,
+ * as results come.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -166,12 +169,23 @@ bool perf_json_to_stdout(const struct perf_run *run)
 
 /* Where the file goes, links resolved, and its part; NULL: the file itself is opened. */
 static char *target, *part;
-/* What the part will hold. */
+/* What the part will hold; of that, how much it has, but for an end. */
 static char  *text;
-static size_t text_len;
+static size_t text_len, text_written;
+static int    part_fd = -1;
+
+static void forget_part(void)
+{
+    if (part_fd >= 0) {
+        close(part_fd);
+    }
+    part_fd = -1;
+    text_written = 0;
+}
 
 static void forget_names(void)
 {
+    forget_part();
     free(target);
     free(part);
     free(text);
@@ -339,15 +353,11 @@ static void put_messages(FILE *f, const struct perf_run *run, const struct perf_
     }
 }
 
-void perf_json_case(const struct perf_run *run, const struct perf_case *pc,
-                    const struct perf_result *result)
+static void put_case(FILE *f, const struct perf_run *run, const struct perf_case *pc,
+                     const struct perf_result *result)
 {
-    bool  message = perf_test_is_message(pc->test);
-    FILE *f = run->json;
+    bool message = perf_test_is_message(pc->test);
 
-    if (f == NULL) {
-        return;
-    }
     fprintf(f, "%s\n    {", first_result ? "" : ",");
     first_result = false;
     json_field(f, message ? "msg" : "coll", perf_test_name(pc->test));
@@ -388,22 +398,91 @@ static void put_ccl(FILE *f, bool used_ccl)
     fprintf(f, "},\n");
 }
 
-/* The text, under its own name once it is complete; what is not is removed. */
-static bool write_part(void)
+static bool write_all(const char *bytes, size_t count, off_t at)
 {
-    FILE *f = fopen(part, "we");
+    while (count > 0) {
+        ssize_t n = pwrite(part_fd, bytes, count, at);
+        if (n < 0) {
+            return false;
+        }
+        bytes += n;
+        count -= (size_t)n;
+        at += n;
+    }
+    return true;
+}
+
+/* Bring the part up to the text so far, with an end behind it: in one write, for it may be the
+ * last. */
+static bool write_part(const char *end)
+{
+    size_t more = text_len - text_written, len = strlen(end);
+    char  *bytes = malloc(more + len);
+
+    if (part_fd < 0) {
+        part_fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
+    bool ok = (part_fd >= 0) && (bytes != NULL);
+    if (ok) {
+        memcpy(bytes, text + text_written, more);
+        memcpy(bytes + more, end, len);
+        ok = write_all(bytes, more + len, (off_t)text_written);
+        text_written = text_len;
+    }
+    free(bytes);
+    return ok;
+}
+
+/* The text, under its own name once it is complete; what is not is removed. */
+static bool finish_part(void)
+{
+    bool ok = write_part("") && (ftruncate(part_fd, (off_t)text_len) == 0);
+    int  why = errno;
+
+    forget_part();
+    if (ok && (rename(part, target) == 0)) {
+        return true;
+    }
+    why = ok ? errno : why;
+    (void)unlink(part);
+    errno = why;
+    return false;
+}
+
+static void put_end(FILE *f, bool used_ccl, bool passed, bool stopped)
+{
+    put_ccl(f, used_ccl);
+    fprintf(f, "  \"passed\": %s%s\n}\n", passed ? "true" : "false",
+            stopped ? ",\n  \"stopped\": true" : "");
+}
+
+/* What cannot be written now is tried again with the next size, and told at the end. */
+static void write_so_far(const struct perf_run *run, bool used_ccl)
+{
+    char  *end = NULL;
+    size_t len;
+    FILE  *f = open_memstream(&end, &len);
 
     if (f == NULL) {
-        return false;
+        return;
     }
-    bool ok = (fwrite(text, 1, text_len, f) == text_len);
-    ok = (fclose(f) == 0) && ok && (rename(part, target) == 0);
-    if (!ok) {
-        int why = errno;
-        (void)unlink(part);
-        errno = why;
+    put_end(f, used_ccl, false, true);
+    if ((fclose(f) == 0) && (fflush(run->json) == 0) && !write_part(end)) {
+        forget_part();
     }
-    return ok;
+    free(end);
+}
+
+void perf_json_case(const struct perf_run *run, const struct perf_case *pc,
+                    const struct perf_result *result, bool used_ccl)
+{
+    if (run->json == NULL) {
+        return;
+    }
+    put_case(run->json, run, pc, result);
+    if (part != NULL) {
+        write_so_far(run, used_ccl);
+    }
 }
 
 /* Keeps errno of what failed. */
@@ -415,7 +494,7 @@ static bool close_file(struct perf_run *run)
     if (perf_json_to_stdout(run)) {
         return (fflush(stdout) == 0) && whole;
     }
-    bool ok = (fclose(run->json) == 0) && whole && ((part == NULL) || write_part());
+    bool ok = (fclose(run->json) == 0) && whole && ((part == NULL) || finish_part());
     int  why = errno;
     forget_names();
     errno = why;
@@ -427,8 +506,7 @@ bool perf_json_end(struct perf_run *run, bool passed, bool used_ccl)
     if (run->json == NULL) {
         return true;
     }
-    put_ccl(run->json, used_ccl);
-    fprintf(run->json, "  \"passed\": %s\n}\n", passed ? "true" : "false");
+    put_end(run->json, used_ccl, passed, false);
     bool ok = close_file(run);
     if (!ok) {
         fprintf(stderr, "xccl-perf: --json: cannot write '%s': %s\n", run->opt.json,

@@ -117,8 +117,8 @@ static bool run_size(struct perf_run *run, enum perf_test test, size_t bytes, bo
         perf_report_case(run, &pc, &result);
     }
     if (result.path != NULL) {
-        perf_json_case(run, &pc, &result);
         *used_ccl_p = *used_ccl_p || (strcmp(result.path, "ccl") == 0) || run->opt.vendor;
+        perf_json_case(run, &pc, &result, *used_ccl_p);
     }
     free(result.times);
     perf_case_end(run, &pc);

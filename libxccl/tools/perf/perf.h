@@ -22,7 +22,7 @@ void perf_report_case(const struct perf_run *run, const struct perf_case *pc,
 bool perf_json_to_stdout(const struct perf_run *run);
 bool perf_json_begin(struct perf_run *run);
 void perf_json_case(const struct perf_run *run, const struct perf_case *pc,
-                    const struct perf_result *result);
+                    const struct perf_result *result, bool used_ccl);
 bool perf_json_end(struct perf_run *run, bool passed, bool used_ccl);
 
 #endif
