@@ -125,6 +125,12 @@ static bool streams_have_work(void)
     return found;
 }
 
+bool xm_outstanding_any(void)
+{
+    return ((__atomic_load_n(&state, __ATOMIC_ACQUIRE) & ~(uint32_t)(WANTED | ALONE)) != 0) ||
+           ((__atomic_load_n(&streams, __ATOMIC_ACQUIRE) != NULL) && streams_have_work());
+}
+
 static void admit(uint32_t bits)
 {
     __atomic_fetch_and(&state, ~bits, __ATOMIC_ACQ_REL);

@@ -19,6 +19,8 @@
  */
 void xm_outstanding_begin(void);
 void xm_outstanding_end(void);
+/* Is anything outstanding? Then a call as above may not begin soon. */
+bool xm_outstanding_any(void);
 
 /*
  * A stream of the program's, where the end of what is enqueued is not waited for: an event there

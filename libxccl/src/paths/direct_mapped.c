@@ -470,7 +470,8 @@ static xcclResult_t map_and_pin(struct xm_op *op, struct places *p, uint32_t *lo
 
 /*
  * Say whether this rank can map what all have shown. It cannot wait for that: what lies there is
- * unmapped when the device is idle, and a kernel on it may wait for a rank that waits here.
+ * unmapped when nothing on the device waits for other ranks, and something there may wait for one
+ * that waits here.
  */
 static void say_mapped(struct xm_op *op, struct places *p)
 {
@@ -480,7 +481,7 @@ static void say_mapped(struct xm_op *op, struct places *p)
     if (res == xcclInProgress) {
         uint64_t now = xm_now_ns();
         op->unmaps_ns = (op->unmaps_ns != 0) ? op->unmaps_ns : now;
-        if (now - op->unmaps_ns < UNMAPPING_NS) {
+        if ((now - op->unmaps_ns < UNMAPPING_NS) && !xm_outstanding_any()) {
             return;
         }
     }
