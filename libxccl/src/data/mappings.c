@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "comms/mailbox.h"
-#include "comms/worker.h"
 #include "data/mappings.h"
 #include "data/outstanding.h"
 
@@ -14,7 +13,7 @@ enum { MAX_MAPPINGS = 256 };
 enum { BLOCK = 2 << 20 };
 
 struct mapping {
-    struct xm_job               job; /* first: of its end */
+    struct xm_alone_job         job; /* first: of its end */
     const struct xc_device_ops *dev;
     int                         device; /* that it is mapped for */
     uint64_t                    nonce;  /* of the process */
@@ -79,18 +78,20 @@ static void close_mapping(const struct mapping *m)
     }
 }
 
-/* It waits for all kernels of the device, and those may wait for what this rank does next. */
-static void unmap(struct xm_job *job)
+/* Who has looked it up enqueues what uses it before it goes. */
+static void wait_for_users(struct xm_alone_job *unused)
+{
+    (void)unused;
+    pthread_rwlock_wrlock(&held);
+    pthread_rwlock_unlock(&held);
+}
+
+static void unmap(struct xm_alone_job *job)
 {
     struct mapping  *m = (struct mapping *)job;
     struct mapping **at = &going;
 
-    /* Who has looked it up enqueues what uses it before it goes. */
-    pthread_rwlock_wrlock(&held);
-    pthread_rwlock_unlock(&held);
-    xm_alone_begin();
     close_mapping(m);
-    xm_alone_end();
     pthread_mutex_lock(&lock);
     while (*at != m) {
         at = &(*at)->next;
@@ -115,10 +116,10 @@ static void drop(struct mapping **at)
 {
     struct mapping *m = take_out(at);
 
-    m->job = (struct xm_job){.run = unmap};
+    m->job = (struct xm_alone_job){.prepare = wait_for_users, .run = unmap};
     m->next = going;
     going = m;
-    if (xm_worker_start(&m->job) != xcclSuccess) {
+    if (xm_alone_start(&m->job) != xcclSuccess) {
         going = m->next;
         free(m);
     }

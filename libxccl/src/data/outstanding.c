@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "comms/worker.h"
+
 /* Above the count of what is outstanding. WANTED: somebody waits to be alone. */
 enum { WANTED = 1 << 30, ALONE = 1 << 29 };
 enum { LOOK_NS = 1000 * 1000 }; /* at events, which wake nobody */
@@ -174,8 +176,86 @@ void xm_alone_begin(void)
     }
 }
 
+bool xm_alone_try(void)
+{
+    if (pthread_mutex_trylock(&turn) != 0) {
+        return false;
+    }
+    __atomic_fetch_or(&state, WANTED, __ATOMIC_ACQ_REL);
+    if (try_alone()) {
+        return true;
+    }
+    xm_alone_end();
+    return false;
+}
+
 void xm_alone_end(void)
 {
     admit(ALONE | WANTED);
     pthread_mutex_unlock(&turn);
+}
+
+static pthread_mutex_t      jobs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xm_alone_job *jobs; /* that no thread has taken yet, the last one first */
+static bool                 served;
+
+static struct xm_alone_job *take_jobs(void)
+{
+    pthread_mutex_lock(&jobs_lock);
+    struct xm_alone_job *taken = jobs;
+    jobs = NULL;
+    served = (taken != NULL);
+    pthread_mutex_unlock(&jobs_lock);
+    return taken;
+}
+
+static void serve(struct xm_job *unused)
+{
+    struct xm_alone_job *taken;
+
+    (void)unused;
+    while ((taken = take_jobs()) != NULL) {
+        for (struct xm_alone_job *job = taken; job != NULL; job = job->next) {
+            if (job->prepare != NULL) {
+                job->prepare(job);
+            }
+        }
+        xm_alone_begin();
+        while (taken != NULL) {
+            struct xm_alone_job *job = taken;
+            taken = job->next;
+            job->run(job);
+        }
+        xm_alone_end();
+    }
+}
+
+static void take_back(struct xm_alone_job *job)
+{
+    struct xm_alone_job **at = &jobs;
+
+    pthread_mutex_lock(&jobs_lock);
+    while (*at != job) {
+        at = &(*at)->next;
+    }
+    *at = job->next;
+    served = false; /* what others have started meanwhile waits for the next one */
+    pthread_mutex_unlock(&jobs_lock);
+}
+
+xcclResult_t xm_alone_start(struct xm_alone_job *job)
+{
+    static struct xm_job server = {.run = serve};
+
+    pthread_mutex_lock(&jobs_lock);
+    bool first = !served;
+    served = true;
+    job->next = jobs;
+    jobs = job;
+    pthread_mutex_unlock(&jobs_lock);
+    xcclResult_t res = first ? xm_worker_start(&server) : xcclSuccess;
+    if (res != xcclSuccess) {
+        take_back(job);
+    }
+    return res;
 }

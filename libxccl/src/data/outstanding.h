@@ -42,6 +42,19 @@ void xm_outstanding_remove(struct xm_outstanding_stream *stream);
  * the begin waits until nothing is outstanding, which may take as long as the program likes.
  */
 void xm_alone_begin(void);
+/* If that is now. */
+bool xm_alone_try(void);
 void xm_alone_end(void);
+
+/*
+ * The same on a thread, one for all: prepare(), or NULL, is called before it waits for that, and
+ * run() is alone. Fails if there is no thread.
+ */
+struct xm_alone_job {
+    void (*prepare)(struct xm_alone_job *job);
+    void (*run)(struct xm_alone_job *job); /* the job may be gone behind it */
+    struct xm_alone_job *next;
+};
+xcclResult_t xm_alone_start(struct xm_alone_job *job);
 
 #endif

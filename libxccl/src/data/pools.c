@@ -122,11 +122,17 @@ struct driver_call {
 
 static void free_block(struct xm_block_of_memory *b);
 
-/* Idle blocks of a device that is full. Freeing waits for what runs there. */
+/*
+ * Idle blocks of a device that is full. Freeing waits for what runs there, which may wait for the
+ * rank that waits here for memory: then they stay.
+ */
 static bool free_idle(void)
 {
     struct xm_block_of_memory *idle = NULL, *b;
 
+    if (!xm_alone_try()) {
+        return false;
+    }
     pthread_mutex_lock(&lock);
     while ((b = xm_idle_take_oldest(XM_POOL_DEVICE)) != NULL) {
         b->older = idle;
@@ -139,6 +145,7 @@ static bool free_idle(void)
         idle = b->older;
         free_block(b);
     }
+    xm_alone_end();
     return any;
 }
 
@@ -375,27 +382,30 @@ static void free_block(struct xm_block_of_memory *b)
 }
 
 /* Freeing waits for the device; nobody waits for it. */
-static void run_free(struct xm_job *job)
-{
-    struct driver_call *call = (struct driver_call *)job;
+struct later {
+    struct xm_alone_job        job; /* first */
+    struct xm_block_of_memory *block;
+};
 
-    xm_alone_begin();
-    free_block(call->block);
-    xm_alone_end();
-    free(call);
+static void run_free(struct xm_alone_job *job)
+{
+    struct later *later = (struct later *)job;
+
+    free_block(later->block);
+    free(later);
 }
 
 static void free_block_later(struct xm_block_of_memory *b)
 {
-    struct driver_call *call = xm_block_is_drivers(b) ? calloc(1, sizeof(*call)) : NULL;
+    struct later *later = xm_block_is_drivers(b) ? calloc(1, sizeof(*later)) : NULL;
 
-    if (call != NULL) {
-        call->job.run = run_free;
-        call->block = b;
-        if (xm_worker_start(&call->job) == xcclSuccess) {
+    if (later != NULL) {
+        later->job.run = run_free;
+        later->block = b;
+        if (xm_alone_start(&later->job) == xcclSuccess) {
             return;
         }
-        free(call);
+        free(later);
     }
     free_block(b);
 }

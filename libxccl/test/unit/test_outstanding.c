@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "comms/worker.h"
 #include "data/outstanding.h"
 
 enum { SOON_US = 20000, TIMES = 20 };
@@ -39,6 +40,25 @@ static unsigned resets(int device, bool look)
 
 static const struct xc_device_ops dev = {
     .name = "fake", .enter = enter, .leave = leave, .event_query = query, .resets = resets};
+
+static int       threads_made;
+static bool      no_threads;
+static pthread_t made;
+
+static void *work(void *job)
+{
+    ((struct xm_job *)job)->run(job);
+    return NULL;
+}
+
+xcclResult_t xm_worker_start(struct xm_job *job)
+{
+    if (no_threads) {
+        return xcclSystemError;
+    }
+    threads_made++;
+    return (pthread_create(&made, NULL, work, job) == 0) ? xcclSuccess : xcclSystemError;
+}
 
 static void *be_alone(void *times)
 {
@@ -145,8 +165,61 @@ static void test_streams(void)
     xm_outstanding_remove(&idle);
 }
 
+/* ---- jobs, one after the other on one thread ---- */
+
+struct job {
+    struct xm_alone_job job;
+    int                 prepared; /* when it was, and */
+    int                 run;
+};
+
+static int order; /* atomic */
+
+static void prepare(struct xm_alone_job *job)
+{
+    ((struct job *)job)->prepared = __atomic_add_fetch(&order, 1, __ATOMIC_ACQ_REL);
+}
+
+static void run(struct xm_alone_job *job)
+{
+    CHECK(!xm_alone_try(), "another would be, too");
+    ((struct job *)job)->run = __atomic_add_fetch(&order, 1, __ATOMIC_ACQ_REL);
+}
+
+static void test_jobs(void)
+{
+    struct job jobs[3] = {
+        {.job = {prepare, run, NULL}}, {.job = {NULL, run, NULL}}, {.job = {prepare, run, NULL}}};
+
+    xm_outstanding_begin();
+    CHECK(!xm_alone_try(), "something is outstanding");
+    for (int i = 0; i < 3; i++) {
+        CHECK(xm_alone_start(&jobs[i].job) == xcclSuccess, "job %d", i);
+    }
+    usleep(SOON_US);
+    CHECK((threads_made == 1) && (__atomic_load_n(&order, __ATOMIC_ACQUIRE) <= 2),
+          "%d threads wait", threads_made);
+    xm_outstanding_end();
+    pthread_join(made, NULL);
+    for (int i = 0; i < 3; i++) {
+        CHECK((jobs[i].run > 0) && (jobs[i].run > jobs[i].prepared), "job %d was run", i);
+    }
+    CHECK((jobs[0].prepared > 0) && (jobs[1].prepared == 0), "what is to be prepared was");
+    CHECK(xm_alone_try(), "nothing is outstanding");
+    xm_alone_end();
+
+    no_threads = true;
+    CHECK(xm_alone_start(&jobs[0].job) == xcclSystemError, "there is no thread");
+    no_threads = false;
+    order = jobs[1].run = 0;
+    CHECK(xm_alone_start(&jobs[1].job) == xcclSuccess, "now there is one");
+    pthread_join(made, NULL);
+    CHECK((threads_made == 2) && (order == 1) && (jobs[1].run == 1), "for that job alone");
+}
+
 int main(void)
 {
+    test_jobs();
     test_waits();
     test_back_to_back();
     test_streams();
