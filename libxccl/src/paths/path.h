@@ -15,6 +15,7 @@
 struct xm_path;
 struct xm_direct;
 struct xm_standing;
+struct xm_placeholder;
 
 /* A buffer as a path on the device takes it: packed or plain memory of that device. */
 struct xm_usable {
@@ -77,8 +78,10 @@ struct xm_op {
     MPI_Request         inner; /* staged: MPI's own request */
     char               *send_span, *recv_span;     /* staged: host memory of each buffer */
     void               *send_arrays, *recv_arrays; /* and arguments of MPI's, if that is bytes */
-    struct xm_standing *standing; /* staged: what to start instead, or NULL (staged.h) */
-    xcclResult_t        missed;   /* staged: why MPI has been called without this rank's data */
+    struct xm_standing *standing;  /* staged: what to start instead, or NULL (staged.h) */
+    xcclResult_t        missed;    /* staged: why MPI has been called without this rank's data */
+    bool                no_memory; /* staged: nor with memory for it, but with these: */
+    struct xm_placeholder *placeholders; /* NULL: none, or those of the persistent request */
 
     /* ccl and direct */
     void            *saved;  /* what was current before, of one that is entered */

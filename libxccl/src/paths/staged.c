@@ -4,9 +4,9 @@
  * copies in are done when MPI is called, so that MPI sees calls in the program's order and needs
  * nothing more of this rank.
  *
- * A rank whose copies in fail calls MPI all the same, with whatever is in that memory: else its
- * next call would meet this one of the other ranks. It says so to those of its node, whose result
- * is wrong.
+ * A rank whose copies in fail calls MPI all the same, with whatever is in that memory, and one that
+ * gets no memory with a placeholder: else its next call would meet this one of the other ranks. It
+ * says so to those of its node, whose result is wrong.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "comms/wait.h"
 #include "paths/as_bytes.h"
+#include "paths/placeholder.h"
 #include "paths/staged.h"
 
 enum { APART = 64 };
@@ -24,6 +25,11 @@ struct staged_call {
     struct xm_call call;
     void          *send, *recv;
 };
+
+static struct staged_call original(const struct xm_op *op)
+{
+    return (struct staged_call){op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
+}
 
 static bool is_reduction(enum xm_coll coll)
 {
@@ -39,16 +45,22 @@ static bool goes_as_bytes(const struct xm_op *op, const struct xm_buffer *buffer
     return buffer->absolute && !is_reduction(op->call.coll);
 }
 
+static xcclResult_t take(struct xm_op *op, size_t bytes, void **span_p)
+{
+    return op->no_memory ? xm_placeholder_take(&op->placeholders, bytes, span_p)
+                         : xm_scratch_take(&op->scratch, XM_POOL_HOST, bytes, span_p);
+}
+
 /* Host memory of the buffer's shape. */
 static xcclResult_t take_span(struct xm_op *op, const struct xm_buffer *buffer, const void *other,
                               void **span_p)
 {
     size_t       bytes = (size_t)(buffer->high - buffer->low);
-    void        *span;
-    xcclResult_t res = xm_scratch_take(&op->scratch, XM_POOL_HOST, bytes, &span);
+    void        *span = NULL;
+    xcclResult_t res = take(op, bytes, &span);
 
     if ((res == xcclSuccess) && ((char *)span - buffer->low == other)) {
-        res = xm_scratch_take(&op->scratch, XM_POOL_HOST, bytes + APART, &span);
+        res = take(op, bytes + APART, &span);
         if ((res == xcclSuccess) && ((char *)span - buffer->low == other)) {
             span = (char *)span + APART;
         }
@@ -82,16 +94,16 @@ static xcclResult_t fill(struct xm_op *op, const struct xm_buffer *buffer, char 
 static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, const void *other,
                             char **span_p, void **buf_p)
 {
-    void        *span;
+    void        *span = NULL;
     xcclResult_t res;
 
-    if (buffer->mixed && !goes_as_bytes(op, buffer)) {
+    if (buffer->mixed && !goes_as_bytes(op, buffer) && !op->no_memory) {
         return xc_fail(xcclUnsupported,
                        "the datatype of a reduction has absolute addresses in memory of several "
                        "kinds, and this MPI is not GPU-aware; reduce memory of one kind at a time");
     }
     if (goes_as_bytes(op, buffer)) {
-        res = xm_scratch_take(&op->scratch, XM_POOL_HOST, (size_t)buffer->bytes, &span);
+        res = take(op, (size_t)buffer->bytes, &span);
         *buf_p = span;
     } else {
         res = take_span(op, buffer, other, &span);
@@ -159,17 +171,49 @@ static xcclResult_t bring_in(struct xm_op *op)
     return (res == xcclSuccess) ? copy_in(op) : res;
 }
 
-/* *missed_p: MPI can be called, but this rank's data is not there. */
-static xcclResult_t begin(struct xm_op *op, struct staged_call *to, xcclResult_t *missed_p)
+/* Nothing of this rank's is there, and what MPI leaves there is nobody's. */
+static xcclResult_t take_placeholders(struct xm_op *op, struct staged_call *to)
+{
+    xm_scratch_end(&op->scratch);
+    free(op->send_arrays);
+    free(op->recv_arrays);
+    op->send_arrays = op->recv_arrays = NULL;
+    op->send_span = op->recv_span = NULL;
+    op->no_memory = true;
+    *to = original(op);
+    return replace_both(op, to);
+}
+
+/* With the device entered; *memory_p: MPI can be called, although this rank's data is not there. */
+static xcclResult_t begin(struct xm_op *op, struct staged_call *to, bool *memory_p)
 {
     xm_scratch_begin(&op->scratch, op->dev, op->device);
     op->copier = (struct xm_copier){&op->call, op->dev, NULL, &op->scratch, 0};
     xcclResult_t res = take_memory(op, to);
-    if (res != xcclSuccess) {
-        return res;
+    *memory_p = (res == xcclSuccess);
+    return (res == xcclSuccess) ? bring_in(op) : res;
+}
+
+/* *missed_p: why MPI is called without this rank's data, as op->detail says. */
+static xcclResult_t prepare(struct xm_op *op, struct staged_call *to, xcclResult_t *missed_p)
+{
+    bool  memory = (op->standing != NULL);
+    void *saved;
+
+    if (memory && (op->standing->missed != xcclSuccess)) {
+        *missed_p =
+            xm_op_fail(op, xc_fail(op->standing->missed, "%s", op->standing->missed_detail));
+        return xcclSuccess;
     }
-    *missed_p = bring_in(op);
-    return xcclSuccess;
+    *missed_p = op->dev->enter(op->device, &saved);
+    if (*missed_p == xcclSuccess) {
+        *missed_p = begin(op, to, &memory);
+        op->dev->leave(saved);
+    }
+    if (*missed_p != xcclSuccess) {
+        xm_op_fail(op, *missed_p);
+    }
+    return (memory || (take_placeholders(op, to) == xcclSuccess)) ? xcclSuccess : *missed_p;
 }
 
 /*
@@ -197,7 +241,7 @@ static void say_missed(struct xm_op *op, xcclResult_t res)
 {
     uint64_t number = number_of(op);
 
-    op->missed = xm_op_fail(op, res);
+    op->missed = res;
     if (number != 0) {
         xm_slots_say_missed(op->comm->slots, number);
     } else if ((op->comm != NULL) && (op->comm->size > 1)) {
@@ -228,17 +272,16 @@ static int call_mpi(struct xm_op *op, const struct staged_call *to)
         op->inner = op->standing->request;
         return xm_pmpi.Start(&op->inner);
     }
-    op->inner = XM_HANDLE(MPI_REQUEST_NULL);
     return op->blocking ? xm_call_mpi_with(&to->call, to->send, to->recv)
                         : xm_call_mpi_start(&to->call, to->send, to->recv, &op->inner);
 }
 
 static xcclResult_t start(struct xm_op *op)
 {
-    struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
+    struct staged_call to = original(op);
     xcclResult_t       missed = xcclSuccess;
-    void              *saved;
 
+    op->inner = XM_HANDLE(MPI_REQUEST_NULL);
     if (op->standing != NULL) {
         op->standing->starts++;
     }
@@ -247,14 +290,9 @@ static xcclResult_t start(struct xm_op *op)
                                       "an earlier start of the persistent request has not "
                                       "completed; free the request, and make it anew"));
     }
-    xcclResult_t res = op->dev->enter(op->device, &saved);
+    xcclResult_t res = prepare(op, &to, &missed);
     if (res != xcclSuccess) {
-        return xm_op_fail(op, res);
-    }
-    res = begin(op, &to, &missed);
-    op->dev->leave(saved);
-    if (res != xcclSuccess) {
-        return xm_op_fail(op, res);
+        return res;
     }
     if (missed != xcclSuccess) {
         say_missed(op, missed);
@@ -339,9 +377,18 @@ static xcclResult_t progress(struct xm_op *op)
     return ((res == xcclSuccess) || (res == xcclInProgress)) ? res : xm_op_fail(op, res);
 }
 
+/* Does MPI use the memory of the operation no more? */
+static bool mpi_is_over(const struct xm_op *op)
+{
+    return op->blocking || (op->inner == XM_HANDLE(MPI_REQUEST_NULL));
+}
+
 static void release(struct xm_op *op, bool failed)
 {
-    if (!failed) {
+    if (mpi_is_over(op)) {
+        xm_placeholder_free(&op->placeholders);
+    }
+    if (!failed || (op->no_memory && mpi_is_over(op))) {
         xm_scratch_end(&op->scratch);
         xm_event_give(op->dev, op->device, op->event);
         free(op->send_arrays);
@@ -356,19 +403,22 @@ static void release(struct xm_op *op, bool failed)
 /* With the device entered. */
 static xcclResult_t make_standing(struct xm_op *op, struct xm_standing *standing, int *code_p)
 {
-    struct staged_call to = {op->call, (void *)(uintptr_t)op->call.sendbuf, op->call.recvbuf};
+    struct staged_call to = original(op);
 
     xm_scratch_begin(&op->scratch, op->dev, op->device);
     xcclResult_t res = replace_both(op, &to);
-    *standing = (struct xm_standing){XM_HANDLE(MPI_REQUEST_NULL),
-                                     op->scratch,
-                                     op->send_span,
-                                     op->recv_span,
-                                     op->send_arrays,
-                                     op->recv_arrays,
-                                     op->comm->persistent_calls,
-                                     0,
-                                     false};
+    if (res != xcclSuccess) {
+        standing->missed = res;
+        snprintf(standing->missed_detail, sizeof(standing->missed_detail), "%s", xc_last_detail());
+        res = take_placeholders(op, &to);
+    }
+    standing->scratch = op->scratch;
+    standing->send_span = op->send_span;
+    standing->recv_span = op->recv_span;
+    standing->send_arrays = op->send_arrays;
+    standing->recv_arrays = op->recv_arrays;
+    standing->placeholders = op->placeholders;
+    standing->number = op->comm->persistent_calls;
     if (res == xcclSuccess) {
         *code_p = xm_call_mpi_init(&to.call, to.send, to.recv, &standing->request);
     }
@@ -406,6 +456,7 @@ void xm_standing_free(struct xm_standing *standing)
         xm_pmpi.Request_free(&standing->request);
     }
     xm_scratch_end(&standing->scratch);
+    xm_placeholder_free(&standing->placeholders);
     free(standing->send_arrays);
     free(standing->recv_arrays);
     free(standing);

@@ -15,6 +15,11 @@ struct xm_standing {
     void             *send_arrays, *recv_arrays; /* likewise */
     uint64_t          number, starts; /* on its communicator, and of it: equal on all ranks */
     bool              lost; /* a start was given up, and MPI may still be at work on the memory */
+
+    /* No memory for the data of this rank: MPI's request is on placeholders. Each start fails. */
+    xcclResult_t           missed;
+    struct xm_placeholder *placeholders;
+    char                   missed_detail[256]; /* why */
 };
 
 /*

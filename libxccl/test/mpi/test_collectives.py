@@ -235,6 +235,19 @@ def test_staged_copy_fails_in_the_first_call(openmpi):
     assert len(result.lines("rank 1 could not copy its data")) == 2, result.out
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("case", ["kinds", "kinds_crowded", "short"])
+def test_staged_without_memory_on_one_rank(family, case):
+    """MPI is called all the same: all ranks are told, and all later calls are right."""
+    env = {
+        "XCCL_TUNE": "*:*:*:*:mpi",
+        "XCCL_DIRECT": "off",
+        "XCCL_STAGING": "1",
+        "XCCL_SIM_MEMORY": "128m",  # MPI allocates what lies between the two kinds
+    }
+    family.run(3, f"mpi_missed cuda {case}", env=env, timeout=60).good()
+
+
 def test_rendezvous(mpi):
     """A rank that waits in a collective still lets its earlier sends end."""
     mpi.run(2, "mpi_colls cuda dd rendezvous", timeout=60).good()

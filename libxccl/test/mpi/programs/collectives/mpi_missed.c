@@ -8,14 +8,24 @@
  * no blocking calls, in which the ranks would agree. crowded: behind many persistent requests, so
  * that MPI's own serves.
  *
+ *   mpi_missed cuda kinds|kinds_crowded|short
+ * Staged: rank 1 cannot copy its data, as it reduces memory of two kinds, or gets no host memory
+ * for it (with XCCL_STAGING=1).
+ *
  *   mpi_missed cuda blocking_up|nonblocking_up|persistent_up
  * On the device, from host memory: all ranks give up the communicator, and none waits for another.
  */
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "support.h"
 
 enum { COUNT = 5000, ROUNDS = 8, MEETINGS = 3, CROWD = 64 };
+enum { LONG = 6 << 20 };
 
 typedef int allreduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
                            MPI_Request *);
@@ -157,7 +167,7 @@ static void case_persistent_alone(void)
     MPI_Request_free(&kept);
 }
 
-static void case_persistent_crowded(void)
+static void with_crowd(void (*work)(void))
 {
     allreduce_init *init = (allreduce_init *)dlsym(RTLD_DEFAULT, "MPI_Allreduce_init");
     MPI_Request     crowd[CROWD];
@@ -166,12 +176,152 @@ static void case_persistent_crowded(void)
     for (int i = 0; i < CROWD; i++) {
         init(in, out, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &crowd[i]);
     }
-    case_persistent();
+    work();
     for (int i = 0; i < CROWD; i++) {
         MPI_Request_free(&crowd[i]);
     }
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
+}
+
+static void case_persistent_crowded(void)
+{
+    with_crowd(case_persistent);
+}
+
+static MPI_Aint places[2]; /* of all floats but one, and of that one */
+
+/* Of the plain type, or the one with these places. */
+static void add(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    bool plain = (*type == MPI_FLOAT);
+    int  floats = plain ? *count : COUNT;
+
+    for (int i = 0; i < floats; i++) {
+        MPI_Aint place = (i < COUNT - 1) ? places[0] + i * (MPI_Aint)sizeof(float) : places[1];
+        place = plain ? i * (MPI_Aint)sizeof(float) : place;
+        *(float *)((char *)inout + place) += *(float *)((char *)in + place);
+    }
+}
+
+/* The floats of the result; the last one of rank 1 lies on the host. */
+static MPI_Datatype two_kinds(void)
+{
+    int          lengths[] = {COUNT - 1, 1};
+    MPI_Datatype types[] = {MPI_FLOAT, MPI_FLOAT}, both;
+    void        *last = pair.out + COUNT - 1;
+
+    if (mt_rank() == 1) { /* beside the device's */
+        last =
+            mmap(NULL, sizeof(float), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    MPI_Get_address(pair.out, &places[0]);
+    MPI_Get_address(last, &places[1]);
+    MPI_Type_create_struct(2, lengths, places, types, &both);
+    MPI_Type_commit(&both);
+    return both;
+}
+
+/* All ranks fail alike, and the next call is right. */
+static void all_fail(int code, MPI_Op sum, const char *what)
+{
+    int told = (code != MPI_SUCCESS), all = 0;
+
+    MPI_Allreduce(&told, &all, 1, MPI_INT, MPI_SUM, apart);
+    mt_expect(all == mt_size(), "%s: %d of %d ranks were told", what, all, mt_size());
+    mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, 1);
+    MPI_Allreduce(pair.in, pair.out, COUNT, MPI_FLOAT, sum, MPI_COMM_WORLD);
+    mt_pair_expect_sum(&pair, COUNT, mt_size(), 1, what);
+}
+
+static void reduce_kinds(MPI_Op sum)
+{
+    allreduce_init *init = (allreduce_init *)dlsym(RTLD_DEFAULT, "MPI_Allreduce_init");
+    MPI_Datatype    type = two_kinds();
+    MPI_Request     request = MPI_REQUEST_NULL;
+
+    int code = MPI_Allreduce(MPI_IN_PLACE, MPI_BOTTOM, 1, type, sum, MPI_COMM_WORLD);
+    all_fail(code, sum, "blocking");
+    code = MPI_Iallreduce(MPI_IN_PLACE, MPI_BOTTOM, 1, type, sum, MPI_COMM_WORLD, &request);
+    all_fail(waited(code, &request), sum, "non-blocking");
+    code = init(MPI_IN_PLACE, MPI_BOTTOM, 1, type, sum, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    mt_expect(code == MPI_SUCCESS, "no persistent request: %d", code);
+    for (int i = 0; (i < 2) && (code == MPI_SUCCESS); i++) {
+        all_fail(waited(MPI_Start(&request), &request), sum, "persistent");
+    }
+    MPI_Request_free(&request);
+    MPI_Type_free(&type);
+}
+
+static void case_kinds(void)
+{
+    MPI_Op sum;
+    int    failed = 0;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(MPI_COMM_WORLD, &apart);
+    pair = mt_pair_make(MT_DEVICE, COUNT);
+    rounds_of(blocking, MEETINGS, &failed);
+    MPI_Op_create(add, 1, &sum);
+    reduce_kinds(sum);
+    MPI_Op_free(&sum);
+    mt_pair_free(&pair);
+    MPI_Comm_free(&apart);
+}
+
+static void case_kinds_crowded(void)
+{
+    with_crowd(case_kinds);
+}
+
+/* What counts for RLIMIT_DATA. */
+static rlim_t data_of_process(void)
+{
+    char          line[128];
+    unsigned long kib = 0;
+    FILE         *file = fopen("/proc/self/status", "r");
+
+    while ((file != NULL) && (fgets(line, sizeof(line), file) != NULL)) {
+        if (strncmp(line, "VmData:", 7) == 0) {
+            kib = strtoul(line + 7, NULL, 10);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return (rlim_t)kib << 10;
+}
+
+/* What MPI itself takes is there; twice, as what is for nothing is given back. */
+static void case_short(void)
+{
+    struct rlimit before, limit;
+    int          *data = mt_ints_make(MT_DEVICE, LONG, (mt_rank() == 0) ? LONG : 0, 7);
+    int           failed = 0;
+    MPI_Request   request;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(MPI_COMM_WORLD, &apart);
+    pair = mt_pair_make(MT_DEVICE, COUNT);
+    rounds_of(blocking, MEETINGS, &failed);
+    getrlimit(RLIMIT_DATA, &before);
+    limit = before;
+    limit.rlim_cur = data_of_process() + LONG;
+    for (int round = 0; round < 2; round++) {
+        if (mt_rank() == 1) {
+            mt_expect(setrlimit(RLIMIT_DATA, &limit) == 0, "no limit for the process's data");
+        }
+        int code = (round == 0) ? MPI_Bcast(data, LONG, MPI_INT, 0, MPI_COMM_WORLD)
+                                : MPI_Ibcast(data, LONG, MPI_INT, 0, MPI_COMM_WORLD, &request);
+        code = (round == 1) ? waited(code, &request) : code;
+        setrlimit(RLIMIT_DATA, &before);
+        all_fail(code, MPI_SUM, "a long broadcast");
+    }
+    MPI_Bcast(data, LONG, MPI_INT, 0, MPI_COMM_WORLD);
+    mt_ints_expect(data, MT_DEVICE, LONG, LONG, 0, 7, "a broadcast with memory again");
+    mt_free(MT_DEVICE, data);
+    mt_pair_free(&pair);
+    MPI_Comm_free(&apart);
 }
 
 static void case_blocking_up(void)
@@ -199,6 +349,9 @@ int main(int argc, char **argv)
                                                  {"nonblocking_alone", case_nonblocking_alone},
                                                  {"persistent_alone", case_persistent_alone},
                                                  {"persistent_crowded", case_persistent_crowded},
+                                                 {"kinds", case_kinds},
+                                                 {"kinds_crowded", case_kinds_crowded},
+                                                 {"short", case_short},
                                                  {"blocking_up", case_blocking_up},
                                                  {"nonblocking_up", case_nonblocking_up},
                                                  {"persistent_up", case_persistent_up},
