@@ -8,7 +8,6 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/facts.h"
-#include "calls/handles.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
 #include "comms/creation.h"

@@ -3,7 +3,7 @@
  * Requests of persistent collectives, and what they need until they are freed. The program may free
  * its communicator, its operation and its datatypes long before. Of most datatypes the request has
  * its own. The communicator, the operation, and the datatype that an operation is told, are freed
- * with the last request that needs them.
+ * with the last request that needs them; or later, where enqueued calls need them (handles.h).
  */
 #include "ops/persistent.h"
 
@@ -14,6 +14,7 @@
 #include "comms/comm.h"
 #include "ops/entry.h"
 #include "ops/freed.h"
+#include "ops/handles.h"
 #include "paths/staged.h"
 
 static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
@@ -166,10 +167,10 @@ void xm_persistent_free(struct xm_entry *e)
     leave(e);
     __atomic_sub_fetch(&apart, (e->held.comm != XM_HANDLE(MPI_COMM_NULL)), __ATOMIC_RELAXED);
     xm_held_free(&e->held);
-    if (e->frees_op) {
+    if (e->frees_op && !xm_handles_keep_op(e->call.op)) {
         xm_pmpi.Op_free(&e->call.op);
     }
-    if (e->frees_type) {
+    if (e->frees_type && !xm_handles_keep_type(e->call.sendtype)) {
         xm_pmpi.Type_free(&e->call.sendtype);
     }
     if (e->frees_comm) {

@@ -57,7 +57,7 @@ struct xm_op {
     bool                        vector;  /* one of the communicator's vector_calls */
     bool                        concerns_device; /* of all ranks alike */
 
-    /* calls/handles.c: while it has not begun. */
+    /* ops/handles.c: while it has not begun. */
     struct xm_op *handles_next;
     bool          keeps_handles;
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "calls/handles.h"
 #include "comms/wait.h"
+#include "ops/handles.h"
 #include "streams/enqueue.h"
 
 int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "calls/handles.h"
 #include "comms/wait.h"
+#include "ops/handles.h"
 #include "streams/runner.h"
 #include "streams/staged.h"
 

@@ -6,6 +6,7 @@
  *   mpi_streams RUNTIME CASE [PATH]
  * PATH: which one xccl_mpi_last_path() has to name, where it is said.
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -496,11 +497,16 @@ static void spoil(void *in, void *inout, int *count, MPI_Datatype *type)
     memset(inout, 0, sizeof(int) * (size_t)*count);
 }
 
-/* Another one may get its handle. */
+typedef int allreduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                           MPI_Request *);
+
+/* Another one may get its handle. In odd rounds a persistent request needs it for a while, too. */
 static void freed_op(void)
 {
-    enum { COUNT = 100, ROUNDS = 5 };
-    struct fixture s = fixture_make(MPI_COMM_WORLD);
+    enum { COUNT = 100, ROUNDS = 6 };
+    struct fixture  s = fixture_make(MPI_COMM_WORLD);
+    allreduce_init *init = (allreduce_init *)dlsym(RTLD_DEFAULT, "MPI_Allreduce_init");
+    MPI_Request     request = MPI_REQUEST_NULL;
 
     for (int round = 0; round < ROUNDS; round++) {
         MPI_Op own, other;
@@ -510,11 +516,17 @@ static void freed_op(void)
             values[i] = s.rank + round;
         }
         MPI_Op_create(add, 1, &own);
+        if (round % 2 == 1) {
+            init(s.in, s.out, COUNT, MPI_INT, own, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+        }
         ms_hold(s.stream, &held);
         ms_copy(s.stream, s.in, s.host_in, sizeof(int) * COUNT);
         MPIX_Allreduce_enqueue(s.in, s.out, COUNT, MPI_INT, own, s.comm);
         MPI_Op_free(&own);
         mt_expect(own == MPI_OP_NULL, "MPI_Op_free");
+        if (request != MPI_REQUEST_NULL) {
+            MPI_Request_free(&request);
+        }
         MPI_Op_create(spoil, 1, &other);
         ms_copy(s.stream, s.host_out, s.out, sizeof(int) * COUNT);
         ms_let_go(&held);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "calls/handles.h"
+#include "ops/handles.h"
 
 #include <pthread.h>
 #include <stdlib.h>

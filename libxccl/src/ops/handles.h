@@ -4,8 +4,8 @@
  * soon as its call has returned: then they are freed when all that need them have begun. From there
  * on MPI, or the path, holds them.
  */
-#ifndef XM_CALLS_HANDLES_H
-#define XM_CALLS_HANDLES_H
+#ifndef XM_OPS_HANDLES_H
+#define XM_OPS_HANDLES_H
 
 #include "ops/op.h"
 
