@@ -4,6 +4,7 @@
 #include "comms/comm.h"
 #include "comms/keyvals.h"
 #include "comms/mailbox.h"
+#include "comms/packing.h"
 #include "comms/vendor_comm.h"
 #include "comms/wait.h"
 #include "data/buffer.h"
@@ -49,6 +50,9 @@ int xm_session_init(int profiling, const long *args, bool started)
     }
     xm_records_mpi_began();
     bool first = (__atomic_fetch_add(&open_sessions, 1, __ATOMIC_ACQ_REL) == 0);
+    if (first) {
+        xm_packing_sessions_began();
+    }
     if (first && started && !xm_mpi_has_world()) {
         xm_flat_begin();
         xm_progress_init();
@@ -63,6 +67,9 @@ int xm_session_finalize(int profiling, const long *args, bool started)
 
     if (ends && started) {
         let_go();
+    }
+    if (last) {
+        xm_packing_sessions_end();
     }
     int res = (int)xm_mpi_forward(XM_FN_MPI_Session_finalize, profiling, args);
     if (ends && (res == MPI_SUCCESS)) {

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "comms/packing.h"
 #include "comms/wait.h"
 #include "data/flatten.h"
 #include "data/kernels.h"
@@ -550,15 +551,6 @@ static bool goes_packed(const struct xm_transfer *t, const struct xm_part *part)
            xm_packs_well(&part->copier, &part->buffer, kind == 'r');
 }
 
-/* For MPI_Pack and MPI_Unpack on this rank alone. With sessions alone there is no MPI_COMM_SELF. */
-static MPI_Comm packing_comm(const struct xm_transfer *t)
-{
-    int at = xm_transfer_argument(t->function, 'c');
-
-    return ((at < 0) || xm_mpi_has_world()) ? XM_HANDLE(MPI_COMM_SELF)
-                                            : (MPI_Comm)(intptr_t)t->args[at];
-}
-
 static xcclResult_t open_part(struct xm_transfer *t, struct xm_part *part,
                               const struct xc_device_ops *dev)
 {
@@ -567,7 +559,8 @@ static xcclResult_t open_part(struct xm_transfer *t, struct xm_part *part,
 
     xm_scratch_begin(&part->scratch, dev, b->mem.device);
     part->open = true;
-    part->copier = (struct xm_copier){&nowhere, dev, NULL, &part->scratch, packing_comm(t)};
+    MPI_Comm comm = b->plain ? XM_HANDLE(MPI_COMM_SELF) : xm_packing_comm(); /* plain: unused */
+    part->copier = (struct xm_copier){&nowhere, dev, NULL, &part->scratch, comm};
     xcclResult_t res = xm_copy_stream(dev, b->mem.device, &part->copier.stream);
     if (res != xcclSuccess) {
         return res;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -58,11 +59,9 @@ static void expect(const int *buffer, int first, int step, const char *what)
 static int *in, *out;
 
 /* Every second element: MPI alone can take such a type apart. */
-static void exchange_array(MPI_Comm comm)
+static MPI_Datatype every_second(void)
 {
-    int          next = (rank + 1) % size, previous = (rank + size - 1) % size;
     int          all = COUNT, distribution = MPI_DISTRIBUTE_CYCLIC, one = 1, parts = 2;
-    int         *host = malloc(sizeof(int) * COUNT), wrong = 0;
     MPI_Datatype type;
 
     MPI_Type_create_darray(parts, 0, 1, &all, &distribution, &one, &parts, MPI_ORDER_C, MPI_INT,
@@ -70,17 +69,84 @@ static void exchange_array(MPI_Comm comm)
     MPI_Type_commit(&type);
     fill(in, 7);
     fill(out, 0);
-    MPI_Sendrecv(in, 1, type, next, 0, out, 1, type, previous, 0, comm, MPI_STATUS_IGNORE);
+    return type;
+}
+
+/* Every second element is that of rank `from`. */
+static void expect_second(int from, const char *what)
+{
+    int *host = malloc(sizeof(int) * COUNT), wrong = 0;
+
     mt_get(host, out, MT_DEVICE, sizeof(int) * COUNT);
     for (int i = 0; i < COUNT; i++) {
-        wrong += (host[i] != ((i % 2 == 0) ? previous + i + 7 : rank + i));
+        wrong += (host[i] != ((i % 2 == 0) ? from + i + 7 : rank + i));
     }
     checks++;
     failures += (wrong > 0);
     if (wrong > 0) {
-        printf("FAIL rank %d: MPI_Type_create_darray: %d elements are wrong\n", rank, wrong);
+        printf("FAIL rank %d: %s of MPI_Type_create_darray: %d elements are wrong\n", rank, what,
+               wrong);
     }
     free(host);
+}
+
+static void exchange_array(MPI_Comm comm)
+{
+    int          next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    MPI_Datatype type = every_second();
+
+    MPI_Sendrecv(in, 1, type, next, 0, out, 1, type, previous, 0, comm, MPI_STATUS_IGNORE);
+    expect_second(previous, "MPI_Sendrecv");
+    MPI_Type_free(&type);
+}
+
+/* One file for all ranks, each with a place of its own. MPICH has no files without MPI_Init. */
+static void array_in_file(MPI_Comm comm, MPI_Datatype type)
+{
+    char       name[64];
+    MPI_Offset place = (MPI_Offset)sizeof(int) * COUNT * rank;
+    MPI_File   file;
+    int        number = (int)getpid();
+
+    MPI_Bcast(&number, 1, MPI_INT, 0, comm);
+    snprintf(name, sizeof(name), "/tmp/xccl-session-%d", number);
+    fill(out, 0);
+    if (MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                      MPI_INFO_NULL, &file) != MPI_SUCCESS) {
+        return;
+    }
+    MPI_File_write_at(file, place, in, 1, type, MPI_STATUS_IGNORE);
+    MPI_File_read_at(file, place, out, 1, type, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+    expect_second(rank, "MPI_File_read_at");
+}
+
+/* The calls name no communicator. */
+static void array_without_comm(MPI_Comm comm)
+{
+    int          next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    MPI_Datatype type = every_second();
+    MPI_Message  message;
+    MPI_Request  request;
+    MPI_Win      window;
+    int         *memory;
+
+    MPI_Isend(in, 1, type, next, 0, comm, &request);
+    MPI_Mprobe(previous, 0, comm, &message, MPI_STATUS_IGNORE);
+    MPI_Mrecv(out, 1, type, &message, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect_second(previous, "MPI_Mrecv");
+
+    fill(out, 0);
+    MPI_Win_allocate(sizeof(int) * COUNT, sizeof(int), MPI_INFO_NULL, comm, &memory, &window);
+    MPI_Win_fence(0, window);
+    MPI_Put(in, 1, type, next, 0, 1, type, window);
+    MPI_Win_fence(0, window);
+    MPI_Get(out, 1, type, rank, 0, 1, type, window);
+    MPI_Win_fence(0, window);
+    expect_second(previous, "MPI_Put and MPI_Get");
+    MPI_Win_free(&window);
+    array_in_file(comm, type);
     MPI_Type_free(&type);
 }
 
@@ -241,6 +307,7 @@ int main(int argc, char **argv)
     open_memory((argc > 1) ? argv[1] : "none");
     communicate(comm);
     exchange_array(comm);
+    array_without_comm(comm);
     bool streams = (strcmp(mode, "streams") == 0);
     if (streams || (strcmp(mode, "again") == 0)) {
         comm = open_others(comm, &session, streams);
@@ -261,6 +328,7 @@ int main(int argc, char **argv)
     communicate(comm);
     if (before || after || across) { /* MPICH 4.3 has no such types once it has begun anew */
         exchange_array(comm);
+        array_without_comm(comm);
     }
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
