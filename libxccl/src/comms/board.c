@@ -32,6 +32,7 @@
 #define BOARD_MAGIC 0x7863636c62647232u
 
 enum { SLOTS = 256 };
+enum { LOOKS = 4 }; /* for ended processes, when a board is opened */
 
 struct header {
     uint64_t            magic, nonce, job;
@@ -54,6 +55,7 @@ struct xm_board {
     struct layout   *at;
     uint64_t         nonce;
     int              pid;
+    bool             emptied; /* its process has ended */
     struct xm_board *next;
 };
 
@@ -279,6 +281,32 @@ static struct layout *open_board_of(const char *pid, const char *fd)
     return at;
 }
 
+static bool has_ended(int pid)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d", pid);
+    return (access(path, F_OK) != 0) && (errno == ENOENT);
+}
+
+/*
+ * With the lock held. A process that spawns others meets ever more boards. Pointers to one may be
+ * left, so that of a process that has ended stays mapped; but its memory is given back, and it
+ * reads as zero.
+ */
+static void empty_ended(void)
+{
+    static struct xm_board *at; /* where the last call came to */
+
+    for (int i = 0; (i < LOOKS) && (boards != NULL); i++) {
+        at = (at != NULL) ? at : boards;
+        if (!at->emptied && has_ended(at->pid)) {
+            at->emptied = (madvise(at->at, sizeof(*at->at), MADV_REMOVE) == 0);
+        }
+        at = at->next;
+    }
+}
+
 /* With the lock held: the board of a process, mapped now or before. */
 static struct xm_board *find_board(const struct xm_board_address *address)
 {
@@ -305,7 +333,8 @@ static struct xm_board *find_board(const struct xm_board_address *address)
         free(b);
         return NULL;
     }
-    *b = (struct xm_board){at, address->nonce, address->pid, boards};
+    empty_ended();
+    *b = (struct xm_board){at, address->nonce, address->pid, false, boards};
     boards = b;
     return b;
 }

@@ -122,6 +122,11 @@ def test_spawned(openmpi):
     assert not result.lines("warning"), result.out
 
 
+def test_spawned_one_after_the_other(openmpi):
+    """What spawned processes shared with their parent does not stay in its memory."""
+    openmpi.run(1, "mpi_spawn cuda many", sim="cuda:2", timeout=60).good()
+
+
 @pytest.mark.parametrize("several", ["", " several"])
 @pytest.mark.parametrize("name", ["openmpi", "openmpi5"])
 def test_spawned_on_device(mpis, name, several):
