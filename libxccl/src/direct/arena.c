@@ -16,6 +16,8 @@
 #include "data/outstanding.h"
 
 enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_QUEUES = 16 };
+/* The driver maps whole blocks. */
+enum { BLOCK = 2 << 20 };
 /* The first unit holds the counters of the kernels' blocks. */
 _Static_assert(XM_ARENA_WORDS * sizeof(uint32_t) <= UNIT, "counters fit");
 
@@ -26,6 +28,7 @@ struct opened {
     uint64_t key;
     char    *base;
     int      users;
+    uint64_t there, bytes; /* where it is in its process */
 };
 
 struct xm_arena {
@@ -463,29 +466,80 @@ static bool is_wanted(const struct open_job *j, uint64_t key)
     return wanted;
 }
 
-/* Of those that nobody uses, the one that was mapped first: its process may have ended. */
-static bool make_room(struct xm_arena *a, const struct open_job *j)
+static bool share_a_block(const struct opened *o, const struct xc_ipc *ipc)
 {
-    struct opened gone = {0};
+    return (o->there / BLOCK <= (ipc->base + ipc->bytes - 1) / BLOCK) &&
+           (ipc->base / BLOCK <= (o->there + o->bytes - 1) / BLOCK);
+}
+
+/* Of those that nobody uses, the one that was mapped first; in_place_of: if it lies there, or NULL.
+ */
+static bool close_idle(struct xm_arena *a, const struct open_job *j,
+                       const struct xc_ipc *in_place_of)
+{
+    char *base = NULL;
 
     pthread_mutex_lock(&a->lock);
-    bool room = (a->num_opened < XM_ARENA_OPENED);
-    for (int i = 0; (i < a->num_opened) && !room; i++) {
-        if ((a->opened[i].users == 0) && !is_wanted(j, a->opened[i].key)) {
-            gone = a->opened[i];
+    for (int i = 0; (i < a->num_opened) && (base == NULL); i++) {
+        const struct opened *o = &a->opened[i];
+        if ((o->users == 0) && !is_wanted(j, o->key) &&
+            ((in_place_of == NULL) || share_a_block(o, in_place_of))) {
+            base = o->base;
             a->num_opened--;
             memmove(&a->opened[i], &a->opened[i + 1],
                     (size_t)(a->num_opened - i) * sizeof(a->opened[0]));
-            room = true;
         }
     }
     pthread_mutex_unlock(&a->lock);
-    if (gone.base != NULL) {
+    if (base != NULL) {
         xm_alone_begin();
-        a->dev->ipc_close(gone.base);
+        a->dev->ipc_close(base);
         xm_alone_end();
     }
-    return room;
+    return base != NULL;
+}
+
+/* The first one's process may have ended. */
+static bool make_room(struct xm_arena *a, const struct open_job *j)
+{
+    pthread_mutex_lock(&a->lock);
+    bool room = (a->num_opened < XM_ARENA_OPENED);
+    pthread_mutex_unlock(&a->lock);
+    return room || close_idle(a, j, NULL);
+}
+
+static bool is_in_use_there(struct xm_arena *a, const struct xc_ipc *ipc)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; i < a->num_opened; i++) {
+        found = found || ((a->opened[i].users > 0) && share_a_block(&a->opened[i], ipc));
+    }
+    pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
+/*
+ * In its place may be an arena of before the process reset its device, or of one that has ended. In
+ * use: by a communicator that is to be freed, or one that is about to ask for others.
+ */
+static xcclResult_t open_in_place(struct xm_arena *a, const struct open_job *j,
+                                  const struct xc_ipc *ipc, void **base_p)
+{
+    xcclResult_t res = a->dev->ipc_open(ipc, base_p);
+
+    while ((res == xcclInProgress) && close_idle(a, j, ipc)) {
+        res = a->dev->ipc_open(ipc, base_p);
+    }
+    if ((res != xcclInProgress) || is_in_use_there(a, ipc) || xm_mappings_make_way(a->dev, ipc)) {
+        return res;
+    }
+    res = a->dev->ipc_open(ipc, base_p); /* it may have gone in between */
+    return (res != xcclInProgress)
+               ? res
+               : xc_fail(xcclUnhandledCudaError, "something that another process has freed is "
+                                                 "still mapped at the place of its workspace");
 }
 
 static xcclResult_t open_one(struct xm_arena *a, const struct open_job *j,
@@ -499,22 +553,13 @@ static xcclResult_t open_one(struct xm_arena *a, const struct open_job *j,
     if (!make_room(a, j)) {
         return xcclInProgress; /* once a communicator is freed */
     }
-    xcclResult_t res = a->dev->ipc_open(&peer->ipc, &base);
-    if (res == xcclInProgress) {
-        if (xm_mappings_make_way(a->dev, &peer->ipc)) {
-            return res;
-        }
-        res = a->dev->ipc_open(&peer->ipc, &base); /* it may have gone in between */
-    }
-    if (res == xcclInProgress) {
-        return xc_fail(xcclUnhandledCudaError, "something that another process has freed is still "
-                                               "mapped at the place of its workspace");
-    }
+    xcclResult_t res = open_in_place(a, j, &peer->ipc, &base);
     if (res != xcclSuccess) {
         return res;
     }
     pthread_mutex_lock(&a->lock); /* nobody else adds one */
-    a->opened[a->num_opened++] = (struct opened){peer->key, base, 0};
+    a->opened[a->num_opened++] =
+        (struct opened){peer->key, base, 0, peer->ipc.base, peer->ipc.bytes};
     pthread_mutex_unlock(&a->lock);
     return xcclSuccess;
 }

@@ -420,6 +420,7 @@ static enum xm_joining judge(struct xm_comm *xm, const void *words)
         return res;
     }
     if (res == XM_JOIN_LATER) {
+        let_go(xm->direct, all, xm->size); /* one that nobody uses may be in the way */
         open_others(xm->direct, all, xm->size);
     }
     give_back(xm->direct, (uint32_t)xm->size);

@@ -71,6 +71,11 @@ def test_reset_soon(openmpi, case, runtime):
     go(openmpi, f"mpi_reset {case}", runtime, "direct", XCCL_SIM_LAUNCH_US="200000").good()
 
 
+def test_reset_on_one_rank(openmpi):
+    """The others unmap what they had mapped at its place, and the direct path goes on."""
+    go(openmpi, "mpi_reset collectives_alone", "cuda", "direct", XCCL_CCL="none").good()
+
+
 @pytest.mark.parametrize("case", ["end", "collectives"])
 def test_reset_mpich(mpich, case):
     go(mpich, f"mpi_reset {case}", "cuda", "direct").good()

@@ -211,6 +211,26 @@ static void between_collectives(void)
     messages(9, "after");
 }
 
+/*
+ * One rank's device memory begins anew, where the others still have its first one mapped, though no
+ * communicator uses that any more.
+ */
+static void between_collectives_alone(void)
+{
+    MPI_Comm comm;
+
+    for (int rank = 0; rank <= mt_size(); rank++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        collectives(comm, MANY, rank);
+        mt_expect_path("direct", "one rank was reset");
+        MPI_Comm_free(&comm);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == mt_rank()) {
+            mt_memory_reset(true);
+        }
+    }
+}
+
 /* Requests that are made once and started again, with memory of after the reset. */
 static void between_persistent(void)
 {
@@ -299,6 +319,7 @@ int main(int argc, char **argv)
         {"messages_alone", between_messages_alone},
         {"packing", between_packing},
         {"collectives", between_collectives},
+        {"collectives_alone", between_collectives_alone},
         {"persistent", between_persistent},
         {"context", own_context},
         {"thread", thread_without_context},
