@@ -34,6 +34,7 @@ static struct xs_config config = {.size = 1,
                                   .proc = "/proc",
                                   .memory = DEFAULT_MEMORY,
                                   .hip_major = 6,
+                                  .uuid = true,
                                   .destroy_waits = true,
                                   .connect_blocks = true};
 static char             error[512];
@@ -221,6 +222,7 @@ static void read_strictness(void)
     read_choice("XCCL_SIM_FREE", "alone", "admit", &config.free_admits);
     read_choice("XCCL_SIM_EARLY", "0", "1", &config.early);
     read_choice("XCCL_SIM_GDRCOPY", "0", "1", &config.gdrcopy);
+    read_choice("XCCL_SIM_UUID", "0", "1", &config.uuid);
     read_mps();
     read_choice("XCCL_SIM_DESTROY", "free", "wait", &config.destroy_waits);
     read_choice("XCCL_SIM_ABORT", "silent", "told", &config.abort_told);
@@ -298,12 +300,12 @@ static void read_version(void)
 static void check_names(void)
 {
     static const char *const known[] = {
-        "XCCL_SIM",           "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",    "XCCL_SIM_LOG",
-        "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",    "XCCL_SIM_SIZE",
-        "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT", "XCCL_SIM_CONNECT_MS",
-        "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",   "XCCL_SIM_FREE",
-        "XCCL_SIM_EARLY",     "XCCL_SIM_NUMBERS", "XCCL_SIM_GDRCOPY", "XCCL_SIM_PROC",
-        "XCCL_SIM_MPS",       "XCCL_SIM_ABORT",   "XCCL_SIM_ABORT_MS"};
+        "XCCL_SIM",           "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",     "XCCL_SIM_LOG",
+        "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",     "XCCL_SIM_SIZE",
+        "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT",  "XCCL_SIM_CONNECT_MS",
+        "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",    "XCCL_SIM_FREE",
+        "XCCL_SIM_EARLY",     "XCCL_SIM_NUMBERS", "XCCL_SIM_GDRCOPY",  "XCCL_SIM_PROC",
+        "XCCL_SIM_MPS",       "XCCL_SIM_ABORT",   "XCCL_SIM_ABORT_MS", "XCCL_SIM_UUID"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");
@@ -320,7 +322,7 @@ static void check_names(void)
                      "%.*s is no variable of the simulation: XCCL_SIM and XCCL_SIM_NODES, _FAIL, "
                      "_LOG, _MEMORY, _VERSION, _HIP, _RANK, _SIZE, _DESTROY, _CONNECT, "
                      "_CONNECT_MS, _LAUNCH_US, _SERIAL, _ALLOC, _EARLY, _NUMBERS, _GDRCOPY, "
-                     "_PROC, _MPS are",
+                     "_PROC, _MPS, _UUID are",
                      (int)length, *entry);
         }
     }

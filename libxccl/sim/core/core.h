@@ -63,6 +63,7 @@ struct xs_config {
     int             node;           /* of this process */
     const char     *proc;           /* where the processes of all ranks are seen */
     int             ccl_version;    /* to report: the flavour's own, or what was asked for */
+    bool            uuid;           /* devices have one; of ROCm */
     int             hip_major;      /* ROCm release whose ABI libamdhip64 speaks */
     bool            destroy_waits;  /* destroying a communicator waits for the node's ranks */
     bool            abort_told;     /* to the node's other ranks */

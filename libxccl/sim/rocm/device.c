@@ -125,7 +125,12 @@ int hipDeviceGetUuid(unsigned char *uuid, int device)
     int res = check_device(device, uuid);
 
     if (res == XS_OK) {
+        static const unsigned char none[16] = "XX"; /* of "GPU-XX" */
+
         xs_device_uuid(device, uuid);
+        if (!xs_config()->uuid) {
+            memcpy(uuid, none, sizeof(none));
+        }
     }
     return res;
 }

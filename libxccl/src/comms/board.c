@@ -21,6 +21,7 @@
 #include "base/environment.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "comms/mailbox.h"
 #include "comms/order.h"
 #include "comms/slots.h"
@@ -67,25 +68,6 @@ static bool             writing; /* atomic: a thread is at own's busy */
 static bool             taken[SLOTS];
 static int              read_by[SLOTS]; /* given back; free when so many ranks have left it */
 static struct xm_board *boards;         /* of others, mapped once and kept */
-
-/* By its boot id; sandboxes may have none, then the machine is known by its name. */
-static uint64_t machine_number(void)
-{
-    char    text[256] = "";
-    int     fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t n = -1;
-
-    if (fd >= 0) {
-        n = read(fd, text, sizeof(text) - 1);
-        close(fd);
-    }
-    if (n > 0) {
-        text[n] = '\0';
-    } else if (gethostname(text, sizeof(text) - 1) != 0) {
-        text[0] = '\0';
-    }
-    return xc_hash_text(XC_HASH_BEGIN, text);
-}
 
 /* Process numbers mean something within one PID namespace only. */
 static uint64_t node_number(uint64_t machine)
@@ -226,7 +208,7 @@ void xm_board_take(struct xm_board_address *address)
 {
     memset(address, 0, sizeof(*address));
     address->slot = -1;
-    address->machine = machine_number();
+    address->machine = xc_machine_number();
     address->node = node_number(address->machine);
     pthread_mutex_lock(&lock);
     for (int i = 0; open_own() && (i < SLOTS) && (address->slot < 0); i++) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "device/identity.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
 
@@ -464,8 +465,13 @@ static xcclResult_t hip_name_of(int device, char *buf, size_t len)
 static xcclResult_t hip_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES])
 {
     unsigned char id[XC_DEVICE_UUID_BYTES];
+    char          bus[64];
 
     CHECK(hip.device_uuid(id, device), "hipDeviceGetUuid");
+    if (xc_uuid_is_none(id)) {
+        CHECK(hip.device_bus_id(bus, (int)sizeof(bus), device), "hipDeviceGetPCIBusId");
+        xc_uuid_of_place(bus, id);
+    }
     memcpy(uuid, id, XC_DEVICE_UUID_BYTES);
     return xcclSuccess;
 }

@@ -110,6 +110,15 @@ def test_versions_differ(openmpi):
     assert "22803" in warnings_of(result)[0], result.out
 
 
+@pytest.mark.parametrize(("devices", "same"), [(2, False), (1, True)])
+def test_devices_without_uuid(openmpi, devices, same):
+    """They are told apart by their places in the machine."""
+    env = {**CCL, "XCCL_SIM_UUID": "0"}
+    result = openmpi.run(2, "mpi_loop rocm 5", sim=f"rocm:{devices}", env=env, timeout=60)
+    assert result.status == 0 and len(result.lines(GOOD)) == 2, result.out
+    assert bool(result.lines("ranks 0 and 1 use the same device")) == same, result.out
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("number", [46, 59, 72])
 def test_error_with_threads(family, number):

@@ -90,6 +90,16 @@ static void devices(const struct world *world)
     CHECK(strcmp(hipGetErrorName(NOT_READY), "hipErrorNotReady") == 0);
 }
 
+/* What the runtime has for a device without one. */
+static void no_uuid(const struct world *world)
+{
+    unsigned char uuid[16];
+
+    (void)world;
+    CHECK_EQ(hipDeviceGetUuid(uuid, 1), 0);
+    CHECK(memcmp(uuid, "XX\0\0\0\0\0\0\0\0\0\0\0\0\0", 16) == 0);
+}
+
 static void no_device(const struct world *world)
 {
     int number = 7;
@@ -312,6 +322,7 @@ int main(int argc, char **argv)
         {"memory", memory, 1, "rocm:1", NULL, NULL, -1},
         {"rows", rows, 1, "rocm:1", NULL, NULL, -1},
         {"pointers_6", pointers_6, 1, "rocm:2", NULL, NULL, -1},
+        {"no_uuid", no_uuid, 1, "rocm:2", NULL, "XCCL_SIM_UUID=0", -1},
         {"pointers_5", pointers_5, 1, "rocm:2", NULL, "XCCL_SIM_HIP=5", -1},
         {"streams", streams, 1, "rocm:1", NULL, NULL, -1},
         {"mapped", mapped, 1, "rocm:1", NULL, NULL, -1},
