@@ -303,6 +303,8 @@ static enum xs_result run_job(void *arg)
             xs_comm_unuse(comm);
             *job->comm_p = NULL;
         }
+    } else {
+        __atomic_store_n(job->comm_p, NULL, __ATOMIC_RELEASE); /* NCCL does so, as late as here */
     }
     free(job);
     return res;

@@ -128,20 +128,18 @@ xcclResult_t xcclGetUniqueId(xcclUniqueId *id_p)
     return rc;
 }
 
-/* comm goes to the caller if the call that made it went well and it has a part in it. */
-static xcclResult_t hand_out(xcclComm_t comm, xcclResult_t rc, bool has_part, xcclComm_t *comm_p)
+/* comm goes to the caller if the call that made it went well. */
+static xcclResult_t hand_out(xcclComm_t comm, xcclResult_t rc, xcclComm_t *comm_p)
 {
     bool ok = (rc == xcclSuccess) || (rc == xcclInProgress);
 
     if (comm == NULL) {
         return rc; /* it was refused before it was made */
     }
-    if (!ok || !has_part) {
-        comm_retire(comm);
-        comm = NULL;
-    }
     if (ok) {
         *comm_p = comm;
+    } else {
+        comm_retire(comm);
     }
     return rc;
 }
@@ -195,7 +193,7 @@ static xcclResult_t init_rank(xcclComm_t *comm_p, int nranks, xcclUniqueId *id, 
         struct xc_comm_args args = {nranks, rank, xc_id_payload(id), config};
         rc = ops->comm_create(&args, &comm->vendor);
     }
-    return hand_out(comm, rc, true, comm_p);
+    return hand_out(comm, rc, comm_p);
 }
 
 xcclResult_t xcclCommInitRankConfig(xcclComm_t *comm_p, int nranks, xcclUniqueId id, int rank,
@@ -229,19 +227,35 @@ static xcclResult_t check_split(xcclComm_t comm, int color, const xcclComm_t *ne
     return rc;
 }
 
+/* Nothing comes of it, but the vendor may write that after any time: in a place that stays. */
+static xcclResult_t split_without_part(xcclComm_t comm, int key, xcclComm_t *newcomm_p,
+                                       xcclConfig_t *config)
+{
+    static void *none;
+    xcclResult_t rc = comm->ops->comm_split(comm->vendor, XCCL_SPLIT_NOCOLOR, key, config, &none);
+
+    if ((rc == xcclSuccess) || (rc == xcclInProgress)) {
+        *newcomm_p = NULL;
+    }
+    return rc;
+}
+
 static xcclResult_t split(xcclComm_t comm, int color, int key, xcclComm_t *newcomm_p,
                           xcclConfig_t *config)
 {
     xcclComm_t   child = NULL;
     xcclResult_t rc = check_split(comm, color, newcomm_p, config);
 
+    if ((rc == xcclSuccess) && (color == XCCL_SPLIT_NOCOLOR)) {
+        return split_without_part(comm, key, newcomm_p, config);
+    }
     if (rc == xcclSuccess) {
         rc = comm_new(comm->ops, comm->lib, 0, 0, &child);
     }
     if (rc == xcclSuccess) {
         rc = comm->ops->comm_split(comm->vendor, color, key, config, &child->vendor);
     }
-    return hand_out(child, rc, color != XCCL_SPLIT_NOCOLOR, newcomm_p);
+    return hand_out(child, rc, newcomm_p);
 }
 
 xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t *newcomm_p,

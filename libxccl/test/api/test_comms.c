@@ -141,6 +141,37 @@ static int split(const struct xt_rank *self)
     return xt_failed;
 }
 
+/* Of what a rank has no part in nothing is written when the group ends. */
+static int split_without_part(const struct xt_rank *self)
+{
+    enum { SPLITS = 300, BLOCKS = 60, BYTES = 40, MARK = 0x5a };
+    xcclComm_t comm = xt_comm(self), part = comm;
+    char      *blocks[BLOCKS];
+    int        wrong = 0;
+
+    CHECK(xcclGroupStart() == xcclSuccess, "%s", detail());
+    for (int i = 0; i < SPLITS; i++) {
+        CHECK(xcclCommSplit(comm, XCCL_SPLIT_NOCOLOR, 0, &part, NULL) == xcclSuccess, "%s",
+              detail());
+        CHECK(part == NULL, "no part is NULL");
+    }
+    for (int i = 0; i < BLOCKS; i++) { /* of what was freed meanwhile */
+        blocks[i] = malloc(BYTES);
+        memset(blocks[i], MARK, BYTES);
+    }
+    CHECK(xcclGroupEnd() == xcclSuccess, "%s", detail());
+    for (int i = 0; i < BLOCKS; i++) {
+        for (int k = 0; k < BYTES; k++) {
+            wrong += (blocks[i][k] != MARK);
+        }
+        free(blocks[i]);
+    }
+    CHECK(wrong == 0, "%d bytes were written", wrong);
+    use(comm, self->nranks, self->rank, XT_ALLREDUCE, xcclFloat64);
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
 /* Several collectives, built in and composed, in one group: the composed ones nest theirs. */
 static int grouped(const struct xt_rank *self)
 {
@@ -502,6 +533,7 @@ static const struct run {
     {"queries, memory, one collective", 3, queries, NULL, NULL, false},
     {"memory registered as a window", 3, windows, NULL, NULL, false},
     {"split", 6, split, NULL, NULL, false},
+    {"splits without a part", 2, split_without_part, NULL, NULL, false},
     {"collectives in one group", 4, grouped, NULL, NULL, false},
     {"grouped, without the library's own", 3, grouped, "XCCL_SIM_FAIL",
      "symbol:ncclAlltoAll,symbol:ncclAllToAll,symbol:ncclAllToAllv,symbol:ncclGather", false},
