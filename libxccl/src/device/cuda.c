@@ -393,6 +393,8 @@ static xcclResult_t primary_of(int device, CUcontext *ctx_p)
 
 /* Of this thread while it is in a primary one: the program's, which has default streams, too. */
 static __thread CUcontext beneath;
+/* That of before is what is saved: a device may be entered within another one. */
+enum { ENTERED = 1 }; /* a bit that no address has */
 
 static xcclResult_t cuda_enter(int device, void **saved_p)
 {
@@ -408,8 +410,8 @@ static xcclResult_t cuda_enter(int device, void **saved_p)
         return xcclSuccess;
     }
     CHECK(cu.ctx_push(want), "cuCtxPushCurrent");
+    *saved_p = (void *)((uintptr_t)beneath | ENTERED);
     beneath = now;
-    *saved_p = want;
     return xcclSuccess;
 }
 
@@ -419,7 +421,7 @@ static void cuda_leave(void *saved)
 
     if (saved != NULL) {
         cu.ctx_pop(&popped);
-        beneath = NULL;
+        beneath = (CUcontext)((uintptr_t)saved & ~(uintptr_t)ENTERED);
     }
 }
 
