@@ -71,4 +71,10 @@ static inline bool xm_coll_on_device(enum xm_coll coll)
     return (coll < XM_ALLTOALLW) || (coll == XM_SCAN) || (coll == XM_EXSCAN);
 }
 
+/* The same on a communicator of one rank. */
+static inline bool xm_coll_alone_on_device(enum xm_coll coll)
+{
+    return xm_coll_on_device(coll) || (coll == XM_ALLTOALLW);
+}
+
 #endif

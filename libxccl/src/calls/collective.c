@@ -14,6 +14,8 @@
 #include "comms/node.h"
 #include "ops/record.h"
 #include "paths/direct.h"
+#include "paths/self.h"
+#include "tables/tables.h"
 
 struct xm_config xm_config;
 
@@ -169,7 +171,8 @@ static void say_first_use(const struct xm_op *op)
 }
 
 /* At info once per collective, size class and path (rank 0), at trace every call (all ranks). */
-static void log_choice(const struct xm_op *op, const struct xm_choice *choice, const char *path)
+static void log_choice(const struct xm_op *op, const struct xm_choice *choice,
+                       const struct xm_path *path)
 {
     static uint8_t         seen[XM_NUM_COLLS][66];
     const struct xm_facts *facts = &op->facts;
@@ -180,12 +183,12 @@ static void log_choice(const struct xm_op *op, const struct xm_choice *choice, c
     }
     if (xc_log_enabled(XC_LOG_TRACE)) {
         xc_trace("%s of %llu bytes in %s on %d ranks: %s (%s)", xm_coll_name(facts->coll),
-                 (unsigned long long)facts->bytes, xm_mem_name(facts->mem), facts->nranks, path,
-                 choice->reason);
+                 (unsigned long long)facts->bytes, xm_mem_name(facts->mem), facts->nranks,
+                 path->name, choice->reason);
         return;
     }
     int     size_class = xm_size_class(facts->bytes);
-    uint8_t bit = (uint8_t)(1u << choice->path);
+    uint8_t bit = (uint8_t)(1u << ((path == &xm_path_self) ? XM_NUM_PATHS : choice->path));
     if ((op->comm->rank != 0) ||
         ((__atomic_fetch_or(&seen[facts->coll][size_class], bit, __ATOMIC_RELAXED) & bit) != 0)) {
         return;
@@ -193,7 +196,7 @@ static void log_choice(const struct xm_op *op, const struct xm_choice *choice, c
     xm_size_class_text(size_class, sizes, sizeof(sizes));
     say_first_use(op);
     xc_info("%s of %s in %s on %d ranks: %s (%s)", xm_coll_name(facts->coll), sizes,
-            xm_mem_name(facts->mem), facts->nranks, path, choice->reason);
+            xm_mem_name(facts->mem), facts->nranks, path->name, choice->reason);
 }
 
 const struct xm_path *xm_collective_path_to_mpi(const struct xm_op *op, bool on_copies)
@@ -220,8 +223,28 @@ static int check_buffer(const struct xm_op *op, const struct xm_buffer *buffer)
     return xm_pmpi.Pack(none, 0, buffer->type, none, 0, &position, op->comm->comm);
 }
 
+/* Of alltoallw, the only rank's blocks. */
+static int check_types(const struct xm_op *op)
+{
+    struct xm_buffer send = op->buffers.send, recv = op->buffers.recv;
+
+    if (send.used) {
+        send.type = op->call.sendtypes[0];
+        send.layout = send.layouts[0];
+    }
+    if (recv.used) {
+        recv.type = op->call.recvtypes[0];
+        recv.layout = recv.layouts[0];
+    }
+    int code = check_buffer(op, &send);
+    return (code == MPI_SUCCESS) ? check_buffer(op, &recv) : code;
+}
+
 static int check_committed(const struct xm_op *op)
 {
+    if (op->call.coll == XM_ALLTOALLW) {
+        return check_types(op);
+    }
     int code = check_buffer(op, &op->buffers.send);
 
     return (code == MPI_SUCCESS) ? check_buffer(op, &op->buffers.recv) : code;
@@ -406,6 +429,32 @@ static void look_for_reset(struct xm_comm *xm)
     }
 }
 
+/* Does the only rank copy its data itself? Not where a row asks for another path that is there. */
+static bool is_for_self(const struct xm_op *op, const struct xm_rules *rules, unsigned available)
+{
+    struct xm_facts facts = op->facts;
+
+    facts.obstacle = NULL;
+    return (xm_self_obstacle(op) == NULL) && !xm_decide(rules, available, &facts).by_row;
+}
+
+static void choose_self(struct xm_op *op, const struct xm_rules *rules, unsigned available,
+                        const struct xm_path **path_p)
+{
+    struct xm_choice choice = {XM_PATH_MPI, "the data of the only rank goes to itself", false};
+
+    op->facts.obstacle = NULL;
+    op->code = check_committed(op);
+    if (op->code != MPI_SUCCESS) {
+        return;
+    }
+    log_choice(op, &choice, &xm_path_self);
+    if (__builtin_expect(xm_observing, 0)) {
+        xm_seen_choice(op, rules, &choice, available);
+    }
+    *path_p = &xm_path_self;
+}
+
 /* Device memory on all ranks: which path? Every rank comes to the same answer. */
 static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **path_p)
 {
@@ -423,7 +472,11 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     if (res != xcclSuccess) {
         return res;
     }
-    unsigned         available = available_paths(op);
+    unsigned available = available_paths(op);
+    if (is_for_self(op, rules, available)) {
+        choose_self(op, rules, available, path_p);
+        return xcclSuccess;
+    }
     struct xm_choice choice = xm_decide(rules, available, &op->facts);
     if ((choice.path == XM_PATH_CCL) || (choice.path == XM_PATH_DIRECT)) {
         if (xm_comm_state_now(xm) == XM_COMM_BROKEN) {
@@ -444,12 +497,35 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     if ((path == &xm_path_direct) && (op->mapped || xm_direct_is_checked(op))) {
         op->otherwise = path_without_direct(op, rules, available);
     }
-    log_choice(op, &choice, path->name);
+    log_choice(op, &choice, path);
     if (__builtin_expect(xm_observing, 0)) {
         xm_seen_choice(op, rules, &choice, available);
     }
     *path_p = path;
     return xcclSuccess;
+}
+
+/*
+ * Of one rank, which has nobody to agree with: first by the rows that need no agreement, as if the
+ * vendor's library was there.
+ */
+static xcclResult_t choose_alone(struct xm_op *op, const struct xm_path **path_p)
+{
+    const unsigned any =
+        (1u << XM_PATH_MPI) | (1u << XM_PATH_CCL) | (1u << XM_PATH_STAGED); /* not direct */
+    const struct xm_rules *rules;
+
+    if (!xm_tables_for_one_rank()) {
+        xcclResult_t res = xm_rules_of(op->comm, &rules);
+        if (res != xcclSuccess) {
+            return res;
+        }
+        if (is_for_self(op, rules, any)) {
+            choose_self(op, rules, any, path_p);
+            return xcclSuccess;
+        }
+    }
+    return choose_on_device(op, path_p);
 }
 
 static int leave_to_mpi(struct xm_op *op, const struct xm_path *path)
@@ -511,7 +587,7 @@ static xcclResult_t choose(struct xm_op *op, const struct xm_path **path_p)
         return res;
     }
     if (op->concerns_device) {
-        return choose_on_device(op, path_p);
+        return (op->comm->size == 1) ? choose_alone(op, path_p) : choose_on_device(op, path_p);
     }
     *path_p = xm_collective_path_to_mpi(op, false);
     return xcclSuccess;

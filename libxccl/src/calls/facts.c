@@ -322,6 +322,21 @@ static xcclResult_t track_vector_calls(struct xm_op *op)
     return res;
 }
 
+/* Of a communicator with one rank, which has nobody to agree with: any memory of a device counts.
+ */
+static bool facts_alone(struct xm_op *op)
+{
+    MPI_Count send = op->buffers.send.bytes, recv = op->buffers.recv.bytes;
+    bool      device = xm_touches_device(op);
+
+    op->facts.bytes = (uint64_t)((send > recv) ? send : recv);
+    op->facts.mem = XM_MEM_CUDA;
+    if (device) {
+        op->facts.mem = mem_of(op->dev, any_in(op, XC_MEM_DEVICE) ? XC_MEM_DEVICE : XC_MEM_MANAGED);
+    }
+    return device;
+}
+
 xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
 {
     bool         asks = xm_coll_needs_agreement(op->call.coll);
@@ -332,6 +347,10 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
     op->facts.coll = op->call.coll;
     op->facts.nranks = op->comm->size;
     op->device = device_of(op);
+    if ((op->comm->size == 1) && !op->comm->inter && xm_coll_alone_on_device(op->call.coll)) {
+        *on_device_p = facts_alone(op);
+        return xcclSuccess;
+    }
     if (!xm_coll_on_device(op->call.coll) || op->comm->inter) {
         op->facts.bytes = (uint64_t)(op->buffers.send.bytes + op->buffers.recv.bytes);
         op->facts.mem = (op->dev != NULL) ? mem_of(op->dev, XC_MEM_DEVICE) : XM_MEM_CUDA;
@@ -342,10 +361,7 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
     } else if (asks) {
         res = track_vector_calls(op);
     }
-    if ((asks || mixed) && (op->comm->size == 1)) {
-        *on_device_p = xm_touches_device(op);
-        op->facts.bytes = (uint64_t)(op->buffers.send.bytes + op->buffers.recv.bytes);
-    } else if (asks || mixed) {
+    if (asks || mixed) {
         if ((res == xcclSuccess) && ask(op)) {
             op->comm->asks_for = xm_coll_name(op->call.coll);
             op->comm->asks_in = op->comm->device_calls + 1;

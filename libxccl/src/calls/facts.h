@@ -13,8 +13,9 @@ bool xm_coll_needs_agreement(enum xm_coll coll);
 
 /*
  * Fill in the facts of op, whose buffers are known. *on_device_p: does the call concern device
- * memory on all ranks alike? Where the ranks have to be asked, this asks them, in a blocking call
- * of a communicator that has seen device memory; elsewhere each rank goes to MPI by itself.
+ * memory on all ranks alike? Of one rank alone, any of its data. Where the ranks have to be asked,
+ * this asks them, in a blocking call of a communicator that has seen device memory; elsewhere each
+ * rank goes to MPI by itself.
  */
 xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p);
 

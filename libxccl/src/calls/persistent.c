@@ -385,7 +385,9 @@ static int init_agreed(struct xm_op *op, bool valid)
     }
     bool invalid = (all & SAYS_INVALID) && mpi_has(&op->call);
     bool unlike = (all & SAYS_ELSEWHERE) && is_fast(op); /* its ranks would take different paths */
-    bool apart = !(all & SAYS_CROWDED) && !xm->quiet && !unlike;
+    /* One rank needs no communicator for it. */
+    bool alone = (xm->size == 1) && !xm->inter;
+    bool apart = alone || (!(all & SAYS_CROWDED) && !xm->quiet && !unlike);
     if (invalid || (mpi_repeats(&op->call, xm->inter) && !apart)) {
         if (all & SAYS_CROWDED) {
             warn_of_crowd(op);

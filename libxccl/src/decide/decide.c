@@ -81,17 +81,17 @@ struct xm_choice xm_decide(const struct xm_rules *rules, unsigned available,
                            const struct xm_facts *facts)
 {
     if (facts->obstacle != NULL) {
-        return (struct xm_choice){XM_PATH_MPI, facts->obstacle};
+        return (struct xm_choice){XM_PATH_MPI, facts->obstacle, false};
     }
     const struct rule *end = rules->rules + rules->first[facts->coll + 1];
     for (const struct rule *r = rules->rules + rules->first[facts->coll]; r < end; r++) {
         if ((facts->bytes >= r->bytes_first) && (facts->bytes <= r->bytes_last) &&
             ((r->mems >> facts->mem) & 1) && ((available >> r->path) & 1)) {
-            return (struct xm_choice){r->path, r->text};
+            return (struct xm_choice){r->path, r->text, true};
         }
     }
-    return (struct xm_choice){XM_PATH_MPI,
-                              "no matching row of the tables has a path that is there"};
+    return (struct xm_choice){XM_PATH_MPI, "no matching row of the tables has a path that is there",
+                              false};
 }
 
 int xm_size_class(uint64_t bytes)

@@ -44,6 +44,7 @@ struct xm_facts {
 struct xm_choice {
     enum xm_path_id path;
     const char     *reason; /* static or a row's text: valid as long as its table */
+    bool            by_row; /* a row says so */
 };
 
 struct xm_table;

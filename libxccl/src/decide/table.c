@@ -17,7 +17,7 @@ static const char builtin[] =
     "reduce:128m-inf:*:2:ccl"
     "#reduce:96m-inf:*:4:ccl#reduce:6m-inf:*:3:ccl#reduce:6m-inf:*:5-8:ccl"
     "#allreduce:192m-inf:*:5-8:ccl"
-    "#*:*:*:2-8:direct#*:*:*:2-inf:ccl#*:*:*:1:mpi";
+    "#*:*:*:2-8:direct#*:*:*:2-inf:ccl";
 
 const char *xm_table_builtin(void)
 {

@@ -154,6 +154,7 @@ extern struct xm_pmpi xm_pmpi;
     X(MPI_Datatype, MPI_INT, ompi_mpi_int)                                                         \
     X(MPI_Op, MPI_OP_NULL, ompi_mpi_op_null)                                                       \
     X(MPI_Op, MPI_NO_OP, ompi_mpi_op_no_op)                                                        \
+    X(MPI_Op, MPI_REPLACE, ompi_mpi_op_replace)                                                    \
     X(MPI_Op, MPI_SUM, ompi_mpi_op_sum)                                                            \
     X(MPI_Op, MPI_PROD, ompi_mpi_op_prod)                                                          \
     X(MPI_Op, MPI_MAX, ompi_mpi_op_max)                                                            \

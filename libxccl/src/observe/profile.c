@@ -27,9 +27,9 @@ static struct xm_profile *mine;
 static int16_t            slots[SLOTS]; /* row + 1, by hash of the key */
 static uint64_t           begun;
 
-static const char *const words[] = {
-    "",          "host", "mpi",  "mpi-staged",   "ccl",          "direct", "fetched",
-    "pipelined", "cuda", "rocm", "cuda_managed", "rocm_managed", "hpu"};
+static const char *const words[] = {"",       "host",         "mpi",          "mpi-staged", "ccl",
+                                    "direct", "fetched",      "pipelined",    "self",       "cuda",
+                                    "rocm",   "cuda_managed", "rocm_managed", "hpu"};
 
 uint8_t xm_profile_word(const char *text)
 {

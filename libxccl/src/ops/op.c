@@ -285,7 +285,8 @@ static xcclResult_t wait_for(struct xm_op *op)
 
     wait.describe = xm_record_describe;
     wait.arg = op;
-    bool on_device = (op->path == &xm_path_ccl) || (op->path == &xm_path_direct);
+    bool on_device =
+        (op->path == &xm_path_ccl) || (op->path == &xm_path_direct) || (op->path == &xm_path_self);
     wait.quiet = on_device ? QUIET_POLLS : 0;
     while ((res = op->path->progress(op)) == xcclInProgress) {
         enum xm_wait_verdict verdict = xm_wait_step(&wait);

@@ -183,6 +183,7 @@ extern const struct xm_path xm_path_mpi;    /* MPI takes the buffers as they are
 extern const struct xm_path xm_path_staged; /* MPI, on copies in host memory */
 extern const struct xm_path xm_path_ccl;    /* the vendor's library */
 extern const struct xm_path xm_path_direct; /* kernels of our own */
+extern const struct xm_path xm_path_self;   /* a copy on the device, of the only rank */
 
 /* Keep xc_last_detail() of a failure; returns it. */
 xcclResult_t xm_op_fail(struct xm_op *op, xcclResult_t res);

@@ -87,20 +87,28 @@ static enum way choose(struct xm_enqueued *e, const struct xm_rules *rules)
     return (choice.path == XM_PATH_DIRECT) ? DIRECT : (choice.path == XM_PATH_CCL) ? CCL : STAGED;
 }
 
+static const char *name_of(enum way way)
+{
+    static const char *const names[] = {
+        [STAGED] = "mpi-staged", [CCL] = "ccl", [DIRECT] = "direct", [COPY] = "self"};
+
+    return names[way];
+}
+
 static xcclResult_t carry(const struct xm_enqueue *q, struct xm_enqueued *e, enum way way)
 {
     if (__builtin_expect(xm_observing, 0)) {
-        xm_seen_enqueued(&e->op, (way == STAGED) ? "mpi-staged" : (way == CCL) ? "ccl" : "direct");
+        xm_seen_enqueued(&e->op, name_of(way));
     }
     if (way == STAGED) {
-        xm_set_last_path("mpi-staged");
+        xm_set_last_path(name_of(way));
         return xm_staged_collective(e);
     }
     xcclResult_t res = xm_carry_pack(e);
     if (res != xcclSuccess) {
         return res;
     }
-    xm_set_last_path((way == CCL) ? "ccl" : "direct");
+    xm_set_last_path(name_of(way));
     res = (way == DIRECT) ? xm_carry_direct(e)
           : (way == COPY) ? xm_carry_copy(e)
                           : xm_carry_ccl(q, e);

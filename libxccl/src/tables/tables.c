@@ -38,6 +38,7 @@ static char             share[PATH_MAX];
 static char             fault[1024];
 static struct made     *made;
 static struct retired  *retired;
+static int              for_one_rank; /* atomic: see xm_tables_for_one_rank() */
 
 static void digest(const char *text)
 {
@@ -188,6 +189,7 @@ static void free_tables(void)
     }
     free(all.sources);
     all = (struct xm_tables){0};
+    __atomic_store_n(&for_one_rank, 0, __ATOMIC_RELEASE);
 }
 
 xcclResult_t xm_tables_begin(const char *installed)
@@ -326,6 +328,39 @@ xcclResult_t xm_tables_rules(const struct xm_setting *setting, const struct xm_r
     }
     pthread_mutex_unlock(&lock);
     return res;
+}
+
+static bool is_for_one_rank(const struct xm_source *source)
+{
+    const struct xm_table *t = source->table;
+    bool                   any = false;
+
+    if ((source->origin == XM_FROM_TUNE) || (source->origin == XM_FROM_BUILTIN) ||
+        (t->head.ranks.low > 1)) {
+        return false;
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        any = any || (t->rows[i].ranks_low <= 1);
+    }
+    return any;
+}
+
+bool xm_tables_for_one_rank(void)
+{
+    enum { UNKNOWN, NO, YES };
+    int known = __atomic_load_n(&for_one_rank, __ATOMIC_ACQUIRE);
+
+    if (__builtin_expect(known == UNKNOWN, 0)) {
+        pthread_mutex_lock(&lock);
+        complete_tables();
+        known = NO;
+        for (size_t i = 0; i < all.count; i++) {
+            known = is_for_one_rank(&all.sources[i]) ? YES : known;
+        }
+        __atomic_store_n(&for_one_rank, known, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&lock);
+    }
+    return known == YES;
 }
 
 /* With the lock: take out the rows of XCCL_TUNE, which rules still point into. */

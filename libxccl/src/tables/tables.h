@@ -48,6 +48,12 @@ const char *xm_tables_fault(void);
 xcclResult_t xm_tables_rules(const struct xm_setting *setting, const struct xm_rules **rules_p);
 
 /*
+ * Has a file rows for communicators of one rank? Then only their setting tells whether it is asked.
+ * The other tables need none.
+ */
+bool xm_tables_for_one_rank(void);
+
+/*
  * Other rows in place of those of XCCL_TUNE; NULL: those again. Rules that were handed out stay
  * valid, but are not those in force any more.
  */

@@ -61,7 +61,7 @@ def test_fortran(family, ranks):
     need_fortran(family, "mpi_fortran")
     result = family.run(ranks, "mpi_fortran cuda", sim="cuda:4", env={"XCCL_LOG": "info"})
     result.good()
-    assert log_of(result, "(ccl|direct)" if ranks > 1 else "mpi-staged")
+    assert log_of(result, "(ccl|direct)" if ranks > 1 else "self")
 
 
 def test_fortran_keys(family):

@@ -123,7 +123,7 @@ static void test_precedence(void)
     CHECK(path(first, XM_ALLREDUCE, XM_MEM_CUDA, 8, 2) == XM_PATH_MPI, "the first match wins");
     struct xm_facts  facts = {XM_ALLTOALLV, XM_MEM_CUDA, 8, 2, NULL};
     struct xm_choice c = decide(tune, table, ALL_PATHS, &facts);
-    CHECK(c.path == XM_PATH_MPI, "the first table comes first");
+    CHECK((c.path == XM_PATH_MPI) && c.by_row, "the first table comes first");
     CHECK(strcmp(c.reason, "TABLE alltoallv:*:cuda:*:mpi") == 0, "reason: %s", c.reason);
     facts.coll = XM_ALLTOALL;
     c = decide(tune, table, ALL_PATHS, &facts);
@@ -132,7 +132,7 @@ static void test_precedence(void)
     c = decide(direct, NULL, NO_DIRECT, &facts);
     CHECK(c.path == XM_PATH_CCL, "a path that is missing is passed over");
     c = decide(NULL, NULL, ALL_PATHS, &facts);
-    CHECK((c.path == XM_PATH_MPI) && (c.reason != NULL), "no table at all");
+    CHECK((c.path == XM_PATH_MPI) && (c.reason != NULL) && !c.by_row, "no table at all");
 
     facts.obstacle = "because";
     c = decide(tune, table, ALL_PATHS, &facts);

@@ -324,6 +324,7 @@ static void test_installed(void)
         CHECK(all->sources[i].origin == origins[i], "%s", names[i]);
     }
     CHECK_HAS(xm_tables_fault(), "9.table: line 2, column 9");
+    CHECK(xm_tables_for_one_rank(), "0.table is for any");
     const struct xm_rules *rules = NULL;
     const struct xm_facts  facts = {XM_BCAST, XM_MEM_CUDA, 8, 4, NULL};
     CHECK(xm_tables_rules(&four, &rules) == xcclSuccess, "%s", xc_last_detail());
@@ -331,8 +332,10 @@ static void test_installed(void)
           xm_decide(rules, 7, &facts).reason);
     uint64_t digest = all->digest;
     xm_tables_end();
-    make_file(prefix, "share/xccl/tables/0.table", HEAD "*:*:*:*:ccl");
+    make_file(prefix, "share/xccl/tables/0.table", HEAD "*:*:*:2:ccl");
+    make_file(prefix, "share/xccl/sites/here/tables/2.table", HEAD "ranks = 2-8\n*:*:*:*:mpi");
     CHECK((xm_tables_begin(lib) == xcclSuccess) && (xm_tables_digest() != digest), "another text");
+    CHECK(!xm_tables_for_one_rank(), "none for one rank is left");
     xm_tables_end();
     snprintf(command, sizeof(command), "rm -r %s", prefix);
     CHECK(system(command) == 0, "%s", command);
