@@ -297,6 +297,27 @@ def test_why_short_across_nodes(stage, aware):
         assert written["reason"].startswith("40-several-nodes.table:") == (path == "staged")
 
 
+@pytest.mark.parametrize(
+    ("call", "env", "path"),
+    [
+        ("allreduce:64k:cuda:1", {}, "self"),
+        ("alltoallw:8:rocm:1", {}, "self"),
+        ("neighbor_alltoall:8:cuda:1", {}, "mpi"),
+        ("allreduce:0:cuda:1", {}, "mpi"),
+        ("bcast:8:cuda:1", {"XCCL_ROUTE": "mpi"}, "mpi"),
+        ("bcast:8:cuda:1", {"XCCL_MPI_GPU_AWARE": "yes"}, "mpi"),
+        ("bcast:8:cuda:1", {"XCCL_TUNE": "*:*:*:*:direct"}, "self"),
+        ("bcast:8:cuda:1", {"XCCL_TUNE": "*:*:*:*:staged"}, "staged"),
+        ("bcast:8:cuda:2", {"XCCL_CCL": "none", "XCCL_DIRECT": "off"}, "mpi"),
+    ],
+)
+def test_why_of_one_rank(stage, call, env, path):
+    written = why(stage, call, env=env)
+    assert written["path"] == path
+    tuned = env.get("XCCL_TUNE", "").endswith("staged")
+    assert written["paths"]["self"]["available"] == (path == "self" or tuned)
+
+
 def test_why_with_a_plugin(stage, tmp_path):
     """A network plugin is found where the loader looks, and is not loaded."""
     (tmp_path / "libnccl-net.so").write_text("no shared object")

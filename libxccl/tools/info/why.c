@@ -234,6 +234,25 @@ static void check_direct(struct why *why, const struct info *info)
     }
 }
 
+/* The only rank's own copy. */
+static void check_self(struct why *why)
+{
+    struct why_path *path = &why->self;
+
+    if (why->facts.nranks > 1) {
+        say(path, false, "it is for one rank");
+    } else if (!xm_coll_alone_on_device(why->facts.coll)) {
+        say(path, false, "a collective that it does not have");
+    } else if (why->obstacle[0] != '\0') {
+        say(path, false, why->obstacle);
+    } else if (why->setting.gpu_aware) {
+        say(path, false, "MPI takes device memory (XCCL_MPI_GPU_AWARE=yes)");
+    } else {
+        say(path, true,
+            "a copy on the device, where no row decides and MPI does not take device memory");
+    }
+}
+
 static void check_paths(struct why *why, const struct info *info)
 {
     if (xc_params()->route != XC_ROUTE_XCCL) {
@@ -253,6 +272,7 @@ static void check_paths(struct why *why, const struct info *info)
             : "MPI on copies in host memory; the same as mpi where MPI does not take device memory");
     check_ccl(why, info);
     check_direct(why, info);
+    check_self(why);
 }
 
 static bool look_at_table(struct why *why, struct why_table *t, const struct xm_source *source,
@@ -271,7 +291,7 @@ static bool look_at_table(struct why *why, struct why_table *t, const struct xm_
         r->chosen = !*found && (r->verdict == XM_ROW_MATCHES) && (why->facts.obstacle == NULL);
         if (r->chosen) {
             *found = true;
-            why->path = row->path;
+            why->path = xm_path_name(row->path);
             why->reason = row->text;
         }
     }
@@ -293,10 +313,10 @@ bool why_collect(struct why *why, const struct info *info, const char *spec, con
     for (int p = 0; p < XM_NUM_PATHS; p++) {
         available |= (unsigned)why->paths[p].available << p;
     }
-    why->path = XM_PATH_MPI;
-    why->reason = (why->facts.obstacle != NULL)
-                      ? why->obstacle
-                      : "no matching row of the tables has a path that is there";
+    why->path = why->self.available ? "self" : xm_path_name(XM_PATH_MPI);
+    why->reason = (why->facts.obstacle != NULL) ? why->obstacle
+                  : why->self.available         ? "the data of the only rank goes to itself"
+                                        : "no matching row of the tables has a path that is there";
     why->tables = calloc(all->count + 1, sizeof(*why->tables));
     for (size_t i = 0; (why->tables != NULL) && (i < all->count); i++) {
         why->count++;

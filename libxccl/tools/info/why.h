@@ -32,9 +32,10 @@ struct why {
     struct xm_setting setting;
     char              obstacle[160]; /* "": none */
     struct why_path   paths[XM_NUM_PATHS];
+    struct why_path   self; /* which no row names: where none decides */
     size_t            count;
     struct why_table *tables;
-    enum xm_path_id   path;
+    const char       *path;
     const char       *reason;
 };
 

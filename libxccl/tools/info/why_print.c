@@ -49,6 +49,11 @@ static void print_table(const struct why_table *t)
     }
 }
 
+static void print_path(const char *name, const struct why_path *path)
+{
+    printf("  %-7s %s: %s\n", name, path->available ? "available" : "not available", path->text);
+}
+
 void why_print(const struct why *why, const char *fault)
 {
     const struct xm_setting *s = &why->setting;
@@ -64,9 +69,9 @@ void why_print(const struct why *why, const char *fault)
     }
     printf("\n");
     printf("\nPaths\n");
+    print_path("self", &why->self);
     for (int p = XM_NUM_PATHS - 1; p >= 0; p--) {
-        printf("  %-7s %s: %s\n", xm_path_name((enum xm_path_id)p),
-               why->paths[p].available ? "available" : "not available", why->paths[p].text);
+        print_path(xm_path_name((enum xm_path_id)p), &why->paths[p]);
     }
     printf("\nTables, in the order in which they are asked\n");
     for (size_t i = 0; i < why->count; i++) {
@@ -76,18 +81,24 @@ void why_print(const struct why *why, const char *fault)
         printf("\nPath: none, MPI_Init fails: %s\n", fault);
         return;
     }
-    printf("\nPath: %s (%s)\n", xm_path_name(why->path), why->reason);
+    printf("\nPath: %s (%s)\n", why->path, why->reason);
+}
+
+static void put_path(const char *name, const struct why_path *path)
+{
+    printf("\n    \"%s\": {\"available\": %s, ", name, path->available ? "true" : "false");
+    json_field(stdout, "why", path->text);
+    printf("}");
 }
 
 static void put_paths(const struct why *why)
 {
     printf("  \"paths\": {");
     for (int p = 0; p < XM_NUM_PATHS; p++) {
-        printf("%s\n    \"%s\": {\"available\": %s, ", (p > 0) ? "," : "",
-               xm_path_name((enum xm_path_id)p), why->paths[p].available ? "true" : "false");
-        json_field(stdout, "why", why->paths[p].text);
-        printf("}");
+        put_path(xm_path_name((enum xm_path_id)p), &why->paths[p]);
+        printf(",");
     }
+    put_path("self", &why->self);
     printf("\n  },\n");
 }
 
@@ -137,7 +148,7 @@ void why_print_json(const struct why *why)
         put_table(&why->tables[i]);
     }
     printf("\n  ],\n  ");
-    json_field(stdout, "path", xm_path_name(why->path));
+    json_field(stdout, "path", why->path);
     printf(", ");
     json_field(stdout, "reason", why->reason);
     printf("\n}\n");
