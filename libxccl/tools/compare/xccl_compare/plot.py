@@ -23,6 +23,7 @@ MARKERS = "osD^vPX*<>"
 PATHS = {
     "direct": ("#00897b", "direct"),
     "ccl": ("#7986cb", "ccl"),
+    "self": ("#4db6ac", "self"),
     "mpi": ("#bdbdbd", "mpi"),
     "mpi-staged": ("#d7a86e", "staged"),
     "host": ("#cfd8dc", "host"),
