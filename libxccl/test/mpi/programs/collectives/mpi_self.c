@@ -499,6 +499,38 @@ static void free_early(void)
     side_free(&sum);
 }
 
+/* Absolute addresses, of a device and of the host, on one side. */
+static void bottom(MPI_Comm comm)
+{
+    enum { COUNT = 5 };
+    const int    lengths[2] = {COUNT, COUNT};
+    int         *parts[2] = {mt_alloc(MT_DEVICE, COUNT * sizeof(int)),
+                             mt_alloc(MT_HOST, COUNT * sizeof(int))};
+    int         *whole = mt_ints_make(MT_DEVICE, 2 * COUNT, 2 * COUNT, 3);
+    int          host[2 * COUNT];
+    MPI_Aint     at[2];
+    MPI_Datatype both;
+
+    MPI_Get_address(parts[0], &at[0]);
+    MPI_Get_address(parts[1], &at[1]);
+    MPI_Type_create_hindexed(2, lengths, at, MPI_INT, &both);
+    MPI_Type_commit(&both);
+    MPI_Allgather(whole, 2 * COUNT, MPI_INT, MPI_BOTTOM, 1, both, comm);
+    mt_expect_path(path, "to absolute addresses");
+    mt_get(host, parts[0], MT_DEVICE, COUNT * sizeof(int));
+    memcpy(host + COUNT, parts[1], COUNT * sizeof(int));
+    mt_ints_expect(host, MT_HOST, 2 * COUNT, 2 * COUNT, mt_rank(), 3, "absolute addresses");
+    memset(host, 0, sizeof(host));
+    mt_put(whole, MT_DEVICE, host, sizeof(host));
+    MPI_Alltoall(MPI_BOTTOM, 1, both, whole, 2 * COUNT, MPI_INT, comm);
+    mt_expect_path(path, "from absolute addresses");
+    mt_ints_expect(whole, MT_DEVICE, 2 * COUNT, 2 * COUNT, mt_rank(), 3, "and back");
+    MPI_Type_free(&both);
+    mt_free(MT_DEVICE, whole);
+    mt_free(MT_DEVICE, parts[0]);
+    mt_free(MT_HOST, parts[1]);
+}
+
 /* What has holes on both sides takes scratch memory: more than a megabyte. */
 static void case_long(void)
 {
@@ -535,6 +567,7 @@ static void case_all(void)
         memories((enum coll)coll, comms[coll % 2]);
     }
     free_early();
+    bottom(comms[1]);
     refusals(comms[1]);
     MPI_Op_free(&own);
     MPI_Comm_free(&comms[1]);
