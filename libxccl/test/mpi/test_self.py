@@ -4,6 +4,7 @@
 import pytest
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_every_collective(family, runtime, ranks):
@@ -12,6 +13,7 @@ def test_every_collective(family, runtime, ranks):
     family.run(ranks, f"mpi_self {runtime} self", sim=f"{runtime}:2", env=env).good()
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("env", "path"),
     [
@@ -31,6 +33,7 @@ def test_settings(openmpi, env, path):
     openmpi.run(1, f"mpi_self cuda {path}", env=env).good()
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("head", "path"), [("", "mpi-staged"), ("nodes = 1", "mpi-staged"), ("nodes = 2-inf", "self")]
 )
@@ -41,12 +44,14 @@ def test_table(openmpi, tmp_path, head, path):
     openmpi.run(1, f"mpi_self cuda {path}", env={"XCCL_TABLE": str(table)}).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("scratch", "path"), [("1", "mpi-staged"), ("2", "self")])
 def test_scratch(family, scratch, path):
     """What has no room on the device goes through host memory."""
     family.run(1, f"mpi_self cuda {path} long", env={"XCCL_SCRATCH": scratch}).good()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("aware", "path"), [("yes", "mpi"), ("no", "self")])
 def test_aware(family, aware, path):
     """MPI keeps what it takes itself."""
