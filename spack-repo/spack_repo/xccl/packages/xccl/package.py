@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="bc95ed6909095b182c5cd2a54b808b247cd25eda0dfe2e9c7c72838872b5bab6")
+    version("0.1.0", sha256="b2dba7516c47f544fb5d0cbe13c1bc3df80811a24035f62f3b6749ebf0437b3d")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
