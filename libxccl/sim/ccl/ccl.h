@@ -266,7 +266,8 @@ XS_API enum xs_result xs_group_start(void);
 XS_API enum xs_result xs_group_end(void);
 /* Run at once, or in a group when the group ends, together with the group's others, each on a
  * thread of its own. */
-enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg);
+/* of: jobs of the same come one after the other; NULL: of nothing. */
+enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg, const void *of);
 
 /* ---- connect.c ---- */
 

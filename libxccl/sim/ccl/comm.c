@@ -352,7 +352,7 @@ static enum xs_result start_job(const struct job *plan, bool blocking)
         return xs_problem(XS_SYSTEM_ERROR, "out of host memory");
     }
     *job = *plan;
-    return blocking ? xs_group_add_job(run_job, job) : start_thread(job);
+    return blocking ? xs_group_add_job(run_job, job, job->parent) : start_thread(job);
 }
 
 enum xs_result xs_comm_id(struct xs_id *id)

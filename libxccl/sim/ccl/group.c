@@ -15,6 +15,7 @@ struct job {
     struct job *next;
     enum xs_result (*run)(void *);
     void          *arg;
+    const void    *of;
     pthread_t      thread;
     bool           threaded;
     enum xs_result res;
@@ -341,31 +342,50 @@ enum xs_result xs_group_start(void)
     return XS_SUCCESS;
 }
 
+/* And those behind it that are of the same. */
 static void *run_job(void *arg)
 {
-    struct job *job = arg;
+    struct job *first = arg;
 
-    job->res = job->run(job->arg);
+    for (struct job *job = first; job != NULL; job = (first->of != NULL) ? job->next : NULL) {
+        if (job->of == first->of) {
+            job->res = job->run(job->arg);
+        }
+    }
     return NULL;
 }
 
-/* Several ranks of this process may have to meet each other: a thread each. */
+static bool is_first(const struct job *jobs, const struct job *job)
+{
+    while ((job->of != NULL) && (jobs != job) && (jobs->of != job->of)) {
+        jobs = jobs->next;
+    }
+    return (job->of == NULL) || (jobs == job);
+}
+
+/*
+ * Several ranks of this process may have to meet each other: a thread each. Splits of one
+ * communicator come in their order on all ranks.
+ */
 static enum xs_result run_jobs(struct job *jobs)
 {
     enum xs_result res = XS_SUCCESS;
 
     for (struct job *job = jobs; job != NULL; job = job->next) {
-        job->threaded = (pthread_create(&job->thread, NULL, run_job, job) == 0);
-        if (!job->threaded) {
+        bool first = is_first(jobs, job);
+        job->threaded = first && (pthread_create(&job->thread, NULL, run_job, job) == 0);
+        if (first && !job->threaded) {
             job->res = xs_problem(XS_SYSTEM_ERROR, "no thread for making a communicator");
+        }
+    }
+    for (struct job *job = jobs; job != NULL; job = job->next) {
+        if (job->threaded) {
+            pthread_join(job->thread, NULL);
         }
     }
     while (jobs != NULL) {
         struct job *next = jobs->next;
 
-        if (jobs->threaded) {
-            pthread_join(jobs->thread, NULL);
-        }
         res = (res == XS_SUCCESS) ? jobs->res : res;
         free(jobs);
         jobs = next;
@@ -373,7 +393,7 @@ static enum xs_result run_jobs(struct job *jobs)
     return res;
 }
 
-enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg)
+enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg, const void *of)
 {
     if (group.depth == 0) {
         return run(arg);
@@ -384,6 +404,7 @@ enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg)
     }
     job->run = run;
     job->arg = arg;
+    job->of = of;
     *group.jobs_end = job;
     group.jobs_end = &job->next;
     return XS_SUCCESS;

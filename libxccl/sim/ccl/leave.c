@@ -157,7 +157,7 @@ static enum xs_result leave_in_group(struct xs_comm *comm, bool abort)
         return xs_problem(XS_SYSTEM_ERROR, "out of host memory");
     }
     *leaving = (struct leaving){comm, abort};
-    return xs_group_add_job(run_leave, leaving);
+    return xs_group_add_job(run_leave, leaving, NULL);
 }
 
 enum xs_result xs_comm_destroy(struct xs_comm *comm)

@@ -15,8 +15,11 @@ enum { IN, OUT, ALIGNED = 16, LINE = 128 };
 /* Of a rank's buffer. Longer ones are as fast by a launch with more blocks than linger. */
 enum { TOLD_BYTES = 4 << 20, TOLD_BYTES_SHARED = 256 << 10, TOLD_BLOCKS = 16 };
 enum { BLOCKS_BESIDE = 32 };
-/* So long something may take to be unmapped, which most often takes less than a millisecond. */
-enum { UNMAPPING_NS = 50 * 1000 * 1000 };
+/*
+ * So long something may take to be unmapped, which most often takes less than a millisecond; and
+ * while something is outstanding, which may end soon, or wait for a rank that waits here.
+ */
+enum { UNMAPPING_NS = 500 * 1000 * 1000, HINDERED_NS = 50 * 1000 * 1000 };
 
 /* Kernels copy from and to any address, but for what they add up or write to several. */
 static bool lies_well(const struct xm_direct_form *form, uint64_t at)
@@ -481,7 +484,7 @@ static void say_mapped(struct xm_op *op, struct places *p)
     if (res == xcclInProgress) {
         uint64_t now = xm_now_ns();
         op->unmaps_ns = (op->unmaps_ns != 0) ? op->unmaps_ns : now;
-        if ((now - op->unmaps_ns < UNMAPPING_NS) && !xm_outstanding_any()) {
+        if (now - op->unmaps_ns < (xm_outstanding_any() ? HINDERED_NS : UNMAPPING_NS)) {
             return;
         }
     }

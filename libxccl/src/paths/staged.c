@@ -51,6 +51,12 @@ static xcclResult_t take(struct xm_op *op, size_t bytes, void **span_p)
                          : xm_scratch_take(&op->scratch, XM_POOL_HOST, bytes, span_p);
 }
 
+/* What MPI takes for the buffer's address, if its data lies there; that may be far from it. */
+static void *as_base(void *span, const struct xm_buffer *buffer)
+{
+    return (void *)((uintptr_t)span - (uintptr_t)buffer->low);
+}
+
 /* Host memory of the buffer's shape. */
 static xcclResult_t take_span(struct xm_op *op, const struct xm_buffer *buffer, const void *other,
                               void **span_p)
@@ -59,9 +65,9 @@ static xcclResult_t take_span(struct xm_op *op, const struct xm_buffer *buffer, 
     void        *span = NULL;
     xcclResult_t res = take(op, bytes, &span);
 
-    if ((res == xcclSuccess) && ((char *)span - buffer->low == other)) {
+    if ((res == xcclSuccess) && (as_base(span, buffer) == other)) {
         res = take(op, bytes + APART, &span);
-        if ((res == xcclSuccess) && ((char *)span - buffer->low == other)) {
+        if ((res == xcclSuccess) && (as_base(span, buffer) == other)) {
             span = (char *)span + APART;
         }
     }
@@ -107,7 +113,7 @@ static xcclResult_t replace(struct xm_op *op, const struct xm_buffer *buffer, co
         *buf_p = span;
     } else {
         res = take_span(op, buffer, other, &span);
-        *buf_p = (char *)span - buffer->low;
+        *buf_p = as_base(span, buffer);
     }
     *span_p = span;
     return res;
