@@ -264,9 +264,10 @@ struct xs_task {
 XS_API enum xs_result xs_call(const struct xs_task *task, void *stream);
 XS_API enum xs_result xs_group_start(void);
 XS_API enum xs_result xs_group_end(void);
-/* Run at once, or in a group when the group ends, together with the group's others, each on a
- * thread of its own. */
-/* of: jobs of the same come one after the other; NULL: of nothing. */
+/*
+ * Run at once, or in a group when the group ends, together with the group's others, each on a
+ * thread of its own. of: jobs of the same come one after the other; NULL: of nothing.
+ */
 enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg, const void *of);
 
 /* ---- connect.c ---- */

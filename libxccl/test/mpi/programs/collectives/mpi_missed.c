@@ -16,6 +16,7 @@
  * On the device, from host memory: all ranks give up the communicator, and none waits for another.
  */
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,12 @@ static void case_persistent_crowded(void)
 
 static MPI_Aint places[2]; /* of all floats but one, and of that one */
 
+/* Not by arithmetic of pointers: absolute places are far from a base that MPI makes up. */
+static float *at(void *base, MPI_Aint place)
+{
+    return (float *)((uintptr_t)base + (uintptr_t)place);
+}
+
 /* Of the plain type, or the one with these places. */
 static void add(void *in, void *inout, int *count, MPI_Datatype *type)
 {
@@ -200,7 +207,7 @@ static void add(void *in, void *inout, int *count, MPI_Datatype *type)
     for (int i = 0; i < floats; i++) {
         MPI_Aint place = (i < COUNT - 1) ? places[0] + i * (MPI_Aint)sizeof(float) : places[1];
         place = plain ? i * (MPI_Aint)sizeof(float) : place;
-        *(float *)((char *)inout + place) += *(float *)((char *)in + place);
+        *at(inout, place) += *at(in, place);
     }
 }
 
