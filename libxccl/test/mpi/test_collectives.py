@@ -236,7 +236,9 @@ def test_staged_copy_fails_in_the_first_call(openmpi):
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("case", ["kinds", "kinds_crowded", "short"])
+@pytest.mark.parametrize(
+    "case", ["kinds", "kinds_crowded", pytest.param("short", marks=pytest.mark.release_only)]
+)
 def test_staged_without_memory_on_one_rank(family, case):
     """MPI is called all the same: all ranks are told, and all later calls are right."""
     env = {
