@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="b2dba7516c47f544fb5d0cbe13c1bc3df80811a24035f62f3b6749ebf0437b3d")
+    version("0.1.0", sha256="3834b41c34165ba38a58f7a5095d917e89e94322dc79d06c03bc0c1a91e8bbe1")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
