@@ -284,11 +284,21 @@ bool xm_facts_local(struct xm_op *op)
     return symmetric_facts(op);
 }
 
+/* Does the direct path serve the communicator, or may it yet? */
+static bool is_direct_hoped_for(const struct xm_comm *xm)
+{
+    bool asked_for = (xc_params()->direct != XC_DIRECT_OFF) && (xm_comm_join != NULL) &&
+                     ((xm_comm_state_now(xm) == XM_COMM_NEW) || xm_comm_join->wanted(xm));
+
+    return (xm->direct_state == XM_DIRECT_JOINED) ||
+           ((xm->direct_state == XM_DIRECT_UNKNOWN) && asked_for);
+}
+
 /* May the ranks be asked, and is there a reason to? */
 static bool ask(const struct xm_op *op)
 {
     bool vendor = (xc_params()->ccl != XC_CCL_NONE) && (op->comm->state != XM_COMM_FAILED);
-    bool direct = (op->comm->direct_state == XM_DIRECT_JOINED);
+    bool direct = is_direct_hoped_for(op->comm);
 
     return op->comm->tracked && (op->call.form == XM_BLOCKING) && (op->comm->size > 1) &&
            !op->comm->inter && (xc_params()->route == XC_ROUTE_XCCL) && (vendor || direct);
@@ -296,7 +306,8 @@ static bool ask(const struct xm_op *op)
 
 /*
  * Has any rank come with device memory to this communicator's calls with counts of their own? Asked
- * at calls number 2, 8, 32, ...: a program that passes host memory hardly notices.
+ * at calls number 1, 4, 16, ...: a program that passes host memory hardly notices, and one that
+ * passes GiB of device memory need not stage them once.
  */
 static xcclResult_t track_vector_calls(struct xm_op *op)
 {
@@ -310,7 +321,7 @@ static xcclResult_t track_vector_calls(struct xm_op *op)
     xm->vector_on_device = xm->vector_on_device || xm_touches_device(op);
     op->vector = true; /* counted once it went well: MPI may refuse it on this rank alone */
     uint64_t n = xm->vector_calls + 1;
-    bool     asks = ((n & (n - 1)) == 0) && ((__builtin_ctzll(n) & 1) == 1);
+    bool     asks = ((n & (n - 1)) == 0) && ((__builtin_ctzll(n) & 1) == 0);
     if (!asks) {
         return xcclSuccess;
     }

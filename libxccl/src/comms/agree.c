@@ -13,7 +13,8 @@
  *                                         vendor communicators
  *   the saving has paid for a creation    creation begins: id and devices are exchanged, a thread
  *                                         joins; operations are staged meanwhile
- *   then, in growing distances            the direct path: what has every rank for it?
+ *   then, in growing distances            the direct path: what has every rank for it? A blocking
+ *                                         operation asks for as long as staging its data would take
  *   later, in growing distances           status: are all ranks done, or has one failed?
  *
  * So nobody waits for the vendor's library, and a rank whose join fails or never ends keeps no
@@ -185,9 +186,11 @@ static bool joins(const struct xm_comm *xm)
 
 static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking);
 
+enum { NAP_US = 200 };
+
 static void nap(void)
 {
-    struct timespec t = {0, 200 * 1000};
+    struct timespec t = {0, NAP_US * 1000};
 
     nanosleep(&t, NULL);
 }
@@ -203,14 +206,22 @@ static void leave_if_spent(struct xm_comm *xm)
     }
 }
 
-/* XCCL_COMM_CREATE=first: all ranks ask each other until all have what it takes, or long enough. */
-static xcclResult_t join_now(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
+/*
+ * All ranks ask each other until all have what it takes, or long enough: with
+ * XCCL_COMM_CREATE=first, or else for about as long as it takes longer to stage the operation than
+ * to let the path carry it. What maps and allocates meanwhile is another thread. Times are counted,
+ * and what they come from was said by all ranks, so that all stop in the same place.
+ */
+static xcclResult_t join_now(struct xm_comm *xm, bool at_once, const struct xc_device_ops *dev,
+                             int device)
 {
-    enum { TIMES = 10000 }; /* 2 s: counted, so that all ranks stop in the same place */
+    enum { MOST = 10000 }; /* 2 s */
     xcclResult_t res = xcclSuccess;
+    uint64_t     times = 1;
 
     xm->direct_full = false;
-    for (int i = 0; (res == xcclSuccess) && (i < TIMES) && joins(xm) && !xm->direct_full; i++) {
+    for (uint64_t i = 0; (res == xcclSuccess) && (i < times) && joins(xm) && !xm->direct_full;
+         i++) {
         if (i > 0) {
             nap();
         }
@@ -218,6 +229,8 @@ static xcclResult_t join_now(struct xm_comm *xm, const struct xc_device_ops *dev
         if (res == xcclSuccess) {
             res = finish_checkin(xm, true);
         }
+        times = at_once ? MOST : 1 + xm->worth_us / NAP_US;
+        times = (times < MOST) ? times : MOST;
     }
     return res;
 }
@@ -631,10 +644,7 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool at_once, bool 
     }
     if ((res == xcclSuccess) && (xm->checkin.kind == XM_CHECKIN_NONE) && joins(xm) &&
         (xm->device_calls >= xm->next_join)) {
-        res = (at_once && blocking) ? join_now(xm, dev, device) : post_join(xm, dev, device);
-        if ((res == xcclSuccess) && blocking && (xm->checkin.kind != XM_CHECKIN_NONE)) {
-            res = finish_checkin(xm, true);
-        }
+        res = blocking ? join_now(xm, at_once, dev, device) : post_join(xm, dev, device);
     }
     if ((res == xcclSuccess) && at_once && vendor && (xm->checkin.kind == XM_CHECKIN_NONE) &&
         ((xm_comm_state_now(xm) == XM_COMM_KNOWN) || (xm_comm_state_now(xm) == XM_COMM_CREATING))) {
@@ -673,7 +683,7 @@ static bool is_offered(void)
     return (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->ccl != XC_CCL_NONE);
 }
 
-xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
+xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking, double saving_us,
                            const struct xc_device_ops *dev, int device)
 {
     enum xm_comm_state state = xm_comm_state_now(xm);
@@ -697,6 +707,7 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
     }
     xm->asks_for = xm_coll_name(coll);
     xm->asks_in = xm->device_calls;
+    xm->saving_us = (uint64_t)saving_us;
     return agree(xm, blocking, at_once, is_offered(), dev, device);
 }
 
@@ -705,6 +716,7 @@ xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *d
     xm->device_calls++;
     xm->asks_for = NULL;
     xm->asks_in = xm->device_calls;
+    xm->saving_us = 0;
     return agree(xm, true, true, is_offered(), dev, device);
 }
 

@@ -8,9 +8,10 @@
 /*
  * Before operation number xm->device_calls (just counted) of a communicator: take in what the ranks
  * have agreed on by now, and ask for more. Every rank calls it for the same operations. blocking:
- * may it wait for the other ranks to come to this operation? A failure is equal on all ranks.
+ * may it wait for the other ranks to come to this operation? saving_us: what this rank would save
+ * in it if it were not staged; the ranks need not say the same. A failure is equal on all ranks.
  */
-xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
+xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking, double saving_us,
                            const struct xc_device_ops *dev, int device);
 
 /*
@@ -55,8 +56,9 @@ xcclResult_t xm_comm_create(MPI_Comm comm, const struct xc_device_ops *dev, int 
 
 /*
  * How the direct path, which lies above, joins the ranks of a communicator: each says what it has
- * (fill), and all judge alike what all said, in the same operation. LATER and FULL: asked again
- * some operations later; where FULL, what others use must be freed before. spent: they have to join
+ * (fill), and all judge alike what all said, in the same operation; xm->worth_us is then the most
+ * that any of them would save. LATER and FULL: asked again within that time, or some operations
+ * later; where FULL, what others use must be freed before. spent: they have to join
  * anew. leave: what they have joined is left, or the communicator is gone.
  */
 enum xm_joining { XM_JOINED, XM_JOIN_LATER, XM_JOIN_FULL, XM_JOIN_NEVER };

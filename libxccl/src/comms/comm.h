@@ -83,6 +83,8 @@ struct xm_comm {
     bool              doubled;    /* some ranks share a device, and kernels of our own serve them */
     uint64_t          next_join;  /* operation that asks again */
     uint64_t          join_begun; /* operation at which it asked first, or again after leaving */
+    uint64_t          saving_us;  /* of the operation that asks, by this rank's data */
+    uint64_t          worth_us;   /* the greatest of the ranks' */
     char              direct_reason[160];
 
     /* The ranks' slots on their boards, where all are on one node (slots.h); else NULL. */

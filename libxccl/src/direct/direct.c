@@ -28,6 +28,7 @@ struct says {
     int32_t       crowd; /* ranks that may share its device at once, or IN_TURNS */
     int32_t       job;   /* processes started with it, or 0 */
     uint64_t      key, offset;
+    uint64_t      saving_us; /* in the operation that asks */
     struct xc_ipc ipc;
     uint64_t      opened[XM_ARENA_OPENED];
     unsigned char uuid[XC_DEVICE_UUID_BYTES];
@@ -199,6 +200,7 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
     struct xm_arena *a = NULL;
 
     memset(mine, 0, sizeof(*mine));
+    mine->saving_us = xm->saving_us;
     mine->slots = (xm->slots != NULL) ? SLOTS_ALL : (xm->slot < 0) ? SLOTS_NONE : SLOTS_HIDDEN;
     mine->state = XM_ARENA_NEVER;
     if ((dev == NULL) || (device < 0)) {
@@ -408,8 +410,10 @@ static enum xm_joining judge(struct xm_comm *xm, const void *words)
     enum xm_joining    res = verdict(xm, all);
     bool               all_see = true;
 
+    xm->worth_us = 0;
     for (int i = 0; i < xm->size; i++) {
         all_see = all_see && (all[i].slots == SLOTS_ALL);
+        xm->worth_us = (all[i].saving_us > xm->worth_us) ? all[i].saving_us : xm->worth_us;
     }
     xm_node_apply(xm, all_see);
     if (xm->direct == NULL) {

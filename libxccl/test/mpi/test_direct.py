@@ -187,6 +187,28 @@ def test_checked_by_mpi(openmpi):
     openmpi.run(2, "mpi_checked cuda long", env=env).good()
 
 
+def test_devices_unseen(family):
+    """Each rank sees its own device alone: memory of the other's is mapped all the same."""
+    own = "export CUDA_VISIBLE_DEVICES=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
+    command = ["/bin/sh", "-c", f'{own}; exec "$@"', "-", family.program("mpi_colls")]
+    env = {**DIRECT, "XCCL_LOG": "info"}
+    result = family.run(2, [*command, "cuda", "dd", "counts"], sim="cuda:2", env=env)
+    result.good()
+    all_direct(result)
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize("vendor", ["auto", "none"])
+@pytest.mark.parametrize("coll", ["alltoallv", "allgather"])
+def test_first_long_call(family, coll, vendor):
+    """Ranks wait for the path where staging takes longer, also if counts are not the same on all."""
+    sizes = "--min 16m --max 16m --iters 1 --warmup 0 --check no"
+    env = {"XCCL_COMM_CREATE": "auto", "XCCL_LOG": "info", "XCCL_CCL": vendor}
+    command = f"{family.build.stage}/bin/xccl-perf --coll {coll} {sizes}"
+    result = family.run(2, command, sim="cuda:2", env=env)
+    assert {choice[:3] for choice in choices(result)} == {(coll, 16 << 20, "direct")}, result.out
+
+
 @pytest.mark.parametrize("linger", LINGER)
 def test_churn(openmpi, linger):
     """Communicators come and go: direct from the first call on, and nothing is left of them."""
