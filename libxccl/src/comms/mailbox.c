@@ -55,6 +55,7 @@ void xm_mailbox_announce(const struct xc_device_ops *dev, uint64_t looks_from)
                 m->num_devices++;
             }
         }
+        m->maps_unseen = dev->ipc_opens_unseen;
         __atomic_store_n(&m->looks_from, looks_from, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&announced, true, __ATOMIC_RELEASE);
@@ -245,6 +246,9 @@ struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
         return NULL;
     }
     uint32_t count = __atomic_load_n(&m->num_devices, __ATOMIC_RELAXED);
+    if ((count > 0) && (m->maps_unseen != 0)) {
+        return board;
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (memcmp(m->devices[i], uuid, XC_DEVICE_UUID_BYTES) == 0) {
             return board;

@@ -57,7 +57,8 @@ struct xm_mailbox {
      * can fetch; 0: no.
      */
     uint64_t      looks_from;
-    uint32_t      num_devices; /* of those that it may map memory of; set before looks_from */
+    uint32_t      num_devices; /* that it sees; set before looks_from */
+    uint32_t      maps_unseen; /* may it also map memory of others? */
     unsigned char devices[XM_OFFER_DEVICES][XC_DEVICE_UUID_BYTES];
     uint64_t      mapping_ns; /* atomic: since when a thread of it maps memory; 0: none does */
     /* Atomic: how often this process was asked to write a message. */
@@ -138,7 +139,8 @@ bool xm_offer_move(struct xm_offer *offer, uint64_t number, enum xm_offer_state 
 
 /*
  * The process of a rank of MPI_COMM_WORLD on this node, if it fetches messages of `bytes` from the
- * device `uuid`; else NULL. A rank that is not found is looked for again, ever more rarely.
+ * device `uuid`, which it may have to see for that; else NULL. A rank that is not found is looked
+ * for again, ever more rarely.
  */
 struct xm_board *xm_mailbox_find(int world_rank, uint64_t bytes,
                                  const unsigned char uuid[XC_DEVICE_UUID_BYTES]);

@@ -757,6 +757,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .ipc_export = cuda_ipc_export,
     .ipc_open = cuda_ipc_open,
     .ipc_close = cuda_ipc_close,
+    .ipc_opens_unseen = true, /* since CUDA 10.1 */
     .mem_reachable = cuda_mem_reachable,
     .module_load = cuda_module_load,
     .module_function = cuda_module_function,

@@ -123,6 +123,8 @@ struct xc_device_ops {
     /* xcclInProgress: something that was freed at its place is still mapped, and to be closed. */
     xcclResult_t (*ipc_open)(const struct xc_ipc *ipc, void **base_p);
     xcclResult_t (*ipc_close)(void *base);
+    /* Does that also serve allocations on devices that this process does not see? */
+    bool ipc_opens_unseen;
     /* May kernels touch this address: of a device, managed, pinned or registered? */
     bool (*mem_reachable)(const void *ptr);
     /* An image that the runtime's compiler made; fails where it has nothing for this device. */

@@ -113,17 +113,19 @@ def test_sends_that_mpi_refuses(family):
     ("settings", "path"),
     [
         ("CUDA_VISIBLE_DEVICES=0,1", "fetched"),
-        ("CUDA_VISIBLE_DEVICES=$rank", "mpi-staged"),
+        ("CUDA_VISIBLE_DEVICES=$rank", "fetched"),
+        ("ROCR_VISIBLE_DEVICES=$rank", "mpi-staged"),
         ("few; ulimit -n 64", "fetched"),
         ("XCCL_RENDEZVOUS=$((240 + rank * 1000000))", "mpi-staged"),
     ],
 )
 def test_receivers_that_cannot_fetch(family, settings, path):
-    """To a rank that does not see the device, or looks at longer messages only, bytes are sent."""
+    """To a rank that does not see the device (ROCm), or looks at longer messages only, bytes are sent."""
+    runtime = "rocm" if "ROCR" in settings else "cuda"
     own = f"rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; export {settings}"
     command = ["/bin/sh", "-c", f'{own}; exec "$@"', "-", family.program("mpi_offers")]
-    command += ["cuda", "answered", path]
-    family.run(2, command, sim="cuda:2", timeout=TIMEOUT).good()
+    command += [runtime, "answered", path]
+    family.run(2, command, sim=f"{runtime}:2", timeout=TIMEOUT).good()
 
 
 def test_no_files_left(mpi):
