@@ -86,6 +86,7 @@
     X(Errhandler_free)                                                                             \
     X(Error_class)                                                                                 \
     X(Op_create)                                                                                   \
+    X(Op_commutative)                                                                              \
     X(Op_free)                                                                                     \
     X(Ireduce)                                                                                     \
     X(Add_error_class)                                                                             \

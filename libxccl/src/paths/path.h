@@ -34,6 +34,13 @@ struct xm_pipe {
     struct xm_kernel_series series;
 };
 
+/* substitute.h; made: there is one. */
+struct xm_substitute {
+    bool         made;
+    MPI_Datatype type;
+    MPI_Op       op;
+};
+
 /* LAUNCHED: enqueued, or failed with result. LOST: it failed while a thread was launching it. */
 enum xm_launched { XM_LAUNCH_WAITS, XM_LAUNCHED, XM_LAUNCH_LOST };
 
@@ -82,6 +89,7 @@ struct xm_op {
     xcclResult_t        missed;    /* staged: why MPI has been called without this rank's data */
     bool                no_memory; /* staged: nor with memory for it, but with these: */
     struct xm_placeholder *placeholders; /* NULL: none, or those of the persistent request */
+    struct xm_substitute   substitute;   /* likewise */
 
     /* ccl and direct */
     void            *saved;  /* what was current before, of one that is entered */

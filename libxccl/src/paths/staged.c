@@ -6,7 +6,8 @@
  *
  * A rank whose copies in fail calls MPI all the same, with whatever is in that memory, and one that
  * gets no memory with a placeholder: else its next call would meet this one of the other ranks. It
- * says so to those of its node, whose result is wrong.
+ * says so to those of its node, whose result is wrong. In a reduction by an operator of the
+ * program's it reduces something else (substitute.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "paths/as_bytes.h"
 #include "paths/placeholder.h"
 #include "paths/staged.h"
+#include "paths/substitute.h"
 
 enum { APART = 64 };
 
@@ -177,6 +179,19 @@ static xcclResult_t bring_in(struct xm_op *op)
     return (res == xcclSuccess) ? copy_in(op) : res;
 }
 
+static xcclResult_t take_substitute(struct xm_op *op, struct staged_call *to)
+{
+    xcclResult_t res = xm_substitute_take(op, &to->call);
+
+    if (op->send_span != NULL) { /* else there is none, or MPI_IN_PLACE */
+        to->send = op->send_span;
+    }
+    if (op->recv_span != NULL) {
+        to->recv = op->recv_span;
+    }
+    return res;
+}
+
 /* Nothing of this rank's is there, and what MPI leaves there is nobody's. */
 static xcclResult_t take_placeholders(struct xm_op *op, struct staged_call *to)
 {
@@ -187,7 +202,7 @@ static xcclResult_t take_placeholders(struct xm_op *op, struct staged_call *to)
     op->send_span = op->recv_span = NULL;
     op->no_memory = true;
     *to = original(op);
-    return replace_both(op, to);
+    return xm_substitute_for(op) ? take_substitute(op, to) : replace_both(op, to);
 }
 
 /* With the device entered; *memory_p: MPI can be called, although this rank's data is not there. */
@@ -393,6 +408,7 @@ static void release(struct xm_op *op, bool failed)
 {
     if (mpi_is_over(op)) {
         xm_placeholder_free(&op->placeholders);
+        xm_substitute_free(&op->substitute);
     }
     if (!failed || (op->no_memory && mpi_is_over(op))) {
         xm_scratch_end(&op->scratch);
@@ -424,6 +440,7 @@ static xcclResult_t make_standing(struct xm_op *op, struct xm_standing *standing
     standing->send_arrays = op->send_arrays;
     standing->recv_arrays = op->recv_arrays;
     standing->placeholders = op->placeholders;
+    standing->substitute = op->substitute;
     standing->number = op->comm->persistent_calls;
     if (res == xcclSuccess) {
         *code_p = xm_call_mpi_init(&to.call, to.send, to.recv, &standing->request);
@@ -463,6 +480,7 @@ void xm_standing_free(struct xm_standing *standing)
     }
     xm_scratch_end(&standing->scratch);
     xm_placeholder_free(&standing->placeholders);
+    xm_substitute_free(&standing->substitute);
     free(standing->send_arrays);
     free(standing->recv_arrays);
     free(standing);

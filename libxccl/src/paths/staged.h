@@ -19,6 +19,7 @@ struct xm_standing {
     /* No memory for the data of this rank: MPI's request is on placeholders. Each start fails. */
     xcclResult_t           missed;
     struct xm_placeholder *placeholders;
+    struct xm_substitute   substitute;
     char                   missed_detail[256]; /* why */
 };
 

@@ -237,16 +237,18 @@ def test_staged_copy_fails_in_the_first_call(openmpi):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize(
-    "case", ["kinds", "kinds_crowded", pytest.param("short", marks=pytest.mark.release_only)]
+    "case",
+    [
+        "kinds",
+        "kinds_crowded",
+        "kinds_apart",
+        "kinds_far",
+        pytest.param("short", marks=pytest.mark.release_only),
+    ],
 )
 def test_staged_without_memory_on_one_rank(family, case):
     """MPI is called all the same: all ranks are told, and all later calls are right."""
-    env = {
-        "XCCL_TUNE": "*:*:*:*:mpi",
-        "XCCL_DIRECT": "off",
-        "XCCL_STAGING": "1",
-        "XCCL_SIM_MEMORY": "128m",  # MPI allocates what lies between the two kinds
-    }
+    env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "off", "XCCL_STAGING": "1"}
     family.run(3, f"mpi_missed cuda {case}", env=env, timeout=60).good()
 
 

@@ -8,9 +8,10 @@
  * no blocking calls, in which the ranks would agree. crowded: behind many persistent requests, so
  * that MPI's own serves.
  *
- *   mpi_missed cuda kinds|kinds_crowded|short
+ *   mpi_missed cuda kinds|kinds_crowded|kinds_apart|kinds_far|short
  * Staged: rank 1 cannot copy its data, as it reduces memory of two kinds, or gets no host memory
- * for it (with XCCL_STAGING=1).
+ * for it (with XCCL_STAGING=1). apart, far: between the two lies more than MPI can allocate, or
+ * more than there are addresses for.
  *
  *   mpi_missed cuda blocking_up|nonblocking_up|persistent_up
  * On the device, from host memory: all ranks give up the communicator, and none waits for another.
@@ -191,6 +192,7 @@ static void case_persistent_crowded(void)
 }
 
 static MPI_Aint places[2]; /* of all floats but one, and of that one */
+static size_t   between;   /* these two on rank 1; 0: they are neighbours */
 
 /* Not by arithmetic of pointers: absolute places are far from a base that MPI makes up. */
 static float *at(void *base, MPI_Aint place)
@@ -218,9 +220,10 @@ static MPI_Datatype two_kinds(void)
     MPI_Datatype types[] = {MPI_FLOAT, MPI_FLOAT}, both;
     void        *last = pair.out + COUNT - 1;
 
-    if (mt_rank() == 1) { /* beside the device's */
+    if (mt_rank() == 1) {
+        void *near = (between > 0) ? (void *)((uintptr_t)pair.out - between) : NULL;
         last =
-            mmap(NULL, sizeof(float), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            mmap(near, sizeof(float), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     }
     MPI_Get_address(pair.out, &places[0]);
     MPI_Get_address(last, &places[1]);
@@ -278,6 +281,20 @@ static void case_kinds(void)
 
 static void case_kinds_crowded(void)
 {
+    with_crowd(case_kinds);
+}
+
+static void case_kinds_apart(void)
+{
+    between = (size_t)1 << 40;
+    case_kinds();
+    with_crowd(case_kinds);
+}
+
+static void case_kinds_far(void)
+{
+    between = (size_t)100 << 40;
+    case_kinds();
     with_crowd(case_kinds);
 }
 
@@ -358,6 +375,8 @@ int main(int argc, char **argv)
                                                  {"persistent_crowded", case_persistent_crowded},
                                                  {"kinds", case_kinds},
                                                  {"kinds_crowded", case_kinds_crowded},
+                                                 {"kinds_apart", case_kinds_apart},
+                                                 {"kinds_far", case_kinds_far},
                                                  {"short", case_short},
                                                  {"blocking_up", case_blocking_up},
                                                  {"nonblocking_up", case_nonblocking_up},
