@@ -186,6 +186,5 @@ int xm_enqueue_collective(enum xm_function function, enum xm_coll coll, bool lar
         read_call(e, coll, large, args);
         code = serve(&q, e);
     }
-    xm_enqueue_end(&q);
-    return code;
+    return xm_enqueue_end(&q, code);
 }

@@ -35,10 +35,7 @@ int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q)
                         "none (MPIX_Stream_create with an info of type cudaStream_t or "
                         "hipStream_t)");
     }
-    int code = tell_failure(sc);
-    if (code != MPI_SUCCESS) {
-        return code;
-    }
+    q->late = (__atomic_load_n(&sc->failed, __ATOMIC_ACQUIRE) != MPI_SUCCESS);
     if (xc_device_resets(stream->dev, stream->device, true) != stream->resets) {
         return xm_raise(sc->comm, xcclInvalidUsage,
                         "the program has reset the device of the stream (as cudaDeviceReset does), "
@@ -71,13 +68,14 @@ static void track(struct xm_stream_comm *sc, bool capturing)
     xm_outstanding_end();
 }
 
-void xm_enqueue_end(const struct xm_enqueue *q)
+int xm_enqueue_end(const struct xm_enqueue *q, int code)
 {
     const struct xm_stream *stream = q->sc->stream;
 
     track(q->sc, q->capturing);
     xc_device_restore(stream->dev, q->mode);
     stream->dev->leave(q->saved);
+    return (q->late && (code == MPI_SUCCESS)) ? tell_failure(q->sc) : code;
 }
 
 struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q)

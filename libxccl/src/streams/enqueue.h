@@ -39,12 +39,17 @@ struct xm_enqueued {
 struct xm_enqueue {
     struct xm_stream_comm *sc;
     bool                   capturing;
+    bool                   late; /* an operation enqueued before has failed */
     int                    mode;
     void                  *saved;
 };
 /* With the device entered, and free to allocate in a capture. A failure is raised. */
-int  xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q);
-void xm_enqueue_end(const struct xm_enqueue *q);
+int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q);
+/*
+ * The call's code; that of an operation enqueued before, where that has failed and this call has
+ * not. The call is carried out all the same: other ranks may wait for it.
+ */
+int xm_enqueue_end(const struct xm_enqueue *q, int code);
 /* A new one for this call; NULL: out of memory. */
 struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q);
 void                xm_enqueued_free(struct xm_enqueued *e);

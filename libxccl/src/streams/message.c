@@ -238,7 +238,7 @@ int xm_enqueue_wait(enum xm_function function, MPI_Request *request, MPI_Status 
         code = finish_message(&q, e);
         taken = true;
     }
-    xm_enqueue_end(&q);
+    code = xm_enqueue_end(&q, code);
     if (taken) {
         __atomic_sub_fetch(&sc->open, 1, __ATOMIC_RELEASE);
     }
@@ -290,6 +290,5 @@ int xm_enqueue_message(enum xm_function function, const long *args)
         e->receives = receives;
         code = serve(&q, e, args, large, waits);
     }
-    xm_enqueue_end(&q);
-    return code;
+    return xm_enqueue_end(&q, code);
 }

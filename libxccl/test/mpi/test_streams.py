@@ -111,7 +111,7 @@ def test_messages_rocm(openmpi):
     messages(openmpi, 2, "graphs", "rocm").good()
 
 
-@pytest.mark.parametrize("case", ["wildcards", "truncation"])
+@pytest.mark.parametrize("case", ["wildcards", "truncation", "truncation_on_one"])
 def test_matching(family, case):
     messages(family, 4 if case == "wildcards" else 2, case).good()
 

@@ -356,6 +356,28 @@ static void truncation(void)
     fixture_free(&s);
 }
 
+/* Of one rank alone: the call that says so is carried out, as the others wait in it. */
+static void truncation_on_one(void)
+{
+    struct fixture s = fixture_make();
+    bool           told = (mt_rank() == 0);
+
+    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (mt_rank() == 0) {
+        MPIX_Recv_enqueue(s.out, 10, MPI_INT, 1, 1, s.comm, MPI_STATUS_IGNORE);
+    } else if (mt_rank() == 1) {
+        MPIX_Send_enqueue(s.in, 20, MPI_INT, 0, 1, s.comm);
+    }
+    ms_sync(s.stream);
+    int code = MPIX_Barrier_enqueue(s.comm);
+    mt_expect(class_of(code) == (told ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "the next call: %d", code);
+    ms_sync(s.stream);
+    mt_expect(MPIX_Barrier_enqueue(s.comm) == MPI_SUCCESS, "the one behind it");
+    ms_sync(s.stream);
+    fixture_free(&s);
+}
+
 /* ---- what is refused ---- */
 
 /* Absolute addresses of a device and of the host. */
@@ -653,14 +675,21 @@ static void multiplex(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {
-        {"order", order},           {"graphs", graphs},
-        {"wildcards", wildcards},   {"mixed", mixed},
-        {"truncation", truncation}, {"refused", refused},
-        {"threads", threads},       {"staging", staging},
-        {"scattered", scattered},   {"probed", probed},
-        {"unlike", unlike},         {"left_open", left_open},
-        {"multiplex", multiplex},   {NULL, NULL}};
+    static const struct mt_named_case cases[] = {{"order", order},
+                                                 {"graphs", graphs},
+                                                 {"wildcards", wildcards},
+                                                 {"mixed", mixed},
+                                                 {"truncation", truncation},
+                                                 {"truncation_on_one", truncation_on_one},
+                                                 {"refused", refused},
+                                                 {"threads", threads},
+                                                 {"staging", staging},
+                                                 {"scattered", scattered},
+                                                 {"probed", probed},
+                                                 {"unlike", unlike},
+                                                 {"left_open", left_open},
+                                                 {"multiplex", multiplex},
+                                                 {NULL, NULL}};
 
     mt_begin_at((argc > 2) && (strcmp(argv[2], "threads") == 0) ? MPI_THREAD_FUNNELED
                                                                 : MPI_THREAD_MULTIPLE,
