@@ -62,6 +62,7 @@ void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *de
     scratch->count = 0;
     scratch->filled = false;
     scratch->ordered = false;
+    scratch->beyond = false;
 }
 
 void xm_scratch_begin_ordered(struct xm_scratch *scratch, const struct xc_device_ops *dev,
@@ -211,15 +212,16 @@ static void drop_idle_pinned(void)
     free_all(dropped);
 }
 
-/* Does so much more pinned memory stay within XCCL_STAGING? It is counted then. */
-static bool may_pin(size_t bytes)
+/* Does so much more pinned memory stay within XCCL_STAGING, or may it exceed that? It is counted
+ * then. */
+static bool may_pin(size_t bytes, bool beyond)
 {
     static bool said;
     size_t      most = (size_t)xc_params()->staging << 20;
 
     for (int attempt = 0; attempt < 2; attempt++) {
         pthread_mutex_lock(&lock);
-        bool within = (bytes <= most) && (pinned <= most - bytes);
+        bool within = beyond || ((bytes <= most) && (pinned <= most - bytes));
         pinned += within ? bytes : 0;
         pthread_mutex_unlock(&lock);
         if (within) {
@@ -295,14 +297,17 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
         res = map_lazily(b);
     } else if (pool == XM_POOL_DEVICE) {
         res = ask_driver(b, scratch->ordered);
-    } else if ((pool == XM_POOL_HOST) && may_pin(b->bytes)) {
+    } else if ((pool == XM_POOL_HOST) && may_pin(b->bytes, scratch->beyond)) {
         res = ask_driver(b, scratch->ordered);
         if (res != xcclSuccess) {
             unpin(b->bytes);
             xc_info("no %zu bytes of pinned memory; staging through ordinary memory", b->bytes);
         }
     }
-    if ((res != xcclSuccess) && (pool == XM_POOL_HOST) && scratch->ordered) {
+    if ((res != xcclSuccess) && (pool == XM_POOL_HOST) && scratch->beyond) {
+        xc_fail(res, "no %zu bytes of pinned memory; raise the limit of locked memory (ulimit -l)",
+                b->bytes);
+    } else if ((res != xcclSuccess) && (pool == XM_POOL_HOST) && scratch->ordered) {
         xc_fail(res, "staging needs more than %ld MiB of pinned memory; set XCCL_STAGING to more",
                 xc_params()->staging);
     } else if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {

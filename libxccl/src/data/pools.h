@@ -20,6 +20,7 @@ struct xm_scratch {
     int                         count;
     bool                        filled;  /* what was for nothing holds memory now: it is not kept */
     bool                        ordered; /* see xm_scratch_begin_ordered() */
+    bool                        beyond;  /* pinned memory may exceed XCCL_STAGING: for little */
     void                       *blocks[XM_SCRATCH_MAX]; /* struct xm_block_of_memory */
 };
 

@@ -156,10 +156,14 @@ static int serve(const struct xm_enqueue *q, struct xm_enqueued *e)
         xm_enqueued_free(e);
         return MPI_SUCCESS;
     }
-    xcclResult_t res = carry(q, e, way);
+    xcclResult_t res = carry(q, e, way), missed = e->op.missed;
+    if (missed != xcclSuccess) {
+        missed = xc_fail(missed, "%s", e->op.detail); /* here, before it may be freed */
+    }
     if (res == xcclSuccess) {
         res = xm_enqueued_keep(q, e);
     } /* else it stays: some of it may be on the stream */
+    res = (res == xcclSuccess) ? missed : res;
     return (res == xcclSuccess) ? MPI_SUCCESS : xm_enqueue_raise(q->sc, res);
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What all enqueued operations share: the device, the capture, and what has to live on. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "comms/wait.h"
 #include "ops/handles.h"
+#include "paths/placeholder.h"
+#include "paths/substitute.h"
 #include "streams/enqueue.h"
 
 int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res)
@@ -15,10 +18,18 @@ int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res)
 /* An operation that was enqueued before has failed meanwhile: told once. */
 static int tell_failure(struct xm_stream_comm *sc)
 {
-    int code = __atomic_exchange_n(&sc->failed, MPI_SUCCESS, __ATOMIC_ACQ_REL);
+    char text[sizeof(sc->failure) + 64];
 
+    pthread_mutex_lock(&sc->lock);
+    int          code = __atomic_exchange_n(&sc->failed, MPI_SUCCESS, __ATOMIC_ACQ_REL);
+    xcclResult_t ours = sc->failed_as;
+    snprintf(text, sizeof(text), "an operation enqueued before has failed: %s", sc->failure);
+    pthread_mutex_unlock(&sc->lock);
+    if ((code != MPI_SUCCESS) && (ours != xcclSuccess)) {
+        return xm_raise(sc->comm, ours, text);
+    }
     if (code != MPI_SUCCESS) {
-        xc_error("an operation enqueued before has failed: %s", sc->failure);
+        xc_error("%s", text);
         xm_pmpi.Comm_call_errhandler(sc->comm, code);
     }
     return code;
@@ -104,6 +115,10 @@ void xm_enqueued_free(struct xm_enqueued *e)
     xm_handles_let_go(&e->op);
     xm_event_give(e->op.dev, e->op.home, e->event);
     xm_scratch_end(&e->op.scratch);
+    xm_placeholder_free(&e->op.placeholders);
+    xm_substitute_free(&e->op.substitute);
+    free(e->op.send_arrays);
+    free(e->op.recv_arrays);
     for (int i = 0; i < e->num_types; i++) {
         xm_pmpi.Type_free(&e->types[i]);
     }

@@ -24,6 +24,7 @@ struct xm_enqueued {
     MPI_Request         request;
     MPI_Datatype        types[2]; /* duplicates, as the program may free its own */
     int                 num_types;
+    uint64_t            number; /* by which ranks tell of a miss, of each launch anew */
     struct xm_enqueued *queued; /* next of the runner's */
 
     /* A message. */

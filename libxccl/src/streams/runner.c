@@ -41,22 +41,62 @@ void xm_runner_status(struct xm_enqueued *e, MPI_Status *status)
     pthread_mutex_unlock(&lock);
 }
 
-static void fail(struct xm_enqueued *e, int code)
+/* why: of a failure of ours. */
+static void fail(struct xm_enqueued *e, int code, xcclResult_t ours, const char *why)
 {
     struct xm_stream_comm *sc = e->sc;
+    const char            *what = !e->message   ? xm_coll_name(e->op.call.coll)
+                                  : e->receives ? "a receive (its status has MPI's code)"
+                                                : "a send";
 
-    snprintf(sc->failure, sizeof(sc->failure), "%s",
-             !e->message   ? xm_coll_name(e->op.call.coll)
-             : e->receives ? "a receive (its status has MPI's code)"
-                           : "a send");
+    pthread_mutex_lock(&sc->lock);
+    snprintf(sc->failure, sizeof(sc->failure), "%s%s%s", what, (why[0] != '\0') ? ": " : "", why);
+    sc->failed_as = ours;
     __atomic_store_n(&sc->failed, code, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&sc->lock);
+}
+
+/*
+ * Number a collective, and say if MPI is called without this rank's data. The ranks of a node tell
+ * each other by number: all begin the same collectives of a communicator in the same order.
+ */
+static void number(struct xm_enqueued *e)
+{
+    struct xm_slots *slots = e->sc->xm->slots;
+
+    e->number = ++e->sc->begun;
+    if ((e->op.missed != xcclSuccess) && (slots != NULL)) {
+        xm_slots_say_missed(slots, e->number);
+    }
+}
+
+/* The call has had the error of this rank's own miss, but a launch of its graph has not. */
+static void look_for_missed(struct xm_enqueued *e)
+{
+    const struct xm_slots *slots = e->sc->xm->slots;
+    int                    rank = (slots != NULL) ? xm_slots_missed(slots, e->number) : -1;
+    char                   why[160];
+
+    if (e->op.missed != xcclSuccess) {
+        if (e->captured) {
+            fail(e, MPI_ERR_OTHER, e->op.missed, e->op.detail);
+        }
+    } else if (rank >= 0) {
+        snprintf(why, sizeof(why),
+                 "rank %d could not copy its data to host memory, as an error of its own says, so "
+                 "the result may be wrong",
+                 rank);
+        fail(e, MPI_ERR_OTHER, xcclRemoteError, why);
+    }
 }
 
 /* From the store on the stream goes on, and the operation may be freed. */
 static void end(struct xm_enqueued *e, int code, const MPI_Status *status)
 {
     if (code != MPI_SUCCESS) {
-        fail(e, code);
+        fail(e, code, xcclSuccess, "");
+    } else if (!e->message) {
+        look_for_missed(e);
     }
     pthread_mutex_lock(&lock);
     e->saved = *status;
@@ -76,8 +116,11 @@ static void end(struct xm_enqueued *e, int code, const MPI_Status *status)
 static void begin(struct xm_enqueued *e)
 {
     MPI_Status none = {.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG};
-    int        code = e->post(e);
 
+    if (!e->message) {
+        number(e);
+    }
+    int code = e->post(e);
     if (code != MPI_SUCCESS) {
         end(e, code, &none);
         return;

@@ -3,12 +3,20 @@
  * Operations that MPI carries: copies to pinned memory on the stream, a function of the host that
  * hands the operation to a thread, and a wait on the stream for the word that the thread sets when
  * MPI is done. Memory of the host is used as it is.
+ *
+ * A rank whose data does not come to a collective enqueues that all the same, as the streams of the
+ * others wait for it: on whatever is in the pinned memory, or on placeholders. Then the call is an
+ * error there, and the others are told once it is over (runner.c).
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "comms/wait.h"
 #include "ops/handles.h"
+#include "paths/as_bytes.h"
+#include "paths/placeholder.h"
+#include "paths/substitute.h"
 #include "streams/runner.h"
 #include "streams/staged.h"
 
@@ -74,12 +82,12 @@ xcclResult_t xm_staged_prepare(struct xm_enqueued *e)
     e->stays = true;
     e->word = e->room;
     *e->word = 0;
+    e->op.send_span = (send > 0) ? (char *)e->room + LINE : NULL;
+    e->op.recv_span = (recv > 0) ? (char *)e->room + LINE + send : NULL;
     if (send > 0) {
-        e->op.send_span = (char *)e->room + LINE;
         res = xm_stage_in(&e->op.copier, &b->send, e->op.send_span);
     }
     if ((res == xcclSuccess) && (recv > 0)) {
-        e->op.recv_span = (char *)e->room + LINE + send;
         res = xm_stage_in(&e->op.copier, &b->recv, e->op.recv_span);
     }
     return res;
@@ -117,9 +125,17 @@ xcclResult_t xm_staged_finish(struct xm_enqueued *e)
 {
     xcclResult_t res = wait_for_word(e);
 
-    return ((res == xcclSuccess) && (e->op.recv_span != NULL))
+    return ((res == xcclSuccess) && (e->op.recv_span != NULL) && (e->op.missed == xcclSuccess))
                ? xm_stage_out(&e->op.copier, &e->op.buffers.recv, e->op.recv_span)
                : res;
+}
+
+/* What MPI takes for the buffer's address; that may be far from its data. */
+static void *as_base(const struct xm_enqueued *e, const struct xm_buffer *b, char *span)
+{
+    bool as_bytes = e->op.no_memory && (b->absolute || e->op.substitute.made);
+
+    return as_bytes ? span : (void *)((uintptr_t)span - (uintptr_t)b->low);
 }
 
 static int post_collective(struct xm_enqueued *e)
@@ -130,7 +146,7 @@ static int post_collective(struct xm_enqueued *e)
     void                    *recv = call->recvbuf;
 
     if (e->op.send_span != NULL) {
-        char *at = e->op.send_span - b->send.low;
+        void *at = as_base(e, &b->send, e->op.send_span);
         /* The root of a broadcast has one buffer only, and sends it. */
         if (call->coll == XM_BCAST) {
             recv = at;
@@ -139,7 +155,7 @@ static int post_collective(struct xm_enqueued *e)
         }
     }
     if (e->op.recv_span != NULL) {
-        recv = e->op.recv_span - b->recv.low;
+        recv = as_base(e, &b->recv, e->op.recv_span);
     }
     return xm_call_mpi_start(call, send, recv, &e->request);
 }
@@ -174,13 +190,76 @@ static xcclResult_t keep_op(struct xm_enqueued *e)
                : xc_fail(xcclSystemError, "out of memory for an operation");
 }
 
+/* ---- a collective in which this rank's data has no part ---- */
+
+static xcclResult_t take_placeholder(struct xm_op *op, const struct xm_buffer *b, bool sends,
+                                     char **span_p, void **arrays_p)
+{
+    size_t       bytes = (size_t)(b->absolute ? b->bytes : b->high - b->low);
+    void        *span = NULL;
+    xcclResult_t res = xcclSuccess;
+
+    if (xm_on_device(b)) {
+        res = xm_placeholder_take(&op->placeholders, bytes, &span);
+        if ((res == xcclSuccess) && b->absolute) {
+            res = xm_call_as_bytes(&op->call, b, sends, arrays_p);
+        }
+    }
+    *span_p = span;
+    return res;
+}
+
+static xcclResult_t take_placeholders(struct xm_op *op)
+{
+    const struct xm_buffers *b = &op->buffers;
+    bool                     root = (op->call.coll == XM_BCAST); /* it sends its only buffer */
+
+    op->no_memory = true;
+    if (xm_substitute_for(op)) {
+        return xm_substitute_take(op, &op->call);
+    }
+    xcclResult_t res = take_placeholder(op, &b->send, !root, &op->send_span, &op->send_arrays);
+    return (res == xcclSuccess)
+               ? take_placeholder(op, &b->recv, false, &op->recv_span, &op->recv_arrays)
+               : res;
+}
+
+/*
+ * Let MPI be called without this rank's data, for such a reason. Where even the pinned memory of
+ * the word is missing, that of the communicator serves: its stream does one after the other.
+ */
+static xcclResult_t miss(struct xm_enqueued *e, xcclResult_t why)
+{
+    struct xm_stream_comm *sc = e->sc;
+
+    e->op.missed = xm_op_fail(&e->op, why);
+    if (!e->op.keeps_handles) { /* where there are no duplicates of its types */
+        (void)xm_handles_keep(&e->op);
+    }
+    if ((sc->xm->size > 1) && (sc->xm->slots == NULL)) {
+        size_t n = strlen(e->op.detail);
+        snprintf(e->op.detail + n, sizeof(e->op.detail) - n,
+                 "; the other ranks cannot be told, and their results may be wrong");
+    }
+    if (e->word != NULL) {
+        return xcclSuccess;
+    }
+    if ((sc->word == NULL) || (take_placeholders(&e->op) != xcclSuccess)) {
+        return why;
+    }
+    e->stays = true;
+    e->word = sc->word;
+    return xcclSuccess;
+}
+
 xcclResult_t xm_staged_collective(struct xm_enqueued *e)
 {
     xcclResult_t res = xm_staged_possible(e->sc);
 
-    if (res == xcclSuccess) {
-        res = keep_types(e);
+    if (res != xcclSuccess) {
+        return res;
     }
+    res = keep_types(e);
     if (res == xcclSuccess) {
         res = keep_op(e);
     }
@@ -188,6 +267,9 @@ xcclResult_t xm_staged_collective(struct xm_enqueued *e)
         res = xm_staged_prepare(e);
     }
     e->post = post_collective;
+    if (res != xcclSuccess) {
+        res = miss(e, res);
+    }
     if (res == xcclSuccess) {
         res = xm_staged_start(e);
     }

@@ -191,6 +191,18 @@ static void track_no_more(struct xm_stream_comm *sc)
     }
 }
 
+/* With the device entered. A rank without memory takes part in staged collectives by this word. */
+static xcclResult_t take_reserve(struct xm_stream_comm *sc)
+{
+    void *word = NULL;
+
+    xm_scratch_begin_ordered(&sc->reserve, sc->stream->dev, sc->stream->device);
+    sc->reserve.beyond = true;
+    xcclResult_t res = xm_scratch_take(&sc->reserve, XM_POOL_HOST, sizeof(*sc->word), &word);
+    sc->word = word;
+    return res;
+}
+
 static xcclResult_t prepare(struct xm_stream_comm *sc)
 {
     const struct xm_stream *stream = sc->stream;
@@ -213,6 +225,9 @@ static xcclResult_t prepare(struct xm_stream_comm *sc)
         !sc->xm->direct->shared) {
         res = set_counter(sc);
     }
+    if ((res == xcclSuccess) && sc->threads) {
+        res = take_reserve(sc);
+    }
     stream->dev->leave(saved);
     return res;
 }
@@ -220,6 +235,7 @@ static xcclResult_t prepare(struct xm_stream_comm *sc)
 static void destroy(struct xm_stream_comm *sc)
 {
     track_no_more(sc);
+    xm_scratch_end(&sc->reserve);
     xm_stream_unuse(sc->stream);
     if (sc->xm != NULL) {
         xm_comm_unuse(sc->xm);
@@ -319,6 +335,17 @@ int xm_stream_comm_create(MPI_Comm comm, int handle, MPI_Comm *comm_p)
     return MPI_SUCCESS;
 }
 
+/* No call on it comes any more. */
+static void tell_untold(struct xm_stream_comm *sc)
+{
+    pthread_mutex_lock(&sc->lock);
+    if (__atomic_exchange_n(&sc->failed, MPI_SUCCESS, __ATOMIC_ACQ_REL) != MPI_SUCCESS) {
+        xc_error("an operation enqueued on a communicator that is freed now has failed: %s",
+                 sc->failure);
+    }
+    pthread_mutex_unlock(&sc->lock);
+}
+
 /* Its enqueued work is over, in whatever way; its memory may be used by others then. */
 static xcclResult_t drain(struct xm_stream_comm *sc)
 {
@@ -350,6 +377,7 @@ static xcclResult_t drain(struct xm_stream_comm *sc)
         }
         if (res == xcclSuccess) {
             xm_stream_comm_reap(sc, true);
+            tell_untold(sc);
         } else if (sc->xm->direct != NULL) {
             xm_direct_break(sc->xm->direct);
         }
@@ -444,10 +472,13 @@ void xm_streams_finalize(void)
 {
     struct xm_stream_comm *sc;
 
-    while ((sc = all) != NULL) {
+    for (sc = all; sc != NULL; sc = sc->next) {
         if (drain(sc) != xcclSuccess) {
             xc_warn("MPI_Finalize: enqueued work is not over: %s", xc_last_detail());
         }
+    }
+    xm_runner_stop(); /* before what it uses of the communicators is gone */
+    while ((sc = all) != NULL) {
         extract(sc);
         if (sc->xm != NULL) {
             xm_comm_unuse(sc->xm);
@@ -459,5 +490,4 @@ void xm_streams_finalize(void)
             destroy(sc);
         } /* else graphs, or what could not be waited for, may still use it */
     }
-    xm_runner_stop();
 }

@@ -20,6 +20,9 @@ struct xm_stream_comm {
     int                handle;  /* the stream's, for the program */
     int                without; /* a rank that has attached no device stream, or -1 */
     bool               threads; /* MPI may be called from the thread of staged operations */
+    struct xm_scratch  reserve; /* of operations that get no pinned memory, one after the other: */
+    uint32_t          *word;    /* NULL: nobody waits for this rank */
+    uint64_t           begun;   /* staged collectives, by that thread: equal on all ranks */
     struct xk_counter *counter; /* of the direct path; NULL: there is none */
     uint32_t           last;    /* number before 1, and */
     uint32_t           sweep;   /* as in xk_enqueued */
@@ -29,8 +32,10 @@ struct xm_stream_comm {
     pthread_mutex_t              lock;  /* of the following */
     struct xm_enqueued          *held, **held_end; /* under way, in the order of the stream */
     struct xm_enqueued          *captured;
-    int                    failed; /* MPI's code of an enqueued operation that failed, until told */
-    char                   failure[256];
+    /* The enqueued operation that failed last, until told; failed is atomic, too. */
+    int                    failed;    /* MPI's code */
+    xcclResult_t           failed_as; /* a failure of ours; xcclSuccess: MPI's */
+    char                   failure[640];
     struct xm_stream_comm *next;
 };
 

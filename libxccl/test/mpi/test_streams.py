@@ -85,6 +85,32 @@ def test_leave(family):
     run(family, 2, "leave", "direct" if family.name == "openmpi" else "mpi-staged").good()
 
 
+def missed(mpi, case, **env):
+    words = ["mpi_streams_missed", "cuda", case]
+    env = {**STAGED, "XCCL_LOG": "warn", **env}
+    result = mpi.run(3, words, sim="cuda:4", env=env, preload=False, timeout=60)
+    result.good()
+    return result
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("case", ["gather", "left", "graph"])
+def test_no_memory_on_one_rank(family, case):
+    """MPI is called all the same: nobody waits for the rank, and all are told."""
+    result = missed(family, case, XCCL_STAGING="1")
+    assert result.lines(r"\[0\].*staging needs more than 1 MiB"), result.out
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize(("case", "number"), [("copy_in", 3), ("copy_out", 4)])
+def test_copy_fails_on_one_rank(family, case, number):
+    missed(family, case, XCCL_SIM_FAIL=f"copy@1={number}")
+
+
+def test_absolute_addresses_on_one_rank(family):
+    missed(family, "absolute")
+
+
 def messages(mpi, ranks, case, runtime="cuda", **env):
     return mpi.run(
         ranks,

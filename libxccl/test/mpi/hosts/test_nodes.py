@@ -149,6 +149,14 @@ def test_streams(across, case):
     go(across, layout, f"{command} mpi-staged", preload=False, env=STAGED)
 
 
+def test_streams_without_memory(across):
+    """The ranks of other nodes cannot be told, but do not wait either."""
+    env = {**STAGED, "XCCL_STAGING": "1", "XCCL_LOG": "warn"}
+    result = go(across, "1+1+1", "mpi_streams_missed cuda left", preload=False, env=env)
+    assert result.lines(r"\[0\].*the other ranks cannot be told"), result.out
+    assert not result.lines("rank 0 could not copy"), result.out
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "case",
