@@ -36,7 +36,9 @@ bool xm_touches_device(const struct xm_op *op);
 
 /* How many microseconds the vendor's path would save, roughly; by facts equal on all ranks. */
 double xm_facts_saving_us(const struct xm_facts *facts);
-/* The same of a call that the direct path carries meanwhile, maybe in rounds. */
+/* What it is worth to this rank that MPI need not carry the call. */
+double xm_facts_worth_us(const struct xm_op *op);
+/* The same as the first of a call that the direct path carries meanwhile, maybe in rounds. */
 double xm_facts_saving_over_direct_us(const struct xm_facts *facts, bool in_rounds);
 
 /* XCCL_CHECK=1: compare what MPI or this library takes to be equal; collective at every call. */

@@ -27,6 +27,8 @@ struct says {
     int32_t       num_opened;
     int32_t       crowd; /* ranks that may share its device at once, or IN_TURNS */
     int32_t       job;   /* processes started with it, or 0 */
+    int32_t       device;
+    int32_t       given; /* XCCL_LOCAL_DEVICE, if it is another one; else -1 */
     uint64_t      key, offset;
     uint64_t      saving_us; /* in the operation that asks */
     struct xc_ipc ipc;
@@ -194,6 +196,16 @@ static const char *unless_asked_for(const struct xc_device_ops *dev)
     return xc_peers_disabled() ? "NCCL_P2P_DISABLE is set" : NULL;
 }
 
+/* The device that the launcher has chosen for this rank, if the program works on another one. */
+static int given_instead_of(const struct xc_device_ops *dev, int device)
+{
+    long given = xc_params()->local_device;
+    int  count = 0;
+    bool there = (given >= 0) && (dev->count(&count) == xcclSuccess) && (given < count);
+
+    return (there && (given != device)) ? (int)given : -1;
+}
+
 static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device, void *out)
 {
     struct says     *mine = out;
@@ -214,6 +226,8 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
     }
     mine->crowd = crowd_of(dev, device);
     mine->job = job_size();
+    mine->device = device;
+    mine->given = given_instead_of(dev, device);
     if (dev->uuid_of(device, mine->uuid) == xcclSuccess) {
         a = xm_arena_of(dev, device);
     }
@@ -330,6 +344,30 @@ static int most_on_a_device(const struct xm_comm *xm, const struct says *all, bo
     return most;
 }
 
+/*
+ * A program that takes device 0 on each rank works, slowly. Of ranks that share a device, although
+ * the first of them was given another, that one says so.
+ */
+static void warn_of_astray(const struct xm_comm *xm, const struct says *all)
+{
+    static bool said; /* atomic */
+
+    for (int i = 0; i < xm->size; i++) {
+        for (int j = 0; (all[i].given >= 0) && (j < xm->size); j++) {
+            if ((i == j) || (memcmp(all[i].uuid, all[j].uuid, sizeof(all[i].uuid)) != 0)) {
+                continue;
+            }
+            if ((i == xm->rank) && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+                xc_warn("ranks %d and %d share device %d, but XCCL_LOCAL_DEVICE gives rank %d "
+                        "device %d; for a program that takes device 0 on each rank use xccl-run "
+                        "--gpus first",
+                        i, j, all[i].device, i, all[i].given);
+            }
+            return;
+        }
+    }
+}
+
 /* Are these all processes of the job? Spawned ones have another job than the ranks beside them. */
 static bool is_whole_job(const struct xm_comm *xm, const struct says *all)
 {
@@ -351,6 +389,7 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
     unsigned          room = xm_kernels_room(d->kernels);
     int               most = most_on_a_device(xm, all, &d->in_turns), crowd = most;
 
+    warn_of_astray(xm, all);
     bool whole = is_whole_job(xm, all);
     if (whole) {
         __atomic_store_n(&known_crowd, crowd, __ATOMIC_RELAXED);

@@ -197,6 +197,21 @@ def test_devices_unseen(family):
     all_direct(result)
 
 
+@pytest.mark.parametrize("given", ["1", "0", "2", None])
+def test_devices_shared_by_mistake(openmpi, tmp_path, given):
+    """Ranks 0 and 2 work on device 0. That is said if one of both was given another that is there."""
+    env = {**DIRECT, "XCCL_SIM_MPS": str(tmp_path)}
+    if given is not None:
+        env["XCCL_LOCAL_DEVICE"] = given
+    result = openmpi.run(3, "mpi_loop cuda 20", sim="cuda:2", env=env)
+    assert len(result.lines("all rounds good")) == 3, result.out
+    told = result.lines(
+        "ranks 0 and 2 share device 0, but XCCL_LOCAL_DEVICE gives rank 0 device 1"
+    )
+    assert len(told) == (given == "1"), result.out
+    assert len(result.lines("XCCL_LOCAL_DEVICE gives rank")) == len(told), result.out
+
+
 @pytest.mark.release_only
 @pytest.mark.parametrize("vendor", ["auto", "none"])
 @pytest.mark.parametrize("coll", ["alltoallv", "allgather"])

@@ -40,25 +40,13 @@ static struct {
     alltoallw_init *alltoallw;
 } init;
 
-static void *find(const char *name)
-{
-    char  extension[64];
-    void *address = dlsym(RTLD_DEFAULT, name);
-
-    if (address == NULL) {
-        snprintf(extension, sizeof(extension), "MPIX_%s", name + strlen("MPI_"));
-        address = dlsym(RTLD_DEFAULT, extension);
-    }
-    return address;
-}
-
 static bool find_all(void)
 {
-    *(void **)&init.allreduce = find("MPI_Allreduce_init");
-    *(void **)&init.bcast = find("MPI_Bcast_init");
-    *(void **)&init.alltoall = find("MPI_Alltoall_init");
-    *(void **)&init.barrier = find("MPI_Barrier_init");
-    *(void **)&init.alltoallw = find("MPI_Alltoallw_init");
+    *(void **)&init.allreduce = mt_find("MPI_Allreduce_init");
+    *(void **)&init.bcast = mt_find("MPI_Bcast_init");
+    *(void **)&init.alltoall = mt_find("MPI_Alltoall_init");
+    *(void **)&init.barrier = mt_find("MPI_Barrier_init");
+    *(void **)&init.alltoallw = mt_find("MPI_Alltoallw_init");
     return (init.allreduce != NULL) && (init.bcast != NULL) && (init.alltoall != NULL) &&
            (init.barrier != NULL) && (init.alltoallw != NULL);
 }
@@ -555,7 +543,7 @@ static void gather_unlike(void)
     MPI_Request    request;
     gather_init   *make;
 
-    *(void **)&make = find("MPI_Gather_init");
+    *(void **)&make = mt_find("MPI_Gather_init");
     make(pair.in, COUNT, MPI_FLOAT, pair.out, COUNT, MPI_FLOAT, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
          &request);
     for (int round = 0; round < 3; round++) {
@@ -615,7 +603,7 @@ static void case_inter(void)
     MPI_Comm        half, comm;
     allgather_init *make;
 
-    *(void **)&make = find("MPI_Allgather_init");
+    *(void **)&make = mt_find("MPI_Allgather_init");
     MPI_Comm_split(MPI_COMM_WORLD, odd, mt_rank(), &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - odd, TAG, &comm);
     for (int i = 0; i < MANY; i++) {
@@ -703,7 +691,7 @@ static void case_grid(void)
     MPI_Request     sum, gather;
     MPI_Comm        grid;
 
-    *(void **)&neighbors = find("MPI_Neighbor_allgather_init");
+    *(void **)&neighbors = mt_find("MPI_Neighbor_allgather_init");
     MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &grid);
     if (grid == MPI_COMM_NULL) {
         return;

@@ -4,7 +4,6 @@
  * not, types with holes, displacements, memory of several kinds. PATH is the one to be taken.
  * Usage: mpi_self cuda|rocm PATH [long|managed]
  */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,18 +75,6 @@ static const char *path;
 
 /* ---- the sixteen calls, in three forms ---- */
 
-static void *find(const char *name)
-{
-    char  extension[64];
-    void *address = dlsym(RTLD_DEFAULT, name);
-
-    if (address == NULL) {
-        snprintf(extension, sizeof(extension), "MPIX_%s", name + strlen("MPI_"));
-        address = dlsym(RTLD_DEFAULT, extension);
-    }
-    return address;
-}
-
 #define TAIL MPI_Comm, MPI_Info, MPI_Request *
 #define PART const void *, int, MPI_Datatype, void *, int, MPI_Datatype
 #define INTO_PART const void *, int, MPI_Datatype, void *, const int *, const int *, MPI_Datatype
@@ -99,7 +86,7 @@ static void *find(const char *name)
 #define CALL(name, small, types, ...)                                                              \
     do {                                                                                           \
         int(*init) types = NULL;                                                                   \
-        *(void **)&init = find("MPI_" #name "_init");                                              \
+        *(void **)&init = mt_find("MPI_" #name "_init");                                           \
         return (w->form == BLOCKING)      ? MPI_##name(__VA_ARGS__, w->comm)                       \
                : (w->form == NONBLOCKING) ? MPI_I##small(__VA_ARGS__, w->comm, request)            \
                : (init != NULL)           ? init(__VA_ARGS__, w->comm, MPI_INFO_NULL, request)     \

@@ -36,26 +36,11 @@ typedef int local_call(const void *, void *, int, MPI_Datatype, MPI_Op);
 static void *references[RX_NUM_COLLS];
 static void *inits[RX_NUM_COLLS];
 
-/* Open MPI 4.1 has the persistent ones as an extension. */
-static void *in_process(const char *name)
-{
-    char  text[64];
-    void *address;
-
-    snprintf(text, sizeof(text), "MPI_%s_init", name);
-    address = dlsym(RTLD_DEFAULT, text);
-    if (address == NULL) {
-        snprintf(text, sizeof(text), "MPIX_%s_init", name);
-        address = dlsym(RTLD_DEFAULT, text);
-    }
-    return address;
-}
-
 bool rx_has_persistent(void)
 {
 #define LOOK_UP(NAME, name, iname)                                                                 \
     references[RX_##NAME] = mt_reference("PMPI_" #name);                                           \
-    inits[RX_##NAME] = in_process(#name);
+    inits[RX_##NAME] = mt_find("MPI_" #name "_init");
     static bool all = false;
 
     if (references[0] != NULL) {

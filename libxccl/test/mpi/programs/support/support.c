@@ -97,6 +97,18 @@ int mt_status(void)
     return failures > 0;
 }
 
+void *mt_find(const char *name)
+{
+    char  extension[64];
+    void *address = dlsym(RTLD_DEFAULT, name);
+
+    if (address == NULL) {
+        snprintf(extension, sizeof(extension), "MPIX_%s", name + strlen("MPI_"));
+        address = dlsym(RTLD_DEFAULT, extension);
+    }
+    return address;
+}
+
 void *mt_driver(const char *cuda, const char *hip)
 {
     if (strcmp(runtime, "none") == 0) {

@@ -36,6 +36,9 @@ uint64_t mt_next(uint64_t *state);
 void     mt_fill_noise(char *to, size_t bytes, uint64_t seed);
 char    *mt_noise(size_t bytes, uint64_t seed);
 
+/* A function of MPI that not every MPI has, by its name or as an extension (MPIX_); or NULL. */
+void *mt_find(const char *name);
+
 /* A function of the device runtime by its CUDA and HIP name; NULL without one. */
 void *mt_driver(const char *cuda, const char *hip);
 
