@@ -41,7 +41,7 @@ trap 'rm -f "$new" "$kept"' EXIT
 # a system has empty, too.
 remove_all_empty() { # folder below the prefix
     folder=$1
-    while [ "$folder" != . ]; do
+    while :; do
         case $prefix/$folder in
         */[xX]ccl*) ;; # a prefix of its own, or its own folder
         */share/man) return 0 ;;
@@ -49,7 +49,10 @@ remove_all_empty() { # folder below the prefix
         *) return 0 ;;
         esac
         rmdir "$prefix/$folder" 2>/dev/null || return 0
-        folder=$(dirname "$folder")
+        case $folder in
+        */*) folder=${folder%/*} ;;
+        *) return 0 ;;
+        esac
     done
 }
 
@@ -61,7 +64,16 @@ remove_empty() { # folder below the prefix
     done
 }
 
-remove() { # paths below the prefix, on standard input
+remove_a_folder() { # folder below the prefix, or empty
+    case $removes/$1 in
+    */) ;;
+    yes/*) remove_all_empty "$1" ;;
+    *) remove_empty "$1" ;;
+    esac
+}
+
+remove() { # paths below the prefix, on standard input, in order
+    last= # the folder of the files before
     while IFS= read -r file; do
         case /$file/ in
         //* | */../*)
@@ -71,12 +83,10 @@ remove() { # paths below the prefix, on standard input
         esac
         [ ! -d "$prefix/$file" ] || [ -L "$prefix/$file" ] || continue # not what was installed
         rm -f "$prefix/$file"
-        if [ "$removes" = yes ]; then
-            remove_all_empty "$(dirname "$file")"
-        else
-            remove_empty "${file%/*}"
-        fi
+        [ "$last" = "${file%/*}" ] || remove_a_folder "$last"
+        last=${file%/*}
     done
+    remove_a_folder "$last"
 }
 
 if [ "$removes" = yes ]; then
