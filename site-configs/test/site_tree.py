@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """This checkout, and an installed tree made by the installer itself."""
 
+import functools
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -16,13 +18,20 @@ def moved_drivers(text, folder):
     return text
 
 
+@functools.lru_cache(maxsize=None)
+def shared_object():
+    """One that the loader accepts."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "fake.so")
+        command = ["cc", "-shared", "-x", "c", "-", "-o", file]
+        subprocess.run(command, input=b"int xccl_fake;\n", check=True, timeout=60)
+        return file.read_bytes()
+
+
 def fake_library(file):
-    """A shared object that the loader accepts, for what only has to be there."""
+    """For what only has to be there."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    source = file.with_suffix(".c")
-    source.write_text("int xccl_fake;\n", encoding="utf-8")
-    subprocess.run(["cc", "-shared", "-o", file, source], check=True, timeout=60)
-    source.unlink()
+    file.write_bytes(shared_object())
 
 
 def install(prefix, *options):
