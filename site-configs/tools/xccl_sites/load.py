@@ -19,7 +19,17 @@ class Fault(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """A date stays text: JSON, which the schema describes, has no dates."""
+    """A date stays text: JSON, which the schema describes, has no dates. No aliases."""
+
+    def compose_node(self, parent, index):
+        """An alias may name what holds it, without end; a file of facts needs none."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            line = event.start_mark.line + 1
+            raise Fault(
+                self.name, line, "", f"alias '*{event.anchor}': write the value out instead"
+            )
+        return super().compose_node(parent, index)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -54,12 +64,15 @@ def _lines(node, path, lines, faults, file):
             _lines(value, (*path, i), lines, faults, file)
 
 
-def _refuse_aliases(text, file):
-    """An alias may name what holds it, without end; a file of facts needs none."""
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.AliasEvent):
-            line = event.start_mark.line + 1
-            raise Fault(file, line, "", f"alias '*{event.anchor}': write the value out instead")
+def _parse(text, file):
+    """(node, value): Python's parser is slow, and does it once."""
+    loader = _Loader(text)
+    loader.name = file
+    try:
+        node = loader.get_single_node()
+        return node, loader.construct_document(node) if node else None
+    finally:
+        loader.dispose()
 
 
 def read_yaml(file):
@@ -71,9 +84,7 @@ def read_yaml(file):
     except UnicodeDecodeError as error:
         raise Fault(file, 0, "", f"is no text in UTF-8 (byte {error.start})") from error
     try:
-        node = yaml.compose(text, Loader=_Loader)
-        _refuse_aliases(text, file)
-        value = yaml.load(text, Loader=_Loader)  # a SafeLoader: builds plain values only
+        node, value = _parse(text, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = mark.line + 1 if mark else 0
