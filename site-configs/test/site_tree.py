@@ -34,8 +34,8 @@ def fake_library(file):
     file.write_bytes(shared_object())
 
 
-def install(prefix, *options):
-    """Install scripts and modules below @p prefix, beside stand-ins for the libraries."""
+def put_libraries(prefix):
+    """Stand-ins for what is built, below @p prefix."""
     prefix.mkdir(parents=True)
     fake_library(prefix / "lib/libxccl-mpi.so")
     for family in ("openmpi", "mpich"):
@@ -43,5 +43,11 @@ def install(prefix, *options):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(prefix / "lib/libxccl-mpi.so", target)
     (prefix / "bin").mkdir()
+    return prefix
+
+
+def install(prefix, *options):
+    """Install scripts and modules below @p prefix, beside stand-ins for the libraries."""
+    put_libraries(prefix)
     subprocess.run([TOP / "ci/install-tree", *options, prefix], check=True, timeout=60)
     return prefix

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from site_shells import BY_NAME, PATH, SHELLS, Shell, difference, read_env
-from site_tree import TOP, install, moved_drivers
+from site_tree import TOP, install, moved_drivers, put_libraries
 
 POSIX = [shell for shell in SHELLS if shell.kind == "sh"]
 # a value for some variables that the scripts set, among them empty ones and what needs care
@@ -31,6 +31,12 @@ def shell(request):
 def posix(request):
     request.param.need()
     return request.param
+
+
+@pytest.fixture(scope="module")
+def of_lumi(tmp_path_factory):
+    """An installation with a site of its own."""
+    return install(tmp_path_factory.mktemp("lumi") / "tree", "--site", "lumi-g")
 
 
 def expected(sites, prefix, site, route):
@@ -330,17 +336,26 @@ def test_detection(shell, env, site, prefix, tmp_path):
     assert read_env(tmp_path / "on")["XCCL_SITE"] == site
 
 
-def test_detection_by_drivers(shell, tmp_path):
-    """An NVIDIA machine whose processor has graphics of AMD is no AMD machine."""
-    prefix = install(tmp_path / "tree")
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory):
+    """(an installation, the folder in which it looks for the drivers' files)"""
+    folder = tmp_path_factory.mktemp("drivers")
+    prefix = install(folder / "tree")
     for file in (prefix / "share/xccl/env/sites").glob("detect.*"):
-        text = moved_drivers(file.read_text(encoding="utf-8"), tmp_path)
+        text = moved_drivers(file.read_text(encoding="utf-8"), folder)
         file.write_text(text, encoding="utf-8")
+    return prefix, folder
+
+
+def test_detection_by_drivers(shell, drivers, tmp_path):
+    """An NVIDIA machine whose processor has graphics of AMD is no AMD machine."""
+    prefix, folder = drivers
     lines = [*shell.xccl(prefix), shell.dump(tmp_path / "on")]
-    (tmp_path / "kfd").touch()
+    (folder / "kfd").touch()
+    (folder / "nvidia").unlink(missing_ok=True)
     shell.run(lines, tmp_path)
     assert read_env(tmp_path / "on")["XCCL_SITE"] == "generic-amd"
-    (tmp_path / "nvidia").touch()
+    (folder / "nvidia").touch()
     shell.run(lines, tmp_path)
     assert read_env(tmp_path / "on")["XCCL_SITE"] == "generic-nvidia"
 
@@ -382,9 +397,8 @@ def test_an_unknown_machine_is_told_the_sites(shell, prefix, tmp_path):
     assert difference(read_env(tmp_path / "a"), read_env(tmp_path / "b")) == {}
 
 
-def test_the_installation_may_name_its_site(shell, tmp_path):
-    prefix = install(tmp_path / "tree", "--site", "lumi-g")
-    shell.run([*shell.xccl(prefix), shell.dump(tmp_path / "on")], tmp_path)
+def test_the_installation_may_name_its_site(shell, of_lumi, tmp_path):
+    shell.run([*shell.xccl(of_lumi), shell.dump(tmp_path / "on")], tmp_path)
     assert read_env(tmp_path / "on")["XCCL_SITE"] == "lumi-g"
 
 
@@ -423,8 +437,7 @@ def test_inherited_arguments_are_explained(prefix, tmp_path):
 
 def test_from_the_source_tree(shell, tmp_path):
     file = TOP / "env" / shell.script(TOP).name
-    root = install(tmp_path / "tree")
-    shutil.rmtree(root / "share")
+    root = put_libraries(tmp_path / "tree")
     lines = [f"cd {TOP}", shell.source(file, *(["sim"] if shell.name != "dash" else []))]
     env = {"XCCL_ROOT": str(root), "XCCL_SITE": "sim"}
     done = shell.run([*lines, shell.dump(tmp_path / "on")], tmp_path, env)
@@ -443,7 +456,7 @@ def test_a_source_tree_without_a_build_says_so(shell, tmp_path):
 
 def test_started_as_a_program_it_says_so(posix, tmp_path):
     """It could change nothing but itself. A script of the same name may source it."""
-    env = {"PATH": PATH, "XCCL_SITE": "sim", "XCCL_ROOT": str(install(tmp_path / "tree"))}
+    env = {"PATH": PATH, "XCCL_SITE": "sim", "XCCL_ROOT": str(put_libraries(tmp_path / "tree"))}
     mine = tmp_path / "xccl.sh"
     mine.write_text(f". {TOP}/env/xccl.sh --\n", encoding="utf-8")
     told = "xccl: this changes the shell that sources it: . xccl.sh (with a dot in front)\n"
@@ -562,10 +575,9 @@ def test_off_ends_where_the_list_lost_its_last_blank(posix, prefix, tmp_path):
     assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
 
 
-def test_the_site_of_the_installation_is_listed(shell, prefix, tmp_path):
+def test_the_site_of_the_installation_is_listed(shell, prefix, of_lumi, tmp_path):
     if shell.name == "dash":
         pytest.skip("dash hands no arguments to a sourced file")
-    own = install(tmp_path / "own", "--site", "frontier")
-    done = shell.run(shell.xccl(own, "--list"), tmp_path)
-    assert "site of this installation: frontier\n" in done.stdout
+    done = shell.run(shell.xccl(of_lumi, "--list"), tmp_path)
+    assert "site of this installation: lumi-g\n" in done.stdout
     assert "of this installation" not in shell.run(shell.xccl(prefix, "--list"), tmp_path).stdout
