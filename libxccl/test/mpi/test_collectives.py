@@ -20,7 +20,10 @@ SECTIONS = {
 }
 # MPICH waits by polling: the long sections take much time with more ranks than cores.
 EVERY = [
-    (name, section, ranks, path)
+    pytest.param(
+        *(name, section, ranks, path),
+        marks=[pytest.mark.release_only] if section == "large" else [],
+    )
     for section, counts in SECTIONS.items()
     for ranks in counts
     for name, path in (("openmpi", "ccl"), ("openmpi", "direct"), ("mpich", "ccl"))

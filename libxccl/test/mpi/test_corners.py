@@ -45,6 +45,7 @@ def test_settings(openmpi, case, setting):
 
 
 @pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", [c for c in CASES if c != "refused"])
 def test_reference(family, case):
     """On host memory and without xccl the program itself is right."""

@@ -489,7 +489,8 @@ def test_turns(openmpi):
     "command",
     [
         *("mpi_direct cuda parts", "mpi_direct cuda reused", "mpi_direct cuda pending"),
-        *("mpi_vectors cuda long direct", "mpi_colls cuda dd counts"),
+        "mpi_colls cuda dd counts",
+        pytest.param("mpi_vectors cuda long direct", marks=pytest.mark.release_only),
     ],
 )
 def test_in_turns(openmpi, command):
@@ -534,7 +535,7 @@ def test_shared_at_once(family, sections, linger, tmp_path):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("linger", LINGER)
-@pytest.mark.parametrize("case", ["drawn", "long"])
+@pytest.mark.parametrize("case", ["drawn", pytest.param("long", marks=pytest.mark.release_only)])
 def test_shared_vectors(openmpi, case, linger, tmp_path):
     env = {"XCCL_COMM_CREATE": "first", "XCCL_DIRECT_LINGER": linger}
     shared(openmpi, 3, f"mpi_vectors {case} direct", tmp_path, **env).good()
@@ -559,6 +560,7 @@ def test_shared_random(openmpi, tmp_path):
     go_random(openmpi, 4, devices=1, env={**DIRECT, **SLOW, "XCCL_SIM_MPS": str(tmp_path)})
 
 
+@pytest.mark.release_only
 def test_one_queue_random(openmpi):
     go_random(openmpi, 4, env={**DIRECT, **SLOW, **ONE_QUEUE})
 
@@ -619,6 +621,7 @@ def test_no_plugin(openmpi, tmp_path):
     never_joined(result, 2, "rank [01]: there are no kernels")
 
 
+@pytest.mark.release_only
 def test_two_nodes(openmpi):
     """On pretend nodes the devices of other nodes are out of reach, though the host's memory is not."""
     result = loop(openmpi, 4, env={"XCCL_SIM_NODES": "2"})

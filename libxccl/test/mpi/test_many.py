@@ -35,6 +35,7 @@ def test_threads(family):
 
 
 @pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["any", "some", "each", "drawn", "threads", "come"])
 def test_reference(family, case):
     """On host memory and without xccl the program itself is right."""

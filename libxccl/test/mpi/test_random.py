@@ -67,6 +67,7 @@ def test_rocm(openmpi):
     go(openmpi, 2, runtime="rocm")
 
 
+@pytest.mark.release_only
 def test_reference(mpi):
     """Without xccl, on host memory: the program itself, and the MPI library's own forms."""
     go(mpi, 2, runtime="none")

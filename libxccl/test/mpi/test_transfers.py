@@ -89,6 +89,7 @@ def test_separate_windows_thorough(mpi, case):
 
 
 @pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", WINDOWS)
 def test_windows_reference(family, case):
     """On host memory and without xccl the program itself is right."""
@@ -144,6 +145,8 @@ def test_handles(family, case, tmp_path):
     family.run(1, f"mpi_handles cuda {case} {tmp_path}", timeout=TIMEOUT).good()
 
 
+@pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", HANDLES)
 def test_handles_reference(family, case, tmp_path):
     """On host memory and without xccl the program itself is right."""
@@ -169,15 +172,18 @@ def test_freed_type_of_an_empty_part(mpi):
     mpi.run(3, "mpi_handles cuda empty", timeout=TIMEOUT).good()
 
 
+@pytest.mark.release_only
 def test_freed_before_mpi_unpacks_reference(openmpi):
     openmpi.run(3, "mpi_handles none unpacked", sim=None, preload=False, timeout=TIMEOUT).good()
 
 
+@pytest.mark.release_only
 def test_arrays_used_again_reference(openmpi):
     """On host memory and without xccl; MPICH itself would look at them later."""
     openmpi.run(3, "mpi_handles none arrays", sim=None, preload=False, timeout=TIMEOUT).good()
 
 
+@pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("case", [*CASES, "files"])
 def test_reference(family, case, tmp_path):

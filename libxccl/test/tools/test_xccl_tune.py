@@ -72,6 +72,7 @@ def test_scans(any_mpi, tmp_path):
     assert not any(p["paths"]["staged"] for p in points)
 
 
+@pytest.mark.release_only
 def test_measures_what_paths_differ_in(any_mpi):
     """Every collective that another path than MPI's carries; one that is left out gets no rows."""
     listed = (LIBXCCL / "src/base/collectives.h").read_text()
@@ -184,6 +185,7 @@ def test_stop(any_mpi, tmp_path):
     assert (folder / "nodes-1.table").exists()
 
 
+@pytest.mark.release_only
 def test_state_of_another_machine(any_mpi, tmp_path):
     folder = tmp_path / "t"
     tune(any_mpi, 2, folder, "--coll", "bcast", "--minutes", "0.0000001")
@@ -201,6 +203,7 @@ def test_state_with_a_line_that_is_no_sample(any_mpi, tmp_path):
     assert "is no sample: 'rubbish'; remove the line, or give another folder" in ended.err
 
 
+@pytest.mark.release_only
 def test_what_was_not_measured_to_the_end(any_mpi, tmp_path):
     """One sample of a run that was stopped, which --coll leaves out now, makes no row."""
     folder = tmp_path / "t"
@@ -252,6 +255,7 @@ def test_refusals(any_mpi, arguments, words):
     assert ended.status == 2 and words in ended.err, ended.err
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize("tool", ["xccl-tune", "xccl-perf"])
 def test_refused_without_mpi(stage, tool):
     """Where no launcher started a rank, a mistake in its words is told before MPI_Init."""
@@ -260,6 +264,7 @@ def test_refused_without_mpi(stage, tool):
     assert ended.status == 2 and f"{tool}: unknown option" in ended.err, ended.err
 
 
+@pytest.mark.release_only
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
