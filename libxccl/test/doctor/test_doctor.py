@@ -16,7 +16,9 @@ import pytest
 from running_clock import communicate, now
 from xccl_common import machine
 from xccl_common.failure import telling_line
+from xccl_common.tool import Tool
 from xccl_doctor import command, docs, registry
+from xccl_doctor.main import main
 
 TOP = Path(__file__).resolve().parents[3]
 SIMULATED = {"XCCL_SIM": "cuda:4"}
@@ -49,7 +51,6 @@ def run(stage, *words, timeout=100, **more):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--nonsense"], "--nonsense"),
         (["--jsn"], "did you mean '--json'?"),
         (["--site", "fronteir"], "did you mean 'frontier'?"),
         (["--explain", "gpu-hiden"], "did you mean 'gpu-hidden'?"),
@@ -74,11 +75,19 @@ def run(stage, *words, timeout=100, **more):
         (["--explain", "nothing"], "--list"),
     ],
 )
-def test_wrong_options(stage, words, message):
-    ended = run(stage, *words)
-    assert ended.returncode == 2
-    assert ended.stdout == ""
-    assert message in ended.stderr
+def test_wrong_options(stage, capsys, monkeypatch, words, message):
+    for name in set(os.environ) - set(environment(stage)):
+        monkeypatch.delenv(name)
+    status = main(words, Tool("xccl-doctor", "0", "", str(stage), f"{stage}/lib"))
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_wrong_option(stage):
+    ended = run(stage, "--nonsense")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--nonsense" in ended.stderr
 
 
 def test_interrupted(stage, tmp_path):
