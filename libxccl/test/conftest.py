@@ -26,6 +26,11 @@ os.environ.setdefault("PMIX_MCA_gds", "hash")
 # interface has addresses of both kinds: it says so in every job, and spawned processes cannot talk.
 os.environ.setdefault("OMPI_MCA_btl_tcp_disable_family", "6")
 
+# Where a rank ends badly, mpirun waits up to two seconds for the others to end. What a failed job says is
+# said before a rank ends. Open MPI 5 has the launcher of PRRTE.
+os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
+os.environ.setdefault("PRTE_MCA_odls_base_sigkill_timeout", "0")
+
 # A shell ignores these in what it starts in the background, as ci/test does, and every process below
 # would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -55,9 +55,6 @@ class Stage:
             # Each process of Open MPI starts what it finds; the sanitizer cannot have OpenCL, which
             # brings the library of C++.
             HWLOC_COMPONENTS="-cuda,-nvml,-opencl,-gl,-rsmi,-levelzero",
-            # What a failed run says, rank 0 has said before it ends: mpirun need not wait two
-            # seconds for the others.
-            OMPI_MCA_odls_base_sigkill_timeout="0",
         )
         if self.sanitized:
             # The program has the sanitizer's runtime, which insists on being loaded first.
