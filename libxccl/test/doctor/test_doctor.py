@@ -138,14 +138,17 @@ def test_output_that_takes_no_more(stage, words):
 
 
 def test_version_help_list(stage):
-    assert re.fullmatch(r"xccl-doctor \d+\.\d+\.\d+\S*\n", run(stage, "--version").stdout)
-    assert "--run" in run(stage, "--help").stdout
-    assert set(json.loads(run(stage, "--list", "--json").stdout)) == set(registry.TABLE)
+    version, text, listed = (
+        run(stage, *words).stdout for words in (["--version"], ["--help"], ["--list", "--json"])
+    )
+    assert re.fullmatch(r"xccl-doctor \d+\.\d+\.\d+\S*\n", version)
+    assert "--run" in text
+    assert set(json.loads(listed)) == set(registry.TABLE)
     assert "do: " in run(stage, "--explain", "gpu-hidden").stdout
-    assert run(stage, "-h").stdout == run(stage, "--help").stdout
-    assert run(stage, "-V").stdout == run(stage, "--version").stdout
-    for words in (["--list"], ["--list", "--json"], ["--explain", "net-sockets"]):
-        text = run(stage, *words).stdout
+    assert run(stage, "-h").stdout == text
+    assert run(stage, "-V").stdout == version
+    others = (run(stage, *words).stdout for words in (["--list"], ["--explain", "net-sockets"]))
+    for text in (listed, *others):
         assert "<ccl>" in text
         assert not re.search(r"\{\w+\}", text), "a template"
 
