@@ -60,6 +60,7 @@ def test_shared(openmpi, tmp_path):
     assert go(openmpi, 2, "many", devices=1, **ALONE, XCCL_SIM_MPS=str(tmp_path))[0] > 0
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("paths", [CCL, pytest.param(DIRECT, marks=pytest.mark.release_only)])
 def test_brief(family, paths):
     """The vendor's library crashes if the process ends while it makes a communicator."""

@@ -227,7 +227,7 @@ def test_first_long_call(family, coll, vendor):
 @pytest.mark.parametrize("linger", LINGER)
 def test_churn(openmpi, linger):
     """Communicators come and go: direct from the first call on, and nothing is left of them."""
-    lives = 600 if openmpi.build.sanitized else 3000
+    lives = 600 if openmpi.build.sanitized else 1500
     run(openmpi, 2, f"mpi_direct churn {lives}", XCCL_DIRECT_LINGER=linger, XCCL_LOG="warn").good()
 
 
@@ -385,9 +385,12 @@ def test_mapped_mixed(openmpi, case):
 @pytest.mark.parametrize(
     ("memory", "sections"),
     [
-        ("hd", "counts large"),
+        ("hd", "counts"),
         ("mm", "counts"),
-        *(pytest.param(m, "counts large", marks=pytest.mark.thorough) for m in ("dh", "md", "mm")),
+        *(
+            pytest.param(m, "counts large", marks=pytest.mark.thorough)
+            for m in ("hd", "dh", "md", "mm")
+        ),
     ],
 )
 def test_memory(openmpi, memory, sections):

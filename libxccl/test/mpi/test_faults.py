@@ -190,15 +190,16 @@ def test_error_is_fatal_by_default(mpi):
 
 def test_hang(mpi):
     """A rank that never comes is a time-out that names the last operations."""
-    env = {**CCL, "XCCL_SIM_FAIL": "hang:allreduce@1=3", "XCCL_TIMEOUT": "3"}
+    env = {**CCL, "XCCL_SIM_FAIL": "hang:allreduce@1=3", "XCCL_TIMEOUT": "2"}
     history = r"last operations of rank \d: #3 allreduce of 20000 bytes"
     result = mpi.run_heard(
         lambda r: r.lines(history), 2, "mpi_loop cuda 6 return", env=env, timeout=60
     )
-    assert re.search(r"XCCL_TIMEOUT|3 s", result.out), result.out
+    assert re.search(r"XCCL_TIMEOUT|2 s", result.out), result.out
 
 
 @pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("rounds", "env"),
     [
@@ -210,7 +211,7 @@ def test_hang(mpi):
 )
 def test_rank_that_does_not_come_to_an_agreement(family, rounds, env):
     """What the ranks ask each other before an operation has an end, too."""
-    env = {**env, "XCCL_TIMEOUT": "2"}
+    env = {**env, "XCCL_TIMEOUT": "1"}
     number = rf"allreduce, number {rounds} of its communicator of 2 ranks"
     family.run_heard(
         lambda r: r.lines(rf"rank 0: .* class \d+: .*XCCL_TIMEOUT.* {number}"),
@@ -282,10 +283,11 @@ def test_dump_of_a_time_out(openmpi, tmp_path):
     assert said.returncode in (1, 3) and "MPI_Allreduce" in said.stdout, said.stdout + said.stderr
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_dump_before_the_ranks_have_agreed(mpi, tmp_path, rounds):
     """A rank that waits in the first calls of a communicator, for one that never comes, says so, too."""
-    env = {"XCCL_TIMEOUT": "2", "XCCL_DUMP_DIR": str(tmp_path)}
+    env = {"XCCL_TIMEOUT": "1", "XCCL_DUMP_DIR": str(tmp_path)}
     result = mpi.run(2, f"mpi_loop cuda {rounds} return absent", env=env, timeout=60)
     (dump,) = dumps_of(tmp_path)
     assert (dump["rank"], dump["reason"]) == (0, "time-out"), result.out
@@ -385,7 +387,7 @@ def test_signal_of_the_programs_own(family, tmp_path):
 @pytest.mark.release_only
 def test_hang_in_init(openmpi):
     """A communicator that is never made does not hold the job for ever either: all use MPI."""
-    env = {**CCL, **HEARD, "XCCL_SIM_FAIL": "init:hang@1", "XCCL_TIMEOUT": "3"}
+    env = {**CCL, **HEARD, "XCCL_SIM_FAIL": "init:hang@1", "XCCL_TIMEOUT": "1"}
     result = openmpi.run(2, "mpi_loop cuda 2 return", env=env, timeout=60)
     falls_back(result, 2, "XCCL_TIMEOUT")
     assert result.lines(STRUCK), result.out

@@ -98,6 +98,7 @@ def test_vendor_without_a_blocking_call(family):
 
 
 @pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["reused_short", "reused_large", "settled"])
 def test_drift_of_few(family, case):
     go(family, 2, f"mpi_drift {case}", env=PATHS["direct"])
@@ -136,6 +137,7 @@ def test_one_queue(mpi, case, create):
 
 
 @pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", TIGHT)
 def test_bounded_memory(mpi, case):
     """There is no device memory for a second copy of everything."""
@@ -254,6 +256,7 @@ def test_persistent(mpi, case):
 
 
 @pytest.mark.release_only
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["many", "many_host", "idup"])
 def test_many_persistent(mpi, case):
     """More than have communicators of their own: through host memory. MPI's own: any number."""

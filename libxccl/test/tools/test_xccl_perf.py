@@ -472,9 +472,9 @@ def test_unchecked_is_not_called_right(faulty, tmp_path):
 
 @pytest.mark.release_only
 def test_timeout(faulty):
-    ended = faulty("hang", *QUICK, "--mem", "host", "--max", "4", "--timeout", "2")
+    ended = faulty("hang", *QUICK, "--mem", "host", "--max", "4", "--timeout", "1")
     assert ended.status != 0
-    assert re.search(r"TIMEOUT: rank [01]: allreduce of 4 bytes took more than 2 s", ended.err)
+    assert re.search(r"TIMEOUT: rank [01]: allreduce of 4 bytes took more than 1 s", ended.err)
 
 
 @pytest.mark.release_only
