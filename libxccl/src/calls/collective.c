@@ -465,7 +465,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     look_for_reset(xm);
     op->record = xm_record_begin(op, true); /* the others may never come to agree on it */
     xcclResult_t res = xm_comm_agree(xm, op->call.coll, op->call.form == XM_BLOCKING,
-                                     xm_facts_worth_us(op), op->dev, op->device);
+                                     xm_facts_worth_us(xm, op), op->dev, op->device);
     if (res == xcclSuccess) {
         res = xm_rules_of(xm, &rules);
     }

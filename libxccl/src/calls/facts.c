@@ -405,8 +405,11 @@ double xm_facts_saving_us(const struct xm_facts *facts)
     return saving_us(facts, 12.0, 2000.0); /* 4 H200s, staged: 12 us and 0.6 to 2.4 GB/s */
 }
 
-double xm_facts_worth_us(const struct xm_op *op)
+double xm_facts_worth_us(const struct xm_comm *xm, const struct xm_op *op)
 {
+    if (xm->direct_state != XM_DIRECT_UNKNOWN) {
+        return 0.0; /* nobody waits for it */
+    }
     /* Through a GPU-aware MPI less is lost; how much is not measured, 50 GB/s is a guess. */
     return xm_mpi_gpu_aware(op->dev->name) ? saving_us(&op->facts, 18.0, 50000.0)
                                            : xm_facts_saving_us(&op->facts);

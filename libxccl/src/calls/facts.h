@@ -36,8 +36,9 @@ bool xm_touches_device(const struct xm_op *op);
 
 /* How many microseconds the vendor's path would save, roughly; by facts equal on all ranks. */
 double xm_facts_saving_us(const struct xm_facts *facts);
-/* What it is worth to this rank that MPI need not carry the call. */
-double xm_facts_worth_us(const struct xm_op *op);
+/* What it is worth to this rank to wait for the direct path, so that MPI need not carry the call.
+ */
+double xm_facts_worth_us(const struct xm_comm *xm, const struct xm_op *op);
 /* The same as the first of a call that the direct path carries meanwhile, maybe in rounds. */
 double xm_facts_saving_over_direct_us(const struct xm_facts *facts, bool in_rounds);
 

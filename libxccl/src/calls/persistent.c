@@ -258,7 +258,7 @@ static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm)
     }
     xm->device_calls++;
     xm->lockstep = is_lockstep(op);
-    res = xm_comm_agree(xm, op->call.coll, true, xm_facts_worth_us(op), op->dev, op->device);
+    res = xm_comm_agree(xm, op->call.coll, true, xm_facts_worth_us(xm, op), op->dev, op->device);
     xm_comm_unuse(xm);
     return res;
 }
