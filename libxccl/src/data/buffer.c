@@ -83,6 +83,9 @@ static void widen(struct xm_buffer *b, const struct xm_block *block)
 
 static bool find_layouts(struct xm_buffer *b, const struct xm_call *call)
 {
+    if (b->blocks == 0) {
+        return true; /* without neighbours the array of their types may be NULL */
+    }
     if (b->types == NULL) {
         return xm_layout_of(b->type, &b->layout);
     }

@@ -277,6 +277,16 @@ def test_short_threads(openmpi):
     openmpi.run(1, "mpi_short_threads cuda", timeout=60).good()
 
 
+def test_without_neighbors(family):
+    """Ranks without neighbours, whose arrays of types may be NULL."""
+    family.run(3, "mpi_neighbors cuda nobody", timeout=60).good()
+
+
+def test_without_neighbors_to_send_to(openmpi):
+    """MPICH 4.0.2 itself reads the arrays of a rank without neighbours, where others have some."""
+    openmpi.run(3, "mpi_neighbors cuda funnel", timeout=60).good()
+
+
 @pytest.mark.parametrize("case", ["gather", "gatherv", "scatter", "scatterv"])
 def test_root_out_of_reach(family, case):
     """In place, in pieces, with the root's buffer on another device than the communicator's."""
