@@ -119,12 +119,24 @@ MPI_Datatype xm_bytes_as_one(size_t bytes)
     return whole;
 }
 
+/* The program may free a type as soon as its call has returned, and MPI unpacks by it later. */
+static void keep_type(struct xm_transfer *t)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    if ((t->form != 'B') && r->receive.layout.derived && !r->receive.layout.held) {
+        xm_buffer_hold_type(&r->receive);
+        r->keeps = r->receive.layout.held;
+    }
+}
+
 /* A type that cannot be taken apart comes as bytes, and MPI unpacks it afterwards. */
 static xcclResult_t land_packed(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
     size_t                bytes = (size_t)r->receive.bytes;
 
+    keep_type(t);
     if (r->landing == NULL) {
         r->landing = malloc(bytes);
     }

@@ -490,6 +490,10 @@ void xm_rendezvous_close(struct xm_transfer *t)
     }
     /* The program may receive where this was, and a descriptor that is still open would be read. */
     r->out.magic = 0;
+    if (r->keeps) {
+        xm_type_forget(r->receive.type);
+        r->keeps = r->receive.layout.held = false;
+    }
     if (r->holds) {
         xm_flat_put(r->flat);
         xm_buffer_let_type_go(&r->receive);

@@ -90,6 +90,7 @@ struct xm_rendezvous {
     char                 *base;
     const struct xm_flat *flat;    /* how, unless the buffer is plain; held with `holds` */
     bool                  holds;   /* that, or the type where there is none */
+    bool                  keeps;   /* the type, beside what tells how */
     char                 *landing; /* packed bytes instead, for a type that cannot be taken apart */
     MPI_Datatype          many;    /* of more bytes than an int counts; or 0 */
     bool                  scatters; /* or for the time of a copy */

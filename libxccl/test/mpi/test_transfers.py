@@ -136,7 +136,7 @@ def test_rocm(family, case, tmp_path):
     family.run(2, command(case, tmp_path, "rocm"), sim="rocm:4", timeout=TIMEOUT).good()
 
 
-HANDLES = ["receive", "persistent", "window", "file", "split", "collective"]
+HANDLES = ["receive", "pairs", "persistent", "window", "file", "split", "collective"]
 
 
 @pytest.mark.parametrize("case", HANDLES)

@@ -92,6 +92,53 @@ static void case_receive(void)
     expect(out);
 }
 
+enum { PAIRS = 100 };
+struct pair {
+    double value;
+    int    place;
+};
+
+static struct pair *make_pairs(enum mt_where where, bool filled)
+{
+    struct pair  host[PAIRS];
+    struct pair *pairs = mt_alloc(where, sizeof(host));
+
+    memset(host, 0, sizeof(host));
+    for (int i = 0; filled && (i < PAIRS); i++) {
+        host[i] = (struct pair){i + 0.5, i + 1};
+    }
+    mt_put(pairs, where, host, sizeof(host));
+    return pairs;
+}
+
+/* Its elements are of several sizes, so that MPI may not take it for what a descriptor fills. */
+static void receive_pairs(enum mt_where where)
+{
+    struct pair *in = make_pairs(MT_DEVICE, true), *out = make_pairs(where, false), host[PAIRS];
+    MPI_Datatype type;
+    MPI_Request  request;
+    int          wrong = 0;
+
+    MPI_Type_dup(MPI_DOUBLE_INT, &type);
+    MPI_Irecv(out, PAIRS, type, 0, 0, MPI_COMM_SELF, &request);
+    free_and_make_others(&type);
+    MPI_Send(in, PAIRS, MPI_DOUBLE_INT, 0, 0, MPI_COMM_SELF);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_get(host, out, where, sizeof(host));
+    for (int i = 0; i < PAIRS; i++) {
+        wrong += (host[i].value != i + 0.5) || (host[i].place != i + 1);
+    }
+    mt_expect(wrong == 0, "%d of %d pairs are wrong", wrong, PAIRS);
+    mt_free(MT_DEVICE, in);
+    mt_free(where, out);
+}
+
+static void case_pairs(void)
+{
+    receive_pairs(MT_DEVICE);
+    receive_pairs(MT_HOST);
+}
+
 static void case_persistent(void)
 {
     int         *in = make(true), *out = make(false);
@@ -382,11 +429,17 @@ static void case_arrays(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"receive", case_receive},  {"persistent", case_persistent},
-        {"window", case_window},    {"file", case_file},
-        {"split", case_split},      {"collective", case_collective},
-        {"arrays", case_arrays},    {"unpacked", case_unpacked_by_mpi},
-        {"empty", case_empty_part}, {NULL, NULL},
+        {"receive", case_receive},
+        {"persistent", case_persistent},
+        {"window", case_window},
+        {"file", case_file},
+        {"split", case_split},
+        {"collective", case_collective},
+        {"arrays", case_arrays},
+        {"unpacked", case_unpacked_by_mpi},
+        {"empty", case_empty_part},
+        {"pairs", case_pairs},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);
