@@ -527,6 +527,11 @@ def test_seed_repeats_the_data(faulty):
         (["--op", "avg"], ["avg", "sum"]),
         (["--op", "band"], ["band", "float"]),
         (["--op", "max", "--type", "cfloat"], ["max", "cfloat"]),
+        (
+            ["--min", "5", "--max", "7", "--type", "double"],
+            ["--max 7", "double, which has 8 bytes"],
+        ),
+        (["--max", "3", "--min", "1"], ["--max 3", "float, which has 4 bytes"]),
         (["--mem", "gpu"], ["gpu", "device, host or managed"]),
         (["--device", "tpu"], ["tpu", "auto, cuda or rocm"]),
         (["--root", "1"], ["--root", "rank 1"]),

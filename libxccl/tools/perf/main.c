@@ -22,6 +22,13 @@ static const char *test_without_pair(const struct perf_run *run)
     return NULL;
 }
 
+/* No size that was asked for holds an element: nothing would be measured. */
+static bool is_too_little(const struct perf_run *run)
+{
+    return (run->type != NULL) && (run->opt.min_bytes > 0) &&
+           (run->opt.max_bytes < run->type->size);
+}
+
 static bool check_names(struct perf_run *run)
 {
     const char                *unpaired = test_without_pair(run);
@@ -34,8 +41,8 @@ static bool check_names(struct perf_run *run)
     run->op = perf_op_find(opt->op_name);
     if (run->all_rank != 0) {
         return (problem == NULL) && (run->type != NULL) && (run->op != NULL) &&
-               perf_type_has_op(run->type, run->op->id) && (opt->root < run->nranks) &&
-               (unpaired == NULL);
+               perf_type_has_op(run->type, run->op->id) && !is_too_little(run) &&
+               (opt->root < run->nranks) && (unpaired == NULL);
     }
     if (problem != NULL) {
         fprintf(stderr, "xccl-perf: %s\n", problem);
@@ -48,6 +55,10 @@ static bool check_names(struct perf_run *run)
     } else if (!perf_type_has_op(run->type, run->op->id)) {
         fprintf(stderr, "xccl-perf: --op: %s is not defined for %s\n", opt->op_name,
                 opt->type_name);
+    } else if (is_too_little(run)) {
+        fprintf(stderr,
+                "xccl-perf: --max %zu is less than one element of %s, which has %zu bytes\n",
+                opt->max_bytes, opt->type_name, run->type->size);
     } else if (opt->root >= run->nranks) {
         fprintf(stderr, "xccl-perf: --root: there is no rank %d, the last is %d\n", opt->root,
                 run->nranks - 1);
