@@ -441,6 +441,13 @@ def test_no_matplotlib(world):
     assert (world.work / "xccl-compare/table.txt").exists() and world.result()["complete"]
 
 
+def test_no_matplotlib_in_a_folder_with_a_blank(world):
+    """What to call then can be pasted into a shell."""
+    ended = world.script("--max", "8", "--rounds", "1", "--output", "a b", "--", "mpirun")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.rstrip().endswith("xccl-compare --plot 'a b/result.json'")
+
+
 class TestPublished:
     """Others' figures: each with the words that it is from, and nothing that contradicts itself."""
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 
@@ -115,7 +116,7 @@ def draw(value, figures, folder):
     try:
         return plot.draw(value, figures, folder)
     except plot.NoMatplotlib as error:
-        again = f"xccl-compare --plot {os.path.join(folder, 'result.json')}"
+        again = f"xccl-compare --plot {shlex.quote(os.path.join(folder, 'result.json'))}"
         warn(
             f"no plots: {error}. Table, JSON and CSV are complete; draw them here or elsewhere: {again}"
         )
