@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="3834b41c34165ba38a58f7a5095d917e89e94322dc79d06c03bc0c1a91e8bbe1")
+    version("0.1.0", sha256="8ab091396c1a5a0c48b5f40a355a44946b391d6ff6590b79aff48ef07d142498")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
