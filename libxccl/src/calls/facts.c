@@ -411,8 +411,9 @@ double xm_facts_worth_us(const struct xm_comm *xm, const struct xm_op *op)
         return 0.0; /* nobody waits for it */
     }
     /* Through a GPU-aware MPI less is lost; how much is not measured, 50 GB/s is a guess. */
-    return xm_mpi_gpu_aware(op->dev->name) ? saving_us(&op->facts, 18.0, 50000.0)
-                                           : xm_facts_saving_us(&op->facts);
+    return ((op->dev != NULL) && xm_mpi_gpu_aware(op->dev->name))
+               ? saving_us(&op->facts, 18.0, 50000.0)
+               : xm_facts_saving_us(&op->facts);
 }
 
 double xm_facts_saving_over_direct_us(const struct xm_facts *facts, bool in_rounds)
