@@ -13,6 +13,7 @@
 #include <xccl/mpix.h>
 
 #include "streams_device.h"
+#include "streams_object.h"
 #include "support.h"
 
 enum { COUNT = 5000, ROOM = 6000, ROUNDS = 4 };
@@ -35,24 +36,11 @@ static int right(void)
     return (mt_rank() + 1) % mt_size();
 }
 
-static MPIX_Stream object_of(void *stream)
-{
-    MPIX_Stream object = MPIX_STREAM_NULL;
-    MPI_Info    info;
-
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "type", strcmp(mt_runtime(), "cuda") == 0 ? "cudaStream_t" : "hipStream_t");
-    MPIX_Info_set_hex(info, "value", &stream, sizeof(stream));
-    mt_expect(MPIX_Stream_create(info, &object) == MPI_SUCCESS, "MPIX_Stream_create");
-    MPI_Info_free(&info);
-    return object;
-}
-
 static struct fixture fixture_make(void)
 {
     struct fixture s = {.stream = ms_stream_make()};
 
-    s.object = object_of(s.stream);
+    s.object = ms_object_of(s.stream);
     mt_expect(MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm) == MPI_SUCCESS,
               "MPIX_Stream_comm_create");
     s.in = mt_alloc(MT_DEVICE, ROOM * sizeof(int));

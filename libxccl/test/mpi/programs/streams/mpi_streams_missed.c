@@ -22,6 +22,7 @@
 #include <xccl/mpix.h>
 
 #include "streams_device.h"
+#include "streams_object.h"
 #include "support.h"
 
 enum { FEW = 100, MANY = 75000, SALT = 7, LAUNCHES = 3 };
@@ -35,14 +36,9 @@ struct fixture {
 
 static struct fixture fixture_make(void)
 {
-    struct fixture s = {.stream = ms_stream_make(), .object = MPIX_STREAM_NULL};
-    MPI_Info       info;
+    struct fixture s = {.stream = ms_stream_make()};
 
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "type", strcmp(mt_runtime(), "cuda") == 0 ? "cudaStream_t" : "hipStream_t");
-    MPIX_Info_set_hex(info, "value", &s.stream, sizeof(s.stream));
-    MPIX_Stream_create(info, &s.object);
-    MPI_Info_free(&info);
+    s.object = ms_object_of(s.stream);
     MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
     MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
     s.in = mt_ints_make(MT_DEVICE, MANY, MANY, SALT);
