@@ -12,6 +12,7 @@
 #include "comms/agree.h"
 #include "comms/creation.h"
 #include "comms/node.h"
+#include "data/pools.h"
 #include "ops/record.h"
 #include "paths/direct.h"
 #include "paths/self.h"
@@ -463,6 +464,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     const struct xm_rules *rules;
 
     look_for_reset(xm);
+    xm_pools_age();
     op->record = xm_record_begin(op, true); /* the others may never come to agree on it */
     xcclResult_t res = xm_comm_agree(xm, op->call.coll, op->call.form == XM_BLOCKING,
                                      xm_facts_worth_us(xm, op), op->dev, op->device);

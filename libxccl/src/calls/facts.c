@@ -402,7 +402,7 @@ static double saving_us(const struct xm_facts *facts, double us, double per_us)
 
 double xm_facts_saving_us(const struct xm_facts *facts)
 {
-    return saving_us(facts, 12.0, 2000.0); /* 4 H200s, staged: 12 us and 0.6 to 2.4 GB/s */
+    return saving_us(facts, 12.0, 2000.0); /* 2 and 4 H200s, staged: 12 us and 1 to 6 GB/s */
 }
 
 double xm_facts_worth_us(const struct xm_comm *xm, const struct xm_op *op)

@@ -87,7 +87,7 @@ struct xm_block_of_memory *xm_idle_take_lost(const struct xc_device_ops *dev, in
     return NULL;
 }
 
-struct xm_block_of_memory *xm_idle_take_oldest(enum xm_pool pool)
+static struct xm_block_of_memory *oldest_of(enum xm_pool pool)
 {
     struct xm_block_of_memory *oldest = NULL;
 
@@ -95,5 +95,17 @@ struct xm_block_of_memory *xm_idle_take_oldest(enum xm_pool pool)
         struct xm_block_of_memory *b = lines[pool][level].oldest;
         oldest = ((b != NULL) && ((oldest == NULL) || (b->since < oldest->since))) ? b : oldest;
     }
+    return oldest;
+}
+
+const struct xm_block_of_memory *xm_idle_oldest(enum xm_pool pool)
+{
+    return oldest_of(pool);
+}
+
+struct xm_block_of_memory *xm_idle_take_oldest(enum xm_pool pool)
+{
+    struct xm_block_of_memory *oldest = oldest_of(pool);
+
     return (oldest != NULL) ? take(oldest) : NULL;
 }

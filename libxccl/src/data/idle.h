@@ -16,18 +16,20 @@ struct xm_block_of_memory {
     enum xm_pool                pool;
     size_t                      bytes;
     void                       *ptr;
+    bool                        mapped;   /* by data/pages.h, and pinned if it is not: */
     bool                        pageable; /* there was no pinned memory */
     unsigned                    resets;   /* of the device before it was made */
 
-    uint64_t                   since;           /* a later one is larger; so is: */
+    uint64_t                   since;           /* a later one is larger */
+    uint64_t                   when_ms;         /* it became idle, by the user's clock */
     struct xm_block_of_memory *older, *younger; /* of one pool and size class; for the user's lists
                                                    when it is not idle */
 };
 
-/* Is it memory of the driver's, which a reset of the device takes along? */
+/* Is it memory of the driver's, or pinned by it, which a reset of the device takes along? */
 bool xm_block_is_drivers(const struct xm_block_of_memory *b);
 
-/* It is idle from now on. */
+/* It is idle from now on, which is b->when_ms. */
 void xm_idle_add(struct xm_block_of_memory *b);
 /*
  * One of at least `bytes` bytes and at most `most`, of these the smallest or, within a power of
@@ -43,6 +45,8 @@ struct xm_block_of_memory *xm_idle_take_lost(const struct xc_device_ops *dev, in
                                              unsigned resets);
 /* The one of the pool that has been idle for longest; NULL: none. */
 struct xm_block_of_memory *xm_idle_take_oldest(enum xm_pool pool);
+/* That one, which stays. */
+const struct xm_block_of_memory *xm_idle_oldest(enum xm_pool pool);
 /* Bytes of the pool that are idle. */
 size_t xm_idle_bytes(enum xm_pool pool);
 

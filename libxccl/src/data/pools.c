@@ -4,17 +4,22 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
 #include "data/idle.h"
 #include "data/outstanding.h"
+#include "data/pages.h"
 
-/* Idle blocks beyond this many bytes a pool are freed rather than kept: it is the program's memory.
+/*
+ * Idle blocks beyond this many bytes a pool are freed rather than kept: it is the program's memory.
+ * Of host memory, which takes longest to get, that is so once they have been idle for a while: a
+ * program that exchanges GiB does so again.
  */
 static const size_t keep_bytes = (size_t)256 << 20;
+enum { KEEP_MS = 10 * 1000 };
 /* Of these only addresses are taken. */
 static const size_t keep_lazy_bytes = (size_t)4 << 30;
 /* Less is not worth an allocation of its own. A block of this size is for any smaller one. */
@@ -24,6 +29,7 @@ static const size_t least_pinned = (size_t)1 << 12;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t          pinned; /* bytes of pinned memory, idle or in use */
+bool                   xm_pools_hold_much;
 
 enum { STREAMS_OF_DEVICE = 2, MAX_STREAMS = 64 * STREAMS_OF_DEVICE };
 static struct {
@@ -98,6 +104,9 @@ static void forget_lost(const struct xc_device_ops *dev, int device, unsigned re
     forgotten[device] = resets;
     while ((b = xm_idle_take_lost(dev, device, resets)) != NULL) {
         pinned -= (b->pool == XM_POOL_HOST) ? b->bytes : 0;
+        if (b->mapped) {
+            xm_pages_unmap(b->ptr, b->bytes);
+        }
         free(b);
     }
 }
@@ -150,10 +159,33 @@ static bool free_idle(void)
     return any;
 }
 
+static bool map(struct xm_block_of_memory *b)
+{
+    b->ptr = (b->bytes % XM_PAGES_HUGE == 0) ? xm_pages_map(b->bytes) : NULL;
+    b->mapped = (b->ptr != NULL);
+    return b->mapped;
+}
+
+static void unmap(struct xm_block_of_memory *b)
+{
+    xm_pages_unmap(b->ptr, b->bytes);
+    b->mapped = false;
+}
+
+static xcclResult_t ask_for_pinned(struct xm_block_of_memory *b)
+{
+    if ((b->dev->host_pin != NULL) && map(b)) {
+        if (b->dev->host_pin(b->ptr, b->bytes) == xcclSuccess) {
+            return xcclSuccess;
+        }
+        unmap(b);
+    }
+    return b->dev->host_alloc(&b->ptr, b->bytes);
+}
+
 static xcclResult_t ask_for(struct xm_block_of_memory *b)
 {
-    return (b->pool == XM_POOL_HOST) ? b->dev->host_alloc(&b->ptr, b->bytes)
-                                     : b->dev->mem_alloc(&b->ptr, b->bytes);
+    return (b->pool == XM_POOL_HOST) ? ask_for_pinned(b) : b->dev->mem_alloc(&b->ptr, b->bytes);
 }
 
 static void run_allocate(struct xm_job *job)
@@ -262,18 +294,35 @@ static xcclResult_t ask_driver(struct xm_block_of_memory *b, bool here)
     return res;
 }
 
-/* One page of it is written to: without huge ones, or that would clear 2 MiB. */
 static xcclResult_t map_lazily(struct xm_block_of_memory *b)
 {
-    void *at = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    b->ptr = xm_pages_map_lazily(b->bytes);
+    return (b->ptr != NULL) ? xcclSuccess : xc_fail(xcclSystemError, "out of memory");
+}
 
-    if (at == MAP_FAILED) {
-        return xc_fail(xcclSystemError, "out of memory");
+static xcclResult_t ask_for_ordinary(struct xm_block_of_memory *b)
+{
+    b->pageable = true;
+    if (!map(b)) {
+        b->ptr = malloc(b->bytes);
     }
-    madvise(at, b->bytes, MADV_NOHUGEPAGE);
-    b->ptr = at;
-    return xcclSuccess;
+    return (b->ptr != NULL) ? xcclSuccess : xc_fail(xcclSystemError, "out of memory");
+}
+
+/* Sizes in powers of two fit more calls; large ones would waste too much. */
+static size_t bytes_for(enum xm_pool pool, size_t bytes)
+{
+    size_t rounded = least_of(pool);
+
+    if (bytes > keep_bytes / 4) {
+        size_t over = bytes % XM_PAGES_HUGE;
+        return ((over > 0) && (bytes <= SIZE_MAX - XM_PAGES_HUGE)) ? bytes - over + XM_PAGES_HUGE
+                                                                   : bytes;
+    }
+    while (rounded < bytes) {
+        rounded *= 2;
+    }
+    return rounded;
 }
 
 static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
@@ -287,11 +336,7 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
     b->dev = scratch->dev;
     b->device = scratch->device;
     b->pool = pool;
-    /* Sizes in powers of two fit more calls; large ones would waste too much. */
-    b->bytes = (bytes > keep_bytes / 4) ? bytes : least_of(pool);
-    while (b->bytes < bytes) {
-        b->bytes *= 2;
-    }
+    b->bytes = bytes_for(pool, bytes);
     xcclResult_t res = xcclSystemError;
     if (pool == XM_POOL_LAZY) {
         res = map_lazily(b);
@@ -311,9 +356,7 @@ static xcclResult_t allocate(const struct xm_scratch *scratch, enum xm_pool pool
         xc_fail(res, "staging needs more than %ld MiB of pinned memory; set XCCL_STAGING to more",
                 xc_params()->staging);
     } else if ((res != xcclSuccess) && (pool == XM_POOL_HOST)) {
-        b->ptr = malloc(b->bytes);
-        b->pageable = true;
-        res = (b->ptr != NULL) ? xcclSuccess : xc_fail(xcclSystemError, "out of memory");
+        res = ask_for_ordinary(b);
     }
     if (res != xcclSuccess) {
         free(b);
@@ -367,21 +410,30 @@ xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size
     return xcclSuccess;
 }
 
+/* With its device entered. */
+static void give_to_driver(struct xm_block_of_memory *b)
+{
+    if (b->mapped) {
+        b->dev->host_unpin(b->ptr);
+    } else if (b->pool == XM_POOL_HOST) {
+        b->dev->host_free(b->ptr);
+    } else {
+        b->dev->mem_free(b->ptr);
+    }
+}
+
 static void free_block(struct xm_block_of_memory *b)
 {
     void *saved;
 
-    if (b->pool == XM_POOL_LAZY) {
-        munmap(b->ptr, b->bytes);
+    if (xm_block_is_drivers(b) && xc_device_enter_kept(b->dev, b->device, b->resets, &saved)) {
+        give_to_driver(b);
+        b->dev->leave(saved);
+    }
+    if (b->mapped || (b->pool == XM_POOL_LAZY)) {
+        xm_pages_unmap(b->ptr, b->bytes);
     } else if (b->pageable) {
         free(b->ptr);
-    } else if (xc_device_enter_kept(b->dev, b->device, b->resets, &saved)) {
-        if (b->pool == XM_POOL_HOST) {
-            b->dev->host_free(b->ptr);
-        } else {
-            b->dev->mem_free(b->ptr);
-        }
-        b->dev->leave(saved);
     }
     free(b);
 }
@@ -415,29 +467,85 @@ static void free_block_later(struct xm_block_of_memory *b)
     free_block(b);
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* How much of the pool may be idle at all. */
+static size_t most_idle(enum xm_pool pool)
+{
+    size_t staging = (size_t)xc_params()->staging << 20;
+
+    if (pool == XM_POOL_LAZY) {
+        return keep_lazy_bytes;
+    }
+    return ((pool == XM_POOL_HOST) && (staging > keep_bytes)) ? staging : keep_bytes;
+}
+
+/* With the lock held. A block of the pool that is to be freed, or NULL. */
+static struct xm_block_of_memory *surplus(enum xm_pool pool)
+{
+    size_t idle = xm_idle_bytes(pool);
+
+    if (idle > most_idle(pool)) {
+        return xm_idle_take_oldest(pool);
+    }
+    if ((pool != XM_POOL_HOST) || (idle <= keep_bytes)) {
+        return NULL;
+    }
+    return (now_ms() - xm_idle_oldest(pool)->when_ms >= KEEP_MS) ? xm_idle_take_oldest(pool) : NULL;
+}
+
+static void drop(struct xm_block_of_memory *b, struct xm_block_of_memory **dropped_p)
+{
+    if ((b->pool == XM_POOL_HOST) && !b->pageable) {
+        pinned -= b->bytes;
+    }
+    push(b, dropped_p);
+}
+
+static void look_at_host(void)
+{
+    __atomic_store_n(&xm_pools_hold_much, xm_idle_bytes(XM_POOL_HOST) > keep_bytes,
+                     __ATOMIC_RELAXED);
+}
+
 /*
  * It is idle from now on. What has been so for long, of sizes that the program has left behind,
  * makes room: *dropped_p.
  */
 static void retire(struct xm_block_of_memory *b, bool filled, struct xm_block_of_memory **dropped_p)
 {
-    bool   lazy = (b->pool == XM_POOL_LAZY);
-    size_t most = lazy ? keep_lazy_bytes : keep_bytes;
+    enum xm_pool pool = b->pool;
     bool lost = xm_block_is_drivers(b) && (xc_device_resets(b->dev, b->device, false) != b->resets);
 
-    if ((b->bytes <= most) && !(lazy && filled) && !lost) {
-        enum xm_pool pool = b->pool;
+    if (lost || (b->bytes > most_idle(pool)) || ((pool == XM_POOL_LAZY) && filled)) {
+        drop(b, dropped_p);
+    } else {
+        b->when_ms = now_ms();
         xm_idle_add(b);
-        b = (xm_idle_bytes(pool) > most) ? xm_idle_take_oldest(pool) : NULL;
     }
-    while (b != NULL) {
-        enum xm_pool pool = b->pool;
-        if ((pool == XM_POOL_HOST) && !b->pageable) {
-            pinned -= b->bytes;
-        }
-        push(b, dropped_p);
-        b = (xm_idle_bytes(pool) > most) ? xm_idle_take_oldest(pool) : NULL;
+    while ((b = surplus(pool)) != NULL) {
+        drop(b, dropped_p);
     }
+    look_at_host();
+}
+
+void xm_pools_age_now(void)
+{
+    struct xm_block_of_memory *dropped = NULL, *b;
+
+    pthread_mutex_lock(&lock);
+    while ((b = surplus(XM_POOL_HOST)) != NULL) {
+        drop(b, &dropped);
+    }
+    look_at_host();
+    pthread_mutex_unlock(&lock);
+    free_all(dropped);
 }
 
 void xm_scratch_end(struct xm_scratch *scratch)

@@ -46,6 +46,19 @@ bool xm_scratch_reuse(struct xm_scratch *scratch, enum xm_pool pool, size_t byte
                       xcclStream_t *stream_p);
 void xm_scratch_end(struct xm_scratch *scratch);
 
+/*
+ * Host memory beyond what is always kept is freed some seconds after its last use. There is no
+ * thread for that: calls on device memory that may take none themselves look for it.
+ */
+extern bool        xm_pools_hold_much; /* atomic */
+void               xm_pools_age_now(void);
+static inline void xm_pools_age(void)
+{
+    if (__builtin_expect(__atomic_load_n(&xm_pools_hold_much, __ATOMIC_RELAXED), 0)) {
+        xm_pools_age_now();
+    }
+}
+
 /* A stream of the device for copies of calls that have no communicator; with the device entered. */
 xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStream_t *stream_p);
 /* That one and another in turns: for long copies that have nothing to do with each other. */

@@ -30,6 +30,7 @@ enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
+    CU_MEMHOSTREGISTER_PORTABLE = 1,
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
@@ -94,6 +95,8 @@ _Static_assert((sizeof(void *) != 8) || (sizeof(struct memcpy_2d) == 128), "as i
     X(mem_free, "cuMemFree_v2", (CUdeviceptr))                                                     \
     X(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                   \
     X(host_free, "cuMemFreeHost", (void *))                                                        \
+    X(host_pin, "cuMemHostRegister_v2", (void *, size_t, unsigned))                                \
+    X(host_unpin, "cuMemHostUnregister", (void *))                                                 \
     X(mem_range, "cuMemGetAddressRange_v2", (CUdeviceptr *, size_t *, CUdeviceptr))                \
     X(ipc_export, "cuIpcGetMemHandle", (CUipcMemHandle *, CUdeviceptr))                            \
     X(ipc_open, "cuIpcOpenMemHandle_v2", (CUdeviceptr *, CUipcMemHandle, unsigned))                \
@@ -696,6 +699,22 @@ static bool cuda_mem_reachable(const void *ptr)
            (address == (CUdeviceptr)ptr);
 }
 
+static xcclResult_t cuda_host_unpin(void *ptr)
+{
+    CHECK_RELAXED(cu.host_unpin(ptr), "cuMemHostUnregister");
+    return xcclSuccess;
+}
+
+static xcclResult_t cuda_host_pin(void *ptr, size_t bytes)
+{
+    CHECK_RELAXED(cu.host_pin(ptr, bytes, CU_MEMHOSTREGISTER_PORTABLE), "cuMemHostRegister");
+    if (!cuda_mem_reachable(ptr)) {
+        cuda_host_unpin(ptr);
+        return xc_fail(xcclUnsupported, "device memory has another address for it");
+    }
+    return xcclSuccess;
+}
+
 static xcclResult_t cuda_module_load(void **module_p, const void *image)
 {
     CHECK_RELAXED(cu.module_load(module_p, image), "cuModuleLoadData");
@@ -752,6 +771,8 @@ const struct xc_device_ops xc_cuda_ops = {
     .mem_free = cuda_mem_free,
     .host_alloc = cuda_host_alloc,
     .host_free = cuda_host_free,
+    .host_pin = cuda_host_pin,
+    .host_unpin = cuda_host_unpin,
     .mem_left = cuda_mem_left,
     .mem_allocation = cuda_mem_allocation,
     .ipc_export = cuda_ipc_export,

@@ -117,6 +117,10 @@ struct xc_device_ops {
     xcclResult_t (*mem_free)(void *ptr);
     xcclResult_t (*host_alloc)(void **ptr_p, size_t bytes); /* pinned */
     xcclResult_t (*host_free)(void *ptr);
+    /* Pin memory of the process's own, which copies and kernels reach at its address. NULL: nobody
+     * has tried that with this runtime. */
+    xcclResult_t (*host_pin)(void *ptr, size_t bytes);
+    xcclResult_t (*host_unpin)(void *ptr);
     /* Fails for memory that cannot be shared: of pools, of virtual memory management. */
     xcclResult_t (*ipc_export)(const void *ptr, struct xc_ipc *ipc_p);
     /* Map another process's allocation for the device entered. */

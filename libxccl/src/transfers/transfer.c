@@ -630,6 +630,7 @@ xcclResult_t xm_transfer_open(struct xm_transfer *t)
     const struct xc_device_ops *dev = xc_device_active();
     bool                        again = true;
 
+    xm_pools_age();
     for (int i = 0; i < t->num_parts; i++) {
         t->parts[i].lazy = xm_rendezvous_is_likely(t, t->parts[i].argument);
         again = reopen_part(&t->parts[i], dev) && again;

@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Scratch memory is kept and used again, whatever its size, within bounds. On a counting device. */
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "comms/wait.h"
 #include "data/pools.h"
+
+static long later_s; /* than it is */
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int res = (int)syscall(SYS_clock_gettime, clock, t);
+
+    t->tv_sec += later_s;
+    return res;
+}
 
 /* Nothing here owes MPI progress. */
 xcclResult_t xm_offload(struct xm_job *job, const char *what)
@@ -21,7 +36,8 @@ xcclResult_t xm_worker_start(struct xm_job *job)
     return xcclSuccess;
 }
 
-static int    host_allocs, device_allocs, frees;
+static int    host_allocs, device_allocs, frees, pins, unpins;
+static bool   refuses_to_pin;
 static size_t outstanding;
 
 static xcclResult_t count_alloc(void **ptr_p, size_t bytes, int *counter)
@@ -55,6 +71,24 @@ static xcclResult_t count_free(void *ptr)
     outstanding -= *(size_t *)ptr;
     free(ptr);
     frees++;
+    return xcclSuccess;
+}
+
+static xcclResult_t host_pin(void *ptr, size_t bytes)
+{
+    CHECK((uintptr_t)ptr % (2 << 20) == 0, "%p", ptr);
+    CHECK(bytes % (2 << 20) == 0, "%zu bytes", bytes);
+    if (refuses_to_pin) {
+        return xcclSystemError;
+    }
+    pins++;
+    return xcclSuccess;
+}
+
+static xcclResult_t host_unpin(void *ptr)
+{
+    (void)ptr;
+    unpins++;
     return xcclSuccess;
 }
 
@@ -114,6 +148,17 @@ static const struct xc_device_ops device = {
     .host_free = count_free,
     .mem_alloc = mem_alloc,
     .mem_free = count_free,
+};
+
+/* The same, which pins memory of the process's own. */
+static const struct xc_device_ops pinning = {
+    .name = "pinning",
+    .enter = enter,
+    .leave = leave,
+    .host_alloc = host_alloc,
+    .host_free = count_free,
+    .host_pin = host_pin,
+    .host_unpin = host_unpin,
 };
 
 /* One call that takes a block of each pool. */
@@ -277,6 +322,78 @@ static void test_full(void)
     room = 0;
 }
 
+/* One call that takes so many blocks of host memory; the last one's address. */
+static void *host_call(size_t bytes, int blocks)
+{
+    struct xm_scratch scratch;
+    void             *ptr = NULL;
+
+    xm_scratch_begin(&scratch, &pinning, 0);
+    for (int i = 0; i < blocks; i++) {
+        CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, bytes, &ptr) == xcclSuccess, "block %d", i);
+    }
+    xm_scratch_end(&scratch);
+    return ptr;
+}
+
+/* Large blocks are memory of the process's own, if that can be pinned, and not a child's. */
+static void test_pinned(void)
+{
+    int before = host_allocs;
+
+    host_call(1 << 20, 1);
+    CHECK((host_allocs == before + 1) && (pins == 0), "a small one is the driver's");
+    char *ptr = host_call((3 << 20) + 1, 1);
+    CHECK((host_allocs == before + 1) && (pins == 1), "a large one is pinned");
+    ptr[(4 << 20) - 1] = 1;
+    pid_t child = fork();
+    if (child == 0) {
+        int pipes[2]; /* write() tells of a bad address, and kills nobody */
+        _exit((pipe(pipes) == 0) && (write(pipes[1], ptr, 1) == 1));
+    }
+    int status = -1;
+    CHECK((child > 0) && (waitpid(child, &status, 0) == child) && (status == 0), "%d", status);
+    refuses_to_pin = true;
+    host_call((size_t)100 << 20, 1);
+    CHECK((host_allocs == before + 2) && (pins == 1), "or the driver's, if that fails");
+    refuses_to_pin = false;
+}
+
+/* Beyond XCCL_STAGING it is ordinary memory, of which little is kept. */
+static void test_little(void)
+{
+    int   before = pins + host_allocs;
+    char *ptr = host_call((size_t)8 << 20, 1);
+
+    CHECK((uintptr_t)ptr % (2 << 20) == 0, "in huge pages: %p", (void *)ptr);
+    ptr[(8 << 20) - 1] = 1;
+    CHECK(host_call((size_t)8 << 20, 1) == ptr, "that is kept");
+    host_call((size_t)300 << 20, 1);
+    CHECK(pins + host_allocs == before, "none of it is pinned");
+}
+
+/* What a program uses again and again stays, however much within XCCL_STAGING; for seconds. */
+static void test_age(void)
+{
+    int before = pins;
+
+    for (int i = 0; i < 100; i++) {
+        host_call(((size_t)300 << 20) + 5, 3);
+        later_s += 2;
+    }
+    CHECK(pins == before + 3, "%d times pinned", pins - before);
+    int unpinned = unpins;
+    later_s += 6;
+    xm_pools_age();
+    CHECK(unpins == unpinned, "%d times unpinned", unpins - unpinned);
+    later_s += 4;
+    xm_pools_age();
+    CHECK(unpins >= unpinned + 3, "%d times unpinned", unpins - unpinned);
+    CHECK(!xm_pools_hold_much, "there is nothing to look for");
+    xm_memory_finalize();
+    CHECK(pins == unpins, "%d pinned, %d unpinned", pins, unpins);
+}
+
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {1, 4, 1000, 16384, 65536, 65537, 1 << 20, (64 << 20) + 1};
@@ -286,6 +403,7 @@ int main(int argc, char **argv)
     if ((argc > 2) && (strcmp(argv[2], "little") == 0)) {
         setenv("XCCL_STAGING", "4", 1);
         test_ordered();
+        test_little();
         return xt_done("scratch memory, of which little is pinned");
     }
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -299,8 +417,10 @@ int main(int argc, char **argv)
     int before = host_allocs;
     call(4, 1);
     CHECK(host_allocs == before + 1, "memory of one device is not given to another");
-    /* What is too large to be kept is given back at once. */
+    /* What is too large to be kept is given back at once, or when it was not used again. */
     call((size_t)3 << 30, 0);
+    later_s += 11;
+    xm_pools_age();
     CHECK(outstanding < (size_t)1 << 30, "%zu bytes are kept", outstanding);
 
     xm_scratch_begin(&scratch, &device, 0);
@@ -314,5 +434,7 @@ int main(int argc, char **argv)
           outstanding);
     CHECK(events == 0, "%d events left", events);
     test_full();
+    test_pinned();
+    test_age();
     return xt_done("scratch memory");
 }
