@@ -34,6 +34,7 @@
 #include "comms/node.h"
 #include "comms/orphans.h"
 #include "comms/peer_info.h"
+#include "comms/posting.h"
 #include "comms/wait.h"
 
 const struct xm_join *xm_comm_join;
@@ -45,120 +46,6 @@ struct suspicion {
     uint64_t begun, last;
     int      rank;
 };
-
-/* {outcome, rank and result, negative cost, slots seen}: the least of each is what counts. */
-enum { STATUS_OUTCOME, STATUS_COST, STATUS_SLOTS, STATUS_TERMS };
-enum { OUTCOME_SHIFT = 40, RANK_SHIFT = 8, RANK_MASK = 0x7fffffff, RESULT_MASK = 0xff };
-
-static void end_checkin(struct xm_comm *xm)
-{
-    free(xm->checkin.mine);
-    free(xm->checkin.all);
-    xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
-}
-
-static xcclResult_t make_room(struct xm_comm *xm, size_t mine, size_t all)
-{
-    xm->checkin.mine = calloc(1, mine);
-    xm->checkin.all = calloc(1, all);
-    if ((xm->checkin.mine == NULL) || (xm->checkin.all == NULL)) {
-        end_checkin(xm);
-        return xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);
-    }
-    return xcclSuccess;
-}
-
-static xcclResult_t post_peer_info(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
-{
-    int          bytes = (int)xm_peer_info_bytes();
-    xcclResult_t res = make_room(xm, xm_peer_info_bytes(), xm_peer_info_bytes() * (size_t)xm->size);
-
-    if (res != xcclSuccess) {
-        return res;
-    }
-    xm_peer_info_fill(xm, dev, device, xm->checkin.mine);
-    if (xm_pmpi.Iallgather(xm->checkin.mine, bytes, XM_HANDLE(MPI_BYTE), xm->checkin.all, bytes,
-                           XM_HANDLE(MPI_BYTE), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
-        end_checkin(xm);
-        return xm_agreement_failed("MPI_Iallgather");
-    }
-    xm->checkin.kind = XM_CHECKIN_PEER_INFO;
-    xm_cutover_begin(xm);
-    return xcclSuccess;
-}
-
-static xcclResult_t post_variables(struct xm_comm *xm)
-{
-    int          bytes = (int)xm_peer_info_bytes();
-    xcclResult_t res = make_room(xm, xm_peer_info_bytes(), xm_peer_info_bytes() * (size_t)xm->size);
-
-    if (res != xcclSuccess) {
-        return res;
-    }
-    xm_peer_info_fill_variables(xm->checkin.mine);
-    if (xm_pmpi.Iallgather(xm->checkin.mine, bytes, XM_HANDLE(MPI_BYTE), xm->checkin.all, bytes,
-                           XM_HANDLE(MPI_BYTE), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
-        end_checkin(xm);
-        return xm_agreement_failed("MPI_Iallgather");
-    }
-    xm->checkin.kind = XM_CHECKIN_VARIABLES;
-    xm_cutover_begin(xm);
-    return xcclSuccess;
-}
-
-static int64_t pack_outcome(const struct xm_comm *xm)
-{
-    enum xm_outcome outcome = xm_creation_outcome(xm->creation);
-    xcclResult_t    result = (outcome < XM_PENDING) ? xm->creation->result : xcclSuccess;
-
-    return ((int64_t)outcome << OUTCOME_SHIFT) | ((int64_t)xm->rank << RANK_SHIFT) | (int)result;
-}
-
-static xcclResult_t post_status(struct xm_comm *xm)
-{
-    xcclResult_t res =
-        make_room(xm, STATUS_TERMS * sizeof(int64_t), STATUS_TERMS * sizeof(int64_t));
-
-    if (res != xcclSuccess) {
-        return res;
-    }
-    int64_t *mine = xm->checkin.mine;
-    xm_comm_advance(xm);
-    mine[STATUS_OUTCOME] = pack_outcome(xm);
-    mine[STATUS_COST] = -(int64_t)xm_creation_measured_us();
-    mine[STATUS_SLOTS] = (xm->slots != NULL);
-    if (xm_pmpi.Iallreduce(mine, xm->checkin.all, STATUS_TERMS, XM_HANDLE(MPI_INT64_T),
-                           XM_HANDLE(MPI_MIN), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
-        end_checkin(xm);
-        return xm_agreement_failed("MPI_Iallreduce");
-    }
-    uint64_t since = xm->device_calls - xm->create_begun;
-    xm->checkin.kind = XM_CHECKIN_STATUS;
-    xm_cutover_begin(xm);
-    xm->next_checkin = xm->device_calls + 1 + since / 4;
-    return xcclSuccess;
-}
-
-/* What the ranks have for the direct path. */
-static xcclResult_t post_join(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
-{
-    int          bytes = (int)xm_comm_join->bytes;
-    xcclResult_t res = make_room(xm, xm_comm_join->bytes, xm_comm_join->bytes * (size_t)xm->size);
-
-    if (res != xcclSuccess) {
-        return res;
-    }
-    xm_comm_join->fill(xm, dev, device, xm->checkin.mine);
-    if (xm_pmpi.Iallgather(xm->checkin.mine, bytes, XM_HANDLE(MPI_BYTE), xm->checkin.all, bytes,
-                           XM_HANDLE(MPI_BYTE), xm->comm, &xm->checkin.request) != MPI_SUCCESS) {
-        end_checkin(xm);
-        return xm_agreement_failed("MPI_Iallgather");
-    }
-    xm->checkin.kind = XM_CHECKIN_JOIN;
-    xm_cutover_begin(xm);
-    xm->next_join = xm->device_calls + 1 + (xm->device_calls - xm->join_begun) / 4;
-    return xcclSuccess;
-}
 
 static xcclResult_t apply_join(struct xm_comm *xm)
 {
@@ -225,7 +112,7 @@ static xcclResult_t join_now(struct xm_comm *xm, bool at_once, const struct xc_d
         if (i > 0) {
             nap();
         }
-        res = post_join(xm, dev, device);
+        res = xm_post_join(xm, dev, device);
         if (res == xcclSuccess) {
             res = finish_checkin(xm, true);
         }
@@ -238,16 +125,16 @@ static xcclResult_t join_now(struct xm_comm *xm, bool at_once, const struct xc_d
 static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
 {
     const int64_t  *all = xm->checkin.all;
-    enum xm_outcome outcome = (enum xm_outcome)(all[STATUS_OUTCOME] >> OUTCOME_SHIFT);
-    int             who = (int)((all[STATUS_OUTCOME] >> RANK_SHIFT) & RANK_MASK);
-    xcclResult_t    result = (xcclResult_t)(all[STATUS_OUTCOME] & RESULT_MASK);
-    double          cost = (double)-all[STATUS_COST];
-    char            text[sizeof(xm->reason)];
+    enum xm_outcome outcome = (enum xm_outcome)(all[XM_STATUS_OUTCOME] >> XM_STATUS_OUTCOME_SHIFT);
+    int who = (int)((all[XM_STATUS_OUTCOME] >> XM_STATUS_RANK_SHIFT) & XM_STATUS_RANK_MASK);
+    xcclResult_t result = (xcclResult_t)(all[XM_STATUS_OUTCOME] & XM_STATUS_RESULT_MASK);
+    double       cost = (double)-all[XM_STATUS_COST];
+    char         text[sizeof(xm->reason)];
 
     switch (outcome) {
     case XM_DONE:
         /* From its first operation on, those of several communicators are put in order. */
-        xm_node_apply(xm, all[STATUS_SLOTS] != 0);
+        xm_node_apply(xm, all[XM_STATUS_SLOTS] != 0);
         xm->vendor = xm->creation->vendor;
         xm->creation->vendor = NULL;
         if (xm->vendor->world_ranks == NULL) {
@@ -412,10 +299,24 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look
     }
 }
 
+static void apply_digest(struct xm_comm *xm)
+{
+    if (xm->checkin.kind == XM_CHECKIN_VARIABLES) {
+        xm_peer_digest_compare(xm, xm->checkin.all);
+    } else {
+        xm_peer_digest_apply(xm, xm->checkin.mine, xm->checkin.all);
+    }
+}
+
 static xcclResult_t apply_checkin(struct xm_comm *xm, bool blocking)
 {
     xcclResult_t res;
 
+    if (xm->checkin.digest) {
+        apply_digest(xm);
+        xm_checkin_end(xm);
+        return xcclSuccess;
+    }
     switch (xm->checkin.kind) {
     case XM_CHECKIN_VARIABLES:
         res = xm_peer_info_compare(xm, xm->checkin.all);
@@ -430,7 +331,7 @@ static xcclResult_t apply_checkin(struct xm_comm *xm, bool blocking)
         res = apply_status(xm, blocking);
         break;
     }
-    end_checkin(xm);
+    xm_checkin_end(xm);
     return res;
 }
 
@@ -448,10 +349,13 @@ xcclResult_t xm_comm_compare(struct xm_comm *xm)
     if (xm->compared || xm->quiet || xm->inter || (xm->size == 1)) {
         return res;
     }
-    if (xm->checkin.kind == XM_CHECKIN_NONE) {
-        res = post_variables(xm);
-    }
-    return (res == xcclSuccess) ? finish_checkin(xm, true) : res;
+    do {
+        if (xm->checkin.kind == XM_CHECKIN_NONE) {
+            res = xm_post_peer_info(xm, XM_CHECKIN_VARIABLES, NULL, -1);
+        }
+        res = (res == xcclSuccess) ? finish_checkin(xm, true) : res;
+    } while ((res == xcclSuccess) && !xm->compared); /* many ranks, and they are not alike */
+    return res;
 }
 
 static xcclResult_t combine(struct xm_comm *xm, int mine, MPI_Op op, int *all_p)
@@ -591,7 +495,7 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
         if (xm_creation_outcome(xm->creation) == XM_PENDING) {
             nap();
         }
-        res = post_status(xm);
+        res = xm_post_status(xm);
         if (res == xcclSuccess) {
             res = finish_checkin(xm, true);
         }
@@ -602,7 +506,7 @@ static xcclResult_t create_now(struct xm_comm *xm, const struct xc_device_ops *d
 /* The slots, as soon as this rank knows where they are. */
 static void find_slots(struct xm_comm *xm)
 {
-    if ((xm->checkin.kind == XM_CHECKIN_PEER_INFO) && is_over(xm)) {
+    if ((xm->checkin.kind == XM_CHECKIN_PEER_INFO) && !xm->checkin.digest && is_over(xm)) {
         xm_peer_info_place(xm, xm->checkin.all);
     }
 }
@@ -635,16 +539,16 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool at_once, bool 
     if (xm->quiet) {
         return res;
     }
-    if ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_NEW) &&
-        (xm->checkin.kind == XM_CHECKIN_NONE)) {
-        res = post_peer_info(xm, dev, device);
+    while ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_NEW) &&
+           (xm->checkin.kind == XM_CHECKIN_NONE)) { /* many ranks that are not alike: twice */
+        res = xm_post_peer_info(xm, XM_CHECKIN_PEER_INFO, dev, device);
         if ((res == xcclSuccess) && blocking) {
             res = finish_checkin(xm, true);
         }
     }
     if ((res == xcclSuccess) && (xm->checkin.kind == XM_CHECKIN_NONE) && joins(xm) &&
         (xm->device_calls >= xm->next_join)) {
-        res = blocking ? join_now(xm, at_once, dev, device) : post_join(xm, dev, device);
+        res = blocking ? join_now(xm, at_once, dev, device) : xm_post_join(xm, dev, device);
     }
     if ((res == xcclSuccess) && at_once && vendor && (xm->checkin.kind == XM_CHECKIN_NONE) &&
         ((xm_comm_state_now(xm) == XM_COMM_KNOWN) || (xm_comm_state_now(xm) == XM_COMM_CREATING))) {
@@ -657,7 +561,7 @@ static xcclResult_t agree(struct xm_comm *xm, bool blocking, bool at_once, bool 
     }
     if ((res == xcclSuccess) && (xm_comm_state_now(xm) == XM_COMM_CREATING) &&
         (xm->checkin.kind == XM_CHECKIN_NONE) && (xm->device_calls >= xm->next_checkin)) {
-        res = post_status(xm);
+        res = xm_post_status(xm);
         if ((res == xcclSuccess) && blocking) {
             res = finish_checkin(xm, true);
         }

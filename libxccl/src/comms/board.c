@@ -204,12 +204,17 @@ static bool is_free(int slot)
     return !taken[slot] || ((read_by[slot] > 0) && (left >= (uint64_t)read_by[slot]));
 }
 
-void xm_board_take(struct xm_board_address *address)
+void xm_board_place(struct xm_board_address *address)
 {
     memset(address, 0, sizeof(*address));
     address->slot = -1;
     address->machine = xc_machine_number();
     address->node = node_number(address->machine);
+}
+
+void xm_board_take(struct xm_board_address *address)
+{
+    xm_board_place(address);
     pthread_mutex_lock(&lock);
     for (int i = 0; open_own() && (i < SLOTS) && (address->slot < 0); i++) {
         if (is_free(i)) {

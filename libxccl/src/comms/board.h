@@ -49,6 +49,8 @@ void         xm_board_each(xm_board_seen *seen, void *arg);
 /* The variables of these ranks of MPI_COMM_WORLD, as far as they are on this node. Milliseconds. */
 void xm_board_variables(const int *world_ranks, int n, struct xm_variables *all_p);
 
+/* Where this process is: the machine and the node of its address. */
+void xm_board_place(struct xm_board_address *address);
 /* Take a slot for a communicator and say where it is; without a board the address says so. */
 void xm_board_take(struct xm_board_address *address);
 /* readers: it is taken again when so many ranks have left it (slots.h). */

@@ -30,6 +30,7 @@ struct xm_checkin {
         XM_CHECKIN_STATUS,
         XM_CHECKIN_JOIN
     } kind;
+    bool        digest; /* VARIABLES and PEER_INFO: by words of all ranks together (digest.h) */
     MPI_Request request;
     void       *mine;
     void       *all;
@@ -60,6 +61,7 @@ struct xm_comm {
     xcclResult_t        failure;         /* of the rank that reason names, on all ranks */
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
     bool                compared;        /* all ranks run with the same variables */
+    bool                asks_all;        /* many ranks, of which each has to say all */
     struct xm_checkin   checkin;
     uint64_t            agreement;       /* its number; all of a communicator's are counted */
     uint64_t            agreement_begun; /* operation in which it was posted */

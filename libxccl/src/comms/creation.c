@@ -12,6 +12,7 @@
 #include "base/params.h"
 #include "comms/cause.h"
 #include "comms/creation.h"
+#include "comms/digest.h"
 #include "comms/orphans.h"
 #include "comms/wait.h"
 
@@ -25,10 +26,17 @@ enum { NCCL_MULTI_RANK_VERSION = 23003 };
 const double    xm_creation_first_guess_us = 1.4e6;
 static uint64_t measured_us; /* atomic: the longest making so far; 0: none */
 
+/* Of many ranks it is only asked whether all have a device: two on one the library refuses itself.
+ */
 struct where {
-    int           has_device;
+    int           has_device; /* many ranks: the first rank that has none, or their number */
     unsigned char uuid[XC_DEVICE_UUID_BYTES];
 };
+
+static bool are_many(int size)
+{
+    return size >= XM_DIGEST_RANKS;
+}
 
 struct id_message {
     int result;
@@ -140,22 +148,34 @@ enum xm_outcome xm_creation_outcome(const struct xm_creation *c)
     return __atomic_load_n(&c->outcome, __ATOMIC_ACQUIRE);
 }
 
+/* size: all have one. */
+static int first_without_device(const struct xm_creation *c, int size)
+{
+    int i = are_many(size) ? c->all[0].has_device : 0;
+
+    while (!are_many(size) && (i < size) && c->all[i].has_device) {
+        i++;
+    }
+    return i;
+}
+
 /* Both ends of a pair hear of the same devices: the same verdict on every rank. */
 static void judge_devices(struct xm_creation *c, int size)
 {
     const char *name;
     int         version = 0;
 
-    for (int i = 0; i < size; i++) {
-        if (!c->all[i].has_device) {
-            snprintf(
-                c->detail, sizeof(c->detail),
-                "rank %d: no device is in use; the buffers of this rank are empty and no device "
-                "was made current",
-                i);
-            conclude(c, XM_RETRY, xcclInvalidUsage); /* it may have some next time */
-            return;
-        }
+    int without = first_without_device(c, size);
+    if (without < size) {
+        snprintf(c->detail, sizeof(c->detail),
+                 "rank %d: no device is in use; the buffers of this rank are empty and no device "
+                 "was made current",
+                 without);
+        conclude(c, XM_RETRY, xcclInvalidUsage); /* it may have some next time */
+        return;
+    }
+    if (are_many(size)) {
+        return;
     }
     if ((xcclGetBackend(&name, &version) == xcclSuccess) && (version >= NCCL_MULTI_RANK_VERSION)) {
         return;
@@ -262,20 +282,34 @@ static struct xm_creation *new_creation(int size)
     }
     c->id_request = c->where_request = XM_HANDLE(MPI_REQUEST_NULL);
     c->message = calloc(1, sizeof(*c->message));
-    c->all = calloc((size_t)size + 1, sizeof(*c->all)); /* and this rank's own at the end */
+    size_t others = are_many(size) ? 1 : (size_t)size; /* and this rank's own at the end */
+    c->all = calloc(others + 1, sizeof(*c->all));
     if ((c->message == NULL) || (c->all == NULL)) {
         free_creation(c);
         return NULL;
     }
-    c->mine = &c->all[size];
+    c->mine = &c->all[others];
     return c;
+}
+
+static int exchange_where(struct xm_comm *xm, struct xm_creation *c)
+{
+    int bytes = (int)sizeof(struct where);
+
+    if (are_many(xm->size)) {
+        c->mine->has_device = c->mine->has_device ? xm->size : xm->rank;
+        return xm_pmpi.Iallreduce(&c->mine->has_device, &c->all[0].has_device, 1,
+                                  XM_HANDLE(MPI_INT), XM_HANDLE(MPI_MIN), xm->comm,
+                                  &c->where_request);
+    }
+    return xm_pmpi.Iallgather(c->mine, bytes, XM_HANDLE(MPI_BYTE), c->all, bytes,
+                              XM_HANDLE(MPI_BYTE), xm->comm, &c->where_request);
 }
 
 /* The exchange is posted on every rank, or the communicator could not go on. */
 xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *dev, int device)
 {
     struct xm_creation *c = new_creation(xm->size);
-    int                 bytes = (int)sizeof(struct where);
 
     if (c == NULL) {
         return xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);
@@ -291,9 +325,8 @@ xcclResult_t xm_creation_begin(struct xm_comm *xm, const struct xc_device_ops *d
         (dev != NULL) && (device >= 0) && (dev->uuid_of(device, c->mine->uuid) == xcclSuccess);
     if ((xm_pmpi.Ibcast(c->message, (int)sizeof(*c->message), XM_HANDLE(MPI_BYTE), 0, xm->comm,
                         &c->id_request) != MPI_SUCCESS) ||
-        (xm_pmpi.Iallgather(c->mine, bytes, XM_HANDLE(MPI_BYTE), c->all, bytes, XM_HANDLE(MPI_BYTE),
-                            xm->comm, &c->where_request) != MPI_SUCCESS)) {
-        return xm_agreement_failed("MPI_Ibcast or MPI_Iallgather"); /* MPI may write into c */
+        (exchange_where(xm, c) != MPI_SUCCESS)) {
+        return xm_agreement_failed("MPI's exchange of devices"); /* it may write into c */
     }
     xm_comm_enter(xm, XM_COMM_CREATING, NULL);
     xm->create_begun = xm->device_calls;

@@ -13,6 +13,7 @@
 #include "comms/board.h"
 #include "comms/cause.h"
 #include "comms/creation.h"
+#include "comms/digest.h"
 #include "comms/peer_info.h"
 #include "comms/setting.h"
 #include "comms/variables.h"
@@ -59,8 +60,9 @@ static void warn_of_local_device(const struct xc_device_ops *dev)
     }
 }
 
-void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
-                       struct xm_peer_info *mine)
+/* All but where it is. */
+static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                 struct xm_peer_info *mine)
 {
     const struct xc_params *p = xc_params();
     const char             *name = "";
@@ -81,8 +83,6 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     }
     mine->idle = xm_vendor_idle(dev, device, ranks, xm->size);
     free(ranks);
-    xm_board_take(&mine->board);
-    xm->slot = mine->board.slot;
     xm_setting_fill(dev, device, &mine->setting);
     if ((p->route != XC_ROUTE_XCCL) || (p->ccl == XC_CCL_NONE)) {
         return;
@@ -96,6 +96,14 @@ void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int 
     if (mine->result != xcclSuccess) {
         snprintf(xm->reason, sizeof(xm->reason), "%s", xc_last_detail());
     }
+}
+
+void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                       struct xm_peer_info *mine)
+{
+    fill(xm, dev, device, mine);
+    xm_board_take(&mine->board);
+    xm->slot = mine->board.slot;
 }
 
 static const struct xm_variables *variables_of(const void *all, int rank)
@@ -252,6 +260,17 @@ xcclResult_t xm_peer_info_compare(struct xm_comm *xm, const struct xm_peer_info 
     return res;
 }
 
+/* By its first rank. */
+static void name_it(struct xm_comm *xm, const struct xm_peer_info *first)
+{
+    if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
+        int n = snprintf(xm->id, sizeof(xm->id), "%d.%d", first->world_rank, first->number);
+        if (first->spawned != 0) {
+            snprintf(xm->id + n, sizeof(xm->id) - (size_t)n, ".%08" PRIx32, first->spawned);
+        }
+    }
+}
+
 xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking)
 {
     uint64_t     cost = 0;
@@ -269,12 +288,7 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
         cost = (all[i].cost_us > cost) ? all[i].cost_us : cost;
         xm->integers_differ = xm->integers_differ || (all[i].arithmetic != all[0].arithmetic);
     }
-    if (xm->comm != XM_HANDLE(MPI_COMM_WORLD)) {
-        int n = snprintf(xm->id, sizeof(xm->id), "%d.%d", all[0].world_rank, all[0].number);
-        if (all[0].spawned != 0) {
-            snprintf(xm->id + n, sizeof(xm->id) - (size_t)n, ".%08" PRIx32, all[0].spawned);
-        }
-    }
+    name_it(xm, &all[0]);
     find_node(xm, all);
     tell_apart(xm, all);
     xm->order_id = order_id(&all[0]);
@@ -285,4 +299,98 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
         take_idle(xm, all);
     }
     return res;
+}
+
+/* ---- many ranks ---- */
+
+struct digest {
+    struct xm_digest    words; /* first */
+    struct xm_peer_info info;
+};
+
+size_t xm_peer_digest_bytes(void)
+{
+    return sizeof(struct digest);
+}
+
+/* Of what has to be equal on all ranks, but the variables. */
+static uint64_t like_of(const struct xm_peer_info *info)
+{
+    uint64_t hash = xc_hash_text(xm_setting_hash(&info->setting), info->library);
+
+    return xc_hash_word(hash, (uint64_t)info->version);
+}
+
+void xm_peer_digest_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                         void *mine)
+{
+    struct digest       *d = mine;
+    struct xm_peer_info *info = &d->info;
+
+    fill(xm, dev, device, info);
+    xm_board_place(&info->board);
+    struct xm_board *own = xm_board_own(); /* for what tells this process from others */
+    if (own != NULL) {
+        struct xm_board_address address;
+        xm_board_address_of(own, &address);
+        info->board.nonce = address.nonce;
+    }
+    struct xm_digest_facts facts = {.variables = xm_variables_hash(&info->variables),
+                                    .like = like_of(info),
+                                    .odd = (info->result != xcclSuccess),
+                                    .idle = info->idle,
+                                    .arithmetic = info->arithmetic,
+                                    .machine = info->board.machine,
+                                    .node = info->board.node,
+                                    .cost_us = info->cost_us,
+                                    .order_id = order_id(info),
+                                    .world_rank = info->world_rank,
+                                    .number = info->number,
+                                    .spawned = info->spawned};
+    xm_digest_fill(&d->words, &facts, xm->rank == 0);
+}
+
+void xm_peer_digest_fill_variables(void *mine)
+{
+    struct digest *d = mine;
+
+    memset(&d->info, 0, sizeof(d->info));
+    xm_variables_fill(&d->info.variables);
+    xm_digest_fill_variables(&d->words, xm_variables_hash(&d->info.variables));
+}
+
+void xm_peer_digest_compare(struct xm_comm *xm, const void *all)
+{
+    struct xm_digest_said said;
+
+    xm_digest_read(all, xm->size, &said);
+    xm->asks_all = said.variables_differ;
+    xm->compared = !said.variables_differ;
+}
+
+void xm_peer_digest_apply(struct xm_comm *xm, const void *mine, const void *all)
+{
+    const struct xm_peer_info *info = &((const struct digest *)mine)->info;
+    struct xm_digest_said      said;
+
+    xm_digest_read(all, xm->size, &said);
+    xm->asks_all = !said.enough;
+    xm->compared = xm->compared || !said.variables_differ;
+    if (!said.enough) {
+        return;
+    }
+    struct xm_peer_info first = {
+        .world_rank = said.world_rank, .number = said.number, .spawned = said.spawned};
+    xm_setting_alike(xm, &info->setting, said.nodes, said.per_node_least, said.per_node_most);
+    snprintf(xm->setting.ccl, sizeof(xm->setting.ccl), "%s", info->library);
+    xm->setting.ccl_version = info->version;
+    xm->integers_differ = xm->integers_differ || said.arithmetic_differs;
+    name_it(xm, &first);
+    xm->placed = true;
+    xm->order_id = said.order_id;
+    xm->saved_us = -((said.cost_us > 0) ? (double)said.cost_us : xm_creation_first_guess_us);
+    xm_comm_enter(xm, XM_COMM_KNOWN, NULL);
+    if (said.idle != 0) {
+        xm_creation_reuse(xm, said.idle);
+    }
 }

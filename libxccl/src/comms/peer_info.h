@@ -21,6 +21,18 @@ void xm_peer_info_place(struct xm_comm *xm, const struct xm_peer_info *all);
 /* Judge what all ranks say of themselves, alike on every rank and in the same operation. */
 xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *all, bool blocking);
 
+/*
+ * For many ranks, the same by words that MPI_BOR combines (digest.h). mine: room for both, and the
+ * words come first.
+ */
+size_t xm_peer_digest_bytes(void);
+void   xm_peer_digest_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
+                           void *mine);
+void   xm_peer_digest_fill_variables(void *mine);
+/* all: the words of all ranks. What they do not say enough of, each has to: xm->asks_all. */
+void xm_peer_digest_compare(struct xm_comm *xm, const void *all);
+void xm_peer_digest_apply(struct xm_comm *xm, const void *mine, const void *all);
+
 /* A number for what this rank's MPI does with integers; data/ sets it before the first call. */
 extern uint64_t (*xm_comm_arithmetic)(void);
 

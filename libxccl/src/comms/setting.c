@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/setting.h"
@@ -66,4 +67,28 @@ void xm_setting_agree(struct xm_comm *xm, uint64_t *hosts,
     }
     xc_setting_count_nodes(s, hosts);
     __atomic_store_n(&xm->rules, NULL, __ATOMIC_RELEASE); /* those of before the agreement */
+}
+
+void xm_setting_alike(struct xm_comm *xm, const struct xm_peer_setting *mine, int nodes,
+                      int per_node_least, int per_node_most)
+{
+    struct xm_setting *s = &xm->setting;
+
+    xm_setting_begin(s, xm->size);
+    s->one_tables = true;
+    s->fabric = (mine->fabric != 0);
+    s->gpu_aware = (mine->gpu_aware != 0);
+    snprintf(s->gpu, sizeof(s->gpu), "%s", mine->gpu);
+    s->nodes = nodes;
+    s->per_node_least = per_node_least;
+    s->per_node_most = per_node_most;
+    __atomic_store_n(&xm->rules, NULL, __ATOMIC_RELEASE); /* those of before the agreement */
+}
+
+uint64_t xm_setting_hash(const struct xm_peer_setting *of)
+{
+    uint64_t hash = xc_hash_text(XC_HASH_BEGIN, of->gpu);
+
+    hash = xc_hash_word(hash, of->tables);
+    return xc_hash_word(hash, ((uint64_t)(of->fabric != 0) << 1) | (of->gpu_aware != 0));
 }

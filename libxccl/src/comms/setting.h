@@ -19,6 +19,12 @@ void xm_setting_agree(struct xm_comm *xm, uint64_t *hosts,
                       const struct xm_peer_setting *(*setting_of)(const void *all, int rank),
                       const void *all);
 
+/* The same, where all ranks' parts are like this one; nodes: how many there are. */
+void xm_setting_alike(struct xm_comm *xm, const struct xm_peer_setting *mine, int nodes,
+                      int per_node_least, int per_node_most);
+/* A number that is equal where two parts are. */
+uint64_t xm_setting_hash(const struct xm_peer_setting *of);
+
 /* A digest of the tuning tables that this rank has read; set before the first call. */
 extern uint64_t (*xm_comm_tables)(void);
 

@@ -32,6 +32,16 @@ void xm_variables_fill(struct xm_variables *mine)
     snprintf(mine->tune, sizeof(mine->tune), "%s", (p->tune != NULL) ? p->tune : "");
 }
 
+uint64_t xm_variables_hash(const struct xm_variables *of)
+{
+    uint64_t hash = XC_HASH_BEGIN;
+
+    for (int i = 0; i < XM_NUM_VARIABLES; i++) {
+        hash = xc_hash_word(hash, of->values[i]);
+    }
+    return hash;
+}
+
 /* Two ranks with unlike values; where most ranks have one value, the other is of those. */
 struct odd {
     const struct xm_variables *one, *other;

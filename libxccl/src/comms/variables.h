@@ -19,6 +19,9 @@ struct xm_variables {
 /* This process's. */
 void xm_variables_fill(struct xm_variables *mine);
 
+/* A number that is equal where two processes' are. */
+uint64_t xm_variables_hash(const struct xm_variables *of);
+
 /*
  * xcclInvalidUsage, with what to do, where two of n ranks that are known have unlike variables: the
  * message names the rank that has another value than most, or both where there is no majority.
