@@ -24,7 +24,9 @@ def test_unlike(across):
     env = {**DEVICES, "XCCL_SIM_FAIL": "load@40"}
     result = across.run(LAYOUT, "mpi_loop cuda 3", timeout=TIMEOUT, env=env)
     assert result.status == 0 and len(result.lines("all rounds good")) == RANKS, result.out
-    assert result.lines(rf"all {RANKS} ranks leave collectives on device memory to MPI: rank 40"), result.out
+    assert result.lines(
+        rf"all {RANKS} ranks leave collectives on device memory to MPI: rank 40"
+    ), result.out
 
 
 @pytest.mark.thorough
