@@ -12,6 +12,15 @@ TOP = Path(__file__).resolve().parents[2]
 DATA = "docs/develop/matrix.yaml"
 AXES = ("mpi", "library", "installer", "site")
 HOW = ("run", "simulated")
+RAW = "docs/benchmarks"
+# How raw output names each MPI: xccl-perf's head, MPICH's tests, a file's first line, `mpich43 2 mpi_random ...`.
+NAMES = {
+    "openmpi": r'Open MPI v?4\.|"mpi": "openmpi"|^openmpi \d',
+    "openmpi5": r"Open MPI v?5\.|^openmpi5 \d",
+    "mpich": r'\bMPICH [34]\.|"mpi": "mpich"|^mpich\d* \d',
+    "mpiabi": r"\bMPICH 5\.|^mpiabi \d",
+    "craympich": r"(?i)\bcray[ -]?mpich\b",
+}
 HEAD = f"""# What was tried
 
 Made by `docs/tools/render.py` from `{DATA}`; do not edit.
@@ -74,6 +83,36 @@ def problems_of(entry, known):
     wrong += ["no proof"] if not entry.get("proof") else []
     wrong += filter(None, map(missing_proof, entry.get("proof", [])))
     return wrong or list(filter(None, [wrong_kind(entry)]))
+
+
+def runs():
+    """{(folder, MPI): a file} of all raw output, for each MPI that it names; None where a folder's names none."""
+    found = {}
+    for folder in sorted(path for path in (TOP / RAW).iterdir() if path.is_dir()):
+        named = {}
+        for path in (path for path in sorted(folder.rglob("*")) if path.is_file()):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            for mpi, pattern in NAMES.items():
+                if re.search(pattern, text, re.M):
+                    named.setdefault((folder.name, mpi), path.relative_to(TOP).as_posix())
+        found |= named or {(folder.name, None): f"{RAW}/{folder.name}"}
+    return found
+
+
+def uncited(data):
+    """Raw output of an MPI of which no cell says that it was run."""
+    cited = {
+        (proof.split("/")[2], entry["mpi"])
+        for entry in data["cells"]
+        for proof in entry["proof"]
+        if entry["how"] == "run" and proof.startswith(f"{RAW}/")
+    }
+    left = {key: path for key, path in runs().items() if key[0] not in data["elsewhere"]}
+    return [
+        f"{path}: no cell that was run with {mpi or 'an MPI'} has a proof in {RAW}/{folder}"
+        for (folder, mpi), path in left.items()
+        if (folder, mpi) not in cited
+    ]
 
 
 def problems(data):
