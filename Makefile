@@ -10,7 +10,8 @@ export BUILD_DIR := $(abspath $(BUILD))
 .PHONY: help demo test lint docs bench install uninstall dist clean
 
 help: ## list the targets
-	@echo 'xccl: collectives of MPI programs on the vendor library. Usage: make <target>'
+	@echo "xccl runs the MPI collectives of unmodified GPU programs at the speed of the vendor's library, and often faster."
+	@echo 'Usage: make <target>'
 	@sed -n 's/^\([a-z]*\):.*## /\1:/p' Makefile | while IFS=: read -r name text; do \
 	    printf '  %-9s %s\n' "$$name" "$$text"; done
 	@echo 'Variables: PREFIX=$(PREFIX), SITE=$(SITE) (install, for one site only), SITES=$(SITES) (a folder with a site of your own), BUILD=$(BUILD) (where everything is built)'

