@@ -83,6 +83,62 @@ def test_commands_ask_for_cores():
     assert [one for one in found if "--cpus-per-task=" not in one[1]] == []
 
 
+GPUS = r"--(?:gpus-per-node|gpus-per-task|gpus|gres)="
+
+
+def cores_of_job(text):
+    """Whether a job file asks for cores, and hands them on: since 22.05 srun does not take sbatch's --cpus-per-task."""
+    if re.search(r"^#SBATCH --exclusive", text, re.M):
+        return True
+    asks = re.search(r"^#SBATCH --cpus-per-task=", text, re.M)
+    return bool(asks and ("export SRUN_CPUS_PER_TASK=" in text or not steps_without_cores(text)))
+
+
+def steps_without_cores(text):
+    return [
+        line
+        for line in re.findall(r"^[^#\n]*\bsrun .*", text, re.M)
+        if "--cpus-per-task=" not in line
+    ]
+
+
+def test_jobs_ask_for_cores():
+    jobs = [*DOCS.rglob("*.sbatch"), *(TOP / "site-configs").glob("*/jobs/*.sbatch")]
+    texts = {path.relative_to(TOP): path.read_text(encoding="utf-8") for path in jobs}
+    on_gpus = {path: text for path, text in texts.items() if re.search(GPUS, text)}
+    assert len(on_gpus) >= 15
+    assert [path for path, text in on_gpus.items() if not cores_of_job(text)] == []
+
+
+def test_help_asks_for_cores():
+    """Of recipes, and the form that asks for a command: what they show is copied."""
+    files = [
+        *(TOP / "easyconfigs").glob("**/xccl/xccl-*.eb"),
+        TOP / ".github/ISSUE_TEMPLATE/bug.yml",
+    ]
+    assert len(files) > 10
+    for path in files:
+        found = re.findall(r"\bsrun .*xccl-run .*", path.read_text(encoding="utf-8"))
+        assert found, path
+        assert [one for one in found if not re.search(f"{GPUS}.*--cpus-per-task=", one)] == [], (
+            path
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("#SBATCH --gpus-per-node=4\nsrun ./app\n", False),
+        ("#SBATCH --cpus-per-task=8\nsrun ./app\n", False),
+        ("#SBATCH --cpus-per-task=8\nexport SRUN_CPUS_PER_TASK=8\nsrun ./app\n", True),
+        ("#SBATCH --cpus-per-task=8\nsrun --cpus-per-task=8 ./app\n", True),
+        ("#SBATCH --exclusive\nsrun ./app\n", True),
+    ],
+)
+def test_cores_of_a_job(text, asks):
+    assert cores_of_job(text) == asks
+
+
 def test_signals_go_to_the_ranks():
     """scancel's --batch takes no value, and means the batch script instead of the ranks."""
     text = (DOCS / "use/troubleshooting.md").read_text(encoding="utf-8")
