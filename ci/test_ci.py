@@ -137,8 +137,34 @@ def test_github_runs_every_stage():
     matrix = jobs["stage"]["strategy"]["matrix"]["stage"]
     assert sorted([*matrix, "gpu"]) == sorted(stages())
     commands = [step["run"] for step in jobs["stage"]["steps"] if "run" in step]
-    assert "ci/run ${{ matrix.stage }}" in commands
+    assert any(run.startswith("ci/run ${{ matrix.stage }}") for run in commands)
     assert "ci/run gpu" in [step.get("run") for step in jobs["gpu"]["steps"]]
+
+
+def skippable():
+    """The stages whose jobs may end with a status of their own for "skipped", with that status, on GitLab."""
+    return {
+        name: job["allow_failure"]["exit_codes"]
+        for name, job in yaml.safe_load(GITLAB.read_text()).items()
+        if isinstance(job, dict) and isinstance(job.get("allow_failure"), dict)
+    }
+
+
+@pytest.mark.parametrize("stage", ["aarch64", "unit"])
+@pytest.mark.parametrize("status", [0, 1, 77])
+def test_a_skipped_stage_fails_on_neither(tmp_path, stage, status):
+    """GitHub's job, as its shell runs it, takes the statuses that GitLab's takes."""
+    steps = yaml.safe_load(GITHUB.read_text())["jobs"]["stage"]["steps"]
+    (script,) = [step["run"] for step in steps if step.get("run", "").startswith("ci/run ")]
+    (tmp_path / "ci").mkdir()
+    fake_program(tmp_path / "ci/run", f'[ "$1" = {stage} ] && exit {status}\nexit 3\n')
+    done = subprocess.run(
+        ["sh", "-e", "-c", script.replace("${{ matrix.stage }}", stage)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    skipped = skippable().get(stage) == status
+    assert done.returncode == (0 if skipped else status), done.stderr
+    assert ("::warning title=aarch64::skipped" in done.stdout) == skipped
 
 
 def test_every_folder_of_tests_is_run():
