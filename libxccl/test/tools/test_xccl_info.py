@@ -215,15 +215,26 @@ def why(stage, call, *arguments, sim="cuda:4", env=None):
     options = ["--why", call, *arguments]
     written = json.loads(stage.run(*front, *options, "--json", env=env).good().out)
     jsonschema.validate(written, WHY_SCHEMA)
-    text = stage.run(*front, *options, env=env).good().out
-    assert f"\nPath: {written['path']} ({written['reason']})\n" in text
+    text = stage.run(*front, *options, "--long", env=env).good().out
+    assert text.splitlines()[1] == f"Path: {written['path']} ({written['reason']})"
     network = f"; network of the library: {written['machine']['network']}\n"
     assert (network in text) == (written["call"]["nodes"] > 1)  # on one node nothing goes over it
     for one in written["tables"]:
         assert f"\n  {one['source']}\n" in text
         for row in one["rows"]:
             assert re.search(rf"^    [ >] {re.escape(row['row'])} +{row['verdict']}$", text, re.M)
+    check_short(stage.run(*front, *options, env=env).good().out, text, written["tables"])
     return written
+
+
+def check_short(short, text, tables):
+    """Without --long nothing is missing but the tables that are not asked, and their number is said."""
+    kept = [line for line in short.splitlines() if "--long says why" not in line]
+    assert set(kept) <= set(text.splitlines())
+    for one in tables:
+        assert (f"\n  {one['source']}\n" in short) == one["asked"]
+    left = sum(not one["asked"] for one in tables)
+    assert (f"\n{left} table{' is' if left == 1 else 's are'} not asked; " in short) == (left > 0)
 
 
 def deciding(written):
@@ -420,7 +431,7 @@ def test_link(mpi, tmp_path):
         (["stray"], "unexpected argument 'stray'; see xccl-info --help"),
         (["--jsn"], "unknown option '--jsn'; did you mean '--json'?"),
         (["--link", "--json"], "--link goes with no other option"),
-        (["--long", "--why", "bcast:8:cuda:2"], "--why goes with"),
+        (["--config", "--why", "bcast:8:cuda:2"], "--why goes with"),
     ],
 )
 def test_refusals(stage, words, message):

@@ -17,7 +17,8 @@ static const char usage[] =
     "Says what is installed, which device runtime and which vendor library are found and where, and\n"
     "which variables are set.\n"
     "\n"
-    "  -l, --long     all of it: paths, types and operations of each library, tables, variables\n"
+    "  -l, --long     all of it: paths, types and operations of each library, tables, variables;\n"
+    "                 with --why the tables too that are not asked\n"
     "  -c, --config   the variables only: value, origin, default, meaning\n"
     "  -d, --devices  start the device runtimes and list their devices\n"
     "  --link         flags that link the interposer into a program, instead of preloading it\n"
@@ -105,8 +106,8 @@ static void parse(struct options *options, int argc, char **argv)
     if ((options->gpu != NULL) && (options->why == NULL)) {
         usage_error("--gpu has no meaning without --why");
     }
-    if ((options->why != NULL) && (options->all || options->config || options->link)) {
-        usage_error("--why goes with --gpu, --devices and --json alone");
+    if ((options->why != NULL) && (options->config || options->link)) {
+        usage_error("--why goes with --gpu, --long, --devices and --json alone");
     }
     if (options->link && (options->all || options->config || options->devices || options->json)) {
         usage_error("--link goes with no other option");
@@ -125,7 +126,7 @@ static int explain(const struct info *info, const struct options *options)
     if (options->json) {
         why_print_json(&why);
     } else {
-        why_print(&why, info->fault);
+        why_print(&why, info->fault, options->all);
     }
     why_free(&why);
     return 0;

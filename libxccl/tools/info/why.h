@@ -48,8 +48,11 @@ bool why_collect(struct why *why, const struct info *info, const char *spec, con
 void why_free(struct why *why);
 
 /* why_print.c */
-/* fault: of the configuration, with which no program starts; "": none. */
-void why_print(const struct why *why, const char *fault);
+/*
+ * fault: of the configuration, with which no program starts; "": none. all: also the tables that
+ * are not asked.
+ */
+void why_print(const struct why *why, const char *fault, bool all);
 void why_print_json(const struct why *why);
 
 #endif

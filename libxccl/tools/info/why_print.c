@@ -54,14 +54,42 @@ static void print_path(const char *name, const struct why_path *path)
     printf("  %-7s %s: %s\n", name, path->available ? "available" : "not available", path->text);
 }
 
-void why_print(const struct why *why, const char *fault)
+static void print_decision(const struct why *why, const char *fault)
+{
+    if (fault[0] != '\0') {
+        printf("Path: none, MPI_Init fails: %s\n", fault);
+    } else {
+        printf("Path: %s (%s)\n", why->path, why->reason);
+    }
+}
+
+/* Those that are not asked, with their conditions, would bury the others. */
+static void print_tables(const struct why *why, bool all)
+{
+    size_t left = 0;
+
+    printf("\nTables, in the order in which they are asked\n");
+    for (size_t i = 0; i < why->count; i++) {
+        if (all || why->tables[i].asked) {
+            print_table(&why->tables[i]);
+        } else {
+            left++;
+        }
+    }
+    if (left > 0) {
+        printf("\n%zu table%s not asked; --long says why\n", left, (left == 1) ? " is" : "s are");
+    }
+}
+
+void why_print(const struct why *why, const char *fault, bool all)
 {
     const struct xm_setting *s = &why->setting;
 
     printf("%s of %llu bytes in %s memory on %d rank%s, %d node%s\n", xm_coll_name(why->facts.coll),
            (unsigned long long)why->facts.bytes, xm_mem_name(why->facts.mem), s->nranks,
            (s->nranks == 1) ? "" : "s", s->nodes, (s->nodes == 1) ? "" : "s");
-    printf("  device: %s; library: %s",
+    print_decision(why, fault);
+    printf("\n  device: %s; library: %s",
            (s->gpu[0] != '\0') ? s->gpu : "not known (--gpu MODEL names one)",
            (s->ccl[0] != '\0') ? s->ccl : "none");
     if (s->nodes > 1) { /* on one node nothing goes over it */
@@ -73,15 +101,7 @@ void why_print(const struct why *why, const char *fault)
     for (int p = XM_NUM_PATHS - 1; p >= 0; p--) {
         print_path(xm_path_name((enum xm_path_id)p), &why->paths[p]);
     }
-    printf("\nTables, in the order in which they are asked\n");
-    for (size_t i = 0; i < why->count; i++) {
-        print_table(&why->tables[i]);
-    }
-    if (fault[0] != '\0') {
-        printf("\nPath: none, MPI_Init fails: %s\n", fault);
-        return;
-    }
-    printf("\nPath: %s (%s)\n", why->path, why->reason);
+    print_tables(why, all);
 }
 
 static void put_path(const char *name, const struct why_path *path)
