@@ -40,6 +40,36 @@ def test_check_finds_stale(tmp_path, monkeypatch, capsys):
         render.main(["another/file"])
 
 
+@pytest.mark.parametrize(
+    ("changes", "url", "told"),
+    [
+        ("## Unreleased\n", "https://xccl.example.org/xccl", ""),
+        (
+            "## 1.2.3 - 2027-01-02\n",
+            "https://xccl.example.org/xccl",
+            'date-released: "2027-01-02"\n',
+        ),
+        (
+            "## 1.2.2 - 2027-01-02\n",
+            "https://git.centre.eu/x",
+            'repository-code: "https://git.centre.eu/x"\n',
+        ),
+    ],
+)
+def test_citation_invents_nothing(tmp_path, monkeypatch, changes, url, told):
+    """A day only of a version that has one, and no address of the names that are for examples."""
+    for name, text in (
+        ("libxccl/VERSION", "1.2.3\n"),
+        ("CHANGELOG.md", f"# Changelog\n\n{changes}"),
+        ("ci/source-url", f"{url}\n"),
+        ("CITATION.cff", 'title: x\nversion: 1.0.0\ndate-released: "1999-01-01"\nlicense: y\n'),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(render, "TOP", tmp_path)
+    assert render.citation() == f"title: x\nversion: 1.2.3\n{told}license: y\n"
+
+
 def test_marks():
     """A page that lost a mark is refused, rather than overwritten."""
     with pytest.raises(SystemExit, match="numbers"):

@@ -34,11 +34,22 @@ def marked(path, name, lines):
     return between(text, name, "\n" + "\n".join(lines) + "\n\n")
 
 
+# Names that RFC 2606 reserves for examples: the address where nothing is published yet.
+NO_ADDRESS = re.compile(r"^https?://([^/]*\.)?example\.(org|com|net)(/|$)")
+
+
 def citation():
-    """CITATION.cff with the version of the tree."""
+    """CITATION.cff with the version of the tree, and with the day and the address of a version that is published."""
     version = (TOP / "libxccl/VERSION").read_text(encoding="utf-8").split()[0]
+    changes = (TOP / "CHANGELOG.md").read_text(encoding="utf-8")
+    url = (TOP / "ci/source-url").read_text(encoding="utf-8").strip()
+    day = re.search(rf"(?m)^## {re.escape(version)} - (\d{{4}}-\d\d-\d\d)$", changes)
+    lines = [f"version: {version}"]
+    lines += [f'date-released: "{day[1]}"'] if day else []
+    lines += [] if NO_ADDRESS.match(url) else [f'repository-code: "{url}"']
     text = (TOP / "CITATION.cff").read_text(encoding="utf-8")
-    return re.sub(r"(?m)^version: .*$", f"version: {version}", text)
+    text = re.sub(r"(?m)^(date-released|repository-code): .*\n", "", text)
+    return re.sub(r"(?m)^version: .*$", lambda _: "\n".join(lines), text)
 
 
 RENDERED = {

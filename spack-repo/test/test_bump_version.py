@@ -102,7 +102,9 @@ def test_one_command(released):
     assert git(copy, "tag").split() == [f"v{NEXT}"]
     assert git(copy, "status", "--porcelain") == ""
     assert (copy / f"modulefiles/xccl/{NEXT}.lua").exists()
-    assert f"\nversion: {NEXT}\n" in (copy / "CITATION.cff").read_text()
+    day = re.search(rf"^## {NEXT} - (.*)$", (copy / "CHANGELOG.md").read_text(), re.M)[1]
+    cited = f'\nversion: {NEXT}\ndate-released: "{day}"\n'
+    assert cited in git(copy, "show", "HEAD~1:CITATION.cff"), "not in the tarball"
     numbers = zip(("MAJOR", "MINOR", "PATCH"), NEXT.split("."))
     macros = [f"#define XCCL_{name} {number}\n" for name, number in numbers]
     for page in ("libxccl/include/xccl/xccl.h", "docs/reference/xccl-h.md"):
