@@ -139,6 +139,22 @@ def test_cores_of_a_job(text, asks):
     assert cores_of_job(text) == asks
 
 
+def test_whose_files_are_is_as_security_says():
+    """The library makes files in one place, its owner's alone; results of tools are left to the umask."""
+    makes = re.compile(r'\bO_CREAT\b|\bfopen\([^;]*"[wa]|\b(?:creat|mkstemp|mkfifo|shm_open)\(')
+    sources = (TOP / "libxccl/src").rglob("*.c")
+    makers = [path for path in sources if makes.search(path.read_text(encoding="utf-8"))]
+    assert makers == [TOP / "libxccl/src/base/files.c"]
+    assert "O_NOFOLLOW), 0600)" in makers[0].read_text(encoding="utf-8")
+    results = (TOP / "libxccl/tools/perf/json.c").read_text(encoding="utf-8")
+    assert set(re.findall(r"O_CREAT.*, (0\d+)\)", results)) == {"0666"}
+    text = (TOP / "SECURITY.md").read_text(encoding="utf-8")
+    assert (
+        "are their owner's alone, mode 0600" in text
+        and "follow the umask: `xccl-perf --json`" in text
+    )
+
+
 def test_signals_go_to_the_ranks():
     """scancel's --batch takes no value, and means the batch script instead of the ranks."""
     text = (DOCS / "use/troubleshooting.md").read_text(encoding="utf-8")
