@@ -28,11 +28,15 @@ def _box(column, top, rows, color, lines, *, dashed=False):
         yield _text(x + width / 2, first + 16 * number, line, bold=number == 0)
 
 
+def _unknown(value):
+    return str(value) == "auto"
+
+
 def _runs(ranks, key):
-    """[(value, first row, rows)]: neighbours with the same value together."""
+    """[(value, first row, rows)]: neighbours with the same value together, but not those that are not known."""
     runs = []
     for row, rank in enumerate(ranks):
-        if runs and runs[-1][0] == rank[key]:
+        if runs and runs[-1][0] == rank[key] and not _unknown(rank[key]):
             runs[-1][2] += 1
         else:
             runs.append([rank[key], row, 1])
@@ -45,13 +49,18 @@ def _rows(site):
         {**rank, "rank": number}
         for number, rank in enumerate(site["hardware"]["binding"].get("ranks") or [])
     ]
-    if not ranks or any("auto" in (str(r["gpu"]), str(r["numa"]), str(r["cores"])) for r in ranks):
+    if not ranks or any(_unknown(r["gpu"]) or _unknown(r["cores"]) for r in ranks):
         return []
-    return sorted(ranks, key=lambda r: (int(r["numa"]), int(str(r["cores"]).split("-")[0])))
+    return sorted(ranks, key=_place)
+
+
+def _place(rank):
+    first = int(str(rank["cores"]).split("-")[0])
+    return (-1 if _unknown(rank["numa"]) else int(rank["numa"]), first)
 
 
 def has_picture(site):
-    """Nothing is drawn of a machine whose binding is read at run time."""
+    """Nothing is drawn of a machine whose GPUs or cores are read at run time."""
     return bool(_rows(site))
 
 
@@ -99,18 +108,27 @@ def node(site, mark):
         *_lines(ranks, HEAD),
     ]
     for numa, row, count in _runs(ranks, "numa"):
-        lines = [f"NUMA domain {numa}", *_cores(ranks[row : row + count])]
-        parts += _box("numa", HEAD + row * ROW, count, GREY, lines if count > 1 else _short(lines))
+        lines = _domain(numa, ranks[row : row + count])
+        parts += _box("numa", HEAD + row * ROW, count, GREY, lines, dashed=_unknown(numa))
     for row, rank in enumerate(ranks):
         lines = [f"GPU {rank['gpu']}", f"local rank {rank['rank']}"]
         parts += _box("gpu", HEAD + row * ROW, 1, GREEN, lines)
     for nic, row, count in _runs(ranks, "nic"):
-        unknown = str(nic) == "auto"
-        lines = ["closest NIC", "read at run time"] if unknown else [nic]
-        for place in range(row, row + count) if unknown else [row]:
-            rows = 1 if unknown else count
-            parts += _box("nic", HEAD + place * ROW, rows, GREY, lines, dashed=unknown)
+        lines = ["closest NIC", "read at run time"] if _unknown(nic) else [nic]
+        parts += _box("nic", HEAD + row * ROW, count, GREY, lines, dashed=_unknown(nic))
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _domain(numa, ranks):
+    """What a box of cores says: the domain is left to the run where it is not known, and the cores come first."""
+    cores = _cores(ranks)
+    if _unknown(numa):
+        return _short([*cores, "NUMA domain read at run time"])
+    return (
+        [f"NUMA domain {numa}", *cores]
+        if len(ranks) > 1
+        else _short([f"NUMA domain {numa}", *cores])
+    )
 
 
 def _short(lines):
