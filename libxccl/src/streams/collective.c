@@ -17,16 +17,19 @@ static int check_buffer(const struct xm_buffer *b, MPI_Comm comm)
     char none[1] = {0};
     int  position = 0;
 
-    /* A type that was not committed is refused before anything is enqueued. */
     return (b->used && b->layout.derived) ? xm_pmpi.Pack(none, 0, b->type, none, 0, &position, comm)
                                           : MPI_SUCCESS;
 }
 
+/*
+ * A type that was not committed is refused before anything is enqueued; on a communicator whose
+ * error handler returns.
+ */
 static int check(const struct xm_enqueued *e)
 {
-    int code = check_buffer(&e->op.buffers.send, e->sc->comm);
+    int code = check_buffer(&e->op.buffers.send, e->sc->inner);
 
-    return (code == MPI_SUCCESS) ? check_buffer(&e->op.buffers.recv, e->sc->comm) : code;
+    return (code == MPI_SUCCESS) ? check_buffer(&e->op.buffers.recv, e->sc->inner) : code;
 }
 
 /* Of a communicator of one rank, which needs no other thread for it if it can be packed. */
@@ -127,34 +130,37 @@ static void read_call(struct xm_enqueued *e, enum xm_coll coll, bool large, cons
     call->args[xm_signatures[coll].comm] = (long)(intptr_t)e->sc->inner;
 }
 
-static int serve(const struct xm_enqueue *q, struct xm_enqueued *e)
+/* False: MPI is to say what is wrong with *refused_p, when the call has ended. */
+static bool serve(struct xm_enqueue *q, struct xm_enqueued *e, struct xm_call *refused_p)
 {
     struct xm_comm       *xm = e->sc->xm;
     const struct xm_place place = {xm->rank, xm->size, xm->size, false};
 
     xm_buffer_forget();
     if (!xm_buffers_of(&e->op.call, &place, &e->op.buffers)) {
-        struct xm_call call = e->op.call;
-        call.form = XM_BLOCKING; /* MPI says what is wrong with it, on this communicator */
-        call.comm = e->sc->comm;
-        call.args[xm_signatures[call.coll].comm] = (long)(intptr_t)e->sc->comm;
+        *refused_p = e->op.call;
+        refused_p->form = XM_BLOCKING;
+        refused_p->comm = e->sc->comm;
+        refused_p->args[xm_signatures[refused_p->coll].comm] = (long)(intptr_t)e->sc->comm;
+        q->code = MPI_ERR_OTHER;
         xm_enqueued_free(e);
-        return xm_call_mpi(&call);
+        return false;
     }
-    int code = check(e);
-    if (code != MPI_SUCCESS) {
+    q->code = check(e);
+    if (q->code != MPI_SUCCESS) {
         xm_enqueued_free(e);
-        return code;
+        return true;
     }
     const struct xm_rules *rules;
     if (xm_rules_of(xm, &rules) != xcclSuccess) {
         xm_enqueued_free(e);
-        return xm_enqueue_raise(q->sc, xcclSystemError);
+        xm_enqueue_fail(q, xcclSystemError);
+        return true;
     }
     enum way way = choose(e, rules);
     if (way == NOTHING) {
         xm_enqueued_free(e);
-        return MPI_SUCCESS;
+        return true;
     }
     xcclResult_t res = carry(q, e, way), missed = e->op.missed;
     if (missed != xcclSuccess) {
@@ -164,7 +170,10 @@ static int serve(const struct xm_enqueue *q, struct xm_enqueued *e)
         res = xm_enqueued_keep(q, e);
     } /* else it stays: some of it may be on the stream */
     res = (res == xcclSuccess) ? missed : res;
-    return (res == xcclSuccess) ? MPI_SUCCESS : xm_enqueue_raise(q->sc, res);
+    if (res != xcclSuccess) {
+        xm_enqueue_fail(q, res);
+    }
+    return true;
 }
 
 int xm_enqueue_collective(enum xm_function function, enum xm_coll coll, bool large,
@@ -173,11 +182,14 @@ int xm_enqueue_collective(enum xm_function function, enum xm_coll coll, bool lar
     MPI_Comm               comm = (MPI_Comm)(intptr_t)args[xm_signatures[coll].comm];
     struct xm_stream_comm *sc = xm_stream_comm_of(comm);
     struct xm_enqueue      q;
+    struct xm_call         refused;
+    bool                   served = true;
 
     if (sc->without >= 0) {
-        xc_fail(xcclInvalidUsage, "%s: rank %d has attached no device stream to this communicator",
-                xm_mpi_function_name(function), sc->without);
-        return xm_enqueue_raise(sc, xcclInvalidUsage);
+        xcclResult_t res = xc_fail(xcclInvalidUsage,
+                                   "%s: rank %d has attached no device stream to this communicator",
+                                   xm_mpi_function_name(function), sc->without);
+        return xm_raise(sc->comm, res, xc_last_detail());
     }
     int code = xm_enqueue_begin(sc, &q);
     if (code != MPI_SUCCESS) {
@@ -185,10 +197,11 @@ int xm_enqueue_collective(enum xm_function function, enum xm_coll coll, bool lar
     }
     struct xm_enqueued *e = xm_enqueued_new(&q);
     if (e == NULL) {
-        code = xm_enqueue_raise(sc, xcclSystemError);
+        xm_enqueue_fail(&q, xcclSystemError);
     } else {
         read_call(e, coll, large, args);
-        code = serve(&q, e);
+        served = serve(&q, e, &refused);
     }
-    return xm_enqueue_end(&q, code);
+    xm_enqueue_leave(&q);
+    return served ? xm_enqueue_tell(&q) : xm_call_mpi(&refused);
 }

@@ -10,36 +10,31 @@
 #include "paths/substitute.h"
 #include "streams/enqueue.h"
 
-int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res)
-{
-    return xm_raise(sc->comm, res, xc_last_detail());
-}
-
 /* An operation that was enqueued before has failed meanwhile: told once. */
-static int tell_failure(struct xm_stream_comm *sc)
+static void take_failure(struct xm_enqueue *q)
 {
-    char text[sizeof(sc->failure) + 64];
+    struct xm_stream_comm *sc = q->sc;
 
     pthread_mutex_lock(&sc->lock);
-    int          code = __atomic_exchange_n(&sc->failed, MPI_SUCCESS, __ATOMIC_ACQ_REL);
-    xcclResult_t ours = sc->failed_as;
-    snprintf(text, sizeof(text), "an operation enqueued before has failed: %s", sc->failure);
+    q->code = __atomic_exchange_n(&sc->failed, MPI_SUCCESS, __ATOMIC_ACQ_REL);
+    q->failure = sc->failed_as;
+    snprintf(q->detail, sizeof(q->detail), "an operation enqueued before has failed: %s",
+             sc->failure);
     pthread_mutex_unlock(&sc->lock);
-    if ((code != MPI_SUCCESS) && (ours != xcclSuccess)) {
-        return xm_raise(sc->comm, ours, text);
-    }
-    if (code != MPI_SUCCESS) {
-        xc_error("%s", text);
-        xm_pmpi.Comm_call_errhandler(sc->comm, code);
-    }
-    return code;
+}
+
+void xm_enqueue_fail(struct xm_enqueue *q, xcclResult_t res)
+{
+    q->code = MPI_ERR_OTHER;
+    q->failure = res;
+    snprintf(q->detail, sizeof(q->detail), "%s", xc_last_detail());
 }
 
 int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q)
 {
     const struct xm_stream *stream = sc->stream;
 
-    *q = (struct xm_enqueue){.sc = sc};
+    *q = (struct xm_enqueue){.sc = sc, .comm = sc->comm, .code = MPI_SUCCESS};
     if (stream->dev == NULL) {
         return xm_raise(sc->comm, xcclInvalidUsage,
                         "an enqueued call needs a device stream: this rank's communicator has "
@@ -54,12 +49,12 @@ int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q)
     }
     xcclResult_t res = stream->dev->enter(stream->device, &q->saved);
     if (res != xcclSuccess) {
-        return xm_enqueue_raise(sc, res);
+        return xm_raise(sc->comm, res, xc_last_detail());
     }
     res = stream->ops->capturing(stream->handle, &q->capturing);
     if (res != xcclSuccess) {
         stream->dev->leave(q->saved);
-        return xm_enqueue_raise(sc, res);
+        return xm_raise(sc->comm, res, xc_last_detail());
     }
     q->mode = xc_device_relax(stream->dev);
     xm_outstanding_begin();
@@ -79,14 +74,31 @@ static void track(struct xm_stream_comm *sc, bool capturing)
     xm_outstanding_end();
 }
 
-int xm_enqueue_end(const struct xm_enqueue *q, int code)
+void xm_enqueue_leave(struct xm_enqueue *q)
 {
     const struct xm_stream *stream = q->sc->stream;
 
     track(q->sc, q->capturing);
     xc_device_restore(stream->dev, q->mode);
     stream->dev->leave(q->saved);
-    return (q->late && (code == MPI_SUCCESS)) ? tell_failure(q->sc) : code;
+    if (q->late && (q->code == MPI_SUCCESS)) {
+        take_failure(q);
+    }
+}
+
+int xm_enqueue_tell(const struct xm_enqueue *q)
+{
+    if (q->code == MPI_SUCCESS) {
+        return MPI_SUCCESS;
+    }
+    if (q->failure != xcclSuccess) {
+        return xm_raise(q->comm, q->failure, q->detail);
+    }
+    if (q->detail[0] != '\0') {
+        xc_error("%s", q->detail);
+    }
+    xm_pmpi.Comm_call_errhandler(q->comm, q->code);
+    return q->code;
 }
 
 struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q)

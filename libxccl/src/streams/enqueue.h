@@ -36,21 +36,30 @@ struct xm_enqueued {
     MPI_Status *status; /* the program's, or NULL */
 };
 
-/* A call on the communicator's stream, from xm_enqueue_begin() to xm_enqueue_end(). */
+/* A call on the communicator's stream, from xm_enqueue_begin() to xm_enqueue_leave(). */
 struct xm_enqueue {
     struct xm_stream_comm *sc;
     bool                   capturing;
     bool                   late; /* an operation enqueued before has failed */
     int                    mode;
     void                  *saved;
+    /* How the call ends. Told when nothing is left to do: an error handler need not return. */
+    MPI_Comm     comm;
+    int          code;    /* MPI's */
+    xcclResult_t failure; /* of ours; xcclSuccess: MPI's */
+    char         detail[sizeof(((struct xm_stream_comm *)0)->failure) + 64];
 };
 /* With the device entered, and free to allocate in a capture. A failure is raised. */
 int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q);
+/* A failure of ours, with xc_last_detail(): xm_enqueue_tell() raises it. */
+void xm_enqueue_fail(struct xm_enqueue *q, xcclResult_t res);
 /*
- * The call's code; that of an operation enqueued before, where that has failed and this call has
- * not. The call is carried out all the same: other ranks may wait for it.
+ * An operation enqueued before may have failed, and this call has not: then it has that failure.
+ * The call is carried out all the same, since other ranks may wait for it.
  */
-int xm_enqueue_end(const struct xm_enqueue *q, int code);
+void xm_enqueue_leave(struct xm_enqueue *q);
+/* The call's code, through the communicator's error handler; the last thing that a call does. */
+int xm_enqueue_tell(const struct xm_enqueue *q);
 /* A new one for this call; NULL: out of memory. */
 struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q);
 void                xm_enqueued_free(struct xm_enqueued *e);
@@ -60,7 +69,5 @@ xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e)
 void xm_stream_comm_reap(struct xm_stream_comm *sc, bool all);
 /* Wait until the oldest operation that holds something is over, and free it. */
 xcclResult_t xm_stream_comm_wait_oldest(struct xm_stream_comm *sc);
-/* A failure of ours through the communicator's error handler. */
-int xm_enqueue_raise(const struct xm_stream_comm *sc, xcclResult_t res);
 
 #endif

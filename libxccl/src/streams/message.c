@@ -68,7 +68,7 @@ static bool read_message(struct xm_enqueued *e, const long *args, bool large)
 }
 
 /* MPI's own error for arguments that it must refuse. */
-static int refuse(const struct xm_enqueued *e, const long *args, bool large)
+static int refuse(MPI_Comm comm, const long *args, bool large, bool receives)
 {
     MPI_Request  request;
     MPI_Datatype type = (MPI_Datatype)(intptr_t)args[2];
@@ -77,10 +77,10 @@ static int refuse(const struct xm_enqueued *e, const long *args, bool large)
     if (large) { /* cut to an int, a wrong count may be a right one */
         count = (args[1] < 0) ? -1 : (args[1] > INT_MAX) ? INT_MAX : (int)args[1];
     }
-    return e->receives ? xm_pmpi.Irecv((void *)args[0], count, type, (int)args[3], (int)args[4],
-                                       e->sc->comm, &request)
-                       : xm_pmpi.Isend((const void *)args[0], count, type, (int)args[3],
-                                       (int)args[4], e->sc->comm, &request);
+    return receives ? xm_pmpi.Irecv((void *)args[0], count, type, (int)args[3], (int)args[4], comm,
+                                    &request)
+                    : xm_pmpi.Isend((const void *)args[0], count, type, (int)args[3], (int)args[4],
+                                    comm, &request);
 }
 
 static xcclResult_t keep_type(struct xm_enqueued *e)
@@ -194,14 +194,16 @@ static void take_request(MPI_Request request)
 }
 
 /* Wait on the stream, and give what was received to the program. */
-static int finish_message(const struct xm_enqueue *q, struct xm_enqueued *e)
+static void finish_message(struct xm_enqueue *q, struct xm_enqueued *e)
 {
     xcclResult_t res = xm_staged_finish(e);
 
     if (res == xcclSuccess) {
         res = xm_enqueued_keep(q, e);
     }
-    return (res == xcclSuccess) ? MPI_SUCCESS : xm_enqueue_raise(q->sc, res);
+    if (res != xcclSuccess) {
+        xm_enqueue_fail(q, res);
+    }
 }
 
 int xm_enqueue_wait(enum xm_function function, MPI_Request *request, MPI_Status *status)
@@ -226,43 +228,48 @@ int xm_enqueue_wait(enum xm_function function, MPI_Request *request, MPI_Status 
         return code;
     }
     if (q.capturing != e->captured) {
-        snprintf(text, sizeof(text), "%s: an operation and its wait go into the same graph",
-                 xm_mpi_function_name(function));
-        code = xm_raise(sc->comm, xcclInvalidUsage, text);
+        xm_enqueue_fail(&q, xc_fail(xcclInvalidUsage,
+                                    "%s: an operation and its wait go into the same graph",
+                                    xm_mpi_function_name(function)));
     } else {
         take_request(*request);
         xm_runner_status(e, status);
         xm_pmpi.Grequest_complete(e->handle);
         xm_pmpi.Request_free(&e->handle);
         *request = XM_HANDLE(MPI_REQUEST_NULL);
-        code = finish_message(&q, e);
+        finish_message(&q, e);
         taken = true;
     }
-    code = xm_enqueue_end(&q, code);
-    if (taken) {
+    xm_enqueue_leave(&q);
+    if (taken) { /* from here on another thread may free what the program has freed before */
         __atomic_sub_fetch(&sc->open, 1, __ATOMIC_RELEASE);
     }
-    return code;
+    return xm_enqueue_tell(&q);
 }
 
 /* ---- the calls ---- */
 
-static int serve(const struct xm_enqueue *q, struct xm_enqueued *e, const long *args, bool large,
-                 bool waits)
+/* False: MPI is to say what is wrong with the arguments, when the call has ended. */
+static bool serve(struct xm_enqueue *q, struct xm_enqueued *e, const long *args, bool large,
+                  bool waits)
 {
     if (!read_message(e, args, large)) {
-        int code = refuse(e, args, large);
+        q->code = MPI_ERR_OTHER;
         xm_enqueued_free(e);
-        return code;
+        return false;
     }
     if (e->receives && waits) {
         xm_runner_status(e, (MPI_Status *)args[6]);
     }
     xcclResult_t res = begin_message(e);
     if (res != xcclSuccess) {
-        return xm_enqueue_raise(q->sc, res);
+        xm_enqueue_fail(q, res);
+    } else if (waits) {
+        finish_message(q, e);
+    } else {
+        q->code = give_request(e, (MPI_Request *)args[6]);
     }
-    return waits ? finish_message(q, e) : give_request(e, (MPI_Request *)args[6]);
+    return true;
 }
 
 int xm_enqueue_message(enum xm_function function, const long *args)
@@ -277,6 +284,7 @@ int xm_enqueue_message(enum xm_function function, const long *args)
                  (function == XM_FN_MPIX_Recv_enqueue) || (function == XM_FN_MPIX_Recv_enqueue_c);
     struct xm_stream_comm *sc = xm_stream_comm_of((MPI_Comm)(intptr_t)args[5]);
     struct xm_enqueue      q;
+    bool                   served = true;
     int                    code = xm_enqueue_begin(sc, &q);
 
     if (code != MPI_SUCCESS) {
@@ -284,11 +292,12 @@ int xm_enqueue_message(enum xm_function function, const long *args)
     }
     struct xm_enqueued *e = xm_enqueued_new(&q);
     if (e == NULL) {
-        code = xm_enqueue_raise(sc, xcclSystemError);
+        xm_enqueue_fail(&q, xcclSystemError);
     } else {
         e->message = true;
         e->receives = receives;
-        code = serve(&q, e, args, large, waits);
+        served = serve(&q, e, args, large, waits);
     }
-    return xm_enqueue_end(&q, code);
+    xm_enqueue_leave(&q);
+    return served ? xm_enqueue_tell(&q) : refuse(sc->comm, args, large, receives);
 }

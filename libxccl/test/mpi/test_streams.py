@@ -111,6 +111,21 @@ def test_absolute_addresses_on_one_rank(family):
     missed(family, "absolute")
 
 
+def left(mpi, case, **env):
+    words = ["mpi_streams_left", "cuda", case]
+    env = {"XCCL_LOG": "warn", **env}
+    mpi.run(2, words, sim="cuda:4", env=env, preload=False, timeout=60).good()
+
+
+def test_handler_leaves_wait(openmpi):
+    """With threads MPICH takes no call behind a jump."""
+    left(openmpi, "wait", **STAGED, XCCL_STAGING="1")
+
+
+def test_handler_leaves_calls(family):
+    left(family, "calls", **DIRECT)
+
+
 def messages(mpi, ranks, case, runtime="cuda", **env):
     return mpi.run(
         ranks,
