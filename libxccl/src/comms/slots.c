@@ -247,6 +247,20 @@ void xm_slots_say_missed(struct xm_slots *slots, uint64_t call)
 
     __atomic_store_n(&first->missed[at % XM_SLOT_MISSES],
                      call << MISS_RANK_BITS | (uint64_t)slots->rank, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&first->said, 1, __ATOMIC_ACQ_REL);
+}
+
+uint64_t xm_slots_misses(const struct xm_slots *slots)
+{
+    return __atomic_load_n(&slots->of[0]->said, __ATOMIC_ACQUIRE);
+}
+
+int xm_slots_miss(const struct xm_slots *slots, int i, uint64_t *call_p)
+{
+    uint64_t miss = __atomic_load_n(&slots->of[0]->missed[i], __ATOMIC_ACQUIRE);
+
+    *call_p = miss >> MISS_RANK_BITS;
+    return (miss != 0) ? (int)(miss & ((1u << MISS_RANK_BITS) - 1)) : -1;
 }
 
 int xm_slots_missed(const struct xm_slots *slots, uint64_t call)

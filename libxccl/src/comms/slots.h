@@ -80,6 +80,7 @@ struct xm_slot {
     uint64_t cutovers[2]; /* atomic, first rank's: cutover.h */
     uint64_t misses;      /* atomic, first rank's: counts those of xm_slots_say_missed() */
     uint64_t missed[XM_SLOT_MISSES]; /* atomic, first rank's: the last of them */
+    uint64_t said;                   /* atomic, first rank's: how many have been written there */
     uint64_t broken;                 /* atomic, first rank's: 1 + who gave up first, or 0 */
     char     why[XM_SLOT_WHY];       /* this rank gave up; written before broken, and once */
     uint64_t left;                   /* atomic: ranks that will not look at this slot again */
@@ -149,6 +150,9 @@ int xm_slots_mismatch(const struct xm_slots *slots, uint64_t call, enum xm_coll 
  */
 void xm_slots_say_missed(struct xm_slots *slots, uint64_t call);
 int  xm_slots_missed(const struct xm_slots *slots, uint64_t call);
+/* How often it was said; and the i-th of the last XM_SLOT_MISSES, or -1: the rank, and its call. */
+uint64_t xm_slots_misses(const struct xm_slots *slots);
+int      xm_slots_miss(const struct xm_slots *slots, int i, uint64_t *call_p);
 
 /*
  * Say that this rank completes no call of the communicator any more, and why; one thread at a time.

@@ -410,6 +410,28 @@ xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size
     return xcclSuccess;
 }
 
+xcclResult_t xm_scratch_take_device(struct xm_scratch *scratch, size_t bytes, void **ptr_p)
+{
+    bool         beyond = scratch->beyond;
+    xcclResult_t res = xm_scratch_take(scratch, XM_POOL_DEVICE, bytes, ptr_p);
+
+    if ((res != xcclSuccess) && scratch->ordered) {
+        char why[256];
+        snprintf(why, sizeof(why), "%s", xc_last_detail());
+        scratch->beyond = true;
+        res = xm_scratch_take(scratch, XM_POOL_HOST, bytes, ptr_p);
+        scratch->beyond = beyond;
+        if (res != xcclSuccess) {
+            return xc_fail(res, "no %zu bytes of device memory, nor of pinned memory: %s", bytes,
+                           why);
+        }
+        xc_info("no %zu bytes of device memory for an enqueued call (%s): pinned memory takes its "
+                "place, which is slower",
+                bytes, why);
+    }
+    return res;
+}
+
 /* With its device entered. */
 static void give_to_driver(struct xm_block_of_memory *b)
 {

@@ -39,8 +39,13 @@ void xm_scratch_begin_ordered(struct xm_scratch *scratch, const struct xc_device
 xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
                              void **ptr_p);
 /*
- * The same, and the device's first copy stream, without a call of the driver's; the device needs
- * not be entered. False: nothing was taken; ask for both.
+ * Device memory. Where there is none, and the scratch is ordered, pinned memory, even beyond
+ * XCCL_STAGING: kernels reach it too, and the streams of other ranks wait for what is done there.
+ */
+xcclResult_t xm_scratch_take_device(struct xm_scratch *scratch, size_t bytes, void **ptr_p);
+/*
+ * The same as xm_scratch_take(), and the device's first copy stream, without a call of the
+ * driver's; the device needs not be entered. False: nothing was taken; ask for both.
  */
 bool xm_scratch_reuse(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes, void **ptr_p,
                       xcclStream_t *stream_p);

@@ -26,7 +26,7 @@ static size_t part_bytes(const struct xm_op *op, const struct xm_usable *b)
 static xcclResult_t take_device(struct xm_op *op, size_t bytes, char **ptr_p)
 {
     void        *ptr;
-    xcclResult_t res = xm_scratch_take(&op->scratch, XM_POOL_DEVICE, bytes, &ptr);
+    xcclResult_t res = xm_scratch_take_device(&op->scratch, bytes, &ptr);
 
     if (res == xcclSuccess) {
         *ptr_p = ptr;

@@ -74,7 +74,7 @@ static xcclResult_t cut(struct xm_op *op, const struct xm_usable *b, struct bloc
     }
     void        *scratch;
     xcclResult_t res =
-        xm_scratch_take(&op->scratch, XM_POOL_DEVICE, n * xm_ccl_scratch_per_rank(op), &scratch);
+        xm_scratch_take_device(&op->scratch, n * xm_ccl_scratch_per_rank(op), &scratch);
     blocks->scratch = scratch;
     return res;
 }

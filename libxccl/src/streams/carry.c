@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A collective by a kernel of our own, or by the vendor's library, on the program's stream. */
+/*
+ * A collective by a kernel of our own, or by the vendor's library, on the program's stream.
+ *
+ * A rank whose data cannot be reached there takes part all the same, as the streams of the others
+ * wait for it. Where it has no device memory for a packed copy, pinned memory serves. Without that
+ * too the kernel has a block in the communicator's workspace, but the vendor's library has nothing.
+ */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "comms/wait.h"
@@ -22,8 +29,17 @@ static const char *fault_of(const struct xm_buffer *b)
                : NULL;
 }
 
-static xcclResult_t make_usable(struct xm_enqueued *e, struct xm_usable *u,
-                                const struct xm_buffer *b)
+/* This rank's data is not there, for such a reason; others want it, if the call reads it. */
+static void miss(struct xm_enqueued *e, const struct xm_buffer *b, xcclResult_t why)
+{
+    if (e->op.missed == xcclSuccess) {
+        e->op.missed = xm_op_fail(&e->op, why);
+    }
+    e->misleads = e->misleads || b->in;
+}
+
+/* Where there is no memory for a packed copy, the pointer is NULL. */
+static void make_usable(struct xm_enqueued *e, struct xm_usable *u, const struct xm_buffer *b)
 {
     struct xm_lane lane = {.copier = &e->op.copier, .buffer = b};
     void          *packed;
@@ -33,29 +49,49 @@ static xcclResult_t make_usable(struct xm_enqueued *e, struct xm_usable *u,
     if (!b->used || (b->plain && !b->absolute &&
                      ((b->mem.kind == XC_MEM_MANAGED) ||
                       ((b->mem.kind == XC_MEM_DEVICE) && (b->mem.device == e->op.home))))) {
-        return xcclSuccess;
+        return;
     }
     const char  *fault = fault_of(b);
-    xcclResult_t res = xm_scratch_take(&e->op.scratch, XM_POOL_DEVICE, (size_t)b->bytes, &packed);
-    if (res != xcclSuccess) {
-        return res;
-    }
+    xcclResult_t res = xm_scratch_take_device(&e->op.scratch, (size_t)b->bytes, &packed);
+
     u->packed = true;
-    u->ptr = lane.other = packed;
+    u->ptr = lane.other = (res == xcclSuccess) ? packed : NULL;
     if (fault != NULL) {
-        e->fault = fault;
-        return xcclSuccess;
+        res = xc_fail(xcclUnsupported, "%s", fault);
+    } else if ((res == xcclSuccess) && b->in) {
+        res = xm_enqueue(&lane);
     }
-    return b->in ? xm_enqueue(&lane) : xcclSuccess;
+    if (res != xcclSuccess) {
+        miss(e, b, res);
+    }
 }
 
-xcclResult_t xm_carry_pack(struct xm_enqueued *e)
+/*
+ * Let the other ranks of the node know that what they receive is not this rank's data: before it is
+ * under way. Of a captured call they hear once, as no launch of the graph is seen.
+ */
+static void warn_others(struct xm_enqueued *e)
+{
+    struct xm_stream_comm *sc = e->sc;
+    size_t                 n = strlen(e->op.detail);
+
+    if (sc->xm->slots != NULL) {
+        xm_slots_say_missed(sc->xm->slots, XM_MISS_CARRIED | sc->carried);
+    } else {
+        snprintf(e->op.detail + n, sizeof(e->op.detail) - n,
+                 "; the other ranks cannot be told, and their results may be wrong");
+    }
+}
+
+void xm_carry_pack(struct xm_enqueued *e)
 {
     xm_buffer_take_apart(&e->op.buffers.send);
     xm_buffer_take_apart(&e->op.buffers.recv);
-    xcclResult_t res = make_usable(e, &e->op.send, &e->op.buffers.send);
-
-    return (res == xcclSuccess) ? make_usable(e, &e->op.recv, &e->op.buffers.recv) : res;
+    make_usable(e, &e->op.send, &e->op.buffers.send);
+    make_usable(e, &e->op.recv, &e->op.buffers.recv);
+    if (e->misleads && (e->sc->xm->size > 1)) {
+        warn_others(e);
+    }
 }
 
 xcclResult_t xm_carry_unpack(struct xm_enqueued *e)
@@ -64,10 +100,8 @@ xcclResult_t xm_carry_unpack(struct xm_enqueued *e)
     struct xm_lane          lane = {
                  .copier = &e->op.copier, .buffer = u->buffer, .other = u->ptr, .out = true};
 
-    if (e->fault != NULL) {
-        return xc_fail(xcclUnsupported, "%s", e->fault);
-    }
-    return (u->packed && u->buffer->out) ? xm_enqueue(&lane) : xcclSuccess;
+    return ((e->op.missed == xcclSuccess) && u->packed && u->buffer->out) ? xm_enqueue(&lane)
+                                                                          : xcclSuccess;
 }
 
 bool xm_carry_can_pack(struct xm_enqueued *e)
@@ -81,6 +115,9 @@ xcclResult_t xm_carry_copy(const struct xm_enqueued *e)
 {
     const struct xm_op *op = &e->op;
 
+    if (op->missed != xcclSuccess) {
+        return xcclSuccess; /* nobody else waits */
+    }
     return op->dev->copy_async(op->recv.ptr, op->send.ptr, (size_t)op->buffers.send.bytes,
                                op->stream);
 }
@@ -92,19 +129,36 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return (a > b) ? a : b;
 }
 
-static void fill_parts(const struct xm_op *op, struct xk_exchange *what)
+static bool is_missing(const struct xm_usable *u)
 {
+    return (u->buffer != NULL) && u->buffer->used && (u->ptr == NULL);
+}
+
+/*
+ * What is sent from, and received in, memory that is missing is a block of whatever lies in memory
+ * of the communicator's own: each rank waits for as much as it does else.
+ */
+static void fill_parts(const struct xm_enqueued *e, struct xk_exchange *what)
+{
+    const struct xm_op   *op = &e->op;
     struct xm_direct_form form = {.form = XK_BARRIER, .what = XK_NO_REDUCTION};
+    bool                  sends = false, receives = false; /* from there, and to there */
 
     if (op->call.coll != XM_BARRIER) {
         xm_direct_form_of(op, &form);
+        /* The only buffer of a call is its input and its output. */
+        sends = is_missing(op->buffers.send.used ? &op->send : &op->recv);
+        receives = is_missing(op->buffers.recv.used ? &op->recv : &op->send);
     }
-    what->in = form.in;
-    what->out = form.out;
+    uint64_t spare = (sends || receives) ? (uint64_t)(uintptr_t)xm_stream_comm_soil(e->sc) : 0;
+    what->in = sends ? spare : form.in;
+    what->out = receives ? spare : form.out;
     what->what = form.what;
     for (int i = 0; i < op->comm->size; i++) {
         struct xk_part *part = &what->parts[i];
         struct xk_span  span = xm_direct_span(op, &form, i);
+        span.send_at = sends ? 0 : span.send_at;
+        span.receive_at = receives ? 0 : span.receive_at;
         *part = xk_part_of(&span);
         what->most = larger(what->most, larger(part->send, part->receive));
     }
@@ -122,7 +176,7 @@ xcclResult_t xm_carry_direct(struct xm_enqueued *e)
     unsigned blocks = xk_short_blocks(d->words->ranks.size, e->op.block_bytes);
 
     blocks = (blocks < d->most_blocks) ? blocks : d->most_blocks;
-    fill_parts(&e->op, &what.exchange);
+    fill_parts(e, &what.exchange);
     return xm_kernel_enqueued(d->kernels, &what, blocks, e->op.stream);
 }
 
@@ -159,15 +213,22 @@ static xcclResult_t launch(const struct xm_enqueue *q, struct xm_enqueued *e)
 {
     struct launch_job job = {.job = {.run = run_launch}, .op = &e->op};
 
+    if (is_missing(&e->op.send) || is_missing(&e->op.recv)) {
+        /* The library reads or writes all of it, however long it is. */
+        return xc_fail(e->op.missed,
+                       "%s; the vendor's library cannot do without, so the streams of the other "
+                       "ranks wait for this one",
+                       e->op.detail);
+    }
     bool may_block = xm_ccl_may_block(&e->op);
     if (q->capturing || !may_block) {
         return xm_ccl_enqueue(&e->op);
     }
     xcclResult_t res = xm_offload(&job.job, "for the vendor's library to connect");
-    if ((res == xcclSuccess) && (job.result != xcclSuccess)) {
-        res = xc_fail(job.result, "%s", job.detail);
+    if (res != xcclSuccess) { /* there is no thread: rather without progress than not at all */
+        return xm_ccl_enqueue(&e->op);
     }
-    return res;
+    return (job.result != xcclSuccess) ? xc_fail(job.result, "%s", job.detail) : xcclSuccess;
 }
 
 xcclResult_t xm_carry_ccl(const struct xm_enqueue *q, struct xm_enqueued *e)

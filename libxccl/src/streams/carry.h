@@ -11,8 +11,8 @@ xcclResult_t xm_carry_ccl(const struct xm_enqueue *q, struct xm_enqueued *e);
 xcclResult_t xm_carry_copy(const struct xm_enqueued *e);
 /* Do these reach both buffers' data? */
 bool xm_carry_can_pack(struct xm_enqueued *e);
-/* Make buffers usable on the stream; and back. */
-xcclResult_t xm_carry_pack(struct xm_enqueued *e);
+/* Make buffers usable on the stream; and back. Where that fails, op.missed says why. */
+void         xm_carry_pack(struct xm_enqueued *e);
 xcclResult_t xm_carry_unpack(struct xm_enqueued *e);
 
 #endif

@@ -107,14 +107,14 @@ static xcclResult_t carry(const struct xm_enqueue *q, struct xm_enqueued *e, enu
         xm_set_last_path(name_of(way));
         return xm_staged_collective(e);
     }
-    xcclResult_t res = xm_carry_pack(e);
-    if (res != xcclSuccess) {
-        return res;
+    if (way != COPY) {
+        __atomic_add_fetch(&e->sc->carried, 1, __ATOMIC_RELAXED);
     }
+    xm_carry_pack(e);
     xm_set_last_path(name_of(way));
-    res = (way == DIRECT) ? xm_carry_direct(e)
-          : (way == COPY) ? xm_carry_copy(e)
-                          : xm_carry_ccl(q, e);
+    xcclResult_t res = (way == DIRECT) ? xm_carry_direct(e)
+                       : (way == COPY) ? xm_carry_copy(e)
+                                       : xm_carry_ccl(q, e);
     return (res == xcclSuccess) ? xm_carry_unpack(e) : res;
 }
 

@@ -2,6 +2,7 @@
 /* What all enqueued operations share: the device, the capture, and what has to live on. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "comms/wait.h"
@@ -41,6 +42,7 @@ int xm_enqueue_begin(struct xm_stream_comm *sc, struct xm_enqueue *q)
                         "none (MPIX_Stream_create with an info of type cudaStream_t or "
                         "hipStream_t)");
     }
+    xm_stream_comm_look_for_misled(sc);
     q->late = (__atomic_load_n(&sc->failed, __ATOMIC_ACQUIRE) != MPI_SUCCESS);
     if (xc_device_resets(stream->dev, stream->device, true) != stream->resets) {
         return xm_raise(sc->comm, xcclInvalidUsage,
@@ -101,11 +103,34 @@ int xm_enqueue_tell(const struct xm_enqueue *q)
     return q->code;
 }
 
+/*
+ * Where there is no memory for another, the communicator's spare one: the streams of other ranks
+ * would wait for a call that is not made. Earlier calls may have to give it back first.
+ */
+static struct xm_enqueued *take_spare(const struct xm_enqueue *q)
+{
+    struct xm_stream_comm *sc = q->sc;
+    struct xm_enqueued    *e;
+
+    while (((e = __atomic_exchange_n(&sc->spare, NULL, __ATOMIC_ACQ_REL)) == NULL) &&
+           !q->capturing && (sc->held != NULL)) {
+        if (xm_stream_comm_wait_oldest(sc) != xcclSuccess) {
+            return NULL;
+        }
+    }
+    if (e != NULL) {
+        memset(e, 0, sizeof(*e));
+        e->spare = true;
+    }
+    return e;
+}
+
 struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q)
 {
     const struct xm_stream *stream = q->sc->stream;
     struct xm_enqueued     *e = calloc(1, sizeof(*e));
 
+    e = (e != NULL) ? e : take_spare(q);
     if (e == NULL) {
         xc_fail(xcclSystemError, "out of memory for an operation");
         return NULL;
@@ -135,7 +160,11 @@ void xm_enqueued_free(struct xm_enqueued *e)
         xm_pmpi.Type_free(&e->types[i]);
     }
     xm_buffers_free(&e->op.buffers);
-    free(e);
+    if (e->spare) {
+        __atomic_store_n(&e->sc->spare, e, __ATOMIC_RELEASE);
+    } else {
+        free(e);
+    }
 }
 
 xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e)
@@ -167,7 +196,7 @@ xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e)
 
 xcclResult_t xm_stream_comm_wait_oldest(struct xm_stream_comm *sc)
 {
-    struct xm_wait wait = xm_wait_begin("for pinned memory (XCCL_STAGING) of enqueued calls");
+    struct xm_wait wait = xm_wait_begin("for memory that earlier enqueued calls hold");
     xcclResult_t   res;
 
     while ((res = sc->held->op.dev->event_query(sc->held->event)) == xcclInProgress) {

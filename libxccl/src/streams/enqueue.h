@@ -12,10 +12,11 @@ struct xm_enqueued {
     struct xm_enqueued    *next; /* held or captured */
     bool                   captured;
     bool                   stays; /* it holds something until its event has happened */
+    bool                   spare; /* it goes back to the communicator */
     void                  *event;
-    /* Why this rank's own data has no part in it, or NULL. It takes part all the same, since the
-     * stream of the others would wait for it for ever, and then says so. */
-    const char *fault;
+    /* op.missed: why this rank's own data has no part in it. It takes part all the same, since the
+     * streams of the others would wait for it for ever, and then the call is an error here. */
+    bool misleads; /* and others have received something else */
 
     /* Staged: MPI's part. */
     int (*post)(struct xm_enqueued *e); /* sets request; returns MPI's code */
@@ -60,7 +61,7 @@ void xm_enqueue_fail(struct xm_enqueue *q, xcclResult_t res);
 void xm_enqueue_leave(struct xm_enqueue *q);
 /* The call's code, through the communicator's error handler; the last thing that a call does. */
 int xm_enqueue_tell(const struct xm_enqueue *q);
-/* A new one for this call; NULL: out of memory. */
+/* A new one for this call; NULL: out of memory, and the communicator's spare one is in use. */
 struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q);
 void                xm_enqueued_free(struct xm_enqueued *e);
 /* All of it is on the stream: keep what it holds as long as it is needed. */

@@ -44,16 +44,11 @@ void xm_runner_status(struct xm_enqueued *e, MPI_Status *status)
 /* why: of a failure of ours. */
 static void fail(struct xm_enqueued *e, int code, xcclResult_t ours, const char *why)
 {
-    struct xm_stream_comm *sc = e->sc;
-    const char            *what = !e->message   ? xm_coll_name(e->op.call.coll)
-                                  : e->receives ? "a receive (its status has MPI's code)"
-                                                : "a send";
+    const char *what = !e->message   ? xm_coll_name(e->op.call.coll)
+                       : e->receives ? "a receive (its status has MPI's code)"
+                                     : "a send";
 
-    pthread_mutex_lock(&sc->lock);
-    snprintf(sc->failure, sizeof(sc->failure), "%s%s%s", what, (why[0] != '\0') ? ": " : "", why);
-    sc->failed_as = ours;
-    __atomic_store_n(&sc->failed, code, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&sc->lock);
+    xm_stream_comm_failed(e->sc, code, ours, what, why);
 }
 
 /*

@@ -15,6 +15,7 @@
 #include "comms/wait.h"
 #include "ops/freed.h"
 #include "ops/persistent.h"
+#include "streams/enqueue.h"
 #include "streams/runner.h"
 #include "streams/stream_comm.h"
 #include "streams/streams.h"
@@ -129,6 +130,36 @@ static xcclResult_t set_counter(struct xm_stream_comm *sc)
     return xcclSuccess;
 }
 
+/* The rank's own slot of the other parity, where no other rank writes either: of two blocks' bytes.
+ */
+static char *spare_slot(const struct xm_direct *d)
+{
+    const struct xk_ranks *r = &d->words->ranks;
+
+    return (char *)(uintptr_t)(r->workspace[r->rank] +
+                               (uint64_t)(r->size + r->rank) * xk_slot_bytes(r->size));
+}
+
+char *xm_stream_comm_soil(struct xm_stream_comm *sc)
+{
+    sc->soiled = true;
+    return spare_slot(sc->xm->direct);
+}
+
+/* Of another communicator it might be taken for words that have come. */
+static xcclResult_t clean(struct xm_stream_comm *sc)
+{
+    struct xm_direct *d = sc->xm->direct;
+    xcclResult_t      res = xcclSuccess;
+
+    if (sc->soiled) {
+        res = d->dev->set_async(spare_slot(d), 0, xk_slot_bytes(d->words->ranks.size),
+                                d->queue.stream);
+        sc->soiled = (res != xcclSuccess);
+    }
+    return res; /* the stream is waited for with what is asked for next */
+}
+
 /*
  * The last number, once all is over: the next communicator in this memory begins behind it. Where
  * numbers have begun anew in between, the memory is cleared first.
@@ -138,17 +169,17 @@ static xcclResult_t settle_counter(struct xm_stream_comm *sc)
     struct xm_direct *d = sc->xm->direct;
     uint32_t          found[2];
     const uint32_t   *from[2] = {&sc->counter->number, &sc->counter->rounds};
+    xcclResult_t      res = clean(sc);
 
-    for (int i = 0; i < 2; i++) {
-        xcclResult_t res =
-            d->dev->copy_async(&d->words->done, from[i], sizeof(uint32_t), d->queue.stream);
+    for (int i = 0; (i < 2) && (res == xcclSuccess); i++) {
+        res = d->dev->copy_async(&d->words->done, from[i], sizeof(uint32_t), d->queue.stream);
         if (res == xcclSuccess) {
             res = xm_stream_wait(d->dev, d->queue.stream);
         }
-        if (res != xcclSuccess) {
-            return res;
-        }
         found[i] = __atomic_load_n(&d->words->done, __ATOMIC_ACQUIRE);
+    }
+    if (res != xcclSuccess) {
+        return res;
     }
     d->number = (found[1] == 0) ? found[0] - 1 : d->last;
     return xcclSuccess;
@@ -244,6 +275,7 @@ static void destroy(struct xm_stream_comm *sc)
         xm_pmpi.Comm_free(&sc->inner);
     }
     pthread_mutex_destroy(&sc->lock);
+    free(sc->spare);
     free(sc);
 }
 
@@ -264,6 +296,7 @@ static struct xm_stream_comm *new_comm(int handle)
         }
     }
     xm_stream_use(sc->stream);
+    sc->spare = calloc(1, sizeof(*sc->spare)); /* without it a call with no memory is an error */
     sc->handle = handle;
     sc->comm = sc->inner = XM_HANDLE(MPI_COMM_NULL);
     sc->held_end = &sc->held;
@@ -335,9 +368,75 @@ int xm_stream_comm_create(MPI_Comm comm, int handle, MPI_Comm *comm_p)
     return MPI_SUCCESS;
 }
 
+void xm_stream_comm_failed(struct xm_stream_comm *sc, int code, xcclResult_t ours, const char *what,
+                           const char *why)
+{
+    pthread_mutex_lock(&sc->lock);
+    snprintf(sc->failure, sizeof(sc->failure), "%s%s%s", what, (why[0] != '\0') ? ": " : "", why);
+    sc->failed_as = ours;
+    __atomic_store_n(&sc->failed, code, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&sc->lock);
+}
+
+/*
+ * A rank, or -1, that had no data for a call which this one has made, and was not seen before. One
+ * that is ahead may tell of a call to come. With the lock held.
+ */
+static int find_misled(struct xm_stream_comm *sc)
+{
+    const struct xm_slots *slots = sc->xm->slots;
+    uint64_t               said = xm_slots_misses(slots);
+    uint64_t               made = __atomic_load_n(&sc->carried, __ATOMIC_RELAXED);
+    int                    found = -1;
+    bool                   rest = false;
+
+    for (int i = 0; i < XM_SLOT_MISSES; i++) {
+        struct xm_miss miss;
+        miss.rank = xm_slots_miss(slots, i, &miss.call);
+        if ((miss.call == sc->known[i].call) && (miss.rank == sc->known[i].rank)) {
+            continue;
+        }
+        bool carried = ((miss.call & XM_MISS_CARRIED) != 0);
+        if (carried && (miss.call - XM_MISS_CARRIED > made)) {
+            rest = true;
+            continue;
+        }
+        sc->known[i] = miss;
+        if (carried && (miss.rank != slots->rank)) {
+            found = miss.rank;
+        }
+    }
+    if (!rest) {
+        __atomic_store_n(&sc->looked, said, __ATOMIC_RELAXED);
+    }
+    return found;
+}
+
+void xm_stream_comm_look_for_misled(struct xm_stream_comm *sc)
+{
+    const struct xm_slots *slots = (sc->xm != NULL) ? sc->xm->slots : NULL;
+    char                   why[160];
+
+    if ((slots == NULL) ||
+        (xm_slots_misses(slots) == __atomic_load_n(&sc->looked, __ATOMIC_RELAXED))) {
+        return;
+    }
+    pthread_mutex_lock(&sc->lock);
+    int rank = find_misled(sc);
+    pthread_mutex_unlock(&sc->lock);
+    if (rank >= 0) {
+        snprintf(why, sizeof(why),
+                 "rank %d took part without its data, as an error of its own says, so the result "
+                 "may be wrong",
+                 rank);
+        xm_stream_comm_failed(sc, MPI_ERR_OTHER, xcclRemoteError, "a collective", why);
+    }
+}
+
 /* No call on it comes any more. */
 static void tell_untold(struct xm_stream_comm *sc)
 {
+    xm_stream_comm_look_for_misled(sc);
     pthread_mutex_lock(&sc->lock);
     if (__atomic_exchange_n(&sc->failed, MPI_SUCCESS, __ATOMIC_ACQ_REL) != MPI_SUCCESS) {
         xc_error("an operation enqueued on a communicator that is freed now has failed: %s",

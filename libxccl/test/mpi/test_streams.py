@@ -111,6 +111,43 @@ def test_absolute_addresses_on_one_rank(family):
     missed(family, "absolute")
 
 
+def carried(mpi, case, path, ranks=3, **env):
+    words = ["mpi_streams_carried", "cuda", case, *([path] if path else [])]
+    env = {**PATHS.get(path, STAGED), "XCCL_LOG": "info", **env}
+    result = mpi.run(ranks, words, sim="cuda:4", env=env, preload=False, timeout=60)
+    result.good()
+    return result
+
+
+SMALL = {"XCCL_SIM_MEMORY": "512m"}
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("path", ["direct", "ccl"])
+def test_no_device_memory_on_one_rank(family, path):
+    """Pinned memory takes its place, and all results are right."""
+    result = carried(family, "device", path, **SMALL)
+    assert result.lines(r"\[1\].*pinned memory takes its place"), result.out
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize(("case", "ranks"), [("neither", 2), ("neither", 3), ("left", 3)])
+def test_no_memory_at_all_on_one_rank(family, case, ranks):
+    """It takes part without its data: nobody waits for it, and all are told."""
+    result = carried(family, case, "direct", ranks, **SMALL)
+    assert result.lines(r"\[1\].*no \d+ bytes of device memory, nor of pinned memory"), result.out
+    if case == "left":
+        assert result.lines(r"\[0\].*freed now.*rank 1 took part without its data"), result.out
+
+
+@pytest.mark.release_only
+@pytest.mark.each_value
+@pytest.mark.parametrize("path", PATHS)
+def test_no_object_on_one_rank(family, path):
+    """calloc() is the program's own."""
+    carried(family, "object", path)
+
+
 def left(mpi, case, **env):
     words = ["mpi_streams_left", "cuda", case]
     env = {"XCCL_LOG": "warn", **env}
