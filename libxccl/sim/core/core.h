@@ -134,6 +134,7 @@ enum xs_fault {
     XS_FAULT_COPY,  /* an asynchronous copy is refused */
     XS_FAULT_GRAPH, /* a graph cannot be launched */
     XS_FAULT_PIN,   /* GDRCopy cannot pin memory */
+    XS_FAULT_CALL,  /* a function of the host is refused */
 };
 
 /*

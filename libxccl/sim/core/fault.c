@@ -2,7 +2,8 @@
 /*
  * XCCL_SIM_FAIL: rules `where[:what][@ranks][=n]` joined by commas.
  *
- *   where   load, symbol, init, op, async, hang, kill, alloc, copy, ipc, graph, pin
+ *   where   load, symbol, init, op, async, hang, kill, alloc, copy, ipc, graph, pin,
+ *           call
  *   what    symbol: its name; init: hang or alone; op, async, hang, kill: a collective or any
  *   ranks   r or r-s, joined by +; all when left out
  *   n       the n-th occurrence on that rank; every one when left out
@@ -42,6 +43,7 @@ static const struct where wheres[] = {
     {"kill", XS_FAULT_KILL, true},    {"alloc", XS_FAULT_ALLOC, false},
     {"ipc", XS_FAULT_IPC, false},     {"copy", XS_FAULT_COPY, false},
     {"graph", XS_FAULT_GRAPH, false}, {"pin", XS_FAULT_PIN, false},
+    {"call", XS_FAULT_CALL, false},
 };
 
 static const char *const operations[] = {"allreduce", "bcast",    "reduce", "reduce_scatter",

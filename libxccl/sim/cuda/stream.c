@@ -144,6 +144,9 @@ int cuLaunchHostFunc(CUstream handle, void (*fn)(void *), void *data)
     struct xs_stream *stream;
     int               res = (fn == NULL) ? XS_INVALID_VALUE : find(handle, &stream);
 
+    if ((res == XS_OK) && xs_fault(XS_FAULT_CALL, NULL)) {
+        res = XS_OUT_OF_MEMORY;
+    }
     return (res != XS_OK) ? res : (int)xs_call_async(stream, fn, data);
 }
 

@@ -119,6 +119,9 @@ int hipLaunchHostFunc(hipStream_t handle, void (*fn)(void *), void *data)
     struct xs_stream *stream;
     int               res = (fn == NULL) ? XS_INVALID_VALUE : xs_hip_stream(handle, &stream);
 
+    if ((res == XS_OK) && xs_fault(XS_FAULT_CALL, NULL)) {
+        res = XS_OUT_OF_MEMORY;
+    }
     return xs_hip_result((res != XS_OK) ? res : (int)xs_call_async(stream, fn, data));
 }
 

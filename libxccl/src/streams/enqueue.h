@@ -20,8 +20,8 @@ struct xm_enqueued {
 
     /* Staged: MPI's part. */
     int (*post)(struct xm_enqueued *e); /* sets request; returns MPI's code */
-    void               *room;           /* pinned: the word, then the spans */
-    uint32_t           *word;           /* not 0 when MPI's part is over */
+    void               *room;           /* pinned: two words, then the spans */
+    uint32_t           *word;           /* not 0 when MPI's part is over; [1]: runner.h */
     MPI_Request         request;
     MPI_Datatype        types[2]; /* duplicates, as the program may free its own */
     int                 num_types;

@@ -17,6 +17,7 @@ enum { EAGER_LOOKS = 2000, NAP_NS = 20000, NAPS_BEFORE_LONGER = 500, MOST_DOUBLI
 static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t      handed = PTHREAD_COND_INITIALIZER;
 static struct xm_enqueued *queue, **queue_end = &queue;
+static struct xm_enqueued *expected, **expected_end = &expected;
 static struct xm_enqueued *active; /* of the thread */
 static bool                running, leaving;
 static pthread_t           thread;
@@ -27,6 +28,16 @@ void xm_runner_hand_over(struct xm_enqueued *e)
     e->queued = NULL;
     *queue_end = e;
     queue_end = &e->queued;
+    pthread_cond_signal(&handed);
+    pthread_mutex_unlock(&lock);
+}
+
+void xm_runner_expect(struct xm_enqueued *e)
+{
+    pthread_mutex_lock(&lock);
+    e->queued = NULL;
+    *expected_end = e;
+    expected_end = &e->queued;
     pthread_cond_signal(&handed);
     pthread_mutex_unlock(&lock);
 }
@@ -124,6 +135,24 @@ static void begin(struct xm_enqueued *e)
     active = e;
 }
 
+/* The first whose stream has come there. Several calls may have one word, one after the other. */
+static struct xm_enqueued *take_expected(void)
+{
+    pthread_mutex_lock(&lock);
+    struct xm_enqueued **at = &expected;
+    while ((*at != NULL) && (__atomic_load_n(&(*at)->word[1], __ATOMIC_ACQUIRE) == 0)) {
+        at = &(*at)->queued;
+    }
+    struct xm_enqueued *found = *at;
+    if (found != NULL) {
+        *at = found->queued;
+        expected_end = (found->queued == NULL) ? at : expected_end;
+        found->word[1] = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 static bool look(void)
 {
     bool moved = false;
@@ -156,7 +185,7 @@ static void nap(unsigned naps)
 static struct xm_enqueued *take(unsigned *looks_p, bool *leave_p)
 {
     pthread_mutex_lock(&lock);
-    while ((queue == NULL) && (active == NULL) && !leaving) {
+    while ((queue == NULL) && (expected == NULL) && (active == NULL) && !leaving) {
         pthread_cond_wait(&handed, &lock);
         *looks_p = 0;
     }
@@ -177,7 +206,11 @@ static void *work(void *arg)
     bool     leave = false;
 
     while (!leave) {
-        struct xm_enqueued *taken = take(&looks, &leave);
+        struct xm_enqueued *taken = take(&looks, &leave), *come;
+        while ((come = take_expected()) != NULL) { /* before what its stream has behind it */
+            begin(come);
+            looks = 0;
+        }
         while (taken != NULL) {
             struct xm_enqueued *e = taken;
             taken = e->queued;

@@ -81,7 +81,7 @@ xcclResult_t xm_staged_prepare(struct xm_enqueued *e)
     }
     e->stays = true;
     e->word = e->room;
-    *e->word = 0;
+    e->word[0] = e->word[1] = 0;
     e->op.send_span = (send > 0) ? (char *)e->room + LINE : NULL;
     e->op.recv_span = (recv > 0) ? (char *)e->room + LINE + send : NULL;
     if (send > 0) {
@@ -101,9 +101,26 @@ static void hand_over(void *arg)
     xm_runner_hand_over(e);
 }
 
+/*
+ * Without a function of the host the stream says by a word that it has come there. A launch of a
+ * graph is seen by that function alone, but who gets no such node has no graph either.
+ */
 xcclResult_t xm_staged_start(struct xm_enqueued *e)
 {
-    return e->sc->stream->ops->call(hand_over, e, e->op.stream);
+    const struct xc_device_ops *dev = e->op.dev;
+    xcclResult_t                res = e->sc->stream->ops->call(hand_over, e, e->op.stream);
+
+    if ((res == xcclSuccess) || e->captured) {
+        return res;
+    }
+    res = dev->set_async(e->word, 0, sizeof(*e->word), e->op.stream);
+    if (res == xcclSuccess) {
+        res = dev->set_async(e->word + 1, 0xff, sizeof(*e->word), e->op.stream);
+    }
+    if (res == xcclSuccess) {
+        xm_runner_expect(e);
+    }
+    return res;
 }
 
 /*

@@ -229,8 +229,11 @@ static xcclResult_t take_reserve(struct xm_stream_comm *sc)
 
     xm_scratch_begin_ordered(&sc->reserve, sc->stream->dev, sc->stream->device);
     sc->reserve.beyond = true;
-    xcclResult_t res = xm_scratch_take(&sc->reserve, XM_POOL_HOST, sizeof(*sc->word), &word);
+    xcclResult_t res = xm_scratch_take(&sc->reserve, XM_POOL_HOST, 2 * sizeof(*sc->word), &word);
     sc->word = word;
+    if (res == xcclSuccess) {
+        sc->word[1] = 0;
+    }
     return res;
 }
 

@@ -148,6 +148,16 @@ def test_no_object_on_one_rank(family, path):
     carried(family, "object", path)
 
 
+def test_no_function_on_one_rank(family):
+    """Its stream says by a word in host memory where it is."""
+    result = carried(family, "function", None, XCCL_SIM_FAIL="call@1")
+    assert result.lines(r"\[1\].*enqueueing a host function failed"), result.out
+
+
+def test_neither_function_nor_memory(family):
+    missed(family, "gather", XCCL_STAGING="1", XCCL_SIM_FAIL="call@0")
+
+
 def left(mpi, case, **env):
     words = ["mpi_streams_left", "cuda", case]
     env = {"XCCL_LOG": "warn", **env}

@@ -12,6 +12,9 @@
  *
  *   mpi_streams_carried RUNTIME object PATH
  * calloc() in xccl fails once in each of rank 1's calls.
+ *
+ *   mpi_streams_carried RUNTIME function
+ * With XCCL_SIM_FAIL=call@1 the streams of rank 1 call no function of the host: results are right.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -415,6 +418,39 @@ static void case_object(void)
         ms_sync(s.stream);
     }
     mt_expect(!failing, "nothing has failed at last");
+    fixture_free();
+}
+
+/* ---- a function of the host ---- */
+
+static void ring(int tag)
+{
+    int         left = (mt_rank() + mt_size() - 1) % mt_size();
+    int         right = (mt_rank() + 1) % mt_size();
+    MPI_Request requests[2];
+
+    clear();
+    mt_expect(MPIX_Irecv_enqueue(s.out, 1, s.holes, left, tag, s.comm, &requests[0]) == MPI_SUCCESS,
+              "a receive");
+    mt_expect(MPIX_Isend_enqueue(s.in, 1, s.holes, right, tag, s.comm, &requests[1]) == MPI_SUCCESS,
+              "a send");
+    mt_expect(MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS, "the waits");
+    fetch();
+    expect_block(0, left, 0, "a message");
+}
+
+static void case_function(void)
+{
+    wanted_path = "mpi-staged";
+    fixture_make();
+    for (int i = 0; i < TIMES; i++) {
+        all_calls("without functions of the host");
+        ring(i);
+    }
+    for (int i = 0; i < 20 * TIMES; i++) { /* several under way */
+        expect_good(sum(), "many calls");
+    }
+    expect_sum("many calls");
     fixture_free();
 }
 
