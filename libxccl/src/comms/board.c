@@ -30,7 +30,7 @@
 #include "mpi/mpi.h"
 
 #define BOARD_NAME "xccl-board"
-#define BOARD_MAGIC 0x7863636c62647233u
+#define BOARD_MAGIC 0x7863636c62647234u
 
 enum { SLOTS = 256 };
 enum { LOOKS = 4 }; /* for ended processes, when a board is opened */
