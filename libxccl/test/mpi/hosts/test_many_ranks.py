@@ -11,22 +11,36 @@ TIMEOUT = 240
 DEVICES = {"XCCL_SIM": "cuda:33", "XCCL_LOG": "info"}
 
 
-def test_path(across):
-    """They are alike: so all know the setting, and the vendor's library carries the calls."""
+def alike(across):
     result = across.run(LAYOUT, "mpi_loop cuda 3", timeout=TIMEOUT, env=DEVICES)
     assert result.status == 0 and len(result.lines("all rounds good")) == RANKS, result.out
     assert result.lines(rf"on {RANKS} ranks: ccl \("), result.out
     assert not result.lines("no direct path|warning:"), result.out
 
 
-def test_unlike(across):
-    """One of them has no library: each says all, and the reason names it."""
+def unlike(across):
     env = {**DEVICES, "XCCL_SIM_FAIL": "load@40"}
     result = across.run(LAYOUT, "mpi_loop cuda 3", timeout=TIMEOUT, env=env)
     assert result.status == 0 and len(result.lines("all rounds good")) == RANKS, result.out
     assert result.lines(
         rf"all {RANKS} ranks leave collectives on device memory to MPI: rank 40"
     ), result.out
+
+
+def test_path(across_openmpi):
+    """They are alike: so all know the setting, and the vendor's library carries the calls."""
+    alike(across_openmpi)
+
+
+def test_unlike(across_mpich):
+    """One of them has no library: each says all, and the reason names it."""
+    unlike(across_mpich)
+
+
+@pytest.mark.thorough
+def test_every_mpi(across):
+    alike(across)
+    unlike(across)
 
 
 @pytest.mark.thorough
