@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,12 +17,13 @@
 #include "device/device.h"
 #include "mpi/mpi.h"
 
+static const char *const routes[] = {"xccl", "mpi", "ucc", "ucc-ccl"};
+
 /* What may serve calls on device memory, by the variables alone. */
 static void offer_text(char *buf, size_t len)
 {
-    static const char *const routes[] = {"xccl", "mpi", "ucc", "ucc-ccl"};
-    const struct xc_params  *params = xc_params();
-    char                     vendor[512];
+    const struct xc_params *params = xc_params();
+    char                    vendor[512];
 
     if (params->route != XC_ROUTE_XCCL) {
         snprintf(buf, len, "every collective goes to MPI (XCCL_ROUTE=%s)", routes[params->route]);
@@ -83,6 +85,34 @@ static void warn_of_awareness(const char *mpi)
                     mpi, runtimes[i]);
         }
     }
+}
+
+static int is_libucc(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const char *slash = (info->dlpi_name != NULL) ? strrchr(info->dlpi_name, '/') : NULL;
+
+    (void)size;
+    (void)arg;
+    return (slash != NULL) && (strncmp(slash, "/libucc.so", strlen("/libucc.so")) == 0);
+}
+
+/*
+ * Open MPI without coll/ucc, or whose libucc is missing, says nothing and serves collectives
+ * itself. The transports of UCC are loaded by it and need libucc: where it is not loaded, there is
+ * no UCC.
+ */
+static void warn_of_ucc(const char *mpi)
+{
+    enum xc_route route = xc_params()->route;
+
+    if (((route != XC_ROUTE_UCC) && (route != XC_ROUTE_UCC_CCL)) || (xm_mpi_spawned() != 0) ||
+        (dl_iterate_phdr(is_libucc, NULL) != 0)) {
+        return;
+    }
+    xc_warn("XCCL_ROUTE=%s, but libucc is not loaded: UCC serves no collective, %s does; "
+            "use an Open MPI with the component coll/ucc, and a libucc that it finds (ompi_info | "
+            "grep ucc), or unset XCCL_ROUTE",
+            routes[route], mpi);
 }
 
 /* Why a file cannot be made in this folder, or NULL. */
@@ -148,6 +178,7 @@ void xm_announce(void)
         say_active(mpi, size);
     }
     warn_of_awareness(mpi);
+    warn_of_ucc(mpi);
     warn_of_profile();
     warn_if_alone(mpi, size);
 }

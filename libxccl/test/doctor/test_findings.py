@@ -89,6 +89,14 @@ def libfabric_only(world):
     world.nic("hsn0")
 
 
+def ucc_under_mpich(world):
+    world.route_ucc_ccl()
+    world.file(world.gpu(0) + "/vendor", "0x10de\n")
+    world.file(world.gpu(0) + "/class", "0x030200\n")
+    world.remove("opt/lib/libmpi.so.40")
+    world.library("libmpi.so.12")
+
+
 def hpcx(world):
     world.env["HPCX_DIR"] = "/opt/hpcx"
 
@@ -157,6 +165,7 @@ CASES = [
     ("ucc-not-selected", "juwels-booster", log("ompi-ucc-handlers.log", "ucc-ccl")),
     ("ucc-mlx5", "juwels-booster", log("ucc-mlx5.log", "ucc-ccl")),
     ("ucc-other-transport", "juwels-booster", log("ucc-scores-ucp.log", "ucc-ccl")),
+    ("ucc-other-mpi", "generic-nvidia", ucc_under_mpich),
     ("hcoll-enabled", "juwels-booster", hcoll),
     ("hpcx-mixed", "juwels-booster", hpcx),
     ("nonblocking-on-gpu", "juwels-booster", log("nbc-segfault.log")),
@@ -448,7 +457,9 @@ def test_every_finding_has_a_case():
         "run-hung",
         "run-failed",
         "job-failed",
-    }  # above, and test_doctor.py
+        "ucc-missing",
+        "ucc-silent",
+    }  # above, test_ucc.py, and test_doctor.py
     elsewhere |= {name for name in registry.TABLE if name.startswith("hang-")}  # test_hang.py
     elsewhere |= {fault.id for fault in FAULTS}  # test_planted.py
     assert {case[0] for case in CASES} | elsewhere == set(registry.TABLE)

@@ -64,6 +64,38 @@ def test_first_calls_without_a_vendor_library(openmpi):
     assert result.lines(r"^xccl\[0\] info: allreduce of .* direct"), result.out
 
 
+NO_UCC = (
+    r"^xccl\[\d+\] warning: XCCL_ROUTE=\S+, but libucc is not loaded: UCC serves no collective, "
+)
+
+
+@pytest.mark.parametrize("route", ["ucc", "ucc-ccl"])
+def test_a_route_without_ucc(mpi, route):
+    """MPI says nothing of it; rank 0 does."""
+    result = mpi.run(3, "mpi_host", env={"XCCL_ROUTE": route}, timeout=60)
+    assert result.status == 0, result.out
+    lines = result.lines("xccl")
+    if not lines and not mpi.is_mpich:
+        pytest.skip("an Open MPI with UCC")
+    assert len(lines) == len(result.lines(NO_UCC)) == 1, result.out
+    assert f"xccl[0] warning: XCCL_ROUTE={route}, " in lines[0]
+
+
+def test_a_route_with_ucc(openmpi, tmp_path):
+    """Loaded libucc is enough; its name is looked at, not its folder's."""
+    for name, warnings in (("libucc.so.1", 0), ("libucc.so/libother.so", 1)):
+        library = tmp_path / name
+        library.parent.mkdir(exist_ok=True)
+        command = ["cc", "-shared", "-x", "c", "/dev/null", "-o", library]
+        subprocess.run(command, check=True)
+        preload = f"LD_PRELOAD={openmpi.build.preload(openmpi.build.interposer, library)}"
+        words = ["/usr/bin/env", preload, openmpi.program("mpi_host")]
+        env = {"XCCL_ROUTE": "ucc"}
+        result = openmpi.run(2, words, env=env, preload=False, timeout=60)
+        assert result.status == 0, result.out
+        assert len(result.lines(NO_UCC)) == warnings, result.out
+
+
 def run_under(program, other, ranks, preload=True):
     """A program of one MPI, started by another's launcher."""
     build = program.build

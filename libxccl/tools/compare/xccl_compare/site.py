@@ -6,7 +6,7 @@ import os
 import subprocess
 from types import SimpleNamespace
 
-from xccl_common import launchers, machine
+from xccl_common import launchers, machine, ucc
 from xccl_common.options import check_choice
 
 NAMES = {"nccl": "NCCL", "rccl": "RCCL"}
@@ -45,38 +45,13 @@ def variables(facts, route):
     return own, sorted(name for name in every - set(own) if name in facts.environment)
 
 
-def mpi_family(facts):
-    """The launcher's, where it is an MPI's own; else that of the library that would be loaded."""
-    if facts.mpirun is not None and facts.mpirun.family:
-        return facts.mpirun.family
-    return facts.mpi.family if facts.mpi else None
-
-
-def ompi_components(facts):
-    """(ompi_info, names of Open MPI's components for collectives), or (None, None)."""
-    beside = os.path.dirname(facts.mpirun.path) if facts.mpirun else None
-    program = beside and os.path.join(beside, "ompi_info")
-    if not program or not os.access(program, os.X_OK):
-        program = launchers.find_program("", facts.env, "ompi_info")
-    if program is None:
-        return None, None
-    try:
-        out = subprocess.check_output(
-            [program, "--parsable"], env=facts.env, stderr=subprocess.DEVNULL, timeout=60
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None, None
-    lines = out.decode("utf-8", "replace").splitlines()
-    return program, {line.split(":")[2] for line in lines if line.startswith("mca:coll:")}
-
-
 def why_not_ucc(facts, route):
-    family = mpi_family(facts)
+    family = ucc.mpi_family(facts)
     if family is not None and family != "openmpi":
         return f"it goes through Open MPI, and the MPI here is {launchers.NAMES[family]}"
-    program, components = ompi_components(facts)
-    if components is not None and "ucc" not in components:
-        return f"Open MPI has no coll/ucc component ({program} lists none)"
+    lister = ucc.lister_without_ucc(facts)
+    if lister is not None:
+        return f"Open MPI has no coll/ucc component ({lister} lists none)"
     ccl = facts.site["ccl"]["library"]
     wanted = f"libucc_tl_{ccl}.so"
     if route == "ucc-ccl" and facts.ucc is not None and wanted not in facts.ucc.components:

@@ -3,6 +3,9 @@
 
 import re
 
+from xccl_common import ucc
+from xccl_common.launchers import NAMES as NAMES_OF_MPI
+
 from .checks_launch import in_rank
 from .registry import finding
 
@@ -62,6 +65,14 @@ def check_ucc(facts):
     reason = refusal(facts)
     if reason is not None:
         yield finding("ucc-on-libfabric", route=facts.route, reason=reason)
+        return
+    family = facts.app_family or ucc.mpi_family(facts)
+    if family == "mpich":
+        yield finding("ucc-other-mpi", route=facts.route, mpi=NAMES_OF_MPI[family])
+        return
+    if facts.lister_without_ucc is not None:
+        why = f"{facts.lister_without_ucc} lists no ucc"
+        yield finding("ucc-missing", route=facts.route, why=why)
         return
     if not enabled:
         yield finding("ucc-disabled", route=facts.route)

@@ -301,6 +301,8 @@ def check_failed(facts, log):
 
 
 def check_ucc(facts, log):
+    for route in log.ucc_not_loaded[:1]:
+        yield finding("ucc-missing", route=route, why="the job did not load libucc")
     for line in log.ucc_not_selected[:1]:
         yield finding("ucc-not-selected", line=line)
     for collective, wanted, used in log.ucc_fallback[:1]:
@@ -311,6 +313,17 @@ def check_ucc(facts, log):
     used = log.ucc_trace or log.ucc_cuda
     if facts.route == "ucc-ccl" and used and wanted not in used and not log.ucc_fallback:
         yield finding("ucc-other-transport", used=", ".join(used), remedy=transport_remedy(facts))
+    elif log.speaks and facts.route in ("ucc", "ucc-ccl"):
+        yield from check_ucc_speaks(facts, log, wanted)
+
+
+def check_ucc_speaks(facts, log, transport):
+    """Open MPI that finds no use for UCC does without, and says nothing."""
+    if not log.ucc_speaks:
+        yield finding("ucc-silent", route=facts.route, who="UCC")
+    elif facts.route == "ucc-ccl" and transport not in log.ucc_over_ccl:
+        who = f"{transport}, UCC's transport over {ccl_name(facts)}"
+        yield finding("ucc-silent", route=facts.route, who=who)
 
 
 def transport_remedy(facts):

@@ -6,7 +6,7 @@ import shutil
 import sys
 from types import SimpleNamespace
 
-from xccl_common import elf, launchers, machine
+from xccl_common import elf, launchers, machine, ucc
 from xccl_common.failure import failure, telling_line
 from xccl_common.options import Wrong, near
 from xccl_common.tool import OK, status_of
@@ -27,7 +27,8 @@ from . import (
 )
 
 SEVERITY_STATUS = {registry.WARNING: 3, registry.ERROR: 1}
-REPEATED = ("run-failed", "job-failed", "xccl-said")  # said only if no other error explains it
+# Said only if no other error explains it.
+REPEATED = ("run-failed", "job-failed", "xccl-said", "ucc-silent")
 UNEXPLAINED = "ccl-said"  # said only if there is nothing else to say
 
 
@@ -98,6 +99,10 @@ def collect_facts(given, options):
         ) from error
     facts.settings = checks_settings.collect(options.prefix, facts.shell_env)
     facts.log_given = "--log" in given
+    facts.lister_without_ucc = None
+    # Programs of another machine are not started.
+    if facts.route in ("ucc", "ucc-ccl") and not options.sysroot:
+        facts.lister_without_ucc = ucc.lister_without_ucc(facts)
     return facts
 
 

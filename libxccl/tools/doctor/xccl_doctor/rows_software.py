@@ -15,6 +15,24 @@ TABLE = {
         "route {route} needs Open MPI to hand collectives to UCC, which is off by default",
         "export OMPI_MCA_coll_ucc_enable=1, or load the module xccl-route/{route}",
     ),
+    "ucc-missing": Row(
+        ERROR,
+        "route {route}: this Open MPI has no coll/ucc component, or libucc is missing ({why}), so MPI serves "
+        "every collective itself",
+        "load an Open MPI that was built with UCC, and the module of its UCC (ompi_info | grep ucc then lists the "
+        "component); or use route xccl, or name it what it is: route mpi",
+    ),
+    "ucc-other-mpi": Row(
+        ERROR,
+        "route {route} goes through Open MPI, but the MPI here is {mpi}, which serves every collective itself",
+        "load an Open MPI that was built with UCC; or use route xccl, or name it what it is: route mpi",
+    ),
+    "ucc-silent": Row(
+        WARNING,
+        "route {route}, but the job's log has no line of {who}: nothing shows that it served a collective",
+        "run the job again with UCC_LOG_LEVEL=INFO UCC_COLL_TRACE=INFO, as --run does; if no line comes, MPI or "
+        "another transport serves the collectives: OMPI_MCA_coll_ucc_verbose=3 says what coll/ucc does",
+    ),
     "ucc-not-tuned": Row(
         WARNING,
         "nothing makes UCC prefer {ccl} ({variable} is not set), and it scores its own "
