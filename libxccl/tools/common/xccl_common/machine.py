@@ -16,6 +16,7 @@ from . import elf, launchers, libraries
 from .launchers import number
 
 VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
+AMAZON = "0x1d0f"
 CCL = {"nvidia": "nccl", "amd": "rccl", "habana": "hccl"}
 SONAMES = {
     "nccl": "libnccl.so.2",
@@ -59,6 +60,12 @@ def collect_nics(root):
     if not names["cxi"]:
         names["cxi"] = [os.path.basename(p) for p in sorted(glob.glob(root + "/sys/class/cxi/*"))]
     return names
+
+
+def collect_efa(root):
+    """Names of Amazon's network ports, which are among the verbs ports."""
+    folders = sorted(glob.glob(root + "/sys/class/infiniband/*"))
+    return [os.path.basename(p) for p in folders if read_text(p + "/device/vendor") == AMAZON]
 
 
 def collect_limits(root):
@@ -287,6 +294,7 @@ def collect(options):
     if facts.ccl == "auto":
         facts.ccl = CCL.get(facts.vendor)
     facts.nics = collect_nics(root)
+    facts.efa = collect_efa(root)
     facts.interfaces = sorted(os.path.basename(p) for p in glob.glob(root + "/sys/class/net/*"))
     facts.driver = collect_driver(root)
     facts.memlock, facts.shm = collect_limits(root)

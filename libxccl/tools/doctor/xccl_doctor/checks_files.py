@@ -73,7 +73,7 @@ def check_plugin(facts):
     if facts.plugin is not None:
         yield from check_library(facts, facts.plugin.path)
         return
-    asked = facts.env.get("NCCL_NET_PLUGIN", "none") != "none" and uses_ccl(facts)
+    asked = facts.env.get("NCCL_NET_PLUGIN", "") not in ("", "none") and uses_ccl(facts)
     if not asked and (not over_cxi(facts) or is_named(facts.env.get("NCCL_NET", ""), ("Socket",))):
         return
     other = "libnccl-net.so" if facts.ccl == "rccl" else "librccl-net.so"

@@ -8,7 +8,14 @@ from xccl_common.failure import failure
 from . import logs
 from .checks_env import NAMES, UCC_LISTS, ccl_name, hides, memory, ucc_setting
 from .checks_files import OLDEST_DRIVER, plugin_remedy, site_ranks
-from .checks_net import LIBFABRIC_NAMES, hca_remedy, interface_wanted, is_named
+from .checks_net import (
+    BUILT_IN_NAMES,
+    LIBFABRIC_NAMES,
+    hca_remedy,
+    interface_wanted,
+    is_named,
+    site_value,
+)
 from .registry import TABLE, WARNING, Finding, anchor, finding, plain
 
 SLOW_START = 60  # seconds
@@ -124,30 +131,70 @@ def check_network(facts, log):
         yield why_sockets(facts, log)
 
 
+def network_setting(facts, log, name):
+    return log.setting(name) or facts.env.get(name, "")
+
+
+def needs_plugin(facts, log):
+    """Is a plugin meant to be there? NCCL says that it found none in every job without one."""
+    asked = network_setting(facts, log, "NCCL_NET_PLUGIN") not in ("", "none")
+    net = network_setting(facts, log, "NCCL_NET")
+    by_name = bool(net) and not is_named(net, BUILT_IN_NAMES)
+    by_site = bool((facts.site or {}).get("plugin")) or bool(slingshot_of(facts))
+    return asked or by_name or by_site or bool(facts.nics["cxi"]) or bool(facts.efa)
+
+
+def serves_itself(facts):
+    """Is the site's network known as one that the library serves without a plugin?"""
+    site = facts.site or {}
+    kind = site.get("hardware", {}).get("nic", {}).get("kind", "")
+    return kind.startswith("InfiniBand") and not site.get("plugin")
+
+
+IB_REMEDY = (
+    "look on a node of the job: ibstat shows the InfiniBand ports, which have to be Active; ls -l /dev/infiniband "
+    "whether this user may open them (a container needs them: docker run --device=/dev/infiniband); NCCL_IB_HCA, if "
+    "it is set, has to name them"
+)
+OTHER_NETWORKS = "; over Slingshot or EFA, load the network plugin"
+
+
+def why_no_port(facts, log):
+    """(why, remedy) of sockets where nobody asked for them, and no plugin is missing."""
+    why = "no InfiniBand port and no plugin served it"
+    if log.ib_none:
+        why = "it found no InfiniBand device that it may use (NET/IB: No device found)"
+    return why, IB_REMEDY + ("" if serves_itself(facts) else OTHER_NETWORKS)
+
+
 def why_sockets(facts, log):
     name = library_name(facts, log)
-    hca = log.setting("NCCL_IB_HCA") or facts.env.get("NCCL_IB_HCA")
-    if log.ib_none and hca and not facts.nics["cxi"]:
+    hca = network_setting(facts, log, "NCCL_IB_HCA")
+    of_site = site_value(facts, "NCCL_IB_HCA", None)
+    if log.ib_none and hca and hca != of_site and not facts.nics["cxi"]:
         ports = ", ".join(facts.nics["ib"]) or "NCCL found none"
         remedy = hca_remedy(facts)
         return finding("net-hca-unknown", value=hca, ports=ports, ccl=name, remedy=remedy)
     interfaces = ", ".join(logs.ports(log.socket_ports)) or "unknown interfaces"
+    missing = network_libraries(log)
+    if is_named(network_setting(facts, log, "NCCL_NET"), ("Socket",)):
+        why, remedy = "NCCL_NET=Socket asks for it", "unset NCCL_NET"
+    elif network_setting(facts, log, "NCCL_IB_DISABLE") == "1":
+        why, remedy = "NCCL_IB_DISABLE=1 asks for it", "unset NCCL_IB_DISABLE"
+    elif needs_plugin(facts, log):
+        why, remedy = why_no_plugin(facts, missing)
+    else:
+        why, remedy = why_no_port(facts, log)
+    return finding("net-sockets", ccl=name, interfaces=interfaces, why=why, remedy=remedy)
+
+
+def why_no_plugin(facts, missing):
+    """(why, remedy) of sockets where a plugin is meant to serve the network."""
     module = (facts.site or {}).get("plugin", {}).get("module")
     remedy = f"module load {module}" if module else "put the plugin's folder on LD_LIBRARY_PATH"
-    missing = network_libraries(log)
-    if is_named(log.setting("NCCL_NET") or facts.env.get("NCCL_NET", ""), ("Socket",)):
-        why, remedy = "NCCL_NET=Socket asks for it", "unset NCCL_NET"
-    elif (log.setting("NCCL_IB_DISABLE") or facts.env.get("NCCL_IB_DISABLE")) == "1":
-        why, remedy = "NCCL_IB_DISABLE=1 asks for it", "unset NCCL_IB_DISABLE"
-    elif missing:
-        why = f"{missing[-1]} was not found in {facts.search.listed()}"
-    else:
-        why = "no InfiniBand port and no plugin served it"
-        if not module:
-            remedy = (
-                "look at the ports (ibstat, fi_info); load the plugin if the network needs one"
-            )
-    return finding("net-sockets", ccl=name, interfaces=interfaces, why=why, remedy=remedy)
+    if missing:
+        return f"{missing[-1]} was not found in {facts.search.listed()}", remedy
+    return "the network plugin did not serve it", remedy
 
 
 def check_no_plugin(facts, log):
@@ -155,6 +202,8 @@ def check_no_plugin(facts, log):
     known = (log.network, log.provider, log.plugin_loaded, log.ib_ports, log.socket_ports)
     missing = network_libraries(log)
     if not missing or any(known) or log.no_network or log.no_network_started:
+        return
+    if serves_itself(facts) and not needs_plugin(facts, log):
         return
     if (log.hosts and not many_hosts(log)) or {f.id for f in check_plugin(facts, log)}:
         return
