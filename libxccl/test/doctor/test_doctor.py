@@ -147,10 +147,24 @@ def test_version_help_list(stage):
     assert "do: " in run(stage, "--explain", "gpu-hidden").stdout
     assert run(stage, "-h").stdout == text
     assert run(stage, "-V").stdout == version
-    others = (run(stage, *words).stdout for words in (["--list"], ["--explain", "net-sockets"]))
+    others = (run(stage, *words).stdout for words in (["--list"], ["--explain", "mr-cache"]))
     for text in (listed, *others):
         assert "<ccl>" in text
         assert not re.search(r"\{\w+\}", text), "a template"
+
+
+def test_each_finding_has_a_sentence_of_its_own(stage):
+    """Not made of a job's names alone, and not another finding's; and it lists what may be done."""
+    listed = json.loads(run(stage, "--list", "--json").stdout)
+    causes = [row["cause"] for row in listed.values()]
+    assert len(set(causes)) == len(causes)
+    assert [cause for cause in causes if cause.startswith("<")] == []
+    remedies = [remedy for row in listed.values() for remedy in row["remedies"]]
+    assert [text for text in remedies if re.fullmatch(r"<\w+>", text) or text == ""] == []
+    text = run(stage, "--explain", "gpu-shared").stdout
+    assert "\n  do: ask for one GPU per rank: " in text and "\n  or: unset <variable>" in text
+    for row in listed.values():
+        assert row["remedy"] == "; or: ".join(row["remedies"])
 
 
 @pytest.mark.parametrize(

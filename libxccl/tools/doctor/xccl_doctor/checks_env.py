@@ -212,10 +212,14 @@ def check_sharing(facts):
             visible, ranks = gpus_of_ranks(facts)
             if ranks <= visible:
                 return
-        remedy = f"ask for one GPU per rank: --gpus-per-node={ranks}"
-        if variable is not None:
-            remedy = f"unset {variable} ({env[variable]}), and {remedy}"
-        yield finding("gpu-shared", ranks=ranks, visible=visible, remedy=remedy)
+        yield finding(
+            "gpu-shared",
+            remedy="ask" if variable is None else "unset",
+            ranks=ranks,
+            visible=visible,
+            variable=variable,
+            value=env.get(variable),
+        )
 
 
 def check_slurm(facts):

@@ -97,16 +97,15 @@ def check_plugin(facts):
         ccl=ccl_name(facts),
         why=why,
         effect=effect,
-        remedy=plugin_remedy(facts, wanted),
+        **plugin_remedy(facts, wanted),
     )
 
 
 def plugin_remedy(facts, wanted):
-    if "/" in wanted:
-        return "correct the path in NCCL_NET_PLUGIN, or unset it: the plugin is then looked for by its usual name"
+    """What to do where this plugin was not found, and the names in it."""
     module = (facts.site or {}).get("plugin", {}).get("module")
-    remedy = f"put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH"
-    return f"module load {module} (else {remedy})" if module else remedy
+    key = "path" if "/" in wanted else "module" if module else "folder"
+    return {"remedy": key, "module": module, "wanted": wanted}
 
 
 def check_mpi(facts):

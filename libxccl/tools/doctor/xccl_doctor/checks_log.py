@@ -11,12 +11,12 @@ from .checks_files import OLDEST_DRIVER, plugin_remedy, site_ranks
 from .checks_net import (
     BUILT_IN_NAMES,
     LIBFABRIC_NAMES,
-    hca_remedy,
+    hca_unknown,
     interface_wanted,
     is_named,
     site_value,
 )
-from .registry import TABLE, WARNING, Finding, anchor, finding, plain
+from .registry import TABLE, WARNING, Finding, anchor, finding, remedies
 
 SLOW_START = 60  # seconds
 
@@ -82,20 +82,15 @@ def check_plugin(facts, log):
     for line in log.plugin_refused:
         needed = line.split(":")[0].strip()
         if not needed.endswith("-net.so") and ".so" in needed and "ccl-net" not in needed:
-            remedy = f"put the folder of {needed} on LD_LIBRARY_PATH"
-            if "version " in line:
-                remedy = (
-                    f"{needed} is too old for the plugin: put the folder of the "
-                    f"{os.path.basename(needed)} that it was built with first on LD_LIBRARY_PATH"
-                )
-            yield finding("plugin-failed", ccl=name, line=line, remedy=remedy)
+            key, plain_name = "old" if "version " in line else "needed", os.path.basename(needed)
+            yield finding(
+                "plugin-failed", key, ccl=name, line=line, needed=needed, needed_name=plain_name
+            )
     if log.ofi_failed and not log.provider:
-        cxi = "cxi" if facts.nics["cxi"] else "your network's provider"
-        remedy = (
-            f"fi_info -p {cxi} shows whether libfabric has it: put that libfabric first on "
-            "LD_LIBRARY_PATH, unset FI_PROVIDER, or load the site's plugin module"
+        wanted = "cxi" if facts.nics["cxi"] else "your network's provider"
+        yield finding(
+            "plugin-failed", "provider", ccl=name, line=log.ofi_failed[-1], provider=wanted
         )
-        yield finding("plugin-failed", ccl=name, line=log.ofi_failed[-1], remedy=remedy)
     slingshot = facts.nics["cxi"] or slingshot_of(facts)
     for provider, _ in log.provider[:1]:
         if slingshot and provider.split(";")[0] != "cxi":
@@ -151,50 +146,33 @@ def serves_itself(facts):
     return kind.startswith("InfiniBand") and not site.get("plugin")
 
 
-IB_REMEDY = (
-    "look on a node of the job: ibstat shows the InfiniBand ports, which have to be Active; ls -l /dev/infiniband "
-    "whether this user may open them (a container needs them: docker run --device=/dev/infiniband); NCCL_IB_HCA, if "
-    "it is set, has to name them"
-)
-OTHER_NETWORKS = "; over Slingshot or EFA, load the network plugin"
+def why_sockets(facts, log):
+    name, hca = library_name(facts, log), network_setting(facts, log, "NCCL_IB_HCA")
+    of_site = site_value(facts, "NCCL_IB_HCA", None)
+    if log.ib_none and hca and hca != of_site and not facts.nics["cxi"]:
+        return hca_unknown(facts, hca, ", ".join(facts.nics["ib"]) or "NCCL found none", name)
+    interfaces = ", ".join(logs.ports(log.socket_ports)) or "unknown interfaces"
+    why, remedy, names = cause_of_sockets(facts, log)
+    return finding("net-sockets", remedy, ccl=name, interfaces=interfaces, why=why, **names)
 
 
-def why_no_port(facts, log):
-    """(why, remedy) of sockets where nobody asked for them, and no plugin is missing."""
+def cause_of_sockets(facts, log):
+    """(why, which remedy, names in it)"""
+    if is_named(network_setting(facts, log, "NCCL_NET"), ("Socket",)):
+        return "NCCL_NET=Socket asks for it", "unset", {"variable": "NCCL_NET"}
+    if network_setting(facts, log, "NCCL_IB_DISABLE") == "1":
+        return "NCCL_IB_DISABLE=1 asks for it", "unset", {"variable": "NCCL_IB_DISABLE"}
+    if needs_plugin(facts, log):
+        missing = network_libraries(log)
+        module = (facts.site or {}).get("plugin", {}).get("module")
+        why = "the network plugin did not serve it"
+        if missing:
+            why = f"{missing[-1]} was not found in {facts.search.listed()}"
+        return why, "module" if module else "folder", {"module": module}
     why = "no InfiniBand port and no plugin served it"
     if log.ib_none:
         why = "it found no InfiniBand device that it may use (NET/IB: No device found)"
-    return why, IB_REMEDY + ("" if serves_itself(facts) else OTHER_NETWORKS)
-
-
-def why_sockets(facts, log):
-    name = library_name(facts, log)
-    hca = network_setting(facts, log, "NCCL_IB_HCA")
-    of_site = site_value(facts, "NCCL_IB_HCA", None)
-    if log.ib_none and hca and hca != of_site and not facts.nics["cxi"]:
-        ports = ", ".join(facts.nics["ib"]) or "NCCL found none"
-        remedy = hca_remedy(facts)
-        return finding("net-hca-unknown", value=hca, ports=ports, ccl=name, remedy=remedy)
-    interfaces = ", ".join(logs.ports(log.socket_ports)) or "unknown interfaces"
-    missing = network_libraries(log)
-    if is_named(network_setting(facts, log, "NCCL_NET"), ("Socket",)):
-        why, remedy = "NCCL_NET=Socket asks for it", "unset NCCL_NET"
-    elif network_setting(facts, log, "NCCL_IB_DISABLE") == "1":
-        why, remedy = "NCCL_IB_DISABLE=1 asks for it", "unset NCCL_IB_DISABLE"
-    elif needs_plugin(facts, log):
-        why, remedy = why_no_plugin(facts, missing)
-    else:
-        why, remedy = why_no_port(facts, log)
-    return finding("net-sockets", ccl=name, interfaces=interfaces, why=why, remedy=remedy)
-
-
-def why_no_plugin(facts, missing):
-    """(why, remedy) of sockets where a plugin is meant to serve the network."""
-    module = (facts.site or {}).get("plugin", {}).get("module")
-    remedy = f"module load {module}" if module else "put the plugin's folder on LD_LIBRARY_PATH"
-    if missing:
-        return f"{missing[-1]} was not found in {facts.search.listed()}", remedy
-    return "the network plugin did not serve it", remedy
+    return why, "infiniband" if serves_itself(facts) else "unknown", {}
 
 
 def check_no_plugin(facts, log):
@@ -208,7 +186,7 @@ def check_no_plugin(facts, log):
     if (log.hosts and not many_hosts(log)) or {f.id for f in check_plugin(facts, log)}:
         return
     name, file = library_name(facts, log), missing[-1]
-    yield finding("plugin-none", ccl=name, file=file, remedy=plugin_remedy(facts, file))
+    yield finding("plugin-none", ccl=name, file=file, **plugin_remedy(facts, file))
 
 
 def check_interface(facts, log):
@@ -331,8 +309,7 @@ def check_ccl(facts, log):
     for why in log.xccl_gave_up[:1]:
         known = log.duplicate + log.multiple + log.same_device + log.mismatch
         if not (known or log.no_network or log.no_network_started):
-            remedy = "XCCL_LOG=info and NCCL_DEBUG=INFO say more; the log holds both"
-            yield finding("ran-by-mpi", why=why, remedy=remedy)
+            yield finding("ran-by-mpi", why=why)
 
 
 def check_limits(facts, log):
@@ -361,7 +338,7 @@ def check_ucc(facts, log):
     wanted = "TL_{}".format((facts.ccl or "nccl").upper())
     used = log.ucc_trace or log.ucc_cuda
     if facts.route == "ucc-ccl" and used and wanted not in used and not log.ucc_fallback:
-        yield finding("ucc-other-transport", used=", ".join(used), remedy=transport_remedy(facts))
+        yield finding("ucc-other-transport", used=", ".join(used), **transport_remedy(facts))
     elif log.speaks and facts.route in ("ucc", "ucc-ccl"):
         yield from check_ucc_speaks(facts, log, wanted)
 
@@ -382,14 +359,11 @@ def transport_remedy(facts):
     for name in UCC_LISTS:
         value = ucc_setting(facts, name)
         if value and hides(value, ccl):
-            return f"unset {name}, which is {value} and leaves {ccl} out"
+            return {"remedy": "hidden", "variable": name, "value": value, "lower": ccl}
     if "inf" not in ucc_setting(facts, variable):
-        return f"export {variable}=allreduce:{memory(facts)}:inf (and the other collectives)"
-    return (
-        f"{variable} is set here: look in the log for what TL_{ccl.upper()} says of its start "
-        "(UCC_LOG_LEVEL=DEBUG), whether the job had this environment, and whether its UCC has "
-        f"libucc_tl_{ccl}.so"
-    )
+        return {"remedy": "untuned", "variable": variable, "memory": memory(facts)}
+    transport = f"TL_{ccl.upper()}"
+    return {"remedy": "tuned", "variable": variable, "transport": transport, "lower": ccl}
 
 
 def check_mpich(_facts, log):
@@ -423,7 +397,7 @@ def check_run(_facts, log):
         if name in TABLE and name not in noted:
             cause, _, remedy = text.partition("; ")
             noted[name] = Finding(
-                name, WARNING, cause, remedy or plain(TABLE[name].remedy), anchor(name)
+                name, WARNING, cause, remedy or "; or: ".join(remedies(name)), anchor(name)
             )
     yield from noted.values()
     said = [f"[{name}] {text}" for name, text in log.run_notes if name not in TABLE]

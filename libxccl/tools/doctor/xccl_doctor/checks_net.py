@@ -148,22 +148,13 @@ def selects(value, names, prefixes):
 def check_hca(facts):
     value, ports = facts.env.get("NCCL_IB_HCA"), facts.nics["ib"]
     if value and ports and uses_ccl(facts) and not selects(value, ports, prefixes=True):
-        yield finding(
-            "net-hca-unknown",
-            value=value,
-            ports=", ".join(ports),
-            ccl=ccl_name(facts),
-            remedy=hca_remedy(facts),
-        )
+        yield hca_unknown(facts, value, ", ".join(ports), ccl_name(facts))
 
 
-def hca_remedy(facts):
+def hca_unknown(facts, value, ports, ccl):
     wanted = site_value(facts, "NCCL_IB_HCA", None)
-    return (
-        f"export NCCL_IB_HCA={wanted}"
-        if wanted
-        else "unset NCCL_IB_HCA, or name ports of this machine"
-    )
+    key = "site" if wanted else "unset"
+    return finding("net-hca-unknown", key, value=value, ports=ports, ccl=ccl, wanted=wanted)
 
 
 def interface_wanted(facts):

@@ -70,21 +70,6 @@ waits for whom since when, in a collective or for a message, and which rank has 
 - Types or operations that UCC hands on silently. On route `xccl` `XCCL_LOG=info` names them.
 """
 
-# In place of causes that are made of the job's own names: what such a finding means.
-MEANING = {
-    "hang-call": "ranks of a communicator call different collectives",
-    "hang-count": "ranks pass different counts to a collective",
-    "hang-memory": "ranks pass different kinds of memory to a collective",
-    "hang-message": "a rank waits for a message that another rank has not sent or received",
-    "hang-op": "ranks pass different operations to a reduction",
-    "hang-path": "ranks take different paths for a collective",
-    "hang-root": "ranks pass different roots to a collective",
-    "hang-timeout": "ranks waited in a collective for as long as XCCL_TIMEOUT says, and other ranks have not entered it",
-    "hang-type": "ranks pass different datatypes to a collective",
-    "hang-unsure": "ranks wait in a collective that another rank has not entered, but that rank may still come",
-    "hang-waiting": "ranks wait in a collective that another rank has not entered",
-}
-
 # Where each was seen or is documented.
 SOURCES = {
     "ucc-priority": "Open MPI issue 9885; JSC uses 80, UCC's guide 100",
@@ -166,8 +151,12 @@ def as_sentence(text):
 def section(name):
     row = TABLE[name]
     lines = [f'<a id="{name}"></a>', f"## {name} ({row.severity})", ""]
-    lines += [as_sentence(MEANING.get(name) or plain(row.cause)) + ".", ""]
-    lines += ["Do: " + plain(row.remedy) + "."]
+    lines += [as_sentence(row.meaning or plain(row.cause)) + ".", ""]
+    if isinstance(row.remedy, str):
+        lines += ["Do: " + plain(row.remedy) + "."]
+    else:
+        lines += ["Do, as the case may be:", ""]
+        lines += [f"- {plain(text)}" for text in row.remedy.values()]
     if name in SOURCES:
         lines += ["", f"Seen in: {SOURCES[name]}."]
     return "\n".join(lines) + "\n"

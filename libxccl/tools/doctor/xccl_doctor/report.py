@@ -116,11 +116,19 @@ def print_json(version, status, said, looked, found):
     print(json.dumps(result, indent=1))
 
 
-def print_list(as_json):
-    rows = {
-        name: {key: registry.plain(text) for key, text in row._asdict().items()}
-        for name, row in registry.TABLE.items()
+def described(name):
+    """A finding as such, for --list: nothing in it is of a job."""
+    remedies = registry.remedies(name)
+    return {
+        "severity": registry.TABLE[name].severity,
+        "cause": registry.meaning(name),
+        "remedy": "; or: ".join(remedies),
+        "remedies": remedies,
     }
+
+
+def print_list(as_json):
+    rows = {name: described(name) for name in registry.TABLE}
     if as_json:
         print(json.dumps(rows, indent=1, sort_keys=True))
         return
@@ -129,9 +137,11 @@ def print_list(as_json):
 
 
 def explain(name, installed):
-    row = registry.TABLE[name]
-    print(f"{name} ({row.severity})\n  {registry.plain(row.cause)}")
-    print(f"  do: {registry.plain(row.remedy)}")
+    print(f"{name} ({registry.TABLE[name].severity})\n  {registry.meaning(name)}")
+    remedies = registry.remedies(name)
+    print(f"  do: {remedies[0]}")
+    for remedy in remedies[1:]:
+        print(f"  or: {remedy}")
     if name in docs.SOURCES:
         print(f"  seen in: {docs.SOURCES[name]}")
     if installed:

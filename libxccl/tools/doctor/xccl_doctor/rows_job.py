@@ -74,6 +74,7 @@ TABLE = {
         WARNING,
         "{settings}: site {site} says otherwise ({reason})",
         "export {values}, unless you measured that yours are better",
+        meaning="variables are set to other values than the site's description has",
     ),
     "no-gpu": Row(
         WARNING,
@@ -97,6 +98,7 @@ TABLE = {
         "{ccl} found no room in /dev/shm: {line}",
         "in a container: --shm-size=1g or --ipc=host; else remove what jobs that died left there "
         "(/dev/shm/nccl-*)",
+        meaning="NCCL or RCCL found no room in /dev/shm",
     ),
     "shm-unusable": Row(
         ERROR,
@@ -108,6 +110,8 @@ TABLE = {
         ERROR,
         "{folder} {why}: Open MPI makes the folder of a job there, and does not start without",
         "make room there, or export TMPDIR=FOLDER with one that is writable on every node of the job",
+        meaning="Open MPI cannot make the folder of a job in the folder for temporary files, and does not "
+        "start without",
     ),
     "ranks-apart": Row(
         WARNING,
@@ -119,7 +123,7 @@ TABLE = {
     "ran-by-mpi": Row(
         WARNING,
         "no rank used the vendor's library for collectives on GPU memory: {why}",
-        "{remedy}",
+        "look at the job's log: with XCCL_LOG=info and NCCL_DEBUG=INFO it says more",
     ),
     "crash-at-end": Row(
         ERROR,
@@ -142,6 +146,7 @@ TABLE = {
         WARNING,
         "{ccl} says that something failed: {line}",
         "look at the log around that line; NCCL_DEBUG=INFO makes it say more",
+        meaning="NCCL or RCCL says that something failed, and no other finding explains it",
     ),
     "xccl-said": Row(
         WARNING,

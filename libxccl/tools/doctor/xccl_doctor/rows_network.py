@@ -3,11 +3,24 @@
 
 from .rows import ERROR, WARNING, Row
 
+INFINIBAND = (
+    "look on a node of the job: ibstat shows the InfiniBand ports, which have to be Active; ls -l /dev/infiniband "
+    "whether this user may open them (a container needs them: docker run --device=/dev/infiniband); NCCL_IB_HCA, if "
+    "it is set, has to name them"
+)
+
 TABLE = {
     "net-sockets": Row(
         ERROR,
         "{ccl} fell back to TCP sockets ({interfaces}): {why}",
-        "{remedy}",
+        {
+            "unset": "unset {variable}",
+            "module": "module load {module}",
+            "folder": "put the plugin's folder on LD_LIBRARY_PATH",
+            "infiniband": INFINIBAND,
+            "unknown": INFINIBAND + "; over Slingshot or EFA, load the network plugin",
+        },
+        meaning="NCCL or RCCL fell back to TCP sockets between nodes",
     ),
     "net-name-unknown": Row(
         ERROR,
@@ -35,7 +48,10 @@ TABLE = {
     "net-hca-unknown": Row(
         ERROR,
         "NCCL_IB_HCA={value} names no port that is here ({ports}): {ccl} goes over TCP sockets",
-        "{remedy}",
+        {
+            "site": "export NCCL_IB_HCA={wanted}",
+            "unset": "unset NCCL_IB_HCA, or name ports of this machine",
+        },
     ),
     "net-leftover": Row(
         WARNING,
@@ -46,11 +62,13 @@ TABLE = {
         WARNING,
         "{ccl} started over {interface}, not over {wanted}",
         "export NCCL_SOCKET_IFNAME={wanted}",
+        meaning="NCCL or RCCL started over another network interface than the one wanted",
     ),
     "net-storage-port": Row(
         WARNING,
         "{ports} carry storage, not MPI, and would be used by {ccl}",
         "export NCCL_IB_HCA={value}",
+        meaning="ports that carry storage, not MPI, would be used by NCCL or RCCL",
     ),
     "ib-timeout": Row(
         ERROR,
@@ -76,11 +94,14 @@ TABLE = {
         WARNING,
         "{names} too small or not set: queues overflow at scale",
         "export {values}",
+        meaning="the queues of Slingshot's libfabric provider are too small, or their sizes not set: they "
+        "overflow at scale",
     ),
     "cxi-eager": Row(
         WARNING,
         "{names} not 0: eager transfers ended in hangs",
         "export FI_CXI_RDZV_EAGER_SIZE=0 FI_CXI_RDZV_THRESHOLD=0 FI_CXI_RDZV_GET_MIN=0",
+        meaning="eager transfers of Slingshot's libfabric provider are on, which ended in hangs",
     ),
     "cxi-rendezvous": Row(
         WARNING,

@@ -3,6 +3,12 @@
 
 from .rows import ERROR, WARNING, Row
 
+PLUGIN = {
+    "path": "correct the path in NCCL_NET_PLUGIN, or unset it: the plugin is then looked for by its usual name",
+    "module": "module load {module} (else put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH)",
+    "folder": "put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH",
+}
+
 TABLE = {
     "ucc-priority": Row(
         WARNING,
@@ -44,6 +50,7 @@ TABLE = {
         WARNING,
         "{file} sets {variable}={value}, which hides {ccl} from UCC",
         'export UCC_CONFIG_FILE="" (no file is read then)',
+        meaning="the ucc.conf that UCC reads hides NCCL or RCCL from UCC",
     ),
     "ucc-no-ccl-transport": Row(
         ERROR,
@@ -81,12 +88,19 @@ TABLE = {
     "ucc-other-transport": Row(
         WARNING,
         "route ucc-ccl, but UCC serves collectives on GPU memory by {used}",
-        "{remedy}",
+        {
+            "hidden": "unset {variable}, which is {value} and leaves {lower} out",
+            "untuned": "export {variable}=allreduce:{memory}:inf (and the other collectives)",
+            "tuned": "{variable} is set here: look in the log for what {transport} says of its start "
+            "(UCC_LOG_LEVEL=DEBUG), whether the job had this environment, and whether its UCC has "
+            "libucc_tl_{lower}.so",
+        },
     ),
     "ucc-tls-without-ccl": Row(
         ERROR,
         "{variable}={value} leaves {ccl} out of what UCC may use, so route ucc-ccl cannot reach it",
         "unset {variable}, or let it name {lower}",
+        meaning="a variable of UCC leaves NCCL or RCCL out of what UCC may use, so route ucc-ccl cannot reach it",
     ),
     "hcoll-enabled": Row(
         WARNING,
@@ -117,18 +131,24 @@ TABLE = {
     "gpu-shared": Row(
         WARNING,
         "{ranks} ranks of a node see {visible} of its GPUs, so several use one",
-        "{remedy}",
+        {
+            "ask": "ask for one GPU per rank: --gpus-per-node={ranks}",
+            "unset": "unset {variable} ({value}), and ask for one GPU per rank: --gpus-per-node={ranks}",
+        },
+        meaning="ranks of a node see fewer of its GPUs than there are ranks, so several use one",
     ),
     "gpu-invisible": Row(
         WARNING,
         "{variable}='{value}' names none of the {gpus} GPUs here, so that programs see none",
         "unset {variable}, or name GPUs by their numbers, as 0,1",
+        meaning="a list of visible GPUs names none of the GPUs here, so that programs see none",
     ),
     "ranks-over-gpus": Row(
         WARNING,
         "{ranks} ranks per node, but {gpus} GPUs{mps}: NCCL and RCCL take one rank per GPU",
         "start at most {gpus} ranks per node (NCCL 2.30.3 and later: NCCL_MULTI_RANK_GPU_ENABLE=1), "
         "or MPS",
+        meaning="there are more ranks per node than GPUs: NCCL and RCCL take one rank per GPU",
     ),
     "gpu-duplicate": Row(
         ERROR,
@@ -148,6 +168,7 @@ TABLE = {
         "together can "
         "leave no GPU",
         "set {first} alone; unset {second}",
+        meaning="two lists of visible GPUs filter one after the other, and together can leave no GPU",
     ),
     "cores-outside": Row(
         WARNING,
@@ -167,6 +188,8 @@ TABLE = {
         "and start-up "
         "took minutes where it was seen",
         "start ranks by xccl-run, or with --cpu-bind=cores",
+        meaning="ranks of a node may run on any core: one that wanders is slow, and start-up took minutes "
+        "where it was seen",
     ),
     "srun-cpus-per-task": Row(
         WARNING,
@@ -208,23 +231,29 @@ TABLE = {
         "process is a job of its own",
         "start it with the mpirun of the MPI that it was built with (xccl-doctor --app PROGRAM says "
         "which that is), or with srun",
+        meaning="an application of one MPI was started by the launcher of another, and each process is a "
+        "job of its own",
     ),
     "mpirun-other": Row(
         WARNING,
         "{mpirun} is the launcher of {launcher}, but {what} {mpi}: each process would be a job of "
         "its own",
         "load one MPI only, or name its mpirun with the path",
+        meaning="the mpirun that would be used is of another MPI than the program or the MPI library: each "
+        "process would be a job of its own",
     ),
     "mpi-no-pmi": Row(
         ERROR,
         "{what}, so each process of Open MPI is a job of its own",
         "srun --mpi=pmix (srun --mpi=list shows what there is; SLURM_MPI_TYPE sets it), or start it "
         "with mpirun",
+        meaning="srun started Open MPI without PMIx or PMI, so each process is a job of its own",
     ),
     "program-static": Row(
         ERROR,
         "{program} is linked statically, so LD_PRELOAD does not reach it: MPI's calls do not reach xccl",
         "link it with MPI's shared library: without -static (Cray's compilers: CRAYPE_LINK_TYPE=dynamic)",
+        meaning="the program is linked statically, so LD_PRELOAD does not reach it: MPI's calls do not reach xccl",
     ),
     "preload-missing": Row(
         ERROR,
@@ -243,6 +272,7 @@ TABLE = {
         "{who}, but {what}: MPI's calls do not reach xccl",
         "look for what clears LD_PRELOAD between xccl-run and the program (a wrapper, env -i, a "
         "container, sudo), and put xccl-run directly before the program",
+        meaning="xccl is not loaded into the program, though it was to be: MPI's calls do not reach xccl",
     ),
     # libraries
     "driver-old": Row(
@@ -250,6 +280,7 @@ TABLE = {
         "{ccl} was built with CUDA {cuda}, which needs NVIDIA's driver {least} or later; this is "
         "{driver}",
         "load an NCCL built with an older CUDA, or have the driver updated",
+        meaning="NCCL was built with a CUDA that needs a newer driver of NVIDIA's than the one here",
     ),
     "driver-insufficient": Row(
         ERROR,
@@ -269,11 +300,13 @@ TABLE = {
         ERROR,
         "{file} was not found (looked in: {folders})",
         "load the module of {ccl}, or export XCCL_CCL_LIBRARY=/path/{wanted}",
+        meaning="the vendor's library was not found",
     ),
     "file-missing": Row(
         WARNING,
         "{variable}={value} names no file, so {ccl} goes on without it or ends",
         "unset {variable}, or name a file that is there",
+        meaning="a variable names a file for NCCL or RCCL that is not there",
     ),
     "ccl-file-missing": Row(
         ERROR,
@@ -304,22 +337,30 @@ TABLE = {
         ERROR,
         "{file} cannot be loaded: it needs {missing}",
         "put the folder of {missing} on LD_LIBRARY_PATH (load its module)",
+        meaning="a library cannot be loaded, because another that it needs is missing",
     ),
     "library-damaged": Row(
         ERROR,
         "{file} is truncated, damaged or no library, so it cannot be loaded",
         "name another file, or install it again (a full disk or a copy that was cut leaves such files)",
+        meaning="a file that is to be loaded is truncated, damaged or no library",
     ),
     "plugin-missing": Row(
         ERROR,
         "{ccl} has no network plugin ({why}) and would {effect}",
-        "{remedy}",
+        PLUGIN,
+        meaning="NCCL or RCCL has no network plugin, and one was asked for or the network needs it",
     ),
     "plugin-none": Row(
         WARNING,
         "{ccl} found no network plugin ({file}), and no line says over which network it went: over "
         "Slingshot or EFA that is TCP, several times slower; InfiniBand needs no plugin",
-        "{remedy}; with NCCL_DEBUG=INFO the line 'Using network' names the network",
+        {
+            key: text + "; with NCCL_DEBUG=INFO the line 'Using network' names the network"
+            for key, text in PLUGIN.items()
+        },
+        meaning="NCCL or RCCL found no network plugin, and no line of the log says over which network it "
+        "went: over Slingshot or EFA that is TCP, several times slower; InfiniBand needs no plugin",
     ),
     "plugin-abi": Row(
         ERROR,
@@ -330,7 +371,13 @@ TABLE = {
     "plugin-failed": Row(
         ERROR,
         "the network plugin of {ccl} was found, but did not start: {line}",
-        "{remedy}",
+        {
+            "needed": "put the folder of {needed} on LD_LIBRARY_PATH",
+            "old": "{needed} is too old for the plugin: put the folder of the {needed_name} that it was built with "
+            "first on LD_LIBRARY_PATH",
+            "provider": "fi_info -p {provider} shows whether libfabric has it: put that libfabric first on "
+            "LD_LIBRARY_PATH, unset FI_PROVIDER, or load the site's plugin module",
+        },
     ),
     "plugin-provider": Row(
         ERROR,
@@ -359,5 +406,6 @@ TABLE = {
         WARNING,
         "{variable}={value} makes the program wait for every kernel and copy that it starts",
         "unset {variable}: it is for debugging",
+        meaning="a variable for debugging makes the program wait for every kernel and copy that it starts",
     ),
 }
