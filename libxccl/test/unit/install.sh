@@ -34,9 +34,28 @@ check_replacement() {
     grep -q 'left alone.*\.\./outside' "$work/log" || { echo "the wrong line of the record was not told" >&2; exit 1; }
 }
 
+# Tools in Python start from bytecode, also where the installation was copied, and write none.
+check_bytecode() {
+    python=$(find "$work/moved" -path '*/xccl/python' -type d)
+    if [ -z "$python" ] || ! command -v python3 >/dev/null; then
+        return 0
+    fi
+    grep -q 'python/xccl_doctor/__pycache__/main\..*\.pyc$' "$work/moved/share/xccl/manifest/library" ||
+        { echo "the record does not name the bytecode" >&2; exit 1; }
+    find "$python" -name '*.py' -exec touch {} +
+    find "$python" -type f | sort >"$work/before"
+    PYTHONVERBOSE=1 "$work/moved/bin/xccl-doctor" --version >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    if ! grep -q "matches $python/xccl_doctor/main\.py" "$work/log" || grep "code object from '$python/.*[.]py'" "$work/log"; then
+        echo "xccl-doctor compiled its modules" >&2
+        exit 1
+    fi
+    find "$python" -type f | sort | cmp - "$work/before" || exit 1
+}
+
 install
 check_replacement
 mv "$work/first" "$work/moved"
+check_bytecode
 cat >"$work/main.c" <<'END'
 #include <xccl/xccl.h>
 
