@@ -32,8 +32,9 @@ while [ "${1#--}" != "$1" ]; do shift 2; done
 exec "$@"
 """
 XCCL_PERF = """#!{python} -SE
-import json, os, sys
+import json, os, sys, time
 words = sys.argv[1:]
+time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
 value = lambda name: words[words.index(name) + 1] if name in words else None
 route = "vendor" if "--vendor" in words else os.environ["XCCL_ROUTE"]
 fake = json.loads(os.environ["FAKE"])

@@ -350,6 +350,15 @@ def test_progress_takes_one_line(monkeypatch):
     assert sys.stderr.getvalue() == "\r\033[K[1/3] job, reduce_s"
 
 
+def test_progress_elsewhere(world):
+    """Without a terminal a line every so often, also while one launch takes long."""
+    words = ["--rounds", "1", "--routes", "mpi", "--no-plot"]
+    said = world.measure(*words, "--progress", "1", FAKE_SECONDS="1.5").err
+    assert said == "xccl-compare: [1/1] job, mpi, round 1\n"
+    assert world.measure(*words, "--output", "b", "--progress", "0", FAKE_SECONDS="1.5").err == ""
+    assert "--progress: invalid value 'x'" in world.measure("--progress", "x", status=2).err
+
+
 def test_machine_without_gpus(world, monkeypatch):
     """Said before anything is started: every launch would fail. A site's login node has none either."""
     monkeypatch.setattr(machine, "collect_pci", lambda root: (None, []))

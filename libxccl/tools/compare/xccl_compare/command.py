@@ -31,6 +31,7 @@ table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
   --site NAME            instead of XCCL_SITE, the installation's own, or the site detected
   --sim FLAVOUR:N        simulated accelerators, as xccl-run's
   --timeout SECONDS      that one launch may take; 0: no limit (1800)
+  --progress SECONDS     say where it stands so often, if not on a terminal; 0: never (30)
   --published NAME       figures to draw beside; a suite has its own; none
   --no-plot              no pictures
   --dry-run              print the commands, and run nothing
@@ -56,7 +57,7 @@ MOST_SIMULATED = 64  # as xccl-run
 WITH_VALUE = (
     *("--output", "--suite", "--routes", "--coll", "--min", "--max", "--factor", "--rounds"),
     *("--iters", "--with", "--osu", "--nodes", "--ranks-per-node", "--site", "--sim"),
-    *("--timeout", "--published", "--plot", "--csv", "--against"),
+    *("--timeout", "--progress", "--published", "--plot", "--csv", "--against"),
 )
 FLAGS = ("--no-plot", "--dry-run", "--sbatch", "--list", "--help", "--version")
 
@@ -138,6 +139,7 @@ NUMBERS = (  # option, default (None: it has none), least
     ("--rounds", 6, 1),
     ("--iters", 100, 1),
     ("--timeout", 1800, 0),
+    ("--progress", 30, 0),
     ("--nodes", None, 1),
     ("--ranks-per-node", None, 1),
 )

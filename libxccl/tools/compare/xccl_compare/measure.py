@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import namedtuple
 
@@ -47,11 +48,14 @@ def turns(plan, rounds, left_out, first):
 
 
 class Progress:
-    """One line on the terminal, in the place of the one before; nothing elsewhere."""
+    """Where it stands: on a terminal in one line, in the place of the one before; else a line every so often."""
 
-    def __init__(self, total):
+    def __init__(self, total, every=0.0):
         self.total, self.done, self.spent = total, 0, 0.0
         self.shown = sys.stderr.isatty()
+        self.every = 0.0 if self.shown else every
+        self.place, self.ended = None, threading.Event()
+        self.speaker = None
 
     def say(self, text):
         if self.shown:
@@ -60,17 +64,35 @@ class Progress:
             sys.stderr.write(f"\r\033[K{text[: max(width - 1, 1)]}")
             sys.stderr.flush()
 
-    def begin(self, one):
+    def text(self):
         left = ""
         if self.done:
             seconds = self.spent / self.done * (self.total - self.done)
             left = f", about {words.duration(seconds)} left"
-        place = f"{one.case.name}, {one.variant.name}, round {one.round}"
-        self.say(f"[{self.done + 1}/{self.total}] {place}{left}")
+        return f"[{self.done + 1}/{self.total}] {self.place}{left}"
+
+    def speak(self):
+        """In a thread of its own, because a launch may take longer than it is silent."""
+        while not self.ended.wait(self.every):
+            print(f"xccl-compare: {self.text()}", file=sys.stderr, flush=True)
+
+    def begin(self, one):
+        which = f"round {one.round}" if one.round else "untimed"
+        self.place = f"{one.case.name}, {one.variant.name}, {which}"
+        self.say(self.text())
+        if self.every and self.speaker is None:
+            self.speaker = threading.Thread(target=self.speak, daemon=True)
+            self.speaker.start()
 
     def end(self, seconds):
         self.done += 1
         self.spent += seconds
+
+    def close(self):
+        self.say("")
+        self.ended.set()
+        if self.speaker is not None:
+            self.speaker.join()
 
 
 class Session:
@@ -213,7 +235,7 @@ class Session:
         """All that is left to do; what fails is left out from there on, and the rest goes on."""
         self.failures = self.store.read_wrong()
         todo = [one for one in self.launches() if not self.take_up(one)]
-        progress = Progress(len(todo))
+        progress = Progress(len(todo), self.given["--progress"])
         try:
             for one in todo:
                 if (one.case.name, one.variant.name) in self.left_out:
@@ -227,4 +249,4 @@ class Session:
                     self.note_failure(one, str(failed))
                 progress.end(time.monotonic() - started)
         finally:
-            progress.say("")
+            progress.close()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by render.py from options.yaml; do not edit.
-complete -c xccl-compare -x -a '(__fish_complete_subcommand -- --output --suite --routes --coll --min --max --factor --rounds --iters --with --osu --nodes --ranks-per-node --site --sim --timeout --published --against --plot --csv)'
+complete -c xccl-compare -x -a '(__fish_complete_subcommand -- --output --suite --routes --coll --min --max --factor --rounds --iters --with --osu --nodes --ranks-per-node --site --sim --timeout --progress --published --against --plot --csv)'
 complete -c xccl-compare -l output -x -a '(__fish_complete_directories)' -d 'folder of the results'
 complete -c xccl-compare -l suite -x -a 'juwels-2022 crusher-2023 splits hybrid' -d 'runs of a published comparison'
 complete -c xccl-compare -l routes -x -a '(__fish_append , mpi ucc ucc-ccl xccl vendor)' -d 'routes'
@@ -17,6 +17,7 @@ complete -c xccl-compare -l ranks-per-node -x -d 'numbers of ranks on a node'
 complete -c xccl-compare -l site -x -d 'site whose peaks are drawn'
 complete -c xccl-compare -l sim -x -a 'cuda:2 cuda:4 rocm:4 rocm:8' -d 'simulate so many devices'
 complete -c xccl-compare -l timeout -x -d 'of one run'
+complete -c xccl-compare -l progress -x -d 'between lines that say where it stands'
 complete -c xccl-compare -l published -x -a 'juwels-2022 crusher-2023 splits hybrid none' -d 'published figures to draw beside'
 complete -c xccl-compare -l no-plot -d 'draw no picture'
 complete -c xccl-compare -l dry-run -d 'print the commands and run nothing'
