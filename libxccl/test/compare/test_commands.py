@@ -335,6 +335,9 @@ def test_list(world):
     assert "routes here (JUWELS Booster):" in text
     assert re.search(r"^  ucc +Open MPI has no coll/ucc component", text, re.M)
     assert "crusher-2023" in text and "11 figures" in text
+    for name in ("splits", "hybrid"):
+        assert re.search(rf"^  {name} .*: nothing to draw: figures only in pictures$", text, re.M)
+    assert "https://gist.github.com/frobnitzem/" in text
 
 
 class Terminal(io.StringIO):

@@ -205,7 +205,9 @@ def print_list(given, launcher, tool):
         say(f"  {name:<13} {make.__doc__.rstrip('.')}")
     say("published figures:")
     for name, figures in published.load(tool.prefix).items():
-        say(f"  {name:<13} {figures['title']}: {len(figures['points'])} figures")
+        say(f"  {name:<13} {figures['title']}: {published.amount(figures)}")
+        if figures.get("url"):
+            say(f"  {'':<13} {figures['url']}")
     return OK
 
 

@@ -7,6 +7,8 @@ import os
 
 from xccl_common.options import Wrong, check_choice
 
+from . import words
+
 SCHEMA = "xccl-published-1"
 
 
@@ -36,6 +38,12 @@ def choose(prefix, name):
     every = load(prefix)
     check_choice("set of published figures", name, sorted(every))
     return every[name]
+
+
+def amount(figures):
+    """How many figures can be drawn; the text may have them in pictures only."""
+    number = len(figures["points"])
+    return words.count(number, "figure") if number else "nothing to draw: figures only in pictures"
 
 
 def busbw(point):

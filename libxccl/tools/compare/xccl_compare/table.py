@@ -107,6 +107,9 @@ def beside(result, figures):
         if (point["ranks"], point["nodes"]) in shapes and point["coll"] in colls
     ]
     lines += [f"  {statement['what']}" for statement in figures.get("statements", ())]
+    if not lines and not figures["points"]:
+        yield ""
+        yield f"Published: {figures['title']}: {published.amount(figures)}"
     if lines:
         yield ""
         yield f"Published: {figures['title']}"
