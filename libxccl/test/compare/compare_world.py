@@ -97,6 +97,7 @@ class World:
         share.mkdir(parents=True)
         (share / "sites").symlink_to(TOP / "site-configs")
         (share / "published").symlink_to(TOOLS / "compare/published")
+        (share / "peaks.json").symlink_to(TOOLS / "compare/peaks.json")
         modules = self.prefix / "lib/xccl/python"
         modules.mkdir(parents=True)
         for name in ("compare", "common"):

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 from compare_world import SCHEMA, entry, program
 from running_clock import communicate, now
-from xccl_compare import against, published, site, stats, table
+from xccl_compare import against, peaks, published, stats, table
 
 
 def routes_of(calls):
@@ -64,8 +64,8 @@ def test_result(world):
         and "HOME" not in result["environment"]
     )
     assert result["commands"]["job, xccl, sizes"][0].startswith("mpirun -n 4 env ")
-    peaks = [p["gbytes_per_s"] for p in site.peaks_of(result["peaks"], result["cases"][0])]
-    assert peaks == [300]
+    bounds = [p["gbytes_per_s"] for p in peaks.of_case(result["peaks"], result["cases"][0])]
+    assert bounds == [300]
     assert (world.work / "xccl-compare/table.txt").read_text() in ended.out
     assert "allreduce, 4 ranks on 1 node" in ended.out and "\r" not in ended.err
     assert "  ucc, ucc-ccl: Open MPI has no coll/ucc component" in ended.out

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from xccl_compare import plot, site
+from xccl_compare import peaks, plot
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -95,7 +95,7 @@ def test_over_ranks(world, drawn):
 
 def test_peaks_of_a_case():
     """A line only where the site says that it bounds this shape."""
-    peaks = [
+    every = [
         {"nodes": "one", "gpus": 4, "gbytes_per_s": 300},
         {"nodes": "one", "gpus": 2, "gbytes_per_s": 100},
         {"nodes": "many", "gpus": 4, "gbytes_per_s": 90},
@@ -104,10 +104,65 @@ def test_peaks_of_a_case():
 
     def values(nodes, ranks, groups=None):
         case = {"nodes": nodes, "ranks": ranks, "groups": groups}
-        return [peak["gbytes_per_s"] for peak in site.peaks_of(peaks, case)]
+        return [peak["gbytes_per_s"] for peak in peaks.of_case(every, case)]
 
     assert values(1, 4) == [300, 450] and values(1, 2) == [100, 450] and values(3, 12) == [90]
     assert values(3, 6) == [] and values(None, None) == [] and values(1, 4, "0/1+2/3") == []
+
+
+GPUS = {
+    "NVIDIA H200": 450,
+    "NVIDIA H100 80GB HBM3": 450,
+    "NVIDIA GH200 120GB": 450,
+    "NVIDIA A100-SXM4-40GB": 300,
+    "A100-SXM4-80GB": 300,
+    "Tesla V100-SXM2-16GB": 150,
+    "NVIDIA B200": 900,
+    "NVIDIA H200 NVL": None,
+    "NVIDIA H100 PCIe": None,
+    "NVIDIA A100 80GB PCIe": None,
+    "NVIDIA A100-SXM-64GB": None,
+    "Tesla V100-PCIE-16GB": None,
+    "AMD Instinct MI300X": None,
+}
+
+
+@pytest.mark.parametrize(("device", "value"), GPUS.items())
+def test_peak_of_a_model(world, device, value):
+    """For a site that has none of its own; not of cards on PCIe, which have names much like it."""
+    found = peaks.of_result([], {"devices": [device]}, str(world.prefix))
+    assert [(peak["gbytes_per_s"], peak["nodes"]) for peak in found] == [(value, "one")] * (
+        value is not None
+    )
+    assert not found or "NVIDIA" in found[0]["source"]
+
+
+def test_peaks_of_models(world):
+    """The site's own comes first; two models at once, and the simulation, have none."""
+    prefix = str(world.prefix)
+    own = [{"nodes": "one", "gpus": 2, "gbytes_per_s": 100}]
+    assert peaks.of_result(own, {"devices": ["NVIDIA H200"]}, prefix) is own
+    far = [{"nodes": "many", "gpus": 4, "gbytes_per_s": 100}]
+    both = peaks.of_result(far, {"devices": ["NVIDIA H200"]}, prefix)
+    assert both[:1] == far and len(both) == 2
+    assert peaks.of_result(both, {"devices": ["NVIDIA H200"]}, prefix) is both
+    assert peaks.of_result([], {"devices": ["NVIDIA H200", "NVIDIA B200"]}, prefix) == []
+    told = {"devices": ["NVIDIA H200"], "simulated": "cuda:2"}
+    assert peaks.of_result([], told, prefix) == [] == peaks.of_result([], {}, prefix)
+    assert peaks.load("/no/prefix")["gpus"] == []
+
+
+def test_peak_in_the_picture(world, drawn):
+    """Of a result without peaks: by the model where that is known, else it is said that none is."""
+    world.ucc()
+    world.measure("--no-plot", "--site", "generic-nvidia", "--rounds", "1")
+    result = world.result()
+    assert result["peaks"] == []
+    unknown = "peak of the hardware: unknown"
+    assert unknown in words_of(drawn(result)["job-allreduce"])
+    result["measured_with"]["devices"] = ["NVIDIA H200"]
+    words = words_of(drawn(result)["job-allreduce"])
+    assert "450 GB/s: NVLink 4, all links of an H200" in words and unknown not in words
 
 
 def test_ribbon():

@@ -4,7 +4,8 @@
 words      sizes, times and names as text
 stats      medians and their intervals; the test of two samples
 command    options
-site       the site's routes and peaks; which routes there are, and why not
+site       the site's routes and variables; which routes there are, and why not
+peaks      the hardware's peaks, from the site's file or by the model of the GPUs
 suites     what is measured: cases, variants and sizes
 launch     the command of one launch; a batch script
 perf, osu  the two measuring programs: their options and what they write

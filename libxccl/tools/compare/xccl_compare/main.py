@@ -17,6 +17,7 @@ from . import (
     command,
     launch,
     measure,
+    peaks,
     plot,
     published,
     site,
@@ -177,6 +178,7 @@ def draw_again(given, tool):
     value = results.load(given["--plot"])
     if "--published" in given:
         value["published"] = None if given["--published"] == "none" else given["--published"]
+    value["peaks"] = peaks.of_result(value["peaks"], value["measured_with"], tool.prefix)
     folder = given.get("--output", os.path.dirname(os.path.abspath(given["--plot"])))
     try:
         os.makedirs(folder, exist_ok=True)

@@ -8,7 +8,8 @@ import textwrap
 from collections import namedtuple
 from math import log
 
-from . import published, site, words
+from . import peaks as limits
+from . import published, words
 from . import result as results
 
 COLORS = {
@@ -171,6 +172,13 @@ def label_log(axes, text=None):
         axes.yaxis.set_minor_locator(NullLocator())
 
 
+def say_no_peak(axes):
+    axes.text(
+        0.01, 0.96, "peak of the hardware: unknown", transform=axes.transAxes, fontsize=8,
+        color=PEAK, va="top",
+    )  # fmt: skip
+
+
 def draw_peaks(axes, peaks):
     """The hardware's limits; equal ones share a line and its words."""
     by_value = {}
@@ -229,6 +237,8 @@ def draw_bandwidth(axes, result, by_variant, peaks, figures):
             )  # fmt: skip
     axes.set_yscale("log")
     draw_peaks(axes, peaks)
+    if not peaks and not result["measured_with"].get("simulated"):
+        say_no_peak(axes)
     top = max([highest, *(peak["gbytes_per_s"] for peak in peaks)]) or 1
     axes.set_ylim(max(axes.get_ylim()[0], top / DECADES), top * 3)
     label_log(axes)
@@ -369,7 +379,7 @@ def over_sizes(page, case, coll, by_variant):
     panels = [figure.add_subplot(grid[i]) for i in range(len(heights))]
     points = published.of_case(figures, case, coll)
     draw_time(panels[0], result, by_variant, points)
-    draw_bandwidth(panels[1], result, by_variant, site.peaks_of(result["peaks"], case), points)
+    draw_bandwidth(panels[1], result, by_variant, limits.of_case(result["peaks"], case), points)
     if has_ratio:
         draw_ratio(panels[2], result, by_variant)
     if strips:
@@ -439,12 +449,14 @@ def over_cases(page, cases, coll, size):
     draw_published(upper, page, cases, (coll, size), lambda p: p.get("us"))
     draw_published(lower, page, cases, (coll, size), published.busbw)
     for place, case in enumerate(cases):
-        for peak in site.peaks_of(result["peaks"], case):
+        for peak in limits.of_case(result["peaks"], case):
             lower.plot(
                 [place - 0.4, place + 0.4], [peak["gbytes_per_s"]] * 2, color=PEAK, linewidth=1.6
             )
-    if any(site.peaks_of(result["peaks"], case) for case in cases):
+    if any(limits.of_case(result["peaks"], case) for case in cases):
         lower.plot([], [], color=PEAK, linewidth=1.6, label="peak of the hardware")
+    elif not result["measured_with"].get("simulated"):
+        say_no_peak(lower)
     for axes in (upper, lower):
         axes.set_yscale("log")
         axes.set_xlim(-0.6, len(cases) - 0.4)

@@ -9,7 +9,7 @@ import time
 
 from xccl_common.options import Wrong
 
-from . import launch, site, stats, words
+from . import launch, peaks, site, stats, words
 
 SCHEMA = "xccl-compare-1"
 # Variables that bear on how collectives run; others may hold what is nobody's business.
@@ -169,7 +169,7 @@ def build(session, arguments):
         "environment": {k: v for k, v in sorted(env.items()) if BEARING.search(k) or k in SHOWN},
         "measured_with": facts,
         "notes": notes,
-        "peaks": site.peaks(session.facts),
+        "peaks": peaks.of_result(peaks.of_site(session.facts.site), facts, tool.prefix),
         "commands": commands(session),
         "cases": cases,
         "variants": [

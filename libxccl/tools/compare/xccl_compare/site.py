@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the site's file says: routes, peaks; and which routes there are here."""
+"""What the site's file says: routes, variables; and which routes there are here."""
 
 import json
 import os
@@ -91,34 +91,3 @@ def why_not(facts, route):
         return "no site was recognised, and its variables come from the site: give --site"
     refused = routes_of(facts)[route]["refused"]
     return f"not on {facts.site['title']}: {refused}" if refused else why_not_ucc(facts, route)
-
-
-def peaks(facts):
-    """The hardware's peaks, from the site's file: those that say for which nodes they are."""
-    links = facts.site["hardware"]["links"] if facts.site else []
-    sources = facts.site["sources"] if facts.site else {}
-    return [
-        {
-            "of": link["of"],
-            "gbytes_per_s": link["gbytes_per_s"],
-            "nodes": link["nodes"],
-            "gpus": link.get("gpus"),
-            "verified": link["verified"],
-            "source": sources[link["source"]]["title"],
-        }
-        for link in links
-        if "nodes" in link
-    ]
-
-
-def peaks_of(all_peaks, case):
-    """Those that bound a case: within a node or between nodes, with so many GPUs of a node."""
-    nodes, ranks = case.get("nodes"), case.get("ranks")
-    if not nodes or not ranks or case.get("groups"):
-        return []
-    kind = "one" if nodes == 1 else "many"
-    return [
-        peak
-        for peak in all_peaks
-        if peak["nodes"] == kind and peak["gpus"] in (None, -(-ranks // nodes))
-    ]
