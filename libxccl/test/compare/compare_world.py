@@ -44,8 +44,14 @@ if fake.get("fail") == route:
 size, rows = int(value("--min")), []
 while size <= int(value("--max")):
     us = fake["us"].get(route, 10.0) * (1 + size / 1e6)
-    rows.append({{"coll": "allreduce", "bytes": size, "count": size // 4, "path": route, "verified": True,
-                 "avg_us": us}})
+    rows.append({{"coll": "allreduce", "bytes": size, "count": size // 4, "verified": True, "avg_us": us,
+                 "path": fake.get("paths", {{}}).get(route, route)}})
+    by = fake.get("transports", {{}}).get(route, [])[len(rows) - 1 :][:1]
+    if os.environ.get("UCC_COLL_TRACE") == "INFO" and by != [None]:
+        for name in by:
+            print(f"[1.5] [vm:1 :0] ucc_coll.c:305  UCC_COLL INFO  coll_init: Allreduce sum: src={{{{0x7f, "
+                  f"{{size // 4}}, float32, Cuda}}}}, dst={{{{0x7e, {{size // 4}}, float32, Cuda}}}}; CL_BASIC "
+                  f"{{{{{{name}}}}}}, team_id 32768")
     size = int(size * float(value("--factor")))
 groups = value("--groups")
 run = {{

@@ -29,7 +29,7 @@ def test_routes(world):
     assert list(found) == [f"job, {route}, sizes" for route in command.ROUTES]
     mpi, ucc = found["job, mpi, sizes"], found["job, ucc, sizes"]
     assert mpi.startswith("mpirun -n 4 env -u OMPI_MCA_coll_ucc_priority -u UCC_TLS ")
-    assert " OMPI_MCA_coll_ucc_enable=0 XCCL_ROUTE=mpi " in mpi
+    assert " OMPI_MCA_coll_ucc_enable=0 " in mpi and " XCCL_ROUTE=mpi " in mpi
     assert " -u " not in ucc and "'UCC_TLS=^nccl,rccl'" in ucc and "XCCL_ROUTE=ucc " in ucc
     assert "UCC_TL_NCCL_TUNE=allreduce:cuda:inf#" in found["job, ucc-ccl, sizes"]
     assert (
@@ -370,3 +370,36 @@ def test_machine_without_gpus(world, monkeypatch):
     assert "--sim cuda:2" in world.run(*words, XCCL_SITE="").err
     assert "--sim" not in world.run(*words).err
     assert "--sim" not in world.run("--sim", "cuda:2", *words, XCCL_SITE="").err
+
+
+class TestSiteVariables:
+    """A site's own variables, where its module is not loaded: MPI would not be GPU-aware on LUMI."""
+
+    WORDS = ("--site", "lumi-g", "--", "srun", "-N1", "-n8")
+
+    def test_each_launch_sets_them(self, world):
+        text = world.run("--dry-run", *self.WORDS).out
+        mpi = re.search(r"^job, mpi, sizes:\n  (.+)$", text, re.M).group(1)
+        assert " MPICH_GPU_SUPPORT_ENABLED=1 MPICH_OFI_NIC_POLICY=GPU " in mpi
+        (note,) = [line for line in text.splitlines() if line.startswith("note: ")]
+        assert "LUMI-G's own variables were not in the environment" in note
+        assert "MPICH_GPU_SUPPORT_ENABLED=1" in note
+
+    def test_of_the_environment_they_stay(self, world):
+        own = {"MPICH_GPU_SUPPORT_ENABLED": "1", "MPICH_OFI_NIC_POLICY": "NUMA"}
+        text = world.run("--dry-run", *self.WORDS, **own).out
+        assert "MPICH_" not in re.search(r"^job, mpi, sizes:\n  (.+)$", text, re.M).group(1)
+        assert "and left so: MPICH_OFI_NIC_POLICY=NUMA (the site: GPU)" in text
+
+    def test_nothing_to_say(self, world):
+        assert "note: " not in world.run("--dry-run", "--site", "sim", "--", "mpirun").out
+
+
+@pytest.mark.parametrize(("path", "aware"), [("mpi", True), ("mpi-staged", False), ("none", None)])
+def test_whether_mpi_is_gpu_aware(world, path, aware):
+    """The baseline of a comparison is another one where its calls were staged."""
+    world.fake["paths"] = {"mpi": path}
+    ended = world.measure("--no-plot", "--rounds", "1", "--routes", "mpi,xccl")
+    assert world.result()["measured_with"]["gpu_aware"] is aware
+    assert ("# MPI is GPU-aware\n" in ended.out) == (aware is True)
+    assert ("# MPI is NOT GPU-aware" in ended.out) == (aware is False)

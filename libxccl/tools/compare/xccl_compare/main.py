@@ -93,6 +93,8 @@ def print_commands(session, commands):
         }
     ):
         say(f"left out:{line[1:]}")
+    for line in site.variable_notes(session.facts):
+        say(f"note: {line}")
 
 
 def write(session, arguments, tool):

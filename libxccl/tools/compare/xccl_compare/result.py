@@ -42,6 +42,19 @@ def merged(runs):
     return out, notes
 
 
+def gpu_aware(session):
+    """Whether MPI took device memory itself on route mpi; None: no launch says so."""
+    paths = {
+        row["path"]
+        for one, rows, _ in session.runs.values()
+        if one.variant.route == "mpi"
+        for row in rows
+    }
+    if "mpi-staged" in paths:
+        return False
+    return True if "mpi" in paths else None
+
+
 def case_of(session, case):
     """The case, with the nodes and ranks that the launcher gave it."""
     out = {"name": case.name, "nodes": case.nodes, "groups": case.groups}
@@ -122,12 +135,9 @@ def commands(session):
     return seen
 
 
-def build(session, arguments):
-    """The result of a session, with all that was measured before it in the same folder."""
-    facts, notes = merged(session.runs)
-    if session.probed:
-        facts, more = merged({None: (session.probed,)})
-        notes += more
+def noted(session):
+    """What has to be known of the launches beside their times."""
+    notes = []
     if any(
         not session.program.validates(one.variant.route) for one, _, _ in session.runs.values()
     ):
@@ -137,6 +147,19 @@ def build(session, arguments):
             "{variant}, {case}, round {round} computed something wrong before it was right: do not "
             "trust this route; {log} has what it said".format(**failure)
         )
+    notes += site.variable_notes(session.facts)
+    return notes
+
+
+def build(session, arguments):
+    """The result of a session, with all that was measured before it in the same folder."""
+    facts, notes = merged(session.runs)
+    if session.probed:
+        facts, more = merged({None: (session.probed,)})
+        notes += more
+    notes += noted(session)
+    if facts:
+        facts["gpu_aware"] = gpu_aware(session)
     timed, apart = gather(session)
     cases = [case_of(session, case) for case in session.plan.cases]
     n = {c["name"]: group_size(c) for c in cases}

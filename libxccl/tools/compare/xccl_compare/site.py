@@ -37,12 +37,43 @@ def routes_of(facts):
     return facts.site["resolved"]["routes"] if facts.site else {}
 
 
+def shell_variables(facts):
+    """What the site's module or script sets, whatever the route."""
+    return facts.site["resolved"].get("shell", {}) if facts.site else {}
+
+
+def missing_variables(facts):
+    """Those of them that are not set here: each launch sets them, as if the module were loaded."""
+    return {n: v for n, v in shell_variables(facts).items() if n not in facts.environment}
+
+
+def other_variables(facts):
+    """{name: (value here, the site's)} of those that have another value, which they keep."""
+    env = facts.environment
+    pairs = {n: (env[n], v) for n, v in shell_variables(facts).items() if n in env}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def variable_notes(facts):
+    """What is set in place of the site's module, and what is not as the site has it."""
+    missing, other = missing_variables(facts), other_variables(facts)
+    if missing:
+        text = ", ".join(f"{name}={value}" for name, value in sorted(missing.items()))
+        yield f"{facts.site['title']}'s own variables were not in the environment, and each launch sets them: {text}"
+    if other:
+        text = ", ".join(
+            f"{n}={here} (the site: {own})" for n, (here, own) in sorted(other.items())
+        )
+        yield f"set here otherwise than {facts.site['title']} has it, and left so: {text}"
+
+
 def variables(facts, route):
     """(what the environment of this route sets, what it must not have)."""
     routes = routes_of(facts)
     own = dict(routes.get(route, {}).get("variables", {}), XCCL_ROUTE=route)
     every = {name for known in routes.values() for name in known["variables"]}
-    return own, sorted(name for name in every - set(own) if name in facts.environment)
+    unset = sorted(name for name in every - set(own) if name in facts.environment)
+    return {**missing_variables(facts), **own}, unset
 
 
 def why_not_ucc(facts, route):

@@ -117,11 +117,23 @@ def beside(result, figures):
         yield from lines
 
 
+def awareness(result):
+    """Whether MPI takes device memory itself, where that was seen."""
+    known = result["measured_with"].get("gpu_aware")
+    if known is None:
+        return []
+    text = (
+        "is GPU-aware" if known else "is NOT GPU-aware: its calls were staged through host memory"
+    )
+    return [f"# MPI {text}"]
+
+
 def whole(result, figures=None):
     yield f"# {result['title']}: {results.devices(result)}"
     yield f"# {results.software(result)}; {result['program']}; {result['date'][:10]}"
     site = result["site"] or "none recognised"
     yield f"# site: {site}; hosts: {', '.join(result['measured_with'].get('hosts', ['unknown']))}"
+    yield from awareness(result)
     for case, coll, by_variant in results.tables(result):
         yield ""
         yield from block(result, case, coll, by_variant)
