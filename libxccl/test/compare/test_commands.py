@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from compare_world import MPIRUN, TOOLS, TOP, program, program_of_mpi
 from xccl_common import machine, options
-from xccl_compare import command, measure, site, suites
+from xccl_compare import command, measure, site, suites, ucc
 
 
 def dry(world, *words, **env):
@@ -26,11 +26,16 @@ def test_routes(world):
         world, "--", "mpirun", "-n", "4", UCC_TLS="^nccl", OMPI_MCA_coll_ucc_priority="7"
     )
     assert not left_out
-    assert list(found) == [f"job, {route}, sizes" for route in command.ROUTES]
-    mpi, ucc = found["job, mpi, sizes"], found["job, ucc, sizes"]
+    traces = [name for name in found if name.endswith(", not timed: UCC's trace")]
+    assert traces == [f"job, {route}, sizes, not timed: UCC's trace" for route in ucc.ROUTES]
+    assert [name for name in found if name not in traces] == [
+        f"job, {route}, sizes" for route in command.ROUTES
+    ]
+    mpi, other = found["job, mpi, sizes"], found["job, ucc, sizes"]
     assert mpi.startswith("mpirun -n 4 env -u OMPI_MCA_coll_ucc_priority -u UCC_TLS ")
     assert " OMPI_MCA_coll_ucc_enable=0 " in mpi and " XCCL_ROUTE=mpi " in mpi
-    assert " -u " not in ucc and "'UCC_TLS=^nccl,rccl'" in ucc and "XCCL_ROUTE=ucc " in ucc
+    assert " -u " not in other and "'UCC_TLS=^nccl,rccl'" in other
+    assert "XCCL_ROUTE=ucc " in other and "UCC_COLL_TRACE" not in other
     assert "UCC_TL_NCCL_TUNE=allreduce:cuda:inf#" in found["job, ucc-ccl, sizes"]
     assert (
         "--vendor" in found["job, vendor, sizes"] and "--vendor" not in found["job, xccl, sizes"]
@@ -85,7 +90,8 @@ def test_juwels_with_srun(world):
     """The three variants of the text, on its shapes, at its size and over sizes."""
     world.ucc()
     found, left_out = dry(world, "--suite", "juwels-2022", "--", "srun", "--gres=gpu:4")
-    assert not left_out and len(found) == 6 * 5 * 2
+    timed = [name for name in found if "trace" not in name]
+    assert not left_out and len(timed) == 6 * 5 * 2 and len(found) == len(timed) + 6 * 2 * 2
     one = found["2x2, ucc-ccl, 1gb"]
     assert one.startswith("srun --gres=gpu:4 --nodes=2 --ntasks=4 --ntasks-per-node=2 env ")
     assert "--min 1000000000 --max 1000000000" in one

@@ -175,3 +175,18 @@ def test_ribbon():
 def test_ratio_axis_is_bounded():
     assert plot.ratio_limits([0.5, 2.0]) == (0.4, 2.5)
     assert plot.ratio_limits([0.5, 600.0]) == (0.4, 4)
+
+
+def test_transports_in_the_picture(world, drawn):
+    """The curve of a route that was not served as it is named says so, and so does its strip."""
+    world.ucc()
+    world.fake["transports"] = {"ucc": ["TL_UCP"] * 4, "ucc-ccl": ["TL_CUDA"] * 4}
+    world.measure("--no-plot", "--max", "256k", "--rounds", "1")
+    result = world.result()
+    words = words_of(drawn(result)["job-allreduce"])
+    assert {"MPI + UCC + NCCL: NOT AS NAMED, by TL/CUDA", "MPI + UCC"} <= words
+    assert {"TL/UCP", "TL/CUDA: not as named"} <= words
+    for one in result["results"]:
+        del one["transport"], one["as_named"]
+    words = words_of(drawn(result)["job-allreduce"])
+    assert {"MPI + UCC + NCCL (not proved)", "MPI + UCC (not proved)", "not proved"} <= words

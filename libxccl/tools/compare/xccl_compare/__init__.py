@@ -4,6 +4,7 @@
 words      sizes, times and names as text
 stats      medians and their intervals; the test of two samples
 command    options
+ucc        which of UCC's transports served its routes
 site       the site's routes and variables; which routes there are, and why not
 peaks      the hardware's peaks, from the site's file or by the model of the GPUs
 suites     what is measured: cases, variants and sizes

@@ -8,6 +8,7 @@ CASE = ("name", "nodes", "ranks", "groups")
 HEAD = (
     *("case", "nodes", "ranks", "groups", "variant", "coll", "bytes", "path", "verified"),
     *("launches", "us", "us_low", "us_high", "busbw_gbs", "ratio", "ratio_low", "ratio_high"),
+    "transport",
 )
 
 
@@ -27,6 +28,7 @@ def rows(result):
             *interval(one["us"]),
             one["busbw_gbs"],
             *interval(one["ratio"]),
+            one.get("transport"),
         ]
 
 

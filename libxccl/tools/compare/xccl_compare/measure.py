@@ -13,7 +13,7 @@ from collections import namedtuple
 from xccl_common import process
 from xccl_common.failure import telling_line
 
-from . import launch, site, words
+from . import launch, site, ucc, words
 from .perf import Broken
 
 Launch = namedtuple("Launch", "case series variant round")
@@ -125,12 +125,30 @@ class Session:
     def target(self, one):
         return self.store.run(self.name(one) + self.program.suffix)
 
-    def first_round(self):
-        return 0 if self.program.verifies_apart else 1
+    def untimed(self, variant):
+        """A launch that is not timed: it verifies, or has UCC say which transports it takes."""
+        verifies = self.program.verifies_apart and self.program.validates(variant.route)
+        return verifies or variant.route in ucc.ROUTES
 
     def launches(self):
-        every = turns(self.plan, self.given["--rounds"], self.left_out, self.first_round())
-        return [o for o in every if o.round > 0 or self.program.validates(o.variant.route)]
+        every = turns(self.plan, self.given["--rounds"], self.left_out, 0)
+        return [one for one in every if one.round > 0 or self.untimed(one.variant)]
+
+    def environment(self, one):
+        """(what this launch sets, what it must not have)."""
+        route = "xccl" if one.variant.route == "vendor" else one.variant.route
+        sets, unsets = site.variables(self.facts, route)
+        if one.round == 0 and self.program.verifies_apart:
+            sets = dict(sets, XCCL_LOG="info")  # OSU does not say which path a call takes
+        if one.round == 0 and one.variant.route in ucc.ROUTES:
+            sets = {**sets, **ucc.TRACE}
+            unsets = [*unsets, *(name for name in ucc.ELSEWHERE if name in self.env)]
+        return sets, unsets
+
+    def said(self, one):
+        """What this launch printed."""
+        log = self.store.run(self.name(one) + ".log")
+        return self.printed(log if self.program.suffix.endswith("json") else self.target(one))
 
     def commands(self, one, target):
         """The commands of a launch."""
@@ -138,13 +156,8 @@ class Session:
         for option in ("--sim", "--site"):
             if option in self.given:
                 run += [option, self.given[option]]
-        sets, unsets = site.variables(
-            self.facts, "xccl" if one.variant.route == "vendor" else one.variant.route
-        )
-        if one.round == 0:
-            sets = dict(sets, XCCL_LOG="info")  # OSU does not say which path a call takes
+        environment = self.environment(one)
         for programs in self.program.programs(one, self.plan.colls, target):
-            environment = (sets, unsets)
             yield launch.command(self.launcher, one, environment, [*run, *programs], self.env)
 
     def take_up(self, one):

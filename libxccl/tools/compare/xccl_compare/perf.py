@@ -42,7 +42,8 @@ class Perf:
         """What a launch starts, one after the other, to leave target."""
         out = [self.program, "--coll", ",".join(colls)]
         out += ["--min", str(one.series.least), "--max", str(one.series.most)]
-        out += ["--factor", f"{one.series.factor:g}", "--iters", str(self.iters)]
+        iters = self.iters if one.round else 1
+        out += ["--factor", f"{one.series.factor:g}", "--iters", str(iters)]
         if one.case.groups:
             out += ["--groups", one.case.groups]
         if one.variant.route == "vendor":

@@ -9,7 +9,7 @@ from collections import namedtuple
 from math import log
 
 from . import peaks as limits
-from . import published, words
+from . import published, ucc, words
 from . import result as results
 
 COLORS = {
@@ -29,7 +29,14 @@ PATHS = {
     "mpi-staged": ("#d7a86e", "staged"),
     "host": ("#cfd8dc", "host"),
     "vendor": ("#7986cb", "vendor"),
+    "TL_NCCL": ("#7986cb", "TL/NCCL"),
+    "TL_RCCL": ("#7986cb", "TL/RCCL"),
+    "TL_CUDA": ("#ffb74d", "TL/CUDA"),
+    "TL_ROCM": ("#ffb74d", "TL/ROCM"),
+    "TL_UCP": ("#ffe0b2", "TL/UCP"),
 }
+UNPROVED = ("#eceff1", "not proved")
+NOT_AS_NAMED = "#e57373"
 INK, GRID, PEAK = "#263238", "#dfe5e8", "#ad1457"
 SPELLED = {"mpi": "MPI", "ucc": "MPI + UCC", "xccl": "MPI + xccl"}
 DECADES = 3e4  # of bandwidth are shown: what is slower is start-up time
@@ -89,12 +96,17 @@ def route_text(result, route):
     return {"vendor": base, "ucc-ccl": f"MPI + UCC + {base}", **SPELLED}[route]
 
 
-def legend_text(result, name):
-    """The route, and what a suite's variant changes of it."""
+def legend_text(result, name, rows=None):
+    """The route, what a suite's variant changes of it, and what of it is not served as it is named."""
     (variant,) = [v for v in result["variants"] if v["name"] == name]
     text = route_text(result, variant["route"])
     change = variant["title"].partition(", ")[2] if name not in COLORS else ""
-    return f"{text}, {change}" if change else text
+    text = f"{text}, {change}" if change else text
+    return text + (ucc.change(variant["route"], rows) if rows and is_ucc(result, name) else "")
+
+
+def is_ucc(result, name):
+    return results.route_of(result, name) in ucc.ROUTES
 
 
 def marker_of(result, name):
@@ -125,13 +137,13 @@ def headline(figure, result, title, height):
     figure.text(0.02, 1 - 0.52 * inch, "\n".join(lines), fontsize=8.5, va="top", color="#546e7a")
 
 
-def line(axes, result, name, points, *, band=None, joined=True):
-    """One variant: sizes and values, with the interval behind them."""
+def line(axes, result, name, points, *, band=None, joined=True, rows=None):
+    """One variant: sizes and values, with the interval behind them. rows: entries that its label tells of."""
     color = color_of(result, name)
     xs = [x for x, _ in points]
     axes.plot(
         xs, [y for _, y in points], color=color, marker=marker_of(result, name), markersize=4.2,
-        linewidth=1.8 if joined else 0, label=legend_text(result, name), zorder=3,
+        linewidth=1.8 if joined else 0, label=legend_text(result, name, rows), zorder=3,
     )  # fmt: skip
     if band and all(low is not None for low, _ in band):
         axes.fill_between(
@@ -196,7 +208,7 @@ def draw_time(axes, result, by_variant, figures):
     for name, rows in by_variant.items():
         points = [(size, rows[size]["us"]["value"]) for size in sorted(rows)]
         band = [(rows[s]["us"]["low"], rows[s]["us"]["high"]) for s in sorted(rows)]
-        line(axes, result, name, points, band=band)
+        line(axes, result, name, points, band=band, rows=rows)
     for number, point in enumerate(p for p in figures if p.get("us")):
         axes.plot(
             [point["bytes"]], [point["us"]], linestyle="none", marker="s", markersize=8, fillstyle="none",
@@ -307,24 +319,36 @@ def edges(sizes):
 
 
 def ribbon_rows(by_variant):
-    """Variants of which the path is known."""
+    """Variants of which the path is known, or of UCC's routes the transport."""
     return {
         name: rows
         for name, rows in by_variant.items()
-        if any(row["path"] not in NO_PATH for row in rows.values())
+        if any(row["path"] not in NO_PATH or row.get("transport") for row in rows.values())
     }
 
 
-def runs_of(rows):
-    """[(path, first size, last size)] of neighbours with the same path."""
+def runs_of(rows, what="path"):
+    """[(path, first size, last size)] of neighbours with the same path, or transport."""
     out = []
     for size in sorted(rows):
-        path = rows[size]["path"]
+        path = rows[size].get(what)
         if out and out[-1][0] == path:
             out[-1] = (path, out[-1][1], size)
         else:
             out.append((path, size, size))
     return out
+
+
+def strip(route, path):
+    """(color, text) of a path, or of what served a route of UCC's."""
+    if route not in ucc.ROUTES:
+        return PATHS.get(path, ("#b39ddb", path or "unknown"))
+    if path is None:
+        return UNPROVED
+    color, text = PATHS.get(path, ("#b39ddb", ucc.text(path)))
+    if ucc.as_named(route, path):
+        return color, text
+    return NOT_AS_NAMED, f"{ucc.text(path)}: not as named"
 
 
 def draw_ribbon(axes, result, by_variant, sizes):
@@ -333,9 +357,11 @@ def draw_ribbon(axes, result, by_variant, sizes):
     whole = (sizes[-1] / sizes[0]) * 2.56
     names = list(ribbon_rows(by_variant))
     for place, name in enumerate(names):
-        for path, first, last in runs_of(by_variant[name]):
+        route = results.route_of(result, name)
+        what = "transport" if route in ucc.ROUTES else "path"
+        for path, first, last in runs_of(by_variant[name], what):
             left, right = borders[first][0], borders[last][1]
-            color, text = PATHS.get(path, ("#e57373", path or "unknown"))
+            color, text = strip(route, path)
             axes.barh(
                 place,
                 right - left,
@@ -443,9 +469,10 @@ def over_cases(page, cases, coll, size):
         if rows:
             band = [(e["us"]["low"], e["us"]["high"]) for _, e in rows]
             times = [(i, e["us"]["value"]) for i, e in rows]
-            line(upper, result, variant["name"], times, band=joined and band, joined=joined)
+            how = {"joined": joined, "rows": dict(rows)}
+            line(upper, result, variant["name"], times, band=joined and band, **how)
             rates = [(i, e["busbw_gbs"]) for i, e in rows]
-            line(lower, result, variant["name"], rates, joined=joined)
+            line(lower, result, variant["name"], rates, **how)
     draw_published(upper, page, cases, (coll, size), lambda p: p.get("us"))
     draw_published(lower, page, cases, (coll, size), published.busbw)
     for place, case in enumerate(cases):

@@ -9,7 +9,7 @@ import time
 
 from xccl_common.options import Wrong
 
-from . import launch, peaks, site, stats, words
+from . import launch, peaks, site, stats, ucc, words
 
 SCHEMA = "xccl-compare-1"
 # Variables that bear on how collectives run; others may hold what is nobody's business.
@@ -100,6 +100,25 @@ def entry(key, rows, apart, bus):
     }
 
 
+def note_transports(session, entries, cases):
+    """Adds who served the calls of UCC's routes, as UCC itself traced it in the launch that is not timed."""
+    routes = {variant.name: variant.route for variant in session.plan.variants}
+    sizes = {case["name"]: group_size(case) or 1 for case in cases}
+    known = {}
+    for one, *_ in session.runs.values():
+        if one.round != 0 or one.variant.route not in ucc.ROUTES:
+            continue
+        place = (one.case.name, one.variant.name)
+        rows = [(e["coll"], e["bytes"]) for e in entries if (e["case"], e["variant"]) == place]
+        found = ucc.served(session.said(one), sizes[one.case.name], rows, session.program.name)
+        for key, transport in found.items():
+            known[(*place, *key)] = known.get((*place, *key)) or transport
+    for one in entries:
+        key = tuple(one[name] for name in ("case", "variant", "coll", "bytes"))
+        one["transport"] = known.get(key)
+        one["as_named"] = ucc.as_named(routes[one["variant"]], one["transport"])
+
+
 def summarise(entries, base):
     """Adds medians, bandwidths and ratios to the base; a ratio is taken within each round."""
     table = {(e["case"], e["variant"], e["coll"], e["bytes"]): e for e in entries}
@@ -123,13 +142,15 @@ def base_of(entries):
 
 
 def commands(session):
-    """One launch of each variant and case, as a shell takes it."""
+    """One launch of each variant and case, as a shell takes it; and where UCC says what it takes."""
     seen, order = {}, [v.name for v in session.plan.variants]
     launches = session.launches()
     last = max((one.round for one in launches), default=0)
     for one in sorted(launches, key=lambda one: order.index(one.variant.name)):
-        if one.round == last:
+        traced = one.round == 0 and one.variant.route in ucc.ROUTES
+        if one.round == last or traced:
             key = f"{one.case.name}, {one.variant.name}, {one.series.name}"
+            key += ", not timed: UCC's trace" if traced else ""
             target = session.target(one)
             seen[key] = [launch.text(words) for words in session.commands(one, target)]
     return seen
@@ -167,6 +188,7 @@ def build(session, arguments):
         entry(key, rows, apart.get(key, {}), session.program.bus(key[2], n[key[0]] or 1))
         for key, rows in timed.items()
     ]
+    note_transports(session, entries, cases)
     base = base_of(entries)
     summarise(entries, base)
     env, tool, plan = session.env, session.tool, session.plan
@@ -238,6 +260,16 @@ def load(path):
         if key not in value:
             raise Wrong(f"{path}: '{key}' is missing; the file is damaged")
     return value
+
+
+def route_of(result, name):
+    return next((v["route"] for v in result["variants"] if v["name"] == name), name)
+
+
+def vendor(result):
+    """The vendor's library by its own name."""
+    ccl = result["measured_with"].get("ccl")
+    return ccl["name"].upper() if ccl else "the vendor's library"
 
 
 def label(result, variant):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A result as a table."""
 
-from . import published, stats, words
+from . import published, stats, ucc, words
 from . import result as results
 
 
@@ -32,6 +32,26 @@ def path_column(by_variant):
     return "xccl" if "xccl" in own else (own[0] if own else None)
 
 
+def marks(one):
+    """What is to be known of a time: "?" not verified, "!" not served as the route's name says."""
+    return ("" if one["verified"] else "?") + ("!" if one.get("as_named") is False else "")
+
+
+def served(result):
+    """Who served the calls of UCC's routes: what their names promise, the trace has to prove."""
+    lines, several = [], len(result["cases"]) > 1
+    for case, coll, by_variant in results.tables(result):
+        for name, rows in by_variant.items():
+            route = results.route_of(result, name)
+            if route in ucc.ROUTES:
+                where = f"{name}, {case['name']}" if several else name
+                said = ucc.sentence(route, rows, results.vendor(result))
+                lines.append(f"  {where}, {coll}: {said}")
+    if lines:
+        yield "Served by (UCC's trace of a launch that is not timed):"
+        yield from lines
+
+
 def block(result, case, coll, by_variant):
     base = result["base"]
     names = list(by_variant)
@@ -46,10 +66,7 @@ def block(result, case, coll, by_variant):
         row = [words.human(size)]
         for name in names:
             one = by_variant[name].get(size)
-            row.append(
-                (words.micros(one["us"]["value"]) if one else "-")
-                + ("" if not one or one["verified"] else "?")
-            )
+            row.append(words.micros(one["us"]["value"]) + marks(one) if one else "-")
         for name in against:
             one = by_variant[name].get(size)
             row.append(ratio_text(one["ratio"]) if one else "-")
@@ -145,6 +162,9 @@ def whole(result, figures=None):
     unverified = [e for e in result["results"] if not e["verified"]]
     if result["results"]:
         yield "?: not verified." if unverified else "Every result was verified."
+    if any(one.get("as_named") is False for one in result["results"]):
+        yield "!: not served as the name of the route says."
+    yield from served(result)
     if result["left_out"]:
         yield "Left out:"
         yield from left_out(result)
