@@ -196,6 +196,9 @@ def test_unknown_site(tools):
     assert ended.returncode == 2
     assert "--site: unknown site 'nowhere'; sites of this installation: alps " in ended.stderr
     assert "did you mean" not in ended.stderr
+    for typed in ("juwles", "juwels", "juwelsbooster", "juwles-booster"):
+        ended = tools.run(tools.bin / "xccl-run", "--site", typed, "true", env=rank(0))
+        assert ended.stderr.endswith("; did you mean 'juwels-booster'?\n"), typed
 
 
 @pytest.mark.parametrize("command", ["true", "mpirun"])
