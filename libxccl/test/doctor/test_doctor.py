@@ -53,6 +53,7 @@ def run(stage, *words, timeout=100, **more):
     [
         (["--jsn"], "did you mean '--json'?"),
         (["--site", "fronteir"], "did you mean 'frontier'?"),
+        (["--site", "JUWLES"], "did you mean 'juwels-booster'?"),
         (["--explain", "gpu-hiden"], "did you mean 'gpu-hidden'?"),
         (["--app", "/no/program"], "no program '/no/program'"),
         (["--app", "/etc/hostname"], "is not a program that this machine runs"),

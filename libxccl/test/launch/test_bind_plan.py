@@ -391,6 +391,8 @@ def test_launchers(tools, env, launcher):
         (["--local-size", "2", "--local-rank", "2"], 2, ["no local rank 2"]),
         (["--root", "/no/root"], 2, ["/no/root"]),
         (["--what"], 2, ["--what"]),
+        (["--josn"], 2, ["unknown option '--josn'; there is no --json here: --plan prints JSON"]),
+        (["--bind", "hwlco"], 2, ["auto, site, hwloc, none; did you mean 'hwloc'?"]),
     ],
 )
 def test_refusals(tools, options, status, words):

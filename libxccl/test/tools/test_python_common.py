@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from xccl_common import process
-from xccl_common.options import Wrong
+from xccl_common.options import Wrong, near
 from xccl_common.tool import FAILED, INTERRUPTED, OK, WRONG_USE, status_of
 
 # Nothing here is compiled: the sanitizers have nothing to find.
@@ -120,3 +120,20 @@ def test_reader_that_is_gone():
             check=True,
         )
         assert (ended.stdout, ended.stderr) == (f"{FAILED}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("frontire", "frontier"),
+        ("JUWLES", "juwels-booster"),
+        ("juwels", "juwels-booster"),
+        ("lumi", "lumi-g"),
+        ("nowhere", None),
+        ("ju", None),
+        ("", None),
+    ],
+)
+def test_what_was_meant(typed, meant):
+    known = ("alps", "frontier", "jureca-dc", "juwels-booster", "lumi-g")
+    assert near(typed, known) == (f"; did you mean '{meant}'?" if meant else "")

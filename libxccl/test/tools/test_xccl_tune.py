@@ -245,6 +245,7 @@ def test_path_that_changes(faulty, mpi, tmp_path):
         (["--nodes", "0"], "--nodes"),
         (["--ranks-per-node", "2,"], "--ranks-per-node"),
         (["--nope"], "--nope"),
+        (["--josn"], "'--josn'; there is no --json here: raw.json in the folder of --output"),
         (["--compare", "one"], "two files"),
         (["--compare", "/no/such", "/no/such"], "/no/such"),
         (["--check", "/no/such"], "/no/such"),

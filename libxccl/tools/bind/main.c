@@ -65,7 +65,10 @@ static int choice(const char *option, const char *text, const char *const names[
         snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s", (i > 0) ? ", " : "",
                  names[i]);
     }
-    fail(STATUS_USAGE, "%s: unknown value '%s'; known: %s", option, text, known);
+    const char *best = options_nearest(text, names);
+    fail(STATUS_USAGE, "%s: unknown value '%s'; known: %s%s%s%s", option, text, known,
+         (best != NULL) ? "; did you mean '" : "", (best != NULL) ? best : "",
+         (best != NULL) ? "'?" : "");
 }
 
 static int count_of(const char *option, const char *text, int low)
@@ -189,6 +192,7 @@ static void parse(int argc, char **argv, struct options *options)
 
     *options = (struct options){.root = "", .local_rank = NO_NUMBER, .local_size = NO_NUMBER};
     options_begin("xccl-bind", long_options, true);
+    options_elsewhere("json", "--plan prints JSON");
     opterr = 0;
     /* "+": what follows the command's name is the command's. */
     while ((id = getopt_long(argc, argv, "+:hV", long_options, NULL)) != -1) {

@@ -14,6 +14,7 @@ enum { MOST_CHANGES = 3 };
 static struct {
     const char          *tool;
     const struct option *known;
+    const char          *elsewhere, *instead;
     bool                 speaking;
 } parser;
 
@@ -22,6 +23,12 @@ void options_begin(const char *tool, const struct option *known, bool speaking)
     parser.tool = tool;
     parser.known = known;
     parser.speaking = speaking;
+}
+
+void options_elsewhere(const char *name, const char *instead)
+{
+    parser.elsewhere = name;
+    parser.instead = instead;
 }
 
 bool options_refuse(const char *fmt, ...)
@@ -104,9 +111,26 @@ bool options_refuse_word(const char *word)
         if (n.best != NULL) {
             return options_refuse("unknown option '%s'; did you mean '--%s'?", word, n.best);
         }
+        if (parser.elsewhere != NULL) {
+            compare(&n, parser.elsewhere);
+        }
+        if (n.best != NULL) {
+            return options_refuse("unknown option '%s'; there is no --%s here: %s", word, n.best,
+                                  parser.instead);
+        }
     }
     return options_refuse("%s '%s'; see %s --help",
                           option ? "unknown option" : "unexpected argument", word, parser.tool);
+}
+
+const char *options_nearest(const char *word, const char *const names[])
+{
+    struct nearest n = nearest_to(word);
+
+    for (int i = 0; names[i] != NULL; i++) {
+        compare(&n, names[i]);
+    }
+    return n.best;
 }
 
 bool options_refuse_name(const char *option, const char *what, const char *word, size_t len,
@@ -116,12 +140,9 @@ bool options_refuse_name(const char *option, const char *what, const char *word,
 
     snprintf(text, sizeof(text), "%.*s", (int)((len < sizeof(text)) ? len : sizeof(text) - 1),
              word);
-    struct nearest n = nearest_to(text);
-    for (int i = 0; names[i] != NULL; i++) {
-        compare(&n, names[i]);
-    }
-    return (n.best != NULL) ? options_refuse("%s: unknown %s '%s'; did you mean '%s'?", option,
-                                             what, text, n.best)
-                            : options_refuse("%s: unknown %s '%s'; %s --help lists them", option,
-                                             what, text, parser.tool);
+    const char *best = options_nearest(text, names);
+    return (best != NULL)
+               ? options_refuse("%s: unknown %s '%s'; did you mean '%s'?", option, what, text, best)
+               : options_refuse("%s: unknown %s '%s'; %s --help lists them", option, what, text,
+                                parser.tool);
 }

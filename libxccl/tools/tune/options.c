@@ -322,6 +322,7 @@ int tune_options_parse(struct tune_options *opt, int argc, char **argv, bool spe
     int id;
 
     options_begin("xccl-tune", long_options, speak);
+    options_elsewhere("json", "raw.json in the folder of --output holds what was measured");
     set_defaults(opt);
     opterr = 0;
     optind = 1;

@@ -3,6 +3,8 @@
 
 import difflib
 
+ALIKE, BEGUN_ALIKE = 0.6, 0.8  # of 1; of what a name only begins with more is asked
+LEAST_START = 4  # letters
 SHORT = {"-h": "--help", "-V": "--version"}
 
 
@@ -10,14 +12,42 @@ class Wrong(Exception):
     """What is wrong with the options."""
 
 
+def likeness(word, name):
+    """0 to 1, whatever the case; who types only how a long name begins means it, too."""
+    word, name = word.lower(), name.lower()
+    whole, begun = (
+        difflib.SequenceMatcher(None, text, word).ratio() for text in (name, name[: len(word)])
+    )
+    begins = len(word) >= LEAST_START and begun >= BEGUN_ALIKE
+    return max(whole if whole >= ALIKE else 0, begun if begins else 0)
+
+
+def nearest(word, known):
+    """The name that was most likely meant, or None."""
+    best = max(known, key=lambda name: likeness(word, name), default=None)
+    return best if best is not None and likeness(word, best) > 0 else None
+
+
 def near(word, known, dashes=""):
     """ "; did you mean 'that'?", or nothing. Dashes that all begin with make none alike."""
     length = len(dashes)
-    found = difflib.get_close_matches(word[length:], [name[length:] for name in known], 1)
-    return f"; did you mean '{dashes}{found[0]}'?" if found else ""
+    found = nearest(word[length:], [name[length:] for name in known])
+    return f"; did you mean '{dashes}{found}'?" if found else ""
 
 
-def parse(words, with_value, flags):
+def refuse_option(word, known, elsewhere):
+    """An option that is not known. elsewhere: {option of other tools: what there is here instead}."""
+    name = word.partition("=")[0]
+    hint = near(name, sorted(known), dashes="--")
+    if not hint:
+        other = nearest(name[2:], [option[2:] for option in elsewhere])
+        hint = (
+            f"; there is no --{other} here: {elsewhere['--' + other]}" if other else "; see --help"
+        )
+    raise Wrong(f"unknown option '{word}'{hint}")
+
+
+def parse(words, with_value, flags, elsewhere=()):
     """Options by name, and the words behind "--"."""
     given, rest = {}, list(words)
     while rest:
@@ -35,8 +65,7 @@ def parse(words, with_value, flags):
         elif word in flags:
             given[word] = True
         elif word.startswith("--"):
-            hint = near(name, sorted(flags + with_value), dashes="--") or "; see --help"
-            raise Wrong(f"unknown option '{word}'{hint}")
+            refuse_option(word, flags + with_value, elsewhere)
         elif word.startswith("-") and word != "-":
             raise Wrong(f"unknown option '{word}'; see --help")
         else:

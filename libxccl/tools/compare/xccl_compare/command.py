@@ -2,7 +2,7 @@
 """The command line of xccl-compare: its options, and what is wrong with them."""
 
 from xccl_common.launchers import number
-from xccl_common.options import Wrong, check_choice, parse
+from xccl_common.options import Wrong, check_choice, near, parse
 
 from . import words
 
@@ -59,6 +59,7 @@ WITH_VALUE = (
     *("--iters", "--with", "--osu", "--nodes", "--ranks-per-node", "--site", "--sim"),
     *("--timeout", "--progress", "--published", "--plot", "--csv", "--against"),
 )
+ELSEWHERE = {"--json": "result.json is always written, in the folder of --output"}
 FLAGS = ("--no-plot", "--dry-run", "--sbatch", "--list", "--help", "--version")
 
 
@@ -147,10 +148,11 @@ NUMBERS = (  # option, default (None: it has none), least
 
 def check_simulation(text):
     flavour, _, count = text.partition(":")
+    meant = near(flavour, FLAVOURS) if flavour not in FLAVOURS else ""
     if flavour not in FLAVOURS or not 1 <= (number(count) or 0) <= MOST_SIMULATED:
         raise Wrong(
             f"--sim: invalid value '{text}': expected FLAVOUR:N, as cuda:4, with "
-            f"N from 1 to {MOST_SIMULATED} and FLAVOUR one of {', '.join(FLAVOURS)}"
+            f"N from 1 to {MOST_SIMULATED} and FLAVOUR one of {', '.join(FLAVOURS)}{meant}"
         )
 
 
@@ -178,7 +180,7 @@ def check_values(given):
 def read(arguments, suites):
     """(options by name, launcher). Values are checked; other defaults are a suite's business."""
     second, rest = split_second(arguments)
-    given, launcher = parse(rest, WITH_VALUE, FLAGS)
+    given, launcher = parse(rest, WITH_VALUE, FLAGS, ELSEWHERE)
     if "--help" in given or "--version" in given:
         return given, launcher
     if second is not None:
