@@ -348,7 +348,7 @@ def test_list(world):
     assert "crusher-2023" in text and "11 figures" in text
     for name in ("splits", "hybrid"):
         assert re.search(rf"^  {name} .*: nothing to draw: figures only in pictures$", text, re.M)
-    assert "https://gist.github.com/frobnitzem/" in text
+    assert " 2023-07-12, https://gist.github.com/frobnitzem/" in text
 
 
 class Terminal(io.StringIO):

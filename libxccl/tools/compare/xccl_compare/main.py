@@ -210,8 +210,9 @@ def print_list(given, launcher, tool):
     say("published figures:")
     for name, figures in published.load(tool.prefix).items():
         say(f"  {name:<13} {figures['title']}: {published.amount(figures)}")
-        if figures.get("url"):
-            say(f"  {'':<13} {figures['url']}")
+        origin = ", ".join(filter(None, (figures.get("date"), figures.get("url"))))
+        if origin:
+            say(f"  {'':<13} {origin}")
     return OK
 
 
