@@ -25,6 +25,8 @@ PROGRAM = """#!/bin/sh
 # mpi_float
 case "$0 $*" in *osu_xccl_*" -c"* | *osu_xccl_*" -T"*) echo "Invalid Option" >&2; exit 1 ;; esac
 case $0 in *osu_xccl_*) us=20.00 name=XCCL-CUDA ;; *) us=10.00 name=MPI-CUDA ;; esac
+[ -z "$UCC_COLL_TRACE" ] || echo "[1.2] [vm:1 :0] ucc_coll.c:305  UCC_COLL INFO  coll_init: Allreduce sum: \
+src={0x7f, 2, float32, Cuda}, dst={0x7e, 2, float32, Cuda}; CL_BASIC {$FAKE_TL}, team_id 32768" >&2
 [ -z "$XCCL_LOG" ] || echo "xccl[0] info: allreduce of 8 B to 16 B in cuda on 4 ranks: direct (a table)" >&2
 echo "# OSU $name Allreduce Latency Test v7.4"
 case "$*" in
@@ -149,6 +151,19 @@ def test_a_comparison(world, osu):
     assert result["measured_with"]["devices"] == ["Made up"] and result["cases"][0]["ranks"] == 4
     osu(FAKE_VALIDATION="Pass")
     assert not world.launched()
+
+
+def test_the_launch_that_verifies_has_the_trace(world, osu):
+    """One launch that is not timed is enough for both; what it prints stands beside OSU's table."""
+    world.ucc()
+    ended = osu(FAKE_VALIDATION="Pass", FAKE_TL="TL_NCCL", UCX_LOG_FILE="elsewhere")
+    traced = [call for call in world.launched() if "UCC_COLL_TRACE=INFO" in call]
+    assert len(traced) == 2 and all("-u UCX_LOG_FILE" in call for call in traced)
+    assert all(call.endswith(" -c") for call in traced)
+    result = world.result()
+    assert entry(result, "ucc-ccl")["transport"] == entry(result, "ucc")["transport"] == "TL_NCCL"
+    assert entry(result, "ucc-ccl")["as_named"] and not entry(result, "ucc")["as_named"]
+    assert "  ucc-ccl, allreduce: TL/NCCL\n" in ended.out
 
 
 def test_wrong_result(world, osu):
