@@ -19,11 +19,9 @@
 enum { COUNT = 5000, ROOM = 6000, ROUNDS = 4 };
 
 struct fixture {
-    void       *stream;
-    MPIX_Stream object;
-    MPI_Comm    comm;
-    int        *in, *out;  /* device */
-    int        *from, *to; /* pinned */
+    struct ms_stream_comm on;
+    int                  *in, *out;  /* device */
+    int                  *from, *to; /* pinned */
 };
 
 static int left(void)
@@ -38,11 +36,8 @@ static int right(void)
 
 static struct fixture fixture_make(void)
 {
-    struct fixture s = {.stream = ms_stream_make()};
+    struct fixture s = {.on = ms_stream_comm_make()};
 
-    s.object = ms_object_of(s.stream);
-    mt_expect(MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm) == MPI_SUCCESS,
-              "MPIX_Stream_comm_create");
     s.in = mt_alloc(MT_DEVICE, ROOM * sizeof(int));
     s.out = mt_alloc(MT_DEVICE, ROOM * sizeof(int));
     s.from = ms_pinned(ROOM * sizeof(int));
@@ -52,9 +47,7 @@ static struct fixture fixture_make(void)
 
 static void fixture_free(struct fixture *s)
 {
-    MPI_Comm_free(&s->comm);
-    MPIX_Stream_free(&s->object);
-    ms_stream_free(s->stream);
+    ms_stream_comm_free(&s->on);
     mt_free(MT_DEVICE, s->in);
     mt_free(MT_DEVICE, s->out);
     ms_pinned_free(s->from);
@@ -72,14 +65,14 @@ static void fill(struct fixture *s, int salt)
 
 static void before(struct fixture *s)
 {
-    ms_delay(s->stream);
-    ms_copy(s->stream, s->in, s->from, ROOM * sizeof(int));
-    ms_copy(s->stream, s->out, s->to, ROOM * sizeof(int));
+    ms_delay(s->on.stream);
+    ms_copy(s->on.stream, s->in, s->from, ROOM * sizeof(int));
+    ms_copy(s->on.stream, s->out, s->to, ROOM * sizeof(int));
 }
 
 static void after(struct fixture *s)
 {
-    ms_copy(s->stream, s->to, s->out, ROOM * sizeof(int));
+    ms_copy(s->on.stream, s->to, s->out, ROOM * sizeof(int));
 }
 
 static void expect(const struct fixture *s, int first, int count, int from, int salt,
@@ -99,10 +92,11 @@ static void ring(struct fixture *s, MPI_Status *status)
 {
     for (int turn = 0; turn < 2; turn++) {
         if (turn == mt_rank() % 2) {
-            mt_expect(MPIX_Send_enqueue(s->in, COUNT, MPI_INT, right(), 3, s->comm) == MPI_SUCCESS,
+            mt_expect(MPIX_Send_enqueue(s->in, COUNT, MPI_INT, right(), 3, s->on.comm) ==
+                          MPI_SUCCESS,
                       "send");
         } else {
-            mt_expect(MPIX_Recv_enqueue(s->out, COUNT, MPI_INT, left(), 3, s->comm, status) ==
+            mt_expect(MPIX_Recv_enqueue(s->out, COUNT, MPI_INT, left(), 3, s->on.comm, status) ==
                           MPI_SUCCESS,
                       "receive");
         }
@@ -113,10 +107,10 @@ static void all_at_once(struct fixture *s, MPI_Status statuses[2])
 {
     MPI_Request requests[2];
 
-    mt_expect(MPIX_Irecv_enqueue(s->out, COUNT, MPI_INT, left(), 4, s->comm, &requests[0]) ==
+    mt_expect(MPIX_Irecv_enqueue(s->out, COUNT, MPI_INT, left(), 4, s->on.comm, &requests[0]) ==
                   MPI_SUCCESS,
               "receive");
-    mt_expect(MPIX_Isend_enqueue(s->in, COUNT, MPI_INT, right(), 4, s->comm, &requests[1]) ==
+    mt_expect(MPIX_Isend_enqueue(s->in, COUNT, MPI_INT, right(), 4, s->on.comm, &requests[1]) ==
                   MPI_SUCCESS,
               "send");
     mt_expect(MPIX_Waitall_enqueue(2, requests, statuses) == MPI_SUCCESS, "wait");
@@ -135,14 +129,14 @@ static void order(void)
         before(&s);
         ring(&s, &status);
         after(&s);
-        ms_sync(s.stream);
+        ms_sync(s.on.stream);
         expect(&s, 0, COUNT, left(), i, "a ring");
         mt_expect_status(&status, left(), 3, COUNT, "a ring");
         fill(&s, 100 + i);
         before(&s);
         all_at_once(&s, (i % 2 == 0) ? statuses : MPI_STATUSES_IGNORE);
         after(&s);
-        ms_sync(s.stream);
+        ms_sync(s.on.stream);
         expect(&s, 0, COUNT, left(), 100 + i, "all at once");
         mt_expect_status(&statuses[0], left(), 4, COUNT, "all at once");
     }
@@ -155,27 +149,27 @@ static void graphs(void)
     MPI_Status     statuses[2], status;
 
     for (int mode = 0; mode < 3; mode++) {
-        ms_capture_begin(s.stream, mode);
+        ms_capture_begin(s.on.stream, mode);
         before(&s);
         ring(&s, &status);
         after(&s);
-        void *one = ms_capture_end(s.stream);
-        ms_capture_begin(s.stream, mode);
+        void *one = ms_capture_end(s.on.stream);
+        ms_capture_begin(s.on.stream, mode);
         before(&s);
         all_at_once(&s, statuses);
         after(&s);
-        void *other = ms_capture_end(s.stream);
+        void *other = ms_capture_end(s.on.stream);
         mt_expect((one != NULL) && (other != NULL), "graphs of mode %d", mode);
         for (int i = 0; (one != NULL) && (other != NULL) && (i < ROUNDS); i++) {
             memset(&status, 0, sizeof(status));
             fill(&s, 10 * mode + i);
-            ms_launch(one, s.stream);
-            ms_sync(s.stream);
+            ms_launch(one, s.on.stream);
+            ms_sync(s.on.stream);
             expect(&s, 0, COUNT, left(), 10 * mode + i, "a ring in a graph");
             mt_expect_status(&status, left(), 3, COUNT, "a ring in a graph");
             fill(&s, 10 * mode + i + 5);
-            ms_launch(other, s.stream);
-            ms_sync(s.stream);
+            ms_launch(other, s.on.stream);
+            ms_sync(s.on.stream);
             expect(&s, 0, COUNT, left(), 10 * mode + i + 5, "all at once in a graph");
             mt_expect_status(&statuses[0], left(), 4, COUNT, "all at once in a graph");
         }
@@ -197,19 +191,20 @@ static void wildcards(void)
         fill(&s, i);
         before(&s);
         if (mt_rank() != 0) {
-            MPIX_Send_enqueue(s.in, 100 * mt_rank(), MPI_INT, 0, 50 + mt_rank(), s.comm);
+            MPIX_Send_enqueue(s.in, 100 * mt_rank(), MPI_INT, 0, 50 + mt_rank(), s.on.comm);
         }
         for (int n = 1; (mt_rank() == 0) && (n < mt_size()); n++) {
-            MPIX_Recv_enqueue(s.out, COUNT, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, s.comm, &status);
+            MPIX_Recv_enqueue(s.out, COUNT, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, s.on.comm,
+                              &status);
             after(&s);
-            ms_sync(s.stream);
+            ms_sync(s.on.stream);
             int from = status.MPI_SOURCE;
             mt_expect_status(&status, from, 50 + from, 100 * from, "a wildcard");
             expect(&s, 0, 100 * from, from, i, "a wildcard");
             fill(&s, i);
             before(&s);
         }
-        ms_sync(s.stream);
+        ms_sync(s.on.stream);
         MPI_Barrier(MPI_COMM_WORLD);
     }
     fixture_free(&s);
@@ -227,13 +222,13 @@ static void columns(struct fixture *s)
     MPI_Type_commit(&column);
     fill(s, 1);
     before(s);
-    MPIX_Irecv_enqueue(s->out, 1, column, left(), 1, s->comm, &requests[0]);
-    MPIX_Isend_enqueue(s->in, 1, column, right(), 1, s->comm, &requests[1]);
+    MPIX_Irecv_enqueue(s->out, 1, column, left(), 1, s->on.comm, &requests[0]);
+    MPIX_Isend_enqueue(s->in, 1, column, right(), 1, s->on.comm, &requests[1]);
     MPI_Type_free(&column);
     MPIX_Wait_enqueue(&requests[0], MPI_STATUS_IGNORE);
     MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE);
     after(s);
-    ms_sync(s->stream);
+    ms_sync(s->on.stream);
     for (int i = 0; i < ROOM; i++) {
         bool there = (i % 10 == 0) && (i / 10 < COLUMN);
         wrong += (s->to[i] != (there ? mt_value(left(), 1, i) : MT_UNTOUCHED));
@@ -256,18 +251,18 @@ static void ordinary(struct fixture *s)
     for (int n = 10; n <= COUNT; n += COUNT - 10) {
         fill(s, n);
         before(s);
-        ms_sync(s->stream);
+        ms_sync(s->on.stream);
         if (mt_rank() % 2 == 0) {
-            MPIX_Send_enqueue(s->in, n, MPI_INT, right(), 2, s->comm);
-            MPIX_Recv_enqueue(s->out, n, MPI_INT, right(), 2, s->comm, MPI_STATUS_IGNORE);
+            MPIX_Send_enqueue(s->in, n, MPI_INT, right(), 2, s->on.comm);
+            MPIX_Recv_enqueue(s->out, n, MPI_INT, right(), 2, s->on.comm, MPI_STATUS_IGNORE);
         } else {
-            MPI_Recv(s->out, n, MPI_INT, left(), 2, s->comm, &status);
+            MPI_Recv(s->out, n, MPI_INT, left(), 2, s->on.comm, &status);
             MPI_Get_count(&status, MPI_INT, &count);
             mt_expect(count == n, "an ordinary receive has %d of %d", count, n);
-            MPI_Send(s->in, n, MPI_INT, left(), 2, s->comm);
+            MPI_Send(s->in, n, MPI_INT, left(), 2, s->on.comm);
         }
         after(s);
-        ms_sync(s->stream);
+        ms_sync(s->on.stream);
         expect(s, 0, n, (mt_rank() % 2 == 0) ? right() : left(), n, "ordinary calls");
     }
 }
@@ -284,13 +279,13 @@ static void on_host(struct fixture *s)
     for (int i = 0; i < ROOM; i++) {
         host[i] = MT_UNTOUCHED;
     }
-    MPIX_Irecv_enqueue(host, COUNT, MPI_INT, left(), 5, s->comm, &requests[0]);
-    MPIX_Isend_enqueue(s->from, COUNT, MPI_INT, right(), 5, s->comm, &requests[1]);
+    MPIX_Irecv_enqueue(host, COUNT, MPI_INT, left(), 5, s->on.comm, &requests[0]);
+    MPIX_Isend_enqueue(s->from, COUNT, MPI_INT, right(), 5, s->on.comm, &requests[1]);
     MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE);
-    MPIX_Recv_enqueue(s->out, COUNT, MPI_INT, MPI_PROC_NULL, 5, s->comm, &status);
-    MPIX_Send_enqueue(s->in, COUNT, MPI_INT, MPI_PROC_NULL, 5, s->comm);
+    MPIX_Recv_enqueue(s->out, COUNT, MPI_INT, MPI_PROC_NULL, 5, s->on.comm, &status);
+    MPIX_Send_enqueue(s->in, COUNT, MPI_INT, MPI_PROC_NULL, 5, s->on.comm);
     after(s);
-    ms_sync(s->stream);
+    ms_sync(s->on.stream);
     expect(s, 0, 0, 0, 0, "a receive from nobody");
     mt_expect(status.MPI_SOURCE == MPI_PROC_NULL, "the status of a receive from nobody");
     memcpy(s->to, host, ROOM * sizeof(int));
@@ -323,24 +318,24 @@ static void truncation(void)
     MPI_Status     status = {.MPI_ERROR = MPI_SUCCESS};
     bool           held;
 
-    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(s.on.comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* that of requests in MPICH */
     fill(&s, 1);
-    ms_hold(s.stream, &held); /* the first call after the failure is the one that is told */
+    ms_hold(s.on.stream, &held); /* the first call after the failure is the one that is told */
     before(&s);
     MPI_Request requests[2];
-    MPIX_Irecv_enqueue(s.out, 10, MPI_INT, left(), 1, s.comm, &requests[0]);
-    MPIX_Isend_enqueue(s.in, 20, MPI_INT, right(), 1, s.comm, &requests[1]);
+    MPIX_Irecv_enqueue(s.out, 10, MPI_INT, left(), 1, s.on.comm, &requests[0]);
+    MPIX_Isend_enqueue(s.in, 20, MPI_INT, right(), 1, s.on.comm, &requests[1]);
     MPIX_Wait_enqueue(&requests[0], &status);
     MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE);
     ms_let_go(&held);
-    ms_sync(s.stream);
+    ms_sync(s.on.stream);
     mt_expect(class_of(status.MPI_ERROR) == MPI_ERR_TRUNCATE, "the status of a truncated message");
-    mt_expect(class_of(MPIX_Barrier_enqueue(s.comm)) == MPI_ERR_TRUNCATE, "the next call");
-    mt_expect(MPIX_Barrier_enqueue(s.comm) == MPI_SUCCESS, "the one behind it");
-    mt_expect(MPIX_Send_enqueue(s.in, -1, MPI_INT, right(), 1, s.comm) != MPI_SUCCESS,
+    mt_expect(class_of(MPIX_Barrier_enqueue(s.on.comm)) == MPI_ERR_TRUNCATE, "the next call");
+    mt_expect(MPIX_Barrier_enqueue(s.on.comm) == MPI_SUCCESS, "the one behind it");
+    mt_expect(MPIX_Send_enqueue(s.in, -1, MPI_INT, right(), 1, s.on.comm) != MPI_SUCCESS,
               "a negative count");
-    ms_sync(s.stream);
+    ms_sync(s.on.stream);
     fixture_free(&s);
 }
 
@@ -350,19 +345,19 @@ static void truncation_on_one(void)
     struct fixture s = fixture_make();
     bool           told = (mt_rank() == 0);
 
-    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(s.on.comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (mt_rank() == 0) {
-        MPIX_Recv_enqueue(s.out, 10, MPI_INT, 1, 1, s.comm, MPI_STATUS_IGNORE);
+        MPIX_Recv_enqueue(s.out, 10, MPI_INT, 1, 1, s.on.comm, MPI_STATUS_IGNORE);
     } else if (mt_rank() == 1) {
-        MPIX_Send_enqueue(s.in, 20, MPI_INT, 0, 1, s.comm);
+        MPIX_Send_enqueue(s.in, 20, MPI_INT, 0, 1, s.on.comm);
     }
-    ms_sync(s.stream);
-    int code = MPIX_Barrier_enqueue(s.comm);
+    ms_sync(s.on.stream);
+    int code = MPIX_Barrier_enqueue(s.on.comm);
     mt_expect(class_of(code) == (told ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "the next call: %d", code);
-    ms_sync(s.stream);
-    mt_expect(MPIX_Barrier_enqueue(s.comm) == MPI_SUCCESS, "the one behind it");
-    ms_sync(s.stream);
+    ms_sync(s.on.stream);
+    mt_expect(MPIX_Barrier_enqueue(s.on.comm) == MPI_SUCCESS, "the one behind it");
+    ms_sync(s.on.stream);
     fixture_free(&s);
 }
 
@@ -379,9 +374,9 @@ static void two_memories(const struct fixture *s)
     MPI_Get_address(&on_host, &places[1]);
     MPI_Type_create_struct(2, lengths, places, types, &both);
     MPI_Type_commit(&both);
-    mt_expect(MPIX_Bcast_enqueue(MPI_BOTTOM, 1, both, 0, s->comm) != MPI_SUCCESS,
+    mt_expect(MPIX_Bcast_enqueue(MPI_BOTTOM, 1, both, 0, s->on.comm) != MPI_SUCCESS,
               "a bcast of two kinds of memory");
-    mt_expect(MPIX_Send_enqueue(MPI_BOTTOM, 1, both, right(), 1, s->comm) != MPI_SUCCESS,
+    mt_expect(MPIX_Send_enqueue(MPI_BOTTOM, 1, both, right(), 1, s->on.comm) != MPI_SUCCESS,
               "a message of two kinds of memory");
     MPI_Type_free(&both);
 }
@@ -393,18 +388,18 @@ static void other_graph(struct fixture *s)
 
     fill(s, 3);
     before(s);
-    MPIX_Irecv_enqueue(s->out, ROOM, MPI_INT, left(), 5, s->comm, &requests[0]);
-    MPIX_Isend_enqueue(s->in, COUNT, MPI_INT, right(), 5, s->comm, &requests[1]);
-    ms_capture_begin(s->stream, 0);
+    MPIX_Irecv_enqueue(s->out, ROOM, MPI_INT, left(), 5, s->on.comm, &requests[0]);
+    MPIX_Isend_enqueue(s->in, COUNT, MPI_INT, right(), 5, s->on.comm, &requests[1]);
+    ms_capture_begin(s->on.stream, 0);
     for (int i = 0; i < 2; i++) {
         mt_expect(MPIX_Wait_enqueue(&requests[i], MPI_STATUS_IGNORE) != MPI_SUCCESS, "a graph");
     }
-    ms_graph_free(ms_capture_end(s->stream));
+    ms_graph_free(ms_capture_end(s->on.stream));
     for (int i = 0; i < 2; i++) {
         mt_expect(MPIX_Wait_enqueue(&requests[i], MPI_STATUS_IGNORE) == MPI_SUCCESS, "no graph");
     }
     after(s);
-    ms_sync(s->stream);
+    ms_sync(s->on.stream);
     expect(s, 0, COUNT, left(), 3, "after a wait that was refused");
 }
 
@@ -414,12 +409,12 @@ static void few(const struct fixture *s)
     const MPI_Count count = 2 * (MPI_Count)INT_MIN + 1;
     MPI_Request     request = MPI_REQUEST_NULL;
 
-    mt_expect(MPIX_Send_enqueue_c(s->in, count, MPI_INT, right(), 9, s->comm) != MPI_SUCCESS,
+    mt_expect(MPIX_Send_enqueue_c(s->in, count, MPI_INT, right(), 9, s->on.comm) != MPI_SUCCESS,
               "a send of few");
-    mt_expect(MPIX_Irecv_enqueue_c(s->to, count, MPI_INT, left(), 9, s->comm, &request) !=
+    mt_expect(MPIX_Irecv_enqueue_c(s->to, count, MPI_INT, left(), 9, s->on.comm, &request) !=
                   MPI_SUCCESS,
               "a receive of few");
-    mt_expect(MPIX_Bcast_enqueue_c(s->in, count, MPI_INT, 0, s->comm) != MPI_SUCCESS,
+    mt_expect(MPIX_Bcast_enqueue_c(s->in, count, MPI_INT, 0, s->on.comm) != MPI_SUCCESS,
               "a broadcast of few");
     mt_expect(MPIX_Waitall_enqueue(1, &request, MPI_STATUSES_IGNORE) == MPI_SUCCESS, "nothing");
     /* A request of MPI's own. */
@@ -437,7 +432,7 @@ static void refused(void)
     struct fixture s = fixture_make();
 
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(s.on.comm, MPI_ERRORS_RETURN);
     MPI_Info_create(&info);
     MPI_Info_set(info, "type", strcmp(mt_runtime(), "cuda") == 0 ? "cudaStream_t" : "hipStream_t");
     mt_expect(MPIX_Stream_create(info, &bad) != MPI_SUCCESS, "no value");
@@ -451,7 +446,7 @@ static void refused(void)
     few(&s);
 
     /* Rank 1 attaches none: messages go, collectives are refused on all ranks. */
-    MPIX_Stream_comm_create(MPI_COMM_WORLD, (mt_rank() == 1) ? none : s.object, &lone);
+    MPIX_Stream_comm_create(MPI_COMM_WORLD, (mt_rank() == 1) ? none : s.on.object, &lone);
     MPI_Comm_set_errhandler(lone, MPI_ERRORS_RETURN);
     mt_expect(MPIX_Barrier_enqueue(lone) != MPI_SUCCESS, "a rank without a stream");
     mt_expect((mt_rank() != 1) || (MPIX_Send_enqueue(s.in, 1, MPI_INT, 0, 0, lone) != MPI_SUCCESS),
@@ -460,10 +455,10 @@ static void refused(void)
 
     other_graph(&s);
     /* Not while its stream is captured. */
-    ms_capture_begin(s.stream, 0);
-    lone = s.comm;
+    ms_capture_begin(s.on.stream, 0);
+    lone = s.on.comm;
     mt_expect(MPI_Comm_free(&lone) != MPI_SUCCESS, "freed in a capture");
-    ms_graph_free(ms_capture_end(s.stream));
+    ms_graph_free(ms_capture_end(s.on.stream));
     fixture_free(&s);
 }
 
@@ -472,14 +467,14 @@ static void threads(void)
 {
     struct fixture s = fixture_make();
 
-    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
-    mt_expect(MPIX_Send_enqueue(s.in, 1, MPI_INT, right(), 1, s.comm) != MPI_SUCCESS, "a send");
+    MPI_Comm_set_errhandler(s.on.comm, MPI_ERRORS_RETURN);
+    mt_expect(MPIX_Send_enqueue(s.in, 1, MPI_INT, right(), 1, s.on.comm) != MPI_SUCCESS, "a send");
     for (int i = 0; i < ROUNDS; i++) {
         fill(&s, i);
         before(&s);
-        mt_expect(MPIX_Bcast_enqueue(s.in, COUNT, MPI_INT, 0, s.comm) == MPI_SUCCESS, "bcast");
-        ms_copy(s.stream, s.to, s.in, ROOM * sizeof(int));
-        ms_sync(s.stream);
+        mt_expect(MPIX_Bcast_enqueue(s.in, COUNT, MPI_INT, 0, s.on.comm) == MPI_SUCCESS, "bcast");
+        ms_copy(s.on.stream, s.to, s.in, ROOM * sizeof(int));
+        ms_sync(s.on.stream);
         int wrong = 0;
         for (int n = 0; n < COUNT; n++) {
             wrong += (s.to[n] != mt_value(0, i, n));
@@ -500,18 +495,18 @@ static void staging(void)
     for (int i = 0; i < LONG; i++) {
         host[i] = 1;
     }
-    ms_capture_begin(s.stream, 0);
-    mt_expect(MPIX_Bcast_enqueue(large, LONG, MPI_INT, 0, s.comm) == MPI_SUCCESS, "in a graph");
-    void *graph = ms_capture_end(s.stream);
+    ms_capture_begin(s.on.stream, 0);
+    mt_expect(MPIX_Bcast_enqueue(large, LONG, MPI_INT, 0, s.on.comm) == MPI_SUCCESS, "in a graph");
+    void *graph = ms_capture_end(s.on.stream);
     for (int round = 0; round < 2; round++) {
-        ms_delay(s.stream);
-        ms_copy(s.stream, large, host, LONG * sizeof(int));
+        ms_delay(s.on.stream);
+        ms_copy(s.on.stream, large, host, LONG * sizeof(int));
         for (int i = 0; i < CALLS; i++) {
-            mt_expect(MPIX_Bcast_enqueue(large, LONG, MPI_INT, i % mt_size(), s.comm) ==
+            mt_expect(MPIX_Bcast_enqueue(large, LONG, MPI_INT, i % mt_size(), s.on.comm) ==
                           MPI_SUCCESS,
                       "round %d, bcast %d", round, i);
         }
-        ms_sync(s.stream); /* then nothing is under way */
+        ms_sync(s.on.stream); /* then nothing is under way */
     }
     ms_graph_free(graph);
     mt_free(MT_DEVICE, large);
@@ -535,15 +530,15 @@ static void scattered(void)
         for (int i = 0; i < ALL; i++) {
             s.from[i] = (mt_rank() == 0) ? i + k : MT_UNTOUCHED;
         }
-        ms_copy(s.stream, s.in, s.from, ALL * sizeof(int));
+        ms_copy(s.on.stream, s.in, s.from, ALL * sizeof(int));
         if (mt_rank() == 0) {
-            MPIX_Send_enqueue(s.in, 1, type, 1, TAG, s.comm);
+            MPIX_Send_enqueue(s.in, 1, type, 1, TAG, s.on.comm);
         } else {
-            MPIX_Recv_enqueue(s.in, 1, type, 0, TAG, s.comm, MPI_STATUS_IGNORE);
+            MPIX_Recv_enqueue(s.in, 1, type, 0, TAG, s.on.comm, MPI_STATUS_IGNORE);
         }
         MPI_Type_free(&type);
-        ms_copy(s.stream, s.to, s.in, ALL * sizeof(int));
-        ms_sync(s.stream);
+        ms_copy(s.on.stream, s.to, s.in, ALL * sizeof(int));
+        ms_sync(s.on.stream);
         for (int i = 0; i < MORE; i++) {
             MPI_Type_contiguous(i + 2, MPI_INT, &more[i]);
             MPI_Type_commit(&more[i]);
@@ -572,19 +567,19 @@ static void probed(void)
     for (int i = 0; i < ROOM; i++) {
         s.from[i] = (mt_rank() == 0) ? i : MT_UNTOUCHED;
     }
-    ms_copy(s.stream, s.in, s.from, ROOM * sizeof(int));
+    ms_copy(s.on.stream, s.in, s.from, ROOM * sizeof(int));
     if (mt_rank() == 0) {
-        MPIX_Send_enqueue(s.in, BYTES, MPI_BYTE, 1, TAG, s.comm);
+        MPIX_Send_enqueue(s.in, BYTES, MPI_BYTE, 1, TAG, s.on.comm);
     } else {
         MPI_Status status;
         int        bytes = -1;
-        MPI_Probe(0, TAG, s.comm, &status);
+        MPI_Probe(0, TAG, s.on.comm, &status);
         MPI_Get_count(&status, MPI_BYTE, &bytes);
         mt_expect(bytes == BYTES, "probed %d bytes", bytes);
-        MPIX_Recv_enqueue(s.in, BYTES, MPI_BYTE, 0, TAG, s.comm, MPI_STATUS_IGNORE);
+        MPIX_Recv_enqueue(s.in, BYTES, MPI_BYTE, 0, TAG, s.on.comm, MPI_STATUS_IGNORE);
     }
-    ms_copy(s.stream, s.to, s.in, ROOM * sizeof(int));
-    ms_sync(s.stream);
+    ms_copy(s.on.stream, s.to, s.in, ROOM * sizeof(int));
+    ms_sync(s.on.stream);
     int last = BYTES / (int)sizeof(int) - 1;
     mt_expect((s.to[last] == last) && ((mt_rank() == 0) || (s.to[last + 1] == MT_UNTOUCHED)),
               "received %d, %d", s.to[last], s.to[last + 1]);
@@ -601,13 +596,13 @@ static void unlike(void)
         s.from[i] = i + mt_rank();
         s.to[i] = MT_UNTOUCHED;
     }
-    ms_copy(s.stream, s.in, s.from, COUNT * sizeof(int));
+    ms_copy(s.on.stream, s.in, s.from, COUNT * sizeof(int));
     MPIX_Allreduce_enqueue(device ? s.in : s.from, device ? s.out : s.to, COUNT, MPI_INT, MPI_MIN,
-                           s.comm);
+                           s.on.comm);
     if (device) {
-        ms_copy(s.stream, s.to, s.out, COUNT * sizeof(int));
+        ms_copy(s.on.stream, s.to, s.out, COUNT * sizeof(int));
     }
-    ms_sync(s.stream);
+    ms_sync(s.on.stream);
     mt_expect((s.to[0] == 0) && (s.to[COUNT - 1] == COUNT - 1), "%d, %d", s.to[0], s.to[COUNT - 1]);
     fixture_free(&s);
 }
@@ -622,20 +617,20 @@ static void left_open(void)
     for (int i = 0; i < TIMES; i++) {
         fill(&s, i);
         before(&s);
-        MPIX_Irecv_enqueue(s.out, COUNT, MPI_INT, left(), 4, s.comm, &requests[0]);
-        MPIX_Isend_enqueue(s.in, COUNT, MPI_INT, right(), 4, s.comm, &requests[1]);
-        mt_expect(MPI_Comm_free(&s.comm) == MPI_SUCCESS, "MPI_Comm_free");
-        mt_expect(s.comm == MPI_COMM_NULL, "the handle is not null");
+        MPIX_Irecv_enqueue(s.out, COUNT, MPI_INT, left(), 4, s.on.comm, &requests[0]);
+        MPIX_Isend_enqueue(s.in, COUNT, MPI_INT, right(), 4, s.on.comm, &requests[1]);
+        mt_expect(MPI_Comm_free(&s.on.comm) == MPI_SUCCESS, "MPI_Comm_free");
+        mt_expect(s.on.comm == MPI_COMM_NULL, "the handle is not null");
         if (i % 2 == 0) { /* another one that may come to lie in its place */
-            MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
-            MPI_Barrier(s.comm);
+            MPIX_Stream_comm_create(MPI_COMM_WORLD, s.on.object, &s.on.comm);
+            MPI_Barrier(s.on.comm);
         }
         mt_expect(MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS, "waits");
         after(&s);
-        ms_sync(s.stream);
+        ms_sync(s.on.stream);
         expect(&s, 0, COUNT, left(), i, "after the communicator");
         if (i % 2 == 1) {
-            MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
+            MPIX_Stream_comm_create(MPI_COMM_WORLD, s.on.object, &s.on.comm);
         }
     }
     fixture_free(&s);
@@ -646,11 +641,11 @@ static void multiplex(void)
 {
     struct fixture s = fixture_make();
     MPI_Comm       comm = MPI_COMM_NULL;
-    int            none = MPIX_STREAM_NULL, two[2] = {s.object, s.object};
+    int            none = MPIX_STREAM_NULL, two[2] = {s.on.object, s.on.object};
 
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     int code = MPIX_Stream_comm_create_multiplex(MPI_COMM_WORLD, 1,
-                                                 (mt_rank() == 0) ? &s.object : &none, &comm);
+                                                 (mt_rank() == 0) ? &s.on.object : &none, &comm);
     mt_expect(code == MPI_SUCCESS, "a device stream on one rank");
     if (code == MPI_SUCCESS) {
         MPI_Barrier(comm);

@@ -28,19 +28,15 @@
 enum { FEW = 100, MANY = 75000, SALT = 7, LAUNCHES = 3 };
 
 struct fixture {
-    void       *stream;
-    MPIX_Stream object;
-    MPI_Comm    comm;
-    int        *in, *out; /* device */
+    struct ms_stream_comm on;
+    int                  *in, *out; /* device */
 };
 
 static struct fixture fixture_make(void)
 {
-    struct fixture s = {.stream = ms_stream_make()};
+    struct fixture s = {.on = ms_stream_comm_make()};
 
-    s.object = ms_object_of(s.stream);
-    MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
-    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(s.on.comm, MPI_ERRORS_RETURN);
     s.in = mt_ints_make(MT_DEVICE, MANY, MANY, SALT);
     s.out = mt_ints_make(MT_DEVICE, mt_size() * MANY, 0, SALT);
     return s;
@@ -48,9 +44,7 @@ static struct fixture fixture_make(void)
 
 static void fixture_free(struct fixture *s)
 {
-    MPI_Comm_free(&s->comm);
-    MPIX_Stream_free(&s->object);
-    ms_stream_free(s->stream);
+    ms_stream_comm_free(&s->on);
     mt_free(MT_DEVICE, s->in);
     mt_free(MT_DEVICE, s->out);
 }
@@ -58,12 +52,12 @@ static void fixture_free(struct fixture *s)
 /* A call on the stream. */
 static int broadcast(const struct fixture *s, int root)
 {
-    return MPIX_Bcast_enqueue((mt_rank() == root) ? s->in : s->out, FEW, MPI_INT, root, s->comm);
+    return MPIX_Bcast_enqueue((mt_rank() == root) ? s->in : s->out, FEW, MPI_INT, root, s->on.comm);
 }
 
 static void expect_broadcast(const struct fixture *s, int root, const char *what)
 {
-    ms_sync(s->stream);
+    ms_sync(s->on.stream);
     mt_ints_expect((mt_rank() == root) ? s->in : s->out, MT_DEVICE, FEW, FEW, root, SALT, what);
 }
 
@@ -84,7 +78,7 @@ static void expect_told(int code, bool told, int failed, const char *what)
 /* All that was enqueued is over. The next call tells those who have not heard; and is served. */
 static void meet(const struct fixture *s, bool told, int failed, const char *what)
 {
-    ms_sync(s->stream);
+    ms_sync(s->on.stream);
     expect_told(broadcast(s, 0), told, failed, what);
     expect_broadcast(s, 0, what);
     expect_told(broadcast(s, mt_size() - 1), false, -1, what);
@@ -93,7 +87,7 @@ static void meet(const struct fixture *s, bool told, int failed, const char *wha
 
 static int gather(const struct fixture *s, int count)
 {
-    return MPIX_Gather_enqueue(s->in, count, MPI_INT, s->out, count, MPI_INT, 0, s->comm);
+    return MPIX_Gather_enqueue(s->in, count, MPI_INT, s->out, count, MPI_INT, 0, s->on.comm);
 }
 
 static void case_gather(void)
@@ -102,7 +96,7 @@ static void case_gather(void)
     bool           held, root = (mt_rank() == 0);
 
     if (!root) { /* which waits for earlier calls, as there may be memory then */
-        ms_hold(s.stream, &held);
+        ms_hold(s.on.stream, &held);
     }
     mt_expect(broadcast(&s, 1) == MPI_SUCCESS, "the call before");
     expect_told(gather(&s, MANY), root, -1, "the call that fails");
@@ -115,11 +109,11 @@ static void case_gather(void)
         int code = gather(&s, MANY);
         mt_expect(!root || (code != MPI_SUCCESS), "gather %d", i);
     }
-    ms_sync(s.stream);
+    ms_sync(s.on.stream);
     broadcast(&s, 1);
     meet(&s, false, 0, "after two gathers");
     mt_expect(gather(&s, FEW) == MPI_SUCCESS, "one that fits");
-    ms_sync(s.stream);
+    ms_sync(s.on.stream);
     for (int i = 0; root && (i < mt_size()); i++) {
         mt_ints_expect(s.out + i * FEW, MT_DEVICE, FEW, FEW, i, SALT, "one that fits");
     }
@@ -134,9 +128,9 @@ static void case_left(void)
     for (int i = 0; i < 3; i++) {
         int code = gather(&s, MANY);
         mt_expect(!root || (code != MPI_SUCCESS), "gather %d", i);
-        MPI_Comm_free(&s.comm);
-        MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
-        MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+        MPI_Comm_free(&s.on.comm);
+        MPIX_Stream_comm_create(MPI_COMM_WORLD, s.on.object, &s.on.comm);
+        MPI_Comm_set_errhandler(s.on.comm, MPI_ERRORS_RETURN);
     }
     expect_told(gather(&s, MANY), root, -1, "the last call");
 }
@@ -147,19 +141,19 @@ static void case_graph(void)
     struct fixture s = fixture_make();
     bool           root = (mt_rank() == 0);
 
-    ms_capture_begin(s.stream, 0);
+    ms_capture_begin(s.on.stream, 0);
     mt_expect(broadcast(&s, 1) == MPI_SUCCESS, "a captured call");
     expect_told(gather(&s, MANY), root, -1, "a captured call that fails");
     mt_expect(broadcast(&s, 1) == MPI_SUCCESS, "a captured call behind it");
-    void *graph = ms_capture_end(s.stream);
+    void *graph = ms_capture_end(s.on.stream);
     mt_expect(graph != NULL, "a graph");
     for (int i = 0; (graph != NULL) && (i < LAUNCHES); i++) {
-        ms_launch(graph, s.stream);
+        ms_launch(graph, s.on.stream);
         expect_broadcast(&s, 1, "in the graph");
         meet(&s, true, 0, "after a launch");
     }
     for (int i = 0; (graph != NULL) && (i < LAUNCHES); i++) {
-        ms_launch(graph, s.stream);
+        ms_launch(graph, s.on.stream);
     }
     meet(&s, true, 0, "after several launches");
     if (graph != NULL) {
@@ -177,9 +171,9 @@ static void reduce_thrice(bool in)
 
     for (int i = 0; i < 3; i++) {
         bool fails = (i == 1);
-        int  code = MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm);
+        int  code = MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.on.comm);
         expect_told(code, failing && fails, -1, "an allreduce");
-        ms_sync(s.stream);
+        ms_sync(s.on.stream);
         mt_get(sums, s.out, MT_DEVICE, sizeof(sums));
         for (int j = 0, sum = 0; !fails && (j < FEW); j++, sum = 0) {
             for (int rank = 0; rank < mt_size(); rank++) {
@@ -188,8 +182,8 @@ static void reduce_thrice(bool in)
             mt_expect(sums[j] == sum, "sum %d of call %d", j, i);
         }
         if (fails) {
-            expect_told(MPIX_Barrier_enqueue(s.comm), in && !failing, 1, "the barrier");
-            ms_sync(s.stream);
+            expect_told(MPIX_Barrier_enqueue(s.on.comm), in && !failing, 1, "the barrier");
+            ms_sync(s.on.stream);
         }
     }
     fixture_free(&s);
@@ -246,10 +240,10 @@ static void case_absolute(void)
     MPI_Op_create(add, 1, &sum);
     for (int i = 0; i < 2; i++) {
         MPI_Datatype type = (i == 0) ? near : far;
-        expect_told(MPIX_Bcast_enqueue(buffer, 1, type, 1, s.comm), failing, -1, "a broadcast");
+        expect_told(MPIX_Bcast_enqueue(buffer, 1, type, 1, s.on.comm), failing, -1, "a broadcast");
         meet(&s, !failing, 1, "after a broadcast");
-        expect_told(MPIX_Allreduce_enqueue(MPI_IN_PLACE, buffer, 1, type, sum, s.comm), failing, -1,
-                    "a reduction");
+        expect_told(MPIX_Allreduce_enqueue(MPI_IN_PLACE, buffer, 1, type, sum, s.on.comm), failing,
+                    -1, "a reduction");
         meet(&s, !failing, 1, "after a reduction");
     }
     MPI_Op_free(&sum);

@@ -8,4 +8,13 @@
 /* To be freed by MPIX_Stream_free(). */
 MPIX_Stream ms_object_of(void *stream);
 
+/* A communicator of all ranks, on a stream of its own. */
+struct ms_stream_comm {
+    void       *stream;
+    MPIX_Stream object;
+    MPI_Comm    comm;
+};
+struct ms_stream_comm ms_stream_comm_make(void);
+void                  ms_stream_comm_free(struct ms_stream_comm *on);
+
 #endif
