@@ -68,3 +68,9 @@ def test_kinds_of_memory(newer, query, ours):
     """MPI 4.1's answer to whether it takes device memory; both of these know no kind but their own."""
     result = newer.run(1, "mpi_query", sim="cuda:1", env={"XCCL_GPU_QUERY": query}, timeout=60)
     assert result.lines(f"kinds: mpi,system{ours}$"), result.out
+
+
+@pytest.mark.parametrize("case", ["comm", "session"])
+def test_attached_buffers(newer, case):
+    """Memory of a device for MPI 4.1's buffered sends is an error where it is attached."""
+    run(newer, 2, f"mpi_attach cuda {case}")
