@@ -11,8 +11,9 @@
 int xm_asked_of(const char *runtime);
 
 /*
- * MPI_Comm_get_info and MPI_Session_get_info: the kinds of memory that MPI 4.1 names there, and
- * ours with them. Returns MPI's code.
+ * MPI_Comm_get_info and the like of sessions, windows and files: the kinds of memory that MPI 4.1
+ * names there, and ours with them. Of a window they are those of the buffers that are put, got and
+ * accumulated, not of its own memory. Returns MPI's code.
  */
 int xm_asked_info(enum xm_function function, int profiling, const long *args);
 

@@ -348,6 +348,8 @@ static int other_function(enum xm_function function, int profiling, const long *
         return free_keyval(of_mpi(function, XM_FN_MPI_Comm_free_keyval), profiling, args);
     case XM_FN_MPI_Comm_get_info:
     case XM_FN_MPI_Session_get_info:
+    case XM_FN_MPI_Win_get_info:
+    case XM_FN_MPI_File_get_info:
         return xm_asked_info(function, profiling, args);
     case XM_FN_MPI_Comm_idup:
     case XM_FN_MPI_Comm_idup_with_info:

@@ -48,6 +48,8 @@
     X(MPI_Win_sync, 1)                                                                             \
     X(MPI_Win_free, 1)                                                                             \
     X(MPI_Win_get_attr, 4)                                                                         \
+    X(MPI_Win_get_info, 2)                                                                         \
+    X(MPI_File_get_info, 2)                                                                        \
     X(MPI_File_set_view, 6)                                                                        \
     X(MPI_Comm_spawn, 8)                                                                           \
     X(MPI_Comm_spawn_multiple, 9)                                                                  \
