@@ -97,11 +97,14 @@ static int take_name(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
+/* Each MPI library has this one, and we do not: by it the library is found. */
+static const char of_mpi_alone[] = "PMPI_Initialized";
+
 /* The object that defines what a handle finds: a plugin's finds its dependencies' names too. */
-static void *open_owner(void *handle, const char *name)
+static void *open_owner(void *handle)
 {
     Dl_info info;
-    void   *address = dlsym(handle, name);
+    void   *address = dlsym(handle, of_mpi_alone);
 
     return ((address != NULL) && (dladdr(address, &info) != 0))
                ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) /* stays loaded */
@@ -122,13 +125,13 @@ static void *find_of_caller(const void *caller)
     void   *found = NULL;
 
     if (handle != NULL) {
-        found = open_owner(handle, "PMPI_Init");
+        found = open_owner(handle);
         dlclose(handle);
     }
     return found;
 }
 
-/* The loaded object that defines PMPI_Init itself. */
+/* The loaded object that is the MPI library. */
 static void *find_private(void)
 {
     struct names names = {NULL, 0};
@@ -138,7 +141,7 @@ static void *find_private(void)
     for (size_t i = 0; i < names.count; i++) {
         void *handle = (found == NULL) ? dlopen(names.list[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
         if (handle != NULL) {
-            found = open_owner(handle, "PMPI_Init");
+            found = open_owner(handle);
             dlclose(handle);
         }
         free(names.list[i]);
@@ -151,7 +154,7 @@ static void *find_private(void)
 static void *find_mpi(const void *caller)
 {
     Dl_info info;
-    void   *address = dlsym(RTLD_DEFAULT, "PMPI_Init");
+    void   *address = dlsym(RTLD_DEFAULT, of_mpi_alone);
 
     if ((address != NULL) && (dladdr(address, &info) != 0)) {
         void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
@@ -397,9 +400,8 @@ static long serve(enum xm_function function, int profiling, const long *args, co
 
 /*
  * The profiling names too, because Open MPI's Fortran functions (mpif.h, mpi and mpi_f08 alike)
- * call PMPI_Allreduce and not MPI_Allreduce; and so does a profiling tool that stands in front of
- * us. The MPI library's own PMPI functions are reached by its handle. Not PMPI_Init: find_mpi()
- * looks for the library that has it.
+ * and MPICH's of mpi_f08 call PMPI_Allreduce and not MPI_Allreduce; and so does a profiling tool
+ * that stands in front of us. The MPI library's own PMPI functions are reached by its handle.
  */
 #define DEFINE_PROFILING(name, arguments) DEFINE_AS(P##name, XM_FN_##name, 1, arguments)
 
@@ -460,7 +462,6 @@ DEFINE_EXTENSION(Barrier, 3)
 
 XM_TRANSFERS_WITH_COUNTS(DEFINE_TWO)
 XM_TRANSFERS_WITHOUT_COUNTS(DEFINE_ONE)
-XM_START_FUNCTIONS(DEFINE)
 XM_OTHER_FUNCTIONS(DEFINE_BOTH)
 
 #define DEFINE_MESSAGE(name, n)                                                                    \

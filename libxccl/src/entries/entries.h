@@ -25,7 +25,7 @@ struct xm_family {
     int (*open)(void *libmpi, void (*const next[XM_NUM_FUNCTIONS])(void));
     /*
      * Serve a call. profiling: it came under the name PMPI_..., from a tool in front of us or from
-     * Open MPI's Fortran functions. args: every argument in a long, as in dispatch.c.
+     * MPI's Fortran functions. args: every argument in a long, as in dispatch.c.
      */
     long (*call)(enum xm_function function, int profiling, const long *args);
     int (*comm_init_mpi)(void **comm_p, long mpi_comm);

@@ -123,8 +123,9 @@ static int raise_fault(xcclResult_t res)
 }
 
 /*
- * Fortran's MPI_Init may pass us by, and with sessions there is none: so any call that carries data
- * may be the first. One that comes before MPI is initialised goes to MPI, which objects.
+ * A program may have found MPI's own MPI_Init, and with sessions there is none: so any call that
+ * carries data may be the first. One that comes before MPI is initialised goes to MPI, which
+ * objects.
  */
 static void start_once(bool report, bool data)
 {
@@ -312,15 +313,34 @@ static long without_start(enum xm_function function, int profiling, const long *
                                                 : MPI_ERR_OTHER;
 }
 
-static int session(enum xm_function function, int profiling, const long *args)
+/*
+ * MPI's beginning, or a session's begin or end. An MPI library may do one by another, which comes
+ * here too where it calls that by its name: it is part of the first. As in xm_mpi_is_forwarded(),
+ * an error handler may have left it by longjmp().
+ */
+static int begin_or_end(enum xm_function function, int profiling, const long *args)
 {
-    bool ours = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
+    static __thread const void *within; /* the frame of the first, while that goes on */
+    const void                 *frame = __builtin_frame_address(0);
+    bool                        ours = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
+    int                         res;
 
     if (xm_mpi_functions[function] == NULL) {
         return MPI_ERR_OTHER;
     }
-    return (function == XM_FN_MPI_Session_init) ? xm_session_init(profiling, args, ours)
-                                                : xm_session_finalize(profiling, args, ours);
+    if ((uintptr_t)frame < (uintptr_t)within) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    within = frame;
+    if (function == XM_FN_MPI_Session_init) {
+        res = xm_session_init(profiling, args, ours);
+    } else if (function == XM_FN_MPI_Session_finalize) {
+        res = xm_session_finalize(profiling, args, ours);
+    } else {
+        res = init(function, profiling, args);
+    }
+    within = NULL;
+    return res;
 }
 
 static int other_function(enum xm_function function, int profiling, const long *args)
@@ -328,10 +348,9 @@ static int other_function(enum xm_function function, int profiling, const long *
     switch (function) {
     case XM_FN_MPI_Init:
     case XM_FN_MPI_Init_thread:
-        return init(function, profiling, args);
     case XM_FN_MPI_Session_init:
     case XM_FN_MPI_Session_finalize:
-        return session(function, profiling, args);
+        return begin_or_end(function, profiling, args);
     case XM_FN_MPI_Finalize:
         return xm_ending_finalize(profiling, args, __atomic_load_n(&started, __ATOMIC_ACQUIRE));
     case XM_FN_MPI_Comm_spawn:

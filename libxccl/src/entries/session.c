@@ -60,9 +60,19 @@ int xm_session_init(int profiling, const long *args, bool started)
     return res;
 }
 
+/* Was it the last one? One that was opened past us, by MPI's own function, counts for nothing. */
+static bool end_one(void)
+{
+    int open = __atomic_load_n(&open_sessions, __ATOMIC_ACQUIRE);
+
+    while ((open > 0) && !__atomic_compare_exchange_n(&open_sessions, &open, open - 1, false,
+                                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
+    return open == 1;
+}
+
 int xm_session_finalize(int profiling, const long *args, bool started)
 {
-    bool last = (__atomic_sub_fetch(&open_sessions, 1, __ATOMIC_ACQ_REL) == 0);
+    bool last = end_one();
     bool ends = last && !xm_mpi_has_world();
 
     if (ends && started) {

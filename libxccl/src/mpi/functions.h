@@ -12,12 +12,10 @@
 #include "base/transfers.h"
 
 /* Those that carry no data: name, number of arguments. */
-#define XM_START_FUNCTIONS(X)                                                                      \
+#define XM_OTHER_FUNCTIONS(X)                                                                      \
     X(MPI_Init, 2)                                                                                 \
     X(MPI_Init_thread, 4)                                                                          \
-    X(MPI_Session_init, 3)
-
-#define XM_OTHER_FUNCTIONS(X)                                                                      \
+    X(MPI_Session_init, 3)                                                                         \
     X(MPI_Finalize, 0)                                                                             \
     X(MPI_Session_finalize, 1)                                                                     \
     X(MPI_Wait, 2)                                                                                 \
@@ -83,7 +81,7 @@ enum xm_function {
 #undef XM_TWO
 #undef XM_ONE
 #define XM_ONE(name, arguments) XM_FN_##name,
-            XM_START_FUNCTIONS(XM_ONE) XM_OTHER_FUNCTIONS(XM_ONE) XM_STREAM_FUNCTIONS(XM_ONE)
+            XM_OTHER_FUNCTIONS(XM_ONE) XM_STREAM_FUNCTIONS(XM_ONE)
 #undef XM_ONE
 /* Each of these has two functions again. */
 #define XM_COLL(name, capitals, arguments)                                                         \
@@ -162,7 +160,6 @@ struct xm_function_row {
     XM_COLLECTIVES(XM_ROW_SIX)                                                                     \
     XM_TRANSFERS_WITH_COUNTS(XM_ROW_TWO)                                                           \
     XM_TRANSFERS_WITHOUT_COUNTS(XM_ROW_ONE)                                                        \
-    XM_START_FUNCTIONS(XM_ROW_OTHER)                                                               \
     XM_OTHER_FUNCTIONS(XM_ROW_OTHER)                                                               \
     XM_STREAM_FUNCTIONS(XM_ROW_OTHER)                                                              \
     XM_ENQUEUED_COLLECTIVES(XM_ROW_ENQUEUED)                                                       \

@@ -22,6 +22,23 @@ def test_session_again(newer):
     run(newer, 3, "mpi_session cuda again")
 
 
+@pytest.mark.parametrize("comms", ["first", "auto"])
+def test_session_by_pmpi(newer, comms):
+    """As a tool in front of xccl opens it, or MPICH's functions for mpi_f08: it is counted, too."""
+    run(newer, 3, "mpi_session cuda again pmpi", XCCL_COMM_CREATE=comms)
+
+
+def test_session_within_a_session(newer):
+    """An MPI library may do one function by another, which then comes to us: it counts once."""
+    build = newer.build
+    if newer.family != "mpich":
+        pytest.skip("the stand-in has MPICH's own ABI")
+    libraries = [build.interposer, build.programs / "libmpich_nested.so", build.mpich_idle]
+    words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
+    words += [newer.program("mpi_session"), "cuda", "again", "plain"]
+    newer.run(3, words, preload=False, timeout=60).good()
+
+
 def test_session_with_streams(newer):
     """A communicator with a stream ends with MPI: the next one with its handle has none."""
     run(newer, 2, "mpi_session cuda streams")

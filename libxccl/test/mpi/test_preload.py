@@ -232,6 +232,25 @@ def test_tools_see_no_communicator_of_xccl(mpi, case, freed):
     assert told == [f"tool: {freed} communicators were freed"] * (2 if freed else 0)
 
 
+PIECES = {"XCCL_THREADS": "multiple", "XCCL_PIPELINE": "4096", "XCCL_SIM_NODES": "2"}
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize(
+    ("command", "env"),
+    [("mpi_ending cuda one", {}), ("mpi_pipeline cuda tags pipelined", PIECES)],
+)
+def test_tool_in_front(mpi, command, env):
+    """A tool's MPI_Init calls PMPI_Init, which is xccl's, too: MPI begins there as without the tool."""
+    build = mpi.build
+    libraries = [build.programs / "libfront_tool.so", build.interposer]
+    libraries += [build.mpich_idle] if mpi.is_mpich else []
+    words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
+    program, *arguments = command.split()
+    words += [mpi.program(program), *arguments]
+    mpi.run(2, words, sim="cuda:2", preload=False, env=env, timeout=60).good()
+
+
 @pytest.mark.release_only
 def test_mpich_5_is_not_asked_what_ends_it(own_abi):
     """What its reductions are to our kernels is tried out, but not with truth values of Fortran."""

@@ -64,6 +64,35 @@ def test_fortran(family, ranks):
     assert log_of(result, "(ccl|direct)" if ranks > 1 else "self")
 
 
+@pytest.mark.parametrize("level", ["single", "multiple"])
+def test_fortran_threads(family, level):
+    """MPI_Init of Fortran is xccl's, too: it asks for the level of threads that messages in pieces need."""
+    need_fortran(family, "mpi_fortran")
+    env = {"XCCL_THREADS": "multiple"} if level == "multiple" else {}
+    result = family.run(2, "mpi_fortran cuda", sim="cuda:2", env=env, timeout=60)
+    result.good()
+    ranks = len(result.lines("^MPI_THREAD_MULTIPLE$"))
+    assert ranks == (2 if level == "multiple" else 0), result.out
+
+
+def test_fortran_session(mpich):
+    """MPICH's functions for mpi_f08 call PMPI_Session_init: the session is known all the same."""
+    need_fortran(mpich, "mpi_fortran_session")
+    mpich.run(2, "mpi_fortran_session cuda", sim="cuda:2", timeout=60).good()
+
+
+def test_fortran_session_reference(mpich):
+    """On host memory and without xccl the program itself is right."""
+    need_fortran(mpich, "mpi_fortran_session")
+    mpich.run(2, "mpi_fortran_session none", sim=None, preload=False, timeout=60).good()
+
+
+@pytest.mark.parametrize("case", ["alone", "before", "after", "across"])
+def test_session_by_pmpi(mpich, case):
+    """MPI and the session begin by PMPI_..., as from a tool in front of xccl."""
+    mpich.run(2, f"mpi_session cuda {case} pmpi", sim="cuda:2", timeout=60).good()
+
+
 def test_fortran_keys(family):
     """Attributes whose keys come from Fortran: MPI_Comm_free calls their callbacks before it ends."""
     need_fortran(family, "mpi_fortran_keys")

@@ -2,7 +2,8 @@
 /*
  * Preloaded into ranks of the standard ABI by the tests: an MPI without some optional types. Their
  * handles are there all the same, and to ask for one's size is an error of MPI_COMM_SELF. It is
- * linked with MPI and has its PMPI_Init(), so that the interposer takes it for the MPI library.
+ * linked with MPI and has its PMPI_Initialized(), so that the interposer takes it for the MPI
+ * library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,22 +21,13 @@ static void *next_function(const char *name)
     return address;
 }
 
-int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+int PMPI_Initialized(int *flag)
 {
-    __typeof__(&PMPI_Init_thread) next;
-    void                         *address = next_function("PMPI_Init_thread");
+    __typeof__(&PMPI_Initialized) next;
+    void                         *address = next_function("PMPI_Initialized");
 
     memcpy(&next, &address, sizeof(next));
-    return next(argc, argv, required, provided);
-}
-
-int PMPI_Init(int *argc, char ***argv)
-{
-    __typeof__(&PMPI_Init) next;
-    void                  *address = next_function("PMPI_Init");
-
-    memcpy(&next, &address, sizeof(next));
-    return next(argc, argv);
+    return next(flag);
 }
 
 int PMPI_Type_size_x(MPI_Datatype type, MPI_Count *size)

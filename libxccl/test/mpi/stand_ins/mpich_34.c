@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Preloaded into ranks of MPICH by the tests: the questions about GPUs as in MPICH 3.4, whose
- * MPIX_Query_cuda_support() ends the process. It is linked with MPICH and has its PMPI_Init(), so
- * that the interposer takes it for the MPI library.
+ * MPIX_Query_cuda_support() ends the process. It is linked with MPICH and has its
+ * PMPI_Initialized(), so that the interposer takes it for the MPI library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-int PMPI_Init(int *argc, char ***argv);
+int PMPI_Initialized(int *flag);
 int MPIX_GPU_query_support(int type, int *supported);
 int MPIX_Query_cuda_support(void);
 
-int PMPI_Init(int *argc, char ***argv)
+int PMPI_Initialized(int *flag)
 {
-    int (*next)(int *, char ***);
-    void *address = dlsym(RTLD_NEXT, "PMPI_Init");
+    int (*next)(int *);
+    void *address = dlsym(RTLD_NEXT, "PMPI_Initialized");
 
     memcpy(&next, &address, sizeof(next));
-    return next(argc, argv);
+    return next(flag);
 }
 
 int MPIX_GPU_query_support(int type, int *supported)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Preloaded into ranks of MPICH by the tests: MPI_Request_get_status() as in MPICH 4.2 to 5.0,
- * which completes a persistent request. It is linked with MPICH and has its PMPI_Init(), so that
- * the interposer takes it for the MPI library.
+ * which completes a persistent request. It is linked with MPICH and has its PMPI_Initialized(), so
+ * that the interposer takes it for the MPI library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,10 +29,10 @@ static void *next_function(const char *name)
     void             *address = next_function(#name);                                              \
     memcpy(&next, &address, sizeof(next))
 
-int PMPI_Init(int *argc, char ***argv)
+int PMPI_Initialized(int *flag)
 {
-    NEXT(PMPI_Init);
-    return next(argc, argv);
+    NEXT(PMPI_Initialized);
+    return next(flag);
 }
 
 static int keep(int code, const MPI_Request *request)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Preloaded into ranks of MPICH by the tests: MPICH 5.0.0, whose MPI_Reduce_local() ends the
- * process at truth values of Fortran. It is linked with MPICH and has its PMPI_Init(), so that the
- * interposer takes it for the MPI library.
+ * process at truth values of Fortran. It is linked with MPICH and has its PMPI_Initialized(), so
+ * that the interposer takes it for the MPI library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,13 +21,13 @@ static void *next_function(const char *name)
     return address;
 }
 
-int PMPI_Init(int *argc, char ***argv)
+int PMPI_Initialized(int *flag)
 {
-    __typeof__(&PMPI_Init) next;
-    void                  *address = next_function("PMPI_Init");
+    __typeof__(&PMPI_Initialized) next;
+    void                         *address = next_function("PMPI_Initialized");
 
     memcpy(&next, &address, sizeof(next));
-    return next(argc, argv);
+    return next(flag);
 }
 
 int PMPI_Get_library_version(char *version, int *resultlen)

@@ -11,6 +11,7 @@ typedef void *handle_t;
 
 int  PMPI_Init(int *argc, char ***argv);
 int  MPI_Init(int *argc, char ***argv);
+int  PMPI_Initialized(int *flag);
 int  PMPI_Abi_get_version(int *major, int *minor);
 int  MPI_Barrier(handle_t comm);
 int  PMPI_Barrier(handle_t comm);
@@ -28,6 +29,12 @@ int PMPI_Init(int *argc, char ***argv)
 int MPI_Init(int *argc, char ***argv)
 {
     return PMPI_Init(argc, argv);
+}
+
+int PMPI_Initialized(int *flag)
+{
+    *flag = 1;
+    return 0;
 }
 
 int PMPI_Abi_get_version(int *major, int *minor)

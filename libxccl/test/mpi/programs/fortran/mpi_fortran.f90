@@ -15,7 +15,7 @@ program mpi_fortran
     real(c_double), pointer :: send(:), recv(:)
     type(c_ptr) :: send_ptr, recv_ptr
     character(len=16) :: runtime
-    integer :: rank, nranks, error, i, failures, all_failures
+    integer :: rank, nranks, error, i, level, failures, all_failures
     real(c_double) :: ranks_sum
 
     failures = 0
@@ -23,6 +23,8 @@ program mpi_fortran
     call mpi_init(error)
     call mpi_comm_rank(MPI_COMM_WORLD, rank, error)
     call mpi_comm_size(MPI_COMM_WORLD, nranks, error)
+    call mpi_query_thread(level, error)
+    if (level == MPI_THREAD_MULTIPLE) print '(a)', "MPI_THREAD_MULTIPLE"
     call mt_memory_open(trim(runtime) // c_null_char, int(rank, c_int))
     send_ptr = mt_alloc(device, bytes)
     recv_ptr = mt_alloc(device, bytes)

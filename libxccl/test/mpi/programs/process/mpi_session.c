@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI-4 sessions. Usage: mpi_session cuda|none alone|again|streams|before|after|across [raise]
+ * MPI-4 sessions.
+ * Usage: mpi_session cuda|none alone|again|streams|before|after|across [raise|pmpi|plain]
  *   alone   the program knows sessions only: there is no MPI_COMM_WORLD
  *   again   the same, and others are opened after the last one was finalised
  *   streams the same, and streams were attached to communicators that are never freed
@@ -8,6 +9,8 @@
  *   after   the session is in use after MPI_Finalize
  *   across  a message of the session's is sent before MPI_Finalize and received after it
  * raise: SIGUSR1 comes, behind MPI_Init if that is called before the session's end
+ * pmpi: MPI and the sessions begin by PMPI_..., as from a tool in front of xccl
+ * plain: without types that MPI alone can take apart, for which xccl has a session of its own
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -25,7 +28,8 @@
 
 enum { COUNT = 100000, ROUNDS = 3 };
 
-static int rank, size, checks, failures;
+static int  rank, size, checks, failures;
+static bool by_pmpi, plain;
 
 static void fill(int *buffer, int salt)
 {
@@ -190,12 +194,25 @@ static void send_across(MPI_Comm comm)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+static void begin_world(int *argc, char ***argv)
+{
+    if (by_pmpi) {
+        PMPI_Init(argc, argv);
+    } else {
+        MPI_Init(argc, argv);
+    }
+}
+
 static MPI_Comm open_session(MPI_Session *session)
 {
     MPI_Group group;
     MPI_Comm  comm;
 
-    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, session);
+    if (by_pmpi) {
+        PMPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, session);
+    } else {
+        MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, session);
+    }
     MPI_Group_from_session_pset(*session, "mpi://WORLD", &group);
     MPI_Comm_create_from_group(group, "xccl", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
     MPI_Group_free(&group);
@@ -300,22 +317,26 @@ int main(int argc, char **argv)
     bool        before = (strcmp(mode, "before") == 0), after = (strcmp(mode, "after") == 0);
     bool        across = (strcmp(mode, "across") == 0);
 
+    by_pmpi = (argc > 3) && (strcmp(argv[3], "pmpi") == 0);
+    plain = (argc > 3) && (strcmp(argv[3], "plain") == 0);
     if (after || across) {
-        MPI_Init(&argc, &argv);
+        begin_world(&argc, &argv);
     }
     MPI_Comm comm = open_session(&session);
     open_memory((argc > 1) ? argv[1] : "none");
     communicate(comm);
-    exchange_array(comm);
-    array_without_comm(comm);
+    if (!plain) {
+        exchange_array(comm);
+        array_without_comm(comm);
+    }
     bool streams = (strcmp(mode, "streams") == 0);
     if (streams || (strcmp(mode, "again") == 0)) {
         comm = open_others(comm, &session, streams);
     }
     if (before) {
-        MPI_Init(&argc, &argv);
+        begin_world(&argc, &argv);
     }
-    if (argc > 3) {
+    if ((argc > 3) && !by_pmpi && !plain) {
         raise(SIGUSR1);
     }
     if (before || after) {
