@@ -337,3 +337,30 @@ def test_beside_a_rank_without_xccl(mpi, case, ranks):
     program = mpi.program("mpi_offers")
     command = ["/bin/sh", "-c", bare, "-", program, "cuda", *case.split()]
     mpi.run(ranks, command, sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize(("case", "ranks"), [("halves", 3), ("halves", 4), ("parity", 4)])
+def test_between_groups(mpi, case, ranks):
+    """On an intercommunicator of one world ranks are those of the other group."""
+    mpi.run(ranks, f"mpi_intercomm cuda {case} fetched", sim="cuda:4", timeout=TIMEOUT).good()
+
+
+@pytest.mark.release_only
+def test_between_groups_staged(family):
+    env = {"XCCL_P2P": "staged"}
+    command = "mpi_intercomm cuda parity mpi-staged"
+    family.run(4, command, sim="cuda:4", env=env, timeout=TIMEOUT).good()
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize(("case", "ranks"), [("accept", 3), ("join", 2)])
+@pytest.mark.parametrize("name", ["openmpi", "openmpi5", "mpich", "mpich43"])
+def test_connected_groups(mpis, name, case, ranks):
+    """Groups that were connected at run time, and are of one world all the same."""
+    mpi = pick(mpis, name)
+    plain = mpi.run(ranks, f"mpi_intercomm none {case}", sim=None, preload=False, timeout=TIMEOUT)
+    unable = plain.lines("is not possible here")
+    if unable:
+        pytest.skip(f"{name} without xccl: {unable[0]}")
+    plain.good()
+    mpi.run(ranks, f"mpi_intercomm cuda {case}", sim="cuda:4", timeout=TIMEOUT).good()
