@@ -12,6 +12,7 @@
 #include "comms/agree.h"
 #include "comms/creation.h"
 #include "comms/node.h"
+#include "comms/suspicion.h"
 #include "data/pools.h"
 #include "ops/record.h"
 #include "paths/direct.h"
@@ -89,7 +90,11 @@ static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm, bool uses_
 {
     struct xm_comm *xm;
 
-    if ((comm == XM_HANDLE(MPI_COMM_NULL)) || (xm_comm_get(comm, &xm) != xcclSuccess)) {
+    if (comm == XM_HANDLE(MPI_COMM_NULL)) {
+        return;
+    }
+    if (xm_comm_get(comm, &xm) != xcclSuccess) {
+        xm_suspicion_give_up();
         return;
     }
     /* Counted before what is agreed on counts, as in a call that is served (leave_to_mpi()). */
@@ -111,6 +116,9 @@ static bool could_come(void)
 
     if (__builtin_expect(known < 0, 0)) {
         known = xc_device_possible();
+        if (!known) { /* if it uses one all the same, it has not counted what came before */
+            xm_suspicion_give_up();
+        }
         __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
     }
     return known != 0;
@@ -565,10 +573,10 @@ static xcclResult_t count(struct xm_op *op)
 {
     bool symmetric = xm_coll_on_device(op->call.coll) && !xm_coll_needs_agreement(op->call.coll) &&
                      (xc_params()->memory == XC_MEMORY_SAME) && !op->invalid && !op->comm->inter;
-    bool                device = symmetric && xm_facts_local(op);
     enum xm_call_memory on_host = symmetric ? XM_ON_HOST : XM_ON_ANY;
 
-    op->number = xm_comm_call(op->comm, device ? XM_ON_DEVICE : on_host, op->call.coll);
+    op->symmetric = symmetric && xm_facts_local(op);
+    op->number = xm_comm_call(op->comm, op->symmetric ? XM_ON_DEVICE : on_host, op->call.coll);
     op->place = op->comm->calls;
     if (op->invalid) {
         /* MPI says what is wrong with it; the others may be waiting to agree. */
@@ -607,6 +615,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     if (xm_config.check && (call->form == XM_BLOCKING)) {
         xcclResult_t res = xm_check_call(op, valid);
         if (res != xcclSuccess) {
+            xm_suspicion_give_up(); /* another rank may have counted it */
             return raise(op, res, xc_last_detail());
         }
     }
@@ -631,10 +640,14 @@ int xm_collective_run(const struct xm_call *call)
     last_path = "host";
     if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
         (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
+        if (call->comm != XM_HANDLE(MPI_COMM_NULL)) {
+            xm_suspicion_give_up(); /* it is not counted */
+        }
         return xm_call_mpi(call);
     }
     struct xm_op *op = xm_op_new();
     if (op == NULL) {
+        xm_suspicion_give_up();
         xm_comm_unuse(xm);
         return xm_raise(call->comm, xcclSystemError, "out of memory for an operation");
     }

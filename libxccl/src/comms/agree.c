@@ -35,17 +35,13 @@
 #include "comms/orphans.h"
 #include "comms/peer_info.h"
 #include "comms/posting.h"
+#include "comms/suspicion.h"
 #include "comms/wait.h"
 
 const struct xm_join *xm_comm_join;
 
-/* Between two looks for a rank that passes host memory. */
-static const uint64_t look_ns = 300000000u;
-
-struct suspicion {
-    uint64_t begun, last;
-    int      rank;
-};
+/* What a wait looks for: ranks that never come, those that are sure not to, or nothing. */
+enum look { LOOK_FOR_ALL, LOOK_FOR_SURE, LOOK_FOR_NONE };
 
 static xcclResult_t apply_join(struct xm_comm *xm)
 {
@@ -166,70 +162,6 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
     return xcclSuccess;
 }
 
-/*
- * A rank that passes host memory never comes to an agreement: it is in MPI, in the collective of
- * the same number. Named when seen so twice, some time apart.
- */
-static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct suspicion *s)
-{
-    enum xm_coll coll = XM_NUM_COLLS;
-
-    /* A group is no communicator: a rank may be in a call of the same number of a duplicate. */
-    if ((xm->group == 0) || (xm->asks_for == NULL) || !xm_comm_only_of_group(xm)) {
-        return xcclSuccess;
-    }
-    int rank = xm_board_find_busy(xm->group, xm->calls, &coll);
-    rank = ((rank >= 0) && (strcmp(xm_coll_name(coll), xm->asks_for) == 0)) ? rank : -1;
-    if ((rank < 0) || (rank != s->rank)) {
-        s->rank = rank;
-        return xcclSuccess;
-    }
-    int mine = -1;
-    xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &mine);
-    return xc_fail(
-        xcclInvalidUsage,
-        "rank %d of MPI_COMM_WORLD passes host memory (or memory that it has freed) to %s, and rank %d device memory in "
-        "the same call; pass the same kind of memory on all ranks, or set "
-        "XCCL_MEMORY=mixed on all of them",
-        rank, xm_coll_name(coll), mine);
-}
-
-static const struct xm_variables *variables_of(const void *all, int rank)
-{
-    return &((const struct xm_variables *)all)[rank];
-}
-
-/* One that runs with other variables does not ask what this one asks, or at another time. */
-static xcclResult_t look_for_unlike(const struct xm_comm *xm)
-{
-    xcclResult_t         res = xcclSuccess;
-    int                 *ranks = xm_world_ranks(xm->comm, xm->size);
-    struct xm_variables *all = calloc((size_t)xm->size, sizeof(*all));
-
-    if ((ranks != NULL) && (all != NULL)) {
-        xm_board_variables(ranks, xm->size, all);
-        res = xm_variables_judge(variables_of, all, ranks, xm->size);
-    }
-    free(all);
-    free(ranks);
-    return res;
-}
-
-static xcclResult_t look_for_cause(const struct xm_comm *xm, struct suspicion *s)
-{
-    uint64_t now = xm_now_ns();
-
-    if (s->begun == 0) {
-        s->begun = s->last = now;
-    }
-    if (now - s->last < look_ns) {
-        return xcclSuccess;
-    }
-    s->last = now;
-    xcclResult_t res = xm->compared ? xcclSuccess : look_for_unlike(xm);
-    return (res == xcclSuccess) ? look_for_mixed(xm, s) : res;
-}
-
 static const char *asks_for(const struct xm_comm *xm)
 {
     return (xm->asks_for != NULL) ? xm->asks_for : "what this call makes";
@@ -262,13 +194,12 @@ static void describe(void *arg, char *buf, size_t len)
     }
 }
 
-/* look: for ranks that never come. */
-static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look)
+static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, enum look look)
 {
-    struct suspicion s = {0, 0, -1};
-    xcclResult_t     res;
-    struct xm_wait   wait = xm_wait_begin(NULL);
-    int              over = 0;
+    struct xm_suspicion s = XM_NO_SUSPICION;
+    xcclResult_t        res = xcclSuccess;
+    struct xm_wait      wait = xm_wait_begin(NULL);
+    int                 over = 0;
 
     wait.describe = describe;
     wait.arg = xm;
@@ -288,7 +219,9 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, bool look
                 "another call than %s, number %llu of its communicator of %d ranks",
                 xc_params()->timeout, asks_for(xm), (unsigned long long)xm->asks_in, xm->size);
         case XM_WAIT_LOOK:
-            res = look ? look_for_cause(xm, &s) : xcclSuccess;
+            if (look != LOOK_FOR_NONE) {
+                res = xm_suspicion_look(xm, look == LOOK_FOR_ALL, &s);
+            }
             if (res != xcclSuccess) {
                 return res;
             }
@@ -331,13 +264,19 @@ static xcclResult_t apply_checkin(struct xm_comm *xm, bool blocking)
         res = apply_status(xm, blocking);
         break;
     }
+    uint64_t asked = 0;
+    if ((res != xcclSuccess) && (xm_suspicion_find_asked(xm) != xcclSuccess)) {
+        asked = xm->asked; /* what came is the data of a call on host memory */
+        res = xcclInvalidUsage;
+    }
     xm_checkin_end(xm);
+    __atomic_store_n(&xm->asked, asked, __ATOMIC_RELEASE); /* who waits for it is to know, too */
     return res;
 }
 
 static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
 {
-    xcclResult_t res = wait_for(xm, &xm->checkin.request, true);
+    xcclResult_t res = wait_for(xm, &xm->checkin.request, LOOK_FOR_ALL);
 
     return (res == xcclSuccess) ? apply_checkin(xm, blocking) : res; /* MPI may still write to it */
 }
@@ -380,7 +319,7 @@ static xcclResult_t combine(struct xm_comm *xm, int mine, MPI_Op op, int *all_p)
         free(all);
         return xm_agreement_failed("MPI_Iallreduce");
     }
-    xcclResult_t res = wait_for(xm, &request, true);
+    xcclResult_t res = wait_for(xm, &request, LOOK_FOR_ALL);
     if (res != xcclSuccess) {
         xm_orphans_add(request, said, all); /* MPI may still write to it */
         return res;
@@ -417,7 +356,7 @@ xcclResult_t xm_comm_collect(struct xm_comm *xm, const void *mine, int bytes, vo
                                   xm->comm, &request) != MPI_SUCCESS) {
         res = xm_agreement_failed("MPI_Iallgather");
     } else {
-        res = wait_for(xm, &request, false);
+        res = wait_for(xm, &request, LOOK_FOR_NONE);
         if (res != xcclSuccess) {
             xm_orphans_add(request, said, all); /* MPI may still write to it */
             return res;
@@ -446,7 +385,7 @@ xcclResult_t xm_comm_any(struct xm_comm *xm, int mine, int *all_p)
 void xm_comm_settle(struct xm_comm *xm)
 {
     if ((xm->checkin.kind != XM_CHECKIN_NONE) &&
-        ((wait_for(xm, &xm->checkin.request, false) != xcclSuccess) ||
+        ((wait_for(xm, &xm->checkin.request, LOOK_FOR_SURE) != xcclSuccess) ||
          (apply_checkin(xm, true) != xcclSuccess))) {
         xc_warn("%s", xc_last_detail());
     }
@@ -455,7 +394,7 @@ void xm_comm_settle(struct xm_comm *xm)
 void xm_comm_end_agreements(struct xm_comm *xm)
 {
     if (xm->checkin.kind != XM_CHECKIN_NONE) {
-        wait_for(xm, &xm->checkin.request, false);
+        wait_for(xm, &xm->checkin.request, LOOK_FOR_NONE);
     }
     xm_creation_wait(xm);
 }
@@ -611,6 +550,7 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
     }
     xm->asks_for = xm_coll_name(coll);
     xm->asks_in = xm->device_calls;
+    xm->asks_call = xm_suspicion_call(xm->calls, coll);
     xm->saving_us = (uint64_t)saving_us;
     return agree(xm, blocking, at_once, is_offered(), dev, device);
 }
@@ -620,6 +560,7 @@ xcclResult_t xm_comm_agree_now(struct xm_comm *xm, const struct xc_device_ops *d
     xm->device_calls++;
     xm->asks_for = NULL;
     xm->asks_in = xm->device_calls;
+    xm->asks_call = 0;
     xm->saving_us = 0;
     return agree(xm, true, true, is_offered(), dev, device);
 }

@@ -30,9 +30,10 @@
 #include "mpi/mpi.h"
 
 #define BOARD_NAME "xccl-board"
-#define BOARD_MAGIC 0x7863636c62647234u
+#define BOARD_MAGIC 0x7863636c62647235u
 
 enum { SLOTS = 256 };
+enum { HOST_CALLS = 64 };
 enum { LOOKS = 4 }; /* for ended processes, when a board is opened */
 
 struct header {
@@ -42,9 +43,10 @@ struct header {
     struct {
         uint64_t group; /* 0: not in a call, or being written */
         uint64_t number, coll;
-    } busy;                    /* atomic: read by other processes */
-    struct xm_queue   queue;   /* order.h */
-    struct xm_mailbox mailbox; /* mailbox.h */
+    } busy;                                   /* atomic: read by other processes */
+    uint64_t          host_calls[HOST_CALLS]; /* atomic: the last ones, or 0 */
+    struct xm_queue   queue;                  /* order.h */
+    struct xm_mailbox mailbox;                /* mailbox.h */
 };
 
 struct layout {
@@ -392,10 +394,25 @@ void xm_board_idle(void)
     }
 }
 
+bool xm_board_is_made(void)
+{
+    return __atomic_load_n(&own.at, __ATOMIC_ACQUIRE) != NULL;
+}
+
+void xm_board_say_host(uint64_t call)
+{
+    static uint64_t said; /* atomic */
+
+    if (have_own()) {
+        uint64_t at = __atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) % HOST_CALLS;
+        __atomic_store_n(&own.at->header.host_calls[at], call, __ATOMIC_RELEASE);
+    }
+}
+
 /* Something is asked of the boards of this job's other processes, until one answers. */
 struct search {
     int (*ask)(const struct search *search, const struct header *h); /* world rank, or -1 */
-    uint64_t       group, number;                                    /* busy with this */
+    uint64_t       group, number;                                    /* the call */
     enum xm_coll  *coll_p;
     xm_board_seen *seen;
     void          *arg;
@@ -471,6 +488,23 @@ static int ask_busy(const struct search *search, const struct header *h)
 int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
 {
     struct search search = {ask_busy, group, number, coll_p, NULL, NULL};
+
+    return look_at_all(&search);
+}
+
+static int ask_host(const struct search *search, const struct header *h)
+{
+    for (int i = 0; i < HOST_CALLS; i++) {
+        if (__atomic_load_n(&h->host_calls[i], __ATOMIC_ACQUIRE) == search->number) {
+            return h->world_rank;
+        }
+    }
+    return -1;
+}
+
+int xm_board_find_host(uint64_t call)
+{
+    struct search search = {ask_host, 0, call, NULL, NULL, NULL};
 
     return look_at_all(&search);
 }

@@ -64,5 +64,13 @@ void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll);
 void xm_board_idle(void);
 /* A process of this job that is busy so since a while, for a second look: its world rank, or -1. */
 int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p);
+/* Has this process one? Else whoever says something makes it. */
+bool xm_board_is_made(void);
+/*
+ * Say that it makes a call on host memory, by a number that no other call has; the last 64 are
+ * there to be found. And a process of this job that has said so: its world rank, or -1.
+ */
+void xm_board_say_host(uint64_t call);
+int  xm_board_find_host(uint64_t call);
 
 #endif

@@ -11,6 +11,7 @@
 #include "comms/agree.h"
 #include "comms/orphans.h"
 #include "comms/setting.h"
+#include "comms/suspicion.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int             keyval = MPI_KEYVAL_INVALID;
@@ -153,6 +154,9 @@ static uint64_t number_group(const struct xm_comm *xm)
 uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_coll coll)
 {
     xm->calls++;
+    if (memory == XM_ON_HOST) {
+        xm_suspicion_say_host(xm, coll);
+    }
     if (!xm->slots_agreed) {
         return 0;
     }
@@ -198,6 +202,9 @@ static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
                  (comm == XM_HANDLE(MPI_COMM_WORLD)) ? "world" : "unknown");
     }
     xm->group = number_group(xm);
+    if (comm == XM_HANDLE(MPI_COMM_WORLD)) {
+        xm->identity = xc_hash_word(XC_HASH_BEGIN, xm_mpi_spawned());
+    }
     *xm_p = xm;
     return xcclSuccess;
 }

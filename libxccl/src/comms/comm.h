@@ -36,6 +36,13 @@ struct xm_checkin {
     void       *all;
 };
 
+/* For a rank that passed host memory to a call (suspicion.h). */
+struct xm_hunt {
+    uint64_t call;
+    uint64_t next, pause; /* ns: when it is looked for again */
+    int      rank;        /* -1: none so far */
+};
+
 struct xm_comm {
     MPI_Comm comm;
     int      rank;
@@ -48,8 +55,9 @@ struct xm_comm {
     int  users;  /* atomic: MPI's attribute, and operations */
 
     /* Calls so far, counted alike on all ranks. */
-    uint64_t calls;            /* all collectives, in processes that use a device */
-    uint64_t group;            /* equal on the ranks of the same processes in the same order */
+    uint64_t calls;    /* all collectives, in processes that use a device */
+    uint64_t group;    /* equal on the ranks of the same processes in the same order */
+    uint64_t identity; /* atomic: equal on all ranks, of no other communicator; 0: not known */
     uint64_t persistent_calls; /* persistent collectives that were agreed on */
     uint64_t device_calls;     /* collectives whose memory is a device's by MPI's own symmetry */
     uint64_t vector_calls;     /* gatherv, scatterv, alltoallv */
@@ -68,11 +76,14 @@ struct xm_comm {
     bool                said_to_know;    /* by this rank, that it knows the result: cutover.h */
     const char         *asks_for;        /* the collective in which ranks agree; NULL: none */
     uint64_t            asks_in;         /* its number, also where it is not counted yet */
-    uint64_t            next_checkin;    /* operation that asks again whether the making is over */
-    uint64_t            create_begun;    /* operation at which it began */
-    struct xm_creation *creation;        /* of CREATING (creation.h) */
-    double              saved_us;        /* what the vendor's path would have saved so far */
-    struct xm_vendor   *vendor;          /* of READY */
+    uint64_t            asks_call;       /* the call in which: xm_suspicion_call(); 0: in none */
+    uint64_t            asked;           /* atomic: that of the agreement under way, or 0 */
+    struct xm_hunt      hunt;
+    uint64_t            next_checkin; /* operation that asks again whether the making is over */
+    uint64_t            create_begun; /* operation at which it began */
+    struct xm_creation *creation;     /* of CREATING (creation.h) */
+    double              saved_us;     /* what the vendor's path would have saved so far */
+    struct xm_vendor   *vendor;       /* of READY */
 
     struct xm_setting      setting; /* what tuning tables are chosen by */
     const struct xm_rules *rules; /* atomic: any thread may change the tables; in force here; NULL:

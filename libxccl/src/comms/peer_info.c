@@ -23,8 +23,12 @@ uint64_t (*xm_comm_arithmetic)(void);
 
 static int numbered; /* atomic: communicators agreed on */
 
+/* What comes without it is another call's: MPI gives a rank whatever stands in its place. */
+static const uint64_t made_by_xccl = 0x7863636c70656572u;
+
 struct xm_peer_info {
     struct xm_variables variables;  /* first: all that counts in a comparison of these */
+    uint64_t            maker;      /* made_by_xccl, likewise */
     uint64_t            arithmetic; /* what MPI does with integers here */
     uint64_t idle; /* id of a vendor communicator of these ranks that could be used again */
     uint64_t cost_us;
@@ -70,7 +74,7 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
 
     memset(mine, 0, sizeof(*mine));
     warn_of_local_device(dev);
-    xm_variables_fill(&mine->variables);
+    xm_peer_info_fill_variables(mine);
     mine->arithmetic = (xm_comm_arithmetic != NULL) ? xm_comm_arithmetic() : 0;
     mine->cost_us = xm_creation_measured_us();
     mine->number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
@@ -96,6 +100,23 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
     if (mine->result != xcclSuccess) {
         snprintf(xm->reason, sizeof(xm->reason), "%s", xc_last_detail());
     }
+}
+
+void xm_peer_info_fill_variables(struct xm_peer_info *mine)
+{
+    xm_variables_fill(&mine->variables);
+    mine->maker = made_by_xccl;
+}
+
+/* A rank that sent something else, or -1. */
+static int find_stranger(const struct xm_peer_info *all, int size)
+{
+    for (int i = 0; i < size; i++) {
+        if (all[i].maker != made_by_xccl) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 void xm_peer_info_fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device,
@@ -222,6 +243,9 @@ void xm_peer_info_place(struct xm_comm *xm, const struct xm_peer_info *all)
         return;
     }
     xm->placed = true;
+    if (find_stranger(all, xm->size) >= 0) {
+        return;
+    }
     struct xm_board_address *addresses = malloc((size_t)xm->size * sizeof(*addresses));
     xm->neighbours = all_on_one_node(xm, all);
     for (int i = 0; i < xm->size; i++) {
@@ -247,13 +271,17 @@ static void find_node(struct xm_comm *xm, const struct xm_peer_info *all)
     xm->one_node = all_on_one_node(xm, all);
 }
 
-void xm_peer_info_fill_variables(struct xm_peer_info *mine)
-{
-    xm_variables_fill(&mine->variables);
-}
-
 xcclResult_t xm_peer_info_compare(struct xm_comm *xm, const struct xm_peer_info *all)
 {
+    int stranger = find_stranger(all, xm->size);
+
+    if (stranger >= 0) {
+        return xc_fail(xcclInvalidUsage,
+                       "rank %d of the communicator answers with the data of another call: some "
+                       "ranks pass host memory (which needs XCCL_MEMORY=mixed), run without xccl, "
+                       "or make other calls",
+                       stranger);
+    }
     xcclResult_t res = judge_variables(all, xm->size);
 
     xm->compared = (res == xcclSuccess);
@@ -292,6 +320,9 @@ xcclResult_t xm_peer_info_apply(struct xm_comm *xm, const struct xm_peer_info *a
     find_node(xm, all);
     tell_apart(xm, all);
     xm->order_id = order_id(&all[0]);
+    if ((xm->identity == 0) && (all[0].board.nonce != 0)) {
+        __atomic_store_n(&xm->identity, xm->order_id, __ATOMIC_RELAXED);
+    }
     xm->saved_us = -((cost > 0) ? (double)cost : xm_creation_first_guess_us);
     xm_comm_enter(xm, XM_COMM_KNOWN, NULL);
     res = judge_libraries(xm, all, blocking);

@@ -16,6 +16,16 @@ void xm_checkin_end(struct xm_comm *xm)
     free(xm->checkin.mine);
     free(xm->checkin.all);
     xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
+    __atomic_store_n(&xm->asked, 0, __ATOMIC_RELEASE);
+}
+
+/* It is posted. */
+static void begin(struct xm_comm *xm, int kind)
+{
+    xm->checkin.kind = kind;
+    __atomic_store_n(&xm->asked, (kind == XM_CHECKIN_VARIABLES) ? 0 : xm->asks_call,
+                     __ATOMIC_RELEASE);
+    xm_cutover_begin(xm);
 }
 
 static xcclResult_t make_room(struct xm_comm *xm, size_t mine, size_t all)
@@ -65,9 +75,8 @@ static xcclResult_t post_digest(struct xm_comm *xm, int kind, const struct xc_de
         xm_checkin_end(xm);
         return xm_agreement_failed("MPI_Iallreduce");
     }
-    xm->checkin.kind = kind;
     xm->checkin.digest = true;
-    xm_cutover_begin(xm);
+    begin(xm, kind);
     return xcclSuccess;
 }
 
@@ -91,8 +100,7 @@ xcclResult_t xm_post_peer_info(struct xm_comm *xm, int kind, const struct xc_dev
     }
     res = gather(xm, (int)bytes);
     if (res == xcclSuccess) {
-        xm->checkin.kind = kind;
-        xm_cutover_begin(xm);
+        begin(xm, kind);
     }
     return res;
 }
@@ -125,8 +133,7 @@ xcclResult_t xm_post_status(struct xm_comm *xm)
         return xm_agreement_failed("MPI_Iallreduce");
     }
     uint64_t since = xm->device_calls - xm->create_begun;
-    xm->checkin.kind = XM_CHECKIN_STATUS;
-    xm_cutover_begin(xm);
+    begin(xm, XM_CHECKIN_STATUS);
     xm->next_checkin = xm->device_calls + 1 + since / 4;
     return xcclSuccess;
 }
@@ -145,8 +152,7 @@ xcclResult_t xm_post_join(struct xm_comm *xm, const struct xc_device_ops *dev, i
     if (res != xcclSuccess) {
         return res;
     }
-    xm->checkin.kind = XM_CHECKIN_JOIN;
-    xm_cutover_begin(xm);
+    begin(xm, XM_CHECKIN_JOIN);
     xm->next_join = xm->device_calls + 1 + (xm->device_calls - xm->join_begun) / 4;
     return xcclSuccess;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/params.h"
@@ -13,6 +14,7 @@
 #include "data/arrays.h"
 #include "observe/profile.h"
 #include "ops/freed.h"
+#include "ops/missing.h"
 #include "ops/pending.h"
 #include "ops/record.h"
 #include "ops/request.h"
@@ -21,10 +23,6 @@ enum { MAX_IDLE = 64 };
 
 /* About 20 us on a GPU: small collectives are over by then. */
 enum { QUIET_POLLS = 128 };
-enum { MOST_NAMED = 8 }; /* of the ranks that a time-out waited for */
-
-/* How long an operation may take before the ranks' calls are compared. */
-static const uint64_t mismatch_ns = 500000000u;
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_op   *idle;
@@ -168,88 +166,6 @@ MPI_Comm xm_op_comm_to_raise_on(const struct xm_op *op)
     return usable ? op->comm->comm : XM_HANDLE(MPI_COMM_WORLD);
 }
 
-/* "1", "1, 3 and others": the ranks that have not come to it; false where none is known of. */
-static bool absent_text(const struct xm_op *op, char *buf, size_t len)
-{
-    const struct xm_slots *slots = (op->comm != NULL) ? op->comm->slots : NULL;
-    int                    told = 0;
-    size_t                 n = 0;
-
-    if ((slots == NULL) || (op->number == 0)) {
-        return false;
-    }
-    for (int rank = xm_slots_absent(slots, op->number, 0); (rank >= 0) && (told <= MOST_NAMED);
-         rank = xm_slots_absent(slots, op->number, rank + 1), told++) {
-        if (told == MOST_NAMED) {
-            n += (size_t)snprintf(buf + n, len - n, " and others");
-        } else {
-            n += (size_t)snprintf(buf + n, len - n, "%s%d", (told > 0) ? ", " : "", rank);
-        }
-    }
-    return told > 0;
-}
-
-/* The ranks of a node see each other's calls. */
-static xcclResult_t expired(struct xm_op *op)
-{
-    char who[160], what[160];
-
-    snprintf(what, sizeof(what), "%s, number %llu of its communicator of %d ranks",
-             xm_coll_name(op->call.coll), (unsigned long long)xm_record_sequence(op),
-             (op->comm != NULL) ? op->comm->size : 1);
-    if (absent_text(op, who, sizeof(who))) {
-        bool one = (strpbrk(who, ", ") == NULL);
-        return xm_op_fail(op, xc_fail(xcclTimeout,
-                                      "not completed within %ld s (XCCL_TIMEOUT): rank%s %s %s not "
-                                      "come to %s",
-                                      xc_params()->timeout, one ? "" : "s", who,
-                                      one ? "has" : "have", what));
-    }
-    return xm_op_fail(op,
-                      xc_fail(xcclTimeout,
-                              "not completed within %ld s (XCCL_TIMEOUT): a rank may be "
-                              "missing, dead, in another call than %s, or pass another count to it",
-                              xc_params()->timeout, what));
-}
-
-/*
- * A rank of this node that made the same call with host memory, or made another call, never comes
- * to this one: an error that names both. What a rank has written down of a call does not change, so
- * once is enough; the time only spares looks. *begun_p: when this one was first looked for, or 0.
- */
-static xcclResult_t look_for_mismatch(struct xm_op *op, uint64_t *begun_p)
-{
-    enum xm_coll other = op->call.coll;
-    uint64_t     now = xm_now_ns();
-
-    if (*begun_p == 0) {
-        *begun_p = now;
-    }
-    if ((op->number == 0) || (op->comm->slots == NULL) || (now - *begun_p < mismatch_ns)) {
-        return xcclSuccess;
-    }
-    int rank = xm_slots_mismatch(op->comm->slots, op->number, op->call.coll, &other);
-    if (rank < 0) {
-        return xcclSuccess;
-    }
-    if (other != op->call.coll) {
-        return xm_op_fail(
-            op, xc_fail(xcclInvalidUsage,
-                        "rank %d calls %s where rank %d calls %s, as collective %llu of "
-                        "the communicator",
-                        rank, xm_coll_name(other), op->comm->rank, xm_coll_name(op->call.coll),
-                        (unsigned long long)xm_record_sequence(op)));
-    }
-    return xm_op_fail(
-        op,
-        xc_fail(
-            xcclInvalidUsage,
-            "rank %d passes host memory (or memory that it has freed) to %s, and rank %d device memory in "
-            "the same call; pass the same kind of memory on all ranks, or set "
-            "XCCL_MEMORY=mixed on all of them",
-            rank, xm_coll_name(op->call.coll), op->comm->rank));
-}
-
 /* How long an operation may go on when another rank has given up the communicator. */
 static const uint64_t grace_ns = 50000000u;
 
@@ -280,7 +196,6 @@ xcclResult_t xm_op_look_for_broken(struct xm_op *op)
 static xcclResult_t wait_for(struct xm_op *op)
 {
     struct xm_wait wait = xm_wait_begin("for a collective on device memory");
-    uint64_t       begun = 0;
     xcclResult_t   res;
 
     wait.describe = xm_record_describe;
@@ -291,12 +206,12 @@ static xcclResult_t wait_for(struct xm_op *op)
     while ((res = op->path->progress(op)) == xcclInProgress) {
         enum xm_wait_verdict verdict = xm_wait_step(&wait);
         if (verdict == XM_WAIT_EXPIRED) {
-            return expired(op);
+            return xm_missing_expired(op);
         }
         if (verdict == XM_WAIT_LOOK) {
             xm_ops_progress();
-            xcclResult_t found = look_for_mismatch(op, &begun);
-            if (found != xcclSuccess) {
+            xcclResult_t found = xm_missing_look(op, xm_now_ns());
+            if (found != xcclInProgress) {
                 return found;
             }
         }
@@ -410,13 +325,25 @@ static xcclResult_t progress_claimed(struct xm_op *op)
     return op->path->progress(op);
 }
 
-static bool is_over(struct xm_op *op, xcclResult_t res)
+/* Cheap: every poll of a request asks for it. */
+static uint64_t about_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool is_over(struct xm_op *op, xcclResult_t res, uint64_t about)
 {
     const uint64_t limit = (uint64_t)xc_params()->timeout * 1000000000u;
 
+    if (res == xcclInProgress) {
+        res = xm_missing_look(op, about);
+    }
     if ((res == xcclInProgress) && (limit != 0) &&
         (xc_attended_at(&op->attended, xm_now_ns()) > limit)) {
-        res = expired(op);
+        res = xm_missing_expired(op);
     }
     if (res == xcclInProgress) {
         return false;
@@ -435,14 +362,15 @@ void xm_ops_progress(void)
     if (!xm_pending_any() || !xm_pending_take_turn()) {
         return;
     }
-    bool found = xm_pending_claim_first(&claim);
+    uint64_t about = about_now();
+    bool     found = xm_pending_claim_first(&claim);
     while (found) {
         struct xm_op *op = claim.op;
         xcclResult_t  res = progress_claimed(op);
         if (!xm_pending_is_claimed(&claim)) {
             break;
         }
-        bool over = is_over(op, res);
+        bool over = is_over(op, res, about);
         found = xm_pending_claim_next(&claim, over, !xm_pending_take_turn());
         if (over) {
             xm_request_complete(op);

@@ -59,10 +59,12 @@ struct xm_op {
     bool                        waits;   /* on the device for others: counted as outstanding */
     bool                        entered; /* the device is current until the end: no need to ask */
     uint64_t                    number;  /* on the communicator's slots; 0: there are none */
-    uint64_t                    place;   /* among all calls of the communicator */
-    bool                        invalid; /* MPI is to refuse an argument of this rank's */
-    bool                        vector;  /* one of the communicator's vector_calls */
-    bool                        concerns_device; /* of all ranks alike */
+    uint64_t look_at_ns;      /* when it is looked for ranks that never come; 0: not yet */
+    uint64_t place;           /* among all calls of the communicator */
+    bool     symmetric;       /* all ranks are to pass a device's memory to it */
+    bool     invalid;         /* MPI is to refuse an argument of this rank's */
+    bool     vector;          /* one of the communicator's vector_calls */
+    bool     concerns_device; /* of all ranks alike */
 
     /* ops/handles.c: while it has not begun. */
     struct xm_op *handles_next;

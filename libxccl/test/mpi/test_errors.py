@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from mpi_harness import PATHS
 
 
 @pytest.mark.each_value
@@ -231,6 +232,53 @@ def test_unequal_memory_is_named(openmpi):
     assert result.status != 0 and not result.timed_out, result.out
     said = "rank 1 passes host memory .or memory that it has freed. to allreduce, and rank [02] device"
     assert result.lines(said), result.out
+
+
+NAMED = (
+    "rank 1( of MPI_COMM_WORLD)? passes host memory .or memory that it has freed. to allreduce, "
+    "and rank [02] device memory in the same call"
+)
+
+
+@pytest.mark.parametrize("case", ["first", "later", "met", "test", "all", "none", "return"])
+def test_unequal_memory_is_named_without_blocking(family, case):
+    """Also in a first call, and if the rank on host memory has no device; on a duplicate, later."""
+    ranks = 3 if case in ("first", "met") else 2
+    family.run_heard(lambda r: r.lines(NAMED), ranks, f"mpi_mixed cuda {case}", timeout=30)
+
+
+@pytest.mark.parametrize("path", ["direct", "ccl"])
+def test_unequal_memory_is_named_on_each_path(openmpi, path):
+    env = {**PATHS[path], "XCCL_LAUNCH": "now"}
+    openmpi.run_heard(lambda r: r.lines(NAMED), 2, "mpi_mixed cuda later", env=env, timeout=30)
+
+
+def test_unequal_memory_is_named_before_others(mpich):
+    """In a call on host memory that waits for what the ranks agree on. Open MPI ends it itself."""
+    result = mpich.run_heard(
+        lambda r: r.lines(f"warning: {NAMED}"), 2, "mpi_mixed cuda barrier", timeout=30
+    )
+    assert result.lines(f"error: {NAMED}"), result.out
+
+
+def test_data_of_another_call(mpich):
+    """What came in place of an answer of xccl is not taken for one."""
+    said = f"{NAMED}|rank [01] of the communicator answers with the data of another call"
+    mpich.run_heard(lambda r: r.lines(said), 2, "mpi_mixed cuda blocking", timeout=30)
+
+
+def test_unequal_memory_at_the_time_out(family):
+    """In the first call of a duplicate no rank knows which communicator another one is in."""
+    line = "a call on host memory .which needs XCCL_MEMORY=mixed., in another call than allreduce, number 1"
+    family.run_heard(
+        lambda r: r.lines(line), 2, "mpi_mixed cuda dup", env={"XCCL_TIMEOUT": "1"}, timeout=30
+    )
+
+
+@pytest.mark.parametrize("case", ["apart", "twice", "vector", "late"])
+def test_equal_memory_is_no_fault(family, case):
+    """Ranks that come late, or to other communicators first, and what MPI carries anyway."""
+    family.run(2, f"mpi_mixed cuda {case}", timeout=60).good()
 
 
 def test_unequal_collective_is_named(openmpi):

@@ -23,7 +23,7 @@
 #include "comms/wait.h"
 #include "mpi/mpi.h"
 
-enum { SIZE = 4, GROUP = 77, NUMBER = 5, SLOTS = 256 };
+enum { SIZE = 4, GROUP = 77, NUMBER = 5, SLOTS = 256, HOST_CALL = 1234, HOST_CALLS = 64 };
 
 static int        own_rank, own_size = SIZE;
 struct xm_pmpi    xm_pmpi;
@@ -76,6 +76,12 @@ static void be_rank(int in, int out)
            (read(in, &what, 1) == 1)) {
         if (what == 'b') {
             xm_board_busy(GROUP, NUMBER, XM_BCAST);
+        } else if (what == 'h') {
+            xm_board_say_host(HOST_CALL);
+        } else if (what == 'm') {
+            for (uint64_t call = 1; call <= HOST_CALLS; call++) {
+                xm_board_say_host(HOST_CALL + call);
+            }
         } else {
             xm_board_idle();
         }
@@ -189,6 +195,21 @@ static void test_busy(struct rank *peer)
     CHECK(xm_board_find_busy(GROUP + 1, NUMBER, &coll) == -1, "nor with others");
     tell(peer, 'i');
     CHECK(xm_board_find_busy(GROUP, NUMBER, &coll) == -1, "nobody any more");
+}
+
+/* What was said stays, until there were many more. */
+static void test_host(struct rank *peer)
+{
+    CHECK(xm_board_find_host(HOST_CALL) == -1, "nobody has said so");
+    tell(peer, 'h');
+    CHECK(xm_board_find_host(HOST_CALL) == 1, "rank 1 has");
+    CHECK(xm_board_find_host(HOST_CALL + 1) == -1, "not of another call");
+    xm_board_say_host(HOST_CALL + 1);
+    CHECK(xm_board_find_host(HOST_CALL + 1) == -1, "and its own say is not looked at");
+    tell(peer, 'm');
+    CHECK(xm_board_find_host(HOST_CALL) == -1, "it is gone");
+    CHECK(xm_board_find_host(HOST_CALL + 1) == 1, "the last ones are not");
+    CHECK(xm_board_find_host(HOST_CALL + HOST_CALLS) == 1, "nor is the last");
 }
 
 static bool was_opened(int watch)
@@ -328,6 +349,7 @@ int main(void)
     test_job(peer);
     test_opened(peer);
     test_busy(peer);
+    test_host(peer);
     test_short();
     test_other_files();
     test_slots();
