@@ -133,7 +133,7 @@ struct xm_wait xm_wait_begin_for_ever(const char *what)
 
 static void warn(struct xm_wait *wait, uint64_t elapsed)
 {
-    char text[400];
+    char text[900];
 
     if (wait->describe != NULL) {
         wait->describe(wait->arg, text, sizeof(text));

@@ -377,26 +377,30 @@ static int describe_message(const struct message *m, char *buf, size_t len)
     return snprintf(buf, len, "a message %s %s, %s", m->sends ? "to" : "from", peer, tag);
 }
 
-void xm_inside_describe(char *buf, size_t len)
+void xm_inside_describe(const char *collectives, int count, char *buf, size_t len)
 {
     const struct thread *t = own;
     size_t               n = 0;
 
     if ((t == NULL) || (__atomic_load_n(&t->active, __ATOMIC_RELAXED) == 0)) {
-        snprintf(buf, len, "for messages of device memory");
+        snprintf(buf, len, "%s", (count > 0) ? collectives : "for messages of device memory");
         return;
     }
     const struct call *c = &t->now.c;
+    int                more = c->unknown - count;
     n = (size_t)snprintf(buf, len, "%s", name_of(c));
     if (c->requests > 1) {
         n += (size_t)snprintf(buf + n, len - n, " of %d requests", c->requests);
     }
+    if ((count > 0) && (n < len)) {
+        n += (size_t)snprintf(buf + n, len - n, ": %s", collectives);
+    }
     for (int i = 0; (i < c->num_messages) && (n < len); i++) {
-        n += (size_t)snprintf(buf + n, len - n, (i == 0) ? ": " : "; ");
+        n += (size_t)snprintf(buf + n, len - n, ((i == 0) && (count == 0)) ? ": " : "; ");
         n += (n < len) ? (size_t)describe_message(&c->messages[i], buf + n, len - n) : 0;
     }
-    if ((c->num_messages > 0) && (c->unknown > 0) && (n < len)) {
-        snprintf(buf + n, len - n, "; and %d more", c->unknown);
+    if ((c->num_messages + count > 0) && (more > 0) && (n < len)) {
+        snprintf(buf + n, len - n, "; and %d more", more);
     }
 }
 

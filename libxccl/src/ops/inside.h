@@ -30,8 +30,11 @@ long xm_inside_follow(enum xm_function function, int profiling, const long *args
  * entries: what is known of them, or NULL.
  */
 void xm_inside_waits(int count, const MPI_Request *requests, struct xm_entry *const *entries);
-/* "MPI_Waitall of 3 requests: a message from rank 1 of MPI_COMM_WORLD, tag 7; and 1 more". */
-void xm_inside_describe(char *buf, size_t len);
+/*
+ * "MPI_Waitall of 3 requests: a message from rank 1 of MPI_COMM_WORLD, tag 7; and 1 more".
+ * collectives: a text for so many of the requests, which is put first.
+ */
+void xm_inside_describe(const char *collectives, int count, char *buf, size_t len);
 
 /*
  * Call number i as an object of JSON, from 0 on: its length, cut off at len; 0: that thread is in

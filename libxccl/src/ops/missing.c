@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/params.h"
@@ -139,4 +140,35 @@ xcclResult_t xm_missing_look(struct xm_op *op, uint64_t now)
         res = look_at_boards(op, now);
     }
     return (res == xcclSuccess) ? xcclInProgress : xm_op_fail(op, res);
+}
+
+/* "since 12:34:56" */
+static size_t since_text(const struct xm_op *op, char *buf, size_t len)
+{
+    struct timespec started;
+    struct tm       parts;
+
+    if (!xm_record_started(op, &started) || (localtime_r(&started.tv_sec, &parts) == NULL)) {
+        return 0;
+    }
+    return strftime(buf, len, ", since %H:%M:%S", &parts);
+}
+
+void xm_missing_describe(void *arg, char *buf, size_t len)
+{
+    const struct xm_op *op = arg;
+    char                who[160];
+
+    xm_record_describe(arg, buf, len);
+    size_t n = strlen(buf);
+    n += since_text(op, buf + n, len - n);
+    if (absent_text(op, who, sizeof(who))) {
+        snprintf(buf + n, len - n, "; rank%s %s %s not come to it", is_one(who) ? "" : "s", who,
+                 is_one(who) ? "has" : "have");
+    } else if ((op->comm != NULL) && (xm_comm_state_now(op->comm) == XM_COMM_NEW) &&
+               (__atomic_load_n(&op->comm->asked, __ATOMIC_ACQUIRE) != 0)) {
+        snprintf(buf + n, len - n,
+                 "; a rank that runs without xccl never comes to it; nor does one that passes host "
+                 "memory: that needs XCCL_MEMORY=mixed");
+    }
 }

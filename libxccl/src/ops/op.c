@@ -198,7 +198,7 @@ static xcclResult_t wait_for(struct xm_op *op)
     struct xm_wait wait = xm_wait_begin("for a collective on device memory");
     xcclResult_t   res;
 
-    wait.describe = xm_record_describe;
+    wait.describe = xm_missing_describe;
     wait.arg = op;
     bool on_device =
         (op->path == &xm_path_ccl) || (op->path == &xm_path_direct) || (op->path == &xm_path_self);

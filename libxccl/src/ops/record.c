@@ -130,6 +130,17 @@ uint64_t xm_record_sequence(const struct xm_op *op)
     return (op->comm != NULL) ? op->comm->device_calls : 0; /* later ones took its place */
 }
 
+bool xm_record_started(const struct xm_op *op, struct timespec *started_p)
+{
+    union words w;
+
+    if ((op->record == 0) || !xm_ring_read(&ring, op->record, w.word)) {
+        return false;
+    }
+    *started_p = w.r.started;
+    return true;
+}
+
 void xm_record_describe(void *arg, char *buf, size_t len)
 {
     const struct xm_op *op = arg;

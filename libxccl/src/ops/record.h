@@ -4,6 +4,8 @@
 #ifndef XM_OPS_RECORD_H
 #define XM_OPS_RECORD_H
 
+#include <time.h>
+
 #include "paths/path.h"
 
 extern const char xm_waiting[]; /* a state; the others end an operation */
@@ -15,6 +17,8 @@ extern const char xm_waiting[]; /* a state; the others end an operation */
 uint64_t xm_record_begin(const struct xm_op *op, bool counted);
 /* Its place among those of its communicator on device memory, as messages and files name it. */
 uint64_t xm_record_sequence(const struct xm_op *op);
+/* When it began; false: the record is no longer kept. */
+bool xm_record_started(const struct xm_op *op, struct timespec *started_p);
 /* Now it has, and its communicator a name. */
 void xm_record_agreed(const struct xm_op *op);
 /* Of a record that is no longer kept, and of none, which is 0, nothing is written. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting for requests and testing them, ours and MPI's own mixed. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +11,15 @@
 #include "data/kernels.h"
 #include "ops/array.h"
 #include "ops/inside.h"
+#include "ops/missing.h"
 #include "ops/pending.h"
 #include "ops/results.h"
 #include "transfers/watcher.h"
 
 /* In so many a message that is to be fetched is looked for each time. */
 enum { AT_ONCE = 64 };
+/* Of the collectives that a long wait is for. */
+enum { MOST_NAMED = 2 };
 
 static struct xm_transfer *transfer_at(const struct xm_array *a, int i)
 {
@@ -452,12 +456,35 @@ static bool are_sends(const struct xm_array *a)
     return a->num_hideable > 0;
 }
 
+/* The collectives among them that are not over; returns how many it names, the first ones. */
+static int describe_operations(const struct xm_array *a, char *buf, size_t len)
+{
+    size_t n = 0;
+    int    told = 0;
+
+    for (int i = 0; (i < a->count) && (i < AT_ONCE) && (told < MOST_NAMED) && (n < len); i++) {
+        struct xm_entry *e = xm_entry_peek(a->used[i]);
+        if ((e == NULL) || (e->op == NULL) || __atomic_load_n(&e->op->done, __ATOMIC_ACQUIRE)) {
+            continue;
+        }
+        n += (size_t)snprintf(buf + n, len - n, "%s", (told > 0) ? "; " : "");
+        if (n < len) {
+            xm_missing_describe(e->op, buf + n, len - n);
+            n += strlen(buf + n);
+        }
+        told++;
+    }
+    return told;
+}
+
 static void describe(void *arg, char *buf, size_t len)
 {
     const struct xm_array *a = arg;
+    char                   text[640] = "";
 
+    int count = describe_operations(a, text, sizeof(text));
     xm_inside_waits(a->count, a->given, a->entries);
-    xm_inside_describe(buf, len);
+    xm_inside_describe(text, count, buf, len);
 }
 
 /* Which are over changes: whoever asks for the file of a long wait is to know of the others. */

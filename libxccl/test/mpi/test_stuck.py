@@ -81,3 +81,25 @@ def test_stuck_without_a_folder(mpich, tmp_path, case):
     assert (message["rank"], message["tag"]) == (1, {"late": 2, "recv": 7}[case]), files
     assert not others, files
     assert "rank 1 is in no call of MPI that xccl followed" in found.stdout, found.stdout
+
+
+CALL = r"allreduce of 16384 bytes \([a-z-]+\), number \d+ of its communicator of 2 ranks, since \d\d:\d\d:\d\d; "
+ABSENT = "rank 1 has not come to it; "
+LONG = {
+    "wait": f"MPI_Wait: {CALL}{ABSENT}XCCL",
+    "all": f"MPI_Waitall of 3 requests: {CALL}{ABSENT}{CALL}{ABSENT}a message from rank 1 of "
+    "MPI_COMM_WORLD, tag 7; XCCL",
+    "any": f"MPI_Waitany of 2 requests: {CALL}{ABSENT}{CALL}{ABSENT}XCCL",
+    "some": f"MPI_Waitsome of 2 requests: {CALL}{ABSENT}{CALL}{ABSENT}XCCL",
+    "first": f"MPI_Wait: {CALL}a rank that runs without xccl never comes to it; nor does one that "
+    "passes host memory: that needs XCCL_MEMORY=mixed; XCCL",
+    "blocking": f"{CALL}{ABSENT}XCCL",
+}
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_warning_names_collectives(family, case):
+    """Which they are, since when, and the ranks that have not come: by a clock that goes faster."""
+    result = family.run(2, f"mpi_warned cuda {case}", sim="cuda:2", timeout=60)
+    result.good()
+    assert result.lines(rf"xccl.0. warning: waiting for \d+ s: .*{LONG[case]}"), result.out
