@@ -4,7 +4,8 @@
  *
  *   mpi_threads RUNTIME
  * The threads of one rank share a device, and the ranks' threads run in no common order:
- * communicators that could block each other on the device end in a time-out here.
+ * communicators that could block each other on the device end in a time-out here. Memory is freed
+ * when no thread is in a collective: it waits for the device (docs/use/rules.md).
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 enum { THREADS = 3, ROUNDS = 60, COUNT = 3001 };
 
 static MPI_Comm comms[THREADS];
+static void    *send_buffers[THREADS], *recv_buffers[THREADS];
 static int      wrong[THREADS];
 static int      rank;
 static int      size;
@@ -54,20 +56,18 @@ static void bcast_round(int id, int round, void *buf, int *host)
 
 static void *work(void *argument)
 {
-    int   id = (int)(long)argument;
-    int  *host = malloc(sizeof(int) * COUNT);
-    void *send;
-    void *recv;
+    int  id = (int)(long)argument;
+    int *host = malloc(sizeof(int) * COUNT);
 
     mt_memory_enter();
-    send = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
-    recv = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
+    void *send = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
+    void *recv = mt_alloc(MT_DEVICE, sizeof(int) * COUNT);
     for (int round = 0; round < ROUNDS; round++) {
         allreduce_round(id, round, send, recv, host);
         bcast_round(id, round, recv, host);
     }
-    mt_free(MT_DEVICE, send);
-    mt_free(MT_DEVICE, recv);
+    send_buffers[id] = send;
+    recv_buffers[id] = recv;
     free(host);
     return NULL;
 }
@@ -97,6 +97,10 @@ int main(int argc, char **argv)
         pthread_join(threads[id], NULL);
         total += wrong[id];
         MPI_Comm_free(&comms[id]);
+    }
+    for (int id = 0; id < THREADS; id++) {
+        mt_free(MT_DEVICE, send_buffers[id]);
+        mt_free(MT_DEVICE, recv_buffers[id]);
     }
     PMPI_Allreduce(MPI_IN_PLACE, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {
