@@ -301,7 +301,10 @@ def test_compare(any_mpi, tmp_path):
     one, two = (table(tmp_path / str(n), "*:*:*:*:ccl", nodes=n, gpu="A*") for n in (1, 2))
     ended = any_mpi.stage.tool("xccl-tune", "--compare", one, two)
     assert ended.status == 1
-    assert ended.out == "nodes: another setting: the tables are for different communicators\n"
+    assert ended.out == (
+        "nodes: another setting: the tables are for different communicators\n"
+        "the same choices:\n  *:*:*:*:ccl\n"
+    )
 
 
 def test_check(any_mpi, tmp_path):
@@ -313,6 +316,15 @@ def test_check(any_mpi, tmp_path):
     assert re.search(r"^gpu_model: was Other, here Simulated", ended.out, re.M)
     assert re.search(r"^library: was nccl 2.20.5, here nccl ", ended.out, re.M)
     assert re.search(r"^driver: the table does not say", ended.out, re.M)
+
+
+def test_check_without_a_gpu(any_mpi, tmp_path):
+    """Nothing has changed where there is nothing to compare with."""
+    old = table(tmp_path / "old", "*:*:*:*:ccl", gpu_model="Other", library="nccl 2.20.5")
+    env = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
+    ended = any_mpi.stage.run(any_mpi.stage.bin / "xccl-tune", "--check", old, env=env)
+    assert (ended.status, ended.out) == (2, "")
+    assert "xccl-tune: --check: there is no GPU here to compare with: " in ended.err
 
 
 def test_check_of_an_own_table(tuned):

@@ -322,15 +322,15 @@ static void test_two_at_once(void)
     tune_store_free(&store);
 }
 
-static void compare(const char *a, const char *b, int wanted, const char *words)
+static void compare_files(bool files, const char *a, const char *b, int wanted, const char *words)
 {
     struct xm_table *ta = NULL, *tb = NULL;
     char            *text = NULL;
     size_t           len;
     FILE            *f = open_memstream(&text, &len);
 
-    CHECK((xm_table_parse("A", a, false, &ta) == xcclSuccess) &&
-              (xm_table_parse("B", b, false, &tb) == xcclSuccess),
+    CHECK((xm_table_parse("A", a, files, &ta) == xcclSuccess) &&
+              (xm_table_parse("B", b, files, &tb) == xcclSuccess),
           "%s", xc_last_detail());
     int found = tune_compare(f, ta, tb);
     fclose(f);
@@ -339,6 +339,11 @@ static void compare(const char *a, const char *b, int wanted, const char *words)
     free(text);
     xm_table_free(ta);
     xm_table_free(tb);
+}
+
+static void compare(const char *a, const char *b, int wanted, const char *words)
+{
+    compare_files(false, a, b, wanted, words);
 }
 
 static void test_compare(void)
@@ -359,6 +364,11 @@ static void test_compare(void)
             "bcast, cuda, 3-5 ranks, 0-inf: mpi -> direct\n");
     compare("bcast:*:cuda:2-8:ccl", "bcast:*:cuda:*:ccl", 1,
             "bcast, cuda, 9-inf ranks, 0-inf: no row -> ccl\n");
+    /* Other devices, and the same choices: the rows say which. */
+    compare_files(true, "measured = nobody\ngpu = A\nbcast:*:cuda:4:ccl#*:*:*:*:direct\n",
+                  "measured = nobody\ngpu = B\nbcast:*:cuda:4:ccl\n*:*:*:*:direct\n", 1,
+                  "gpu: another setting: the tables are for different communicators\n"
+                  "the same choices:\n  bcast:*:cuda:4:ccl\n  *:*:*:*:direct\n");
 }
 
 int main(void)

@@ -162,24 +162,46 @@ static int compare_heads(FILE *f, const struct xm_head *a, const struct xm_head 
     return found;
 }
 
+static int compare_choices(FILE *f, const struct xm_table *a, const struct xm_table *b,
+                           const struct values *sizes, const struct values *ranks)
+{
+    char text[64];
+    int  found = 0;
+
+    for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
+        for (int mem = 0; mem < XM_NUM_MEMS; mem++) {
+            for (size_t r = 0; r < ranks->count; r++) {
+                struct xm_facts facts = {(enum xm_coll)coll, (enum xm_mem)mem, 0,
+                                         (int)ranks->list[r], NULL};
+                found +=
+                    compare_sizes(f, a, b, facts, ranks_text(ranks, r, text, sizeof(text)), sizes);
+            }
+        }
+    }
+    return found;
+}
+
+/* Without them nobody could tell equal choices of two machines from choices not looked at. */
+static void print_rows(FILE *f, const struct xm_table *table)
+{
+    fprintf(f, "the same choices:\n");
+    for (size_t i = 0; i < table->count; i++) {
+        fprintf(f, "  %s\n", strrchr(table->rows[i].text, ' ') + 1); /* behind the table's name */
+    }
+}
+
 int tune_compare(FILE *f, const struct xm_table *a, const struct xm_table *b)
 {
     struct values sizes = {0}, ranks = {0};
-    char          text[64];
     int           found = -1;
 
     if (gather(a, b, &sizes, &ranks)) {
-        found = compare_heads(f, &a->head, &b->head);
-        for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
-            for (int mem = 0; mem < XM_NUM_MEMS; mem++) {
-                for (size_t r = 0; r < ranks.count; r++) {
-                    struct xm_facts facts = {(enum xm_coll)coll, (enum xm_mem)mem, 0,
-                                             (int)ranks.list[r], NULL};
-                    found += compare_sizes(f, a, b, facts,
-                                           ranks_text(&ranks, r, text, sizeof(text)), &sizes);
-                }
-            }
+        int settings = compare_heads(f, &a->head, &b->head);
+        int choices = compare_choices(f, a, b, &sizes, &ranks);
+        if ((settings > 0) && (choices == 0)) {
+            print_rows(f, a);
         }
+        found = settings + choices;
     }
     free(sizes.list);
     free(ranks.list);

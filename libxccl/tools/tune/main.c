@@ -300,8 +300,12 @@ static int check(const struct tune_options *opt)
         return EXIT_USAGE;
     }
     if (xc_device_start(opt->device, &dev) != xcclSuccess) {
-        fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
-        dev = NULL;
+        fprintf(stderr,
+                "xccl-tune: --check: there is no GPU here to compare with: %s; run it on a node "
+                "with GPUs\n",
+                xc_last_detail());
+        xm_table_free(table);
+        return EXIT_USAGE;
     }
     tune_origin_here(dev, 0, &here);
     printf("%s: measured %s\n", opt->check, table->head.measured);

@@ -10,6 +10,8 @@
 #include "tune/tune.h"
 #include "vendor/vendor.h"
 
+static const char unknown[] = "unknown";
+
 static bool first_line(const char *path, char *text, size_t len)
 {
     FILE *f = fopen(path, "re");
@@ -31,7 +33,7 @@ static void find_driver(const struct xc_device_ops *dev, struct tune_origin *o)
                            : "/sys/module/nvidia/version";
 
     if (o->simulated || !first_line(path, o->driver, sizeof(o->driver))) {
-        snprintf(o->driver, sizeof(o->driver), "%s", o->simulated ? "simulated" : "unknown");
+        snprintf(o->driver, sizeof(o->driver), "%s", o->simulated ? "simulated" : unknown);
     }
 }
 
@@ -87,7 +89,7 @@ void tune_origin_here(const struct xc_device_ops *dev, int device, struct tune_o
     strftime(o->measured, sizeof(o->measured), "%Y-%m-%d", &utc);
     if ((dev == NULL) || (device < 0) ||
         (dev->name_of(device, o->gpu, sizeof(o->gpu)) != xcclSuccess)) {
-        snprintf(o->gpu, sizeof(o->gpu), "unknown");
+        snprintf(o->gpu, sizeof(o->gpu), "%s", unknown);
     }
     find_driver(dev, o);
     find_library(o);
@@ -109,6 +111,8 @@ int tune_check(FILE *f, const struct xm_head *head, const struct tune_origin *he
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         if (facts[i].then[0] == '\0') {
             fprintf(f, "%s: the table does not say; here %s\n", facts[i].what, facts[i].now);
+        } else if (strcmp(facts[i].now, unknown) == 0) {
+            fprintf(f, "%s: was %s, and cannot be found out here\n", facts[i].what, facts[i].then);
         } else if (strcmp(facts[i].then, facts[i].now) != 0) {
             fprintf(f, "%s: was %s, here %s\n", facts[i].what, facts[i].then, facts[i].now);
             changed++;

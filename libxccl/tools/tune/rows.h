@@ -26,7 +26,8 @@ void tune_raw_write(FILE *f, const struct tune_store *store, const struct tune_o
 
 /*
  * Print where the choices of two tables differ, on two ranks and more, and the settings that say
- * for which communicators they are. Returns how many do; negative: out of memory.
+ * for which communicators they are. Where only settings differ, the rows follow. Returns how many
+ * things differ; negative: out of memory.
  */
 int tune_compare(FILE *f, const struct xm_table *a, const struct xm_table *b);
 
