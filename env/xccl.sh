@@ -7,8 +7,8 @@
 #   . env/xccl.sh --list | --status | --help               sites and routes; what is on and what it set; this
 #   xccl_env ...                                           the same, from then on
 #
-# dash hands no arguments to a sourced file: set XCCL_SITE and XCCL_ROUTE before, or call xccl_env after. In a script
-# that has arguments of its own, bash, zsh and ksh would hand over those: source it as ". env/xccl.sh --" there.
+# dash hands no arguments to a sourced file: there, XCCL_ENV_ARGS has them, and is unset by this file. In a script that
+# has arguments of its own, bash, zsh and ksh would hand over those: source it as ". env/xccl.sh --" there.
 # Nothing is forked unless a variable or search path (but PATH) that is to be set has a value already; the environment
 # remembers what was there in _XCCL_OLD_<name>, so that a child shell can switch off, too.
 
@@ -92,6 +92,18 @@ _xccl_arguments() {
     done
 }
 
+# The arguments of XCCL_ENV_ARGS. Blanks part them; the shell must not take one for a pattern of files.
+_xccl_words() {
+    case $XCCL_ENV_ARGS in
+    *[*?[]*)
+        _xccl_error "XCCL_ENV_ARGS='$XCCL_ENV_ARGS': expected arguments as of xccl_env, such as --help"
+        return 1
+        ;;
+    esac
+    # shellcheck disable=SC2086 # to be split
+    _xccl_arguments $XCCL_ENV_ARGS
+}
+
 # Sets _xccl_hint to a question with the site that begins like a mistyped one, or to nothing.
 _xccl_near() {
     _xccl_hint=
@@ -113,7 +125,7 @@ _xccl_unrecognised() {
     elif [ -n "${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ]; then
         _xccl_error "for example: . $_xccl_dir/xccl.sh generic-nvidia"
     else
-        _xccl_error "this shell hands no arguments to a sourced file: set XCCL_SITE first, as XCCL_SITE=generic-nvidia"
+        _xccl_error "this shell hands no arguments to a sourced file: set XCCL_SITE first, as XCCL_SITE=generic-nvidia, or all of them, as XCCL_ENV_ARGS=--help"
     fi
 }
 
@@ -180,6 +192,7 @@ _xccl_help() {
     echo "       . xccl.sh off                                     everything as it was before"
     echo "       . xccl.sh --list | --status | --help              sites and routes; what is on and what it set; this"
     echo "       xccl_env ...                                      the same, while it is on"
+    echo "       XCCL_ENV_ARGS='...'; . xccl.sh                    the same in dash, which hands a sourced file no arguments"
 }
 
 _xccl_without() { # true where module $1 is not loaded
@@ -350,7 +363,9 @@ _xccl_main() {
     case $_xccl_lib in
     @*) _xccl_lib=lib ;;
     esac
-    if [ -n "$_xccl_called" ] || [ -n "${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ]; then
+    if [ -z "$_xccl_called" ] && [ -n "${XCCL_ENV_ARGS-}" ]; then
+        _xccl_words || return 1
+    elif [ -n "$_xccl_called" ] || [ -n "${BASH_VERSION-}${ZSH_VERSION-}${KSH_VERSION-}" ]; then
         _xccl_arguments "$@" || return 1
     fi
     case $_xccl_say in
@@ -383,8 +398,8 @@ _xccl_leave() {
     fi
     unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_try \
         _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_line _xccl_sites _xccl_called \
-        _xccl_hint _xccl_stem
-    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_list_exported _xccl_is_exported _xccl_remember _xccl_set \
+        _xccl_hint _xccl_stem XCCL_ENV_ARGS
+    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_words _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_list_exported _xccl_is_exported _xccl_remember _xccl_set \
         _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_check_sourced _xccl_check_writable _xccl_detect _xccl_leave \
         _xccl_list _xccl_status_text _xccl_help 2>/dev/null || :
 }

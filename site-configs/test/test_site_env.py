@@ -169,6 +169,52 @@ def test_dash_is_told_through_variables(prefix, tmp_path):
         assert difference(read_env(tmp_path / "a"), read_env(tmp_path / "b")) == {}
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--help", "usage: . xccl.sh [site]"),
+        ("--list", "recognised here: none\n"),
+        ("--status", "xccl is off\n"),
+    ],
+)
+@pytest.mark.parametrize("form", ["XCCL_ENV_ARGS={0}; {1}", "XCCL_ENV_ARGS={0} {1}"])
+def test_arguments_in_a_variable(posix, words, told, form, prefix, tmp_path):  # noqa: PLR0917
+    """dash hands none to a sourced file; and where no site is recognised, there is no xccl_env."""
+    if os.path.exists("/dev/kfd") or os.path.exists("/proc/driver/nvidia/version"):
+        pytest.skip("this machine has GPUs: it is a known one")
+    source = posix.source(posix.script(prefix))
+    lines = ["set -u", posix.dump(tmp_path / "before"), form.format(words, source)]
+    lines += ['test -z "${XCCL_ENV_ARGS+set}" || echo left', posix.dump(tmp_path / "after")]
+    done = posix.run(lines, tmp_path, args=["in.dat"])
+    assert told in done.stdout and not done.stderr and "left" not in done.stdout
+    assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
+
+
+def test_site_and_route_in_a_variable(posix, prefix, tmp_path):
+    """Also exported, in a shell that parts words elsewhere; and off again."""
+    source = posix.source(posix.script(prefix))
+    lines = [posix.dump(tmp_path / "before"), "IFS=:", "export XCCL_ENV_ARGS='sim  --route mpi'"]
+    lines += [source, posix.dump(tmp_path / "on"), "XCCL_ENV_ARGS=off", source]
+    posix.run([*lines, posix.dump(tmp_path / "off")], tmp_path)
+    before, on, off = (read_env(tmp_path / name) for name in ("before", "on", "off"))
+    assert (on["XCCL_SITE"], on["XCCL_ROUTE"]) == ("sim", "mpi") and "XCCL_ENV_ARGS" not in on
+    assert difference(before, off) == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--rout mpi", "unknown option '--rout'"),
+        ("atlantis", "unknown site 'atlantis'"),
+        ("*", "XCCL_ENV_ARGS='*': expected arguments as of xccl_env"),
+    ],
+)
+def test_wrong_words_in_a_variable(posix, words, told, prefix, tmp_path):
+    lines = [f"XCCL_ENV_ARGS='{words}'", posix.source(posix.script(prefix)), posix.status()]
+    done = posix.run([*lines, 'echo "${XCCL_ENV_ARGS-unset}"'], tmp_path)
+    assert told in done.stderr and done.stdout == "status=1\nunset\n"
+
+
 def test_strict_shells(posix, prefix, tmp_path):
     lines = ["set -eu", *posix.xccl(prefix, "frontier"), *posix.xccl(prefix, "frontier")]
     lines += ["xccl_env sim --route ucc", "xccl_env off", "set +u", 'echo "$-" | tr -dc e']
