@@ -73,6 +73,9 @@ RENDERED = {
         "manpage", "page", "xccl-mpix", "MPI calls on streams of CUDA and HIP", ["mpix.h"]
     ),
     "CITATION.cff": citation,
+    "docs/use/tuning.md": lambda: marked(
+        "docs/use/tuning.md", "choices", made("choices", "lines")()
+    ),
     "README.md": lambda: marked("README.md", "numbers", made("plot", "numbers")()),
 }
 
