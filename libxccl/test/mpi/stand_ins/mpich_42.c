@@ -5,35 +5,15 @@
  * that the interposer takes it for the MPI library.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "next.h"
+
 enum { MOST = 64 };
 static MPI_Request persistent[MOST];
 static int         num_persistent;
-
-static void *next_function(const char *name)
-{
-    void *address = dlsym(RTLD_NEXT, name);
-
-    if (address == NULL) {
-        abort();
-    }
-    return address;
-}
-
-#define NEXT(name)                                                                                 \
-    __typeof__(&name) next;                                                                        \
-    void             *address = next_function(#name);                                              \
-    memcpy(&next, &address, sizeof(next))
-
-int PMPI_Initialized(int *flag)
-{
-    NEXT(PMPI_Initialized);
-    return next(flag);
-}
 
 static int keep(int code, const MPI_Request *request)
 {

@@ -5,30 +5,12 @@
  * that the interposer takes it for the MPI library.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void *next_function(const char *name)
-{
-    void *address = dlsym(RTLD_NEXT, name);
-
-    if (address == NULL) {
-        abort();
-    }
-    return address;
-}
-
-int PMPI_Initialized(int *flag)
-{
-    __typeof__(&PMPI_Initialized) next;
-    void                         *address = next_function("PMPI_Initialized");
-
-    memcpy(&next, &address, sizeof(next));
-    return next(flag);
-}
+#include "next.h"
 
 int PMPI_Get_library_version(char *version, int *resultlen)
 {
@@ -38,13 +20,11 @@ int PMPI_Get_library_version(char *version, int *resultlen)
 
 int PMPI_Reduce_local(const void *inbuf, void *inoutbuf, int count, MPI_Datatype type, MPI_Op op)
 {
-    __typeof__(&PMPI_Reduce_local) next;
-    void                          *address = next_function("PMPI_Reduce_local");
+    NEXT(PMPI_Reduce_local);
 
     if (type == MPI_LOGICAL) {
         fprintf(stderr, "Assertion failed: MPI_LOGICAL\n");
         abort();
     }
-    memcpy(&next, &address, sizeof(next));
     return next(inbuf, inoutbuf, count, type, op);
 }

@@ -5,36 +5,15 @@
  * MPICH and has its PMPI_Initialized(), so that the interposer takes it for the MPI library.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <mpi.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "next.h"
 
 #if MPI_VERSION >= 4
 
 static __thread bool inside;
-
-static void *next_function(const char *name)
-{
-    void *address = dlsym(RTLD_NEXT, name);
-
-    if (address == NULL) {
-        abort();
-    }
-    return address;
-}
-
-#define NEXT(name)                                                                                 \
-    __typeof__(&name) next;                                                                        \
-    void             *address = next_function(#name);                                              \
-    memcpy(&next, &address, sizeof(next))
-
-int PMPI_Initialized(int *flag)
-{
-    NEXT(PMPI_Initialized);
-    return next(flag);
-}
 
 int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session)
 {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "support.h"
+#include "types.h"
 
 enum { COUNT = 20000, FEW = 15, ROWS = 40, COLUMNS = 500, TAG = 5, MOST = 8, ROUNDS = 3 };
 
@@ -31,19 +32,6 @@ static MPI_Datatype type_vector(void)
     MPI_Datatype type;
 
     MPI_Type_vector(ROWS, COLUMNS - 1, COLUMNS, MPI_INT, &type);
-    MPI_Type_commit(&type);
-    return type;
-}
-
-/* The same, as a type that cannot be taken apart. */
-static MPI_Datatype type_darray(void)
-{
-    int sizes[] = {ROWS, COLUMNS}, distributions[] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK};
-    int arguments[] = {MPI_DISTRIBUTE_DFLT_DARG, COLUMNS - 1}, processes[] = {1, 2};
-    MPI_Datatype type;
-
-    MPI_Type_create_darray(2, 0, 2, sizes, distributions, arguments, processes, MPI_ORDER_C,
-                           MPI_INT, &type);
     MPI_Type_commit(&type);
     return type;
 }
@@ -149,7 +137,7 @@ static void crosswise(MPI_Comm comm, int salt)
 static void communicate(MPI_Comm comm, bool first_group)
 {
     int          me = mt_rank();
-    MPI_Datatype vector = type_vector(), darray = type_darray();
+    MPI_Datatype vector = type_vector(), darray = mt_darray_make(ROWS, COLUMNS);
 
     MPI_Comm_remote_size(comm, &others);
     MPI_Allgather(&me, 1, MPI_INT, world_ranks, 1, MPI_INT, comm);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "support.h"
+#include "types.h"
 
 enum { COUNT = 20000, ROWS = 40, COLUMNS = 500, TAG = 5, DESCRIPTOR = 80 };
 
@@ -56,13 +57,7 @@ static MPI_Datatype type_vector(void)
 /* The same, as a type that cannot be taken apart. */
 static MPI_Datatype type_darray(void)
 {
-    int sizes[] = {ROWS, COLUMNS}, distributions[] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK};
-    int arguments[] = {MPI_DISTRIBUTE_DFLT_DARG, COLUMNS - 1}, processes[] = {1, 2};
-    MPI_Datatype type;
-
-    MPI_Type_create_darray(2, 0, 2, sizes, distributions, arguments, processes, MPI_ORDER_C,
-                           MPI_INT, &type);
-    return type;
+    return mt_darray_make(ROWS, COLUMNS);
 }
 
 static void expect_type(const int *buffer, enum mt_where where, bool holes, int salt,

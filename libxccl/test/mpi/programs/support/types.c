@@ -302,3 +302,15 @@ long mt_compare(const struct mt_type *type, const void *expected, const void *ac
     }
     return -1;
 }
+
+MPI_Datatype mt_darray_make(int rows, int columns)
+{
+    int sizes[] = {rows, columns}, distributions[] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK};
+    int arguments[] = {MPI_DISTRIBUTE_DFLT_DARG, columns - 1}, processes[] = {1, 2};
+    MPI_Datatype type;
+
+    MPI_Type_create_darray(2, 0, 2, sizes, distributions, arguments, processes, MPI_ORDER_C,
+                           MPI_INT, &type);
+    MPI_Type_commit(&type);
+    return type;
+}

@@ -60,4 +60,7 @@ void mt_fill(const struct mt_type *type, void *buf, size_t bytes, unsigned seed)
 /* First byte that has a value in this type and differs, or -1. */
 long mt_compare(const struct mt_type *type, const void *expected, const void *actual, size_t bytes);
 
+/* Of a matrix of ints all columns but the last: committed, as a type that cannot be taken apart. */
+MPI_Datatype mt_darray_make(int rows, int columns);
+
 #endif
