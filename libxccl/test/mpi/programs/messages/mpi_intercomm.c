@@ -197,8 +197,11 @@ static void case_parity(void)
     MPI_Comm_free(&twin);
 }
 
-/* Where MPI cannot do it here, nothing was checked, and the program says so. */
-static void unable(int code, const char *what)
+/*
+ * Where MPI cannot do it here, nothing was checked, and the program says so. all: on every rank;
+ * else an abort ends the others, which may take along what this one has printed.
+ */
+static void unable(int code, const char *what, bool all)
 {
     char text[MPI_MAX_ERROR_STRING];
     int  length;
@@ -206,6 +209,10 @@ static void unable(int code, const char *what)
     MPI_Error_string(code, text, &length);
     printf("%s is not possible here: %s\n", what, text);
     fflush(stdout);
+    if (all) {
+        MPI_Finalize();
+        exit(3);
+    }
     MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
@@ -221,14 +228,15 @@ static void case_accept(void)
     if (mt_rank() == 0) {
         code = MPI_Open_port(MPI_INFO_NULL, port);
     }
+    MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (code != MPI_SUCCESS) {
-        unable(code, "MPI_Open_port");
+        unable(code, "MPI_Open_port", true);
     }
     MPI_Bcast(port, sizeof(port), MPI_CHAR, 0, MPI_COMM_WORLD);
     code = first ? MPI_Comm_accept(port, MPI_INFO_NULL, 0, mine, &comm)
                  : MPI_Comm_connect(port, MPI_INFO_NULL, 0, mine, &comm);
     if (code != MPI_SUCCESS) {
-        unable(code, first ? "MPI_Comm_accept" : "MPI_Comm_connect");
+        unable(code, first ? "MPI_Comm_accept" : "MPI_Comm_connect", false);
     }
     communicate(comm, first);
     MPI_Comm_disconnect(&comm);
@@ -269,7 +277,7 @@ static void case_join(void)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     int code = MPI_Comm_join(fd, &comm);
     if (code != MPI_SUCCESS) {
-        unable(code, "MPI_Comm_join");
+        unable(code, "MPI_Comm_join", false);
     }
     communicate(comm, mt_rank() == 0);
     MPI_Comm_disconnect(&comm);
