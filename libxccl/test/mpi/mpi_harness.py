@@ -5,6 +5,7 @@ XCCL_TEST_BUILD names the build under test (ci/test sets it); its test/mpi/mpi-t
 the rest. Every run has a time limit, and nothing may be left of it: no process, no shared memory.
 """
 
+import ctypes.util
 import json
 import os
 import re
@@ -32,6 +33,8 @@ DIRECT = {
     "XCCL_DIRECT": "on",
 }
 PATHS = {"ccl": CCL, "direct": DIRECT}
+# Has this machine ROCm's runtime?
+ROCM = ctypes.util.find_library("amdhip64") is not None
 # How much longer a program may take under emulation (ci/aarch64).
 EMULATED = 10
 SUPPRESSIONS = Path(__file__).with_name("tsan.supp")
@@ -107,6 +110,8 @@ class Build:
         env = {k: v for k, v in os.environ.items() if not k.startswith(("XCCL_", "LD_PRELOAD"))}
         # What is tested is the path of a long run, from the first call on.
         env["XCCL_COMM_CREATE"] = "first"
+        if ROCM and not (sim or "").startswith("rocm"):
+            env["HIP_VISIBLE_DEVICES"] = ""  # with it any process may come to use a device
         if sim:
             flavour = sim.split(":")[0]
             folder = self.stage / "lib/xccl/sim" / flavour
