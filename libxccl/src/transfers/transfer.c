@@ -339,7 +339,7 @@ struct reader {
     int                 first; /* of them */
     int                 end;
     int                 at[4];   /* arguments that are buffers */
-    bool                ignores; /* the first of them, with all that is said of it */
+    bool                ignores; /* what the first of them holds */
     bool                valid;
 };
 
@@ -374,6 +374,11 @@ static bool receives_from_nobody(const struct xm_transfer *t, int argument)
     return (strchr(t->kinds, 'c') != NULL) && ((int)t->args[source] == MPI_PROC_NULL);
 }
 
+/*
+ * A buffer that is ignored may have any count and type. But the origin of MPI_Fetch_and_op has that
+ * of its result, and Open MPI reads it all the same: so it is host memory then, with anything in
+ * it.
+ */
 static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
 {
     struct xm_transfer *t = r->t;
@@ -381,10 +386,11 @@ static void take_buffers(struct reader *r, MPI_Count count, MPI_Datatype type)
     for (int i = r->first; r->valid && (i < r->end); i++) {
         struct xm_part part = {.argument = r->at[i]};
         char           kind = t->kinds[part.argument];
-        if (r->ignores && (i == 0)) {
-            continue;
+        bool           ignored = r->ignores && (i == 0);
+        if (ignored && (r->end == 1)) {
+            continue; /* and so are its count and its type */
         }
-        part.buffer.in = (kind != 'r') || t->whole;
+        part.buffer.in = ((kind != 'r') || t->whole) && !ignored;
         part.buffer.out = (kind != 's');
         r->valid =
             (count >= 0) &&

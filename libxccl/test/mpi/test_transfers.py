@@ -17,7 +17,8 @@ CASES = [
     "scattered",
 ]
 WINDOWS = [
-    *("fenced", "locked", "no-op", "requests", "holes", "refused", "refused-on-one"),
+    *("fenced", "locked", "no-op", "no-op-on-device", "requests"),
+    *("holes", "refused", "refused-on-one"),
     pytest.param("threads", marks=pytest.mark.tsan),
 ]
 SEPARATE = ["fence", "post", "lock", "sync", "atomic", "end"]
@@ -37,6 +38,12 @@ def test_transfers(mpi, case, tmp_path):
 @pytest.mark.parametrize("case", WINDOWS)
 def test_windows(mpi, case):
     mpi.run(2, f"mpi_windows cuda {case}", timeout=TIMEOUT).good()
+
+
+def test_windows_over_ucx(openmpi):
+    """They read an origin that MPI_NO_OP ignores."""
+    env = {"OMPI_MCA_osc": "ucx"}
+    openmpi.run(2, "mpi_windows cuda no-op-on-device", env=env, timeout=TIMEOUT).good()
 
 
 def separate(mpi, case, runtime="cuda", ranks=2, env=None):

@@ -174,6 +174,30 @@ static void case_no_op(void)
     mt_free(MT_DEVICE, fetched);
 }
 
+/* The same with an origin in device memory, which Open MPI over UCX reads, and drops. */
+static void case_no_op_on_device(void)
+{
+    struct window w = open_window(3);
+    int          *got = slots_of(UNTOUCHED), *fetched = slots_of(UNTOUCHED);
+    int          *origin = slots_of(77), one = UNTOUCHED, host[SLOTS];
+
+    MPI_Win_lock(MPI_LOCK_SHARED, w.next, 0, w.win);
+    MPI_Fetch_and_op(origin, fetched, MPI_INT, w.next, 0, MPI_NO_OP, w.win);
+    MPI_Fetch_and_op(origin, &one, MPI_INT, w.next, 0, MPI_NO_OP, w.win);
+    MPI_Get_accumulate(origin, SLOTS, MPI_INT, got, SLOTS, MPI_INT, w.next, 0, SLOTS, MPI_INT,
+                       MPI_NO_OP, w.win);
+    MPI_Win_unlock(w.next, w.win);
+    mt_get(host, fetched, MT_DEVICE, sizeof(host));
+    mt_expect((host[0] == 3) && (host[1] == UNTOUCHED), "MPI_Fetch_and_op gave %d %d", host[0],
+              host[1]);
+    mt_expect(one == 3, "MPI_Fetch_and_op gave %d on the host", one);
+    expect_slots(got, 3, "MPI_Get_accumulate with an origin on the device");
+    MPI_Win_free(&w.win);
+    mt_free(MT_DEVICE, origin);
+    mt_free(MT_DEVICE, got);
+    mt_free(MT_DEVICE, fetched);
+}
+
 /* The access is over: its buffer has the data, and from here on it is the program's. */
 static void expect_over(int *buffer, MPI_Request *request, const char *what)
 {
@@ -438,6 +462,7 @@ int main(int argc, char **argv)
         {"fenced", case_fenced},
         {"locked", case_locked},
         {"no-op", case_no_op},
+        {"no-op-on-device", case_no_op_on_device},
         {"requests", case_requests},
         {"holes", case_holes},
         {"created", case_created},
