@@ -18,7 +18,6 @@
  *   c      communicator                  h    file
  *   S      status                        q    request
  *   w      window                        k    rank of its group
- *   e      session
  *   o      operation; MPI_NO_OP takes no heed of the first buffer
  *   .      anything else
  *
@@ -88,8 +87,6 @@
     X(Get_accumulate, 12, 'W', "sntrntk...ow")                                                     \
     X(Win_create, 6, 'Z', "sy..c.")                                                                \
     X(Buffer_attach, 2, 'R', "sz")                                                                 \
-    X(Comm_attach_buffer, 3, 'R', "csz")                                                           \
-    X(Session_attach_buffer, 3, 'R', "esz")                                                        \
     X(Rput, 9, 'N', "sntk...wq")                                                                   \
     X(Rget, 9, 'N', "rntk...wq")                                                                   \
     X(Raccumulate, 10, 'N', "sntk....wq")                                                          \

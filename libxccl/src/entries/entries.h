@@ -12,7 +12,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 10 };
+enum { XM_FAMILY_ABI = 11 };
 
 struct xm_family {
     unsigned    abi;

@@ -96,16 +96,3 @@ int xm_raise_on_file(MPI_File file, xcclResult_t res, const char *text)
     }
     return code;
 }
-
-/* An MPI below MPI-4 has no type for it. */
-int xm_raise_on_session(long session, xcclResult_t res, const char *text)
-{
-    const long    args[] = {session, say(res, text)};
-    xm_function_t handler;
-
-    *(void **)&handler = xm_mpi_symbol("PMPI_Session_call_errhandler");
-    if (handler != NULL) {
-        xm_invoke(handler, 2, args);
-    }
-    return (int)args[1];
-}

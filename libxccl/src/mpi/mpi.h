@@ -242,10 +242,9 @@ uint32_t xm_mpi_spawned(void);
  * Report a failure to the program through the communicator's error handler; returns the MPI code.
  */
 int xm_raise(MPI_Comm comm, xcclResult_t res, const char *text);
-/* The same through that of a window, a file or a session. */
+/* The same through that of a window or a file. */
 int xm_raise_on_window(MPI_Win window, xcclResult_t res, const char *text);
 int xm_raise_on_file(MPI_File file, xcclResult_t res, const char *text);
-int xm_raise_on_session(long session, xcclResult_t res, const char *text);
 /* The MPI code of a failure, with text as its string; for requests, which report it later. */
 int xm_error_code(xcclResult_t res, const char *text);
 /* MPI has ended, and its codes with it. */

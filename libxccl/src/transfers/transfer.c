@@ -82,7 +82,6 @@ int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char 
 {
     int window = xm_transfer_argument(t->function, 'w');
     int file = xm_transfer_argument(t->function, 'h');
-    int session = xm_transfer_argument(t->function, 'e');
 
     xm_kernel_copies_collect(XM_COLLECT_NONE); /* the program's handler may not come back */
     if (window >= 0) {
@@ -90,9 +89,6 @@ int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char 
     }
     if (file >= 0) {
         return xm_raise_on_file((MPI_File)(intptr_t)t->args[file], res, text);
-    }
-    if (session >= 0) {
-        return xm_raise_on_session(t->args[session], res, text);
     }
     /* With a request the program may have freed the communicator. */
     bool pending = (t->request != XM_HANDLE(MPI_REQUEST_NULL));

@@ -106,8 +106,6 @@ def test_session(standard, case):
         "mpi_transfers cuda sends",
         "mpi_partitions cuda ring",
         "mpi_windows cuda created",
-        "mpi_attach cuda comm",
-        "mpi_attach cuda session",
         "mpi_errors cuda device",
         "mpi_hang cuda far_ahead",
         "mpi_streams cuda streams",
