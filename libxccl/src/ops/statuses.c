@@ -88,7 +88,13 @@ static int look_at_any(int count, const MPI_Request *requests, int *index, int *
         }
         any = any || active;
     }
-    return any ? MPI_SUCCESS : look(XM_HANDLE(MPI_REQUEST_NULL), flag, status);
+    if (any) {
+        return MPI_SUCCESS;
+    }
+    if (status != MPI_STATUS_IGNORE) {
+        status->MPI_ERROR = MPI_SUCCESS; /* of an empty one; Open MPI leaves it in the look */
+    }
+    return look(XM_HANDLE(MPI_REQUEST_NULL), flag, status);
 }
 
 /* (count, requests, outcount, indices, statuses) */

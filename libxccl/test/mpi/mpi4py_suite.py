@@ -125,9 +125,11 @@ def record(main, arguments):
 
 
 # Open MPI 4.1 has none of these. mpi4py's wheel asks the loader and finds xccl's functions, which can only
-# say so; without xccl it says so itself, and skips. Two files of the suite open a session as they are read.
+# say so; without xccl it says so itself, and skips. Two files of the suite open a session as they are read, and one
+# test that opens one leaves operations behind that others find no room beside.
 LACKED = re.compile(
-    "I[sS]endrecv|test_p2p_buf_part|TestErrhandlerSession|test_session|test_exceptions"
+    "I[sS]endrecv|test_p2p_buf_part|TestErrhandlerSession|test_session|test_exceptions|"
+    "testSafeFreeCreated|test_op.*(testCreateMany|testPickleUserDefined)"
 )
 # Persistent collectives, which this MPI has only with xccl, and which mpi4py takes the counts from.
 NOT_PERSISTENT = {name: COUNTS for name in NOT_ON_DEVICE if "_pr_" in name}

@@ -84,15 +84,5 @@ def test_programs(newer, command):
 def test_kinds_of_memory(newer, query, ours):
     """MPI 4.1's answer to whether it takes device memory; both of these know no kind but their own."""
     result = newer.run(1, "mpi_query", sim="cuda:1", env={"XCCL_GPU_QUERY": query}, timeout=60)
-<<<<<<< HEAD
     for what in ("kinds", "kinds of a window", "kinds of a file"):
         assert result.lines(f"^{what}: mpi,system{ours}$"), result.out
-
-
-@pytest.mark.parametrize("case", ["comm", "session"])
-def test_attached_buffers(newer, case):
-    """Memory of a device for MPI 4.1's buffered sends is an error where it is attached."""
-    run(newer, 2, f"mpi_attach cuda {case}")
-=======
-    assert result.lines(f"kinds: mpi,system{ours}$"), result.out
->>>>>>> parent of b2ef938a (messages: Refuse device memory in attach_buffer)

@@ -507,10 +507,11 @@ static void look_at_inactive(look_any *any, look_some *some)
     MPI_Recv_init(&host[1], 1, MPI_INT, self, TAG, MPI_COMM_WORLD, &requests[1]);
     MPI_Send_init(&device[0], 1, MPI_INT, self, TAG, MPI_COMM_WORLD, &requests[2]);
     MPI_Recv_init(&device[1], 1, MPI_INT, self, TAG, MPI_COMM_WORLD, &requests[3]);
+    statuses[0].MPI_ERROR = MPI_ERR_OTHER;
     any(4, requests, &index, &flag, &statuses[0]);
     mt_expect(flag && (index == MPI_UNDEFINED), "any of inactive ones: %d", index);
-    mt_expect(statuses[0].MPI_TAG == MPI_ANY_TAG, "any of inactive ones: tag %d",
-              statuses[0].MPI_TAG);
+    mt_expect((statuses[0].MPI_TAG == MPI_ANY_TAG) && (statuses[0].MPI_ERROR == MPI_SUCCESS),
+              "any of inactive ones: tag %d, error %d", statuses[0].MPI_TAG, statuses[0].MPI_ERROR);
     some(4, requests, &out, indices, statuses);
     mt_expect(out == MPI_UNDEFINED, "some of inactive ones: %d", out);
     MPI_Irecv(&host[1], 1, MPI_INT, self, OTHER_TAG, MPI_COMM_WORLD, &requests[4]);
