@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="2dc58ad14537c5d85df5b8701c9fe3df90dd6335ade19dcff77ff1fb2b2ba7f2")
+    version("0.1.0", sha256="8174888dee64104b5f57520bfd855ce110c3ec2e536b2b2f15a519392c68c874")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
