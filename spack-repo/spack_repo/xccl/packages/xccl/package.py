@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="d5845f366518ec42884510def247801335b209c0b507f8103fda379bfb83bb58")
+    version("0.1.0", sha256="ea06b5d1a64892fb8b28f47658b5fc19517528dcceb764198d3c123a934406a4")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
