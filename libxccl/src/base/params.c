@@ -122,10 +122,10 @@ static const struct row rows[] = {
      AT(comm_create),
      0,
      0},
-    {{"XCCL_LAUNCH", "now|met|always", "met",
-      "When a non-blocking collective is put on the device. now: in the call; met: once all ranks of "
-      "the node have called it, so that the device never waits for another rank. always: blocking ones "
-      "as well, in a program with MPI_THREAD_MULTIPLE.",
+    {{"XCCL_LAUNCH", "now|met", "met",
+      "When a non-blocking collective is put on the device, and with MPI_THREAD_MULTIPLE a blocking one. "
+      "now: in the call; met: once all ranks of the node have called it, so that the device never "
+      "waits for a rank that has not.",
       "libxccl-mpi"},
      CHOICE,
      AT(launch),

@@ -24,7 +24,7 @@ enum xc_route { XC_ROUTE_XCCL, XC_ROUTE_MPI, XC_ROUTE_UCC, XC_ROUTE_UCC_CCL };
 
 enum xc_memory { XC_MEMORY_SAME, XC_MEMORY_MIXED };
 enum xc_create { XC_CREATE_AUTO, XC_CREATE_FIRST };
-enum xc_launching { XC_LAUNCH_NOW, XC_LAUNCH_MET, XC_LAUNCH_ALWAYS_MET };
+enum xc_launching { XC_LAUNCH_NOW, XC_LAUNCH_MET };
 enum xc_p2p { XC_P2P_AUTO, XC_P2P_STAGED, XC_P2P_MPI };
 enum xc_threads { XC_THREADS_PROGRAM, XC_THREADS_MULTIPLE };
 enum xc_p2p_push { XC_P2P_PUSH_AUTO, XC_P2P_PUSH_ON, XC_P2P_PUSH_OFF };

@@ -30,7 +30,7 @@
 #include "mpi/mpi.h"
 
 #define BOARD_NAME "xccl-board"
-#define BOARD_MAGIC 0x7863636c62647235u
+#define BOARD_MAGIC 0x7863636c62647236u
 
 enum { SLOTS = 256 };
 enum { HOST_CALLS = 64 };
@@ -39,7 +39,8 @@ enum { LOOKS = 4 }; /* for ended processes, when a board is opened */
 struct header {
     uint64_t            magic, nonce, job;
     int32_t             world_rank, world_size, pid, fd;
-    struct xm_variables variables; /* set before magic */
+    bool                threads; /* several may call MPI at once; like the next: set before magic */
+    struct xm_variables variables;
     struct {
         uint64_t group; /* 0: not in a call, or being written */
         uint64_t number, coll;
@@ -174,8 +175,11 @@ static bool open_own(void)
     h->pid = own.pid;
     h->fd = own_fd;
     xm_variables_fill(&h->variables);
+    h->threads = true; /* what sessions ask for is not known */
     if (xm_mpi_has_world()) {
-        int rank = -1, size = 0;
+        int rank = -1, size = 0, level = MPI_THREAD_MULTIPLE;
+        xm_pmpi.Query_thread(&level);
+        h->threads = (level == MPI_THREAD_MULTIPLE);
         xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &rank);
         xm_pmpi.Comm_size(XM_HANDLE(MPI_COMM_WORLD), &size);
         h->world_rank = rank;
@@ -331,6 +335,11 @@ static struct xm_board *find_board(const struct xm_board_address *address)
 struct xm_queue *xm_board_queue(struct xm_board *board)
 {
     return &board->at->header.queue;
+}
+
+bool xm_board_threads(const struct xm_board *board)
+{
+    return board->at->header.threads;
 }
 
 int xm_board_pid(const struct xm_board *board)

@@ -36,7 +36,9 @@ struct xm_board *xm_board_own(void);
  */
 struct xm_board *xm_board_open(const struct xm_board_address *address);
 void xm_board_address_of(const struct xm_board *board, struct xm_board_address *address_p);
-int  xm_board_pid(const struct xm_board *board);
+/* May several threads of that process call MPI at once? */
+bool               xm_board_threads(const struct xm_board *board);
+int                xm_board_pid(const struct xm_board *board);
 struct xm_mailbox *xm_board_mailbox(struct xm_board *board);
 struct xm_queue   *xm_board_queue(struct xm_board *board);
 /* NULL: it has none of this number. */

@@ -36,7 +36,7 @@ static unsigned         to_go;  /* atomic: turns that are not on their streams y
 static struct xm_job    service;
 static bool             enqueuing; /* atomic: one whose turn came is not on its stream yet */
 static bool (*running)(void);      /* is the one that is enqueued alone over? */
-static bool one_queue, several_threads;
+static bool one_queue;
 static bool shared; /* atomic */
 
 void xm_queue_init(struct xm_queue *queue)
@@ -340,11 +340,7 @@ bool xm_order_idle(void)
 
 static void look_at_device(void)
 {
-    int level = MPI_THREAD_SINGLE;
-
     one_queue = xc_one_hardware_queue();
-    several_threads =
-        (xm_pmpi.Query_thread(&level) == MPI_SUCCESS) && (level == MPI_THREAD_MULTIPLE);
 }
 
 void xm_order_share(void)
@@ -352,20 +348,24 @@ void xm_order_share(void)
     __atomic_store_n(&shared, true, __ATOMIC_RELAXED);
 }
 
-bool xm_order_wanted_direct(bool blocking)
+bool xm_order_wanted_direct(const struct xm_slots *slots, bool blocking)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, look_at_device);
     bool in_turn = one_queue || __atomic_load_n(&shared, __ATOMIC_RELAXED) ||
-                   (xc_params()->launch == XC_LAUNCH_ALWAYS_MET);
-    return (in_turn && (!blocking || several_threads)) ||
-           (!blocking && (xc_params()->launch == XC_LAUNCH_MET)) || any_to_go();
+                   (xc_params()->launch == XC_LAUNCH_MET);
+    return (in_turn && (!blocking || slots->threads)) || any_to_go();
 }
 
-bool xm_order_wanted(bool blocking)
+bool xm_order_wanted(const struct xm_slots *slots, bool blocking)
 {
-    return (xm_vendors_in_use() > 1) || xm_order_wanted_direct(blocking);
+    return (xm_vendors_in_use() > 1) || xm_order_wanted_direct(slots, blocking);
+}
+
+bool xm_order_always(const struct xm_slots *slots)
+{
+    return slots->threads && (xc_params()->launch == XC_LAUNCH_MET);
 }
 
 /* False: another thread is at it. */

@@ -54,15 +54,20 @@ struct xm_turn {
 /*
  * Is an operation to wait for its turn? blocking: nothing else of its thread runs meanwhile.
  *
- * By default non-blocking ones do (XCCL_LAUNCH=met): the program may wait for its whole device, as
- * cudaFree() does, before it does what another rank needs to come.
+ * By default (XCCL_LAUNCH=met) those do during which the program may wait for its whole device, as
+ * cudaFree() does, before it does what another rank needs to come: non-blocking ones, and all where
+ * several threads may call MPI. Then it waits for nothing but operations that all ranks have come
+ * to. These end, whatever else waits for the device: of all of them on the node the first in the
+ * common order has been launched by each rank, or waits for earlier ones alone, which are over.
  */
-bool xm_order_wanted(bool blocking);
+bool xm_order_wanted(const struct xm_slots *slots, bool blocking);
 /*
  * The same for kernels of our own: they leave room for others, so they wait only where the device
  * has one queue, or behind operations that wait already.
  */
-bool xm_order_wanted_direct(bool blocking);
+bool xm_order_wanted_direct(const struct xm_slots *slots, bool blocking);
+/* Do even blocking ones of this communicator, on all its ranks, whatever else is under way? */
+bool xm_order_always(const struct xm_slots *slots);
 
 /*
  * From now on, kernels of several processes wait for each other on one device: they take turns as

@@ -20,6 +20,7 @@ static bool find_slots(struct xm_slots *slots, const struct xm_board_address *ad
             return false;
         }
         slots->boards[i] = board;
+        slots->threads = slots->threads || xm_board_threads(board);
         slots->of[i] = xm_board_slot(board, a->slot);
         if (slots->of[i] == NULL) {
             return false;

@@ -89,6 +89,7 @@ struct xm_slot {
 /* A communicator's slots, in rank order. */
 struct xm_slots {
     int               count, rank;
+    bool              threads; /* may several of some rank call MPI at once? */
     struct xm_slot   *mine;
     struct xm_slot  **of;     /* of each rank */
     struct xm_board **boards; /* of each rank */

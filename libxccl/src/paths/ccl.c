@@ -118,7 +118,7 @@ static void launch_in_turn(struct xm_op *op)
 {
     struct xm_comm *xm = op->comm;
     bool            on_board = xm->slots_agreed;
-    bool            gated = on_board && xm_order_wanted(op->blocking);
+    bool            gated = on_board && xm_order_wanted(xm->slots, op->blocking);
 
     xm->ordered_calls++;
     op->in_turn = gated;

@@ -31,8 +31,11 @@ static void leave(const struct xm_op *op, void *saved)
     }
 }
 
-/* AGAIN: something has to be unmapped first. TAKEN: the vendor's library has it, and its order. */
-enum enqueued { ENQUEUED_AGAIN, ENQUEUED, ENQUEUED_TAKEN };
+/*
+ * AGAIN: something has to be unmapped first. TAKEN: the vendor's library has it, and its order.
+ * TOLD: it keeps its turn, since the kernel that was told may leave without it.
+ */
+enum enqueued { ENQUEUED_AGAIN, ENQUEUED, ENQUEUED_TAKEN, ENQUEUED_TOLD };
 
 /* All ranks see the same of the buffers, and what cannot be mapped they all do otherwise. */
 static enum enqueued enqueue(struct xm_op *op)
@@ -54,8 +57,19 @@ static enum enqueued enqueue(struct xm_op *op)
         res = (res == xcclSuccess) ? xm_direct_exchange(op, true) : res;
     }
     op->result = (res == xcclSuccess) ? res : xm_op_fail(op, res);
+    op->keeps_turn = op->in_turn && op->told;
+    enum enqueued how = op->keeps_turn ? ENQUEUED_TOLD : ENQUEUED;
     __atomic_store_n(&op->launched, XM_LAUNCHED, __ATOMIC_RELEASE);
-    return ENQUEUED;
+    return how;
+}
+
+/* What was told is over, or on its stream. */
+static void give_turn(struct xm_op *op)
+{
+    if (op->keeps_turn) {
+        op->keeps_turn = false;
+        xm_order_enqueued();
+    }
 }
 
 /* The operation that was enqueued in its turn, on a device that ranks share. */
@@ -129,7 +143,7 @@ static bool go(struct xm_turn *turn)
 static void launch_in_turn(struct xm_op *op)
 {
     struct xm_comm *xm = op->comm;
-    bool            gated = xm_order_wanted_direct(op->blocking);
+    bool            gated = xm_order_wanted_direct(xm->slots, op->blocking);
     bool            comes = !gated && op->direct->shared;
 
     xm->ordered_calls++;
@@ -144,11 +158,22 @@ static void launch_in_turn(struct xm_op *op)
     }
 }
 
-/* Where ranks take turns on a device, all of this one's work before the call is to be over. */
+/*
+ * Does a large blocking call wait until nothing comes before it on the device? So it does where
+ * ranks take turns on that; and where all wait for their turn, since its kernels wait for nobody
+ * then, and need none.
+ */
+bool xm_direct_rests(const struct xm_op *op)
+{
+    return op->direct->in_turns || xm_order_always(op->comm->slots);
+}
+
+/* All of this rank's work before the call is over. */
 static xcclResult_t come_to_rest(struct xm_op *op)
 {
     xcclResult_t res = xcclSuccess;
 
+    op->rested = op->rested || xm_direct_may_tell(op);
     if (op->rested) {
         return xcclSuccess;
     }
@@ -177,7 +202,7 @@ static xcclResult_t show_soon(struct xm_op *op)
         return xcclSuccess;
     }
     xcclResult_t res = ((op->event == NULL) && !op->rested) ? xm_usable_pack(op) : xcclSuccess;
-    if ((res == xcclSuccess) && op->direct->in_turns) {
+    if ((res == xcclSuccess) && xm_direct_rests(op)) {
         res = come_to_rest(op);
     }
     if (res == xcclSuccess) {
@@ -304,7 +329,14 @@ static xcclResult_t query_told(struct xm_op *op)
     if (how == XM_TOLD_LOST) {
         op->told = false;
         op->again = true;
-        return launch_again(op);
+        res = launch_again(op);
+        if (!op->again) {
+            give_turn(op);
+        }
+        return res;
+    }
+    if (res != xcclInProgress) {
+        give_turn(op);
     }
     if ((res == xcclInProgress) && ((++op->polls % POLLS_PER_LOOK) == 0)) {
         return xm_linger_look(l);
@@ -470,6 +502,7 @@ static void release(struct xm_op *op, bool failed)
     xm_direct_unpin(op);
     if (failed && op->in_turn) {
         xm_order_withdraw(&op->turn);
+        give_turn(op);
     }
     if (op->taken) {
         xm_path_ccl.release(op, failed);

@@ -37,6 +37,8 @@ xcclResult_t xm_direct_exchange(struct xm_op *op, bool told); /* false: enqueue 
 bool xm_direct_elsewhere(const struct xm_op *op);
 /* Of a call whose buffers the kernels may use where they are. */
 bool xm_direct_may_tell(const struct xm_op *op);
+/* Does a large blocking call wait until nothing comes before it on the device? */
+bool xm_direct_rests(const struct xm_op *op);
 /* A command, but for what is said of the communicator. */
 bool xm_direct_tell(struct xm_op *op, uint32_t values[XK_ALL_WORDS]);
 void xm_direct_word(uint32_t *values, int low, uint64_t value);

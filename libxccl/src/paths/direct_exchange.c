@@ -144,9 +144,9 @@ static xcclResult_t launch(struct xm_op *op, const struct xm_direct_form *form)
  */
 bool xm_direct_may_tell(const struct xm_op *op)
 {
-    return op->blocking && op->ordered && !op->in_turn && !op->direct->in_turns &&
-           !op->send.packed && !op->recv.packed && xm_direct_alone(op->direct, op->number_there) &&
-           (!op->direct->shared || xm_order_idle());
+    return op->blocking && op->ordered && !op->direct->in_turns && !op->send.packed &&
+           !op->recv.packed && xm_direct_alone(op->direct, op->number_there) &&
+           (!op->direct->shared || (!op->in_turn && xm_order_idle()));
 }
 
 xcclResult_t xm_direct_exchange(struct xm_op *op, bool told)

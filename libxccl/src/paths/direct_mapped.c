@@ -31,7 +31,8 @@ static bool lies_well(const struct xm_direct_form *form, uint64_t at)
 
 /*
  * What the kernels need to know of a buffer's place. Those of a blocking call are launched at once:
- * where they would have to wait for their turn, buffers count as unusable.
+ * where they would have to wait for their turn, and may wait for each other, buffers count as
+ * unusable.
  */
 static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, bool well,
                  uint64_t nonce, struct xm_shown *shown)
@@ -42,7 +43,8 @@ static void show(struct xm_op *op, const struct xm_buffer *b, uint64_t at, bool 
     }
     shown->state = XM_SHOWN_ODD;
     shown->nonce = nonce;
-    bool waits = op->blocking && !op->direct->in_turns && xm_order_wanted_direct(true);
+    bool waits =
+        op->blocking && !xm_direct_rests(op) && xm_order_wanted_direct(op->comm->slots, true);
     if (op->hidden || !well || waits) {
         return;
     }
@@ -84,7 +86,7 @@ xcclResult_t xm_direct_show(struct xm_op *op)
     xm_board_address_of(xm_board_own(), &own);
     show(op, in, form.in, lies_well(&form, form.in), own.nonce, &shown.buffers[IN]);
     show(op, out, form.out, lies_well(&form, form.out), own.nonce, &shown.buffers[OUT]);
-    shown.buffers[IN].ready = op->direct->in_turns || xm_direct_may_tell(op);
+    shown.buffers[IN].ready = op->rested || xm_direct_may_tell(op);
     if (form.uneven) {
         show_blocks(op, &form, &shown);
     }

@@ -110,6 +110,7 @@ struct xm_op {
     uint32_t              number_there;    /* of the operation, or of its last round */
     bool                  told;            /* a kernel that lingers does it */
     bool                  again;           /* it has left instead: another is to be launched */
+    bool                  keeps_turn;      /* of the order, until it is known which */
     bool                  mapped;          /* on the ranks' own buffers: shown as number `show` */
     uint64_t              show;            /* 0: not yet */
     bool                  meets;           /* the kernels do, and not the hosts */

@@ -263,9 +263,10 @@ def test_rendezvous(mpi):
 @pytest.mark.each_value
 @pytest.mark.parametrize("path", ["ccl", "direct"])
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.tsan), 4])
-def test_threads(family, ranks, path):
+@pytest.mark.parametrize("case", ["", "frees", "later"])
+def test_threads(family, case, ranks, path):
     """MPI_THREAD_MULTIPLE: a communicator per thread, in no common order."""
-    result = family.run(ranks, "mpi_threads cuda", env=PATHS[path], timeout=60)
+    result = family.run(ranks, f"mpi_threads cuda {case}", env=PATHS[path], timeout=60)
     if "SKIP" in result.out:
         pytest.skip(result.out.strip())
     result.good()

@@ -58,6 +58,12 @@ static int comm_size(MPI_Comm comm, int *size)
     return MPI_SUCCESS;
 }
 
+static int query_thread(int *level)
+{
+    *level = (own_rank == 0) ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE;
+    return MPI_SUCCESS;
+}
+
 /* Another rank, and how it is told what to do: its answer is its address. */
 struct rank {
     pid_t                   pid;
@@ -171,6 +177,7 @@ static void test_opened(const struct rank *peer)
     struct xm_board        *board = xm_board_open(&address);
 
     CHECK((board != NULL) && (xm_board_pid(board) == address.pid), "it is mapped");
+    CHECK(xm_board_threads(board) && !xm_board_threads(xm_board_own()), "each says its level");
     CHECK(xm_board_open(&address) == board, "once");
     CHECK(xm_board_slot(board, address.slot)->arrived == 4711, "what is written there is read");
     CHECK((xm_board_slot(board, -1) == NULL) && (xm_board_slot(board, SLOTS) == NULL), "no slots");
@@ -337,6 +344,7 @@ int main(void)
 {
     xm_pmpi.Comm_rank = comm_rank;
     xm_pmpi.Comm_size = comm_size;
+    xm_pmpi.Query_thread = query_thread;
     setenv("PMIX_NAMESPACE", "job", 1);
     unsetenv("PMI_FD");
     /* Before this process has a board. */

@@ -84,7 +84,7 @@ static bool come(struct xm_turn *turn)
 static bool go(struct xm_turn *turn)
 {
     /* One that is called now may not overtake it. */
-    CHECK(xm_order_wanted_direct(true), "it is not on its stream yet");
+    CHECK(xm_order_wanted_direct(&comms[0].slots, true), "it is not on its stream yet");
     if (!may_go) {
         return false;
     }
@@ -237,14 +237,14 @@ static void test_again(void)
     CHECK(xm_order_behind(&comms[0].slots), "it waits");
     arrive(1, 1, 1);
     xm_order_poll();
-    CHECK((num_gone == 0) && xm_order_wanted_direct(true), "neither went");
+    CHECK((num_gone == 0) && xm_order_wanted_direct(&comms[0].slots, true), "neither went");
     may_go = true;
     xm_order_poll();
     xm_order_enqueued();
     xm_order_poll();
     CHECK((num_gone == 2) && (gone[0] == 0) && (gone[1] == 1), "in their order");
     xm_order_enqueued();
-    CHECK(!xm_order_wanted_direct(true), "none is left");
+    CHECK(!xm_order_wanted_direct(&comms[0].slots, true), "none is left");
 }
 
 static void *ask_again(void *unused)
@@ -270,7 +270,7 @@ static void test_meanwhile(void)
     arrive(0, 0, 1);
     CHECK(pthread_create(&thread, NULL, ask_again, NULL) == 0, "a thread");
     while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
-        missed += !xm_order_wanted_direct(true);
+        missed += !xm_order_wanted_direct(&comms[0].slots, true);
         behind += !xm_order_behind(&comms[0].slots);
     }
     pthread_join(thread, NULL);
@@ -278,7 +278,7 @@ static void test_meanwhile(void)
     may_go = true;
     xm_order_poll();
     xm_order_enqueued();
-    CHECK((num_gone == 1) && !xm_order_wanted_direct(true), "it went");
+    CHECK((num_gone == 1) && !xm_order_wanted_direct(&comms[0].slots, true), "it went");
 }
 
 /* The last of all ranks needs nobody to look after it. */
@@ -302,16 +302,18 @@ static void test_withdrawn(void)
         comms[i].of[0]->ordered = 1;
     }
     boards[OWN].queue.end = 2;
-    CHECK(xm_order_withdraw(&turns[0]) && xm_order_wanted_direct(true), "one is taken back");
+    CHECK(xm_order_withdraw(&turns[0]) && xm_order_wanted_direct(&comms[0].slots, true),
+          "one is taken back");
     xm_order_poll();
     CHECK((num_gone == 1) && (gone[0] == 1) && (boards[OWN].queue.end == 2), "the next goes");
     xm_order_enqueued();
-    CHECK(!xm_order_wanted_direct(true), "nobody waits");
+    CHECK(!xm_order_wanted_direct(&comms[0].slots, true), "nobody waits");
     arrive(2, 0, 2);
     CHECK(xm_order_withdraw(&turns[2]), "the last one of all");
     arrive(3, 0, 3);
     comms[0].slot[OWN].ordered = 3;
-    CHECK(xm_order_wanted_direct(true) && xm_order_withdraw(&turns[3]), "and there may be more");
+    CHECK(xm_order_wanted_direct(&comms[0].slots, true) && xm_order_withdraw(&turns[3]),
+          "and there may be more");
 }
 
 /* A full queue of any rank: nothing gets a place in any. */
@@ -367,9 +369,15 @@ static void test_at_once(void)
 static void test_one_by_one(void)
 {
     begin_anew(1, 2);
-    CHECK(!xm_order_wanted_direct(false), "no device is shared");
+    CHECK(!xm_order_wanted_direct(&comms[0].slots, false), "no device is shared");
     xm_order_share();
-    CHECK(xm_order_wanted_direct(false) && !xm_order_wanted_direct(true), "other calls may follow");
+    CHECK(xm_order_wanted_direct(&comms[0].slots, false) &&
+              !xm_order_wanted_direct(&comms[0].slots, true),
+          "other calls may follow");
+    comms[0].slots.threads = true;
+    CHECK(xm_order_wanted_direct(&comms[0].slots, true), "and here those of other threads");
+    CHECK(!xm_order_wanted_direct(&comms[1].slots, true), "none of whose ranks has any");
+    comms[0].slots.threads = false;
     at_last = true;
     over = false;
     for (int i = 0; i < COMMS; i++) {
@@ -424,18 +432,11 @@ static void test_death(void)
     pthread_mutex_unlock(&boards[OTHER].queue.lock);
 }
 
-static int query_thread(int *level)
-{
-    *level = MPI_THREAD_SINGLE;
-    return MPI_SUCCESS;
-}
-
 int main(void)
 {
     unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
     unsetenv("GPU_MAX_HW_QUEUES");
     setenv("XCCL_LAUNCH", "now", 1);
-    xm_pmpi.Query_thread = query_thread;
     boards = mmap(NULL, RANKS * sizeof(*boards), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                   -1, 0);
     if (boards == MAP_FAILED) {

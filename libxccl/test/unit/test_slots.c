@@ -21,6 +21,12 @@ struct xm_board *xm_board_open(const struct xm_board_address *address)
     return NULL;
 }
 
+bool xm_board_threads(const struct xm_board *board)
+{
+    (void)board;
+    return false;
+}
+
 struct xm_slot *xm_board_slot(struct xm_board *board, int number)
 {
     (void)board;
