@@ -34,8 +34,9 @@ static unsigned         looked; /* atomic: looks of calls that wait */
 static unsigned         moves;  /* atomic: turns that came to wait or went */
 static unsigned         to_go;  /* atomic: turns that are not on their streams yet */
 static struct xm_job    service;
-static bool             enqueuing; /* atomic: one whose turn came is not on its stream yet */
-static bool (*running)(void);      /* is the one that is enqueued alone over? */
+static bool             enqueuing;   /* atomic: one whose turn came is not on its stream yet, */
+static const void      *enqueued_on; /* with the lock: one of the communicator with these slots */
+static bool (*running)(void);        /* is the one that is enqueued alone over? */
 static bool one_queue;
 static bool shared; /* atomic */
 
@@ -253,6 +254,7 @@ static void go_in_order(struct xm_queue *queue)
         uint64_t at = queue->begin % XM_QUEUE_ENTRIES;
         __atomic_store_n(&enqueuing, true, __ATOMIC_RELEASE);
         struct xm_turn *turn = take(queue->entries[at].communicator, queue->entries[at].number);
+        enqueued_on = (turn != NULL) ? turn->slots : NULL;
         if ((turn != NULL) && !turn->go(turn)) {
             put_back(turn);
             __atomic_store_n(&enqueuing, false, __ATOMIC_RELEASE);
@@ -265,17 +267,19 @@ static void go_in_order(struct xm_queue *queue)
     }
 }
 
-bool xm_order_behind(const struct xm_slots *slots)
+bool xm_order_behind(const struct xm_slots *slots, bool own)
 {
     if (!any_to_go()) {
         return false;
     }
     take_lock();
-    bool only = (waiting != NULL) || __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
-    for (const struct xm_turn *turn = waiting; only && (turn != NULL); turn = turn->next) {
-        only = (turn->slots == slots);
+    bool goes = __atomic_load_n(&enqueuing, __ATOMIC_ACQUIRE);
+    bool only = (waiting != NULL) || goes, any = goes && (enqueued_on == slots);
+    for (const struct xm_turn *turn = waiting; turn != NULL; turn = turn->next) {
+        only = only && (turn->slots == slots);
+        any = any || (turn->slots == slots);
     }
-    bool behind = only || (slots->coming != 0);
+    bool behind = (own ? any : only) || (slots->coming != 0);
     pthread_mutex_unlock(&lock);
     return behind;
 }

@@ -87,8 +87,9 @@ bool xm_order_all_came(const struct xm_slots *slots, uint64_t number);
 /*
  * Is a blocking call to begin behind those that wait? Where they are all its communicator's own,
  * since they need none of this rank's calls but those before; and where one of these has not come.
+ * own: behind any of its own, although others wait, too. It is never to wait for others.
  */
-bool xm_order_behind(const struct xm_slots *slots);
+bool xm_order_behind(const struct xm_slots *slots, bool own);
 
 /* It failed meanwhile. False: its turn has come, and go was called or is about to be. */
 bool xm_order_withdraw(struct xm_turn *turn);

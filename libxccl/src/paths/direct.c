@@ -173,7 +173,9 @@ static xcclResult_t come_to_rest(struct xm_op *op)
 {
     xcclResult_t res = xcclSuccess;
 
-    op->rested = op->rested || xm_direct_may_tell(op);
+    if (op->event == NULL) {
+        op->rested = op->rested || xm_direct_may_tell(op);
+    }
     if (op->rested) {
         return xcclSuccess;
     }
@@ -197,7 +199,7 @@ static xcclResult_t come_to_rest(struct xm_op *op)
 /* Packed and shown; not yet, if it comes after others that are only waiting for their turn. */
 static xcclResult_t show_soon(struct xm_op *op)
 {
-    if (xm_order_behind(op->comm->slots)) {
+    if (xm_order_behind(op->comm->slots, xm_direct_rests(op))) {
         xm_order_poll();
         return xcclSuccess;
     }

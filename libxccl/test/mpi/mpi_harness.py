@@ -40,6 +40,11 @@ EMULATED = 10
 SUPPRESSIONS = Path(__file__).with_name("tsan.supp")
 
 
+def level(mpi, case):
+    """Blocking calls are launched otherwise with MPI_THREAD_MULTIPLE: one MPI goes without."""
+    return {} if mpi.name == "openmpi" or "threads" in case else {"MT_LEVEL": "serialized"}
+
+
 def share(mpi):
     """A path for each MPI, on which it does not depend: so both are tested in one run of all."""
     return DIRECT if mpi.name == "openmpi" else CCL

@@ -5,7 +5,7 @@ where they cannot, however many are under way."""
 import re
 
 import pytest
-from mpi_harness import CCL, DIRECT
+from mpi_harness import CCL, DIRECT, level
 from test_direct import ONE_QUEUE
 
 ENV = {**DIRECT, "XCCL_LOG": "trace", "XCCL_COMM_CREATE": "first"}
@@ -15,6 +15,7 @@ ROUNDS = r"trace: \d+ bytes in \d+ rounds"
 
 
 def go(mpi, ranks, case, devices=4, **env):
+    env = {**level(mpi, case), **env}
     result = mpi.run(ranks, f"mpi_beside cuda {case}", sim=f"cuda:{devices}", env=env, timeout=60)
     result.good()
     return len(re.findall(MAPPED, result.out)), len(re.findall(ROUNDS, result.out))

@@ -6,7 +6,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mpi_harness import DIRECT
+from mpi_harness import DIRECT, level
 from test_random import go as go_random
 
 # Direct where all of their data together fits a workspace: no rank knows the blocks of all others.
@@ -49,7 +49,7 @@ def run(mpi, ranks, command, runtime="cuda", **env):
     """A program, all on the direct path where it can be."""
     words = command.split()
     words.insert(1, runtime)
-    env = {**DIRECT, "XCCL_LOG": "info", **env}
+    env = {**DIRECT, "XCCL_LOG": "info", **level(mpi, command), **env}
     return mpi.run(ranks, " ".join(words), sim=f"{runtime}:4", env=env, timeout=60)
 
 

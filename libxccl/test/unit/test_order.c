@@ -171,7 +171,7 @@ static void test_prepared(void)
     const uint64_t *arrived = &comms[0].slot[OWN].arrived;
 
     begin_anew(1, 2);
-    CHECK(!xm_order_behind(&comms[0].slots), "none waits");
+    CHECK(!xm_order_behind(&comms[0].slots, false), "none waits");
     may_come = false;
     other_arrives(0, 3);
     arrive_prepared(0, 0, 1, come);
@@ -180,21 +180,24 @@ static void test_prepared(void)
     xm_order_poll();
     CHECK((*arrived == 0) && (comms[1].slot[OWN].arrived == 1),
           "the other communicator's has come");
-    CHECK(xm_order_behind(&comms[0].slots), "nor has what would come now");
-    CHECK(!xm_order_behind(&comms[1].slots), "that does not wait for calls elsewhere");
+    CHECK(xm_order_behind(&comms[0].slots, false), "nor has what would come now");
+    CHECK(!xm_order_behind(&comms[1].slots, false), "that does not wait for calls elsewhere");
     may_come = true;
     xm_order_poll();
     CHECK((*arrived == 2) && (num_gone == 1) && (gone[0] == 0), "both, and the first goes");
-    CHECK(!xm_order_behind(&comms[0].slots), "the other communicator's may need what comes now");
+    CHECK(!xm_order_behind(&comms[0].slots, false),
+          "the other communicator's may need what comes now");
+    CHECK(xm_order_behind(&comms[0].slots, true), "but one of its own waits, too");
+    CHECK(xm_order_behind(&comms[1].slots, true), "and of the other");
     xm_order_enqueued();
     other_arrives(1, 1);
     xm_order_poll();
     xm_order_enqueued();
     xm_order_poll();
     CHECK((num_gone == 3) && (gone[1] == 1) && (gone[2] == 2), "the others");
-    CHECK(xm_order_behind(&comms[0].slots), "the last is not on its stream yet");
+    CHECK(xm_order_behind(&comms[0].slots, false), "the last is not on its stream yet");
     xm_order_enqueued();
-    CHECK(!xm_order_behind(&comms[0].slots), "nothing comes before");
+    CHECK(!xm_order_behind(&comms[0].slots, false), "nothing comes before");
     may_come = false;
     arrive_prepared(3, 0, 3, come);
     CHECK(xm_order_withdraw(&turns[3]) && (*arrived == 3), "one that failed holds up none");
@@ -206,7 +209,7 @@ static void test_prepared(void)
     may_come = true;
     xm_order_poll();
     CHECK((*arrived == 6) && !xm_order_withdraw(&turns[5]), "all have come: %d", (int)*arrived);
-    CHECK(xm_order_withdraw(&turns[4]) && !xm_order_behind(&comms[0].slots), "none is left");
+    CHECK(xm_order_withdraw(&turns[4]) && !xm_order_behind(&comms[0].slots, false), "none is left");
 }
 
 /* A queue that another process holds is left to the next look, and so are the others until then. */
@@ -234,7 +237,7 @@ static void test_again(void)
     other_arrives(1, 1);
     may_go = false;
     arrive(0, 0, 1);
-    CHECK(xm_order_behind(&comms[0].slots), "it waits");
+    CHECK(xm_order_behind(&comms[0].slots, false), "it waits");
     arrive(1, 1, 1);
     xm_order_poll();
     CHECK((num_gone == 0) && xm_order_wanted_direct(&comms[0].slots, true), "neither went");
@@ -271,7 +274,7 @@ static void test_meanwhile(void)
     CHECK(pthread_create(&thread, NULL, ask_again, NULL) == 0, "a thread");
     while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
         missed += !xm_order_wanted_direct(&comms[0].slots, true);
-        behind += !xm_order_behind(&comms[0].slots);
+        behind += !xm_order_behind(&comms[0].slots, false);
     }
     pthread_join(thread, NULL);
     CHECK((missed == 0) && (behind == 0), "it waits all the time: %ld, %ld", missed, behind);

@@ -17,7 +17,10 @@ static int             checks, failures;
 
 void mt_begin(int *argc, char ***argv, bool open_device)
 {
-    mt_begin_at(MPI_THREAD_MULTIPLE, argc, argv, open_device);
+    const char *level = getenv("MT_LEVEL");
+    bool        lower = (level != NULL) && (strcmp(level, "serialized") == 0);
+
+    mt_begin_at(lower ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE, argc, argv, open_device);
 }
 
 void mt_begin_at(int level, int *argc, char ***argv, bool open_device)

@@ -9,7 +9,10 @@
 
 #include "memory.h"
 
-/* Start MPI with MPI_THREAD_MULTIPLE if there is that; open a device unless told to leave it. */
+/*
+ * Start MPI with MPI_THREAD_MULTIPLE if there is that, with MT_LEVEL=serialized for one thread at a
+ * time; open a device unless told to leave it.
+ */
 void mt_begin(int *argc, char ***argv, bool open_device);
 /* The same with less threads. */
 void mt_begin_at(int level, int *argc, char ***argv, bool open_device);
