@@ -321,8 +321,10 @@ XCCL_EXPORT xcclResult_t xcclRecv(void *recvbuff, size_t count, xcclDataType_t d
 XCCL_EXPORT xcclResult_t xcclGroupStart(void);
 /**
  * @brief End a group. An error of any call in it is returned here too.
- * @note  A call that xccl itself refused, for an argument or for what the library lacks, is not
- * part of the group; the other calls are enqueued all the same.
+ * @note  If a call of the group failed on this rank, none of the group's calls is launched, as with
+ * NCCL, whether the library refused it or xccl itself. Other ranks are not told. MSCCL++, and HCCL
+ * outside of the simulation, may have launched calls before. Communicators that the group was to
+ * make are there or not, as the library decides; destroy them.
  */
 XCCL_EXPORT xcclResult_t xcclGroupEnd(void);
 

@@ -27,7 +27,7 @@ static xcclResult_t call(const struct xc_coll_args *args, xcclComm_t comm)
                                    atomic_load_explicit(&comm->nranks, memory_order_relaxed),
                                    comm->rank);
     }
-    return (rc == xcclSuccess) ? rc : xc_group_note(rc);
+    return xc_group_note(rc, comm, args->stream);
 }
 
 xcclResult_t xcclAllReduce(const void *sendbuff, void *recvbuff, size_t count,

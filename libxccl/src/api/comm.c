@@ -199,12 +199,12 @@ static xcclResult_t init_rank(xcclComm_t *comm_p, int nranks, xcclUniqueId *id, 
 xcclResult_t xcclCommInitRankConfig(xcclComm_t *comm_p, int nranks, xcclUniqueId id, int rank,
                                     xcclConfig_t *config)
 {
-    return xc_group_note(init_rank(comm_p, nranks, &id, rank, config));
+    return xc_group_note(init_rank(comm_p, nranks, &id, rank, config), NULL, NULL);
 }
 
 xcclResult_t xcclCommInitRank(xcclComm_t *comm_p, int nranks, xcclUniqueId id, int rank)
 {
-    return xc_group_note(init_rank(comm_p, nranks, &id, rank, NULL));
+    return xc_group_note(init_rank(comm_p, nranks, &id, rank, NULL), NULL, NULL);
 }
 
 static xcclResult_t check_split(xcclComm_t comm, int color, const xcclComm_t *newcomm_p,
@@ -261,7 +261,7 @@ static xcclResult_t split(xcclComm_t comm, int color, int key, xcclComm_t *newco
 xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t *newcomm_p,
                            xcclConfig_t *config)
 {
-    return xc_group_note(split(comm, color, key, newcomm_p, config));
+    return xc_group_note(split(comm, color, key, newcomm_p, config), comm, NULL);
 }
 
 static xcclResult_t check_query(xcclComm_t comm, const void *out, const char *call)
@@ -339,7 +339,10 @@ xcclResult_t xcclCommFinalize(xcclComm_t comm)
 {
     xcclResult_t rc = xc_comm_check(comm, "xcclCommFinalize");
 
-    return xc_group_note((rc == xcclSuccess) ? comm->ops->comm_finalize(comm->vendor) : rc);
+    if (rc == xcclSuccess) {
+        rc = comm->ops->comm_finalize(comm->vendor);
+    }
+    return xc_group_note(rc, NULL, NULL);
 }
 
 /* Of several threads that want to end comm, one may. */
@@ -355,6 +358,7 @@ static xcclResult_t end(xcclComm_t comm, const char *call, bool abort)
     }
     xcclResult_t rc = xcclSuccess;
     void        *vendor = __atomic_load_n(&comm->vendor, __ATOMIC_ACQUIRE);
+    xc_group_forget(comm);
     if (vendor != NULL) {
         rc = abort ? comm->ops->comm_abort(vendor) : comm->ops->comm_destroy(vendor);
     }
@@ -364,10 +368,10 @@ static xcclResult_t end(xcclComm_t comm, const char *call, bool abort)
 
 xcclResult_t xcclCommDestroy(xcclComm_t comm)
 {
-    return xc_group_note(end(comm, "xcclCommDestroy", false));
+    return xc_group_note(end(comm, "xcclCommDestroy", false), NULL, NULL);
 }
 
 xcclResult_t xcclCommAbort(xcclComm_t comm)
 {
-    return xc_group_note(end(comm, "xcclCommAbort", true));
+    return xc_group_note(end(comm, "xcclCommAbort", true), NULL, NULL);
 }

@@ -75,7 +75,7 @@ static xcclResult_t window_register(xcclComm_t comm, void *buff, size_t size, xc
 xcclResult_t xcclCommWindowRegister(xcclComm_t comm, void *buff, size_t size, xcclWindow_t *win_p,
                                     int winFlags)
 {
-    return xc_group_note(window_register(comm, buff, size, win_p, winFlags));
+    return xc_group_note(window_register(comm, buff, size, win_p, winFlags), comm, NULL);
 }
 
 static xcclResult_t window_deregister(xcclComm_t comm, xcclWindow_t win)
@@ -90,7 +90,7 @@ static xcclResult_t window_deregister(xcclComm_t comm, xcclWindow_t win)
 
 xcclResult_t xcclCommWindowDeregister(xcclComm_t comm, xcclWindow_t win)
 {
-    return xc_group_note(window_deregister(comm, win));
+    return xc_group_note(window_deregister(comm, win), NULL, NULL);
 }
 
 static xcclResult_t redop_create(xcclRedOp_t *op_p, void *scalar, xcclDataType_t datatype,
@@ -123,7 +123,7 @@ static xcclResult_t redop_create(xcclRedOp_t *op_p, void *scalar, xcclDataType_t
 xcclResult_t xcclRedOpCreatePreMulSum(xcclRedOp_t *op_p, void *scalar, xcclDataType_t datatype,
                                       xcclScalarResidence_t residence, xcclComm_t comm)
 {
-    return xc_group_note(redop_create(op_p, scalar, datatype, residence, comm));
+    return xc_group_note(redop_create(op_p, scalar, datatype, residence, comm), NULL, NULL);
 }
 
 static xcclResult_t redop_destroy(xcclRedOp_t op, xcclComm_t comm)
@@ -143,5 +143,5 @@ static xcclResult_t redop_destroy(xcclRedOp_t op, xcclComm_t comm)
 
 xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm)
 {
-    return xc_group_note(redop_destroy(op, comm));
+    return xc_group_note(redop_destroy(op, comm), NULL, NULL);
 }

@@ -96,6 +96,11 @@ struct xc_backend_ops {
     xcclResult_t (*redop_destroy)(xcclRedOp_t op, void *comm);
     xcclResult_t (*group_start)(void);
     xcclResult_t (*group_end)(void);
+    /*
+     * Of the open group nothing shall be launched, and its end shall fail: a call that the library
+     * refuses does that. comm and stream are those of a call in it. NULL: there are no such groups.
+     */
+    void (*group_spoil)(void *comm, xcclStream_t stream);
     xcclResult_t (*mem_alloc)(void **ptr_p, size_t bytes);
     xcclResult_t (*mem_free)(void *ptr);
     /* NULL: the library has no windows. In a group win_p is written when that ends. */

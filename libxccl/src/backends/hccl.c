@@ -254,6 +254,11 @@ static xcclResult_t group_end(void)
     return done(in_use.fns.group_end(), "hcclGroupEnd");
 }
 
+static void group_spoil(void *comm, xcclStream_t stream)
+{
+    (void)in_use.fns.broadcast(NULL, NULL, 1, (int)xcclFloat32, -1, comm, stream);
+}
+
 static xcclResult_t active_device(const struct xc_device_ops **device_p)
 {
     const struct xc_device_ops *device = xc_device_by_name(in_use.row->device);
@@ -318,6 +323,7 @@ const struct xc_backend_ops xc_backend_hccl = {
     .redop_destroy = redop_destroy,
     .group_start = group_start,
     .group_end = group_end,
+    .group_spoil = group_spoil,
     .mem_alloc = mem_alloc,
     .mem_free = mem_free,
 };

@@ -390,6 +390,12 @@ static xcclResult_t family_group_end(void)
     return done(in_use.fns.group_end(), "ncclGroupEnd");
 }
 
+/* A root that no communicator has is the first thing that every version looks at. */
+static void family_group_spoil(void *comm, xcclStream_t stream)
+{
+    (void)in_use.fns.broadcast(NULL, NULL, 1, types[xcclInt8], -1, comm, stream);
+}
+
 /* Both or neither, so that memory is always freed by whoever gave it. */
 static bool has_mem_alloc(void)
 {
@@ -501,6 +507,7 @@ static xcclResult_t load(size_t row_index, const char *path, bool exactly, struc
         .redop_destroy = family_redop_destroy,                                                     \
         .group_start = family_group_start,                                                         \
         .group_end = family_group_end,                                                             \
+        .group_spoil = family_group_spoil,                                                         \
         .mem_alloc = family_mem_alloc,                                                             \
         .mem_free = family_mem_free,                                                               \
         .window_register = family_window_register,                                                 \
