@@ -178,6 +178,7 @@ XS_API unsigned char *xs_place_map(const struct xs_place *place);
 enum xs_kind { XS_MEM_HOST, XS_MEM_REGISTERED, XS_MEM_DEVICE, XS_MEM_MANAGED };
 
 struct xs_ctx;
+struct xs_stream;
 struct xs_reservation;
 struct xs_backing; /* physical memory */
 
@@ -216,6 +217,8 @@ XS_API enum xs_error xs_mem_sync_memops(const void *ptr, bool on);
  * the work of the memory's context first, as both runtimes do; releasing does not.
  */
 XS_API enum xs_error xs_mem_release(void *ptr, enum xs_kind kind);
+/* In the order of a stream; not what may lie there after a reset. */
+XS_API enum xs_error xs_mem_release_async(struct xs_stream *stream, const struct xs_range *range);
 XS_API enum xs_error xs_mem_free(void *ptr, enum xs_kind kind);
 XS_API enum xs_error xs_mem_register(struct xs_ctx *ctx, void *ptr, size_t bytes, unsigned flags);
 XS_API enum xs_error xs_mem_unregister(void *ptr);
@@ -300,7 +303,6 @@ XS_API void xs_virtual_describe(const struct xs_range *range, uintptr_t *base_p,
 
 /* ---- context.c: devices and contexts ---- */
 
-struct xs_stream;
 
 /* The handle of a thread's default stream, here one for all threads. */
 #define XS_STREAM_PER_THREAD ((void *)2)

@@ -395,6 +395,23 @@ enum xs_error xs_mem_release(void *ptr, enum xs_kind kind)
     return res;
 }
 
+static void release_it(void *id)
+{
+    pthread_rwlock_wrlock(&lock);
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].id == (uint64_t)(uintptr_t)id) {
+            release(&table[i]);
+            break;
+        }
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+enum xs_error xs_mem_release_async(struct xs_stream *stream, const struct xs_range *range)
+{
+    return xs_call_async(stream, release_it, (void *)(uintptr_t)range->id);
+}
+
 enum xs_error xs_mem_free(void *ptr, enum xs_kind kind)
 {
     struct xs_range range;

@@ -56,11 +56,6 @@ int cuMemAllocAsync(CUdeviceptr *ptr, size_t bytes, CUstream stream)
     return (int)xs_mem_take(ctx, XS_MEM_DEVICE, bytes, XS_MEM_POOL, (void **)ptr);
 }
 
-static void free_later(void *ptr)
-{
-    xs_mem_release(ptr, XS_MEM_DEVICE);
-}
-
 int cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
 {
     struct xs_stream *stream;
@@ -75,7 +70,7 @@ int cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
         (range.reservation != NULL)) {
         return XS_INVALID_VALUE;
     }
-    return (int)xs_call_async(stream, free_later, (void *)ptr);
+    return (int)xs_mem_release_async(stream, &range);
 }
 
 int cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned flags)

@@ -47,11 +47,6 @@ int hipFree(void *ptr)
     return xs_hip_result((ptr == NULL) ? XS_OK : (int)xs_mem_free(ptr, XS_MEM_DEVICE));
 }
 
-static void free_later(void *ptr)
-{
-    xs_mem_release(ptr, XS_MEM_DEVICE);
-}
-
 int hipFreeAsync(void *ptr, hipStream_t handle)
 {
     struct xs_stream *stream;
@@ -62,7 +57,7 @@ int hipFreeAsync(void *ptr, hipStream_t handle)
                            (range.kind != XS_MEM_DEVICE) || (range.reservation != NULL))) {
         res = XS_INVALID_VALUE;
     }
-    return xs_hip_result((res != XS_OK) ? res : (int)xs_call_async(stream, free_later, ptr));
+    return xs_hip_result((res != XS_OK) ? res : (int)xs_mem_release_async(stream, &range));
 }
 
 int hipHostMalloc(void **ptr, size_t bytes, unsigned flags)

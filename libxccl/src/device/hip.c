@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "device/hip_signs.h"
 #include "device/identity.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
@@ -116,18 +117,6 @@ static bool               loaded; /* atomic */
 static unsigned long long seen_generation;
 static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
 static bool               old_memory_types; /* numbering before ROCm 6 */
-
-enum { MAX_DEVICES = 64 };
-/*
- * HIP has no name for what a device's reset ends. Memory of ours is the sign: it has a number that
- * no other memory gets, and is gone after a reset. With the lock held.
- */
-static struct {
-    void        *ptr; /* NULL: none is allocated */
-    unsigned     id;
-    xcclStream_t stream; /* it was allocated for the sake of this stream, and goes with it */
-    unsigned     resets; /* atomic */
-} signs[MAX_DEVICES];
 
 /* In the order of a stream, and so without waiting for others. */
 static struct {
@@ -292,66 +281,30 @@ static unsigned id_of(void *ptr)
 
 static unsigned hip_resets(int device, bool look)
 {
-    if ((device < 0) || (device >= MAX_DEVICES)) {
-        return 0;
-    }
-    if (look) {
-        pthread_mutex_lock(&lock);
-        if ((signs[device].ptr != NULL) && (id_of(signs[device].ptr) != signs[device].id)) {
-            xc_info("the program has reset device %d", device);
-            signs[device].ptr = NULL;
-            __atomic_add_fetch(&signs[device].resets, 1, __ATOMIC_ACQ_REL);
-        }
-        pthread_mutex_unlock(&lock);
-    }
-    return __atomic_load_n(&signs[device].resets, __ATOMIC_ACQUIRE);
+    return xc_hip_sign_resets(device, look ? id_of : NULL);
 }
 
-/* The device entered; -1: it has no sign. */
-static int device_of_sign(void)
+/* New memory of ours, on the device entered. */
+static bool make_sign(void *ptr, xcclStream_t stream)
 {
     int device;
 
-    return ((hip.device_get(&device) == HIP_SUCCESS) && (device >= 0) && (device < MAX_DEVICES))
-               ? device
-               : -1;
-}
-
-/* New memory of ours. False: there is a sign already. */
-static bool take_for_sign(void *ptr, xcclStream_t stream)
-{
-    int      device = device_of_sign();
-    unsigned id = (device >= 0) ? id_of(ptr) : 0;
-    bool     taken = false;
-
-    if (id == 0) {
-        return false;
-    }
-    pthread_mutex_lock(&lock);
-    if (signs[device].ptr == NULL) {
-        signs[device].ptr = ptr;
-        signs[device].id = id;
-        signs[device].stream = stream;
-        taken = true;
-    }
-    pthread_mutex_unlock(&lock);
-    return taken;
+    return (hip.device_get(&device) == HIP_SUCCESS) &&
+           xc_hip_sign_add(device, ptr, id_of(ptr), stream);
 }
 
 /* A stream may be all that there is of ours. */
 static void give_sign_to(xcclStream_t stream)
 {
-    int   device = device_of_sign();
     void *ptr = NULL;
 
-    if ((device < 0) || (pool.alloc == NULL) ||
-        (__atomic_load_n(&signs[device].ptr, __ATOMIC_RELAXED) != NULL)) {
+    if (pool.alloc == NULL) {
         return;
     }
     int mode = relax();
     if (pool.alloc(&ptr, 1, stream) != HIP_SUCCESS) {
         hip.take_error();
-    } else if (!take_for_sign(ptr, stream)) {
+    } else if (!make_sign(ptr, stream)) {
         pool.free(ptr, stream);
     }
     restore(mode);
@@ -359,29 +312,11 @@ static void give_sign_to(xcclStream_t stream)
 
 static void take_sign_from(xcclStream_t stream)
 {
-    void *ptr = NULL;
+    void *ptr = xc_hip_sign_take(stream);
 
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < MAX_DEVICES; i++) {
-        if ((signs[i].ptr != NULL) && (signs[i].stream == stream)) {
-            ptr = signs[i].ptr;
-            signs[i].ptr = NULL;
-        }
-    }
-    pthread_mutex_unlock(&lock);
     if ((ptr != NULL) && (pool.free(ptr, stream) != HIP_SUCCESS)) {
         hip.take_error();
     }
-}
-
-/* It is to be freed: the next one will be the sign. */
-static void leave_sign(const void *ptr)
-{
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < MAX_DEVICES; i++) {
-        signs[i].ptr = (signs[i].ptr == ptr) ? NULL : signs[i].ptr;
-    }
-    pthread_mutex_unlock(&lock);
 }
 
 static struct xc_mem_info hip_mem_query(const void *ptr)
@@ -505,6 +440,7 @@ static xcclResult_t hip_stream_create_urgent(xcclStream_t *stream_p)
     CHECK(hip.stream_priorities(&least, &greatest), "hipDeviceGetStreamPriorityRange");
     CHECK_RELAXED(hip.stream_create_first(stream_p, HIP_STREAM_NON_BLOCKING, greatest),
                   "hipStreamCreateWithPriority");
+    give_sign_to(*stream_p);
     return xcclSuccess;
 }
 
@@ -645,13 +581,13 @@ static xcclResult_t hip_set_async(void *dst, int byte, size_t bytes, xcclStream_
 static xcclResult_t hip_mem_alloc(void **ptr_p, size_t bytes)
 {
     CHECK_RELAXED(hip.mem_alloc(ptr_p, bytes), "hipMalloc");
-    take_for_sign(*ptr_p, NULL);
+    make_sign(*ptr_p, NULL);
     return xcclSuccess;
 }
 
 static xcclResult_t hip_mem_free(void *ptr)
 {
-    leave_sign(ptr);
+    xc_hip_sign_remove(ptr);
     CHECK_RELAXED(hip.mem_free(ptr), "hipFree");
     return xcclSuccess;
 }
@@ -659,13 +595,13 @@ static xcclResult_t hip_mem_free(void *ptr)
 static xcclResult_t hip_host_alloc(void **ptr_p, size_t bytes)
 {
     CHECK_RELAXED(hip.host_alloc(ptr_p, bytes, HIP_HOST_MALLOC_PORTABLE), "hipHostMalloc");
-    take_for_sign(*ptr_p, NULL);
+    make_sign(*ptr_p, NULL);
     return xcclSuccess;
 }
 
 static xcclResult_t hip_host_free(void *ptr)
 {
-    leave_sign(ptr);
+    xc_hip_sign_remove(ptr);
     CHECK_RELAXED(hip.host_free(ptr), "hipHostFree");
     return xcclSuccess;
 }
