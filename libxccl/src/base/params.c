@@ -17,7 +17,18 @@ extern char **environ;
  * PROFILE: 0, 1, or a file, which is another field then. Those from NUMBER on are numbers of a
  * unit; "auto", where it is allowed, is -1, and "off" 0.
  */
-enum kind { CHOICE, TEXT, PROFILE, FOREIGN, NUMBER, BYTES, MIB, SECONDS, MICROSECONDS };
+enum kind {
+    CHOICE,
+    TEXT,
+    PROFILE,
+    FOREIGN,
+    FOREIGN_CHOICE,
+    NUMBER,
+    BYTES,
+    MIB,
+    SECONDS,
+    MICROSECONDS
+};
 _Static_assert((BYTES - NUMBER == (int)XC_UNIT_BYTE) && (MIB - NUMBER == (int)XC_UNIT_MIB) &&
                    (SECONDS - NUMBER == (int)XC_UNIT_SECOND) &&
                    (MICROSECONDS - NUMBER == (int)XC_UNIT_MICROSECOND),
@@ -25,7 +36,8 @@ _Static_assert((BYTES - NUMBER == (int)XC_UNIT_BYTE) && (MIB - NUMBER == (int)XC
 
 /*
  * The one table of variables. FOREIGN rows are read elsewhere (scripts, the simulation): they are
- * here so that they are listed and that their names are not taken for mistyped ones.
+ * here so that they are listed and that their names are not taken for mistyped ones. Of a
+ * FOREIGN_CHOICE a wrong value is warned of, too: whoever reads it may be run much later.
  */
 struct row {
     struct xc_param_row pub;
@@ -301,9 +313,9 @@ static const struct row rows[] = {
      0,
      0},
     {{"XCCL_TIMEOUT", "seconds, 0 to 604800" OR_SECONDS, "0",
-      "Time after which an operation that does not complete ends in an error; 0: it waits for ever, "
-      "and warns. Time in which the process is suspended, or computes between two calls, does not "
-      "count.",
+      "Time after which a collective that does not complete ends in an error; 0: it waits for ever, "
+      "and warns. Receives, and collectives that MPI carries, wait on. Time in which the process is "
+      "suspended, or computes between two calls, does not count.",
       "libxccl-mpi"},
      SECONDS,
      AT(timeout),
@@ -332,7 +344,7 @@ static const struct row rows[] = {
      1023},
     {{"XCCL_MPI", "openmpi|mpich|mpiabi", "",
       "MPI family that xccl-perf and xccl-tune are to be run with.", "xccl-perf, xccl-tune"},
-     FOREIGN,
+     FOREIGN_CHOICE,
      0,
      0,
      0},
@@ -352,8 +364,14 @@ static const char *const foreign_prefixes[] = {"XCCL_SIM_", "XCCL_ENV_", "XCCL_T
 static struct xc_params values;
 static const char      *texts[NUM_ROWS]; /* from the environment, or NULL */
 static char             fault[512];
-static char             unknown[1024]; /* a sentence for each name that nobody knows */
-static pthread_once_t   once = PTHREAD_ONCE_INIT;
+/* A sentence for each name that nobody knows, and for a value that its reader refuses. */
+static char           unknown[1024];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool is_foreign(const struct row *row)
+{
+    return (row->kind == FOREIGN) || (row->kind == FOREIGN_CHOICE);
+}
 
 /* Index of value in "a|b|c", or -1. */
 static int choice_index(const char *allowed, const char *value)
@@ -436,7 +454,7 @@ static void set(const struct row *row, const char *value)
         } else {
             complain(row, value);
         }
-    } else if (row->kind != FOREIGN) {
+    } else if (!is_foreign(row)) {
         set_number(row, value, field);
     }
 }
@@ -520,20 +538,37 @@ static void note_unknown(const char *name, size_t len)
              (meant != NULL) ? meant : "", (meant != NULL) ? "?" : " (xccl-info -c lists all)");
 }
 
+static void note_foreign(void)
+{
+    for (int i = 0; i < NUM_ROWS; i++) {
+        const struct xc_param_row *pub = &rows[i].pub;
+        size_t                     used = strlen(unknown);
+
+        if ((rows[i].kind == FOREIGN_CHOICE) && (texts[i] != NULL) && (texts[i][0] != '\0') &&
+            (choice_index(pub->allowed, texts[i]) < 0)) {
+            snprintf(unknown + used, sizeof(unknown) - used,
+                     "%s%s=%.100s is not allowed; it takes %s; correct it or unset it, since %s "
+                     "will refuse it",
+                     (used > 0) ? "; " : "", pub->name, texts[i], pub->allowed, pub->read_by);
+        }
+    }
+}
+
 static void load(void)
 {
     values.local_device = -1;
     for (int i = 0; i < NUM_ROWS; i++) {
-        if (rows[i].kind != FOREIGN) {
+        if (!is_foreign(&rows[i])) {
             set(&rows[i], rows[i].pub.fallback);
         }
         const char *text = secure_getenv(rows[i].pub.name);
         /* A copy: the program may change its environment later. Kept to the end. */
         texts[i] = (text != NULL) ? strdup(text) : NULL;
-        if ((texts[i] != NULL) && (rows[i].kind != FOREIGN)) {
+        if ((texts[i] != NULL) && !is_foreign(&rows[i])) {
             set(&rows[i], texts[i]);
         }
     }
+    note_foreign();
     for (char **e = environ; (e != NULL) && (*e != NULL); e++) {
         if (strncmp(*e, "XCCL_", 5) == 0) {
             size_t len = (size_t)(strchrnul(*e, '=') - *e);

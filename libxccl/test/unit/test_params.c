@@ -96,6 +96,11 @@ static void test_faults(const char *self)
     expect(self, "XCCL_log=x", "did you mean XCCL_LOG?");
     expect(self, "XCCL_LOG_LEVEL=x", "did you mean XCCL_LOG?");
     expect(self, "XCCL_DIRECT_COPY=x", "did you mean XCCL_DIRECT_COPIES?");
+    expect(self, "XCCL_MPI=mpich", "fine");
+    expect(self, "XCCL_MPI=", "fine");
+    expect(self, "XCCL_MPI=lam",
+           "warning: XCCL_MPI=lam is not allowed; it takes openmpi|mpich|mpiabi; correct it or "
+           "unset it, since xccl-perf, xccl-tune will refuse it");
     expect(self, "XCCL_ALGO=x", "XCCL_ALGO is not a variable of xccl and has no effect (xccl-info");
     expect(self, "XCCL_SOMETHING_ELSE=1",
            "warning: XCCL_SOMETHING_ELSE is not a variable of xccl and has no effect (xccl-info");
