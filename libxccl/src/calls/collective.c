@@ -108,22 +108,6 @@ static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm, bool uses_
     xm_comm_unuse(xm);
 }
 
-/* Asked once: a rank counts its calls from the first on, whenever it comes to use its device. */
-static bool could_come(void)
-{
-    static int answer = -1; /* atomic */
-    int        known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
-
-    if (__builtin_expect(known < 0, 0)) {
-        known = xc_device_possible();
-        if (!known) { /* if it uses one all the same, it has not counted what came before */
-            xm_suspicion_give_up();
-        }
-        __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
-    }
-    return known != 0;
-}
-
 /* Not plain, and its buffers are still to be asked for. */
 static bool not_asked(void)
 {
@@ -158,7 +142,7 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
             return not_asked();
         }
     }
-    if ((dev != NULL) || could_come() || xm_node_slots_in_use()) {
+    if ((dev != NULL) || xm_suspicion_counts() || xm_node_slots_in_use()) {
         announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm],
                  (dev != NULL) || xm_node_slots_in_use());
     }

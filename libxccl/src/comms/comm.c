@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "comms/agree.h"
+#include "comms/derived.h"
 #include "comms/orphans.h"
 #include "comms/setting.h"
 #include "comms/suspicion.h"
@@ -151,6 +152,14 @@ static uint64_t number_group(const struct xm_comm *xm)
     return hash;
 }
 
+/* The parts of a split communicator have one origin, and no rank in common. */
+static uint64_t derived_identity(const struct xm_comm *xm)
+{
+    uint64_t origin = (xm->group != 0) ? xm_derived_origin(xm->comm) : 0;
+
+    return (origin != 0) ? xc_hash_word(xc_hash_word(XC_HASH_BEGIN, origin), xm->group) : 0;
+}
+
 uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_coll coll)
 {
     xm->calls++;
@@ -204,6 +213,8 @@ static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
     xm->group = number_group(xm);
     if (comm == XM_HANDLE(MPI_COMM_WORLD)) {
         xm->identity = xc_hash_word(XC_HASH_BEGIN, xm_mpi_spawned());
+    } else {
+        xm->identity = derived_identity(xm);
     }
     *xm_p = xm;
     return xcclSuccess;

@@ -58,6 +58,7 @@ struct xm_comm {
     uint64_t calls;    /* all collectives, in processes that use a device */
     uint64_t group;    /* equal on the ranks of the same processes in the same order */
     uint64_t identity; /* atomic: equal on all ranks, of no other communicator; 0: not known */
+    uint64_t derived;  /* communicators that were made of it: derived.h */
     uint64_t persistent_calls; /* persistent collectives that were agreed on */
     uint64_t device_calls;     /* collectives whose memory is a device's by MPI's own symmetry */
     uint64_t vector_calls;     /* gatherv, scatterv, alltoallv */

@@ -23,6 +23,21 @@ void xm_suspicion_give_up(void)
     __atomic_store_n(&given_up, true, __ATOMIC_RELAXED);
 }
 
+bool xm_suspicion_counts(void)
+{
+    static int answer = -1; /* atomic */
+    int        known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
+
+    if (__builtin_expect(known < 0, 0)) {
+        known = xc_device_possible();
+        if (!known) { /* if it uses one all the same, it has not counted what came before */
+            xm_suspicion_give_up();
+        }
+        __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
+    }
+    return known != 0;
+}
+
 uint64_t xm_suspicion_call(uint64_t number, enum xm_coll coll)
 {
     return (number << COLL_BITS) | ((uint64_t)coll + 1);

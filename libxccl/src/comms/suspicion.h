@@ -13,6 +13,11 @@
  * stays true, so nobody has to see it in time; and it costs a few ns, whoever waits for the call.
  */
 void xm_suspicion_say_host(const struct xm_comm *xm, enum xm_coll coll);
+/*
+ * Does this rank count its calls, as where a device could be used? Asked once: it counts from the
+ * first on, whenever it comes to use its device.
+ */
+bool xm_suspicion_counts(void);
 /* This rank has not counted a call as the others have: it says and finds nothing from here on. */
 void xm_suspicion_give_up(void);
 

@@ -12,6 +12,7 @@
 #include "calls/calls.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
+#include "comms/derived.h"
 #include "comms/keyvals.h"
 #include "comms/peer_info.h"
 #include "comms/setting.h"
@@ -239,6 +240,13 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
     return (int)xm_mpi_forward(XM_FN_MPI_Comm_idup, profiling, without_info);
 }
 
+/* Of all calls that make communicators, those by which ranks can tell what they make. */
+static int derive(enum xm_function function, int profiling, const long *args)
+{
+    return is_started(false) ? xm_derived_make(function, profiling, args)
+                             : (int)xm_mpi_forward(function, profiling, args);
+}
+
 /* The standard ABI has no MPI_Keyval_create, which does the same as the other. */
 static enum xm_function of_mpi(enum xm_function function, enum xm_function same)
 {
@@ -370,6 +378,17 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Win_get_info:
     case XM_FN_MPI_File_get_info:
         return xm_asked_info(function, profiling, args);
+    case XM_FN_MPI_Comm_dup:
+    case XM_FN_MPI_Comm_dup_with_info:
+    case XM_FN_MPI_Comm_split:
+    case XM_FN_MPI_Comm_split_type:
+    case XM_FN_MPI_Comm_create:
+    case XM_FN_MPI_Cart_create:
+    case XM_FN_MPI_Cart_sub:
+    case XM_FN_MPI_Graph_create:
+    case XM_FN_MPI_Dist_graph_create:
+    case XM_FN_MPI_Dist_graph_create_adjacent:
+        return derive(function, profiling, args);
     case XM_FN_MPI_Comm_idup:
     case XM_FN_MPI_Comm_idup_with_info:
         return duplicate(function, profiling, args);

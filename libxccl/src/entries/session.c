@@ -2,6 +2,7 @@
 #include "entries/session.h"
 
 #include "comms/comm.h"
+#include "comms/derived.h"
 #include "comms/keyvals.h"
 #include "comms/mailbox.h"
 #include "comms/packing.h"
@@ -35,6 +36,7 @@ static void let_go(void)
 static void forget(void)
 {
     xm_comms_forget();
+    xm_derived_forget();
     xm_keyvals_forget();
     xm_errors_forget();
 }

@@ -62,7 +62,17 @@
     X(MPI_Comm_idup, 3)                                                                            \
     X(MPI_Comm_idup_with_info, 4)                                                                  \
     X(MPI_Op_free, 1)                                                                              \
-    X(MPI_Type_free, 1)
+    X(MPI_Type_free, 1)                                                                            \
+    X(MPI_Comm_dup, 2)                                                                             \
+    X(MPI_Comm_dup_with_info, 3)                                                                   \
+    X(MPI_Comm_split, 4)                                                                           \
+    X(MPI_Comm_split_type, 5)                                                                      \
+    X(MPI_Comm_create, 3)                                                                          \
+    X(MPI_Cart_create, 6)                                                                          \
+    X(MPI_Cart_sub, 3)                                                                             \
+    X(MPI_Graph_create, 6)                                                                         \
+    X(MPI_Dist_graph_create, 9)                                                                    \
+    X(MPI_Dist_graph_create_adjacent, 10)
 
 /* Blocking, non-blocking, persistent. */
 enum xm_form { XM_BLOCKING, XM_NONBLOCKING, XM_PERSISTENT, XM_NUM_FORMS };

@@ -267,11 +267,23 @@ def test_data_of_another_call(mpich):
     mpich.run_heard(lambda r: r.lines(said), 2, "mpi_mixed cuda blocking", timeout=30)
 
 
+@pytest.mark.parametrize("case", ["dup", "split", "cart", "nested", "blocked"])
+def test_unequal_memory_is_named_on_others(family, case):
+    """In the first call of a communicator that was made of MPI_COMM_WORLD, at once or by steps."""
+    ranks = 3 if case == "split" else 2
+    family.run_heard(lambda r: r.lines(NAMED), ranks, f"mpi_mixed cuda {case}", timeout=30)
+
+
+def test_equal_memory_on_others(family):
+    """Each part of a split has memory of its own kind, and ranks come late to each."""
+    family.run(4, "mpi_mixed cuda derived", timeout=60).good()
+
+
 def test_unequal_memory_at_the_time_out(family):
-    """In the first call of a duplicate no rank knows which communicator another one is in."""
+    """Of a duplicate by MPI_Comm_idup no rank knows from the start which one another one is in."""
     line = "a call on host memory .which needs XCCL_MEMORY=mixed., in another call than allreduce, number 1"
     family.run_heard(
-        lambda r: r.lines(line), 2, "mpi_mixed cuda dup", env={"XCCL_TIMEOUT": "1"}, timeout=30
+        lambda r: r.lines(line), 2, "mpi_mixed cuda idup", env={"XCCL_TIMEOUT": "1"}, timeout=30
     )
 
 

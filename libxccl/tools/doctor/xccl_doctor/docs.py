@@ -61,7 +61,7 @@ waits for whom since when, in a collective or for a message, and which rank has 
 - You alone may read these files (mode 0600): `chmod a+r xccl-ops.*.json` before you hand them to your support staff.
 - A file holds the last operations only, so the first difference may be older than the files.
 - A file also says in which call of MPI each thread is, and for which messages it waits: by default if the call has device memory, or a request of device memory. If the job was started with `XCCL_DUMP_DIR`, all calls that xccl takes over are followed, also those on host memory.
-  This costs each call some tens of nanoseconds. Calls that xccl does not take over (`MPI_Comm_split`) are in no file: look at the stacks of the ranks (`gdb -p <pid>`, `py-spy`).
+  This costs each call some tens of nanoseconds. Calls that make communicators (`MPI_Comm_split`) are in no file: look at the stacks of the ranks (`gdb -p <pid>`, `py-spy`).
 
 ## What it cannot find
 

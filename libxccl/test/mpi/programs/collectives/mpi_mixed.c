@@ -4,14 +4,17 @@
  * error that names both; and what looks alike and is right, where none comes.
  *
  *   mpi_mixed RUNTIME CASE [COUNT]
- * first: in the first collective of MPI_COMM_WORLD; later: after others; dup: the first of another
- * communicator; met: after others there; test, all, barrier, blocking: as first, with MPI_Test,
- * with MPI_Waitall, with a barrier before the wait, and with a blocking call instead of it; none:
- * as first, and rank 1 uses no device; return: as first, and the error comes back. apart: each rank
- * begins with another communicator of the same ranks, all as it is to be; twice: the numbers of
- * calls are equal on several; vector: counts for each rank, which MPI carries; late: rank 1 comes
- * after two seconds.
+ * first: in the first collective of MPI_COMM_WORLD; later: after others; dup, split, cart, nested:
+ * the first of a communicator made so; blocked: a blocking one of a duplicate; idup: of one that
+ * xccl does not know from the start; met: after others there; test, all, barrier, blocking: as
+ * first, with MPI_Test, with MPI_Waitall, with a barrier before the wait, and with a blocking call
+ * instead of it; none: as first, and rank 1 uses no device; return: as first, and the error comes
+ * back. apart: each rank begins with another communicator of the same ranks, all as it is to be;
+ * twice: the numbers of calls are equal on several; derived: on parts of the world, and their
+ * duplicates; vector: counts for each rank, which MPI carries; late: rank 1 comes after two
+ * seconds.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,22 +81,45 @@ static void wait_as(const char *how, MPI_Request *request)
     }
 }
 
+/* One of its own, that the ranks have not used before. */
+static MPI_Comm make(const char *how)
+{
+    int         dims[1] = {mt_size()}, periods[1] = {0};
+    MPI_Comm    comm = MPI_COMM_WORLD, inner;
+    MPI_Request request;
+
+    if ((strcmp(how, "dup") == 0) || (strcmp(how, "met") == 0) || (strcmp(how, "blocked") == 0)) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    } else if (strcmp(how, "split") == 0) {
+        MPI_Comm_split(MPI_COMM_WORLD, (mt_rank() == 2) ? 1 : 0, -mt_rank(), &comm);
+    } else if (strcmp(how, "cart") == 0) {
+        MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &comm);
+    } else if (strcmp(how, "nested") == 0) {
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &inner);
+        MPI_Comm_dup_with_info(inner, MPI_INFO_NULL, &comm);
+    } else if (strcmp(how, "idup") == 0) {
+        MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    return comm;
+}
+
 /* No result is looked at, and where no error comes it does not end. */
 static void differ(const char *how)
 {
     struct mt_pair pair = mt_pair_make(mine(), count);
-    MPI_Comm       comm = MPI_COMM_WORLD;
+    MPI_Comm       comm = make(how);
     char           text[MPI_MAX_ERROR_STRING];
     int            length;
 
-    if ((strcmp(how, "dup") == 0) || (strcmp(how, "met") == 0)) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    }
     if ((strcmp(how, "later") == 0) || (strcmp(how, "met") == 0)) {
         meet(comm, MANY);
     }
     if (strcmp(how, "return") == 0) {
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    }
+    if (strcmp(how, "blocked") == 0) {
+        MPI_Allreduce(pair.in, pair.out, count, MPI_FLOAT, MPI_SUM, comm);
     }
     MPI_Request request = begin(&pair, comm, 1);
     if ((strcmp(how, "return") == 0) && (mt_rank() != 1)) {
@@ -157,6 +183,49 @@ static void number_twice(void)
     MPI_Comm_free(&dup[2]);
 }
 
+/* The first call on comm, where a rank may come to it late. */
+static void first_call(MPI_Comm comm, enum mt_where where, bool late)
+{
+    struct mt_pair pair = mt_pair_make(where, count);
+    MPI_Request    request;
+    int            size;
+
+    MPI_Comm_size(comm, &size);
+    if (late) {
+        usleep(LATE_US / 2);
+    }
+    mt_pair_fill(&pair, count, comm, size);
+    MPI_Iallreduce(pair.in, pair.out, count, MPI_FLOAT, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_pair_expect_sum(&pair, count, size, size, "on a part");
+    mt_pair_free(&pair);
+}
+
+/*
+ * Parts of the same split, one on host memory and the other on device memory, in calls of the same
+ * number; and communicators of the same ranks, of which each rank is in another one meanwhile.
+ */
+static void use_parts(void)
+{
+    enum { ROUNDS = 3 };
+    bool          odd = (mt_rank() % 2 == 1), late = (mt_rank() >= mt_size() / 2);
+    enum mt_where mine_now = odd ? MT_HOST : MT_DEVICE, other = odd ? MT_DEVICE : MT_HOST;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Comm part, twin, whole;
+
+        MPI_Comm_split(MPI_COMM_WORLD, odd, mt_rank(), &part);
+        MPI_Comm_dup(part, &twin);
+        MPI_Comm_dup(MPI_COMM_WORLD, &whole);
+        first_call(part, mine_now, late);
+        first_call(twin, other, !late);
+        first_call(whole, (round == 1) ? MT_HOST : MT_DEVICE, late);
+        MPI_Comm_free(&twin);
+        MPI_Comm_free(&part);
+        MPI_Comm_free(&whole);
+    }
+}
+
 static void pass_vectors(void)
 {
     struct mt_pair pair = mt_pair_make(mine(), count * mt_size());
@@ -207,6 +276,8 @@ int main(int argc, char **argv)
         begin_apart();
     } else if (strcmp(what, "twice") == 0) {
         number_twice();
+    } else if (strcmp(what, "derived") == 0) {
+        use_parts();
     } else if (strcmp(what, "vector") == 0) {
         pass_vectors();
     } else if (strcmp(what, "late") == 0) {
