@@ -17,6 +17,8 @@
  * @endcode
  *
  * Works behind an mpi.h that declares some of it (MPICH 4.1 and later) and one that does not.
+ * @note If a rank cannot take part in a collective with its data, the call is an error there. Other
+ *       ranks of its node are told by their next enqueued call; ranks of other nodes are not.
  * @note Needs libxccl-mpi.so in the program: linked in front of the MPI library, or preloaded
  *       (xccl-run).
  */
@@ -92,6 +94,8 @@ XCCL_EXPORT int MPIX_Allreduce_enqueue_c(const void *sendbuf, void *recvbuf, MPI
  *
  * @p status is written when the stream has come to the end of the call, and may be
  * MPI_STATUS_IGNORE. A buffer on the host is read and written when the stream comes to the call.
+ * @note If the message fails then, MPI calls the error handler of @p comm on a thread of xccl's,
+ *       where it must return. The next enqueued call on @p comm returns the error, too.
  */
 XCCL_EXPORT int MPIX_Send_enqueue(const void *buf, int count, MPI_Datatype datatype, int dest,
                                   int tag, MPI_Comm comm);

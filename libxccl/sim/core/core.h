@@ -303,7 +303,6 @@ XS_API void xs_virtual_describe(const struct xs_range *range, uintptr_t *base_p,
 
 /* ---- context.c: devices and contexts ---- */
 
-
 /* The handle of a thread's default stream, here one for all threads. */
 #define XS_STREAM_PER_THREAD ((void *)2)
 
