@@ -324,7 +324,8 @@ XCCL_EXPORT xcclResult_t xcclGroupStart(void);
  * @note  If a call of the group failed on this rank, none of the group's calls is launched, as with
  * NCCL, whether the library refused it or xccl itself. Other ranks are not told. MSCCL++, and HCCL
  * outside of the simulation, may have launched calls before. Communicators that the group was to
- * make are there or not, as the library decides; destroy them.
+ * make are there or not, as the library decides; destroy them. A non-blocking communicator with
+ * calls in the group may keep the error, as in NCCL: see xcclCommGetAsyncError().
  */
 XCCL_EXPORT xcclResult_t xcclGroupEnd(void);
 
