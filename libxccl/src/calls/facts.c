@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "calls/facts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/backend.h"
@@ -140,11 +141,11 @@ static int64_t largest_block(const struct xm_op *op)
     return (int64_t)(most * of->layout.size);
 }
 
-static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
+static void terms_of(const struct xm_op *op, int64_t mine[NUM_TERMS])
 {
-    int64_t mine[NUM_TERMS] = {0};
-    bool    device = xm_touches_device(op);
+    bool device = xm_touches_device(op);
 
+    memset(mine, 0, NUM_TERMS * sizeof(mine[0]));
     mine[INVALID] = op->invalid;
     mine[ON_DEVICE] = device;
     enum xm_mem kind = device ? mem_of(op->dev, XC_MEM_DEVICE) : XM_MEM_CUDA;
@@ -154,6 +155,13 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
     /* Every byte is counted once, where it arrives or, at the root alone, where it leaves. */
     mine[BYTES] = (op->call.coll == XM_SCATTERV) ? op->buffers.send.bytes : op->buffers.recv.bytes;
     mine[LARGEST] = largest_block(op);
+}
+
+static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
+{
+    int64_t mine[NUM_TERMS];
+
+    terms_of(op, mine);
     if (op->comm->slots_agreed) {
         int late = xm_slots_agree(op->comm->slots, mine, sum);
         return (late < 0)
@@ -172,16 +180,11 @@ static xcclResult_t ask_ranks(const struct xm_op *op, int64_t sum[NUM_TERMS])
     return xcclSuccess;
 }
 
-static xcclResult_t agreed_facts(struct xm_op *op, bool *on_device_p)
+static void take_sum(struct xm_op *op, const int64_t sum[NUM_TERMS], bool *on_device_p)
 {
     struct xm_facts *facts = &op->facts;
-    int64_t          sum[NUM_TERMS];
-    xcclResult_t     res = ask_ranks(op, sum);
     uint64_t         parts = (uint64_t)op->comm->size;
 
-    if (res != xcclSuccess) {
-        return res;
-    }
     /* With a wrong argument on any rank MPI gets the call, and says there what is wrong. */
     op->largest_bytes = (uint64_t)((sum[LARGEST] < sum[BYTES]) ? sum[LARGEST] : sum[BYTES]);
     *on_device_p = (sum[ON_DEVICE] > 0) && (sum[INVALID] == 0);
@@ -200,7 +203,55 @@ static xcclResult_t agreed_facts(struct xm_op *op, bool *on_device_p)
     if (*on_device_p && (sum[ON_HOST] > 0)) {
         facts->obstacle = "some ranks pass host memory";
     }
+}
+
+static xcclResult_t agreed_facts(struct xm_op *op, bool *on_device_p)
+{
+    int64_t      sum[NUM_TERMS];
+    xcclResult_t res = ask_ranks(op, sum);
+
+    if (res == xcclSuccess) {
+        take_sum(op, sum, on_device_p);
+    }
+    return res;
+}
+
+xcclResult_t xm_facts_of_starts(struct xm_op *op, struct xm_comm *own)
+{
+    int64_t      mine[NUM_TERMS], sum[NUM_TERMS] = {0};
+    void        *all;
+    bool         on_device = false;
+    xcclResult_t res;
+
+    terms_of(op, mine);
+    res = xm_comm_collect(own, mine, sizeof(mine), &all);
+    if (res != xcclSuccess) {
+        return res;
+    }
+    for (int i = 0; i < own->size; i++) {
+        const int64_t *terms = (const int64_t *)all + (size_t)i * NUM_TERMS;
+        for (int t = 0; t < LARGEST; t++) {
+            sum[t] += terms[t];
+        }
+        sum[LARGEST] = (terms[LARGEST] > sum[LARGEST]) ? terms[LARGEST] : sum[LARGEST];
+    }
+    free(all);
+    take_sum(op, sum, &on_device);
+    own->starts.known = true;
+    own->starts.on_device = on_device && (op->facts.obstacle == NULL);
+    own->starts.mem = (int)op->facts.mem;
+    own->starts.bytes = op->facts.bytes;
+    own->starts.largest = op->largest_bytes;
     return xcclSuccess;
+}
+
+/* Every start is of the same counts, and of the same memory. */
+static void facts_of_start(struct xm_op *op, bool *on_device_p)
+{
+    op->facts.mem = (enum xm_mem)op->comm->starts.mem;
+    op->facts.bytes = op->comm->starts.bytes;
+    op->largest_bytes = op->comm->starts.largest;
+    *on_device_p = op->comm->starts.on_device && !op->invalid;
 }
 
 /* By MPI's own symmetry. */
@@ -365,6 +416,10 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
     if (!xm_coll_on_device(op->call.coll) || op->comm->inter) {
         op->facts.bytes = (uint64_t)(op->buffers.send.bytes + op->buffers.recv.bytes);
         op->facts.mem = (op->dev != NULL) ? mem_of(op->dev, XC_MEM_DEVICE) : XM_MEM_CUDA;
+        return xcclSuccess;
+    }
+    if (asks && op->comm->starts.known) {
+        facts_of_start(op, on_device_p);
         return xcclSuccess;
     }
     if (mixed) {

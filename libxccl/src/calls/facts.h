@@ -20,6 +20,12 @@ bool xm_coll_needs_agreement(enum xm_coll coll);
 xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p);
 
 /*
+ * For all starts of a persistent request whose ranks have counts of their own: they ask each other
+ * once, on the request's own communicator. Collective and blocking.
+ */
+xcclResult_t xm_facts_of_starts(struct xm_op *op, struct xm_comm *own);
+
+/*
  * Why only MPI can serve this call on device memory, as a static text, or NULL; and what keeps the
  * vendor's library from it. By facts equal on all ranks, and what they have agreed on.
  */

@@ -256,6 +256,14 @@ static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm)
     if (res != xcclSuccess) {
         return res;
     }
+    xm->own = true;
+    if (xm_coll_needs_agreement(op->call.coll)) {
+        res = xm_facts_of_starts(op, xm);
+        if ((res != xcclSuccess) || !xm->starts.on_device) {
+            xm_comm_unuse(xm);
+            return res;
+        }
+    }
     xm->device_calls++;
     xm->lockstep = is_lockstep(op);
     res = xm_comm_agree(xm, op->call.coll, true, xm_facts_worth_us(xm, op), op->dev, op->device);
@@ -288,7 +296,7 @@ static int give_up(const struct xm_call *call, struct xm_held *held, xcclResult_
 static bool is_fast(const struct xm_op *op)
 {
     return xm_coll_on_device(op->call.coll) && !op->comm->inter &&
-           !xm_coll_needs_agreement(op->call.coll) && (xc_params()->memory == XC_MEMORY_SAME);
+           (xc_params()->memory == XC_MEMORY_SAME);
 }
 
 /* Its starts are non-blocking collectives, on a communicator of the request's own if they can be.
@@ -344,6 +352,20 @@ static int init_standing(struct xm_op *op)
     return xm_request_persistent(&op->call, &held, start_standing);
 }
 
+/* Has this rank data that is not a device's? Where ranks have counts of their own, it may have
+ * none.
+ */
+static bool is_elsewhere(struct xm_op *op)
+{
+    if (op->dev == NULL) {
+        return true;
+    }
+    if (xm_coll_needs_agreement(op->call.coll)) {
+        return !xm_touches_device(op) && (op->buffers.send.used || op->buffers.recv.used);
+    }
+    return !xm_facts_local(op);
+}
+
 static int what_to_say(struct xm_op *op, bool valid)
 {
     int says = (xm_persistent_apart() >= MOST_APART) ? SAYS_CROWDED : 0;
@@ -352,7 +374,7 @@ static int what_to_say(struct xm_op *op, bool valid)
         return SAYS_INVALID;
     }
     says |= xm_touches_device(op) ? SAYS_DEVICE : 0;
-    return says | (((op->dev == NULL) || !xm_facts_local(op)) ? SAYS_ELSEWHERE : 0);
+    return says | (is_elsewhere(op) ? SAYS_ELSEWHERE : 0);
 }
 
 static void warn_of_crowd(const struct xm_op *op)

@@ -6,7 +6,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mpi_harness import DIRECT, level
+from mpi_harness import DIRECT, PATHS, level
 from test_random import go as go_random
 
 # Direct where all of their data together fits a workspace: no rank knows the blocks of all others.
@@ -353,6 +353,17 @@ def test_vectors(family, case, ranks, linger):
     """Blocks of any length at any place, short ones told to the kernel that lingers."""
     env = {**VECTORS, "XCCL_DIRECT_LINGER": linger}
     run(family, ranks, f"mpi_vectors {case} direct", **env).good()
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.release_only)])
+@pytest.mark.parametrize("case", ["drawn", "long"])
+@pytest.mark.parametrize(("form", "path"), [("persistent", "direct"), ("persistent", "ccl")])
+def test_vectors_of_requests(family, case, ranks, form, path):
+    """The same in forms that may not wait for the other ranks, which have the counts."""
+    env = {**PATHS[path], **VECTORS}
+    command = f"mpi_vectors cuda {case} {path} {form}"
+    family.run(ranks, command, sim="cuda:4", env=env, timeout=60).good()
 
 
 @pytest.mark.parametrize("least", ["16", pytest.param("16777216", marks=pytest.mark.thorough)])

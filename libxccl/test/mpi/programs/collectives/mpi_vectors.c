@@ -3,7 +3,8 @@
  * Collectives whose blocks have counts and places of their own: short and long ones, that begin at
  * any byte, in any order, with gaps between them, and on each rank another way. Every byte is
  * compared, those of the gaps too.
- * Usage: mpi_vectors cuda|rocm|none drawn|long|mismatch|fetched [PATH that they take]
+ * Usage: mpi_vectors cuda|rocm|none drawn|long|mismatch|fetched [PATH that they take [FORM]]
+ * FORM: nonblocking or persistent, of those whose counts only their ranks know.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@ enum { MOST_RANKS = 8, ROUNDS = 40, WARM_UP = 10, LONG_BYTES = 3 << 20 };
 /* The second time nothing of the program's is left on the device, and a kernel may linger. */
 enum { TIMES = 2 };
 
+enum form { BLOCKING, NONBLOCKING, PERSISTENT };
+
+static enum form   form;
 static const char *expected_path;
 static MPI_Comm    comm; /* of all ranks: one may be given up */
 
@@ -131,6 +135,97 @@ static void on_path(bool has_data, const char *what)
     }
 }
 
+typedef int alltoallv_init(const void *, const int *, const int *, MPI_Datatype, void *,
+                           const int *, const int *, MPI_Datatype, MPI_Comm, MPI_Info,
+                           MPI_Request *);
+typedef int gatherv_init(const void *, int, MPI_Datatype, void *, const int *, const int *,
+                         MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
+typedef int scatterv_init(const void *, const int *, const int *, MPI_Datatype, void *, int,
+                          MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
+
+/* A request that was made, or started, as often as a blocking call would be made. */
+static void complete(MPI_Request *request)
+{
+    for (int i = 1; (form == PERSISTENT) && (i < TIMES); i++) {
+        MPI_Start(request);
+        MPI_Wait(request, MPI_STATUS_IGNORE);
+    }
+    if (form == PERSISTENT) {
+        MPI_Start(request);
+    }
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    if (form == PERSISTENT) {
+        MPI_Request_free(request);
+    }
+}
+
+static void call_alltoallv(const void *in, const int *sent, const int *from, void *out,
+                           const int *received, const int *to)
+{
+    alltoallv_init *make;
+    MPI_Request     request;
+
+    if (form == PERSISTENT) {
+        *(void **)&make = mt_find("MPI_Alltoallv_init");
+        make(in, sent, from, MPI_BYTE, out, received, to, MPI_BYTE, comm, MPI_INFO_NULL, &request);
+        complete(&request);
+    }
+    for (int i = 0; (form != PERSISTENT) && (i < TIMES); i++) {
+        if (form == NONBLOCKING) {
+            MPI_Ialltoallv(in, sent, from, MPI_BYTE, out, received, to, MPI_BYTE, comm, &request);
+            complete(&request);
+        } else {
+            MPI_Alltoallv(in, sent, from, MPI_BYTE, out, received, to, MPI_BYTE, comm);
+        }
+    }
+}
+
+static void call_gatherv(const void *in, int sent, const struct layout *out, int root)
+{
+    gatherv_init *make;
+    MPI_Request   request;
+
+    if (form == PERSISTENT) {
+        *(void **)&make = mt_find("MPI_Gatherv_init");
+        make(in, sent, MPI_BYTE, out->device, out->counts, out->displs, MPI_BYTE, root, comm,
+             MPI_INFO_NULL, &request);
+        complete(&request);
+    }
+    for (int i = 0; (form != PERSISTENT) && (i < TIMES); i++) {
+        if (form == NONBLOCKING) {
+            MPI_Igatherv(in, sent, MPI_BYTE, out->device, out->counts, out->displs, MPI_BYTE, root,
+                         comm, &request);
+            complete(&request);
+        } else {
+            MPI_Gatherv(in, sent, MPI_BYTE, out->device, out->counts, out->displs, MPI_BYTE, root,
+                        comm);
+        }
+    }
+}
+
+static void call_scatterv(const struct layout *in, void *out, int received, int root)
+{
+    scatterv_init *make;
+    MPI_Request    request;
+
+    if (form == PERSISTENT) {
+        *(void **)&make = mt_find("MPI_Scatterv_init");
+        make(in->device, in->counts, in->displs, MPI_BYTE, out, received, MPI_BYTE, root, comm,
+             MPI_INFO_NULL, &request);
+        complete(&request);
+    }
+    for (int i = 0; (form != PERSISTENT) && (i < TIMES); i++) {
+        if (form == NONBLOCKING) {
+            MPI_Iscatterv(in->device, in->counts, in->displs, MPI_BYTE, out, received, MPI_BYTE,
+                          root, comm, &request);
+            complete(&request);
+        } else {
+            MPI_Scatterv(in->device, in->counts, in->displs, MPI_BYTE, out, received, MPI_BYTE,
+                         root, comm);
+        }
+    }
+}
+
 static void alltoallv(int counts[MOST_RANKS][MOST_RANKS], int unit)
 {
     int  received[MOST_RANKS];
@@ -143,10 +238,7 @@ static void alltoallv(int counts[MOST_RANKS][MOST_RANKS], int unit)
     struct layout in = lay_out(counts[mt_rank()], unit), out = lay_out(received, unit);
     fill(&in, -1);
     clear(&out);
-    for (int i = 0; i < TIMES; i++) {
-        MPI_Alltoallv(in.device, in.counts, in.displs, MPI_BYTE, out.device, out.counts, out.displs,
-                      MPI_BYTE, comm);
-    }
+    call_alltoallv(in.device, in.counts, in.displs, out.device, out.counts, out.displs);
     expect(&out, mt_rank(), "MPI_Alltoallv");
     on_path(has_data, "MPI_Alltoallv");
     let_go(&in);
@@ -198,10 +290,7 @@ static void gatherv(const int *counts, int unit, int root, bool in_place)
     } else {
         clear(&out);
     }
-    for (int i = 0; i < TIMES; i++) {
-        MPI_Gatherv(in_place ? MPI_IN_PLACE : in.device + in.displs[0], own[0], MPI_BYTE,
-                    out.device, out.counts, out.displs, MPI_BYTE, root, comm);
-    }
+    call_gatherv(in_place ? MPI_IN_PLACE : in.device + in.displs[0], own[0], &out, root);
     if (mt_rank() == root) {
         expect(&out, 0, in_place ? "MPI_Gatherv in place" : "MPI_Gatherv");
     }
@@ -220,11 +309,7 @@ static void scatterv(const int *counts, int unit, int root, bool in_place)
     in_place = in_place && (mt_rank() == root);
     fill(&in, -1);
     clear(&out);
-    for (int i = 0; i < TIMES; i++) {
-        MPI_Scatterv(in.device, in.counts, in.displs, MPI_BYTE,
-                     in_place ? MPI_IN_PLACE : out.device + out.displs[0], own[0], MPI_BYTE, root,
-                     comm);
-    }
+    call_scatterv(&in, in_place ? MPI_IN_PLACE : out.device + out.displs[0], own[0], root);
     if (!in_place) {
         int wrong = 0;
         mt_get(out.host, out.device, MT_DEVICE, out.bytes);
@@ -254,10 +339,7 @@ static void from_one_place(int counts[MOST_RANKS][MOST_RANKS], int unit, int roo
     unsigned char *from = in.device + in.displs[0];
     fill(&in, 0);
     clear(&out);
-    for (int i = 0; i < TIMES; i++) {
-        MPI_Alltoallv(from, sent, none, MPI_BYTE, out.device, out.counts, out.displs, MPI_BYTE,
-                      comm);
-    }
+    call_alltoallv(from, sent, none, out.device, out.counts, out.displs);
     expect(&out, 0, "MPI_Alltoallv from one place");
     on_path(has_data, "MPI_Alltoallv from one place");
     clear(&out);
@@ -432,6 +514,9 @@ int main(int argc, char **argv)
 
     mt_begin(&argc, &argv, true);
     expected_path = (argc > 3) ? argv[3] : NULL;
+    if (argc > 4) {
+        form = (strcmp(argv[4], "persistent") == 0) ? PERSISTENT : NONBLOCKING;
+    }
     common = 12345;
     mine = 99 + (uint64_t)mt_rank();
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
