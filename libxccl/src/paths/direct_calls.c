@@ -21,7 +21,7 @@ static const char *find_reduction(struct xm_op *op)
         return "pairs of values with holes";
     }
     /* MPI's part would be posted when others have posted calls after it; or a stream goes on. */
-    if ((XK_OP_OF(r.what) == XK_SUM_CHECKED) && (op->call.form != XM_BLOCKING)) {
+    if ((XK_OP_OF(r.what) == XK_SUM_CHECKED) && (op->call.form != XM_BLOCKING) && !op->comm->own) {
         return "sum that MPI may have to do over, in the order of the calls";
     }
     op->direct_what = r.what;
@@ -259,7 +259,8 @@ const char *xm_direct_obstacle(struct xm_op *op)
     uint32_t rounds = fits ? 0 : xm_direct_rounds_of(op);
     uint64_t exchanged = blocking ? most_exchanged(op) : xk_slot_data((uint32_t)xm->size);
     bool     unmapped = fits || (rounds > 0);
-    op->mapped = (op->block_bytes > exchanged) && may_map(op) && (blocking || unmapped);
+    bool     otherwise = unmapped || xm_direct_is_checked(op); /* MPI has it over */
+    op->mapped = (op->block_bytes > exchanged) && may_map(op) && (blocking || otherwise);
     op->rounds = op->mapped ? 0 : rounds;
     op->instead = (op->mapped && !blocking) ? rounds : 0;
     if (xm->direct->in_turns && !is_worth_turns(op)) {

@@ -3,7 +3,7 @@
  * Sums of integers of 8 and 16 bits on device memory: the same bits as this MPI makes of them on
  * host memory, whatever leaves the type's range; and by the kernels where nothing can.
  *
- *   mpi_checked RUNTIME forms|large|repeated|burst|waiting|long
+ *   mpi_checked RUNTIME forms|large|repeated|burst|waiting|long|started|restarted
  * Paths are looked at by xccl_mpi_last_path(). An MPI whose sums wrap around has nothing done over.
  */
 #include <stdio.h>
@@ -46,6 +46,7 @@ struct what {
     int                root;
     enum where         where;
     int                shard; /* of so many as there are ranks: where ANYWHERE is */
+    bool               persistent;
 };
 
 static uint64_t state = 4711; /* the same on all ranks */
@@ -143,7 +144,82 @@ static bool leaves_range(const struct what *w)
            ((w->form != EXSCAN) || (mt_size() > 2));
 }
 
-static int call(const struct what *w, void *in, void *out)
+typedef int reduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                        MPI_Request *);
+typedef int to_root_init(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Info,
+                         MPI_Request *);
+typedef int scatter_init(const void *, void *, const int *, MPI_Datatype, MPI_Op, MPI_Comm,
+                         MPI_Info, MPI_Request *);
+
+static void make_request(const struct what *w, const void *send, void *out, const int *counts,
+                         MPI_Request *request)
+{
+    static const char *const names[] = {
+        "MPI_Allreduce_init",      "MPI_Reduce_init", "MPI_Reduce_scatter_block_init",
+        "MPI_Reduce_scatter_init", "MPI_Scan_init",   "MPI_Exscan_init"};
+    MPI_Datatype  t = w->type->type;
+    reduce_init  *reduce;
+    to_root_init *to_root;
+    scatter_init *scatter;
+    void         *found = mt_find(names[w->form]);
+
+    if (w->form == REDUCE) {
+        *(void **)&to_root = found;
+        to_root(send, out, w->count, t, MPI_SUM, w->root, MPI_COMM_WORLD, MPI_INFO_NULL, request);
+    } else if (w->form == UNEVEN) {
+        *(void **)&scatter = found;
+        scatter(send, out, counts, t, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, request);
+    } else {
+        *(void **)&reduce = found;
+        reduce(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, request);
+    }
+}
+
+/* What MPI does over of a call that has a request is such a call of its own. */
+static void begin_on_host(const struct what *w, const void *send, void *out, const int *counts,
+                          MPI_Request *request)
+{
+    MPI_Datatype t = w->type->type;
+
+    switch (w->form) {
+    case ALLREDUCE:
+        MPI_Iallreduce(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD, request);
+        break;
+    case REDUCE:
+        MPI_Ireduce(send, out, w->count, t, MPI_SUM, w->root, MPI_COMM_WORLD, request);
+        break;
+    case BLOCKS:
+        MPI_Ireduce_scatter_block(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD, request);
+        break;
+    case UNEVEN:
+        MPI_Ireduce_scatter(send, out, counts, t, MPI_SUM, MPI_COMM_WORLD, request);
+        break;
+    case SCAN:
+        MPI_Iscan(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD, request);
+        break;
+    default:
+        MPI_Iexscan(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD, request);
+        break;
+    }
+}
+
+static int call_later(const struct what *w, void *send, void *out, const int *counts, bool on_host)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    if (on_host) {
+        begin_on_host(w, send, out, counts, &request);
+        return MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    make_request(w, send, out, counts, &request);
+    MPI_Start(&request);
+    mt_expect_path((mt_size() > 1) ? "direct" : NULL, form_names[w->form]);
+    int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    return code;
+}
+
+static int call(const struct what *w, void *in, void *out, bool on_host)
 {
     MPI_Datatype t = w->type->type;
     bool         alone = w->in_place && ((w->form != REDUCE) || (w->root == mt_rank()));
@@ -151,6 +227,9 @@ static int call(const struct what *w, void *in, void *out)
     int          counts[64];
 
     uneven_counts(w, counts);
+    if (w->persistent) {
+        return call_later(w, send, out, counts, on_host);
+    }
     switch (w->form) {
     case ALLREDUCE:
         return MPI_Allreduce(send, out, w->count, t, MPI_SUM, MPI_COMM_WORLD);
@@ -223,7 +302,7 @@ static int reference_call(const struct what *w, void *in, void *out)
     struct what apart = *w;
 
     apart.in_place = w->in_place && ((w->form != REDUCE) || differs(w->type));
-    return call(&apart, in, out);
+    return call(&apart, in, out, true);
 }
 
 static const char *right_path(const struct what *w)
@@ -247,7 +326,7 @@ static void one_call(struct memory *m, const struct what *w, const char *path)
     }
     mt_put(m->in, MT_DEVICE, m->host, m->bytes);
     mt_put(m->out, MT_DEVICE, m->reference, m->bytes);
-    int code = call(w, m->in, m->out);
+    int code = call(w, m->in, m->out, false);
     if ((path != NULL) && (mt_size() > 1)) {
         mt_expect_path(path, text);
     }
@@ -262,7 +341,8 @@ static void one_call(struct memory *m, const struct what *w, const char *path)
 }
 
 /* Every way of a call, with blocks of so many elements. */
-static void all_ways(struct memory *m, int count, enum form form, bool look_at_path)
+static void all_ways(struct memory *m, int count, enum form form, bool look_at_path,
+                     bool persistent)
 {
     for (int t = 0; t < TYPES; t++) {
         for (int i = 0; i < 2 * WHERES; i++) {
@@ -272,7 +352,8 @@ static void all_ways(struct memory *m, int count, enum form form, bool look_at_p
                              .in_place = (i >= WHERES),
                              .root = (form == REDUCE) ? (i + t) % mt_size() : 0,
                              .where = (enum where)(i % WHERES),
-                             .shard = (i + t) % mt_size()};
+                             .shard = (i + t) % mt_size(),
+                             .persistent = persistent};
             one_call(m, &w, look_at_path ? right_path(&w) : NULL);
         }
     }
@@ -286,7 +367,7 @@ static void forms(void)
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         for (enum form f = ALLREDUCE; f < FORMS; f++) {
             /* Blocks of different sizes have no data of their own for every rank. */
-            all_ways(&m, counts[i], f, (f != UNEVEN) || (counts[i] > 1));
+            all_ways(&m, counts[i], f, (f != UNEVEN) || (counts[i] > 1), false);
         }
     }
     drop(&m);
@@ -299,10 +380,10 @@ static void large(void)
     struct memory    m = make(((520l << 10) + 64) * mt_size());
 
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        all_ways(&m, counts[i], ALLREDUCE, true);
+        all_ways(&m, counts[i], ALLREDUCE, true, false);
     }
-    all_ways(&m, counts[1], REDUCE, true);
-    all_ways(&m, counts[0], BLOCKS, false); /* in place it is too long */
+    all_ways(&m, counts[1], REDUCE, true, false);
+    all_ways(&m, counts[0], BLOCKS, false, false); /* in place it is too long */
     drop(&m);
 }
 
@@ -384,9 +465,9 @@ static void burst(void)
         fill(&beyond, made.host);
         mt_put(made.in, MT_DEVICE, made.host, made.bytes);
         for (int k = 0; k < CALLS; k++) {
-            call(&w, m.in, m.out);
+            call(&w, m.in, m.out, false);
         }
-        call(&beyond, made.in, made.out);
+        call(&beyond, made.in, made.out, false);
         mt_expect_path(right_path(&beyond), "burst");
         expect_result(&m, &w, "before");
         expect_result(&made, &beyond, "last");
@@ -421,6 +502,58 @@ static void waiting(void)
     drop(&other);
 }
 
+/* Of persistent requests MPI does those sums over on the communicator that each has for itself. */
+static void started(void)
+{
+    static const int counts[] = {1, 500, 40000, (512 << 10) + 16};
+    struct memory    m = make(((512l << 10) + 64) * mt_size());
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        for (enum form f = ALLREDUCE; f < FORMS; f++) {
+            bool is_large = (counts[i] > 40000);
+            if (!is_large || (f == ALLREDUCE) || (f == REDUCE)) {
+                all_ways(&m, counts[i], f, false, true);
+            }
+        }
+    }
+    drop(&m);
+}
+
+/* One request, some of whose starts leave the range, beside another one, in any order. */
+static void restarted(void)
+{
+    enum { ROUNDS = 60, COUNT = 2001, REQUESTS = 2 };
+    struct memory m[REQUESTS];
+    struct what   w[REQUESTS];
+    MPI_Request   requests[REQUESTS];
+
+    for (int i = 0; i < REQUESTS; i++) {
+        m[i] = make(COUNT);
+        w[i] = (struct what){.form = ALLREDUCE, .type = &types[2 * i], .count = COUNT};
+        make_request(&w[i], m[i].in, m[i].out, NULL, &requests[i]);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < REQUESTS; i++) {
+            w[i].where = (enum where)(mt_next(&state) % WHERES);
+            fill(&w[i], m[i].host);
+            mt_put(m[i].in, MT_DEVICE, m[i].host, m[i].bytes);
+        }
+        for (int i = 0; i < REQUESTS; i++) {
+            MPI_Start(&requests[(i + mt_rank() + round) % REQUESTS]);
+            mt_expect_path((mt_size() > 1) ? "direct" : NULL, "started again");
+        }
+        MPI_Waitall(REQUESTS, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < REQUESTS; i++) {
+            w[i].persistent = true;
+            expect_result(&m[i], &w[i], "started again");
+        }
+    }
+    for (int i = 0; i < REQUESTS; i++) {
+        MPI_Request_free(&requests[i]);
+        drop(&m[i]);
+    }
+}
+
 /* In place and longer than the scratch memory: MPI's, and other calls stay direct. */
 static void too_long(void)
 {
@@ -436,9 +569,9 @@ static void too_long(void)
 }
 
 static const struct mt_named_case cases[] = {
-    {"forms", forms}, {"large", large},     {"repeated", repeated},
-    {"burst", burst}, {"waiting", waiting}, {"long", too_long},
-    {NULL, NULL}};
+    {"forms", forms},     {"large", large},         {"repeated", repeated},
+    {"burst", burst},     {"waiting", waiting},     {"long", too_long},
+    {"started", started}, {"restarted", restarted}, {NULL, NULL}};
 
 int main(int argc, char **argv)
 {
