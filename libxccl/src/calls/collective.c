@@ -85,17 +85,22 @@ static bool data_is_at_buffer(const struct xm_signature *s, const long *args)
 /*
  * Where devices could be used, a call on host memory is counted, and where they are, announced: a
  * rank that passes device memory in the same call would wait for this one, and can then say why.
+ * False: it is not plain, since other ranks may have to see it.
  */
-static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm, bool uses_device)
+static bool announce(enum xm_coll coll, bool blocking, MPI_Comm comm, bool uses_device)
 {
     struct xm_comm *xm;
 
     if (comm == XM_HANDLE(MPI_COMM_NULL)) {
-        return;
+        return true;
     }
     if (xm_comm_get(comm, &xm) != xcclSuccess) {
         xm_suspicion_give_up();
-        return;
+        return true;
+    }
+    if (!blocking && xm_facts_may_be_shown(xm, coll)) {
+        xm_comm_unuse(xm);
+        return false;
     }
     /* Counted before what is agreed on counts, as in a call that is served (leave_to_mpi()). */
     xm_comm_call(xm, xm_coll_on_device(coll) ? XM_ON_HOST : XM_ON_ANY, coll);
@@ -106,6 +111,7 @@ static void announce(enum xm_coll coll, bool blocking, MPI_Comm comm, bool uses_
         xm_board_busy(xm->group, xm->calls, coll);
     }
     xm_comm_unuse(xm);
+    return true;
 }
 
 /* Not plain, and its buffers are still to be asked for. */
@@ -142,9 +148,10 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
             return not_asked();
         }
     }
-    if ((dev != NULL) || xm_suspicion_counts() || xm_node_slots_in_use()) {
-        announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm],
-                 (dev != NULL) || xm_node_slots_in_use());
+    if (((dev != NULL) || xm_suspicion_counts() || xm_node_slots_in_use()) &&
+        !announce(coll, form == XM_BLOCKING, (MPI_Comm)(intptr_t)args[s->comm],
+                  (dev != NULL) || xm_node_slots_in_use())) {
+        return not_asked();
     }
     last_path = "host";
     return true;
@@ -448,6 +455,21 @@ static void choose_self(struct xm_op *op, const struct xm_rules *rules, unsigned
     *path_p = &xm_path_self;
 }
 
+/* Kernels carry blocks of any length, if the tables have them for all; else MPI has the call. */
+static struct xm_choice choose_later(const struct xm_op *op, const struct xm_rules *rules,
+                                     unsigned available)
+{
+    unsigned without = available & ~(1u << XM_PATH_CCL);
+
+    if ((op->facts.obstacle == NULL) &&
+        xm_decides_always(rules, without, &op->facts, XM_PATH_DIRECT)) {
+        return (struct xm_choice){XM_PATH_DIRECT, "the ranks show their counts when all have come",
+                                  true};
+    }
+    return (struct xm_choice){XM_PATH_MPI, "a non-blocking call with counts of each rank's own",
+                              false};
+}
+
 /* Device memory on all ranks: which path? Every rank comes to the same answer. */
 static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **path_p)
 {
@@ -471,7 +493,8 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
         choose_self(op, rules, available, path_p);
         return xcclSuccess;
     }
-    struct xm_choice choice = xm_decide(rules, available, &op->facts);
+    struct xm_choice choice = op->counts_later ? choose_later(op, rules, available)
+                                               : xm_decide(rules, available, &op->facts);
     if ((choice.path == XM_PATH_CCL) || (choice.path == XM_PATH_DIRECT)) {
         if (xm_comm_state_now(xm) == XM_COMM_BROKEN) {
             return xc_fail(xcclInvalidUsage, "%s", xm->reason);
@@ -488,7 +511,9 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     } else {
         path = xm_collective_path_to_mpi(op, choice.path == XM_PATH_STAGED);
     }
-    if ((path == &xm_path_direct) && (op->mapped || xm_direct_is_checked(op))) {
+    op->counts_later = op->counts_later && (path == &xm_path_direct);
+    if ((path == &xm_path_direct) && !op->counts_later &&
+        (op->mapped || xm_direct_is_checked(op))) {
         op->otherwise = path_without_direct(op, rules, available);
     }
     log_choice(op, &choice, path);

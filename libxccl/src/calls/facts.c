@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/agree.h"
+#include "comms/vectors.h"
 #include "tables/tables.h"
 
 bool xm_coll_needs_agreement(enum xm_coll coll)
@@ -399,6 +400,28 @@ static bool facts_alone(struct xm_op *op)
     return device;
 }
 
+/*
+ * May the ranks show each other the counts of a call that does not wait? By what is equal on all of
+ * them, and the same from one call to the next but for what they have agreed on.
+ */
+bool xm_facts_may_be_shown(const struct xm_comm *xm, enum xm_coll coll)
+{
+    return xm_coll_needs_agreement(coll) && xm->slots_agreed && (xm->size <= XM_SLOT_RANKS) &&
+           (xc_params()->memory == XC_MEMORY_SAME) && (xc_params()->launch != XC_LAUNCH_NOW) &&
+           (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->direct != XC_DIRECT_OFF);
+}
+
+/* Its bytes are this rank's, and nothing is decided by them. */
+static bool facts_to_be_shown(struct xm_op *op)
+{
+    MPI_Count bytes = op->buffers.send.bytes + op->buffers.recv.bytes;
+
+    op->counts_later = xm_vectors_call(op->comm, xm_touches_device(op));
+    op->facts.bytes = (bytes > 0) ? (uint64_t)bytes : 1;
+    op->facts.mem = (op->dev != NULL) ? mem_of(op->dev, XC_MEM_DEVICE) : XM_MEM_CUDA;
+    return op->counts_later;
+}
+
 xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
 {
     bool         asks = xm_coll_needs_agreement(op->call.coll);
@@ -420,6 +443,10 @@ xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p)
     }
     if (asks && op->comm->starts.known) {
         facts_of_start(op, on_device_p);
+        return xcclSuccess;
+    }
+    if ((op->call.form == XM_NONBLOCKING) && xm_facts_may_be_shown(op->comm, op->call.coll)) {
+        *on_device_p = facts_to_be_shown(op);
         return xcclSuccess;
     }
     if (mixed) {

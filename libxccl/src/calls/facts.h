@@ -20,6 +20,12 @@ bool xm_coll_needs_agreement(enum xm_coll coll);
 xcclResult_t xm_facts_of(struct xm_op *op, bool *on_device_p);
 
 /*
+ * Of a non-blocking call whose ranks have counts of their own: may they show these to each other
+ * when all have come? Then every such call of the communicator is counted, on any memory.
+ */
+bool xm_facts_may_be_shown(const struct xm_comm *xm, enum xm_coll coll);
+
+/*
  * For all starts of a persistent request whose ranks have counts of their own: they ask each other
  * once, on the request's own communicator. Collective and blocking.
  */

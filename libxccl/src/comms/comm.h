@@ -64,6 +64,13 @@ struct xm_comm {
     uint64_t vector_calls;     /* gatherv, scatterv, alltoallv */
     bool     vector_on_device; /* has this rank brought device memory to them? */
     bool     tracked;          /* has it seen device memory? equal on all ranks */
+    /* Non-blocking ones, since the ranks have slots: vectors.h. */
+    struct {
+        uint64_t changes; /* odd: kernels have them */
+        uint64_t calls;   /* since the last change */
+        bool     said;    /* by this rank, that it knows of the next one */
+        unsigned on_host; /* atomic: the last ones, on host memory of all ranks */
+    } vectors;
 
     enum xm_comm_state  state;           /* atomic: any thread may break it */
     char                reason[640];     /* of FAILED and BROKEN; a message and paths fit */

@@ -50,6 +50,7 @@ struct xm_show {
     /* Where its block of each rank lies in the buffer that others use, and how long it is: of
      * collectives whose ranks have counts of their own. Bytes. */
     uint64_t at[XM_SLOT_RANKS], length[XM_SLOT_RANKS];
+    uint32_t on_device; /* some of this rank's data is memory of a device */
 };
 
 /* One communicator's place on the board of one of its ranks. */
@@ -78,6 +79,7 @@ struct xm_slot {
     uint64_t direct;  /* atomic: the last of these that it enqueued without waiting for its turn */
     uint64_t ordered; /* atomic, first rank's: those that have their place in every queue */
     uint64_t cutovers[2]; /* atomic, first rank's: cutover.h */
+    uint64_t vectors[2];  /* atomic, first rank's: vectors.h */
     uint64_t misses;      /* atomic, first rank's: counts those of xm_slots_say_missed() */
     uint64_t missed[XM_SLOT_MISSES]; /* atomic, first rank's: the last of them */
     uint64_t said;                   /* atomic, first rank's: how many have been written there */

@@ -94,6 +94,37 @@ struct xm_choice xm_decide(const struct xm_rules *rules, unsigned available,
                               false};
 }
 
+/* The least size after this one from which on other rules may match; 0: none. */
+static uint64_t next_border(const struct xm_rules *rules, enum xm_coll coll, uint64_t bytes)
+{
+    uint64_t next = 0;
+
+    for (uint32_t i = rules->first[coll]; i < rules->first[coll + 1]; i++) {
+        const struct rule *r = &rules->rules[i];
+        if ((r->bytes_first > bytes) && ((next == 0) || (r->bytes_first < next))) {
+            next = r->bytes_first;
+        }
+        if ((r->bytes_last >= bytes) && (r->bytes_last != XM_INF) &&
+            ((next == 0) || (r->bytes_last + 1 < next))) {
+            next = r->bytes_last + 1;
+        }
+    }
+    return next;
+}
+
+bool xm_decides_always(const struct xm_rules *rules, unsigned available,
+                       const struct xm_facts *facts, enum xm_path_id path)
+{
+    struct xm_facts at = *facts;
+
+    for (at.bytes = 1; at.bytes != 0; at.bytes = next_border(rules, at.coll, at.bytes)) {
+        if (xm_decide(rules, available, &at).path != path) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int xm_size_class(uint64_t bytes)
 {
     return (bytes == 0) ? 0 : 64 - __builtin_clzll(bytes);

@@ -62,6 +62,10 @@ void         xm_rules_free(struct xm_rules *rules);
 struct xm_choice xm_decide(const struct xm_rules *rules, unsigned available,
                            const struct xm_facts *facts);
 
+/* Is it that path whatever the bytes, but none? */
+bool xm_decides_always(const struct xm_rules *rules, unsigned available,
+                       const struct xm_facts *facts, enum xm_path_id path);
+
 /* 0 for no bytes, else 1 + the power of two that the size begins at: for "logged once" masks. */
 int xm_size_class(uint64_t bytes);
 /* "1 KiB to 2 KiB": the sizes of a class. */

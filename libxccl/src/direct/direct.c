@@ -541,6 +541,11 @@ bool xm_direct_has_numbers(const struct xm_direct *d, uint32_t numbers)
     return d->last - d->number >= numbers;
 }
 
+void xm_direct_spend(struct xm_direct *d)
+{
+    d->number = d->last;
+}
+
 void xm_direct_unused(struct xm_direct *d)
 {
     d->number--;

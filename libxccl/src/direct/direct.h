@@ -70,6 +70,8 @@ bool xm_direct_is_broken(const struct xm_direct *d);
 uint32_t xm_direct_next(struct xm_direct *d, uint32_t numbers);
 /* Are there so many before the communicator has to join anew? */
 bool xm_direct_has_numbers(const struct xm_direct *d, uint32_t numbers);
+/* No other operation has one: the communicator is to join anew. In the same call on all ranks. */
+void xm_direct_spend(struct xm_direct *d);
 /* The last number was not used, on any rank: the next operation gets it. */
 void xm_direct_unused(struct xm_direct *d);
 /* Has the host been told that this operation is over? */

@@ -40,7 +40,9 @@ enum enqueued { ENQUEUED_AGAIN, ENQUEUED, ENQUEUED_TAKEN, ENQUEUED_TOLD };
 /* All ranks see the same of the buffers, and what cannot be mapped they all do otherwise. */
 static enum enqueued enqueue(struct xm_op *op)
 {
-    xcclResult_t res = op->mapped ? xm_direct_mapped(op, false) : xcclUnsupported;
+    xcclResult_t res = (op->counts_later || op->counts_shown) ? xm_direct_later(op)
+                       : op->mapped                           ? xm_direct_mapped(op, false)
+                                                              : xcclUnsupported;
 
     if (res == xcclInProgress) {
         return ENQUEUED_AGAIN;
@@ -226,6 +228,9 @@ static uint32_t numbers_of(const struct xm_op *op)
 {
     uint32_t rounds = op->rounds + op->instead; /* one of them is 0 */
 
+    if (op->counts_later) {
+        return xm_direct_later_numbers(op->direct);
+    }
     if (op->mapped && !op->blocking && (op->otherwise == &xm_path_ccl)) {
         return 2;
     }

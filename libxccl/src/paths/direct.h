@@ -59,6 +59,12 @@ bool xm_direct_all_held(const struct xm_op *op, const struct xm_show *const *sho
 void xm_direct_keep_held(const struct xm_op *op, const struct xm_show *own,
                          const uint32_t losses[XM_SLOT_RANKS]);
 
+/* direct_later.c: of op->counts_later. */
+/* How many numbers such an operation has. */
+uint32_t xm_direct_later_numbers(const struct xm_direct *d);
+/* As xm_direct_mapped(), but xcclUnsupported: it is to be exchanged, maybe in rounds. */
+xcclResult_t xm_direct_later(struct xm_op *op);
+
 /* direct_mapped.c: show this rank's buffers; then, once all have, enqueue it. */
 /* xcclInProgress: there is no room for that yet. */
 xcclResult_t xm_direct_show(struct xm_op *op);

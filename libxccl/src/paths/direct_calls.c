@@ -234,6 +234,20 @@ static bool is_worth_turns(const struct xm_op *op)
            (alone && (op->block_bytes >= (uint64_t)xc_params()->direct_turns));
 }
 
+/* Nothing is known yet of how it goes, but that it goes when all have come. */
+static const char *obstacle_later(struct xm_op *op)
+{
+    struct xm_direct *d = op->comm->direct;
+
+    if (!xm_direct_has_numbers(d, xm_direct_later_numbers(d))) {
+        xm_direct_spend(d);
+        return "the ranks are about to join the direct path anew";
+    }
+    op->mapped = true; /* it shows its buffers */
+    op->rounds = op->instead = 0;
+    return NULL;
+}
+
 const char *xm_direct_obstacle(struct xm_op *op)
 {
     struct xm_comm *xm = op->comm;
@@ -252,6 +266,11 @@ const char *xm_direct_obstacle(struct xm_op *op)
     }
     if (covers_others(op) && (largest_part(op) > (uint64_t)xc_params()->scratch << 20)) {
         return "blocks of different sizes, with no room for copies (XCCL_SCRATCH)";
+    }
+    if (op->counts_later) {
+        return (xm->direct->in_turns && (xc_params()->direct != XC_DIRECT_ON))
+                   ? "ranks share a device, MPS does not run, and the call is a non-blocking one"
+                   : obstacle_later(op);
     }
     op->block_bytes = block_bytes(op);
     bool     fits = (op->block_bytes <= xk_slot_data((uint32_t)xm->size));

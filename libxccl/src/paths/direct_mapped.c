@@ -90,6 +90,8 @@ xcclResult_t xm_direct_show(struct xm_op *op)
     if (form.uneven) {
         show_blocks(op, &form, &shown);
     }
+    shown.on_device = (b->send.used && (b->send.mem.kind != XC_MEM_HOST)) ||
+                      (b->recv.used && (b->recv.mem.kind != XC_MEM_HOST));
     xm_direct_show_held(op, &shown);
     op->show = xm_slots_show(op->comm->slots, &shown);
     return xcclSuccess;

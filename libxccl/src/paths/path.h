@@ -65,6 +65,8 @@ struct xm_op {
     bool     invalid;         /* MPI is to refuse an argument of this rank's */
     bool     vector;          /* one of the communicator's vector_calls */
     bool     concerns_device; /* of all ranks alike */
+    bool     counts_later;    /* the ranks show their counts when all have come; and have so: */
+    bool     counts_shown;
 
     /* ops/handles.c: while it has not begun. */
     struct xm_op *handles_next;

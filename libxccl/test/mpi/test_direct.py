@@ -369,12 +369,23 @@ def test_vectors(family, case, ranks, linger):
 @pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.release_only)])
 @pytest.mark.parametrize("case", ["drawn", "long"])
-@pytest.mark.parametrize(("form", "path"), [("persistent", "direct"), ("persistent", "ccl")])
+@pytest.mark.parametrize(
+    ("form", "path"),
+    [("persistent", "direct"), ("persistent", "ccl"), ("nonblocking", "direct")],
+)
 def test_vectors_of_requests(family, case, ranks, form, path):
     """The same in forms that may not wait for the other ranks, which have the counts."""
     env = {**PATHS[path], **VECTORS}
     command = f"mpi_vectors cuda {case} {path} {form}"
     family.run(ranks, command, sim="cuda:4", env=env, timeout=60).good()
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.release_only)])
+@pytest.mark.parametrize("case", ["orders", "changes", "unlike", "managed", "freed"])
+def test_counts_shown(family, case, ranks):
+    """Ranks show each other the counts of calls that do not wait, once all have come."""
+    run(family, ranks, f"mpi_counted {case}", XCCL_COMM_CREATE="first").good()
 
 
 @pytest.mark.parametrize("least", ["16", pytest.param("16777216", marks=pytest.mark.thorough)])
