@@ -14,6 +14,10 @@ enum { CHANGE_BITS = 20, KNOW_BITS = 11, FARTHEST_BITS = 32 };
 _Static_assert(CHANGE_BITS + 1 + KNOW_BITS + FARTHEST_BITS == 64, "they fill a word");
 _Static_assert((int)XM_SLOT_RANKS < (1 << KNOW_BITS), "all ranks can say that they know");
 
+/* After so many without a change there is none any more: a word could not tell of the calls then.
+ */
+static const uint64_t MOST_CALLS = UINT64_C(1) << (FARTHEST_BITS - 1);
+
 struct word {
     uint64_t change, decided, know, farthest;
 };
@@ -54,7 +58,7 @@ static bool is_due(struct xm_comm *xm, bool wants)
         if (w.decided) {
             return since > w.farthest;
         }
-        if (((w.know == 0) && !wants) || (since > low(UINT64_MAX, FARTHEST_BITS))) {
+        if (((w.know == 0) && !wants) || (!xm->vectors.said && (since > MOST_CALLS))) {
             return false;
         }
         w.farthest = (since > w.farthest) ? since : w.farthest;

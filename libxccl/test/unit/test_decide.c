@@ -143,6 +143,40 @@ static void test_precedence(void)
     xm_table_free(direct);
 }
 
+/* Of a call whose bytes are not known. */
+static void test_any_bytes(void)
+{
+    static const struct {
+        const char     *text;
+        enum xm_path_id always; /* XM_NUM_PATHS: it depends */
+    } cases[] = {
+        {"*:*:*:*:direct", XM_PATH_DIRECT},
+        {"*:*:*:*:mpi", XM_PATH_MPI},
+        {"*:0-64k:*:*:direct#*:*:*:*:mpi", XM_NUM_PATHS},
+        {"*:0-64k:*:*:direct#*:64k-inf:*:*:direct", XM_PATH_DIRECT},
+        {"*:0-64k:*:*:direct#*:65k-inf:*:*:direct", XM_NUM_PATHS},
+        {"*:1m-2m:*:*:mpi#*:*:*:*:direct", XM_NUM_PATHS},
+        {"*:*:*:*:ccl#*:*:*:*:direct", XM_PATH_DIRECT}, /* which is not there */
+        {"allreduce:1m-2m:*:*:mpi#*:*:*:*:direct", XM_PATH_DIRECT},
+    };
+    const struct xm_facts facts = {XM_ALLTOALLV, XM_MEM_CUDA, 1, 4, NULL};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct xm_table             *table = parse(cases[i].text);
+        const struct xm_table *const tables[] = {table};
+        struct xm_rules             *rules;
+        CHECK(xm_rules_make(tables, 1, 4, &rules) == xcclSuccess, "rules");
+        for (int path = 0; path < XM_NUM_PATHS; path++) {
+            bool always = xm_decides_always(rules, 1u << XM_PATH_MPI | 1u << XM_PATH_DIRECT, &facts,
+                                            (enum xm_path_id)path);
+            CHECK(always == ((enum xm_path_id)path == cases[i].always), "%s: %s", cases[i].text,
+                  xm_path_name((enum xm_path_id)path));
+        }
+        xm_rules_free(rules);
+        xm_table_free(table);
+    }
+}
+
 static void test_names(void)
 {
     char text[256];
@@ -177,6 +211,7 @@ int main(void)
     test_errors();
     test_ranges();
     test_precedence();
+    test_any_bytes();
     test_names();
     test_builtin();
     CHECK((xm_size_class(0) == 0) && (xm_size_class(1) == 1) && (xm_size_class(1023) == 10) &&
