@@ -388,6 +388,12 @@ def test_counts_shown(family, case, ranks):
     run(family, ranks, f"mpi_counted {case}", XCCL_COMM_CREATE="first").good()
 
 
+def test_counts_shown_anew(family):
+    """Such a call has several numbers, which come to their end: the ranks join anew, in no call."""
+    env = {"XCCL_SIM_NUMBERS": "60", "XCCL_COMM_CREATE": "first"}
+    run(family, 2, "mpi_counted unlike", **env).good()
+
+
 @pytest.mark.parametrize("least", ["16", pytest.param("16777216", marks=pytest.mark.thorough)])
 def test_vectors_moved(openmpi, least):
     """Between two ranks by copy engines, from so many bytes on."""
