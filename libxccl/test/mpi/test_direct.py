@@ -181,11 +181,12 @@ def test_checked_mapped(openmpi, case, ranks, linger):
     openmpi.run(ranks, f"mpi_checked cuda {case}", sim="cuda:6", env=env, timeout=200).good()
 
 
-@pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("scratch", ["1", "256"])
-@pytest.mark.parametrize("case", ["started", "restarted"])
+@pytest.mark.parametrize(
+    "case", [pytest.param("started", marks=pytest.mark.release_only), "restarted"]
+)
 def test_checked_persistent(family, case, ranks, scratch):
     """By the kernels, and over by MPI where the range is left, or there is no room for a copy."""
     env = {**DIRECT, "XCCL_COMM_CREATE": "first", "XCCL_SCRATCH": scratch}
