@@ -13,6 +13,7 @@
 #include "comms/creation.h"
 #include "comms/node.h"
 #include "comms/suspicion.h"
+#include "comms/vectors.h"
 #include "data/pools.h"
 #include "ops/record.h"
 #include "paths/direct.h"
@@ -455,12 +456,32 @@ static void choose_self(struct xm_op *op, const struct xm_rules *rules, unsigned
     *path_p = &xm_path_self;
 }
 
+/*
+ * Messages between pairs: the vendor's library wants of a rank what that knows. In place it takes
+ * a copy, and whether there is room for that depends on the bytes.
+ */
+static bool vendor_needs_no_counts(const struct xm_op *op)
+{
+    enum xm_comm_state state = xm_comm_state_now(op->comm);
+    bool               made = (state == XM_COMM_READY) || (state == XM_COMM_BROKEN);
+
+    return (op->facts.obstacle == NULL) && (op->call.coll == XM_ALLTOALLV) &&
+           !op->buffers.in_place && made;
+}
+
 /* Kernels carry blocks of any length, if the tables have them for all; else MPI has the call. */
 static struct xm_choice choose_later(const struct xm_op *op, const struct xm_rules *rules,
                                      unsigned available)
 {
     unsigned without = available & ~(1u << XM_PATH_CCL);
 
+    if (vendor_needs_no_counts(op) &&
+        xm_decides_always(rules, available, &op->facts, XM_PATH_CCL)) {
+        if (op->buffers.send.used || op->buffers.recv.used) {
+            xm_vectors_seen(op->comm, xm_touches_device(op));
+        }
+        return (struct xm_choice){XM_PATH_CCL, "each rank's own counts are enough", true};
+    }
     if ((op->facts.obstacle == NULL) &&
         xm_decides_always(rules, without, &op->facts, XM_PATH_DIRECT)) {
         return (struct xm_choice){XM_PATH_DIRECT, "the ranks show their counts when all have come",

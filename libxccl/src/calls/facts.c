@@ -406,9 +406,8 @@ static bool facts_alone(struct xm_op *op)
  */
 bool xm_facts_may_be_shown(const struct xm_comm *xm, enum xm_coll coll)
 {
-    return xm_coll_needs_agreement(coll) && xm->slots_agreed && (xm->size <= XM_SLOT_RANKS) &&
-           (xc_params()->memory == XC_MEMORY_SAME) && (xc_params()->launch != XC_LAUNCH_NOW) &&
-           (xc_params()->route == XC_ROUTE_XCCL) && (xc_params()->direct != XC_DIRECT_OFF);
+    return xm_coll_needs_agreement(coll) && xm->slots_agreed && (xm->size <= XM_VECTORS_RANKS) &&
+           (xc_params()->memory == XC_MEMORY_SAME) && (xc_params()->route == XC_ROUTE_XCCL);
 }
 
 /* Its bytes are this rank's, and nothing is decided by them. */

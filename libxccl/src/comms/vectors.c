@@ -12,7 +12,7 @@ enum { CALLS_ON_HOST = 8 };
  */
 enum { CHANGE_BITS = 20, KNOW_BITS = 11, FARTHEST_BITS = 32 };
 _Static_assert(CHANGE_BITS + 1 + KNOW_BITS + FARTHEST_BITS == 64, "they fill a word");
-_Static_assert((int)XM_SLOT_RANKS < (1 << KNOW_BITS), "all ranks can say that they know");
+_Static_assert((int)XM_VECTORS_RANKS < (1 << KNOW_BITS), "all ranks can say that they know");
 
 /* After so many without a change there is none any more: a word could not tell of the calls then.
  */

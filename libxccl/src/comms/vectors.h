@@ -15,6 +15,8 @@
 
 #include "comms/comm.h"
 
+enum { XM_VECTORS_RANKS = 1024 }; /* most of such a communicator */
+
 /*
  * In every such call of a communicator whose ranks have slots, in the order of the calls: do
  * kernels have it? device: this rank passes memory of a device.

@@ -239,6 +239,9 @@ static const char *obstacle_later(struct xm_op *op)
 {
     struct xm_direct *d = op->comm->direct;
 
+    if (xc_params()->launch == XC_LAUNCH_NOW) {
+        return "counts that only the ranks know, with XCCL_LAUNCH=now";
+    }
     if (!xm_direct_has_numbers(d, xm_direct_later_numbers(d))) {
         xm_direct_spend(d);
         return "the ranks are about to join the direct path anew";

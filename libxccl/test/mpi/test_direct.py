@@ -372,7 +372,7 @@ def test_vectors(family, case, ranks, linger):
 @pytest.mark.parametrize("case", ["drawn", "long"])
 @pytest.mark.parametrize(
     ("form", "path"),
-    [("persistent", "direct"), ("persistent", "ccl"), ("nonblocking", "direct")],
+    [(form, path) for form in ["persistent", "nonblocking"] for path in ["direct", "ccl"]],
 )
 def test_vectors_of_requests(family, case, ranks, form, path):
     """The same in forms that may not wait for the other ranks, which have the counts."""
@@ -387,6 +387,15 @@ def test_vectors_of_requests(family, case, ranks, form, path):
 def test_counts_shown(family, case, ranks):
     """Ranks show each other the counts of calls that do not wait, once all have come."""
     run(family, ranks, f"mpi_counted {case}", XCCL_COMM_CREATE="first").good()
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("case", ["orders", "changes", "unlike", "managed", "freed"])
+def test_counts_unasked(family, case, ranks):
+    """The vendor's library carries an alltoallv by what each rank knows, MPI the others."""
+    env = {**PATHS["ccl"], "XCCL_COMM_CREATE": "first"}
+    family.run(ranks, f"mpi_counted cuda {case} any", sim="cuda:4", env=env, timeout=60).good()
 
 
 def test_counts_shown_anew(family):

@@ -128,6 +128,12 @@ static bool any(const int *counts)
     return false;
 }
 
+/* The vendor's library needs to know more than a rank does, but in alltoallv. */
+static bool is_left_to_mpi(void)
+{
+    return (form == NONBLOCKING) && (expected_path != NULL) && (strcmp(expected_path, "ccl") == 0);
+}
+
 static void on_path(bool has_data, const char *what)
 {
     if (has_data) {
@@ -294,7 +300,7 @@ static void gatherv(const int *counts, int unit, int root, bool in_place)
     if (mt_rank() == root) {
         expect(&out, 0, in_place ? "MPI_Gatherv in place" : "MPI_Gatherv");
     }
-    on_path(any(counts), "MPI_Gatherv");
+    on_path(any(counts) && !is_left_to_mpi(), "MPI_Gatherv");
     let_go(&in);
     let_go(&out);
 }
@@ -318,7 +324,7 @@ static void scatterv(const int *counts, int unit, int root, bool in_place)
         }
         mt_expect(wrong == 0, "MPI_Scatterv: %d of %d bytes are wrong", wrong, own[0]);
     }
-    on_path(any(counts), "MPI_Scatterv");
+    on_path(any(counts) && !is_left_to_mpi(), "MPI_Scatterv");
     let_go(&in);
     let_go(&out);
 }
