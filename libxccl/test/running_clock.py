@@ -20,6 +20,7 @@ class RunningClock:
     def __init__(self, clock=time.monotonic, sleep=time.sleep):
         self._clock, self._sleep = clock, sleep
         self._seconds = 0.0
+        self._lock = threading.Lock()  # a thread can be started only once
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self):
@@ -35,8 +36,9 @@ class RunningClock:
 
     def now(self):
         """Seconds that the machine ran since the first call."""
-        if self._thread.ident is None:
-            self._thread.start()
+        with self._lock:
+            if self._thread.ident is None:
+                self._thread.start()
         return self._seconds
 
 

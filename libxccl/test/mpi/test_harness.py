@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An MPI that does not start is no reason to leave its tests out in silence."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from mpi_harness import GOODBYE_LOST, Result, pick, replacement, start_failure
 from openmpi_goodbye import crashed
@@ -77,3 +80,19 @@ def test_a_machine_that_stands_still():
     with pytest.raises(StopIteration):
         clock._run()
     assert clock._seconds == pytest.approx(0.1 + 0.2 + 0.5 + 0.1)
+
+
+def test_clock_of_several_threads(monkeypatch):
+    """The first calls may come at once; one of them starts the clock."""
+    clock = RunningClock()
+    start, started = clock._thread.start, []
+
+    def slow_start():
+        started.append(1)
+        time.sleep(0.2)  # before the thread has an identity
+        start()
+
+    monkeypatch.setattr(clock._thread, "start", slow_start)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(seconds >= 0 for seconds in pool.map(lambda _: clock.now(), range(4)))
+    assert len(started) == 1
