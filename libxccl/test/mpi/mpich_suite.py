@@ -15,6 +15,10 @@ modes are
     coherent  all tests, with every malloc of theirs from device memory that the host may touch, as
               on GPUs that share the host's page tables. Only on the simulated devices.
 
+In the last three the ranks share the first device, unless a test chooses another: then xccl leaves
+most collectives to MPI. With --own-devices each rank sees a device of its own, and they take xccl's
+paths.
+
 A test is "refused" that makes a window of device memory, attaches it for buffered sends, or has a
 datatype with addresses in both host and device memory.
 
@@ -57,6 +61,9 @@ MODES = {
         "env": {"XCCL_MEMORY": "mixed", "SUITE_MALLOC": "device"},
     },
 }
+# Ranks that leave the choice of a device to the runtime share the first: with this each has its own.
+LOCAL_RANK = "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
+OWN_DEVICE = ["/bin/sh", "-c", f'CUDA_VISIBLE_DEVICES={LOCAL_RANK} exec "$0" "$@"']
 TRIES = 4
 # Open MPI 4.1.4 may crash in MPI_Finalize on a machine under load (mpi_harness.py).
 GOODBYE_LOST = re.compile(rf"No Errors(?s:.*){ENDED_BADLY}")
@@ -228,18 +235,19 @@ class Compiler:
         return target if target.exists() else None
 
 
-def outcome(mpi, program, row, mode, limit):
+def outcome(mpi, program, row, mode, chosen):
     """How one test ended: passed, failed, timed out or refused."""
     folder, _, ranks, args, env = row
     settings = WINDOWS if folder.endswith("rma") else {}
     options = {**MODES[mode], "env": {**env, **settings, **MODES[mode].get("env", {})}}
+    front = OWN_DEVICE if chosen.own_devices and mode not in ("plain", "xccl") else []
     # Files that tests write have the same names.
     with tempfile.TemporaryDirectory() as cwd:
-        command = ["/usr/bin/env", "-C", cwd, str(program), *args]
+        command = ["/usr/bin/env", "-C", cwd, *front, str(program), *args]
         try:
-            run = mpi.run(ranks, command, timeout=limit, **options)
+            run = mpi.run(ranks, command, timeout=chosen.limit, **options)
             if run.status != 0 and GOODBYE_LOST.search(run.out):
-                run = mpi.run(ranks, command, timeout=limit, **options)
+                run = mpi.run(ranks, command, timeout=chosen.limit, **options)
         except AssertionError as problem:
             return "failed", str(problem)
     if mode in ("managed", "coherent") and re.search(REFUSED, run.out):
@@ -271,7 +279,7 @@ def run_mode(mpi, rows, mode, chosen):
             return "not built"
         if time.monotonic() > chosen.until:
             return "not run"
-        result, out = outcome(mpi, program, row, mode, chosen.limit)
+        result, out = outcome(mpi, program, row, mode, chosen)
         if chosen.logs and result != "passed":
             name = re.sub(r"[^\w.-]+", "_", f"{mpi.name} {mode} {title(row)}")[:200]
             (chosen.logs / f"{name}.log").write_text(f"{title(row)}: {result}\n{out}")
@@ -395,6 +403,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9, help="after which no test is begun")
     parser.add_argument("--memory", type=float, default=4, help="GB that a test may need")
     parser.add_argument("--logs", type=Path, help="folder for the output of tests that fail")
+    parser.add_argument("--own-devices", action="store_true", help="each rank sees its own alone")
     parser.add_argument("--gpus", action="store_true", help="real ones, not the simulated devices")
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     chosen = parser.parse_args()
