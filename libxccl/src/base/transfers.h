@@ -22,8 +22,8 @@
  *   .      anything else
  *
  * Form: B blocking, N non-blocking, P persistent, O and E the begin and the end of a split call,
- * W over when the window is synchronised, R refused on such memory, Q asks for a message; and of
- * windows, Y synchronises one, Z makes one.
+ * W over when the window is synchronised, R refused on such memory, A attaches it for buffered
+ * sends, Q asks for a message; and of windows, Y synchronises one, Z makes one.
  * Those of the second list have no form with large counts.
  */
 #define XM_TRANSFERS_WITH_COUNTS(X)                                                                \
@@ -86,7 +86,7 @@
     X(Accumulate, 9, 'W', "sntk....w")                                                             \
     X(Get_accumulate, 12, 'W', "sntrntk...ow")                                                     \
     X(Win_create, 6, 'Z', "sy..c.")                                                                \
-    X(Buffer_attach, 2, 'R', "sz")                                                                 \
+    X(Buffer_attach, 2, 'A', "sz")                                                                 \
     X(Rput, 9, 'N', "sntk...wq")                                                                   \
     X(Rget, 9, 'N', "rntk...wq")                                                                   \
     X(Raccumulate, 10, 'N', "sntk....wq")                                                          \

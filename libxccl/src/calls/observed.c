@@ -48,7 +48,7 @@ static bool is_observed(enum xm_function f)
     }
     if (xm_is_transfer(f)) {
         char form = xm_transfer_form(f);
-        return (form != 'P') && (form != 'R') && (form != 'Z');
+        return (form != 'P') && (form != 'R') && (form != 'A') && (form != 'Z');
     }
     return ((f >= XM_FN_MPI_Wait) && (f <= XM_FN_MPI_Testsome)) || is_start(f) ||
            (f >= XM_FN_MPIX_Wait_enqueue);

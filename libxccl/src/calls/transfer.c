@@ -12,6 +12,7 @@
 #include "ops/inside.h"
 #include "ops/request.h"
 #include "transfers/access.h"
+#include "transfers/attached.h"
 #include "transfers/kept.h"
 #include "transfers/push.h"
 #include "transfers/watcher.h"
@@ -489,12 +490,12 @@ static int end_split(enum xm_function function, int profiling, const long *args)
     return code;
 }
 
-/* Memory that MPI is to use for longer than a call. */
+/* Memory that others are to reach. */
 static int refuse(const struct xm_transfer *t)
 {
     return xm_transfer_raise(t, xcclUnsupported,
-                             "the memory of a dynamic window, or of buffered sends, is a device's, "
-                             "and this MPI is not GPU-aware; use host memory, or a GPU-aware MPI");
+                             "the memory of a dynamic window is a device's, and this MPI is not "
+                             "GPU-aware; use host memory, or a GPU-aware MPI");
 }
 
 static int refuse_scattered(struct xm_transfer *t, int profiling)
@@ -698,6 +699,8 @@ static int serve(enum xm_function function, int profiling, const long *args)
         return refuse_scattered(&t, profiling);
     }
     switch (t.form) {
+    case 'A':
+        return xm_attached_attach(&t, profiling, args);
     case 'R':
         return refuse(&t);
     case 'B':

@@ -36,6 +36,7 @@
 #include "streams/stream_comm.h"
 #include "streams/streams.h"
 #include "tables/tables.h"
+#include "transfers/attached.h"
 #include "transfers/datarep.h"
 #include "transfers/kept.h"
 #include "transfers/pipeline.h"
@@ -351,6 +352,28 @@ static int begin_or_end(enum xm_function function, int profiling, const long *ar
     return res;
 }
 
+static int transfers_function(enum xm_function function, int profiling, const long *args)
+{
+    switch (function) {
+    case XM_FN_MPI_Win_post:
+    case XM_FN_MPI_Win_wait:
+    case XM_FN_MPI_Win_test:
+    case XM_FN_MPI_Win_lock:
+    case XM_FN_MPI_Win_lock_all:
+    case XM_FN_MPI_Win_sync:
+    case XM_FN_MPI_Win_free:
+    case XM_FN_MPI_Win_get_attr:
+        return xm_window_call(function, profiling, args);
+    case XM_FN_MPI_Buffer_detach:
+    case XM_FN_MPI_Buffer_detach_c:
+        return xm_attached_detach(function, profiling, args);
+    case XM_FN_MPI_File_set_view:
+        return xm_datarep_set_view(profiling, args);
+    default:
+        return request_function(function, profiling, args);
+    }
+}
+
 static int other_function(enum xm_function function, int profiling, const long *args)
 {
     switch (function) {
@@ -396,19 +419,8 @@ static int other_function(enum xm_function function, int profiling, const long *
         return free_op(profiling, args);
     case XM_FN_MPI_Type_free:
         return free_type(profiling, args);
-    case XM_FN_MPI_Win_post:
-    case XM_FN_MPI_Win_wait:
-    case XM_FN_MPI_Win_test:
-    case XM_FN_MPI_Win_lock:
-    case XM_FN_MPI_Win_lock_all:
-    case XM_FN_MPI_Win_sync:
-    case XM_FN_MPI_Win_free:
-    case XM_FN_MPI_Win_get_attr:
-        return xm_window_call(function, profiling, args);
-    case XM_FN_MPI_File_set_view:
-        return xm_datarep_set_view(profiling, args);
     default:
-        return request_function(function, profiling, args);
+        return transfers_function(function, profiling, args);
     }
 }
 

@@ -72,7 +72,9 @@
     X(MPI_Cart_sub, 3)                                                                             \
     X(MPI_Graph_create, 6)                                                                         \
     X(MPI_Dist_graph_create, 9)                                                                    \
-    X(MPI_Dist_graph_create_adjacent, 10)
+    X(MPI_Dist_graph_create_adjacent, 10)                                                          \
+    X(MPI_Buffer_detach, 2)                                                                        \
+    X(MPI_Buffer_detach_c, 2)
 
 /* Blocking, non-blocking, persistent. */
 enum xm_form { XM_BLOCKING, XM_NONBLOCKING, XM_PERSISTENT, XM_NUM_FORMS };

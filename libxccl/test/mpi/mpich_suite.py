@@ -19,8 +19,8 @@ In the last three the ranks share the first device, unless a test chooses anothe
 most collectives to MPI. With --own-devices each rank sees a device of its own, and they take xccl's
 paths.
 
-A test is "refused" that makes a window of device memory, attaches it for buffered sends, or has a
-datatype with addresses in both host and device memory.
+A test is "refused" that makes a window of device memory or has a datatype with addresses in both
+host and device memory.
 
 The exit status is 77 without a checkout, and 0 only if every test ended as it did in host memory
 without xccl. What did not is run once more, alone and with four times the limit. After --seconds no

@@ -7,6 +7,7 @@ from mpi_harness import PATHS
 TIMEOUT = 60
 CASES = [
     "sends",
+    "attached",
     "receives",
     "partial",
     "order",

@@ -128,6 +128,22 @@ static void case_sends(void)
     free(attached);
 }
 
+/* In device memory, which comes back as it was attached. */
+static void case_attached(void)
+{
+    int   bytes = 8 * (COUNT * (int)sizeof(int) + MPI_BSEND_OVERHEAD), size = 0;
+    void *memory = mt_alloc(MT_DEVICE, (size_t)bytes), *got = NULL;
+
+    for (int round = 0; round < 2; round++) {
+        MPI_Buffer_attach(memory, bytes);
+        ring_blocking(MPI_Bsend, "MPI_Bsend", 2 * round);
+        ring_request(MPI_Ibsend, "MPI_Ibsend", 2 * round + 1);
+        MPI_Buffer_detach(&got, &size);
+        mt_expect((got == memory) && (size == bytes), "another buffer is detached: %d bytes", size);
+    }
+    mt_free(MT_DEVICE, memory);
+}
+
 static void case_receives(void)
 {
     int         next = (mt_rank() + 1) % mt_size(), last = (mt_rank() + mt_size() - 1) % mt_size();
@@ -720,10 +736,19 @@ static void case_files(void)
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
-        {"sends", case_sends},         {"receives", case_receives}, {"partial", case_partial},
-        {"large", case_large},         {"order", case_order},       {"errors", case_errors},
-        {"scattered", case_scattered}, {"freed", case_freed},       {"packing", case_packing},
-        {"unpacking", case_unpacking}, {"files", case_files},       {NULL, NULL},
+        {"sends", case_sends},
+        {"attached", case_attached},
+        {"receives", case_receives},
+        {"partial", case_partial},
+        {"large", case_large},
+        {"order", case_order},
+        {"errors", case_errors},
+        {"scattered", case_scattered},
+        {"freed", case_freed},
+        {"packing", case_packing},
+        {"unpacking", case_unpacking},
+        {"files", case_files},
+        {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);

@@ -338,16 +338,6 @@ static void case_refused(void)
     }
     MPI_Comm_free(&comm);
     refused_by_window(memory);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    code = MPI_Buffer_attach(memory, sizeof(int) * SLOTS);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-    mt_expect((code != MPI_SUCCESS) || (strcmp(mt_runtime(), "none") == 0),
-              "device memory for buffered sends is not refused");
-    if (code == MPI_SUCCESS) {
-        void *attached;
-        int   size;
-        MPI_Buffer_detach(&attached, &size);
-    }
     mt_free(MT_DEVICE, memory);
 }
 
