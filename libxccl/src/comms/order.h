@@ -48,7 +48,8 @@ struct xm_turn {
     bool (*come)(struct xm_turn *turn); /* before others see it; false: ask again. NULL: nothing */
     bool (*go)(struct xm_turn *turn);   /* enqueue it; false: ask again, before any other */
     struct xm_turn *next;
-    uint64_t        through; /* what has come with it: itself, and others that failed behind it */
+    uint64_t        through;  /* what has come with it: itself, and others that failed behind it */
+    bool            attended; /* its call looks after it until it goes: no thread has to */
 };
 
 /*

@@ -155,7 +155,8 @@ static void launch_in_turn(struct xm_op *op)
     xm->ordered_calls++;
     op->in_turn = gated;
     op->turn = (struct xm_turn){
-        xm->slots, xm->order_id, xm->ordered_calls, op->mapped ? come : NULL, go, NULL, 0};
+        xm->slots, xm->order_id, xm->ordered_calls, op->mapped ? come : NULL, go, NULL,
+        0,         op->blocking};
     xm_order_arrive(xm->slots, xm->ordered_calls, gated ? &op->turn : NULL);
     if (comes) {
         op->stage = XM_STAGE_COME;
