@@ -15,7 +15,7 @@ static struct {
 
 int xm_attached_attach(struct xm_transfer *t, int profiling, const long *args)
 {
-    size_t size = (size_t)args[SIZE];
+    size_t size = (size_t)t->parts[0].buffer.bytes; /* the argument may be an int */
     void  *host = malloc((size > 0) ? size : 1);
 
     if (host == NULL) {

@@ -128,14 +128,19 @@ static void case_sends(void)
     free(attached);
 }
 
-/* In device memory, which comes back as it was attached. */
+/*
+ * In device memory, which comes back as it was attached. A caller may leave anything in the upper
+ * half of an int's register.
+ */
 static void case_attached(void)
 {
-    int   bytes = 8 * (COUNT * (int)sizeof(int) + MPI_BSEND_OVERHEAD), size = 0;
-    void *memory = mt_alloc(MT_DEVICE, (size_t)bytes), *got = NULL;
+    typedef int  attach_long(void *buffer, long size);
+    attach_long *attach = (attach_long *)(void (*)(void))MPI_Buffer_attach;
+    int          bytes = 8 * (COUNT * (int)sizeof(int) + MPI_BSEND_OVERHEAD), size = 0;
+    void        *memory = mt_alloc(MT_DEVICE, (size_t)bytes), *got = NULL;
 
     for (int round = 0; round < 2; round++) {
-        MPI_Buffer_attach(memory, bytes);
+        attach(memory, bytes | ((long)round << 60));
         ring_blocking(MPI_Bsend, "MPI_Bsend", 2 * round);
         ring_request(MPI_Ibsend, "MPI_Ibsend", 2 * round + 1);
         MPI_Buffer_detach(&got, &size);
