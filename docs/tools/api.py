@@ -90,8 +90,8 @@ def inline(text):
         if part.startswith("`"):
             continue
         marked = re.sub(r"@p (\*?\w+)", r"`\1`", part)
-        marked = re.sub(r"::(\w+)", r"`\1`", marked)
-        marked = re.sub(r"(?<![\w`])((?:xccl|MPIX?_|ncc?l)\w*\(\))", r"`\1`", marked)
+        marked = re.sub(r"(?<!\w)::(\w+)", r"`\1`", marked)
+        marked = re.sub(r"(?<![\w`])((?:xccl|MPIX?_|nccl)\w*\(\))", r"`\1`", marked)
         parts[number] = re.sub(r"(?<![\w`])(XCCL_[A-Z_]+|MPI_[A-Z_]+)(?![\w`])", r"`\1`", marked)
     return "".join(parts)
 

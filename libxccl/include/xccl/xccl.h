@@ -9,10 +9,12 @@
  *
  * Conventions
  *  - Counts are in elements, never bytes, unless a parameter says so.
- *  - A stream is the vendor's own (cudaStream_t, CUstream, hipStream_t, synStreamHandle, with
- * oneCCL a pointer to a sycl::queue), passed as a pointer.
- *  - Every function returns an ::xcclResult_t; xcclGetLastError() gives the detail of the calling
- *    thread's last failure. Outputs are written only on success.
+ *  - A stream is the vendor's own, passed as a pointer: cudaStream_t, CUstream, hipStream_t,
+ *    synStreamHandle, or with oneCCL a pointer to a `sycl::queue`.
+ *  - All functions but the two that return a text return an ::xcclResult_t; xcclGetLastError()
+ *    gives the detail of the calling thread's last failure. Outputs are written only on success.
+ *  - Any function may return ::xcclInvalidArgument, for a null pointer or a value out of range, and
+ *    what the vendor's library reports. What else a call returns is said there.
  *  - Collectives enqueue on the stream and return; the result is ready when the stream is.
  */
 #ifndef XCCL_XCCL_H
@@ -113,15 +115,15 @@ typedef void              *xcclStream_t;
  * A field left undefined keeps the vendor's default; a vendor that lacks a field ignores it.
  */
 typedef struct {
-    size_t      size;    /**< Set by the initializer; do not touch. */
-    unsigned    magic;   /**< Set by the initializer; do not touch. */
-    unsigned    version; /**< Set by the initializer; do not touch. */
-    int         blocking;
-    int         cgaClusterSize;
-    int         minCTAs;
-    int         maxCTAs;
-    const char *netName;
-    int         splitShare;
+    size_t      size;           /**< Set by the initializer; do not touch. */
+    unsigned    magic;          /**< Set by the initializer; do not touch. */
+    unsigned    version;        /**< Set by the initializer; do not touch. */
+    int         blocking;       /**< 0: calls may return ::xcclInProgress; 1: they wait. */
+    int         cgaClusterSize; /**< Thread blocks per cluster of a kernel, 0 to 8. */
+    int         minCTAs;        /**< Least number of thread blocks per kernel. */
+    int         maxCTAs;        /**< Largest number of thread blocks per kernel. */
+    const char *netName;        /**< Network to use, as "IB" or "Socket". */
+    int         splitShare;     /**< 1: a communicator of xcclCommSplit() shares resources. */
 } xcclConfig_t;
 #define XCCL_API_MAGIC 0xcafebeef
 #define XCCL_CONFIG_INITIALIZER                                                                    \
@@ -195,7 +197,7 @@ XCCL_EXPORT xcclResult_t xcclCommCount(xcclComm_t comm, int *count_p);
 XCCL_EXPORT xcclResult_t xcclCommUserRank(xcclComm_t comm, int *rank_p);
 /** @brief Device of the caller in @p comm, as the device runtime numbers it. */
 XCCL_EXPORT xcclResult_t xcclCommCuDevice(xcclComm_t comm, int *device_p);
-/** @brief The same under a neutral name. */
+/** @brief As xcclCommCuDevice(), under a name that belongs to no vendor. */
 XCCL_EXPORT xcclResult_t xcclCommDevice(xcclComm_t comm, int *device_p);
 
 /**
@@ -205,7 +207,10 @@ XCCL_EXPORT xcclResult_t xcclCommDevice(xcclComm_t comm, int *device_p);
  */
 XCCL_EXPORT xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t *error_p);
 
-/** @brief Flush what is outstanding; after it only destroy is allowed. No-op where lacking. */
+/**
+ * @brief Complete what is outstanding on @p comm; then only xcclCommDestroy() is allowed. Does
+ *        nothing where the library lacks the call.
+ */
 XCCL_EXPORT xcclResult_t xcclCommFinalize(xcclComm_t comm);
 /** @brief Free @p comm after its operations have completed. NULL is allowed. */
 XCCL_EXPORT xcclResult_t xcclCommDestroy(xcclComm_t comm);
@@ -233,7 +238,9 @@ XCCL_EXPORT xcclResult_t xcclBroadcast(const void *sendbuff, void *recvbuff, siz
 XCCL_EXPORT xcclResult_t xcclBcast(void *buff, size_t count, xcclDataType_t datatype, int root,
                                    xcclComm_t comm, xcclStream_t stream);
 
-/** @brief As xcclAllReduce(), but only @p root gets the result; @p recvbuff may be NULL elsewhere.
+/**
+ * @brief As xcclAllReduce(), but only @p root gets the result.
+ * @param[out] recvbuff  May be NULL on the other ranks.
  */
 XCCL_EXPORT xcclResult_t xcclReduce(const void *sendbuff, void *recvbuff, size_t count,
                                     xcclDataType_t datatype, xcclRedOp_t op, int root,
@@ -241,8 +248,8 @@ XCCL_EXPORT xcclResult_t xcclReduce(const void *sendbuff, void *recvbuff, size_t
 
 /**
  * @brief Reduce nranks * @p recvcount elements; rank i gets block i.
- * @param[in] sendbuff  nranks * recvcount elements. In place: recvbuff == sendbuff + rank *
- * recvcount.
+ * @param[in] sendbuff  nranks * recvcount elements.
+ * @note In place when recvbuff == sendbuff + rank * recvcount.
  */
 XCCL_EXPORT xcclResult_t xcclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
                                            xcclDataType_t datatype, xcclRedOp_t op, xcclComm_t comm,
@@ -250,8 +257,8 @@ XCCL_EXPORT xcclResult_t xcclReduceScatter(const void *sendbuff, void *recvbuff,
 
 /**
  * @brief Gather @p sendcount elements of every rank on all ranks, in rank order.
- * @param[out] recvbuff  nranks * sendcount elements. In place: sendbuff == recvbuff + rank *
- * sendcount.
+ * @param[out] recvbuff  nranks * sendcount elements.
+ * @note In place when sendbuff == recvbuff + rank * sendcount.
  */
 XCCL_EXPORT xcclResult_t xcclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
                                        xcclDataType_t datatype, xcclComm_t comm,
@@ -270,14 +277,19 @@ XCCL_EXPORT xcclResult_t xcclAllGatherv(const void *sendbuff, size_t sendcount, 
                                         xcclDataType_t datatype, xcclComm_t comm,
                                         xcclStream_t stream);
 
-/** @brief Send block i of @p count elements to rank i and receive block i from rank i; out of
- * place. */
+/**
+ * @brief Send block i of @p count elements to rank i, and receive block i from rank i.
+ * @note Not in place: @p sendbuff and @p recvbuff must not overlap.
+ */
 XCCL_EXPORT xcclResult_t xcclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
                                       xcclDataType_t datatype, xcclComm_t comm,
                                       xcclStream_t stream);
 #define xcclAllToAll xcclAlltoAll
 
-/** @brief As xcclAlltoAll() with nranks counts and displacements of its own each way, in elements.
+/**
+ * @brief As xcclAlltoAll(), with a count and a displacement for each rank.
+ * @param[in] sendcounts  nranks counts; sendcounts[i] on rank j is recvcounts[j] on rank i.
+ * @param[in] sdispls     nranks offsets into @p sendbuff, in elements; likewise @p rdispls.
  */
 XCCL_EXPORT xcclResult_t xcclAlltoAllv(const void *sendbuff, const size_t sendcounts[],
                                        const size_t sdispls[], void *recvbuff,
@@ -290,26 +302,38 @@ XCCL_EXPORT xcclResult_t xcclAlltoAllv(const void *sendbuff, const size_t sendco
 XCCL_EXPORT xcclResult_t xcclGather(const void *sendbuff, void *recvbuff, size_t count,
                                     xcclDataType_t datatype, int root, xcclComm_t comm,
                                     xcclStream_t stream);
-/** @brief As xcclGather() with counts and displacements, which only @p root's matter (else NULL).
+/**
+ * @brief As xcclGather(), with a count and a displacement for each rank.
+ * @param[in] sendcount   Elements of this rank; on @p root it is recvcounts[i] for rank i.
+ * @param[in] recvcounts  nranks counts. Only those of @p root are read; elsewhere NULL is allowed.
+ * @param[in] displs      nranks offsets into @p recvbuff, in elements; read on @p root only.
  */
 XCCL_EXPORT xcclResult_t xcclGatherv(const void *sendbuff, size_t sendcount, void *recvbuff,
                                      const size_t recvcounts[], const size_t displs[],
                                      xcclDataType_t datatype, int root, xcclComm_t comm,
                                      xcclStream_t stream);
 
-/** @brief Rank i gets block i of @p count elements of @p root; @p sendbuff may be NULL elsewhere.
+/**
+ * @brief Rank i gets block i of @p count elements of @p root.
+ * @param[in] sendbuff  May be NULL on the other ranks.
  */
 XCCL_EXPORT xcclResult_t xcclScatter(const void *sendbuff, void *recvbuff, size_t count,
                                      xcclDataType_t datatype, int root, xcclComm_t comm,
                                      xcclStream_t stream);
-/** @brief As xcclScatter() with counts and displacements, which only @p root's matter (else NULL).
+/**
+ * @brief As xcclScatter(), with a count and a displacement for each rank.
+ * @param[in] sendcounts  nranks counts. Only those of @p root are read; elsewhere NULL is allowed.
+ * @param[in] displs      nranks offsets into @p sendbuff, in elements; read on @p root only.
+ * @param[in] recvcount   Elements of this rank; on @p root it is sendcounts[i] for rank i.
  */
 XCCL_EXPORT xcclResult_t xcclScatterv(const void *sendbuff, const size_t sendcounts[],
                                       const size_t displs[], void *recvbuff, size_t recvcount,
                                       xcclDataType_t datatype, int root, xcclComm_t comm,
                                       xcclStream_t stream);
 
-/** @brief Send @p count elements to rank @p peer, which must call xcclRecv() with the same count.
+/**
+ * @brief Send @p count elements to rank @p peer, which must call xcclRecv() with the same count.
+ * @note The stream may wait for the receive: two ranks that send to each other use one group.
  */
 XCCL_EXPORT xcclResult_t xcclSend(const void *sendbuff, size_t count, xcclDataType_t datatype,
                                   int peer, xcclComm_t comm, xcclStream_t stream);
@@ -321,11 +345,12 @@ XCCL_EXPORT xcclResult_t xcclRecv(void *recvbuff, size_t count, xcclDataType_t d
 XCCL_EXPORT xcclResult_t xcclGroupStart(void);
 /**
  * @brief End a group. An error of any call in it is returned here too.
- * @note  If a call of the group failed on this rank, none of the group's calls is launched, as with
- * NCCL, whether the library refused it or xccl itself. Other ranks are not told. MSCCL++, and HCCL
- * outside of the simulation, may have launched calls before. Communicators that the group was to
- * make are there or not, as the library decides; destroy them. A non-blocking communicator with
- * calls in the group may keep the error, as in NCCL: see xcclCommGetAsyncError().
+ * @note If a call of the group failed on this rank, none of the group's calls is launched, as with
+ *       NCCL, whether the library refused it or xccl itself. Other ranks are not told. MSCCL++, and
+ *       HCCL outside of the simulation, may have launched calls before. Communicators that the
+ *       group was to make are there or not, as the library decides; destroy them. A non-blocking
+ *       communicator with calls in the group may keep the error, as in NCCL: see
+ *       xcclCommGetAsyncError().
  */
 XCCL_EXPORT xcclResult_t xcclGroupEnd(void);
 
@@ -357,8 +382,8 @@ XCCL_EXPORT xcclResult_t xcclMemFree(void *ptr);
  * @param[in]  size      Bytes, a multiple of 4096; the same on all ranks.
  * @param[out] win_p     To be given to xcclCommWindowDeregister() before the memory is freed.
  * @param[in]  winFlags  XCCL_WIN_DEFAULT, or XCCL_WIN_COLL_SYMMETRIC: every rank uses the same
- *                       offset in the window in every collective, for which NCCL has faster
- * kernels.
+ *                       offset in the window in every collective, and NCCL has faster kernels
+ *                       for that.
  * @return ::xcclUnsupported where the library has no windows (all but NCCL from 2.27).
  * @note Collective over @p comm. In a group *win_p is written by xcclGroupEnd().
  */
