@@ -7,7 +7,7 @@ those who want no xccl-run in front of their program. Load it in a job script, n
     module load xccl-auto
     srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none ./app
 
-In programs without MPI it does nothing; it is gone after module unload xccl-auto. Binding to cores and NICs remains the business of xccl-run.
+In programs without MPI it does nothing; it is gone after module unload xccl-auto. It binds no rank to cores, GPU and NIC: only xccl-run does.
 ]])
 whatis("Name: xccl-auto")
 whatis("Version: 0.1.0")

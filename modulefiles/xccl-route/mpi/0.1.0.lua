@@ -8,7 +8,7 @@ whatis("Name: xccl-route/mpi")
 whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, MPI, collectives, route")
-whatis("Description: MPI serves every call; xccl-run still preloads the interposer, which stages device memory where MPI cannot take it")
+whatis("Description: MPI serves every collective; xccl-run still preloads the interposer, which carries device memory where MPI cannot take it")
 family("xccl_route")
 
 if mode() == "load" then

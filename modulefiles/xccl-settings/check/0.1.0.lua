@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Rendered by site-configs/tools/render from site-configs/routes.yaml; do not edit.
 help([[
-Verify the symmetry of every call and give up early. Sets:
-    XCCL_CHECK=1: name the rank whose arguments break MPI's rules
-    XCCL_TIMEOUT=120: end a hang after two minutes; without it the wait is only warned of
+Compare the arguments of all ranks in blocking collectives, and end a hang early. Sets:
+    XCCL_CHECK=1: name the rank whose arguments differ in a blocking collective
+    XCCL_TIMEOUT=120: end a collective that hangs after two minutes; without it the wait is only warned of
 ]])
 whatis("Name: xccl-settings/check")
 whatis("Version: 0.1.0")
 whatis("Category: settings")
 whatis("Keywords: xccl, settings")
-whatis("Description: Verify the symmetry of every call and give up early")
+whatis("Description: Compare the arguments of all ranks in blocking collectives, and end a hang early")
 
 if mode() == "load" then
    -- the variables of another release may be others
@@ -21,7 +21,8 @@ if mode() == "load" then
       end
    end
 end
--- name the rank whose arguments break MPI's rules (xccl's own variables (xccl-info -c))
+-- name the rank whose arguments differ in a blocking collective (xccl's own variables (xccl-info -c))
 pushenv("XCCL_CHECK", "1")
--- end a hang after two minutes; without it the wait is only warned of (xccl's own variables (xccl-info -c))
+-- end a collective that hangs after two minutes; without it the wait is only warned of (xccl's own variables
+-- (xccl-info -c))
 pushenv("XCCL_TIMEOUT", "120")
