@@ -380,9 +380,9 @@ def test_why_has_an_obstacle(stage):
         ("*:64k:cuda:8", "one value"),
         ("allreduce:0-64k:cuda:8", "one value"),
         ("allreduce:64k:cuda:2-8", "one value"),
-        ("allreduce:64k:cuda:0", "ranks '0'; allowed: one number from 1 on; it takes"),
-        ("allreduce:64k:cuda:-1", "ranks '-1'; allowed: one number from 1 on; it takes"),
-        ("allreduce:64k:cuda:8:0", "nodes is a number"),
+        ("allreduce:64k:cuda:0", "ranks '0'; allowed: an integer >= 1; it takes"),
+        ("allreduce:64k:cuda:-1", "ranks '-1'; allowed: an integer >= 1; it takes"),
+        ("allreduce:64k:cuda:8:0", "nodes: expected an integer >= 1"),
         ("allreduce:64k:cuda:2:4", "more nodes than ranks"),
     ],
 )

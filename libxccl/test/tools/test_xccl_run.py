@@ -61,6 +61,8 @@ def seen(ended):
         (["--site", "", "true"], 2, ["--site: the name is missing"]),
         (["--topology", "pack:1", "true"], 2, ["no rank to bind here"]),
         (["--map", "/proc", "true"], 2, ["--map: '/proc' is a folder"]),
+        (["--map", "/no/map", "true"], 2, ["--map: no file '/no/map'"]),
+        (["-n", "4", "true"], 2, ["unknown option '-n'", "in front: mpirun -n 4 xccl-run"]),
         (["--map", "/dev/null", "true"], 2, ["'/dev/null' has no line of a rank", "local rank"]),
     ],
 )

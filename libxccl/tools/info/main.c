@@ -85,7 +85,8 @@ static void parse(struct options *options, int argc, char **argv)
             options->gpu = optarg;
             break;
         case ':':
-            usage_error("--why and --gpu need a value, as --why allreduce:64k:cuda:8");
+            usage_error((optopt == GPU) ? "--gpu needs a value, as --gpu 'NVIDIA H200'"
+                                        : "--why needs a value, as --why allreduce:64k:cuda:8");
             break;
         case JSON:
             options->json = true;

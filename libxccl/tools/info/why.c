@@ -35,7 +35,7 @@ static void shorten(char *detail)
     if (strstr(detail, ": bytes ") != NULL) {
         allowed = "; allowed: one size, a number that may end in k, m or g";
     } else if (strstr(detail, ": ranks ") != NULL) {
-        allowed = "; allowed: one number from 1 on";
+        allowed = "; allowed: an integer >= 1";
     }
     memmove(row, allowed, strlen(allowed) + 1); /* shorter than the row's, which stood there */
     char *what = strchr(detail, ' ');           /* behind "--why:" stands the column */
@@ -65,10 +65,8 @@ static bool read_call(struct why *why, const char *spec, const char *row_text)
         why->facts = (struct xm_facts){(enum xm_coll)coll, (enum xm_mem)mem, row->bytes_low,
                                        (int)row->ranks_low, NULL};
     }
-    const char *what = (row->ranks_high == 0) ? "ranks '0', where there is one at least"
-                                              : "a range or * where one value is needed";
     xm_table_free(table);
-    return one || refuse(spec, what);
+    return one || refuse(spec, "a range or * where one value is needed");
 }
 
 static bool read_spec(struct why *why, const char *spec)
@@ -95,7 +93,7 @@ static bool read_spec(struct why *why, const char *spec)
         char *last = strrchr(text, ':');
         nodes = strtol(last + 1, &end, 10);
         if ((end == last + 1) || (*end != '\0') || (nodes < 1)) {
-            return refuse(spec, "nodes is a number from 1 on");
+            return refuse(spec, "nodes: expected an integer >= 1");
         }
         *last = '\0';
     }
