@@ -145,6 +145,9 @@ if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
             set _xccl_error = "unknown site '$_xccl_wanted'; sites: $_xccl_sites"
             set _xccl_try = `echo $_xccl_wanted:q $_xccl_sites | awk '{ for (n = length($1); n > 3; n--) for (i = 2; i <= NF; i++) if (index($i, substr($1, 1, n)) == 1) { print $i; exit } }'`
             if ("$_xccl_try" != "") set _xccl_error = "$_xccl_error; did you mean '$_xccl_try'?"
+            if ($?XCCL_SITE) then
+                if ("$XCCL_SITE" == "$_xccl_wanted") set _xccl_error = "$_xccl_error; XCCL_SITE names it: correct it or unset it"
+            endif
         endif
     endif
 endif

@@ -192,6 +192,9 @@ function _xccl_request
     set -l file $_xccl_dir/sites/(string replace -a / . -- $_xccl_site).fish
     if test $_xccl_site = detect; or not test -r $file
         _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites"(_xccl_near $_xccl_site)
+        if test "$_xccl_site" = "$XCCL_SITE"
+            _xccl_error "XCCL_SITE names it: correct it or unset it"
+        end
         return 1
     end
 end

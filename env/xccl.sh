@@ -151,7 +151,11 @@ _xccl_request() {
         . "$_xccl_dir/sites/detect.sh"
         _xccl_near "$_xccl_site"
         _xccl_error "unknown site '$_xccl_site'; sites: $_xccl_sites$_xccl_hint"
-        [ -n "$_xccl_called" ] || _xccl_error "(an argument of your own script? then: . xccl.sh --)"
+        if [ "$_xccl_site" = "${XCCL_SITE-}" ]; then
+            _xccl_error "XCCL_SITE names it: correct it or unset it"
+        elif [ -z "$_xccl_called" ]; then
+            _xccl_error "(an argument of your own script? then: . xccl.sh --)"
+        fi
         return 1
     fi
 }

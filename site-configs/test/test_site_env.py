@@ -235,6 +235,16 @@ def test_an_error_ends_a_strict_script(shell, prefix, tmp_path):
     assert "unknown site 'atlantis'" in done.stderr
 
 
+def test_a_variable_with_an_unknown_site(shell, prefix, tmp_path):
+    done = shell.run(shell.xccl(prefix), tmp_path, {"XCCL_SITE": "atlantis"}, fail=True)
+    assert "unknown site 'atlantis'" in done.stderr and "XCCL_SITE names it" in done.stderr
+    assert "script" not in done.stderr
+    if shell.name != "dash":  # it hands no arguments to a sourced file
+        env = {"XCCL_SITE": "sim"}
+        done = shell.run(shell.xccl(prefix, "atlantis"), tmp_path, env, fail=True)
+        assert "unknown site 'atlantis'" in done.stderr and "XCCL_SITE" not in done.stderr
+
+
 def test_odd_options_and_field_separators(posix, prefix, tmp_path):
     lines = ["IFS=:/", "set -f", *posix.xccl(prefix, "dgx-a100"), posix.dump(tmp_path / "on")]
     lines += ['printf "[%s]" "$IFS"', "xccl_env off", 'printf "[%s]" "$IFS"', "unset IFS"]
