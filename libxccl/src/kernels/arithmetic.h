@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reductions of 16 bytes at a time, with MPI's meaning. Included where XK_DEVICE and struct xk_16
- * are known. What is reduced is the same for all threads; where it is a constant (XK_HOT) little
- * remains of this. No combination of bits traps.
+ * are known. What is reduced is the same for all threads; where it is a constant, as in loops of
+ * their own in exchange.h and mapped.h, little remains of this. No combination of bits traps.
  *
  * - a is the lower rank's and b the higher one's.
  * - Integers wrap around, in a checked sum too: the accumulator says whether they may have.

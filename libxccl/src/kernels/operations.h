@@ -85,19 +85,6 @@ enum xk_op {
 #define XK_TYPE_OF(what) ((what) & 0xff)
 #define XK_OP_OF(what) ((what) >> 8)
 
-/* Those that a loop of their own is worth: X(a name, what). */
-#define XK_HOT(X)                                                                                  \
-    X(sum_float32, XK_REDUCES(XK_FLOAT32, XK_SUM))                                                 \
-    X(sum_float64, XK_REDUCES(XK_FLOAT64, XK_SUM))                                                 \
-    X(sum_float16, XK_REDUCES(XK_FLOAT16, XK_SUM))                                                 \
-    X(sum_bfloat16, XK_REDUCES(XK_BFLOAT16, XK_SUM))                                               \
-    X(sum_int32, XK_REDUCES(XK_INT32, XK_SUM))                                                     \
-    X(sum_int64, XK_REDUCES(XK_INT64, XK_SUM))                                                     \
-    X(min_float32, XK_REDUCES(XK_FLOAT32, XK_MIN))                                                 \
-    X(min_float64, XK_REDUCES(XK_FLOAT64, XK_MIN))                                                 \
-    X(max_float32, XK_REDUCES(XK_FLOAT32, XK_MAX))                                                 \
-    X(max_float64, XK_REDUCES(XK_FLOAT64, XK_MAX))
-
 /* 0 for none of them. */
 XK_ANYWHERE uint32_t xk_type_bytes(uint32_t type)
 {
