@@ -17,6 +17,10 @@
  * @endcode
  *
  * Works behind an mpi.h that declares some of it (MPICH 4.1 and later) and one that does not.
+ *
+ * Each function returns MPI_SUCCESS or an error code of MPI, and calls the error handler of its
+ * communicator first: that of MPI_COMM_WORLD where it has none, as for streams and infos. Counts
+ * are in elements of the datatype.
  * @note If a rank cannot take part in a collective with its data, the call is an error there. Other
  *       ranks of its node are told by their next enqueued call; ranks of other nodes are not.
  * @note Needs libxccl-mpi.so in the program: linked in front of the MPI library, or preloaded
@@ -77,12 +81,15 @@ XCCL_EXPORT int MPIX_Stream_comm_create_multiplex(MPI_Comm comm, int count,
 /** @brief The stream of a communicator (@p idx 0), or ::MPIX_STREAM_NULL. */
 XCCL_EXPORT int MPIX_Comm_get_stream(MPI_Comm comm, int idx, MPIX_Stream *stream);
 
-/** @brief Nothing on device streams of xccl's: a thread of its own makes progress. */
+/** @brief Does nothing on streams of xccl's: a thread of xccl makes progress. */
 XCCL_EXPORT int MPIX_Stream_progress(MPIX_Stream stream);
 XCCL_EXPORT int MPIX_Start_progress_thread(MPIX_Stream stream);
 XCCL_EXPORT int MPIX_Stop_progress_thread(MPIX_Stream stream);
 
-/** @brief MPI_Allreduce in the order of the stream. */
+/**
+ * @brief MPI_Allreduce in the order of the stream.
+ * @note Needs MPI_THREAD_MULTIPLE where neither kernels nor the vendor's library carry the call.
+ */
 XCCL_EXPORT int MPIX_Allreduce_enqueue(const void *sendbuf, void *recvbuf, int count,
                                        MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
 XCCL_EXPORT int MPIX_Allreduce_enqueue_c(const void *sendbuf, void *recvbuf, MPI_Count count,
