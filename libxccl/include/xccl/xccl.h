@@ -378,7 +378,7 @@ XCCL_EXPORT xcclResult_t xcclMemFree(void *ptr);
 /**
  * @brief Register memory of xcclMemAlloc() with the library, which then reaches that of the other
  *        ranks without a copy of its own.
- * @param[in]  buff      Start of the memory, or 4096 bytes times any number behind it.
+ * @param[in]  buff      Start of the memory, or a multiple of 4096 bytes behind it.
  * @param[in]  size      Bytes, a multiple of 4096; the same on all ranks.
  * @param[out] win_p     To be given to xcclCommWindowDeregister() before the memory is freed.
  * @param[in]  winFlags  XCCL_WIN_DEFAULT, or XCCL_WIN_COLL_SYMMETRIC: every rank uses the same
