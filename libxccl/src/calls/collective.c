@@ -108,8 +108,8 @@ static bool announce(enum xm_coll coll, bool blocking, MPI_Comm comm, bool uses_
     if (blocking) {
         xm_comm_settle(xm);
     }
-    if (uses_device && (xm->group != 0)) {
-        xm_board_busy(xm->group, xm->calls, coll);
+    if (uses_device) {
+        xm_suspicion_say_busy(xm, coll);
     }
     xm_comm_unuse(xm);
     return true;
@@ -571,14 +571,14 @@ static xcclResult_t choose_alone(struct xm_op *op, const struct xm_path **path_p
 static int leave_to_mpi(struct xm_op *op, const struct xm_path *path)
 {
     bool blocking = (op->call.form == XM_BLOCKING) && !op->invalid;
-    bool says = blocking && (op->dev != NULL) && (op->comm->group != 0) &&
-                xm_coll_on_device(op->call.coll) && !xm_touches_device(op);
+    bool says =
+        blocking && (op->dev != NULL) && xm_coll_on_device(op->call.coll) && !xm_touches_device(op);
 
     if (blocking) {
         xm_comm_settle(op->comm);
     }
     if (says) { /* as announce() does */
-        xm_board_busy(op->comm->group, op->comm->calls, op->call.coll);
+        xm_suspicion_say_busy(op->comm, op->call.coll);
     }
     int code = xm_collective_carry(op, path);
     if (says) {

@@ -30,7 +30,7 @@
 #include "mpi/mpi.h"
 
 #define BOARD_NAME "xccl-board"
-#define BOARD_MAGIC 0x7863636c62647236u
+#define BOARD_MAGIC 0x7863636c62647237u
 
 enum { SLOTS = 256 };
 enum { HOST_CALLS = 64 };
@@ -42,7 +42,7 @@ struct header {
     bool                threads; /* several may call MPI at once; like the next: set before magic */
     struct xm_variables variables;
     struct {
-        uint64_t group; /* 0: not in a call, or being written */
+        uint64_t communicator; /* 0: not in a call, or being written */
         uint64_t number, coll;
     } busy;                                   /* atomic: read by other processes */
     uint64_t          host_calls[HOST_CALLS]; /* atomic: the last ones, or 0 */
@@ -380,7 +380,7 @@ void xm_board_address_of(const struct xm_board *board, struct xm_board_address *
         (struct xm_board_address){.nonce = board->nonce, .pid = h->pid, .fd = h->fd, .slot = -1};
 }
 
-void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
+void xm_board_busy(uint64_t communicator, uint64_t number, enum xm_coll coll)
 {
     if (!have_own()) {
         return;
@@ -389,17 +389,17 @@ void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll)
         return; /* there is room for the call of one thread */
     }
     struct header *h = &own.at->header;
-    __atomic_store_n(&h->busy.group, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&h->busy.communicator, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&h->busy.coll, (uint64_t)coll, __ATOMIC_RELEASE);
     __atomic_store_n(&h->busy.number, number, __ATOMIC_RELEASE);
-    __atomic_store_n(&h->busy.group, group, __ATOMIC_RELEASE);
+    __atomic_store_n(&h->busy.communicator, communicator, __ATOMIC_RELEASE);
     __atomic_store_n(&writing, false, __ATOMIC_RELEASE);
 }
 
 void xm_board_idle(void)
 {
     if (__builtin_expect(__atomic_load_n(&own.at, __ATOMIC_ACQUIRE) != NULL, 0)) {
-        __atomic_store_n(&own.at->header.busy.group, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&own.at->header.busy.communicator, 0, __ATOMIC_RELEASE);
     }
 }
 
@@ -421,7 +421,7 @@ void xm_board_say_host(uint64_t call)
 /* Something is asked of the boards of this job's other processes, until one answers. */
 struct search {
     int (*ask)(const struct search *search, const struct header *h); /* world rank, or -1 */
-    uint64_t       group, number;                                    /* the call */
+    uint64_t       communicator, number;                             /* the call */
     enum xm_coll  *coll_p;
     xm_board_seen *seen;
     void          *arg;
@@ -479,13 +479,13 @@ static int look_at_all(const struct search *search)
 
 static int ask_busy(const struct search *search, const struct header *h)
 {
-    uint64_t group = __atomic_load_n(&h->busy.group, __ATOMIC_ACQUIRE);
+    uint64_t communicator = __atomic_load_n(&h->busy.communicator, __ATOMIC_ACQUIRE);
     uint64_t number = __atomic_load_n(&h->busy.number, __ATOMIC_ACQUIRE);
     uint64_t coll = __atomic_load_n(&h->busy.coll, __ATOMIC_ACQUIRE);
 
-    /* The next call may be of the same group: then its number differs, once its group is seen. */
-    if ((group != search->group) || (number != search->number) ||
-        (__atomic_load_n(&h->busy.group, __ATOMIC_ACQUIRE) != group) ||
+    /* The next call may be on the same one: then its number differs, once that is seen. */
+    if ((communicator != search->communicator) || (number != search->number) ||
+        (__atomic_load_n(&h->busy.communicator, __ATOMIC_ACQUIRE) != communicator) ||
         (__atomic_load_n(&h->busy.number, __ATOMIC_RELAXED) != number)) {
         return -1;
     }
@@ -494,9 +494,9 @@ static int ask_busy(const struct search *search, const struct header *h)
 }
 
 /* Only a rank that has waited for long comes here. */
-int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p)
+int xm_board_find_busy(uint64_t communicator, uint64_t number, enum xm_coll *coll_p)
 {
-    struct search search = {ask_busy, group, number, coll_p, NULL, NULL};
+    struct search search = {ask_busy, communicator, number, coll_p, NULL, NULL};
 
     return look_at_all(&search);
 }

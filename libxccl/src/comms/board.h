@@ -60,12 +60,12 @@ void xm_board_give(int slot, int readers);
 
 /*
  * What this process does on host memory, for ranks of a communicator that have not agreed on
- * anything yet and wait for it: group is equal on all ranks, number counts its calls.
+ * anything yet and wait for it: what names it is equal on all ranks, number counts its calls.
  */
-void xm_board_busy(uint64_t group, uint64_t number, enum xm_coll coll);
+void xm_board_busy(uint64_t communicator, uint64_t number, enum xm_coll coll);
 void xm_board_idle(void);
 /* A process of this job that is busy so since a while, for a second look: its world rank, or -1. */
-int xm_board_find_busy(uint64_t group, uint64_t number, enum xm_coll *coll_p);
+int xm_board_find_busy(uint64_t communicator, uint64_t number, enum xm_coll *coll_p);
 /* Has this process one? Else whoever says something makes it. */
 bool xm_board_is_made(void);
 /*

@@ -173,18 +173,6 @@ uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_co
     return xm->slots->calls;
 }
 
-bool xm_comm_only_of_group(const struct xm_comm *xm)
-{
-    bool only = true;
-
-    pthread_mutex_lock(&lock);
-    for (const struct xm_comm *other = all; other != NULL; other = other->next) {
-        only = only && ((other == xm) || (other->group != xm->group));
-    }
-    pthread_mutex_unlock(&lock);
-    return only;
-}
-
 static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
 {
     int             inter;

@@ -165,9 +165,6 @@ struct xm_freeing {
 void xm_comm_freeing(struct xm_freeing *frame, MPI_Comm comm);
 void xm_comm_freed(const struct xm_freeing *frame);
 
-/* Does this rank know of no other communicator of the same processes? */
-bool xm_comm_only_of_group(const struct xm_comm *xm);
-
 /*
  * Say on the board that a collective comes, and count it. memory: what this rank passes. Returns
  * its number on the communicator's slots, 0 where there are none.

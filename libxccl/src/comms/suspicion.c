@@ -53,12 +53,20 @@ static enum xm_coll coll_of(uint64_t call)
     return (enum xm_coll)((call & COLL_MASK) - 1);
 }
 
+/* Where it is known, and calls are counted as by the others; else 0. */
+static uint64_t identity_of(const struct xm_comm *xm)
+{
+    bool unlike = __atomic_load_n(&given_up, __ATOMIC_RELAXED);
+
+    return unlike ? 0 : __atomic_load_n(&xm->identity, __ATOMIC_RELAXED);
+}
+
 /* Of no other communicator: 0 where that is not known. */
 static uint64_t number_of(const struct xm_comm *xm, uint64_t call)
 {
-    uint64_t identity = __atomic_load_n(&xm->identity, __ATOMIC_RELAXED);
+    uint64_t identity = identity_of(xm);
 
-    if ((identity == 0) || __atomic_load_n(&given_up, __ATOMIC_RELAXED)) {
+    if (identity == 0) {
         return 0;
     }
     uint64_t number = xc_hash_word(xc_hash_word(XC_HASH_BEGIN, identity), call);
@@ -71,6 +79,15 @@ void xm_suspicion_say_host(const struct xm_comm *xm, enum xm_coll coll)
 
     if ((number != 0) && (xm_board_is_made() || (xc_device_active() != NULL))) {
         xm_board_say_host(number);
+    }
+}
+
+void xm_suspicion_say_busy(const struct xm_comm *xm, enum xm_coll coll)
+{
+    uint64_t identity = identity_of(xm);
+
+    if (identity != 0) {
+        xm_board_busy(identity, xm->calls, coll);
     }
 }
 
@@ -138,12 +155,14 @@ xcclResult_t xm_suspicion_find_asked(const struct xm_comm *xm)
 static xcclResult_t look_for_mixed(const struct xm_comm *xm, struct xm_suspicion *s)
 {
     enum xm_coll coll = XM_NUM_COLLS;
+    uint64_t     identity = identity_of(xm);
 
-    /* A group is no communicator: a rank may be in a call of the same number of a duplicate. */
-    if ((xm->group == 0) || (xm->asks_for == NULL) || !xm_comm_only_of_group(xm)) {
+    /* By its ranks alone it is not known: one may be in a call of the same number of a duplicate
+     * that this one has not used yet. */
+    if ((identity == 0) || (xm->asks_for == NULL)) {
         return xcclSuccess;
     }
-    int rank = xm_board_find_busy(xm->group, xm->calls, &coll);
+    int rank = xm_board_find_busy(identity, xm->calls, &coll);
     rank = ((rank >= 0) && (strcmp(xm_coll_name(coll), xm->asks_for) == 0)) ? rank : -1;
     if ((rank < 0) || (rank != s->rank)) {
         s->rank = rank;

@@ -13,6 +13,8 @@
  * stays true, so nobody has to see it in time; and it costs a few ns, whoever waits for the call.
  */
 void xm_suspicion_say_host(const struct xm_comm *xm, enum xm_coll coll);
+/* The same of a blocking call, while this rank is in it; until xm_board_idle(). */
+void xm_suspicion_say_busy(const struct xm_comm *xm, enum xm_coll coll);
 /*
  * Does this rank count its calls, as where a device could be used? Asked once: it counts from the
  * first on, whenever it comes to use its device.

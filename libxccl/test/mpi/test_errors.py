@@ -287,7 +287,7 @@ def test_unequal_memory_at_the_time_out(family):
     )
 
 
-@pytest.mark.parametrize("case", ["apart", "twice", "vector", "late"])
+@pytest.mark.parametrize("case", ["apart", "twice", "vector", "late", "meanwhile"])
 def test_equal_memory_is_no_fault(family, case):
     """Ranks that come late, or to other communicators first, and what MPI carries anyway."""
     family.run(2, f"mpi_mixed cuda {case}", timeout=60).good()

@@ -12,8 +12,10 @@
  * back. apart: each rank begins with another communicator of the same ranks, all as it is to be;
  * twice: the numbers of calls are equal on several; derived: on parts of the world, and their
  * duplicates; vector: counts for each rank, which MPI carries; late: rank 1 comes after two
- * seconds.
+ * seconds; meanwhile: a thread of rank 1 is in a call of the same number on a duplicate that the
+ * others come to later.
  */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,6 +265,40 @@ static void come_late(void)
     check(&pair, 1);
 }
 
+static MPI_Comm twin; /* a duplicate that one rank uses before the others */
+
+static void *broadcast_on_twin(void *values)
+{
+    mt_memory_enter();
+    MPI_Bcast(values, count, MPI_FLOAT, 0, twin);
+    return NULL;
+}
+
+static void wait_meanwhile(void)
+{
+    struct mt_pair host = mt_pair_make(MT_HOST, count), device = mt_pair_make(MT_DEVICE, count);
+    pthread_t      thread;
+    int            provided;
+
+    MPI_Query_thread(&provided);
+    mt_expect(provided == MPI_THREAD_MULTIPLE, "this MPI gives no MPI_THREAD_MULTIPLE\n");
+    MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+    if (mt_rank() == 1) {
+        pthread_create(&thread, NULL, broadcast_on_twin, host.out);
+        usleep(LATE_US);
+    }
+    mt_pair_fill(&device, count, MPI_COMM_WORLD, 1);
+    MPI_Bcast(device.in, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    if (mt_rank() == 1) {
+        pthread_join(thread, NULL);
+    } else {
+        broadcast_on_twin(host.out);
+    }
+    MPI_Comm_free(&twin);
+    mt_pair_free(&host);
+    mt_pair_free(&device);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = (argc > 2) ? argv[2] : "first";
@@ -282,6 +318,8 @@ int main(int argc, char **argv)
         pass_vectors();
     } else if (strcmp(what, "late") == 0) {
         come_late();
+    } else if (strcmp(what, "meanwhile") == 0) {
+        wait_meanwhile();
     } else {
         differ(what);
     }
