@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="073ed3ae267490147fc6550db74e0bd4da3bc5e4085e28ffacaf50be113d7159")
+    version("0.1.0", sha256="b4a1054d2d4e4a85ab9625528a591bdbf5883c94d5b7d04995ed14158d507bdd")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
