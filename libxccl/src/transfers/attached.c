@@ -38,9 +38,24 @@ int xm_attached_attach(struct xm_transfer *t, int profiling, const long *args)
     return code;
 }
 
+/* Programs find the function with a large size whatever MPI has: mpi4py looks for it by its name.
+ */
+static int detach(enum xm_function function, int profiling, const long *args)
+{
+    int        size = 0;
+    const long narrow[] = {args[BUFFER], (long)&size};
+
+    if (xm_mpi_functions[function] != NULL) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    int code = (int)xm_mpi_forward(XM_FN_MPI_Buffer_detach, profiling, narrow);
+    *(MPI_Count *)args[SIZE] = size;
+    return code;
+}
+
 int xm_attached_detach(enum xm_function function, int profiling, const long *args)
 {
-    int    code = (int)xm_mpi_forward(function, profiling, args);
+    int    code = detach(function, profiling, args);
     void **buffer_p = (void **)args[BUFFER];
 
     pthread_mutex_lock(&lock);
