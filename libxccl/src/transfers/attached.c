@@ -38,8 +38,7 @@ int xm_attached_attach(struct xm_transfer *t, int profiling, const long *args)
     return code;
 }
 
-/* Programs find the function with a large size whatever MPI has: mpi4py looks for it by its name.
- */
+/* Programs find the function with a large size whatever MPI has: mpi4py looks it up by its name. */
 static int detach(enum xm_function function, int profiling, const long *args)
 {
     int        size = 0;
