@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="dc2e8ac5c8b2a1bd58b5e42cebb8fbb9d637c1ae2714665f54fe4688d8db23a8")
+    version("0.1.0", sha256="909dab7b6840fe09bbec6728e880b2976962aee12c0242f3e4fa86fc383fee79")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
