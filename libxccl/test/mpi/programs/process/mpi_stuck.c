@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks that wait for ever, for what their files say of it: after a time each sends itself SIGUSR1,
- * and ends.
+ * and ends when the files of all are there (mpirun kills the others when the first one ends).
  *
  *   mpi_stuck RUNTIME CASE FOLDER
  * recv: rank 0 waits for a message from rank 1, which is in a barrier; ring: each for one from the
@@ -10,6 +10,7 @@
  * round; late: a request that ended before the wait is no part of it.
  * Files go to the folder where nothing else is asked for. Exit status: 7.
  */
+#include <glob.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,17 +22,29 @@
 
 #include "memory.h"
 
-enum { BYTES = 1 << 20, ROOM = 4 * BYTES, STATUS = 7, LONG_US = 1300000, SHORT_US = 500000 };
+enum { BYTES = 1 << 20, ROOM = 4 * BYTES, STATUS = 7, LONG_US = 1300000 };
+enum { LOOK_US = 20000, LOOKS = 1500 }; /* for files: 30 s */
 
 static int   rank, size;
 static char *memory, *host;
+
+static int count_files(void)
+{
+    glob_t found;
+    int    n = (glob("xccl-ops.*.json", 0, NULL, &found) == 0) ? (int)found.gl_pathc : 0;
+
+    globfree(&found);
+    return n;
+}
 
 static void *dump_and_end(void *arg)
 {
     (void)arg;
     usleep(LONG_US);
     kill(getpid(), SIGUSR1);
-    usleep(SHORT_US);
+    for (int i = 0; (i < LOOKS) && (count_files() < size); i++) {
+        usleep(LOOK_US);
+    }
     _exit(STATUS);
     return NULL;
 }

@@ -76,17 +76,20 @@ static void wait_long(const char *how)
     for (int i = 0; (i < MANY) && !first; i++) {
         mt_pair_allreduce(&a, COUNT, MPI_COMM_WORLD, i);
     }
+    mt_pair_fill(&a, COUNT, MPI_COMM_WORLD, 1);
+    mt_pair_fill(&b, COUNT, MPI_COMM_WORLD, 2);
+    /* Rank 1's time begins when rank 0 is about to wait: on a busy machine that is much later. */
     if (mt_rank() == 1) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         usleep(LATE_US);
     } else {
+        MPI_Send(NULL, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
         go_faster();
     }
     if (strcmp(how, "blocking") == 0) {
         mt_pair_allreduce(&a, COUNT, MPI_COMM_WORLD, 1);
         return;
     }
-    mt_pair_fill(&a, COUNT, MPI_COMM_WORLD, 1);
-    mt_pair_fill(&b, COUNT, MPI_COMM_WORLD, 2);
     MPI_Iallreduce(a.in, a.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
     MPI_Iallreduce(b.in, b.out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
     if (all && (mt_rank() == 0)) {
