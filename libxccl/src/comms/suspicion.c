@@ -91,17 +91,21 @@ void xm_suspicion_say_busy(const struct xm_comm *xm, enum xm_coll coll)
     }
 }
 
+xcclResult_t xm_suspicion_mixed(int rank, int mine, const char *of, enum xm_coll coll)
+{
+    return xc_fail(xcclInvalidUsage,
+                   "rank %d%s passes host memory (or memory that it has freed) to %s, and rank %d "
+                   "device memory in the same call; pass the same kind of memory on all ranks, or "
+                   "set XCCL_MEMORY=mixed on all of them",
+                   rank, of, xm_coll_name(coll), mine);
+}
+
 static xcclResult_t mixed(int rank, enum xm_coll coll)
 {
     int mine = -1;
 
     xm_pmpi.Comm_rank(XM_HANDLE(MPI_COMM_WORLD), &mine);
-    return xc_fail(
-        xcclInvalidUsage,
-        "rank %d of MPI_COMM_WORLD passes host memory (or memory that it has freed) to %s, and rank %d device memory in "
-        "the same call; pass the same kind of memory on all ranks, or set "
-        "XCCL_MEMORY=mixed on all of them",
-        rank, xm_coll_name(coll), mine);
+    return xm_suspicion_mixed(rank, mine, " of MPI_COMM_WORLD", coll);
 }
 
 static int find_host(const struct xm_comm *xm, uint64_t call)

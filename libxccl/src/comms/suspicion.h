@@ -27,6 +27,10 @@ void xm_suspicion_give_up(void);
 uint64_t xm_suspicion_call(uint64_t number, enum xm_coll coll);
 uint64_t xm_suspicion_number(uint64_t call);
 
+/* The error that names a rank with host memory and the one here with device memory; of: whose
+ * ranks. */
+xcclResult_t xm_suspicion_mixed(int rank, int mine, const char *of, enum xm_coll coll);
+
 /*
  * An error that names the rank of this node that has said so of a call, xm_suspicion_call(), to
  * which this one passed device memory; looked for now and then, since it is costly. xcclSuccess:

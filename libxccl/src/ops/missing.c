@@ -96,12 +96,7 @@ static xcclResult_t look_at_slots(struct xm_op *op)
     if (!op->symmetric || is_mpis(op)) {
         return xcclSuccess;
     }
-    return xc_fail(
-        xcclInvalidUsage,
-        "rank %d passes host memory (or memory that it has freed) to %s, and rank %d device memory in "
-        "the same call; pass the same kind of memory on all ranks, or set "
-        "XCCL_MEMORY=mixed on all of them",
-        rank, xm_coll_name(op->call.coll), op->comm->rank);
+    return xm_suspicion_mixed(rank, op->comm->rank, "", op->call.coll);
 }
 
 /*
