@@ -20,13 +20,13 @@ static const struct xm_variables *of(const void *all, int rank)
 /* A digit for each rank: its value of a variable; '-': a rank that is not known. */
 static const char *judge(int variable, const char *values, const int *world_ranks)
 {
-    int n = (int)strlen(values);
+    int n = 0;
 
-    for (int r = 0; r < n; r++) {
+    for (int r = 0; (r < MOST) && (values[r] != '\0'); r++, n++) {
         xm_variables_fill(&ranks[r]);
         ranks[r].values[variable] = (uint64_t)(values[r] - '0');
         if (values[r] == '-') {
-            memset(&ranks[r], 0, sizeof(ranks[r]));
+            ranks[r] = (struct xm_variables){0};
         }
     }
     xcclResult_t res = xm_variables_judge(of, ranks, world_ranks, n);
