@@ -28,6 +28,7 @@ enum xs_error {
     XS_INVALID_HANDLE = 400,
     XS_NOT_FOUND = 500,
     XS_NOT_READY = 600,
+    XS_ILLEGAL_ADDRESS = 700,
     XS_PEER_ACCESS_ALREADY_ENABLED = 704,
     XS_PEER_ACCESS_NOT_ENABLED = 705,
     XS_CONTEXT_IS_DESTROYED = 709,
@@ -135,6 +136,7 @@ enum xs_fault {
     XS_FAULT_GRAPH, /* a graph cannot be launched */
     XS_FAULT_PIN,   /* GDRCopy cannot pin memory */
     XS_FAULT_CALL,  /* a function of the host is refused */
+    XS_FAULT_CRASH, /* a kernel of the program has used an illegal address */
 };
 
 /*
@@ -142,6 +144,11 @@ enum xs_fault {
  * matches a rule by kind, name and rank counts one occurrence.
  */
 XS_API bool xs_fault(enum xs_fault kind, const char *what);
+/*
+ * What calls for work, memory, streams and events say once a kernel has crashed; XS_OK before. On
+ * ROCm it does not return then: its runtime ends the process. Each call of it is an occurrence.
+ */
+XS_API enum xs_error xs_crashed(void);
 /* Names of the symbols to hide on this rank: the i-th, or NULL. */
 XS_API const char *xs_fault_symbol(size_t i);
 /* Parse; a sentence naming the token, or NULL. Called once, by config.c. */

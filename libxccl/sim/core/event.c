@@ -35,11 +35,14 @@ static bool is_event(const struct xs_event *event)
     return (event != NULL) && (event->magic == EVENT_MAGIC);
 }
 
-/* Of a handle that names none. */
-static enum xs_error no_event(const struct xs_event *event)
+/* Does the handle name one, that can be used? */
+static enum xs_error check(const struct xs_event *event)
 {
-    return ((event != NULL) && event->orphan) ? xs_orphan_used(event->ctx, "an event")
-                                              : XS_INVALID_HANDLE;
+    if (!is_event(event)) {
+        return ((event != NULL) && event->orphan) ? xs_orphan_used(event->ctx, "an event")
+                                                  : XS_INVALID_HANDLE;
+    }
+    return xs_crashed();
 }
 
 static void event_unuse(struct xs_event *event)
@@ -65,6 +68,10 @@ enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_even
 
     if ((flags & EVENT_INTERPROCESS) != 0) {
         return XS_NOT_SUPPORTED;
+    }
+    enum xs_error res = xs_crashed();
+    if (res != XS_OK) {
+        return res;
     }
     xs_ctx_pass(ctx);
     pthread_mutex_lock(&unused_lock);
@@ -99,8 +106,10 @@ enum xs_error xs_event_create(struct xs_ctx *ctx, unsigned flags, struct xs_even
 
 enum xs_error xs_event_destroy(struct xs_event *event)
 {
-    if (!is_event(event)) {
-        return no_event(event);
+    enum xs_error res = check(event);
+
+    if (res != XS_OK) {
+        return res;
     }
     event->magic = 0;
     xs_live(XS_LIVE_EVENT, -1);
@@ -182,8 +191,10 @@ static enum xs_error enqueue(struct xs_stream *stream, xs_work_fn *run, struct x
 
 enum xs_error xs_event_record(struct xs_event *event, struct xs_stream *stream)
 {
-    if (!is_event(event)) {
-        return no_event(event);
+    enum xs_error res = check(event);
+
+    if (res != XS_OK) {
+        return res;
     }
     if (event->ctx->device != xs_stream_ctx(stream)->device) {
         return XS_INVALID_HANDLE; /* an event belongs to its context's device */
@@ -209,10 +220,11 @@ static uint64_t last_record(struct xs_event *event)
 
 enum xs_error xs_event_query(struct xs_event *event)
 {
-    if (!is_event(event)) {
-        return no_event(event);
+    enum xs_error res = check(event);
+
+    if (res == XS_OK) {
+        res = event->captured ? XS_CAPTURED_EVENT : xs_capture_guard();
     }
-    enum xs_error res = event->captured ? XS_CAPTURED_EVENT : xs_capture_guard();
     if (res != XS_OK) {
         return res;
     }
@@ -224,10 +236,11 @@ enum xs_error xs_event_query(struct xs_event *event)
 
 enum xs_error xs_event_sync(struct xs_event *event)
 {
-    if (!is_event(event)) {
-        return no_event(event);
+    enum xs_error res = check(event);
+
+    if (res == XS_OK) {
+        res = event->captured ? XS_CAPTURED_EVENT : xs_capture_guard();
     }
-    enum xs_error res = event->captured ? XS_CAPTURED_EVENT : xs_capture_guard();
     if (res != XS_OK) {
         return res;
     }
@@ -237,8 +250,10 @@ enum xs_error xs_event_sync(struct xs_event *event)
 
 enum xs_error xs_event_wait(struct xs_stream *stream, struct xs_event *event)
 {
-    if (!is_event(event)) {
-        return no_event(event);
+    enum xs_error res = check(event);
+
+    if (res != XS_OK) {
+        return res;
     }
     bool captures = (xs_stream_capture(stream) != NULL);
     if (captures || event->captured) {

@@ -3,7 +3,7 @@
  * XCCL_SIM_FAIL: rules `where[:what][@ranks][=n]` joined by commas.
  *
  *   where   load, symbol, init, op, async, hang, kill, alloc, copy, ipc, graph, pin,
- *           call
+ *           call, crash
  *   what    symbol: its name; init: hang or alone; op, async, hang, kill: a collective or any
  *   ranks   r or r-s, joined by +; all when left out
  *   n       the n-th occurrence on that rank; every one when left out
@@ -43,7 +43,7 @@ static const struct where wheres[] = {
     {"kill", XS_FAULT_KILL, true},    {"alloc", XS_FAULT_ALLOC, false},
     {"ipc", XS_FAULT_IPC, false},     {"copy", XS_FAULT_COPY, false},
     {"graph", XS_FAULT_GRAPH, false}, {"pin", XS_FAULT_PIN, false},
-    {"call", XS_FAULT_CALL, false},
+    {"call", XS_FAULT_CALL, false},   {"crash", XS_FAULT_CRASH, false},
 };
 
 static const char *const operations[] = {"allreduce", "bcast",    "reduce", "reduce_scatter",
@@ -233,6 +233,21 @@ bool xs_fault(enum xs_fault kind, const char *what)
                (what == NULL) ? "" : what);
     }
     return hit;
+}
+
+enum xs_error xs_crashed(void)
+{
+    static bool crashed; /* atomic; for good */
+
+    if ((rule_count > 0) && !__atomic_load_n(&crashed, __ATOMIC_RELAXED) &&
+        xs_fault(XS_FAULT_CRASH, NULL)) {
+        if (xs_config()->flavour == XS_ROCM) {
+            fprintf(stderr, "Memory access fault by GPU node-1: page not present\n");
+            abort();
+        }
+        __atomic_store_n(&crashed, true, __ATOMIC_RELAXED);
+    }
+    return __atomic_load_n(&crashed, __ATOMIC_RELAXED) ? XS_ILLEGAL_ADDRESS : XS_OK;
 }
 
 const char *xs_fault_symbol(size_t i)

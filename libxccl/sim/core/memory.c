@@ -253,10 +253,17 @@ enum xs_error xs_mem_take(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, u
     return res;
 }
 
+static enum xs_error check(void)
+{
+    enum xs_error res = xs_capture_guard();
+
+    return (res == XS_OK) ? xs_crashed() : res;
+}
+
 enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, unsigned flags,
                            void **ptr_p)
 {
-    enum xs_error res = xs_capture_guard();
+    enum xs_error res = check();
 
     if (res != XS_OK) {
         return res;
@@ -415,7 +422,7 @@ enum xs_error xs_mem_release_async(struct xs_stream *stream, const struct xs_ran
 enum xs_error xs_mem_free(void *ptr, enum xs_kind kind)
 {
     struct xs_range range;
-    enum xs_error   res = xs_capture_guard();
+    enum xs_error   res = check();
 
     if (res != XS_OK) {
         return res;
@@ -664,6 +671,9 @@ enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
     struct xs_range   range;
     struct ipc_handle made = {.magic = IPC_MAGIC, .node = xs_config()->node};
 
+    if (xs_crashed() != XS_OK) {
+        return xs_crashed();
+    }
     if (!xs_mem_find(ptr, &range) || (range.kind != XS_MEM_DEVICE) || range.imported ||
         (range.reservation != NULL)) {
         return XS_INVALID_VALUE;
@@ -710,6 +720,9 @@ enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], 
     size_t into;
 
     memcpy(&made, handle, sizeof(made));
+    if (xs_crashed() != XS_OK) {
+        return xs_crashed();
+    }
     if (xs_fault(XS_FAULT_IPC, NULL)) {
         return XS_MAP_FAILED;
     }
@@ -775,12 +788,13 @@ static enum xs_error close_import(const void *ptr)
 enum xs_error xs_ipc_close(void *ptr)
 {
     struct xs_range closing;
+    enum xs_error   res = xs_crashed();
 
-    if (!xs_mem_find(ptr, &closing) || !closing.imported) {
-        return XS_INVALID_VALUE;
+    if ((res != XS_OK) || !xs_mem_find(ptr, &closing) || !closing.imported) {
+        return (res != XS_OK) ? res : XS_INVALID_VALUE;
     }
     xs_ctx_sync_alone(closing.ctx);
-    enum xs_error res = close_import(ptr);
+    res = close_import(ptr);
     xs_ctx_sync_alone_end(closing.ctx);
     return res;
 }

@@ -113,6 +113,11 @@ static enum xs_error create(struct xs_ctx *ctx, unsigned flags, int priority,
 enum xs_error xs_stream_create(struct xs_ctx *ctx, unsigned flags, int priority,
                                struct xs_stream **stream_p)
 {
+    enum xs_error res = xs_crashed();
+
+    if (res != XS_OK) {
+        return res;
+    }
     xs_ctx_pass(ctx);
     return create(ctx, flags, priority, stream_p);
 }
@@ -479,7 +484,11 @@ enum xs_error xs_stream_get(struct xs_ctx *ctx, void *handle, struct xs_stream *
 {
     struct xs_stream *stream = handle;
     uintptr_t         number = (uintptr_t)handle;
+    enum xs_error     res = xs_crashed();
 
+    if (res != XS_OK) {
+        return res;
+    }
     if (number <= 2) {
         if (!xs_ctx_valid(ctx)) {
             return (ctx == NULL) ? XS_INVALID_CONTEXT : XS_CONTEXT_IS_DESTROYED;

@@ -20,6 +20,7 @@ static const struct {
     {XS_INVALID_HANDLE, "invalid resource handle"},
     {XS_NOT_FOUND, "named symbol not found"},
     {XS_NOT_READY, "device not ready"},
+    {XS_ILLEGAL_ADDRESS, "an illegal memory access was encountered"},
     {XS_PEER_ACCESS_ALREADY_ENABLED, "peer access is already enabled"},
     {XS_PEER_ACCESS_NOT_ENABLED, "peer access has not been enabled"},
     {XS_CONTEXT_IS_DESTROYED, "context is destroyed"},

@@ -167,6 +167,9 @@ int cuCtxSynchronize(void)
 {
     CU_NEED_CTX(ctx);
     enum xs_error res = xs_capture_guard_ctx(ctx);
+    if (res == XS_OK) {
+        res = xs_crashed();
+    }
     return (int)((res == XS_OK) ? xs_ctx_sync(ctx) : res);
 }
 

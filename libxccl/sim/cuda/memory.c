@@ -87,6 +87,10 @@ int cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
     struct xs_range range;
 
     CU_NEED_CTX(ctx);
+    enum xs_error res = xs_crashed();
+    if (res != XS_OK) {
+        return (int)res;
+    }
     if (!xs_mem_find((void *)ptr, &range) || ((range.reservation != NULL) && (range.access == 0))) {
         return XS_NOT_FOUND;
     }

@@ -442,6 +442,31 @@ def test_kill_from_outside_direct(family, linger):
     kill_from_outside(family, {**DIRECT, "XCCL_DIRECT_LINGER": linger})
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ("mpi_random cuda 3 60", 40),
+        ("mpi_random cuda 7 80 --threads 3", 160),
+        ("mpi_messages cuda 4 60", 90),
+        ("mpi_loop cuda 12 return", 20),
+    ],
+)
+@pytest.mark.parametrize("path", [None, "ccl"])
+def test_crash(family, command, first, path):
+    """A kernel of the program spoils rank 1's device, early or late: the job ends, and says why."""
+    for number in (first, 2 * first, 3 * first):
+        env = {**PATHS.get(path, {}), "XCCL_SIM_FAIL": f"crash@1={number}", **SOON}
+        result = family.run_heard(
+            lambda r: re.search("illegal memory access|error 700", r.out),
+            2,
+            command,
+            env=env,
+            timeout=60,
+        )
+        assert "egmentation" not in result.out, result.out
+
+
 def test_unknown_fault(mpich):
     """What is refused is told with all that there is, and no device is offered."""
     result = mpich.run(1, "mpi_loop cuda 2", env={"XCCL_SIM_FAIL": "pin,nowhere"}, timeout=60)

@@ -229,6 +229,22 @@ static void copy(const struct world *world)
     dev_sync(stream);
 }
 
+#ifndef TEST_ROCM /* whose runtime ends the process */
+/* The fourth call, after two allocations and a stream, and every one after it. */
+static void crash(const struct world *world)
+{
+    dev_use(world->rank);
+    char        *from = dev_alloc(16), *to = dev_alloc(16);
+    dev_stream_t stream = dev_stream();
+    void        *ptr;
+
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(dev_try_copy(to, from, 16, stream), 700);
+        CHECK_EQ(dev_try_alloc(16, &ptr), 700);
+    }
+}
+#endif
+
 int main(int argc, char **argv)
 {
     const struct test_case cases[] = {
@@ -244,6 +260,9 @@ int main(int argc, char **argv)
         {"deserted", deserted, 2, SIM, NULL, NULL, -1},
         {"alloc", alloc, 3, SIM, "alloc@1+2=2", NULL, -1},
         {"copy", copy, 1, SIM, "copy=2", NULL, -1},
+#ifndef TEST_ROCM
+        {"crash", crash, 1, SIM, "crash=4", NULL, -1},
+#endif
     };
 
     return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
