@@ -69,11 +69,31 @@ static int say(xcclResult_t res, const char *text)
     return xm_error_code(res, copy);
 }
 
+static bool is_fatal(MPI_Comm comm)
+{
+    MPI_Errhandler handler;
+
+    if (xm_pmpi.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) {
+        return false;
+    }
+    bool fatal = (handler == XM_HANDLE(MPI_ERRORS_ARE_FATAL));
+    xm_pmpi.Errhandler_free(&handler); /* Open MPI counts those who ask for it */
+    return fatal;
+}
+
 int xm_raise(MPI_Comm comm, xcclResult_t res, const char *text)
 {
-    int code = say(res, text);
+    static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+    int                    code = say(res, text);
 
-    xm_pmpi.Comm_call_errhandler(comm, code);
+    if (is_fatal(comm)) {
+        /* Open MPI crashes when two threads end the job at once, and its message is lost. */
+        pthread_mutex_lock(&ending);
+        xm_pmpi.Comm_call_errhandler(comm, code);
+        pthread_mutex_unlock(&ending);
+    } else {
+        xm_pmpi.Comm_call_errhandler(comm, code);
+    }
     return code;
 }
 
