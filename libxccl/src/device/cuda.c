@@ -162,7 +162,8 @@ static xcclResult_t failed(CUresult res, const char *what)
     if ((cu.error_string(res, &text) != CUDA_SUCCESS) || (text == NULL)) {
         text = "unknown error";
     }
-    return xc_fail(xcclUnhandledCudaError, "%s failed: %s (CUDA error %d)", what, text, (int)res);
+    return xc_fail(xcclUnhandledCudaError, "%s failed: %s (CUDA error %d)%s", what, text, (int)res,
+                   xc_crash_hint((int)res));
 }
 
 #define CHECK(call, what)                                                                          \

@@ -91,7 +91,8 @@ xcclResult_t xc_cuda_launch_early(void *function, const unsigned grid[2], unsign
     void               *list[] = {(void *)(uintptr_t)arguments};
     CUresult            res = early.launch(&config, function, list, NULL);
 
-    return (res == CUDA_SUCCESS) ? xcclSuccess
-                                 : xc_fail(xcclUnhandledCudaError,
-                                           "cuLaunchKernelEx failed (CUDA error %d)", (int)res);
+    return (res == CUDA_SUCCESS)
+               ? xcclSuccess
+               : xc_fail(xcclUnhandledCudaError, "cuLaunchKernelEx failed (CUDA error %d)%s",
+                         (int)res, xc_crash_hint((int)res));
 }

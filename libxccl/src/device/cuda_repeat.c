@@ -205,5 +205,6 @@ xcclResult_t xc_cuda_repeat_launch(void *repeat, const unsigned grid[2], unsigne
     pthread_mutex_unlock(&r->lock);
     return (res == CUDA_SUCCESS)
                ? xcclSuccess
-               : xc_fail(xcclUnhandledCudaError, "cuGraphLaunch failed (CUDA error %d)", (int)res);
+               : xc_fail(xcclUnhandledCudaError, "cuGraphLaunch failed (CUDA error %d)%s", (int)res,
+                         xc_crash_hint((int)res));
 }

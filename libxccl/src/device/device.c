@@ -243,3 +243,18 @@ bool xc_mem_surely_host(const void *ptr)
     return in_stack(p) || in_heap(p) || (p == 0) ||
            ((p >= program.image_low) && (p < program.image_high));
 }
+
+const char *xc_crash_hint(int error)
+{
+    /* an illegal address, a time-out, an assertion, a stack error, an illegal instruction, a
+     * misaligned address, address space or program counter, and a failure without a name */
+    static const int crashes[] = {700, 702, 710, 714, 715, 716, 717, 718, 719};
+
+    for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
+        if (error == crashes[i]) {
+            return "; a kernel has crashed before this call, most likely one of the program's: "
+                   "synchronise the device before MPI calls, or use compute-sanitizer, to find it";
+        }
+    }
+    return "";
+}

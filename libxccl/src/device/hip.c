@@ -131,8 +131,8 @@ static const struct xc_symbol pool_symbols[] = {
 static xcclResult_t failed(hipError_t res, const char *what)
 {
     hip.take_error(); /* the program must not find our failure as its own */
-    return xc_fail(xcclUnhandledDeviceError, "%s failed: %s (HIP error %d)", what,
-                   error_string(res), (int)res);
+    return xc_fail(xcclUnhandledDeviceError, "%s failed: %s (HIP error %d)%s", what,
+                   error_string(res), (int)res, xc_crash_hint((int)res));
 }
 
 #define CHECK(call, what)                                                                          \

@@ -39,6 +39,12 @@ xcclResult_t xc_cuda_multiprocessors_of(int device, int *count_p);
 bool         xc_cuda_runs_processes_at_once(int device);
 xcclResult_t xc_cuda_blocks_at_once(int device, void *function, unsigned threads, int *count_p);
 
+/*
+ * What to add to the text of an error, which CUDA and HIP number alike: "" unless it is one that
+ * every call returns once a kernel has crashed, whoever made it.
+ */
+const char *xc_crash_hint(int error);
+
 /* Open and initialise on purpose; fail where there is no device. */
 xcclResult_t xc_cuda_start(void);
 xcclResult_t xc_hip_start(void);

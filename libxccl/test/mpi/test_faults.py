@@ -465,6 +465,8 @@ def test_crash(family, command, first, path):
             timeout=60,
         )
         assert "egmentation" not in result.out, result.out
+        bare = result.lines(r"CUDA error 700\)(?!; a kernel has crashed before)")
+        assert not bare, bare  # whose kernel it was
 
 
 def test_unknown_fault(mpich):
