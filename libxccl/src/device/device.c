@@ -252,8 +252,8 @@ const char *xc_crash_hint(int error)
 
     for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
         if (error == crashes[i]) {
-            return "; a kernel has crashed before this call, most likely one of the program's: "
-                   "synchronise the device before MPI calls, or use compute-sanitizer, to find it";
+            return "; a kernel has crashed before this call, most likely the program's own: "
+                   "compute-sanitizer finds it";
         }
     }
     return "";
