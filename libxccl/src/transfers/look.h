@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looking at a persistent request of MPI's own, which stays as it is. */
-#ifndef XM_LOOK_H
-#define XM_LOOK_H
+#ifndef XM_TRANSFERS_LOOK_H
+#define XM_TRANSFERS_LOOK_H
 
 #include "mpi/mpi.h"
 
