@@ -123,7 +123,7 @@ def test_groups(tmp_path, any_mpi):
     [
         (["--groups", "0/1+2"], "'0/1+2': the communicators differ in size"),
         pytest.param(["--groups", "0/0"], "a rank is named twice", marks=pytest.mark.thorough),
-        (["--groups", "0/7"], "it names a rank that does not exist"),
+        (["--groups", "0/7"], "'0/7': the job has 3 ranks, numbered from 0: no rank 7"),
         pytest.param(
             ["--groups", "0,1"], "expected '/' between ranks", marks=pytest.mark.thorough
         ),

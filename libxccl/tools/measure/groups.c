@@ -12,6 +12,7 @@ struct places {
     int  nranks;
     int *group, *at;
     int  count, groups, size; /* ranks named so far, whole groups, ranks of each */
+    char wrong[80];           /* where the reason has numbers */
 };
 
 static bool refuse(const struct perf_run *run, const char *text, const char *why)
@@ -54,7 +55,9 @@ static const char *read_range(const char **text_p, struct places *p)
         return "a range runs backwards";
     }
     if (last >= p->nranks) {
-        return "it names a rank that does not exist";
+        snprintf(p->wrong, sizeof(p->wrong), "the job has %d rank%s, numbered from 0: no rank %d",
+                 p->nranks, (p->nranks == 1) ? "" : "s", last);
+        return p->wrong;
     }
     for (int rank = first; rank <= last; rank++) {
         if (p->group[rank] >= 0) {
