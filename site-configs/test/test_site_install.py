@@ -235,6 +235,10 @@ def test_the_record_names_every_file(tmp_path):
         (("--site", "atlantis", "/tmp/x"), " perlmutter sim\n"),
         (("--site", "juwles", "/tmp/x"), " sim; did you mean 'juwels-booster'?\n"),
         (("--site", "FRONTIRE", "/tmp/x"), " sim; did you mean 'frontier'?\n"),
+        (("--site", "lumi", "/tmp/x"), " sim; did you mean 'lumi-g'?\n"),
+        (("--site", "l", "/tmp/x"), " perlmutter sim\n"),  # too short to guess by
+        (("--site", "foo", "/tmp/x"), " perlmutter sim\n"),
+        (("--site", "frog", "/tmp/x"), " perlmutter sim\n"),
         (("/tmp/it's here",), "allowed: letters, digits"),
         (("/tmp/a|b",), "allowed: letters, digits"),
         (("",), "PREFIX is empty"),
