@@ -18,6 +18,8 @@ SHARED = "xccl-run: warning [gpu-shared]: 2 ranks see only 1 of this node's 8 GP
 SHARED += "several would use one; ask for a GPU per rank, e.g. --gpus-per-node=2\n"
 NO_RCCL_NET = "NET/Plugin : No plugin found (librccl-net.so), using internal implementation\n"
 LOADER = "ERROR: ld.so: object '/opt/gone.so' from LD_PRELOAD cannot be preloaded {}\n"
+MIXED = "passes host memory (or memory that it has freed) to allreduce, and rank 0 device memory in the same call; "
+MIXED += "pass the same kind of memory on all ranks, or set XCCL_MEMORY=mixed on all of them\n"
 LIBFABRIC = INFO + "NET/OFI Initializing aws-ofi-nccl 1.19.2\n"
 
 
@@ -589,6 +591,14 @@ FAULTS = [
              "srun -N 1 -n 1 --gpus-per-node=1 xccl-doctor"),
     *planted("no-gpu", "juwels-booster", gpus, log("xccl[0] info: hello\n"), "-n 1 --gres=gpu:4 xccl-doctor"),
     *planted("no-gpu", "lumi-g", gpus, log("xccl[0] info: hello\n"), "-n 1 --gpus-per-node=8 xccl-doctor"),
+    *planted(
+        "memory-mixed",
+        "juwels-booster",
+        log("[n1:0867] *** xccl: rank 1 of MPI_COMM_WORLD " + MIXED),
+        log("xccl[0] info: hello\n"),
+        "set XCCL_MEMORY=mixed on all of them",
+    ),
+    *planted("memory-mixed", "frontier", log("xccl[0] error: rank 1 " + MIXED), nothing),
     # the loader
     *planted(
         "preload-missing",

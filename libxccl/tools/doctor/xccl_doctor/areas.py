@@ -31,6 +31,7 @@ AREAS = (
             "open-",
             "no-gpu",
             "memlock",
+            "memory-",
             "shm-",
             "tmp-",
             "ran-",

@@ -386,6 +386,11 @@ def check_crash(_facts, log):
         yield finding("crash-at-end")
 
 
+def check_memory(_facts, log):
+    for host, collective, device in log.mixed_memory[:1]:
+        yield finding("memory-mixed", host=host, collective=collective, device=device)
+
+
 def check_run(_facts, log):
     """What xccl-run said itself, in its own words; and ranks that it could not bind."""
     noted = {}
@@ -433,6 +438,7 @@ CHECKS = (
     check_ucc,
     check_mpich,
     check_crash,
+    check_memory,
     check_run,
     check_failed,
 )

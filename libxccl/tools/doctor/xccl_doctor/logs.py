@@ -20,6 +20,7 @@ LISTS = (
     ("xccl_paths", (" ranks: ",), r"xccl\[\d+\] info: (\w+) of .*? ranks: ([\w-]+)"),
     ("xccl_warned", (" warning: ",), r"xccl(?:\[\d+\])? warning: (?!all \d+ ranks (?:leave collectives|do without the vendor))(.*)"),
     ("xccl_gave_up", (" ranks leave collectives on device memory to MPI: ", " ranks do without the vendor's library: "), r"xccl\[\d+\] warning: all \d+ ranks (?:leave collectives on device memory to MPI|do without the vendor's library): (.*)"),
+    ("mixed_memory", (" passes host memory",), r"(rank \d+)(?: of MPI_COMM_WORLD)? passes host memory(?: \(.*?\))? to (\w+), and (rank \d+) device memory"),
     ("plugin", ("NET/OFI ",), r"NET/OFI (?:Initializing|Using) (aws-ofi-[nr]ccl) ([\w.]+)"),
     ("libfabric", ("NET/OFI Using Libfabric version ",), r"NET/OFI Using Libfabric version ([\d.]+)"),
     ("provider", ("NET/OFI Selected ",), r"NET/OFI Selected [Pp]rovider is ([\w;-]+)(?:, fabric is \S+)? \(found (\d+) nics"),

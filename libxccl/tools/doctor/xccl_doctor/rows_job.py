@@ -125,6 +125,13 @@ TABLE = {
         "no rank used the vendor's library for collectives on GPU memory: {why}",
         "look at the job's log: with XCCL_LOG=info and NCCL_DEBUG=INFO it says more",
     ),
+    "memory-mixed": Row(
+        ERROR,
+        "{host} passes host memory to {collective}, and {device} device memory in the same call",
+        "pass the same kind of memory on every rank: a null pointer, and device memory that was freed, count as host "
+        "memory; or set XCCL_MEMORY=mixed on all of them, which is slower",
+        meaning="ranks pass different kinds of memory to a collective, and the job's log says so",
+    ),
     "crash-at-end": Row(
         ERROR,
         "a communicator was destroyed after the driver had gone",
