@@ -16,6 +16,7 @@ int xc_log_threshold = XC_LOG_WARN;
 
 static FILE           *log_stream; /* NULL: stderr */
 static int             log_rank = -1;
+static bool            others_warn;
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static __thread char last_detail[1024];
@@ -45,6 +46,11 @@ void xc_expand_file_name(const char *pattern, char *out, size_t len)
     out[n] = '\0';
 }
 
+void xc_log_leave_warning(void)
+{
+    others_warn = true;
+}
+
 void xc_log_setup(enum xc_log_level level, const char *file)
 {
     char path[1024];
@@ -58,7 +64,7 @@ void xc_log_setup(enum xc_log_level level, const char *file)
     FILE *stream = (fd >= 0) ? fdopen(fd, "a") : NULL;
     if (stream == NULL) {
         const char *cause = strerror(errno);
-        if (xc_first_of_node()) {
+        if (!others_warn && xc_first_of_node()) {
             xc_warn("XCCL_LOG_FILE: cannot open %s (%s); messages go to stderr", path, cause);
         }
         return;

@@ -28,6 +28,12 @@ static inline bool xc_log_enabled(enum xc_log_level level)
 /* Set level and file from the parameters; called once, by xc_params_load(). */
 void xc_log_setup(enum xc_log_level level, const char *file);
 
+/*
+ * Before the parameters are read, in a tool with a copy of this code: libxccl.so in the same
+ * process warns of a file that cannot be opened.
+ */
+void xc_log_leave_warning(void);
+
 /* Rank shown in front of each line; -1 (the default) shows none. */
 XC_SHARED void xc_log_set_rank(int rank);
 

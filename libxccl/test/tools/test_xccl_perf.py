@@ -668,6 +668,14 @@ def test_mistyped_variable(stage, front):
     assert "did you mean XCCL_TIMEOUT?" in ended.err
 
 
+@pytest.mark.parametrize("front", [[], ["xccl-run"]])
+def test_log_file_that_cannot_be_opened(stage, front):
+    """Said once, too: the program and the interposer have a log each."""
+    words = [*front, stage.bin / "xccl-perf", "--mem", "host", "--max", "4", "--iters", "1"]
+    ended = stage.tool(*words, env={"XCCL_LOG_FILE": "/no/ranks.log"}).good()
+    assert ended.err.count("XCCL_LOG_FILE: cannot open /no/ranks.log") == 1, ended.err
+
+
 def test_help_names_every_option(stage):
     text = stage.tool("xccl-perf", "--help").good().out
     source = (TOOLS / "perf/options.c").read_text()

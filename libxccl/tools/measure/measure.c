@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "measure/measure.h"
 
 static double now_us(void)
@@ -24,6 +25,13 @@ const char *perf_path_last(void)
         return "no interposer";
     }
     return (path != NULL) ? path : "none";
+}
+
+void perf_leave_warnings(void)
+{
+    if (strcmp(perf_path_last(), "no interposer") != 0) {
+        xc_log_leave_warning();
+    }
 }
 
 const char *perf_case_path(const struct perf_run *run, const struct perf_case *pc)

@@ -307,6 +307,8 @@ double perf_case_time(const struct perf_run *run, const struct perf_case *pc);
 /* Keep the processor busy for so long. */
 void        perf_work(double us);
 const char *perf_path_last(void);
+/* Before the parameters are read: the interposer, where it is loaded, warns of them. */
+void perf_leave_warnings(void);
 
 /* run.c */
 /* True if ok on every rank. */

@@ -336,6 +336,7 @@ int main(int argc, char **argv)
         return check(&job.opt);
     }
     MPI_Init(&argc, &argv);
+    perf_leave_warnings();
     int status = early - 1;
     if (early != 0) {
         int rank;
