@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "calls/calls.h"
 #include "device/device.h"
 #include "mpi/mpi.h"
+#include "tables/tables.h"
 
 static const char *const routes[] = {"xccl", "mpi", "ucc", "ucc-ccl"};
 
@@ -163,6 +165,18 @@ static void warn_of_profile(void)
     }
 }
 
+/* xccl-run refuses such a name, but sees not what is set behind it. */
+static void warn_of_site(void)
+{
+    char folder[PATH_MAX + 8];
+
+    if (xm_tables_lack_site(folder, sizeof(folder))) {
+        xc_warn("XCCL_SITE=%s: no such site in %s, so its tuning tables are not in force; "
+                "correct the name, or unset it",
+                xc_params()->site, folder);
+    }
+}
+
 void xm_announce(void)
 {
     char mpi[128];
@@ -180,5 +194,6 @@ void xm_announce(void)
     warn_of_awareness(mpi);
     warn_of_ucc(mpi);
     warn_of_profile();
+    warn_of_site();
     warn_if_alone(mpi, size);
 }

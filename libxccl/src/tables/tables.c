@@ -147,11 +147,17 @@ static void add_folder(enum xm_origin origin, const char *folder)
     xm_table_files_free(paths, count);
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat facts;
+
+    return (stat(path, &facts) == 0) && S_ISDIR(facts.st_mode);
+}
+
 /* "/prefix/share/xccl", from a file in bin/, lib/ or lib/<one or two folders>/; else "". */
 static void find_share(const char *installed)
 {
-    char        path[PATH_MAX], real[PATH_MAX];
-    struct stat s;
+    char path[PATH_MAX], real[PATH_MAX];
 
     share[0] = '\0';
     if ((installed == NULL) || (realpath(installed, real) == NULL)) {
@@ -164,7 +170,7 @@ static void find_share(const char *installed)
         }
         *slash = '\0';
         int n = snprintf(path, sizeof(path), "%s/share/xccl", real);
-        if ((n > 0) && (n < (int)sizeof(path)) && (stat(path, &s) == 0) && S_ISDIR(s.st_mode)) {
+        if ((n > 0) && (n < (int)sizeof(path)) && is_folder(path)) {
             snprintf(share, sizeof(share), "%s", path);
             return;
         }
@@ -180,6 +186,19 @@ static bool is_name(const char *text)
         }
     }
     return (text[0] != '\0') && (text[0] != '.');
+}
+
+bool xm_tables_lack_site(char *folder, size_t len)
+{
+    const char *site = xc_params()->site;
+    char        path[PATH_MAX + 320];
+
+    snprintf(folder, len, "%s/sites", share);
+    if ((site == NULL) || (site[0] == '\0') || (share[0] == '\0') || !is_folder(folder)) {
+        return false;
+    }
+    snprintf(path, sizeof(path), "%s/sites/%.255s", share, site);
+    return !is_name(site) || !is_folder(path);
 }
 
 static void free_tables(void)

@@ -37,6 +37,8 @@ xcclResult_t xm_tables_begin(const char *installed);
  */
 const struct xm_tables *xm_tables_all(void);
 uint64_t                xm_tables_digest(void);
+/* Has the installation a folder of sites, and none of XCCL_SITE's name in it? After the begin. */
+bool xm_tables_lack_site(char *folder, size_t len);
 /* What is wrong with the first that was left out, or NULL. */
 const char *xm_tables_fault(void);
 

@@ -105,6 +105,17 @@ def test_log_file_that_cannot_be_opened(family, tmp_path):
     assert "XCCL_LOG_FILE: cannot open" in line
 
 
+@pytest.mark.parametrize("name", ["juwels-boster", "../sites/sim", "x" * 300])
+def test_site_that_is_unknown(openmpi, name):
+    """xccl-run refuses it; set behind it, or without it, the job runs, and rank 0 says so."""
+    result = openmpi.run(3, "mpi_host", sim=None, env={"XCCL_SITE": name}, timeout=30)
+    assert result.status == 0, result.out
+    (line,) = result.lines("xccl")
+    assert line.startswith(f"xccl[0] warning: XCCL_SITE={name}: no such site in /")
+    result = openmpi.run(3, "mpi_host", sim=None, env={"XCCL_SITE": "sim"}, timeout=30)
+    assert result.status == 0 and not result.lines("xccl"), result.out
+
+
 def test_settings_of_host_programs(mpi):
     """MPI_Init itself reports a wrong value: a program without devices hears of it too."""
     mpi.run_heard(
