@@ -160,6 +160,10 @@ end
 
 # A question with the site that begins like a mistyped one, or nothing.
 function _xccl_near -a stem
+    if test (string length -- $stem) -gt 64 # no slip is longer
+        echo
+        return
+    end
     while test (string length -- $stem) -gt 3
         for site in (string split ' ' -- $_xccl_sites)
             if test (string sub -l (string length -- $stem) -- $site) = $stem

@@ -108,6 +108,7 @@ _xccl_words() {
 _xccl_near() {
     _xccl_hint=
     _xccl_stem=$1
+    [ ${#1} -le 64 ] || return 0 # no slip is longer
     while [ ${#_xccl_stem} -gt 3 ]; do
         for _xccl_try in $_xccl_sites; do
             case $_xccl_try in

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,15 @@ def test_unknown_site(tools):
     for typed in ("juwles", "juwels", "juwelsbooster", "juwles-booster"):
         ended = tools.run(tools.bin / "xccl-run", "--site", typed, "true", env=rank(0))
         assert ended.stderr.endswith("; did you mean 'juwels-booster'?\n"), typed
+
+
+@pytest.mark.parametrize("words", [["--" + "a" * 5000], ["--route", "x" * 5000, "true"]])
+def test_a_very_long_word(tools, words):
+    """It is like no name; to look took minutes."""
+    began = time.monotonic()
+    ended = tools.run(tools.bin / "xccl-run", *words)
+    assert ended.returncode == 2 and "did you mean" not in ended.stderr
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("command", ["true", "mpirun"])
