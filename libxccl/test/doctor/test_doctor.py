@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,6 +73,11 @@ def run(stage, *words, timeout=100, **more):
         (["--timeout"], "needs a value"),
         (["-x"], "unknown option '-x'; see --help"),
         (["--log", "/no/log"], "/no/log"),
+        (
+            ["--log", "/dev/zero"],
+            "--log: '/dev/zero' is no text; name the file with what the job printed",
+        ),
+        (["--log", sys.executable], "is no text"),
         (["--sysroot", "/no/folder"], "/no/folder"),
         (["--explain", "nothing"], "--list"),
     ],
@@ -253,6 +259,19 @@ def test_log_from_standard_input(stage):
         check=False,
     )
     assert (ended.returncode, "[gpu-duplicate]" in ended.stdout) == (1, True)
+
+
+def test_log_from_a_closed_standard_input(stage):
+    ended = subprocess.run(
+        ["sh", "-c", 'exec "$0" --log - <&-', stage / "bin/xccl-doctor"],
+        env=environment(stage, **SIMULATED),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--log: cannot read '-': Bad file descriptor" in ended.stderr
 
 
 def test_moved_installation(stage, tmp_path):

@@ -3,7 +3,6 @@
 
 import os
 import shutil
-import sys
 from types import SimpleNamespace
 
 from xccl_common import elf, launchers, machine, ucc
@@ -29,16 +28,19 @@ from . import (
 SEVERITY_STATUS = {registry.WARNING: 3, registry.ERROR: 1}
 # Said only if no other error explains it.
 REPEATED = ("run-failed", "job-failed", "xccl-said", "ucc-silent")
+HEAD = 4096  # characters of a log
 UNEXPLAINED = "ccl-said"  # said only if there is nothing else to say
 
 
 def read_file(path):
     """The text of a log; "-" is standard input."""
+    given = {"encoding": "utf-8", "errors": "replace", "closefd": path != "-"}
     try:
-        if path == "-":
-            return sys.stdin.buffer.read().decode("utf-8", "replace")
-        with open(path, errors="replace") as f:
-            return f.read()
+        with open(0 if path == "-" else path, **given) as f:
+            head = f.read(HEAD)
+            if "\0" in head:  # nothing would be found in a program, and /dev/zero has no end
+                raise Wrong(f"--log: '{path}' is no text; name the file with what the job printed")
+            return head + f.read()
     except OSError as error:
         raise Wrong(f"--log: cannot read '{path}': {error.strerror}") from error
 
