@@ -64,6 +64,9 @@ void xc_log_setup(enum xc_log_level level, const char *file)
     FILE *stream = (fd >= 0) ? fdopen(fd, "a") : NULL;
     if (stream == NULL) {
         const char *cause = strerror(errno);
+        if (fd >= 0) {
+            close(fd);
+        }
         if (!others_warn && xc_first_of_node()) {
             xc_warn("XCCL_LOG_FILE: cannot open %s (%s); messages go to stderr", path, cause);
         }
@@ -80,13 +83,34 @@ void xc_log_set_rank(int rank)
     log_rank = rank;
 }
 
+static bool write_line(FILE *stream, const char *line, int n)
+{
+    return (fwrite(line, 1, (size_t)n, stream) == (size_t)n) && (fflush(stream) == 0);
+}
+
+/* As where the disk is full: an error is not to be lost, and each message would try again. */
+static void give_up_file(void)
+{
+    const char *cause = strerror(errno);
+
+    log_stream = NULL;
+    if (!others_warn && xc_first_of_node()) {
+        fprintf(stderr,
+                "xccl warning: XCCL_LOG_FILE: cannot be written (%s); messages go to stderr\n",
+                cause);
+    }
+}
+
 /* One write a line, so that the lines of many ranks on one terminal do not mix. */
 static void put(const char *line, int n)
 {
     pthread_mutex_lock(&log_lock);
-    FILE *stream = (log_stream != NULL) ? log_stream : stderr;
-    fwrite(line, 1, (size_t)n, stream);
-    fflush(stream);
+    if ((log_stream != NULL) && !write_line(log_stream, line, n)) {
+        give_up_file();
+    }
+    if (log_stream == NULL) {
+        (void)write_line(stderr, line, n);
+    }
     pthread_mutex_unlock(&log_lock);
 }
 

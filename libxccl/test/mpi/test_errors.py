@@ -105,6 +105,16 @@ def test_log_file_that_cannot_be_opened(family, tmp_path):
     assert "XCCL_LOG_FILE: cannot open" in line
 
 
+def test_log_file_on_a_full_disk(openmpi):
+    """No message is lost, and one rank of the node says why it is there."""
+    env = {"XCCL_LOG_FILE": "/dev/full", "XCCL_LOG": "info", "XCCL_TIMEOT": "3"}
+    result = openmpi.run(3, "mpi_host", sim=None, env=env, timeout=30)
+    assert result.status == 0, result.out
+    (line,) = result.lines("XCCL_LOG_FILE")
+    assert line == "xccl warning: XCCL_LOG_FILE: cannot be written (No space left on device); messages go to stderr"
+    assert len(result.lines("XCCL_TIMEOT is not")) == 1 and len(result.lines("is active")) == 1
+
+
 @pytest.mark.parametrize("name", ["juwels-boster", "../sites/sim", "x" * 300])
 def test_site_that_is_unknown(openmpi, name):
     """xccl-run refuses it; set behind it, or without it, the job runs, and rank 0 says so."""
