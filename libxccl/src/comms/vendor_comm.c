@@ -219,7 +219,7 @@ void xm_vendor_launch(struct xm_vendor *v, struct xm_launch *launch, bool may_bl
 
     pthread_mutex_lock(&v->lock);
     if (!may_block && !v->launching) {
-        /* The lock is held: two threads' calls on one communicator are ordered by the program. */
+        /* Without the lock: the program orders the calls of its threads on one communicator. */
         pthread_mutex_unlock(&v->lock);
         launch->run(launch);
         return;

@@ -7,6 +7,7 @@
 
 #include <xccl/xccl_mpi.h>
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"
@@ -85,7 +86,7 @@ static void start(void)
     if (!has_world) {
         xm_records_init(); /* a session's ranks may have to be asked what they wait in, too */
     }
-    xc_params_warn(rank == 0);
+    xc_params_warn(has_world ? (rank == 0) : xc_first_of_node());
     xm_call_init();
     xm_types_init();
     xm_transfers_init();

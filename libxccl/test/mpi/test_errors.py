@@ -126,6 +126,15 @@ def test_site_that_is_unknown(openmpi, name):
     assert result.status == 0 and not result.lines("xccl"), result.out
 
 
+@pytest.mark.parametrize("case", ["alone", "after"])
+@pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
+def test_mistyped_variable_with_sessions(mpi, case):
+    """Said once, also where no rank is rank 0 of a world."""
+    result = mpi.run(3, f"mpi_session none {case}", sim=None, env={"XCCL_TIMEOT": "3"}, timeout=60)
+    assert result.status == 0, result.out
+    assert len(result.lines("XCCL_TIMEOT is not a variable of xccl")) == 1, result.out
+
+
 def test_settings_of_host_programs(mpi):
     """MPI_Init itself reports a wrong value: a program without devices hears of it too."""
     mpi.run_heard(
