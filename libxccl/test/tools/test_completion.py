@@ -48,15 +48,53 @@ def test_the_table_has_the_options_of_help(stage, tool):
     assert set(TOOLS[tool]["options"]) == shown
 
 
+def in_bash(tool, words, before=""):
+    given = " ".join(f"'{word}'" for word in words)
+    script = (
+        f"{before}. {COMPLETION}/bash/{Path(tool).name}\nCOMP_WORDS=({tool} {given}) COMP_CWORD={len(words)}\n"
+        f"_{Path(tool).name.replace('-', '_')}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    )
+    return run("bash", "-c", script).split()
+
+
 @pytest.mark.parametrize(("line", "wanted"), ASKED)
 def test_bash(line, wanted):
     tool, *words = line.split(" ")
-    given = " ".join(f"'{word}'" for word in words)
-    script = (
-        f". {COMPLETION}/bash/{tool}\nCOMP_WORDS=({tool} {given}) COMP_CWORD={len(words)}\n"
-        f"_{tool.replace('-', '_')}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
-    )
-    assert wanted in run("bash", "-c", script).split()
+    assert wanted in in_bash(tool, words)
+
+
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        (["--sim", "rocm"], ["rocm:4", "rocm:8"]),
+        (["--sim", "rocm", ":"], ["4", "8"]),
+        (["--sim", "rocm", ":", "4"], ["4"]),
+        (["--sim", "=", "rocm", ":"], ["4", "8"]),
+        (["--gpus", "="], ["all", "first", "only"]),
+        (["--gpus", "=", "f"], ["first"]),
+    ],
+)
+def test_words_that_bash_parts(words, answers):
+    """At colons and equals signs; an answer takes the place of what stands behind them."""
+    assert in_bash("xccl-run", words) == answers
+
+
+@pytest.mark.parametrize(
+    ("words", "at"), [(["--sim", "cuda", ":", "4"], 5), (["--sim", "=", "cuda", ":", "4"], 6)]
+)
+def test_a_command_behind_parted_words(words, at):
+    """It is completed as if nothing stood in front of it."""
+    offset = "_command_offset() { COMPREPLY=(at $1); }\n"
+    assert in_bash("xccl-run", [*words, "mpirun", "--np"], offset) == ["at", str(at)]
+
+
+def test_sites(stage):
+    tool = str(stage.bin / "xccl-run")
+    assert in_bash(tool, ["--site", "fron"]) == ["frontier"]
+    if shutil.which("fish"):
+        start = f"set -x PATH {stage.bin} $PATH; source {COMPLETION}/fish/xccl-run.fish; "
+        answers = run("fish", "-N", "-c", start + "complete -C 'xccl-run --site fron'")
+        assert answers.split("\t")[0] == "frontier"
 
 
 @pytest.mark.parametrize(("line", "wanted"), ASKED)

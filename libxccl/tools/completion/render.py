@@ -13,7 +13,7 @@ import yaml
 HERE = Path(__file__).resolve().parent
 HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Rendered by render.py from options.yaml; do not edit.\n"
 RESTS = ("command", "files", "nothing")
-KINDS = ("one", "list", "files", "folders", "any")
+KINDS = ("one", "list", "files", "folders", "sites", "any")
 
 
 def read():
@@ -41,7 +41,28 @@ def quoted(text):
     return "'" + text.replace("'", "") + "'"
 
 
-# bash: the option before the word says what the word may be.
+# bash: the option before the word says what the word may be. bash splits words at colons and equals signs, so that
+# "--sim cuda:4" is four of them, and an answer is what comes behind the colon.
+
+BASH_WORDS = """\
+    local at=$COMP_CWORD stem='' prev cur=${{COMP_WORDS[COMP_CWORD]}}{more}
+    COMPREPLY=()
+    if [[ $cur == : ]]; then
+        at=$((at - 1))
+        stem=${{COMP_WORDS[at]}}:
+        cur=$stem
+    elif [[ ${{COMP_WORDS[at - 1]}} == : ]]; then
+        at=$((at - 2))
+        stem=${{COMP_WORDS[at]}}:
+        cur=$stem$cur
+    elif [[ $cur == = ]]; then
+        at=$((at + 1))
+        cur=
+    fi
+    prev=${{COMP_WORDS[at - 1]}}
+    [[ $prev != = ]] || prev=${{COMP_WORDS[at - 2]}}
+    case $prev in"""
+BASH_STEM = '\n            COMPREPLY=("${COMPREPLY[@]#"$stem"}")'
 
 BASH_VALUE = {
     "one": "mapfile -t COMPREPLY < <(compgen -W {values} -- \"$cur\")",
@@ -50,12 +71,21 @@ BASH_VALUE = {
     "            mapfile -t COMPREPLY < <(compgen -P \"$head\" -W {values} -- \"${{cur##*,}}\")",
     "files": 'mapfile -t COMPREPLY < <(compgen -f -- "$cur")',
     "folders": 'mapfile -t COMPREPLY < <(compgen -d -- "$cur")',
+    "sites": 'local bin\n'
+    '            bin=$(dirname "$(type -P "${{COMP_WORDS[0]}}")")\n'
+    "            mapfile -t COMPREPLY < <(CDPATH='' cd -- \"$bin/../share/xccl/sites\" 2>/dev/null && "
+    'compgen -d -- "$cur")',
     "any": ":",
 }  # fmt: skip
 BASH_COMMAND = """\
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${{COMP_WORDS[i]}} in
-            {takers}) i=$((i + 1)) ;;
+            {takers})
+                [[ ${{COMP_WORDS[i + 1]-}} != = ]] || i=$((i + 1))
+                i=$((i + 1))
+                while [[ ${{COMP_WORDS[i + 1]-}} == : ]]; do
+                    i=$((i + 2))
+                done ;;
             --)
                 i=$((i + 1))
                 break ;;
@@ -82,15 +112,12 @@ BASH_FILES = """\
 def bash(tool, rest, options):
     function = "_" + tool.replace("-", "_")
     takers = [option for option, (kind, _, _) in options.items() if kind]
-    local = "local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}"
-    lines = [
-        f"# shellcheck shell=bash\n\n{function}() {{",
-        f"    {local}{' i' if rest == 'command' else ''}",
-    ]
-    lines.append("    COMPREPLY=()\n    case $prev in")
+    lines = [f"# shellcheck shell=bash\n\n{function}() {{"]
+    lines.append(BASH_WORDS.format(more=" i" if rest == "command" else ""))
     for option in takers:
         kind, values, _ = options[option]
         body = BASH_VALUE[kind].format(values=quoted(" ".join(values)))
+        body += BASH_STEM if any(":" in value for value in values) else ""
         lines.append(f"        {option})\n            {body}\n            return ;;")
     lines.append("    esac")
     if rest == "command":
@@ -121,6 +148,7 @@ def zsh(tool, rest, options):
             "list": f":values:_sequence compadd - {listed}",
             "files": ":file:_files",
             "folders": ":folder:_files -/",
+            "sites": f":site:{{compadd -- ${{commands[{tool}]\\:h}}/../share/xccl/sites/*(/N\\:t)}}",
             "any": ":value: ",
         }[kind]
         lines.append(f"'{option}[{zsh_text(text)}]{action}'")
@@ -148,6 +176,8 @@ def fish(tool, rest, options):
             "list": f" -x -a '(__fish_append , {listed})'",
             "files": " -r -F",
             "folders": " -x -a '(__fish_complete_directories)'",
+            "sites": f" -x -a '(for site in (dirname (command -s {tool}) 2>/dev/null)/../share/xccl/sites/*/; "
+            "basename $site; end)'",
             "any": " -x",
         }[kind]
         lines.append(f"-l {option[2:]}{value} -d {quoted(text)}")

@@ -4,7 +4,7 @@ complete -c xccl-bind -x -a '(__fish_complete_subcommand -- --bind --gpus --map 
 complete -c xccl-bind -l bind -x -a 'auto site hwloc none' -d 'how ranks are bound'
 complete -c xccl-bind -l gpus -x -a 'all first only' -d 'which GPUs a rank sees'
 complete -c xccl-bind -l map -r -F -d 'binding map'
-complete -c xccl-bind -l site -x -d 'site whose settings are used'
+complete -c xccl-bind -l site -x -a '(for site in (dirname (command -s xccl-bind) 2>/dev/null)/../share/xccl/sites/*/; basename $site; end)' -d 'site whose settings are used'
 complete -c xccl-bind -l topology -r -F -d 'topology of hwloc in place of the machines'
 complete -c xccl-bind -l report -d 'draw the node with its ranks'
 complete -c xccl-bind -l explain -d 'say what would be done, and why'

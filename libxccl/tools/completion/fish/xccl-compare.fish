@@ -14,7 +14,7 @@ complete -c xccl-compare -l with -x -a 'xccl-perf osu' -d 'program that measures
 complete -c xccl-compare -l osu -x -a '(__fish_complete_directories)' -d 'folder of the OSU benchmarks'
 complete -c xccl-compare -l nodes -x -d 'numbers of nodes'
 complete -c xccl-compare -l ranks-per-node -x -d 'numbers of ranks on a node'
-complete -c xccl-compare -l site -x -d 'site whose peaks are drawn'
+complete -c xccl-compare -l site -x -a '(for site in (dirname (command -s xccl-compare) 2>/dev/null)/../share/xccl/sites/*/; basename $site; end)' -d 'site whose peaks are drawn'
 complete -c xccl-compare -l sim -x -a 'cuda:2 cuda:4 rocm:4 rocm:8' -d 'simulate so many devices'
 complete -c xccl-compare -l timeout -x -d 'of one run'
 complete -c xccl-compare -l progress -x -d 'between lines that say where it stands'

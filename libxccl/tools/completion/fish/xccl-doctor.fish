@@ -2,7 +2,7 @@
 # Rendered by render.py from options.yaml; do not edit.
 complete -c xccl-doctor -x -a '(__fish_complete_subcommand -- --site --route --sysroot --log --hang --app --timeout --explain)'
 complete -c xccl-doctor -l json -d 'findings as JSON'
-complete -c xccl-doctor -l site -x -d 'site to compare with'
+complete -c xccl-doctor -l site -x -a '(for site in (dirname (command -s xccl-doctor) 2>/dev/null)/../share/xccl/sites/*/; basename $site; end)' -d 'site to compare with'
 complete -c xccl-doctor -l route -x -a 'xccl ucc ucc-ccl mpi' -d 'route to compare with'
 complete -c xccl-doctor -l sysroot -x -a '(__fish_complete_directories)' -d 'folder in place of the root of the file system'
 complete -c xccl-doctor -l log -r -F -d 'log of a job'

@@ -3,7 +3,7 @@
 complete -c xccl-run -x -a '(__fish_complete_subcommand -- --route --sim --site --bind --gpus --map --topology)'
 complete -c xccl-run -l route -x -a 'xccl mpi' -d 'which chain runs the collectives'
 complete -c xccl-run -l sim -x -a 'cuda:1 cuda:2 cuda:4 cuda:8 rocm:4 rocm:8 msccl:4 mscclpp:4 hpu:8 oneccl:4' -d 'simulate so many devices'
-complete -c xccl-run -l site -x -d 'site whose settings are used'
+complete -c xccl-run -l site -x -a '(for site in (dirname (command -s xccl-run) 2>/dev/null)/../share/xccl/sites/*/; basename $site; end)' -d 'site whose settings are used'
 complete -c xccl-run -l bind -x -a 'auto site hwloc none' -d 'how ranks are bound'
 complete -c xccl-run -l no-bind -d 'bind nothing'
 complete -c xccl-run -l gpus -x -a 'all first only' -d 'which GPUs a rank sees'
