@@ -304,7 +304,7 @@ static int raise(struct xm_op *op, xcclResult_t res, const char *text)
     snprintf(copy, sizeof(copy), "%s", text);
     MPI_Comm comm = op->call.comm;
     if (op->record == 0) { /* the ranks asked each other something before it was counted */
-        op->record = xm_record_begin(op, false);
+        op->record = xm_record_begin(op, XM_COUNTED_SOON);
     }
     xm_record_state(op->record, "failed");
     xm_records_failed(res);
@@ -500,7 +500,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
 
     look_for_reset(xm);
     xm_pools_age();
-    op->record = xm_record_begin(op, true); /* the others may never come to agree on it */
+    op->record = xm_record_begin(op, XM_COUNTED); /* the others may never come to agree on it */
     xcclResult_t res = xm_comm_agree(xm, op->call.coll, op->call.form == XM_BLOCKING,
                                      xm_facts_worth_us(xm, op), op->dev, op->device);
     if (res == xcclSuccess) {

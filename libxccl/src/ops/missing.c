@@ -44,11 +44,10 @@ static bool is_one(const char *ranks)
 /* The ranks of a node see each other's calls. */
 xcclResult_t xm_missing_expired(struct xm_op *op)
 {
-    char who[160], what[160];
+    char who[160], place[80], what[160];
 
-    snprintf(what, sizeof(what), "%s, number %llu of its communicator of %d ranks",
-             xm_coll_name(op->call.coll), (unsigned long long)xm_record_sequence(op),
-             (op->comm != NULL) ? op->comm->size : 1);
+    xm_record_place(op, place, sizeof(place));
+    snprintf(what, sizeof(what), "%s, %s", xm_coll_name(op->call.coll), place);
     if (absent_text(op, who, sizeof(who))) {
         return xm_op_fail(op, xc_fail(xcclTimeout,
                                       "not completed within %ld s (XCCL_TIMEOUT): rank%s %s %s not "

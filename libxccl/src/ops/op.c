@@ -219,13 +219,19 @@ static xcclResult_t wait_for(struct xm_op *op)
     return res;
 }
 
-/* It may have been recorded before its ranks agreed on a path. */
+/*
+ * It may have been recorded before its ranks agreed on a path. Of calls on host memory there is no
+ * record: most are plain, and never come here.
+ */
 static void record(struct xm_op *op)
 {
-    if (op->record == 0) {
-        op->record = xm_record_begin(op, true);
-    } else {
+    if (op->record != 0) {
         xm_record_agreed(op);
+    } else if (op->concerns_device) {
+        op->record = xm_record_begin(op, XM_COUNTED);
+    } else if ((op->path != &xm_path_mpi) || xm_on_device(&op->buffers.send) ||
+               xm_on_device(&op->buffers.recv)) {
+        op->record = xm_record_begin(op, XM_COUNTED_NEVER);
     }
 }
 

@@ -70,7 +70,7 @@ static struct way way_of(const struct xm_op *op)
     return way;
 }
 
-uint64_t xm_record_begin(const struct xm_op *op, bool counted)
+uint64_t xm_record_begin(const struct xm_op *op, enum xm_counted counted)
 {
     const struct xm_call *call = &op->call;
     bool                  sends = (call->sendtype != 0);
@@ -80,7 +80,8 @@ uint64_t xm_record_begin(const struct xm_op *op, bool counted)
     if (op->comm != NULL) {
         r->comm_rank = op->comm->rank;
         r->comm_size = op->comm->size;
-        r->sequence = op->comm->device_calls + !counted;
+        r->sequence = op->comm->device_calls + (counted == XM_COUNTED_SOON);
+        r->sequence = (counted == XM_COUNTED_NEVER) ? 0 : r->sequence;
     }
     r->coll = call->coll;
     r->form = call->form;
@@ -141,14 +142,26 @@ bool xm_record_started(const struct xm_op *op, struct timespec *started_p)
     return true;
 }
 
+void xm_record_place(const struct xm_op *op, char *buf, size_t len)
+{
+    int                size = (op->comm != NULL) ? op->comm->size : 1;
+    unsigned long long sequence = xm_record_sequence(op);
+
+    if (sequence == 0) {
+        snprintf(buf, len, "on a communicator of %d ranks", size);
+    } else {
+        snprintf(buf, len, "number %llu of its communicator of %d ranks", sequence, size);
+    }
+}
+
 void xm_record_describe(void *arg, char *buf, size_t len)
 {
     const struct xm_op *op = arg;
+    char                place[80];
 
-    snprintf(buf, len, "%s of %llu bytes (%s), number %llu of %s communicator of %d ranks",
-             xm_coll_name(op->call.coll), (unsigned long long)op->facts.bytes, op->path->name,
-             (unsigned long long)xm_record_sequence(op), (op->comm != NULL) ? "its" : "no",
-             (op->comm != NULL) ? op->comm->size : 1);
+    xm_record_place(op, place, sizeof(place));
+    snprintf(buf, len, "%s of %llu bytes (%s), %s", xm_coll_name(op->call.coll),
+             (unsigned long long)op->facts.bytes, op->path->name, place);
 }
 
 void xm_record_history(const struct xm_comm *xm, char *buf, size_t len)
@@ -166,9 +179,12 @@ void xm_record_history(const struct xm_comm *xm, char *buf, size_t len)
         }
         bool failed = (strcmp(w.r.last.state, "failed") == 0);
         bool ended = (w.r.last.ended.tv_sec != 0);
-        n += (size_t)snprintf(buf + n, len - n, "%s#%llu %s of %lld bytes%s",
-                              (told > 0) ? ", " : "", (unsigned long long)w.r.sequence,
-                              xm_coll_name(w.r.coll), (long long)w.r.bytes,
+        char number[24] = "";
+        if (w.r.sequence > 0) {
+            snprintf(number, sizeof(number), "#%llu ", (unsigned long long)w.r.sequence);
+        }
+        n += (size_t)snprintf(buf + n, len - n, "%s%s%s of %lld bytes%s", (told > 0) ? ", " : "",
+                              number, xm_coll_name(w.r.coll), (long long)w.r.bytes,
                               failed  ? " (failed)"
                               : ended ? ""
                                       : " (not completed)");
@@ -192,12 +208,15 @@ static void call_name(const struct record *r, char *buf, size_t len)
 
 static int write_record(const struct record *r, bool first, char *buf, size_t len)
 {
-    char name[64], ended[40] = "null", op[40] = "null", type[40] = "null";
+    char name[64], ended[40] = "null", op[40] = "null", type[40] = "null", sequence[24] = "null";
 
     call_name(r, name, sizeof(name));
     if (r->last.ended.tv_sec != 0) {
         snprintf(ended, sizeof(ended), "%lld.%06ld", (long long)r->last.ended.tv_sec,
                  r->last.ended.tv_nsec / 1000);
+    }
+    if (r->sequence > 0) {
+        snprintf(sequence, sizeof(sequence), "%llu", (unsigned long long)r->sequence);
     }
     if (r->op != NULL) {
         snprintf(op, sizeof(op), "\"%s\"", r->op);
@@ -207,14 +226,14 @@ static int write_record(const struct record *r, bool first, char *buf, size_t le
     }
     return snprintf(
         buf, len,
-        "%s\n  {\"comm\": \"%s\", \"comm_rank\": %d, \"comm_size\": %d, \"sequence\": %llu, "
+        "%s\n  {\"comm\": \"%s\", \"comm_rank\": %d, \"comm_size\": %d, \"sequence\": %s, "
         "\"call\": \"%s\", \"count\": %lld, \"type\": %s, \"op\": %s, \"root\": %d, "
         "\"memory\": \"%s\", \"bytes\": %lld, \"path\": \"%s\", \"state\": \"%s\", "
         "\"started\": %lld.%06ld, \"ended\": %s}",
-        first ? "" : ",", r->way.comm_id, r->comm_rank, r->comm_size,
-        (unsigned long long)r->sequence, name, (long long)r->count, type, op, r->root, r->memory,
-        (long long)r->bytes, (strcmp(r->way.path, "mpi-staged") == 0) ? "staged" : r->way.path,
-        r->last.state, (long long)r->started.tv_sec, r->started.tv_nsec / 1000, ended);
+        first ? "" : ",", r->way.comm_id, r->comm_rank, r->comm_size, sequence, name,
+        (long long)r->count, type, op, r->root, r->memory, (long long)r->bytes,
+        (strcmp(r->way.path, "mpi-staged") == 0) ? "staged" : r->way.path, r->last.state,
+        (long long)r->started.tv_sec, r->started.tv_nsec / 1000, ended);
 }
 
 static bool put(int fd, const char *text, int length)

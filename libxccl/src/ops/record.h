@@ -11,12 +11,17 @@
 extern const char xm_waiting[]; /* a state; the others end an operation */
 
 /*
- * The record's number, from 1. The operation may have no path yet: its ranks agree on one. Nor need
- * it be counted yet as one of its communicator.
+ * Is an operation counted among those of its communicator on device memory, or will it be? One that
+ * MPI carries for each rank as it is never is: the other ranks may pass host memory to it, and keep
+ * no record.
  */
-uint64_t xm_record_begin(const struct xm_op *op, bool counted);
-/* Its place among those of its communicator on device memory, as messages and files name it. */
+enum xm_counted { XM_COUNTED, XM_COUNTED_SOON, XM_COUNTED_NEVER };
+/* The record's number, from 1. The operation may have no path yet: its ranks agree on one. */
+uint64_t xm_record_begin(const struct xm_op *op, enum xm_counted counted);
+/* Its place among those that are counted, as messages and files name it; 0: it is not. */
 uint64_t xm_record_sequence(const struct xm_op *op);
+/* "number 7 of its communicator of 4 ranks" */
+void xm_record_place(const struct xm_op *op, char *buf, size_t len);
 /* When it began; false: the record is no longer kept. */
 bool xm_record_started(const struct xm_op *op, struct timespec *started_p);
 /* Now it has, and its communicator a name. */

@@ -48,9 +48,11 @@ class Run:
     def add(self, rank, **values):
         """One more operation of a rank; its number follows from those before."""
         op = {**CALL, "comm_rank": rank, "comm_size": self.size, **values}
-        before = [one["sequence"] for one in self.operations[rank] if one["comm"] == op["comm"]]
+        before = [
+            one["sequence"] or 0 for one in self.operations[rank] if one["comm"] == op["comm"]
+        ]
         op.setdefault("sequence", max(before, default=0) + 1)
-        op.setdefault("started", NOW - 80 + op["sequence"])
+        op.setdefault("started", NOW - 80 + (op["sequence"] or 0))
         op.setdefault("ended", op["started"] + 0.5 if op["state"] in ("done", "failed") else None)
         self.operations[rank].append(op)
 
@@ -121,6 +123,38 @@ def test_wait_in_no_collective(job, look):
     job.add(0, state="started")
     job.write()
     assert not [fact for fact in look()["facts"] if fact.startswith(said)]
+
+
+def test_operations_that_are_not_counted(job, look):
+    """MPI carries them for each rank as it is, and ranks with host memory have none: they differ from nothing."""
+    other = {
+        "call": "MPI_Alltoallw",
+        "op": None,
+        "path": "staged",
+        "sequence": None,
+        "started": NOW - 9,
+    }
+    job.add(2, **other)
+    job.all()
+    job.write()
+    assert set(look()) == {"facts"}
+    job.add(1, **{**other, "state": "failed", "ended": NOW - 5})
+    job.write()
+    assert only(look(), "hang-failed").startswith(
+        "rank 1 failed in MPI_Alltoallw of communicator world at "
+    )
+    job.operations[1][-1]["sequence"] = "7"
+    job.write()
+    assert "1 of its operations are not as xccl writes them" in only(look(), "hang-unreadable")
+
+
+def test_a_rank_that_waits_in_one_that_is_not_counted(job, look):
+    other = {"call": "MPI_Alltoallw", "op": None, "path": "staged", "sequence": None}
+    job.all([0, 1, 2], state="waiting", started=NOW - 40)
+    job.add(3, state="waiting", started=NOW - 50, **other)
+    job.write()
+    cause = only(look(), "hang-waiting")
+    assert "it waits in MPI_Alltoallw of communicator world since" in cause
 
 
 def test_other_call(job, look):

@@ -111,7 +111,10 @@ def test_log_file_on_a_full_disk(openmpi):
     result = openmpi.run(3, "mpi_host", sim=None, env=env, timeout=30)
     assert result.status == 0, result.out
     (line,) = result.lines("XCCL_LOG_FILE")
-    assert line == "xccl warning: XCCL_LOG_FILE: cannot be written (No space left on device); messages go to stderr"
+    assert (
+        line
+        == "xccl warning: XCCL_LOG_FILE: cannot be written (No space left on device); messages go to stderr"
+    )
     assert len(result.lines("XCCL_TIMEOT is not")) == 1 and len(result.lines("is active")) == 1
 
 

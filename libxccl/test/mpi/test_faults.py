@@ -283,6 +283,26 @@ def test_dump_of_a_time_out(openmpi, tmp_path):
     assert said.returncode in (1, 3) and "MPI_Allreduce" in said.stdout, said.stdout + said.stderr
 
 
+def test_dump_of_a_healthy_job_with_calls_on_host_memory(mpi, tmp_path):
+    """They are no operations of the files, or have no number: the others of that rank are compared as they are."""
+    env = {"XCCL_DUMP_DIR": str(tmp_path)}
+    mpi.run(3, "mpi_host_calls cuda", env=env, timeout=60).good()
+    dumps = dumps_of(tmp_path)
+    assert sorted(dump["rank"] for dump in dumps) == [0, 1, 2]
+    for dump in dumps:
+        calls = [(op["sequence"], op["call"]) for op in dump["operations"]]
+        assert [call for call in calls if call[0]] == [(n, "MPI_Allreduce") for n in range(1, 8)]
+        rest = {call for call in calls if not call[0]}
+        assert rest == ({(None, "MPI_Alltoallw")} if dump["rank"] == 1 else set()), dump
+    said = subprocess.run(
+        [mpi.build.stage / "bin/xccl-doctor", "--hang", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_dump_before_the_ranks_have_agreed(mpi, tmp_path, rounds):

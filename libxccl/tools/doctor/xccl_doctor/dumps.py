@@ -23,6 +23,7 @@ MAX_WORD = 64
 MAX_RANKS = 1 << 31
 LAST_SECOND = 253402300799  # of the year 9999
 
+# sequence: None for an operation that is not counted: other ranks may pass host memory to it, and have no record of it.
 Operation = namedtuple(
     "Operation",
     "comm comm_size sequence call count type op root memory bytes path state started ended",
@@ -84,8 +85,9 @@ def operation(entry):
         started=second(entry.get("started")),
         ended=second(entry.get("ended")),
     )
-    needed = (made.comm, made.comm_size, made.sequence, made.call, made.state)
-    return None if None in needed else made
+    counted = made.sequence is not None or entry.get("sequence", 0) is None
+    needed = (made.comm, made.comm_size, made.call, made.state)
+    return made if counted and None not in needed else None
 
 
 def message(entry):

@@ -26,6 +26,8 @@ class Job:
         self.last = {}  # communicator: rank: its last sequence there
         for rank, dump in self.dumps.items():
             for op in dump.operations:
+                if op.sequence is None:
+                    continue
                 key = Key(op.comm, op.comm_size)
                 self.table.setdefault(key, {}).setdefault(op.sequence, {})[rank] = op
                 last = self.last.setdefault(key, {})

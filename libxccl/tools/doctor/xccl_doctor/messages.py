@@ -4,7 +4,7 @@
 from types import SimpleNamespace
 
 from .registry import finding
-from .words import rank_text, since, verb
+from .words import place, rank_text, since, verb
 
 SHORT = 1.0  # seconds; ranks of a healthy job wait for messages, too
 MAX_WAITS = 64
@@ -89,8 +89,7 @@ def other_side(job, rank):
     blocked = job.blocked(rank)
     if blocked:
         op = blocked[-1]
-        place = f"collective {op.sequence} ({op.call}) of communicator {op.comm}"
-        return f"rank {rank} waits in {place} {since(op.started, job.dumps[rank].time)}"
+        return f"rank {rank} waits in {place(op)} {since(op.started, job.dumps[rank].time)}"
     what, when = doing(job, rank)
     return f"rank {rank} {what or IN_NONE} {when}".rstrip()
 

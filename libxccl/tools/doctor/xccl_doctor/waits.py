@@ -51,7 +51,7 @@ def collect(job):
             table.setdefault((op.comm, op.comm_size, op.sequence), {})[rank] = op
     waits = []
     for (comm, size, sequence), waiters in table.items():
-        if size > 1:
+        if size > 1 and sequence is not None:  # else it is not known who has entered it
             wait = SimpleNamespace(key=Key(comm, size), sequence=sequence, waiters=waiters)
             waits.append(wait)
     waits.sort(key=lambda wait: -(longest(job, wait.waiters) or 0))
@@ -241,6 +241,9 @@ def check_failed(job):
             "place": place(row[ranks[0]]),
             "time": clock(at(row)) if at(row) else "an unknown time",
         }
+        if sequence is None:
+            yield finding("hang-failed", **told)
+            continue
         wait = SimpleNamespace(key=Key(comm, size), sequence=sequence, waiters=row)
         add_late(job, wait)
         timed_out = all(job.dumps[rank].reason == "time-out" for rank in ranks)

@@ -93,4 +93,7 @@ def amount_text(op):
 
 
 def place(op):
+    """ "collective 6 (MPI_Bcast, root 0) of communicator world"."""
+    if op.sequence is None:
+        return f"{call_text(op)} of communicator {op.comm}"
     return f"collective {op.sequence} ({call_text(op)}) of communicator {op.comm}"
