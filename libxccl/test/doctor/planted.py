@@ -20,6 +20,8 @@ NO_RCCL_NET = "NET/Plugin : No plugin found (librccl-net.so), using internal imp
 LOADER = "ERROR: ld.so: object '/opt/gone.so' from LD_PRELOAD cannot be preloaded {}\n"
 MIXED = "passes host memory (or memory that it has freed) to allreduce, and rank 0 device memory in the same call; "
 MIXED += "pass the same kind of memory on all ranks, or set XCCL_MEMORY=mixed on all of them\n"
+CRASH = "[n1:07156] Signal: Aborted (6)\n[n1:07156] [ 8] /opt/openmpi/mca_coll_libnbc.so(+0x8109)[0x7fd5695e3109]\n"
+CRASH += "[n1:07156] [12] {}\n"
 LIBFABRIC = INFO + "NET/OFI Initializing aws-ofi-nccl 1.19.2\n"
 
 
@@ -597,6 +599,20 @@ FAULTS = [
         log("[n1:0867] *** xccl: rank 1 of MPI_COMM_WORLD " + MIXED),
         log("xccl[0] info: hello\n"),
         "set XCCL_MEMORY=mixed on all of them",
+    ),
+    *planted(
+        "mpi-calls-unlike",
+        "juwels-booster",
+        log("MPI Error in NBC subrequest 0x55f8645c6700 : 15\n"),
+        log("xccl[0] info: hello\n"),
+        "set XCCL_MEMORY=mixed on all of them",
+    ),
+    *planted(
+        "mpi-calls-unlike",
+        "dgx-a100",
+        log(CRASH.format("/opt/lib/xccl/libxccl-mpi-openmpi.so(+0x1f9c0)[0x7fd571f509c0]")),
+        log(CRASH.format("/opt/lib/xccl/libxccl-mpi-openmpi.so(+0x1f9c0)").replace("Signal: ", "")),
+        "OMPI_MCA_btl_vader_single_copy_mechanism=none",
     ),
     *planted("memory-mixed", "frontier", log("xccl[0] error: rank 1 " + MIXED), nothing),
     # the loader

@@ -12,6 +12,7 @@ ROWS = re.findall(r"^\| `(.+?)`.* \|$", PAGE.split("## Messages of other softwar
 FOUND = {
     "Duplicate GPU detected": "gpu-duplicate",
     "mca_coll_ucc_save_coll_handlers failed": "ucc-not-selected",
+    "MPI Error in NBC subrequest": "mpi-calls-unlike",
     "No plugin found": "plugin-none",
     "GPU_SUPPORT_ENABLED is requested": "gtl-missing",
     "object '<file>' from LD_PRELOAD": "preload-missing",

@@ -378,11 +378,13 @@ def check_mpich(_facts, log):
 
 
 def check_crash(_facts, log):
-    if not log.signal:
-        return
-    if any("nbc" in name for name in log.crash):
+    nbc = bool(log.signal) and any("nbc" in name for name in log.crash)
+    if log.nbc_error or (nbc and log.crash_in_xccl):
+        if not log.mixed_memory:  # which names the ranks
+            yield finding("mpi-calls-unlike", line=(log.nbc_error or log.signal)[0])
+    elif nbc:
         yield finding("nonblocking-on-gpu")
-    elif log.crash:
+    elif log.signal and log.crash:
         yield finding("crash-at-end")
 
 

@@ -72,6 +72,8 @@ LISTS = (
     ("run_notes", ("xccl-run: warning [",), r"xccl-run: warning \[([\w-]+)\]: (.*)"),
     ("not_bound", ("(cores left as they are",), r"xccl-run: host (\S+) rank \d+ local (\d+) cores (\S+) .*\(cores left as they are"),
     ("crash", ("ncclCommDestroy", "ncclCommFree", "ncclCommAbort", "libnbc"), r"(ncclComm(?:Destroy|Free)|ncclCommAbort|libnbc|mca_coll_libnbc\w*)\b"),
+    ("nbc_error", ("MPI Error in NBC subrequest",), r"(MPI Error in NBC subrequest \S+ : 15)"),
+    ("crash_in_xccl", ("libxccl-mpi",), r"\[ *\d+\] \S*/(libxccl-mpi\S*?)\("),
     ("signal", ("Signal: ",), r"Signal: (Segmentation fault|Bus error|Aborted)"),
 )  # fmt: skip
 EXPRESSIONS = [(name, texts, re.compile(text)) for name, texts, text in LISTS]

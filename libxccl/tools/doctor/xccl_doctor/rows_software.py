@@ -119,6 +119,15 @@ TABLE = {
         "use route xccl, with xccl-run directly before the program (a wrapper behind it may clear "
         "LD_PRELOAD); or the blocking collective",
     ),
+    "mpi-calls-unlike": Row(
+        ERROR,
+        "Open MPI's non-blocking collectives (libnbc) failed below xccl: {line}; this happens where some ranks pass "
+        "device memory and others host memory to one call, or the ranks make different calls",
+        "pass the same kind of memory on every rank, or set XCCL_MEMORY=mixed on all of them; with "
+        "OMPI_MCA_btl_vader_single_copy_mechanism=none xccl names the ranks",
+        meaning="Open MPI's non-blocking collectives (libnbc) failed below xccl, as where ranks pass different kinds "
+        "of memory to one call",
+    ),
     # GPUs and their ranks
     "gpu-hidden": Row(
         WARNING,
