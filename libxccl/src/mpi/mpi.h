@@ -121,7 +121,6 @@
     X(Type_get_contents)                                                                           \
     X(Type_get_name)                                                                               \
     X(Type_free)                                                                                   \
-    X(Type_dup)                                                                                    \
     X(Type_contiguous)                                                                             \
     X(Type_create_struct)                                                                          \
     X(Type_commit)                                                                                 \

@@ -156,9 +156,6 @@ void xm_enqueued_free(struct xm_enqueued *e)
     xm_substitute_free(&e->op.substitute);
     free(e->op.send_arrays);
     free(e->op.recv_arrays);
-    for (int i = 0; i < e->num_types; i++) {
-        xm_pmpi.Type_free(&e->types[i]);
-    }
     xm_buffers_free(&e->op.buffers);
     if (e->spare) {
         __atomic_store_n(&e->sc->spare, e, __ATOMIC_RELEASE);

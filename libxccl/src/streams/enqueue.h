@@ -23,8 +23,6 @@ struct xm_enqueued {
     void               *room;           /* pinned: two words, then the spans */
     uint32_t           *word;           /* not 0 when MPI's part is over; [1]: runner.h */
     MPI_Request         request;
-    MPI_Datatype        types[2]; /* duplicates, as the program may free its own */
-    int                 num_types;
     uint64_t            number; /* by which ranks tell of a miss, of each launch anew */
     struct xm_enqueued *queued; /* next of the runner's */
 

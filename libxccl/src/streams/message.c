@@ -87,15 +87,11 @@ static xcclResult_t keep_type(struct xm_enqueued *e)
 {
     struct xm_buffer *b = e->receives ? &e->op.buffers.recv : &e->op.buffers.send;
 
-    if (!b->layout.derived || b->layout.held) { /* held: it is our own already, until the end */
+    if (!b->layout.derived) {
         return xcclSuccess;
     }
-    if (xm_pmpi.Type_dup(b->type, &e->types[0]) != MPI_SUCCESS) {
-        return xc_fail(xcclInternalError, "MPI_Type_dup failed");
-    }
-    e->num_types = 1;
-    b->type = e->types[0];
-    return xcclSuccess;
+    xm_buffer_hold_type(b);
+    return b->layout.held ? xcclSuccess : xc_fail(xcclInternalError, "MPI_Type_contiguous failed");
 }
 
 static xcclResult_t begin_message(struct xm_enqueued *e)

@@ -39,20 +39,20 @@ static size_t span_of(const struct xm_buffer *b)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Whatever the program does with its type before MPI sees it. */
-static xcclResult_t keep_type(struct xm_enqueued *e, struct xm_buffer *b, MPI_Datatype *type)
+/*
+ * Whatever the program does with its type before MPI sees it. Not a duplicate: that would call the
+ * program's copy callbacks.
+ */
+static xcclResult_t keep_type(struct xm_buffer *b, MPI_Datatype *type)
 {
     if (!b->layout.derived || !b->used) {
         return xcclSuccess;
     }
-    if (b->layout.held) { /* it is our own already, until the end */
-        *type = b->type;
-        return xcclSuccess;
+    xm_buffer_hold_type(b);
+    if (!b->layout.held) {
+        return xc_fail(xcclInternalError, "MPI_Type_contiguous failed");
     }
-    if (xm_pmpi.Type_dup(b->type, &e->types[e->num_types]) != MPI_SUCCESS) {
-        return xc_fail(xcclInternalError, "MPI_Type_dup failed");
-    }
-    *type = b->type = e->types[e->num_types++];
+    *type = b->type;
     return xcclSuccess;
 }
 
@@ -177,6 +177,12 @@ static int post_collective(struct xm_enqueued *e)
     return xm_call_mpi_start(call, send, recv, &e->request);
 }
 
+static bool is_the_programs(MPI_Op op)
+{
+    return (op != 0) && (xm_op_name(op) == NULL);
+}
+
+/* An operation of the program's is told the type, and may want to know it again: see keep_op(). */
 static xcclResult_t keep_types(struct xm_enqueued *e)
 {
     struct xm_call    *call = &e->op.call;
@@ -185,9 +191,12 @@ static xcclResult_t keep_types(struct xm_enqueued *e)
     MPI_Datatype       send = call->sendtype, recv = call->recvtype;
     bool               bcast = (call->coll == XM_BCAST);
 
-    xcclResult_t res = keep_type(e, &b->send, bcast ? &recv : &send);
+    if (is_the_programs(call->op)) {
+        return xcclSuccess;
+    }
+    xcclResult_t res = keep_type(&b->send, bcast ? &recv : &send);
     if (res == xcclSuccess) {
-        res = keep_type(e, &b->recv, &recv);
+        res = keep_type(&b->recv, &recv);
     }
     for (int i = 0; kinds[i] != '\0'; i++) {
         call->args[i] = (kinds[i] == 't')   ? (long)(intptr_t)send
@@ -197,12 +206,10 @@ static xcclResult_t keep_types(struct xm_enqueued *e)
     return res;
 }
 
-/* An operation of the program's, until this one is given back. */
+/* An operation of the program's and its type, until this one is given back. */
 static xcclResult_t keep_op(struct xm_enqueued *e)
 {
-    MPI_Op op = e->op.call.op;
-
-    return ((op == 0) || (xm_op_name(op) != NULL) || xm_handles_keep(&e->op))
+    return (!is_the_programs(e->op.call.op) || xm_handles_keep(&e->op))
                ? xcclSuccess
                : xc_fail(xcclSystemError, "out of memory for an operation");
 }

@@ -477,14 +477,17 @@ static void leave(void)
     call(0, &a, last.in, last.out, last.comm, 1);
 }
 
-/* ---- an operation of the program's that is freed before MPI comes to it ---- */
+/* ---- an operation of the program's that is freed before MPI comes to it, and its type ---- */
+
+static MPI_Datatype known;   /* the type of the enqueued calls */
+static int          strange; /* calls with another one */
 
 static void add(void *in, void *inout, int *count, MPI_Datatype *type)
 {
     const int *from = in;
     int       *to = inout;
 
-    (void)type;
+    __atomic_add_fetch(&strange, *type != known, __ATOMIC_RELAXED);
     for (int i = 0; i < *count; i++) {
         to[i] += from[i];
     }
@@ -509,9 +512,10 @@ static void freed_op(void)
     MPI_Request     request = MPI_REQUEST_NULL;
 
     for (int round = 0; round < ROUNDS; round++) {
-        MPI_Op own, other;
-        bool   held;
-        int   *values = (int *)(void *)s.host_in, sum;
+        MPI_Op       own, other;
+        MPI_Datatype integer;
+        bool         held;
+        int         *values = (int *)(void *)s.host_in, sum;
         for (int i = 0; i < COUNT; i++) {
             values[i] = s.rank + round;
         }
@@ -521,7 +525,11 @@ static void freed_op(void)
         }
         ms_hold(s.stream, &held);
         ms_copy(s.stream, s.in, s.host_in, sizeof(int) * COUNT);
-        MPIX_Allreduce_enqueue(s.in, s.out, COUNT, MPI_INT, own, s.comm);
+        MPI_Type_contiguous(1, MPI_INT, &integer);
+        MPI_Type_commit(&integer);
+        known = integer;
+        MPIX_Allreduce_enqueue(s.in, s.out, COUNT, integer, own, s.comm);
+        MPI_Type_free(&integer);
         MPI_Op_free(&own);
         mt_expect(own == MPI_OP_NULL, "MPI_Op_free");
         if (request != MPI_REQUEST_NULL) {
@@ -535,6 +543,7 @@ static void freed_op(void)
         memcpy(&sum, s.host_out + sizeof(int) * (COUNT - 1), sizeof(sum));
         mt_expect(sum == s.size * (s.size - 1) / 2 + s.size * round, "the sum is %d", sum);
     }
+    mt_expect(strange == 0, "%d calls of the operation have another type", strange);
     fixture_free(&s);
 }
 

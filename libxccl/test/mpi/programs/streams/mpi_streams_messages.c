@@ -210,21 +210,35 @@ static void wildcards(void)
     fixture_free(&s);
 }
 
+/* How often an attribute was copied. The program duplicates no type, so nobody may do that. */
+static int copied;
+
+static int copy_attribute(MPI_Datatype type, int key, void *extra, void *in, void *out, int *flag)
+{
+    (void)type, (void)key, (void)extra, (void)in, (void)out;
+    copied++;
+    *flag = 0;
+    return MPI_ERR_OTHER;
+}
+
 /* A type with holes, which the program frees before anything has begun, as MPI allows it. */
 static void columns(struct fixture *s)
 {
     enum { COLUMN = 300 };
     MPI_Datatype column;
     MPI_Request  requests[2];
-    int          wrong = 0;
+    int          wrong = 0, key;
 
+    MPI_Type_create_keyval(copy_attribute, MPI_TYPE_NULL_DELETE_FN, &key, NULL);
     MPI_Type_vector(COLUMN, 1, 10, MPI_INT, &column);
     MPI_Type_commit(&column);
+    MPI_Type_set_attr(column, key, s);
     fill(s, 1);
     before(s);
     MPIX_Irecv_enqueue(s->out, 1, column, left(), 1, s->on.comm, &requests[0]);
     MPIX_Isend_enqueue(s->in, 1, column, right(), 1, s->on.comm, &requests[1]);
     MPI_Type_free(&column);
+    MPI_Type_free_keyval(&key);
     MPIX_Wait_enqueue(&requests[0], MPI_STATUS_IGNORE);
     MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE);
     after(s);
@@ -234,6 +248,7 @@ static void columns(struct fixture *s)
         wrong += (s->to[i] != (there ? mt_value(left(), 1, i) : MT_UNTOUCHED));
     }
     mt_expect(wrong == 0, "a column: %d elements are wrong", wrong);
+    mt_expect(copied == 0, "an attribute of a type was copied %d times", copied);
 }
 
 /* Enqueued on one side, ordinary on the other, from and to device memory: short and long. */
