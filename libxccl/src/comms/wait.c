@@ -80,6 +80,18 @@ void xm_progress_finalize(void)
     }
 }
 
+static __thread uint64_t paused_until; /* 0: it is not */
+
+void xm_progress_pause(void)
+{
+    paused_until = xm_now_ns() + second;
+}
+
+void xm_progress_resume(void)
+{
+    paused_until = 0;
+}
+
 void (*xm_progress_beside)(void);
 
 void xm_progress_all(void)
@@ -97,8 +109,8 @@ void xm_progress(void)
     int flag;
 
     /* One thread at a time is enough, and MPI allows no two to test one request. */
-    if (xm_is_worker() || !__atomic_load_n(&usable, __ATOMIC_ACQUIRE) ||
-        (pthread_mutex_trylock(&testing) != 0)) {
+    if (((paused_until != 0) && (xm_now_ns() < paused_until)) || xm_is_worker() ||
+        !__atomic_load_n(&usable, __ATOMIC_ACQUIRE) || (pthread_mutex_trylock(&testing) != 0)) {
         return;
     }
     xm_pmpi.Test(&never, &flag, MPI_STATUS_IGNORE);

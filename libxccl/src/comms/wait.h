@@ -21,6 +21,12 @@ void xm_progress_finalize(void);
 /* Let MPI move messages. Never blocks. */
 void xm_progress(void);
 /*
+ * Not by this thread, until told otherwise or for a second: what MPI does then would come before
+ * the call that is being prepared.
+ */
+void xm_progress_pause(void);
+void xm_progress_resume(void);
+/*
  * What a rank owes to others beside MPI, or NULL (atomic): whoever waits does that as well, because
  * what it waits for may be theirs to do when they have got it. Never blocks, and is quick.
  */

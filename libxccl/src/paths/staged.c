@@ -297,6 +297,23 @@ static int call_mpi(struct xm_op *op, const struct staged_call *to)
                         : xm_call_mpi_start(&to->call, to->send, to->recv, &op->inner);
 }
 
+/*
+ * Open MPI takes the next step of MPI_Comm_idup whenever it gets progress, as a collective on that
+ * communicator. Were that before this call on some ranks only, MPI would mix up both.
+ */
+static xcclResult_t prepare_in_order(struct xm_op *op, struct staged_call *to,
+                                     xcclResult_t *missed_p)
+{
+    bool quiet = (op->comm != NULL) && op->comm->quiet;
+
+    if (quiet) {
+        xm_progress_pause();
+    }
+    xcclResult_t res = prepare(op, to, missed_p);
+    xm_progress_resume();
+    return res;
+}
+
 static xcclResult_t start(struct xm_op *op)
 {
     struct staged_call to = original(op);
@@ -311,7 +328,7 @@ static xcclResult_t start(struct xm_op *op)
                                       "an earlier start of the persistent request has not "
                                       "completed; free the request, and make it anew"));
     }
-    xcclResult_t res = prepare(op, &to, &missed);
+    xcclResult_t res = prepare_in_order(op, &to, &missed);
     if (res != xcclSuccess) {
         return res;
     }

@@ -211,6 +211,7 @@ def test_bottom(mpi, case, memory):
     "case",
     [
         *("comms", "orders", "threads", "mixture", "freed", "statuses", "freed_types", "ended"),
+        "idup",
         pytest.param("looked_at", marks=pytest.mark.tsan),
     ],
 )
@@ -321,6 +322,7 @@ REFERENCE = [
     *(f"mpi_legal {case}" for case in ["kinds", "started", "sparse", "devices", "again", "fork"]),
     "mpi_requests freed_types",
     "mpi_requests looked_at",
+    "mpi_requests idup",
     *(f"mpi_persistent {case}" for case in ["start", "startall", "orders"]),
     *(f"mpi_bottom {case} apart" for case in ["messages", "collectives"]),
     *("mpi_displs", "mpi_holes", "mpi_attr dup_host", "mpi_attr self_host"),

@@ -730,22 +730,41 @@ static void case_looked_at(void)
     }
 }
 
+/*
+ * A collective that begins while its communicator is duplicated. Open MPI mixes up both if it gets
+ * progress between these calls on some ranks only.
+ */
+static void case_idup(void)
+{
+    enum { LONG = 1 << 20, ROUNDS = 20 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, LONG);
+    MPI_Comm       comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Comm    twin;
+        MPI_Request requests[2];
+        mt_pair_fill(&pair, LONG, comm, round);
+        MPI_Comm_idup(comm, &twin, &requests[0]);
+        MPI_Ibcast(pair.in, LONG, MPI_FLOAT, round % mt_size(), comm, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        mt_pair_allreduce(&pair, LONG, twin, round);
+        MPI_Comm_free(&twin);
+    }
+    MPI_Comm_free(&comm);
+    mt_pair_free(&pair);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"comms", case_comms},
-        {"rounds", case_rounds},
-        {"soon", case_soon},
-        {"orders", case_orders},
-        {"threads", case_threads},
-        {"broken", case_broken},
-        {"mixture", case_mixture},
-        {"freed", case_freed},
-        {"statuses", case_statuses},
-        {"freed_types", case_freed_types},
-        {"looked_at", case_looked_at},
-        {"ended", case_ended},
-        {NULL, NULL},
+        {"comms", case_comms},         {"rounds", case_rounds},
+        {"soon", case_soon},           {"orders", case_orders},
+        {"threads", case_threads},     {"broken", case_broken},
+        {"mixture", case_mixture},     {"freed", case_freed},
+        {"statuses", case_statuses},   {"freed_types", case_freed_types},
+        {"looked_at", case_looked_at}, {"ended", case_ended},
+        {"idup", case_idup},           {NULL, NULL},
     };
 
     mt_begin(&argc, &argv, true);
