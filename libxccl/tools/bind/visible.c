@@ -259,7 +259,8 @@ void visible_apply(const struct machine *machine, const struct visible *visible,
                    enum gpus_mode mode, bool explain)
 {
     const char *name = main_variable(machine->vendor);
-    int         all[MAX_GPUS], list[MAX_GPUS], total, count = 0;
+    int         all[MAX_GPUS], list[MAX_GPUS + 1]; /* the rank's own need not be among all */
+    int         total, count = 0;
     bool        widened = widen(machine, visible, all, &total);
     bool        set = widened || (mode != GPUS_ALL);
 
