@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "calls/facts.h"
 #include "comms/agree.h"
+#include "comms/guarded.h"
 
 enum { SAMPLES = 10 };
 
@@ -280,7 +281,7 @@ static xcclResult_t check_pairs(struct xm_op *op)
                           r, (long long)v[PAIR_EXPECTED]);
         }
     }
-    free(all);
+    xm_guarded_free(all);
     return res;
 }
 
@@ -310,7 +311,7 @@ xcclResult_t xm_check_call(struct xm_op *op, bool valid)
                       xm_coll_name(op->call.coll), checked_names[found.value], his, found.rank,
                       ours, found.most);
     }
-    free(all);
+    xm_guarded_free(all);
     return ((res == xcclSuccess) && valid && xm_coll_needs_agreement(op->call.coll))
                ? check_pairs(op)
                : res;

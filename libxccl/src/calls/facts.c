@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/agree.h"
+#include "comms/guarded.h"
 #include "comms/vectors.h"
 #include "tables/tables.h"
 
@@ -236,7 +237,7 @@ xcclResult_t xm_facts_of_starts(struct xm_op *op, struct xm_comm *own)
         }
         sum[LARGEST] = (terms[LARGEST] > sum[LARGEST]) ? terms[LARGEST] : sum[LARGEST];
     }
-    free(all);
+    xm_guarded_free(all);
     take_sum(op, sum, &on_device);
     own->starts.known = true;
     own->starts.on_device = on_device && (op->facts.obstacle == NULL);

@@ -31,6 +31,7 @@
 #include "comms/cause.h"
 #include "comms/creation.h"
 #include "comms/cutover.h"
+#include "comms/guarded.h"
 #include "comms/node.h"
 #include "comms/orphans.h"
 #include "comms/peer_info.h"
@@ -306,17 +307,17 @@ static xcclResult_t combine(struct xm_comm *xm, int mine, MPI_Op op, int *all_p)
                    ? xcclSuccess
                    : xm_agreement_failed("MPI_Allreduce");
     }
-    int *said = malloc(sizeof(*said)), *all = malloc(sizeof(*all));
+    int *said = xm_guarded_alloc(sizeof(*said)), *all = xm_guarded_alloc(sizeof(*all));
     if ((said == NULL) || (all == NULL)) {
-        free(said);
-        free(all);
+        xm_guarded_free(said);
+        xm_guarded_free(all);
         return xc_fail(xcclSystemError, "out of memory for an agreement");
     }
     *said = mine;
     if (xm_pmpi.Iallreduce(said, all, 1, XM_HANDLE(MPI_INT), op, xm->comm, &request) !=
         MPI_SUCCESS) {
-        free(said);
-        free(all);
+        xm_guarded_free(said);
+        xm_guarded_free(all);
         return xm_agreement_failed("MPI_Iallreduce");
     }
     xcclResult_t res = wait_for(xm, &request, LOOK_FOR_ALL);
@@ -325,8 +326,8 @@ static xcclResult_t combine(struct xm_comm *xm, int mine, MPI_Op op, int *all_p)
         return res;
     }
     *all_p = *all;
-    free(said);
-    free(all);
+    xm_guarded_free(said);
+    xm_guarded_free(all);
     return xcclSuccess;
 }
 
@@ -341,8 +342,9 @@ static xcclResult_t collect_quietly(struct xm_comm *xm, const void *mine, int by
 
 xcclResult_t xm_comm_collect(struct xm_comm *xm, const void *mine, int bytes, void **all_p)
 {
-    MPI_Request  request = XM_HANDLE(MPI_REQUEST_NULL);
-    void        *said = malloc((size_t)bytes), *all = malloc((size_t)bytes * (size_t)xm->size);
+    MPI_Request request = XM_HANDLE(MPI_REQUEST_NULL);
+    void       *said = xm_guarded_alloc((size_t)bytes),
+         *all = xm_guarded_alloc((size_t)bytes * (size_t)xm->size);
     xcclResult_t res = xcclSuccess;
 
     if ((said == NULL) || (all == NULL)) {
@@ -367,8 +369,8 @@ xcclResult_t xm_comm_collect(struct xm_comm *xm, const void *mine, int bytes, vo
         all = NULL;
     }
 free_both:
-    free(said);
-    free(all);
+    xm_guarded_free(said);
+    xm_guarded_free(all);
     return res;
 }
 

@@ -26,7 +26,7 @@ xcclResult_t xm_comm_compare(struct xm_comm *xm);
 xcclResult_t xm_comm_greatest(struct xm_comm *xm, int mine, int *all_p);
 /* The same of bits: those that any rank says. */
 xcclResult_t xm_comm_any(struct xm_comm *xm, int mine, int *all_p);
-/* So many bytes of each rank, in their order; to be freed. The wait has a limit, too. */
+/* So many bytes of each rank, in their order; for xm_guarded_free(). The wait has a limit, too. */
 xcclResult_t xm_comm_collect(struct xm_comm *xm, const void *mine, int bytes, void **all_p);
 
 /* In a blocking collective on host memory: take in what the ranks were asked before. */

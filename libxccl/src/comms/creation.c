@@ -13,6 +13,7 @@
 #include "comms/cause.h"
 #include "comms/creation.h"
 #include "comms/digest.h"
+#include "comms/guarded.h"
 #include "comms/orphans.h"
 #include "comms/wait.h"
 
@@ -267,8 +268,8 @@ void xm_creation_give_up(struct xm_comm *xm, xcclResult_t result, const char *wh
 static void free_creation(struct xm_creation *c)
 {
     if (c != NULL) {
-        free(c->message);
-        free(c->all);
+        xm_guarded_free(c->message);
+        xm_guarded_free(c->all);
         free(c);
     }
 }
@@ -281,9 +282,9 @@ static struct xm_creation *new_creation(int size)
         return NULL;
     }
     c->id_request = c->where_request = XM_HANDLE(MPI_REQUEST_NULL);
-    c->message = calloc(1, sizeof(*c->message));
+    c->message = xm_guarded_alloc(sizeof(*c->message));
     size_t others = are_many(size) ? 1 : (size_t)size; /* and this rank's own at the end */
-    c->all = calloc(others + 1, sizeof(*c->all));
+    c->all = xm_guarded_alloc((others + 1) * sizeof(*c->all));
     if ((c->message == NULL) || (c->all == NULL)) {
         free_creation(c);
         return NULL;

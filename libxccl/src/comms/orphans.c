@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "comms/guarded.h"
 #include "comms/wait.h"
 
 /* What MPI_Finalize waits for agreements under way, whose other ranks come to it as well. */
@@ -25,8 +26,8 @@ static pthread_mutex_t orphans_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void free_orphan(struct orphan *o)
 {
-    free(o->memory[0]);
-    free(o->memory[1]);
+    xm_guarded_free(o->memory[0]);
+    xm_guarded_free(o->memory[1]);
     free(o);
 }
 

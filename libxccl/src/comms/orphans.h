@@ -7,7 +7,7 @@
 
 /*
  * Leave a request, and the memory that it uses, to itself: the other ranks have posted their part,
- * or will. NULL: no memory.
+ * or will. NULL: no memory. Of xm_guarded_alloc().
  */
 void xm_orphans_add(MPI_Request request, void *first, void *second);
 /* Free those that are over. */

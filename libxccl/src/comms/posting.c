@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comms/posting.h"
 
-#include <stdlib.h>
-
 #include "base/log.h"
 #include "comms/agree.h"
 #include "comms/cause.h"
 #include "comms/creation.h"
 #include "comms/cutover.h"
 #include "comms/digest.h"
+#include "comms/guarded.h"
 #include "comms/peer_info.h"
 
 void xm_checkin_end(struct xm_comm *xm)
 {
-    free(xm->checkin.mine);
-    free(xm->checkin.all);
+    xm_guarded_free(xm->checkin.mine);
+    xm_guarded_free(xm->checkin.all);
     xm->checkin = (struct xm_checkin){.kind = XM_CHECKIN_NONE};
     __atomic_store_n(&xm->asked, 0, __ATOMIC_RELEASE);
 }
@@ -30,8 +29,8 @@ static void begin(struct xm_comm *xm, int kind)
 
 static xcclResult_t make_room(struct xm_comm *xm, size_t mine, size_t all)
 {
-    xm->checkin.mine = calloc(1, mine);
-    xm->checkin.all = calloc(1, all);
+    xm->checkin.mine = xm_guarded_alloc(mine);
+    xm->checkin.all = xm_guarded_alloc(all);
     if ((xm->checkin.mine == NULL) || (xm->checkin.all == NULL)) {
         xm_checkin_end(xm);
         return xc_fail(xcclSystemError, "out of memory for %d ranks", xm->size);

@@ -280,6 +280,17 @@ def test_unequal_memory_is_named_without_blocking(family, case):
     family.run_heard(lambda r: r.lines(NAMED), ranks, f"mpi_mixed cuda {case}", timeout=30)
 
 
+@pytest.mark.parametrize("case", ["first", "later", "met", "test", "all", "none", "return"])
+def test_unequal_memory_is_named_by_single_copies(openmpi, case):
+    """Which Open MPI makes before it finds that the data is too long for what the ranks agree by."""
+    env = {"OMPI_MCA_btl_vader_single_copy_mechanism": "cma"}
+    ranks = 3 if case in ("first", "met") else 2
+    result = openmpi.run_heard(
+        lambda r: r.lines(NAMED), ranks, f"mpi_mixed cuda {case}", env=env, timeout=30
+    )
+    assert not result.lines("egmentation|corrupt|invalid old size"), result.out
+
+
 @pytest.mark.parametrize("path", ["direct", "ccl"])
 def test_unequal_memory_is_named_on_each_path(openmpi, path):
     env = {**PATHS[path], "XCCL_LAUNCH": "now"}
