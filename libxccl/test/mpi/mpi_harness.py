@@ -315,7 +315,8 @@ class Mpi:
         for _ in range(4):
             result = self.run(ranks, command, **options)
             assert not result.timed_out, result.out
-            assert result.status != 0, result.out
+            # Hydra 4.2.1 ends with 0 now and then, after a rank has said that it aborts.
+            assert result.status != 0 or result.lines(r"^Abort\("), result.out
             if said(result):
                 return result
         pytest.fail(f"not heard in four runs; the last one's output:\n{result.out}")

@@ -67,7 +67,7 @@ static void case_middle(void)
 
 /* As many as the MPI takes so from host memory. */
 #if defined(MPICH_VERSION)
-enum { FEW = 1500 };
+enum { FEW = 1000 };
 #else
 enum { FEW = 500 };
 #endif
