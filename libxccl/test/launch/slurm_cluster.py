@@ -84,6 +84,8 @@ slurmd -D -N {n0} &
 wait
 """
 
+SPACES = ("--net", "--pid", "--mount", "--ipc", "--uts")
+
 
 class NoSlurm(Exception):
     """What is missing here."""
@@ -95,8 +97,10 @@ def check_possible():
     missing = [name for name in PROGRAMS if shutil.which(name, path=search_path()) is None]
     if missing:
         raise NoSlurm(f"not installed: {', '.join(missing)} (Debian: slurm-wlm, iproute2)")
-    if subprocess.run(["unshare", "--net", "--pid", "--fork", "true"], check=False).returncode:
-        raise NoSlurm("this container allows no namespaces")
+    probe = ["unshare", *SPACES, "--fork", "--mount-proc", "true"]
+    refused = subprocess.run(probe, capture_output=True, text=True, check=False)
+    if refused.returncode:
+        raise NoSlurm(f"this container allows no namespaces: {refused.stderr.strip()}")
 
 
 def search_path():
@@ -153,8 +157,7 @@ class Cluster:
 
     def start(self):
         script = INIT.format(folder=self.folder, n0=NODES[0], n1=NODES[1])
-        spaces = ["--net", "--pid", "--mount", "--ipc", "--uts"]
-        command = ["setpriv", "--pdeathsig", "KILL", "unshare", *spaces]
+        command = ["setpriv", "--pdeathsig", "KILL", "unshare", *SPACES]
         command += ["--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         with (self.folder / "init.log").open("w") as log:
             self.init = subprocess.Popen(
