@@ -44,7 +44,10 @@ def test_windows(mpi, case):
 def test_windows_over_ucx(openmpi):
     """They read an origin that MPI_NO_OP ignores."""
     env = {"OMPI_MCA_osc": "ucx"}
-    openmpi.run(2, "mpi_windows cuda no-op-on-device", env=env, timeout=TIMEOUT).good()
+    result = openmpi.run(2, "mpi_windows cuda no-op-on-device", env=env, timeout=TIMEOUT)
+    if result.lines("OSC UCX component priority set inside component query failed"):
+        pytest.skip("Open MPI 5.0 makes no windows over UCX on this machine")
+    result.good()
 
 
 def separate(mpi, case, runtime="cuda", ranks=2, env=None):

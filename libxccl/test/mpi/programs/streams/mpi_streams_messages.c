@@ -432,11 +432,13 @@ static void few(const struct fixture *s)
     mt_expect(MPIX_Bcast_enqueue_c(s->in, count, MPI_INT, 0, s->on.comm) != MPI_SUCCESS,
               "a broadcast of few");
     mt_expect(MPIX_Waitall_enqueue(1, &request, MPI_STATUSES_IGNORE) == MPI_SUCCESS, "nothing");
-    /* A request of MPI's own. */
+#if !defined(MPICH_NUMVERSION) || (MPICH_NUMVERSION < 40200000) || (MPICH_NUMVERSION >= 40300000)
+    /* A request of MPI's own, which the function of MPICH 4.2 takes for one of a stream. */
     PMPI_Irecv(s->to, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &request);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     mt_expect(MPIX_Waitall_enqueue(1, &request, MPI_STATUSES_IGNORE) != MPI_SUCCESS, "no stream's");
     PMPI_Wait(&request, MPI_STATUS_IGNORE);
+#endif
 }
 
 static void refused(void)
