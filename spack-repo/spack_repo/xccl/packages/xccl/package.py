@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="766d5f5dcdd07f42c3c678f06800a1a235c88ed1e082655ec48fc9cf2b00cac0")
+    version("0.1.0", sha256="e0277bcf3cea0e615c0d86be375835125d8a2451a1e5e0f7d48255a9aebbf525")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
