@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="e0277bcf3cea0e615c0d86be375835125d8a2451a1e5e0f7d48255a9aebbf525")
+    version("0.1.0", sha256="9bd228099efbe1fcf21c3f5af3b474c9db129297b3f29d40fc1a69410eba548b")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
