@@ -55,7 +55,8 @@ local function push_equals(name, value)
       return
    end
    local own = os.getenv(name) or ""
-   if mode() == "load" and own:find("^=") and not os.getenv("__LMOD_STACK_" .. name) then
+   local stack = os.getenv("__LMOD_STACK_" .. name) or "" -- in base64; new Lmods leave the user's value there at unload
+   if mode() == "load" and own:find("^=") and (stack == "" or stack:find("^P[Q-Za-f][^:]*$")) then
       pushenv(name, " " .. own)
    end
    pushenv(name, value:find("^=") and " " .. value or value)
