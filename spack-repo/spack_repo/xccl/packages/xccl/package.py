@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="9bd228099efbe1fcf21c3f5af3b474c9db129297b3f29d40fc1a69410eba548b")
+    version("0.1.0", sha256="6400123e1e84fbd05323b6ba8f26c2c1fbc192ee40912272e9dff3cc17deb36e")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
