@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="e0b9514e2b8aa6932fe96d772160d537ca06b96090e927d8e9a97d26b1b00a1e")
+    version("0.1.0", sha256="6207893bc9f46e1a2681f98c899a8b63fa9385c9f94359dcdb798441cbbb7ba3")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
