@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="6207893bc9f46e1a2681f98c899a8b63fa9385c9f94359dcdb798441cbbb7ba3")
+    version("0.1.0", sha256="fbd1d4862ca165b1dbe79212ec197a519e523fc2a73fe175da34bc235b8b29de")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
