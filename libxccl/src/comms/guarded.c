@@ -2,16 +2,26 @@
 #include "comms/guarded.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 /* Just before what is given out. */
 struct head {
-    void  *mapping;
-    size_t bytes; /* of the mapping, with the page that is none */
+    void  *mapping; /* NULL: of the heap */
+    size_t bytes;   /* of the mapping, with the page that is none */
 };
 
-enum { ALIGNMENT = 16 };
+enum {
+    ALIGNMENT = 16,
+    /*
+     * Each takes two of the mappings that a process may have (vm.max_map_count, 65,530 by default),
+     * and tens of thousands of agreements can be under way. Without any left malloc() fails, too.
+     */
+    MOST_GUARDED = 4096
+};
+
+static int guarded; /* atomic: given out and not freed */
 _Static_assert(sizeof(struct head) % ALIGNMENT == 0, "what follows is aligned");
 
 static size_t rounded_up(size_t bytes, size_t unit)
@@ -19,16 +29,19 @@ static size_t rounded_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-void *xm_guarded_alloc(size_t bytes)
+static void *of_the_heap(size_t room)
+{
+    struct head *head = calloc(1, sizeof(*head) + room);
+
+    return (head != NULL) ? head + 1 : NULL;
+}
+
+static void *of_a_mapping(size_t room)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t room = rounded_up(bytes, ALIGNMENT);
-
-    if (room > SIZE_MAX / 2) {
-        return NULL;
-    }
     size_t used = rounded_up(sizeof(struct head) + room, page);
     char  *at = mmap(NULL, used + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     if (at == MAP_FAILED) {
         return NULL;
     }
@@ -39,10 +52,34 @@ void *xm_guarded_alloc(size_t bytes)
     return memory;
 }
 
+void *xm_guarded_alloc(size_t bytes)
+{
+    size_t room = rounded_up(bytes, ALIGNMENT);
+    void  *memory = NULL;
+
+    if ((room < bytes) || (room > SIZE_MAX / 2)) {
+        return NULL;
+    }
+    if (__atomic_add_fetch(&guarded, 1, __ATOMIC_RELAXED) <= MOST_GUARDED) {
+        memory = of_a_mapping(room);
+    }
+    if (memory == NULL) {
+        __atomic_sub_fetch(&guarded, 1, __ATOMIC_RELAXED);
+        memory = of_the_heap(room);
+    }
+    return memory;
+}
+
 void xm_guarded_free(void *memory)
 {
-    if (memory != NULL) {
-        struct head head = ((struct head *)memory)[-1];
-        munmap(head.mapping, head.bytes);
+    if (memory == NULL) {
+        return;
     }
+    struct head *head = (struct head *)memory - 1;
+    if (head->mapping == NULL) {
+        free(head);
+        return;
+    }
+    munmap(head->mapping, head->bytes);
+    __atomic_sub_fetch(&guarded, 1, __ATOMIC_RELAXED);
 }
