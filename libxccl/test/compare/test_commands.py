@@ -245,6 +245,8 @@ def test_batch_script_of_a_launcher(world, words, nodes, ranks):
         (["--", "no-such-launcher"], "'no-such-launcher' was not found"),
         (["--sim", "gpu", "--", "mpirun"], "--sim: invalid value 'gpu'"),
         (["--osu", "/x", "--", "mpirun"], "give --with osu"),
+        (["--verify-to", "1m", "--", "mpirun"], "xccl-perf verifies every size"),
+        (["--with", "osu", "--verify-to", "x", "--", "mpirun"], "--verify-to: invalid value 'x'"),
         (["--against", "a.json"], "--against needs two results"),
         (["--against", "/no/a.json", "/no/b.json"], "cannot read '/no/a.json': No such file"),
         (["--plot", "/no/a.json"], "cannot read '/no/a.json': No such file"),

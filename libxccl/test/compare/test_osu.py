@@ -34,7 +34,8 @@ case "$*" in
     echo "# Size   Avg Latency(us)  Validation"; echo "8   $us   $FAKE_VALIDATION"
     [ "$FAKE_VALIDATION" = Pass ] || {
         echo "DATA VALIDATION ERROR: osu exited with status 1 on message size 8."; exit 1; } ;;
-*) echo "# Size   Avg Latency(us)"; echo "8   $us" ;;
+*" -m 8:"*) echo "# Size   Avg Latency(us)"; echo "8   $us" ;;
+*) echo "# Size   Avg Latency(us)"; echo "64   $us" ;;
 esac
 """
 
@@ -164,6 +165,22 @@ def test_the_launch_that_verifies_has_the_trace(world, osu):
     assert entry(result, "ucc-ccl")["transport"] == entry(result, "ucc")["transport"] == "TL_NCCL"
     assert entry(result, "ucc-ccl")["as_named"] and not entry(result, "ucc")["as_named"]
     assert "  ucc-ccl, allreduce: TL/NCCL\n" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("limit", "validated", "called"),
+    [("8", "8:8", "16:64"), ("40", "8:40", "64:64"), ("4", None, "8:64"), ("1m", "8:64", None)],
+)
+def test_validation_ends_at_a_size(world, osu, limit, validated, called):
+    """It takes long, on the host. What lies beyond is called all the same, for the path that it takes."""
+    osu("--max", "64", "--verify-to", limit, "--coll", "allreduce", FAKE_VALIDATION="Pass")
+    calls = [call for call in world.launched() if "XCCL_LOG=info" in call and "osu_" in call]
+    assert [call.endswith(" -c") for call in calls] == 2 * [
+        is_validated for is_validated in (True, False) if (validated if is_validated else called)
+    ]
+    for call in calls:
+        assert f" -m {validated if call.endswith(' -c') else called} " in call
+    assert entry(world.result(), "xccl")["verified"] == (validated is not None)
 
 
 def test_wrong_result(world, osu):

@@ -26,6 +26,7 @@ table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
   --iters N              timed calls per size and launch, at most (100)
   --with PROGRAM         xccl-perf (default) or osu
   --osu FOLDER           where OSU's programs lie; else PATH
+  --verify-to SIZE       largest size that OSU's programs validate, on the host: slow (--max)
   --nodes N              nodes that there are, where the job's variables do not say it
   --ranks-per-node N     for --suite splits and crusher-2023; else the site's GPUs per node, or 8
   --site NAME            instead of XCCL_SITE, the installation's own, or the site detected
@@ -56,8 +57,8 @@ FLAVOURS = ("cuda", "rocm", "msccl", "mscclpp", "oneccl", "hpu")
 MOST_SIMULATED = 64  # as xccl-run
 WITH_VALUE = (
     *("--output", "--suite", "--routes", "--coll", "--min", "--max", "--factor", "--rounds"),
-    *("--iters", "--with", "--osu", "--nodes", "--ranks-per-node", "--site", "--sim"),
-    *("--timeout", "--progress", "--published", "--plot", "--csv", "--against"),
+    *("--iters", "--with", "--osu", "--verify-to", "--nodes", "--ranks-per-node", "--site"),
+    *("--sim", "--timeout", "--progress", "--published", "--plot", "--csv", "--against"),
 )
 ELSEWHERE = {"--json": "result.json is always written, in the folder of --output"}
 FLAGS = ("--no-plot", "--dry-run", "--sbatch", "--list", "--help", "--version")
@@ -156,16 +157,24 @@ def check_simulation(text):
         )
 
 
+def check_for_osu(given):
+    if given.get("--with") == "osu":
+        return
+    if "--osu" in given:
+        raise Wrong("--osu says where OSU's programs lie: give --with osu, too")
+    if "--verify-to" in given:
+        raise Wrong("--verify-to is for OSU's programs: xccl-perf verifies every size")
+
+
 def check_values(given):
     """Texts become what they stand for."""
     check_choice("program for --with", given.get("--with", "xccl-perf"), PROGRAMS)
-    if "--osu" in given and given.get("--with") != "osu":
-        raise Wrong("--osu says where OSU's programs lie: give --with osu, too")
+    check_for_osu(given)
     check_compared(given.get("--coll", ""))
     for option, known, what in (("--routes", ROUTES, "route"), ("--coll", COLLS, "collective")):
         if option in given:
             given[option] = names(given[option], known, what)
-    for option in ("--min", "--max"):
+    for option in ("--min", "--max", "--verify-to"):
         if option in given:
             given[option] = size(given, option)
     if "--factor" in given:

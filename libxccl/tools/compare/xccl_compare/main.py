@@ -55,7 +55,8 @@ def ranks_per_node(given, facts):
 
 def program_of(given, tool, facts):
     if given.get("--with") == "osu":
-        return Osu(given.get("--osu"), facts.environment, facts.vendor, given["--iters"])
+        limits = given["--iters"], given.get("--verify-to")
+        return Osu(given.get("--osu"), facts.environment, facts.vendor, *limits)
     return Perf(tool.prefix, given["--iters"])
 
 

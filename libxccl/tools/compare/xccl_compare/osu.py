@@ -53,8 +53,8 @@ class Osu:
     suffix = ".txt"
     verifies_apart = True
 
-    def __init__(self, folder, env, vendor, iters):
-        self.folder, self.env, self.iters = folder, env, iters
+    def __init__(self, folder, env, vendor, iters, verify_to=None):
+        self.folder, self.env, self.iters, self.verify_to = folder, env, iters, verify_to
         self.device = "rocm" if vendor == "amd" else "cuda"
 
     @staticmethod
@@ -92,20 +92,30 @@ class Osu:
         return None
 
     def programs(self, one, colls, target):
-        """One program a collective; target gets what they print."""
+        """One or two programs a collective; target gets what they print."""
         out = []
         for coll in colls:
             program = self.program(one.variant.route, coll)
-            words = [program, "-d", self.device, "-m", f"{one.series.least}:{one.series.most}"]
-            words += ["-M", str(max(1 << 30, 4 * one.series.most))]
+            words = ["-M", str(max(1 << 30, 4 * one.series.most))]
             if one.variant.route != "vendor" and has_option(program, b"mpi_float"):
                 words += ["-T", "mpi_float"]  # else chars, which MPIs add with saturation
-            if one.round == 0:  # for verification
-                out.append([*words, "-i", "3", "-x", "1", "-c"])
-            else:
-                warm = max(WARM_UP, self.iters // 10)
-                out.append([*words, "-i", str(self.iters), "-x", str(warm)])
+            for least, most, how in self.spans(one):
+                out.append([program, "-d", self.device, "-m", f"{least}:{most}", *words, *how])
         return out
+
+    def spans(self, one):
+        """[(least size, largest, options)]: sizes that are validated, and those that are not."""
+        least, most = one.series.least, one.series.most
+        if one.round > 0:
+            warm = max(WARM_UP, self.iters // 10)
+            return [(least, most, ("-i", str(self.iters), "-x", str(warm)))]
+        last = most if self.verify_to is None else min(self.verify_to, most)
+        size = least
+        while size <= last:  # OSU's sizes double
+            size *= 2
+        # Those beyond are called, too: xccl and UCC say which way they take them.
+        parts = [(least, last, ("-i", "3", "-x", "1", "-c")), (size, most, ("-i", "1", "-x", "1"))]
+        return [(low, high, how) for low, high, how in parts if low <= high]
 
     def read(self, path):
         """(rows, facts) from what was printed. Raises Broken."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rendered by render.py from options.yaml; do not edit.
-complete -c xccl-compare -x -a '(__fish_complete_subcommand -- --output --suite --routes --coll --min --max --factor --rounds --iters --with --osu --nodes --ranks-per-node --site --sim --timeout --progress --published --against --plot --csv)'
+complete -c xccl-compare -x -a '(__fish_complete_subcommand -- --output --suite --routes --coll --min --max --factor --rounds --iters --with --osu --verify-to --nodes --ranks-per-node --site --sim --timeout --progress --published --against --plot --csv)'
 complete -c xccl-compare -l output -x -a '(__fish_complete_directories)' -d 'folder of the results'
 complete -c xccl-compare -l suite -x -a 'juwels-2022 crusher-2023 splits hybrid' -d 'runs of a published comparison'
 complete -c xccl-compare -l routes -x -a '(__fish_append , mpi ucc ucc-ccl xccl vendor)' -d 'routes'
@@ -12,6 +12,7 @@ complete -c xccl-compare -l rounds -x -d 'turns of each route'
 complete -c xccl-compare -l iters -x -d 'calls of a size at most'
 complete -c xccl-compare -l with -x -a 'xccl-perf osu' -d 'program that measures'
 complete -c xccl-compare -l osu -x -a '(__fish_complete_directories)' -d 'folder of the OSU benchmarks'
+complete -c xccl-compare -l verify-to -x -d 'largest size that OSU validates'
 complete -c xccl-compare -l nodes -x -d 'numbers of nodes'
 complete -c xccl-compare -l ranks-per-node -x -d 'numbers of ranks on a node'
 complete -c xccl-compare -l site -x -a '(for site in (dirname (command -s xccl-compare) 2>/dev/null)/../share/xccl/sites/*/; basename $site; end)' -d 'site whose peaks are drawn'
