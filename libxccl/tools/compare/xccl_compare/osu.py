@@ -114,7 +114,7 @@ class Osu:
         while size <= last:  # OSU's sizes double
             size *= 2
         # Those beyond are called, too: xccl and UCC say which way they take them.
-        parts = [(least, last, ("-i", "3", "-x", "1", "-c")), (size, most, ("-i", "1", "-x", "1"))]
+        parts = [(least, last, ("-i", "3", "-x", "1", "-c")), (size, most, ("-i", "3", "-x", "1"))]
         return [(low, high, how) for low, high, how in parts if low <= high]
 
     def read(self, path):
