@@ -8,8 +8,8 @@
 
 #include "calls/calls.h"
 #include "ops/request.h"
-#include "transfers/fetch.h"
 #include "transfers/kept.h"
+#include "transfers/landing.h"
 
 /* Where a function that receives has what, and what it sends before. */
 struct shape {

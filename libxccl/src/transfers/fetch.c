@@ -14,16 +14,15 @@
 #include "base/params.h"
 #include "comms/spare.h"
 #include "comms/wait.h"
-#include "data/flatten.h"
+#include "transfers/landing.h"
 #include "transfers/pieces.h"
 #include "transfers/pipeline.h"
 #include "transfers/push.h"
 #include "transfers/question.h"
-#include "transfers/shape.h"
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 
-enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 /* kept.c has tag 1 */, MOST_REPEATS = 8 };
+enum { MOST_REPEATS = 8 };
 
 /*
  * Several copies at once pass a link better by kernels up to here; those beyond, and a single one
@@ -91,148 +90,6 @@ bool xm_descriptor_bytes(const struct xm_descriptor *d, MPI_Count *bytes_p)
     return xm_descriptor_is_open(d, &offer); /* still */
 }
 
-static struct xm_part *part_of(struct xm_transfer *t)
-{
-    for (int i = 0; i < t->num_parts; i++) {
-        if (t->parts[i].argument == t->rendezvous.argument) {
-            return &t->parts[i];
-        }
-    }
-    return NULL;
-}
-
-MPI_Datatype xm_bytes_as_one(size_t bytes)
-{
-    enum { UNIT = 1 << 20 };
-    MPI_Datatype whole = 0, types[2] = {0, XM_HANDLE(MPI_BYTE)};
-    int          lengths[2] = {(int)(bytes / UNIT), (int)(bytes % UNIT)};
-    MPI_Aint     at[2] = {0, (MPI_Aint)(bytes - bytes % UNIT)};
-
-    if (xm_pmpi.Type_contiguous(UNIT, XM_HANDLE(MPI_BYTE), &types[0]) != MPI_SUCCESS) {
-        return 0;
-    }
-    if ((xm_pmpi.Type_create_struct(2, lengths, at, types, &whole) != MPI_SUCCESS) ||
-        (xm_pmpi.Type_commit(&whole) != MPI_SUCCESS)) {
-        whole = 0;
-    }
-    xm_pmpi.Type_free(&types[0]);
-    return whole;
-}
-
-/* The program may free a type as soon as its call has returned, and MPI unpacks by it later. */
-static void keep_type(struct xm_transfer *t)
-{
-    struct xm_rendezvous *r = &t->rendezvous;
-
-    if ((t->form != 'B') && r->receive.layout.derived && !r->receive.layout.held) {
-        xm_buffer_hold_type(&r->receive);
-        r->keeps = r->receive.layout.held;
-    }
-}
-
-/* A type that cannot be taken apart comes as bytes, and MPI unpacks it afterwards. */
-static xcclResult_t land_packed(struct xm_transfer *t)
-{
-    struct xm_rendezvous *r = &t->rendezvous;
-    size_t                bytes = (size_t)r->receive.bytes;
-
-    keep_type(t);
-    if (r->landing == NULL) {
-        r->landing = malloc(bytes);
-    }
-    if (r->landing == NULL) {
-        return xc_fail(xcclSystemError, "out of memory for a message of %zu bytes", bytes);
-    }
-    t->args[r->argument] = (long)r->landing;
-    t->args[r->argument + 1] = (long)bytes;
-    t->args[r->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
-    if (bytes <= INT32_MAX) {
-        return xcclSuccess;
-    }
-    if (r->many == 0) {
-        r->many = xm_bytes_as_one(bytes);
-    }
-    t->args[r->argument + 1] = 1;
-    t->args[r->argument + 2] = (long)r->many;
-    return (r->many != 0) ? xcclSuccess
-                          : xc_fail(xcclSystemError, "MPI has no datatype of %zu bytes", bytes);
-}
-
-xcclResult_t xm_rendezvous_pack_replaced(struct xm_transfer *t)
-{
-    struct xm_rendezvous *r = &t->rendezvous;
-    const struct xm_part *part = part_of(t);
-    const char           *base = (part != NULL) ? xm_part_base(part) : r->receive.buf;
-    int                   position = 0;
-
-    if (!r->looks || (r->landing == NULL) || ((t->kinds[r->argument] != 'b') && !t->whole)) {
-        return xcclSuccess;
-    }
-    if (r->receive.bytes > INT32_MAX) {
-        return xc_fail(xcclUnsupported,
-                       "%s: more than %d bytes of a datatype that cannot be taken "
-                       "apart; pass less at a time",
-                       xm_mpi_function_name(t->function), INT32_MAX);
-    }
-    return (xm_pmpi.Pack(base, (int)r->receive.count, r->receive.type, r->landing,
-                         (int)r->receive.bytes, &position, xm_rendezvous_self()) == MPI_SUCCESS)
-               ? xcclSuccess
-               : xc_fail(xcclInternalError, "MPI_Pack failed on what is to be replaced");
-}
-
-/* MPICH takes a message that ends within an element for one that is too long. Would a descriptor?
- */
-static bool ends_within_element(const struct xm_rendezvous *r)
-{
-    const struct xm_layout *l = &r->receive.layout;
-    MPI_Count               element = (r->flat != NULL) ? r->flat->element : XM_ELEMENTS_DIFFER;
-
-    return !XM_OPENMPI && (XM_DESCRIPTOR_BYTES % l->size != 0) &&
-           ((element == XM_ELEMENTS_DIFFER) || (XM_DESCRIPTOR_BYTES % element != 0));
-}
-
-xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
-{
-    struct xm_rendezvous *r = &t->rendezvous;
-    struct xm_buffer     *b = &r->receive;
-
-    r->fetch = XM_FETCH_NONE;
-    r->seen = false;
-    r->came = XM_WHOLE;
-    r->code = MPI_SUCCESS;
-    r->failed = xcclSuccess;
-    if (!r->looks) {
-        return xcclSuccess;
-    }
-    const struct xm_part *part = part_of(t);
-    if ((part != NULL) && part->packed) {
-        r->base = xm_part_base(part); /* side by side, from there on */
-        return xcclSuccess;
-    }
-    if (!b->plain && (r->flat == NULL)) {
-        r->flat = b->layout.flat;
-        if ((r->flat == NULL) && !b->layout.held) {
-            r->flat = xm_flat_get(b->type);
-            r->holds = true;
-            if (r->flat == NULL) {
-                xm_buffer_hold_type(b);
-            }
-        }
-    }
-    /* What is replaced is read from there too. */
-    bool fits = (b->bytes <= INT32_MAX), cut = ends_within_element(r);
-    bool odd = (r->flat == NULL) || ((t->kinds[r->argument] == 'r') && !r->flat->disjoint);
-    if (!b->plain && ((fits && cut) || odd)) {
-        return land_packed(t);
-    }
-    if (b->plain && fits && cut) {
-        t->args[r->argument + 1] = (long)b->bytes;
-        t->args[r->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
-    }
-    r->base = (part != NULL) ? xm_part_base(part) : b->buf;
-    return xcclSuccess;
-}
-
 /* Device and memory that the bytes are copied with: the receiver's, or the sender's. */
 static int device_for(const struct xc_device_ops *dev, const struct xm_rendezvous *r)
 {
@@ -268,7 +125,7 @@ xcclResult_t xm_fetch_host_target(struct xm_transfer *t, char **to_p)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
-    if ((r->landing == NULL) && (part_of(t) != NULL)) {
+    if ((r->landing == NULL) && (xm_landing_part(t) != NULL)) {
         *to_p = NULL;
         return xcclSuccess;
     }
@@ -283,7 +140,7 @@ static xcclResult_t enqueue_bytes(struct xm_transfer *t, const struct xc_device_
                                   xcclStream_t stream, const char *from)
 {
     struct xm_rendezvous *r = &t->rendezvous;
-    struct xm_part       *part = part_of(t);
+    struct xm_part       *part = xm_landing_part(t);
     size_t                bytes = (size_t)r->from.bytes;
     bool                  on_device = (part != NULL) && (r->landing == NULL);
     char                 *to = r->receive.buf + r->receive.low;
@@ -339,7 +196,7 @@ static bool scatter_quickly(struct xm_transfer *t, const struct xc_device_ops *d
                             const char *from)
 {
     struct xm_rendezvous *r = &t->rendezvous;
-    struct xm_part       *part = part_of(t);
+    struct xm_part       *part = xm_landing_part(t);
 
     if ((part == NULL) || (r->landing != NULL) || r->receive.plain || !r->receive.mem.synchronous ||
         ((MPI_Count)r->from.bytes != r->receive.bytes)) {
@@ -440,60 +297,6 @@ static xcclResult_t start_copy(struct xm_transfer *t, const struct xc_device_ops
     return res;
 }
 
-/* MPI puts packed bytes where a derived type wants them: whole elements, then a part of one. */
-static int unpack(const struct xm_buffer *b, char *base, const char *packed, size_t bytes)
-{
-    size_t size = (size_t)b->layout.size, whole = bytes / size, rest = bytes % size;
-    int    code = MPI_SUCCESS;
-
-    for (size_t done = 0; (done < whole) && (code == MPI_SUCCESS);) {
-        size_t piece = UNPACK_BYTES / size;
-        size_t n = (whole - done < piece) ? whole - done : piece;
-        int    position = 0;
-        if (n == 0) {
-            return MPI_ERR_COUNT;
-        }
-        code = xm_pmpi.Unpack(packed + done * size, (int)(n * size), &position,
-                              base + (MPI_Aint)(done * (size_t)b->layout.extent), (int)n, b->type,
-                              xm_rendezvous_self());
-        done += n;
-    }
-    if ((code == MPI_SUCCESS) && (rest > 0)) {
-        code = xm_pmpi.Sendrecv(packed + whole * size, (int)rest, XM_HANDLE(MPI_PACKED), 0,
-                                SELF_TAG, base + (MPI_Aint)(whole * (size_t)b->layout.extent), 1,
-                                b->type, 0, SELF_TAG, xm_rendezvous_self(), MPI_STATUS_IGNORE);
-    }
-    return code;
-}
-
-/* Bytes that came packed go where a type wants them, if that is in host memory of MPI's. */
-static void scatter(struct xm_rendezvous *r)
-{
-    if (r->scatters) {
-        xm_shape_scatter(r, r->landing, (size_t)r->from.bytes);
-        free(r->landing);
-        r->landing = NULL;
-        r->scatters = false;
-    }
-}
-
-xcclResult_t xm_rendezvous_unpack(struct xm_transfer *t, MPI_Count bytes)
-{
-    struct xm_rendezvous *r = &t->rendezvous;
-    struct xm_part       *part = part_of(t);
-    MPI_Count             all = t->whole ? r->receive.bytes : bytes;
-    MPI_Count             got = (r->fetch == XM_FETCH_OVER) ? r->came : all;
-    char                 *base = (part != NULL) ? xm_part_base(part) : r->receive.buf;
-
-    if ((r->landing == NULL) || (got <= 0) || (r->code != MPI_SUCCESS)) {
-        return xcclSuccess;
-    }
-    if (unpack(&r->receive, base, r->landing, (size_t)got) != MPI_SUCCESS) {
-        return xc_fail(xcclInternalError, "MPI_Unpack failed on a message from device memory");
-    }
-    return (part != NULL) ? xm_transfer_part_out(part, got) : xcclSuccess;
-}
-
 static void set_stage(struct xm_rendezvous *r, enum xm_fetch stage)
 {
     __atomic_store_n(&r->fetch, stage, __ATOMIC_RELEASE);
@@ -505,21 +308,7 @@ static void end_copy(struct xm_rendezvous *r, const struct xc_device_ops *dev)
         xm_event_give(dev, device_for(dev, r), r->event);
         r->event = NULL;
     }
-    scatter(r);
-}
-
-void xm_fetch_read_head(const struct xm_rendezvous *r, void *to, size_t bytes)
-{
-    if (r->landing != NULL) {
-        memcpy(to, r->landing, bytes);
-    } else {
-        xm_shape_gather(r, to, bytes);
-    }
-}
-
-bool xm_fetch_is_in_place(struct xm_transfer *t)
-{
-    return (t->rendezvous.landing != NULL) || (part_of(t) == NULL);
+    xm_landing_scatter(r);
 }
 
 /*
@@ -534,7 +323,7 @@ static bool keep_head(struct xm_rendezvous *r)
     uint64_t there[XM_DESCRIPTOR_BYTES / sizeof(uint64_t)],
         came[XM_DESCRIPTOR_BYTES / sizeof(uint64_t)];
 
-    xm_fetch_read_head(r, r->head, sizeof(r->head));
+    xm_landing_read_head(r, r->head, sizeof(r->head));
     memcpy(there, r->head, sizeof(there));
     memcpy(came, &r->got, sizeof(came));
     for (size_t i = 0; i < sizeof(came) / sizeof(came[0]); i++) {
@@ -544,16 +333,6 @@ static bool keep_head(struct xm_rendezvous *r)
     }
     r->head_kept = true;
     return true;
-}
-
-void xm_fetch_put_head(struct xm_rendezvous *r)
-{
-    if (r->head_kept && (r->landing != NULL)) {
-        memcpy(r->landing, r->head, sizeof(r->head));
-    } else if (r->head_kept) {
-        xm_shape_scatter(r, r->head, sizeof(r->head));
-    }
-    r->head_kept = false;
 }
 
 void xm_fetch_end(struct xm_rendezvous *r)

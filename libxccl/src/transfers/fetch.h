@@ -9,19 +9,6 @@
 bool xm_descriptor_is_open(const struct xm_descriptor *d, struct xm_offer **offer_p);
 /* One of a process that is there, but cannot be reached? *why_p: an errno. */
 bool xm_descriptor_is_hidden(const struct xm_descriptor *d, int *why_p);
-/* The first bytes of what MPI receives, in order. */
-void xm_fetch_read_head(const struct xm_rendezvous *r, void *to, size_t bytes);
-/* Does the message go to where its descriptor came? */
-bool xm_fetch_is_in_place(struct xm_transfer *t);
-/*
- * MPI has received the descriptor of a message that was fetched before: what the message begins
- * with is put there once more.
- */
-void xm_fetch_put_head(struct xm_rendezvous *r);
-
-/* So many bytes as one element, where an int does not count them; 0: it cannot be made. */
-MPI_Datatype xm_bytes_as_one(size_t bytes);
-
 /* With the descriptor in r->got, and taken. served: the bytes are in the sender's file already. */
 void xm_fetch_start(struct xm_transfer *t, bool served);
 /* Is nothing under way? */

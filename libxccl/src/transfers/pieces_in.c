@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "transfers/fetch.h"
+#include "transfers/landing.h"
 #include "transfers/pieces.h"
 #include "transfers/pipeline.h"
 #include "transfers/transfer.h"
@@ -23,7 +24,7 @@ static xcclResult_t find_target(struct xm_transfer *t, struct xm_pieces *p)
                   : xc_fail(xcclSystemError, "out of memory for a message of %llu bytes",
                             (unsigned long long)p->bytes);
     }
-    if ((res == xcclSuccess) && r->early && xm_fetch_is_in_place(t)) {
+    if ((res == xcclSuccess) && r->early && xm_landing_is_in_place(t)) {
         p->head = malloc(xm_pieces_bytes(p, 0));
         res = (p->head != NULL) ? res : xc_fail(xcclSystemError, "out of memory for a message");
     }
@@ -105,7 +106,7 @@ static xcclResult_t after_program(const struct xm_rendezvous *r)
     return res;
 }
 
-/* MPI may not be out of the memcpy that wrote the descriptor there: see xm_fetch_put_head(). */
+/* MPI may not be out of the memcpy that wrote the descriptor there: see xm_landing_put_head(). */
 static void keep_first(struct xm_rendezvous *r)
 {
     struct xm_pieces *p = r->incoming;

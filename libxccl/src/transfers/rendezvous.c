@@ -15,6 +15,7 @@
 #include "data/kernels.h"
 #include "transfers/fetch.h"
 #include "transfers/kept.h"
+#include "transfers/landing.h"
 #include "transfers/left.h"
 #include "transfers/offer.h"
 #include "transfers/pieces.h"
@@ -313,10 +314,10 @@ static void glance(struct xm_transfer *t)
     struct xm_descriptor  d;
 
     if (may_have_come(r)) {
-        xm_fetch_read_head(r, &d.magic, sizeof(d.magic));
+        xm_landing_read_head(r, &d.magic, sizeof(d.magic));
         if (xm_descriptor_is_magic(d.magic)) {
-            xm_fetch_read_head(r, &d, sizeof(d));
-            r->early = xm_fetch_is_in_place(t);
+            xm_landing_read_head(r, &d, sizeof(d));
+            r->early = xm_landing_is_in_place(t);
             if (!is_left(r, &d)) {
                 take(t, &d);
             }
@@ -414,11 +415,11 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     enter_soon(r);
     bool taken = (r->fetch != XM_FETCH_NONE);
     if (!taken) {
-        xm_fetch_read_head(r, &d, sizeof(d));
+        xm_landing_read_head(r, &d, sizeof(d));
         r->early = false;
         taken = take(t, &d) || give_up(r, &d);
     } else {
-        xm_fetch_put_head(r);
+        xm_landing_put_head(r);
     }
     if (taken) {
         __atomic_store_n(&came_staged, false, __ATOMIC_RELAXED);
