@@ -14,11 +14,7 @@
 #include "core/graph.h"
 #include "core/ranges.h"
 
-#define ALIGNMENT 512
 #define PUNCH_FROM ((size_t)16 << 20) /* smaller blocks keep their pages: faults are slow */
-/* Device memory is had in blocks of this size, and shared as such. */
-#define BLOCK ((size_t)2 << 20)
-#define IPC_MAGIC 0x63636c78696d7331ULL
 
 struct block {
     uint32_t ranges;  /* that lie in it */
@@ -43,7 +39,7 @@ static size_t           count;
 static size_t           room;
 static uint64_t         next_id = 1;
 static uint64_t         changes = 1; /* of the table; written with the lock held, read without */
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* xs_ranges_lock() for virtual.c */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* xs_ranges_lock() for others */
 
 /* What a thread found last: a kernel touches the same ranges again and again. */
 static __thread struct {
@@ -122,13 +118,13 @@ static void erase(const struct xs_range *range)
 /* Where the ids are in the file of an arena. */
 static size_t ids_at(size_t size)
 {
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (size + XS_ALIGNMENT - 1) / XS_ALIGNMENT * XS_ALIGNMENT;
 }
 
 static enum xs_error arena_make(struct arena *arena, bool device)
 {
     size_t size = xs_config()->memory;
-    size_t whole = ids_at(size) + (size / ALIGNMENT + 1) * sizeof(uint64_t);
+    size_t whole = ids_at(size) + (size / XS_ALIGNMENT + 1) * sizeof(uint64_t);
     int    fd = xs_file_create(device ? "xccl-sim-device" : "xccl-sim-host", whole);
     void  *alias;
     void  *visible;
@@ -154,7 +150,7 @@ static enum xs_error arena_make(struct arena *arena, bool device)
     size_t used = arena->used; /* by what is not in it */
     *arena =
         (struct arena){.fd = fd, .visible = visible, .alias = alias, .size = size, .used = used};
-    arena->blocks = device ? calloc(size / BLOCK + 1, sizeof(*arena->blocks)) : NULL;
+    arena->blocks = device ? calloc(size / XS_BLOCK + 1, sizeof(*arena->blocks)) : NULL;
     arena->ids = (uint64_t *)(void *)(arena->alias + ids_at(size));
     return (!device || (arena->blocks != NULL)) ? XS_OK : XS_OUT_OF_MEMORY;
 }
@@ -162,8 +158,8 @@ static enum xs_error arena_make(struct arena *arena, bool device)
 /* A range begins or ends in the blocks where it lies; the number of the first one's memory. */
 static uint32_t count_blocks(const struct arena *arena, const struct xs_range *range, int change)
 {
-    size_t first = range->place.offset / BLOCK;
-    size_t last = (range->place.offset + range->size - 1) / BLOCK;
+    size_t first = range->place.offset / XS_BLOCK;
+    size_t last = (range->place.offset + range->size - 1) / XS_BLOCK;
 
     for (size_t i = first; (arena->blocks != NULL) && (i <= last); i++) {
         struct block *block = &arena->blocks[i];
@@ -177,7 +173,7 @@ static uint32_t count_blocks(const struct arena *arena, const struct xs_range *r
 /* Pinned memory has pages of its own, which its context takes along. */
 static size_t alignment_in(const struct arena *arena)
 {
-    return (arena == HOST_ARENA) ? (size_t)sysconf(_SC_PAGESIZE) : ALIGNMENT;
+    return (arena == HOST_ARENA) ? (size_t)sysconf(_SC_PAGESIZE) : XS_ALIGNMENT;
 }
 
 /* First gap of at least bytes; 0: none. */
@@ -227,7 +223,7 @@ static enum xs_error allocate(struct xs_range *range)
         mprotect((void *)range->base, range->size, PROT_READ | PROT_WRITE);
     }
     arena->used += range->size;
-    __atomic_store_n(&arena->ids[offset / ALIGNMENT], range->id, __ATOMIC_RELEASE);
+    __atomic_store_n(&arena->ids[offset / XS_ALIGNMENT], range->id, __ATOMIC_RELEASE);
     return XS_OK;
 }
 
@@ -275,7 +271,7 @@ enum xs_error xs_mem_alloc(struct xs_ctx *ctx, enum xs_kind kind, size_t bytes, 
     return xs_mem_take(ctx, kind, bytes, flags, ptr_p);
 }
 
-/* ---- for virtual.c ---- */
+/* ---- for virtual.c and ipc.c ---- */
 
 void xs_ranges_lock(void)
 {
@@ -329,6 +325,11 @@ void xs_ranges_unuse(int device, size_t bytes)
     arenas[device].used -= bytes;
 }
 
+size_t xs_ranges_ids(int device)
+{
+    return ids_at(arenas[device].size);
+}
+
 /* Give whole pages inside a freed block back to the system. */
 static void give_back(const struct arena *arena, const struct xs_range *range)
 {
@@ -373,13 +374,14 @@ bool xs_mem_clear(void *alias, size_t bytes)
 static void release(struct xs_range *range)
 {
     if (range->imported) {
-        munmap((void *)(range->base & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1)),
-               range->size + (range->base & (uintptr_t)(sysconf(_SC_PAGESIZE) - 1)));
-    } else if (range->kind != XS_MEM_REGISTERED) {
+        xs_ipc_unmap(range);
+        return;
+    }
+    if (range->kind != XS_MEM_REGISTERED) {
         struct arena *arena = (range->kind == XS_MEM_DEVICE) ? &arenas[range->device] : HOST_ARENA;
 
         arena->used -= range->size;
-        __atomic_store_n(&arena->ids[range->place.offset / ALIGNMENT], 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&arena->ids[range->place.offset / XS_ALIGNMENT], 0, __ATOMIC_RELEASE);
         count_blocks(arena, range, -1);
         give_back(arena, range);
     }
@@ -653,148 +655,4 @@ bool xs_mem_reaches(const struct xs_range *range, const struct xs_ctx *ctx)
         return ((range->access >> ctx->device) & 1) != 0;
     }
     return (range->device == ctx->device) || xs_peer_enabled(ctx, range->device);
-}
-
-struct ipc_handle {
-    uint64_t        magic;
-    struct xs_place place;
-    uint64_t        size;
-    uint64_t        id;
-    int32_t         node;
-    uint32_t        block;
-    uint64_t        ids; /* where they are in the file */
-};
-_Static_assert(sizeof(struct ipc_handle) <= 64, "a handle has 64 bytes");
-
-enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
-{
-    struct xs_range   range;
-    struct ipc_handle made = {.magic = IPC_MAGIC, .node = xs_config()->node};
-
-    if (xs_crashed() != XS_OK) {
-        return xs_crashed();
-    }
-    if (!xs_mem_find(ptr, &range) || (range.kind != XS_MEM_DEVICE) || range.imported ||
-        (range.reservation != NULL)) {
-        return XS_INVALID_VALUE;
-    }
-    made.place = range.place;
-    made.size = range.size;
-    /* HIP promises no other handle for what lies at the same place later. */
-    made.id = (xs_config()->flavour == XS_CUDA) ? range.id : 0;
-    made.block = range.block;
-    made.ids = ids_at(arenas[range.device].size);
-    memset(handle, 0, 64);
-    memcpy(handle, &made, sizeof(made));
-    return XS_OK;
-}
-
-/*
- * As CUDA's driver: what was freed where the new memory lies, or with the rest of its block, is
- * still mapped. With the lock held.
- */
-static bool is_mapped_still(const struct ipc_handle *made)
-{
-    const struct xs_place *place = &made->place;
-    bool                   found = false;
-
-    for (size_t i = 0; (i < count) && !found; i++) {
-        const struct xs_range *r = &table[i];
-        uint64_t               at = r->place.offset;
-        bool apart = (at + r->size <= place->offset) || (place->offset + made->size <= at);
-
-        if (r->imported && (r->place.pid == place->pid) && (r->place.start == place->start) &&
-            (r->place.fd == place->fd)) {
-            found = (!apart && (r->origin != made->id)) ||
-                    ((at / BLOCK == place->offset / BLOCK) && (r->block != made->block));
-        }
-    }
-    return found && (xs_config()->flavour == XS_CUDA);
-}
-
-enum xs_error xs_ipc_import(struct xs_ctx *ctx, const unsigned char handle[64], void **ptr_p)
-{
-    struct ipc_handle made;
-    struct xs_range   range = {
-          .kind = XS_MEM_DEVICE, .imported = true, .device = ctx->device, .ctx = ctx};
-    size_t into;
-
-    memcpy(&made, handle, sizeof(made));
-    if (xs_crashed() != XS_OK) {
-        return xs_crashed();
-    }
-    if (xs_fault(XS_FAULT_IPC, NULL)) {
-        return XS_MAP_FAILED;
-    }
-    if (made.magic != IPC_MAGIC) {
-        return XS_INVALID_VALUE;
-    }
-    if (made.node != xs_config()->node) {
-        return XS_MAP_FAILED; /* a pretend one, whose host memory is this one's all the same */
-    }
-    if (made.place.pid == xs_process_number()) {
-        return XS_INVALID_CONTEXT; /* as the runtimes say of the process that made the handle */
-    }
-    pthread_rwlock_rdlock(&lock);
-    bool stale = is_mapped_still(&made);
-    pthread_rwlock_unlock(&lock);
-    if (stale) {
-        return XS_ALREADY_MAPPED;
-    }
-    into = made.place.offset & ((size_t)sysconf(_SC_PAGESIZE) - 1);
-    unsigned char *file = xs_place_map(&made.place);
-    if (file == NULL) {
-        return XS_MAP_FAILED;
-    }
-    void *visible =
-        mmap(NULL, made.size + into, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (visible == MAP_FAILED) {
-        return XS_MAP_FAILED;
-    }
-    range.base = (uintptr_t)visible + into;
-    range.size = made.size;
-    range.alias = file + made.place.offset;
-    range.place = made.place;
-    range.block = made.block;
-    range.lives = (const uint64_t *)(const void *)(file + made.ids) + made.place.offset / ALIGNMENT;
-    range.origin = (made.id != 0) ? made.id : __atomic_load_n(range.lives, __ATOMIC_ACQUIRE);
-    pthread_rwlock_wrlock(&lock);
-    range.id = next_id++;
-    bool good = insert(&range);
-    pthread_rwlock_unlock(&lock);
-    if (!good) {
-        munmap(visible, made.size + into);
-        return XS_OUT_OF_MEMORY;
-    }
-    *ptr_p = (void *)range.base;
-    return XS_OK;
-}
-
-static enum xs_error close_import(const void *ptr)
-{
-    enum xs_error res = XS_INVALID_VALUE;
-
-    pthread_rwlock_wrlock(&lock);
-    struct xs_range *range = find(ptr);
-    if ((range != NULL) && range->imported && (range->base == (uintptr_t)ptr)) {
-        release(range);
-        res = XS_OK;
-    }
-    pthread_rwlock_unlock(&lock);
-    return res;
-}
-
-/* As the real driver does, it waits for all that the device is given. */
-enum xs_error xs_ipc_close(void *ptr)
-{
-    struct xs_range closing;
-    enum xs_error   res = xs_crashed();
-
-    if ((res != XS_OK) || !xs_mem_find(ptr, &closing) || !closing.imported) {
-        return (res != XS_OK) ? res : XS_INVALID_VALUE;
-    }
-    xs_ctx_sync_alone(closing.ctx);
-    res = close_import(ptr);
-    xs_ctx_sync_alone_end(closing.ctx);
-    return res;
 }
