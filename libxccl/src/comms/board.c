@@ -24,6 +24,7 @@
 #include "base/machine.h"
 #include "comms/mailbox.h"
 #include "comms/order.h"
+#include "comms/relatives.h"
 #include "comms/slots.h"
 #include "comms/spare.h"
 #include "comms/wait.h"
@@ -459,6 +460,11 @@ static int look_at_process(const struct search *search, const char *pid)
     return found;
 }
 
+static void look_at_relative(void *arg, const char *pid)
+{
+    look_at_process(arg, pid);
+}
+
 static int look_at_all(const struct search *search)
 {
     int  found = -1;
@@ -564,4 +570,13 @@ void xm_board_each(xm_board_seen *seen, void *arg)
     struct search search = {ask_nothing, 0, 0, NULL, seen, arg};
 
     look_at_all(&search);
+}
+
+void xm_board_each_relative(int generations, xm_board_seen *seen, void *arg)
+{
+    struct search search = {ask_nothing, 0, 0, NULL, seen, arg};
+
+    if (have_own()) {
+        xm_relatives_each(generations, look_at_relative, &search);
+    }
 }

@@ -47,6 +47,8 @@ struct xm_slot *xm_board_slot(struct xm_board *board, int slot);
 /* Each process of this MPI_COMM_WORLD on this node that has a board, but this one. Milliseconds. */
 typedef void xm_board_seen(void *arg, int world_rank, const struct xm_board_address *address);
 void         xm_board_each(xm_board_seen *seen, void *arg);
+/* Those among its relatives alone (relatives.h), in less time. */
+void xm_board_each_relative(int generations, xm_board_seen *seen, void *arg);
 
 /* The variables of these ranks of MPI_COMM_WORLD, as far as they are on this node. Milliseconds. */
 void xm_board_variables(const int *world_ranks, int n, struct xm_variables *all_p);

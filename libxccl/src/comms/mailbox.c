@@ -186,8 +186,20 @@ static void add_own(void)
     }
 }
 
+/* A launcher has started all ranks of the node, most often; or the shells that have. */
+static bool is_relative(int world_rank)
+{
+    for (int generations = 1; generations <= 2; generations++) {
+        xm_board_each_relative(generations, seen, peers);
+        if (peers[world_rank].board != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* With `searching` held. */
-static void search(void)
+static void search(int world_rank)
 {
     int size = 0;
 
@@ -201,7 +213,7 @@ static void search(void)
         pause_ns = first_pause_ns;
     }
     uint64_t now = xm_now_ns();
-    if ((peers != NULL) && (now >= next_search)) {
+    if ((peers != NULL) && (now >= next_search) && !is_relative(world_rank)) {
         xm_board_each(seen, peers);
         next_search = xm_now_ns() + pause_ns;
         pause_ns *= 2;
@@ -214,7 +226,7 @@ static struct peer *peer_of(int world_rank)
 
     if ((p == NULL) || (__atomic_load_n(&p[world_rank].board, __ATOMIC_ACQUIRE) == NULL)) {
         pthread_mutex_lock(&searching);
-        search();
+        search(world_rank);
         p = peers;
         pthread_mutex_unlock(&searching);
     }

@@ -9,11 +9,12 @@
 #include "comms/wait.h"
 #include "mpi/mpi.h"
 
-enum { RANKS = 3, OWN = 1, LOOKS_FROM = 4096, DEVICES = 20 };
+enum { RANKS = 4, OWN = 1, LOOKS_FROM = 4096, DEVICES = 20 };
 
 struct xm_board {
     struct xm_mailbox mailbox;
     bool              there;
+    int               relative; /* after so many generations, or 0 */
 };
 
 static struct xm_board boards[RANKS];
@@ -45,6 +46,16 @@ void xm_board_address_of(const struct xm_board *board, struct xm_board_address *
 struct xm_board *xm_board_open(const struct xm_board_address *address)
 {
     return &boards[address->nonce];
+}
+
+void xm_board_each_relative(int generations, xm_board_seen *seen, void *arg)
+{
+    for (int i = 0; i < RANKS; i++) {
+        struct xm_board_address address = {.nonce = (uint64_t)i};
+        if (boards[i].relative == generations) {
+            seen(arg, i, &address);
+        }
+    }
 }
 
 void xm_board_each(xm_board_seen *seen, void *arg)
@@ -138,6 +149,19 @@ static void announce(int rank)
     m->looks_from = LOOKS_FROM;
 }
 
+/* Who was started beside this process is found without a look at all of the machine. */
+static void test_relatives(void)
+{
+    int begun = searches;
+
+    announce(3);
+    boards[3].there = false;
+    boards[3].relative = 2;
+    now_ns += 1000000000;
+    CHECK(fetches(3, LOOKS_FROM, 1), "found");
+    CHECK(searches == begun, "%d searches", searches - begun);
+}
+
 /* Ever more rarely: a rank of another node never comes. */
 static void test_searches(void)
 {
@@ -224,6 +248,7 @@ int main(void)
     xm_pmpi.Comm_rank = comm_rank;
     test_announced();
     test_lost();
+    test_relatives();
     test_searches();
     test_refused();
     test_mapping();
