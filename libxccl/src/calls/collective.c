@@ -19,6 +19,7 @@
 #include "paths/direct.h"
 #include "paths/self.h"
 #include "tables/tables.h"
+#include "transfers/rendezvous.h"
 
 struct xm_config xm_config;
 
@@ -136,6 +137,7 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
     }
     const struct xc_device_ops *dev = xc_device_active();
     if (dev != NULL) {
+        xm_rendezvous_announce(dev); /* the others may send before this rank has a message */
         const void *send = (s->sendbuf >= 0) ? (const void *)args[s->sendbuf] : MPI_IN_PLACE;
         const void *recv = (s->recvbuf >= 0) ? (const void *)args[s->recvbuf] : MPI_IN_PLACE;
         /* NULL is no answer: it may be MPI_BOTTOM, with the addresses in the datatype. */

@@ -235,17 +235,22 @@ static void load(struct xm_job *base)
     struct load_job   *job = (struct load_job *)base;
     struct xm_kernels *k = job->kernels;
     void              *saved;
+    uint64_t           begun = xm_now_ns(), loaded = begun;
     xcclResult_t       res = k->dev->enter(k->device, &saved);
 
     free(job);
     if (res == xcclSuccess) {
         res = load_functions(k);
+        loaded = xm_now_ns();
         res = (res == xcclSuccess) ? measure_room(k) : res;
         res = (res == xcclSuccess) ? load_memory(k) : res;
         k->dev->leave(saved);
     }
     if (res != xcclSuccess) {
         xc_info("device %d: copies by the runtime alone: %s", k->device, xc_last_detail());
+    } else {
+        xc_info("device %d: kernels are ready after %.1f ms, of which %.1f to load them", k->device,
+                (double)(xm_now_ns() - begun) / 1e6, (double)(loaded - begun) / 1e6);
     }
     __atomic_store_n(&k->state, (res == xcclSuccess) ? READY : FAILED, __ATOMIC_RELEASE);
 }

@@ -88,7 +88,7 @@ static void announce(const struct xc_device_ops *dev)
 
 void xm_rendezvous_announce(const struct xc_device_ops *dev)
 {
-    if (!__atomic_load_n(&announced, __ATOMIC_ACQUIRE)) {
+    if (!__atomic_load_n(&announced, __ATOMIC_ACQUIRE) && (xm_rendezvous_looks_from() > 0)) {
         announce(dev);
     }
 }

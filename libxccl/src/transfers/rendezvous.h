@@ -138,7 +138,7 @@ uint64_t xm_rendezvous_looks_from(void);
 bool xm_rendezvous_looks_at(uint64_t bytes);
 /* So many bytes and more are offered to who looks for them. */
 uint64_t xm_rendezvous_least(void);
-/* A device is in use: the other ranks may know that this process looks. */
+/* A device is in use: the other ranks may know that this process looks, if it does. */
 void xm_rendezvous_announce(const struct xc_device_ops *dev);
 /* A communicator of this process alone. */
 MPI_Comm xm_rendezvous_self(void);

@@ -229,6 +229,11 @@ def test_both_ways_at_once(family, case, mapped):
     family.run(2, f"mpi_exchange cuda {case}", sim="cuda:2", timeout=TIMEOUT, env=env).good()
 
 
+def test_first(mpi):
+    """Ranks that have met in a barrier, with a device in use, know that they fetch."""
+    mpi.run(2, "mpi_exchange cuda first fetched", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 def test_orders(mpi):
     """Who waits for its own send fetches meanwhile what it was sent."""
     env = {"XCCL_DIRECT_LINGER": "off"}  # a simulated kernel is a thread, too, and naps

@@ -149,6 +149,29 @@ static void meet(int peer)
     }
 }
 
+/*
+ * A rank that uses a device says in any collective that it fetches, so not even the first message
+ * is staged, whose receiver comes later.
+ */
+static void case_first(void)
+{
+    int  peer = 1 - mt_rank();
+    int *in = mt_ints_make(MT_DEVICE, COUNT, COUNT, 3), *out = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mt_rank() == 0) {
+        MPI_Send(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD);
+        mt_expect_message_path(path, "the first message");
+    } else {
+        const struct timespec later = {0, 50 * 1000 * 1000};
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &later, NULL);
+        MPI_Recv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, peer, 3, "the first message");
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 /* Who waits for its own message fetches meanwhile what it was sent. */
 static void case_orders(void)
 {
@@ -407,9 +430,11 @@ static void case_later(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"orders", case_orders}, {"self", case_self},           {"replace", case_replace},
-        {"answer", case_answer}, {"faces", case_faces},         {"posted", case_posted},
-        {"later", case_later},   {"elsewhere", case_elsewhere}, {NULL, NULL},
+        {"first", case_first},         {"orders", case_orders},
+        {"self", case_self},           {"replace", case_replace},
+        {"answer", case_answer},       {"faces", case_faces},
+        {"posted", case_posted},       {"later", case_later},
+        {"elsewhere", case_elsewhere}, {NULL, NULL},
     };
 
     own_thread = pthread_self();
