@@ -22,52 +22,69 @@ xccl-doctor --app ./app             # does the program's MPI fit the launcher?
 xccl-doctor --hang folder           # files of the ranks of a job that hangs
 ```
 
-The log of an earlier job says most if the job ran with `NCCL_DEBUG=INFO XCCL_LOG=info`.
-
-Run it in the job, with the modules of the job loaded: then it sees what the ranks get. A login node without GPUs tells
-little of a job.
+- Run it in the job, with the modules of the job loaded: then it sees what the ranks get. On a login node without GPUs it finds
+  little.
+- The log of an earlier job is most useful if the job ran with `NCCL_DEBUG=INFO XCCL_LOG=info`.
 
 It prints, in this order:
 
 1. facts, such as "RCCL uses aws-ofi-nccl 1.19.2 over cxi on 4 NICs";
 2. findings: an identifier, the cause, what to do, and the page that says more;
-3. what it looked at, and what was not there to look at.
+3. what it looked at, and what it could not look at because it was missing.
 
-Exit status: 0 nothing found wrong, 1 errors, 2 wrong use, 3 warnings and no error. `--json` prints the same for programs,
-`--list` all findings, `--explain ID` one of them. This page is installed as `share/doc/xccl/doctor.md`, and the
-[findings](#what-it-finds) beside it, in `findings`.
+`--json` prints the same as JSON, `--list` all [findings](#what-it-finds), and `--explain ID` one of them. This page is installed as
+`share/doc/xccl/doctor.md`, with the findings in the folder `findings` beside it.
+
+| exit status | meaning |
+|---|---|
+| 0 | nothing found wrong |
+| 1 | errors |
+| 2 | wrong use |
+| 3 | warnings and no error |
 
 ## What it reads
 
 - the environment, sysfs and limits, the folders that ranks write to (`/tmp` or `TMPDIR`, `/dev/shm`), and the libraries that would be loaded;
 - `~/.openmpi/mca-params.conf`, Open MPI's own file of that name, and the `ucc.conf` that UCC would read;
 - xccl's variables and tables, by `xccl-info`;
-- with `--app PROGRAM`, which MPI the program was built with. It is compared with the launcher of this process, or with the mpirun on `PATH`. Under the
+- with `--app PROGRAM`, which MPI the program was built with. This MPI is compared with the launcher of this process, or with the mpirun on `PATH`. Under the
   mpirun of another MPI every process is rank 0 of 1.
 
-On route `xccl` it takes into account what `xccl-run` sets for each rank (the site's `launch.env`). `xccl-run` itself warns of
-those findings that a rank sees, under the same identifiers.
+On route `xccl` it takes into account the variables that `xccl-run` sets for each rank (the site's `launch.env`). If a rank itself can see a
+problem, `xccl-run` warns of it too, almost always with the same identifier.
 
 ## A job that hangs: --hang
 
-Send SIGUSR1 to all ranks (`scancel --signal=USR1 <jobid>`): each writes a file `xccl-ops.<host>.<pid>.<rank>.json`. With
-`XCCL_DUMP_DIR` an error or a time-out does so, too. `--hang` reads only these files, so it runs anywhere, for example on the login node. It
-compares what the ranks called, by communicator and number of the collective. It says which rank called something else, who
-waits for whom since when, in a collective or for a message, and which rank has not entered what the others wait in.
+Send SIGUSR1 to all ranks: `scancel --signal=USR1 <jobid>`, or `kill -USR1 <pid of mpirun>`. Each rank writes a file
+`xccl-ops.<host>.<pid>.<rank>.json`. With `XCCL_DUMP_DIR` a rank also writes it on an error or a time-out.
+
+`--hang` reads only these files, so it runs anywhere, for example on the login node. It
+compares what the ranks called, by communicator and number of the collective. It says
+
+- which rank called something else;
+- who waits for whom, since when, in a collective or for a message;
+- which rank has not entered the collective that the others wait in.
+
+How to read its answer:
 
 - Roots are ranks of the communicator. All other ranks are those of MPI_COMM_WORLD. Times are local ones.
-- Path `agreement`: the ranks have not agreed on a path yet, as in the first calls of a communicator, which may also have no name yet (`unknown`).
-- Files that are broken or of an older run are named and left out.
-- You alone may read these files (mode 0600): `chmod a+r xccl-ops.*.json` before you hand them to your support staff.
-- A file holds the last operations only, so the first difference may be older than the files.
-- A file also says in which call of MPI each thread is, and for which messages it waits: by default if the call has device memory, or a request of device memory. If the job was started with `XCCL_DUMP_DIR`, all calls that xccl takes over are followed, also those on host memory.
-  This costs each call some tens of nanoseconds. Calls that make communicators (`MPI_Comm_split`) are in no file: look at the stacks of the ranks (`gdb -p <pid>`, `py-spy`).
+- Path `agreement`: the ranks have not agreed on a path yet. This is so in the first calls of a communicator, which may also have no name yet (`unknown`).
+- Files that are broken or from an older run are named and ignored.
+
+What the files contain:
+
+- The last operations only. So the first difference may be older than the files.
+- The MPI call that each thread is in, and the messages that it waits for. By default this covers calls with device memory, or with a request of device memory. If the job was started with `XCCL_DUMP_DIR`, it covers all calls that xccl takes over, also those on host memory.
+  This costs each call some tens of nanoseconds.
+- Not the calls that make communicators (`MPI_Comm_split`). For these look at the stacks of the ranks (`gdb -p <pid>`, `py-spy`).
+
+Only you may read the files (mode 0600). Run `chmod a+r xccl-ops.*.json` before you hand them to your support staff.
 
 ## What it cannot find
 
-- GPU-aware MPI beside the program's own NCCL calls. They can deadlock: use one of the two at a time.
-- Several communicators on one device at once: `module load xccl-settings/many-comms`.
-- Types or operations that UCC hands on silently. On route `xccl` `XCCL_LOG=info` names them.
+- A deadlock between GPU-aware MPI and the program's own NCCL calls. Use one of the two at a time.
+- A deadlock of several communicators that work on one device at once. For programs that use some: `module load xccl-settings/many-comms`.
+- Types or operations that UCC does not serve itself, and leaves to others silently. On route `xccl` `XCCL_LOG=info` names the path of each collective.
 """
 
 # Where each was seen or is documented.
@@ -145,7 +162,7 @@ def plain(text):
 
 def as_sentence(text):
     """Names of software keep their small letter."""
-    return text if text.startswith(("xccl ", "coll/")) else text[0].upper() + text[1:]
+    return text if text.startswith(("xccl ", "coll/", "srun ")) else text[0].upper() + text[1:]
 
 
 def section(name):
