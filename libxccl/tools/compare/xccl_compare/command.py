@@ -25,20 +25,20 @@ table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
   --rounds N             launches of each route (6; below six there are no 95 % intervals)
   --iters N              timed calls per size and launch, at most (100)
   --with PROGRAM         xccl-perf (default) or osu
-  --osu FOLDER           where OSU's programs lie; else PATH
+  --osu FOLDER           folder of OSU's programs (else PATH)
   --verify-to SIZE       largest size that OSU's programs validate, on the host: slow (--max)
   --nodes N              nodes that there are, where the job's variables do not say it
   --ranks-per-node N     for --suite splits and crusher-2023; else the site's GPUs per node, or 8
   --site NAME            instead of XCCL_SITE, the installation's own, or the site detected
   --sim FLAVOUR:N        simulated accelerators, as xccl-run's
   --timeout SECONDS      that one launch may take; 0: no limit (1800)
-  --progress SECONDS     say where it stands so often, if not on a terminal; 0: never (30)
-  --published NAME       figures to draw beside; a suite has its own; none
+  --progress SECONDS     print progress every N seconds, except on a terminal; 0: never (30)
+  --published NAME       published figures to draw beside (those of the suite), or none
   --no-plot              no pictures
   --dry-run              print the commands, and run nothing
   --sbatch               print a batch script for this comparison, and run nothing
   --list                 print routes with what they lack here, suites, and published figures
-  --against OLD NEW      say where two results differ, beyond the noise
+  --against OLD NEW      print where two results differ by more than noise
   --plot RESULT          draw a result again
   --csv RESULT           print a result as comma-separated values
   -h, --help             print this

@@ -14,13 +14,13 @@ Says which libraries, GPUs and NICs are used, and what is wrong: identifier, cau
   --run -- LAUNCHER ...  also run a small job with logs on and read them: --run -- srun -N2 -n8
   --timeout SECONDS      time that the job may take (300)
   --log FILE             read the log of an earlier job instead; - is standard input
-  --hang FOLDER          line up the files xccl-ops.*.json of the ranks of a job that hangs
+  --hang FOLDER          compare the files xccl-ops.*.json of the ranks of a job that hangs
   --app PROGRAM          check it against the launcher: which MPI it was built with
   --site NAME            instead of XCCL_SITE, the installation's own, or the site detected
   --route ROUTE          instead of XCCL_ROUTE (xccl, ucc, ucc-ccl, mpi)
   --sysroot FOLDER       read /proc, /sys and libraries below this folder
   --json                 print JSON
-  --list                 print every finding that there is; --list --json for programs
+  --list                 print all findings that it knows; with --json for programs
   --explain ID           print one of them
   -h, --help             print this
   -V, --version          print the version
