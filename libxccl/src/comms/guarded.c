@@ -8,8 +8,8 @@
 
 /* Just before what is given out. */
 struct head {
-    void  *mapping; /* NULL: of the heap */
-    size_t bytes;   /* of the mapping, with the page that is none */
+    void  *begin;
+    size_t bytes; /* of the mapping, with the page that is none; 0: it is of the heap */
 };
 
 enum {
@@ -33,7 +33,11 @@ static void *of_the_heap(size_t room)
 {
     struct head *head = calloc(1, sizeof(*head) + room);
 
-    return (head != NULL) ? head + 1 : NULL;
+    if (head == NULL) {
+        return NULL;
+    }
+    *head = (struct head){head, 0};
+    return head + 1;
 }
 
 static void *of_a_mapping(size_t room)
@@ -76,10 +80,10 @@ void xm_guarded_free(void *memory)
         return;
     }
     struct head *head = (struct head *)memory - 1;
-    if (head->mapping == NULL) {
-        free(head);
+    if (head->bytes == 0) {
+        free(head->begin);
         return;
     }
-    munmap(head->mapping, head->bytes);
+    munmap(head->begin, head->bytes);
     __atomic_sub_fetch(&guarded, 1, __ATOMIC_RELAXED);
 }
