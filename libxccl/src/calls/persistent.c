@@ -18,6 +18,7 @@
 #include "calls/facts.h"
 #include "comms/agree.h"
 #include "comms/topology.h"
+#include "data/arrays.h"
 #include "ops/persistent.h"
 #include "paths/staged.h"
 
@@ -148,9 +149,20 @@ static void put_types(struct xm_call *call, const struct xm_held *held, int side
     }
 }
 
-/* The program may free a type before the request that was made with it. */
-static bool hold(struct xm_call *call, const struct xm_buffers *buffers, struct xm_held *held)
+/*
+ * The program may free a type before the request that was made with it. MPI libraries read arrays
+ * when the request is made, so there are programs that give them up behind it.
+ */
+static bool hold(struct xm_op *op, struct xm_held *held)
 {
+    struct xm_call    *call = &op->call;
+    struct xm_buffers *buffers = &op->buffers;
+
+    if (!xm_arrays_keep(call, buffers, op->comm->size)) {
+        return false;
+    }
+    held->arrays = buffers->arrays;
+    buffers->arrays = NULL;
     if (!holds_types(call)) {
         return true;
     }
@@ -323,7 +335,7 @@ static int init_apart(struct xm_op *op, int all)
     if (res != xcclSuccess) {
         return give_up(&op->call, &held, res, xc_last_detail());
     }
-    if (!hold(&op->call, &op->buffers, &held)) {
+    if (!hold(op, &held)) {
         return give_up(&op->call, &held, xcclSystemError, "out of memory for a request");
     }
     return xm_request_persistent(&op->call, &held, start_apart);
@@ -337,7 +349,7 @@ static int init_standing(struct xm_op *op)
     if (xm_collective_path_to_mpi(op, false) == &xm_path_mpi) {
         return xm_call_mpi(&op->call);
     }
-    if (!hold(&op->call, &op->buffers, &held)) {
+    if (!hold(op, &held)) {
         return give_up(&op->call, &held, xcclSystemError, "out of memory for a request");
     }
     int          code = MPI_SUCCESS;

@@ -34,6 +34,7 @@ void xm_held_free(struct xm_held *held)
         free(held->own[side]);
         held->length[side] = 0;
     }
+    free(held->arrays);
     if (held->comm != XM_HANDLE(MPI_COMM_NULL)) {
         xm_freed_free(&held->comm, 1); /* a tool does not know it */
     }

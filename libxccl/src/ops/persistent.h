@@ -13,6 +13,7 @@ struct xm_held {
     MPI_Datatype *types[2]; /* of the send buffer, and of the receive buffer */
     bool         *own[2];   /* is it the request's? The others are predefined */
     int           length[2];
+    void         *arrays; /* of counts and displacements, in place of the program's */
     /* What it is started on: a communicator of its own or MPI_COMM_NULL, a request of MPI's or
      * NULL. */
     MPI_Comm            comm;
