@@ -357,6 +357,40 @@ static long serve(enum xm_function function, int profiling, const long *args, co
     return xm_invoke(libmpi_functions[function], functions[function].arguments, args);
 }
 
+/* In one of Open MPI's libraries for Fortran? Each of their functions has one place that calls. */
+static bool is_of_fortran(enum xm_function function, const void *from)
+{
+    static const void *known[XM_NUM_FUNCTIONS]; /* atomic: a place that is */
+    Dl_info            info;
+
+    if (__atomic_load_n(&known[function], __ATOMIC_RELAXED) == from) {
+        return true;
+    }
+    if ((dladdr(from, &info) == 0) || (info.dli_fname == NULL)) {
+        return false;
+    }
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *name = (slash != NULL) ? slash + 1 : info.dli_fname;
+    bool        is = (strncmp(name, "libmpi_mpifh", strlen("libmpi_mpifh")) == 0) ||
+              (strncmp(name, "libmpi_usempif08", strlen("libmpi_usempif08")) == 0);
+    if (is) {
+        __atomic_store_n(&known[function], from, __ATOMIC_RELAXED);
+    }
+    return is;
+}
+
+/* A call with arrays that gives a request, by its profiling name: maybe from Fortran. */
+static long serve_arrays(enum xm_function function, const long *args, const void *from)
+{
+    long code = serve(function, 1, args, from);
+
+    if ((code == 0) && (family != NULL) && (family->put_placeholder != NULL) &&
+        is_of_fortran(function, from)) {
+        family->put_placeholder((void **)args[functions[function].arguments - 1]);
+    }
+    return code;
+}
+
 #define L0 void
 #define L1 long a
 #define L2 L1, long b
@@ -407,6 +441,19 @@ static long serve(enum xm_function function, int profiling, const long *args, co
 
 #define DEFINE_BOTH(name, arguments) DEFINE(name, arguments) DEFINE_PROFILING(name, arguments)
 
+/* Has it arrays of counts? Folded by the compiler. */
+#define HAS_ARRAYS(kinds) (__builtin_strpbrk(kinds, "NM") != NULL)
+
+#define DEFINE_REQUEST(name, arguments, kinds)                                                     \
+    DEFINE(name, arguments)                                                                        \
+    DISPATCH_EXPORT long P##name(L##arguments);                                                    \
+    DISPATCH_EXPORT long P##name(L##arguments)                                                     \
+    {                                                                                              \
+        const long args[] = {A##arguments};                                                        \
+        return HAS_ARRAYS(kinds) ? serve_arrays(XM_FN_##name, args, CALLER)                        \
+                                 : serve(XM_FN_##name, 1, args, CALLER);                           \
+    }
+
 /* The names that these have in Open MPI 4.1. */
 #define DEFINE_EXTENSION(name, n)                                                                  \
     DEFINE_AS(MPIX_##name##_init, XM_FN_MPI_##name##_init, 0, n)                                   \
@@ -415,11 +462,11 @@ static long serve(enum xm_function function, int profiling, const long *args, co
 #define DEFINE_SIX(name, small, capitals, n, ni, np, kinds)                                        \
     DEFINE_BOTH(MPI_##name, n)                                                                     \
     DEFINE_BOTH(MPI_##name##_c, n)                                                                 \
-    DEFINE_BOTH(MPI_I##small, ni)                                                                  \
-    DEFINE_BOTH(MPI_I##small##_c, ni)                                                              \
-    DEFINE_BOTH(MPI_##name##_init, np)                                                             \
+    DEFINE_REQUEST(MPI_I##small, ni, kinds)                                                        \
+    DEFINE_REQUEST(MPI_I##small##_c, ni, kinds)                                                    \
+    DEFINE_REQUEST(MPI_##name##_init, np, kinds)                                                   \
     DEFINE_EXTENSION(name, np)                                                                     \
-    DEFINE_BOTH(MPI_##name##_init_c, np)
+    DEFINE_REQUEST(MPI_##name##_init_c, np, kinds)
 
 XM_COLLECTIVES_WITH_COUNTS(DEFINE_SIX)
 DEFINE_BOTH(MPI_Barrier, 1)
@@ -463,6 +510,7 @@ DEFINE_EXTENSION(Barrier, 3)
 XM_TRANSFERS_WITH_COUNTS(DEFINE_TWO)
 XM_TRANSFERS_WITHOUT_COUNTS(DEFINE_ONE)
 XM_OTHER_FUNCTIONS(DEFINE_BOTH)
+XM_PROFILING_FUNCTIONS(DEFINE_PROFILING)
 
 #define DEFINE_MESSAGE(name, n)                                                                    \
     DEFINE_BOTH(MPIX_##name##_enqueue, n)                                                          \

@@ -12,7 +12,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 13 };
+enum { XM_FAMILY_ABI = 14 };
 
 struct xm_family {
     unsigned    abi;
@@ -40,6 +40,9 @@ struct xm_family {
     const int *(*watched)(void);
     /* Except of a non-blocking receive with these arguments; asked while the anchor is the last. */
     bool (*is_plain_receive)(const long *args);
+    /* *request_p is about to be given to one of MPI's functions for Fortran that may write into it.
+     * NULL: this MPI has none. */
+    void (*put_placeholder)(void **request_p);
     /* Every call is to come to call(): the user wants them counted. Set by open(). */
     int observes;
 };

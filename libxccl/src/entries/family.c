@@ -32,6 +32,7 @@
 #include "ops/handles.h"
 #include "ops/inside.h"
 #include "ops/persistent.h"
+#include "ops/placeholder.h"
 #include "ops/record.h"
 #include "ops/request.h"
 #include "streams/stream_comm.h"
@@ -418,6 +419,8 @@ static int other_function(enum xm_function function, int profiling, const long *
         return duplicate(function, profiling, args);
     case XM_FN_MPI_Op_free:
         return free_op(profiling, args);
+    case XM_FN_MPI_Request_c2f:
+        return (int)xm_placeholder_c2f(profiling, args);
     case XM_FN_MPI_Type_free:
         return free_type(profiling, args);
     default:
@@ -591,4 +594,5 @@ struct xm_family xccl_mpi_family = {
     .anchor = xc_anchor_place,
     .watched = xm_rendezvous_watched,
     .is_plain_receive = xm_transfer_is_plain_receive,
+    .put_placeholder = XM_OPENMPI ? xm_placeholder_put : NULL,
 };

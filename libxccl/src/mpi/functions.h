@@ -76,6 +76,9 @@
     X(MPI_Buffer_detach, 2)                                                                        \
     X(MPI_Buffer_detach_c, 2)
 
+/* Those by their profiling names alone: only MPI's functions for Fortran are answered. */
+#define XM_PROFILING_FUNCTIONS(X) X(MPI_Request_c2f, 1)
+
 /* Blocking, non-blocking, persistent. */
 enum xm_form { XM_BLOCKING, XM_NONBLOCKING, XM_PERSISTENT, XM_NUM_FORMS };
 
@@ -93,7 +96,7 @@ enum xm_function {
 #undef XM_TWO
 #undef XM_ONE
 #define XM_ONE(name, arguments) XM_FN_##name,
-            XM_OTHER_FUNCTIONS(XM_ONE) XM_STREAM_FUNCTIONS(XM_ONE)
+            XM_OTHER_FUNCTIONS(XM_ONE) XM_PROFILING_FUNCTIONS(XM_ONE) XM_STREAM_FUNCTIONS(XM_ONE)
 #undef XM_ONE
 /* Each of these has two functions again. */
 #define XM_COLL(name, capitals, arguments)                                                         \
@@ -173,6 +176,7 @@ struct xm_function_row {
     XM_TRANSFERS_WITH_COUNTS(XM_ROW_TWO)                                                           \
     XM_TRANSFERS_WITHOUT_COUNTS(XM_ROW_ONE)                                                        \
     XM_OTHER_FUNCTIONS(XM_ROW_OTHER)                                                               \
+    XM_PROFILING_FUNCTIONS(XM_ROW_OTHER)                                                           \
     XM_STREAM_FUNCTIONS(XM_ROW_OTHER)                                                              \
     XM_ENQUEUED_COLLECTIVES(XM_ROW_ENQUEUED)                                                       \
     XM_ENQUEUED_MESSAGES(XM_ROW_MESSAGE)

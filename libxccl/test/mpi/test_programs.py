@@ -99,6 +99,18 @@ def test_fortran_keys(family):
     family.run(2, "mpi_fortran_keys cuda", sim="cuda:2", timeout=60).good()
 
 
+@pytest.mark.parametrize("runtime", ["cuda", "none"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_fortran_arrays(family, ranks, runtime):
+    """Open MPI 5 writes into the requests of collectives with arrays, which are smaller than its own.
+
+    With "none" the program is on its own, on host memory: it does what MPI allows.
+    """
+    need_fortran(family, "mpi_fortran_arrays")
+    devices = {"sim": f"{runtime}:4"} if runtime != "none" else {"sim": None, "preload": False}
+    family.run(ranks, f"mpi_fortran_arrays {runtime}", timeout=60, **devices).good()
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("face", ["mpifh", "mpi", "f08"])
 @pytest.mark.parametrize(
