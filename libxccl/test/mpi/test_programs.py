@@ -75,16 +75,16 @@ def test_fortran_threads(family, level):
     assert ranks == (2 if level == "multiple" else 0), result.out
 
 
-def test_fortran_session(mpich):
-    """MPICH's functions for mpi_f08 call PMPI_Session_init: the session is known all the same."""
-    need_fortran(mpich, "mpi_fortran_session")
-    mpich.run(2, "mpi_fortran_session cuda", sim="cuda:2", timeout=60).good()
+def test_fortran_session(family):
+    """MPI's functions for mpi_f08 call PMPI_Session_init: the session is known all the same."""
+    need_fortran(family, "mpi_fortran_session")
+    family.run(2, "mpi_fortran_session cuda", sim="cuda:2", timeout=60).good()
 
 
-def test_fortran_session_reference(mpich):
+def test_fortran_session_reference(family):
     """On host memory and without xccl the program itself is right."""
-    need_fortran(mpich, "mpi_fortran_session")
-    mpich.run(2, "mpi_fortran_session none", sim=None, preload=False, timeout=60).good()
+    need_fortran(family, "mpi_fortran_session")
+    family.run(2, "mpi_fortran_session none", sim=None, preload=False, timeout=60).good()
 
 
 @pytest.mark.parametrize("case", ["alone", "before", "after", "across"])

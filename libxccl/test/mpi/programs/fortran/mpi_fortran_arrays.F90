@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! Collectives with arrays that give a request: from Open MPI 5 on its functions for Fortran write into
-! that request what they have converted of the arrays. WITH_PERSISTENT: the MPI has MPI-4's.
+! that request what they have converted of the arrays. WITH_MPI4: the MPI has persistent ones.
 ! Usage: mpi_fortran_arrays cuda|rocm|none
 program mpi_fortran_arrays
     use, intrinsic :: iso_c_binding
@@ -40,7 +40,7 @@ program mpi_fortran_arrays
         call mpi_waitall(9, requests, MPI_STATUSES_IGNORE, error)
         call expect_all("non-blocking")
     end do
-#ifdef WITH_PERSISTENT
+#ifdef WITH_MPI4
     do round = 1, rounds
         call make_all()
         do i = 1, 2
@@ -92,7 +92,7 @@ contains
         end if
     end subroutine
 
-#ifdef WITH_PERSISTENT
+#ifdef WITH_MPI4
     subroutine make_all()
         integer, parameter :: info = MPI_INFO_NULL
 
