@@ -384,9 +384,9 @@ static long serve_arrays(enum xm_function function, const long *args, const void
 {
     long code = serve(function, 1, args, from);
 
-    if ((code == 0) && (family != NULL) && (family->put_placeholder != NULL) &&
+    if ((code == 0) && (family != NULL) && (family->stand_in_for_fortran != NULL) &&
         is_of_fortran(function, from)) {
-        family->put_placeholder((void **)args[functions[function].arguments - 1]);
+        family->stand_in_for_fortran((void **)args[functions[function].arguments - 1]);
     }
     return code;
 }

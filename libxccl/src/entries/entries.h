@@ -42,7 +42,7 @@ struct xm_family {
     bool (*is_plain_receive)(const long *args);
     /* *request_p is about to be given to one of MPI's functions for Fortran that may write into it.
      * NULL: this MPI has none. */
-    void (*put_placeholder)(void **request_p);
+    void (*stand_in_for_fortran)(void **request_p);
     /* Every call is to come to call(): the user wants them counted. Set by open(). */
     int observes;
 };

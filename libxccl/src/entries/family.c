@@ -28,11 +28,11 @@
 #include "entries/entries.h"
 #include "entries/session.h"
 #include "entries/spawn.h"
+#include "ops/fortran_request.h"
 #include "ops/freed.h"
 #include "ops/handles.h"
 #include "ops/inside.h"
 #include "ops/persistent.h"
-#include "ops/placeholder.h"
 #include "ops/record.h"
 #include "ops/request.h"
 #include "streams/stream_comm.h"
@@ -420,7 +420,7 @@ static int other_function(enum xm_function function, int profiling, const long *
     case XM_FN_MPI_Op_free:
         return free_op(profiling, args);
     case XM_FN_MPI_Request_c2f:
-        return (int)xm_placeholder_c2f(profiling, args);
+        return (int)xm_fortran_request_c2f(profiling, args);
     case XM_FN_MPI_Type_free:
         return free_type(profiling, args);
     default:
@@ -594,5 +594,5 @@ struct xm_family xccl_mpi_family = {
     .anchor = xc_anchor_place,
     .watched = xm_rendezvous_watched,
     .is_plain_receive = xm_transfer_is_plain_receive,
-    .put_placeholder = XM_OPENMPI ? xm_placeholder_put : NULL,
+    .stand_in_for_fortran = XM_OPENMPI ? xm_fortran_request_put : NULL,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/placeholder.h"
+#include "ops/fortran_request.h"
 
 #include <stddef.h>
 
@@ -18,7 +18,7 @@ static __thread MPI_Request behind;
  * Open MPI looks first whether the request is complete, which is the word 1. Then it writes
  * nothing, and frees arrays that it has converted: of those the operation has copies.
  */
-void xm_placeholder_put(void **request_p)
+void xm_fortran_request_put(void **request_p)
 {
     MPI_Request *request = (MPI_Request *)request_p;
 
@@ -32,7 +32,7 @@ void xm_placeholder_put(void **request_p)
     *request_p = room;
 }
 
-long xm_placeholder_c2f(int profiling, const long *args)
+long xm_fortran_request_c2f(int profiling, const long *args)
 {
     const long instead[] = {(args[0] == (long)room) ? (long)behind : args[0]};
 
@@ -41,13 +41,13 @@ long xm_placeholder_c2f(int profiling, const long *args)
 
 #else
 
-void xm_placeholder_put(void **request_p)
+void xm_fortran_request_put(void **request_p)
 {
     (void)request_p;
 }
 
 /* MPICH 4.0 has it as a macro: the handle is the number. */
-long xm_placeholder_c2f(int profiling, const long *args)
+long xm_fortran_request_c2f(int profiling, const long *args)
 {
     return (xm_mpi_functions[XM_FN_MPI_Request_c2f] != NULL)
                ? xm_mpi_forward(XM_FN_MPI_Request_c2f, profiling, args)
