@@ -477,18 +477,19 @@ static void fetch_served(struct xm_transfer *t)
     char                  path[64];
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", r->got.pid, r->offer->fd);
-    int file = xm_spare_open(path, O_RDONLY);
+    int file = xm_spare_open(path, O_RDONLY), why = errno;
     if (file >= 0) {
         mapped =
             mmap(NULL, length, PROT_READ, MAP_SHARED, file, (off_t)(r->offer->at_in_file - skip));
+        why = errno;
         xm_spare_close(file);
     }
     if (mapped == MAP_FAILED) {
         xm_rendezvous_fail(
             r, xc_fail(xcclSystemError,
-                       "a message of %llu bytes that process %d serves cannot be read; set "
+                       "a message of %llu bytes that process %d serves cannot be read (%s); set "
                        "XCCL_P2P=staged",
-                       (unsigned long long)r->from.bytes, r->got.pid));
+                       (unsigned long long)r->from.bytes, r->got.pid, strerror(why)));
     } else {
         xm_rendezvous_fail(r, xm_fetch_copy(t, mapped + skip));
         if (r->early) {

@@ -417,7 +417,8 @@ bool xm_rendezvous_received(struct xm_transfer *t, MPI_Count bytes)
     if (!taken) {
         xm_landing_read_head(r, &d, sizeof(d));
         r->early = false;
-        taken = take(t, &d) || give_up(r, &d);
+        /* The system may have lacked files, or memory, for a moment: it can be opened by now. */
+        taken = take(t, &d) || give_up(r, &d) || take(t, &d);
     } else {
         xm_landing_put_head(r);
     }

@@ -144,6 +144,11 @@ def test_senders_out_of_reach(openmpi):
     )
 
 
+def test_senders_out_of_reach_for_a_moment(family):
+    """The system's table of files is full when a receiver looks, and is not right after."""
+    family.run(2, "mpi_offers cuda moment", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 def test_messages_out_of_reach(family):
     """The sender of such a message learns that its receiver has none of it."""
     result = family.run(2, "mpi_offers cuda lost", sim="cuda:2", timeout=20)

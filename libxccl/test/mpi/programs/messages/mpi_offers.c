@@ -5,7 +5,9 @@
  * Usage: mpi_offers cuda|rocm CASE [PATH]
  * PATH: what xccl_mpi_last_message_path() is to say of a send.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +285,43 @@ static void case_lost(void)
     mt_free(MT_DEVICE, buf);
 }
 
+static int refused; /* atomic: so many files of other processes cannot be opened now */
+
+/* In place of the C library's, for xccl as well. */
+__attribute__((visibility("default"))) int open(const char *name, int flags, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, flags);
+    mode_t mode = ((flags & O_CREAT) != 0) ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    if ((strncmp(name, "/proc/", strlen("/proc/")) == 0) && (strstr(name, "/fd/") != NULL) &&
+        (__atomic_load_n(&refused, __ATOMIC_ACQUIRE) > 0)) {
+        __atomic_sub_fetch(&refused, 1, __ATOMIC_ACQ_REL);
+        errno = ENFILE;
+        return -1;
+    }
+    return openat(AT_FDCWD, name, flags, mode);
+}
+
+/* The system has no more files, and a moment later it has. */
+static void case_moment(void)
+{
+    int *buf = mt_ints_make(MT_DEVICE, COUNT, (mt_rank() == 0) ? COUNT : 0, 1);
+
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        MPI_Send(buf, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        mt_expect_message_path("fetched", "without files for a moment");
+    } else {
+        __atomic_store_n(&refused, 1, __ATOMIC_RELEASE);
+        MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_expect(__atomic_load_n(&refused, __ATOMIC_ACQUIRE) == 0, "all files were opened");
+        mt_ints_expect(buf, MT_DEVICE, COUNT, COUNT, 0, 1, "without files for a moment");
+    }
+    mt_free(MT_DEVICE, buf);
+}
+
 /* ---- a rank that never fetches ---- */
 
 /* One rank is without xccl, and has host memory alone. */
@@ -476,19 +515,13 @@ static void case_ahead_without_files(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"ahead", case_ahead},
-        {"ahead_without_files", case_ahead_without_files},
-        {"pieces", case_pieces},
-        {"alike", case_alike},
-        {"refused", case_refused},
-        {"answered", case_answered},
-        {"files", case_files},
-        {"hidden", case_hidden},
-        {"alone", case_alone},
-        {"reordered", case_reordered},
-        {"lost", case_lost},
-        {"many", case_many},
-        {NULL, NULL},
+        {"ahead", case_ahead},     {"ahead_without_files", case_ahead_without_files},
+        {"pieces", case_pieces},   {"alike", case_alike},
+        {"refused", case_refused}, {"answered", case_answered},
+        {"files", case_files},     {"hidden", case_hidden},
+        {"alone", case_alone},     {"reordered", case_reordered},
+        {"lost", case_lost},       {"moment", case_moment},
+        {"many", case_many},       {NULL, NULL},
     };
     bool bare =
         (argc > 2) && ((strcmp(argv[2], "alone") == 0) || (strcmp(argv[2], "reordered") == 0));
