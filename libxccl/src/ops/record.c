@@ -57,6 +57,8 @@ static char           host[64];
 static int            world_rank = -1, world_size;
 static char           spawned[16] = "null"; /* as JSON: the number of a world that was spawned */
 static char           folder[512];
+static const char    *wanted;      /* atomic: the reason of a file that is still to be written */
+static bool           dumping;     /* atomic: a thread writes one */
 static bool           was_free;    /* SIGUSR1 had its default before MPI began */
 static void (*of_mpi)(int number); /* what MPI set instead, or NULL */
 
@@ -306,7 +308,7 @@ static bool put_calls(int fd, char *text, size_t size)
  * Also from a signal handler: open, write, rename and formatting of numbers and short texts, which
  * the C library does without locks or memory of the heap.
  */
-static void dump(const char *reason)
+static void write_dump(const char *reason)
 {
     char            path[720], whole[700], text[1024];
     struct timespec now;
@@ -352,10 +354,34 @@ static void dump(const char *reason)
     }
 }
 
+/*
+ * Signals may come to several threads at once, and there is one file: a thread that comes while
+ * another one writes leaves it the reason, and does not wait, since it may have interrupted it.
+ */
+static void dump(const char *reason)
+{
+    __atomic_store_n(&wanted, reason, __ATOMIC_SEQ_CST);
+    while ((__atomic_load_n(&wanted, __ATOMIC_SEQ_CST) != NULL) &&
+           !__atomic_exchange_n(&dumping, true, __ATOMIC_SEQ_CST)) {
+        const char *why = __atomic_exchange_n(&wanted, NULL, __ATOMIC_SEQ_CST);
+        if (why != NULL) {
+            write_dump(why);
+        }
+        __atomic_store_n(&dumping, false, __ATOMIC_SEQ_CST);
+    }
+}
+
 void xm_records_dump(const char *reason)
 {
+    enum { MOST_NAPS = 1000 };
+    const struct timespec nap = {0, 1000 * 1000};
+
     if (folder[0] != '\0') {
         dump(reason);
+        /* The error may end the process. */
+        for (int i = 0; __atomic_load_n(&dumping, __ATOMIC_SEQ_CST) && (i < MOST_NAPS); i++) {
+            nanosleep(&nap, NULL);
+        }
     }
 }
 

@@ -376,6 +376,16 @@ def test_signal_keeps_errno(openmpi, tmp_path):
     )
 
 
+def test_signals_to_several_threads(family, tmp_path):
+    """As where mpirun passes on the signal that the user sends to all processes: one whole file."""
+    env = {"XCCL_DUMP_DIR": str(tmp_path)}
+    result = family.run(1, "mpi_signal none threads", env=env, timeout=60)
+    result.good()
+    assert not result.lines("cannot write"), result.out
+    assert [dump["reason"] for dump in dumps_of(tmp_path)] == ["SIGUSR1"]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_signal_on_a_full_disk(openmpi, tmp_path):
     """No file may have a byte: none is left that ends in the middle."""
     shell = ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "sh"]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SIGUSR1 between a failed call and a look at errno: the handler, which opens and writes a file,
- * leaves no trace of that. A handler that the program had before MPI_Init stays.
- * Usage: mpi_signal none [own]
+ * leaves no trace of that. A handler that the program had before MPI_Init stays. Several threads
+ * may have a signal at once. Usage: mpi_signal none [own|threads]
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,9 +18,19 @@ static void on_signal(int number)
     handled++;
 }
 
+static void *raise_often(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 300; i++) {
+        raise(SIGUSR1);
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     bool own = (argc > 2) && (strcmp(argv[2], "own") == 0);
+    bool several = (argc > 2) && (strcmp(argv[2], "threads") == 0);
 
     if (own) {
         signal(SIGUSR1, on_signal);
@@ -31,6 +41,9 @@ int main(int argc, char **argv)
     int found = errno;
     mt_expect(found == EXDEV, "errno is %d after the signal, not %d", found, EXDEV);
     mt_expect(handled == (own ? 1 : 0), "the program's handler ran %d times", (int)handled);
+    if (several) {
+        mt_in_threads(4, raise_often, NULL, 0);
+    }
     mt_summary();
     MPI_Finalize();
     return mt_status();
