@@ -83,9 +83,28 @@ void xc_log_set_rank(int rank)
     log_rank = rank;
 }
 
+/*
+ * Where a pipe is full, a signal ends the write; fwrite() would give up, and the line be lost. A
+ * stream of the program's own may have no file.
+ */
 static bool write_line(FILE *stream, const char *line, int n)
 {
-    return (fwrite(line, 1, (size_t)n, stream) == (size_t)n) && (fflush(stream) == 0);
+    int fd = fileno(stream);
+
+    if (fd < 0) {
+        return (fwrite(line, 1, (size_t)n, stream) == (size_t)n) && (fflush(stream) == 0);
+    }
+    fflush(stream); /* what the program has left in it */
+    while (n > 0) {
+        ssize_t written = write(fd, line, (size_t)n);
+        if (written > 0) {
+            line += written;
+            n -= (int)written;
+        } else if ((written == 0) || (errno != EINTR)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* As where the disk is full: an error is not to be lost, and each message would try again. */

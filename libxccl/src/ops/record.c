@@ -242,11 +242,12 @@ static bool put(int fd, const char *text, int length)
 {
     while (length > 0) {
         ssize_t n = write(fd, text, (size_t)length);
-        if (n <= 0) {
+        if (n > 0) {
+            text += n;
+            length -= (int)n;
+        } else if ((n == 0) || (errno != EINTR)) { /* a signal that is no SIGUSR1 */
             return false;
         }
-        text += n;
-        length -= (int)n;
     }
     return true;
 }
