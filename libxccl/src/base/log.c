@@ -5,6 +5,7 @@
 #include "base/files.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ void xc_log_leave_warning(void)
 
 void xc_log_setup(enum xc_log_level level, const char *file)
 {
-    char path[1024];
+    char path[PATH_MAX];
 
     __atomic_store_n(&xc_log_threshold, (int)level, __ATOMIC_RELAXED);
     if (file == NULL) {
@@ -68,7 +69,7 @@ void xc_log_setup(enum xc_log_level level, const char *file)
             close(fd);
         }
         if (!others_warn && xc_first_of_node()) {
-            xc_warn("XCCL_LOG_FILE: cannot open %s (%s); messages go to stderr", path, cause);
+            xc_warn("XCCL_LOG_FILE: cannot open %.900s (%s); messages go to stderr", path, cause);
         }
         return;
     }

@@ -138,16 +138,17 @@ static void warn_of_dump_dir(void)
     const char *fault = (folder != NULL) ? folder_fault(folder) : NULL;
 
     if ((fault != NULL) && xc_first_of_node()) {
-        xc_warn("XCCL_DUMP_DIR=%s: %s; on an error or a time-out the last operations of the ranks "
-                "of this node are lost",
-                folder, fault);
+        xc_warn(
+            "XCCL_DUMP_DIR=%.900s: %s; on an error or a time-out the last operations of the ranks "
+            "of this node are lost",
+            folder, fault);
     }
 }
 
 /* Rank 0 writes it in MPI_Finalize. */
 static void warn_of_profile(void)
 {
-    char        path[1024], folder[1024];
+    char        path[PATH_MAX], folder[PATH_MAX];
     struct stat facts;
 
     if (xc_params()->profile_file == NULL) {
@@ -160,7 +161,7 @@ static void warn_of_profile(void)
         fault = strerror(EISDIR);
     }
     if (fault != NULL) {
-        xc_warn("XCCL_PROFILE=%s: %s; MPI_Finalize prints the table, but cannot write the file",
+        xc_warn("XCCL_PROFILE=%.900s: %s; MPI_Finalize prints the table, but cannot write the file",
                 path, fault);
     }
 }

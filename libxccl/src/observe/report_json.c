@@ -2,6 +2,7 @@
 /* The profile for programs; the shape is in xccl-profile.schema.json. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,7 @@ static void name_apart(const char *file, char *pattern, size_t len)
 bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about *about,
                       const char *file)
 {
-    char path[1024], part[1040], apart[1024];
+    char path[PATH_MAX], part[PATH_MAX + 16], apart[PATH_MAX];
 
     xc_expand_file_name(file, path, sizeof(path));
     bool stream = is_stream(path);
@@ -153,7 +154,7 @@ bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about 
     int   fd = stream ? xc_file_open(path, true) : mkostemps(part, (int)strlen(".part"), O_CLOEXEC);
     FILE *f = (fd >= 0) ? fdopen(fd, "w") : NULL;
     if (f == NULL) {
-        xc_fail(xcclSystemError, "cannot write %s: %s", path, strerror(errno));
+        xc_fail(xcclSystemError, "cannot write %.900s: %s", path, strerror(errno));
         return false;
     }
     put_about(f, p, about);
@@ -164,7 +165,7 @@ bool xm_profile_write(const struct xm_profile *p, const struct xm_profile_about 
     fputs("\n ]}\n", f);
     bool good = (ferror(f) == 0);
     if ((fclose(f) != 0) || !good || (!stream && (rename(part, path) != 0))) {
-        xc_fail(xcclSystemError, "cannot write %s: %s", path, strerror(errno));
+        xc_fail(xcclSystemError, "cannot write %.900s: %s", path, strerror(errno));
         if (!stream) {
             unlink(part);
         }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static struct xm_ring ring;
 static char           host[64];
 static int            world_rank = -1, world_size;
 static char           spawned[16] = "null"; /* as JSON: the number of a world that was spawned */
-static char           folder[512];
+static char           folder[PATH_MAX];
 static const char    *wanted;      /* atomic: the reason of a file that is still to be written */
 static bool           dumping;     /* atomic: a thread writes one */
 static bool           was_free;    /* SIGUSR1 had its default before MPI began */
@@ -279,8 +280,8 @@ static const char *cause_of(int error)
 /* Whoever sent the signal waits for the file. */
 static void say_failed(const char *path, int error)
 {
-    char text[1024];
-    int  n =
+    static char text[PATH_MAX + 256]; /* one thread at a time, see dump() */
+    int         n =
         snprintf(text, sizeof(text),
                  "xccl[%d] warning: cannot write %s: %s (errno %d); XCCL_DUMP_DIR names another "
                  "folder\n",
@@ -311,7 +312,9 @@ static bool put_calls(int fd, char *text, size_t size)
  */
 static void write_dump(const char *reason)
 {
-    char            path[720], whole[700], text[1024];
+    /* Static: one thread at a time is here, and a thread of the program may have a short stack. */
+    static char     path[PATH_MAX + 208], whole[PATH_MAX + 200];
+    char            text[1024];
     struct timespec now;
     bool            first = true;
     uint64_t        last = xm_ring_last(&ring);

@@ -386,6 +386,23 @@ def test_signals_to_several_threads(family, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_files_in_a_deep_folder(openmpi, tmp_path):
+    """Names may be as long as the system allows."""
+    folder = tmp_path.joinpath(*[letter * 240 for letter in "abcde"])
+    folder.mkdir(parents=True)
+    env = {
+        "XCCL_DUMP_DIR": str(folder),
+        "XCCL_LOG": "info",
+        "XCCL_LOG_FILE": str(folder / "log"),
+        "XCCL_PROFILE": str(folder / "profile.json"),
+    }
+    result = openmpi.run(1, "mpi_signal none", env=env, timeout=60)
+    result.good()
+    assert not result.lines("xccl.*warning"), result.out
+    assert len(dumps_of(folder)) == 1
+    assert {"log", "profile.json"} < set(os.listdir(folder))
+
+
 def test_signal_on_a_full_disk(openmpi, tmp_path):
     """No file may have a byte: none is left that ends in the middle."""
     shell = ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "sh"]
