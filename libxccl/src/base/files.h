@@ -3,7 +3,10 @@
 #ifndef XC_BASE_FILES_H
 #define XC_BASE_FILES_H
 
+#include <errno.h>
 #include <stdbool.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -14,5 +17,20 @@
  * too.
  */
 XC_SHARED int xc_file_open(const char *path, bool append);
+
+/*
+ * ftruncate() of shared memory to so many bytes. Beyond the limit of the process (ulimit -f) that
+ * one would end it by SIGXFSZ.
+ */
+static inline int xc_file_lengthen(int fd, off_t bytes)
+{
+    struct rlimit limit;
+
+    if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) && ((rlim_t)bytes > limit.rlim_cur)) {
+        errno = EFBIG;
+        return -1;
+    }
+    return ftruncate(fd, bytes);
+}
 
 #endif

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -133,10 +134,11 @@ static struct layout *map(int fd)
 
 static bool without_board(const char *what)
 {
-    xc_warn("no memory shared with the other ranks of this node: %s: %s; messages and collectives "
-            "on device memory are staged or left to the vendor's library; raise the limits of the "
-            "process (ulimit -n for open files, ulimit -v and the container's for memory)",
-            what, strerror(errno));
+    xc_warn(
+        "no memory shared with the other ranks of this node: %s: %s; messages and collectives "
+        "on device memory are staged or left to the vendor's library; raise the limits of the "
+        "process (ulimit -n for open files, -f for their size, -v and the container's for memory)",
+        what, strerror(errno));
     return false;
 }
 
@@ -158,7 +160,7 @@ static bool open_own(void)
         own_fd = fd; /* it may not have so many */
     }
     xm_spare_keep(own_fd);
-    if (ftruncate(own_fd, (off_t)sizeof(struct layout)) != 0) {
+    if (xc_file_lengthen(own_fd, (off_t)sizeof(struct layout)) != 0) {
         return without_board("ftruncate");
     }
     struct layout *at = map(own_fd);

@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 enum { MOST_PIECES = 256 }; /* a process has some 65000 mappings */
 static const size_t least_piece = (size_t)2 << 20;
 
@@ -49,7 +51,8 @@ static xcclResult_t map(struct xm_placeholder *p)
     if (file < 0) {
         return failed("memfd_create");
     }
-    xcclResult_t res = (ftruncate(file, (off_t)piece) == 0) ? xcclSuccess : failed("ftruncate");
+    xcclResult_t res =
+        (xc_file_lengthen(file, (off_t)piece) == 0) ? xcclSuccess : failed("ftruncate");
     if (res == xcclSuccess) {
         p->at = mmap(NULL, p->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         res = (p->at != MAP_FAILED) ? xcclSuccess : failed("mmap");

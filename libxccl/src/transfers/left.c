@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "comms/wait.h"
 #include "comms/worker.h"
@@ -51,7 +52,7 @@ bool xm_offers_have_room(void)
     int file = (room == NULL) ? memfd_create("xccl-messages", MFD_CLOEXEC) : -1;
     if (file >= 0) {
         void *at = MAP_FAILED;
-        if (ftruncate(file, ROOM_BYTES) == 0) {
+        if (xc_file_lengthen(file, ROOM_BYTES) == 0) {
             at = mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         }
         if (at != MAP_FAILED) {

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "comms/wait.h"
 #include "data/mappings.h"
@@ -384,7 +385,7 @@ xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p)
     int    file = memfd_create("xccl-message", MFD_CLOEXEC);
     void  *at = MAP_FAILED;
 
-    if ((file >= 0) && (ftruncate(file, (off_t)bytes) == 0)) {
+    if ((file >= 0) && (xc_file_lengthen(file, (off_t)bytes) == 0)) {
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
     xcclResult_t res = (at != MAP_FAILED) ? xm_offer_copy_to(r, at) : xcclSystemError;

@@ -149,6 +149,11 @@ def test_senders_out_of_reach_for_a_moment(family):
     family.run(2, "mpi_offers cuda moment", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+def test_short_files(family):
+    """ulimit -f below what the ranks would share: a signal of the system's would end them."""
+    family.run(2, "mpi_offers cuda short_files", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 def test_messages_out_of_reach(family):
     """The sender of such a message learns that its receiver has none of it."""
     result = family.run(2, "mpi_offers cuda lost", sim="cuda:2", timeout=20)

@@ -322,6 +322,26 @@ static void case_moment(void)
     mt_free(MT_DEVICE, buf);
 }
 
+/* Files may have few bytes, and memory that processes share is a file. */
+static void case_short_files(void)
+{
+    enum { FEW = 300, MOST_BYTES = 100000 };
+    const struct rlimit limit = {MOST_BYTES, MOST_BYTES};
+
+    mt_meet_on_device();
+    setrlimit(RLIMIT_FSIZE, &limit);
+    for (int count = FEW; count <= FEW * 100; count *= 10) {
+        int *buf = mt_ints_make(MT_DEVICE, count, (mt_rank() == 0) ? count : 0, 1);
+        if (mt_rank() == 0) {
+            MPI_Send(buf, count, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(buf, count, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            mt_ints_expect(buf, MT_DEVICE, count, count, 0, 1, "with short files");
+        }
+        mt_free(MT_DEVICE, buf);
+    }
+}
+
 /* ---- a rank that never fetches ---- */
 
 /* One rank is without xccl, and has host memory alone. */
@@ -515,13 +535,21 @@ static void case_ahead_without_files(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"ahead", case_ahead},     {"ahead_without_files", case_ahead_without_files},
-        {"pieces", case_pieces},   {"alike", case_alike},
-        {"refused", case_refused}, {"answered", case_answered},
-        {"files", case_files},     {"hidden", case_hidden},
-        {"alone", case_alone},     {"reordered", case_reordered},
-        {"lost", case_lost},       {"moment", case_moment},
-        {"many", case_many},       {NULL, NULL},
+        {"ahead", case_ahead},
+        {"ahead_without_files", case_ahead_without_files},
+        {"pieces", case_pieces},
+        {"alike", case_alike},
+        {"refused", case_refused},
+        {"answered", case_answered},
+        {"files", case_files},
+        {"hidden", case_hidden},
+        {"alone", case_alone},
+        {"reordered", case_reordered},
+        {"lost", case_lost},
+        {"moment", case_moment},
+        {"short_files", case_short_files},
+        {"many", case_many},
+        {NULL, NULL},
     };
     bool bare =
         (argc > 2) && ((strcmp(argv[2], "alone") == 0) || (strcmp(argv[2], "reordered") == 0));
