@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="fbd1d4862ca165b1dbe79212ec197a519e523fc2a73fe175da34bc235b8b29de")
+    version("0.1.0", sha256="1c8e246a26ffaafeb8108dbacedcdc3a5ee80da8984c65cd2afff8cdcbadcba8")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
