@@ -129,15 +129,17 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
     enum xm_form               form = xm_function_form(function);
     const struct xm_signature *s = &xm_signatures[coll];
     bool counted = xm_coll_needs_agreement(coll) || (xc_params()->memory == XC_MEMORY_MIXED);
+    const struct xc_device_ops *dev = xc_device_active();
 
+    if (dev != NULL) {
+        xm_rendezvous_announce(dev); /* the others may send before this rank has a message */
+    }
     /* In a blocking one a rank does not know what the others pass: calls are counted. */
     if (xm_config.check || (form == XM_PERSISTENT) || (counted && (form == XM_BLOCKING)) ||
         (xm_mpi_functions[function] == NULL)) {
         return not_asked();
     }
-    const struct xc_device_ops *dev = xc_device_active();
     if (dev != NULL) {
-        xm_rendezvous_announce(dev); /* the others may send before this rank has a message */
         const void *send = (s->sendbuf >= 0) ? (const void *)args[s->sendbuf] : MPI_IN_PLACE;
         const void *recv = (s->recvbuf >= 0) ? (const void *)args[s->recvbuf] : MPI_IN_PLACE;
         /* NULL is no answer: it may be MPI_BOTTOM, with the addresses in the datatype. */

@@ -34,7 +34,7 @@ static struct array types_of(struct xm_call *call, struct xm_buffer *buffer, boo
 }
 
 /* The array that an argument is, by its kind. Where it means nothing its buffer has none. */
-static struct array array_of(struct xm_call *call, struct xm_buffers *b, int ranks, char kind)
+static struct array array_by_kind(struct xm_call *call, struct xm_buffers *b, int ranks, char kind)
 {
     bool   wide = call->large || xm_signatures[call->coll].wide_displs;
     size_t count = call->large ? sizeof(MPI_Count) : sizeof(int);
@@ -63,6 +63,18 @@ static struct array array_of(struct xm_call *call, struct xm_buffers *b, int ran
     default:
         return (struct array){0};
     }
+}
+
+/* The program may have given none, in an erroneous call. */
+static struct array array_of(struct xm_call *call, struct xm_buffers *b, int ranks, char kind)
+{
+    struct array array = array_by_kind(call, b, ranks, kind);
+    const void  *given = NULL;
+
+    if (array.bytes > 0) {
+        memcpy(&given, array.in_call, sizeof(given));
+    }
+    return (given != NULL) ? array : (struct array){0};
 }
 
 static void put(struct array array, long *arg, char *room)

@@ -360,22 +360,21 @@ static long serve(enum xm_function function, int profiling, const long *args, co
 /* In one of Open MPI's libraries for Fortran? Each of their functions has one place that calls. */
 static bool is_of_fortran(enum xm_function function, const void *from)
 {
-    static const void *known[XM_NUM_FUNCTIONS]; /* atomic: a place that is */
+    static const void *known[XM_NUM_FUNCTIONS], *other[XM_NUM_FUNCTIONS]; /* atomic: a place */
     Dl_info            info;
 
     if (__atomic_load_n(&known[function], __ATOMIC_RELAXED) == from) {
         return true;
     }
-    if ((dladdr(from, &info) == 0) || (info.dli_fname == NULL)) {
+    if ((__atomic_load_n(&other[function], __ATOMIC_RELAXED) == from) ||
+        (dladdr(from, &info) == 0) || (info.dli_fname == NULL)) {
         return false;
     }
     const char *slash = strrchr(info.dli_fname, '/');
     const char *name = (slash != NULL) ? slash + 1 : info.dli_fname;
     bool        is = (strncmp(name, "libmpi_mpifh", strlen("libmpi_mpifh")) == 0) ||
               (strncmp(name, "libmpi_usempif08", strlen("libmpi_usempif08")) == 0);
-    if (is) {
-        __atomic_store_n(&known[function], from, __ATOMIC_RELAXED);
-    }
+    __atomic_store_n(is ? &known[function] : &other[function], from, __ATOMIC_RELAXED);
     return is;
 }
 

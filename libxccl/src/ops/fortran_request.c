@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/fortran_request.h"
 
-#include <stddef.h>
+#include <string.h>
 
 #include "ops/entry.h"
 
 #if XM_OPENMPI
 
-/* More than the structure has in any version. */
-enum { WORDS = 256 };
+/* More than the structure has in any version; and as much as MPI_REQUEST_NULL has in all. */
+enum { ROOM_BYTES = 2048, NULL_BYTES = 256 };
 
 /* Of this thread's call: what it gets, and what that stands for. */
-static __thread long        room[WORDS];
+static __thread long        room[ROOM_BYTES / sizeof(long)];
 static __thread MPI_Request behind;
 
 /*
- * Open MPI looks first whether the request is complete, which is the word 1. Then it writes
- * nothing, and frees arrays that it has converted: of those the operation has copies.
+ * It looks like MPI_REQUEST_NULL, which is complete, and not persistent. So most functions free the
+ * arrays that they have converted, of which the operation has copies, and write nothing. The others
+ * write behind the request where they are; some versions do not free them then.
  */
 void xm_fortran_request_put(void **request_p)
 {
@@ -25,9 +26,8 @@ void xm_fortran_request_put(void **request_p)
     if (xm_entry_peek(*request) == NULL) {
         return; /* MPI's own */
     }
-    for (size_t i = 0; i < WORDS; i++) {
-        room[i] = 1;
-    }
+    memset(room, 0, sizeof(room));
+    memcpy(room, (const void *)XM_HANDLE(MPI_REQUEST_NULL), NULL_BYTES);
     behind = *request;
     *request_p = room;
 }

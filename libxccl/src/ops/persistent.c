@@ -22,8 +22,12 @@ static struct xm_entry *all;
 static int              count; /* atomic */
 static int              apart; /* atomic: with communicators of their own */
 
-void xm_held_free(struct xm_held *held)
+/* What MPI may still read stays: after a start that was given up. */
+static void free_arguments(struct xm_held *held)
 {
+    if ((held->standing != NULL) && held->standing->lost) {
+        return;
+    }
     for (int side = 0; side < 2; side++) {
         for (int i = 0; i < held->length[side]; i++) {
             if (held->own[side][i]) {
@@ -35,6 +39,11 @@ void xm_held_free(struct xm_held *held)
         held->length[side] = 0;
     }
     free(held->arrays);
+}
+
+void xm_held_free(struct xm_held *held)
+{
+    free_arguments(held);
     if (held->comm != XM_HANDLE(MPI_COMM_NULL)) {
         xm_freed_free(&held->comm, 1); /* a tool does not know it */
     }

@@ -375,6 +375,13 @@ static void dump(const char *reason)
     }
 }
 
+/* Or is about to. */
+static bool is_dumping(void)
+{
+    return (__atomic_load_n(&wanted, __ATOMIC_SEQ_CST) != NULL) ||
+           __atomic_load_n(&dumping, __ATOMIC_SEQ_CST);
+}
+
 void xm_records_dump(const char *reason)
 {
     enum { MOST_NAPS = 1000 };
@@ -383,7 +390,7 @@ void xm_records_dump(const char *reason)
     if (folder[0] != '\0') {
         dump(reason);
         /* The error may end the process. */
-        for (int i = 0; __atomic_load_n(&dumping, __ATOMIC_SEQ_CST) && (i < MOST_NAPS); i++) {
+        for (int i = 0; is_dumping() && (i < MOST_NAPS); i++) {
             nanosleep(&nap, NULL);
         }
     }

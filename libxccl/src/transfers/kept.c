@@ -16,6 +16,7 @@
 #include "base/params.h"
 #include "comms/mailbox.h"
 #include "comms/wait.h"
+#include "transfers/fetch.h"
 #include "transfers/rendezvous.h"
 #include "transfers/transfer.h"
 
@@ -228,6 +229,7 @@ void xm_kept_end(void)
 static int read_and_send(struct kept *k)
 {
     struct xm_descriptor d;
+    int                  why;
 
     int code = xm_pmpi.Mrecv(k->copy, XM_DESCRIPTOR_BYTES, XM_HANDLE(MPI_BYTE), &k->message,
                              MPI_STATUS_IGNORE);
@@ -235,7 +237,10 @@ static int read_and_send(struct kept *k)
         return code;
     }
     memcpy(&d, k->copy, sizeof(d));
-    xm_descriptor_bytes(&d, &k->bytes);
+    /* Its sender's memory may be out of reach for a moment only: to ask why opens it once more. */
+    if (!xm_descriptor_bytes(&d, &k->bytes) && !xm_descriptor_is_hidden(&d, &why)) {
+        xm_descriptor_bytes(&d, &k->bytes);
+    }
     code = xm_pmpi.Isend(k->copy, XM_DESCRIPTOR_BYTES, XM_HANDLE(MPI_BYTE), 0, KEPT_TAG,
                          xm_rendezvous_self(), &k->sent);
     return (code == MPI_SUCCESS)

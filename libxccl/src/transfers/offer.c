@@ -2,6 +2,7 @@
 /* Rendezvous on the side of the sender. */
 #include "transfers/offer.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -388,6 +389,7 @@ xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p)
     if ((file >= 0) && (xc_file_lengthen(file, (off_t)bytes) == 0)) {
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
+    int          why = errno;
     xcclResult_t res = (at != MAP_FAILED) ? xm_offer_copy_to(r, at) : xcclSystemError;
     if (at != MAP_FAILED) {
         munmap(at, bytes);
@@ -396,6 +398,7 @@ xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p)
         close(file);
     }
     *file_p = (res == xcclSuccess) ? file : -1;
+    errno = why;
     return res;
 }
 
@@ -415,8 +418,8 @@ static xcclResult_t serve(struct xm_rendezvous *r)
                ? res
                : xc_fail(xcclSystemError,
                          "a message of %llu bytes cannot be fetched by its receiver, and there is "
-                         "no memory for a copy; set XCCL_P2P=staged",
-                         (unsigned long long)offer->source.bytes);
+                         "no memory for a copy (%s); set XCCL_P2P=staged",
+                         (unsigned long long)offer->source.bytes, strerror(errno));
 }
 
 bool xm_offer_is_lost(struct xm_rendezvous *r)

@@ -183,6 +183,22 @@ def test_validation_ends_at_a_size(world, osu, limit, validated, called):
     assert entry(world.result(), "xccl")["verified"] == (validated is not None)
 
 
+def test_sizes_from_none(world, osu):
+    osu(
+        "--min",
+        "0",
+        "--max",
+        "8",
+        "--verify-to",
+        "4",
+        "--coll",
+        "allreduce",
+        FAKE_VALIDATION="Pass",
+    )
+    calls = "".join(world.launched())
+    assert " -m 0:4 " in calls and " -m 8:8 " in calls
+
+
 def test_wrong_result(world, osu):
     ended = osu(status=1, FAKE_VALIDATION="Fail")
     assert (

@@ -144,9 +144,10 @@ def test_senders_out_of_reach(openmpi):
     )
 
 
-def test_senders_out_of_reach_for_a_moment(family):
+@pytest.mark.parametrize("case", ["moment", "moment_probed"])
+def test_senders_out_of_reach_for_a_moment(family, case):
     """The system's table of files is full when a receiver looks, and is not right after."""
-    family.run(2, "mpi_offers cuda moment", sim="cuda:2", timeout=TIMEOUT).good()
+    family.run(2, f"mpi_offers cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
 
 
 def test_short_files(family):

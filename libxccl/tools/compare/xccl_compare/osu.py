@@ -110,7 +110,7 @@ class Osu:
             warm = max(WARM_UP, self.iters // 10)
             return [(least, most, ("-i", str(self.iters), "-x", str(warm)))]
         last = most if self.verify_to is None else min(self.verify_to, most)
-        size = least
+        size = max(least, 1)
         while size <= last:  # OSU's sizes double
             size *= 2
         # Those beyond are called, too: xccl and UCC say which way they take them.

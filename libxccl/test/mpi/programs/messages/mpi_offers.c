@@ -305,7 +305,7 @@ __attribute__((visibility("default"))) int open(const char *name, int flags, ...
 }
 
 /* The system has no more files, and a moment later it has. */
-static void case_moment(void)
+static void without_files(bool probes)
 {
     int *buf = mt_ints_make(MT_DEVICE, COUNT, (mt_rank() == 0) ? COUNT : 0, 1);
 
@@ -315,11 +315,28 @@ static void case_moment(void)
         mt_expect_message_path("fetched", "without files for a moment");
     } else {
         __atomic_store_n(&refused, 1, __ATOMIC_RELEASE);
+        if (probes) {
+            MPI_Status status;
+            int        count = -1;
+            MPI_Probe(0, TAG, MPI_COMM_WORLD, &status);
+            MPI_Get_count(&status, MPI_INT, &count);
+            mt_expect(count == COUNT, "the probe says %d, not %d", count, COUNT);
+        }
         MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         mt_expect(__atomic_load_n(&refused, __ATOMIC_ACQUIRE) == 0, "all files were opened");
         mt_ints_expect(buf, MT_DEVICE, COUNT, COUNT, 0, 1, "without files for a moment");
     }
     mt_free(MT_DEVICE, buf);
+}
+
+static void case_moment(void)
+{
+    without_files(false);
+}
+
+static void case_moment_probed(void)
+{
+    without_files(true);
 }
 
 /* Files may have few bytes, and memory that processes share is a file. */
@@ -547,6 +564,7 @@ int main(int argc, char **argv)
         {"reordered", case_reordered},
         {"lost", case_lost},
         {"moment", case_moment},
+        {"moment_probed", case_moment_probed},
         {"short_files", case_short_files},
         {"many", case_many},
         {NULL, NULL},
