@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="0eff8cee2f0706e118f968b26a7c693fea9422b63c6c518d6b24676e58a4bcc4")
+    version("0.1.0", sha256="a54120a15147807aa239ec026dd388599603f3260da7b2e562dc166d1388c969")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
