@@ -3,6 +3,7 @@
 PREFIX ?= /usr/local
 SITE ?=
 SITES ?=
+OPTIONS ?=
 BUILD ?= build
 export BUILD_DIR := $(abspath $(BUILD))
 
@@ -14,7 +15,7 @@ help: ## list the targets
 	@echo 'Usage: make <target>'
 	@sed -n 's/^\([a-z]*\):.*## /\1:/p' Makefile | while IFS=: read -r name text; do \
 	    printf '  %-9s %s\n' "$$name" "$$text"; done
-	@echo 'Variables: PREFIX=$(PREFIX), SITE=$(SITE) (install, for one site only), SITES=$(SITES) (a folder with a site of your own), BUILD=$(BUILD) (where everything is built)'
+	@echo 'Variables: PREFIX=$(PREFIX), SITE=$(SITE) (install, for one site only), SITES=$(SITES) (a folder with a site of your own), OPTIONS=$(OPTIONS) (install, for CMake), BUILD=$(BUILD) (where everything is built)'
 
 demo: ## build, install into a local prefix, run a benchmark on 4 ranks
 	@ci/bootstrap build
@@ -40,7 +41,7 @@ install: ## build and install into PREFIX
 	@ci/install-tree --check --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 	@ci/bootstrap --check build
 	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))" \
-	    -DCMAKE_INSTALL_LIBDIR=lib
+	    -DCMAKE_INSTALL_LIBDIR=lib $(OPTIONS)
 	@cmake --install "$(BUILD)/install" --prefix "$(abspath $(PREFIX))"
 	@ci/install-tree --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 
