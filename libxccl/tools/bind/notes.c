@@ -148,7 +148,7 @@ static void check_launcher(const struct options *options, const struct launch *l
     }
     enum mpi ours = program_mpi(options->command[0]);
     if ((ours != MPI_UNKNOWN) && (ours != theirs)) {
-        add(list, "launcher-mismatch",
+        add(list, "mpi-other-launcher",
             "%s is linked with %s, and %s started it in %d processes, which will not know of each "
             "other; start it with the mpirun or mpiexec of its own MPI",
             options->command[0],

@@ -50,7 +50,7 @@ def notes(tools, env, *command):
 )
 def test_mismatch(tools, program, family, env, names):
     found = notes(tools, env, program(family))
-    assert all(name in found["launcher-mismatch"] for name in names), found
+    assert all(name in found["mpi-other-launcher"] for name in names), found
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_mismatch(tools, program, family, env, names):
     ],
 )
 def test_match(tools, program, family, env):
-    assert "launcher-mismatch" not in notes(tools, env, program(family))
+    assert "mpi-other-launcher" not in notes(tools, env, program(family))
 
 
 def test_what_has_no_mpi(tools):
     """A shell, a script and what is not there may start anything."""
     for command in ("sh", shutil.which("ldd") or "ldd", "/no/such/program"):
-        assert "launcher-mismatch" not in notes(tools, OPEN_MPI, command)
+        assert "mpi-other-launcher" not in notes(tools, OPEN_MPI, command)
 
 
 def test_static_program(tools, program, tmp_path):
@@ -92,7 +92,7 @@ def test_by_its_name(tools, program, tmp_path):
     """Found on PATH as the launcher would."""
     (tmp_path / "app").symlink_to(program("mpich"))
     found = notes(tools, {**OPEN_MPI, "PATH": f"{tmp_path}:/usr/bin:/bin"}, "app")
-    assert "launcher-mismatch" in found
+    assert "mpi-other-launcher" in found
 
 
 def test_damaged_files(tools, program, tmp_path):
