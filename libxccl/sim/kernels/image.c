@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernels as the simulation's runtimes load them: libxccl-direct-<runtime>.so of its folder. */
 #define XK_SIMULATED
-#include "kernels/kernels.cu"
+#include "kernels/collectives.cu"
+#include "kernels/local.cu"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static void check_number(uint32_t number)
 RUN(batch)
 RUN(pack)
 RUN(linger)
+RUN_WITH(attend, linger)
 RUN(exchange)
 RUN_WITH(short, exchange)
 RUN(mapped)
@@ -75,22 +77,27 @@ static bool if_it_meets(const void *arguments)
     return ((const struct xk_mapped *)arguments)->work.meets != 0;
 }
 
-static const struct xs_kernel kernels[] = {
+static const struct xs_kernel local[] = {
     {"xk_batch", sizeof(struct xk_batch), run_batch, false, NULL},
     {"xk_pack", sizeof(struct xk_pack), run_pack, false, NULL},
     {"xk_linger", sizeof(struct xk_linger), run_linger, true, always},
+    {"xk_await", sizeof(struct xk_await), run_await, false, always},
+    {NULL, 0, NULL, false, NULL},
+};
+static const struct xs_kernel collectives[] = {
+    {"xk_attend", sizeof(struct xk_linger), run_attend, true, always},
     {"xk_exchange", sizeof(struct xk_exchange), run_numbered_exchange, false, always},
     {"xk_short", sizeof(struct xk_exchange), run_numbered_short, false, always},
     {"xk_mapped", sizeof(struct xk_mapped), run_numbered_mapped, false, if_it_meets},
     {"xk_rounds", sizeof(struct xk_rounds), run_numbered_rounds, true, always},
     {"xk_enqueued", sizeof(struct xk_enqueued), run_enqueued, false, always},
-    {"xk_await", sizeof(struct xk_await), run_await, false, always},
     {NULL, 0, NULL, false, NULL},
 };
-static const struct xs_image image = {XS_IMAGE_MAGIC, kernels};
+static const struct xs_image local_image = {XS_IMAGE_MAGIC, local},
+                             collectives_image = {XS_IMAGE_MAGIC, collectives};
 
 XS_API extern struct xk_image xccl_direct_image;
-struct xk_image               xccl_direct_image = {XK_VERSION, 0, &image};
+struct xk_image               xccl_direct_image = {XK_VERSION, 0, &local_image, &collectives_image};
 
 __attribute__((constructor)) static void read_numbers(void)
 {

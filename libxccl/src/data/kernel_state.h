@@ -17,17 +17,20 @@ struct xm_kernel_shared {
 struct xm_kernels {
     const struct xc_device_ops *dev;
     int                         device;
-    unsigned                    resets; /* of the device before they were loaded */
-    int                         state;  /* atomic */
+    unsigned                    resets;      /* of the device before they were loaded */
+    int                         state;       /* atomic: of those for one rank alone, */
+    int                         collectives; /* and of the others */
     uint32_t                    last;
-    bool                        early; /* xk_enqueued may be launched early */
-    unsigned                    room;  /* blocks, where other processes' kernels run too; or 0 */
-    void        *copies, *pack, *linger, *exchange, *brief, *mapped, *rounds, *enqueued, *await;
-    xcclStream_t streams[XM_KERNEL_STREAMS];
-    struct xm_kernel_shared *shared;
-    uint32_t                *finished; /* device memory, one a slot */
-    struct xk_relay         *relays;   /* behind them, of the kernels that linger */
-    struct xm_lingering      lingering, attendant;
+    bool                        shares; /* other processes' kernels run beside ours */
+    bool                        early;  /* xk_enqueued may be launched early */
+    unsigned                    room;   /* blocks, where they do; or 0 */
+    void                       *copies, *pack, *linger, *await;
+    void                       *attend, *exchange, *brief, *mapped, *rounds, *enqueued;
+    xcclStream_t                streams[XM_KERNEL_STREAMS];
+    struct xm_kernel_shared    *shared;
+    uint32_t                   *finished; /* device memory, one a slot */
+    struct xk_relay            *relays;   /* behind them, of the kernels that linger */
+    struct xm_lingering         lingering, attendant;
 
     /* ---- kernel_copies.c ---- */
     uint64_t      taken; /* atomic: slots in use */

@@ -27,6 +27,7 @@ enum state { NONE, LOADING, READY, FAILED };
 struct load_job {
     struct xm_job      job;
     struct xm_kernels *kernels;
+    bool               local; /* or those for collectives */
 };
 
 static pthread_mutex_t   lock = PTHREAD_MUTEX_INITIALIZER;
@@ -77,103 +78,39 @@ static xcclResult_t find_image(const char *name, const struct xk_image **image_p
     return xcclSuccess;
 }
 
-static xcclResult_t load_functions(struct xm_kernels *k)
-{
-    const struct {
-        void      **function_p;
-        const char *name;
-    } functions[] = {
-        {&k->copies, "xk_batch"},      {&k->pack, "xk_pack"},         {&k->linger, "xk_linger"},
-        {&k->exchange, "xk_exchange"}, {&k->brief, "xk_short"},       {&k->mapped, "xk_mapped"},
-        {&k->rounds, "xk_rounds"},     {&k->enqueued, "xk_enqueued"}, {&k->await, "xk_await"}};
-    const struct xk_image *image = NULL;
-    void                  *module = NULL;
+struct function {
+    void      **function_p;
+    const char *name;
+};
 
-    xcclResult_t res = find_image(plugin_of(k->dev), &image);
-    if (res == xcclSuccess) {
-        k->last = (image->last != 0) ? image->last : XK_LAST_NUMBER;
-        res = k->dev->module_load(&module, image->image);
-    }
-    for (size_t i = 0; (res == xcclSuccess) && (i < sizeof(functions) / sizeof(functions[0]));
-         i++) {
+static xcclResult_t load_functions(struct xm_kernels *k, const void *image,
+                                   const struct function *functions, size_t number)
+{
+    void        *module = NULL;
+    xcclResult_t res = k->dev->module_load(&module, image);
+
+    for (size_t i = 0; (res == xcclSuccess) && (i < number); i++) {
         res = k->dev->module_function(functions[i].function_p, module, functions[i].name);
     }
-    k->early =
-        (res == xcclSuccess) && (k->dev->waits_itself != NULL) && k->dev->waits_itself(k->enqueued);
     return res;
 }
 
-static xcclResult_t launch_enqueued_once(struct xm_kernels *k, const struct xk_ranks *alone)
+/* ---- those for one rank alone ---- */
+
+static xcclResult_t load_local_functions(struct xm_kernels *k)
 {
-    struct xk_enqueued what = {.exchange = {.ranks = *alone, .what = XK_NO_REDUCTION},
-                               .counter = (struct xk_counter *)(void *)(k->relays + 2)};
-    xcclResult_t       res = xm_kernel_enqueued(k, &what, 1, k->streams[0]);
+    const struct function  functions[] = {{&k->copies, "xk_batch"},
+                                          {&k->pack, "xk_pack"},
+                                          {&k->linger, "xk_linger"},
+                                          {&k->await, "xk_await"}};
+    const struct xk_image *image = NULL;
 
-    return (res == xcclSuccess) ? xm_kernel_await(k, k->shared->done, 0, k->streams[0]) : res;
-}
-
-/* A kernel's first launch may load it, and that may wait: so it is done here, with nothing to do.
- */
-static xcclResult_t launch_once(struct xm_kernels *k)
-{
-    const unsigned  one[2] = {1, 1};
-    struct xk_batch copies = {{{.finished = k->finished, .done = k->shared->done, .blocks = 1}}};
-    struct xk_pack  pack = {.count = 0};
-    /* A communicator of one rank, and no data: nobody is written to or waited for. */
-    const struct xk_ranks alone = {.size = 0, .abort = (uint64_t)(uintptr_t)k->shared->done};
-    struct xk_exchange    exchange = {
-           .ranks = alone, .what = XK_NO_REDUCTION, .finished = k->finished, .done = k->shared->done};
-    struct xk_mapped mapped = {.ranks = alone, .finished = k->finished, .done = k->shared->done};
-    struct xk_rounds rounds = {.ranks = alone,
-                               .number = 1,
-                               .what = XK_NO_REDUCTION,
-                               .finished = k->finished,
-                               .done = k->shared->done};
-
-    const struct xm_kernel_queue queue = {.stream = k->streams[0]};
-    xcclResult_t res = k->dev->launch(k->copies, one, XM_KERNEL_THREADS, &copies, k->streams[0]);
-    if (res == xcclSuccess) {
-        res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
+    xcclResult_t res = find_image(plugin_of(k->dev), &image);
+    if (res != xcclSuccess) {
+        return res;
     }
-    if (res == xcclSuccess) {
-        res = k->dev->launch(k->exchange, one, XM_KERNEL_THREADS, &exchange, k->streams[0]);
-    }
-    if (res == xcclSuccess) {
-        res = xm_kernel_exchange(k, &exchange, 1, &queue, false);
-    }
-    if (res == xcclSuccess) {
-        res = xm_kernel_mapped(k, &mapped, 1, &queue, false);
-    }
-    if (res == xcclSuccess) {
-        res = xm_kernel_rounds(k, &rounds, 1, &queue);
-    }
-    if (res == xcclSuccess) {
-        res = launch_enqueued_once(k, &alone);
-    }
-    if (res == xcclSuccess) {
-        res = xm_linger_once(&k->lingering);
-    }
-    return (res == xcclSuccess) ? k->dev->stream_sync(k->streams[0]) : res;
-}
-
-/* By the kernel that takes the most room. */
-static xcclResult_t measure_room(struct xm_kernels *k)
-{
-    void *const functions[] = {k->exchange, k->brief, k->mapped, k->rounds, k->linger};
-    int         blocks = 0;
-
-    if ((k->dev->runs_processes_at_once == NULL) || !k->dev->runs_processes_at_once(k->device)) {
-        return xcclSuccess;
-    }
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        xcclResult_t res =
-            k->dev->blocks_at_once(k->device, functions[i], XM_KERNEL_THREADS, &blocks);
-        if (res != xcclSuccess) {
-            return res;
-        }
-        k->room = ((i == 0) || ((unsigned)blocks < k->room)) ? (unsigned)blocks : k->room;
-    }
-    return xcclSuccess;
+    k->last = (image->last != 0) ? image->last : XK_LAST_NUMBER;
+    return load_functions(k, image->local, functions, sizeof(functions) / sizeof(functions[0]));
 }
 
 /* To linger for calls that have work for them; the same on equal devices. */
@@ -181,7 +118,7 @@ static unsigned many_blocks(const struct xm_kernels *k)
 {
     int processors = 0;
 
-    if ((k->room > 0) || (k->dev->multiprocessors_of(k->device, &processors) != xcclSuccess) ||
+    if (k->shares || (k->dev->multiprocessors_of(k->device, &processors) != xcclSuccess) ||
         (processors < SHARE * FEW_BLOCKS)) {
         return FEW_BLOCKS;
     }
@@ -219,40 +156,169 @@ static xcclResult_t load_memory(struct xm_kernels *k)
         memset(k->shared, 0, sizeof(*k->shared));
         res = dev->set_async(finished, 0, DEVICE_BYTES, k->streams[0]);
     }
-    if (res == xcclSuccess) {
-        res = xm_lingering_init(&k->lingering, dev, k->linger, &k->shared->post, k->relays, 1,
-                                copy_blocks(k));
-    }
-    if (res == xcclSuccess) {
-        res = xm_lingering_init(&k->attendant, dev, k->linger, &k->shared->attended, k->relays + 1,
-                                FEW_BLOCKS, many_blocks(k));
-    }
-    return (res == xcclSuccess) ? launch_once(k) : res;
+    return res;
 }
+
+/* A kernel's first launch may load it, and that may wait: so it is done here, with nothing to do.
+ */
+static xcclResult_t launch_local_once(struct xm_kernels *k)
+{
+    const unsigned  one[2] = {1, 1};
+    struct xk_batch copies = {{{.finished = k->finished, .done = k->shared->done, .blocks = 1}}};
+    struct xk_pack  pack = {.count = 0};
+
+    xcclResult_t res = k->dev->launch(k->copies, one, XM_KERNEL_THREADS, &copies, k->streams[0]);
+    if (res == xcclSuccess) {
+        res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = xm_kernel_await(k, k->shared->done, 0, k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = xm_linger_once(&k->lingering);
+    }
+    return (res == xcclSuccess) ? k->dev->stream_sync(k->streams[0]) : res;
+}
+
+/* loaded_p: when the functions were there. */
+static xcclResult_t load_local(struct xm_kernels *k, uint64_t *loaded_p)
+{
+    xcclResult_t res = load_local_functions(k);
+
+    *loaded_p = xm_now_ns();
+    k->shares =
+        (k->dev->runs_processes_at_once != NULL) && k->dev->runs_processes_at_once(k->device);
+    if (res == xcclSuccess) {
+        res = load_memory(k);
+    }
+    if (res == xcclSuccess) {
+        res = xm_lingering_init(&k->lingering, k->dev, k->linger, &k->shared->post, k->relays, 1,
+                                copy_blocks(k), k->last);
+    }
+    return (res == xcclSuccess) ? launch_local_once(k) : res;
+}
+
+/* ---- those for collectives ---- */
+
+static xcclResult_t load_collective_functions(struct xm_kernels *k)
+{
+    const struct function  functions[] = {{&k->attend, "xk_attend"}, {&k->exchange, "xk_exchange"},
+                                          {&k->brief, "xk_short"},   {&k->mapped, "xk_mapped"},
+                                          {&k->rounds, "xk_rounds"}, {&k->enqueued, "xk_enqueued"}};
+    const struct xk_image *image = NULL;
+
+    xcclResult_t res = find_image(plugin_of(k->dev), &image);
+    if (res == xcclSuccess) {
+        res = load_functions(k, image->collectives, functions,
+                             sizeof(functions) / sizeof(functions[0]));
+    }
+    k->early =
+        (res == xcclSuccess) && (k->dev->waits_itself != NULL) && k->dev->waits_itself(k->enqueued);
+    return res;
+}
+
+static xcclResult_t launch_enqueued_once(struct xm_kernels *k, const struct xk_ranks *alone)
+{
+    struct xk_enqueued what = {.exchange = {.ranks = *alone, .what = XK_NO_REDUCTION},
+                               .counter = (struct xk_counter *)(void *)(k->relays + 2)};
+
+    return xm_kernel_enqueued(k, &what, 1, k->streams[0]);
+}
+
+static xcclResult_t launch_collectives_once(struct xm_kernels *k)
+{
+    const unsigned one[2] = {1, 1};
+    /* A communicator of one rank, and no data: nobody is written to or waited for. */
+    const struct xk_ranks alone = {.size = 0, .abort = (uint64_t)(uintptr_t)k->shared->done};
+    struct xk_exchange    exchange = {
+           .ranks = alone, .what = XK_NO_REDUCTION, .finished = k->finished, .done = k->shared->done};
+    struct xk_mapped mapped = {.ranks = alone, .finished = k->finished, .done = k->shared->done};
+    struct xk_rounds rounds = {.ranks = alone,
+                               .number = 1,
+                               .what = XK_NO_REDUCTION,
+                               .finished = k->finished,
+                               .done = k->shared->done};
+
+    const struct xm_kernel_queue queue = {.stream = k->streams[0]};
+    xcclResult_t                 res =
+        k->dev->launch(k->exchange, one, XM_KERNEL_THREADS, &exchange, k->streams[0]);
+    if (res == xcclSuccess) {
+        res = xm_kernel_exchange(k, &exchange, 1, &queue, false);
+    }
+    if (res == xcclSuccess) {
+        res = xm_kernel_mapped(k, &mapped, 1, &queue, false);
+    }
+    if (res == xcclSuccess) {
+        res = xm_kernel_rounds(k, &rounds, 1, &queue);
+    }
+    if (res == xcclSuccess) {
+        res = launch_enqueued_once(k, &alone);
+    }
+    if (res == xcclSuccess) {
+        res = xm_linger_once(&k->attendant);
+    }
+    return (res == xcclSuccess) ? k->dev->stream_sync(k->streams[0]) : res;
+}
+
+/* By the kernel that takes the most room. */
+static xcclResult_t measure_room(struct xm_kernels *k)
+{
+    void *const functions[] = {k->exchange, k->brief, k->mapped, k->rounds, k->attend};
+    int         blocks = 0;
+
+    for (size_t i = 0; k->shares && (i < sizeof(functions) / sizeof(functions[0])); i++) {
+        xcclResult_t res =
+            k->dev->blocks_at_once(k->device, functions[i], XM_KERNEL_THREADS, &blocks);
+        if (res != xcclSuccess) {
+            return res;
+        }
+        k->room = ((i == 0) || ((unsigned)blocks < k->room)) ? (unsigned)blocks : k->room;
+    }
+    return xcclSuccess;
+}
+
+static xcclResult_t load_collectives(struct xm_kernels *k, uint64_t *loaded_p)
+{
+    xcclResult_t res = load_collective_functions(k);
+
+    *loaded_p = xm_now_ns();
+    if (res == xcclSuccess) {
+        res = measure_room(k);
+    }
+    if (res == xcclSuccess) {
+        res = xm_lingering_init(&k->attendant, k->dev, k->attend, &k->shared->attended,
+                                k->relays + 1, FEW_BLOCKS, many_blocks(k), k->last);
+    }
+    return (res == xcclSuccess) ? launch_collectives_once(k) : res;
+}
+
+/* ---- loading, by a thread ---- */
 
 static void load(struct xm_job *base)
 {
     struct load_job   *job = (struct load_job *)base;
     struct xm_kernels *k = job->kernels;
+    bool               local = job->local;
     void              *saved;
     uint64_t           begun = xm_now_ns(), loaded = begun;
     xcclResult_t       res = k->dev->enter(k->device, &saved);
 
     free(job);
     if (res == xcclSuccess) {
-        res = load_functions(k);
-        loaded = xm_now_ns();
-        res = (res == xcclSuccess) ? measure_room(k) : res;
-        res = (res == xcclSuccess) ? load_memory(k) : res;
+        res = local ? load_local(k, &loaded) : load_collectives(k, &loaded);
         k->dev->leave(saved);
     }
     if (res != xcclSuccess) {
-        xc_info("device %d: copies by the runtime alone: %s", k->device, xc_last_detail());
+        xc_info("device %d: %s: %s", k->device,
+                local ? "copies by the runtime alone" : "no kernels for collectives",
+                xc_last_detail());
     } else {
-        xc_info("device %d: kernels are ready after %.1f ms, of which %.1f to load them", k->device,
-                (double)(xm_now_ns() - begun) / 1e6, (double)(loaded - begun) / 1e6);
+        xc_info("device %d: kernels for %s are ready after %.1f ms, of which %.1f to load them",
+                k->device, local ? "copies" : "collectives", (double)(xm_now_ns() - begun) / 1e6,
+                (double)(loaded - begun) / 1e6);
     }
-    __atomic_store_n(&k->state, (res == xcclSuccess) ? READY : FAILED, __ATOMIC_RELEASE);
+    __atomic_store_n(local ? &k->state : &k->collectives, (res == xcclSuccess) ? READY : FAILED,
+                     __ATOMIC_RELEASE);
 }
 
 /* Those of before a reset are gone with all that they had. */
@@ -268,30 +334,33 @@ static struct xm_kernels *find(const struct xc_device_ops *dev, int device)
     return NULL;
 }
 
+/* With the lock. */
+static void start(struct xm_kernels *k, bool local)
+{
+    int             *state_p = local ? &k->state : &k->collectives;
+    struct load_job *job = calloc(1, sizeof(*job));
+
+    __atomic_store_n(state_p, LOADING, __ATOMIC_RELEASE);
+    if (job != NULL) {
+        *job =
+            (struct load_job){.job = {.run = load, .settles = true}, .kernels = k, .local = local};
+    }
+    if ((job == NULL) || (xm_worker_start(&job->job) != xcclSuccess)) {
+        free(job);
+        __atomic_store_n(state_p, FAILED, __ATOMIC_RELEASE);
+    }
+}
+
 static void begin_loading(const struct xc_device_ops *dev, int device)
 {
     pthread_mutex_lock(&lock);
-    if (find(dev, device) != NULL) {
-        pthread_mutex_unlock(&lock);
-        return;
-    }
-    struct load_job *job = calloc(1, sizeof(*job));
-    if ((count < MAX_DEVICES) && (job != NULL)) {
+    if ((find(dev, device) == NULL) && (count < MAX_DEVICES)) {
         struct xm_kernels *k = &all[count];
-        *k = (struct xm_kernels){.dev = dev,
-                                 .device = device,
-                                 .resets = xc_device_resets(dev, device, false),
-                                 .state = LOADING};
-        job->kernels = k;
-        job->job = (struct xm_job){.run = load, .settles = true};
-        if (xm_worker_start(&job->job) == xcclSuccess) {
-            job = NULL;
-        } else {
-            k->state = FAILED;
-        }
+        *k = (struct xm_kernels){
+            .dev = dev, .device = device, .resets = xc_device_resets(dev, device, false)};
+        start(k, true);
         __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
     }
-    free(job);
     pthread_mutex_unlock(&lock);
 }
 
@@ -308,6 +377,21 @@ struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
     return NULL;
 }
 
+struct xm_kernels *xm_collective_kernels_of(const struct xc_device_ops *dev, int device)
+{
+    struct xm_kernels *k = xm_kernels_of(dev, device);
+    int state = (k != NULL) ? __atomic_load_n(&k->collectives, __ATOMIC_ACQUIRE) : LOADING;
+
+    if (state == NONE) {
+        pthread_mutex_lock(&lock);
+        if (k->collectives == NONE) {
+            start(k, false);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return (state == READY) ? k : NULL;
+}
+
 bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
 {
     const struct xm_kernels *k = find(dev, device);
@@ -318,6 +402,14 @@ bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
     /* After so many resets there is no room for more. */
     return (xc_params()->direct == XC_DIRECT_OFF) ||
            (__atomic_load_n(&count, __ATOMIC_ACQUIRE) == MAX_DEVICES);
+}
+
+bool xm_collective_kernels_failed(const struct xc_device_ops *dev, int device)
+{
+    const struct xm_kernels *k = find(dev, device);
+
+    return xm_kernels_failed(dev, device) ||
+           ((k != NULL) && (__atomic_load_n(&k->collectives, __ATOMIC_ACQUIRE) == FAILED));
 }
 
 /* ---- the direct path ---- */
@@ -481,19 +573,26 @@ bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewh
            xm_linger_pack(&k->lingering, what, elsewhere);
 }
 
+/* What is still being loaded is left to the end of the process, with all that it uses. */
+static bool may_end(const struct xm_kernels *k)
+{
+    return (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == READY) &&
+           (__atomic_load_n(&k->collectives, __ATOMIC_ACQUIRE) != LOADING);
+}
+
 void xm_kernels_finalize(void)
 {
     void *saved;
 
     for (int i = 0; i < __atomic_load_n(&count, __ATOMIC_ACQUIRE); i++) {
         struct xm_kernels *k = &all[i];
-        /* What is still being loaded is left to the end of the process. */
-        if ((__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != READY) ||
-            !xc_device_enter_kept(k->dev, k->device, k->resets, &saved)) {
+        if (!may_end(k) || !xc_device_enter_kept(k->dev, k->device, k->resets, &saved)) {
             continue;
         }
         xm_lingering_end(&k->lingering);
-        xm_lingering_end(&k->attendant);
+        if (k->collectives == READY) {
+            xm_lingering_end(&k->attendant);
+        }
         for (int s = 0; s < XM_KERNEL_STREAMS; s++) {
             k->dev->stream_sync(k->streams[s]);
             k->dev->stream_destroy(k->streams[s]);

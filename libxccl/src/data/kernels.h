@@ -12,10 +12,16 @@
 struct xm_kernels; /* of one device */
 
 /*
- * Those of a device; NULL: there are none, or they are still being loaded. That is done by a
- * thread, once: loading may wait for kernels that run, and those for other ranks.
+ * Those of a device that have to do with one rank alone: copies, packing, and waiting for a word.
+ * NULL: there are none, or they are still being loaded. That is done by a thread, once: loading may
+ * wait for kernels that run, and those for other ranks.
  */
 struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device);
+/*
+ * The same, when those for collectives are there too. They are loaded once somebody asks for them:
+ * the device launches nothing for 3 to 5 ms meanwhile (H200), and the others need 0.2.
+ */
+struct xm_kernels *xm_collective_kernels_of(const struct xc_device_ops *dev, int device);
 
 /* A copy by a kernel, under way from a start that succeeded until it is no longer in progress. */
 struct xm_kernel_copy {
@@ -55,8 +61,9 @@ xcclResult_t xm_kernel_series_reduce(struct xm_kernel_series *s, const struct xk
 /* When all of them are over. */
 void xm_kernel_series_end(struct xm_kernel_series *s);
 
-/* Could they not be loaded? Then xm_kernels_of() stays NULL. */
+/* Could they not be loaded? Then the functions above stay NULL. */
 bool xm_kernels_failed(const struct xc_device_ops *dev, int device);
+bool xm_collective_kernels_failed(const struct xc_device_ops *dev, int device);
 
 /* A stream for kernels of the direct path, and what launches them faster; NULL: nothing does. */
 struct xm_kernel_queue {

@@ -36,7 +36,7 @@ static uint64_t idle_time(const struct xc_device_ops *dev)
 
 xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_ops *dev,
                                void *function, struct xm_post *post, struct xk_relay *relay,
-                               unsigned few, unsigned many)
+                               unsigned few, unsigned many, uint32_t most)
 {
     l->dev = dev;
     l->function = function;
@@ -44,6 +44,7 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
     l->relay = relay;
     l->few = few;
     l->many = many;
+    l->most = most;
     l->idle_ns = idle_time(dev);
     l->adapts = (xc_params()->direct_linger < 0);
     pthread_mutex_init(&l->lock, NULL);
@@ -57,10 +58,34 @@ xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_op
     return res;
 }
 
+/*
+ * A command is new if its number lies ahead of the last one's, by less than half of all numbers.
+ * Its words stay where they were: those of a command for one block only tell the other blocks
+ * nothing, and one that they heard of so long ago would seem new. So before that nothing is left of
+ * them.
+ */
+static xcclResult_t number_anew(struct xm_lingering *l)
+{
+    xcclResult_t res = l->dev->set_async(l->relay, 0, sizeof(*l->relay), l->stream);
+
+    if (res == xcclSuccess) {
+        memset(&l->post->command, 0, sizeof(l->post->command));
+        l->post->answers.done = l->post->answers.trouble = 0;
+        memset(l->post->answers.told, 0, sizeof(l->post->answers.told));
+        l->number = 0;
+    }
+    return res;
+}
+
 /* values: the first command, or NULL. gone: so is the last one. */
 static xcclResult_t launch(struct xm_lingering *l, uint64_t idle_ns, unsigned blocks,
                            const uint32_t *values, bool gone)
 {
+    xcclResult_t res = (gone && (l->number > l->most)) ? number_anew(l) : xcclSuccess;
+
+    if (res != xcclSuccess) {
+        return res;
+    }
     const unsigned   grid[2] = {blocks, 1};
     struct xk_linger what = {.command = &l->post->command,
                              .answers = &l->post->answers,

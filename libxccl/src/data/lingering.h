@@ -34,6 +34,7 @@ struct xm_lingering {
     struct xm_post             *post;
     struct xk_relay            *relay;
     unsigned                    few, many; /* blocks */
+    uint32_t                    most;      /* number of a command, about */
     unsigned                    blocks;    /* of the last launch */
     unsigned                    small;     /* commands in a row that few blocks would do for */
     xcclStream_t                stream;
@@ -51,10 +52,13 @@ struct xm_lingering {
     unsigned                    skips;  /* chances to linger that are to be left out */
 };
 
-/* With the device entered; the post, and the relay in device memory, are zeroed. */
+/*
+ * With the device entered; the post, and the relay in device memory, are zeroed. most: a launch
+ * that finds commands numbered above it begins at 1 again.
+ */
 xcclResult_t xm_lingering_init(struct xm_lingering *l, const struct xc_device_ops *dev,
                                void *function, struct xm_post *post, struct xk_relay *relay,
-                               unsigned few, unsigned many);
+                               unsigned few, unsigned many, uint32_t most);
 /* Begin and end at once, so that it is loaded. */
 xcclResult_t xm_linger_once(struct xm_lingering *l);
 /* As xm_quick_copy(). */

@@ -74,8 +74,8 @@ static xcclResult_t wait_for_kernels(struct xm_arena *a)
     const struct timespec nap = {0, 1000 * 1000};
     uint64_t              begun = xm_now_ns();
 
-    while ((a->kernels = xm_kernels_of(a->dev, a->device)) == NULL) {
-        if (xm_kernels_failed(a->dev, a->device)) {
+    while ((a->kernels = xm_collective_kernels_of(a->dev, a->device)) == NULL) {
+        if (xm_collective_kernels_failed(a->dev, a->device)) {
             return xc_fail(xcclLibraryNotFound, "there are no kernels for this device");
         }
         if (xm_now_ns() - begun > load_ns) {

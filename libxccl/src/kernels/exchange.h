@@ -16,6 +16,8 @@
 #include "kernels/portable.h"
 /* Once those are known. */
 #include "kernels/arithmetic.h"
+#include "kernels/ending.h"
+#include "kernels/words.h"
 
 /* A waiting thread looks for the host's word to give up every so many polls. */
 enum { XK_POLLS_PER_LOOK = XK_POLLS, XK_AT_ONCE = 4 };
@@ -157,23 +159,6 @@ XK_DEVICE void store_unit(uint64_t at, struct xk_16 v, uint32_t bytes)
 }
 
 /* ---- words with their number ---- */
-
-XK_DEVICE void put_word(uint64_t at, uint64_t data, uint64_t number)
-{
-    struct xk_16 w = {(data & 0xffffffffu) | number << 32, data >> 32 | number << 32};
-
-    store_16_at_once(at, w);
-}
-
-XK_DEVICE int has_come(const struct xk_16 *w, uint32_t number)
-{
-    return ((uint32_t)(w->x >> 32) == number) && ((uint32_t)(w->y >> 32) == number);
-}
-
-XK_DEVICE uint64_t data_of(const struct xk_16 *w)
-{
-    return (w->x & 0xffffffffu) | w->y << 32;
-}
 
 /* Has the host given up? Asked now and then. */
 XK_DEVICE int gives_up(uint64_t abort, uint32_t *polls)
@@ -591,36 +576,6 @@ XK_DEVICE int exchange(const struct xk_exchange *a, uint64_t thread, uint64_t th
 }
 
 /*
- * What this thread knows to be written is there for all of the device, whose caches every other
- * reader goes through; and for the host, where it has been written to.
- */
-XK_DEVICE void settle(uint32_t elsewhere)
-{
-    if (elsewhere) {
-        __threadfence_system();
-    } else {
-        __threadfence();
-    }
-}
-
-/* In one thread, once all blocks have come here: true. comings: of blocks, to anything so far. */
-XK_DEVICE int is_last(uint32_t *finished, uint32_t comings, uint32_t elsewhere)
-{
-    __syncthreads();
-    if (threadIdx.x != 0) {
-        return 0;
-    }
-    settle(elsewhere);
-    if (comings > 1) {
-        if (atomicInc(finished, comings - 1) != comings - 1) { /* the last one makes it 0 */
-            return 0;
-        }
-        settle(elsewhere);
-    }
-    return 1;
-}
-
-/*
  * By the thread that is the last of this rank: say that it goes, and wait for all ranks to. A rank
  * says so once its writes are seen, so those of all are there then. XK_TROUBLE: what a rank has to
  * say, and in the end what any has said.
@@ -660,15 +615,6 @@ XK_DEVICE uint32_t ends_in_trouble(const struct xk_ranks *r, uint32_t number, ui
         own = XK_TROUBLE;
     }
     return meets ? all_go(r, number, own) : own;
-}
-
-XK_DEVICE void tell_host(uint32_t *done, uint32_t *trouble_at, uint32_t number, uint32_t trouble)
-{
-    if (trouble != 0) {
-        *(volatile uint32_t *)trouble_at = number;
-        __threadfence_system();
-    }
-    *(volatile uint32_t *)done = number;
 }
 
 #if defined(XK_SIMULATED)

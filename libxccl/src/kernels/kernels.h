@@ -11,15 +11,15 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 13
+#define XK_VERSION 14
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
 /* What a plugin libxccl-direct-<runtime>.so holds: kernels as the runtime loads them. */
 struct xk_image {
     int32_t     version;
-    uint32_t    last; /* number of an operation; 0: XK_LAST_NUMBER */
-    const void *image;
+    uint32_t    last;                /* number of an operation; 0: XK_LAST_NUMBER */
+    const void *local, *collectives; /* what became of local.cu and of collectives.cu */
 };
 
 /* Operations of a communicator are numbered up to this; then its ranks join anew. */
@@ -325,10 +325,11 @@ struct xk_mapped {
 };
 
 /*
- * xk_linger: a kernel that stays and carries out what it is told: copies, exchanges, or what
- * xk_mapped does. Its first block listens to the host, and tells the others what is too much for
- * one. A device reads at least 8 bytes at once, so each word of a command has the command's number
- * beside its value: the command is there when all numbers are the same and new.
+ * xk_linger and xk_attend: kernels that stay and carry out what they are told: copies the one,
+ * exchanges and what xk_mapped does the other. The first block listens to the host, and tells the
+ * others what is too much for one. A device reads at least 8 bytes at once, so each word of a
+ * command has the command's number beside its value: the command is there when all numbers are the
+ * same and new.
  */
 enum {
     XK_IN_LOW,  /* of a copy: from */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xk_linger: a kernel that stays and carries out what it is told. */
+/* xk_linger: a kernel that stays and carries out copies, which have nothing to do with other ranks.
+ */
 #ifndef XK_KERNELS_LINGERING_H
 #define XK_KERNELS_LINGERING_H
 
 #include "kernels/listening.h"
-#include "kernels/short.h"
+#include "kernels/moving.h"
 
 /* Every word says by itself that it is there: no fence is waited for. */
 XK_DEVICE void tell_bytes(const struct xk_told *t, struct xk_answers *answers)
@@ -81,7 +82,7 @@ XK_APART void carry_out_records(const struct xk_work *given, uint32_t blocks)
     }
 }
 
-/* What has nothing to do with other ranks. By runs it is no work for several blocks. */
+/* By runs it is no work for several blocks. */
 XK_DEVICE void carry_out_copy(struct xk_told *t, uint32_t blocks, struct xk_answers *answers)
 {
     uint32_t form = xk_how_form(t->values[XK_HOW]), bytes = t->values[XK_BYTES];
@@ -101,90 +102,9 @@ XK_DEVICE void carry_out_copy(struct xk_told *t, uint32_t blocks, struct xk_answ
     }
 }
 
-XK_DEVICE void carry_out_mapped(const struct xk_told *t, uint32_t blocks)
-{
-#if defined(XK_SIMULATED)
-    struct xk_ranks ranks = t->exchange.ranks;
-    place_ranks(&ranks);
-    work_mapped(&ranks, &t->work, blocks);
-#else
-    work_mapped(&t->exchange.ranks, &t->work, blocks);
-#endif
-}
-
-XK_DEVICE void carry_out_exchange(const struct xk_told *t, uint32_t blocks, struct xk_16 *kept)
-{
-    const struct xk_exchange *a = &t->exchange;
-
-#if defined(XK_SIMULATED)
-    struct xk_exchange placed = *a;
-    place_exchange(&placed);
-    a = &placed;
-#endif
-    if (xk_is_short(a->ranks.size, a->most, blocks)) {
-        exchange_short(a, a->number, blocks, kept);
-    } else {
-        exchange(a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)blocks * blockDim.x);
-    }
-}
-
-XK_DEVICE void carry_out(struct xk_told *t, uint32_t blocks, struct xk_16 *kept,
-                         struct xk_answers *answers)
-{
-    uint32_t form = xk_how_form(t->values[XK_HOW]);
-
-    if (form < XK_MAPPED) {
-        carry_out_exchange(t, blocks, kept);
-    } else if (form == XK_MAPPED) {
-        carry_out_mapped(t, blocks);
-    } else {
-        carry_out_copy(t, blocks, answers);
-    }
-}
-
-XK_DEVICE uint32_t told_trouble(const struct xk_told *t)
-{
-    uint32_t form = xk_how_form(t->values[XK_HOW]), what = xk_how_what(t->values[XK_HOW]);
-    uint32_t meets = (form == XK_MAPPED) ? t->work.meets : xk_meets((enum xk_form)form, what);
-
-    if ((form == XK_COPIES) || (form == XK_TELLS) || (form == XK_TAKES)) {
-        return 0;
-    }
-#if defined(XK_SIMULATED)
-    struct xk_ranks ranks = t->exchange.ranks;
-    place_ranks(&ranks);
-    return ends_in_trouble(&ranks, t->values[XK_NUMBER], what, meets);
-#else
-    return ends_in_trouble(&t->exchange.ranks, t->values[XK_NUMBER], what, meets);
-#endif
-}
-
-/*
- * The last block that has done its part tells the host. The first one does not listen to the next
- * command, and so does not leave, before all have.
- */
-XK_DEVICE void end_command(const struct xk_told *t, uint32_t blocks, struct xk_relay *relay,
-                           struct xk_answers *answers)
-{
-    uint32_t mapped = (xk_how_form(t->values[XK_HOW]) == XK_MAPPED);
-    uint32_t elsewhere = mapped || xk_how_elsewhere(t->values[XK_HOW]);
-
-    if (is_last(&relay->arrived, blocks, elsewhere)) {
-        tell_host(&answers->done, &answers->trouble, t->number, told_trouble(t));
-        if (blocks > 1) {
-            *(volatile uint32_t *)&relay->ended = t->number;
-        }
-    } else if ((threadIdx.x == 0) && (blockIdx.x == 0)) {
-        while (load_4(&relay->ended) != t->number) {
-            XK_PAUSE();
-        }
-    }
-}
-
 XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
 {
     __shared__ struct xk_told told;
-    __shared__ struct xk_16   kept[XK_PAIRS];
     uint32_t                  last = a.number, first = a.first;
     struct xk_stay            stay = {now_ns(), 0, a.idle_ns, a.life_ns};
     const char        *command = (const char *)XK_PLACE((uint64_t)a.command, XK_LISTENED * 8);
@@ -194,45 +114,27 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
         (struct xk_relay *)XK_PLACE((uint64_t)a.relay, sizeof(struct xk_relay));
 
     stay.idle = stay.begun;
-    if (threadIdx.x == 0) {
-        told.ranks = 0;
-        told.values[XK_HOW] = 0; /* none before */
-        /* A command for all blocks is not to wait for one that finds no room. */
-        if (atomicAdd(&relay->begun, 1) == gridDim.x - 1) {
-            relay->begun = 0;
-            *(volatile uint32_t *)&answers->alive = a.epoch;
-        }
-    }
-    __syncthreads();
+    begin_lingering(&a, relay, answers, &told);
     for (;;) {
-        if (threadIdx.x >= XK_LANES) {
-            /* the first warp listens */
-        } else if (first) {
-            begin_with(&a, &told);
-        } else if (blockIdx.x == 0) {
-            listen_to_host(command, (uint64_t)relay, last, &stay, &told);
-        } else {
-            listen_to_first((const char *)relay, last, a.epoch, &told);
-        }
+        listen(&a, command, relay, last, first, &stay, &told);
         first = 0;
-        __syncthreads();
         if (told.verdict == XK_LEAVES) {
             break;
         }
         last = told.number;
         uint32_t blocks = blocks_of(told.values[XK_HOW]);
         if (blockIdx.x < blocks) {
-            carry_out(&told, blocks, kept, answers);
-            end_command(&told, blocks, relay, answers);
+            carry_out_copy(&told, blocks, answers);
+            if (is_last(&relay->arrived, blocks, xk_how_elsewhere(told.values[XK_HOW]))) {
+                tell_done(&told, blocks, relay, answers, 0);
+            } else {
+                wait_for_last(&told, relay);
+            }
         }
         stay.idle = now_ns();
         __syncthreads(); /* nobody reads what comes next over it */
     }
-    if ((threadIdx.x == 0) && (blockIdx.x == 0)) {
-        *(volatile uint64_t *)&relay->leave = a.epoch;
-        __threadfence_system();
-        *(volatile uint32_t *)&answers->gone = a.epoch;
-    }
+    end_lingering(&a, relay, answers);
 }
 
 #endif

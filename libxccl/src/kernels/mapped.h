@@ -262,18 +262,6 @@ XK_DEVICE void fetch_mapped(const struct xk_work *a, uint64_t thread, uint64_t t
     }
 }
 
-#if defined(XK_SIMULATED)
-XK_DEVICE void place_work(struct xk_work *a)
-{
-    for (uint32_t k = 0; k < a->sources; k++) {
-        a->from[k] = XK_PLACE(a->from[k], (a->targets == 0) ? a->lengths[k] : a->bytes);
-    }
-    for (uint32_t k = 0; k < ((a->targets == 0) ? a->sources : a->targets); k++) {
-        a->to[k] = XK_PLACE(a->to[k], (a->targets == 0) ? a->lengths[k] : a->bytes);
-    }
-}
-#endif
-
 /* By all threads of so many blocks. False: the host has given up. */
 XK_DEVICE int work_mapped(const struct xk_ranks *r, const struct xk_work *given, uint32_t blocks)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels that move bytes: xk_batch and xk_pack. */
+/* Moving bytes. */
 #ifndef XK_KERNELS_MOVING_H
 #define XK_KERNELS_MOVING_H
 
 #include "kernels/kernels.h"
 #include "kernels/portable.h"
+/* Once those are known. */
+#include "kernels/numbers.h"
 
 enum { XK_MOVES = 4 }; /* loads on their way at once: the distance to the other device is long */
 
@@ -101,26 +103,6 @@ XK_DEVICE void move_bytes(uint64_t to, uint64_t from, uint64_t bytes, uint64_t t
     }
 }
 
-XK_KERNEL(xk_batch)(XK_ARGUMENT struct xk_batch given)
-{
-    const struct xk_copy *a = &given.copy[blockIdx.y];
-
-    if (blockIdx.x >= a->blocks) {
-        return;
-    }
-    move_bytes(XK_PLACE(a->to, a->bytes), XK_PLACE(a->from, a->bytes), a->bytes,
-               (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)a->blocks * blockDim.x);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        uint32_t *finished = (uint32_t *)XK_PLACE((uint64_t)a->finished, 4);
-        __threadfence_system();
-        if (atomicInc(finished, a->blocks - 1) == a->blocks - 1) { /* the last one makes it 0 */
-            __threadfence_system();
-            *(volatile uint32_t *)XK_PLACE((uint64_t)a->done, 4) = a->value;
-        }
-    }
-}
-
 /* Where stretch number i of a run lies. */
 XK_DEVICE void place_of(const struct xk_run *r, uint64_t i, int64_t *offset_p, uint64_t *packed_p)
 {
@@ -174,24 +156,16 @@ XK_DEVICE void move_run(const struct xk_run *r, uint64_t memory, uint64_t packed
     }
 }
 
-XK_KERNEL(xk_pack)(XK_ARGUMENT struct xk_pack a)
+#if defined(XK_SIMULATED)
+XK_DEVICE void place_work(struct xk_work *a)
 {
-    const struct xk_run *runs = a.few;
-    if (a.runs != 0) {
-        runs = (const struct xk_run *)XK_PLACE((uint64_t)a.runs, a.count * sizeof(struct xk_run));
+    for (uint32_t k = 0; k < a->sources; k++) {
+        a->from[k] = XK_PLACE(a->from[k], (a->targets == 0) ? a->lengths[k] : a->bytes);
     }
-    uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
-
-    __shared__ struct xk_run r;
-    for (uint32_t n = blockIdx.y; n < a.count; n += gridDim.y) {
-        __syncthreads(); /* nobody is at the one before it any more */
-        for (uint32_t w = threadIdx.x; w < sizeof(r) / 8; w += blockDim.x) {
-            ((uint64_t *)&r)[w] = ((const uint64_t *)&runs[n])[w];
-        }
-        __syncthreads();
-        move_run(&r, a.memory, a.packed, a.out, thread, threads);
+    for (uint32_t k = 0; k < ((a->targets == 0) ? a->sources : a->targets); k++) {
+        a->to[k] = XK_PLACE(a->to[k], (a->targets == 0) ? a->lengths[k] : a->bytes);
     }
 }
+#endif
 
 #endif

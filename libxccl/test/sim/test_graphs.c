@@ -121,7 +121,7 @@ static void by_hand(const struct world *world)
 
     (void)world;
     CHECK(image != NULL);
-    CHECK_EQ(cuModuleLoadData(&module, image->image), CUDA_SUCCESS);
+    CHECK_EQ(cuModuleLoadData(&module, image->local), CUDA_SUCCESS);
     CHECK_EQ(cuModuleGetFunction(&function, module, "xk_batch"), CUDA_SUCCESS);
     CHECK_EQ(cuMemAlloc_v2(&device, BYTES), CUDA_SUCCESS);
     CHECK_EQ(cuMemsetD8_v2(device, 0, BYTES), CUDA_SUCCESS);

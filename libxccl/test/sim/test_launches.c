@@ -26,7 +26,7 @@ static void *start(const char *kernel)
     CHECK_EQ(cuDevicePrimaryCtxRetain(&ctx, 0), CUDA_SUCCESS);
     CHECK_EQ(cuCtxSetCurrent(ctx), CUDA_SUCCESS);
     CHECK_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(cuModuleLoadData(&module, image->image), CUDA_SUCCESS);
+    CHECK_EQ(cuModuleLoadData(&module, image->local), CUDA_SUCCESS);
     CHECK_EQ(cuModuleGetFunction(&function, module, kernel), CUDA_SUCCESS);
     return function;
 }

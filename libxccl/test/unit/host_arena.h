@@ -30,7 +30,7 @@ xcclResult_t xm_worker_start(struct xm_job *job)
     return xcclSuccess;
 }
 
-struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
+struct xm_kernels *xm_collective_kernels_of(const struct xc_device_ops *dev, int device)
 {
     static int kernels;
 
@@ -39,7 +39,7 @@ struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
     return (struct xm_kernels *)(void *)&kernels;
 }
 
-bool xm_kernels_failed(const struct xc_device_ops *dev, int device)
+bool xm_collective_kernels_failed(const struct xc_device_ops *dev, int device)
 {
     (void)dev;
     (void)device;

@@ -11,6 +11,7 @@
 
 #define XK_SIMULATED
 #include "kernels/lingering.h"
+#include "kernels/short.h"
 
 enum { NUMBER = 7, HALVES = 4, ORDERS = 24 };
 

@@ -19,7 +19,7 @@
 #include "support.h"
 
 #define XK_SIMULATED
-#include "kernels/kernels.cu"
+#include "kernels/local.cu"
 
 enum { MOST_BYTES = 1 << 18, DEVICE = 3 };
 
