@@ -131,6 +131,10 @@ static enum xs_result leave(struct xs_comm *comm, bool abort)
     if (made && xs_config()->destroy_waits) {
         wait_for_node(comm, broken);
     }
+    if (made && !broken) { /* it frees device memory of its own */
+        xs_ctx_sync_alone(comm->ctx);
+        xs_ctx_sync_alone_end(comm->ctx);
+    }
     if (made) {
         xs_log(XS_LOG_INFO, "comm %p rank %d nranks %d device %d node %d - %s COMPLETE",
                (void *)comm, comm->rank, comm->nranks, comm->device, xs_config()->node,

@@ -18,6 +18,8 @@ static const uint64_t making_ns = 5000000000u;
 static pthread_mutex_t   pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_vendor *pool; /* newest first */
 static int               pooled;
+static struct xm_vendor *deferred;   /* to be destroyed, */
+static int               streams;    /* when these are none */
 static int               in_use;     /* atomic */
 static int               destroying; /* atomic: threads at it */
 static int               making;     /* atomic: the same */
@@ -305,6 +307,47 @@ static void destroy(struct xm_vendor *v)
     }
 }
 
+/*
+ * To destroy it may wait for the device, and let nothing be enqueued meanwhile. So it waits until
+ * no stream of the program's can have a kernel that waits for another rank, which waits for what
+ * this one has yet to enqueue. What is broken is aborted, and waits for nothing there.
+ */
+static void destroy_later(struct xm_vendor *v)
+{
+    pthread_mutex_lock(&pool_lock);
+    bool now = v->broken || (streams == 0);
+    if (!now) {
+        v->next = deferred;
+        deferred = v;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (now) {
+        destroy(v);
+    }
+}
+
+static void destroy_deferred(void)
+{
+    pthread_mutex_lock(&pool_lock);
+    struct xm_vendor *list = deferred;
+    deferred = NULL;
+    pthread_mutex_unlock(&pool_lock);
+    for (struct xm_vendor *v = list, *next; v != NULL; v = next) {
+        next = v->next;
+        destroy(v);
+    }
+}
+
+void xm_vendors_beside_streams(int more)
+{
+    pthread_mutex_lock(&pool_lock);
+    bool none = (streams += more) == 0;
+    pthread_mutex_unlock(&pool_lock);
+    if (none) {
+        destroy_deferred();
+    }
+}
+
 int xm_vendors_in_use(void)
 {
     return __atomic_load_n(&in_use, __ATOMIC_RELAXED);
@@ -325,7 +368,7 @@ void xm_vendor_release(struct xm_vendor *v)
     __atomic_sub_fetch(&in_use, 1, __ATOMIC_RELAXED);
     long most = xc_params()->comm_pool;
     if (v->broken || (v->world_ranks == NULL) || (most == 0)) {
-        destroy(v);
+        destroy_later(v);
         return;
     }
     pthread_mutex_lock(&pool_lock);
@@ -342,7 +385,7 @@ void xm_vendor_release(struct xm_vendor *v)
     }
     pthread_mutex_unlock(&pool_lock);
     if (evicted != NULL) {
-        destroy(evicted);
+        destroy_later(evicted);
     }
 }
 
@@ -444,6 +487,7 @@ void xm_vendors_end(void)
         }
         destroy(v);
     }
+    destroy_deferred();
 }
 
 void xm_vendors_finalize(void)

@@ -88,6 +88,8 @@ bool xm_vendor_withdraw(struct xm_vendor *vendor, const struct xm_launch *launch
 
 /* Vendor communicators that MPI communicators of this process use now. */
 int xm_vendors_in_use(void);
+/* More or fewer streams of the program's, whose kernels may wait for other ranks at any time. */
+void xm_vendors_beside_streams(int more);
 
 void xm_vendor_hold(struct xm_vendor *vendor);
 /* The last one puts it into the pool, or destroys it if it is broken. */

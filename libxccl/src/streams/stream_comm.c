@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "comms/agree.h"
 #include "comms/topology.h"
+#include "comms/vendor_comm.h"
 #include "comms/wait.h"
 #include "ops/freed.h"
 #include "ops/persistent.h"
@@ -205,6 +206,7 @@ static void track(struct xm_stream_comm *sc)
 
     *t = (struct xm_outstanding_stream){
         .dev = stream->dev, .device = stream->device, .resets = stream->resets};
+    xm_vendors_beside_streams(1);
     if (xm_event_take(t->dev, t->device, &t->event) == xcclSuccess) {
         xm_outstanding_add(t);
     }
@@ -214,6 +216,9 @@ static void track_no_more(struct xm_stream_comm *sc)
 {
     struct xm_outstanding_stream *t = &sc->tracked;
 
+    if (t->dev != NULL) {
+        xm_vendors_beside_streams(-1);
+    }
     if (t->event != NULL) {
         xm_outstanding_remove(t);
         if (xc_device_resets(t->dev, t->device, false) == t->resets) {

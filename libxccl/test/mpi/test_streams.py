@@ -75,6 +75,12 @@ def test_freed_operation(family):
     run(family, 2, "freed_op", None).good()
 
 
+def test_destroyed(family):
+    """A vendor communicator is destroyed, which waits for the device, beside a kernel that waits for another rank."""
+    env = {**CCL, "XCCL_COMM_POOL": "0", "XCCL_DIRECT": "off"}
+    run(family, 2, "destroyed", None, **env).good()
+
+
 def test_mapped_anew(openmpi):
     """A kernel on the stream waits for another rank while memory is to be unmapped."""
     run(openmpi, 2, "mapped_anew", None, **DIRECT).good()

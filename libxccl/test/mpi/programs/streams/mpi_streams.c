@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <xccl/mpix.h>
 
@@ -623,6 +624,50 @@ static void mapped_anew(void)
     fixture_free(&s);
 }
 
+/*
+ * A communicator of the vendor's library is destroyed, which waits for the device, while a kernel
+ * there waits for a call that rank 1 makes behind another one, of both ranks.
+ */
+static void destroyed(void)
+{
+    enum { MANY = 1 << 12, BEFORE = 5, FEW = 16, SOON_MS = 300 };
+    struct fixture  s = fixture_make(MPI_COMM_WORLD);
+    struct mt_pair  pair = mt_pair_make(MT_DEVICE, MANY);
+    struct timespec soon = {0, SOON_MS * 1000000L};
+    MPI_Comm        first, second;
+    int             sums[FEW];
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &first);
+    MPI_Comm_dup(MPI_COMM_WORLD, &second);
+    for (int i = 0; i < BEFORE; i++) {
+        mt_pair_allreduce(&pair, MANY, first, i);
+        mt_expect_path("ccl", "on a communicator that goes");
+        mt_pair_allreduce(&pair, MANY, second, i);
+    }
+    for (int i = 0; i < FEW; i++) {
+        sums[i] = i;
+    }
+    mt_put(s.in, MT_DEVICE, sums, sizeof(sums));
+    MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm); /* which connects */
+    ms_sync(s.stream);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (s.rank == 0) {
+        MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm);
+    }
+    MPI_Comm_free(&first);
+    nanosleep(&soon, NULL);
+    mt_pair_allreduce(&pair, MANY, second, BEFORE);
+    if (s.rank != 0) {
+        MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm);
+    }
+    ms_sync(s.stream);
+    mt_get(sums, s.out, MT_DEVICE, sizeof(sums));
+    mt_expect(sums[FEW - 1] == s.size * (FEW - 1), "an enqueued sum");
+    MPI_Comm_free(&second);
+    mt_pair_free(&pair);
+    fixture_free(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {{"collectives", collectives},
@@ -635,6 +680,7 @@ int main(int argc, char **argv)
                                                  {"types", types},
                                                  {"numbers", numbers},
                                                  {"leave", leave},
+                                                 {"destroyed", destroyed},
                                                  {"freed_op", freed_op},
                                                  {"reset", reset},
                                                  {NULL, NULL}};
