@@ -185,7 +185,8 @@ bool xm_kernel_copy_start(struct xm_kernels *k, void *to, const void *from, size
     if (slot < 0) {
         return false;
     }
-    if ((b->count > 0) && ((b->kernels != k) || (b->count == XK_BATCH))) {
+    /* Who waits for them may have collected others meanwhile. */
+    while ((b->count > 0) && ((b->kernels != k) || (b->count == XK_BATCH))) {
         bool wait = b->waited_for;
         begin_collected();
         b->waited_for = wait;

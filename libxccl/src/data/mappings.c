@@ -217,25 +217,22 @@ static void make_room(void)
 static xcclResult_t make(uint64_t nonce, const struct xc_ipc *ipc, const struct xc_device_ops *dev,
                          int device, struct mapping **mapping_p)
 {
-    void *base;
+    struct mapping *m = malloc(sizeof(*m)); /* first: to unmap it again might wait */
+    void           *base;
 
+    if (m == NULL) {
+        return xc_fail(xcclSystemError, "out of memory");
+    }
     xm_mailbox_maps(true);
     xcclResult_t res = dev->ipc_open(ipc, &base);
     xm_mailbox_maps(false);
-    if (res == xcclInProgress) {
-        return (pins > 0) || drop_stale(nonce, ipc, dev)
+    if (res != xcclSuccess) {
+        free(m);
+        return ((res != xcclInProgress) || (pins > 0) || drop_stale(nonce, ipc, dev))
                    ? res
                    : xc_fail(xcclUnhandledCudaError,
                              "memory of another process cannot be mapped: something else is mapped "
                              "at its place");
-    }
-    if (res != xcclSuccess) {
-        return res;
-    }
-    struct mapping *m = malloc(sizeof(*m));
-    if (m == NULL) {
-        dev->ipc_close(base);
-        return xc_fail(xcclSystemError, "out of memory");
     }
     make_room();
     *m = (struct mapping){.dev = dev,

@@ -98,8 +98,12 @@ void xm_outstanding_remove(struct xm_outstanding_stream *stream)
     pthread_mutex_unlock(&streams_lock);
 }
 
-/* A reset of the device has ended what was on it; its event must not be touched then. */
-static bool has_work(struct xm_outstanding_stream *s)
+/*
+ * A reset of the device has ended what was on it; its event must not be touched then. What has been
+ * found to be over is not asked for again, if it is alone that asks: else the event may be recorded
+ * anew meanwhile.
+ */
+static bool has_work(struct xm_outstanding_stream *s, bool alone)
 {
     void *saved;
 
@@ -111,17 +115,19 @@ static bool has_work(struct xm_outstanding_stream *s)
     xcclResult_t res = s->dev->event_query(s->event);
     xc_device_restore(s->dev, mode);
     s->dev->leave(saved);
-    __atomic_store_n(&s->recorded, res == xcclInProgress, __ATOMIC_RELEASE);
+    if (alone && (res != xcclInProgress)) {
+        __atomic_store_n(&s->recorded, false, __ATOMIC_RELEASE);
+    }
     return res == xcclInProgress;
 }
 
-static bool streams_have_work(void)
+static bool streams_have_work(bool alone)
 {
     bool found = false;
 
     pthread_mutex_lock(&streams_lock);
     for (struct xm_outstanding_stream *s = streams; (s != NULL) && !found; s = s->next) {
-        found = has_work(s);
+        found = has_work(s, alone);
     }
     pthread_mutex_unlock(&streams_lock);
     return found;
@@ -130,7 +136,7 @@ static bool streams_have_work(void)
 bool xm_outstanding_any(void)
 {
     return ((__atomic_load_n(&state, __ATOMIC_ACQUIRE) & ~(uint32_t)(WANTED | ALONE)) != 0) ||
-           ((__atomic_load_n(&streams, __ATOMIC_ACQUIRE) != NULL) && streams_have_work());
+           ((__atomic_load_n(&streams, __ATOMIC_ACQUIRE) != NULL) && streams_have_work(false));
 }
 
 static void admit(uint32_t bits)
@@ -145,7 +151,7 @@ static bool try_alone(void)
     if (!is_alone() && !become_alone()) {
         return false;
     }
-    if (streams_have_work()) {
+    if (streams_have_work(true)) {
         admit(ALONE);
         return false;
     }

@@ -267,8 +267,8 @@ xcclResult_t xc_hip_start(void)
 
 static unsigned id_of(void *ptr)
 {
-    unsigned   id = 0;
-    hipError_t before = hip.peek_error();
+    unsigned long long id = 0; /* HIP sets 32 bits of it */
+    hipError_t         before = hip.peek_error();
 
     if (hip.pointer_attribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, ptr) != HIP_SUCCESS) {
         if (before == HIP_SUCCESS) {
@@ -276,7 +276,7 @@ static unsigned id_of(void *ptr)
         }
         return 0;
     }
-    return id;
+    return (unsigned)id;
 }
 
 static unsigned hip_resets(int device, bool look)

@@ -88,23 +88,16 @@ int xm_freed_free(MPI_Comm *comm, int profiling)
     return MPI_SUCCESS;
 }
 
-/* One that is ready, out of the list; any: whether it is or not. */
-static struct freed *take(bool any)
+static struct freed *take_all(void)
 {
-    struct freed **at = &all, *f;
-
     pthread_mutex_lock(&lock);
-    while (((f = *at) != NULL) && !any && !is_ready(f->xm)) {
-        at = &f->next;
-    }
-    if (f != NULL) {
-        __atomic_store_n(at, f->next, __ATOMIC_RELEASE);
-    }
+    struct freed *list = all;
+    __atomic_store_n(&all, NULL, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
-    return f;
+    return list;
 }
 
-/* Without the lock: the program's delete callbacks may call MPI. */
+/* Without the lock: the program's delete callbacks may call MPI, and so may error handlers. */
 static void free_taken(struct freed *f)
 {
     xm_comm_unuse(f->xm);
@@ -115,24 +108,31 @@ static void free_taken(struct freed *f)
 void xm_freed_progress(void)
 {
     static __thread bool inside;
-    struct freed        *f;
 
     if ((__atomic_load_n(&all, __ATOMIC_ACQUIRE) == NULL) || inside) {
         return;
     }
     inside = true;
-    while ((f = take(false)) != NULL) {
-        free_taken(f);
+    for (struct freed *f = take_all(), *next; f != NULL; f = next) {
+        next = f->next;
+        if (is_ready(f->xm)) {
+            free_taken(f);
+        } else {
+            keep(f);
+        }
     }
     inside = false;
 }
 
 void xm_freed_finalize(void)
 {
-    struct freed *f;
+    struct freed *list;
 
-    while ((f = take(true)) != NULL) {
-        xm_comm_end_agreements(f->xm);
-        free_taken(f);
+    while ((list = take_all()) != NULL) { /* callbacks may free more */
+        for (struct freed *f = list, *next; f != NULL; f = next) {
+            next = f->next;
+            xm_comm_end_agreements(f->xm);
+            free_taken(f);
+        }
     }
 }

@@ -51,6 +51,7 @@ static xcclResult_t prepare(struct xm_op *op, struct xm_usable *b, const struct 
     xcclResult_t res = xcclSuccess;
 
     b->buffer = buffer;
+    b->filled = false;
     b->ptr = buffer->buf + ((buffer->displs != NULL) ? buffer->low : 0);
     if (buffer->used && !usable(op, buffer) && !copied_in_pieces(op, buffer)) {
         b->packed = true;
@@ -79,13 +80,16 @@ static xcclResult_t prepare_both(struct xm_op *op)
     return (res == xcclSuccess) ? prepare(op, &op->recv, &op->buffers.recv) : res;
 }
 
-static xcclResult_t pack(struct xm_op *op, const struct xm_usable *b)
+static xcclResult_t pack(struct xm_op *op, struct xm_usable *b)
 {
     struct xm_copier copier = op->copier;
 
+    if (!b->packed || !b->buffer->in || !b->buffer->plain || b->filled) {
+        return xcclSuccess;
+    }
     copier.stream = op->stream;
-    return (b->packed && b->buffer->in && b->buffer->plain) ? xm_pack(&copier, b->buffer, b->ptr)
-                                                            : xcclSuccess;
+    b->filled = true;
+    return xm_pack(&copier, b->buffer, b->ptr);
 }
 
 xcclResult_t xm_usable_pack(struct xm_op *op)

@@ -21,7 +21,8 @@ struct xm_placeholder;
 struct xm_usable {
     const struct xm_buffer *buffer;
     char                   *ptr;    /* device memory */
-    bool                    packed; /* ptr is a packed copy of the buffer */
+    bool                    packed; /* ptr is a packed copy of the buffer, */
+    bool                    filled; /* and the copy has been enqueued */
     size_t                 *counts; /* of each block, in bytes; NULL where there is one block */
     size_t                 *displs; /* of each block, in bytes from ptr */
 };

@@ -184,9 +184,14 @@ xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e)
         res = e->op.dev->event_record(e->event, e->op.stream);
     }
     pthread_mutex_lock(&sc->lock);
-    e->next = NULL;
-    *sc->held_end = e;
-    sc->held_end = &e->next;
+    if (res == xcclSuccess) {
+        e->next = NULL;
+        *sc->held_end = e;
+        sc->held_end = &e->next;
+    } else { /* nothing tells when it is over: as of a graph's, when the communicator is freed */
+        e->next = sc->captured;
+        sc->captured = e;
+    }
     pthread_mutex_unlock(&sc->lock);
     return res;
 }

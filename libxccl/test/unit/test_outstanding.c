@@ -9,6 +9,8 @@
 
 enum { SOON_US = 20000, TIMES = 20 };
 
+static struct xm_outstanding_stream *recorded_anew; /* while it is asked for, or NULL */
+
 static int  under_way, alone_now, ended, disturbed; /* atomic */
 static bool busy;                                   /* the event of the program's stream; atomic */
 static int  resets_now;
@@ -27,8 +29,14 @@ static void leave(void *saved)
 
 static xcclResult_t query(void *event)
 {
+    bool was_busy = __atomic_load_n(&busy, __ATOMIC_ACQUIRE);
+
     (void)event;
-    return __atomic_load_n(&busy, __ATOMIC_ACQUIRE) ? xcclInProgress : xcclSuccess;
+    if (recorded_anew != NULL) { /* by another thread, just now */
+        __atomic_store_n(&busy, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&recorded_anew->recorded, true, __ATOMIC_RELEASE);
+    }
+    return was_busy ? xcclInProgress : xcclSuccess;
 }
 
 static unsigned resets(int device, bool look)
@@ -165,6 +173,24 @@ static void test_streams(void)
     xm_outstanding_remove(&idle);
 }
 
+/* A thread that only asks takes nothing for over that another one has enqueued meanwhile. */
+static void test_recorded_anew(void)
+{
+    struct xm_outstanding_stream stream = {.dev = &dev, .recorded = true};
+    pthread_t                    thread;
+
+    xm_outstanding_add(&stream);
+    busy = false;
+    recorded_anew = &stream;
+    CHECK(!xm_outstanding_any(), "it was over when it was asked for");
+    recorded_anew = NULL;
+    begin(&thread);
+    CHECK(!has_ended() && xm_outstanding_any(), "what was enqueued then is not over");
+    __atomic_store_n(&busy, false, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    xm_outstanding_remove(&stream);
+}
+
 /* ---- jobs, one after the other on one thread ---- */
 
 struct job {
@@ -223,5 +249,6 @@ int main(void)
     test_waits();
     test_back_to_back();
     test_streams();
+    test_recorded_anew();
     return xt_done("what is outstanding");
 }
