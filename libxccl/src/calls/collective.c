@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"
@@ -175,11 +176,21 @@ static void say_first_use(const struct xm_op *op)
     }
 }
 
-/* At info once per collective, size class and path (rank 0), at trace every call (all ranks). */
+/* A bit for the path, and one for the reason: what is said once of either is enough. */
+static uint64_t bits_of(const struct xm_choice *choice, const struct xm_path *path)
+{
+    enum { FIRST_REASON = XM_NUM_PATHS + 1 };
+    unsigned at = (path == &xm_path_self) ? XM_NUM_PATHS : (unsigned)choice->path;
+    uint64_t reason = xc_hash_text(XC_HASH_BEGIN, choice->reason) % (64 - FIRST_REASON);
+
+    return (UINT64_C(1) << at) | (UINT64_C(1) << (FIRST_REASON + reason));
+}
+
+/* At info on rank 0, once per collective, size class, path and reason; at trace every call. */
 static void log_choice(const struct xm_op *op, const struct xm_choice *choice,
                        const struct xm_path *path)
 {
-    static uint8_t         seen[XM_NUM_COLLS][66];
+    static uint64_t        seen[XM_NUM_COLLS][66];
     const struct xm_facts *facts = &op->facts;
     char                   sizes[64];
 
@@ -192,10 +203,11 @@ static void log_choice(const struct xm_op *op, const struct xm_choice *choice,
                  path->name, choice->reason);
         return;
     }
-    int     size_class = xm_size_class(facts->bytes);
-    uint8_t bit = (uint8_t)(1u << ((path == &xm_path_self) ? XM_NUM_PATHS : choice->path));
+    int      size_class = xm_size_class(facts->bytes);
+    uint64_t bits = bits_of(choice, path);
     if ((op->comm->rank != 0) ||
-        ((__atomic_fetch_or(&seen[facts->coll][size_class], bit, __ATOMIC_RELAXED) & bit) != 0)) {
+        ((__atomic_fetch_or(&seen[facts->coll][size_class], bits, __ATOMIC_RELAXED) & bits) ==
+         bits)) {
         return;
     }
     xm_size_class_text(size_class, sizes, sizeof(sizes));
@@ -349,10 +361,13 @@ static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state 
     xm_comm_saved(xm, xm_facts_saving_us(&op->facts), op->dev, op->device);
     bool pending = (xc_params()->direct != XC_DIRECT_OFF) &&
                    (xm->direct_state != XM_DIRECT_JOINED) && (xm->direct_state != XM_DIRECT_NEVER);
+    /* The vendors' libraries refuse ranks that share a device, so none is to be waited for. */
+    const char *turns = (xm->direct_state == XM_DIRECT_JOINED) ? xm_direct_turns(op) : NULL;
 
     choice->path = XM_PATH_MPI;
-    choice->reason = pending ? "a first call, before the direct path is ready"
-                             : "a vendor communicator has not paid for itself yet";
+    choice->reason = pending           ? "a first call, before the direct path is ready"
+                     : (turns != NULL) ? turns
+                                       : "a vendor communicator has not paid for itself yet";
     if (state == XM_COMM_FAILED) {
         choice->reason = xm->reason;
     } else if (xm->quiet) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"
@@ -217,6 +218,7 @@ static int row_of(const struct seen *seen, const char *path)
     key.path = xm_profile_word(path);
     key.other = xm_profile_word(seen->other);
     key.unsure = seen->unsure;
+    key.why = (uint8_t)xc_hash_text(XC_HASH_BEGIN, seen->reason);
     key.ranks = seen->ranks;
     return xm_profile_row(&key, seen->reason);
 }

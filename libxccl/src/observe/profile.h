@@ -23,13 +23,13 @@ struct xm_profile_key {
     uint8_t  path;       /* likewise: "ccl" */
     uint8_t  other;      /* path that the tables choose without this one; 0: none */
     uint8_t  unsure;     /* whether that path could have carried the call was not looked at */
-    uint8_t  padding;
-    int32_t  ranks; /* of the communicator; 0: no collective */
+    uint8_t  why;        /* of the reason: calls with another one have another row */
+    int32_t  ranks;      /* of the communicator; 0: no collective */
 };
 
 struct xm_profile_row {
     struct xm_profile_key key;
-    char                  reason[XM_PROFILE_REASON]; /* for the path: of the first call */
+    char                  reason[XM_PROFILE_REASON]; /* for the path */
     uint64_t              calls, bytes;
     uint64_t              ns;            /* inside the calls */
     uint64_t completions, completion_ns; /* start to completion, of non-blocking ones */

@@ -10,6 +10,8 @@
 
 /* Why the direct path does not carry a call whose facts are known (a static text), or NULL. */
 const char *xm_direct_obstacle(struct xm_op *op);
+/* That ranks share a device without MPS, and what takes turns there is too slow for it; or NULL. */
+const char *xm_direct_turns(const struct xm_op *op);
 
 /* The form of a collective, and the bytes of a block, once its buffers are usable. */
 struct xm_direct_form {

@@ -234,6 +234,14 @@ static bool is_worth_turns(const struct xm_op *op)
            (alone && (op->block_bytes >= (uint64_t)xc_params()->direct_turns));
 }
 
+const char *xm_direct_turns(const struct xm_op *op)
+{
+    if (!op->comm->direct->in_turns || is_worth_turns(op)) {
+        return NULL;
+    }
+    return "ranks share a device, MPS does not run, and the call is a short or a non-blocking one";
+}
+
 /* Nothing is known yet of how it goes, but that it goes when all have come. */
 static const char *obstacle_later(struct xm_op *op)
 {
@@ -285,8 +293,9 @@ const char *xm_direct_obstacle(struct xm_op *op)
     op->mapped = (op->block_bytes > exchanged) && may_map(op) && (blocking || otherwise);
     op->rounds = op->mapped ? 0 : rounds;
     op->instead = (op->mapped && !blocking) ? rounds : 0;
-    if (xm->direct->in_turns && !is_worth_turns(op)) {
-        return "ranks share a device, MPS does not run, and the call is a short or a non-blocking one";
+    reason = xm_direct_turns(op);
+    if (reason != NULL) {
+        return reason;
     }
     return (op->mapped || unmapped) ? NULL : "too large for the workspaces of the direct path";
 }

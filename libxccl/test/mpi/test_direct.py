@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The path of xccl's own kernels: taken where it should be, right there, and gone without a trace."""
 
+import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -534,6 +535,28 @@ def test_turns(openmpi):
     assert all(size >= 1 << 20 for _, size, path, _ in seen if path == "direct"), result.out
     assert result.lines("ranks 0 and 2 use the same device; give each rank"), result.out
     assert result.lines("info: ranks share a device that gives its processes turns"), result.out
+
+
+def test_turns_are_the_reason(openmpi, tmp_path):
+    """Not a vendor communicator, which such ranks never get; the first calls have a row of their own."""
+    file = tmp_path / "profile.json"
+    env = {"XCCL_LOG": "info", "XCCL_PROFILE": str(file), "XCCL_COMM_CREATE": "auto"}
+    result = openmpi.run(2, "mpi_loop cuda 8 return", sim="cuda:1", env=env)
+    assert result.status == 0, result.out
+    first, later = (
+        "a first call, before the direct path is ready",
+        "ranks share a device, MPS does not run, and the call is a short or a non-blocking one",
+    )
+    reasons = [reason for coll, _, _, reason in choices(result) if coll == "allreduce"]
+    assert reasons == [first, later], result.out
+    rows = json.loads(file.read_text())["rows"]
+    calls = {
+        row["reason"]: row["calls"]
+        for row in rows
+        if row["call"] == "MPI_Allreduce" and row["memory"] == "cuda"
+    }
+    assert set(calls) == {first, later}
+    assert calls[later] > calls[first]
 
 
 @pytest.mark.each_value
