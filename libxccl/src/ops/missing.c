@@ -36,6 +36,14 @@ static bool absent_text(const struct xm_op *op, char *buf, size_t len)
     return told > 0;
 }
 
+/* Is it known that all ranks have come to it? */
+static bool all_have_come(const struct xm_op *op)
+{
+    const struct xm_slots *slots = (op->comm != NULL) ? op->comm->slots : NULL;
+
+    return (slots != NULL) && (op->number != 0) && (xm_slots_absent(slots, op->number, 0) < 0);
+}
+
 static bool is_one(const char *ranks)
 {
     return strpbrk(ranks, ", ") == NULL;
@@ -54,6 +62,13 @@ xcclResult_t xm_missing_expired(struct xm_op *op)
                                       "come to %s",
                                       xc_params()->timeout, is_one(who) ? "" : "s", who,
                                       is_one(who) ? "has" : "have", what));
+    }
+    if (all_have_come(op)) {
+        return xm_op_fail(op, xc_fail(xcclTimeout,
+                                      "not completed within %ld s (XCCL_TIMEOUT): all ranks have "
+                                      "come to %s; if they pass different counts, types or roots, "
+                                      "XCCL_CHECK=1 names the rank",
+                                      xc_params()->timeout, what));
     }
     return xm_op_fail(
         op, xc_fail(xcclTimeout,
@@ -159,6 +174,10 @@ void xm_missing_describe(void *arg, char *buf, size_t len)
     if (absent_text(op, who, sizeof(who))) {
         snprintf(buf + n, len - n, "; rank%s %s %s not come to it", is_one(who) ? "" : "s", who,
                  is_one(who) ? "has" : "have");
+    } else if (all_have_come(op)) {
+        snprintf(buf + n, len - n,
+                 "; all ranks have come to it: if they pass different counts, types or roots, "
+                 "XCCL_CHECK=1 names the rank");
     } else if ((op->comm != NULL) && (xm_comm_state_now(op->comm) == XM_COMM_NEW) &&
                (__atomic_load_n(&op->comm->asked, __ATOMIC_ACQUIRE) != 0)) {
         snprintf(buf + n, len - n,

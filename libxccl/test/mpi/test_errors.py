@@ -344,6 +344,18 @@ def test_unequal_collective_is_named(openmpi):
     assert result.lines(r"rank 1 calls bcast where rank [02] calls allreduce"), result.out
 
 
+def test_unequal_length_at_the_time_out(openmpi):
+    """No rank is missing, and the error does not say that one may be."""
+    env = {"XCCL_DIRECT": "on", "XCCL_TUNE": "*:*:*:*:direct", "XCCL_TIMEOUT": "1"}
+    result = openmpi.run(3, "mpi_unequal cuda length", env=env, timeout=30)
+    line = (
+        r"error: not completed within 1 s \(XCCL_TIMEOUT\): all ranks have come to allreduce, "
+        r"number \d+ of its communicator of 3 ranks; if they pass different counts, types or roots, "
+        "XCCL_CHECK=1 names the rank"
+    )
+    assert result.lines(line), result.out
+
+
 def test_first_collective_is_named(openmpi):
     """Before the ranks see each other's calls they say which one they wait in."""
     line = "another call than allreduce, number 1 of its communicator of 2 ranks"

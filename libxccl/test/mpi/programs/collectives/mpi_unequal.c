@@ -2,7 +2,7 @@
 /*
  * Arguments that MPI takes to be equal on all ranks, and which are not: XCCL_CHECK=1 names them.
  *
- *   mpi_unequal RUNTIME type|operation|root|counts|pairs|collective
+ *   mpi_unequal RUNTIME type|operation|root|length|counts|pairs|collective
  * Rank 1 differs. The error comes back on every rank; no result is looked at.
  *
  *   mpi_unequal RUNTIME roots DIGITS
@@ -44,6 +44,10 @@ static int unequal_call(const char *what, bool differs, void *send, void *recv)
     }
     if (strcmp(what, "root") == 0) {
         return MPI_Bcast(send, COUNT, MPI_FLOAT, differs ? 1 : 0, MPI_COMM_WORLD);
+    }
+    if (strcmp(what, "length") == 0) {
+        return MPI_Allreduce(send, recv, differs ? COUNT + 1 : COUNT, MPI_FLOAT, MPI_SUM,
+                             MPI_COMM_WORLD);
     }
     if (strcmp(what, "roots") == 0) {
         return MPI_Bcast(send, COUNT, MPI_FLOAT, roots[mt_rank()] - '0', MPI_COMM_WORLD);
@@ -94,7 +98,9 @@ static void unequal_arguments(const char *what)
     char text[MPI_MAX_ERROR_STRING];
     int  length;
 
-    if (strcmp(what, "collective") == 0) { /* the ranks see each other's calls after the first */
+    bool seen = (strcmp(what, "collective") == 0) || (strcmp(what, "length") == 0);
+
+    if (seen) { /* the ranks see each other's calls after the first */
         struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
         mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, 0);
         mt_pair_free(&pair);
