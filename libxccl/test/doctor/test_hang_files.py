@@ -120,9 +120,35 @@ def test_wait_in_no_collective(job, look):
     job.write()
     said = "no rank waits in a collective of these files, or for a message"
     assert look()["facts"][-1].startswith(said)
+    assert "start the job with XCCL_DUMP_DIR" in look()["facts"][-1]
     job.add(0, state="started")
     job.write()
     assert not [fact for fact in look()["facts"] if fact.startswith(said)]
+
+
+def test_wait_inside_mpi(job, look):
+    """The files have the calls on host memory: who is in none of them is said, not XCCL_DUMP_DIR."""
+    for rank in (0, 2, 3):
+        job.head[rank]["calls"] = [call("MPI_Barrier")]
+    job.write()
+    facts = look()["facts"]
+    assert facts[-2] == (
+        "in calls of MPI: MPI_Barrier (ranks 0, 2 and 3); in none that xccl followed: rank 1"
+    )
+    assert facts[-1].startswith("no rank waits in a collective of these files, or for a message")
+    assert "in another call than most ranks, or in none" in facts[-1]
+    assert "XCCL_DUMP_DIR" not in facts[-1]
+
+
+def test_failure_needs_no_advice_on_waits(job, look):
+    """Ranks that wrote because of an error wait for nobody any more."""
+    for rank in range(SIZE):
+        job.head[rank]["reason"] = "error"
+        job.add(rank, state="failed")
+    job.write()
+    causes = look()
+    assert "hang-failed" in causes
+    assert not [fact for fact in causes["facts"] if fact.startswith("no rank waits")]
 
 
 def test_operations_that_are_not_counted(job, look):
@@ -407,7 +433,10 @@ def test_wait_for_a_message(job, look):
         f"rank 0 waits in MPI_Recv for a message from rank 2, tag 7, since {clock(NOW - 30)} (30 s); "
         f"rank 2 is in MPI_Barrier since {clock(NOW - 20)} (20 s)"
     )
-    assert causes["facts"][-1] == "in calls of MPI: MPI_Barrier (rank 2), MPI_Recv (rank 0)"
+    assert causes["facts"][-1] == (
+        "in calls of MPI: MPI_Barrier (rank 2), MPI_Recv (rank 0); "
+        "in none that xccl followed: ranks 1 and 3"
+    )
 
 
 def test_short_waits_for_messages(job, look):

@@ -17,6 +17,11 @@ ELSEWHERE = (
     "XCCL_DUMP_DIR, so that the files have its calls on host memory, or look at the stacks of the "
     "ranks (gdb -p, py-spy)"
 )
+INSIDE_MPI = (
+    "no rank waits in a collective of these files, or for a message; the calls above wait inside "
+    "MPI: look first at a rank that is in another call than most ranks, or in none, then at the "
+    "stacks of the ranks (gdb -p, py-spy)"
+)
 MAX_REASONS = 4
 
 # Counts of these may differ between ranks.
@@ -228,8 +233,9 @@ def examine(folder):
     found += check_mixed(job, runs)
     found += about_files
     said = list(statements(job))
-    if not waiting and not for_messages:
-        said.append(ELSEWHERE)
+    if not waiting and not for_messages and not any(one.severity == ERROR for one in found):
+        calls = any(dump.calls for dump in job.dumps.values())
+        said.append(INSIDE_MPI if calls else ELSEWHERE)
     if len(found) > MAX_FINDINGS:
         said.append(f"{len(found) - MAX_FINDINGS} more findings are left out")
     found.sort(key=lambda one: one.severity != ERROR)

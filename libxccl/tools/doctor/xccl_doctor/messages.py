@@ -132,13 +132,15 @@ def check_messages(job, found, collectives, told):
 
 
 def statement(job):
-    """ "in calls: MPI_Recv (ranks 0-2), MPI_Barrier (rank 3)", or None."""
+    """ "in calls of MPI: MPI_Recv (ranks 0-2), MPI_Barrier (rank 3); in none ...", or None."""
     ranks = {}
     for rank, dump in job.dumps.items():
         for call in dump.calls:
             ranks.setdefault(call.call, set()).add(rank)
+    idle = sorted(rank for rank, dump in job.dumps.items() if not dump.calls)
     rows = sorted(ranks.items(), key=lambda row: (-len(row[1]), row[0]))
     said = [f"{name} ({rank_text(sorted(row))})" for name, row in rows[:MAX_FINDINGS]]
     if len(rows) > MAX_FINDINGS:
         said.append(f"{len(rows) - MAX_FINDINGS} other calls")
-    return f"in calls of MPI: {', '.join(said)}" if said else None
+    rest = f"; in none that xccl followed: {rank_text(idle)}" if idle else ""
+    return f"in calls of MPI: {', '.join(said)}{rest}" if said else None

@@ -64,7 +64,7 @@ TABLE = {
     "hang-failed": Row(
         ERROR,
         "{ranks} failed in {place} at {time}",
-        "look for the message of that rank in the job's output; the others wait for it",
+        "look in the job's output for the messages of the ranks that failed; the other ranks wait for them",
         meaning="a collective failed on a rank, and other ranks wait for it",
     ),
     "hang-waiting": Row(
@@ -92,8 +92,9 @@ TABLE = {
         ERROR,
         "every rank has entered collective {sequence} ({call}) of communicator {comm}, and "
         "{waiting} in it on path {path} {since}",
-        "the calls agree, so look at the network and the library below: NCCL_DEBUG=INFO, "
-        "xccl-doctor --run",
+        "the calls agree as far as the files tell: XCCL_CHECK=1 also compares the counts for each "
+        "rank (of MPI_Alltoallv and the like); then look at the network and the library below: "
+        "NCCL_DEBUG=INFO, xccl-doctor --run",
         meaning="every rank has entered a collective with fitting arguments, and it does not end",
     ),
     "hang-missing": Row(
