@@ -453,6 +453,28 @@ def test_log_of_a_job_that_failed(stage, tmp_path, text, line):
     assert finding["cause"].startswith(f"the log is of a job that failed: {line}")
 
 
+def test_error_of_xccl_says_what_to_do(stage, tmp_path):
+    (tmp_path / "log").write_text("xccl[0] error: XCCL_TABLE: none.table cannot be opened: gone\n")
+    ended = run(stage, "--json", "--log", tmp_path / "log", **SIMULATED)
+    (finding,) = json.loads(ended.stdout)["findings"]
+    assert finding["id"] == "job-failed"
+    assert finding["remedy"].startswith("do what the line says; the page on troubleshooting")
+
+
+def test_paths_of_first_calls(stage, tmp_path):
+    """They are facts of a job that made no others alone."""
+    line = "xccl[0] info: {} of 8 B to 16 B in cuda on 4 ranks: {}\n"
+    first = "mpi-staged (a first call, before the direct path is ready)"
+    text = line.format("allreduce", first) + line.format("bcast", first)
+    (tmp_path / "log").write_text(text + line.format("allreduce", "direct (built-in table)"))
+    ended = run(stage, "--json", "--log", tmp_path / "log", **SIMULATED)
+    facts = [fact for fact in json.loads(ended.stdout)["facts"] if "is served by" in fact]
+    assert facts == [
+        "bcast is served by mpi-staged in its first calls",
+        "allreduce is served by direct",
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

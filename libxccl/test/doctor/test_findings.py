@@ -182,6 +182,7 @@ CASES = [
     ("gpu-duplicate", "juwels-booster", log("nccl-duplicate.log")),
     ("gpu-duplicate", "juwels-booster", log("nccl-multiple.log")),
     ("gpu-duplicate", "juwels-booster", log("nccl-same-bus.log")),
+    ("gpu-duplicate", "juwels-booster", log("xccl-turns.log")),
     ("gpu-shared", "dgx-h100", log("nccl-2.28-one-gpu.log")),
     ("gpu-peer-lost", "dgx-h100", log("nccl-2.28-p2p-off.log")),
     ("gpu-peer-lost", "dgx-h100", log("nccl-2.28-sockets-on-a-node.log")),

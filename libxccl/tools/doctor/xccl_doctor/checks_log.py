@@ -53,8 +53,10 @@ def statements(facts, log):
         yield f"xccl uses {NAMES.get(library, library)} {version} from {path}"
     if not log.xccl_library and log.ccl_versions:
         yield "{} {} is used".format(*log.ccl_versions[0])
-    for collective, path in log.xccl_paths:
-        yield f"{collective} is served by {path}"
+    settled = {collective for collective, _, first in log.xccl_paths if not first}
+    for collective, path, first in log.xccl_paths:
+        if not first or collective not in settled:
+            yield f"{collective} is served by {path}{' in its first calls' if first else ''}"
     yield from network_statements(name, log)
     kinds = sorted({via.split("/")[0] for _, _, via in log.channels})
     if kinds:
@@ -278,6 +280,7 @@ def shared_devices(log):
 def check_gpus(facts, log):
     shared = shared_devices(log)
     told = log.duplicate + log.multiple + [f"ranks {ranks}" for ranks in log.same_device]
+    told += log.in_turns
     caused = {"gpu-shared", "ranks-over-gpus"} & {name for name, _ in log.run_notes}
     if (told or shared) and not caused:  # else check_run says why
         host, gpu = shared[0] if shared else ("a node", told[0])

@@ -17,7 +17,7 @@ from xccl_common.lines import Lines
 LISTS = (
     ("ccl_versions", ("CCL version",), r"\b([NR]CCL) version *:? *([0-9.]+\d)"),
     ("xccl_library", (" info: using ",), r"xccl\[\d+\] info: using (\w+) ([\d.]+) from (\S+)"),
-    ("xccl_paths", (" ranks: ",), r"xccl\[\d+\] info: (\w+) of .*? ranks: ([\w-]+)"),
+    ("xccl_paths", (" ranks: ",), r"xccl\[\d+\] info: (\w+) of .*? ranks: ([\w-]+)(?: \()?((?:a first call)?)"),
     ("xccl_warned", (" warning: ",), r"xccl(?:\[\d+\])? warning: (?!all \d+ ranks (?:leave collectives|do without the vendor))(.*)"),
     ("xccl_gave_up", (" ranks leave collectives on device memory to MPI: ", " ranks do without the vendor's library: "), r"xccl\[\d+\] warning: all \d+ ranks (?:leave collectives on device memory to MPI|do without the vendor's library): (.*)"),
     ("mixed_memory", (" passes host memory",), r"(rank \d+)(?: of MPI_COMM_WORLD)? passes host memory(?: \(.*?\))? to (\w+), and (rank \d+) device memory"),
@@ -46,6 +46,7 @@ LISTS = (
     ("no_network", (" not found",), r"network (.+?) not found"),
     ("no_network_started", ("Failed to initialize any NET plugin",), r"NCCL WARN (Failed to initialize any NET plugin)"),
     ("same_device", (" use the same device",), r"ranks (\d+ and \d+) use the same device"),
+    ("in_turns", (" share a device that gives its processes turns",), r"info: (ranks share a device) that gives its processes turns"),
     ("apart", ("no direct path on ",), r"no direct path on \d+ ranks: (rank \d+ is on the machine of rank \d+, but in another container|rank \d+: it does not see the memory of all processes)"),
     ("one_node", ("not configured for single node", "VNI"), r"((?:not configured for single node|cxi.*[Nn]o VNI|Failed to .*VNI).*)"),
     ("mismatch", ("Mismatched NCCL version",), r"Mismatched NCCL version detected *: *(.*)"),

@@ -2,6 +2,7 @@
 """What xccl-doctor does with its options: collect, check, report."""
 
 import os
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -26,6 +27,7 @@ from . import (
 )
 
 SEVERITY_STATUS = {registry.WARNING: 3, registry.ERROR: 1}
+XCCL_ERROR = re.compile(r"xccl(?:\[\d+\])? error: ")
 # Said only if no other error explains it.
 REPEATED = ("run-failed", "job-failed", "xccl-said", "ucc-silent")
 HEAD = 4096  # characters of a log
@@ -67,7 +69,8 @@ def read_log(given, launcher, facts, options):
     if "--log" in given:
         text = read_file(given["--log"])
         line = failure(text)
-        found = [registry.finding("job-failed", line=line)] if line else []
+        whose = "xccl" if line and XCCL_ERROR.match(line) else "any"
+        found = [registry.finding("job-failed", whose, line=line)] if line else []
         return logs.parse(text), found, None
     if "--run" not in given:
         return None, [], None

@@ -140,7 +140,11 @@ TABLE = {
     "job-failed": Row(
         ERROR,
         "the log is of a job that failed: {line}",
-        "look at the log around that line; NCCL_DEBUG=INFO and XCCL_LOG=info make it say more",
+        {
+            "any": "look at the log around that line; NCCL_DEBUG=INFO and XCCL_LOG=info make it say more",
+            "xccl": "do what the line says; the page on troubleshooting "
+            "(share/doc/xccl/docs/use/troubleshooting.md) explains it",
+        },
     ),
     "log-silent": Row(
         WARNING,
