@@ -266,6 +266,16 @@ def test_why_names_the_library_for_this_memory(stage):
         assert f"no {other} library" not in ended.out, ended.out
 
 
+@pytest.mark.parametrize("options", [[], ["--why", "allreduce:64k:cuda:8"]])
+def test_no_library_by_a_wrong_value(stage, options):
+    """None is looked for, so it is the value that is to blame."""
+    words = ["--sim", "cuda:2", "--", stage.bin / "xccl-info", *options]
+    ended = stage.tool("xccl-run", *words, env={"XCCL_CHECK": "2"})
+    assert ended.status == 1
+    (line,) = re.findall(r"^  (?:library +none: |ccl +not available: )(.*)$", ended.out, re.M)
+    assert line.startswith("XCCL_CHECK=2 is not allowed"), ended.out
+
+
 def test_why_on_another_model(stage):
     written = why(stage, "reduce:128m:cuda:4", "--gpu", "NVIDIA H200")
     (one,) = [one for one in written["tables"] if one["source"].endswith("h200-x4.table")]

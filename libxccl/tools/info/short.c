@@ -73,7 +73,9 @@ static void print_direct(const struct info *info)
 
 const char *info_why_no_library(const struct info *info)
 {
-    if ((xc_params()->ccl != XC_CCL_AUTO) || (xc_params()->ccl_library != NULL)) {
+    bool named = (xc_params()->ccl != XC_CCL_AUTO) || (xc_params()->ccl_library != NULL);
+
+    if (named || (xc_params_error() != NULL)) { /* with an error none was looked for */
         return info->backend_why;
     }
     for (size_t i = 0; i < info->nccls; i++) {

@@ -171,7 +171,8 @@ static const char *no_library(const struct why *why, const struct info *info)
     const char *device = runtime_of(why, info)->name;
     bool        named = (xc_params()->ccl != XC_CCL_AUTO) || (xc_params()->ccl_library != NULL);
 
-    for (size_t i = 0; !named && (why->facts.mem != XM_MEM_HPU) && (i < info->nccls); i++) {
+    named = named || (why->facts.mem == XM_MEM_HPU) || (xc_params_error() != NULL);
+    for (size_t i = 0; !named && (i < info->nccls); i++) {
         if (!info->ccls[i].found && (strcmp(info->ccls[i].row->device, device) == 0)) {
             return info->ccls[i].why;
         }
