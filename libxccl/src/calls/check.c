@@ -79,7 +79,7 @@ enum { COLL, VALID, MEMORY, SIZE, ROOT, OPERATION, TYPE, COUNTS, NUM_CHECKED };
 
 static const char *const checked_names[NUM_CHECKED] = {
     "the collective",     "the validity of its arguments",
-    "the kind of memory", "the amount of data",
+    "the kind of memory", "the number of bytes",
     "the root",           "the operation",
     "the type",           "the array of receive counts"};
 

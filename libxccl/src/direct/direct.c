@@ -402,7 +402,8 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
     d->shared = (crowd > 1);
     /* Where processes run at once, another job may be there even if these have devices each. */
     d->most_blocks = (room == 0) ? UINT_MAX : (each > 0) ? each : 1;
-    if (d->in_turns) {
+    bool first = (xm->rank == 0); /* all ranks know the same */
+    if (d->in_turns && first) {
         xc_info(
             "ranks share a device that gives its processes turns: blocking collectives of %ld bytes "
             "and more go between their buffers (XCCL_DIRECT_TURNS), others through host memory; "
@@ -411,11 +412,11 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
     }
     if (d->shared) {
         xm_order_share();
-        if (room > 0) {
+        if (first && (room > 0)) {
             xc_info("up to %d ranks share a device that has room for %u blocks: kernels that wait "
                     "for others have at most %u",
                     crowd, room, d->most_blocks);
-        } else {
+        } else if (first) {
             xc_info("up to %d ranks share a device", crowd);
         }
     }

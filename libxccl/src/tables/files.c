@@ -21,7 +21,9 @@ static xcclResult_t read_all(FILE *f, const char *path, char **text_p)
         return xc_fail(xcclSystemError, "%s: out of memory", path);
     }
     size_t n = fread(text, 1, MOST_BYTES + 1, f);
-    if (ferror(f)) {
+    if (ferror(f) && (errno == EISDIR)) {
+        xc_fail(res, "%s: is a folder; name a table in it, as %s/nodes-1.table", path, path);
+    } else if (ferror(f)) {
         res = xc_fail(xcclSystemError, "%s: cannot be read: %s", path, strerror(errno));
     } else if (n > MOST_BYTES) {
         xc_fail(res, "%s: longer than %d bytes; a tuning table is a short text", path, MOST_BYTES);

@@ -242,12 +242,14 @@ def test_path_that_changes(faulty, mpi, tmp_path):
     [
         (["--coll", "allreduse"], "allreduse"),
         (["--min", "1m", "--max", "1k"], "--min"),
+        (["--min", "0"], "expected bytes >= 1"),
         (["--nodes", "0"], "--nodes"),
         (["--ranks-per-node", "2,"], "--ranks-per-node"),
         (["--nope"], "--nope"),
         (["--josn"], "'--josn'; there is no --json here: raw.json in the folder of --output"),
         (["--compare", "one"], "two files"),
         (["--compare", "/no/such", "/no/such"], "/no/such"),
+        (["--compare", "/tmp", "/tmp"], "/tmp: is a folder; name a table in it"),
         (["--check", "/no/such"], "/no/such"),
     ],
 )
@@ -332,6 +334,7 @@ def test_check_of_an_own_table(tuned):
     run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:4", mpi.stage.bin / "xccl-tune"]
     ended = mpi.stage.run(*run, "--check", folder / "nodes-1.table", env={"XCCL_MPI": mpi.family})
     assert "nothing that it names has changed here" in ended.good().out
+    assert "nodes-1.table: measured by nobody\n" in ended.out
 
 
 def test_documented_everywhere(any_mpi):

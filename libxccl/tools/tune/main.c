@@ -308,7 +308,8 @@ static int check(const struct tune_options *opt)
         return EXIT_USAGE;
     }
     tune_origin_here(dev, 0, &here);
-    printf("%s: measured %s\n", opt->check, table->head.measured);
+    bool nobody = (strcmp(table->head.measured, "nobody") == 0);
+    printf("%s: measured %s%s\n", opt->check, nobody ? "by " : "", table->head.measured);
     int changed = tune_check(stdout, &table->head, &here);
     if (changed == 0) {
         printf("nothing that it names has changed here\n");

@@ -123,7 +123,8 @@ static bool parse_bytes(const char *name, const char *text, uint64_t *value_p)
 
     if (!perf_parse_size(text, &bytes) || (bytes == 0)) {
         return options_refuse(
-            "--%s: invalid value '%s': expected bytes, or a number with k, m or g", name, text);
+            "--%s: invalid value '%s': expected bytes >= 1, or a number with k, m or g", name,
+            text);
     }
     *value_p = bytes;
     return true;
