@@ -331,10 +331,11 @@ static void write_dump(const char *reason)
     clock_gettime(CLOCK_REALTIME, &now);
     int  n = snprintf(text, sizeof(text),
                       "{\"version\": 1, \"rank\": %d, \"size\": %d, \"spawned\": %s, \"host\": "
-                       "\"%s\", \"pid\": %d, "
+                       "\"%s\", \"pid\": %d, \"all_calls\": %s, "
                        "\"reason\": \"%s\", \"time\": %lld.%06ld,\n \"operations\": [",
-                      world_rank, world_size, spawned, host, (int)getpid(), reason,
-                      (long long)now.tv_sec, now.tv_nsec / 1000);
+                      world_rank, world_size, spawned, host, (int)getpid(),
+                     xm_inside_is_asked_for() ? "true" : "false", reason, (long long)now.tv_sec,
+                      now.tv_nsec / 1000);
     bool good = put(fd, text, n);
     for (uint64_t i = (last > XM_RING_RECORDS) ? last - XM_RING_RECORDS + 1 : 1;
          good && (i <= last); i++) {

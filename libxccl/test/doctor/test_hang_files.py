@@ -140,6 +140,16 @@ def test_wait_inside_mpi(job, look):
     assert "XCCL_DUMP_DIR" not in facts[-1]
 
 
+def test_wait_in_a_call_that_is_not_followed(job, look):
+    """XCCL_DUMP_DIR was set, so it is no advice."""
+    for rank in range(SIZE):
+        job.head[rank]["all_calls"] = True
+    job.write()
+    fact = look()["facts"][-1]
+    assert fact.startswith("no rank waits in a call that these files tell of")
+    assert "MPI_Comm_split" in fact and "XCCL_DUMP_DIR" not in fact
+
+
 def test_failure_needs_no_advice_on_waits(job, look):
     """Ranks that wrote because of an error wait for nobody any more."""
     for rank in range(SIZE):

@@ -32,7 +32,9 @@ Operation = namedtuple(
 Call = namedtuple("Call", "call since requests unknown messages")
 # rank: of MPI_COMM_WORLD, or None; peer: of the communicator, or negative for any.
 Message = namedtuple("Message", "sends peer rank tag comm")
-Dump = namedtuple("Dump", "name rank size host reason time operations skipped spawned calls")
+Dump = namedtuple(
+    "Dump", "name rank size host reason time operations skipped spawned calls all_calls"
+)
 
 
 class Unreadable(Exception):
@@ -192,6 +194,8 @@ def read(path, most):
         # The number of a world that another has spawned, or None.
         spawned=word(found.get("spawned")),
         calls=calls(found.get("calls")),
+        # Are calls on host memory among them? Files of before that was written do not say it.
+        all_calls=found.get("all_calls") is True,
     )
 
 

@@ -22,6 +22,10 @@ INSIDE_MPI = (
     "MPI: look first at a rank that is in another call than most ranks, or in none, then at the "
     "stacks of the ranks (gdb -p, py-spy)"
 )
+STACKS = (
+    "no rank waits in a call that these files tell of; look at the stacks of the ranks (gdb -p, "
+    "py-spy): calls that make communicators, as MPI_Comm_split, are in no file"
+)
 MAX_REASONS = 4
 
 # Counts of these may differ between ranks.
@@ -210,6 +214,13 @@ def statements(job):
         yield calls
 
 
+def advice(job):
+    """Where to look on, if nobody waits in what the files tell of."""
+    if any(dump.calls for dump in job.dumps.values()):
+        return INSIDE_MPI
+    return STACKS if all(dump.all_calls for dump in job.dumps.values()) else ELSEWHERE
+
+
 def examine(folder):
     """(statements, findings), errors first and the most telling of them first of all."""
     read, unreadable, left = dumps.read_folder(folder)
@@ -234,8 +245,7 @@ def examine(folder):
     found += about_files
     said = list(statements(job))
     if not waiting and not for_messages and not any(one.severity == ERROR for one in found):
-        calls = any(dump.calls for dump in job.dumps.values())
-        said.append(INSIDE_MPI if calls else ELSEWHERE)
+        said.append(advice(job))
     if len(found) > MAX_FINDINGS:
         said.append(f"{len(found) - MAX_FINDINGS} more findings are left out")
     found.sort(key=lambda one: one.severity != ERROR)
