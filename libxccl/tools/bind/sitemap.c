@@ -107,8 +107,9 @@ bool site_map_read(const char *file, struct site_map *map_p)
     if (!good) {
         fprintf(
             stderr,
-            "xccl-bind: %s, line %d: expected 'rank gpu numa cores siblings nic' with ranks from 0 "
-            "in order (cores as 0-7,16; auto where the machine is to be asked)\n",
+            "xccl-bind: %s, line %d: expected rank gpu numa cores siblings nic, as '0 0 3 18-23 66-71 "
+            "mlx5_0', with ranks from 0 in order (cores as 0-7,16; auto where the machine is to be "
+            "asked)\n",
             file, number);
     }
     return good;
