@@ -352,6 +352,13 @@ static unsigned available_paths(struct xm_op *op)
            (unsigned)(direct == NULL) << XM_PATH_DIRECT;
 }
 
+/* Why there is no communicator of the vendor's library yet. */
+static const char *vendor_later(const struct xm_comm *xm)
+{
+    return xm->quiet ? "MPI_Comm_idup was called on it, or its ranks have unlike memory"
+                     : "a vendor communicator has not paid for itself yet";
+}
+
 /* MPI, while there is no communicator of the vendor's library. */
 static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state state,
                                            struct xm_choice *choice)
@@ -365,13 +372,13 @@ static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state 
     const char *turns = (xm->direct_state == XM_DIRECT_JOINED) ? xm_direct_turns(op) : NULL;
 
     choice->path = XM_PATH_MPI;
-    choice->reason = pending           ? "a first call, before the direct path is ready"
-                     : (turns != NULL) ? turns
-                                       : "a vendor communicator has not paid for itself yet";
+    choice->reason = vendor_later(xm);
     if (state == XM_COMM_FAILED) {
         choice->reason = xm->reason;
-    } else if (xm->quiet) {
-        choice->reason = "MPI_Comm_idup was called on it, or its ranks have unlike memory";
+    } else if (pending && !xm->quiet) {
+        choice->reason = "a first call, before the direct path is ready";
+    } else if ((turns != NULL) && !xm->quiet) {
+        choice->reason = turns;
     }
     return xm_collective_path_to_mpi(op, false);
 }
@@ -398,7 +405,10 @@ static const struct xm_path *vendor_once_ready(struct xm_op *op, const struct xm
     if (!direct && (other.path != XM_PATH_DIRECT)) {
         return mpi_meanwhile(op, state, choice);
     }
-    *choice = direct ? *choice : other;
+    if (!direct) { /* not by a row of its own, but because the one for the library has to wait */
+        *choice = other;
+        choice->reason = vendor_later(op->comm);
+    }
     xm_comm_saved(op->comm, xm_facts_saving_over_direct_us(&op->facts, op->rounds > 0), op->dev,
                   op->device);
     return &xm_path_direct;

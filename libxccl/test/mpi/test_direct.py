@@ -560,6 +560,15 @@ def test_turns_are_the_reason(openmpi, tmp_path):
     assert calls[later] > calls[first]
 
 
+def test_library_that_is_to_come_is_the_reason(openmpi):
+    """Not the row of the direct path, which nobody asked for: XCCL_TUNE seemed to have no effect."""
+    env = {"XCCL_TUNE": "allreduce:*:*:*:ccl", "XCCL_LOG": "info", "XCCL_COMM_CREATE": "auto"}
+    result = openmpi.run(2, "mpi_loop cuda 8 return", sim="cuda:2", env=env)
+    assert result.status == 0, result.out
+    reasons = {reason for coll, _, path, reason in choices(result) if path == "direct"}
+    assert reasons == {"a vendor communicator has not paid for itself yet"}, result.out
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize(
     "command",
