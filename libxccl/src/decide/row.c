@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/log.h"
 #include "base/nearest.h"
@@ -221,11 +222,14 @@ static xcclResult_t parse_bytes(const struct xm_place *place, struct xm_part par
 static void coll_words(struct xm_part part, char *buf, size_t len)
 {
     char        typed[32];
-    size_t      n = 0, half = part.len / 2;
+    bool        full = (part.len > 4) && (strncasecmp(part.at, "MPI_", 4) == 0);
+    size_t      skip = full ? 4 : 0; /* as in MPI_Allreduce */
+    size_t      n = 0, half = (part.len - skip) / 2;
     size_t      least = ((half < 3) ? half : 3) + 1; /* further away is not a likely slip */
     const char *meant = NULL;
 
-    snprintf(typed, sizeof(typed), "%.*s", (int)((part.len < 31) ? part.len : 31), part.at);
+    snprintf(typed, sizeof(typed), "%.*s", (int)((part.len - skip < 31) ? part.len - skip : 31),
+             part.at + skip);
     for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
         if (!xm_coll_on_device((enum xm_coll)coll)) {
             continue;

@@ -259,6 +259,13 @@ def test_why_long_blocks(stage, call):
     assert direct["why"] == "if every device reaches the memory of the others"
 
 
+@pytest.mark.parametrize("name", ["MPI_Allreduce", "MPI_Iallreduce", "alreduce"])
+def test_why_of_a_name_of_mpi(stage, name):
+    """As the profile has it."""
+    ended = stage.tool("xccl-info", "--why", f"{name}:64k:cuda:8")
+    assert ended.status == 2 and "did you mean allreduce?" in ended.err, ended.err
+
+
 def test_why_names_the_library_for_this_memory(stage):
     """Also where the machine has the other vendor's runtime."""
     for memory, other in (("cuda", "rccl"), ("rocm", "nccl")):
