@@ -456,7 +456,9 @@ def test_short_waits_for_messages(job, look):
             call("MPI_Recv", message((rank + 1) % SIZE, 1), since=NOW - 0.1)
         ]
     job.write()
-    assert set(look()) == {"facts"}
+    causes = look()
+    assert set(causes) == {"facts"}
+    assert causes["facts"][-1].startswith("no rank has waited for long: have all ranks write")
 
 
 def test_waits_of_many_for_one_message_each(job, look):

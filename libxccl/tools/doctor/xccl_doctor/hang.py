@@ -22,6 +22,10 @@ INSIDE_MPI = (
     "MPI: look first at a rank that is in another call than most ranks, or in none, then at the "
     "stacks of the ranks (gdb -p, py-spy)"
 )
+RECENT = (
+    "no rank has waited for long: have all ranks write their files again some seconds later, and "
+    "read those"
+)
 STACKS = (
     "no rank waits in a call that these files tell of; look at the stacks of the ranks (gdb -p, "
     "py-spy): calls that make communicators, as MPI_Comm_split, are in no file"
@@ -217,7 +221,8 @@ def statements(job):
 def advice(job):
     """Where to look on, if nobody waits in what the files tell of."""
     if any(dump.calls for dump in job.dumps.values()):
-        return INSIDE_MPI
+        waited = any(any(messages.long_calls(job, rank)) for rank in job.dumps)
+        return INSIDE_MPI if waited else RECENT
     return STACKS if all(dump.all_calls for dump in job.dumps.values()) else ELSEWHERE
 
 
