@@ -233,12 +233,17 @@ static const struct xm_family *open_family(const char *name)
         return NULL;
     }
     if (handle == NULL) {
-        fprintf(stderr, "xccl warning: calls go to MPI alone: %s\n", dlerror());
+        fprintf(stderr,
+                "xccl warning: calls go to MPI alone: %s; install xccl again, with the "
+                "mpicc of this MPI on PATH\n",
+                dlerror());
         return NULL;
     }
     const struct xm_family *found = dlsym(handle, XM_FAMILY_SYMBOL);
     if ((found == NULL) || (found->abi != XM_FAMILY_ABI)) {
-        fprintf(stderr, "xccl warning: calls go to MPI alone: %s is of another version of xccl\n",
+        fprintf(stderr,
+                "xccl warning: calls go to MPI alone: %s is of another version of xccl; "
+                "install xccl again\n",
                 path);
         dlclose(handle);
         return NULL;

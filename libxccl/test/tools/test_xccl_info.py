@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -158,6 +159,24 @@ def test_what_variables_name_is_not_there(stage, variable, words, options):
     if "--json" in options:
         written = json.loads(ended.out)
         assert written["fault"] is None and written["missing"] in line
+
+
+@pytest.mark.parametrize("part", ["libxccl.so.0", "libxccl-mpi.so", "xccl/libxccl-mpi-*.so"])
+def test_a_part_that_is_missing(stage, tmp_path, part):
+    """Programs would go on with MPI alone."""
+    if not stage.interposer.exists():
+        pytest.skip("xccl was built without an MPI")
+    for folder in ("bin", "lib", "share"):
+        shutil.copytree(stage.bin.parent / folder, tmp_path / folder, symlinks=True)
+    assert not stage.run(tmp_path / "bin/xccl-info").good().err
+    for file in (tmp_path / "lib").glob(part):
+        file.unlink()
+    ended = stage.run(tmp_path / "bin/xccl-info")
+    name = part.split("/")[-1].removesuffix(".0").split("*")[0]
+    assert ended.status == 1
+    assert re.search(rf"^xccl-info: {re.escape(name)}\S* is missing in .*; install", ended.err), (
+        ended.err
+    )
 
 
 def test_a_library_that_is_another(stage):

@@ -58,7 +58,7 @@ struct info {
     const struct xm_tables      *tables;
     char                         fault[1024];   /* of the configuration, "" if none */
     char                         unknown[1024]; /* variables that nobody reads, "" if none */
-    char missing[2048]; /* what variables name and is not there, "" if none */
+    char missing[2048]; /* parts, and what variables name, that are not there; "" if none */
 };
 
 /* install.c: the flavours of the simulation; NULL-terminated. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What variables name that is not there: no job ends by it, and none does what was meant. */
+/* What is not there: no job ends by it, and none does what was meant. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +34,32 @@ static void add(struct info *info, const char *text)
 
     snprintf(info->missing + used, sizeof(info->missing) - used, "%s%s", (used > 0) ? "; " : "",
              text);
+}
+
+/* Of the installation: without it programs go on with MPI alone, or xccl-run refuses them. */
+static void check_parts(struct info *info)
+{
+    char text[1300];
+
+    if ((info->nmpi > 0) && (info->libxccl[0] == '\0')) {
+        snprintf(text, sizeof(text), "libxccl.so is missing in %s; install xccl again",
+                 info->prefix);
+        add(info, text);
+    }
+    if ((info->nmpi > 0) && (info->preload[0] == '\0')) {
+        snprintf(text, sizeof(text), "libxccl-mpi.so is missing in %s; install xccl again",
+                 info->prefix);
+        add(info, text);
+    }
+    for (int i = 0; i < info->nmpi; i++) {
+        if (info->mpi[i].interposer[0] == '\0') {
+            snprintf(text, sizeof(text),
+                     "libxccl-mpi-%s.so is missing in %s; install xccl again, with its mpicc on "
+                     "PATH",
+                     info->mpi[i].family, info->prefix);
+            add(info, text);
+        }
+    }
 }
 
 static void check_library(struct info *info)
@@ -109,6 +135,7 @@ static void check_simulation(struct info *info)
 
 void info_find_missing(struct info *info)
 {
+    check_parts(info);
     check_library(info);
     check_site(info);
     check_simulation(info);
