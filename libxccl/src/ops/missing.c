@@ -44,6 +44,12 @@ static bool all_have_come(const struct xm_op *op)
     return (slots != NULL) && (op->number != 0) && (xm_slots_absent(slots, op->number, 0) < 0);
 }
 
+/* Non-blocking calls are not checked. */
+static const char *remedy(const struct xm_op *op)
+{
+    return (op->call.form == XM_BLOCKING) ? ": XCCL_CHECK=1 names the rank" : "";
+}
+
 static bool is_one(const char *ranks)
 {
     return strpbrk(ranks, ", ") == NULL;
@@ -64,11 +70,11 @@ xcclResult_t xm_missing_expired(struct xm_op *op)
                                       is_one(who) ? "has" : "have", what));
     }
     if (all_have_come(op)) {
-        return xm_op_fail(op, xc_fail(xcclTimeout,
-                                      "not completed within %ld s (XCCL_TIMEOUT): all ranks have "
-                                      "come to %s; if they pass different counts, types or roots, "
-                                      "XCCL_CHECK=1 names the rank",
-                                      xc_params()->timeout, what));
+        return xm_op_fail(op,
+                          xc_fail(xcclTimeout,
+                                  "not completed within %ld s (XCCL_TIMEOUT): all ranks have "
+                                  "come to %s; they may pass different counts, types or roots%s",
+                                  xc_params()->timeout, what, remedy(op)));
     }
     return xm_op_fail(
         op, xc_fail(xcclTimeout,
@@ -176,8 +182,8 @@ void xm_missing_describe(void *arg, char *buf, size_t len)
                  is_one(who) ? "has" : "have");
     } else if (all_have_come(op)) {
         snprintf(buf + n, len - n,
-                 "; all ranks have come to it: if they pass different counts, types or roots, "
-                 "XCCL_CHECK=1 names the rank");
+                 "; all ranks have come to it, and may pass different counts, types or roots%s",
+                 remedy(op));
     } else if ((op->comm != NULL) && (xm_comm_state_now(op->comm) == XM_COMM_NEW) &&
                (__atomic_load_n(&op->comm->asked, __ATOMIC_ACQUIRE) != 0)) {
         snprintf(buf + n, len - n,
