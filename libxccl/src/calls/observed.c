@@ -345,6 +345,9 @@ void xm_seen_op(struct xm_op *op, const char *path, bool completes)
     }
     current->memory = (on_device && (op->dev != NULL)) ? xm_mem_name(op->facts.mem) : "host";
     current->path = path;
+    if ((current->reason == NULL) && on_device && (xc_params()->route != XC_ROUTE_XCCL)) {
+        current->reason = "XCCL_ROUTE is not xccl"; /* the ranks agreed on nothing */
+    }
     range_of_path(path);
     if ((op->call.form == XM_BLOCKING) || (!completes && !in_wait) || !xm_profile_on()) {
         return;

@@ -157,6 +157,15 @@ def test_other_route(openmpi, tmp_path):
     assert result.lines(r"^  MPI_Allreduce .* ccl\?; XCCL_ROUTE is not xccl$")
 
 
+def test_other_route_of_own_counts(openmpi, tmp_path):
+    """Nothing is agreed on there, and the reason is the same."""
+    file = tmp_path / "profile.json"
+    env = {"XCCL_ROUTE": "mpi", "XCCL_PROFILE": str(file)}
+    openmpi.run(2, "mpi_colls cuda dd counts", env=env, timeout=60).good()
+    found = rows(json.loads(file.read_text()), "MPI_Alltoallv", memory="cuda")
+    assert {row["reason"] for row in found} == {"XCCL_ROUTE is not xccl"}
+
+
 def test_more_kinds_than_rows(family, tmp_path):
     """What has no room is counted all the same, on each rank and where they are merged."""
     _, written = profile(family, tmp_path, 2, "mpi_profile none many", sim=None)
