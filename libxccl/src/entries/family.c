@@ -215,6 +215,7 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
     if (freed) {
         return xm_freed_free(comm, profiling);
     }
+    xm_requests_comm_disconnecting(*comm);
     struct xm_comm *xm = xm_comm_known(*comm);
     if (xm != NULL) {
         xm_ops_wait(xm);

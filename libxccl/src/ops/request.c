@@ -321,6 +321,10 @@ static int start_all(int count, MPI_Request requests[], int profiling)
 /* Those whose requests were freed before they were over: their data is still to come. Atomic. */
 static struct xm_transfer *orphans;
 
+/* Threads that have some of them in hand; and this one, whose error handler may call MPI. */
+static int          looking;
+static __thread int looking_here;
+
 void xm_entry_forget(struct xm_entry *e)
 {
     struct xm_transfer *t = e->transfer;
@@ -393,7 +397,9 @@ void xm_requests_progress(void)
     pthread_mutex_lock(&lock);
     struct xm_transfer *left = orphans;
     __atomic_store_n(&orphans, NULL, __ATOMIC_RELAXED);
+    looking++;
     pthread_mutex_unlock(&lock);
+    looking_here++;
     while (left != NULL) {
         struct xm_transfer *t = left;
         left = t->next;
@@ -409,6 +415,31 @@ void xm_requests_progress(void)
         t->next = orphans;
         __atomic_store_n(&orphans, t, __ATOMIC_RELEASE);
         pthread_mutex_unlock(&lock);
+    }
+    looking_here--;
+    pthread_mutex_lock(&lock);
+    looking--;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool has_orphans(MPI_Comm comm)
+{
+    pthread_mutex_lock(&lock);
+    const struct xm_transfer *t = orphans;
+    while ((t != NULL) && (xm_transfer_comm(t) != comm)) {
+        t = t->next;
+    }
+    bool any = (t != NULL) || (looking > looking_here);
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+void xm_requests_comm_disconnecting(MPI_Comm comm)
+{
+    struct xm_wait wait = xm_wait_begin("for messages whose requests were freed");
+
+    while (has_orphans(comm) && (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {
+        xm_requests_progress();
     }
 }
 

@@ -32,6 +32,12 @@ int xm_request_keep_simple(const long *args);
 /* The program frees a communicator, which persistent requests of it may outlive. */
 void xm_requests_comm_freeing(MPI_Comm comm);
 
+/*
+ * MPI_Comm_disconnect waits until the messages of a communicator are over. MPI's requests of those
+ * that the program has freed are ours until then, and MPICH waits for each request.
+ */
+void xm_requests_comm_disconnecting(MPI_Comm comm);
+
 /* Move transfers whose requests the program has freed; and wait for them, in MPI_Finalize. */
 void xm_requests_progress(void);
 void xm_requests_finalize(void);

@@ -104,6 +104,7 @@ def test_session(standard, case):
         "mpi_large cuda",
         "mpi_rendezvous cuda sizes",
         "mpi_transfers cuda sends",
+        "mpi_handles cuda disconnected",
         "mpi_partitions cuda ring",
         "mpi_windows cuda created",
         "mpi_errors cuda device",

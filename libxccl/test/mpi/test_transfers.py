@@ -156,6 +156,13 @@ def test_handles(family, case, tmp_path):
     family.run(1, f"mpi_handles cuda {case} {tmp_path}", timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize("p2p", ["auto", "staged"])
+def test_freed_before_disconnect(mpi, p2p):
+    """MPI_Comm_disconnect waits for messages whose requests were freed. MPICH's waits for requests."""
+    env = {"XCCL_P2P": p2p}
+    mpi.run(2, "mpi_handles cuda disconnected", sim="cuda:2", env=env, timeout=TIMEOUT).good()
+
+
 @pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("case", HANDLES)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A derived datatype that the program frees while a call on device memory still needs it, which MPI
- * allows, and others that may take its handle. mpi_f08 does so itself for sections of arrays. And
- * arrays that it uses again while the call is under way, which MPI does not allow but stands.
- * Usage: mpi_handles cuda|rocm|none CASE [FOLDER]
+ * allows, and others that may take its handle. mpi_f08 does so itself for sections of arrays.
+ * Requests that it frees before MPI_Comm_disconnect, which waits for their messages. And arrays
+ * that it uses again while the call is under way, which MPI does not allow but stands. Usage:
+ * mpi_handles cuda|rocm|none CASE [FOLDER]
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -426,6 +427,49 @@ static void case_arrays(void)
     MPI_Comm_free(&comm);
 }
 
+/* Both ranks leave their messages, and one that is started, to MPI_Comm_disconnect. */
+static void disconnect_after(int count, bool receives, bool starts)
+{
+    int         peer = 1 - mt_rank(), salt = count % 100;
+    int        *in = mt_ints_make(MT_DEVICE, count, count, salt);
+    int        *out = mt_ints_make(MT_DEVICE, count, 0, 0);
+    MPI_Request request;
+    MPI_Comm    comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (receives) {
+        MPI_Irecv(out, count, MPI_INT, peer, 0, comm, &request);
+        MPI_Request_free(&request);
+    }
+    if (starts) {
+        MPI_Send_init(in, count, MPI_INT, peer, 0, comm, &request);
+        MPI_Start(&request);
+    } else {
+        MPI_Isend(in, count, MPI_INT, peer, 0, comm, &request);
+    }
+    MPI_Request_free(&request);
+    if (!receives) {
+        MPI_Recv(out, count, MPI_INT, peer, 0, comm, MPI_STATUS_IGNORE);
+    }
+    MPI_Comm_disconnect(&comm);
+    mt_ints_expect(out, MT_DEVICE, count, count, peer, salt, "before MPI_Comm_disconnect");
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+static void case_disconnected(void)
+{
+    static const int counts[] = {1, 30, 5000, 100000};
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 4; i++) {
+            disconnect_after(counts[i], false, false);
+            disconnect_after(counts[i], false, true);
+            disconnect_after(counts[i], true, false);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct mt_named_case cases[] = {
@@ -439,6 +483,7 @@ int main(int argc, char **argv)
         {"unpacked", case_unpacked_by_mpi},
         {"empty", case_empty_part},
         {"pairs", case_pairs},
+        {"disconnected", case_disconnected},
         {NULL, NULL},
     };
 
