@@ -348,7 +348,7 @@ static int most_on_a_device(const struct xm_comm *xm, const struct says *all, bo
  * A program that takes device 0 on each rank works, slowly. Of ranks that share a device, although
  * the first of them was given another, that one says so.
  */
-static void warn_of_astray(const struct xm_comm *xm, const struct says *all)
+static bool warn_of_astray(const struct xm_comm *xm, const struct says *all)
 {
     static bool said; /* atomic */
 
@@ -363,9 +363,33 @@ static void warn_of_astray(const struct xm_comm *xm, const struct says *all)
                         "--gpus first",
                         i, j, all[i].device, i, all[i].given);
             }
-            return;
+            return true;
         }
     }
+    return false;
+}
+
+/* The same where nobody was given one: some are left over. */
+static void warn_of_idle(const struct xm_comm *xm, const struct says *all)
+{
+    static bool said; /* atomic */
+    int         seen = 0, used = 0;
+
+    for (int i = 0; i < xm->size; i++) {
+        int j = 0;
+        while ((j < i) && (memcmp(all[i].uuid, all[j].uuid, sizeof(all[i].uuid)) != 0)) {
+            j++;
+        }
+        used += (j == i);
+    }
+    if ((xm->rank != 0) || (used == xm->size) || (xm->direct->dev->count(&seen) != xcclSuccess) ||
+        (seen <= used) || __atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+        return;
+    }
+    xc_warn(
+        "%d ranks share %d of the %d devices that rank 0 sees: put xccl-run between the launcher "
+        "and the program, with --gpus first if that takes device 0 on each rank",
+        xm->size, used, seen);
 }
 
 /* Are these all processes of the job? Spawned ones have another job than the ranks beside them. */
@@ -389,8 +413,10 @@ static void divide_device(struct xm_comm *xm, const struct says *all)
     unsigned          room = xm_kernels_room(d->kernels);
     int               most = most_on_a_device(xm, all, &d->in_turns), crowd = most;
 
-    warn_of_astray(xm, all);
     bool whole = is_whole_job(xm, all);
+    if (!warn_of_astray(xm, all) && whole) {
+        warn_of_idle(xm, all);
+    }
     if (whole) {
         __atomic_store_n(&known_crowd, crowd, __ATOMIC_RELAXED);
     }

@@ -225,6 +225,19 @@ def test_devices_shared_by_mistake(openmpi, tmp_path, given):
     assert len(result.lines("XCCL_LOCAL_DEVICE gives rank")) == len(told), result.out
 
 
+@pytest.mark.parametrize(("sim", "told"), [("cuda:2", 0), ("cuda:4", 1)])
+@pytest.mark.parametrize("mps", [True, False])
+def test_devices_left_over(openmpi, tmp_path, sim, told, mps):
+    """Three ranks work on devices 0 and 1. That is said if there are more."""
+    env = {**DIRECT, "MT_DEVICES": "2", **({"XCCL_SIM_MPS": str(tmp_path)} if mps else {})}
+    result = openmpi.run(3, "mpi_loop cuda 20", sim=sim, env=env)
+    assert len(result.lines("all rounds good")) == 3, result.out
+    assert len(result.lines("3 ranks share 2 of the 4 devices that rank 0 sees")) == told, (
+        result.out
+    )
+    assert len(result.lines("ranks share")) == told, result.out
+
+
 @pytest.mark.release_only
 @pytest.mark.parametrize("vendor", ["auto", "none"])
 @pytest.mark.parametrize("coll", ["alltoallv", "allgather"])

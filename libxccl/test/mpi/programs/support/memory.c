@@ -194,6 +194,9 @@ void mt_memory_open(const char *runtime, int local_rank)
     require(api.init(0), "initialising the runtime");
     require(api.get_count(&count), "counting devices");
     require(count < 1, "finding a device");
+    if (getenv("MT_DEVICES") != NULL) { /* the others are left over */
+        count = atoi(getenv("MT_DEVICES"));
+    }
     if (cuda) {
         require(api.device_get(&device, local_rank % count), "cuDeviceGet");
         require(api.context_retain(&context, device), "cuDevicePrimaryCtxRetain");
