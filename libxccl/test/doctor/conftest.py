@@ -16,6 +16,7 @@ TOOLS = TOP / "libxccl/tools"
 sys.path[:0] = [str(TOOLS / name) for name in ("doctor", "common")]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import hang_job  # noqa: E402
 from xccl_common.tool import Tool  # noqa: E402
 from xccl_doctor.main import main  # noqa: E402
 
@@ -230,3 +231,31 @@ def compile_library(tmp_path):
         subprocess.run([*command, "-Wl,--no-as-needed", *stubs, "-o", target], check=True)
 
     return build
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Files of a job that tests break."""
+    return hang_job.Run(tmp_path)
+
+
+@pytest.fixture
+def look(tmp_path, capsys):
+    """xccl-doctor --hang: {identifier: causes}, with the exit status checked."""
+
+    def ask(folder=tmp_path):
+        status = main(["--hang", str(folder), "--json"], hang_job.NOWHERE)
+        found = json.loads(capsys.readouterr().out)
+        severities = [one["severity"] for one in found["findings"]]
+        assert severities == sorted(severities)  # errors before warnings
+        assert status == (1 if "error" in severities else 3 if severities else 0)
+        assert status == found["status"]
+        causes = {}
+        for one in found["findings"]:
+            assert "{" not in one["cause"] + one["remedy"]
+            assert one["anchor"].endswith(one["id"])
+            causes.setdefault(one["id"], []).append(one["cause"])
+        causes["facts"] = found["facts"]
+        return causes
+
+    return ask

@@ -3,108 +3,13 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
+from hang_job import BCAST, NOW, NOWHERE, SIZE, Run, call, clock, message, only
 from running_clock import now
-from xccl_common.tool import Tool
 from xccl_doctor import dumps, hang, registry, words
 from xccl_doctor.main import main
-
-NOWHERE = Tool("xccl-doctor", "0", "", "/nowhere", "/nowhere/lib")
-NOW = 1700000000.0
-SIZE = 4
-CALL = {
-    "comm": "world",
-    "comm_size": SIZE,
-    "call": "MPI_Allreduce",
-    "count": 10,
-    "type": "MPI_FLOAT",
-    "op": "MPI_SUM",
-    "root": -1,
-    "memory": "cuda",
-    "bytes": 40,
-    "path": "ccl",
-    "state": "done",
-}
-BCAST = {"call": "MPI_Bcast", "op": None, "root": 0}
-
-
-def clock(seconds):
-    return time.strftime("%H:%M:%S", time.localtime(seconds))
-
-
-class Run:
-    """Files of a run in which every rank did five collectives of world; tests break it."""
-
-    def __init__(self, folder, size=SIZE):
-        self.folder, self.size = folder, size
-        self.operations = {rank: [] for rank in range(size)}
-        self.head = {rank: {} for rank in range(size)}
-        for _ in range(5):
-            self.all()
-
-    def add(self, rank, **values):
-        """One more operation of a rank; its number follows from those before."""
-        op = {**CALL, "comm_rank": rank, "comm_size": self.size, **values}
-        before = [
-            one["sequence"] or 0 for one in self.operations[rank] if one["comm"] == op["comm"]
-        ]
-        op.setdefault("sequence", max(before, default=0) + 1)
-        op.setdefault("started", NOW - 80 + (op["sequence"] or 0))
-        op.setdefault("ended", op["started"] + 0.5 if op["state"] in ("done", "failed") else None)
-        self.operations[rank].append(op)
-
-    def all(self, ranks=None, **values):
-        for rank in range(self.size) if ranks is None else ranks:
-            self.add(rank, **values)
-
-    def dump(self, rank):
-        head = {"version": 1, "rank": rank, "size": self.size, "host": f"n{rank // 2}"}
-        head.update(pid=100 + rank, reason="SIGUSR1", time=NOW)
-        return {**head, "operations": self.operations[rank], **self.head[rank]}
-
-    def path(self, rank):
-        return self.folder / f"xccl-ops.n{rank // 2}.{100 + rank}.json"
-
-    def write(self, skip=()):
-        for rank in set(range(self.size)) - set(skip):
-            self.path(rank).write_text(json.dumps(self.dump(rank)))
-
-
-@pytest.fixture
-def job(tmp_path):
-    return Run(tmp_path)
-
-
-@pytest.fixture
-def look(tmp_path, capsys):
-    """xccl-doctor --hang: {identifier: causes}, with the exit status checked."""
-
-    def ask(folder=tmp_path):
-        status = main(["--hang", str(folder), "--json"], NOWHERE)
-        found = json.loads(capsys.readouterr().out)
-        severities = [one["severity"] for one in found["findings"]]
-        assert severities == sorted(severities)  # errors before warnings
-        assert status == (1 if "error" in severities else 3 if severities else 0)
-        assert status == found["status"]
-        causes = {}
-        for one in found["findings"]:
-            assert "{" not in one["cause"] + one["remedy"]
-            assert one["anchor"].endswith(one["id"])
-            causes.setdefault(one["id"], []).append(one["cause"])
-        causes["facts"] = found["facts"]
-        return causes
-
-    return ask
-
-
-def only(causes, name):
-    """The one cause, if nothing else was found."""
-    assert set(causes) == {name, "facts"}, causes
-    (cause,) = causes[name]
-    return cause
 
 
 def test_healthy_run(job, look):
@@ -135,11 +40,40 @@ def test_wait_inside_mpi(job, look):
     for rank in (0, 2, 3):
         job.head[rank]["calls"] = [call("MPI_Barrier")]
     job.write()
-    facts = look()["facts"]
+    causes = look()
+    assert only(causes, "hang-apart") == (
+        f"ranks 0, 2 and 3 wait inside MPI in MPI_Barrier since {clock(NOW - 30)} (30 s); rank 1 is in no "
+        "call of MPI that xccl followed (it may be in order: the call may be of some ranks only)"
+    )
+    facts = causes["facts"]
     assert facts[-2] == (
         "in calls of MPI: MPI_Barrier (ranks 0, 2 and 3); in none that xccl followed: rank 1"
     )
     assert "in another call than most ranks, or in none" in facts[-1]
+
+
+@pytest.mark.parametrize("where", ["all of them", "not for long", "several requests"])
+def test_no_wait_apart(job, look, where):
+    """Ranks of a healthy job wait for each other, too; and requests may be of any call."""
+    for rank in range(SIZE if where == "all of them" else 2):
+        values = {"since": NOW - 9} if where == "not for long" else {}
+        values |= {"requests": 2, "unknown": 2} if where == "several requests" else {}
+        job.head[rank]["calls"] = [call("MPI_Barrier" if not values else "MPI_Waitall", **values)]
+    job.write()
+    assert set(look()) == {"facts"}
+
+
+def test_ranks_in_calls_apart(look, tmp_path):
+    """Both sides wait in a collective on host memory, each in another one; many are told in short."""
+    job = Run(tmp_path, 8)
+    for rank in range(8):
+        job.head[rank]["calls"] = [call("MPI_Barrier" if rank < 2 else "MPI_Bcast")]
+    job.write()
+    first, second = look()["hang-apart"]
+    assert first.startswith("ranks 0 and 1 wait inside MPI in MPI_Barrier since ")
+    assert "rank 2 is in MPI_Bcast since" in first
+    assert "; 3 more are not in it (it may be" in first
+    assert second.startswith("ranks 2-7 wait inside MPI in MPI_Bcast since ")
 
 
 def test_failure_needs_no_advice_on_waits(job, look):
@@ -414,16 +348,6 @@ def test_cycle_of_three(job, look):
     (cause,) = look()["hang-cycle"]
     assert cause.count("waits in") == 3
     assert cause.count("rank 1") == 1
-
-
-def call(name, *messages, **values):
-    return {"call": name, "since": NOW - 30, "requests": -1, "unknown": 0, **values} | {
-        "messages": list(messages)
-    }
-
-
-def message(rank, tag, **values):
-    return {"sends": False, "peer": rank, "rank": rank, "tag": tag, "comm": "world", **values}
 
 
 def test_wait_for_a_message(job, look):
@@ -764,10 +688,10 @@ def test_wrong_folders(job, tmp_path, capsys):
         "--hang needs a value": ["--hang"],
         "without --run and --log": ["--hang", str(tmp_path), "--log", "x"],
     }
-    for message, options in words_of.items():
+    for said, options in words_of.items():
         assert main(options, NOWHERE) == 2
         printed = capsys.readouterr()
-        assert message in printed.err and printed.out == ""
+        assert said in printed.err and printed.out == ""
 
 
 def test_text(job, tmp_path, capsys):

@@ -251,6 +251,7 @@ def examine(folder):
     said = list(statements(job))
     if not waiting and not for_messages and not any(one.severity == ERROR for one in found):
         said.append(advice(job))
+        found += messages.check_apart(job)
     if len(found) > MAX_FINDINGS:
         said.append(f"{len(found) - MAX_FINDINGS} more findings are left out")
     found.sort(key=lambda one: one.severity != ERROR)

@@ -7,8 +7,10 @@ from .registry import finding
 from .words import place, rank_text, since, verb
 
 SHORT = 1.0  # seconds; ranks of a healthy job wait for messages, too
+LONG = 10.0
 MAX_WAITS = 64
 MAX_FINDINGS = 4
+MAX_OTHERS = 3
 ANY = ("MPI_Waitany", "MPI_Waitsome")
 IN_NONE = "is in no call of MPI that xccl followed"
 
@@ -128,6 +130,37 @@ def check_messages(job, found, collectives, told):
             message=message_text(message),
             since=since(waiters[first].since, job.dumps[first].time),
             other=other_side(job, message.rank) + mismatch(job, first, message),
+        )
+
+
+def waits_in_mpi(job):
+    """{call: {rank: call}} of those that wait for long inside MPI for nobody that is known."""
+    found = {}
+    for rank, dump in job.dumps.items():
+        for call in dump.calls:
+            seconds = waited(job, rank, call)
+            if not call.messages and call.requests is None and (seconds or 0) >= LONG:
+                found.setdefault(call.call, {})[rank] = call
+    return found
+
+
+def check_apart(job):
+    """Collectives on host memory are MPI's: where ranks wait in one, and others are elsewhere."""
+    for name, waiters in sorted(waits_in_mpi(job).items())[:MAX_FINDINGS]:
+        ranks = sorted(waiters)
+        others = [rank for rank in range(job.size) if rank not in waiters]
+        if not others:
+            continue
+        first = min(ranks, key=lambda rank: waiters[rank].since)
+        said = [other_side(job, rank) for rank in others[:MAX_OTHERS]]
+        if len(others) > MAX_OTHERS:
+            said.append(f"{len(others) - MAX_OTHERS} more are not in it")
+        yield finding(
+            "hang-apart",
+            waiting=f"{rank_text(ranks)} {verb(ranks, 'waits', 'wait')}",
+            call=name,
+            since=since(waiters[first].since, job.dumps[first].time),
+            others="; ".join(said),
         )
 
 

@@ -88,6 +88,14 @@ TABLE = {
         "have all ranks write their files again at one time, some seconds later, and compare",
         meaning="ranks wait in a collective that another rank has not entered, but that rank may still come",
     ),
+    "hang-apart": Row(
+        WARNING,
+        "{waiting} inside MPI in {call} {since}; {others} (it may be in order: the call may be of "
+        "some ranks only)",
+        "look what keeps the others from that call (gdb -p, py-spy), or have all ranks write their "
+        "files again some seconds later",
+        meaning="ranks wait inside MPI in a call of several ranks that other ranks are not in",
+    ),
     "hang-stuck": Row(
         ERROR,
         "every rank has entered collective {sequence} ({call}) of communicator {comm}, and "
