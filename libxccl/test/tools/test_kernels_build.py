@@ -15,7 +15,7 @@ KNOWN = ("75", "80", "90", "100")  # as of CUDA 13, which does not know 70
 
 @pytest.fixture
 def configure(tmp_path):
-    """Configure with a compiler that knows these devices; what CMake said, and nvcc's options."""
+    """Configure with a compiler that knows these devices; what CMake said, and the devices of each image."""
     nvcc = tmp_path / "nvcc"
     nvcc.write_text("#!/bin/sh\n" + "".join(f"echo compute_{arch}\n" for arch in KNOWN))
     nvcc.chmod(0o755)
@@ -28,8 +28,13 @@ def configure(tmp_path):
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         rules = tmp_path / "build/src/kernels/CMakeFiles/xccl-image-cuda.dir/build.make"
-        codes = re.findall(r"code=(\w+)", rules.read_text()) if rules.is_file() else []
-        return done, codes
+        text = rules.read_text() if rules.is_file() else ""
+        images = {
+            re.search(r"(\w+)\.cu\b", line)[1]: re.findall(r"code=(\w+)", line)
+            for line in text.splitlines()
+            if "code=" in line
+        }
+        return done, images
 
     return run
 
@@ -46,13 +51,13 @@ def test_devices_that_the_compiler_knows(configure, archs, codes):
     """Others are left out; the intermediate form is the newest one's, in any order."""
     done, found = configure(archs)
     assert done.returncode == 0, done.stderr
-    assert found == codes
+    assert found == {"local": codes, "collectives": codes}
 
 
 @pytest.mark.parametrize("archs", ["70", "90a", "7.0;sm_80"])
 def test_no_device_that_the_compiler_knows(configure, archs):
     done, found = configure(archs)
     told = " ".join(done.stderr.split())
-    assert (done.returncode, found) == (1, [])
+    assert (done.returncode, found) == (1, {})
     assert f"for none of XCCL_CUDA_ARCHS '{archs.replace(';', ' ')}'" in told
     assert "it knows: 75 80 90 100. Name one" in told
