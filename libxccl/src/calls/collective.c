@@ -339,7 +339,7 @@ static unsigned available_paths(struct xm_op *op)
         return available;
     }
     vendor = xm_facts_vendor_obstacle(op);
-    direct = xm_direct_obstacle(op);
+    direct = op->obstacle = xm_direct_obstacle(op);
     if ((vendor != NULL) && (direct != NULL)) {
         /* Without a vendor's library by choice, the direct path is what is missed. */
         bool missed = (xc_params()->ccl == XC_CCL_NONE) && (xc_params()->direct != XC_DIRECT_OFF) &&
@@ -370,6 +370,7 @@ static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state 
                    (xm->direct_state != XM_DIRECT_JOINED) && (xm->direct_state != XM_DIRECT_NEVER);
     /* The vendors' libraries refuse ranks that share a device, so none is to be waited for. */
     const char *turns = (xm->direct_state == XM_DIRECT_JOINED) ? xm_direct_turns(op) : NULL;
+    turns = (turns == op->obstacle) ? turns : NULL;
 
     choice->path = XM_PATH_MPI;
     choice->reason = vendor_later(xm);

@@ -310,7 +310,8 @@ static void destroy(struct xm_vendor *v)
 /*
  * To destroy it may wait for the device, and let nothing be enqueued meanwhile. So it waits until
  * no stream of the program's can have a kernel that waits for another rank, which waits for what
- * this one has yet to enqueue. What is broken is aborted, and waits for nothing there.
+ * this one has yet to enqueue; and may be used again until then. What is under way already, and
+ * what is broken, is not held back: that ends soon, or the job does.
  */
 static void destroy_later(struct xm_vendor *v)
 {
@@ -399,40 +400,60 @@ bool xm_vendor_lost(const struct xm_vendor *v)
     return xc_device_resets(v->dev, v->device, true) != v->resets;
 }
 
+/* With the lock. */
+static uint64_t idle_in(const struct xm_vendor *list, const struct xc_device_ops *dev, int device,
+                        const int *world_ranks, int nranks)
+{
+    for (const struct xm_vendor *v = list; v != NULL; v = v->next) {
+        if ((v->nranks == nranks) && (v->dev == dev) && (v->device == device) &&
+            (v->world_ranks != NULL) && !xm_vendor_lost(v) &&
+            (memcmp(v->world_ranks, world_ranks, (size_t)nranks * sizeof(int)) == 0)) {
+            return v->id;
+        }
+    }
+    return 0;
+}
+
 uint64_t xm_vendor_idle(const struct xc_device_ops *dev, int device, const int *world_ranks,
                         int nranks)
 {
-    uint64_t id = 0;
-
     if (world_ranks == NULL) {
         return 0;
     }
     pthread_mutex_lock(&pool_lock);
-    for (struct xm_vendor *v = pool; (v != NULL) && (id == 0); v = v->next) {
-        if ((v->nranks == nranks) && (v->dev == dev) && (v->device == device) &&
-            !xm_vendor_lost(v) &&
-            (memcmp(v->world_ranks, world_ranks, (size_t)nranks * sizeof(int)) == 0)) {
-            id = v->id;
-        }
+    uint64_t id = idle_in(pool, dev, device, world_ranks, nranks);
+    if (id == 0) {
+        id = idle_in(deferred, dev, device, world_ranks, nranks);
     }
     pthread_mutex_unlock(&pool_lock);
     return id;
 }
 
+/* With the lock: out of the list, or NULL. */
+static struct xm_vendor *take_out(struct xm_vendor **list, uint64_t id)
+{
+    for (struct xm_vendor **at = list; *at != NULL; at = &(*at)->next) {
+        struct xm_vendor *found = *at;
+        if (found->id == id) {
+            *at = found->next;
+            return found;
+        }
+    }
+    return NULL;
+}
+
 struct xm_vendor *xm_vendor_reuse(uint64_t id)
 {
-    struct xm_vendor *found = NULL;
-
     pthread_mutex_lock(&pool_lock);
-    for (struct xm_vendor **at = &pool; *at != NULL; at = &(*at)->next) {
-        if ((*at)->id == id) {
-            found = *at;
-            *at = found->next;
-            pooled--;
-            found->users = 1;
-            __atomic_add_fetch(&in_use, 1, __ATOMIC_RELAXED);
-            break;
-        }
+    struct xm_vendor *found = take_out(&pool, id);
+    if (found != NULL) {
+        pooled--;
+    } else {
+        found = take_out(&deferred, id);
+    }
+    if (found != NULL) {
+        found->users = 1;
+        __atomic_add_fetch(&in_use, 1, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&pool_lock);
     return found;

@@ -11,6 +11,7 @@ enum { XM_KERNEL_SLOTS = 64, XM_KERNEL_STREAMS = 8, XM_KERNEL_THREADS = 512 };
 /* Host memory that kernels write to and read. */
 struct xm_kernel_shared {
     uint32_t       done[XM_KERNEL_SLOTS];
+    uint32_t       idle[2];        /* done, and in trouble, of kernels that nobody waits for */
     struct xm_post post, attended; /* of the kernels that linger */
 };
 

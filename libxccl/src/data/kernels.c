@@ -164,7 +164,7 @@ static xcclResult_t load_memory(struct xm_kernels *k)
 static xcclResult_t launch_local_once(struct xm_kernels *k)
 {
     const unsigned  one[2] = {1, 1};
-    struct xk_batch copies = {{{.finished = k->finished, .done = k->shared->done, .blocks = 1}}};
+    struct xk_batch copies = {{{.finished = k->finished, .done = k->shared->idle, .blocks = 1}}};
     struct xk_pack  pack = {.count = 0};
 
     xcclResult_t res = k->dev->launch(k->copies, one, XM_KERNEL_THREADS, &copies, k->streams[0]);
@@ -172,7 +172,7 @@ static xcclResult_t launch_local_once(struct xm_kernels *k)
         res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
     }
     if (res == xcclSuccess) {
-        res = xm_kernel_await(k, k->shared->done, 0, k->streams[0]);
+        res = xm_kernel_await(k, k->shared->idle, 0, k->streams[0]);
     }
     if (res == xcclSuccess) {
         res = xm_linger_once(&k->lingering);
@@ -229,15 +229,15 @@ static xcclResult_t launch_collectives_once(struct xm_kernels *k)
 {
     const unsigned one[2] = {1, 1};
     /* A communicator of one rank, and no data: nobody is written to or waited for. */
-    const struct xk_ranks alone = {.size = 0, .abort = (uint64_t)(uintptr_t)k->shared->done};
+    const struct xk_ranks alone = {.size = 0, .abort = (uint64_t)(uintptr_t)k->shared->idle};
     struct xk_exchange    exchange = {
-           .ranks = alone, .what = XK_NO_REDUCTION, .finished = k->finished, .done = k->shared->done};
-    struct xk_mapped mapped = {.ranks = alone, .finished = k->finished, .done = k->shared->done};
+           .ranks = alone, .what = XK_NO_REDUCTION, .finished = k->finished, .done = k->shared->idle};
+    struct xk_mapped mapped = {.ranks = alone, .finished = k->finished, .done = k->shared->idle};
     struct xk_rounds rounds = {.ranks = alone,
                                .number = 1,
                                .what = XK_NO_REDUCTION,
                                .finished = k->finished,
-                               .done = k->shared->done};
+                               .done = k->shared->idle};
 
     const struct xm_kernel_queue queue = {.stream = k->streams[0]};
     xcclResult_t                 res =
@@ -301,7 +301,10 @@ static void load(struct xm_job *base)
     bool               local = job->local;
     void              *saved;
     uint64_t           begun = xm_now_ns(), loaded = begun;
-    xcclResult_t       res = k->dev->enter(k->device, &saved);
+    /* Those for collectives use what the others have made. */
+    bool         lost = !local && (xc_device_resets(k->dev, k->device, true) != k->resets);
+    xcclResult_t res = lost ? xc_fail(xcclUnhandledDeviceError, "the device was reset meanwhile")
+                            : k->dev->enter(k->device, &saved);
 
     free(job);
     if (res == xcclSuccess) {

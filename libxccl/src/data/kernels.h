@@ -19,7 +19,7 @@ struct xm_kernels; /* of one device */
 struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device);
 /*
  * The same, when those for collectives are there too. They are loaded once somebody asks for them:
- * the device launches nothing for 3 to 5 ms meanwhile (H200), and the others need 0.2.
+ * the device launches nothing for 3 to 9 ms meanwhile (H200), and the others need 1.
  */
 struct xm_kernels *xm_collective_kernels_of(const struct xc_device_ops *dev, int device);
 

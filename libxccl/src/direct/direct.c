@@ -369,7 +369,7 @@ static bool warn_of_astray(const struct xm_comm *xm, const struct says *all)
     return false;
 }
 
-/* The same where nobody was given one: some are left over. */
+/* The same where xccl-run gives no devices: some are left over. */
 static void warn_of_idle(const struct xm_comm *xm, const struct says *all)
 {
     static bool said; /* atomic */
@@ -382,8 +382,9 @@ static void warn_of_idle(const struct xm_comm *xm, const struct says *all)
         }
         used += (j == i);
     }
-    if ((xm->rank != 0) || (used == xm->size) || (xm->direct->dev->count(&seen) != xcclSuccess) ||
-        (seen <= used) || __atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+    if ((xm->rank != 0) || (xc_params()->local_device >= 0) || (used == xm->size) ||
+        (xm->direct->dev->count(&seen) != xcclSuccess) || (seen <= used) ||
+        __atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
         return;
     }
     xc_warn(

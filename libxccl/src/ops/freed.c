@@ -67,6 +67,18 @@ static void keep(struct freed *f)
     pthread_mutex_unlock(&lock);
 }
 
+/* Behind those that were freed since: the newest one is the first. */
+static void keep_behind(struct freed *list)
+{
+    pthread_mutex_lock(&lock);
+    struct freed **at = &all;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    __atomic_store_n(at, list, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+}
+
 int xm_freed_free(MPI_Comm *comm, int profiling)
 {
     struct xm_comm *xm = xm_comm_known(*comm);
@@ -113,14 +125,18 @@ void xm_freed_progress(void)
         return;
     }
     inside = true;
+    struct freed *left = NULL, **end = &left;
     for (struct freed *f = take_all(), *next; f != NULL; f = next) {
         next = f->next;
         if (is_ready(f->xm)) {
             free_taken(f);
         } else {
-            keep(f);
+            f->next = NULL;
+            *end = f;
+            end = &f->next;
         }
     }
+    keep_behind(left);
     inside = false;
 }
 

@@ -47,7 +47,8 @@ static bool all_have_come(const struct xm_op *op)
 /* Non-blocking calls are not checked. */
 static const char *remedy(const struct xm_op *op)
 {
-    return (op->call.form == XM_BLOCKING) ? ": XCCL_CHECK=1 names the rank" : "";
+    return ((op->call.form == XM_BLOCKING) && !xc_params()->check) ? ": XCCL_CHECK=1 names the rank"
+                                                                   : "";
 }
 
 static bool is_one(const char *ranks)

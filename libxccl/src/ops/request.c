@@ -426,7 +426,7 @@ static bool has_orphans(MPI_Comm comm)
 {
     pthread_mutex_lock(&lock);
     const struct xm_transfer *t = orphans;
-    while ((t != NULL) && (xm_transfer_comm(t) != comm)) {
+    while ((t != NULL) && !xm_transfer_may_be_on(t, comm)) {
         t = t->next;
     }
     bool any = (t != NULL) || (looking > looking_here);

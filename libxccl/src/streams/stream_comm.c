@@ -186,13 +186,16 @@ static xcclResult_t settle_counter(struct xm_stream_comm *sc)
     return xcclSuccess;
 }
 
-/* A capture waits by one of our kernels: loading them now may take a moment. */
+/*
+ * A capture waits by one of our kernels. Those for collectives, too: to load them may wait for what
+ * is on a stream, and that for other ranks.
+ */
 static void wait_for_kernels(const struct xm_stream *stream)
 {
     const struct timespec nap = {0, 1000000};
 
-    for (int i = 0; (i < 2000) && (xm_kernels_of(stream->dev, stream->device) == NULL) &&
-                    !xm_kernels_failed(stream->dev, stream->device);
+    for (int i = 0; (i < 2000) && (xm_collective_kernels_of(stream->dev, stream->device) == NULL) &&
+                    !xm_collective_kernels_failed(stream->dev, stream->device);
          i++) {
         nanosleep(&nap, NULL);
     }

@@ -78,6 +78,13 @@ MPI_Comm xm_transfer_comm(const struct xm_transfer *t)
     return t->rendezvous.kept ? t->rendezvous.comm : XM_HANDLE(MPI_COMM_WORLD);
 }
 
+bool xm_transfer_may_be_on(const struct xm_transfer *t, MPI_Comm comm)
+{
+    bool known = (xm_transfer_argument(t->function, 'c') >= 0) || t->rendezvous.kept;
+
+    return !known || (xm_transfer_comm(t) == comm);
+}
+
 int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char *text)
 {
     int window = xm_transfer_argument(t->function, 'w');

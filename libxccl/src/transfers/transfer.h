@@ -174,6 +174,8 @@ int xm_transfer_post(struct xm_transfer *t, int profiling);
 
 /* Its communicator, to report to; MPI_COMM_WORLD where the call names none. */
 MPI_Comm xm_transfer_comm(const struct xm_transfer *t);
+/* Is it one of the communicator's? Also of a receive by a message whose communicator is unknown. */
+bool xm_transfer_may_be_on(const struct xm_transfer *t, MPI_Comm comm);
 /* Report a failure to the error handler of its window, file or communicator. Returns MPI's code. */
 int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char *text);
 

@@ -427,20 +427,13 @@ static void case_arrays(void)
     MPI_Comm_free(&comm);
 }
 
-/* Both ranks leave their messages, and one that is started, to MPI_Comm_disconnect. */
-static void disconnect_after(int count, bool receives, bool starts)
-{
-    int         peer = 1 - mt_rank(), salt = count % 100;
-    int        *in = mt_ints_make(MT_DEVICE, count, count, salt);
-    int        *out = mt_ints_make(MT_DEVICE, count, 0, 0);
-    MPI_Request request;
-    MPI_Comm    comm;
+/* What is left to MPI_Comm_disconnect: its request is freed before it is over. */
+enum left { LEFT_SEND, LEFT_STARTED_SEND, LEFT_RECEIVE, LEFT_MATCHED_RECEIVE, NUM_LEFT };
 
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    if (receives) {
-        MPI_Irecv(out, count, MPI_INT, peer, 0, comm, &request);
-        MPI_Request_free(&request);
-    }
+static void send_and_free(const int *in, int count, int peer, bool starts, MPI_Comm comm)
+{
+    MPI_Request request;
+
     if (starts) {
         MPI_Send_init(in, count, MPI_INT, peer, 0, comm, &request);
         MPI_Start(&request);
@@ -448,7 +441,29 @@ static void disconnect_after(int count, bool receives, bool starts)
         MPI_Isend(in, count, MPI_INT, peer, 0, comm, &request);
     }
     MPI_Request_free(&request);
-    if (!receives) {
+}
+
+/* Both ranks leave the same. */
+static void disconnect_after(int count, enum left left)
+{
+    int         peer = 1 - mt_rank(), salt = count % 100;
+    int        *in = mt_ints_make(MT_DEVICE, count, count, salt);
+    int        *out = mt_ints_make(MT_DEVICE, count, 0, 0);
+    MPI_Request request;
+    MPI_Message message;
+    MPI_Comm    comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (left == LEFT_RECEIVE) {
+        MPI_Irecv(out, count, MPI_INT, peer, 0, comm, &request);
+        MPI_Request_free(&request);
+    }
+    send_and_free(in, count, peer, left == LEFT_STARTED_SEND, comm);
+    if (left == LEFT_MATCHED_RECEIVE) {
+        MPI_Mprobe(peer, 0, comm, &message, MPI_STATUS_IGNORE);
+        MPI_Imrecv(out, count, MPI_INT, &message, &request);
+        MPI_Request_free(&request);
+    } else if (left != LEFT_RECEIVE) {
         MPI_Recv(out, count, MPI_INT, peer, 0, comm, MPI_STATUS_IGNORE);
     }
     MPI_Comm_disconnect(&comm);
@@ -463,9 +478,9 @@ static void case_disconnected(void)
 
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 4; i++) {
-            disconnect_after(counts[i], false, false);
-            disconnect_after(counts[i], false, true);
-            disconnect_after(counts[i], true, false);
+            for (enum left left = 0; left < NUM_LEFT; left++) {
+                disconnect_after(counts[i], left);
+            }
         }
     }
 }
