@@ -473,7 +473,9 @@ XS_API enum xs_error xs_launch_early(struct xs_stream *stream, const struct xs_k
                                      const unsigned grid[2], unsigned threads,
                                      const void *arguments);
 /* For kernels: where they may touch memory, which ends the process if a device could not. */
-XS_API uint64_t    xs_kernel_place(uint64_t address, uint64_t bytes);
+XS_API uint64_t xs_kernel_place(uint64_t address, uint64_t bytes);
+/* The same of memory that a kernel looks at while other devices write to it. */
+XS_API uint64_t    xs_kernel_place_shared(uint64_t address, uint64_t bytes);
 XS_API void        xs_kernel_misaligned(uint64_t address, uint64_t bytes);
 static inline void xs_kernel_aligned(uint64_t address, uint64_t bytes)
 {

@@ -311,6 +311,24 @@ uint64_t xs_kernel_place(uint64_t address, uint64_t bytes)
     return (uint64_t)(uintptr_t)place;
 }
 
+/* Where ROCm's memory is coarse-grained, a kernel may never see what has been written. */
+uint64_t xs_kernel_place_shared(uint64_t address, uint64_t bytes)
+{
+    enum { FINE_GRAINED = 1 }; /* also in the flags of uncached memory */
+    struct xs_range range;
+
+    if ((xs_config()->flavour == XS_ROCM) &&
+        xs_mem_find((const void *)(uintptr_t)address, &range) && !range.imported &&
+        (range.kind == XS_MEM_DEVICE) && ((range.flags & FINE_GRAINED) == 0)) {
+        fprintf(stderr,
+                "simulated accelerator: kernel %s waits for what other devices write to "
+                "coarse-grained memory at %#llx\n",
+                running->kernel->name, (unsigned long long)address);
+        abort();
+    }
+    return xs_kernel_place(address, bytes);
+}
+
 void xs_kernel_misaligned(uint64_t address, uint64_t bytes)
 {
     fprintf(stderr,

@@ -20,6 +20,7 @@ static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
 #define XK_DEVICE static inline
 #define XK_APART static
 #define XK_PLACE(address, bytes) xs_kernel_place(address, bytes)
+#define XK_PLACE_SHARED(address, bytes) xs_kernel_place_shared(address, bytes)
 #define XK_ARGUMENT const
 #define XK_MEETS_WITH_CARE 1
 #define XK_PAUSE() xs_kernel_pause()

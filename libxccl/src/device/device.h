@@ -114,6 +114,9 @@ struct xc_device_ops {
                                   size_t width, size_t height, xcclStream_t stream);
     xcclResult_t (*set_async)(void *dst, int byte, size_t bytes, xcclStream_t stream);
     xcclResult_t (*mem_alloc)(void **ptr_p, size_t bytes);
+    /* For what kernels here look at while other devices write to it; it can be exported. NULL: any
+     * memory is good for that. */
+    xcclResult_t (*mem_alloc_shared)(void **ptr_p, size_t bytes);
     xcclResult_t (*mem_free)(void *ptr);
     xcclResult_t (*host_alloc)(void **ptr_p, size_t bytes); /* pinned */
     xcclResult_t (*host_free)(void *ptr);

@@ -22,6 +22,8 @@ enum {
     HIP_STREAM_NON_BLOCKING = 1,
     HIP_EVENT_DISABLE_TIMING = 2,
     HIP_HOST_MALLOC_PORTABLE = 1,
+    HIP_MALLOC_FINE_GRAINED = 1,
+    HIP_MALLOC_UNCACHED = 3,
     HIP_STREAM_CAPTURE_MODE_RELAXED = 2,
     HIP_STREAM_CAPTURE_STATUS_NONE = 0,
     HIP_MEMCPY_DEFAULT = 4,
@@ -128,6 +130,12 @@ static const struct xc_symbol pool_symbols[] = {
     {"hipFreeAsync", offsetof(__typeof__(pool), free)},
 };
 
+/* For what other devices write to meanwhile. */
+static struct {
+    hipError_t (*alloc)(void **, size_t, unsigned);
+} shared;
+static const struct xc_symbol shared_symbol[] = {{"hipExtMallocWithFlags", 0}};
+
 static xcclResult_t failed(hipError_t res, const char *what)
 {
     hip.take_error(); /* the program must not find our failure as its own */
@@ -182,6 +190,9 @@ static bool open_library(bool only_loaded, const char **missing_p)
     if (!xc_symbols_open(sonames, true, pool_symbols,
                          sizeof(pool_symbols) / sizeof(pool_symbols[0]), &pool, &unused)) {
         pool.alloc = NULL;
+    }
+    if (!xc_symbols_open(sonames, true, shared_symbol, 1, &shared, &unused)) {
+        shared.alloc = NULL;
     }
     if (hip.runtime_version(&version) == HIP_SUCCESS) {
         old_memory_types = (version < HIP_FIRST_VERSION_6);
@@ -585,6 +596,43 @@ static xcclResult_t hip_mem_alloc(void **ptr_p, size_t bytes)
     return xcclSuccess;
 }
 
+/*
+ * What hipMalloc gives is coarse-grained: a kernel that runs may never see what another device has
+ * written there since. Uncached memory is what ROCm's own libraries take; older releases know the
+ * fine-grained one alone, and some cannot export the other.
+ */
+static bool alloc_shared(void **ptr_p, size_t bytes, unsigned flags)
+{
+    hipIpcMemHandle_t handle;
+
+    if (shared.alloc(ptr_p, bytes, flags) == HIP_SUCCESS) {
+        if (hip.ipc_export(&handle, *ptr_p) == HIP_SUCCESS) {
+            return true;
+        }
+        hip.mem_free(*ptr_p);
+    }
+    hip.take_error();
+    return false;
+}
+
+static xcclResult_t hip_mem_alloc_shared(void **ptr_p, size_t bytes)
+{
+    bool made = false;
+
+    if (shared.alloc != NULL) {
+        int mode = relax();
+        made = alloc_shared(ptr_p, bytes, HIP_MALLOC_UNCACHED) ||
+               alloc_shared(ptr_p, bytes, HIP_MALLOC_FINE_GRAINED);
+        restore(mode);
+    }
+    if (made) {
+        make_sign(*ptr_p, NULL);
+        return xcclSuccess;
+    }
+    return xc_fail(xcclUnhandledDeviceError,
+                   "HIP gives no %zu bytes that several devices may use at the same time", bytes);
+}
+
 static xcclResult_t hip_mem_free(void *ptr)
 {
     xc_hip_sign_remove(ptr);
@@ -721,6 +769,7 @@ const struct xc_device_ops xc_hip_ops = {
     .copy_2d_async = hip_copy_2d_async,
     .set_async = hip_set_async,
     .mem_alloc = hip_mem_alloc,
+    .mem_alloc_shared = hip_mem_alloc_shared,
     .mem_free = hip_mem_free,
     .host_alloc = hip_host_alloc,
     .host_free = hip_host_free,

@@ -117,7 +117,9 @@ static xcclResult_t allocate(struct xm_arena *a)
     }
     a->taken[0] = true;
     a->used = UNIT;
-    xcclResult_t res = a->dev->mem_alloc(&base, a->bytes);
+    xcclResult_t res = (a->dev->mem_alloc_shared != NULL)
+                           ? a->dev->mem_alloc_shared(&base, a->bytes)
+                           : a->dev->mem_alloc(&base, a->bytes);
     if (res == xcclSuccess) {
         a->base = base;
         res = a->dev->host_alloc(&words, XM_ARENA_WORDS * sizeof(*a->words));

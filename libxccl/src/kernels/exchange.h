@@ -622,7 +622,7 @@ XK_DEVICE uint32_t ends_in_trouble(const struct xk_ranks *r, uint32_t number, ui
 XK_DEVICE void place_ranks(struct xk_ranks *r)
 {
     for (uint32_t k = 0; k < r->size; k++) {
-        r->workspace[k] = XK_PLACE(r->workspace[k], xk_workspace_bytes(r->size));
+        r->workspace[k] = XK_PLACE_SHARED(r->workspace[k], xk_workspace_bytes(r->size));
     }
     r->abort = XK_PLACE(r->abort, 4);
 }
