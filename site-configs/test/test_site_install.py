@@ -468,7 +468,17 @@ def test_make_install_puts_the_libraries_into_lib(tmp_path):
     done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=60, check=True)
     page = (TOP / "docs/install/plain.md").read_text(encoding="utf-8")
     for text in (done.stdout, page):
-        assert re.search(r"DCMAKE_INSTALL_PREFIX=\S+ (\\\n\s+)?-DCMAKE_INSTALL_LIBDIR=lib\n", text)
+        assert re.search(
+            r"DCMAKE_INSTALL_PREFIX=\S+ (\\\n\s+)?-DCMAKE_INSTALL_LIBDIR=lib *\n", text
+        )
+
+
+def test_make_install_passes_options_on(tmp_path):
+    """A list in quotes stays one argument."""
+    option = '-DXCCL_CUDA_ARCHS="80;90"'
+    command = ["make", "--dry-run", "install", f"PREFIX={tmp_path}/x", f"OPTIONS={option}"]
+    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=60, check=True)
+    assert f"-DCMAKE_INSTALL_LIBDIR=lib {option}\n" in done.stdout
 
 
 def test_make_install_takes_a_relative_prefix(tmp_path):
