@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="02f915c42d14e4d6b91bdad67b0ba9977e6d28d40f85b286cb9ab18b6d3bca0f")
+    version("0.1.0", sha256="4ddf0bbea75687d2508700bb1b44b277c5edb0d73ee308793469c34dfacb553d")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
