@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="4ddf0bbea75687d2508700bb1b44b277c5edb0d73ee308793469c34dfacb553d")
+    version("0.1.0", sha256="c6be8c6464f5c3d82206e6700f942ec4b3a05a306dfb6c9cbfbd55d0acf4c482")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
