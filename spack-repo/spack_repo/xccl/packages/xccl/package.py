@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="c6be8c6464f5c3d82206e6700f942ec4b3a05a306dfb6c9cbfbd55d0acf4c482")
+    version("0.1.0", sha256="dc80b1e1976b11897b9204854732884c9f6bd7ba0c91795975f143c425d45c8c")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
