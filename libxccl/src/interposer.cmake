@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # libxccl-mpi.so, one for every MPI, and behind it one library per family (see entries/dispatch.c).
 
-add_library(xccl-mpi SHARED entries/dispatch.c)
+add_library(xccl-mpi SHARED entries/dispatch.c base/launch.c)
 target_link_libraries(xccl-mpi PRIVATE xccl_flags ${CMAKE_DL_LIBS} Threads::Threads)
 # Entry points take and return what MPI's prototypes say, in registers: see dispatch.c.
 target_compile_options(xccl-mpi PRIVATE -fno-builtin)
+target_compile_definitions(xccl-mpi PRIVATE XC_SHARED=)
 # MPI and threads hold functions of ours, also where a program closes a plugin that brought us along.
 target_link_options(xccl-mpi PRIVATE -Wl,-z,nodelete)
 set_target_properties(xccl-mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY

@@ -10,7 +10,7 @@
 #include "backends/hccl.h"
 #include "backends/ncclfamily.h"
 #include "backends/oneccl.h"
-#include "base/environment.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "device/device.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 
-#include "base/environment.h"
 #include "base/files.h"
+#include "base/launch.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -13,7 +13,9 @@
  * of parameters, one log and one device state in a process. Not public: their symbol version says
  * so (libxccl.map), and they change without notice.
  */
+#ifndef XC_SHARED /* nothing in what the dispatcher has of its own */
 #define XC_SHARED __attribute__((visibility("default")))
+#endif
 
 enum xc_log_level { XC_LOG_NONE, XC_LOG_ERROR, XC_LOG_WARN, XC_LOG_INFO, XC_LOG_TRACE };
 

@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/environment.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "comms/mailbox.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "backends/backend.h"
-#include "base/environment.h"
 #include "base/hash.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/board.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/agree.h"

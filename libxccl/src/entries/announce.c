@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "backends/backend.h"
-#include "base/environment.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"

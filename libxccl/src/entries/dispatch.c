@@ -13,12 +13,14 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/launch.h"
 #include "entries/entries.h"
 #include "xccl/xccl.h"
 
@@ -209,6 +211,23 @@ static const char *family_of(void *libmpi)
     return NULL;
 }
 
+/* One process of a node is enough to say so. */
+static void warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void warn(const char *fmt, ...)
+{
+    char    text[4352]; /* a path, and what is said of it */
+    va_list args;
+
+    if (!xc_first_of_node()) {
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    fprintf(stderr, "xccl warning: %s\n", text);
+}
+
 /* libxccl-mpi-<family>.so in the folder xccl beside this file. */
 static const struct xm_family *open_family(const char *name)
 {
@@ -227,24 +246,19 @@ static const struct xm_family *open_family(const char *name)
     }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if ((handle == NULL) && (strcmp(name, STANDARD_ABI) == 0) && (access(path, F_OK) != 0)) {
-        fprintf(stderr, "xccl warning: calls go to MPI alone: the program uses MPI's standard ABI, "
-                        "and this xccl was built without it; build xccl with mpicc_abi on PATH, or "
-                        "compile the program with mpicc, not mpicc_abi\n");
+        warn("calls go to MPI alone: the program uses MPI's standard ABI, and this xccl was built "
+             "without it; build xccl with mpicc_abi on PATH, or compile the program with mpicc, "
+             "not mpicc_abi");
         return NULL;
     }
     if (handle == NULL) {
-        fprintf(stderr,
-                "xccl warning: calls go to MPI alone: %s; install xccl again, with the "
-                "mpicc of this MPI on PATH\n",
-                dlerror());
+        warn("calls go to MPI alone: %s; install xccl again, with the mpicc of this MPI on PATH",
+             dlerror());
         return NULL;
     }
     const struct xm_family *found = dlsym(handle, XM_FAMILY_SYMBOL);
     if ((found == NULL) || (found->abi != XM_FAMILY_ABI)) {
-        fprintf(stderr,
-                "xccl warning: calls go to MPI alone: %s is of another version of xccl; "
-                "install xccl again\n",
-                path);
+        warn("calls go to MPI alone: %s is of another version of xccl; install xccl again", path);
         dlclose(handle);
         return NULL;
     }
@@ -299,10 +313,8 @@ static void set_up_family(void *libmpi)
     const char *copy = copy_in(RTLD_NEXT);
 
     if (copy != NULL) {
-        fprintf(stderr,
-                "xccl warning: %s is loaded as well, and serves nothing; take one of the two out "
-                "of LD_PRELOAD\n",
-                copy);
+        warn("%s is loaded as well, and serves nothing; take one of the two out of LD_PRELOAD",
+             copy);
     }
     find_next(next, copy);
     family = open_family(family_of(libmpi));

@@ -7,7 +7,7 @@
 
 #include <xccl/xccl_mpi.h>
 
-#include "base/environment.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"

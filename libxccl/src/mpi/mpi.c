@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/environment.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 

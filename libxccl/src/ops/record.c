@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/environment.h"
 #include "base/files.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "ops/inside.h"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/environment.h"
 #include "base/hash.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 

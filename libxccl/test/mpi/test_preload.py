@@ -147,6 +147,18 @@ def test_two_copies(mpi, tmp_path):
     assert f"{copy} is loaded as well" in result.out
 
 
+def test_one_process_of_a_node_says_it(mpi, tmp_path):
+    """What all ranks find when the library of their MPI is missing is not said by each of them."""
+    copy = tmp_path / "lib"
+    shutil.copytree(mpi.build.stage / "lib", copy, symlinks=True)
+    for file in (copy / "xccl").glob("libxccl-mpi-*.so"):
+        file.unlink()
+    words = [shutil.which("env"), f"LD_PRELOAD={mpi.build.preload(copy / 'libxccl-mpi.so')}"]
+    result = mpi.run(3, [*words, mpi.program("mpi_host")], preload=False, timeout=60)
+    assert len(result.lines("calls go to MPI alone")) == 1, result.out
+    assert len(result.lines("sum right, 0 vendor files mapped")) == 3, result.out
+
+
 @pytest.mark.parametrize(
     ("family", "version", "said"),
     [

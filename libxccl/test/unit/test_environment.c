@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "base/launch.h"
 #include "check.h"
 
 /* Of one process: "NAME=value" and so on, up to NULL. */

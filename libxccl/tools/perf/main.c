@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/environment.h"
+#include "base/launch.h"
 #include "base/params.h"
 #include "common/output.h"
 #include "perf/perf.h"

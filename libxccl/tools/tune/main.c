@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/environment.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "common/output.h"
