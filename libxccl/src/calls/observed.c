@@ -8,6 +8,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "comms/wait.h"
+#include "direct/direct.h"
 #include "observe/profile.h"
 #include "observe/ranges.h"
 
@@ -324,6 +325,10 @@ void xm_seen_choice(const struct xm_op *op, const struct xm_rules *rules,
         current->unsure = true;
     } else {
         other = xm_decide(rules, available & ~(1u << choice->path), &facts);
+        /* A vendor's library may refuse ranks that share a device: known once it is asked. */
+        current->unsure = (other.path == XM_PATH_CCL) && (op->comm != NULL) &&
+                          (op->comm->direct != NULL) && op->comm->direct->in_turns &&
+                          (op->comm->vendor == NULL);
     }
     current->other = (other.path != choice->path) ? xm_path_name(other.path) : NULL;
     current->unsure = current->unsure && (current->other != NULL);

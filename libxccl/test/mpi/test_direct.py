@@ -571,6 +571,8 @@ def test_turns_are_the_reason(openmpi, tmp_path):
     }
     assert set(calls) == {first, later}
     assert calls[later] > calls[first]
+    (row,) = (row for row in rows if row["reason"] == later and row["memory"] == "cuda")
+    assert (row["otherwise"], row["otherwise_possible"]) == ("ccl", None)
 
 
 def test_library_that_is_to_come_is_the_reason(openmpi):

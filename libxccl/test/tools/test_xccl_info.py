@@ -413,6 +413,7 @@ def test_why_has_an_obstacle(stage):
         ("allreduce:64k:cuda:8:2:3", "6 fields given, 4 or 5 are needed"),
         ("allreduse:64k:cuda:8", "8: collective 'allreduse'; allowed: allreduce, "),
         ("allreduce:64x:cuda:8", "8: bytes '64x'; allowed: one size, a number that may end in k"),
+        ("allreduce:64k:host:8", "rocm_managed, hpu; it takes coll:bytes:mem:ranks"),
         ("*:64k:cuda:8", "one value"),
         ("allreduce:0-64k:cuda:8", "one value"),
         ("allreduce:64k:cuda:2-8", "one value"),

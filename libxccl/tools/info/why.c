@@ -23,7 +23,7 @@ static int only_bit(uint32_t bits)
     return ((bits != 0) && ((bits & (bits - 1)) == 0)) ? __builtin_ctz(bits) : -1;
 }
 
-/* The parser of rows names a path that nobody wrote, and allows ranges, which are refused here. */
+/* The parser of rows names a path that nobody wrote, and allows ranges and *, refused here. */
 static void shorten(char *detail)
 {
     char       *row = strstr(detail, " in '");
@@ -38,6 +38,10 @@ static void shorten(char *detail)
         allowed = "; allowed: an integer >= 1";
     }
     memmove(row, allowed, strlen(allowed) + 1); /* shorter than the row's, which stood there */
+    char *any = strstr(detail, ", *");
+    if ((any != NULL) && (any[3] == '\0')) {
+        *any = '\0';
+    }
     char *what = strchr(detail, ' ');           /* behind "--why:" stands the column */
     what = (what != NULL) ? strstr(what, ": ") : NULL;
     if (what != NULL) {
