@@ -98,6 +98,17 @@ static void join_maker(struct xs_comm *comm)
     }
 }
 
+/* A real library closes connections and ends threads first. */
+static void take_time(void)
+{
+    int                   ms = xs_config()->destroy_ms;
+    const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+    if (ms > 0) {
+        nanosleep(&time, NULL);
+    }
+}
+
 static enum xs_result leave(struct xs_comm *comm, bool abort)
 {
     bool made;
@@ -132,6 +143,7 @@ static enum xs_result leave(struct xs_comm *comm, bool abort)
         wait_for_node(comm, broken);
     }
     if (made && !broken) { /* it frees device memory of its own */
+        take_time();
         xs_ctx_sync_alone(comm->ctx);
         xs_ctx_sync_alone_end(comm->ctx);
     }

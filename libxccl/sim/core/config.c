@@ -231,6 +231,8 @@ static void read_strictness(void)
     read_choice("XCCL_SIM_CONNECT", "eager", "block", &config.connect_blocks);
     read_number("XCCL_SIM_CONNECT_MS", 0, 60000, "milliseconds from 0 to 60000",
                 &config.connect_ms);
+    read_number("XCCL_SIM_DESTROY_MS", 0, 60000, "milliseconds from 0 to 60000",
+                &config.destroy_ms);
     read_number("XCCL_SIM_NUMBERS", 4, INT_MAX, "a number of operations from 4", &config.numbers);
     read_number("XCCL_SIM_LAUNCH_US", 0, 1000000, "microseconds from 0 to 1000000",
                 &config.launch_us);
@@ -305,7 +307,8 @@ static void check_names(void)
         "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT",  "XCCL_SIM_CONNECT_MS",
         "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",    "XCCL_SIM_FREE",
         "XCCL_SIM_EARLY",     "XCCL_SIM_NUMBERS", "XCCL_SIM_GDRCOPY",  "XCCL_SIM_PROC",
-        "XCCL_SIM_MPS",       "XCCL_SIM_ABORT",   "XCCL_SIM_ABORT_MS", "XCCL_SIM_UUID"};
+        "XCCL_SIM_MPS",       "XCCL_SIM_ABORT",   "XCCL_SIM_ABORT_MS", "XCCL_SIM_UUID",
+        "XCCL_SIM_DESTROY_MS"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");

@@ -71,6 +71,7 @@ struct xs_config {
     int             abort_ms;       /* what it waits for them, at most */
     bool            connect_blocks; /* the first use of an algorithm or peer waits for the others */
     int             connect_ms;     /* what creating a communicator takes */
+    int             destroy_ms;     /* what destroying one takes, before it frees its memory */
     int             launch_us;      /* most that an operation's launch takes */
     int             numbers;     /* operations of the direct path are numbered up to this; 0: far */
     bool            serial;      /* collectives of one device run one after the other */

@@ -12,6 +12,8 @@
 
 /* What MPI_Finalize waits for the destruction, which needs the other ranks of the node. */
 static const uint64_t finalize_ns = 20000000000u;
+/* And the program's first stream: they may come to the destruction after that. */
+static const uint64_t settle_ns = 2000000000u;
 /* Making one takes a second; or for ever, where another rank did not begin to. */
 static const uint64_t making_ns = 5000000000u;
 
@@ -310,8 +312,8 @@ static void destroy(struct xm_vendor *v)
 /*
  * To destroy it may wait for the device, and let nothing be enqueued meanwhile. So it waits until
  * no stream of the program's can have a kernel that waits for another rank, which waits for what
- * this one has yet to enqueue; and may be used again until then. What is under way already, and
- * what is broken, is not held back: that ends soon, or the job does.
+ * this one has yet to enqueue; and may be used again until then. What is under way already is
+ * waited for before there is such a stream. What is broken is not held back: the job ends soon.
  */
 static void destroy_later(struct xm_vendor *v)
 {
@@ -339,13 +341,27 @@ static void destroy_deferred(void)
     }
 }
 
+/* Returns whether threads of this kind are still at it. */
+static bool wait_until_none(const int *threads, uint64_t most_ns)
+{
+    struct xm_wait wait = xm_wait_begin_for_ever("for threads in the vendor's library");
+    uint64_t       begun = xm_now_ns();
+
+    while ((__atomic_load_n(threads, __ATOMIC_ACQUIRE) > 0) && (xm_now_ns() - begun < most_ns)) {
+        xm_wait_step(&wait);
+    }
+    return __atomic_load_n(threads, __ATOMIC_ACQUIRE) > 0;
+}
+
 void xm_vendors_beside_streams(int more)
 {
     pthread_mutex_lock(&pool_lock);
-    bool none = (streams += more) == 0;
+    int now = (streams += more);
     pthread_mutex_unlock(&pool_lock);
-    if (none) {
+    if (now == 0) {
         destroy_deferred();
+    } else if (more > 0) {
+        wait_until_none(&destroying, settle_ns);
     }
 }
 
@@ -513,21 +529,11 @@ void xm_vendors_end(void)
 
 void xm_vendors_finalize(void)
 {
-    struct xm_wait wait = xm_wait_begin("for the end of the vendor's communicators");
-    uint64_t       begun = xm_now_ns();
-
-    wait.limit = 0;
     /* The vendor's library crashes if the process ends while it makes a communicator. */
-    while ((__atomic_load_n(&making, __ATOMIC_ACQUIRE) > 0) && (xm_now_ns() - begun < making_ns)) {
-        xm_wait_step(&wait);
-    }
-    while ((__atomic_load_n(&destroying, __ATOMIC_ACQUIRE) > 0) &&
-           (xm_now_ns() - begun < finalize_ns)) {
-        xm_wait_step(&wait);
-    }
-    if (__atomic_load_n(&destroying, __ATOMIC_ACQUIRE) +
-            __atomic_load_n(&making, __ATOMIC_ACQUIRE) >
-        0) {
+    bool left = wait_until_none(&making, making_ns);
+
+    left = wait_until_none(&destroying, finalize_ns) || left;
+    if (left) {
         xc_info("a communicator of the vendor's library was left to the end of the process");
     }
 }

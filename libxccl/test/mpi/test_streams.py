@@ -81,6 +81,12 @@ def test_destroyed(family):
     run(family, 2, "destroyed", None, **env).good()
 
 
+def test_destroyed_before(family):
+    """The same, where its destruction begins before there is a stream, and takes its time."""
+    env = {**CCL, "XCCL_COMM_POOL": "0", "XCCL_DIRECT": "off", "XCCL_SIM_DESTROY_MS": "600"}
+    run(family, 2, "destroyed_before", None, **env).good()
+
+
 def test_mapped_anew(openmpi):
     """A kernel on the stream waits for another rank while memory is to be unmapped."""
     run(openmpi, 2, "mapped_anew", None, **DIRECT).good()

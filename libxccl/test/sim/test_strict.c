@@ -163,7 +163,9 @@ static void slow_and_logged(const struct world *world)
     begun = now();
     CHECK_EQ(ncclCommSplit(comm, 0, 0, &part, NULL), ncclSuccess);
     CHECK(now() - begun >= 0.2);
+    begun = now();
     CHECK_EQ(ncclCommDestroy(part), ncclSuccess);
+    CHECK(now() - begun >= 0.2);
     CHECK_EQ(ncclCommAbort(comm), ncclSuccess);
     dup2(before, STDERR_FILENO);
     CHECK(pread(log, text, sizeof(text) - 1, 0) > 0);
@@ -470,7 +472,7 @@ int main(int argc, char **argv)
 #endif
         {"slow_launch", slow_launch, 2, SIM, NULL, "XCCL_SIM_LAUNCH_US=50000", -1},
         {"slow_and_logged", slow_and_logged, 2, SIM, NULL,
-         "XCCL_SIM_LOG=info XCCL_SIM_CONNECT_MS=200", -1},
+         "XCCL_SIM_LOG=info XCCL_SIM_CONNECT_MS=200 XCCL_SIM_DESTROY_MS=200", -1},
     };
 
     return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));

@@ -624,45 +624,87 @@ static void mapped_anew(void)
     fixture_free(&s);
 }
 
+enum { MANY_TO_CREATE = 5 };
+
+static void soon(int ms)
+{
+    struct timespec nap = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+    nanosleep(&nap, NULL);
+}
+
+/* Communicators with one of the vendor's library each. */
+static void make_two(struct mt_pair *pair, int many, MPI_Comm *first, MPI_Comm *second)
+{
+    MPI_Comm_dup(MPI_COMM_WORLD, first);
+    MPI_Comm_dup(MPI_COMM_WORLD, second);
+    for (int i = 0; i < MANY_TO_CREATE; i++) {
+        mt_pair_allreduce(pair, many, *first, i);
+        mt_expect_path("ccl", "on a communicator that goes");
+        mt_pair_allreduce(pair, many, *second, i);
+    }
+}
+
+/* An enqueued sum that rank 1 makes behind another call, of both ranks; rank 0 frees a communicator
+ * meanwhile if there is one. */
+static void sum_beside(struct fixture *s, struct mt_pair *pair, int many, MPI_Comm other,
+                       MPI_Comm *freed)
+{
+    enum { FEW = 16 };
+    int sums[FEW];
+
+    for (int i = 0; i < FEW; i++) {
+        sums[i] = i;
+    }
+    mt_put(s->in, MT_DEVICE, sums, sizeof(sums));
+    MPIX_Allreduce_enqueue(s->in, s->out, FEW, MPI_INT, MPI_SUM, s->comm); /* which connects */
+    ms_sync(s->stream);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (s->rank == 0) {
+        MPIX_Allreduce_enqueue(s->in, s->out, FEW, MPI_INT, MPI_SUM, s->comm);
+    }
+    if (freed != NULL) {
+        MPI_Comm_free(freed);
+    }
+    soon((freed != NULL) ? 300 : 1200);
+    mt_pair_allreduce(pair, many, other, MANY_TO_CREATE);
+    if (s->rank != 0) {
+        MPIX_Allreduce_enqueue(s->in, s->out, FEW, MPI_INT, MPI_SUM, s->comm);
+    }
+    ms_sync(s->stream);
+    mt_get(sums, s->out, MT_DEVICE, sizeof(sums));
+    mt_expect(sums[FEW - 1] == s->size * (FEW - 1), "an enqueued sum");
+}
+
 /*
  * A communicator of the vendor's library is destroyed, which waits for the device, while a kernel
  * there waits for a call that rank 1 makes behind another one, of both ranks.
  */
 static void destroyed(void)
 {
-    enum { MANY = 1 << 12, BEFORE = 5, FEW = 16, SOON_MS = 300 };
-    struct fixture  s = fixture_make(MPI_COMM_WORLD);
-    struct mt_pair  pair = mt_pair_make(MT_DEVICE, MANY);
-    struct timespec soon = {0, SOON_MS * 1000000L};
-    MPI_Comm        first, second;
-    int             sums[FEW];
+    enum { MANY = 1 << 12 };
+    struct fixture s = fixture_make(MPI_COMM_WORLD);
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, MANY);
+    MPI_Comm       first, second;
 
-    MPI_Comm_dup(MPI_COMM_WORLD, &first);
-    MPI_Comm_dup(MPI_COMM_WORLD, &second);
-    for (int i = 0; i < BEFORE; i++) {
-        mt_pair_allreduce(&pair, MANY, first, i);
-        mt_expect_path("ccl", "on a communicator that goes");
-        mt_pair_allreduce(&pair, MANY, second, i);
-    }
-    for (int i = 0; i < FEW; i++) {
-        sums[i] = i;
-    }
-    mt_put(s.in, MT_DEVICE, sums, sizeof(sums));
-    MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm); /* which connects */
-    ms_sync(s.stream);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (s.rank == 0) {
-        MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm);
-    }
+    make_two(&pair, MANY, &first, &second);
+    sum_beside(&s, &pair, MANY, second, &first);
+    MPI_Comm_free(&second);
+    mt_pair_free(&pair);
+    fixture_free(&s);
+}
+
+/* The same where the destruction has begun before there is a stream. */
+static void destroyed_before(void)
+{
+    enum { MANY = 1 << 12 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, MANY);
+    MPI_Comm       first, second;
+
+    make_two(&pair, MANY, &first, &second);
     MPI_Comm_free(&first);
-    nanosleep(&soon, NULL);
-    mt_pair_allreduce(&pair, MANY, second, BEFORE);
-    if (s.rank != 0) {
-        MPIX_Allreduce_enqueue(s.in, s.out, FEW, MPI_INT, MPI_SUM, s.comm);
-    }
-    ms_sync(s.stream);
-    mt_get(sums, s.out, MT_DEVICE, sizeof(sums));
-    mt_expect(sums[FEW - 1] == s.size * (FEW - 1), "an enqueued sum");
+    struct fixture s = fixture_make(MPI_COMM_WORLD);
+    sum_beside(&s, &pair, MANY, second, NULL);
     MPI_Comm_free(&second);
     mt_pair_free(&pair);
     fixture_free(&s);
@@ -681,6 +723,7 @@ int main(int argc, char **argv)
                                                  {"numbers", numbers},
                                                  {"leave", leave},
                                                  {"destroyed", destroyed},
+                                                 {"destroyed_before", destroyed_before},
                                                  {"freed_op", freed_op},
                                                  {"reset", reset},
                                                  {NULL, NULL}};
