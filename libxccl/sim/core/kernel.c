@@ -311,18 +311,35 @@ uint64_t xs_kernel_place(uint64_t address, uint64_t bytes)
     return (uint64_t)(uintptr_t)place;
 }
 
-/* Where ROCm's memory is coarse-grained, a kernel may never see what has been written. */
+/* By the flags of ROCm's allocations; pinned memory is fine-grained without any. */
+static bool is_coarse(const struct xs_range *range)
+{
+    enum {
+        FINE_GRAINED = 1, /* also in the flags of uncached memory */
+        HOST_MAPPED = 2,
+        HOST_NUMA_USER = 0x20000000,
+        HOST_COHERENT = 0x40000000,
+    };
+    unsigned fine = HOST_MAPPED | HOST_NUMA_USER | HOST_COHERENT;
+
+    return ((range->kind == XS_MEM_DEVICE) && ((range->flags & FINE_GRAINED) == 0)) ||
+           ((range->kind == XS_MEM_HOST) && (range->flags != 0) && ((range->flags & fine) == 0));
+}
+
+/*
+ * Where ROCm's memory is coarse-grained, a kernel may never see what others have written, nor they
+ * what it has before its end.
+ */
 uint64_t xs_kernel_place_shared(uint64_t address, uint64_t bytes)
 {
-    enum { FINE_GRAINED = 1 }; /* also in the flags of uncached memory */
     struct xs_range range;
 
     if ((xs_config()->flavour == XS_ROCM) &&
         xs_mem_find((const void *)(uintptr_t)address, &range) && !range.imported &&
-        (range.kind == XS_MEM_DEVICE) && ((range.flags & FINE_GRAINED) == 0)) {
+        is_coarse(&range)) {
         fprintf(stderr,
-                "simulated accelerator: kernel %s waits for what other devices write to "
-                "coarse-grained memory at %#llx\n",
+                "simulated accelerator: kernel %s shares coarse-grained memory at %#llx with the "
+                "host or other devices while it runs\n",
                 running->kernel->name, (unsigned long long)address);
         abort();
     }

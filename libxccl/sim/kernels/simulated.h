@@ -23,6 +23,7 @@ static const struct xk_index    threadIdx = {0, 0}, blockDim = {1, 1};
 #define XK_PLACE_SHARED(address, bytes) xs_kernel_place_shared(address, bytes)
 #define XK_ARGUMENT const
 #define XK_MEETS_WITH_CARE 1
+#define XK_COPIES_PAST_CACHES 1
 #define XK_PAUSE() xs_kernel_pause()
 #define XK_POLLS 1 /* a look costs nothing beside the pause of a thread */
 #define XK_AFTER_THE_STREAM() xs_kernel_waits()

@@ -62,6 +62,12 @@ int hipFreeAsync(void *ptr, hipStream_t handle)
 
 int hipHostMalloc(void **ptr, size_t bytes, unsigned flags)
 {
+    enum { COHERENT = 0x40000000 };
+    const unsigned both = COHERENT | 0x80000000U; /* and its opposite */
+
+    if ((flags & both) == both) {
+        return xs_hip_result(XS_INVALID_VALUE);
+    }
     return allocate(XS_MEM_HOST, ptr, bytes, flags);
 }
 

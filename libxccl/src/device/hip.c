@@ -22,6 +22,8 @@ enum {
     HIP_STREAM_NON_BLOCKING = 1,
     HIP_EVENT_DISABLE_TIMING = 2,
     HIP_HOST_MALLOC_PORTABLE = 1,
+    HIP_HOST_MALLOC_MAPPED = 2,
+    HIP_HOST_MALLOC_COHERENT = 0x40000000,
     HIP_MALLOC_FINE_GRAINED = 1,
     HIP_MALLOC_UNCACHED = 3,
     HIP_STREAM_CAPTURE_MODE_RELAXED = 2,
@@ -642,7 +644,11 @@ static xcclResult_t hip_mem_free(void *ptr)
 
 static xcclResult_t hip_host_alloc(void **ptr_p, size_t bytes)
 {
-    CHECK_RELAXED(hip.host_alloc(ptr_p, bytes, HIP_HOST_MALLOC_PORTABLE), "hipHostMalloc");
+    /* Portable alone is coarse-grained: what host and kernel write while it runs might not be seen.
+     */
+    unsigned flags = HIP_HOST_MALLOC_PORTABLE | HIP_HOST_MALLOC_MAPPED | HIP_HOST_MALLOC_COHERENT;
+
+    CHECK_RELAXED(hip.host_alloc(ptr_p, bytes, flags), "hipHostMalloc");
     make_sign(*ptr_p, NULL);
     return xcclSuccess;
 }

@@ -8,7 +8,7 @@
 /* xk_await: a stream waits until a word of host memory is at least a value. */
 XK_KERNEL(xk_await)(XK_ARGUMENT struct xk_await given)
 {
-    const uint32_t *word = (const uint32_t *)XK_PLACE((uint64_t)given.word, 4);
+    const uint32_t *word = (const uint32_t *)XK_PLACE_SHARED((uint64_t)given.word, 4);
 
     if (threadIdx.x == 0) {
         while ((int32_t)(load_4(word) - given.least) < 0) {

@@ -20,7 +20,7 @@ XK_KERNEL(xk_batch)(XK_ARGUMENT struct xk_batch given)
         __threadfence_system();
         if (atomicInc(finished, a->blocks - 1) == a->blocks - 1) { /* the last one makes it 0 */
             __threadfence_system();
-            *(volatile uint32_t *)XK_PLACE((uint64_t)a->done, 4) = a->value;
+            *(volatile uint32_t *)XK_PLACE_SHARED((uint64_t)a->done, 4) = a->value;
         }
     }
 }

@@ -8,11 +8,12 @@
 
 /*
  * What this thread knows to be written is there for all of the device, whose caches every other
- * reader goes through; and for the host, where it has been written to.
+ * reader goes through; and for the host, where it has been written to. AMD's copy engines read past
+ * the caches, and the host may start one as soon as it is told.
  */
 XK_DEVICE void settle(uint32_t elsewhere)
 {
-    if (elsewhere) {
+    if (elsewhere || XK_COPIES_PAST_CACHES) {
         __threadfence_system();
     } else {
         __threadfence();

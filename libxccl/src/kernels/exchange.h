@@ -624,7 +624,7 @@ XK_DEVICE void place_ranks(struct xk_ranks *r)
     for (uint32_t k = 0; k < r->size; k++) {
         r->workspace[k] = XK_PLACE_SHARED(r->workspace[k], xk_workspace_bytes(r->size));
     }
-    r->abort = XK_PLACE(r->abort, 4);
+    r->abort = XK_PLACE_SHARED(r->abort, 4);
 }
 
 /* The buffers that the parts are of. */
@@ -654,7 +654,7 @@ XK_DEVICE void place_exchange(struct xk_exchange *a)
 XK_DEVICE void end_exchange(const struct xk_exchange *a)
 {
     if (is_last((uint32_t *)XK_PLACE((uint64_t)a->finished, 4), gridDim.x, a->elsewhere)) {
-        uint32_t *done = (uint32_t *)XK_PLACE((uint64_t)a->done, 8);
+        uint32_t *done = (uint32_t *)XK_PLACE_SHARED((uint64_t)a->done, 8);
         tell_host(done, done + 1, a->number,
                   ends_in_trouble(&a->ranks, a->number, a->what, a->meets));
     }

@@ -107,9 +107,9 @@ XK_KERNEL(xk_linger)(XK_ARGUMENT struct xk_linger a)
     __shared__ struct xk_told told;
     uint32_t                  last = a.number, first = a.first;
     struct xk_stay            stay = {now_ns(), 0, a.idle_ns, a.life_ns};
-    const char        *command = (const char *)XK_PLACE((uint64_t)a.command, XK_LISTENED * 8);
+    const char *command = (const char *)XK_PLACE_SHARED((uint64_t)a.command, XK_LISTENED * 8);
     struct xk_answers *answers =
-        (struct xk_answers *)XK_PLACE((uint64_t)a.answers, sizeof(struct xk_answers));
+        (struct xk_answers *)XK_PLACE_SHARED((uint64_t)a.answers, sizeof(struct xk_answers));
     struct xk_relay *relay =
         (struct xk_relay *)XK_PLACE((uint64_t)a.relay, sizeof(struct xk_relay));
 

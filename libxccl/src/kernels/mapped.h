@@ -297,7 +297,7 @@ XK_KERNEL(xk_mapped)(XK_ARGUMENT struct xk_mapped given)
 
     work_mapped(&a.ranks, &a.work, gridDim.x);
     if (is_last((uint32_t *)XK_PLACE((uint64_t)a.finished, 4), gridDim.x, 1)) {
-        uint32_t *done = (uint32_t *)XK_PLACE((uint64_t)a.done, 8);
+        uint32_t *done = (uint32_t *)XK_PLACE_SHARED((uint64_t)a.done, 8);
         tell_host(done, done + 1, a.work.number,
                   ends_in_trouble(&a.ranks, a.work.number, a.work.what, a.work.meets));
     }

@@ -15,6 +15,7 @@
 #define XK_DEVICE static __device__ __forceinline__
 #define XK_APART static __device__ __noinline__ /* a call, for what is rare */
 #define XK_PLACE(address, bytes) (address)
+#define XK_PLACE_SHARED(address, bytes) (address) /* with the host, or with other devices */
 #define XK_PAUSE()
 #define XK_POLLS (1 << 14)
 /* The lanes of a wave keep step: what one wrote has to be there, that is all. */
@@ -26,6 +27,7 @@
 #define XK_AFTER_THE_STREAM()
 /* Nobody has looked at what the caches of these devices hold between kernels. */
 #define XK_MEETS_WITH_CARE 1
+#define XK_COPIES_PAST_CACHES 1
 XK_DEVICE uint64_t now_ns(void)
 {
     return wall_clock64() * 10;
@@ -52,6 +54,7 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 #define XK_DEVICE static __device__ __forceinline__
 #define XK_APART static __device__ __noinline__ /* a call, for what is rare */
 #define XK_PLACE(address, bytes) (address)
+#define XK_PLACE_SHARED(address, bytes) (address) /* with the host, or with other devices */
 #define XK_PAUSE()
 #define XK_POLLS (1 << 14)
 #define XK_SYNC_WARP() __syncwarp()
@@ -69,6 +72,7 @@ XK_DEVICE uint32_t load_4(const uint32_t *p)
 #define XK_AFTER_THE_STREAM()
 #endif
 #define XK_MEETS_WITH_CARE 0
+#define XK_COPIES_PAST_CACHES 0
 #define XK_ARGUMENT const __grid_constant__ /* read where it is, not from a copy a thread */
 /*
  * By the clock of the multiprocessor, at 2 GHz at most: %globaltimer takes 2 us to read, and a

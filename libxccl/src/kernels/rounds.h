@@ -119,7 +119,7 @@ XK_KERNEL(xk_rounds)(XK_ARGUMENT struct xk_rounds given)
     uint64_t  thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     uint64_t  threads = (uint64_t)gridDim.x * blockDim.x;
     uint32_t *finished = (uint32_t *)XK_PLACE((uint64_t)a.finished, 4);
-    uint32_t *done = (uint32_t *)XK_PLACE((uint64_t)a.done, 8);
+    uint32_t *done = (uint32_t *)XK_PLACE_SHARED((uint64_t)a.done, 8);
     uint32_t  comings = gridDim.x;
     int       goes_on = 1;
 
