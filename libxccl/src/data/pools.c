@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "data/idle.h"
 #include "data/outstanding.h"
 #include "data/pages.h"
@@ -35,7 +36,7 @@ enum { STREAMS_OF_DEVICE = 2, MAX_STREAMS = 64 * STREAMS_OF_DEVICE };
 static struct {
     const struct xc_device_ops *dev;
     int                         device, which;
-    unsigned                    resets; /* of the device before it was made; so of events */
+    unsigned                    resets; /* of the device before it was made */
     xcclStream_t                stream;
 } streams[MAX_STREAMS];
 static int num_streams;
@@ -51,15 +52,6 @@ static int find_stream(const struct xc_device_ops *dev, int device, int which)
     }
     return i;
 }
-
-enum { MAX_EVENTS = 256 };
-static struct idle_event {
-    const struct xc_device_ops *dev;
-    int                         device;
-    unsigned                    resets;
-    void                       *event;
-} events[MAX_EVENTS];
-static int num_events;
 
 void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *dev, int device)
 {
@@ -629,58 +621,12 @@ xcclResult_t xm_next_copy_stream(const struct xc_device_ops *dev, int device,
                        stream_p);
 }
 
-xcclResult_t xm_event_take(const struct xc_device_ops *dev, int device, void **event_p)
-{
-    void    *event = NULL;
-    unsigned resets = xc_device_resets(dev, device, false);
-
-    pthread_mutex_lock(&lock);
-    for (int i = num_events - 1; (i >= 0) && (event == NULL); i--) {
-        if ((events[i].dev == dev) && (events[i].device == device)) {
-            event = (events[i].resets == resets) ? events[i].event : NULL;
-            events[i] = events[--num_events];
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    if (event == NULL) {
-        return dev->event_create(event_p);
-    }
-    *event_p = event;
-    return xcclSuccess;
-}
-
-void xm_event_give(const struct xc_device_ops *dev, int device, void *event)
-{
-    bool     kept = false;
-    unsigned resets = xc_device_resets(dev, device, false);
-
-    if (event == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&lock);
-    if (num_events < MAX_EVENTS) {
-        events[num_events++] = (struct idle_event){dev, device, resets, event};
-        kept = true;
-    }
-    pthread_mutex_unlock(&lock);
-    if (!kept) {
-        dev->event_destroy(event);
-    }
-}
-
 /* Nothing of it is in use any more. */
 void xm_memory_finalize(void)
 {
     void *saved;
 
-    while (num_events > 0) {
-        struct idle_event *e = &events[--num_events];
-        if (xc_device_enter_kept(e->dev, e->device, e->resets, &saved)) {
-            e->dev->event_destroy(e->event);
-            e->dev->leave(saved);
-        }
-    }
-
+    xm_events_finalize();
     for (int pool = 0; pool < XM_NUM_POOLS; pool++) {
         struct xm_block_of_memory *b;
         while ((b = xm_idle_take_oldest((enum xm_pool)pool)) != NULL) {

@@ -70,10 +70,6 @@ xcclResult_t xm_copy_stream(const struct xc_device_ops *dev, int device, xcclStr
 xcclResult_t xm_next_copy_stream(const struct xc_device_ops *dev, int device,
                                  xcclStream_t *stream_p);
 
-/* An event of the device, with the device entered; and back, NULL too. */
-xcclResult_t xm_event_take(const struct xc_device_ops *dev, int device, void **event_p);
-void         xm_event_give(const struct xc_device_ops *dev, int device, void *event);
-
 /* Free all that is kept; in MPI_Finalize. */
 void xm_memory_finalize(void);
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "paths/buffers.h"
 #include "paths/ccl.h"
 

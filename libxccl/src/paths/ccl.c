@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "paths/buffers.h"
 
 /* A blocking call has its device current from beginning to end. */

@@ -2,7 +2,7 @@
 /* Large collectives without a reduction by the copy engines, once the hosts have met. */
 #include "base/log.h"
 #include "base/params.h"
-#include "data/pools.h"
+#include "data/events.h"
 #include "paths/direct.h"
 
 /*

@@ -7,6 +7,7 @@
  */
 #include "base/log.h"
 #include "base/params.h"
+#include "data/events.h"
 #include "data/pools.h"
 #include "paths/direct.h"
 

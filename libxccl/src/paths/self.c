@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "data/events.h"
 #include "data/kernel_reduction.h"
 
 static bool is_reduction(enum xm_coll coll)

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "paths/as_bytes.h"
 #include "paths/placeholder.h"
 #include "paths/staged.h"

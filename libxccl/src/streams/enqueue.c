@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "ops/handles.h"
 #include "paths/placeholder.h"
 #include "paths/substitute.h"

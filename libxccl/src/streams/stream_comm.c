@@ -14,6 +14,7 @@
 #include "comms/topology.h"
 #include "comms/vendor_comm.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "ops/freed.h"
 #include "ops/persistent.h"
 #include "streams/enqueue.h"

@@ -14,6 +14,7 @@
 #include "base/params.h"
 #include "comms/spare.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "transfers/landing.h"
 #include "transfers/pieces.h"
 #include "transfers/pipeline.h"

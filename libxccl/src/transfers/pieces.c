@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "data/events.h"
 #include "transfers/pipeline.h"
 #include "transfers/watcher.h"
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "data/mappings.h"
 #include "transfers/question.h"
 #include "transfers/transfer.h"

@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "comms/wait.h"
+#include "data/events.h"
 #include "data/pools.h"
 
 static long later_s; /* than it is */
@@ -136,8 +137,18 @@ static xcclResult_t stream_destroy(xcclStream_t stream)
     return xcclSuccess;
 }
 
+static unsigned times_reset;
+
+static unsigned resets(int number, bool look)
+{
+    (void)number;
+    (void)look;
+    return times_reset;
+}
+
 static const struct xc_device_ops device = {
     .name = "counting",
+    .resets = resets,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .event_create = event_create,
@@ -298,6 +309,41 @@ static void test_events(void)
     xm_event_give(&device, 1, other);
 }
 
+/* A device that the program resets: no event of before is used again, nor destroyed. */
+static void test_events_of_before(void)
+{
+    enum { NUMBER = 7, MADE = 6 }; /* a device of its own */
+    void *made[MADE], *again;
+    int   at_first = events;
+
+    CHECK(xm_event_take(&device, NUMBER, &made[0]) == xcclSuccess, "in use during the reset");
+    CHECK(xm_event_take(&device, NUMBER, &made[1]) == xcclSuccess, "idle then");
+    xm_event_give(&device, NUMBER, made[1]);
+    times_reset++;
+    xm_event_give(&device, NUMBER, made[0]);
+    for (int i = 2; i < 5; i++) {
+        CHECK(xm_event_take(&device, NUMBER, &made[i]) == xcclSuccess, "event %d", i);
+        CHECK((made[i] != made[0]) && (made[i] != made[1]), "event %d is of before", i);
+    }
+    CHECK(events == at_first + 5, "%d events", events - at_first);
+    xm_event_give(&device, NUMBER, made[2]);
+    CHECK((xm_event_take(&device, NUMBER, &again) == xcclSuccess) && (again == made[2]), "kept");
+    for (int i = 2; i < 5; i++) {
+        xm_event_give(&device, NUMBER, made[i]);
+    }
+    times_reset++; /* and once more, with all of them idle */
+    CHECK(xm_event_take(&device, NUMBER, &made[5]) == xcclSuccess, "after another reset");
+    CHECK(events == at_first + MADE, "a new one");
+    times_reset++;
+    xm_event_give(&device, NUMBER, made[5]);
+    CHECK(events == at_first + MADE, "none is destroyed");
+    for (int i = 0; i < MADE; i++) {
+        free(made[i]);
+    }
+    events = at_first;
+    times_reset = 0;
+}
+
 /* A device that is full of idle blocks: they make room, and what is in use stays. */
 static void test_full(void)
 {
@@ -413,6 +459,7 @@ int main(int argc, char **argv)
     test_waste();
     test_small();
     test_reuse_alone();
+    test_events_of_before();
     test_events();
     int before = host_allocs;
     call(4, 1);
