@@ -199,6 +199,7 @@ static enum xs_result issue(struct xs_task *tasks)
         return xs_problem(XS_DEVICE_ERROR, "an operation could not be enqueued: %s",
                           xs_error_text((int)res));
     }
+    xs_launched(stream);
     return XS_SUCCESS;
 }
 

@@ -211,11 +211,23 @@ static void read_mps(void)
     }
 }
 
+/* What users set to find a kernel that fails. */
+static bool launches_block(void)
+{
+    const char *name = (config.flavour == XS_CUDA)   ? "CUDA_LAUNCH_BLOCKING"
+                       : (config.flavour == XS_ROCM) ? "AMD_SERIALIZE_KERNEL"
+                                                     : NULL;
+    const char *value = (name != NULL) ? getenv(name) : NULL;
+
+    return (value != NULL) && (value[0] != '\0') && (strcmp(value, "0") != 0);
+}
+
 /* How strict the simulation is; see docs/develop/simulation.md. */
 static void read_strictness(void)
 {
     const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
 
+    config.launch_blocks = launches_block();
     config.serial = (config.flavour == XS_CUDA) && (queues != NULL) && (strcmp(queues, "1") == 0);
     read_choice("XCCL_SIM_SERIAL", "0", "1", &config.serial);
     read_choice("XCCL_SIM_ALLOC", "free", "wait", &config.alloc_waits);

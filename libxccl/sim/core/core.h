@@ -73,6 +73,7 @@ struct xs_config {
     int             connect_ms;     /* what creating a communicator takes */
     int             destroy_ms;     /* what destroying one takes, before it frees its memory */
     int             launch_us;      /* most that an operation's launch takes */
+    bool            launch_blocks;  /* and it ends when the kernel does */
     int             numbers;     /* operations of the direct path are numbered up to this; 0: far */
     bool            serial;      /* collectives of one device run one after the other */
     bool            alloc_waits; /* allocating waits for the context's work */
@@ -466,7 +467,9 @@ XS_API enum xs_error xs_image_check(const void *image);
 XS_API enum xs_error xs_image_kernel(const void *image, const char *name,
                                      const struct xs_kernel **kernel_p);
 /* XCCL_SIM_LAUNCH_US, in the calling thread. */
-XS_API void          xs_launch_takes_time(void);
+XS_API void xs_launch_takes_time(void);
+/* Behind each launch: where it blocks, wait for the kernel's end. */
+XS_API void          xs_launched(struct xs_stream *stream);
 XS_API enum xs_error xs_launch(struct xs_stream *stream, const struct xs_kernel *kernel,
                                const unsigned grid[2], unsigned threads, const void *arguments);
 /* It waits itself for what the stream has before it. */

@@ -228,6 +228,13 @@ void xs_launch_takes_time(void)
     }
 }
 
+void xs_launched(struct xs_stream *stream)
+{
+    if (xs_config()->launch_blocks && (xs_stream_capture(stream) == NULL)) {
+        xs_stream_sync(stream);
+    }
+}
+
 static enum xs_error launch(struct xs_stream *stream, const struct xs_kernel *kernel,
                             const unsigned grid[2], unsigned threads, const void *arguments,
                             bool early)
@@ -241,7 +248,9 @@ static enum xs_error launch(struct xs_stream *stream, const struct xs_kernel *ke
         xs_stream_pass(stream);
         res = enqueue(stream, l);
     }
-    if (res != XS_OK) {
+    if (res == XS_OK) {
+        xs_launched(stream);
+    } else {
         free(l);
     }
     return res;

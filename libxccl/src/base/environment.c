@@ -115,6 +115,20 @@ bool xc_one_hardware_queue(void)
     return false;
 }
 
+bool xc_launches_block(void)
+{
+    static const char *const names[] = {"CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING",
+                                        "AMD_SERIALIZE_KERNEL"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = xc_foreign_variable(names[i]);
+        if ((value != NULL) && (strcmp(value, "0") != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool xc_hides_devices(const char *name)
 {
     const char *value = getenv(name);

@@ -33,6 +33,8 @@ void xc_network_variables_get(struct xc_network_variables *v);
  * GPU_MAX_HW_QUEUES asks the vendor's runtime for that?
  */
 XC_SHARED bool xc_one_hardware_queue(void);
+/* Is a launch to end with its kernel, as CUDA_LAUNCH_BLOCKING and its like ask the runtime? */
+XC_SHARED bool xc_launches_block(void);
 /* A variable that a vendor's library, or the simulation, reads; NULL where it is not set or empty.
  */
 const char *xc_foreign_variable(const char *name);

@@ -24,8 +24,8 @@ static uint64_t idle_time(const struct xc_device_ops *dev)
 {
     long us = xc_params()->direct_linger;
 
-    if (xc_one_hardware_queue()) {
-        return 0; /* everything of the program's would stand behind it */
+    if (xc_one_hardware_queue() || xc_launches_block()) {
+        return 0; /* the program would stand behind it */
     }
     if (us >= 0) {
         return (uint64_t)us * 1000;

@@ -44,6 +44,14 @@ def test_pending_send(mpi, case, ranks):
     go(mpi, ranks, f"mpi_hang {case}", env=SENDER_DRIVES)
 
 
+@pytest.mark.parametrize("path", ["direct", "ccl"])
+@pytest.mark.parametrize("case", ["connect", "allreduce"])
+def test_launches_block(family, case, path):
+    """Where a launch ends with its kernel, as for debugging, that kernel waits for nothing that MPI owes."""
+    env = {**PATHS[path], **SENDER_DRIVES, "CUDA_LAUNCH_BLOCKING": "1"}
+    go(family, 2, f"mpi_hang {case}", env=env)
+
+
 @pytest.mark.parametrize("case", ["reduced", "gathered", "gather", "scatter", "sizes"])
 def test_connecting_anew(family, case):
     """The vendor's library connects for a call that looks like one before, and a message is owed."""

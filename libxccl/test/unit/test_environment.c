@@ -105,6 +105,18 @@ static void test_odd_values(void)
     CHECK(READ(&l, "PMI_RANK=0", "PMI_SIZE=many") && (l.size == XC_UNKNOWN), "no size");
 }
 
+static void test_blocking(void)
+{
+    struct xc_launch l;
+
+    READ(&l, "CUDA_LAUNCH_BLOCKING=1");
+    CHECK(xc_launches_block(), "CUDA's");
+    READ(&l, "AMD_SERIALIZE_KERNEL=3");
+    CHECK(xc_launches_block(), "ROCm's");
+    READ(&l, "CUDA_LAUNCH_BLOCKING=0", "HIP_LAUNCH_BLOCKING=");
+    CHECK(!xc_launches_block(), "off");
+}
+
 /* What a process with these variables gives to its children, who are to have `text` as well. */
 static bool give_with(const char *const *variables, char *text, size_t len)
 {
@@ -146,5 +158,6 @@ int main(void)
     test_first();
     test_slurm();
     test_odd_values();
+    test_blocking();
     return xt_done("variables of others");
 }
