@@ -323,7 +323,7 @@ static int raise(struct xm_op *op, xcclResult_t res, const char *text)
         op->record = xm_record_begin(op, XM_COUNTED_SOON);
     }
     xm_record_state(op->record, "failed");
-    xm_records_failed(res);
+    xm_records_failed(res, copy);
     xm_op_free(op);
     return xm_raise(comm, res, copy);
 }

@@ -141,7 +141,7 @@ static void end_failed(struct xm_op *op, xcclResult_t res)
     if ((op->comm != NULL) && ((op->path == &xm_path_ccl) || (op->path == &xm_path_direct))) {
         xm_comm_break(op->comm, op->detail);
     }
-    xm_records_failed(res);
+    xm_records_failed(res, op->detail);
     op->result = res;
 }
 

@@ -58,10 +58,11 @@ static char           host[64];
 static int            world_rank = -1, world_size;
 static char           spawned[16] = "null"; /* as JSON: the number of a world that was spawned */
 static char           folder[PATH_MAX];
-static const char    *wanted;      /* atomic: the reason of a file that is still to be written */
-static bool           dumping;     /* atomic: a thread writes one */
-static bool           was_free;    /* SIGUSR1 had its default before MPI began */
-static void (*of_mpi)(int number); /* what MPI set instead, or NULL */
+static const char    *cause = "null"; /* atomic: the first failure, as JSON */
+static const char    *wanted;         /* atomic: the reason of a file that is still to be written */
+static bool           dumping;        /* atomic: a thread writes one */
+static bool           was_free;       /* SIGUSR1 had its default before MPI began */
+static void (*of_mpi)(int number);    /* what MPI set instead, or NULL */
 
 static struct way way_of(const struct xm_op *op)
 {
@@ -332,9 +333,10 @@ static void write_dump(const char *reason)
     int  n = snprintf(text, sizeof(text),
                       "{\"version\": 1, \"rank\": %d, \"size\": %d, \"spawned\": %s, \"host\": "
                        "\"%s\", \"pid\": %d, \"all_calls\": %s, "
-                       "\"reason\": \"%s\", \"time\": %lld.%06ld,\n \"operations\": [",
+                       "\"reason\": \"%s\", \"cause\": %s, \"time\": %lld.%06ld,\n \"operations\": [",
                       world_rank, world_size, spawned, host, (int)getpid(),
-                     xm_inside_is_asked_for() ? "true" : "false", reason, (long long)now.tv_sec,
+                     xm_inside_is_asked_for() ? "true" : "false", reason,
+                      __atomic_load_n(&cause, __ATOMIC_ACQUIRE), (long long)now.tv_sec,
                       now.tv_nsec / 1000);
     bool good = put(fd, text, n);
     for (uint64_t i = (last > XM_RING_RECORDS) ? last - XM_RING_RECORDS + 1 : 1;
@@ -397,8 +399,28 @@ void xm_records_dump(const char *reason)
     }
 }
 
-void xm_records_failed(xcclResult_t why)
+/* The first failure's message, in quotes: later ones most often come of it. */
+static void keep_cause(const char *message)
 {
+    static char text[400];
+    static bool taken; /* atomic */
+    size_t      n = 0;
+
+    if (__atomic_exchange_n(&taken, true, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    text[n++] = '"';
+    for (; (*message != '\0') && (n < sizeof(text) - 2); message++) {
+        bool plain = (*message >= ' ') && (*message <= '~') && (*message != '\\');
+        text[n++] = (*message == '"') ? '\'' : plain ? *message : '?';
+    }
+    text[n] = '"';
+    __atomic_store_n(&cause, text, __ATOMIC_RELEASE);
+}
+
+void xm_records_failed(xcclResult_t why, const char *message)
+{
+    keep_cause(message);
     if (xc_params()->dump_dir != NULL) {
         xm_records_dump((why == xcclTimeout) ? "time-out" : "error");
     }

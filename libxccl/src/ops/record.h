@@ -35,7 +35,7 @@ void xm_record_history(const struct xm_comm *xm, char *buf, size_t len);
 /* Write them all to a file, once for each reason. */
 void xm_records_dump(const char *reason);
 /* An operation has: write them where the user wants them then. */
-void xm_records_failed(xcclResult_t why);
+void xm_records_failed(xcclResult_t why, const char *message);
 /* Around the call by which MPI begins: it may set a handler of its own for the signal. */
 void xm_records_before_mpi(void);
 void xm_records_mpi_began(void);

@@ -498,6 +498,15 @@ def test_failed_operation(job, look):
         f"rank 2 failed in collective 6 (MPI_Allreduce) of communicator world at {clock(NOW - 4)}"
     )
     assert "rank 2 wrote because of: error" in causes["facts"]
+    job.head[2]["cause"] = "out of device memory"
+    job.write()
+    assert only(look(), "hang-failed").endswith(
+        f" at {clock(NOW - 4)}; rank 2 said: out of device memory"
+    )
+    job.add(2, state="failed", started=NOW - 3, ended=NOW - 2)  # which has not that cause
+    job.write()
+    failed = look()["hang-failed"]
+    assert [one.endswith("out of device memory") for one in failed] == [True, False], failed
 
 
 def test_time_out(job, look):

@@ -293,6 +293,7 @@ def test_dump_of_a_healthy_job_with_calls_on_host_memory(mpi, tmp_path):
         calls = [(op["sequence"], op["call"]) for op in dump["operations"]]
         assert [call for call in calls if call[0]] == [(n, "MPI_Allreduce") for n in range(1, 8)]
         rest = {call for call in calls if not call[0]}
+        assert dump["cause"] is None
         assert rest == ({(None, "MPI_Alltoallw")} if dump["rank"] == 1 else set()), dump
     said = subprocess.run(
         [mpi.build.stage / "bin/xccl-doctor", "--hang", tmp_path],
@@ -311,6 +312,7 @@ def test_dump_before_the_ranks_have_agreed(mpi, tmp_path, rounds):
     result = mpi.run(2, f"mpi_loop cuda {rounds} return absent", env=env, timeout=60)
     (dump,) = dumps_of(tmp_path)
     assert (dump["rank"], dump["reason"]) == (0, "time-out"), result.out
+    assert dump["cause"].startswith("not completed within 1 s (XCCL_TIMEOUT)"), dump
     last = dump["operations"][-1]
     assert (last["sequence"], last["call"]) == (rounds, "MPI_Allreduce"), dump
     assert last["state"] == "failed", dump

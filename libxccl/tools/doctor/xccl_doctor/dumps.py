@@ -20,6 +20,7 @@ MAX_BYTES = 4 << 20  # of a file; some hundred operations are 0.2 MiB
 MAX_OPERATIONS = 1 << 20  # of all files together: some hundred MiB of memory
 MAX_CALLS = 64  # threads that are told of
 MAX_WORD = 64
+MAX_CAUSE = 400
 MAX_RANKS = 1 << 31
 LAST_SECOND = 253402300799  # of the year 9999
 
@@ -33,7 +34,7 @@ Call = namedtuple("Call", "call since requests unknown messages")
 # rank: of MPI_COMM_WORLD, or None; peer: of the communicator, or negative for any.
 Message = namedtuple("Message", "sends peer rank tag comm")
 Dump = namedtuple(
-    "Dump", "name rank size host reason time operations skipped spawned calls all_calls"
+    "Dump", "name rank size host reason cause time operations skipped spawned calls all_calls"
 )
 
 
@@ -188,6 +189,8 @@ def read(path, most):
         size=size,
         host=word(found.get("host")) or "unknown",
         reason=word(found.get("reason")) or "unknown",
+        # What the rank's first failure said; files of before that was written have none.
+        cause=word(found.get("cause"), MAX_CAUSE),
         time=second(found.get("time")),
         operations=[one for one in made if one is not None],
         skipped=made.count(None),

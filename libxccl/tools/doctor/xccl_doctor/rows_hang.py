@@ -63,7 +63,7 @@ TABLE = {
     ),
     "hang-failed": Row(
         ERROR,
-        "{ranks} failed in {place} at {time}",
+        "{ranks} failed in {place} at {time}{cause}",
         "look in the job's output for the messages of the ranks that failed; the other ranks wait for them",
         meaning="a collective failed on a rank, and other ranks wait for it",
     ),

@@ -221,6 +221,15 @@ def check_cycles(waits, told):
         left = [wait for wait in left if all(wait is not one for one in used)]
 
 
+def cause_text(job, row):
+    """What the first rank of a collective that failed said, if that was its first failure."""
+    for rank in sorted(row):
+        dump = job.dumps[rank]
+        if dump.cause and row[rank] is next(op for op in dump.operations if op.state == "failed"):
+            return f"; {rank_text([rank])} said: {dump.cause}"
+    return ""
+
+
 def check_failed(job):
     """The first failures; one of each collective."""
     failed = {}
@@ -241,8 +250,9 @@ def check_failed(job):
             "place": place(row[ranks[0]]),
             "time": clock(at(row)) if at(row) else "an unknown time",
         }
+        cause = cause_text(job, row)
         if sequence is None:
-            yield finding("hang-failed", **told)
+            yield finding("hang-failed", cause=cause, **told)
             continue
         wait = SimpleNamespace(key=Key(comm, size), sequence=sequence, waiters=row)
         add_late(job, wait)
@@ -250,4 +260,4 @@ def check_failed(job):
         if timed_out and (wait.late or wait.lost or wait.unknown):
             yield finding("hang-timeout", late=late_text(job, wait), **told)
         else:
-            yield finding("hang-failed", **told)
+            yield finding("hang-failed", cause=cause, **told)
