@@ -17,9 +17,10 @@ hide:
 # Variables
 
 Each is read once, at the first call. A value that is not allowed is an error that names the
-variable. Rank 0 warns of any other name that begins with `XCCL_`. Names that module systems set are
-silent: `XCCL_DIR`, `XCCL_HOME`, `XCCL_BASE`, `XCCL_INC`, `XCCL_INCLUDE`, `XCCL_LIB`, `XCCL_BIN` and
-`XCCL_VERSION`. `xccl-info -c` prints the values in force and where they come from.
+variable; of `XCCL_MPI` it is a warning, because only tools read it. Rank 0 warns of any other name that
+begins with `XCCL_`. These names are silent: those that module systems set (`XCCL_DIR`, `XCCL_HOME`,
+`XCCL_BASE`, `XCCL_INC`, `XCCL_INCLUDE`, `XCCL_LIB`, `XCCL_BIN` and `XCCL_VERSION`), and those that begin
+with `XCCL_SIM_`, `XCCL_ENV_` or `XCCL_TEST_`. `xccl-info -c` prints the values in force and where they come from.
 
 Sizes take a number with `k`, `m` or `g`, which are powers of 1024; `KiB`, `MiB` and `GiB` are the
 same. A number alone is in the unit that the table names.

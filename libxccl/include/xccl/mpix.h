@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/* ---- MPICH's ---- */
+/* ---- Calls that MPICH defines ---- */
 
 #ifndef MPIX_STREAM_NULL
 /** A stream object; the same type and null handle as MPICH's. */
@@ -133,7 +133,7 @@ XCCL_EXPORT int MPIX_Waitall_enqueue(int count, MPI_Request array_of_requests[],
                                      MPI_Status *array_of_statuses);
 #endif
 
-/* ---- Of the same shape, and xccl's alone: arguments as of the call without _enqueue ---- */
+/* ---- Calls that only xccl has: arguments are those of the call without _enqueue ---- */
 
 /** @brief Everything behind it on the stream begins after all ranks have come to it. */
 XCCL_EXPORT int MPIX_Barrier_enqueue(MPI_Comm comm);

@@ -177,8 +177,9 @@ static const struct row rows[] = {
      0},
     {{"XCCL_P2P_PUSH", "auto|on|off", "auto",
       "Whether the sender writes a large message to the receiver's device memory, instead of the "
-      "receiver reading it. auto: if the sender waits in a call just then; on: the receiver gives the "
-      "sender 100 ms, for tests.",
+      "receiver reading it. auto: a single message of 512 KiB to 4 MiB whose sender waits in a call, and "
+      "messages of 8 MiB and more in both directions; on: the receiver gives the sender 100 ms, for "
+      "tests.",
       "libxccl-mpi"},
      CHOICE,
      AT(p2p_push),

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -383,3 +384,43 @@ def test_nic_of_a_site_that_names_none(tools, tmp_path, site_map):
         found = seen(tools.run(*bind, "sh", "-c", SEE, env=rank(local, 4)))
         assert found["UCX_NET_DEVICES"] == f"{nic}:1"
         assert found["XCCL_LOCAL_DEVICE"] == str(local)
+
+
+@pytest.fixture(scope="module")
+def without_hwloc(tmp_path_factory):
+    """xccl-bind as it is built where pkg-config does not find hwloc."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    tools = Path(__file__).resolve().parents[2] / "tools"
+    listed = re.search(
+        r"set\(XCCL_BIND_SOURCES ([^)]*)\)", (tools / "bind/bind.cmake").read_text()
+    )
+    names = [f"bind/{name}.c" for name in [*listed.group(1).split(), "topology_none"]]
+    names += ["common/json_text.c", "common/options.c", "common/output.c", "../src/base/nearest.c"]
+    program = tmp_path_factory.mktemp("bind") / "xccl-bind"
+    folders = [f"-I{tools / name}" for name in (".", "bind", "../src", "../include")]
+    words = [compiler, "-D_GNU_SOURCE", '-DXCCL_BIND_VERSION="0"', *folders, "-o", program]
+    subprocess.run([*words, *(tools / name for name in names)], check=True)
+    return program
+
+
+def test_without_hwloc(without_hwloc, two_cores):
+    """It binds by a map; without one it says that it does not, and does not take the option."""
+
+    def run(*words):
+        return subprocess.run(
+            [without_hwloc, *words, "sh", "-c", SEE],
+            env={"PATH": os.environ["PATH"], "XCCL_SIM": "cuda:2", **rank(0)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    ended = run()
+    assert seen(ended) and "warning [not-bound]" in ended.stderr, ended.stderr
+    assert "without hwloc" in ended.stderr
+    ended = run("--map", two_cores)
+    assert seen(ended) and "not-bound" not in ended.stderr, ended.stderr
+    ended = run("--bind", "hwloc")
+    assert ended.returncode == 2 and "hwloc was not there" in ended.stderr, ended.stderr

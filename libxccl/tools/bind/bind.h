@@ -150,7 +150,9 @@ void devices_read(const char *root, struct machine *machine_p);
 /* nics.c: for a site whose map names no NICs; topology_read finds them, too. */
 void nics_read(const char *root, struct machine *machine_p);
 
-/* topology_hwloc.c or topology_none.c: false with a message if it cannot be read. */
+/* topology_hwloc.c or topology_none.c: was hwloc there at build time? */
+bool topology_is_there(void);
+/* False with a message if it cannot be read. */
 bool        topology_read(const char *topology, struct machine *machine_p);
 const char *topology_version(void);
 

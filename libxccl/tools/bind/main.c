@@ -311,6 +311,10 @@ int main(int argc, char **argv)
              (options.site != NULL) ? "site " : "no site is known here: it",
              (options.site != NULL) ? options.site : "");
     }
+    if ((options.bind == BIND_HWLOC) && !topology_is_there()) {
+        fail(STATUS_USAGE, "--bind hwloc: hwloc was not there when xccl was built; install it with "
+                           "its headers and pkg-config, and build xccl again");
+    }
     devices_read(options.root, &machine);
     if (!topology_wanted(&options, &map)) {
         nics_read(options.root, &machine);

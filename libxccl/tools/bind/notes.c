@@ -245,6 +245,13 @@ int notes_collect(const struct options *options, const struct launch *launch,
     const char         *per_task = getenv("SLURM_CPUS_PER_TASK");
 
     check_launcher(options, launch, &list);
+    if ((options->bind == BIND_AUTO) && !own->bind && (own->gpu != NO_NUMBER) &&
+        !topology_is_there()) {
+        add(&list, "not-bound",
+            "cores, memory and NIC of each rank stay as they are: this xccl was built without "
+            "hwloc, and no map of a site says where the GPUs are; build it again with hwloc and "
+            "pkg-config, or set XCCL_SITE");
+    }
     check_static(options, &list);
     check_sharing(options, launch, machine, visible, &list);
     check_hidden(machine, visible, plan, &list);

@@ -25,6 +25,11 @@ const char *topology_version(void)
     return text;
 }
 
+bool topology_is_there(void)
+{
+    return true;
+}
+
 static void to_cpus(hwloc_const_bitmap_t bitmap, struct cpus *out_p)
 {
     int cpu;

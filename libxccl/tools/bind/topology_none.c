@@ -7,6 +7,11 @@ const char *topology_version(void)
     return "no hwloc";
 }
 
+bool topology_is_there(void)
+{
+    return false;
+}
+
 bool topology_read(const char *topology, struct machine *machine_p)
 {
     (void)machine_p;

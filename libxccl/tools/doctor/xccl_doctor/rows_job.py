@@ -102,8 +102,8 @@ TABLE = {
     ),
     "shm-unusable": Row(
         ERROR,
-        "/dev/shm {why}: MPI, the vendor's library and xccl share memory between the ranks of a node "
-        "there, so that jobs fail or are slower",
+        "/dev/shm {why}: MPI and the vendor's library share memory between the ranks of a node there, "
+        "so that jobs fail or are slower",
         "remove what jobs that died left there (ls -l /dev/shm); in a container: --ipc=host or --shm-size=1g",
     ),
     "tmp-unusable": Row(

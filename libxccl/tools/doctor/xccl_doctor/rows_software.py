@@ -72,8 +72,7 @@ TABLE = {
         "UCC served {collective} by {used} because {wanted} does not support it (type, "
         "operation, or the "
         "communicator could not be made)",
-        "look for an NCCL error above it in the log; types and operations are listed in the "
-        "route's page",
+        "look for an NCCL error above it in the log; UCC's tl_nccl_coll.c lists the types that it serves",
     ),
     "ucc-not-selected": Row(
         ERROR,
