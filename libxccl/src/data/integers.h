@@ -12,8 +12,8 @@
 enum xm_values { XM_ANY_VALUES, XM_BOOLS, XM_LOGICALS };
 
 /*
- * The kernels' type that gives the same results as MPI does, or XK_NUM_TYPES. What MPI refuses is
- * an error of MPI, which must not reach the program: the caller sees to it.
+ * The kernels' type that gives the same results as MPI does, or XK_NUM_TYPES. A pair that MPI
+ * refuses is an error, which would reach the program: the caller has asked.
  * @param[in] signed_first  Which of two types that do is the one.
  */
 enum xk_type xm_integer_try(MPI_Datatype type, MPI_Count size, bool signed_first,

@@ -104,9 +104,21 @@ static struct special special_of(const char *name, enum xm_nature nature, MPI_Co
     }
 }
 
-static void try_out(struct row *row, MPI_Count size, bool signed_first, enum xm_values values,
-                    uint32_t op)
+/* Not asked of MPI_Reduce_local, whose errors come to the program's handlers. */
+static bool is_reduced(MPI_Datatype type, MPI_Op op, MPI_Comm self)
 {
+    uint64_t in[2] = {0, 0}, out[2];
+
+    return xm_pmpi.Allreduce(in, out, 1, type, op, self) == MPI_SUCCESS;
+}
+
+static void try_out(struct row *row, MPI_Count size, bool signed_first, enum xm_values values,
+                    uint32_t op, MPI_Comm self)
+{
+    row->as[op] = XK_NUM_TYPES;
+    if (!is_reduced(row->type, ops[op], self)) {
+        return;
+    }
     enum xk_type as =
         xm_integer_try(row->type, size, signed_first, values, ops[op], (enum xk_op)op);
 
@@ -127,9 +139,10 @@ static bool ends_at_logicals(void)
            (sscanf(text, "MPICH Version: %d", &major) == 1) && (major >= 5);
 }
 
-/* The type as each operation has it. can_try: else what needs it stays with MPI. */
-static void fill_row(struct row *row, bool can_try)
+/* The type as each operation has it. self: if it is none, what is to be tried stays with MPI. */
+static void fill_row(struct row *row, MPI_Comm self)
 {
+    bool             can_try = (self != XM_HANDLE(MPI_COMM_NULL));
     enum xm_nature   nature = XM_OTHER;
     MPI_Count        size = 0;
     struct xm_layout layout;
@@ -146,17 +159,17 @@ static void fill_row(struct row *row, bool can_try)
         if (!usable || ((what.ops >> op & 1) == 0)) {
             row->as[op] = XK_NUM_TYPES;
         } else if (row->tried) {
-            try_out(row, size, nature != XM_UNSIGNED, what.values, op);
+            try_out(row, size, nature != XM_UNSIGNED, what.values, op, self);
         }
     }
 }
 
-static void fill_rows(bool can_try)
+static void fill_rows(MPI_Comm self)
 {
     arithmetic = XC_HASH_BEGIN;
     while ((num_rows < MAX_TYPES) && xm_type_at(num_rows, &rows[num_rows].type)) {
         struct row *row = &rows[num_rows++];
-        fill_row(row, can_try);
+        fill_row(row, self);
         for (int op = 0; row->tried && (op < XK_NUM_OPS); op++) {
             arithmetic = xc_hash_word(arithmetic, row->as[op]);
         }
@@ -164,25 +177,16 @@ static void fill_rows(bool can_try)
     }
 }
 
-/* A pair that this MPI does not reduce is an error, which must not reach the program. */
+/* With sessions alone there is no such communicator, and integers stay with MPI. */
 static void look(void)
 {
-    const MPI_Comm comms[2] = {XM_HANDLE(MPI_COMM_WORLD), XM_HANDLE(MPI_COMM_SELF)};
-    MPI_Errhandler before[2];
+    MPI_Comm self;
 
     name_ops();
-    if (!xm_mpi_has_world()) {
-        fill_rows(false); /* sessions alone: no handler to set, so integers stay with MPI */
-        return;
-    }
-    for (int i = 0; i < 2; i++) {
-        xm_pmpi.Comm_get_errhandler(comms[i], &before[i]);
-        xm_pmpi.Comm_set_errhandler(comms[i], XM_HANDLE(MPI_ERRORS_RETURN));
-    }
-    fill_rows(true);
-    for (int i = 0; i < 2; i++) {
-        xm_pmpi.Comm_set_errhandler(comms[i], before[i]);
-        xm_pmpi.Errhandler_free(&before[i]);
+    bool made = xm_mpi_make_self(&self);
+    fill_rows(self);
+    if (made) {
+        xm_pmpi.Comm_free(&self);
     }
 }
 

@@ -118,27 +118,27 @@ static bool is_optional(const char *name)
 
 /*
  * In the standard ABI a type that MPI does not have is no null type: only a question about it
- * tells, by an error of MPI_COMM_SELF, which must not end the program. Without MPI_COMM_SELF nobody
- * asks: such a type is then treated as one that is not known.
+ * tells, by an error. Without a communicator for that nobody asks: such a type is then treated as
+ * one that is not known.
  */
-static bool may_ask(const struct named *n, bool has_world)
+static bool has_type(const struct named *n, MPI_Comm self)
 {
-    return !XM_STANDARD_ABI || has_world || !is_optional(n->name);
-}
+    int size;
 
-static bool hold_errors(bool has_world, MPI_Errhandler *before)
-{
-    return XM_STANDARD_ABI && has_world &&
-           (xm_pmpi.Comm_get_errhandler(XM_HANDLE(MPI_COMM_SELF), before) == MPI_SUCCESS) &&
-           (xm_pmpi.Comm_set_errhandler(XM_HANDLE(MPI_COMM_SELF), XM_HANDLE(MPI_ERRORS_RETURN)) ==
-            MPI_SUCCESS);
+    if ((n->type == 0) || (n->type == XM_HANDLE(MPI_DATATYPE_NULL))) {
+        return false;
+    }
+    if (!XM_STANDARD_ABI || !is_optional(n->name)) {
+        return true;
+    }
+    return (self != XM_HANDLE(MPI_COMM_NULL)) &&
+           (xm_pmpi.Pack_size(1, n->type, self, &size) == MPI_SUCCESS);
 }
 
 void xm_types_init(void)
 {
-    MPI_Errhandler before;
-    bool           has_world = xm_mpi_has_world();
-    int            i = 0;
+    MPI_Comm self = XM_HANDLE(MPI_COMM_NULL);
+    int      i = 0;
 
     /* A type that this MPI does not have stays the null type, and is never met. */
 #if XM_OPENMPI
@@ -148,19 +148,17 @@ void xm_types_init(void)
 #endif
     XM_TYPES(XM_SET)
 #undef XM_SET
-    bool held = hold_errors(has_world, &before);
+    bool made = XM_STANDARD_ABI && xm_mpi_make_self(&self);
     for (i = 0; i < NUM_NAMED; i++) {
         struct named *n = &named_types[i];
-        if ((n->type == 0) || (n->type == XM_HANDLE(MPI_DATATYPE_NULL)) || !may_ask(n, has_world) ||
-            !ask_layout(n->type, &n->layout)) {
+        if (!has_type(n, self) || !ask_layout(n->type, &n->layout)) {
             n->type = XM_HANDLE(MPI_DATATYPE_NULL);
             continue;
         }
         n->layout.plain = (n->nature != XM_HOLES) && (n->layout.size == n->layout.extent);
     }
-    if (held) {
-        xm_pmpi.Comm_set_errhandler(XM_HANDLE(MPI_COMM_SELF), before);
-        xm_pmpi.Errhandler_free(&before);
+    if (made) {
+        xm_pmpi.Comm_free(&self);
     }
 }
 

@@ -189,6 +189,24 @@ bool xm_mpi_has_world(void)
            (xm_pmpi.Finalized(&finalized) == MPI_SUCCESS) && !finalized;
 }
 
+bool xm_mpi_make_self(MPI_Comm *comm_p)
+{
+    MPI_Group group;
+
+    *comm_p = XM_HANDLE(MPI_COMM_NULL);
+    if (!xm_mpi_has_world() ||
+        (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_SELF), &group) != MPI_SUCCESS)) {
+        return false;
+    }
+    /* Not a duplicate: that would call the program's copy callbacks. */
+    bool made = (xm_pmpi.Comm_create(XM_HANDLE(MPI_COMM_SELF), group, comm_p) == MPI_SUCCESS);
+    if (made) {
+        xm_pmpi.Comm_set_errhandler(*comm_p, XM_HANDLE(MPI_ERRORS_RETURN));
+    }
+    xm_pmpi.Group_free(&group);
+    return made;
+}
+
 /* Not libxccl-mpi.so's, which answers for us: one finds that beside an MPI that is linked
  * statically. */
 static void *query_symbol(const char *name)

@@ -230,6 +230,14 @@ bool xm_mpi_denies_gpu_aware(const char *runtime);
 bool xm_mpi_has_world(void);
 
 /*
+ * A communicator of this process alone whose errors come back to us, to be freed; false if there is
+ * none. What may be an error is asked with it: to hold back the errors of MPI_COMM_SELF instead,
+ * its handler would have to be set, and in MPICH from 4.3 on one that was never set is that of
+ * MPI_COMM_WORLD, which no call gives back.
+ */
+bool xm_mpi_make_self(MPI_Comm *comm_p);
+
+/*
  * A number of this MPI_COMM_WORLD if another world has spawned it: the same on all of its ranks,
  * and another than those of other worlds where the launcher names them. 0: none has. Asked of MPI
  * when it has begun, since the program may leave its parents.

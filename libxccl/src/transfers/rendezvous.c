@@ -95,8 +95,7 @@ void xm_rendezvous_announce(const struct xc_device_ops *dev)
 
 void xm_rendezvous_init(void)
 {
-    MPI_Group group;
-    int       level = MPI_THREAD_SINGLE;
+    int level = MPI_THREAD_SINGLE;
 
     self = XM_HANDLE(MPI_COMM_NULL);
     /* With sessions alone there is no world to find the ranks of a node by. */
@@ -104,19 +103,14 @@ void xm_rendezvous_init(void)
         return;
     }
     if ((xc_params()->p2p != XC_P2P_AUTO) || xm_mpi_gpu_aware("cuda") || xm_mpi_gpu_aware("rocm") ||
-        !xc_device_possible() || (xm_board_own() == NULL) ||
-        (xm_pmpi.Comm_group(XM_HANDLE(MPI_COMM_SELF), &group) != MPI_SUCCESS)) {
+        !xc_device_possible() || (xm_board_own() == NULL)) {
         return;
     }
-    /* Not a duplicate: that would call the program's copy callbacks. */
-    if (xm_pmpi.Comm_create(XM_HANDLE(MPI_COMM_SELF), group, &self) == MPI_SUCCESS) {
+    if (xm_mpi_make_self(&self)) { /* errors are raised on the program's communicator */
         bool automatic = (xc_params()->rendezvous < 0);
         least = automatic ? LEAST_BYTES : (uint64_t)xc_params()->rendezvous;
         looks_from = automatic ? CAREFUL_BYTES : least;
-        xm_pmpi.Comm_set_errhandler(self,
-                                    XM_HANDLE(MPI_ERRORS_RETURN)); /* raised on the program's */
     }
-    xm_pmpi.Group_free(&group);
     xm_pmpi.Query_thread(&level);
     bool threads = (level == MPI_THREAD_MULTIPLE);
     if (looks_from > 0) {

@@ -52,6 +52,8 @@ def share(mpi):
 
 # Where all checks are good, such a job is run again.
 GOODBYE_LOST = re.compile(rf"(checks, 0 failures|sum right)(?s:.*){ENDED_BADLY}")
+# Nor did the program begin then: the launcher had no place or thread of its own, on a full machine.
+NOT_LAUNCHED = re.compile(r"PMIx server's listener thread failed to start|orte_session_dir failed")
 
 
 class Result:
@@ -299,11 +301,11 @@ class Mpi:
                 options.get("timeout", 120) * (EMULATED if self.build.emulator else 1),
                 options.get("while_running"),
             )
-            if result.status == 0 or not GOODBYE_LOST.search(result.out):
+            if result.status == 0 or not (
+                GOODBYE_LOST.search(result.out) or NOT_LAUNCHED.search(result.out)
+            ):
                 break
-            warnings.warn(
-                f"a rank of {words} went without MPI_Finalize: {result.out}", stacklevel=2
-            )
+            warnings.warn(f"{words} by the launcher's fault: {result.out}", stacklevel=2)
         return result
 
     def run_heard(self, said, ranks, command, **options):

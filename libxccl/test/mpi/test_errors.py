@@ -34,6 +34,11 @@ def test_handlers(mpi, case):
     mpi.run(2, f"mpi_handlers cuda {case}", timeout=60).good()
 
 
+def test_errors_without_a_communicator(mpi):
+    """They go where the program has sent them; MPIs of later versions have tests of their own."""
+    mpi.run(2, "mpi_world_errors cuda", timeout=60).good()
+
+
 @pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("tune", ["*:*:*:*:ccl", "*:*:*:*:staged"])

@@ -108,6 +108,8 @@ def test_session(standard, case):
         "mpi_partitions cuda ring",
         "mpi_windows cuda created",
         "mpi_errors cuda device",
+        "mpi_world_errors none",
+        "mpi_world_errors cuda",
         "mpi_hang cuda far_ahead",
         "mpi_streams cuda streams",
         "mpi_streams_messages cuda order",

@@ -74,6 +74,7 @@ def test_streams(newer, command):
         "mpi_requests cuda ended",
         "mpi_handlers cuda looks",
         "mpi_hang cuda far_ahead",
+        "mpi_world_errors cuda",
     ],
 )
 def test_programs(newer, command):

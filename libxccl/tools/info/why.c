@@ -42,7 +42,7 @@ static void shorten(char *detail)
     if ((any != NULL) && (any[3] == '\0')) {
         *any = '\0';
     }
-    char *what = strchr(detail, ' ');           /* behind "--why:" stands the column */
+    char *what = strchr(detail, ' '); /* behind "--why:" stands the column */
     what = (what != NULL) ? strstr(what, ": ") : NULL;
     if (what != NULL) {
         memmove(detail, what + 2, strlen(what + 2) + 1);
