@@ -562,20 +562,25 @@ void xm_pools_age_now(void)
     free_all(dropped);
 }
 
-void xm_scratch_end(struct xm_scratch *scratch)
+void xm_scratch_trim(struct xm_scratch *scratch, int count)
 {
     struct xm_block_of_memory *dropped = NULL;
 
-    if (scratch->count == 0) {
+    if (scratch->count <= count) {
         return;
     }
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < scratch->count; i++) {
+    for (int i = count; i < scratch->count; i++) {
         retire(scratch->blocks[i], scratch->filled, &dropped);
     }
     pthread_mutex_unlock(&lock);
-    scratch->count = 0;
+    scratch->count = count;
     free_all(dropped);
+}
+
+void xm_scratch_end(struct xm_scratch *scratch)
+{
+    xm_scratch_trim(scratch, 0);
 }
 
 static xcclResult_t copy_stream(const struct xc_device_ops *dev, int device, int which,

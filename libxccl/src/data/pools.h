@@ -49,6 +49,8 @@ xcclResult_t xm_scratch_take_device(struct xm_scratch *scratch, size_t bytes, vo
  */
 bool xm_scratch_reuse(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes, void **ptr_p,
                       xcclStream_t *stream_p);
+/* Give back all but the first so many blocks. */
+void xm_scratch_trim(struct xm_scratch *scratch, int count);
 void xm_scratch_end(struct xm_scratch *scratch);
 
 /*

@@ -275,14 +275,24 @@ static void end_in_mpi(struct xm_transfer *t, int code, const MPI_Status *status
     }
 }
 
+/* What the copies of this start needed; where one failed, the device may still use it. */
+static void rest(struct xm_transfer *t)
+{
+    bool good = (t->wrong == MPI_SUCCESS) && (t->rendezvous.failed == xcclSuccess);
+
+    xm_rendezvous_rest(t);
+    for (int i = 0; good && (i < t->num_parts); i++) {
+        if (t->parts[i].open) {
+            xm_scratch_trim(&t->parts[i].scratch, 1); /* the first is the span, for all starts */
+        }
+    }
+}
+
 /* Nothing of it is under way any more. */
 static void finish(struct xm_transfer *t)
 {
     if (t->rendezvous.fetch == XM_FETCH_OVER) {
         xm_transfer_last_path = xm_rendezvous_path_in(&t->rendezvous);
-    }
-    if (t->form == 'P') {
-        xm_rendezvous_rest(t);
     }
     if (t->instead && !t->ended) {
         /* The program's request was not started: this one stands for it where it is waited for. */
@@ -292,6 +302,9 @@ static void finish(struct xm_transfer *t)
     xm_unwatch(t);
     if ((t->code == MPI_SUCCESS) && (xm_rendezvous_unpack(t, t->bytes) != xcclSuccess)) {
         fail(t, xcclInternalError, xc_last_detail());
+    }
+    if (t->form == 'P') {
+        rest(t);
     }
     report(t);
     if (t->generalised) {

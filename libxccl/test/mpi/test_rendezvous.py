@@ -60,6 +60,13 @@ def test_by_several_blocks(mpi):
     assert result.lines("read by a kernel that was there"), result.out
 
 
+@pytest.mark.parametrize("p2p", ["auto", "staged"])
+def test_irregular_again_and_again(family, p2p):
+    """A kernel packs and unpacks such a type in all starts: else each run is a copy of its own."""
+    env = {"XCCL_P2P": p2p, "XCCL_SIM_FAIL": "copy=1200"}  # the 1200th; 100 starts of 40 runs
+    family.run(2, "mpi_single cuda irregular", sim="cuda:2", timeout=TIMEOUT, env=env).good()
+
+
 def test_sent_first(mpi):
     """MPI takes a few bytes at once, and so a send of so few ends before its receiver comes."""
     env = {"XCCL_RENDEZVOUS": "240", "XCCL_LOG": "trace"}

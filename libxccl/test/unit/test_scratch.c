@@ -475,6 +475,10 @@ int main(int argc, char **argv)
         CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, 8, &ptr) == xcclSuccess, "block %d", i);
     }
     CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, 8, &ptr) == xcclInternalError, "one too many");
+    xm_scratch_trim(&scratch, 2);
+    for (int i = 2; i < XM_SCRATCH_MAX; i++) {
+        CHECK(xm_scratch_take(&scratch, XM_POOL_HOST, 8, &ptr) == xcclSuccess, "block %d again", i);
+    }
     xm_scratch_end(&scratch);
     xm_memory_finalize();
     CHECK((outstanding == 0) && (frees == host_allocs + device_allocs), "%zu bytes left",

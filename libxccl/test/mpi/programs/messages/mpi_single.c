@@ -63,6 +63,55 @@ static void case_middle(void)
     mt_free(MT_DEVICE, sources[1]);
 }
 
+/* ---- irregular types ---- */
+
+/* So many that a launch does not take their description along, and no two of one length or gap. */
+static MPI_Datatype irregular(void)
+{
+    enum { PIECES = 40 };
+    int          lengths[PIECES], at[PIECES];
+    MPI_Datatype type;
+
+    for (int i = 0, next = 0; i < PIECES; i++) {
+        lengths[i] = 10 + (i * i) % 23;
+        at[i] = next;
+        next += lengths[i] + 1 + (i * 7) % 5;
+    }
+    MPI_Type_indexed(PIECES, lengths, at, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    return type;
+}
+
+/* Each start takes as few copies as the first: the test allows a few for each. */
+static void case_irregular(void)
+{
+    enum { STARTS = 100, ROOM = 2000 };
+    MPI_Datatype type = irregular();
+    int         *mine = mt_alloc(MT_DEVICE, sizeof(int) * ROOM), host[ROOM];
+    MPI_Request  request;
+
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        MPI_Send_init(mine, 1, type, 1, TAG, MPI_COMM_WORLD, &request);
+    } else {
+        MPI_Recv_init(mine, 1, type, 0, TAG, MPI_COMM_WORLD, &request);
+    }
+    for (int i = 0; i < STARTS; i++) {
+        for (int k = 0; k < ROOM; k++) {
+            host[k] = (mt_rank() == 0) ? mt_value(0, i, k) : MT_UNTOUCHED;
+        }
+        mt_put(mine, MT_DEVICE, host, sizeof(host));
+        usleep(2000); /* kernels are loaded meanwhile */
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_get(host, mine, MT_DEVICE, sizeof(host));
+        mt_expect((host[0] == mt_value(0, i, 0)) && (host[9] == mt_value(0, i, 9)), "start %d", i);
+    }
+    MPI_Request_free(&request);
+    MPI_Type_free(&type);
+    mt_free(MT_DEVICE, mine);
+}
+
 /* ---- programs that count on MPI to take a few bytes at once ---- */
 
 /* As many as the MPI takes so from host memory. */
@@ -496,6 +545,7 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {
         {"unready", case_unready},
         {"middle", case_middle},
+        {"irregular", case_irregular},
         {"short", case_short},
         {"passed-over", case_passed_over},
         {"short-passed-over", case_short_passed_over},
@@ -508,8 +558,9 @@ int main(int argc, char **argv)
         {NULL, NULL},
     };
 
-    bool bare = (argc > 2) && (strcmp(argv[2], "unready") != 0) && (strcmp(argv[2], "middle") != 0);
+    /* These open a device, and the others do so themselves. */
+    bool open = (argc > 2) && (strstr("unready middle irregular", argv[2]) != NULL);
 
-    mt_begin(&argc, &argv, !bare);
+    mt_begin(&argc, &argv, open);
     return mt_run_to_end(cases, argc, argv);
 }
