@@ -128,19 +128,6 @@ static bool has_both_ways(const struct xm_transfer *t)
     return (t->form == 'B') && ((r->awaits && sends) || (r->offered && receives));
 }
 
-/*
- * MPI_Sendrecv whose message to receive is too long: what it sends has gone, or goes, all the same.
- * Other errors are of arguments, and found before anything is sent.
- */
-static bool has_sent(const struct xm_transfer *t, int code)
-{
-    int class = MPI_SUCCESS;
-
-    xm_pmpi.Error_class(code, &class);
-    return t->rendezvous.offered && xm_transfer_receives(t->function) &&
-           (class == MPI_ERR_TRUNCATE);
-}
-
 /* A message that this process has sent to itself (kept.c) fails on a communicator of ours. */
 static int fail_kept(struct xm_transfer *t, int code)
 {
@@ -202,7 +189,7 @@ static int complete(struct xm_transfer *t, int code, MPI_Count bytes)
 {
     xcclResult_t res;
 
-    if ((code != MPI_SUCCESS) && has_sent(t, code)) {
+    if ((code != MPI_SUCCESS) && xm_transfer_has_sent(t, code)) {
         xm_rendezvous_wait(t);
     } else if (code != MPI_SUCCESS) {
         xm_rendezvous_withdraw(t);

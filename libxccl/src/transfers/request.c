@@ -264,13 +264,23 @@ static bool needs_look(struct xm_transfer *t)
     return (++t->polls % xm_watch_pause()) == 0;
 }
 
+bool xm_transfer_has_sent(const struct xm_transfer *t, int code)
+{
+    int class = MPI_SUCCESS;
+
+    xm_pmpi.Error_class(code, &class);
+    return t->rendezvous.offered && xm_transfer_receives(t->function) &&
+           (class == MPI_ERR_TRUNCATE);
+}
+
+/* Of MPI_Isendrecv the receive may have failed alone: then the offer is waited for. */
 static void end_in_mpi(struct xm_transfer *t, int code, const MPI_Status *status)
 {
     t->code = code;
     t->over = true;
     if (code == MPI_SUCCESS) {
         receive(t, status);
-    } else {
+    } else if (!xm_transfer_has_sent(t, code)) {
         xm_rendezvous_withdraw(t);
     }
 }

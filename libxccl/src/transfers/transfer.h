@@ -199,6 +199,13 @@ MPI_Count xm_transfer_most_unpacked(enum xm_function function, const long *args,
  */
 bool xm_transfer_start_instead(struct xm_transfer *t, int *code_p);
 
+/*
+ * MPI has failed with this code. Was that since the message to receive is too long? What the same
+ * call sends has gone then, or goes, all the same. Other errors are of arguments, and found before
+ * anything is sent.
+ */
+bool xm_transfer_has_sent(const struct xm_transfer *t, int code);
+
 /* Look whether MPI is ready with the request, and finish. Never waits for other ranks. */
 bool xm_transfer_poll(struct xm_transfer *t);
 /*

@@ -258,6 +258,11 @@ def test_orders(mpi):
     mpi.run(2, "mpi_exchange cuda orders", sim="cuda:2", timeout=TIMEOUT, env=env).good()
 
 
+def test_sent_beside_one_that_is_too_long(mpich):
+    """MPI_Isendrecv, which Open MPI 4.1 lacks."""
+    mpich.run(2, "mpi_exchange cuda too-long", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.parametrize("linger", ["off", "1000"])
 def test_self(mpi, linger):
     """Messages of a rank to itself stay on the device as well."""
