@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "comms/wait.h"
 #include "data/types.h"
 #include "transfers/transfer.h"
 
@@ -105,19 +107,51 @@ bool xm_access_is(const struct xm_transfer *t, long window, int rank)
     return same && ((rank < 0) || ((int)t->args[xm_transfer_argument(t->function, 'k')] == rank));
 }
 
-xcclResult_t xm_accesses_synchronised(long window, int rank, uint64_t most)
+/* With the lock held. False: a look at its request has begun a copy, which is under way still. */
+static bool bring(struct xm_transfer *t, xcclResult_t *res_p)
+{
+    const struct xm_rendezvous *r = &t->rendezvous;
+
+    if (!t->over) {
+        *res_p = xm_transfer_copy_out(t, XM_WHOLE);
+        t->bytes = XM_WHOLE;
+        t->over = true;
+    } else if (!xm_rendezvous_advance(t)) {
+        return false;
+    } else if (r->failed != xcclSuccess) {
+        *res_p = xc_fail(r->failed, "%s", r->detail);
+    }
+    __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* *left_p: some are to be looked at again. */
+static xcclResult_t bring_all(long window, int rank, uint64_t most, bool *left_p)
 {
     xcclResult_t res = xcclSuccess;
 
+    *left_p = false;
     pthread_mutex_lock(&lock);
     for (struct xm_transfer *t = accesses; (t != NULL) && (res == xcclSuccess); t = t->beside) {
         if (!t->done && (t->number <= most) && xm_access_is(t, window, rank)) {
-            res = xm_transfer_copy_out(t, XM_WHOLE);
-            t->bytes = XM_WHOLE;
-            t->over = true;
-            __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
+            *left_p = !bring(t, &res) || *left_p;
         }
     }
     pthread_mutex_unlock(&lock);
+    return res;
+}
+
+/* Without the lock in between: the thread that has begun a copy may need it before it launches. */
+xcclResult_t xm_accesses_synchronised(long window, int rank, uint64_t most)
+{
+    struct xm_wait wait = xm_wait_begin_for_ever("for a copy of what an access has fetched");
+    bool           left = false;
+
+    xm_kernel_copies_collect(XM_COLLECT_NONE); /* MPI's handler may have left what did */
+    xcclResult_t res = bring_all(window, rank, most, &left);
+    while ((res == xcclSuccess) && left) {
+        xm_wait_step(&wait);
+        res = bring_all(window, rank, most, &left);
+    }
     return res;
 }
