@@ -14,7 +14,9 @@
 #include "transfers/shape.h"
 #include "transfers/transfer.h"
 
-enum { UNPACK_BYTES = 1 << 30, SELF_TAG = 0 /* kept.c has tag 1 */ };
+enum { UNPACK_BYTES = 1 << 30 };
+/* For messages of this process to itself; kept.c has tag 1, and every MPI has tags up to 32767. */
+enum { FIRST_TAG = 2, TAGS = 1 << 14 };
 
 struct xm_part *xm_landing_part(struct xm_transfer *t)
 {
@@ -158,6 +160,19 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
     return xcclSuccess;
 }
 
+/*
+ * MPI puts a part of an element where its type wants it in a message alone. Threads may be at it at
+ * once: each has a tag, so that none receives what another one sends.
+ */
+static int unpack_rest(const struct xm_buffer *b, char *element, const char *packed, size_t bytes)
+{
+    static unsigned turn; /* atomic */
+    int             tag = FIRST_TAG + (int)(__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % TAGS);
+
+    return xm_pmpi.Sendrecv(packed, (int)bytes, XM_HANDLE(MPI_PACKED), 0, tag, element, 1, b->type,
+                            0, tag, xm_rendezvous_self(), MPI_STATUS_IGNORE);
+}
+
 /* MPI puts packed bytes where a derived type wants them: whole elements, then a part of one. */
 static int unpack(const struct xm_buffer *b, char *base, const char *packed, size_t bytes)
 {
@@ -177,9 +192,8 @@ static int unpack(const struct xm_buffer *b, char *base, const char *packed, siz
         done += n;
     }
     if ((code == MPI_SUCCESS) && (rest > 0)) {
-        code = xm_pmpi.Sendrecv(packed + whole * size, (int)rest, XM_HANDLE(MPI_PACKED), 0,
-                                SELF_TAG, base + (MPI_Aint)(whole * (size_t)b->layout.extent), 1,
-                                b->type, 0, SELF_TAG, xm_rendezvous_self(), MPI_STATUS_IGNORE);
+        code = unpack_rest(b, base + (MPI_Aint)(whole * (size_t)b->layout.extent),
+                           packed + whole * size, rest);
     }
     return code;
 }

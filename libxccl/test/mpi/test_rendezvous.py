@@ -203,6 +203,12 @@ def test_types_that_mpi_unpacks(mpi, case):
     mpi.run(2, f"mpi_whole_types cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+@pytest.mark.release_only
+def test_parts_of_such_types_in_threads(mpi):
+    """Each thread gets what is left of its own message, behind whole elements."""
+    mpi.run(2, "mpi_whole_types cuda threads", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.parametrize("name", ["openmpi5", "mpich43"])
 def test_isendrecv_of_such_types(mpis, name):
     """MPI_Isendrecv: whose message came; MPICH's status says nothing of it, and not how much."""

@@ -17,15 +17,20 @@
 enum { TOTAL = 8000, OWN = TOTAL / 2, ELEMENTS = 3, TAG = 3 };
 
 /* Every second integer of an array that is distributed over two processes. */
-static MPI_Datatype distributed(void)
+static MPI_Datatype distributed_of(int total)
 {
-    int          sizes[1] = {TOTAL}, how[1] = {MPI_DISTRIBUTE_CYCLIC}, blocks[1] = {1};
+    int          sizes[1] = {total}, how[1] = {MPI_DISTRIBUTE_CYCLIC}, blocks[1] = {1};
     int          grid[1] = {2};
     MPI_Datatype type;
 
     MPI_Type_create_darray(2, 0, 1, sizes, how, blocks, grid, MPI_ORDER_C, MPI_INT, &type);
     MPI_Type_commit(&type);
     return type;
+}
+
+static MPI_Datatype distributed(void)
+{
+    return distributed_of(TOTAL);
 }
 
 static int *numbered(int count, int first)
@@ -232,6 +237,57 @@ static void case_left(void)
     mt_expect((host[0] == 1000) && (host[COUNT - 1] == 1000 + COUNT - 1), "the message is wrong");
 }
 
+/* ---- threads that receive parts of elements at once ---- */
+
+enum { THREADS = 4, SMALL = 40, PART = 30 /* one and a half elements */, MUCH = 200 };
+static MPI_Comm     comms[THREADS];
+static MPI_Datatype small_type;
+
+static int number_of(int thread, int i, int k)
+{
+    return (thread * 100000 + i) * PART + k;
+}
+
+static void *exchange_parts(void *argument)
+{
+    enum { MESSAGES = 20000 };
+    int  thread = *(int *)argument, wrong = 0;
+    int *host = malloc(sizeof(int) * SMALL * MUCH);
+
+    for (int i = 0; i < MESSAGES; i++) {
+        if (mt_rank() == 1) {
+            for (int k = 0; k < PART; k++) {
+                host[k] = number_of(thread, i, k);
+            }
+            MPI_Send(host, PART, MPI_INT, 0, TAG, comms[thread]);
+        } else {
+            MPI_Recv(host, MUCH, small_type, 1, TAG, comms[thread], MPI_STATUS_IGNORE);
+            for (int k = 0; k < PART; k++) {
+                wrong += (host[2 * k] != number_of(thread, i, k));
+            }
+        }
+    }
+    mt_expect(wrong == 0, "thread %d: %d integers are wrong", thread, wrong);
+    free(host);
+    return NULL;
+}
+
+static void case_threads(void)
+{
+    int threads[THREADS];
+
+    small_type = distributed_of(SMALL);
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = i;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    }
+    mt_in_threads(THREADS, exchange_parts, threads, sizeof(threads[0]));
+    for (int i = 0; i < THREADS; i++) {
+        MPI_Comm_free(&comms[i]);
+    }
+    MPI_Type_free(&small_type);
+}
+
 typedef int isendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int,
                       int, MPI_Comm, MPI_Request *);
 
@@ -333,10 +389,9 @@ static void case_status(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"replace", case_replace}, {"room", case_room},
-        {"left", case_left},       {"behind", case_behind},
-        {"status", case_status},   {"one_too_large", case_one_too_large},
-        {"many", case_many},       {NULL, NULL},
+        {"replace", case_replace}, {"room", case_room},       {"left", case_left},
+        {"behind", case_behind},   {"status", case_status},   {"one_too_large", case_one_too_large},
+        {"many", case_many},       {"threads", case_threads}, {NULL, NULL},
     };
 
     /* Among threads a message is taken after the copy is made. */
