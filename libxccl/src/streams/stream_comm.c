@@ -517,33 +517,70 @@ static bool is_idle(const struct xm_stream_comm *sc)
     return idle;
 }
 
-static struct xm_stream_comm *find_left(const struct xm_stream *stream)
+static bool is_left(const struct xm_stream_comm *sc, const struct xm_stream *stream)
+{
+    return sc->freed && !sc->leaving && (__atomic_load_n(&sc->open, __ATOMIC_ACQUIRE) == 0) &&
+           ((stream != NULL) ? (sc->stream == stream) : is_idle(sc));
+}
+
+/* No other thread finds it from here on. */
+static struct xm_stream_comm *take_left(const struct xm_stream *stream)
 {
     pthread_mutex_lock(&lock);
     struct xm_stream_comm *sc = all;
-    while ((sc != NULL) && (!sc->freed || (__atomic_load_n(&sc->open, __ATOMIC_ACQUIRE) > 0) ||
-                            ((stream != NULL) ? (sc->stream != stream) : !is_idle(sc)))) {
+    while ((sc != NULL) && !is_left(sc, stream)) {
         sc = sc->next;
+    }
+    if (sc != NULL) {
+        sc->leaving = true;
     }
     pthread_mutex_unlock(&lock);
     return sc;
 }
 
+/* These are tried again another time. */
+static void put_back(struct xm_stream_comm *kept)
+{
+    pthread_mutex_lock(&lock);
+    for (; kept != NULL; kept = kept->kept) {
+        kept->leaving = false;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_any_leaving(const struct xm_stream *stream)
+{
+    pthread_mutex_lock(&lock);
+    const struct xm_stream_comm *sc = all;
+    while ((sc != NULL) && (!sc->leaving || (sc->stream != stream))) {
+        sc = sc->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return sc != NULL;
+}
+
 void xm_stream_comms_let_go(const struct xm_stream *stream)
 {
-    struct xm_stream_comm *sc;
+    struct xm_wait wait = xm_wait_begin_for_ever("for a thread that waits for the same stream");
+    struct xm_stream_comm *sc, *kept = NULL;
 
-    while ((sc = find_left(stream)) != NULL) {
+    while ((sc = take_left(stream)) != NULL) {
         MPI_Comm comm = sc->comm;
         if (drain(sc) != xcclSuccess) {
             xc_warn("a communicator that was freed is kept: %s", xc_last_detail());
-            return;
+            sc->kept = kept;
+            kept = sc;
+            continue;
         }
         extract(sc);
         destroy(sc);
         if (!xm_persistent_keeps_comm(comm)) {
             xm_freed_free(&comm, 0);
         }
+    }
+    put_back(kept);
+    while ((stream != NULL) && is_any_leaving(stream)) { /* the program may destroy it next */
+        xm_wait_step(&wait);
     }
 }
 

@@ -34,9 +34,10 @@ struct xm_stream_comm {
     uint32_t            last;    /* number before 1, and */
     uint32_t            sweep;   /* as in xk_enqueued */
     struct xm_outstanding_stream tracked;
-    int                          open;  /* atomic: requests that were not waited for yet */
-    bool                         freed; /* by the program; the list's lock */
-    pthread_mutex_t              lock;  /* of the following */
+    int                          open;    /* atomic: requests that were not waited for yet */
+    bool                         freed;   /* by the program; the list's lock */
+    bool                         leaving; /* a thread is about to destroy it; the same */
+    pthread_mutex_t              lock;    /* of the following */
     struct xm_miss {
         uint64_t call;
         int      rank;
@@ -47,7 +48,7 @@ struct xm_stream_comm {
     int                    failed;    /* MPI's code */
     xcclResult_t           failed_as; /* a failure of ours; xcclSuccess: MPI's */
     char                   failure[640];
-    struct xm_stream_comm *next;
+    struct xm_stream_comm *next, *kept; /* of all, and of those that a thread fails to destroy */
 };
 
 struct xm_stream_comm *xm_stream_comm_of(MPI_Comm comm); /* NULL: it has no stream of ours */

@@ -203,6 +203,11 @@ def test_messages(family, case):
     messages(family, 2, case).good()
 
 
+def test_freed_among_threads(family):
+    """Several threads find what was freed and may be destroyed now: one of them destroys it."""
+    messages(family, 1, "freed_among_threads").good()
+
+
 def test_unlike_memory(family):
     messages(family, 2, "unlike", XCCL_MEMORY="mixed", XCCL_DIRECT="on").good()
 

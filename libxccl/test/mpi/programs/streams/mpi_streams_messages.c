@@ -653,6 +653,62 @@ static void left_open(void)
     fixture_free(&s);
 }
 
+/* ---- threads that meet communicators which were freed with open requests ---- */
+
+enum { THREADS = 2 };
+
+struct maker {
+    MPIX_Stream object;
+    MPI_Comm    comm;
+    int        *come; /* atomic: threads */
+};
+
+/* Makes a communicator, which destroys those that nobody needs any more. */
+static void *make_another(void *argument)
+{
+    struct maker *m = argument;
+    MPI_Comm      made;
+
+    __atomic_add_fetch(m->come, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(m->come, __ATOMIC_ACQUIRE) < THREADS) {}
+    MPIX_Stream_comm_create(m->comm, m->object, &made);
+    MPI_Comm_free(&made);
+    return NULL;
+}
+
+static void freed_among_threads(void)
+{
+    enum { TIMES = 200, FREED = 8 };
+    struct fixture s = fixture_make();
+    struct maker   makers[THREADS];
+    MPI_Request    requests[2];
+
+    for (int k = 0; k < THREADS; k++) {
+        makers[k].object = s.on.object;
+        MPI_Comm_dup(MPI_COMM_SELF, &makers[k].comm);
+    }
+    for (int i = 0; i < TIMES; i++) {
+        int come = 0;
+        for (int k = 0; k < FREED; k++) {
+            MPI_Comm comm;
+            MPIX_Stream_comm_create(MPI_COMM_SELF, s.on.object, &comm);
+            MPIX_Irecv_enqueue(s.out, COUNT, MPI_INT, 0, 4, comm, &requests[0]);
+            MPIX_Isend_enqueue(s.in, COUNT, MPI_INT, 0, 4, comm, &requests[1]);
+            mt_expect(MPI_Comm_free(&comm) == MPI_SUCCESS, "MPI_Comm_free");
+            MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE);
+        }
+        ms_sync(s.on.stream);
+        for (int k = 0; k < THREADS; k++) {
+            makers[k].come = &come;
+        }
+        mt_in_threads(THREADS, make_another, makers, sizeof(makers[0]));
+    }
+    for (int k = 0; k < THREADS; k++) {
+        MPI_Comm_free(&makers[k].comm);
+    }
+    fixture_free(&s);
+}
+
 /* A device stream on one rank, none on the other; and two on one. */
 static void multiplex(void)
 {
@@ -675,21 +731,15 @@ static void multiplex(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {{"order", order},
-                                                 {"graphs", graphs},
-                                                 {"wildcards", wildcards},
-                                                 {"mixed", mixed},
-                                                 {"truncation", truncation},
-                                                 {"truncation_on_one", truncation_on_one},
-                                                 {"refused", refused},
-                                                 {"threads", threads},
-                                                 {"staging", staging},
-                                                 {"scattered", scattered},
-                                                 {"probed", probed},
-                                                 {"unlike", unlike},
-                                                 {"left_open", left_open},
-                                                 {"multiplex", multiplex},
-                                                 {NULL, NULL}};
+    static const struct mt_named_case cases[] = {
+        {"order", order},           {"graphs", graphs},
+        {"wildcards", wildcards},   {"mixed", mixed},
+        {"truncation", truncation}, {"truncation_on_one", truncation_on_one},
+        {"refused", refused},       {"threads", threads},
+        {"staging", staging},       {"scattered", scattered},
+        {"probed", probed},         {"unlike", unlike},
+        {"left_open", left_open},   {"freed_among_threads", freed_among_threads},
+        {"multiplex", multiplex},   {NULL, NULL}};
 
     mt_begin_at((argc > 2) && (strcmp(argv[2], "threads") == 0) ? MPI_THREAD_FUNNELED
                                                                 : MPI_THREAD_MULTIPLE,
