@@ -36,12 +36,13 @@ static int raise(const struct xm_transfer *t, xcclResult_t res)
     return xm_transfer_raise(t, res, text);
 }
 
-/* The same before MPI has the call. */
-static int refuse_unmade(const struct xm_transfer *t, int profiling, xcclResult_t res)
+/* The same before MPI has the call: nobody gets what it offers. */
+static int refuse_unmade(struct xm_transfer *t, int profiling, xcclResult_t res)
 {
     char text[512];
 
     snprintf(text, sizeof(text), "%s", xc_last_detail());
+    xm_rendezvous_take_back(t);
     xm_file_come_with_nothing(t, profiling);
     return xm_transfer_raise(t, res, text);
 }

@@ -341,7 +341,7 @@ bool xm_rendezvous_offer_start(struct xm_transfer *t)
     return offered;
 }
 
-void xm_rendezvous_withdraw(struct xm_transfer *t)
+static void withdraw(struct xm_transfer *t, bool may_have_gone)
 {
     struct xm_rendezvous *r = &t->rendezvous;
 
@@ -349,13 +349,25 @@ void xm_rendezvous_withdraw(struct xm_transfer *t)
         xm_unwatch(t);
     }
     if (r->offered && r->in_pieces) {
-        xm_pieces_drop(r, strchr(t->kinds, 'r') != NULL); /* what is sent may have gone */
+        xm_pieces_drop(r, may_have_gone);
     }
     if (r->offered &&
         xm_offer_move(xm_offer_own(r->slot), r->number, XM_OFFER_OPEN, XM_OFFER_DONE)) {
         xm_offer_give(r->slot);
     }
     __atomic_store_n(&r->offered, false, __ATOMIC_RELEASE);
+}
+
+void xm_rendezvous_withdraw(struct xm_transfer *t)
+{
+    withdraw(t, strchr(t->kinds, 'r') != NULL);
+}
+
+void xm_rendezvous_take_back(struct xm_transfer *t)
+{
+    withdraw(t, false);
+    xm_rendezvous_rest(t);
+    t->rendezvous.out.magic = 0;
 }
 
 xcclResult_t xm_offer_copy_to(const struct xm_rendezvous *r, void *at)

@@ -165,6 +165,8 @@ bool xm_rendezvous_offer_start(struct xm_transfer *t);
 bool xm_rendezvous_will_offer(const struct xm_transfer *t);
 /* MPI refused the call: take the offer back. */
 void xm_rendezvous_withdraw(struct xm_transfer *t);
+/* The same where MPI was not called, so that the descriptor has not gone. */
+void xm_rendezvous_take_back(struct xm_transfer *t);
 /* MPI_Cancel of a send: its end needs nothing of the receiver from here on. */
 void xm_rendezvous_cancel(struct xm_transfer *t);
 

@@ -116,6 +116,11 @@ def test_sends_that_mpi_refuses(family):
     family.run(2, "mpi_offers cuda refused fetched", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+def test_calls_that_are_refused(family):
+    """Their offers are taken back, too: no host memory is there for what they would receive."""
+    family.run(2, "mpi_offers cuda unmade fetched", sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.parametrize(
     ("settings", "path"),
     [

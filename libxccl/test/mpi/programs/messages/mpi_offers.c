@@ -178,6 +178,39 @@ static void case_refused(void)
     mt_free(MT_DEVICE, buf);
 }
 
+/* The same of calls that xccl refuses: what they would receive has more bytes than memory has. */
+static void case_unmade(void)
+{
+    enum { CALLS = 1100, MANY = INT32_MAX, BYTES = 1 << 17 };
+    MPI_Comm     comm;
+    MPI_Datatype long_type;
+    int          refused = 0;
+    int         *buf = mt_ints_make(MT_DEVICE, COUNT, (mt_rank() == 0) ? COUNT : 0, 1);
+    int         *out = mt_ints_make(MT_DEVICE, COUNT, 0, 1);
+
+    MPI_Type_contiguous(BYTES, MPI_BYTE, &long_type);
+    MPI_Type_commit(&long_type);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        for (int i = 0; i < CALLS; i++) {
+            refused += (MPI_Sendrecv(buf, COUNT, MPI_INT, 1, TAG, out, MANY, long_type, 1, TAG,
+                                     comm, MPI_STATUS_IGNORE) != MPI_SUCCESS);
+        }
+        mt_expect(refused == CALLS, "%d of %d calls were refused", refused, CALLS);
+        MPI_Send(buf, COUNT, MPI_INT, 1, TAG, comm);
+        mt_expect_message_path(path, "after calls that were refused");
+    } else {
+        MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, comm, MPI_STATUS_IGNORE);
+        mt_ints_expect(buf, MT_DEVICE, COUNT, COUNT, 0, 1, "after calls that were refused");
+    }
+    MPI_Type_free(&long_type);
+    MPI_Comm_free(&comm);
+    mt_free(MT_DEVICE, buf);
+    mt_free(MT_DEVICE, out);
+}
+
 /* ---- a message and its answer, by whichever path ---- */
 
 static void case_answered(void)
@@ -557,6 +590,7 @@ int main(int argc, char **argv)
         {"pieces", case_pieces},
         {"alike", case_alike},
         {"refused", case_refused},
+        {"unmade", case_unmade},
         {"answered", case_answered},
         {"files", case_files},
         {"hidden", case_hidden},
