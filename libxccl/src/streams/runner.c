@@ -14,20 +14,66 @@
 /* So many looks in a row, then naps in between: longer ones where nothing moves. */
 enum { EAGER_LOOKS = 2000, NAP_NS = 20000, NAPS_BEFORE_LONGER = 500, MOST_DOUBLINGS = 4 };
 
-static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t      handed = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  handed = PTHREAD_COND_INITIALIZER;
+/*
+ * Those whose turn on their stream has come, in its order. When one is handed over, or the thread
+ * looks, those expected that have come are put before it: the stream has gone past them.
+ */
 static struct xm_enqueued *queue, **queue_end = &queue;
 static struct xm_enqueued *expected, **expected_end = &expected;
 static struct xm_enqueued *active; /* of the thread */
 static bool                running, leaving;
 static pthread_t           thread;
 
-void xm_runner_hand_over(struct xm_enqueued *e)
+static bool are_of_one_stream(const struct xm_enqueued *a, const struct xm_enqueued *b)
 {
-    pthread_mutex_lock(&lock);
+    return (a->op.stream == b->op.stream) && (a->op.home == b->op.home);
+}
+
+/* The first whose stream has come there; of: of the stream of that one; NULL: of any. */
+static struct xm_enqueued **find_come(const struct xm_enqueued *of)
+{
+    struct xm_enqueued **at = &expected;
+
+    while ((*at != NULL) && (((of != NULL) && !are_of_one_stream(*at, of)) ||
+                             (__atomic_load_n(&(*at)->word[1], __ATOMIC_ACQUIRE) == 0))) {
+        at = &(*at)->queued;
+    }
+    return at;
+}
+
+static void append(struct xm_enqueued *e)
+{
     e->queued = NULL;
     *queue_end = e;
     queue_end = &e->queued;
+}
+
+/*
+ * With the lock held. While the list is looked through, a stream may come to one that was passed
+ * already, and then to a later one: so once one has come, the first one of its stream is looked
+ * for. Several calls may have one word, one after the other.
+ */
+static void queue_come(void)
+{
+    struct xm_enqueued **at, *e;
+
+    while ((e = *find_come(NULL)) != NULL) {
+        at = find_come(e);
+        e = *at;
+        *at = e->queued;
+        expected_end = (e->queued == NULL) ? at : expected_end;
+        e->word[1] = 0;
+        append(e);
+    }
+}
+
+void xm_runner_hand_over(struct xm_enqueued *e)
+{
+    pthread_mutex_lock(&lock);
+    queue_come();
+    append(e);
     pthread_cond_signal(&handed);
     pthread_mutex_unlock(&lock);
 }
@@ -135,24 +181,6 @@ static void begin(struct xm_enqueued *e)
     active = e;
 }
 
-/* The first whose stream has come there. Several calls may have one word, one after the other. */
-static struct xm_enqueued *take_expected(void)
-{
-    pthread_mutex_lock(&lock);
-    struct xm_enqueued **at = &expected;
-    while ((*at != NULL) && (__atomic_load_n(&(*at)->word[1], __ATOMIC_ACQUIRE) == 0)) {
-        at = &(*at)->queued;
-    }
-    struct xm_enqueued *found = *at;
-    if (found != NULL) {
-        *at = found->queued;
-        expected_end = (found->queued == NULL) ? at : expected_end;
-        found->word[1] = 0;
-    }
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
 static bool look(void)
 {
     bool moved = false;
@@ -189,6 +217,7 @@ static struct xm_enqueued *take(unsigned *looks_p, bool *leave_p)
         pthread_cond_wait(&handed, &lock);
         *looks_p = 0;
     }
+    queue_come();
     struct xm_enqueued *taken = queue;
     queue = NULL;
     queue_end = &queue;
@@ -206,11 +235,7 @@ static void *work(void *arg)
     bool     leave = false;
 
     while (!leave) {
-        struct xm_enqueued *taken = take(&looks, &leave), *come;
-        while ((come = take_expected()) != NULL) { /* before what its stream has behind it */
-            begin(come);
-            looks = 0;
-        }
+        struct xm_enqueued *taken = take(&looks, &leave);
         while (taken != NULL) {
             struct xm_enqueued *e = taken;
             taken = e->queued;

@@ -208,6 +208,12 @@ def test_freed_among_threads(family):
     messages(family, 1, "freed_among_threads").good()
 
 
+def test_some_without_a_function(family):
+    """Of the calls of a stream some come by a host function and others by a word: in its order."""
+    fails = ",".join(f"call@0={n}" for n in (3, 5, 9, 11, 15, 17, 21, 23))
+    messages(family, 2, "in_turn", XCCL_SIM_FAIL=fails).good()
+
+
 def test_unlike_memory(family):
     messages(family, 2, "unlike", XCCL_MEMORY="mixed", XCCL_DIRECT="on").good()
 

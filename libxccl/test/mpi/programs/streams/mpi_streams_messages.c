@@ -709,6 +709,41 @@ static void freed_among_threads(void)
     fixture_free(&s);
 }
 
+/*
+ * Two sends, of which the driver takes no host function for one: they come in the order of the
+ * stream. Each turn calls for three of them.
+ */
+static void in_turn(void)
+{
+    enum { TURNS = 8, SENDS = 2, IDLE_US = 50 * 1000 /* naps are long then */ };
+    struct fixture s = fixture_make();
+    MPI_Request    requests[SENDS];
+    bool           held;
+
+    for (int i = 0; i < TURNS; i++) {
+        for (int k = 0; k < SENDS; k++) {
+            s.from[k] = SENDS * i + k;
+        }
+        if (mt_rank() == 0) {
+            ms_hold(s.on.stream, &held);
+            for (int k = 0; k < SENDS; k++) {
+                MPIX_Isend_enqueue(s.from + k, 1, MPI_INT, 1, 4, s.on.comm, &requests[k]);
+            }
+            usleep(IDLE_US);
+            ms_let_go(&held);
+            MPIX_Waitall_enqueue(SENDS, requests, MPI_STATUSES_IGNORE);
+            ms_sync(s.on.stream);
+            continue;
+        }
+        for (int k = 0; k < SENDS; k++) {
+            int came = -1;
+            MPI_Recv(&came, 1, MPI_INT, 0, 4, s.on.comm, MPI_STATUS_IGNORE);
+            mt_expect(came == s.from[k], "turn %d: %d came, not %d", i, came, s.from[k]);
+        }
+    }
+    fixture_free(&s);
+}
+
 /* A device stream on one rank, none on the other; and two on one. */
 static void multiplex(void)
 {
@@ -731,15 +766,23 @@ static void multiplex(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {
-        {"order", order},           {"graphs", graphs},
-        {"wildcards", wildcards},   {"mixed", mixed},
-        {"truncation", truncation}, {"truncation_on_one", truncation_on_one},
-        {"refused", refused},       {"threads", threads},
-        {"staging", staging},       {"scattered", scattered},
-        {"probed", probed},         {"unlike", unlike},
-        {"left_open", left_open},   {"freed_among_threads", freed_among_threads},
-        {"multiplex", multiplex},   {NULL, NULL}};
+    static const struct mt_named_case cases[] = {{"order", order},
+                                                 {"graphs", graphs},
+                                                 {"wildcards", wildcards},
+                                                 {"mixed", mixed},
+                                                 {"truncation", truncation},
+                                                 {"truncation_on_one", truncation_on_one},
+                                                 {"refused", refused},
+                                                 {"threads", threads},
+                                                 {"staging", staging},
+                                                 {"scattered", scattered},
+                                                 {"probed", probed},
+                                                 {"unlike", unlike},
+                                                 {"left_open", left_open},
+                                                 {"in_turn", in_turn},
+                                                 {"freed_among_threads", freed_among_threads},
+                                                 {"multiplex", multiplex},
+                                                 {NULL, NULL}};
 
     mt_begin_at((argc > 2) && (strcmp(argv[2], "threads") == 0) ? MPI_THREAD_FUNNELED
                                                                 : MPI_THREAD_MULTIPLE,
