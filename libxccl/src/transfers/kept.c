@@ -98,6 +98,13 @@ bool xm_kept_has_threads(void)
     return __atomic_load_n(xm_rendezvous_watched(), __ATOMIC_RELAXED) == XM_WATCHED_ALL;
 }
 
+/* Where large messages may come in pieces, probes move messages before a device is in use, too. */
+bool xm_kept_lets_pass(void)
+{
+    return !xm_kept_any() && !xm_kept_by_threads() &&
+           !(xm_kept_has_threads() && (xc_params()->threads == XC_THREADS_MULTIPLE));
+}
+
 int xm_kept_register(MPI_Comm comm, int source, int tag)
 {
     static __thread int next;

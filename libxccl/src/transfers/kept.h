@@ -17,6 +17,8 @@ bool xm_kept_by_threads(void);
 /* May threads do that? Then each receive that MPI is given otherwise is registered until it has it.
  */
 bool xm_kept_has_threads(void);
+/* Need a receive neither look here nor be registered, as long as no device is in use? */
+bool xm_kept_lets_pass(void);
 /* -1: it is to be given to MPI as above. */
 int  xm_kept_register(MPI_Comm comm, int source, int tag);
 void xm_kept_unregister(int slot);

@@ -224,9 +224,8 @@ bool xm_transfer_is_plain_receive(const long *args)
     enum xm_nature nature;
     MPI_Count      size, count = (int)args[1];
 
-    return !xm_kept_any() && !xm_kept_by_threads() &&
-           xm_type_named((MPI_Datatype)(intptr_t)args[2], &nature, &size) && (count > 0) &&
-           !xm_rendezvous_looks_at((uint64_t)(count * size));
+    return xm_kept_lets_pass() && xm_type_named((MPI_Datatype)(intptr_t)args[2], &nature, &size) &&
+           (count > 0) && !xm_rendezvous_looks_at((uint64_t)(count * size));
 }
 
 static bool may_be_on_device(const struct xc_device_ops *dev, const void *buf, bool *asked_p)
