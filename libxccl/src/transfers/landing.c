@@ -57,6 +57,25 @@ static void keep_type(struct xm_transfer *t)
     }
 }
 
+/* MPI is to receive this argument as so many bytes. */
+static xcclResult_t receive_bytes(struct xm_transfer *t, size_t bytes)
+{
+    struct xm_rendezvous *r = &t->rendezvous;
+
+    t->args[r->argument + 1] = (long)bytes;
+    t->args[r->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
+    if (bytes <= INT32_MAX) {
+        return xcclSuccess;
+    }
+    if (r->many == 0) {
+        r->many = xm_bytes_as_one(bytes);
+    }
+    t->args[r->argument + 1] = 1;
+    t->args[r->argument + 2] = (long)r->many;
+    return (r->many != 0) ? xcclSuccess
+                          : xc_fail(xcclSystemError, "MPI has no datatype of %zu bytes", bytes);
+}
+
 /* A type that cannot be taken apart comes as bytes, and MPI unpacks it afterwards. */
 static xcclResult_t land_packed(struct xm_transfer *t)
 {
@@ -71,18 +90,7 @@ static xcclResult_t land_packed(struct xm_transfer *t)
         return xc_fail(xcclSystemError, "out of memory for a message of %zu bytes", bytes);
     }
     t->args[r->argument] = (long)r->landing;
-    t->args[r->argument + 1] = (long)bytes;
-    t->args[r->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
-    if (bytes <= INT32_MAX) {
-        return xcclSuccess;
-    }
-    if (r->many == 0) {
-        r->many = xm_bytes_as_one(bytes);
-    }
-    t->args[r->argument + 1] = 1;
-    t->args[r->argument + 2] = (long)r->many;
-    return (r->many != 0) ? xcclSuccess
-                          : xc_fail(xcclSystemError, "MPI has no datatype of %zu bytes", bytes);
+    return receive_bytes(t, bytes);
 }
 
 xcclResult_t xm_rendezvous_pack_replaced(struct xm_transfer *t)
@@ -146,18 +154,15 @@ xcclResult_t xm_rendezvous_expect(struct xm_transfer *t)
             }
         }
     }
-    /* What is replaced is read from there too. */
-    bool fits = (b->bytes <= INT32_MAX), cut = ends_within_element(r);
-    bool odd = (r->flat == NULL) || ((t->kinds[r->argument] == 'r') && !r->flat->disjoint);
+    /* What is replaced is read from there too, and MPI packs so many bytes at most. */
+    bool received = (t->kinds[r->argument] == 'r'), cut = ends_within_element(r);
+    bool fits = (received && !t->whole) || (b->bytes <= INT32_MAX);
+    bool odd = (r->flat == NULL) || (received && !r->flat->disjoint);
     if (!b->plain && ((fits && cut) || odd)) {
         return land_packed(t);
     }
-    if (b->plain && fits && cut) {
-        t->args[r->argument + 1] = (long)b->bytes;
-        t->args[r->argument + 2] = (long)XM_HANDLE(MPI_BYTE);
-    }
     r->base = (part != NULL) ? xm_part_base(part) : b->buf;
-    return xcclSuccess;
+    return (b->plain && cut) ? receive_bytes(t, (size_t)b->bytes) : xcclSuccess;
 }
 
 /*

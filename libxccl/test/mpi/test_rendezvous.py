@@ -223,9 +223,10 @@ def test_isendrecv_of_such_types(mpis, name):
 
 
 @pytest.mark.release_only
-def test_types_with_much_room(family):
+@pytest.mark.parametrize("case", ["room", "room_for_uneven"])
+def test_types_with_much_room(family, case):
     """More than 2 GiB would find room, and a short message comes."""
-    family.run(2, "mpi_whole_types cuda room", sim="cuda:2", timeout=TIMEOUT).good()
+    family.run(2, f"mpi_whole_types cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
 
 
 @pytest.mark.parametrize(

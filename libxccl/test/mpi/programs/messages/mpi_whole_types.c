@@ -133,6 +133,53 @@ static void case_room(void)
     MPI_Type_free(&type);
 }
 
+/* An integer and a double, side by side: a descriptor ends within the double of one. */
+static MPI_Datatype uneven(void)
+{
+    int          lengths[] = {1, 1};
+    MPI_Aint     at[] = {0, sizeof(int)};
+    MPI_Datatype parts[] = {MPI_INT, MPI_DOUBLE}, type, packed;
+
+    MPI_Type_create_struct(2, lengths, at, parts, &type);
+    MPI_Type_create_resized(type, 0, sizeof(double) + sizeof(int), &packed);
+    MPI_Type_commit(&packed);
+    MPI_Type_free(&type);
+    return packed;
+}
+
+/* The same of elements that MPI need not unpack, which may have holes. */
+static void case_room_for_uneven(void)
+{
+    enum { EACH = sizeof(double) + sizeof(int), MANY = INT32_MAX / EACH + 100, SENT = 500 };
+    MPI_Datatype types[2] = {uneven(), MPI_DATATYPE_NULL};
+    size_t       bytes = (size_t)MANY * 2 * EACH;
+
+    MPI_Type_create_resized(types[0], 0, 2 * EACH, &types[1]);
+    MPI_Type_commit(&types[1]);
+    for (int k = 0; k < 2; k++) {
+        MPI_Status status;
+        int       *from = numbered(SENT * EACH / 4, 1000);
+        int       *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (mt_rank() == 1) {
+            MPI_Send(from, SENT, types[0], 0, TAG, MPI_COMM_WORLD);
+        } else {
+            int count = -1, wrong = 0;
+            MPI_Recv(room, MANY, types[k], 1, TAG, MPI_COMM_WORLD, &status);
+            MPI_Get_count(&status, types[k], &count);
+            for (int i = 0; i < SENT * 3; i++) {
+                wrong += (room[(k == 0) ? i : i / 3 * 6 + i % 3] != 1000 + i);
+            }
+            mt_expect((count == SENT) && (wrong == 0), "type %d: %d elements, %d integers wrong", k,
+                      count, wrong);
+        }
+        munmap(room, bytes);
+        mt_free(MT_DEVICE, from);
+    }
+    MPI_Type_free(&types[0]);
+    MPI_Type_free(&types[1]);
+}
+
 static int handled;
 
 static void count_error(MPI_Comm *comm, int *code, ...)
@@ -389,9 +436,11 @@ static void case_status(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"replace", case_replace}, {"room", case_room},       {"left", case_left},
-        {"behind", case_behind},   {"status", case_status},   {"one_too_large", case_one_too_large},
-        {"many", case_many},       {"threads", case_threads}, {NULL, NULL},
+        {"replace", case_replace}, {"room", case_room},
+        {"left", case_left},       {"behind", case_behind},
+        {"status", case_status},   {"one_too_large", case_one_too_large},
+        {"many", case_many},       {"room_for_uneven", case_room_for_uneven},
+        {"threads", case_threads}, {NULL, NULL},
     };
 
     /* Among threads a message is taken after the copy is made. */
