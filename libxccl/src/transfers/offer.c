@@ -105,6 +105,9 @@ int xm_world_rank(MPI_Comm comm, int rank)
     if (comm == XM_HANDLE(MPI_COMM_WORLD)) {
         return rank;
     }
+    if (comm == XM_HANDLE(MPI_COMM_NULL)) {
+        return -1; /* the call's own error is the only one that the program is to hear */
+    }
     if (!known[at].used || (known[at].frees != now) || (known[at].comm != comm) ||
         (known[at].rank != rank)) {
         known[at].used = true;
