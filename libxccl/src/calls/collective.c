@@ -492,8 +492,7 @@ static void choose_self(struct xm_op *op, const struct xm_rules *rules, unsigned
  */
 static bool vendor_needs_no_counts(const struct xm_op *op)
 {
-    enum xm_comm_state state = xm_comm_state_now(op->comm);
-    bool               made = (state == XM_COMM_READY) || (state == XM_COMM_BROKEN);
+    bool made = (xm_comm_state_now(op->comm) == XM_COMM_READY);
 
     return (op->facts.obstacle == NULL) && (op->call.coll == XM_ALLTOALLV) &&
            !op->buffers.in_place && made;
@@ -519,6 +518,26 @@ static struct xm_choice choose_later(const struct xm_op *op, const struct xm_rul
     }
     return (struct xm_choice){XM_PATH_MPI, "a non-blocking call with counts of each rank's own",
                               false};
+}
+
+static const struct xm_path *path_of_choice(struct xm_op *op, const struct xm_rules *rules,
+                                            unsigned available, struct xm_choice *choice)
+{
+    const struct xm_path *path;
+
+    if ((choice->path == XM_PATH_CCL) || ((choice->path == XM_PATH_DIRECT) && (op->rounds > 0))) {
+        path = vendor_once_ready(op, rules, available, choice);
+    } else if (choice->path == XM_PATH_DIRECT) {
+        path = &xm_path_direct;
+    } else {
+        path = xm_collective_path_to_mpi(op, choice->path == XM_PATH_STAGED);
+    }
+    op->counts_later = op->counts_later && (path == &xm_path_direct);
+    if ((path == &xm_path_direct) && !op->counts_later &&
+        (op->mapped || xm_direct_is_checked(op))) {
+        op->otherwise = path_without_direct(op, rules, available);
+    }
+    return path;
 }
 
 /* Device memory on all ranks: which path? Every rank comes to the same answer. */
@@ -547,25 +566,15 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     struct xm_choice choice = op->counts_later ? choose_later(op, rules, available)
                                                : xm_decide(rules, available, &op->facts);
     if ((choice.path == XM_PATH_CCL) || (choice.path == XM_PATH_DIRECT)) {
-        if (xm_comm_state_now(xm) == XM_COMM_BROKEN) {
-            return xc_fail(xcclInvalidUsage, "%s", xm->reason);
-        }
         op->code = check_committed(op);
         if (op->code != MPI_SUCCESS) {
             return xcclSuccess;
         }
     }
-    if ((choice.path == XM_PATH_CCL) || ((choice.path == XM_PATH_DIRECT) && (op->rounds > 0))) {
-        path = vendor_once_ready(op, rules, available, &choice);
-    } else if (choice.path == XM_PATH_DIRECT) {
-        path = &xm_path_direct;
-    } else {
-        path = xm_collective_path_to_mpi(op, choice.path == XM_PATH_STAGED);
-    }
-    op->counts_later = op->counts_later && (path == &xm_path_direct);
-    if ((path == &xm_path_direct) && !op->counts_later &&
-        (op->mapped || xm_direct_is_checked(op))) {
-        op->otherwise = path_without_direct(op, rules, available);
+    path = path_of_choice(op, rules, available, &choice);
+    /* Only now: what a vendor communicator saves is added up alike on all ranks. */
+    if (((path == &xm_path_ccl) || (path == &xm_path_direct)) && xm_comm_is_broken(xm)) {
+        return xc_fail(xcclInvalidUsage, "%s", xm->reason);
     }
     log_choice(op, &choice, path);
     if (__builtin_expect(xm_observing, 0)) {

@@ -18,7 +18,8 @@
  *   later, in growing distances           status: are all ranks done, or has one failed?
  *
  * So nobody waits for the vendor's library, and a rank whose join fails or never ends keeps no
- * other rank waiting.
+ * other rank waiting. One that has given up the communicator goes on to answer: the others may not
+ * have failed, and what they post has to meet its part.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +42,9 @@
 
 const struct xm_join *xm_comm_join;
 
-/* What a wait looks for: ranks that never come, those that are sure not to, or nothing. */
-enum look { LOOK_FOR_ALL, LOOK_FOR_SURE, LOOK_FOR_NONE };
+/* What a wait looks for: ranks that never come, and also those that have given up; or only such
+ * that are sure not to come, or nothing. */
+enum look { LOOK_FOR_BROKEN, LOOK_FOR_ALL, LOOK_FOR_SURE, LOOK_FOR_NONE };
 
 static xcclResult_t apply_join(struct xm_comm *xm)
 {
@@ -119,6 +121,17 @@ static xcclResult_t join_now(struct xm_comm *xm, bool at_once, const struct xc_d
     return res;
 }
 
+static void keep_made(struct xm_comm *xm)
+{
+    struct xm_vendor *vendor = xm->creation->vendor;
+
+    xm->creation->vendor = NULL;
+    if (vendor->world_ranks == NULL) {
+        vendor->world_ranks = xm_world_ranks(xm->comm, xm->size);
+    }
+    xm_comm_keep_vendor(xm, vendor);
+}
+
 static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
 {
     const int64_t  *all = xm->checkin.all;
@@ -132,11 +145,7 @@ static xcclResult_t apply_status(struct xm_comm *xm, bool blocking)
     case XM_DONE:
         /* From its first operation on, those of several communicators are put in order. */
         xm_node_apply(xm, all[XM_STATUS_SLOTS] != 0);
-        xm->vendor = xm->creation->vendor;
-        xm->creation->vendor = NULL;
-        if (xm->vendor->world_ranks == NULL) {
-            xm->vendor->world_ranks = xm_world_ranks(xm->comm, xm->size);
-        }
+        keep_made(xm);
         xm_comm_enter(xm, XM_COMM_READY, NULL);
         xm_creation_end(xm);
         break;
@@ -195,12 +204,31 @@ static void describe(void *arg, char *buf, size_t len)
     }
 }
 
+struct seen {
+    struct xm_suspicion suspicion;
+    uint64_t            broken_ns;
+};
+
+static xcclResult_t look_around(struct xm_comm *xm, enum look look, struct seen *seen)
+{
+    xcclResult_t res = xcclSuccess;
+
+    if (look != LOOK_FOR_NONE) {
+        res = xm_suspicion_look(xm, look <= LOOK_FOR_ALL, &seen->suspicion);
+    }
+    if ((res == xcclSuccess) && (look == LOOK_FOR_BROKEN)) {
+        res = xm_look_for_broken(xm, true, &seen->broken_ns);
+        xm->checkin.given_up = xm->checkin.given_up || (res != xcclSuccess);
+    }
+    return res;
+}
+
 static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, enum look look)
 {
-    struct xm_suspicion s = XM_NO_SUSPICION;
-    xcclResult_t        res = xcclSuccess;
-    struct xm_wait      wait = xm_wait_begin(NULL);
-    int                 over = 0;
+    struct seen    seen = {.suspicion = XM_NO_SUSPICION};
+    xcclResult_t   res = xcclSuccess;
+    struct xm_wait wait = xm_wait_begin(NULL);
+    int            over = 0;
 
     wait.describe = describe;
     wait.arg = xm;
@@ -220,9 +248,7 @@ static xcclResult_t wait_for(struct xm_comm *xm, MPI_Request *request, enum look
                 "another call than %s, number %llu of its communicator of %d ranks",
                 xc_params()->timeout, asks_for(xm), (unsigned long long)xm->asks_in, xm->size);
         case XM_WAIT_LOOK:
-            if (look != LOOK_FOR_NONE) {
-                res = xm_suspicion_look(xm, look == LOOK_FOR_ALL, &s);
-            }
+            res = look_around(xm, look, &seen);
             if (res != xcclSuccess) {
                 return res;
             }
@@ -277,7 +303,7 @@ static xcclResult_t apply_checkin(struct xm_comm *xm, bool blocking)
 
 static xcclResult_t finish_checkin(struct xm_comm *xm, bool blocking)
 {
-    xcclResult_t res = wait_for(xm, &xm->checkin.request, LOOK_FOR_ALL);
+    xcclResult_t res = wait_for(xm, &xm->checkin.request, LOOK_FOR_BROKEN);
 
     return (res == xcclSuccess) ? apply_checkin(xm, blocking) : res; /* MPI may still write to it */
 }
@@ -386,7 +412,9 @@ xcclResult_t xm_comm_any(struct xm_comm *xm, int mine, int *all_p)
 
 void xm_comm_settle(struct xm_comm *xm)
 {
-    if ((xm->checkin.kind != XM_CHECKIN_NONE) &&
+    /* What an operation on a device has given up is for the next of those: where a rank has not
+     * come to that operation, it is in MPI's call already, and does not come to the agreement. */
+    if ((xm->checkin.kind != XM_CHECKIN_NONE) && !xm->checkin.given_up &&
         ((wait_for(xm, &xm->checkin.request, LOOK_FOR_SURE) != xcclSuccess) ||
          (apply_checkin(xm, true) != xcclSuccess))) {
         xc_warn("%s", xc_last_detail());
@@ -546,8 +574,7 @@ xcclResult_t xm_comm_agree(struct xm_comm *xm, enum xm_coll coll, bool blocking,
     leave_if_spent(xm);
     state = xm_comm_state_now(xm);
     bool settled = (state == XM_COMM_READY) || (state == XM_COMM_FAILED);
-    if (xm->inter || (state == XM_COMM_BROKEN) ||
-        (settled && (xm->checkin.kind == XM_CHECKIN_NONE) && !joins(xm))) {
+    if (xm->inter || (settled && (xm->checkin.kind == XM_CHECKIN_NONE) && !joins(xm))) {
         return xcclSuccess;
     }
     xm->asks_for = xm_coll_name(coll);

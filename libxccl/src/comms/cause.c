@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comms/agree.h"
+#include "comms/wait.h"
 
 xcclResult_t xm_agreement_failed(const char *what)
 {
@@ -29,6 +30,30 @@ void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own,
     } else {
         snprintf(text, len, "rank %d: %s", who, detail);
     }
+}
+
+/* How long a wait may go on when a rank has given up the communicator. */
+static const uint64_t grace_ns = 50000000u;
+
+xcclResult_t xm_look_for_broken(const struct xm_comm *xm, bool own, uint64_t *since_p)
+{
+    const char *why;
+    bool        broken = own && xm_comm_is_broken(xm);
+    int         rank = (xm->slots != NULL) ? xm_slots_broken(xm->slots, &why) : -1;
+
+    if (!broken && ((rank < 0) || (rank == xm->rank))) {
+        return xcclSuccess;
+    }
+    uint64_t now = xm_now_ns();
+    if (*since_p == 0) {
+        *since_p = now;
+    }
+    if (now - *since_p < grace_ns) {
+        return xcclSuccess;
+    }
+    return broken
+               ? xc_fail(xcclInvalidUsage, "%s", xm->reason)
+               : xc_fail(xcclRemoteError, "rank %d has given up the communicator: %s", rank, why);
 }
 
 /* Do kernels of our own carry its collectives, or may they once the ranks have agreed? */

@@ -18,4 +18,11 @@ void xm_share_cause(struct xm_comm *xm, int who, bool blocking, const char *own,
 void         xm_comm_fail(struct xm_comm *xm, xcclResult_t result, int speaker, const char *text);
 xcclResult_t xm_agreement_failed(const char *what);
 
+/*
+ * In a wait for all ranks: has one of them given up the communicator? It never comes, most likely;
+ * but what it did before is let come to its end, so an error is returned some time after the first
+ * look only. own: or has this rank, whose others may wait for nothing more? *since_p: 0 at first.
+ */
+xcclResult_t xm_look_for_broken(const struct xm_comm *xm, bool own, uint64_t *since_p);
+
 #endif

@@ -336,9 +336,9 @@ void xm_comm_break(struct xm_comm *xm, const char *reason)
     pthread_mutex_lock(&breaking);
     struct xm_vendor *vendor = xm->vendor;
     xm->vendor = NULL;
-    if (xm->state != XM_COMM_BROKEN) {
+    if (!xm->broken) {
         snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
-        __atomic_store_n(&xm->state, XM_COMM_BROKEN, __ATOMIC_RELEASE);
+        __atomic_store_n(&xm->broken, true, __ATOMIC_RELEASE);
     }
     if (xm->slots_agreed) {
         xm_slots_break(xm->slots, reason);
@@ -353,18 +353,33 @@ void xm_comm_break(struct xm_comm *xm, const char *reason)
 void xm_comm_enter(struct xm_comm *xm, enum xm_comm_state state, const char *reason)
 {
     pthread_mutex_lock(&breaking);
-    if (xm->state != XM_COMM_BROKEN) {
-        if (reason != NULL) {
-            snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
-        }
-        __atomic_store_n(&xm->state, state, __ATOMIC_RELEASE);
+    if ((reason != NULL) && !xm->broken) {
+        snprintf(xm->reason, sizeof(xm->reason), "%s", reason);
     }
+    __atomic_store_n(&xm->state, state, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&breaking);
+}
+
+bool xm_comm_is_broken(const struct xm_comm *xm)
+{
+    return __atomic_load_n(&xm->broken, __ATOMIC_ACQUIRE);
 }
 
 enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm)
 {
     return __atomic_load_n(&xm->state, __ATOMIC_ACQUIRE);
+}
+
+void xm_comm_keep_vendor(struct xm_comm *xm, struct xm_vendor *vendor)
+{
+    pthread_mutex_lock(&breaking);
+    bool broken = xm->broken;
+    xm->vendor = broken ? NULL : vendor;
+    pthread_mutex_unlock(&breaking);
+    if (broken) {
+        xm_vendor_break(vendor);
+        xm_vendor_release(vendor);
+    }
 }
 
 struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm)

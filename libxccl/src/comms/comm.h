@@ -12,13 +12,13 @@
 #include "device/device.h"
 #include "mpi/mpi.h"
 
+/* What the ranks have agreed on. */
 enum xm_comm_state {
     XM_COMM_NEW,      /* no collective on device memory yet */
     XM_COMM_KNOWN,    /* the ranks know of each other what they have (agree.c) */
     XM_COMM_CREATING, /* a vendor communicator is being made */
     XM_COMM_READY,
     XM_COMM_FAILED, /* agreed by all ranks: the vendor's path is not offered */
-    XM_COMM_BROKEN, /* an operation failed: the rest of its life it returns errors */
 };
 
 /* A non-blocking agreement under way; see agree.c. */
@@ -30,7 +30,8 @@ struct xm_checkin {
         XM_CHECKIN_STATUS,
         XM_CHECKIN_JOIN
     } kind;
-    bool        digest; /* VARIABLES and PEER_INFO: by words of all ranks together (digest.h) */
+    bool        digest;   /* VARIABLES and PEER_INFO: by words of all ranks together (digest.h) */
+    bool        given_up; /* a wait for it ended early: some rank has broken the communicator */
     MPI_Request request;
     void       *mine;
     void       *all;
@@ -72,8 +73,9 @@ struct xm_comm {
         unsigned on_host; /* atomic: the last ones, on host memory of all ranks */
     } vectors;
 
-    enum xm_comm_state  state;           /* atomic: any thread may break it */
-    char                reason[640];     /* of FAILED and BROKEN; a message and paths fit */
+    enum xm_comm_state  state;           /* atomic: any thread may ask for it */
+    bool                broken;          /* atomic: see xm_comm_break() */
+    char                reason[640];     /* of FAILED, or why broken; a message and paths fit */
     xcclResult_t        failure;         /* of the rank that reason names, on all ranks */
     bool                integers_differ; /* the ranks' MPIs reduce integers differently */
     bool                compared;        /* all ranks run with the same variables */
@@ -178,12 +180,18 @@ int xm_comm_not_copied(MPI_Comm comm, int key, void *extra, void *in, void *out,
 /* Other rules are in force: each communicator asks for its own anew. */
 void xm_comms_forget_rules(void);
 
-/* Give up an operation that will not complete; the communicator is BROKEN from here on. The other
- * ranks of a node are told. */
+/*
+ * Give up an operation that will not complete: from here on the communicator is broken on this
+ * rank, and its operations on a device return errors. The other ranks of a node are told. They may
+ * not have failed, and go on to agree with this one: so it takes part in agreements as before.
+ */
 void               xm_comm_break(struct xm_comm *xm, const char *reason);
+bool               xm_comm_is_broken(const struct xm_comm *xm);
 enum xm_comm_state xm_comm_state_now(const struct xm_comm *xm);
-/* The next one, as the ranks have agreed, with its reason or NULL. One that is BROKEN stays so. */
+/* The next one, as the ranks have agreed, with its reason or NULL; why it is broken stays. */
 void xm_comm_enter(struct xm_comm *xm, enum xm_comm_state state, const char *reason);
+/* The vendor communicator that all ranks have from now on; one that is broken lets go of it. */
+void xm_comm_keep_vendor(struct xm_comm *xm, struct xm_vendor *vendor);
 /* That of a READY one, to be released; NULL: another thread broke the communicator. */
 struct xm_vendor *xm_comm_hold_vendor(struct xm_comm *xm);
 

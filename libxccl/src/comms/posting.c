@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comms/posting.h"
 
+#include <stdio.h>
+
 #include "base/log.h"
 #include "comms/agree.h"
 #include "comms/cause.h"
@@ -113,6 +115,18 @@ static int64_t pack_outcome(const struct xm_comm *xm)
            ((int64_t)xm->rank << XM_STATUS_RANK_SHIFT) | (int)result;
 }
 
+/* A rank that has given up the communicator has no use for one of the vendor's, and says so. */
+static void give_up_if_broken(struct xm_comm *xm)
+{
+    char text[sizeof(xm->reason) + 64];
+
+    if (xm_comm_is_broken(xm)) {
+        snprintf(text, sizeof(text), "rank %d has given up the communicator: %s", xm->rank,
+                 xm->reason);
+        xm_creation_give_up(xm, xcclRemoteError, text);
+    }
+}
+
 xcclResult_t xm_post_status(struct xm_comm *xm)
 {
     xcclResult_t res =
@@ -123,6 +137,7 @@ xcclResult_t xm_post_status(struct xm_comm *xm)
     }
     int64_t *mine = xm->checkin.mine;
     xm_comm_advance(xm);
+    give_up_if_broken(xm);
     mine[XM_STATUS_OUTCOME] = pack_outcome(xm);
     mine[XM_STATUS_COST] = -(int64_t)xm_creation_measured_us();
     mine[XM_STATUS_SLOTS] = (xm->slots != NULL);

@@ -220,7 +220,8 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
         snprintf(mine->why, sizeof(mine->why), "no device is in use");
         return;
     }
-    const char *why = unless_asked_for(dev);
+    const char *why =
+        xm_comm_is_broken(xm) ? "it has given up the communicator" : unless_asked_for(dev);
     if (why != NULL) {
         snprintf(mine->why, sizeof(mine->why), "%s", why);
         return;

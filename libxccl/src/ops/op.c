@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "comms/cause.h"
 #include "comms/creation.h"
 #include "comms/wait.h"
 #include "data/arrays.h"
@@ -166,31 +167,13 @@ MPI_Comm xm_op_comm_to_raise_on(const struct xm_op *op)
     return usable ? op->comm->comm : XM_HANDLE(MPI_COMM_WORLD);
 }
 
-/* How long an operation may go on when another rank has given up the communicator. */
-static const uint64_t grace_ns = 50000000u;
-
-/*
- * It waits for every rank, most likely: one that failed before it came to it never does. But what
- * that rank did before it failed is let come to its end.
- */
 xcclResult_t xm_op_look_for_broken(struct xm_op *op)
 {
-    const struct xm_slots *slots = (op->comm != NULL) ? op->comm->slots : NULL;
-    const char            *why;
-    int                    rank = (slots != NULL) ? xm_slots_broken(slots, &why) : -1;
-
-    if ((rank < 0) || (rank == op->comm->rank)) {
+    if ((op->comm == NULL) ||
+        (xm_look_for_broken(op->comm, false, &op->broken_ns) == xcclSuccess)) {
         return xcclInProgress;
     }
-    uint64_t now = xm_now_ns();
-    if (op->broken_ns == 0) {
-        op->broken_ns = now;
-    }
-    if (now - op->broken_ns < grace_ns) {
-        return xcclInProgress;
-    }
-    return xm_op_fail(
-        op, xc_fail(xcclRemoteError, "rank %d has given up the communicator: %s", rank, why));
+    return xm_op_fail(op, xcclRemoteError);
 }
 
 static xcclResult_t wait_for(struct xm_op *op)

@@ -157,6 +157,13 @@ def test_copy_fails_before_an_operation(openmpi, path, form, launch):
     openmpi.run(3, f"mpi_missed cuda {form}_up", env=env, timeout=60).good()
 
 
+@pytest.mark.parametrize("case", ["asked", "asked_blocking", "asked_late"])
+def test_rank_gives_up_while_the_ranks_agree(family, case):
+    """It goes on to answer what the others ask, and they get an error and do not wait for it."""
+    env = {**DIRECT, "XCCL_SIM_FAIL": "init:hang", **SOON}
+    family.run(3, f"mpi_reset cuda {case}", env=env, timeout=60).good()
+
+
 @pytest.mark.parametrize(
     ("path", "case"),
     [

@@ -23,6 +23,11 @@ void xm_order_share(void)
     shares++;
 }
 
+bool xm_comm_is_broken(const struct xm_comm *xm)
+{
+    return xm->broken;
+}
+
 void xm_node_apply(struct xm_comm *xm, bool all_see)
 {
     xm->slots_agreed = all_see;

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -231,6 +232,90 @@ static void between_collectives_alone(void)
     }
 }
 
+/* Until the direct path has them, on a communicator that stays in the making. */
+static void until_direct(MPI_Comm comm)
+{
+    enum { MOST = 3000, MORE = 20 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, SMALL);
+    MPI_Request    request;
+    int            carried = 0;
+
+    for (int round = 0; (round < MOST) && (carried < MORE); round++) {
+        mt_pair_fill(&pair, SMALL, comm, round);
+        MPI_Iallreduce(pair.in, pair.out, SMALL, MPI_FLOAT, MPI_SUM, comm, &request);
+        carried += (strcmp(mt_last_path(), "direct") == 0);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_pair_expect_sum(&pair, SMALL, mt_size(), round, "before the reset");
+    }
+    mt_expect(carried == MORE, "only %d calls were direct", carried);
+    mt_pair_free(&pair);
+}
+
+/* How many of so many calls fail; the others' requests are there at once. */
+static int failed_of(MPI_Comm comm, int calls, bool blocking)
+{
+    MPI_Request    requests[MANY];
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, MANY);
+    int            failed = 0;
+
+    mt_pair_fill(&pair, MANY, comm, 1);
+    for (int i = 0; i < calls; i++) {
+        int code = blocking ? MPI_Allreduce(pair.in + i, pair.out + i, 1, MPI_FLOAT, MPI_SUM, comm)
+                            : MPI_Iallreduce(pair.in + i, pair.out + i, 1, MPI_FLOAT, MPI_SUM, comm,
+                                             &requests[i]);
+        failed += (code != MPI_SUCCESS);
+        requests[i] = (blocking || (code != MPI_SUCCESS)) ? MPI_REQUEST_NULL : requests[i];
+    }
+    for (int i = 0; i < calls; i++) {
+        failed += (MPI_Wait(&requests[i], MPI_STATUS_IGNORE) != MPI_SUCCESS);
+    }
+    mt_pair_free(&pair);
+    return failed;
+}
+
+/*
+ * Rank 0 gives up its communicator while the ranks ask each other whether the vendor's is there.
+ * The others do not wait for its answer, and MPI's own calls are in order afterwards. late: it
+ * comes to its next call much later than they.
+ */
+static void asked(bool blocking, bool late)
+{
+    MPI_Request request;
+    MPI_Comm    comm;
+    int         sum = 0, one = 1;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    until_direct(comm);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mt_rank() == 0) {
+        mt_memory_reset(true);
+        usleep(late ? 500000 : 0);
+    }
+    int failed = failed_of(comm, MANY, blocking);
+    mt_expect(failed == MANY, "%d of %d calls failed", failed, MANY);
+    MPI_Barrier(comm);
+    MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_expect(sum == mt_size(), "a sum on the host: %d", sum);
+    MPI_Comm_free(&comm);
+}
+
+static void asked_at_once(void)
+{
+    asked(false, false);
+}
+
+static void asked_blocking(void)
+{
+    asked(true, false);
+}
+
+static void asked_late(void)
+{
+    asked(true, true);
+}
+
 /* Requests that are made once and started again, with memory of after the reset. */
 static void between_persistent(void)
 {
@@ -321,6 +406,9 @@ int main(int argc, char **argv)
         {"collectives", between_collectives},
         {"collectives_alone", between_collectives_alone},
         {"persistent", between_persistent},
+        {"asked", asked_at_once},
+        {"asked_blocking", asked_blocking},
+        {"asked_late", asked_late},
         {"context", own_context},
         {"thread", thread_without_context},
         {NULL, NULL},
