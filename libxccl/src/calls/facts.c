@@ -372,7 +372,7 @@ static xcclResult_t track_vector_calls(struct xm_op *op)
         return xcclSuccess;
     }
     xm->vector_on_device = xm->vector_on_device || xm_touches_device(op);
-    op->vector = true; /* counted once it went well: MPI may refuse it on this rank alone */
+    op->vector = true; /* counted once MPI has carried it: it may refuse it on this rank alone */
     uint64_t n = xm->vector_calls + 1;
     bool     asks = ((n & (n - 1)) == 0) && ((__builtin_ctzll(n) & 1) == 0);
     if (!asks) {

@@ -146,15 +146,26 @@ static void end_failed(struct xm_op *op, xcclResult_t res)
     op->result = res;
 }
 
+/*
+ * The ranks count those calls alike, to ask each other in the same one: so it counts as well where
+ * this rank's copies failed, as long as MPI has carried it. MPI may refuse it on this rank alone.
+ */
+static void count_vector(struct xm_op *op, xcclResult_t res)
+{
+    bool called = (res == xcclSuccess) || (op->stage != XM_STAGE_NEW);
+
+    if (op->vector && called && (op->code == MPI_SUCCESS)) {
+        op->comm->vector_calls++;
+    }
+}
+
 static void end(struct xm_op *op, xcclResult_t res)
 {
+    count_vector(op, res);
     if (res != xcclSuccess) {
         end_failed(op, res);
     } else {
         xm_record_state(op->record, (op->code == MPI_SUCCESS) ? "done" : "failed");
-        if (op->vector && (op->code == MPI_SUCCESS)) {
-            op->comm->vector_calls++;
-        }
         op->result = xcclSuccess;
     }
     op->stage = XM_STAGE_OVER;

@@ -239,6 +239,14 @@ def test_staged_copy_fails_in_the_first_call(openmpi):
 
 
 @pytest.mark.each_value
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_staged_copy_fails_in_a_call_with_counts(family, number):
+    """It counts as a call on that rank, too: all ranks ask each other in the same call."""
+    env = {"XCCL_SIM_FAIL": f"copy@1={number}", "XCCL_DIRECT_LINGER": "off"}
+    family.run(3, "mpi_missed cuda vectors", env=env, timeout=60).good()
+
+
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "case",
     [

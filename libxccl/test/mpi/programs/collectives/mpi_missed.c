@@ -13,6 +13,10 @@
  * for it (with XCCL_STAGING=1). apart, far: between the two lies more than MPI can allocate, or
  * more than there are addresses for.
  *
+ *   mpi_missed cuda vectors
+ * Staged: calls with counts of each rank's own, of which every rank has as many as the others when
+ * they ask each other whether to go on like that.
+ *
  *   mpi_missed cuda blocking_up|nonblocking_up|persistent_up
  * On the device, from host memory: all ranks give up the communicator, and none waits for another.
  */
@@ -348,6 +352,38 @@ static void case_short(void)
     MPI_Comm_free(&apart);
 }
 
+/* Equal blocks, as only each rank itself knows. */
+static int alltoallv(enum mt_where where)
+{
+    enum { MOST_RANKS = 8, BLOCK = 600 };
+    int  counts[MOST_RANKS], displs[MOST_RANKS], size = mt_size();
+    int *in = mt_ints_make(where, BLOCK * size, BLOCK * size, 0);
+    int *out = mt_ints_make(where, BLOCK * size, 0, 0);
+
+    for (int i = 0; i < size; i++) {
+        counts[i] = BLOCK;
+        displs[i] = i * BLOCK;
+    }
+    int code =
+        MPI_Alltoallv(in, counts, displs, MPI_INT, out, counts, displs, MPI_INT, MPI_COMM_WORLD);
+    mt_free(where, in);
+    mt_free(where, out);
+    return code;
+}
+
+/* In the first the ranks learn that none has device memory yet. */
+static void case_vectors(void)
+{
+    int failed = 0;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    alltoallv(MT_HOST);
+    for (int round = 0; round < ROUNDS; round++) {
+        failed += (alltoallv(MT_DEVICE) != MPI_SUCCESS);
+    }
+    mt_expect((mt_rank() == 1) ? (failed == 1) : (failed <= 1), "%d calls failed", failed);
+}
+
 static void case_blocking_up(void)
 {
     run_up(blocking);
@@ -378,6 +414,7 @@ int main(int argc, char **argv)
                                                  {"kinds_apart", case_kinds_apart},
                                                  {"kinds_far", case_kinds_far},
                                                  {"short", case_short},
+                                                 {"vectors", case_vectors},
                                                  {"blocking_up", case_blocking_up},
                                                  {"nonblocking_up", case_nonblocking_up},
                                                  {"persistent_up", case_persistent_up},
