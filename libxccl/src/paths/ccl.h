@@ -11,6 +11,9 @@
  */
 size_t xm_ccl_scratch_per_rank(const struct xm_op *op);
 
+/* Device memory for copies, to be taken before the library's first call of the operation. */
+xcclResult_t xm_ccl_take_scratch(struct xm_op *op, size_t bytes, char **ptr_p);
+
 /* Is a large rooted collective carried in pieces, because a root may have to copy it? */
 bool xm_ccl_in_pieces(const struct xm_op *op);
 

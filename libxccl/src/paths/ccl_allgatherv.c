@@ -101,9 +101,9 @@ static xcclResult_t gather_piece(struct xm_op *op, char *slots, size_t piece, si
 static xcclResult_t through_slots(struct xm_op *op, size_t largest, size_t piece)
 {
     size_t n = (size_t)op->comm->size;
-    void  *slots;
+    char  *slots;
 
-    xcclResult_t res = xm_scratch_take(&op->scratch, XM_POOL_DEVICE, piece * n, &slots);
+    xcclResult_t res = xm_ccl_take_scratch(op, piece * n, &slots);
     for (size_t from = 0; (from < largest) && (res == xcclSuccess); from += piece) {
         res = gather_piece(op, slots, piece, from);
     }

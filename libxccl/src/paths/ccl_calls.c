@@ -23,11 +23,20 @@ static size_t part_bytes(const struct xm_op *op, const struct xm_usable *b)
     return (size_t)b->buffer->bytes / (size_t)op->comm->size;
 }
 
-static xcclResult_t take_device(struct xm_op *op, size_t bytes, char **ptr_p)
+/*
+ * Where the device is full, idle memory of the pools is freed for it, but only while nothing there
+ * waits for other ranks. Nor does this operation yet: what it has enqueued ends by itself.
+ */
+xcclResult_t xm_ccl_take_scratch(struct xm_op *op, size_t bytes, char **ptr_p)
 {
-    void        *ptr;
-    xcclResult_t res = xm_scratch_take_device(&op->scratch, bytes, &ptr);
+    bool  waits = op->waits;
+    void *ptr;
 
+    xm_op_waits_no_more(op);
+    xcclResult_t res = xm_scratch_take_device(&op->scratch, bytes, &ptr);
+    if (waits) {
+        xm_op_waits(op);
+    }
     if (res == xcclSuccess) {
         *ptr_p = ptr;
     }
@@ -111,7 +120,7 @@ static xcclResult_t reduce_scatter(struct xm_op *op)
     /* In place in MPI is: input in all of the buffer, output at its beginning. To the vendors it
      * is: output at the rank's own part. So the output goes elsewhere first. */
     if (in_place && (own > 0)) {
-        res = take_device(op, bytes, &out);
+        res = xm_ccl_take_scratch(op, bytes, &out);
     }
     if (res == xcclSuccess) {
         res = xm_ccl_parts_are_equal(op) ? xcclReduceScatter(in, out, elements(op, own), r->type,
@@ -163,7 +172,7 @@ static xcclResult_t copy_of_input(struct xm_op *op, const char **in_p)
     const struct xm_buffer *b = op->recv.buffer;
     size_t                  bytes = op->recv.packed ? (size_t)b->bytes : (size_t)(b->high - b->low);
     char                   *copy;
-    xcclResult_t            res = take_device(op, bytes, &copy);
+    xcclResult_t            res = xm_ccl_take_scratch(op, bytes, &copy);
 
     if (res == xcclSuccess) {
         res = op->dev->copy_async(copy, op->recv.ptr, bytes, stream_of(op));

@@ -72,11 +72,7 @@ static xcclResult_t cut(struct xm_op *op, const struct xm_usable *b, struct bloc
     if (blocks->reachable) {
         return xcclSuccess;
     }
-    void        *scratch;
-    xcclResult_t res =
-        xm_scratch_take_device(&op->scratch, n * xm_ccl_scratch_per_rank(op), &scratch);
-    blocks->scratch = scratch;
-    return res;
+    return xm_ccl_take_scratch(op, n * xm_ccl_scratch_per_rank(op), &blocks->scratch);
 }
 
 /* The piece of every block that begins at from; the longest block ends where this is false. */

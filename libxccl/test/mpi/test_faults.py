@@ -187,6 +187,12 @@ def test_no_memory_for_a_copy_in_place(openmpi, path, case):
     assert result.lines(r"xccl\[1\] error: .*out of memory"), result.out
 
 
+def test_idle_memory_makes_room(mpi):
+    """What the library keeps of the device for later calls is given back to a call that needs it."""
+    env = {**CCL, "XCCL_SIM_MEMORY": "512m"}
+    mpi.run(2, "mpi_spare cuda idle", env=env, timeout=60).good()
+
+
 def test_error_is_fatal_by_default(mpi):
     env = {**CCL, **HEARD, "XCCL_SIM_FAIL": "async:allreduce@1=3", "XCCL_TIMEOUT": "10"}
     result = mpi.run_heard(

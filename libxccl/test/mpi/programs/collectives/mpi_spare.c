@@ -4,12 +4,18 @@
  *
  *   mpi_spare cuda unlike|alike|block|unlike_blocking|alike_blocking|block_blocking
  * All ranks get an error, or all of them the sum. unlike: its part is longer than those.
+ *
+ *   mpi_spare cuda idle
+ * On no rank there is room but for what the library has kept of another call: that gives way.
  */
 #include "support.h"
 
 enum { MEETINGS = 3, LONG = 1 << 20, SHORT = 1 << 18, MOST_RANKS = 8 };
 
 static const size_t left_bytes = (size_t)1 << 20;
+/* Of the copy of a call, which the library keeps, and of a later one, for which that is too much.
+ */
+static const size_t kept_bytes = (size_t)32 << 20, shorter_bytes = (size_t)4 << 20;
 
 static int counts[MOST_RANKS];
 static int total;
@@ -64,15 +70,15 @@ static void expect_sum(const void *device)
 }
 
 /* Whatever the pools of the library have kept may serve it; nothing larger is there. */
-static void take_memory(void)
+static void take_memory(size_t left_to_it)
 {
     int (*info)(size_t *, size_t *);
     size_t left = 0, all = 0;
 
     *(void **)&info = mt_driver("cuMemGetInfo_v2", "hipMemGetInfo");
     info(&left, &all);
-    mt_expect(left > left_bytes, "no memory to take");
-    (void)mt_alloc(MT_DEVICE, left - left_bytes);
+    mt_expect(left > left_to_it, "no memory to take");
+    (void)mt_alloc(MT_DEVICE, left - left_to_it);
 }
 
 static void run(bool unlike, bool block, bool blocking)
@@ -90,7 +96,7 @@ static void run(bool unlike, bool block, bool blocking)
     set_counts(unlike);
     void *data = make_input();
     if (mt_rank() == 1) {
-        take_memory();
+        take_memory(left_bytes);
     }
     if (block && blocking) {
         code = MPI_Reduce_scatter_block(MPI_IN_PLACE, data, LONG, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -145,6 +151,33 @@ static void case_block_blocking(void)
     run(false, true, true);
 }
 
+static int sum_in_place(void *data, size_t bytes)
+{
+    int count = (int)(bytes / sizeof(int));
+
+    for (int i = 0; i < mt_size(); i++) {
+        counts[i] = count;
+    }
+    return MPI_Reduce_scatter_block(MPI_IN_PLACE, data, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void case_idle(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, SHORT);
+
+    for (int round = 0; round < MEETINGS; round++) {
+        mt_pair_allreduce(&pair, SHORT, MPI_COMM_WORLD, round);
+    }
+    total = (int)(kept_bytes / sizeof(int)) * mt_size();
+    void *first = make_input();
+    mt_expect(sum_in_place(first, kept_bytes) == MPI_SUCCESS, "no memory at first");
+    total = (int)(shorter_bytes / sizeof(int)) * mt_size();
+    void *second = make_input();
+    take_memory(left_bytes);
+    mt_expect(sum_in_place(second, shorter_bytes) == MPI_SUCCESS, "the memory that is idle stays");
+    expect_sum(second);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {{"unlike", case_unlike},
@@ -153,6 +186,7 @@ int main(int argc, char **argv)
                                                  {"unlike_blocking", case_unlike_blocking},
                                                  {"alike_blocking", case_alike_blocking},
                                                  {"block_blocking", case_block_blocking},
+                                                 {"idle", case_idle},
                                                  {NULL, NULL}};
 
     mt_begin(&argc, &argv, true);
