@@ -86,19 +86,14 @@ uint64_t xm_creation_measured_us(void)
 
 /*
  * Held while a creation is looked at or ends: a thread that progresses all operations looks at
- * those of communicators that other threads are calling on.
+ * those of communicators that other threads are calling on. Not while MPI is called.
  */
 static pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER;
 
-void xm_creation_end(struct xm_comm *xm)
+static __thread char this_thread; /* by its address */
+
+static void let_go(struct xm_creation *c)
 {
-    pthread_mutex_lock(&advancing);
-    struct xm_creation *c = xm->creation;
-    __atomic_store_n(&xm->creation, NULL, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&advancing);
-    if (c == NULL) {
-        return;
-    }
     if (c->job != NULL) {
         xm_vendor_abandon(c->job);
     }
@@ -114,20 +109,68 @@ void xm_creation_end(struct xm_comm *xm)
     free(c);
 }
 
-bool xm_creation_exchanges(struct xm_comm *xm)
+void xm_creation_end(struct xm_comm *xm)
 {
-    int over = 1;
-
     pthread_mutex_lock(&advancing);
     struct xm_creation *c = xm->creation;
-    if (c != NULL) {
-        xm_pmpi.Test(&c->id_request, &over, MPI_STATUS_IGNORE);
-        if (over) {
-            xm_pmpi.Test(&c->where_request, &over, MPI_STATUS_IGNORE);
-        }
+    bool                tested = (c != NULL) && (c->tester != NULL);
+    __atomic_store_n(&xm->creation, NULL, __ATOMIC_RELEASE);
+    if (tested) {
+        c->ended = true;
     }
     pthread_mutex_unlock(&advancing);
-    return !over;
+    if ((c != NULL) && !tested) {
+        let_go(c);
+    }
+}
+
+/* GONE: it has ended meanwhile. */
+enum exchange { EXCHANGE_ON, EXCHANGE_OVER, EXCHANGE_FAILED, EXCHANGE_GONE };
+
+static enum exchange test(struct xm_creation *c)
+{
+    MPI_Request *requests[] = {&c->id_request, &c->where_request};
+    int          over = 1;
+
+    for (int i = 0; (i < 2) && over; i++) {
+        over = 0;
+        if (xm_pmpi.Test(requests[i], &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+            return EXCHANGE_FAILED;
+        }
+    }
+    return over ? EXCHANGE_OVER : EXCHANGE_ON;
+}
+
+/*
+ * With the lock, which is open meanwhile: MPI may call the program's error handler, which may free
+ * communicators, or leave by longjmp(). Whoever comes here again in the thread that tests is in
+ * such a handler, or behind its jump: so the exchange has failed.
+ */
+static enum exchange look_at_exchange(struct xm_creation *c)
+{
+    if (c->tester != NULL) {
+        return (c->tester == &this_thread) ? EXCHANGE_FAILED : EXCHANGE_ON;
+    }
+    c->tester = &this_thread;
+    pthread_mutex_unlock(&advancing);
+    enum exchange found = test(c);
+    pthread_mutex_lock(&advancing);
+    c->tester = NULL;
+    if (!c->ended) {
+        return found;
+    }
+    pthread_mutex_unlock(&advancing);
+    let_go(c);
+    pthread_mutex_lock(&advancing);
+    return EXCHANGE_GONE;
+}
+
+bool xm_creation_exchanges(struct xm_comm *xm)
+{
+    pthread_mutex_lock(&advancing);
+    bool on = (xm->creation != NULL) && (look_at_exchange(xm->creation) == EXCHANGE_ON);
+    pthread_mutex_unlock(&advancing);
+    return on;
 }
 
 void xm_creation_wait(struct xm_comm *xm)
@@ -215,18 +258,28 @@ static void begin_join(struct xm_comm *xm)
     }
 }
 
+static void advance_exchange(struct xm_comm *xm, struct xm_creation *c)
+{
+    enum exchange found = look_at_exchange(c);
+
+    if ((found == EXCHANGE_ON) || (found == EXCHANGE_GONE) || (c->outcome != XM_PENDING)) {
+        return;
+    }
+    if (found == EXCHANGE_OVER) {
+        begin_join(xm);
+    } else {
+        snprintf(c->detail, sizeof(c->detail), "MPI failed to exchange the ranks' devices");
+        conclude(c, XM_FAILED, xcclInternalError);
+    }
+}
+
 static void advance(struct xm_comm *xm, struct xm_creation *c)
 {
-    int over = 0;
-
     if (c->outcome != XM_PENDING) {
         return;
     }
     if (c->job == NULL) {
-        if ((xm_pmpi.Test(&c->id_request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) && over &&
-            (xm_pmpi.Test(&c->where_request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) && over) {
-            begin_join(xm);
-        }
+        advance_exchange(xm, c);
         return;
     }
     if (!xm_vendor_ended(c->job)) {
@@ -243,16 +296,23 @@ static void advance(struct xm_comm *xm, struct xm_creation *c)
     }
 }
 
+bool xm_creation_is_under_way(const struct xm_comm *xm)
+{
+    return __atomic_load_n(&xm->creation, __ATOMIC_ACQUIRE) != NULL;
+}
+
 void xm_comm_advance(struct xm_comm *xm)
 {
-    if (__atomic_load_n(&xm->creation, __ATOMIC_ACQUIRE) == NULL) {
+    if (!xm_creation_is_under_way(xm)) {
         return;
     }
+    xm_comm_use(xm); /* an error handler may end the operation that keeps it */
     pthread_mutex_lock(&advancing);
     if (xm->creation != NULL) {
         advance(xm, xm->creation);
     }
     pthread_mutex_unlock(&advancing);
+    xm_comm_unuse(xm);
 }
 
 void xm_creation_give_up(struct xm_comm *xm, xcclResult_t result, const char *why)

@@ -23,7 +23,9 @@ struct xm_creation {
     enum xm_outcome             outcome; /* atomic; the rest below is of it */
     xcclResult_t                result;  /* the failure; xcclSuccess for XM_PENDING and XM_DONE */
     struct xm_vendor           *vendor;
-    bool                        made; /* vendor is new, not an idle one */
+    bool                        made;   /* vendor is new, not an idle one */
+    const void                 *tester; /* the thread that tests the two requests, or NULL */
+    bool                        ended;  /* meanwhile: that thread is to let go of it */
     char                        detail[512];
 };
 
@@ -53,7 +55,8 @@ extern const double xm_creation_first_guess_us;
  */
 void xm_comm_saved(struct xm_comm *xm, double us, const struct xc_device_ops *dev, int device);
 
-/* Move what is under way for xm. Never blocks. */
+bool xm_creation_is_under_way(const struct xm_comm *xm);
+/* Move what is under way for xm. Never blocks; MPI may call the program's error handler. */
 void xm_comm_advance(struct xm_comm *xm);
 
 #endif

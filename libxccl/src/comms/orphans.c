@@ -21,7 +21,8 @@ struct orphan {
     void          *memory[2];
     struct orphan *next;
 };
-static struct orphan  *orphans;
+static struct orphan  *orphans, *last_orphan;
+static int             num_orphans; /* in the list */
 static pthread_mutex_t orphans_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void free_orphan(struct orphan *o)
@@ -29,6 +30,41 @@ static void free_orphan(struct orphan *o)
     xm_guarded_free(o->memory[0]);
     xm_guarded_free(o->memory[1]);
     free(o);
+}
+
+static void put_last(struct orphan *o)
+{
+    o->next = NULL;
+    pthread_mutex_lock(&orphans_lock);
+    if (last_orphan != NULL) {
+        last_orphan->next = o;
+    } else {
+        orphans = o;
+    }
+    last_orphan = o;
+    num_orphans++;
+    pthread_mutex_unlock(&orphans_lock);
+}
+
+static struct orphan *take_first(void)
+{
+    pthread_mutex_lock(&orphans_lock);
+    struct orphan *o = orphans;
+    if (o != NULL) {
+        orphans = o->next;
+        last_orphan = (orphans != NULL) ? last_orphan : NULL;
+        num_orphans--;
+    }
+    pthread_mutex_unlock(&orphans_lock);
+    return o;
+}
+
+static int count_all(void)
+{
+    pthread_mutex_lock(&orphans_lock);
+    int count = num_orphans;
+    pthread_mutex_unlock(&orphans_lock);
+    return count;
 }
 
 void xm_orphans_add(MPI_Request request, void *first, void *second)
@@ -39,32 +75,28 @@ void xm_orphans_add(MPI_Request request, void *first, void *second)
         return; /* the memory stays */
     }
     *o = (struct orphan){request, {first, second}, NULL};
-    pthread_mutex_lock(&orphans_lock);
-    o->next = orphans;
-    orphans = o;
-    pthread_mutex_unlock(&orphans_lock);
+    put_last(o);
 }
 
-/* True if none is left. */
+/*
+ * True if none is left. MPI may call the program's error handler, which may free a communicator, or
+ * leave by longjmp(): so the one that is tested is in no list, and no lock is held.
+ */
 static bool sweep(void)
 {
-    int over;
+    struct orphan *o;
 
-    pthread_mutex_lock(&orphans_lock);
-    for (struct orphan **at = &orphans; *at != NULL;) {
-        struct orphan *o = *at;
-        over = 1;
-        xm_pmpi.Test(&o->request, &over, MPI_STATUS_IGNORE);
-        if (over) {
-            *at = o->next;
+    for (int count = count_all(); (count > 0) && ((o = take_first()) != NULL); count--) {
+        int over = 0;
+        if (xm_pmpi.Test(&o->request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+            free(o); /* MPI may still write to the memory, which stays */
+        } else if (over) {
             free_orphan(o);
         } else {
-            at = &o->next;
+            put_last(o);
         }
     }
-    bool none = (orphans == NULL);
-    pthread_mutex_unlock(&orphans_lock);
-    return none;
+    return count_all() == 0;
 }
 
 void xm_orphans_sweep(void)

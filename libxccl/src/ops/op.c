@@ -314,10 +314,26 @@ static bool may_call_handler(const struct xm_op *op)
     return (op->path == &xm_path_staged) || (op->path == &xm_path_mpi);
 }
 
-static xcclResult_t progress_claimed(struct xm_op *op)
+/* MPI may call one in this as well: then another call of this thread may have ended the operation,
+ * or another thread have taken its turn. */
+static bool advance_comm(const struct xm_claim *claim)
 {
-    if (op->comm != NULL) {
-        xm_comm_advance(op->comm);
+    struct xm_comm *comm = claim->op->comm;
+
+    if ((comm == NULL) || !xm_creation_is_under_way(comm)) {
+        return true;
+    }
+    xm_pending_end_turn();
+    xm_comm_advance(comm);
+    return xm_pending_is_claimed(claim) && xm_pending_take_turn();
+}
+
+static xcclResult_t progress_claimed(const struct xm_claim *claim)
+{
+    struct xm_op *op = claim->op;
+
+    if (!advance_comm(claim)) {
+        return xcclInProgress;
     }
     if (may_call_handler(op)) {
         xm_pending_end_turn();
@@ -366,7 +382,7 @@ void xm_ops_progress(void)
     bool     found = xm_pending_claim_first(&claim);
     while (found) {
         struct xm_op *op = claim.op;
-        xcclResult_t  res = progress_claimed(op);
+        xcclResult_t  res = progress_claimed(&claim);
         if (!xm_pending_is_claimed(&claim)) {
             break;
         }

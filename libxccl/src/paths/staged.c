@@ -422,8 +422,15 @@ static bool mpi_is_over(const struct xm_op *op)
     return op->blocking || (op->inner == XM_HANDLE(MPI_REQUEST_NULL));
 }
 
+/* An error handler may have left a call that was to see how it ends, while MPI goes on. */
+static bool was_left(const struct xm_op *op)
+{
+    return (op->code != MPI_SUCCESS) && (op->standing == NULL) && !mpi_is_over(op);
+}
+
 static void release(struct xm_op *op, bool failed)
 {
+    failed = failed || was_left(op);
     if (mpi_is_over(op)) {
         xm_placeholder_free(&op->placeholders);
         xm_substitute_free(&op->substitute);

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from mpi_harness import PATHS
+from mpi_harness import CCL, PATHS
 
 
 @pytest.mark.each_value
@@ -37,6 +37,22 @@ def test_handlers(mpi, case):
 def test_errors_without_a_communicator(mpi):
     """They go where the program has sent them; MPIs of later versions have tests of their own."""
     mpi.run(2, "mpi_world_errors cuda", timeout=60).good()
+
+
+@pytest.mark.parametrize("case", ["asks", "asks_jumps"])
+def test_handlers_while_the_ranks_agree(own_abi, case):
+    """MPI may find an error in what xccl has posted, and call the handler: no lock is held there."""
+    build = own_abi.build
+    libraries = [build.interposer, build.programs / "libmpich_erring.so", build.mpich_idle]
+    words = ["/usr/bin/env", f"LD_PRELOAD={build.preload(*libraries)}"]
+    words += [own_abi.program("mpi_handlers"), "cuda", case]
+    env = {**CCL, "XCCL_DIRECT": "off"}
+    own_abi.run(2, words, preload=False, env=env, timeout=60).good()
+
+
+def test_orphans(family):
+    """The same for what is left of communicators that are gone."""
+    family.run(1, "mpi_orphans none", sim=None, preload=False, timeout=60).good()
 
 
 @pytest.mark.release_only

@@ -2,8 +2,10 @@
 /*
  * Error handlers of non-blocking collectives that fail: whose is called, and what it may do.
  * Usage: mpi_handlers cuda|rocm|none CASE
- * A truncated MPI_Ibcast fails in MPI; with XCCL_TIMEOUT=1 an MPI_Iallreduce fails in xccl.
+ * A truncated MPI_Ibcast fails in MPI; with XCCL_TIMEOUT=1 an MPI_Iallreduce fails in xccl. asks,
+ * asks_jumps: what xccl itself has posted fails, with mpich_erring.c.
  */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <string.h>
 #include <unistd.h>
@@ -286,12 +288,79 @@ static void case_waits(void)
     still_usable();
 }
 
+static void free_and_hear(void)
+{
+    heard++;
+    free_other();
+}
+
+static void hear_and_jump(void)
+{
+    heard++;
+    jump();
+}
+
+/* One of a communicator for which NCCL's is made, and whose waits MPI leaves by its handler. */
+static int sum_while(void (**while_testing_p)(void), void (*handler)(void), int round)
+{
+    static MPI_Request request;
+    volatile int       left = 0;
+
+    mt_pair_fill(&pair, COUNT, comm, round);
+    MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+    *while_testing_p = (heard == 0) ? handler : NULL;
+    if (setjmp(before) != 0) {
+        left = 1;
+    }
+    int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    *while_testing_p = NULL;
+    if (!left) {
+        mt_expect(code == MPI_SUCCESS, "round %d: code %d", round, code);
+        mt_pair_expect_sum(&pair, COUNT, mt_size(), round, "while the ranks agree");
+    }
+    return left;
+}
+
+/* The other ranks hear of nothing; how the calls go on is the same on all. */
+static void ask(void (*handler)(void))
+{
+    enum { ROUNDS = 40 };
+    void (**while_testing_p)(void);
+
+    *(void **)&while_testing_p = dlsym(RTLD_DEFAULT, "mt_while_testing");
+    prepare(NULL);
+    for (int round = 0; (while_testing_p != NULL) && (round < ROUNDS); round++) {
+        sum_while(while_testing_p, (mt_rank() == 1) ? handler : NULL, round);
+    }
+    mt_expect(heard == (mt_rank() == 1), "the handler was called %d times", heard);
+    mt_pair_allreduce(&pair, COUNT, comm, 1);
+    MPI_Comm_free(&comm);
+    still_usable();
+}
+
+static void case_asks(void)
+{
+    ask(free_and_hear);
+}
+
+static void case_asks_jumps(void)
+{
+    ask(hear_and_jump);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"looks", case_looks},     {"waits", case_waits}, {"once", case_once},
-        {"expires", case_expires}, {"frees", case_frees}, {"starts", case_starts},
-        {"jumps", case_jumps},     {NULL, NULL},
+        {"looks", case_looks},
+        {"waits", case_waits},
+        {"once", case_once},
+        {"expires", case_expires},
+        {"frees", case_frees},
+        {"starts", case_starts},
+        {"jumps", case_jumps},
+        {"asks", case_asks},
+        {"asks_jumps", case_asks_jumps},
+        {NULL, NULL},
     };
 
     /* With threads MPICH takes no call in a handler, and none after a jump. */
