@@ -240,9 +240,7 @@ static int make_apart(const struct xm_call *call, MPI_Comm *comm_p)
         code = xm_topology_copy(call->comm, plain, comm_p);
         xm_pmpi.Comm_free(&plain);
     }
-    return (code == MPI_SUCCESS)
-               ? xm_pmpi.Comm_set_errhandler(*comm_p, XM_HANDLE(MPI_ERRORS_RETURN))
-               : code;
+    return (code == MPI_SUCCESS) ? xm_persistent_hush(*comm_p) : code;
 }
 
 /* Does every rank need data of every other, so that none completes it before all have begun? */

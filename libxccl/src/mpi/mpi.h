@@ -79,6 +79,7 @@
     X(Comm_set_attr)                                                                               \
     X(Comm_delete_attr)                                                                            \
     X(Comm_get_errhandler)                                                                         \
+    X(Comm_create_errhandler)                                                                      \
     X(Comm_set_errhandler)                                                                         \
     X(Comm_call_errhandler)                                                                        \
     X(Win_get_errhandler)                                                                          \

@@ -17,6 +17,7 @@
 #include "ops/freed.h"
 #include "ops/missing.h"
 #include "ops/pending.h"
+#include "ops/persistent.h"
 #include "ops/record.h"
 #include "ops/request.h"
 
@@ -253,13 +254,24 @@ int xm_op_run(struct xm_op *op, const char **path_p)
     return code;
 }
 
+/* Has the handler heard that MPI's own request failed, with the communicator that MPI knows? */
+static bool mpi_has_raised(const struct xm_op *op)
+{
+    if ((op->code == MPI_SUCCESS) || (op->comm == NULL)) {
+        return op->code != MPI_SUCCESS;
+    }
+    bool apart = (xm_persistent_comm_of(op->comm->comm) != op->comm->comm);
+
+    return !apart || !xm_persistent_is_unheard();
+}
+
 /* The request is to tell the program. A failure reaches it there, as MPI's own would. */
 static void finish(struct xm_op *op, xcclResult_t res)
 {
     char text[1100];
 
     end(op, res);
-    op->raised = (op->code != MPI_SUCCESS); /* by MPI */
+    op->raised = mpi_has_raised(op);
     if (res != xcclSuccess) {
         op->raised = false;
         write_failure(op, text, sizeof(text));
@@ -336,6 +348,7 @@ static xcclResult_t progress_claimed(const struct xm_claim *claim)
         return xcclInProgress;
     }
     if (may_call_handler(op)) {
+        xm_persistent_listen();
         xm_pending_end_turn();
     }
     return op->path->progress(op);

@@ -91,6 +91,58 @@ int xm_persistent_apart(void)
     return __atomic_load_n(&apart, __ATOMIC_RELAXED);
 }
 
+/*
+ * Open MPI 4.1 does not know whose the requests of collectives are, and raises their errors on
+ * MPI_COMM_WORLD; from Open MPI 5 on they are raised on the communicator, as MPICH does.
+ */
+static __thread bool raised;
+
+static void note(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    raised = true;
+}
+
+int xm_persistent_hush(MPI_Comm comm)
+{
+    MPI_Errhandler handler;
+
+    if (!XM_OPENMPI) { /* a call of MPICH 4.3 says that it went well, once a handler has heard */
+        return xm_pmpi.Comm_set_errhandler(comm, XM_HANDLE(MPI_ERRORS_RETURN));
+    }
+    int code = xm_pmpi.Comm_create_errhandler(note, &handler);
+    if (code == MPI_SUCCESS) {
+        code = xm_pmpi.Comm_set_errhandler(comm, handler);
+        xm_pmpi.Errhandler_free(&handler);
+    }
+    return code;
+}
+
+void xm_persistent_listen(void)
+{
+    raised = false;
+}
+
+bool xm_persistent_is_unheard(void)
+{
+    return !XM_OPENMPI || raised;
+}
+
+MPI_Comm xm_persistent_comm_of(MPI_Comm comm)
+{
+    MPI_Comm found = comm;
+
+    pthread_mutex_lock(&lock);
+    for (const struct xm_entry *e = all; (e != NULL) && (found == comm); e = e->beside) {
+        if (e->held.comm == comm) {
+            found = e->call.comm;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 static bool reduces(const struct xm_entry *e)
 {
     return strchr(xm_signatures[e->call.coll].kinds, 'o') != NULL;

@@ -37,6 +37,20 @@ void xm_persistent_free(struct xm_entry *e);
 int xm_persistent_requests(void);
 int xm_persistent_apart(void);
 
+/*
+ * A communicator that a request is given for itself: its errors are to be the program's
+ * communicator's, the one that the program knows.
+ */
+int xm_persistent_hush(MPI_Comm comm);
+/* Of such a one, the program's; of any other one itself. */
+MPI_Comm xm_persistent_comm_of(MPI_Comm comm);
+/*
+ * Before a call in which MPI may raise an error of such a one, and after: has no handler of the
+ * program's heard of the error?
+ */
+void xm_persistent_listen(void);
+bool xm_persistent_is_unheard(void);
+
 /* The program frees this. Does a persistent collective need it? Then it is freed with that one. */
 bool xm_persistent_keeps_comm(MPI_Comm comm);
 bool xm_persistent_keeps_op(MPI_Op op);

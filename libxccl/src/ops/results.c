@@ -188,7 +188,7 @@ static int tell(enum xm_function function, struct xm_array *a, const long *args,
             code = several ? MPI_ERR_IN_STATUS : op->code;
             if (!op->raised && !a->raises) {
                 a->raises = true;
-                a->raises_on = xm_op_comm_to_raise_on(op);
+                a->raises_on = xm_persistent_comm_of(xm_op_comm_to_raise_on(op));
             }
         }
         xm_request_told(op);

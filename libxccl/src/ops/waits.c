@@ -649,6 +649,29 @@ static int wait_or_test(enum xm_function function, int profiling, const long *ar
     }
 }
 
+/*
+ * A start that MPI carries on its own has no operation. Nobody has heard of its error if MPI raised
+ * that on the communicator that the request has for itself. Of any of several requests MPICH raises
+ * errors on MPI_COMM_WORLD.
+ */
+static void look_for_unheard(enum xm_function function, struct xm_array *a)
+{
+    bool one = (function == XM_FN_MPI_Wait) || (function == XM_FN_MPI_Test);
+
+    if (a->raises || !xm_persistent_is_unheard() || !(one || XM_OPENMPI)) {
+        return;
+    }
+    for (int i = 0; (a->entries != NULL) && !a->late && (i < a->count); i++) {
+        const struct xm_entry *e = a->entries[i];
+        if ((e != NULL) && xm_entry_is_persistent(e) && (a->ops[i] == NULL) &&
+            (e->held.comm != XM_HANDLE(MPI_COMM_NULL)) && (e->inner != a->used[i])) {
+            a->raises = true;
+            a->raises_on = e->call.comm;
+            return;
+        }
+    }
+}
+
 int xm_wait_or_test(enum xm_function function, int profiling, const long *args, int count,
                     MPI_Request *requests)
 {
@@ -657,7 +680,11 @@ int xm_wait_or_test(enum xm_function function, int profiling, const long *args, 
     if (!xm_array_open(&a, function, count, requests)) {
         return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, "out of memory for requests");
     }
+    xm_persistent_listen();
     int code = wait_or_test(function, profiling, args, &a);
+    if (code != MPI_SUCCESS) {
+        look_for_unheard(function, &a);
+    }
     xm_array_close(&a);
     if (a.raises) { /* last: the handler may not return */
         xm_pmpi.Comm_call_errhandler(a.raises_on, code);

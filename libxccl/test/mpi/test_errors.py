@@ -55,6 +55,25 @@ def test_orphans(family):
     family.run(1, "mpi_orphans none", sim=None, preload=False, timeout=60).good()
 
 
+@pytest.mark.parametrize(
+    ("case", "env"),
+    [
+        ("persistent", {"XCCL_TUNE": "*:*:*:*:staged"}),
+        ("persistent_on_host", {"XCCL_MEMORY": "mixed"}),
+    ],
+)
+def test_handlers_of_persistent(mpi, case, env):
+    """The same of a start, whose collective MPI has on a communicator that the program does not know."""
+    mpi.run(2, f"mpi_handlers cuda {case}", env=env, timeout=60).good()
+
+
+@pytest.mark.parametrize("tune", ["*:*:*:*:direct", "*:*:*:*:staged"])
+def test_handler_of_persistent_time_out(family, tune):
+    """It is that of the program's communicator, even once the program has freed that."""
+    env = {"XCCL_TIMEOUT": "1", "XCCL_TUNE": tune}
+    family.run(2, "mpi_handlers cuda persistent_expires", env=env, timeout=60).good()
+
+
 @pytest.mark.release_only
 @pytest.mark.each_value
 @pytest.mark.parametrize("tune", ["*:*:*:*:ccl", "*:*:*:*:staged"])

@@ -2,8 +2,9 @@
 /*
  * Error handlers of non-blocking collectives that fail: whose is called, and what it may do.
  * Usage: mpi_handlers cuda|rocm|none CASE
- * A truncated MPI_Ibcast fails in MPI; with XCCL_TIMEOUT=1 an MPI_Iallreduce fails in xccl. asks,
- * asks_jumps: what xccl itself has posted fails, with mpich_erring.c.
+ * A truncated MPI_Ibcast fails in MPI; with XCCL_TIMEOUT=1 an MPI_Iallreduce fails in xccl. The
+ * starts of persistent ones do so alike. asks, asks_jumps: what xccl itself has posted fails, with
+ * mpich_erring.c.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -13,6 +14,10 @@
 #include "support.h"
 
 enum { COUNT = 4000, SHORT = 16 };
+
+typedef int allreduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                           MPI_Request *);
+typedef int bcast_init(void *, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
 
 static MPI_Comm       comm, other;
 static int            heard, heard_world;
@@ -102,6 +107,61 @@ static void case_once(void)
     still_usable();
 }
 
+/* By each function. */
+static int complete(int how, MPI_Request *request)
+{
+    MPI_Status status;
+    int        code = MPI_SUCCESS, flag = 0, some;
+
+    switch (how) {
+    case 0:
+        return MPI_Wait(request, MPI_STATUS_IGNORE);
+    case 1:
+        while (!flag && (code == MPI_SUCCESS)) {
+            code = MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+        }
+        return code;
+    case 2:
+        return MPI_Waitall(1, request, &status);
+    case 3:
+        return MPI_Waitall(1, request, MPI_STATUSES_IGNORE);
+    case 4:
+        return MPI_Waitany(1, request, &some, MPI_STATUS_IGNORE);
+    default:
+        return MPI_Waitsome(1, request, &flag, &some, MPI_STATUSES_IGNORE);
+    }
+}
+
+static void fail_persistent(enum mt_where memory)
+{
+    int        *buffer = mt_ints_make(memory, COUNT, 0, 0);
+    MPI_Request request;
+    bcast_init *make;
+
+    *(void **)&make = mt_find("MPI_Bcast_init");
+    prepare(NULL);
+    make(buffer, (mt_rank() == 0) ? COUNT : SHORT, MPI_INT, 0, comm, MPI_INFO_NULL, &request);
+    for (int how = 0; how < 6; how++) {
+        heard = heard_world = 0;
+        MPI_Start(&request);
+        expect_failed(complete(how, &request), mt_rank() != 0);
+    }
+    MPI_Request_free(&request);
+    still_usable();
+}
+
+/* It is staged: kernels would take the shorter length for the length of all. */
+static void case_persistent(void)
+{
+    fail_persistent(MT_DEVICE);
+}
+
+/* The rank that fails has host memory, and MPI's own request behind its persistent one. */
+static void case_persistent_on_host(void)
+{
+    fail_persistent((mt_rank() == 0) ? MT_DEVICE : MT_HOST);
+}
+
 /* For one that ends well, and one that fails. */
 static void wait_for_both(MPI_Request requests[2], bool ignore)
 {
@@ -165,6 +225,31 @@ static void case_expires(void)
     MPI_Barrier(MPI_COMM_WORLD);
     for (int kind = 0; (kind < KINDS) && (mt_rank() != 0); kind++) {
         MPI_Iallreduce(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comms[kind], &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+/* The other ranks come to it when rank 0 has given up. The program has freed the communicator. */
+static void case_persistent_expires(void)
+{
+    MPI_Request     request;
+    allreduce_init *make;
+
+    *(void **)&make = mt_find("MPI_Allreduce_init");
+    prepare(NULL);
+    mt_pair_fill(&pair, COUNT, comm, 0);
+    make(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    MPI_Comm_free(&comm);
+    if (mt_rank() == 0) {
+        MPI_Start(&request);
+        int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_expect(code != MPI_SUCCESS, "it went well");
+        mt_expect((heard == 1) && (heard_world == 0), "handlers were called %d and %d times", heard,
+                  heard_world);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mt_rank() != 0) {
+        MPI_Start(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
 }
@@ -360,6 +445,9 @@ int main(int argc, char **argv)
         {"jumps", case_jumps},
         {"asks", case_asks},
         {"asks_jumps", case_asks_jumps},
+        {"persistent", case_persistent},
+        {"persistent_on_host", case_persistent_on_host},
+        {"persistent_expires", case_persistent_expires},
         {NULL, NULL},
     };
 
