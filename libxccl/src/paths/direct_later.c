@@ -54,7 +54,8 @@ static bool learn(struct xm_op *op)
     op->counts_shown = true;
     op->block_bytes = (longest > 0) ? longest : 1;
     if (op->block_bytes > xk_slot_data((uint32_t)op->comm->size)) {
-        uint32_t rounds = xm_direct_rounds_of(op) | 1;
+        uint32_t rounds = xm_direct_rounds_of(op);
+        rounds |= (rounds > 0); /* 0: there are not so many */
         op->instead = (rounds <= xm_direct_later_numbers(op->direct)) ? rounds : 0;
         /* In place others still read what would be written. */
         op->mapped = (op->call.coll != XM_ALLTOALLV) || !op->buffers.in_place;
