@@ -266,7 +266,6 @@ static xcclResult_t prepare_apart(struct xm_op *op, MPI_Comm comm)
     if (res != xcclSuccess) {
         return res;
     }
-    xm->own = true;
     if (xm_coll_needs_agreement(op->call.coll)) {
         res = xm_facts_of_starts(op, xm);
         if ((res != xcclSuccess) || !xm->starts.on_device) {

@@ -126,8 +126,6 @@ struct xm_comm {
 
     /* Of a persistent request: when one start is completed, all ranks have come to it. */
     bool lockstep;
-    /* It is a persistent request's own: one start at a time, and nothing else is called on it. */
-    bool own;
     /* Of such a request whose ranks have counts of their own: what they agreed on (calls/facts.c).
      */
     struct {

@@ -53,11 +53,7 @@ static enum enqueued enqueue(struct xm_op *op)
         xm_ccl_take_over(op);
         return ENQUEUED_TAKEN;
     }
-    if ((res == xcclUnsupported) && op->mapped && xm_direct_is_checked(op)) {
-        op->in_trouble = true; /* nothing is enqueued: MPI has it, on all ranks */
-        xm_direct_set_done(op->direct, op->number_there);
-        res = xcclSuccess;
-    } else if (res == xcclUnsupported) {
+    if (res == xcclUnsupported) {
         op->mapped = false;
         op->rounds += op->instead;
         res = xm_usable_pack(op);
@@ -270,8 +266,7 @@ static xcclResult_t spare_inputs(struct xm_op *op)
 {
     xcclResult_t res = xm_usable_set_apart(op, (size_t)xm_direct_result_bytes(op));
 
-    bool otherwise = op->blocking || (op->vendor != NULL) || xm_direct_is_checked(op);
-    if ((res != xcclSuccess) && op->mapped && otherwise) {
+    if ((res != xcclSuccess) && op->mapped && (op->blocking || (op->vendor != NULL))) {
         op->hidden = true;
         return xcclSuccess;
     }
@@ -360,9 +355,6 @@ static xcclResult_t query_told(struct xm_op *op)
 
 static xcclResult_t query(struct xm_op *op)
 {
-    if (op->in_trouble) {
-        return xcclUnsupported; /* since before it was enqueued */
-    }
     if (op->event != NULL) {
         return op->dev->event_query(op->event);
     }
@@ -463,10 +455,9 @@ static xcclResult_t change_path(struct xm_op *op)
 {
     bool fits = (op->block_bytes <= xk_slot_data((uint32_t)op->comm->size));
 
-    bool enqueued = !op->mapped || op->all_mapped;
-    if (op->in_trouble && enqueued) {
+    if (op->in_trouble) {
         say_once();
-    } else if (!op->in_trouble) {
+    } else {
         xm_direct_unused(op->direct); /* slots take turns by it */
         op->rounds = (fits || (op->otherwise == &xm_path_ccl)) ? 0 : xm_direct_rounds_of(op);
     }

@@ -20,8 +20,11 @@ static const char *find_reduction(struct xm_op *op)
     if (b->used && (b->layout.size != (MPI_Count)r.element)) {
         return "pairs of values with holes";
     }
-    /* MPI's part would be posted when others have posted calls after it; or a stream goes on. */
-    if ((XK_OP_OF(r.what) == XK_SUM_CHECKED) && (op->call.form != XM_BLOCKING) && !op->comm->own) {
+    /*
+     * MPI's part would be posted when others have posted calls after it; or a stream goes on; or,
+     * of a persistent request, it would be posted by nobody while the program is in another call.
+     */
+    if ((XK_OP_OF(r.what) == XK_SUM_CHECKED) && (op->call.form != XM_BLOCKING)) {
         return "sum that MPI may have to do over, in the order of the calls";
     }
     op->direct_what = r.what;
@@ -289,8 +292,7 @@ const char *xm_direct_obstacle(struct xm_op *op)
     uint32_t rounds = fits ? 0 : xm_direct_rounds_of(op);
     uint64_t exchanged = blocking ? most_exchanged(op) : xk_slot_data((uint32_t)xm->size);
     bool     unmapped = fits || (rounds > 0);
-    bool     otherwise = unmapped || xm_direct_is_checked(op); /* MPI has it over */
-    op->mapped = (op->block_bytes > exchanged) && may_map(op) && (blocking || otherwise);
+    op->mapped = (op->block_bytes > exchanged) && may_map(op) && (blocking || unmapped);
     op->rounds = op->mapped ? 0 : rounds;
     op->instead = (op->mapped && !blocking) ? rounds : 0;
     reason = xm_direct_turns(op);

@@ -128,8 +128,7 @@ struct xm_op {
     bool                  all_mapped;      /* so have all ranks */
     uint64_t              unmaps_ns;       /* since then something is to be unmapped first; or 0 */
     const char           *obstacle;   /* why this path does not carry it (a static text), or NULL */
-    bool                  in_trouble; /* a checked sum is MPI's: it may have left its range on some
-                                       * rank, or the buffers cannot be mapped */
+    bool                  in_trouble; /* a checked sum may have left its range, on some rank */
     const struct xm_path *otherwise;  /* if so, or if the buffers cannot be mapped */
     char                 *apart; /* a result that may not be written over its input yet, or NULL */
     size_t                apart_bytes;

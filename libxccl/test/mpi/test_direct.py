@@ -189,9 +189,17 @@ def test_checked_mapped(openmpi, case, ranks, linger):
     "case", [pytest.param("started", marks=pytest.mark.release_only), "restarted"]
 )
 def test_checked_persistent(family, case, ranks, scratch):
-    """By the kernels, and over by MPI where the range is left, or there is no room for a copy."""
+    """By MPI where it may have to do them over, which it can only while the program is in MPI_Wait."""
     env = {**DIRECT, "XCCL_COMM_CREATE": "first", "XCCL_SCRATCH": scratch}
     family.run(ranks, f"mpi_checked cuda {case}", env=env, sim="cuda:4", timeout=120).good()
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_checked_persistent_early(family, ranks):
+    """A start ends on one rank although another is in a call of MPI's that waits for the first."""
+    env = {**DIRECT, "XCCL_COMM_CREATE": "first"}
+    family.run(ranks, "mpi_checked cuda early", env=env, sim="cuda:4", timeout=60).good()
 
 
 def test_checked_by_mpi(openmpi):

@@ -3,7 +3,7 @@
  * Sums of integers of 8 and 16 bits on device memory: the same bits as this MPI makes of them on
  * host memory, whatever leaves the type's range; and by the kernels where nothing can.
  *
- *   mpi_checked RUNTIME forms|large|repeated|burst|waiting|long|started|restarted
+ *   mpi_checked RUNTIME forms|large|repeated|burst|waiting|long|started|restarted|early
  * Paths are looked at by xccl_mpi_last_path(). An MPI whose sums wrap around has nothing done over.
  */
 #include <stdio.h>
@@ -175,7 +175,7 @@ static void make_request(const struct what *w, const void *send, void *out, cons
     }
 }
 
-/* What MPI does over of a call that has a request is such a call of its own. */
+/* As MPI does that of a persistent request. */
 static void begin_on_host(const struct what *w, const void *send, void *out, const int *counts,
                           MPI_Request *request)
 {
@@ -203,6 +203,12 @@ static void begin_on_host(const struct what *w, const void *send, void *out, con
     }
 }
 
+/* It is MPI's from the beginning where MPI may have to do it over. */
+static const char *started_path(const struct what *w)
+{
+    return differs(w->type) ? "mpi-staged" : "direct";
+}
+
 static int call_later(const struct what *w, void *send, void *out, const int *counts, bool on_host)
 {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -213,7 +219,7 @@ static int call_later(const struct what *w, void *send, void *out, const int *co
     }
     make_request(w, send, out, counts, &request);
     MPI_Start(&request);
-    mt_expect_path((mt_size() > 1) ? "direct" : NULL, form_names[w->form]);
+    mt_expect_path((mt_size() > 1) ? started_path(w) : NULL, form_names[w->form]);
     int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Request_free(&request);
     return code;
@@ -502,7 +508,6 @@ static void waiting(void)
     drop(&other);
 }
 
-/* Of persistent requests MPI does those sums over on the communicator that each has for itself. */
 static void started(void)
 {
     static const int counts[] = {1, 500, 40000, (512 << 10) + 16};
@@ -539,8 +544,9 @@ static void restarted(void)
             mt_put(m[i].in, MT_DEVICE, m[i].host, m[i].bytes);
         }
         for (int i = 0; i < REQUESTS; i++) {
-            MPI_Start(&requests[(i + mt_rank() + round) % REQUESTS]);
-            mt_expect_path((mt_size() > 1) ? "direct" : NULL, "started again");
+            int k = (i + mt_rank() + round) % REQUESTS;
+            MPI_Start(&requests[k]);
+            mt_expect_path((mt_size() > 1) ? started_path(&w[k]) : NULL, "started again");
         }
         MPI_Waitall(REQUESTS, requests, MPI_STATUSES_IGNORE);
         for (int i = 0; i < REQUESTS; i++) {
@@ -552,6 +558,34 @@ static void restarted(void)
         MPI_Request_free(&requests[i]);
         drop(&m[i]);
     }
+}
+
+/* Rank 0 waits for the others in another call first: a start must not need its MPI_Wait. */
+static void early(void)
+{
+    static const int counts[] = {500, (512 << 10) + 16};
+    struct memory    m = make((512l << 10) + 64);
+
+    for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(counts[0]); i++) {
+        struct what w = {.form = ALLREDUCE, .type = &types[2], .count = counts[i / 2]};
+        MPI_Request request;
+        w.where = (i % 2 == 0) ? MIDDLE : NOWHERE;
+        fill(&w, m.host);
+        mt_put(m.in, MT_DEVICE, m.host, m.bytes);
+        make_request(&w, m.in, m.out, NULL, &request);
+        MPI_Start(&request);
+        if (mt_rank() == 0) {
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (mt_rank() != 0) {
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        MPI_Request_free(&request);
+        w.persistent = true;
+        expect_result(&m, &w, "early");
+    }
+    drop(&m);
 }
 
 /* In place and longer than the scratch memory: MPI's, and other calls stay direct. */
@@ -569,9 +603,9 @@ static void too_long(void)
 }
 
 static const struct mt_named_case cases[] = {
-    {"forms", forms},     {"large", large},         {"repeated", repeated},
-    {"burst", burst},     {"waiting", waiting},     {"long", too_long},
-    {"started", started}, {"restarted", restarted}, {NULL, NULL}};
+    {"forms", forms},     {"large", large},   {"repeated", repeated}, {"burst", burst},
+    {"waiting", waiting}, {"long", too_long}, {"started", started},   {"restarted", restarted},
+    {"early", early},     {NULL, NULL}};
 
 int main(int argc, char **argv)
 {
